@@ -1,0 +1,92 @@
+package placement_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/attune-go/attune/core/placement"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestChooseTakesTheLeastLoadedInTurn(t *testing.T) {
+	t.Parallel()
+	fleet := placement.NewFleet([]placement.Worker{
+		{ID: 1, Capacity: 2}, {ID: 2, Capacity: 2}, {ID: 3, Capacity: 4, Assigned: 3},
+	}, 0)
+	counts := map[int64]int{}
+	for range 5 {
+		verdict := fleet.Choose(placement.Need{})
+		require.Equal(t, placement.Placed, verdict.Outcome)
+		counts[verdict.Worker]++
+	}
+	require.Equal(t, map[int64]int{1: 2, 2: 2, 3: 1}, counts, "3 of 4 is heavier than 1 of 2 but lighter than 2 of 2")
+}
+
+func TestChooseRotatesAmongEqualsBetweenBatches(t *testing.T) {
+	t.Parallel()
+	first := map[int64]bool{}
+	for turn := range 3 {
+		fleet := placement.NewFleet([]placement.Worker{{ID: 1, Capacity: 9}, {ID: 2, Capacity: 9}, {ID: 3, Capacity: 9}}, turn)
+		first[fleet.Choose(placement.Need{}).Worker] = true
+	}
+	require.Len(t, first, 3)
+}
+
+func TestChooseSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, placement.Verdict{Outcome: placement.NoWorkers, Reason: "no workers available"},
+		placement.NewFleet(nil, 0).Choose(placement.Need{}))
+
+	full := placement.NewFleet([]placement.Worker{{ID: 1, Capacity: 1, Assigned: 3, Runtimes: []string{"shell"}}}, 0)
+	require.Equal(t, placement.Busy, full.Choose(placement.Need{Runtimes: []string{"shell"}}).Outcome)
+	verdict := full.Choose(placement.Need{Runtimes: []string{"python", "py"}})
+	require.Equal(t, placement.Incompatible, verdict.Outcome)
+	require.Contains(t, verdict.Reason, "python or py")
+
+	full.Release(1)
+	full.Release(99) // a worker that is gone has no room to give back
+	require.Equal(t, placement.Placed, full.Choose(placement.Need{Runtimes: []string{"shell"}}).Outcome)
+}
+
+// A batch never hands a worker more than it runs at once plus the headroom.
+func TestChooseNeverOverfills(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		workers := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) placement.Worker {
+			return placement.Worker{
+				ID: rapid.Int64Range(1, 1000).Draw(t, "id"), Capacity: rapid.IntRange(0, 5).Draw(t, "capacity"),
+				Assigned: rapid.IntRange(0, 9).Draw(t, "assigned"),
+			}
+		}), 0, 6).Draw(t, "workers")
+		unique := map[int64]placement.Worker{}
+		for _, w := range workers {
+			unique[w.ID] = w
+		}
+		live, room := []placement.Worker{}, 0
+		for _, w := range unique {
+			live = append(live, w)
+			room += max(w.Room(), 0)
+		}
+		fleet := placement.NewFleet(live, rapid.Int().Draw(t, "turn"))
+		placed := 0
+		for fleet.Choose(placement.Need{}).Outcome == placement.Placed {
+			placed++
+			if placed > room {
+				t.Fatalf("placed %d with room for %d", placed, room)
+			}
+		}
+		if placed != room {
+			t.Fatalf("placed %d with room for %d", placed, room)
+		}
+	})
+}
+
+func TestNormalizeRuntimes(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"node", "python", "shell", "native", "ruby", "go", "java", "perl", "r", "elixir"},
+		placement.NormalizeRuntimes([]string{"Node.js", "nodejs", "python3", "bash", "builtin", "rb", "golang", "OpenJDK", "perl5", "Rscript", "Elixir", " "}))
+}
