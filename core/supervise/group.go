@@ -1,0 +1,108 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Group starts named services in the order they were added and stops them in
+// the opposite order. The zero value is ready.
+type Group struct {
+	mu      sync.Mutex
+	members []member
+	running []member // started, in order
+	started bool
+	stopped chan struct{} // made by the first Stop, closed when all have stopped
+	waiting string        // name of the member being stopped
+}
+
+type member struct {
+	name    string
+	service Service
+}
+
+// Add puts a service at the end of the order. It must not be called after Start.
+func (g *Group) Add(name string, service Service) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.started {
+		panic(fmt.Sprintf("supervise: service %q added to a group that was already started", name))
+	}
+	g.members = append(g.members, member{name, service})
+}
+
+// Names returns the names in starting order.
+func (g *Group) Names() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	names := make([]string, len(g.members))
+	for i, m := range g.members {
+		names[i] = m.name
+	}
+	return names
+}
+
+// Start starts every service. If one fails, those already started are stopped
+// again, last first, and the error names the one that failed. A group is
+// started once.
+func (g *Group) Start(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped != nil {
+		return ErrStopped
+	}
+	if g.started {
+		return ErrAlreadyStarted
+	}
+	g.started = true
+	for _, m := range g.members {
+		if err := m.service.Start(ctx); err != nil {
+			for i := len(g.running) - 1; i >= 0; i-- {
+				g.running[i].service.Stop()
+			}
+			g.running = nil
+			return fmt.Errorf("start %s: %w", m.name, err)
+		}
+		g.running = append(g.running, m)
+	}
+	return nil
+}
+
+// Stop stops what was started, last first, and waits no longer than ctx allows;
+// the error then names the service that would not stop. The stopping goes on in
+// the background, and a further Stop waits for it again.
+func (g *Group) Stop(ctx context.Context) error {
+	g.mu.Lock()
+	if g.stopped == nil {
+		g.stopped = make(chan struct{})
+		go g.stopAll(g.running, g.stopped)
+	}
+	stopped := g.stopped
+	g.mu.Unlock()
+
+	select {
+	case <-stopped:
+		return nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting == "" {
+		return nil // the last one stopped in this very moment
+	}
+	return fmt.Errorf("stop %s: %w", g.waiting, context.Cause(ctx))
+}
+
+func (g *Group) stopAll(running []member, stopped chan struct{}) {
+	defer close(stopped)
+	for i := len(running) - 1; i >= 0; i-- {
+		g.mu.Lock()
+		g.waiting = running[i].name
+		g.mu.Unlock()
+		running[i].service.Stop()
+	}
+	g.mu.Lock()
+	g.waiting = ""
+	g.mu.Unlock()
+}

@@ -1,0 +1,217 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Defaults of a LoopConfig.
+const (
+	LoopTimeoutDefault    = 30 * time.Second
+	LoopMaxBackoffDefault = 30 * time.Second
+)
+
+// wakeFloor is how soon after a failed tick a Wake is honoured, so that a busy
+// waker cannot turn a failing loop into a hot one.
+const wakeFloor = time.Second
+
+// LoopConfig says what a Loop repeats and how often.
+type LoopConfig struct {
+	// Interval is the pause between the end of a tick and the next. Required.
+	Interval time.Duration
+	// Jitter spreads each pause by up to this share of it in both directions
+	// (0.2 is ±20 %), so that replicas started together drift apart.
+	Jitter float64
+	// Logger receives one warning per failed tick. Nil discards.
+	Logger *slog.Logger
+	// MaxBackoff caps the pause after repeated failures; a longer Interval is
+	// kept. LoopMaxBackoffDefault if zero.
+	MaxBackoff time.Duration
+	// Metrics may be nil.
+	Metrics *Metrics
+	// Name is the loop's name in logs and metrics. Required.
+	Name string
+	// Now is the clock of LastTick. time.Now if nil.
+	Now func() time.Time
+	// Tick does one turn. Its context ends at the deadline or at Stop. An error
+	// or a panic is logged and counted, and the loop goes on. Required.
+	Tick func(ctx context.Context) error
+	// Timeout is the deadline of one tick. LoopTimeoutDefault if zero.
+	Timeout time.Duration
+}
+
+// Loop repeats one function until it is stopped. The first tick comes at once.
+// No outcome of a tick ends the loop: errors lengthen the pause (doubling up to
+// MaxBackoff), panics are treated as errors.
+type Loop struct {
+	Base
+	cfg  LoopConfig
+	wake chan struct{}
+
+	mu       sync.Mutex
+	lastTick time.Time
+	lastErr  error
+}
+
+var _ Service = (*Loop)(nil)
+
+// NewLoop makes a loop; it panics if Name, Interval or Tick is missing, because
+// that is a mistake in the program and not in its configuration.
+func NewLoop(cfg LoopConfig) *Loop {
+	if cfg.Name == "" || cfg.Interval <= 0 || cfg.Tick == nil {
+		panic(fmt.Sprintf("supervise: loop %q needs a name, a positive interval and a tick", cfg.Name))
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = LoopTimeoutDefault
+	}
+	if cfg.MaxBackoff <= 0 {
+		cfg.MaxBackoff = LoopMaxBackoffDefault
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Loop{cfg: cfg, wake: make(chan struct{}, 1)}
+}
+
+// Name returns the loop's name.
+func (l *Loop) Name() string { return l.cfg.Name }
+
+// Start begins ticking.
+func (l *Loop) Start(ctx context.Context) error {
+	if err := l.Launch(ctx, nil, l.run); err != nil {
+		return fmt.Errorf("start loop %s: %w", l.cfg.Name, err)
+	}
+	return nil
+}
+
+// Wake asks for a tick now. Wakes that arrive during a tick are collected into
+// one tick after it. After a failure a wake is honoured once a second has
+// passed. Wake never blocks and may be called at any time.
+func (l *Loop) Wake() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// LastTick returns when the last tick ended, whatever its outcome; zero before
+// the first.
+func (l *Loop) LastTick() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastTick
+}
+
+// LastError returns the error of the last tick, nil if it succeeded.
+func (l *Loop) LastError() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastErr
+}
+
+func (l *Loop) run(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		err := l.tick(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			failures++
+			if !l.waitAfterFailure(ctx, l.pause(failures)) {
+				return
+			}
+			continue
+		}
+		failures = 0
+		if !l.wait(ctx, l.pause(0), l.wake) {
+			return
+		}
+	}
+}
+
+// tick runs one turn and records its outcome.
+func (l *Loop) tick(ctx context.Context) error {
+	tickCtx, cancel := context.WithTimeoutCause(ctx, l.cfg.Timeout,
+		fmt.Errorf("tick of %s took longer than %s: %w", l.cfg.Name, l.cfg.Timeout, context.DeadlineExceeded))
+	defer cancel()
+	begin := time.Now()
+	err := l.call(tickCtx)
+	if err != nil && ctx.Err() != nil {
+		err = nil // stopping interrupted it; that is no fault of the tick
+	}
+	if err != nil {
+		l.cfg.Logger.WarnContext(ctx, "Loop tick failed", "loop", l.cfg.Name, "error", err)
+	}
+	now := l.cfg.Now()
+	l.mu.Lock()
+	l.lastTick, l.lastErr = now, err
+	l.mu.Unlock()
+	l.cfg.Metrics.observe(l.cfg.Name, now, time.Since(begin), err)
+	return err
+}
+
+// call runs the function; a panic becomes an error with its stack.
+func (l *Loop) call(ctx context.Context) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicError(value)
+		}
+	}()
+	err = l.cfg.Tick(ctx)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	return err
+}
+
+// pause returns how long to wait after so many failures in a row.
+func (l *Loop) pause(failures int) time.Duration {
+	pause := l.cfg.Interval
+	for range failures {
+		if pause >= l.cfg.MaxBackoff {
+			break
+		}
+		pause = min(2*pause, l.cfg.MaxBackoff)
+	}
+	if l.cfg.Jitter > 0 {
+		pause += time.Duration(float64(pause) * l.cfg.Jitter * (2*rand.Float64() - 1))
+	}
+	return max(pause, 0)
+}
+
+// waitAfterFailure honours no wake during the first second.
+func (l *Loop) waitAfterFailure(ctx context.Context, pause time.Duration) bool {
+	floor := min(pause, wakeFloor)
+	return l.wait(ctx, floor, nil) && l.wait(ctx, pause-floor, l.wake)
+}
+
+// wait pauses until the time is over or wake speaks; false means stop.
+func (l *Loop) wait(ctx context.Context, pause time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-wake:
+		return true
+	}
+}
+
+func panicError(value any) error {
+	if err, ok := value.(error); ok {
+		return fmt.Errorf("panic: %w\n%s", err, debug.Stack())
+	}
+	return fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+}

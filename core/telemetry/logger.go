@@ -1,0 +1,99 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"golang.org/x/term"
+)
+
+// NewLogger makes a logger that writes to w. The level is debug, info, warn or
+// error (info if empty). The format is json, text, or auto (also if empty):
+// text for people when w is a terminal, json otherwise.
+func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
+	parsed, err := parseLevel(level)
+	if err != nil {
+		return nil, err
+	}
+	terminal := isTerminal(w)
+	var handler slog.Handler
+	switch {
+	case format == "json" || ((format == "auto" || format == "") && !terminal):
+		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: parsed})
+	case format == "text" || format == "auto" || format == "":
+		handler = tint.NewHandler(w, &tint.Options{
+			Level:      parsed,
+			NoColor:    !terminal || os.Getenv("NO_COLOR") != "",
+			TimeFormat: time.TimeOnly + ".000",
+		})
+	default:
+		return nil, fmt.Errorf("log format %q is unknown: use auto, json or text", format)
+	}
+	return slog.New(contextHandler{handler}), nil
+}
+
+// Discard returns a logger that writes nothing.
+func Discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func parseLevel(level string) (slog.Level, error) {
+	switch strings.ToLower(level) {
+	case "debug", "trace":
+		return slog.LevelDebug, nil
+	case "info", "":
+		return slog.LevelInfo, nil
+	case "warn", "warning":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	}
+	return 0, fmt.Errorf("log level %q is unknown: use debug, info, warn or error", level)
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+type contextKey struct{}
+
+// With returns a context whose attributes appear on every line that is logged
+// with it, after those the context already carries.
+func With(ctx context.Context, attrs ...slog.Attr) context.Context {
+	carried := Attrs(ctx)
+	return context.WithValue(ctx, contextKey{}, append(carried[:len(carried):len(carried)], attrs...))
+}
+
+// Attrs returns the attributes a context carries, oldest first.
+func Attrs(ctx context.Context) []slog.Attr {
+	attrs, _ := ctx.Value(contextKey{}).([]slog.Attr)
+	return attrs
+}
+
+// contextHandler adds the attributes of the context to each record.
+type contextHandler struct{ next slog.Handler }
+
+func (h contextHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+func (h contextHandler) Handle(ctx context.Context, record slog.Record) error {
+	if attrs := Attrs(ctx); len(attrs) > 0 {
+		record = record.Clone()
+		record.AddAttrs(attrs...)
+	}
+	return h.next.Handle(ctx, record)
+}
+
+func (h contextHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return contextHandler{h.next.WithAttrs(attrs)}
+}
+
+func (h contextHandler) WithGroup(name string) slog.Handler {
+	return contextHandler{h.next.WithGroup(name)}
+}
