@@ -45,7 +45,8 @@ func (g *Group) Names() []string {
 
 // Start starts every service. If one fails, those already started are stopped
 // again, last first, and the error names the one that failed. A group is
-// started once.
+// started once. A Stop that comes during Start waits for it; cancel the context of
+// Start to hurry it.
 func (g *Group) Start(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,6 +77,9 @@ func (g *Group) Stop(ctx context.Context) error {
 	g.mu.Lock()
 	if g.stopped == nil {
 		g.stopped = make(chan struct{})
+		if last := len(g.running) - 1; last >= 0 {
+			g.waiting = g.running[last].name
+		}
 		go g.stopAll(g.running, g.stopped)
 	}
 	stopped := g.stopped
