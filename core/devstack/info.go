@@ -1,0 +1,122 @@
+package devstack
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The names and passwords inside a stack. They protect nothing: the servers
+// listen on the loopback interface of one machine and hold nothing of value.
+const (
+	DatabaseName = "attune"
+	Username     = "attune"
+	Password     = "attune"
+)
+
+// ServerStatus is what is known about one server.
+type ServerStatus struct {
+	Running bool   `json:"running" yaml:"running"`
+	PID     int    `json:"pid,omitempty" yaml:"pid,omitempty"`
+	Port    int    `json:"port" yaml:"port"`
+	Log     string `json:"log" yaml:"log"`
+}
+
+// Status is a stack at one moment.
+type Status struct {
+	Dir           string       `json:"dir" yaml:"dir"`
+	Moved         string       `json:"moved,omitempty" yaml:"moved,omitempty"`
+	Detached      bool         `json:"detached" yaml:"detached"`
+	Durable       bool         `json:"durable" yaml:"durable"`
+	Postgres      ServerStatus `json:"postgres" yaml:"postgres"`
+	Broker        ServerStatus `json:"broker" yaml:"broker"`
+	DatabaseURL   string       `json:"database_url" yaml:"database_url"`
+	AMQPURL       string       `json:"amqp_url" yaml:"amqp_url"`
+	ManagementURL string       `json:"management_url" yaml:"management_url"`
+}
+
+// Running reports whether both servers run.
+func (s Status) Running() bool { return s.Postgres.Running && s.Broker.Running }
+
+// Dir is the folder that the stack really uses.
+func (s *Stack) Dir() string { return s.place.dir }
+
+// Moved says why Dir is not the folder asked for; it is empty when it is.
+func (s *Stack) Moved() string { return s.place.moved }
+
+// DatabaseURL is the PostgreSQL URL of the stack's database, for its superuser.
+func (s *Stack) DatabaseURL() string { return s.databaseURL(DatabaseName) }
+
+func (s *Stack) databaseURL(name string) string {
+	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable",
+		Username, s.snapshot().PostgresPort, name)
+}
+
+// AMQPURL is the broker's URL for its default virtual host.
+func (s *Stack) AMQPURL() string {
+	return fmt.Sprintf("amqp://%s:%s@127.0.0.1:%d/%%2f", Username, Password, s.snapshot().AMQPPort)
+}
+
+// ManagementURL is the URL of the broker's management plugin, credentials
+// included.
+func (s *Stack) ManagementURL() string {
+	return fmt.Sprintf("http://%s:%s@127.0.0.1:%d", Username, Password, s.snapshot().ManagementPort)
+}
+
+// Env returns the shell lines that point every program of the project to this
+// stack.
+func (s *Stack) Env() string {
+	return fmt.Sprintf("export ATTUNE__DATABASE__URL='%s'\n"+
+		"export ATTUNE__MESSAGE_QUEUE__URL='%s'\n"+
+		"export ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL='%s'\n",
+		s.DatabaseURL(), s.AMQPURL(), s.ManagementURL())
+}
+
+// Status looks at the processes; it asks the servers nothing.
+func (s *Stack) Status() Status {
+	s.refresh()
+	st := s.snapshot()
+	out := Status{
+		Dir: s.place.dir, Moved: s.place.moved, Detached: st.Detached, Durable: st.Durable,
+		Postgres:      ServerStatus{Port: st.PostgresPort, Log: s.postgresLog()},
+		Broker:        ServerStatus{Port: st.AMQPPort, Log: s.brokerLog()},
+		DatabaseURL:   s.DatabaseURL(),
+		AMQPURL:       s.AMQPURL(),
+		ManagementURL: s.ManagementURL(),
+	}
+	if alive(st.Postgres.PID, s.postgresMark()) {
+		out.Postgres.Running, out.Postgres.PID = true, st.Postgres.PID
+	}
+	if alive(st.Broker.PID, s.brokerMark()) {
+		out.Broker.Running, out.Broker.PID = true, st.Broker.PID
+	}
+	return out
+}
+
+// withLogs adds the end of a server's logs and their paths to an error.
+func withLogs(err error, logs ...string) error {
+	var text strings.Builder
+	for _, log := range logs {
+		if tail := lastLines(log, 12); tail != "" {
+			fmt.Fprintf(&text, "\n--- %s\n%s", log, tail)
+		}
+	}
+	if text.Len() == 0 {
+		return fmt.Errorf("%w (logs: %s)", err, strings.Join(logs, ", "))
+	}
+	return fmt.Errorf("%w%s", err, text.String())
+}
+
+func lastLines(file string, n int) string {
+	raw, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return ""
+	}
+	lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
+	if len(lines) > n {
+		lines = lines[len(lines)-n:]
+	}
+	return string(bytes.Join(lines, []byte("\n")))
+}
