@@ -1,0 +1,305 @@
+package config
+
+import "time"
+
+// Config is everything that can be configured. The zero value is not usable;
+// begin with Default or Load.
+//
+// The field tags carry what the loader and Explain need: koanf is the key,
+// range and oneof what is allowed, secret how it is masked (url hides the
+// password of a URL, value hides all), published the published default where
+// ours differs.
+type Config struct {
+	// The name under which this process shows up in connections and messages.
+	ServiceName string `koanf:"service_name"`
+	// A word for the installation, such as development or production.
+	Environment string `koanf:"environment"`
+	// The folder in which workflow logs and artifacts live.
+	ArtifactsDir string `koanf:"artifacts_dir"`
+
+	Database     Database     `koanf:"database"`
+	MessageQueue MessageQueue `koanf:"message_queue"`
+	Security     Security     `koanf:"security"`
+	Executor     Executor     `koanf:"executor"`
+	Worker       Worker       `koanf:"worker"`
+	Retention    Retention    `koanf:"retention"`
+
+	// Alerts are the alert rules by name. The built-in ones are changed by
+	// naming them, others are added by a new name.
+	Alerts map[string]*AlertRule `koanf:"alerts"`
+
+	// Warnings are the lines a process should log once after loading: sections
+	// that were ignored and keys that have no effect.
+	Warnings []string `koanf:"-"`
+	// Path is the file that was read, empty if none was.
+	Path string `koanf:"-"`
+
+	sources map[string]string // where a value came from; absent means default
+}
+
+// Database says how to reach PostgreSQL.
+type Database struct {
+	// The connection URL (postgresql://user:password@host:port/database).
+	URL string `koanf:"url" secret:"url"`
+	// The schema that holds the tables; search_path is set to it and public.
+	Schema string `koanf:"schema"`
+	// The most connections one process opens.
+	MaxConnections int32 `koanf:"max_connections" range:"1..10000" published:"50"`
+	// The number of connections kept open when there is nothing to do.
+	MinConnections int32 `koanf:"min_connections" range:"0..10000" published:"5"`
+	// How long opening one connection may take.
+	ConnectTimeout time.Duration `koanf:"connect_timeout" range:"100ms..1h"`
+	// How long an unused connection is kept.
+	IdleTimeout time.Duration `koanf:"idle_timeout" range:"1s..24h"`
+	// Log every statement at level debug.
+	LogStatements bool `koanf:"log_statements"`
+}
+
+// MessageQueue says how to reach RabbitMQ.
+type MessageQueue struct {
+	// The AMQP URL; without a path the virtual host is "/".
+	URL string `koanf:"url" secret:"url"`
+	// The URL of the management API. If only url is set, it is derived from it
+	// (same host, user and password, port 15672).
+	ManagementURL string   `koanf:"management_url" secret:"url"`
+	RabbitMQ      RabbitMQ `koanf:"rabbitmq"`
+}
+
+// RabbitMQ tunes the use of the broker.
+type RabbitMQ struct {
+	// How many unacknowledged messages a consumer may hold.
+	PrefetchCount int `koanf:"prefetch_count" range:"1..65535" published:"10"`
+	// How long a dispatched message may wait in a worker's queue. It is an
+	// argument of the queues, so every service must use the same value.
+	WorkerQueueTTL time.Duration `koanf:"worker_queue_ttl_ms" range:"1s..240h"`
+	// How long connecting may take.
+	ConnectionTimeout time.Duration `koanf:"connection_timeout_secs" range:"100ms..1h"`
+	// The AMQP heartbeat.
+	Heartbeat time.Duration `koanf:"heartbeat_secs" range:"1s..1h"`
+	// The longest pause between two attempts to reconnect.
+	ReconnectDelay time.Duration `koanf:"reconnect_delay_secs" range:"100ms..1h"`
+	// How long a publish may wait for its confirmation.
+	PublishTimeout time.Duration `koanf:"publish_timeout_secs" range:"100ms..1h"`
+	DeadLetter     DeadLetter    `koanf:"dead_letter"`
+}
+
+// DeadLetter configures what happens to messages nobody could take.
+type DeadLetter struct {
+	// Keep dead letters. Off, an expired dispatch is found by the timeout sweep
+	// alone.
+	Enabled bool `koanf:"enabled"`
+	// The dead-letter exchange.
+	Exchange string `koanf:"exchange"`
+	// How long dead letters are kept.
+	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h"`
+}
+
+// Security holds the one security key that concerns execution; the others of
+// the section belong to the API service.
+type Security struct {
+	// The key that encrypts secret parameters, at least 32 characters.
+	EncryptionKey string `koanf:"encryption_key" secret:"value"`
+}
+
+// Executor configures an engine replica.
+type Executor struct {
+	// An execution that is handed to a worker and not running after this long is
+	// failed or placed again.
+	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h"`
+	// How often that is looked for.
+	TimeoutCheckInterval time.Duration `koanf:"timeout_check_interval" range:"100ms..24h"`
+	// Look for it at all.
+	EnableTimeoutMonitor bool `koanf:"enable_timeout_monitor"`
+	// How often a replica checks its own database and broker.
+	HealthCheckInterval time.Duration `koanf:"health_check_interval" range:"100ms..24h"`
+	// How often workers are expected to send a heartbeat.
+	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..24h"`
+	// A worker is stale after this many intervals without a heartbeat.
+	HeartbeatStalenessMultiplier float64 `koanf:"heartbeat_staleness_multiplier" range:"1..1000"`
+	// How often stale workers are looked for.
+	HeartbeatCheckInterval time.Duration `koanf:"heartbeat_check_interval" range:"100ms..24h"`
+	// What happens to an execution that no worker could run: fail it, or wait
+	// until there is one.
+	NoWorkers string `koanf:"no_workers" oneof:"fail wait"`
+	// How long a replica may take to stop.
+	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..1h"`
+	Queue           Queue         `koanf:"queue"`
+	Retry           Retry         `koanf:"retry"`
+	HTTP            HTTP          `koanf:"http"`
+}
+
+// Queue limits the admission queues.
+type Queue struct {
+	// How many executions may wait in one queue; more are refused.
+	MaxQueueLength int `koanf:"max_queue_length" range:"1..100000000"`
+	// How long an execution may wait in a queue; 0 for ever.
+	Timeout time.Duration `koanf:"queue_timeout_seconds" range:"0s..8760h"`
+	// Keep the table queue_stats up to date.
+	EnableMetrics bool `koanf:"enable_metrics"`
+}
+
+// Retry configures how failed executions are repeated.
+type Retry struct {
+	// Repeat at all.
+	Enabled bool `koanf:"enabled"`
+	// The pause before the first repetition.
+	BaseDelay time.Duration `koanf:"base_delay" range:"0s..24h"`
+	// How much longer each further pause is.
+	Multiplier float64 `koanf:"multiplier" range:"1..100"`
+	// The longest pause.
+	MaxDelay time.Duration `koanf:"max_delay" range:"0s..240h"`
+	// The share by which a pause is spread in both directions.
+	Jitter float64 `koanf:"jitter" range:"0..1"`
+}
+
+// HTTP configures the API of a replica.
+type HTTP struct {
+	// The address to listen on; port 0 takes a free one, empty turns HTTP off.
+	Listen string `koanf:"listen"`
+	// The file with the hashed bearer tokens. Required to listen beyond
+	// loopback.
+	TokensFile string `koanf:"tokens_file"`
+}
+
+// Worker configures the reference worker.
+type Worker struct {
+	// The worker's name, unique in the installation; worker-HOSTNAME if empty.
+	Name string `koanf:"name"`
+	// The kind of worker.
+	Type string `koanf:"worker_type" oneof:"local remote container"`
+	// The host others see; the host name if empty.
+	Host string `koanf:"host"`
+	// The port others see; 0 for none.
+	Port int `koanf:"port" range:"0..65535"`
+	// The runtimes the worker offers; found by looking for interpreters if empty.
+	Runtimes []string `koanf:"runtimes"`
+	// Labels that placement rules can ask for.
+	Labels map[string]string `koanf:"labels"`
+	// Taints that keep executions away which do not tolerate them.
+	Taints []Taint `koanf:"taints"`
+	// Further capabilities to announce.
+	Capabilities map[string]any `koanf:"capabilities"`
+	// How many executions run at once.
+	MaxConcurrentTasks int `koanf:"max_concurrent_tasks" range:"1..10000"`
+	// How often a heartbeat is sent.
+	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..1h" published:"30s"`
+	// How long an execution may run when neither it nor its action says.
+	TaskTimeout time.Duration `koanf:"task_timeout" range:"1s..8760h"`
+	// How long running executions may take to end when the worker stops.
+	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..24h"`
+	// How many bytes of standard output are kept.
+	MaxStdoutBytes int64 `koanf:"max_stdout_bytes" range:"0..1073741824"`
+	// How many bytes of standard error are kept.
+	MaxStderrBytes int64 `koanf:"max_stderr_bytes" range:"0..1073741824"`
+}
+
+// Taint keeps executions away from a worker that do not tolerate it.
+type Taint struct {
+	Key    string `json:"key" yaml:"key"`
+	Value  string `json:"value,omitempty" yaml:"value,omitempty"`
+	Effect string `json:"effect" yaml:"effect"`
+}
+
+// Retention says how long finished things are kept.
+type Retention struct {
+	// The history of executions.
+	History time.Duration `koanf:"history" range:"1h..87600h"`
+	// Events.
+	Events time.Duration `koanf:"events" range:"1h..87600h"`
+	// Workers that have not been heard of.
+	InactiveWorkers time.Duration `koanf:"inactive_workers" range:"1h..87600h"`
+}
+
+// AlertRule raises an alert while a measure stays above a threshold.
+type AlertRule struct {
+	// Watch this rule.
+	Enabled bool `koanf:"enabled"`
+	// What is measured.
+	Measure string `koanf:"measure" oneof:"dead_letters_growth heartbeat_age head_wait queue_length stuck_seconds leaked_slots workers_missing outbox_age failure_ratio topology_problems"`
+	// The value above which the alert is raised (seconds for ages and waits).
+	Above float64 `koanf:"above" range:"0..1000000000000"`
+	// How long the value must stay there.
+	For time.Duration `koanf:"for" range:"0s..24h"`
+	// How bad it is.
+	Severity string `koanf:"severity" oneof:"info warning critical"`
+	// The action, worker or queue it is limited to; empty for all.
+	Target string `koanf:"target"`
+}
+
+// StaleAfter is the age of its last heartbeat from which a worker is not to be
+// trusted with work.
+func (e Executor) StaleAfter() time.Duration {
+	return time.Duration(float64(e.HeartbeatInterval) * e.HeartbeatStalenessMultiplier)
+}
+
+// Default returns the built-in configuration.
+func Default() *Config {
+	return &Config{
+		ServiceName:  "attune",
+		Environment:  "development",
+		ArtifactsDir: "/opt/attune/artifacts",
+		Database: Database{
+			URL:            "postgresql://postgres:postgres@localhost:5432/attune",
+			Schema:         "attune",
+			MaxConnections: 20,
+			MinConnections: 0,
+			ConnectTimeout: 30 * time.Second,
+			IdleTimeout:    10 * time.Minute,
+		},
+		MessageQueue: MessageQueue{
+			URL:           "amqp://guest:guest@localhost:5672/%2f",
+			ManagementURL: "http://guest:guest@localhost:15672",
+			RabbitMQ: RabbitMQ{
+				PrefetchCount:     256,
+				WorkerQueueTTL:    5 * time.Minute,
+				ConnectionTimeout: 30 * time.Second,
+				Heartbeat:         time.Minute,
+				ReconnectDelay:    5 * time.Second,
+				PublishTimeout:    5 * time.Second,
+				DeadLetter:        DeadLetter{Enabled: true, Exchange: "attune.dlx", TTL: 24 * time.Hour},
+			},
+		},
+		Executor: Executor{
+			ScheduledTimeout:             5 * time.Minute,
+			TimeoutCheckInterval:         time.Minute,
+			EnableTimeoutMonitor:         true,
+			HealthCheckInterval:          30 * time.Second,
+			HeartbeatInterval:            30 * time.Second,
+			HeartbeatStalenessMultiplier: 3,
+			HeartbeatCheckInterval:       time.Minute,
+			NoWorkers:                    "fail",
+			ShutdownTimeout:              30 * time.Second,
+			Queue:                        Queue{MaxQueueLength: 10000, Timeout: time.Hour, EnableMetrics: true},
+			Retry: Retry{
+				Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2,
+			},
+			HTTP: HTTP{Listen: "127.0.0.1:8080"},
+		},
+		Worker: Worker{
+			Type:               "local",
+			MaxConcurrentTasks: 10,
+			HeartbeatInterval:  10 * time.Second,
+			TaskTimeout:        5 * time.Minute,
+			ShutdownTimeout:    30 * time.Second,
+			MaxStdoutBytes:     10 << 20,
+			MaxStderrBytes:     10 << 20,
+		},
+		Retention: Retention{History: 720 * time.Hour, Events: 720 * time.Hour, InactiveWorkers: 168 * time.Hour},
+		Alerts:    defaultAlerts(),
+		sources:   map[string]string{},
+	}
+}
+
+func defaultAlerts() map[string]*AlertRule {
+	return map[string]*AlertRule{
+		"dlq_growth":       {true, "dead_letters_growth", 0, 5 * time.Minute, "critical", ""},
+		"worker_heartbeat": {true, "heartbeat_age", 90, 0, "warning", ""},
+		"workers_missing":  {true, "workers_missing", 0, time.Minute, "critical", ""},
+		"queue_head_wait":  {true, "head_wait", 600, 0, "warning", ""},
+		"queue_length":     {true, "queue_length", 8000, time.Minute, "warning", ""},
+		"exec_stuck":       {true, "stuck_seconds", 600, 0, "info", ""},
+		"leaked_slot":      {true, "leaked_slots", 0, time.Minute, "critical", ""},
+		"outbox_age":       {true, "outbox_age", 30, 0, "warning", ""},
+		"topology":         {true, "topology_problems", 0, 0, "critical", ""},
+	}
+}
