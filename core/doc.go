@@ -1,0 +1,60 @@
+// Package core is the map of the engine. It holds no code; its test enforces
+// the layers below.
+//
+// # Layers
+//
+// A package imports only packages of lower layers, and of its own layer only
+// where an arrow says so. layers_test.go holds the same as a table and prints
+// the reason of a rule that is broken.
+//
+//	L0   attune supervise telemetry
+//	     words, life cycles, logs and metrics; no I/O of their own
+//	L1   message expr schema policy placement retrypolicy workflow pack config
+//	     rules without I/O; time is passed in
+//	L2   store broker
+//	     the two wires: PostgreSQL and RabbitMQ; they decide nothing
+//	L3   outbox
+//	     messages that become true with the transaction that wrote them
+//	L4   admission, handover → admission, inquiry, advancement, eventing,
+//	     enforcement, retention,
+//	     dispatch → handover, admission, advancement
+//	     completion → handover, admission, advancement, inquiry
+//	     progress, recovery, deadletter, liveness → handover, admission
+//	     the steps: each moves executions in transactions
+//	L5a  monitor triage catalog submit doctor
+//	     what people and programs ask and may do
+//	L5b  engine api worker
+//	     the running parts
+//	L6   cmd/*, tui/*, devstack, bench
+//	     programs and tools
+//
+// # The path of a message
+//
+//	1   event.created             eventing            enforcement per matching rule
+//	2   enforcement.created       enforcement         parameters, execution requested
+//	3   execution.requested       dispatch, admission admit, queue or refuse
+//	4   the same transaction      handover, placement choose workers; scheduled
+//	4w  a workflow, in place of 4 advancement         state, first tasks
+//	5   the dispatch message      worker              running, then terminal
+//	6   execution.completed       completion          release, promote, hand over
+//	7   the same transaction      retrypolicy, inquiry, advancement
+//	    loops and dead letters    recovery, deadletter, liveness
+//
+// Every message is written to the outbox in the transaction that made it true,
+// and published after the commit. engine/steps.go lists the steps in this
+// order.
+//
+// # Where each word lives
+//
+//	a status or a transition        attune
+//	a routing key, queue, payload   message
+//	a table                         migrations/sql; its statements in store/queries
+//	a slot, a queue position        admission, and nobody else
+//	a limit and its group           policy
+//	the choice of a worker          placement; carried out by handover
+//	the state of a workflow         workflow (rules), advancement (rows)
+//	a dead letter                   deadletter
+//	a number on the dashboard       monitor; an operator's action: triage
+//	what must hold                  doctor
+//	a setting                       config
+package core

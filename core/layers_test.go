@@ -1,0 +1,331 @@
+package core_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/attune-go/attune/"
+
+// layers is the order of the packages below core/. A package may import those
+// of lower layers; within its own only what siblings lists.
+var layers = map[string]int{
+	"attune": 0, "supervise": 0, "telemetry": 0,
+
+	"message": 10, "expr": 10, "schema": 10, "policy": 10, "placement": 10,
+	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10,
+
+	"store": 20, "broker": 20,
+	"outbox": 30,
+
+	"admission": 40, "handover": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
+	"enforcement": 40, "retention": 40, "dispatch": 40, "completion": 40, "progress": 40,
+	"recovery": 40, "deadletter": 40, "liveness": 40,
+
+	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
+	"engine": 55, "api": 55, "worker": 55,
+	"devstack": 60, "bench": 60, "testkit": 60,
+}
+
+// siblings are the imports allowed within one layer.
+var siblings = map[string][]string{
+	"message": {"attune"}, "workflow": {"expr", "schema"}, "pack": {"expr", "schema", "workflow"},
+	"handover":   {"admission"},
+	"dispatch":   {"handover", "admission", "advancement"},
+	"completion": {"handover", "admission", "advancement", "inquiry"},
+	"progress":   {"handover", "admission"},
+	"recovery":   {"handover", "admission"},
+	"deadletter": {"handover", "admission"},
+	"liveness":   {"handover", "admission"},
+	"bench":      {"devstack"},
+	"testkit":    {"devstack"},
+}
+
+// whyLayer is the reason printed when a package reaches up or sideways.
+var whyLayer = map[int]string{
+	0:  "the vocabulary and the life cycle depend on nothing of ours, so everything can use them",
+	10: "rules are tested without I/O: no store, no broker, time is passed in",
+	20: "the wires decide nothing; they know neither each other nor the steps",
+	30: "the outbox serves every step and knows none",
+	40: "a step hands on by message or through admission and handover, never by calling the next step",
+	50: "what people ask for works without a running engine",
+	55: "the running parts are assembled by programs, not by each other",
+	60: "programs and tools are the top",
+}
+
+// dashboard is all that tui may import of core.
+var dashboard = []string{"monitor", "triage", "attune", "config"}
+
+// edges are the third-party modules that only some folders may import.
+var edges = []struct {
+	prefix  string
+	allowed []string
+	why     string
+}{
+	{
+		"github.com/jackc/pgx/", []string{
+			"core/store", "migrations", "core/testkit", "core/devstack", "core/bench", "core/outbox", "core/doctor",
+		},
+		"SQL goes through the store, which classifies errors and repeats transactions",
+	},
+	{
+		"github.com/rabbitmq/amqp091-go", []string{"core/broker", "core/testkit", "core/bench"},
+		"messages go through the broker package, which confirms, reconnects and has deadlines",
+	},
+	{
+		"github.com/michaelklishin/rabbit-hole", []string{"core/broker"},
+		"the management API is reached through broker.Management, which knows its traps",
+	},
+	{
+		"github.com/charmbracelet/", []string{"tui", "cmd/attune-tui"},
+		"the terminal is the dashboard's business",
+	},
+	{
+		"github.com/spf13/cobra", []string{"cmd"},
+		"flags and commands are the programs' business",
+	},
+	{
+		"github.com/pressly/goose", []string{"migrations"},
+		"the schema is changed by the migrations package only",
+	},
+	{
+		"github.com/stretchr/testify", []string{"core/testkit", "core/supervise/supervisetest"},
+		"assertions belong to tests",
+	},
+}
+
+// source is one Go file and what it imports.
+type source struct {
+	file    string // relative to the module
+	folder  string // relative to the module
+	test    bool
+	imports []string
+}
+
+func TestLayers(t *testing.T) {
+	t.Parallel()
+
+	files := sources(t)
+	require.NotEmpty(t, files)
+	var broken []string
+	for _, file := range files {
+		for _, imported := range file.imports {
+			if problem := judge(file, imported); problem != "" {
+				broken = append(broken, fmt.Sprintf("%s imports %s: %s", file.file, imported, problem))
+			}
+		}
+		if problem := unknown(file.folder); problem != "" {
+			broken = append(broken, file.folder+": "+problem)
+		}
+	}
+	slices.Sort(broken)
+	require.Empty(t, slices.Compact(broken), strings.Join(broken, "\n"))
+}
+
+// TestLayersRefuse shows that the table refuses what it should: a rule that
+// nothing can break guards nothing.
+func TestLayersRefuse(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct {
+		folder, imports string
+		test, refused   bool
+	}{
+		{"core/policy", module + "core/attune", false, false},
+		{"core/policy", module + "core/store", false, true},
+		{"core/store", module + "core/broker", false, true},
+		{"core/completion", module + "core/admission", false, false},
+		{"core/recovery", module + "core/completion", false, true},
+		{"core/monitor", module + "core/triage", false, true},
+		{"core/engine", module + "core/testkit", false, true},
+		{"core/engine", module + "core/testkit", true, false},
+		{"core/engine", module + "core/supervise/supervisetest", false, true},
+		{"core/store", module + "core/devstack", false, true},
+		{"core/store/internal/db", module + "core/outbox", false, true},
+		{"core/dispatch", "github.com/jackc/pgx/v5", false, true},
+		{"core/dispatch", "github.com/jackc/pgx/v5", true, false},
+		{"tui/screen/queues", module + "core/monitor", false, false},
+		{"tui/screen/queues", module + "core/store", false, true},
+		{"tui/app", module + "tui/theme", false, false},
+		{"core/monitor", module + "tui/theme", false, true},
+		{"core/engine", module + "cmd/attune-executor", false, true},
+		{"core/store", module + "migrations", false, false},
+		{"core/policy", module + "migrations", false, true},
+		{"migrations", module + "core/store", false, true},
+		{"cmd/attune-executor", module + "core/engine", false, false},
+		{"cmd/attune-executor", "github.com/jackc/pgx/v5", false, true},
+	} {
+		problem := judge(source{folder: c.folder, test: c.test}, c.imports)
+		require.Equal(t, c.refused, problem != "", "%s importing %s: %s", c.folder, c.imports, problem)
+	}
+	require.Contains(t, unknown("core/newcomer"), "add it to the table")
+	require.Empty(t, unknown("core/store/internal/db"))
+}
+
+// judge says why the file may not import the package; empty means it may.
+func judge(file source, imported string) string {
+	if !strings.HasPrefix(imported, module) {
+		return judgeEdge(file, imported)
+	}
+	target := strings.TrimPrefix(imported, module)
+	top, _, _ := strings.Cut(target, "/")
+	switch {
+	case file.test:
+		return "" // a test may stand on anything
+	case testSupport(target):
+		if testSupport(file.folder) {
+			return ""
+		}
+		return "it is for tests only: it fails tests and starts servers"
+	case top == "cmd":
+		return "a program is never a library"
+	case top == "tui":
+		return judgeTUI(file.folder)
+	case top == "migrations":
+		return judgeMigrations(file.folder)
+	case top == "core":
+		return judgeCore(file.folder, corePackage(target))
+	}
+	return "unknown top-level folder " + top
+}
+
+// testSupport recognises packages that only tests import: testkit, and the
+// shared test helpers of a package, which lie in <package>/<package>test.
+func testSupport(folder string) bool {
+	parent, name := filepath.Split(folder)
+	return within(folder, "core/testkit") || name == filepath.Base(parent)+"test"
+}
+
+func judgeEdge(file source, imported string) string {
+	if file.test {
+		return ""
+	}
+	for _, edge := range edges {
+		if !strings.HasPrefix(imported, edge.prefix) {
+			continue
+		}
+		for _, folder := range edge.allowed {
+			if within(file.folder, folder) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("only %s may: %s", strings.Join(edge.allowed, ", "), edge.why)
+	}
+	return ""
+}
+
+func judgeTUI(folder string) string {
+	if within(folder, "tui") || within(folder, "cmd/attune-tui") {
+		return ""
+	}
+	return "nothing below the dashboard may know it"
+}
+
+func judgeMigrations(folder string) string {
+	if within(folder, "cmd") || within(folder, "migrations") {
+		return ""
+	}
+	if pkg := corePackage(folder); pkg != "" && layers[pkg] >= layers["store"] {
+		return ""
+	}
+	return "the schema lies beside the store; rules know nothing of it"
+}
+
+func judgeCore(folder, target string) string {
+	switch {
+	case within(folder, "tui"):
+		if slices.Contains(dashboard, target) {
+			return ""
+		}
+		return "the dashboard reads through monitor and acts through triage (allowed: " + strings.Join(dashboard, ", ") + ")"
+	case within(folder, "cmd"):
+		return ""
+	case within(folder, "migrations"):
+		return "the schema depends on nothing of ours"
+	}
+	own := corePackage(folder)
+	if own == target || layers[target] < layers[own] || slices.Contains(siblings[own], target) {
+		return ""
+	}
+	return fmt.Sprintf("core/%s is in layer %d and core/%s in layer %d: %s",
+		own, layers[own], target, layers[target], whyLayer[layers[own]])
+}
+
+// unknown reports a package that the table does not place.
+func unknown(folder string) string {
+	pkg := corePackage(folder)
+	if _, placed := layers[pkg]; pkg == "" || placed {
+		return ""
+	}
+	return "not in the table of layers: add it to the table in core/layers_test.go, and to the map in core/doc.go"
+}
+
+// corePackage is the package below core/ that a folder belongs to; sub-packages
+// belong to the package above them.
+func corePackage(folder string) string {
+	rest, ok := strings.CutPrefix(folder, "core/")
+	if !ok {
+		return ""
+	}
+	pkg, _, _ := strings.Cut(rest, "/")
+	return pkg
+}
+
+func within(folder, parent string) bool {
+	return folder == parent || strings.HasPrefix(folder, parent+"/")
+}
+
+// sources parses the import clauses of every Go file of the module.
+func sources(t *testing.T) []source {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	var found []source
+	for _, top := range []string{"core", "cmd", "tui", "migrations"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case os.IsNotExist(err):
+				return nil
+			case err != nil:
+				return err
+			case entry.IsDir() && entry.Name() == "testdata":
+				return filepath.SkipDir
+			case entry.IsDir() || !strings.HasSuffix(path, ".go"):
+				return nil
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			file := source{
+				file: filepath.ToSlash(relative), folder: filepath.ToSlash(filepath.Dir(relative)),
+				test: strings.HasSuffix(path, "_test.go"),
+			}
+			for _, spec := range parsed.Imports {
+				name, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					return err
+				}
+				file.imports = append(file.imports, name)
+			}
+			found = append(found, file)
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	return found
+}
