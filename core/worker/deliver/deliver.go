@@ -1,0 +1,213 @@
+package deliver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The ways and formats in which an action can ask for its parameters.
+const (
+	DeliveryStdin = "stdin"
+	DeliveryFile  = "file"
+
+	FormatJSON   = "json"
+	FormatDotenv = "dotenv"
+	FormatYAML   = "yaml"
+)
+
+// Fill returns the parameters as a JSON object in which every key that is
+// missing or null has the default of the action's parameter schema. The schema
+// is flat (name → {default, …}); the object form of JSON Schema, with the names
+// under properties, is understood too. Either argument may be empty or null.
+func Fill(schema, config json.RawMessage) (json.RawMessage, error) {
+	if isNull(schema) && !isNull(config) && isObject(config) {
+		return config, nil
+	}
+	params, err := object(config)
+	if err != nil {
+		return nil, fmt.Errorf("read parameters: %w", err)
+	}
+	for name, value := range defaults(schema) {
+		if present, ok := params[name]; !ok || isNull(present) {
+			params[name] = value
+		}
+	}
+	filled, err := json.Marshal(params)
+	if err != nil {
+		return nil, fmt.Errorf("encode parameters: %w", err)
+	}
+	return filled, nil
+}
+
+// defaults reads the defaults of a schema. What is no schema has none: a
+// malformed schema is its author's affair and must not stop the action.
+func defaults(schema json.RawMessage) map[string]json.RawMessage {
+	fields, err := object(schema)
+	if err != nil {
+		return nil
+	}
+	var kind string
+	if json.Unmarshal(fields["type"], &kind) == nil && kind == "object" && isObject(fields["properties"]) {
+		fields, _ = object(fields["properties"]) // an object, as just seen
+	}
+	found := make(map[string]json.RawMessage, len(fields))
+	for name, raw := range fields {
+		var field struct {
+			Default json.RawMessage `json:"default"`
+		}
+		if json.Unmarshal(raw, &field) == nil && !isNull(field.Default) {
+			found[name] = field.Default
+		}
+	}
+	return found
+}
+
+// Encode writes the parameters, a JSON object, in the format.
+func Encode(format string, params json.RawMessage) ([]byte, error) {
+	switch format {
+	case FormatJSON, "":
+		if isNull(params) {
+			return []byte("{}\n"), nil
+		}
+		return append(bytes.Clone(params), '\n'), nil
+	case FormatDotenv:
+		return dotenv(params)
+	case FormatYAML:
+		return toYAML(params)
+	}
+	return nil, fmt.Errorf("parameter format %q is unknown: use json, dotenv or yaml", format)
+}
+
+// File writes the content to a new file in dir that only its owner can read,
+// and returns its path and a function that removes it. An empty dir is the
+// folder for temporary files.
+func File(dir string, content []byte) (path string, remove func(), err error) {
+	file, err := os.CreateTemp(dir, "attune-params-*") // created with mode 0600
+	if err != nil {
+		return "", nil, fmt.Errorf("create parameter file: %w", err)
+	}
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = os.Remove(file.Name())
+		return "", nil, fmt.Errorf("write parameter file: %w", err)
+	}
+	return file.Name(), func() { _ = os.Remove(file.Name()) }, nil
+}
+
+// dotenv writes one NAME='value' per parameter, sorted, quoted for a POSIX
+// shell. Values that are no strings are compact JSON; null is empty. Characters
+// that a name cannot have become underscores.
+func dotenv(params json.RawMessage) ([]byte, error) {
+	fields, err := object(params)
+	if err != nil {
+		return nil, fmt.Errorf("encode parameters as dotenv: %w", err)
+	}
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var out bytes.Buffer
+	for _, name := range names {
+		fmt.Fprintf(&out, "%s='%s'\n", variable(name), strings.ReplaceAll(scalar(fields[name]), "'", `'\''`))
+	}
+	return out.Bytes(), nil
+}
+
+// scalar writes one value as a line of dotenv holds it. The character U+0000,
+// which no shell can hold, is left out.
+func scalar(raw json.RawMessage) string {
+	var text string
+	if isNull(raw) {
+		return ""
+	}
+	if json.Unmarshal(raw, &text) == nil {
+		return strings.ReplaceAll(text, "\x00", "")
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, raw) != nil {
+		return string(raw)
+	}
+	return compact.String()
+}
+
+// variable makes a name that a shell accepts.
+func variable(name string) string {
+	out := []byte(name)
+	for i, c := range out {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			out[i] = '_'
+		}
+	}
+	if len(out) == 0 {
+		return "_"
+	}
+	return string(out)
+}
+
+func toYAML(params json.RawMessage) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(params))
+	decoder.UseNumber()
+	var value any = map[string]any{}
+	if !isNull(params) {
+		if err := decoder.Decode(&value); err != nil {
+			return nil, fmt.Errorf("encode parameters as yaml: %w", err)
+		}
+	}
+	out, err := yaml.Marshal(plain(value))
+	if err != nil {
+		return nil, fmt.Errorf("encode parameters as yaml: %w", err)
+	}
+	return out, nil
+}
+
+// plain replaces the numbers of a JSON decoder, which YAML would quote, by Go's.
+func plain(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		if f, err := v.Float64(); err == nil {
+			return f
+		}
+		return v.String()
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = plain(v[key])
+		}
+	}
+	return value
+}
+
+func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if isNull(raw) {
+		return fields, nil
+	}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	return fields, nil
+}
+
+func isNull(raw json.RawMessage) bool {
+	trimmed := bytes.TrimSpace(raw)
+	return len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null"))
+}
+
+func isObject(raw json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
+}

@@ -1,0 +1,92 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The output formats of an action.
+const (
+	FormatText  = "text"
+	FormatJSON  = "json"
+	FormatYAML  = "yaml"
+	FormatJSONL = "jsonl"
+)
+
+// Parse reads standard output in the action's output format. Text has no data
+// and gives nil, as does output that is empty or only white space. Lines of
+// jsonl become an array.
+func Parse(format string, stdout []byte) (json.RawMessage, error) {
+	trimmed := bytes.TrimSpace(stdout)
+	if len(trimmed) == 0 {
+		return nil, nil
+	}
+	var value any
+	var err error
+	switch format {
+	case FormatText, "":
+		return nil, nil
+	case FormatJSON:
+		value, err = decodeJSON(trimmed)
+	case FormatYAML:
+		value, err = decodeYAML(trimmed)
+	case FormatJSONL:
+		value, err = decodeLines(trimmed)
+	default:
+		return nil, fmt.Errorf("output format %q is unknown: use text, json, yaml or jsonl", format)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read output as %s: %w", format, err)
+	}
+	return encode(value)
+}
+
+// decodeJSON reads exactly one value and keeps numbers as they are written.
+func decodeJSON(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one value")
+	}
+	return value, nil
+}
+
+func decodeLines(text []byte) (any, error) {
+	values := []any{}
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			continue
+		}
+		value, err := decodeJSON(line)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
+func decodeYAML(text []byte) (any, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader([]byte(Text(text))))
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	var more any
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one document")
+	}
+	return value, nil
+}

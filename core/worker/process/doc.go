@@ -1,0 +1,14 @@
+// Package process runs one child process to its end and leaves nothing of it
+// behind.
+//
+// The child gets a process group of its own. When the context ends, the whole
+// group is asked to stop (SIGTERM) and, after the grace period, killed
+// (SIGKILL). When the child ends by itself, what it left running in its group
+// is killed too: a background process would otherwise outlive the execution
+// that started it and hold its output open. On Linux the child also dies with
+// the process that runs it. A descendant that moves itself into another session
+// escapes; that is the one thing not promised.
+//
+// Run fails only when the child could not be started. How it ended otherwise
+// is in the Outcome.
+package process

@@ -1,0 +1,128 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// GraceDefault is the time between SIGTERM and SIGKILL.
+const GraceDefault = 5 * time.Second
+
+// drainLimit bounds the wait for the rest of the output after the group was
+// killed. Only a descendant that left the group can hold the output longer.
+const drainLimit = 2 * time.Second
+
+// Command says what to run.
+type Command struct {
+	// Args are the program and its arguments. Required.
+	Args []string
+	// Dir is the working folder; that of this process if empty.
+	Dir string
+	// Env is the complete environment of the child.
+	Env []string
+	// Grace is the time between SIGTERM and SIGKILL. GraceDefault if zero.
+	Grace time.Duration
+	// Stderr receives standard error; nil discards it.
+	Stderr io.Writer
+	// Stdin is what the child reads; nil is an empty input.
+	Stdin io.Reader
+	// Stdout receives standard output; nil discards it.
+	Stdout io.Writer
+}
+
+// Outcome is how the child ended.
+type Outcome struct {
+	// ExitCode is the child's own, or 128 plus the signal that ended it, as
+	// shells report it.
+	ExitCode int
+	// Signal is the signal that ended the child, zero if it exited.
+	Signal syscall.Signal
+	// Interrupted is the cause of the context's end if that end came before the
+	// child's.
+	Interrupted error
+	// Killed says that the grace period passed and SIGKILL was sent.
+	Killed bool
+}
+
+// Run starts the child and returns when it and its group have ended.
+func Run(ctx context.Context, command Command) (Outcome, error) {
+	if len(command.Args) == 0 {
+		return Outcome{}, errors.New("start process: no program given")
+	}
+	if err := ctx.Err(); err != nil {
+		return Outcome{ExitCode: -1, Interrupted: context.Cause(ctx)}, nil
+	}
+	cmd := exec.Command(command.Args[0], command.Args[1:]...) //nolint:noctx // the group is signalled, not only the child
+	cmd.Dir, cmd.Env = command.Dir, command.Env
+	cmd.SysProcAttr = attributes()
+	streams, err := attach(cmd, command)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
+	}
+	if err := cmd.Start(); err != nil {
+		streams.abort()
+		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
+	}
+	streams.started()
+
+	exited := make(chan *os.ProcessState, 1)
+	go func() {
+		state, _ := cmd.Process.Wait() // fails only if already waited for
+		exited <- state
+	}()
+	grace := command.Grace
+	if grace <= 0 {
+		grace = GraceDefault
+	}
+	state, outcome := supervise(ctx, cmd.Process.Pid, grace, exited)
+	signalGroup(cmd.Process.Pid, syscall.SIGKILL)
+	streams.finish()
+	outcome.ExitCode, outcome.Signal = exitOf(state)
+	return outcome, nil
+}
+
+// supervise waits for the child and passes the end of the context on to its
+// group, first as a request, then as force.
+func supervise(ctx context.Context, pid int, grace time.Duration, exited <-chan *os.ProcessState) (*os.ProcessState, Outcome) {
+	select {
+	case state := <-exited:
+		return state, Outcome{}
+	case <-ctx.Done():
+	}
+	outcome := Outcome{Interrupted: context.Cause(ctx)}
+	signalGroup(pid, syscall.SIGTERM)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case state := <-exited:
+		return state, outcome
+	case <-timer.C:
+	}
+	outcome.Killed = true
+	signalGroup(pid, syscall.SIGKILL)
+	return <-exited, outcome
+}
+
+// signalGroup reaches every process of the group that the child leads. The
+// number cannot mean a stranger's group: as long as one member lives the kernel
+// does not give it out again, and without members there is nobody to signal
+// unless all process numbers were used up since the child ended.
+func signalGroup(pid int, signal syscall.Signal) {
+	_ = syscall.Kill(-pid, signal) // an empty group is what we want
+}
+
+func exitOf(state *os.ProcessState) (int, syscall.Signal) {
+	if state == nil {
+		return -1, 0
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), status.Signal()
+	}
+	return state.ExitCode(), 0
+}
