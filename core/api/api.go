@@ -1,0 +1,144 @@
+// Package api is the engine's HTTP side: liveness, readiness and metrics.
+//
+// /healthz answers as long as the process can. /readyz answers 200 when every
+// check passes and 503 otherwise, and says which check failed and why, in
+// either case as JSON. /metrics is the Prometheus registry. None of them
+// needs a token; nothing here changes anything.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// Check is one line of /readyz.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Deps is what the server shows.
+type Deps struct {
+	// Ready runs the readiness checks. Its context ends with the request.
+	Ready    func(ctx context.Context) []Check
+	Gatherer prometheus.Gatherer
+	Logger   *slog.Logger
+}
+
+// Server is the HTTP listener, a supervise.Service. With an empty address it
+// listens nowhere.
+type Server struct {
+	supervise.Base
+
+	address  string
+	deps     Deps
+	listener net.Listener
+	server   *http.Server
+}
+
+// New makes a server for an address like 127.0.0.1:8080; port 0 takes any
+// free one.
+func New(address string, deps Deps) *Server { return &Server{address: address, deps: deps} }
+
+const (
+	headerTimeout  = 5 * time.Second
+	requestTimeout = 10 * time.Second
+)
+
+// Start implements supervise.Service. It fails when the address is taken.
+func (s *Server) Start(ctx context.Context) error {
+	return s.Launch(ctx, s.listen, s.serve)
+}
+
+func (s *Server) listen(ctx context.Context) error {
+	if s.address == "" {
+		return nil
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", s.address)
+	if err != nil {
+		return fmt.Errorf("listen for HTTP on %s: %w", s.address, err)
+	}
+	s.listener = listener
+	s.server = &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
+		WriteTimeout: 2 * requestTimeout, ErrorLog: slog.NewLogLogger(s.deps.Logger.Handler(), slog.LevelDebug),
+	}
+	return nil
+}
+
+func (s *Server) serve(ctx context.Context) {
+	if s.server == nil {
+		<-ctx.Done()
+		return
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), headerTimeout)
+		defer cancel()
+		if err := s.server.Shutdown(ctx); err != nil {
+			s.deps.Logger.DebugContext(ctx, "HTTP requests were cut off", "error", err)
+			s.server.Close() //nolint:errcheck,gosec // nothing is left to do with it
+		}
+	}()
+	if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		s.deps.Logger.ErrorContext(ctx, "HTTP stopped", "error", err)
+	}
+	<-stopped
+}
+
+// Addr is the address the server listens on, empty when it does not.
+func (s *Server) Addr() string {
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// Handler is the server's routing.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		s.write(w, r, http.StatusOK, map[string]any{"status": "ok"})
+	})
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{}))
+	return mux
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), headerTimeout)
+	defer cancel()
+	checks := s.deps.Ready(ctx)
+	code, status := http.StatusOK, "ready"
+	for _, check := range checks {
+		if !check.OK {
+			code, status = http.StatusServiceUnavailable, "not ready"
+		}
+	}
+	s.write(w, r, code, map[string]any{"status": status, "checks": checks})
+}
+
+func (s *Server) write(w http.ResponseWriter, r *http.Request, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		s.deps.Logger.DebugContext(r.Context(), "Answer could not be written", "path", r.URL.Path, "error", err)
+	}
+}
+
+var _ supervise.Service = (*Server)(nil)

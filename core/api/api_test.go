@@ -1,0 +1,69 @@
+package api_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func start(t *testing.T, ready func(context.Context) []api.Check) (*api.Server, func(path string) (int, string)) {
+	t.Helper()
+	server := api.New("127.0.0.1:0", api.Deps{Ready: ready, Gatherer: telemetry.NewRegistry(), Logger: telemetry.Discard()})
+	require.NoError(t, server.Start(t.Context()))
+	t.Cleanup(server.Stop)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return server, func(path string) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Addr()+path, nil)
+		require.NoError(t, err)
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, response.Body.Close()) }()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(body)
+	}
+}
+
+func TestReadinessFollowsItsChecksAndLivenessDoesNot(t *testing.T) {
+	t.Parallel()
+	var up atomic.Bool
+	_, get := start(t, func(context.Context) []api.Check {
+		return []api.Check{{Name: "database", OK: up.Load(), Detail: "since 12:00"}, {Name: "broker", OK: true}}
+	})
+	code, body := get("/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.JSONEq(t, `{"status":"not ready","checks":[{"name":"database","ok":false,"detail":"since 12:00"},{"name":"broker","ok":true}]}`, body)
+	code, _ = get("/healthz")
+	require.Equal(t, http.StatusOK, code)
+	up.Store(true)
+	code, _ = get("/readyz")
+	require.Equal(t, http.StatusOK, code)
+	code, body = get("/metrics")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, "go_goroutines")
+}
+
+func TestStartFailsOnATakenAddress(t *testing.T) {
+	t.Parallel()
+	first, _ := start(t, func(context.Context) []api.Check { return nil })
+	second := api.New(first.Addr(), api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry()})
+	require.ErrorContains(t, second.Start(t.Context()), first.Addr())
+}
+
+func TestWithoutAnAddressItListensNowhere(t *testing.T) {
+	t.Parallel()
+	server := api.New("", api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry()})
+	require.NoError(t, server.Start(t.Context()))
+	require.Empty(t, server.Addr())
+	server.Stop()
+}
