@@ -1,0 +1,258 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+)
+
+// IncompatibleError refuses a database whose Attune schema is not one the
+// engine can work on. Nothing was changed.
+type IncompatibleError struct {
+	Schema      string
+	Differences []string
+}
+
+// Error lists every difference on a line of its own.
+func (e *IncompatibleError) Error() string {
+	return fmt.Sprintf("schema %s cannot be adopted, %d differences:\n  %s",
+		e.Schema, len(e.Differences), strings.Join(e.Differences, "\n  "))
+}
+
+// adopt compares the schema with what the engine needs, and records the base
+// files whose tables are already there as applied.
+func (s *session) adopt(ctx context.Context) error {
+	differences, err := s.compare(ctx)
+	if err != nil {
+		return err
+	}
+	if len(differences) > 0 {
+		return &IncompatibleError{Schema: s.opts.Schema, Differences: differences}
+	}
+	versions, err := s.presentBase(ctx)
+	if err != nil {
+		return err
+	}
+	tx, err := s.conn.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin adoption: %w", err)
+	}
+	if err := recordAdoption(ctx, tx, versions); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit adoption: %w", err)
+	}
+	s.opts.Logger.Info("an existing Attune schema was adopted", "schema", s.opts.Schema, "base_files", len(versions))
+	return nil
+}
+
+func recordAdoption(ctx context.Context, tx *sql.Tx, versions []int64) error {
+	_, err := tx.ExecContext(ctx, `CREATE TABLE attune_schema_origin (
+		origin  text PRIMARY KEY CHECK (origin IN ('own', 'adopted')),
+		created timestamptz NOT NULL DEFAULT now())`)
+	if err != nil {
+		return fmt.Errorf("record origin: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO attune_schema_origin (origin) VALUES ('adopted')"); err != nil {
+		return fmt.Errorf("record origin: %w", err)
+	}
+	versionStore, err := database.NewStore(goose.DialectPostgres, VersionTable)
+	if err != nil {
+		return fmt.Errorf("open version table: %w", err)
+	}
+	if err := versionStore.CreateVersionTable(ctx, tx); err != nil {
+		return fmt.Errorf("create version table: %w", err)
+	}
+	for _, v := range append([]int64{0}, versions...) {
+		if err := versionStore.Insert(ctx, tx, database.InsertRequest{Version: v}); err != nil {
+			return fmt.Errorf("record version %d: %w", v, err)
+		}
+	}
+	return nil
+}
+
+// presentBase lists the base files whose objects exist. A schema may lack an
+// optional group, whose file is then applied like any other.
+func (s *session) presentBase(ctx context.Context) ([]int64, error) {
+	var present []int64
+	for _, v := range baseVersions() {
+		group, optional := optionalGroups[v]
+		if !optional {
+			present = append(present, v)
+			continue
+		}
+		found, err := s.presentIn(ctx, group)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 {
+			present = append(present, v)
+		}
+	}
+	return present, nil
+}
+
+func (s *session) presentIn(ctx context.Context, tables []string) ([]string, error) {
+	var found []string
+	for _, table := range tables {
+		exists, err := s.hasTable(ctx, table)
+		if err != nil {
+			return nil, err
+		}
+		if exists {
+			found = append(found, table)
+		}
+	}
+	return found, nil
+}
+
+func baseVersions() []int64 {
+	names, _ := fs.Glob(embedded, "sql/*.sql") // the pattern is constant and valid
+	var versions []int64
+	for _, name := range names {
+		if v, err := goose.NumericComponent(name); err == nil && v < firstAdditive {
+			versions = append(versions, v)
+		}
+	}
+	return versions
+}
+
+// compare lists how the schema differs from what the engine needs. A group of
+// optional tables must be there as a whole or not at all.
+func (s *session) compare(ctx context.Context) ([]string, error) {
+	var differences []string
+	for _, part := range []func(context.Context) ([]string, error){
+		s.compareLabels, s.compareColumns, s.compareGroups, s.compareConflictTargets,
+	} {
+		found, err := part(ctx)
+		if err != nil {
+			return nil, err
+		}
+		differences = append(differences, found...)
+	}
+	return differences, nil
+}
+
+func (s *session) compareLabels(ctx context.Context) ([]string, error) {
+	actual := map[string]string{}
+	err := s.eachPair(ctx, actual, `SELECT t.typname, string_agg(e.enumlabel, ' ' ORDER BY e.enumsortorder)
+		FROM pg_type t JOIN pg_enum e ON e.enumtypid = t.oid JOIN pg_namespace n ON n.oid = t.typnamespace
+		WHERE n.nspname IN ($1, 'public') GROUP BY t.typname`)
+	if err != nil {
+		return nil, fmt.Errorf("read enum labels: %w", err)
+	}
+	var differences []string
+	for _, want := range expectedLabels {
+		switch got, ok := actual[want.name]; {
+		case !ok:
+			differences = append(differences, fmt.Sprintf("type %s is missing", want.name))
+		case got != want.labels:
+			differences = append(differences, fmt.Sprintf("type %s has labels (%s), expected (%s)", want.name, got, want.labels))
+		}
+	}
+	return differences, nil
+}
+
+func (s *session) compareColumns(ctx context.Context) ([]string, error) {
+	actual := map[string]string{}
+	err := s.eachPair(ctx, actual, `SELECT c.relname || '.' || a.attname,
+		    regexp_replace(format_type(a.atttypid, NULL), '^.*\.', '')
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p')`)
+	if err != nil {
+		return nil, fmt.Errorf("read columns: %w", err)
+	}
+	var differences []string
+	for _, table := range expectedTables {
+		for _, column := range strings.Fields(table.columns) {
+			name, types, _ := strings.Cut(column, ":")
+			full := table.name + "." + name
+			switch got, ok := actual[full]; {
+			case !ok:
+				differences = append(differences, fmt.Sprintf("column %s is missing", full))
+			case !acceptable(got, types):
+				differences = append(differences, fmt.Sprintf("column %s has type %s, expected %s", full, got,
+					strings.ReplaceAll(types, "|", " or ")))
+			}
+		}
+	}
+	return differences, nil
+}
+
+// acceptable compares a type with alternatives; text and varchar read alike.
+func acceptable(got, types string) bool {
+	got = strings.NewReplacer("character varying", "text", "timestamp with time zone", "timestamptz").Replace(got)
+	for _, want := range strings.Split(types, "|") {
+		if got == want {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *session) compareGroups(ctx context.Context) ([]string, error) {
+	var differences []string
+	for _, v := range baseVersions() {
+		group, optional := optionalGroups[v]
+		if !optional {
+			continue
+		}
+		found, err := s.presentIn(ctx, group)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 && len(found) < len(group) {
+			differences = append(differences, fmt.Sprintf("of the tables (%s) only (%s) exist",
+				strings.Join(group, " "), strings.Join(found, " ")))
+		}
+	}
+	return differences, nil
+}
+
+// compareConflictTargets asks the planner whether each constraint that makes a
+// step idempotent is there, by explaining an insert that relies on it.
+func (s *session) compareConflictTargets(ctx context.Context) ([]string, error) {
+	var differences []string
+	for _, target := range conflictTargets {
+		rows, err := s.conn.QueryContext(ctx, "EXPLAIN INSERT INTO "+target.insert+" DO NOTHING")
+		if err == nil {
+			err = errors.Join(rows.Err(), rows.Close())
+		}
+		var pgErr *pgconn.PgError
+		switch {
+		case err == nil:
+		case errors.As(err, &pgErr) && pgErr.Code == "42P10":
+			differences = append(differences, "no unique index for: "+target.protects)
+		case errors.As(err, &pgErr) && (pgErr.Code == "42P01" || pgErr.Code == "42703" || pgErr.Code == "42804"):
+			// A missing table or column, or a wrong type, is already listed.
+		default:
+			return nil, fmt.Errorf("look for the constraint of %s: %w", target.protects, err)
+		}
+	}
+	return differences, nil
+}
+
+func (s *session) eachPair(ctx context.Context, into map[string]string, query string) error {
+	rows, err := s.conn.QueryContext(ctx, query, s.opts.Schema)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // the error of reading is in rows.Err
+	for rows.Next() {
+		var key, value string
+		if err := rows.Scan(&key, &value); err != nil {
+			return err
+		}
+		into[key] = value
+	}
+	return rows.Err()
+}

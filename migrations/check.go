@@ -1,0 +1,204 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/pressly/goose/v3"
+)
+
+// Safety says what a file does to a system under load.
+type Safety string
+
+// The degrees of safety.
+const (
+	// SafeOnline: takes no lock that blocks reads or writes for longer than an instant.
+	SafeOnline Safety = "online"
+	// SafeBrief: needs an exclusive lock for an instant, or builds an index on a
+	// small table; gives way after the lock timeout.
+	SafeBrief Safety = "brief lock"
+	// SafeEmpty: makes the tables of an empty schema; there is no load yet.
+	SafeEmpty Safety = "new schema"
+)
+
+// FileState is one file as Status and Check see it.
+type FileState struct {
+	Version   int64
+	Name      string
+	Applied   bool
+	AppliedAt time.Time // zero unless applied
+	Safety    Safety
+	Why       string // what the file takes, in words
+}
+
+// State is the answer of Status.
+type State struct {
+	Schema  string
+	Origin  Origin
+	Version int64
+	Latest  int64
+	Files   []FileState // in order of version
+}
+
+// Current reports whether every file is applied.
+func (s State) Current() bool {
+	for _, f := range s.Files {
+		if !f.Applied {
+			return false
+		}
+	}
+	return true
+}
+
+// Plan is the answer of Check: what Up would do now.
+type Plan struct {
+	State
+	// WouldAdopt says that Up would adopt an existing schema.
+	WouldAdopt bool
+	// Differences is why adoption would be refused; empty when it would not.
+	Differences []string
+	// Pending lists the files Up would apply, in order.
+	Pending []FileState
+}
+
+// additiveWhy says what the files from 20 on take while they run.
+var additiveWhy = map[int64]struct {
+	safety Safety
+	why    string
+}{
+	20: {SafeBrief, "adds a trigger to the tables with a column updated"},
+	21: {SafeBrief, "adds three columns without rewriting and two triggers to execution"},
+	22: {SafeBrief, "adds a trigger to execution"},
+	23: {SafeBrief, "adds columns without rewriting and a unique index to the queue of waiting executions"},
+	24: {SafeBrief, "adds columns without rewriting to worker and action"},
+	25: {SafeOnline, "makes a table"},
+	26: {SafeBrief, "adds history triggers to execution and worker, unless the schema writes its own history"},
+	27: {SafeOnline, "makes a table"},
+	28: {SafeOnline, "makes tables"},
+	29: {SafeOnline, "makes a function"},
+	30: {SafeBrief, "makes partitions ahead of natively partitioned tables; locks their default partition while it is scanned"},
+	31: {SafeOnline, "adds the core pack to a schema of our own"},
+	32: {SafeOnline, "builds indexes on execution without blocking writers"},
+	33: {SafeOnline, "builds indexes on execution without blocking writers"},
+	34: {SafeOnline, "sets storage parameters; takes effect on new pages"},
+	35: {SafeOnline, "builds indexes on execution without blocking writers"},
+}
+
+// Status lists the files and whether each is applied. It changes nothing.
+func Status(ctx context.Context, opts Options) (State, error) {
+	var state State
+	err := withSession(ctx, opts, func(ctx context.Context, s *session) (err error) {
+		state, _, err = s.state(ctx)
+		return err
+	})
+	if err != nil {
+		return state, fmt.Errorf("migration status: %w", err)
+	}
+	return state, nil
+}
+
+// Check says what Up would do, without doing it.
+func Check(ctx context.Context, opts Options) (Plan, error) {
+	var plan Plan
+	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
+		state, recorded, err := s.state(ctx)
+		if err != nil {
+			return err
+		}
+		plan.State = state
+		if state.Origin == OriginAdopted && !recorded {
+			plan.WouldAdopt = true
+			if plan.Differences, err = s.compare(ctx); err != nil {
+				return err
+			}
+		}
+		for _, file := range state.Files {
+			if !file.Applied {
+				plan.Pending = append(plan.Pending, file)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return plan, fmt.Errorf("check migrations: %w", err)
+	}
+	return plan, nil
+}
+
+// state reads the version table itself, because goose would make it.
+func (s *session) state(ctx context.Context) (State, bool, error) {
+	origin, recorded, err := s.origin(ctx)
+	if err != nil {
+		return State{}, false, err
+	}
+	state := State{Schema: s.opts.Schema, Origin: origin}
+	applied := map[int64]time.Time{}
+	switch {
+	case recorded:
+		applied, err = s.appliedVersions(ctx)
+	case origin == OriginAdopted:
+		var present []int64
+		present, err = s.presentBase(ctx)
+		for _, v := range present {
+			applied[v] = time.Time{}
+		}
+	}
+	if err != nil {
+		return State{}, false, err
+	}
+	state.Files = filesFor(origin)
+	for i := range state.Files {
+		file := &state.Files[i]
+		file.AppliedAt, file.Applied = applied[file.Version]
+		if file.Applied {
+			state.Version = max(state.Version, file.Version)
+		}
+		state.Latest = max(state.Latest, file.Version)
+	}
+	return state, recorded, nil
+}
+
+func (s *session) appliedVersions(ctx context.Context) (map[int64]time.Time, error) {
+	rows, err := s.conn.QueryContext(ctx, "SELECT version_id, max(tstamp) FROM "+VersionTable+" WHERE version_id > 0 GROUP BY version_id")
+	if err != nil {
+		return nil, fmt.Errorf("read applied versions: %w", err)
+	}
+	defer func() { _ = rows.Close() }() // the error of reading is in rows.Err
+	applied := map[int64]time.Time{}
+	for rows.Next() {
+		var version int64
+		var at time.Time
+		if err := rows.Scan(&version, &at); err != nil {
+			return nil, fmt.Errorf("read applied versions: %w", err)
+		}
+		applied[version] = at
+	}
+	return applied, rows.Err()
+}
+
+func filesFor(origin Origin) []FileState {
+	root, err := fs.Sub(embedded, "sql")
+	if err != nil {
+		return nil // the folder is embedded
+	}
+	skip := map[string]bool{}
+	for _, name := range notFor(root, origin) {
+		skip[name] = true
+	}
+	names, _ := fs.Glob(root, "*.sql") // the pattern is constant and valid
+	var files []FileState
+	for _, name := range names {
+		version, err := goose.NumericComponent(name)
+		if err != nil || skip[name] {
+			continue
+		}
+		file := FileState{Version: version, Name: baseName(name), Safety: SafeEmpty, Why: "makes tables of a new schema"}
+		if known, ok := additiveWhy[version]; ok {
+			file.Safety, file.Why = known.safety, known.why
+		}
+		files = append(files, file)
+	}
+	return files
+}

@@ -1,0 +1,214 @@
+package migrations
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed sql/*.sql
+var embedded embed.FS
+
+// Origin says who made the base tables of a schema.
+type Origin string
+
+// The origins of a schema.
+const (
+	OriginNone    Origin = "none"    // nothing there yet
+	OriginOwn     Origin = "own"     // made by Up
+	OriginAdopted Origin = "adopted" // made by another Attune installation
+)
+
+// Step is one applied or removed file.
+type Step struct {
+	Version  int64
+	Name     string
+	Duration time.Duration
+}
+
+// Result is what Up or Down did. Applied is empty when there was nothing to do.
+type Result struct {
+	Origin  Origin
+	Adopted bool // this call adopted the schema
+	Version int64
+	Applied []Step
+}
+
+const lockAttempts = 5
+
+// Up brings the schema to the newest version. It creates the schema when it is
+// missing and adopts it when another Attune installation made it. It is safe to
+// call from many processes at once.
+func Up(ctx context.Context, opts Options) (Result, error) {
+	var result Result
+	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
+		if err := s.createSchema(ctx); err != nil {
+			return err
+		}
+		origin, recorded, err := s.origin(ctx)
+		if err != nil {
+			return err
+		}
+		if origin == OriginAdopted && !recorded {
+			if err := s.adopt(ctx); err != nil {
+				return err
+			}
+			result.Adopted = true
+		}
+		if origin == OriginNone {
+			origin = OriginOwn
+		}
+		result.Origin = origin
+		provider, err := s.provider(origin)
+		if err != nil {
+			return err
+		}
+		result.Applied, err = s.retryOnLock(ctx, provider.Up)
+		if err != nil {
+			return err
+		}
+		result.Version, err = provider.GetDBVersion(ctx)
+		return err
+	})
+	if err != nil {
+		return result, fmt.Errorf("migrate up: %w", err)
+	}
+	return result, nil
+}
+
+// Down removes everything newer than version to. On an adopted schema it stops
+// at the tables that were there before, whatever to says, and then leaves no
+// trace of itself.
+func Down(ctx context.Context, opts Options, to int64) (Result, error) {
+	var result Result
+	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
+		origin, recorded, err := s.origin(ctx)
+		if err != nil {
+			return err
+		}
+		result.Origin = origin
+		if !recorded {
+			return nil
+		}
+		floor := to
+		if origin == OriginAdopted {
+			floor = max(to, firstAdditive-1)
+		}
+		provider, err := s.provider(origin)
+		if err != nil {
+			return err
+		}
+		result.Applied, err = s.retryOnLock(ctx, func(ctx context.Context) ([]*goose.MigrationResult, error) {
+			return provider.DownTo(ctx, floor)
+		})
+		if err != nil {
+			return err
+		}
+		if result.Version, err = provider.GetDBVersion(ctx); err != nil {
+			return err
+		}
+		if to <= 0 {
+			return s.forget(ctx)
+		}
+		return nil
+	})
+	if err != nil {
+		return result, fmt.Errorf("migrate down to %d: %w", to, err)
+	}
+	return result, nil
+}
+
+// provider lists the files that belong to a schema of this origin.
+func (s *session) provider(origin Origin) (*goose.Provider, error) {
+	files, err := fs.Sub(embedded, "sql")
+	if err != nil {
+		return nil, fmt.Errorf("open embedded migrations: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, s.db, files,
+		goose.WithTableName(VersionTable),
+		goose.WithDisableGlobalRegistry(true),
+		goose.WithExcludeNames(notFor(files, origin)),
+		// An adopted schema may lack a whole optional group of tables, whose
+		// file is then older than the files recorded as applied.
+		goose.WithAllowOutofOrder(origin == OriginAdopted),
+		goose.WithSlog(s.opts.Logger))
+	if err != nil {
+		return nil, fmt.Errorf("read embedded migrations: %w", err)
+	}
+	return provider, nil
+}
+
+// notFor names the files written for the other origin.
+func notFor(files fs.FS, origin Origin) []string {
+	suffix := "_adopted.sql"
+	if origin == OriginAdopted {
+		suffix = "_own.sql"
+	}
+	names, _ := fs.Glob(files, "*"+suffix) // the pattern is constant and valid
+	return names
+}
+
+// retryOnLock runs the provider again when a file could not get its locks in
+// time. Files that were applied stay applied, so a retry goes on from there.
+func (s *session) retryOnLock(
+	ctx context.Context, run func(context.Context) ([]*goose.MigrationResult, error),
+) ([]Step, error) {
+	var steps []Step
+	for attempt := 1; ; attempt++ {
+		results, err := run(ctx)
+		var partial *goose.PartialError
+		if errors.As(err, &partial) {
+			results = partial.Applied
+		}
+		steps = append(steps, stepsOf(results)...)
+		if err == nil {
+			return steps, nil
+		}
+		if attempt == lockAttempts || !lockTimedOut(err) {
+			return steps, err
+		}
+		s.opts.Logger.Warn("a migration waits for a lock and is tried again",
+			"attempt", attempt, "error", err.Error())
+		if err := pause(ctx, time.Duration(attempt)*time.Second); err != nil {
+			return steps, err
+		}
+	}
+}
+
+func stepsOf(results []*goose.MigrationResult) []Step {
+	steps := make([]Step, 0, len(results))
+	for _, r := range results {
+		steps = append(steps, Step{Version: r.Source.Version, Name: baseName(r.Source.Path), Duration: r.Duration})
+	}
+	return steps
+}
+
+func baseName(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		path = path[i+1:]
+	}
+	return strings.TrimSuffix(path, ".sql")
+}
+
+func lockTimedOut(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "55P03"
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

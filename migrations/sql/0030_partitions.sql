@@ -1,0 +1,40 @@
+-- attune_partitions_ahead makes the partitions of a table from today to a
+-- number of days ahead and says how many are new. A table that is not natively
+-- partitioned (a hypertable, or a plain one) is left alone.
+
+-- +goose Up
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION attune_partitions_ahead(parent regclass, step_days integer, ahead_days integer)
+RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT SET timezone = 'UTC' AS $$
+DECLARE
+    step  interval := make_interval(days => step_days);
+    lower timestamptz := date_bin(step, now(), timestamptz '2000-01-03 00:00:00+00');
+    base  text := (SELECT relname FROM pg_class WHERE oid = parent);
+    child text;
+    made  integer := 0;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = parent) THEN
+        RETURN 0;
+    END IF;
+    WHILE lower <= now() + make_interval(days => ahead_days) LOOP
+        child := format('%s_p%s', base, to_char(lower, 'YYYYMMDD'));
+        IF to_regclass(quote_ident(child)) IS NULL THEN
+            EXECUTE format('CREATE TABLE %I (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', child, parent);
+            EXECUTE format('ALTER TABLE %s ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
+                           parent, child, lower, lower + step);
+            made := made + 1;
+        END IF;
+        lower := lower + step;
+    END LOOP;
+    RETURN made;
+END
+$$;
+-- +goose StatementEnd
+SELECT attune_partitions_ahead('event', 1, 7);
+SELECT attune_partitions_ahead('execution_history', 1, 7);
+SELECT attune_partitions_ahead('audit_event', 1, 7);
+SELECT attune_partitions_ahead('worker_history', 7, 14);
+SELECT attune_partitions_ahead('sensor_process_history', 7, 14);
+
+-- +goose Down
+DROP FUNCTION attune_partitions_ahead(regclass, integer, integer);

@@ -1,0 +1,13 @@
+-- +goose NO TRANSACTION
+-- What still lives, and what ended how: both indexes are over a column that is
+-- written once, at the end.
+
+-- +goose Up
+CREATE INDEX CONCURRENTLY IF NOT EXISTS attune_execution_live
+    ON execution (id) WHERE finished_status IS NULL;
+CREATE INDEX CONCURRENTLY IF NOT EXISTS attune_execution_finished
+    ON execution (finished_status, id DESC) WHERE finished_status IS NOT NULL;
+
+-- +goose Down
+DROP INDEX IF EXISTS attune_execution_finished;
+DROP INDEX IF EXISTS attune_execution_live;

@@ -1,0 +1,14 @@
+-- +goose NO TRANSACTION
+-- The same two indexes for a schema without the column: over the expression
+-- that the function finished_status(execution) expands to.
+
+-- +goose Up
+CREATE INDEX CONCURRENTLY IF NOT EXISTS attune_execution_live
+    ON execution (id) WHERE (CASE WHEN attune_terminal(status) THEN status END) IS NULL;
+CREATE INDEX CONCURRENTLY IF NOT EXISTS attune_execution_finished
+    ON execution ((CASE WHEN attune_terminal(status) THEN status END), id DESC)
+    WHERE (CASE WHEN attune_terminal(status) THEN status END) IS NOT NULL;
+
+-- +goose Down
+DROP INDEX IF EXISTS attune_execution_finished;
+DROP INDEX IF EXISTS attune_execution_live;
