@@ -1,0 +1,173 @@
+package testkit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/migrations"
+)
+
+// Schema is the schema that test databases hold the platform's tables in.
+const Schema = "attune"
+
+const databasePrefix = "attune_test_"
+
+// Database makes a database for this test, a copy of a fully migrated template,
+// and drops it at the end. It returns the URL. Advisory locks are per database,
+// so tests do not meet there either.
+func Database(t testing.TB) string {
+	t.Helper()
+	source, err := template()
+	require.NoError(t, err, "build the template database")
+	return createDatabase(t, fmt.Sprintf("template %s strategy file_copy", source))
+}
+
+// EmptyDatabase makes a database without any table, for tests of migrations,
+// and drops it at the end.
+func EmptyDatabase(t testing.TB) string {
+	t.Helper()
+	return createDatabase(t, "template template0")
+}
+
+func createDatabase(t testing.TB, options string) string {
+	t.Helper()
+	admin := sharedServers(t).database
+	name := uniqueName(databasePrefix)
+	require.NoError(t, execute(Context(t), admin, "create database "+name+" "+options))
+	t.Cleanup(func() {
+		ctx, cancel := cleanupContext()
+		defer cancel()
+		require.NoError(t, execute(ctx, admin, "drop database "+name+" with (force)"))
+	})
+	return withDatabase(admin, name)
+}
+
+// template builds the migrated template once per state of the migrations
+// folder, whoever asks first, and returns its name.
+var template = sync.OnceValues(func() (string, error) {
+	found, err := shared()
+	if err != nil {
+		return "", err
+	}
+	sum, err := migrationsChecksum()
+	if err != nil {
+		return "", fmt.Errorf("checksum of the migrations: %w", err)
+	}
+	ctx, cancel := cleanupContext()
+	defer cancel()
+	return "attune_template_" + sum, buildTemplate(ctx, found.database, "attune_template_"+sum)
+})
+
+// buildTemplate migrates beside and renames, under a lock that all test
+// binaries on this server share.
+func buildTemplate(ctx context.Context, admin, name string) error {
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // gives the lock back
+	if _, err := conn.Exec(ctx, "select pg_advisory_lock(hashtext('attune test template'))"); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	var exists bool
+	err = conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", name).Scan(&exists)
+	if err != nil || exists {
+		return err
+	}
+	raw := name + "_raw"
+	for _, sql := range []string{"drop database if exists " + raw + " with (force)", "create database " + raw + " template template0"} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	if _, err := migrations.Up(ctx, migrations.Options{URL: withDatabase(admin, raw), Schema: Schema}); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	for _, sql := range []string{"alter database " + raw + " rename to " + name, "alter database " + name + " allow_connections false"} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
+}
+
+// migrationsChecksum covers every file below migrations/, so that a change
+// rebuilds the template.
+func migrationsChecksum() (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	err = filepath.WalkDir(filepath.Join(root, "migrations"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(content), content)
+		return nil
+	})
+	return hex.EncodeToString(hash.Sum(nil)[:6]), err
+}
+
+func withDatabase(databaseURL, name string) string {
+	parsed, err := url.Parse(databaseURL)
+	if err != nil {
+		return databaseURL // refused by the first connection, with a better message
+	}
+	parsed.Path = "/" + name
+	return parsed.String()
+}
+
+func execute(ctx context.Context, databaseURL, sql string) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return fmt.Errorf("connect to run %q: %w", sql, err)
+	}
+	_, err = conn.Exec(ctx, sql)
+	if err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))); err != nil {
+		return fmt.Errorf("%s: %w", sql, err)
+	}
+	return nil
+}
+
+// sweepDatabases drops what killed test binaries left on the private server.
+func sweepDatabases(ctx context.Context, admin string) error {
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is open on it
+	rows, err := conn.Query(ctx, "select datname::text from pg_database")
+	if err != nil {
+		return fmt.Errorf("list databases: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("list databases: %w", err)
+	}
+	for _, name := range names {
+		if abandoned(name, databasePrefix) {
+			if _, err := conn.Exec(ctx, "drop database if exists "+name+" with (force)"); err != nil {
+				return fmt.Errorf("drop an abandoned database: %w", err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package testkit
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+)
+
+// Pooler is a store as far as factories need it: its pool, with the platform's
+// schema on the search path.
+type Pooler interface{ Pool() *pgxpool.Pool }
+
+// PackRow is a pack as the factory writes it.
+type PackRow struct {
+	ID  int64
+	Ref string
+}
+
+// Pack makes a pack, or returns the one that has the reference already.
+func Pack(t testing.TB, st Pooler, ref string) PackRow {
+	t.Helper()
+	row := PackRow{Ref: ref}
+	row.ID = insert(t, st, `
+		insert into pack (ref, label, version) values ($1, $1, '1.0.0')
+		on conflict (ref) do update set label = excluded.label returning id`, ref)
+	return row
+}
+
+// ActionRow is an action as the factory writes it. ID and PackID are filled in.
+type ActionRow struct {
+	ID, PackID              int64
+	Ref                     string
+	Entrypoint              string
+	Runtime                 *int64
+	ParamSchema             any
+	TimeoutSeconds          *int32
+	ScheduledTimeoutSeconds *int32
+	MaxRetries              int32
+	WorkflowDef             *int64
+	RequiredWorkerRuntimes  any
+	WorkerSelector          any
+	WorkerTolerations       any
+	WorkerAffinity          any
+}
+
+// Action makes an action, and its pack when that is missing: "demo.sleep" is in
+// pack "demo". Options change the row before it is written.
+func Action(t testing.TB, st Pooler, ref string, options ...func(*ActionRow)) ActionRow {
+	t.Helper()
+	packRef, _, ok := strings.Cut(ref, ".")
+	require.True(t, ok, "action reference %q has no dot", ref)
+	row := ActionRow{
+		Ref: ref, Entrypoint: "run.sh", PackID: Pack(t, st, packRef).ID,
+		RequiredWorkerRuntimes: struct{}{}, WorkerSelector: struct{}{}, WorkerTolerations: []any{}, WorkerAffinity: struct{}{},
+	}
+	for _, option := range options {
+		option(&row)
+	}
+	row.ID = insert(t, st, `
+		insert into action (ref, pack, pack_ref, label, entrypoint, runtime, param_schema, timeout_seconds,
+			scheduled_timeout_seconds, max_retries, workflow_def, required_worker_runtimes,
+			worker_selector, worker_tolerations, worker_affinity)
+		values ($1, $2, $3, $1, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) returning id`,
+		row.Ref, row.PackID, packRef, row.Entrypoint, row.Runtime, jsonValue(t, row.ParamSchema), row.TimeoutSeconds,
+		row.ScheduledTimeoutSeconds, row.MaxRetries, row.WorkflowDef, jsonValue(t, row.RequiredWorkerRuntimes),
+		jsonValue(t, row.WorkerSelector), jsonValue(t, row.WorkerTolerations), jsonValue(t, row.WorkerAffinity))
+	return row
+}
+
+// PolicyRow is a concurrency policy as the factory writes it.
+type PolicyRow struct {
+	ID         int64
+	Ref        string
+	Pack       *int64
+	Action     *int64
+	ActionRef  *string
+	Parameters []string
+	Method     string // enqueue or cancel
+	Threshold  int32
+}
+
+// Policy limits how many executions of the action run at once; those beyond the
+// limit wait. Options change the row before it is written, for example to make
+// it a policy of the pack or one per parameter value.
+func Policy(t testing.TB, st Pooler, action ActionRow, limit int, options ...func(*PolicyRow)) PolicyRow {
+	t.Helper()
+	row := PolicyRow{
+		Ref: strings.Replace(uniqueName("policy.p"), "_", "x", 1), Action: &action.ID, ActionRef: &action.Ref,
+		Parameters: []string{}, Method: "enqueue", Threshold: int32(limit), //nolint:gosec // a limit in a test is small
+	}
+	for _, option := range options {
+		option(&row)
+	}
+	row.ID = insert(t, st, `
+		insert into policy (ref, pack, action, action_ref, parameters, method, threshold, name)
+		values ($1, $2, $3, $4, $5, $6::text::policy_method_enum, $7, $1) returning id`,
+		row.Ref, row.Pack, row.Action, row.ActionRef, row.Parameters, row.Method, row.Threshold)
+	return row
+}
+
+// WorkerRow is a worker as the factory writes it.
+type WorkerRow struct {
+	ID           int64
+	Name         string
+	Role         string // action or sensor
+	Status       string // active, inactive, busy or error
+	Capabilities map[string]any
+	HeartbeatAge time.Duration // by the database's clock; negative lies in the future
+	NoHeartbeat  bool
+	Cordoned     bool
+	Draining     bool
+}
+
+// Worker makes an active worker with a fresh heartbeat that can run everything.
+// No process stands behind it; see StartFakeWorker for one that answers.
+func Worker(t testing.TB, st Pooler, name string, options ...func(*WorkerRow)) WorkerRow {
+	t.Helper()
+	row := WorkerRow{Name: name, Role: "action", Status: "active", Capabilities: DefaultCapabilities(10)}
+	for _, option := range options {
+		option(&row)
+	}
+	row.ID = insert(t, st, `
+		insert into worker (name, worker_type, worker_role, status, capabilities, last_heartbeat, cordoned, draining)
+		values ($1, 'local', $2::text::worker_role_enum, $3::text::worker_status_enum, $4,
+			case when $5::bool then null else now() - make_interval(secs => $6::float8) end, $7, $8) returning id`,
+		row.Name, row.Role, row.Status, jsonValue(t, row.Capabilities),
+		row.NoHeartbeat, row.HeartbeatAge.Seconds(), row.Cordoned, row.Draining)
+	return row
+}
+
+// DefaultCapabilities is what a worker that can run everything announces.
+func DefaultCapabilities(concurrency int) map[string]any {
+	return map[string]any{
+		"runtimes":                  []string{"native", "python", "shell", "node"},
+		"runtime_versions":          map[string]any{"python": []string{"3.11.2"}, "node": []string{"20.10.0"}},
+		"max_concurrent_executions": concurrency,
+		"worker_version":            "0.1.0",
+		"labels":                    map[string]string{},
+		"taints":                    []any{},
+	}
+}
+
+// ExecutionRow is an execution as the factory writes it.
+type ExecutionRow struct {
+	ID                int64
+	Action            *int64
+	ActionRef         string
+	Config            any
+	Parent            *int64
+	Enforcement       *int64
+	Worker            *int64
+	Status            attune.Status
+	Result            any
+	WorkflowTask      any
+	RetryCount        int32
+	MaxRetries        *int32
+	RetryReason       *string
+	OriginalExecution *int64
+	AdmissionState    *int64
+	Attempt           int32
+	Age               time.Duration // how long ago it was created and updated
+}
+
+// Execution makes an execution of the action, requested unless an option says
+// otherwise. It writes the row and nothing else: no queue entry, no counter and
+// no message.
+func Execution(t testing.TB, st Pooler, action ActionRow, options ...func(*ExecutionRow)) ExecutionRow {
+	t.Helper()
+	row := ExecutionRow{Action: &action.ID, ActionRef: action.Ref, Status: attune.StatusRequested}
+	for _, option := range options {
+		option(&row)
+	}
+	row.ID = insert(t, st, `
+		insert into execution (action, action_ref, config, parent, enforcement, worker, status, result, workflow_task,
+			retry_count, max_retries, retry_reason, original_execution, admission_state_id, attempt, created, updated,
+			started_at, finished_at)
+		select $1, $2, $3, $4, $5, $6, s.status, $8, $9, $10, $11, $12, $13, $14, $15, a.at, a.at,
+			case when s.status in ('requested', 'scheduling', 'scheduled') then null else a.at end,
+			case when s.status in ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') then a.at end
+		from (select $7::text::execution_status_enum) s (status),
+			(select now() - make_interval(secs => $16::float8)) a (at)
+		returning id`,
+		row.Action, row.ActionRef, jsonValue(t, row.Config), row.Parent, row.Enforcement, row.Worker, string(row.Status),
+		jsonValue(t, row.Result), jsonValue(t, row.WorkflowTask), row.RetryCount, row.MaxRetries, row.RetryReason,
+		row.OriginalExecution, row.AdmissionState, row.Attempt, row.Age.Seconds())
+	return row
+}
+
+// StateRow is the admission state of an action's queue as the factory writes it.
+type StateRow struct {
+	ID            int64
+	Action        int64
+	GroupKey      *string
+	MaxConcurrent int32
+	Unlimited     bool
+	Paused        bool
+	Active        int32
+	Queued        int32
+}
+
+// State makes the admission state of an action with the given limit. Its
+// counters are what the options say, true or not.
+func State(t testing.TB, st Pooler, action ActionRow, limit int, options ...func(*StateRow)) StateRow {
+	t.Helper()
+	row := StateRow{Action: action.ID, MaxConcurrent: int32(limit)} //nolint:gosec // a limit in a test is small
+	for _, option := range options {
+		option(&row)
+	}
+	row.ID = insert(t, st, `
+		insert into execution_admission_state (action_id, group_key, max_concurrent, unlimited, paused, active_count, queued_count)
+		values ($1, $2, $3, $4, $5, $6, $7) returning id`,
+		row.Action, row.GroupKey, row.MaxConcurrent, row.Unlimited, row.Paused, row.Active, row.Queued)
+	return row
+}
+
+// StatusOf reads an execution's status.
+func StatusOf(t testing.TB, st Pooler, execution int64) attune.Status {
+	t.Helper()
+	var status string
+	err := st.Pool().QueryRow(t.Context(), `select status::text from execution where id = $1`, execution).Scan(&status)
+	require.NoError(t, err, "status of execution %d", execution)
+	return attune.Status(status)
+}
+
+// Count answers a query for one number.
+func Count(t testing.TB, st Pooler, sql string, args ...any) int {
+	t.Helper()
+	var n int
+	require.NoError(t, st.Pool().QueryRow(t.Context(), sql, args...).Scan(&n), sql)
+	return n
+}
+
+// Exec runs a statement that must succeed and returns how many rows it changed.
+func Exec(t testing.TB, st Pooler, sql string, args ...any) int {
+	t.Helper()
+	tag, err := st.Pool().Exec(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
+	return int(tag.RowsAffected())
+}
+
+func insert(t testing.TB, st Pooler, sql string, args ...any) int64 {
+	t.Helper()
+	rows, err := st.Pool().Query(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
+	id, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+	require.NoError(t, err, sql)
+	return id
+}
+
+// jsonValue is nil for nil, so that the column becomes NULL and not JSON null.
+func jsonValue(t testing.TB, value any) any {
+	t.Helper()
+	if value == nil {
+		return nil
+	}
+	raw, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(raw)
+}

@@ -1,0 +1,116 @@
+package testkit
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// TestTimeout bounds one test that uses Context.
+const TestTimeout = 2 * time.Minute
+
+// cleanupTimeout bounds what happens after a test, when its own context has
+// ended already.
+const cleanupTimeout = 20 * time.Second
+
+// Main is the TestMain of a package: it runs the tests and fails when one of
+// them left a goroutine behind.
+//
+//	func TestMain(m *testing.M) { testkit.Main(m) }
+func Main(m *testing.M, options ...goleak.Option) {
+	goleak.VerifyTestMain(m, options...)
+}
+
+// Context returns a context that ends with the test, shortly before the whole
+// run's deadline, or after TestTimeout, whichever is first.
+func Context(t testing.TB) context.Context {
+	t.Helper()
+	deadline := time.Now().Add(TestTimeout)
+	if timed, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if last, has := timed.Deadline(); has && last.Add(-2*time.Second).Before(deadline) {
+			deadline = last.Add(-2 * time.Second)
+		}
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), deadline)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Eventually waits until the condition holds, asking every few milliseconds,
+// and fails the test when it still does not at the timeout. The condition runs
+// in the test's own goroutine, so it may use require to give up early.
+func Eventually(t testing.TB, condition func() bool, timeout time.Duration, msgAndArgs ...any) {
+	t.Helper()
+	deadline := time.Now().Add(timeout)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if condition() {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.Fail(t, "condition not met within "+timeout.String(), msgAndArgs...)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// Logger returns a logger that writes to the test's own output, so that lines
+// show up only with the test that caused them. What is logged after the test's
+// end is dropped.
+func Logger(t testing.TB) *slog.Logger {
+	t.Helper()
+	writer := &testWriter{t: t}
+	t.Cleanup(writer.close)
+	return slog.New(slog.NewTextHandler(writer, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+type testWriter struct {
+	mu     sync.Mutex
+	t      testing.TB
+	closed bool // guarded by mu
+}
+
+func (w *testWriter) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.t.Log(strings.TrimRight(string(line), "\n"))
+	}
+	return len(line), nil
+}
+
+func (w *testWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+}
+
+// moduleRoot finds the folder of go.mod above the package under test.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", os.ErrNotExist
+		}
+		dir = parent
+	}
+}
+
+// cleanupContext outlives the test it cleans up after.
+func cleanupContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), cleanupTimeout)
+}

@@ -1,0 +1,149 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// serial numbers databases and virtual hosts of this test binary.
+var serial atomic.Int64
+
+// uniqueName is prefix, this process and a number: what a killed test binary
+// leaves behind can be told from what a living one uses.
+func uniqueName(prefix string) string {
+	return fmt.Sprintf("%s%d_%d", prefix, os.Getpid(), serial.Add(1))
+}
+
+// abandoned reports whether name was made by uniqueName in a process that has
+// ended.
+func abandoned(name, prefix string) bool {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return false
+	}
+	number, _, _ := strings.Cut(rest, "_")
+	pid, err := strconv.Atoi(number)
+	return err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+const vhostPrefix = "attune_test_"
+
+// VHost makes a virtual host for this test, with all rights for the user of
+// the returned AMQP URL, and deletes it at the end of the test, connections
+// included.
+func VHost(t testing.TB) string {
+	t.Helper()
+	found := sharedServers(t)
+	amqpURL, err := url.Parse(found.amqp)
+	require.NoError(t, err)
+	name := uniqueName(vhostPrefix)
+	ctx := Context(t)
+	require.NoError(t, manage(ctx, found.management, http.MethodPut, "/api/vhosts/"+name, nil, nil))
+	t.Cleanup(func() {
+		ctx, cancel := cleanupContext()
+		defer cancel()
+		require.NoError(t, manage(ctx, found.management, http.MethodDelete, "/api/vhosts/"+name, nil, nil))
+	})
+	rights := map[string]string{"configure": ".*", "write": ".*", "read": ".*"}
+	require.NoError(t, manage(ctx, found.management, http.MethodPut,
+		"/api/permissions/"+name+"/"+url.PathEscape(amqpURL.User.Username()), rights, nil))
+	amqpURL.Path, amqpURL.RawPath = "/"+name, ""
+	return amqpURL.String()
+}
+
+// VHostName is the virtual host that an AMQP URL names.
+func VHostName(t testing.TB, amqpURL string) string {
+	t.Helper()
+	parsed, err := url.Parse(amqpURL)
+	require.NoError(t, err)
+	return strings.TrimPrefix(parsed.Path, "/")
+}
+
+// BrokerURL is the AMQP URL of the shared broker's default virtual host, for
+// tests that look but change nothing.
+func BrokerURL(t testing.TB) string {
+	t.Helper()
+	return sharedServers(t).amqp
+}
+
+// ManagementURL is the URL of the shared broker's management plugin,
+// credentials included.
+func ManagementURL(t testing.TB) string {
+	t.Helper()
+	return sharedServers(t).management
+}
+
+// Manage calls the shared broker's management API: a path such as
+// /api/queues/{vhost}, a body to send as JSON (or nil) and a value to decode
+// the answer into (or nil).
+func Manage(t testing.TB, method, path string, body, answer any) {
+	t.Helper()
+	require.NoError(t, manage(Context(t), ManagementURL(t), method, path, body, answer))
+}
+
+func manage(ctx context.Context, base, method, path string, body, answer any) error {
+	var content io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encode the body of %s %s: %w", method, path, err)
+		}
+		content = bytes.NewReader(raw)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, base+path, content)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	defer func() { _ = response.Body.Close() }() // read to its end below
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if response.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, response.Status, raw)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, answer); err != nil {
+		return fmt.Errorf("decode the answer to %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// sweepVHosts deletes what killed test binaries left on the private broker.
+func sweepVHosts(ctx context.Context, management string) error {
+	var vhosts []struct {
+		Name string `json:"name"`
+	}
+	if err := manage(ctx, management, http.MethodGet, "/api/vhosts?columns=name", nil, &vhosts); err != nil {
+		return err
+	}
+	for _, vhost := range vhosts {
+		if abandoned(vhost.Name, vhostPrefix) {
+			// Another binary may sweep at the same time; what is gone is gone.
+			_ = manage(ctx, management, http.MethodDelete, "/api/vhosts/"+vhost.Name, nil, nil)
+		}
+	}
+	return nil
+}
