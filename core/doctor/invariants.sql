@@ -1,0 +1,166 @@
+-- What must hold in a database at any moment. Every query returns no row unless
+-- its promise is broken, and then names the row (subject) and the fault
+-- (detail). A grace of two minutes is given where a sweep repairs what somebody
+-- else wrote.
+
+-- name: active_count
+-- guards: S3, S6: a queue's counter is the number of executions that hold its slots
+WITH holders AS (
+    SELECT admission_state_id AS id, count(*) AS n
+    FROM execution WHERE admission_state_id IS NOT NULL GROUP BY 1
+)
+SELECT 'admission state ' || coalesce(s.id, h.id) AS subject,
+       CASE WHEN s.id IS NULL THEN format('%s executions hold slots of a state that does not exist', h.n)
+            ELSE format('active_count is %s, %s executions hold a slot', s.active_count, coalesce(h.n, 0)) END AS detail
+FROM execution_admission_state s FULL JOIN holders h ON h.id = s.id
+WHERE s.active_count IS DISTINCT FROM coalesce(h.n, 0);
+
+-- name: queued_count
+-- guards: S17: a queue's length is the number of its entries
+WITH entries AS (
+    SELECT state_id AS id, count(*) AS n FROM execution_admission_entry GROUP BY 1
+)
+SELECT 'admission state ' || s.id AS subject,
+       format('queued_count is %s, %s entries wait', s.queued_count, coalesce(e.n, 0)) AS detail
+FROM execution_admission_state s LEFT JOIN entries e ON e.id = s.id
+WHERE s.queued_count <> coalesce(e.n, 0);
+
+-- name: queue_order
+-- guards: S4: the next place in a queue is behind every place that was given
+SELECT 'admission state ' || s.id AS subject,
+       format('next_queue_order is %s, but entry %s has place %s', s.next_queue_order, e.id, e.queue_order) AS detail
+FROM execution_admission_state s JOIN execution_admission_entry e ON e.state_id = s.id
+WHERE e.queue_order >= s.next_queue_order;
+
+-- name: worker_load
+-- guards: S6: a worker's load is the number of slot holders handed to it
+WITH holders AS (
+    SELECT worker AS id, count(*) AS n
+    FROM execution WHERE admission_state_id IS NOT NULL AND worker IS NOT NULL GROUP BY 1
+)
+SELECT 'worker ' || coalesce(l.worker, h.id) AS subject,
+       format('assigned is %s, %s executions handed to it hold a slot', coalesce(l.assigned, 0), coalesce(h.n, 0)) AS detail
+FROM worker_load l FULL JOIN holders h ON h.id = l.worker
+WHERE coalesce(l.assigned, 0) <> coalesce(h.n, 0);
+
+-- name: scope_count
+-- guards: S3: a pack's or the global counter is the number of slots taken from it
+SELECT 'admission scope ' || s.id AS subject,
+       format('active_count is %s, %s slots are taken', s.active_count, coalesce(t.n, 0)) AS detail
+FROM admission_scope s
+LEFT JOIN (SELECT scope_id, count(*) AS n FROM execution_slot GROUP BY 1) t ON t.scope_id = s.id
+WHERE s.active_count <> coalesce(t.n, 0);
+
+-- name: terminal_holder
+-- guards: S6: a terminal execution gives its slot back within one sweep
+SELECT 'execution ' || e.id AS subject,
+       format('%s since %s and still holds a slot of admission state %s',
+              e.status, coalesce(e.finished_at, e.updated), e.admission_state_id) AS detail
+FROM execution e
+WHERE e.admission_state_id IS NOT NULL
+  AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+  AND coalesce(e.finished_at, e.updated) < now() - interval '2 minutes';
+
+-- name: holder_status
+-- guards: S6: who holds a slot was handed to a worker
+SELECT 'execution ' || e.id AS subject,
+       format('status %s, worker %s, holds a slot of admission state %s',
+              e.status, coalesce(e.worker::text, 'none'), e.admission_state_id) AS detail
+FROM execution e
+WHERE e.admission_state_id IS NOT NULL AND e.status IN ('requested', 'scheduling');
+
+-- name: status_holder
+-- guards: S6: who was handed to a worker holds a slot
+SELECT 'execution ' || e.id AS subject,
+       format('status %s on worker %s without a slot', e.status, e.worker) AS detail
+FROM execution e
+WHERE e.admission_state_id IS NULL AND e.worker IS NOT NULL
+  AND e.status IN ('scheduled', 'running', 'canceling');
+
+-- name: scheduled_worker
+-- guards: S1: a scheduled execution has a worker
+SELECT 'execution ' || e.id AS subject, 'scheduled without a worker' AS detail
+FROM execution e
+WHERE e.status = 'scheduled' AND e.worker IS NULL;
+
+-- name: entry_status
+-- guards: S6: only a requested execution waits in a queue
+SELECT 'execution ' || e.id AS subject,
+       format('waits in admission state %s with status %s', q.state_id, e.status) AS detail
+FROM execution_admission_entry q JOIN execution e ON e.id = q.execution_id
+WHERE e.status <> 'requested'
+  AND (e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+       OR coalesce(e.finished_at, e.updated) < now() - interval '2 minutes');
+
+-- name: entry_holder
+-- guards: S6: nobody holds a slot and waits for one
+SELECT 'execution ' || e.id AS subject,
+       format('waits in admission state %s and holds a slot of %s', q.state_id, e.admission_state_id) AS detail
+FROM execution_admission_entry q JOIN execution e ON e.id = q.execution_id
+WHERE e.admission_state_id IS NOT NULL;
+
+-- name: idle_slot
+-- guards: L3: a free slot with a waiter is filled
+SELECT 'admission state ' || s.id AS subject,
+       format('%s of %s slots taken, %s wait, the first since %s',
+              s.active_count, s.max_concurrent, s.queued_count, min(q.enqueued_at)) AS detail
+FROM execution_admission_state s JOIN execution_admission_entry q ON q.state_id = s.id
+WHERE s.active_count < s.max_concurrent AND NOT s.paused
+  AND s.updated < now() - interval '2 minutes'
+  AND NOT EXISTS (SELECT FROM admission_blocked b WHERE b.state_id = s.id)
+GROUP BY s.id
+HAVING min(q.enqueued_at) < now() - interval '2 minutes';
+
+-- name: outbox_age
+-- guards: L5: the outbox drains
+SELECT 'outbox row ' || o.id AS subject,
+       format('unpublished for %s seconds after %s attempts: %s',
+              floor(extract(epoch FROM now() - o.created)), o.attempts, coalesce(o.last_error, 'no error recorded')) AS detail
+FROM outbox o
+WHERE o.created < now() - interval '60 seconds';
+
+-- name: live_per_enforcement
+-- guards: S10: an enforcement has one live top-level execution
+SELECT 'enforcement ' || e.enforcement AS subject,
+       format('executions %s are all live', string_agg(e.id::text, ', ' ORDER BY e.id)) AS detail
+FROM execution e
+WHERE e.enforcement IS NOT NULL AND e.parent IS NULL
+  AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+GROUP BY e.enforcement HAVING count(*) > 1;
+
+-- name: live_attempts
+-- guards: S19: an attempt starts only after the one before it ended
+SELECT 'execution ' || coalesce(e.original_execution, e.id) AS subject,
+       format('attempts %s are all live', string_agg(e.id::text, ', ' ORDER BY e.id)) AS detail
+FROM execution e
+WHERE e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+GROUP BY coalesce(e.original_execution, e.id) HAVING count(*) > 1;
+
+-- name: inquiry_holder
+-- guards: S16: while a question is open no slot is held
+SELECT 'inquiry ' || i.id AS subject,
+       format('pending while execution %s holds a slot of admission state %s', e.id, e.admission_state_id) AS detail
+FROM inquiry i JOIN execution e ON e.id = i.execution
+WHERE i.status = 'pending' AND e.admission_state_id IS NOT NULL;
+
+-- name: stale_claim
+-- guards: L2: a claim that was not finished is taken back
+SELECT 'execution ' || e.id AS subject, format('scheduling since %s', e.updated) AS detail
+FROM execution e
+WHERE e.status = 'scheduling' AND e.updated < now() - interval '2 minutes';
+
+-- name: forgotten_request
+-- guards: L2: a requested execution waits in a queue or is taken up
+SELECT 'execution ' || e.id AS subject, format('requested since %s, in no queue', e.updated) AS detail
+FROM execution e
+WHERE e.status = 'requested' AND e.updated < now() - interval '10 minutes'
+  AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id);
+
+-- name: workflow_end
+-- guards: S12, L2: a workflow's state ends with its parent execution
+SELECT 'workflow execution ' || w.id AS subject,
+       format('%s, but its execution %s is %s', w.status, e.id, e.status) AS detail
+FROM workflow_execution w JOIN execution e ON e.id = w.execution
+WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+  AND w.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+  AND coalesce(e.finished_at, e.updated) < now() - interval '2 minutes';

@@ -1,0 +1,193 @@
+package doctor_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/doctor"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// database is a migrated database with the schema on its search path.
+type database struct{ pool *pgxpool.Pool }
+
+func (d database) Pool() *pgxpool.Pool { return d.pool }
+
+func setup(t *testing.T) database {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(testkit.Database(t))
+	require.NoError(t, err)
+	config.ConnConfig.RuntimeParams["search_path"] = testkit.Schema + ", public"
+	config.MaxConns = 2
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return database{pool}
+}
+
+// plants holds one way to break each invariant.
+var plants = map[string]func(t *testing.T, db database){
+	"active_count": func(t *testing.T, db database) {
+		testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
+	},
+	"queued_count": func(t *testing.T, db database) {
+		testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued, s.Paused = 1, true })
+	},
+	"queue_order": func(t *testing.T, db database) {
+		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued, s.Paused = 1, true })
+		enqueue(t, db, state, testkit.Execution(t, db, action(t, db)), 7)
+	},
+	"worker_load": func(t *testing.T, db database) {
+		worker := testkit.Worker(t, db, "w")
+		testkit.Exec(t, db, `update worker_load set assigned = 1 where worker = $1`, worker.ID)
+	},
+	"scope_count": func(t *testing.T, db database) {
+		testkit.Exec(t, db, `insert into admission_scope (kind, max_concurrent, active_count) values ('global', 5, 1)`)
+	},
+	"terminal_holder": func(t *testing.T, db database) {
+		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
+		testkit.Execution(t, db, action(t, db), holding(state), status(attune.StatusFailed), old)
+	},
+	"holder_status": func(t *testing.T, db database) {
+		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
+		testkit.Execution(t, db, action(t, db), holding(state))
+	},
+	"status_holder": func(t *testing.T, db database) {
+		worker := testkit.Worker(t, db, "w")
+		testkit.Execution(t, db, action(t, db), status(attune.StatusRunning), on(worker))
+	},
+	"scheduled_worker": func(t *testing.T, db database) {
+		testkit.Execution(t, db, action(t, db), status(attune.StatusScheduled))
+	},
+	"entry_status": func(t *testing.T, db database) {
+		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued, s.Paused = 1, true })
+		enqueue(t, db, state, testkit.Execution(t, db, action(t, db), status(attune.StatusCancelled), old), 0)
+	},
+	"entry_holder": func(t *testing.T, db database) {
+		worker := testkit.Worker(t, db, "w")
+		testkit.Exec(t, db, `update worker_load set assigned = 1 where worker = $1`, worker.ID)
+		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active, s.Queued, s.Paused = 1, 1, true })
+		// A row that holds and waits is also of a status that must not wait, so
+		// two checks see it.
+		enqueue(t, db, state, testkit.Execution(t, db, action(t, db), holding(state), on(worker), status(attune.StatusRunning)), 0)
+	},
+	"idle_slot": func(t *testing.T, db database) {
+		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued = 1 })
+		enqueue(t, db, state, testkit.Execution(t, db, action(t, db)), 0)
+		testkit.Exec(t, db, `alter table execution_admission_state disable trigger user`)
+		testkit.Exec(t, db, `update execution_admission_state set updated = now() - interval '1 hour'`)
+		testkit.Exec(t, db, `update execution_admission_entry set enqueued_at = now() - interval '1 hour'`)
+	},
+	"outbox_age": func(t *testing.T, db database) {
+		testkit.Exec(t, db, `insert into outbox (created, message_ids, exchanges, routing_keys, message_types, bodies, traces)
+			values (now() - interval '2 minutes', '{m}', '{e}', '{k}', '{t}', '{b}', '{""}')`)
+	},
+	"live_per_enforcement": func(t *testing.T, db database) {
+		var id int64
+		require.NoError(t, db.pool.QueryRow(t.Context(),
+			`insert into enforcement (rule_ref, trigger_ref, payload) values ('demo.r', 'demo.t', '{}') returning id`).Scan(&id))
+		of := func(e *testkit.ExecutionRow) { e.Enforcement = &id }
+		testkit.Execution(t, db, action(t, db), of)
+		testkit.Execution(t, db, action(t, db), of, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"retry_of": 1} })
+	},
+	"live_attempts": func(t *testing.T, db database) {
+		first := testkit.Execution(t, db, action(t, db))
+		testkit.Execution(t, db, action(t, db), func(e *testkit.ExecutionRow) { e.OriginalExecution = &first.ID })
+	},
+	"inquiry_holder": func(t *testing.T, db database) {
+		worker := testkit.Worker(t, db, "w")
+		testkit.Exec(t, db, `update worker_load set assigned = 1 where worker = $1`, worker.ID)
+		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
+		asking := testkit.Execution(t, db, action(t, db), holding(state), on(worker), status(attune.StatusRunning))
+		testkit.Exec(t, db, `insert into inquiry (execution, prompt) values ($1, 'go on?')`, asking.ID)
+	},
+	"stale_claim": func(t *testing.T, db database) {
+		testkit.Execution(t, db, action(t, db), status(attune.StatusScheduling), old)
+	},
+	"forgotten_request": func(t *testing.T, db database) {
+		testkit.Execution(t, db, action(t, db), old)
+	},
+	"workflow_end": func(t *testing.T, db database) {
+		parent := testkit.Execution(t, db, action(t, db), status(attune.StatusFailed), old)
+		testkit.Exec(t, db, `with d as (
+				insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
+				select 'demo.w', id, ref, 'w', '1.0.0', '{}' from pack where ref = 'demo' returning id)
+			insert into workflow_execution (execution, workflow_def, task_graph, status)
+			select $1, d.id, '{}', 'running' from d`, parent.ID)
+	},
+}
+
+// also lists the checks that see a plant besides its own.
+var also = map[string][]string{"entry_holder": {"entry_status"}}
+
+func TestInvariantsSeeWhatTheyGuardAgainst(t *testing.T) {
+	t.Parallel()
+	for _, check := range doctor.Checks() {
+		plant, ok := plants[check.Name]
+		require.True(t, ok, "check %s has no plant", check.Name)
+		t.Run(check.Name, func(t *testing.T) {
+			t.Parallel()
+			db := setup(t)
+			plant(t, db)
+			found, err := doctor.Invariants(testkit.Context(t), db.pool)
+			require.NoError(t, err)
+			var names []string
+			for _, violation := range found {
+				names = append(names, violation.Check)
+				require.NotEmpty(t, violation.Subject)
+				require.NotEmpty(t, violation.Detail)
+				require.NotEmpty(t, violation.Invariant)
+			}
+			require.ElementsMatch(t, append(also[check.Name], check.Name), names, "%v", found)
+		})
+	}
+}
+
+func TestInvariantsHoldWithHealthyRows(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+
+	act, worker := action(t, db), testkit.Worker(t, db, "w")
+	state := testkit.State(t, db, act, 1, func(s *testkit.StateRow) { s.Active, s.Queued = 1, 1 })
+	testkit.Exec(t, db, `update worker_load set assigned = 1 where worker = $1`, worker.ID)
+	testkit.Execution(t, db, act, holding(state), on(worker), status(attune.StatusRunning))
+	enqueue(t, db, state, testkit.Execution(t, db, act), 0)
+	testkit.Execution(t, db, act, on(worker), status(attune.StatusCompleted), old)
+
+	testkit.Invariants(t, db)
+}
+
+func action(t *testing.T, db database) testkit.ActionRow {
+	t.Helper()
+	row := testkit.ActionRow{Ref: "demo.act"}
+	err := db.pool.QueryRow(t.Context(), `select id from action where ref = $1`, row.Ref).Scan(&row.ID)
+	if err == nil {
+		return row
+	}
+	return testkit.Action(t, db, row.Ref)
+}
+
+func enqueue(t *testing.T, db database, state testkit.StateRow, execution testkit.ExecutionRow, order int64) {
+	t.Helper()
+	testkit.Exec(t, db, `insert into execution_admission_entry (state_id, execution_id, status, queue_order)
+		values ($1, $2, 'queued', $3)`, state.ID, execution.ID, order)
+}
+
+func holding(state testkit.StateRow) func(*testkit.ExecutionRow) {
+	return func(e *testkit.ExecutionRow) { e.AdmissionState = &state.ID }
+}
+
+func on(worker testkit.WorkerRow) func(*testkit.ExecutionRow) {
+	return func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
+}
+
+func status(s attune.Status) func(*testkit.ExecutionRow) {
+	return func(e *testkit.ExecutionRow) { e.Status = s }
+}
+
+func old(e *testkit.ExecutionRow) { e.Age = 3600e9 }
