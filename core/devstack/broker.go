@@ -332,7 +332,8 @@ func (s *Stack) stopBroker(ctx context.Context, sig syscall.Signal, patience tim
 }
 
 // KillBroker ends RabbitMQ as a crash would. Durable queues and persistent
-// messages stay.
+// messages stay, but for what was declared within the last two seconds or so:
+// the broker answers before it writes.
 func (s *Stack) KillBroker(ctx context.Context) error {
 	return s.locked(ctx, func() error { return s.stopBroker(ctx, syscall.SIGKILL, time.Second) })
 }

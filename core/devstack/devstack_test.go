@@ -2,7 +2,14 @@ package devstack_test
 
 import (
 	"context"
+	"net/http"
+	"net/url"
+	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,27 +21,322 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+const timeout = 90 * time.Second
 
-func TestUpAndDown(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
+func TestMain(m *testing.M) {
+	if role := os.Getenv(envRole); role != "" {
+		os.Exit(helper(role))
+	}
+	goleak.VerifyTestMain(m)
+}
 
-	began := time.Now()
-	stack, err := devstack.Up(ctx, devstack.Config{Dir: filepath.Join(t.TempDir(), "stack"), StatsInterval: 250 * time.Millisecond})
+// tempDir is a folder that the PostgreSQL user can enter, unlike t.TempDir.
+func tempDir(t *testing.T, name string) string {
+	t.Helper()
+	base, err := os.MkdirTemp("", "attune-devstack-*")
 	require.NoError(t, err)
-	t.Log("up after", time.Since(began))
+	require.NoError(t, os.Chmod(base, 0o755))
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
+	return filepath.Join(base, name)
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// up starts a stack and removes it at the end of the test.
+func up(t *testing.T, cfg devstack.Config) *devstack.Stack {
+	t.Helper()
+	stack, err := devstack.Up(within(t), cfg)
+	require.NoError(t, err)
+	wipeAtEnd(t, stack)
+	return stack
+}
+
+func wipeAtEnd(t *testing.T, stack *devstack.Stack) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		require.NoError(t, stack.Reset(ctx))
+		if stack.Moved() != "" {
+			require.NoError(t, os.RemoveAll(stack.Dir()))
+		}
+	})
+}
+
+// serves fails unless both servers answer their clients.
+func serves(t *testing.T, databaseURL, amqpURL string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	require.NoError(t, err)
+	require.NoError(t, conn.Ping(t.Context()))
+	require.NoError(t, conn.Close(t.Context()))
+	broker, err := amqp.Dial(amqpURL)
+	require.NoError(t, err)
+	channel, err := broker.Channel()
+	require.NoError(t, err)
+	_, err = channel.QueueDeclare("", false, true, true, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, broker.Close())
+}
+
+// silent fails when anything still listens where the stack listened.
+func silent(t *testing.T, status devstack.Status) {
+	t.Helper()
+	_, err := pgx.Connect(t.Context(), status.DatabaseURL)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	_, err = amqp.Dial(status.AMQPURL)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.Empty(t, processesNaming(t, status.Dir), "processes of the stack are left")
+}
+
+// processesNaming lists the command lines that hold the text.
+func processesNaming(t *testing.T, text string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	var found []string
+	for _, file := range files {
+		raw, _ := os.ReadFile(file) // a process may end meanwhile
+		if line := strings.ReplaceAll(string(raw), "\x00", " "); strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// TestLifeOfAStack walks one stack through its life, because each start costs
+// seconds: up, attach, faults, down in order, up again with what was stored.
+func TestLifeOfAStack(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	dir := tempDir(t, "stack")
+	cfg := devstack.Config{Dir: dir, Durable: true, StatsInterval: 250 * time.Millisecond}
+
+	_, err := devstack.Attach(ctx, cfg)
+	require.ErrorIs(t, err, devstack.ErrNoStack)
+
+	stack := up(t, cfg)
+	require.Equal(t, dir, stack.Dir())
+	require.Empty(t, stack.Moved())
+	serves(t, stack.DatabaseURL(), stack.AMQPURL())
+	before := stack.Status()
+	require.True(t, before.Running())
+
+	// A second start on the folder is the same stack, with the same processes.
+	second, err := devstack.Up(ctx, cfg)
+	require.NoError(t, err)
+	require.Equal(t, before, second.Status())
+	require.Contains(t, second.Env(), "export ATTUNE__DATABASE__URL='"+stack.DatabaseURL()+"'")
+
+	management, err := http.Get(stack.ManagementURL() + "/api/overview")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, management.StatusCode)
+	require.NoError(t, management.Body.Close())
+	http.DefaultClient.CloseIdleConnections()
+
+	out, err := stack.Rabbitmqctl(ctx, "list_vhosts", "--silent")
+	require.NoError(t, err)
+	require.Contains(t, out, "/")
+
 	conn, err := pgx.Connect(ctx, stack.DatabaseURL())
 	require.NoError(t, err)
-	require.NoError(t, conn.Close(ctx))
-	a, err := amqp.Dial(stack.AMQPURL())
+	_, err = conn.Exec(ctx, "create table kept (n int)")
 	require.NoError(t, err)
-	require.NoError(t, a.Close())
-	t.Log(stack.Status())
-	began = time.Now()
-	require.NoError(t, stack.Down(ctx, false))
-	require.NoError(t, stack.Reset(ctx))
-	t.Log("down after", time.Since(began))
+	require.NoError(t, stack.KillPostgres(ctx))
+	require.Error(t, conn.Ping(ctx), "a connection outlived the crash")
 	require.False(t, stack.Status().Postgres.Running)
+	require.True(t, stack.Status().Broker.Running)
+	require.NoError(t, stack.StartPostgres(ctx))
+	require.Equal(t, before.DatabaseURL, stack.DatabaseURL(), "a client could not find the server again")
+
+	require.NoError(t, stack.Down(ctx, false))
+	silent(t, before)
+	require.NoError(t, stack.Down(ctx, false), "down on a stopped stack")
+
+	again := up(t, cfg)
+	require.Equal(t, before.AMQPURL, again.AMQPURL())
+	conn, err = pgx.Connect(ctx, again.DatabaseURL())
+	require.NoError(t, err)
+	_, err = conn.Exec(ctx, "insert into kept values (1)")
+	require.NoError(t, err, "what was stored is gone")
+	require.NoError(t, conn.Close(ctx))
+
+	require.NoError(t, again.Reset(ctx))
+	silent(t, before)
+	_, err = devstack.Attach(ctx, cfg)
+	require.ErrorIs(t, err, devstack.ErrNoStack)
+}
+
+// TestLeftoversOfKillMinusNine kills every process of a detached stack with
+// signal 9 and starts it again; a persistent message and a committed row must
+// be there.
+func TestLeftoversOfKillMinusNine(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	stack := up(t, devstack.Config{Dir: tempDir(t, "stack"), Detached: true, Durable: true})
+
+	broker, err := amqp.Dial(stack.AMQPURL())
+	require.NoError(t, err)
+	channel, err := broker.Channel()
+	require.NoError(t, err)
+	require.NoError(t, channel.Confirm(false))
+	_, err = channel.QueueDeclare("kept", true, false, false, false, nil)
+	require.NoError(t, err)
+	confirm, err := channel.PublishWithDeferredConfirmWithContext(ctx, "", "kept", true, false,
+		amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte("still here")})
+	require.NoError(t, err)
+	require.True(t, confirm.Wait())
+
+	// The broker writes a new queue's declaration to its disk some time after
+	// it answered; the confirmed message is not the only thing that must last.
+	_, err = stack.Rabbitmqctl(ctx, "eval", "mnesia:sync_log().")
+	require.NoError(t, err)
+
+	status := stack.Status()
+	require.NoError(t, syscall.Kill(status.Postgres.PID, syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(status.Broker.PID, syscall.SIGKILL))
+	_ = broker.Close() // the connection is broken
+
+	again, err := devstack.Up(ctx, devstack.Config{Dir: stack.Dir(), Detached: true, Durable: true})
+	require.NoError(t, err)
+	serves(t, again.DatabaseURL(), again.AMQPURL())
+	broker, err = amqp.Dial(again.AMQPURL())
+	require.NoError(t, err)
+	channel, err = broker.Channel()
+	require.NoError(t, err)
+	message, ok, err := channel.Get("kept", true)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "still here", string(message.Body))
+	require.NoError(t, broker.Close())
+}
+
+// TestHostileSurroundings starts a stack in a process with everything wrong at
+// once: blanks in the folder's path, no HOME, variables of another broker, and
+// a umask that closes what is created.
+func TestHostileSurroundings(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t, "a folder with blanks")
+	process := startHelper(t, helperOptions{
+		dir: dir, umask: "077", unset: []string{"HOME"},
+		env: []string{"RABBITMQ_NODENAME=other@host", "RABBITMQ_CONFIG_FILE=/nowhere", "ERL_FLAGS=-bogus", "PGPORT=1", "NOTIFY_SOCKET=/x"},
+	})
+	status := process.awaitReady(t)
+	require.NotEqual(t, dir, status.Dir)
+	require.NotContains(t, status.Dir, " ")
+	require.Contains(t, status.Moved, "characters")
+	serves(t, status.DatabaseURL, status.AMQPURL)
+
+	// Whoever asks for the same folder finds the stack in its other place.
+	found, err := devstack.Attach(within(t), devstack.Config{Dir: dir})
+	require.NoError(t, err)
+	require.Equal(t, status.Dir, found.Dir())
+	wipeAtEnd(t, found)
+
+	// The parent is killed: its servers go with it.
+	process.kill(t)
+	eventually(t, func() bool { return len(processesNaming(t, status.Dir)) == 0 })
+	silent(t, status)
+}
+
+// TestAsAnotherUser runs a stack as nobody, beside one as the caller, when the
+// caller is root and may choose.
+func TestAsAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start a process as somebody else; every other test of this run was not root")
+	}
+	dir := tempDir(t, "stack")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.Chown(dir, 65534, 65534))
+	process := startHelper(t, helperOptions{dir: dir, uid: 65534})
+	theirs := process.awaitReady(t)
+	require.Equal(t, dir, theirs.Dir)
+
+	_, err := devstack.Up(within(t), devstack.Config{Dir: dir})
+	require.ErrorContains(t, err, "belongs to user id 65534", "root would leave files that lock nobody out")
+
+	serves(t, theirs.DatabaseURL, theirs.AMQPURL)
+	process.finish(t)
+	silent(t, theirs)
+}
+
+// TestStartedByTwoAtOnce starts one folder from two processes at the same
+// moment: they end up with one stack.
+func TestStartedByTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	slow(t)
+	dir := tempDir(t, "stack")
+	one, two := startHelper(t, helperOptions{dir: dir}), startHelper(t, helperOptions{dir: dir})
+	var statuses [2]devstack.Status
+	var both sync.WaitGroup
+	both.Go(func() { statuses[0] = one.awaitReady(t) })
+	both.Go(func() { statuses[1] = two.awaitReady(t) })
+	both.Wait()
+	require.Equal(t, statuses[0], statuses[1])
+	one.finish(t)
+	two.finish(t)
+	silent(t, statuses[0])
+}
+
+func TestBusyPortsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	slow(t)
+	ctx := within(t)
+	cfg := devstack.Config{Dir: tempDir(t, "stack")}
+	stack := up(t, cfg)
+	before := stack.Status()
+	require.NoError(t, stack.Down(ctx, true))
+
+	strangers := occupy(t, before.DatabaseURL, before.AMQPURL)
+	defer strangers()
+	again := up(t, cfg)
+	serves(t, again.DatabaseURL(), again.AMQPURL())
+	require.NotEqual(t, before.DatabaseURL, again.DatabaseURL())
+	require.NotEqual(t, before.AMQPURL, again.AMQPURL())
+}
+
+// TestInterruptedInitdb leaves what an interrupted first start leaves.
+func TestInterruptedInitdb(t *testing.T) {
+	t.Parallel()
+	slow(t)
+	dir := tempDir(t, "stack")
+	half := filepath.Join(dir, "postgres", "data.new", "base")
+	require.NoError(t, os.MkdirAll(half, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(half, "rest"), nil, 0o600))
+	stack := up(t, devstack.Config{Dir: dir})
+	serves(t, stack.DatabaseURL(), stack.AMQPURL())
+	require.NoDirExists(t, filepath.Join(dir, "postgres", "data.new"))
+}
+
+// slow skips what costs a start of its own and repeats a path that the quick
+// tests walk in part.
+func slow(t *testing.T) {
+	t.Helper()
+	if os.Getenv("ATTUNE_SLOW_TESTS") == "" {
+		t.Skip("set ATTUNE_SLOW_TESTS=1 to run it")
+	}
+}
+
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !condition() {
+		require.True(t, time.Now().Before(deadline), "condition not met in time")
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func portOf(t *testing.T, address string) int {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	require.NoError(t, err)
+	port, err := strconv.Atoi(parsed.Port())
+	require.NoError(t, err)
+	return port
 }
