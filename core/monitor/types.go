@@ -1,0 +1,385 @@
+package monitor
+
+import "time"
+
+// The names of the two sources that a read model is made from.
+const (
+	SourceDatabase = "database"
+	SourceBroker   = "broker"
+)
+
+// Source says how one source behaved during one read.
+type Source struct {
+	Name    string        `json:"name"`
+	Latency time.Duration `json:"latency_ns"`
+	// Error is empty when the source answered.
+	Error string `json:"error,omitempty"`
+}
+
+// OK reports whether the source answered.
+func (s Source) OK() bool { return s.Error == "" }
+
+// Reading is what every result begins with: when it was read and from what.
+type Reading struct {
+	// At is the database's time. It is zero when the database did not answer.
+	At      time.Time `json:"at,omitzero"`
+	Sources []Source  `json:"sources"`
+}
+
+// Source returns the state of the named source, and false if the result was
+// not read from it.
+func (r Reading) Source(name string) (Source, bool) {
+	for _, s := range r.Sources {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Source{}, false
+}
+
+// Count is a number of rows that may have been cut off at a bound.
+type Count struct {
+	Value int64 `json:"value"`
+	// AtLeast is true when counting stopped at a bound.
+	AtLeast bool `json:"at_least,omitempty"`
+}
+
+// Overview is the state of the whole installation on one page.
+type Overview struct {
+	Reading
+	// Live counts unfinished executions by status.
+	Live Live `json:"live"`
+	// Recent counts executions requested within Window by how they ended.
+	Recent Recent      `json:"recent"`
+	Queues QueueTotals `json:"queues"`
+	// Top holds the queues with the most waiting executions.
+	Top     []Queue      `json:"top"`
+	Workers WorkerTotals `json:"workers"`
+	// StaleAfter is the heartbeat age beyond which a worker counts as stale.
+	StaleAfter time.Duration `json:"stale_after_ns"`
+	// WorkerList holds the workers, the unwell first.
+	WorkerList []Worker `json:"worker_list"`
+}
+
+// Live counts executions that have not ended, by status.
+type Live struct {
+	Requested  Count `json:"requested"`
+	Scheduling Count `json:"scheduling"`
+	Scheduled  Count `json:"scheduled"`
+	Running    Count `json:"running"`
+	Canceling  Count `json:"canceling"`
+	// Stuck counts executions scheduled for longer than StuckAfter.
+	Stuck      Count         `json:"stuck"`
+	StuckAfter time.Duration `json:"stuck_after_ns"`
+}
+
+// Recent counts executions requested within Window by how they ended.
+type Recent struct {
+	Window    time.Duration `json:"window_ns"`
+	Completed Count         `json:"completed"`
+	Failed    Count         `json:"failed"`
+	Cancelled Count         `json:"cancelled"`
+	Timeout   Count         `json:"timeout"`
+	Abandoned Count         `json:"abandoned"`
+	// FailedLastMinute counts what ended badly during the last minute. It is
+	// nil where the schema does not record when a row ended.
+	FailedLastMinute *Count `json:"failed_last_minute"`
+}
+
+// QueueTotals sums up every admission queue.
+type QueueTotals struct {
+	// Queues is the number of queues, Busy of those with anything in them.
+	Queues int64 `json:"queues"`
+	Busy   int64 `json:"busy"`
+	Queued int64 `json:"queued"`
+	Active int64 `json:"active"`
+	// Slots sums the limits of the queues that have one.
+	Slots int64 `json:"slots"`
+	// Completed only ever grows; two polls make a rate.
+	Completed int64 `json:"completed"`
+}
+
+// Queue is one admission queue: an action, or one group of an action.
+type Queue struct {
+	ID        int64  `json:"id"`
+	ActionID  int64  `json:"action_id"`
+	ActionRef string `json:"action_ref"`
+	Group     string `json:"group,omitempty"`
+	Queued    int64  `json:"queued"`
+	Active    int64  `json:"active"`
+	// Limit is nil when the queue admits without limit.
+	Limit *int64 `json:"limit"`
+	// Oldest is when the execution at the head of the queue began to wait; nil
+	// when nobody waits.
+	Oldest      *time.Time `json:"oldest"`
+	Completed   int64      `json:"completed"`
+	Enqueued    int64      `json:"enqueued"`
+	Paused      bool       `json:"paused"`
+	PauseReason string     `json:"pause_reason,omitempty"`
+	// Blocked is set while the head has room in its own limit and waits for
+	// something else, such as a worker.
+	Blocked      string     `json:"blocked,omitempty"`
+	BlockedSince *time.Time `json:"blocked_since,omitempty"`
+}
+
+// Name is how people call the queue: the action, and its group if it has one.
+func (q Queue) Name() string {
+	if q.Group == "" {
+		return q.ActionRef
+	}
+	return q.ActionRef + " " + q.Group
+}
+
+// Full reports whether every slot of the queue is taken.
+func (q Queue) Full() bool { return q.Limit != nil && q.Active >= *q.Limit }
+
+// QueueFilter selects queues.
+type QueueFilter struct {
+	// Text keeps queues whose action or group contains it, whatever the case.
+	Text string
+	// Limit bounds the answer; zero means DefaultQueueLimit.
+	Limit int
+}
+
+// Queues is one page of admission queues, the busiest first.
+type Queues struct {
+	Reading
+	Totals QueueTotals `json:"totals"`
+	List   []Queue     `json:"list"`
+	// More is true when the filter matches queues beyond the limit.
+	More bool `json:"more"`
+}
+
+// Worker is one registered worker.
+type Worker struct {
+	ID     int64  `json:"id"`
+	Name   string `json:"name"`
+	Role   string `json:"role"`
+	Host   string `json:"host,omitempty"`
+	Status string `json:"status"`
+	// Heartbeat is the last sign of life; nil when there never was one.
+	Heartbeat    *time.Time `json:"heartbeat"`
+	Cordoned     bool       `json:"cordoned"`
+	CordonReason string     `json:"cordon_reason,omitempty"`
+	Draining     bool       `json:"draining"`
+	// Assigned counts executions handed to the worker and not yet released. It
+	// is nil where nobody keeps that count.
+	Assigned *int64 `json:"assigned"`
+	// Capacity is what the worker says it can run at once; nil if it does not say.
+	Capacity *int64    `json:"capacity"`
+	Runtimes []string  `json:"runtimes,omitempty"`
+	Version  string    `json:"version,omitempty"`
+	Created  time.Time `json:"created"`
+}
+
+// WorkerHealth is the verdict on a worker: what its heartbeat and its row say
+// together, the stricter of the two.
+type WorkerHealth string
+
+// The verdicts, from worst to best.
+const (
+	WorkerStale    WorkerHealth = "stale"
+	WorkerInactive WorkerHealth = "inactive"
+	WorkerDraining WorkerHealth = "draining"
+	WorkerCordoned WorkerHealth = "cordoned"
+	WorkerBusy     WorkerHealth = "busy"
+	WorkerActive   WorkerHealth = "active"
+)
+
+// Health judges the worker at the given database time. A worker whose row says
+// active but whose heartbeat is older than staleAfter is stale.
+func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
+	switch {
+	case w.Status == "inactive" || w.Status == "error":
+		return WorkerInactive
+	case w.Heartbeat == nil || now.Sub(*w.Heartbeat) > staleAfter:
+		return WorkerStale
+	case w.Draining:
+		return WorkerDraining
+	case w.Cordoned:
+		return WorkerCordoned
+	case w.Assigned != nil && w.Capacity != nil && *w.Assigned >= *w.Capacity:
+		return WorkerBusy
+	default:
+		return WorkerActive
+	}
+}
+
+// WorkerTotals sums up the workers that were read.
+type WorkerTotals struct {
+	Total    int64 `json:"total"`
+	Active   int64 `json:"active"`
+	Busy     int64 `json:"busy"`
+	Cordoned int64 `json:"cordoned"`
+	Stale    int64 `json:"stale"`
+	Inactive int64 `json:"inactive"`
+	// Assigned and Capacity cover the workers that are neither stale nor inactive.
+	Assigned int64 `json:"assigned"`
+	Capacity int64 `json:"capacity"`
+}
+
+// Workers is the list of workers.
+type Workers struct {
+	Reading
+	StaleAfter time.Duration `json:"stale_after_ns"`
+	Totals     WorkerTotals  `json:"totals"`
+	List       []Worker      `json:"list"`
+	More       bool          `json:"more"`
+}
+
+// Execution is one row of the list of executions.
+type Execution struct {
+	ID         int64      `json:"id"`
+	ActionRef  string     `json:"action_ref"`
+	Status     string     `json:"status"`
+	WorkerID   *int64     `json:"worker_id"`
+	WorkerName string     `json:"worker_name,omitempty"`
+	Parent     *int64     `json:"parent"`
+	Created    time.Time  `json:"created"`
+	Updated    time.Time  `json:"updated"`
+	StartedAt  *time.Time `json:"started_at"`
+	FinishedAt *time.Time `json:"finished_at"`
+	RetryCount int64      `json:"retry_count"`
+	MaxRetries *int64     `json:"max_retries"`
+	// Reason is the message of the result, cut short; empty when there is none.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Executions is one page of executions, the newest first.
+type Executions struct {
+	Reading
+	Filter ExecutionFilter `json:"filter"`
+	// From is the key that the page was read from: rows have smaller ids. Zero
+	// means from the newest.
+	From int64       `json:"from,omitempty"`
+	List []Execution `json:"list"`
+	// Next continues the list; it is zero on the last page.
+	Next int64 `json:"next,omitempty"`
+	// Bounded is true when the search stopped at its bound before it had looked
+	// at every row, so that older matches may exist.
+	Bounded bool `json:"bounded,omitempty"`
+}
+
+// Step is one entry of an execution's timeline.
+type Step struct {
+	At     time.Time `json:"at"`
+	Status string    `json:"status,omitempty"`
+	Worker *int64    `json:"worker,omitempty"`
+	// Changed names the recorded fields that changed with this step.
+	Changed []string `json:"changed,omitempty"`
+}
+
+// ExecutionDetail is everything about one execution that people ask for.
+type ExecutionDetail struct {
+	Reading
+	Execution
+	ActionID    *int64 `json:"action_id"`
+	Enforcement *int64 `json:"enforcement"`
+	Original    *int64 `json:"original_execution"`
+	RetryReason string `json:"retry_reason,omitempty"`
+	// Attempt counts hand-overs to a worker; nil where nobody counts them.
+	Attempt *int64 `json:"attempt"`
+	// Config, Env and Result are the JSON texts, cut at MaxDocument bytes.
+	Config string `json:"config,omitempty"`
+	Env    string `json:"env_vars,omitempty"`
+	Result string `json:"result,omitempty"`
+	// Children counts direct children, up to a bound.
+	Children Count `json:"children"`
+	// Waiting is set while the execution stands in an admission queue.
+	Waiting  *Waiting `json:"waiting"`
+	Timeline []Step   `json:"timeline"`
+	// TimelineKnown is false where no history is kept.
+	TimelineKnown bool `json:"timeline_known"`
+}
+
+// Waiting is an execution's place in its admission queue.
+type Waiting struct {
+	Queue string    `json:"queue"`
+	Since time.Time `json:"since"`
+	// Ahead counts executions that were there first, up to a bound.
+	Ahead  Count  `json:"ahead"`
+	Active int64  `json:"active"`
+	Limit  *int64 `json:"limit"`
+	Paused bool   `json:"paused"`
+}
+
+// BrokerQueue is one queue of the message broker.
+type BrokerQueue struct {
+	Name      string `json:"name"`
+	Ready     int64  `json:"ready"`
+	Unacked   int64  `json:"unacked"`
+	Consumers int64  `json:"consumers"`
+	State     string `json:"state,omitempty"`
+}
+
+// Broker is what the message broker's management interface says.
+type Broker struct {
+	Reading
+	Node    string        `json:"node"`
+	Version string        `json:"version"`
+	VHost   string        `json:"vhost"`
+	Queues  []BrokerQueue `json:"queues"`
+	// Alarms lists raised resource alarms.
+	Alarms []string `json:"alarms"`
+}
+
+// Queue finds a broker queue by name.
+func (b *Broker) Queue(name string) (BrokerQueue, bool) {
+	if b == nil {
+		return BrokerQueue{}, false
+	}
+	for _, q := range b.Queues {
+		if q.Name == name {
+			return q, true
+		}
+	}
+	return BrokerQueue{}, false
+}
+
+// DeadLetters says how many dead letters there are and what became of them.
+type DeadLetters struct {
+	Reading
+	// Queue is the depth on the broker; nil when the broker did not answer or
+	// the queue does not exist.
+	Queue *BrokerQueue `json:"queue"`
+	// QueueMissing is true when the broker answered that there is no such queue.
+	QueueMissing bool `json:"queue_missing,omitempty"`
+	// Ledger counts handled dead letters by decision; nil where no ledger is
+	// kept or the database did not answer.
+	Ledger *Ledger `json:"ledger"`
+	// Expired counts recent failures whose result says that the worker queue's
+	// time to live ran out, which is how dead letters show where no ledger is
+	// kept. Nil when unknown.
+	Expired *Count `json:"expired"`
+}
+
+// Ledger sums up the dead-letter ledger.
+type Ledger struct {
+	// Open counts dead letters that wait for a person.
+	Open     Count         `json:"open"`
+	LastDay  Count         `json:"last_day"`
+	ByReason []LedgerGroup `json:"by_reason"`
+	Recent   []LedgerEntry `json:"recent"`
+}
+
+// LedgerGroup counts recent dead letters that share reason and decision.
+type LedgerGroup struct {
+	Reason   string    `json:"reason"`
+	Decision string    `json:"decision"`
+	Count    int64     `json:"count"`
+	Newest   time.Time `json:"newest"`
+}
+
+// DecisionOpen stands for a decision nobody has taken yet.
+const DecisionOpen = "waiting"
+
+// LedgerEntry is one handled dead letter.
+type LedgerEntry struct {
+	ID        int64     `json:"id"`
+	At        time.Time `json:"at"`
+	Type      string    `json:"type"`
+	Reason    string    `json:"reason"`
+	Decision  string    `json:"decision"`
+	Queue     string    `json:"queue,omitempty"`
+	Execution *int64    `json:"execution"`
+}

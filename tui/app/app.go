@@ -1,0 +1,230 @@
+package app
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/charmbracelet/bubbles/cursor"
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/screen/deadletters"
+	"github.com/attune-go/attune/tui/screen/execution"
+	"github.com/attune-go/attune/tui/screen/executions"
+	"github.com/attune-go/attune/tui/screen/overview"
+	"github.com/attune-go/attune/tui/screen/queues"
+	"github.com/attune-go/attune/tui/screen/workers"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// Options configures the dashboard.
+type Options struct {
+	// Context is the name of the installation, shown in the header.
+	Context string
+	// View is the view to open first; empty means the overview.
+	View screen.View
+	// Refresh is the interval between polls; zero means two seconds.
+	Refresh time.Duration
+	// Theme chooses the look.
+	Theme theme.Options
+	// Clock is the local clock; nil means time.Now.
+	Clock func() time.Time
+	// After makes the command that delivers a message later; nil means a timer.
+	After func(d time.Duration, msg tea.Msg) tea.Cmd
+	// Random returns a number in [0,1) for jitter; nil means the global source.
+	Random func() float64
+}
+
+// DefaultRefresh is the interval between polls.
+const DefaultRefresh = 2 * time.Second
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.After == nil {
+		o.After = func(d time.Duration, msg tea.Msg) tea.Cmd {
+			return tea.Tick(d, func(time.Time) tea.Msg { return msg })
+		}
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if o.Refresh == 0 {
+		o.Refresh = DefaultRefresh
+	}
+	if o.View == "" {
+		o.View = keymap.InOverview
+	}
+	return o
+}
+
+// prompt is what the message line is used for.
+type prompt int
+
+const (
+	noPrompt prompt = iota
+	filterPrompt
+	sortPrompt
+)
+
+// Model is the dashboard. It is the only tea.Model; everything below it is a
+// plain struct.
+type Model struct {
+	ctx    context.Context //nolint:containedctx // Bubble Tea has no context of its own; commands need one.
+	opts   Options
+	source Reader
+	env    *screen.Env
+
+	queues     *queues.Queues
+	executions *executions.Executions
+	execution  *execution.Execution
+	screens    map[screen.View]screen.Screen
+
+	view  screen.View
+	trail []screen.View
+
+	width, height int
+	help          bool
+	helpScroll    int
+	prompt        prompt
+	input         textinput.Model
+	inputErr      string
+	// pending is the first letter of a key that is typed as two.
+	pending string
+	toast   string
+	toastAt time.Time
+
+	chains       map[screen.Feed]*chain
+	refreshEvery time.Duration
+	paused       bool
+	blurred      bool
+	// skew is the database's clock minus the local one, once synced is true.
+	skew   time.Duration
+	synced bool
+}
+
+// New makes the dashboard. The context ends every read that is under way. An
+// unknown theme or view is an error.
+func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
+	opts = opts.withDefaults()
+	look, err := theme.New(opts.Theme)
+	if err != nil {
+		return nil, err
+	}
+	env := &screen.Env{Theme: look, Data: screen.NewData()}
+	m := &Model{
+		ctx: ctx, opts: opts, source: source, env: env, view: opts.View,
+		queues: queues.New(env), executions: executions.New(env), execution: execution.New(env),
+		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
+	}
+	m.screens = map[screen.View]screen.Screen{
+		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InExecutions: m.executions,
+		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
+	}
+	if err := checkView(opts.View); err != nil {
+		return nil, err
+	}
+	m.input = textinput.New()
+	m.input.Prompt = "/"
+	m.input.Cursor.SetMode(cursor.CursorStatic)
+	m.tick()
+	return m, nil
+}
+
+// tick takes the time for this message.
+func (m *Model) tick() {
+	m.env.Clock = m.opts.Clock()
+	m.env.Now = m.env.Clock.Add(m.skew)
+}
+
+func (m *Model) screen() screen.Screen { return m.screens[m.view] }
+
+// clockMsg redraws ages once a second.
+type clockMsg struct{}
+
+// Init starts the clock and the polls of the first view.
+func (m *Model) Init() tea.Cmd {
+	return tea.Batch(m.resume(), m.opts.After(time.Second, clockMsg{}))
+}
+
+// Update takes one message.
+func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.tick()
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case snapMsg:
+		return m, m.snapshot(msg)
+	case dueMsg:
+		if msg.gen == m.chain(msg.feed).gen && !m.paused {
+			return m, m.fetch(msg.feed, false)
+		}
+	case clockMsg:
+		return m, m.opts.After(time.Second, clockMsg{})
+	case tea.FocusMsg:
+		m.blurred = false
+		if !m.paused {
+			return m, m.refresh()
+		}
+	case tea.BlurMsg:
+		m.blurred = true
+	case tea.MouseMsg:
+		return m, m.mouse(msg)
+	case tea.KeyMsg:
+		return m, m.key(msg)
+	}
+	return m, nil
+}
+
+// say shows a short message for a few seconds.
+func (m *Model) say(text string) { m.toast, m.toastAt = text, m.env.Clock }
+
+// goTo opens a view and remembers the way back.
+func (m *Model) goTo(view screen.View) tea.Cmd {
+	if view == m.view {
+		return nil
+	}
+	m.trail = append(m.trail, m.view)
+	if len(m.trail) > 20 {
+		m.trail = m.trail[1:]
+	}
+	m.view = view
+	return m.resume()
+}
+
+// back closes what is open, clears the filter, or returns to where the operator
+// came from. It is false at the top level.
+func (m *Model) back() (tea.Cmd, bool) {
+	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" && len(m.trail) == 0 {
+		return m.applyFilter(""), true
+	}
+	if len(m.trail) == 0 {
+		return nil, false
+	}
+	m.view = m.trail[len(m.trail)-1]
+	m.trail = m.trail[:len(m.trail)-1]
+	return m.resume(), true
+}
+
+// applyFilter puts a filter in place and reads anew.
+func (m *Model) applyFilter(text string) tea.Cmd {
+	f, ok := m.screen().(screen.Filterable)
+	if !ok {
+		return nil
+	}
+	if err := f.SetFilter(text); err != nil {
+		m.inputErr = err.Error()
+		return nil
+	}
+	m.inputErr, m.prompt = "", noPrompt
+	m.input.Blur()
+	var cmds []tea.Cmd
+	for _, feed := range m.screen().Feeds() {
+		cmds = append(cmds, m.restart(feed))
+	}
+	return tea.Batch(cmds...)
+}

@@ -1,0 +1,20 @@
+// Package app is the dashboard's one Bubble Tea model. It owns everything that
+// is not the body of a view: which view is open, the way back, the chrome, the
+// input line, and above all the polls.
+//
+// How data flows:
+//
+//	Start → due(feed) → fetch under a deadline → snapshot message
+//	snapshot → dropped if its generation is over → Data.Apply → screen.Changed
+//	         → timer for the next poll = max(interval, 2 × took) ± 10 %
+//	failure  → old data stays, marked; the next poll comes after 2, 4, 8 … 30 s
+//
+// A feed is polled again only after its last poll ended, so a slow source never
+// piles up, and each feed has a chain of its own, so a stuck one holds up nobody
+// else and no key press. Every chain carries a generation: pausing, turning to
+// another view or changing a filter raises it, which cancels what is under way
+// and makes its answer and its timer worthless. Feeds of hidden views are not
+// polled. When the terminal loses the focus, polls come five times less often.
+//
+// Update never does I/O; commands never touch the model.
+package app

@@ -1,0 +1,256 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// views maps the keys of the views to them.
+var views = map[keymap.Action]screen.View{
+	keymap.Overview: keymap.InOverview, keymap.Queues: keymap.InQueues, keymap.Executions: keymap.InExecutions,
+	keymap.Workers: keymap.InWorkers, keymap.DeadLetters: keymap.InDeadLetters,
+}
+
+// Views lists the views that can be opened by name, in the order of their keys.
+var Views = []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters}
+
+func checkView(view screen.View) error {
+	if slices.Contains(Views, view) {
+		return nil
+	}
+	names := make([]string, len(Views))
+	for i, v := range Views {
+		names[i] = string(v)
+	}
+	return fmt.Errorf("unknown view %q: choose one of %s", view, strings.Join(names, ", "))
+}
+
+// key takes one key press.
+func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
+	m.env.LastKey = m.env.Clock
+	name := msg.String()
+	if name == "ctrl+c" {
+		return tea.Quit
+	}
+	switch m.prompt {
+	case filterPrompt:
+		return m.filterKey(msg)
+	case sortPrompt:
+		return m.sortKey(name)
+	}
+	if msg.Paste {
+		return nil
+	}
+	action := m.lookup(name)
+	if m.help {
+		return m.helpKey(action)
+	}
+	return m.do(action)
+}
+
+// lookup finds the action of a key, which may be the second letter of two.
+func (m *Model) lookup(name string) keymap.Action {
+	scope := m.view
+	if m.pending != "" {
+		sequence := m.pending + name
+		m.pending = ""
+		if action, _ := keymap.Lookup(scope, sequence); action != keymap.None {
+			return action
+		}
+	}
+	action, prefix := keymap.Lookup(scope, name)
+	if action == keymap.None && prefix {
+		m.pending = name
+	}
+	return action
+}
+
+// do carries out an action: first what belongs to the root, then the screen.
+func (m *Model) do(action keymap.Action) tea.Cmd {
+	if view, ok := views[action]; ok {
+		return m.goTo(view)
+	}
+	switch action {
+	case keymap.None:
+		return nil
+	case keymap.Abort:
+		return tea.Quit
+	case keymap.Quit:
+		if len(m.trail) == 0 {
+			return tea.Quit
+		}
+		cmd, _ := m.back()
+		return cmd
+	case keymap.Back:
+		cmd, _ := m.back()
+		return cmd
+	case keymap.Help:
+		m.help, m.helpScroll = true, 0
+		return nil
+	default:
+		return m.doLive(action)
+	}
+}
+
+// doLive carries out what concerns polling, the input line and the look.
+func (m *Model) doLive(action keymap.Action) tea.Cmd {
+	switch action {
+	case keymap.Pause:
+		return m.setPaused(!m.paused)
+	case keymap.Refresh:
+		return m.refresh()
+	case keymap.Slower:
+		return m.setRefresh(m.refreshEvery * 2)
+	case keymap.Faster:
+		return m.setRefresh(m.refreshEvery / 2)
+	case keymap.Theme:
+		return m.nextTheme()
+	case keymap.Filter:
+		return m.openFilter()
+	case keymap.Sort:
+		if _, ok := m.screen().(screen.Sortable); ok {
+			m.prompt = sortPrompt
+		}
+		return nil
+	default:
+		return m.effect(m.screen().Do(action))
+	}
+}
+
+// effect does what a screen asked for.
+func (m *Model) effect(effect screen.Effect) tea.Cmd {
+	if effect.Note != "" {
+		m.say(effect.Note)
+	}
+	if effect.Refetch != "" {
+		return m.restart(effect.Refetch)
+	}
+	if effect.Open == "" {
+		return nil
+	}
+	if effect.Open == keymap.InExecution {
+		m.execution.Show(effect.Execution)
+	}
+	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {
+		if err := f.SetFilter(effect.Filter); err != nil {
+			m.say(err.Error())
+		}
+	}
+	return m.goTo(effect.Open)
+}
+
+func (m *Model) nextTheme() tea.Cmd {
+	opts := m.opts.Theme
+	opts.Name = m.env.Theme.Next()
+	look, err := theme.New(opts)
+	if err != nil {
+		m.say(err.Error())
+		return nil
+	}
+	m.env.Theme = look
+	m.say("theme " + look.Name())
+	return nil
+}
+
+func (m *Model) openFilter() tea.Cmd {
+	f, ok := m.screen().(screen.Filterable)
+	if !ok {
+		return nil
+	}
+	m.prompt, m.inputErr = filterPrompt, ""
+	m.input.SetValue(f.Filter())
+	m.input.CursorEnd()
+	return m.input.Focus()
+}
+
+// filterKey takes a key while a filter is typed.
+func (m *Model) filterKey(msg tea.KeyMsg) tea.Cmd {
+	switch msg.String() {
+	case "enter":
+		return m.applyFilter(m.input.Value())
+	case "esc":
+		m.prompt, m.inputErr = noPrompt, ""
+		m.input.Blur()
+		return nil
+	}
+	var cmd tea.Cmd
+	m.input, cmd = m.input.Update(msg)
+	m.inputErr = ""
+	return cmd
+}
+
+// sortKey takes the digit that chooses the column to sort by.
+func (m *Model) sortKey(name string) tea.Cmd {
+	m.prompt = noPrompt
+	s, ok := m.screen().(screen.Sortable)
+	if !ok || len(name) != 1 {
+		return nil
+	}
+	if at := int(name[0]) - '1'; at >= 0 && at < len(s.SortKeys()) {
+		s.SortBy(at)
+	}
+	return nil
+}
+
+// helpKey takes a key while the help is open.
+func (m *Model) helpKey(action keymap.Action) tea.Cmd {
+	switch action {
+	case keymap.Help, keymap.Back, keymap.Quit:
+		m.help = false
+	case keymap.RowDown:
+		m.helpScroll++
+	case keymap.RowUp:
+		m.helpScroll = max(0, m.helpScroll-1)
+	case keymap.HalfDown:
+		m.helpScroll += 10
+	case keymap.HalfUp, keymap.Top:
+		m.helpScroll = max(0, m.helpScroll-10)
+	}
+	return nil
+}
+
+// mouse scrolls with the wheel and points with the left button.
+func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
+	if m.help || m.prompt != noPrompt {
+		return nil
+	}
+	m.env.LastKey = m.env.Clock
+	switch {
+	case msg.Button == tea.MouseButtonWheelDown:
+		return m.wheel(keymap.RowDown)
+	case msg.Button == tea.MouseButtonWheelUp:
+		return m.wheel(keymap.RowUp)
+	case msg.Button != tea.MouseButtonLeft || msg.Action != tea.MouseActionPress:
+		return nil
+	case msg.Y == tabLine:
+		return m.clickTab(msg.X)
+	}
+	if s, ok := m.screen().(screen.Selectable); ok {
+		s.Select(msg.Y - topLines)
+	}
+	return nil
+}
+
+func (m *Model) wheel(action keymap.Action) tea.Cmd {
+	var cmds []tea.Cmd
+	for range 3 {
+		cmds = append(cmds, m.effect(m.screen().Do(action)))
+	}
+	return tea.Batch(cmds...)
+}
+
+func (m *Model) clickTab(x int) tea.Cmd {
+	for _, t := range m.tabs() {
+		if x >= t.from && x < t.to {
+			return m.goTo(t.view)
+		}
+	}
+	return nil
+}

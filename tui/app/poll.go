@@ -1,0 +1,289 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// Reader is where the dashboard reads from; *monitor.Monitor is one.
+type Reader interface {
+	Overview(ctx context.Context) (*monitor.Overview, error)
+	Broker(ctx context.Context) (*monitor.Broker, error)
+	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
+	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
+	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
+	Workers(ctx context.Context) (*monitor.Workers, error)
+	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
+}
+
+// The pace of polling.
+const (
+	// fetchTimeout ends a read that hangs.
+	fetchTimeout = 1500 * time.Millisecond
+	// brokerEvery is how often the management interface is asked at most; its
+	// own numbers are no fresher.
+	brokerEvery = 5 * time.Second
+	// blurFactor stretches the interval while the terminal is not in focus.
+	blurFactor = 5
+	minRefresh = 500 * time.Millisecond
+	maxRefresh = time.Minute
+	maxBackoff = 30 * time.Second
+)
+
+// chain is the polling of one feed.
+type chain struct {
+	// gen makes answers and timers of an earlier life worthless.
+	gen    int
+	cancel context.CancelFunc
+	busy   bool
+	// once is true for a single read that starts no further polls.
+	once bool
+}
+
+// snapMsg is the answer of one read; dueMsg says that a feed is due.
+type snapMsg struct {
+	feed   screen.Feed
+	gen    int
+	result any
+	err    error
+	took   time.Duration
+}
+
+type dueMsg struct {
+	feed screen.Feed
+	gen  int
+}
+
+// visible lists the feeds that the open view needs.
+func (m *Model) visible() []screen.Feed {
+	return append([]screen.Feed{screen.FeedOverview, screen.FeedBroker}, m.screen().Feeds()...)
+}
+
+// restart begins the chain of a feed anew: what was under way is cancelled, and
+// a read starts at once.
+func (m *Model) restart(feed screen.Feed) tea.Cmd {
+	m.stop(feed)
+	return m.fetch(feed, m.paused)
+}
+
+// stop ends the chain of a feed.
+func (m *Model) stop(feed screen.Feed) {
+	c := m.chain(feed)
+	c.gen++
+	c.busy = false
+	if c.cancel != nil {
+		c.cancel()
+		c.cancel = nil
+	}
+}
+
+func (m *Model) chain(feed screen.Feed) *chain {
+	c, ok := m.chains[feed]
+	if !ok {
+		c = &chain{}
+		m.chains[feed] = c
+	}
+	return c
+}
+
+// resume starts the chains of the open view that are not running, and stops
+// those of views that are hidden.
+func (m *Model) resume() tea.Cmd {
+	visible := m.visible()
+	var cmds []tea.Cmd
+	for _, feed := range screen.Feeds {
+		if !slices.Contains(visible, feed) {
+			m.stop(feed)
+		} else if feed != screen.FeedOverview && feed != screen.FeedBroker || m.chain(feed).gen == 0 {
+			cmds = append(cmds, m.restart(feed))
+		}
+	}
+	return tea.Batch(cmds...)
+}
+
+// refresh reads every feed of the open view now. While paused, that is all.
+func (m *Model) refresh() tea.Cmd {
+	var cmds []tea.Cmd
+	for _, feed := range m.visible() {
+		cmds = append(cmds, m.restart(feed))
+	}
+	return tea.Batch(cmds...)
+}
+
+// fetch starts one read of a feed. The command runs on a goroutine of its own
+// and touches nothing but its arguments.
+func (m *Model) fetch(feed screen.Feed, once bool) tea.Cmd {
+	c := m.chain(feed)
+	if c.busy {
+		return nil
+	}
+	read := m.reader(feed)
+	ctx, cancel := context.WithTimeout(m.ctx, fetchTimeout)
+	c.busy, c.once, c.cancel = true, once, cancel
+	gen, clock := c.gen, m.opts.Clock
+	return func() tea.Msg {
+		defer cancel()
+		start := clock()
+		result, err := read(ctx)
+		if err == nil && ctx.Err() != nil && result == nil {
+			err = ctx.Err()
+		}
+		return snapMsg{feed: feed, gen: gen, result: result, err: err, took: clock().Sub(start)}
+	}
+}
+
+// reader binds the read of a feed to what the screens ask for now.
+func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) {
+	r := m.source
+	switch feed {
+	case screen.FeedOverview:
+		return func(ctx context.Context) (any, error) { return settle(r.Overview(ctx)) }
+	case screen.FeedBroker:
+		return func(ctx context.Context) (any, error) { return settle(r.Broker(ctx)) }
+	case screen.FeedQueues:
+		filter := m.queues.Query()
+		return func(ctx context.Context) (any, error) { return settle(r.Queues(ctx, filter)) }
+	case screen.FeedExecutions:
+		filter, cursor := m.executions.Query(), m.executions.Cursor()
+		return func(ctx context.Context) (any, error) { return settle(r.Executions(ctx, filter, cursor)) }
+	case screen.FeedExecution:
+		id := m.execution.ID()
+		return func(ctx context.Context) (any, error) { return settle(r.Execution(ctx, id)) }
+	case screen.FeedWorkers:
+		return func(ctx context.Context) (any, error) { return settle(r.Workers(ctx)) }
+	case screen.FeedDeadLetters:
+		return func(ctx context.Context) (any, error) { return settle(r.DeadLetters(ctx)) }
+	default:
+		return func(context.Context) (any, error) { return nil, fmt.Errorf("unknown feed %q", feed) }
+	}
+}
+
+// settle turns a typed nil into a plain one, so that an answer can be tested.
+func settle[T any](result *T, err error) (any, error) {
+	if result == nil {
+		if err == nil {
+			err = errors.New("no answer")
+		}
+		return nil, err
+	}
+	return result, err
+}
+
+// snapshot takes over the answer of a read and arms the next poll.
+func (m *Model) snapshot(msg snapMsg) tea.Cmd {
+	c := m.chain(msg.feed)
+	if msg.gen != c.gen {
+		return nil
+	}
+	c.busy, c.cancel = false, nil
+	m.tick()
+	fresh := m.env.Data.Fresh(msg.feed)
+	fresh.Took = msg.took
+	if msg.err != nil {
+		m.failed(fresh, msg.err)
+	} else {
+		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
+		m.synchronise(msg.result, msg.took)
+		m.env.Data.Apply(msg.result, m.env.Now)
+		for _, s := range m.screens {
+			s.Changed(msg.feed)
+		}
+	}
+	if c.once || m.paused {
+		return nil
+	}
+	delay := m.delay(msg.feed, fresh)
+	fresh.Every = delay
+	return m.opts.After(m.jitter(delay), dueMsg{feed: msg.feed, gen: c.gen})
+}
+
+func (m *Model) failed(fresh *screen.Freshness, err error) {
+	if fresh.Err == nil {
+		fresh.Since = m.env.Clock
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %s", fetchTimeout)
+	}
+	fresh.Err = err
+	fresh.Fails++
+}
+
+// synchronise sets the database's clock by an answer that carries its time.
+func (m *Model) synchronise(result any, took time.Duration) {
+	if at := readAt(result); !at.IsZero() {
+		m.skew = at.Add(took / 2).Sub(m.env.Clock)
+		m.synced = true
+		m.tick()
+	}
+}
+
+func readAt(result any) time.Time {
+	switch r := result.(type) {
+	case *monitor.Overview:
+		return r.At
+	case *monitor.Queues:
+		return r.At
+	case *monitor.Executions:
+		return r.At
+	case *monitor.ExecutionDetail:
+		return r.At
+	case *monitor.Workers:
+		return r.At
+	case *monitor.DeadLetters:
+		return r.At
+	default:
+		return time.Time{}
+	}
+}
+
+// delay is how long to wait before the feed is polled again.
+func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
+	if fresh.Fails > 0 {
+		return min(maxBackoff, time.Second<<min(fresh.Fails, 5))
+	}
+	every := m.refreshEvery
+	if feed == screen.FeedBroker {
+		every = max(every, brokerEvery)
+	}
+	if m.blurred {
+		every *= blurFactor
+	}
+	return max(every, 2*fresh.Took)
+}
+
+// jitter spreads the polls of many dashboards by ten per cent either way.
+func (m *Model) jitter(d time.Duration) time.Duration {
+	return d + time.Duration((m.opts.Random()-0.5)*0.2*float64(d))
+}
+
+// setRefresh changes the interval; running chains take it up with their next
+// poll, which a shorter interval makes at once.
+func (m *Model) setRefresh(every time.Duration) tea.Cmd {
+	shorter := every < m.refreshEvery
+	m.refreshEvery = min(max(every, minRefresh), maxRefresh)
+	m.say(fmt.Sprintf("poll every %s", m.refreshEvery))
+	if shorter && !m.paused {
+		return m.refresh()
+	}
+	return nil
+}
+
+// setPaused stops and starts all polling.
+func (m *Model) setPaused(paused bool) tea.Cmd {
+	m.paused = paused
+	if !paused {
+		return m.refresh()
+	}
+	for _, feed := range screen.Feeds {
+		m.stop(feed)
+	}
+	return nil
+}

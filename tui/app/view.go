@@ -1,0 +1,310 @@
+package app
+
+import (
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// The lines of the chrome.
+const (
+	tabLine     = 1
+	topLines    = 3
+	bottomLines = 2
+	minWidth    = 60
+	minHeight   = 15
+	toastTime   = 4 * time.Second
+)
+
+// View draws the frame: exactly as many lines as the window has, none of them
+// wider than it.
+func (m *Model) View() string {
+	if m.width <= 0 || m.height <= 0 {
+		return ""
+	}
+	lines := m.lines()
+	return m.env.Theme.Finish(strings.Join(widget.Fit(lines, m.width, m.height), "\n"))
+}
+
+func (m *Model) lines() []string {
+	if m.width < minWidth || m.height < minHeight {
+		return []string{widget.Cut("attune-tui needs 60×15; this is smaller. q quits.", m.width)}
+	}
+	body := m.height - topLines - bottomLines
+	lines := []string{m.header(), m.tabBar(), m.titleRule()}
+	lines = append(lines, widget.Fit(m.body(m.width, body), m.width, body)...)
+	return append(lines, m.messageLine(), m.keyLine())
+}
+
+// body is the open view, or the help above it. Data whose source cannot be
+// reached is drawn grey.
+func (m *Model) body(w, h int) []string {
+	if m.help {
+		return m.helpLines(w, h)
+	}
+	lines := m.screen().Render(w, h)
+	if !m.unreachable() {
+		return lines
+	}
+	for i, line := range lines {
+		lines[i] = m.env.Paint(theme.Dim, ansi.Strip(line))
+	}
+	return lines
+}
+
+// unreachable reports whether what the view shows comes from a source that does
+// not answer. Where nothing was ever read there is nothing to grey.
+func (m *Model) unreachable() bool {
+	feed := m.mainFeed()
+	fresh := m.env.Data.Fresh(feed)
+	return fresh.Err != nil && !fresh.At.IsZero()
+}
+
+// mainFeed is the feed that the open view is mostly drawn from.
+func (m *Model) mainFeed() screen.Feed {
+	if feeds := m.screen().Feeds(); len(feeds) > 0 {
+		return feeds[0]
+	}
+	return screen.FeedOverview
+}
+
+func (m *Model) wide() bool { return m.width >= 120 }
+
+// header is the first line: which installation, and how its sources are.
+func (m *Model) header() string {
+	e := m.env
+	name := m.opts.Context
+	if name == "" {
+		name = "default"
+	}
+	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + e.Paint(theme.Accent, widget.CutMiddle(widget.Clean(name), 20)) + " RO  " +
+		m.sourceState("PG", screen.FeedOverview) + "  " + m.sourceState("MQ", screen.FeedBroker) + "  " + m.pace()
+	right := m.alarms()
+	if m.wide() {
+		right += "   last ok " + m.lastOK()
+		if m.synced && (m.skew > time.Second || m.skew < -time.Second) {
+			right += "  skew " + m.skew.Round(100*time.Millisecond).String()
+		}
+	}
+	return widget.Spread(left, right+"  "+e.Now.UTC().Format("15:04:05Z")+" ", m.width)
+}
+
+// sourceState says whether a source answers: how fast, or since when not.
+func (m *Model) sourceState(name string, feed screen.Feed) string {
+	e := m.env
+	fresh := e.Data.Fresh(feed)
+	switch e.Data.Condition(feed, e.Clock) {
+	case screen.Waiting:
+		return name + " " + e.Paint(theme.Dim, "◌ --")
+	case screen.Unreachable:
+		return name + " " + e.Paint(theme.Bad, "✗ down "+widget.Short(e.Clock.Sub(fresh.Since)))
+	case screen.Old:
+		if m.paused {
+			return name + " " + e.Paint(theme.Dim, "‖ ~"+widget.Short(e.Clock.Sub(fresh.At)))
+		}
+		return name + " " + e.Paint(theme.Warn, "◐ ~"+widget.Short(e.Clock.Sub(fresh.At)))
+	default:
+		dot := e.Theme.Glyphs.OK
+		if m.chain(feed).busy {
+			dot = e.Theme.Glyphs.Busy
+		}
+		return name + " " + e.Paint(theme.Good, dot) + " " + widget.Latency(fresh.Took)
+	}
+}
+
+func (m *Model) pace() string {
+	switch {
+	case m.paused:
+		return m.env.Paint(theme.Warn, "‖ PAUSED")
+	case m.blurred:
+		return "poll " + (m.refreshEvery * blurFactor).String() + " (no focus)"
+	default:
+		return "poll " + m.refreshEvery.String()
+	}
+}
+
+func (m *Model) lastOK() string {
+	fresh := m.env.Data.Fresh(m.mainFeed())
+	if fresh.At.IsZero() {
+		return widget.Unknown
+	}
+	return fresh.At.Add(m.skew).UTC().Format("15:04:05Z")
+}
+
+// alarms counts what needs attention.
+func (m *Model) alarms() string {
+	e := m.env
+	critical, warning := 0, 0
+	for _, f := range e.Findings() {
+		switch f.Level {
+		case monitor.LevelCritical:
+			critical++
+		case monitor.LevelWarning:
+			warning++
+		}
+	}
+	one := func(role theme.Role, glyph string, n int, word string) string {
+		if n == 0 {
+			role = theme.Dim
+		}
+		text := glyph + e.Num(int64(n))
+		if m.wide() {
+			text = glyph + " " + e.Num(int64(n)) + " " + word
+		}
+		return e.Paint(role, text)
+	}
+	return one(theme.Bad, "■", critical, "crit") + " " + one(theme.Warn, "▲", warning, "warn")
+}
+
+// tab is one view in the second line, with the cells it covers.
+type tab struct {
+	view     screen.View
+	text     string
+	from, to int
+}
+
+func (m *Model) tabs() []tab {
+	short := []string{"1 Ovw", "2 Queue", "3 Exec", "4 Work", "5 DLQ"}
+	long := []string{"1 Overview", "2 Queues", "3 Executions", "4 Workers", "5 DLQ"}
+	names := short
+	if m.width >= 100 {
+		names = long
+	}
+	at := 0
+	tabs := make([]tab, len(names))
+	for i, name := range names {
+		if Views[i] == keymap.InDeadLetters {
+			name += m.deadLetterBadge()
+		}
+		text := " " + name + " "
+		if m.tabOpen(Views[i]) {
+			text = "[" + name + "]"
+		}
+		tabs[i] = tab{Views[i], text, at, at + widget.Width(text)}
+		at = tabs[i].to
+	}
+	return tabs
+}
+
+func (m *Model) tabOpen(view screen.View) bool {
+	return view == m.view || view == keymap.InExecutions && m.view == keymap.InExecution
+}
+
+func (m *Model) deadLetterBadge() string {
+	if q, ok := m.env.Data.Broker.Queue(monitor.DeadLetterQueue); ok && q.Ready > 0 {
+		return " " + m.env.Num(q.Ready) + m.env.Mark(screen.FeedBroker)
+	}
+	return ""
+}
+
+func (m *Model) tabBar() string {
+	var b strings.Builder
+	for _, t := range m.tabs() {
+		if m.tabOpen(t.view) {
+			b.WriteString(m.env.Paint(theme.Accent, t.text))
+		} else {
+			b.WriteString(t.text)
+		}
+	}
+	return widget.Spread(b.String(), m.env.Paint(theme.Dim, "?help "), m.width)
+}
+
+// titleRule is the third line: what is shown, in which order, how old it is.
+func (m *Model) titleRule() string {
+	e := m.env
+	left, right := m.screen().Title()
+	if m.help {
+		left, right = "Help · "+string(m.view), "only keys that work here"
+	}
+	fresh := e.Data.Fresh(m.mainFeed())
+	if e.Data.Condition(m.mainFeed(), e.Clock) == screen.Unreachable && !fresh.At.IsZero() {
+		right = "? last read " + widget.Age(e.Clock.Sub(fresh.At)) + " ago"
+	} else if e.Data.Condition(m.mainFeed(), e.Clock) == screen.Old {
+		right += " · " + widget.Age(e.Clock.Sub(fresh.At)) + " old"
+	}
+	left, right = widget.Clean(left), widget.Clean(right)
+	right = widget.Cut(right, max(0, m.width-widget.Width(left)-8))
+	fill := m.width - widget.Width(left) - widget.Width(right) - 6
+	if fill < 0 {
+		return e.Paint(theme.Dim, widget.Cut("─ "+left, m.width))
+	}
+	return e.Paint(theme.Dim, "─ ") + e.Paint(theme.Strong, left) + e.Paint(theme.Dim, " "+strings.Repeat("─", fill)+" "+right+" ─")
+}
+
+// messageLine is the input line, a short message, or why a source is away.
+func (m *Model) messageLine() string {
+	e := m.env
+	switch {
+	case m.prompt == filterPrompt:
+		m.input.Width = max(10, m.width/2)
+		line := " " + m.input.View()
+		if m.inputErr != "" {
+			line += "  " + e.Paint(theme.Bad, "✗ "+widget.Clean(m.inputErr))
+		}
+		return line
+	case m.prompt == sortPrompt:
+		return " sort by  " + m.sortChoices() + "   esc keeps"
+	case m.toast != "" && e.Clock.Sub(m.toastAt) < toastTime:
+		return " " + widget.Clean(m.toast)
+	}
+	return m.trouble()
+}
+
+func (m *Model) sortChoices() string {
+	s, ok := m.screen().(screen.Sortable)
+	if !ok {
+		return ""
+	}
+	var parts []string
+	for i, key := range s.SortKeys() {
+		parts = append(parts, m.env.Paint(theme.Accent, string(rune('1'+i)))+" "+key)
+	}
+	return strings.Join(parts, "  ")
+}
+
+// trouble names the sources that do not answer, since when and why.
+func (m *Model) trouble() string {
+	e := m.env
+	var parts []string
+	for _, s := range []struct {
+		feed screen.Feed
+		name string
+	}{{screen.FeedOverview, "PostgreSQL"}, {screen.FeedBroker, "RabbitMQ"}, {m.mainFeed(), "this view"}} {
+		fresh := e.Data.Fresh(s.feed)
+		if fresh.Err == nil || s.name == "this view" && len(parts) > 0 {
+			continue
+		}
+		parts = append(parts, s.name+" down since "+fresh.Since.Add(m.skew).UTC().Format("15:04:05Z")+": "+widget.Clean(fresh.Err.Error()))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return e.Paint(theme.Bad, widget.Cut(" ✗ "+strings.Join(parts, " · "), m.width))
+}
+
+// keyLine names the keys that are most useful here.
+func (m *Model) keyLine() string {
+	if m.help {
+		return " " + m.keyHint("j/k", "scroll") + "  " + m.keyHint("? or esc", "close")
+	}
+	line := ""
+	for _, b := range keymap.BottomLine(m.view) {
+		next := m.keyHint(b.Show, b.Short)
+		if widget.Width(line)+widget.Width(next)+2 > m.width {
+			break
+		}
+		line += " " + next + " "
+	}
+	return line
+}
+
+func (m *Model) keyHint(key, word string) string {
+	return m.env.Paint(theme.Accent, key) + " " + word
+}

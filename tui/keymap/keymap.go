@@ -1,0 +1,179 @@
+// Package keymap is the one table of keys. The help overlay, the line of keys
+// at the bottom and the manual page are generated from it, and a test fails if
+// one key means two things where both could apply.
+package keymap
+
+import (
+	"slices"
+	"strings"
+)
+
+// Action is what a key means.
+type Action string
+
+// The actions.
+const (
+	None        Action = ""
+	RowUp       Action = "row-up"
+	RowDown     Action = "row-down"
+	Top         Action = "top"
+	Bottom      Action = "bottom"
+	HalfUp      Action = "half-up"
+	HalfDown    Action = "half-down"
+	Left        Action = "left"
+	Right       Action = "right"
+	Open        Action = "open"
+	Back        Action = "back"
+	Overview    Action = "overview"
+	Queues      Action = "queues"
+	Executions  Action = "executions"
+	Workers     Action = "workers"
+	DeadLetters Action = "dlq"
+	NextPane    Action = "next-pane"
+	PrevPane    Action = "previous-pane"
+	Filter      Action = "filter"
+	Sort        Action = "sort"
+	Problems    Action = "problems"
+	Preview     Action = "preview"
+	Pause       Action = "pause"
+	Refresh     Action = "refresh"
+	Slower      Action = "slower"
+	Faster      Action = "faster"
+	Theme       Action = "theme"
+	Help        Action = "help"
+	Quit        Action = "quit"
+	Abort       Action = "abort"
+)
+
+// Scope is where a binding works.
+type Scope string
+
+// The scopes. The first means everywhere outside a text input; the others are
+// the names of views.
+const (
+	Everywhere    Scope = "everywhere"
+	InOverview    Scope = "overview"
+	InQueues      Scope = "queues"
+	InExecutions  Scope = "executions"
+	InExecution   Scope = "execution"
+	InWorkers     Scope = "workers"
+	InDeadLetters Scope = "dlq"
+)
+
+// Scopes lists every view a binding may be limited to.
+var Scopes = []Scope{InOverview, InQueues, InExecutions, InExecution, InWorkers, InDeadLetters}
+
+// The groups that help shows a binding in.
+const (
+	GroupMove = "MOVE"
+	GroupRows = "ROWS"
+	GroupView = "VIEW"
+)
+
+// Binding ties keys to an action.
+type Binding struct {
+	Action Action
+	// Keys are what the terminal sends, as Bubble Tea spells it. Two letters
+	// are typed one after the other.
+	Keys []string
+	// Show is how the keys are written for people.
+	Show string
+	// Short is the word of the bottom line; empty keeps the binding off it.
+	Short string
+	// Help is the line in the help overlay and in the manual.
+	Help   string
+	Group  string
+	Scopes []Scope
+	// Rank orders the bottom line, the lowest first.
+	Rank int
+}
+
+var listScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InOverview}
+
+// Table is the whole key map.
+var Table = []Binding{
+	{RowDown, []string{"j", "down"}, "j ↓", "", "row down", GroupMove, []Scope{Everywhere}, 0},
+	{RowUp, []string{"k", "up"}, "k ↑", "", "row up", GroupMove, []Scope{Everywhere}, 0},
+	{Top, []string{"gg", "home"}, "gg home", "", "top", GroupMove, []Scope{Everywhere}, 0},
+	{Bottom, []string{"G", "end"}, "G end", "", "end", GroupMove, []Scope{Everywhere}, 0},
+	{HalfDown, []string{"ctrl+d", "pgdown"}, "^d pgdn", "", "half a page down", GroupMove, []Scope{Everywhere}, 0},
+	{HalfUp, []string{"ctrl+u", "pgup"}, "^u pgup", "", "half a page up", GroupMove, []Scope{Everywhere}, 0},
+	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution}, 2},
+	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution}, 0},
+	{Overview, []string{"1"}, "1", "", "overview", GroupMove, []Scope{Everywhere}, 0},
+	{Queues, []string{"2"}, "2", "", "queues", GroupMove, []Scope{Everywhere}, 0},
+	{Executions, []string{"3"}, "3", "", "executions", GroupMove, []Scope{Everywhere}, 0},
+	{Workers, []string{"4"}, "4", "", "workers", GroupMove, []Scope{Everywhere}, 0},
+	{DeadLetters, []string{"5"}, "5", "", "dead letters", GroupMove, []Scope{Everywhere}, 0},
+
+	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1},
+	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 8},
+	{Sort, []string{"s"}, "s", "sort", "sort; the same column again reverses", GroupRows, []Scope{InQueues, InWorkers}, 4},
+	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 5},
+	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 9},
+
+	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers}, 3},
+	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6},
+	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7},
+	{Slower, []string{"+", "="}, "+", "", "poll less often", GroupView, []Scope{Everywhere}, 0},
+	{Faster, []string{"-"}, "-", "", "poll more often", GroupView, []Scope{Everywhere}, 0},
+	{Theme, []string{"t"}, "t", "", "next theme", GroupView, []Scope{Everywhere}, 0},
+	{Help, []string{"?"}, "?", "help", "keys that work here", GroupView, []Scope{Everywhere}, 11},
+	{Quit, []string{"q"}, "q", "quit", "up one level; quit at the top", GroupView, []Scope{Everywhere}, 12},
+	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0},
+}
+
+// In reports whether the binding works in the scope.
+func (b Binding) In(scope Scope) bool {
+	return slices.Contains(b.Scopes, Everywhere) || slices.Contains(b.Scopes, scope)
+}
+
+// Lookup returns the action of a key in a scope. A prefix of a longer key, such
+// as the first g of gg, returns None and true.
+func Lookup(scope Scope, key string) (action Action, prefix bool) {
+	for _, b := range Table {
+		if !b.In(scope) {
+			continue
+		}
+		for _, k := range b.Keys {
+			if k == key {
+				return b.Action, false
+			}
+			if isSequence(k) && strings.HasPrefix(k, key) {
+				prefix = true
+			}
+		}
+	}
+	return None, prefix
+}
+
+// isSequence reports whether a key is typed as several letters, as gg is.
+func isSequence(key string) bool {
+	return len(key) == 2 && key[0] == key[1]
+}
+
+// For lists the bindings that work in a scope, in the order of the table.
+func For(scope Scope) []Binding {
+	var out []Binding
+	for _, b := range Table {
+		if b.In(scope) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// maxBottom is the most keys the bottom line names.
+const maxBottom = 9
+
+// BottomLine lists the bindings for the line of keys, the most useful first.
+func BottomLine(scope Scope) []Binding {
+	var out []Binding
+	for _, b := range For(scope) {
+		if b.Short != "" {
+			out = append(out, b)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Binding) int { return a.Rank - b.Rank })
+	return out[:min(len(out), maxBottom)]
+}

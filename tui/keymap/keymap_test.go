@@ -1,0 +1,90 @@
+package keymap
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOneKeyHasOneMeaning(t *testing.T) {
+	t.Parallel()
+	meaning := map[string]Action{}
+	for _, b := range Table {
+		for _, key := range b.Keys {
+			if other, taken := meaning[key]; taken {
+				require.Equal(t, other, b.Action, "key %q means two things", key)
+			}
+			meaning[key] = b.Action
+		}
+	}
+}
+
+func TestNoKeyHidesASequence(t *testing.T) {
+	t.Parallel()
+	for _, b := range Table {
+		for _, key := range b.Keys {
+			if !isSequence(key) {
+				continue
+			}
+			for _, other := range Table {
+				require.NotContains(t, other.Keys, key[:1], "%q can never be typed", key)
+			}
+		}
+	}
+}
+
+func TestEveryBindingIsComplete(t *testing.T) {
+	t.Parallel()
+	seen := map[Action]bool{}
+	for _, b := range Table {
+		require.NotEmpty(t, b.Keys, b.Action)
+		require.NotEmpty(t, b.Show, b.Action)
+		require.NotEmpty(t, b.Help, b.Action)
+		require.NotEmpty(t, b.Group, b.Action)
+		require.NotEmpty(t, b.Scopes, b.Action)
+		require.False(t, seen[b.Action], "%s is bound twice", b.Action)
+		seen[b.Action] = true
+		if b.Short != "" {
+			require.Positive(t, b.Rank, b.Action)
+		}
+	}
+}
+
+func TestUpperCaseIsKeptForMovesThatAreStandard(t *testing.T) {
+	t.Parallel()
+	for _, b := range Table {
+		for _, key := range b.Keys {
+			if len(key) == 1 && strings.ToLower(key) != key {
+				require.Equal(t, "G", key, "upper case is kept for what touches data")
+			}
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	t.Parallel()
+	action, prefix := Lookup(InQueues, "g")
+	require.Equal(t, None, action)
+	require.True(t, prefix)
+	action, prefix = Lookup(InQueues, "gg")
+	require.Equal(t, Top, action)
+	require.False(t, prefix)
+	action, _ = Lookup(InQueues, "s")
+	require.Equal(t, Sort, action)
+	action, prefix = Lookup(InExecution, "s")
+	require.Equal(t, None, action, "sort does not work inside one execution")
+	require.False(t, prefix)
+}
+
+func TestBottomLineNamesAtMostNine(t *testing.T) {
+	t.Parallel()
+	for _, scope := range Scopes {
+		line := BottomLine(scope)
+		require.LessOrEqual(t, len(line), 9, scope)
+		require.NotEmpty(t, line, scope)
+		for i := 1; i < len(line); i++ {
+			require.LessOrEqual(t, line[i-1].Rank, line[i].Rank, scope)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package keymap
+
+import (
+	"slices"
+	"strings"
+)
+
+// Manual writes the key map as a table for the manual page.
+func Manual() string {
+	var b strings.Builder
+	b.WriteString("| Keys | Where | Meaning |\n|---|---|---|\n")
+	for _, binding := range Table {
+		b.WriteString("| `" + binding.Show + "` | " + binding.where() + " | " + binding.Help + " |\n")
+	}
+	return b.String()
+}
+
+// where names the scopes of a binding for people.
+func (b Binding) where() string {
+	if slices.Contains(b.Scopes, Everywhere) {
+		return "everywhere"
+	}
+	names := make([]string, len(b.Scopes))
+	for i, s := range b.Scopes {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
+}

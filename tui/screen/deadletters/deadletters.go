@@ -1,0 +1,211 @@
+// Package deadletters shows how many dead letters there are, who takes them,
+// and what became of those that were handled.
+//
+// A depth of zero on the broker is not health by itself: a consumer may be
+// handling them, or they may be lost before they arrive. So the view always
+// says which of the sources its numbers come from.
+package deadletters
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// DeadLetters is the view.
+type DeadLetters struct {
+	env   *screen.Env
+	table *widget.Table
+	rows  []monitor.LedgerEntry
+	first int
+}
+
+var columns = []widget.Column{
+	{Title: "HANDLED", Width: 7, Right: true},
+	{Title: "TYPE", Width: 18},
+	{Title: "REASON", Width: 12},
+	{Title: "DECISION", Width: 16},
+	{Title: "FROM", Width: 20, Priority: 1, Grow: true, Middle: true},
+	{Title: "EXECUTION", Width: 10, Right: true},
+}
+
+// New makes the view.
+func New(env *screen.Env) *DeadLetters {
+	return &DeadLetters{env: env, table: widget.NewTable(columns)}
+}
+
+// View is the name of the screen.
+func (v *DeadLetters) View() screen.View { return keymap.InDeadLetters }
+
+// Feeds is what the view needs polled.
+func (v *DeadLetters) Feeds() []screen.Feed { return []screen.Feed{screen.FeedDeadLetters} }
+
+// Title is the text of the title rule.
+func (v *DeadLetters) Title() (left, right string) {
+	return "DLQ " + monitor.DeadLetterQueue, "handled: newest first" + v.env.Mark(screen.FeedDeadLetters)
+}
+
+// Select puts the cursor on a line of the body.
+func (v *DeadLetters) Select(line int) bool { return v.table.Select(line - v.first - 1) }
+
+// Changed takes over new data.
+func (v *DeadLetters) Changed(feed screen.Feed) {
+	d := v.env.Data.DeadLetters
+	if feed != screen.FeedDeadLetters || d == nil {
+		return
+	}
+	v.rows = nil
+	if d.Ledger != nil {
+		v.rows = d.Ledger.Recent
+	}
+	v.table.SetRows(v)
+}
+
+// Do carries out an action.
+func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
+	if screen.MoveTable(v.table, action) {
+		return screen.Effect{Handled: true}
+	}
+	if action != keymap.Open {
+		return screen.Effect{}
+	}
+	at := v.table.Cursor()
+	if at < 0 || v.rows[at].Execution == nil {
+		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
+	}
+	return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: *v.rows[at].Execution}
+}
+
+// Len is the number of rows.
+func (v *DeadLetters) Len() int { return len(v.rows) }
+
+// Key identifies a row.
+func (v *DeadLetters) Key(row int) string { return strconv.FormatInt(v.rows[row].ID, 10) }
+
+// Cells are the texts of a row.
+func (v *DeadLetters) Cells(row int, into []widget.Cell) []widget.Cell {
+	e, r := v.env, v.rows[row]
+	execution := "-"
+	if r.Execution != nil {
+		execution = strconv.FormatInt(*r.Execution, 10)
+	}
+	return append(into,
+		widget.Cell{Text: widget.Age(e.Since(r.At))},
+		widget.Cell{Text: r.Type},
+		widget.Cell{Text: r.Reason},
+		e.Worry(r.Decision, r.Decision == monitor.DecisionOpen),
+		widget.Cell{Text: r.Queue, Role: theme.Dim},
+		widget.Cell{Text: execution},
+	)
+}
+
+// Render draws the view.
+func (v *DeadLetters) Render(w, h int) []string {
+	e, d := v.env, v.env.Data.DeadLetters
+	if d == nil {
+		return e.Missing(screen.FeedDeadLetters, "the dead letters")
+	}
+	lines := append(v.depth(d), "")
+	lines = append(lines, v.ledger(d)...)
+	lines = append(lines, "")
+	v.first = len(lines)
+	if len(v.rows) > 0 {
+		chart := 0
+		if h-len(lines) > 16 {
+			chart = 7
+		}
+		room := h - len(lines) - chart
+		lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
+		return append(lines, v.chart(w, chart)...)
+	}
+	lines = append(lines, v.empty(d)...)
+	if room := h - len(lines); room > 8 {
+		lines = append(lines, "")
+		lines = append(lines, v.chart(w, 7)...)
+	}
+	return lines
+}
+
+// depth is the line about the queue on the broker.
+func (v *DeadLetters) depth(d *monitor.DeadLetters) []string {
+	e := v.env
+	label := " " + e.Paint(theme.Dim, "broker   ")
+	source, ok := d.Source(monitor.SourceBroker)
+	switch {
+	case d.Queue != nil:
+		q := d.Queue
+		consumers := e.Num(q.Consumers)
+		if q.Consumers == 0 {
+			consumers = e.Paint(theme.Warn, "0 ▲ nobody handles them")
+		}
+		return []string{label + "ready " + e.Num(q.Ready) + "   unacked " + e.Num(q.Unacked) + "   consumers " + consumers +
+			"   " + e.Change(screen.SeriesDead, 5*time.Minute) + "/5m"}
+	case d.QueueMissing:
+		return []string{label + e.Paint(theme.Warn, "▲ there is no queue "+monitor.DeadLetterQueue+": what expires is lost"),
+			"          An executor declares it when it starts."}
+	case ok && !source.OK():
+		return []string{label + "? " + widget.Clean(source.Error)}
+	default:
+		return []string{label + widget.Unknown}
+	}
+}
+
+// ledger is what the database knows about handled dead letters.
+func (v *DeadLetters) ledger(d *monitor.DeadLetters) []string {
+	e := v.env
+	label := " " + e.Paint(theme.Dim, "handled  ")
+	source, ok := d.Source(monitor.SourceDatabase)
+	switch {
+	case ok && !source.OK():
+		return []string{label + "? " + widget.Clean(source.Error)}
+	case d.Ledger == nil && d.Expired != nil:
+		return []string{label + widget.Unknown + "  no ledger is kept here; " + e.Count(*d.Expired) + " recent failures say that a worker queue expired"}
+	case d.Ledger == nil:
+		return []string{label + widget.Unknown}
+	}
+	l := d.Ledger
+	lines := []string{label + e.Count(l.LastDay) + " in 24 h   waiting for a person " + e.Count(l.Open)}
+	text := ""
+	for i, g := range l.ByReason {
+		if i == 4 {
+			break
+		}
+		if i > 0 {
+			text += " · "
+		}
+		text += widget.Clean(g.Reason) + " " + widget.Clean(g.Decision) + " " + e.Num(g.Count)
+	}
+	if text != "" {
+		lines = append(lines, " "+e.Paint(theme.Dim, "groups   ")+text)
+	}
+	return lines
+}
+
+// empty says why there is nothing to list and what that means.
+func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
+	switch {
+	case d.Ledger != nil && d.Queue != nil && d.Queue.Ready == 0 && d.Queue.Consumers > 0:
+		return []string{" No dead letters: none on the broker, none handled. A consumer is there to take them."}
+	case d.Ledger != nil && d.Queue != nil && d.Queue.Ready > 0:
+		return []string{" None handled yet; " + v.env.Num(d.Queue.Ready) + " wait on the broker."}
+	case d.Ledger != nil:
+		return []string{" None handled yet."}
+	default:
+		return []string{" The handled ones cannot be listed without a ledger.", " 3 then z lists the failed executions."}
+	}
+}
+
+func (v *DeadLetters) chart(w, h int) []string {
+	if h < 3 {
+		return nil
+	}
+	e := v.env
+	lines := []string{e.Rule("depth 60 min", e.Change(screen.SeriesDead, 5*time.Minute)+" in 5m", w)}
+	values := e.Data.History.Trend(screen.SeriesDead, time.Hour, max(1, min(120, w-10)))
+	return append(lines, widget.Chart(values, min(w, 130), h-1, &e.Theme.Glyphs)...)
+}

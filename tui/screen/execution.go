@@ -1,0 +1,39 @@
+package screen
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// Lasted is how long an execution took, or has been in its present state.
+func (e *Env) Lasted(r *monitor.Execution) time.Duration {
+	from := r.Created
+	if r.StartedAt != nil && r.Status != string(attune.StatusRequested) {
+		from = *r.StartedAt
+	}
+	switch {
+	case r.FinishedAt != nil:
+		return r.FinishedAt.Sub(from)
+	case attune.Status(r.Status).Terminal():
+		return r.Updated.Sub(from)
+	case r.Status == string(attune.StatusScheduled):
+		return e.Since(r.Updated)
+	default:
+		return e.Since(from)
+	}
+}
+
+// WorkerName is the name of a worker, or its id while the name is unknown.
+func WorkerName(id *int64, name string) string {
+	switch {
+	case id == nil:
+		return "-"
+	case name == "":
+		return "worker " + strconv.FormatInt(*id, 10)
+	default:
+		return name
+	}
+}

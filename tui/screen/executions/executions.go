@@ -1,0 +1,295 @@
+// Package executions is the list of executions, the newest first.
+//
+// The list is paged by key: while the cursor is on the first row it follows
+// what is new; once the operator moves down, the polls read the page that is on
+// the screen, so that nothing moves under the cursor and the rows in sight are
+// still fresh.
+package executions
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// maxRows bounds how many rows are kept while the operator pages down.
+const maxRows = 10_000
+
+// Executions is the view.
+type Executions struct {
+	env     *screen.Env
+	table   *widget.Table
+	rows    []monitor.Execution
+	text    string
+	query   monitor.ExecutionFilter
+	preview bool
+	// problems adds the statuses that mean trouble to the filter.
+	problems bool
+	// next continues below the last row; zero at the end.
+	next int64
+}
+
+var columns = []widget.Column{
+	{Title: "EXEC", Width: 9, Right: true},
+	{Title: "STATUS", Width: 12},
+	{Title: "ACTION", Width: 14, Grow: true, Middle: true},
+	{Title: "WORKER", Width: 17, Middle: true, Priority: 2},
+	{Title: "FOR", Width: 7, Right: true},
+	{Title: "TRY", Width: 4, Right: true, Priority: 1},
+	{Title: "CREATED", Width: 8, Priority: 3},
+	{Title: "REASON", Width: 34, Priority: 4},
+	{Title: "PARENT", Width: 9, Right: true, Priority: 5},
+}
+
+// New makes the view.
+func New(env *screen.Env) *Executions {
+	return &Executions{env: env, table: widget.NewTable(columns), preview: true}
+}
+
+// View is the name of the screen.
+func (x *Executions) View() screen.View { return keymap.InExecutions }
+
+// Feeds is what the view needs polled.
+func (x *Executions) Feeds() []screen.Feed { return []screen.Feed{screen.FeedExecutions} }
+
+// Query is the filter that the database applies.
+func (x *Executions) Query() monitor.ExecutionFilter {
+	q := x.query
+	if x.problems && len(q.Statuses) == 0 {
+		q.Statuses = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned, attune.StatusCanceling}
+	}
+	return q
+}
+
+// Cursor is where the next poll starts: zero for the newest rows, otherwise the
+// key just above the first row on the screen, or below the last loaded row when
+// the operator has come near it.
+func (x *Executions) Cursor() int64 {
+	at := x.table.Cursor()
+	if at <= 0 || len(x.rows) == 0 {
+		return 0
+	}
+	if x.next != 0 && len(x.rows)-at < monitor.DefaultPage/4 {
+		return x.next
+	}
+	return x.rows[min(x.table.Offset(), len(x.rows)-1)].ID + 1
+}
+
+// Title is the text of the title rule.
+func (x *Executions) Title() (left, right string) {
+	right = "newest first"
+	if x.problems {
+		right += " · problems"
+	}
+	if x.text != "" {
+		right += " · /" + x.text
+	}
+	return "Executions", right + x.env.Mark(screen.FeedExecutions)
+}
+
+// Filter is the text in place.
+func (x *Executions) Filter() string { return x.text }
+
+// SetFilter parses a filter; the database applies it.
+func (x *Executions) SetFilter(text string) error {
+	query, err := monitor.ParseExecutionFilter(text)
+	if err != nil {
+		return err
+	}
+	x.text, x.query = strings.TrimSpace(text), query
+	x.restart()
+	return nil
+}
+
+// restart forgets the rows, since they answer another question.
+func (x *Executions) restart() {
+	x.rows, x.next = nil, 0
+	x.env.Data.Executions = nil
+	x.table.SetRows(x)
+}
+
+// Select puts the cursor on a line of the body.
+func (x *Executions) Select(line int) bool { return x.table.Select(line - 1) }
+
+// Changed takes over a page.
+func (x *Executions) Changed(feed screen.Feed) {
+	if d := x.env.Data.Executions; feed == screen.FeedExecutions && d != nil {
+		x.merge(d)
+		x.table.SetRows(x)
+	}
+}
+
+// merge puts a page into the list. A page from the top replaces the list; one
+// from further down replaces the rows of its range and keeps those around it.
+func (x *Executions) merge(page *monitor.Executions) {
+	if page.From == 0 {
+		if x.table.Cursor() <= 0 {
+			x.rows, x.next = page.List, page.Next
+		}
+		return
+	}
+	merged := make([]monitor.Execution, 0, len(x.rows)+len(page.List))
+	for _, r := range x.rows {
+		if r.ID >= page.From {
+			merged = append(merged, r)
+		}
+	}
+	merged = append(merged, page.List...)
+	if page.Next == 0 {
+		x.next = 0
+	} else {
+		last := page.Next
+		below := slices.IndexFunc(x.rows, func(r monitor.Execution) bool { return r.ID < last })
+		if below >= 0 {
+			merged = append(merged, x.rows[below:]...)
+		} else {
+			x.next = page.Next
+		}
+	}
+	x.rows = merged[max(0, len(merged)-maxRows):]
+}
+
+// Do carries out an action.
+func (x *Executions) Do(action keymap.Action) screen.Effect {
+	if screen.MoveTable(x.table, action) {
+		return x.moved()
+	}
+	switch action {
+	case keymap.Problems:
+		x.problems = !x.problems
+		x.restart()
+		return screen.Effect{Handled: true, Refetch: screen.FeedExecutions}
+	case keymap.Preview:
+		x.preview = !x.preview
+	case keymap.Open:
+		if at := x.table.Cursor(); at >= 0 {
+			return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: x.rows[at].ID}
+		}
+	default:
+		return screen.Effect{}
+	}
+	return screen.Effect{Handled: true}
+}
+
+// moved asks for the next page when the end of what is loaded comes near.
+func (x *Executions) moved() screen.Effect {
+	effect := screen.Effect{Handled: true}
+	if x.next != 0 && len(x.rows)-x.table.Cursor() < monitor.DefaultPage/4 {
+		effect.Refetch = screen.FeedExecutions
+	}
+	return effect
+}
+
+// Len is the number of rows.
+func (x *Executions) Len() int { return len(x.rows) }
+
+// Key identifies a row.
+func (x *Executions) Key(row int) string { return strconv.FormatInt(x.rows[row].ID, 10) }
+
+// Cells are the texts of a row.
+func (x *Executions) Cells(row int, into []widget.Cell) []widget.Cell {
+	e, r := x.env, &x.rows[row]
+	parent := "-"
+	if r.Parent != nil {
+		parent = strconv.FormatInt(*r.Parent, 10)
+	}
+	return append(into,
+		widget.Cell{Text: strconv.FormatInt(r.ID, 10)},
+		e.StateCell(r.Status),
+		widget.Cell{Text: r.ActionRef},
+		widget.Cell{Text: screen.WorkerName(r.WorkerID, r.WorkerName)},
+		widget.Cell{Text: widget.Age(e.Lasted(r))},
+		widget.Cell{Text: Tries(r)},
+		widget.Cell{Text: r.Created.UTC().Format("15:04:05"), Role: theme.Dim},
+		widget.Cell{Text: r.Reason, Role: theme.Dim},
+		widget.Cell{Text: parent, Role: theme.Dim},
+	)
+}
+
+// Tries writes how often an execution was repeated, of how many times.
+func Tries(r *monitor.Execution) string {
+	limit := "-"
+	if r.MaxRetries != nil {
+		limit = strconv.FormatInt(*r.MaxRetries, 10)
+	}
+	return strconv.FormatInt(r.RetryCount, 10) + "/" + limit
+}
+
+// Render draws the view.
+func (x *Executions) Render(w, h int) []string {
+	e := x.env
+	if e.Data.Executions == nil {
+		return e.Missing(screen.FeedExecutions, "the executions")
+	}
+	if len(x.rows) == 0 {
+		return x.empty()
+	}
+	foot := []string{x.summary()}
+	ph := screen.PreviewHeight(w, h, x.preview) * 2 / 3
+	lines := widget.Fit(x.table.Lines(w, h-ph-1, e.Theme), w, h-ph-1)
+	if ph > 0 {
+		lines = append(lines, widget.Fit(x.previewLines(w), w, ph)...)
+	}
+	return append(lines, foot...)
+}
+
+func (x *Executions) empty() []string {
+	if x.text == "" && !x.problems {
+		return []string{"", " No execution exists yet. Request one:", "   attune-executor run core.echo -p message=hello"}
+	}
+	lines := []string{"", " No execution matches " + widget.Clean(x.Query().String()) + ".",
+		" esc clears the filter; terms: " + strings.Join(monitor.Terms, "  ")}
+	if x.env.Data.Executions.Bounded {
+		lines = append(lines, " The search stopped at its bound; older matches may exist.")
+	}
+	return lines
+}
+
+func (x *Executions) summary() string {
+	e := x.env
+	text := " " + e.Num(int64(len(x.rows))) + " loaded"
+	if x.next != 0 {
+		text += ", more below"
+	}
+	if e.Data.Executions.Bounded {
+		text += " · search stopped at its bound"
+	}
+	if x.table.Cursor() > 0 {
+		text += " · not following, gg returns to the newest"
+	}
+	return e.Paint(theme.Dim, text) + e.GoneNote(x.table, "the execution under the cursor")
+}
+
+func (x *Executions) previewLines(w int) []string {
+	at := x.table.Cursor()
+	if at < 0 {
+		return nil
+	}
+	e, r := x.env, &x.rows[at]
+	reason := r.Reason
+	if reason == "" {
+		reason = "-"
+	}
+	return []string{
+		e.Rule("preview "+strconv.FormatInt(r.ID, 10), "enter = full screen", w),
+		" " + e.State(r.Status) + "  " + widget.Clean(r.ActionRef) + "   try " + Tries(r) + "   worker " +
+			widget.Clean(screen.WorkerName(r.WorkerID, r.WorkerName)),
+		" reason    " + widget.Clean(reason),
+		" created   " + stamp(&r.Created) + "   started " + stamp(r.StartedAt) + "   ended " + stamp(r.FinishedAt) + "   updated " + stamp(&r.Updated),
+	}
+}
+
+func stamp(at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return at.UTC().Format("2006-01-02 15:04:05.000Z")
+}

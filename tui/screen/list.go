@@ -1,0 +1,86 @@
+package screen
+
+import (
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// PreviewHeight is how many lines of the body a preview takes, or zero when the
+// screen is too small for one.
+func PreviewHeight(w, h int, wanted bool) int {
+	if !wanted || w < 120 || h < 25 {
+		return 0
+	}
+	return h * 2 / 5
+}
+
+// MoveTable carries out the actions that move a cursor. It reports whether the
+// action was one of them.
+func MoveTable(t *widget.Table, action keymap.Action) bool {
+	switch action {
+	case keymap.RowDown:
+		t.Move(1)
+	case keymap.RowUp:
+		t.Move(-1)
+	case keymap.HalfDown:
+		t.Page(1)
+	case keymap.HalfUp:
+		t.Page(-1)
+	case keymap.Top:
+		t.Top()
+	case keymap.Bottom:
+		t.Bottom()
+	default:
+		return false
+	}
+	return true
+}
+
+// Order is the column a list is sorted by. Choosing the same column again
+// reverses it.
+type Order struct {
+	Column  int
+	Reverse bool
+}
+
+// By chooses a column.
+func (o *Order) By(column int) {
+	if o.Column == column {
+		o.Reverse = !o.Reverse
+		return
+	}
+	o.Column, o.Reverse = column, false
+}
+
+// Apply turns the result of a comparison around if the order is reversed.
+func (o *Order) Apply(cmp int) int {
+	if o.Reverse {
+		return -cmp
+	}
+	return cmp
+}
+
+// Arrow is the sign behind the name of the sorted column.
+func (o *Order) Arrow(descending bool) string {
+	if descending != o.Reverse {
+		return "↓"
+	}
+	return "↑"
+}
+
+// GoneNote says that the row under the cursor has left the data.
+func (e *Env) GoneNote(t *widget.Table, what string) string {
+	if t.Gone() == "" {
+		return ""
+	}
+	return e.Paint(theme.Warn, " ▲ "+what+" is no longer in the list")
+}
+
+// Worry is a cell whose colour says how worrying a state is.
+func (e *Env) Worry(text string, bad bool) widget.Cell {
+	if bad {
+		return widget.Cell{Text: text, Role: theme.Warn}
+	}
+	return widget.Cell{Text: text}
+}

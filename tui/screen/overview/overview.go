@@ -1,0 +1,260 @@
+// Package overview is the first view: the whole installation on one page, and
+// what needs attention.
+package overview
+
+import (
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Overview is the view. Its cursor walks through the findings.
+type Overview struct {
+	env    *screen.Env
+	cursor int
+	// firstFinding is the body line of the first finding as last drawn, and
+	// perFinding how many lines one takes.
+	firstFinding, perFinding int
+}
+
+// New makes the view.
+func New(env *screen.Env) *Overview { return &Overview{env: env, perFinding: 1} }
+
+// View is the name of the screen.
+func (o *Overview) View() screen.View { return keymap.InOverview }
+
+// Feeds is empty: the overview is always polled.
+func (o *Overview) Feeds() []screen.Feed { return nil }
+
+// Title is the text of the title rule.
+func (o *Overview) Title() (left, right string) { return "Overview", "" }
+
+// Changed keeps the cursor inside the findings.
+func (o *Overview) Changed(screen.Feed) { o.move(0) }
+
+// Do moves the cursor through the findings and opens what they point at.
+func (o *Overview) Do(action keymap.Action) screen.Effect {
+	switch action {
+	case keymap.RowDown:
+		o.move(1)
+	case keymap.RowUp:
+		o.move(-1)
+	case keymap.Top:
+		o.cursor = 0
+	case keymap.Bottom:
+		o.move(len(o.env.Findings()))
+	case keymap.Open:
+		return o.open()
+	default:
+		return screen.Effect{}
+	}
+	return screen.Effect{Handled: true}
+}
+
+func (o *Overview) move(n int) {
+	o.cursor = max(0, min(o.cursor+n, len(o.env.Findings())-1))
+}
+
+func (o *Overview) open() screen.Effect {
+	found := o.env.Findings()
+	if o.cursor >= len(found) {
+		return screen.Effect{Handled: true, Note: "Nothing needs attention."}
+	}
+	f := found[o.cursor]
+	return screen.Effect{Handled: true, Open: screen.View(f.Target), Filter: f.Filter}
+}
+
+// Select puts the cursor on the finding drawn at a line.
+func (o *Overview) Select(line int) bool {
+	at := (line - o.firstFinding) / o.perFinding
+	if line < o.firstFinding || at >= len(o.env.Findings()) {
+		return false
+	}
+	o.cursor = at
+	return true
+}
+
+// Render draws the view.
+func (o *Overview) Render(w, h int) []string {
+	if o.env.Data.Overview == nil && o.env.Data.Broker == nil {
+		return append(o.env.Missing(screen.FeedOverview, "the overview"),
+			o.env.Missing(screen.FeedBroker, "the broker")...)
+	}
+	if w >= 120 && h >= 25 {
+		return o.wide(w, h)
+	}
+	return o.narrow(w, h)
+}
+
+func (o *Overview) narrow(w, h int) []string {
+	lw := w / 2
+	lines := []string{o.throughputLine(w), ""}
+	left := append(append(o.queueBlock(), ""), o.stateBlock()...)
+	right := append(append(o.workerBlock(), ""), o.brokerBlock(w-lw)...)
+	lines = append(lines, widget.Beside(left, right, lw, w-lw, max(len(left), len(right)), "")...)
+	lines = append(lines, "", " "+widget.Spread(o.env.Paint(theme.Dim, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), w-2))
+	o.firstFinding, o.perFinding = len(lines), 1
+	return append(lines, o.findings(w, h-len(lines))...)
+}
+
+func (o *Overview) wide(w, h int) []string {
+	lw := w * 82 / 140
+	rw := w - lw - 2
+	left := o.leftPane(lw-1, h)
+	right := append(o.workerTable(rw), "")
+	right = append(right, widget.Spread(o.env.Paint(theme.Dim, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), rw-1), "")
+	o.firstFinding, o.perFinding = len(right), 3
+	right = append(right, o.longFindings(rw, h-len(right))...)
+	return widget.Beside(left, right, lw, rw, h, o.env.Paint(theme.Dim, "│")+" ")
+}
+
+// throughputLine is one line with the rates.
+func (o *Overview) throughputLine(w int) string {
+	e := o.env
+	label := " THROUGHPUT /min 60m "
+	rates := "  done " + e.PerMinute(screen.SeriesDone) + "   fail " + o.failRate() + "   dlq " + o.deadDepth()
+	room := max(8, w-widget.Width(label)-widget.Width(rates)-2)
+	values := e.Data.History.Rates(screen.SeriesDone, time.Hour, min(room, 60))
+	return e.Paint(theme.Dim, label) + widget.Spark(values, min(room, 60), &e.Theme.Glyphs) + rates
+}
+
+func (o *Overview) failRate() string {
+	if ov := o.env.Data.Overview; ov != nil && ov.Recent.FailedLastMinute != nil {
+		return o.env.Count(*ov.Recent.FailedLastMinute) + "/m" + o.env.Mark(screen.FeedOverview)
+	}
+	return widget.Unknown
+}
+
+func (o *Overview) deadDepth() string {
+	q, ok := o.env.Data.Broker.Queue(monitor.DeadLetterQueue)
+	if !ok {
+		return widget.Unknown
+	}
+	return o.env.Num(q.Ready) + o.env.Mark(screen.FeedBroker)
+}
+
+// number right-aligns a number of the overview feed with its mark.
+func (o *Overview) number(text string, w int) string {
+	return widget.Right(text+o.env.Mark(screen.FeedOverview), w)
+}
+
+func (o *Overview) queueBlock() []string {
+	e, ov := o.env, o.env.Data.Overview
+	if ov == nil {
+		return []string{" " + e.Paint(theme.Dim, "QUEUES ") + widget.Unknown}
+	}
+	q := ov.Queues
+	oldest, name := "-", "nobody waits"
+	if top, ok := longestWait(ov); ok {
+		oldest, name = e.AgeOf(top.Oldest), widget.Cut(widget.Clean(top.Name()), 20)
+	}
+	return []string{
+		" " + e.Head(screen.FeedOverview, "QUEUES") + "  " + e.Num(q.Busy) + " busy of " + e.Num(q.Queues),
+		"   queued " + o.number(e.Num(q.Queued), 8) + "  " + e.Spark(screen.SeriesQueued, 15*time.Minute, 7) + " " + e.Change(screen.SeriesQueued, 5*time.Minute) + "/5m",
+		"   running" + o.number(e.Num(q.Active), 8) + "  of " + e.Num(q.Slots) + " limited slots",
+		"   oldest " + o.number(oldest, 8) + "  " + name,
+	}
+}
+
+func longestWait(ov *monitor.Overview) (monitor.Queue, bool) {
+	var top monitor.Queue
+	for _, q := range ov.Top {
+		if q.Oldest != nil && (top.Oldest == nil || q.Oldest.Before(*top.Oldest)) {
+			top = q
+		}
+	}
+	return top, top.Oldest != nil
+}
+
+func (o *Overview) workerBlock() []string {
+	e, ov := o.env, o.env.Data.Overview
+	if ov == nil {
+		return []string{e.Paint(theme.Dim, "WORKERS ") + widget.Unknown}
+	}
+	t := ov.Workers
+	worst, beat := "", "-"
+	for _, w := range ov.WorkerList {
+		if w.Health(e.Now, o.env.Data.StaleAfter()) == monitor.WorkerStale && worst == "" {
+			worst = widget.CutMiddle(widget.Clean(w.Name), 16) + " " + e.AgeOf(w.Heartbeat)
+		}
+	}
+	if at := oldestBeat(ov); at != nil {
+		beat = e.AgeOf(at)
+	}
+	line := func(state, word string, n int64, more string) string {
+		s := e.Theme.Of(state)
+		return "  " + e.Paint(s.Role, s.Glyph) + " " + e.Num(n) + " " + widget.Left(word, 9) + " " + more
+	}
+	return []string{
+		e.Head(screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Total) + e.Mark(screen.FeedOverview),
+		line("active", "active", t.Active, "slots "+e.Num(t.Assigned)+"/"+e.Num(t.Capacity)),
+		line("busy", "busy", t.Busy, "oldest hb "+beat),
+		line("stale", "stale", t.Stale, worst),
+	}
+}
+
+func oldestBeat(ov *monitor.Overview) *time.Time {
+	var at *time.Time
+	for _, w := range ov.WorkerList {
+		if w.Heartbeat != nil && w.Status == "active" && (at == nil || w.Heartbeat.Before(*at)) {
+			at = w.Heartbeat
+		}
+	}
+	return at
+}
+
+func (o *Overview) stateBlock() []string {
+	e, ov := o.env, o.env.Data.Overview
+	if ov == nil {
+		return []string{" " + e.Paint(theme.Dim, "EXECUTIONS ") + widget.Unknown}
+	}
+	line := func(state string, n monitor.Count, more string) string {
+		s := e.Theme.Of(state)
+		return "   " + e.Paint(s.Role, s.Glyph) + " " + widget.Left(state, 10) + o.number(e.Count(n), 8) + more
+	}
+	return []string{
+		" " + e.Head(screen.FeedOverview, "EXECUTIONS") + e.Paint(theme.Dim, "  last "+widget.Short(ov.Recent.Window)),
+		line("completed", ov.Recent.Completed, ""),
+		line("failed", ov.Recent.Failed, ""),
+		line("timeout", ov.Recent.Timeout, ""),
+		line("scheduled", ov.Live.Stuck, "  >"+widget.Short(ov.Live.StuckAfter)+" stuck"),
+	}
+}
+
+func (o *Overview) brokerBlock(w int) []string {
+	e, b := o.env, o.env.Data.Broker
+	if b == nil {
+		lines := []string{e.Head(screen.FeedBroker, "BROKER") + "  " + widget.Unknown}
+		if err := e.Data.Fresh(screen.FeedBroker).Err; err != nil {
+			lines = append(lines, "  "+widget.Cut(widget.Clean(err.Error()), w-3))
+		}
+		return lines
+	}
+	mark := e.Mark(screen.FeedBroker)
+	ready, unacked := totals(b)
+	lines := []string{e.Head(screen.FeedBroker, "BROKER"),
+		"  ready " + widget.Left(e.Num(ready)+mark, 10) + " unacked " + e.Num(unacked) + mark}
+	if q, ok := b.Queue(monitor.DeadLetterQueue); ok {
+		lines = append(lines, "  "+monitor.DeadLetterQueue+"  "+e.Num(q.Ready)+mark+"  "+e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
+	} else {
+		lines = append(lines, "  "+e.Paint(theme.Warn, "▲ no "+monitor.DeadLetterQueue))
+	}
+	alarms := "none"
+	if len(b.Alarms) > 0 {
+		alarms = e.Paint(theme.Bad, "■ "+widget.Clean(strings.Join(b.Alarms, " ")))
+	}
+	return append(lines, "  alarms "+alarms)
+}
+
+func totals(b *monitor.Broker) (ready, unacked int64) {
+	for _, q := range b.Queues {
+		ready += q.Ready
+		unacked += q.Unacked
+	}
+	return ready, unacked
+}

@@ -1,0 +1,194 @@
+package overview
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+func (o *Overview) leftPane(w, h int) []string {
+	lines := []string{" " + o.env.Head(screen.FeedOverview, "THROUGHPUT  executions/min, last 60 min")}
+	values := o.env.Data.History.Rates(screen.SeriesDone, time.Hour, min(60, w-9))
+	lines = append(lines, widget.Chart(values, w, 5, &o.env.Theme.Glyphs)...)
+	lines = append(lines, "       done "+o.env.PerMinute(screen.SeriesDone)+"   failed "+o.failRate()+
+		"   dead letters "+o.env.Change(screen.SeriesDead, 5*time.Minute)+"/5m", "")
+	states := o.stateLines()
+	broker := o.brokerLines(w, 6)
+	room := h - len(lines) - len(states) - len(broker) - 2
+	lines = append(lines, o.queueLines(w, max(4, room))...)
+	lines = append(lines, "")
+	lines = append(lines, states...)
+	lines = append(lines, "")
+	return append(lines, broker...)
+}
+
+// queueLines are the queues whose head waits longest.
+func (o *Overview) queueLines(w, h int) []string {
+	e, ov := o.env, o.env.Data.Overview
+	lines := []string{" " + widget.Spread(e.Head(screen.FeedOverview, "TOP ACTION QUEUES"), e.Paint(theme.Dim, "by head wait ↓"), w-8)}
+	if ov == nil {
+		return append(lines, " "+widget.Unknown)
+	}
+	name := max(10, w-43)
+	lines = append(lines, e.Paint(theme.Dim, " "+widget.Left("ACTION / GROUP", name)+"   QUEUED  RUN/MAX    HEAD TREND 15m"))
+	top := slices.Clone(ov.Top)
+	slices.SortStableFunc(top, func(a, b monitor.Queue) int { return compareWait(a.Oldest, b.Oldest) })
+	for _, q := range top {
+		if len(lines) >= h {
+			break
+		}
+		lines = append(lines, " "+widget.Left(widget.CutMiddle(widget.Clean(q.Name()), name), name)+
+			widget.Right(e.Num(q.Queued), 9)+widget.Right(screen.Slots(q.Active, q.Limit), 9)+
+			widget.Right(e.AgeOf(q.Oldest), 8)+" "+e.Spark(screen.QueueSeries(q.ID), 15*time.Minute, 12))
+	}
+	if len(top) == 0 {
+		lines = append(lines, " "+e.Paint(theme.Dim, "No queue exists yet. The first execution of an action makes one."))
+	}
+	return lines
+}
+
+// compareWait orders the longest wait first and those without one last.
+func compareWait(a, b *time.Time) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	default:
+		return a.Compare(*b)
+	}
+}
+
+func (o *Overview) stateLines() []string {
+	e, ov := o.env, o.env.Data.Overview
+	if ov == nil {
+		return []string{" " + e.Paint(theme.Dim, "EXECUTION STATES ") + widget.Unknown}
+	}
+	mark := e.Mark(screen.FeedOverview)
+	pairs := func(list ...string) string { return "  " + strings.Join(list, "  ") }
+	one := func(name string, c monitor.Count) string { return name + " " + e.Count(c) + mark }
+	return []string{
+		" " + e.Head(screen.FeedOverview, "EXECUTION STATES") + e.Paint(theme.Dim, "  now, and ended of those requested in the last "+widget.Short(ov.Recent.Window)),
+		pairs(one("requested", ov.Live.Requested), one("scheduling", ov.Live.Scheduling), one("scheduled", ov.Live.Scheduled),
+			one("running", ov.Live.Running), one("canceling", ov.Live.Canceling)),
+		pairs(one("completed", ov.Recent.Completed), one("failed", ov.Recent.Failed), one("timeout", ov.Recent.Timeout),
+			one("cancelled", ov.Recent.Cancelled), one("abandoned", ov.Recent.Abandoned)),
+	}
+}
+
+func (o *Overview) brokerLines(w, rows int) []string {
+	e, b := o.env, o.env.Data.Broker
+	if b == nil {
+		return o.brokerBlock(w)
+	}
+	name := max(20, w-38)
+	lines := []string{
+		" " + e.Head(screen.FeedBroker, "BROKER") + "   " + widget.Clean(b.Node) + "  " + widget.Clean(b.Version) + "   vhost " + widget.Clean(b.VHost),
+		e.Paint(theme.Dim, " "+widget.Left("QUEUE", name)+"     READY   UNACK    CONS"),
+	}
+	list := slices.Clone(b.Queues)
+	slices.SortStableFunc(list, func(x, y monitor.BrokerQueue) int { return rank(y) - rank(x) })
+	for _, q := range list[:min(rows-2, len(list))] {
+		lines = append(lines, " "+widget.Left(widget.CutMiddle(widget.Clean(q.Name), name), name)+
+			widget.Right(e.Num(q.Ready), 10)+widget.Right(e.Num(q.Unacked), 8)+widget.Right(e.Num(q.Consumers), 8))
+	}
+	return lines
+}
+
+// rank puts the dead-letter queue first and then what holds the most.
+func rank(q monitor.BrokerQueue) int {
+	if q.Name == monitor.DeadLetterQueue {
+		return 1 << 30
+	}
+	return int(min(q.Ready+q.Unacked, 1<<29))
+}
+
+func (o *Overview) workerTable(w int) []string {
+	e, ov := o.env, o.env.Data.Overview
+	if ov == nil {
+		return o.workerBlock()
+	}
+	t := ov.Workers
+	lines := []string{
+		e.Head(screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " + e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
+		"", e.Paint(theme.Dim, widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"),
+	}
+	for _, wk := range ov.WorkerList {
+		s := e.Theme.Of(string(wk.Health(e.Now, e.Data.StaleAfter())))
+		taken := widget.Unknown
+		if wk.Assigned != nil {
+			taken = screen.Slots(*wk.Assigned, wk.Capacity)
+		}
+		lines = append(lines, e.Paint(s.Role, s.Glyph)+" "+widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28)+
+			widget.Right(taken, 7)+widget.Right(e.AgeOf(wk.Heartbeat), 8)+" "+e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8))
+	}
+	if len(ov.WorkerList) == 0 {
+		lines = append(lines, "No worker has registered. Start one with: attune-executor worker")
+	}
+	return lines
+}
+
+func (o *Overview) findings(w, h int) []string {
+	e := o.env
+	found := e.Findings()
+	if len(found) == 0 {
+		return []string{" " + e.Paint(theme.Good, "✓") + " " + e.Paint(theme.Dim, "Nothing needs attention.")}
+	}
+	var lines []string
+	for i, f := range found {
+		if len(lines) == h-1 && len(found) > h {
+			return append(lines, e.Paint(theme.Dim, "   … "+e.Num(int64(len(found)-len(lines)))+" more"))
+		}
+		text := widget.Clean(f.Text)
+		if f.Hint != "" {
+			text += ", " + widget.Clean(f.Hint)
+		}
+		lines = append(lines, o.finding(i, f, text, w))
+	}
+	return lines
+}
+
+// finding draws one finding on one line, with the cursor if it is there.
+func (o *Overview) finding(i int, f monitor.Finding, text string, w int) string {
+	e := o.env
+	since := ""
+	if f.Since != nil {
+		since = widget.Short(e.Since(*f.Since))
+	}
+	look := e.Theme.Of(levelState(f.Level))
+	if i == o.cursor {
+		line := e.Theme.Glyphs.Cursor + look.Glyph + " " + widget.Spread(widget.Cut(text, w-10), since, w-4) + " "
+		return e.Paint(theme.Cursor, widget.Left(line, w))
+	}
+	return " " + e.Paint(look.Role, look.Glyph) + " " + widget.Spread(widget.Cut(text, w-10), since, w-4)
+}
+
+func levelState(level monitor.Level) string {
+	if level == monitor.LevelInfo {
+		return "idle"
+	}
+	return string(level)
+}
+
+func (o *Overview) longFindings(w, h int) []string {
+	e := o.env
+	found := e.Findings()
+	if len(found) == 0 {
+		return []string{e.Paint(theme.Good, "✓") + " " + e.Paint(theme.Dim, "Nothing needs attention.")}
+	}
+	var lines []string
+	for i, f := range found {
+		if len(lines)+3 > h {
+			break
+		}
+		lines = append(lines, o.finding(i, f, widget.Clean(f.Text), w), "    "+widget.Cut(widget.Clean(f.Hint), w-5), "")
+	}
+	return lines
+}

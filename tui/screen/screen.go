@@ -1,0 +1,201 @@
+// Package screen is what every view of the dashboard shares: the interface that
+// the root model speaks to, the data that was read last with its age, the
+// trends kept between polls, and the words and marks that all views use alike.
+//
+// A screen is a plain struct. It never does I/O and keeps no clock: the root
+// model puts data and time into the shared Env, and asks for lines.
+package screen
+
+import (
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// View names a screen. The names are those of the command line.
+type View = keymap.Scope
+
+// Feed names one chain of polls. A feed is one read model of the monitor.
+type Feed string
+
+// The feeds.
+const (
+	FeedOverview    Feed = "overview"
+	FeedBroker      Feed = "broker"
+	FeedQueues      Feed = "queues"
+	FeedExecutions  Feed = "executions"
+	FeedExecution   Feed = "execution"
+	FeedWorkers     Feed = "workers"
+	FeedDeadLetters Feed = "dlq"
+)
+
+// Feeds lists every feed.
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters}
+
+// Screen is one view.
+type Screen interface {
+	// View is the name of the screen.
+	View() View
+	// Feeds lists what must be polled while the screen is visible, apart from
+	// the overview and the broker, which are always polled.
+	Feeds() []Feed
+	// Title is the text of the title rule, left and right.
+	Title() (left, right string)
+	// Render draws the body: at most h lines of at most w cells.
+	Render(w, h int) []string
+	// Do carries out an action and says what the root model has to do.
+	Do(action keymap.Action) Effect
+	// Changed tells the screen that new data of a feed is in Env.
+	Changed(feed Feed)
+}
+
+// Filterable is a screen whose rows can be filtered by a text.
+type Filterable interface {
+	Filter() string
+	// SetFilter applies a filter; one that cannot be understood is an error and
+	// leaves the old one in place.
+	SetFilter(text string) error
+}
+
+// Sortable is a screen whose rows can be put in another order.
+type Sortable interface {
+	// SortKeys lists the columns to choose from.
+	SortKeys() []string
+	// SortBy orders by the column; the same column again reverses.
+	SortBy(index int)
+}
+
+// Selectable is a screen with rows that can be pointed at.
+type Selectable interface {
+	// Select puts the cursor on a line of the body, as it was last drawn.
+	Select(line int) bool
+}
+
+// Effect is what an action asks of the root model. The zero value asks nothing.
+type Effect struct {
+	// Open names a view to go to.
+	Open View
+	// Execution is what to open in the view of one execution.
+	Execution int64
+	// Filter is put in place in the opened view when Open is set.
+	Filter string
+	// Refetch asks for new data of a feed at once.
+	Refetch Feed
+	// Handled is true when the screen used the action up.
+	Handled bool
+	// Note is a short message for the operator.
+	Note string
+}
+
+// Env is what all screens share. The root model owns and writes it.
+type Env struct {
+	Theme *theme.Theme
+	Data  *Data
+	// Now is the time of the database as far as it is known.
+	Now time.Time
+	// Clock is the local time, against which the age of data is measured.
+	Clock time.Time
+	// LastKey is when a key was pressed last. Rows stay in their order for
+	// SettleTime after it.
+	LastKey time.Time
+}
+
+// SettleTime is how long after a key press lists keep their order.
+const SettleTime = 3 * time.Second
+
+// Reading reports whether the operator has pressed a key so lately that rows
+// must not move under the cursor.
+func (e *Env) Reading() bool {
+	return !e.LastKey.IsZero() && e.Clock.Sub(e.LastKey) < SettleTime
+}
+
+// Since is the age of a database time.
+func (e *Env) Since(at time.Time) time.Duration { return e.Now.Sub(at) }
+
+// Data is what was read last.
+type Data struct {
+	Overview    *monitor.Overview        `json:"overview,omitempty"`
+	Broker      *monitor.Broker          `json:"broker,omitempty"`
+	Queues      *monitor.Queues          `json:"queues,omitempty"`
+	Executions  *monitor.Executions      `json:"executions,omitempty"`
+	Execution   *monitor.ExecutionDetail `json:"execution,omitempty"`
+	Workers     *monitor.Workers         `json:"workers,omitempty"`
+	DeadLetters *monitor.DeadLetters     `json:"dlq,omitempty"`
+	History     *History                 `json:"-"`
+	fresh       map[Feed]*Freshness
+}
+
+// NewData makes an empty store.
+func NewData() *Data {
+	return &Data{History: NewHistory(), fresh: map[Feed]*Freshness{}}
+}
+
+// Freshness says how old a feed's data is and why.
+type Freshness struct {
+	// At is the local time of the last answer; zero if there never was one.
+	At time.Time
+	// Err is the last failure, nil after an answer; Since is when the row of
+	// failures began and Fails its length.
+	Err   error
+	Since time.Time
+	Fails int
+	// Took is the duration of the last read, answered or not.
+	Took time.Duration
+	// Every is the interval at which the feed is polled now.
+	Every time.Duration
+}
+
+// Fresh returns the freshness of a feed. It is never nil.
+func (d *Data) Fresh(feed Feed) *Freshness {
+	f, ok := d.fresh[feed]
+	if !ok {
+		f = &Freshness{}
+		d.fresh[feed] = f
+	}
+	return f
+}
+
+// Condition is how far the data of a feed can be trusted.
+type Condition int
+
+// The conditions.
+const (
+	// Waiting means that nothing was ever read.
+	Waiting Condition = iota
+	// Current means that the last poll answered in time.
+	Current
+	// Old means that the data is older than two polls.
+	Old
+	// Unreachable means that the last polls failed.
+	Unreachable
+)
+
+// Condition judges a feed at the local time.
+func (d *Data) Condition(feed Feed, clock time.Time) Condition {
+	f := d.Fresh(feed)
+	switch {
+	case f.Err != nil:
+		return Unreachable
+	case f.At.IsZero():
+		return Waiting
+	case f.Every > 0 && clock.Sub(f.At) > 2*f.Every+time.Second:
+		return Old
+	default:
+		return Current
+	}
+}
+
+// Mark is the sign behind a number of the feed: nothing while it is current, a
+// tilde when it is old, a question mark when its source is unreachable.
+func (e *Env) Mark(feed Feed) string {
+	switch e.Data.Condition(feed, e.Clock) {
+	case Old:
+		return "~"
+	case Unreachable:
+		return "?"
+	default:
+		return ""
+	}
+}

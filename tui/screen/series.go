@@ -1,0 +1,106 @@
+package screen
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// The names of the series that are kept between polls.
+const (
+	SeriesDone   = "done"
+	SeriesQueued = "queued"
+	SeriesDead   = "dead letters"
+)
+
+// QueueSeries names the depth of a queue, QueueDone its completions.
+func QueueSeries(id int64) string { return "queue " + strconv.FormatInt(id, 10) }
+
+// QueueDone names the completions of a queue.
+func QueueDone(id int64) string { return "queue done " + strconv.FormatInt(id, 10) }
+
+// WorkerSeries names the slots taken at a worker.
+func WorkerSeries(id int64) string { return "worker " + strconv.FormatInt(id, 10) }
+
+// Apply puts what was read into the store and extends the trends; now dates
+// what carries no database time of its own. It reports false for a value it
+// does not know.
+func (d *Data) Apply(result any, now time.Time) bool {
+	switch r := result.(type) {
+	case *monitor.Overview:
+		d.Overview = r
+		d.History.Record(SeriesDone, r.At, float64(r.Queues.Completed))
+		d.History.Record(SeriesQueued, r.At, float64(r.Queues.Queued))
+		d.recordQueues(r.At, r.Top)
+		d.recordWorkers(r.At, r.WorkerList)
+	case *monitor.Broker:
+		d.Broker = r
+		if q, ok := r.Queue(monitor.DeadLetterQueue); ok {
+			d.History.Record(SeriesDead, now, float64(q.Ready))
+		}
+	case *monitor.Queues:
+		d.Queues = r
+		d.recordQueues(r.At, r.List)
+	case *monitor.Executions:
+		d.Executions = r
+	case *monitor.ExecutionDetail:
+		d.Execution = r
+	case *monitor.Workers:
+		d.Workers = r
+		d.recordWorkers(r.At, r.List)
+	case *monitor.DeadLetters:
+		d.DeadLetters = r
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {
+	for _, q := range list {
+		d.History.Record(QueueSeries(q.ID), at, float64(q.Queued))
+		d.History.Record(QueueDone(q.ID), at, float64(q.Completed))
+	}
+}
+
+func (d *Data) recordWorkers(at time.Time, list []monitor.Worker) {
+	for _, w := range list {
+		if w.Assigned != nil {
+			d.History.Record(WorkerSeries(w.ID), at, float64(*w.Assigned))
+		}
+	}
+}
+
+// StaleAfter is the heartbeat limit that the monitor judges by.
+func (d *Data) StaleAfter() time.Duration {
+	if d.Workers != nil && d.Workers.StaleAfter > 0 {
+		return d.Workers.StaleAfter
+	}
+	if d.Overview != nil && d.Overview.StaleAfter > 0 {
+		return d.Overview.StaleAfter
+	}
+	return monitor.DefaultStaleAfter
+}
+
+// Findings is what needs attention, the worst first; a source that cannot be
+// reached comes before everything.
+func (e *Env) Findings() []monitor.Finding {
+	var found []monitor.Finding
+	for _, source := range []struct {
+		feed Feed
+		name string
+	}{{FeedOverview, "PostgreSQL"}, {FeedBroker, "RabbitMQ management"}} {
+		if f := e.Data.Fresh(source.feed); f.Err != nil {
+			found = append(found, monitor.Finding{Level: monitor.LevelCritical, Target: string("overview"),
+				Text: fmt.Sprintf("%s cannot be read since %s", source.name, f.Since.UTC().Format("15:04:05Z")), Hint: f.Err.Error()})
+		}
+	}
+	var growth *int64
+	if n, ok := e.Data.History.Change(SeriesDead, 5*time.Minute); ok {
+		growth = &n
+	}
+	return append(found, monitor.Attention(e.Data.Overview, e.Data.Broker, growth,
+		monitor.Limits{HeadWait: monitor.HeadWaitLimit, StaleAfter: e.Data.StaleAfter()})...)
+}

@@ -1,0 +1,136 @@
+package screen
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Paint paints text in a role of the current theme.
+func (e *Env) Paint(role theme.Role, text string) string { return e.Theme.Paint(role, text) }
+
+// Head is the title of a block: dim capitals, with the mark of the feed that
+// the block is drawn from.
+func (e *Env) Head(feed Feed, text string) string {
+	if mark := e.Mark(feed); mark != "" {
+		text += " " + mark
+	}
+	return e.Paint(theme.Dim, text)
+}
+
+// Num writes a number.
+func (e *Env) Num(n int64) string { return widget.Number(n, e.Theme.Glyphs.Space) }
+
+// Count writes a count, with a plus when it stopped at a bound.
+func (e *Env) Count(c monitor.Count) string {
+	if c.AtLeast {
+		return e.Num(c.Value) + "+"
+	}
+	return e.Num(c.Value)
+}
+
+// PerMinute writes a rate, or that it is not known yet.
+func (e *Env) PerMinute(name string) string {
+	rate, ok := e.Data.History.PerMinute(name)
+	if !ok {
+		return widget.Unknown
+	}
+	return e.Num(int64(rate+0.5)) + "/m"
+}
+
+// Change writes a net change, or that it is not known yet.
+func (e *Env) Change(name string, age time.Duration) string {
+	n, ok := e.Data.History.Change(name, age)
+	if !ok {
+		return widget.Unknown
+	}
+	return widget.Signed(n, e.Theme.Glyphs.Space)
+}
+
+// Spark draws the trend of a number over a time.
+func (e *Env) Spark(name string, span time.Duration, w int) string {
+	return widget.Spark(e.Data.History.Trend(name, span, w), w, &e.Theme.Glyphs)
+}
+
+// State writes a state as glyph and word in its colour.
+func (e *Env) State(name string) string {
+	s := e.Theme.Of(name)
+	return e.Paint(s.Role, s.Glyph+" "+widget.Clean(name))
+}
+
+// StateCell is a state as the cell of a table.
+func (e *Env) StateCell(name string) widget.Cell {
+	s := e.Theme.Of(name)
+	return widget.Cell{Text: s.Glyph + " " + name, Role: s.Role}
+}
+
+// AgeOf writes the age of a database time, or a dash when there is none.
+func (e *Env) AgeOf(at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return widget.Age(e.Since(*at))
+}
+
+// Slots writes taken and total slots.
+func Slots(taken int64, limit *int64) string {
+	if limit == nil {
+		return strconv.FormatInt(taken, 10) + "/-"
+	}
+	return strconv.FormatInt(taken, 10) + "/" + strconv.FormatInt(*limit, 10)
+}
+
+// Missing explains why a feed has nothing to show yet.
+func (e *Env) Missing(feed Feed, what string) []string {
+	if f := e.Data.Fresh(feed); f.Err != nil {
+		return []string{"", " " + e.Paint(theme.Bad, "✗ "+what+" cannot be read: "+widget.Clean(f.Err.Error())),
+			" It is tried again by itself; r tries at once."}
+	}
+	return []string{"", " " + e.Paint(theme.Dim, "Reading "+what+" …")}
+}
+
+// Rule is a dim line with a title in it, as it stands above a preview.
+func (e *Env) Rule(left, right string, w int) string {
+	left = "─ " + widget.CutMiddle(widget.Clean(left), max(4, w/2)) + " "
+	if right != "" {
+		right = " " + widget.Clean(right) + " ─"
+	}
+	fill := w - widget.Width(left) - widget.Width(right)
+	if fill < 0 {
+		return e.Paint(theme.Dim, widget.Cut(left, w))
+	}
+	return e.Paint(theme.Dim, left+strings.Repeat("─", fill)+right)
+}
+
+// Settle returns the order in which rows are to be shown: sorted when nobody is
+// reading, otherwise the old order with what is new at its end, so that nothing
+// moves under the cursor. Both lists hold keys; the result indexes sorted.
+func (e *Env) Settle(old, sorted []string) []int {
+	order := make([]int, 0, len(sorted))
+	if !e.Reading() || len(old) == 0 {
+		for i := range sorted {
+			order = append(order, i)
+		}
+		return order
+	}
+	at := make(map[string]int, len(sorted))
+	for i, key := range sorted {
+		at[key] = i
+	}
+	for _, key := range old {
+		if i, ok := at[key]; ok {
+			order = append(order, i)
+			delete(at, key)
+		}
+	}
+	for i, key := range sorted {
+		if _, fresh := at[key]; fresh {
+			order = append(order, i)
+		}
+	}
+	return order
+}

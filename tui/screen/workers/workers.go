@@ -1,0 +1,375 @@
+// Package workers is the list of workers, judged by heartbeat, row and broker
+// together: when they disagree, the stricter one is shown.
+package workers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// The columns a list can be sorted by, in the order of the picker.
+const (
+	byProblem = iota
+	byName
+	bySlots
+	byBeat
+)
+
+var sortKeys = []string{"problem", "name", "slots", "heartbeat"}
+
+// Workers is the view.
+type Workers struct {
+	env      *screen.Env
+	table    *widget.Table
+	rows     []row
+	keys     []string
+	filter   string
+	order    screen.Order
+	problems bool
+	preview  bool
+}
+
+// row is a worker with its broker queue, or a queue that no worker owns.
+type row struct {
+	monitor.Worker
+	health monitor.WorkerHealth
+	queue  *monitor.BrokerQueue
+	orphan bool
+}
+
+var columns = []widget.Column{
+	{Title: "", Width: 1},
+	{Title: "WORKER", Width: 18, Grow: true, Middle: true},
+	{Title: "STATUS", Width: 9},
+	{Title: "SLOTS", Width: 7, Right: true},
+	{Title: "HB", Width: 7, Right: true},
+	{Title: "ROLE", Width: 7, Priority: 4},
+	{Title: "READY", Width: 6, Right: true, Priority: 2},
+	{Title: "UNACK", Width: 6, Right: true, Priority: 5},
+	{Title: "CONS", Width: 5, Right: true, Priority: 2},
+	{Title: "15m", Width: 8, Priority: 3},
+	{Title: "NOTE", Width: 26, Priority: 6},
+}
+
+// New makes the view.
+func New(env *screen.Env) *Workers {
+	return &Workers{env: env, table: widget.NewTable(columns), preview: true}
+}
+
+// View is the name of the screen.
+func (v *Workers) View() screen.View { return keymap.InWorkers }
+
+// Feeds is what the view needs polled.
+func (v *Workers) Feeds() []screen.Feed { return []screen.Feed{screen.FeedWorkers} }
+
+// Title is the text of the title rule.
+func (v *Workers) Title() (left, right string) {
+	right = "sort " + sortKeys[v.order.Column] + v.order.Arrow(v.order.Column != byName)
+	if v.problems {
+		right += " · problems"
+	}
+	if v.filter != "" {
+		right += " · /" + v.filter
+	}
+	if v.env.Data.Workers != nil {
+		right += " · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedWorkers)
+	}
+	return "Workers", right
+}
+
+// Filter is the text in place.
+func (v *Workers) Filter() string { return v.filter }
+
+// SetFilter keeps workers whose name, host, role or runtime contains the text.
+func (v *Workers) SetFilter(text string) error {
+	v.filter = strings.TrimSpace(text)
+	v.rebuild(true)
+	return nil
+}
+
+// SortKeys lists the columns to sort by.
+func (v *Workers) SortKeys() []string { return sortKeys }
+
+// SortBy orders the list by a column.
+func (v *Workers) SortBy(index int) {
+	v.order.By(index)
+	v.rebuild(true)
+}
+
+// Select puts the cursor on a line of the body.
+func (v *Workers) Select(line int) bool { return v.table.Select(line - 1) }
+
+// Changed takes over new data.
+func (v *Workers) Changed(feed screen.Feed) {
+	if feed == screen.FeedWorkers || feed == screen.FeedBroker {
+		v.rebuild(false)
+	}
+}
+
+// Do carries out an action.
+func (v *Workers) Do(action keymap.Action) screen.Effect {
+	if screen.MoveTable(v.table, action) {
+		return screen.Effect{Handled: true}
+	}
+	switch action {
+	case keymap.Problems:
+		v.problems = !v.problems
+		v.rebuild(true)
+	case keymap.Preview:
+		v.preview = !v.preview
+	case keymap.Open:
+		return v.open()
+	default:
+		return screen.Effect{}
+	}
+	return screen.Effect{Handled: true}
+}
+
+func (v *Workers) open() screen.Effect {
+	at := v.table.Cursor()
+	if at < 0 {
+		return screen.Effect{Handled: true}
+	}
+	if v.rows[at].orphan {
+		return screen.Effect{Handled: true, Note: "No worker row owns this queue."}
+	}
+	return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "worker:" + strconv.FormatInt(v.rows[at].ID, 10)}
+}
+
+func (v *Workers) rebuild(asked bool) {
+	d := v.env.Data.Workers
+	if d == nil {
+		return
+	}
+	rows := v.join(d)
+	rows = slices.DeleteFunc(rows, func(r row) bool { return !v.matches(r) })
+	slices.SortStableFunc(rows, v.compare)
+	keys := make([]string, len(rows))
+	for i, r := range rows {
+		keys[i] = strconv.FormatInt(r.ID, 10)
+	}
+	old := v.keys
+	if asked {
+		old = nil
+	}
+	v.rows, v.keys = v.rows[:0:0], v.keys[:0:0]
+	for _, i := range v.env.Settle(old, keys) {
+		v.rows, v.keys = append(v.rows, rows[i]), append(v.keys, keys[i])
+	}
+	v.table.SetRows(v)
+}
+
+// join puts each worker beside its broker queue and adds the queues that no
+// worker row owns.
+func (v *Workers) join(d *monitor.Workers) []row {
+	rows := make([]row, 0, len(d.List))
+	known := map[int64]bool{}
+	for _, w := range d.List {
+		r := row{Worker: w, health: w.Health(d.At, v.env.Data.StaleAfter())}
+		if q, ok := v.env.Data.Broker.Queue(monitor.WorkerQueue(w.ID)); ok {
+			r.queue = &q
+		}
+		known[w.ID] = true
+		rows = append(rows, r)
+	}
+	if v.env.Data.Broker == nil || d.More {
+		return rows
+	}
+	for _, q := range v.env.Data.Broker.Queues {
+		if id, ok := monitor.WorkerOfQueue(q.Name); ok && !known[id] {
+			rows = append(rows, row{orphan: true, queue: &q, health: monitor.WorkerStale,
+				Worker: monitor.Worker{ID: id, Name: fmt.Sprintf("worker %d (no row)", id)}})
+		}
+	}
+	return rows
+}
+
+func (v *Workers) matches(r row) bool {
+	if v.problems && r.health == monitor.WorkerActive && !r.deaf() {
+		return false
+	}
+	text := strings.ToLower(strings.Join(append([]string{r.Name, r.Host, r.Role}, r.Runtimes...), " "))
+	return strings.Contains(text, strings.ToLower(v.filter))
+}
+
+// deaf reports that the worker is alive by its row and consumes nothing.
+func (r row) deaf() bool {
+	return r.queue != nil && r.queue.Consumers == 0 && r.health != monitor.WorkerInactive
+}
+
+var severity = map[monitor.WorkerHealth]int{
+	monitor.WorkerStale: 0, monitor.WorkerDraining: 2, monitor.WorkerCordoned: 2,
+	monitor.WorkerBusy: 3, monitor.WorkerActive: 4, monitor.WorkerInactive: 5,
+}
+
+func (r row) severity() int {
+	if r.deaf() {
+		return min(1, severity[r.health])
+	}
+	return severity[r.health]
+}
+
+func (v *Workers) compare(a, b row) int {
+	var c int
+	switch v.order.Column {
+	case byProblem:
+		c = cmp.Compare(a.severity(), b.severity())
+	case bySlots:
+		c = cmp.Compare(value(b.Assigned), value(a.Assigned))
+	case byBeat:
+		c = compareBeat(a.Heartbeat, b.Heartbeat)
+	case byName:
+		c = cmp.Compare(a.Name, b.Name)
+	}
+	if c != 0 {
+		return v.order.Apply(c)
+	}
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+}
+
+func value(n *int64) int64 {
+	if n == nil {
+		return -1
+	}
+	return *n
+}
+
+func compareBeat(a, b *time.Time) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	default:
+		return a.Compare(*b)
+	}
+}
+
+// Len is the number of rows.
+func (v *Workers) Len() int { return len(v.rows) }
+
+// Key identifies a row.
+func (v *Workers) Key(i int) string { return v.keys[i] }
+
+// Cells are the texts of a row.
+func (v *Workers) Cells(i int, into []widget.Cell) []widget.Cell {
+	e, r := v.env, v.rows[i]
+	look := e.Theme.Of(string(r.health))
+	status, slots := string(r.health), widget.Unknown
+	if r.orphan {
+		status, slots = "-", "-"
+	}
+	if r.Assigned != nil {
+		slots = screen.Slots(*r.Assigned, r.Capacity)
+	}
+	ready, unacked, consumers := widget.Unknown, widget.Unknown, widget.Unknown
+	if r.queue != nil {
+		mark := e.Mark(screen.FeedBroker)
+		ready, unacked, consumers = e.Num(r.queue.Ready)+mark, e.Num(r.queue.Unacked)+mark, e.Num(r.queue.Consumers)+mark
+	}
+	return append(into,
+		widget.Cell{Text: look.Glyph, Role: look.Role},
+		widget.Cell{Text: r.Name},
+		widget.Cell{Text: status, Role: look.Role},
+		e.Worry(slots, r.health == monitor.WorkerBusy),
+		e.Worry(e.AgeOf(r.Heartbeat), r.health == monitor.WorkerStale && !r.orphan),
+		widget.Cell{Text: r.Role},
+		widget.Cell{Text: ready},
+		widget.Cell{Text: unacked},
+		e.Worry(consumers, r.deaf()),
+		widget.Cell{Text: e.Spark(screen.WorkerSeries(r.ID), 15*time.Minute, 8), Role: theme.Dim},
+		widget.Cell{Text: v.note(r), Role: theme.Dim},
+	)
+}
+
+// note says in words what is wrong with a worker.
+func (v *Workers) note(r row) string {
+	switch {
+	case r.orphan:
+		return "queue without worker row"
+	case r.health == monitor.WorkerStale && r.Heartbeat == nil:
+		return "never sent a heartbeat"
+	case r.health == monitor.WorkerStale:
+		return fmt.Sprintf("hb stale, %d assigned", max(0, value(r.Assigned)))
+	case r.deaf():
+		return "consumes nothing"
+	case r.health == monitor.WorkerCordoned:
+		return strings.TrimSpace("cordoned " + r.CordonReason)
+	case r.health == monitor.WorkerBusy:
+		return "at capacity"
+	default:
+		return ""
+	}
+}
+
+// Render draws the view.
+func (v *Workers) Render(w, h int) []string {
+	e, d := v.env, v.env.Data.Workers
+	if d == nil {
+		return e.Missing(screen.FeedWorkers, "the workers")
+	}
+	if len(v.rows) == 0 {
+		return v.empty()
+	}
+	detail := min(6, max(0, h-8))
+	if !v.preview {
+		detail = 0
+	}
+	lines := widget.Fit(v.table.Lines(w, h-detail, e.Theme), w, h-detail)
+	if detail > 0 {
+		lines = append(lines, widget.Fit(v.detail(w), w, detail)...)
+	}
+	return lines
+}
+
+func (v *Workers) empty() []string {
+	switch {
+	case v.filter != "":
+		return []string{"", " No worker matches /" + widget.Clean(v.filter) + ".  esc clears the filter"}
+	case v.problems:
+		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No worker has a problem.  z shows all"}
+	default:
+		return []string{"", " No worker has registered, so nothing runs. Start one:", "   attune-executor worker"}
+	}
+}
+
+// detail says more about the worker under the cursor.
+func (v *Workers) detail(w int) []string {
+	e, r := v.env, v.rows[max(0, v.table.Cursor())]
+	clean := func(s string) string {
+		if s == "" {
+			return "-"
+		}
+		return widget.Clean(s)
+	}
+	lines := []string{e.Rule(r.Name, "id "+strconv.FormatInt(r.ID, 10)+" · "+clean(r.Host)+" · "+clean(r.Role), w)}
+	if r.orphan {
+		return append(lines, " Messages in this queue expire into the dead letters: no worker row owns it.")
+	}
+	beat := "never"
+	if r.Heartbeat != nil {
+		beat = r.Heartbeat.UTC().Format("15:04:05Z") + " (" + e.AgeOf(r.Heartbeat) + " ago)"
+	}
+	lines = append(lines,
+		" heartbeat  last "+beat+"   stale after "+widget.Age(e.Data.StaleAfter()),
+		" runtimes   "+clean(strings.Join(r.Runtimes, ", "))+"   version "+clean(r.Version)+"   registered "+r.Created.UTC().Format("2006-01-02 15:04Z"))
+	if r.queue != nil {
+		lines = append(lines, fmt.Sprintf(" queue      %s  ready %d  unacked %d  consumers %d", r.queue.Name, r.queue.Ready, r.queue.Unacked, r.queue.Consumers))
+	}
+	if r.Status == "active" && r.health == monitor.WorkerStale {
+		lines = append(lines, e.Paint(theme.Warn, " ▲ status says active but the heartbeat is stale: trust the heartbeat."))
+	}
+	return append(lines, e.GoneNote(v.table, "the worker under the cursor"))
+}

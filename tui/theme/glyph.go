@@ -1,0 +1,83 @@
+package theme
+
+import "strings"
+
+// Glyphs are the signs that stand beside a word. All are one cell wide.
+type Glyphs struct {
+	OK, Busy, Idle, Done, Failed, Scheduled, Queued, Timeout string
+	Paused, Warning, Critical, Cursor, Rule, Bar, Up, Down   string
+	Ellipsis, Dot, Arrow                                     string
+	// Space separates groups of three digits.
+	Space string
+	// Levels are the steps of a sparkline from empty to full.
+	Levels []string
+	// Axis are the corner, the tick and the line of a chart's axis.
+	AxisZero, AxisTick, AxisLine string
+}
+
+var glyphs = Glyphs{
+	OK: "●", Busy: "◐", Idle: "○", Done: "✓", Failed: "✗", Scheduled: "◌", Queued: "⧗", Timeout: "◷",
+	Paused: "‖", Warning: "▲", Critical: "■", Cursor: "▶", Rule: "─", Bar: "│", Up: "↑", Down: "↓",
+	Ellipsis: "…", Dot: "·", Arrow: "→", Space: "\u2009",
+	Levels:   []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
+	AxisZero: "┼", AxisTick: "┤", AxisLine: "─",
+}
+
+// ascii replaces, one cell for one cell, every sign that the dashboard itself
+// draws. Text from rows is not touched.
+var ascii = strings.NewReplacer(
+	"●", "*", "◐", "%", "○", "o", "✓", "+", "✗", "x", "◌", "~", "⧗", ":", "◷", "@", "‖", "=",
+	"▲", "!", "■", "#", "▶", ">", "─", "-", "│", "|", "↑", "^", "↓", "v", "…", ".", "·", ".",
+	"→", ">", "›", ">", "\u2009", " ", "┼", "+", "┤", "|", "Δ", "d", "⇧", "^", "≤", "<",
+	"▁", "_", "▂", ".", "▃", ".", "▄", ":", "▅", "-", "▆", "=", "▇", "+", "█", "#",
+)
+
+// Finish makes a frame ready for the terminal: with ASCII asked for it replaces
+// the dashboard's own glyphs.
+func (t *Theme) Finish(frame string) string {
+	if !t.ascii {
+		return frame
+	}
+	return ascii.Replace(frame)
+}
+
+// State is the glyph and the colour of a state that people see, such as an
+// execution's status or a worker's verdict.
+type State struct {
+	Glyph string
+	Role  Role
+}
+
+// Of returns how the named state looks. An unknown name gets a neutral dot, so
+// that a label nobody foresaw is still shown.
+func (t *Theme) Of(state string) State {
+	g := &t.Glyphs
+	switch state {
+	case "running", "active", "ok":
+		return State{g.OK, Good}
+	case "busy":
+		return State{g.Busy, Warn}
+	case "completed", "done":
+		return State{g.Done, Good}
+	case "failed", "stale", "error", "lost":
+		return State{g.Failed, Bad}
+	case "scheduled", "scheduling", "canceling":
+		return State{g.Scheduled, Plain}
+	case "requested", "queued":
+		return State{g.Queued, Plain}
+	case "timeout":
+		return State{g.Timeout, Bad}
+	case "cancelled", "idle":
+		return State{g.Idle, Dim}
+	case "abandoned", "critical":
+		return State{g.Critical, Bad}
+	case "paused", "cordoned", "draining":
+		return State{g.Paused, Warn}
+	case "inactive":
+		return State{g.Failed, Dim}
+	case "warning":
+		return State{g.Warning, Warn}
+	default:
+		return State{g.Dot, Plain}
+	}
+}

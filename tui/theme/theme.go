@@ -1,0 +1,141 @@
+// Package theme decides how the dashboard looks: which escape sequence a role
+// such as "warning" is painted with, and which glyph stands for a state.
+//
+// A theme is data computed once. Painting never measures or allocates a style.
+// Meaning never rests on colour: every state has a glyph and a word, and the
+// cursor row has a mark besides being reversed, so nothing is lost with
+// NO_COLOR, in the mono theme or for a reader who cannot tell red from green.
+package theme
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Role is the reason why a piece of text looks different from plain data.
+type Role int
+
+// The roles. Plain is ordinary data and carries no escape sequence.
+const (
+	Plain Role = iota
+	Dim
+	Accent
+	Good
+	Warn
+	Bad
+	Strong
+	Cursor
+	roles
+)
+
+// Names lists the themes a user may ask for.
+var Names = []string{"auto", "dark", "light", "mono", "colour-blind"}
+
+// Options chooses a theme.
+type Options struct {
+	// Name is one of Names; empty means auto.
+	Name string
+	// Dark is whether the terminal's background is dark; auto follows it.
+	Dark bool
+	// NoColor drops every colour and keeps bold and reverse.
+	NoColor bool
+	// Plain drops every escape sequence, for output that is not a terminal.
+	Plain bool
+	// ASCII replaces every glyph outside ASCII.
+	ASCII bool
+}
+
+// Theme is a computed look.
+type Theme struct {
+	name   string
+	ascii  bool
+	codes  [roles]string
+	Glyphs Glyphs
+}
+
+// New computes a theme. An unknown name is an error that lists the known ones.
+func New(opts Options) (*Theme, error) {
+	name := opts.Name
+	if name == "" {
+		name = "auto"
+	}
+	codes, ok := palette(name, opts.Dark)
+	if !ok {
+		return nil, fmt.Errorf("unknown theme %q: choose one of %s", name, strings.Join(Names, ", "))
+	}
+	t := &Theme{name: name, Glyphs: glyphs, ascii: opts.ASCII}
+	if opts.Plain {
+		return t, nil
+	}
+	if opts.NoColor {
+		codes = mono
+	}
+	for role, code := range codes {
+		if code != "" {
+			t.codes[role] = "\x1b[" + code + "m"
+		}
+	}
+	return t, nil
+}
+
+// mono uses no colour at all.
+var mono = [roles]string{Strong: "1", Cursor: "7", Bad: "1", Accent: "1"}
+
+// palette returns the SGR parameters of each role. The sixteen names are used
+// where possible, so that the user's own palette rules.
+func palette(name string, dark bool) ([roles]string, bool) {
+	switch name {
+	case "auto":
+		if dark {
+			return palette("dark", dark)
+		}
+		return palette("light", dark)
+	case "dark":
+		return [roles]string{Dim: "90", Accent: "96", Good: "32", Warn: "93", Bad: "91", Strong: "1", Cursor: "7"}, true
+	case "light":
+		return [roles]string{Dim: "38;5;244", Accent: "34", Good: "32", Warn: "38;5;130", Bad: "31", Strong: "1", Cursor: "7"}, true
+	case "mono":
+		return mono, true
+	case "colour-blind":
+		return [roles]string{Dim: "90", Accent: "1", Good: "38;5;75", Warn: "38;5;214", Bad: "1;38;5;208", Strong: "1", Cursor: "7"}, true
+	default:
+		return [roles]string{}, false
+	}
+}
+
+// Name returns the name the theme was asked for by.
+func (t *Theme) Name() string { return t.name }
+
+// Next returns the name that follows this theme's in Names.
+func (t *Theme) Next() string {
+	for i, name := range Names {
+		if name == t.name {
+			return Names[(i+1)%len(Names)]
+		}
+	}
+	return Names[0]
+}
+
+const reset = "\x1b[0m"
+
+// Paint wraps text in the role's escape sequence. Empty text and plain roles
+// come back as they are.
+func (t *Theme) Paint(role Role, text string) string {
+	code := t.codes[role]
+	if code == "" || text == "" {
+		return text
+	}
+	return code + text + reset
+}
+
+// Start returns the sequence that begins the role, and Stop what ends it; both
+// are empty where the role is plain.
+func (t *Theme) Start(role Role) string { return t.codes[role] }
+
+// Stop returns the sequence that ends the role.
+func (t *Theme) Stop(role Role) string {
+	if t.codes[role] == "" {
+		return ""
+	}
+	return reset
+}

@@ -1,0 +1,119 @@
+package widget
+
+import (
+	"math"
+	"strings"
+
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// Missing is the value of a point that was not measured.
+var Missing = math.NaN()
+
+// Spark draws the last w values as one line of bars, scaled to their own
+// maximum. Points that were not measured are blank, and so is the room that
+// fewer values leave on the left.
+func Spark(values []float64, w int, g *theme.Glyphs) string {
+	if w <= 0 {
+		return ""
+	}
+	values = values[max(0, len(values)-w):]
+	peak := maximum(values)
+	var b strings.Builder
+	b.Grow(w * 3)
+	b.WriteString(Blank(w - len(values)))
+	for _, v := range values {
+		b.WriteString(level(v, peak, g.Levels))
+	}
+	return b.String()
+}
+
+func level(v, peak float64, levels []string) string {
+	if math.IsNaN(v) {
+		return " "
+	}
+	if peak <= 0 || v <= 0 {
+		return levels[0]
+	}
+	i := int(math.Ceil(v/peak*float64(len(levels)))) - 1
+	return levels[min(max(i, 0), len(levels)-1)]
+}
+
+func maximum(values []float64) float64 {
+	peak := 0.0
+	for _, v := range values {
+		if v > peak {
+			peak = v
+		}
+	}
+	return peak
+}
+
+// Chart draws values as bars h lines high with an axis that is labelled on the
+// left. The newest value is on the right, w is the whole width.
+func Chart(values []float64, w, h int, g *theme.Glyphs) []string {
+	const label = 7
+	room := w - label - 1
+	if room < 4 || h < 2 {
+		return []string{Spark(values, w, g)}
+	}
+	values = values[max(0, len(values)-room):]
+	peak := niceCeiling(maximum(values))
+	rows := h - 1
+	lines := make([]string, 0, h)
+	for row := rows; row >= 1; row-- {
+		top := peak * float64(row) / float64(rows)
+		lines = append(lines, Right(axisLabel(top), label-1)+" "+g.AxisTick+
+			chartRow(values, peak, row, rows, room, g))
+	}
+	return append(lines, Right("0", label-1)+" "+g.AxisZero+strings.Repeat(g.AxisLine, room))
+}
+
+func chartRow(values []float64, peak float64, row, rows, room int, g *theme.Glyphs) string {
+	var b strings.Builder
+	b.Grow(room * 3)
+	b.WriteString(Blank(room - len(values)))
+	for _, v := range values {
+		b.WriteString(chartCell(v/peak*float64(rows)-float64(row-1), row == 1, v, g))
+	}
+	return b.String()
+}
+
+// chartCell is the part of one bar that lies in one row; fill is how much of the
+// row the bar covers.
+func chartCell(fill float64, lowest bool, v float64, g *theme.Glyphs) string {
+	switch {
+	case math.IsNaN(v):
+		return " "
+	case fill >= 1:
+		return g.Levels[len(g.Levels)-1]
+	case fill <= 0 && lowest && v > 0:
+		return g.Levels[0]
+	case fill <= 0:
+		return " "
+	default:
+		return g.Levels[min(int(fill*float64(len(g.Levels))), len(g.Levels)-1)]
+	}
+}
+
+// niceCeiling is the smallest of 1, 2, 4, 5, 8 times a power of ten that is not
+// below v, so that the axis has round numbers.
+func niceCeiling(v float64) float64 {
+	if v <= 4 {
+		return 4
+	}
+	base := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, factor := range []float64{1, 2, 4, 5, 8, 10} {
+		if v <= factor*base {
+			return factor * base
+		}
+	}
+	return 10 * base
+}
+
+func axisLabel(v float64) string {
+	if v >= 1000 {
+		return oneDecimal(v/1000) + "k"
+	}
+	return strings.TrimSuffix(oneDecimal(v), ".0")
+}

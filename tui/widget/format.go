@@ -1,0 +1,95 @@
+package widget
+
+import (
+	"strconv"
+	"time"
+)
+
+// Unknown is shown for what was never collected. It is never a zero.
+const Unknown = "--"
+
+// Number writes n with a thin space between groups of three digits, and from
+// ten million on in millions.
+func Number(n int64, space string) string {
+	if n < 0 {
+		return "-" + Number(-n, space)
+	}
+	switch {
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 1_000_000:
+		return strconv.FormatInt(n/1000, 10) + space + threeDigits(n%1000)
+	case n < 10_000_000:
+		return oneDecimal(float64(n)/1e6) + "M"
+	case n < 1_000_000_000:
+		return strconv.FormatInt(n/1_000_000, 10) + "M"
+	default:
+		return oneDecimal(float64(n)/1e9) + "G"
+	}
+}
+
+func threeDigits(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	return "000"[:3-len(s)] + s
+}
+
+func oneDecimal(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+
+// Age writes a duration in at most six cells: 0.2s, 41s, 14m02s, 9h05m, 3d04h.
+// A negative duration, which clocks that differ can give, is written as 0s.
+func Age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return oneDecimal(d.Seconds()) + "s"
+	case d < time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + "s"
+	case d < time.Hour:
+		return pair(int(d.Minutes()), "m", int(d.Seconds())%60, "s")
+	case d < 24*time.Hour:
+		return pair(int(d.Hours()), "h", int(d.Minutes())%60, "m")
+	case d < 100*24*time.Hour:
+		return pair(int(d.Hours())/24, "d", int(d.Hours())%24, "h")
+	default:
+		return strconv.Itoa(int(d.Hours())/24) + "d"
+	}
+}
+
+func pair(big int, bigUnit string, small int, smallUnit string) string {
+	s := strconv.Itoa(small)
+	if small < 10 {
+		s = "0" + s
+	}
+	return strconv.Itoa(big) + bigUnit + s + smallUnit
+}
+
+// Short writes a duration in its largest unit only: 41s, 14m, 9h, 3d.
+func Short(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return strconv.Itoa(max(0, int(d.Seconds()))) + "s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + "m"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + "h"
+	default:
+		return strconv.Itoa(int(d.Hours())/24) + "d"
+	}
+}
+
+// Latency writes how long a source took: 9ms, 1.2s.
+func Latency(d time.Duration) string {
+	if d < time.Second {
+		return strconv.FormatInt(max(1, d.Milliseconds()), 10) + "ms"
+	}
+	return oneDecimal(d.Seconds()) + "s"
+}
+
+// Signed writes a change with its sign; no change is a plain 0.
+func Signed(n int64, space string) string {
+	if n > 0 {
+		return "+" + Number(n, space)
+	}
+	return Number(n, space)
+}

@@ -1,0 +1,266 @@
+package widget
+
+import (
+	"strings"
+
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// Column describes one column of a table.
+type Column struct {
+	Title string
+	// Width is the room the column needs.
+	Width int
+	// Grow lets the column take the room that is left over. One column grows.
+	Grow bool
+	// Right aligns the cells to the right, as numbers are.
+	Right bool
+	// Priority decides which columns stay when the room is short: the highest
+	// numbers are dropped first, zero is never dropped.
+	Priority int
+	// Middle cuts long cells in the middle instead of at their end.
+	Middle bool
+}
+
+// Cell is one piece of text in a table. Its text is cleaned when drawn.
+type Cell struct {
+	Text string
+	Role theme.Role
+}
+
+// Rows is what a table shows. It is asked only for rows that are visible.
+type Rows interface {
+	// Len is the number of rows.
+	Len() int
+	// Key identifies a row across changes of the data.
+	Key(row int) string
+	// Cells appends the cells of a row, one for each column of the table.
+	Cells(row int, into []Cell) []Cell
+}
+
+// Table is a list with a cursor that follows the identity of its row. It draws
+// only what is visible, so a million rows cost what forty cost.
+type Table struct {
+	columns []Column
+	rows    Rows
+	cursor  int
+	offset  int
+	key     string
+	// gone is the key of a row that was under the cursor and has left the data.
+	gone   string
+	height int
+	cells  []Cell
+}
+
+// NewTable makes an empty table.
+func NewTable(columns []Column) *Table { return &Table{columns: columns} }
+
+// SetRows replaces the data. The cursor stays on the row it was on, and that
+// row stays on its line of the screen, wherever it went; if it is gone, the
+// cursor keeps its place and Gone says which row was lost.
+func (t *Table) SetRows(rows Rows) {
+	t.rows, t.gone = rows, ""
+	n := t.len()
+	if n == 0 {
+		t.cursor, t.offset = 0, 0
+		return
+	}
+	line := t.cursor - t.offset
+	if t.key != "" && (t.cursor >= n || rows.Key(t.cursor) != t.key) {
+		if at, ok := t.find(t.key); ok {
+			t.cursor = at
+		} else {
+			t.gone, t.cursor = t.key, min(t.cursor, n-1)
+		}
+	}
+	t.offset = t.cursor - line
+	t.settle()
+}
+
+func (t *Table) find(key string) (int, bool) {
+	for i := range t.len() {
+		if t.rows.Key(i) == key {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (t *Table) len() int {
+	if t.rows == nil {
+		return 0
+	}
+	return t.rows.Len()
+}
+
+// settle keeps cursor and offset inside the data and remembers the row.
+func (t *Table) settle() {
+	n := t.len()
+	t.cursor = max(0, min(t.cursor, n-1))
+	if t.height > 0 {
+		t.offset = max(t.offset, t.cursor-t.height+1)
+		t.offset = max(0, min(t.offset, n-t.height))
+	}
+	t.offset = max(0, min(t.offset, t.cursor))
+	if n > 0 {
+		t.key = t.rows.Key(t.cursor)
+	}
+}
+
+// Move moves the cursor by n rows.
+func (t *Table) Move(n int) { t.cursor += n; t.gone = ""; t.settle() }
+
+// Top moves the cursor to the first row, Bottom to the last.
+func (t *Table) Top() { t.Move(-t.cursor) }
+
+// Bottom moves the cursor to the last row.
+func (t *Table) Bottom() { t.Move(t.len() - 1 - t.cursor) }
+
+// Page moves the cursor by half pages.
+func (t *Table) Page(n int) { t.Move(n * max(1, t.height/2)) }
+
+// Cursor is the row under the cursor, or -1 when there is none.
+func (t *Table) Cursor() int {
+	if t.len() == 0 {
+		return -1
+	}
+	return t.cursor
+}
+
+// Offset is the first visible row.
+func (t *Table) Offset() int { return t.offset }
+
+// AtTop reports whether the cursor is on the first row.
+func (t *Table) AtTop() bool { return t.cursor == 0 }
+
+// Gone is the key of the row that was under the cursor and has left, or empty.
+func (t *Table) Gone() string { return t.gone }
+
+// Select puts the cursor on a visible line, counted from the first row below
+// the header, and reports whether there is a row on it.
+func (t *Table) Select(line int) bool {
+	row := t.offset + line
+	if line < 0 || line >= t.height || row >= t.len() {
+		return false
+	}
+	t.Move(row - t.cursor)
+	return true
+}
+
+// Lines draws the table w cells wide and h lines high, the header included.
+func (t *Table) Lines(w, h int, th *theme.Theme) []string {
+	if h <= 0 {
+		return nil
+	}
+	t.height = h - 1
+	t.settle()
+	widths := t.layout(w - 1)
+	out := make([]string, 0, h)
+	out = append(out, " "+th.Paint(theme.Dim, t.header(widths)))
+	for row := t.offset; row < t.len() && len(out) < h; row++ {
+		t.cells = t.rows.Cells(row, t.cells[:0])
+		out = append(out, t.line(widths, row == t.cursor, th))
+	}
+	return out
+}
+
+// layout gives every column its width; a dropped column gets -1.
+func (t *Table) layout(w int) []int {
+	widths := make([]int, len(t.columns))
+	total := -1
+	grow := -1
+	for i, c := range t.columns {
+		widths[i] = c.Width
+		total += c.Width + 1
+		if c.Grow {
+			grow = i
+		}
+	}
+	for total > w {
+		drop := t.leastWanted(widths)
+		if drop < 0 {
+			break
+		}
+		total -= widths[drop] + 1
+		widths[drop] = -1
+	}
+	if grow >= 0 && widths[grow] >= 0 {
+		widths[grow] = max(4, widths[grow]+w-total)
+	}
+	return widths
+}
+
+func (t *Table) leastWanted(widths []int) int {
+	drop := -1
+	for i, c := range t.columns {
+		if widths[i] >= 0 && c.Priority > 0 && (drop < 0 || c.Priority >= t.columns[drop].Priority) {
+			drop = i
+		}
+	}
+	return drop
+}
+
+func (t *Table) header(widths []int) string {
+	var b strings.Builder
+	for i, c := range t.columns {
+		if widths[i] < 0 {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(align(c, c.Title, widths[i]))
+	}
+	return b.String()
+}
+
+func (t *Table) line(widths []int, cursor bool, th *theme.Theme) string {
+	var b strings.Builder
+	mark := " "
+	if cursor {
+		mark = th.Glyphs.Cursor
+		b.WriteString(th.Start(theme.Cursor))
+	}
+	b.WriteString(mark)
+	first := true
+	for i, c := range t.columns {
+		if widths[i] < 0 || i >= len(t.cells) {
+			continue
+		}
+		if !first {
+			b.WriteByte(' ')
+		}
+		first = false
+		text := align(c, cleanCell(t.cells[i].Text), widths[i])
+		if cursor {
+			b.WriteString(text)
+		} else {
+			b.WriteString(th.Paint(t.cells[i].Role, text))
+		}
+	}
+	if cursor {
+		b.WriteString(th.Stop(theme.Cursor))
+	}
+	return b.String()
+}
+
+// maxCell bounds what is looked at of a cell's text, so that a megabyte in one
+// row costs no more than a word.
+const maxCell = 2048
+
+func cleanCell(text string) string {
+	if len(text) > maxCell {
+		text = text[:maxCell]
+	}
+	return Clean(text)
+}
+
+func align(c Column, text string, w int) string {
+	if c.Middle {
+		text = CutMiddle(text, w)
+	}
+	if c.Right {
+		return Right(text, w)
+	}
+	return Left(text, w)
+}

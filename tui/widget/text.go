@@ -1,0 +1,157 @@
+// Package widget holds the parts that views are drawn from: text that is safe
+// to show, numbers and ages in fixed units, a table that draws only what is
+// visible, sparklines and charts. Widgets do no I/O and keep no clock; the same
+// input draws the same lines.
+package widget
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Clean makes text from rows and messages safe for a terminal: escape
+// sequences, control characters, bidirectional overrides and other invisible
+// format characters are removed, line breaks and tabs become spaces, and bytes
+// that are not text become a replacement sign.
+func Clean(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	return strings.Map(cleanRune, ansi.Strip(strings.ToValidUTF8(strings.Map(breakToSpace, s), "\uFFFD")))
+}
+
+// isPlain reports whether s is printable ASCII, which most text is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+func breakToSpace(r rune) rune {
+	if r == '\n' || r == '\r' || r == '\t' || r == '\v' || r == '\f' {
+		return ' '
+	}
+	return r
+}
+
+func cleanRune(r rune) rune {
+	switch {
+	case unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+		return -1
+	case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r):
+		return utf8.RuneError
+	default:
+		return r
+	}
+}
+
+// CleanLines cleans a text of several lines, keeping its line breaks.
+func CleanLines(s string) []string {
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = Clean(strings.ReplaceAll(line, "\t", "    "))
+	}
+	return lines
+}
+
+// Width is the number of cells a text takes, escape sequences not counted.
+func Width(s string) int {
+	if isPlain(s) {
+		return len(s)
+	}
+	return ansi.StringWidth(s)
+}
+
+// Cut shortens text to w cells, ending it in an ellipsis if something is lost.
+func Cut(s string, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	if len(s) <= w || Width(s) <= w {
+		return s
+	}
+	return ansi.Truncate(s, w, "…")
+}
+
+// CutMiddle shortens text to w cells and keeps its beginning and its end, since
+// names often differ in the last letters.
+func CutMiddle(s string, w int) string {
+	width := Width(s)
+	if width <= w {
+		return s
+	}
+	if w < 5 {
+		return Cut(s, w)
+	}
+	tail := (w - 1) / 3
+	head := w - 1 - tail
+	return ansi.Truncate(s, head, "") + "…" + ansi.TruncateLeft(s, width-tail, "")
+}
+
+const blanks = "                                                                                                                                "
+
+// Blank returns n spaces.
+func Blank(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	if n <= len(blanks) {
+		return blanks[:n]
+	}
+	return strings.Repeat(" ", n)
+}
+
+// Left pads or cuts text to exactly w cells, text first.
+func Left(s string, w int) string {
+	s = Cut(s, w)
+	return s + Blank(w-Width(s))
+}
+
+// Right pads or cuts text to exactly w cells, text last.
+func Right(s string, w int) string {
+	s = Cut(s, w)
+	return Blank(w-Width(s)) + s
+}
+
+// Spread puts left and right at the two ends of a line of w cells. When both do
+// not fit, the right one is cut first.
+func Spread(left, right string, w int) string {
+	lw := Width(left)
+	if lw >= w {
+		return Cut(left, w)
+	}
+	right = Cut(right, max(0, w-lw-1))
+	return left + Blank(w-lw-Width(right)) + right
+}
+
+// Fit makes a block exactly w×h: longer lines are cut, missing ones are blank.
+// It is what guarantees that no view can break the screen.
+func Fit(lines []string, w, h int) []string {
+	out := make([]string, h)
+	for i := range out {
+		if i >= len(lines) {
+			continue
+		}
+		out[i] = lines[i]
+		if len(lines[i]) > w && Width(lines[i]) > w {
+			out[i] = ansi.Truncate(lines[i], w, "")
+		}
+	}
+	return out
+}
+
+// Beside joins two blocks with a bar between them; the left one is padded to lw.
+func Beside(left, right []string, lw, rw, h int, bar string) []string {
+	left, right = Fit(left, lw, h), Fit(right, rw, h)
+	out := make([]string, h)
+	for i := range out {
+		out[i] = left[i] + Blank(lw-Width(left[i])) + bar + right[i]
+	}
+	return out
+}
