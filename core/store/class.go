@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Class says what a caller can do about an error.
+type Class int
+
+// The classes of errors.
+const (
+	// ClassNone: no error.
+	ClassNone Class = iota
+	// ClassRetryable: the transaction lost to another one; the same again may succeed.
+	ClassRetryable
+	// ClassConflict: a row with this identity exists already.
+	ClassConflict
+	// ClassRefused: a guard, a constraint or a function of the schema said no, or
+	// no row was found. The same again is refused again.
+	ClassRefused
+	// ClassUnreachable: the server is away or going away; later may succeed.
+	ClassUnreachable
+	// ClassCanceled: the caller's context ended or a timeout struck.
+	ClassCanceled
+	// ClassUnknown: COMMIT was sent and its answer was lost.
+	ClassUnknown
+	// ClassFatal: anything else, usually a defect or a missing migration.
+	ClassFatal
+)
+
+// ExpectationCode is the SQLSTATE that attune_expect raises when a statement
+// changed another number of rows than planned.
+const ExpectationCode = "AT001"
+
+var classNames = [...]string{"none", "retryable", "conflict", "refused", "unreachable", "canceled", "unknown", "fatal"}
+
+// String is the name of the class in logs and metrics.
+func (c Class) String() string {
+	if c < 0 || int(c) >= len(classNames) {
+		return "invalid"
+	}
+	return classNames[c]
+}
+
+// ClassOf tells the class of an error from this package or from pgx, however
+// deep it is wrapped.
+func ClassOf(err error) Class {
+	var pgErr *pgconn.PgError
+	switch {
+	case err == nil:
+		return ClassNone
+	case isOutcomeUnknown(err):
+		return ClassUnknown
+	case errors.As(err, &pgErr):
+		return classOfCode(pgErr)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return ClassCanceled
+	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, pgx.ErrTxCommitRollback):
+		return ClassRefused
+	case isConnectionError(err):
+		return ClassUnreachable
+	default:
+		return ClassFatal
+	}
+}
+
+func classOfCode(err *pgconn.PgError) Class {
+	switch err.Code {
+	case "40001", "40P01", "55P03":
+		return ClassRetryable
+	case "0A000":
+		if strings.Contains(err.Message, "cached plan must not change result type") {
+			return ClassRetryable
+		}
+		return ClassFatal
+	case "23505", "23P01":
+		return ClassConflict
+	case "57014":
+		return ClassCanceled
+	case "57P01", "57P02", "57P03", "57P05", "25P03", "53300":
+		return ClassUnreachable
+	case "P0001", "25006", ExpectationCode:
+		return ClassRefused
+	}
+	switch {
+	case strings.HasPrefix(err.Code, "23"):
+		return ClassRefused
+	case strings.HasPrefix(err.Code, "08"):
+		return ClassUnreachable
+	}
+	return ClassFatal
+}
+
+func isConnectionError(err error) bool {
+	var (
+		lost       *lostError
+		connectErr *pgconn.ConnectError
+		netErr     net.Error
+	)
+	return errors.As(err, &lost) || errors.As(err, &connectErr) || errors.As(err, &netErr) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/attune-go/attune/migrations"
+)
+
+// Config says which database to use and how.
+type Config struct {
+	// URL is the connection string.
+	URL string
+	// Schema holds the tables; "attune" when empty.
+	Schema string
+	// MaxConnections bounds the pool; 10 when zero.
+	MaxConnections int32
+	// ConnectTimeout bounds one attempt to connect; 30 s when zero.
+	ConnectTimeout time.Duration
+	// ApplicationName is what the server shows for the connections; "attune" when empty.
+	ApplicationName string
+	// ReadOnly makes every transaction read only, so that a dashboard cannot
+	// change anything by accident.
+	ReadOnly bool
+	// StatementTimeout bounds every statement; none when zero.
+	StatementTimeout time.Duration
+	// HotPath is for the pool of the engine's own loops: it keeps the planner
+	// to index access and to generic plans, because queue tables are analysed
+	// while they are empty, and it ends transactions that idle for 10 s. It must
+	// not be used for anything with free-form queries.
+	HotPath bool
+}
+
+const hotIdleTimeout = 10 * time.Second
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Schema == "" {
+		c.Schema = migrations.DefaultSchema
+	}
+	if err := migrations.ValidateSchema(c.Schema); err != nil {
+		return c, err
+	}
+	if c.MaxConnections <= 0 {
+		c.MaxConnections = 10
+	}
+	if c.ConnectTimeout <= 0 {
+		c.ConnectTimeout = 30 * time.Second
+	}
+	if c.ApplicationName == "" {
+		c.ApplicationName = "attune"
+	}
+	return c, nil
+}
+
+func (c Config) pool() (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("parse database url: %w", err)
+	}
+	cfg.MaxConns = c.MaxConnections
+	cfg.MinConns = 0
+	cfg.ConnConfig.ConnectTimeout = c.ConnectTimeout
+	params := cfg.ConnConfig.RuntimeParams
+	params["search_path"] = migrations.SearchPath(c.Schema)
+	params["application_name"] = c.ApplicationName
+	params["jit"] = "off"
+	if c.StatementTimeout > 0 {
+		params["statement_timeout"] = milliseconds(c.StatementTimeout)
+	}
+	if c.ReadOnly {
+		params["default_transaction_read_only"] = "on"
+	}
+	if c.HotPath {
+		params["idle_in_transaction_session_timeout"] = milliseconds(hotIdleTimeout)
+		params["enable_seqscan"] = "off"
+		params["enable_hashjoin"] = "off"
+		params["enable_mergejoin"] = "off"
+		params["plan_cache_mode"] = "force_generic_plan"
+	}
+	cfg.AfterConnect = registerTypes
+	cfg.PrepareConn = retryTypes
+	return cfg, nil
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -1,0 +1,41 @@
+// Package sources tells whether the generated code belongs to the queries and
+// migrations beside it. The sum over all of them is written when the code is
+// generated and computed again by a test; on failure somebody changed a query
+// or a migration and did not generate.
+package sources
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+)
+
+// SumFile is where the sum is kept, below the store's folder.
+const SumFile = "internal/db/SOURCES.sum"
+
+// Sum computes the checksum over everything that the generated code depends
+// on. Dir is the store's folder.
+func Sum(dir string) (string, error) {
+	files := []string{filepath.Join(dir, "sqlc.yaml"), filepath.Join(dir, "schema_generated.sql")}
+	for _, pattern := range []string{"queries/*.sql", "../../migrations/sql/*.sql"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return "", fmt.Errorf("list %s: %w", pattern, err)
+		}
+		sort.Strings(found)
+		files = append(files, found...)
+	}
+	hash := sha256.New()
+	for _, file := range files {
+		content, err := os.ReadFile(file) //nolint:gosec // the names come from the patterns above
+		if err != nil {
+			return "", fmt.Errorf("read a source of the generated code: %w", err)
+		}
+		fmt.Fprintf(hash, "%s %d\n", filepath.Base(file), len(content))
+		_, _ = hash.Write(content) // a hash never fails
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}

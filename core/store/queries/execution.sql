@@ -1,0 +1,87 @@
+-- The work itself. Statements that move a status name the statuses they move
+-- it from; zero rows mean that somebody else decided first.
+--
+-- Lists go by key, newest first: pass the last id seen, or the largest bigint
+-- for the first page. Always write e.finished_status: on an adopted schema it
+-- is a function of the row.
+
+-- name: InsertExecution :one
+INSERT INTO execution (action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs,
+                       worker_selector, worker_tolerations, worker_affinity, workflow_task,
+                       retry_count, max_retries, retry_reason, original_execution)
+VALUES (sqlc.narg(action), sqlc.arg(action_ref), sqlc.narg(config), sqlc.narg(env_vars), sqlc.narg(parent),
+        sqlc.narg(enforcement), sqlc.narg(executor), coalesce(sqlc.arg(permission_set_refs)::text[], '{}'),
+        sqlc.narg(worker_selector), sqlc.narg(worker_tolerations), sqlc.narg(worker_affinity),
+        sqlc.narg(workflow_task), sqlc.arg(retry_count), sqlc.narg(max_retries), sqlc.narg(retry_reason),
+        sqlc.narg(original_execution))
+RETURNING id, created, updated;
+
+-- name: GetExecution :one
+SELECT e.* FROM execution e WHERE e.id = sqlc.arg(id);
+
+-- name: GetExecutions :many
+SELECT e.* FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id;
+
+-- name: LockExecutions :many
+-- In order of id, the lock order of the engine.
+SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.attempt, e.admission_state_id, e.parent, e.updated
+FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY e.id
+FOR NO KEY UPDATE OF e;
+
+-- name: ListExecutions :many
+SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.parent, e.enforcement, e.attempt, e.retry_count,
+       e.started_at, e.finished_at, e.created, e.updated
+FROM execution e
+WHERE e.id < sqlc.arg(before)
+ORDER BY e.id DESC
+LIMIT sqlc.arg(page);
+
+-- name: ListExecutionsOfAction :many
+SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.parent, e.enforcement, e.attempt, e.retry_count,
+       e.started_at, e.finished_at, e.created, e.updated
+FROM execution e
+WHERE e.action = sqlc.arg(action) AND e.id < sqlc.arg(before)
+ORDER BY e.id DESC
+LIMIT sqlc.arg(page);
+
+-- name: ListFinishedExecutions :many
+-- Executions that ended with this status.
+SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.parent, e.enforcement, e.attempt, e.retry_count,
+       e.started_at, e.finished_at, e.created, e.updated
+FROM execution e
+WHERE e.finished_status = sqlc.arg(status)::execution_status_enum AND e.finished_status IS NOT NULL
+  AND e.id < sqlc.arg(before)
+ORDER BY e.id DESC
+LIMIT sqlc.arg(page);
+
+-- name: ListLiveExecutions :many
+-- Executions that have not ended, all of them or those in some statuses.
+SELECT e.id, e.action, e.action_ref, e.status, e.worker, e.parent, e.enforcement, e.attempt, e.retry_count,
+       e.started_at, e.finished_at, e.created, e.updated
+FROM execution e
+WHERE e.finished_status IS NULL AND e.id < sqlc.arg(before)
+  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
+ORDER BY e.id DESC
+LIMIT sqlc.arg(page);
+
+-- name: ListChildExecutions :many
+SELECT e.id, e.action_ref, e.status, e.worker, e.attempt, e.started_at, e.finished_at, e.created, e.updated
+FROM execution e
+WHERE e.parent = sqlc.arg(parent) AND e.id > sqlc.arg(after)
+ORDER BY e.id
+LIMIT sqlc.arg(page);
+
+-- name: RequestCancelOfRunning :many
+-- running → canceling: the worker has to stop it and says when it did.
+UPDATE execution e SET status = 'canceling'
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status = 'running'
+RETURNING e.id, e.worker, e.attempt, e.action_ref;
+
+-- name: ListLateWrites :many
+SELECT id, execution, old_status, refused_status, refused_result, worker, writer, at
+FROM late_write
+WHERE execution = sqlc.arg(execution)
+ORDER BY id DESC
+LIMIT sqlc.arg(page);

@@ -1,0 +1,42 @@
+-- Messages that became true with a commit and wait to be published.
+
+-- name: AppendOutbox :one
+-- One row for the whole batch; the arrays are of equal length.
+INSERT INTO outbox (message_ids, exchanges, routing_keys, message_types, bodies, traces)
+VALUES (sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[],
+        sqlc.arg(message_types)::text[], sqlc.arg(bodies)::bytea[], sqlc.arg(traces)::text[])
+RETURNING id;
+
+-- name: DeleteOutbox :execrows
+DELETE FROM outbox WHERE id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: ClaimOutbox :many
+-- Takes rows that nobody published for a while, oldest first. The claim itself
+-- ages, so that a claimer that dies is followed by another.
+WITH due AS (
+    SELECT o.id FROM outbox o
+    WHERE coalesce(o.claimed_at, o.created) < now() - make_interval(secs => sqlc.arg(older_than_seconds)::float8)
+    ORDER BY o.id
+    LIMIT sqlc.arg(page)::int
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
+FROM due WHERE o.id = due.id
+RETURNING o.*;
+
+-- name: SplitOutbox :one
+-- What came back of a batch goes on in a row of its own, to be tried again.
+INSERT INTO outbox (created, claimed_at, attempts, last_error, message_ids, exchanges, routing_keys, message_types, bodies, traces)
+VALUES (sqlc.arg(created), now(), sqlc.arg(attempts), sqlc.narg(last_error),
+        sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[],
+        sqlc.arg(message_types)::text[], sqlc.arg(bodies)::bytea[], sqlc.arg(traces)::text[])
+RETURNING id;
+
+-- name: NoteOutboxError :execrows
+UPDATE outbox SET last_error = sqlc.arg(last_error)::text WHERE id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: OutboxBacklog :one
+-- How much waits and for how long, in seconds by the database's clock.
+SELECT count(*) AS batches, coalesce(sum(cardinality(message_ids)), 0)::bigint AS messages,
+       coalesce(extract(epoch FROM now() - min(created)), 0)::float8 AS oldest_seconds
+FROM outbox;

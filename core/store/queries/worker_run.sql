@@ -1,0 +1,119 @@
+-- What a worker writes: itself, and the executions it runs. Every statement is
+-- one transaction of its own; rows of executions are locked in order of id.
+--
+-- A worker may act for its row only while the row carries its incarnation, so
+-- that of two processes with one name the older one stops by itself.
+
+-- name: EnrolWorker :one
+-- By name: a known name keeps its id and its cordon. The worker is not offered
+-- work before ActivateWorker, which comes when it consumes.
+INSERT INTO worker (name, worker_type, worker_role, host, port, capabilities, status, draining, incarnation)
+VALUES (sqlc.arg(name), sqlc.arg(worker_type), 'action', sqlc.narg(host), sqlc.narg(port),
+        sqlc.arg(capabilities), 'inactive', false, sqlc.arg(incarnation)::uuid)
+ON CONFLICT (name) DO UPDATE SET
+    worker_type = excluded.worker_type, worker_role = 'action', host = excluded.host, port = excluded.port,
+    capabilities = excluded.capabilities, status = 'inactive', draining = false,
+    incarnation = excluded.incarnation
+RETURNING id, cordoned;
+
+-- name: ActivateWorker :execrows
+UPDATE worker SET status = 'active', draining = false, last_heartbeat = now()
+WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
+
+-- name: BeatWorker :execrows
+-- A worker that somebody declared inactive comes back with its next beat,
+-- unless it is leaving. Zero rows: another process has taken the name.
+UPDATE worker SET last_heartbeat = now(),
+    status = CASE WHEN sqlc.arg(leaving)::boolean THEN status ELSE 'active' END
+WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
+
+-- name: LeaveWorker :execrows
+-- No new work from here on; draining tells the engine that the work at hand
+-- still runs although the worker is not active.
+UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive'
+WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
+
+-- name: SettleOrphans :many
+-- What an earlier process of this worker was running when it died can have no
+-- outcome any more.
+WITH orphan AS (
+    SELECT e.id FROM execution e
+    WHERE e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling') AND e.finished_status IS NULL
+    ORDER BY e.id
+    FOR NO KEY UPDATE OF e
+)
+UPDATE execution e SET
+    status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'abandoned' END::execution_status_enum,
+    result = sqlc.arg(result)::jsonb
+FROM orphan o
+WHERE e.id = o.id AND e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling')
+RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at;
+
+-- name: StartExecutions :many
+-- Starts what is still scheduled for this worker and attempt (zero stands for
+-- a dispatch that names none), and ends what was cancelled before it started.
+-- The rest, started or ended by somebody else, is not returned (invariant S2).
+-- With again, rows that are already running are returned too: only for a
+-- repetition after this process lost the answer to the same statement.
+WITH wanted AS (
+    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt
+), locked AS (
+    SELECT e.id FROM execution e JOIN wanted w ON w.id = e.id
+    WHERE e.worker = sqlc.arg(worker) AND (w.attempt = 0 OR e.attempt = w.attempt)
+      AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
+    ORDER BY e.id
+    FOR NO KEY UPDATE OF e
+), moved AS (
+    UPDATE execution e SET
+        status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'running' END::execution_status_enum,
+        started_at = CASE WHEN e.status = 'scheduled' THEN now() ELSE e.started_at END,
+        result = CASE WHEN e.status = 'canceling' THEN sqlc.arg(cancelled_result)::jsonb ELSE e.result END
+    FROM locked l
+    WHERE e.id = l.id AND e.worker = sqlc.arg(worker)
+      AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
+           OR (e.status = 'running' AND sqlc.arg(again)::boolean))
+    RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
+              e.workflow_task, e.finished_at
+), ended AS (
+    -- Cancelled outright while its dispatch was under way: nobody else will
+    -- announce that end.
+    SELECT e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
+           e.workflow_task, e.finished_at
+    FROM execution e JOIN locked l ON l.id = e.id
+    WHERE e.status = 'cancelled' AND e.started_at IS NULL
+), taken AS (
+    SELECT * FROM moved UNION ALL SELECT * FROM ended
+)
+SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, t.workflow_task, t.finished_at,
+       a.entrypoint, a.pack_ref, a.param_schema, a.parameter_delivery, a.parameter_format, a.output_format,
+       a.timeout_seconds, r.name AS runtime, f.rule_ref, f.trigger_ref
+FROM taken t
+LEFT JOIN action a ON a.id = t.action
+LEFT JOIN runtime r ON r.id = a.runtime
+LEFT JOIN enforcement f ON f.id = t.enforcement
+ORDER BY t.id;
+
+-- name: FinishExecutions :many
+-- Ends what this worker still runs in this attempt. What somebody else has
+-- ended or taken away is not returned.
+WITH wanted AS (
+    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt,
+           unnest(sqlc.arg(statuses)::text[]) AS status, unnest(sqlc.arg(results)::text[]) AS result
+), locked AS (
+    SELECT e.id, e.status AS previous FROM execution e JOIN wanted w ON w.id = e.id
+    WHERE e.worker = sqlc.arg(worker) AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
+    ORDER BY e.id
+    FOR NO KEY UPDATE OF e
+)
+UPDATE execution e SET status = w.status::execution_status_enum, result = w.result::jsonb
+FROM wanted w JOIN locked l ON l.id = w.id
+WHERE e.id = w.id AND e.worker = sqlc.arg(worker) AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
+RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous;
+
+-- name: ReadRunStates :many
+-- How the rows behind running work look, for cancels whose message was lost
+-- and work that was taken away.
+SELECT e.id, e.status, e.worker, e.attempt, e.action, e.action_ref, e.finished_at
+FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY e.id;

@@ -1,0 +1,19 @@
+-- For the code generator only: a column that a migration adds inside a block
+-- it cannot read. Always write e.finished_status, never the bare name: on an
+-- adopted schema it is a function of the row.
+ALTER TABLE execution ADD COLUMN finished_status execution_status_enum;
+
+-- The generator does not know unnest with more than one array.
+CREATE FUNCTION unnest(a anyarray, b anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray, k anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray, k anyarray, l anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray, k anyarray, l anyarray, m anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray, k anyarray, l anyarray, m anyarray, n anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';

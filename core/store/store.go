@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/attune-go/attune/core/store/internal/db"
+)
+
+// Store is a pool of connections to one schema. Its methods and the generated
+// queries it embeds may be used by many goroutines.
+type Store struct {
+	*Queries
+	pool   *pgxpool.Pool
+	cfg    Config
+	logger *slog.Logger
+}
+
+// Open prepares a pool. It does not connect: a server that is away is noticed
+// by Ping or by the first query. A nil logger discards.
+func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Store, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	poolConfig, err := cfg.pool()
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return &Store{Queries: db.New(pool), pool: pool, cfg: cfg, logger: logger}, nil
+}
+
+// Ping reports whether the server answers.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("ping database: %w", classified(err))
+	}
+	return nil
+}
+
+// Close waits for connections in use and ends the pool. It may be called twice.
+func (s *Store) Close() { s.pool.Close() }
+
+// Pool is the pool itself, for the few statements that fit nowhere else.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+// Schema is the name of the schema that the store works in.
+func (s *Store) Schema() string { return s.cfg.Schema }
+
+// ReadOnly reports whether the store refuses to write.
+func (s *Store) ReadOnly() bool { return s.cfg.ReadOnly }
+
+// classified marks an error of connecting or of a lost connection, which
+// carries no code of the server.
+func classified(err error) error {
+	if err == nil || ClassOf(err) != ClassFatal {
+		return err
+	}
+	return &lostError{err: err}
+}
+
+// lostError is a failure of the connection itself.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string { return "connection to database: " + e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
+// OutcomeUnknownError reports a transaction whose connection was lost after
+// COMMIT had been sent: it may or may not count.
+type OutcomeUnknownError struct{ Err error }
+
+// Error says that nobody knows, and why.
+func (e *OutcomeUnknownError) Error() string {
+	return "outcome of commit unknown: " + e.Err.Error()
+}
+
+// Unwrap gives the failure of the connection.
+func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
+
+func isOutcomeUnknown(err error) bool {
+	var unknown *OutcomeUnknownError
+	return errors.As(err, &unknown)
+}

@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/attune-go/attune/core/store/internal/db"
+)
+
+const (
+	txAttempts  = 6
+	txFirstWait = 10 * time.Millisecond
+	txMaxWait   = 500 * time.Millisecond
+	// rollbackTimeout bounds what is done for a transaction whose context has ended.
+	rollbackTimeout = 5 * time.Second
+)
+
+// Tx is one transaction, for one goroutine. The generated queries and
+// everything of pgx.Tx run inside it. BEGIN is sent with the first statement.
+type Tx struct {
+	pgx.Tx
+	*Queries
+	session *session
+	hooks   []func()
+}
+
+// AfterCommit keeps a function to be run once after this transaction has been
+// committed. Nothing runs when it is rolled back, when the attempt is repeated,
+// or when the outcome is unknown.
+func (tx *Tx) AfterCommit(fn func()) { tx.hooks = append(tx.hooks, fn) }
+
+// Tx runs fn in a transaction and commits it unless fn returns an error. A
+// transaction that lost to another one, or lost its connection before COMMIT
+// was sent, is repeated a few times after a growing, jittered wait; fn may
+// therefore run several times and must leave effects to AfterCommit. Name says
+// what is being done, in errors and logs.
+func (s *Store) Tx(ctx context.Context, name string, fn func(ctx context.Context, tx *Tx) error) error {
+	return s.repeat(ctx, name, "begin", fn)
+}
+
+// ReadTx is Tx for reading only: all its statements see one snapshot.
+func (s *Store) ReadTx(ctx context.Context, name string, fn func(ctx context.Context, tx *Tx) error) error {
+	return s.repeat(ctx, name, "begin isolation level repeatable read read only", fn)
+}
+
+func (s *Store) repeat(ctx context.Context, name, begin string, fn func(context.Context, *Tx) error) error {
+	wait := txFirstWait
+	for attempt := 1; ; attempt++ {
+		again, err := s.once(ctx, begin, fn)
+		if err == nil {
+			return nil
+		}
+		if !again || attempt == txAttempts || ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		s.logger.DebugContext(ctx, "a transaction is repeated", "transaction", name, "attempt", attempt,
+			"class", ClassOf(err).String(), "error", err.Error())
+		if err := pause(ctx, wait/2+rand.N(wait)); err != nil { //nolint:gosec // jitter needs no secrecy
+			return fmt.Errorf("%s: wait to repeat: %w", name, err)
+		}
+		wait = min(2*wait, txMaxWait)
+	}
+}
+
+// once runs one attempt and says whether it may be repeated. What was left to
+// AfterCommit runs when the connection is back in the pool.
+func (s *Store) once(ctx context.Context, begin string, fn func(context.Context, *Tx) error) (again bool, err error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		// Not repeated: when no connection can be had, waiting is the caller's choice.
+		return false, fmt.Errorf("acquire connection: %w", classified(err))
+	}
+	work := &session{conn: conn, begin: begin}
+	tx := &Tx{Tx: work, Queries: db.New(work), session: work}
+	again, err = attempt(ctx, tx, fn)
+	if work.state == stateCommitted {
+		for _, hook := range tx.hooks {
+			hook()
+		}
+	}
+	return again, err
+}
+
+func attempt(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (again bool, err error) {
+	work := tx.session
+	defer work.release(ctx)
+	err = fn(ctx, tx)
+	if err == nil && work.state != stateCommitted {
+		err = work.Commit(ctx)
+	}
+	switch work.state {
+	case stateCommitted:
+		return false, err
+	case stateUnknown:
+		if !isOutcomeUnknown(err) {
+			err = &OutcomeUnknownError{Err: errors.Join(work.failure, err)}
+		}
+		return false, err
+	}
+	lost := work.conn.Conn().IsClosed()
+	if lost && ClassOf(err) == ClassFatal {
+		err = &lostError{err: err}
+	}
+	class := ClassOf(err)
+	return class == ClassRetryable || (lost && class == ClassUnreachable), err
+}
+
+// release rolls back what is still open and gives the connection back.
+func (w *session) release(ctx context.Context) {
+	if w.state == stateOpen {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+		defer cancel()
+		// A rollback that fails closes the connection, and with it the transaction.
+		if err := w.Rollback(ctx); err != nil {
+			_ = w.conn.Conn().Close(ctx)
+		}
+	}
+	w.conn.Release()
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
