@@ -34,7 +34,7 @@ var layers = map[string]int{
 
 	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
 	"engine": 55, "api": 55, "worker": 55,
-	"devstack": 60, "bench": 60, "testkit": 60,
+	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60,
 }
 
 // siblings are the imports allowed within one layer.
@@ -47,7 +47,9 @@ var siblings = map[string][]string{
 	"recovery":   {"handover", "admission"},
 	"deadletter": {"handover", "admission"},
 	"liveness":   {"handover", "admission"},
+	"engine":     {"api"}, // the engine starts and stops its own HTTP listener
 	"bench":      {"devstack"},
+	"demo":       {"devstack", "bench"},
 	"testkit":    {"devstack"},
 }
 
@@ -119,17 +121,20 @@ func TestLayers(t *testing.T) {
 	require.NotEmpty(t, files)
 	var broken []string
 	for _, file := range files {
+		if problem := unknown(file.folder); problem != "" {
+			broken = append(broken, file.folder+": "+problem)
+			continue // its place has to be decided before its imports can be judged
+		}
 		for _, imported := range file.imports {
 			if problem := judge(file, imported); problem != "" {
 				broken = append(broken, fmt.Sprintf("%s imports %s: %s", file.file, imported, problem))
 			}
 		}
-		if problem := unknown(file.folder); problem != "" {
-			broken = append(broken, file.folder+": "+problem)
-		}
 	}
 	slices.Sort(broken)
-	require.Empty(t, slices.Compact(broken), strings.Join(broken, "\n"))
+	if broken = slices.Compact(broken); len(broken) > 0 {
+		require.Fail(t, "imports against the layers", strings.Join(broken, "\n"))
+	}
 }
 
 // TestLayersRefuse shows that the table refuses what it should: a rule that
