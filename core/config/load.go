@@ -1,9 +1,26 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	yamlparser "github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/rawbytes"
+	"github.com/knadh/koanf/v2"
+	"go.yaml.in/yaml/v3"
 )
+
+// PathVariable is the environment variable that names the configuration file.
+const PathVariable = "ATTUNE_CONFIG"
+
+// envPrefix begins the variables that override keys.
+const envPrefix = "ATTUNE__"
 
 // Load reads the configuration. The path of the file is the one given, or else
 // ATTUNE_CONFIG in environ; without either only the environment and the
@@ -11,24 +28,307 @@ import (
 //
 // The error is one line for a person: what is wrong, where, and what to do.
 func Load(path string, environ []string) (*Config, error) {
-	_ = environ
+	if path == "" {
+		path = lookup(environ, PathVariable)
+	}
+	l := &loader{
+		cfg:    Default(),
+		values: koanf.New("."),
+		given:  map[string]place{},
+		folder: filepath.Dir(path),
+	}
+	l.cfg.Path = path
+	overrides := overridesIn(environ)
 	if path != "" {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("read the configuration: %w", err)
+		if err := l.readFile(path); err != nil {
+			return nil, err
 		}
 	}
-	return Default(), nil
+	if err := l.readEnvironment(overrides); err != nil {
+		return nil, err
+	}
+	l.applyWorkerVariables(environ)
+	for _, step := range []func() error{l.assign, l.assignAliases, l.assignSecretFiles, l.finish} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return l.cfg, nil
 }
 
-// Entry is one key as it is in force.
-type Entry struct {
-	// Key is the full key, such as executor.queue.max_queue_length.
-	Key string `json:"key" yaml:"key"`
-	// Value is the value in force; secrets are masked.
-	Value string `json:"value" yaml:"value"`
-	// Source is default, FILE:LINE, or the environment variable.
-	Source string `json:"source" yaml:"source"`
-	// Note says what is special, such as a default that differs from the
-	// published one.
-	Note string `json:"note,omitempty" yaml:"note,omitempty"`
+// place is where a key was given; the environment ranks above the file.
+type place struct {
+	source string
+	rank   int
 }
+
+const (
+	rankFile = 1 + iota
+	rankEnvironment
+)
+
+type loader struct {
+	cfg     *Config
+	values  *koanf.Koanf
+	given   map[string]place
+	known   map[string]setting
+	foreign []string
+	folder  string // *_file paths are relative to the configuration's folder
+}
+
+// readFile merges the file and checks each of its keys in the order they stand.
+func (l *loader) readFile(path string) error {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the configuration file %s does not exist: correct --config or %s", path, PathVariable)
+	}
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		return fmt.Errorf("%s: %s", path, oneLine(err))
+	}
+	if len(document.Content) == 0 {
+		return nil
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return fmt.Errorf("%s:%d: the configuration must be a mapping of sections", path, root.Line)
+	}
+	if err := l.values.Load(rawbytes.Provider(content), yamlparser.Parser()); err != nil {
+		return fmt.Errorf("%s: %s", path, oneLine(err))
+	}
+	l.addRules(l.values.MapKeys("alerts"))
+	return l.walk(path, "", root)
+}
+
+func (l *loader) walk(path, prefix string, node *yaml.Node) error {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], node.Content[i+1]
+		if name.Value == "<<" { // a merge key: its keys count as given here
+			if err := l.walk(path, prefix, value); err != nil {
+				return err
+			}
+			continue
+		}
+		key := prefix + name.Value
+		at := place{fmt.Sprintf("%s:%d", path, name.Line), rankFile}
+		section, err := l.take(key, at)
+		if err != nil {
+			return err
+		}
+		if !section || value.Tag == "!!null" {
+			continue
+		}
+		if value.Kind != yaml.MappingNode && value.Kind != yaml.AliasNode {
+			return fmt.Errorf("%s: %s is a section: write its keys below it", at.source, key)
+		}
+		if err := l.walk(path, key+".", value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take decides what a key is: ours, a section (true), one to ignore, or an error.
+func (l *loader) take(key string, at place) (section bool, err error) {
+	_, isAlias := aliases[key]
+	_, isFile := fileOf(key)
+	if _, ok := l.known[key]; ok || isAlias || isFile || l.belowTree(key, at) {
+		l.given[key] = at
+		return false, nil
+	}
+	if reason, ok := inertReason(key); ok {
+		l.cfg.Warnings = append(l.cfg.Warnings, fmt.Sprintf("%s: %s has no effect: %s", at.source, key, reason))
+		return false, nil
+	}
+	for known := range l.known {
+		if strings.HasPrefix(known, key+".") {
+			return true, nil
+		}
+	}
+	return false, l.refuseOrIgnore(key, at)
+}
+
+// refuseOrIgnore handles a key that is not ours: foreign sections are ignored,
+// unless they look like a misspelt one of ours.
+func (l *loader) refuseOrIgnore(key string, at place) error {
+	section, rest, nested := strings.Cut(key, ".")
+	siblings := l.siblings(key)
+	if !nested || slices.Contains(shared, section) {
+		word, candidates := key, siblings
+		if !looksMisspelt(word, candidates) {
+			name := section
+			if nested {
+				name += "." + firstWord(rest)
+			}
+			if !slices.Contains(l.foreign, name) {
+				l.foreign = append(l.foreign, name)
+			}
+			return nil
+		}
+	} else if !slices.Contains(l.sections(), section) {
+		return l.refuseOrIgnore(section, at) // an environment key below a foreign section
+	}
+	return fmt.Errorf("%s: %s is not a known key%s", at.source, key, l.suggestion(key, siblings))
+}
+
+// suggestion names the nearest key: a sibling if one is close, any other else.
+func (l *loader) suggestion(key string, siblings []string) string {
+	near := nearest(key, siblings)
+	if near == "" {
+		_, last := splitLast(key)
+		for _, known := range sortedKeys(l.known) {
+			if _, name := splitLast(known); name == last {
+				near = known
+				break
+			}
+		}
+	}
+	if near == "" {
+		near = nearest(key, sortedKeys(l.known))
+	}
+	if near == "" {
+		return "; `config explain` lists all keys"
+	}
+	return "; the nearest is " + near
+}
+
+// siblings lists what could stand in the place of key: keys and sections of the
+// same depth below the same parent.
+func (l *loader) siblings(key string) []string {
+	parent, _ := splitLast(key)
+	seen := map[string]bool{}
+	add := func(known string) {
+		if rest, ok := strings.CutPrefix(known, parent); ok {
+			seen[parent+firstWord(rest)] = true
+		}
+	}
+	for known := range l.known {
+		add(known)
+	}
+	for known := range fileVariants {
+		add(known)
+	}
+	for known := range aliases {
+		add(known)
+	}
+	return sortedKeys(seen)
+}
+
+func (l *loader) sections() []string { return l.siblings("") }
+
+// belowTree reports whether the key is inside a map such as worker.labels.
+func (l *loader) belowTree(key string, at place) bool {
+	for parent, _ := splitLast(key); parent != ""; parent, _ = splitLast(strings.TrimSuffix(parent, ".")) {
+		if s, ok := l.known[strings.TrimSuffix(parent, ".")]; ok && s.isTree() {
+			l.given[s.key] = at
+			return true
+		}
+	}
+	return false
+}
+
+// addRules makes room for alert rules and indexes all keys.
+func (l *loader) addRules(names []string) {
+	for _, name := range names {
+		if l.cfg.Alerts[name] == nil {
+			l.cfg.Alerts[name] = &AlertRule{Enabled: true, Severity: "warning"}
+		}
+	}
+	l.known = map[string]setting{}
+	for _, s := range l.cfg.settings() {
+		l.known[s.key] = s
+	}
+}
+
+// override is one ATTUNE__… variable.
+type override struct{ variable, key, value string }
+
+func overridesIn(environ []string) []override {
+	var list []override
+	for _, line := range environ {
+		variable, value, ok := strings.Cut(line, "=")
+		if !ok || len(variable) <= len(envPrefix) || !strings.EqualFold(variable[:len(envPrefix)], envPrefix) {
+			continue
+		}
+		key := strings.ToLower(strings.ReplaceAll(variable[len(envPrefix):], "__", "."))
+		list = append(list, override{variable, key, value})
+	}
+	slices.SortFunc(list, func(a, b override) int { return strings.Compare(a.key, b.key) })
+	return list
+}
+
+func (l *loader) readEnvironment(overrides []override) error {
+	var rules []string
+	for _, o := range overrides {
+		if rest, ok := strings.CutPrefix(o.key, "alerts."); ok && strings.Contains(rest, ".") {
+			rules = append(rules, firstWord(rest))
+		}
+	}
+	l.addRules(rules)
+	var lines []string
+	for _, o := range overrides {
+		at := place{"environment " + o.variable, rankEnvironment}
+		section, err := l.take(o.key, at)
+		if err != nil {
+			return err
+		}
+		if section {
+			return fmt.Errorf("%s: %s is a section: name one of its keys", at.source, o.key)
+		}
+		lines = append(lines, o.key+"="+o.value)
+	}
+	return l.values.Load(env.Provider(".", env.Opt{EnvironFunc: func() []string { return lines }}), nil)
+}
+
+// applyWorkerVariables honours the two variables that published workers read.
+// A configured name wins over its variable, the variable for runtimes wins over
+// the configuration.
+func (l *loader) applyWorkerVariables(environ []string) {
+	if name := lookup(environ, "ATTUNE_WORKER_NAME"); name != "" && l.given["worker.name"].rank == 0 {
+		l.set("worker.name", name, "environment ATTUNE_WORKER_NAME")
+	}
+	if runtimes := lookup(environ, "ATTUNE_WORKER_RUNTIMES"); runtimes != "" && l.given["worker.runtimes"].rank < rankEnvironment {
+		l.set("worker.runtimes", runtimes, "environment ATTUNE_WORKER_RUNTIMES")
+	}
+}
+
+func (l *loader) set(key, value, source string) {
+	l.given[key] = place{source, rankEnvironment}
+	_ = l.values.Set(key, value) // fails only for an empty key
+}
+
+func lookup(environ []string, name string) string {
+	for _, line := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(line, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func splitLast(key string) (parent, name string) {
+	i := strings.LastIndexByte(key, '.')
+	return key[:i+1], key[i+1:]
+}
+
+func firstWord(key string) string {
+	word, _, _ := strings.Cut(key, ".")
+	return word
+}
+
+func looksMisspelt(word string, candidates []string) bool {
+	for _, candidate := range candidates {
+		if editDistance(word, candidate) <= 2 {
+			return true
+		}
+	}
+	return false
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

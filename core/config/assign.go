@@ -1,0 +1,263 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// assign stores the given values in the Config, in the order of the keys.
+func (l *loader) assign() error {
+	for _, s := range l.cfg.settings() {
+		at, ok := l.given[s.key]
+		if !ok {
+			continue
+		}
+		raw := l.values.Get(s.key)
+		if raw == nil && !s.isTree() {
+			continue // an empty key means its default
+		}
+		if err := l.store(s, raw, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) store(s setting, raw any, at place) error {
+	if err := s.assign(raw); err != nil {
+		if s.tag.Get("secret") != "" {
+			err = errNotText // the value itself is not repeated
+		}
+		return fmt.Errorf("%s: %s: %w", at.source, s.key, err)
+	}
+	if err := s.check(); err != nil {
+		return fmt.Errorf("%s: %s: %w", at.source, s.key, err)
+	}
+	l.cfg.sources[s.key] = at.source
+	return nil
+}
+
+// assignAliases honours further spellings. Where both are given the environment
+// wins over the file; in the same place they must not contradict each other.
+func (l *loader) assignAliases() error {
+	for _, alias := range sortedKeys(aliases) {
+		at, ok := l.given[alias]
+		if !ok {
+			continue
+		}
+		key := aliases[alias]
+		original := l.known[key]
+		spelt := original
+		spelt.key = alias // the unit follows the name that was used
+		before, beforeText := l.given[key], original.text()
+		if before.rank > at.rank {
+			continue
+		}
+		if err := l.store(spelt, l.values.Get(alias), at); err != nil {
+			return err
+		}
+		if before.rank == at.rank && original.text() != beforeText {
+			return fmt.Errorf("%s: %s contradicts %s (%s): keep one of them", at.source, alias, key, before.source)
+		}
+		l.cfg.sources[key] = at.source + " as " + alias
+	}
+	return nil
+}
+
+// assignSecretFiles reads the *_file variants.
+func (l *loader) assignSecretFiles() error {
+	keys := sortedKeys(fileVariants)
+	slices.Reverse(keys) // url_file before password_file, which changes the URL
+	for _, key := range keys {
+		at, ok := l.given[key]
+		path, _ := l.values.Get(key).(string)
+		if !ok || path == "" {
+			continue
+		}
+		target, _ := fileOf(key)
+		_, name := splitLast(key)
+		isPassword := name == "password_file"
+		if direct := l.given[target]; !isPassword && direct.rank > 0 {
+			if direct.rank > at.rank {
+				continue
+			}
+			if direct.rank == at.rank {
+				return fmt.Errorf("%s: %s and %s (%s) are both given: keep one of them", at.source, key, target, direct.source)
+			}
+		}
+		if !filepath.IsAbs(path) && at.rank == rankFile {
+			path = filepath.Join(l.folder, path)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", at.source, key, err)
+		}
+		secret := strings.TrimRight(string(content), "\r\n")
+		if isPassword {
+			secret, err = withPassword(l.known[target].value.String(), secret)
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", at.source, key, err)
+			}
+		}
+		l.known[target].value.SetString(secret)
+		l.cfg.sources[target] = at.source + " from " + path
+	}
+	return nil
+}
+
+func withPassword(address, password string) (string, error) {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" || parsed.User == nil {
+		return "", fmt.Errorf("the URL it belongs to must name a user")
+	}
+	parsed.User = url.UserPassword(parsed.User.Username(), password)
+	return parsed.String(), nil
+}
+
+// errNotText is what is said about a secret of the wrong type.
+var errNotText = errors.New("the value is not a text")
+
+var schemaName = regexp.MustCompile(`^[A-Za-z0-9_]{1,63}$`)
+
+// finish derives what depends on other keys and tests what tags cannot say.
+func (l *loader) finish() error {
+	c := l.cfg
+	if len(l.foreign) > 0 {
+		slices.Sort(l.foreign)
+		c.Warnings = append(c.Warnings, "ignored, as they belong to other Attune services: "+strings.Join(l.foreign, ", "))
+	}
+	if c.sources["message_queue.url"] != "" && c.sources["message_queue.management_url"] == "" {
+		if derived := deriveManagement(c.MessageQueue.URL); derived != "" {
+			c.MessageQueue.ManagementURL = derived
+			c.sources["message_queue.management_url"] = "derived from message_queue.url"
+		}
+	}
+	for i := range c.Worker.Taints {
+		if c.Worker.Taints[i].Effect == "" {
+			c.Worker.Taints[i].Effect = "no_schedule"
+		}
+	}
+	for _, name := range sortedKeys(c.Alerts) {
+		key := "alerts." + name + ".measure"
+		if err := l.known[key].check(); err != nil {
+			return fmt.Errorf("%s: %s: %w", l.sourceBelow("alerts."+name), key, err)
+		}
+	}
+	for _, rule := range l.rules() {
+		if rule.problem != "" {
+			return fmt.Errorf("%s: %s: %s", l.sourceBelow(rule.key), rule.key, rule.problem)
+		}
+	}
+	return nil
+}
+
+// sourceBelow names the place of a key, or of the first one given below it.
+func (l *loader) sourceBelow(key string) string {
+	for _, given := range sortedKeys(l.cfg.sources) {
+		if given == key || strings.HasPrefix(given, key+".") {
+			return l.cfg.sources[given]
+		}
+	}
+	return "default"
+}
+
+type rule struct{ key, problem string }
+
+// rules lists the conditions of single keys and pairs of keys.
+func (l *loader) rules() []rule {
+	c := l.cfg
+	when := func(bad bool, problem string) string {
+		if bad {
+			return problem
+		}
+		return ""
+	}
+	key := c.Security.EncryptionKey
+	return []rule{
+		{"database.url", databaseProblem(c.Database.URL)},
+		{"database.schema", when(!schemaName.MatchString(c.Database.Schema),
+			"the name must have 1 to 63 letters, digits or underscores")},
+		{"database.min_connections", when(c.Database.MinConnections > c.Database.MaxConnections,
+			"must not exceed database.max_connections")},
+		{"message_queue.url", urlProblem(c.MessageQueue.URL, "amqp", "amqps")},
+		{"message_queue.management_url", urlProblem(c.MessageQueue.ManagementURL, "http", "https")},
+		{"message_queue.rabbitmq.dead_letter.exchange", when(c.MessageQueue.RabbitMQ.DeadLetter.Exchange == "",
+			"must not be empty")},
+		{"security.encryption_key", when(key != "" && len(key) < 32, "the key must have at least 32 characters")},
+		{"executor.retry.max_delay", when(c.Executor.Retry.MaxDelay < c.Executor.Retry.BaseDelay,
+			"must not be shorter than executor.retry.base_delay")},
+		{"executor.http.listen", listenProblem(c.Executor.HTTP)},
+		{"worker.taints", taintProblem(c.Worker.Taints)},
+	}
+}
+
+func databaseProblem(address string) string {
+	if !strings.Contains(address, "://") && strings.Contains(address, "=") {
+		return "" // the keyword form: host=… dbname=…
+	}
+	return urlProblem(address, "postgresql", "postgres")
+}
+
+// urlProblem never quotes the address, which may hold a password.
+func urlProblem(address string, schemes ...string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || !slices.Contains(schemes, parsed.Scheme) {
+		return fmt.Sprintf("must be a URL like %s://user:password@host:port", schemes[0])
+	}
+	if parsed.Host == "" && parsed.RawQuery == "" {
+		return "the URL names no host"
+	}
+	return ""
+}
+
+func listenProblem(http HTTP) string {
+	if http.Listen == "" {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(http.Listen)
+	if err != nil {
+		return fmt.Sprintf("%q is not of the form host:port", http.Listen)
+	}
+	ip, err := netip.ParseAddr(host)
+	loopback := host == "localhost" || (err == nil && ip.IsLoopback())
+	if !loopback && http.TokensFile == "" {
+		return fmt.Sprintf("%q is reachable from other machines: set executor.http.tokens_file, or listen on 127.0.0.1", http.Listen)
+	}
+	return ""
+}
+
+func taintProblem(taints []Taint) string {
+	for _, taint := range taints {
+		if taint.Key == "" {
+			return "every taint needs a key"
+		}
+		if taint.Effect != "no_schedule" && taint.Effect != "prefer_no_schedule" {
+			return fmt.Sprintf("the effect of %s must be no_schedule or prefer_no_schedule", taint.Key)
+		}
+	}
+	return ""
+}
+
+// deriveManagement guesses the management API of a broker from its AMQP URL.
+func deriveManagement(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Hostname() == "" {
+		return ""
+	}
+	derived := url.URL{Scheme: "http", User: parsed.User, Host: net.JoinHostPort(parsed.Hostname(), "15672")}
+	if parsed.Scheme == "amqps" {
+		derived.Scheme, derived.Host = "https", net.JoinHostPort(parsed.Hostname(), "15671")
+	}
+	if derived.User == nil {
+		derived.User = url.UserPassword("guest", "guest")
+	}
+	return derived.String()
+}

@@ -1,0 +1,402 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/attune-go/attune/core/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// write puts a configuration file into a folder of its own.
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func load(t *testing.T, content string, environ ...string) *config.Config {
+	t.Helper()
+	cfg, err := config.Load(write(t, content), environ)
+	require.NoError(t, err)
+	return cfg
+}
+
+func entry(t *testing.T, cfg *config.Config, key string) config.Entry {
+	t.Helper()
+	for _, e := range cfg.Explain() {
+		if e.Key == key {
+			return e
+		}
+	}
+	require.FailNow(t, "no such key", key)
+	return config.Entry{}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Load("", nil)
+	require.NoError(t, err)
+	require.Empty(t, cfg.Warnings)
+	require.Equal(t, "amqp://guest:guest@localhost:5672/%2f", cfg.MessageQueue.URL)
+	require.Equal(t, 5*time.Minute, cfg.MessageQueue.RabbitMQ.WorkerQueueTTL)
+	require.Equal(t, 24*time.Hour, cfg.MessageQueue.RabbitMQ.DeadLetter.TTL)
+	require.Equal(t, 90*time.Second, cfg.Executor.StaleAfter())
+	require.Equal(t, time.Hour, cfg.Executor.Queue.Timeout)
+
+	for key, note := range map[string]string{
+		"database.max_connections":              "the published default is 50",
+		"message_queue.rabbitmq.prefetch_count": "the published default is 10",
+		"worker.heartbeat_interval":             "the published default is 30s",
+		"executor.scheduled_timeout":            "",
+	} {
+		got := entry(t, cfg, key)
+		require.Equal(t, "default", got.Source, key)
+		require.Equal(t, note, got.Note, key)
+	}
+}
+
+func TestEveryDefaultIsAcceptedWhenWrittenOut(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	for _, e := range cfg.Explain() {
+		if e.Value == "" || strings.Contains(e.Value, "***") {
+			continue
+		}
+		name := "ATTUNE__" + strings.ToUpper(strings.ReplaceAll(e.Key, ".", "__"))
+		loaded, err := config.Load("", []string{name + "=" + e.Value})
+		require.NoError(t, err, e.Key)
+		require.Equal(t, e.Value, entry(t, loaded, e.Key).Value)
+		require.Equal(t, "environment "+name, entry(t, loaded, e.Key).Source)
+	}
+}
+
+func TestLoadFile(t *testing.T) {
+	t.Parallel()
+	path := write(t, `
+database:
+  url: postgresql://u:p@db:5432/attune
+  schema: other
+message_queue:
+  url: amqp://u:p@mq:5672
+  rabbitmq:
+    worker_queue_ttl_ms: 60000
+    dead_letter: { ttl_ms: 2h }
+executor:
+  scheduled_timeout: 120
+  timeout_check_interval: 1m30s
+  queue: { queue_timeout_seconds: 0 }
+worker:
+  labels: { zone: a, topology.example.org/rack: r1 }
+  taints: [{ key: gpu, value: "yes" }]
+  runtimes: [python, shell]
+  capabilities: { attempt_fence: true }
+alerts:
+  queue_length: { above: 50 }
+  mail_wait: { measure: head_wait, above: 30, target: mail.send }
+`)
+	cfg, err := config.Load(path, nil)
+	require.NoError(t, err)
+	require.Equal(t, path, cfg.Path)
+	require.Equal(t, "other", cfg.Database.Schema)
+	require.Equal(t, "http://u:p@mq:15672", cfg.MessageQueue.ManagementURL)
+	require.Equal(t, time.Minute, cfg.MessageQueue.RabbitMQ.WorkerQueueTTL)
+	require.Equal(t, 2*time.Hour, cfg.MessageQueue.RabbitMQ.DeadLetter.TTL)
+	require.Equal(t, 2*time.Minute, cfg.Executor.ScheduledTimeout)
+	require.Equal(t, 90*time.Second, cfg.Executor.TimeoutCheckInterval)
+	require.Zero(t, cfg.Executor.Queue.Timeout)
+	require.Equal(t, map[string]string{"zone": "a", "topology.example.org/rack": "r1"}, cfg.Worker.Labels)
+	require.Equal(t, []config.Taint{{Key: "gpu", Value: "yes", Effect: "no_schedule"}}, cfg.Worker.Taints)
+	require.Equal(t, []string{"python", "shell"}, cfg.Worker.Runtimes)
+	require.Equal(t, true, cfg.Worker.Capabilities["attempt_fence"])
+	require.InDelta(t, 50, cfg.Alerts["queue_length"].Above, 0)
+	require.Equal(t, "queue_length", cfg.Alerts["queue_length"].Measure, "what is not named keeps its default")
+	require.Equal(t, &config.AlertRule{Enabled: true, Measure: "head_wait", Above: 30, Severity: "warning", Target: "mail.send"},
+		cfg.Alerts["mail_wait"])
+	require.Equal(t, path+":4", entry(t, cfg, "database.schema").Source)
+	require.Equal(t, "derived from message_queue.url", entry(t, cfg, "message_queue.management_url").Source)
+}
+
+func TestEnvironmentOverridesTheFile(t *testing.T) {
+	t.Parallel()
+	path := write(t, "executor: { queue: { max_queue_length: 7 }, no_workers: fail }\nworker: { labels: { zone: a } }\n")
+	cfg, err := config.Load("", []string{
+		"ATTUNE_CONFIG=" + path,
+		"ATTUNE__EXECUTOR__QUEUE__MAX_QUEUE_LENGTH=5000",
+		"attune__executor__no_workers=wait",
+		"ATTUNE__WORKER__LABELS__DISK=ssd",
+		"ATTUNE__WORKER__RUNTIMES=python, node",
+		`ATTUNE__WORKER__TAINTS=[{"key":"gpu"}]`,
+		"ATTUNE__ALERTS__MINE__MEASURE=outbox_age",
+		"UNRELATED=1",
+	})
+	require.NoError(t, err)
+	require.Equal(t, 5000, cfg.Executor.Queue.MaxQueueLength)
+	require.Equal(t, "wait", cfg.Executor.NoWorkers)
+	require.Equal(t, map[string]string{"zone": "a", "disk": "ssd"}, cfg.Worker.Labels)
+	require.Equal(t, []string{"python", "node"}, cfg.Worker.Runtimes)
+	require.Equal(t, "gpu", cfg.Worker.Taints[0].Key)
+	require.Equal(t, "outbox_age", cfg.Alerts["mine"].Measure)
+	require.Equal(t, "environment ATTUNE__EXECUTOR__QUEUE__MAX_QUEUE_LENGTH",
+		entry(t, cfg, "executor.queue.max_queue_length").Source)
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		file string
+		env  []string
+		want string // FILE stands for the path
+	}{
+		"UnknownKey": {
+			file: "executor:\n  queue:\n    max_queue_len: 5\n",
+			want: "FILE:3: executor.queue.max_queue_len is not a known key; the nearest is executor.queue.max_queue_length",
+		},
+		"KeyInTheWrongSection": {
+			file: "executor:\n  max_queue_length: 5\n",
+			want: "FILE:2: executor.max_queue_length is not a known key; the nearest is executor.queue.max_queue_length",
+		},
+		"MisspeltSection": {
+			file: "executer:\n  scheduled_timeout: 5\n",
+			want: "FILE:1: executer is not a known key; the nearest is executor",
+		},
+		"MisspeltSharedSection": {
+			file: "retention:\n  histroy: 5\n",
+			want: "FILE:2: retention.histroy is not a known key; the nearest is retention.history",
+		},
+		"UnknownVariable": {
+			env:  []string{"ATTUNE__DATABASE__SCHEMAA=x"},
+			want: "environment ATTUNE__DATABASE__SCHEMAA: database.schemaa is not a known key; the nearest is database.schema",
+		},
+		"VariableNamesASection": {
+			env:  []string{"ATTUNE__DATABASE=x"},
+			want: "environment ATTUNE__DATABASE: database is a section: name one of its keys",
+		},
+		"UnknownRuleKey": {
+			file: "alerts:\n  mine: { mesure: head_wait }\n",
+			want: "FILE:2: alerts.mine.mesure is not a known key; the nearest is alerts.mine.measure",
+		},
+		"RuleWithoutMeasure": {
+			file: "alerts:\n  mine:\n    above: 1\n",
+			want: `FILE:3: alerts.mine.measure: "" is not one of dead_letters_growth, heartbeat_age, head_wait, queue_length, stuck_seconds, leaked_slots, workers_missing, outbox_age, failure_ratio, topology_problems`,
+		},
+		"SectionIsAScalar": {
+			file: "executor: 5\n",
+			want: "FILE:1: executor is a section: write its keys below it",
+		},
+		"NotANumber": {
+			file: "database:\n  max_connections: many\n",
+			want: `FILE:2: database.max_connections: "many" is not a whole number`,
+		},
+		"NotWhole": {
+			file: "database: { max_connections: 2.5 }\n",
+			want: "FILE:1: database.max_connections: 2.5 is not a whole number",
+		},
+		"NotABool": {
+			file: "executor: { enable_timeout_monitor: maybe }\n",
+			want: `FILE:1: executor.enable_timeout_monitor: "maybe" is not true or false`,
+		},
+		"NotADuration": {
+			file: "executor: { scheduled_timeout: soon }\n",
+			want: `FILE:1: executor.scheduled_timeout: "soon" is not a duration: use a number of seconds or a form like 1m30s`,
+		},
+		"NotAList": {
+			file: "worker: { runtimes: { a: 1 } }\n",
+			want: "FILE:1: worker.runtimes: {a: 1} is not a list",
+		},
+		"OutOfRange": {
+			file: "executor:\n  scheduled_timeout: 0\n",
+			want: "FILE:2: executor.scheduled_timeout: 0s is out of range: allowed is 1s to 240h",
+		},
+		"NumberOutOfRange": {
+			file: "executor: { retry: { jitter: 1.5 } }\n",
+			want: "FILE:1: executor.retry.jitter: 1.5 is out of range: allowed is 0 to 1",
+		},
+		"TooLarge": {
+			file: "database: { max_connections: 99999999999 }\n",
+			want: "FILE:1: database.max_connections: 99999999999 is too large",
+		},
+		"NotOneOf": {
+			file: "executor: { no_workers: panic }\n",
+			want: `FILE:1: executor.no_workers: "panic" is not one of fail, wait`,
+		},
+		"DatabaseURL": {
+			file: "database:\n  url: mysql://root:hunter2@db\n",
+			want: "FILE:2: database.url: must be a URL like postgresql://user:password@host:port",
+		},
+		"Schema": {
+			file: "database: { schema: 'a; drop' }\n",
+			want: "FILE:1: database.schema: the name must have 1 to 63 letters, digits or underscores",
+		},
+		"BrokerURL": {
+			env:  []string{"ATTUNE__MESSAGE_QUEUE__URL=http://mq"},
+			want: "environment ATTUNE__MESSAGE_QUEUE__URL: message_queue.url: must be a URL like amqp://user:password@host:port",
+		},
+		"ListenBeyondLoopbackWithoutTokens": {
+			file: "executor: { http: { listen: 0.0.0.0:8080 } }\n",
+			want: `FILE:1: executor.http.listen: "0.0.0.0:8080" is reachable from other machines: set executor.http.tokens_file, or listen on 127.0.0.1`,
+		},
+		"ContradictingAlias": {
+			file: "executor: { worker_queue_ttl: 60 }\nmessage_queue: { rabbitmq: { worker_queue_ttl_ms: 61000 } }\n",
+			want: "FILE:1: executor.worker_queue_ttl contradicts message_queue.rabbitmq.worker_queue_ttl_ms (FILE:2): keep one of them",
+		},
+		"ShortEncryptionKey": {
+			file: "security: { encryption_key: hunter2 }\n",
+			want: "FILE:1: security.encryption_key: the key must have at least 32 characters",
+		},
+		"DuplicateKey": {
+			file: "database: { schema: a }\ndatabase: { schema: b }\n",
+			want: `FILE: yaml: unmarshal errors: line 2: mapping key "database" already defined at line 1`,
+		},
+		"BrokenYAML": {
+			file: "database: [\n",
+			want: "FILE: yaml: line 1: did not find expected node content",
+		},
+		"NotAMapping": {
+			file: "- database\n",
+			want: "FILE:1: the configuration must be a mapping of sections",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := write(t, tc.file)
+			_, err := config.Load(path, tc.env)
+			require.EqualError(t, err, strings.ReplaceAll(tc.want, "FILE", path))
+			require.NotContains(t, err.Error(), "\n")
+			require.NotContains(t, err.Error(), "hunter2")
+		})
+	}
+
+	t.Run("MissingFile", func(t *testing.T) {
+		t.Parallel()
+		_, err := config.Load("nowhere.yaml", nil)
+		require.EqualError(t, err, "the configuration file nowhere.yaml does not exist: correct --config or ATTUNE_CONFIG")
+	})
+}
+
+func TestForeignAndInertKeysAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	path := write(t, `
+server: { port: 8080, host: 0.0.0.0 }
+redis: { url: x }
+security: { jwt_secret: s, enable_auth: false }
+retention: { cycle_seconds: 3600 }
+message_queue:
+  exchange: attune
+  rabbitmq: { pool_size: 10, queues: { events: { name: e } } }
+worker: { stream_logs: true }
+`)
+	cfg, err := config.Load(path, []string{"ATTUNE__SERVER__PORT=1", "ATTUNE__LOG__LEVEL=debug"})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		path + ":7: message_queue.exchange has no effect: the exchanges are attune.events, attune.executions and attune.notifications",
+		path + ":8: message_queue.rabbitmq.pool_size has no effect: two connections are used, one to publish and one to consume",
+		path + ":8: message_queue.rabbitmq.queues has no effect: queues keep their published names",
+		path + ":9: worker.stream_logs has no effect: output is stored with the result",
+		"ignored, as they belong to other Attune services: log, redis, retention.cycle_seconds, " +
+			"security.enable_auth, security.jwt_secret, server",
+	}, cfg.Warnings)
+}
+
+func TestAlias(t *testing.T) {
+	t.Parallel()
+	const key = "message_queue.rabbitmq.worker_queue_ttl_ms"
+
+	cfg := load(t, "executor: { worker_queue_ttl: 60 }\n")
+	require.Equal(t, time.Minute, cfg.MessageQueue.RabbitMQ.WorkerQueueTTL)
+	require.Equal(t, cfg.Path+":1 as executor.worker_queue_ttl", entry(t, cfg, key).Source)
+
+	cfg = load(t, "executor: { worker_queue_ttl: 60 }\nmessage_queue: { rabbitmq: { worker_queue_ttl_ms: 60000 } }\n")
+	require.Equal(t, time.Minute, cfg.MessageQueue.RabbitMQ.WorkerQueueTTL)
+
+	cfg = load(t, "executor: { worker_queue_ttl: 60 }\n", "ATTUNE__MESSAGE_QUEUE__RABBITMQ__WORKER_QUEUE_TTL_MS=5000")
+	require.Equal(t, 5*time.Second, cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, "the environment wins over the file")
+
+	cfg = load(t, "message_queue: { rabbitmq: { worker_queue_ttl_ms: 60000 } }\n", "ATTUNE__EXECUTOR__WORKER_QUEUE_TTL=5")
+	require.Equal(t, 5*time.Second, cfg.MessageQueue.RabbitMQ.WorkerQueueTTL)
+}
+
+func TestSecretFiles(t *testing.T) {
+	t.Parallel()
+
+	t.Run("BesideTheConfiguration", func(t *testing.T) {
+		t.Parallel()
+		path := write(t, "database: { url_file: db.url }\nsecurity: { encryption_key_file: key }\n"+
+			"message_queue: { url: amqp://attune@mq, password_file: mq.password }\n")
+		folder := filepath.Dir(path)
+		for name, content := range map[string]string{
+			"db.url": "postgresql://u:hunter2@db/attune\n", "key": strings.Repeat("k", 32) + "\n", "mq.password": "p@ss/word\n",
+		} {
+			require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+		}
+		cfg, err := config.Load(path, nil)
+		require.NoError(t, err)
+		require.Equal(t, "postgresql://u:hunter2@db/attune", cfg.Database.URL)
+		require.Equal(t, strings.Repeat("k", 32), cfg.Security.EncryptionKey)
+		require.Equal(t, "amqp://attune:p%40ss%2Fword@mq", cfg.MessageQueue.URL)
+		require.Equal(t, "http://attune:p%40ss%2Fword@mq:15672", cfg.MessageQueue.ManagementURL)
+		require.Equal(t, path+":1 from "+filepath.Join(folder, "db.url"), entry(t, cfg, "database.url").Source)
+	})
+
+	t.Run("RefusedBesideTheValue", func(t *testing.T) {
+		t.Parallel()
+		path := write(t, "database: { url: postgresql://u@db/a, url_file: db.url }\n")
+		_, err := config.Load(path, nil)
+		require.EqualError(t, err, path+":1: database.url_file and database.url ("+path+":1) are both given: keep one of them")
+	})
+
+	t.Run("Missing", func(t *testing.T) {
+		t.Parallel()
+		_, err := config.Load("", []string{"ATTUNE__DATABASE__URL_FILE=/nowhere/url"})
+		require.ErrorIs(t, err, os.ErrNotExist)
+		require.ErrorContains(t, err, "environment ATTUNE__DATABASE__URL_FILE: database.url_file")
+	})
+}
+
+func TestWorkerVariables(t *testing.T) {
+	t.Parallel()
+	environ := []string{"ATTUNE_WORKER_NAME=w1", "ATTUNE_WORKER_RUNTIMES=python,shell"}
+	cfg := load(t, "", environ...)
+	require.Equal(t, "w1", cfg.Worker.Name)
+	require.Equal(t, []string{"python", "shell"}, cfg.Worker.Runtimes)
+
+	cfg = load(t, "worker: { name: configured, runtimes: [go] }\n", environ...)
+	require.Equal(t, "configured", cfg.Worker.Name)
+	require.Equal(t, []string{"python", "shell"}, cfg.Worker.Runtimes)
+}
+
+func TestExplainMasksSecrets(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "database: { url: 'postgresql://u:hunter2@db/attune?password=hunter2' }\n"+
+		"message_queue: { url: 'amqp://u:hunter2@mq' }\nsecurity: { encryption_key: hunter2hunter2hunter2hunter2hunter2 }\n")
+	for _, e := range cfg.Explain() {
+		require.NotContains(t, e.Value, "hunter2", e.Key)
+	}
+	require.Equal(t, "postgresql://u:***@db/attune?password=***", entry(t, cfg, "database.url").Value)
+	require.Equal(t, "amqp://u:***@mq", entry(t, cfg, "message_queue.url").Value)
+	require.Equal(t, "http://u:***@mq:15672", entry(t, cfg, "message_queue.management_url").Value)
+	require.Equal(t, "***", entry(t, cfg, "security.encryption_key").Value)
+}
+
+func TestMaskURL(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"postgresql://localhost/attune":            "postgresql://localhost/attune",
+		"postgresql://u@localhost/attune":          "postgresql://u@localhost/attune",
+		"amqp://u:p%2f@localhost:5672/%2f":         "amqp://u:***@localhost:5672/%2f",
+		"host=db user=u password='a b' dbname=x":   "host=db user=u password=*** dbname=x",
+		"postgresql://u:p%zz@localhost/attune":     "***",
+		"host=db password = hunter2 dbname=attune": "host=db password = *** dbname=attune",
+	} {
+		require.Equal(t, want, config.MaskURL(address))
+	}
+}
