@@ -1,0 +1,162 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/policy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// maxHeadsPerQueue bounds how many waiters of one queue a batch reads, and
+// maxBlockedQueues how many queues that wait for a worker it tries besides
+// those it was asked for. What exceeds them is taken by the next batch.
+const (
+	maxHeadsPerQueue = 200
+	maxBlockedQueues = 64
+)
+
+// Key names a queue: an action, or an action and a group of parameter values.
+type Key struct {
+	ActionID int64
+	Group    string // empty: the action's one queue
+}
+
+// Admission finds and locks queues. It is safe for concurrent use.
+type Admission struct {
+	store *store.Store
+
+	mu  sync.Mutex
+	ids map[Key]int64 // queue rows seen; a row can be pruned, see Forget
+}
+
+// New makes the admission of one engine on a store.
+func New(st *store.Store) *Admission {
+	return &Admission{store: st, ids: make(map[Key]int64)}
+}
+
+// maxCachedKeys bounds the cache of queue ids; beyond it the cache starts
+// again, which costs one look-up per key.
+const maxCachedKeys = 100_000
+
+// Resolve returns the queue of every key, making the rows that are missing
+// with the limit in force. It runs outside the batch's transaction: a queue
+// that stays empty because the batch fails is harmless. A key whose action is
+// gone has no queue and is not in the result.
+func (a *Admission) Resolve(ctx context.Context, wanted map[Key]policy.Limit) (map[Key]int64, error) {
+	found := make(map[Key]int64, len(wanted))
+	var missing []Key
+	a.mu.Lock()
+	for key := range wanted {
+		if id, ok := a.ids[key]; ok {
+			found[key] = id
+		} else {
+			missing = append(missing, key)
+		}
+	}
+	a.mu.Unlock()
+	if len(missing) == 0 {
+		return found, nil
+	}
+	if err := a.find(ctx, missing, found); err != nil {
+		return nil, err
+	}
+	if err := a.create(ctx, missing, wanted, found); err != nil {
+		return nil, err
+	}
+	a.remember(missing, found)
+	return found, nil
+}
+
+func (a *Admission) find(ctx context.Context, keys []Key, found map[Key]int64) error {
+	actions, groups := make([]int64, len(keys)), make([]string, len(keys))
+	for i, key := range keys {
+		actions[i], groups[i] = key.ActionID, key.Group
+	}
+	rows, err := a.store.FindAdmissionStates(ctx, actions, groups)
+	if err != nil {
+		return fmt.Errorf("find %d admission queues: %w", len(keys), err)
+	}
+	for _, row := range rows {
+		found[Key{ActionID: row.ActionID, Group: row.GroupKeyNormalized}] = row.ID
+	}
+	return nil
+}
+
+func (a *Admission) create(ctx context.Context, keys []Key, limits map[Key]policy.Limit, found map[Key]int64) error {
+	var arg store.EnsureAdmissionStatesParams
+	var created []Key
+	for _, key := range keys {
+		if _, ok := found[key]; ok {
+			continue
+		}
+		maximum, unlimited := limitColumns(limits[key])
+		created = append(created, key)
+		arg.Actions = append(arg.Actions, key.ActionID)
+		arg.Groups = append(arg.Groups, key.Group)
+		arg.MaxConcurrent = append(arg.MaxConcurrent, int32(maximum))
+		arg.Unlimited = append(arg.Unlimited, unlimited)
+	}
+	if len(created) == 0 {
+		return nil
+	}
+	if err := a.store.EnsureAdmissionStates(ctx, arg); err != nil {
+		return fmt.Errorf("create %d admission queues: %w", len(created), err)
+	}
+	return a.find(ctx, created, found)
+}
+
+func limitColumns(limit policy.Limit) (maximum int, unlimited bool) {
+	if limit.Unlimited {
+		return Unlimited, true
+	}
+	return limit.Max, false
+}
+
+func (a *Admission) remember(keys []Key, found map[Key]int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.ids)+len(keys) > maxCachedKeys {
+		clear(a.ids)
+	}
+	for _, key := range keys {
+		if id, ok := found[key]; ok {
+			a.ids[key] = id
+		}
+	}
+}
+
+// Forget drops what is remembered of queue rows. Callers use it when a batch
+// failed, because a row may have been pruned and made again.
+func (a *Admission) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.ids)
+}
+
+// Want says what a batch needs locked.
+type Want struct {
+	Queues     map[int64]int // queue → how many releases are planned for it
+	Workers    []int64       // workers whose load may change
+	Executions []int64       // rows to read again under the locks
+
+	StaleAfter   time.Duration // heartbeats older than this make a worker not live
+	WithoutStats bool          // do not keep queue_stats (executor.queue.enable_metrics: false)
+}
+
+// ids returns the queues in order of id with their planned releases beside.
+func (w Want) ids() (ids []int64, releases []int32) {
+	ids = make([]int64, 0, len(w.Queues))
+	for id := range w.Queues {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	releases = make([]int32, len(ids))
+	for i, id := range ids {
+		releases[i] = int32(w.Queues[id]) //nolint:gosec // bounded by the batch size
+	}
+	return ids, releases
+}

@@ -1,0 +1,249 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Config is what rounds depend on besides the database.
+type Config struct {
+	// HeartbeatStaleAfter is the age from which a worker's heartbeat means
+	// that it is not live. Default 90 s.
+	HeartbeatStaleAfter time.Duration
+	// WaitForWorkers makes executions wait when no worker is live at all;
+	// otherwise they fail at once with "no workers available".
+	WaitForWorkers bool
+	// MaxQueued is the longest line of one queue. Default 10,000.
+	MaxQueued int
+	// WithoutStats turns queue_stats off.
+	WithoutStats bool
+	// Source is the source_service of the messages written. Default
+	// "attune-executor".
+	Source string
+	// Now is the clock of caches; nothing that is stored depends on it.
+	// Default time.Now.
+	Now func() time.Time
+}
+
+func (c Config) withDefaults() Config {
+	if c.HeartbeatStaleAfter <= 0 {
+		c.HeartbeatStaleAfter = 90 * time.Second
+	}
+	if c.MaxQueued <= 0 {
+		c.MaxQueued = 10_000
+	}
+	if c.Source == "" {
+		c.Source = "attune-executor"
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Relay publishes what a committed round has put into the outbox.
+type Relay interface {
+	Published(row int64, messages []outbox.Message)
+}
+
+// HandOver runs rounds. It is safe for concurrent use; rounds that share a
+// queue or a worker wait for each other in the database.
+type HandOver struct {
+	cfg       Config
+	store     *store.Store
+	admission *admission.Admission
+	relay     Relay
+	logger    *slog.Logger
+	metrics   *Metrics
+	fleet     *fleet
+	rules     *rules
+	turn      atomic.Int64
+}
+
+// New makes the hand-over of one engine.
+func New(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metrics *Metrics) *HandOver {
+	cfg = cfg.withDefaults()
+	h := &HandOver{
+		cfg: cfg, store: st, admission: admission.New(st), relay: relay, logger: logger, metrics: metrics,
+		fleet: newFleet(st, cfg.HeartbeatStaleAfter, cfg.Now), rules: newRules(cfg.Now),
+	}
+	h.turn.Store(rand.Int64N(1 << 20)) //nolint:gosec // spreads replicas over equal workers
+	return h
+}
+
+// Step is one set-based part of a round.
+type Step interface {
+	// Executions lists the rows the step is about.
+	Executions() []int64
+	// Plan names the queues the step needs, from rows read without locks.
+	Plan(ctx context.Context, plan *Plan) error
+	// Apply decides on what was read under the locks. It does no I/O.
+	Apply(round *Round)
+}
+
+// Result says what a committed round has done.
+type Result struct {
+	Released int // slots given back
+	Granted  int // executions admitted and handed to a worker
+	Enqueued int // executions that began to wait
+	Ended    int // executions ended by the engine's own decision
+	// Missing lists executions that were named but have no row.
+	Missing []int64
+	// Unfilled lists queues that have free slots and waiters that this round
+	// did not read: another round should Fill them.
+	Unfilled []int64
+}
+
+// errStaleFleet asks for the same round with the workers read anew, before
+// anything is failed for want of one.
+var errStaleFleet = errors.New("the list of workers is stale")
+
+// maxRounds bounds how often one call runs its round again because a row, a
+// queue or a worker changed meanwhile.
+const maxRounds = 5
+
+// Run runs the steps as one round. A round that lost a race is run again on
+// the new facts; whatever error remains means that nothing was written.
+func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
+	fresh := false
+	for attempt := 1; ; attempt++ {
+		result, err := h.run(ctx, fresh, steps)
+		switch {
+		case err == nil:
+			h.metrics.observe(result, attempt)
+			return result, nil
+		case attempt == maxRounds || ctx.Err() != nil:
+			return Result{}, err
+		case errors.Is(err, errStaleFleet):
+			fresh = true
+		case errors.Is(err, admission.ErrQueueGone):
+			h.admission.Forget()
+		case store.ClassOf(err) == store.ClassRefused:
+			// A row changed between lock and write: decide again.
+		default:
+			return Result{}, err
+		}
+		h.logger.DebugContext(ctx, "Round is run again", "attempt", attempt, "error", err)
+	}
+}
+
+func (h *HandOver) run(ctx context.Context, fresh bool, steps []Step) (Result, error) {
+	workers, err := h.fleet.live(ctx, fresh)
+	if err != nil {
+		return Result{}, err
+	}
+	plan, err := h.plan(ctx, steps)
+	if err != nil {
+		return Result{}, err
+	}
+	want, err := h.want(ctx, plan, workers)
+	if err != nil {
+		return Result{}, err
+	}
+	var round *Round
+	var row int64
+	err = h.store.Tx(ctx, "round", func(ctx context.Context, tx *store.Tx) error {
+		row = 0
+		round, err = h.decide(ctx, tx, plan, want, workers, fresh, steps)
+		if err != nil {
+			return err
+		}
+		row, err = round.write(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	if row != 0 {
+		h.relay.Published(row, round.messages)
+	}
+	return round.result(plan), nil
+}
+
+// plan reads the rows and lets every step name what it needs.
+func (h *HandOver) plan(ctx context.Context, steps []Step) (*Plan, error) {
+	plan := newPlan(h)
+	for _, step := range steps {
+		plan.ids = append(plan.ids, step.Executions()...)
+	}
+	if len(plan.ids) > 0 {
+		rows, err := h.store.ReadRoundExecutions(ctx, plan.ids)
+		if err != nil {
+			return nil, fmt.Errorf("read %d executions: %w", len(plan.ids), err)
+		}
+		for _, row := range rows {
+			plan.rows[row.ID] = row
+		}
+	}
+	for _, step := range steps {
+		if err := step.Plan(ctx, plan); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+// want turns the plan into locks.
+func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Worker) (admission.Want, error) {
+	queues, err := h.admission.Resolve(ctx, plan.keys)
+	if err != nil {
+		return admission.Want{}, err
+	}
+	plan.queues = queues
+	want := admission.Want{
+		Queues: plan.releases, Workers: []int64{}, Executions: plan.ids,
+		StaleAfter: h.cfg.HeartbeatStaleAfter, WithoutStats: h.cfg.WithoutStats,
+	}
+	for _, id := range queues {
+		want.Queues[id] += 0
+	}
+	for _, w := range workers {
+		want.Workers = append(want.Workers, w.ID)
+		delete(plan.workers, w.ID)
+	}
+	for id := range plan.workers {
+		want.Workers = append(want.Workers, id)
+	}
+	return want, nil
+}
+
+// decide locks, lets free slots go to waiting heads after the releases, and
+// applies the steps.
+func (h *HandOver) decide(
+	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want, workers []placement.Worker, fresh bool, steps []Step,
+) (*Round, error) {
+	ledger, err := admission.Lock(ctx, tx, want)
+	if err != nil {
+		return nil, err
+	}
+	var actions []int64
+	for _, q := range ledger.Queues() {
+		actions = append(actions, q.ActionID)
+	}
+	if err := h.rules.load(ctx, tx.Queries, actions, nil); err != nil {
+		return nil, err
+	}
+	round := newRound(h, plan, ledger, workers, int(h.turn.Add(1)))
+	for _, q := range ledger.Queues() {
+		if rule, ok := h.rules.find(&q.ActionID, ""); ok {
+			ledger.SetLimit(q.ID, rule.Limit.Unlimited, rule.Limit.Max)
+		}
+	}
+	for _, step := range steps {
+		step.Apply(round)
+	}
+	if round.unplaced && !fresh {
+		return nil, errStaleFleet
+	}
+	return round, nil
+}

@@ -1,0 +1,193 @@
+package message
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Version is the version every envelope is written with.
+const Version = "1.0"
+
+// MaxBody is the largest body that is read, in bytes.
+const MaxBody = 16 << 20
+
+// maxDepth bounds the nesting of a body; encoding/json has a bound of its own
+// that is far above what any payload needs.
+const maxDepth = 200
+
+// Errors of Decode. Each is wrapped with what was found.
+var (
+	ErrTooLarge    = errors.New("message body is too large")
+	ErrTooDeep     = errors.New("message body is nested too deeply")
+	ErrNotJSON     = errors.New("message body is not a JSON object")
+	ErrUnknownType = errors.New("message type is unknown")
+	ErrIncomplete  = errors.New("message lacks a required field")
+)
+
+// Envelope is one message on the wire.
+type Envelope[P any] struct {
+	MessageID     string
+	CorrelationID string
+	MessageType   string
+	Version       string
+	Timestamp     time.Time
+	Headers       Headers
+	Payload       P
+}
+
+// Headers are the envelope's own headers, not those of AMQP.
+type Headers struct {
+	RetryCount    uint64
+	SourceService string // empty: absent
+	TraceID       string // a UUID; empty: absent
+	// Extra holds every other key, kept as it was.
+	Extra map[string]json.RawMessage
+}
+
+// New makes an envelope with fresh identifiers. at is the message's time,
+// source the name of the service that sends it.
+func New[P any](kind string, payload P, at time.Time, source string) Envelope[P] {
+	id := newID()
+	return Envelope[P]{
+		MessageID: id, CorrelationID: id, MessageType: kind, Version: Version, Timestamp: at.UTC(),
+		Headers: Headers{SourceService: source}, Payload: payload,
+	}
+}
+
+// newID makes a time-ordered identifier, or a random one where the clock does
+// not allow it.
+func newID() string {
+	if id, err := uuid.NewV7(); err == nil {
+		return id.String()
+	}
+	return uuid.NewString()
+}
+
+// wire is the envelope's JSON, in the order in which it is written.
+type wire struct {
+	MessageID     *string         `json:"message_id"`
+	CorrelationID *string         `json:"correlation_id"`
+	MessageType   string          `json:"message_type"`
+	Version       *string         `json:"version"`
+	Timestamp     *time.Time      `json:"timestamp"`
+	Headers       json.RawMessage `json:"headers"`
+	Payload       json.RawMessage `json:"payload"`
+}
+
+// Encode writes the envelope.
+func (e Envelope[P]) Encode() ([]byte, error) {
+	headers, err := e.Headers.encode()
+	if err != nil {
+		return nil, fmt.Errorf("encode headers of %s %s: %w", e.MessageType, e.MessageID, err)
+	}
+	payload, err := marshal(e.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode payload of %s %s: %w", e.MessageType, e.MessageID, err)
+	}
+	at := e.Timestamp.UTC()
+	return marshal(wire{
+		MessageID: &e.MessageID, CorrelationID: &e.CorrelationID, MessageType: e.MessageType, Version: &e.Version,
+		Timestamp: &at, Headers: headers, Payload: payload,
+	})
+}
+
+// marshal encodes without HTML escapes, as other services do.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// Decode reads an envelope with a payload of type P.
+func Decode[P any](body []byte) (Envelope[P], error) {
+	var e Envelope[P]
+	raw, err := DecodeRaw(body)
+	if err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal(raw.Payload, &e.Payload); err != nil {
+		return e, fmt.Errorf("read payload of %s %s: %w", raw.MessageType, raw.MessageID, err)
+	}
+	if err := check(raw.Payload, &e.Payload); err != nil {
+		return e, fmt.Errorf("read payload of %s %s: %w", raw.MessageType, raw.MessageID, err)
+	}
+	e.MessageID, e.CorrelationID, e.MessageType = raw.MessageID, raw.CorrelationID, raw.MessageType
+	e.Version, e.Timestamp, e.Headers = raw.Version, raw.Timestamp, raw.Headers
+	return e, nil
+}
+
+// DecodeRaw reads an envelope and leaves its payload as it is.
+func DecodeRaw(body []byte) (Envelope[json.RawMessage], error) {
+	var e Envelope[json.RawMessage]
+	if len(body) > MaxBody {
+		return e, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(body), MaxBody)
+	}
+	if err := checkDepth(body); err != nil {
+		return e, err
+	}
+	var w wire
+	if err := json.Unmarshal(body, &w); err != nil {
+		return e, fmt.Errorf("%w: %w", ErrNotJSON, err)
+	}
+	switch {
+	case w.MessageType == "":
+		return e, fmt.Errorf("%w: message_type", ErrIncomplete)
+	case !slices.Contains(Types, w.MessageType):
+		return e, fmt.Errorf("%w: %.80q", ErrUnknownType, w.MessageType)
+	case w.Timestamp == nil:
+		return e, fmt.Errorf("%w: timestamp", ErrIncomplete)
+	case !isObject(w.Payload):
+		return e, fmt.Errorf("%w: payload, an object", ErrIncomplete)
+	}
+	e.MessageType, e.Timestamp, e.Payload = w.MessageType, w.Timestamp.UTC(), w.Payload
+	e.MessageID = orElse(w.MessageID, newID)
+	e.CorrelationID = orElse(w.CorrelationID, newID)
+	e.Version = orElse(w.Version, func() string { return Version })
+	var err error
+	if e.Headers, err = decodeHeaders(w.Headers); err != nil {
+		return e, fmt.Errorf("read headers of %s %s: %w", e.MessageType, e.MessageID, err)
+	}
+	return e, nil
+}
+
+func orElse(value *string, other func() string) string {
+	if value == nil || *value == "" {
+		return other()
+	}
+	return *value
+}
+
+func isObject(raw json.RawMessage) bool {
+	return len(bytes.TrimSpace(raw)) > 0 && bytes.TrimSpace(raw)[0] == '{'
+}
+
+// checkDepth counts brackets outside strings, without decoding anything.
+func checkDepth(body []byte) error {
+	depth, inString := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return fmt.Errorf("%w: more than %d levels", ErrTooDeep, maxDepth)
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package message
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Exchanges. The dead-letter exchange is direct, the notification exchange
+// fanout, the other two topic.
+const (
+	ExchangeEvents        = "attune.events"
+	ExchangeExecutions    = "attune.executions"
+	ExchangeNotifications = "attune.notifications"
+	ExchangeDeadLetter    = "attune.dlx"
+)
+
+// Queues of the engine, and the dead-letter queue.
+const (
+	QueueDeadLetter         = "attune.dlx.queue"
+	QueueEvents             = "attune.executor.events.queue"
+	QueueEnforcements       = "attune.enforcements.queue"
+	QueueExecutionRequests  = "attune.execution.requests.queue"
+	QueueExecutionStatus    = "attune.execution.status.queue"
+	QueueExecutionCompleted = "attune.execution.completed.queue"
+	QueueInquiryResponses   = "attune.inquiry.responses.queue"
+)
+
+// Routing keys.
+const (
+	KeyEventCreated           = "event.created"
+	KeyEnforcementCreated     = "enforcement.created"
+	KeyExecutionRequested     = "execution.requested"
+	KeyExecutionStatusChanged = "execution.status.changed"
+	KeyExecutionCompleted     = "execution.completed"
+	KeyInquiryCreated         = "inquiry.created"
+	KeyInquiryResponded       = "inquiry.responded"
+	KeyNotificationCreated    = "notification.created"
+	KeyRuleCreated            = "rule.created"
+	KeyRuleEnabled            = "rule.enabled"
+	KeyRuleDisabled           = "rule.disabled"
+	KeyPackRegistered         = "pack.registered"
+	KeyPackDeleted            = "pack.deleted"
+
+	// PatternEnforcement is the binding of the enforcement queue.
+	PatternEnforcement = "enforcement.#"
+)
+
+const (
+	dispatchPrefix = "execution.dispatch.worker."
+	cancelPrefix   = "execution.cancel.worker."
+)
+
+// DispatchKey is the routing key that reaches a worker's execution queue.
+func DispatchKey(worker int64) string { return dispatchPrefix + strconv.FormatInt(worker, 10) }
+
+// CancelKey is the routing key that reaches a worker's cancel queue.
+func CancelKey(worker int64) string { return cancelPrefix + strconv.FormatInt(worker, 10) }
+
+// WorkerOfKey returns the worker that a dispatch or cancel key names.
+func WorkerOfKey(key string) (int64, bool) {
+	for _, prefix := range []string{dispatchPrefix, cancelPrefix} {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			id, err := strconv.ParseInt(rest, 10, 64)
+			return id, err == nil
+		}
+	}
+	return 0, false
+}
+
+// WorkerExecutionsQueue is the queue from which a worker takes dispatches.
+func WorkerExecutionsQueue(worker int64) string { return workerQueue(worker, "executions") }
+
+// WorkerCancelQueue is the queue from which a worker takes cancel requests.
+func WorkerCancelQueue(worker int64) string { return workerQueue(worker, "cancel") }
+
+// WorkerPacksQueue is the queue from which a worker hears of packs.
+func WorkerPacksQueue(worker int64) string { return workerQueue(worker, "packs") }
+
+func workerQueue(worker int64, kind string) string {
+	return "worker." + strconv.FormatInt(worker, 10) + "." + kind
+}
+
+// Message types, as message_type spells them.
+const (
+	TypeEventCreated             = "EventCreated"
+	TypeEnforcementCreated       = "EnforcementCreated"
+	TypeExecutionRequested       = "ExecutionRequested" // also of dispatches
+	TypeExecutionStatusChanged   = "ExecutionStatusChanged"
+	TypeExecutionCompleted       = "ExecutionCompleted"
+	TypeExecutionCancelRequested = "ExecutionCancelRequested"
+	TypeInquiryCreated           = "InquiryCreated"
+	TypeInquiryResponded         = "InquiryResponded"
+	TypeNotificationCreated      = "NotificationCreated"
+	TypeRuleCreated              = "RuleCreated"
+	TypeRuleEnabled              = "RuleEnabled"
+	TypeRuleDisabled             = "RuleDisabled"
+	TypePackRegistered           = "PackRegistered"
+	TypePackDeleted              = "PackDeleted"
+)
+
+// Types lists every message type.
+var Types = []string{
+	TypeEventCreated, TypeEnforcementCreated, TypeExecutionRequested, TypeExecutionStatusChanged,
+	TypeExecutionCompleted, TypeExecutionCancelRequested, TypeInquiryCreated, TypeInquiryResponded,
+	TypeNotificationCreated, TypeRuleCreated, TypeRuleEnabled, TypeRuleDisabled, TypePackRegistered, TypePackDeleted,
+}
+
+// Route is where messages of a type are published.
+type Route struct{ Exchange, Key string }
+
+// RouteOf returns the exchange and routing key of a message type. Cancel
+// requests have no key of their own: they go to CancelKey.
+func RouteOf(kind string) (Route, bool) {
+	route, ok := routes[kind]
+	return route, ok
+}
+
+var routes = map[string]Route{
+	TypeEventCreated:             {ExchangeEvents, KeyEventCreated},
+	TypeEnforcementCreated:       {ExchangeExecutions, KeyEnforcementCreated},
+	TypeExecutionRequested:       {ExchangeExecutions, KeyExecutionRequested},
+	TypeExecutionStatusChanged:   {ExchangeExecutions, KeyExecutionStatusChanged},
+	TypeExecutionCompleted:       {ExchangeExecutions, KeyExecutionCompleted},
+	TypeExecutionCancelRequested: {ExchangeExecutions, ""},
+	TypeInquiryCreated:           {ExchangeExecutions, KeyInquiryCreated},
+	TypeInquiryResponded:         {ExchangeExecutions, KeyInquiryResponded},
+	TypeNotificationCreated:      {ExchangeNotifications, KeyNotificationCreated},
+	TypeRuleCreated:              {ExchangeEvents, KeyRuleCreated},
+	TypeRuleEnabled:              {ExchangeEvents, KeyRuleEnabled},
+	TypeRuleDisabled:             {ExchangeEvents, KeyRuleDisabled},
+	TypePackRegistered:           {ExchangeEvents, KeyPackRegistered},
+	TypePackDeleted:              {ExchangeEvents, KeyPackDeleted},
+}
+
+// DeadLetterKeys lists the static routing keys that a dead letter may carry;
+// besides them every worker has its dispatch and its cancel key.
+func DeadLetterKeys() []string {
+	return []string{
+		KeyEventCreated, KeyEnforcementCreated, KeyExecutionRequested, KeyExecutionStatusChanged,
+		KeyExecutionCompleted, KeyInquiryResponded, KeyPackRegistered, KeyPackDeleted,
+	}
+}

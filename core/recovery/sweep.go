@@ -1,0 +1,219 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// Found is what one sweep found.
+type Found struct {
+	Requested []int64 // executions that wait for nothing that would come
+	Ended     []int64 // executions to release, or to take out of their line
+	Queues    []int64 // queues to fill
+}
+
+// Empty reports whether there is nothing to do.
+func (f Found) Empty() bool { return len(f.Requested)+len(f.Ended)+len(f.Queues) == 0 }
+
+// Config is what the sweep depends on.
+type Config struct {
+	// Interval between sweeps. Default 5 s.
+	Interval time.Duration
+	// RequestAge is how long a requested execution may be without a place in
+	// line before its message counts as lost. Default 30 s.
+	RequestAge time.Duration
+	// HolderAge is how long an ended execution may hold its slot before its
+	// report counts as lost. Default 5 s.
+	HolderAge time.Duration
+	// Page bounds what one sweep finds of each kind. Default 500.
+	Page int
+}
+
+func (c Config) withDefaults() Config {
+	if c.Interval <= 0 {
+		c.Interval = 5 * time.Second
+	}
+	if c.RequestAge <= 0 {
+		c.RequestAge = 30 * time.Second
+	}
+	if c.HolderAge <= 0 {
+		c.HolderAge = 5 * time.Second
+	}
+	if c.Page <= 0 {
+		c.Page = 500
+	}
+	return c
+}
+
+// Windows of ids that one sweep looks through for ended holders.
+const (
+	windowSize      = 20_000
+	windowsPerSweep = 10
+)
+
+// rowsPerSweep is how many live rows, and how many entries, one sweep looks at.
+const rowsPerSweep = 20_000
+
+// Sweep looks for stranded work and hands it to submit.
+type Sweep struct {
+	*supervise.Loop
+
+	cfg    Config
+	store  *store.Store
+	submit func(context.Context, Found) error
+	logger *slog.Logger
+
+	adopted     bool // no finished_status column: look by status instead
+	shapeKnown  bool
+	afterLost   int64 // page keys; a sweep goes on where the last one stopped
+	afterWaiter int64
+	holders     watermark
+}
+
+// watermark remembers how far the search for ended holders has come. Rows
+// below floor were looked at after they had ended.
+type watermark struct {
+	at, floor, nextFloor int64
+}
+
+// New makes the sweep. submit is called with what was found, at most once a
+// tick; its error is the tick's.
+func New(
+	cfg Config, st *store.Store, submit func(context.Context, Found) error, logger *slog.Logger, metrics *supervise.Metrics,
+) *Sweep {
+	s := &Sweep{cfg: cfg.withDefaults(), store: st, submit: submit, logger: logger}
+	s.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "recovery", Interval: s.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.2,
+		Tick: s.tick, Logger: logger, Metrics: metrics,
+	})
+	return s
+}
+
+func (s *Sweep) tick(ctx context.Context) error {
+	var found Found
+	won := false
+	err := s.store.Tx(ctx, "recovery", func(ctx context.Context, tx *store.Tx) error {
+		var err error
+		if won, err = tx.TryLoopLock(ctx, "recovery"); err != nil || !won {
+			return err
+		}
+		found, err = s.find(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look for stranded work: %w", err)
+	}
+	if !won || found.Empty() {
+		return nil
+	}
+	s.logger.InfoContext(ctx, "Stranded work found",
+		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues))
+	return s.submit(ctx, found)
+}
+
+func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error) {
+	if !s.shapeKnown {
+		if s.adopted, err = tx.IsAdopted(ctx); err != nil {
+			return found, fmt.Errorf("learn the shape of the database: %w", err)
+		}
+		s.shapeKnown = true
+	}
+	if found.Requested, err = s.lostRequests(ctx, tx); err != nil {
+		return found, err
+	}
+	if found.Ended, err = s.endedHolders(ctx, tx); err != nil {
+		return found, err
+	}
+	waiters, err := tx.FindEndedWaiters(ctx, s.afterWaiter, rowsPerSweep)
+	if err != nil {
+		return found, fmt.Errorf("find ended waiters: %w", err)
+	}
+	s.afterWaiter = next(waiters.Last, waiters.Scanned)
+	found.Ended = append(found.Ended, waiters.Ids...)
+	if found.Queues, err = tx.FindUnfilledQueues(ctx, int32(s.cfg.Page)); err != nil { //nolint:gosec // small constant
+		return found, fmt.Errorf("find unfilled queues: %w", err)
+	}
+	return found, nil
+}
+
+// lostRequests looks at one window of live rows; after the last it starts
+// again from the beginning.
+func (s *Sweep) lostRequests(ctx context.Context, tx *store.Tx) ([]int64, error) {
+	age := s.cfg.RequestAge.Seconds()
+	if s.adopted {
+		row, err := tx.FindLostRequestsByStatus(ctx, age, s.afterLost, rowsPerSweep)
+		if err != nil {
+			return nil, fmt.Errorf("find lost requests: %w", err)
+		}
+		s.afterLost = next(row.Last, row.Scanned)
+		return row.Ids, nil
+	}
+	row, err := tx.FindLostRequests(ctx, age, s.afterLost, rowsPerSweep)
+	if err != nil {
+		return nil, fmt.Errorf("find lost requests: %w", err)
+	}
+	s.afterLost = next(row.Last, row.Scanned)
+	return row.Ids, nil
+}
+
+// next is where the next window begins: behind a full one, else at the start.
+func next(last int64, scanned int32) int64 {
+	if scanned < rowsPerSweep {
+		return 0
+	}
+	return last
+}
+
+// endedHolders looks through some windows of ids. A pass begins at the oldest
+// execution that was live when the pass before began, because every row below
+// it had ended by then and was looked at.
+func (s *Sweep) endedHolders(ctx context.Context, tx *store.Tx) ([]int64, error) {
+	var found []int64
+	newest, oldestLive, err := s.bounds(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if s.holders.at == 0 {
+		s.holders.at, s.holders.nextFloor = s.holders.floor, oldestLive
+	}
+	for range windowsPerSweep {
+		until := s.holders.at + windowSize
+		ids, err := tx.FindTerminalHolders(ctx, s.holders.at, until, s.cfg.HolderAge.Seconds())
+		if err != nil {
+			return nil, fmt.Errorf("find ended holders in (%d, %d]: %w", s.holders.at, until, err)
+		}
+		found = append(found, ids...)
+		s.holders.at = until
+		if until >= newest {
+			s.holders.at, s.holders.floor = 0, max(s.holders.nextFloor-1, 0)
+			break
+		}
+		if len(found) >= s.cfg.Page {
+			break
+		}
+	}
+	return found, nil
+}
+
+func (s *Sweep) bounds(ctx context.Context, tx *store.Tx) (newest, oldestLive int64, err error) {
+	if s.adopted {
+		newest, err = tx.NewestExecutionID(ctx)
+		oldestLive = max(newest-windowSize*windowsPerSweep, 0)
+	} else {
+		var row store.ExecutionIDBoundsRow
+		row, err = tx.ExecutionIDBounds(ctx)
+		newest, oldestLive = row.Newest, row.OldestLive
+		if oldestLive == 0 {
+			oldestLive = newest
+		}
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the range of execution ids: %w", err)
+	}
+	return newest, oldestLive, nil
+}
