@@ -23,6 +23,10 @@ type Store struct {
 // Open prepares a pool. It does not connect: a server that is away is noticed
 // by Ping or by the first query. A nil logger discards.
 func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Store, error) {
+	return open(ctx, cfg, logger, func(*pgxpool.Config) {})
+}
+
+func open(ctx context.Context, cfg Config, logger *slog.Logger, adjust func(*pgxpool.Config)) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
@@ -31,6 +35,7 @@ func Open(ctx context.Context, cfg Config, logger *slog.Logger) (*Store, error) 
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
+	adjust(poolConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)

@@ -21,10 +21,12 @@ UPDATE worker SET status = 'active', draining = false, last_heartbeat = now()
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
 -- name: BeatWorker :execrows
--- A worker that somebody declared inactive comes back with its next beat,
--- unless it is leaving. Zero rows: another process has taken the name.
+-- A worker that somebody declared inactive comes back with its next beat. One
+-- that cannot hear the broker says so by the status error: it is alive and its
+-- work goes on, but it must get no more. Without a status (it is leaving) only
+-- the time is written. Zero rows: another process has taken the name.
 UPDATE worker SET last_heartbeat = now(),
-    status = CASE WHEN sqlc.arg(leaving)::boolean THEN status ELSE 'active' END
+    status = coalesce(sqlc.narg(status)::text::worker_status_enum, status)
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
 -- name: LeaveWorker :execrows
@@ -58,7 +60,7 @@ RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at;
 WITH wanted AS (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt
 ), locked AS (
-    SELECT e.id FROM execution e JOIN wanted w ON w.id = e.id
+    SELECT e.id, e.status, e.started_at, e.finished_at FROM execution e JOIN wanted w ON w.id = e.id
     WHERE e.worker = sqlc.arg(worker) AND (w.attempt = 0 OR e.attempt = w.attempt)
       AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
     ORDER BY e.id
@@ -71,16 +73,16 @@ WITH wanted AS (
     FROM locked l
     WHERE e.id = l.id AND e.worker = sqlc.arg(worker)
       AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
-           OR (e.status = 'running' AND sqlc.arg(again)::boolean))
+           OR (e.status IN ('running', 'canceling') AND sqlc.arg(again)::boolean))
     RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
               e.workflow_task, e.finished_at
 ), ended AS (
     -- Cancelled outright while its dispatch was under way: nobody else will
     -- announce that end.
-    SELECT e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-           e.workflow_task, e.finished_at
+    SELECT e.id, e.attempt, l.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
+           e.workflow_task, l.finished_at
     FROM execution e JOIN locked l ON l.id = e.id
-    WHERE e.status = 'cancelled' AND e.started_at IS NULL
+    WHERE l.status = 'cancelled' AND l.started_at IS NULL
 ), taken AS (
     SELECT * FROM moved UNION ALL SELECT * FROM ended
 )

@@ -28,14 +28,16 @@ func (q *Queries) ActivateWorker(ctx context.Context, iD int64, incarnation uuid
 
 const BeatWorker = `-- name: BeatWorker :execrows
 UPDATE worker SET last_heartbeat = now(),
-    status = CASE WHEN $1::boolean THEN status ELSE 'active' END
+    status = coalesce($1::text::worker_status_enum, status)
 WHERE id = $2 AND incarnation = $3::uuid
 `
 
-// A worker that somebody declared inactive comes back with its next beat,
-// unless it is leaving. Zero rows: another process has taken the name.
-func (q *Queries) BeatWorker(ctx context.Context, leaving bool, iD int64, incarnation uuid.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, BeatWorker, leaving, iD, incarnation)
+// A worker that somebody declared inactive comes back with its next beat. One
+// that cannot hear the broker says so by the status error: it is alive and its
+// work goes on, but it must get no more. Without a status (it is leaving) only
+// the time is written. Zero rows: another process has taken the name.
+func (q *Queries) BeatWorker(ctx context.Context, status *string, iD int64, incarnation uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, BeatWorker, status, iD, incarnation)
 	if err != nil {
 		return 0, err
 	}
@@ -274,7 +276,7 @@ const StartExecutions = `-- name: StartExecutions :many
 WITH wanted AS (
     SELECT unnest($1::bigint[]) AS id, unnest($2::integer[]) AS attempt
 ), locked AS (
-    SELECT e.id FROM execution e JOIN wanted w ON w.id = e.id
+    SELECT e.id, e.status, e.started_at, e.finished_at FROM execution e JOIN wanted w ON w.id = e.id
     WHERE e.worker = $3 AND (w.attempt = 0 OR e.attempt = w.attempt)
       AND EXISTS (SELECT FROM worker me WHERE me.id = $3 AND me.incarnation = $4::uuid)
     ORDER BY e.id
@@ -287,16 +289,16 @@ WITH wanted AS (
     FROM locked l
     WHERE e.id = l.id AND e.worker = $3
       AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
-           OR (e.status = 'running' AND $6::boolean))
+           OR (e.status IN ('running', 'canceling') AND $6::boolean))
     RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
               e.workflow_task, e.finished_at
 ), ended AS (
     -- Cancelled outright while its dispatch was under way: nobody else will
     -- announce that end.
-    SELECT e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-           e.workflow_task, e.finished_at
+    SELECT e.id, e.attempt, l.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
+           e.workflow_task, l.finished_at
     FROM execution e JOIN locked l ON l.id = e.id
-    WHERE e.status = 'cancelled' AND e.started_at IS NULL
+    WHERE l.status = 'cancelled' AND l.started_at IS NULL
 ), taken AS (
     SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at FROM moved UNION ALL SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at FROM ended
 )

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 )
 
 // SumFile is where the sum is kept, below the store's folder.
@@ -38,4 +39,13 @@ func Sum(dir string) (string, error) {
 		_, _ = hash.Write(content) // a hash never fails
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// Recorded is the sum the generated code was made from; empty when there is none.
+func Recorded(dir string) string {
+	content, err := os.ReadFile(filepath.Join(dir, SumFile)) //nolint:gosec // a constant name
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
 }

@@ -1,0 +1,5 @@
+package store
+
+// OpenAdjusted is Open with a hand on the pool, so that a test can count what
+// goes over the network.
+var OpenAdjusted = open

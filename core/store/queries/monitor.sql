@@ -1,0 +1,254 @@
+-- What people look at. Every query is bounded: recent windows are ranges of the
+-- primary key, unfinished rows come from the partial index, and counting stops
+-- at a bound. None of them locks anything.
+
+-- name: MonitorSchema :one
+-- What the schema has: ours is true where the engine's own columns and tables
+-- are, history and ledger where those tables are.
+SELECT now()::timestamptz AS at,
+       EXISTS (SELECT FROM pg_catalog.pg_attribute att
+               WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)::boolean AS ours,
+       (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
+       (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger;
+
+-- name: MonitorNow :one
+SELECT now()::timestamptz AS at;
+
+-- name: MonitorFloor :one
+-- The smallest id requested within the window, found by halving the range of
+-- the primary key, since nothing is indexed by time. Ids and times grow together.
+WITH RECURSIVE search (lo, hi) AS (
+    SELECT coalesce((SELECT e.id FROM execution e ORDER BY e.id LIMIT 1), 0)::bigint,
+           coalesce((SELECT e.id FROM execution e ORDER BY e.id DESC LIMIT 1), 0)::bigint + 1
+    UNION ALL
+    SELECT CASE WHEN p.created < now() - make_interval(secs => sqlc.arg(seconds)::float8) THEN p.id + 1 ELSE s.lo END,
+           CASE WHEN p.created < now() - make_interval(secs => sqlc.arg(seconds)::float8) THEN s.hi ELSE (s.lo + s.hi) / 2 END
+    FROM search s
+    CROSS JOIN LATERAL (SELECT e.id, e.created FROM execution e WHERE e.id >= (s.lo + s.hi) / 2 ORDER BY e.id LIMIT 1) p
+    WHERE s.lo < s.hi
+)
+SELECT search.hi::bigint AS floor FROM search ORDER BY search.hi, search.lo DESC LIMIT 1;
+
+-- name: MonitorLive :many
+-- The oldest unfinished rows by status; rows beyond the bound are not looked at.
+SELECT c.status, count(*) AS n,
+       count(*) FILTER (WHERE c.status = 'scheduled' AND c.updated < now() - make_interval(secs => sqlc.arg(stuck_seconds)::float8)) AS stuck
+FROM (SELECT e.status, e.updated FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::bigint) c
+GROUP BY c.status;
+
+-- name: MonitorEnds :many
+SELECT s.status::text AS status,
+       (SELECT count(*) FROM (SELECT 1 FROM execution e
+           WHERE e.finished_status = s.status AND e.id >= sqlc.arg(floor)::bigint LIMIT sqlc.arg(bound)::bigint) c)::bigint AS n
+FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status);
+
+-- name: MonitorFailedLastMinute :one
+SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+CROSS JOIN LATERAL (SELECT e.finished_at FROM execution e WHERE e.finished_status = s.status
+                    ORDER BY e.id DESC LIMIT sqlc.arg(bound)::bigint) f
+WHERE f.finished_at > now() - interval '1 minute';
+
+-- name: MonitorQueueTotals :one
+SELECT count(*) AS queues,
+       count(*) FILTER (WHERE s.queued_count > 0 OR s.active_count > 0) AS busy,
+       coalesce(sum(s.queued_count), 0)::bigint AS queued,
+       coalesce(sum(s.active_count), 0)::bigint AS active,
+       coalesce(sum(s.max_concurrent) FILTER (WHERE NOT s.unlimited), 0)::bigint AS slots,
+       coalesce(sum(s.total_completed), 0)::bigint AS completed
+FROM execution_admission_state s;
+
+-- name: MonitorQueues :many
+-- The busiest queues. The head of each is one step into the index of its entries.
+SELECT s.id, s.action_id, s.ref, s.group_key, s.queued_count, s.active_count, s.max_concurrent, s.unlimited,
+       s.paused, s.pause_reason, s.total_completed, s.total_enqueued, h.enqueued_at AS oldest,
+       b.reason AS blocked, b.since AS blocked_since
+FROM (SELECT st.id, st.action_id, a.ref, st.group_key, st.queued_count, st.active_count, st.max_concurrent, st.unlimited,
+             st.paused, st.pause_reason, st.total_completed, st.total_enqueued
+      FROM execution_admission_state st JOIN action a ON a.id = st.action_id
+      WHERE sqlc.arg(pattern)::text = '' OR (a.ref || ' ' || coalesce(st.group_key, '')) ILIKE sqlc.arg(pattern)::text
+      ORDER BY st.queued_count DESC, st.active_count DESC, st.id LIMIT sqlc.arg(bound)::bigint) s
+LEFT JOIN LATERAL (SELECT en.enqueued_at FROM execution_admission_entry en WHERE en.state_id = s.id
+                   ORDER BY en.lane, en.queue_order LIMIT 1) h ON s.queued_count > 0
+LEFT JOIN admission_blocked b ON b.state_id = s.id
+ORDER BY s.queued_count DESC, s.active_count DESC, s.id;
+
+-- name: MonitorWorkers :many
+SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
+       w.cordoned, w.cordon_reason, w.draining, l.assigned, w.created,
+       (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
+             THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
+       coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
+       coalesce(w.capabilities ->> 'worker_version', '')::text AS version
+FROM worker w LEFT JOIN worker_load l ON l.worker = w.id
+WHERE w.worker_role::text <> 'sensor'
+ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: MonitorWorkerByName :one
+SELECT w.id FROM worker w WHERE w.name = $1;
+
+-- name: MonitorNewest :many
+-- A page of ids from the newest down, after looking at no more than scan rows.
+SELECT c.id FROM (
+    SELECT e.id, e.action_ref, e.worker FROM execution e
+    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+    ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint) c
+WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
+ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
+
+-- name: MonitorScanEdge :many
+-- The id at which a search that looks at scan rows stops; no row if it reaches the end.
+SELECT e.id FROM execution e
+WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+ORDER BY e.id DESC OFFSET sqlc.arg(scan)::bigint LIMIT 1;
+
+-- name: MonitorEnded :many
+-- A page of ids that ended in one of the statuses, each found in the index on
+-- how rows ended.
+SELECT t.id FROM unnest(sqlc.arg(statuses)::text[]) AS s (status)
+CROSS JOIN LATERAL (
+    SELECT c.id FROM (
+        SELECT e.id, e.action_ref, e.worker FROM execution e
+        WHERE e.finished_status = s.status::execution_status_enum
+          AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+        ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint) c
+    WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
+      AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
+    ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint) t
+ORDER BY t.id DESC LIMIT sqlc.arg(page)::bigint;
+
+-- name: MonitorUnended :many
+-- A page of unfinished ids in one of the statuses. Both ends of the unfinished
+-- rows are searched, since what runs is old and what waits may be many.
+SELECT c.id FROM (
+    (SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
+     WHERE e.finished_status IS NULL AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+     ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
+    UNION
+    (SELECT e.id, e.action_ref, e.worker, e.status FROM execution e
+     WHERE e.finished_status IS NULL AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+     ORDER BY e.id LIMIT sqlc.arg(scan)::bigint)) c
+WHERE c.status = ANY (sqlc.arg(statuses)::text[]::execution_status_enum[])
+  AND (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
+ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
+
+-- name: MonitorChildIDs :many
+SELECT e.id FROM execution e
+WHERE e.parent = sqlc.arg(parent)::bigint AND e.id < sqlc.arg(before)::bigint
+  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
+ORDER BY e.id DESC LIMIT sqlc.arg(page)::bigint;
+
+-- name: MonitorExecutionsByID :many
+-- The rows of a page. A result too large for a list is not opened.
+SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
+       e.started_at, e.finished_at, e.retry_count, e.max_retries,
+       (CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
+             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END)::text AS reason
+FROM execution e LEFT JOIN worker w ON w.id = e.worker
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY e.id DESC;
+
+-- name: MonitorExecutionRest :one
+-- What only the page of one execution shows. Documents are cut.
+SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, e.attempt,
+       coalesce(left(e.config::text, sqlc.arg(cut)::int), '')::text AS config,
+       coalesce(left(e.env_vars::text, sqlc.arg(cut)::int), '')::text AS env_vars,
+       coalesce(left(e.result::text, sqlc.arg(cut)::int), '')::text AS result,
+       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
+FROM execution e WHERE e.id = sqlc.arg(id)::bigint;
+
+-- name: MonitorTimeline :many
+-- The steps of one execution. Rows older than it are not looked for.
+SELECT h."time" AS at, h.changed_fields, (h.new_values ->> 'status')::text AS status, (h.new_values ->> 'worker')::text AS worker
+FROM execution_history h
+WHERE h.entity_id = sqlc.arg(id)::bigint AND h."time" >= sqlc.arg(created)::timestamptz - interval '1 minute'
+ORDER BY h."time" LIMIT 200;
+
+-- name: MonitorWaiting :many
+SELECT en.enqueued_at, a.ref, s.group_key, s.active_count, s.max_concurrent, s.unlimited, s.paused,
+       (SELECT count(*) FROM (SELECT 1 FROM execution_admission_entry o
+           WHERE o.state_id = en.state_id AND (o.lane, o.queue_order) < (en.lane, en.queue_order) LIMIT 10000) k)::bigint AS ahead
+FROM execution_admission_entry en
+JOIN execution_admission_state s ON s.id = en.state_id
+JOIN action a ON a.id = s.action_id
+WHERE en.execution_id = sqlc.arg(id)::bigint;
+
+-- name: MonitorLedgerCounts :one
+SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS open,
+       (SELECT count(*) FROM (SELECT r.created FROM dead_letter r ORDER BY r.id DESC LIMIT sqlc.arg(bound)::bigint) b
+        WHERE b.created > now() - interval '24 hours')::bigint AS last_day;
+
+-- name: MonitorLedgerGroups :many
+SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest
+FROM (SELECT d.reason, d.decision, d.created FROM dead_letter d ORDER BY d.id DESC LIMIT sqlc.arg(bound)::bigint) r
+WHERE r.created > now() - interval '24 hours'
+GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 20;
+
+-- name: MonitorLedgerRecent :many
+SELECT d.id, d.created, coalesce(d.message_type, '-')::text AS message_type, coalesce(d.reason, '-')::text AS reason,
+       coalesce(d.decision, '')::text AS decision, coalesce(d.queue, '')::text AS queue, d.execution
+FROM dead_letter d ORDER BY d.id DESC LIMIT sqlc.arg(bound)::bigint;
+
+-- The same questions for a schema that has only what Attune publishes. There
+-- the statuses are indexed, and the waiting are counted per action.
+
+-- name: MonitorPublishedCounts :many
+SELECT s.status::text AS status,
+       (SELECT count(*) FROM (SELECT 1 FROM execution e WHERE e.status = s.status AND e.id >= s.floor LIMIT sqlc.arg(bound)::bigint) c)::bigint AS n
+FROM (SELECT u.status, CASE WHEN u.status IN ('requested', 'scheduling', 'scheduled', 'running', 'canceling') THEN 0
+             ELSE sqlc.arg(floor)::bigint END AS floor
+      FROM unnest(enum_range(NULL::execution_status_enum)) AS u (status)) s;
+
+-- name: MonitorPublishedStuck :one
+SELECT count(*) FROM (SELECT 1 FROM execution e WHERE e.status = 'scheduled'
+    AND e.updated < now() - make_interval(secs => sqlc.arg(stuck_seconds)::float8) LIMIT sqlc.arg(bound)::bigint) c;
+
+-- name: MonitorPublishedQueues :many
+SELECT q.action_id, a.ref, q.queue_length, q.active_count, q.max_concurrent, q.oldest_enqueued_at, q.total_enqueued, q.total_completed
+FROM queue_stats q JOIN action a ON a.id = q.action_id
+WHERE sqlc.arg(pattern)::text = '' OR a.ref ILIKE sqlc.arg(pattern)::text
+ORDER BY q.queue_length DESC, q.active_count DESC, q.action_id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: MonitorPublishedTotals :one
+SELECT count(*) AS queues, count(*) FILTER (WHERE q.queue_length > 0 OR q.active_count > 0) AS busy,
+       coalesce(sum(q.queue_length), 0)::bigint AS queued, coalesce(sum(q.active_count), 0)::bigint AS active,
+       coalesce(sum(q.max_concurrent), 0)::bigint AS slots, coalesce(sum(q.total_completed), 0)::bigint AS completed
+FROM queue_stats q;
+
+-- name: MonitorPublishedWorkers :many
+SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
+       w.cordoned, w.cordon_reason, w.created,
+       (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
+             THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
+       coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
+       coalesce(w.capabilities ->> 'worker_version', '')::text AS version
+FROM worker w WHERE w.worker_role::text <> 'sensor'
+ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: MonitorPublishedIDs :many
+SELECT c.id FROM (
+    SELECT e.id, e.action_ref, e.worker, e.status, e.parent FROM execution e
+    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+    ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint) c
+WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
+  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR c.status::text = ANY (sqlc.arg(statuses)::text[]))
+ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
+
+-- name: MonitorPublishedByID :many
+SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
+       e.started_at, e.retry_count, e.max_retries,
+       (CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
+             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END)::text AS reason
+FROM execution e LEFT JOIN worker w ON w.id = e.worker
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY e.id DESC;
+
+-- name: MonitorPublishedRest :one
+SELECT e.action, e.enforcement, e.original_execution, e.retry_reason,
+       coalesce(left(e.config::text, sqlc.arg(cut)::int), '')::text AS config,
+       coalesce(left(e.env_vars::text, sqlc.arg(cut)::int), '')::text AS env_vars,
+       coalesce(left(e.result::text, sqlc.arg(cut)::int), '')::text AS result,
+       (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
+FROM execution e WHERE e.id = sqlc.arg(id)::bigint;
