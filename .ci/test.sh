@@ -1,0 +1,57 @@
+#!/bin/sh
+# Runs every test with the race detector against private servers that are
+# started here and stopped at the end, whatever the end is. Exits as the tests
+# do. Arguments go to `go test`; without any it is ./...
+set -u
+cd "$(dirname "$0")/.."
+
+dir=${TEST_STACK_DIR:-.attune/test-stack}
+attune=bin/attune-executor
+mkdir -p .attune
+log=.attune/test.log
+status=.attune/test.status
+began=$(date +%s)
+
+finish() {
+	code=$?
+	trap '' INT TERM HUP
+	"$attune" stack down --wipe --dir "$dir" >/dev/null || code=1
+	exit "$code"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+go vet ./... || exit 1
+"$attune" stack up --fast --stats-interval 250ms --dir "$dir" >/dev/null || exit 1
+lines=$("$attune" stack env --dir "$dir") || exit 1
+url() { (
+	eval "$lines"
+	eval "printf %s \"\$$1\""
+); }
+ATTUNE_TEST_DATABASE_URL=$(url ATTUNE__DATABASE__URL)
+ATTUNE_TEST_AMQP_URL=$(url ATTUNE__MESSAGE_QUEUE__URL)
+ATTUNE_TEST_MANAGEMENT_URL=$(url ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL)
+export ATTUNE_TEST_DATABASE_URL ATTUNE_TEST_AMQP_URL ATTUNE_TEST_MANAGEMENT_URL
+
+[ $# -gt 0 ] || set -- ./...
+{
+	go test -race -count=1 -p "${TEST_PARALLEL:-2}" -timeout "${TEST_TIMEOUT:-15m}" "$@" 2>&1
+	echo $? >"$status"
+} | tee "$log"
+
+code=$(cat "$status")
+rm -f "$status"
+awk -v code="$code" -v seconds=$(($(date +%s) - began)) '
+	$1 == "ok" { passed++ }
+	$1 == "FAIL" && NF > 1 { failed++; names = names "\n  " $2 }
+	/^--- FAIL:/ { tests++ }
+	/no test files/ { without++ }
+	END {
+		printf "\n%s: %d packages passed, %d failed", (code == 0 ? "PASSED" : "FAILED"), passed, failed
+		if (without) printf ", %d without tests", without
+		printf ", %ds\n", seconds
+		if (failed) printf "failed packages:%s\n", names
+	}' "$log"
+exit "$code"

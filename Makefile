@@ -1,0 +1,88 @@
+# `make` prints the targets. Everything continuous integration does is one.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+GOLANGCI_VERSION ?= v2.15.0
+SQLC_VERSION     ?= v1.31.1
+
+DEMO_SECONDS ?= 45
+FUZZ_SECONDS ?= 10
+BENCH_FLAGS  ?=
+export DEMO_SECONDS FUZZ_SECONDS
+
+golangci = $$(sh .ci/tool.sh golangci-lint $(GOLANGCI_VERSION) github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+sqlc     = $$(sh .ci/tool.sh sqlc $(SQLC_VERSION) github.com/sqlc-dev/sqlc/cmd/sqlc)
+
+# A copy without its history, or one that git refuses to read, builds as well.
+vcs = $$(git status --porcelain -uno >/dev/null 2>&1 || echo -buildvcs=false)
+
+.PHONY: help
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: install build ## private servers, two engines, four workers, live traffic with faults, and the dashboard
+	@bin/attune-executor demo
+
+.PHONY: build
+build: ## build bin/attune-executor and bin/attune-tui
+	@mkdir -p bin
+	@go build $(vcs) -o bin/ ./cmd/...
+
+.PHONY: test
+test: install build ## install what is missing, start private servers, run every test with -race, stop them
+	@sh .ci/test.sh $(TEST_ARGS)
+
+.PHONY: race
+race: ## every test with -race on the shared test servers, which stay for the next run
+	@go test -race ./...
+
+.PHONY: test-short
+test-short: ## quick tests without -race, on the shared test servers, which stay for the next run
+	@go test -short ./...
+
+.PHONY: test-stack-down
+test-stack-down: build ## stop the shared test servers and remove their data
+	@bin/attune-executor stack down --wipe --dir "$${TMPDIR:-/tmp}/attune-test-$$(id -u)"
+
+.PHONY: install
+install: ## install PostgreSQL, RabbitMQ and a C compiler where they are missing
+	@sh .ci/install.sh
+
+.PHONY: lint
+lint: ## golangci-lint with .ci/golangci.yml
+	@$(golangci) run --config .ci/golangci.yml ./...
+
+.PHONY: format
+format: ## gofumpt and import order, in place
+	@$(golangci) fmt --config .ci/golangci.yml ./...
+
+.PHONY: generate
+generate: ## run sqlc and the other generators
+	@tool=$(sqlc); mkdir -p .attune/tools; ln -sf "$$tool" .attune/tools/sqlc; \
+		PATH="$$PWD/.attune/tools:$$PATH" sh core/store/generate.sh
+
+.PHONY: verify
+verify: ## fail unless generated code and go.mod are current
+	@sh .ci/verify.sh
+
+.PHONY: bench
+bench: install build ## executions a second and latencies on private servers; BENCH_FLAGS goes to the command
+	@bin/attune-executor bench $(BENCH_FLAGS)
+
+.PHONY: chaos
+chaos: install ## the fault suite: servers killed, links cut, messages lost and doubled
+	@ATTUNE_SLOW_TESTS=1 ATTUNE_CHAOS=1 go test -count=1 -p 1 -timeout 30m ./core/...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZ_SECONDS
+	@sh .ci/fuzz.sh
+
+.PHONY: screenshots
+screenshots: install build ## pictures of the dashboard for the README, from a short demo
+	@sh .ci/screenshots.sh
+
+.PHONY: clean
+clean: ## remove what was built; data of stacks stays
+	@rm -rf bin .attune/tools .attune/test.log
