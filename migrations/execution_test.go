@@ -1,0 +1,226 @@
+package migrations_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/migrations"
+)
+
+// migrated is a connection to a database of its own with the whole schema.
+func migrated(t *testing.T) *pgx.Conn {
+	t.Helper()
+	return connect(t, migrations.Options{URL: testkit.Database(t), Schema: testkit.Schema})
+}
+
+func insertExecution(t *testing.T, conn *pgx.Conn) int64 {
+	t.Helper()
+	return one[int64](t, conn, "INSERT INTO execution (action, action_ref) SELECT id, ref FROM action WHERE ref = 'core.noop' RETURNING id")
+}
+
+func insertWorker(t *testing.T, conn *pgx.Conn, name string) int64 {
+	t.Helper()
+	return one[int64](t, conn, "INSERT INTO worker (name, worker_type, worker_role) VALUES ($1, 'local', 'action') RETURNING id", name)
+}
+
+// Invariant S8 rests on one list of final statuses; SQL and Go must agree.
+func TestTerminalStatusesInSQLAreThoseOfTheVocabulary(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	labels := one[string](t, conn, "SELECT string_agg(s::text, ' ') FROM unnest(enum_range(NULL::execution_status_enum)) s")
+	require.Equal(t, join(attune.Statuses), labels)
+	final := one[string](t, conn, "SELECT string_agg(s::text, ' ') FROM unnest(enum_range(NULL::execution_status_enum)) s WHERE attune_terminal(s)")
+	require.Equal(t, join(attune.TerminalStatuses), final)
+}
+
+func join(statuses []attune.Status) string {
+	words := make([]string, len(statuses))
+	for i, s := range statuses {
+		words[i] = string(s)
+	}
+	return strings.Join(words, " ")
+}
+
+func TestUpdatedStrictlyIncreasesWithinOneTransaction(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	id := insertExecution(t, conn)
+	exec(t, conn, "BEGIN")
+	last := one[time.Time](t, conn, "SELECT updated FROM execution WHERE id = $1", id)
+	for range 3 {
+		next := one[time.Time](t, conn, "UPDATE execution SET attempt = attempt + 1 WHERE id = $1 RETURNING updated", id)
+		require.True(t, next.After(last), "%s after %s", next, last)
+		last = next
+	}
+	exec(t, conn, "COMMIT")
+	// Not even a clock that was ahead stands still.
+	exec(t, conn, "UPDATE execution SET updated = now() + interval '1 hour' WHERE id = $1", id)
+	require.True(t, one[bool](t, conn, "WITH u AS (UPDATE execution SET attempt = 9 WHERE id = $1 RETURNING updated) SELECT updated > $2 FROM u", id, last))
+}
+
+// Every move of the transition table that does not end the execution must stay
+// within its page and touch no index.
+func TestTransitionsThatDoNotEndStayHOT(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	worker := insertWorker(t, conn, "w")
+	const counters = "SELECT n_tup_upd - n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'execution'"
+	updates := int64(0)
+	for _, move := range attune.Transitions {
+		if move.To.Terminal() {
+			continue
+		}
+		id := one[int64](t, conn, "INSERT INTO execution (action_ref, status, config) VALUES ('core.noop', $1::text::execution_status_enum, '{}') RETURNING id", string(move.From))
+		updates += exec(t, conn, `UPDATE execution SET status = $2::text::execution_status_enum, worker = $3, attempt = attempt + 1,
+			admission_state_id = 1, started_at = now() WHERE id = $1`, id, string(move.To), worker)
+	}
+	require.Positive(t, updates)
+	exec(t, conn, "SELECT pg_stat_force_next_flush()")
+	require.Equal(t, updates, one[int64](t, conn, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'execution'"))
+	require.Zero(t, one[int64](t, conn, counters), "updates that had to touch an index")
+
+	// The counter can tell: the end of an execution does touch the indexes.
+	id := insertExecution(t, conn)
+	exec(t, conn, "UPDATE execution SET status = 'cancelled' WHERE id = $1", id)
+	exec(t, conn, "SELECT pg_stat_force_next_flush()")
+	require.EqualValues(t, 1, one[int64](t, conn, counters))
+}
+
+func TestNoIndexMentionsWhatChangesOften(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	rows, err := conn.Query(testkit.Context(t), `SELECT indexname::text || ': ' || indexdef FROM pg_indexes
+		WHERE tablename = 'execution' AND indexdef ~ '\m(status|updated|worker|attempt|admission_state_id)\M'`)
+	require.NoError(t, err)
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Empty(t, found)
+}
+
+// Invariant S8, upstream 32: a worker that writes without looking changes
+// nothing, is told nothing, and leaves evidence.
+func TestLateWriteIsKeptOutAndRecorded(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	first, second := insertWorker(t, conn, "first"), insertWorker(t, conn, "second")
+	id := insertExecution(t, conn)
+	exec(t, conn, `UPDATE execution SET status = 'failed', result = '{"by": "engine"}', worker = $2, admission_state_id = 7 WHERE id = $1`, id, first)
+	ended := one[time.Time](t, conn, "SELECT finished_at FROM execution WHERE id = $1", id)
+
+	require.EqualValues(t, 1, exec(t, conn, "UPDATE execution SET status = 'running', started_at = now(), worker = $2 WHERE id = $1", id, second),
+		"the foreign writer sees its row")
+	require.EqualValues(t, 1, exec(t, conn, `UPDATE execution SET status = 'completed', result = '{"by": "worker"}' WHERE id = $1`, id))
+
+	kept := one[bool](t, conn, `SELECT status = 'failed' AND result = '{"by": "engine"}' AND worker = $2 AND started_at IS NULL
+		AND finished_status = 'failed' AND finished_at = $3 FROM execution WHERE id = $1`, id, first, ended)
+	require.True(t, kept)
+	require.Equal(t, "failed>running failed>completed", one[string](t, conn,
+		"SELECT string_agg(old_status || '>' || refused_status, ' ' ORDER BY id) FROM late_write WHERE execution = $1", id))
+	require.Equal(t, `{"by": "worker"}`, one[string](t, conn,
+		"SELECT refused_result::text FROM late_write WHERE execution = $1 ORDER BY id DESC LIMIT 1", id))
+
+	// Invariant S6: the slot of a terminal holder can be taken back, once.
+	require.EqualValues(t, 1, exec(t, conn, "UPDATE execution SET admission_state_id = NULL WHERE id = $1 AND admission_state_id IS NOT NULL", id))
+	require.Zero(t, exec(t, conn, "UPDATE execution SET admission_state_id = NULL WHERE id = $1 AND admission_state_id IS NOT NULL", id))
+	require.EqualValues(t, 2, one[int64](t, conn, "SELECT count(*) FROM late_write"))
+
+	// A worker that is deleted takes its foreign key along.
+	exec(t, conn, "DELETE FROM worker WHERE id = $1", first)
+	require.True(t, one[bool](t, conn, "SELECT worker IS NULL AND status = 'failed' FROM execution WHERE id = $1", id))
+}
+
+func TestJSONNullIsNoWorkflowTask(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	const explain = `EXPLAIN (FORMAT TEXT) SELECT id FROM execution
+		WHERE (workflow_task ->> 'workflow_execution')::bigint = 5 AND jsonb_typeof(workflow_task) = 'object'`
+	for _, task := range []any{nil, "null", `{"workflow_execution": 5, "task_name": "a"}`} {
+		exec(t, conn, "INSERT INTO execution (action_ref, workflow_task) VALUES ('core.noop', $1::text::jsonb)", task)
+	}
+	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM execution WHERE jsonb_typeof(workflow_task) = 'object'"))
+	exec(t, conn, "ANALYZE execution")
+	require.EqualValues(t, 1, one[float32](t, conn, "SELECT reltuples FROM pg_class WHERE relname = 'attune_execution_workflow'"))
+	exec(t, conn, "SET enable_seqscan = off")
+	require.Contains(t, plan(t, conn, explain), "attune_execution_workflow")
+}
+
+func plan(t *testing.T, conn *pgx.Conn, explain string) string {
+	t.Helper()
+	rows, err := conn.Query(testkit.Context(t), explain)
+	require.NoError(t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return strings.Join(lines, "\n")
+}
+
+func TestHistoryIsAppendedPerStatementAndOnlyForChanges(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	exec(t, conn, "INSERT INTO execution (action_ref) SELECT 'core.noop' FROM generate_series(1, 20)")
+	exec(t, conn, "UPDATE execution SET status = 'scheduled', attempt = 1")
+	exec(t, conn, "UPDATE execution SET attempt = 2")
+	exec(t, conn, `UPDATE execution SET status = 'completed', result = '{"n": 1}' WHERE id % 2 = 0`)
+	require.Equal(t, "INSERT/status=20 UPDATE/status=20 UPDATE/status,result=10", one[string](t, conn, `
+		SELECT string_agg(k || '=' || n, ' ' ORDER BY k COLLATE "C") FROM (
+			SELECT operation || '/' || array_to_string(changed_fields, ',') AS k, count(*) AS n FROM execution_history GROUP BY 1) s`))
+	require.Equal(t, `{"status": "scheduled"}`, one[string](t, conn,
+		"SELECT new_values::text FROM execution_history WHERE operation = 'UPDATE' AND changed_fields = '{status}' LIMIT 1"))
+	require.Equal(t, "md5:", one[string](t, conn,
+		"SELECT left(new_values -> 'result' ->> 'digest', 4) FROM execution_history WHERE 'result' = ANY (changed_fields) LIMIT 1"))
+	require.Zero(t, one[int64](t, conn, "SELECT count(*) FROM execution_history_default"), "today has a partition")
+
+	worker := insertWorker(t, conn, "w")
+	exec(t, conn, "UPDATE worker SET last_heartbeat = now() WHERE id = $1", worker)
+	exec(t, conn, "UPDATE worker SET status = 'inactive' WHERE id = $1", worker)
+	require.Equal(t, "INSERT UPDATE", one[string](t, conn, "SELECT string_agg(operation, ' ' ORDER BY time, operation) FROM worker_history"))
+	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM worker_load WHERE worker = $1", worker))
+}
+
+func TestHistoryDoesNotNeedTheWritersSearchPath(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	id := insertExecution(t, conn)
+	exec(t, conn, "SET search_path = pg_catalog")
+	exec(t, conn, "UPDATE attune.execution SET status = 'cancelled' WHERE id = $1", id)
+	exec(t, conn, "UPDATE attune.execution SET status = 'running' WHERE id = $1", id)
+	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM attune.late_write WHERE execution = $1", id))
+	require.EqualValues(t, 2, one[int64](t, conn, "SELECT count(*) FROM attune.execution_history WHERE entity_id = $1", id))
+}
+
+// ATTUNE's idempotency constraints (invariant S10): the second of each pair is
+// the same thing again.
+func TestSameThingTwiceIsOneThing(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	id := insertExecution(t, conn)
+	exec(t, conn, `INSERT INTO rule (ref, pack, pack_ref, label, action_ref, trigger_ref, enabled)
+		SELECT 'core.r', id, 'core', 'r', 'core.noop', 'core.t', true FROM pack WHERE ref = 'core'`)
+	exec(t, conn, `INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
+		SELECT 'core.w', id, 'core', 'w', '1', '{}' FROM pack WHERE ref = 'core'`)
+	exec(t, conn, "INSERT INTO workflow_execution (execution, workflow_def, task_graph) SELECT $1, id, '{}' FROM workflow_definition", id)
+	exec(t, conn, "INSERT INTO execution_admission_state (action_id, max_concurrent) SELECT id, 1 FROM action WHERE ref = 'core.noop'")
+	exec(t, conn, "INSERT INTO enforcement (rule, rule_ref, trigger_ref, event, payload) SELECT id, ref, 'core.t', 4, '{}' FROM rule")
+	for name, insert := range map[string]string{
+		"enforcement": `INSERT INTO enforcement (rule, rule_ref, trigger_ref, event, payload) SELECT id, ref, 'core.t', 5, '{}' FROM rule
+			ON CONFLICT (rule, event) WHERE rule IS NOT NULL AND event IS NOT NULL DO NOTHING`,
+		"top-level execution": `INSERT INTO execution (action_ref, enforcement) SELECT 'core.noop', min(id) FROM enforcement
+			ON CONFLICT (enforcement) WHERE enforcement IS NOT NULL AND parent IS NULL AND (config IS NULL OR NOT (config ? 'retry_of')) DO NOTHING`,
+		"inquiry": `INSERT INTO inquiry (execution, prompt) SELECT min(id), 'why' FROM execution ON CONFLICT (execution) DO NOTHING`,
+		"task": `INSERT INTO workflow_task_dispatch (workflow_execution, task_name) SELECT id, 'a' FROM workflow_execution
+			ON CONFLICT (workflow_execution, task_name, (COALESCE(task_index, -1))) DO NOTHING`,
+		"queue": `INSERT INTO execution_admission_state (action_id, group_key, max_concurrent) SELECT id, 'g', 1 FROM action WHERE ref = 'core.noop'
+			ON CONFLICT (action_id, group_key_normalized) DO NOTHING`,
+		"queue position": `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
+			SELECT s.id, e.id, 'queued', 1 FROM (SELECT min(id) AS id FROM execution_admission_state) s, (SELECT min(id) AS id FROM execution) e
+			ON CONFLICT (execution_id) DO NOTHING`,
+	} {
+		require.EqualValues(t, 1, exec(t, conn, insert), name)
+		require.Zero(t, exec(t, conn, insert), name)
+	}
+}
