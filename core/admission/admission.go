@@ -81,7 +81,7 @@ func (a *Admission) find(ctx context.Context, keys []Key, found map[Key]int64) e
 		return fmt.Errorf("find %d admission queues: %w", len(keys), err)
 	}
 	for _, row := range rows {
-		found[Key{ActionID: row.ActionID, Group: row.GroupKeyNormalized}] = row.ID
+		found[Key{ActionID: row.ActionID, Group: row.GroupKey}] = row.ID
 	}
 	return nil
 }

@@ -262,8 +262,8 @@ func (l *Ledger) forgetWait(id int64) {
 	}
 }
 
-// Admission is what Admit needs to know besides the execution.
-type Admission struct {
+// Terms are what Admit needs to know besides the execution.
+type Terms struct {
 	Queue     int64
 	MayWait   bool // false: the policy's method is cancel
 	MaxQueued int  // longest line; 0 means no bound
@@ -271,7 +271,7 @@ type Admission struct {
 
 // Admit takes a newcomer: straight into a free slot if nobody waits before it,
 // else to the end of the line, unless its policy or the line's length says no.
-func (l *Ledger) Admit(w Waiter, how Admission, gate Gate) Result {
+func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) Result {
 	q := l.queues[how.Queue]
 	if q.queued == 0 && !q.paused && q.free() > 0 {
 		answer := gate(w)

@@ -5,10 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/attune-go/attune/core/attune"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is the simplest thing that can hold queues and executions: what the
 // database holds between two batches, without SQL.
@@ -131,6 +134,7 @@ func TestLedgerKeepsItsPromises(t *testing.T) {
 		asked := map[int64][]int64{}    // queue → executions in order of asking
 		var nextID int64
 		for range rapid.IntRange(1, 30).Draw(t, "batches") {
+			reported := finished(t, w)
 			l := w.lock(rapid.IntRange(1, 8).Draw(t, "heads"))
 			gate := func(Waiter) Answer {
 				for _, id := range []int64{1, 2} {
@@ -140,7 +144,7 @@ func TestLedgerKeepsItsPromises(t *testing.T) {
 				}
 				return Wait("all workers are busy")
 			}
-			for _, id := range finished(t, w) {
+			for _, id := range reported {
 				l.Release(id)
 				require.False(t, l.Release(id), "S7: a holder is released once")
 				l.Withdraw(id)
@@ -152,7 +156,7 @@ func TestLedgerKeepsItsPromises(t *testing.T) {
 				queueID := rapid.Int64Range(1, int64(len(w.queues))).Draw(t, "queue")
 				w.executions[nextID] = &Fact{ID: nextID, Status: attune.StatusRequested}
 				asked[queueID] = append(asked[queueID], nextID)
-				l.Admit(Waiter{ExecutionID: nextID, Status: attune.StatusRequested}, Admission{Queue: queueID, MayWait: true}, gate)
+				l.Admit(Waiter{ExecutionID: nextID, Status: attune.StatusRequested}, Terms{Queue: queueID, MayWait: true}, gate)
 			}
 			perQueue := map[int64]int{}
 			for _, g := range l.Granted() {
@@ -269,12 +273,12 @@ func TestAdmitRefusals(t *testing.T) {
 		return &Ledger{queues: map[int64]*queue{1: {id: 1, max: 1, active: 1, queued: 2, head: 1, next: 3}}}
 	}
 	// The method cancel refuses what would have to wait.
-	require.Equal(t, Refused, full().Admit(newcomer, Admission{Queue: 1}, grant))
+	require.Equal(t, Refused, full().Admit(newcomer, Terms{Queue: 1}, grant))
 	// S17: the line never grows beyond its maximum.
-	require.Equal(t, Full, full().Admit(newcomer, Admission{Queue: 1, MayWait: true, MaxQueued: 2}, grant))
-	require.Equal(t, Queued, full().Admit(newcomer, Admission{Queue: 1, MayWait: true, MaxQueued: 3}, grant))
+	require.Equal(t, Full, full().Admit(newcomer, Terms{Queue: 1, MayWait: true, MaxQueued: 2}, grant))
+	require.Equal(t, Queued, full().Admit(newcomer, Terms{Queue: 1, MayWait: true, MaxQueued: 3}, grant))
 	// What the gate ended takes neither slot nor place.
-	empty := &Ledger{queues: map[int64]*queue{1: {id: 1, max: 1, next: 1, head: 1}}}
-	require.Equal(t, Ended, empty.Admit(newcomer, Admission{Queue: 1, MayWait: true}, func(Waiter) Answer { return End() }))
+	empty := &Ledger{queues: map[int64]*queue{1: {id: 1, max: 1, maxBefore: 1, next: 1, head: 1}}}
+	require.Equal(t, Ended, empty.Admit(newcomer, Terms{Queue: 1, MayWait: true}, func(Waiter) Answer { return End() }))
 	require.False(t, empty.Changed())
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -46,10 +45,14 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		l.loads[row.Worker] = &load{before: int(row.Assigned), assigned: int(row.Assigned), live: row.Live}
 	}
 	for _, row := range facts.Rows() {
-		l.facts[row.ID] = Fact{
+		fact := Fact{
 			ID: row.ID, Status: row.Status, Updated: row.Updated, Attempt: row.Attempt,
-			Worker: row.Worker, Holds: row.AdmissionStateID, Waits: row.Waits,
+			Worker: row.Worker, Holds: row.AdmissionStateID,
 		}
+		if row.Waits != 0 {
+			fact.Waits = &row.Waits
+		}
+		l.facts[row.ID] = fact
 	}
 	l.readHeads(waiting.Rows())
 	return l, nil
@@ -77,7 +80,7 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 			continue
 		}
 		q.heads = append(q.heads, Waiter{
-			ExecutionID: row.ExecutionID, Status: attune.Status(row.Status), ActionID: row.ActionID,
+			ExecutionID: row.ExecutionID, Status: row.Status, ActionID: row.ActionID,
 			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Attempt: row.Attempt,
 			order: row.QueueOrder, ticket: row.Ticket,
 		})

@@ -19,6 +19,7 @@ type (
 	AuditEvent                      = db.AuditEvent
 	AuditEventDefault               = db.AuditEventDefault
 	AuditOutcomeEnum                = db.AuditOutcomeEnum
+	ClaimOutboxRow                  = db.ClaimOutboxRow
 	DBTX                            = db.DBTX
 	DeadLetter                      = db.DeadLetter
 	Enforcement                     = db.Enforcement
@@ -294,7 +295,6 @@ const (
 	MonitorWorkerByName                   = db.MonitorWorkerByName
 	MonitorWorkers                        = db.MonitorWorkers
 	NewestExecutionID                     = db.NewestExecutionID
-	NoteOutboxError                       = db.NoteOutboxError
 	NotificationStatusEnumCreated         = db.NotificationStatusEnumCreated
 	NotificationStatusEnumError           = db.NotificationStatusEnumError
 	NotificationStatusEnumProcessing      = db.NotificationStatusEnumProcessing

@@ -22,18 +22,18 @@ WITH due AS (
 )
 UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
 FROM due WHERE o.id = due.id
-RETURNING o.*;
+RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces;
 
 -- name: SplitOutbox :one
 -- What came back of a batch goes on in a row of its own, to be tried again.
+-- Nothing is made when the row is already gone: another replica settled it.
 INSERT INTO outbox (created, claimed_at, attempts, last_error, message_ids, exchanges, routing_keys, message_types, bodies, traces)
-VALUES (sqlc.arg(created), now(), sqlc.arg(attempts), sqlc.narg(last_error),
-        sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[],
-        sqlc.arg(message_types)::text[], sqlc.arg(bodies)::bytea[], sqlc.arg(traces)::text[])
+SELECT o.created, now(), o.attempts + 1, sqlc.arg(last_error)::text,
+       sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[],
+       sqlc.arg(message_types)::text[], sqlc.arg(bodies)::bytea[], sqlc.arg(traces)::text[]
+FROM outbox o
+WHERE o.id = sqlc.arg(id)
 RETURNING id;
-
--- name: NoteOutboxError :execrows
-UPDATE outbox SET last_error = sqlc.arg(last_error)::text WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: OutboxBacklog :one
 -- How much waits and for how long, in seconds by the database's clock.

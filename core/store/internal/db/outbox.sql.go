@@ -7,7 +7,6 @@ package db
 
 import (
 	"context"
-	"time"
 )
 
 const AppendOutbox = `-- name: AppendOutbox :one
@@ -53,26 +52,34 @@ WITH due AS (
 )
 UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
 FROM due WHERE o.id = due.id
-RETURNING o.id, o.created, o.claimed_at, o.attempts, o.last_error, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces
+RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces
 `
+
+type ClaimOutboxRow struct {
+	ID           int64
+	Attempts     int32
+	MessageIds   []string
+	Exchanges    []string
+	RoutingKeys  []string
+	MessageTypes []string
+	Bodies       [][]byte
+	Traces       []string
+}
 
 // Takes rows that nobody published for a while, oldest first. The claim itself
 // ages, so that a claimer that dies is followed by another.
-func (q *Queries) ClaimOutbox(ctx context.Context, olderThanSeconds float64, page int32) ([]Outbox, error) {
+func (q *Queries) ClaimOutbox(ctx context.Context, olderThanSeconds float64, page int32) ([]ClaimOutboxRow, error) {
 	rows, err := q.db.Query(ctx, ClaimOutbox, olderThanSeconds, page)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Outbox
+	var items []ClaimOutboxRow
 	for rows.Next() {
-		var i Outbox
+		var i ClaimOutboxRow
 		if err := rows.Scan(
 			&i.ID,
-			&i.Created,
-			&i.ClaimedAt,
 			&i.Attempts,
-			&i.LastError,
 			&i.MessageIds,
 			&i.Exchanges,
 			&i.RoutingKeys,
@@ -102,18 +109,6 @@ func (q *Queries) DeleteOutbox(ctx context.Context, ids []int64) (int64, error) 
 	return result.RowsAffected(), nil
 }
 
-const NoteOutboxError = `-- name: NoteOutboxError :execrows
-UPDATE outbox SET last_error = $1::text WHERE id = ANY ($2::bigint[])
-`
-
-func (q *Queries) NoteOutboxError(ctx context.Context, lastError string, ids []int64) (int64, error) {
-	result, err := q.db.Exec(ctx, NoteOutboxError, lastError, ids)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const OutboxBacklog = `-- name: OutboxBacklog :one
 SELECT count(*) AS batches, coalesce(sum(cardinality(message_ids)), 0)::bigint AS messages,
        coalesce(extract(epoch FROM now() - min(created)), 0)::float8 AS oldest_seconds
@@ -136,29 +131,29 @@ func (q *Queries) OutboxBacklog(ctx context.Context) (OutboxBacklogRow, error) {
 
 const SplitOutbox = `-- name: SplitOutbox :one
 INSERT INTO outbox (created, claimed_at, attempts, last_error, message_ids, exchanges, routing_keys, message_types, bodies, traces)
-VALUES ($1, now(), $2, $3,
-        $4::text[], $5::text[], $6::text[],
-        $7::text[], $8::bytea[], $9::text[])
+SELECT o.created, now(), o.attempts + 1, $1::text,
+       $2::text[], $3::text[], $4::text[],
+       $5::text[], $6::bytea[], $7::text[]
+FROM outbox o
+WHERE o.id = $8
 RETURNING id
 `
 
 type SplitOutboxParams struct {
-	Created      time.Time
-	Attempts     int32
-	LastError    *string
+	LastError    string
 	MessageIds   []string
 	Exchanges    []string
 	RoutingKeys  []string
 	MessageTypes []string
 	Bodies       [][]byte
 	Traces       []string
+	ID           int64
 }
 
 // What came back of a batch goes on in a row of its own, to be tried again.
+// Nothing is made when the row is already gone: another replica settled it.
 func (q *Queries) SplitOutbox(ctx context.Context, arg SplitOutboxParams) (int64, error) {
 	row := q.db.QueryRow(ctx, SplitOutbox,
-		arg.Created,
-		arg.Attempts,
 		arg.LastError,
 		arg.MessageIds,
 		arg.Exchanges,
@@ -166,6 +161,7 @@ func (q *Queries) SplitOutbox(ctx context.Context, arg SplitOutboxParams) (int64
 		arg.MessageTypes,
 		arg.Bodies,
 		arg.Traces,
+		arg.ID,
 	)
 	var id int64
 	err := row.Scan(&id)
