@@ -67,8 +67,8 @@ FROM (SELECT st.id, st.action_id, a.ref, st.group_key, st.queued_count, st.activ
       FROM execution_admission_state st JOIN action a ON a.id = st.action_id
       WHERE sqlc.arg(pattern)::text = '' OR (a.ref || ' ' || coalesce(st.group_key, '')) ILIKE sqlc.arg(pattern)::text
       ORDER BY st.queued_count DESC, st.active_count DESC, st.id LIMIT sqlc.arg(bound)::bigint) s
-LEFT JOIN LATERAL (SELECT en.enqueued_at FROM execution_admission_entry en WHERE en.state_id = s.id
-                   ORDER BY en.lane, en.queue_order LIMIT 1) h ON s.queued_count > 0
+LEFT JOIN execution_admission_entry h ON h.id = CASE WHEN s.queued_count > 0 THEN
+    (SELECT en.id FROM execution_admission_entry en WHERE en.state_id = s.id ORDER BY en.lane, en.queue_order LIMIT 1) END
 LEFT JOIN admission_blocked b ON b.state_id = s.id
 ORDER BY s.queued_count DESC, s.active_count DESC, s.id;
 
@@ -143,8 +143,8 @@ ORDER BY e.id DESC LIMIT sqlc.arg(page)::bigint;
 -- The rows of a page. A result too large for a list is not opened.
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
        e.started_at, e.finished_at, e.retry_count, e.max_retries,
-       (CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
-             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END)::text AS reason
+       coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
+             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '')::text AS reason
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id DESC;
@@ -160,7 +160,8 @@ FROM execution e WHERE e.id = sqlc.arg(id)::bigint;
 
 -- name: MonitorTimeline :many
 -- The steps of one execution. Rows older than it are not looked for.
-SELECT h."time" AS at, h.changed_fields, (h.new_values ->> 'status')::text AS status, (h.new_values ->> 'worker')::text AS worker
+SELECT h."time" AS at, h.changed_fields, coalesce(h.new_values ->> 'status', '')::text AS status,
+       coalesce(h.new_values ->> 'worker', '')::text AS worker
 FROM execution_history h
 WHERE h.entity_id = sqlc.arg(id)::bigint AND h."time" >= sqlc.arg(created)::timestamptz - interval '1 minute'
 ORDER BY h."time" LIMIT 200;
@@ -239,8 +240,8 @@ ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
 -- name: MonitorPublishedByID :many
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
        e.started_at, e.retry_count, e.max_retries,
-       (CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
-             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END)::text AS reason
+       coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
+             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '')::text AS reason
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id DESC;

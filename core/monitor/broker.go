@@ -1,0 +1,36 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+var (
+	errNoSource = errors.New("not configured")
+	likeEscape  = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`)
+)
+
+// BrokerReader reads the state of the message broker in one go. It fills
+// everything but the Reading.
+type BrokerReader interface {
+	ReadBroker(ctx context.Context) (*Broker, error)
+}
+
+// Broker reads the queues and alarms of the message broker.
+func (m *Monitor) Broker(ctx context.Context) (*Broker, error) {
+	var result *Broker
+	source, err := timed(SourceBroker, func() error {
+		if m.deps.Broker == nil {
+			return errNoSource
+		}
+		var err error
+		result, err = m.deps.Broker.ReadBroker(ctx)
+		return err
+	})
+	if result == nil || err != nil {
+		result = &Broker{}
+	}
+	result.Sources = []Source{source}
+	return result, err
+}

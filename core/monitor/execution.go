@@ -1,0 +1,100 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// ErrNotFound is returned for an execution that does not exist.
+var ErrNotFound = errors.New("not found")
+
+// Execution reads everything about one execution. One that does not exist is
+// ErrNotFound.
+func (m *Monitor) Execution(ctx context.Context, id int64) (*ExecutionDetail, error) {
+	d := &ExecutionDetail{}
+	err := m.database(ctx, "execution "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		rows, err := readExecutions(ctx, tx, s, []int64{id})
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return ErrNotFound
+		}
+		d.Execution = rows[0]
+		if err := d.rest(ctx, tx, s); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if err := d.timeline(ctx, tx, s); err != nil {
+			return err
+		}
+		return d.waiting(ctx, tx, s)
+	})
+	return d, err
+}
+
+func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s shape) error {
+	if !s.ours {
+		r, err := tx.MonitorPublishedRest(ctx, MaxDocument, d.ID)
+		if err != nil {
+			return fmt.Errorf("read the documents of execution %d: %w", d.ID, err)
+		}
+		d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution, text(r.RetryReason)
+		d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, children(r.Children)
+		return nil
+	}
+	r, err := tx.MonitorExecutionRest(ctx, MaxDocument, d.ID)
+	if err != nil {
+		return fmt.Errorf("read the documents of execution %d: %w", d.ID, err)
+	}
+	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution, text(r.RetryReason)
+	d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, children(r.Children)
+	d.Attempt = wide(&r.Attempt)
+	return nil
+}
+
+// children is a count that the query stops at a thousand.
+func children(n int64) Count { return Count{Value: n, AtLeast: n >= 1000} }
+
+func (d *ExecutionDetail) timeline(ctx context.Context, tx *store.Tx, s shape) error {
+	if !s.history {
+		return nil
+	}
+	rows, err := tx.MonitorTimeline(ctx, d.ID, d.Created)
+	if err != nil {
+		return fmt.Errorf("read the history of execution %d: %w", d.ID, err)
+	}
+	d.TimelineKnown = len(rows) > 0
+	for _, r := range rows {
+		step := Step{At: r.At, Status: r.Status, Changed: r.ChangedFields}
+		if id, err := strconv.ParseInt(r.Worker, 10, 64); err == nil {
+			step.Worker = &id
+		}
+		d.Timeline = append(d.Timeline, step)
+	}
+	return nil
+}
+
+func (d *ExecutionDetail) waiting(ctx context.Context, tx *store.Tx, s shape) error {
+	if !s.ours {
+		return nil
+	}
+	rows, err := tx.MonitorWaiting(ctx, d.ID)
+	if err != nil {
+		return fmt.Errorf("read where execution %d waits: %w", d.ID, err)
+	}
+	for _, r := range rows {
+		queue := Queue{ActionRef: r.Ref, Group: text(r.GroupKey)}
+		d.Waiting = &Waiting{Queue: queue.Name(), Since: r.EnqueuedAt, Ahead: Count{Value: r.Ahead, AtLeast: r.Ahead >= 10_000},
+			Active: int64(r.ActiveCount), Paused: r.Paused}
+		if !r.Unlimited {
+			d.Waiting.Limit = wide(&r.MaxConcurrent)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// Deps is what a Monitor reads from. Either source may be nil, which shows as a
+// source that does not answer.
+type Deps struct {
+	Store *store.Store
+	// Broker reads the message broker's management interface.
+	Broker BrokerReader
+}
+
+// Config adjusts what counts as unwell.
+type Config struct {
+	// StaleAfter is the heartbeat age beyond which a worker is stale; zero means
+	// DefaultStaleAfter.
+	StaleAfter time.Duration
+}
+
+// Monitor reads. Its methods may be used by many goroutines.
+type Monitor struct {
+	cfg  Config
+	deps Deps
+
+	mu sync.Mutex
+	// shape is what the schema offers, asked again after shapeTTL; guarded by mu.
+	shape   shape
+	shapeAt time.Time
+}
+
+// shape is what a schema offers beyond what Attune publishes.
+type shape struct{ ours, history, ledger bool }
+
+// shapeTTL is how long the shape of the schema is believed, so that a migration
+// under a running dashboard shows within a minute.
+const shapeTTL = time.Minute
+
+// New makes a Monitor. It does not touch its sources.
+func New(cfg Config, deps Deps) *Monitor {
+	if cfg.StaleAfter <= 0 {
+		cfg.StaleAfter = DefaultStaleAfter
+	}
+	return &Monitor{cfg: cfg, deps: deps}
+}
+
+// database runs fn in one read-only transaction, so that all numbers of a
+// reading agree, and records when it was and how long it took.
+func (m *Monitor) database(ctx context.Context, name string, r *Reading, fn func(ctx context.Context, tx *store.Tx, s shape) error) error {
+	source, err := timed(SourceDatabase, func() error {
+		if m.deps.Store == nil {
+			return errNoSource
+		}
+		return m.deps.Store.ReadTx(ctx, "read "+name, func(ctx context.Context, tx *store.Tx) error {
+			s, at, err := m.look(ctx, tx)
+			if err != nil {
+				return err
+			}
+			r.At = at
+			return fn(ctx, tx, s)
+		})
+	})
+	r.Sources = append(r.Sources, source)
+	return err
+}
+
+// look takes the database's time and, now and then, the shape of the schema.
+func (m *Monitor) look(ctx context.Context, tx *store.Tx) (shape, time.Time, error) {
+	m.mu.Lock()
+	known, asked := m.shape, m.shapeAt
+	m.mu.Unlock()
+	if !asked.IsZero() && time.Since(asked) < shapeTTL {
+		at, err := tx.MonitorNow(ctx)
+		if err != nil {
+			return shape{}, time.Time{}, fmt.Errorf("read the database's time: %w", err)
+		}
+		return known, at, nil
+	}
+	row, err := tx.MonitorSchema(ctx)
+	if err != nil {
+		return shape{}, time.Time{}, fmt.Errorf("read the shape of the schema: %w", err)
+	}
+	s := shape{ours: row.Ours, history: row.History, ledger: row.Ledger}
+	m.mu.Lock()
+	m.shape, m.shapeAt = s, time.Now()
+	m.mu.Unlock()
+	return s, row.At, nil
+}
+
+// timed runs a read and says how the source behaved.
+func timed(name string, fn func() error) (Source, error) {
+	start := time.Now()
+	err := fn()
+	source := Source{Name: name, Latency: time.Since(start)}
+	if err != nil {
+		source.Error = err.Error()
+	}
+	return source, err
+}
+
+// text is the value behind a pointer, or empty.
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// wide turns a number of the database into the one that results carry.
+func wide(n *int32) *int64 {
+	if n == nil {
+		return nil
+	}
+	v := int64(*n)
+	return &v
+}
+
+// pattern turns what people type into a pattern for ILIKE: a star matches
+// anything, and the database's own wildcards are taken literally.
+func pattern(s string, within bool) string {
+	if s == "" {
+		return ""
+	}
+	out := likeEscape.Replace(s)
+	if within {
+		return "%" + out + "%"
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// Workers reads the registered workers, the active ones before the inactive.
+// Sensors are left out: they take no executions.
+func (m *Monitor) Workers(ctx context.Context) (*Workers, error) {
+	w := &Workers{StaleAfter: m.cfg.StaleAfter}
+	err := m.database(ctx, "workers", &w.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		var err error
+		w.List, w.More, err = readWorkers(ctx, tx, s)
+		return err
+	})
+	w.Totals = m.sumWorkers(w.List, w.At)
+	return w, err
+}
+
+func readWorkers(ctx context.Context, tx *store.Tx, s shape) ([]Worker, bool, error) {
+	read := readOwnWorkers
+	if !s.ours {
+		read = readPublishedWorkers
+	}
+	list, err := read(ctx, tx)
+	if err != nil {
+		return nil, false, fmt.Errorf("list workers: %w", err)
+	}
+	return list[:min(len(list), WorkerLimit)], len(list) > WorkerLimit, nil
+}
+
+func readOwnWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
+	rows, err := tx.MonitorWorkers(ctx, WorkerLimit+1)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Worker, len(rows))
+	for i, r := range rows {
+		list[i] = Worker{
+			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
+			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Draining: r.Draining, Assigned: wide(r.Assigned),
+			Capacity: capacity(r.Capacity), Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
+		}
+	}
+	return list, nil
+}
+
+func readPublishedWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
+	rows, err := tx.MonitorPublishedWorkers(ctx, WorkerLimit+1)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Worker, len(rows))
+	for i, r := range rows {
+		list[i] = Worker{
+			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
+			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Capacity: capacity(r.Capacity),
+			Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
+		}
+	}
+	return list, nil
+}
+
+// capacity is what a worker announces, or nil when it announces no number.
+func capacity(announced float64) *int64 {
+	if announced < 0 {
+		return nil
+	}
+	n := int64(announced)
+	return &n
+}
+
+// runtimes reads the announced runtimes; anything but a list of names is none.
+func runtimes(document string) []string {
+	var names []string
+	if err := json.Unmarshal([]byte(document), &names); err != nil {
+		return nil
+	}
+	return names
+}
+
+func (m *Monitor) sumWorkers(list []Worker, now time.Time) WorkerTotals {
+	var t WorkerTotals
+	for _, w := range list {
+		t.Total++
+		health := w.Health(now, m.cfg.StaleAfter)
+		switch health {
+		case WorkerStale:
+			t.Stale++
+		case WorkerInactive:
+			t.Inactive++
+		case WorkerDraining, WorkerCordoned:
+			t.Cordoned++
+		case WorkerBusy:
+			t.Busy++
+		case WorkerActive:
+			t.Active++
+		}
+		if health == WorkerStale || health == WorkerInactive {
+			continue
+		}
+		if w.Assigned != nil {
+			t.Assigned += *w.Assigned
+		}
+		if w.Capacity != nil {
+			t.Capacity += *w.Capacity
+		}
+	}
+	return t
+}
+
+var healthOrder = []WorkerHealth{WorkerStale, WorkerDraining, WorkerCordoned, WorkerBusy, WorkerActive, WorkerInactive}
+
+// unwellFirst picks the workers that the overview shows.
+func (m *Monitor) unwellFirst(list []Worker, now time.Time) []Worker {
+	sorted := slices.Clone(list)
+	rank := func(w Worker) int { return slices.Index(healthOrder, w.Health(now, m.cfg.StaleAfter)) }
+	slices.SortStableFunc(sorted, func(a, b Worker) int { return rank(a) - rank(b) })
+	return sorted[:min(len(sorted), topRows)]
+}
