@@ -75,33 +75,40 @@ var edges = []struct {
 	why     string
 }{
 	{
-		"github.com/jackc/pgx/", []string{
+		"github.com/jackc/pgx/",
+		[]string{
 			"core/store", "migrations", "core/testkit", "core/devstack", "core/bench", "core/outbox", "core/doctor",
 		},
-		"SQL goes through the store, which classifies errors and repeats transactions",
+		"SQL goes through the store, which classifies errors and repeats transactions (for no row, compare with sql.ErrNoRows)",
 	},
 	{
-		"github.com/rabbitmq/amqp091-go", []string{"core/broker", "core/testkit", "core/bench"},
+		"github.com/rabbitmq/amqp091-go",
+		[]string{"core/broker", "core/testkit", "core/bench"},
 		"messages go through the broker package, which confirms, reconnects and has deadlines",
 	},
 	{
-		"github.com/michaelklishin/rabbit-hole", []string{"core/broker"},
+		"github.com/michaelklishin/rabbit-hole",
+		[]string{"core/broker"},
 		"the management API is reached through broker.Management, which knows its traps",
 	},
 	{
-		"github.com/charmbracelet/", []string{"tui", "cmd/attune-tui"},
+		"github.com/charmbracelet/",
+		[]string{"tui", "cmd/attune-tui"},
 		"the terminal is the dashboard's business",
 	},
 	{
-		"github.com/spf13/cobra", []string{"cmd"},
+		"github.com/spf13/cobra",
+		[]string{"cmd"},
 		"flags and commands are the programs' business",
 	},
 	{
-		"github.com/pressly/goose", []string{"migrations"},
+		"github.com/pressly/goose",
+		[]string{"migrations"},
 		"the schema is changed by the migrations package only",
 	},
 	{
-		"github.com/stretchr/testify", []string{"core/testkit", "core/supervise/supervisetest"},
+		"github.com/stretchr/testify",
+		[]string{"core/testkit", "core/supervise/supervisetest"},
 		"assertions belong to tests",
 	},
 }

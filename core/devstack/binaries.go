@@ -92,8 +92,8 @@ func (b *binaries) findPostgres(ctx context.Context, dirs []string) error {
 		if !executable(postgres) {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(postgres); err == nil && !executable(initdb) {
-			initdb = filepath.Join(filepath.Dir(real), "initdb")
+		if target, err := filepath.EvalSymlinks(postgres); err == nil && !executable(initdb) {
+			initdb = filepath.Join(filepath.Dir(target), "initdb")
 		}
 		if !executable(initdb) {
 			continue
@@ -160,9 +160,9 @@ func (b *binaries) findEpmd() error {
 // isDebianWrapper recognises the script that Debian puts on PATH: it changes to
 // the system's folder and user and refuses everybody else.
 func isDebianWrapper(path string) bool {
-	real, err := filepath.EvalSymlinks(path)
-	return err == nil && (filepath.Base(real) == "rabbitmq-script-wrapper" ||
-		strings.HasPrefix(real, "/usr/sbin/"))
+	target, err := filepath.EvalSymlinks(path)
+	return err == nil && (filepath.Base(target) == "rabbitmq-script-wrapper" ||
+		strings.HasPrefix(target, "/usr/sbin/"))
 }
 
 var versionDigits = regexp.MustCompile(`\d+`)

@@ -19,6 +19,9 @@ import (
 	"time"
 )
 
+// errTooOld is a broker that runs but lacks what the engine relies on.
+var errTooOld = errors.New("older than " + minBroker + ", which is needed")
+
 const nodeName = "rabbit@localhost" // independent of the machine's own name
 
 func (s *Stack) brokerDir() string             { return filepath.Join(s.place.dir, "rabbitmq") }
@@ -234,19 +237,28 @@ func (s *Stack) awaitBroker(ctx context.Context, pid int) error {
 			}
 			return false, errors.New("RabbitMQ ended while it started")
 		}
-		if last = s.askAMQP(ctx); last != nil {
-			return false, nil
-		}
-		var version string
-		if version, last = s.askManagement(ctx); last != nil {
-			return false, nil
-		}
-		return true, checkBrokerVersion(version)
+		last = s.askBroker(ctx)
+		return last == nil || errors.Is(last, errTooOld), nil
 	})
+	if errors.Is(last, errTooOld) {
+		return last
+	}
 	if err != nil && last != nil && !errors.Is(err, errPortTaken) {
 		return fmt.Errorf("%w (last answer: %w)", err, last)
 	}
 	return err
+}
+
+// askBroker is nil when a broker of a good version answers on both its ports.
+func (s *Stack) askBroker(ctx context.Context) error {
+	if err := s.askAMQP(ctx); err != nil {
+		return err
+	}
+	version, err := s.askManagement(ctx)
+	if err != nil {
+		return err
+	}
+	return checkBrokerVersion(version)
 }
 
 // askAMQP speaks the first word of the protocol; a broker that is ready answers
@@ -304,10 +316,10 @@ func (s *Stack) askManagement(ctx context.Context) (version string, err error) {
 func checkBrokerVersion(version string) error {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return fmt.Errorf("RabbitMQ tells an unknown version %q", version)
+		return fmt.Errorf("management: unknown version %q", version)
 	}
 	if major < 3 || (major == 3 && minor < 10) {
-		return fmt.Errorf("RabbitMQ %s is older than %s", version, minBroker)
+		return fmt.Errorf("RabbitMQ %s: %w", version, errTooOld)
 	}
 	return nil
 }

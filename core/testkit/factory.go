@@ -93,7 +93,7 @@ func Policy(t testing.TB, st Pooler, action ActionRow, limit int, options ...fun
 	t.Helper()
 	row := PolicyRow{
 		Ref: strings.Replace(uniqueName("policy.p"), "_", "x", 1), Action: &action.ID, ActionRef: &action.Ref,
-		Parameters: []string{}, Method: "enqueue", Threshold: int32(limit), //nolint:gosec // a limit in a test is small
+		Parameters: []string{}, Method: "enqueue", Threshold: int32(limit),
 	}
 	for _, option := range options {
 		option(&row)
@@ -209,7 +209,7 @@ type StateRow struct {
 // counters are what the options say, true or not.
 func State(t testing.TB, st Pooler, action ActionRow, limit int, options ...func(*StateRow)) StateRow {
 	t.Helper()
-	row := StateRow{Action: action.ID, MaxConcurrent: int32(limit)} //nolint:gosec // a limit in a test is small
+	row := StateRow{Action: action.ID, MaxConcurrent: int32(limit)}
 	for _, option := range options {
 		option(&row)
 	}

@@ -1,7 +1,6 @@
 package testkit_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -33,13 +32,14 @@ func TestDatabasesAreMigratedAndApart(t *testing.T) {
 	require.Zero(t, rows, "the second database sees the first one's row")
 }
 
+//nolint:tparallel // the outer test looks at what the inner one leaves
 func TestDatabaseIsDroppedWithTheTest(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 
 	var url string
 	var left *pgx.Conn
-	t.Run("uses one", func(t *testing.T) { //nolint:paralleltest // the outer test looks at what it leaves
+	t.Run("uses one", func(t *testing.T) {
 		url = testkit.EmptyDatabase(t)
 		conn, err := pgx.Connect(ctx, url)
 		require.NoError(t, err)
@@ -50,11 +50,12 @@ func TestDatabaseIsDroppedWithTheTest(t *testing.T) {
 	require.ErrorContains(t, err, "does not exist")
 }
 
+//nolint:tparallel // the outer test looks at what the inner one leaves
 func TestVHostsAreUsableAndDeletedWithTheTest(t *testing.T) {
 	t.Parallel()
 
 	var url string
-	t.Run("uses one", func(t *testing.T) { //nolint:paralleltest // the outer test looks at what it leaves
+	t.Run("uses one", func(t *testing.T) {
 		url = testkit.VHost(t)
 		conn, err := amqp.Dial(url)
 		require.NoError(t, err)
@@ -66,7 +67,7 @@ func TestVHostsAreUsableAndDeletedWithTheTest(t *testing.T) {
 	})
 	_, err := amqp.Dial(url)
 	var refused *amqp.Error
-	require.True(t, errors.As(err, &refused), "dialling a deleted virtual host: %v", err)
+	require.ErrorAs(t, err, &refused, "dialling a deleted virtual host")
 }
 
 func TestEventuallyFailsAtItsTimeout(t *testing.T) {
