@@ -224,3 +224,26 @@ func TestSameThingTwiceIsOneThing(t *testing.T) {
 		require.Zero(t, exec(t, conn, insert), name)
 	}
 }
+
+func TestPartitionsAheadTakeTheirRowsAlong(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	require.Zero(t, one[int](t, conn, "SELECT attune_partitions_ahead('event', 1, 7)"), "the schema comes with a week")
+	exec(t, conn, "INSERT INTO event (trigger_ref, created) VALUES ('core.t', now()), ('core.t', now() + interval '9 days'), ('core.t', now() + interval '30 days')")
+	require.EqualValues(t, 2, one[int64](t, conn, "SELECT count(*) FROM event_default"))
+	require.Equal(t, 3, one[int](t, conn, "SELECT attune_partitions_ahead('event', 1, 10)"))
+	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM event_default"), "only what is still further ahead")
+	require.EqualValues(t, 3, one[int64](t, conn, "SELECT count(*) FROM event"))
+	require.Zero(t, one[int](t, conn, "SELECT attune_partitions_ahead('execution', 1, 7)"), "a plain table is left alone")
+}
+
+func TestExpectationTakesItsTransactionBack(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	require.EqualValues(t, 3, one[int64](t, conn, "SELECT attune_expect(3, 3, 'rows')"))
+	id := insertExecution(t, conn)
+	_, err := conn.Exec(testkit.Context(t), `WITH u AS (UPDATE execution SET attempt = 5 WHERE id = $1 RETURNING id)
+		SELECT attune_expect((SELECT count(*) FROM u), 2, 'granted slots')`, id)
+	require.ErrorContains(t, err, "granted slots: 1 rows instead of 2 (SQLSTATE AT001)")
+	require.Zero(t, one[int](t, conn, "SELECT attempt FROM execution WHERE id = $1", id))
+}

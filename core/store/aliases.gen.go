@@ -7,6 +7,7 @@ import "github.com/attune-go/attune/core/store/internal/db"
 // Types that sqlc generates from the schema and the queries.
 type (
 	Action                          = db.Action
+	ActionsByRefRow                 = db.ActionsByRefRow
 	AdmissionBlocked                = db.AdmissionBlocked
 	AdmissionScope                  = db.AdmissionScope
 	AppendOutboxParams              = db.AppendOutboxParams
@@ -54,6 +55,8 @@ type (
 	InquiryStatusEnum               = db.InquiryStatusEnum
 	InsertExecutionParams           = db.InsertExecutionParams
 	InsertExecutionRow              = db.InsertExecutionRow
+	InsertRequestedExecutionsParams = db.InsertRequestedExecutionsParams
+	InsertRequestedExecutionsRow    = db.InsertRequestedExecutionsRow
 	LateWrite                       = db.LateWrite
 	ListActionsRow                  = db.ListActionsRow
 	ListChildExecutionsRow          = db.ListChildExecutionsRow
@@ -171,6 +174,8 @@ type (
 
 // Labels of the enumerated types, and the text of every query by its name.
 const (
+	ActionRefs                            = db.ActionRefs
+	ActionsByRef                          = db.ActionsByRef
 	ActivateWorker                        = db.ActivateWorker
 	AppendOutbox                          = db.AppendOutbox
 	ApplyQueueStats                       = db.ApplyQueueStats
@@ -249,6 +254,7 @@ const (
 	InquiryStatusEnumTimeout              = db.InquiryStatusEnumTimeout
 	InsertAdmissionEntries                = db.InsertAdmissionEntries
 	InsertExecution                       = db.InsertExecution
+	InsertRequestedExecutions             = db.InsertRequestedExecutions
 	IsAdopted                             = db.IsAdopted
 	LeaveWorker                           = db.LeaveWorker
 	ListActions                           = db.ListActions
@@ -300,6 +306,7 @@ const (
 	NotificationStatusEnumProcessing      = db.NotificationStatusEnumProcessing
 	NotificationStatusEnumQueued          = db.NotificationStatusEnumQueued
 	OutboxBacklog                         = db.OutboxBacklog
+	OutboxRowExists                       = db.OutboxRowExists
 	OwnerTypeEnumAction                   = db.OwnerTypeEnumAction
 	OwnerTypeEnumIdentity                 = db.OwnerTypeEnumIdentity
 	OwnerTypeEnumPack                     = db.OwnerTypeEnumPack
