@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -50,7 +51,7 @@ func (s *session) adopt(ctx context.Context) error {
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit adoption: %w", err)
 	}
-	s.opts.Logger.Info("an existing Attune schema was adopted", "schema", s.opts.Schema, "base_files", len(versions))
+	s.opts.Logger.Info("An existing Attune schema was adopted", "schema", s.opts.Schema, "base_files", len(versions))
 	return nil
 }
 
@@ -173,7 +174,7 @@ func (s *session) compareColumns(ctx context.Context) ([]string, error) {
 	}
 	var differences []string
 	for _, table := range expectedTables {
-		for _, column := range strings.Fields(table.columns) {
+		for column := range strings.FieldsSeq(table.columns) {
 			name, types, _ := strings.Cut(column, ":")
 			full := table.name + "." + name
 			switch got, ok := actual[full]; {
@@ -191,12 +192,7 @@ func (s *session) compareColumns(ctx context.Context) ([]string, error) {
 // acceptable compares a type with alternatives; text and varchar read alike.
 func acceptable(got, types string) bool {
 	got = strings.NewReplacer("character varying", "text", "timestamp with time zone", "timestamptz").Replace(got)
-	for _, want := range strings.Split(types, "|") {
-		if got == want {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(types, "|"), got)
 }
 
 func (s *session) compareGroups(ctx context.Context) ([]string, error) {
@@ -223,10 +219,7 @@ func (s *session) compareGroups(ctx context.Context) ([]string, error) {
 func (s *session) compareConflictTargets(ctx context.Context) ([]string, error) {
 	var differences []string
 	for _, target := range conflictTargets {
-		rows, err := s.conn.QueryContext(ctx, "EXPLAIN INSERT INTO "+target.insert+" DO NOTHING")
-		if err == nil {
-			err = errors.Join(rows.Err(), rows.Close())
-		}
+		_, err := s.conn.ExecContext(ctx, target.explain)
 		var pgErr *pgconn.PgError
 		switch {
 		case err == nil:

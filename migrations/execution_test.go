@@ -122,7 +122,7 @@ func TestLateWriteIsKeptOutAndRecorded(t *testing.T) {
 	require.True(t, kept)
 	require.Equal(t, "failed>running failed>completed", one[string](t, conn,
 		"SELECT string_agg(old_status || '>' || refused_status, ' ' ORDER BY id) FROM late_write WHERE execution = $1", id))
-	require.Equal(t, `{"by": "worker"}`, one[string](t, conn,
+	require.JSONEq(t, `{"by": "worker"}`, one[string](t, conn,
 		"SELECT refused_result::text FROM late_write WHERE execution = $1 ORDER BY id DESC LIMIT 1", id))
 
 	// Invariant S6: the slot of a terminal holder can be taken back, once.
@@ -145,7 +145,7 @@ func TestJSONNullIsNoWorkflowTask(t *testing.T) {
 	}
 	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM execution WHERE jsonb_typeof(workflow_task) = 'object'"))
 	exec(t, conn, "ANALYZE execution")
-	require.EqualValues(t, 1, one[float32](t, conn, "SELECT reltuples FROM pg_class WHERE relname = 'attune_execution_workflow'"))
+	require.EqualValues(t, 1, one[int64](t, conn, "SELECT reltuples::bigint FROM pg_class WHERE relname = 'attune_execution_workflow'"))
 	exec(t, conn, "SET enable_seqscan = off")
 	require.Contains(t, plan(t, conn, explain), "attune_execution_workflow")
 }
@@ -169,7 +169,7 @@ func TestHistoryIsAppendedPerStatementAndOnlyForChanges(t *testing.T) {
 	require.Equal(t, "INSERT/status=20 UPDATE/status=20 UPDATE/status,result=10", one[string](t, conn, `
 		SELECT string_agg(k || '=' || n, ' ' ORDER BY k COLLATE "C") FROM (
 			SELECT operation || '/' || array_to_string(changed_fields, ',') AS k, count(*) AS n FROM execution_history GROUP BY 1) s`))
-	require.Equal(t, `{"status": "scheduled"}`, one[string](t, conn,
+	require.JSONEq(t, `{"status": "scheduled"}`, one[string](t, conn,
 		"SELECT new_values::text FROM execution_history WHERE operation = 'UPDATE' AND changed_fields = '{status}' LIMIT 1"))
 	require.Equal(t, "md5:", one[string](t, conn,
 		"SELECT left(new_values -> 'result' ->> 'digest', 4) FROM execution_history WHERE 'result' = ANY (changed_fields) LIMIT 1"))

@@ -69,27 +69,29 @@ var optionalGroups = map[int64][]string{
 	10: {"audit_event"},
 }
 
-type conflictTarget struct{ protects, insert string }
+// conflictTarget is a constraint and the statement that cannot be planned
+// without it.
+type conflictTarget struct{ protects, explain string }
 
 var conflictTargets = []conflictTarget{
 	{
 		"one enforcement per rule and event",
-		"enforcement DEFAULT VALUES ON CONFLICT (rule, event) WHERE rule IS NOT NULL AND event IS NOT NULL",
+		"EXPLAIN INSERT INTO enforcement DEFAULT VALUES ON CONFLICT (rule, event) WHERE rule IS NOT NULL AND event IS NOT NULL DO NOTHING",
 	},
 	{
 		"one top-level execution per enforcement",
-		`execution DEFAULT VALUES ON CONFLICT (enforcement) WHERE enforcement IS NOT NULL AND parent IS NULL
-			AND (config IS NULL OR NOT (config ? 'retry_of'))`,
+		`EXPLAIN INSERT INTO execution DEFAULT VALUES ON CONFLICT (enforcement) WHERE enforcement IS NOT NULL AND parent IS NULL
+			AND (config IS NULL OR NOT (config ? 'retry_of')) DO NOTHING`,
 	},
-	{"one inquiry per execution", "inquiry DEFAULT VALUES ON CONFLICT (execution)"},
-	{"one orchestration row per workflow", "workflow_execution DEFAULT VALUES ON CONFLICT (execution)"},
+	{"one inquiry per execution", "EXPLAIN INSERT INTO inquiry DEFAULT VALUES ON CONFLICT (execution) DO NOTHING"},
+	{"one orchestration row per workflow", "EXPLAIN INSERT INTO workflow_execution DEFAULT VALUES ON CONFLICT (execution) DO NOTHING"},
 	{
 		"one child per workflow, task and index",
-		"workflow_task_dispatch DEFAULT VALUES ON CONFLICT (workflow_execution, task_name, (COALESCE(task_index, -1)))",
+		"EXPLAIN INSERT INTO workflow_task_dispatch DEFAULT VALUES ON CONFLICT (workflow_execution, task_name, (COALESCE(task_index, -1))) DO NOTHING",
 	},
-	{"one queue position per execution", "execution_admission_entry DEFAULT VALUES ON CONFLICT (execution_id)"},
+	{"one queue position per execution", "EXPLAIN INSERT INTO execution_admission_entry DEFAULT VALUES ON CONFLICT (execution_id) DO NOTHING"},
 	{
 		"one queue per action and group",
-		"execution_admission_state DEFAULT VALUES ON CONFLICT (action_id, group_key_normalized)",
+		"EXPLAIN INSERT INTO execution_admission_state DEFAULT VALUES ON CONFLICT (action_id, group_key_normalized) DO NOTHING",
 	},
 }

@@ -163,8 +163,7 @@ func (s *session) retryOnLock(
 	var steps []Step
 	for attempt := 1; ; attempt++ {
 		results, err := run(ctx)
-		var partial *goose.PartialError
-		if errors.As(err, &partial) {
+		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
 			results = partial.Applied
 		}
 		steps = append(steps, stepsOf(results)...)
@@ -174,7 +173,7 @@ func (s *session) retryOnLock(
 		if attempt == lockAttempts || !lockTimedOut(err) {
 			return steps, err
 		}
-		s.opts.Logger.Warn("a migration waits for a lock and is tried again",
+		s.opts.Logger.Warn("A migration waits for a lock and is tried again",
 			"attempt", attempt, "error", err.Error())
 		if err := pause(ctx, time.Duration(attempt)*time.Second); err != nil {
 			return steps, err

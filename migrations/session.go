@@ -39,7 +39,7 @@ func withSession(ctx context.Context, opts Options, fn func(context.Context, *se
 		return fmt.Errorf("connect: %w", err)
 	}
 	s := &session{opts: opts, db: db, conn: conn}
-	defer func() { err = errors.Join(err, s.release()) }()
+	defer func() { err = errors.Join(err, s.release(ctx)) }()
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (s *session) lock(ctx context.Context) error {
 func (s *session) lockID() int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("attune migrations " + s.opts.Schema)) // a hash never fails
-	return int64(h.Sum64())                                      //nolint:gosec // any 64 bits will do
+	return int64(h.Sum64())
 }
 
-func (s *session) release() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+func (s *session) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, unlockErr := s.conn.ExecContext(ctx, "SELECT pg_advisory_unlock($1)", s.lockID())
 	if unlockErr != nil {

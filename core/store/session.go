@@ -192,14 +192,26 @@ func (p *savepoint) end(ctx context.Context, verb string) error {
 	return err
 }
 
+// failedRow answers for a row that could not be asked for.
 type failedRow struct{ err error }
 
+// Scan says why.
 func (r failedRow) Scan(...any) error { return r.err }
 
+// failedBatch answers for statements that could not be sent.
 type failedBatch struct{ err error }
 
+// Exec says why.
 func (b failedBatch) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, b.err }
-func (b failedBatch) Query() (pgx.Rows, error)         { return nil, b.err }
-func (b failedBatch) QueryRow() pgx.Row                { return failedRow(b) }
-func (b failedBatch) Close() error                     { return b.err }
-func (b failedBatch) Tx() pgx.Tx                       { return nil }
+
+// Query says why.
+func (b failedBatch) Query() (pgx.Rows, error) { return nil, b.err }
+
+// QueryRow says why.
+func (b failedBatch) QueryRow() pgx.Row { return failedRow(b) }
+
+// Close says why.
+func (b failedBatch) Close() error { return b.err }
+
+// Tx is the transaction begun by the batch: none.
+func (b failedBatch) Tx() pgx.Tx { return nil }

@@ -58,7 +58,7 @@ func (s *Store) repeat(ctx context.Context, name, begin string, fn func(context.
 		if !again || attempt == txAttempts || ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		s.logger.DebugContext(ctx, "a transaction is repeated", "transaction", name, "attempt", attempt,
+		s.logger.DebugContext(ctx, "A transaction is repeated", "transaction", name, "attempt", attempt,
 			"class", ClassOf(err).String(), "error", err.Error())
 		if err := pause(ctx, wait/2+rand.N(wait)); err != nil { //nolint:gosec // jitter needs no secrecy
 			return fmt.Errorf("%s: wait to repeat: %w", name, err)
