@@ -12,10 +12,20 @@ log=.attune/test.log
 status=.attune/test.status
 began=$(date +%s)
 
+# Whatever tests put into the temporary folder goes with it, also the servers
+# of a test that was interrupted. Other users' processes work in it too.
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/attune-run.XXXXXX") || exit 1
+chmod 1777 "$TMPDIR"
+export TMPDIR
+
 finish() {
 	code=$?
 	trap '' INT TERM HUP
 	"$attune" stack down --wipe --dir "$dir" >/dev/null || code=1
+	find "$TMPDIR" -name stack.json 2>/dev/null | while read -r left; do
+		"$attune" stack down --wipe --dir "$(dirname "$left")" >/dev/null
+	done
+	rm -rf "$TMPDIR" 2>/dev/null || { sleep 1 && rm -rf "$TMPDIR"; }
 	exit "$code"
 }
 trap finish EXIT

@@ -175,6 +175,8 @@ func TestLayersRefuse(t *testing.T) {
 		{"core/policy", module + "migrations", false, true},
 		{"migrations", module + "core/store", false, true},
 		{"cmd/attune-executor", module + "core/engine", false, false},
+		{"cmd/attune-tui", module + "cmd/attune-tui/internal/start", false, false},
+		{"cmd/attune-tui", module + "cmd/attune-executor", false, true},
 		{"cmd/attune-executor", "github.com/jackc/pgx/v5", false, true},
 	} {
 		problem := judge(source{folder: c.folder, test: c.test}, c.imports)
@@ -200,6 +202,9 @@ func judge(file source, imported string) string {
 		}
 		return "it is for tests only: it fails tests and starts servers"
 	case top == "cmd":
+		if program(file.folder) == program(target) {
+			return ""
+		}
 		return "a program is never a library"
 	case top == "tui":
 		return judgeTUI(file.folder)
@@ -209,6 +214,12 @@ func judge(file source, imported string) string {
 		return judgeCore(file.folder, corePackage(target))
 	}
 	return "unknown top-level folder " + top
+}
+
+// program is the folder of the command that a folder belongs to.
+func program(folder string) string {
+	parts := strings.SplitN(folder, "/", 3)
+	return strings.Join(parts[:min(2, len(parts))], "/")
 }
 
 // testSupport recognises packages that only tests import: testkit, and the

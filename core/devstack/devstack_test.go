@@ -63,7 +63,7 @@ func wipeAtEnd(t *testing.T, stack *devstack.Stack) {
 		defer cancel()
 		require.NoError(t, stack.Reset(ctx))
 		if stack.Moved() != "" {
-			require.NoError(t, os.RemoveAll(stack.Dir()))
+			require.NoDirExists(t, stack.Dir(), "a folder that nobody asked for is left")
 		}
 	})
 }
@@ -119,6 +119,7 @@ func TestLifeOfAStack(t *testing.T) {
 
 	_, err := devstack.Attach(ctx, cfg)
 	require.ErrorIs(t, err, devstack.ErrNoStack)
+	require.NoDirExists(t, dir, "looking for a stack made a folder")
 
 	stack := up(t, cfg)
 	require.Equal(t, dir, stack.Dir())
@@ -172,13 +173,13 @@ func TestLifeOfAStack(t *testing.T) {
 	require.ErrorIs(t, err, devstack.ErrNoStack)
 }
 
-// TestLeftoversOfKillMinusNine kills every process of a detached stack with
+// TestLeftoversOfKillMinusNine kills the servers of a stack with
 // signal 9 and starts it again; a persistent message and a committed row must
 // be there.
 func TestLeftoversOfKillMinusNine(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
-	stack := up(t, devstack.Config{Dir: tempDir(t, "stack"), Detached: true, Durable: true})
+	stack := up(t, devstack.Config{Dir: tempDir(t, "stack"), Durable: true})
 
 	broker, err := amqp.Dial(stack.AMQPURL())
 	require.NoError(t, err)
@@ -202,7 +203,7 @@ func TestLeftoversOfKillMinusNine(t *testing.T) {
 	require.NoError(t, syscall.Kill(status.Broker.PID, syscall.SIGKILL))
 	_ = broker.Close() // the connection is broken
 
-	again, err := devstack.Up(ctx, devstack.Config{Dir: stack.Dir(), Detached: true, Durable: true})
+	again, err := devstack.Up(ctx, devstack.Config{Dir: stack.Dir(), Durable: true})
 	require.NoError(t, err)
 	serves(t, again.DatabaseURL(), again.AMQPURL())
 	broker, err = amqp.Dial(again.AMQPURL())

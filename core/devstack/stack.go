@@ -62,6 +62,7 @@ func Attach(ctx context.Context, cfg Config) (*Stack, error) {
 		return nil, err
 	}
 	if s.state, err = loadState(s.place.dir); err != nil {
+		_ = os.Remove(s.place.dir) // looking leaves no folder behind; one that holds anything stays
 		return nil, fmt.Errorf("find the stack in %s: %w", s.place.dir, err)
 	}
 	s.launch = newLauncher(s.state.Detached)
@@ -176,8 +177,9 @@ func (s *Stack) locked(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// Reset stops the servers at once and removes everything they stored. The next
-// Up starts from nothing.
+// Reset stops the servers at once and removes everything they stored, and the
+// folder too when it is not the one that was asked for. The next Up starts from
+// nothing.
 func (s *Stack) Reset(ctx context.Context) error {
 	unlock, err := lockDir(ctx, s.place.dir)
 	if err != nil {
@@ -187,7 +189,11 @@ func (s *Stack) Reset(ctx context.Context) error {
 	if err := s.down(ctx, true); err != nil {
 		return err
 	}
-	for _, name := range []string{"postgres", "rabbitmq", stateFile} {
+	names := []string{"postgres", "rabbitmq", stateFile}
+	if s.place.moved != "" {
+		names = []string{""}
+	}
+	for _, name := range names {
 		if err := s.removeAll(ctx, filepath.Join(s.place.dir, name)); err != nil {
 			return err
 		}

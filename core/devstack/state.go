@@ -98,22 +98,41 @@ func lockDir(ctx context.Context, dir string) (func(), error) {
 	if err := checkOwner(dir); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the stack's lock: %w", err)
-	}
-	err = poll(ctx, 50*time.Millisecond, func() (bool, error) {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
-			return false, nil
-		}
-		return err == nil, err
+	var held *os.File
+	err := poll(ctx, 50*time.Millisecond, func() (done bool, err error) {
+		held, err = tryLock(dir)
+		return held != nil, err
 	})
 	if err != nil {
-		_ = file.Close() // nothing was written
 		return nil, fmt.Errorf("wait for the lock of the stack in %s: %w", dir, err)
 	}
-	return func() { _ = file.Close() }, nil // closing gives the lock back
+	return func() { _ = held.Close() }, nil // closing gives the lock back
+}
+
+// tryLock returns nil when somebody else holds the lock, or removed the folder
+// while it was being taken.
+func tryLock(dir string) (*os.File, error) {
+	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(dir, lockFile)
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock: %w", err)
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		mine, errMine := file.Stat()
+		current, errCurrent := os.Stat(name)
+		if errMine == nil && errCurrent == nil && os.SameFile(mine, current) {
+			return file, nil
+		}
+	}
+	_ = file.Close() // nothing was written
+	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("lock: %w", err)
 }
 
 // poll asks until the answer is yes, an error, or the context's end.
