@@ -77,13 +77,36 @@ func brokerFindings(b *Broker, growth *int64) []Finding {
 	case growth != nil && *growth > 0:
 		found = append(found, Finding{Level: LevelCritical, Target: "dlq",
 			Text: fmt.Sprintf("dead letters growing: %d, +%d in 5m", dead.Ready, *growth),
-			Hint: fmt.Sprintf("%d consumers on %s", dead.Consumers, DeadLetterQueue)})
+			Hint: consumers(dead)})
 	default:
 		found = append(found, Finding{Level: LevelWarning, Target: "dlq",
 			Text: fmt.Sprintf("%d dead letters wait", dead.Ready),
-			Hint: fmt.Sprintf("%d consumers on %s", dead.Consumers, DeadLetterQueue)})
+			Hint: consumers(dead)})
 	}
 	return found
+}
+
+func consumers(q BrokerQueue) string {
+	switch q.Consumers {
+	case 0:
+		return "nobody consumes " + q.Name
+	case 1:
+		return "1 consumer on " + q.Name
+	default:
+		return fmt.Sprintf("%d consumers on %s", q.Consumers, q.Name)
+	}
+}
+
+// brief writes a duration without units that are zero.
+func brief(d time.Duration) string {
+	text := d.String()
+	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = cut + "m"
+	}
+	if cut, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = cut + "h"
+	}
+	return text
 }
 
 func workerFindings(o *Overview, limits Limits) []Finding {
@@ -99,7 +122,7 @@ func workerFindings(o *Overview, limits Limits) []Finding {
 		f := Finding{Level: LevelWarning, Target: "workers", Since: w.Heartbeat,
 			Text: w.Name + " heartbeat stale", Hint: "it never reported"}
 		if w.Heartbeat != nil {
-			f.Hint = fmt.Sprintf("limit %s", limits.StaleAfter)
+			f.Hint = "limit " + brief(limits.StaleAfter)
 		}
 		if w.Assigned != nil && *w.Assigned > 0 {
 			f.Hint += fmt.Sprintf(", owns %d executions", *w.Assigned)
@@ -142,6 +165,6 @@ func stuckFindings(o *Overview) []Finding {
 		return nil
 	}
 	return []Finding{{Level: LevelInfo, Target: "executions", Filter: "status:scheduled",
-		Text: fmt.Sprintf("%d executions scheduled for more than %s", o.Live.Stuck.Value, o.Live.StuckAfter),
+		Text: fmt.Sprintf("%d executions scheduled for more than %s", o.Live.Stuck.Value, brief(o.Live.StuckAfter)),
 		Hint: "no worker has acknowledged them"}}
 }

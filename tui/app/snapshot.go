@@ -25,15 +25,15 @@ func Take(ctx context.Context, source Reader, opts Options, width, height int) (
 		return nil, err
 	}
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	answers := make(chan tea.Msg, len(screen.Feeds))
+	feeds := m.visible()
+	answers := make([]tea.Msg, len(feeds))
 	var readers sync.WaitGroup
-	for _, feed := range m.visible() {
+	for i, feed := range feeds {
 		read := m.fetch(feed, true)
-		readers.Go(func() { answers <- read() })
+		readers.Go(func() { answers[i] = read() })
 	}
 	readers.Wait()
-	close(answers)
-	for msg := range answers {
+	for _, msg := range answers {
 		m.Update(msg)
 	}
 	return &Snapshot{model: m}, nil

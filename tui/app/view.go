@@ -231,11 +231,14 @@ func (m *Model) titleRule() string {
 	}
 	left, right = widget.Clean(left), widget.Clean(right)
 	right = widget.Cut(right, max(0, m.width-widget.Width(left)-8))
-	fill := m.width - widget.Width(left) - widget.Width(right) - 6
+	if right != "" {
+		right = " " + right + " ─"
+	}
+	fill := m.width - widget.Width(left) - widget.Width(right) - 3
 	if fill < 0 {
 		return e.Paint(theme.Dim, widget.Cut("─ "+left, m.width))
 	}
-	return e.Paint(theme.Dim, "─ ") + e.Paint(theme.Strong, left) + e.Paint(theme.Dim, " "+strings.Repeat("─", fill)+" "+right+" ─")
+	return e.Paint(theme.Dim, "─ ") + e.Paint(theme.Strong, left) + e.Paint(theme.Dim, " "+strings.Repeat("─", fill)+right)
 }
 
 // messageLine is the input line, a short message, or why a source is away.
@@ -243,7 +246,7 @@ func (m *Model) messageLine() string {
 	e := m.env
 	switch {
 	case m.prompt == filterPrompt:
-		m.input.Width = max(10, m.width/2)
+		m.input.Width = min(max(10, widget.Width(m.input.Value())+1), m.width-4)
 		line := " " + m.input.View()
 		if m.inputErr != "" {
 			line += "  " + e.Paint(theme.Bad, "✗ "+widget.Clean(m.inputErr))

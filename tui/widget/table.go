@@ -48,6 +48,9 @@ type Table struct {
 	key     string
 	// gone is the key of a row that was under the cursor and has left the data.
 	gone   string
+	// moved is true once the operator has moved the cursor. Until then it stays
+	// on the first row, whichever that is.
+	moved  bool
 	height int
 	cells  []Cell
 }
@@ -66,7 +69,7 @@ func (t *Table) SetRows(rows Rows) {
 		return
 	}
 	line := t.cursor - t.offset
-	if t.key != "" && (t.cursor >= n || rows.Key(t.cursor) != t.key) {
+	if t.moved && t.key != "" && (t.cursor >= n || rows.Key(t.cursor) != t.key) {
 		if at, ok := t.find(t.key); ok {
 			t.cursor = at
 		} else {
@@ -108,10 +111,17 @@ func (t *Table) settle() {
 }
 
 // Move moves the cursor by n rows.
-func (t *Table) Move(n int) { t.cursor += n; t.gone = ""; t.settle() }
+func (t *Table) Move(n int) {
+	t.cursor += n
+	t.gone, t.moved = "", true
+	t.settle()
+}
 
-// Top moves the cursor to the first row, Bottom to the last.
-func (t *Table) Top() { t.Move(-t.cursor) }
+// Top moves the cursor to the first row, where it stays whatever comes.
+func (t *Table) Top() {
+	t.Move(-t.cursor)
+	t.moved = false
+}
 
 // Bottom moves the cursor to the last row.
 func (t *Table) Bottom() { t.Move(t.len() - 1 - t.cursor) }

@@ -40,7 +40,7 @@ type Executions struct {
 var columns = []widget.Column{
 	{Title: "EXEC", Width: 9, Right: true},
 	{Title: "STATUS", Width: 12},
-	{Title: "ACTION", Width: 14, Grow: true, Middle: true},
+	{Title: "ACTION", Width: 21, Grow: true, Middle: true},
 	{Title: "WORKER", Width: 17, Middle: true, Priority: 2},
 	{Title: "FOR", Width: 7, Right: true},
 	{Title: "TRY", Width: 4, Right: true, Priority: 1},

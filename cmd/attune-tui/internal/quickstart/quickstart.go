@@ -1,0 +1,32 @@
+// Package quickstart keeps the program from asking the terminal a question
+// before it runs.
+//
+// Bubble Tea asks for the background colour while packages are initialised and
+// waits up to five seconds for a terminal that does not answer, even when only
+// the version is to be printed. The question is not asked where CI is set, so
+// this package sets it first: packages are initialised in the order of their
+// import paths, and this path comes before all that ask. Restore takes the
+// variable away again before anything else looks at the environment.
+//
+// The dashboard does not need the answer: its themes use the terminal's own
+// sixteen colours, and light or dark can be chosen with --theme.
+package quickstart
+
+import "os"
+
+const variable = "CI"
+
+var hadVariable = os.Getenv(variable) != ""
+
+func init() { //nolint:gochecknoinits // The point of this package is to be early.
+	if !hadVariable {
+		_ = os.Setenv(variable, "attune-tui")
+	}
+}
+
+// Restore gives the environment back as it was.
+func Restore() {
+	if !hadVariable {
+		_ = os.Unsetenv(variable)
+	}
+}

@@ -1,0 +1,132 @@
+// Command attune-tui is the operator's seat: live queues, executions, workers
+// and dead letters of an installation, in a terminal.
+//
+// It only reads. It starts and stays usable while the database or the broker is
+// down, and says which of them, since when and why.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/cmd/attune-tui/internal/quickstart"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/tui/app"
+)
+
+// The exit codes, which scripts rely on.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitUnreachable = 4
+)
+
+func main() {
+	quickstart.Restore()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole program with its surroundings handed in.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	opts, err := parse(args, environ)
+	switch {
+	case errors.Is(err, errHelp):
+		fmt.Fprint(stdout, usage())
+		return exitDone
+	case err != nil:
+		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
+		return exitUsage
+	case opts.version:
+		fmt.Fprintln(stdout, "attune-tui", version())
+		return exitDone
+	}
+	cfg, err := config.Load(opts.config, environ)
+	if err != nil {
+		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
+		return exitUsage
+	}
+	source, closeSource, err := open(ctx, cfg)
+	if err != nil {
+		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
+		return exitUsage
+	}
+	defer closeSource()
+	if opts.snapshot != "" {
+		return snapshot(ctx, source, opts, stdout, stderr)
+	}
+	return live(ctx, source, opts, stderr)
+}
+
+// open prepares the sources. It waits for neither.
+func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), error) {
+	st, err := store.Open(ctx, storeConfig(cfg), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	deps := monitor.Deps{Store: st, Broker: openBroker(cfg)}
+	return monitor.New(monitor.Config{StaleAfter: cfg.Executor.StaleAfter()}, deps), st.Close, nil
+}
+
+func storeConfig(cfg *config.Config) store.Config {
+	return store.Config{
+		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: poolSize, ConnectTimeout: connectTimeout,
+		ApplicationName: "attune-tui", ReadOnly: true, StatementTimeout: statementTimeout,
+	}
+}
+
+// live runs the dashboard until the operator leaves.
+func live(ctx context.Context, source *monitor.Monitor, opts options, stderr io.Writer) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	model, err := app.New(ctx, source, opts.app)
+	if err != nil {
+		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
+		return exitUsage
+	}
+	settings := []tea.ProgramOption{tea.WithAltScreen(), tea.WithReportFocus(), tea.WithContext(ctx)}
+	if !opts.noMouse {
+		settings = append(settings, tea.WithMouseCellMotion())
+	}
+	if _, err := tea.NewProgram(model, settings...).Run(); err != nil && ctx.Err() == nil {
+		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+// snapshot prints one frame, or the data behind it.
+func snapshot(ctx context.Context, source *monitor.Monitor, opts options, stdout, stderr io.Writer) int {
+	shot, err := app.Take(ctx, source, opts.app, opts.width, opts.height)
+	if err != nil {
+		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
+		return exitUsage
+	}
+	out := []byte(shot.Text())
+	if opts.output == "json" {
+		if out, err = shot.JSON(); err != nil {
+			fmt.Fprintf(stderr, "attune-tui: %v\n", err)
+			return exitFailed
+		}
+	}
+	if _, err := stdout.Write(out); err != nil {
+		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
+		return exitFailed
+	}
+	if shot.Failed() {
+		return exitUnreachable
+	}
+	return exitDone
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/app"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// What the dashboard allows itself on the database.
+const (
+	poolSize         = 4
+	connectTimeout   = 3 * time.Second
+	statementTimeout = 1500 * time.Millisecond
+)
+
+var errHelp = errors.New("help asked for")
+
+// options is the parsed command line.
+type options struct {
+	app           app.Options
+	config        string
+	snapshot      string
+	output        string
+	width, height int
+	noMouse       bool
+	readOnly      bool
+	version       bool
+}
+
+// flags declares the command line.
+func flags(o *options) *pflag.FlagSet {
+	set := pflag.NewFlagSet("attune-tui", pflag.ContinueOnError)
+	set.SortFlags = false
+	set.StringVar(&o.config, "config", "", "configuration file; ATTUNE_CONFIG is the default")
+	set.StringVar((*string)(&o.app.View), "view", "overview", "view to open: "+viewNames())
+	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, "interval between polls, 500ms to 1m")
+	set.StringVar(&o.app.Theme.Name, "theme", "auto", strings.Join(theme.Names, ", "))
+	set.BoolVar(&o.app.Theme.ASCII, "ascii", false, "draw with ASCII signs only")
+	set.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")
+	set.BoolVar(&o.readOnly, "read-only", false, "refuse every act; the dashboard only reads so far, whatever is set")
+	set.StringVar(&o.snapshot, "snapshot", "", "print one frame of a `VIEW` and exit")
+	set.StringVarP(&o.output, "output", "o", "text", "what --snapshot prints: text or json")
+	set.IntVar(&o.width, "width", 140, "width of the printed frame")
+	set.IntVar(&o.height, "height", 40, "height of the printed frame")
+	set.BoolVar(&o.version, "version", false, "print the version")
+	return set
+}
+
+func viewNames() string {
+	names := make([]string, len(app.Views))
+	for i, v := range app.Views {
+		names[i] = string(v)
+	}
+	return strings.Join(names, ", ")
+}
+
+func usage() string {
+	return "attune-tui shows an Attune installation live: queues, executions, workers, dead letters.\n\n" +
+		"Usage:\n  attune-tui [flags]\n  attune-tui --snapshot queues -o json\n\nFlags:\n" + flags(&options{}).FlagUsages() +
+		"\nExit codes: 0 done, 1 failed, 2 wrong usage, 4 no source answered (--snapshot).\n"
+}
+
+// parse reads the command line and what the environment says about the terminal.
+func parse(args, environ []string) (options, error) {
+	var o options
+	set := flags(&o)
+	set.Usage = func() {}
+	if err := set.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return o, errHelp
+		}
+		return o, fmt.Errorf("%w; --help lists the flags", err)
+	}
+	if set.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q; --help lists the flags", set.Arg(0))
+	}
+	if o.config == "" {
+		o.config = lookup(environ, "ATTUNE_CONFIG")
+	}
+	o.app.Theme.NoColor = lookup(environ, "NO_COLOR") != ""
+	o.app.Theme.Dark = darkBackground(lookup(environ, "COLORFGBG"))
+	return o, o.finish(environ)
+}
+
+// finish checks what flags say together.
+func (o *options) finish(environ []string) error {
+	if o.output != "text" && o.output != "json" {
+		return fmt.Errorf("unknown output %q: choose text or json", o.output)
+	}
+	if o.app.Refresh <= 0 {
+		return fmt.Errorf("--refresh must be positive, not %s", o.app.Refresh)
+	}
+	if o.width < 1 || o.height < 1 {
+		return fmt.Errorf("a frame of %d×%d cannot be drawn", o.width, o.height)
+	}
+	if o.snapshot != "" {
+		o.app.View = screen.View(o.snapshot)
+		o.app.Theme.Plain = true
+	}
+	o.app.Context = contextName(lookup(environ, "ATTUNE__DATABASE__URL"))
+	return nil
+}
+
+// contextName says which installation this is, by the host of its database.
+func contextName(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
+	if err != nil || u.Hostname() == "" {
+		return "local"
+	}
+	return u.Hostname()
+}
+
+// darkBackground reads COLORFGBG, which some terminals set to foreground and
+// background. Most terminals are dark, so that is the answer without it.
+func darkBackground(value string) bool {
+	parts := strings.Split(value, ";")
+	last := parts[len(parts)-1]
+	return last != "7" && last != "15"
+}
+
+func lookup(environ []string, name string) string {
+	for _, entry := range environ {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	return info.Main.Version
+}
+
+// openBroker makes the reader of the management interface, or nil when none is
+// configured.
+func openBroker(cfg *config.Config) monitor.BrokerReader {
+	return nil
+}

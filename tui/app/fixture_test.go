@@ -1,0 +1,373 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var frozen = time.Date(2026, 11, 21, 2, 19, 4, 0, time.UTC)
+
+func ago(d time.Duration) *time.Time { at := frozen.Add(-d); return &at }
+
+func ptr(n int64) *int64 { return &n }
+
+// fakeSource answers with fixed data, or with an error, or not at all.
+type fakeSource struct {
+	mu        sync.Mutex
+	overview  *monitor.Overview
+	broker    *monitor.Broker
+	queues    *monitor.Queues
+	list      []monitor.Execution
+	detail    *monitor.ExecutionDetail
+	workers   *monitor.Workers
+	dead      *monitor.DeadLetters
+	fail      map[screen.Feed]error
+	stuck     map[screen.Feed]bool
+	calls     map[screen.Feed]int
+	cursors   []int64
+	filters   []monitor.ExecutionFilter
+	cancelled int
+}
+
+// answer counts a call and behaves as the test asked.
+func (f *fakeSource) answer(ctx context.Context, feed screen.Feed) error {
+	f.mu.Lock()
+	if f.calls == nil {
+		f.calls = map[screen.Feed]int{}
+	}
+	f.calls[feed]++
+	stuck, err := f.stuck[feed], f.fail[feed]
+	f.mu.Unlock()
+	if stuck {
+		<-ctx.Done()
+		f.mu.Lock()
+		f.cancelled++
+		f.mu.Unlock()
+		return ctx.Err()
+	}
+	return err
+}
+
+func (f *fakeSource) count(feed screen.Feed) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[feed]
+}
+
+func (f *fakeSource) Overview(ctx context.Context) (*monitor.Overview, error) {
+	return f.overview, f.answer(ctx, screen.FeedOverview)
+}
+
+func (f *fakeSource) Broker(ctx context.Context) (*monitor.Broker, error) {
+	return f.broker, f.answer(ctx, screen.FeedBroker)
+}
+
+func (f *fakeSource) Queues(ctx context.Context, _ monitor.QueueFilter) (*monitor.Queues, error) {
+	return f.queues, f.answer(ctx, screen.FeedQueues)
+}
+
+func (f *fakeSource) Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error) {
+	err := f.answer(ctx, screen.FeedExecutions)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cursors, f.filters = append(f.cursors, cursor), append(f.filters, filter)
+	page := &monitor.Executions{Reading: monitor.Reading{At: f.overview.At}, From: cursor, Filter: filter}
+	for _, r := range f.list {
+		if cursor != 0 && r.ID >= cursor {
+			continue
+		}
+		if len(page.List) == monitor.DefaultPage {
+			page.Next = page.List[len(page.List)-1].ID
+			break
+		}
+		page.List = append(page.List, r)
+	}
+	return page, err
+}
+
+func (f *fakeSource) Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error) {
+	err := f.answer(ctx, screen.FeedExecution)
+	if f.detail == nil {
+		return nil, errors.Join(err, monitor.ErrNotFound)
+	}
+	d := *f.detail
+	d.ID = id
+	return &d, err
+}
+
+func (f *fakeSource) Workers(ctx context.Context) (*monitor.Workers, error) {
+	return f.workers, f.answer(ctx, screen.FeedWorkers)
+}
+
+func (f *fakeSource) DeadLetters(ctx context.Context) (*monitor.DeadLetters, error) {
+	return f.dead, f.answer(ctx, screen.FeedDeadLetters)
+}
+
+// manualTimers collects what is to be delivered later instead of waiting.
+type manualTimers struct {
+	pending []pendingTimer
+}
+
+type pendingTimer struct {
+	after time.Duration
+	msg   tea.Msg
+}
+
+func (t *manualTimers) after(d time.Duration, msg tea.Msg) tea.Cmd {
+	t.pending = append(t.pending, pendingTimer{d, msg})
+	return nil
+}
+
+// due takes the pending timers of a feed.
+func (t *manualTimers) due(feed screen.Feed) []pendingTimer {
+	var found []pendingTimer
+	for _, p := range t.pending {
+		if d, ok := p.msg.(dueMsg); ok && d.feed == feed {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// bundle is a model with everything it depends on in the test's hand.
+type bundle struct {
+	*Model
+	t      *testing.T
+	source *fakeSource
+	timers *manualTimers
+	now    time.Time
+}
+
+func setup(t *testing.T, source *fakeSource, change ...func(*Options)) *bundle {
+	t.Helper()
+	b := &bundle{t: t, source: source, timers: &manualTimers{}, now: frozen}
+	opts := Options{
+		Context: "prod-eu", Theme: theme.Options{Plain: true},
+		Clock: func() time.Time { return b.now }, After: b.timers.after, Random: func() float64 { return 0.5 },
+	}
+	for _, c := range change {
+		c(&opts)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	var err error
+	b.Model, err = New(ctx, source, opts)
+	require.NoError(t, err)
+	return b
+}
+
+// run executes commands and feeds their messages back until none are left.
+func (b *bundle) run(cmd tea.Cmd) {
+	b.t.Helper()
+	if cmd == nil {
+		return
+	}
+	switch msg := cmd().(type) {
+	case nil:
+	case tea.BatchMsg:
+		for _, c := range msg {
+			b.run(c)
+		}
+	case tea.QuitMsg:
+	default:
+		b.send(msg)
+	}
+}
+
+func (b *bundle) send(msg tea.Msg) {
+	b.t.Helper()
+	_, cmd := b.Update(msg)
+	b.run(cmd)
+}
+
+// press types keys, each as the terminal would send it.
+func (b *bundle) press(keys ...string) {
+	b.t.Helper()
+	for _, k := range keys {
+		b.send(keyMsg(k))
+	}
+}
+
+func keyMsg(k string) tea.KeyMsg {
+	for kind, name := range map[tea.KeyType]string{
+		tea.KeyEnter: "enter", tea.KeyEsc: "esc", tea.KeyDown: "down", tea.KeyUp: "up", tea.KeyTab: "tab",
+		tea.KeyCtrlD: "ctrl+d", tea.KeyCtrlU: "ctrl+u", tea.KeyCtrlC: "ctrl+c", tea.KeyEnd: "end", tea.KeyBackspace: "backspace",
+	} {
+		if name == k {
+			return tea.KeyMsg{Type: kind}
+		}
+	}
+	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(k)}
+}
+
+// started is a model of a size that has polled once.
+func started(t *testing.T, source *fakeSource, w, h int, change ...func(*Options)) *bundle {
+	t.Helper()
+	b := setup(t, source, change...)
+	b.send(tea.WindowSizeMsg{Width: w, Height: h})
+	b.run(b.Init())
+	return b
+}
+
+func (b *bundle) frame() []string { return strings.Split(b.View(), "\n") }
+
+// sample is the installation of the design: busy, with things gone wrong.
+func sample() *fakeSource {
+	reading := monitor.Reading{At: frozen, Sources: []monitor.Source{
+		{Name: monitor.SourceDatabase, Latency: 9 * time.Millisecond}, {Name: monitor.SourceBroker, Latency: 31 * time.Millisecond}}}
+	queues, workers := sampleQueues(), sampleWorkers()
+	totals := monitor.QueueTotals{Queues: 14, Busy: 6, Queued: 1204, Active: 39, Slots: 48, Completed: 88_201}
+	workerTotals := monitor.WorkerTotals{Total: 5, Active: 2, Busy: 1, Stale: 1, Cordoned: 1, Assigned: 16, Capacity: 32}
+	deadQueue := monitor.BrokerQueue{Name: monitor.DeadLetterQueue, Ready: 37, Consumers: 1, State: "running"}
+	return &fakeSource{
+		overview: &monitor.Overview{
+			Reading: reading, StaleAfter: 90 * time.Second,
+			Live: monitor.Live{Requested: monitor.Count{Value: 1204, AtLeast: true}, Scheduled: monitor.Count{Value: 11},
+				Running: monitor.Count{Value: 39}, Stuck: monitor.Count{Value: 4}, StuckAfter: 10 * time.Minute},
+			Recent: monitor.Recent{Window: 15 * time.Minute, Completed: monitor.Count{Value: 5981}, Failed: monitor.Count{Value: 131},
+				Timeout: monitor.Count{Value: 12}, Cancelled: monitor.Count{Value: 3}, FailedLastMinute: &monitor.Count{Value: 9}},
+			Queues: totals, Top: queues[:5], Workers: workerTotals, WorkerList: workers,
+		},
+		broker: &monitor.Broker{Reading: monitor.Reading{Sources: reading.Sources[1:]}, Node: "rabbit@mq-1", Version: "3.13.7", VHost: "/attune",
+			Queues: []monitor.BrokerQueue{deadQueue, {Name: "attune.execution.requests.queue", Ready: 2, Unacked: 10, Consumers: 1},
+				{Name: "worker.7.executions", Ready: 2}, {Name: "worker.1.executions", Unacked: 2, Consumers: 1},
+				{Name: "worker.2.executions", Unacked: 2, Consumers: 1}, {Name: "worker.9.executions", Ready: 2}}},
+		queues:  &monitor.Queues{Reading: reading, Totals: totals, List: queues},
+		list:    sampleExecutions(),
+		detail:  sampleDetail(reading),
+		workers: &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
+		dead: &monitor.DeadLetters{Reading: reading, Queue: &deadQueue, Ledger: &monitor.Ledger{
+			Open: monitor.Count{Value: 2}, LastDay: monitor.Count{Value: 112},
+			ByReason: []monitor.LedgerGroup{{Reason: "expired", Decision: "failed", Count: 109, Newest: frozen},
+				{Reason: "rejected", Decision: monitor.DecisionOpen, Count: 2, Newest: frozen}},
+			Recent: []monitor.LedgerEntry{
+				{ID: 3, At: *ago(22 * time.Minute), Type: "ExecutionRequested", Reason: "expired", Decision: "failed", Queue: "worker.7.executions", Execution: ptr(884301)},
+				{ID: 2, At: *ago(40 * time.Minute), Type: "ExecutionRequested", Reason: "expired", Decision: "failed", Queue: "worker.7.executions", Execution: ptr(884300)},
+				{ID: 1, At: *ago(3 * time.Hour), Type: "-", Reason: "rejected", Decision: monitor.DecisionOpen, Queue: "attune.events.queue"},
+			}}},
+	}
+}
+
+func sampleQueues() []monitor.Queue {
+	return []monitor.Queue{
+		{ID: 42, ActionID: 4, ActionRef: "core.http_request", Queued: 612, Active: 4, Limit: ptr(4), Oldest: ago(14*time.Minute + 2*time.Second), Completed: 1_204_375, Enqueued: 1_204_991},
+		{ID: 43, ActionID: 5, ActionRef: "etl.load", Group: "tenant=acme", Queued: 301, Active: 1, Limit: ptr(1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201},
+		{ID: 44, ActionID: 5, ActionRef: "etl.load", Group: "tenant=zeta", Queued: 120, Active: 1, Limit: ptr(1), Oldest: ago(3*time.Minute + 12*time.Second), Completed: 61_040,
+			Blocked: "no worker has room", BlockedSince: ago(time.Minute)},
+		{ID: 45, ActionID: 6, ActionRef: "mail.send", Queued: 88, Active: 10, Limit: ptr(10), Oldest: ago(41 * time.Second), Completed: 9_400_000},
+		{ID: 46, ActionID: 7, ActionRef: "core.echo", Queued: 83, Active: 8, Oldest: ago(12 * time.Second), Completed: 31_000_000},
+		{ID: 47, ActionID: 8, ActionRef: "pack.sync", Queued: 14, Active: 0, Limit: ptr(1), Oldest: ago(31 * time.Minute), Paused: true, PauseReason: "maintenance"},
+		{ID: 48, ActionID: 9, ActionRef: "report.render", Limit: ptr(2), Completed: 4411},
+	}
+}
+
+func sampleWorkers() []monitor.Worker {
+	registered := *ago(6 * time.Hour)
+	return []monitor.Worker{
+		{ID: 7, Name: "worker-node-02", Role: "action", Host: "node-b", Status: "active", Heartbeat: ago(4*time.Minute + 11*time.Second), Assigned: ptr(6), Capacity: ptr(8), Runtimes: []string{"node", "shell"}, Version: "1.4.0", Created: registered},
+		{ID: 1, Name: "worker-python-01", Role: "action", Status: "active", Heartbeat: ago(4 * time.Second), Assigned: ptr(8), Capacity: ptr(8), Runtimes: []string{"python"}, Created: registered},
+		{ID: 2, Name: "worker-python-03", Role: "action", Status: "active", Heartbeat: ago(9 * time.Second), Assigned: ptr(5), Capacity: ptr(8), Created: registered},
+		{ID: 3, Name: "worker-shell-01", Role: "action", Status: "active", Heartbeat: ago(12 * time.Second), Assigned: ptr(2), Capacity: ptr(8), Created: registered},
+		{ID: 4, Name: "worker-shell-02", Role: "action", Status: "active", Heartbeat: ago(3 * time.Second), Assigned: ptr(1), Capacity: ptr(8), Cordoned: true, CordonReason: "by bob", Created: registered},
+	}
+}
+
+func sampleExecutions() []monitor.Execution {
+	row := func(id int64, status, action, worker string, created, lasted time.Duration, reason string) monitor.Execution {
+		r := monitor.Execution{ID: id, Status: status, ActionRef: action, WorkerName: worker, Created: *ago(created),
+			Updated: *ago(created - lasted), MaxRetries: ptr(3), Reason: reason}
+		if worker != "" {
+			r.WorkerID = ptr(7)
+		}
+		return r
+	}
+	return []monitor.Execution{
+		row(884301, "failed", "core.http_request", "worker-node-02", 28*time.Minute, 5*time.Minute, "Worker queue TTL expired"),
+		row(884300, "failed", "core.http_request", "worker-node-02", 28*time.Minute, 5*time.Minute, "Worker queue TTL expired"),
+		row(884299, "running", "mail.send", "worker-shell-01", 2*time.Second, time.Second, ""),
+		row(884298, "scheduled", "etl.load", "worker-node-02", 26*time.Minute, 0, ""),
+		row(884297, "timeout", "report.render", "worker-python-01", 30*time.Minute, 30*time.Minute, "exceeded 30m"),
+		row(884296, "completed", "core.echo", "worker-shell-02", 3*time.Second, 200*time.Millisecond, ""),
+		row(884294, "requested", "core.http_request", "", 14*time.Minute, 0, ""),
+		row(884293, "canceling", "etl.load", "worker-python-03", 48*time.Second, time.Second, ""),
+		row(884292, "cancelled", "etl.load", "", 9*time.Minute, 3*time.Second, "by alice"),
+		row(884291, "abandoned", "pack.sync", "worker-node-02", 31*time.Minute, 31*time.Minute, "worker lost"),
+	}
+}
+
+func sampleDetail(reading monitor.Reading) *monitor.ExecutionDetail {
+	return &monitor.ExecutionDetail{
+		Reading: reading, Execution: sampleExecutions()[0], ActionID: ptr(4), Enforcement: ptr(55120), Attempt: ptr(1),
+		Config: `{"url": "https://partner.example/feed", "method": "GET", "headers": {"authorization": "Bearer abc", "accept": "application/json"}, "timeout": 30, "id": 9007199254740993}`,
+		Result: `{"error": "Worker queue TTL expired", "message": "waited past the queue's time to live"}`,
+		Timeline: []monitor.Step{
+			{At: *ago(27 * time.Minute), Status: "requested"},
+			{At: *ago(27*time.Minute - 1100*time.Millisecond), Status: "scheduled", Worker: ptr(7)},
+			{At: *ago(22 * time.Minute), Status: "failed"},
+		}, TimelineKnown: true,
+	}
+}
+
+// empty is an installation in which nothing ever happened.
+func empty() *fakeSource {
+	reading := monitor.Reading{At: frozen}
+	return &fakeSource{
+		overview: &monitor.Overview{Reading: reading, Recent: monitor.Recent{Window: 15 * time.Minute}},
+		broker:   &monitor.Broker{}, queues: &monitor.Queues{Reading: reading}, workers: &monitor.Workers{Reading: reading},
+		dead: &monitor.DeadLetters{Reading: reading, QueueMissing: true},
+	}
+}
+
+// hostile is an installation whose texts try to break out of their cells.
+func hostile() *fakeSource {
+	evil := "\x1b[2J\x1b]0;owned\a\u202Eevil\r\n世界世界世界\u200b👩‍👩‍👧‍👦 \x9b31m" + strings.Repeat("界", 400)
+	s := sample()
+	for i := range s.overview.Top {
+		s.overview.Top[i].ActionRef, s.overview.Top[i].Group = evil, evil
+	}
+	s.queues.List = s.overview.Top
+	for i := range s.workers.List {
+		s.workers.List[i].Name, s.workers.List[i].Host, s.workers.List[i].CordonReason = evil, evil, evil
+	}
+	for i := range s.list {
+		s.list[i].ActionRef, s.list[i].WorkerName, s.list[i].Reason, s.list[i].Status = evil, evil, evil, evil
+	}
+	for i := range s.broker.Queues {
+		s.broker.Queues[i].Name += evil
+	}
+	s.broker.Node, s.broker.VHost, s.broker.Alarms = evil, evil, []string{evil}
+	s.detail.Config, s.detail.Result, s.detail.ActionRef, s.detail.Reason = `{"k": "`+"\x1b[31m"+`x"}`, evil, evil, evil
+	for i := range s.dead.Ledger.Recent {
+		s.dead.Ledger.Recent[i].Type, s.dead.Ledger.Recent[i].Queue = evil, evil
+	}
+	s.fail = map[screen.Feed]error{}
+	return s
+}
+
+// huge is an installation with more rows than any screen.
+func huge(rows int) *fakeSource {
+	s := sample()
+	s.queues.List, s.list, s.workers.List = nil, nil, nil
+	for i := range rows {
+		id := int64(rows - i)
+		s.queues.List = append(s.queues.List, monitor.Queue{ID: id, ActionRef: fmt.Sprintf("pack.action_%d", id), Queued: id, Active: 3, Limit: ptr(4), Oldest: ago(time.Duration(i) * time.Second), Completed: id * 1_000_000})
+		s.list = append(s.list, monitor.Execution{ID: id, ActionRef: "pack.action", Status: "completed", Created: *ago(time.Hour), Updated: frozen})
+		s.workers.List = append(s.workers.List, monitor.Worker{ID: id, Name: fmt.Sprintf("worker-%d", id), Status: "active", Heartbeat: ago(time.Second), Assigned: ptr(id), Capacity: ptr(8)})
+	}
+	return s
+}

@@ -1,0 +1,270 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// quits reports whether a key asks the program to end.
+func quits(t *testing.T, b *bundle, key string) bool {
+	t.Helper()
+	_, cmd := b.Update(keyMsg(key))
+	if cmd == nil {
+		return false
+	}
+	_, ok := cmd().(tea.QuitMsg)
+	return ok
+}
+
+func TestEveryBindingDoesSomethingWithoutHarm(t *testing.T) {
+	t.Parallel()
+	for _, view := range keymap.Scopes {
+		for _, binding := range keymap.For(view) {
+			for _, key := range binding.Keys {
+				b := started(t, sample(), 100, 30)
+				b.open(view)
+				for _, part := range parts(key) {
+					b.press(part)
+				}
+				requireFits(t, b, 100, 30)
+			}
+		}
+	}
+}
+
+// parts splits a key that is typed as two letters.
+func parts(key string) []string {
+	if len(key) == 2 && key[0] == key[1] {
+		return []string{key[:1], key[1:]}
+	}
+	return []string{key}
+}
+
+func TestViewsOpenByTheirNumbersAndTabs(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	for i, view := range Views {
+		b.press(string(rune('1' + i)))
+		require.Equal(t, view, b.view)
+	}
+	b.press("1")
+	b.send(tea.MouseMsg{X: 10, Y: tabLine, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
+	require.Equal(t, keymap.InQueues, b.view)
+}
+
+func TestOpenAndBackFollowTheTrail(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("3", "j", "enter")
+	require.Equal(t, keymap.InExecution, b.view)
+	require.Equal(t, int64(884300), b.execution.ID())
+	require.Contains(t, b.View(), "Executions › 884300")
+	b.press("esc")
+	require.Equal(t, keymap.InExecutions, b.view)
+	b.press("q")
+	require.Equal(t, keymap.InOverview, b.view)
+	require.True(t, quits(t, b, "q"), "q quits at the top")
+}
+
+func TestEnterOnAFindingOpensItsView(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	found := b.env.Findings()
+	require.NotEmpty(t, found)
+	for i, f := range found {
+		if f.Target == "queues" {
+			b.press("G")
+			for range len(found) - 1 - i {
+				b.press("k")
+			}
+			b.press("enter")
+			require.Equal(t, keymap.InQueues, b.view)
+			require.Equal(t, f.Filter, b.queues.Filter())
+			return
+		}
+	}
+	require.Fail(t, "the sample has a finding about a queue")
+}
+
+func TestQDoesNotQuitWhileTyping(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2", "/")
+	require.False(t, quits(t, b, "q"))
+	b.press("x")
+	require.Contains(t, b.View(), "/qx")
+	b.press("esc")
+	require.Empty(t, b.queues.Filter())
+	require.True(t, quits(t, b, "ctrl+c"))
+}
+
+func TestFilterNarrowsAndEscClears(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2", "/", "e", "t", "l", "enter")
+	require.Equal(t, 2, b.queues.Len())
+	require.Contains(t, b.View(), "/etl")
+	b.press("/", "z", "z", "enter")
+	require.Contains(t, b.View(), "No queue matches /etlzz")
+	b.trail = nil
+	b.press("esc")
+	require.Equal(t, 7, b.queues.Len())
+}
+
+func TestABadFilterIsNotApplied(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("3", "/")
+	for _, r := range "statsu:failed" {
+		b.press(string(r))
+	}
+	b.press("enter")
+	require.Contains(t, b.View(), `✗ unknown filter term "statsu:failed"`)
+	require.Empty(t, b.executions.Filter())
+	b.press("esc", "/")
+	for _, r := range "status:failed" {
+		b.press(string(r))
+	}
+	b.press("enter")
+	last := b.source.filters[len(b.source.filters)-1]
+	require.Equal(t, []attune.Status{attune.StatusFailed}, last.Statuses, "the database filters")
+}
+
+func TestPastedTextIsNotTakenForKeys(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("2"), Paste: true})
+	require.Equal(t, keymap.InOverview, b.view)
+}
+
+func TestSortPickerAndReverse(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2", "s")
+	require.Contains(t, b.View(), "sort by  1 head  2 queued")
+	b.press("2")
+	require.Contains(t, b.View(), "sort queued↓")
+	require.Equal(t, "42", b.queues.Key(0))
+	b.press("s", "2")
+	require.Contains(t, b.View(), "sort queued↑")
+	require.Equal(t, "48", b.queues.Key(0))
+}
+
+func TestRowsDoNotMoveUnderTheCursor(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2", "s", "2", "j")
+	require.Equal(t, "43", b.queues.Key(1))
+	b.unshare()
+	b.source.queues.List[1].Queued = 99_999
+	q := *b.source.queues
+	b.source.queues = &q
+	b.press("r")
+	require.Equal(t, "43", b.queues.Key(1), "somebody reads: the order stays")
+	b.now = b.now.Add(10 * time.Second)
+	b.run(b.refresh())
+	require.Equal(t, "43", b.queues.Key(0), "nobody reads: the list is sorted")
+}
+
+func TestProblemsOnly(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2", "z")
+	for i := range b.queues.Len() {
+		require.NotContains(t, []string{"45", "46", "48"}, b.queues.Key(i))
+	}
+	require.Equal(t, 3, b.queues.Len())
+	b.press("3", "z")
+	last := b.source.filters[len(b.source.filters)-1]
+	require.Contains(t, last.Statuses, attune.StatusFailed)
+}
+
+func TestExecutionsFollowTheTopAndFreezeBelow(t *testing.T) {
+	t.Parallel()
+	b := started(t, huge(1000), 80, 24)
+	b.press("3")
+	require.Equal(t, 200, b.executions.Len())
+	require.Zero(t, b.executions.Cursor())
+	for range 3 {
+		b.press("G")
+	}
+	require.Equal(t, 800, b.executions.Len(), "the list grows by pages as the operator goes down")
+	anchor := b.executions.Cursor()
+	require.Positive(t, anchor)
+	first := b.executions.Key(0)
+	b.source.list = append([]monitor.Execution{{ID: 5000, Status: "running", ActionRef: "new.one"}}, b.source.list...)
+	b.press("r")
+	require.Equal(t, first, b.executions.Key(0), "nothing is pushed in above what is read")
+	b.press("gg"[:1], "g")
+	b.press("r")
+	require.Equal(t, "5000", b.executions.Key(0), "at the top the list follows")
+}
+
+func TestTooSmallSaysTheMinimum(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 59, 14)
+	require.Contains(t, b.View(), "needs 60×15")
+	require.True(t, quits(t, b, "q"))
+}
+
+func TestThemesChangeByKey(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
+	b.press("t")
+	require.Equal(t, "light", b.env.Theme.Name())
+}
+
+func TestUnknownViewAndThemeAreRefused(t *testing.T) {
+	t.Parallel()
+	_, err := New(t.Context(), sample(), Options{View: "nowhere"})
+	require.ErrorContains(t, err, `unknown view "nowhere": choose one of overview`)
+	_, err = New(t.Context(), sample(), Options{Theme: theme.Options{Name: "pink"}})
+	require.ErrorContains(t, err, `unknown theme "pink"`)
+}
+
+func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
+	t.Parallel()
+	for _, view := range Views {
+		opts := Options{View: view, Context: "prod-eu", Theme: theme.Options{Plain: true}, Clock: func() time.Time { return frozen }}
+		shot, err := Take(t.Context(), sample(), opts, 80, 24)
+		require.NoError(t, err)
+		live := started(t, sample(), 80, 24, func(o *Options) { o.View = view })
+		var lines []string
+		for _, line := range live.frame() {
+			lines = append(lines, strings.TrimRight(line, " "))
+		}
+		require.Equal(t, strings.Join(lines, "\n")+"\n", shot.Text(), view)
+		require.False(t, shot.Failed())
+		out, err := shot.JSON()
+		require.NoError(t, err)
+		var doc struct {
+			View string
+			Data map[string]any
+		}
+		require.NoError(t, json.Unmarshal(out, &doc))
+		require.Equal(t, string(view), doc.View)
+		require.Contains(t, doc.Data, string(view))
+	}
+}
+
+func TestSnapshotOfNothingSaysSo(t *testing.T) {
+	t.Parallel()
+	s := empty()
+	s.fail = map[screen.Feed]error{screen.FeedOverview: os.ErrDeadlineExceeded, screen.FeedBroker: os.ErrDeadlineExceeded}
+	shot, err := Take(t.Context(), s, Options{Theme: theme.Options{Plain: true}}, 80, 24)
+	require.NoError(t, err)
+	require.True(t, shot.Failed())
+	require.Contains(t, shot.Text(), "cannot be read")
+}

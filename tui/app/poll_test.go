@@ -1,0 +1,278 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+func TestAFeedIsPolledAgainOnlyAfterItsAnswer(t *testing.T) {
+	t.Parallel()
+	b := setup(t, sample())
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	cmd := b.fetch(screen.FeedOverview, false)
+	require.NotNil(t, cmd)
+	require.Nil(t, b.fetch(screen.FeedOverview, false), "one read at a time")
+	require.Empty(t, b.timers.due(screen.FeedOverview), "nothing is armed while it runs")
+	b.send(cmd())
+	require.Len(t, b.timers.due(screen.FeedOverview), 1)
+	require.Equal(t, DefaultRefresh, b.timers.due(screen.FeedOverview)[0].after)
+}
+
+func TestASlowSourceIsAskedLessOften(t *testing.T) {
+	t.Parallel()
+	b := setup(t, sample())
+	cmd := b.fetch(screen.FeedOverview, false)
+	msg, ok := cmd().(snapMsg)
+	require.True(t, ok)
+	msg.took = 1400 * time.Millisecond
+	b.send(msg)
+	require.Equal(t, 2800*time.Millisecond, b.timers.due(screen.FeedOverview)[0].after)
+}
+
+func TestFailuresBackOffAndRecover(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("refused")}
+	b.timers.pending = nil
+	var waits []time.Duration
+	for range 6 {
+		b.send(dueMsg{feed: screen.FeedOverview, gen: b.chain(screen.FeedOverview).gen})
+		due := b.timers.due(screen.FeedOverview)
+		waits = append(waits, due[len(due)-1].after)
+	}
+	require.Equal(t, []time.Duration{2e9, 4e9, 8e9, 16e9, 30e9, 30e9}, waits)
+	require.NotNil(t, b.env.Data.Overview, "the old data stays")
+	require.Contains(t, b.View(), "PostgreSQL down since")
+
+	b.source.fail = nil
+	b.send(dueMsg{feed: screen.FeedOverview, gen: b.chain(screen.FeedOverview).gen})
+	due := b.timers.due(screen.FeedOverview)
+	require.Equal(t, DefaultRefresh, due[len(due)-1].after)
+	require.NotContains(t, b.View(), "down since")
+}
+
+func TestAnswersOfAnEarlierGenerationAreDropped(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.timers.pending = nil
+	late := b.fetch(screen.FeedOverview, false)()
+	before := b.env.Data.Overview
+	b.stop(screen.FeedOverview)
+	other := *b.source.overview
+	b.source.overview = &other
+	b.send(late)
+	require.Same(t, before, b.env.Data.Overview)
+	require.Empty(t, b.timers.due(screen.FeedOverview), "and it arms nothing")
+
+	calls := b.source.count(screen.FeedOverview)
+	b.send(dueMsg{feed: screen.FeedOverview, gen: b.chain(screen.FeedOverview).gen - 1})
+	require.Equal(t, calls, b.source.count(screen.FeedOverview), "an old timer polls nothing")
+}
+
+func TestHiddenViewsAreNotPolled(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	require.Zero(t, b.source.count(screen.FeedQueues))
+	b.press("2")
+	require.Equal(t, 1, b.source.count(screen.FeedQueues))
+	gen := b.chain(screen.FeedQueues).gen
+	b.press("4")
+	b.send(dueMsg{feed: screen.FeedQueues, gen: gen})
+	require.Equal(t, 1, b.source.count(screen.FeedQueues))
+	require.Equal(t, 1, b.source.count(screen.FeedWorkers))
+	require.Equal(t, 1, b.source.count(screen.FeedOverview), "turning a page does not double the polls that always run")
+}
+
+func TestPauseReallyPauses(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	gen := b.chain(screen.FeedOverview).gen
+	b.press("p")
+	require.Contains(t, b.View(), "PAUSED")
+	b.send(dueMsg{feed: screen.FeedOverview, gen: gen})
+	require.Equal(t, 1, b.source.count(screen.FeedOverview))
+
+	b.timers.pending = nil
+	b.press("r")
+	require.Equal(t, 2, b.source.count(screen.FeedOverview), "r reads once")
+	require.Empty(t, b.timers.due(screen.FeedOverview), "and starts no polling")
+	b.press("p")
+	require.Equal(t, 3, b.source.count(screen.FeedOverview))
+	require.NotEmpty(t, b.timers.due(screen.FeedOverview))
+}
+
+func TestLosingTheFocusSlowsPolling(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.timers.pending = nil
+	b.send(tea.BlurMsg{})
+	b.send(dueMsg{feed: screen.FeedOverview, gen: b.chain(screen.FeedOverview).gen})
+	require.Equal(t, 5*DefaultRefresh, b.timers.due(screen.FeedOverview)[0].after)
+	calls := b.source.count(screen.FeedOverview)
+	b.send(tea.FocusMsg{})
+	require.Equal(t, calls+1, b.source.count(screen.FeedOverview), "coming back reads at once")
+}
+
+func TestTheBrokerIsAskedAtMostEveryFiveSeconds(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	require.Equal(t, 5*time.Second, b.timers.due(screen.FeedBroker)[0].after)
+}
+
+func TestTheIntervalChangesByKey(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("+")
+	require.Contains(t, b.View(), "poll 4s")
+	for range 10 {
+		b.press("-")
+	}
+	require.Contains(t, b.View(), "poll 500ms")
+	for range 20 {
+		b.press("+")
+	}
+	require.Contains(t, b.View(), "poll 1m0s")
+}
+
+func TestOldDataIsMarkedAndUnreachableIsNotZero(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	require.NotContains(t, b.View(), "1\u2009204~")
+	b.now = b.now.Add(20 * time.Second)
+	b.send(clockMsg{})
+	require.Contains(t, b.View(), "1\u2009204~", "older than two polls")
+	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("refused"), screen.FeedBroker: errors.New("refused")}
+	b.press("r")
+	require.Contains(t, b.View(), "1\u2009204?", "the last value, marked")
+	require.Contains(t, b.View(), "PG ✗ down")
+	require.Contains(t, b.View(), "MQ ✗ down")
+}
+
+func TestWithoutAnySourceItSaysSoAndStaysUsable(t *testing.T) {
+	t.Parallel()
+	s := empty()
+	s.fail = map[screen.Feed]error{}
+	for _, feed := range screen.Feeds {
+		s.fail[feed] = errors.New("connection refused")
+	}
+	b := started(t, s, 80, 24)
+	require.Contains(t, b.View(), "cannot be read: connection refused")
+	b.press("2")
+	require.Contains(t, b.View(), "the queues cannot be read")
+	b.press("?")
+	require.Contains(t, b.View(), "Help")
+}
+
+func TestOneSourceDownLeavesTheOther(t *testing.T) {
+	t.Parallel()
+	s := sample()
+	s.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("management refused")}
+	s.broker = nil
+	b := started(t, s, 80, 24)
+	require.Contains(t, b.View(), "PG ●")
+	require.Contains(t, b.View(), "MQ ✗ down")
+	require.Contains(t, b.View(), "1\u2009204")
+	require.NotContains(t, b.View(), "ready 0", "an unreachable broker has no depth of zero")
+}
+
+// TestAStuckSourceHoldsUpNoKey runs the real chains, timers and deadlines on a
+// fake clock: while the database hangs, keys are taken at once, other feeds go
+// on, and every hung read ends by its deadline.
+func TestAStuckSourceHoldsUpNoKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		source := sample()
+		source.stuck = map[screen.Feed]bool{screen.FeedOverview: true, screen.FeedQueues: true}
+		ctx, cancel := context.WithCancel(t.Context())
+		m, err := New(ctx, source, Options{Random: func() float64 { return 0.5 }})
+		require.NoError(t, err)
+		loop := newLoop(m)
+		loop.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+		loop.start(m.Init())
+		loop.settle()
+
+		pressed := time.Now()
+		loop.send(keyMsg("2"))
+		require.Equal(t, keymap.InQueues, m.view)
+		require.Zero(t, time.Since(pressed), "the key took effect while both reads hang")
+
+		loop.pass(21 * time.Second)
+		require.GreaterOrEqual(t, source.count(screen.FeedBroker), 4, "the other source goes on")
+		require.Contains(t, m.View(), "no answer within 1.5s")
+		// Reads at 0, 3.5, 9 and 18.5 s: each ends after 1.5 s, then 2, 4, 8 s pass.
+		require.Equal(t, 4, source.count(screen.FeedOverview))
+		cancel()
+		loop.stop()
+	})
+}
+
+// loop is what Bubble Tea does, without a terminal: one goroutine takes the
+// messages, commands run on their own.
+type loop struct {
+	model    *Model
+	messages chan tea.Msg
+	done     chan struct{}
+}
+
+func newLoop(m *Model) *loop {
+	return &loop{model: m, messages: make(chan tea.Msg, 64), done: make(chan struct{})}
+}
+
+func (l *loop) start(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	go func() {
+		msg := cmd()
+		if batch, ok := msg.(tea.BatchMsg); ok {
+			for _, c := range batch {
+				l.start(c)
+			}
+			return
+		}
+		select {
+		case l.messages <- msg:
+		case <-l.done:
+		}
+	}()
+}
+
+func (l *loop) send(msg tea.Msg) {
+	_, cmd := l.model.Update(msg)
+	l.start(cmd)
+}
+
+// settle takes what has arrived, until nothing moves without time passing.
+func (l *loop) settle() {
+	for {
+		synctest.Wait()
+		select {
+		case msg := <-l.messages:
+			l.send(msg)
+		default:
+			return
+		}
+	}
+}
+
+func (l *loop) pass(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); l.settle() {
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// stop lets timers that are under way run out, since a command cannot be
+// cancelled.
+func (l *loop) stop() {
+	close(l.done)
+	time.Sleep(2 * maxRefresh)
+}
