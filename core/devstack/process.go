@@ -27,35 +27,67 @@ type child struct {
 
 // launcher starts children. The operating system ties an attached child's
 // life to the thread that forked it, so all are forked on one thread that lives
-// until close.
+// until the last of them has ended.
 type launcher struct {
 	detached bool
 
-	mu   sync.Mutex
-	work chan func() // guarded by mu; nil while there is no forking thread
-	wg   sync.WaitGroup
+	mu       sync.Mutex
+	work     chan func() // guarded by mu; nil while there is no forking thread
+	children int         // guarded by mu; attached children that were not reaped
+	wg       sync.WaitGroup
 }
 
 func newLauncher(detached bool) *launcher { return &launcher{detached: detached} }
 
 // start forks c and returns its pid.
-func (l *launcher) start(c child) (pid int, err error) {
+func (l *launcher) start(c child) (int, error) {
 	if l.detached {
-		return l.fork(c)
+		cmd, err := fork(c, true)
+		if err != nil {
+			return 0, err
+		}
+		pid := cmd.Process.Pid
+		_ = cmd.Process.Release() // it is not ours to wait for
+		return pid, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.work == nil {
-		l.work = make(chan func())
-		l.wg.Go(func() { forkingThread(l.work) })
+		work := make(chan func())
+		l.work = work
+		l.wg.Go(func() { forkingThread(work) })
 	}
+	var cmd *exec.Cmd
+	var err error
 	done := make(chan struct{})
 	l.work <- func() {
 		defer close(done)
-		pid, err = l.fork(c)
+		cmd, err = fork(c, false)
 	}
 	<-done
-	return pid, err
+	if err != nil {
+		l.endIfIdle()
+		return 0, err
+	}
+	l.children++
+	l.wg.Go(func() { l.reap(cmd) })
+	return cmd.Process.Pid, nil
+}
+
+func (l *launcher) reap(cmd *exec.Cmd) {
+	_ = cmd.Wait() // how it ended is in the server's log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.children--
+	l.endIfIdle()
+}
+
+// endIfIdle ends the forking thread when nothing depends on it; mu is held.
+func (l *launcher) endIfIdle() {
+	if l.children == 0 && l.work != nil {
+		close(l.work)
+		l.work = nil
+	}
 }
 
 func forkingThread(work <-chan func()) {
@@ -66,39 +98,25 @@ func forkingThread(work <-chan func()) {
 	}
 }
 
-// close ends the forking thread and waits for the children, which must have
-// been stopped. A later start begins anew.
-func (l *launcher) close() {
-	l.mu.Lock()
-	if l.work != nil {
-		close(l.work)
-		l.work = nil
-	}
-	l.mu.Unlock()
-	l.wg.Wait()
-}
+// wait returns when every attached child has been reaped; they must have been
+// stopped.
+func (l *launcher) wait() { l.wg.Wait() }
 
-func (l *launcher) fork(c child) (int, error) {
+func fork(c child, detached bool) (*exec.Cmd, error) {
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
-		return 0, fmt.Errorf("open the log of %s: %w", c.name, err)
+		return nil, fmt.Errorf("open the log of %s: %w", c.name, err)
 	}
 	defer func() { _ = log.Close() }() // the child has its own copy
 	cmd := &exec.Cmd{
 		Path: c.path, Args: c.args, Env: c.env, Dir: c.dir,
 		Stdout: log, Stderr: log,
-		SysProcAttr: processAttributes(c, l.detached),
+		SysProcAttr: processAttributes(c, detached),
 	}
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("start %s: %w", c.name, err)
+		return nil, fmt.Errorf("start %s: %w", c.name, err)
 	}
-	pid := cmd.Process.Pid
-	if l.detached {
-		_ = cmd.Process.Release() // it is not ours to wait for
-		return pid, nil
-	}
-	l.wg.Go(func() { _ = cmd.Wait() }) // reaps; how it ended is in the server's log
-	return pid, nil
+	return cmd, nil
 }
 
 // alive reports whether pid is a running process whose command line holds the

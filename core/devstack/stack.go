@@ -133,7 +133,7 @@ func (s *Stack) startAll(ctx context.Context) error {
 	if startedBroker {
 		err = errors.Join(err, s.stopBroker(cleanup, syscall.SIGKILL, 0))
 	}
-	s.launch.close()
+	s.launch.wait()
 	return err
 }
 
@@ -162,7 +162,7 @@ func (s *Stack) down(ctx context.Context, hard bool) error {
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("stop the stack in %s: %w", s.place.dir, err)
 	}
-	s.launch.close()
+	s.launch.wait()
 	return nil
 }
 
