@@ -97,6 +97,9 @@ func (e Envelope[P]) Encode() ([]byte, error) {
 	})
 }
 
+// MarshalJSON implements json.Marshaler.
+func (e Envelope[P]) MarshalJSON() ([]byte, error) { return e.Encode() }
+
 // marshal encodes without HTML escapes, as other services do.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer

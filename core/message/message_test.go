@@ -214,7 +214,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := raw.Encode()
 		if err != nil {
-			t.Skip() // a year beyond 9999 is readable in no format
+			return // a year beyond 9999 can be read but not written
 		}
 		got, err := message.DecodeRaw(again)
 		require.NoError(t, err)
