@@ -1,0 +1,79 @@
+package broker
+
+import (
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Batch is what one receive from a Consumer brings. Its methods and those of
+// its deliveries may be called from any goroutine.
+type Batch struct {
+	// Deliveries has at least one element, in the order of the queue.
+	Deliveries []Delivery
+
+	subscription *subscription
+	tags         []uint64 // parallel to Deliveries
+	settled      []bool   // parallel to Deliveries; guarded by the subscription
+	unsettled    int      // guarded by the subscription
+}
+
+// Delivery is one received message.
+type Delivery struct {
+	MessageID       string
+	CorrelationID   string
+	Type            string
+	RoutingKey      string
+	Exchange        string
+	ContentType     string
+	ContentEncoding string
+	AppID           string
+	// Expiration is the message's own time to live in milliseconds, as sent.
+	Expiration  string
+	Priority    uint8
+	Redelivered bool
+	Headers     Table
+	Timestamp   time.Time
+	Body        []byte
+
+	batch    *Batch
+	position int
+}
+
+// Ack settles all deliveries of the batch that were not settled before. It
+// returns ErrStale if the channel is gone; the messages then come again.
+func (b *Batch) Ack() error { return b.subscription.acknowledge(b) }
+
+// Nack gives one message back: to the queue if requeue is true, otherwise to
+// the queue's dead-letter exchange. It must come before the batch's Ack;
+// whatever is settled stays settled. It returns ErrStale if the channel is
+// gone.
+func (d *Delivery) Nack(requeue bool) error {
+	return d.batch.subscription.reject(d.batch, d.position, requeue)
+}
+
+// append adds a delivery; nobody else knows the batch yet but the list of open
+// ones, which does not look inside before it is handed out.
+func (b *Batch) append(d *amqp.Delivery) {
+	b.Deliveries = append(b.Deliveries, Delivery{
+		MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type,
+		RoutingKey: d.RoutingKey, Exchange: d.Exchange,
+		ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, AppID: d.AppId,
+		Expiration: d.Expiration, Priority: d.Priority, Redelivered: d.Redelivered,
+		Headers: d.Headers, Timestamp: d.Timestamp, Body: d.Body,
+		batch: b, position: len(b.Deliveries),
+	})
+	b.tags = append(b.tags, d.DeliveryTag)
+	b.settled = append(b.settled, false)
+	b.unsettled++
+}
+
+// lastUnsettled is the position of the last delivery that was not settled.
+func (b *Batch) lastUnsettled() int {
+	for i := len(b.settled) - 1; i > 0; i-- {
+		if !b.settled[i] {
+			return i
+		}
+	}
+	return 0
+}

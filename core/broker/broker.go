@@ -1,0 +1,103 @@
+package broker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+// Broker keeps the connections to one virtual host of one message broker. It
+// is a supervise.Service.
+type Broker struct {
+	supervise.Base
+	cfg       Config
+	logger    *slog.Logger
+	metrics   *Metrics
+	board     stateBoard
+	publish   *link
+	consume   *link
+	publisher *Publisher
+
+	mu        sync.Mutex
+	connected bool // both links were up once; guarded by mu
+}
+
+var _ supervise.Service = (*Broker)(nil)
+
+// New makes a Broker; nothing is dialled before Start. A nil logger discards,
+// nil metrics measure nothing.
+func New(cfg Config, logger *slog.Logger, metrics *Metrics) *Broker {
+	if logger == nil {
+		logger = telemetry.Discard()
+	}
+	b := &Broker{cfg: cfg.withDefaults(), logger: logger, metrics: metrics}
+	b.publish = newLink(b, "publish")
+	b.consume = newLink(b, "consume")
+	b.publisher = newPublisher(b)
+	return b
+}
+
+// Start begins to connect and returns after the first attempt, whether it
+// succeeded or not: a broker that is away is awaited in the background.
+func (b *Broker) Start(ctx context.Context) error {
+	if err := b.Launch(ctx, nil, b.run); err != nil {
+		return err
+	}
+	for _, l := range []*link{b.publish, b.consume} {
+		select {
+		case <-l.attempted:
+		case <-b.Done():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// run holds both links until the Broker is stopped.
+func (b *Broker) run(ctx context.Context) {
+	var links sync.WaitGroup
+	links.Go(func() { b.consume.run(ctx) })
+	links.Go(func() { b.publish.run(ctx) })
+	links.Wait()
+	b.board.set(StateStopped, nil)
+}
+
+// State returns the condition of the connections.
+func (b *Broker) State() State {
+	select {
+	case <-b.Done():
+		return StateStopped
+	default:
+		return b.board.current()
+	}
+}
+
+// Watch returns a channel that receives every change of state from now on. A
+// reader that is slow loses the oldest changes; the Broker never waits for it.
+// The channel is never closed.
+func (b *Broker) Watch() <-chan StateChange { return b.board.watch() }
+
+// Publisher returns the publisher, which all callers share.
+func (b *Broker) Publisher() *Publisher { return b.publisher }
+
+// linkChanged derives the state of the whole from its links.
+func (b *Broker) linkChanged(cause error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	publishUp, publishBlocked := b.publish.condition()
+	consumeUp, _ := b.consume.condition()
+	switch {
+	case publishUp && consumeUp && publishBlocked:
+		b.connected = true
+		b.board.set(StateBlocked, cause)
+	case publishUp && consumeUp:
+		b.connected = true
+		b.board.set(StateConnected, nil)
+	case b.connected:
+		b.board.set(StateDisconnected, cause)
+	}
+}

@@ -1,0 +1,84 @@
+package broker
+
+import (
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Table holds AMQP headers. Nested tables are Table, lists are []any.
+type Table = amqp.Table
+
+// Config says how to reach a broker. Only URL is required.
+type Config struct {
+	// CallTimeout bounds one question to the broker, such as a declaration;
+	// after it the connection is given up.
+	CallTimeout time.Duration
+	// CloseTimeout bounds the goodbye of a connection.
+	CloseTimeout time.Duration
+	// ConfirmTimeout is how long a message may stay unconfirmed before its
+	// outcome is Unknown.
+	ConfirmTimeout time.Duration
+	// ConnectTimeout is how long a caller waits for a connection that is away
+	// or blocked. A shorter context wins.
+	ConnectTimeout time.Duration
+	// ConnectionName is what the broker's own pages call us.
+	ConnectionName string
+	// DialTimeout bounds one attempt to connect, handshake included.
+	DialTimeout time.Duration
+	// Heartbeat is the interval in which both sides must be heard of.
+	Heartbeat time.Duration
+	// ManagementURL is the management API, credentials included. Without it
+	// only the exact dead-letter bindings are made.
+	ManagementURL string
+	// MaxBackoff caps the pause between attempts to connect or to subscribe.
+	MaxBackoff time.Duration
+	// MinBackoff is the first such pause.
+	MinBackoff time.Duration
+	// URL is the AMQP URL, with the virtual host as its path.
+	URL string
+	// Window is how many messages may be unconfirmed at a time.
+	Window int
+	// WriteTimeout bounds one write to the socket; after it the connection is
+	// given up.
+	WriteTimeout time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.CallTimeout, 10 * time.Second},
+		{&c.CloseTimeout, 2 * time.Second},
+		{&c.ConfirmTimeout, 15 * time.Second},
+		{&c.ConnectTimeout, 10 * time.Second},
+		{&c.DialTimeout, 10 * time.Second},
+		{&c.Heartbeat, 10 * time.Second},
+		{&c.MaxBackoff, 5 * time.Second},
+		{&c.MinBackoff, 100 * time.Millisecond},
+		{&c.WriteTimeout, 15 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if c.ConnectionName == "" {
+		c.ConnectionName = "attune"
+	}
+	if c.Window <= 0 {
+		c.Window = 128
+	}
+	return c
+}
+
+// VHostOf returns the virtual host that an AMQP URL names; "/" if it names
+// none.
+func VHostOf(amqpURL string) (string, error) {
+	uri, err := amqp.ParseURI(amqpURL)
+	if err != nil {
+		return "", fmt.Errorf("read the AMQP URL: %w", err)
+	}
+	return uri.Vhost, nil
+}

@@ -1,0 +1,136 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// connection is one AMQP connection from its dialling to its loss.
+type connection struct {
+	*amqp.Connection
+	cfg     Config
+	socket  net.Conn
+	blocked atomic.Bool
+}
+
+// boundedConn gives every write to the socket a deadline: the library has
+// none, and a peer that stops reading would hold its callers for ever.
+type boundedConn struct {
+	net.Conn
+	timeout time.Duration
+}
+
+// Write implements net.Conn.
+func (c *boundedConn) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// dial connects within the configured time or until the context ends.
+func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
+	defer cancel()
+	var socket net.Conn
+	keep := func() bool { return true }
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName(name)
+	inner, err := amqp.DialConfig(cfg.URL, amqp.Config{
+		Dial: func(network, address string) (net.Conn, error) {
+			raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			// Covers the handshake; the library lifts it afterwards.
+			if err := raw.SetDeadline(time.Now().Add(cfg.DialTimeout)); err != nil {
+				_ = raw.Close() // unusable either way
+				return nil, err
+			}
+			keep = context.AfterFunc(ctx, func() { _ = raw.Close() }) // ends the handshake
+			socket = &boundedConn{Conn: raw, timeout: cfg.WriteTimeout}
+			return socket, nil
+		},
+		Heartbeat:  cfg.Heartbeat,
+		Locale:     "en_US",
+		Properties: properties,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the message broker: %w", err)
+	}
+	if !keep() {
+		return nil, fmt.Errorf("connect to the message broker: %w", context.Cause(ctx))
+	}
+	return &connection{Connection: inner, cfg: cfg, socket: socket}, nil
+}
+
+// sever gives the connection up without a word; the library then notices and
+// every call on it fails.
+func (c *connection) sever() { _ = c.socket.Close() }
+
+// goodbye closes the connection in order, or severs it when the broker does
+// not answer.
+func (c *connection) goodbye() {
+	watchdog := time.AfterFunc(c.cfg.CloseTimeout+time.Second, c.sever)
+	defer watchdog.Stop()
+	_ = c.CloseDeadline(time.Now().Add(c.cfg.CloseTimeout)) // closed whatever it returns
+}
+
+// answer is what a library call came to.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// ask runs library calls, which know no deadlines, and waits for them no
+// longer than the context. Calls that the broker does not answer within the
+// call timeout sever the connection. What comes too late for the caller is
+// discarded.
+func ask[T any](ctx context.Context, c *connection, call func() (T, error), discard func(T)) (T, error) {
+	answers, gone := make(chan answer[T]), make(chan struct{})
+	defer close(gone)
+	watchdog := time.AfterFunc(c.cfg.CallTimeout, c.sever)
+	go func() {
+		value, err := call()
+		watchdog.Stop()
+		select {
+		case answers <- answer[T]{value, err}:
+		case <-gone:
+			if err == nil && discard != nil {
+				discard(value)
+			}
+		}
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// withChannel runs calls on a channel that is thrown away afterwards.
+func (c *connection) withChannel(ctx context.Context, use func(*amqp.Channel) error) error {
+	_, err := ask(ctx, c, func() (struct{}, error) {
+		channel, err := c.Channel()
+		if err != nil {
+			return struct{}{}, fmt.Errorf("open a channel: %w", err)
+		}
+		defer discardChannel(channel)
+		return struct{}{}, use(channel)
+	}, nil)
+	return err
+}
+
+// discardChannel closes a channel unless an error has closed it already.
+func discardChannel(channel *amqp.Channel) {
+	if !channel.IsClosed() {
+		_ = channel.Close() // nothing depends on it any more
+	}
+}

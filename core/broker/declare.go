@@ -1,0 +1,130 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// TopologyError says that an exchange or a queue exists already and is not
+// what everybody else declares, so that somebody must decide about it.
+type TopologyError struct {
+	// Object is what was being declared, such as "queue worker.7.executions".
+	Object string
+	// Reason is what the broker says about the difference.
+	Reason string
+	cause  error
+}
+
+// Error implements error.
+func (e *TopologyError) Error() string { return fmt.Sprintf("declare %s: %s", e.Object, e.Reason) }
+
+// Unwrap returns the broker's own error.
+func (e *TopologyError) Unwrap() error { return e.cause }
+
+// declarer makes one object after the other. An object that is refused costs
+// the channel, not the objects after it.
+type declarer struct {
+	conn    *connection
+	channel *amqp.Channel
+	errs    []error
+}
+
+// declare runs declarations on the asking connection and joins what went wrong.
+func (b *Broker) declare(ctx context.Context, list func(*declarer)) error {
+	conn, err := b.consume.wait(ctx)
+	if err != nil {
+		return fmt.Errorf("declare topology: %w", err)
+	}
+	_, err = ask(ctx, conn, func() (struct{}, error) {
+		d := declarer{conn: conn}
+		list(&d)
+		if d.channel != nil {
+			discardChannel(d.channel)
+		}
+		return struct{}{}, errors.Join(d.errs...)
+	}, nil)
+	return err
+}
+
+// step runs one declaration.
+func (d *declarer) step(object string, declare func(*amqp.Channel) error) {
+	if d.conn.IsClosed() && len(d.errs) > 0 {
+		return // said already
+	}
+	if d.channel == nil || d.channel.IsClosed() {
+		channel, err := d.conn.Channel()
+		if err != nil {
+			d.errs = append(d.errs, fmt.Errorf("open a channel to declare %s: %w", object, err))
+			return
+		}
+		d.channel = channel
+	}
+	err := declare(d.channel)
+	var refused *amqp.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &refused) && refused.Code == amqp.PreconditionFailed:
+		d.errs = append(d.errs, &TopologyError{Object: object, Reason: refused.Reason, cause: err})
+	default:
+		d.errs = append(d.errs, fmt.Errorf("declare %s: %w", object, err))
+	}
+}
+
+func (d *declarer) exchange(name, kind string, internal bool) {
+	d.step("exchange "+name, func(ch *amqp.Channel) error {
+		return ch.ExchangeDeclare(name, kind, true, false, internal, false, nil)
+	})
+}
+
+func (d *declarer) queue(name string, arguments Table) {
+	d.step("queue "+name, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(name, true, false, false, false, arguments)
+		return err
+	})
+}
+
+func (d *declarer) bind(queue, exchange string, keys ...string) {
+	for _, key := range keys {
+		d.step(fmt.Sprintf("binding of queue %s to exchange %s with key %q", queue, exchange, key),
+			func(ch *amqp.Channel) error { return ch.QueueBind(queue, key, exchange, false, nil) })
+	}
+}
+
+// QueueState is what the broker knows of a queue at the moment of asking.
+type QueueState struct {
+	Exists bool
+	// Consumers is how many consumers are subscribed.
+	Consumers int
+	// Ready is how many messages wait for delivery; those delivered and not
+	// settled are not counted.
+	Ready int
+}
+
+// QueueState asks for the state of a queue. The answer is exact, unlike the
+// management API's. A queue that does not exist is no error.
+func (b *Broker) QueueState(ctx context.Context, name string) (QueueState, error) {
+	conn, err := b.consume.wait(ctx)
+	if err != nil {
+		return QueueState{}, fmt.Errorf("ask for the state of queue %s: %w", name, err)
+	}
+	state, err := ask(ctx, conn, func() (QueueState, error) {
+		channel, err := conn.Channel()
+		if err != nil {
+			return QueueState{}, err
+		}
+		defer discardChannel(channel)
+		queue, err := channel.QueueDeclarePassive(name, true, false, false, false, nil)
+		return QueueState{Exists: true, Consumers: queue.Consumers, Ready: queue.Messages}, err
+	}, nil)
+	var refused *amqp.Error
+	if errors.As(err, &refused) && refused.Code == amqp.NotFound {
+		return QueueState{}, nil
+	}
+	if err != nil {
+		return QueueState{}, fmt.Errorf("ask for the state of queue %s: %w", name, err)
+	}
+	return state, nil
+}

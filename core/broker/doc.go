@@ -1,0 +1,34 @@
+// Package broker is the engine's side of RabbitMQ: connections that come back
+// by themselves, a publisher that knows the fate of every message, consumers
+// that hand out natural batches, the topology that all participants share, and
+// the management API.
+//
+// # Connections
+//
+// A Broker keeps two connections, one that publishes and one that consumes and
+// asks, because a broker in alarm stops reading from connections that publish. Each is
+// dialled with a deadline, watched, and dialled again with growing, jittered
+// pauses for as long as the Broker runs. State and Watch tell how that goes.
+//
+// # What is promised
+//
+//   - Publish tells the outcome of each message: confirmed, returned as
+//     unroutable, refused, unknown, or never sent. Nothing unroutable counts as
+//     published. Unknown means what it says: the message may or may not have
+//     arrived, and whoever repeats it uses the same message id.
+//   - A Consumer delivers at least once. It survives the loss of its channel,
+//     its connection and its queue. Deliveries of a lost channel come again;
+//     what is done to their old batches has no effect (ErrStale).
+//   - Every call has a deadline of its own besides the caller's context. A call
+//     that the broker does not answer severs the connection, which is then
+//     dialled anew.
+//
+// # Dead letters
+//
+// The dead-letter exchange is direct, so a binding with "#" matches nothing but
+// the key "#". The queue is therefore bound with each routing key in use, and,
+// where the management API allows, a policy gives the exchange an alternate
+// exchange that catches the rest. Both together deliver once, because the
+// alternate exchange only sees what matched no binding. Nobody's declaration
+// changes.
+package broker

@@ -1,0 +1,211 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
+)
+
+// Overview is the condition of the whole message broker, all virtual hosts
+// together. Numbers are nil where the broker has not counted yet.
+type Overview struct {
+	RabbitMQVersion string `json:"rabbitmq_version"`
+	ErlangVersion   string `json:"erlang_version"`
+	ClusterName     string `json:"cluster_name"`
+	Node            string `json:"node"`
+	Totals          struct {
+		Ready   *int `json:"messages_ready"`
+		Unacked *int `json:"messages_unacknowledged"`
+	} `json:"queue_totals"`
+	Objects struct {
+		Connections *int `json:"connections"`
+		Channels    *int `json:"channels"`
+		Consumers   *int `json:"consumers"`
+		Queues      *int `json:"queues"`
+	} `json:"object_totals"`
+	Rates struct {
+		Publish Rate `json:"publish_details"`
+		Deliver Rate `json:"deliver_get_details"`
+		Ack     Rate `json:"ack_details"`
+	} `json:"message_stats"`
+}
+
+// Rate is a number of messages in a second; nil where there is none yet.
+type Rate struct {
+	PerSecond *float64 `json:"rate"`
+}
+
+// QueueInfo is what the management API knows of a queue. A nil number is not
+// zero: the broker has not counted yet.
+type QueueInfo struct {
+	Name      string         `json:"name"`
+	VHost     string         `json:"vhost"`
+	Type      string         `json:"type"`
+	State     string         `json:"state"`
+	Policy    string         `json:"policy"`
+	Durable   bool           `json:"durable"`
+	Arguments map[string]any `json:"arguments"`
+	Consumers *int           `json:"consumers"`
+	Ready     *int           `json:"messages_ready"`
+	Unacked   *int           `json:"messages_unacknowledged"`
+	Rates     struct {
+		Publish Rate `json:"publish_details"`
+		Deliver Rate `json:"deliver_get_details"`
+		Ack     Rate `json:"ack_details"`
+	} `json:"message_stats"`
+}
+
+// queueColumns keeps the answer small: a queue has some hundred fields.
+const queueColumns = "name,vhost,type,state,policy,durable,arguments,consumers,messages_ready,messages_unacknowledged," +
+	"message_stats.publish_details.rate,message_stats.deliver_get_details.rate,message_stats.ack_details.rate"
+
+// Alarm is a resource that a node runs out of.
+type Alarm struct {
+	Node     string
+	Resource string // memory or disk
+}
+
+// Policy gives exchanges or queues arguments from outside.
+type Policy struct {
+	Name       string
+	Pattern    string
+	ApplyTo    string // queues, exchanges or all
+	Priority   int
+	Definition map[string]any
+}
+
+// Binding is one route into a queue.
+type Binding struct {
+	Source     string
+	Queue      string
+	RoutingKey string
+}
+
+// Ping tells whether the API answers and accepts the credentials.
+func (m *Management) Ping(ctx context.Context) error {
+	if err := m.do(ctx, http.MethodGet, "whoami", nil, nil); err != nil {
+		return fmt.Errorf("ping the management API: %w", err)
+	}
+	return nil
+}
+
+// Overview reads the condition of the whole broker.
+func (m *Management) Overview(ctx context.Context) (*Overview, error) {
+	overview := new(Overview)
+	if err := m.do(ctx, http.MethodGet, "overview", nil, overview); err != nil {
+		return nil, fmt.Errorf("read the broker's overview: %w", err)
+	}
+	return overview, nil
+}
+
+// Queues lists the queues of the virtual host.
+func (m *Management) Queues(ctx context.Context) ([]QueueInfo, error) {
+	var queues []QueueInfo
+	path := "queues/" + url.PathEscape(m.vhost) + "?columns=" + queueColumns
+	if err := m.do(ctx, http.MethodGet, path, nil, &queues); err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	return queues, nil
+}
+
+// Queue reads one queue; errors.Is(err, ErrNotFound) if there is none.
+func (m *Management) Queue(ctx context.Context, name string) (*QueueInfo, error) {
+	queue := new(QueueInfo)
+	path := "queues/" + url.PathEscape(m.vhost) + "/" + url.PathEscape(name) + "?columns=" + queueColumns
+	if err := m.do(ctx, http.MethodGet, path, nil, queue); err != nil {
+		return nil, fmt.Errorf("read queue %s: %w", name, err)
+	}
+	return queue, nil
+}
+
+// Alarms lists the alarms in force, which stop all publishing. Unlike the
+// rest the answer is exact.
+func (m *Management) Alarms(ctx context.Context) ([]Alarm, error) {
+	check, err := through(ctx, m, "read alarms", (*rabbithole.Client).HealthCheckAlarms)
+	if err != nil {
+		return nil, err
+	}
+	alarms := make([]Alarm, 0, len(check.Alarms))
+	for _, a := range check.Alarms {
+		alarms = append(alarms, Alarm{Node: a.Node, Resource: a.Resource})
+	}
+	if len(alarms) == 0 && !check.Ok() {
+		return nil, fmt.Errorf("read alarms: %s", check.Reason)
+	}
+	return alarms, nil
+}
+
+// Policies lists the policies of the virtual host.
+func (m *Management) Policies(ctx context.Context) ([]Policy, error) {
+	found, err := through(ctx, m, "list policies", func(c *rabbithole.Client) ([]rabbithole.Policy, error) {
+		return c.ListPoliciesIn(m.vhost)
+	})
+	if err != nil {
+		return nil, err
+	}
+	policies := make([]Policy, 0, len(found))
+	for _, p := range found {
+		policies = append(policies, Policy{
+			Name: p.Name, Pattern: p.Pattern, ApplyTo: p.ApplyTo, Priority: p.Priority, Definition: p.Definition,
+		})
+	}
+	return policies, nil
+}
+
+// PutPolicy makes or replaces a policy of the virtual host.
+func (m *Management) PutPolicy(ctx context.Context, p Policy) error {
+	response, err := through(ctx, m, "put policy "+p.Name, func(c *rabbithole.Client) (*http.Response, error) {
+		return c.PutPolicy(m.vhost, p.Name, rabbithole.Policy{
+			Pattern: p.Pattern, ApplyTo: p.ApplyTo, Priority: p.Priority, Definition: p.Definition,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close() // empty
+	return nil
+}
+
+// QueueBindings lists the routes into a queue, the implicit one of its own
+// name left out.
+func (m *Management) QueueBindings(ctx context.Context, name string) ([]Binding, error) {
+	found, err := through(ctx, m, "list bindings of queue "+name, func(c *rabbithole.Client) ([]rabbithole.BindingInfo, error) {
+		return c.ListQueueBindings(m.vhost, name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	bindings := make([]Binding, 0, len(found))
+	for _, b := range found {
+		if b.Source != "" {
+			bindings = append(bindings, Binding{Source: b.Source, Queue: b.Destination, RoutingKey: b.RoutingKey})
+		}
+	}
+	return bindings, nil
+}
+
+// CloseConnections closes every client's connection to the virtual host and
+// gives them the reason. A connection that is gone meanwhile is no error.
+func (m *Management) CloseConnections(ctx context.Context, reason string) error {
+	var connections []struct {
+		Name string `json:"name"`
+	}
+	path := "vhosts/" + url.PathEscape(m.vhost) + "/connections?columns=name"
+	if err := m.do(ctx, http.MethodGet, path, nil, &connections); err != nil {
+		return fmt.Errorf("list connections: %w", err)
+	}
+	header := http.Header{"X-Reason": {strings.ReplaceAll(reason, "\n", " ")}}
+	var errs []error
+	for _, c := range connections {
+		err := m.do(ctx, http.MethodDelete, "connections/"+url.PathEscape(c.Name), header, nil)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			errs = append(errs, fmt.Errorf("close connection %s: %w", c.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,184 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// link keeps one connection up: it dials, watches, and dials again.
+type link struct {
+	broker    *Broker
+	purpose   string
+	attempted chan struct{} // closed after the first attempt to connect
+
+	mu      sync.Mutex
+	conn    *connection   // nil while down; guarded by mu
+	changed chan struct{} // closed at the next change; guarded by mu
+	lastErr error         // why it is down; guarded by mu
+}
+
+func newLink(b *Broker, purpose string) *link {
+	return &link{broker: b, purpose: purpose, attempted: make(chan struct{}), changed: make(chan struct{})}
+}
+
+// lasting is how long a connection must have held for its loss to be a new
+// trouble and not the old one.
+const lasting = time.Second
+
+func (l *link) run(ctx context.Context) {
+	pauses := newBackOff(l.broker.cfg)
+	first := sync.OnceFunc(func() { close(l.attempted) })
+	defer first()
+	for ctx.Err() == nil {
+		begun := time.Now()
+		conn, err := dial(ctx, l.broker.cfg, l.broker.cfg.ConnectionName+"/"+l.purpose)
+		l.broker.metrics.connect(l.purpose, err)
+		if err == nil {
+			begun = time.Now()
+			l.turn(conn, nil)
+			first()
+			l.broker.logger.InfoContext(ctx, "Connected to the message broker", "connection", l.purpose)
+			err = l.watch(ctx, conn)
+		}
+		l.turn(nil, err)
+		first()
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(begun) > lasting {
+			pauses.Reset()
+		}
+		pause := pauses.NextBackOff()
+		l.broker.logger.WarnContext(ctx, "Message broker is away",
+			"connection", l.purpose, "pause", pause, "error", err)
+		supervise.Sleep(ctx, pause)
+	}
+}
+
+// watch follows a connection to its end and returns what ended it.
+func (l *link) watch(ctx context.Context, conn *connection) error {
+	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, watchBuffer))
+	for {
+		select {
+		case <-ctx.Done():
+			conn.goodbye()
+			return ErrStopped
+		case reason := <-closed:
+			if reason == nil {
+				return errors.New("the connection was closed")
+			}
+			return fmt.Errorf("connection lost: %w", reason)
+		case b, ok := <-blocked:
+			if !ok {
+				blocked = nil
+				continue
+			}
+			l.block(ctx, conn, b)
+		}
+	}
+}
+
+func (l *link) block(ctx context.Context, conn *connection, b amqp.Blocking) {
+	conn.blocked.Store(b.Active)
+	l.broker.metrics.block(l.purpose, b.Active)
+	if b.Active {
+		l.broker.logger.WarnContext(ctx, "Message broker blocks publishers", "connection", l.purpose, "reason", b.Reason)
+	} else {
+		l.broker.logger.InfoContext(ctx, "Message broker accepts messages again", "connection", l.purpose)
+	}
+	l.mu.Lock()
+	l.announceLocked()
+	l.mu.Unlock()
+	var cause error
+	if b.Active {
+		cause = fmt.Errorf("%w: %s", ErrBlocked, b.Reason)
+	}
+	l.broker.linkChanged(cause)
+}
+
+// turn records that the link is up (conn) or down (nil).
+func (l *link) turn(conn *connection, cause error) {
+	l.mu.Lock()
+	was := l.conn
+	l.conn, l.lastErr = conn, cause
+	l.announceLocked()
+	l.mu.Unlock()
+	l.broker.metrics.up(l.purpose, conn != nil)
+	if was != nil || conn != nil {
+		l.broker.linkChanged(cause)
+	}
+}
+
+func (l *link) announceLocked() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// condition tells whether the link is up and whether the broker blocks it.
+func (l *link) condition() (up, blocked bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn != nil, l.conn != nil && l.conn.blocked.Load()
+}
+
+// wait returns a connection that is up and not blocked, as soon as there is
+// one within the connect timeout and the context.
+func (l *link) wait(ctx context.Context) (*connection, error) {
+	if conn, _, _ := l.look(); conn != nil && !conn.blocked.Load() {
+		return conn, nil
+	}
+	timeout := time.NewTimer(l.broker.cfg.ConnectTimeout)
+	defer timeout.Stop()
+	for {
+		conn, changed, cause := l.look()
+		if conn != nil && !conn.blocked.Load() {
+			return conn, nil
+		}
+		select {
+		case <-changed:
+		case <-l.broker.Done():
+			return nil, ErrStopped
+		case <-ctx.Done():
+			return nil, l.absent(conn, context.Cause(ctx))
+		case <-timeout.C:
+			return nil, l.absent(conn, cause)
+		}
+	}
+}
+
+func (l *link) look() (*connection, <-chan struct{}, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn, l.changed, l.lastErr
+}
+
+// absent is the error of somebody who waited in vain.
+func (l *link) absent(conn *connection, cause error) error {
+	kind := ErrNotConnected
+	if conn != nil {
+		kind = ErrBlocked
+	}
+	if cause == nil {
+		return kind
+	}
+	return fmt.Errorf("%w: %w", kind, cause)
+}
+
+// newBackOff gives pauses that grow from MinBackoff to MaxBackoff, each spread
+// by half of itself, so that replicas do not come back in step.
+func newBackOff(cfg Config) *backoff.ExponentialBackOff {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = cfg.MinBackoff, cfg.MaxBackoff
+	pauses.Multiplier, pauses.RandomizationFactor = 2, 0.5
+	pauses.Reset()
+	return pauses
+}

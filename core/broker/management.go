@@ -1,0 +1,172 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
+)
+
+// ManagementError is an answer of the management API that is not a success.
+type ManagementError struct {
+	StatusCode int
+	Reason     string
+}
+
+// Error implements error.
+func (e *ManagementError) Error() string {
+	return fmt.Sprintf("the management API answered %d %s: %s", e.StatusCode, http.StatusText(e.StatusCode), e.Reason)
+}
+
+// Is makes errors.Is(err, ErrNotFound) true for a missing object.
+func (e *ManagementError) Is(target error) bool {
+	return target == ErrNotFound && e.StatusCode == http.StatusNotFound
+}
+
+// ErrNotFound is matched by errors about an object that does not exist.
+var ErrNotFound = errors.New("not found by the management API")
+
+// Management asks the management API about one virtual host. What it says is
+// up to ten seconds old, unlike QueueState. It is safe for concurrent use;
+// Close it when done.
+type Management struct {
+	endpoint  string
+	user      string
+	password  string
+	vhost     string
+	timeout   time.Duration
+	transport *http.Transport
+}
+
+// NewManagement makes a client for a URL with credentials, such as
+// http://user:secret@host:15672. Each call ends after the timeout or with its
+// context.
+func NewManagement(rawURL, vhost string, timeout time.Duration) (*Management, error) {
+	parsed, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, errors.New("the management URL cannot be read") // err would repeat its password
+	}
+	if parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		return nil, errors.New("the management URL needs http or https and a host")
+	}
+	if timeout <= 0 {
+		timeout = 10 * time.Second
+	}
+	m := &Management{
+		user: parsed.User.Username(), vhost: vhost, timeout: timeout,
+		transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second,
+			TLSHandshakeTimeout: timeout,
+		},
+	}
+	m.password, _ = parsed.User.Password()
+	parsed.User = nil
+	m.endpoint = strings.TrimSuffix(strings.TrimSuffix(parsed.String(), "/"), "/api")
+	return m, nil
+}
+
+// Close ends idle connections; the client can still be used.
+func (m *Management) Close() { m.transport.CloseIdleConnections() }
+
+// carrier puts a context into the requests of a client that knows none, and
+// keeps their connections alive, which that client forbids.
+type carrier struct {
+	ctx       context.Context //nolint:containedctx // that is its purpose; it lives for one call
+	transport http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c carrier) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(c.ctx)
+	request.Close = false
+	return c.transport.RoundTrip(request)
+}
+
+// client makes a rabbit-hole client for one call.
+func (m *Management) client(ctx context.Context) (*rabbithole.Client, error) {
+	return rabbithole.NewTLSClient(m.endpoint, m.user, m.password, carrier{ctx, m.transport})
+}
+
+// through runs one rabbit-hole call with a deadline.
+func through[T any](ctx context.Context, m *Management, what string, call func(*rabbithole.Client) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	var none T
+	client, err := m.client(ctx)
+	if err != nil {
+		return none, fmt.Errorf("%s: %w", what, err)
+	}
+	value, err := call(client)
+	if err != nil {
+		return none, fmt.Errorf("%s: %w", what, typed(err))
+	}
+	return value, nil
+}
+
+// typed turns rabbit-hole's errors into ours.
+func typed(err error) error {
+	var answer rabbithole.ErrorResponse
+	switch {
+	case errors.As(err, &answer):
+		return &ManagementError{StatusCode: answer.StatusCode, Reason: strings.TrimSpace(answer.Message + " " + answer.Reason)}
+	case strings.Contains(err.Error(), "API responded with a 401"):
+		return &ManagementError{StatusCode: http.StatusUnauthorized, Reason: "credentials were refused"}
+	default:
+		return err
+	}
+}
+
+// answerLimit bounds what is read of one answer.
+const answerLimit = 64 << 20
+
+// do makes one call of our own, for what rabbit-hole lacks.
+func (m *Management) do(ctx context.Context, method, path string, header http.Header, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, nil)
+	if err != nil {
+		return err
+	}
+	request.SetBasicAuth(m.user, m.password)
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	response, err := m.transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // read to its end below
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode >= 300 {
+		return &ManagementError{StatusCode: response.StatusCode, Reason: reasonOf(body)}
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(body, into)
+}
+
+// reasonOf finds the reason in the body of a refusal.
+func reasonOf(body []byte) string {
+	var answer struct {
+		Error  string `json:"error"`
+		Reason any    `json:"reason"`
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return strings.TrimSpace(string(body[:min(len(body), 200)]))
+	}
+	if answer.Reason == nil {
+		return answer.Error
+	}
+	return strings.TrimSpace(fmt.Sprint(answer.Error, " ", answer.Reason))
+}

@@ -1,0 +1,145 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are the measurements of a Broker. A nil *Metrics measures nothing.
+type Metrics struct {
+	connected   *prometheus.GaugeVec
+	blocked     *prometheus.GaugeVec
+	connects    *prometheus.CounterVec
+	published   *prometheus.CounterVec
+	confirm     prometheus.Histogram
+	outstanding prometheus.Gauge
+	subscribed  *prometheus.GaugeVec
+	delivered   *prometheus.CounterVec
+	settled     *prometheus.CounterVec
+	batch       *prometheus.HistogramVec
+}
+
+// NewMetrics registers the broker metrics. A nil registerer gives metrics that
+// nobody collects.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		connected: gauge("attune_broker_connected", "1 while the connection is up.", "connection"),
+		blocked:   gauge("attune_broker_blocked", "1 while the broker accepts no messages on the connection.", "connection"),
+		connects:  counter("attune_broker_connects_total", "Attempts to connect, by outcome.", "connection", "outcome"),
+		published: counter("attune_broker_published_total", "Messages given to the publisher, by outcome.", "outcome"),
+		confirm: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "attune_broker_confirm_seconds", Help: "Time from publishing a message to its confirmation.",
+			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 15},
+		}),
+		outstanding: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "attune_broker_unconfirmed", Help: "Messages published and not yet confirmed.",
+		}),
+		subscribed: gauge("attune_broker_subscribed", "1 while the queue is being consumed by this process.", "queue"),
+		delivered:  counter("attune_broker_delivered_total", "Messages delivered, by queue.", "queue", "redelivered"),
+		settled:    counter("attune_broker_settled_total", "Deliveries settled, by queue and how.", "queue", "how"),
+		batch: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "attune_broker_batch_messages", Help: "Messages in a batch handed to its step.",
+			Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500, 1000},
+		}, []string{"queue"}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.connected, m.blocked, m.connects, m.published, m.confirm,
+			m.outstanding, m.subscribed, m.delivered, m.settled, m.batch)
+	}
+	return m
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+func (m *Metrics) up(connection string, up bool) {
+	if m == nil {
+		return
+	}
+	m.connected.WithLabelValues(connection).Set(flag(up))
+	if !up {
+		m.blocked.WithLabelValues(connection).Set(0)
+	}
+}
+
+func (m *Metrics) block(connection string, blocked bool) {
+	if m != nil {
+		m.blocked.WithLabelValues(connection).Set(flag(blocked))
+	}
+}
+
+func (m *Metrics) connect(connection string, err error) {
+	if m == nil {
+		return
+	}
+	outcome := "connected"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.connects.WithLabelValues(connection, outcome).Inc()
+}
+
+func (m *Metrics) sent() {
+	if m != nil {
+		m.outstanding.Inc()
+	}
+}
+
+func (m *Metrics) resolved(status Status, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.outstanding.Dec()
+	if status != Unknown {
+		m.confirm.Observe(took.Seconds())
+	}
+}
+
+func (m *Metrics) outcomes(outcomes []Outcome) {
+	if m == nil {
+		return
+	}
+	for _, outcome := range outcomes {
+		m.published.WithLabelValues(outcome.Status.String()).Inc()
+	}
+}
+
+func (m *Metrics) subscribe(queue string, on bool) {
+	if m != nil {
+		m.subscribed.WithLabelValues(queue).Set(flag(on))
+	}
+}
+
+func (m *Metrics) handed(queue string, deliveries []Delivery) {
+	if m == nil {
+		return
+	}
+	again := 0
+	for i := range deliveries {
+		if deliveries[i].Redelivered {
+			again++
+		}
+	}
+	m.delivered.WithLabelValues(queue, "false").Add(float64(len(deliveries) - again))
+	m.delivered.WithLabelValues(queue, "true").Add(float64(again))
+	m.batch.WithLabelValues(queue).Observe(float64(len(deliveries)))
+}
+
+func (m *Metrics) settle(queue, how string, n int) {
+	if m != nil && n > 0 {
+		m.settled.WithLabelValues(queue, how).Add(float64(n))
+	}
+}

@@ -1,0 +1,217 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// outlet is one publishing channel in confirm mode.
+type outlet struct {
+	conn    *connection
+	channel *amqp.Channel
+
+	mu          sync.Mutex
+	returns     <-chan amqp.Return // nil once closed; guarded by mu
+	returned    map[origin]int     // returns not yet claimed; guarded by mu
+	closed      <-chan *amqp.Error // holds at most one element
+	reason      *amqp.Error        // why the channel closed; guarded by mu
+	outstanding int                // guarded by mu
+}
+
+// origin recognises a message that came back.
+type origin struct{ id, exchange, key string }
+
+// outlet returns the channel in use, opening one if need be.
+func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
+	if o := p.inUse(); o != nil {
+		return o, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.ConnectTimeout, errConnectTimeout)
+	defer cancel()
+	select {
+	case p.opening <- struct{}{}:
+		defer func() { <-p.opening }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrNotConnected, context.Cause(ctx))
+	}
+	var last error
+	for {
+		if o := p.inUse(); o != nil {
+			return o, nil // somebody else has opened it
+		}
+		conn, err := p.link.wait(ctx)
+		if err != nil {
+			return nil, joinDistinct(err, last)
+		}
+		o, err := ask(ctx, conn, func() (*outlet, error) { return openOutlet(conn, p.cfg.Window) },
+			func(o *outlet) { discardChannel(o.channel) })
+		if err == nil {
+			<-p.current
+			p.current <- o
+			return o, nil
+		}
+		last = err
+		if !p.pauseAfterFailure(ctx) {
+			return nil, fmt.Errorf("%w: %w", ErrNotConnected, last)
+		}
+	}
+}
+
+// errConnectTimeout is the cause of having waited too long for a channel.
+var errConnectTimeout = errors.New("no channel in time")
+
+func joinDistinct(err, last error) error {
+	if last == nil {
+		return err
+	}
+	return fmt.Errorf("%w (before: %w)", err, last)
+}
+
+// pauseAfterFailure keeps a connection that opens no channels, or is about to
+// be found dead, from being asked in a tight loop.
+func (p *Publisher) pauseAfterFailure(ctx context.Context) bool {
+	timer := time.NewTimer(p.cfg.MinBackoff)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// inUse returns the current channel if messages can be sent on it.
+func (p *Publisher) inUse() *outlet {
+	o := <-p.current
+	p.current <- o
+	if o == nil || o.channel.IsClosed() || o.conn.IsClosed() || o.conn.blocked.Load() {
+		return nil
+	}
+	return o
+}
+
+func openOutlet(conn *connection, window int) (*outlet, error) {
+	channel, err := conn.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("open the publishing channel: %w", err)
+	}
+	// A return is taken out before its message leaves the window, so twice the
+	// window always has room; the library would wait for a full channel.
+	o := &outlet{
+		conn: conn, channel: channel, returned: make(map[origin]int),
+		returns: channel.NotifyReturn(make(chan amqp.Return, 2*window+64)),
+		closed:  channel.NotifyClose(make(chan *amqp.Error, 1)),
+	}
+	if err := channel.Confirm(false); err != nil {
+		discardChannel(channel)
+		return nil, fmt.Errorf("ask for confirmations: %w", err)
+	}
+	return o, nil
+}
+
+// send hands one message to the library.
+func (o *outlet) send(m *Message) (*amqp.DeferredConfirmation, error) {
+	o.mu.Lock()
+	o.outstanding++
+	o.mu.Unlock()
+	correlation, at := m.CorrelationID, m.Timestamp
+	if correlation == "" {
+		correlation = m.ID
+	}
+	if at.IsZero() {
+		at = time.Now()
+	}
+	confirm, err := o.channel.PublishWithDeferredConfirm(m.Exchange, m.RoutingKey, true, false, amqp.Publishing{
+		DeliveryMode: amqp.Persistent, ContentType: "application/json",
+		MessageId: m.ID, CorrelationId: correlation, Type: m.Type, Timestamp: at,
+		Headers: m.Headers, Body: m.Body,
+	})
+	if err != nil {
+		o.forget()
+	}
+	return confirm, err
+}
+
+// forget drops a message whose fate nobody waits for any more.
+func (o *outlet) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.takeReturnsLocked()
+	o.doneLocked()
+}
+
+// resolve turns a confirmation into an outcome. The return of a message, if
+// there is one, is always in its channel before the confirmation resolves.
+func (o *outlet) resolve(m *Message, acked bool) Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.doneLocked()
+	o.takeReturnsLocked()
+	key := origin{m.ID, m.Exchange, m.RoutingKey}
+	if n := o.returned[key]; n > 0 {
+		if n == 1 {
+			delete(o.returned, key)
+		} else {
+			o.returned[key] = n - 1
+		}
+		return Outcome{Status: Returned, Err: fmt.Errorf("%w: exchange %q, routing key %q", ErrReturned, m.Exchange, m.RoutingKey)}
+	}
+	switch {
+	case acked:
+		return Outcome{Status: Confirmed}
+	case o.channel.IsClosed():
+		return o.lostLocked(m)
+	default:
+		return Outcome{Status: Nacked, Err: fmt.Errorf("%w: exchange %q, routing key %q", ErrNacked, m.Exchange, m.RoutingKey)}
+	}
+}
+
+// lostLocked is the outcome of a message whose channel closed. If it closed
+// because the very exchange of the message does not exist, the message has
+// certainly not been routed; whoever repeats it should not do so in haste.
+func (o *outlet) lostLocked(m *Message) Outcome {
+	select {
+	case reason, ok := <-o.closed:
+		if ok {
+			o.reason = reason
+		}
+	default:
+	}
+	if o.reason == nil {
+		return Outcome{Status: Unknown, Err: ErrChannelLost}
+	}
+	if o.reason.Code == amqp.NotFound && strings.Contains(o.reason.Reason, "no exchange '"+m.Exchange+"'") {
+		return Outcome{Status: Returned, Err: fmt.Errorf("%w: %w", ErrReturned, o.reason)}
+	}
+	return Outcome{Status: Unknown, Err: fmt.Errorf("%w: %w", ErrChannelLost, o.reason)}
+}
+
+func (o *outlet) takeReturnsLocked() {
+	for {
+		select {
+		case r, ok := <-o.returns:
+			if !ok {
+				o.returns = nil
+				return
+			}
+			o.returned[origin{r.MessageId, r.Exchange, r.RoutingKey}]++
+		default:
+			return
+		}
+	}
+}
+
+// doneLocked counts a message out. Returns that nobody claims, because their
+// messages were given up, are dropped when nothing is outstanding.
+func (o *outlet) doneLocked() {
+	o.outstanding--
+	if o.outstanding == 0 && len(o.returned) > 0 {
+		clear(o.returned)
+	}
+}

@@ -1,0 +1,227 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Message is what is published. The broker keeps it over a restart.
+type Message struct {
+	// ID is the message id, the same for every repetition. Required.
+	ID string
+	// CorrelationID is ID if empty.
+	CorrelationID string
+	Exchange      string
+	RoutingKey    string
+	// Type is the message type, for those who look at properties only.
+	Type string
+	Body []byte
+	// Timestamp is now if zero; the wire carries whole seconds.
+	Timestamp time.Time
+	Headers   Table
+}
+
+// Status is what became of a message.
+type Status int
+
+// The fates of a message.
+const (
+	// NotSent means that the message never left: it may be published again at
+	// will. It is the zero value.
+	NotSent Status = iota
+	// Confirmed means that the broker has put it into at least one queue.
+	Confirmed
+	// Returned means that no queue takes messages of this exchange and key.
+	Returned
+	// Nacked means that a queue refused it, for example because it is full.
+	Nacked
+	// Unknown means that it was sent and nothing was heard: it may be in its
+	// queue or not.
+	Unknown
+)
+
+// String names the status in lower case.
+func (s Status) String() string {
+	switch s {
+	case NotSent:
+		return "not_sent"
+	case Confirmed:
+		return "confirmed"
+	case Returned:
+		return "returned"
+	case Nacked:
+		return "nacked"
+	case Unknown:
+		return "unknown"
+	default:
+		return fmt.Sprintf("Status(%d)", int(s))
+	}
+}
+
+// Outcome is the fate of one message. Err is nil exactly if Status is
+// Confirmed.
+type Outcome struct {
+	Err    error
+	Status Status
+}
+
+// Errors of outcomes, besides those of the connection.
+var (
+	ErrReturned       = errors.New("the message was returned as unroutable")
+	ErrNacked         = errors.New("the message broker refused the message")
+	ErrConfirmTimeout = errors.New("the message was not confirmed in time")
+	ErrChannelLost    = errors.New("the channel was lost before the confirmation")
+)
+
+// Publisher publishes with confirmation. Any number of goroutines share it:
+// they have one window of unconfirmed messages in common, and nobody waits for
+// another's confirmations unless the window is full.
+type Publisher struct {
+	cfg     Config
+	link    *link
+	metrics *Metrics
+	slots   chan struct{} // one element per unconfirmed message
+	opening chan struct{} // held while a channel is being opened
+	current chan *outlet  // holds one element: the channel in use or nil
+}
+
+func newPublisher(b *Broker) *Publisher {
+	p := &Publisher{
+		cfg: b.cfg, link: b.publish, metrics: b.metrics,
+		slots:   make(chan struct{}, b.cfg.Window),
+		opening: make(chan struct{}, 1),
+		current: make(chan *outlet, 1),
+	}
+	p.current <- nil
+	return p
+}
+
+// Publish sends the messages in order and returns the outcome of each, in the
+// same order, when all are known. Messages are in flight together, so that a
+// batch costs little more than one message. Without a connection it waits for
+// one; what is then still unsent is NotSent with ErrNotConnected.
+func (p *Publisher) Publish(ctx context.Context, messages []Message) []Outcome {
+	f := flight{p: p, messages: messages, outcomes: make([]Outcome, len(messages))}
+	for i := range messages {
+		f.send(ctx, i)
+	}
+	for len(f.pending) > 0 {
+		f.collect(ctx)
+	}
+	p.metrics.outcomes(f.outcomes)
+	return f.outcomes
+}
+
+// flight is one call of Publish.
+type flight struct {
+	p        *Publisher
+	messages []Message
+	outcomes []Outcome
+	pending  []pending // sent and not collected, in order
+	gaveUp   error     // once set, nothing more is sent
+}
+
+// pending is a message whose fate is not known yet.
+type pending struct {
+	index   int
+	sent    time.Time
+	outlet  *outlet
+	confirm *amqp.DeferredConfirmation
+}
+
+// send puts one message on the wire, or sets its outcome.
+func (f *flight) send(ctx context.Context, index int) {
+	if f.gaveUp == nil {
+		f.gaveUp = f.acquire(ctx)
+	}
+	if f.gaveUp != nil {
+		f.outcomes[index] = Outcome{Status: NotSent, Err: f.gaveUp}
+		return
+	}
+	for {
+		outlet, err := f.p.outlet(ctx)
+		if err != nil {
+			f.gaveUp = err
+			f.outcomes[index] = Outcome{Status: NotSent, Err: err}
+			<-f.p.slots
+			return
+		}
+		confirm, err := outlet.send(&f.messages[index])
+		if errors.Is(err, amqp.ErrClosed) {
+			continue // nothing of it has left: try the next channel
+		}
+		if err != nil {
+			f.outcomes[index] = unsent(outlet, err)
+			<-f.p.slots
+			return
+		}
+		f.p.metrics.sent()
+		f.pending = append(f.pending, pending{index, time.Now(), outlet, confirm})
+		return
+	}
+}
+
+// unsent is the outcome of a message that could not be handed to the library:
+// if the channel has survived, the message itself was at fault and has not left.
+func unsent(o *outlet, err error) Outcome {
+	if o.channel.IsClosed() || o.conn.IsClosed() {
+		return Outcome{Status: Unknown, Err: fmt.Errorf("%w: %w", ErrChannelLost, err)}
+	}
+	return Outcome{Status: NotSent, Err: fmt.Errorf("publish: %w", err)}
+}
+
+// acquire takes a place in the window. A flight that holds places gives one
+// back before it waits, so that two flights never wait for each other.
+func (f *flight) acquire(ctx context.Context) error {
+	for {
+		select {
+		case f.p.slots <- struct{}{}:
+			return nil
+		default:
+		}
+		if len(f.pending) > 0 {
+			f.collect(ctx)
+			continue
+		}
+		select {
+		case f.p.slots <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the publishing window: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// collect waits for the fate of the oldest pending message.
+func (f *flight) collect(ctx context.Context) {
+	oldest := f.pending[0]
+	f.pending = f.pending[1:]
+	outcome := f.await(ctx, oldest)
+	f.outcomes[oldest.index] = outcome
+	f.p.metrics.resolved(outcome.Status, time.Since(oldest.sent))
+	<-f.p.slots
+}
+
+func (f *flight) await(ctx context.Context, m pending) Outcome {
+	select {
+	case <-m.confirm.Done():
+		return m.outlet.resolve(&f.messages[m.index], m.confirm.Acked())
+	default:
+	}
+	deadline := time.NewTimer(f.p.cfg.ConfirmTimeout - time.Since(m.sent))
+	defer deadline.Stop()
+	select {
+	case <-m.confirm.Done():
+		return m.outlet.resolve(&f.messages[m.index], m.confirm.Acked())
+	case <-deadline.C:
+		m.outlet.forget()
+		return Outcome{Status: Unknown, Err: ErrConfirmTimeout}
+	case <-ctx.Done():
+		m.outlet.forget()
+		return Outcome{Status: Unknown, Err: fmt.Errorf("wait for the confirmation: %w", context.Cause(ctx))}
+	}
+}

@@ -1,0 +1,262 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// ErrStale is the error of settling a delivery whose channel is gone. The
+// message is back in its queue and comes again.
+var ErrStale = errors.New("the delivery's channel is gone; the message comes again")
+
+// subscription is one consumer on one channel, from the subscription to the
+// loss of the channel.
+type subscription struct {
+	cfg        ConsumerConfig
+	conn       *connection
+	channel    *amqp.Channel
+	metrics    *Metrics
+	tag        string
+	deliveries <-chan amqp.Delivery
+	closed     <-chan *amqp.Error
+	cancelled  <-chan string
+
+	mu       sync.Mutex
+	open     []*Batch // with unsettled deliveries, in order; guarded by mu
+	dead     bool     // guarded by mu
+	retiring bool     // the channel closes with the last open batch; guarded by mu
+}
+
+func subscribe(conn *connection, cfg ConsumerConfig, metrics *Metrics) (*subscription, error) {
+	channel, err := conn.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("open a channel to consume %s: %w", cfg.Queue, err)
+	}
+	s := &subscription{
+		cfg: cfg, conn: conn, channel: channel, metrics: metrics, tag: cfg.Tag,
+		closed:    channel.NotifyClose(make(chan *amqp.Error, 1)),
+		cancelled: channel.NotifyCancel(make(chan string, 1)),
+	}
+	if s.tag == "" {
+		s.tag = "attune." + cfg.Queue // unique within the channel is enough
+	}
+	if err = channel.Qos(cfg.Prefetch, 0, false); err == nil {
+		s.deliveries, err = channel.Consume(cfg.Queue, s.tag, false, false, false, false, nil)
+	}
+	if err != nil {
+		discardChannel(channel)
+		return nil, fmt.Errorf("consume %s: %w", cfg.Queue, err)
+	}
+	return s, nil
+}
+
+// pump offers what has arrived, adding to the offered batch until somebody
+// takes it. It returns when the consumer stops or the subscription is lost.
+func (s *subscription) pump(ctx context.Context, batches chan<- *Batch) error {
+	var batch *Batch
+	for {
+		in, out := s.deliveries, batches
+		if batch == nil {
+			out = nil
+		} else if len(batch.Deliveries) == s.cfg.MaxBatch {
+			in = nil
+		}
+		select {
+		case d, ok := <-in:
+			if !ok {
+				return s.lost()
+			}
+			batch = s.add(batch, &d)
+		case out <- batch:
+			s.metrics.handed(s.cfg.Queue, batch.Deliveries)
+			batch = nil
+		case reason, ok := <-s.closed:
+			if ok && reason != nil {
+				return s.bury(fmt.Errorf("channel lost: %w", reason))
+			}
+			return s.bury(errors.New("channel closed"))
+		case <-ctx.Done():
+			return s.retire(batch)
+		}
+	}
+}
+
+// add puts a delivery into the batch, making one if there is none.
+func (s *subscription) add(batch *Batch, d *amqp.Delivery) *Batch {
+	if batch == nil {
+		batch = &Batch{subscription: s}
+		s.mu.Lock()
+		s.open = append(s.open, batch)
+		s.mu.Unlock()
+	}
+	batch.append(d)
+	return batch
+}
+
+// lost ends a subscription whose deliveries have ended, and says why.
+func (s *subscription) lost() error {
+	select {
+	case <-s.cancelled:
+		// The channel lives on; closing it returns what is unsettled, if
+		// there still is a queue to return it to.
+		err := s.bury(errors.New("the broker cancelled the consumer: the queue is gone or has moved"))
+		discardChannel(s.channel)
+		return err
+	case reason, ok := <-s.closed:
+		if ok && reason != nil {
+			return s.bury(fmt.Errorf("channel lost: %w", reason))
+		}
+	default:
+	}
+	err := s.bury(errors.New("deliveries have ended"))
+	discardChannel(s.channel)
+	return err
+}
+
+// bury makes every batch of the subscription stale.
+func (s *subscription) bury(cause error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead, s.open = true, nil
+	return cause
+}
+
+// retire ends the subscription in order: nothing new is delivered, what was
+// not handed out returns to the queue, and the channel stays for the batches
+// that are out.
+func (s *subscription) retire(unsent *Batch) error {
+	_, err := ask(context.Background(), s.conn, func() (struct{}, error) {
+		if err := s.channel.Cancel(s.tag, false); err != nil {
+			return struct{}{}, err
+		}
+		for d := range s.deliveries { // ends: the library closes it after a cancel
+			unsent = s.add(unsent, &d)
+		}
+		return struct{}{}, nil
+	}, nil)
+	if err != nil {
+		return s.bury(fmt.Errorf("cancel the consumer: %w", err))
+	}
+	if unsent != nil {
+		for i := range unsent.Deliveries {
+			if err := unsent.Deliveries[i].Nack(true); err != nil {
+				return err
+			}
+		}
+	}
+	s.mu.Lock()
+	s.retiring = true
+	idle := len(s.open) == 0
+	s.mu.Unlock()
+	if idle {
+		s.closeChannel()
+	}
+	return nil
+}
+
+// closeChannel closes the channel of a retired subscription.
+func (s *subscription) closeChannel() {
+	// A channel that does not close is severed with its connection.
+	_, _ = ask(context.Background(), s.conn, func() (struct{}, error) {
+		discardChannel(s.channel)
+		return struct{}{}, nil
+	}, nil)
+	_ = s.bury(nil)
+}
+
+// acknowledge settles what is unsettled in a batch: with one frame if no older
+// batch is open, because a multiple acknowledgement covers those too.
+func (s *subscription) acknowledge(b *Batch) error {
+	s.mu.Lock()
+	err := s.acknowledgeLocked(b)
+	s.unlockAndLeave()
+	return err
+}
+
+// unlockAndLeave closes the channel of a retired subscription with the last of
+// its batches.
+func (s *subscription) unlockAndLeave() {
+	leave := s.retiring && !s.dead && len(s.open) == 0
+	s.mu.Unlock()
+	if leave {
+		s.closeChannel()
+	}
+}
+
+func (s *subscription) acknowledgeLocked(b *Batch) error {
+	if s.dead {
+		s.metrics.settle(s.cfg.Queue, "stale", b.unsettled)
+		b.unsettled = 0
+		return ErrStale
+	}
+	if b.unsettled == 0 {
+		return nil
+	}
+	n := b.unsettled
+	var err error
+	if s.open[0] == b {
+		// The last unsettled one, not the last: the broker knows no tag that
+		// was settled before.
+		err = s.channel.Ack(b.tags[b.lastUnsettled()], true)
+	} else {
+		for i, tag := range b.tags {
+			if !b.settled[i] && err == nil {
+				err = s.channel.Ack(tag, false)
+			}
+		}
+	}
+	for i := range b.settled {
+		b.settled[i] = true
+	}
+	s.finishLocked(b)
+	if err != nil {
+		s.metrics.settle(s.cfg.Queue, "stale", n)
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	s.metrics.settle(s.cfg.Queue, "acknowledged", n)
+	return nil
+}
+
+// reject settles one delivery.
+func (s *subscription) reject(b *Batch, position int, requeue bool) error {
+	s.mu.Lock()
+	err := s.rejectLocked(b, position, requeue)
+	s.unlockAndLeave()
+	return err
+}
+
+func (s *subscription) rejectLocked(b *Batch, position int, requeue bool) error {
+	if s.dead {
+		return ErrStale
+	}
+	if b.settled[position] {
+		return nil
+	}
+	b.settled[position] = true
+	b.unsettled--
+	if b.unsettled == 0 {
+		s.finishLocked(b)
+	}
+	if err := s.channel.Nack(b.tags[position], false, requeue); err != nil {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	if requeue {
+		s.metrics.settle(s.cfg.Queue, "requeued", 1)
+	} else {
+		s.metrics.settle(s.cfg.Queue, "rejected", 1)
+	}
+	return nil
+}
+
+// finishLocked takes a batch off the list of open ones.
+func (s *subscription) finishLocked(b *Batch) {
+	b.unsettled = 0
+	if i := slices.Index(s.open, b); i >= 0 {
+		s.open = slices.Delete(s.open, i, i+1)
+	}
+}

@@ -1,0 +1,151 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+
+	"github.com/attune-go/attune/core/message"
+)
+
+// Names of what catches the dead letters that match no binding.
+const (
+	ExchangeUnrouted = "attune.dlx.unrouted"
+	PolicyUnrouted   = "attune-dlx-unrouted"
+)
+
+// WorkerQueueTTLDefault is how long a dispatch waits for its worker where
+// nothing else is configured; every participant must use the same.
+const WorkerQueueTTLDefault = 5 * time.Minute
+
+// toDeadLetters are the arguments of a queue whose dead letters are kept.
+func toDeadLetters() Table { return Table{"x-dead-letter-exchange": message.ExchangeDeadLetter} }
+
+// DeclareCommon declares what every participant declares: the exchanges and
+// the dead-letter queue. What cannot be declared does not keep the rest from
+// it; a *TopologyError names what exists with other properties.
+func (b *Broker) DeclareCommon(ctx context.Context) error { return b.declare(ctx, declareCommon) }
+
+func declareCommon(d *declarer) {
+	d.exchange(message.ExchangeEvents, "topic", false)
+	d.exchange(message.ExchangeExecutions, "topic", false)
+	d.exchange(message.ExchangeNotifications, "fanout", false)
+	d.exchange(message.ExchangeDeadLetter, "direct", false)
+	d.queue(message.QueueDeadLetter, nil)
+	d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, "#") // as everybody; matches nothing by itself
+}
+
+// DeclareExecutor declares what is common, the queues of the executor, and the
+// routes of dead letters: a binding for every routing key but those of workers
+// (BindWorkerDeadLetters), and the catching exchange with its policy if the
+// management API allows it. Either way alone carries every dead letter, so a
+// missing policy is no error.
+func (b *Broker) DeclareExecutor(ctx context.Context) error {
+	err := b.declare(ctx, func(d *declarer) {
+		declareCommon(d)
+		declareExecutor(d)
+		d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DeadLetterKeys()...)
+	})
+	if err != nil || b.cfg.ManagementURL == "" {
+		return err
+	}
+	if err := b.catchUnrouted(ctx); err != nil {
+		b.logger.DebugContext(ctx, "No policy catches dead letters without a binding", "reason", err)
+	}
+	return nil
+}
+
+func declareExecutor(d *declarer) {
+	for _, q := range []struct{ queue, exchange, key string }{
+		{message.QueueEvents, message.ExchangeEvents, message.KeyEventCreated},
+		{message.QueueEnforcements, message.ExchangeExecutions, message.PatternEnforcement},
+		{message.QueueExecutionRequests, message.ExchangeExecutions, message.KeyExecutionRequested},
+		{message.QueueExecutionStatus, message.ExchangeExecutions, message.KeyExecutionStatusChanged},
+		{message.QueueExecutionCompleted, message.ExchangeExecutions, message.KeyExecutionCompleted},
+		{message.QueueInquiryResponses, message.ExchangeExecutions, message.KeyInquiryResponded},
+	} {
+		d.queue(q.queue, toDeadLetters())
+		d.bind(q.queue, q.exchange, q.key)
+	}
+}
+
+// DeclareWorker declares the three queues of a worker, as the worker itself
+// does. A ttl of zero is WorkerQueueTTLDefault. The exchanges must exist.
+func (b *Broker) DeclareWorker(ctx context.Context, id int64, ttl time.Duration) error {
+	if ttl <= 0 {
+		ttl = WorkerQueueTTLDefault
+	}
+	return b.declare(ctx, func(d *declarer) {
+		dispatches := toDeadLetters()
+		dispatches["x-message-ttl"] = milliseconds(ttl)
+		d.queue(message.WorkerExecutionsQueue(id), dispatches)
+		d.bind(message.WorkerExecutionsQueue(id), message.ExchangeExecutions, message.DispatchKey(id))
+		d.queue(message.WorkerCancelQueue(id), toDeadLetters())
+		d.bind(message.WorkerCancelQueue(id), message.ExchangeExecutions, message.CancelKey(id))
+		d.queue(message.WorkerPacksQueue(id), toDeadLetters())
+		d.bind(message.WorkerPacksQueue(id), message.ExchangeEvents, message.KeyPackRegistered, message.KeyPackDeleted)
+	})
+}
+
+// milliseconds has the width that others declare, if the value fits it.
+func milliseconds(d time.Duration) any {
+	if ms := d.Milliseconds(); ms > math.MaxInt32 {
+		return ms
+	}
+	return int32(d.Milliseconds()) //nolint:gosec // checked above
+}
+
+// BindWorkerDeadLetters routes the dead letters of a worker's own queues. It
+// must come before the first dispatch to the worker.
+func (b *Broker) BindWorkerDeadLetters(ctx context.Context, id int64) error {
+	return b.declare(ctx, func(d *declarer) {
+		d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DispatchKey(id), message.CancelKey(id))
+	})
+}
+
+// catchUnrouted gives the dead-letter exchange an alternate exchange by
+// policy, unless another policy is in force there: an exchange obeys only one.
+func (b *Broker) catchUnrouted(ctx context.Context) error {
+	vhost, err := VHostOf(b.cfg.URL)
+	if err != nil {
+		return err
+	}
+	management, err := NewManagement(b.cfg.ManagementURL, vhost, b.cfg.CallTimeout)
+	if err != nil {
+		return err
+	}
+	defer management.Close()
+	policies, err := management.Policies(ctx)
+	if err != nil {
+		return err
+	}
+	for _, policy := range policies {
+		if policy.Name != PolicyUnrouted && governs(policy, message.ExchangeDeadLetter) {
+			return fmt.Errorf("policy %q governs exchange %s already", policy.Name, message.ExchangeDeadLetter)
+		}
+	}
+	err = b.declare(ctx, func(d *declarer) {
+		d.exchange(ExchangeUnrouted, "fanout", true)
+		d.bind(message.QueueDeadLetter, ExchangeUnrouted, "")
+	})
+	if err != nil {
+		return err
+	}
+	return management.PutPolicy(ctx, Policy{
+		Name: PolicyUnrouted, Pattern: "^" + regexp.QuoteMeta(message.ExchangeDeadLetter) + "$", ApplyTo: "exchanges",
+		Definition: map[string]any{"alternate-exchange": ExchangeUnrouted},
+	})
+}
+
+// governs tells whether a policy applies to an exchange. A pattern that cannot
+// be read is taken to match, because replacing a policy in force is worse than
+// doing without ours.
+func governs(policy Policy, exchange string) bool {
+	if policy.ApplyTo != "exchanges" && policy.ApplyTo != "all" {
+		return false
+	}
+	pattern, err := regexp.Compile(policy.Pattern)
+	return err != nil || pattern.MatchString(exchange)
+}
