@@ -171,8 +171,13 @@ type Worker struct {
 	Host string `koanf:"host"`
 	// The port others see; 0 for none.
 	Port int `koanf:"port" range:"0..65535"`
-	// The runtimes the worker offers; found by looking for interpreters if empty.
+	// The runtimes the worker offers; shell, native and those of interpreters if
+	// empty.
 	Runtimes []string `koanf:"runtimes"`
+	// The command that runs the entrypoints of a runtime, by runtime.
+	Interpreters map[string][]string `koanf:"interpreters"`
+	// The folder that holds the packs, each with its actions folder.
+	PacksDir string `koanf:"packs_dir"`
 	// Labels that placement rules can ask for.
 	Labels map[string]string `koanf:"labels"`
 	// Taints that keep executions away which do not tolerate them.

@@ -179,7 +179,7 @@ func (l *loader) refuseOrIgnore(key string, at place) error {
 
 // suggestion names the nearest key: a sibling if one is close, any other else.
 func (l *loader) suggestion(key string, siblings []string) string {
-	near := nearest(key, siblings)
+	near := Nearest(key, siblings)
 	if near == "" {
 		_, last := splitLast(key)
 		for _, known := range sortedKeys(l.known) {
@@ -190,7 +190,7 @@ func (l *loader) suggestion(key string, siblings []string) string {
 		}
 	}
 	if near == "" {
-		near = nearest(key, sortedKeys(l.known))
+		near = Nearest(key, sortedKeys(l.known))
 	}
 	if near == "" {
 		return "; `config explain` lists all keys"

@@ -128,8 +128,8 @@ func inertReason(key string) (string, bool) {
 	return "", false
 }
 
-// nearest returns the candidate most like word, or "" if none is close.
-func nearest(word string, candidates []string) string {
+// Nearest returns the candidate most like word, or "" if none is close.
+func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", max(3, len(word)/3)+1
 	for _, candidate := range candidates {
 		if distance := editDistance(word, candidate); distance < bestDistance {

@@ -1,0 +1,14 @@
+// Package submit requests executions and waits for their end, for the command
+// line, the HTTP API and the load generator.
+//
+// A request is one transaction: the execution's row and its
+// execution.requested message in the outbox. Once Request returns the execution
+// will happen, whatever becomes of the broker or of this process: somebody's
+// relay publishes the message. Parameters are stored as they were given;
+// defaults of the action are applied when it runs, and a request without
+// parameters stores none.
+//
+// An unknown action is an UnknownActionError that names the nearest one. A
+// commit whose outcome is unknown is returned as such (store.ClassUnknown) and
+// never repeated here, so that nothing is requested twice.
+package submit

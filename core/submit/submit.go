@@ -1,0 +1,244 @@
+package submit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// source is the name under which requests are published.
+const source = "attune-executor"
+
+const (
+	// messagesPerRow bounds one outbox row, so that a relay publishes a large
+	// batch in pieces.
+	messagesPerRow = 500
+	// hintRefs bounds how many refs are read to find the nearest one.
+	hintRefs = 5000
+)
+
+// Relay publishes what was committed; *outbox.Relay is one.
+type Relay interface {
+	Published(id int64, messages []outbox.Message)
+}
+
+// Submitter requests executions. Its methods may be used by many goroutines.
+type Submitter struct {
+	store *store.Store
+	relay Relay
+}
+
+// New makes a Submitter. Without a relay the messages are left to the sweep of
+// a running engine, which takes them within seconds.
+func New(st *store.Store, relay Relay) *Submitter {
+	return &Submitter{store: st, relay: relay}
+}
+
+// Request is one execution to be requested.
+type Request struct {
+	// ActionRef names the action, such as core.echo.
+	ActionRef string
+	// Params is the parameters as a JSON object; empty, null and {} mean none.
+	Params json.RawMessage
+}
+
+// Requested is a request that was stored.
+type Requested struct {
+	ID        int64     // of the execution
+	ActionRef string    // as requested
+	Created   time.Time // by the clock of the database
+	OutboxID  int64     // of the row that holds its message
+}
+
+// ErrParams is wrapped by the error for parameters that are not a JSON object.
+var ErrParams = errors.New("the parameters must be a JSON object")
+
+// UnknownActionError says that no action has the ref.
+type UnknownActionError struct {
+	Ref     string
+	Nearest string // empty when none is alike
+}
+
+// Error names the ref and the nearest one.
+func (e *UnknownActionError) Error() string {
+	if e.Nearest == "" {
+		return fmt.Sprintf("there is no action %s", e.Ref)
+	}
+	return fmt.Sprintf("there is no action %s; the nearest is %s", e.Ref, e.Nearest)
+}
+
+// Request requests one execution.
+func (s *Submitter) Request(ctx context.Context, request Request) (Requested, error) {
+	list, err := s.RequestMany(ctx, []Request{request})
+	if err != nil {
+		return Requested{}, err
+	}
+	return list[0], nil
+}
+
+// RequestMany requests many executions in one transaction: all or none. The
+// answer is in the order of the requests.
+func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requested, error) {
+	if len(requests) == 0 {
+		return nil, nil
+	}
+	configs, err := configsOf(requests)
+	if err != nil {
+		return nil, err
+	}
+	actions, err := s.actions(ctx, requests)
+	if err != nil {
+		return nil, err
+	}
+	var done []Requested
+	err = s.store.Tx(ctx, "request executions", func(ctx context.Context, tx *store.Tx) error {
+		done, err = s.insert(ctx, tx, requests, configs, actions)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// Action is what a caller needs to know of an action before it requests it.
+type Action struct {
+	ID          int64
+	Ref         string
+	ParamSchema []byte
+}
+
+// Action looks an action up.
+func (s *Submitter) Action(ctx context.Context, ref string) (Action, error) {
+	actions, err := s.actions(ctx, []Request{{ActionRef: ref}})
+	if err != nil {
+		return Action{}, err
+	}
+	return actions[ref], nil
+}
+
+// actions looks up the action of every request.
+func (s *Submitter) actions(ctx context.Context, requests []Request) (map[string]Action, error) {
+	var refs []string
+	for _, request := range requests {
+		refs = append(refs, request.ActionRef)
+	}
+	slices.Sort(refs)
+	refs = slices.Compact(refs)
+	rows, err := s.store.ActionsByRef(ctx, refs)
+	if err != nil {
+		return nil, fmt.Errorf("look up %d actions: %w", len(refs), err)
+	}
+	actions := make(map[string]Action, len(rows))
+	for _, row := range rows {
+		actions[row.Ref] = Action{row.ID, row.Ref, row.ParamSchema}
+	}
+	for _, ref := range refs {
+		if _, ok := actions[ref]; !ok {
+			return nil, s.unknown(ctx, ref)
+		}
+	}
+	return actions, nil
+}
+
+func (s *Submitter) unknown(ctx context.Context, ref string) error {
+	refs, err := s.store.ActionRefs(ctx, hintRefs)
+	if err != nil {
+		refs = nil // the hint is not worth a second error
+	}
+	near := config.Nearest(ref, refs)
+	if _, name, ok := strings.Cut(ref, "."); near == "" || !ok {
+		for _, known := range refs { // the right name without, or in another, pack
+			_, knownName, _ := strings.Cut(known, ".")
+			if knownName == name || (!ok && knownName == ref) {
+				near = known
+				break
+			}
+		}
+	}
+	return &UnknownActionError{Ref: ref, Nearest: near}
+}
+
+// insert writes rows and messages and leaves the publishing to the commit.
+func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request, configs []string, actions map[string]Action) ([]Requested, error) {
+	params := store.InsertRequestedExecutionsParams{Configs: configs}
+	for _, request := range requests {
+		params.Actions = append(params.Actions, actions[request.ActionRef].ID)
+		params.Refs = append(params.Refs, request.ActionRef)
+	}
+	rows, err := tx.InsertRequestedExecutions(ctx, params)
+	if err != nil {
+		return nil, fmt.Errorf("insert %d executions: %w", len(requests), err)
+	}
+	slices.SortFunc(rows, func(a, b store.InsertRequestedExecutionsRow) int { return cmp.Compare(a.ID, b.ID) })
+	done := make([]Requested, len(rows))
+	messages := make([]outbox.Message, len(rows))
+	for i, row := range rows {
+		done[i] = Requested{ID: row.ID, ActionRef: requests[i].ActionRef, Created: row.Created}
+		messages[i], err = requestedMessage(row, params.Actions[i], requests[i].ActionRef, configs[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	for begin := 0; begin < len(messages); begin += messagesPerRow {
+		end := min(begin+messagesPerRow, len(messages))
+		part := messages[begin:end]
+		id, err := outbox.Append(ctx, tx, part)
+		if err != nil {
+			return nil, err
+		}
+		for i := begin; i < end; i++ {
+			done[i].OutboxID = id
+		}
+		if s.relay != nil {
+			tx.AfterCommit(func() { s.relay.Published(id, part) })
+		}
+	}
+	return done, nil
+}
+
+func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, ref, config string) (outbox.Message, error) {
+	payload := message.ExecutionRequested{ExecutionID: row.ID, ActionID: &action, ActionRef: ref}
+	if config != "" {
+		payload.Config = json.RawMessage(config)
+	}
+	envelope := message.New(message.TypeExecutionRequested, payload, row.Created, source)
+	body, err := json.Marshal(envelope)
+	if err != nil {
+		return outbox.Message{}, fmt.Errorf("encode the request of execution %d: %w", row.ID, err)
+	}
+	return outbox.Message{
+		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
+		Type: message.TypeExecutionRequested, Body: body,
+	}, nil
+}
+
+// configsOf returns the parameters in compact form, empty for none.
+func configsOf(requests []Request) ([]string, error) {
+	configs := make([]string, len(requests))
+	for i, request := range requests {
+		text := bytes.TrimSpace(request.Params)
+		if len(text) == 0 || string(text) == "null" {
+			continue
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, text); err != nil || compact.Bytes()[0] != '{' {
+			return nil, fmt.Errorf("request %s: %w", request.ActionRef, ErrParams)
+		}
+		if compact.String() != "{}" {
+			configs[i] = compact.String()
+		}
+	}
+	return configs, nil
+}
