@@ -175,8 +175,7 @@ func (l *Ledger) Release(id int64) bool {
 		}
 	}
 	l.released = append(l.released, release{execution: id, queue: q.id})
-	fact.Holds = nil
-	l.facts[id] = fact
+	l.note(id, func(fact *Fact) { fact.Holds = nil })
 	return true
 }
 
@@ -194,8 +193,7 @@ func (l *Ledger) Withdraw(id int64) bool {
 	q.queued--
 	q.skip(id)
 	l.withdrawn = append(l.withdrawn, id)
-	fact.Waits = nil
-	l.facts[id] = fact
+	l.note(id, func(fact *Fact) { fact.Waits = nil })
 	return true
 }
 
@@ -252,14 +250,7 @@ func (l *Ledger) promote(q *queue, gate Gate) {
 	q.queued--
 	q.head = w.order + 1
 	l.withdrawn = append(l.withdrawn, w.ExecutionID)
-	l.forgetWait(w.ExecutionID)
-}
-
-func (l *Ledger) forgetWait(id int64) {
-	if fact, ok := l.facts[id]; ok {
-		fact.Waits = nil
-		l.facts[id] = fact
-	}
+	l.note(w.ExecutionID, func(fact *Fact) { fact.Waits = nil })
 }
 
 // Terms are what Admit needs to know besides the execution.
@@ -292,6 +283,7 @@ func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) Result {
 		return Full
 	}
 	l.enqueued = append(l.enqueued, enqueue{queue: q.id, execution: w.ExecutionID, order: q.next})
+	l.note(w.ExecutionID, func(fact *Fact) { fact.Waits = &q.id })
 	q.next++
 	q.queued++
 	q.enqueuedTotal++
@@ -304,6 +296,16 @@ func (l *Ledger) grant(q *queue, w Waiter, worker int64) {
 		at.assigned++
 	}
 	l.granted = append(l.granted, Granted{Waiter: w, Queue: q.id, Worker: worker})
+	l.note(w.ExecutionID, func(fact *Fact) { fact.Holds = &q.id })
+}
+
+// note keeps a fact true within the batch, so that an execution that is named
+// twice is served once.
+func (l *Ledger) note(id int64, change func(*Fact)) {
+	if fact, ok := l.facts[id]; ok {
+		change(&fact)
+		l.facts[id] = fact
+	}
 }
 
 // Unfilled lists the queues that still have a free slot and a waiter after

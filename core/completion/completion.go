@@ -29,8 +29,8 @@ func (s *Step) Plan(_ context.Context, plan *handover.Plan) error {
 		if row.AdmissionStateID != nil {
 			plan.NeedRelease(*row.AdmissionStateID, row.Worker)
 		}
-		if row.Waits != nil {
-			plan.NeedQueue(*row.Waits)
+		if row.Waits != 0 {
+			plan.NeedQueue(row.Waits)
 		}
 	}
 	return nil

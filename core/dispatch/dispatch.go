@@ -51,8 +51,8 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 }
 
 func (s *Step) planOne(plan *handover.Plan, row store.ReadRoundExecutionsRow) {
-	if row.Waits != nil {
-		plan.NeedQueue(*row.Waits) // it may have to leave the line
+	if row.Waits != 0 {
+		plan.NeedQueue(row.Waits) // it may have to leave the line
 		return
 	}
 	rule, ok := plan.Rule(row.Action, row.ActionRef)
@@ -102,7 +102,7 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 		ExecutionID: id, Status: fact.Status, ActionID: rule.ActionID, ActionRef: row.ActionRef,
 		Config: row.Config, Updated: fact.Updated, Attempt: fact.Attempt,
 	}
-	how := admission.Admission{
+	how := admission.Terms{
 		Queue: queue, MayWait: rule.Limit.Method != policy.MethodCancel, MaxQueued: round.MaxQueued(),
 	}
 	switch round.Ledger.Admit(waiter, how, round.Gate) {

@@ -28,12 +28,11 @@ type fleet struct {
 
 	mu     sync.Mutex
 	read   time.Time
-	known  map[int64]bool // workers whose load row exists
 	latest []placement.Worker
 }
 
 func newFleet(st *store.Store, staleAfter time.Duration, now func() time.Time) *fleet {
-	return &fleet{store: st, staleAfter: staleAfter, now: now, known: make(map[int64]bool)}
+	return &fleet{store: st, staleAfter: staleAfter, now: now}
 }
 
 // live returns the live workers, read again when fresh is asked for or the
@@ -55,16 +54,13 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 			continue
 		}
 		workers = append(workers, candidate(row))
-		if !f.known[row.ID] || row.Assigned == nil {
+		if row.Assigned < 0 {
 			missing = append(missing, row.ID)
 		}
 	}
 	if len(missing) > 0 {
 		if err := f.store.EnsureWorkerLoads(ctx, missing); err != nil {
 			return nil, fmt.Errorf("make load rows of %d workers: %w", len(missing), err)
-		}
-		for _, id := range missing {
-			f.known[id] = true
 		}
 	}
 	f.latest, f.read = workers, f.now()
@@ -73,7 +69,7 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 
 func (f *fleet) isLive(row store.ReadFleetRow) bool {
 	return row.Status == "active" && !row.Cordoned && !row.Draining &&
-		row.HeartbeatAge != nil && *row.HeartbeatAge < f.staleAfter.Seconds()
+		row.HeartbeatAge < f.staleAfter.Seconds()
 }
 
 // capabilities are the fields of worker.capabilities that placement reads.
@@ -92,13 +88,10 @@ func candidate(row store.ReadFleetRow) placement.Worker {
 	}
 	w := placement.Worker{
 		ID: row.ID, Name: row.Name, Capacity: capacityDefault,
-		Runtimes: placement.NormalizeRuntimes(c.Runtimes), AttemptFence: c.AttemptFence,
+		Assigned: max(int(row.Assigned), 0), Runtimes: placement.NormalizeRuntimes(c.Runtimes), AttemptFence: c.AttemptFence,
 	}
 	if c.MaxConcurrent != nil && *c.MaxConcurrent > 0 {
 		w.Capacity = *c.MaxConcurrent
-	}
-	if row.Assigned != nil {
-		w.Assigned = int(*row.Assigned)
 	}
 	return w
 }

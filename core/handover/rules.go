@@ -126,10 +126,10 @@ func ruleOf(row store.ReadActionRulesRow) Rule {
 	if row.RuntimeName != nil {
 		rule.Need.Runtimes = placement.NormalizeRuntimes(append([]string{*row.RuntimeName}, row.RuntimeAliases...))
 	}
-	if row.PolicyID != nil && row.Threshold != nil && row.Method != nil && row.PolicyRef != nil {
+	if row.PolicyID != 0 {
 		rule.Limit = policy.Of(&policy.Policy{
-			ID: *row.PolicyID, Ref: *row.PolicyRef, Threshold: int(*row.Threshold),
-			Method: policy.Method(*row.Method), Parameters: row.Parameters,
+			ID: row.PolicyID, Ref: row.PolicyRef, Threshold: int(row.Threshold),
+			Method: policy.Method(row.Method), Parameters: row.Parameters,
 		})
 	}
 	return rule

@@ -24,8 +24,8 @@ FOR UPDATE;
 -- live is judged here, by the database's clock, so that a worker that drained
 -- or fell silent since the fleet was read is not chosen.
 SELECT l.worker, l.assigned,
-       (w.status = 'active' AND NOT w.cordoned AND NOT w.draining
-        AND w.last_heartbeat > now() - make_interval(secs => sqlc.arg(stale_after)::float8))::bool AS live
+       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining
+                AND w.last_heartbeat > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)::bool AS live
 FROM worker_load l
 JOIN worker w ON w.id = l.worker
 WHERE l.worker = ANY (sqlc.arg(workers)::bigint[])
@@ -41,7 +41,8 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadAdmissionHeads :many
 -- The first waiters of each queue, as many as could be promoted once the
--- planned releases are done, at most cap a queue.
+-- planned releases are done and two more in case some have been cancelled, at
+-- most cap a queue.
 SELECT s.id AS state_id, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt
 FROM (
@@ -57,8 +58,8 @@ CROSS JOIN LATERAL (
     FROM execution_admission_entry q
     WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
     ORDER BY q.queue_order
-    LIMIT greatest(0, least(s.queued_count, s.max_concurrent::bigint - s.active_count + r.releases,
-                            sqlc.arg(cap)::bigint))
+    LIMIT CASE WHEN s.max_concurrent::bigint - s.active_count + r.releases <= 0 THEN 0
+               ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, sqlc.arg(cap)::bigint) END
 ) h
 JOIN execution e ON e.id = h.execution_id
 WHERE s.queued_count > 0 AND NOT s.paused

@@ -49,7 +49,7 @@ ORDER BY e.id;
 
 -- name: ExecutionIDBounds :one
 SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest,
-       coalesce((SELECT min(id) FROM execution WHERE finished_status IS NULL), 0)::bigint AS oldest_live;
+       coalesce((SELECT min(e.id) FROM execution e WHERE e.finished_status IS NULL), 0)::bigint AS oldest_live;
 
 -- name: NewestExecutionID :one
 SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest;

@@ -287,8 +287,8 @@ func (q *Queries) LockAdmissionStates(ctx context.Context, ids []int64, blockedL
 
 const LockWorkerLoads = `-- name: LockWorkerLoads :many
 SELECT l.worker, l.assigned,
-       (w.status = 'active' AND NOT w.cordoned AND NOT w.draining
-        AND w.last_heartbeat > now() - make_interval(secs => $1::float8))::bool AS live
+       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining
+                AND w.last_heartbeat > now() - make_interval(secs => $1::float8), false)::bool AS live
 FROM worker_load l
 JOIN worker w ON w.id = l.worker
 WHERE l.worker = ANY ($2::bigint[])
@@ -386,8 +386,8 @@ CROSS JOIN LATERAL (
     FROM execution_admission_entry q
     WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
     ORDER BY q.queue_order
-    LIMIT greatest(0, least(s.queued_count, s.max_concurrent::bigint - s.active_count + r.releases,
-                            $4::bigint))
+    LIMIT CASE WHEN s.max_concurrent::bigint - s.active_count + r.releases <= 0 THEN 0
+               ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, $4::bigint) END
 ) h
 JOIN execution e ON e.id = h.execution_id
 WHERE s.queued_count > 0 AND NOT s.paused
@@ -415,7 +415,8 @@ type ReadAdmissionHeadsRow struct {
 }
 
 // The first waiters of each queue, as many as could be promoted once the
-// planned releases are done, at most cap a queue.
+// planned releases are done and two more in case some have been cancelled, at
+// most cap a queue.
 func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeadsParams) ([]ReadAdmissionHeadsRow, error) {
 	rows, err := q.db.Query(ctx, ReadAdmissionHeads,
 		arg.Ids,

@@ -11,7 +11,7 @@ import (
 
 const ExecutionIDBounds = `-- name: ExecutionIDBounds :one
 SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest,
-       coalesce((SELECT min(id) FROM execution WHERE finished_status IS NULL), 0)::bigint AS oldest_live
+       coalesce((SELECT min(e.id) FROM execution e WHERE e.finished_status IS NULL), 0)::bigint AS oldest_live
 `
 
 type ExecutionIDBoundsRow struct {
