@@ -341,3 +341,18 @@ func portOf(t *testing.T, address string) int {
 	require.NoError(t, err)
 	return port
 }
+
+// TestFailedStartTellsWhy breaks the data folder of PostgreSQL: the error is
+// one line with the server's own words and the log, and nothing is left.
+func TestFailedStartTellsWhy(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t, "stack")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "postgres", "data"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "postgres", "data", "PG_VERSION"), []byte("9\n"), 0o644))
+
+	_, err := devstack.Up(within(t), devstack.Config{Dir: dir})
+	require.ErrorContains(t, err, "made by PostgreSQL 9")
+	require.ErrorContains(t, err, filepath.Join(dir, "postgres", "postgres.log"))
+	require.NotContains(t, err.Error(), "\n")
+	require.Empty(t, processesNaming(t, dir), "processes of the failed start are left")
+}

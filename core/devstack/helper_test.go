@@ -107,7 +107,10 @@ func helperBinary(t *testing.T) string {
 	raw, err := os.ReadFile(own)
 	require.NoError(t, err)
 	binary := tempDir(t, "helper")
-	require.NoError(t, os.WriteFile(binary, raw, 0o755))
+	syscall.ForkLock.RLock() // a child forked meanwhile would keep the file busy
+	err = os.WriteFile(binary, raw, 0o755)
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
 	require.NoError(t, os.Chmod(filepath.Dir(binary), 0o755))
 	return binary
 }

@@ -1,10 +1,10 @@
 package devstack
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -95,28 +95,38 @@ func (s *Stack) Status() Status {
 	return out
 }
 
-// withLogs adds the end of a server's logs and their paths to an error.
+// telling is a log line that is likely to say why a server ended.
+var telling = regexp.MustCompile(`(?i)error|fatal|panic|could not|cannot|failed|refused`)
+
+// withLogs adds to an error what the server said last, and where the rest is.
+// The error stays one line.
 func withLogs(err error, logs ...string) error {
-	var text strings.Builder
 	for _, log := range logs {
-		if tail := lastLines(log, 12); tail != "" {
-			fmt.Fprintf(&text, "\n--- %s\n%s", log, tail)
+		if line := lastWords(log); line != "" {
+			return fmt.Errorf("%w; the server said %q (logs: %s)", err, line, strings.Join(logs, ", "))
 		}
 	}
-	if text.Len() == 0 {
-		return fmt.Errorf("%w (logs: %s)", err, strings.Join(logs, ", "))
-	}
-	return fmt.Errorf("%w%s", err, text.String())
+	return fmt.Errorf("%w (logs: %s)", err, strings.Join(logs, ", "))
 }
 
-func lastLines(file string, n int) string {
+// lastWords is the last telling line of a log, or else the last one.
+func lastWords(file string) string {
 	raw, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
 		return ""
 	}
-	lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
-	if len(lines) > n {
-		lines = lines[len(lines)-n:]
+	var last, told string
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		if last = line; telling.MatchString(line) {
+			told = line
+		}
 	}
-	return string(bytes.Join(lines, []byte("\n")))
+	if told != "" {
+		return told
+	}
+	return last
 }
