@@ -1,0 +1,115 @@
+package broker_test
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// proxy stands between the package and the server, and can stop passing on
+// what the server says.
+type proxy struct {
+	url string
+
+	mu     sync.Mutex
+	gate   *sync.Cond
+	frozen bool
+	closed bool
+	conns  []net.Conn
+}
+
+func newProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	parsed, err := url.Parse(target)
+	require.NoError(t, err)
+	upstream := parsed.Host
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	parsed.Host = listener.Addr().String()
+	p := &proxy{url: parsed.String()}
+	p.gate = sync.NewCond(&p.mu)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", upstream)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, client, server)
+			p.mu.Unlock()
+			serving.Go(func() { p.pass(server, client, false) })
+			serving.Go(func() { p.pass(client, server, true) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.mu.Lock()
+		p.closed = true
+		for _, conn := range p.conns {
+			_ = conn.Close()
+		}
+		p.gate.Broadcast()
+		p.mu.Unlock()
+		serving.Wait()
+	})
+	return p
+}
+
+// pass copies until either side closes; what the gated side says waits while
+// the proxy is frozen.
+func (p *proxy) pass(to, from net.Conn, gated bool) {
+	defer func() { _ = to.Close() }()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if gated {
+			p.mu.Lock()
+			for p.frozen && !p.closed {
+				p.gate.Wait()
+			}
+			p.mu.Unlock()
+		}
+		if n > 0 {
+			if _, writeErr := to.Write(buffer[:n]); writeErr != nil {
+				err = errors.Join(err, writeErr)
+			}
+		}
+		if err != nil {
+			_ = from.Close()
+			return
+		}
+	}
+}
+
+func (p *proxy) freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = true
+}
+
+func (p *proxy) thaw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = false
+	p.gate.Broadcast()
+}
+
+// cut closes every connection without a word.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.conns = nil
+}

@@ -1,0 +1,223 @@
+package broker_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+func TestPublishSetsTheProperties(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.queue("q", nil)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
+	b.publishAll(
+		broker.Message{ID: "a", CorrelationID: "c", RoutingKey: "q", Type: "T", Body: []byte("{}"), Timestamp: at, Headers: broker.Table{"x": "y"}},
+		broker.Message{ID: "b", RoutingKey: "q"},
+	)
+	first, ok, err := b.plain.Get("q", true)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "a", first.MessageId)
+	require.Equal(t, "c", first.CorrelationId)
+	require.Equal(t, "T", first.Type)
+	require.Equal(t, amqp.Persistent, first.DeliveryMode)
+	require.Equal(t, "application/json", first.ContentType)
+	require.Equal(t, at.Truncate(time.Second), first.Timestamp.UTC())
+	require.Equal(t, amqp.Table{"x": "y"}, first.Headers)
+	second, ok, err := b.plain.Get("q", true)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "b", second.CorrelationId, "the message is its own correlation by default")
+	require.WithinDuration(t, time.Now(), second.Timestamp, time.Minute)
+}
+
+// Upstream 4: a refusal counted as success, and so did a message for nobody.
+func TestOutcomesAreToldApart(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.queue("open", nil)
+	b.queue("full", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
+	b.publishAll(broker.Message{ID: "fills", RoutingKey: "full"})
+
+	var batch []broker.Message
+	var want []broker.Status
+	for range 200 { // more than the window
+		batch = append(batch,
+			broker.Message{ID: "1", RoutingKey: "open"},
+			broker.Message{ID: "2", RoutingKey: "nobody"},
+			broker.Message{ID: "3", RoutingKey: "full"},
+			broker.Message{ID: "2", RoutingKey: "open"}, // the id of a message that returns
+		)
+		want = append(want, broker.Confirmed, broker.Returned, broker.Nacked, broker.Confirmed)
+	}
+	require.Equal(t, want, b.publish(batch...))
+	require.Equal(t, 400, b.ready("open"))
+	require.Equal(t, 1, b.ready("full"))
+
+	outcomes := b.Publisher().Publish(b.ctx, batch[:3])
+	require.ErrorIs(t, outcomes[1].Err, broker.ErrReturned)
+	require.ErrorIs(t, outcomes[2].Err, broker.ErrNacked)
+}
+
+// A message whose own exchange is missing was certainly not routed; its
+// neighbours lose the channel, and the publisher goes on with another.
+func TestMissingExchangeIsNotPublished(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.queue("open", nil)
+	statuses := b.publish(
+		broker.Message{ID: "1", RoutingKey: "open"},
+		broker.Message{ID: "2", RoutingKey: "open", Exchange: "missing"},
+	)
+	require.Contains(t, []broker.Status{broker.Confirmed, broker.Unknown}, statuses[0])
+	require.Equal(t, broker.Returned, statuses[1])
+	require.Equal(t, []broker.Status{broker.Confirmed}, b.publish(broker.Message{ID: "3", RoutingKey: "open"}))
+}
+
+// What the library refuses was not sent and does not disturb the rest.
+func TestUnencodableMessageIsNotSent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.queue("open", nil)
+	long := string(make([]byte, 300))
+	statuses := b.publish(
+		broker.Message{ID: "1", RoutingKey: "open"},
+		broker.Message{ID: long, RoutingKey: "open"},
+		broker.Message{ID: "3", RoutingKey: "open"},
+	)
+	require.Equal(t, broker.NotSent, statuses[1])
+	require.Equal(t, broker.Confirmed, b.publish(broker.Message{ID: "4", RoutingKey: "open"})[0])
+}
+
+// Many callers share the window, larger than it in sum and each alone, and
+// everybody gets the outcomes of his own messages.
+func TestManyCallersShareTheWindow(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *broker.Config) { c.Window = 8 })
+	b.queue("open", nil)
+	var callers sync.WaitGroup
+	results := make([][]broker.Outcome, 16)
+	for i := range results {
+		callers.Go(func() {
+			key := "open"
+			if i%2 == 1 {
+				key = "nobody"
+			}
+			results[i] = b.Publisher().Publish(b.ctx, messages(key, 20)) // the same ids everywhere
+		})
+	}
+	callers.Wait()
+	for i, outcomes := range results {
+		require.Len(t, outcomes, 20)
+		for _, outcome := range outcomes {
+			if i%2 == 0 {
+				require.NoError(t, outcome.Err)
+			} else {
+				require.Equal(t, broker.Returned, outcome.Status)
+			}
+		}
+	}
+	require.Equal(t, 8*20, b.ready("open"))
+}
+
+func TestUnconfirmedIsUnknown(t *testing.T) {
+	t.Parallel()
+	proxy := newProxy(t, testkit.VHost(t))
+	b := broker.New(broker.Config{
+		URL: proxy.url, ConfirmTimeout: 200 * time.Millisecond, MinBackoff: 5 * time.Millisecond, CloseTimeout: 100 * time.Millisecond,
+	}, testkit.Logger(t), nil)
+	require.NoError(t, b.Start(testkit.Context(t)))
+	t.Cleanup(b.Stop)
+	require.Equal(t, broker.Returned, b.Publisher().Publish(testkit.Context(t), messages("nobody", 1))[0].Status)
+
+	proxy.freeze()
+	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("nobody", 3)) {
+		require.Equal(t, broker.Unknown, outcome.Status)
+		require.ErrorIs(t, outcome.Err, broker.ErrConfirmTimeout)
+	}
+	ctx, cancel := context.WithTimeout(testkit.Context(t), 20*time.Millisecond)
+	defer cancel()
+	outcome := b.Publisher().Publish(ctx, messages("nobody", 1))[0]
+	require.Equal(t, broker.Unknown, outcome.Status)
+	require.ErrorIs(t, outcome.Err, context.DeadlineExceeded)
+
+	// The late answers are not taken for those of the messages sent again.
+	proxy.thaw()
+	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("nobody", 3)) {
+		require.Equal(t, broker.Returned, outcome.Status)
+	}
+}
+
+// Upstream 3: the publisher stayed dead after its connection was closed.
+func TestPublisherSurvivesItsConnection(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.queue("open", nil)
+	_ = b.plain.Close()
+	stop := make(chan struct{})
+	var publishing sync.WaitGroup
+	var confirmed, unknown int
+	publishing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, outcome := range b.Publisher().Publish(b.ctx, messages("open", 50)) {
+				switch outcome.Status {
+				case broker.Confirmed:
+					confirmed++
+				case broker.Unknown:
+					unknown++
+				default:
+					t.Errorf("outcome %v", outcome)
+				}
+			}
+		}
+	})
+	for range 3 {
+		b.closeConnections()
+		testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, patience)
+	}
+	close(stop)
+	publishing.Wait()
+	b.publishAll(messages("open", 1)...)
+	ready := b.ready("open")
+	require.GreaterOrEqual(t, ready, confirmed+1, "what is confirmed is there")
+	require.LessOrEqual(t, ready, confirmed+1+unknown, "and nothing is there that was not sent")
+}
+
+// A Broker that was never started, or is starting, publishes nothing and does
+// not hang.
+func TestPublishBeforeStart(t *testing.T) {
+	t.Parallel()
+	b := broker.New(broker.Config{URL: "amqp://127.0.0.1:1", ConnectTimeout: 20 * time.Millisecond}, nil, nil)
+	outcomes := b.Publisher().Publish(testkit.Context(t), messages("q", 2))
+	require.ErrorIs(t, outcomes[1].Err, broker.ErrNotConnected)
+	b.Stop()
+	require.Equal(t, broker.StateStopped, b.State())
+}
+
+func BenchmarkPublish(b *testing.B) {
+	t := setup(b, func(c *broker.Config) { c.ConfirmTimeout = time.Minute })
+	t.queue("open", nil)
+	all := messages("open", b.N)
+	body := make([]byte, 500)
+	for i := range all {
+		all[i].Body = body
+	}
+	b.ResetTimer()
+	for _, outcome := range t.Publisher().Publish(t.ctx, all) {
+		require.NoError(b, outcome.Err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+}
