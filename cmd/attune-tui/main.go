@@ -58,6 +58,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
 		return exitUsage
 	}
+	opts.app.Context = contextName(cfg.Database.URL)
 	source, closeSource, err := open(ctx, cfg)
 	if err != nil {
 		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
@@ -76,7 +77,12 @@ func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	deps := monitor.Deps{Store: st, Broker: openBroker(cfg)}
+	reader, err := openBroker(cfg)
+	if err != nil {
+		st.Close()
+		return nil, nil, err
+	}
+	deps := monitor.Deps{Store: st, Broker: reader}
 	return monitor.New(monitor.Config{StaleAfter: cfg.Executor.StaleAfter()}, deps), st.Close, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/app"
@@ -22,6 +23,8 @@ const (
 	poolSize         = 4
 	connectTimeout   = 3 * time.Second
 	statementTimeout = 1500 * time.Millisecond
+	// managementTimeout bounds one question to the message broker.
+	managementTimeout = 1500 * time.Millisecond
 )
 
 var errHelp = errors.New("help asked for")
@@ -90,11 +93,11 @@ func parse(args, environ []string) (options, error) {
 	}
 	o.app.Theme.NoColor = lookup(environ, "NO_COLOR") != ""
 	o.app.Theme.Dark = darkBackground(lookup(environ, "COLORFGBG"))
-	return o, o.finish(environ)
+	return o, o.finish()
 }
 
 // finish checks what flags say together.
-func (o *options) finish(environ []string) error {
+func (o *options) finish() error {
 	if o.output != "text" && o.output != "json" {
 		return fmt.Errorf("unknown output %q: choose text or json", o.output)
 	}
@@ -108,7 +111,6 @@ func (o *options) finish(environ []string) error {
 		o.app.View = screen.View(o.snapshot)
 		o.app.Theme.Plain = true
 	}
-	o.app.Context = contextName(lookup(environ, "ATTUNE__DATABASE__URL"))
 	return nil
 }
 
@@ -148,6 +150,26 @@ func version() string {
 
 // openBroker makes the reader of the management interface, or nil when none is
 // configured.
-func openBroker(cfg *config.Config) monitor.BrokerReader {
-	return nil
+func openBroker(cfg *config.Config) (monitor.BrokerReader, error) {
+	if cfg.MessageQueue.ManagementURL == "" {
+		return nil, nil //nolint:nilnil // No reader is a valid answer; the dashboard says that none is configured.
+	}
+	vhost := vhostOf(cfg.MessageQueue.URL)
+	client, err := broker.NewManagement(cfg.MessageQueue.ManagementURL, vhost, managementTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return monitor.NewManagementReader(client, vhost), nil
+}
+
+// vhostOf is the virtual host that an AMQP URL names; "/" when it names none.
+func vhostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "/"
+	}
+	if path := strings.TrimPrefix(u.Path, "/"); path != "" {
+		return path
+	}
+	return "/"
 }

@@ -310,6 +310,9 @@ type BrokerQueue struct {
 	Unacked   int64  `json:"unacked"`
 	Consumers int64  `json:"consumers"`
 	State     string `json:"state,omitempty"`
+	// Uncounted is true while the broker has not counted yet; the numbers are
+	// then unknown, not zero.
+	Uncounted bool `json:"uncounted,omitempty"`
 }
 
 // Broker is what the message broker's management interface says.
@@ -321,6 +324,8 @@ type Broker struct {
 	Queues  []BrokerQueue `json:"queues"`
 	// Alarms lists raised resource alarms.
 	Alarms []string `json:"alarms"`
+	// AlarmsUnknown says why the alarms could not be read; empty when they were.
+	AlarmsUnknown string `json:"alarms_unknown,omitempty"`
 }
 
 // Queue finds a broker queue by name.

@@ -20,9 +20,13 @@ func (m *Model) helpLines(w, h int) []string {
 		tallest = max(tallest, len(columns[i]))
 	}
 	var lines []string
-	if w >= 96 {
+	switch {
+	case w >= 96:
 		lines = beside(columns, w, tallest)
-	} else {
+	case w >= 72:
+		right := append(append(columns[1], ""), columns[2]...)
+		lines = beside([][]string{columns[0], right}, w, max(tallest, len(right)))
+	default:
 		for _, c := range columns {
 			lines = append(append(lines, c...), "")
 		}

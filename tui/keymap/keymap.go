@@ -108,7 +108,7 @@ var Table = []Binding{
 
 	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1},
 	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10},
-	{Sort, []string{"s"}, "s", "sort", "sort; the same column again reverses", GroupRows, []Scope{InQueues, InWorkers}, 4},
+	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers}, 4},
 	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 5},
 	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 9},
 

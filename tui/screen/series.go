@@ -37,7 +37,7 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.recordWorkers(r.At, r.WorkerList)
 	case *monitor.Broker:
 		d.Broker = r
-		if q, ok := r.Queue(monitor.DeadLetterQueue); ok {
+		if q, ok := r.Queue(monitor.DeadLetterQueue); ok && !q.Uncounted {
 			d.History.Record(SeriesDead, now, float64(q.Ready))
 		}
 	case *monitor.Queues:

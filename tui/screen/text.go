@@ -33,6 +33,14 @@ func (e *Env) Count(c monitor.Count) string {
 	return e.Num(c.Value)
 }
 
+// BrokerNum writes a number of a broker queue, or that it was not counted yet.
+func (e *Env) BrokerNum(q monitor.BrokerQueue, n int64) string {
+	if q.Uncounted {
+		return widget.Unknown
+	}
+	return e.Num(n)
+}
+
 // PerMinute writes a rate, or that it is not known yet.
 func (e *Env) PerMinute(name string) string {
 	rate, ok := e.Data.History.PerMinute(name)

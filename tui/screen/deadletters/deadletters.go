@@ -139,11 +139,11 @@ func (v *DeadLetters) depth(d *monitor.DeadLetters) []string {
 	switch {
 	case d.Queue != nil:
 		q := d.Queue
-		consumers := e.Num(q.Consumers)
-		if q.Consumers == 0 {
+		consumers := e.BrokerNum(*q, q.Consumers)
+		if q.Consumers == 0 && !q.Uncounted {
 			consumers = e.Paint(theme.Warn, "0 ▲ nobody handles them")
 		}
-		return []string{label + "ready " + e.Num(q.Ready) + "   unacked " + e.Num(q.Unacked) + "   consumers " + consumers +
+		return []string{label + "ready " + e.BrokerNum(*q, q.Ready) + "   unacked " + e.BrokerNum(*q, q.Unacked) + "   consumers " + consumers +
 			"   " + e.Change(screen.SeriesDead, 5*time.Minute) + "/5m"}
 	case d.QueueMissing:
 		return []string{label + e.Paint(theme.Warn, "▲ there is no queue "+monitor.DeadLetterQueue+": what expires is lost"),

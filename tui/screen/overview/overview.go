@@ -135,7 +135,7 @@ func (o *Overview) deadDepth() string {
 	if !ok {
 		return widget.Unknown
 	}
-	return o.env.Num(q.Ready) + o.env.Mark(screen.FeedBroker)
+	return o.env.BrokerNum(q, q.Ready) + o.env.Mark(screen.FeedBroker)
 }
 
 // number right-aligns a number of the overview feed with its mark.
@@ -240,11 +240,14 @@ func (o *Overview) brokerBlock(w int) []string {
 	lines := []string{e.Head(screen.FeedBroker, "BROKER"),
 		"  ready " + widget.Left(e.Num(ready)+mark, 10) + " unacked " + e.Num(unacked) + mark}
 	if q, ok := b.Queue(monitor.DeadLetterQueue); ok {
-		lines = append(lines, "  "+monitor.DeadLetterQueue+"  "+e.Num(q.Ready)+mark+"  "+e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
+		lines = append(lines, "  "+monitor.DeadLetterQueue+"  "+e.BrokerNum(q, q.Ready)+mark+"  "+e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	} else {
 		lines = append(lines, "  "+e.Paint(theme.Warn, "▲ no "+monitor.DeadLetterQueue))
 	}
 	alarms := "none"
+	if b.AlarmsUnknown != "" {
+		alarms = widget.Unknown
+	}
 	if len(b.Alarms) > 0 {
 		alarms = e.Paint(theme.Bad, "■ "+widget.Clean(strings.Join(b.Alarms, " ")))
 	}

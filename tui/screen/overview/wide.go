@@ -97,7 +97,7 @@ func (o *Overview) brokerLines(w, rows int) []string {
 	slices.SortStableFunc(list, func(x, y monitor.BrokerQueue) int { return rank(y) - rank(x) })
 	for _, q := range list[:min(rows-2, len(list))] {
 		lines = append(lines, " "+widget.Left(widget.CutMiddle(widget.Clean(q.Name), name), name)+
-			widget.Right(e.Num(q.Ready), 10)+widget.Right(e.Num(q.Unacked), 8)+widget.Right(e.Num(q.Consumers), 8))
+			widget.Right(e.BrokerNum(q, q.Ready), 10)+widget.Right(e.BrokerNum(q, q.Unacked), 8)+widget.Right(e.BrokerNum(q, q.Consumers), 8))
 	}
 	return lines
 }

@@ -204,7 +204,7 @@ func (v *Workers) matches(r row) bool {
 
 // deaf reports that the worker is alive by its row and consumes nothing.
 func (r row) deaf() bool {
-	return r.queue != nil && r.queue.Consumers == 0 && r.health != monitor.WorkerInactive
+	return r.queue != nil && !r.queue.Uncounted && r.queue.Consumers == 0 && r.health != monitor.WorkerInactive
 }
 
 var severity = map[monitor.WorkerHealth]int{
@@ -275,7 +275,7 @@ func (v *Workers) Cells(i int, into []widget.Cell) []widget.Cell {
 		slots = screen.Slots(*r.Assigned, r.Capacity)
 	}
 	ready, unacked, consumers := widget.Unknown, widget.Unknown, widget.Unknown
-	if r.queue != nil {
+	if r.queue != nil && !r.queue.Uncounted {
 		mark := e.Mark(screen.FeedBroker)
 		ready, unacked, consumers = e.Num(r.queue.Ready)+mark, e.Num(r.queue.Unacked)+mark, e.Num(r.queue.Consumers)+mark
 	}

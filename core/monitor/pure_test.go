@@ -1,0 +1,91 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFilterReadsBackWhatItWrites(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "status:failed,timeout", "action:core.*", "worker:7 age<1h0m0s", "parent:700", "action:*echo*"} {
+		f, err := ParseExecutionFilter(text)
+		require.NoError(t, err, text)
+		again, err := ParseExecutionFilter(f.String())
+		require.NoError(t, err, f.String())
+		require.Equal(t, f, again)
+	}
+	f, err := ParseExecutionFilter("age:2d echo")
+	require.NoError(t, err)
+	require.Equal(t, 48*time.Hour, f.MaxAge)
+	require.Equal(t, "*echo*", f.Action)
+}
+
+func TestFilterRefusesWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"statsu:failed", "status:finished", "age<soon", "age>5m", "parent:x", "worker:", "age<-1h", "parent:0"} {
+		_, err := ParseExecutionFilter(text)
+		require.Error(t, err, text)
+	}
+}
+
+func FuzzParseExecutionFilter(f *testing.F) {
+	f.Add("status:failed age<1h core.*")
+	f.Fuzz(func(t *testing.T, text string) {
+		parsed, err := ParseExecutionFilter(text)
+		if err != nil {
+			return
+		}
+		if _, err := ParseExecutionFilter(parsed.String()); err != nil {
+			t.Fatalf("%q becomes %q: %v", text, parsed.String(), err)
+		}
+	})
+}
+
+func TestWorkerHealthTakesTheStricterWord(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	fresh, old, n := now.Add(-time.Second), now.Add(-2*time.Minute), int64(8)
+	for want, w := range map[WorkerHealth]Worker{
+		WorkerActive:   {Status: "active", Heartbeat: &fresh},
+		WorkerStale:    {Status: "active", Heartbeat: &old, Cordoned: true},
+		WorkerInactive: {Status: "inactive", Heartbeat: &fresh},
+		WorkerCordoned: {Status: "active", Heartbeat: &fresh, Cordoned: true},
+		WorkerDraining: {Status: "active", Heartbeat: &fresh, Cordoned: true, Draining: true},
+		WorkerBusy:     {Status: "active", Heartbeat: &fresh, Assigned: &n, Capacity: &n},
+	} {
+		require.Equal(t, want, w.Health(now, 90*time.Second))
+	}
+	require.Equal(t, WorkerStale, Worker{Status: "active"}.Health(now, time.Hour), "no heartbeat ever")
+}
+
+func TestAttentionPutsTheWorstFirst(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	long := now.Add(-time.Hour)
+	growth := int64(3)
+	o := &Overview{Reading: Reading{At: now}, Queues: QueueTotals{Queued: 5},
+		Top:        []Queue{{ActionRef: "a.b", Queued: 5, Oldest: &long}, {ActionRef: "c.d", Queued: 5, Oldest: &long, Paused: true}},
+		WorkerList: []Worker{{Name: "w", Status: "active", Heartbeat: &long}},
+		Live:       Live{Stuck: Count{Value: 2}, StuckAfter: 10 * time.Minute}}
+	b := &Broker{Alarms: []string{"memory"}, Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 9}}}
+	found := Attention(o, b, &growth, Limits{HeadWait: time.Minute, StaleAfter: time.Minute})
+	var levels []Level
+	for _, f := range found {
+		levels = append(levels, f.Level)
+	}
+	require.Equal(t, []Level{LevelCritical, LevelCritical, LevelCritical, LevelWarning, LevelWarning, LevelInfo, LevelInfo}, levels)
+	require.Empty(t, Attention(nil, nil, nil, Limits{}), "nothing read is nothing found")
+}
+
+func TestWorkerQueueNames(t *testing.T) {
+	t.Parallel()
+	id, ok := WorkerOfQueue(WorkerQueue(7))
+	require.True(t, ok)
+	require.Equal(t, int64(7), id)
+	for _, name := range []string{"worker.x.executions", "worker.7.cancel", "attune.dlx.queue", "worker.7.executions.old"} {
+		_, ok := WorkerOfQueue(name)
+		require.False(t, ok, name)
+	}
+}
