@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/attune-go/attune/core/worker/output"
+)
+
+// Func is an action written in Go. What it returns becomes the data of the
+// result, encoded as JSON; an error makes the execution fail with its text, a
+// panic does too. The context ends at the timeout, on cancel and at shutdown
+// (context.Cause says which); a function that goes on all the same keeps its
+// place among the concurrent executions, but its outcome is decided without it.
+type Func func(ctx context.Context, task Task) (any, error)
+
+// Actions maps the reference of an action, or its entrypoint, to the function
+// that runs it.
+type Actions map[string]Func
+
+// Register adds a function. A name can be taken once.
+func (a Actions) Register(name string, fn Func) error {
+	if name == "" || fn == nil {
+		return fmt.Errorf("register action %q: a name and a function are needed", name)
+	}
+	if _, taken := a[name]; taken {
+		return fmt.Errorf("register action %q: the name is taken", name)
+	}
+	a[name] = fn
+	return nil
+}
+
+// find prefers the action's own reference to its entrypoint.
+func (a Actions) find(ref, entrypoint string) Func {
+	if fn, ok := a[ref]; ok {
+		return fn
+	}
+	return a[entrypoint]
+}
+
+// Task is one execution as its function sees it.
+type Task struct {
+	// ActionRef is the reference of the action.
+	ActionRef string
+	// Attempt counts the hand-overs of this execution.
+	Attempt int
+	// ExecutionID is the id of the execution.
+	ExecutionID int64
+	// PackRef is the reference of the action's pack.
+	PackRef string
+	// Params are the parameters, a JSON object with the defaults of the
+	// action's schema filled in.
+	Params json.RawMessage
+	// Stderr and Stdout are kept with the result, up to the worker's limits.
+	Stderr, Stdout io.Writer
+}
+
+// Decode reads the parameters into a value, as encoding/json does.
+func (t Task) Decode(into any) error {
+	if err := json.Unmarshal(t.Params, into); err != nil {
+		return fmt.Errorf("read the parameters of %s: %w", t.ActionRef, err)
+	}
+	return nil
+}
+
+// returned is what a function call came to.
+type returned struct {
+	data json.RawMessage
+	err  error
+}
+
+// call runs the function and turns a panic into an error.
+func call(ctx context.Context, fn Func, task Task) (r returned) {
+	defer func() {
+		if value := recover(); value != nil {
+			_, _ = fmt.Fprintf(task.Stderr, "%s", debug.Stack()) // a capture never fails
+			r = returned{err: fmt.Errorf("panic: %v", value)}
+		}
+	}()
+	value, err := fn(ctx, task)
+	data, encodeErr := output.Value(value)
+	if err == nil {
+		err = encodeErr
+	}
+	return returned{data: data, err: err}
+}

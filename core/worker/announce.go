@@ -1,0 +1,227 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+)
+
+// source is the name this worker puts into its messages.
+const source = "worker"
+
+// Bounds of what waits to be published. What is dropped beyond them is found
+// by the engine's sweep.
+const (
+	announceMax      = 500
+	announceHold     = 20_000
+	announceHoldSize = 64 << 20
+	publishTimeout   = 15 * time.Second
+
+	// resultInMessage bounds the result carried in a message. Consumers read
+	// it from the row.
+	resultInMessage = 64 << 10
+)
+
+// announcement is a committed end that others have to hear of.
+type announcement struct {
+	execution        int64
+	action           *int64
+	ref              string
+	status, previous attune.Status
+	result           []byte
+	at               time.Time
+}
+
+// publisher is the part of the broker that the announcer needs.
+type publisher interface {
+	Publish(ctx context.Context, messages []broker.Message) []broker.Outcome
+}
+
+// announcer publishes what was committed, and again with the same message id
+// until the broker confirms it.
+type announcer struct {
+	publisher publisher
+	statuses  bool // also of transitions other than cancels
+	logger    *slog.Logger
+	metrics   *Metrics
+
+	mu      sync.Mutex
+	pending []broker.Message // guarded by mu
+	size    int              // bytes in pending; guarded by mu
+	busy    bool             // a publish is under way; guarded by mu
+	wake    chan struct{}
+	idle    chan struct{} // receives a note when nothing is pending
+}
+
+// add takes committed ends.
+func (a *announcer) add(ended []announcement) {
+	messages := make([]broker.Message, 0, len(ended))
+	for _, e := range ended {
+		if e.status == attune.StatusCancelled || a.statuses {
+			messages = append(messages, a.changed(e.execution, e.ref, e.previous, e.status, e.at))
+		}
+		messages = append(messages, a.completed(e))
+	}
+	a.put(messages, false)
+}
+
+// started takes executions whose rows were moved to running.
+func (a *announcer) started(jobs []*job) {
+	if !a.statuses {
+		return
+	}
+	var messages []broker.Message
+	for _, j := range jobs {
+		messages = append(messages, a.changed(j.id, j.row.ActionRef, attune.StatusScheduled, attune.StatusRunning, time.Now().UTC()))
+	}
+	a.put(messages, false)
+}
+
+// put queues messages, in front if they were tried before.
+func (a *announcer) put(messages []broker.Message, front bool) {
+	if len(messages) == 0 {
+		return
+	}
+	a.mu.Lock()
+	for _, m := range messages {
+		a.size += len(m.Body)
+	}
+	if front {
+		a.pending = append(messages, a.pending...)
+	} else {
+		a.pending = append(a.pending, messages...)
+	}
+	dropped := 0
+	for len(a.pending) > announceHold || (a.size > announceHoldSize && len(a.pending) > 1) {
+		a.size -= len(a.pending[0].Body)
+		a.pending = a.pending[1:]
+		dropped++
+	}
+	a.mu.Unlock()
+	if dropped > 0 {
+		a.metrics.dropped(dropped)
+		a.logger.Warn("Completions wait for the broker beyond the bound; the oldest are left to the engine's sweep",
+			"dropped", dropped)
+	}
+	signal(a.wake)
+}
+
+func (a *announcer) take() []broker.Message {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := min(len(a.pending), announceMax)
+	batch := a.pending[:n:n]
+	a.pending = a.pending[n:]
+	for _, m := range batch {
+		a.size -= len(m.Body)
+	}
+	a.busy = n > 0
+	if n == 0 {
+		signal(a.idle)
+	}
+	return batch
+}
+
+func (a *announcer) run(ctx context.Context) {
+	pause := retryFirst
+	for {
+		batch := a.take()
+		if len(batch) == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-a.wake:
+			}
+			continue
+		}
+		left := a.publish(ctx, batch)
+		if len(left) == 0 {
+			pause = retryFirst
+			continue
+		}
+		a.put(left, true)
+		if !sleep(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, retryLongest)
+	}
+}
+
+// publish returns what has to be published again. A status message that
+// reaches nobody is let go: it is news only.
+func (a *announcer) publish(ctx context.Context, batch []broker.Message) []broker.Message {
+	timed, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	var left []broker.Message
+	var reason error
+	for i, outcome := range a.publisher.Publish(timed, batch) {
+		if outcome.Status == broker.Confirmed {
+			continue
+		}
+		if outcome.Status == broker.Returned && batch[i].Type == message.TypeExecutionStatusChanged {
+			continue
+		}
+		left, reason = append(left, batch[i]), outcome.Err
+	}
+	if len(left) > 0 && ctx.Err() == nil {
+		a.metrics.failed("publish")
+		a.logger.WarnContext(ctx, "Messages were not confirmed and are published again",
+			"messages", len(left), "of", len(batch), "error", reason)
+	}
+	return left
+}
+
+// flush waits until everything was confirmed, or false when the context ends.
+func (a *announcer) flush(ctx context.Context) bool {
+	for {
+		a.mu.Lock()
+		empty := len(a.pending) == 0 && !a.busy
+		a.mu.Unlock()
+		if empty {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-a.idle:
+		}
+	}
+}
+
+func (a *announcer) completed(e announcement) broker.Message {
+	payload := message.ExecutionCompleted{
+		ExecutionID: e.execution, ActionRef: e.ref, Status: string(e.status), CompletedAt: e.at,
+	}
+	if e.action != nil {
+		payload.ActionID = *e.action
+	}
+	if len(e.result) <= resultInMessage {
+		payload.Result = e.result
+	}
+	return encode(a, message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload)
+}
+
+func (a *announcer) changed(execution int64, ref string, from, to attune.Status, at time.Time) broker.Message {
+	return encode(a, message.TypeExecutionStatusChanged, message.KeyExecutionStatusChanged, message.ExecutionStatusChanged{
+		ExecutionID: execution, ActionRef: ref, PreviousStatus: string(from), NewStatus: string(to), ChangedAt: at,
+	})
+}
+
+// encode makes the message, identifier included: it is the same message however
+// often it is published.
+func encode[P any](a *announcer, kind, key string, payload P) broker.Message {
+	envelope := message.New(kind, payload, time.Now().UTC(), source)
+	body, err := envelope.Encode()
+	if err != nil { // payloads are made of encodable parts
+		a.logger.Error("Message could not be encoded", "message_type", kind, "error", err)
+	}
+	return broker.Message{
+		ID: envelope.MessageID, CorrelationID: envelope.CorrelationID, Exchange: message.ExchangeExecutions,
+		RoutingKey: key, Type: kind, Body: body, Timestamp: envelope.Timestamp,
+	}
+}

@@ -1,0 +1,216 @@
+package worker
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/placement"
+)
+
+// Defaults of a Config.
+const (
+	CancelPollDefault        = 3 * time.Second
+	HeartbeatIntervalDefault = 10 * time.Second
+	KillGraceDefault         = 5 * time.Second
+	MaxConcurrentDefault     = 10
+	MaxOutputBytesDefault    = 10 << 20
+	QueueTTLDefault          = 300 * time.Second
+	ShutdownTimeoutDefault   = 30 * time.Second
+	TaskTimeoutDefault       = 300 * time.Second
+)
+
+// NameVariable is the environment variable that names the worker when the
+// configuration does not.
+const NameVariable = "ATTUNE_WORKER_NAME"
+
+// Taint keeps executions away from a worker that do not tolerate it.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// Config says who the worker is and what it may do. The zero value is a worker
+// named after its host.
+type Config struct {
+	// Actions are the functions this worker runs itself.
+	Actions Actions
+	// APIURL and ArtifactsDir are passed on to processes.
+	APIURL, ArtifactsDir string
+	// CancelPoll is how often the rows of running executions are looked at for
+	// cancels whose message was lost.
+	CancelPoll time.Duration
+	// Capabilities are announced besides the worker's own, which win.
+	Capabilities map[string]any
+	// Env is added to the environment of every process, as NAME=value. Of the
+	// worker's own environment processes get only harmless variables such as
+	// PATH: it holds credentials.
+	Env []string
+	// HeartbeatInterval is the pause between heartbeats.
+	HeartbeatInterval time.Duration
+	// Host and Port are what others see; the host name if empty.
+	Host string
+	Port int
+	// Interpreters are the commands that run the entrypoints of a runtime, by
+	// normalized name. Shell and native are always there.
+	Interpreters map[string][]string
+	// KillGrace is the time a stopped execution gets before it is killed.
+	KillGrace time.Duration
+	// Labels can be asked for by placement rules.
+	Labels map[string]string
+	// MaxConcurrent is how many executions run at once.
+	MaxConcurrent int
+	// MaxStdoutBytes and MaxStderrBytes bound what is kept of the output.
+	MaxStdoutBytes, MaxStderrBytes int64
+	// Name identifies the worker: a known name is the same worker again. If
+	// empty it is ATTUNE_WORKER_NAME, else worker-HOSTNAME.
+	Name string
+	// PacksDir holds the packs: PACK/actions/ENTRYPOINT. Without it only
+	// absolute entrypoints and functions can be run.
+	PacksDir string
+	// PublishStatus sends a status message for every transition, as existing
+	// workers do, instead of for cancels only.
+	PublishStatus bool
+	// QueueTTL is the lifetime of a dispatch in the queue. It is an argument of
+	// the queue and must be the same for everybody who declares it.
+	QueueTTL time.Duration
+	// Runtimes are the runtimes to announce. Shell, native and those of
+	// Interpreters if empty.
+	Runtimes []string
+	// RuntimeEnvsDir is passed on to processes.
+	RuntimeEnvsDir string
+	// ShutdownTimeout is how long running executions may take to end on Stop.
+	ShutdownTimeout time.Duration
+	// Taints keep executions away that do not tolerate them.
+	Taints []Taint
+	// TaskTimeout bounds an execution whose row and action name no timeout.
+	TaskTimeout time.Duration
+	// TempDir holds parameter files; the system's if empty.
+	TempDir string
+	// Type is local, remote or container; local if empty.
+	Type string
+	// Version is announced as worker_version.
+	Version string
+}
+
+func (c Config) withDefaults() Config {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "localhost"
+	}
+	orText(&c.Host, host)
+	orText(&c.Name, os.Getenv(NameVariable))
+	orText(&c.Name, "worker-"+host)
+	orText(&c.Type, "local")
+	orText(&c.Version, "dev")
+	orNumber(&c.MaxConcurrent, MaxConcurrentDefault)
+	orNumber(&c.MaxStdoutBytes, MaxOutputBytesDefault)
+	orNumber(&c.MaxStderrBytes, MaxOutputBytesDefault)
+	orNumber(&c.CancelPoll, CancelPollDefault)
+	orNumber(&c.HeartbeatInterval, HeartbeatIntervalDefault)
+	orNumber(&c.KillGrace, KillGraceDefault)
+	orNumber(&c.QueueTTL, QueueTTLDefault)
+	orNumber(&c.ShutdownTimeout, ShutdownTimeoutDefault)
+	orNumber(&c.TaskTimeout, TaskTimeoutDefault)
+	c.Interpreters = interpreters(c.Interpreters)
+	if len(c.Runtimes) == 0 {
+		c.Runtimes = append(slices.Sorted(maps.Keys(c.Interpreters)), "native")
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	for _, runtime := range c.Runtimes {
+		name := placement.NormalizeRuntime(runtime)
+		if _, ok := c.Interpreters[name]; !ok && name != "native" {
+			return fmt.Errorf("worker %s: runtime %q has no interpreter", c.Name, runtime)
+		}
+	}
+	if !slices.Contains([]string{"local", "remote", "container"}, c.Type) {
+		return fmt.Errorf("worker %s: type %q is unknown: use local, remote or container", c.Name, c.Type)
+	}
+	if c.MaxConcurrent < 1 || c.MaxConcurrent > 10_000 {
+		return fmt.Errorf("worker %s: %d concurrent executions are not between 1 and 10000", c.Name, c.MaxConcurrent)
+	}
+	return nil
+}
+
+// interpreters adds a shell to those given.
+func interpreters(given map[string][]string) map[string][]string {
+	all := map[string][]string{"shell": {"/bin/sh"}}
+	if bash, err := exec.LookPath("bash"); err == nil {
+		all["shell"] = []string{bash}
+	}
+	for name, command := range given {
+		if len(command) > 0 {
+			all[placement.NormalizeRuntime(name)] = command
+		}
+	}
+	return all
+}
+
+// capabilities is what the worker announces about itself.
+func (c Config) capabilities() map[string]any {
+	all := maps.Clone(c.Capabilities)
+	if all == nil {
+		all = map[string]any{}
+	}
+	labels, taints := c.Labels, c.Taints
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if taints == nil {
+		taints = []Taint{}
+	}
+	orKey(all, "runtime_versions", map[string][]string{})
+	orKey(all, "detected_interpreters", []any{})
+	maps.Copy(all, map[string]any{
+		"runtimes": c.Runtimes, "max_concurrent_executions": c.MaxConcurrent, "worker_version": c.Version,
+		"labels": labels, "taints": taints,
+		"agent_mode": false, "agent_binary_name": "attune-executor", "agent_binary_version": c.Version,
+		"attempt_fence": true,
+	})
+	return all
+}
+
+// passedOn are the variables of the worker's environment that processes get.
+var passedOn = []string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"}
+
+// baseEnv is the environment that every process starts from.
+func (c Config) baseEnv() []string {
+	var env []string
+	for _, name := range passedOn {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for name, value := range map[string]string{
+		"ATTUNE_API_URL": c.APIURL, "ATTUNE_ARTIFACTS_DIR": c.ArtifactsDir, "ATTUNE_RUNTIME_ENVS_DIR": c.RuntimeEnvsDir,
+	} {
+		env = append(env, name+"="+value)
+	}
+	return append(env, c.Env...)
+}
+
+func orText(target *string, fallback string) {
+	if strings.TrimSpace(*target) == "" {
+		*target = fallback
+	}
+}
+
+func orNumber[N ~int | ~int64](target *N, fallback N) {
+	if *target <= 0 {
+		*target = fallback
+	}
+}
+
+func orKey(m map[string]any, key string, fallback any) {
+	if _, ok := m[key]; !ok {
+		m[key] = fallback
+	}
+}

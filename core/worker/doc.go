@@ -1,0 +1,34 @@
+// Package worker is the reference worker and the Go SDK for actions: it
+// registers, takes dispatches from its queue, runs them, and reports the end.
+//
+// The database row of an execution is authoritative; messages only point at it.
+// A dispatch starts nothing unless one guarded statement moves the row from
+// scheduled to running for this worker, this attempt and this process
+// (invariant S2), and the dispatch is acknowledged only after that. The end is
+// one guarded statement too; execution.completed follows it, from whoever won
+// it, with the same message id until the broker confirms. What was taken away
+// meanwhile is stopped and not reported.
+//
+//	dispatch ─▶ intake ─▶ StartExecutions ─▶ run ─▶ finisher ─▶ FinishExecutions ─▶ announcer ─▶ execution.completed
+//	cancel   ─▶ roster (ends the context of the run) ◀─ poll of the rows
+//
+// Nothing is collected by timers: what arrived or finished while the previous
+// statement was under way goes into the next one.
+//
+// Failures:
+//   - Database away: starts and ends are repeated until they succeed. After a
+//     lost answer a start is repeated such that a row this process has moved
+//     already counts as started. The dispatches stay unacknowledged.
+//   - Broker away: running work goes on, ends are written, completions are kept
+//     (bounded) and published later. The heartbeat goes on with status error,
+//     so that nobody sends work to a worker that cannot hear; running work
+//     is not declared lost.
+//   - Process killed: unstarted dispatches return to the queue. The next
+//     process with this name ends the rows that were running as abandoned,
+//     before it takes new work.
+//   - Two processes with one name: the younger has the row's incarnation, the
+//     older notices with its next beat and stops.
+//   - Stop: no new work (unstarted deliveries return), running work may finish
+//     within ShutdownTimeout, the rest is stopped and reported as failed, ends
+//     are written and announced, the heartbeat ends last.
+package worker

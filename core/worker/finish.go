@@ -1,0 +1,222 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Bounds of one statement that ends executions.
+const (
+	finishMax        = 500
+	finishMaxBytes   = 16 << 20
+	statementTimeout = 15 * time.Second
+	retryFirst       = 50 * time.Millisecond
+	retryLongest     = 3 * time.Second
+)
+
+// finisher writes the ends of executions: everything that ended while the
+// previous statement was under way goes into the next one.
+type finisher struct {
+	store     *store.Store
+	worker    int64
+	roster    *roster
+	announcer *announcer
+	logger    *slog.Logger
+	metrics   *Metrics
+
+	mu      sync.Mutex
+	pending []ending // guarded by mu
+	wake    chan struct{}
+}
+
+// add takes an end. The job leaves the roster when it is written.
+func (f *finisher) add(e ending) {
+	f.mu.Lock()
+	f.pending = append(f.pending, e)
+	f.mu.Unlock()
+	signal(f.wake)
+}
+
+// take returns what the next statement writes.
+func (f *finisher) take() []ending {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(f.pending) && n < finishMax && (n == 0 || bytes < finishMaxBytes) {
+		bytes += len(f.pending[n].result)
+		n++
+	}
+	batch := f.pending[:n:n]
+	f.pending = f.pending[n:]
+	return batch
+}
+
+func (f *finisher) run(ctx context.Context) {
+	for {
+		batch := f.take()
+		if len(batch) == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-f.wake:
+			}
+			continue
+		}
+		if !f.write(ctx, batch) {
+			return
+		}
+	}
+}
+
+// write repeats until the ends are written or refused; false means that the
+// context ended before. Ends that the database does not accept are tried one
+// by one, so that one of them does not hold up the others.
+func (f *finisher) write(ctx context.Context, batch []ending) bool {
+	uncertain := false
+	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {
+		err := f.once(ctx, batch, uncertain)
+		if err == nil {
+			f.forget(batch)
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		uncertain = true
+		f.metrics.failed("finish")
+		f.logger.WarnContext(ctx, "Ends could not be written yet", "executions", len(batch), "error", err)
+		if notAccepted(err) {
+			if len(batch) > 1 {
+				return f.singly(ctx, batch)
+			}
+			batch[0].status = attune.StatusFailed
+			batch[0].result = []byte(`{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`)
+		}
+		if !sleep(ctx, pause) {
+			return false
+		}
+	}
+}
+
+func (f *finisher) singly(ctx context.Context, batch []ending) bool {
+	for i := range batch {
+		if !f.write(ctx, batch[i:i+1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// notAccepted says that the same write will fail again.
+func notAccepted(err error) bool {
+	class := store.ClassOf(err)
+	return class == store.ClassRefused || class == store.ClassConflict || class == store.ClassFatal
+}
+
+func (f *finisher) forget(batch []ending) {
+	for _, e := range batch {
+		f.roster.remove(e.job)
+	}
+}
+
+// once runs the statement and announces what it won.
+func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	params := store.FinishExecutionsParams{Worker: &f.worker}
+	open := make(map[int64]ending, len(batch))
+	for _, e := range batch {
+		params.Ids = append(params.Ids, e.job.id)
+		params.Attempts = append(params.Attempts, e.job.attempt)
+		params.Statuses = append(params.Statuses, string(e.status))
+		params.Results = append(params.Results, string(e.result))
+		open[e.job.id] = e
+	}
+	rows, err := f.store.FinishExecutions(ctx, params)
+	if err != nil {
+		return fmt.Errorf("finish %d executions: %w", len(batch), err)
+	}
+	ended := make([]announcement, 0, len(rows))
+	for _, row := range rows {
+		ended = append(ended, announcement{
+			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
+			previous: row.Previous, result: open[row.ID].result, at: at(row.FinishedAt),
+		})
+		f.metrics.ended(row.Status)
+		delete(open, row.ID)
+	}
+	if len(open) > 0 && uncertain {
+		again, err := f.wonBefore(ctx, open)
+		if err != nil {
+			return err
+		}
+		ended = append(ended, again...)
+	}
+	for id := range open {
+		f.metrics.lost("finish")
+		f.logger.DebugContext(ctx, "Execution was ended by somebody else", "execution_id", id)
+	}
+	f.announcer.add(ended)
+	return nil
+}
+
+// wonBefore finds the ends that an earlier try wrote although its answer was
+// lost, and removes them from open.
+func (f *finisher) wonBefore(ctx context.Context, open map[int64]ending) ([]announcement, error) {
+	ids := make([]int64, 0, len(open))
+	for id := range open {
+		ids = append(ids, id)
+	}
+	rows, err := f.store.ReadRunStates(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read how %d executions ended: %w", len(ids), err)
+	}
+	var ended []announcement
+	for _, row := range rows {
+		e := open[row.ID]
+		if row.Status != e.status || row.Attempt != e.job.attempt || row.Worker == nil || *row.Worker != f.worker {
+			continue
+		}
+		ended = append(ended, announcement{
+			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
+			previous: attune.StatusRunning, result: e.result, at: at(row.FinishedAt),
+		})
+		delete(open, row.ID)
+	}
+	return ended, nil
+}
+
+// at is the database's time of the end. Without one (a schema that does not
+// record it) it is now.
+func at(t *time.Time) time.Time {
+	if t == nil {
+		return time.Now().UTC()
+	}
+	return t.UTC()
+}
+
+// signal leaves a note unless one is there already.
+func signal(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// sleep pauses; false means that the context ended.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

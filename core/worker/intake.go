@@ -1,0 +1,221 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+)
+
+// beforeStart is the result of an execution that was cancelled before it
+// started.
+var beforeStart = mustEncode(map[string]any{
+	"succeeded": false, "cancelled": true, "error": "cancelled before it started",
+})
+
+// intake turns dispatches into running executions.
+type intake struct {
+	store       *store.Store
+	worker      int64
+	incarnation uuid.UUID
+	roster      *roster
+	runner      *runner
+	finisher    *finisher
+	announcer   *announcer
+	logger      *slog.Logger
+	metrics     *Metrics
+	life        context.Context // of the executions: outlives the intake
+}
+
+// run takes batches until the context ends. What was not started then is not
+// acknowledged and returns to the queue.
+func (in *intake) run(ctx context.Context, batches <-chan *broker.Batch) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case batch, ok := <-batches:
+			if !ok {
+				return
+			}
+			in.take(ctx, batch)
+		}
+	}
+}
+
+// take starts the deliveries of a batch as places become free, and acknowledges
+// them when the rows of all are running. A dispatch that comes again because
+// the process died in between finds its row running and starts nothing.
+func (in *intake) take(ctx context.Context, batch *broker.Batch) {
+	waiting := batch.Deliveries
+	for len(waiting) > 0 {
+		n := in.roster.acquire(ctx, len(waiting))
+		jobs := in.read(ctx, waiting[:n])
+		in.roster.release(n - len(jobs))
+		if n == 0 || !in.start(ctx, jobs) {
+			in.roster.release(len(jobs))
+			in.giveBack(ctx, waiting)
+			break
+		}
+		waiting = waiting[n:]
+	}
+	if err := batch.Ack(); err != nil {
+		// The connection is gone; the deliveries come again and start nothing.
+		in.logger.DebugContext(ctx, "Dispatches could not be acknowledged", "error", err)
+	}
+}
+
+// giveBack returns what was not started to the queue.
+func (in *intake) giveBack(ctx context.Context, deliveries []broker.Delivery) {
+	for i := range deliveries {
+		if err := deliveries[i].Nack(true); err != nil {
+			in.logger.DebugContext(ctx, "Dispatch could not be given back and comes again by itself", "error", err)
+		}
+	}
+}
+
+// read decodes dispatches and enters them in the roster. What cannot be read is
+// dead-lettered; what is in hand already needs nothing but its
+// acknowledgement.
+func (in *intake) read(ctx context.Context, deliveries []broker.Delivery) []*job {
+	jobs := make([]*job, 0, len(deliveries))
+	for i := range deliveries {
+		delivery := &deliveries[i]
+		dispatch, err := message.Decode[message.Dispatch](delivery.Body)
+		if err == nil && dispatch.MessageType != message.TypeExecutionRequested {
+			err = fmt.Errorf("a %s is no dispatch", dispatch.MessageType)
+		}
+		if err != nil {
+			in.metrics.poison()
+			in.logger.WarnContext(ctx, "Dispatch cannot be read and is dead-lettered",
+				"message_id", delivery.MessageID, "error", err)
+			if err := delivery.Nack(false); err != nil {
+				in.logger.DebugContext(ctx, "Dispatch could not be rejected and comes again", "error", err)
+			}
+			continue
+		}
+		j, added := in.roster.add(in.life, dispatch.Payload.ExecutionID, dispatch.Payload.Attempt)
+		if !added {
+			in.metrics.lost("start")
+			in.logger.DebugContext(ctx, "Execution is in hand already", "execution_id", dispatch.Payload.ExecutionID)
+			continue
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// start moves the rows and lets the jobs run. It repeats until the database
+// answers; false means that the context ended before, and nothing was started.
+func (in *intake) start(ctx context.Context, jobs []*job) bool {
+	if len(jobs) == 0 {
+		return true
+	}
+	again := false
+	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {
+		rows, err := in.once(ctx, jobs, again)
+		if err == nil {
+			in.launch(ctx, jobs, rows)
+			return true
+		}
+		again = true
+		if ctx.Err() == nil {
+			in.metrics.failed("start")
+			in.logger.WarnContext(ctx, "Executions could not be started yet", "executions", len(jobs), "error", err)
+		}
+		if !sleep(ctx, pause) {
+			for _, j := range jobs {
+				in.roster.remove(j)
+			}
+			return false
+		}
+	}
+}
+
+func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]store.StartExecutionsRow, error) {
+	// The statement is not interrupted by a stop: its answer decides whether
+	// something runs.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
+	defer cancel()
+	params := store.StartExecutionsParams{
+		Worker: &in.worker, Incarnation: in.incarnation, CancelledResult: beforeStart, Again: again,
+	}
+	for _, j := range jobs {
+		params.Ids = append(params.Ids, j.id)
+		params.Attempts = append(params.Attempts, j.attempt)
+	}
+	rows, err := in.store.StartExecutions(ctx, params)
+	if err != nil {
+		return nil, fmt.Errorf("start %d executions: %w", len(jobs), err)
+	}
+	return rows, nil
+}
+
+// launch runs what was won, announces what was cancelled before it started and
+// forgets the rest.
+func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExecutionsRow) {
+	won := make(map[int64]store.StartExecutionsRow, len(rows))
+	for _, row := range rows {
+		won[row.ID] = row
+	}
+	var cancelled []announcement
+	running := make([]*job, 0, len(rows))
+	for _, j := range jobs {
+		row, ok := won[j.id]
+		if ok && row.Status == attune.StatusRunning {
+			in.roster.started(j, row)
+			running = append(running, j)
+			continue
+		}
+		if ok {
+			cancelled = append(cancelled, announcement{
+				execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
+				previous: attune.StatusCanceling, result: beforeStart, at: at(row.FinishedAt),
+			})
+		} else {
+			in.metrics.lost("start")
+			in.logger.DebugContext(ctx, "Dispatch is outdated and starts nothing", "execution_id", j.id, "attempt", j.attempt)
+		}
+		in.roster.remove(j)
+		in.roster.release(1)
+	}
+	in.announcer.started(running)
+	in.announcer.add(cancelled)
+	for _, j := range running {
+		go in.runJob(j)
+	}
+}
+
+// runJob runs one execution and hands its end on. The place is free when the
+// action has really ended.
+func (in *intake) runJob(j *job) {
+	defer in.roster.release(1)
+	logger := in.logger.With("execution_id", j.id, "action_ref", j.row.ActionRef, "attempt", j.attempt)
+	begin := time.Now()
+	end, returned := in.runner.run(j)
+	logger.DebugContext(in.life, "Execution ended", "status", string(end.status), "took", time.Since(begin))
+	in.finisher.add(end)
+	if returned == nil {
+		return
+	}
+	select {
+	case <-returned:
+	case <-in.life.Done(): // the process is about to end; it is not waited for
+	}
+}
+
+func mustEncode(value any) []byte {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // a literal of this package
+	}
+	return raw
+}

@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// membership is the worker's own row.
+type membership struct {
+	store       *store.Store
+	logger      *slog.Logger
+	metrics     *Metrics
+	incarnation uuid.UUID
+	id          int64
+	hears       func() bool // whether the queue is being consumed
+	inHand      func() int
+
+	mu        sync.Mutex
+	leaving   bool          // guarded by mu
+	deaf      bool          // as last written; guarded by mu
+	displaced chan struct{} // closed when another process has the name
+	once      sync.Once
+}
+
+// lostWith is the result of executions whose process died.
+var lostWith = mustEncode(map[string]any{
+	"succeeded": false, "error": "the worker's process ended while the execution was running",
+})
+
+// enrol writes the row, not yet active.
+func (m *membership) enrol(ctx context.Context, cfg Config) error {
+	capabilities, err := json.Marshal(cfg.capabilities())
+	if err != nil {
+		return fmt.Errorf("encode the capabilities of worker %s: %w", cfg.Name, err)
+	}
+	params := store.EnrolWorkerParams{
+		Name: cfg.Name, WorkerType: store.WorkerTypeEnum(cfg.Type), Host: &cfg.Host,
+		Capabilities: capabilities, Incarnation: m.incarnation,
+	}
+	if cfg.Port > 0 {
+		port := int32(cfg.Port) //nolint:gosec // a port
+		params.Port = &port
+	}
+	row, err := m.store.EnrolWorker(ctx, params)
+	if err != nil {
+		return fmt.Errorf("register worker %s: %w", cfg.Name, err)
+	}
+	m.id = row.ID
+	m.logger.InfoContext(ctx, "Worker registered", "worker_id", row.ID, "worker", cfg.Name, "cordoned", row.Cordoned)
+	return nil
+}
+
+// settle ends what an earlier process with this name left running.
+func (m *membership) settle(ctx context.Context) ([]announcement, error) {
+	rows, err := m.store.SettleOrphans(ctx, lostWith, &m.id)
+	if err != nil {
+		return nil, fmt.Errorf("settle what worker %d left running: %w", m.id, err)
+	}
+	var ended []announcement
+	for _, row := range rows {
+		m.logger.WarnContext(ctx, "Execution of an earlier process ended", "execution_id", row.ID, "status", string(row.Status))
+		ended = append(ended, announcement{
+			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
+			previous: "running", result: lostWith, at: at(row.FinishedAt),
+		})
+	}
+	return ended, nil
+}
+
+// activate offers the worker for work; it consumes already.
+func (m *membership) activate(ctx context.Context) error {
+	n, err := m.store.ActivateWorker(ctx, m.id, m.incarnation)
+	if err != nil {
+		return fmt.Errorf("activate worker %d: %w", m.id, err)
+	}
+	if n == 0 {
+		return fmt.Errorf("activate worker %d: another process has taken its name", m.id)
+	}
+	return nil
+}
+
+// beat writes one heartbeat. A worker that does not hear its queue says so by
+// its status: it is alive, but must be given nothing.
+func (m *membership) beat(ctx context.Context) error {
+	hearing := m.hears()
+	m.metrics.beat(m.inHand(), hearing)
+	n, err := m.store.BeatWorker(ctx, m.status(ctx, hearing), m.id, m.incarnation)
+	if err != nil {
+		return fmt.Errorf("heartbeat of worker %d: %w", m.id, err)
+	}
+	if n == 0 {
+		m.once.Do(func() {
+			m.logger.ErrorContext(ctx, "Another process has taken this worker's name; this one stops", "worker_id", m.id)
+			close(m.displaced)
+		})
+	}
+	return nil
+}
+
+func (m *membership) status(ctx context.Context, hearing bool) *string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.leaving {
+		return nil
+	}
+	if m.deaf == hearing {
+		m.deaf = !hearing
+		m.logger.WarnContext(ctx, "Hearing of the dispatch queue changed", "worker_id", m.id, "consuming", hearing)
+	}
+	status := string(store.WorkerStatusEnumActive)
+	if !hearing {
+		status = string(store.WorkerStatusEnumError)
+	}
+	return &status
+}
+
+// leave takes the worker out of placement while its work goes on, and, with
+// draining false, for good. The heartbeat writes no status from then on.
+func (m *membership) leave(ctx context.Context, draining bool) {
+	m.mu.Lock()
+	m.leaving = true
+	m.mu.Unlock()
+	if _, err := m.store.LeaveWorker(ctx, draining, m.id, m.incarnation); err != nil {
+		m.logger.WarnContext(ctx, "Worker could not be marked inactive; its heartbeat will go stale", "worker_id", m.id, "error", err)
+	}
+}

@@ -1,0 +1,95 @@
+package worker
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/attune-go/attune/core/attune"
+)
+
+// Metrics are the measurements of a worker. A nil *Metrics measures nothing.
+type Metrics struct {
+	endings  *prometheus.CounterVec
+	errors   *prometheus.CounterVec
+	races    *prometheus.CounterVec
+	poisoned prometheus.Counter
+	forgone  prometheus.Counter
+	inHand   prometheus.Gauge
+	hearing  prometheus.Gauge
+}
+
+// NewMetrics registers the metrics. A nil registerer gives metrics that nobody
+// collects.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		endings: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_worker_executions_total",
+			Help: "Executions this worker ended, by status.",
+		}, []string{"status"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_worker_errors_total",
+			Help: "Tries to start, finish or publish that failed and are repeated.",
+		}, []string{"step"}),
+		races: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_worker_lost_races_total",
+			Help: "Starts and ends that somebody else had decided already.",
+		}, []string{"step"}),
+		poisoned: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_worker_poison_messages_total",
+			Help: "Messages that could not be read and were dead-lettered.",
+		}),
+		forgone: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_worker_messages_dropped_total",
+			Help: "Messages left to the engine's sweep because too many waited for the broker.",
+		}),
+		inHand: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "attune_worker_executions_in_hand",
+			Help: "Executions that are running or whose end is not written yet.",
+		}),
+		hearing: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "attune_worker_consuming",
+			Help: "1 while the worker hears its queue, else 0.",
+		}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.endings, m.errors, m.races, m.poisoned, m.forgone, m.inHand, m.hearing)
+	}
+	return m
+}
+
+func (m *Metrics) ended(status attune.Status) {
+	if m != nil {
+		m.endings.WithLabelValues(string(status)).Inc()
+	}
+}
+
+func (m *Metrics) failed(step string) {
+	if m != nil {
+		m.errors.WithLabelValues(step).Inc()
+	}
+}
+
+func (m *Metrics) lost(step string) {
+	if m != nil {
+		m.races.WithLabelValues(step).Inc()
+	}
+}
+
+func (m *Metrics) poison() {
+	if m != nil {
+		m.poisoned.Inc()
+	}
+}
+
+func (m *Metrics) dropped(n int) {
+	if m != nil {
+		m.forgone.Add(float64(n))
+	}
+}
+
+func (m *Metrics) beat(inHand int, hearing bool) {
+	if m == nil {
+		return
+	}
+	m.inHand.Set(float64(inHand))
+	m.hearing.Set(map[bool]float64{true: 1}[hearing])
+}

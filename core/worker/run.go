@@ -1,0 +1,225 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/worker/deliver"
+	"github.com/attune-go/attune/core/worker/output"
+	"github.com/attune-go/attune/core/worker/process"
+)
+
+// report is the result of an execution as existing consumers read it.
+type report struct {
+	ExitCode        int             `json:"exit_code"`
+	DurationMS      int64           `json:"duration_ms"`
+	Succeeded       bool            `json:"succeeded"`
+	Stdout          string          `json:"stdout,omitempty"`
+	StdoutTruncated bool            `json:"stdout_truncated,omitempty"`
+	StderrLog       string          `json:"stderr_log,omitempty"`
+	StderrTruncated bool            `json:"stderr_truncated,omitempty"`
+	Data            json.RawMessage `json:"data,omitempty"`
+	QueueAck        json.RawMessage `json:"queue_ack,omitempty"`
+	OutputError     string          `json:"output_error,omitempty"`
+	Error           string          `json:"error,omitempty"`
+	Cancelled       bool            `json:"cancelled,omitempty"`
+	TimedOut        bool            `json:"timed_out,omitempty"`
+}
+
+// ending is the end of an execution that is still to be written.
+type ending struct {
+	job    *job
+	status attune.Status
+	result []byte
+}
+
+// runner runs one execution to its end.
+type runner struct {
+	cfg Config
+	env []string
+	now func() time.Time
+}
+
+func newRunner(cfg Config) *runner { return &runner{cfg: cfg, env: cfg.baseEnv(), now: time.Now} }
+
+// run returns the end of the job. When a function does not stop although its
+// context ended, returned is closed later than run returns.
+func (r *runner) run(j *job) (end ending, functionReturned <-chan struct{}) {
+	ctx, stop := context.WithTimeoutCause(j.ctx, timeout(j.row, r.cfg.TaskTimeout), ErrTimeout)
+	defer stop()
+	begin := r.now()
+	stdout, stderr := output.NewCapture(r.cfg.MaxStdoutBytes), output.NewCapture(r.cfg.MaxStderrBytes)
+
+	var rep report
+	var cause error
+	entrypoint := text(j.row.Entrypoint)
+	params, err := deliver.Fill(j.row.ParamSchema, j.row.Config)
+	if fn := r.cfg.Actions.find(j.row.ActionRef, entrypoint); err == nil && fn != nil {
+		task := Task{
+			ActionRef: j.row.ActionRef, Attempt: int(j.attempt), ExecutionID: j.id, PackRef: text(j.row.PackRef),
+			Params: params, Stdout: stdout, Stderr: stderr,
+		}
+		rep, cause, functionReturned = r.function(ctx, fn, task)
+	} else if err == nil {
+		rep, cause, err = r.process(ctx, j.row, params, stdout, stderr)
+	}
+	if err != nil {
+		rep = report{ExitCode: -1, Error: err.Error()}
+	}
+
+	rep.DurationMS = r.now().Sub(begin).Milliseconds()
+	rep.StdoutTruncated, rep.StderrTruncated = stdout.Truncated(), stderr.Truncated()
+	rep.StderrLog = output.Text(stderr.Bytes())
+	if rep.Data == nil {
+		rep.Stdout = output.Text(stdout.Bytes())
+	}
+	rep.QueueAck = queueAck(rep.Data)
+	return conclude(j, rep, cause), functionReturned
+}
+
+// function calls a Go function. After its context ended it gets the grace
+// period, then the end is decided without it.
+func (r *runner) function(ctx context.Context, fn Func, task Task) (report, error, <-chan struct{}) {
+	done := make(chan struct{})
+	result := make(chan returned, 1)
+	go func() {
+		defer close(done)
+		result <- call(ctx, fn, task)
+	}()
+	select {
+	case got := <-result:
+		return r.judge(ctx, got), causeUnlessDone(ctx, got.err), done
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(r.cfg.KillGrace)
+	defer timer.Stop()
+	select {
+	case got := <-result:
+		return r.judge(ctx, got), causeUnlessDone(ctx, got.err), done
+	case <-timer.C:
+		return report{ExitCode: 137, Error: "the function did not stop"}, context.Cause(ctx), done
+	}
+}
+
+func (r *runner) judge(_ context.Context, got returned) report {
+	if got.err != nil {
+		return report{ExitCode: 1, Data: got.data, Error: output.Text([]byte(got.err.Error()))}
+	}
+	return report{Succeeded: true, Data: got.data}
+}
+
+// causeUnlessDone is why the context ended, or nil when the function had
+// succeeded all the same: a finished action is not undone by a late cancel.
+func causeUnlessDone(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// process runs the entrypoint as a child process.
+func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, params json.RawMessage, stdout, stderr *output.Capture) (report, error, error) {
+	program, err := r.resolve(row)
+	if err != nil {
+		return report{}, nil, err
+	}
+	input, err := r.prepare(row, params)
+	if err != nil {
+		return report{}, nil, err
+	}
+	defer input.remove()
+	outcome, err := process.Run(ctx, process.Command{
+		Args: program.args, Dir: program.dir, Env: append(r.environment(row), input.env...),
+		Grace: r.cfg.KillGrace, Stdin: input.stdin, Stdout: stdout, Stderr: stderr,
+	})
+	if err != nil {
+		return report{}, nil, fmt.Errorf("run action %s: %w", row.ActionRef, err)
+	}
+	rep := report{ExitCode: outcome.ExitCode, Succeeded: outcome.ExitCode == 0 && outcome.Interrupted == nil}
+	if !rep.Succeeded {
+		rep.Error = fmt.Sprintf("action exited with code %d", outcome.ExitCode)
+	}
+	r.readOutput(&rep, text(row.OutputFormat), stdout)
+	return rep, outcome.Interrupted, nil
+}
+
+// readOutput parses standard output. Output that does not have its format
+// does not undo what the action did: it is kept as text with a note.
+func (r *runner) readOutput(rep *report, format string, stdout *output.Capture) {
+	if stdout.Truncated() && format != output.FormatText && format != "" {
+		rep.OutputError = fmt.Sprintf("standard output exceeds %d bytes and was not read as %s", r.cfg.MaxStdoutBytes, format)
+		return
+	}
+	data, err := output.Parse(format, stdout.Bytes())
+	if err != nil {
+		rep.OutputError = output.Text([]byte(err.Error()))
+		return
+	}
+	rep.Data = data
+}
+
+// conclude decides the terminal status from the report and the cause of an
+// interruption.
+func conclude(j *job, rep report, cause error) ending {
+	status := attune.StatusFailed
+	switch {
+	case errors.Is(cause, ErrCancelled):
+		status, rep.Cancelled, rep.Succeeded, rep.Error = attune.StatusCancelled, true, false, ErrCancelled.Error()
+	case errors.Is(cause, ErrTimeout):
+		limit := time.Duration(rep.DurationMS) * time.Millisecond
+		status, rep.TimedOut, rep.Succeeded = attune.StatusTimeout, true, false
+		rep.Error = fmt.Sprintf("timed out after %s", limit)
+	case cause != nil:
+		rep.Succeeded, rep.Error = false, cause.Error()
+	case rep.Succeeded:
+		status = attune.StatusCompleted
+	}
+	raw, err := json.Marshal(rep)
+	if err != nil { // unreachable: every field was made encodable before
+		raw = []byte(`{"succeeded":false,"error":"the result could not be encoded"}`)
+	}
+	return ending{job: j, status: status, result: raw}
+}
+
+// timeout is the execution's own, else its action's, else the worker's.
+func timeout(row store.StartExecutionsRow, fallback time.Duration) time.Duration {
+	var task struct {
+		TimeoutSeconds *float64 `json:"timeout_seconds"`
+	}
+	if json.Unmarshal(row.WorkflowTask, &task) == nil && task.TimeoutSeconds != nil && *task.TimeoutSeconds > 0 {
+		return seconds(*task.TimeoutSeconds)
+	}
+	if row.TimeoutSeconds != nil && *row.TimeoutSeconds > 0 {
+		return seconds(float64(*row.TimeoutSeconds))
+	}
+	return fallback
+}
+
+// seconds converts without overflow.
+func seconds(n float64) time.Duration {
+	const longest = float64(10 * 365 * 24 * 3600)
+	return time.Duration(min(n, longest) * float64(time.Second))
+}
+
+// queueAck lifts the acknowledgement of work-queue items out of the data.
+func queueAck(data json.RawMessage) json.RawMessage {
+	var fields struct {
+		QueueAck json.RawMessage `json:"queue_ack"`
+	}
+	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &fields) != nil {
+		return nil
+	}
+	return fields.QueueAck
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,216 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/worker"
+)
+
+func TestRunFunctions(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	actions := worker.Actions{}
+	require.NoError(t, actions.Register("go.params", func(_ context.Context, task worker.Task) (any, error) {
+		_, _ = fmt.Fprint(task.Stderr, "a note\x00")
+		return map[string]any{"got": task.Params, "text": "nul \x00 and \xff"}, nil
+	}))
+	require.NoError(t, actions.Register("go.panic", func(context.Context, worker.Task) (any, error) { panic("oh no") }))
+	require.NoError(t, actions.Register("go.fail", func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") }))
+	require.NoError(t, actions.Register("go.deaf", func(context.Context, worker.Task) (any, error) {
+		time.Sleep(1500 * time.Millisecond)
+		return "too late", nil
+	}))
+	require.Error(t, actions.Register("go.fail", nil))
+	w := b.worker(t, func(c *worker.Config) { c.Actions = actions })
+
+	t.Run("ParametersWithDefaultsAndDataThatTheDatabaseCannotHoldAsItIs", func(t *testing.T) {
+		t.Parallel()
+		action := testkit.Action(t, b.store, "go.params", func(row *testkit.ActionRow) {
+			row.ParamSchema = map[string]any{"a": map[string]any{"default": 1}, "b": map[string]any{"default": "x"}}
+		})
+		status, r := b.run(t, w, action, map[string]any{"b": "mine"})
+		require.Equal(t, attune.StatusCompleted, status)
+		require.True(t, r.Succeeded)
+		require.JSONEq(t, `{"got": {"a": 1, "b": "mine"}, "text": "nul \ufffd and \ufffd"}`, string(r.Data))
+		require.Equal(t, "a note\uFFFD", r.StderrLog)
+	})
+
+	t.Run("AnErrorFails", func(t *testing.T) {
+		t.Parallel()
+		status, r := b.run(t, w, testkit.Action(t, b.store, "go.fail"), nil)
+		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, "because", r.Error)
+		require.False(t, r.Succeeded)
+		require.Equal(t, 1, r.ExitCode)
+	})
+
+	t.Run("APanicFails", func(t *testing.T) {
+		t.Parallel()
+		status, r := b.run(t, w, testkit.Action(t, b.store, "go.panic"), nil)
+		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, "panic: oh no", r.Error)
+		require.Contains(t, r.StderrLog, "run_test.go")
+	})
+
+	t.Run("TheEntrypointNamesTheFunctionToo", func(t *testing.T) {
+		t.Parallel()
+		action := testkit.Action(t, b.store, "other.name", func(row *testkit.ActionRow) { row.Entrypoint = "go.params" })
+		status, _ := b.run(t, w, action, nil)
+		require.Equal(t, attune.StatusCompleted, status)
+	})
+
+	t.Run("AFunctionThatDoesNotStopTimesOutAllTheSame", func(t *testing.T) {
+		t.Parallel()
+		one := int32(1)
+		action := testkit.Action(t, b.store, "go.deaf", func(row *testkit.ActionRow) { row.TimeoutSeconds = &one })
+		status, r := b.run(t, w, action, nil)
+		require.Equal(t, attune.StatusTimeout, status)
+		require.Contains(t, r.Error, "timed out")
+	})
+
+	t.Run("AnUnknownEntrypointFailsClearly", func(t *testing.T) {
+		t.Parallel()
+		action := testkit.Action(t, b.store, "nobody.knows", func(row *testkit.ActionRow) { row.Entrypoint = "nothing.py" })
+		status, r := b.run(t, w, action, nil)
+		require.Equal(t, attune.StatusFailed, status)
+		require.Contains(t, r.Error, `"nothing.py"`)
+	})
+
+	t.Run("ADeletedActionFailsClearly", func(t *testing.T) {
+		t.Parallel()
+		action := testkit.Action(t, b.store, "soon.gone")
+		id := b.schedule(t, w, action, nil)
+		testkit.Exec(t, b.store, "delete from action where id = $1", action.ID)
+		b.dispatch(t, w, id)
+		status, r := b.await(t, id)
+		require.Equal(t, attune.StatusFailed, status)
+		require.Contains(t, r.Error, "soon.gone does not exist")
+		require.Zero(t, b.completions(id)[0].ActionID)
+	})
+}
+
+func TestRunProcesses(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	packs := t.TempDir()
+	w := b.worker(t, func(c *worker.Config) {
+		c.MaxStdoutBytes, c.MaxStderrBytes, c.APIURL, c.PacksDir = 1000, 100, "http://api", packs
+		c.Env = []string{"EXTRA=yes"}
+	})
+	params := map[string]any{"name": "it's", "n": 5}
+
+	for name, c := range map[string]struct{ delivery, format, script, want string }{
+		"JSONByStdin":   {"stdin", "json", "cat", `{"n":5,"name":"it's"}`},
+		"DotenvByStdin": {"stdin", "dotenv", `eval "$(cat)"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`, `{"n":5,"name":"it's"}`},
+		"YAMLByStdin":   {"stdin", "yaml", `grep -c -e '^"n": 5$' -e "^name: it's$"`, `2`},
+		"JSONByFile":    {"file", "json", `test -z "$(cat)" && cat "$ATTUNE_PARAMETER_FILE"`, `{"n":5,"name":"it's"}`},
+		"DotenvByFile":  {"file", "dotenv", `. "$ATTUNE_PARAMETER_FILE"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`, `{"n":5,"name":"it's"}`},
+		"PrivateFile":   {"file", "yaml", `stat -c %a "$ATTUNE_PARAMETER_FILE"`, `600`},
+	} {
+		t.Run("Delivery"+name, func(t *testing.T) {
+			t.Parallel()
+			action := b.script(t, "deliver."+strings.ToLower(name), c.script, map[string]any{
+				"parameter_delivery": c.delivery, "parameter_format": c.format, "output_format": "json",
+			})
+			status, r := b.run(t, w, action, params)
+			require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+			require.JSONEq(t, c.want, string(r.Data))
+		})
+	}
+
+	for name, c := range map[string]struct{ format, script, data, stdout, outputError string }{
+		"Text":       {"text", `printf 'a\000b'`, "", "a\uFFFDb", ""},
+		"JSON":       {"json", `echo '{"a": "\u0000"}'`, `{"a":"\ufffd"}`, "", ""},
+		"YAML":       {"yaml", `echo 'a: [1, .nan]'`, `{"a":[1,"NaN"]}`, "", ""},
+		"JSONL":      {"jsonl", `echo 1; echo '{"b":2}'`, `[1,{"b":2}]`, "", ""},
+		"BrokenJSON": {"json", `echo '{'`, "", "{\n", "read output as json"},
+	} {
+		t.Run("Output"+name, func(t *testing.T) {
+			t.Parallel()
+			action := b.script(t, "output."+strings.ToLower(name), c.script, map[string]any{"output_format": c.format})
+			status, r := b.run(t, w, action, nil)
+			require.Equal(t, attune.StatusCompleted, status)
+			require.Equal(t, c.stdout, r.Stdout)
+			require.Contains(t, r.OutputError, c.outputError)
+			if c.data == "" {
+				require.Empty(t, r.Data)
+			} else {
+				require.JSONEq(t, c.data, string(r.Data))
+			}
+		})
+	}
+
+	t.Run("LimitsOfOutput", func(t *testing.T) {
+		t.Parallel()
+		action := b.script(t, "limit.output", "head -c 5000 /dev/zero | tr '\\0' x; head -c 500 /dev/zero | tr '\\0' y >&2; exit 3", nil)
+		status, r := b.run(t, w, action, nil)
+		require.Equal(t, attune.StatusFailed, status)
+		require.Equal(t, 3, r.ExitCode)
+		require.Equal(t, strings.Repeat("x", 1000), r.Stdout)
+		require.Equal(t, strings.Repeat("y", 100), r.StderrLog)
+		require.True(t, r.StdoutTruncated)
+		require.True(t, r.StderrTruncated)
+	})
+
+	t.Run("EnvironmentWithoutTheWorkersOwn", func(t *testing.T) {
+		t.Parallel()
+		action := b.script(t, "env.show", "env", nil)
+		_, r := b.run(t, w, action, nil)
+		for _, want := range []string{"ATTUNE_ACTION=env.show", "ATTUNE_PACK_REF=env", "ATTUNE_API_URL=http://api", "ATTUNE_EXEC_ID=", "EXTRA=yes"} {
+			require.Contains(t, r.Stdout, want)
+		}
+		require.NotContains(t, r.Stdout, "GOCACHE")
+		require.NotContains(t, r.Stdout, "ATTUNE_TEST")
+	})
+
+	t.Run("EntrypointInItsPackAndNotOutside", func(t *testing.T) {
+		t.Parallel()
+		require.NoError(t, os.MkdirAll(filepath.Join(packs, "inpack", "actions"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(packs, "inpack", "actions", "hi.sh"), []byte("echo hi"), 0o600))
+		inside := testkit.Action(t, b.store, "inpack.hi", func(row *testkit.ActionRow) { row.Entrypoint = "hi.sh" })
+		status, r := b.run(t, w, inside, nil)
+		require.Equal(t, attune.StatusCompleted, status, r.Error)
+		require.Equal(t, "hi\n", r.Stdout)
+		outside := testkit.Action(t, b.store, "inpack.out", func(row *testkit.ActionRow) { row.Entrypoint = "../../etc/passwd" })
+		status, r = b.run(t, w, outside, nil)
+		require.Equal(t, attune.StatusFailed, status)
+		require.Contains(t, r.Error, "outside its pack")
+	})
+
+	t.Run("TimeoutEndsTheWholeProcessGroup", func(t *testing.T) {
+		t.Parallel()
+		pidFile := filepath.Join(t.TempDir(), "pid")
+		action := b.script(t, "slow.group", "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > "+pidFile+"; sleep 600' & sleep 600", map[string]any{"timeout_seconds": 1})
+		status, r := b.run(t, w, action, nil)
+		require.Equal(t, attune.StatusTimeout, status, "upstream 37: a timeout is a timeout")
+		require.False(t, r.Succeeded)
+		require.Equal(t, 137, r.ExitCode)
+		text, err := os.ReadFile(pidFile)
+		require.NoError(t, err)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		require.NoError(t, err)
+		testkit.Eventually(t, func() bool { return ended(pid) }, patience, "the grandchild outlived the timeout")
+	})
+}
+
+// ended says that the process is gone or only waits to be reaped.
+func ended(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}

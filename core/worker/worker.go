@@ -1,0 +1,314 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+// flushTimeout is how long a stopping worker tries to write and announce the
+// ends it knows, after everything has stopped.
+const flushTimeout = 10 * time.Second
+
+// startMax bounds the dispatches of one batch, and with it one start statement.
+const startMax = 200
+
+// prefetchSpare is how many dispatches a worker holds beyond those it runs.
+const prefetchSpare = 2
+
+// Deps are what a worker works with. Store and Broker are started and stopped
+// by whoever made them, after and before the worker.
+type Deps struct {
+	Broker  *broker.Broker
+	Logger  *slog.Logger // nil discards
+	Metrics *Metrics     // may be nil
+	Store   *store.Store
+}
+
+// Worker runs executions. It is a supervise.Service. Besides by Stop it ends
+// by itself (Done) when another process has taken its name.
+type Worker struct {
+	supervise.Base
+	cfg  Config
+	deps Deps
+
+	mu      sync.Mutex
+	current *life // of the start under way or done; guarded by mu
+}
+
+var _ supervise.Service = (*Worker)(nil)
+
+// New makes a worker. It does nothing before Start.
+func New(cfg Config, deps Deps) (*Worker, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if deps.Store == nil || deps.Broker == nil {
+		return nil, errors.New("a worker needs a store and a broker")
+	}
+	if deps.Logger == nil {
+		deps.Logger = telemetry.Discard()
+	}
+	return &Worker{cfg: cfg, deps: deps}, nil
+}
+
+// ID is the worker's id in the database, zero before it was registered.
+func (w *Worker) ID() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current == nil {
+		return 0
+	}
+	return w.current.member.id
+}
+
+// Name is the worker's name.
+func (w *Worker) Name() string { return w.cfg.Name }
+
+// Start registers the worker, declares and consumes its queues, and offers it
+// for work last.
+func (w *Worker) Start(ctx context.Context) error {
+	l := w.newLife()
+	return w.Launch(ctx,
+		func(ctx context.Context) error { return w.open(ctx, l) },
+		func(ctx context.Context) { w.serve(ctx, l) })
+}
+
+// life is everything that runs between one start and its stop.
+type life struct {
+	member     *membership
+	roster     *roster
+	announcer  *announcer
+	finisher   *finisher
+	dispatches *broker.Consumer
+	cancels    *broker.Consumer
+	heartbeat  *supervise.Loop
+	poll       *supervise.Loop
+	repair     *supervise.Loop
+
+	intake    *intake
+	canceller *canceller
+
+	execCtx  context.Context // of the executions
+	endExecs context.CancelFunc
+	outCtx   context.Context // of finisher and announcer
+	endOut   context.CancelFunc
+	out      sync.WaitGroup
+}
+
+func (w *Worker) newLife() *life {
+	cfg, deps := w.cfg, w.deps
+	l := &life{roster: newRoster(cfg.MaxConcurrent)}
+	l.member = &membership{
+		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics,
+		incarnation: uuid.New(), displaced: make(chan struct{}),
+		hears:  func() bool { return l.dispatches.Subscribed() },
+		inHand: func() int { n, _ := l.roster.size(); return n },
+	}
+	l.announcer = &announcer{
+		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,
+		wake: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+	}
+	l.finisher = &finisher{
+		store: deps.Store, roster: l.roster, announcer: l.announcer, logger: deps.Logger, metrics: deps.Metrics,
+		wake: make(chan struct{}, 1),
+	}
+	return l
+}
+
+// open is the order that keeps a worker from being chosen before it hears:
+// row (inactive), leftovers, queues, consumers, then active. What it opened is
+// closed again when it fails.
+func (w *Worker) open(ctx context.Context, l *life) (err error) {
+	if err := l.member.enrol(ctx, w.cfg); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.current = l
+	w.mu.Unlock()
+	left, err := l.member.settle(ctx)
+	if err != nil {
+		return err
+	}
+	l.announcer.add(left)
+	if err := w.declare(ctx, l.member.id); err != nil {
+		return err
+	}
+	w.assemble(ctx, l)
+	if err := w.startParts(ctx, l); err != nil {
+		w.close(context.WithoutCancel(ctx), l)
+		return err
+	}
+	return nil
+}
+
+// declare makes the worker's queues exactly as existing workers do, and the
+// routes by which their dead letters arrive.
+func (w *Worker) declare(ctx context.Context, id int64) error {
+	b := w.deps.Broker
+	if err := b.DeclareCommon(ctx); err != nil {
+		return fmt.Errorf("declare the exchanges for worker %d: %w", id, err)
+	}
+	if err := b.DeclareWorker(ctx, id, w.cfg.QueueTTL); err != nil {
+		return fmt.Errorf("declare the queues of worker %d: %w", id, err)
+	}
+	if err := b.BindWorkerDeadLetters(ctx, id); err != nil {
+		return fmt.Errorf("bind the dead letters of worker %d: %w", id, err)
+	}
+	return nil
+}
+
+// repair declares the queues again while they are not being consumed: somebody
+// may have deleted them. It must not hold up the heartbeat.
+func (w *Worker) repair(ctx context.Context, l *life) error {
+	if l.dispatches.Subscribed() && l.cancels.Subscribed() || w.deps.Broker.State() != broker.StateConnected {
+		return nil
+	}
+	return w.declare(ctx, l.member.id)
+}
+
+// assemble makes what needs the worker's id.
+func (w *Worker) assemble(ctx context.Context, l *life) {
+	id := l.member.id
+	l.execCtx, l.endExecs = context.WithCancel(context.WithoutCancel(ctx))
+	l.outCtx, l.endOut = context.WithCancel(context.WithoutCancel(ctx))
+	l.finisher.worker = id
+	l.dispatches = w.deps.Broker.Consume(broker.ConsumerConfig{
+		Queue: message.WorkerExecutionsQueue(id), Tag: fmt.Sprintf("worker.%d.executions", id),
+		Prefetch: w.cfg.MaxConcurrent + prefetchSpare, MaxBatch: min((w.cfg.MaxConcurrent+prefetchSpare+1)/2, startMax),
+	})
+	l.cancels = w.deps.Broker.Consume(broker.ConsumerConfig{
+		Queue: message.WorkerCancelQueue(id), Tag: fmt.Sprintf("worker.%d.cancel", id), Prefetch: 50, MaxBatch: 50,
+	})
+	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
+	l.intake = &intake{
+		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
+		runner: newRunner(w.cfg), finisher: l.finisher, announcer: l.announcer,
+		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx,
+	}
+	l.heartbeat = w.loop("worker.heartbeat", w.cfg.HeartbeatInterval, l.member.beat)
+	l.poll = w.loop("worker.cancel_poll", w.cfg.CancelPoll, l.canceller.poll)
+	l.repair = w.loop("worker.queues", w.cfg.HeartbeatInterval, func(ctx context.Context) error { return w.repair(ctx, l) })
+}
+
+func (w *Worker) loop(name string, interval time.Duration, tick func(context.Context) error) *supervise.Loop {
+	return supervise.NewLoop(supervise.LoopConfig{
+		Name: name, Interval: interval, Jitter: 0.1, MaxBackoff: interval, Timeout: statementTimeout,
+		Tick: tick, Logger: w.deps.Logger,
+	})
+}
+
+// startParts starts consuming, and only then says that the worker is there.
+func (w *Worker) startParts(ctx context.Context, l *life) error {
+	l.out.Go(func() { l.finisher.run(l.outCtx) })
+	l.out.Go(func() { l.announcer.run(l.outCtx) })
+	for _, consumer := range []*broker.Consumer{l.dispatches, l.cancels} {
+		if err := consumer.Start(ctx); err != nil {
+			return fmt.Errorf("consume for worker %d: %w", l.member.id, err)
+		}
+	}
+	if err := awaitSubscribed(ctx, l.dispatches); err != nil {
+		return fmt.Errorf("consume for worker %d: %w", l.member.id, err)
+	}
+	if err := l.member.activate(ctx); err != nil {
+		return err
+	}
+	for _, loop := range []*supervise.Loop{l.heartbeat, l.poll, l.repair} {
+		if err := loop.Start(ctx); err != nil {
+			return fmt.Errorf("start the loops of worker %d: %w", l.member.id, err)
+		}
+	}
+	return nil
+}
+
+// awaitSubscribed waits until the broker delivers to the consumer.
+func awaitSubscribed(ctx context.Context, consumer *broker.Consumer) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, statementTimeout, errors.New("the broker does not deliver"))
+	defer cancel()
+	for !consumer.Subscribed() {
+		if !sleep(ctx, retryFirst/10) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// serve takes work until Stop, or until another process has the name.
+func (w *Worker) serve(ctx context.Context, l *life) {
+	taking, stopTaking := context.WithCancel(ctx)
+	defer stopTaking()
+	listening, stopListening := context.WithCancel(context.WithoutCancel(ctx))
+	var intake, cancels sync.WaitGroup
+	intake.Go(func() { l.intake.run(taking, l.dispatches.Batches()) })
+	cancels.Go(func() { l.canceller.run(listening, l.cancels.Batches()) })
+
+	reason, patience := ErrShutdown, w.cfg.ShutdownTimeout
+	select {
+	case <-ctx.Done():
+	case <-l.member.displaced:
+		reason, patience = ErrTaken, 0
+	}
+	ctx = context.WithoutCancel(ctx)
+	stopTaking()
+	w.bounded(ctx, func(ctx context.Context) { l.member.leave(ctx, true) })
+	intake.Wait()
+	l.repair.Stop()
+	l.dispatches.Stop() // what was not started returns to the queue
+	w.drain(ctx, l, reason, patience)
+	stopListening()
+	cancels.Wait()
+	w.close(ctx, l)
+}
+
+// drain lets running executions end, then stops them. Their ends are written
+// and announced if the servers answer in time.
+func (w *Worker) drain(ctx context.Context, l *life, reason error, patience time.Duration) {
+	timed, cancel := context.WithTimeout(ctx, patience)
+	done := l.roster.wait(timed)
+	cancel()
+	if !done {
+		n := l.roster.interruptAll(reason)
+		w.deps.Logger.WarnContext(ctx, "Executions are stopped because the worker stops", "executions", n, "reason", reason)
+	}
+	timed, cancel = context.WithTimeout(ctx, 2*w.cfg.KillGrace+flushTimeout)
+	defer cancel()
+	if !l.roster.wait(timed) {
+		n, _ := l.roster.size()
+		w.deps.Logger.ErrorContext(ctx, "Ends could not be written before the worker stopped; the engine decides them", "executions", n)
+	}
+	if !l.announcer.flush(timed) {
+		w.deps.Logger.WarnContext(ctx, "Completions could not be published before the worker stopped; the engine's sweep finds them")
+	}
+}
+
+// close ends what open started, the heartbeat last.
+func (w *Worker) close(ctx context.Context, l *life) {
+	l.dispatches.Stop()
+	l.cancels.Stop()
+	l.poll.Stop()
+	l.repair.Stop()
+	l.endExecs()
+	l.endOut()
+	l.out.Wait()
+	w.bounded(ctx, func(ctx context.Context) { l.member.leave(ctx, false) })
+	l.heartbeat.Stop()
+}
+
+// bounded gives a last word to a server that may not answer.
+func (w *Worker) bounded(ctx context.Context, do func(context.Context)) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout/2)
+	defer cancel()
+	do(ctx)
+}
