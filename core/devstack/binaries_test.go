@@ -16,7 +16,7 @@ func fake(t *testing.T, dir, name, version string) {
 	syscall.ForkLock.RLock() // a child forked meanwhile would keep the file busy
 	defer syscall.ForkLock.RUnlock()
 	script := "#!/bin/sh\necho '" + name + " (PostgreSQL) " + version + "'\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755)) //nolint:gosec // a program
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 }
 
 func TestNewestPostgresIsChosen(t *testing.T) {
