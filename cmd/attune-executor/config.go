@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/config"
+)
+
+func newConfigCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "config",
+		Short:   "Look at the configuration",
+		Example: "  attune-executor config explain --config attune.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "explain",
+		Short: "Print every key with its value and where it came from",
+		Long:  "Print every key with its value and where it came from: default, FILE:LINE, or an environment variable. Secrets are masked.",
+		Example: "  attune-executor config explain --config attune.yaml\n" +
+			"  ATTUNE__EXECUTOR__NO_WORKERS=wait attune-executor config explain -o json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.explain(cmd) },
+	})
+	return cmd
+}
+
+func (a *app) explain(cmd *cobra.Command) error {
+	cfg, err := config.Load(a.configPath, a.environ)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	for _, warning := range cfg.Warnings {
+		fmt.Fprintln(a.stderr, warning)
+	}
+	if a.privateStack(cmd.Context(), cfg) != nil {
+		fmt.Fprintf(a.stderr, "the other commands use the private stack in %s, as nothing names a database\n", stackDirDefault)
+	}
+	entries := cfg.Explain()
+	return a.print(cmd, entries, func(w io.Writer) error {
+		if err := row(w, "KEY", "VALUE", "SOURCE", "NOTE"); err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if err := row(w, entry.Key, dash(entry.Value), entry.Source, entry.Note); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

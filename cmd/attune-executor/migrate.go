@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/migrations"
+)
+
+func newMigrateCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the database schema to this version, or look at it",
+		Long: "Bring the database schema to this version, or look at it. An existing Attune schema is checked and adopted:\n" +
+			"what is there stays as it is, and only what the engine needs is added.",
+		Example: "  attune-executor migrate check\n  attune-executor migrate up",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "up", Short: "Apply what is missing", Args: cobra.NoArgs,
+			Example: "  attune-executor migrate up --config attune.yaml",
+			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateUp(cmd) },
+		},
+		newMigrateDownCommand(a),
+		&cobra.Command{
+			Use: "status", Short: "List the migrations and whether each is applied", Args: cobra.NoArgs,
+			Example: "  attune-executor migrate status -o json",
+			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateStatus(cmd) },
+		},
+		&cobra.Command{
+			Use: "check", Short: "Say what `up` would change and whether that is safe under load", Args: cobra.NoArgs,
+			Example: "  attune-executor migrate check",
+			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateCheck(cmd) },
+		},
+	)
+	return cmd
+}
+
+func newMigrateDownCommand(a *app) *cobra.Command {
+	var (
+		to  int64
+		yes bool
+	)
+	cmd := &cobra.Command{
+		Use: "down", Short: "Remove what newer migrations added", Args: cobra.NoArgs,
+		Long: "Remove what the migrations after --to added, with the data in it. On an adopted schema nothing but the engine's\n" +
+			"own additions is removed, whatever --to says.",
+		Example: "  attune-executor migrate down --to 19 --yes",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !yes {
+				return refusedErrorf("migrate down removes tables and their data: repeat it with --yes")
+			}
+			opts, cfg, err := a.migration(cmd)
+			if err != nil {
+				return err
+			}
+			result, err := migrations.Down(cmd.Context(), opts, to)
+			return a.migrated(cmd, cfg, "removed", result, err)
+		},
+	}
+	cmd.Flags().Int64Var(&to, "to", 0, "the version to go back to; 0 removes everything")
+	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
+	return cmd
+}
+
+func (a *app) migration(cmd *cobra.Command) (migrations.Options, *config.Config, error) {
+	logger, err := a.logger("warn")
+	if err != nil {
+		return migrations.Options{}, nil, err
+	}
+	cfg, err := a.load(cmd.Context(), logger)
+	if err != nil {
+		return migrations.Options{}, nil, err
+	}
+	return migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, Logger: logger}, cfg, nil
+}
+
+func (a *app) migrateUp(cmd *cobra.Command) error {
+	opts, cfg, err := a.migration(cmd)
+	if err != nil {
+		return err
+	}
+	result, err := migrations.Up(cmd.Context(), opts)
+	return a.migrated(cmd, cfg, "applied", result, err)
+}
+
+// migrationError gives an error of a migration its exit code.
+func migrationError(cfg *config.Config, err error) error {
+	var incompatible *migrations.IncompatibleError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &incompatible):
+		return &exitError{exitRefused, fmt.Errorf("%w: nothing was changed", err)}
+	case store.ClassOf(err) == store.ClassUnreachable, errors.Is(err, context.DeadlineExceeded):
+		return unreachable(cfg, err)
+	}
+	return err
+}
+
+type migrated struct {
+	Schema  string           `json:"schema"`
+	Origin  string           `json:"origin"`
+	Adopted bool             `json:"adopted"`
+	Version int64            `json:"version"`
+	Changed []migrationState `json:"changed"`
+}
+
+type migrationState struct {
+	Version int64  `json:"version"`
+	Name    string `json:"name"`
+	Applied bool   `json:"applied"`
+	At      string `json:"applied_at,omitempty"`
+	Safety  string `json:"safety,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+func (a *app) migrated(cmd *cobra.Command, cfg *config.Config, verb string, result migrations.Result, err error) error {
+	if err != nil {
+		return migrationError(cfg, err)
+	}
+	out := migrated{
+		Schema: cfg.Database.Schema, Origin: string(result.Origin), Adopted: result.Adopted, Version: result.Version,
+		Changed: []migrationState{},
+	}
+	for _, step := range result.Applied {
+		out.Changed = append(out.Changed, migrationState{Version: step.Version, Name: step.Name, Applied: verb == "applied"})
+	}
+	return a.print(cmd, out, func(w io.Writer) error {
+		if out.Adopted {
+			if err := row(w, "adopted the existing schema "+out.Schema); err != nil {
+				return err
+			}
+		}
+		for _, step := range out.Changed {
+			if err := row(w, fmt.Sprintf("%s %04d", verb, step.Version), step.Name); err != nil {
+				return err
+			}
+		}
+		if len(out.Changed) == 0 {
+			return row(w, fmt.Sprintf("nothing to do: schema %s is at version %d", out.Schema, out.Version))
+		}
+		return row(w, fmt.Sprintf("schema %s is at version %d", out.Schema, out.Version))
+	})
+}
+
+type migrationReport struct {
+	Schema      string           `json:"schema"`
+	Origin      string           `json:"origin"`
+	Version     int64            `json:"version"`
+	Latest      int64            `json:"latest"`
+	Current     bool             `json:"current"`
+	WouldAdopt  bool             `json:"would_adopt,omitempty"`
+	Differences []string         `json:"differences,omitempty"`
+	Files       []migrationState `json:"files"`
+}
+
+func report(state migrations.State, files []migrations.FileState) migrationReport {
+	out := migrationReport{
+		Schema: state.Schema, Origin: string(state.Origin), Version: state.Version, Latest: state.Latest,
+		Current: state.Current(), Files: []migrationState{},
+	}
+	for _, file := range files {
+		state := migrationState{
+			Version: file.Version, Name: file.Name, Applied: file.Applied, Safety: string(file.Safety), Why: file.Why,
+		}
+		if !file.AppliedAt.IsZero() {
+			state.At = file.AppliedAt.UTC().Format("2006-01-02T15:04:05Z")
+		}
+		out.Files = append(out.Files, state)
+	}
+	return out
+}
+
+func (a *app) migrateStatus(cmd *cobra.Command) error {
+	opts, cfg, err := a.migration(cmd)
+	if err != nil {
+		return err
+	}
+	state, err := migrations.Status(cmd.Context(), opts)
+	if err != nil {
+		return migrationError(cfg, err)
+	}
+	out := report(state, state.Files)
+	return a.print(cmd, out, func(w io.Writer) error {
+		if err := row(w, "VERSION", "NAME", "APPLIED"); err != nil {
+			return err
+		}
+		for _, file := range out.Files {
+			applied := "no"
+			if file.Applied {
+				applied = "yes " + file.At
+			}
+			if err := row(w, fmt.Sprintf("%04d", file.Version), file.Name, strings.TrimSpace(applied)); err != nil {
+				return err
+			}
+		}
+		return row(w, fmt.Sprintf("schema %s (%s) is at version %d of %d", out.Schema, out.Origin, out.Version, out.Latest))
+	})
+}
+
+// migrateCheck exits 0 when up would succeed and 3 when it would be refused.
+func (a *app) migrateCheck(cmd *cobra.Command) error {
+	opts, cfg, err := a.migration(cmd)
+	if err != nil {
+		return err
+	}
+	plan, err := migrations.Check(cmd.Context(), opts)
+	if err != nil {
+		return migrationError(cfg, err)
+	}
+	out := report(plan.State, plan.Pending)
+	out.WouldAdopt, out.Differences = plan.WouldAdopt, plan.Differences
+	err = a.print(cmd, out, func(w io.Writer) error { return checkTable(w, out) })
+	if err != nil {
+		return err
+	}
+	if len(out.Differences) > 0 {
+		return refusedErrorf("schema %s cannot be adopted: %d differences", out.Schema, len(out.Differences))
+	}
+	return nil
+}
+
+func checkTable(w io.Writer, out migrationReport) error {
+	for _, difference := range out.Differences {
+		if err := row(w, "differs: "+difference); err != nil {
+			return err
+		}
+	}
+	if out.WouldAdopt {
+		if err := row(w, "up would adopt the existing schema "+out.Schema); err != nil {
+			return err
+		}
+	}
+	if len(out.Files) == 0 {
+		return row(w, fmt.Sprintf("nothing to do: schema %s is at version %d", out.Schema, out.Version))
+	}
+	if err := row(w, "VERSION", "NAME", "UNDER LOAD", "WHY"); err != nil {
+		return err
+	}
+	for _, file := range out.Files {
+		if err := row(w, fmt.Sprintf("%04d", file.Version), file.Name, file.Safety, file.Why); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxParamsFile bounds a parameter file.
+const maxParamsFile = 16 << 20
+
+// readParams reads the parameter file, if there is one.
+func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
+	for _, pair := range options.params {
+		if key, _, ok := strings.Cut(pair, "="); !ok || strings.TrimSuffix(key, ":") == "" {
+			return nil, usageErrorf("parameter %q has no key: write -p key=value", pair)
+		}
+	}
+	params := map[string]any{}
+	if options.paramsFile == "" {
+		return params, nil
+	}
+	file, err := openParams(options.paramsFile, stdin)
+	if err != nil {
+		return nil, usageErrorf("read the parameters: %w", err)
+	}
+	defer file.Close()
+	err = yaml.NewDecoder(io.LimitReader(file, maxParamsFile)).Decode(&params) // YAML includes JSON
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, usageErrorf("%s is not a mapping of parameters in YAML or JSON: %w", options.paramsFile, err)
+	}
+	if params == nil {
+		params = map[string]any{}
+	}
+	return params, nil
+}
+
+// addPairs adds the -p parameters. What a value means depends on the type that
+// the action's schema gives the parameter.
+func addPairs(params map[string]any, pairs []string, schema []byte) error {
+	types := typesOf(schema)
+	for _, pair := range pairs {
+		key, value, _ := strings.Cut(pair, "=")
+		if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
+			parsed, ok := parseJSON(value)
+			if !ok {
+				return usageErrorf("parameter %s: %q is not JSON: write -p %s=value for a text", name, value, name)
+			}
+			params[name] = parsed
+			continue
+		}
+		params[key] = value
+		if types[key] != "string" {
+			if parsed, ok := parseJSON(value); ok {
+				params[key] = parsed
+			}
+		}
+	}
+	return nil
+}
+
+// parseJSON reads exactly one JSON value; numbers keep their digits.
+func parseJSON(text string) (any, bool) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return nil, false
+	}
+	_, err := decoder.Token()
+	return value, errors.Is(err, io.EOF)
+}
+
+// typesOf reads the types of parameters from either form of a schema: name to
+// description, or a JSON Schema object with properties.
+func typesOf(schema []byte) map[string]string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(schema, &fields) != nil {
+		return nil
+	}
+	var properties map[string]json.RawMessage
+	if json.Unmarshal(fields["properties"], &properties) == nil && len(properties) > 0 {
+		fields = properties
+	}
+	types := make(map[string]string, len(fields))
+	for name, raw := range fields {
+		var field struct {
+			Type string `json:"type"`
+		}
+		if json.Unmarshal(raw, &field) == nil {
+			types[name] = field.Type
+		}
+	}
+	return types
+}

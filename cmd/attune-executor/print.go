@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+// print writes a value in the format that -o asks for; table writes it for
+// people.
+func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error) error {
+	out := cmd.OutOrStdout()
+	switch a.output {
+	case "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(value)
+	case "yaml":
+		return writeYAML(out, value)
+	default:
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		if err := table(w); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+}
+
+// writeYAML writes what JSON would, with the same names in the same order.
+func writeYAML(out io.Writer, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return err
+	}
+	plain(&document)
+	encoder := yaml.NewEncoder(out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&document); err != nil {
+		return err
+	}
+	return encoder.Close()
+}
+
+// plain drops the styles that came from JSON.
+func plain(node *yaml.Node) {
+	if node.Kind != yaml.ScalarNode && len(node.Content) > 0 {
+		node.Style = 0
+	}
+	if node.Kind == yaml.ScalarNode && node.Style == yaml.DoubleQuotedStyle {
+		node.Style = 0
+		node.Tag = "!!str"
+	}
+	for _, child := range node.Content {
+		plain(child)
+	}
+}
+
+// row writes the cells of one line of a table. Text from the database is
+// stripped of what could steer the terminal.
+func row(w io.Writer, cells ...any) error {
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		texts[i] = clean(fmt.Sprint(cell))
+	}
+	_, err := fmt.Fprintln(w, strings.Join(texts, "\t"))
+	return err
+}
+
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// pretty indents a JSON text for people, one line per value.
+func pretty(text []byte) string {
+	var value any
+	if json.Unmarshal(text, &value) != nil {
+		return clean(string(text))
+	}
+	out, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return clean(string(text))
+	}
+	return string(out) // JSON escapes control characters
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// short renders a duration with as many digits as people read.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	default:
+		return d.Round(time.Second).String()
+	}
+}

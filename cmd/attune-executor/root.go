@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+// The exit codes of every command.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitRefused     = 3
+	exitUnreachable = 4
+)
+
+// exitError is an error with the exit code it stands for.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageErrorf(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+func refusedErrorf(format string, args ...any) error {
+	return &exitError{exitRefused, fmt.Errorf(format, args...)}
+}
+
+func failedErrorf(format string, args ...any) error {
+	return &exitError{exitFailed, fmt.Errorf(format, args...)}
+}
+
+// app is what all commands share: the global flags and the streams.
+type app struct {
+	configPath string
+	logLevel   string
+	logFormat  string
+	output     string
+	environ    []string
+	stderr     io.Writer
+
+	running bool // a command's own code has begun; errors before it are usage
+}
+
+// execute runs one command line and returns its exit code.
+func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{environ: environ, stderr: stderr}
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code := a.exitCode(err)
+	text := oneLine(err.Error())
+	if code == exitUsage && !a.running {
+		text += fmt.Sprintf(": see `%s -h`", cmd.CommandPath())
+	}
+	fmt.Fprintf(stderr, "error: %s\n", text)
+	return code
+}
+
+// exitCode maps an error to the code that scripts rely on.
+func (a *app) exitCode(err error) int {
+	var coded *exitError
+	switch {
+	case errors.As(err, &coded):
+		return coded.code
+	case !a.running:
+		return exitUsage
+	}
+	switch store.ClassOf(err) {
+	case store.ClassUnreachable:
+		return exitUnreachable
+	case store.ClassRefused, store.ClassConflict:
+		return exitRefused
+	default:
+		return exitFailed
+	}
+}
+
+func oneLine(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "; ")
+}
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "attune-executor",
+		Short: "Run Attune executions and look after them",
+		Long: "attune-executor is the engine that runs Attune executions, its reference worker, and the commands to look after both.\n\n" +
+			"Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused, 4 a server is unreachable.",
+		Example:       "  attune-executor stack up && attune-executor migrate up\n  attune-executor serve\n  attune-executor run core.echo -p message=hi --wait",
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if !slices.Contains([]string{"table", "json", "yaml"}, a.output) {
+				return usageErrorf("output format %q is unknown: use table, json or yaml", a.output)
+			}
+			a.running = true
+			return nil
+		},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.configPath, "config", "", "configuration file (default $ATTUNE_CONFIG)")
+	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default info for serve and worker, else warn)")
+	flags.StringVar(&a.logFormat, "log-format", "auto", "auto, json or text")
+	flags.StringVarP(&a.output, "output", "o", "table", "table, json or yaml")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"auto", "json", "text"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(
+		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
+		newRunCommand(a), newExecutionCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
+	)
+	return root
+}
+
+// logger makes the process's logger on standard error.
+func (a *app) logger(level string) (*slog.Logger, error) {
+	if a.logLevel != "" {
+		level = a.logLevel
+	}
+	logger, err := telemetry.NewLogger(a.stderr, level, a.logFormat)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return logger, nil
+}
+
+// load reads the configuration. Where nothing names a database and a private
+// stack runs in the current folder, that stack is used and said so.
+func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, error) {
+	cfg, err := config.Load(a.configPath, a.environ)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	for _, warning := range cfg.Warnings {
+		logger.WarnContext(ctx, "Configuration", "warning", warning)
+	}
+	stack := a.privateStack(ctx, cfg)
+	if stack == nil {
+		return cfg, nil
+	}
+	environ := append(slices.Clone(a.environ),
+		"ATTUNE__DATABASE__URL="+stack.DatabaseURL(),
+		"ATTUNE__MESSAGE_QUEUE__URL="+stack.AMQPURL(),
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL="+stack.ManagementURL())
+	cfg, err = config.Load(a.configPath, environ)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	fmt.Fprintf(a.stderr, "using the private stack in %s\n", stackDirDefault)
+	return cfg, nil
+}
+
+// privateStack returns the running stack of the current folder unless the
+// configuration names servers.
+func (a *app) privateStack(ctx context.Context, cfg *config.Config) *devstack.Stack {
+	if cfg.Source("database.url") != "default" || cfg.Source("message_queue.url") != "default" {
+		return nil
+	}
+	if _, err := os.Stat(stackDirDefault); err != nil {
+		return nil
+	}
+	stack, err := devstack.Attach(ctx, devstack.Config{Dir: stackDirDefault})
+	if err != nil || !stack.Status().Running() {
+		return nil
+	}
+	return stack
+}
+
+// client is what commands that look at or change the database work with.
+type client struct {
+	cfg    *config.Config
+	logger *slog.Logger
+	store  *store.Store
+}
+
+// connect opens the store for a client command; the caller closes it.
+func (a *app) connect(cmd *cobra.Command) (*client, error) {
+	logger, err := a.logger("warn")
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := a.load(cmd.Context(), logger)
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(cmd.Context(), store.Config{
+		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: min(cfg.Database.MaxConnections, 4),
+		ConnectTimeout: cfg.Database.ConnectTimeout, ApplicationName: cmd.CommandPath(),
+	}, logger)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.Ping(cmd.Context()); err != nil {
+		st.Close()
+		return nil, unreachable(cfg, err)
+	}
+	return &client{cfg, logger, st}, nil
+}
+
+// unreachable says which database does not answer and what to do.
+func unreachable(cfg *config.Config, err error) error {
+	var network *net.OpError // says it shorter than the list of all attempts
+	if errors.As(err, &network) {
+		err = network
+	}
+	return &exitError{exitUnreachable, fmt.Errorf("the database %s does not answer (%w): start it, or correct database.url (%s)",
+		config.MaskURL(cfg.Database.URL), err, cfg.Source("database.url"))}
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+)
+
+// publishPatience is how long `run` waits for the broker to confirm before it
+// leaves the message to a running engine.
+const publishPatience = 5 * time.Second
+
+// runOptions are the flags of `run`.
+type runOptions struct {
+	params     []string
+	paramsFile string
+	wait       bool
+	timeout    time.Duration
+}
+
+func newRunCommand(a *app) *cobra.Command {
+	options := &runOptions{}
+	cmd := &cobra.Command{
+		Use:   "run ACTION",
+		Short: "Request an execution of an action",
+		Long: "Request an execution of an action. With --wait the result is printed and the exit code is 0 only if it completed.\n\n" +
+			"-p key=value gives one parameter: a text if the action says so or if it is not JSON, else the JSON value.\n" +
+			"-p key:=json is always JSON. --params-file names a YAML or JSON file, - is the standard input; -p wins over it.",
+		Example: "  attune-executor run core.echo -p message=hi --wait\n" +
+			"  attune-executor run deploy.rollout --params-file rollout.yaml -p 'targets:=[\"a\",\"b\"]'",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args[0], options) },
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&options.params, "param", "p", nil, "a parameter, key=value or key:=json; may be repeated")
+	flags.StringVar(&options.paramsFile, "params-file", "", "a YAML or JSON file with parameters, - for the standard input")
+	flags.BoolVar(&options.wait, "wait", false, "wait for the end and print the result")
+	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	return cmd
+}
+
+func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
+	if options.timeout != 0 && !options.wait {
+		return usageErrorf("--timeout needs --wait")
+	}
+	params, err := readParams(options, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	c, err := a.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.store.Close()
+	done, submitter, stop, err := c.request(cmd.Context(), ref, params, options.params)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := awaitPublished(cmd.Context(), submitter, done.OutboxID); err != nil {
+		fmt.Fprintf(a.stderr, "the broker %s does not answer: execution %d is stored and will be published by a running engine\n",
+			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
+	}
+	if !options.wait {
+		out := runResult{ID: done.ID, Action: done.ActionRef, Status: "requested"}
+		return a.print(cmd, out, func(w io.Writer) error {
+			return row(w, fmt.Sprintf("execution %d requested", done.ID))
+		})
+	}
+	return a.awaitEnd(cmd, submitter, done, options.timeout)
+}
+
+func awaitPublished(ctx context.Context, submitter *submit.Submitter, id int64) error {
+	ctx, cancel := context.WithTimeout(ctx, publishPatience)
+	defer cancel()
+	return submitter.AwaitPublished(ctx, id)
+}
+
+// request stores the execution, with a relay of its own that publishes it; stop
+// ends that relay.
+func (c *client) request(ctx context.Context, ref string, params map[string]any, pairs []string) (submit.Requested, *submit.Submitter, func(), error) {
+	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
+	link := broker.New(broker.Config{
+		URL: c.cfg.MessageQueue.URL, ConnectionName: "attune-executor run", CloseTimeout: time.Second,
+	}, quiet, broker.NewMetrics(nil))
+	relay := outbox.New(outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second}, c.store, link.Publisher(), quiet,
+		outbox.NewMetrics(prometheus.NewRegistry()))
+	submitter := submit.New(c.store, relay)
+	fail := func(err error) (submit.Requested, *submit.Submitter, func(), error) {
+		return submit.Requested{}, nil, nil, err
+	}
+
+	action, err := submitter.Action(ctx, ref)
+	if err != nil {
+		return fail(runError(err))
+	}
+	if err := addPairs(params, pairs, action.ParamSchema); err != nil {
+		return fail(err)
+	}
+	encoded, err := json.Marshal(params)
+	if err != nil {
+		return fail(usageErrorf("the parameters cannot be written as JSON: %w", err))
+	}
+	if err := link.Start(ctx); err != nil {
+		return fail(fmt.Errorf("connect to the broker: %w", err))
+	}
+	if err := relay.Start(ctx); err != nil {
+		link.Stop()
+		return fail(fmt.Errorf("start publishing: %w", err))
+	}
+	stop := func() { relay.Stop(); link.Stop() }
+	done, err := submitter.Request(ctx, submit.Request{ActionRef: ref, Params: encoded})
+	if err != nil {
+		stop()
+		return fail(runError(err))
+	}
+	return done, submitter, stop, nil
+}
+
+// runError gives errors of a request their exit codes and what to do.
+func runError(err error) error {
+	var unknown *submit.UnknownActionError
+	switch {
+	case errors.As(err, &unknown) && unknown.Nearest == "":
+		return failedErrorf("%w: load its pack first", err)
+	case store.ClassOf(err) == store.ClassUnknown:
+		return failedErrorf("%w: whether it was requested is unknown, look with `attune-executor execution list`", err)
+	}
+	return err
+}
+
+// runResult is what `run` prints.
+type runResult struct {
+	ID      int64           `json:"id"`
+	Action  string          `json:"action"`
+	Status  string          `json:"status"`
+	Worker  *int64          `json:"worker,omitempty"`
+	Seconds float64         `json:"seconds,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+}
+
+func (a *app) awaitEnd(cmd *cobra.Command, submitter *submit.Submitter, done submit.Requested, timeout time.Duration) error {
+	ctx := cmd.Context()
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	end, err := submitter.Wait(ctx, done.ID)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return failedErrorf("execution %d has not ended within %s: it goes on, look with `attune-executor execution show %d`",
+			done.ID, timeout, done.ID)
+	}
+	if err != nil {
+		return err
+	}
+	took := end.Updated.Sub(end.Created)
+	if end.FinishedAt != nil {
+		took = end.FinishedAt.Sub(end.Created)
+	}
+	out := runResult{
+		ID: end.ID, Action: end.ActionRef, Status: string(end.Status), Worker: end.Worker,
+		Seconds: took.Seconds(), Result: end.Result,
+	}
+	err = a.print(cmd, out, func(w io.Writer) error {
+		line := fmt.Sprintf("execution %d %s in %s", out.ID, out.Status, short(took))
+		if out.Worker != nil {
+			line += fmt.Sprintf(" on worker %d", *out.Worker)
+		}
+		if err := row(w, line); err != nil {
+			return err
+		}
+		if len(out.Result) == 0 {
+			return nil
+		}
+		_, err := fmt.Fprintln(w, pretty(out.Result))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !end.Status.Succeeded() {
+		return failedErrorf("execution %d %s%s: look with `attune-executor execution show %d`",
+			end.ID, end.Status, because(end.Result), end.ID)
+	}
+	return nil
+}
+
+// because quotes the error in a result.
+func because(result []byte) string {
+	var fields struct {
+		Error   any `json:"error"`
+		Message any `json:"message"`
+	}
+	if json.Unmarshal(result, &fields) != nil {
+		return ""
+	}
+	for _, field := range []any{fields.Error, fields.Message} {
+		if text, ok := field.(string); ok && text != "" {
+			return " (" + clean(text) + ")"
+		}
+	}
+	return ""
+}
+
+// openParams opens the parameter file.
+func openParams(path string, stdin io.Reader) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	return os.Open(path)
+}

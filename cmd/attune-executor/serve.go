@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/engine"
+)
+
+func newServeCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run one replica of the engine until SIGTERM or SIGINT",
+		Long: "Run one replica of the engine until SIGTERM or SIGINT. Any number of replicas may run at the same time.\n" +
+			"The first signal drains: consuming stops, batches under way are finished, what was committed is published.\n" +
+			"A second signal, or executor.shutdown_timeout, ends it at once; nothing is lost either way.",
+		Example: "  attune-executor serve --config attune.yaml\n  ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0 attune-executor serve",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd) },
+	}
+}
+
+func (a *app) serve(cmd *cobra.Command) error {
+	logger, err := a.logger("info")
+	if err != nil {
+		return err
+	}
+	cfg, err := a.load(cmd.Context(), logger)
+	if err != nil {
+		return err
+	}
+	replica, err := engine.New(cmd.Context(), cfg, engine.Deps{Logger: logger, Version: readBuildInfo().Version})
+	if err != nil {
+		return err
+	}
+	return runUntilSignal(cmd.Context(), logger, cfg.Executor.ShutdownTimeout, service{
+		start: replica.Start, stop: replica.Stop,
+	})
+}
+
+// service is something to run in the foreground.
+type service struct {
+	start func(ctx context.Context) error
+	stop  func(ctx context.Context) error
+	done  <-chan struct{} // closed when it ends by itself; may be nil
+	why   string          // says why it would
+}
+
+// errSignal is the cause of a context that a signal ended. Only a second
+// signal is ever shown.
+var errSignal = errors.New("asked a second time to stop at once")
+
+// runUntilSignal starts s, waits for SIGTERM or SIGINT and stops s within the
+// timeout. A signal during the start interrupts it, a second one the stop.
+func runUntilSignal(ctx context.Context, logger *slog.Logger, timeout time.Duration, s service) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+
+	startCtx, stopStart := signalled(ctx, signals)
+	defer stopStart()
+	if err := s.start(startCtx); err != nil {
+		if errors.Is(context.Cause(startCtx), errSignal) {
+			logger.InfoContext(ctx, "Stopped before the start was complete")
+			return nil
+		}
+		return err
+	}
+	alone := false
+	select {
+	case <-startCtx.Done(): // a signal, or the end of ctx
+	case <-s.done:
+		alone = true
+		stopStart()
+	}
+	logger.InfoContext(ctx, "Stopping", "within", timeout.String())
+
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	stopCtx, release := signalled(bounded, signals)
+	defer release()
+	if err := s.stop(stopCtx); err != nil {
+		return fmt.Errorf("stop in order: %w: nothing is lost, another replica or the next start goes on", err)
+	}
+	if alone {
+		return refusedErrorf("it ended by itself: %s", s.why)
+	}
+	logger.InfoContext(ctx, "Stopped")
+	return nil
+}
+
+// signalled returns a context that the next signal ends.
+func signalled(parent context.Context, signals <-chan os.Signal) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	go func() {
+		select {
+		case <-signals:
+			cancel(errSignal)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}

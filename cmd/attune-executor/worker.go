@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/core/worker/builtin"
+)
+
+// workerGoodbye is what a worker may take beyond its shutdown timeout to write
+// and announce the ends it knows.
+const workerGoodbye = 15 * time.Second
+
+func newWorkerCommand(a *app) *cobra.Command {
+	var (
+		name        string
+		concurrency int
+	)
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run a worker until SIGTERM or SIGINT",
+		Long: "Run a worker until SIGTERM or SIGINT: it registers, sends heartbeats and runs actions, those of the core pack without\n" +
+			"any file. The first signal drains: no new work is taken, and what runs may end within worker.shutdown_timeout.",
+		Example: "  attune-executor worker --name worker-1 --concurrency 20\n" +
+			"  ATTUNE__WORKER__LABELS__ZONE=a attune-executor worker",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.worker(cmd, func(cfg *config.Worker) error {
+				if name != "" {
+					cfg.Name = name
+				}
+				if cmd.Flags().Changed("concurrency") {
+					if concurrency < 1 {
+						return usageErrorf("--concurrency must be at least 1")
+					}
+					cfg.MaxConcurrentTasks = concurrency
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "the worker's name (default worker.name, else worker-HOSTNAME)")
+	cmd.Flags().IntVar(&concurrency, "concurrency", 0, "how many executions run at once (default worker.max_concurrent_tasks)")
+	return cmd
+}
+
+func (a *app) worker(cmd *cobra.Command, adjust func(*config.Worker) error) error {
+	logger, err := a.logger("info")
+	if err != nil {
+		return err
+	}
+	cfg, err := a.load(cmd.Context(), logger)
+	if err != nil {
+		return err
+	}
+	if err := adjust(&cfg.Worker); err != nil {
+		return err
+	}
+	st, err := store.Open(cmd.Context(), store.Config{
+		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: cfg.Database.MaxConnections,
+		ConnectTimeout: cfg.Database.ConnectTimeout, ApplicationName: "attune-executor worker",
+	}, logger)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	link := broker.New(broker.Config{URL: cfg.MessageQueue.URL, ConnectionName: "attune-executor worker " + cfg.Worker.Name},
+		logger, broker.NewMetrics(nil))
+	w, err := worker.New(workerConfig(cfg), worker.Deps{Broker: link, Store: st, Logger: logger})
+	if err != nil {
+		return usageErrorf("configure the worker: %w", err)
+	}
+	var group supervise.Group
+	group.Add("broker", link)
+	group.Add("worker", w)
+	return runUntilSignal(cmd.Context(), logger, cfg.Worker.ShutdownTimeout+workerGoodbye, service{
+		start: func(ctx context.Context) error {
+			if err := group.Start(ctx); err != nil {
+				return err
+			}
+			logger.InfoContext(ctx, "Worker started", "worker", w.Name(), "worker_id", w.ID())
+			return nil
+		},
+		stop: group.Stop,
+		done: w.Done(),
+		why:  "another process has taken the name of worker " + w.Name(),
+	})
+}
+
+func workerConfig(cfg *config.Config) worker.Config {
+	c := cfg.Worker
+	taints := make([]worker.Taint, len(c.Taints))
+	for i, taint := range c.Taints {
+		taints[i] = worker.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
+	}
+	return worker.Config{
+		Actions: builtin.Actions(), ArtifactsDir: cfg.ArtifactsDir, Capabilities: c.Capabilities,
+		HeartbeatInterval: c.HeartbeatInterval, Host: c.Host, Port: c.Port, Interpreters: c.Interpreters, Labels: c.Labels,
+		MaxConcurrent: c.MaxConcurrentTasks, MaxStdoutBytes: c.MaxStdoutBytes, MaxStderrBytes: c.MaxStderrBytes,
+		Name: c.Name, PacksDir: c.PacksDir, QueueTTL: cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, Runtimes: c.Runtimes,
+		ShutdownTimeout: c.ShutdownTimeout, Taints: taints, TaskTimeout: c.TaskTimeout, Type: c.Type,
+		Version: readBuildInfo().Version,
+	}
+}

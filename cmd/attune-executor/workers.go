@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+func newWorkersCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "workers",
+		Short:   "Look at the workers",
+		Example: "  attune-executor workers list\n  attune-executor workers show worker-node-01",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use:     "list",
+			Short:   "List the workers with their heartbeat and load",
+			Example: "  attune-executor workers list -o json",
+			Args:    cobra.NoArgs,
+			RunE:    func(cmd *cobra.Command, _ []string) error { return a.listWorkers(cmd) },
+		},
+		&cobra.Command{
+			Use:     "show WORKER",
+			Short:   "Show one worker, by id or name",
+			Example: "  attune-executor workers show worker-node-01",
+			Args:    cobra.ExactArgs(1),
+			RunE:    func(cmd *cobra.Command, args []string) error { return a.showWorker(cmd, args[0]) },
+		},
+	)
+	return cmd
+}
+
+func (a *app) workers(cmd *cobra.Command) (*monitor.Workers, error) {
+	c, err := a.connect(cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer c.store.Close()
+	return c.monitor().Workers(cmd.Context())
+}
+
+// workerView is a worker with the verdict on it.
+type workerView struct {
+	monitor.Worker
+	Health       monitor.WorkerHealth `json:"health"`
+	HeartbeatAge *float64             `json:"heartbeat_age_seconds"`
+}
+
+func viewWorker(worker monitor.Worker, all *monitor.Workers) workerView {
+	view := workerView{Worker: worker, Health: worker.Health(all.At, all.StaleAfter)}
+	if worker.Heartbeat != nil {
+		age := all.At.Sub(*worker.Heartbeat).Seconds()
+		view.HeartbeatAge = &age
+	}
+	return view
+}
+
+func (v workerView) age() string {
+	if v.HeartbeatAge == nil {
+		return "never"
+	}
+	return short(time.Duration(*v.HeartbeatAge * float64(time.Second)))
+}
+
+func (v workerView) load() string {
+	number := func(n *int64) string {
+		if n == nil {
+			return "?"
+		}
+		return strconv.FormatInt(*n, 10)
+	}
+	return number(v.Assigned) + "/" + number(v.Capacity)
+}
+
+func (a *app) listWorkers(cmd *cobra.Command) error {
+	all, err := a.workers(cmd)
+	if err != nil {
+		return err
+	}
+	views := make([]workerView, 0, len(all.List))
+	for _, worker := range all.List {
+		views = append(views, viewWorker(worker, all))
+	}
+	return a.print(cmd, views, func(w io.Writer) error {
+		if err := row(w, "ID", "NAME", "HEALTH", "HEARTBEAT", "LOAD", "HOST", "RUNTIMES"); err != nil {
+			return err
+		}
+		for _, v := range views {
+			if err := row(w, v.ID, v.Name, v.Health, v.age(), v.load(), dash(v.Host), dash(strings.Join(v.Runtimes, ","))); err != nil {
+				return err
+			}
+		}
+		if all.More {
+			return row(w, "there are more than can be listed")
+		}
+		return nil
+	})
+}
+
+func (a *app) showWorker(cmd *cobra.Command, which string) error {
+	all, err := a.workers(cmd)
+	if err != nil {
+		return err
+	}
+	for _, worker := range all.List {
+		if worker.Name != which && strconv.FormatInt(worker.ID, 10) != which {
+			continue
+		}
+		v := viewWorker(worker, all)
+		return a.print(cmd, v, func(w io.Writer) error { return workerTable(w, v) })
+	}
+	return failedErrorf("there is no worker %s: `attune-executor workers list` shows them", which)
+}
+
+func workerTable(w io.Writer, v workerView) error {
+	lines := [][2]string{
+		{"worker", fmt.Sprintf("%d %s", v.ID, v.Name)}, {"health", string(v.Health)}, {"status", v.Status},
+		{"heartbeat", v.age() + " ago"}, {"load", v.load()}, {"host", dash(v.Host)},
+		{"runtimes", dash(strings.Join(v.Runtimes, ", "))}, {"version", dash(v.Version)},
+		{"registered", v.Created.Format(time.RFC3339)},
+	}
+	if v.HeartbeatAge == nil {
+		lines[3][1] = "never"
+	}
+	if v.Cordoned {
+		lines = append(lines, [2]string{"cordoned", dash(v.CordonReason)})
+	}
+	for _, line := range lines {
+		if err := row(w, line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
