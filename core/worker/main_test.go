@@ -229,3 +229,12 @@ func (b *bundle) script(t testing.TB, ref, script string, set map[string]any) te
 	}
 	return action
 }
+
+// core is an action of the core pack, which every schema has.
+func (b *bundle) core(t testing.TB, ref string) testkit.ActionRow {
+	t.Helper()
+	row := testkit.ActionRow{Ref: ref}
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select id, pack from action where ref = $1", ref).
+		Scan(&row.ID, &row.PackID))
+	return row
+}

@@ -1,0 +1,365 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/supervise/supervisetest"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/worker"
+)
+
+func TestRegistration(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) {
+		c.Labels, c.Taints = map[string]string{"zone": "a"}, []worker.Taint{{Key: "gpu", Effect: "no_schedule"}}
+		c.Capabilities = map[string]any{"extra": 1, "attempt_fence": "overridden"}
+	})
+	row := func(column string) string {
+		var text string
+		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select "+column+"::text from worker where name = 'w1'").Scan(&text))
+		return text
+	}
+	require.Equal(t, "active", row("status"))
+	var capabilities map[string]any
+	require.NoError(t, json.Unmarshal([]byte(row("capabilities")), &capabilities))
+	require.Equal(t, true, capabilities["attempt_fence"])
+	require.Equal(t, []any{"shell", "native"}, capabilities["runtimes"])
+	require.InDelta(t, 4, capabilities["max_concurrent_executions"], 0)
+	require.Equal(t, map[string]any{"zone": "a"}, capabilities["labels"])
+	require.InDelta(t, 1, capabilities["extra"], 0)
+	for _, key := range []string{
+		"taints", "worker_version", "runtime_versions", "detected_interpreters",
+		"agent_mode", "agent_binary_name", "agent_binary_version",
+	} {
+		require.Contains(t, capabilities, key)
+	}
+
+	// The heartbeat goes on, and brings back a worker that was declared
+	// inactive (upstream 30).
+	before := row("last_heartbeat")
+	testkit.Exec(t, b.store, "update worker set status = 'inactive', cordoned = true")
+	testkit.Eventually(t, func() bool { return row("status") == "active" && row("last_heartbeat") != before }, patience)
+
+	state, err := b.engine.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(w.ID()))
+	require.NoError(t, err)
+	require.Equal(t, 1, state.Consumers)
+
+	w.Stop()
+	require.Equal(t, "inactive", row("status"))
+	require.Equal(t, "false", row("draining"))
+	again := b.worker(t)
+	require.Equal(t, w.ID(), again.ID(), "the same name is the same worker")
+	require.Equal(t, "true", row("cordoned"), "a restart does not undo a cordon")
+	require.Equal(t, "active", row("status"))
+}
+
+func TestStartAndStop(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	supervisetest.Stress(t, func(t *testing.T) supervise.Service {
+		return b.unstarted(t, func(c *worker.Config) { c.Name = t.Name() })
+	})
+}
+
+func TestNameTakenStopsTheOlder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	older := b.worker(t)
+	younger := b.worker(t)
+	supervisetest.Closed(t, "the end of the older worker", older.Done())
+	status, _ := b.run(t, younger, b.core(t, "core.noop"), nil)
+	require.Equal(t, attune.StatusCompleted, status)
+	require.Equal(t, 1, testkit.Count(t, b.store, "select count(*) from worker where status = 'active' and not draining"))
+}
+
+func TestDispatch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t)
+
+	// S2: whatever is delivered, a row starts once.
+	t.Run("DuplicatesRunOnce", func(t *testing.T) {
+		t.Parallel()
+		file := filepath.Join(t.TempDir(), "runs")
+		id := b.schedule(t, w, b.script(t, "once.only", "echo ran >> "+file, nil), nil)
+		b.dispatch(t, w, id, id, id)
+		status, _ := b.await(t, id)
+		require.Equal(t, attune.StatusCompleted, status)
+		b.dispatch(t, w, id) // long after the end (upstream 32)
+		b.drained(t, w)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, "ran\n", string(text))
+		require.Len(t, b.completions(id), 1)
+	})
+
+	t.Run("AnotherAttemptIsNotRun", func(t *testing.T) {
+		t.Parallel()
+		id := b.schedule(t, w, b.core(t, "core.noop"), nil)
+		b.dispatchAttempt(t, w, 7, id)
+		b.drained(t, w)
+		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, id))
+		b.dispatchAttempt(t, w, 0, id) // an engine that names no attempt
+		status, _ := b.await(t, id)
+		require.Equal(t, attune.StatusCompleted, status)
+	})
+
+	t.Run("AnotherWorkersExecutionIsNotRun", func(t *testing.T) {
+		t.Parallel()
+		other := testkit.Worker(t, b.store, "somebody else")
+		action := b.core(t, "core.echo")
+		id := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
+			row.Worker, row.Status, row.Attempt = &other.ID, attune.StatusScheduled, 1
+		}).ID
+		b.dispatch(t, w, id)
+		b.drained(t, w)
+		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, id))
+	})
+
+	t.Run("WhatCannotBeReadIsDeadLettered", func(t *testing.T) {
+		t.Parallel()
+		bad := encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()), "no dispatch")
+		b.publish(t, bad)
+		testkit.Eventually(t, func() bool {
+			state, err := b.engine.QueueState(testkit.Context(t), message.QueueDeadLetter)
+			return err == nil && state.Ready == 1
+		}, patience)
+	})
+}
+
+// drained waits until the worker has settled everything in its queue: a
+// dispatch behind the others has run.
+func (b *bundle) drained(t testing.TB, w *worker.Worker) {
+	t.Helper()
+	action := testkit.Action(t, b.store, "drain."+strings.ToLower(strings.ReplaceAll(t.Name(), "/", "_")), func(row *testkit.ActionRow) {
+		row.Entrypoint = "core.noop"
+	})
+	status, _ := b.run(t, w, action, nil)
+	require.Equal(t, attune.StatusCompleted, status)
+}
+
+// S15: cancel wins or loses cleanly, whenever it comes.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 10 })
+	long := b.script(t, "cancel.long", "exec sleep 600", nil)
+
+	for name, status := range map[string]string{"Canceling": "canceling", "Cancelled": "cancelled"} {
+		t.Run("BeforeTheDispatch"+name, func(t *testing.T) {
+			t.Parallel()
+			id := b.schedule(t, w, long, nil)
+			testkit.Exec(t, b.store, "update execution set status = $2::text::execution_status_enum where id = $1", id, status)
+			b.cancel(t, w, id)
+			b.dispatch(t, w, id)
+			testkit.Eventually(t, func() bool { return len(b.completions(id)) == 1 }, patience)
+			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
+			require.Zero(t, testkit.Count(t, b.store, "select count(*) from execution where id = $1 and started_at is not null", id))
+		})
+	}
+
+	t.Run("WhileRunningByMessage", func(t *testing.T) {
+		t.Parallel()
+		id := b.schedule(t, w, long, nil)
+		b.dispatch(t, w, id)
+		b.awaitStatus(t, id, attune.StatusRunning)
+		b.cancel(t, w, id)
+		status, r := b.await(t, id)
+		require.Equal(t, attune.StatusCancelled, status)
+		require.True(t, r.Cancelled)
+		require.False(t, r.Succeeded)
+		require.Equal(t, 143, r.ExitCode)
+	})
+
+	t.Run("WhileRunningByTheRowAlone", func(t *testing.T) {
+		t.Parallel()
+		id := b.schedule(t, w, long, nil)
+		b.dispatch(t, w, id)
+		b.awaitStatus(t, id, attune.StatusRunning)
+		testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", id)
+		status, r := b.await(t, id)
+		require.Equal(t, attune.StatusCancelled, status)
+		require.True(t, r.Cancelled)
+	})
+
+	t.Run("TakenAwayWhileRunning", func(t *testing.T) {
+		t.Parallel()
+		id := b.schedule(t, w, b.script(t, "cancel.taken", "exec sleep 600", nil), nil)
+		b.dispatch(t, w, id)
+		b.awaitStatus(t, id, attune.StatusRunning)
+		testkit.Exec(t, b.store, "update execution set status = 'abandoned' where id = $1", id)
+		b.drained(t, w)
+		testkit.Eventually(t, func() bool {
+			return testkit.Count(t, b.store, "select count(*) from execution where id = $1 and status = 'abandoned' and result is null", id) == 1
+		}, patience)
+		require.Empty(t, b.completions(id), "S14: the end is announced by whoever decided it")
+	})
+
+	t.Run("AfterTheEnd", func(t *testing.T) {
+		t.Parallel()
+		id := b.schedule(t, w, b.core(t, "core.noop"), nil)
+		b.dispatch(t, w, id)
+		status, _ := b.await(t, id)
+		require.Equal(t, attune.StatusCompleted, status)
+		b.cancel(t, w, id, 987654321)
+		b.drained(t, w)
+		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
+		require.Len(t, b.completions(id), 1)
+	})
+}
+
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 200 })
+	action := b.core(t, "core.sleep")
+	ids := make([]int64, 200)
+	for i := range ids {
+		ids[i] = b.schedule(t, w, action, map[string]any{"seconds": 0.3})
+	}
+	b.dispatch(t, w, ids...)
+	for _, id := range ids {
+		status, _ := b.await(t, id)
+		require.Equal(t, attune.StatusCompleted, status)
+		require.Len(t, b.completions(id), 1)
+	}
+}
+
+func TestNeverMoreThanAllowedAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 2 })
+	dir := t.TempDir()
+	action := b.script(t, "at.once", "mkdir "+dir+"/$ATTUNE_EXEC_ID; ls "+dir+" | wc -l; sleep 0.1; rmdir "+dir+"/$ATTUNE_EXEC_ID", nil)
+	ids := make([]int64, 9)
+	for i := range ids {
+		ids[i] = b.schedule(t, w, action, nil)
+	}
+	b.dispatch(t, w, ids...)
+	for _, id := range ids {
+		_, r := b.await(t, id)
+		require.Contains(t, []string{"1", "2"}, strings.TrimSpace(r.Stdout))
+	}
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+
+	t.Run("RunningFinishesAndUnstartedReturns", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t)
+		w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 1 })
+		action := b.core(t, "core.sleep")
+		running, waiting := b.schedule(t, w, action, map[string]any{"seconds": 0.7}), b.schedule(t, w, action, map[string]any{"seconds": 0})
+		b.dispatch(t, w, running, waiting)
+		b.awaitStatus(t, running, attune.StatusRunning)
+		w.Stop()
+		status, _ := b.await(t, running)
+		require.Equal(t, attune.StatusCompleted, status, "upstream 31")
+		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting))
+		next := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 1 })
+		require.Equal(t, w.ID(), next.ID())
+		status, _ = b.await(t, waiting)
+		require.Equal(t, attune.StatusCompleted, status)
+	})
+
+	t.Run("WhatDoesNotEndInTimeIsStoppedAndReported", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t)
+		w := b.worker(t, func(c *worker.Config) { c.ShutdownTimeout = 100 * time.Millisecond })
+		id := b.schedule(t, w, b.script(t, "drain.long", "exec sleep 600", nil), nil)
+		b.dispatch(t, w, id)
+		b.awaitStatus(t, id, attune.StatusRunning)
+		w.Stop()
+		status, r := b.await(t, id)
+		require.Equal(t, attune.StatusFailed, status)
+		require.Contains(t, r.Error, "worker shut down")
+	})
+}
+
+// TestConnectionLoss cuts every connection to the broker while an execution
+// runs: it goes on, and its completion comes when the broker is back.
+func TestConnectionLoss(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t)
+	id := b.schedule(t, w, b.core(t, "core.sleep"), map[string]any{"seconds": 1})
+	b.dispatch(t, w, id)
+	b.awaitStatus(t, id, attune.StatusRunning)
+	vhost := testkit.VHostName(t, b.brokerURL)
+	cut := 0
+	testkit.Eventually(t, func() bool {
+		var connections []struct {
+			Name string `json:"name"`
+		}
+		testkit.Manage(t, "GET", "/api/vhosts/"+vhost+"/connections", nil, &connections)
+		for _, c := range connections {
+			testkit.Manage(t, "DELETE", "/api/connections/"+strings.ReplaceAll(c.Name, " ", "%20"), nil, nil)
+			cut++
+		}
+		return cut >= 4
+	}, patience)
+	status, _ := b.await(t, id)
+	require.Equal(t, attune.StatusCompleted, status)
+	again, _ := b.run(t, w, b.core(t, "core.noop"), nil)
+	require.Equal(t, attune.StatusCompleted, again, "the worker hears again")
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
+	}, patience)
+}
+
+// TestKilledWorker ends a worker process with SIGKILL while it runs one
+// execution and holds another.
+func TestKilledWorker(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL)
+	var log strings.Builder
+	child.Stderr = &log
+	require.NoError(t, child.Start())
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
+	}, patience, "the child did not register")
+	var id int64
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select id from worker").Scan(&id))
+
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	long := b.script(t, "killed.long", "echo $$ > "+pidFile+"; exec sleep 600", nil)
+	schedule := func(action testkit.ActionRow) int64 {
+		return testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
+			row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
+		}).ID
+	}
+	running, waiting := schedule(long), schedule(b.core(t, "core.noop"))
+	for _, execution := range []int64{running, waiting} {
+		b.publish(t, encode(t, message.TypeExecutionRequested, message.DispatchKey(id), message.Dispatch{
+			ExecutionID: execution, WorkerID: id, ActionRef: "x.y", ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1,
+		}))
+	}
+	b.awaitStatus(t, running, attune.StatusRunning)
+	testkit.Eventually(t, func() bool { _, err := os.Stat(pidFile); return err == nil }, patience)
+	require.NoError(t, child.Process.Kill())
+	_ = child.Wait()
+
+	w := b.worker(t)
+	require.Equal(t, id, w.ID())
+	status, r := b.await(t, running)
+	require.Equal(t, attune.StatusAbandoned, status, "nobody runs it any more, and it is not run twice")
+	require.Contains(t, r.Error, "process ended")
+	status, _ = b.await(t, waiting)
+	require.Equal(t, attune.StatusCompleted, status, "upstream 33: what had not started is not lost")
+	require.Len(t, b.completions(running), 1)
+}
