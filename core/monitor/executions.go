@@ -122,9 +122,13 @@ func (q *search) allowed() []string {
 func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	var all []int64
 	q.scan = scanBound / 4
+	ended := q.scan
+	if q.pattern == "" && q.worker == 0 {
+		ended = q.page // The index alone decides; there is nothing to look past.
+	}
 	if len(q.ended) > 0 {
 		ids, err := tx.MonitorEnded(ctx, store.MonitorEndedParams{
-			Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Page: q.page})
+			Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: ended, Pattern: q.pattern, Worker: q.worker, Page: q.page})
 		if err != nil {
 			return nil, err
 		}

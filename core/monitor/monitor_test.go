@@ -347,16 +347,18 @@ func TestReadingNeverWalksTheTable(t *testing.T) {
 // requireIndexed runs a read and asks the server whether it walked the table.
 func requireIndexed(t *testing.T, st *store.Store, name string, read func(ctx context.Context, tx *store.Tx) error) {
 	t.Helper()
-	var scans int64
+	var scans, rows int64
 	started := time.Now()
 	err := st.ReadTx(t.Context(), name, func(ctx context.Context, tx *store.Tx) error {
 		if err := read(ctx, tx); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, `select seq_scan from pg_stat_xact_user_tables where relname = 'execution'`).Scan(&scans)
+		return tx.QueryRow(ctx, `select seq_scan, seq_tup_read + idx_tup_fetch
+			from pg_stat_xact_user_tables where relname = 'execution'`).Scan(&scans, &rows)
 	})
 	require.NoError(t, err, name)
 	require.Zero(t, scans, "%s walks the whole table", name)
-	t.Logf("%s took %s", name, time.Since(started))
+	require.Less(t, rows, int64(30_000), "%s looks at too many rows", name)
+	t.Logf("%s looked at %d rows and took %s", name, rows, time.Since(started))
 	require.Less(t, time.Since(started), 2*time.Second, name)
 }
