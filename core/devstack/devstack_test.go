@@ -155,6 +155,13 @@ func TestLifeOfAStack(t *testing.T) {
 	require.NoError(t, stack.StartPostgres(ctx))
 	require.Equal(t, before.DatabaseURL, stack.DatabaseURL(), "a client could not find the server again")
 
+	require.NoError(t, stack.KillBroker(ctx))
+	require.False(t, stack.Status().Broker.Running)
+	require.True(t, stack.Status().Postgres.Running)
+	require.NoError(t, stack.StartBroker(ctx))
+	require.Equal(t, before.AMQPURL, stack.AMQPURL(), "a client could not find the broker again")
+	serves(t, stack.DatabaseURL(), stack.AMQPURL())
+
 	require.NoError(t, stack.Down(ctx, false))
 	silent(t, before)
 	require.NoError(t, stack.Down(ctx, false), "down on a stopped stack")
