@@ -229,7 +229,7 @@ func (h *hot) round(ctx context.Context, items []item, queues []int64) error {
 		}
 		pause := retry.NextBackOff()
 		h.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(items), "pause", pause, "error", err)
-		if !sleep(ctx, pause) {
+		if !supervise.Sleep(ctx, pause) {
 			return context.Cause(ctx)
 		}
 	}
@@ -343,17 +343,5 @@ func (h *hot) missing(ctx context.Context, it item) {
 	h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
 	if err := it.delivery.Nack(true); err != nil {
 		h.logger.DebugContext(ctx, "Message could not be returned and comes again", "error", err)
-	}
-}
-
-// sleep waits and reports whether the whole pause passed.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

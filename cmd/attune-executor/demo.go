@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/attune-go/attune/core/demo"
+)
+
+func newDemoCommand(a *app) *cobra.Command {
+	var (
+		cfg      = demo.Config{Faults: true}
+		noFaults bool
+	)
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show everything at work: servers, replicas, workers, traffic and faults",
+		Long: "Start a private PostgreSQL and RabbitMQ, two engine replicas and four workers, send live traffic, break things\n" +
+			"meanwhile, and open the dashboard. Without a terminal it runs for DEMO_SECONDS (default 45), prints a line a second\n" +
+			"and a summary, and succeeds only if every execution has ended and every invariant holds. Everything is stopped at the end.",
+		Example: "  attune-executor demo\n  DEMO_SECONDS=20 attune-executor demo --rate 200 </dev/null | cat",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Faults = !noFaults
+			return a.demo(cmd, cfg)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&cfg.Dir, "dir", filepath.Join(".attune", "demo"), "folder of the demo's servers and logs")
+	flags.IntVar(&cfg.Rate, "rate", demo.RateDefault, "executions requested a second")
+	flags.IntVar(&cfg.Replicas, "replicas", demo.ReplicasDefault, "engine replicas")
+	flags.IntVar(&cfg.Workers, "workers", demo.WorkersDefault, "workers")
+	flags.BoolVar(&noFaults, "no-faults", false, "break nothing")
+	return cmd
+}
+
+func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
+	if cfg.Rate < 1 || cfg.Replicas < 2 || cfg.Workers < 2 {
+		return usageErrorf("the demo needs a rate of at least 1, two replicas and two workers")
+	}
+	logger, err := a.logger("warn")
+	if err != nil {
+		return err
+	}
+	if cfg.Binary, err = os.Executable(); err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	cfg.Logger, cfg.Out = logger, cmd.OutOrStdout()
+	tui := ""
+	if term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stdin.Fd())) { //nolint:gosec // descriptors are small
+		tui = dashboardBinary(cfg.Binary)
+	}
+	if tui == "" {
+		if cfg.Duration, err = demoDuration(a.environ); err != nil {
+			return err
+		}
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return showDemo(ctx, cfg, tui)
+}
+
+// dashboardBinary is the dashboard beside this program, empty if it is not
+// there.
+func dashboardBinary(self string) string {
+	path := filepath.Join(filepath.Dir(self), "attune-tui")
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return ""
+	}
+	return path
+}
+
+func demoDuration(environ []string) (time.Duration, error) {
+	text := ""
+	for _, variable := range environ {
+		if value, ok := strings.CutPrefix(variable, "DEMO_SECONDS="); ok {
+			text = value
+		}
+	}
+	if text == "" {
+		return demo.DurationDefault, nil
+	}
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < 1 {
+		return 0, usageErrorf("DEMO_SECONDS is %q; it must be a number of seconds", text)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// showDemo runs the demo to its verdict, beside the dashboard or in lines.
+func showDemo(ctx context.Context, cfg demo.Config, tui string) (err error) {
+	d, err := demo.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Stop(context.WithoutCancel(ctx))) }()
+	if tui == "" {
+		return d.Run(ctx)
+	}
+	return withDashboard(ctx, d, tui, cfg.Out)
+}
+
+// withDashboard runs the dashboard in the foreground; quitting it ends the
+// traffic, and the summary follows.
+func withDashboard(ctx context.Context, d *demo.Demo, tui string, out io.Writer) error {
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	d.Mute()
+	verdict := make(chan error, 1)
+	go func() { verdict <- d.Run(ctx) }()
+	screen := exec.CommandContext(ctx, tui) //nolint:gosec // the dashboard beside this program
+	screen.Env = append(os.Environ(), d.Env()...)
+	screen.Stdin, screen.Stdout, screen.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := screen.Run()
+	d.Unmute()
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(out, "the dashboard ended: %v\n", err)
+	}
+	quit()
+	return <-verdict
+}

@@ -1,0 +1,296 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/core/worker/builtin"
+	"github.com/attune-go/attune/migrations"
+)
+
+// Config is one measurement.
+type Config struct {
+	Executions  int
+	Actions     int
+	Limit       int     // executions at once per action; 0 means no limit
+	Replicas    int     // engines
+	Workers     int     // workers
+	Concurrency int     // executions a worker runs at once
+	Rate        float64 // requests a second; 0 floods
+	Profile     string  // a name for the report
+}
+
+// Profiles are the measurements that `make bench` makes.
+func Profiles() []Config {
+	base := Config{Replicas: 1, Workers: 2, Concurrency: 50}
+	with := func(change func(*Config)) Config {
+		c := base
+		change(&c)
+		return c
+	}
+	return []Config{
+		with(func(c *Config) { c.Profile, c.Executions, c.Actions = "flood, no limit", 10_000, 10 }),
+		with(func(c *Config) {
+			c.Profile, c.Executions, c.Actions, c.Limit = "flood, 100 actions, limit 5", 10_000, 100, 5
+		}),
+		with(func(c *Config) {
+			c.Profile, c.Executions, c.Actions, c.Limit = "flood, one action, limit 10", 5_000, 1, 10
+		}),
+		with(func(c *Config) {
+			c.Profile, c.Executions, c.Actions, c.Limit = "flood, one action, limit 5", 3_000, 1, 5
+		}),
+		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Rate = "paced 200/s, no limit", 2_000, 10, 200 }),
+	}
+}
+
+// Servers are what the measurement runs on. The database must be migrated
+// and idle; the rows of the measurement are left in it.
+type Servers struct {
+	DatabaseURL, Schema, AMQPURL, ManagementURL string
+}
+
+// Report is the result of one measurement. Durations are in seconds.
+type Report struct {
+	Config    Config  `json:"config"`
+	Seconds   float64 `json:"seconds"`
+	PerSecond float64 `json:"executions_per_second"`
+	Completed int64   `json:"completed"`
+
+	StartP50 float64 `json:"requested_to_running_p50"`
+	StartP95 float64 `json:"requested_to_running_p95"`
+	StartP99 float64 `json:"requested_to_running_p99"`
+	// NextP50 and so on are completed → next running of the same action; only
+	// for actions with a limit.
+	NextP50 float64 `json:"completed_to_next_running_p50,omitempty"`
+	NextP95 float64 `json:"completed_to_next_running_p95,omitempty"`
+	NextP99 float64 `json:"completed_to_next_running_p99,omitempty"`
+
+	CommitsPerExecution  float64 `json:"commits_per_execution"`
+	WALBytesPerExecution float64 `json:"wal_bytes_per_execution"`
+	HotRatio             float64 `json:"hot_updates_ratio"`
+
+	Machine  Machine   `json:"machine"`
+	Measured time.Time `json:"measured"`
+}
+
+// Machine says where a report comes from.
+type Machine struct {
+	CPUs       int    `json:"cpus"`
+	GoVersion  string `json:"go"`
+	PostgreSQL string `json:"postgresql"`
+}
+
+// Run makes one measurement.
+func Run(ctx context.Context, cfg Config, servers Servers, logger *slog.Logger) (report Report, err error) {
+	st, err := store.Open(ctx, store.Config{
+		URL: servers.DatabaseURL, Schema: servers.Schema, MaxConnections: 16, ApplicationName: "attune-bench",
+	}, logger)
+	if err != nil {
+		return report, fmt.Errorf("open the database: %w", err)
+	}
+	defer st.Close()
+	if _, err := migrations.Up(ctx, migrations.Options{URL: servers.DatabaseURL, Schema: servers.Schema, Logger: logger}); err != nil {
+		return report, fmt.Errorf("migrate the database: %w", err)
+	}
+	m := &measurement{cfg: cfg, servers: servers, store: st, logger: logger}
+	if err := m.seed(ctx); err != nil {
+		return report, err
+	}
+	stop, err := m.start(ctx)
+	defer func() { err = errors.Join(err, stop()) }()
+	if err != nil {
+		return report, err
+	}
+	return m.measure(ctx)
+}
+
+type measurement struct {
+	cfg     Config
+	servers Servers
+	store   *store.Store
+	logger  *slog.Logger
+	relay   *outbox.Relay
+	after   int64 // newest execution before the measurement
+}
+
+// start brings up engines and workers and returns how to stop them.
+func (m *measurement) start(ctx context.Context) (stop func() error, err error) {
+	var stops []func() error
+	stop = func() error {
+		var failed error
+		for i := len(stops) - 1; i >= 0; i-- {
+			failed = errors.Join(failed, stops[i]())
+		}
+		return failed
+	}
+	background := context.WithoutCancel(ctx)
+	b := broker.New(broker.Config{URL: m.servers.AMQPURL, ConnectionName: "bench requests"}, m.logger, nil)
+	m.relay = outbox.New(outbox.Config{}, m.store, b.Publisher(), m.logger, nil)
+	if err := b.Start(ctx); err != nil {
+		return stop, fmt.Errorf("connect to the broker: %w", err)
+	}
+	stops = append(stops, func() error { b.Stop(); return nil })
+	if err := b.DeclareExecutor(ctx); err != nil {
+		return stop, fmt.Errorf("declare the topology: %w", err)
+	}
+	if err := m.relay.Start(ctx); err != nil {
+		return stop, fmt.Errorf("start the relay: %w", err)
+	}
+	stops = append(stops, func() error { m.relay.Stop(); return nil })
+	for range m.cfg.Replicas {
+		e, err := engine.New(ctx, m.config(), engine.Deps{Logger: m.logger, Version: "bench"})
+		if err != nil {
+			return stop, fmt.Errorf("make an engine: %w", err)
+		}
+		if err := e.Start(ctx); err != nil {
+			return stop, err
+		}
+		stops = append(stops, func() error { return e.Stop(background) })
+	}
+	for i := range m.cfg.Workers {
+		b := broker.New(broker.Config{URL: m.servers.AMQPURL, ConnectionName: fmt.Sprintf("bench worker %d", i)}, m.logger, nil)
+		if err := b.Start(ctx); err != nil {
+			return stop, fmt.Errorf("connect a worker: %w", err)
+		}
+		stops = append(stops, func() error { b.Stop(); return nil })
+		w, err := worker.New(worker.Config{
+			Name: fmt.Sprintf("bench-worker-%d", i+1), MaxConcurrent: m.cfg.Concurrency, Actions: builtin.Actions(),
+		}, worker.Deps{Store: m.store, Broker: b, Logger: m.logger})
+		if err != nil {
+			return stop, fmt.Errorf("make a worker: %w", err)
+		}
+		if err := w.Start(ctx); err != nil {
+			return stop, fmt.Errorf("start a worker: %w", err)
+		}
+		stops = append(stops, func() error { w.Stop(); return nil })
+	}
+	return stop, nil
+}
+
+func (m *measurement) config() *config.Config {
+	cfg := config.Default()
+	cfg.Database.URL, cfg.Database.Schema = m.servers.DatabaseURL, m.servers.Schema
+	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = m.servers.AMQPURL, m.servers.ManagementURL
+	cfg.Executor.HTTP.Listen = ""
+	cfg.Executor.Queue.MaxQueueLength = max(m.cfg.Executions, cfg.Executor.Queue.MaxQueueLength)
+	return cfg
+}
+
+// statisticsDelay is how long the database's sessions may hold back their
+// counters.
+const statisticsDelay = 1500 * time.Millisecond
+
+// measure sends the load, awaits its end and reads the figures.
+func (m *measurement) measure(ctx context.Context) (Report, error) {
+	before, err := m.counters(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	begun := time.Now()
+	if err := m.send(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := m.await(ctx); err != nil {
+		return Report{}, err
+	}
+	took := time.Since(begun)
+	supervise.Sleep(ctx, statisticsDelay)
+	after, err := m.counters(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Config: m.cfg, Seconds: took.Seconds(), Measured: time.Now().UTC(), Machine: m.machine(ctx)}
+	if err := m.latencies(ctx, &report); err != nil {
+		return Report{}, err
+	}
+	report.PerSecond = float64(report.Completed) / took.Seconds()
+	report.perExecution(before, after)
+	return report, nil
+}
+
+// burst is how many executions one request of the flood holds.
+const burst = 250
+
+func (m *measurement) send(ctx context.Context) error {
+	requests := submit.New(m.store, m.relay)
+	sent := 0
+	begun := time.Now()
+	for sent < m.cfg.Executions {
+		size := min(burst, m.cfg.Executions-sent)
+		if m.cfg.Rate > 0 {
+			due := int(time.Since(begun).Seconds() * m.cfg.Rate)
+			if size = min(size, due-sent); size <= 0 {
+				if !supervise.Sleep(ctx, 2*time.Millisecond) {
+					return ctx.Err()
+				}
+				continue
+			}
+		}
+		batch := make([]submit.Request, size)
+		for i := range batch {
+			batch[i].ActionRef = fmt.Sprintf("bench.noop_%d_%d", m.cfg.Limit, (sent+i)%m.cfg.Actions)
+		}
+		if _, err := requests.RequestMany(ctx, batch); err != nil {
+			return fmt.Errorf("request executions: %w", err)
+		}
+		sent += size
+	}
+	return nil
+}
+
+// ErrStalled says that executions stopped ending.
+var ErrStalled = errors.New("no execution has ended for a minute")
+
+func (m *measurement) await(ctx context.Context) error {
+	last, since := -1, time.Now()
+	for {
+		var ended int
+		if err := m.store.Pool().QueryRow(ctx, endedSQL, m.after).Scan(&ended); err != nil {
+			return fmt.Errorf("count ended executions: %w", err)
+		}
+		if ended >= m.cfg.Executions {
+			return nil
+		}
+		if ended != last {
+			last, since = ended, time.Now()
+		}
+		if time.Since(since) > time.Minute {
+			return fmt.Errorf("%w: %d of %d ended", ErrStalled, ended, m.cfg.Executions)
+		}
+		if !supervise.Sleep(ctx, 20*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// Print writes reports as a table.
+func Print(out io.Writer, reports []Report) {
+	ms := func(seconds float64) string { return fmt.Sprintf("%.1f", seconds*1000) }
+	fmt.Fprintf(out, "%-30s %8s %8s | %-24s | %-24s | %7s %7s %5s\n", "profile", "executed", "per s",
+		"requested→running ms", "completed→next ms", "commits", "WAL B", "HOT")
+	for _, r := range reports {
+		next := "-"
+		if r.Config.Limit > 0 {
+			next = fmt.Sprintf("p50 %s p99 %s", ms(r.NextP50), ms(r.NextP99))
+		}
+		fmt.Fprintf(out, "%-30s %8d %8.0f | %-24s | %-24s | %7.3f %7.0f %5.2f\n", r.Config.Profile, r.Completed, r.PerSecond,
+			fmt.Sprintf("p50 %s p99 %s", ms(r.StartP50), ms(r.StartP99)), next, r.CommitsPerExecution, r.WALBytesPerExecution, r.HotRatio)
+	}
+	if len(reports) > 0 {
+		r := reports[0]
+		fmt.Fprintf(out, "%d CPUs, %s, PostgreSQL %s; %d engine, %d workers × %d; engine, workers and servers share the machine\n",
+			r.Machine.CPUs, r.Machine.GoVersion, r.Machine.PostgreSQL, r.Config.Replicas, r.Config.Workers, r.Config.Concurrency)
+	}
+}

@@ -1,0 +1,274 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/doctor"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/migrations"
+)
+
+// Config says what to show.
+type Config struct {
+	Dir      string        // the stack's folder; logs are written below it
+	Duration time.Duration // of the traffic; 0 means until the context ends
+	Rate     int           // executions requested a second
+	Replicas int
+	Workers  int
+	Faults   bool
+	Binary   string // the executor to start replicas and workers from
+	Out      io.Writer
+	Logger   *slog.Logger
+}
+
+// Defaults of the demo.
+const (
+	DurationDefault = 45 * time.Second
+	RateDefault     = 60
+	ReplicasDefault = 2
+	WorkersDefault  = 4
+)
+
+// drainTimeout is how long what was requested may take to end after traffic
+// has stopped.
+const drainTimeout = 90 * time.Second
+
+// ErrLost says that the demo ran but did not keep its promise; the summary
+// printed before says how.
+var ErrLost = errors.New("the demo did not end as promised")
+
+// Demo is a running demonstration.
+type Demo struct {
+	cfg   Config
+	stack *devstack.Stack
+	store *store.Store
+	fleet *fleet
+
+	broker *broker.Broker // of the traffic
+	relay  *outbox.Relay
+	begun  time.Time
+	muted  atomic.Bool
+}
+
+// Start brings up the servers, the schema, the replicas and the workers. The
+// caller calls Stop whatever happens after.
+func Start(ctx context.Context, cfg Config) (*Demo, error) {
+	d := &Demo{cfg: cfg}
+	d.say("starting a private PostgreSQL and RabbitMQ in %s", cfg.Dir)
+	stack, err := devstack.Up(ctx, devstack.Config{Dir: cfg.Dir, Durable: true, Logger: cfg.Logger, StatsInterval: time.Second})
+	if err != nil {
+		return nil, fmt.Errorf("start the servers: %w", err)
+	}
+	d.stack = stack
+	if err := d.prepare(ctx); err != nil {
+		return nil, errors.Join(err, d.Stop(context.WithoutCancel(ctx)))
+	}
+	return d, nil
+}
+
+func (d *Demo) prepare(ctx context.Context) error {
+	if _, err := migrations.Up(ctx, migrations.Options{URL: d.stack.DatabaseURL(), Schema: "attune", Logger: d.cfg.Logger}); err != nil {
+		return fmt.Errorf("migrate the database: %w", err)
+	}
+	st, err := store.Open(ctx, store.Config{
+		URL: d.stack.DatabaseURL(), Schema: "attune", MaxConnections: 4, ApplicationName: "attune-demo",
+	}, d.cfg.Logger)
+	if err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
+	d.store = st
+	if err := d.seed(ctx); err != nil {
+		return err
+	}
+	if err := d.connect(ctx); err != nil {
+		return err
+	}
+	logs := filepath.Join(d.stack.Dir(), "demo-logs")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the logs: %w", err)
+	}
+	d.fleet = newFleet(d.cfg.Binary, logs, d.Env())
+	for i := range d.cfg.Replicas {
+		if err := d.fleet.start(replicaName(i), "serve"); err != nil {
+			return err
+		}
+	}
+	for i := range d.cfg.Workers {
+		if err := d.fleet.start(workerName(i), "worker", "--name", workerName(i), "--concurrency", "10"); err != nil {
+			return err
+		}
+	}
+	d.say("%d engine replicas and %d workers started, logs in %s", d.cfg.Replicas, d.cfg.Workers, logs)
+	return d.awaitWorkers(ctx)
+}
+
+// connect opens the way by which the demo's own requests are published.
+func (d *Demo) connect(ctx context.Context) error {
+	d.broker = broker.New(broker.Config{URL: d.stack.AMQPURL(), ConnectionName: "attune-demo"}, d.cfg.Logger, nil)
+	if err := d.broker.Start(ctx); err != nil {
+		return fmt.Errorf("connect to the broker: %w", err)
+	}
+	if err := d.broker.DeclareExecutor(ctx); err != nil {
+		return fmt.Errorf("declare the topology: %w", err)
+	}
+	d.relay = outbox.New(outbox.Config{}, d.store, d.broker.Publisher(), d.cfg.Logger, nil)
+	if err := d.relay.Start(ctx); err != nil {
+		return fmt.Errorf("start the relay: %w", err)
+	}
+	return nil
+}
+
+func replicaName(i int) string { return fmt.Sprintf("executor-%d", i+1) }
+func workerName(i int) string  { return fmt.Sprintf("demo-worker-%d", i+1) }
+
+// readyTimeout is how long the workers may take to register.
+const readyTimeout = 30 * time.Second
+
+func (d *Demo) awaitWorkers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		ready, err := d.liveWorkers(ctx)
+		if err == nil && ready >= d.cfg.Workers {
+			return nil
+		}
+		if err := d.fleet.exited(); err != nil {
+			return err
+		}
+		if !supervise.Sleep(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("%d of %d workers registered within %s; see the logs", ready, d.cfg.Workers, readyTimeout)
+		}
+	}
+}
+
+// Env lists the variables that point a program at the demo's servers.
+func (d *Demo) Env() []string {
+	return []string{
+		"ATTUNE__DATABASE__URL=" + d.stack.DatabaseURL(),
+		"ATTUNE__MESSAGE_QUEUE__URL=" + d.stack.AMQPURL(),
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + d.stack.ManagementURL(),
+		"ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0",
+	}
+}
+
+// Run sends traffic and faults, one line a second, until the duration or the
+// context ends; then it awaits what was requested and prints the summary.
+func (d *Demo) Run(ctx context.Context) error {
+	d.begun = time.Now()
+	show := ctx
+	if d.cfg.Duration > 0 {
+		var cancel context.CancelFunc
+		show, cancel = context.WithTimeout(ctx, d.cfg.Duration)
+		defer cancel()
+	}
+	news := make(chan string, 16)
+	traffic := make(chan error, 1)
+	go func() { traffic <- d.traffic(show) }()
+	faults := make(chan struct{})
+	go func() {
+		defer close(faults)
+		if d.cfg.Faults {
+			d.faults(show, news)
+		}
+	}()
+	d.watch(show, news)
+	<-faults
+	if err := <-traffic; err != nil {
+		return fmt.Errorf("send traffic: %w", err)
+	}
+	if ctx.Err() != nil {
+		d.say("interrupted; stopping")
+	}
+	return d.conclude(context.WithoutCancel(ctx))
+}
+
+// conclude awaits the end of everything that was requested and judges it.
+func (d *Demo) conclude(ctx context.Context) error {
+	d.say("traffic stopped; waiting for what is still under way")
+	drain, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	var last counts
+	for {
+		now, err := d.count(drain)
+		if err == nil {
+			last = now
+			if now.live() == 0 && now.Outbox == 0 {
+				break
+			}
+		}
+		if !supervise.Sleep(drain, 200*time.Millisecond) {
+			break
+		}
+	}
+	// Ended executions give back their slots when their reports are read.
+	violations, err := d.settle(ctx)
+	if err != nil {
+		return fmt.Errorf("run the invariant queries: %w", err)
+	}
+	return d.summary(ctx, last, violations)
+}
+
+// settle runs the invariant queries until they are silent, for at most the
+// time that sweeps may take.
+func (d *Demo) settle(ctx context.Context) ([]doctor.Violation, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		violations, err := doctor.Invariants(ctx, d.store.Pool())
+		if err == nil && len(violations) == 0 {
+			return nil, nil
+		}
+		if !supervise.Sleep(ctx, 500*time.Millisecond) {
+			return violations, err
+		}
+	}
+}
+
+// Stop ends every process the demo started, and its servers.
+func (d *Demo) Stop(ctx context.Context) error {
+	if d.fleet != nil {
+		d.fleet.stopAll()
+	}
+	if d.relay != nil {
+		d.relay.Stop()
+	}
+	if d.broker != nil {
+		d.broker.Stop()
+	}
+	if d.store != nil {
+		d.store.Close()
+	}
+	if d.stack == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := d.stack.Down(ctx, false); err != nil {
+		return fmt.Errorf("stop the servers: %w", err)
+	}
+	return nil
+}
+
+// Mute keeps quiet while something else has the screen.
+func (d *Demo) Mute() { d.muted.Store(true) }
+
+// Unmute speaks again.
+func (d *Demo) Unmute() { d.muted.Store(false) }
+
+func (d *Demo) say(format string, args ...any) {
+	if !d.muted.Load() {
+		fmt.Fprintf(d.cfg.Out, format+"\n", args...)
+	}
+}

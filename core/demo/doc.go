@@ -1,0 +1,15 @@
+// Package demo shows the whole platform at work on one machine: a private
+// PostgreSQL and RabbitMQ, two engine replicas, four workers, live traffic,
+// and faults in the middle of it.
+//
+// Replicas and workers are real processes, started from the same executable,
+// so that what is shown is what runs in production. The faults are real too:
+// an engine replica is killed with SIGKILL and comes back, every broker
+// connection is closed by the operator's hand, messages are delivered twice,
+// a worker is restarted under load.
+//
+// At the end traffic stops, everything that was requested is awaited, and the
+// invariant queries are run. The demo succeeds only if every execution has
+// reached a terminal state and no query returned a row. Everything it started
+// it stops, also when it fails or is interrupted.
+package demo

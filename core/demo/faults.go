@@ -1,0 +1,118 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// faults breaks things while traffic runs, and says what it does.
+func (d *Demo) faults(ctx context.Context, news chan<- string) {
+	length := d.cfg.Duration
+	if length <= 0 {
+		length = 2 * time.Minute
+	}
+	script := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"kill -9 " + replicaName(0), func(context.Context) error { d.fleet.kill(replicaName(0)); return nil }},
+		{replicaName(0) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(0)) }},
+		{"every completion of the last seconds is delivered again", d.duplicate},
+		{workerName(1) + " drains and restarts", func(context.Context) error {
+			d.fleet.stop(workerName(1))
+			return d.fleet.restart(workerName(1))
+		}},
+		{"all broker connections are closed", d.closeConnections},
+		{"kill -9 " + replicaName(1), func(context.Context) error { d.fleet.kill(replicaName(1)); return nil }},
+		{replicaName(1) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(1)) }},
+	}
+	pause := length / time.Duration(len(script)+2)
+	for _, fault := range script {
+		if !supervise.Sleep(ctx, pause) {
+			break
+		}
+		news <- "fault: " + fault.name
+		if err := fault.do(ctx); err != nil && ctx.Err() == nil {
+			news <- fmt.Sprintf("fault failed: %v", err)
+		}
+	}
+	d.revive()
+}
+
+// revive starts what a fault has left dead when time ran out.
+func (d *Demo) revive() {
+	for i := range d.cfg.Replicas {
+		d.reviveOne(replicaName(i))
+	}
+	for i := range d.cfg.Workers {
+		d.reviveOne(workerName(i))
+	}
+}
+
+func (d *Demo) reviveOne(name string) {
+	d.fleet.mu.Lock()
+	p := d.fleet.processes[name]
+	d.fleet.mu.Unlock()
+	select {
+	case <-p.done:
+		if err := d.fleet.restart(name); err != nil {
+			d.say("%v", err)
+		}
+	default:
+	}
+}
+
+// duplicate publishes execution.completed again for executions that ended a
+// moment ago, as a broker that lost acknowledgements would.
+func (d *Demo) duplicate(ctx context.Context) error {
+	ended, err := d.recentlyEnded(ctx)
+	if err != nil {
+		return err
+	}
+	messages := make([]broker.Message, 0, len(ended))
+	for _, e := range ended {
+		envelope := message.New(message.TypeExecutionCompleted, e, time.Now(), "attune-demo")
+		body, err := envelope.Encode()
+		if err != nil {
+			return fmt.Errorf("encode a duplicate: %w", err)
+		}
+		messages = append(messages, broker.Message{
+			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted,
+			Type: message.TypeExecutionCompleted, Body: body,
+		})
+	}
+	d.broker.Publisher().Publish(ctx, messages)
+	return nil
+}
+
+func (d *Demo) recentlyEnded(ctx context.Context) ([]message.ExecutionCompleted, error) {
+	rows, err := d.store.Pool().Query(ctx, recentSQL)
+	if err != nil {
+		return nil, fmt.Errorf("read what ended lately: %w", err)
+	}
+	defer rows.Close()
+	var ended []message.ExecutionCompleted
+	for rows.Next() {
+		e := message.ExecutionCompleted{CompletedAt: time.Now().UTC()}
+		if err := rows.Scan(&e.ExecutionID, &e.ActionID, &e.ActionRef, &e.Status); err != nil {
+			return nil, fmt.Errorf("read what ended lately: %w", err)
+		}
+		ended = append(ended, e)
+	}
+	return ended, rows.Err()
+}
+
+// closeConnections closes every client's connection, as an operator may from
+// the broker's own pages.
+func (d *Demo) closeConnections(ctx context.Context) error {
+	management, err := broker.NewManagement(d.stack.ManagementURL(), "/", 10*time.Second)
+	if err != nil {
+		return err
+	}
+	return management.CloseConnections(ctx, "closed by the demo")
+}

@@ -1,0 +1,117 @@
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/doctor"
+)
+
+//go:embed counts.sql
+var countsSQL string
+
+//go:embed recent.sql
+var recentSQL string
+
+//go:embed latency.sql
+var latencySQL string
+
+// counts is what the one line a second shows.
+type counts struct {
+	Requested, Waiting, Scheduled, Running int64
+	Completed, Failed, Other               int64
+	Outbox                                 int64
+}
+
+// live is the number of executions that have not ended.
+func (c counts) live() int64 { return c.Requested + c.Scheduled + c.Running }
+
+func (c counts) ended() int64 { return c.Completed + c.Failed + c.Other }
+
+func (d *Demo) count(ctx context.Context) (c counts, err error) {
+	err = d.store.Pool().QueryRow(ctx, countsSQL).Scan(
+		&c.Requested, &c.Waiting, &c.Scheduled, &c.Running, &c.Completed, &c.Failed, &c.Other, &c.Outbox)
+	if err != nil {
+		return c, fmt.Errorf("count executions: %w", err)
+	}
+	return c, nil
+}
+
+// watch prints a line a second until the context ends.
+func (d *Demo) watch(ctx context.Context, news <-chan string) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	var before counts
+	d.say("%5s %10s %8s %8s %8s %10s %7s %7s", "time", "requested", "waiting", "handed", "running", "completed", "failed", "done/s")
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case text := <-news:
+			d.say("%4.0fs  %s", time.Since(d.begun).Seconds(), text)
+		case <-ticker.C:
+			now, err := d.count(ctx)
+			if err != nil {
+				if ctx.Err() == nil {
+					d.say("%4.0fs  the database does not answer: %v", time.Since(d.begun).Seconds(), err)
+				}
+				continue
+			}
+			d.say("%4.0fs %10d %8d %8d %8d %10d %7d %7d", time.Since(d.begun).Seconds(), now.live()+now.ended(),
+				now.Waiting, now.Scheduled, now.Running, now.Completed, now.Failed, now.ended()-before.ended())
+			before = now
+		}
+	}
+}
+
+// summary prints the verdict and returns ErrLost when a promise was broken.
+func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violation) error {
+	total := c.live() + c.ended()
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	add("SUMMARY")
+	add("  requested             %8d executions in %s", total, time.Since(d.begun).Round(time.Second))
+	add("  completed             %8d", c.Completed)
+	add("  failed on purpose     %8d", c.Failed)
+	add("  other endings         %8d", c.Other)
+	add("  lost                  %8d", c.live())
+	if p50, p99, err := d.latency(ctx); err == nil {
+		add("  requested → running   p50 %s, p99 %s (those that did not wait for a limit)", p50, p99)
+	}
+	if len(violations) == 0 {
+		add("  invariants            all %d queries are silent", len(doctor.Checks()))
+	}
+	for _, v := range violations {
+		add("  invariant broken      %s", v)
+	}
+	d.say("%s", strings.Join(lines, "\n"))
+	if c.live() > 0 || len(violations) > 0 || total == 0 {
+		return ErrLost
+	}
+	return nil
+}
+
+func (d *Demo) latency(ctx context.Context) (p50, p99 time.Duration, err error) {
+	var a, b float64
+	if err := d.store.Pool().QueryRow(ctx, latencySQL).Scan(&a, &b); err != nil {
+		return 0, 0, fmt.Errorf("read latencies: %w", err)
+	}
+	seconds := func(s float64) time.Duration {
+		return time.Duration(s * float64(time.Second)).Round(100 * time.Microsecond)
+	}
+	return seconds(a), seconds(b), nil
+}
+
+//go:embed workers.sql
+var workersSQL string
+
+// liveWorkers counts the demo's workers that may be given work.
+func (d *Demo) liveWorkers(ctx context.Context) (n int, err error) {
+	if err := d.store.Pool().QueryRow(ctx, workersSQL).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count live workers: %w", err)
+	}
+	return n, nil
+}

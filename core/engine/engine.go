@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/progress"
+	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+// Caps of one round: completions first, because they free what requests need.
+const (
+	maxCompletions = 200
+	maxRequests    = 100
+)
+
+// Deps is what an engine is given.
+type Deps struct {
+	Logger *slog.Logger
+	// Registry receives the metrics; nil makes one.
+	Registry *prometheus.Registry
+	// Version is shown in the replica's row.
+	Version string
+}
+
+// Engine is one replica.
+type Engine struct {
+	cfg      *config.Config
+	id       uuid.UUID
+	logger   *slog.Logger
+	registry *prometheus.Registry
+
+	store  *store.Store // the rounds' connections, with their planner settings
+	query  *store.Store // everything else
+	broker *broker.Broker
+	relay  *outbox.Relay
+	hot    *hot
+	sweep  *recovery.Sweep
+	report *replica
+	http   *api.Server
+
+	consumers map[string]*broker.Consumer
+	loops     map[string]*supervise.Loop
+	services  supervise.Group
+}
+
+// New assembles a replica. It opens no connection; Start does.
+func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
+	e := &Engine{
+		cfg: cfg, id: uuid.New(), registry: deps.Registry,
+		consumers: make(map[string]*broker.Consumer), loops: make(map[string]*supervise.Loop),
+	}
+	if e.registry == nil {
+		e.registry = telemetry.NewRegistry()
+	}
+	e.logger = deps.Logger.With("replica", e.id.String()[:8])
+	if err := e.open(ctx); err != nil {
+		return nil, err
+	}
+	e.assemble(deps.Version)
+	return e, nil
+}
+
+// roundConnections is how many connections the rounds use at most: one loop,
+// and one to spare while a broken one is given up.
+const roundConnections = 3
+
+func (e *Engine) open(ctx context.Context) (err error) {
+	base := store.Config{
+		URL: e.cfg.Database.URL, Schema: e.cfg.Database.Schema, ConnectTimeout: e.cfg.Database.ConnectTimeout,
+	}
+	hot := base
+	hot.MaxConnections, hot.ApplicationName, hot.HotPath = roundConnections, "attune-executor rounds", true
+	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
+		return fmt.Errorf("open the database for rounds: %w", err)
+	}
+	rest := base
+	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-roundConnections, 2), "attune-executor"
+	if e.query, err = store.Open(ctx, rest, e.logger); err != nil {
+		e.store.Close()
+		return fmt.Errorf("open the database: %w", err)
+	}
+	return nil
+}
+
+// assemble makes the parts and puts them into the order in which they start.
+func (e *Engine) assemble(version string) {
+	mq := e.cfg.MessageQueue
+	loopMetrics := supervise.NewMetrics(e.registry)
+	e.broker = broker.New(broker.Config{
+		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-executor " + e.id.String()[:8],
+	}, e.logger, broker.NewMetrics(e.registry))
+	e.relay = outbox.New(outbox.Config{}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
+	rounds := handover.New(handover.Config{
+		HeartbeatStaleAfter: time.Duration(float64(e.cfg.Executor.HeartbeatInterval) * e.cfg.Executor.HeartbeatStalenessMultiplier),
+		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
+		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
+		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
+	}, e.store, e.relay, e.logger, handover.NewMetrics(e.registry))
+
+	prefetch := mq.RabbitMQ.PrefetchCount
+	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, 2*maxCompletions), maxCompletions)
+	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, 2*maxRequests), maxRequests)
+	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
+	e.hot = newHot(completed, requested, rounds, e.logger, NewMetrics(e.registry))
+	e.sweep = recovery.New(recovery.Config{}, e.query, e.hot.Submit, e.logger, loopMetrics)
+	e.loops["recovery"] = e.sweep.Loop
+	e.report = newReplica(e, version, loopMetrics)
+	e.loops["replica"] = e.report.Loop
+	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{Ready: e.Ready, Gatherer: e.registry, Logger: e.logger})
+
+	e.services.Add("http", e.http)
+	e.services.Add("replica", e.report)
+	e.services.Add("broker", e.broker)
+	e.services.Add("topology", &topology{engine: e})
+	e.services.Add("outbox", e.relay)
+	e.services.Add("completions", completed)
+	e.services.Add("requests", requested)
+	e.services.Add("status", status)
+	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))
+	e.services.Add("rounds", e.hot)
+	e.services.Add("recovery", e.sweep)
+}
+
+func (e *Engine) consume(queue, tag string, prefetch, maxBatch int) *broker.Consumer {
+	consumer := e.broker.Consume(broker.ConsumerConfig{Queue: queue, Tag: tag, Prefetch: prefetch, MaxBatch: maxBatch})
+	e.consumers[queue] = consumer
+	return consumer
+}
+
+// Start brings the replica up. The database must have been migrated; the
+// broker may still be away and is awaited in the background.
+func (e *Engine) Start(ctx context.Context) error {
+	if err := e.check(ctx); err != nil {
+		e.close()
+		return err
+	}
+	if err := e.services.Start(ctx); err != nil {
+		e.close()
+		return fmt.Errorf("start the engine: %w", err)
+	}
+	e.logger.InfoContext(ctx, "Engine started", "http", e.http.Addr())
+	return nil
+}
+
+// Stop drains and ends the replica: no new deliveries, the round in flight
+// ends, the outbox is flushed. It may be called at any time and any number of
+// times.
+func (e *Engine) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Executor.ShutdownTimeout)
+	defer cancel()
+	err := e.services.Stop(ctx)
+	e.close()
+	if err != nil {
+		return fmt.Errorf("stop the engine: %w", err)
+	}
+	e.logger.InfoContext(ctx, "Engine stopped")
+	return nil
+}
+
+func (e *Engine) close() {
+	e.store.Close()
+	e.query.Close()
+}
+
+// ID is the replica's id, new for every start.
+func (e *Engine) ID() uuid.UUID { return e.id }
+
+// Addr is where the replica listens for HTTP, empty when it does not.
+func (e *Engine) Addr() string { return e.http.Addr() }

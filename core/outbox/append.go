@@ -1,0 +1,65 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// Message is one message to be published after the commit.
+type Message struct {
+	ID         string // a UUID; stays the same however often it is published
+	Exchange   string
+	RoutingKey string
+	Type       string
+	Body       []byte
+	Trace      string // trace context of whoever caused it; may be empty
+}
+
+// Append writes the messages in the caller's transaction and returns the id
+// of their row. After the commit, Relay.Published publishes them at once;
+// without it a sweep does within seconds.
+func Append(ctx context.Context, tx *store.Tx, messages []Message) (int64, error) {
+	p := tx.Pipeline()
+	ticket := AppendTo(p, messages)
+	if err := p.Send(ctx); err != nil {
+		return 0, fmt.Errorf("append %d messages to the outbox: %w", len(messages), err)
+	}
+	return ticket.ID(), nil
+}
+
+// Ticket is the row of appended messages, known once the pipeline was sent.
+type Ticket struct{ ids *store.Result[int64] }
+
+// ID is the row's id, 0 before the pipeline was sent.
+func (t *Ticket) ID() int64 {
+	if rows := t.ids.Rows(); len(rows) == 1 {
+		return rows[0]
+	}
+	return 0
+}
+
+// AppendTo is Append as one more statement of a pipeline.
+func AppendTo(p *store.Pipeline, messages []Message) *Ticket {
+	c := columnsOf(messages)
+	return &Ticket{ids: store.Many[int64](p, store.AppendOutbox, c.ids, c.exchanges, c.keys, c.types, c.bodies, c.traces)}
+}
+
+// columns are messages as the parallel arrays of a row.
+type columns struct {
+	ids, exchanges, keys, types, traces []string
+	bodies                              [][]byte
+}
+
+func columnsOf(messages []Message) columns {
+	n := len(messages)
+	c := columns{
+		ids: make([]string, n), exchanges: make([]string, n), keys: make([]string, n),
+		types: make([]string, n), traces: make([]string, n), bodies: make([][]byte, n),
+	}
+	for i, m := range messages {
+		c.ids[i], c.exchanges[i], c.keys[i], c.types[i], c.traces[i], c.bodies[i] = m.ID, m.Exchange, m.RoutingKey, m.Type, m.Trace, m.Body
+	}
+	return c
+}

@@ -1,0 +1,204 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/store"
+)
+
+// publish sends rows and settles each of them by its outcomes. It reports
+// whether everything was confirmed.
+func (r *Relay) publish(ctx context.Context, rows []row) bool {
+	var batch []broker.Message
+	for _, each := range rows {
+		for _, m := range each.messages {
+			batch = append(batch, broker.Message{
+				ID: m.ID, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Type: m.Type, Body: m.Body, Timestamp: each.since,
+			})
+		}
+	}
+	crashPoint("before-publish")
+	outcomes := r.publisher.Publish(ctx, batch)
+	crashPoint("after-publish")
+	all := true
+	for _, each := range rows {
+		mine := outcomes[:len(each.messages)]
+		outcomes = outcomes[len(each.messages):]
+		r.metrics.outcomes(mine)
+		if !r.settle(ctx, each, mine) {
+			all = false
+		}
+	}
+	return all
+}
+
+// settle decides what becomes of a row. It reports whether every message of
+// it was confirmed.
+func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome) bool {
+	var left []Message
+	var reason error
+	refused := false
+	for i, outcome := range outcomes {
+		if outcome.Status == broker.Confirmed {
+			continue
+		}
+		left = append(left, each.messages[i])
+		if reason == nil {
+			reason = outcome.Err
+		}
+		if outcome.Status == broker.Returned || outcome.Status == broker.Nacked {
+			refused = true
+		}
+		if outcome.Status == broker.Returned && r.cfg.Returned != nil {
+			r.cfg.Returned(each.messages[i])
+		}
+	}
+	switch {
+	case len(left) == 0:
+		r.forget(each, true)
+		return true
+	case refused || len(left) < len(each.messages):
+		r.split(ctx, each, left, reason)
+	case time.Since(each.since) < r.cfg.SweepAge-time.Second:
+		r.again(each) // nothing got out: the same row, from memory
+	default:
+		r.forget(each, false) // a sweep takes it
+	}
+	return false
+}
+
+// forget drops a row from memory; confirmed ones are deleted soon.
+func (r *Relay) forget(each row, confirmed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.size -= len(each.messages)
+	if !confirmed {
+		delete(r.held, each.id)
+		return
+	}
+	r.done = append(r.done, each.id)
+	signal(r.delete)
+}
+
+// again puts a row back in front of what has come since, so that its routing
+// keys keep their order.
+func (r *Relay) again(each row) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = append([]row{each}, r.pending...)
+	signal(r.wake)
+}
+
+// split leaves what was not confirmed in a row of its own and deletes the
+// rest. If that fails the whole row stays, and confirmed messages of it are
+// published once more.
+func (r *Relay) split(ctx context.Context, each row, left []Message, reason error) {
+	text := "not confirmed"
+	if reason != nil {
+		text = reason.Error()
+	}
+	r.logger.WarnContext(ctx, "Messages were not delivered and are tried again",
+		"messages", len(left), "of", len(each.messages), "routing_key", left[0].RoutingKey, "reason", text)
+	err := r.store.Tx(ctx, "split an outbox row", func(ctx context.Context, tx *store.Tx) error {
+		c := columnsOf(left)
+		if _, err := tx.SplitOutbox(ctx, store.SplitOutboxParams{
+			ID: each.id, LastError: text,
+			MessageIds: c.ids, Exchanges: c.exchanges, RoutingKeys: c.keys, MessageTypes: c.types, Bodies: c.bodies, Traces: c.traces,
+		}); err != nil && store.ClassOf(err) != store.ClassRefused {
+			return fmt.Errorf("split outbox row %d: %w", each.id, err)
+		}
+		_, err := tx.DeleteOutbox(ctx, []int64{each.id})
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		r.logger.WarnContext(ctx, "Outbox row could not be split; a sweep publishes all of it again", "outbox_id", each.id, "error", err)
+	}
+	r.forget(each, false)
+}
+
+// runDeletes deletes confirmed rows, everything that is due in one statement.
+func (r *Relay) runDeletes(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.delete:
+			r.deleteDone(ctx)
+		}
+	}
+}
+
+// deleteDone deletes what is due. Rows whose delete fails are due again; if
+// they are never deleted, a sweep publishes them once more.
+func (r *Relay) deleteDone(ctx context.Context) {
+	r.mu.Lock()
+	ids := r.done
+	r.done = nil
+	r.mu.Unlock()
+	if len(ids) == 0 {
+		return
+	}
+	crashPoint("before-delete")
+	_, err := r.store.DeleteOutbox(ctx, ids)
+	r.mu.Lock()
+	if err == nil {
+		for _, id := range ids {
+			delete(r.held, id)
+		}
+	} else {
+		r.done = append(ids, r.done...)
+	}
+	r.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		r.logger.WarnContext(ctx, "Published outbox rows could not be deleted yet", "rows", len(ids), "error", err)
+	}
+}
+
+// sweepPage bounds the rows that one sweep takes.
+const sweepPage = 100
+
+// sweepOnce claims rows that nobody published and hands them to the relay.
+func (r *Relay) sweepOnce(ctx context.Context) error {
+	r.deleteDone(ctx)
+	claimed, err := r.store.ClaimOutbox(ctx, r.cfg.SweepAge.Seconds(), sweepPage)
+	if err != nil {
+		return fmt.Errorf("claim outbox rows: %w", err)
+	}
+	slices.SortFunc(claimed, func(a, b store.ClaimOutboxRow) int { return int(a.ID - b.ID) })
+	for _, c := range claimed {
+		swept := row{id: c.ID, since: time.Now(), attempts: c.Attempts, messages: make([]Message, len(c.MessageIds))}
+		for i := range c.MessageIds {
+			swept.messages[i] = Message{
+				ID: c.MessageIds[i], Exchange: c.Exchanges[i], RoutingKey: c.RoutingKeys[i],
+				Type: c.MessageTypes[i], Body: c.Bodies[i], Trace: c.Traces[i],
+			}
+		}
+		if r.holds(c.ID) {
+			continue // this replica is about to publish or delete it
+		}
+		r.metrics.swept(len(swept.messages))
+		if !r.hold(swept) {
+			break
+		}
+	}
+	return r.lag(ctx)
+}
+
+func (r *Relay) holds(id int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held[id]
+}
+
+func (r *Relay) lag(ctx context.Context) error {
+	backlog, err := r.store.OutboxBacklog(ctx)
+	if err != nil {
+		return fmt.Errorf("read the outbox backlog: %w", err)
+	}
+	r.metrics.backlog(backlog.Messages, backlog.OldestSeconds)
+	return nil
+}

@@ -1,0 +1,195 @@
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// Publisher sends messages with confirms; *broker.Publisher is one.
+type Publisher interface {
+	Publish(ctx context.Context, messages []broker.Message) []broker.Outcome
+}
+
+// Config is what a relay depends on.
+type Config struct {
+	// SweepInterval is the pause between sweeps. Default 2 s.
+	SweepInterval time.Duration
+	// SweepAge is how long a row may lie unpublished before a sweep takes it.
+	// Default 5 s.
+	SweepAge time.Duration
+	// MaxPending bounds the messages kept in memory. Default 20,000.
+	MaxPending int
+	// MaxBatch bounds one publish. Default 500.
+	MaxBatch int
+	// FlushTimeout bounds what Stop publishes. Default 5 s.
+	FlushTimeout time.Duration
+	// Returned is told of every message that reached no queue. It must not
+	// block. May be nil.
+	Returned func(Message)
+}
+
+func (c Config) withDefaults() Config {
+	if c.SweepInterval <= 0 {
+		c.SweepInterval = 2 * time.Second
+	}
+	if c.SweepAge <= 0 {
+		c.SweepAge = 5 * time.Second
+	}
+	if c.MaxPending <= 0 {
+		c.MaxPending = 20_000
+	}
+	if c.MaxBatch <= 0 {
+		c.MaxBatch = 500
+	}
+	if c.FlushTimeout <= 0 {
+		c.FlushTimeout = 5 * time.Second
+	}
+	return c
+}
+
+// Relay publishes outbox rows. It is a supervise.Service.
+type Relay struct {
+	supervise.Base
+
+	cfg       Config
+	store     *store.Store
+	publisher Publisher
+	logger    *slog.Logger
+	metrics   *Metrics
+	sweep     *supervise.Loop
+
+	mu      sync.Mutex
+	pending []row
+	size    int            // messages in pending and in the batch under way
+	held    map[int64]bool // rows in memory, not to be swept by this replica
+	done    []int64        // confirmed rows whose delete is due
+	wake    chan struct{}  // something is pending
+	delete  chan struct{}  // something is done
+}
+
+// row is one outbox row in memory.
+type row struct {
+	id       int64
+	messages []Message
+	since    time.Time // when this replica got it
+	attempts int32
+}
+
+// New makes a relay.
+func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, metrics *Metrics) *Relay {
+	r := &Relay{
+		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger, metrics: metrics,
+		held: make(map[int64]bool), wake: make(chan struct{}, 1), delete: make(chan struct{}, 1),
+	}
+	r.sweep = supervise.NewLoop(supervise.LoopConfig{
+		Name: "outbox", Interval: r.cfg.SweepInterval, Timeout: 20 * time.Second, Jitter: 0.2, Tick: r.sweepOnce, Logger: logger,
+	})
+	return r
+}
+
+// Published hands over a committed row. It never blocks; when the broker has
+// been away for so long that the memory bound is reached, the row is left to
+// the sweep.
+func (r *Relay) Published(id int64, messages []Message) {
+	if !r.hold(row{id: id, messages: messages, since: time.Now()}) {
+		r.metrics.leftToSweep(len(messages))
+	}
+}
+
+func (r *Relay) hold(rows ...row) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, added := range rows {
+		if r.size+len(added.messages) > r.cfg.MaxPending {
+			return false
+		}
+		r.pending = append(r.pending, added)
+		r.size += len(added.messages)
+		r.held[added.id] = true
+	}
+	signal(r.wake)
+	return true
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Start implements supervise.Service.
+func (r *Relay) Start(ctx context.Context) error {
+	return r.Launch(ctx, r.sweep.Start, r.run)
+}
+
+// Sweep is the relay's loop over rows that others left, for its last tick.
+func (r *Relay) Sweep() *supervise.Loop { return r.sweep }
+
+func (r *Relay) run(ctx context.Context) {
+	deleted := make(chan struct{})
+	go func() {
+		defer close(deleted)
+		r.runDeletes(ctx)
+	}()
+	r.runPublishes(ctx)
+	r.sweep.Stop()
+	<-deleted
+	r.flush(context.WithoutCancel(ctx))
+}
+
+// runPublishes publishes what is pending, everything that has come meanwhile
+// in one batch, one batch after the other.
+func (r *Relay) runPublishes(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		}
+		for ctx.Err() == nil {
+			rows := r.take()
+			if len(rows) == 0 {
+				break
+			}
+			if !r.publish(ctx, rows) && !supervise.Sleep(ctx, retryPause) {
+				return
+			}
+		}
+	}
+}
+
+// retryPause is the wait after a batch of which something was not confirmed.
+const retryPause = 200 * time.Millisecond
+
+// flush publishes and deletes what is left when the relay stops.
+func (r *Relay) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.FlushTimeout)
+	defer cancel()
+	for rows := r.take(); len(rows) > 0 && ctx.Err() == nil; rows = r.take() {
+		if !r.publish(ctx, rows) {
+			break // the rows are in the database; another replica sweeps them
+		}
+	}
+	r.deleteDone(ctx)
+}
+
+// take moves rows from pending to the caller, up to the size of one batch.
+func (r *Relay) take() []row {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count, n := 0, 0
+	for n < len(r.pending) && (n == 0 || count+len(r.pending[n].messages) <= r.cfg.MaxBatch) {
+		count += len(r.pending[n].messages)
+		n++
+	}
+	rows := append([]row(nil), r.pending[:n]...)
+	r.pending = append(r.pending[:0], r.pending[n:]...)
+	return rows
+}
