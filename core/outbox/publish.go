@@ -25,20 +25,36 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	outcomes := r.publisher.Publish(ctx, batch)
 	crashPoint("after-publish")
 	all := true
+	var repeat []row
 	for _, each := range rows {
 		mine := outcomes[:len(each.messages)]
 		outcomes = outcomes[len(each.messages):]
 		r.metrics.outcomes(mine)
-		if !r.settle(ctx, each, mine) {
+		switch r.settle(ctx, each, mine) {
+		case settledConfirmed:
+		case settledRepeat:
+			repeat = append(repeat, each)
+			all = false
+		case settledElsewhere:
 			all = false
 		}
 	}
+	r.again(repeat)
 	return all
 }
 
-// settle decides what becomes of a row. It reports whether every message of
-// it was confirmed.
-func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome) bool {
+// settled is what became of a row after one attempt to publish it.
+type settled int
+
+const (
+	settledConfirmed settled = iota // every message of it is with the broker
+	settledRepeat                   // this replica tries it again, from memory
+	settledElsewhere                // a row in the table waits for a sweep
+)
+
+// settle decides what becomes of a row and does it, but for the repetition,
+// which the caller brings into the order of the rows.
+func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome) settled {
 	var left []Message
 	var reason error
 	refused := false
@@ -60,15 +76,15 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 	switch {
 	case len(left) == 0:
 		r.forget(each, true)
-		return true
+		return settledConfirmed
 	case refused || len(left) < len(each.messages):
 		r.split(ctx, each, left, reason)
 	case time.Since(each.since) < r.cfg.SweepAge-time.Second:
-		r.again(each) // nothing got out: the same row, from memory
+		return settledRepeat // nothing got out: the same row, from memory
 	default:
 		r.forget(each, false) // a sweep takes it
 	}
-	return false
+	return settledElsewhere
 }
 
 // forget drops a row from memory; confirmed ones are deleted soon.
@@ -84,12 +100,15 @@ func (r *Relay) forget(each row, confirmed bool) {
 	signal(r.delete)
 }
 
-// again puts a row back in front of what has come since, so that its routing
+// again puts rows back in front of what has come since, so that their routing
 // keys keep their order.
-func (r *Relay) again(each row) {
+func (r *Relay) again(rows []row) {
+	if len(rows) == 0 {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pending = append([]row{each}, r.pending...)
+	r.pending = append(slices.Clip(rows), r.pending...)
 	signal(r.wake)
 }
 

@@ -146,7 +146,13 @@ func (r *Relay) run(ctx context.Context) {
 
 // runPublishes publishes what is pending, everything that has come meanwhile
 // in one batch, one batch after the other.
+//
+// What is in flight when the relay stops still gets its confirmations, within
+// the flush timeout: cut short, it would be published twice.
 func (r *Relay) runPublishes(ctx context.Context) {
+	flying, land := context.WithCancel(context.WithoutCancel(ctx))
+	defer land()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(r.cfg.FlushTimeout, land) })()
 	for {
 		select {
 		case <-ctx.Done():
@@ -158,7 +164,7 @@ func (r *Relay) runPublishes(ctx context.Context) {
 			if len(rows) == 0 {
 				break
 			}
-			if !r.publish(ctx, rows) && !supervise.Sleep(ctx, retryPause) {
+			if !r.publish(flying, rows) && !supervise.Sleep(ctx, retryPause) {
 				return
 			}
 		}
