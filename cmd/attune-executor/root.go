@@ -121,10 +121,10 @@ func newRootCommand(a *app) *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
+			a.running = true
 			if !slices.Contains([]string{"table", "json", "yaml"}, a.output) {
 				return usageErrorf("output format %q is unknown: use table, json or yaml", a.output)
 			}
-			a.running = true
 			return nil
 		},
 	}
@@ -139,6 +139,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.AddCommand(
 		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
 		newRunCommand(a), newExecutionCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
+		newDemoCommand(a), newBenchCommand(a),
 	)
 	return root
 }
