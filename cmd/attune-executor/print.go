@@ -59,12 +59,21 @@ func plain(node *yaml.Node) {
 		node.Style = 0
 	}
 	if node.Kind == yaml.ScalarNode && node.Style == yaml.DoubleQuotedStyle {
-		node.Style = 0
 		node.Tag = "!!str"
+		if !needsQuotes(node.Value) {
+			node.Style = 0
+		}
 	}
 	for _, child := range node.Content {
 		plain(child)
 	}
+}
+
+// needsQuotes reports whether some parser would take the text for something
+// else, such as yes for true.
+func needsQuotes(text string) bool {
+	out, err := yaml.Marshal(text)
+	return err != nil || strings.HasPrefix(string(out), `"`) || strings.HasPrefix(string(out), "'")
 }
 
 // row writes the cells of one line of a table. Text from the database is

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+func TestEveryCommandHasAnExample(t *testing.T) {
+	t.Parallel()
+	var visit func(cmd *cobra.Command)
+	seen := 0
+	visit = func(cmd *cobra.Command) {
+		for _, child := range cmd.Commands() {
+			visit(child)
+		}
+		seen++
+		require.NotEmpty(t, cmd.Short, cmd.CommandPath())
+		require.Contains(t, cmd.Example, cmd.CommandPath(), "the example of %s must show it", cmd.CommandPath())
+		require.NotNil(t, cmd.RunE, cmd.CommandPath())
+		require.NotNil(t, cmd.Args, "%s must say which arguments it takes", cmd.CommandPath())
+	}
+	visit(newRootCommand(&app{}))
+	require.Greater(t, seen, 15)
+}
+
+func TestAddPairs(t *testing.T) {
+	t.Parallel()
+	schema := []byte(`{"text":{"type":"string","required":true},"count":{"type":"integer"}}`)
+	cases := map[string]struct {
+		pairs  []string
+		schema []byte
+		want   string
+	}{
+		"TextStaysText":         {[]string{"text=5"}, schema, `{"text":"5"}`},
+		"NumberIsJSON":          {[]string{"count=5"}, schema, `{"count":5}`},
+		"WordIsText":            {[]string{"count=five"}, schema, `{"count":"five"}`},
+		"UnknownParameter":      {[]string{"x=true", "y=yes"}, schema, `{"x":true,"y":"yes"}`},
+		"Forced":                {[]string{`text:={"a":[1]}`}, schema, `{"text":{"a":[1]}}`},
+		"ValueWithEquals":       {[]string{"text=a=b"}, schema, `{"text":"a=b"}`},
+		"EmptyValue":            {[]string{"count="}, schema, `{"count":""}`},
+		"LaterWins":             {[]string{"count=1", "count=2"}, schema, `{"count":2}`},
+		"BigNumberKeepsDigits":  {[]string{"count=12345678901234567890"}, schema, `{"count":12345678901234567890}`},
+		"TrailingTextIsNotJSON": {[]string{"count=1 2"}, schema, `{"count":"1 2"}`},
+		"JSONSchemaForm": {
+			[]string{"text=5"},
+			[]byte(`{"type":"object","properties":{"text":{"type":"string"}}}`), `{"text":"5"}`,
+		},
+		"WithoutSchema": {[]string{"text=5"}, nil, `{"text":5}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			params := map[string]any{}
+			require.NoError(t, addPairs(params, tc.pairs, tc.schema))
+			text, err := json.Marshal(params)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, string(text))
+		})
+	}
+
+	err := addPairs(map[string]any{}, []string{"count:=five"}, schema)
+	require.EqualError(t, err, `parameter count: "five" is not JSON: write -p count=value for a text`)
+}
+
+func TestReadParams(t *testing.T) {
+	t.Parallel()
+	read := func(text string) (map[string]any, error) {
+		return readParams(&runOptions{paramsFile: "-"}, strings.NewReader(text))
+	}
+	for _, text := range []string{"a: 1\nb: [x]\n", `{"a": 1, "b": ["x"]}`} {
+		params, err := read(text)
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"a": 1, "b": []any{"x"}}, params)
+	}
+	for _, text := range []string{"", "null"} {
+		params, err := read(text)
+		require.NoError(t, err)
+		require.NotNil(t, params)
+		require.Empty(t, params)
+	}
+	_, err := read("- a\n")
+	require.ErrorContains(t, err, "is not a mapping of parameters")
+}
+
+func TestPrintYAMLSaysWhatJSONSays(t *testing.T) {
+	t.Parallel()
+	value := map[string]any{
+		"text": "yes", "number": 1, "looks": "5", "list": []string{"a: b", ""}, "none": nil, "empty": []string{},
+		"lines": "a\nb", "nested": map[string]any{"x": true},
+	}
+	var out bytes.Buffer
+	require.NoError(t, writeYAML(&out, value))
+	require.Equal(t, `empty: []
+lines: |-
+  a
+  b
+list:
+  - "a: b"
+  - ""
+looks: "5"
+nested:
+  x: true
+none: null
+number: 1
+text: "yes"
+`, out.String())
+}
+
+func TestRowDropsWhatSteersTheTerminal(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, row(&out, "a\x1b[31mred", "b\nc"))
+	require.Equal(t, "a [31mred\tb c\n", out.String())
+	require.Equal(t, `"\u001b[31m"`, pretty([]byte(`"\u001b[31m"`)))
+	require.Equal(t, "not  json", pretty([]byte("not \x1bjson")))
+}
+
+func TestErrorsAreOneLine(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "a; b: c", oneLine("a\n\n  b: c\r\n"))
+}
+
+func TestRunUntilSignal(t *testing.T) {
+	t.Parallel()
+	logger := telemetry.Discard()
+	ok := func(context.Context) error { return nil }
+
+	t.Run("StopsWhenTheContextEnds", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := false
+		err := runUntilSignal(ctx, logger, 1e9, service{
+			start: func(context.Context) error { cancel(); return nil },
+			stop: func(ctx context.Context) error {
+				stopped = true
+				return ctx.Err() // the end of the outer context must not cut the stop short
+			},
+		})
+		require.NoError(t, err)
+		require.True(t, stopped)
+	})
+
+	t.Run("FailedStart", func(t *testing.T) {
+		t.Parallel()
+		failure := errors.New("no schema")
+		err := runUntilSignal(t.Context(), logger, 1e9, service{start: func(context.Context) error { return failure }, stop: ok})
+		require.ErrorIs(t, err, failure)
+	})
+
+	t.Run("EndedByItself", func(t *testing.T) {
+		t.Parallel()
+		done := make(chan struct{})
+		close(done)
+		err := runUntilSignal(t.Context(), logger, 1e9, service{start: ok, stop: ok, done: done, why: "its name was taken"})
+		var coded *exitError
+		require.ErrorAs(t, err, &coded)
+		require.Equal(t, exitRefused, coded.code)
+		require.ErrorContains(t, err, "its name was taken")
+	})
+
+	t.Run("StopIsBounded", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		err := runUntilSignal(ctx, logger, 1e6, service{
+			start: func(context.Context) error { cancel(); return nil },
+			stop: func(ctx context.Context) error {
+				<-ctx.Done()
+				return fmt.Errorf("stop rounds: %w", context.Cause(ctx))
+			},
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}

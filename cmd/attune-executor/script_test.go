@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestMain lets scripts run this test binary as attune-executor.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"attune-executor": func() {
+			os.Exit(execute(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+		},
+	})
+}
+
+// noExitPause spares every command the second that the race detector waits
+// before it ends a process.
+const noExitPause = "atexit_sleep_ms=0"
+
+// commands are what scripts can use besides the built-in ones.
+var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	// exits CODE COMMAND… runs a command that must end with this exit code.
+	"exits": func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) < 2 {
+			ts.Fatalf("usage: exits CODE COMMAND [ARGUMENT...]")
+		}
+		code := 0
+		if err := ts.Exec(args[1], args[2:]...); err != nil {
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) {
+				ts.Fatalf("%v", err)
+			}
+			code = exit.ExitCode()
+		}
+		if args[0] != strconv.Itoa(code) {
+			ts.Fatalf("the exit code is %d, not %s", code, args[0])
+		}
+	},
+}
+
+var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
+
+// TestScripts runs testdata/script/*.txtar: what needs no server.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"), UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", noExitPause)
+			return nil
+		},
+	})
+}
+
+// TestServerScripts runs testdata/server/*.txtar, each with an empty database
+// and a virtual host of its own.
+func TestServerScripts(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "server", "*.txtar"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := testkit.EmptyDatabase(t)
+			amqp := testkit.VHost(t)
+			testscript.Run(t, testscript.Params{
+				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands,
+				Setup: func(env *testscript.Env) error {
+					env.Setenv("GORACE", noExitPause)
+					env.Setenv("ATTUNE__DATABASE__URL", database)
+					env.Setenv("ATTUNE__MESSAGE_QUEUE__URL", amqp)
+					env.Setenv("ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL", testkit.ManagementURL(t))
+					env.Setenv("ATTUNE__EXECUTOR__HTTP__LISTEN", "127.0.0.1:0")
+					return nil
+				},
+			})
+		})
+	}
+}
