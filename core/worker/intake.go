@@ -114,7 +114,9 @@ func (in *intake) read(ctx context.Context, deliveries []broker.Delivery) []*job
 }
 
 // start moves the rows and lets the jobs run. It repeats until the database
-// answers; false means that the context ended before, and nothing was started.
+// answers; false means that the context ended before, and nothing runs. A row
+// that was moved although the answer was lost is settled as an orphan, by the
+// next process of this worker or by the engine.
 func (in *intake) start(ctx context.Context, jobs []*job) bool {
 	if len(jobs) == 0 {
 		return true

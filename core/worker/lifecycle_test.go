@@ -174,7 +174,7 @@ func TestCancel(t *testing.T) {
 		t.Parallel()
 		id := b.schedule(t, w, long, nil)
 		b.dispatch(t, w, id)
-		b.awaitStatus(t, id, attune.StatusRunning)
+		b.awaitRunning(t, id)
 		b.cancel(t, w, id)
 		status, r := b.await(t, id)
 		require.Equal(t, attune.StatusCancelled, status)
@@ -187,7 +187,7 @@ func TestCancel(t *testing.T) {
 		t.Parallel()
 		id := b.schedule(t, w, long, nil)
 		b.dispatch(t, w, id)
-		b.awaitStatus(t, id, attune.StatusRunning)
+		b.awaitRunning(t, id)
 		testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", id)
 		status, r := b.await(t, id)
 		require.Equal(t, attune.StatusCancelled, status)
@@ -198,7 +198,7 @@ func TestCancel(t *testing.T) {
 		t.Parallel()
 		id := b.schedule(t, w, b.script(t, "cancel.taken", "exec sleep 600", nil), nil)
 		b.dispatch(t, w, id)
-		b.awaitStatus(t, id, attune.StatusRunning)
+		b.awaitRunning(t, id)
 		testkit.Exec(t, b.store, "update execution set status = 'abandoned' where id = $1", id)
 		b.drained(t, w)
 		testkit.Eventually(t, func() bool {
@@ -264,7 +264,7 @@ func TestDrain(t *testing.T) {
 		action := b.core(t, "core.sleep")
 		running, waiting := b.schedule(t, w, action, map[string]any{"seconds": 0.7}), b.schedule(t, w, action, map[string]any{"seconds": 0})
 		b.dispatch(t, w, running, waiting)
-		b.awaitStatus(t, running, attune.StatusRunning)
+		b.awaitRunning(t, running)
 		w.Stop()
 		status, _ := b.await(t, running)
 		require.Equal(t, attune.StatusCompleted, status, "upstream 31")
@@ -281,7 +281,7 @@ func TestDrain(t *testing.T) {
 		w := b.worker(t, func(c *worker.Config) { c.ShutdownTimeout = 100 * time.Millisecond })
 		id := b.schedule(t, w, b.script(t, "drain.long", "exec sleep 600", nil), nil)
 		b.dispatch(t, w, id)
-		b.awaitStatus(t, id, attune.StatusRunning)
+		b.awaitRunning(t, id)
 		w.Stop()
 		status, r := b.await(t, id)
 		require.Equal(t, attune.StatusFailed, status)
@@ -297,7 +297,7 @@ func TestConnectionLoss(t *testing.T) {
 	w := b.worker(t)
 	id := b.schedule(t, w, b.core(t, "core.sleep"), map[string]any{"seconds": 1})
 	b.dispatch(t, w, id)
-	b.awaitStatus(t, id, attune.StatusRunning)
+	b.awaitRunning(t, id)
 	vhost := testkit.VHostName(t, b.brokerURL)
 	cut := 0
 	testkit.Eventually(t, func() bool {
@@ -318,6 +318,26 @@ func TestConnectionLoss(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
 	}, patience)
+}
+
+// TestDeafWorkerSaysSo takes the broker away for good: the heartbeat goes on,
+// so that running work is not declared lost, but the worker is not selectable
+// (upstream 3), and ends are still written.
+func TestDeafWorkerSaysSo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w, connection := b.unstartedOn(t)
+	require.NoError(t, w.Start(testkit.Context(t)))
+	id := b.schedule(t, w, b.core(t, "core.sleep"), map[string]any{"seconds": 0.5})
+	b.dispatch(t, w, id)
+	b.awaitRunning(t, id)
+	connection.Stop()
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, "select count(*) from worker where status = 'error' and last_heartbeat > now() - interval '1 second'") == 1
+	}, patience)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, patience)
+	w.Stop()
+	require.Empty(t, b.completions(id), "the engine's sweep finds it")
 }
 
 // TestKilledWorker ends a worker process with SIGKILL while it runs one
@@ -349,7 +369,7 @@ func TestKilledWorker(t *testing.T) {
 			ExecutionID: execution, WorkerID: id, ActionRef: "x.y", ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1,
 		}))
 	}
-	b.awaitStatus(t, running, attune.StatusRunning)
+	b.awaitRunning(t, running)
 	testkit.Eventually(t, func() bool { _, err := os.Stat(pidFile); return err == nil }, patience)
 	require.NoError(t, child.Process.Kill())
 	_ = child.Wait()

@@ -112,6 +112,14 @@ func (b *bundle) worker(t testing.TB, options ...func(*worker.Config)) *worker.W
 
 func (b *bundle) unstarted(t testing.TB, options ...func(*worker.Config)) *worker.Worker {
 	t.Helper()
+	w, _ := b.unstartedOn(t, options...)
+	return w
+}
+
+// unstartedOn returns the worker's own connections too.
+func (b *bundle) unstartedOn(t testing.TB, options ...func(*worker.Config)) (*worker.Worker, *broker.Broker) {
+	t.Helper()
+	connection := b.broker(t, "worker")
 	cfg := worker.Config{
 		Name: "w1", Actions: builtin.Actions(), MaxConcurrent: 4, CancelPoll: 100 * time.Millisecond,
 		HeartbeatInterval: 100 * time.Millisecond, KillGrace: 300 * time.Millisecond, ShutdownTimeout: 10 * time.Second,
@@ -120,9 +128,9 @@ func (b *bundle) unstarted(t testing.TB, options ...func(*worker.Config)) *worke
 	for _, option := range options {
 		option(&cfg)
 	}
-	w, err := worker.New(cfg, worker.Deps{Store: b.store, Broker: b.broker(t, "worker"), Logger: testkit.Logger(t)})
+	w, err := worker.New(cfg, worker.Deps{Store: b.store, Broker: connection, Logger: testkit.Logger(t)})
 	require.NoError(t, err)
-	return w
+	return w, connection
 }
 
 // schedule writes an execution as the engine's hand-over does.
@@ -212,10 +220,10 @@ func (b *bundle) await(t testing.TB, execution int64) (attune.Status, result) {
 	return status, r
 }
 
-func (b *bundle) awaitStatus(t testing.TB, execution int64, status attune.Status) {
+func (b *bundle) awaitRunning(t testing.TB, execution int64) {
 	t.Helper()
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, execution) == status }, patience,
-		"execution %d did not become %s", execution, status)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, execution) == attune.StatusRunning }, patience,
+		"execution %d did not start", execution)
 }
 
 // script makes an action that runs a shell script.

@@ -45,7 +45,7 @@ func (m *membership) enrol(ctx context.Context, cfg Config) error {
 		Capabilities: capabilities, Incarnation: m.incarnation,
 	}
 	if cfg.Port > 0 {
-		port := int32(cfg.Port) //nolint:gosec // a port
+		port := int32(cfg.Port)
 		params.Port = &port
 	}
 	row, err := m.store.EnrolWorker(ctx, params)

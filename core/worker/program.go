@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,7 +46,7 @@ func (r *runner) resolve(row store.StartExecutionsRow) (program, error) {
 	if !ok {
 		return program{}, fmt.Errorf("action %s: this worker does not offer the runtime %s", row.ActionRef, runtime)
 	}
-	return program{args: append(interpreter[:len(interpreter):len(interpreter)], path), dir: dir}, nil
+	return program{args: append(slices.Clip(interpreter), path), dir: dir}, nil
 }
 
 // locate returns the file of the entrypoint and the folder to run it in. A
@@ -82,7 +83,7 @@ func isFile(path string) bool {
 
 // environment is what a process of this execution is started with.
 func (r *runner) environment(row store.StartExecutionsRow) []string {
-	return append(r.env[:len(r.env):len(r.env)],
+	return append(slices.Clip(r.env),
 		"ATTUNE_EXEC_ID="+strconv.FormatInt(row.ID, 10),
 		"ATTUNE_ACTION="+row.ActionRef,
 		"ATTUNE_PACK_REF="+text(row.PackRef),

@@ -144,11 +144,11 @@ func (r *roster) active() map[int64]int32 {
 	return found
 }
 
-// size is the number of executions in hand and of places taken.
-func (r *roster) size() (inHand, running int) {
+// size is the number of executions in hand.
+func (r *roster) size() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.jobs), r.running
+	return len(r.jobs)
 }
 
 // wait returns when nothing is in hand, or false when the context ends first.

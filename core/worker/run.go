@@ -49,7 +49,7 @@ func newRunner(cfg Config) *runner { return &runner{cfg: cfg, env: cfg.baseEnv()
 
 // run returns the end of the job. When a function does not stop although its
 // context ended, returned is closed later than run returns.
-func (r *runner) run(j *job) (end ending, functionReturned <-chan struct{}) {
+func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	ctx, stop := context.WithTimeoutCause(j.ctx, timeout(j.row, r.cfg.TaskTimeout), ErrTimeout)
 	defer stop()
 	begin := r.now()
@@ -64,7 +64,7 @@ func (r *runner) run(j *job) (end ending, functionReturned <-chan struct{}) {
 			ActionRef: j.row.ActionRef, Attempt: int(j.attempt), ExecutionID: j.id, PackRef: text(j.row.PackRef),
 			Params: params, Stdout: stdout, Stderr: stderr,
 		}
-		rep, cause, functionReturned = r.function(ctx, fn, task)
+		rep, returned, cause = r.function(ctx, fn, task)
 	} else if err == nil {
 		rep, cause, err = r.process(ctx, j.row, params, stdout, stderr)
 	}
@@ -79,12 +79,13 @@ func (r *runner) run(j *job) (end ending, functionReturned <-chan struct{}) {
 		rep.Stdout = output.Text(stdout.Bytes())
 	}
 	rep.QueueAck = queueAck(rep.Data)
-	return conclude(j, rep, cause), functionReturned
+	return conclude(j, rep, cause), returned
 }
 
-// function calls a Go function. After its context ended it gets the grace
+// function calls a Go function and returns the report, a channel that closes
+// when the function has really returned, and why it was interrupted. After its context ended it gets the grace
 // period, then the end is decided without it.
-func (r *runner) function(ctx context.Context, fn Func, task Task) (report, error, <-chan struct{}) {
+func (r *runner) function(ctx context.Context, fn Func, task Task) (report, <-chan struct{}, error) {
 	done := make(chan struct{})
 	result := make(chan returned, 1)
 	go func() {
@@ -93,20 +94,20 @@ func (r *runner) function(ctx context.Context, fn Func, task Task) (report, erro
 	}()
 	select {
 	case got := <-result:
-		return r.judge(ctx, got), causeUnlessDone(ctx, got.err), done
+		return judge(got), done, causeUnlessDone(ctx, got.err)
 	case <-ctx.Done():
 	}
 	timer := time.NewTimer(r.cfg.KillGrace)
 	defer timer.Stop()
 	select {
 	case got := <-result:
-		return r.judge(ctx, got), causeUnlessDone(ctx, got.err), done
+		return judge(got), done, causeUnlessDone(ctx, got.err)
 	case <-timer.C:
-		return report{ExitCode: 137, Error: "the function did not stop"}, context.Cause(ctx), done
+		return report{ExitCode: 137, Error: "the function did not stop"}, done, context.Cause(ctx)
 	}
 }
 
-func (r *runner) judge(_ context.Context, got returned) report {
+func judge(got returned) report {
 	if got.err != nil {
 		return report{ExitCode: 1, Data: got.data, Error: output.Text([]byte(got.err.Error()))}
 	}

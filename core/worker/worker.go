@@ -115,7 +115,7 @@ func (w *Worker) newLife() *life {
 		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics,
 		incarnation: uuid.New(), displaced: make(chan struct{}),
 		hears:  func() bool { return l.dispatches.Subscribed() },
-		inHand: func() int { n, _ := l.roster.size(); return n },
+		inHand: l.roster.size,
 	}
 	l.announcer = &announcer{
 		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,
@@ -285,10 +285,10 @@ func (w *Worker) drain(ctx context.Context, l *life, reason error, patience time
 	timed, cancel = context.WithTimeout(ctx, 2*w.cfg.KillGrace+flushTimeout)
 	defer cancel()
 	if !l.roster.wait(timed) {
-		n, _ := l.roster.size()
-		w.deps.Logger.ErrorContext(ctx, "Ends could not be written before the worker stopped; the engine decides them", "executions", n)
+		w.deps.Logger.ErrorContext(ctx, "Ends could not be written before the worker stopped; the engine decides them",
+			"executions", l.roster.size())
 	}
-	if !l.announcer.flush(timed) {
+	if w.deps.Broker.State() == broker.StateStopped || !l.announcer.flush(timed) {
 		w.deps.Logger.WarnContext(ctx, "Completions could not be published before the worker stopped; the engine's sweep finds them")
 	}
 }

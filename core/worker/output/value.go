@@ -34,8 +34,7 @@ func Value(value any) (json.RawMessage, error) {
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {
-		var unsupported *json.UnsupportedValueError
-		if errors.As(err, &unsupported) {
+		if _, ok := errors.AsType[*json.UnsupportedValueError](err); ok {
 			return encode(value) // a NaN in plain maps and lists can be replaced
 		}
 		return nil, fmt.Errorf("encode result: %w", err)

@@ -55,7 +55,7 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 	if len(command.Args) == 0 {
 		return Outcome{}, errors.New("start process: no program given")
 	}
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return Outcome{ExitCode: -1, Interrupted: context.Cause(ctx)}, nil
 	}
 	cmd := exec.Command(command.Args[0], command.Args[1:]...) //nolint:noctx // the group is signalled, not only the child

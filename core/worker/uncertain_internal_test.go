@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestLostAnswers covers a statement that was carried out although its answer
+// was lost: its repetition counts the work as its own, and nobody else's.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	me := testkit.Worker(t, st, "me")
+	incarnation := uuid.New()
+	testkit.Exec(t, st, "update worker set incarnation = $2 where id = $1", me.ID, incarnation)
+	action := testkit.Action(t, st, "lost.answer")
+	execution := func(status attune.Status) int64 {
+		return testkit.Execution(t, st, action, func(row *testkit.ExecutionRow) {
+			row.Worker, row.Status, row.Attempt = &me.ID, status, 1
+		}).ID
+	}
+	start := func(id int64, incarnation uuid.UUID, again bool) []store.StartExecutionsRow {
+		rows, err := st.StartExecutions(testkit.Context(t), store.StartExecutionsParams{
+			Ids: []int64{id}, Attempts: []int32{1}, Worker: &me.ID, Incarnation: incarnation,
+			CancelledResult: beforeStart, Again: again,
+		})
+		require.NoError(t, err)
+		return rows
+	}
+
+	t.Run("Start", func(t *testing.T) {
+		t.Parallel()
+		id := execution(attune.StatusScheduled)
+		require.Empty(t, start(id, uuid.New(), false), "a process whose name was taken starts nothing")
+		require.Len(t, start(id, incarnation, false), 1)
+		require.Empty(t, start(id, incarnation, false), "S2: once")
+		again := start(id, incarnation, true)
+		require.Len(t, again, 1)
+		require.Equal(t, attune.StatusRunning, again[0].Status)
+		testkit.Exec(t, st, "update execution set status = 'completed' where id = $1", id)
+		require.Empty(t, start(id, incarnation, true))
+	})
+
+	t.Run("StartCancelledMeanwhile", func(t *testing.T) {
+		t.Parallel()
+		id := execution(attune.StatusScheduled)
+		require.Len(t, start(id, incarnation, false), 1)
+		testkit.Exec(t, st, "update execution set status = 'canceling' where id = $1", id)
+		again := start(id, incarnation, true)
+		require.Len(t, again, 1)
+		require.Equal(t, attune.StatusCancelled, again[0].Status)
+	})
+
+	t.Run("Finish", func(t *testing.T) {
+		t.Parallel()
+		a := newTestAnnouncer(&scripted{})
+		f := &finisher{
+			store: st, worker: me.ID, roster: newRoster(4), announcer: a, logger: telemetry.Discard(), wake: make(chan struct{}, 1),
+		}
+		mine, foreign := execution(attune.StatusRunning), execution(attune.StatusRunning)
+		testkit.Exec(t, st, "update execution set status = 'abandoned' where id = $1", foreign)
+		var batch []ending
+		for _, id := range []int64{mine, foreign} {
+			j, added := f.roster.add(t.Context(), id, 1)
+			require.True(t, added)
+			batch = append(batch, ending{job: j, status: attune.StatusCompleted, result: []byte(`{"succeeded":true}`)})
+		}
+		require.NoError(t, f.once(t.Context(), batch, false))
+		require.Len(t, a.take(), 1)
+		require.NoError(t, f.once(t.Context(), batch, false))
+		require.Empty(t, a.take(), "not won again")
+		require.NoError(t, f.once(t.Context(), batch, true))
+		require.Len(t, a.take(), 1, "its first announcement may be lost with the answer; the foreign end is not announced")
+		require.Zero(t, testkit.Count(t, st, "select count(*) from late_write"), "guards, not the trigger, keep late writes out")
+	})
+
+	t.Run("AResultTheDatabaseRefusesFailsAloneAndDoesNotBlock", func(t *testing.T) {
+		t.Parallel()
+		f := &finisher{
+			store: st, worker: me.ID, roster: newRoster(4), announcer: newTestAnnouncer(&scripted{}),
+			logger: telemetry.Discard(), wake: make(chan struct{}, 1),
+		}
+		good, bad := execution(attune.StatusRunning), execution(attune.StatusRunning)
+		var batch []ending
+		for id, result := range map[int64]string{good: `{"ok":1}`, bad: `{"nul":"\u0000"}`} {
+			j, _ := f.roster.add(t.Context(), id, 1)
+			batch = append(batch, ending{job: j, status: attune.StatusCompleted, result: []byte(result)})
+		}
+		require.True(t, f.write(testkit.Context(t), batch))
+		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, good))
+		require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, st, bad))
+		require.Zero(t, f.roster.size())
+	})
+}
