@@ -115,19 +115,6 @@ func ask[T any](ctx context.Context, c *connection, call func() (T, error), disc
 	}
 }
 
-// withChannel runs calls on a channel that is thrown away afterwards.
-func (c *connection) withChannel(ctx context.Context, use func(*amqp.Channel) error) error {
-	_, err := ask(ctx, c, func() (struct{}, error) {
-		channel, err := c.Channel()
-		if err != nil {
-			return struct{}{}, fmt.Errorf("open a channel: %w", err)
-		}
-		defer discardChannel(channel)
-		return struct{}{}, use(channel)
-	}, nil)
-	return err
-}
-
 // discardChannel closes a channel unless an error has closed it already.
 func discardChannel(channel *amqp.Channel) {
 	if !channel.IsClosed() {

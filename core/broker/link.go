@@ -82,7 +82,9 @@ func (l *link) watch(ctx context.Context, conn *connection) error {
 				blocked = nil
 				continue
 			}
-			l.block(ctx, conn, b)
+			if l == l.broker.publish { // the other one sends nothing that could be held up
+				l.block(ctx, conn, b)
+			}
 		}
 	}
 }

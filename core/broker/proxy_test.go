@@ -15,11 +15,12 @@ import (
 type proxy struct {
 	url string
 
-	mu     sync.Mutex
-	gate   *sync.Cond
-	frozen bool
-	closed bool
-	conns  []net.Conn
+	mu      sync.Mutex
+	gate    *sync.Cond
+	frozen  bool
+	closed  bool
+	conns   []net.Conn
+	clients []net.Conn // those of conns that face the package
 }
 
 func newProxy(t *testing.T, target string) *proxy {
@@ -46,6 +47,7 @@ func newProxy(t *testing.T, target string) *proxy {
 			}
 			p.mu.Lock()
 			p.conns = append(p.conns, client, server)
+			p.clients = append(p.clients, client)
 			p.mu.Unlock()
 			serving.Go(func() { p.pass(server, client, false) })
 			serving.Go(func() { p.pass(client, server, true) })
@@ -104,6 +106,22 @@ func (p *proxy) thaw() {
 	p.gate.Broadcast()
 }
 
+// say sends every client a method frame of the connection class, as if the
+// server had said it. The connections must be idle.
+func (p *proxy) say(t *testing.T, method byte, arguments string) {
+	t.Helper()
+	const class = 10
+	payload := append([]byte{0, class, 0, method}, arguments...)
+	frame := append([]byte{1, 0, 0, 0, 0, 0, byte(len(payload))}, payload...)
+	frame = append(frame, 0xCE)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, client := range p.clients {
+		_, err := client.Write(frame)
+		require.NoError(t, err)
+	}
+}
+
 // cut closes every connection without a word.
 func (p *proxy) cut() {
 	p.mu.Lock()
@@ -111,5 +129,5 @@ func (p *proxy) cut() {
 	for _, conn := range p.conns {
 		_ = conn.Close()
 	}
-	p.conns = nil
+	p.conns, p.clients = nil, nil
 }

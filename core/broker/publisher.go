@@ -25,6 +25,34 @@ type Message struct {
 	Headers   Table
 }
 
+// shortMax is the longest text that AMQP carries in a property.
+const shortMax = 255
+
+// check refuses what cannot be encoded: the library would give up the whole
+// connection over it, and everybody's messages with it.
+func (m *Message) check() error {
+	for _, field := range []struct{ name, value string }{
+		{"message id", m.ID}, {"correlation id", m.CorrelationID}, {"exchange", m.Exchange},
+		{"routing key", m.RoutingKey}, {"type", m.Type},
+	} {
+		if len(field.value) > shortMax {
+			return fmt.Errorf("%w: its %s has %d bytes, more than %d", ErrInvalid, field.name, len(field.value), shortMax)
+		}
+	}
+	if m.ID == "" {
+		return fmt.Errorf("%w: it has no message id", ErrInvalid)
+	}
+	for name := range m.Headers {
+		if len(name) > shortMax {
+			return fmt.Errorf("%w: a header's name has %d bytes, more than %d", ErrInvalid, len(name), shortMax)
+		}
+	}
+	if err := m.Headers.Validate(); err != nil {
+		return fmt.Errorf("%w: its headers: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
 // Status is what became of a message.
 type Status int
 
@@ -71,6 +99,7 @@ type Outcome struct {
 
 // Errors of outcomes, besides those of the connection.
 var (
+	ErrInvalid        = errors.New("the message cannot be sent")
 	ErrReturned       = errors.New("the message was returned as unroutable")
 	ErrNacked         = errors.New("the message broker refused the message")
 	ErrConfirmTimeout = errors.New("the message was not confirmed in time")
@@ -135,6 +164,10 @@ type pending struct {
 
 // send puts one message on the wire, or sets its outcome.
 func (f *flight) send(ctx context.Context, index int) {
+	if err := f.messages[index].check(); err != nil {
+		f.outcomes[index] = Outcome{Status: NotSent, Err: err}
+		return
+	}
 	if f.gaveUp == nil {
 		f.gaveUp = f.acquire(ctx)
 	}

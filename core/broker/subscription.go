@@ -189,15 +189,14 @@ func (s *subscription) unlockAndLeave() {
 }
 
 func (s *subscription) acknowledgeLocked(b *Batch) error {
-	if s.dead {
-		s.metrics.settle(s.cfg.Queue, "stale", b.unsettled)
-		b.unsettled = 0
-		return ErrStale
-	}
 	if b.unsettled == 0 {
 		return nil
 	}
 	n := b.unsettled
+	if s.dead {
+		s.metrics.settle(s.cfg.Queue, "stale", n)
+		return ErrStale
+	}
 	var err error
 	if s.open[0] == b {
 		// The last unsettled one, not the last: the broker knows no tag that
@@ -231,11 +230,11 @@ func (s *subscription) reject(b *Batch, position int, requeue bool) error {
 }
 
 func (s *subscription) rejectLocked(b *Batch, position int, requeue bool) error {
-	if s.dead {
-		return ErrStale
-	}
 	if b.settled[position] {
 		return nil
+	}
+	if s.dead {
+		return ErrStale
 	}
 	b.settled[position] = true
 	b.unsettled--

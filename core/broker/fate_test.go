@@ -15,7 +15,7 @@ import (
 
 func TestPublishSetsTheProperties(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newRig(t)
 	b.queue("q", nil)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	b.publishAll(
@@ -42,7 +42,7 @@ func TestPublishSetsTheProperties(t *testing.T) {
 // Upstream 4: a refusal counted as success, and so did a message for nobody.
 func TestOutcomesAreToldApart(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newRig(t)
 	b.queue("open", nil)
 	b.queue("full", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
 	b.publishAll(broker.Message{ID: "fills", RoutingKey: "full"})
@@ -71,7 +71,7 @@ func TestOutcomesAreToldApart(t *testing.T) {
 // neighbours lose the channel, and the publisher goes on with another.
 func TestMissingExchangeIsNotPublished(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newRig(t)
 	b.queue("open", nil)
 	statuses := b.publish(
 		broker.Message{ID: "1", RoutingKey: "open"},
@@ -82,26 +82,40 @@ func TestMissingExchangeIsNotPublished(t *testing.T) {
 	require.Equal(t, []broker.Status{broker.Confirmed}, b.publish(broker.Message{ID: "3", RoutingKey: "open"}))
 }
 
-// What the library refuses was not sent and does not disturb the rest.
-func TestUnencodableMessageIsNotSent(t *testing.T) {
+// What cannot be encoded is not sent, and does not cost anybody the connection
+// or his own messages.
+func TestInvalidMessageHarmsNobody(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newRig(t)
 	b.queue("open", nil)
-	long := string(make([]byte, 300))
-	statuses := b.publish(
-		broker.Message{ID: "1", RoutingKey: "open"},
-		broker.Message{ID: long, RoutingKey: "open"},
-		broker.Message{ID: "3", RoutingKey: "open"},
-	)
-	require.Equal(t, broker.NotSent, statuses[1])
-	require.Equal(t, broker.Confirmed, b.publish(broker.Message{ID: "4", RoutingKey: "open"})[0])
+	changes := b.Watch()
+	long := string(make([]byte, 256))
+	for _, invalid := range []broker.Message{
+		{RoutingKey: "open"},
+		{ID: long, RoutingKey: "open"},
+		{ID: "1", RoutingKey: long},
+		{ID: "1", RoutingKey: "open", Exchange: long},
+		{ID: "1", RoutingKey: "open", CorrelationID: long},
+		{ID: "1", RoutingKey: "open", Type: long},
+		{ID: "1", RoutingKey: "open", Headers: broker.Table{"h": struct{}{}}},
+		{ID: "1", RoutingKey: "open", Headers: broker.Table{long: "h"}},
+	} {
+		good := broker.Message{ID: "good", RoutingKey: "open"}
+		outcomes := b.Publisher().Publish(b.ctx, []broker.Message{good, invalid, good})
+		require.Equal(t, broker.Confirmed, outcomes[0].Status)
+		require.Equal(t, broker.NotSent, outcomes[1].Status)
+		require.ErrorIs(t, outcomes[1].Err, broker.ErrInvalid)
+		require.Equal(t, broker.Confirmed, outcomes[2].Status)
+	}
+	require.Equal(t, 16, b.ready("open"))
+	require.Empty(t, changes, "the connection was never lost")
 }
 
 // Many callers share the window, larger than it in sum and each alone, and
 // everybody gets the outcomes of his own messages.
 func TestManyCallersShareTheWindow(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(c *broker.Config) { c.Window = 8 })
+	b := newRig(t, func(c *broker.Config) { c.Window = 8 })
 	b.queue("open", nil)
 	var callers sync.WaitGroup
 	results := make([][]broker.Outcome, 16)
@@ -159,7 +173,7 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 // Upstream 3: the publisher stayed dead after its connection was closed.
 func TestPublisherSurvivesItsConnection(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newRig(t)
 	b.queue("open", nil)
 	_ = b.plain.Close()
 	stop := make(chan struct{})
@@ -208,7 +222,7 @@ func TestPublishBeforeStart(t *testing.T) {
 }
 
 func BenchmarkPublish(b *testing.B) {
-	t := setup(b, func(c *broker.Config) { c.ConfirmTimeout = time.Minute })
+	t := newRig(b, func(c *broker.Config) { c.ConfirmTimeout = time.Minute })
 	t.queue("open", nil)
 	all := messages("open", b.N)
 	body := make([]byte, 500)
