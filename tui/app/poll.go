@@ -209,10 +209,7 @@ func (m *Model) failed(fresh *screen.Freshness, err error) {
 	if fresh.Err == nil {
 		fresh.Since = m.env.Clock
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer within %s", fetchTimeout)
-	}
-	fresh.Err = err
+	fresh.Err = reason(err)
 	fresh.Fails++
 }
 

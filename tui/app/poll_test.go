@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -275,4 +277,12 @@ func (l *loop) pass(d time.Duration) {
 func (l *loop) stop() {
 	close(l.done)
 	time.Sleep(2 * maxRefresh)
+}
+
+func TestTheReasonIsWhatAnOperatorCanActOn(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	require.EqualError(t, reason(fmt.Errorf("read overview: acquire connection: %w", refused)), "dial tcp: connection refused")
+	require.EqualError(t, reason(fmt.Errorf("read: %w", context.DeadlineExceeded)), "no answer within 1.5s")
+	require.EqualError(t, reason(errors.New("other")), "other")
 }

@@ -47,7 +47,7 @@ type Table struct {
 	offset  int
 	key     string
 	// gone is the key of a row that was under the cursor and has left the data.
-	gone   string
+	gone string
 	// moved is true once the operator has moved the cursor. Until then it stays
 	// on the first row, whichever that is.
 	moved  bool

@@ -20,7 +20,7 @@ func Clean(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	return strings.Map(cleanRune, ansi.Strip(strings.ToValidUTF8(strings.Map(breakToSpace, s), "\uFFFD")))
+	return strings.Map(cleanRune, ansi.Strip(strings.Map(breakToSpace, s)))
 }
 
 // isPlain reports whether s is printable ASCII, which most text is.

@@ -1,0 +1,90 @@
+package screen
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var start = time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
+
+func TestARateNeedsTwoSamples(t *testing.T) {
+	t.Parallel()
+	h := NewHistory()
+	_, ok := h.PerMinute("done")
+	require.False(t, ok)
+	h.Record("done", start, 100)
+	_, ok = h.PerMinute("done")
+	require.False(t, ok, "one sample is not a rate of zero")
+	h.Record("done", start.Add(2*time.Second), 110)
+	rate, ok := h.PerMinute("done")
+	require.True(t, ok)
+	require.InDelta(t, 300, rate, 0.1)
+}
+
+func TestARateLooksBackOneMinute(t *testing.T) {
+	t.Parallel()
+	h := NewHistory()
+	for i := range 300 {
+		value := float64(i)
+		if i > 200 {
+			value = 200 + float64(i-200)*10
+		}
+		h.Record("done", start.Add(time.Duration(i)*time.Second), value)
+	}
+	rate, ok := h.PerMinute("done")
+	require.True(t, ok)
+	require.InDelta(t, 600, rate, 1)
+	change, ok := h.Change("done", time.Minute)
+	require.True(t, ok)
+	require.InDelta(t, 600, change, 160, "the sample before the minute may lie one bucket back")
+}
+
+func TestACounterThatWasResetHasNoRate(t *testing.T) {
+	t.Parallel()
+	h := NewHistory()
+	h.Record("done", start, 1000)
+	h.Record("done", start.Add(10*time.Second), 3)
+	_, ok := h.PerMinute("done")
+	require.False(t, ok)
+	for _, v := range h.Rates("done", time.Minute, 4) {
+		require.True(t, math.IsNaN(v) || v >= 0, "a reset is not a negative rate")
+	}
+}
+
+func TestTrendsForgetAfterAnHour(t *testing.T) {
+	t.Parallel()
+	h := NewHistory()
+	h.Record("old", start, 5)
+	for i := range 400 {
+		h.Record("live", start.Add(time.Duration(i)*15*time.Second), float64(i))
+	}
+	require.NotContains(t, h.series, "old")
+	trend := h.Trend("live", time.Hour, 60)
+	require.Len(t, trend, 60)
+	require.InDelta(t, 399, trend[59], 0)
+	require.Greater(t, trend[59], trend[0])
+}
+
+func TestConditionOfAFeed(t *testing.T) {
+	t.Parallel()
+	d := NewData()
+	require.Equal(t, Waiting, d.Condition(FeedOverview, start))
+	f := d.Fresh(FeedOverview)
+	f.At, f.Every = start, 2*time.Second
+	require.Equal(t, Current, d.Condition(FeedOverview, start.Add(4*time.Second)))
+	require.Equal(t, Old, d.Condition(FeedOverview, start.Add(6*time.Second)))
+	f.Err = errors.New("refused")
+	require.Equal(t, Unreachable, d.Condition(FeedOverview, start))
+}
+
+func TestSettleKeepsTheOrderWhileSomebodyReads(t *testing.T) {
+	t.Parallel()
+	e := &Env{Clock: start, LastKey: start.Add(-time.Second)}
+	require.Equal(t, []int{2, 0, 1}, e.Settle([]string{"a", "gone", "b"}, []string{"b", "new", "a"}))
+	e.Clock = start.Add(time.Minute)
+	require.Equal(t, []int{0, 1, 2}, e.Settle([]string{"a", "b"}, []string{"b", "new", "a"}))
+}

@@ -1,0 +1,57 @@
+package theme
+
+import (
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEveryThemeReversesTheCursor(t *testing.T) {
+	t.Parallel()
+	for _, name := range Names {
+		for _, noColour := range []bool{false, true} {
+			th, err := New(Options{Name: name, NoColor: noColour})
+			require.NoError(t, err)
+			require.Equal(t, "\x1b[7mx\x1b[0m", th.Paint(Cursor, "x"), name)
+			if noColour {
+				require.Equal(t, "x", th.Paint(Good, "x"), "%s keeps a colour", name)
+			}
+		}
+	}
+}
+
+func TestThemesTakeTurns(t *testing.T) {
+	t.Parallel()
+	name := "auto"
+	for range Names {
+		th, err := New(Options{Name: name})
+		require.NoError(t, err)
+		name = th.Next()
+	}
+	require.Equal(t, "auto", name)
+	_, err := New(Options{Name: "pink"})
+	require.ErrorContains(t, err, "choose one of auto, dark, light, mono, colour-blind")
+}
+
+func TestEveryGlyphTakesOneCellAndHasAnASCIITwin(t *testing.T) {
+	t.Parallel()
+	th, err := New(Options{Plain: true, ASCII: true})
+	require.NoError(t, err)
+	g := th.Glyphs
+	all := append([]string{g.OK, g.Busy, g.Idle, g.Done, g.Failed, g.Scheduled, g.Queued, g.Timeout, g.Paused, g.Warning,
+		g.Critical, g.Cursor, g.Rule, g.Bar, g.Up, g.Down, g.Ellipsis, g.Dot, g.Arrow, g.Space, g.AxisZero, g.AxisTick, g.AxisLine}, g.Levels...)
+	for _, glyph := range all {
+		require.Equal(t, 1, ansi.StringWidth(glyph), "%q", glyph)
+		twin := th.Finish(glyph)
+		require.Len(t, twin, 1, "%q", glyph)
+		require.Less(t, twin[0], byte(128), "%q", glyph)
+	}
+}
+
+func TestAnUnknownStateIsStillShown(t *testing.T) {
+	t.Parallel()
+	th, err := New(Options{Plain: true})
+	require.NoError(t, err)
+	require.Equal(t, State{"·", Plain}, th.Of("paused_by_moon"))
+}

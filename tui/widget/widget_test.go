@@ -1,0 +1,186 @@
+package widget
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/theme"
+)
+
+func look(t testing.TB) *theme.Theme {
+	t.Helper()
+	th, err := theme.New(theme.Options{Plain: true})
+	require.NoError(t, err)
+	return th
+}
+
+func TestCleanMakesTextInert(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain": "plain", "a\x1b[31mb\x1b[0m": "ab", "\x1b]0;title\abody": "body", "a\nb\tc": "a b c",
+		"\u202eevil\u202c": "evil", "a\u200bb": "ab", "bell\a": "bell", "世界": "世界", "\xff\xfe": "\uFFFD\uFFFD",
+		"del\x7f": "del", "c1\u009b31m": "c1",
+	} {
+		require.Equal(t, want, Clean(in), "%q", in)
+	}
+}
+
+func FuzzCleanLeavesNothingThatMovesTheCursor(f *testing.F) {
+	f.Add("\x1b[2J\x9b31m\u202e")
+	f.Fuzz(func(t *testing.T, in string) {
+		out := Clean(in)
+		for _, r := range out {
+			if r < 0x20 || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+				t.Fatalf("%q keeps %q", in, r)
+			}
+		}
+		if w := ansi.StringWidth(Cut(out, 10)); w > 10 {
+			t.Fatalf("%q cut to 10 is %d wide", in, w)
+		}
+	})
+}
+
+func TestCutting(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "core.ht…", Cut("core.http_request", 8))
+	require.Equal(t, "core.http…uest", CutMiddle("core.http_request", 14))
+	require.Equal(t, 14, Width(CutMiddle("core.http_request", 14)))
+	require.Equal(t, "  7", Right("7", 3))
+	require.Equal(t, "7  ", Left("7", 3))
+	require.Equal(t, "left right", Spread("left", "right", 10))
+	for w := range 12 {
+		require.LessOrEqual(t, Width(Cut("世界世界世界", w)), w)
+		require.LessOrEqual(t, Width(CutMiddle("世界世界世界", w)), max(w, 0))
+		require.Equal(t, w, Width(Left("世界世界世界", w)))
+	}
+}
+
+func TestNumbersAndAges(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0", 999: "999", 1204: "1_204", 88_201: "88_201", 1_204_375: "1.2M", 31_000_000: "31M", -1500: "-1_500", 1_500_000_000: "1.5G"} {
+		require.Equal(t, want, Number(n, "_"))
+	}
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 200 * time.Millisecond: "0.2s", 41 * time.Second: "41s", 14*time.Minute + 2*time.Second: "14m02s",
+		9*time.Hour + 5*time.Minute: "9h05m", 76 * time.Hour: "3d04h", 4000 * time.Hour: "166d",
+	} {
+		require.Equal(t, want, Age(d))
+		require.LessOrEqual(t, len(Age(d)), 6)
+	}
+	require.Equal(t, "+22", Signed(22, "_"))
+	require.Equal(t, "0", Signed(0, "_"))
+	require.Equal(t, "1ms", Latency(0))
+}
+
+func TestSparkScalesAndLeavesGaps(t *testing.T) {
+	t.Parallel()
+	g := &look(t).Glyphs
+	require.Equal(t, "▁▄█", Spark([]float64{0, 4, 8}, 3, g))
+	require.Equal(t, "  █", Spark([]float64{8}, 3, g))
+	require.Equal(t, "█ █", Spark([]float64{8, Missing, 8}, 3, g))
+	require.Equal(t, "▁▁", Spark([]float64{0, 0}, 2, g))
+	for _, h := range []int{1, 2, 5, 9} {
+		lines := Chart([]float64{1, 2, 3, Missing, 500}, 40, h, g)
+		require.LessOrEqual(t, len(lines), h)
+		for _, line := range lines {
+			require.LessOrEqual(t, Width(line), 40)
+		}
+	}
+}
+
+func TestJSONMasksSecretsAndKeepsNumbers(t *testing.T) {
+	t.Parallel()
+	lines := strings.Join(JSON(`{"n": 9007199254740993, "db": {"Password": "x", "api_key": null}, "s": {"$attune_secret": true, "redacted": true}, "u": "a&b"}`), "\n")
+	require.Contains(t, lines, "9007199254740993")
+	require.Contains(t, lines, `"Password": "‹redacted›"`)
+	require.Contains(t, lines, `"s": "‹redacted›"`)
+	require.Contains(t, lines, "a&b")
+	cut := strings.Join(JSON(`{"token": "abc", "x": "cut of`), "\n")
+	require.NotContains(t, cut, "abc", "a text that is not JSON is masked too")
+}
+
+// numbered is a list of n rows with the numbers as keys, in order.
+type numbered struct{ from, n int }
+
+func (r numbered) Len() int           { return r.n }
+func (r numbered) Key(row int) string { return strconv.Itoa(r.from + row) }
+func (r numbered) Cells(row int, into []Cell) []Cell {
+	return append(into, Cell{Text: r.Key(row)}, Cell{Text: "name " + r.Key(row)})
+}
+
+var twoColumns = []Column{{Title: "ID", Width: 6, Right: true}, {Title: "NAME", Width: 10, Grow: true}}
+
+func TestTheCursorFollowsItsRow(t *testing.T) {
+	t.Parallel()
+	table := NewTable(twoColumns)
+	table.SetRows(numbered{0, 100})
+	table.Lines(40, 11, look(t))
+	table.Move(50)
+	line := table.Cursor() - table.Offset()
+	table.SetRows(numbered{-20, 120}) // twenty rows came in above
+	require.Equal(t, 70, table.Cursor())
+	require.Equal(t, line, table.Cursor()-table.Offset(), "the row stays on its line")
+	require.Empty(t, table.Gone())
+	table.SetRows(numbered{60, 10}) // row 50 has left
+	require.Equal(t, "50", table.Gone())
+	require.Equal(t, 9, table.Cursor())
+	table.SetRows(numbered{0, 0})
+	require.Equal(t, -1, table.Cursor())
+}
+
+func TestAnUntouchedCursorStaysOnTop(t *testing.T) {
+	t.Parallel()
+	table := NewTable(twoColumns)
+	table.SetRows(numbered{0, 10})
+	table.SetRows(numbered{-5, 15})
+	require.Zero(t, table.Cursor())
+}
+
+func TestMovingStaysInside(t *testing.T) {
+	t.Parallel()
+	table := NewTable(twoColumns)
+	table.SetRows(numbered{0, 30})
+	table.Lines(40, 11, look(t))
+	table.Move(-5)
+	require.Zero(t, table.Cursor())
+	table.Bottom()
+	require.Equal(t, 29, table.Cursor())
+	require.Equal(t, 20, table.Offset())
+	table.Page(-1)
+	require.Equal(t, 24, table.Cursor())
+	table.Top()
+	require.Zero(t, table.Offset())
+	require.True(t, table.Select(3))
+	require.Equal(t, 3, table.Cursor())
+	require.False(t, table.Select(99))
+}
+
+func TestColumnsLeaveByPriority(t *testing.T) {
+	t.Parallel()
+	table := NewTable([]Column{{Title: "A", Width: 10, Grow: true}, {Title: "B", Width: 10, Priority: 1}, {Title: "C", Width: 10, Priority: 2}})
+	table.SetRows(numbered{0, 0})
+	header := func(w int) string { return strings.Join(strings.Fields(table.Lines(w, 5, look(t))[0]), "") }
+	require.Equal(t, "ABC", header(40))
+	require.Equal(t, "AB", header(30))
+	require.Equal(t, "A", header(15))
+}
+
+func BenchmarkTable(b *testing.B) {
+	for _, n := range []int{1_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			table, th := NewTable(twoColumns), look(b)
+			table.SetRows(numbered{0, n})
+			b.ReportAllocs()
+			for range b.N {
+				table.Move(1)
+				_ = table.Lines(140, 36, th)
+			}
+		})
+	}
+}
