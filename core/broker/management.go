@@ -128,9 +128,13 @@ const answerLimit = 64 << 20
 
 // do makes one call of our own, for what rabbit-hole lacks.
 func (m *Management) do(ctx context.Context, method, path string, header http.Header, into any) error {
+	return m.send(ctx, method, path, header, http.NoBody, into)
+}
+
+func (m *Management) send(ctx context.Context, method, path string, header http.Header, question io.Reader, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, nil)
+	request, err := http.NewRequestWithContext(ctx, method, m.endpoint+"/api/"+path, question)
 	if err != nil {
 		return err
 	}
