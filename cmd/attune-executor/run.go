@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,14 +67,19 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 		return err
 	}
 	defer c.store.Close()
-	done, submitter, stop, err := c.request(cmd.Context(), ref, params, options.params)
+	var returned atomic.Bool
+	done, submitter, stop, err := c.request(cmd.Context(), ref, params, options.params, func(outbox.Message) { returned.Store(true) })
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if err := awaitPublished(cmd.Context(), submitter, done.OutboxID); err != nil {
+	err = awaitPublished(cmd.Context(), submitter, done.OutboxID)
+	switch {
+	case err != nil && cmd.Context().Err() == nil:
 		fmt.Fprintf(a.stderr, "the broker %s does not answer: execution %d is stored and will be published by a running engine\n",
 			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
+	case returned.Load():
+		fmt.Fprintf(a.stderr, "no engine has run on this broker yet: execution %d is stored and begins when one does\n", done.ID)
 	}
 	if !options.wait {
 		out := runResult{ID: done.ID, Action: done.ActionRef, Status: "requested"}
@@ -92,13 +98,11 @@ func awaitPublished(ctx context.Context, submitter *submit.Submitter, id int64) 
 
 // request stores the execution, with a relay of its own that publishes it; stop
 // ends that relay.
-func (c *client) request(ctx context.Context, ref string, params map[string]any, pairs []string) (submit.Requested, *submit.Submitter, func(), error) {
+func (c *client) request(ctx context.Context, ref string, params map[string]any, pairs []string, returned func(outbox.Message)) (submit.Requested, *submit.Submitter, func(), error) {
 	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
-	link := broker.New(broker.Config{
-		URL: c.cfg.MessageQueue.URL, ConnectionName: "attune-executor run", CloseTimeout: time.Second,
-	}, quiet, broker.NewMetrics(nil))
-	relay := outbox.New(outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second}, c.store, link.Publisher(), quiet,
-		outbox.NewMetrics(prometheus.NewRegistry()))
+	link := broker.New(brokerConfig(c.cfg, "attune-executor run"), quiet, broker.NewMetrics(nil))
+	relay := outbox.New(outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Returned: returned},
+		c.store, link.Publisher(), quiet, outbox.NewMetrics(prometheus.NewRegistry()))
 	submitter := submit.New(c.store, relay)
 	fail := func(err error) (submit.Requested, *submit.Submitter, func(), error) {
 		return submit.Requested{}, nil, nil, err
@@ -129,6 +133,16 @@ func (c *client) request(ctx context.Context, ref string, params map[string]any,
 		return fail(runError(err))
 	}
 	return done, submitter, stop, nil
+}
+
+// brokerConfig is how client and worker reach the broker.
+func brokerConfig(cfg *config.Config, name string) broker.Config {
+	mq := cfg.MessageQueue
+	return broker.Config{
+		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: name, CloseTimeout: time.Second,
+		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
+		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay,
+	}
 }
 
 // runError gives errors of a request their exit codes and what to do.

@@ -71,8 +71,7 @@ func (a *app) worker(cmd *cobra.Command, adjust func(*config.Worker) error) erro
 		return err
 	}
 	defer st.Close()
-	link := broker.New(broker.Config{URL: cfg.MessageQueue.URL, ConnectionName: "attune-executor worker " + cfg.Worker.Name},
-		logger, broker.NewMetrics(nil))
+	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger, broker.NewMetrics(nil))
 	w, err := worker.New(workerConfig(cfg), worker.Deps{Broker: link, Store: st, Logger: logger})
 	if err != nil {
 		return usageErrorf("configure the worker: %w", err)

@@ -1,0 +1,167 @@
+package config_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/config"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/configuration.md")
+
+const introduction = `# Configuration
+
+One YAML file, named by ` + "`--config` or `ATTUNE_CONFIG`" + `; without one the defaults below hold. Every key can be
+overridden by an environment variable: ` + "`executor.queue.max_queue_length` is `ATTUNE__EXECUTOR__QUEUE__MAX_QUEUE_LENGTH`" + `.
+Lists and maps are given there in YAML or JSON form, lists of words also separated by commas.
+
+- Durations take a plain number (seconds; milliseconds where the key ends in ` + "`_ms`" + `) or Go syntax such as ` + "`1m30s`" + `.
+- Secrets can come from files: ` + "`database.url_file`, `message_queue.url_file`, `message_queue.management_url_file`,\n  `security.encryption_key_file`; `database.password_file` and `message_queue.password_file`" + ` replace the password of the
+  URL. A relative path begins at the configuration file.
+- An unknown key, a wrong type and a value out of range are refused in one line with the place and the nearest known key.
+  Sections and keys of other Attune services in the same file are ignored and named in one line.
+- ` + "`attune-executor config explain`" + ` prints every key with the value in force and where it came from, secrets masked.
+- ` + "`executor.worker_queue_ttl`" + ` (seconds) is another name of ` + "`message_queue.rabbitmq.worker_queue_ttl_ms`" + `. Existing workers'
+  variables ` + "`ATTUNE_WORKER_NAME` and `ATTUNE_WORKER_RUNTIMES`" + ` are honoured.
+
+This page is made from the code: ` + "`go test ./core/config -run Documentation -update`" + `.
+`
+
+// TestDocumentation keeps docs/configuration.md equal to the fields, comments
+// and defaults of Config.
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	comments := fieldComments(t)
+	var out strings.Builder
+	out.WriteString(introduction)
+	describe(t, &out, comments, "", reflect.ValueOf(*config.Default()))
+
+	path := filepath.Join("..", "..", "docs", "configuration.md")
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644)) //nolint:gosec // a page for everybody
+	}
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(page), out.String(), "run `go test ./core/config -run Documentation -update`")
+}
+
+// fieldComments reads the comment of every field: "Type.Field" to text.
+func fieldComments(t *testing.T) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	comments := map[string]string{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		structure, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			return true
+		}
+		for _, field := range structure.Fields.List {
+			for _, name := range field.Names {
+				comments[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(field.Doc.Text()), " ")
+			}
+		}
+		return true
+	})
+	return comments
+}
+
+// describe writes one table per section; nested sections follow their parent.
+func describe(t *testing.T, out *strings.Builder, comments map[string]string, prefix string, section reflect.Value) {
+	t.Helper()
+	title := "Top level"
+	if prefix != "" {
+		title = strings.TrimSuffix(prefix, ".")
+	}
+	fmt.Fprintf(out, "\n## %s\n\n| key | default | allowed | what |\n|---|---|---|---|\n", title)
+	var nested []int
+	for i := range section.NumField() {
+		field := section.Type().Field(i)
+		key := field.Tag.Get("koanf")
+		switch {
+		case key == "" || key == "-":
+			continue
+		case field.Type.Kind() == reflect.Struct, field.Type == reflect.TypeFor[map[string]*config.AlertRule]():
+			nested = append(nested, i)
+			continue
+		}
+		comment := comments[section.Type().Name()+"."+field.Name]
+		require.NotEmpty(t, comment, "%s%s needs a comment", prefix, key)
+		value, note := defaultOf(t, prefix+key)
+		if note != "" {
+			comment += " (" + strings.ToUpper(note[:1]) + note[1:] + ".)"
+		}
+		allowed := strings.ReplaceAll(field.Tag.Get("oneof"), " ", ", ")
+		if limits := field.Tag.Get("range"); limits != "" {
+			allowed = strings.Replace(limits, "..", " to ", 1)
+		}
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", key, value, allowed, comment)
+	}
+	for _, i := range nested {
+		field := section.Type().Field(i)
+		if field.Type.Kind() == reflect.Struct {
+			describe(t, out, comments, prefix+field.Tag.Get("koanf")+".", section.Field(i))
+			continue
+		}
+		describeRules(t, out, comments)
+	}
+}
+
+func defaultOf(t *testing.T, key string) (value, note string) {
+	t.Helper()
+	for _, entry := range config.Default().Explain() {
+		if entry.Key == key {
+			if entry.Value != "" {
+				entry.Value = "`" + entry.Value + "`"
+			}
+			return entry.Value, entry.Note
+		}
+	}
+	return "", ""
+}
+
+// describeRules writes the keys of an alert rule and the built-in rules.
+func describeRules(t *testing.T, out *strings.Builder, comments map[string]string) {
+	t.Helper()
+	out.WriteString("\n## alerts\n\nRules by name. A built-in rule is changed by naming it, a new name adds a rule.\n\n" +
+		"| key | allowed | what |\n|---|---|---|\n")
+	rule := reflect.TypeFor[config.AlertRule]()
+	for i := range rule.NumField() {
+		field := rule.Field(i)
+		comment := comments["AlertRule."+field.Name]
+		require.NotEmpty(t, comment)
+		allowed := strings.ReplaceAll(field.Tag.Get("oneof"), " ", ", ")
+		if limits := field.Tag.Get("range"); limits != "" {
+			allowed = strings.Replace(limits, "..", " to ", 1)
+		}
+		fmt.Fprintf(out, "| `alerts.NAME.%s` | %s | %s |\n", field.Tag.Get("koanf"), allowed, comment)
+	}
+	out.WriteString("\n| built-in rule | measure | above | for | severity |\n|---|---|---|---|---|\n")
+	for _, entry := range config.Default().Explain() {
+		name, isRule := strings.CutPrefix(entry.Key, "alerts.")
+		name, isFirst := strings.CutSuffix(name, ".enabled")
+		if !isRule || !isFirst {
+			continue
+		}
+		cells := []string{}
+		for _, key := range []string{"measure", "above", "for", "severity"} {
+			value, _ := defaultOf(t, "alerts."+name+"."+key)
+			cells = append(cells, value)
+		}
+		fmt.Fprintf(out, "| `%s` | %s |\n", name, strings.Join(cells, " | "))
+	}
+}
