@@ -2,394 +2,342 @@ package outbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/supervise/supervisetest"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The variables that make the test binary the process that is killed.
-const (
-	envPoint    = "ATTUNE_OUTBOX_TEST_POINT"
-	envDatabase = "ATTUNE_OUTBOX_TEST_DATABASE"
-	envAMQP     = "ATTUNE_OUTBOX_TEST_AMQP"
-)
+// childVariable makes this test binary a process that appends, publishes and
+// dies at a named point.
+const childVariable = "ATTUNE_OUTBOX_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if point := os.Getenv(envPoint); point != "" {
-		fmt.Fprintln(os.Stderr, die(point)) // reached only if the point is not
-		os.Exit(3)
+	if raw := os.Getenv(childVariable); raw != "" {
+		os.Exit(child(raw))
 	}
 	testkit.Main(m)
 }
 
-// die commits messages, hands them to a relay and is killed at the point.
-func die(point string) error {
+type childConfig struct{ Database, AMQP, Queue, Point string }
+
+// child commits one row of two messages and publishes it, killing itself at
+// the point.
+func child(raw string) int {
+	var cfg childConfig
+	if err := json.Unmarshal([]byte(raw), &cfg); err != nil {
+		return 2
+	}
+	crashPoint = func(point string) {
+		if point == cfg.Point {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	crashPoint = func(reached string) {
-		if reached == point {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			<-ctx.Done() // nothing else happens until the signal is delivered
-		}
-	}
-	st, err := store.Open(ctx, store.Config{URL: os.Getenv(envDatabase), Schema: testkit.Schema, MaxConnections: 4}, telemetry.Discard())
+	st, err := store.Open(ctx, store.Config{URL: cfg.Database, Schema: testkit.Schema, MaxConnections: 4}, telemetry.Discard())
 	if err != nil {
-		return err
+		return 1
 	}
-	b := broker.New(broker.Config{URL: os.Getenv(envAMQP)}, nil, nil)
-	if err := b.Start(ctx); err != nil {
-		return err
+	wire := broker.New(broker.Config{URL: cfg.AMQP}, telemetry.Discard(), nil)
+	if err := wire.Start(ctx); err != nil {
+		return 1
 	}
-	relay := New(Config{}, st, b.Publisher(), telemetry.Discard(), nil)
+	relay := New(Config{}, st, wire.Publisher(), telemetry.Discard(), nil)
 	if err := relay.Start(ctx); err != nil {
-		return err
+		return 1
 	}
-	messages := crashMessages()
-	var id int64
-	if err := st.Tx(ctx, "test", func(ctx context.Context, tx *store.Tx) error {
-		id, err = Append(ctx, tx, messages)
-		return err
-	}); err != nil {
-		return err
+	messages := []Message{
+		{ID: "first", RoutingKey: cfg.Queue, Type: "T", Body: []byte(`1`)},
+		{ID: "second", RoutingKey: cfg.Queue, Type: "T", Body: []byte(`2`)},
 	}
-	crashPoint("after-commit")
-	relay.Published(id, messages)
+	err = st.Tx(ctx, "append", func(ctx context.Context, tx *store.Tx) error {
+		id, err := Append(ctx, tx, messages)
+		tx.AfterCommit(func() { relay.Published(id, messages) })
+		return err
+	})
+	if err != nil {
+		return 1
+	}
 	<-ctx.Done()
-	return errors.New("the crash point was not reached")
+	return 3 // it should have died
 }
 
-func crashMessages() []Message {
-	messages := make([]Message, 20)
-	for i := range messages {
-		messages[i] = Message{
-			ID: uuid.NewSHA1(uuid.NameSpaceOID, fmt.Append(nil, i)).String(), RoutingKey: "q", Type: "T", Body: []byte("{}"),
-		}
-	}
-	return messages
-}
-
-// testBundle is a database, a virtual host with a queue "q", and a broker.
-type testBundle struct {
-	store    *store.Store
-	broker   *broker.Broker
-	raw      *amqp.Channel
-	database string
-	amqp     string
-}
-
-func setup(t *testing.T) *testBundle {
+// queue declares a queue in a fresh virtual host and returns how to read it.
+func queue(t *testing.T, arguments amqp.Table) (url, name string, read func(n int) []amqp.Delivery) {
 	t.Helper()
-	b := &testBundle{database: testkit.Database(t), amqp: testkit.VHost(t)}
-	b.store = testkit.OpenStore(t, b.database)
-	b.broker = broker.New(broker.Config{URL: b.amqp}, testkit.Logger(t), nil)
-	require.NoError(t, b.broker.Start(testkit.Context(t)))
-	t.Cleanup(b.broker.Stop)
-	conn, err := amqp.Dial(b.amqp)
+	url, name = testkit.VHost(t), "q"
+	conn, err := amqp.Dial(url)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	b.raw, err = conn.Channel()
+	channel, err := conn.Channel()
 	require.NoError(t, err)
-	b.queue(t, "q")
-	return b
+	_, err = channel.QueueDeclare(name, true, false, false, false, arguments)
+	require.NoError(t, err)
+	return url, name, func(n int) []amqp.Delivery {
+		t.Helper()
+		var got []amqp.Delivery
+		testkit.Eventually(t, func() bool {
+			for len(got) < n {
+				d, ok, err := channel.Get(name, true)
+				require.NoError(t, err)
+				if !ok {
+					return false
+				}
+				got = append(got, d)
+			}
+			return true
+		}, 20*time.Second, "%d messages arrive", n)
+		return got
+	}
 }
 
-func (b *testBundle) queue(t *testing.T, name string) {
+func startRelay(t *testing.T, st *store.Store, publisher Publisher, change ...func(*Config)) *Relay {
 	t.Helper()
-	_, err := b.raw.QueueDeclare(name, true, false, false, false, nil)
-	require.NoError(t, err)
-}
-
-func (b *testBundle) relay(t *testing.T, publisher Publisher, cfg Config) *Relay {
-	t.Helper()
-	relay := New(cfg, b.store, publisher, testkit.Logger(t), nil)
+	cfg := Config{SweepInterval: 50 * time.Millisecond, SweepAge: 1200 * time.Millisecond}
+	for _, c := range change {
+		c(&cfg)
+	}
+	relay := New(cfg, st, publisher, testkit.Logger(t), nil)
 	require.NoError(t, relay.Start(testkit.Context(t)))
 	t.Cleanup(relay.Stop)
 	return relay
 }
 
-func (b *testBundle) commit(t *testing.T, messages ...Message) int64 {
+func dial(t *testing.T, url string) *broker.Broker {
+	t.Helper()
+	wire := broker.New(broker.Config{URL: url}, testkit.Logger(t), nil)
+	require.NoError(t, wire.Start(testkit.Context(t)))
+	t.Cleanup(wire.Stop)
+	return wire
+}
+
+func commit(t *testing.T, st *store.Store, relay *Relay, messages ...Message) int64 {
 	t.Helper()
 	var id int64
-	require.NoError(t, b.store.Tx(testkit.Context(t), "test", func(ctx context.Context, tx *store.Tx) error {
-		var err error
+	require.NoError(t, st.Tx(testkit.Context(t), "append", func(ctx context.Context, tx *store.Tx) (err error) {
 		id, err = Append(ctx, tx, messages)
+		if relay != nil {
+			tx.AfterCommit(func() { relay.Published(id, messages) })
+		}
 		return err
 	}))
-	require.NotZero(t, id)
 	return id
 }
 
-// rows is how many rows the outbox holds.
-func (b *testBundle) rows(t *testing.T) int {
-	t.Helper()
-	return testkit.Count(t, b.store, "select count(*) from outbox")
+func empty(t *testing.T, st *store.Store) func() bool {
+	return func() bool { return testkit.Count(t, st, `SELECT count(*) FROM outbox`) == 0 }
 }
 
-// drain takes what is in the queue and returns the message ids in order.
-func (b *testBundle) drain(t *testing.T, queue string) (ids []string) {
-	t.Helper()
-	for {
-		d, ok, err := b.raw.Get(queue, true)
+func TestACommittedRowIsPublishedAtOnceAndDeleted(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	url, name, read := queue(t, nil)
+	// The sweep is switched off: this is the fast path.
+	relay := startRelay(t, st, dial(t, url).Publisher(), func(c *Config) { c.SweepInterval, c.SweepAge = time.Hour, time.Hour })
+	var messages []Message
+	for i := range 500 {
+		messages = append(messages, Message{ID: fmt.Sprint(i), RoutingKey: name, Type: "T", Body: []byte(`{}`)})
+	}
+	commit(t, st, relay, messages...)
+	got := read(500)
+	for i, d := range got {
+		require.Equal(t, fmt.Sprint(i), d.MessageId, "messages of one routing key keep their order")
+		require.Equal(t, uint8(amqp.Persistent), d.DeliveryMode)
+		require.Equal(t, "T", d.Type)
+	}
+	testkit.Eventually(t, empty(t, st), 10*time.Second)
+}
+
+// S13: nothing of a transaction that rolled back is ever published.
+func TestARolledBackRowIsNeverPublished(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	url, name, read := queue(t, nil)
+	relay := startRelay(t, st, dial(t, url).Publisher())
+	failure := errors.New("changed our mind")
+	err := st.Tx(testkit.Context(t), "append", func(ctx context.Context, tx *store.Tx) error {
+		messages := []Message{{ID: "never", RoutingKey: name, Type: "T", Body: []byte(`{}`)}}
+		id, err := Append(ctx, tx, messages)
 		require.NoError(t, err)
-		if !ok {
-			return ids
-		}
-		ids = append(ids, d.MessageId)
+		tx.AfterCommit(func() { relay.Published(id, messages) })
+		return failure
+	})
+	require.ErrorIs(t, err, failure)
+	commit(t, st, relay, Message{ID: "marker", RoutingKey: name, Type: "T", Body: []byte(`{}`)})
+	require.Equal(t, "marker", read(1)[0].MessageId)
+}
+
+// upstream 7, F16: the process is killed between commit and publish, between
+// publish and confirm handling, and between publish and delete. What it
+// committed arrives; what arrives twice carries the same message id.
+func TestKilledAtEveryPointNothingIsLost(t *testing.T) {
+	t.Parallel()
+	for point, atMost := range map[string]int{"before-publish": 2, "after-publish": 4, "before-delete": 4} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			database := testkit.Database(t)
+			st := testkit.OpenStore(t, database)
+			url, name, read := queue(t, nil)
+			raw, err := json.Marshal(childConfig{Database: database, AMQP: url, Queue: name, Point: point})
+			require.NoError(t, err)
+			cmd := exec.Command(os.Args[0]) //nolint:gosec // this test binary
+			cmd.Env = append(os.Environ(), childVariable+"="+string(raw))
+			err = cmd.Run()
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit)
+			require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal(), "it died at the point: %v", err)
+			require.False(t, empty(t, st)(), "the row is still there")
+
+			startRelay(t, st, dial(t, url).Publisher())
+			got := read(atMost)
+			counts := map[string]int{}
+			for _, d := range got {
+				counts[d.MessageId]++
+			}
+			require.Equal(t, map[string]int{"first": atMost / 2, "second": atMost / 2}, counts)
+			testkit.Eventually(t, empty(t, st), 10*time.Second)
+		})
 	}
 }
 
-func to(key string) Message {
-	return Message{ID: uuid.NewString(), RoutingKey: key, Type: "T", Body: []byte("{}"), Trace: "trace"}
+// upstream 4: a message that reached no queue, or that the broker refused, is
+// not taken for published; its neighbours are, once.
+func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	url, name, read := queue(t, nil)
+	wire := dial(t, url)
+	returned := make(chan Message, 100)
+	relay := startRelay(t, st, wire.Publisher(), func(c *Config) {
+		c.SweepAge = 2 * time.Second
+		c.Returned = func(m Message) { returned <- m }
+	})
+	commit(t, st, relay,
+		Message{ID: "a", RoutingKey: name, Type: "T", Body: []byte(`{}`)},
+		Message{ID: "lost", RoutingKey: "later", Type: "T", Body: []byte(`{"kept":true}`)},
+		Message{ID: "b", RoutingKey: name, Type: "T", Body: []byte(`{}`)})
+	require.Equal(t, "lost", (<-returned).ID)
+	got := read(2)
+	require.Equal(t, []string{"a", "b"}, []string{got[0].MessageId, got[1].MessageId})
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, st, `SELECT count(*) FROM outbox WHERE message_ids = '{lost}' AND last_error IS NOT NULL`) == 1
+	}, 10*time.Second, "what came back is a row of its own, with what the broker said")
+
+	conn, err := amqp.Dial(url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	channel, err := conn.Channel()
+	require.NoError(t, err)
+	_, err = channel.QueueDeclare("later", true, false, false, false, nil)
+	require.NoError(t, err)
+	testkit.Eventually(t, func() bool {
+		d, ok, err := channel.Get("later", true)
+		return err == nil && ok && d.MessageId == "lost" && string(d.Body) == `{"kept":true}`
+	}, 15*time.Second, "it arrives once its queue exists, as it was written")
+	testkit.Eventually(t, empty(t, st), 10*time.Second)
 }
 
-// quick makes sweeps due within a test.
-var quick = Config{SweepInterval: 50 * time.Millisecond, SweepAge: 300 * time.Millisecond}
-
-// fakePublisher answers with what decide says and records what was confirmed.
-type fakePublisher struct {
-	decide func(call int, messages []broker.Message) broker.Status
-
-	mu        sync.Mutex
-	calls     int
-	confirmed []string
+// flaky is a publisher that is away until it is told to come back.
+type flaky struct {
+	mu   sync.Mutex
+	away bool
+	sent []string
 }
 
-func (f *fakePublisher) Publish(_ context.Context, messages []broker.Message) []broker.Outcome {
-	f.mu.Lock()
-	call := f.calls
-	f.calls++
-	f.mu.Unlock()
-	status := f.decide(call, messages)
-	outcomes := make([]broker.Outcome, len(messages))
+func (f *flaky) Publish(_ context.Context, messages []broker.Message) []broker.Outcome {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	outcomes := make([]broker.Outcome, len(messages))
 	for i, m := range messages {
-		outcomes[i] = broker.Outcome{Status: status}
-		if status == broker.Confirmed {
-			f.confirmed = append(f.confirmed, m.ID)
-		} else {
-			outcomes[i].Err = errors.New("as the test wants")
+		if f.away {
+			outcomes[i] = broker.Outcome{Status: broker.NotSent, Err: broker.ErrNotConnected}
+			continue
 		}
+		f.sent = append(f.sent, m.ID)
+		outcomes[i] = broker.Outcome{Status: broker.Confirmed}
 	}
 	return outcomes
 }
 
-func (f *fakePublisher) ids() []string {
+func (f *flaky) back() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]string(nil), f.confirmed...)
+	f.away = false
 }
 
-func TestLifeCycle(t *testing.T) {
+func (f *flaky) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.sent)
+}
+
+// While the broker is away memory stays bounded; everything is published when
+// it is back, whichever rows memory still held.
+func TestABrokerThatIsAwayFillsTheTableNotTheMemory(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
-	supervisetest.Stress(t, func(t *testing.T) supervise.Service {
-		t.Helper()
-		fake := &fakePublisher{decide: func(int, []broker.Message) broker.Status { return broker.Confirmed }}
-		return New(Config{}, st, fake, telemetry.Discard(), nil)
-	})
-}
-
-// Upstream 6 and 7: many rows are published without waiting for a sweep, in
-// the order of their commits, and nothing of them stays behind.
-func TestCommittedIsPublishedInOrder(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	relay := b.relay(t, b.broker.Publisher(), Config{})
-	var want []string
-	for range 50 {
-		messages := []Message{to("q"), to("q"), to("q")}
-		for _, m := range messages {
-			want = append(want, m.ID)
-		}
-		relay.Published(b.commit(t, messages...), messages)
-	}
-	testkit.Eventually(t, func() bool { return b.rows(t) == 0 }, 20*time.Second)
-	require.Equal(t, want, b.drain(t, "q"))
-}
-
-// S13: nothing is published for a transaction that was rolled back.
-func TestRolledBackIsNeverPublished(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	relay := b.relay(t, b.broker.Publisher(), quick)
-	refused := errors.New("rolled back")
-	require.ErrorIs(t, b.store.Tx(testkit.Context(t), "test", func(ctx context.Context, tx *store.Tx) error {
-		_, err := Append(ctx, tx, []Message{to("q")})
-		require.NoError(t, err)
-		return refused
-	}), refused)
-	marker := to("q")
-	relay.Published(b.commit(t, marker), []Message{marker})
-	testkit.Eventually(t, func() bool { return b.rows(t) == 0 }, 20*time.Second)
-	require.Equal(t, []string{marker.ID}, b.drain(t, "q"))
-}
-
-// S13: a row that nobody handed over is found by a sweep and published with
-// the ids and bodies of its commit.
-func TestSweepPublishesWhatWasLeft(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	left := []Message{to("q"), to("q")}
-	b.commit(t, left...)
-	b.relay(t, b.broker.Publisher(), quick)
-	testkit.Eventually(t, func() bool { return b.rows(t) == 0 }, 20*time.Second)
-	require.Equal(t, []string{left[0].ID, left[1].ID}, b.drain(t, "q"))
-}
-
-// Upstream 4: what no queue takes is split off, told of, kept with its reason,
-// and delivered with the same id when there is a queue; its neighbours are not
-// published again.
-func TestReturnedIsSplitOff(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	told := make(chan Message, 100)
-	relay := b.relay(t, b.broker.Publisher(), Config{
-		SweepInterval: 50 * time.Millisecond, SweepAge: 2 * time.Second, Returned: func(m Message) { told <- m },
-	})
-	messages := []Message{to("q"), to("late"), to("q")}
-	first := b.commit(t, messages...)
-	relay.Published(first, messages)
-	select {
-	case m := <-told:
-		require.Equal(t, messages[1], m)
-	case <-time.After(20 * time.Second):
-		require.Fail(t, "nobody was told of the returned message")
-	}
-	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, "select count(*) from outbox where id = $1", first) == 0
-	}, 20*time.Second)
-	require.Equal(t, 1, testkit.Count(t, b.store,
-		"select count(*) from outbox where message_ids = array[$1] and attempts >= 1 and last_error <> ''", messages[1].ID))
-	b.queue(t, "late")
-	testkit.Eventually(t, func() bool { return b.rows(t) == 0 }, 20*time.Second)
-	require.Equal(t, []string{messages[1].ID}, b.drain(t, "late"))
-	require.Equal(t, []string{messages[0].ID, messages[2].ID}, b.drain(t, "q"))
-}
-
-// Rows that did not get out are repeated in the order of their commits, before
-// what came after them.
-func TestRepetitionKeepsTheOrder(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	fake := &fakePublisher{decide: func(call int, _ []broker.Message) broker.Status {
-		if call < 3 {
-			return broker.NotSent
-		}
-		return broker.Confirmed
-	}}
-	relay := New(Config{}, b.store, fake, testkit.Logger(t), nil)
-	var want []string
-	for range 5 {
-		m := to("q")
-		want = append(want, m.ID)
-		relay.Published(b.commit(t, m), []Message{m})
-	}
-	require.NoError(t, relay.Start(testkit.Context(t)))
-	t.Cleanup(relay.Stop)
-	testkit.Eventually(t, func() bool { return b.rows(t) == 0 }, 20*time.Second)
-	require.Equal(t, want, fake.ids())
-}
-
-// While the broker is away memory stays bounded and the table keeps the rest,
-// which a sweep publishes afterwards.
-func TestMemoryIsBounded(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	back := make(chan struct{})
-	fake := &fakePublisher{decide: func(int, []broker.Message) broker.Status {
-		<-back
-		return broker.Confirmed
-	}}
-	cfg := quick
-	cfg.MaxPending = 4
-	relay := b.relay(t, fake, cfg)
-	sent := make(map[string]bool)
-	for range 20 {
-		m := to("q")
-		sent[m.ID] = true
-		relay.Published(b.commit(t, m), []Message{m})
+	publisher := &flaky{away: true}
+	relay := startRelay(t, st, publisher, func(c *Config) { c.MaxPending = 10 })
+	for i := range 50 {
+		commit(t, st, relay, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
 	}
 	relay.mu.Lock()
-	size, pending := relay.size, len(relay.pending)
+	require.LessOrEqual(t, relay.size, 10)
 	relay.mu.Unlock()
-	require.LessOrEqual(t, size, 4)
-	require.LessOrEqual(t, pending, 4)
-	require.Equal(t, 20, b.rows(t))
-	close(back)
-	testkit.Eventually(t, func() bool { return b.rows(t) == 0 }, 20*time.Second)
-	for _, id := range fake.ids() {
-		delete(sent, id)
+	require.Equal(t, 50, testkit.Count(t, st, `SELECT count(*) FROM outbox`))
+	publisher.back()
+	testkit.Eventually(t, func() bool { return publisher.count() >= 50 && empty(t, st)() }, 30*time.Second)
+	seen := map[string]bool{}
+	for _, id := range publisher.sent {
+		seen[id] = true
 	}
-	require.Empty(t, sent)
+	require.Len(t, seen, 50, "every message was published")
 }
 
-// Stop lets what is in flight be confirmed and publishes what is pending.
+// Stop publishes what is pending; nothing of it is left to a sweep.
 func TestStopFlushes(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	relay := b.relay(t, b.broker.Publisher(), Config{})
-	var want []string
-	for range 30 {
-		m := to("q")
-		want = append(want, m.ID)
-		relay.Published(b.commit(t, m), []Message{m})
+	st := testkit.Store(t)
+	publisher := &flaky{}
+	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour}, st, publisher, testkit.Logger(t), nil)
+	require.NoError(t, relay.Start(testkit.Context(t)))
+	for i := range 20 {
+		commit(t, st, relay, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
 	}
 	relay.Stop()
-	require.Zero(t, b.rows(t))
-	require.Equal(t, want, b.drain(t, "q"), "nothing is published twice")
+	require.Equal(t, 20, publisher.count())
+	require.True(t, empty(t, st)(), "published rows are deleted before Stop returns")
 }
 
-// S13 and upstream 7: a process killed at any point between its commit and the
-// end of its row loses nothing, and what it repeats has the same ids.
-func TestKilledProcessLosesNothing(t *testing.T) {
+// Two replicas sweep the same table: every row is taken by one of them.
+func TestSweepsOfTwoReplicasShareTheRows(t *testing.T) {
 	t.Parallel()
-	for point, published := range map[string]bool{
-		"after-commit": false, "before-publish": false, "after-publish": true, "before-delete": true,
-	} {
-		t.Run(point, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			child := exec.CommandContext(testkit.Context(t), os.Args[0]) //nolint:gosec // the test binary itself
-			child.Env = append(os.Environ(), envPoint+"="+point, envDatabase+"="+b.database, envAMQP+"="+b.amqp)
-			output, err := child.CombinedOutput()
-			var ended *exec.ExitError
-			require.ErrorAs(t, err, &ended)
-			require.Equal(t, -1, ended.ExitCode(), "the child must die of its signal: %s", output)
-			require.Equal(t, 1, b.rows(t), "what was committed and not settled is still there")
-			before := b.drain(t, "q")
-			if published {
-				require.Len(t, before, len(crashMessages()))
-			} else {
-				require.Empty(t, before)
-			}
-
-			b.relay(t, b.broker.Publisher(), quick)
-			testkit.Eventually(t, func() bool { return b.rows(t) == 0 }, 20*time.Second)
-			after := b.drain(t, "q")
-			require.Len(t, after, len(crashMessages()))
-			for i, m := range crashMessages() {
-				require.Equal(t, m.ID, after[i])
-				if published {
-					require.Equal(t, m.ID, before[i])
-				}
-			}
-		})
+	st := testkit.Store(t)
+	for i := range 300 {
+		commit(t, st, nil, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
 	}
+	testkit.Exec(t, st, `UPDATE outbox SET created = now() - interval '1 minute'`)
+	one, two := &flaky{}, &flaky{}
+	startRelay(t, st, one, func(c *Config) { c.SweepAge = 30 * time.Second })
+	startRelay(t, st, two, func(c *Config) { c.SweepAge = 30 * time.Second })
+	testkit.Eventually(t, empty(t, st), 20*time.Second)
+	require.Equal(t, 300, one.count()+two.count(), "each once")
+	all := strings.Join(append(one.sent, two.sent...), " ")
+	require.Contains(t, all, "299")
 }
