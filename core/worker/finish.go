@@ -68,7 +68,7 @@ func (f *finisher) run(ctx context.Context) {
 			}
 			continue
 		}
-		if !f.write(ctx, batch) {
+		if !f.write(ctx, batch, false) {
 			return
 		}
 	}
@@ -76,9 +76,9 @@ func (f *finisher) run(ctx context.Context) {
 
 // write repeats until the ends are written or refused; false means that the
 // context ended before. Ends that the database does not accept are tried one
-// by one, so that one of them does not hold up the others.
-func (f *finisher) write(ctx context.Context, batch []ending) bool {
-	uncertain := false
+// by one, so that one of them does not hold up the others. Uncertain says that
+// an earlier try may have been carried out.
+func (f *finisher) write(ctx context.Context, batch []ending, uncertain bool) bool {
 	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {
 		err := f.once(ctx, batch, uncertain)
 		if err == nil {
@@ -88,25 +88,25 @@ func (f *finisher) write(ctx context.Context, batch []ending) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		uncertain = true
 		f.metrics.failed("finish")
 		f.logger.WarnContext(ctx, "Ends could not be written yet", "executions", len(batch), "error", err)
 		if notAccepted(err) {
 			if len(batch) > 1 {
-				return f.singly(ctx, batch)
+				return f.singly(ctx, batch, uncertain)
 			}
 			batch[0].status = attune.StatusFailed
 			batch[0].result = []byte(`{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`)
 		}
+		uncertain = uncertain || !notAccepted(err)
 		if !sleep(ctx, pause) {
 			return false
 		}
 	}
 }
 
-func (f *finisher) singly(ctx context.Context, batch []ending) bool {
+func (f *finisher) singly(ctx context.Context, batch []ending, uncertain bool) bool {
 	for i := range batch {
-		if !f.write(ctx, batch[i:i+1]) {
+		if !f.write(ctx, batch[i:i+1], uncertain) {
 			return false
 		}
 	}

@@ -93,7 +93,7 @@ func TestLostAnswers(t *testing.T) {
 			j, _ := f.roster.add(t.Context(), id, 1)
 			batch = append(batch, ending{job: j, status: attune.StatusCompleted, result: []byte(result)})
 		}
-		require.True(t, f.write(testkit.Context(t), batch))
+		require.True(t, f.write(testkit.Context(t), batch, false))
 		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, good))
 		require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, st, bad))
 		require.Zero(t, f.roster.size())

@@ -56,7 +56,7 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 		return Outcome{}, errors.New("start process: no program given")
 	}
 	if ctx.Err() != nil {
-		return Outcome{ExitCode: -1, Interrupted: context.Cause(ctx)}, nil
+		return Outcome{ExitCode: -1, Interrupted: context.Cause(ctx)}, nil //nolint:nilerr // an outcome, not a failure
 	}
 	cmd := exec.Command(command.Args[0], command.Args[1:]...) //nolint:noctx // the group is signalled, not only the child
 	cmd.Dir, cmd.Env = command.Dir, command.Env
