@@ -91,7 +91,7 @@ func CutMiddle(s string, w int) string {
 	}
 	tail := (w - 1) / 3
 	head := w - 1 - tail
-	return ansi.Truncate(s, head, "") + "…" + ansi.TruncateLeft(s, width-tail, "")
+	return Cut(ansi.Truncate(s, head, "")+"…"+ansi.TruncateLeft(s, width-tail, ""), w)
 }
 
 const blanks = "                                                                                                                                "
