@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,6 +33,18 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	}
 	visit(newRootCommand(&app{}))
 	require.Greater(t, seen, 15)
+}
+
+func TestDocumentationNamesEveryCommand(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cli.md"))
+	require.NoError(t, err)
+	for _, cmd := range newRootCommand(&app{}).Commands() {
+		require.Regexp(t, "`"+cmd.Name()+"[ `]", string(page))
+		for _, child := range cmd.Commands() {
+			require.Regexp(t, "`"+cmd.Name()+" [^`]*"+child.Name(), string(page))
+		}
+	}
 }
 
 func TestAddPairs(t *testing.T) {

@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
@@ -48,6 +50,19 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 		if args[0] != strconv.Itoa(code) {
 			ts.Fatalf("the exit code is %d, not %s", code, args[0])
 		}
+	},
+	// until REGEXP COMMAND… repeats a command until its output matches.
+	"until": func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) < 2 {
+			ts.Fatalf("usage: until REGEXP COMMAND [ARGUMENT...]")
+		}
+		wanted := regexp.MustCompile("(?m)" + args[0])
+		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(50 * time.Millisecond) {
+			if ts.Exec(args[1], args[2:]...) == nil && wanted.MatchString(ts.ReadFile("stdout")) {
+				return
+			}
+		}
+		ts.Fatalf("the output never matched %s", args[0])
 	},
 }
 
