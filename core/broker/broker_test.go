@@ -3,11 +3,13 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
@@ -19,104 +21,134 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// testBundle is one virtual host with a started Broker and a channel of the
-// test's own beside it.
-type testBundle struct {
-	broker     *broker.Broker
-	management *broker.Management
-	raw        *amqp.Channel
+const patience = 20 * time.Second
+
+// rig is a started Broker on a virtual host of its own, with a plain
+// channel beside it that the Broker knows nothing of.
+type rig struct {
+	*broker.Broker
+	t          testing.TB
+	ctx        context.Context
 	url        string
+	management *broker.Management
+	plain      *amqp.Channel
 }
 
-func setup(t *testing.T, options ...func(*broker.Config)) *testBundle {
+func newRig(t testing.TB, options ...func(*broker.Config)) *rig {
 	t.Helper()
 	url := testkit.VHost(t)
 	cfg := broker.Config{
-		URL: url, ConnectionName: "attune-test", ConfirmTimeout: 5 * time.Second,
-		MinBackoff: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond,
+		URL: url, ConnectionName: t.Name(), MinBackoff: 5 * time.Millisecond, MaxBackoff: 100 * time.Millisecond,
+		ConfirmTimeout: 5 * time.Second, ConnectTimeout: 10 * time.Second,
 	}
 	for _, option := range options {
 		option(&cfg)
 	}
-	b := broker.New(cfg, testkit.Logger(t), broker.NewMetrics(nil))
-	require.NoError(t, b.Start(testkit.Context(t)))
-	t.Cleanup(b.Stop)
 	management, err := broker.NewManagement(testkit.ManagementURL(t), testkit.VHostName(t, url), 10*time.Second)
 	require.NoError(t, err)
 	t.Cleanup(management.Close)
 	conn, err := amqp.Dial(url)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	raw, err := conn.Channel()
+	t.Cleanup(func() { _ = conn.Close() }) // may have been closed by the test
+	plain, err := conn.Channel()
 	require.NoError(t, err)
-	testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, 10*time.Second)
-	return &testBundle{broker: b, management: management, raw: raw, url: url}
+
+	b := broker.New(cfg, testkit.Logger(t), broker.NewMetrics(prometheus.NewRegistry()))
+	require.NoError(t, b.Start(testkit.Context(t)))
+	t.Cleanup(b.Stop)
+	return &rig{Broker: b, t: t, ctx: testkit.Context(t), url: url, management: management, plain: plain}
 }
 
-// queue declares a durable queue by the test's own channel.
-func (b *testBundle) queue(t *testing.T, name string, arguments amqp.Table) {
-	t.Helper()
-	_, err := b.raw.QueueDeclare(name, true, false, false, false, arguments)
-	require.NoError(t, err)
+// queue declares a durable queue that the default exchange reaches by name.
+func (b *rig) queue(name string, arguments amqp.Table) {
+	b.t.Helper()
+	_, err := b.plain.QueueDeclare(name, true, false, false, false, arguments)
+	require.NoError(b.t, err)
 }
 
-// drop closes every connection of the virtual host but spares the broker
-// itself; the management API may need a moment to know a connection.
-func (b *testBundle) drop(t *testing.T) {
-	t.Helper()
-	changes := b.broker.Watch()
-	testkit.Eventually(t, func() bool {
-		require.NoError(t, b.management.CloseConnections(testkit.Context(t), "test"))
+func (b *rig) publish(messages ...broker.Message) []broker.Status {
+	b.t.Helper()
+	var statuses []broker.Status
+	for _, outcome := range b.Publisher().Publish(b.ctx, messages) {
+		require.Equal(b.t, outcome.Status == broker.Confirmed, outcome.Err == nil, "%v", outcome)
+		statuses = append(statuses, outcome.Status)
+	}
+	return statuses
+}
+
+func (b *rig) publishAll(messages ...broker.Message) {
+	b.t.Helper()
+	for i, outcome := range b.Publisher().Publish(b.ctx, messages) {
+		require.NoError(b.t, outcome.Err, "message %d", i)
+	}
+}
+
+func (b *rig) ready(queue string) int {
+	b.t.Helper()
+	state, err := b.QueueState(b.ctx, queue)
+	require.NoError(b.t, err)
+	return state.Ready
+}
+
+func (b *rig) becomesReady(queue string, n int) {
+	b.t.Helper()
+	testkit.Eventually(b.t, func() bool { return b.ready(queue) == n }, patience, "%d ready in %s", n, queue)
+}
+
+func (b *rig) consume(cfg broker.ConsumerConfig) *broker.Consumer {
+	b.t.Helper()
+	consumer := b.Consume(cfg)
+	require.NoError(b.t, consumer.Start(b.ctx))
+	b.t.Cleanup(consumer.Stop)
+	return consumer
+}
+
+func (b *rig) next(consumer *broker.Consumer) *broker.Batch {
+	b.t.Helper()
+	select {
+	case batch := <-consumer.Batches():
+		return batch
+	case <-time.After(patience):
+		require.Fail(b.t, "no batch arrived")
+		return nil
+	}
+}
+
+// closeConnections closes the Broker's connections but not the plain one, once
+// the management API has heard of them.
+func (b *rig) closeConnections() {
+	b.t.Helper()
+	changes := b.Watch()
+	deadline := time.After(patience)
+	for {
+		require.NoError(b.t, b.management.CloseConnections(b.ctx, "closed by a test"))
 		select {
 		case change := <-changes:
-			return change.To == broker.StateDisconnected
+			require.NotEqual(b.t, broker.StateStopped, change.To)
+			return
 		case <-time.After(50 * time.Millisecond):
-			return false
+		case <-deadline:
+			require.Fail(b.t, "the connections did not close")
 		}
-	}, 20*time.Second)
+	}
 }
 
+// messages makes n messages for a queue, through the default exchange.
+func messages(queue string, n int) []broker.Message {
+	all := make([]broker.Message, n)
+	for i := range all {
+		all[i] = broker.Message{ID: fmt.Sprintf("m%05d", i), RoutingKey: queue, Type: "Test", Body: []byte(`{"n":1}`)}
+	}
+	return all
+}
+
+// to makes a message for a queue of each body.
 func to(queue string, bodies ...string) []broker.Message {
 	messages := make([]broker.Message, len(bodies))
 	for i, body := range bodies {
 		messages[i] = broker.Message{ID: uuid.NewString(), RoutingKey: queue, Type: "Test", Body: []byte(body)}
 	}
 	return messages
-}
-
-func numbered(queue string, n int) []broker.Message {
-	messages := make([]broker.Message, n)
-	for i := range messages {
-		messages[i] = to(queue, fmt.Sprint(i))[0]
-	}
-	return messages
-}
-
-func statuses(outcomes []broker.Outcome) []broker.Status {
-	found := make([]broker.Status, len(outcomes))
-	for i, o := range outcomes {
-		found[i] = o.Status
-	}
-	return found
-}
-
-func receive(t *testing.T, c *broker.Consumer) *broker.Batch {
-	t.Helper()
-	select {
-	case batch := <-c.Batches():
-		return batch
-	case <-time.After(20 * time.Second):
-		require.Fail(t, "no batch")
-		return nil
-	}
-}
-
-func consume(t *testing.T, b *testBundle, cfg broker.ConsumerConfig) *broker.Consumer {
-	t.Helper()
-	c := b.broker.Consume(cfg)
-	require.NoError(t, c.Start(testkit.Context(t)))
-	t.Cleanup(c.Stop)
-	return c
 }
 
 func TestLifeCycle(t *testing.T) {
@@ -128,154 +160,172 @@ func TestLifeCycle(t *testing.T) {
 	})
 }
 
-func TestStartWithoutBrokerWaitsInTheBackground(t *testing.T) {
+func TestStatesAreTold(t *testing.T) {
 	t.Parallel()
-	b := broker.New(broker.Config{
-		URL: "amqp://guest:guest@127.0.0.1:1/", ConnectTimeout: 200 * time.Millisecond,
-	}, testkit.Logger(t), nil)
-	require.NoError(t, b.Start(testkit.Context(t)))
-	require.Equal(t, broker.StateConnecting, b.State())
-	outcomes := b.Publisher().Publish(testkit.Context(t), to("q", "x"))
-	require.Equal(t, broker.NotSent, outcomes[0].Status)
-	require.ErrorIs(t, outcomes[0].Err, broker.ErrNotConnected)
-	_, err := b.QueueState(testkit.Context(t), "q")
-	require.ErrorIs(t, err, broker.ErrNotConnected)
+	b := newRig(t)
+	require.Equal(t, broker.StateConnected, b.State())
+	changes := b.Watch()
+	b.closeConnections()
+	testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, patience)
 	b.Stop()
 	require.Equal(t, broker.StateStopped, b.State())
-}
-
-// Upstream 4: a refusal, and a message that no queue takes, are not success.
-func TestPublishTellsEveryFate(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.queue(t, "open", nil)
-	b.queue(t, "full", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
-
-	messages := append(to("open", "a"), to("nowhere", "b")...)
-	messages = append(messages, to("full", "c", "d")...)
-	messages = append(messages, to("open", "e")...)
-	outcomes := b.broker.Publisher().Publish(testkit.Context(t), messages)
-
-	require.Equal(t, []broker.Status{
-		broker.Confirmed, broker.Returned, broker.Confirmed, broker.Nacked, broker.Confirmed,
-	}, statuses(outcomes))
-	require.ErrorIs(t, outcomes[1].Err, broker.ErrReturned)
-	require.ErrorIs(t, outcomes[3].Err, broker.ErrNacked)
-	for _, i := range []int{0, 2, 4} {
-		require.NoError(t, outcomes[i].Err)
+	var seen []broker.State
+	for change := range drain(changes) {
+		seen = append(seen, change.To)
 	}
+	require.Contains(t, seen, broker.StateDisconnected)
+	require.Contains(t, seen, broker.StateConnected)
+	require.Equal(t, broker.StateStopped, seen[len(seen)-1])
 }
 
-// Upstream 4: an exchange that is missing closes the channel; neighbours are
-// unknown, never confirmed, and the publisher goes on.
-func TestPublishToAMissingExchange(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.queue(t, "open", nil)
-	missing := broker.Message{ID: uuid.NewString(), Exchange: "missing", RoutingKey: "k", Body: []byte("x")}
-	outcome := b.broker.Publisher().Publish(testkit.Context(t), []broker.Message{missing})[0]
-	require.Equal(t, broker.Returned, outcome.Status)
-	testkit.Eventually(t, func() bool {
-		return b.broker.Publisher().Publish(testkit.Context(t), to("open", "y"))[0].Status == broker.Confirmed
-	}, 10*time.Second)
-}
-
-func TestPublishWritesTheAgreedProperties(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.queue(t, "q", nil)
-	m := to("q", "{}")[0]
-	m.Timestamp = time.Unix(1_700_000_000, 0)
-	require.Equal(t, broker.Confirmed, b.broker.Publisher().Publish(testkit.Context(t), []broker.Message{m})[0].Status)
-	got, ok, err := b.raw.Get("q", true)
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.Equal(t, uint8(amqp.Persistent), got.DeliveryMode)
-	require.Equal(t, "application/json", got.ContentType)
-	require.Equal(t, m.ID, got.MessageId)
-	require.Equal(t, m.ID, got.CorrelationId)
-	require.True(t, m.Timestamp.Equal(got.Timestamp))
-	require.Empty(t, got.Headers)
-	require.Empty(t, got.Expiration)
-	require.Zero(t, got.Priority)
-}
-
-// Upstream 6: callers share one window and do not wait for each other's
-// confirmations; the outcome of each is its own, also of the same message id.
-func TestPublishByManyCallers(t *testing.T) {
-	t.Parallel()
-	b := setup(t, func(cfg *broker.Config) { cfg.Window = 8 })
-	b.queue(t, "q", nil)
-	ctx := testkit.Context(t)
-	var callers sync.WaitGroup
-	results := make([][]broker.Outcome, 20)
-	for i := range results {
-		callers.Go(func() {
-			messages := numbered("q", 30)
-			messages[7].RoutingKey = "nowhere"
-			results[i] = b.broker.Publisher().Publish(ctx, messages)
-		})
-	}
-	callers.Wait()
-	for _, outcomes := range results {
-		require.Len(t, outcomes, 30)
-		for i, o := range outcomes {
-			if i == 7 {
-				require.Equal(t, broker.Returned, o.Status)
-			} else {
-				require.Equal(t, broker.Confirmed, o.Status)
-			}
-		}
-	}
-}
-
-// A confirmed message is in its queue whatever happened to the connection; one
-// without a confirmation is never called confirmed (upstream 4).
-func TestPublishWhileConnectionsAreClosed(t *testing.T) {
-	t.Parallel()
-	b := setup(t, func(cfg *broker.Config) { cfg.ConnectTimeout = 20 * time.Second })
-	b.queue(t, "q", nil)
-	ctx := testkit.Context(t)
-	confirmed := make(map[string]bool)
-	dropped := make(chan struct{})
-	go func() {
-		defer close(dropped)
-		b.drop(t)
-	}()
-	for ended := false; !ended; {
+func drain[T any](in <-chan T) <-chan T {
+	out := make(chan T, 100)
+	defer close(out)
+	for {
 		select {
-		case <-dropped:
-			ended = true
+		case value := <-in:
+			out <- value
 		default:
+			return out
 		}
-		messages := numbered("q", 50)
-		for i, o := range b.broker.Publisher().Publish(ctx, messages) {
-			require.Contains(t, []broker.Status{broker.Confirmed, broker.Unknown, broker.NotSent}, o.Status, "%v", o.Err)
-			if o.Status == broker.Confirmed {
-				confirmed[messages[i].ID] = true
-			}
-		}
-	}
-	conn, err := amqp.Dial(b.url)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close() }()
-	ch, err := conn.Channel()
-	require.NoError(t, err)
-	for len(confirmed) > 0 {
-		d, ok, err := ch.Get("q", true)
-		require.NoError(t, err)
-		require.True(t, ok, "%d confirmed messages are missing", len(confirmed))
-		delete(confirmed, d.MessageId)
 	}
 }
 
-func TestPublishGivesUpWithItsContext(t *testing.T) {
+func TestSlowWatcherKeepsTheNewestChange(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	ctx, cancel := context.WithCancel(testkit.Context(t))
-	cancel()
-	for _, o := range b.broker.Publisher().Publish(ctx, to("q", "x", "y")) {
-		require.NotEqual(t, broker.Confirmed, o.Status)
-		require.Error(t, o.Err)
+	proxy := newProxy(t, testkit.VHost(t))
+	b := broker.New(broker.Config{URL: proxy.url, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}, nil, nil)
+	require.NoError(t, b.Start(testkit.Context(t)))
+	t.Cleanup(b.Stop)
+	slow := b.Watch()
+	for range 12 { // two changes each: more than a watcher may be behind
+		changes := b.Watch()
+		proxy.cut()
+		require.Equal(t, broker.StateDisconnected, (<-changes).To)
+		testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, patience)
 	}
+	b.Stop()
+	var last broker.StateChange
+	for last = range drain(slow) {
+	}
+	require.Equal(t, broker.StateStopped, last.To)
+}
+
+// A broker in alarm says so on the connection that publishes. It accepts
+// nothing then, and answers everything else.
+func TestBlockedBroker(t *testing.T) {
+	t.Parallel()
+	const blocked, unblocked = 60, 61
+	proxy := newProxy(t, testkit.VHost(t))
+	b := broker.New(broker.Config{URL: proxy.url, ConnectTimeout: 100 * time.Millisecond}, testkit.Logger(t), nil)
+	require.NoError(t, b.Start(testkit.Context(t)))
+	t.Cleanup(b.Stop)
+	require.Equal(t, broker.StateConnected, b.State())
+	changes := b.Watch()
+	ctx := testkit.Context(t)
+
+	proxy.say(t, blocked, "\x0dlow on memory")
+	change := <-changes
+	require.Equal(t, broker.StateBlocked, change.To)
+	require.ErrorIs(t, change.Err, broker.ErrBlocked)
+	require.ErrorContains(t, change.Err, "low on memory")
+	outcome := b.Publisher().Publish(ctx, messages("q", 1))[0]
+	require.Equal(t, broker.NotSent, outcome.Status)
+	require.ErrorIs(t, outcome.Err, broker.ErrBlocked)
+	require.ErrorIs(t, outcome.Err, broker.ErrNotConnected)
+	require.NoError(t, b.DeclareCommon(ctx))
+
+	proxy.say(t, unblocked, "")
+	require.Equal(t, broker.StateConnected, (<-changes).To)
+	require.Equal(t, broker.Returned, b.Publisher().Publish(ctx, messages("q", 1))[0].Status)
+}
+
+func TestBrokerThatIsAway(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+
+	b := broker.New(broker.Config{URL: "amqp://guest:secret@" + address + "/", ConnectTimeout: 50 * time.Millisecond}, nil, nil)
+	require.NoError(t, b.Start(testkit.Context(t)), "an absent broker does not fail the start")
+	defer b.Stop()
+	require.Equal(t, broker.StateConnecting, b.State())
+	consumer := b.Consume(broker.ConsumerConfig{Queue: "q"})
+	require.NoError(t, consumer.Start(testkit.Context(t)))
+	defer consumer.Stop()
+
+	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("q", 3)) {
+		require.Equal(t, broker.NotSent, outcome.Status)
+		require.ErrorIs(t, outcome.Err, broker.ErrNotConnected)
+		require.NotContains(t, outcome.Err.Error(), "secret")
+	}
+	_, err = b.QueueState(testkit.Context(t), "q")
+	require.ErrorIs(t, err, broker.ErrNotConnected)
+	require.False(t, consumer.Subscribed())
+
+	b.Stop()
+	outcome := b.Publisher().Publish(testkit.Context(t), messages("q", 1))[0]
+	require.Equal(t, broker.NotSent, outcome.Status)
+	require.ErrorIs(t, outcome.Err, broker.ErrStopped)
+}
+
+// A server that accepts and says nothing is given up at the dial deadline, and
+// at once when the Broker stops.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var accepted sync.WaitGroup
+	defer accepted.Wait()
+	defer func() { require.NoError(t, listener.Close()) }()
+	connections := make(chan net.Conn, 100)
+	accepted.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				close(connections)
+				return
+			}
+			connections <- conn
+		}
+	})
+	b := broker.New(broker.Config{
+		URL: "amqp://" + listener.Addr().String(), DialTimeout: 100 * time.Millisecond, MinBackoff: time.Millisecond,
+	}, nil, nil)
+	require.NoError(t, b.Start(testkit.Context(t)))
+	for range 4 { // two links, tried again
+		conn := <-connections
+		defer func() { _ = conn.Close() }()
+	}
+	b.Stop()
+
+	patient := broker.New(broker.Config{URL: "amqp://" + listener.Addr().String(), DialTimeout: time.Hour}, nil, nil)
+	ctx, cancel := context.WithTimeout(testkit.Context(t), 50*time.Millisecond)
+	defer cancel()
+	require.NoError(t, patient.Start(ctx), "the context bounds the wait for the first attempt")
+	patient.Stop()
+}
+
+func TestVHostOf(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"amqp://u:p@h": "/", "amqp://u:p@h/": "/", "amqp://u:p@h/attune": "attune", "amqp://u:p@h/%2Fx": "/x",
+	} {
+		got, err := broker.VHostOf(url)
+		require.NoError(t, err)
+		require.Equal(t, want, got, url)
+	}
+	_, err := broker.VHostOf("http://h")
+	require.Error(t, err)
+}
+
+func TestDeathsToleratesAnything(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, broker.Deaths(nil))
+	require.Empty(t, broker.Deaths(broker.Table{"x-death": "forged"}))
+	deaths := broker.Deaths(broker.Table{"x-death": []any{1, broker.Table{
+		"queue": "q", "reason": 5, "count": int64(2), "routing-keys": []any{"a", 7, "b"},
+	}}})
+	require.Equal(t, []broker.Death{{Queue: "q", Count: 2, RoutingKeys: []string{"a", "b"}}}, deaths)
 }

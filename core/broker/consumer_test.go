@@ -2,86 +2,134 @@ package broker_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestBatchesAreNatural(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.queue(t, "q", nil)
-	ctx := testkit.Context(t)
-	require.Equal(t, broker.Confirmed, b.broker.Publisher().Publish(ctx, to("q", "alone"))[0].Status)
-	c := consume(t, b, broker.ConsumerConfig{Queue: "q", Prefetch: 100, MaxBatch: 40})
-	alone := receive(t, c)
-	require.Len(t, alone.Deliveries, 1, "a single message waits for no company")
-	require.Equal(t, "alone", string(alone.Deliveries[0].Body))
-	require.NoError(t, alone.Ack())
-
-	b.broker.Publisher().Publish(ctx, numbered("q", 90))
-	testkit.Eventually(t, func() bool {
-		state, err := b.broker.QueueState(ctx, "q")
-		return err == nil && state.Ready == 0
-	}, 10*time.Second)
-	position := 0
-	for position < 90 {
-		batch := receive(t, c)
-		require.LessOrEqual(t, len(batch.Deliveries), 40)
-		for _, d := range batch.Deliveries {
-			require.Equal(t, fmt.Sprint(position), string(d.Body))
-			position++
-		}
-		require.NoError(t, batch.Ack())
+// ids lists the message ids of a batch.
+func ids(batch *broker.Batch) []string {
+	var all []string
+	for i := range batch.Deliveries {
+		all = append(all, batch.Deliveries[i].MessageID)
 	}
+	return all
 }
 
-// Settling one batch leaves an older, open one alone, although an
-// acknowledgement of many would cover it.
-func TestAckOfALaterBatchSparesTheEarlier(t *testing.T) {
+// fill waits until the consumer has been given n messages.
+func (b *rig) unacked(queue string, ready, consumers int) {
+	b.t.Helper()
+	testkit.Eventually(b.t, func() bool {
+		state, err := b.QueueState(b.ctx, queue)
+		return err == nil && state.Ready == ready && state.Consumers == consumers
+	}, patience, "%d ready and %d consumers on %s", ready, consumers, queue)
+}
+
+func TestBatchesAreNatural(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	b.queue(t, "q", nil)
-	ctx := testkit.Context(t)
-	b.broker.Publisher().Publish(ctx, numbered("q", 6))
-	c := consume(t, b, broker.ConsumerConfig{Queue: "q", Prefetch: 6, MaxBatch: 3})
-	var first, second *broker.Batch
+	b := newRig(t)
+	b.queue("q", nil)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 50, MaxBatch: 20})
+
+	// Alone, a message goes through at once.
+	b.publishAll(broker.Message{ID: "alone", CorrelationID: "c", RoutingKey: "q", Type: "T", Body: []byte("{}"), Headers: broker.Table{"h": "v"}})
+	batch := b.next(consumer)
+	require.Len(t, batch.Deliveries, 1)
+	delivery := batch.Deliveries[0]
+	require.Equal(t, "alone", delivery.MessageID)
+	require.Equal(t, "c", delivery.CorrelationID)
+	require.Equal(t, "T", delivery.Type)
+	require.Equal(t, "q", delivery.RoutingKey)
+	require.Empty(t, delivery.Exchange)
+	require.False(t, delivery.Redelivered)
+	require.Equal(t, broker.Table{"h": "v"}, delivery.Headers)
+	require.JSONEq(t, "{}", string(delivery.Body))
+	require.NoError(t, batch.Ack())
+
+	// While nobody takes them, messages collect up to MaxBatch, in order.
+	b.publishAll(messages("q", 70)...)
+	b.unacked("q", 20, 1) // prefetch 50 of them
+	var got []string
 	testkit.Eventually(t, func() bool {
-		first = receive(t, c)
-		if len(first.Deliveries) == 3 {
-			return true
-		}
-		for i := range first.Deliveries {
-			require.NoError(t, first.Deliveries[i].Nack(true))
-		}
-		return false
-	}, 10*time.Second)
-	second = receive(t, c)
-	n := len(second.Deliveries)
-	require.NoError(t, second.Ack())
-	c.Stop()
-	b.drop(t) // what is unsettled returns
-	testkit.Eventually(t, func() bool {
-		state, err := b.broker.QueueState(ctx, "q")
-		return err == nil && state.Ready == 6-n
-	}, 10*time.Second)
-	require.ErrorIs(t, first.Ack(), broker.ErrStale)
+		batch := b.next(consumer)
+		require.LessOrEqual(t, len(batch.Deliveries), 20)
+		got = append(got, ids(batch)...)
+		require.NoError(t, batch.Ack())
+		return len(got) == 70
+	}, patience)
+	for i, id := range got {
+		require.Equal(t, fmt.Sprintf("m%05d", i), id)
+	}
+	consumer.Stop()
+	require.False(t, consumer.Subscribed())
+	b.unacked("q", 0, 0)
+}
+
+// An acknowledgement covers its own batch only, whatever order batches are
+// settled in, and a batch with rejected deliveries can still be acknowledged.
+func TestSettlingIsExact(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("dead", nil)
+	b.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+	b.publishAll(messages("q", 9)...)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 20, MaxBatch: 3})
+	var batches []*broker.Batch
+	for taken := 0; taken < 9; {
+		batch := b.next(consumer)
+		taken += len(batch.Deliveries)
+		batches = append(batches, batch)
+	}
+	last := batches[len(batches)-1]
+	lastOne := &last.Deliveries[len(last.Deliveries)-1]
+
+	require.NoError(t, lastOne.Nack(false))
+	require.NoError(t, lastOne.Nack(true), "settled is settled")
+	require.NoError(t, last.Ack())
+	require.NoError(t, last.Ack())
+	require.NoError(t, lastOne.Nack(true), "settled is settled")
+	b.becomesReady("dead", 1)
+	require.True(t, consumer.Subscribed(), "the channel has survived")
+
+	// The older batches are untouched by the acknowledgement of a younger one.
+	consumer.Stop()
+	require.NoError(t, batches[0].Deliveries[0].Nack(true))
+	b.becomesReady("q", 1)
+	rest := 0
+	for _, batch := range batches[:len(batches)-1] {
+		rest += len(batch.Deliveries)
+		require.NoError(t, batch.Ack())
+	}
+	require.NoError(t, batches[0].Ack())
+	require.Positive(t, rest)
+	b.Stop() // what was unsettled would return now
+	require.Equal(t, 1, plainReady(t, b, "q"))
+	require.Equal(t, 1, plainReady(t, b, "dead"))
+}
+
+func plainReady(t *testing.T, b *rig, queue string) int {
+	t.Helper()
+	state, err := b.plain.QueueDeclarePassive(queue, true, false, false, false, nil)
+	require.NoError(t, err)
+	return state.Messages
 }
 
 func TestNackDecidesForOneDelivery(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	b.queue(t, "q", nil)
+	b := newRig(t)
+	b.queue("q", nil)
 	ctx := testkit.Context(t)
-	b.broker.Publisher().Publish(ctx, to("q", "reject", "requeue", "keep"))
-	c := consume(t, b, broker.ConsumerConfig{Queue: "q", Prefetch: 10})
+	b.Publisher().Publish(ctx, to("q", "reject", "requeue", "keep"))
+	c := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 10})
 	settled := make(map[string]int)
 	for settled["reject"]+settled["keep"] < 2 || settled["requeue"] < 2 {
-		batch := receive(t, c)
+		batch := b.next(c)
 		for i := range batch.Deliveries {
 			d := &batch.Deliveries[i]
 			body := string(d.Body)
@@ -99,92 +147,287 @@ func TestNackDecidesForOneDelivery(t *testing.T) {
 		require.NoError(t, batch.Ack(), "a second acknowledgement changes nothing")
 	}
 	require.Equal(t, map[string]int{"reject": 1, "requeue": 2, "keep": 1}, settled)
-	requireEmpty(t, b, "q")
-}
-
-func requireEmpty(t *testing.T, b *testBundle, queue string) {
-	t.Helper()
-	testkit.Eventually(t, func() bool {
-		info, err := b.management.Queue(testkit.Context(t), queue)
-		return err == nil && info.Ready != nil && info.Unacked != nil && *info.Ready == 0 && *info.Unacked == 0
-	}, 15*time.Second)
-}
-
-// Upstream 3: connections closed three times under 10,000 messages cost
-// nothing: every message is delivered at least once and acknowledged.
-func TestConsumerSurvivesLostConnections(t *testing.T) {
-	t.Parallel()
-	b := setup(t, func(cfg *broker.Config) { cfg.ConnectTimeout = 20 * time.Second })
-	b.queue(t, "q", nil)
-	const total = 10_000
-	ctx := testkit.Context(t)
-	for i, o := range b.broker.Publisher().Publish(ctx, numbered("q", total)) {
-		require.Equal(t, broker.Confirmed, o.Status, "%d: %v", i, o.Err)
-	}
-	c := consume(t, b, broker.ConsumerConfig{Queue: "q", Prefetch: 200, MaxBatch: 100})
-	seen := make(map[string]bool)
-	stale, drops := 0, 0
-	for len(seen) < total {
-		batch := receive(t, c)
-		if len(seen) >= (drops+1)*total/4 && drops < 3 {
-			drops++
-			b.drop(t)
-		}
-		for _, d := range batch.Deliveries {
-			seen[d.MessageID] = true
-		}
-		if err := batch.Ack(); err != nil {
-			require.ErrorIs(t, err, broker.ErrStale)
-			stale++
-		}
-	}
-	require.Equal(t, 3, drops)
-	require.GreaterOrEqual(t, stale, 3, "the batch that was open at a loss must not count as acknowledged")
-	// What was stale comes again, until nothing is left.
-	testkit.Eventually(t, func() bool {
-		select {
-		case batch := <-c.Batches():
-			_ = batch.Ack()
-			return false
-		case <-time.After(300 * time.Millisecond):
-		}
-		state, err := b.broker.QueueState(ctx, "q")
-		return err == nil && state.Ready == 0
-	}, 20*time.Second)
-	requireEmpty(t, b, "q")
-}
-
-// A deleted queue is awaited and consumed again when somebody declares it.
-func TestConsumerSurvivesItsQueue(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.queue(t, "q", nil)
-	c := consume(t, b, broker.ConsumerConfig{Queue: "q"})
-	testkit.Eventually(t, c.Subscribed, 10*time.Second)
-	_, err := b.raw.QueueDelete("q", false, false, false)
-	require.NoError(t, err)
-	testkit.Eventually(t, func() bool { return !c.Subscribed() }, 10*time.Second)
-	b.queue(t, "q", nil)
-	b.broker.Publisher().Publish(testkit.Context(t), to("q", "again"))
-	batch := receive(t, c)
-	require.Equal(t, "again", string(batch.Deliveries[0].Body))
-	require.NoError(t, batch.Ack())
-}
-
-// Stop returns what nobody took and lets what is being handled be settled.
-func TestStopLosesNothing(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.queue(t, "q", nil)
-	ctx := testkit.Context(t)
-	b.broker.Publisher().Publish(ctx, numbered("q", 50))
-	c := consume(t, b, broker.ConsumerConfig{Queue: "q", Prefetch: 20, MaxBatch: 5})
-	inFlight := receive(t, c)
-	n := len(inFlight.Deliveries)
 	c.Stop()
-	require.NoError(t, inFlight.Ack(), "the batch in flight can still be settled")
+	b.becomesReady("q", 0)
+}
+
+// Settling one batch leaves an older, open one alone, although an
+// acknowledgement of many would cover it.
+func TestAckOfALaterBatchSparesTheEarlier(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	ctx := testkit.Context(t)
+	b.Publisher().Publish(ctx, messages("q", 6))
+	c := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 6, MaxBatch: 3})
+	var first, second *broker.Batch
 	testkit.Eventually(t, func() bool {
-		state, err := b.broker.QueueState(ctx, "q")
-		return err == nil && state.Ready == 50-n && state.Consumers == 0
+		first = b.next(c)
+		if len(first.Deliveries) == 3 {
+			return true
+		}
+		for i := range first.Deliveries {
+			require.NoError(t, first.Deliveries[i].Nack(true))
+		}
+		return false
 	}, 10*time.Second)
+	second = b.next(c)
+	n := len(second.Deliveries)
+	require.NoError(t, second.Ack())
+	c.Stop()
+	b.closeConnections() // what is unsettled returns
+	testkit.Eventually(t, func() bool {
+		state, err := b.QueueState(ctx, "q")
+		return err == nil && state.Ready == 6-n
+	}, 10*time.Second)
+	require.ErrorIs(t, first.Ack(), broker.ErrStale)
+}
+
+// All of a batch rejected one by one, the last included, leaves nothing for
+// Ack to do: the broker closes a channel that acknowledges a settled tag.
+func TestAckAfterEveryDeliveryWasRejected(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 10})
+	for round := range 20 {
+		b.publishAll(messages("q", 3)...)
+		for taken := 0; taken < 3; {
+			batch := b.next(consumer)
+			taken += len(batch.Deliveries)
+			for i := len(batch.Deliveries) - 1; i >= round%2; i-- {
+				require.NoError(t, batch.Deliveries[i].Nack(false))
+			}
+			require.NoError(t, batch.Ack(), "no channel was lost")
+		}
+	}
+	require.Zero(t, b.ready("q"))
+	require.True(t, consumer.Subscribed())
+}
+
+// Stop returns to the queue what was not handed out, in order, and leaves what
+// was handed out to its holder.
+func TestStopReturnsWhatWasNotHandedOut(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	b.publishAll(messages("q", 10)...)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 8, MaxBatch: 2})
+	held := b.next(consumer)
+	b.unacked("q", 2, 1)
+	consumer.Stop()
+	b.unacked("q", 10-len(held.Deliveries), 0)
+	require.NoError(t, held.Ack())
+
+	var got []string
+	again := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 20})
+	for len(got) < 10-len(held.Deliveries) {
+		batch := b.next(again)
+		got = append(got, ids(batch)...)
+		require.NoError(t, batch.Ack())
+	}
+	for i, id := range got {
+		require.Equal(t, fmt.Sprintf("m%05d", i+len(held.Deliveries)), id, "the order is kept")
+	}
+	again.Stop()
+	b.unacked("q", 0, 0)
+}
+
+// Batches of a lost channel are nobody's business any more: settling them
+// changes nothing and disturbs nobody, and their messages come again.
+func TestStaleBatchIsANoOp(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	b.publishAll(messages("q", 2)...)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 10, MaxBatch: 1})
+	first, second := b.next(consumer), b.next(consumer)
+	_ = b.plain.Close()
+	b.closeConnections()
+	for taken := 0; taken < 2; {
+		batch := b.next(consumer)
+		taken += len(batch.Deliveries)
+		require.True(t, batch.Deliveries[0].Redelivered)
+		// Their tags exist on the new channel as well.
+		require.ErrorIs(t, first.Ack(), broker.ErrStale)
+		require.ErrorIs(t, second.Deliveries[0].Nack(false), broker.ErrStale)
+		require.ErrorIs(t, second.Ack(), broker.ErrStale)
+		require.Zero(t, b.ready("q"))
+		require.NoError(t, batch.Ack())
+	}
+	require.True(t, consumer.Subscribed())
+}
+
+// Upstream 3: consumers stayed deaf after the loss of a channel, a queue or a
+// connection.
+func TestConsumerComesBack(t *testing.T) {
+	t.Parallel()
+
+	t.Run("QueueMadeLater", func(t *testing.T) {
+		t.Parallel()
+		b := newRig(t)
+		consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
+		require.False(t, consumer.Subscribed())
+		b.queue("q", nil)
+		b.publishAll(messages("q", 1)...)
+		require.NoError(t, b.next(consumer).Ack())
+	})
+
+	t.Run("QueueDeletedAndMadeAgain", func(t *testing.T) {
+		t.Parallel()
+		b := newRig(t)
+		b.queue("q", nil)
+		b.publishAll(messages("q", 1)...)
+		consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
+		held := b.next(consumer)
+		_, err := b.plain.QueueDelete("q", false, false, false)
+		require.NoError(t, err)
+		testkit.Eventually(t, func() bool { return !consumer.Subscribed() }, patience)
+		require.ErrorIs(t, held.Ack(), broker.ErrStale)
+		b.queue("q", nil)
+		b.publishAll(messages("q", 1)...)
+		require.NoError(t, b.next(consumer).Ack())
+	})
+
+	t.Run("ConnectionCutWithoutAWord", func(t *testing.T) {
+		t.Parallel()
+		b := newRig(t)
+		b.queue("q", nil)
+		proxy := newProxy(t, b.url)
+		through := broker.New(broker.Config{URL: proxy.url, MinBackoff: 5 * time.Millisecond}, testkit.Logger(t), nil)
+		require.NoError(t, through.Start(b.ctx))
+		t.Cleanup(through.Stop)
+		consumer := through.Consume(broker.ConsumerConfig{Queue: "q"})
+		require.NoError(t, consumer.Start(b.ctx))
+		t.Cleanup(consumer.Stop)
+		b.unacked("q", 0, 1)
+		proxy.cut()
+		b.publishAll(messages("q", 1)...)
+		testkit.Eventually(t, func() bool {
+			return b.next(consumer).Ack() == nil
+		}, patience)
+	})
+}
+
+// A broker that answers nothing neither hangs a Stop nor a question.
+func TestFrozenServer(t *testing.T) {
+	t.Parallel()
+	real := newRig(t)
+	real.queue("q", nil)
+	proxy := newProxy(t, real.url)
+	b := broker.New(broker.Config{
+		URL: proxy.url, CallTimeout: 200 * time.Millisecond, CloseTimeout: 100 * time.Millisecond,
+		DialTimeout: 200 * time.Millisecond, ConnectTimeout: time.Second,
+	}, testkit.Logger(t), nil)
+	require.NoError(t, b.Start(real.ctx))
+	t.Cleanup(b.Stop)
+	consumer := b.Consume(broker.ConsumerConfig{Queue: "q"})
+	require.NoError(t, consumer.Start(real.ctx))
+	t.Cleanup(consumer.Stop)
+	real.unacked("q", 0, 1)
+
+	proxy.freeze()
+	_, err := b.QueueState(real.ctx, "q")
+	require.Error(t, err)
+	testkit.Eventually(t, func() bool { return b.State() == broker.StateDisconnected }, patience)
+	begin := time.Now()
+	consumer.Stop()
+	b.Stop()
+	require.Less(t, time.Since(begin), 5*time.Second)
+}
+
+// Nothing is lost and nothing sticks: every message is seen at least once and
+// in the end acknowledged, however often the connections are closed.
+func TestNothingIsLostWhenConnectionsClose(t *testing.T) {
+	t.Parallel()
+	const n = 10_000
+	b := newRig(t)
+	b.queue("q", nil)
+	b.publishAll(messages("q", n)...)
+	_ = b.plain.Close()
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 200, MaxBatch: 100})
+
+	var (
+		mu      sync.Mutex
+		seen    = map[string]int{}
+		acked   = map[string]bool{}
+		pace    = make(chan struct{}) // closed when the connections have been closed thrice
+		done    = make(chan struct{})
+		working sync.WaitGroup
+	)
+	working.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case batch := <-consumer.Batches():
+				select { // leave work for after each closing
+				case <-pace:
+				case <-time.After(5 * time.Millisecond):
+				}
+				err := batch.Ack()
+				mu.Lock()
+				for _, id := range ids(batch) {
+					seen[id]++
+					acked[id] = acked[id] || err == nil
+				}
+				mu.Unlock()
+			}
+		}
+	})
+	for range 3 {
+		b.closeConnections()
+		testkit.Eventually(t, consumer.Subscribed, patience)
+	}
+	close(pace)
+	testkit.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(acked) == n
+	}, patience)
+	consumer.Stop()
+	b.becomesReady("q", 0)
+	close(done)
+	working.Wait()
+	for i := range n {
+		require.Positive(t, seen[fmt.Sprintf("m%05d", i)], "message %d was never seen", i)
+		require.True(t, acked[fmt.Sprintf("m%05d", i)], "message %d was never acknowledged", i)
+	}
+}
+
+func TestConsumerOutlivesItsBroker(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	b.publishAll(messages("q", 1)...)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
+	held := b.next(consumer)
+	b.Stop()
+	require.ErrorIs(t, held.Ack(), broker.ErrStale)
+	consumer.Stop()
+	unstarted := b.Consume(broker.ConsumerConfig{Queue: "q"})
+	unstarted.Stop()
+	require.Error(t, unstarted.Start(b.ctx))
+}
+
+func BenchmarkConsume(b *testing.B) {
+	t := newRig(b, func(c *broker.Config) { c.ConfirmTimeout = time.Minute })
+	t.queue("q", nil)
+	all := messages("q", b.N)
+	body := make([]byte, 500)
+	for i := range all {
+		all[i].Body = body
+	}
+	t.publishAll(all...)
+	b.ResetTimer()
+	consumer := t.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 500, MaxBatch: 250})
+	batches := 0
+	for taken := 0; taken < b.N; batches++ {
+		batch := t.next(consumer)
+		taken += len(batch.Deliveries)
+		require.NoError(b, batch.Ack())
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+	b.ReportMetric(float64(b.N)/float64(batches), "msg/batch")
 }

@@ -12,11 +12,11 @@ import (
 
 func TestPeekLeavesMessagesWhereTheyAre(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newRig(t)
 	ctx := testkit.Context(t)
-	b.queue(t, "q", nil)
+	b.queue("q", nil)
 	sent := append(to("q", "first\x00\xff", "second"), to("q", "third")...)
-	b.broker.Publisher().Publish(ctx, sent)
+	b.Publisher().Publish(ctx, sent)
 
 	found, err := b.management.Peek(ctx, "q", 2, 4)
 	require.NoError(t, err)
@@ -39,9 +39,9 @@ func TestPeekLeavesMessagesWhereTheyAre(t *testing.T) {
 
 func TestPeekRefusesWhatItWouldHarm(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := newRig(t)
 	ctx := testkit.Context(t)
-	b.queue(t, "quorum", amqp.Table{"x-queue-type": "quorum"})
+	b.queue("quorum", amqp.Table{"x-queue-type": "quorum"})
 	_, err := b.management.Peek(ctx, "quorum", 1, 0)
 	require.ErrorIs(t, err, broker.ErrPeekQuorum)
 	_, err = b.management.Peek(ctx, "missing", 1, 0)

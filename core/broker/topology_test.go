@@ -12,174 +12,222 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestDeclaringTwiceChangesNothing(t *testing.T) {
-	t.Parallel()
-	b := setup(t, func(cfg *broker.Config) { cfg.ManagementURL = testkit.ManagementURL(t) })
-	ctx := testkit.Context(t)
-	for range 2 {
-		require.NoError(t, b.broker.DeclareCommon(ctx))
-		require.NoError(t, b.broker.DeclareExecutor(ctx))
-		require.NoError(t, b.broker.DeclareWorker(ctx, 7, 0))
-		require.NoError(t, b.broker.BindWorkerDeadLetters(ctx, 7))
+const shortTTL = 50 * time.Millisecond
+
+// dieBothWays lets one message expire in a worker's queue and has another
+// rejected, and a third rejected from a queue of the executor.
+func (b *rig) dieBothWays(worker int64) {
+	b.t.Helper()
+	b.publishAll(
+		broker.Message{ID: "expired", Exchange: message.ExchangeExecutions, RoutingKey: message.DispatchKey(worker)},
+		broker.Message{ID: "cancel", Exchange: message.ExchangeExecutions, RoutingKey: message.CancelKey(worker)},
+		broker.Message{ID: "completed", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted},
+	)
+	for _, queue := range []string{message.WorkerCancelQueue(worker), message.QueueExecutionCompleted} {
+		consumer := b.consume(broker.ConsumerConfig{Queue: queue})
+		batch := b.next(consumer)
+		require.NoError(b.t, batch.Deliveries[0].Nack(false))
+		consumer.Stop()
 	}
-	// What other participants declare is accepted as the same.
-	b.queue(t, "worker.7.executions", amqp.Table{"x-dead-letter-exchange": "attune.dlx", "x-message-ttl": int64(300_000)})
-	b.queue(t, message.QueueDeadLetter, nil)
 }
 
-func TestADifferentDeclarationIsNamed(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	ctx := testkit.Context(t)
-	require.NoError(t, b.broker.DeclareCommon(ctx))
-	b.queue(t, "worker.7.executions", amqp.Table{"x-dead-letter-exchange": "attune.dlx", "x-message-ttl": int32(1000)})
-	err := b.broker.DeclareWorker(ctx, 7, 0)
-	var mismatch *broker.TopologyError
-	require.ErrorAs(t, err, &mismatch)
-	require.Equal(t, "queue worker.7.executions", mismatch.Object)
-	require.Contains(t, mismatch.Reason, "x-message-ttl")
-	state, err := b.broker.QueueState(ctx, "worker.7.cancel")
-	require.NoError(t, err)
-	require.True(t, state.Exists, "what follows a refusal is declared nevertheless")
+// arrived checks that exactly the three dead letters arrived, with their
+// origin intact, and returns them to nobody.
+func (b *rig) arrived(worker int64) {
+	b.t.Helper()
+	b.becomesReady(message.QueueDeadLetter, 3)
+	consumer := b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
+	letters := map[string]broker.Delivery{}
+	for len(letters) < 3 {
+		batch := b.next(consumer)
+		for _, d := range batch.Deliveries {
+			require.NotContains(b.t, letters, d.MessageID, "a dead letter arrives once")
+			letters[d.MessageID] = d
+		}
+		require.NoError(b.t, batch.Ack())
+	}
+	consumer.Stop()
+	require.Equal(b.t, message.DispatchKey(worker), letters["expired"].RoutingKey)
+	require.Equal(b.t, message.CancelKey(worker), letters["cancel"].RoutingKey)
+	require.Equal(b.t, message.KeyExecutionCompleted, letters["completed"].RoutingKey)
+	deaths := broker.Deaths(letters["expired"].Headers)
+	require.Len(b.t, deaths, 1)
+	require.Equal(b.t, "expired", deaths[0].Reason)
+	require.Equal(b.t, message.WorkerExecutionsQueue(worker), deaths[0].Queue)
+	require.Equal(b.t, message.ExchangeExecutions, deaths[0].Exchange)
+	require.Equal(b.t, []string{message.DispatchKey(worker)}, deaths[0].RoutingKeys)
+	require.EqualValues(b.t, 1, deaths[0].Count)
+	require.Equal(b.t, "rejected", broker.Deaths(letters["completed"].Headers)[0].Reason)
+	require.Zero(b.t, b.ready(message.QueueDeadLetter))
 }
 
-func TestQueueState(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	ctx := testkit.Context(t)
-	state, err := b.broker.QueueState(ctx, "q")
-	require.NoError(t, err)
-	require.False(t, state.Exists)
-	b.queue(t, "q", nil)
-	b.broker.Publisher().Publish(ctx, to("q", "a", "b"))
-	state, err = b.broker.QueueState(ctx, "q")
-	require.NoError(t, err)
-	require.Equal(t, broker.QueueState{Exists: true, Ready: 2}, state)
-	c := consume(t, b, broker.ConsumerConfig{Queue: "q"})
-	testkit.Eventually(t, c.Subscribed, 10*time.Second)
-	state, err = b.broker.QueueState(ctx, "q")
-	require.NoError(t, err)
-	require.Equal(t, broker.QueueState{Exists: true, Consumers: 1}, state)
+func withManagement(t testing.TB) func(*broker.Config) {
+	return func(c *broker.Config) { c.ManagementURL = testkit.ManagementURL(t) }
 }
 
-// Upstream 1: a dead letter arrives, by expiry and by rejection, exactly once,
-// with the exact bindings, with the policy, and with both.
+// Upstream 1: no dead letter ever arrived.
 func TestDeadLettersArrive(t *testing.T) {
 	t.Parallel()
-	for name, routes := range map[string]struct{ bindings, policy bool }{
-		"ByBindings": {bindings: true},
-		"ByPolicy":   {policy: true},
-		"ByBoth":     {bindings: true, policy: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, func(cfg *broker.Config) {
-				if routes.policy {
-					cfg.ManagementURL = testkit.ManagementURL(t)
-				}
-			})
-			ctx := testkit.Context(t)
-			require.NoError(t, b.broker.DeclareExecutor(ctx))
-			if routes.bindings {
-				require.NoError(t, b.broker.BindWorkerDeadLetters(ctx, 7))
-			}
-			require.NoError(t, b.broker.DeclareWorker(ctx, 7, 200*time.Millisecond))
-			requireDeath(t, b, message.DispatchKey(7), "expired")
 
-			c := consume(t, b, broker.ConsumerConfig{Queue: message.QueueExecutionCompleted})
-			testkit.Eventually(t, c.Subscribed, 10*time.Second)
-			go func() {
-				batch := <-c.Batches()
-				_ = batch.Deliveries[0].Nack(false)
-			}()
-			requireDeath(t, b, message.KeyExecutionCompleted, "rejected")
-		})
-	}
-}
-
-// requireDeath sends a message to its death and expects one letter of it.
-func requireDeath(t *testing.T, b *testBundle, key, reason string) {
-	t.Helper()
-	m := broker.Message{
-		ID: key, Exchange: message.ExchangeExecutions, RoutingKey: key, Body: []byte("{}"),
-	}
-	require.Equal(t, broker.Confirmed, b.broker.Publisher().Publish(testkit.Context(t), []broker.Message{m})[0].Status)
-	var letter amqp.Delivery
-	testkit.Eventually(t, func() bool {
-		got, ok, err := b.raw.Get(message.QueueDeadLetter, true)
+	t.Run("ByExactBindingsOnly", func(t *testing.T) {
+		t.Parallel()
+		b := newRig(t)
+		require.NoError(t, b.DeclareExecutor(b.ctx))
+		require.NoError(t, b.DeclareWorker(b.ctx, 7, shortTTL))
+		require.NoError(t, b.BindWorkerDeadLetters(b.ctx, 7))
+		policies, err := b.management.Policies(b.ctx)
 		require.NoError(t, err)
-		letter = got
-		return ok
-	}, 10*time.Second)
-	require.Equal(t, m.ID, letter.MessageId)
-	require.Equal(t, key, letter.RoutingKey)
-	deaths := broker.Deaths(letter.Headers)
-	require.Len(t, deaths, 1)
-	require.Equal(t, reason, deaths[0].Reason)
-	require.Equal(t, []string{key}, deaths[0].RoutingKeys)
-	require.Equal(t, int64(1), deaths[0].Count)
-	_, again, err := b.raw.Get(message.QueueDeadLetter, true)
-	require.NoError(t, err)
-	require.False(t, again, "a dead letter arrives once")
+		require.Empty(t, policies)
+		b.dieBothWays(7)
+		b.arrived(7)
+	})
+
+	t.Run("ByPolicyOnly", func(t *testing.T) {
+		t.Parallel()
+		b := newRig(t, withManagement(t))
+		require.NoError(t, b.DeclareExecutor(b.ctx))
+		require.NoError(t, b.DeclareWorker(b.ctx, 7, shortTTL))
+		for _, key := range message.DeadLetterKeys() {
+			require.NoError(t, b.plain.QueueUnbind(message.QueueDeadLetter, key, message.ExchangeDeadLetter, nil))
+		}
+		b.dieBothWays(7)
+		b.arrived(7)
+	})
+
+	t.Run("ByBothExactlyOnce", func(t *testing.T) {
+		t.Parallel()
+		b := newRig(t, withManagement(t))
+		require.NoError(t, b.DeclareExecutor(b.ctx))
+		require.NoError(t, b.DeclareWorker(b.ctx, 7, shortTTL))
+		require.NoError(t, b.BindWorkerDeadLetters(b.ctx, 7))
+		b.dieBothWays(7)
+		b.arrived(7)
+	})
 }
 
-// Upstream 1: the probe sees that a route is missing before a letter is lost.
+// The probe sees what would be lost: a worker's key before it is bound.
 func TestProbeFindsLostRoutes(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	ctx := testkit.Context(t)
-	require.NoError(t, b.broker.DeclareExecutor(ctx))
-	require.NoError(t, b.broker.BindWorkerDeadLetters(ctx, 1))
-	keys := append(message.DeadLetterKeys(), message.DispatchKey(1), message.CancelKey(1))
-	for _, probe := range b.broker.ProbeDeadLetters(ctx, append(keys, message.DispatchKey(2))) {
-		require.NoError(t, probe.Err)
-		require.Equal(t, probe.Key != message.DispatchKey(2), probe.Routed, probe.Key)
+	b := newRig(t)
+	require.NoError(t, b.DeclareExecutor(b.ctx))
+	keys := []string{message.KeyExecutionCompleted, message.DispatchKey(1), message.CancelKey(1)}
+	probes := b.ProbeDeadLetters(b.ctx, keys)
+	require.Equal(t, []broker.RouteProbe{
+		{Key: keys[0], Routed: true}, {Key: keys[1]}, {Key: keys[2]},
+	}, probes)
+	require.NoError(t, b.BindWorkerDeadLetters(b.ctx, 1))
+	for _, probe := range b.ProbeDeadLetters(b.ctx, keys) {
+		require.True(t, probe.Routed, probe.Key)
 	}
-	ready := 0
-	for {
-		d, ok, err := b.raw.Get(message.QueueDeadLetter, true)
-		require.NoError(t, err)
-		if !ok {
-			break
-		}
-		require.Equal(t, broker.TypeProbe, d.Type)
-		ready++
-	}
-	require.Equal(t, len(keys), ready)
+	batch := b.next(b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter}))
+	require.Equal(t, broker.TypeProbe, batch.Deliveries[0].Type)
+	b.Stop()
+	require.ErrorIs(t, b.ProbeDeadLetters(b.ctx, keys)[0].Err, broker.ErrNotConnected)
 }
 
-// A policy that somebody else made for the exchange is left alone.
+// The policy is ours alone: another that governs the exchange stays in force,
+// and a broker without the management API is none the worse.
 func TestForeignPolicyIsKept(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(cfg *broker.Config) { cfg.ManagementURL = testkit.ManagementURL(t) })
-	ctx := testkit.Context(t)
-	foreign := broker.Policy{
-		Name: "theirs", Pattern: "^attune", ApplyTo: "exchanges",
-		Definition: map[string]any{"alternate-exchange": "theirs"},
-	}
-	require.NoError(t, b.management.PutPolicy(ctx, foreign))
-	require.NoError(t, b.broker.DeclareExecutor(ctx))
-	policies, err := b.management.Policies(ctx)
+	b := newRig(t, withManagement(t))
+	require.NoError(t, b.management.PutPolicy(b.ctx, broker.Policy{
+		Name: "theirs", Pattern: "^attune", ApplyTo: "all", Priority: 5, Definition: map[string]any{"alternate-exchange": "theirs"},
+	}))
+	require.NoError(t, b.DeclareExecutor(b.ctx))
+	policies, err := b.management.Policies(b.ctx)
 	require.NoError(t, err)
 	require.Len(t, policies, 1)
 	require.Equal(t, "theirs", policies[0].Name)
+
+	without := newRig(t, func(c *broker.Config) { c.ManagementURL = "http://127.0.0.1:1" })
+	require.NoError(t, without.DeclareExecutor(without.ctx))
 }
 
-func TestManagementTellsAbsentFromZero(t *testing.T) {
+// What we declare is what everybody else declares, so that nobody is refused;
+// what differs is named, and does not keep the rest from being declared.
+func TestDeclarationsAreThoseOfTheOthers(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	ctx := testkit.Context(t)
-	_, err := b.management.Queue(ctx, "missing")
-	require.ErrorIs(t, err, broker.ErrNotFound)
-	b.queue(t, "q", nil)
-	requireEmpty(t, b, "q") // pointers that become non-nil zeros
-	queues, err := b.management.Queues(ctx)
+	b := newRig(t)
+	for range 2 {
+		require.NoError(t, b.DeclareCommon(b.ctx))
+		require.NoError(t, b.DeclareExecutor(b.ctx))
+		require.NoError(t, b.DeclareWorker(b.ctx, 7, 0))
+		require.NoError(t, b.BindWorkerDeadLetters(b.ctx, 7))
+	}
+	dlx := amqp.Table{"x-dead-letter-exchange": "attune.dlx"}
+	ttl := amqp.Table{"x-dead-letter-exchange": "attune.dlx", "x-message-ttl": int32(300000)}
+	for name, arguments := range map[string]amqp.Table{
+		"attune.dlx.queue":                 nil,
+		"attune.executor.events.queue":     dlx,
+		"attune.enforcements.queue":        dlx,
+		"attune.execution.requests.queue":  dlx,
+		"attune.execution.status.queue":    dlx,
+		"attune.execution.completed.queue": dlx,
+		"attune.inquiry.responses.queue":   dlx,
+		"worker.7.executions":              ttl,
+		"worker.7.cancel":                  dlx,
+		"worker.7.packs":                   dlx,
+	} {
+		b.queue(name, arguments)
+	}
+	for name, kind := range map[string]string{
+		"attune.events": "topic", "attune.executions": "topic", "attune.notifications": "fanout", "attune.dlx": "direct",
+	} {
+		require.NoError(t, b.plain.ExchangeDeclare(name, kind, true, false, false, false, nil))
+	}
+	routes := []broker.Message{
+		{ID: "1", Exchange: "attune.events", RoutingKey: "event.created"},
+		{ID: "2", Exchange: "attune.executions", RoutingKey: "enforcement.created"},
+		{ID: "3", Exchange: "attune.executions", RoutingKey: "execution.requested"},
+		{ID: "4", Exchange: "attune.executions", RoutingKey: "execution.status.changed"},
+		{ID: "5", Exchange: "attune.executions", RoutingKey: "execution.completed"},
+		{ID: "6", Exchange: "attune.executions", RoutingKey: "inquiry.responded"},
+		{ID: "7", Exchange: "attune.executions", RoutingKey: "execution.dispatch.worker.7"},
+		{ID: "8", Exchange: "attune.executions", RoutingKey: "execution.cancel.worker.7"},
+		{ID: "9", Exchange: "attune.events", RoutingKey: "pack.registered"},
+		{ID: "10", Exchange: "attune.events", RoutingKey: "pack.deleted"},
+	}
+	b.publishAll(routes...)
+	for _, q := range []string{"worker.7.executions", "worker.7.cancel", "attune.enforcements.queue"} {
+		require.Equal(t, 1, b.ready(q), q)
+	}
+	require.Equal(t, 2, b.ready("worker.7.packs"))
+}
+
+func TestDifferentDeclarationIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue(message.QueueEnforcements, nil)
+	err := b.DeclareExecutor(b.ctx)
+	var refused *broker.TopologyError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "queue "+message.QueueEnforcements, refused.Object)
+	require.Contains(t, refused.Reason, "inequivalent arg 'x-dead-letter-exchange'")
+	state, err := b.QueueState(b.ctx, message.QueueInquiryResponses)
 	require.NoError(t, err)
-	require.Len(t, queues, 1)
-	overview, err := b.management.Overview(ctx)
+	require.True(t, state.Exists, "the rest is declared nevertheless")
+	require.True(t, b.ProbeDeadLetters(b.ctx, []string{message.KeyPackDeleted})[0].Routed)
+
+	require.NoError(t, b.DeclareWorker(b.ctx, 7, time.Minute))
+	require.ErrorAs(t, b.DeclareWorker(b.ctx, 7, time.Hour), &refused)
+	require.Equal(t, "queue worker.7.executions", refused.Object)
+}
+
+func TestQueueStateIsExact(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	state, err := b.QueueState(b.ctx, "missing")
 	require.NoError(t, err)
-	require.NotEmpty(t, overview.RabbitMQVersion)
-	alarms, err := b.management.Alarms(ctx)
+	require.Equal(t, broker.QueueState{}, state)
+	b.queue("q", nil)
+	b.publishAll(messages("q", 3)...)
+	state, err = b.QueueState(b.ctx, "q")
 	require.NoError(t, err)
-	require.Empty(t, alarms)
+	require.Equal(t, broker.QueueState{Exists: true, Ready: 3}, state)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
+	b.unacked("q", 0, 1)
+	consumer.Stop()
+	state, err = b.QueueState(b.ctx, "q")
+	require.NoError(t, err)
+	require.Equal(t, broker.QueueState{Exists: true, Ready: 3}, state)
 }

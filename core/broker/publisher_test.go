@@ -170,15 +170,17 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 	}
 }
 
-// Upstream 3: the publisher stayed dead after its connection was closed.
+// Upstream 3 and 4: the publisher stayed dead after its connection was closed.
+// What is confirmed is in its queue, whatever happened to the connection, and
+// nothing is there that was not sent.
 func TestPublisherSurvivesItsConnection(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	b.queue("open", nil)
 	_ = b.plain.Close()
 	stop := make(chan struct{})
+	sent := make(map[string]broker.Status)
 	var publishing sync.WaitGroup
-	var confirmed, unknown int
 	publishing.Go(func() {
 		for {
 			select {
@@ -186,15 +188,9 @@ func TestPublisherSurvivesItsConnection(t *testing.T) {
 				return
 			default:
 			}
-			for _, outcome := range b.Publisher().Publish(b.ctx, messages("open", 50)) {
-				switch outcome.Status {
-				case broker.Confirmed:
-					confirmed++
-				case broker.Unknown:
-					unknown++
-				default:
-					t.Errorf("outcome %v", outcome)
-				}
+			all := to("open", make([]string, 50)...)
+			for i, outcome := range b.Publisher().Publish(b.ctx, all) {
+				sent[all[i].ID] = outcome.Status
 			}
 		}
 	})
@@ -204,10 +200,33 @@ func TestPublisherSurvivesItsConnection(t *testing.T) {
 	}
 	close(stop)
 	publishing.Wait()
-	b.publishAll(messages("open", 1)...)
-	ready := b.ready("open")
-	require.GreaterOrEqual(t, ready, confirmed+1, "what is confirmed is there")
-	require.LessOrEqual(t, ready, confirmed+1+unknown, "and nothing is there that was not sent")
+	b.publishAll(broker.Message{ID: "last", RoutingKey: "open"})
+	sent["last"] = broker.Confirmed
+
+	consumer := b.consume(broker.ConsumerConfig{Queue: "open", Prefetch: 500})
+	for last := false; !last; {
+		batch := b.next(consumer)
+		for _, id := range ids(batch) {
+			require.Contains(t, []broker.Status{broker.Confirmed, broker.Unknown}, sent[id], id)
+			delete(sent, id)
+			last = id == "last"
+		}
+		require.NoError(t, batch.Ack())
+	}
+	for id, status := range sent {
+		require.NotEqual(t, broker.Confirmed, status, id)
+	}
+}
+
+func TestPublishGivesUpWithItsContext(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	cancel()
+	for _, o := range b.Publisher().Publish(ctx, to("q", "x", "y")) {
+		require.NotEqual(t, broker.Confirmed, o.Status)
+		require.Error(t, o.Err)
+	}
 }
 
 // A Broker that was never started, or is starting, publishes nothing and does
