@@ -1,0 +1,69 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/supervise/supervisetest"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// lateStarter sends nothing in its first calls and confirms from then on.
+type lateStarter struct {
+	mu        sync.Mutex
+	failures  int
+	confirmed []string
+}
+
+func (p *lateStarter) Publish(_ context.Context, messages []broker.Message) []broker.Outcome {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	outcomes := make([]broker.Outcome, len(messages))
+	p.failures--
+	for i, m := range messages {
+		if p.failures >= 0 {
+			outcomes[i] = broker.Outcome{Status: broker.NotSent, Err: errors.New("away")}
+			continue
+		}
+		outcomes[i] = broker.Outcome{Status: broker.Confirmed}
+		p.confirmed = append(p.confirmed, m.ID)
+	}
+	return outcomes
+}
+
+// Rows that did not get out are repeated in the order of their commits.
+func TestRepetitionKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	publisher := &lateStarter{failures: 3}
+	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour}, st, publisher, testkit.Logger(t), nil)
+	var want []string
+	for i := range 5 {
+		want = append(want, fmt.Sprint(i))
+		commit(t, st, relay, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	}
+	require.NoError(t, relay.Start(testkit.Context(t)))
+	t.Cleanup(relay.Stop)
+	testkit.Eventually(t, empty(t, st), 20*time.Second)
+	publisher.mu.Lock()
+	defer publisher.mu.Unlock()
+	require.Equal(t, want, publisher.confirmed)
+}
+
+func TestRelayLifeCycle(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	supervisetest.Stress(t, func(t *testing.T) supervise.Service {
+		t.Helper()
+		return New(Config{}, st, &lateStarter{}, telemetry.Discard(), nil)
+	})
+}
