@@ -77,13 +77,17 @@ func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	reader, err := openBroker(cfg)
+	reader, closeBroker, err := openBroker(cfg)
 	if err != nil {
 		st.Close()
 		return nil, nil, err
 	}
 	deps := monitor.Deps{Store: st, Broker: reader}
-	return monitor.New(monitor.Config{StaleAfter: cfg.Executor.StaleAfter()}, deps), st.Close, nil
+	closeAll := func() {
+		closeBroker()
+		st.Close()
+	}
+	return monitor.New(monitor.Config{StaleAfter: cfg.Executor.StaleAfter()}, deps), closeAll, nil
 }
 
 func storeConfig(cfg *config.Config) store.Config {

@@ -149,17 +149,17 @@ func version() string {
 }
 
 // openBroker makes the reader of the management interface, or nil when none is
-// configured.
-func openBroker(cfg *config.Config) (monitor.BrokerReader, error) {
+// configured, and what closes it.
+func openBroker(cfg *config.Config) (monitor.BrokerReader, func(), error) {
 	if cfg.MessageQueue.ManagementURL == "" {
-		return nil, nil //nolint:nilnil // No reader is a valid answer; the dashboard says that none is configured.
+		return nil, func() {}, nil
 	}
 	vhost := vhostOf(cfg.MessageQueue.URL)
 	client, err := broker.NewManagement(cfg.MessageQueue.ManagementURL, vhost, managementTimeout)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return monitor.NewManagementReader(client, vhost), nil
+	return monitor.NewManagementReader(client, vhost), client.Close, nil
 }
 
 // vhostOf is the virtual host that an AMQP URL names; "/" when it names none.

@@ -335,7 +335,7 @@ func empty() *fakeSource {
 
 // hostile is an installation whose texts try to break out of their cells.
 func hostile() *fakeSource {
-	evil := "\x1b[2J\x1b]0;owned\a\u202Eevil\r\n世界世界世界\u200b👩‍👩‍👧‍👦 \x9b31m" + strings.Repeat("界", 400)
+	evil := "\x1b[2J\x1b]0;owned\a\u202Eevil\r\n世界世界世界\u200b👩‍👩‍👧‍👦 \x9b31m" + strings.Repeat("界", 80)
 	s := sample()
 	for i := range s.overview.Top {
 		s.overview.Top[i].ActionRef, s.overview.Top[i].Group = evil, evil

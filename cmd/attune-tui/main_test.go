@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// asProgram makes the test binary behave as the program itself.
+const asProgram = "ATTUNE_TUI_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// call runs the program and returns its exit code and what it printed.
+func call(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(t.Context(), args, environ, &out, &err)
+	return code, out.String(), err.String()
+}
+
+var nobody = []string{"ATTUNE__DATABASE__URL=postgres://x@127.0.0.1:1/x?sslmode=disable",
+	"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=http://a:b@127.0.0.1:1"}
+
+func TestVersionAndHelp(t *testing.T) {
+	t.Parallel()
+	code, out, _ := call(t, nil, "--version")
+	require.Zero(t, code)
+	require.Contains(t, out, "attune-tui")
+	code, out, _ = call(t, nil, "--help")
+	require.Zero(t, code)
+	require.Contains(t, out, "--snapshot VIEW")
+	require.Contains(t, out, "Exit codes")
+}
+
+func TestWrongUsageIsOneLineAndTwo(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--nonsense"}, {"extra"}, {"--snapshot", "nowhere"}, {"-o", "xml"}, {"--snapshot", "queues", "--width", "0"},
+		{"--theme", "pink", "--snapshot", "queues"}, {"--refresh", "0s"}, {"--config", "missing.yaml"}} {
+		code, out, err := call(t, nobody, args...)
+		require.Equal(t, exitUsage, code, args)
+		require.Empty(t, out, args)
+		require.Equal(t, 1, bytes.Count([]byte(err), []byte("\n")), "%v: %q", args, err)
+	}
+}
+
+func TestSnapshotWithoutServersSaysSo(t *testing.T) {
+	t.Parallel()
+	code, out, _ := call(t, nobody, "--snapshot", "overview", "--width", "80", "--height", "24")
+	require.Equal(t, exitUnreachable, code)
+	require.Contains(t, out, "PG ✗ down")
+	require.Contains(t, out, "connection refused")
+}
+
+func TestSnapshotOfRealServers(t *testing.T) {
+	t.Parallel()
+	environ := []string{"ATTUNE__DATABASE__URL=" + testkit.Database(t), "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t),
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t)}
+	code, out, err := call(t, environ, "--snapshot", "dlq", "--width", "80", "--height", "24")
+	require.Zero(t, code, err)
+	require.Contains(t, out, "there is no queue attune.dlx.queue")
+	for _, view := range []string{"overview", "queues", "executions", "workers", "dlq"} {
+		code, out, err = call(t, environ, "--snapshot", view, "-o", "json")
+		require.Zero(t, code, err)
+		require.True(t, json.Valid([]byte(out)), view)
+	}
+}
+
+// TestAMuteTerminalDoesNotDelayTheStart is about terminals that never answer a
+// question: the version must still come at once.
+func TestAMuteTerminalDoesNotDelayTheStart(t *testing.T) {
+	t.Parallel()
+	script, err := exec.LookPath("script")
+	if err != nil {
+		t.Skip("there is no script command to make a terminal with")
+	}
+	started := time.Now()
+	cmd := exec.CommandContext(t.Context(), script, "-qec", os.Args[0]+" --version", "/dev/null")
+	cmd.Env = []string{asProgram + "=1", "TERM=xterm-256color", "PATH=" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "attune-tui")
+	require.Less(t, time.Since(started), 4*time.Second, "the program asked the terminal something and waited")
+}
+
+func TestVirtualHostOfAnAddress(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{"amqp://h": "/", "amqp://h/": "/", "amqp://h/%2f": "/", "amqp://h/attune": "attune", "amqp://h/%2Fattune": "/attune"} {
+		require.Equal(t, want, vhostOf(address), address)
+	}
+}
