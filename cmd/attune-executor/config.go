@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -35,10 +34,10 @@ func (a *app) explain(cmd *cobra.Command) error {
 		return &exitError{exitUsage, err}
 	}
 	for _, warning := range cfg.Warnings {
-		fmt.Fprintln(a.stderr, warning)
+		a.notef("%s", warning)
 	}
 	if a.privateStack(cmd.Context(), cfg) != nil {
-		fmt.Fprintf(a.stderr, "the other commands use the private stack in %s, as nothing names a database\n", stackDirDefault)
+		a.notef("the other commands use the private stack in %s, as nothing names a database", stackDirDefault)
 	}
 	entries := cfg.Explain()
 	return a.print(cmd, entries, func(w io.Writer) error {

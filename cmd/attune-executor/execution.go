@@ -150,8 +150,11 @@ func (a *app) showExecution(cmd *cobra.Command, text string) error {
 
 func executionTable(w io.Writer, e *monitor.ExecutionDetail) error {
 	lines := [][2]string{
-		{"execution", strconv.FormatInt(e.ID, 10)}, {"action", e.ActionRef}, {"status", e.Status},
-		{"worker", workerText(e.Execution)}, {"requested", e.Created.Format(time.RFC3339) + ", " + short(e.At.Sub(e.Created)) + " ago"},
+		{"execution", strconv.FormatInt(e.ID, 10)},
+		{"action", e.ActionRef},
+		{"status", e.Status},
+		{"worker", workerText(e.Execution)},
+		{"requested", e.Created.Format(time.RFC3339) + ", " + short(e.At.Sub(e.Created)) + " ago"},
 	}
 	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
 	if e.StartedAt != nil {

@@ -27,7 +27,7 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 	if err != nil {
 		return nil, usageErrorf("read the parameters: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()                                        // it was only read
 	err = yaml.NewDecoder(io.LimitReader(file, maxParamsFile)).Decode(&params) // YAML includes JSON
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, usageErrorf("%s is not a mapping of parameters in YAML or JSON: %w", options.paramsFile, err)

@@ -78,8 +78,14 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 	if code == exitUsage && !a.running {
 		text += fmt.Sprintf(": see `%s -h`", cmd.CommandPath())
 	}
-	fmt.Fprintf(stderr, "error: %s\n", text)
+	a.notef("error: %s", text)
 	return code
+}
+
+// notef tells a person something beside the data, on standard error. That it
+// cannot be written is no reason to fail.
+func (a *app) notef(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
 }
 
 // exitCode maps an error to the code that scripts rely on.
@@ -178,7 +184,7 @@ func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, er
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	fmt.Fprintf(a.stderr, "using the private stack in %s\n", stackDirDefault)
+	a.notef("using the private stack in %s", stackDirDefault)
 	return cfg, nil
 }
 
@@ -231,9 +237,8 @@ func (a *app) connect(cmd *cobra.Command) (*client, error) {
 
 // unreachable says which database does not answer and what to do.
 func unreachable(cfg *config.Config, err error) error {
-	var network *net.OpError // says it shorter than the list of all attempts
-	if errors.As(err, &network) {
-		err = network
+	if network, ok := errors.AsType[*net.OpError](err); ok {
+		err = network // says it shorter than the list of all attempts
 	}
 	return &exitError{exitUnreachable, fmt.Errorf("the database %s does not answer (%w): start it, or correct database.url (%s)",
 		config.MaskURL(cfg.Database.URL), err, cfg.Source("database.url"))}

@@ -76,10 +76,10 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	err = awaitPublished(cmd.Context(), submitter, done.OutboxID)
 	switch {
 	case err != nil && cmd.Context().Err() == nil:
-		fmt.Fprintf(a.stderr, "the broker %s does not answer: execution %d is stored and will be published by a running engine\n",
+		a.notef("the broker %s does not answer: execution %d is stored and will be published by a running engine",
 			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
 	case returned.Load():
-		fmt.Fprintf(a.stderr, "no engine has run on this broker yet: execution %d is stored and begins when one does\n", done.ID)
+		a.notef("no engine has run on this broker yet: execution %d is stored and begins when one does", done.ID)
 	}
 	if !options.wait {
 		out := runResult{ID: done.ID, Action: done.ActionRef, Status: "requested"}

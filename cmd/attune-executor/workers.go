@@ -123,9 +123,14 @@ func (a *app) showWorker(cmd *cobra.Command, which string) error {
 
 func workerTable(w io.Writer, v workerView) error {
 	lines := [][2]string{
-		{"worker", fmt.Sprintf("%d %s", v.ID, v.Name)}, {"health", string(v.Health)}, {"status", v.Status},
-		{"heartbeat", v.age() + " ago"}, {"load", v.load()}, {"host", dash(v.Host)},
-		{"runtimes", dash(strings.Join(v.Runtimes, ", "))}, {"version", dash(v.Version)},
+		{"worker", fmt.Sprintf("%d %s", v.ID, v.Name)},
+		{"health", string(v.Health)},
+		{"status", v.Status},
+		{"heartbeat", v.age() + " ago"},
+		{"load", v.load()},
+		{"host", dash(v.Host)},
+		{"runtimes", dash(strings.Join(v.Runtimes, ", "))},
+		{"version", dash(v.Version)},
 		{"registered", v.Created.Format(time.RFC3339)},
 	}
 	if v.HeartbeatAge == nil {

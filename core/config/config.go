@@ -243,7 +243,7 @@ func Default() *Config {
 		ServiceName:  "attune",
 		Environment:  "development",
 		ArtifactsDir: "/opt/attune/artifacts",
-		Database: Database{
+		Database: Database{ //nolint:gosec // the published default
 			URL:            "postgresql://postgres:postgres@localhost:5432/attune",
 			Schema:         "attune",
 			MaxConnections: 20,
@@ -251,7 +251,7 @@ func Default() *Config {
 			ConnectTimeout: 30 * time.Second,
 			IdleTimeout:    10 * time.Minute,
 		},
-		MessageQueue: MessageQueue{
+		MessageQueue: MessageQueue{ //nolint:gosec // the published default
 			URL:           "amqp://guest:guest@localhost:5672/%2f",
 			ManagementURL: "http://guest:guest@localhost:15672",
 			RabbitMQ: RabbitMQ{

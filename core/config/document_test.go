@@ -48,7 +48,7 @@ func TestDocumentation(t *testing.T) {
 
 	path := filepath.Join("..", "..", "docs", "configuration.md")
 	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644)) //nolint:gosec // a page for everybody
+		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
 	}
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -140,8 +140,7 @@ func describeRules(t *testing.T, out *strings.Builder, comments map[string]strin
 	out.WriteString("\n## alerts\n\nRules by name. A built-in rule is changed by naming it, a new name adds a rule.\n\n" +
 		"| key | allowed | what |\n|---|---|---|\n")
 	rule := reflect.TypeFor[config.AlertRule]()
-	for i := range rule.NumField() {
-		field := rule.Field(i)
+	for field := range rule.Fields() {
 		comment := comments["AlertRule."+field.Name]
 		require.NotEmpty(t, comment)
 		allowed := strings.ReplaceAll(field.Tag.Get("oneof"), " ", ", ")

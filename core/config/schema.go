@@ -32,7 +32,7 @@ func collect(list []setting, prefix string, structure reflect.Value) []setting {
 		case value.Kind() == reflect.Struct:
 			list = collect(list, key+".", value)
 		case isRules(value):
-			rules := value.Interface().(map[string]*AlertRule)
+			rules, _ := reflect.TypeAssert[map[string]*AlertRule](value) // isRules has checked it
 			for _, rule := range sortedKeys(rules) {
 				list = collect(list, key+"."+rule+".", reflect.ValueOf(rules[rule]).Elem())
 			}

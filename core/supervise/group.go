@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -59,8 +60,8 @@ func (g *Group) Start(ctx context.Context) error {
 	g.started = true
 	for _, m := range g.members {
 		if err := m.service.Start(ctx); err != nil {
-			for i := len(g.running) - 1; i >= 0; i-- {
-				g.running[i].service.Stop()
+			for _, started := range slices.Backward(g.running) {
+				started.service.Stop()
 			}
 			g.running = nil
 			return fmt.Errorf("start %s: %w", m.name, err)
@@ -100,11 +101,11 @@ func (g *Group) Stop(ctx context.Context) error {
 
 func (g *Group) stopAll(running []member, stopped chan struct{}) {
 	defer close(stopped)
-	for i := len(running) - 1; i >= 0; i-- {
+	for _, m := range slices.Backward(running) {
 		g.mu.Lock()
-		g.waiting = running[i].name
+		g.waiting = m.name
 		g.mu.Unlock()
-		running[i].service.Stop()
+		m.service.Stop()
 	}
 	g.mu.Lock()
 	g.waiting = ""

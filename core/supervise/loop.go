@@ -184,7 +184,7 @@ func (l *Loop) pause(failures int) time.Duration {
 		pause = min(2*pause, l.cfg.MaxBackoff)
 	}
 	if l.cfg.Jitter > 0 {
-		pause += time.Duration(float64(pause) * l.cfg.Jitter * (2*rand.Float64() - 1))
+		pause += time.Duration(float64(pause) * l.cfg.Jitter * (2*rand.Float64() - 1)) //nolint:gosec // jitter needs no secrecy
 	}
 	return max(pause, 0)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	case format == "json" || ((format == "auto" || format == "") && !terminal):
 		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: parsed})
 	case format == "text" || format == "auto" || format == "":
-		handler = tint.NewHandler(w, &tint.Options{
+		handler = tint.NewTextHandler(w, &tint.Options{
 			Level:      parsed,
 			NoColor:    !terminal || os.Getenv("NO_COLOR") != "",
 			TimeFormat: time.TimeOnly + ".000",
@@ -66,7 +67,7 @@ type contextKey struct{}
 // with it, after those the context already carries.
 func With(ctx context.Context, attrs ...slog.Attr) context.Context {
 	carried := Attrs(ctx)
-	return context.WithValue(ctx, contextKey{}, append(carried[:len(carried):len(carried)], attrs...))
+	return context.WithValue(ctx, contextKey{}, append(slices.Clip(carried), attrs...))
 }
 
 // Attrs returns the attributes a context carries, oldest first.
@@ -78,10 +79,12 @@ func Attrs(ctx context.Context) []slog.Attr {
 // contextHandler adds the attributes of the context to each record.
 type contextHandler struct{ next slog.Handler }
 
+// Enabled implements slog.Handler.
 func (h contextHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
 
+// Handle implements slog.Handler.
 func (h contextHandler) Handle(ctx context.Context, record slog.Record) error {
 	if attrs := Attrs(ctx); len(attrs) > 0 {
 		record = record.Clone()
@@ -90,10 +93,12 @@ func (h contextHandler) Handle(ctx context.Context, record slog.Record) error {
 	return h.next.Handle(ctx, record)
 }
 
+// WithAttrs implements slog.Handler.
 func (h contextHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return contextHandler{h.next.WithAttrs(attrs)}
 }
 
+// WithGroup implements slog.Handler.
 func (h contextHandler) WithGroup(name string) slog.Handler {
 	return contextHandler{h.next.WithGroup(name)}
 }
