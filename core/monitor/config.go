@@ -17,7 +17,7 @@ const (
 	// topRows is how many queues and workers the overview shows.
 	topRows = 8
 	// scanBound is how many rows a filtered search looks at before it stops.
-	scanBound = 20_000
+	scanBound = 10_000
 	// sampleBound is how many unfinished rows are counted one by one.
 	sampleBound = 5_000
 	// countBound is where counting recently finished rows stops, per status.

@@ -2,11 +2,10 @@ package monitor
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -27,7 +26,7 @@ func (m *Monitor) Execution(ctx context.Context, id int64) (*ExecutionDetail, er
 			return ErrNotFound
 		}
 		d.Execution = rows[0]
-		if err := d.rest(ctx, tx, s); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		if err := d.rest(ctx, tx, s); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 		if err := d.timeline(ctx, tx, s); err != nil {

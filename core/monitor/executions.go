@@ -2,13 +2,12 @@ package monitor
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -86,7 +85,7 @@ func resolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, err
 		return id, nil
 	}
 	id, err := tx.MonitorWorkerByName(ctx, worker)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	if err != nil {
