@@ -41,7 +41,9 @@ type Delivery struct {
 }
 
 // Ack settles all deliveries of the batch that were not settled before. It
-// returns ErrStale if the channel is gone; the messages then come again.
+// returns ErrStale if the channel is gone; the messages then come again. Nil
+// says that the acknowledgement was sent: the protocol has no answer to it, so
+// a connection lost in that moment may bring the messages again all the same.
 func (b *Batch) Ack() error { return b.subscription.acknowledge(b) }
 
 // Nack gives one message back: to the queue if requeue is true, otherwise to

@@ -316,8 +316,11 @@ func TestVHostOf(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, url)
 	}
-	_, err := broker.VHostOf("http://h")
-	require.Error(t, err)
+	for _, bad := range []string{"http://u:secret@h", "amqp://u:secret@h:port", "amqp://u:secret@h/%zz"} {
+		_, err := broker.VHostOf(bad)
+		require.Error(t, err, bad)
+		require.NotContains(t, err.Error(), "secret")
+	}
 }
 
 func TestDeathsToleratesAnything(t *testing.T) {

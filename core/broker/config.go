@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -76,9 +78,19 @@ func (c Config) withDefaults() Config {
 // VHostOf returns the virtual host that an AMQP URL names; "/" if it names
 // none.
 func VHostOf(amqpURL string) (string, error) {
+	uri, err := parseURL(amqpURL)
+	return uri.Vhost, err
+}
+
+// parseURL reads an AMQP URL; its error does not repeat the URL, which holds
+// the password.
+func parseURL(amqpURL string) (amqp.URI, error) {
 	uri, err := amqp.ParseURI(amqpURL)
-	if err != nil {
-		return "", fmt.Errorf("read the AMQP URL: %w", err)
+	if detailed := (*url.Error)(nil); errors.As(err, &detailed) {
+		err = detailed.Err
 	}
-	return uri.Vhost, nil
+	if err != nil {
+		return amqp.URI{}, fmt.Errorf("read the AMQP URL: %w", err)
+	}
+	return uri, nil
 }

@@ -35,6 +35,9 @@ func (c *boundedConn) Write(b []byte) (int, error) {
 
 // dial connects within the configured time or until the context ends.
 func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
+	if _, err := parseURL(cfg.URL); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
 	var socket net.Conn

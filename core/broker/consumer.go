@@ -89,6 +89,7 @@ func (c *Consumer) run(ctx context.Context) {
 		}
 		if time.Since(begun) > lasting {
 			pauses.Reset()
+			told = ""
 		}
 		if errors.Is(err, ErrStopped) {
 			<-ctx.Done() // the Broker is gone for good

@@ -123,19 +123,13 @@ func (m *Metrics) subscribe(queue string, on bool) {
 	}
 }
 
-func (m *Metrics) handed(queue string, deliveries []Delivery) {
+func (m *Metrics) handed(queue string, size, again int) {
 	if m == nil {
 		return
 	}
-	again := 0
-	for i := range deliveries {
-		if deliveries[i].Redelivered {
-			again++
-		}
-	}
-	m.delivered.WithLabelValues(queue, "false").Add(float64(len(deliveries) - again))
+	m.delivered.WithLabelValues(queue, "false").Add(float64(size - again))
 	m.delivered.WithLabelValues(queue, "true").Add(float64(again))
-	m.batch.WithLabelValues(queue).Observe(float64(len(deliveries)))
+	m.batch.WithLabelValues(queue).Observe(float64(size))
 }
 
 func (m *Metrics) settle(queue, how string, n int) {

@@ -42,12 +42,12 @@ func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
 	}
 	var last error
 	for {
-		if o := p.inUse(); o != nil {
-			return o, nil // somebody else has opened it
-		}
 		conn, err := p.link.wait(ctx)
 		if err != nil {
 			return nil, joinDistinct(err, last)
+		}
+		if o := p.inUse(); o != nil {
+			return o, nil // opened by somebody else, or no longer blocked
 		}
 		o, err := ask(ctx, conn, func() (*outlet, error) { return openOutlet(conn, p.cfg.Window) },
 			func(o *outlet) { discardChannel(o.channel) })
@@ -118,6 +118,10 @@ func openOutlet(conn *connection, window int) (*outlet, error) {
 // send hands one message to the library.
 func (o *outlet) send(m *Message) (*amqp.DeferredConfirmation, error) {
 	o.mu.Lock()
+	if o.outstanding == 0 {
+		o.takeReturnsLocked()
+		clear(o.returned) // late ones of messages that were given up
+	}
 	o.outstanding++
 	o.mu.Unlock()
 	correlation, at := m.CorrelationID, m.Timestamp
@@ -207,11 +211,5 @@ func (o *outlet) takeReturnsLocked() {
 	}
 }
 
-// doneLocked counts a message out. Returns that nobody claims, because their
-// messages were given up, are dropped when nothing is outstanding.
-func (o *outlet) doneLocked() {
-	o.outstanding--
-	if o.outstanding == 0 && len(o.returned) > 0 {
-		clear(o.returned)
-	}
-}
+// doneLocked counts a message out.
+func (o *outlet) doneLocked() { o.outstanding-- }

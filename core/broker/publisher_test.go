@@ -144,7 +144,8 @@ func TestManyCallersShareTheWindow(t *testing.T) {
 
 func TestUnconfirmedIsUnknown(t *testing.T) {
 	t.Parallel()
-	proxy := newProxy(t, testkit.VHost(t))
+	url := testkit.VHost(t)
+	proxy := newProxy(t, url)
 	b := broker.New(broker.Config{
 		URL: proxy.url, ConfirmTimeout: 200 * time.Millisecond, MinBackoff: 5 * time.Millisecond, CloseTimeout: 100 * time.Millisecond,
 	}, testkit.Logger(t), nil)
@@ -167,6 +168,16 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 	proxy.thaw()
 	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("nobody", 3)) {
 		require.Equal(t, broker.Returned, outcome.Status)
+	}
+	conn, err := amqp.Dial(url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	channel, err := conn.Channel()
+	require.NoError(t, err)
+	_, err = channel.QueueDeclare("nobody", true, false, false, false, nil)
+	require.NoError(t, err)
+	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("nobody", 3)) {
+		require.NoError(t, outcome.Err)
 	}
 }
 

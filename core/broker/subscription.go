@@ -59,11 +59,12 @@ func subscribe(conn *connection, cfg ConsumerConfig, metrics *Metrics) (*subscri
 // takes it. It returns when the consumer stops or the subscription is lost.
 func (s *subscription) pump(ctx context.Context, batches chan<- *Batch) error {
 	var batch *Batch
+	size, again := 0, 0 // of the batch, which is its taker's once it is out
 	for {
 		in, out := s.deliveries, batches
 		if batch == nil {
 			out = nil
-		} else if len(batch.Deliveries) == s.cfg.MaxBatch {
+		} else if size == s.cfg.MaxBatch {
 			in = nil
 		}
 		select {
@@ -72,9 +73,13 @@ func (s *subscription) pump(ctx context.Context, batches chan<- *Batch) error {
 				return s.lost()
 			}
 			batch = s.add(batch, &d)
+			if d.Redelivered {
+				again++
+			}
+			size = len(batch.Deliveries)
 		case out <- batch:
-			s.metrics.handed(s.cfg.Queue, batch.Deliveries)
-			batch = nil
+			s.metrics.handed(s.cfg.Queue, size, again)
+			batch, size, again = nil, 0, 0
 		case reason, ok := <-s.closed:
 			if ok && reason != nil {
 				return s.bury(fmt.Errorf("channel lost: %w", reason))
@@ -104,18 +109,16 @@ func (s *subscription) lost() error {
 	case <-s.cancelled:
 		// The channel lives on; closing it returns what is unsettled, if
 		// there still is a queue to return it to.
-		err := s.bury(errors.New("the broker cancelled the consumer: the queue is gone or has moved"))
-		discardChannel(s.channel)
-		return err
+		s.closeChannel()
+		return errors.New("the broker cancelled the consumer: the queue is gone or has moved")
 	case reason, ok := <-s.closed:
 		if ok && reason != nil {
 			return s.bury(fmt.Errorf("channel lost: %w", reason))
 		}
 	default:
 	}
-	err := s.bury(errors.New("deliveries have ended"))
-	discardChannel(s.channel)
-	return err
+	s.closeChannel()
+	return errors.New("deliveries have ended")
 }
 
 // bury makes every batch of the subscription stale.
@@ -159,14 +162,15 @@ func (s *subscription) retire(unsent *Batch) error {
 	return nil
 }
 
-// closeChannel closes the channel of a retired subscription.
+// closeChannel makes what is left of the subscription stale and closes its
+// channel, which returns everything unsettled. A channel that does not close is
+// severed with its connection.
 func (s *subscription) closeChannel() {
-	// A channel that does not close is severed with its connection.
+	_ = s.bury(nil)
 	_, _ = ask(context.Background(), s.conn, func() (struct{}, error) {
 		discardChannel(s.channel)
 		return struct{}{}, nil
 	}, nil)
-	_ = s.bury(nil)
 }
 
 // acknowledge settles what is unsettled in a batch: with one frame if no older
