@@ -91,7 +91,7 @@ func (a *app) bench(cmd *cobra.Command, dir string, profiles []bench.Config) (er
 	}
 	var reports []bench.Report
 	for _, p := range profiles {
-		fmt.Fprintf(cmd.ErrOrStderr(), "measuring %s: %d executions\n", p.Profile, p.Executions)
+		cmd.PrintErrf("measuring %s: %d executions\n", p.Profile, p.Executions)
 		report, err := bench.Run(ctx, p, servers, logger)
 		if err != nil {
 			return fmt.Errorf("measure %q: %w", p.Profile, err)

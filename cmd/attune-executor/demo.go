@@ -60,7 +60,7 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 	}
 	cfg.Logger, cfg.Out = logger, cmd.OutOrStdout()
 	tui := ""
-	if term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stdin.Fd())) { //nolint:gosec // descriptors are small
+	if term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stdin.Fd())) {
 		tui = dashboardBinary(cfg.Binary)
 	}
 	if tui == "" {
@@ -121,13 +121,13 @@ func withDashboard(ctx context.Context, d *demo.Demo, tui string, out io.Writer)
 	d.Mute()
 	verdict := make(chan error, 1)
 	go func() { verdict <- d.Run(ctx) }()
-	screen := exec.CommandContext(ctx, tui) //nolint:gosec // the dashboard beside this program
+	screen := exec.CommandContext(ctx, tui)
 	screen.Env = append(os.Environ(), d.Env()...)
 	screen.Stdin, screen.Stdout, screen.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := screen.Run()
 	d.Unmute()
 	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(out, "the dashboard ended: %v\n", err)
+		_, _ = fmt.Fprintf(out, "the dashboard ended: %v\n", err)
 	}
 	quit()
 	return <-verdict

@@ -3,7 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
-	"sort"
+	"slices"
 	"sync"
 	"time"
 
@@ -153,10 +153,10 @@ func (w Want) ids() (ids []int64, releases []int32) {
 	for id := range w.Queues {
 		ids = append(ids, id)
 	}
-	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	slices.Sort(ids)
 	releases = make([]int32, len(ids))
 	for i, id := range ids {
-		releases[i] = int32(w.Queues[id]) //nolint:gosec // bounded by the batch size
+		releases[i] = int32(w.Queues[id])
 	}
 	return ids, releases
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"sort"
 	"testing"
 
@@ -186,7 +187,7 @@ func finished(t *rapid.T, w *world) []int64 {
 			live = append(live, id)
 		}
 	}
-	sort.Slice(live, func(i, j int) bool { return live[i] < live[j] })
+	slices.Sort(live)
 	var ended, reported []int64
 	for _, id := range live {
 		if rapid.IntRange(0, 2).Draw(t, "ends") == 0 {

@@ -55,10 +55,23 @@ func (q *queue) headOrder() int64 {
 // heads orders queues by the ticket of their first waiter.
 type heads []*queue
 
-func (h heads) Len() int           { return len(h) }
-func (h heads) Less(i, j int) bool { return h[i].heads[0].ticket < h[j].heads[0].ticket }
-func (h heads) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *heads) Push(x any)        { *h = append(*h, x.(*queue)) } //nolint:forcetypeassert // container/heap's contract
+// Len implements heap.Interface.
+func (h *heads) Len() int { return len(*h) }
+
+// Less implements heap.Interface.
+func (h *heads) Less(i, j int) bool { return (*h)[i].heads[0].ticket < (*h)[j].heads[0].ticket }
+
+// Swap implements heap.Interface.
+func (h *heads) Swap(i, j int) { (*h)[i], (*h)[j] = (*h)[j], (*h)[i] }
+
+// Push implements heap.Interface; a line is never pushed to after Init.
+func (h *heads) Push(x any) {
+	if q, ok := x.(*queue); ok {
+		*h = append(*h, q)
+	}
+}
+
+// Pop implements heap.Interface.
 func (h *heads) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]

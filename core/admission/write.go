@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/attune-go/attune/core/store"
@@ -106,7 +107,7 @@ func (l *Ledger) writeQueues(p *store.Pipeline, touched []*queue) {
 	for i, q := range touched {
 		ids[i], headOrders[i], nextOrders[i] = q.id, q.headOrder(), q.next
 		enqueued[i], completed[i] = q.enqueuedTotal, q.completed
-		maxima[i], active[i], queued[i] = int32(q.max), int32(q.active), int32(q.queued) //nolint:gosec // int4 columns
+		maxima[i], active[i], queued[i] = int32(q.max), int32(q.active), int32(q.queued)
 		unlimited[i] = q.unlimited
 	}
 	p.Exec(store.UpdateAdmissionStates, ids, maxima, unlimited, active, queued, headOrders, nextOrders, enqueued, completed)
@@ -122,10 +123,10 @@ func (l *Ledger) writeLoads(p *store.Pipeline) {
 	if len(workers) == 0 {
 		return
 	}
-	sort.Slice(workers, func(i, j int) bool { return workers[i] < workers[j] })
+	slices.Sort(workers)
 	assigned := make([]int32, len(workers))
 	for i, id := range workers {
-		assigned[i] = int32(l.loads[id].assigned) //nolint:gosec // int4 column
+		assigned[i] = int32(l.loads[id].assigned)
 	}
 	p.Exec(store.UpdateWorkerLoads, workers, assigned)
 }
@@ -150,7 +151,7 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 	if len(blocked) == 0 {
 		return
 	}
-	sort.Slice(blocked, func(i, j int) bool { return blocked[i] < blocked[j] })
+	slices.Sort(blocked)
 	texts := make([]string, len(blocked))
 	for i, id := range blocked {
 		texts[i] = reasons[id]
@@ -177,17 +178,17 @@ func (l *Ledger) writeStats(p *store.Pipeline, touched []*queue) {
 			d = &delta{}
 			deltas[q.actionID] = d
 		}
-		d.queued += int32(q.queued - q.queuedBefore) //nolint:gosec // bounded by the batch size
-		d.active += int32(q.active - q.activeBefore) //nolint:gosec // bounded by the batch size
+		d.queued += int32(q.queued - q.queuedBefore)
+		d.active += int32(q.active - q.activeBefore)
 		d.enqueued += q.enqueuedTotal
 		d.completed += q.completed
-		d.max = int32(q.max) //nolint:gosec // int4 column
+		d.max = int32(q.max)
 	}
 	actions := make([]int64, 0, len(deltas))
 	for id := range deltas {
 		actions = append(actions, id)
 	}
-	sort.Slice(actions, func(i, j int) bool { return actions[i] < actions[j] })
+	slices.Sort(actions)
 	n := len(actions)
 	queued, active, maxima := make([]int32, n), make([]int32, n), make([]int32, n)
 	enqueued, completed := make([]int64, n), make([]int64, n)

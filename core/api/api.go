@@ -69,7 +69,7 @@ func (s *Server) listen(ctx context.Context) error {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", s.address)
 	if err != nil {
-		return fmt.Errorf("listen for HTTP on %s: %w", s.address, err)
+		return fmt.Errorf("listen for HTTP on %s (executor.http.listen; port 0 takes any free one): %w", s.address, err)
 	}
 	s.listener = listener
 	s.server = &http.Server{
@@ -92,7 +92,7 @@ func (s *Server) serve(ctx context.Context) {
 		defer cancel()
 		if err := s.server.Shutdown(ctx); err != nil {
 			s.deps.Logger.DebugContext(ctx, "HTTP requests were cut off", "error", err)
-			s.server.Close() //nolint:errcheck,gosec // nothing is left to do with it
+			s.server.Close() //nolint:errcheck // nothing is left to do with it
 		}
 	}()
 	if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {

@@ -1,6 +1,9 @@
 package attune
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Status is the state of an execution, spelled as the labels of the database
 // type execution_status_enum. Note the two spellings that others rely on: the
@@ -53,26 +56,17 @@ func ParseStatus(text string) (Status, error) {
 }
 
 // Terminal reports whether s is final.
-func (s Status) Terminal() bool { return contains(TerminalStatuses, s) }
+func (s Status) Terminal() bool { return slices.Contains(TerminalStatuses, s) }
 
 // HoldsSlot reports whether an execution in s that was handed to a worker
 // holds its admission slot.
-func (s Status) HoldsSlot() bool { return contains(SlotStatuses, s) }
+func (s Status) HoldsSlot() bool { return slices.Contains(SlotStatuses, s) }
 
 // Succeeded reports whether s is the one terminal status that means success.
 func (s Status) Succeeded() bool { return s == StatusCompleted }
 
 // Valid reports whether s is one of the labels of the database type.
-func (s Status) Valid() bool { return contains(Statuses, s) }
-
-func contains(list []Status, s Status) bool {
-	for _, candidate := range list {
-		if candidate == s {
-			return true
-		}
-	}
-	return false
-}
+func (s Status) Valid() bool { return slices.Contains(Statuses, s) }
 
 func lowerASCII(text string) string {
 	out := []byte(text)

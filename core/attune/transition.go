@@ -1,5 +1,7 @@
 package attune
 
+import "slices"
+
 // Writer names who may perform a transition. A transition is always a guarded
 // update of one row; the writer that finds the guard false stops.
 type Writer string
@@ -79,7 +81,7 @@ func CanMove(from, to Status) bool {
 func Successors(s Status) []Status {
 	var out []Status
 	for _, t := range Transitions {
-		if t.From == s && !contains(out, t.To) {
+		if t.From == s && !slices.Contains(out, t.To) {
 			out = append(out, t.To)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
@@ -130,8 +131,8 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 	var stops []func() error
 	stop = func() error {
 		var failed error
-		for i := len(stops) - 1; i >= 0; i-- {
-			failed = errors.Join(failed, stops[i]())
+		for _, each := range slices.Backward(stops) {
+			failed = errors.Join(failed, each())
 		}
 		return failed
 	}
@@ -278,19 +279,19 @@ func (m *measurement) await(ctx context.Context) error {
 // Print writes reports as a table.
 func Print(out io.Writer, reports []Report) {
 	ms := func(seconds float64) string { return fmt.Sprintf("%.1f", seconds*1000) }
-	fmt.Fprintf(out, "%-30s %8s %8s | %-24s | %-24s | %7s %7s %5s\n", "profile", "executed", "per s",
+	_, _ = fmt.Fprintf(out, "%-30s %8s %8s | %-24s | %-24s | %7s %7s %5s\n", "profile", "executed", "per s",
 		"requested→running ms", "completed→next ms", "commits", "WAL B", "HOT")
 	for _, r := range reports {
 		next := "-"
 		if r.Config.Limit > 0 {
 			next = fmt.Sprintf("p50 %s p99 %s", ms(r.NextP50), ms(r.NextP99))
 		}
-		fmt.Fprintf(out, "%-30s %8d %8.0f | %-24s | %-24s | %7.3f %7.0f %5.2f\n", r.Config.Profile, r.Completed, r.PerSecond,
+		_, _ = fmt.Fprintf(out, "%-30s %8d %8.0f | %-24s | %-24s | %7.3f %7.0f %5.2f\n", r.Config.Profile, r.Completed, r.PerSecond,
 			fmt.Sprintf("p50 %s p99 %s", ms(r.StartP50), ms(r.StartP99)), next, r.CommitsPerExecution, r.WALBytesPerExecution, r.HotRatio)
 	}
 	if len(reports) > 0 {
 		r := reports[0]
-		fmt.Fprintf(out, "%d CPUs, %s, PostgreSQL %s; %d engine, %d workers × %d; engine, workers and servers share the machine\n",
+		_, _ = fmt.Fprintf(out, "%d CPUs, %s, PostgreSQL %s; %d engine, %d workers × %d; engine, workers and servers share the machine\n",
 			r.Machine.CPUs, r.Machine.GoVersion, r.Machine.PostgreSQL, r.Config.Replicas, r.Config.Workers, r.Config.Concurrency)
 	}
 }

@@ -66,7 +66,7 @@ type Demo struct {
 // caller calls Stop whatever happens after.
 func Start(ctx context.Context, cfg Config) (*Demo, error) {
 	d := &Demo{cfg: cfg}
-	d.say("starting a private PostgreSQL and RabbitMQ in %s", cfg.Dir)
+	d.sayf("starting a private PostgreSQL and RabbitMQ in %s", cfg.Dir)
 	stack, err := devstack.Up(ctx, devstack.Config{Dir: cfg.Dir, Durable: true, Logger: cfg.Logger, StatsInterval: time.Second})
 	if err != nil {
 		return nil, fmt.Errorf("start the servers: %w", err)
@@ -96,7 +96,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 		return err
 	}
 	logs := filepath.Join(d.stack.Dir(), "demo-logs")
-	if err := os.MkdirAll(logs, 0o755); err != nil {
+	if err := os.MkdirAll(logs, 0o750); err != nil {
 		return fmt.Errorf("make the folder of the logs: %w", err)
 	}
 	d.fleet = newFleet(d.cfg.Binary, logs, d.Env())
@@ -110,7 +110,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	d.say("%d engine replicas and %d workers started, logs in %s", d.cfg.Replicas, d.cfg.Workers, logs)
+	d.sayf("%d engine replicas and %d workers started, logs in %s", d.cfg.Replicas, d.cfg.Workers, logs)
 	return d.awaitWorkers(ctx)
 }
 
@@ -189,14 +189,14 @@ func (d *Demo) Run(ctx context.Context) error {
 		return fmt.Errorf("send traffic: %w", err)
 	}
 	if ctx.Err() != nil {
-		d.say("interrupted; stopping")
+		d.sayf("interrupted; stopping")
 	}
 	return d.conclude(context.WithoutCancel(ctx))
 }
 
 // conclude awaits the end of everything that was requested and judges it.
 func (d *Demo) conclude(ctx context.Context) error {
-	d.say("traffic stopped; waiting for what is still under way")
+	d.sayf("traffic stopped; waiting for what is still under way")
 	drain, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	var last counts
@@ -267,8 +267,8 @@ func (d *Demo) Mute() { d.muted.Store(true) }
 // Unmute speaks again.
 func (d *Demo) Unmute() { d.muted.Store(false) }
 
-func (d *Demo) say(format string, args ...any) {
+func (d *Demo) sayf(format string, args ...any) {
 	if !d.muted.Load() {
-		fmt.Fprintf(d.cfg.Out, format+"\n", args...)
+		_, _ = fmt.Fprintf(d.cfg.Out, format+"\n", args...)
 	}
 }

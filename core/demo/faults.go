@@ -61,7 +61,7 @@ func (d *Demo) reviveOne(name string) {
 	select {
 	case <-p.done:
 		if err := d.fleet.restart(name); err != nil {
-			d.say("%v", err)
+			d.sayf("%v", err)
 		}
 	default:
 	}

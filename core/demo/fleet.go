@@ -38,12 +38,12 @@ func newFleet(binary, logs string, env []string) *fleet {
 // start starts a process under a name; its output goes to a file of that name.
 func (f *fleet) start(name string, args ...string) error {
 	path := filepath.Join(f.logs, name+".log")
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log of %s: %w", name, err)
 	}
-	defer log.Close()                                                      //nolint:errcheck // the child has its own descriptor
-	cmd := exec.Command(f.binary, append(args, "--log-format", "text")...) //nolint:gosec,noctx // our own executable, stopped by signal
+	defer log.Close() //nolint:errcheck // the child has its own descriptor
+	cmd := exec.Command(f.binary, append(args, "--log-format", "text")...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = f.env, log, log
 	cmd.SysProcAttr = dieWithParent()
 	p := &process{cmd: cmd, args: args, done: make(chan struct{})}

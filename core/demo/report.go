@@ -45,22 +45,22 @@ func (d *Demo) watch(ctx context.Context, news <-chan string) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	var before counts
-	d.say("%5s %10s %8s %8s %8s %10s %7s %7s", "time", "requested", "waiting", "handed", "running", "completed", "failed", "done/s")
+	d.sayf("%5s %10s %8s %8s %8s %10s %7s %7s", "time", "requested", "waiting", "handed", "running", "completed", "failed", "done/s")
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case text := <-news:
-			d.say("%4.0fs  %s", time.Since(d.begun).Seconds(), text)
+			d.sayf("%4.0fs  %s", time.Since(d.begun).Seconds(), text)
 		case <-ticker.C:
 			now, err := d.count(ctx)
 			if err != nil {
 				if ctx.Err() == nil {
-					d.say("%4.0fs  the database does not answer: %v", time.Since(d.begun).Seconds(), err)
+					d.sayf("%4.0fs  the database does not answer: %v", time.Since(d.begun).Seconds(), err)
 				}
 				continue
 			}
-			d.say("%4.0fs %10d %8d %8d %8d %10d %7d %7d", time.Since(d.begun).Seconds(), now.live()+now.ended(),
+			d.sayf("%4.0fs %10d %8d %8d %8d %10d %7d %7d", time.Since(d.begun).Seconds(), now.live()+now.ended(),
 				now.Waiting, now.Scheduled, now.Running, now.Completed, now.Failed, now.ended()-before.ended())
 			before = now
 		}
@@ -87,7 +87,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	for _, v := range violations {
 		add("  invariant broken      %s", v)
 	}
-	d.say("%s", strings.Join(lines, "\n"))
+	d.sayf("%s", strings.Join(lines, "\n"))
 	if c.live() > 0 || len(violations) > 0 || total == 0 {
 		return ErrLost
 	}

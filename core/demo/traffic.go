@@ -40,10 +40,7 @@ func (d *Demo) traffic(ctx context.Context) error {
 			burst = append(burst, request(random))
 		}
 		if _, err := requests.RequestMany(ctx, burst); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			if store.ClassOf(err) == store.ClassFatal {
+			if ctx.Err() == nil && store.ClassOf(err) == store.ClassFatal {
 				return err
 			}
 			owed += float64(len(burst))

@@ -41,7 +41,11 @@ func TestMain(m *testing.M) {
 }
 
 // servers is where a replica works.
-type servers struct{ Database, AMQP, Management string }
+type servers struct {
+	Database   string `json:"database"`
+	AMQP       string `json:"amqp"`
+	Management string `json:"management"`
+}
 
 func (s servers) config() *config.Config {
 	cfg := config.Default()
@@ -85,7 +89,7 @@ func startReplica(t *testing.T, s servers) *exec.Cmd {
 	raw, err := json.Marshal(s)
 	require.NoError(t, err)
 	var log bytes.Buffer
-	cmd := exec.Command(os.Args[0]) //nolint:gosec // this test binary
+	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+string(raw))
 	cmd.Stderr = &log
 	require.NoError(t, cmd.Start())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -119,7 +120,7 @@ func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 func (h *hot) handle(ctx context.Context, in arrival) {
 	ended := h.read(ctx, in.completed, message.TypeExecutionCompleted, completedID)
 	requested := h.read(ctx, in.requested, message.TypeExecutionRequested, requestedID)
-	items := append(ended, requested...)
+	items := slices.Concat(ended, requested)
 	for _, id := range in.found.Ended {
 		items = append(items, item{execution: id, ended: true})
 	}

@@ -11,7 +11,7 @@ type Metrics struct {
 	duration prometheus.Histogram
 	size     prometheus.Histogram
 	failures prometheus.Counter
-	earlies  prometheus.Counter
+	tooEarly prometheus.Counter
 	poisons  *prometheus.CounterVec
 }
 
@@ -29,14 +29,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "attune_round_failures_total", Help: "Rounds that failed and were tried again or halved.",
 		}),
-		earlies: prometheus.NewCounter(prometheus.CounterOpts{
+		tooEarly: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "attune_completions_early_total", Help: "Completions of executions whose row had not ended.",
 		}),
 		poisons: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_messages_dead_lettered_total", Help: "Messages the engine rejected to the dead-letter queue.",
 		}, []string{"type"}),
 	}
-	reg.MustRegister(m.duration, m.size, m.failures, m.earlies, m.poisons)
+	reg.MustRegister(m.duration, m.size, m.failures, m.tooEarly, m.poisons)
 	return m
 }
 
@@ -55,7 +55,7 @@ func (m *Metrics) roundFailed() {
 
 func (m *Metrics) early() {
 	if m != nil {
-		m.earlies.Inc()
+		m.tooEarly.Inc()
 	}
 }
 

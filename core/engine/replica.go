@@ -67,8 +67,8 @@ func (r *replica) tick(ctx context.Context) error {
 		return fmt.Errorf("encode the ticks of the loops: %w", err)
 	}
 	err = r.engine.query.ReportReplica(ctx, store.ReportReplicaParams{
-		ID: r.engine.id, Host: r.host, Version: r.version, Pid: int32(os.Getpid()), //nolint:gosec // process ids fit
-		State: r.engine.broker.State().String(), Loops: raw, InFlight: int32(r.engine.hot.inFlight.Load()), //nolint:gosec // batch size
+		ID: r.engine.id, Host: r.host, Version: r.version, Pid: int32(os.Getpid()),
+		State: r.engine.broker.State().String(), Loops: raw, InFlight: int32(r.engine.hot.inFlight.Load()),
 		Details: []byte(`{}`),
 	})
 	if err != nil {

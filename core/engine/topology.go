@@ -14,23 +14,43 @@ import (
 type topology struct {
 	supervise.Base
 
-	engine *Engine
+	engine  *Engine
+	changes <-chan broker.StateChange
 }
 
-// Start implements supervise.Service. It returns at once: a broker that is
-// away is awaited by the broker's own supervisor.
-func (t *topology) Start(ctx context.Context) error { return t.Launch(ctx, nil, t.run) }
+// Start implements supervise.Service. It declares before it returns when the
+// broker is there, so that what starts after it finds its queues; a broker
+// that is away is awaited in the background.
+func (t *topology) Start(ctx context.Context) error {
+	t.changes = t.engine.broker.Watch()
+	return t.Launch(ctx, func(ctx context.Context) error { t.first(ctx); return nil }, t.run)
+}
 
-func (t *topology) run(ctx context.Context) {
-	changes := t.engine.broker.Watch()
-	for {
-		if t.engine.broker.State() == broker.StateConnected {
-			t.declare(ctx)
-		}
+// firstWait is how long the start waits for a connection.
+const firstWait = 3 * time.Second
+
+func (t *topology) first(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	for t.engine.broker.State() != broker.StateConnected {
 		select {
 		case <-ctx.Done():
 			return
-		case <-changes:
+		case <-t.changes:
+		}
+	}
+	t.declare(ctx)
+}
+
+func (t *topology) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.changes:
+		}
+		if t.engine.broker.State() == broker.StateConnected {
+			t.declare(ctx)
 		}
 	}
 }

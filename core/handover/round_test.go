@@ -367,7 +367,6 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 	}
 	limits := map[string]int{"pk.one": 1, "pk.three": 3, "pk.free": 0}
 	requests := make(chan int64, 10_000)
-	total := 0
 	for ref, limit := range limits {
 		action := testkit.Action(t, b.store, ref)
 		if limit > 0 {
@@ -375,7 +374,6 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 		}
 		for _, id := range b.request(t, action, 150) {
 			requests <- id
-			total++
 			if rand.IntN(5) == 0 {
 				requests <- id
 			}
@@ -389,7 +387,7 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 		rounds := b.replica(t)
 		wg.Go(func() { b.abuse(ctx, t, rounds, requests, ended) })
 	}
-	wg.Go(func() { b.work(ctx, t, total, ended, cancel) })
+	wg.Go(func() { b.work(ctx, t, ended, cancel) })
 	wg.Wait()
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE finished_status IS NULL`), "lost")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt > 1`), "handed over twice")
@@ -435,7 +433,7 @@ func (b *bundle) abuse(ctx context.Context, t *testing.T, rounds *handover.HandO
 
 // work plays the workers: it ends what is dispatched, reports one in five
 // twice, and cancels some of those that wait.
-func (b *bundle) work(ctx context.Context, t *testing.T, total int, ended chan int64, finished func()) {
+func (b *bundle) work(ctx context.Context, t *testing.T, ended chan int64, finished func()) {
 	defer finished()
 	seen := map[int64]bool{}
 	for ctx.Err() == nil {

@@ -6,6 +6,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -133,10 +134,8 @@ func fits(need Need, w *Worker) bool {
 		return true
 	}
 	for _, wanted := range need.Runtimes {
-		for _, offered := range w.Runtimes {
-			if wanted == offered {
-				return true
-			}
+		if slices.Contains(w.Runtimes, wanted) {
+			return true
 		}
 	}
 	return false

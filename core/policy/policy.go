@@ -118,7 +118,7 @@ func object(raw []byte) map[string]any {
 
 func lookup(params map[string]any, path string) any {
 	var value any = params
-	for _, key := range strings.Split(path, ".") {
+	for key := range strings.SplitSeq(path, ".") {
 		fields, ok := value.(map[string]any)
 		if !ok {
 			return nil

@@ -135,7 +135,7 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 	}
 	s.afterWaiter = next(waiters.Last, waiters.Scanned)
 	found.Ended = append(found.Ended, waiters.Ids...)
-	if found.Queues, err = tx.FindUnfilledQueues(ctx, int32(s.cfg.Page)); err != nil { //nolint:gosec // small constant
+	if found.Queues, err = tx.FindUnfilledQueues(ctx, int32(s.cfg.Page)); err != nil {
 		return found, fmt.Errorf("find unfilled queues: %w", err)
 	}
 	return found, nil
