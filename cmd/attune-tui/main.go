@@ -39,36 +39,66 @@ func main() {
 	os.Exit(code)
 }
 
+// exitError is an error with the code that the program ends with.
+type exitError struct {
+	code int
+	err  error
+}
+
+// Error is the one line that the operator reads.
+func (e *exitError) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause.
+func (e *exitError) Unwrap() error { return e.err }
+
 // run is the whole program with its surroundings handed in.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	err := start(ctx, args, environ, stdout)
+	if err == nil {
+		return exitDone
+	}
+	code := exitFailed
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		code = exit.code
+	}
+	if !errors.Is(err, errNoAnswer) {
+		_, _ = fmt.Fprintf(stderr, "attune-tui: %v\n", err) // There is nowhere left to report a failure to.
+	}
+	return code
+}
+
+// errNoAnswer ends a snapshot that no source answered; the frame says why.
+var errNoAnswer = errors.New("no source answered")
+
+func start(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	opts, err := parse(args, environ)
 	switch {
 	case errors.Is(err, errHelp):
-		fmt.Fprint(stdout, usage())
-		return exitDone
+		return write(stdout, []byte(usage()))
 	case err != nil:
-		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
-		return exitUsage
+		return &exitError{exitUsage, err}
 	case opts.version:
-		fmt.Fprintln(stdout, "attune-tui", version())
-		return exitDone
+		return write(stdout, []byte("attune-tui "+version()+"\n"))
 	}
 	cfg, err := config.Load(opts.config, environ)
 	if err != nil {
-		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
-		return exitUsage
+		return &exitError{exitUsage, err}
 	}
 	opts.app.Context = contextName(cfg.Database.URL)
 	source, closeSource, err := open(ctx, cfg)
 	if err != nil {
-		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
-		return exitUsage
+		return &exitError{exitUsage, err}
 	}
 	defer closeSource()
 	if opts.snapshot != "" {
-		return snapshot(ctx, source, opts, stdout, stderr)
+		return snapshot(ctx, source, opts, stdout)
 	}
-	return live(ctx, source, opts, stderr)
+	return live(ctx, source, opts)
+}
+
+func write(to io.Writer, text []byte) error {
+	_, err := to.Write(text)
+	return err
 }
 
 // open prepares the sources. It waits for neither.
@@ -98,45 +128,40 @@ func storeConfig(cfg *config.Config) store.Config {
 }
 
 // live runs the dashboard until the operator leaves.
-func live(ctx context.Context, source *monitor.Monitor, opts options, stderr io.Writer) int {
+func live(ctx context.Context, source *monitor.Monitor, opts options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	model, err := app.New(ctx, source, opts.app)
 	if err != nil {
-		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
-		return exitUsage
+		return &exitError{exitUsage, err}
 	}
 	settings := []tea.ProgramOption{tea.WithAltScreen(), tea.WithReportFocus(), tea.WithContext(ctx)}
 	if !opts.noMouse {
 		settings = append(settings, tea.WithMouseCellMotion())
 	}
 	if _, err := tea.NewProgram(model, settings...).Run(); err != nil && ctx.Err() == nil {
-		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
-		return exitFailed
+		return err
 	}
-	return exitDone
+	return nil
 }
 
 // snapshot prints one frame, or the data behind it.
-func snapshot(ctx context.Context, source *monitor.Monitor, opts options, stdout, stderr io.Writer) int {
+func snapshot(ctx context.Context, source *monitor.Monitor, opts options, stdout io.Writer) error {
 	shot, err := app.Take(ctx, source, opts.app, opts.width, opts.height)
 	if err != nil {
-		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
-		return exitUsage
+		return &exitError{exitUsage, err}
 	}
 	out := []byte(shot.Text())
 	if opts.output == "json" {
 		if out, err = shot.JSON(); err != nil {
-			fmt.Fprintf(stderr, "attune-tui: %v\n", err)
-			return exitFailed
+			return err
 		}
 	}
-	if _, err := stdout.Write(out); err != nil {
-		fmt.Fprintf(stderr, "attune-tui: %v\n", err)
-		return exitFailed
+	if err := write(stdout, out); err != nil {
+		return fmt.Errorf("write the snapshot: %w", err)
 	}
 	if shot.Failed() {
-		return exitUnreachable
+		return &exitError{exitUnreachable, errNoAnswer}
 	}
-	return exitDone
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,8 +34,10 @@ func call(t *testing.T, environ []string, args ...string) (code int, stdout, std
 	return code, out.String(), err.String()
 }
 
-var nobody = []string{"ATTUNE__DATABASE__URL=postgres://x@127.0.0.1:1/x?sslmode=disable",
-	"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=http://a:b@127.0.0.1:1"}
+var nobody = []string{
+	"ATTUNE__DATABASE__URL=postgres://x@127.0.0.1:1/x?sslmode=disable",
+	"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=http://a:b@127.0.0.1:1",
+}
 
 func TestVersionAndHelp(t *testing.T) {
 	t.Parallel()
@@ -49,12 +52,20 @@ func TestVersionAndHelp(t *testing.T) {
 
 func TestWrongUsageIsOneLineAndTwo(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--nonsense"}, {"extra"}, {"--snapshot", "nowhere"}, {"-o", "xml"}, {"--snapshot", "queues", "--width", "0"},
-		{"--theme", "pink", "--snapshot", "queues"}, {"--refresh", "0s"}, {"--config", "missing.yaml"}} {
+	for _, args := range [][]string{
+		{"--nonsense"},
+		{"extra"},
+		{"--snapshot", "nowhere"},
+		{"-o", "xml"},
+		{"--snapshot", "queues", "--width", "0"},
+		{"--theme", "pink", "--snapshot", "queues"},
+		{"--refresh", "0s"},
+		{"--config", "missing.yaml"},
+	} {
 		code, out, err := call(t, nobody, args...)
 		require.Equal(t, exitUsage, code, args)
 		require.Empty(t, out, args)
-		require.Equal(t, 1, bytes.Count([]byte(err), []byte("\n")), "%v: %q", args, err)
+		require.Equal(t, 1, strings.Count(err, "\n"), "%v: %q", args, err)
 	}
 }
 
@@ -68,8 +79,10 @@ func TestSnapshotWithoutServersSaysSo(t *testing.T) {
 
 func TestSnapshotOfRealServers(t *testing.T) {
 	t.Parallel()
-	environ := []string{"ATTUNE__DATABASE__URL=" + testkit.Database(t), "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t),
-		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t)}
+	environ := []string{
+		"ATTUNE__DATABASE__URL=" + testkit.Database(t), "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t),
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t),
+	}
 	code, out, err := call(t, environ, "--snapshot", "dlq", "--width", "80", "--height", "24")
 	require.Zero(t, code, err)
 	require.Contains(t, out, "there is no queue attune.dlx.queue")

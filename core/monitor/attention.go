@@ -67,21 +67,27 @@ func worstFirst(found []Finding) []Finding {
 func brokerFindings(b *Broker, growth *int64) []Finding {
 	var found []Finding
 	if len(b.Alarms) > 0 {
-		found = append(found, Finding{Level: LevelCritical, Target: "dlq",
+		found = append(found, Finding{
+			Level: LevelCritical, Target: "dlq",
 			Text: "broker alarm: " + strings.Join(b.Alarms, ", "),
-			Hint: "publishers are blocked until it clears"})
+			Hint: "publishers are blocked until it clears",
+		})
 	}
 	dead, ok := b.Queue(DeadLetterQueue)
 	switch {
 	case !ok || dead.Ready == 0:
 	case growth != nil && *growth > 0:
-		found = append(found, Finding{Level: LevelCritical, Target: "dlq",
+		found = append(found, Finding{
+			Level: LevelCritical, Target: "dlq",
 			Text: fmt.Sprintf("dead letters growing: %d, +%d in 5m", dead.Ready, *growth),
-			Hint: consumers(dead)})
+			Hint: consumers(dead),
+		})
 	default:
-		found = append(found, Finding{Level: LevelWarning, Target: "dlq",
+		found = append(found, Finding{
+			Level: LevelWarning, Target: "dlq",
 			Text: fmt.Sprintf("%d dead letters wait", dead.Ready),
-			Hint: consumers(dead)})
+			Hint: consumers(dead),
+		})
 	}
 	return found
 }
@@ -112,15 +118,19 @@ func brief(d time.Duration) string {
 func workerFindings(o *Overview, limits Limits) []Finding {
 	var found []Finding
 	if o.Workers.Active+o.Workers.Busy == 0 && o.Queues.Queued+o.Live.Requested.Value > 0 {
-		found = append(found, Finding{Level: LevelCritical, Target: "workers",
-			Text: "no worker takes work and executions wait", Hint: "start or uncordon a worker"})
+		found = append(found, Finding{
+			Level: LevelCritical, Target: "workers",
+			Text: "no worker takes work and executions wait", Hint: "start or uncordon a worker",
+		})
 	}
 	for _, w := range o.WorkerList {
 		if w.Health(o.At, limits.StaleAfter) != WorkerStale {
 			continue
 		}
-		f := Finding{Level: LevelWarning, Target: "workers", Since: w.Heartbeat,
-			Text: w.Name + " heartbeat stale", Hint: "it never reported"}
+		f := Finding{
+			Level: LevelWarning, Target: "workers", Since: w.Heartbeat,
+			Text: w.Name + " heartbeat stale", Hint: "it never reported",
+		}
 		if w.Heartbeat != nil {
 			f.Hint = "limit " + brief(limits.StaleAfter)
 		}
@@ -164,7 +174,9 @@ func stuckFindings(o *Overview) []Finding {
 	if o.Live.Stuck.Value == 0 {
 		return nil
 	}
-	return []Finding{{Level: LevelInfo, Target: "executions", Filter: "status:scheduled",
+	return []Finding{{
+		Level: LevelInfo, Target: "executions", Filter: "status:scheduled",
 		Text: fmt.Sprintf("%d executions scheduled for more than %s", o.Live.Stuck.Value, brief(o.Live.StuckAfter)),
-		Hint: "no worker has acknowledged them"}}
+		Hint: "no worker has acknowledged them",
+	}}
 }

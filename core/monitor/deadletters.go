@@ -61,8 +61,10 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
 		return fmt.Errorf("list the dead-letter ledger: %w", err)
 	}
 	for _, r := range recent {
-		l.Recent = append(l.Recent, LedgerEntry{ID: r.ID, At: r.Created, Type: r.MessageType, Reason: r.Reason,
-			Decision: decision(r.Decision), Queue: r.Queue, Execution: r.Execution})
+		l.Recent = append(l.Recent, LedgerEntry{
+			ID: r.ID, At: r.Created, Type: r.MessageType, Reason: r.Reason,
+			Decision: decision(r.Decision), Queue: r.Queue, Execution: r.Execution,
+		})
 	}
 	d.Ledger = l
 	return nil

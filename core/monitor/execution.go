@@ -89,8 +89,10 @@ func (d *ExecutionDetail) waiting(ctx context.Context, tx *store.Tx, s shape) er
 	}
 	for _, r := range rows {
 		queue := Queue{ActionRef: r.Ref, Group: text(r.GroupKey)}
-		d.Waiting = &Waiting{Queue: queue.Name(), Since: r.EnqueuedAt, Ahead: Count{Value: r.Ahead, AtLeast: r.Ahead >= 10_000},
-			Active: int64(r.ActiveCount), Paused: r.Paused}
+		d.Waiting = &Waiting{
+			Queue: queue.Name(), Since: r.EnqueuedAt, Ahead: Count{Value: r.Ahead, AtLeast: r.Ahead >= 10_000},
+			Active: int64(r.ActiveCount), Paused: r.Paused,
+		}
 		if !r.Unlimited {
 			d.Waiting.Limit = wide(&r.MaxConcurrent)
 		}

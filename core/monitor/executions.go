@@ -99,13 +99,16 @@ func (q *search) ids(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	switch {
 	case q.parent != 0:
 		return tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{
-			Parent: q.parent, Before: q.before, Statuses: q.allowed(), Page: q.page})
+			Parent: q.parent, Before: q.before, Statuses: q.allowed(), Page: q.page,
+		})
 	case !q.shape.ours:
 		return tx.MonitorPublishedIDs(ctx, store.MonitorPublishedIDsParams{
-			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Statuses: q.allowed(), Page: q.page})
+			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Statuses: q.allowed(), Page: q.page,
+		})
 	case len(q.ended) == 0 && len(q.live) == 0:
 		return tx.MonitorNewest(ctx, store.MonitorNewestParams{
-			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Page: q.page})
+			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Page: q.page,
+		})
 	}
 	return q.idsByStatus(ctx, tx)
 }
@@ -127,7 +130,8 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 	}
 	if len(q.ended) > 0 {
 		ids, err := tx.MonitorEnded(ctx, store.MonitorEndedParams{
-			Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: ended, Pattern: q.pattern, Worker: q.worker, Page: q.page})
+			Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: ended, Pattern: q.pattern, Worker: q.worker, Page: q.page,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +139,8 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 	}
 	if len(q.live) > 0 {
 		ids, err := tx.MonitorUnended(ctx, store.MonitorUnendedParams{
-			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Page: q.page})
+			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Page: q.page,
+		})
 		if err != nil {
 			return nil, err
 		}

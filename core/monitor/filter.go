@@ -110,7 +110,7 @@ func (f *ExecutionFilter) addAge(value, term string) error {
 }
 
 // String writes the filter as ParseExecutionFilter reads it.
-func (f ExecutionFilter) String() string {
+func (f *ExecutionFilter) String() string {
 	var terms []string
 	if len(f.Statuses) > 0 {
 		words := make([]string, len(f.Statuses))

@@ -65,10 +65,12 @@ func TestAttentionPutsTheWorstFirst(t *testing.T) {
 	now := time.Now()
 	long := now.Add(-time.Hour)
 	growth := int64(3)
-	o := &Overview{Reading: Reading{At: now}, Queues: QueueTotals{Queued: 5},
+	o := &Overview{
+		Reading: Reading{At: now}, Queues: QueueTotals{Queued: 5},
 		Top:        []Queue{{ActionRef: "a.b", Queued: 5, Oldest: &long}, {ActionRef: "c.d", Queued: 5, Oldest: &long, Paused: true}},
 		WorkerList: []Worker{{Name: "w", Status: "active", Heartbeat: &long}},
-		Live:       Live{Stuck: Count{Value: 2}, StuckAfter: 10 * time.Minute}}
+		Live:       Live{Stuck: Count{Value: 2}, StuckAfter: 10 * time.Minute},
+	}
 	b := &Broker{Alarms: []string{"memory"}, Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 9}}}
 	found := Attention(o, b, &growth, Limits{HeadWait: time.Minute, StaleAfter: time.Minute})
 	var levels []Level

@@ -197,17 +197,17 @@ func (m *Model) goTo(view screen.View) tea.Cmd {
 }
 
 // back closes what is open, clears the filter, or returns to where the operator
-// came from. It is false at the top level.
-func (m *Model) back() (tea.Cmd, bool) {
+// came from. At the top level there is nothing to do.
+func (m *Model) back() tea.Cmd {
 	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" && len(m.trail) == 0 {
-		return m.applyFilter(""), true
+		return m.applyFilter("")
 	}
 	if len(m.trail) == 0 {
-		return nil, false
+		return nil
 	}
 	m.view = m.trail[len(m.trail)-1]
 	m.trail = m.trail[:len(m.trail)-1]
-	return m.resume(), true
+	return m.resume()
 }
 
 // applyFilter puts a filter in place and reads anew.

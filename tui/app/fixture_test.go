@@ -24,7 +24,7 @@ var frozen = time.Date(2026, 11, 21, 2, 19, 4, 0, time.UTC)
 
 func ago(d time.Duration) *time.Time { at := frozen.Add(-d); return &at }
 
-func ptr(n int64) *int64 { return &n }
+func ptr(n int64) *int64 { return new(n) }
 
 // fakeSource answers with fixed data, or with an error, or not at all.
 type fakeSource struct {
@@ -229,7 +229,8 @@ func (b *bundle) frame() []string { return strings.Split(b.View(), "\n") }
 // sample is the installation of the design: busy, with things gone wrong.
 func sample() *fakeSource {
 	reading := monitor.Reading{At: frozen, Sources: []monitor.Source{
-		{Name: monitor.SourceDatabase, Latency: 9 * time.Millisecond}, {Name: monitor.SourceBroker, Latency: 31 * time.Millisecond}}}
+		{Name: monitor.SourceDatabase, Latency: 9 * time.Millisecond}, {Name: monitor.SourceBroker, Latency: 31 * time.Millisecond},
+	}}
 	queues, workers := sampleQueues(), sampleWorkers()
 	totals := monitor.QueueTotals{Queues: 14, Busy: 6, Queued: 1204, Active: 39, Slots: 48, Completed: 88_201}
 	workerTotals := monitor.WorkerTotals{Total: 5, Active: 2, Busy: 1, Stale: 1, Cordoned: 1, Assigned: 16, Capacity: 32}
@@ -237,29 +238,43 @@ func sample() *fakeSource {
 	return &fakeSource{
 		overview: &monitor.Overview{
 			Reading: reading, StaleAfter: 90 * time.Second,
-			Live: monitor.Live{Requested: monitor.Count{Value: 1204, AtLeast: true}, Scheduled: monitor.Count{Value: 11},
-				Running: monitor.Count{Value: 39}, Stuck: monitor.Count{Value: 4}, StuckAfter: 10 * time.Minute},
-			Recent: monitor.Recent{Window: 15 * time.Minute, Completed: monitor.Count{Value: 5981}, Failed: monitor.Count{Value: 131},
-				Timeout: monitor.Count{Value: 12}, Cancelled: monitor.Count{Value: 3}, FailedLastMinute: &monitor.Count{Value: 9}},
+			Live: monitor.Live{
+				Requested: monitor.Count{Value: 1204, AtLeast: true}, Scheduled: monitor.Count{Value: 11},
+				Running: monitor.Count{Value: 39}, Stuck: monitor.Count{Value: 4}, StuckAfter: 10 * time.Minute,
+			},
+			Recent: monitor.Recent{
+				Window: 15 * time.Minute, Completed: monitor.Count{Value: 5981}, Failed: monitor.Count{Value: 131},
+				Timeout: monitor.Count{Value: 12}, Cancelled: monitor.Count{Value: 3}, FailedLastMinute: &monitor.Count{Value: 9},
+			},
 			Queues: totals, Top: queues[:5], Workers: workerTotals, WorkerList: workers,
 		},
-		broker: &monitor.Broker{Reading: monitor.Reading{Sources: reading.Sources[1:]}, Node: "rabbit@mq-1", Version: "3.13.7", VHost: "/attune",
-			Queues: []monitor.BrokerQueue{deadQueue, {Name: "attune.execution.requests.queue", Ready: 2, Unacked: 10, Consumers: 1},
-				{Name: "worker.7.executions", Ready: 2}, {Name: "worker.1.executions", Unacked: 2, Consumers: 1},
-				{Name: "worker.2.executions", Unacked: 2, Consumers: 1}, {Name: "worker.9.executions", Ready: 2}}},
+		broker: &monitor.Broker{
+			Reading: monitor.Reading{Sources: reading.Sources[1:]}, Node: "rabbit@mq-1", Version: "3.13.7", VHost: "/attune",
+			Queues: []monitor.BrokerQueue{
+				deadQueue,
+				{Name: "attune.execution.requests.queue", Ready: 2, Unacked: 10, Consumers: 1},
+				{Name: "worker.7.executions", Ready: 2},
+				{Name: "worker.1.executions", Unacked: 2, Consumers: 1},
+				{Name: "worker.2.executions", Unacked: 2, Consumers: 1},
+				{Name: "worker.9.executions", Ready: 2},
+			},
+		},
 		queues:  &monitor.Queues{Reading: reading, Totals: totals, List: queues},
 		list:    sampleExecutions(),
 		detail:  sampleDetail(reading),
 		workers: &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
 		dead: &monitor.DeadLetters{Reading: reading, Queue: &deadQueue, Ledger: &monitor.Ledger{
 			Open: monitor.Count{Value: 2}, LastDay: monitor.Count{Value: 112},
-			ByReason: []monitor.LedgerGroup{{Reason: "expired", Decision: "failed", Count: 109, Newest: frozen},
-				{Reason: "rejected", Decision: monitor.DecisionOpen, Count: 2, Newest: frozen}},
+			ByReason: []monitor.LedgerGroup{
+				{Reason: "expired", Decision: "failed", Count: 109, Newest: frozen},
+				{Reason: "rejected", Decision: monitor.DecisionOpen, Count: 2, Newest: frozen},
+			},
 			Recent: []monitor.LedgerEntry{
 				{ID: 3, At: *ago(22 * time.Minute), Type: "ExecutionRequested", Reason: "expired", Decision: "failed", Queue: "worker.7.executions", Execution: ptr(884301)},
 				{ID: 2, At: *ago(40 * time.Minute), Type: "ExecutionRequested", Reason: "expired", Decision: "failed", Queue: "worker.7.executions", Execution: ptr(884300)},
 				{ID: 1, At: *ago(3 * time.Hour), Type: "-", Reason: "rejected", Decision: monitor.DecisionOpen, Queue: "attune.events.queue"},
-			}}},
+			},
+		}},
 	}
 }
 
@@ -267,8 +282,10 @@ func sampleQueues() []monitor.Queue {
 	return []monitor.Queue{
 		{ID: 42, ActionID: 4, ActionRef: "core.http_request", Queued: 612, Active: 4, Limit: ptr(4), Oldest: ago(14*time.Minute + 2*time.Second), Completed: 1_204_375, Enqueued: 1_204_991},
 		{ID: 43, ActionID: 5, ActionRef: "etl.load", Group: "tenant=acme", Queued: 301, Active: 1, Limit: ptr(1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201},
-		{ID: 44, ActionID: 5, ActionRef: "etl.load", Group: "tenant=zeta", Queued: 120, Active: 1, Limit: ptr(1), Oldest: ago(3*time.Minute + 12*time.Second), Completed: 61_040,
-			Blocked: "no worker has room", BlockedSince: ago(time.Minute)},
+		{
+			ID: 44, ActionID: 5, ActionRef: "etl.load", Group: "tenant=zeta", Queued: 120, Active: 1, Limit: ptr(1), Oldest: ago(3*time.Minute + 12*time.Second), Completed: 61_040,
+			Blocked: "no worker has room", BlockedSince: ago(time.Minute),
+		},
 		{ID: 45, ActionID: 6, ActionRef: "mail.send", Queued: 88, Active: 10, Limit: ptr(10), Oldest: ago(41 * time.Second), Completed: 9_400_000},
 		{ID: 46, ActionID: 7, ActionRef: "core.echo", Queued: 83, Active: 8, Oldest: ago(12 * time.Second), Completed: 31_000_000},
 		{ID: 47, ActionID: 8, ActionRef: "pack.sync", Queued: 14, Active: 0, Limit: ptr(1), Oldest: ago(31 * time.Minute), Paused: true, PauseReason: "maintenance"},
@@ -289,8 +306,10 @@ func sampleWorkers() []monitor.Worker {
 
 func sampleExecutions() []monitor.Execution {
 	row := func(id int64, status, action, worker string, created, lasted time.Duration, reason string) monitor.Execution {
-		r := monitor.Execution{ID: id, Status: status, ActionRef: action, WorkerName: worker, Created: *ago(created),
-			Updated: *ago(created - lasted), MaxRetries: ptr(3), Reason: reason}
+		r := monitor.Execution{
+			ID: id, Status: status, ActionRef: action, WorkerName: worker, Created: *ago(created),
+			Updated: *ago(created - lasted), MaxRetries: ptr(3), Reason: reason,
+		}
 		if worker != "" {
 			r.WorkerID = ptr(7)
 		}

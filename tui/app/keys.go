@@ -86,11 +86,9 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		if len(m.trail) == 0 {
 			return tea.Quit
 		}
-		cmd, _ := m.back()
-		return cmd
+		return m.back()
 	case keymap.Back:
-		cmd, _ := m.back()
-		return cmd
+		return m.back()
 	case keymap.Help:
 		m.help, m.helpScroll = true, 0
 		return nil

@@ -250,8 +250,8 @@ func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
 		out, err := shot.JSON()
 		require.NoError(t, err)
 		var doc struct {
-			View string
-			Data map[string]any
+			View string         `json:"view"`
+			Data map[string]any `json:"data"`
 		}
 		require.NoError(t, json.Unmarshal(out, &doc))
 		require.Equal(t, string(view), doc.View)

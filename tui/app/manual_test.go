@@ -33,7 +33,7 @@ func TestTheManualShowsTheKeysAndAFrame(t *testing.T) {
 	want := between(t, string(page), "keys", keymap.Manual())
 	want = between(t, want, "frame", "```text\n"+string(frame)+"```\n")
 	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(want), 0o644)) //nolint:gosec // a page of the manual
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 		return
 	}
 	require.Equal(t, want, string(page), "run the test with -update")

@@ -93,8 +93,10 @@ func (e *Env) Findings() []monitor.Finding {
 		name string
 	}{{FeedOverview, "PostgreSQL"}, {FeedBroker, "RabbitMQ management"}} {
 		if f := e.Data.Fresh(source.feed); f.Err != nil {
-			found = append(found, monitor.Finding{Level: monitor.LevelCritical, Target: string("overview"),
-				Text: fmt.Sprintf("%s cannot be read since %s", source.name, f.Since.UTC().Format("15:04:05Z")), Hint: f.Err.Error()})
+			found = append(found, monitor.Finding{
+				Level: monitor.LevelCritical, Target: string("overview"),
+				Text: fmt.Sprintf("%s cannot be read since %s", source.name, f.Since.UTC().Format("15:04:05Z")), Hint: f.Err.Error(),
+			})
 		}
 	}
 	var growth *int64

@@ -95,8 +95,10 @@ func Slots(taken int64, limit *int64) string {
 // Missing explains why a feed has nothing to show yet.
 func (e *Env) Missing(feed Feed, what string) []string {
 	if f := e.Data.Fresh(feed); f.Err != nil {
-		return []string{"", " " + e.Paint(theme.Bad, "✗ "+what+" cannot be read: "+widget.Clean(f.Err.Error())),
-			" It is tried again by itself; r tries at once."}
+		return []string{
+			"", " " + e.Paint(theme.Bad, "✗ "+what+" cannot be read: "+widget.Clean(f.Err.Error())),
+			" It is tried again by itself; r tries at once.",
+		}
 	}
 	return []string{"", " " + e.Paint(theme.Dim, "Reading "+what+" …")}
 }

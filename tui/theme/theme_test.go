@@ -39,8 +39,10 @@ func TestEveryGlyphTakesOneCellAndHasAnASCIITwin(t *testing.T) {
 	th, err := New(Options{Plain: true, ASCII: true})
 	require.NoError(t, err)
 	g := th.Glyphs
-	all := append([]string{g.OK, g.Busy, g.Idle, g.Done, g.Failed, g.Scheduled, g.Queued, g.Timeout, g.Paused, g.Warning,
-		g.Critical, g.Cursor, g.Rule, g.Bar, g.Up, g.Down, g.Ellipsis, g.Dot, g.Arrow, g.Space, g.AxisZero, g.AxisTick, g.AxisLine}, g.Levels...)
+	all := append([]string{
+		g.OK, g.Busy, g.Idle, g.Done, g.Failed, g.Scheduled, g.Queued, g.Timeout, g.Paused, g.Warning,
+		g.Critical, g.Cursor, g.Rule, g.Bar, g.Up, g.Down, g.Ellipsis, g.Dot, g.Arrow, g.Space, g.AxisZero, g.AxisTick, g.AxisLine,
+	}, g.Levels...)
 	for _, glyph := range all {
 		require.Equal(t, 1, ansi.StringWidth(glyph), "%q", glyph)
 		twin := th.Finish(glyph)

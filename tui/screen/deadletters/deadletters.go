@@ -8,6 +8,7 @@ package deadletters
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -146,8 +147,10 @@ func (v *DeadLetters) depth(d *monitor.DeadLetters) []string {
 		return []string{label + "ready " + e.BrokerNum(*q, q.Ready) + "   unacked " + e.BrokerNum(*q, q.Unacked) + "   consumers " + consumers +
 			"   " + e.Change(screen.SeriesDead, 5*time.Minute) + "/5m"}
 	case d.QueueMissing:
-		return []string{label + e.Paint(theme.Warn, "▲ there is no queue "+monitor.DeadLetterQueue+": what expires is lost"),
-			"          An executor declares it when it starts."}
+		return []string{
+			label + e.Paint(theme.Warn, "▲ there is no queue "+monitor.DeadLetterQueue+": what expires is lost"),
+			"          An executor declares it when it starts.",
+		}
 	case ok && !source.OK():
 		return []string{label + "? " + widget.Clean(source.Error)}
 	default:
@@ -170,18 +173,12 @@ func (v *DeadLetters) ledger(d *monitor.DeadLetters) []string {
 	}
 	l := d.Ledger
 	lines := []string{label + e.Count(l.LastDay) + " in 24 h   waiting for a person " + e.Count(l.Open)}
-	text := ""
-	for i, g := range l.ByReason {
-		if i == 4 {
-			break
-		}
-		if i > 0 {
-			text += " · "
-		}
-		text += widget.Clean(g.Reason) + " " + widget.Clean(g.Decision) + " " + e.Num(g.Count)
+	var groups []string
+	for _, g := range l.ByReason[:min(4, len(l.ByReason))] {
+		groups = append(groups, widget.Clean(g.Reason)+" "+widget.Clean(g.Decision)+" "+e.Num(g.Count))
 	}
-	if text != "" {
-		lines = append(lines, " "+e.Paint(theme.Dim, "groups   ")+text)
+	if len(groups) > 0 {
+		lines = append(lines, " "+e.Paint(theme.Dim, "groups   ")+strings.Join(groups, " · "))
 	}
 	return lines
 }

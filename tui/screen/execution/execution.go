@@ -144,7 +144,8 @@ func (x *Execution) head(d *monitor.ExecutionDetail) []string {
 	return []string{
 		" " + e.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + tries(d) + "   " +
 			widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName)) + "   for " + widget.Age(e.Lasted(&d.Execution)),
-		" reason  " + x.why(d, reason), ""}
+		" reason  " + x.why(d, reason), "",
+	}
 }
 
 // why says what an execution that has not ended waits for.

@@ -245,8 +245,11 @@ func (x *Executions) empty() []string {
 	if x.text == "" && !x.problems {
 		return []string{"", " No execution exists yet. Request one:", "   attune-executor run core.echo -p message=hello"}
 	}
-	lines := []string{"", " No execution matches " + widget.Clean(x.Query().String()) + ".",
-		" esc clears the filter; terms: " + strings.Join(monitor.Terms, "  ")}
+	query := x.Query()
+	lines := []string{
+		"", " No execution matches " + widget.Clean(query.String()) + ".",
+		" esc clears the filter; terms: " + strings.Join(monitor.Terms, "  "),
+	}
 	if x.env.Data.Executions.Bounded {
 		lines = append(lines, " The search stopped at its bound; older matches may exist.")
 	}

@@ -139,8 +139,9 @@ func (o *Overview) deadDepth() string {
 }
 
 // number right-aligns a number of the overview feed with its mark.
-func (o *Overview) number(text string, w int) string {
-	return widget.Right(text+o.env.Mark(screen.FeedOverview), w)
+func (o *Overview) number(text string) string {
+	const width = 8
+	return widget.Right(text+o.env.Mark(screen.FeedOverview), width)
 }
 
 func (o *Overview) queueBlock() []string {
@@ -155,9 +156,9 @@ func (o *Overview) queueBlock() []string {
 	}
 	return []string{
 		" " + e.Head(screen.FeedOverview, "QUEUES") + "  " + e.Num(q.Busy) + " busy of " + e.Num(q.Queues),
-		"   queued " + o.number(e.Num(q.Queued), 8) + "  " + e.Spark(screen.SeriesQueued, 15*time.Minute, 7) + " " + e.Change(screen.SeriesQueued, 5*time.Minute) + "/5m",
-		"   running" + o.number(e.Num(q.Active), 8) + "  of " + e.Num(q.Slots) + " limited slots",
-		"   oldest " + o.number(oldest, 8) + "  " + name,
+		"   queued " + o.number(e.Num(q.Queued)) + "  " + e.Spark(screen.SeriesQueued, 15*time.Minute, 7) + " " + e.Change(screen.SeriesQueued, 5*time.Minute) + "/5m",
+		"   running" + o.number(e.Num(q.Active)) + "  of " + e.Num(q.Slots) + " limited slots",
+		"   oldest " + o.number(oldest) + "  " + name,
 	}
 }
 
@@ -215,7 +216,7 @@ func (o *Overview) stateBlock() []string {
 	}
 	line := func(state string, n monitor.Count, more string) string {
 		s := e.Theme.Of(state)
-		return "   " + e.Paint(s.Role, s.Glyph) + " " + widget.Left(state, 10) + o.number(e.Count(n), 8) + more
+		return "   " + e.Paint(s.Role, s.Glyph) + " " + widget.Left(state, 10) + o.number(e.Count(n)) + more
 	}
 	return []string{
 		" " + e.Head(screen.FeedOverview, "EXECUTIONS") + e.Paint(theme.Dim, "  last "+widget.Short(ov.Recent.Window)),
@@ -237,8 +238,10 @@ func (o *Overview) brokerBlock(w int) []string {
 	}
 	mark := e.Mark(screen.FeedBroker)
 	ready, unacked := totals(b)
-	lines := []string{e.Head(screen.FeedBroker, "BROKER"),
-		"  ready " + widget.Left(e.Num(ready)+mark, 10) + " unacked " + e.Num(unacked) + mark}
+	lines := []string{
+		e.Head(screen.FeedBroker, "BROKER"),
+		"  ready " + widget.Left(e.Num(ready)+mark, 10) + " unacked " + e.Num(unacked) + mark,
+	}
 	if q, ok := b.Queue(monitor.DeadLetterQueue); ok {
 		lines = append(lines, "  "+monitor.DeadLetterQueue+"  "+e.BrokerNum(q, q.Ready)+mark+"  "+e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	} else {

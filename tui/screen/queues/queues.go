@@ -298,8 +298,10 @@ func (q *Queues) empty(d *monitor.Queues) []string {
 	case q.problems:
 		return []string{"", " " + q.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + q.env.Num(d.Totals.Queues)}
 	default:
-		return []string{"", " No queue exists yet. The first execution of an action makes one:",
-			"   attune-executor run core.echo -p message=hello"}
+		return []string{
+			"", " No queue exists yet. The first execution of an action makes one:",
+			"   attune-executor run core.echo -p message=hello",
+		}
 	}
 }
 
@@ -325,7 +327,8 @@ func (q *Queues) previewLines(w int) []string {
 		" " + e.State(state) + "  " + widget.Clean(note),
 		" waiting " + e.Num(r.Queued) + "   running " + screen.Slots(r.Active, r.Limit) + "   head " + e.AgeOf(r.Oldest) +
 			"   ever enqueued " + e.Num(r.Enqueued) + "   ever completed " + e.Num(r.Completed),
-		"", " " + e.Paint(theme.Dim, "DEPTH, last 60 min")}
+		"", " " + e.Paint(theme.Dim, "DEPTH, last 60 min"),
+	}
 	lines = append(lines, widget.Chart(e.Data.History.Trend(screen.QueueSeries(r.ID), time.Hour, min(60, w-10)), min(w, 70), 6, &e.Theme.Glyphs)...)
 	return append(lines, " "+e.Paint(theme.Dim, "enter shows its executions"))
 }

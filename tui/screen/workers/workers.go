@@ -187,8 +187,10 @@ func (v *Workers) join(d *monitor.Workers) []row {
 	}
 	for _, q := range v.env.Data.Broker.Queues {
 		if id, ok := monitor.WorkerOfQueue(q.Name); ok && !known[id] {
-			rows = append(rows, row{orphan: true, queue: &q, health: monitor.WorkerStale,
-				Worker: monitor.Worker{ID: id, Name: fmt.Sprintf("worker %d (no row)", id)}})
+			rows = append(rows, row{
+				orphan: true, queue: &q, health: monitor.WorkerStale,
+				Worker: monitor.Worker{ID: id, Name: fmt.Sprintf("worker %d (no row)", id)},
+			})
 		}
 	}
 	return rows
