@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/pprof"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ func newBenchCommand(a *app) *cobra.Command {
 	var (
 		one bench.Config
 		dir string
+		cpu string
 	)
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -37,6 +39,13 @@ func newBenchCommand(a *app) *cobra.Command {
 					return usageErrorf("there is no profile %q; the profiles are %s", one.Profile, profileNames())
 				}
 			}
+			if cpu != "" {
+				stop, err := profileCPU(cpu)
+				if err != nil {
+					return err
+				}
+				defer stop()
+			}
 			return a.bench(cmd, dir, profiles)
 		},
 	}
@@ -49,8 +58,24 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.IntVar(&one.Concurrency, "concurrency", 50, "executions a worker runs at once")
 	flags.Float64Var(&one.Rate, "rate", 0, "requests a second; 0 sends all at once")
 	flags.StringVar(&one.Profile, "profile", "custom", "measure only this standard profile, or a name for the report")
+	flags.StringVar(&cpu, "cpuprofile", "", "write a CPU profile of engines and workers to this file")
 	flags.StringVar(&dir, "dir", filepath.Join(".attune", "bench"), "folder of the servers")
 	return cmd
+}
+
+// profileCPU begins a profile and returns how to end it.
+func profileCPU(path string) (stop func(), err error) {
+	file, err := os.Create(path) //nolint:gosec // the caller names the file
+	if err != nil {
+		return nil, fmt.Errorf("create the profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, fmt.Errorf("start the profile: %w", err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = file.Close() // a profile that cannot be closed cannot be read either
+	}, nil
 }
 
 func named(profiles []bench.Config, name string) []bench.Config {

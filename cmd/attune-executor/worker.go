@@ -65,7 +65,7 @@ func (a *app) worker(cmd *cobra.Command, adjust func(*config.Worker) error) erro
 	}
 	st, err := store.Open(cmd.Context(), store.Config{
 		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: cfg.Database.MaxConnections,
-		ConnectTimeout: cfg.Database.ConnectTimeout, ApplicationName: "attune-executor worker",
+		ConnectTimeout: cfg.Database.ConnectTimeout, ApplicationName: "attune-executor worker", HotPath: true,
 	}, logger)
 	if err != nil {
 		return err

@@ -96,7 +96,7 @@ type Machine struct {
 // Run makes one measurement.
 func Run(ctx context.Context, cfg Config, servers Servers, logger *slog.Logger) (report Report, err error) {
 	st, err := store.Open(ctx, store.Config{
-		URL: servers.DatabaseURL, Schema: servers.Schema, MaxConnections: 16, ApplicationName: "attune-bench",
+		URL: servers.DatabaseURL, Schema: servers.Schema, MaxConnections: 8, ApplicationName: "attune-bench",
 	}, logger)
 	if err != nil {
 		return report, fmt.Errorf("open the database: %w", err)
@@ -160,6 +160,11 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 		}
 		stops = append(stops, func() error { return e.Stop(background) })
 	}
+	rows, err := m.openForWorkers(ctx)
+	if err != nil {
+		return stop, err
+	}
+	stops = append(stops, func() error { rows.Close(); return nil })
 	for i := range m.cfg.Workers {
 		b := broker.New(broker.Config{URL: m.servers.AMQPURL, ConnectionName: fmt.Sprintf("bench worker %d", i)}, m.logger, nil)
 		if err := b.Start(ctx); err != nil {
@@ -168,7 +173,7 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 		stops = append(stops, func() error { b.Stop(); return nil })
 		w, err := worker.New(worker.Config{
 			Name: fmt.Sprintf("bench-worker-%d", i+1), MaxConcurrent: m.cfg.Concurrency, Actions: builtin.Actions(),
-		}, worker.Deps{Store: m.store, Broker: b, Logger: m.logger})
+		}, worker.Deps{Store: rows, Broker: b, Logger: m.logger})
 		if err != nil {
 			return stop, fmt.Errorf("make a worker: %w", err)
 		}
@@ -178,6 +183,17 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 		stops = append(stops, func() error { w.Stop(); return nil })
 	}
 	return stop, nil
+}
+
+// openForWorkers opens the database as the worker command does.
+func (m *measurement) openForWorkers(ctx context.Context) (*store.Store, error) {
+	rows, err := store.Open(ctx, store.Config{
+		URL: m.servers.DatabaseURL, Schema: m.servers.Schema, MaxConnections: 8, ApplicationName: "attune-bench workers", HotPath: true,
+	}, m.logger)
+	if err != nil {
+		return nil, fmt.Errorf("open the database for the workers: %w", err)
+	}
+	return rows, nil
 }
 
 func (m *measurement) config() *config.Config {
