@@ -65,7 +65,7 @@ func newBenchCommand(a *app) *cobra.Command {
 
 // profileCPU begins a profile and returns how to end it.
 func profileCPU(path string) (stop func(), err error) {
-	file, err := os.Create(path) //nolint:gosec // the caller names the file
+	file, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("create the profile: %w", err)
 	}

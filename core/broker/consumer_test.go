@@ -22,12 +22,12 @@ func ids(batch *broker.Batch) []string {
 }
 
 // fill waits until the consumer has been given n messages.
-func (b *rig) unacked(queue string, ready, consumers int) {
+func (b *rig) unacked(ready, consumers int) {
 	b.t.Helper()
 	testkit.Eventually(b.t, func() bool {
-		state, err := b.QueueState(b.ctx, queue)
+		state, err := b.QueueState(b.ctx, "q")
 		return err == nil && state.Ready == ready && state.Consumers == consumers
-	}, patience, "%d ready and %d consumers on %s", ready, consumers, queue)
+	}, patience, "%d ready and %d consumers", ready, consumers)
 }
 
 func TestBatchesAreNatural(t *testing.T) {
@@ -53,7 +53,7 @@ func TestBatchesAreNatural(t *testing.T) {
 
 	// While nobody takes them, messages collect up to MaxBatch, in order.
 	b.publishAll(messages("q", 70)...)
-	b.unacked("q", 20, 1) // prefetch 50 of them
+	b.unacked(20, 1) // prefetch 50 of them
 	var got []string
 	testkit.Eventually(t, func() bool {
 		batch := b.next(consumer)
@@ -67,7 +67,7 @@ func TestBatchesAreNatural(t *testing.T) {
 	}
 	consumer.Stop()
 	require.False(t, consumer.Subscribed())
-	b.unacked("q", 0, 0)
+	b.unacked(0, 0)
 }
 
 // An acknowledgement covers its own batch only, whatever order batches are
@@ -213,9 +213,9 @@ func TestStopReturnsWhatWasNotHandedOut(t *testing.T) {
 	b.publishAll(messages("q", 10)...)
 	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 8, MaxBatch: 2})
 	held := b.next(consumer)
-	b.unacked("q", 2, 1)
+	b.unacked(2, 1)
 	consumer.Stop()
-	b.unacked("q", 10-len(held.Deliveries), 0)
+	b.unacked(10-len(held.Deliveries), 0)
 	require.NoError(t, held.Ack())
 
 	var got []string
@@ -229,7 +229,7 @@ func TestStopReturnsWhatWasNotHandedOut(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("m%05d", i+len(held.Deliveries)), id, "the order is kept")
 	}
 	again.Stop()
-	b.unacked("q", 0, 0)
+	b.unacked(0, 0)
 }
 
 // Batches of a lost channel are nobody's business any more: settling them

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -139,9 +140,7 @@ func (m *Management) send(ctx context.Context, method, path string, header http.
 		return err
 	}
 	request.SetBasicAuth(m.user, m.password)
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	response, err := m.transport.RoundTrip(request)
 	if err != nil {
 		return err

@@ -32,8 +32,11 @@ const shortMax = 255
 // connection over it, and everybody's messages with it.
 func (m *Message) check() error {
 	for _, field := range []struct{ name, value string }{
-		{"message id", m.ID}, {"correlation id", m.CorrelationID}, {"exchange", m.Exchange},
-		{"routing key", m.RoutingKey}, {"type", m.Type},
+		{"message id", m.ID},
+		{"correlation id", m.CorrelationID},
+		{"exchange", m.Exchange},
+		{"routing key", m.RoutingKey},
+		{"type", m.Type},
 	} {
 		if len(field.value) > shortMax {
 			return fmt.Errorf("%w: its %s has %d bytes, more than %d", ErrInvalid, field.name, len(field.value), shortMax)

@@ -54,7 +54,7 @@ func TestConsumerComesBack(t *testing.T) {
 		consumer := through.Consume(broker.ConsumerConfig{Queue: "q"})
 		require.NoError(t, consumer.Start(b.ctx))
 		t.Cleanup(consumer.Stop)
-		b.unacked("q", 0, 1)
+		b.unacked(0, 1)
 		proxy.cut()
 		b.publishAll(messages("q", 1)...)
 		testkit.Eventually(t, func() bool {
@@ -66,22 +66,22 @@ func TestConsumerComesBack(t *testing.T) {
 // A broker that answers nothing neither hangs a Stop nor a question.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
-	real := newRig(t)
-	real.queue("q", nil)
-	proxy := newProxy(t, real.url)
+	behind := newRig(t)
+	behind.queue("q", nil)
+	proxy := newProxy(t, behind.url)
 	b := broker.New(broker.Config{
 		URL: proxy.url, CallTimeout: 200 * time.Millisecond, CloseTimeout: 100 * time.Millisecond,
 		DialTimeout: 200 * time.Millisecond, ConnectTimeout: time.Second,
 	}, testkit.Logger(t), nil)
-	require.NoError(t, b.Start(real.ctx))
+	require.NoError(t, b.Start(behind.ctx))
 	t.Cleanup(b.Stop)
 	consumer := b.Consume(broker.ConsumerConfig{Queue: "q"})
-	require.NoError(t, consumer.Start(real.ctx))
+	require.NoError(t, consumer.Start(behind.ctx))
 	t.Cleanup(consumer.Stop)
-	real.unacked("q", 0, 1)
+	behind.unacked(0, 1)
 
 	proxy.freeze()
-	_, err := b.QueueState(real.ctx, "q")
+	_, err := b.QueueState(behind.ctx, "q")
 	require.Error(t, err)
 	testkit.Eventually(t, func() bool { return b.State() == broker.StateDisconnected }, patience)
 	begin := time.Now()

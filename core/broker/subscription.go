@@ -133,6 +133,7 @@ func (s *subscription) bury(cause error) error {
 // not handed out returns to the queue, and the channel stays for the batches
 // that are out.
 func (s *subscription) retire(unsent *Batch) error {
+	//nolint:forbidigo // the end of a subscription outlives its caller; ask has a deadline of its own
 	_, err := ask(context.Background(), s.conn, func() (struct{}, error) {
 		if err := s.channel.Cancel(s.tag, false); err != nil {
 			return struct{}{}, err
@@ -167,6 +168,7 @@ func (s *subscription) retire(unsent *Batch) error {
 // severed with its connection.
 func (s *subscription) closeChannel() {
 	_ = s.bury(nil)
+	//nolint:forbidigo // as in retire
 	_, _ = ask(context.Background(), s.conn, func() (struct{}, error) {
 		discardChannel(s.channel)
 		return struct{}{}, nil

@@ -94,7 +94,7 @@ func milliseconds(d time.Duration) any {
 	if ms := d.Milliseconds(); ms > math.MaxInt32 {
 		return ms
 	}
-	return int32(d.Milliseconds()) //nolint:gosec // checked above
+	return int32(d.Milliseconds())
 }
 
 // BindWorkerDeadLetters routes the dead letters of a worker's own queues. It

@@ -225,7 +225,7 @@ func TestQueueStateIsExact(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, broker.QueueState{Exists: true, Ready: 3}, state)
 	consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
-	b.unacked("q", 0, 1)
+	b.unacked(0, 1)
 	consumer.Stop()
 	state, err = b.QueueState(b.ctx, "q")
 	require.NoError(t, err)

@@ -44,18 +44,19 @@ func decodeHeaders(raw json.RawMessage) (Headers, error) {
 		case "trace_id":
 			err = json.Unmarshal(value, &h.TraceID)
 		default:
-			h.keep(key, value)
+			h.Extra = keep(h.Extra, key, value)
 		}
 		if err != nil {
-			h.keep(key, value)
+			h.Extra = keep(h.Extra, key, value)
 		}
 	}
 	return h, nil
 }
 
-func (h *Headers) keep(key string, value json.RawMessage) {
-	if h.Extra == nil {
-		h.Extra = make(map[string]json.RawMessage)
+func keep(extra map[string]json.RawMessage, key string, value json.RawMessage) map[string]json.RawMessage {
+	if extra == nil {
+		extra = make(map[string]json.RawMessage)
 	}
-	h.Extra[key] = value
+	extra[key] = value
+	return extra
 }
