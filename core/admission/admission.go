@@ -19,6 +19,10 @@ const (
 	maxBlockedQueues = 64
 )
 
+// spareHeads is how many heads are read beyond the free slots, in case some
+// have been cancelled. ReadAdmissionHeads knows it too.
+const spareHeads = 2
+
 // Key names a queue: an action, or an action and a group of parameter values.
 type Key struct {
 	ActionID int64
@@ -142,6 +146,10 @@ type Want struct {
 	Queues     map[int64]int // queue → how many releases are planned for it
 	Workers    []int64       // workers whose load may change
 	Executions []int64       // rows to read again under the locks
+
+	// Resolved are those of Queues that came from Resolve: if one of them is
+	// gone it must be made again, while others may go with their actions.
+	Resolved map[int64]bool
 
 	StaleAfter   time.Duration // heartbeats older than this make a worker not live
 	WithoutStats bool          // do not keep queue_stats (executor.queue.enable_metrics: false)

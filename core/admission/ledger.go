@@ -90,9 +90,13 @@ type Ledger struct {
 
 	withoutStats bool // queue_stats is not kept
 
-	queues map[int64]*queue
-	loads  map[int64]*load
-	facts  map[int64]Fact
+	queues   map[int64]*queue
+	gone     map[int64]bool // queues that were wanted and no longer exist
+	loads    map[int64]*load
+	loadless map[int64]bool // workers that were wanted and have no load row
+	facts    map[int64]Fact
+
+	unplanned bool // something needs locks that were not wanted
 
 	granted   []Granted
 	released  []release
@@ -156,27 +160,48 @@ func (l *Ledger) Granted() []Granted { return l.granted }
 
 // Release gives back the slot of a terminal execution. It reports whether
 // there was one to give back; a second release of the same holder finds none
-// (invariant S7). A holder whose queue is not locked is left for the caller to
-// try again with that queue locked.
+// (invariant S7). A holder whose queue or worker load is not locked is left,
+// and makes the ledger Unplanned; a queue that was deleted has no counters to
+// keep, but its holder's worker has.
 func (l *Ledger) Release(id int64) bool {
 	fact, ok := l.facts[id]
 	if !ok || fact.Holds == nil || !fact.Status.Terminal() {
 		return false
 	}
-	q := l.queues[*fact.Holds]
-	if q == nil {
+	held := *fact.Holds
+	q := l.queues[held]
+	if (q == nil && !l.gone[held]) || !l.knowsLoad(fact.Worker) {
+		l.unplanned = true
 		return false
 	}
-	q.active--
-	q.completed++
+	if q != nil {
+		q.active--
+		q.completed++
+	}
 	if fact.Worker != nil {
 		if w := l.loads[*fact.Worker]; w != nil && w.assigned > 0 {
 			w.assigned--
 		}
 	}
-	l.released = append(l.released, release{execution: id, queue: q.id})
+	l.released = append(l.released, release{execution: id, queue: held})
 	l.note(id, func(fact *Fact) { fact.Holds = nil })
 	return true
+}
+
+// knowsLoad reports whether the worker's load is locked, or known not to exist.
+func (l *Ledger) knowsLoad(worker *int64) bool {
+	return worker == nil || l.loads[*worker] != nil || l.loadless[*worker]
+}
+
+// Unplanned reports whether something in this batch needs a lock that was not
+// wanted, because its row changed between planning and locking. The batch must
+// be planned again.
+func (l *Ledger) Unplanned() bool { return l.unplanned }
+
+// End keeps the facts true about an execution that the caller has decided to
+// end in this batch, so that nothing else decides on it.
+func (l *Ledger) End(id int64, status attune.Status) {
+	l.note(id, func(fact *Fact) { fact.Status = status })
 }
 
 // Withdraw takes an execution that will not run out of its line. It reports

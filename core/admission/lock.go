@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// ErrQueueGone says that a queue row that was to be locked no longer exists.
-// The batch is repeated after Forget.
+// ErrQueueGone says that a resolved queue row no longer exists. The batch is
+// repeated after Forget.
 var ErrQueueGone = errors.New("admission queue is gone")
 
 // Lock locks the wanted queues and worker loads and returns their ledger. It
@@ -32,17 +32,26 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		Now:          now.Rows()[0].Now,
 		withoutStats: want.WithoutStats,
 		queues:       make(map[int64]*queue, len(states.Rows())),
+		gone:         make(map[int64]bool),
 		loads:        make(map[int64]*load, len(loads.Rows())),
+		loadless:     make(map[int64]bool),
 		facts:        make(map[int64]Fact, len(facts.Rows())),
 	}
 	l.readQueues(states.Rows())
 	for _, id := range ids {
-		if l.queues[id] == nil {
+		if l.queues[id] != nil {
+			continue
+		}
+		if want.Resolved[id] {
 			return nil, fmt.Errorf("lock admission queue %d: %w", id, ErrQueueGone)
 		}
+		l.gone[id] = true
 	}
 	for _, row := range loads.Rows() {
 		l.loads[row.Worker] = &load{before: int(row.Assigned), assigned: int(row.Assigned), live: row.Live}
+	}
+	for _, id := range want.Workers {
+		l.loadless[id] = l.loads[id] == nil
 	}
 	for _, row := range facts.Rows() {
 		fact := Fact{
@@ -55,7 +64,25 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		l.facts[row.ID] = fact
 	}
 	l.readHeads(waiting.Rows())
+	for i, id := range ids {
+		if q := l.queues[id]; q != nil {
+			q.trueUp(int(releases[i]))
+		}
+	}
 	return l, nil
+}
+
+// trueUp makes the count of a line that was read to its end what was read. It
+// can only be another when somebody else deleted executions, whose entries go
+// with them; uncorrected, the line would count as unfilled for ever.
+func (q *queue) trueUp(releases int) {
+	room := q.free() + releases
+	if q.queued == 0 || q.paused || room <= 0 {
+		return // no head was asked for
+	}
+	if len(q.heads) < min(room+spareHeads, maxHeadsPerQueue) {
+		q.queued = len(q.heads)
+	}
 }
 
 func (l *Ledger) readQueues(rows []store.LockAdmissionStatesRow) {

@@ -93,7 +93,12 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 		round.Fail(id, rule.ActionID, row.ActionRef, "workflows are not supported", "this engine does not run workflow actions")
 		return
 	}
-	queue, ok := round.Queue(s.keys[id])
+	key, planned := s.keys[id]
+	if !planned {
+		round.Replan() // it stood in a line when it was read
+		return
+	}
+	queue, ok := round.Queue(key)
 	if !ok {
 		round.Fail(id, rule.ActionID, row.ActionRef, "action not found", "the action was deleted while the execution was admitted")
 		return

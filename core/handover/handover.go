@@ -108,6 +108,10 @@ type Result struct {
 // anything is failed for want of one.
 var errStaleFleet = errors.New("the list of workers is stale")
 
+// errUnplanned asks for the same round planned anew, because a row needs other
+// locks than it did when it was read.
+var errUnplanned = errors.New("a row changed between planning and locking")
+
 // maxRounds bounds how often one call runs its round again because a row, a
 // queue or a worker changed meanwhile.
 const maxRounds = 5
@@ -128,13 +132,21 @@ func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
 			fresh = true
 		case errors.Is(err, admission.ErrQueueGone):
 			h.admission.Forget()
-		case store.ClassOf(err) == store.ClassRefused:
-			// A row changed between lock and write: decide again.
+		case errors.Is(err, errUnplanned), refused(err):
+			// A row changed between plan and lock, or lock and write: decide again.
 		default:
 			return Result{}, err
 		}
 		h.logger.DebugContext(ctx, "Round is run again", "attempt", attempt, "error", err)
 	}
+}
+
+// refused says that a guard of the written statements found other rows than
+// were decided on. A conflict is one of them: an entry that another replica
+// wrote for the same execution in another queue.
+func refused(err error) bool {
+	class := store.ClassOf(err)
+	return class == store.ClassRefused || class == store.ClassConflict
 }
 
 func (h *HandOver) run(ctx context.Context, fresh bool, steps []Step) (Result, error) {
@@ -201,11 +213,12 @@ func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Wor
 	}
 	plan.queues = queues
 	want := admission.Want{
-		Queues: plan.releases, Workers: []int64{}, Executions: plan.ids,
+		Queues: plan.releases, Workers: []int64{}, Executions: plan.ids, Resolved: make(map[int64]bool, len(queues)),
 		StaleAfter: h.cfg.HeartbeatStaleAfter, WithoutStats: h.cfg.WithoutStats,
 	}
 	for _, id := range queues {
 		want.Queues[id] += 0
+		want.Resolved[id] = true
 	}
 	for _, w := range workers {
 		want.Workers = append(want.Workers, w.ID)
@@ -241,6 +254,9 @@ func (h *HandOver) decide(
 	}
 	for _, step := range steps {
 		step.Apply(round)
+	}
+	if round.replan || ledger.Unplanned() {
+		return nil, errUnplanned
 	}
 	if round.unplaced && !fresh {
 		return nil, errStaleFleet

@@ -25,6 +25,7 @@ type Round struct {
 	messages []outbox.Message
 	endings  []ending
 	unplaced bool // something was ended for want of a worker
+	replan   bool // a row is not what it was when the steps planned
 }
 
 // ending is an execution that the engine ends while it waits.
@@ -63,6 +64,10 @@ func (r *Round) Row(id int64) (store.ReadRoundExecutionsRow, bool) { return r.pl
 
 // Rule returns the rule of an action.
 func (r *Round) Rule(id *int64, ref string) (Rule, bool) { return r.h.rules.find(id, ref) }
+
+// Replan has the round run again, because a row is not what it was when the
+// steps planned for it.
+func (r *Round) Replan() { r.replan = true }
 
 // MaxQueued is the longest line of one queue.
 func (r *Round) MaxQueued() int { return r.h.cfg.MaxQueued }
@@ -138,7 +143,10 @@ func encode(fields map[string]any) json.RawMessage {
 	return raw
 }
 
-func (r *Round) end(e ending) { r.endings = append(r.endings, e) }
+func (r *Round) end(e ending) {
+	r.endings = append(r.endings, e)
+	r.Ledger.End(e.execution, e.status)
+}
 
 // write stores the round and commits it. It returns the outbox row, 0 when
 // the round has no messages.
