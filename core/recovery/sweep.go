@@ -20,6 +20,18 @@ type Found struct {
 // Empty reports whether there is nothing to do.
 func (f Found) Empty() bool { return len(f.Requested)+len(f.Ended)+len(f.Queues) == 0 }
 
+// take splits off what one round can bear, n of each kind.
+func (f *Found) take(n int) Found {
+	return Found{Requested: takeIDs(&f.Requested, n), Ended: takeIDs(&f.Ended, n), Queues: takeIDs(&f.Queues, n)}
+}
+
+func takeIDs(ids *[]int64, n int) []int64 {
+	n = min(n, len(*ids))
+	taken := (*ids)[:n:n]
+	*ids = (*ids)[n:]
+	return taken
+}
+
 // Config is what the sweep depends on.
 type Config struct {
 	// Interval between sweeps. Default 5 s.
@@ -30,7 +42,7 @@ type Config struct {
 	// HolderAge is how long an ended execution may hold its slot before its
 	// report counts as lost. Default 5 s.
 	HolderAge time.Duration
-	// Page bounds what one sweep finds of each kind. Default 500.
+	// Page bounds what is submitted at once of each kind. Default 100.
 	Page int
 }
 
@@ -45,7 +57,7 @@ func (c Config) withDefaults() Config {
 		c.HolderAge = 5 * time.Second
 	}
 	if c.Page <= 0 {
-		c.Page = 500
+		c.Page = 100
 	}
 	return c
 }
@@ -56,8 +68,11 @@ const (
 	windowsPerSweep = 10
 )
 
-// rowsPerSweep is how many live rows, and how many entries, one sweep looks at.
+// rowsPerSweep is how many live rows, entries and queues one sweep looks at.
 const rowsPerSweep = 20_000
+
+// holdersPerSweep is how many ended holders make one sweep enough.
+const holdersPerSweep = 500
 
 // Sweep looks for stranded work and hands it to submit.
 type Sweep struct {
@@ -72,17 +87,18 @@ type Sweep struct {
 	shapeKnown  bool
 	afterLost   int64 // page keys; a sweep goes on where the last one stopped
 	afterWaiter int64
+	afterQueue  int64
 	holders     watermark
 }
 
 // watermark remembers how far the search for ended holders has come. Rows
-// below floor were looked at after they had ended.
+// below floor were looked at after they had ended, and held nothing.
 type watermark struct {
 	at, floor, nextFloor int64
 }
 
-// New makes the sweep. submit is called with what was found, at most once a
-// tick; its error is the tick's.
+// New makes the sweep. submit is called with what was found, a page at a time;
+// its error is the tick's, and what it leaves is found again.
 func New(
 	cfg Config, st *store.Store, submit func(context.Context, Found) error, logger *slog.Logger, metrics *supervise.Metrics,
 ) *Sweep {
@@ -113,7 +129,12 @@ func (s *Sweep) tick(ctx context.Context) error {
 	}
 	s.logger.InfoContext(ctx, "Stranded work found",
 		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues))
-	return s.submit(ctx, found)
+	for !found.Empty() {
+		if err := s.submit(ctx, found.take(s.cfg.Page)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error) {
@@ -135,9 +156,12 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 	}
 	s.afterWaiter = next(waiters.Last, waiters.Scanned)
 	found.Ended = append(found.Ended, waiters.Ids...)
-	if found.Queues, err = tx.FindUnfilledQueues(ctx, int32(s.cfg.Page)); err != nil {
+	queues, err := tx.FindUnfilledQueues(ctx, s.afterQueue, rowsPerSweep)
+	if err != nil {
 		return found, fmt.Errorf("find unfilled queues: %w", err)
 	}
+	s.afterQueue = next(queues.Last, queues.Scanned)
+	found.Queues = queues.Ids
 	return found, nil
 }
 
@@ -170,8 +194,8 @@ func next(last int64, scanned int32) int64 {
 }
 
 // endedHolders looks through some windows of ids. A pass begins at the oldest
-// execution that was live when the pass before began, because every row below
-// it had ended by then and was looked at.
+// execution that was live when the pass before began or that it saw holding a
+// slot, because every row below it had ended by then and held nothing.
 func (s *Sweep) endedHolders(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	var found []int64
 	newest, oldestLive, err := s.bounds(ctx, tx)
@@ -183,17 +207,22 @@ func (s *Sweep) endedHolders(ctx context.Context, tx *store.Tx) ([]int64, error)
 	}
 	for range windowsPerSweep {
 		until := s.holders.at + windowSize
-		ids, err := tx.FindTerminalHolders(ctx, s.holders.at, until, s.cfg.HolderAge.Seconds())
+		holders, err := tx.FindTerminalHolders(ctx, s.cfg.HolderAge.Seconds(), s.holders.at, until)
 		if err != nil {
 			return nil, fmt.Errorf("find ended holders in (%d, %d]: %w", s.holders.at, until, err)
 		}
-		found = append(found, ids...)
+		for _, holder := range holders {
+			s.holders.nextFloor = min(s.holders.nextFloor, holder.ID)
+			if holder.Due {
+				found = append(found, holder.ID)
+			}
+		}
 		s.holders.at = until
 		if until >= newest {
 			s.holders.at, s.holders.floor = 0, max(s.holders.nextFloor-1, 0)
 			break
 		}
-		if len(found) >= s.cfg.Page {
+		if len(found) >= holdersPerSweep {
 			break
 		}
 	}

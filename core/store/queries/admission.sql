@@ -63,7 +63,7 @@ CROSS JOIN LATERAL (
 ) h
 JOIN execution e ON e.id = h.execution_id
 WHERE s.queued_count > 0 AND NOT s.paused
-ORDER BY h.ticket;
+ORDER BY s.id, h.queue_order;
 
 -- name: ReleaseHolders :exec
 -- Clears the holder of terminal executions: once each, and only the holder

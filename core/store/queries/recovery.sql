@@ -38,13 +38,13 @@ FROM (
 ) w;
 
 -- name: FindTerminalHolders :many
--- Ended executions that still hold a slot, within a window of ids.
-SELECT e.id
+-- Ended executions that still hold a slot, within a window of ids. Those that
+-- are not due yet may still be reported; the next pass has to look again.
+SELECT e.id, (e.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8))::bool AS due
 FROM execution e
 WHERE e.id > sqlc.arg(after)::bigint AND e.id <= sqlc.arg(until)::bigint
   AND e.admission_state_id IS NOT NULL
   AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-  AND e.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8)
 ORDER BY e.id;
 
 -- name: ExecutionIDBounds :one
@@ -54,14 +54,22 @@ SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest,
 -- name: NewestExecutionID :one
 SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest;
 
--- name: FindUnfilledQueues :many
--- Queues with a free slot and a waiter. There should be none but those that
--- wait for a worker; an operator's raised limit also shows here.
-SELECT id
-FROM execution_admission_state
-WHERE queued_count > 0 AND active_count < max_concurrent AND NOT paused
-ORDER BY id
-LIMIT sqlc.arg(page)::int;
+-- name: FindUnfilledQueues :one
+-- Queues with a free slot and a waiter, one window of queues at a time. There
+-- should be none but those that wait for a worker, and those whose policy was
+-- changed to let more run than the queue's row knows.
+SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.queued_count > 0 AND NOT w.paused AND w.active_count <
+           CASE WHEN w.queued_count > 0 THEN greatest(w.max_concurrent, coalesce(
+               (SELECT p.threshold FROM policy p WHERE p.action = w.action_id ORDER BY p.created DESC, p.id DESC LIMIT 1),
+               2147483647)) END), '{}')::bigint[] AS ids
+FROM (
+    SELECT s.id, s.action_id, s.queued_count, s.active_count, s.max_concurrent, s.paused
+    FROM execution_admission_state s
+    WHERE s.id > sqlc.arg(after)::bigint
+    ORDER BY s.id
+    LIMIT sqlc.arg(window_size)::int
+) w;
 
 -- name: FindEndedWaiters :one
 -- Entries whose execution has ended or left requested by another's hand, one

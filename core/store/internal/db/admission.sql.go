@@ -391,7 +391,7 @@ CROSS JOIN LATERAL (
 ) h
 JOIN execution e ON e.id = h.execution_id
 WHERE s.queued_count > 0 AND NOT s.paused
-ORDER BY h.ticket
+ORDER BY s.id, h.queue_order
 `
 
 type ReadAdmissionHeadsParams struct {

@@ -115,29 +115,34 @@ func (q *Queries) FindLostRequestsByStatus(ctx context.Context, olderThan float6
 }
 
 const FindTerminalHolders = `-- name: FindTerminalHolders :many
-SELECT e.id
+SELECT e.id, (e.updated < now() - make_interval(secs => $1::float8))::bool AS due
 FROM execution e
-WHERE e.id > $1::bigint AND e.id <= $2::bigint
+WHERE e.id > $2::bigint AND e.id <= $3::bigint
   AND e.admission_state_id IS NOT NULL
   AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-  AND e.updated < now() - make_interval(secs => $3::float8)
 ORDER BY e.id
 `
 
-// Ended executions that still hold a slot, within a window of ids.
-func (q *Queries) FindTerminalHolders(ctx context.Context, after int64, until int64, olderThan float64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, FindTerminalHolders, after, until, olderThan)
+type FindTerminalHoldersRow struct {
+	ID  int64
+	Due bool
+}
+
+// Ended executions that still hold a slot, within a window of ids. Those that
+// are not due yet may still be reported; the next pass has to look again.
+func (q *Queries) FindTerminalHolders(ctx context.Context, olderThan float64, after int64, until int64) ([]FindTerminalHoldersRow, error) {
+	rows, err := q.db.Query(ctx, FindTerminalHolders, olderThan, after, until)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int64
+	var items []FindTerminalHoldersRow
 	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
+		var i FindTerminalHoldersRow
+		if err := rows.Scan(&i.ID, &i.Due); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -145,34 +150,35 @@ func (q *Queries) FindTerminalHolders(ctx context.Context, after int64, until in
 	return items, nil
 }
 
-const FindUnfilledQueues = `-- name: FindUnfilledQueues :many
-SELECT id
-FROM execution_admission_state
-WHERE queued_count > 0 AND active_count < max_concurrent AND NOT paused
-ORDER BY id
-LIMIT $1::int
+const FindUnfilledQueues = `-- name: FindUnfilledQueues :one
+SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.queued_count > 0 AND NOT w.paused AND w.active_count <
+           CASE WHEN w.queued_count > 0 THEN greatest(w.max_concurrent, coalesce(
+               (SELECT p.threshold FROM policy p WHERE p.action = w.action_id ORDER BY p.created DESC, p.id DESC LIMIT 1),
+               2147483647)) END), '{}')::bigint[] AS ids
+FROM (
+    SELECT s.id, s.action_id, s.queued_count, s.active_count, s.max_concurrent, s.paused
+    FROM execution_admission_state s
+    WHERE s.id > $1::bigint
+    ORDER BY s.id
+    LIMIT $2::int
+) w
 `
 
-// Queues with a free slot and a waiter. There should be none but those that
-// wait for a worker; an operator's raised limit also shows here.
-func (q *Queries) FindUnfilledQueues(ctx context.Context, page int32) ([]int64, error) {
-	rows, err := q.db.Query(ctx, FindUnfilledQueues, page)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+type FindUnfilledQueuesRow struct {
+	Last    int64
+	Scanned int32
+	Ids     []int64
+}
+
+// Queues with a free slot and a waiter, one window of queues at a time. There
+// should be none but those that wait for a worker, and those whose policy was
+// changed to let more run than the queue's row knows.
+func (q *Queries) FindUnfilledQueues(ctx context.Context, after int64, windowSize int32) (FindUnfilledQueuesRow, error) {
+	row := q.db.QueryRow(ctx, FindUnfilledQueues, after, windowSize)
+	var i FindUnfilledQueuesRow
+	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
+	return i, err
 }
 
 const IsAdopted = `-- name: IsAdopted :one

@@ -1,0 +1,109 @@
+package recovery
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// sweeper makes a sweep that is ticked by hand, and what it submits.
+func sweeper(t *testing.T, st *store.Store, cfg Config) (*Sweep, *[]Found) {
+	t.Helper()
+	var submitted []Found
+	return New(cfg, st, func(_ context.Context, found Found) error {
+		submitted = append(submitted, found)
+		return nil
+	}, testkit.Logger(t), nil), &submitted
+}
+
+// tick runs one sweep and returns what it submitted.
+func tick(t *testing.T, s *Sweep, submitted *[]Found) []Found {
+	t.Helper()
+	*submitted = nil
+	require.NoError(t, s.tick(testkit.Context(t)))
+	return *submitted
+}
+
+func ended(submitted []Found) (ids []int64) {
+	for _, found := range submitted {
+		ids = append(ids, found.Ended...)
+	}
+	return ids
+}
+
+// holder makes an ended execution that still holds a slot, and a later one that
+// lives.
+func holder(t *testing.T, st *store.Store) int64 {
+	t.Helper()
+	action := testkit.Action(t, st, "pk.held")
+	testkit.Exec(t, st, `INSERT INTO execution_admission_state (action_id, max_concurrent, active_count) VALUES ($1, 1, 1)`, action.ID)
+	id := testkit.Execution(t, st, action).ID
+	testkit.Exec(t, st, `UPDATE execution SET status = 'completed', admission_state_id = (SELECT id FROM execution_admission_state) WHERE id = $1`, id)
+	testkit.Execution(t, st, action)
+	return id
+}
+
+// A pass that meets a holder that ended a moment ago leaves it to its report;
+// the next passes do not take it for settled.
+func TestAHolderThatEndedDuringAPassIsFoundByTheNext(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	id := holder(t, st)
+	s, submitted := sweeper(t, st, Config{})
+	require.Empty(t, tick(t, s, submitted), "its report may still come")
+	require.Empty(t, tick(t, s, submitted))
+	s.cfg.HolderAge = 1 // a nanosecond: the report is lost by now
+	require.Equal(t, []int64{id}, ended(tick(t, s, submitted)))
+}
+
+// What was found but not released, because nobody took it, is found again.
+func TestAHolderThatNobodyReleasesIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	id := holder(t, st)
+	s, submitted := sweeper(t, st, Config{HolderAge: 1})
+	for range 3 {
+		require.Equal(t, []int64{id}, ended(tick(t, s, submitted)))
+	}
+	testkit.Exec(t, st, `UPDATE execution SET admission_state_id = NULL WHERE id = $1`, id)
+	require.Empty(t, tick(t, s, submitted))
+}
+
+// A policy that lets more run than the queue's row knows is noticed although
+// nothing completes; one that is met is not.
+func TestARaisedPolicyMakesItsQueueUnfilled(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.raised")
+	policy := testkit.Policy(t, st, action, 1)
+	testkit.Exec(t, st, `INSERT INTO execution_admission_state (action_id, max_concurrent, active_count, queued_count) VALUES ($1, 1, 1, 3)`, action.ID)
+	s, submitted := sweeper(t, st, Config{})
+	require.Empty(t, tick(t, s, submitted))
+	testkit.Exec(t, st, `UPDATE policy SET threshold = 2 WHERE id = $1`, policy.ID)
+	require.Len(t, tick(t, s, submitted), 1)
+	testkit.Exec(t, st, `UPDATE execution_admission_state SET paused = true`)
+	require.Empty(t, tick(t, s, submitted))
+}
+
+// Any number of finds reaches the rounds, in parts that one round can bear.
+func TestFindsAreSubmittedInPages(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.lost")
+	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref) SELECT $1, $2 FROM generate_series(1, 250)`, action.ID, action.Ref)
+	testkit.Exec(t, st, `INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, queued_count)
+		SELECT $1, 'g' || n, 1, 1 FROM generate_series(1, 120) n`, action.ID)
+	s, submitted := sweeper(t, st, Config{RequestAge: 1})
+	var requested, queues []int64
+	for _, found := range tick(t, s, submitted) {
+		require.LessOrEqual(t, len(found.Requested), 100)
+		require.LessOrEqual(t, len(found.Queues), 100)
+		requested, queues = append(requested, found.Requested...), append(queues, found.Queues...)
+	}
+	require.Len(t, requested, 250)
+	require.Len(t, queues, 120)
+}
