@@ -59,10 +59,7 @@ func (r *rules) load(ctx context.Context, q *store.Queries, ids []int64, refs []
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.byID) > maxCachedRules {
-		clear(r.byID)
-		clear(r.byRef)
-	}
+	r.evict()
 	for _, id := range staleIDs {
 		delete(r.byID, id)
 	}
@@ -74,6 +71,29 @@ func (r *rules) load(ctx context.Context, q *store.Queries, ids []int64, refs []
 		r.byRef[row.Ref] = row.ID
 	}
 	return nil
+}
+
+// rulesKeptFor is how long a rule that is in use by some round may be needed
+// after it was read; no round lasts longer.
+const rulesKeptFor = time.Minute
+
+// evict makes room when there are too many rules, but never takes one that a
+// round under way has read: its executions would seem to have no action.
+func (r *rules) evict() {
+	if len(r.byID) <= maxCachedRules {
+		return
+	}
+	old := func(c cachedRule) bool { return r.now().Sub(c.read) > rulesKeptFor }
+	for ref, id := range r.byRef {
+		if c, ok := r.byID[id]; !ok || old(c) {
+			delete(r.byRef, ref)
+		}
+	}
+	for id, c := range r.byID {
+		if old(c) {
+			delete(r.byID, id)
+		}
+	}
 }
 
 func (r *rules) stale(ids []int64, refs []string) (staleIDs []int64, staleRefs []string) {
