@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,6 +37,9 @@ func (a *app) serve(cmd *cobra.Command) error {
 	cfg, err := a.load(cmd.Context(), logger)
 	if err != nil {
 		return err
+	}
+	if unused := cfg.Unused(); len(unused) > 0 {
+		logger.InfoContext(cmd.Context(), "Configured keys are not used by this version", "keys", strings.Join(unused, ", "))
 	}
 	replica, err := engine.New(cmd.Context(), cfg, engine.Deps{Logger: logger, Version: readBuildInfo().Version})
 	if err != nil {

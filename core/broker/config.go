@@ -38,6 +38,9 @@ type Config struct {
 	MaxBackoff time.Duration
 	// MinBackoff is the first such pause.
 	MinBackoff time.Duration
+	// NoDeadLetters makes no route for dead letters beyond what everybody
+	// declares, on which the broker drops them. Routes that exist stay.
+	NoDeadLetters bool
 	// URL is the AMQP URL, with the virtual host as its path.
 	URL string
 	// Window is how many messages may be unconfirmed at a time.

@@ -41,14 +41,16 @@ func declareCommon(d *declarer) {
 // routes of dead letters: a binding for every routing key but those of workers
 // (BindWorkerDeadLetters), and the catching exchange with its policy if the
 // management API allows it. Either way alone carries every dead letter, so a
-// missing policy is no error.
+// missing policy is no error. Config.NoDeadLetters leaves both out.
 func (b *Broker) DeclareExecutor(ctx context.Context) error {
 	err := b.declare(ctx, func(d *declarer) {
 		declareCommon(d)
 		declareExecutor(d)
-		d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DeadLetterKeys()...)
+		if !b.cfg.NoDeadLetters {
+			d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DeadLetterKeys()...)
+		}
 	})
-	if err != nil || b.cfg.ManagementURL == "" {
+	if err != nil || b.cfg.ManagementURL == "" || b.cfg.NoDeadLetters {
 		return err
 	}
 	if err := b.catchUnrouted(ctx); err != nil {
@@ -98,8 +100,12 @@ func milliseconds(d time.Duration) any {
 }
 
 // BindWorkerDeadLetters routes the dead letters of a worker's own queues. It
-// must come before the first dispatch to the worker.
+// must come before the first dispatch to the worker. Config.NoDeadLetters turns
+// it into nothing.
 func (b *Broker) BindWorkerDeadLetters(ctx context.Context, id int64) error {
+	if b.cfg.NoDeadLetters {
+		return nil
+	}
 	return b.declare(ctx, func(d *declarer) {
 		d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DispatchKey(id), message.CancelKey(id))
 	})

@@ -105,6 +105,26 @@ func TestDeadLettersArrive(t *testing.T) {
 	})
 }
 
+// Without routes of ours the topology is the published one, on which the
+// broker drops dead letters.
+func TestNoDeadLettersLeavesThePublishedTopology(t *testing.T) {
+	t.Parallel()
+	b := newRig(t, withManagement(t), func(c *broker.Config) { c.NoDeadLetters = true })
+	require.NoError(t, b.DeclareExecutor(b.ctx))
+	require.NoError(t, b.DeclareWorker(b.ctx, 7, shortTTL))
+	require.NoError(t, b.BindWorkerDeadLetters(b.ctx, 7))
+	policies, err := b.management.Policies(b.ctx)
+	require.NoError(t, err)
+	require.Empty(t, policies)
+	keys := append(message.DeadLetterKeys(), message.DispatchKey(7), message.CancelKey(7))
+	for _, probe := range b.ProbeDeadLetters(b.ctx, keys) {
+		require.NoError(t, probe.Err)
+		require.False(t, probe.Routed, probe.Key)
+	}
+	b.dieBothWays(7)
+	require.Zero(t, b.ready(message.QueueDeadLetter))
+}
+
 // The probe sees what would be lost: a worker's key before it is bound.
 func TestProbeFindsLostRoutes(t *testing.T) {
 	t.Parallel()

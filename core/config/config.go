@@ -8,12 +8,13 @@ import "time"
 // The field tags carry what the loader and Explain need: koanf is the key,
 // range and oneof what is allowed, secret how it is masked (url hides the
 // password of a URL, value hides all), published the published default where
-// ours differs.
+// ours differs, unused what is read and checked but has no effect yet, for a
+// key or a whole section.
 type Config struct {
 	// The name under which this process shows up in connections and messages.
-	ServiceName string `koanf:"service_name"`
+	ServiceName string `koanf:"service_name" unused:"true"`
 	// A word for the installation, such as development or production.
-	Environment string `koanf:"environment"`
+	Environment string `koanf:"environment" unused:"true"`
 	// The folder in which workflow logs and artifacts live.
 	ArtifactsDir string `koanf:"artifacts_dir"`
 
@@ -22,11 +23,11 @@ type Config struct {
 	Security     Security     `koanf:"security"`
 	Executor     Executor     `koanf:"executor"`
 	Worker       Worker       `koanf:"worker"`
-	Retention    Retention    `koanf:"retention"`
+	Retention    Retention    `koanf:"retention" unused:"true"`
 
 	// Alerts are the alert rules by name. The built-in ones are changed by
 	// naming them, others are added by a new name.
-	Alerts map[string]*AlertRule `koanf:"alerts"`
+	Alerts map[string]*AlertRule `koanf:"alerts" unused:"true"`
 
 	// Warnings are the lines a process should log once after loading: sections
 	// that were ignored and keys that have no effect.
@@ -46,13 +47,13 @@ type Database struct {
 	// The most connections one process opens.
 	MaxConnections int32 `koanf:"max_connections" range:"1..10000" published:"50"`
 	// The number of connections kept open when there is nothing to do.
-	MinConnections int32 `koanf:"min_connections" range:"0..10000" published:"5"`
+	MinConnections int32 `koanf:"min_connections" range:"0..10000" published:"5" unused:"true"`
 	// How long opening one connection may take.
 	ConnectTimeout time.Duration `koanf:"connect_timeout" range:"100ms..1h"`
 	// How long an unused connection is kept.
-	IdleTimeout time.Duration `koanf:"idle_timeout" range:"1s..24h"`
+	IdleTimeout time.Duration `koanf:"idle_timeout" range:"1s..24h" unused:"true"`
 	// Log every statement at level debug.
-	LogStatements bool `koanf:"log_statements"`
+	LogStatements bool `koanf:"log_statements" unused:"true"`
 }
 
 // MessageQueue says how to reach RabbitMQ.
@@ -85,46 +86,48 @@ type RabbitMQ struct {
 
 // DeadLetter configures what happens to messages nobody could take.
 type DeadLetter struct {
-	// Keep dead letters. Off, an expired dispatch is found by the timeout sweep
-	// alone.
+	// Give every rejected or expired message a way to the dead-letter queue. Off,
+	// the engine declares the published queues and exchanges and nothing else, on
+	// which the broker drops such messages; routes made before stay until
+	// somebody removes them.
 	Enabled bool `koanf:"enabled"`
 	// The dead-letter exchange.
-	Exchange string `koanf:"exchange"`
+	Exchange string `koanf:"exchange" unused:"true"`
 	// How long dead letters are kept.
-	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h"`
+	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h" unused:"true"`
 }
 
 // Security holds the one security key that concerns execution; the others of
 // the section belong to the API service.
 type Security struct {
 	// The key that encrypts secret parameters, at least 32 characters.
-	EncryptionKey string `koanf:"encryption_key" secret:"value"`
+	EncryptionKey string `koanf:"encryption_key" secret:"value" unused:"true"`
 }
 
 // Executor configures an engine replica.
 type Executor struct {
 	// An execution that is handed to a worker and not running after this long is
 	// failed or placed again.
-	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h"`
+	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h" unused:"true"`
 	// How often that is looked for.
-	TimeoutCheckInterval time.Duration `koanf:"timeout_check_interval" range:"100ms..24h"`
+	TimeoutCheckInterval time.Duration `koanf:"timeout_check_interval" range:"100ms..24h" unused:"true"`
 	// Look for it at all.
-	EnableTimeoutMonitor bool `koanf:"enable_timeout_monitor"`
+	EnableTimeoutMonitor bool `koanf:"enable_timeout_monitor" unused:"true"`
 	// How often a replica checks its own database and broker.
-	HealthCheckInterval time.Duration `koanf:"health_check_interval" range:"100ms..24h"`
+	HealthCheckInterval time.Duration `koanf:"health_check_interval" range:"100ms..24h" unused:"true"`
 	// How often workers are expected to send a heartbeat.
 	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..24h"`
 	// A worker is stale after this many intervals without a heartbeat.
 	HeartbeatStalenessMultiplier float64 `koanf:"heartbeat_staleness_multiplier" range:"1..1000"`
 	// How often stale workers are looked for.
-	HeartbeatCheckInterval time.Duration `koanf:"heartbeat_check_interval" range:"100ms..24h"`
+	HeartbeatCheckInterval time.Duration `koanf:"heartbeat_check_interval" range:"100ms..24h" unused:"true"`
 	// What happens to an execution that no worker could run: fail it, or wait
 	// until there is one.
 	NoWorkers string `koanf:"no_workers" oneof:"fail wait"`
 	// How long a replica may take to stop.
 	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..1h"`
 	Queue           Queue         `koanf:"queue"`
-	Retry           Retry         `koanf:"retry"`
+	Retry           Retry         `koanf:"retry" unused:"true"`
 	HTTP            HTTP          `koanf:"http"`
 }
 
@@ -133,7 +136,7 @@ type Queue struct {
 	// How many executions may wait in one queue; more are refused.
 	MaxQueueLength int `koanf:"max_queue_length" range:"1..100000000"`
 	// How long an execution may wait in a queue; 0 for ever.
-	Timeout time.Duration `koanf:"queue_timeout_seconds" range:"0s..8760h"`
+	Timeout time.Duration `koanf:"queue_timeout_seconds" range:"0s..8760h" unused:"true"`
 	// Keep the table queue_stats up to date.
 	EnableMetrics bool `koanf:"enable_metrics"`
 }
@@ -156,9 +159,10 @@ type Retry struct {
 type HTTP struct {
 	// The address to listen on; port 0 takes a free one, empty turns HTTP off.
 	Listen string `koanf:"listen"`
-	// The file with the hashed bearer tokens. Required to listen beyond
-	// loopback.
-	TokensFile string `koanf:"tokens_file"`
+	// The file with the hashed bearer tokens, without which a replica does not
+	// listen beyond loopback. Health, readiness and metrics, which are all that
+	// is served so far, ask for none.
+	TokensFile string `koanf:"tokens_file" unused:"true"`
 }
 
 // Worker configures the reference worker.

@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 		"database.max_connections":              "the published default is 50",
 		"message_queue.rabbitmq.prefetch_count": "the published default is 10",
 		"worker.heartbeat_interval":             "the published default is 30s",
-		"executor.scheduled_timeout":            "",
+		"executor.heartbeat_interval":           "",
 	} {
 		got := entry(t, cfg, key)
 		require.Equal(t, "default", got.Source, key)
@@ -399,4 +399,17 @@ func TestMaskURL(t *testing.T) {
 	} {
 		require.Equal(t, want, config.MaskURL(address))
 	}
+}
+
+func TestWhatWasSetWithoutEffectIsNamed(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "executor:\n  scheduled_timeout: 60\n  no_workers: wait\n  retry: { enabled: false }\n"+
+		"alerts:\n  topology: { severity: info }\n", "ATTUNE__RETENTION__EVENTS=48h")
+	require.ElementsMatch(t, []string{
+		"executor.scheduled_timeout", "executor.retry.enabled", "retention.events", "alerts.topology.severity",
+	}, cfg.Unused())
+	require.Equal(t, "not used by this version", entry(t, cfg, "executor.scheduled_timeout").Note)
+	require.Equal(t, "the published default is 5; not used by this version", entry(t, cfg, "database.min_connections").Note)
+	require.Empty(t, entry(t, cfg, "executor.no_workers").Note)
+	require.Empty(t, config.Default().Unused())
 }

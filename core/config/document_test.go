@@ -31,6 +31,7 @@ Lists and maps are given there in YAML or JSON form, lists of words also separat
 - An unknown key, a wrong type and a value out of range are refused in one line with the place and the nearest known key.
   Sections and keys of other Attune services in the same file are ignored and named in one line.
 - ` + "`attune-executor config explain`" + ` prints every key with the value in force and where it came from, secrets masked.
+- A key marked as not used by this version is read and checked and has no effect; ` + "`serve`" + ` names those that were set.
 - ` + "`executor.worker_queue_ttl`" + ` (seconds) is another name of ` + "`message_queue.rabbitmq.worker_queue_ttl_ms`" + `. Existing workers'
   variables ` + "`ATTUNE_WORKER_NAME` and `ATTUNE_WORKER_RUNTIMES`" + ` are honoured.
 
@@ -137,7 +138,7 @@ func defaultOf(t *testing.T, key string) (value, note string) {
 // describeRules writes the keys of an alert rule and the built-in rules.
 func describeRules(t *testing.T, out *strings.Builder, comments map[string]string) {
 	t.Helper()
-	out.WriteString("\n## alerts\n\nRules by name. A built-in rule is changed by naming it, a new name adds a rule.\n\n" +
+	out.WriteString("\n## alerts\n\nRules by name. A built-in rule is changed by naming it, a new name adds a rule. Rules are not used by this version.\n\n" +
 		"| key | allowed | what |\n|---|---|---|\n")
 	rule := reflect.TypeFor[config.AlertRule]()
 	for field := range rule.Fields() {

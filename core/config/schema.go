@@ -9,18 +9,19 @@ import (
 
 // setting is one key of a Config and the place of its value.
 type setting struct {
-	key   string
-	value reflect.Value
-	tag   reflect.StructTag
+	key    string
+	value  reflect.Value
+	tag    reflect.StructTag
+	unused bool // it, or the section it is in, has no effect in this version
 }
 
 // settings lists every key of c in the order of the documentation. Nested
 // structs are walked; maps of structs (the alert rules) are walked by name.
 func (c *Config) settings() []setting {
-	return collect(nil, "", reflect.ValueOf(c).Elem())
+	return collect(nil, "", reflect.ValueOf(c).Elem(), false)
 }
 
-func collect(list []setting, prefix string, structure reflect.Value) []setting {
+func collect(list []setting, prefix string, structure reflect.Value, unused bool) []setting {
 	for i := range structure.NumField() {
 		field := structure.Type().Field(i)
 		name := field.Tag.Get("koanf")
@@ -28,16 +29,17 @@ func collect(list []setting, prefix string, structure reflect.Value) []setting {
 			continue
 		}
 		value, key := structure.Field(i), prefix+name
+		unused := unused || field.Tag.Get("unused") != ""
 		switch {
 		case value.Kind() == reflect.Struct:
-			list = collect(list, key+".", value)
+			list = collect(list, key+".", value, unused)
 		case isRules(value):
 			rules, _ := reflect.TypeAssert[map[string]*AlertRule](value) // isRules has checked it
 			for _, rule := range sortedKeys(rules) {
-				list = collect(list, key+"."+rule+".", reflect.ValueOf(rules[rule]).Elem())
+				list = collect(list, key+"."+rule+".", reflect.ValueOf(rules[rule]).Elem(), unused)
 			}
 		default:
-			list = append(list, setting{key, value, field.Tag})
+			list = append(list, setting{key, value, field.Tag, unused})
 		}
 	}
 	return list

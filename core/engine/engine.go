@@ -103,6 +103,9 @@ func (e *Engine) assemble(version string) {
 	loopMetrics := supervise.NewMetrics(e.registry)
 	e.broker = broker.New(broker.Config{
 		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-executor " + e.id.String()[:8],
+		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
+		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay,
+		NoDeadLetters: !mq.RabbitMQ.DeadLetter.Enabled,
 	}, e.logger, broker.NewMetrics(e.registry))
 	e.relay = outbox.New(outbox.Config{}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
 	rounds := handover.New(handover.Config{
