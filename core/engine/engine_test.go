@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
@@ -186,6 +187,27 @@ func (b *bundle) settled(t *testing.T, timeout time.Duration) {
 			testkit.Count(t, b.store, `SELECT count(*) FROM outbox`) == 0
 	}, timeout, "everything ends and is released")
 	testkit.Invariants(t, b.store)
+	b.requireLegalMoves(t)
+}
+
+// requireLegalMoves checks S8 on the recorded history: whoever wrote, every
+// move is in the transition table.
+func (b *bundle) requireLegalMoves(t *testing.T) {
+	t.Helper()
+	rows, err := b.store.Pool().Query(testkit.Context(t), `
+		SELECT DISTINCT old_values->>'status', new_values->>'status' FROM execution_history
+		WHERE operation = 'UPDATE' AND new_values->>'status' IS DISTINCT FROM old_values->>'status'`)
+	require.NoError(t, err)
+	defer rows.Close()
+	moves := 0
+	for rows.Next() {
+		var from, to attune.Status
+		require.NoError(t, rows.Scan(&from, &to))
+		require.True(t, attune.CanMove(from, to), "%s → %s", from, to)
+		moves++
+	}
+	require.NoError(t, rows.Err())
+	require.Positive(t, moves, "the history records moves")
 }
 
 // A client that knows nothing but the published protocol is the worker.

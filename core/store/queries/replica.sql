@@ -14,9 +14,3 @@ DELETE FROM engine_replica WHERE id = sqlc.arg(id);
 -- name: ForgetSilentReplicas :execrows
 DELETE FROM engine_replica
 WHERE last_seen < now() - make_interval(secs => sqlc.arg(silent_seconds)::float8);
-
--- name: ListReplicas :many
-SELECT id, host, version, pid, started, last_seen, loops, in_flight, state, details,
-       extract(epoch FROM now() - last_seen)::float8 AS silent_seconds
-FROM engine_replica
-ORDER BY started, id;

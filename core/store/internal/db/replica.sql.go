@@ -7,7 +7,6 @@ package db
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -35,59 +34,6 @@ func (q *Queries) ForgetSilentReplicas(ctx context.Context, silentSeconds float6
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const ListReplicas = `-- name: ListReplicas :many
-SELECT id, host, version, pid, started, last_seen, loops, in_flight, state, details,
-       extract(epoch FROM now() - last_seen)::float8 AS silent_seconds
-FROM engine_replica
-ORDER BY started, id
-`
-
-type ListReplicasRow struct {
-	ID            uuid.UUID
-	Host          string
-	Version       string
-	Pid           int32
-	Started       time.Time
-	LastSeen      time.Time
-	Loops         []byte
-	InFlight      int32
-	State         string
-	Details       []byte
-	SilentSeconds float64
-}
-
-func (q *Queries) ListReplicas(ctx context.Context) ([]ListReplicasRow, error) {
-	rows, err := q.db.Query(ctx, ListReplicas)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListReplicasRow
-	for rows.Next() {
-		var i ListReplicasRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Host,
-			&i.Version,
-			&i.Pid,
-			&i.Started,
-			&i.LastSeen,
-			&i.Loops,
-			&i.InFlight,
-			&i.State,
-			&i.Details,
-			&i.SilentSeconds,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const ReportReplica = `-- name: ReportReplica :exec
