@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -252,9 +253,12 @@ func (h *hot) runRound(ctx context.Context, all []handover.Step) (handover.Resul
 // changing under it before its content is suspected.
 const maxRefusals = 3
 
-// transient says whether waiting may help: the database is away, or said no
-// to a transaction that may succeed the next time.
+// transient says whether waiting may help: the database is away, has run out
+// of something, or said no to a transaction that may succeed the next time.
 func transient(err error, tries int) bool {
+	if unwell(err) {
+		return true
+	}
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassRetryable, store.ClassUnknown, store.ClassCanceled:
 		return true
@@ -265,10 +269,23 @@ func transient(err error, tries int) bool {
 	}
 }
 
+// unwell says whether the server cannot write at all at the moment, which is
+// no message's fault: its disk is full (class 53), its files fail (58), or it
+// is a standby or was made read only.
+func unwell(err error) bool {
+	var server interface{ SQLState() string }
+	if !errors.As(err, &server) {
+		return false
+	}
+	code := server.SQLState()
+	return code == "25006" || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")
+}
+
 // halve isolates what makes a round fail. A single delivery that still fails
-// is dead-lettered with the reason; everything else goes through.
+// is dead-lettered with the reason; everything else goes through. Queues to
+// fill are parted from deliveries first, so that neither pays for the other.
 func (h *hot) halve(ctx context.Context, items []item, queues []int64, cause error) error {
-	if len(items) <= 1 {
+	if len(items)+len(queues) <= 1 {
 		for _, it := range items {
 			ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
 			if it.delivery == nil {
@@ -278,19 +295,22 @@ func (h *hot) halve(ctx context.Context, items []item, queues []int64, cause err
 			h.poison(ctx, it.delivery, it.delivery.Type, cause)
 		}
 		if len(items) == 0 {
-			h.logger.ErrorContext(ctx, "Queues cannot be filled", "queues", len(queues), "error", cause)
+			h.logger.ErrorContext(ctx, "Queue cannot be filled", "queues", queues, "error", cause)
 		}
 		return nil
 	}
-	h.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "error", cause)
-	middle := len(items) / 2
-	if err := h.round(ctx, items[:middle], nil); err != nil {
+	h.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "queues", len(queues), "error", cause)
+	if len(items) > 0 && len(queues) > 0 {
+		if err := h.round(ctx, items, nil); err != nil {
+			return err
+		}
+		return h.round(ctx, nil, queues)
+	}
+	middle, half := len(items)/2, len(queues)/2
+	if err := h.round(ctx, items[:middle], queues[:half]); err != nil {
 		return err
 	}
-	if err := h.round(ctx, items[middle:], nil); err != nil {
-		return err
-	}
-	return h.round(ctx, nil, queues)
+	return h.round(ctx, items[middle:], queues[half:])
 }
 
 // collect turns items into the work of one round, each execution once.

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+type nobody struct{}
+
+func (nobody) Published(int64, []outbox.Message) {}
+
+// A queue that cannot be filled fails alone: neither the one request that came
+// with it nor the other queues pay for it.
+func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
+	testkit.Worker(t, st, "w1")
+	h := newHot(nil, nil, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), testkit.Logger(t), nil)
+	ctx := testkit.Context(t)
+	var queues, waiters []int64
+	for _, ref := range []string{"pk.bad", "pk.good"} {
+		action := testkit.Action(t, st, ref)
+		waiter := testkit.Execution(t, st, action).ID
+		state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued = 1 })
+		testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, 'queued', 1)`, state.ID, waiter)
+		testkit.Exec(t, st, `UPDATE execution_admission_state SET next_queue_order = 2 WHERE id = $1`, state.ID)
+		queues, waiters = append(queues, state.ID), append(waiters, waiter)
+	}
+	testkit.Exec(t, st, fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (id <> %d OR active_count = 0)`, queues[0]))
+	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
+
+	require.NoError(t, h.round(ctx, []item{{execution: newcomer}}, queues))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, waiters[1]))
+	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, waiters[0]))
+}
+
+// sqlError is an error of the server as the rounds see it.
+type sqlError string
+
+func (e sqlError) Error() string    { return "SQLSTATE " + string(e) }
+func (e sqlError) SQLState() string { return string(e) }
+
+// A server that cannot write is awaited however long it takes; its messages
+// are not to blame.
+func TestAServerThatCannotWriteIsAwaited(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"53100", "53200", "58030", "25006"} {
+		require.True(t, transient(fmt.Errorf("round: %w", sqlError(code)), 100), code)
+	}
+	require.False(t, transient(sqlError("42703"), 1))
+	require.False(t, transient(errors.New("something else"), 1))
+}
