@@ -35,7 +35,7 @@ func newFleet(st *store.Store, staleAfter time.Duration, now func() time.Time) *
 	return &fleet{store: st, staleAfter: staleAfter, now: now}
 }
 
-// live returns the live workers, read again when fresh is asked for or the
+// live returns the live workers, the deaf ones among them, read again when fresh is asked for or the
 // last reading is too old.
 func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error) {
 	f.mu.Lock()
@@ -67,8 +67,13 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 	return workers, nil
 }
 
+// statusDeaf is what a worker says whose heart beats while its queue is not
+// consumed. The broker's absence makes every worker say so, and must not fail
+// what waits.
+const statusDeaf = "error"
+
 func (f *fleet) isLive(row store.ReadFleetRow) bool {
-	return row.Status == "active" && !row.Cordoned && !row.Draining &&
+	return (row.Status == "active" || row.Status == statusDeaf) && !row.Cordoned && !row.Draining &&
 		row.HeartbeatAge < f.staleAfter.Seconds()
 }
 
@@ -89,6 +94,7 @@ func candidate(row store.ReadFleetRow) placement.Worker {
 	w := placement.Worker{
 		ID: row.ID, Name: row.Name, Capacity: capacityDefault,
 		Assigned: max(int(row.Assigned), 0), Runtimes: placement.NormalizeRuntimes(c.Runtimes), AttemptFence: c.AttemptFence,
+		Deaf: row.Status == statusDeaf,
 	}
 	if c.MaxConcurrent != nil && *c.MaxConcurrent > 0 {
 		w.Capacity = *c.MaxConcurrent

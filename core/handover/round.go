@@ -41,10 +41,10 @@ func newRound(h *HandOver, plan *Plan, ledger *admission.Ledger, workers []place
 	live := make([]placement.Worker, 0, len(workers))
 	for _, w := range workers {
 		assigned, ok := ledger.Load(w.ID)
-		if !ok {
+		if !ok && !w.Deaf {
 			continue
 		}
-		w.Assigned = assigned
+		w.Assigned, w.Deaf = assigned, !ok
 		live = append(live, w)
 	}
 	return &Round{Ledger: ledger, h: h, plan: plan, fleet: placement.NewFleet(live, turn)}

@@ -26,10 +26,18 @@ type Worker struct {
 	// AttemptFence is true for workers that refuse a dispatch with an older
 	// attempt number.
 	AttemptFence bool
+	// Deaf is true for a worker that is alive but says that the broker delivers
+	// nothing to it. It is given nothing and waited for, as if it were full.
+	Deaf bool
 }
 
 // Room is how many more executions may be handed to the worker now.
-func (w Worker) Room() int { return w.Capacity + HeadroomPerWorker - w.Assigned }
+func (w Worker) Room() int {
+	if w.Deaf {
+		return 0
+	}
+	return w.Capacity + HeadroomPerWorker - w.Assigned
+}
 
 // Need is what an execution asks of its worker.
 type Need struct {
@@ -44,7 +52,7 @@ type Outcome int
 // The outcomes of Choose.
 const (
 	Placed       Outcome = iota // Verdict.Worker was chosen
-	Busy                        // fitting workers live, all are full: wait in order
+	Busy                        // fitting workers live, all are full or deaf: wait in order
 	NoWorkers                   // no live worker at all
 	Incompatible                // live workers, none of which can run it
 )
@@ -102,7 +110,7 @@ func (f *Fleet) Choose(need Need) Verdict {
 		f.turn++
 		return Verdict{Outcome: Placed, Worker: best.ID}
 	case fitting > 0:
-		return Verdict{Outcome: Busy, Reason: fmt.Sprintf("waiting for a worker: all %d fitting workers are busy", fitting)}
+		return Verdict{Outcome: Busy, Reason: fmt.Sprintf("waiting for a worker: all %d fitting workers are busy or cut off from the broker", fitting)}
 	default:
 		return Verdict{Outcome: Incompatible, Reason: fmt.Sprintf(
 			"no compatible worker: none of %d live workers has the runtime %s", len(f.workers), strings.Join(need.Runtimes, " or "))}

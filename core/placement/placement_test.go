@@ -52,6 +52,18 @@ func TestChooseSaysWhyNot(t *testing.T) {
 	require.Equal(t, placement.Placed, full.Choose(placement.Need{Runtimes: []string{"shell"}}).Outcome)
 }
 
+// A worker that is alive but cut off from the broker is waited for.
+func TestChooseWaitsForDeafWorkers(t *testing.T) {
+	t.Parallel()
+	deaf := placement.Worker{ID: 1, Capacity: 5, Runtimes: []string{"shell"}, Deaf: true}
+	fleet := placement.NewFleet([]placement.Worker{deaf}, 0)
+	require.Equal(t, placement.Busy, fleet.Choose(placement.Need{}).Outcome)
+	require.Equal(t, placement.Incompatible, fleet.Choose(placement.Need{Runtimes: []string{"python"}}).Outcome)
+
+	fleet = placement.NewFleet([]placement.Worker{deaf, {ID: 2, Capacity: 1}}, 0)
+	require.Equal(t, placement.Verdict{Outcome: placement.Placed, Worker: 2}, fleet.Choose(placement.Need{}))
+}
+
 // A batch never hands a worker more than it runs at once plus the headroom.
 func TestChooseNeverOverfills(t *testing.T) {
 	t.Parallel()
