@@ -118,6 +118,11 @@ func (s *Sweep) tick(ctx context.Context) error {
 		if won, err = tx.TryLoopLock(ctx, "recovery"); err != nil || !won {
 			return err
 		}
+		// A plan that was made and kept while the queues were empty would read
+		// the whole line for every row.
+		if _, err = tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
+			return fmt.Errorf("have plans made anew: %w", err)
+		}
 		found, err = s.find(ctx, tx)
 		return err
 	})

@@ -4,7 +4,9 @@
 --
 -- Every statement has one sensible plan whatever the statistics say: queue
 -- tables are analysed while empty all their life. Rows are found by key, heads
--- by LATERAL … LIMIT, existence by scalar subquery.
+-- by LATERAL … LIMIT, existence by scalar subquery. Rows named by arrays are
+-- looked up by = ANY (ARRAY[…]): unlike =, it can be nothing but a look-up by
+-- key, also in a plan that was made while the table was empty.
 
 -- name: LockAdmissionStates :many
 -- Locks the named queues and, oldest waiter first, up to blocked_limit queues
@@ -27,7 +29,7 @@ SELECT l.worker, l.assigned,
        coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining
                 AND w.last_heartbeat > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)::bool AS live
 FROM worker_load l
-JOIN worker w ON w.id = l.worker
+JOIN worker w ON w.id = ANY (ARRAY[l.worker])
 WHERE l.worker = ANY (sqlc.arg(workers)::bigint[])
 ORDER BY l.worker
 FOR UPDATE OF l;
@@ -42,17 +44,20 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 -- name: ReadAdmissionHeads :many
 -- The first waiters of each queue, as many as could be promoted once the
 -- planned releases are done and two more in case some have been cancelled, at
--- most cap a queue.
+-- most cap a queue. OFFSET 0 keeps the queues' rows to one look-up each: beside
+-- the list of blocked queues, which has no index on its order, the planner does
+-- not tell a look-up from a scan of all queues.
 SELECT s.id AS state_id, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt
 FROM (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS state_id, unnest(sqlc.arg(releases)::int[]) AS releases
     UNION ALL
     SELECT b.state_id, 0 FROM (
-        SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT sqlc.arg(blocked_limit)::int) b
+        SELECT unnest(ARRAY(
+            SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT sqlc.arg(blocked_limit)::int)) AS state_id) b
     WHERE b.state_id <> ALL (sqlc.arg(ids)::bigint[])
 ) r
-JOIN execution_admission_state s ON s.id = r.state_id
+CROSS JOIN LATERAL (SELECT * FROM execution_admission_state WHERE id = r.state_id OFFSET 0) s
 CROSS JOIN LATERAL (
     SELECT q.execution_id, q.queue_order, q.id AS ticket
     FROM execution_admission_entry q
@@ -61,7 +66,7 @@ CROSS JOIN LATERAL (
     LIMIT CASE WHEN s.max_concurrent::bigint - s.active_count + r.releases <= 0 THEN 0
                ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, sqlc.arg(cap)::bigint) END
 ) h
-JOIN execution e ON e.id = h.execution_id
+JOIN execution e ON e.id = ANY (ARRAY[h.execution_id])
 WHERE s.queued_count > 0 AND NOT s.paused
 ORDER BY s.id, h.queue_order;
 
@@ -74,7 +79,7 @@ WITH changed AS (
     FROM (
         SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(states)::bigint[]) AS state
     ) r
-    WHERE e.id = r.id AND e.admission_state_id = r.state
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.admission_state_id = r.state
       AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
     RETURNING e.id
 )
@@ -92,7 +97,7 @@ WITH changed AS (
                unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt,
                unnest(sqlc.arg(actions)::bigint[]) AS action
     ) r
-    WHERE e.id = r.id AND e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'granted slots');
@@ -126,7 +131,7 @@ FROM (
            unnest(sqlc.arg(next_orders)::bigint[]) AS next_order, unnest(sqlc.arg(enqueued)::bigint[]) AS enqueued,
            unnest(sqlc.arg(completed)::bigint[]) AS completed
 ) r
-WHERE s.id = r.id;
+WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: UpdateWorkerLoads :exec
 UPDATE worker_load w
@@ -134,7 +139,7 @@ SET assigned = r.assigned
 FROM (
     SELECT unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(assigned)::int[]) AS assigned
 ) r
-WHERE w.worker = r.worker;
+WHERE w.worker = ANY (ARRAY[r.worker]);
 
 -- name: BlockQueues :exec
 INSERT INTO admission_blocked (state_id, ticket, reason)
@@ -142,7 +147,7 @@ SELECT r.state, h.id, r.reason
 FROM (
     SELECT unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(reasons)::text[]) AS reason
 ) r
-JOIN execution_admission_state s ON s.id = r.state
+JOIN execution_admission_state s ON s.id = ANY (ARRAY[r.state])
 CROSS JOIN LATERAL (
     SELECT q.id FROM execution_admission_entry q
     WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
@@ -203,4 +208,7 @@ SELECT s.id, s.action_id, coalesce(s.group_key_normalized, '')::text AS group_ke
 FROM (
     SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(groups)::text[]) AS group_key
 ) r
-JOIN execution_admission_state s ON s.action_id = r.action AND s.group_key_normalized = r.group_key;
+CROSS JOIN LATERAL (
+    SELECT * FROM execution_admission_state
+    WHERE action_id = r.action AND group_key_normalized = r.group_key OFFSET 0
+) s;

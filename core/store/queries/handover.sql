@@ -15,7 +15,7 @@ WITH changed AS (
         SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(statuses)::text[]) AS status,
                unnest(sqlc.arg(results)::jsonb[]) AS result
     ) r
-    WHERE e.id = r.id AND e.status = 'requested'
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested'
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'decided executions');

@@ -74,7 +74,7 @@ SELECT r.state, h.id, r.reason
 FROM (
     SELECT unnest($1::bigint[]) AS state, unnest($2::text[]) AS reason
 ) r
-JOIN execution_admission_state s ON s.id = r.state
+JOIN execution_admission_state s ON s.id = ANY (ARRAY[r.state])
 CROSS JOIN LATERAL (
     SELECT q.id FROM execution_admission_entry q
     WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
@@ -138,7 +138,10 @@ SELECT s.id, s.action_id, coalesce(s.group_key_normalized, '')::text AS group_ke
 FROM (
     SELECT unnest($1::bigint[]) AS action, unnest($2::text[]) AS group_key
 ) r
-JOIN execution_admission_state s ON s.action_id = r.action AND s.group_key_normalized = r.group_key
+CROSS JOIN LATERAL (
+    SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason FROM execution_admission_state
+    WHERE action_id = r.action AND group_key_normalized = r.group_key OFFSET 0
+) s
 `
 
 type FindAdmissionStatesRow struct {
@@ -177,7 +180,7 @@ WITH changed AS (
                unnest($3::bigint[]) AS worker, unnest($4::int[]) AS attempt,
                unnest($5::bigint[]) AS action
     ) r
-    WHERE e.id = r.id AND e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'granted slots')
@@ -251,7 +254,9 @@ type LockAdmissionStatesRow struct {
 //
 // Every statement has one sensible plan whatever the statistics say: queue
 // tables are analysed while empty all their life. Rows are found by key, heads
-// by LATERAL … LIMIT, existence by scalar subquery.
+// by LATERAL … LIMIT, existence by scalar subquery. Rows named by arrays are
+// looked up by = ANY (ARRAY[…]): unlike =, it can be nothing but a look-up by
+// key, also in a plan that was made while the table was empty.
 // Locks the named queues and, oldest waiter first, up to blocked_limit queues
 // whose head waits for a worker. In order of id: the lock order of the engine.
 func (q *Queries) LockAdmissionStates(ctx context.Context, ids []int64, blockedLimit int32) ([]LockAdmissionStatesRow, error) {
@@ -290,7 +295,7 @@ SELECT l.worker, l.assigned,
        coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining
                 AND w.last_heartbeat > now() - make_interval(secs => $1::float8), false)::bool AS live
 FROM worker_load l
-JOIN worker w ON w.id = l.worker
+JOIN worker w ON w.id = ANY (ARRAY[l.worker])
 WHERE l.worker = ANY ($2::bigint[])
 ORDER BY l.worker
 FOR UPDATE OF l
@@ -377,10 +382,11 @@ FROM (
     SELECT unnest($1::bigint[]) AS state_id, unnest($2::int[]) AS releases
     UNION ALL
     SELECT b.state_id, 0 FROM (
-        SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT $3::int) b
+        SELECT unnest(ARRAY(
+            SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT $3::int)) AS state_id) b
     WHERE b.state_id <> ALL ($1::bigint[])
 ) r
-JOIN execution_admission_state s ON s.id = r.state_id
+CROSS JOIN LATERAL (SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason FROM execution_admission_state WHERE id = r.state_id OFFSET 0) s
 CROSS JOIN LATERAL (
     SELECT q.execution_id, q.queue_order, q.id AS ticket
     FROM execution_admission_entry q
@@ -389,7 +395,7 @@ CROSS JOIN LATERAL (
     LIMIT CASE WHEN s.max_concurrent::bigint - s.active_count + r.releases <= 0 THEN 0
                ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, $4::bigint) END
 ) h
-JOIN execution e ON e.id = h.execution_id
+JOIN execution e ON e.id = ANY (ARRAY[h.execution_id])
 WHERE s.queued_count > 0 AND NOT s.paused
 ORDER BY s.id, h.queue_order
 `
@@ -416,7 +422,9 @@ type ReadAdmissionHeadsRow struct {
 
 // The first waiters of each queue, as many as could be promoted once the
 // planned releases are done and two more in case some have been cancelled, at
-// most cap a queue.
+// most cap a queue. OFFSET 0 keeps the queues' rows to one look-up each: beside
+// the list of blocked queues, which has no index on its order, the planner does
+// not tell a look-up from a scan of all queues.
 func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeadsParams) ([]ReadAdmissionHeadsRow, error) {
 	rows, err := q.db.Query(ctx, ReadAdmissionHeads,
 		arg.Ids,
@@ -460,7 +468,7 @@ WITH changed AS (
     FROM (
         SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS state
     ) r
-    WHERE e.id = r.id AND e.admission_state_id = r.state
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.admission_state_id = r.state
       AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
     RETURNING e.id
 )
@@ -495,7 +503,7 @@ FROM (
            unnest($7::bigint[]) AS next_order, unnest($8::bigint[]) AS enqueued,
            unnest($9::bigint[]) AS completed
 ) r
-WHERE s.id = r.id
+WHERE s.id = ANY (ARRAY[r.id])
 `
 
 type UpdateAdmissionStatesParams struct {
@@ -532,7 +540,7 @@ SET assigned = r.assigned
 FROM (
     SELECT unnest($1::bigint[]) AS worker, unnest($2::int[]) AS assigned
 ) r
-WHERE w.worker = r.worker
+WHERE w.worker = ANY (ARRAY[r.worker])
 `
 
 func (q *Queries) UpdateWorkerLoads(ctx context.Context, workers []int64, assigned []int32) error {

@@ -19,7 +19,7 @@ WITH changed AS (
         SELECT unnest($1::bigint[]) AS id, unnest($2::text[]) AS status,
                unnest($3::jsonb[]) AS result
     ) r
-    WHERE e.id = r.id AND e.status = 'requested'
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested'
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'decided executions')

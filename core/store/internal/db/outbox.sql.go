@@ -51,7 +51,7 @@ WITH due AS (
     FOR UPDATE SKIP LOCKED
 )
 UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
-FROM due WHERE o.id = due.id
+WHERE o.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces
 `
 

@@ -1,0 +1,132 @@
+package admission_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// node is what this test reads of a plan.
+type node struct {
+	Type      string `json:"Node Type"`
+	Relation  string `json:"Relation Name"`
+	Condition string `json:"Index Cond"`
+	Plans     []node `json:"Plans"`
+}
+
+// unkeyed lists the scans below a node that read a table without a key. The
+// list of blocked queues is empty or is the work to be done, and policies are few.
+func (n node) unkeyed() (out []string) {
+	scan := strings.HasSuffix(n.Type, "Scan") && n.Relation != ""
+	if scan && n.Type != "Bitmap Heap Scan" && n.Condition == "" && n.Relation != "admission_blocked" && n.Relation != "policy" {
+		out = append(out, n.Type+" on "+n.Relation)
+	}
+	for _, child := range n.Plans {
+		out = append(out, child.unkeyed()...)
+	}
+	return out
+}
+
+// plan is the generic plan of a statement, which the engine's rounds keep.
+func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
+	t.Helper()
+	ctx := testkit.Context(t)
+	var raw []byte
+	require.NoError(t, pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
+		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE hot AS " + sql} {
+			if _, err := tx.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("%s: %w", setup, err)
+			}
+		}
+		marks := make([]string, len(args))
+		for i := range args {
+			marks[i] = fmt.Sprintf("$%d", i+1)
+		}
+		explain := "EXPLAIN (FORMAT JSON) EXECUTE hot"
+		if len(args) > 0 {
+			explain += "(" + strings.Join(marks, ", ") + ")"
+		}
+		return tx.QueryRow(ctx, explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...).Scan(&raw)
+	}))
+	var plans []struct{ Plan node }
+	require.NoError(t, json.Unmarshal(raw, &plans))
+	return plans[0].Plan
+}
+
+// Queue tables are analysed while they are empty, and then a line grows to
+// hundreds of thousands: neither way may a hot statement, or a sweep, read a
+// table without a key (the plans are made once and kept).
+func TestNoStatementScansATableWithoutAKey(t *testing.T) {
+	t.Parallel()
+	rounds := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
+	sweeps := testkit.OpenStore(t, rounds.Pool().Config().ConnString())
+	none, noInts, noTexts := []int64{}, []int32{}, []string{}
+	statements := []struct {
+		on   *store.Store
+		name string
+		sql  string
+		args []any
+	}{
+		{rounds, "ReadRoundExecutions", store.ReadRoundExecutions, []any{none}},
+		{rounds, "FindAdmissionStates", store.FindAdmissionStates, []any{none, noTexts}},
+		{rounds, "LockAdmissionStates", store.LockAdmissionStates, []any{none, 64}},
+		{rounds, "LockWorkerLoads", store.LockWorkerLoads, []any{90.0, none}},
+		{rounds, "ReadAdmissionFacts", store.ReadAdmissionFacts, []any{none}},
+		{rounds, "ReadAdmissionHeads", store.ReadAdmissionHeads, []any{none, noInts, 64, 200}},
+		{rounds, "DecideExecutions", store.DecideExecutions, []any{none, noTexts, noTexts}},
+		{rounds, "ReleaseHolders", store.ReleaseHolders, []any{none, none}},
+		{rounds, "GrantSlots", store.GrantSlots, []any{none, none, none, noInts, none}},
+		{rounds, "DeleteAdmissionEntries", store.DeleteAdmissionEntries, []any{none}},
+		{rounds, "InsertAdmissionEntries", store.InsertAdmissionEntries, []any{none, none, none}},
+		{rounds, "UpdateAdmissionStates", store.UpdateAdmissionStates, []any{none, noInts, []bool{}, noInts, noInts, none, none, none, none}},
+		{rounds, "UpdateWorkerLoads", store.UpdateWorkerLoads, []any{none, noInts}},
+		{rounds, "BlockQueues", store.BlockQueues, []any{none, noTexts}},
+		{rounds, "ApplyQueueStats", store.ApplyQueueStats, []any{none, noInts, noInts, noInts, none, none, none}},
+		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 0, 20_000}},
+		{sweeps, "FindEndedWaiters", store.FindEndedWaiters, []any{0, 20_000}},
+		{sweeps, "FindTerminalHolders", store.FindTerminalHolders, []any{5.0, 0, 20_000}},
+		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{0, 20_000}},
+	}
+	const empty = "tables analysed while empty"
+	check := func(state string) {
+		for _, s := range statements {
+			if s.on == sweeps && state == empty {
+				continue // sweeps have their plans made anew every time
+			}
+			assert.Empty(t, plan(t, s.on, s.sql, s.args...).unkeyed(), "%s, %s", s.name, state)
+		}
+	}
+
+	testkit.Exec(t, rounds, `ANALYZE`)
+	check(empty)
+	grow(t, rounds)
+	check("a long line that the statistics do not know")
+	testkit.Exec(t, rounds, `ANALYZE`)
+	check("a long line that the statistics know")
+}
+
+// grow makes two hundred thousand executions wait in the first of some thousand
+// queues of an action.
+func grow(t *testing.T, st *store.Store) {
+	t.Helper()
+	action := testkit.Action(t, st, "pk.long")
+	testkit.Worker(t, st, "w1")
+	for _, table := range []string{"execution", "execution_admission_entry"} {
+		testkit.Exec(t, st, `ALTER TABLE `+table+` DISABLE TRIGGER ALL`) // history and keys would take longer than the test
+	}
+	testkit.Exec(t, st, `
+		INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, active_count, queued_count, next_queue_order)
+		SELECT $1, 'g' || n, 5, 5, CASE n WHEN 1 THEN 200000 ELSE 0 END, 200001 FROM generate_series(1, 5000) n`, action.ID)
+	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref) SELECT $1, $2 FROM generate_series(1, 200000)`, action.ID, action.Ref)
+	testkit.Exec(t, st, `
+		INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
+		SELECT (SELECT min(id) FROM execution_admission_state), id, 'queued', id FROM execution`)
+}
