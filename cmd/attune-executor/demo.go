@@ -70,6 +70,7 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends it at once, and its processes with it
 	return showDemo(ctx, cfg, tui)
 }
 

@@ -1,9 +1,12 @@
+-- What lives, whoever asked for it, and what has ended of this run ($1 is the
+-- newest execution before it).
 SELECT count(*) FILTER (WHERE status IN ('requested', 'scheduling')),
        (SELECT count(*) FROM execution_admission_entry),
        count(*) FILTER (WHERE status = 'scheduled'),
        count(*) FILTER (WHERE status IN ('running', 'canceling')),
-       count(*) FILTER (WHERE status = 'completed'),
-       count(*) FILTER (WHERE status = 'failed'),
-       count(*) FILTER (WHERE status IN ('cancelled', 'timeout', 'abandoned')),
+       count(*) FILTER (WHERE status = 'completed' AND id > $1),
+       count(*) FILTER (WHERE status = 'failed' AND id > $1),
+       count(*) FILTER (WHERE status IN ('cancelled', 'timeout', 'abandoned') AND id > $1),
        (SELECT count(*) FROM outbox)
 FROM execution
+WHERE id > $1 OR status IN ('requested', 'scheduling', 'scheduled', 'running', 'canceling')

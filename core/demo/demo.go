@@ -17,6 +17,7 @@ import (
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -30,7 +31,7 @@ type Config struct {
 	Faults   bool
 	Binary   string // the executor to start replicas and workers from
 	Out      io.Writer
-	Logger   *slog.Logger
+	Logger   *slog.Logger // of the servers' start and end
 }
 
 // Defaults of the demo.
@@ -41,9 +42,9 @@ const (
 	WorkersDefault  = 4
 )
 
-// drainTimeout is how long what was requested may take to end after traffic
-// has stopped.
-const drainTimeout = 90 * time.Second
+// drainPatience is how long nothing at all may end, after traffic has stopped,
+// before what is left counts as lost.
+const drainPatience = 90 * time.Second
 
 // ErrLost says that the demo ran but did not keep its promise; the summary
 // printed before says how.
@@ -56,10 +57,14 @@ type Demo struct {
 	store *store.Store
 	fleet *fleet
 
-	broker *broker.Broker // of the traffic
-	relay  *outbox.Relay
-	begun  time.Time
-	muted  atomic.Bool
+	broker  *broker.Broker // of the traffic
+	relay   *outbox.Relay
+	begun   time.Time
+	before  int64 // the newest execution before this run
+	waiting atomic.Int64
+	muted   atomic.Bool
+	logger  *slog.Logger // of what the demo does itself
+	log     io.Closer
 }
 
 // Start brings up the servers, the schema, the replicas and the workers. The
@@ -79,12 +84,16 @@ func Start(ctx context.Context, cfg Config) (*Demo, error) {
 }
 
 func (d *Demo) prepare(ctx context.Context) error {
-	if _, err := migrations.Up(ctx, migrations.Options{URL: d.stack.DatabaseURL(), Schema: "attune", Logger: d.cfg.Logger}); err != nil {
+	logs := filepath.Join(d.stack.Dir(), "demo-logs")
+	if err := d.openLog(logs); err != nil {
+		return err
+	}
+	if _, err := migrations.Up(ctx, migrations.Options{URL: d.stack.DatabaseURL(), Schema: "attune", Logger: d.logger}); err != nil {
 		return fmt.Errorf("migrate the database: %w", err)
 	}
 	st, err := store.Open(ctx, store.Config{
 		URL: d.stack.DatabaseURL(), Schema: "attune", MaxConnections: 4, ApplicationName: "attune-demo",
-	}, d.cfg.Logger)
+	}, d.logger)
 	if err != nil {
 		return fmt.Errorf("open the database: %w", err)
 	}
@@ -94,10 +103,6 @@ func (d *Demo) prepare(ctx context.Context) error {
 	}
 	if err := d.connect(ctx); err != nil {
 		return err
-	}
-	logs := filepath.Join(d.stack.Dir(), "demo-logs")
-	if err := os.MkdirAll(logs, 0o750); err != nil {
-		return fmt.Errorf("make the folder of the logs: %w", err)
 	}
 	d.fleet = newFleet(d.cfg.Binary, logs, d.Env())
 	for i := range d.cfg.Replicas {
@@ -114,16 +119,31 @@ func (d *Demo) prepare(ctx context.Context) error {
 	return d.awaitWorkers(ctx)
 }
 
+// openLog opens the file for what the demo's own connections have to say. A
+// terminal that the dashboard fills is no place for it.
+func (d *Demo) openLog(folder string) error {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return fmt.Errorf("make the folder of the logs: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(folder, "demo.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the demo's log: %w", err)
+	}
+	d.log = file
+	d.logger, err = telemetry.NewLogger(file, "info", "text")
+	return err
+}
+
 // connect opens the way by which the demo's own requests are published.
 func (d *Demo) connect(ctx context.Context) error {
-	d.broker = broker.New(broker.Config{URL: d.stack.AMQPURL(), ConnectionName: "attune-demo"}, d.cfg.Logger, nil)
+	d.broker = broker.New(broker.Config{URL: d.stack.AMQPURL(), ConnectionName: "attune-demo"}, d.logger, nil)
 	if err := d.broker.Start(ctx); err != nil {
 		return fmt.Errorf("connect to the broker: %w", err)
 	}
 	if err := d.broker.DeclareExecutor(ctx); err != nil {
 		return fmt.Errorf("declare the topology: %w", err)
 	}
-	d.relay = outbox.New(outbox.Config{}, d.store, d.broker.Publisher(), d.cfg.Logger, nil)
+	d.relay = outbox.New(outbox.Config{}, d.store, d.broker.Publisher(), d.logger, nil)
 	if err := d.relay.Start(ctx); err != nil {
 		return fmt.Errorf("start the relay: %w", err)
 	}
@@ -188,36 +208,40 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := <-traffic; err != nil {
 		return fmt.Errorf("send traffic: %w", err)
 	}
-	if ctx.Err() != nil {
-		d.sayf("interrupted; stopping")
-	}
 	return d.conclude(context.WithoutCancel(ctx))
 }
 
 // conclude awaits the end of everything that was requested and judges it.
 func (d *Demo) conclude(ctx context.Context) error {
 	d.sayf("traffic stopped; waiting for what is still under way")
-	drain, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	var last counts
-	for {
-		now, err := d.count(drain)
-		if err == nil {
-			last = now
-			if now.live() == 0 && now.Outbox == 0 {
-				break
-			}
-		}
-		if !supervise.Sleep(drain, 200*time.Millisecond) {
-			break
-		}
-	}
+	last := d.drain(ctx)
 	// Ended executions give back their slots when their reports are read.
 	violations, err := d.settle(ctx)
 	if err != nil {
 		return fmt.Errorf("run the invariant queries: %w", err)
 	}
 	return d.summary(ctx, last, violations)
+}
+
+// drain waits until nothing is under way, as long as anything ends.
+func (d *Demo) drain(ctx context.Context) counts {
+	var last counts
+	progress := time.Now()
+	for time.Since(progress) < drainPatience {
+		if now, err := d.count(ctx); err == nil {
+			if now.live() == 0 && now.Outbox == 0 {
+				return now
+			}
+			if now.ended() > last.ended() {
+				progress = time.Now()
+			}
+			last = now
+		}
+		if !supervise.Sleep(ctx, 200*time.Millisecond) {
+			break
+		}
+	}
+	return last
 }
 
 // settle runs the invariant queries until they are silent, for at most the
@@ -249,6 +273,9 @@ func (d *Demo) Stop(ctx context.Context) error {
 	}
 	if d.store != nil {
 		d.store.Close()
+	}
+	if d.log != nil {
+		_ = d.log.Close() // nobody writes to it any more
 	}
 	if d.stack == nil {
 		return nil

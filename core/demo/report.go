@@ -32,7 +32,7 @@ func (c counts) live() int64 { return c.Requested + c.Scheduled + c.Running }
 func (c counts) ended() int64 { return c.Completed + c.Failed + c.Other }
 
 func (d *Demo) count(ctx context.Context) (c counts, err error) {
-	err = d.store.Pool().QueryRow(ctx, countsSQL).Scan(
+	err = d.store.Pool().QueryRow(ctx, countsSQL, d.before).Scan(
 		&c.Requested, &c.Waiting, &c.Scheduled, &c.Running, &c.Completed, &c.Failed, &c.Other, &c.Outbox)
 	if err != nil {
 		return c, fmt.Errorf("count executions: %w", err)
@@ -63,6 +63,7 @@ func (d *Demo) watch(ctx context.Context, news <-chan string) {
 			d.sayf("%4.0fs %10d %8d %8d %8d %10d %7d %7d", time.Since(d.begun).Seconds(), now.live()+now.ended(),
 				now.Waiting, now.Scheduled, now.Running, now.Completed, now.Failed, now.ended()-before.ended())
 			before = now
+			d.waiting.Store(now.Waiting)
 		}
 	}
 }
@@ -96,7 +97,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 
 func (d *Demo) latency(ctx context.Context) (p50, p99 time.Duration, err error) {
 	var a, b float64
-	if err := d.store.Pool().QueryRow(ctx, latencySQL).Scan(&a, &b); err != nil {
+	if err := d.store.Pool().QueryRow(ctx, latencySQL, d.before).Scan(&a, &b); err != nil {
 		return 0, 0, fmt.Errorf("read latencies: %w", err)
 	}
 	seconds := func(s float64) time.Duration {

@@ -21,8 +21,15 @@ func (d *Demo) seed(ctx context.Context) error {
 	if _, err := d.store.Pool().Exec(ctx, seedSQL); err != nil {
 		return fmt.Errorf("make the demo's actions and limits: %w", err)
 	}
+	if err := d.store.Pool().QueryRow(ctx, "SELECT coalesce(max(id), 0) FROM execution").Scan(&d.before); err != nil {
+		return fmt.Errorf("look for the newest execution: %w", err)
+	}
 	return nil
 }
+
+// backlogMax is how many executions may wait for a limit before no more of
+// them are requested, so that the demo ends soon however long it ran.
+const backlogMax = 100
 
 // tick is how often a burst of requests is sent.
 const tick = 250 * time.Millisecond
@@ -37,7 +44,7 @@ func (d *Demo) traffic(ctx context.Context) error {
 		owed += float64(d.cfg.Rate) * tick.Seconds()
 		burst := make([]submit.Request, 0, int(owed)+1)
 		for ; owed >= 1; owed-- {
-			burst = append(burst, request(random))
+			burst = append(burst, request(random, d.waiting.Load() < backlogMax))
 		}
 		if _, err := requests.RequestMany(ctx, burst); err != nil {
 			if ctx.Err() == nil && store.ClassOf(err) == store.ClassFatal {
@@ -50,8 +57,8 @@ func (d *Demo) traffic(ctx context.Context) error {
 }
 
 // request draws one request: mostly short work, some with a limit, some that
-// fail.
-func request(random *rand.Rand) submit.Request {
+// fail. What would have to wait for a limit is left out unless limited is true.
+func request(random *rand.Rand, limited bool) submit.Request {
 	params := func(v any) json.RawMessage {
 		raw, err := json.Marshal(v)
 		if err != nil {
@@ -62,10 +69,10 @@ func request(random *rand.Rand) submit.Request {
 	switch n := random.IntN(100); {
 	case n < 40:
 		return submit.Request{ActionRef: "core.echo", Params: params(map[string]any{"message": fmt.Sprintf("hello %d", n)})}
-	case n < 60:
+	case n < 60, n < 95 && !limited:
 		return submit.Request{ActionRef: "core.noop"}
 	case n < 80:
-		return submit.Request{ActionRef: "demo.report", Params: params(map[string]any{"seconds": 0.2 + random.Float64()*0.4})}
+		return submit.Request{ActionRef: "demo.report", Params: params(map[string]any{"seconds": 0.1 + random.Float64()*0.4})}
 	case n < 95:
 		tenant := []string{"acme", "globex", "initech"}[random.IntN(3)]
 		return submit.Request{ActionRef: "demo.sync", Params: params(map[string]any{
