@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,8 @@ type Deps struct {
 	Ready    func(ctx context.Context) []Check
 	Gatherer prometheus.Gatherer
 	Logger   *slog.Logger
+	// AnyPort takes a free port when that of the address is taken.
+	AnyPort bool
 }
 
 // Server is the HTTP listener, a supervise.Service. With an empty address it
@@ -57,7 +60,11 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// Start implements supervise.Service. It fails when the address is taken.
+// ErrAddressTaken says that another process listens on the address.
+var ErrAddressTaken = errors.New("another process listens there: choose another port, port 0 takes any free one")
+
+// Start implements supervise.Service. It fails when the address is taken,
+// unless any port will do.
 func (s *Server) Start(ctx context.Context) error {
 	return s.Launch(ctx, s.listen, s.serve)
 }
@@ -68,8 +75,13 @@ func (s *Server) listen(ctx context.Context) error {
 	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", s.address)
+	if taken := errors.Is(err, syscall.EADDRINUSE); taken && s.deps.AnyPort {
+		listener, err = s.listenAnywhere(ctx)
+	} else if taken {
+		err = ErrAddressTaken // the port's number is all that the system's error adds
+	}
 	if err != nil {
-		return fmt.Errorf("listen for HTTP on %s (executor.http.listen; port 0 takes any free one): %w", s.address, err)
+		return fmt.Errorf("listen for HTTP on %s (executor.http.listen): %w", s.address, err)
 	}
 	s.listener = listener
 	s.server = &http.Server{
@@ -77,6 +89,22 @@ func (s *Server) listen(ctx context.Context) error {
 		WriteTimeout: 2 * requestTimeout, ErrorLog: slog.NewLogLogger(s.deps.Logger.Handler(), slog.LevelDebug),
 	}
 	return nil
+}
+
+// listenAnywhere listens on a free port of the wanted host.
+func (s *Server) listenAnywhere(ctx context.Context) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(s.address)
+	if err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return nil, err
+	}
+	s.deps.Logger.WarnContext(ctx, "The default port for HTTP is taken, listening on a free one",
+		"default", s.address, "http", listener.Addr().String())
+	return listener, nil
 }
 
 func (s *Server) serve(ctx context.Context) {

@@ -57,7 +57,19 @@ func TestStartFailsOnATakenAddress(t *testing.T) {
 	t.Parallel()
 	first, _ := start(t, func(context.Context) []api.Check { return nil })
 	second := api.New(first.Addr(), api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry()})
-	require.ErrorContains(t, second.Start(t.Context()), first.Addr())
+	err := second.Start(t.Context())
+	require.ErrorIs(t, err, api.ErrAddressTaken)
+	require.ErrorContains(t, err, first.Addr())
+}
+
+func TestAnyPortTakesAFreeOneWhenTheWantedIsTaken(t *testing.T) {
+	t.Parallel()
+	first, _ := start(t, func(context.Context) []api.Check { return nil })
+	second := api.New(first.Addr(), api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), AnyPort: true})
+	require.NoError(t, second.Start(t.Context()))
+	t.Cleanup(second.Stop)
+	require.NotEmpty(t, second.Addr())
+	require.NotEqual(t, first.Addr(), second.Addr())
 }
 
 func TestWithoutAnAddressItListensNowhere(t *testing.T) {

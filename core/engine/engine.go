@@ -124,7 +124,10 @@ func (e *Engine) assemble(version string) {
 	e.loops["recovery"] = e.sweep.Loop
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
-	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{Ready: e.Ready, Gatherer: e.registry, Logger: e.logger})
+	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
+		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger,
+		AnyPort: e.cfg.Source("executor.http.listen") == "default", // a second replica on one host just works
+	})
 
 	e.services.Add("http", e.http)
 	e.services.Add("replica", e.report)
