@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,7 @@ func newExecutionCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show one execution: where it stands, its timeline and its result",
 		Example: "  attune-executor execution show 42 -o json",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArg("the id of an execution"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.showExecution(cmd, args[0]) },
 	})
 	return cmd
@@ -145,7 +146,29 @@ func (a *app) showExecution(cmd *cobra.Command, text string) error {
 	if err != nil {
 		return err
 	}
-	return a.print(cmd, e, func(w io.Writer) error { return executionTable(w, e) })
+	view := executionView{ExecutionDetail: e, Config: document(e.Config), Result: document(e.Result)}
+	return a.print(cmd, view, func(w io.Writer) error { return executionTable(w, e) })
+}
+
+// executionView is an execution whose documents are JSON, not text that holds
+// JSON.
+type executionView struct {
+	*monitor.ExecutionDetail
+
+	Config json.RawMessage `json:"config,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// document returns a JSON text as it is, and one that was cut as a string.
+func document(text string) json.RawMessage {
+	if text == "" || json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return nil // a string can always be written
+	}
+	return quoted
 }
 
 func executionTable(w io.Writer, e *monitor.ExecutionDetail) error {

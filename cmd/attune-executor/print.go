@@ -129,3 +129,16 @@ func short(d time.Duration) string {
 		return d.Round(time.Second).String()
 	}
 }
+
+// oneArg asks for exactly one argument and says what it is.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return fmt.Errorf("%s needs %s", cmd.Name(), what)
+		case 1:
+			return nil
+		}
+		return fmt.Errorf("%s takes one argument, %s, not %d", cmd.Name(), what, len(args))
+	}
+}

@@ -75,8 +75,11 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 	}
 	code := a.exitCode(err)
 	text := oneLine(err.Error())
-	if code == exitUsage && !a.running {
+	switch {
+	case code == exitUsage && !a.running:
 		text += fmt.Sprintf(": see `%s -h`", cmd.CommandPath())
+	case schemaMissing(err):
+		text += ": the schema is missing or older than this program, run `attune-executor migrate up`"
 	}
 	a.notef("error: %s", text)
 	return code
@@ -105,6 +108,25 @@ func (a *app) exitCode(err error) int {
 	default:
 		return exitFailed
 	}
+}
+
+// sqlState returns the error that the database answered with, and its code.
+func sqlState(err error) (answer error, state string) {
+	var coded interface {
+		error
+		SQLState() string
+	}
+	if !errors.As(err, &coded) {
+		return nil, ""
+	}
+	return coded, coded.SQLState()
+}
+
+// schemaMissing reports whether a table, a column, a function or the schema
+// itself was not there.
+func schemaMissing(err error) bool {
+	_, state := sqlState(err)
+	return slices.Contains([]string{"42P01", "42703", "42883", "3F000"}, state)
 }
 
 func oneLine(text string) string {
@@ -221,25 +243,47 @@ func (a *app) connect(cmd *cobra.Command) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := store.Open(cmd.Context(), store.Config{
-		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: min(cfg.Database.MaxConnections, 4),
-		ConnectTimeout: cfg.Database.ConnectTimeout, ApplicationName: cmd.CommandPath(),
+	st, err := openStore(cmd.Context(), cfg, store.Config{
+		MaxConnections: min(cfg.Database.MaxConnections, 4), ApplicationName: cmd.CommandPath(),
 	}, logger)
 	if err != nil {
 		return nil, err
 	}
-	if err := st.Ping(cmd.Context()); err != nil {
-		st.Close()
-		return nil, unreachable(cfg, err)
-	}
 	return &client{cfg, logger, st}, nil
 }
 
-// unreachable says which database does not answer and what to do.
-func unreachable(cfg *config.Config, err error) error {
-	if network, ok := errors.AsType[*net.OpError](err); ok {
-		err = network // says it shorter than the list of all attempts
+// openStore opens the database of the configuration and makes sure that it
+// answers.
+func openStore(ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger) (*store.Store, error) {
+	want.URL, want.Schema, want.ConnectTimeout = cfg.Database.URL, cfg.Database.Schema, cfg.Database.ConnectTimeout
+	st, err := store.Open(ctx, want, logger)
+	if err != nil {
+		return nil, &exitError{exitUsage, fmt.Errorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))}
 	}
-	return &exitError{exitUnreachable, fmt.Errorf("the database %s does not answer (%w): start it, or correct database.url (%s)",
-		config.MaskURL(cfg.Database.URL), err, cfg.Source("database.url"))}
+	if err := st.Ping(ctx); err != nil {
+		st.Close()
+		return nil, unreachable(cfg, err)
+	}
+	return st, nil
+}
+
+// unreachable says which database does not answer, or lets nobody in, and what
+// to do. The reason is one: drivers list every attempt on every address.
+func unreachable(cfg *config.Config, err error) error {
+	source := cfg.Source("database.url")
+	what, advice := "does not answer", "start it, or correct database.url ("+source+")"
+	if source == "default" {
+		advice = "name yours in database.url, or start a private one with `attune-executor stack up`"
+	}
+	if answer, state := sqlState(err); answer != nil {
+		err = answer
+		if !strings.HasPrefix(state, "57") { // 57: it starts or stops
+			what, advice = "refused the connection", "correct database.url ("+source+")"
+		}
+	} else if network, ok := errors.AsType[*net.OpError](err); ok {
+		err = network
+	} else if name, ok := errors.AsType[*net.DNSError](err); ok {
+		err = name
+	}
+	return &exitError{exitUnreachable, fmt.Errorf("the database %s %s (%w): %s", config.MaskURL(cfg.Database.URL), what, err, advice)}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,9 +17,11 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // publishPatience is how long `run` waits for the broker to confirm before it
@@ -43,7 +46,7 @@ func newRunCommand(a *app) *cobra.Command {
 			"-p key:=json is always JSON. --params-file names a YAML or JSON file, - is the standard input; -p wins over it.",
 		Example: "  attune-executor run core.echo -p message=hi --wait\n" +
 			"  attune-executor run deploy.rollout --params-file rollout.yaml -p 'targets:=[\"a\",\"b\"]'",
-		Args: cobra.ExactArgs(1),
+		Args: oneArg("the ref of an action, such as core.echo"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args[0], options) },
 	}
 	flags := cmd.Flags()
@@ -68,7 +71,14 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	}
 	defer c.store.Close()
 	var returned atomic.Bool
-	done, submitter, stop, err := c.request(cmd.Context(), ref, params, options.params, func(outbox.Message) { returned.Store(true) })
+	encoded, err := c.encodeParams(cmd.Context(), ref, params, options.params)
+	if err != nil {
+		return err
+	}
+	if err := a.awaitWorker(cmd.Context(), c, options.timeout); err != nil {
+		return err
+	}
+	done, submitter, stop, err := c.request(cmd.Context(), ref, encoded, func(outbox.Message) { returned.Store(true) })
 	if err != nil {
 		return err
 	}
@@ -90,15 +100,70 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	return a.awaitEnd(cmd, submitter, done, options.timeout)
 }
 
+// workerPatience is how long `run` waits for a worker to register. An engine
+// fails what no worker can take, and a first worker may just be starting.
+const workerPatience = 10 * time.Second
+
+// awaitWorker waits until a worker is alive, for workerPatience at most, within
+// the timeout if there is one. That none came is for the engine to judge.
+func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration) error {
+	if c.cfg.Executor.NoWorkers == "wait" {
+		return nil
+	}
+	patience := workerPatience
+	if timeout > 0 {
+		patience = min(patience, timeout)
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for told := false; ; told = true {
+		workers, err := c.monitor().Workers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, worker := range workers.List {
+			switch worker.Health(workers.At, workers.StaleAfter) {
+			case monitor.WorkerActive, monitor.WorkerBusy:
+				return nil
+			}
+		}
+		if !told {
+			a.notef("no worker is alive: waiting up to %s for one, start it with `attune-executor worker`", short(patience))
+		}
+		if !supervise.Sleep(waiting, 100*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
 func awaitPublished(ctx context.Context, submitter *submit.Submitter, id int64) error {
 	ctx, cancel := context.WithTimeout(ctx, publishPatience)
 	defer cancel()
 	return submitter.AwaitPublished(ctx, id)
 }
 
+// encodeParams makes the parameters what the action asks for.
+func (c *client) encodeParams(ctx context.Context, ref string, params map[string]any, pairs []string) (json.RawMessage, error) {
+	action, err := submit.New(c.store, nil).Action(ctx, ref)
+	if err != nil {
+		return nil, runError(err)
+	}
+	if err := addPairs(params, pairs, action.ParamSchema); err != nil {
+		return nil, err
+	}
+	if err := checkParams(ref, params, action.ParamSchema); err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(params)
+	if err != nil {
+		return nil, usageErrorf("the parameters cannot be written as JSON: %w", err)
+	}
+	return encoded, nil
+}
+
 // request stores the execution, with a relay of its own that publishes it; stop
 // ends that relay.
-func (c *client) request(ctx context.Context, ref string, params map[string]any, pairs []string, returned func(outbox.Message)) (submit.Requested, *submit.Submitter, func(), error) {
+func (c *client) request(ctx context.Context, ref string, params json.RawMessage, returned func(outbox.Message)) (submit.Requested, *submit.Submitter, func(), error) {
 	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
 	link := broker.New(brokerConfig(c.cfg, "attune-executor run"), quiet, broker.NewMetrics(nil))
 	relay := outbox.New(outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Returned: returned},
@@ -108,17 +173,6 @@ func (c *client) request(ctx context.Context, ref string, params map[string]any,
 		return submit.Requested{}, nil, nil, err
 	}
 
-	action, err := submitter.Action(ctx, ref)
-	if err != nil {
-		return fail(runError(err))
-	}
-	if err := addPairs(params, pairs, action.ParamSchema); err != nil {
-		return fail(err)
-	}
-	encoded, err := json.Marshal(params)
-	if err != nil {
-		return fail(usageErrorf("the parameters cannot be written as JSON: %w", err))
-	}
 	if err := link.Start(ctx); err != nil {
 		return fail(fmt.Errorf("connect to the broker: %w", err))
 	}
@@ -127,7 +181,7 @@ func (c *client) request(ctx context.Context, ref string, params map[string]any,
 		return fail(fmt.Errorf("start publishing: %w", err))
 	}
 	stop := func() { relay.Stop(); link.Stop() }
-	done, err := submitter.Request(ctx, submit.Request{ActionRef: ref, Params: encoded})
+	done, err := submitter.Request(ctx, submit.Request{ActionRef: ref, Params: params})
 	if err != nil {
 		stop()
 		return fail(runError(err))
@@ -209,10 +263,21 @@ func (a *app) awaitEnd(cmd *cobra.Command, submitter *submit.Submitter, done sub
 		return err
 	}
 	if !end.Status.Succeeded() {
-		return failedErrorf("execution %d %s%s: look with `attune-executor execution show %d`",
-			end.ID, end.Status, because(end.Result), end.ID)
+		return failedErrorf("execution %d %s%s: %s", end.ID, end.Status, because(end.Result), adviceAfter(end))
 	}
 	return nil
+}
+
+// noWorkers is the error that the engine writes when it cannot place an
+// execution.
+const noWorkers = "no workers available"
+
+// adviceAfter says what to do about an execution that did not succeed.
+func adviceAfter(end store.Execution) string {
+	if strings.Contains(because(end.Result), noWorkers) {
+		return "start a worker that can run it (`attune-executor workers list` shows those that are there), or set executor.no_workers to wait"
+	}
+	return fmt.Sprintf("look with `attune-executor execution show %d`", end.ID)
 }
 
 // because quotes the error in a result.

@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/store"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -43,11 +45,18 @@ func (a *app) serve(cmd *cobra.Command) error {
 	}
 	replica, err := engine.New(cmd.Context(), cfg, engine.Deps{Logger: logger, Version: readBuildInfo().Version})
 	if err != nil {
-		return err
+		return usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
 	}
-	return runUntilSignal(cmd.Context(), logger, cfg.Executor.ShutdownTimeout, service{
+	err = runUntilSignal(cmd.Context(), logger, cfg.Executor.ShutdownTimeout, service{
 		start: replica.Start, stop: replica.Stop,
 	})
+	switch {
+	case errors.Is(err, api.ErrAddressTaken):
+		return &exitError{exitFailed, err}
+	case err != nil && store.ClassOf(err) == store.ClassUnreachable:
+		return unreachable(cfg, err)
+	}
+	return err
 }
 
 // service is something to run in the foreground.

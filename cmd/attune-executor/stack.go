@@ -101,7 +101,7 @@ func newStackStatusCommand(options *stackOptions) *cobra.Command {
 		Example: "  attune-executor stack status -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			stack, err := attachStack(cmd, options)
+			stack, err := runningStack(cmd, options)
 			if err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func newStackEnvCommand(options *stackOptions) *cobra.Command {
 		Example: "  eval \"$(attune-executor stack env)\"",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			stack, err := attachStack(cmd, options)
+			stack, err := runningStack(cmd, options)
 			if err != nil {
 				return err
 			}
@@ -157,6 +157,15 @@ func newStackResetCommand(options *stackOptions) *cobra.Command {
 
 func attachStack(cmd *cobra.Command, options *stackOptions) (*devstack.Stack, error) {
 	return devstack.Attach(cmd.Context(), devstack.Config{Dir: options.dir})
+}
+
+// runningStack attaches to a stack that must have been started.
+func runningStack(cmd *cobra.Command, options *stackOptions) (*devstack.Stack, error) {
+	stack, err := attachStack(cmd, options)
+	if errors.Is(err, devstack.ErrNoStack) {
+		return nil, fmt.Errorf("%w: start one with `attune-executor stack up`", err)
+	}
+	return stack, err
 }
 
 func printLine(cmd *cobra.Command, format string, args ...any) error {

@@ -63,9 +63,8 @@ func (a *app) worker(cmd *cobra.Command, adjust func(*config.Worker) error) erro
 	if err := adjust(&cfg.Worker); err != nil {
 		return err
 	}
-	st, err := store.Open(cmd.Context(), store.Config{
-		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: cfg.Database.MaxConnections,
-		ConnectTimeout: cfg.Database.ConnectTimeout, ApplicationName: "attune-executor worker", HotPath: true,
+	st, err := openStore(cmd.Context(), cfg, store.Config{
+		MaxConnections: cfg.Database.MaxConnections, ApplicationName: "attune-executor worker", HotPath: true,
 	}, logger)
 	if err != nil {
 		return err

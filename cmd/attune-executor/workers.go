@@ -32,7 +32,7 @@ func newWorkersCommand(a *app) *cobra.Command {
 			Use:     "show WORKER",
 			Short:   "Show one worker, by id or name",
 			Example: "  attune-executor workers show worker-node-01",
-			Args:    cobra.ExactArgs(1),
+			Args:    oneArg("the id or name of a worker"),
 			RunE:    func(cmd *cobra.Command, args []string) error { return a.showWorker(cmd, args[0]) },
 		},
 	)
