@@ -177,16 +177,27 @@ func (r *Relay) deleteDone(ctx context.Context) {
 	}
 }
 
-// sweepPage bounds the rows that one sweep takes.
+// sweepPage bounds the rows that are claimed at once.
 const sweepPage = 100
 
-// sweepOnce claims rows that nobody published and hands them to the relay.
+// sweepOnce claims rows that nobody published and hands them to the relay: page
+// after page while the broker takes them, else one page to try.
 func (r *Relay) sweepOnce(ctx context.Context) error {
 	r.deleteDone(ctx)
-	claimed, err := r.store.ClaimOutbox(ctx, r.cfg.SweepAge.Seconds(), sweepPage)
-	if err != nil {
-		return fmt.Errorf("claim outbox rows: %w", err)
+	for {
+		claimed, err := r.store.ClaimOutbox(ctx, r.cfg.SweepAge.Seconds(), sweepPage)
+		if err != nil {
+			return fmt.Errorf("claim outbox rows: %w", err)
+		}
+		if !r.takeOver(claimed) || len(claimed) < sweepPage || !r.well.Load() {
+			return r.lag(ctx)
+		}
 	}
+}
+
+// takeOver hands claimed rows to the relay. It reports whether there was room
+// for all of them.
+func (r *Relay) takeOver(claimed []store.ClaimOutboxRow) bool {
 	slices.SortFunc(claimed, func(a, b store.ClaimOutboxRow) int { return int(a.ID - b.ID) })
 	for _, c := range claimed {
 		swept := row{id: c.ID, since: time.Now(), attempts: c.Attempts, messages: make([]Message, len(c.MessageIds))}
@@ -201,10 +212,10 @@ func (r *Relay) sweepOnce(ctx context.Context) error {
 		}
 		r.metrics.swept(len(swept.messages))
 		if !r.hold(swept) {
-			break
+			return false
 		}
 	}
-	return r.lag(ctx)
+	return true
 }
 
 func (r *Relay) holds(id int64) bool {

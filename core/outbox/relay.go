@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
@@ -71,6 +72,7 @@ type Relay struct {
 	done    []int64        // confirmed rows whose delete is due
 	wake    chan struct{}  // something is pending
 	delete  chan struct{}  // something is done
+	well    atomic.Bool    // the last batch was confirmed
 }
 
 // row is one outbox row in memory.
@@ -106,7 +108,8 @@ func (r *Relay) hold(rows ...row) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, added := range rows {
-		if r.size+len(added.messages) > r.cfg.MaxPending {
+		// A row above the bound all by itself goes when nothing else is there.
+		if r.size > 0 && r.size+len(added.messages) > r.cfg.MaxPending {
 			return false
 		}
 		r.pending = append(r.pending, added)
@@ -164,7 +167,9 @@ func (r *Relay) runPublishes(ctx context.Context) {
 			if len(rows) == 0 {
 				break
 			}
-			if !r.publish(flying, rows) && !supervise.Sleep(ctx, retryPause) {
+			all := r.publish(flying, rows)
+			r.well.Store(all)
+			if !all && !supervise.Sleep(ctx, retryPause) {
 				return
 			}
 		}

@@ -1,0 +1,37 @@
+package outbox
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// A backlog is taken at the speed of the broker, not a page a tick; but a
+// broker that does not take what it is given is tried with one page only.
+func TestASweepTakesABacklogWhileTheBrokerDoes(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	testkit.Exec(t, st, `INSERT INTO outbox (created, message_ids, exchanges, routing_keys, message_types, bodies, traces)
+		SELECT now() - interval '1 minute', array[n::text], '{x}', '{k}', '{t}', array[''::bytea], array[''] FROM generate_series(1, 250) n`)
+	r := New(Config{}, st, nil, testkit.Logger(t), nil)
+	require.NoError(t, r.sweepOnce(testkit.Context(t)))
+	require.Len(t, r.pending, sweepPage)
+	r.well.Store(true)
+	require.NoError(t, r.sweepOnce(testkit.Context(t)))
+	require.Len(t, r.pending, 250)
+}
+
+// A row with more messages than the memory's bound is held when nothing else
+// is, because no sweep would ever find more room for it.
+func TestARowAboveTheBoundIsHeldAlone(t *testing.T) {
+	t.Parallel()
+	r := New(Config{MaxPending: 3}, nil, nil, testkit.Logger(t), nil)
+	require.True(t, r.hold(row{id: 1, messages: make([]Message, 5)}))
+	require.False(t, r.hold(row{id: 2, messages: make([]Message, 1)}))
+	r.take()
+	r.forget(row{id: 1, messages: make([]Message, 5)}, true)
+	require.True(t, r.hold(row{id: 2, messages: make([]Message, 3)}))
+	require.False(t, r.hold(row{id: 3, messages: make([]Message, 5)}))
+}
