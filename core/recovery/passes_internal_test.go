@@ -107,3 +107,26 @@ func TestFindsAreSubmittedInPages(t *testing.T) {
 	require.Len(t, requested, 250)
 	require.Len(t, queues, 120)
 }
+
+// On an adopted database, where the oldest live execution is not known, one
+// that runs for very long is still looked at when it has ended.
+func TestAHolderThatRanForVeryLongIsFoundOnAnAdoptedDatabase(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	id := holder(t, st)
+	testkit.Exec(t, st, `INSERT INTO execution (id, action_ref, status, admission_state_id)
+		SELECT $1, 'pk.held', 'running', admission_state_id FROM execution WHERE id = $2`, id+10, id)
+	testkit.Exec(t, st, `UPDATE execution SET admission_state_id = NULL WHERE id = $1`, id)
+	testkit.Exec(t, st, `INSERT INTO execution (id, action_ref) VALUES (500000, 'pk.new')`)
+	s, submitted := sweeper(t, st, Config{HolderAge: 1})
+	s.adopted, s.shapeKnown = true, true
+	pass := func() (found []int64) {
+		for range 500_000/(windowSize*windowsPerSweep) + 1 {
+			found = append(found, ended(tick(t, s, submitted))...)
+		}
+		return found
+	}
+	require.Empty(t, pass(), "it runs")
+	testkit.Exec(t, st, `UPDATE execution SET status = 'failed' WHERE id = $1`, id+10)
+	require.Equal(t, []int64{id + 10}, pass())
+}

@@ -38,13 +38,13 @@ FROM (
 ) w;
 
 -- name: FindTerminalHolders :many
--- Ended executions that still hold a slot, within a window of ids. Those that
--- are not due yet may still be reported; the next pass has to look again.
-SELECT e.id, (e.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8))::bool AS due
+-- Executions that hold a slot, within a window of ids. due are those that ended
+-- long enough ago to have been reported; the others the next pass looks at again.
+SELECT e.id, (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+              AND e.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8))::bool AS due
 FROM execution e
 WHERE e.id > sqlc.arg(after)::bigint AND e.id <= sqlc.arg(until)::bigint
   AND e.admission_state_id IS NOT NULL
-  AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
 ORDER BY e.id;
 
 -- name: ExecutionIDBounds :one

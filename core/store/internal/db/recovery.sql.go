@@ -115,11 +115,11 @@ func (q *Queries) FindLostRequestsByStatus(ctx context.Context, olderThan float6
 }
 
 const FindTerminalHolders = `-- name: FindTerminalHolders :many
-SELECT e.id, (e.updated < now() - make_interval(secs => $1::float8))::bool AS due
+SELECT e.id, (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+              AND e.updated < now() - make_interval(secs => $1::float8))::bool AS due
 FROM execution e
 WHERE e.id > $2::bigint AND e.id <= $3::bigint
   AND e.admission_state_id IS NOT NULL
-  AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
 ORDER BY e.id
 `
 
@@ -128,8 +128,8 @@ type FindTerminalHoldersRow struct {
 	Due bool
 }
 
-// Ended executions that still hold a slot, within a window of ids. Those that
-// are not due yet may still be reported; the next pass has to look again.
+// Executions that hold a slot, within a window of ids. due are those that ended
+// long enough ago to have been reported; the others the next pass looks at again.
 func (q *Queries) FindTerminalHolders(ctx context.Context, olderThan float64, after int64, until int64) ([]FindTerminalHoldersRow, error) {
 	rows, err := q.db.Query(ctx, FindTerminalHolders, olderThan, after, until)
 	if err != nil {
