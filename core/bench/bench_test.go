@@ -1,0 +1,79 @@
+package bench_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/bench"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// A small measurement runs everything to its end and its figures are those of
+// what ran.
+func TestRunMeasuresWhatItRan(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]bench.Config{
+		"WithoutALimit": {Executions: 60, Actions: 3, Replicas: 1, Workers: 2, Concurrency: 10},
+		"WithALimit":    {Executions: 60, Actions: 3, Limit: 2, Replicas: 2, Workers: 1, Concurrency: 10},
+		"AtAPace":       {Executions: 60, Actions: 1, Replicas: 1, Workers: 1, Concurrency: 10, Rate: 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := testkit.Database(t)
+			cfg.Profile = name
+			begun := time.Now()
+			report, err := bench.Run(testkit.Context(t), cfg, bench.Servers{
+				DatabaseURL: database, Schema: testkit.Schema, AMQPURL: testkit.VHost(t), ManagementURL: testkit.ManagementURL(t),
+			}, telemetry.Discard())
+			require.NoError(t, err)
+
+			require.Equal(t, cfg, report.Config)
+			require.EqualValues(t, cfg.Executions, report.Completed)
+			require.InDelta(t, float64(cfg.Executions)/report.Seconds, report.PerSecond, 0.001)
+			require.LessOrEqual(t, report.Seconds, time.Since(begun).Seconds())
+			if cfg.Rate > 0 {
+				require.Greater(t, report.Seconds, float64(cfg.Executions-1)/cfg.Rate, "requests were paced")
+			}
+			require.Positive(t, report.StartP50)
+			require.LessOrEqual(t, report.StartP50, report.StartP95)
+			require.LessOrEqual(t, report.StartP95, report.StartP99)
+			require.Less(t, report.StartP99, report.Seconds, "nothing waited longer than the measurement took")
+			if cfg.Limit > 0 {
+				require.Positive(t, report.NextP50)
+				require.LessOrEqual(t, report.NextP50, report.NextP99)
+			} else {
+				require.Zero(t, report.NextP99)
+			}
+			require.Positive(t, report.CommitsPerExecution)
+			require.Positive(t, report.WALBytesPerExecution)
+			require.GreaterOrEqual(t, report.HotRatio, 0.0)
+			require.LessOrEqual(t, report.HotRatio, 1.0)
+			require.NotEmpty(t, report.Machine.PostgreSQL)
+
+			st := testkit.OpenStore(t, database)
+			require.Equal(t, cfg.Executions, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'completed'`))
+			testkit.Eventually(t, func() bool {
+				return testkit.Count(t, st, `SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`) == 0
+			}, 10*time.Second)
+
+			var out bytes.Buffer
+			bench.Print(&out, []bench.Report{report})
+			require.Contains(t, out.String(), name)
+		})
+	}
+}
+
+// Servers that do not answer are an error, not a report.
+func TestRunFailsWithoutServers(t *testing.T) {
+	t.Parallel()
+	_, err := bench.Run(testkit.Context(t), bench.Config{Executions: 1, Actions: 1}, bench.Servers{
+		DatabaseURL: "postgres://nobody@127.0.0.1:1/none", Schema: testkit.Schema, AMQPURL: "amqp://127.0.0.1:1/",
+	}, telemetry.Discard())
+	require.ErrorContains(t, err, "migrate the database")
+}
