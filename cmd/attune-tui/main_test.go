@@ -105,6 +105,9 @@ func TestAMuteTerminalDoesNotDelayTheStart(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), script, "-qec", os.Args[0]+" --version", "/dev/null")
 	cmd.Env = []string{asProgram + "=1", "TERM=xterm-256color", "PATH=" + os.Getenv("PATH")}
 	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "failed to create pseudo-terminal") {
+		t.Skip("this machine makes no terminals")
+	}
 	require.NoError(t, err, string(out))
 	require.Contains(t, string(out), "attune-tui")
 	require.Less(t, time.Since(started), 4*time.Second, "the program asked the terminal something and waited")

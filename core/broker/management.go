@@ -87,7 +87,7 @@ type carrier struct {
 func (c carrier) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(c.ctx)
 	request.Close = false
-	return c.transport.RoundTrip(request)
+	return patient{c.transport}.RoundTrip(request)
 }
 
 // client makes a rabbit-hole client for one call.
@@ -141,7 +141,7 @@ func (m *Management) send(ctx context.Context, method, path string, header http.
 	}
 	request.SetBasicAuth(m.user, m.password)
 	maps.Copy(request.Header, header)
-	response, err := m.transport.RoundTrip(request)
+	response, err := patient{m.transport}.RoundTrip(request)
 	if err != nil {
 		return err
 	}
