@@ -19,6 +19,10 @@ const (
 	maxBlockedQueues = 64
 )
 
+// maxHeadsPerBlocked bounds how many waiters are read of a queue that is only
+// tried: workers rarely have room for more, and every round tries such queues.
+const maxHeadsPerBlocked = 8
+
 // spareHeads is how many heads are read beyond the free slots, in case some
 // have been cancelled. ReadAdmissionHeads knows it too.
 const spareHeads = 2

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/store"
@@ -56,7 +55,9 @@ func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 		}
 		return tx.QueryRow(ctx, explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...).Scan(&raw)
 	}))
-	var plans []struct{ Plan node }
+	var plans []struct {
+		Plan node `json:"Plan"`
+	}
 	require.NoError(t, json.Unmarshal(raw, &plans))
 	return plans[0].Plan
 }
@@ -80,7 +81,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "LockAdmissionStates", store.LockAdmissionStates, []any{none, 64}},
 		{rounds, "LockWorkerLoads", store.LockWorkerLoads, []any{90.0, none}},
 		{rounds, "ReadAdmissionFacts", store.ReadAdmissionFacts, []any{none}},
-		{rounds, "ReadAdmissionHeads", store.ReadAdmissionHeads, []any{none, noInts, 64, 200}},
+		{rounds, "ReadAdmissionHeads", store.ReadAdmissionHeads, []any{none, noInts, 200, 8, 64}},
 		{rounds, "DecideExecutions", store.DecideExecutions, []any{none, noTexts, noTexts}},
 		{rounds, "ReleaseHolders", store.ReleaseHolders, []any{none, none}},
 		{rounds, "GrantSlots", store.GrantSlots, []any{none, none, none, noInts, none}},
@@ -101,7 +102,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 			if s.on == sweeps && state == empty {
 				continue // sweeps have their plans made anew every time
 			}
-			assert.Empty(t, plan(t, s.on, s.sql, s.args...).unkeyed(), "%s, %s", s.name, state)
+			require.Empty(t, plan(t, s.on, s.sql, s.args...).unkeyed(), "%s, %s", s.name, state)
 		}
 	}
 

@@ -23,7 +23,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	loads := store.Many[store.LockWorkerLoadsRow](p, store.LockWorkerLoads, want.StaleAfter.Seconds(), want.Workers)
 	facts := store.Many[store.ReadAdmissionFactsRow](p, store.ReadAdmissionFacts, want.Executions)
 	waiting := store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
-		ids, releases, int32(maxBlockedQueues), int64(maxHeadsPerQueue))
+		ids, releases, int64(maxHeadsPerQueue), int64(maxHeadsPerBlocked), int32(maxBlockedQueues))
 	now := store.Many[struct{ Now time.Time }](p, "SELECT now()")
 	if err := p.Send(ctx); err != nil {
 		return nil, fmt.Errorf("lock %d admission queues: %w", len(ids), err)

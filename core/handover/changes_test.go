@@ -149,3 +149,24 @@ func TestAnEntryThatVanishesUnderARoundIsMadeAgain(t *testing.T) {
 	require.Equal(t, handover.Result{Enqueued: 1}, result)
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ids[1]))
 }
+
+// A queue that every round tries is read a few heads deep; when a worker has
+// room for more, the next rounds read on.
+func TestATriedQueueIsReadOnWhenWorkersHaveRoom(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
+	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 23)
+	require.Equal(t, handover.Result{Granted: 3, Enqueued: 20}, b.dispatch(t, ids...))
+	testkit.Worker(t, b.store, "w2", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(50) })
+	roomy := b.replica(t) // it knows the new worker
+	result, err := roomy.Run(testkit.Context(t), handover.Fill{})
+	require.NoError(t, err)
+	require.Equal(t, 8, result.Granted)
+	require.Len(t, result.Unfilled, 1)
+	result, err = roomy.Run(testkit.Context(t), handover.Fill{Queues: result.Unfilled})
+	require.NoError(t, err)
+	require.Equal(t, handover.Result{Granted: 12}, result)
+	testkit.Exec(t, b.store, `DELETE FROM outbox`)
+	testkit.Invariants(t, b.store)
+}

@@ -18,7 +18,7 @@ type Found struct {
 }
 
 // Empty reports whether there is nothing to do.
-func (f Found) Empty() bool { return len(f.Requested)+len(f.Ended)+len(f.Queues) == 0 }
+func (f *Found) Empty() bool { return len(f.Requested)+len(f.Ended)+len(f.Queues) == 0 }
 
 // take splits off what one round can bear, n of each kind.
 func (f *Found) take(n int) Found {

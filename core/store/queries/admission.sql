@@ -44,15 +44,16 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 -- name: ReadAdmissionHeads :many
 -- The first waiters of each queue, as many as could be promoted once the
 -- planned releases are done and two more in case some have been cancelled, at
--- most cap a queue. OFFSET 0 keeps the queues' rows to one look-up each: beside
+-- most cap a queue and blocked_cap one that is only tried. OFFSET 0 keeps the queues' rows to one look-up each: beside
 -- the list of blocked queues, which has no index on its order, the planner does
 -- not tell a look-up from a scan of all queues.
 SELECT s.id AS state_id, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt
 FROM (
-    SELECT unnest(sqlc.arg(ids)::bigint[]) AS state_id, unnest(sqlc.arg(releases)::int[]) AS releases
+    SELECT unnest(sqlc.arg(ids)::bigint[]) AS state_id, unnest(sqlc.arg(releases)::int[]) AS releases,
+           sqlc.arg(cap)::bigint AS most
     UNION ALL
-    SELECT b.state_id, 0 FROM (
+    SELECT b.state_id, 0, sqlc.arg(blocked_cap)::bigint FROM (
         SELECT unnest(ARRAY(
             SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT sqlc.arg(blocked_limit)::int)) AS state_id) b
     WHERE b.state_id <> ALL (sqlc.arg(ids)::bigint[])
@@ -64,7 +65,7 @@ CROSS JOIN LATERAL (
     WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
     ORDER BY q.queue_order
     LIMIT CASE WHEN s.max_concurrent::bigint - s.active_count + r.releases <= 0 THEN 0
-               ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, sqlc.arg(cap)::bigint) END
+               ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, r.most) END
 ) h
 JOIN execution e ON e.id = ANY (ARRAY[h.execution_id])
 WHERE s.queued_count > 0 AND NOT s.paused

@@ -379,11 +379,12 @@ const ReadAdmissionHeads = `-- name: ReadAdmissionHeads :many
 SELECT s.id AS state_id, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt
 FROM (
-    SELECT unnest($1::bigint[]) AS state_id, unnest($2::int[]) AS releases
+    SELECT unnest($1::bigint[]) AS state_id, unnest($2::int[]) AS releases,
+           $3::bigint AS most
     UNION ALL
-    SELECT b.state_id, 0 FROM (
+    SELECT b.state_id, 0, $4::bigint FROM (
         SELECT unnest(ARRAY(
-            SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT $3::int)) AS state_id) b
+            SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT $5::int)) AS state_id) b
     WHERE b.state_id <> ALL ($1::bigint[])
 ) r
 CROSS JOIN LATERAL (SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason FROM execution_admission_state WHERE id = r.state_id OFFSET 0) s
@@ -393,7 +394,7 @@ CROSS JOIN LATERAL (
     WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
     ORDER BY q.queue_order
     LIMIT CASE WHEN s.max_concurrent::bigint - s.active_count + r.releases <= 0 THEN 0
-               ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, $4::bigint) END
+               ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, r.most) END
 ) h
 JOIN execution e ON e.id = ANY (ARRAY[h.execution_id])
 WHERE s.queued_count > 0 AND NOT s.paused
@@ -403,8 +404,9 @@ ORDER BY s.id, h.queue_order
 type ReadAdmissionHeadsParams struct {
 	Ids          []int64
 	Releases     []int32
-	BlockedLimit int32
 	Cap          int64
+	BlockedCap   int64
+	BlockedLimit int32
 }
 
 type ReadAdmissionHeadsRow struct {
@@ -422,15 +424,16 @@ type ReadAdmissionHeadsRow struct {
 
 // The first waiters of each queue, as many as could be promoted once the
 // planned releases are done and two more in case some have been cancelled, at
-// most cap a queue. OFFSET 0 keeps the queues' rows to one look-up each: beside
+// most cap a queue and blocked_cap one that is only tried. OFFSET 0 keeps the queues' rows to one look-up each: beside
 // the list of blocked queues, which has no index on its order, the planner does
 // not tell a look-up from a scan of all queues.
 func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeadsParams) ([]ReadAdmissionHeadsRow, error) {
 	rows, err := q.db.Query(ctx, ReadAdmissionHeads,
 		arg.Ids,
 		arg.Releases,
-		arg.BlockedLimit,
 		arg.Cap,
+		arg.BlockedCap,
+		arg.BlockedLimit,
 	)
 	if err != nil {
 		return nil, err
