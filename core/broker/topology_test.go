@@ -111,17 +111,17 @@ func TestNoDeadLettersLeavesThePublishedTopology(t *testing.T) {
 	t.Parallel()
 	b := newRig(t, withManagement(t), func(c *broker.Config) { c.NoDeadLetters = true })
 	require.NoError(t, b.DeclareExecutor(b.ctx))
-	require.NoError(t, b.DeclareWorker(b.ctx, 7, shortTTL))
-	require.NoError(t, b.BindWorkerDeadLetters(b.ctx, 7))
+	require.NoError(t, b.DeclareWorker(b.ctx, 8, shortTTL))
+	require.NoError(t, b.BindWorkerDeadLetters(b.ctx, 8))
 	policies, err := b.management.Policies(b.ctx)
 	require.NoError(t, err)
 	require.Empty(t, policies)
-	keys := append(message.DeadLetterKeys(), message.DispatchKey(7), message.CancelKey(7))
+	keys := append(message.DeadLetterKeys(), message.DispatchKey(8), message.CancelKey(8))
 	for _, probe := range b.ProbeDeadLetters(b.ctx, keys) {
 		require.NoError(t, probe.Err)
 		require.False(t, probe.Routed, probe.Key)
 	}
-	b.dieBothWays(7)
+	b.dieBothWays(8)
 	require.Zero(t, b.ready(message.QueueDeadLetter))
 }
 

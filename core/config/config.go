@@ -122,7 +122,8 @@ type Executor struct {
 	// How often stale workers are looked for.
 	HeartbeatCheckInterval time.Duration `koanf:"heartbeat_check_interval" range:"100ms..24h" unused:"true"`
 	// What happens to an execution that no worker could run: fail it, or wait
-	// until there is one.
+	// until there is one. Workers that are full, or alive but cut off from the
+	// broker, are waited for either way.
 	NoWorkers string `koanf:"no_workers" oneof:"fail wait"`
 	// How long a replica may take to stop.
 	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..1h"`

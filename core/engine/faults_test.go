@@ -110,11 +110,13 @@ func (s *storm) over(t *testing.T, limited []int64) {
 
 // F2 and F3: a server goes away in the middle of the load and comes back.
 // Everything that was requested runs once and ends, and limits hold.
+//
+//nolint:paralleltest,tparallel // one stack, one fault after the other
 func TestServersThatGoAwayLoseNothing(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t)
 
-	t.Run("TheDatabaseIsKilled", func(t *testing.T) { //nolint:paralleltest // one stack, one fault after the other
+	t.Run("TheDatabaseIsKilled", func(t *testing.T) {
 		limited := s.load(t)
 		require.NoError(t, s.stack.KillPostgres(testkit.Context(t)))
 		require.Equal(t, store.ClassUnreachable, store.ClassOf(s.store.Ping(testkit.Context(t))))
@@ -122,7 +124,7 @@ func TestServersThatGoAwayLoseNothing(t *testing.T) {
 		s.over(t, limited)
 	})
 
-	t.Run("TheBrokerIsKilled", func(t *testing.T) { //nolint:paralleltest // one stack, one fault after the other
+	t.Run("TheBrokerIsKilled", func(t *testing.T) {
 		// The broker answers a declaration before it writes it.
 		_, err := s.stack.Rabbitmqctl(testkit.Context(t), "eval", "mnesia:sync_log().")
 		require.NoError(t, err)
