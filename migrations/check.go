@@ -84,6 +84,7 @@ var additiveWhy = map[int64]struct {
 	33: {SafeOnline, "builds indexes on execution without blocking writers"},
 	34: {SafeOnline, "sets storage parameters; takes effect on new pages"},
 	35: {SafeOnline, "builds indexes on execution without blocking writers"},
+	36: {SafeOnline, "builds an index on a table that is nearly always empty"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

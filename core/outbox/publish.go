@@ -11,7 +11,8 @@ import (
 )
 
 // publish sends rows and settles each of them by its outcomes. It reports
-// whether everything was confirmed.
+// whether the broker had a say about every one of them: false means that it is
+// away and that trying on at once is of no use.
 func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	var batch []broker.Message
 	for _, each := range rows {
@@ -24,23 +25,23 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	crashPoint("before-publish")
 	outcomes := r.publisher.Publish(ctx, batch)
 	crashPoint("after-publish")
-	all := true
+	answered := true
 	var repeat []row
 	for _, each := range rows {
 		mine := outcomes[:len(each.messages)]
 		outcomes = outcomes[len(each.messages):]
 		r.metrics.outcomes(mine)
 		switch r.settle(ctx, each, mine) {
-		case settledConfirmed:
+		case settledConfirmed, settledSplit:
 		case settledRepeat:
 			repeat = append(repeat, each)
-			all = false
-		case settledElsewhere:
-			all = false
+			answered = false
+		case settledLeft:
+			answered = false
 		}
 	}
 	r.again(repeat)
-	return all
+	return answered
 }
 
 // settled is what became of a row after one attempt to publish it.
@@ -49,7 +50,8 @@ type settled int
 const (
 	settledConfirmed settled = iota // every message of it is with the broker
 	settledRepeat                   // this replica tries it again, from memory
-	settledElsewhere                // a row in the table waits for a sweep
+	settledSplit                    // what the broker refused waits for a sweep in a row of its own
+	settledLeft                     // the row waits for a sweep as it is
 )
 
 // settle decides what becomes of a row and does it, but for the repetition,
@@ -79,12 +81,13 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 		return settledConfirmed
 	case refused || len(left) < len(each.messages):
 		r.split(ctx, each, left, reason)
+		return settledSplit
 	case time.Since(each.since) < r.cfg.SweepAge-time.Second:
 		return settledRepeat // nothing got out: the same row, from memory
 	default:
 		r.forget(each, false) // a sweep takes it
+		return settledLeft
 	}
-	return settledElsewhere
 }
 
 // forget drops a row from memory; confirmed ones are deleted soon.

@@ -167,16 +167,16 @@ func (r *Relay) runPublishes(ctx context.Context) {
 			if len(rows) == 0 {
 				break
 			}
-			all := r.publish(flying, rows)
-			r.well.Store(all)
-			if !all && !supervise.Sleep(ctx, retryPause) {
+			answered := r.publish(flying, rows)
+			r.well.Store(answered)
+			if !answered && !supervise.Sleep(ctx, retryPause) {
 				return
 			}
 		}
 	}
 }
 
-// retryPause is the wait after a batch of which something was not confirmed.
+// retryPause is the wait after a batch about which the broker said nothing.
 const retryPause = 200 * time.Millisecond
 
 // flush publishes and deletes what is left when the relay stops.
