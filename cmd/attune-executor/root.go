@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strings"
 
@@ -198,11 +197,7 @@ func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, er
 	if stack == nil {
 		return cfg, nil
 	}
-	environ := append(slices.Clone(a.environ),
-		"ATTUNE__DATABASE__URL="+stack.DatabaseURL(),
-		"ATTUNE__MESSAGE_QUEUE__URL="+stack.AMQPURL(),
-		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL="+stack.ManagementURL())
-	cfg, err = config.Load(a.configPath, environ)
+	cfg, err = config.Load(a.configPath, append(slices.Clone(a.environ), stack...))
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
@@ -210,20 +205,13 @@ func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, er
 	return cfg, nil
 }
 
-// privateStack returns the running stack of the current folder unless the
-// configuration names servers.
-func (a *app) privateStack(ctx context.Context, cfg *config.Config) *devstack.Stack {
+// privateStack returns the variables of the running stack of the current folder
+// unless the configuration names servers.
+func (a *app) privateStack(ctx context.Context, cfg *config.Config) []string {
 	if cfg.Source("database.url") != "default" || cfg.Source("message_queue.url") != "default" {
 		return nil
 	}
-	if _, err := os.Stat(stackDirDefault); err != nil {
-		return nil
-	}
-	stack, err := devstack.Attach(ctx, devstack.Config{Dir: stackDirDefault})
-	if err != nil || !stack.Status().Running() {
-		return nil
-	}
-	return stack
+	return devstack.Variables(ctx, stackDirDefault)
 }
 
 // client is what commands that look at or change the database work with.

@@ -78,7 +78,7 @@ func runUntilSignal(ctx context.Context, logger *slog.Logger, timeout time.Durat
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
 
-	startCtx, stopStart := signalled(ctx, signals)
+	startCtx, stopStart := signalled(ctx, signals, 0)
 	defer stopStart()
 	if err := s.start(startCtx); err != nil {
 		if errors.Is(context.Cause(startCtx), errSignal) {
@@ -98,7 +98,7 @@ func runUntilSignal(ctx context.Context, logger *slog.Logger, timeout time.Durat
 
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	stopCtx, release := signalled(bounded, signals)
+	stopCtx, release := signalled(bounded, signals, sameRequest)
 	defer release()
 	if err := s.stop(stopCtx); err != nil {
 		return fmt.Errorf("stop in order: %w: nothing is lost, another replica or the next start goes on", err)
@@ -110,14 +110,25 @@ func runUntilSignal(ctx context.Context, logger *slog.Logger, timeout time.Durat
 	return nil
 }
 
-// signalled returns a context that the next signal ends.
-func signalled(parent context.Context, signals <-chan os.Signal) (context.Context, func()) {
+// sameRequest is how long after a signal another one is the same request:
+// timeout(1), make and shells signal a process and then its whole group.
+const sameRequest = 300 * time.Millisecond
+
+// signalled returns a context that the next signal ends, not counting those of
+// the first moment.
+func signalled(parent context.Context, signals <-chan os.Signal, deaf time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {
-		select {
-		case <-signals:
-			cancel(errSignal)
-		case <-ctx.Done():
+		for begin := time.Now(); ; {
+			select {
+			case <-signals:
+				if time.Since(begin) >= deaf {
+					cancel(errSignal)
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, func() { cancel(nil) }

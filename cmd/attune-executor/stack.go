@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 )
 
-const stackDirDefault = ".attune/stack"
+const stackDirDefault = devstack.DirDefault
 
 // stackOptions are the flags of the stack commands.
 type stackOptions struct {

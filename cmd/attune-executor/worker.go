@@ -27,7 +27,8 @@ func newWorkerCommand(a *app) *cobra.Command {
 		Use:   "worker",
 		Short: "Run a worker until SIGTERM or SIGINT",
 		Long: "Run a worker until SIGTERM or SIGINT: it registers, sends heartbeats and runs actions, those of the core pack without\n" +
-			"any file. The first signal drains: no new work is taken, and what runs may end within worker.shutdown_timeout.",
+			"any file. A name is one worker: who starts with it replaces who had it, so give each worker of a host its own --name.\n" +
+			"The first signal drains: no new work is taken, and what runs may end within worker.shutdown_timeout.",
 		Example: "  attune-executor worker --name worker-1 --concurrency 20\n" +
 			"  ATTUNE__WORKER__LABELS__ZONE=a attune-executor worker",
 		Args: cobra.NoArgs,

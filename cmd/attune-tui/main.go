@@ -12,12 +12,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/cmd/attune-tui/internal/quickstart"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/tui/app"
@@ -80,7 +82,7 @@ func start(ctx context.Context, args, environ []string, stdout io.Writer) error 
 	case opts.version:
 		return write(stdout, []byte("attune-tui "+version()+"\n"))
 	}
-	cfg, err := config.Load(opts.config, environ)
+	cfg, err := load(ctx, opts.config, environ)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -94,6 +96,20 @@ func start(ctx context.Context, args, environ []string, stdout io.Writer) error 
 		return snapshot(ctx, source, opts, stdout)
 	}
 	return live(ctx, source, opts)
+}
+
+// load reads the configuration. Where it names no servers, those of a private
+// stack that runs in the current folder are shown, as the other commands use.
+func load(ctx context.Context, path string, environ []string) (*config.Config, error) {
+	cfg, err := config.Load(path, environ)
+	if err != nil || cfg.Source("database.url") != "default" || cfg.Source("message_queue.url") != "default" {
+		return cfg, err
+	}
+	stack := devstack.Variables(ctx, devstack.DirDefault)
+	if len(stack) == 0 {
+		return cfg, nil
+	}
+	return config.Load(path, append(slices.Clone(environ), stack...))
 }
 
 func write(to io.Writer, text []byte) error {
