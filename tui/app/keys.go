@@ -164,6 +164,9 @@ func (m *Model) openFilter() tea.Cmd {
 	}
 	m.prompt, m.inputErr = filterPrompt, ""
 	m.input.SetValue(f.Filter())
+	if m.view == keymap.InExecutions && f.Filter() != "" {
+		m.input.SetValue(f.Filter() + " ") // what is typed is a further term
+	}
 	m.input.CursorEnd()
 	return m.input.Focus()
 }

@@ -140,6 +140,12 @@ func TestABadFilterIsNotApplied(t *testing.T) {
 	b.press("enter")
 	last := b.source.filters[len(b.source.filters)-1]
 	require.Equal(t, []attune.Status{attune.StatusFailed}, last.Statuses, "the database filters")
+	b.press("/")
+	for _, r := range "worker:7" {
+		b.press(string(r))
+	}
+	b.press("enter")
+	require.Equal(t, "status:failed worker:7", b.executions.Filter(), "what is typed later is a further term")
 }
 
 func TestPastedTextIsNotTakenForKeys(t *testing.T) {
