@@ -156,7 +156,16 @@ type Want struct {
 	Resolved map[int64]bool
 
 	StaleAfter   time.Duration // heartbeats older than this make a worker not live
+	MaxHeads     int           // waiters read of each wanted queue; 0 means as many as a batch bears
 	WithoutStats bool          // do not keep queue_stats (executor.queue.enable_metrics: false)
+}
+
+// maxHeads is how many waiters are read of each wanted queue.
+func (w Want) maxHeads() int {
+	if w.MaxHeads <= 0 || w.MaxHeads > maxHeadsPerQueue {
+		return maxHeadsPerQueue
+	}
+	return max(w.MaxHeads, maxHeadsPerBlocked)
 }
 
 // ids returns the queues in order of id with their planned releases beside.

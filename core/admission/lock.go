@@ -23,7 +23,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	loads := store.Many[store.LockWorkerLoadsRow](p, store.LockWorkerLoads, want.StaleAfter.Seconds(), want.Workers)
 	facts := store.Many[store.ReadAdmissionFactsRow](p, store.ReadAdmissionFacts, want.Executions)
 	waiting := store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
-		ids, releases, int64(maxHeadsPerQueue), int64(maxHeadsPerBlocked), int32(maxBlockedQueues))
+		ids, releases, int64(want.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues))
 	now := store.Many[struct{ Now time.Time }](p, "SELECT now()")
 	if err := p.Send(ctx); err != nil {
 		return nil, fmt.Errorf("lock %d admission queues: %w", len(ids), err)
@@ -66,7 +66,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	l.readHeads(waiting.Rows())
 	for i, id := range ids {
 		if q := l.queues[id]; q != nil {
-			q.trueUp(int(releases[i]))
+			q.trueUp(int(releases[i]), want.maxHeads())
 		}
 	}
 	return l, nil
@@ -75,12 +75,12 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 // trueUp makes the count of a line that was read to its end what was read. It
 // can only be another when somebody else deleted executions, whose entries go
 // with them; uncorrected, the line would count as unfilled for ever.
-func (q *queue) trueUp(releases int) {
+func (q *queue) trueUp(releases, most int) {
 	room := q.free() + releases
 	if q.queued == 0 || q.paused || room <= 0 {
 		return // no head was asked for
 	}
-	if len(q.heads) < min(room+spareHeads, maxHeadsPerQueue) {
+	if len(q.heads) < min(room+spareHeads, most) {
 		q.queued = len(q.heads)
 	}
 }

@@ -205,6 +205,10 @@ func (h *HandOver) plan(ctx context.Context, steps []Step) (*Plan, error) {
 	return plan, nil
 }
 
+// spareRoom is how many waiters more than the fleet seemed to have room for
+// are read of a queue, since the fleet was read a moment ago.
+const spareRoom = 8
+
 // want turns the plan into locks.
 func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Worker) (admission.Want, error) {
 	queues, err := h.admission.Resolve(ctx, plan.keys)
@@ -215,6 +219,10 @@ func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Wor
 	want := admission.Want{
 		Queues: plan.releases, Workers: []int64{}, Executions: plan.ids, Resolved: make(map[int64]bool, len(queues)),
 		StaleAfter: h.cfg.HeartbeatStaleAfter, WithoutStats: h.cfg.WithoutStats,
+	}
+	want.MaxHeads = plan.released() + spareRoom
+	for _, w := range workers {
+		want.MaxHeads += max(w.Room(), 0)
 	}
 	for _, id := range queues {
 		want.Queues[id] += 0

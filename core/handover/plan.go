@@ -53,3 +53,12 @@ func (p *Plan) NeedRelease(queue int64, worker *int64) {
 		p.workers[*worker] = true
 	}
 }
+
+// released is how many releases are planned.
+func (p *Plan) released() int {
+	n := 0
+	for _, planned := range p.releases {
+		n += planned
+	}
+	return n
+}
