@@ -159,6 +159,7 @@ type Retry struct {
 // HTTP configures the API of a replica.
 type HTTP struct {
 	// The address to listen on; port 0 takes a free one, empty turns HTTP off.
+	// Only while it is not set, a taken port is replaced by a free one.
 	Listen string `koanf:"listen"`
 	// The file with the hashed bearer tokens, without which a replica does not
 	// listen beyond loopback. Health, readiness and metrics, which are all that
