@@ -107,12 +107,13 @@ type Security struct {
 // Executor configures an engine replica.
 type Executor struct {
 	// An execution that is handed to a worker and not running after this long is
-	// failed or placed again.
-	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h" unused:"true"`
-	// How often that is looked for.
-	TimeoutCheckInterval time.Duration `koanf:"timeout_check_interval" range:"100ms..24h" unused:"true"`
+	// failed if the worker is gone; a busy worker that lives keeps it.
+	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h"`
+	// How often work of workers that are gone is looked for: what they were handed
+	// and never started, and what ran there.
+	TimeoutCheckInterval time.Duration `koanf:"timeout_check_interval" range:"100ms..24h"`
 	// Look for it at all.
-	EnableTimeoutMonitor bool `koanf:"enable_timeout_monitor" unused:"true"`
+	EnableTimeoutMonitor bool `koanf:"enable_timeout_monitor"`
 	// How often a replica checks its own database and broker.
 	HealthCheckInterval time.Duration `koanf:"health_check_interval" range:"100ms..24h" unused:"true"`
 	// How often workers are expected to send a heartbeat.

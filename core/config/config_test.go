@@ -406,9 +406,9 @@ func TestWhatWasSetWithoutEffectIsNamed(t *testing.T) {
 	cfg := load(t, "executor:\n  scheduled_timeout: 60\n  no_workers: wait\n  retry: { enabled: false }\n"+
 		"alerts:\n  topology: { severity: info }\n", "ATTUNE__RETENTION__EVENTS=48h")
 	require.ElementsMatch(t, []string{
-		"executor.scheduled_timeout", "executor.retry.enabled", "retention.events", "alerts.topology.severity",
+		"executor.retry.enabled", "retention.events", "alerts.topology.severity",
 	}, cfg.Unused())
-	require.Equal(t, "not used by this version", entry(t, cfg, "executor.scheduled_timeout").Note)
+	require.Equal(t, "not used by this version", entry(t, cfg, "executor.retry.enabled").Note)
 	require.Equal(t, "the published default is 5; not used by this version", entry(t, cfg, "database.min_connections").Note)
 	require.Empty(t, entry(t, cfg, "executor.no_workers").Note)
 	require.Empty(t, config.Default().Unused())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -109,7 +108,7 @@ func (e *Engine) assemble(version string) {
 	}, e.logger, broker.NewMetrics(e.registry))
 	e.relay = outbox.New(outbox.Config{}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
 	rounds := handover.New(handover.Config{
-		HeartbeatStaleAfter: time.Duration(float64(e.cfg.Executor.HeartbeatInterval) * e.cfg.Executor.HeartbeatStalenessMultiplier),
+		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
 		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
@@ -122,6 +121,9 @@ func (e *Engine) assemble(version string) {
 	e.hot = newHot(completed, requested, rounds, e.logger, NewMetrics(e.registry))
 	e.sweep = recovery.New(recovery.Config{}, e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["recovery"] = e.sweep.Loop
+	orphans := recovery.NewOrphans(recovery.OrphansConfig{
+		Interval: e.cfg.Executor.TimeoutCheckInterval, PickUp: e.cfg.Executor.ScheduledTimeout, StaleAfter: e.cfg.Executor.StaleAfter(),
+	}, e.query, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
@@ -140,6 +142,9 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
 	e.services.Add("recovery", e.sweep)
+	if e.cfg.Executor.EnableTimeoutMonitor {
+		e.services.Add("timeouts", orphans)
+	}
 }
 
 func (e *Engine) consume(queue, tag string, prefetch, maxBatch int) *broker.Consumer {

@@ -278,6 +278,33 @@ func requireOrder(t *testing.T, b *bundle, ids []int64) {
 		WHERE running > 5`, ids), "S3: more than five held a slot at once")
 }
 
+// L4: a worker that dies in the middle of its work neither keeps the work nor
+// the slots; what waited behind it goes on at another.
+func TestTheWorkOfADeadWorkerIsDecidedAndItsSlotsAreGivenBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.engine(t, func(c *config.Config) {
+		c.Executor.HeartbeatInterval, c.Executor.HeartbeatStalenessMultiplier = time.Second, 2
+		c.Executor.ScheduledTimeout, c.Executor.TimeoutCheckInterval = time.Second, 200*time.Millisecond
+		c.Executor.NoWorkers = "wait"
+	})
+	action := testkit.Action(t, b.store, "pack.two", func(a *testkit.ActionRow) { a.Entrypoint = "core.noop" })
+	testkit.Policy(t, b.store, action, 2)
+	doomed := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
+		AMQPURL: b.AMQP, DatabaseURL: b.Database, HeartbeatInterval: 200 * time.Millisecond,
+		Behave: func(context.Context, testkit.Job) testkit.Answer { return testkit.Answer{Never: true} },
+	})
+	b.request(t, "pack.two", 6, `{}`)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'running'`) == 2
+	}, 10*time.Second)
+	doomed.Kill()
+	b.worker(t, "rescue", 5)
+	b.settled(t, 30*time.Second)
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'abandoned'`))
+	require.Equal(t, 4, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
+}
+
 func TestWhatCannotBeReadIsDeadLetteredAndBlocksNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

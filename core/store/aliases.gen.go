@@ -6,6 +6,7 @@ import "github.com/attune-go/attune/core/store/internal/db"
 
 // Types that sqlc generates from the schema and the queries.
 type (
+	AbandonOrphanedRunsRow          = db.AbandonOrphanedRunsRow
 	Action                          = db.Action
 	ActionsByRefRow                 = db.ActionsByRefRow
 	AdmissionBlocked                = db.AdmissionBlocked
@@ -41,10 +42,13 @@ type (
 	ExecutionSecretValue            = db.ExecutionSecretValue
 	ExecutionSlot                   = db.ExecutionSlot
 	ExecutionStatusEnum             = db.ExecutionStatusEnum
+	FailOrphanedDispatchesRow       = db.FailOrphanedDispatchesRow
 	FindAdmissionStatesRow          = db.FindAdmissionStatesRow
 	FindEndedWaitersRow             = db.FindEndedWaitersRow
 	FindLostRequestsByStatusRow     = db.FindLostRequestsByStatusRow
 	FindLostRequestsRow             = db.FindLostRequestsRow
+	FindOrphansParams               = db.FindOrphansParams
+	FindOrphansRow                  = db.FindOrphansRow
 	FindTerminalHoldersRow          = db.FindTerminalHoldersRow
 	FindUnfilledQueuesRow           = db.FindUnfilledQueuesRow
 	FinishExecutionsParams          = db.FinishExecutionsParams
@@ -162,6 +166,7 @@ type (
 
 // Labels of the enumerated types, and the text of every query by its name.
 const (
+	AbandonOrphanedRuns                   = db.AbandonOrphanedRuns
 	ActionRefs                            = db.ActionRefs
 	ActionsByRef                          = db.ActionsByRef
 	ActivateWorker                        = db.ActivateWorker
@@ -215,10 +220,12 @@ const (
 	ExecutionStatusEnumScheduled          = db.ExecutionStatusEnumScheduled
 	ExecutionStatusEnumScheduling         = db.ExecutionStatusEnumScheduling
 	ExecutionStatusEnumTimeout            = db.ExecutionStatusEnumTimeout
+	FailOrphanedDispatches                = db.FailOrphanedDispatches
 	FindAdmissionStates                   = db.FindAdmissionStates
 	FindEndedWaiters                      = db.FindEndedWaiters
 	FindLostRequests                      = db.FindLostRequests
 	FindLostRequestsByStatus              = db.FindLostRequestsByStatus
+	FindOrphans                           = db.FindOrphans
 	FindTerminalHolders                   = db.FindTerminalHolders
 	FindUnfilledQueues                    = db.FindUnfilledQueues
 	FinishExecutions                      = db.FinishExecutions
