@@ -126,8 +126,7 @@ func checkParams(ref string, params map[string]any, schema []byte) error {
 			continue
 		}
 		if !hasType(value, f.Type) {
-			shown, _ := json.Marshal(value) // it came from JSON or YAML
-			return usageErrorf("parameter %s of %s is of type %s, and %s is not", name, ref, f.Type, shown)
+			return usageErrorf("parameter %s of %s is of type %s, and %v is not", name, ref, f.Type, value)
 		}
 	}
 	return nil

@@ -109,22 +109,23 @@ func (a *app) exitCode(err error) int {
 	}
 }
 
-// sqlState returns the error that the database answered with, and its code.
-func sqlState(err error) (answer error, state string) {
+// sqlState returns the code of the error that the database answered with, and
+// the error.
+func sqlState(err error) (state string, answer error) {
 	var coded interface {
 		error
 		SQLState() string
 	}
 	if !errors.As(err, &coded) {
-		return nil, ""
+		return "", nil
 	}
-	return coded, coded.SQLState()
+	return coded.SQLState(), coded
 }
 
 // schemaMissing reports whether a table, a column, a function or the schema
 // itself was not there.
 func schemaMissing(err error) bool {
-	_, state := sqlState(err)
+	state, _ := sqlState(err)
 	return slices.Contains([]string{"42P01", "42703", "42883", "3F000"}, state)
 }
 
@@ -263,7 +264,7 @@ func unreachable(cfg *config.Config, err error) error {
 	if source == "default" {
 		advice = "name yours in database.url, or start a private one with `attune-executor stack up`"
 	}
-	if answer, state := sqlState(err); answer != nil {
+	if state, answer := sqlState(err); answer != nil {
 		err = answer
 		if !strings.HasPrefix(state, "57") { // 57: it starts or stops
 			what, advice = "refused the connection", "correct database.url ("+source+")"
