@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -126,7 +127,11 @@ func checkParams(ref string, params map[string]any, schema []byte) error {
 			continue
 		}
 		if !hasType(value, f.Type) {
-			return usageErrorf("parameter %s of %s is of type %s, and %v is not", name, ref, f.Type, value)
+			shown, err := json.Marshal(value)
+			if err != nil {
+				shown = fmt.Append(nil, value) // YAML knows values that JSON does not
+			}
+			return usageErrorf("parameter %s of %s is of type %s, and %s is not", name, ref, f.Type, shown)
 		}
 	}
 	return nil
