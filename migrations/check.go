@@ -85,6 +85,7 @@ var additiveWhy = map[int64]struct {
 	34: {SafeOnline, "sets storage parameters; takes effect on new pages"},
 	35: {SafeOnline, "builds indexes on execution without blocking writers"},
 	36: {SafeOnline, "builds an index on a table that is nearly always empty"},
+	37: {SafeBrief, "adds columns without rewriting to policy, execution and the admission tables, and triggers to policy, action, runtime and execution"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -10,6 +10,7 @@ type (
 	Action                          = db.Action
 	ActionsByRefRow                 = db.ActionsByRefRow
 	AdmissionBlocked                = db.AdmissionBlocked
+	AdmissionEpoch                  = db.AdmissionEpoch
 	AdmissionScope                  = db.AdmissionScope
 	AppendOutboxParams              = db.AppendOutboxParams
 	ApplyQueueStatsParams           = db.ApplyQueueStatsParams
@@ -67,6 +68,7 @@ type (
 	LockAdmissionStatesRow          = db.LockAdmissionStatesRow
 	LockExecutionsRow               = db.LockExecutionsRow
 	LockWorkerLoadsRow              = db.LockWorkerLoadsRow
+	LostHolder                      = db.LostHolder
 	MonitorChildIDsParams           = db.MonitorChildIDsParams
 	MonitorEndedParams              = db.MonitorEndedParams
 	MonitorEndsRow                  = db.MonitorEndsRow

@@ -74,17 +74,33 @@ func Action(t testing.TB, st Pooler, ref string, options ...func(*ActionRow)) Ac
 	return row
 }
 
-// PolicyRow is a concurrency policy as the factory writes it.
+// PolicyRow is a policy as the factory writes it.
 type PolicyRow struct {
-	ID         int64
-	Ref        string
-	Pack       *int64
-	Action     *int64
-	ActionRef  *string
-	Parameters []string
-	Method     string // enqueue or cancel
-	Threshold  int32
+	ID                  int64
+	Ref                 string
+	Kind                string // concurrency, rate or quota
+	Pack                *int64
+	Action              *int64
+	ActionRef           *string
+	Parameters          []string
+	Method              string // enqueue or cancel
+	Threshold           int32
+	WindowSeconds       *int32
+	Burst               *int32
+	MaxQueueLength      *int32
+	QueueTimeoutSeconds *int32
+	RetryPlace          *string
+	AdaptiveMin         *int32
+	AdaptiveLatencyMS   *int32
 }
+
+// OfPack makes it a policy of the action's whole pack.
+func OfPack(action ActionRow) func(*PolicyRow) {
+	return func(p *PolicyRow) { p.Pack, p.Action, p.ActionRef = &action.PackID, nil, nil }
+}
+
+// Global makes it a policy of everything.
+func Global(p *PolicyRow) { p.Pack, p.Action, p.ActionRef = nil, nil, nil }
 
 // Policy limits how many executions of the action run at once; those beyond the
 // limit wait. Options change the row before it is written, for example to make
@@ -93,15 +109,17 @@ func Policy(t testing.TB, st Pooler, action ActionRow, limit int, options ...fun
 	t.Helper()
 	row := PolicyRow{
 		Ref: strings.Replace(uniqueName("policy.p"), "_", "x", 1), Action: &action.ID, ActionRef: &action.Ref,
-		Parameters: []string{}, Method: "enqueue", Threshold: int32(limit),
+		Kind: "concurrency", Parameters: []string{}, Method: "enqueue", Threshold: int32(limit),
 	}
 	for _, option := range options {
 		option(&row)
 	}
 	row.ID = insert(t, st, `
-		insert into policy (ref, pack, action, action_ref, parameters, method, threshold, name)
-		values ($1, $2, $3, $4, $5, $6::text::policy_method_enum, $7, $1) returning id`,
-		row.Ref, row.Pack, row.Action, row.ActionRef, row.Parameters, row.Method, row.Threshold)
+		insert into policy (ref, pack, action, action_ref, parameters, method, threshold, name, kind, window_seconds, burst,
+			max_queue_length, queue_timeout_seconds, retry_place, adaptive_min, adaptive_latency_ms)
+		values ($1, $2, $3, $4, $5, $6::text::policy_method_enum, $7, $1, $8, $9, $10, $11, $12, $13, $14, $15) returning id`,
+		row.Ref, row.Pack, row.Action, row.ActionRef, row.Parameters, row.Method, row.Threshold, row.Kind, row.WindowSeconds,
+		row.Burst, row.MaxQueueLength, row.QueueTimeoutSeconds, row.RetryPlace, row.AdaptiveMin, row.AdaptiveLatencyMS)
 	return row
 }
 
@@ -165,6 +183,7 @@ type ExecutionRow struct {
 	OriginalExecution *int64
 	AdmissionState    *int64
 	Attempt           int32
+	Priority          *int16
 	Age               time.Duration // how long ago it was created and updated
 }
 
@@ -179,9 +198,9 @@ func Execution(t testing.TB, st Pooler, action ActionRow, options ...func(*Execu
 	}
 	row.ID = insert(t, st, `
 		insert into execution (action, action_ref, config, parent, enforcement, worker, status, result, workflow_task,
-			retry_count, max_retries, retry_reason, original_execution, admission_state_id, attempt, created, updated,
-			started_at, finished_at)
-		select $1, $2, $3, $4, $5, $6, s.status, $8, $9, $10, $11, $12, $13, $14, $15, a.at, a.at,
+			retry_count, max_retries, retry_reason, original_execution, admission_state_id, attempt, priority, created,
+			updated, started_at, finished_at)
+		select $1, $2, $3, $4, $5, $6, s.status, $8, $9, $10, $11, $12, $13, $14, $15, $17, a.at, a.at,
 			case when s.status in ('requested', 'scheduling', 'scheduled') then null else a.at end,
 			case when s.status in ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') then a.at end
 		from (select $7::text::execution_status_enum) s (status),
@@ -189,7 +208,7 @@ func Execution(t testing.TB, st Pooler, action ActionRow, options ...func(*Execu
 		returning id`,
 		row.Action, row.ActionRef, jsonValue(t, row.Config), row.Parent, row.Enforcement, row.Worker, string(row.Status),
 		jsonValue(t, row.Result), jsonValue(t, row.WorkflowTask), row.RetryCount, row.MaxRetries, row.RetryReason,
-		row.OriginalExecution, row.AdmissionState, row.Attempt, row.Age.Seconds())
+		row.OriginalExecution, row.AdmissionState, row.Attempt, row.Age.Seconds(), row.Priority)
 	return row
 }
 

@@ -139,7 +139,7 @@ FROM (
     SELECT unnest($1::bigint[]) AS action, unnest($2::text[]) AS group_key
 ) r
 CROSS JOIN LATERAL (
-    SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason FROM execution_admission_state
+    SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason, queued_high, queued_low, head_high, head_low, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds, adaptive_limit, adaptive_at, paused_by, paused_at, resumed_at FROM execution_admission_state
     WHERE action_id = r.action AND group_key_normalized = r.group_key OFFSET 0
 ) s
 `
@@ -387,7 +387,7 @@ FROM (
             SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT $5::int)) AS state_id) b
     WHERE b.state_id <> ALL ($1::bigint[])
 ) r
-CROSS JOIN LATERAL (SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason FROM execution_admission_state WHERE id = r.state_id OFFSET 0) s
+CROSS JOIN LATERAL (SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason, queued_high, queued_low, head_high, head_low, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds, adaptive_limit, adaptive_at, paused_by, paused_at, resumed_at FROM execution_admission_state WHERE id = r.state_id OFFSET 0) s
 CROSS JOIN LATERAL (
     SELECT q.execution_id, q.queue_order, q.id AS ticket
     FROM execution_admission_entry q

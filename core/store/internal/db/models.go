@@ -982,6 +982,13 @@ type AdmissionBlocked struct {
 	Ticket  int64
 	Reason  *string
 	Since   time.Time
+	ScopeID *int64
+	Until   *time.Time
+}
+
+type AdmissionEpoch struct {
+	One   bool
+	Epoch int64
 }
 
 type AdmissionScope struct {
@@ -993,6 +1000,12 @@ type AdmissionScope struct {
 	Policy        *int64
 	Created       time.Time
 	Updated       time.Time
+	PolicyRef     string
+	WindowSeconds *int32
+	Burst         *int32
+	NextAt        *time.Time
+	PeriodStart   *time.Time
+	Used          int32
 }
 
 type AttuneSchemaOrigin struct {
@@ -1133,6 +1146,8 @@ type Execution struct {
 	AdmissionStateID        *int64
 	Attempt                 int32
 	FinishedAt              *time.Time
+	Priority                *int16
+	AdmittedAt              *time.Time
 	FinishedStatus          *attune.Status
 }
 
@@ -1150,22 +1165,36 @@ type ExecutionAdmissionEntry struct {
 }
 
 type ExecutionAdmissionState struct {
-	ID                 int64
-	ActionID           int64
-	GroupKey           *string
-	GroupKeyNormalized *string
-	MaxConcurrent      int32
-	NextQueueOrder     int64
-	TotalEnqueued      int64
-	TotalCompleted     int64
-	Created            time.Time
-	Updated            time.Time
-	ActiveCount        int32
-	QueuedCount        int32
-	HeadOrder          int64
-	Unlimited          bool
-	Paused             bool
-	PauseReason        *string
+	ID                  int64
+	ActionID            int64
+	GroupKey            *string
+	GroupKeyNormalized  *string
+	MaxConcurrent       int32
+	NextQueueOrder      int64
+	TotalEnqueued       int64
+	TotalCompleted      int64
+	Created             time.Time
+	Updated             time.Time
+	ActiveCount         int32
+	QueuedCount         int32
+	HeadOrder           int64
+	Unlimited           bool
+	Paused              bool
+	PauseReason         *string
+	QueuedHigh          int32
+	QueuedLow           int32
+	HeadHigh            int64
+	HeadLow             int64
+	FrontOrder          int64
+	LaneStreak          int16
+	LimitOverride       *int32
+	MaxQueued           *int32
+	QueueTimeoutSeconds *int32
+	AdaptiveLimit       *float64
+	AdaptiveAt          *time.Time
+	PausedBy            *string
+	PausedAt            *time.Time
+	ResumedAt           *time.Time
 }
 
 type ExecutionHistory struct {
@@ -1257,6 +1286,16 @@ type LateWrite struct {
 	At            time.Time
 }
 
+type LostHolder struct {
+	ID        int64
+	Execution int64
+	StateID   *int64
+	WaitedIn  *int64
+	Worker    *int64
+	Scopes    []int64
+	At        time.Time
+}
+
 type Notification struct {
 	ID         int64
 	Channel    string
@@ -1326,20 +1365,28 @@ type Pack struct {
 }
 
 type Policy struct {
-	ID          int64
-	Ref         string
-	Pack        *int64
-	PackRef     *string
-	Action      *int64
-	ActionRef   *string
-	Parameters  []string
-	Method      PolicyMethodEnum
-	Threshold   int32
-	Name        string
-	Description *string
-	Tags        []string
-	Created     time.Time
-	Updated     time.Time
+	ID                  int64
+	Ref                 string
+	Pack                *int64
+	PackRef             *string
+	Action              *int64
+	ActionRef           *string
+	Parameters          []string
+	Method              PolicyMethodEnum
+	Threshold           int32
+	Name                string
+	Description         *string
+	Tags                []string
+	Created             time.Time
+	Updated             time.Time
+	Kind                string
+	WindowSeconds       *int32
+	Burst               *int32
+	MaxQueueLength      *int32
+	QueueTimeoutSeconds *int32
+	RetryPlace          *string
+	AdaptiveMin         *int32
+	AdaptiveLatencyMs   *int32
 }
 
 type QueueStat struct {

@@ -1,0 +1,143 @@
+-- What admission by several limits at once needs: kinds of policies besides
+-- concurrency, lanes, an operator's word on a queue, counters that are shared by
+-- queues, and the certainty that a deleted execution gives its slots back.
+
+-- +goose Up
+ALTER TABLE policy
+    ADD COLUMN IF NOT EXISTS kind text NOT NULL DEFAULT 'concurrency'
+        CHECK (kind IN ('concurrency', 'rate', 'quota')),
+    ADD COLUMN IF NOT EXISTS window_seconds integer CHECK (window_seconds > 0),
+    ADD COLUMN IF NOT EXISTS burst integer CHECK (burst > 0),
+    ADD COLUMN IF NOT EXISTS max_queue_length integer CHECK (max_queue_length > 0),
+    ADD COLUMN IF NOT EXISTS queue_timeout_seconds integer CHECK (queue_timeout_seconds > 0),
+    ADD COLUMN IF NOT EXISTS retry_place text CHECK (retry_place IN ('back', 'front')),
+    ADD COLUMN IF NOT EXISTS adaptive_min integer CHECK (adaptive_min > 0),
+    ADD COLUMN IF NOT EXISTS adaptive_latency_ms integer CHECK (adaptive_latency_ms > 0);
+ALTER TABLE policy DROP CONSTRAINT IF EXISTS attune_policy_window;
+ALTER TABLE policy ADD CONSTRAINT attune_policy_window
+    CHECK ((kind = 'concurrency') = (window_seconds IS NULL)) NOT VALID;
+CREATE INDEX IF NOT EXISTS attune_policy_pack ON policy (pack) WHERE action IS NULL;
+
+-- priority: 1 high, 0 or NULL normal, -1 low. admitted_at: when it took its
+-- slot, so that the wait of an execution can be told from its run.
+ALTER TABLE execution
+    ADD COLUMN IF NOT EXISTS priority smallint,
+    ADD COLUMN IF NOT EXISTS admitted_at timestamptz;
+
+-- queued_count and head_order stay the total and the normal lane's head. The
+-- limit in force is max_concurrent; where it comes from stands beside it.
+ALTER TABLE execution_admission_state
+    ADD COLUMN IF NOT EXISTS queued_high integer NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS queued_low integer NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS head_high bigint NOT NULL DEFAULT 1,
+    ADD COLUMN IF NOT EXISTS head_low bigint NOT NULL DEFAULT 1,
+    ADD COLUMN IF NOT EXISTS front_order bigint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS lane_streak smallint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS limit_override integer CHECK (limit_override > 0),
+    ADD COLUMN IF NOT EXISTS max_queued integer,
+    ADD COLUMN IF NOT EXISTS queue_timeout_seconds integer,
+    ADD COLUMN IF NOT EXISTS adaptive_limit double precision,
+    ADD COLUMN IF NOT EXISTS adaptive_at timestamptz,
+    ADD COLUMN IF NOT EXISTS paused_by text,
+    ADD COLUMN IF NOT EXISTS paused_at timestamptz,
+    ADD COLUMN IF NOT EXISTS resumed_at timestamptz;
+
+-- kind pack and global count slots; rate remembers when the next start is due,
+-- quota how many started in its period.
+ALTER TABLE admission_scope DROP CONSTRAINT IF EXISTS admission_scope_kind_check;
+ALTER TABLE admission_scope ADD CONSTRAINT admission_scope_kind_check
+    CHECK (kind IN ('pack', 'global', 'rate', 'quota'));
+ALTER TABLE admission_scope
+    ADD COLUMN IF NOT EXISTS policy_ref text NOT NULL DEFAULT '',
+    ADD COLUMN IF NOT EXISTS window_seconds integer,
+    ADD COLUMN IF NOT EXISTS burst integer,
+    ADD COLUMN IF NOT EXISTS next_at timestamptz,
+    ADD COLUMN IF NOT EXISTS period_start timestamptz,
+    ADD COLUMN IF NOT EXISTS used integer NOT NULL DEFAULT 0;
+
+-- What keeps the head: the scope, or NULL for the workers; until: when trying
+-- again is worth it, where a time is known.
+ALTER TABLE admission_blocked
+    ADD COLUMN IF NOT EXISTS scope_id bigint REFERENCES admission_scope (id) ON DELETE SET NULL,
+    ADD COLUMN IF NOT EXISTS until timestamptz;
+CREATE INDEX IF NOT EXISTS attune_admission_blocked_scope ON admission_blocked (scope_id, ticket);
+
+-- The number of changes to what the limits of an action depend on. A round
+-- reads it under its locks and decides by newer rules if it has moved.
+CREATE TABLE IF NOT EXISTS admission_epoch (
+    one   boolean PRIMARY KEY DEFAULT true CHECK (one),
+    epoch bigint NOT NULL DEFAULT 1
+) WITH (fillfactor = 10);
+INSERT INTO admission_epoch DEFAULT VALUES ON CONFLICT DO NOTHING;
+
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION attune_rules_changed() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    UPDATE admission_epoch SET epoch = epoch + 1;
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+CREATE OR REPLACE TRIGGER attune_rules_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON policy
+    FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
+CREATE OR REPLACE TRIGGER attune_rules_changed AFTER UPDATE OR DELETE OR TRUNCATE ON action
+    FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
+CREATE OR REPLACE TRIGGER attune_rules_changed AFTER UPDATE ON runtime
+    FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
+
+-- Whoever deletes an execution that holds slots or waits leaves a note, from
+-- which the engine gives back what it held (upstream 19, 20).
+CREATE TABLE IF NOT EXISTS lost_holder (
+    id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    execution bigint NOT NULL,
+    state_id  bigint,
+    waited_in bigint,
+    worker    bigint,
+    scopes    bigint[] NOT NULL DEFAULT '{}',
+    at        timestamptz NOT NULL DEFAULT now()
+);
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION attune_note_lost_holder() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    waited bigint := (SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = OLD.id);
+BEGIN
+    IF OLD.admission_state_id IS NOT NULL OR waited IS NOT NULL THEN
+        INSERT INTO lost_holder (execution, state_id, waited_in, worker, scopes)
+        VALUES (OLD.id, OLD.admission_state_id, waited, OLD.worker,
+                ARRAY(SELECT s.scope_id FROM execution_slot s WHERE s.execution = OLD.id ORDER BY 1));
+    END IF;
+    RETURN OLD;
+END
+$$;
+-- +goose StatementEnd
+CREATE OR REPLACE TRIGGER attune_note_lost_holder BEFORE DELETE ON execution
+    FOR EACH ROW WHEN (OLD.admission_state_id IS NOT NULL OR OLD.status = 'requested')
+    EXECUTE FUNCTION attune_note_lost_holder();
+
+-- +goose Down
+DROP FUNCTION attune_note_lost_holder() CASCADE;
+DROP TABLE lost_holder;
+DROP FUNCTION attune_rules_changed() CASCADE;
+DROP TABLE admission_epoch;
+DROP INDEX attune_admission_blocked_scope;
+ALTER TABLE admission_blocked DROP COLUMN until, DROP COLUMN scope_id;
+ALTER TABLE admission_scope
+    DROP COLUMN used, DROP COLUMN period_start, DROP COLUMN next_at, DROP COLUMN burst,
+    DROP COLUMN window_seconds, DROP COLUMN policy_ref;
+DELETE FROM admission_scope WHERE kind NOT IN ('pack', 'global');
+ALTER TABLE admission_scope DROP CONSTRAINT admission_scope_kind_check;
+ALTER TABLE admission_scope ADD CONSTRAINT admission_scope_kind_check CHECK (kind IN ('pack', 'global'));
+ALTER TABLE execution_admission_state
+    DROP COLUMN resumed_at, DROP COLUMN paused_at, DROP COLUMN paused_by, DROP COLUMN adaptive_at,
+    DROP COLUMN adaptive_limit, DROP COLUMN queue_timeout_seconds, DROP COLUMN max_queued,
+    DROP COLUMN limit_override, DROP COLUMN lane_streak, DROP COLUMN front_order, DROP COLUMN head_low,
+    DROP COLUMN head_high, DROP COLUMN queued_low, DROP COLUMN queued_high;
+ALTER TABLE execution DROP COLUMN admitted_at, DROP COLUMN priority;
+DROP INDEX attune_policy_pack;
+ALTER TABLE policy DROP CONSTRAINT attune_policy_window;
+ALTER TABLE policy
+    DROP COLUMN adaptive_latency_ms, DROP COLUMN adaptive_min, DROP COLUMN retry_place,
+    DROP COLUMN queue_timeout_seconds, DROP COLUMN max_queue_length, DROP COLUMN burst,
+    DROP COLUMN window_seconds, DROP COLUMN kind;
