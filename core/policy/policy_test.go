@@ -3,9 +3,11 @@ package policy_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/attune-go/attune/core/policy"
 )
@@ -51,9 +53,111 @@ func TestWithDefaultsFillsMissingAndNullOnly(t *testing.T) {
 	require.Empty(t, policy.WithDefaults([]byte(`[1]`), []byte(`broken`)), "what is not an object counts as empty")
 }
 
-func TestOf(t *testing.T) {
+// upstream 29 and ruling 4: scopes widen the counter and stack; of one scope
+// the newest concurrency policy counts, rates and quotas all do.
+func TestComposeStacksScopes(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, policy.None, policy.Of(nil))
-	limit := policy.Of(&policy.Policy{Ref: "core.one", Threshold: 3, Method: policy.MethodCancel, Parameters: []string{"a"}})
-	require.Equal(t, policy.Limit{Max: 3, Method: policy.MethodCancel, Parameters: []string{"a"}, PolicyRef: "core.one"}, limit)
+	require.Equal(t, policy.Limits{Queue: policy.None}, policy.Compose(7, nil))
+	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
+	limits := policy.Compose(7, []policy.Policy{
+		{ID: 1, Ref: "p.old", Threshold: 9, Method: policy.MethodEnqueue, Created: at(1), MaxQueued: 3},
+		{ID: 6, Ref: "p.rate", Scope: policy.ScopeGlobal, Kind: policy.KindRate, Threshold: 60, Window: time.Minute},
+		{ID: 2, Ref: "p.new", Threshold: 3, Method: policy.MethodCancel, Parameters: []string{"a"}, Created: at(2)},
+		{ID: 3, Ref: "p.pack", Scope: policy.ScopePack, Threshold: 5, Method: policy.MethodEnqueue, MaxQueued: 50},
+		{ID: 4, Ref: "p.all", Scope: policy.ScopeGlobal, Threshold: 8, Parameters: []string{"zone"}, QueueTimeout: time.Hour},
+		{ID: 5, Ref: "p.quota", Kind: policy.KindQuota, Threshold: 100, Window: time.Hour},
+	})
+	require.Equal(t, policy.Limit{Max: 3, Method: policy.MethodCancel, Parameters: []string{"a"}, PolicyRef: "p.new"}, limits.Queue)
+	require.Equal(t, 50, limits.MaxQueued, "the policy that was replaced says nothing any more")
+	require.Equal(t, time.Hour, limits.QueueTimeout)
+	var kinds []policy.WideKind
+	var keys []string
+	for _, w := range limits.Wide {
+		kinds = append(kinds, w.Kind)
+		keys = append(keys, w.Key(map[string]any{"zone": "eu"}))
+	}
+	require.Equal(t, []policy.WideKind{policy.WidePack, policy.WideGlobal, policy.WideRate, policy.WideQuota}, kinds)
+	require.Equal(t, []string{"7", ` {"zone":"eu"}`, "6", "5"}, keys)
+	require.Equal(t, 1, limits.Wide[2].Burst)
+}
+
+// S22: in every window at most threshold + burst − 1 starts, whatever the
+// moments at which somebody asks.
+func TestRateNeverExceedsItsAllowanceInAnyWindow(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		rate := policy.Rate{
+			Max:    rapid.IntRange(1, 50).Draw(t, "max"),
+			Window: time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second,
+			Burst:  rapid.IntRange(1, 20).Draw(t, "burst"),
+		}
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		var due time.Time
+		var starts []time.Time
+		for range rapid.IntRange(1, 300).Draw(t, "asks") {
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(rate.Window/2)).Draw(t, "pause")) / time.Duration(rapid.IntRange(1, 100).Draw(t, "share")))
+			if ready := rate.Ready(due); ready.After(now) {
+				continue
+			}
+			due = rate.Start(now, due)
+			starts = append(starts, now)
+		}
+		for first := range starts {
+			n := 0
+			for _, at := range starts[first:] {
+				if at.Sub(starts[first]) < rate.Window {
+					n++
+				}
+			}
+			require.LessOrEqual(t, n, rate.Max+rate.Burst-1)
+		}
+	})
+	steady := policy.Rate{Max: 60, Window: time.Minute, Burst: 1}
+	now := time.Unix(1000, 0)
+	due := steady.Start(now, time.Time{})
+	require.Equal(t, now.Add(time.Second), steady.Ready(due), "one a second, and not one sooner")
+}
+
+func TestQuotaCountsByPeriodsOfTheCalendar(t *testing.T) {
+	t.Parallel()
+	quota := policy.Quota{Max: 3, Window: time.Hour}
+	now := time.Date(2026, 3, 1, 10, 59, 59, 0, time.UTC)
+	period := quota.Period(now)
+	require.Equal(t, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), period)
+	require.Equal(t, time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC), quota.Reset(now))
+	require.Equal(t, 1, quota.Left(now, period, 2))
+	require.Equal(t, 0, quota.Left(now, period, 3))
+	require.Equal(t, 3, quota.Left(now.Add(2*time.Second), period, 3), "a new period")
+	require.Equal(t, 0, quota.Left(now.Add(-2*time.Hour), period, 3), "a clock that went back gives nothing")
+}
+
+// The adaptive limit stays between its minimum and the threshold whatever
+// happens, is lowered at most once a cool-down, and comes back.
+func TestAdaptiveStaysWithinItsBounds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		threshold := rapid.IntRange(1, 50).Draw(t, "threshold")
+		a := policy.Adaptive{Min: rapid.IntRange(1, threshold).Draw(t, "min")}
+		var s policy.Adapted
+		now := time.Unix(1_000_000, 0)
+		for range rapid.IntRange(1, 200).Draw(t, "ends") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
+			before := s
+			s = a.After(s, threshold, rapid.Bool().Draw(t, "bad"), now)
+			require.GreaterOrEqual(t, s.Whole(), a.Min)
+			require.LessOrEqual(t, s.Whole(), threshold)
+			if s.Lowered != before.Lowered {
+				require.GreaterOrEqual(t, s.Lowered.Sub(before.Lowered), policy.AdaptiveCooldown)
+			}
+		}
+	})
+	a := policy.Adaptive{Min: 2}
+	now := time.Unix(1_000_000, 0)
+	s := a.After(policy.Adapted{}, 8, true, now)
+	require.Equal(t, 4, s.Whole())
+	require.Equal(t, 4, a.After(s, 8, true, now.Add(time.Second)).Whole(), "the decrease is given time")
+	for range 60 {
+		s = a.After(s, 8, false, now)
+	}
+	require.Equal(t, 8, s.Whole())
 }

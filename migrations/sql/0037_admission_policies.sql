@@ -61,6 +61,7 @@ ALTER TABLE admission_blocked
     ADD COLUMN IF NOT EXISTS scope_id bigint REFERENCES admission_scope (id) ON DELETE SET NULL,
     ADD COLUMN IF NOT EXISTS until timestamptz;
 CREATE INDEX IF NOT EXISTS attune_admission_blocked_scope ON admission_blocked (scope_id, ticket);
+CREATE INDEX IF NOT EXISTS attune_admission_blocked_until ON admission_blocked (until) WHERE until IS NOT NULL;
 
 -- The number of changes to what the limits of an action depend on. A round
 -- reads it under its locks and decides by newer rules if it has moved.
@@ -121,6 +122,7 @@ DROP FUNCTION attune_note_lost_holder() CASCADE;
 DROP TABLE lost_holder;
 DROP FUNCTION attune_rules_changed() CASCADE;
 DROP TABLE admission_epoch;
+DROP INDEX attune_admission_blocked_until;
 DROP INDEX attune_admission_blocked_scope;
 ALTER TABLE admission_blocked DROP COLUMN until, DROP COLUMN scope_id;
 ALTER TABLE admission_scope

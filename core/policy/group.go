@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"encoding/json"
+	"sort"
+	"strings"
+)
+
+// GroupKey forms the group key of an execution: the compact JSON object of
+// path and value with its keys sorted bytewise. A path is split on dots and
+// walks objects only; whatever it does not find is null. Without paths there
+// is no group and the second result is false.
+//
+// params are the execution's parameters with the action's defaults filled in
+// (see WithDefaults).
+func GroupKey(paths []string, params map[string]any) (string, bool) {
+	if len(paths) == 0 {
+		return "", false
+	}
+	sorted := append([]string(nil), paths...)
+	sort.Strings(sorted)
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, path := range sorted {
+		if i > 0 {
+			if path == sorted[i-1] {
+				continue
+			}
+			b.WriteByte(',')
+		}
+		b.Write(compact(path))
+		b.WriteByte(':')
+		b.Write(compact(lookup(params, path)))
+	}
+	b.WriteByte('}')
+	return b.String(), true
+}
+
+// WithDefaults returns the parameters with the defaults of a flat parameter
+// schema (name → {"default": …}) filled in for missing and null keys. A
+// parameter document or schema that is not an object counts as empty.
+func WithDefaults(params, paramSchema []byte) map[string]any {
+	out := object(params)
+	for name, spec := range object(paramSchema) {
+		fields, ok := spec.(map[string]any)
+		if !ok {
+			continue
+		}
+		value, ok := fields["default"]
+		if ok && out[name] == nil {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+func object(raw []byte) map[string]any {
+	out := map[string]any{}
+	if len(raw) == 0 {
+		return out
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber() // 10000000000000001 must not become another group
+	if err := decoder.Decode(&out); err != nil || out == nil {
+		return map[string]any{}
+	}
+	return out
+}
+
+func lookup(params map[string]any, path string) any {
+	var value any = params
+	for key := range strings.SplitSeq(path, ".") {
+		fields, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = fields[key]
+	}
+	return value
+}
+
+// compact encodes a decoded JSON value; encoding/json sorts object keys
+// bytewise and HTML escaping is off so that the text is the value's own.
+func compact(value any) []byte {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return []byte("null") // cannot happen for values that came from JSON
+	}
+	return []byte(strings.TrimSuffix(b.String(), "\n"))
+}
