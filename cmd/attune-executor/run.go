@@ -32,6 +32,7 @@ const publishPatience = 5 * time.Second
 type runOptions struct {
 	params     []string
 	paramsFile string
+	priority   string
 	wait       bool
 	timeout    time.Duration
 }
@@ -52,6 +53,8 @@ func newRunCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&options.params, "param", "p", nil, "a parameter, key=value or key:=json; may be repeated")
 	flags.StringVar(&options.paramsFile, "params-file", "", "a YAML or JSON file with parameters, - for the standard input")
+	flags.StringVar(&options.priority, "priority", "normal", "the lane it waits in if it has to wait: high, normal or low")
+	_ = cmd.RegisterFlagCompletionFunc("priority", cobra.FixedCompletions([]string{"high", "normal", "low"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.BoolVar(&options.wait, "wait", false, "wait for the end and print the result")
 	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
 	return cmd
@@ -60,6 +63,10 @@ func newRunCommand(a *app) *cobra.Command {
 func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	if options.timeout != 0 && !options.wait {
 		return usageErrorf("--timeout needs --wait")
+	}
+	priority, err := submit.ParsePriority(options.priority)
+	if err != nil {
+		return &exitError{exitUsage, err}
 	}
 	params, err := readParams(options, cmd.InOrStdin())
 	if err != nil {
@@ -78,7 +85,8 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	if err := a.awaitWorker(cmd.Context(), c, options.timeout); err != nil {
 		return err
 	}
-	done, submitter, stop, err := c.request(cmd.Context(), ref, encoded, func(outbox.Message) { returned.Store(true) })
+	wanted := submit.Request{ActionRef: ref, Params: encoded, Priority: priority}
+	done, submitter, stop, err := c.request(cmd.Context(), wanted, func(outbox.Message) { returned.Store(true) })
 	if err != nil {
 		return err
 	}
@@ -163,30 +171,35 @@ func (c *client) encodeParams(ctx context.Context, ref string, params map[string
 
 // request stores the execution, with a relay of its own that publishes it; stop
 // ends that relay.
-func (c *client) request(ctx context.Context, ref string, params json.RawMessage, returned func(outbox.Message)) (submit.Requested, *submit.Submitter, func(), error) {
-	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
-	link := broker.New(brokerConfig(c.cfg, "attune-executor run"), quiet, broker.NewMetrics(nil))
-	relay := outbox.New(outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Returned: returned},
-		c.store, link.Publisher(), quiet, outbox.NewMetrics(prometheus.NewRegistry()))
-	submitter := submit.New(c.store, relay)
-	fail := func(err error) (submit.Requested, *submit.Submitter, func(), error) {
+func (c *client) request(ctx context.Context, wanted submit.Request, returned func(outbox.Message)) (submit.Requested, *submit.Submitter, func(), error) {
+	relay, stop, err := c.relay(ctx, "attune-executor run", returned)
+	if err != nil {
 		return submit.Requested{}, nil, nil, err
 	}
+	submitter := submit.New(c.store, relay)
+	done, err := submitter.Request(ctx, wanted)
+	if err != nil {
+		stop()
+		return submit.Requested{}, nil, nil, runError(err)
+	}
+	return done, submitter, stop, nil
+}
 
+// relay starts a relay that publishes what this command commits; stop ends it.
+// The broker need not answer.
+func (c *client) relay(ctx context.Context, name string, returned func(outbox.Message)) (relay *outbox.Relay, stop func(), err error) {
+	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
+	link := broker.New(brokerConfig(c.cfg, name), quiet, broker.NewMetrics(nil))
+	relay = outbox.New(outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Returned: returned},
+		c.store, link.Publisher(), quiet, outbox.NewMetrics(prometheus.NewRegistry()))
 	if err := link.Start(ctx); err != nil {
-		return fail(fmt.Errorf("connect to the broker: %w", err))
+		return nil, nil, fmt.Errorf("connect to the broker: %w", err)
 	}
 	if err := relay.Start(ctx); err != nil {
 		link.Stop()
-		return fail(fmt.Errorf("start publishing: %w", err))
+		return nil, nil, fmt.Errorf("start publishing: %w", err)
 	}
-	stop := func() { relay.Stop(); link.Stop() }
-	done, err := submitter.Request(ctx, submit.Request{ActionRef: ref, Params: params})
-	if err != nil {
-		stop()
-		return fail(runError(err))
-	}
-	return done, submitter, stop, nil
+	return relay, func() { relay.Stop(); link.Stop() }, nil
 }
 
 // brokerConfig is how client and worker reach the broker.

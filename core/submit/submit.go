@@ -51,6 +51,8 @@ type Request struct {
 	ActionRef string
 	// Params is the parameters as a JSON object; empty, null and {} mean none.
 	Params json.RawMessage
+	// Priority is the lane it waits in when it has to wait.
+	Priority Priority
 }
 
 // Requested is a request that was stored.
@@ -60,6 +62,9 @@ type Requested struct {
 	Created   time.Time // by the clock of the database
 	OutboxID  int64     // of the row that holds its message
 }
+
+// ErrPriority is wrapped by the error for a priority that does not exist.
+var ErrPriority = errors.New("the priority must be high, normal or low")
 
 // ErrParams is wrapped by the error for parameters that are not a JSON object.
 var ErrParams = errors.New("the parameters must be a JSON object")
@@ -96,6 +101,11 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 	configs, err := configsOf(requests)
 	if err != nil {
 		return nil, err
+	}
+	for _, request := range requests {
+		if !request.Priority.valid() {
+			return nil, fmt.Errorf("request %s: %w", request.ActionRef, ErrPriority)
+		}
 	}
 	actions, err := s.actions(ctx, requests)
 	if err != nil {
@@ -176,6 +186,7 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 	for _, request := range requests {
 		params.Actions = append(params.Actions, actions[request.ActionRef].ID)
 		params.Refs = append(params.Refs, request.ActionRef)
+		params.Priorities = append(params.Priorities, int16(request.Priority))
 	}
 	rows, err := tx.InsertRequestedExecutions(ctx, params)
 	if err != nil {

@@ -74,6 +74,25 @@ func TestRequestWithoutParametersStoresNull(t *testing.T) {
 	}
 }
 
+func TestRequestStoresThePriority(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for name, want := range map[string]string{"high": "1", "normal": "none", "low": "-1"} {
+		priority, err := submit.ParsePriority(name)
+		require.NoError(t, err)
+		done, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping", Priority: priority})
+		require.NoError(t, err)
+		require.Equal(t, 1, testkit.Count(t, b.store,
+			"SELECT count(*) FROM execution WHERE id = $1 AND coalesce(priority::text, 'none') = $2", done.ID, want), name)
+	}
+	_, err := submit.ParsePriority("urgent")
+	require.EqualError(t, err, `priority "urgent" is unknown: use high, normal or low`)
+	for _, priority := range []submit.Priority{2, -2} {
+		_, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping", Priority: priority})
+		require.ErrorIs(t, err, submit.ErrPriority)
+	}
+}
+
 func TestRequestRefusals(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

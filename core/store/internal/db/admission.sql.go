@@ -25,11 +25,19 @@ CROSS JOIN LATERAL (
     SELECT min(e.enqueued_at) AS oldest
     FROM execution_admission_state s
     CROSS JOIN LATERAL (
-        SELECT q.enqueued_at FROM execution_admission_entry q
-        WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
-        ORDER BY q.queue_order LIMIT 1
+        SELECT least(
+            CASE WHEN s.queued_count - s.queued_high - s.queued_low > 0 THEN (
+                SELECT q.enqueued_at FROM execution_admission_entry q
+                WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order ORDER BY q.queue_order LIMIT 1) END,
+            CASE WHEN s.queued_high > 0 THEN (
+                SELECT q.enqueued_at FROM execution_admission_entry q
+                WHERE q.state_id = s.id AND q.lane = 1 AND q.queue_order >= s.head_high ORDER BY q.queue_order LIMIT 1) END,
+            CASE WHEN s.queued_low > 0 THEN (
+                SELECT q.enqueued_at FROM execution_admission_entry q
+                WHERE q.state_id = s.id AND q.lane = -1 AND q.queue_order >= s.head_low ORDER BY q.queue_order LIMIT 1) END
+        ) AS enqueued_at
     ) e
-    WHERE s.id = ANY ($7::bigint[]) AND s.action_id = r.action AND s.queued_count > 0
+    WHERE s.id = ANY ($7::bigint[]) AND s.action_id = r.action
 ) h
 ORDER BY r.action
 ON CONFLICT (action_id) DO UPDATE
@@ -38,7 +46,9 @@ SET queue_length = t.queue_length + excluded.queue_length,
     max_concurrent = excluded.max_concurrent,
     total_enqueued = t.total_enqueued + excluded.total_enqueued,
     total_completed = t.total_completed + excluded.total_completed,
-    oldest_enqueued_at = excluded.oldest_enqueued_at,
+    oldest_enqueued_at = CASE WHEN t.queue_length + excluded.queue_length = 0 THEN NULL
+                              WHEN excluded.action_id = ANY ($8::bigint[]) THEN least(t.oldest_enqueued_at, excluded.oldest_enqueued_at)
+                              ELSE excluded.oldest_enqueued_at END,
     last_updated = excluded.last_updated
 `
 
@@ -50,11 +60,14 @@ type ApplyQueueStatsParams struct {
 	Enqueued      []int64
 	Completed     []int64
 	States        []int64
+	Grouped       []int64
 }
 
 // One delta a touched action, in order of action so that the table
 // that others read is true with every commit. oldest_enqueued_at looks at the
-// queues of this batch; an action with many groups is refreshed by the sweep.
+// queues of this batch, so that the cost does not grow with the groups of an
+// action: for one with groups it may name a moment too early until the sweep
+// has looked at all of them.
 func (q *Queries) ApplyQueueStats(ctx context.Context, arg ApplyQueueStatsParams) error {
 	_, err := q.db.Exec(ctx, ApplyQueueStats,
 		arg.Actions,
@@ -64,30 +77,87 @@ func (q *Queries) ApplyQueueStats(ctx context.Context, arg ApplyQueueStatsParams
 		arg.Enqueued,
 		arg.Completed,
 		arg.States,
+		arg.Grouped,
 	)
 	return err
 }
 
 const BlockQueues = `-- name: BlockQueues :exec
-INSERT INTO admission_blocked (state_id, ticket, reason)
-SELECT r.state, h.id, r.reason
+INSERT INTO admission_blocked (state_id, ticket, reason, scope_id, until)
+SELECT r.state, h.id, r.reason, nullif(r.scope, 0), r.until
 FROM (
-    SELECT unnest($1::bigint[]) AS state, unnest($2::text[]) AS reason
+    SELECT unnest($1::bigint[]) AS state, unnest($2::bigint[]) AS execution,
+           unnest($3::text[]) AS reason, unnest($4::bigint[]) AS scope,
+           unnest($5::timestamptz[]) AS until
 ) r
-JOIN execution_admission_state s ON s.id = ANY (ARRAY[r.state])
-CROSS JOIN LATERAL (
-    SELECT q.id FROM execution_admission_entry q
-    WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
-    ORDER BY q.queue_order LIMIT 1
-) h
+JOIN execution_admission_entry h ON h.execution_id = ANY (ARRAY[r.execution])
 ON CONFLICT (state_id) DO UPDATE
-SET ticket = excluded.ticket, reason = excluded.reason
-WHERE admission_blocked.ticket <> excluded.ticket OR admission_blocked.reason IS DISTINCT FROM excluded.reason
+SET ticket = excluded.ticket, reason = excluded.reason, scope_id = excluded.scope_id, until = excluded.until
+WHERE (admission_blocked.ticket, admission_blocked.reason, admission_blocked.scope_id, admission_blocked.until)
+      IS DISTINCT FROM (excluded.ticket, excluded.reason, excluded.scope_id, excluded.until)
 `
 
-func (q *Queries) BlockQueues(ctx context.Context, states []int64, reasons []string) error {
-	_, err := q.db.Exec(ctx, BlockQueues, states, reasons)
+type BlockQueuesParams struct {
+	States     []int64
+	Executions []int64
+	Reasons    []string
+	Scopes     []int64
+	Untils     []time.Time
+}
+
+// The ticket is that of the execution that is kept; a scope of 0 means the
+// workers.
+func (q *Queries) BlockQueues(ctx context.Context, arg BlockQueuesParams) error {
+	_, err := q.db.Exec(ctx, BlockQueues,
+		arg.States,
+		arg.Executions,
+		arg.Reasons,
+		arg.Scopes,
+		arg.Untils,
+	)
 	return err
+}
+
+const CountAdmissionEntries = `-- name: CountAdmissionEntries :many
+SELECT s.id AS state_id,
+       (SELECT count(*) FROM execution_admission_entry e WHERE e.state_id = s.id AND e.lane = 1)::int AS high,
+       (SELECT count(*) FROM execution_admission_entry e WHERE e.state_id = s.id AND e.lane = 0)::int AS normal,
+       (SELECT count(*) FROM execution_admission_entry e WHERE e.state_id = s.id AND e.lane = -1)::int AS low
+FROM execution_admission_state s
+WHERE s.id = ANY ($1::bigint[])
+`
+
+type CountAdmissionEntriesRow struct {
+	StateID int64
+	High    int32
+	Normal  int32
+	Low     int32
+}
+
+// The true length of the lines of a queue, for one whose count is in doubt.
+func (q *Queries) CountAdmissionEntries(ctx context.Context, ids []int64) ([]CountAdmissionEntriesRow, error) {
+	rows, err := q.db.Query(ctx, CountAdmissionEntries, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountAdmissionEntriesRow
+	for rows.Next() {
+		var i CountAdmissionEntriesRow
+		if err := rows.Scan(
+			&i.StateID,
+			&i.High,
+			&i.Normal,
+			&i.Low,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const DeleteAdmissionEntries = `-- name: DeleteAdmissionEntries :exec
@@ -104,33 +174,137 @@ func (q *Queries) DeleteAdmissionEntries(ctx context.Context, executions []int64
 	return err
 }
 
+const DeleteLostHolders = `-- name: DeleteLostHolders :exec
+DELETE FROM lost_holder WHERE id = ANY ($1::bigint[])
+`
+
+func (q *Queries) DeleteLostHolders(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, DeleteLostHolders, ids)
+	return err
+}
+
+const EnsureAdmissionScopes = `-- name: EnsureAdmissionScopes :exec
+INSERT INTO admission_scope (kind, scope_key, max_concurrent, policy_ref)
+SELECT r.kind, r.scope_key, r.max_concurrent, r.policy_ref
+FROM (
+    SELECT unnest($1::text[]) AS kind, unnest($2::text[]) AS scope_key,
+           unnest($3::int[]) AS max_concurrent, unnest($4::text[]) AS policy_ref
+) r
+ORDER BY r.kind, r.scope_key
+ON CONFLICT (kind, scope_key) DO NOTHING
+`
+
+type EnsureAdmissionScopesParams struct {
+	Kinds         []string
+	Keys          []string
+	MaxConcurrent []int32
+	PolicyRefs    []string
+}
+
+func (q *Queries) EnsureAdmissionScopes(ctx context.Context, arg EnsureAdmissionScopesParams) error {
+	_, err := q.db.Exec(ctx, EnsureAdmissionScopes,
+		arg.Kinds,
+		arg.Keys,
+		arg.MaxConcurrent,
+		arg.PolicyRefs,
+	)
+	return err
+}
+
 const EnsureAdmissionStates = `-- name: EnsureAdmissionStates :exec
-INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited)
-SELECT r.action, nullif(r.group_key, ''), r.max_concurrent, r.unlimited
+INSERT INTO execution_admission_state (action_id, max_concurrent, unlimited)
+SELECT r.action, r.max_concurrent, r.unlimited
+FROM (
+    SELECT DISTINCT ON (u.action) u.action, u.max_concurrent, u.unlimited
+    FROM (
+        SELECT unnest($1::bigint[]) AS action, unnest($2::int[]) AS max_concurrent,
+               unnest($3::bool[]) AS unlimited
+    ) u
+    ORDER BY u.action
+) r
+WHERE EXISTS (SELECT 1 FROM action a WHERE a.id = r.action)
+ORDER BY r.action
+ON CONFLICT (action_id, group_key_normalized) DO NOTHING
+`
+
+// The plain queue of each action.
+func (q *Queries) EnsureAdmissionStates(ctx context.Context, actions []int64, maxConcurrent []int32, unlimited []bool) error {
+	_, err := q.db.Exec(ctx, EnsureAdmissionStates, actions, maxConcurrent, unlimited)
+	return err
+}
+
+const EnsureGroupStates = `-- name: EnsureGroupStates :exec
+INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited, limit_override,
+                                       paused, pause_reason, paused_by, paused_at, resumed_at)
+SELECT p.action_id, r.group_key, coalesce(p.limit_override, r.max_concurrent), r.unlimited AND p.limit_override IS NULL,
+       p.limit_override, p.paused, p.pause_reason, p.paused_by, p.paused_at, p.resumed_at
 FROM (
     SELECT unnest($1::bigint[]) AS action, unnest($2::text[]) AS group_key,
            unnest($3::int[]) AS max_concurrent, unnest($4::bool[]) AS unlimited
 ) r
-WHERE EXISTS (SELECT 1 FROM action a WHERE a.id = r.action)
+JOIN (
+    SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason, queued_high, queued_low, head_high, head_low, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds, adaptive_limit, adaptive_at, paused_by, paused_at, resumed_at FROM execution_admission_state t
+    WHERE t.action_id = ANY ($1::bigint[]) AND t.group_key_normalized = '' ORDER BY t.id FOR SHARE
+) p ON p.action_id = r.action
+WHERE r.group_key <> ''
 ORDER BY r.action, r.group_key
 ON CONFLICT (action_id, group_key_normalized) DO NOTHING
 `
 
-type EnsureAdmissionStatesParams struct {
+type EnsureGroupStatesParams struct {
 	Actions       []int64
 	Groups        []string
 	MaxConcurrent []int32
 	Unlimited     []bool
 }
 
-func (q *Queries) EnsureAdmissionStates(ctx context.Context, arg EnsureAdmissionStatesParams) error {
-	_, err := q.db.Exec(ctx, EnsureAdmissionStates,
+// Queues of groups inherit an operator's word on the action from its plain
+// queue. The lock on that row waits for a word that is being given, so that no
+// group is made past it.
+func (q *Queries) EnsureGroupStates(ctx context.Context, arg EnsureGroupStatesParams) error {
+	_, err := q.db.Exec(ctx, EnsureGroupStates,
 		arg.Actions,
 		arg.Groups,
 		arg.MaxConcurrent,
 		arg.Unlimited,
 	)
 	return err
+}
+
+const FindAdmissionScopes = `-- name: FindAdmissionScopes :many
+SELECT s.id, s.kind, s.scope_key
+FROM (
+    SELECT unnest($1::text[]) AS kind, unnest($2::text[]) AS scope_key
+) r
+CROSS JOIN LATERAL (
+    SELECT id, kind, scope_key, max_concurrent, active_count, policy, created, updated, policy_ref, window_seconds, burst, next_at, period_start, used FROM admission_scope WHERE kind = r.kind AND scope_key = r.scope_key OFFSET 0
+) s
+`
+
+type FindAdmissionScopesRow struct {
+	ID       int64
+	Kind     string
+	ScopeKey string
+}
+
+func (q *Queries) FindAdmissionScopes(ctx context.Context, kinds []string, keys []string) ([]FindAdmissionScopesRow, error) {
+	rows, err := q.db.Query(ctx, FindAdmissionScopes, kinds, keys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindAdmissionScopesRow
+	for rows.Next() {
+		var i FindAdmissionScopesRow
+		if err := rows.Scan(&i.ID, &i.Kind, &i.ScopeKey); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const FindAdmissionStates = `-- name: FindAdmissionStates :many
@@ -174,7 +348,7 @@ const GrantSlots = `-- name: GrantSlots :exec
 WITH changed AS (
     UPDATE execution e
     SET status = 'scheduled', worker = r.worker, attempt = r.attempt, admission_state_id = r.state,
-        action = coalesce(e.action, r.action)
+        action = coalesce(e.action, r.action), admitted_at = now()
     FROM (
         SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS state,
                unnest($3::bigint[]) AS worker, unnest($4::int[]) AS attempt,
@@ -208,44 +382,48 @@ func (q *Queries) GrantSlots(ctx context.Context, arg GrantSlotsParams) error {
 }
 
 const InsertAdmissionEntries = `-- name: InsertAdmissionEntries :exec
-INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
-SELECT r.state, r.execution, 'queued', r.queue_order
+INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order, lane)
+SELECT r.state, r.execution, 'queued', r.queue_order, r.lane
 FROM (
     SELECT unnest($1::bigint[]) AS state, unnest($2::bigint[]) AS execution,
-           unnest($3::bigint[]) AS queue_order
+           unnest($3::bigint[]) AS queue_order, unnest($4::smallint[]) AS lane
 ) r
 `
 
-func (q *Queries) InsertAdmissionEntries(ctx context.Context, states []int64, executions []int64, orders []int64) error {
-	_, err := q.db.Exec(ctx, InsertAdmissionEntries, states, executions, orders)
+type InsertAdmissionEntriesParams struct {
+	States     []int64
+	Executions []int64
+	Orders     []int64
+	Lanes      []int16
+}
+
+func (q *Queries) InsertAdmissionEntries(ctx context.Context, arg InsertAdmissionEntriesParams) error {
+	_, err := q.db.Exec(ctx, InsertAdmissionEntries,
+		arg.States,
+		arg.Executions,
+		arg.Orders,
+		arg.Lanes,
+	)
 	return err
 }
 
-const LockAdmissionStates = `-- name: LockAdmissionStates :many
+const LockAdmissionScopes = `-- name: LockAdmissionScopes :many
 
-SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
-       active_count, queued_count, head_order, next_queue_order
-FROM execution_admission_state
-WHERE id = ANY (ARRAY(
-    SELECT unnest($1::bigint[])
-    UNION
-    SELECT b.state_id FROM (
-        SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT $2::int) b))
+SELECT id, kind, max_concurrent, active_count, next_at, period_start, used
+FROM admission_scope
+WHERE id = ANY ($1::bigint[])
 ORDER BY id
 FOR UPDATE
 `
 
-type LockAdmissionStatesRow struct {
-	ID             int64
-	ActionID       int64
-	Grouped        bool
-	MaxConcurrent  int32
-	Unlimited      bool
-	Paused         bool
-	ActiveCount    int32
-	QueuedCount    int32
-	HeadOrder      int64
-	NextQueueOrder int64
+type LockAdmissionScopesRow struct {
+	ID            int64
+	Kind          string
+	MaxConcurrent int32
+	ActiveCount   int32
+	NextAt        *time.Time
+	PeriodStart   *time.Time
+	Used          int32
 }
 
 // The queues of admission. Every statement that reads entries or executions to
@@ -257,10 +435,91 @@ type LockAdmissionStatesRow struct {
 // by LATERAL … LIMIT, existence by scalar subquery. Rows named by arrays are
 // looked up by = ANY (ARRAY[…]): unlike =, it can be nothing but a look-up by
 // key, also in a plan that was made while the table was empty.
-// Locks the named queues and, oldest waiter first, up to blocked_limit queues
-// whose head waits for a worker. In order of id: the lock order of the engine.
-func (q *Queries) LockAdmissionStates(ctx context.Context, ids []int64, blockedLimit int32) ([]LockAdmissionStatesRow, error) {
-	rows, err := q.db.Query(ctx, LockAdmissionStates, ids, blockedLimit)
+// Locks the shared limits that a round may take from or give back to. First of
+// all locks, so that the room read here decides which queues are worth trying.
+func (q *Queries) LockAdmissionScopes(ctx context.Context, ids []int64) ([]LockAdmissionScopesRow, error) {
+	rows, err := q.db.Query(ctx, LockAdmissionScopes, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LockAdmissionScopesRow
+	for rows.Next() {
+		var i LockAdmissionScopesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Kind,
+			&i.MaxConcurrent,
+			&i.ActiveCount,
+			&i.NextAt,
+			&i.PeriodStart,
+			&i.Used,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockAdmissionStates = `-- name: LockAdmissionStates :many
+SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
+       active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
+       next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
+       adaptive_limit, adaptive_at, resumed_at
+FROM execution_admission_state
+WHERE id = ANY (ARRAY(
+    SELECT unnest($1::bigint[])
+    UNION
+    SELECT unnest(attune_blocked($2::int, $3::bigint[], $4::bigint[]))))
+ORDER BY id
+FOR UPDATE
+`
+
+type LockAdmissionStatesParams struct {
+	Ids          []int64
+	BlockedLimit int32
+	Scopes       []int64
+	Rooms        []int64
+}
+
+type LockAdmissionStatesRow struct {
+	ID                  int64
+	ActionID            int64
+	Grouped             bool
+	MaxConcurrent       int32
+	Unlimited           bool
+	Paused              bool
+	ActiveCount         int32
+	QueuedCount         int32
+	QueuedHigh          int32
+	QueuedLow           int32
+	HeadOrder           int64
+	HeadHigh            int64
+	HeadLow             int64
+	NextQueueOrder      int64
+	FrontOrder          int64
+	LaneStreak          int16
+	LimitOverride       *int32
+	MaxQueued           *int32
+	QueueTimeoutSeconds *int32
+	AdaptiveLimit       *float64
+	AdaptiveAt          *time.Time
+	ResumedAt           *time.Time
+}
+
+// Locks the named queues and those that attune_blocked finds. In order of id:
+// the lock order of the engine.
+func (q *Queries) LockAdmissionStates(ctx context.Context, arg LockAdmissionStatesParams) ([]LockAdmissionStatesRow, error) {
+	rows, err := q.db.Query(ctx, LockAdmissionStates,
+		arg.Ids,
+		arg.BlockedLimit,
+		arg.Scopes,
+		arg.Rooms,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -277,8 +536,63 @@ func (q *Queries) LockAdmissionStates(ctx context.Context, ids []int64, blockedL
 			&i.Paused,
 			&i.ActiveCount,
 			&i.QueuedCount,
+			&i.QueuedHigh,
+			&i.QueuedLow,
 			&i.HeadOrder,
+			&i.HeadHigh,
+			&i.HeadLow,
 			&i.NextQueueOrder,
+			&i.FrontOrder,
+			&i.LaneStreak,
+			&i.LimitOverride,
+			&i.MaxQueued,
+			&i.QueueTimeoutSeconds,
+			&i.AdaptiveLimit,
+			&i.AdaptiveAt,
+			&i.ResumedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockLostHolders = `-- name: LockLostHolders :many
+SELECT id, execution, coalesce(state_id, 0)::bigint AS state_id, worker, scopes
+FROM lost_holder
+WHERE id = ANY ($1::bigint[])
+ORDER BY id
+FOR UPDATE
+`
+
+type LockLostHoldersRow struct {
+	ID        int64
+	Execution int64
+	StateID   int64
+	Worker    *int64
+	Scopes    []int64
+}
+
+// What deleted executions held. Another replica may have given it back already.
+func (q *Queries) LockLostHolders(ctx context.Context, ids []int64) ([]LockLostHoldersRow, error) {
+	rows, err := q.db.Query(ctx, LockLostHolders, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LockLostHoldersRow
+	for rows.Next() {
+		var i LockLostHoldersRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Execution,
+			&i.StateID,
+			&i.Worker,
+			&i.Scopes,
 		); err != nil {
 			return nil, err
 		}
@@ -330,9 +644,13 @@ func (q *Queries) LockWorkerLoads(ctx context.Context, staleAfter float64, worke
 }
 
 const ReadAdmissionFacts = `-- name: ReadAdmissionFacts :many
-SELECT e.id, e.status, e.updated, e.attempt, e.worker, e.admission_state_id,
-       coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits
+SELECT e.id, e.status, e.updated, e.attempt, e.worker, e.admission_state_id, e.started_at, e.finished_at,
+       coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, q.enqueued_at AS since,
+       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY t.scope_id)::bigint[] AS scopes
 FROM execution e
+LEFT JOIN LATERAL (
+    SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = e.id OFFSET 0
+) q ON true
 WHERE e.id = ANY ($1::bigint[])
 `
 
@@ -343,7 +661,12 @@ type ReadAdmissionFactsRow struct {
 	Attempt          int32
 	Worker           *int64
 	AdmissionStateID *int64
+	StartedAt        *time.Time
+	FinishedAt       *time.Time
 	Waits            int64
+	Lane             int16
+	Since            time.Time
+	Scopes           []int64
 }
 
 // What the rows say now that their queues are locked.
@@ -363,7 +686,12 @@ func (q *Queries) ReadAdmissionFacts(ctx context.Context, ids []int64) ([]ReadAd
 			&i.Attempt,
 			&i.Worker,
 			&i.AdmissionStateID,
+			&i.StartedAt,
+			&i.FinishedAt,
 			&i.Waits,
+			&i.Lane,
+			&i.Since,
+			&i.Scopes,
 		); err != nil {
 			return nil, err
 		}
@@ -376,29 +704,40 @@ func (q *Queries) ReadAdmissionFacts(ctx context.Context, ids []int64) ([]ReadAd
 }
 
 const ReadAdmissionHeads = `-- name: ReadAdmissionHeads :many
-SELECT s.id AS state_id, h.queue_order, h.ticket, e.id AS execution_id, e.status,
-       s.action_id, e.action_ref, e.config, e.updated, e.attempt
+SELECT s.id AS state_id, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
+       s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created
 FROM (
     SELECT unnest($1::bigint[]) AS state_id, unnest($2::int[]) AS releases,
            $3::bigint AS most
     UNION ALL
     SELECT b.state_id, 0, $4::bigint FROM (
-        SELECT unnest(ARRAY(
-            SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT $5::int)) AS state_id) b
+        SELECT DISTINCT unnest(attune_blocked(
+            $5::int, $6::bigint[], $7::bigint[])) AS state_id) b
     WHERE b.state_id <> ALL ($1::bigint[])
 ) r
-CROSS JOIN LATERAL (SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason, queued_high, queued_low, head_high, head_low, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds, adaptive_limit, adaptive_at, paused_by, paused_at, resumed_at FROM execution_admission_state WHERE id = r.state_id OFFSET 0) s
 CROSS JOIN LATERAL (
-    SELECT q.execution_id, q.queue_order, q.id AS ticket
-    FROM execution_admission_entry q
-    WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
-    ORDER BY q.queue_order
-    LIMIT CASE WHEN s.max_concurrent::bigint - s.active_count + r.releases <= 0 THEN 0
-               ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, r.most) END
+    SELECT t.id, t.action_id, t.group_key, t.group_key_normalized, t.max_concurrent, t.next_queue_order, t.total_enqueued, t.total_completed, t.created, t.updated, t.active_count, t.queued_count, t.head_order, t.unlimited, t.paused, t.pause_reason, t.queued_high, t.queued_low, t.head_high, t.head_low, t.front_order, t.lane_streak, t.limit_override, t.max_queued, t.queue_timeout_seconds, t.adaptive_limit, t.adaptive_at, t.paused_by, t.paused_at, t.resumed_at, CASE WHEN t.queued_count = 0 OR t.paused OR t.max_concurrent::bigint - t.active_count + r.releases <= 0 THEN 0
+                     ELSE least(t.max_concurrent::bigint - t.active_count + r.releases + 2, r.most) END AS room
+    FROM execution_admission_state t WHERE t.id = r.state_id OFFSET 0
+) s
+CROSS JOIN LATERAL (
+    (SELECT q.execution_id, q.lane, q.queue_order, q.id AS ticket
+     FROM execution_admission_entry q
+     WHERE q.state_id = s.id AND q.lane = 1 AND q.queue_order >= s.head_high
+     ORDER BY q.queue_order LIMIT CASE WHEN s.queued_high = 0 THEN 0 ELSE s.room END)
+    UNION ALL
+    (SELECT q.execution_id, q.lane, q.queue_order, q.id
+     FROM execution_admission_entry q
+     WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
+     ORDER BY q.queue_order LIMIT CASE WHEN s.queued_count - s.queued_high - s.queued_low = 0 THEN 0 ELSE s.room END)
+    UNION ALL
+    (SELECT q.execution_id, q.lane, q.queue_order, q.id
+     FROM execution_admission_entry q
+     WHERE q.state_id = s.id AND q.lane = -1 AND q.queue_order >= s.head_low
+     ORDER BY q.queue_order LIMIT CASE WHEN s.queued_low = 0 THEN 0 ELSE s.room END)
 ) h
 JOIN execution e ON e.id = ANY (ARRAY[h.execution_id])
-WHERE s.queued_count > 0 AND NOT s.paused
-ORDER BY s.id, h.queue_order
+ORDER BY s.id, h.lane DESC, h.queue_order
 `
 
 type ReadAdmissionHeadsParams struct {
@@ -407,10 +746,13 @@ type ReadAdmissionHeadsParams struct {
 	Cap          int64
 	BlockedCap   int64
 	BlockedLimit int32
+	Scopes       []int64
+	Rooms        []int64
 }
 
 type ReadAdmissionHeadsRow struct {
 	StateID     int64
+	Lane        int16
 	QueueOrder  int64
 	Ticket      int64
 	ExecutionID int64
@@ -420,13 +762,13 @@ type ReadAdmissionHeadsRow struct {
 	Config      []byte
 	Updated     time.Time
 	Attempt     int32
+	Created     time.Time
 }
 
-// The first waiters of each queue, as many as could be promoted once the
-// planned releases are done and two more in case some have been cancelled, at
-// most cap a queue and blocked_cap one that is only tried. OFFSET 0 keeps the queues' rows to one look-up each: beside
-// the list of blocked queues, which has no index on its order, the planner does
-// not tell a look-up from a scan of all queues.
+// The first waiters of each lane of each queue, as many as could be promoted
+// once the planned releases are done and two more in case some have been
+// cancelled, at most cap a queue and blocked_cap one that is only tried.
+// OFFSET 0 keeps the queues' rows to one look-up each.
 func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeadsParams) ([]ReadAdmissionHeadsRow, error) {
 	rows, err := q.db.Query(ctx, ReadAdmissionHeads,
 		arg.Ids,
@@ -434,6 +776,8 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 		arg.Cap,
 		arg.BlockedCap,
 		arg.BlockedLimit,
+		arg.Scopes,
+		arg.Rooms,
 	)
 	if err != nil {
 		return nil, err
@@ -444,6 +788,7 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 		var i ReadAdmissionHeadsRow
 		if err := rows.Scan(
 			&i.StateID,
+			&i.Lane,
 			&i.QueueOrder,
 			&i.Ticket,
 			&i.ExecutionID,
@@ -453,6 +798,7 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 			&i.Config,
 			&i.Updated,
 			&i.Attempt,
+			&i.Created,
 		); err != nil {
 			return nil, err
 		}
@@ -462,6 +808,25 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 		return nil, err
 	}
 	return items, nil
+}
+
+const ReadAdmissionMoment = `-- name: ReadAdmissionMoment :one
+SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch
+`
+
+type ReadAdmissionMomentRow struct {
+	Now   time.Time
+	Clock time.Time
+	Epoch int64
+}
+
+// The start of the transaction, the moment under the locks, and the version of
+// the rules.
+func (q *Queries) ReadAdmissionMoment(ctx context.Context) (ReadAdmissionMomentRow, error) {
+	row := q.db.QueryRow(ctx, ReadAdmissionMoment)
+	var i ReadAdmissionMomentRow
+	err := row.Scan(&i.Now, &i.Clock, &i.Epoch)
+	return i, err
 }
 
 const ReleaseHolders = `-- name: ReleaseHolders :exec
@@ -485,6 +850,34 @@ func (q *Queries) ReleaseHolders(ctx context.Context, ids []int64, states []int6
 	return err
 }
 
+const ReturnScopeSlots = `-- name: ReturnScopeSlots :exec
+WITH gone AS (
+    DELETE FROM execution_slot
+    WHERE execution = ANY ($2::bigint[])
+    RETURNING 1
+)
+SELECT attune_expect((SELECT count(*) FROM gone), $1::bigint, 'returned slots')
+`
+
+// Once each, and only what was read under the lock (invariant S7).
+func (q *Queries) ReturnScopeSlots(ctx context.Context, expected int64, executions []int64) error {
+	_, err := q.db.Exec(ctx, ReturnScopeSlots, expected, executions)
+	return err
+}
+
+const TakeScopeSlots = `-- name: TakeScopeSlots :exec
+INSERT INTO execution_slot (execution, scope_id)
+SELECT r.execution, r.scope
+FROM (
+    SELECT unnest($1::bigint[]) AS execution, unnest($2::bigint[]) AS scope
+) r
+`
+
+func (q *Queries) TakeScopeSlots(ctx context.Context, executions []int64, scopes []int64) error {
+	_, err := q.db.Exec(ctx, TakeScopeSlots, executions, scopes)
+	return err
+}
+
 const UnblockQueues = `-- name: UnblockQueues :exec
 DELETE FROM admission_blocked WHERE state_id = ANY ($1::bigint[])
 `
@@ -494,39 +887,152 @@ func (q *Queries) UnblockQueues(ctx context.Context, states []int64) error {
 	return err
 }
 
-const UpdateAdmissionStates = `-- name: UpdateAdmissionStates :exec
+const UpdateAdmissionLanes = `-- name: UpdateAdmissionLanes :exec
 UPDATE execution_admission_state s
-SET max_concurrent = r.max_concurrent, unlimited = r.unlimited, active_count = r.active, queued_count = r.queued,
-    head_order = r.head_order, next_queue_order = r.next_order,
-    total_enqueued = s.total_enqueued + r.enqueued, total_completed = s.total_completed + r.completed
+SET queued_high = r.queued_high, queued_low = r.queued_low, head_high = r.head_high, head_low = r.head_low,
+    front_order = r.front_order, lane_streak = r.streak
+FROM (
+    SELECT unnest($1::bigint[]) AS id, unnest($2::int[]) AS queued_high,
+           unnest($3::int[]) AS queued_low, unnest($4::bigint[]) AS head_high,
+           unnest($5::bigint[]) AS head_low, unnest($6::bigint[]) AS front_order,
+           unnest($7::smallint[]) AS streak
+) r
+WHERE s.id = ANY (ARRAY[r.id])
+`
+
+type UpdateAdmissionLanesParams struct {
+	Ids         []int64
+	QueuedHigh  []int32
+	QueuedLow   []int32
+	HeadHigh    []int64
+	HeadLow     []int64
+	FrontOrders []int64
+	Streaks     []int16
+}
+
+// For queues in which somebody waits with a priority, or before the others.
+func (q *Queries) UpdateAdmissionLanes(ctx context.Context, arg UpdateAdmissionLanesParams) error {
+	_, err := q.db.Exec(ctx, UpdateAdmissionLanes,
+		arg.Ids,
+		arg.QueuedHigh,
+		arg.QueuedLow,
+		arg.HeadHigh,
+		arg.HeadLow,
+		arg.FrontOrders,
+		arg.Streaks,
+	)
+	return err
+}
+
+const UpdateAdmissionLimits = `-- name: UpdateAdmissionLimits :exec
+UPDATE execution_admission_state s
+SET max_concurrent = r.max_concurrent, unlimited = r.unlimited, max_queued = nullif(r.max_queued, 0),
+    queue_timeout_seconds = nullif(r.timeout, 0), adaptive_limit = nullif(r.adaptive, 0), adaptive_at = r.adaptive_at
 FROM (
     SELECT unnest($1::bigint[]) AS id, unnest($2::int[]) AS max_concurrent,
-           unnest($3::bool[]) AS unlimited, unnest($4::int[]) AS active,
-           unnest($5::int[]) AS queued, unnest($6::bigint[]) AS head_order,
-           unnest($7::bigint[]) AS next_order, unnest($8::bigint[]) AS enqueued,
-           unnest($9::bigint[]) AS completed
+           unnest($3::bool[]) AS unlimited, unnest($4::int[]) AS max_queued,
+           unnest($5::int[]) AS timeout, unnest($6::float8[]) AS adaptive,
+           unnest($7::timestamptz[]) AS adaptive_at
+) r
+WHERE s.id = ANY (ARRAY[r.id])
+`
+
+type UpdateAdmissionLimitsParams struct {
+	Ids           []int64
+	MaxConcurrent []int32
+	Unlimited     []bool
+	MaxQueued     []int32
+	Timeouts      []int32
+	Adaptive      []float64
+	AdaptiveAt    []time.Time
+}
+
+// For queues whose limits are no longer what their row says. A zero stands for
+// none.
+func (q *Queries) UpdateAdmissionLimits(ctx context.Context, arg UpdateAdmissionLimitsParams) error {
+	_, err := q.db.Exec(ctx, UpdateAdmissionLimits,
+		arg.Ids,
+		arg.MaxConcurrent,
+		arg.Unlimited,
+		arg.MaxQueued,
+		arg.Timeouts,
+		arg.Adaptive,
+		arg.AdaptiveAt,
+	)
+	return err
+}
+
+const UpdateAdmissionScopes = `-- name: UpdateAdmissionScopes :exec
+UPDATE admission_scope s
+SET active_count = r.active, max_concurrent = r.max_concurrent, next_at = r.next_at, period_start = r.period_start,
+    used = r.used, policy = (SELECT p.id FROM policy p WHERE p.id = r.policy), policy_ref = r.policy_ref,
+    window_seconds = nullif(r.window_seconds, 0), burst = nullif(r.burst, 0)
+FROM (
+    SELECT unnest($1::bigint[]) AS id, unnest($2::int[]) AS active,
+           unnest($3::int[]) AS max_concurrent, unnest($4::timestamptz[]) AS next_at,
+           unnest($5::timestamptz[]) AS period_start, unnest($6::int[]) AS used,
+           unnest($7::bigint[]) AS policy, unnest($8::text[]) AS policy_ref,
+           unnest($9::int[]) AS window_seconds, unnest($10::int[]) AS burst
+) r
+WHERE s.id = ANY (ARRAY[r.id])
+`
+
+type UpdateAdmissionScopesParams struct {
+	Ids           []int64
+	Active        []int32
+	MaxConcurrent []int32
+	NextAt        []time.Time
+	PeriodStart   []time.Time
+	Used          []int32
+	Policies      []int64
+	PolicyRefs    []string
+	WindowSeconds []int32
+	Bursts        []int32
+}
+
+func (q *Queries) UpdateAdmissionScopes(ctx context.Context, arg UpdateAdmissionScopesParams) error {
+	_, err := q.db.Exec(ctx, UpdateAdmissionScopes,
+		arg.Ids,
+		arg.Active,
+		arg.MaxConcurrent,
+		arg.NextAt,
+		arg.PeriodStart,
+		arg.Used,
+		arg.Policies,
+		arg.PolicyRefs,
+		arg.WindowSeconds,
+		arg.Bursts,
+	)
+	return err
+}
+
+const UpdateAdmissionStates = `-- name: UpdateAdmissionStates :exec
+UPDATE execution_admission_state s
+SET active_count = r.active, queued_count = r.queued, head_order = r.head_order, next_queue_order = r.next_order,
+    total_enqueued = s.total_enqueued + r.enqueued, total_completed = s.total_completed + r.completed
+FROM (
+    SELECT unnest($1::bigint[]) AS id, unnest($2::int[]) AS active,
+           unnest($3::int[]) AS queued, unnest($4::bigint[]) AS head_order,
+           unnest($5::bigint[]) AS next_order, unnest($6::bigint[]) AS enqueued,
+           unnest($7::bigint[]) AS completed
 ) r
 WHERE s.id = ANY (ARRAY[r.id])
 `
 
 type UpdateAdmissionStatesParams struct {
-	Ids           []int64
-	MaxConcurrent []int32
-	Unlimited     []bool
-	Active        []int32
-	Queued        []int32
-	HeadOrders    []int64
-	NextOrders    []int64
-	Enqueued      []int64
-	Completed     []int64
+	Ids        []int64
+	Active     []int32
+	Queued     []int32
+	HeadOrders []int64
+	NextOrders []int64
+	Enqueued   []int64
+	Completed  []int64
 }
 
 // Absolute values: the rows are locked and the ledger is their newer version.
 func (q *Queries) UpdateAdmissionStates(ctx context.Context, arg UpdateAdmissionStatesParams) error {
 	_, err := q.db.Exec(ctx, UpdateAdmissionStates,
 		arg.Ids,
-		arg.MaxConcurrent,
-		arg.Unlimited,
 		arg.Active,
 		arg.Queued,
 		arg.HeadOrders,

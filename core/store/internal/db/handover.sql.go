@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/attune-go/attune/core/attune"
 )
@@ -44,37 +45,23 @@ func (q *Queries) EnsureWorkerLoads(ctx context.Context, workers []int64) error 
 }
 
 const ReadActionRules = `-- name: ReadActionRules :many
-SELECT a.id, a.ref, a.workflow_def, a.param_schema,
-       r.name AS runtime_name, r.aliases AS runtime_aliases,
-       coalesce(p.id, 0)::bigint AS policy_id, coalesce(p.ref, '')::text AS policy_ref,
-       coalesce(p.threshold, 0)::int AS threshold, coalesce(p.method::text, '')::text AS method,
-       coalesce(p.parameters, '{}')::text[] AS parameters
+SELECT a.id, a.ref, a.pack, a.workflow_def, a.param_schema, r.name AS runtime_name, r.aliases AS runtime_aliases
 FROM action a
 LEFT JOIN runtime r ON r.id = a.runtime
-LEFT JOIN LATERAL (
-    SELECT id, ref, threshold, method, parameters FROM policy
-    WHERE policy.action = a.id
-    ORDER BY created DESC, id DESC LIMIT 1
-) p ON true
 WHERE a.id = ANY ($1::bigint[]) OR a.ref = ANY ($2::text[])
 `
 
 type ReadActionRulesRow struct {
 	ID             int64
 	Ref            string
+	Pack           int64
 	WorkflowDef    *int64
 	ParamSchema    []byte
 	RuntimeName    *string
 	RuntimeAliases []string
-	PolicyID       int64
-	PolicyRef      string
-	Threshold      int32
-	Method         string
-	Parameters     []string
 }
 
-// What handing over an action's executions depends on, with the newest policy
-// of the action.
+// What handing over an action's executions depends on.
 func (q *Queries) ReadActionRules(ctx context.Context, ids []int64, refs []string) ([]ReadActionRulesRow, error) {
 	rows, err := q.db.Query(ctx, ReadActionRules, ids, refs)
 	if err != nil {
@@ -87,15 +74,11 @@ func (q *Queries) ReadActionRules(ctx context.Context, ids []int64, refs []strin
 		if err := rows.Scan(
 			&i.ID,
 			&i.Ref,
+			&i.Pack,
 			&i.WorkflowDef,
 			&i.ParamSchema,
 			&i.RuntimeName,
 			&i.RuntimeAliases,
-			&i.PolicyID,
-			&i.PolicyRef,
-			&i.Threshold,
-			&i.Method,
-			&i.Parameters,
 		); err != nil {
 			return nil, err
 		}
@@ -159,9 +142,81 @@ func (q *Queries) ReadFleet(ctx context.Context) ([]ReadFleetRow, error) {
 	return items, nil
 }
 
+const ReadPolicies = `-- name: ReadPolicies :many
+SELECT p.id, p.ref, p.action, p.pack, p.kind, p.threshold, p.method::text AS method, p.parameters, p.created,
+       coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst,
+       coalesce(p.max_queue_length, 0)::int AS max_queue_length,
+       coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds, coalesce(p.retry_place, '')::text AS retry_place,
+       coalesce(p.adaptive_min, 0)::int AS adaptive_min, coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms
+FROM policy p
+WHERE p.action = ANY ($1::bigint[])
+   OR (p.action IS NULL AND (p.pack IS NULL OR p.pack = ANY ($2::bigint[])))
+`
+
+type ReadPoliciesRow struct {
+	ID                  int64
+	Ref                 string
+	Action              *int64
+	Pack                *int64
+	Kind                string
+	Threshold           int32
+	Method              string
+	Parameters          []string
+	Created             time.Time
+	WindowSeconds       int32
+	Burst               int32
+	MaxQueueLength      int32
+	QueueTimeoutSeconds int32
+	RetryPlace          string
+	AdaptiveMin         int32
+	AdaptiveLatencyMs   int32
+}
+
+// The policies that apply to these actions, to their packs, and to everything.
+func (q *Queries) ReadPolicies(ctx context.Context, actions []int64, packs []int64) ([]ReadPoliciesRow, error) {
+	rows, err := q.db.Query(ctx, ReadPolicies, actions, packs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadPoliciesRow
+	for rows.Next() {
+		var i ReadPoliciesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.Action,
+			&i.Pack,
+			&i.Kind,
+			&i.Threshold,
+			&i.Method,
+			&i.Parameters,
+			&i.Created,
+			&i.WindowSeconds,
+			&i.Burst,
+			&i.MaxQueueLength,
+			&i.QueueTimeoutSeconds,
+			&i.RetryPlace,
+			&i.AdaptiveMin,
+			&i.AdaptiveLatencyMs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadRoundExecutions = `-- name: ReadRoundExecutions :many
 SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_state_id,
-       coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits
+       coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
+       e.created,
+       coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
+       CASE WHEN e.admission_state_id IS NULL THEN '{}'
+            ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY t.scope_id) END::bigint[] AS scopes
 FROM execution e
 WHERE e.id = ANY ($1::bigint[])
 `
@@ -174,7 +229,11 @@ type ReadRoundExecutionsRow struct {
 	Config           []byte
 	Worker           *int64
 	AdmissionStateID *int64
+	Priority         int16
+	Retry            bool
+	Created          time.Time
 	Waits            int64
+	Scopes           []int64
 }
 
 // The rows a round is about, read before any lock to learn which queues it
@@ -196,7 +255,11 @@ func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadR
 			&i.Config,
 			&i.Worker,
 			&i.AdmissionStateID,
+			&i.Priority,
+			&i.Retry,
+			&i.Created,
 			&i.Waits,
+			&i.Scopes,
 		); err != nil {
 			return nil, err
 		}

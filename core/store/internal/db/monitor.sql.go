@@ -831,76 +831,6 @@ func (q *Queries) MonitorQueueTotals(ctx context.Context) (MonitorQueueTotalsRow
 	return i, err
 }
 
-const MonitorQueues = `-- name: MonitorQueues :many
-SELECT s.id, s.action_id, s.ref, s.group_key, s.queued_count, s.active_count, s.max_concurrent, s.unlimited,
-       s.paused, s.pause_reason, s.total_completed, s.total_enqueued, h.enqueued_at AS oldest,
-       b.reason AS blocked, b.since AS blocked_since
-FROM (SELECT st.id, st.action_id, a.ref, st.group_key, st.queued_count, st.active_count, st.max_concurrent, st.unlimited,
-             st.paused, st.pause_reason, st.total_completed, st.total_enqueued
-      FROM execution_admission_state st JOIN action a ON a.id = st.action_id
-      WHERE $1::text = '' OR (a.ref || ' ' || coalesce(st.group_key, '')) ILIKE $1::text
-      ORDER BY st.queued_count DESC, st.active_count DESC, st.id LIMIT $2::bigint) s
-LEFT JOIN execution_admission_entry h ON h.id = CASE WHEN s.queued_count > 0 THEN
-    (SELECT en.id FROM execution_admission_entry en WHERE en.state_id = s.id ORDER BY en.lane, en.queue_order LIMIT 1) END
-LEFT JOIN admission_blocked b ON b.state_id = s.id
-ORDER BY s.queued_count DESC, s.active_count DESC, s.id
-`
-
-type MonitorQueuesRow struct {
-	ID             int64
-	ActionID       int64
-	Ref            string
-	GroupKey       *string
-	QueuedCount    int32
-	ActiveCount    int32
-	MaxConcurrent  int32
-	Unlimited      bool
-	Paused         bool
-	PauseReason    *string
-	TotalCompleted int64
-	TotalEnqueued  int64
-	Oldest         *time.Time
-	Blocked        *string
-	BlockedSince   *time.Time
-}
-
-// The busiest queues. The head of each is one step into the index of its entries.
-func (q *Queries) MonitorQueues(ctx context.Context, pattern string, bound int64) ([]MonitorQueuesRow, error) {
-	rows, err := q.db.Query(ctx, MonitorQueues, pattern, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []MonitorQueuesRow
-	for rows.Next() {
-		var i MonitorQueuesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ActionID,
-			&i.Ref,
-			&i.GroupKey,
-			&i.QueuedCount,
-			&i.ActiveCount,
-			&i.MaxConcurrent,
-			&i.Unlimited,
-			&i.Paused,
-			&i.PauseReason,
-			&i.TotalCompleted,
-			&i.TotalEnqueued,
-			&i.Oldest,
-			&i.Blocked,
-			&i.BlockedSince,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const MonitorScanEdge = `-- name: MonitorScanEdge :many
 SELECT e.id FROM execution e
 WHERE e.id < $1::bigint AND e.id >= $2::bigint
@@ -933,6 +863,10 @@ const MonitorSchema = `-- name: MonitorSchema :one
 SELECT now()::timestamptz AS at,
        EXISTS (SELECT FROM pg_catalog.pg_attribute att
                WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)::boolean AS ours,
+       (SELECT count(*) = 4 FROM pg_catalog.pg_attribute att
+        WHERE NOT att.attisdropped AND (att.attrelid, att.attname) IN (
+            (to_regclass('execution'), 'finished_at'), (to_regclass('execution'), 'admitted_at'),
+            (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id')))::boolean AS shared,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
        (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger
 `
@@ -940,6 +874,7 @@ SELECT now()::timestamptz AS at,
 type MonitorSchemaRow struct {
 	At      time.Time
 	Ours    bool
+	Shared  bool
 	History bool
 	Ledger  bool
 }
@@ -948,13 +883,15 @@ type MonitorSchemaRow struct {
 // primary key, unfinished rows come from the partial index, and counting stops
 // at a bound. None of them locks anything.
 // What the schema has: ours is true where the engine's own columns and tables
-// are, history and ledger where those tables are.
+// are, shared where they include those of shared limits, history and ledger
+// where those tables are.
 func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 	row := q.db.QueryRow(ctx, MonitorSchema)
 	var i MonitorSchemaRow
 	err := row.Scan(
 		&i.At,
 		&i.Ours,
+		&i.Shared,
 		&i.History,
 		&i.Ledger,
 	)
@@ -1050,56 +987,6 @@ func (q *Queries) MonitorUnended(ctx context.Context, arg MonitorUnendedParams) 
 			return nil, err
 		}
 		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const MonitorWaiting = `-- name: MonitorWaiting :many
-SELECT en.enqueued_at, a.ref, s.group_key, s.active_count, s.max_concurrent, s.unlimited, s.paused,
-       (SELECT count(*) FROM (SELECT 1 FROM execution_admission_entry o
-           WHERE o.state_id = en.state_id AND (o.lane, o.queue_order) < (en.lane, en.queue_order) LIMIT 10000) k)::bigint AS ahead
-FROM execution_admission_entry en
-JOIN execution_admission_state s ON s.id = en.state_id
-JOIN action a ON a.id = s.action_id
-WHERE en.execution_id = $1::bigint
-`
-
-type MonitorWaitingRow struct {
-	EnqueuedAt    time.Time
-	Ref           string
-	GroupKey      *string
-	ActiveCount   int32
-	MaxConcurrent int32
-	Unlimited     bool
-	Paused        bool
-	Ahead         int64
-}
-
-func (q *Queries) MonitorWaiting(ctx context.Context, id int64) ([]MonitorWaitingRow, error) {
-	rows, err := q.db.Query(ctx, MonitorWaiting, id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []MonitorWaitingRow
-	for rows.Next() {
-		var i MonitorWaitingRow
-		if err := rows.Scan(
-			&i.EnqueuedAt,
-			&i.Ref,
-			&i.GroupKey,
-			&i.ActiveCount,
-			&i.MaxConcurrent,
-			&i.Unlimited,
-			&i.Paused,
-			&i.Ahead,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -68,21 +68,22 @@ func (q *Queries) ActionsByRef(ctx context.Context, refs []string) ([]ActionsByR
 }
 
 const InsertRequestedExecutions = `-- name: InsertRequestedExecutions :many
-INSERT INTO execution (action, action_ref, config, executor, permission_set_refs)
-SELECT r.action, r.ref, nullif(r.config, '')::jsonb, $1::bigint,
+INSERT INTO execution (action, action_ref, config, priority, executor, permission_set_refs)
+SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0), $1::bigint,
        coalesce((SELECT a.default_execution_permission_set_refs FROM action a WHERE a.id = r.action), '{}')
 FROM (
     SELECT unnest($2::bigint[]) AS action, unnest($3::text[]) AS ref,
-           unnest($4::text[]) AS config
+           unnest($4::text[]) AS config, unnest($5::smallint[]) AS priority
 ) r
 RETURNING id, created
 `
 
 type InsertRequestedExecutionsParams struct {
-	Executor *int64
-	Actions  []int64
-	Refs     []string
-	Configs  []string
+	Executor   *int64
+	Actions    []int64
+	Refs       []string
+	Configs    []string
+	Priorities []int16
 }
 
 type InsertRequestedExecutionsRow struct {
@@ -91,13 +92,14 @@ type InsertRequestedExecutionsRow struct {
 }
 
 // The rows get ascending ids in the order of the arrays. An empty config is
-// stored as NULL.
+// stored as NULL, and so is the normal priority, 0.
 func (q *Queries) InsertRequestedExecutions(ctx context.Context, arg InsertRequestedExecutionsParams) ([]InsertRequestedExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, InsertRequestedExecutions,
 		arg.Executor,
 		arg.Actions,
 		arg.Refs,
 		arg.Configs,
+		arg.Priorities,
 	)
 	if err != nil {
 		return nil, err
