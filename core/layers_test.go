@@ -39,7 +39,7 @@ var layers = map[string]int{
 
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
-	"message": {"attune"}, "workflow": {"expr", "schema"}, "pack": {"expr", "schema", "workflow"},
+	"message": {"attune"}, "workflow": {"expr", "schema"}, "pack": {"config", "policy", "expr", "schema", "workflow"},
 	"handover":   {"admission"},
 	"dispatch":   {"handover", "admission", "advancement"},
 	"completion": {"handover", "admission", "advancement", "inquiry"},

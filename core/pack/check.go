@@ -1,0 +1,208 @@
+package pack
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/config"
+)
+
+// Needs is what Check must know of the database to judge policies.
+type Needs struct {
+	Actions []string // refs of actions that policies are about
+	Packs   []string // refs of packs that policies are about
+	// ScopePacks are packs whose actions must all be known, because a policy of
+	// the pack names parameters; ScopeAll says the same of all actions.
+	ScopePacks []string
+	ScopeAll   bool
+}
+
+// NeedsOf says what Check must know.
+func NeedsOf(policies []Policy) Needs {
+	actions, packs, scopes := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	var needs Needs
+	for i := range policies {
+		p := &policies[i]
+		if p.Action != "" {
+			actions[p.Action] = true
+		}
+		if p.Pack != "" {
+			packs[p.Pack] = true
+		}
+		switch {
+		case len(p.Parameters) == 0 || p.given("action"):
+		case p.Pack != "":
+			scopes[p.Pack] = true
+		case !p.given("pack"):
+			needs.ScopeAll = true
+		}
+	}
+	needs.Actions, needs.Packs = slices.Sorted(maps.Keys(actions)), slices.Sorted(maps.Keys(packs))
+	needs.ScopePacks = slices.Sorted(maps.Keys(scopes))
+	return needs
+}
+
+// Action is what Check must know of an action.
+type Action struct {
+	Ref         string
+	Pack        string // ref
+	ParamSchema []byte // JSON; nil: it has no parameters
+}
+
+// Known is what the database answers to Needs.
+type Known struct {
+	Actions []Action // of those named and those in scope, the ones that exist
+	Packs   []string // of those named, the ones that exist
+	// ActionRefs and PackRefs are what could have been meant by a name that does
+	// not exist.
+	ActionRefs []string
+	PackRefs   []string
+}
+
+// Unknown reports whether the needs name something that is not known, so that
+// refs for hints are worth reading.
+func (k Known) Unknown(needs Needs) (actions, packs bool) {
+	byRef := k.byRef()
+	for _, ref := range needs.Actions {
+		if _, ok := byRef[ref]; !ok {
+			actions = true
+		}
+	}
+	for _, ref := range needs.Packs {
+		if !slices.Contains(k.Packs, ref) {
+			packs = true
+		}
+	}
+	return actions, packs
+}
+
+func (k Known) byRef() map[string]Action {
+	byRef := make(map[string]Action, len(k.Actions))
+	for _, action := range k.Actions {
+		byRef[action.Ref] = action
+	}
+	return byRef
+}
+
+// Check compares the policies with what exists: their action and pack, and the
+// parameters that their paths name. The mistakes are in order.
+func Check(policies []Policy, known Known) []Mistake {
+	c := checker{known: known, actions: known.byRef(), schemas: map[string]shape{}}
+	for i := range policies {
+		c.policy(&policies[i])
+	}
+	return Sort(c.mistakes)
+}
+
+type checker struct {
+	known    Known
+	actions  map[string]Action
+	schemas  map[string]shape // by ref of the action
+	mistakes []Mistake
+}
+
+func (c *checker) mistakef(at Place, format string, args ...any) {
+	c.mistakes = append(c.mistakes, Mistake{at, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) policy(p *Policy) {
+	packExists := p.Pack != "" && slices.Contains(c.known.Packs, p.Pack)
+	if p.Pack != "" && !packExists {
+		c.mistakef(p.At("pack"), "there is no pack %s%s", p.Pack, nearest(p.Pack, c.known.PackRefs))
+	}
+	action, exists := c.actions[p.Action]
+	switch {
+	case p.Action == "":
+	case !exists:
+		c.mistakef(p.At("action"), "there is no action %s%s", p.Action, nearestAction(p.Action, c.known.ActionRefs))
+		return
+	case packExists && action.Pack != p.Pack:
+		c.mistakef(p.At("action"), "the action %s belongs to the pack %s, not to %s", p.Action, action.Pack, p.Pack)
+	}
+	switch {
+	case p.Action != "":
+		c.paths(p, []Action{action}, "the action "+p.Action)
+	case packExists:
+		c.paths(p, c.scope(p.Pack), "any action of the pack "+p.Pack)
+	case !p.given("pack") && !p.given("action"):
+		c.paths(p, c.scope(""), "any action")
+	}
+}
+
+// scope lists the known actions of a pack, or all.
+func (c *checker) scope(packRef string) []Action {
+	if packRef == "" {
+		return c.known.Actions
+	}
+	var list []Action
+	for _, action := range c.known.Actions {
+		if action.Pack == packRef {
+			list = append(list, action)
+		}
+	}
+	return list
+}
+
+// paths reports every path that no action of the scope has.
+func (c *checker) paths(p *Policy, scope []Action, whose string) {
+	for _, path := range p.Parameters {
+		var names []string
+		var deeper string // how far the path leads in an action that has its beginning
+		found := slices.ContainsFunc(scope, func(action Action) bool {
+			s := c.shapeOf(action)
+			names = append(names, s.names()...)
+			ok, why := s.find(path)
+			deeper = cmp.Or(deeper, why)
+			return ok
+		})
+		first, _, _ := strings.Cut(path, ".")
+		switch at := p.At("parameters"); {
+		case found:
+		case deeper != "":
+			c.mistakef(at, "the path %s is no parameter of %s: %s", path, whose, deeper)
+		case len(names) == 0:
+			c.mistakef(at, "the path %s is no parameter of %s: there are none", path, whose)
+		default:
+			slices.Sort(names)
+			c.mistakef(at, "the path %s is no parameter of %s%s", path, whose, nearest(first, slices.Compact(names)))
+		}
+	}
+}
+
+func (c *checker) shapeOf(action Action) shape {
+	s, ok := c.schemas[action.Ref]
+	if !ok {
+		s = shapeOf(action.ParamSchema)
+		c.schemas[action.Ref] = s
+	}
+	return s
+}
+
+// nearest names the candidate that is most like the word, as the end of a
+// mistake.
+func nearest(word string, candidates []string) string {
+	if near := config.Nearest(word, candidates); near != "" {
+		return "; the nearest is " + near
+	}
+	return ""
+}
+
+// nearestAction also finds the right name in another pack, or without its pack.
+func nearestAction(ref string, candidates []string) string {
+	if near := nearest(ref, candidates); near != "" {
+		return near
+	}
+	_, name, dotted := strings.Cut(ref, ".")
+	if !dotted {
+		name = ref
+	}
+	for _, candidate := range candidates {
+		if _, known, _ := strings.Cut(candidate, "."); known == name {
+			return "; the nearest is " + candidate
+		}
+	}
+	return ""
+}
