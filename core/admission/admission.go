@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -37,13 +38,14 @@ type Key struct {
 type Admission struct {
 	store *store.Store
 
-	mu  sync.Mutex
-	ids map[Key]int64 // queue rows seen; a row can be pruned, see Forget
+	mu     sync.Mutex
+	ids    map[Key]int64 // queue rows seen; a row can be pruned, see Forget
+	scopes map[ScopeKey]int64
 }
 
 // New makes the admission of one engine on a store.
 func New(st *store.Store) *Admission {
-	return &Admission{store: st, ids: make(map[Key]int64)}
+	return &Admission{store: st, ids: make(map[Key]int64), scopes: make(map[ScopeKey]int64)}
 }
 
 // maxCachedKeys bounds the cache of queue ids; beyond it the cache starts
@@ -95,24 +97,33 @@ func (a *Admission) find(ctx context.Context, keys []Key, found map[Key]int64) e
 }
 
 func (a *Admission) create(ctx context.Context, keys []Key, limits map[Key]policy.Limit, found map[Key]int64) error {
-	var arg store.EnsureAdmissionStatesParams
+	var actions []int64
+	var groups []string
+	var maxima []int32
+	var unlimited []bool
 	var created []Key
+	grouped := false
 	for _, key := range keys {
 		if _, ok := found[key]; ok {
 			continue
 		}
-		maximum, unlimited := limitColumns(limits[key])
+		maximum, none := limitColumns(limits[key])
 		created = append(created, key)
-		arg.Actions = append(arg.Actions, key.ActionID)
-		arg.Groups = append(arg.Groups, key.Group)
-		arg.MaxConcurrent = append(arg.MaxConcurrent, int32(maximum))
-		arg.Unlimited = append(arg.Unlimited, unlimited)
+		actions, groups = append(actions, key.ActionID), append(groups, key.Group)
+		maxima, unlimited = append(maxima, int32(maximum)), append(unlimited, none)
+		grouped = grouped || key.Group != ""
 	}
 	if len(created) == 0 {
 		return nil
 	}
-	if err := a.store.EnsureAdmissionStates(ctx, arg); err != nil {
+	if err := a.store.EnsureAdmissionStates(ctx, actions, maxima, unlimited); err != nil {
 		return fmt.Errorf("create %d admission queues: %w", len(created), err)
+	}
+	if grouped {
+		arg := store.EnsureGroupStatesParams{Actions: actions, Groups: groups, MaxConcurrent: maxima, Unlimited: unlimited}
+		if err := a.store.EnsureGroupStates(ctx, arg); err != nil {
+			return fmt.Errorf("create %d admission queues of groups: %w", len(created), err)
+		}
 	}
 	return a.find(ctx, created, found)
 }
@@ -137,12 +148,55 @@ func (a *Admission) remember(keys []Key, found map[Key]int64) {
 	}
 }
 
-// Forget drops what is remembered of queue rows. Callers use it when a batch
-// failed, because a row may have been pruned and made again.
+// Forget drops what is remembered of rows. Callers use it when a batch failed,
+// because a row may have been pruned and made again.
 func (a *Admission) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.ids)
+	clear(a.scopes)
+}
+
+// ResolveScopes returns the row of every shared limit, making those that are
+// missing. Like Resolve it runs outside the batch's transaction.
+func (a *Admission) ResolveScopes(ctx context.Context, wanted map[ScopeKey]policy.Wide) (map[ScopeKey]int64, error) {
+	found := make(map[ScopeKey]int64, len(wanted))
+	var missing []ScopeKey
+	a.mu.Lock()
+	for key := range wanted {
+		if id, ok := a.scopes[key]; ok {
+			found[key] = id
+		} else {
+			missing = append(missing, key)
+		}
+	}
+	a.mu.Unlock()
+	if len(missing) == 0 {
+		return found, nil
+	}
+	arg := store.EnsureAdmissionScopesParams{}
+	for _, key := range missing {
+		arg.Kinds, arg.Keys = append(arg.Kinds, string(key.Kind)), append(arg.Keys, key.Key)
+		arg.MaxConcurrent = append(arg.MaxConcurrent, int32(wanted[key].Max))
+		arg.PolicyRefs = append(arg.PolicyRefs, wanted[key].PolicyRef)
+	}
+	if err := a.store.EnsureAdmissionScopes(ctx, arg); err != nil {
+		return nil, fmt.Errorf("create %d shared limits: %w", len(missing), err)
+	}
+	rows, err := a.store.FindAdmissionScopes(ctx, arg.Kinds, arg.Keys)
+	if err != nil {
+		return nil, fmt.Errorf("find %d shared limits: %w", len(missing), err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.scopes)+len(rows) > maxCachedKeys {
+		clear(a.scopes)
+	}
+	for _, row := range rows {
+		key := ScopeKey{Kind: policy.WideKind(row.Kind), Key: row.ScopeKey}
+		found[key], a.scopes[key] = row.ID, row.ID
+	}
+	return found, nil
 }
 
 // Want says what a batch needs locked.
@@ -151,6 +205,13 @@ type Want struct {
 	Workers    []int64       // workers whose load may change
 	Executions []int64       // rows to read again under the locks
 
+	// Scopes are the shared limits that the batch may take from or give back to.
+	Scopes map[int64]ScopeWant
+	// Recount names those of Queues whose lines are counted anew, and Lost the
+	// notes of deleted executions whose slots are to be given back.
+	Recount []int64
+	Lost    []int64
+
 	// Resolved are those of Queues that came from Resolve: if one of them is
 	// gone it must be made again, while others may go with their actions.
 	Resolved map[int64]bool
@@ -158,6 +219,29 @@ type Want struct {
 	StaleAfter   time.Duration // heartbeats older than this make a worker not live
 	MaxHeads     int           // waiters read of each wanted queue; 0 means as many as a batch bears
 	WithoutStats bool          // do not keep queue_stats (executor.queue.enable_metrics: false)
+}
+
+// ScopeWant says what a batch may do with a shared limit.
+type ScopeWant struct {
+	Rule     *policy.Wide // nil: only give back
+	Releases int          // how many releases are planned for it
+}
+
+// rooms returns the shared limits in order of id and beside each how many
+// slots of it may be taken once the planned releases are done. Rates and quotas
+// have no slots that a release frees.
+func (w Want) rooms() (ids, rooms []int64) {
+	ids = slices.Sorted(maps.Keys(w.Scopes))
+	if ids == nil {
+		ids = []int64{} // a NULL array is not an empty one
+	}
+	rooms = make([]int64, len(ids))
+	for i, id := range ids {
+		if want := w.Scopes[id]; want.Rule != nil && want.Rule.Kind.Slots() {
+			rooms[i] = int64(want.Rule.Max + want.Releases)
+		}
+	}
+	return ids, rooms
 }
 
 // maxHeads is how many waiters are read of each wanted queue.

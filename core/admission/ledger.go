@@ -1,10 +1,10 @@
 package admission
 
 import (
-	"container/heap"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/policy"
 )
 
 // Fact is what an execution row said when it was read under the queue locks.
@@ -13,9 +13,15 @@ type Fact struct {
 	Status  attune.Status
 	Updated time.Time
 	Attempt int32
-	Worker  *int64 // the worker it was handed to, if any
-	Holds   *int64 // the queue whose slot it holds, if any
-	Waits   *int64 // the queue it waits in, if any
+	Worker  *int64  // the worker it was handed to, if any
+	Holds   *int64  // the queue whose slot it holds, if any
+	Scopes  []int64 // the shared limits of which it holds a slot
+	Waits   *int64  // the queue it waits in, if any
+	Since   time.Time
+	Started *time.Time
+	Ended   *time.Time
+
+	lane int // of the queue it waits in
 }
 
 // Waiter is an execution that asks for a slot, with what placing it needs.
@@ -26,11 +32,14 @@ type Waiter struct {
 	ActionRef   string
 	Config      []byte // JSON parameters, nil when there are none
 	Updated     time.Time
+	Created     time.Time
 	Attempt     int32
 
-	order  int64 // position in its queue; 0 for a newcomer
+	order  int64 // position in its lane; 0 for a newcomer
 	ticket int64 // order of waiting across queues; 0 for a newcomer
 }
+
+const policyCancel = policy.MethodCancel
 
 // Answer is what a Gate says about an execution for which its queue has a
 // free slot.
@@ -38,6 +47,14 @@ type Answer struct {
 	kind   answerKind
 	worker int64
 	reason string
+
+	// Of a shared limit that keeps the execution.
+	scope  int64
+	until  time.Time
+	refuse bool // its policy's method is cancel
+	policy string
+
+	slots []int64 // what was taken of shared limits
 }
 
 type answerKind int
@@ -47,6 +64,11 @@ const (
 	answerWait
 	answerEnd
 )
+
+// kept is the obstacle that a waiting answer describes.
+func (a Answer) kept(execution int64) *obstacle {
+	return &obstacle{execution: execution, scope: a.scope, reason: a.reason, until: a.until}
+}
 
 // Grant lets the execution take its slot at the worker.
 func Grant(worker int64) Answer { return Answer{kind: answerGrant, worker: worker} }
@@ -59,13 +81,21 @@ func Wait(reason string) Answer { return Answer{kind: answerWait, reason: reason
 func End() Answer { return Answer{kind: answerEnd} }
 
 // Gate is asked for every execution that its queue would admit.
-type Gate func(Waiter) Answer
+type Gate struct {
+	// Scopes lists the shared limits that the execution needs, in the order in
+	// which they are asked. It is false while they are not known: the batch must
+	// be planned again. A nil Scopes means that there are none.
+	Scopes func(Waiter) ([]int64, bool)
+	// Place finds a worker for an execution that every limit admits.
+	Place func(Waiter) Answer
+}
 
-// Granted is one execution that took a slot in this batch.
+// Granted is one execution that took its slots in this batch.
 type Granted struct {
 	Waiter
 	Queue  int64
 	Worker int64
+	Scopes []int64
 }
 
 // Result is the outcome of Admit.
@@ -73,7 +103,7 @@ type Result int
 
 // The outcomes of Admit.
 const (
-	Admitted Result = iota // it took a slot
+	Admitted Result = iota // it took its slots
 	Queued                 // it waits in line
 	Refused                // no free slot, and its policy does not let it wait
 	Full                   // the queue is at its maximum length
@@ -87,21 +117,30 @@ type Ledger struct {
 	// Now is the start of the transaction by the database's clock, which is
 	// also what the rows it changes will say in updated.
 	Now time.Time
+	// Clock is the moment at which the locks were held, by the same clock. Rates
+	// are judged by it: it never goes back from one holder of a lock to the next.
+	Clock time.Time
+	// Epoch is the version of the rules that were in force at Clock.
+	Epoch int64
 
 	withoutStats bool // queue_stats is not kept
 
 	queues   map[int64]*queue
 	gone     map[int64]bool // queues that were wanted and no longer exist
+	scopes   map[int64]*scope
 	loads    map[int64]*load
 	loadless map[int64]bool // workers that were wanted and have no load row
 	facts    map[int64]Fact
+	lost     map[int64]lostHolder
 
 	unplanned bool // something needs locks that were not wanted
+	promoted  bool // waiting heads were given what is free
 
 	granted   []Granted
 	released  []release
 	withdrawn []int64 // executions whose entries are deleted
 	enqueued  []enqueue
+	returned  []int64 // notes of lost holders that were given back
 }
 
 type load struct {
@@ -109,10 +148,21 @@ type load struct {
 	live             bool
 }
 
-type release struct{ execution, queue int64 }
+type release struct {
+	execution, queue int64
+	slots            int // of shared limits
+}
 
 type enqueue struct {
 	queue, execution, order int64
+	lane                    int
+}
+
+// lostHolder is what a deleted execution held.
+type lostHolder struct {
+	queue  int64
+	worker *int64
+	scopes []int64
 }
 
 // Fact returns what the row of an execution said under the locks.
@@ -137,15 +187,44 @@ func (l *Ledger) Load(worker int64) (assigned int, live bool) {
 // Queue is what a caller may know of a locked queue.
 type Queue struct {
 	ID, ActionID int64
+	Queued       int           // who waits in it
+	Max          int           // the limit in force; Unlimited for none
+	Paused       bool          // an operator's word
+	Resumed      time.Time     // when a pause ended last; zero if there was none
+	Timeout      time.Duration // how long one may wait in it; 0: as configured
 }
 
 // Queues lists the locked queues in no particular order.
 func (l *Ledger) Queues() []Queue {
 	out := make([]Queue, 0, len(l.queues))
-	for _, q := range l.queues {
-		out = append(out, Queue{ID: q.id, ActionID: q.actionID})
+	for id := range l.queues {
+		q, _ := l.Queue(id)
+		out = append(out, q)
 	}
 	return out
+}
+
+// Queue returns a locked queue as the ledger stands.
+func (l *Ledger) Queue(id int64) (Queue, bool) {
+	q := l.queues[id]
+	if q == nil {
+		return Queue{}, false
+	}
+	return Queue{
+		ID: q.id, ActionID: q.actionID, Queued: q.waiting(), Max: q.limits.max, Paused: q.paused,
+		Resumed: q.resumed, Timeout: q.limits.timeout,
+	}, true
+}
+
+// EachWaiter calls a function for every waiter that was read.
+func (l *Ledger) EachWaiter(call func(Waiter)) {
+	for _, q := range l.queues {
+		for _, line := range q.heads {
+			for _, w := range line {
+				call(w)
+			}
+		}
+	}
 }
 
 // Released is the number of slots given back in this batch.
@@ -158,33 +237,67 @@ func (l *Ledger) Enqueued() int { return len(l.enqueued) }
 // in which they took it.
 func (l *Ledger) Granted() []Granted { return l.granted }
 
-// Release gives back the slot of a terminal execution. It reports whether
-// there was one to give back; a second release of the same holder finds none
-// (invariant S7). A holder whose queue or worker load is not locked is left,
-// and makes the ledger Unplanned; a queue that was deleted has no counters to
-// keep, but its holder's worker has.
+// Release gives back the slots of a terminal execution. It reports whether
+// there were any to give back; a second release of the same holder finds none
+// (invariant S7). A holder of which not every queue, shared limit and worker
+// load is locked is left, and makes the ledger Unplanned; a queue that was
+// deleted has no counters to keep, but its holder's worker has.
 func (l *Ledger) Release(id int64) bool {
 	fact, ok := l.facts[id]
 	if !ok || fact.Holds == nil || !fact.Status.Terminal() {
 		return false
 	}
 	held := *fact.Holds
-	q := l.queues[held]
-	if (q == nil && !l.gone[held]) || !l.knowsLoad(fact.Worker) {
+	if !l.giveBack(held, fact.Worker, fact.Scopes) {
+		return false
+	}
+	if q := l.queues[held]; q != nil {
+		q.completed++
+		q.adapt(fact, l.Now)
+	}
+	l.released = append(l.released, release{execution: id, queue: held, slots: len(fact.Scopes)})
+	l.note(id, func(fact *Fact) { fact.Holds, fact.Scopes = nil, nil })
+	return true
+}
+
+// GiveBack gives back what a deleted execution held, named by the note that
+// its deletion left. It reports whether there was such a note; another replica
+// may have been first.
+func (l *Ledger) GiveBack(note int64) bool {
+	held, ok := l.lost[note]
+	if !ok || !l.giveBack(held.queue, held.worker, held.scopes) {
+		return false
+	}
+	delete(l.lost, note)
+	l.returned = append(l.returned, note)
+	return true
+}
+
+// giveBack counts down what one holder holds, all or none. Queue 0 is none.
+func (l *Ledger) giveBack(queueID int64, worker *int64, scopes []int64) bool {
+	q := l.queues[queueID]
+	if q == nil && queueID == 0 {
+		return true
+	}
+	known := (q != nil || l.gone[queueID]) && l.knowsLoad(worker)
+	for _, id := range scopes {
+		known = known && l.scopes[id] != nil
+	}
+	if !known {
 		l.unplanned = true
 		return false
 	}
 	if q != nil {
 		q.active--
-		q.completed++
 	}
-	if fact.Worker != nil {
-		if w := l.loads[*fact.Worker]; w != nil && w.assigned > 0 {
+	for _, id := range scopes {
+		l.scopes[id].active--
+	}
+	if worker != nil {
+		if w := l.loads[*worker]; w != nil && w.assigned > 0 {
 			w.assigned--
 		}
 	}
-	l.released = append(l.released, release{execution: id, queue: held})
-	l.note(id, func(fact *Fact) { fact.Holds = nil })
 	return true
 }
 
@@ -215,133 +328,87 @@ func (l *Ledger) Withdraw(id int64) bool {
 	if q == nil {
 		return false
 	}
-	q.queued--
-	q.skip(id)
+	q.queued[fact.lane]--
+	q.skip(fact.lane, id)
 	l.withdrawn = append(l.withdrawn, id)
 	l.note(id, func(fact *Fact) { fact.Waits = nil })
 	return true
 }
 
-// SetLimit puts the limit in force for a queue. Lowering it evicts nobody;
-// raising it is filled by the next Promote.
-func (l *Ledger) SetLimit(queueID int64, unlimited bool, maximum int) {
+// QueueTerms are the limits of a queue that its policies say.
+type QueueTerms struct {
+	Limit     policy.Limit
+	MaxQueued int           // 0: as configured
+	Timeout   time.Duration // 0: as configured
+}
+
+// SetTerms puts the limits in force for a queue. An operator's limit stands in
+// place of the policy's; an adaptive one stays below. Lowering a limit evicts
+// nobody; a raised one is filled by the next Promote.
+func (l *Ledger) SetTerms(queueID int64, terms QueueTerms) {
 	q := l.queues[queueID]
 	if q == nil {
 		return
 	}
+	q.hard, q.adaptive = terms.Limit.Max, terms.Limit.Adaptive
+	unlimited := terms.Limit.Unlimited
+	if q.override > 0 {
+		q.hard, unlimited = q.override, false
+	}
 	if unlimited {
-		maximum = Unlimited
+		q.hard, q.adaptive = Unlimited, nil
 	}
-	q.unlimited, q.max = unlimited, maximum
+	now := limits{
+		max: q.hard, unlimited: unlimited, maxQueued: terms.MaxQueued, timeout: terms.Timeout, adapted: q.limits.adapted,
+	}
+	if q.adaptive == nil {
+		now.adapted = policy.Adapted{}
+	} else {
+		now.adapted = q.adaptive.Bound(now.adapted, q.hard)
+		now.max = now.adapted.Whole()
+	}
+	q.limits = now
 }
 
-// Promote gives free slots to waiting heads: within a queue strictly in
-// order, across queues by ticket, as long as the gate lets them. A head that
-// the gate keeps waiting keeps its whole queue waiting.
-func (l *Ledger) Promote(gate Gate) {
-	line := &heads{}
+// adapt lets the outcome of an execution move an adaptive limit. A cancel says
+// nothing about how the action does.
+func (q *queue) adapt(fact Fact, now time.Time) {
+	if q.adaptive == nil || fact.Status == attune.StatusCancelled {
+		return
+	}
+	bad := fact.Status != attune.StatusCompleted
+	if !bad && q.adaptive.Latency > 0 && fact.Started != nil {
+		ended := now
+		if fact.Ended != nil {
+			ended = *fact.Ended
+		}
+		bad = ended.Sub(*fact.Started) > q.adaptive.Latency
+	}
+	q.limits.adapted = q.adaptive.After(q.limits.adapted, q.hard, bad, now)
+	q.limits.max = q.limits.adapted.Whole()
+}
+
+// SetScope says what the policies allow of a shared limit in this batch.
+func (l *Ledger) SetScope(id int64, rule policy.Wide) {
+	if s := l.scopes[id]; s != nil {
+		s.rule, s.max = &rule, rule.Max
+	}
+}
+
+// Wake is when the first of the queues that wait for a moment should be tried
+// again, measured from Clock. It is false when none waits for one.
+func (l *Ledger) Wake() (time.Duration, bool) {
+	var first time.Time
 	for _, q := range l.queues {
-		q.blocked = ""
-		if q.promotable() {
-			*line = append(*line, q)
+		if q.blocked == nil || q.blocked.until.IsZero() || q.waiting() == 0 {
+			continue
+		}
+		if first.IsZero() || q.blocked.until.Before(first) {
+			first = q.blocked.until
 		}
 	}
-	heap.Init(line)
-	for line.Len() > 0 {
-		q := (*line)[0]
-		l.promote(q, gate)
-		if q.promotable() {
-			heap.Fix(line, 0)
-		} else {
-			heap.Pop(line)
-		}
+	if first.IsZero() {
+		return 0, false
 	}
-}
-
-func (l *Ledger) promote(q *queue, gate Gate) {
-	w := q.heads[0]
-	if w.Status == attune.StatusRequested {
-		answer := gate(w)
-		if answer.kind == answerWait {
-			q.blocked = answer.reason
-			return
-		}
-		if answer.kind == answerGrant {
-			l.grant(q, w, answer.worker)
-		}
-	}
-	// Promoted, ended, or a hole left by whoever cancelled it: out of the line.
-	q.heads = q.heads[1:]
-	q.queued--
-	q.head = w.order + 1
-	l.withdrawn = append(l.withdrawn, w.ExecutionID)
-	l.note(w.ExecutionID, func(fact *Fact) { fact.Waits = nil })
-}
-
-// Terms are what Admit needs to know besides the execution.
-type Terms struct {
-	Queue     int64
-	MayWait   bool // false: the policy's method is cancel
-	MaxQueued int  // longest line; 0 means no bound
-}
-
-// Admit takes a newcomer: straight into a free slot if nobody waits before it,
-// else to the end of the line, unless its policy or the line's length says no.
-func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) Result {
-	q := l.queues[how.Queue]
-	if q.queued == 0 && !q.paused && q.free() > 0 {
-		answer := gate(w)
-		switch answer.kind {
-		case answerGrant:
-			q.enqueuedTotal++
-			l.grant(q, w, answer.worker)
-			return Admitted
-		case answerEnd:
-			return Ended
-		case answerWait:
-			q.blocked = answer.reason
-		}
-	} else if !how.MayWait {
-		return Refused
-	}
-	if how.MaxQueued > 0 && q.queued >= how.MaxQueued {
-		return Full
-	}
-	l.enqueued = append(l.enqueued, enqueue{queue: q.id, execution: w.ExecutionID, order: q.next})
-	l.note(w.ExecutionID, func(fact *Fact) { fact.Waits = &q.id })
-	q.next++
-	q.queued++
-	q.enqueuedTotal++
-	return Queued
-}
-
-func (l *Ledger) grant(q *queue, w Waiter, worker int64) {
-	q.active++
-	if at := l.loads[worker]; at != nil {
-		at.assigned++
-	}
-	l.granted = append(l.granted, Granted{Waiter: w, Queue: q.id, Worker: worker})
-	l.note(w.ExecutionID, func(fact *Fact) { fact.Holds = &q.id })
-}
-
-// note keeps a fact true within the batch, so that an execution that is named
-// twice is served once.
-func (l *Ledger) note(id int64, change func(*Fact)) {
-	if fact, ok := l.facts[id]; ok {
-		change(&fact)
-		l.facts[id] = fact
-	}
-}
-
-// Unfilled lists the queues that still have a free slot and a waiter after
-// this batch although no gate keeps them: more heads must be read, in another
-// batch.
-func (l *Ledger) Unfilled() []int64 {
-	var ids []int64
-	for _, q := range l.queues {
-		if q.blocked == "" && !q.paused && q.queued > 0 && q.free() > 0 {
-			ids = append(ids, q.id)
-		}
-	}
-	return ids
+	return max(first.Sub(l.Clock), 0), true
 }

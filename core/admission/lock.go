@@ -6,38 +6,50 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
-// ErrQueueGone says that a resolved queue row no longer exists. The batch is
-// repeated after Forget.
+// ErrQueueGone says that a resolved queue row, or that of a shared limit, no
+// longer exists. The batch is repeated after Forget.
 var ErrQueueGone = errors.New("admission queue is gone")
 
-// Lock locks the wanted queues and worker loads and returns their ledger. It
-// is one round trip. Besides the wanted queues it locks some of those whose
-// heads wait for a worker, so that whatever frees a worker serves them first.
+// reading is what one round trip brought.
+type reading struct {
+	scopes  *store.Result[store.LockAdmissionScopesRow]
+	states  *store.Result[store.LockAdmissionStatesRow]
+	loads   *store.Result[store.LockWorkerLoadsRow]
+	facts   *store.Result[store.ReadAdmissionFactsRow]
+	heads   *store.Result[store.ReadAdmissionHeadsRow]
+	counted *store.Result[store.CountAdmissionEntriesRow]
+	lost    *store.Result[store.LockLostHoldersRow]
+	moment  *store.Result[store.ReadAdmissionMomentRow]
+}
+
+// Lock locks the wanted shared limits, queues and worker loads and returns
+// their ledger. It is one round trip. Besides the wanted queues it locks those
+// whose heads wait for a worker, for a moment that has come, or for a shared
+// limit that has room, so that whatever frees something serves them first.
 func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	ids, releases := want.ids()
 	p := tx.Pipeline()
-	states := store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, ids, int32(maxBlockedQueues))
-	loads := store.Many[store.LockWorkerLoadsRow](p, store.LockWorkerLoads, want.StaleAfter.Seconds(), want.Workers)
-	facts := store.Many[store.ReadAdmissionFactsRow](p, store.ReadAdmissionFacts, want.Executions)
-	waiting := store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
-		ids, releases, int64(want.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues))
-	now := store.Many[struct{ Now time.Time }](p, "SELECT now()")
+	r := want.read(p, ids, releases)
 	if err := p.Send(ctx); err != nil {
 		return nil, fmt.Errorf("lock %d admission queues: %w", len(ids), err)
 	}
+	moment := r.moment.Rows()[0]
 	l := &Ledger{
-		Now:          now.Rows()[0].Now,
+		Now: moment.Now, Clock: moment.Clock, Epoch: moment.Epoch,
 		withoutStats: want.WithoutStats,
-		queues:       make(map[int64]*queue, len(states.Rows())),
+		queues:       make(map[int64]*queue, len(r.states.Rows())),
 		gone:         make(map[int64]bool),
-		loads:        make(map[int64]*load, len(loads.Rows())),
+		scopes:       make(map[int64]*scope),
+		loads:        make(map[int64]*load, len(r.loads.Rows())),
 		loadless:     make(map[int64]bool),
-		facts:        make(map[int64]Fact, len(facts.Rows())),
+		facts:        make(map[int64]Fact, len(r.facts.Rows())),
+		lost:         make(map[int64]lostHolder),
 	}
-	l.readQueues(states.Rows())
+	l.readQueues(r.states.Rows())
 	for _, id := range ids {
 		if l.queues[id] != nil {
 			continue
@@ -47,53 +59,116 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		}
 		l.gone[id] = true
 	}
-	for _, row := range loads.Rows() {
+	if err := l.readScopes(want.Scopes, r.scopes); err != nil {
+		return nil, err
+	}
+	l.readLoads(want.Workers, r.loads.Rows())
+	l.readFacts(r.facts.Rows())
+	l.readHeads(r.heads.Rows())
+	l.trueUp(want, ids, releases)
+	l.readDoubts(r)
+	return l, nil
+}
+
+// read queues the statements in the order of the locks. What a batch does not
+// need is not asked.
+func (want Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
+	var r reading
+	scopes, rooms := want.rooms()
+	if len(scopes) > 0 {
+		r.scopes = store.Many[store.LockAdmissionScopesRow](p, store.LockAdmissionScopes, scopes)
+	}
+	r.states = store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, ids, int32(maxBlockedQueues), scopes, rooms)
+	r.loads = store.Many[store.LockWorkerLoadsRow](p, store.LockWorkerLoads, want.StaleAfter.Seconds(), want.Workers)
+	r.facts = store.Many[store.ReadAdmissionFactsRow](p, store.ReadAdmissionFacts, want.Executions)
+	r.heads = store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
+		ids, releases, int64(want.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, rooms)
+	if len(want.Recount) > 0 {
+		r.counted = store.Many[store.CountAdmissionEntriesRow](p, store.CountAdmissionEntries, want.Recount)
+	}
+	if len(want.Lost) > 0 {
+		r.lost = store.Many[store.LockLostHoldersRow](p, store.LockLostHolders, want.Lost)
+	}
+	r.moment = store.Many[store.ReadAdmissionMomentRow](p, store.ReadAdmissionMoment)
+	return r
+}
+
+func (l *Ledger) readQueues(rows []store.LockAdmissionStatesRow) {
+	for _, row := range rows {
+		q := &queue{
+			id: row.ID, actionID: row.ActionID, grouped: row.Grouped, paused: row.Paused,
+			override: int(value(row.LimitOverride)), hard: int(row.MaxConcurrent), resumed: value(row.ResumedAt),
+			columns: columns{
+				active: int(row.ActiveCount), next: row.NextQueueOrder, front: row.FrontOrder, streak: int(row.LaneStreak),
+				limits: limits{
+					max: int(row.MaxConcurrent), unlimited: row.Unlimited, maxQueued: int(value(row.MaxQueued)),
+					timeout: time.Duration(value(row.QueueTimeoutSeconds)) * time.Second,
+					adapted: policy.Adapted{Limit: value(row.AdaptiveLimit), Lowered: value(row.AdaptiveAt)},
+				},
+			},
+		}
+		q.queued = [laneCount]int{int(row.QueuedHigh), int(row.QueuedCount - row.QueuedHigh - row.QueuedLow), int(row.QueuedLow)}
+		q.head = [laneCount]int64{row.HeadHigh, row.HeadOrder, row.HeadLow}
+		q.before = q.columns
+		l.queues[row.ID] = q
+	}
+}
+
+// value is what a nullable column holds, zero for NULL.
+func value[T any](column *T) T {
+	if column == nil {
+		var zero T
+		return zero
+	}
+	return *column
+}
+
+// readScopes keeps the shared limits that are locked. One that is gone was
+// pruned and is made again, or had its policy's pack deleted.
+func (l *Ledger) readScopes(wanted map[int64]ScopeWant, result *store.Result[store.LockAdmissionScopesRow]) error {
+	if result == nil {
+		return nil
+	}
+	for _, row := range result.Rows() {
+		s := &scope{id: row.ID, kind: policy.WideKind(row.Kind), scopeColumns: scopeColumns{
+			max: int(row.MaxConcurrent), active: int(row.ActiveCount), due: value(row.NextAt),
+			period: value(row.PeriodStart), used: int(row.Used),
+		}}
+		s.before = s.scopeColumns
+		l.scopes[row.ID] = s
+	}
+	for id, want := range wanted {
+		switch {
+		case want.Rule == nil:
+		case l.scopes[id] == nil:
+			return fmt.Errorf("lock shared limit %d: %w", id, ErrQueueGone)
+		default:
+			l.SetScope(id, *want.Rule)
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) readLoads(wanted []int64, rows []store.LockWorkerLoadsRow) {
+	for _, row := range rows {
 		l.loads[row.Worker] = &load{before: int(row.Assigned), assigned: int(row.Assigned), live: row.Live}
 	}
-	for _, id := range want.Workers {
+	for _, id := range wanted {
 		l.loadless[id] = l.loads[id] == nil
 	}
-	for _, row := range facts.Rows() {
+}
+
+func (l *Ledger) readFacts(rows []store.ReadAdmissionFactsRow) {
+	for _, row := range rows {
 		fact := Fact{
 			ID: row.ID, Status: row.Status, Updated: row.Updated, Attempt: row.Attempt,
-			Worker: row.Worker, Holds: row.AdmissionStateID,
+			Worker: row.Worker, Holds: row.AdmissionStateID, Scopes: row.Scopes,
+			Started: row.StartedAt, Ended: row.FinishedAt, Since: row.Since, lane: laneStored(row.Lane),
 		}
 		if row.Waits != 0 {
 			fact.Waits = &row.Waits
 		}
 		l.facts[row.ID] = fact
-	}
-	l.readHeads(waiting.Rows())
-	for i, id := range ids {
-		if q := l.queues[id]; q != nil {
-			q.trueUp(int(releases[i]), want.maxHeads())
-		}
-	}
-	return l, nil
-}
-
-// trueUp makes the count of a line that was read to its end what was read. It
-// can only be another when somebody else deleted executions, whose entries go
-// with them; uncorrected, the line would count as unfilled for ever.
-func (q *queue) trueUp(releases, most int) {
-	room := q.free() + releases
-	if q.queued == 0 || q.paused || room <= 0 {
-		return // no head was asked for
-	}
-	if len(q.heads) < min(room+spareHeads, most) {
-		q.queued = len(q.heads)
-	}
-}
-
-func (l *Ledger) readQueues(rows []store.LockAdmissionStatesRow) {
-	for _, row := range rows {
-		l.queues[row.ID] = &queue{
-			id: row.ID, actionID: row.ActionID, grouped: row.Grouped, unlimited: row.Unlimited, paused: row.Paused,
-			max: int(row.MaxConcurrent), active: int(row.ActiveCount), queued: int(row.QueuedCount),
-			head: row.HeadOrder, next: row.NextQueueOrder,
-			activeBefore: int(row.ActiveCount), queuedBefore: int(row.QueuedCount),
-			maxBefore: int(row.MaxConcurrent), unlimitedFirst: row.Unlimited,
-		}
 	}
 }
 
@@ -106,10 +181,48 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 		if q == nil {
 			continue
 		}
-		q.heads = append(q.heads, Waiter{
+		lane := laneStored(row.Lane)
+		q.heads[lane] = append(q.heads[lane], Waiter{
 			ExecutionID: row.ExecutionID, Status: row.Status, ActionID: row.ActionID,
-			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Attempt: row.Attempt,
+			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Created: row.Created, Attempt: row.Attempt,
 			order: row.QueueOrder, ticket: row.Ticket,
 		})
+	}
+}
+
+// trueUp makes the count of a lane that was read to its end what was read. It
+// can only be another when somebody else deleted executions, whose entries go
+// with them; uncorrected, the line would count as unfilled for ever.
+func (l *Ledger) trueUp(want Want, ids []int64, releases []int32) {
+	for i, id := range ids {
+		q := l.queues[id]
+		if q == nil || q.paused {
+			continue
+		}
+		room := q.free() + int(releases[i])
+		if room <= 0 {
+			continue // no head was asked for
+		}
+		for lane := range q.heads {
+			if len(q.heads[lane]) < min(room+spareHeads, want.maxHeads()) {
+				q.queued[lane] = len(q.heads[lane])
+			}
+		}
+	}
+}
+
+// readDoubts takes what was counted anew, and what deleted executions held.
+func (l *Ledger) readDoubts(r reading) {
+	if r.counted != nil {
+		for _, row := range r.counted.Rows() {
+			if q := l.queues[row.StateID]; q != nil {
+				q.queued = [laneCount]int{int(row.High), int(row.Normal), int(row.Low)}
+			}
+		}
+	}
+	if r.lost != nil {
+		for _, row := range r.lost.Rows() {
+			l.lost[row.ID] = lostHolder{queue: row.StateID, worker: row.Worker, scopes: row.Scopes}
+		}
 	}
 }

@@ -1,55 +1,179 @@
 package admission
 
-import "math"
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/policy"
+)
 
 // Unlimited is what max_concurrent says for a queue without a limit.
 const Unlimited = math.MaxInt32
 
-// queue is the working copy of one locked row of execution_admission_state.
-type queue struct {
-	id, actionID int64
-	grouped      bool
-	unlimited    bool
-	paused       bool
-	max          int
-	active       int
-	queued       int
-	head         int64 // no waiting entry has a lower order
-	next         int64 // order of the next entry
+// The lanes of a queue, in the order in which they are served.
+const (
+	laneHigh = iota
+	laneNormal
+	laneLow
+	laneCount
+)
 
-	heads   []Waiter // the first waiters, in order, as far as they were read
-	blocked string   // why the head waits although a slot is free; empty if it does not
-
-	enqueuedTotal  int64 // executions that entered in this batch
-	completed      int64 // slots given back in this batch
-	activeBefore   int
-	queuedBefore   int
-	maxBefore      int
-	unlimitedFirst bool
+// laneOf is the lane of an execution with this priority.
+func laneOf(priority int16) int {
+	switch {
+	case priority > 0:
+		return laneHigh
+	case priority < 0:
+		return laneLow
+	default:
+		return laneNormal
+	}
 }
 
-func (q *queue) free() int { return q.max - q.active }
+// laneColumn is how a lane is stored; laneStored is its inverse.
+func laneColumn(lane int) int16 { return int16(laneNormal - lane) }
+
+func laneStored(column int16) int { return laneOf(column) }
+
+// MaxStreak is how many executions of higher lanes may be admitted in a row
+// while a lower lane waits; the next one is of a lower lane (invariant S23).
+const MaxStreak = 7
+
+// columns are the values of a queue's row that a batch may change.
+type columns struct {
+	active       int
+	queued       [laneCount]int
+	head         [laneCount]int64 // no entry of the lane has a lower order
+	next         int64            // order of the next entry
+	front        int64            // order of the next entry that goes before all others
+	streak       int              // admitted in a row past a lower lane that waits
+	limits       limits
+	enqueuedEver int64 // executions that entered in this batch
+	completed    int64 // slots given back in this batch
+}
+
+// limits are what a queue's row says about its limits.
+type limits struct {
+	max       int
+	unlimited bool
+	maxQueued int           // 0: as configured
+	timeout   time.Duration // 0: as configured
+	adapted   policy.Adapted
+}
+
+// queue is the working copy of one locked row of execution_admission_state.
+type queue struct {
+	columns
+
+	id, actionID int64
+	grouped      bool
+	paused       bool
+	override     int       // an operator's limit; 0 for none
+	resumed      time.Time // when a pause ended last
+	adaptive     *policy.Adaptive
+	hard         int // the limit that adaptation never exceeds
+
+	heads   [laneCount][]Waiter // the first waiters of each lane, in order, as far as they were read
+	blocked *obstacle           // what keeps the head although a slot is free; nil if nothing does
+	before  columns
+}
+
+// obstacle is what keeps an execution for which its queue has a free slot.
+type obstacle struct {
+	execution int64
+	scope     int64 // 0: the workers
+	reason    string
+	until     time.Time // when trying again is worth it; zero if nobody knows
+}
+
+func (q *queue) free() int { return q.limits.max - q.active }
+
+// waiting is the length of the whole line.
+func (c *columns) waiting() int {
+	n := 0
+	for _, queued := range c.queued {
+		n += queued
+	}
+	return n
+}
+
+// lane is the lane whose head is the next to be admitted: the highest in which
+// somebody waits, but after MaxStreak of those the one among the lower whose
+// head has waited longest. It is -1 when nobody waits.
+func (q *queue) lane() int {
+	highest := slices.IndexFunc(q.queued[:], func(n int) bool { return n > 0 })
+	if highest < 0 || q.streak < MaxStreak {
+		return highest
+	}
+	oldest := -1
+	for lane := highest + 1; lane < laneCount; lane++ {
+		if q.queued[lane] == 0 {
+			continue
+		}
+		if len(q.heads[lane]) == 0 {
+			return lane // its turn, but it was not read: another batch must
+		}
+		if oldest < 0 || q.heads[lane][0].ticket < q.heads[oldest][0].ticket {
+			oldest = lane
+		}
+	}
+	if oldest < 0 {
+		return highest
+	}
+	return oldest
+}
+
+// served counts an admission from a lane, while it is still counted as waiting.
+func (q *queue) served(lane int) {
+	highest, below := true, false
+	for other, n := range q.queued {
+		highest = highest && (other >= lane || n == 0)
+		below = below || (other > lane && n > 0)
+	}
+	if highest && below {
+		q.streak = min(q.streak+1, MaxStreak)
+	} else {
+		q.streak = 0
+	}
+}
+
+// first is the next waiter, if it was read.
+func (q *queue) first() (w Waiter, lane int, ok bool) {
+	lane = q.lane()
+	if lane < 0 || len(q.heads[lane]) == 0 {
+		return Waiter{}, lane, false
+	}
+	return q.heads[lane][0], lane, true
+}
 
 func (q *queue) promotable() bool {
-	return q.blocked == "" && !q.paused && q.queued > 0 && q.free() > 0 && len(q.heads) > 0
+	if q.blocked != nil || q.paused || q.free() <= 0 {
+		return false
+	}
+	_, _, ok := q.first()
+	return ok
 }
 
 // skip drops a withdrawn execution from the heads that were read.
-func (q *queue) skip(id int64) {
-	for i, w := range q.heads {
-		if w.ExecutionID == id {
-			q.heads = append(q.heads[:i:i], q.heads[i+1:]...)
-			return
-		}
-	}
+func (q *queue) skip(lane int, id int64) {
+	q.heads[lane] = slices.DeleteFunc(q.heads[lane], func(w Waiter) bool { return w.ExecutionID == id })
 }
 
-// headOrder is the order below which no entry waits.
-func (q *queue) headOrder() int64 {
-	if q.queued == 0 {
-		return q.next
+// place gives the next order in a lane, at the end or before all others.
+func (q *queue) place(lane int, front bool) int64 {
+	order := q.next
+	if front {
+		order = q.front
+		q.front--
+	} else {
+		q.next++
 	}
-	return q.head
+	if q.queued[lane] == 0 || order < q.head[lane] {
+		q.head[lane] = order
+	}
+	q.queued[lane]++
+	return order
 }
 
 // heads orders queues by the ticket of their first waiter.
@@ -59,7 +183,13 @@ type heads []*queue
 func (h *heads) Len() int { return len(*h) }
 
 // Less implements heap.Interface.
-func (h *heads) Less(i, j int) bool { return (*h)[i].heads[0].ticket < (*h)[j].heads[0].ticket }
+func (h *heads) Less(i, j int) bool { return (*h)[i].ticket() < (*h)[j].ticket() }
+
+// ticket is the ticket of the next waiter of a promotable queue.
+func (q *queue) ticket() int64 {
+	w, _, _ := q.first()
+	return w.ticket
+}
 
 // Swap implements heap.Interface.
 func (h *heads) Swap(i, j int) { (*h)[i], (*h)[j] = (*h)[j], (*h)[i] }

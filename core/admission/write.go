@@ -1,34 +1,44 @@
 package admission
 
 import (
+	"maps"
 	"slices"
 	"sort"
+	"time"
 
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
-// Write queues the statements that store the ledger's changes: executions in
-// order of id first, then entries, counters, loads and statistics, which is
-// the lock order. Nothing is sent before the pipeline is.
+// Write queues the statements that store the ledger's changes. Every row it
+// touches is locked, or belongs to an execution whose queue is. Nothing is sent
+// before the pipeline is.
 func (l *Ledger) Write(p *store.Pipeline) {
 	l.writeReleases(p)
 	l.writeGrants(p)
 	l.writeEntries(p)
 	touched := l.touched()
 	l.writeQueues(p, touched)
+	l.writeLanes(p, touched)
+	l.writeLimits(p, touched)
+	l.writeScopes(p)
 	l.writeLoads(p)
 	l.writeBlocked(p)
+	if len(l.returned) > 0 {
+		p.Exec(store.DeleteLostHolders, l.returned)
+	}
 	l.writeStats(p, touched)
 }
 
 // Changed reports whether Write has anything to store.
 func (l *Ledger) Changed() bool {
-	return len(l.released)+len(l.granted)+len(l.withdrawn)+len(l.enqueued) > 0 || len(l.touched()) > 0 || l.anyBlocked()
+	return len(l.released)+len(l.granted)+len(l.withdrawn)+len(l.enqueued)+len(l.returned) > 0 ||
+		len(l.touched()) > 0 || l.anyBlocked()
 }
 
 func (l *Ledger) anyBlocked() bool {
 	for _, q := range l.queues {
-		if q.blocked != "" || q.queuedBefore > 0 {
+		if q.blocked != nil || q.before.waiting() > 0 {
 			return true
 		}
 	}
@@ -41,10 +51,19 @@ func (l *Ledger) writeReleases(p *store.Pipeline) {
 	}
 	sort.Slice(l.released, func(i, j int) bool { return l.released[i].execution < l.released[j].execution })
 	ids, states := make([]int64, len(l.released)), make([]int64, len(l.released))
+	var shared []int64
+	slots := 0
 	for i, r := range l.released {
 		ids[i], states[i] = r.execution, r.queue
+		if r.slots > 0 {
+			shared = append(shared, r.execution)
+			slots += r.slots
+		}
 	}
 	p.Exec(store.ReleaseHolders, ids, states)
+	if slots > 0 {
+		p.Exec(store.ReturnScopeSlots, shared, int64(slots))
+	}
 }
 
 func (l *Ledger) writeGrants(p *store.Pipeline) {
@@ -56,11 +75,18 @@ func (l *Ledger) writeGrants(p *store.Pipeline) {
 	n := len(ordered)
 	ids, states, workers, actions := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	attempts := make([]int32, n)
+	var holders, scopes []int64
 	for i, g := range ordered {
 		ids[i], states[i], workers[i], actions[i] = g.ExecutionID, g.Queue, g.Worker, g.ActionID
 		attempts[i] = g.Attempt + 1
+		for _, scope := range g.Scopes {
+			holders, scopes = append(holders, g.ExecutionID), append(scopes, scope)
+		}
 	}
 	p.Exec(store.GrantSlots, ids, states, workers, attempts, actions)
+	if len(holders) > 0 {
+		p.Exec(store.TakeScopeSlots, holders, scopes)
+	}
 }
 
 func (l *Ledger) writeEntries(p *store.Pipeline) {
@@ -71,28 +97,23 @@ func (l *Ledger) writeEntries(p *store.Pipeline) {
 		return
 	}
 	n := len(l.enqueued)
-	states, executions, orders := make([]int64, n), make([]int64, n), make([]int64, n)
+	states, executions, orders, lanes := make([]int64, n), make([]int64, n), make([]int64, n), make([]int16, n)
 	for i, e := range l.enqueued {
-		states[i], executions[i], orders[i] = e.queue, e.execution, e.order
+		states[i], executions[i], orders[i], lanes[i] = e.queue, e.execution, e.order, laneColumn(e.lane)
 	}
-	p.Exec(store.InsertAdmissionEntries, states, executions, orders)
+	p.Exec(store.InsertAdmissionEntries, states, executions, orders, lanes)
 }
 
 // touched lists the queues whose row changes, in order of id.
 func (l *Ledger) touched() []*queue {
 	var out []*queue
 	for _, q := range l.queues {
-		if q.touched() {
+		if q.columns != q.before {
 			out = append(out, q)
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].id < out[j].id })
 	return out
-}
-
-func (q *queue) touched() bool {
-	return q.active != q.activeBefore || q.queued != q.queuedBefore || q.completed > 0 || q.enqueuedTotal > 0 ||
-		q.max != q.maxBefore || q.unlimited != q.unlimitedFirst
 }
 
 func (l *Ledger) writeQueues(p *store.Pipeline, touched []*queue) {
@@ -102,15 +123,94 @@ func (l *Ledger) writeQueues(p *store.Pipeline, touched []*queue) {
 	}
 	ids, headOrders, nextOrders := make([]int64, n), make([]int64, n), make([]int64, n)
 	enqueued, completed := make([]int64, n), make([]int64, n)
-	maxima, active, queued := make([]int32, n), make([]int32, n), make([]int32, n)
-	unlimited := make([]bool, n)
+	active, queued := make([]int32, n), make([]int32, n)
 	for i, q := range touched {
-		ids[i], headOrders[i], nextOrders[i] = q.id, q.headOrder(), q.next
-		enqueued[i], completed[i] = q.enqueuedTotal, q.completed
-		maxima[i], active[i], queued[i] = int32(q.max), int32(q.active), int32(q.queued)
-		unlimited[i] = q.unlimited
+		ids[i], headOrders[i], nextOrders[i] = q.id, q.head[laneNormal], q.next
+		enqueued[i], completed[i] = q.enqueuedEver, q.completed
+		active[i], queued[i] = int32(q.active), int32(q.waiting())
 	}
-	p.Exec(store.UpdateAdmissionStates, ids, maxima, unlimited, active, queued, headOrders, nextOrders, enqueued, completed)
+	p.Exec(store.UpdateAdmissionStates, ids, active, queued, headOrders, nextOrders, enqueued, completed)
+}
+
+// writeLanes stores what only queues with priorities have.
+func (l *Ledger) writeLanes(p *store.Pipeline, touched []*queue) {
+	var ids, headHigh, headLow, fronts []int64
+	var high, low []int32
+	var streaks []int16
+	for _, q := range touched {
+		b := q.before
+		if q.queued[laneHigh] == b.queued[laneHigh] && q.queued[laneLow] == b.queued[laneLow] &&
+			q.head[laneHigh] == b.head[laneHigh] && q.head[laneLow] == b.head[laneLow] &&
+			q.front == b.front && q.streak == b.streak {
+			continue
+		}
+		ids = append(ids, q.id)
+		high, low = append(high, int32(q.queued[laneHigh])), append(low, int32(q.queued[laneLow]))
+		headHigh, headLow = append(headHigh, q.head[laneHigh]), append(headLow, q.head[laneLow])
+		fronts, streaks = append(fronts, q.front), append(streaks, int16(q.streak))
+	}
+	if len(ids) > 0 {
+		p.Exec(store.UpdateAdmissionLanes, ids, high, low, headHigh, headLow, fronts, streaks)
+	}
+}
+
+// writeLimits stores limits that are no longer what the row says.
+func (l *Ledger) writeLimits(p *store.Pipeline, touched []*queue) {
+	var ids []int64
+	var maxima, maxQueued, timeouts []int32
+	var unlimited []bool
+	var adapted []float64
+	var lowered []*time.Time
+	for _, q := range touched {
+		if q.limits == q.before.limits {
+			continue
+		}
+		ids = append(ids, q.id)
+		maxima, unlimited = append(maxima, int32(q.limits.max)), append(unlimited, q.limits.unlimited)
+		maxQueued = append(maxQueued, int32(q.limits.maxQueued))
+		timeouts = append(timeouts, int32(q.limits.timeout/time.Second))
+		adapted, lowered = append(adapted, q.limits.adapted.Limit), append(lowered, column(q.limits.adapted.Lowered))
+	}
+	if len(ids) > 0 {
+		p.Exec(store.UpdateAdmissionLimits, ids, maxima, unlimited, maxQueued, timeouts, adapted, lowered)
+	}
+}
+
+// column is the nullable column that holds a moment: NULL for none.
+func column(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (l *Ledger) writeScopes(p *store.Pipeline) {
+	var changed []*scope
+	for _, s := range l.scopes {
+		if s.scopeColumns != s.before {
+			changed = append(changed, s)
+		}
+	}
+	n := len(changed)
+	if n == 0 {
+		return
+	}
+	sort.Slice(changed, func(i, j int) bool { return changed[i].id < changed[j].id })
+	ids, policies, refs := make([]int64, n), make([]int64, n), make([]string, n)
+	active, maxima, used, windows, bursts := make([]int32, n), make([]int32, n), make([]int32, n), make([]int32, n), make([]int32, n)
+	due, periods := make([]*time.Time, n), make([]*time.Time, n)
+	for i, s := range changed {
+		ids[i], active[i], maxima[i], used[i] = s.id, int32(s.active), int32(s.max), int32(s.used)
+		due[i], periods[i] = column(s.due), column(s.period)
+		if s.rule != nil {
+			policies[i], refs[i] = s.rule.PolicyID, s.rule.PolicyRef
+			windows[i] = int32(s.rule.Window / time.Second)
+			if s.kind == policy.WideRate {
+				bursts[i] = int32(s.rule.Burst)
+			}
+		}
+	}
+	p.Exec(store.UpdateAdmissionScopes, ids, active, maxima, due, periods, used, policies, refs, windows, bursts)
 }
 
 func (l *Ledger) writeLoads(p *store.Pipeline) {
@@ -132,37 +232,41 @@ func (l *Ledger) writeLoads(p *store.Pipeline) {
 }
 
 // writeBlocked keeps admission_blocked equal to the set of queues whose head
-// has room in its own limit but none at a worker.
+// has room in its own limit but is kept by something wider. A batch that did
+// not promote does not know who could have been admitted and leaves the set.
 func (l *Ledger) writeBlocked(p *store.Pipeline) {
-	reasons := map[int64]string{}
-	var blocked, open []int64
+	var kept []*queue
+	var open []int64
 	for _, q := range l.queues {
 		switch {
-		case q.blocked != "" && q.queued > 0 && q.free() > 0:
-			blocked = append(blocked, q.id)
-			reasons[q.id] = q.blocked
-		case q.queuedBefore > 0:
+		case q.blocked != nil && q.waiting() > 0 && q.free() > 0 && !q.paused:
+			kept = append(kept, q)
+		case q.before.waiting() > 0 && (l.promoted || q.waiting() == 0):
 			open = append(open, q.id)
 		}
 	}
 	if len(open) > 0 {
 		p.Exec(store.UnblockQueues, open)
 	}
-	if len(blocked) == 0 {
+	n := len(kept)
+	if n == 0 {
 		return
 	}
-	slices.Sort(blocked)
-	texts := make([]string, len(blocked))
-	for i, id := range blocked {
-		texts[i] = reasons[id]
+	sort.Slice(kept, func(i, j int) bool { return kept[i].id < kept[j].id })
+	ids, executions, scopes := make([]int64, n), make([]int64, n), make([]int64, n)
+	reasons, untils := make([]string, n), make([]*time.Time, n)
+	for i, q := range kept {
+		ids[i], executions[i], scopes[i] = q.id, q.blocked.execution, q.blocked.scope
+		reasons[i], untils[i] = q.blocked.reason, column(q.blocked.until)
 	}
-	p.Exec(store.BlockQueues, blocked, texts)
+	p.Exec(store.BlockQueues, ids, executions, reasons, scopes, untils)
 }
 
 // delta is what one batch changes in the statistics of one action.
 type delta struct {
 	queued, active, max int32
 	enqueued, completed int64
+	grouped             bool
 }
 
 func (l *Ledger) writeStats(p *store.Pipeline, touched []*queue) {
@@ -178,23 +282,24 @@ func (l *Ledger) writeStats(p *store.Pipeline, touched []*queue) {
 			d = &delta{}
 			deltas[q.actionID] = d
 		}
-		d.queued += int32(q.queued - q.queuedBefore)
-		d.active += int32(q.active - q.activeBefore)
-		d.enqueued += q.enqueuedTotal
+		d.queued += int32(q.waiting() - q.before.waiting())
+		d.active += int32(q.active - q.before.active)
+		d.enqueued += q.enqueuedEver
 		d.completed += q.completed
-		d.max = int32(q.max)
+		d.max = int32(q.limits.max)
+		d.grouped = d.grouped || q.grouped
 	}
-	actions := make([]int64, 0, len(deltas))
-	for id := range deltas {
-		actions = append(actions, id)
-	}
-	slices.Sort(actions)
+	actions := slices.Sorted(maps.Keys(deltas))
 	n := len(actions)
 	queued, active, maxima := make([]int32, n), make([]int32, n), make([]int32, n)
 	enqueued, completed := make([]int64, n), make([]int64, n)
+	grouped := []int64{}
 	for i, id := range actions {
 		d := deltas[id]
 		queued[i], active[i], maxima[i], enqueued[i], completed[i] = d.queued, d.active, d.max, d.enqueued, d.completed
+		if d.grouped {
+			grouped = append(grouped, id)
+		}
 	}
-	p.Exec(store.ApplyQueueStats, actions, queued, active, maxima, enqueued, completed, states)
+	p.Exec(store.ApplyQueueStats, actions, queued, active, maxima, enqueued, completed, states, grouped)
 }

@@ -27,7 +27,7 @@ func (s *Step) Plan(_ context.Context, plan *handover.Plan) error {
 			continue
 		}
 		if row.AdmissionStateID != nil {
-			plan.NeedRelease(*row.AdmissionStateID, row.Worker)
+			plan.NeedRelease(*row.AdmissionStateID, row.Worker, row.Scopes)
 		}
 		if row.Waits != 0 {
 			plan.NeedQueue(row.Waits)

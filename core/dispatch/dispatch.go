@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
@@ -13,16 +14,23 @@ import (
 // Step admits a batch of requested executions.
 type Step struct {
 	ids  []int64
+	move bool
 	keys map[int64]admission.Key // the queue of each execution that may enter one
 }
 
 // New makes the step for these executions, in the order they were requested.
 func New(ids []int64) *Step { return &Step{ids: ids} }
 
+// NewMove makes the step for executions that wait in a queue which is no longer
+// theirs, because the parameters of its policy have changed: they go to the end
+// of the right one, in the order given. How long that line may be does not
+// matter, since nobody is added to those who wait.
+func NewMove(ids []int64) *Step { return &Step{ids: ids, move: true} }
+
 // Executions implements handover.Step.
 func (s *Step) Executions() []int64 { return s.ids }
 
-// Plan implements handover.Step: it finds every execution's action, limit and
+// Plan implements handover.Step: it finds every execution's action, limits and
 // group, and so its queue.
 func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	s.keys = make(map[int64]admission.Key, len(s.ids))
@@ -53,18 +61,15 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 func (s *Step) planOne(plan *handover.Plan, row store.ReadRoundExecutionsRow) {
 	if row.Waits != 0 {
 		plan.NeedQueue(row.Waits) // it may have to leave the line
-		return
+		if !s.move {
+			return
+		}
 	}
 	rule, ok := plan.Rule(row.Action, row.ActionRef)
 	if !ok || rule.Workflow || row.Status != attune.StatusRequested {
 		return
 	}
-	key := admission.Key{ActionID: rule.ActionID}
-	if len(rule.Limit.Parameters) > 0 {
-		key.Group, _ = policy.GroupKey(rule.Limit.Parameters, policy.WithDefaults(row.Config, rule.ParamSchema))
-	}
-	s.keys[row.ID] = key
-	plan.NeedKey(key, rule.Limit)
+	s.keys[row.ID] = plan.NeedAdmission(rule, row.Config)
 }
 
 // Apply implements handover.Step.
@@ -76,10 +81,27 @@ func (s *Step) Apply(round *handover.Round) {
 			// No row: the caller learns it from the round's result.
 		case fact.Status != attune.StatusRequested:
 			round.Ledger.Withdraw(id) // cancelled while it waited; otherwise nothing
-		case fact.Waits == nil && fact.Holds == nil:
+		case fact.Holds != nil:
+			// Admitted already.
+		case fact.Waits == nil && !s.move:
 			s.admit(round, id, fact)
+		case fact.Waits != nil && s.move:
+			s.moveTo(round, id, fact)
 		}
 	}
+}
+
+// moveTo takes an execution from the queue it waits in to the one it belongs to.
+func (s *Step) moveTo(round *handover.Round, id int64, fact admission.Fact) {
+	key, planned := s.keys[id]
+	if !planned {
+		return // its action is gone; the line it is in serves it
+	}
+	queue, ok := round.Queue(key)
+	if !ok || queue == *fact.Waits || !round.Ledger.Withdraw(id) {
+		return
+	}
+	s.admit(round, id, fact)
 }
 
 func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
@@ -105,19 +127,36 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 	}
 	waiter := admission.Waiter{
 		ExecutionID: id, Status: fact.Status, ActionID: rule.ActionID, ActionRef: row.ActionRef,
-		Config: row.Config, Updated: fact.Updated, Attempt: fact.Attempt,
+		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 	}
 	how := admission.Terms{
-		Queue: queue, MayWait: rule.Limit.Method != policy.MethodCancel, MaxQueued: round.MaxQueued(),
+		Queue: queue, MayWait: s.move || rule.Limits.Queue.Method != policy.MethodCancel,
+		Priority: row.Priority, Front: row.Retry && round.Front(rule),
 	}
-	switch round.Ledger.Admit(waiter, how, round.Gate) {
-	case admission.Refused:
-		round.Refuse(id, rule.ActionID, row.ActionRef, "policy violation",
-			"policy "+rule.Limit.PolicyRef+" allows no more executions at once and does not let them wait")
-	case admission.Full:
-		round.Refuse(id, rule.ActionID, row.ActionRef, "Queue full",
-			"the queue of the action is at its maximum length")
-	case admission.Admitted, admission.Queued, admission.Ended:
+	if !s.move {
+		how.MaxQueued = round.MaxQueued(rule)
+	}
+	s.report(round, waiter, rule, how)
+}
+
+// report admits and writes down why it was refused, if it was.
+func (s *Step) report(round *handover.Round, w admission.Waiter, rule handover.Rule, how admission.Terms) {
+	result, why := round.Ledger.Admit(w, how, round.Gate())
+	if result != admission.Refused && result != admission.Full {
+		return
+	}
+	q, _ := round.Ledger.Queue(how.Queue)
+	switch {
+	case result == admission.Full:
+		round.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "Queue full",
+			fmt.Sprintf("%d executions wait in the queue of the action, which is as many as may", q.Queued),
+			map[string]any{"queue_length": q.Queued, "max_queue_length": how.MaxQueued})
+	case why != "":
+		round.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation", why+", and it does not let executions wait", nil)
+	default:
+		round.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation",
+			fmt.Sprintf("all %d slots of policy %s are taken or asked for, and it does not let executions wait", q.Max, rule.Limits.Queue.PolicyRef),
+			map[string]any{"policy": rule.Limits.Queue.PolicyRef, "limit": q.Max})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -23,8 +24,12 @@ type Config struct {
 	// WaitForWorkers makes executions wait when no worker is live at all;
 	// otherwise they fail at once with "no workers available".
 	WaitForWorkers bool
-	// MaxQueued is the longest line of one queue. Default 10,000.
+	// MaxQueued is the longest line of one queue whose policies do not say
+	// another. Default 10,000.
 	MaxQueued int
+	// RetryPlace is where a retry joins its line when its policies do not say.
+	// Default policy.PlaceBack.
+	RetryPlace policy.Place
 	// WithoutStats turns queue_stats off.
 	WithoutStats bool
 	// Source is the source_service of the messages written. Default
@@ -75,7 +80,7 @@ func New(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metrics 
 	cfg = cfg.withDefaults()
 	h := &HandOver{
 		cfg: cfg, store: st, admission: admission.New(st), relay: relay, logger: logger, metrics: metrics,
-		fleet: newFleet(st, cfg.HeartbeatStaleAfter, cfg.Now), rules: newRules(cfg.Now),
+		fleet: newFleet(st, cfg.HeartbeatStaleAfter, cfg.Now), rules: &rules{},
 	}
 	h.turn.Store(rand.Int64N(1 << 20)) //nolint:gosec // spreads replicas over equal workers
 	return h
@@ -102,6 +107,9 @@ type Result struct {
 	// Unfilled lists queues that have free slots and waiters that this round
 	// did not read: another round should Fill them.
 	Unfilled []int64
+	// Wake is after how long another round should run because somebody waits
+	// for a moment to come; 0 when nobody does.
+	Wake time.Duration
 }
 
 // errStaleFleet asks for the same round with the workers read anew, before
@@ -114,14 +122,14 @@ var errUnplanned = errors.New("a row changed between planning and locking")
 
 // maxRounds bounds how often one call runs its round again because a row, a
 // queue or a worker changed meanwhile.
-const maxRounds = 5
+const maxRounds = 8
 
 // Run runs the steps as one round. A round that lost a race is run again on
 // the new facts; whatever error remains means that nothing was written.
 func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
-	fresh := false
+	fresh, carried := false, make(scopes)
 	for attempt := 1; ; attempt++ {
-		result, err := h.run(ctx, fresh, steps)
+		result, err := h.run(ctx, fresh, carried, steps)
 		switch {
 		case err == nil:
 			h.metrics.observe(result, attempt)
@@ -149,12 +157,14 @@ func refused(err error) bool {
 	return class == store.ClassRefused || class == store.ClassConflict
 }
 
-func (h *HandOver) run(ctx context.Context, fresh bool, steps []Step) (Result, error) {
+// run runs the steps once. carried are shared limits that an earlier run has
+// found to be needed; what this run finds is added to them.
+func (h *HandOver) run(ctx context.Context, fresh bool, carried scopes, steps []Step) (Result, error) {
 	workers, err := h.fleet.live(ctx, fresh)
 	if err != nil {
 		return Result{}, err
 	}
-	plan, err := h.plan(ctx, steps)
+	plan, err := h.plan(ctx, steps, carried)
 	if err != nil {
 		return Result{}, err
 	}
@@ -166,8 +176,11 @@ func (h *HandOver) run(ctx context.Context, fresh bool, steps []Step) (Result, e
 	var row int64
 	err = h.store.Tx(ctx, "round", func(ctx context.Context, tx *store.Tx) error {
 		row = 0
-		round, err = h.decide(ctx, tx, plan, want, workers, fresh, steps)
+		round, err = h.decide(ctx, tx, plan, want, workers, steps)
 		if err != nil {
+			return err
+		}
+		if err := round.verdict(fresh, carried); err != nil {
 			return err
 		}
 		row, err = round.write(ctx, tx)
@@ -179,12 +192,13 @@ func (h *HandOver) run(ctx context.Context, fresh bool, steps []Step) (Result, e
 	if row != 0 {
 		h.relay.Published(row, round.messages)
 	}
+	round.observe(h.metrics)
 	return round.result(plan), nil
 }
 
 // plan reads the rows and lets every step name what it needs.
-func (h *HandOver) plan(ctx context.Context, steps []Step) (*Plan, error) {
-	plan := newPlan(h)
+func (h *HandOver) plan(ctx context.Context, steps []Step, carried scopes) (*Plan, error) {
+	plan := newPlan(h, carried)
 	for _, step := range steps {
 		plan.ids = append(plan.ids, step.Executions()...)
 	}
@@ -216,9 +230,17 @@ func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Wor
 		return admission.Want{}, err
 	}
 	plan.queues = queues
+	plan.book.plainScopes(plan.scopes)
+	if plan.scopeIDs, err = h.admission.ResolveScopes(ctx, plan.scopes); err != nil {
+		return admission.Want{}, err
+	}
 	want := admission.Want{
 		Queues: plan.releases, Workers: []int64{}, Executions: plan.ids, Resolved: make(map[int64]bool, len(queues)),
 		StaleAfter: h.cfg.HeartbeatStaleAfter, WithoutStats: h.cfg.WithoutStats,
+		Scopes: plan.wantedScopes(), Lost: plan.lost,
+	}
+	for id := range plan.recount {
+		want.Recount = append(want.Recount, id)
 	}
 	want.MaxHeads = plan.released() + spareRoom
 	for _, w := range workers {
@@ -238,36 +260,51 @@ func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Wor
 	return want, nil
 }
 
-// decide locks, lets free slots go to waiting heads after the releases, and
-// applies the steps.
+// decide locks, puts the limits in force and applies the steps.
 func (h *HandOver) decide(
-	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want, workers []placement.Worker, fresh bool, steps []Step,
+	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want, workers []placement.Worker, steps []Step,
 ) (*Round, error) {
 	ledger, err := admission.Lock(ctx, tx, want)
 	if err != nil {
 		return nil, err
 	}
-	var actions []int64
-	for _, q := range ledger.Queues() {
-		actions = append(actions, q.ActionID)
+	if ledger.Epoch != plan.book.epoch {
+		h.rules.turn(ledger.Epoch)
+		return nil, errUnplanned
 	}
-	if err := h.rules.load(ctx, tx.Queries, actions, nil); err != nil {
+	queues := ledger.Queues()
+	actions := make([]int64, len(queues))
+	for i, q := range queues {
+		actions[i] = q.ActionID
+	}
+	if err := plan.book.load(ctx, tx.Queries, actions, nil); err != nil {
 		return nil, err
 	}
 	round := newRound(h, plan, ledger, workers, int(h.turn.Add(1)))
-	for _, q := range ledger.Queues() {
-		if rule, ok := h.rules.find(&q.ActionID, ""); ok {
-			ledger.SetLimit(q.ID, rule.Limit.Unlimited, rule.Limit.Max)
+	for _, q := range queues {
+		if rule, ok := plan.Rule(&q.ActionID, ""); ok {
+			ledger.SetTerms(q.ID, admission.QueueTerms{
+				Limit: rule.Limits.Queue, MaxQueued: rule.Limits.MaxQueued, Timeout: rule.Limits.QueueTimeout,
+			})
 		}
 	}
 	for _, step := range steps {
 		step.Apply(round)
 	}
-	if round.replan || ledger.Unplanned() {
-		return nil, errUnplanned
-	}
-	if round.unplaced && !fresh {
-		return nil, errStaleFleet
-	}
 	return round, nil
+}
+
+// verdict says whether what was decided may be written. What the round needs
+// besides what was locked is added to carried.
+func (r *Round) verdict(fresh bool, carried scopes) error {
+	for key, wide := range r.missing {
+		carried[key] = wide
+	}
+	if r.replan || r.Ledger.Unplanned() {
+		return errUnplanned
+	}
+	if r.unplaced && !fresh {
+		return errStaleFleet
+	}
+	return nil
 }

@@ -1,6 +1,11 @@
 package handover
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Metrics counts what rounds do. A nil *Metrics counts nothing.
 type Metrics struct {
@@ -10,6 +15,40 @@ type Metrics struct {
 	released prometheus.Counter
 	enqueued prometheus.Counter
 	ended    prometheus.Counter
+	waits    *prometheus.HistogramVec
+	runs     *prometheus.HistogramVec
+
+	mu      sync.Mutex
+	actions map[string]bool
+}
+
+// maxActions bounds how many actions have series of their own; the others share
+// one.
+const maxActions = 200
+
+// label is the action's label: its reference, or "other" beyond the bound.
+func (m *Metrics) label(ref string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.actions[ref] {
+		if len(m.actions) >= maxActions {
+			return "other"
+		}
+		m.actions[ref] = true
+	}
+	return ref
+}
+
+func (m *Metrics) waited(ref string, took time.Duration) {
+	if m != nil {
+		m.waits.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
+	}
+}
+
+func (m *Metrics) ran(ref string, took time.Duration) {
+	if m != nil {
+		m.runs.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
+	}
 }
 
 // NewMetrics registers the metrics of rounds.
@@ -19,7 +58,17 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		reg.MustRegister(c)
 		return c
 	}
+	times := func(name, help string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
+		}, []string{"action"})
+		reg.MustRegister(h)
+		return h
+	}
 	return &Metrics{
+		actions:  make(map[string]bool),
+		waits:    times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
+		runs:     times("attune_queue_run_seconds", "From the start of an execution at its worker to its end."),
 		rounds:   counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),
 		repeated: counter("attune_rounds_repeated_total", "Rounds run again because a row, queue or worker changed meanwhile."),
 		granted:  counter("attune_executions_handed_over_total", "Executions admitted and handed to a worker."),

@@ -1,9 +1,11 @@
 package handover
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sort"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -26,6 +29,14 @@ type Round struct {
 	endings  []ending
 	unplaced bool // something was ended for want of a worker
 	replan   bool // a row is not what it was when the steps planned
+	missing  scopes
+	ran      []ran
+}
+
+// ran is how long an execution of an action ran.
+type ran struct {
+	actionRef string
+	took      time.Duration
 }
 
 // ending is an execution that the engine ends while it waits.
@@ -47,7 +58,7 @@ func newRound(h *HandOver, plan *Plan, ledger *admission.Ledger, workers []place
 		w.Assigned, w.Deaf = assigned, !ok
 		live = append(live, w)
 	}
-	return &Round{Ledger: ledger, h: h, plan: plan, fleet: placement.NewFleet(live, turn)}
+	return &Round{Ledger: ledger, h: h, plan: plan, fleet: placement.NewFleet(live, turn), missing: make(scopes)}
 }
 
 // Now is the round's moment by the database's clock.
@@ -63,14 +74,19 @@ func (r *Round) Queue(key admission.Key) (int64, bool) {
 func (r *Round) Row(id int64) (store.ReadRoundExecutionsRow, bool) { return r.plan.Row(id) }
 
 // Rule returns the rule of an action.
-func (r *Round) Rule(id *int64, ref string) (Rule, bool) { return r.h.rules.find(id, ref) }
+func (r *Round) Rule(id *int64, ref string) (Rule, bool) { return r.plan.Rule(id, ref) }
 
 // Replan has the round run again, because a row is not what it was when the
 // steps planned for it.
 func (r *Round) Replan() { r.replan = true }
 
-// MaxQueued is the longest line of one queue.
-func (r *Round) MaxQueued() int { return r.h.cfg.MaxQueued }
+// MaxQueued is the longest line of a queue of the action.
+func (r *Round) MaxQueued(rule Rule) int { return cmp.Or(rule.Limits.MaxQueued, r.h.cfg.MaxQueued) }
+
+// Front reports whether a retry of the action goes before those who wait.
+func (r *Round) Front(rule Rule) bool {
+	return cmp.Or(rule.Limits.RetryPlace, r.h.cfg.RetryPlace) == policy.PlaceFront
+}
 
 // Release gives back the slot and the worker's room of a terminal execution.
 func (r *Round) Release(id int64) bool {
@@ -81,16 +97,54 @@ func (r *Round) Release(id int64) bool {
 	if fact.Worker != nil {
 		r.fleet.Release(*fact.Worker)
 	}
+	if row, ok := r.plan.Row(id); ok && fact.Started != nil && fact.Ended != nil {
+		r.ran = append(r.ran, ran{actionRef: row.ActionRef, took: fact.Ended.Sub(*fact.Started)})
+	}
 	return true
 }
 
 // Promote gives free slots to waiting heads.
-func (r *Round) Promote() { r.Ledger.Promote(r.Gate) }
+func (r *Round) Promote() { r.Ledger.Promote(r.Gate()) }
 
-// Gate places an execution whose queue has a slot for it. An execution that
-// can never be placed is ended here.
-func (r *Round) Gate(w admission.Waiter) admission.Answer {
-	rule, ok := r.h.rules.find(&w.ActionID, w.ActionRef)
+// Gate is what stands between a free slot of a queue and a worker.
+func (r *Round) Gate() admission.Gate { return admission.Gate{Scopes: r.scopes, Place: r.place} }
+
+// scopes finds the shared limits of an execution. Those that were not asked
+// for are, together with those of everybody else who may be next, when the
+// round is run again.
+func (r *Round) scopes(w admission.Waiter) ([]int64, bool) {
+	rule, ok := r.plan.Rule(&w.ActionID, w.ActionRef)
+	if !ok || len(rule.Limits.Wide) == 0 {
+		return nil, true
+	}
+	keys := rule.scopes(w.Config)
+	ids := make([]int64, len(keys))
+	for i, key := range keys {
+		id, known := r.plan.scopeIDs[key]
+		if !known {
+			r.Ledger.EachWaiter(r.miss)
+			r.miss(w)
+			return nil, false
+		}
+		ids[i] = id
+	}
+	return ids, true
+}
+
+func (r *Round) miss(w admission.Waiter) {
+	rule, ok := r.plan.Rule(&w.ActionID, w.ActionRef)
+	if !ok {
+		return
+	}
+	for i, key := range rule.scopes(w.Config) {
+		r.missing[key] = rule.Limits.Wide[i]
+	}
+}
+
+// place finds a worker for an execution that every limit admits. An execution
+// that can never be placed is ended here.
+func (r *Round) place(w admission.Waiter) admission.Answer {
+	rule, ok := r.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok {
 		r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, "action not found", "the action no longer exists")
 		return admission.End()
@@ -123,14 +177,33 @@ func (r *Round) Fail(id, actionID int64, actionRef, reason, detail string) {
 	})
 }
 
-// Refuse ends a waiting execution as cancelled because its policy does not
-// let it wait.
-func (r *Round) Refuse(id, actionID int64, actionRef, reason, detail string) {
+// Refuse ends a waiting execution as cancelled because a policy does not let
+// it wait, or no longer. facts are added to the published result.
+func (r *Round) Refuse(id, actionID int64, actionRef, reason, detail string, facts map[string]any) {
+	result := map[string]any{
+		"error": reason, "message": detail, "action_ref": actionRef,
+		"cancelled_by": "execution_scheduler", "cancelled_at": r.Now(),
+	}
+	maps.Copy(result, facts)
 	r.end(ending{
-		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusCancelled,
+		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusCancelled, result: encode(result),
+	})
+}
+
+// Expire ends an execution that has waited longer than its queue allows and
+// takes it out of its line.
+func (r *Round) Expire(id, actionID int64, actionRef string, since time.Time, allowed time.Duration) {
+	if !r.Ledger.Withdraw(id) {
+		return
+	}
+	waited := r.Now().Sub(since)
+	r.end(ending{
+		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusTimeout,
 		result: encode(map[string]any{
-			"error": reason, "message": detail, "action_ref": actionRef,
-			"cancelled_by": "execution_scheduler", "cancelled_at": r.Now(),
+			"error":      "Queue timeout",
+			"message":    fmt.Sprintf("it waited %s for its start, longer than the %s that its queue allows", waited.Round(time.Second), allowed),
+			"action_ref": actionRef, "queue_timeout_seconds": allowed.Seconds(), "waited_seconds": waited.Round(time.Millisecond).Seconds(),
+			"enqueued_at": since.UTC(), "timed_out_by": "execution_scheduler", "timed_out_at": r.Now(),
 		}),
 	})
 }
@@ -253,10 +326,24 @@ func (r *Round) result(plan *Plan) Result {
 		Released: r.Ledger.Released(), Granted: len(r.Ledger.Granted()), Enqueued: r.Ledger.Enqueued(),
 		Ended: len(r.endings), Unfilled: r.Ledger.Unfilled(),
 	}
+	if after, ok := r.Ledger.Wake(); ok {
+		result.Wake = max(after, time.Millisecond)
+	}
 	for _, id := range plan.ids {
 		if _, ok := plan.rows[id]; !ok {
 			result.Missing = append(result.Missing, id)
 		}
 	}
 	return result
+}
+
+// observe measures how long who was admitted had waited, and how long who was
+// released had run.
+func (r *Round) observe(m *Metrics) {
+	for _, g := range r.Ledger.Granted() {
+		m.waited(g.ActionRef, r.Ledger.Now.Sub(g.Created))
+	}
+	for _, done := range r.ran {
+		m.ran(done.actionRef, done.took)
+	}
 }

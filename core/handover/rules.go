@@ -6,17 +6,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
-// rulesMaxAge is how long a change of an action or its policy may take to be
-// noticed.
-const rulesMaxAge = time.Second
-
-// maxCachedRules bounds the cache of actions.
+// maxCachedRules bounds the cache of actions; beyond it a new one is begun.
 const maxCachedRules = 20_000
+
+// maxPlainScopes bounds the shared limits that every round locks whether or not
+// it will need them.
+const maxPlainScopes = 64
 
 // Rule is what an action says about its executions.
 type Rule struct {
@@ -24,133 +25,200 @@ type Rule struct {
 	ActionRef   string
 	Workflow    bool
 	ParamSchema []byte
-	Limit       policy.Limit
+	Limits      policy.Limits
 	Need        placement.Need
 }
 
-// rules caches actions with their policies.
-type rules struct {
-	now func() time.Time
-
-	mu    sync.Mutex
-	byID  map[int64]cachedRule
-	byRef map[string]int64
+// Key is the queue of an execution of the action with these parameters.
+func (r Rule) Key(config []byte) admission.Key {
+	key := admission.Key{ActionID: r.ActionID}
+	if len(r.Limits.Queue.Parameters) > 0 {
+		key.Group, _ = policy.GroupKey(r.Limits.Queue.Parameters, policy.WithDefaults(config, r.ParamSchema))
+	}
+	return key
 }
 
-type cachedRule struct {
-	rule Rule
-	read time.Time
-}
-
-func newRules(now func() time.Time) *rules {
-	return &rules{now: now, byID: make(map[int64]cachedRule), byRef: make(map[string]int64)}
-}
-
-// load makes sure that the rules of these actions are known and fresh. q is
-// the store or the round's transaction.
-func (r *rules) load(ctx context.Context, q *store.Queries, ids []int64, refs []string) error {
-	staleIDs, staleRefs := r.stale(ids, refs)
-	if len(staleIDs)+len(staleRefs) == 0 {
+// scopes are the shared limits of an execution of the action with these
+// parameters, in the order in which they are asked.
+func (r Rule) scopes(config []byte) []admission.ScopeKey {
+	if len(r.Limits.Wide) == 0 {
 		return nil
 	}
-	rows, err := q.ReadActionRules(ctx, staleIDs, staleRefs)
-	if err != nil {
-		return fmt.Errorf("read the rules of %d actions: %w", len(staleIDs)+len(staleRefs), err)
+	var params map[string]any
+	keys := make([]admission.ScopeKey, len(r.Limits.Wide))
+	for i, wide := range r.Limits.Wide {
+		if len(wide.Parameters) > 0 && params == nil {
+			params = policy.WithDefaults(config, r.ParamSchema)
+		}
+		keys[i] = admission.ScopeKey{Kind: wide.Kind, Key: wide.Key(params)}
 	}
+	return keys
+}
+
+// rules caches the rules of actions for as long as none of them changes. The
+// database counts the changes; every round learns the count under its locks and
+// is run again if it decided by an older one. So replicas never disagree about
+// a limit, and an unchanged rule is read once.
+type rules struct {
+	mu      sync.Mutex
+	current *book
+}
+
+// book is what is known of one count of changes.
+type book struct {
+	epoch int64
+
+	mu    sync.Mutex
+	byID  map[int64]Rule
+	byRef map[string]int64
+	plain map[admission.ScopeKey]policy.Wide // shared limits without groups, of the rules that were read
+}
+
+func newBook(epoch int64) *book {
+	return &book{
+		epoch: epoch, byID: make(map[int64]Rule), byRef: make(map[string]int64),
+		plain: make(map[admission.ScopeKey]policy.Wide),
+	}
+}
+
+// book returns the book to plan by.
+func (r *rules) book() *book {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.evict()
-	for _, id := range staleIDs {
-		delete(r.byID, id)
+	if r.current == nil || r.current.size() > maxCachedRules {
+		epoch := int64(0)
+		if r.current != nil {
+			epoch = r.current.epoch
+		}
+		r.current = newBook(epoch)
 	}
-	for _, ref := range staleRefs {
-		delete(r.byRef, ref)
+	return r.current
+}
+
+// turn begins a new book because the count has moved.
+func (r *rules) turn(epoch int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == nil || r.current.epoch != epoch {
+		r.current = newBook(epoch)
 	}
+}
+
+func (b *book) size() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.byID)
+}
+
+// load makes sure that the rules of these actions are known. q is the store or
+// the round's transaction.
+func (b *book) load(ctx context.Context, q *store.Queries, ids []int64, refs []string) error {
+	unknownIDs, unknownRefs := b.unknown(ids, refs)
+	if len(unknownIDs)+len(unknownRefs) == 0 {
+		return nil
+	}
+	rows, err := q.ReadActionRules(ctx, unknownIDs, unknownRefs)
+	if err != nil {
+		return fmt.Errorf("read the rules of %d actions: %w", len(unknownIDs)+len(unknownRefs), err)
+	}
+	actions, packs := make([]int64, len(rows)), make([]int64, len(rows))
+	for i, row := range rows {
+		actions[i], packs[i] = row.ID, row.Pack
+	}
+	policies, err := q.ReadPolicies(ctx, actions, packs)
+	if err != nil {
+		return fmt.Errorf("read the policies of %d actions: %w", len(actions), err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, row := range rows {
-		r.byID[row.ID] = cachedRule{rule: ruleOf(row), read: r.now()}
-		r.byRef[row.Ref] = row.ID
+		rule := ruleOf(row, policies)
+		b.byID[row.ID], b.byRef[row.Ref] = rule, row.ID
+		for _, wide := range rule.Limits.Wide {
+			if len(wide.Parameters) == 0 && len(b.plain) < maxPlainScopes {
+				b.plain[admission.ScopeKey{Kind: wide.Kind, Key: wide.Base}] = wide
+			}
+		}
 	}
 	return nil
 }
 
-// rulesKeptFor is how long a rule that is in use by some round may be needed
-// after it was read; no round lasts longer.
-const rulesKeptFor = time.Minute
-
-// evict makes room when there are too many rules, but never takes one that a
-// round under way has read: its executions would seem to have no action.
-func (r *rules) evict() {
-	if len(r.byID) <= maxCachedRules {
-		return
-	}
-	old := func(c cachedRule) bool { return r.now().Sub(c.read) > rulesKeptFor }
-	for ref, id := range r.byRef {
-		if c, ok := r.byID[id]; !ok || old(c) {
-			delete(r.byRef, ref)
-		}
-	}
-	for id, c := range r.byID {
-		if old(c) {
-			delete(r.byID, id)
-		}
-	}
-}
-
-func (r *rules) stale(ids []int64, refs []string) (staleIDs []int64, staleRefs []string) {
-	staleIDs, staleRefs = []int64{}, []string{} // never nil: a NULL array is not an empty one
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	fresh := func(id int64) bool {
-		c, ok := r.byID[id]
-		return ok && r.now().Sub(c.read) < rulesMaxAge
-	}
+func (b *book) unknown(ids []int64, refs []string) (unknownIDs []int64, unknownRefs []string) {
+	unknownIDs, unknownRefs = []int64{}, []string{} // never nil: a NULL array is not an empty one
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	seen := map[int64]bool{}
 	for _, id := range ids {
-		if !seen[id] && !fresh(id) {
+		if _, ok := b.byID[id]; !ok && !seen[id] {
 			seen[id] = true
-			staleIDs = append(staleIDs, id)
+			unknownIDs = append(unknownIDs, id)
 		}
 	}
 	seenRef := map[string]bool{}
 	for _, ref := range refs {
-		if id, ok := r.byRef[ref]; !seenRef[ref] && (!ok || !fresh(id)) {
+		if _, ok := b.byRef[ref]; !ok && !seenRef[ref] {
 			seenRef[ref] = true
-			staleRefs = append(staleRefs, ref)
+			unknownRefs = append(unknownRefs, ref)
 		}
 	}
-	return staleIDs, staleRefs
+	return unknownIDs, unknownRefs
 }
 
 // find returns the rule of an action, by id or, when id is nil or gone, by
 // reference.
-func (r *rules) find(id *int64, ref string) (Rule, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (b *book) find(id *int64, ref string) (Rule, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if id != nil {
-		if c, ok := r.byID[*id]; ok {
-			return c.rule, true
+		if rule, ok := b.byID[*id]; ok {
+			return rule, true
 		}
 	}
-	if found, ok := r.byRef[ref]; ok {
-		c, ok := r.byID[found]
-		return c.rule, ok
-	}
-	return Rule{}, false
+	found, ok := b.byRef[ref]
+	return b.byID[found], ok
 }
 
-func ruleOf(row store.ReadActionRulesRow) Rule {
-	rule := Rule{
-		ActionID: row.ID, ActionRef: row.Ref, Workflow: row.WorkflowDef != nil,
-		ParamSchema: row.ParamSchema, Limit: policy.None,
+// plainScopes copies the shared limits without groups into wanted.
+func (b *book) plainScopes(wanted map[admission.ScopeKey]policy.Wide) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, wide := range b.plain {
+		wanted[key] = wide
 	}
+}
+
+func ruleOf(row store.ReadActionRulesRow, policies []store.ReadPoliciesRow) Rule {
+	rule := Rule{ActionID: row.ID, ActionRef: row.Ref, Workflow: row.WorkflowDef != nil, ParamSchema: row.ParamSchema}
 	if row.RuntimeName != nil {
 		rule.Need.Runtimes = placement.NormalizeRuntimes(append([]string{*row.RuntimeName}, row.RuntimeAliases...))
 	}
-	if row.PolicyID != 0 {
-		rule.Limit = policy.Of(&policy.Policy{
-			ID: row.PolicyID, Ref: row.PolicyRef, Threshold: int(row.Threshold),
-			Method: policy.Method(row.Method), Parameters: row.Parameters,
-		})
+	var apply []policy.Policy
+	for _, p := range policies {
+		switch {
+		case p.Action != nil && *p.Action == row.ID:
+			apply = append(apply, policyOf(p, policy.ScopeAction))
+		case p.Action == nil && p.Pack != nil && *p.Pack == row.Pack:
+			apply = append(apply, policyOf(p, policy.ScopePack))
+		case p.Action == nil && p.Pack == nil:
+			apply = append(apply, policyOf(p, policy.ScopeGlobal))
+		}
 	}
+	rule.Limits = policy.Compose(row.Pack, apply)
 	return rule
+}
+
+func policyOf(row store.ReadPoliciesRow, scope policy.Scope) policy.Policy {
+	p := policy.Policy{
+		ID: row.ID, Ref: row.Ref, Scope: scope, Kind: policy.Kind(row.Kind), Threshold: int(row.Threshold),
+		Method: policy.Method(row.Method), Parameters: row.Parameters, Created: row.Created,
+		Window: time.Duration(row.WindowSeconds) * time.Second, Burst: int(row.Burst),
+		MaxQueued: int(row.MaxQueueLength), QueueTimeout: time.Duration(row.QueueTimeoutSeconds) * time.Second,
+		RetryPlace: policy.Place(row.RetryPlace),
+	}
+	if row.AdaptiveMin > 0 {
+		p.Adaptive = &policy.Adaptive{
+			Min: int(row.AdaptiveMin), Latency: time.Duration(row.AdaptiveLatencyMs) * time.Millisecond,
+		}
+	}
+	return p
 }

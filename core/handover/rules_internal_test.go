@@ -2,27 +2,28 @@ package handover
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A cache that overflows in the middle of a round keeps what the round has
-// read: an action that exists must not look deleted.
-func TestAnOverflowingCacheKeepsTheRulesInUse(t *testing.T) {
+// A round under way keeps the book it planned by, whatever becomes of the
+// cache: an action that vanished from it would count as deleted.
+func TestABookOutlivesTheChangesOfTheRules(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	r := newRules(func() time.Time { return now })
+	r := &rules{}
+	planned := r.book()
 	for id := range int64(maxCachedRules + 1) {
-		r.byID[id] = cachedRule{read: now.Add(-time.Hour)}
+		planned.byID[id] = Rule{ActionID: id}
 	}
-	r.byRef["pk.old"] = 1
-	r.byID[7] = cachedRule{read: now.Add(-time.Second)}
-	r.byRef["pk.used"] = 7
-	r.evict()
-	require.Len(t, r.byID, 1)
-	_, ok := r.find(nil, "pk.used")
+	require.NotSame(t, planned, r.book(), "a full book is closed")
+	r.turn(7)
+	now := r.book()
+	require.Equal(t, int64(7), now.epoch)
+	r.turn(7)
+	require.Same(t, now, r.book(), "the same count does not begin a new one")
+	id := int64(3)
+	_, ok := planned.find(&id, "")
 	require.True(t, ok)
-	_, ok = r.find(nil, "pk.old")
+	_, ok = now.find(&id, "")
 	require.False(t, ok)
 }

@@ -157,7 +157,6 @@ type (
 	ReadPoliciesRow                 = db.ReadPoliciesRow
 	ReadRoundExecutionsRow          = db.ReadRoundExecutionsRow
 	ReadRunStatesRow                = db.ReadRunStatesRow
-	RepairEndedParams               = db.RepairEndedParams
 	RepairEndedRow                  = db.RepairEndedRow
 	RepairLoadsRow                  = db.RepairLoadsRow
 	RepairLostRow                   = db.RepairLostRow

@@ -63,6 +63,38 @@ ALTER TABLE admission_blocked
 CREATE INDEX IF NOT EXISTS attune_admission_blocked_scope ON admission_blocked (scope_id, ticket);
 CREATE INDEX IF NOT EXISTS attune_admission_blocked_until ON admission_blocked (until) WHERE until IS NOT NULL;
 
+-- attune_blocked is the queues worth trying in a round besides those it is
+-- about: those that wait for a worker, oldest first; of each shared limit with
+-- room those that wait for it, as many as there is room for and a few more, in
+-- case some of them wait for something else as well; and those whose time has
+-- come. rooms holds the change that the round makes to each scope's maximum and
+-- to its taken slots, as one number: maximum plus planned releases.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION attune_blocked(most integer, scopes bigint[], rooms bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+DECLARE
+    found bigint[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM admission_blocked) THEN
+        RETURN '{}';
+    END IF;
+    found := ARRAY(SELECT b.state_id FROM admission_blocked b WHERE b.scope_id IS NULL ORDER BY b.ticket LIMIT most);
+    found := found || ARRAY(
+        SELECT b.state_id FROM admission_blocked b WHERE b.until <= clock_timestamp() ORDER BY b.until LIMIT most);
+    IF cardinality(scopes) > 0 THEN
+        found := found || ARRAY(
+            SELECT b.state_id
+            FROM unnest(scopes, rooms) AS r (scope_id, room)
+            CROSS JOIN LATERAL (SELECT * FROM admission_scope WHERE id = r.scope_id OFFSET 0) s
+            CROSS JOIN LATERAL (
+                SELECT q.state_id FROM admission_blocked q WHERE q.scope_id = s.id ORDER BY q.ticket
+                LIMIT least(CASE WHEN r.room - s.active_count > 0 THEN r.room - s.active_count + 8 ELSE 0 END, most)) b);
+    END IF;
+    RETURN found;
+END
+$$;
+-- +goose StatementEnd
+
 -- The number of changes to what the limits of an action depend on. A round
 -- reads it under its locks and decides by newer rules if it has moved.
 CREATE TABLE IF NOT EXISTS admission_epoch (
@@ -92,8 +124,8 @@ CREATE OR REPLACE TRIGGER attune_rules_changed AFTER UPDATE ON runtime
 CREATE TABLE IF NOT EXISTS lost_holder (
     id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     execution bigint NOT NULL,
-    state_id  bigint,
-    waited_in bigint,
+    state_id  bigint, -- whose slot it held
+    waited_in bigint, -- where it waited
     worker    bigint,
     scopes    bigint[] NOT NULL DEFAULT '{}',
     at        timestamptz NOT NULL DEFAULT now()
@@ -122,6 +154,7 @@ DROP FUNCTION attune_note_lost_holder() CASCADE;
 DROP TABLE lost_holder;
 DROP FUNCTION attune_rules_changed() CASCADE;
 DROP TABLE admission_epoch;
+DROP FUNCTION attune_blocked(integer, bigint[], bigint[]);
 DROP INDEX attune_admission_blocked_until;
 DROP INDEX attune_admission_blocked_scope;
 ALTER TABLE admission_blocked DROP COLUMN until, DROP COLUMN scope_id;

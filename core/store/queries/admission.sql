@@ -8,19 +8,54 @@
 -- looked up by = ANY (ARRAY[…]): unlike =, it can be nothing but a look-up by
 -- key, also in a plan that was made while the table was empty.
 
+-- name: LockAdmissionScopes :many
+-- Locks the shared limits that a round may take from or give back to. First of
+-- all locks, so that the room read here decides which queues are worth trying.
+SELECT id, kind, max_concurrent, active_count, next_at, period_start, used
+FROM admission_scope
+WHERE id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY id
+FOR UPDATE;
+
 -- name: LockAdmissionStates :many
--- Locks the named queues and, oldest waiter first, up to blocked_limit queues
--- whose head waits for a worker. In order of id: the lock order of the engine.
+-- Locks the named queues and those that attune_blocked finds. In order of id:
+-- the lock order of the engine.
 SELECT id, action_id, (group_key IS NOT NULL)::bool AS grouped, max_concurrent, unlimited, paused,
-       active_count, queued_count, head_order, next_queue_order
+       active_count, queued_count, queued_high, queued_low, head_order, head_high, head_low,
+       next_queue_order, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds,
+       adaptive_limit, adaptive_at, resumed_at
 FROM execution_admission_state
 WHERE id = ANY (ARRAY(
     SELECT unnest(sqlc.arg(ids)::bigint[])
     UNION
-    SELECT b.state_id FROM (
-        SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT sqlc.arg(blocked_limit)::int) b))
+    SELECT unnest(attune_blocked(sqlc.arg(blocked_limit)::int, sqlc.arg(scopes)::bigint[], sqlc.arg(rooms)::bigint[]))))
 ORDER BY id
 FOR UPDATE;
+
+-- name: ReadAdmissionMoment :one
+-- The start of the transaction, the moment under the locks, and the version of
+-- the rules.
+SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch;
+
+-- name: CountAdmissionEntries :many
+-- The true length of the lines of a queue, for one whose count is in doubt.
+SELECT s.id AS state_id,
+       (SELECT count(*) FROM execution_admission_entry e WHERE e.state_id = s.id AND e.lane = 1)::int AS high,
+       (SELECT count(*) FROM execution_admission_entry e WHERE e.state_id = s.id AND e.lane = 0)::int AS normal,
+       (SELECT count(*) FROM execution_admission_entry e WHERE e.state_id = s.id AND e.lane = -1)::int AS low
+FROM execution_admission_state s
+WHERE s.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: LockLostHolders :many
+-- What deleted executions held. Another replica may have given it back already.
+SELECT id, execution, coalesce(state_id, 0)::bigint AS state_id, worker, scopes
+FROM lost_holder
+WHERE id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY id
+FOR UPDATE;
+
+-- name: DeleteLostHolders :exec
+DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: LockWorkerLoads :many
 -- live is judged here, by the database's clock, so that a worker that drained
@@ -36,40 +71,54 @@ FOR UPDATE OF l;
 
 -- name: ReadAdmissionFacts :many
 -- What the rows say now that their queues are locked.
-SELECT e.id, e.status, e.updated, e.attempt, e.worker, e.admission_state_id,
-       coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits
+SELECT e.id, e.status, e.updated, e.attempt, e.worker, e.admission_state_id, e.started_at, e.finished_at,
+       coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
+       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY t.scope_id)::bigint[] AS scopes
 FROM execution e
+LEFT JOIN LATERAL (
+    SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = e.id OFFSET 0
+) q ON true
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadAdmissionHeads :many
--- The first waiters of each queue, as many as could be promoted once the
--- planned releases are done and two more in case some have been cancelled, at
--- most cap a queue and blocked_cap one that is only tried. OFFSET 0 keeps the queues' rows to one look-up each: beside
--- the list of blocked queues, which has no index on its order, the planner does
--- not tell a look-up from a scan of all queues.
-SELECT s.id AS state_id, h.queue_order, h.ticket, e.id AS execution_id, e.status,
-       s.action_id, e.action_ref, e.config, e.updated, e.attempt
+-- The first waiters of each lane of each queue, as many as could be promoted
+-- once the planned releases are done and two more in case some have been
+-- cancelled, at most cap a queue and blocked_cap one that is only tried.
+-- OFFSET 0 keeps the queues' rows to one look-up each.
+SELECT s.id AS state_id, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
+       s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created
 FROM (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS state_id, unnest(sqlc.arg(releases)::int[]) AS releases,
            sqlc.arg(cap)::bigint AS most
     UNION ALL
     SELECT b.state_id, 0, sqlc.arg(blocked_cap)::bigint FROM (
-        SELECT unnest(ARRAY(
-            SELECT state_id FROM admission_blocked ORDER BY ticket LIMIT sqlc.arg(blocked_limit)::int)) AS state_id) b
+        SELECT DISTINCT unnest(attune_blocked(
+            sqlc.arg(blocked_limit)::int, sqlc.arg(scopes)::bigint[], sqlc.arg(rooms)::bigint[])) AS state_id) b
     WHERE b.state_id <> ALL (sqlc.arg(ids)::bigint[])
 ) r
-CROSS JOIN LATERAL (SELECT * FROM execution_admission_state WHERE id = r.state_id OFFSET 0) s
 CROSS JOIN LATERAL (
-    SELECT q.execution_id, q.queue_order, q.id AS ticket
-    FROM execution_admission_entry q
-    WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
-    ORDER BY q.queue_order
-    LIMIT CASE WHEN s.max_concurrent::bigint - s.active_count + r.releases <= 0 THEN 0
-               ELSE least(s.max_concurrent::bigint - s.active_count + r.releases + 2, r.most) END
+    SELECT t.*, CASE WHEN t.queued_count = 0 OR t.paused OR t.max_concurrent::bigint - t.active_count + r.releases <= 0 THEN 0
+                     ELSE least(t.max_concurrent::bigint - t.active_count + r.releases + 2, r.most) END AS room
+    FROM execution_admission_state t WHERE t.id = r.state_id OFFSET 0
+) s
+CROSS JOIN LATERAL (
+    (SELECT q.execution_id, q.lane, q.queue_order, q.id AS ticket
+     FROM execution_admission_entry q
+     WHERE q.state_id = s.id AND q.lane = 1 AND q.queue_order >= s.head_high
+     ORDER BY q.queue_order LIMIT CASE WHEN s.queued_high = 0 THEN 0 ELSE s.room END)
+    UNION ALL
+    (SELECT q.execution_id, q.lane, q.queue_order, q.id
+     FROM execution_admission_entry q
+     WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
+     ORDER BY q.queue_order LIMIT CASE WHEN s.queued_count - s.queued_high - s.queued_low = 0 THEN 0 ELSE s.room END)
+    UNION ALL
+    (SELECT q.execution_id, q.lane, q.queue_order, q.id
+     FROM execution_admission_entry q
+     WHERE q.state_id = s.id AND q.lane = -1 AND q.queue_order >= s.head_low
+     ORDER BY q.queue_order LIMIT CASE WHEN s.queued_low = 0 THEN 0 ELSE s.room END)
 ) h
 JOIN execution e ON e.id = ANY (ARRAY[h.execution_id])
-WHERE s.queued_count > 0 AND NOT s.paused
-ORDER BY s.id, h.queue_order;
+ORDER BY s.id, h.lane DESC, h.queue_order;
 
 -- name: ReleaseHolders :exec
 -- Clears the holder of terminal executions: once each, and only the holder
@@ -92,7 +141,7 @@ SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::
 WITH changed AS (
     UPDATE execution e
     SET status = 'scheduled', worker = r.worker, attempt = r.attempt, admission_state_id = r.state,
-        action = coalesce(e.action, r.action)
+        action = coalesce(e.action, r.action), admitted_at = now()
     FROM (
         SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(states)::bigint[]) AS state,
                unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt,
@@ -103,12 +152,28 @@ WITH changed AS (
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'granted slots');
 
+-- name: TakeScopeSlots :exec
+INSERT INTO execution_slot (execution, scope_id)
+SELECT r.execution, r.scope
+FROM (
+    SELECT unnest(sqlc.arg(executions)::bigint[]) AS execution, unnest(sqlc.arg(scopes)::bigint[]) AS scope
+) r;
+
+-- name: ReturnScopeSlots :exec
+-- Once each, and only what was read under the lock (invariant S7).
+WITH gone AS (
+    DELETE FROM execution_slot
+    WHERE execution = ANY (sqlc.arg(executions)::bigint[])
+    RETURNING 1
+)
+SELECT attune_expect((SELECT count(*) FROM gone), sqlc.arg(expected)::bigint, 'returned slots');
+
 -- name: InsertAdmissionEntries :exec
-INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
-SELECT r.state, r.execution, 'queued', r.queue_order
+INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order, lane)
+SELECT r.state, r.execution, 'queued', r.queue_order, r.lane
 FROM (
     SELECT unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(executions)::bigint[]) AS execution,
-           unnest(sqlc.arg(orders)::bigint[]) AS queue_order
+           unnest(sqlc.arg(orders)::bigint[]) AS queue_order, unnest(sqlc.arg(lanes)::smallint[]) AS lane
 ) r;
 
 -- name: DeleteAdmissionEntries :exec
@@ -122,15 +187,54 @@ SELECT attune_expect((SELECT count(*) FROM gone), cardinality(sqlc.arg(execution
 -- name: UpdateAdmissionStates :exec
 -- Absolute values: the rows are locked and the ledger is their newer version.
 UPDATE execution_admission_state s
-SET max_concurrent = r.max_concurrent, unlimited = r.unlimited, active_count = r.active, queued_count = r.queued,
-    head_order = r.head_order, next_queue_order = r.next_order,
+SET active_count = r.active, queued_count = r.queued, head_order = r.head_order, next_queue_order = r.next_order,
     total_enqueued = s.total_enqueued + r.enqueued, total_completed = s.total_completed + r.completed
 FROM (
-    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent,
-           unnest(sqlc.arg(unlimited)::bool[]) AS unlimited, unnest(sqlc.arg(active)::int[]) AS active,
+    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(active)::int[]) AS active,
            unnest(sqlc.arg(queued)::int[]) AS queued, unnest(sqlc.arg(head_orders)::bigint[]) AS head_order,
            unnest(sqlc.arg(next_orders)::bigint[]) AS next_order, unnest(sqlc.arg(enqueued)::bigint[]) AS enqueued,
            unnest(sqlc.arg(completed)::bigint[]) AS completed
+) r
+WHERE s.id = ANY (ARRAY[r.id]);
+
+-- name: UpdateAdmissionLanes :exec
+-- For queues in which somebody waits with a priority, or before the others.
+UPDATE execution_admission_state s
+SET queued_high = r.queued_high, queued_low = r.queued_low, head_high = r.head_high, head_low = r.head_low,
+    front_order = r.front_order, lane_streak = r.streak
+FROM (
+    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(queued_high)::int[]) AS queued_high,
+           unnest(sqlc.arg(queued_low)::int[]) AS queued_low, unnest(sqlc.arg(head_high)::bigint[]) AS head_high,
+           unnest(sqlc.arg(head_low)::bigint[]) AS head_low, unnest(sqlc.arg(front_orders)::bigint[]) AS front_order,
+           unnest(sqlc.arg(streaks)::smallint[]) AS streak
+) r
+WHERE s.id = ANY (ARRAY[r.id]);
+
+-- name: UpdateAdmissionLimits :exec
+-- For queues whose limits are no longer what their row says. A zero stands for
+-- none.
+UPDATE execution_admission_state s
+SET max_concurrent = r.max_concurrent, unlimited = r.unlimited, max_queued = nullif(r.max_queued, 0),
+    queue_timeout_seconds = nullif(r.timeout, 0), adaptive_limit = nullif(r.adaptive, 0), adaptive_at = r.adaptive_at
+FROM (
+    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent,
+           unnest(sqlc.arg(unlimited)::bool[]) AS unlimited, unnest(sqlc.arg(max_queued)::int[]) AS max_queued,
+           unnest(sqlc.arg(timeouts)::int[]) AS timeout, unnest(sqlc.arg(adaptive)::float8[]) AS adaptive,
+           unnest(sqlc.arg(adaptive_at)::timestamptz[]) AS adaptive_at
+) r
+WHERE s.id = ANY (ARRAY[r.id]);
+
+-- name: UpdateAdmissionScopes :exec
+UPDATE admission_scope s
+SET active_count = r.active, max_concurrent = r.max_concurrent, next_at = r.next_at, period_start = r.period_start,
+    used = r.used, policy = (SELECT p.id FROM policy p WHERE p.id = r.policy), policy_ref = r.policy_ref,
+    window_seconds = nullif(r.window_seconds, 0), burst = nullif(r.burst, 0)
+FROM (
+    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(active)::int[]) AS active,
+           unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent, unnest(sqlc.arg(next_at)::timestamptz[]) AS next_at,
+           unnest(sqlc.arg(period_start)::timestamptz[]) AS period_start, unnest(sqlc.arg(used)::int[]) AS used,
+           unnest(sqlc.arg(policies)::bigint[]) AS policy, unnest(sqlc.arg(policy_refs)::text[]) AS policy_ref,
+           unnest(sqlc.arg(window_seconds)::int[]) AS window_seconds, unnest(sqlc.arg(bursts)::int[]) AS burst
 ) r
 WHERE s.id = ANY (ARRAY[r.id]);
 
@@ -143,20 +247,20 @@ FROM (
 WHERE w.worker = ANY (ARRAY[r.worker]);
 
 -- name: BlockQueues :exec
-INSERT INTO admission_blocked (state_id, ticket, reason)
-SELECT r.state, h.id, r.reason
+-- The ticket is that of the execution that is kept; a scope of 0 means the
+-- workers.
+INSERT INTO admission_blocked (state_id, ticket, reason, scope_id, until)
+SELECT r.state, h.id, r.reason, nullif(r.scope, 0), r.until
 FROM (
-    SELECT unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(reasons)::text[]) AS reason
+    SELECT unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(executions)::bigint[]) AS execution,
+           unnest(sqlc.arg(reasons)::text[]) AS reason, unnest(sqlc.arg(scopes)::bigint[]) AS scope,
+           unnest(sqlc.arg(untils)::timestamptz[]) AS until
 ) r
-JOIN execution_admission_state s ON s.id = ANY (ARRAY[r.state])
-CROSS JOIN LATERAL (
-    SELECT q.id FROM execution_admission_entry q
-    WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
-    ORDER BY q.queue_order LIMIT 1
-) h
+JOIN execution_admission_entry h ON h.execution_id = ANY (ARRAY[r.execution])
 ON CONFLICT (state_id) DO UPDATE
-SET ticket = excluded.ticket, reason = excluded.reason
-WHERE admission_blocked.ticket <> excluded.ticket OR admission_blocked.reason IS DISTINCT FROM excluded.reason;
+SET ticket = excluded.ticket, reason = excluded.reason, scope_id = excluded.scope_id, until = excluded.until
+WHERE (admission_blocked.ticket, admission_blocked.reason, admission_blocked.scope_id, admission_blocked.until)
+      IS DISTINCT FROM (excluded.ticket, excluded.reason, excluded.scope_id, excluded.until);
 
 -- name: UnblockQueues :exec
 DELETE FROM admission_blocked WHERE state_id = ANY (sqlc.arg(states)::bigint[]);
@@ -164,7 +268,9 @@ DELETE FROM admission_blocked WHERE state_id = ANY (sqlc.arg(states)::bigint[]);
 -- name: ApplyQueueStats :exec
 -- One delta a touched action, in order of action so that the table
 -- that others read is true with every commit. oldest_enqueued_at looks at the
--- queues of this batch; an action with many groups is refreshed by the sweep.
+-- queues of this batch, so that the cost does not grow with the groups of an
+-- action: for one with groups it may name a moment too early until the sweep
+-- has looked at all of them.
 INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed,
                               oldest_enqueued_at, last_updated)
 SELECT r.action, r.queued, r.active, r.max_concurrent, r.enqueued, r.completed, h.oldest, now()
@@ -177,11 +283,19 @@ CROSS JOIN LATERAL (
     SELECT min(e.enqueued_at) AS oldest
     FROM execution_admission_state s
     CROSS JOIN LATERAL (
-        SELECT q.enqueued_at FROM execution_admission_entry q
-        WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order
-        ORDER BY q.queue_order LIMIT 1
+        SELECT least(
+            CASE WHEN s.queued_count - s.queued_high - s.queued_low > 0 THEN (
+                SELECT q.enqueued_at FROM execution_admission_entry q
+                WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order ORDER BY q.queue_order LIMIT 1) END,
+            CASE WHEN s.queued_high > 0 THEN (
+                SELECT q.enqueued_at FROM execution_admission_entry q
+                WHERE q.state_id = s.id AND q.lane = 1 AND q.queue_order >= s.head_high ORDER BY q.queue_order LIMIT 1) END,
+            CASE WHEN s.queued_low > 0 THEN (
+                SELECT q.enqueued_at FROM execution_admission_entry q
+                WHERE q.state_id = s.id AND q.lane = -1 AND q.queue_order >= s.head_low ORDER BY q.queue_order LIMIT 1) END
+        ) AS enqueued_at
     ) e
-    WHERE s.id = ANY (sqlc.arg(states)::bigint[]) AND s.action_id = r.action AND s.queued_count > 0
+    WHERE s.id = ANY (sqlc.arg(states)::bigint[]) AND s.action_id = r.action
 ) h
 ORDER BY r.action
 ON CONFLICT (action_id) DO UPDATE
@@ -190,19 +304,65 @@ SET queue_length = t.queue_length + excluded.queue_length,
     max_concurrent = excluded.max_concurrent,
     total_enqueued = t.total_enqueued + excluded.total_enqueued,
     total_completed = t.total_completed + excluded.total_completed,
-    oldest_enqueued_at = excluded.oldest_enqueued_at,
+    oldest_enqueued_at = CASE WHEN t.queue_length + excluded.queue_length = 0 THEN NULL
+                              WHEN excluded.action_id = ANY (sqlc.arg(grouped)::bigint[]) THEN least(t.oldest_enqueued_at, excluded.oldest_enqueued_at)
+                              ELSE excluded.oldest_enqueued_at END,
     last_updated = excluded.last_updated;
 
 -- name: EnsureAdmissionStates :exec
-INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited)
-SELECT r.action, nullif(r.group_key, ''), r.max_concurrent, r.unlimited
+-- The plain queue of each action.
+INSERT INTO execution_admission_state (action_id, max_concurrent, unlimited)
+SELECT r.action, r.max_concurrent, r.unlimited
+FROM (
+    SELECT DISTINCT ON (u.action) u.action, u.max_concurrent, u.unlimited
+    FROM (
+        SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent,
+               unnest(sqlc.arg(unlimited)::bool[]) AS unlimited
+    ) u
+    ORDER BY u.action
+) r
+WHERE EXISTS (SELECT 1 FROM action a WHERE a.id = r.action)
+ORDER BY r.action
+ON CONFLICT (action_id, group_key_normalized) DO NOTHING;
+
+-- name: EnsureGroupStates :exec
+-- Queues of groups inherit an operator's word on the action from its plain
+-- queue. The lock on that row waits for a word that is being given, so that no
+-- group is made past it.
+INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited, limit_override,
+                                       paused, pause_reason, paused_by, paused_at, resumed_at)
+SELECT p.action_id, r.group_key, coalesce(p.limit_override, r.max_concurrent), r.unlimited AND p.limit_override IS NULL,
+       p.limit_override, p.paused, p.pause_reason, p.paused_by, p.paused_at, p.resumed_at
 FROM (
     SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(groups)::text[]) AS group_key,
            unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent, unnest(sqlc.arg(unlimited)::bool[]) AS unlimited
 ) r
-WHERE EXISTS (SELECT 1 FROM action a WHERE a.id = r.action)
+JOIN (
+    SELECT * FROM execution_admission_state t
+    WHERE t.action_id = ANY (sqlc.arg(actions)::bigint[]) AND t.group_key_normalized = '' ORDER BY t.id FOR SHARE
+) p ON p.action_id = r.action
+WHERE r.group_key <> ''
 ORDER BY r.action, r.group_key
 ON CONFLICT (action_id, group_key_normalized) DO NOTHING;
+
+-- name: FindAdmissionScopes :many
+SELECT s.id, s.kind, s.scope_key
+FROM (
+    SELECT unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(keys)::text[]) AS scope_key
+) r
+CROSS JOIN LATERAL (
+    SELECT * FROM admission_scope WHERE kind = r.kind AND scope_key = r.scope_key OFFSET 0
+) s;
+
+-- name: EnsureAdmissionScopes :exec
+INSERT INTO admission_scope (kind, scope_key, max_concurrent, policy_ref)
+SELECT r.kind, r.scope_key, r.max_concurrent, r.policy_ref
+FROM (
+    SELECT unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(keys)::text[]) AS scope_key,
+           unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent, unnest(sqlc.arg(policy_refs)::text[]) AS policy_ref
+) r
+ORDER BY r.kind, r.scope_key
+ON CONFLICT (kind, scope_key) DO NOTHING;
 
 -- name: FindAdmissionStates :many
 SELECT s.id, s.action_id, coalesce(s.group_key_normalized, '')::text AS group_key

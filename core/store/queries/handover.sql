@@ -2,7 +2,11 @@
 -- The rows a round is about, read before any lock to learn which queues it
 -- needs. Whatever it decides is checked again under the locks.
 SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_state_id,
-       coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits
+       coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
+       e.created,
+       coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
+       CASE WHEN e.admission_state_id IS NULL THEN '{}'
+            ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY t.scope_id) END::bigint[] AS scopes
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
@@ -38,18 +42,19 @@ ORDER BY id
 ON CONFLICT (worker) DO NOTHING;
 
 -- name: ReadActionRules :many
--- What handing over an action's executions depends on, with the newest policy
--- of the action.
-SELECT a.id, a.ref, a.workflow_def, a.param_schema,
-       r.name AS runtime_name, r.aliases AS runtime_aliases,
-       coalesce(p.id, 0)::bigint AS policy_id, coalesce(p.ref, '')::text AS policy_ref,
-       coalesce(p.threshold, 0)::int AS threshold, coalesce(p.method::text, '')::text AS method,
-       coalesce(p.parameters, '{}')::text[] AS parameters
+-- What handing over an action's executions depends on.
+SELECT a.id, a.ref, a.pack, a.workflow_def, a.param_schema, r.name AS runtime_name, r.aliases AS runtime_aliases
 FROM action a
 LEFT JOIN runtime r ON r.id = a.runtime
-LEFT JOIN LATERAL (
-    SELECT id, ref, threshold, method, parameters FROM policy
-    WHERE policy.action = a.id
-    ORDER BY created DESC, id DESC LIMIT 1
-) p ON true
 WHERE a.id = ANY (sqlc.arg(ids)::bigint[]) OR a.ref = ANY (sqlc.arg(refs)::text[]);
+
+-- name: ReadPolicies :many
+-- The policies that apply to these actions, to their packs, and to everything.
+SELECT p.id, p.ref, p.action, p.pack, p.kind, p.threshold, p.method::text AS method, p.parameters, p.created,
+       coalesce(p.window_seconds, 0)::int AS window_seconds, coalesce(p.burst, 0)::int AS burst,
+       coalesce(p.max_queue_length, 0)::int AS max_queue_length,
+       coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds, coalesce(p.retry_place, '')::text AS retry_place,
+       coalesce(p.adaptive_min, 0)::int AS adaptive_min, coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms
+FROM policy p
+WHERE p.action = ANY (sqlc.arg(actions)::bigint[])
+   OR (p.action IS NULL AND (p.pack IS NULL OR p.pack = ANY (sqlc.arg(packs)::bigint[])));

@@ -4,10 +4,15 @@
 
 -- name: MonitorSchema :one
 -- What the schema has: ours is true where the engine's own columns and tables
--- are, history and ledger where those tables are.
+-- are, shared where they include those of shared limits, history and ledger
+-- where those tables are.
 SELECT now()::timestamptz AS at,
        EXISTS (SELECT FROM pg_catalog.pg_attribute att
                WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)::boolean AS ours,
+       (SELECT count(*) = 4 FROM pg_catalog.pg_attribute att
+        WHERE NOT att.attisdropped AND (att.attrelid, att.attname) IN (
+            (to_regclass('execution'), 'finished_at'), (to_regclass('execution'), 'admitted_at'),
+            (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id')))::boolean AS shared,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
        (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger;
 
@@ -60,21 +65,6 @@ SELECT count(*) AS queues,
        coalesce(sum(s.max_concurrent) FILTER (WHERE NOT s.unlimited), 0)::bigint AS slots,
        coalesce(sum(s.total_completed), 0)::bigint AS completed
 FROM execution_admission_state s;
-
--- name: MonitorQueues :many
--- The busiest queues. The head of each is one step into the index of its entries.
-SELECT s.id, s.action_id, s.ref, s.group_key, s.queued_count, s.active_count, s.max_concurrent, s.unlimited,
-       s.paused, s.pause_reason, s.total_completed, s.total_enqueued, h.enqueued_at AS oldest,
-       b.reason AS blocked, b.since AS blocked_since
-FROM (SELECT st.id, st.action_id, a.ref, st.group_key, st.queued_count, st.active_count, st.max_concurrent, st.unlimited,
-             st.paused, st.pause_reason, st.total_completed, st.total_enqueued
-      FROM execution_admission_state st JOIN action a ON a.id = st.action_id
-      WHERE sqlc.arg(pattern)::text = '' OR (a.ref || ' ' || coalesce(st.group_key, '')) ILIKE sqlc.arg(pattern)::text
-      ORDER BY st.queued_count DESC, st.active_count DESC, st.id LIMIT sqlc.arg(bound)::bigint) s
-LEFT JOIN execution_admission_entry h ON h.id = CASE WHEN s.queued_count > 0 THEN
-    (SELECT en.id FROM execution_admission_entry en WHERE en.state_id = s.id ORDER BY en.lane, en.queue_order LIMIT 1) END
-LEFT JOIN admission_blocked b ON b.state_id = s.id
-ORDER BY s.queued_count DESC, s.active_count DESC, s.id;
 
 -- name: MonitorWorkers :many
 SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
@@ -169,15 +159,6 @@ SELECT h."time" AS at, h.changed_fields, coalesce(h.new_values ->> 'status', '')
 FROM execution_history h
 WHERE h.entity_id = sqlc.arg(id)::bigint AND h."time" >= sqlc.arg(created)::timestamptz - interval '1 minute'
 ORDER BY h."time" LIMIT 200;
-
--- name: MonitorWaiting :many
-SELECT en.enqueued_at, a.ref, s.group_key, s.active_count, s.max_concurrent, s.unlimited, s.paused,
-       (SELECT count(*) FROM (SELECT 1 FROM execution_admission_entry o
-           WHERE o.state_id = en.state_id AND (o.lane, o.queue_order) < (en.lane, en.queue_order) LIMIT 10000) k)::bigint AS ahead
-FROM execution_admission_entry en
-JOIN execution_admission_state s ON s.id = en.state_id
-JOIN action a ON a.id = s.action_id
-WHERE en.execution_id = sqlc.arg(id)::bigint;
 
 -- name: MonitorLedgerCounts :one
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS open,

@@ -645,7 +645,7 @@ func (q *Queries) LockWorkerLoads(ctx context.Context, staleAfter float64, worke
 
 const ReadAdmissionFacts = `-- name: ReadAdmissionFacts :many
 SELECT e.id, e.status, e.updated, e.attempt, e.worker, e.admission_state_id, e.started_at, e.finished_at,
-       coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, q.enqueued_at AS since,
+       coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY t.scope_id)::bigint[] AS scopes
 FROM execution e
 LEFT JOIN LATERAL (

@@ -515,7 +515,8 @@ func (q *Queries) InsertAudit(ctx context.Context, arg InsertAuditParams) (int64
 
 const RepairEnded = `-- name: RepairEnded :many
 SELECT e.id, e.status::text AS status, coalesce(e.admission_state_id, 0)::bigint AS state_id, coalesce(q.state_id, 0)::bigint AS waits,
-       coalesce(e.worker, 0)::bigint AS worker, e.action_ref
+       coalesce(e.worker, 0)::bigint AS worker, e.action_ref,
+       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY 1)::bigint[] AS scopes
 FROM execution e
 LEFT JOIN execution_admission_entry q ON q.execution_id = e.id
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
@@ -524,17 +525,9 @@ WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND ($2::bigint = 0 OR EXISTS (
        SELECT FROM execution_admission_state s
        WHERE s.id IN (e.admission_state_id, q.state_id) AND s.action_id = $2::bigint))
-  AND e.id > $3::bigint
 ORDER BY e.id
-LIMIT $4::int
+LIMIT $3::int
 `
-
-type RepairEndedParams struct {
-	OlderThan float64
-	Action    int64
-	After     int64
-	Page      int32
-}
 
 type RepairEndedRow struct {
 	ID        int64
@@ -543,16 +536,12 @@ type RepairEndedRow struct {
 	Waits     int64
 	Worker    int64
 	ActionRef string
+	Scopes    []int64
 }
 
 // Executions that have ended a while ago and still hold a slot, or still wait.
-func (q *Queries) RepairEnded(ctx context.Context, arg RepairEndedParams) ([]RepairEndedRow, error) {
-	rows, err := q.db.Query(ctx, RepairEnded,
-		arg.OlderThan,
-		arg.Action,
-		arg.After,
-		arg.Page,
-	)
+func (q *Queries) RepairEnded(ctx context.Context, olderThan float64, action int64, page int32) ([]RepairEndedRow, error) {
+	rows, err := q.db.Query(ctx, RepairEnded, olderThan, action, page)
 	if err != nil {
 		return nil, err
 	}
@@ -567,6 +556,7 @@ func (q *Queries) RepairEnded(ctx context.Context, arg RepairEndedParams) ([]Rep
 			&i.Waits,
 			&i.Worker,
 			&i.ActionRef,
+			&i.Scopes,
 		); err != nil {
 			return nil, err
 		}
@@ -657,6 +647,7 @@ const RepairLockQueues = `-- name: RepairLockQueues :many
 SELECT id FROM execution_admission_state WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE
 `
 
+// Shared limits, queues, loads, notes, statistics: the lock order of a round.
 func (q *Queries) RepairLockQueues(ctx context.Context, ids []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, RepairLockQueues, ids)
 	if err != nil {

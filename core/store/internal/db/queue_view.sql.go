@@ -81,6 +81,8 @@ const ViewAdmission = `-- name: ViewAdmission :many
 SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::smallint AS priority,
        a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def,
        coalesce(CASE WHEN pg_column_size(e.config) <= $1::int THEN e.config END, 'null')::jsonb AS config,
+       coalesce(CASE WHEN attune_terminal(e.status) AND pg_column_size(e.result) < 8000
+                     THEN left(e.result ->> 'error', 100) END, '')::text AS error,
        en.state_id, en.lane, en.queue_order, en.enqueued_at
 FROM execution e
 LEFT JOIN action a ON a.id = coalesce(e.action, (SELECT x.id FROM action x WHERE x.ref = e.action_ref))
@@ -98,6 +100,7 @@ type ViewAdmissionRow struct {
 	ParamSchema      []byte
 	WorkflowDef      *int64
 	Config           []byte
+	Error            string
 	StateID          *int64
 	Lane             *int16
 	QueueOrder       *int64
@@ -130,6 +133,7 @@ func (q *Queries) ViewAdmission(ctx context.Context, cut int32, iD int64) ([]Vie
 			&i.ParamSchema,
 			&i.WorkflowDef,
 			&i.Config,
+			&i.Error,
 			&i.StateID,
 			&i.Lane,
 			&i.QueueOrder,

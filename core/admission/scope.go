@@ -1,0 +1,92 @@
+package admission
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/policy"
+)
+
+// ScopeKey names a limit that queues share.
+type ScopeKey struct {
+	Kind policy.WideKind
+	Key  string
+}
+
+// scope is the working copy of one locked row of admission_scope.
+type scope struct {
+	scopeColumns
+
+	id       int64
+	kind     policy.WideKind
+	rule     *policy.Wide // what the policies say now; nil: only to be given back to
+	reserved int          // slots kept for earlier waiters that only lack something further on
+	before   scopeColumns
+}
+
+// scopeColumns are the values of the row that a batch may change.
+type scopeColumns struct {
+	max    int
+	active int
+	due    time.Time // rate: when the next evenly spaced start is due
+	period time.Time // quota: the period counted last
+	used   int       // quota: starts in that period
+}
+
+// closed says what keeps an execution from this limit now, nil if nothing
+// does.
+func (s *scope) closed(clock time.Time) *obstacle {
+	if s.rule == nil {
+		return nil // its policy is gone
+	}
+	switch s.kind {
+	case policy.WidePack, policy.WideGlobal:
+		if s.max-s.active-s.reserved > 0 {
+			return nil
+		}
+		return s.keeps(fmt.Sprintf("all %d slots of policy %s are taken", s.max, s.rule.PolicyRef), time.Time{})
+	case policy.WideRate:
+		ready := s.rate().Ready(s.due)
+		if !ready.After(clock) {
+			return nil
+		}
+		return s.keeps(fmt.Sprintf("policy %s allows %d starts in %s", s.rule.PolicyRef, s.max, s.rule.Window), ready)
+	case policy.WideQuota:
+		if s.quota().Left(clock, s.period, s.used) > 0 {
+			return nil
+		}
+		return s.keeps(fmt.Sprintf("the quota of policy %s, %d starts in %s, is used up", s.rule.PolicyRef, s.max, s.rule.Window),
+			s.quota().Reset(clock))
+	}
+	return nil
+}
+
+func (s *scope) keeps(reason string, until time.Time) *obstacle {
+	return &obstacle{scope: s.id, reason: reason, until: until}
+}
+
+func (s *scope) rate() policy.Rate {
+	return policy.Rate{Max: s.max, Window: s.rule.Window, Burst: s.rule.Burst}
+}
+
+func (s *scope) quota() policy.Quota { return policy.Quota{Max: s.max, Window: s.rule.Window} }
+
+// take counts one start.
+func (s *scope) take(clock time.Time) {
+	switch s.kind {
+	case policy.WidePack, policy.WideGlobal:
+		s.active++
+	case policy.WideRate:
+		if s.rule != nil {
+			s.due = s.rate().Start(clock, s.due)
+		}
+	case policy.WideQuota:
+		if s.rule == nil {
+			return
+		}
+		if period := s.quota().Period(clock); period.After(s.period) {
+			s.period, s.used = period, 0
+		}
+		s.used++
+	}
+}

@@ -1,0 +1,211 @@
+-- What people ask about queues: who waits and why, who holds the slots, how
+-- fast it drains. Nothing here locks, and nothing costs more when more wait:
+-- places are found by the index on (state_id, lane, queue_order), executions by
+-- the partial index on unfinished rows or by (action, id), each up to a bound.
+-- A pair compared as a row, with the action as a range of one value, keeps the
+-- planner to the index on (action, id), whatever it believes of the action.
+
+-- name: ViewAdmission :many
+-- What admission knows of one execution. A config too large to open is null.
+SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::smallint AS priority,
+       a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def,
+       coalesce(CASE WHEN pg_column_size(e.config) <= sqlc.arg(cut)::int THEN e.config END, 'null')::jsonb AS config,
+       coalesce(CASE WHEN attune_terminal(e.status) AND pg_column_size(e.result) < 8000
+                     THEN left(e.result ->> 'error', 100) END, '')::text AS error,
+       en.state_id, en.lane, en.queue_order, en.enqueued_at
+FROM execution e
+LEFT JOIN action a ON a.id = coalesce(e.action, (SELECT x.id FROM action x WHERE x.ref = e.action_ref))
+LEFT JOIN execution_admission_entry en ON en.execution_id = ANY (ARRAY[e.id])
+WHERE e.id = sqlc.arg(id)::bigint;
+
+-- name: ViewQueueIDs :many
+-- The busiest queues that match.
+SELECT st.id
+FROM execution_admission_state st JOIN action a ON a.id = st.action_id
+WHERE (sqlc.arg(pattern)::text = '' OR (a.ref || ' ' || coalesce(st.group_key, '')) ILIKE sqlc.arg(pattern)::text)
+  AND (sqlc.arg(action_id)::bigint = 0 OR st.action_id = sqlc.arg(action_id)::bigint)
+  AND (NOT sqlc.arg(only_paused)::bool OR st.paused)
+  AND (NOT sqlc.arg(only_blocked)::bool OR EXISTS (SELECT FROM admission_blocked b WHERE b.state_id = st.id))
+ORDER BY st.queued_count DESC, st.active_count DESC, st.id
+LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ViewQueues :many
+-- Queues with the newest concurrency policy of their action.
+SELECT s.id, s.action_id, a.ref, a.pack AS pack_id, s.group_key, s.active_count, s.queued_count, s.queued_high, s.queued_low,
+       s.max_concurrent, s.unlimited, s.limit_override, s.adaptive_limit, s.max_queued, s.queue_timeout_seconds,
+       s.paused, s.pause_reason, s.paused_by, s.paused_at, s.resumed_at, s.total_enqueued, s.total_completed,
+       s.head_high, s.head_order, s.head_low, s.next_queue_order,
+       b.state_id AS blocked, b.reason AS blocked_reason, b.since AS blocked_since, b.until AS blocked_until, b.scope_id,
+       coalesce((SELECT p.id FROM policy p WHERE p.action = s.action_id AND p.kind = 'concurrency'
+                 ORDER BY p.created DESC, p.id DESC LIMIT 1), 0)::bigint AS policy_id,
+       coalesce((SELECT p.ref FROM policy p WHERE p.action = s.action_id AND p.kind = 'concurrency'
+                 ORDER BY p.created DESC, p.id DESC LIMIT 1), '')::text AS policy_ref,
+       coalesce((SELECT p.threshold FROM policy p WHERE p.action = s.action_id AND p.kind = 'concurrency'
+                 ORDER BY p.created DESC, p.id DESC LIMIT 1), 0)::int AS policy_limit
+FROM execution_admission_state s
+JOIN action a ON a.id = s.action_id
+LEFT JOIN admission_blocked b ON b.state_id = s.id
+WHERE s.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY s.queued_count DESC, s.active_count DESC, s.id;
+
+-- name: ViewHeads :many
+-- The first waiter of each lane, one step into the index each.
+SELECT s.id AS state_id, l.lane::smallint AS lane, h.execution_id, h.enqueued_at
+FROM (
+    SELECT st.id, st.head_high, st.head_order, st.head_low, st.queued_count, st.queued_high, st.queued_low
+    FROM execution_admission_state st WHERE st.id = ANY (sqlc.arg(ids)::bigint[]) AND st.queued_count > 0
+) s
+CROSS JOIN LATERAL (
+    SELECT unnest(ARRAY[1, 0, -1]::smallint[]) AS lane, unnest(ARRAY[s.head_high, s.head_order, s.head_low]) AS head,
+           unnest(ARRAY[s.queued_high, s.queued_count - s.queued_high - s.queued_low, s.queued_low]) AS n
+) l
+CROSS JOIN LATERAL (
+    SELECT q.execution_id, q.enqueued_at FROM execution_admission_entry q
+    WHERE q.state_id = s.id AND q.lane = l.lane AND q.queue_order >= l.head
+    ORDER BY q.queue_order LIMIT 1
+) h
+WHERE l.n > 0;
+
+-- name: ViewAhead :one
+-- How many wait before a place of its lane, up to the bound.
+SELECT count(*) FROM (
+    SELECT 1 FROM execution_admission_entry o
+    WHERE o.state_id = sqlc.arg(state)::bigint AND o.lane = sqlc.arg(lane)::smallint
+      AND o.queue_order >= sqlc.arg(head)::bigint AND o.queue_order < sqlc.arg(place)::bigint
+    ORDER BY o.queue_order LIMIT sqlc.arg(bound)::bigint) k;
+
+-- name: ViewQueueID :many
+SELECT s.id FROM execution_admission_state s
+WHERE s.action_id = sqlc.arg(action_id)::bigint AND s.group_key_normalized = sqlc.arg(group_key)::text;
+
+-- name: ViewAction :many
+-- An action by its ref, or by its id where that is not zero.
+SELECT a.id, a.ref, a.pack AS pack_id, a.param_schema
+FROM action a
+WHERE a.ref = sqlc.arg(ref)::text OR a.id = sqlc.arg(id)::bigint;
+
+-- name: ViewActionRefs :many
+-- For a hint when a ref is unknown; read only then.
+SELECT a.ref FROM action a ORDER BY a.ref LIMIT sqlc.arg(bound)::int;
+
+-- name: ViewPolicies :many
+-- Every policy that could apply to an action, the newest first.
+SELECT p.id, p.ref, p.kind, p.threshold, p.method::text AS method, p.parameters, p.window_seconds, p.burst,
+       p.max_queue_length, p.queue_timeout_seconds, p.created,
+       (CASE WHEN p.action IS NOT NULL THEN 'action' WHEN p.pack IS NOT NULL THEN 'pack' ELSE 'global' END)::text AS scope,
+       coalesce((SELECT k.ref FROM pack k WHERE k.id = sqlc.arg(pack_id)::bigint), '')::text AS pack_ref
+FROM policy p
+WHERE p.action = sqlc.arg(action_id)::bigint
+   OR (p.action IS NULL AND (p.pack = sqlc.arg(pack_id)::bigint OR p.pack IS NULL))
+ORDER BY p.created DESC, p.id DESC
+LIMIT sqlc.arg(bound)::int;
+
+-- name: ViewScopesByKey :many
+SELECT sc.id, sc.kind, sc.scope_key
+FROM (
+    SELECT unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(keys)::text[]) AS scope_key
+) r
+CROSS JOIN LATERAL (
+    SELECT c.id, c.kind, c.scope_key FROM admission_scope c WHERE c.kind = r.kind AND c.scope_key = r.scope_key OFFSET 0
+) sc;
+
+-- name: ViewScopeIDs :many
+SELECT c.id FROM admission_scope c ORDER BY c.kind, c.scope_key LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ViewScopes :many
+-- Shared limits with the policy they come from, and the queues they keep.
+SELECT c.id, c.kind, c.scope_key, c.max_concurrent, c.active_count, c.policy AS policy_id, c.policy_ref, c.window_seconds, c.burst,
+       c.next_at, c.period_start, c.used, c.updated,
+       coalesce((SELECT k.ref FROM pack k WHERE k.id = CASE WHEN c.kind = 'pack' AND c.scope_key ~ '^[0-9]{1,18}( |$)'
+                 THEN split_part(c.scope_key, ' ', 1)::bigint END), '')::text AS pack_ref,
+       (SELECT count(*) FROM (SELECT 1 FROM admission_blocked b WHERE b.scope_id = c.id LIMIT 1000) k)::bigint AS blocking
+FROM admission_scope c
+WHERE c.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY c.kind, c.scope_key;
+
+-- name: ViewHoldersAlive :many
+-- Holders of a queue among the oldest unfinished executions.
+SELECT c.id, c.since FROM (
+    SELECT e.id, e.admission_state_id, coalesce(e.admitted_at, e.started_at, e.updated)::timestamptz AS since FROM execution e
+    WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(scan)::bigint) c
+WHERE c.admission_state_id = sqlc.arg(state)::bigint LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ViewHoldersBelow :many
+-- Holders of a queue among the newest executions of its action below an id.
+SELECT c.id, c.since FROM (
+    SELECT e.id, e.admission_state_id, coalesce(e.admitted_at, e.started_at, e.updated)::timestamptz AS since FROM execution e
+    WHERE (e.action, e.id) < (sqlc.arg(action_id)::bigint, sqlc.arg(below)::bigint) AND e.action >= sqlc.arg(action_id)::bigint
+    ORDER BY e.action DESC, e.id DESC LIMIT sqlc.arg(scan)::bigint) c
+WHERE c.admission_state_id = sqlc.arg(state)::bigint LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ViewScopeHolders :many
+SELECT c.execution AS id, c.created AS since FROM (
+    SELECT s.execution, s.created FROM execution_slot s
+    WHERE s.scope_id = sqlc.arg(scope)::bigint LIMIT sqlc.arg(bound)::bigint) c
+ORDER BY c.created, c.execution;
+
+-- name: ViewHolders :many
+SELECT e.id, e.action_ref, e.status, e.admitted_at, e.started_at, e.updated, e.worker,
+       w.name AS worker_name, coalesce(w.status::text, '')::text AS worker_status, w.last_heartbeat, w.cordoned, w.draining
+FROM execution e LEFT JOIN worker w ON w.id = e.worker
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: ViewSample :many
+-- What was admitted lately, looked for below each of the given ids: those of
+-- the heads of the lanes, before which the admitted stand, and the end.
+SELECT c.id, c.created, c.admitted_at, c.started_at, c.finished_at, c.admission_state_id, c.config
+FROM (SELECT unnest(sqlc.arg(belows)::bigint[]) AS below) r
+CROSS JOIN LATERAL (
+    SELECT e.id, e.created, e.admitted_at, e.started_at, e.finished_at, e.admission_state_id,
+           coalesce(CASE WHEN sqlc.arg(with_config)::bool AND pg_column_size(e.config) <= sqlc.arg(cut)::int THEN e.config END, 'null')::jsonb AS config
+    FROM execution e
+    WHERE (e.action, e.id) < (sqlc.arg(action_id)::bigint, r.below) AND e.action >= sqlc.arg(action_id)::bigint
+    ORDER BY e.action DESC, e.id DESC LIMIT sqlc.arg(scan)::bigint) c
+WHERE c.admitted_at IS NOT NULL;
+
+-- name: ViewAges :many
+-- How long the first waiters of a queue, as many as the bound allows, have waited.
+SELECT greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age FROM (
+    SELECT q.enqueued_at FROM execution_admission_entry q
+    WHERE q.state_id = sqlc.arg(state)::bigint
+    ORDER BY q.state_id, q.lane, q.queue_order LIMIT sqlc.arg(bound)::bigint) w;
+
+-- name: ViewAgeProbes :many
+-- The ages of single waiters, each the first at or behind a place of a lane.
+SELECT r.lane::smallint AS lane, greatest(extract(epoch FROM now() - h.enqueued_at), 0)::float8 AS age
+FROM (
+    SELECT unnest(sqlc.arg(lanes)::smallint[]) AS lane, unnest(sqlc.arg(places)::bigint[]) AS place
+) r
+CROSS JOIN LATERAL (
+    SELECT q.enqueued_at FROM execution_admission_entry q
+    WHERE q.state_id = sqlc.arg(state)::bigint AND q.lane = r.lane AND q.queue_order >= r.place
+    ORDER BY q.queue_order LIMIT 1) h;
+
+-- name: ViewReplicas :one
+-- How many replicas of the engine have been seen within the given time.
+SELECT count(*) FILTER (WHERE r.last_seen > now() - make_interval(secs => sqlc.arg(seconds)::float8)) AS alive
+FROM engine_replica r;
+
+-- name: ViewQueueStats :many
+SELECT q.action_id, a.ref AS action_ref, q.queue_length, q.active_count, q.max_concurrent, q.oldest_enqueued_at,
+       q.total_enqueued, q.total_completed, q.last_updated
+FROM queue_stats q JOIN action a ON a.id = q.action_id
+WHERE q.action_id = sqlc.arg(action_id)::bigint;
+
+-- name: ViewBusiest :many
+-- The busiest actions, all their queues taken together. The limit is that of
+-- the queues in use, or the widest where none is.
+SELECT t.action_id, a.ref, t.queued, t.active, t.enqueued, t.completed, t.paused, t.blocked,
+       coalesce(t.limit_used, t.limit_any, -1)::bigint AS max_concurrent
+FROM (
+    SELECT s.action_id, sum(s.queued_count)::bigint AS queued, sum(s.active_count)::bigint AS active,
+           sum(s.total_enqueued)::bigint AS enqueued, sum(s.total_completed)::bigint AS completed,
+           bool_or(s.paused)::bool AS paused, count(b.state_id) AS blocked,
+           sum(s.max_concurrent) FILTER (WHERE NOT s.unlimited AND (s.queued_count > 0 OR s.active_count > 0))::bigint AS limit_used,
+           max(s.max_concurrent) FILTER (WHERE NOT s.unlimited)::bigint AS limit_any
+    FROM execution_admission_state s LEFT JOIN admission_blocked b ON b.state_id = s.id
+    GROUP BY s.action_id
+    ORDER BY sum(s.queued_count) DESC, sum(s.active_count) DESC, s.action_id
+    LIMIT sqlc.arg(bound)::int) t
+JOIN action a ON a.id = t.action_id
+ORDER BY t.queued DESC, t.active DESC, t.action_id;
