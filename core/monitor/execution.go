@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -32,7 +33,7 @@ func (m *Monitor) Execution(ctx context.Context, id int64) (*ExecutionDetail, er
 		if err := d.timeline(ctx, tx, s); err != nil {
 			return err
 		}
-		return d.waiting(ctx, tx, s)
+		return m.waiting(ctx, tx, s, d)
 	})
 	return d, err
 }
@@ -79,23 +80,15 @@ func (d *ExecutionDetail) timeline(ctx context.Context, tx *store.Tx, s shape) e
 	return nil
 }
 
-func (d *ExecutionDetail) waiting(ctx context.Context, tx *store.Tx, s shape) error {
-	if !s.ours {
+// waiting reads the place in line, with all that Why says of it.
+func (m *Monitor) waiting(ctx context.Context, tx *store.Tx, s shape, d *ExecutionDetail) error {
+	if !s.shared || d.Status != string(attune.StatusRequested) {
 		return nil
 	}
-	rows, err := tx.MonitorWaiting(ctx, d.ID)
-	if err != nil {
-		return fmt.Errorf("read where execution %d waits: %w", d.ID, err)
+	w := &Why{Reading: Reading{At: d.At}}
+	if err := m.why(ctx, tx, s, d.ID, w); err != nil {
+		return err
 	}
-	for _, r := range rows {
-		queue := Queue{ActionRef: r.Ref, Group: text(r.GroupKey)}
-		d.Waiting = &Waiting{
-			Queue: queue.Name(), Since: r.EnqueuedAt, Ahead: Count{Value: r.Ahead, AtLeast: r.Ahead >= 10_000},
-			Active: int64(r.ActiveCount), Paused: r.Paused,
-		}
-		if !r.Unlimited {
-			d.Waiting.Limit = wide(&r.MaxConcurrent)
-		}
-	}
+	d.Waiting, d.Why = w.Waiting, w.Lines
 	return nil
 }

@@ -22,6 +22,10 @@ type Config struct {
 	// StaleAfter is the heartbeat age beyond which a worker is stale; zero means
 	// DefaultStaleAfter.
 	StaleAfter time.Duration
+	// QueueTimeout is how long an execution may wait in a queue that says nothing
+	// else, and MaxQueued how many may. Zero means for ever, and any number.
+	QueueTimeout time.Duration
+	MaxQueued    int
 }
 
 // Monitor reads. Its methods may be used by many goroutines.
@@ -35,8 +39,9 @@ type Monitor struct {
 	shapeAt time.Time
 }
 
-// shape is what a schema offers beyond what Attune publishes.
-type shape struct{ ours, history, ledger bool }
+// shape is what a schema offers beyond what Attune publishes. shared says that
+// ours includes limits shared by queues.
+type shape struct{ ours, shared, history, ledger bool }
 
 // shapeTTL is how long the shape of the schema is believed, so that a migration
 // under a running dashboard shows within a minute.
@@ -86,7 +91,7 @@ func (m *Monitor) look(ctx context.Context, tx *store.Tx) (shape, time.Time, err
 	if err != nil {
 		return shape{}, time.Time{}, fmt.Errorf("read the shape of the schema: %w", err)
 	}
-	s := shape{ours: row.Ours, history: row.History, ledger: row.Ledger}
+	s := shape{ours: row.Ours, shared: row.Ours && row.Shared, history: row.History, ledger: row.Ledger}
 	m.mu.Lock()
 	m.shape, m.shapeAt = s, time.Now()
 	m.mu.Unlock()

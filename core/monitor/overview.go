@@ -16,7 +16,7 @@ func (m *Monitor) Overview(ctx context.Context) (*Overview, error) {
 		if err := m.executionCounts(ctx, tx, s, o); err != nil {
 			return err
 		}
-		queues, totals, _, err := readQueues(ctx, tx, s, "", topRows)
+		queues, totals, _, err := m.readQueues(ctx, tx, s, QueueFilter{}, topRows)
 		if err != nil {
 			return err
 		}

@@ -3,11 +3,13 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/attune-go/attune/core/store"
 )
 
-// Queues reads the busiest admission queues that match the filter.
+// Queues reads the busiest admission queues that match the filter. Where nobody
+// records whether a queue is paused or blocked, a filter on that finds none.
 func (m *Monitor) Queues(ctx context.Context, filter QueueFilter) (*Queues, error) {
 	limit := filter.Limit
 	if limit <= 0 {
@@ -16,18 +18,18 @@ func (m *Monitor) Queues(ctx context.Context, filter QueueFilter) (*Queues, erro
 	q := &Queues{}
 	err := m.database(ctx, "queues", &q.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
 		var err error
-		q.List, q.Totals, q.More, err = readQueues(ctx, tx, s, pattern(filter.Text, true), limit)
+		q.List, q.Totals, q.More, err = m.readQueues(ctx, tx, s, filter, limit)
 		return err
 	})
 	return q, err
 }
 
-func readQueues(ctx context.Context, tx *store.Tx, s shape, like string, limit int) ([]Queue, QueueTotals, bool, error) {
-	read, sum := readOwnQueues, readOwnTotals
-	if !s.ours {
+func (m *Monitor) readQueues(ctx context.Context, tx *store.Tx, s shape, filter QueueFilter, limit int) ([]Queue, QueueTotals, bool, error) {
+	read, sum := m.listQueues, readOwnTotals
+	if !s.shared {
 		read, sum = readPublishedQueues, readPublishedTotals
 	}
-	list, err := read(ctx, tx, like, int64(limit)+1)
+	list, err := read(ctx, tx, filter, int64(limit)+1)
 	if err != nil {
 		return nil, QueueTotals{}, false, fmt.Errorf("list queues: %w", err)
 	}
@@ -38,30 +40,107 @@ func readQueues(ctx context.Context, tx *store.Tx, s shape, like string, limit i
 	return list[:min(len(list), limit)], totals, len(list) > limit, nil
 }
 
-func readOwnQueues(ctx context.Context, tx *store.Tx, like string, bound int64) ([]Queue, error) {
-	rows, err := tx.MonitorQueues(ctx, like, bound)
+func (m *Monitor) listQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, bound int64) ([]Queue, error) {
+	ids, err := tx.ViewQueueIDs(ctx, store.ViewQueueIDsParams{
+		Pattern: pattern(filter.Text, true), OnlyPaused: filter.Paused, OnlyBlocked: filter.Blocked, Bound: bound,
+	})
 	if err != nil {
 		return nil, err
 	}
+	return m.queuesByID(ctx, tx, ids)
+}
+
+// queuesByID reads queues with the heads of their lanes, the busiest first.
+func (m *Monitor) queuesByID(ctx context.Context, tx *store.Tx, ids []int64) ([]Queue, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.ViewQueues(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read %d queues: %w", len(ids), err)
+	}
+	heads, err := tx.ViewHeads(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read the heads of %d queues: %w", len(ids), err)
+	}
 	list := make([]Queue, len(rows))
+	at := make(map[int64]int, len(rows))
 	for i, r := range rows {
-		list[i] = Queue{
-			ID: r.ID, ActionID: r.ActionID, ActionRef: r.Ref, Group: text(r.GroupKey),
-			Queued: int64(r.QueuedCount), Active: int64(r.ActiveCount), Oldest: r.Oldest,
-			Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued, Paused: r.Paused, PauseReason: text(r.PauseReason),
-			BlockedSince: r.BlockedSince,
-		}
-		if !r.Unlimited {
-			list[i].Limit = wide(&r.MaxConcurrent)
-		}
-		if r.BlockedSince != nil {
-			list[i].Blocked = text(r.Blocked)
-			if list[i].Blocked == "" {
-				list[i].Blocked = "waiting for a worker"
-			}
-		}
+		list[i] = m.queueOf(r)
+		at[r.ID] = i
+	}
+	for _, h := range heads {
+		takeHead(&list[at[h.StateID]], h)
 	}
 	return list, nil
+}
+
+func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
+	q := Queue{
+		ID: r.ID, ActionID: r.ActionID, ActionRef: r.Ref, Group: text(r.GroupKey),
+		Queued: int64(r.QueuedCount), QueuedHigh: int64(r.QueuedHigh), QueuedLow: int64(r.QueuedLow),
+		Active: int64(r.ActiveCount), Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued,
+		Paused: r.Paused, PauseReason: text(r.PauseReason), PausedBy: text(r.PausedBy), PausedAt: r.PausedAt, ResumedAt: r.ResumedAt,
+		LimitFrom: limitSource(r), MaxQueued: wide(r.MaxQueued), QueueTimeout: m.cfg.QueueTimeout, packID: r.PackID,
+	}
+	q.lanes = [3]lane{
+		{number: 1, queued: q.QueuedHigh, head: r.HeadHigh, next: r.NextQueueOrder},
+		{number: 0, queued: q.Queued - q.QueuedHigh - q.QueuedLow, head: r.HeadOrder, next: r.NextQueueOrder},
+		{number: -1, queued: q.QueuedLow, head: r.HeadLow, next: r.NextQueueOrder},
+	}
+	if !r.Unlimited {
+		q.Limit = wide(&r.MaxConcurrent)
+	}
+	if q.MaxQueued == nil && m.cfg.MaxQueued > 0 {
+		n := int64(m.cfg.MaxQueued)
+		q.MaxQueued = &n
+	}
+	if r.QueueTimeoutSeconds != nil {
+		q.QueueTimeout = time.Duration(*r.QueueTimeoutSeconds) * time.Second
+	}
+	if r.Blocked != nil {
+		q.Blocked, q.BlockedSince, q.BlockedUntil, q.BlockedScope = text(r.BlockedReason), r.BlockedSince, r.BlockedUntil, r.ScopeID
+		if q.Blocked == "" {
+			q.Blocked = "waiting for a worker"
+		}
+	}
+	return q
+}
+
+// limitSource tells what the limit in force comes from: an operator's word goes
+// before the policy, and adapting only ever lowers.
+func limitSource(r store.ViewQueuesRow) LimitSource {
+	source := LimitSource{Policy: r.PolicyRef}
+	if r.PolicyID != 0 {
+		source.Threshold = wide(&r.PolicyLimit)
+	}
+	threshold := r.PolicyLimit
+	if r.LimitOverride != nil {
+		threshold = *r.LimitOverride
+	}
+	switch {
+	case r.Unlimited:
+		source.Kind = LimitNone
+	case r.AdaptiveLimit != nil && *r.AdaptiveLimit > 0 && r.MaxConcurrent < threshold:
+		source.Kind = LimitAdaptive
+	case r.LimitOverride != nil:
+		source.Kind = LimitOverride
+	default:
+		source.Kind = LimitPolicy
+	}
+	return source
+}
+
+// takeHead takes over the first waiter of a lane.
+func takeHead(q *Queue, h store.ViewHeadsRow) {
+	for i := range q.lanes {
+		if q.lanes[i].number == h.Lane {
+			q.lanes[i].first, q.lanes[i].since = h.ExecutionID, h.EnqueuedAt
+		}
+	}
+	if q.Oldest == nil || h.EnqueuedAt.Before(*q.Oldest) {
+		q.Oldest = &h.EnqueuedAt
+	}
 }
 
 func readOwnTotals(ctx context.Context, tx *store.Tx) (QueueTotals, error) {
@@ -71,8 +150,11 @@ func readOwnTotals(ctx context.Context, tx *store.Tx) (QueueTotals, error) {
 
 // readPublishedQueues reads the statistics that every Attune executor keeps,
 // one row for each action.
-func readPublishedQueues(ctx context.Context, tx *store.Tx, like string, bound int64) ([]Queue, error) {
-	rows, err := tx.MonitorPublishedQueues(ctx, like, bound)
+func readPublishedQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, bound int64) ([]Queue, error) {
+	if filter.Paused || filter.Blocked {
+		return nil, nil
+	}
+	rows, err := tx.MonitorPublishedQueues(ctx, pattern(filter.Text, true), bound)
 	if err != nil {
 		return nil, err
 	}

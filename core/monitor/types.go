@@ -99,57 +99,6 @@ type QueueTotals struct {
 	Completed int64 `json:"completed"`
 }
 
-// Queue is one admission queue: an action, or one group of an action.
-type Queue struct {
-	ID        int64  `json:"id"`
-	ActionID  int64  `json:"action_id"`
-	ActionRef string `json:"action_ref"`
-	Group     string `json:"group,omitempty"`
-	Queued    int64  `json:"queued"`
-	Active    int64  `json:"active"`
-	// Limit is nil when the queue admits without limit.
-	Limit *int64 `json:"limit"`
-	// Oldest is when the execution at the head of the queue began to wait; nil
-	// when nobody waits.
-	Oldest      *time.Time `json:"oldest"`
-	Completed   int64      `json:"completed"`
-	Enqueued    int64      `json:"enqueued"`
-	Paused      bool       `json:"paused"`
-	PauseReason string     `json:"pause_reason,omitempty"`
-	// Blocked is set while the head has room in its own limit and waits for
-	// something else, such as a worker.
-	Blocked      string     `json:"blocked,omitempty"`
-	BlockedSince *time.Time `json:"blocked_since,omitempty"`
-}
-
-// Name is how people call the queue: the action, and its group if it has one.
-func (q Queue) Name() string {
-	if q.Group == "" {
-		return q.ActionRef
-	}
-	return q.ActionRef + " " + q.Group
-}
-
-// Full reports whether every slot of the queue is taken.
-func (q Queue) Full() bool { return q.Limit != nil && q.Active >= *q.Limit }
-
-// QueueFilter selects queues.
-type QueueFilter struct {
-	// Text keeps queues whose action or group contains it, whatever the case.
-	Text string
-	// Limit bounds the answer; zero means DefaultQueueLimit.
-	Limit int
-}
-
-// Queues is one page of admission queues, the busiest first.
-type Queues struct {
-	Reading
-	Totals QueueTotals `json:"totals"`
-	List   []Queue     `json:"list"`
-	// More is true when the filter matches queues beyond the limit.
-	More bool `json:"more"`
-}
-
 // Worker is one registered worker.
 type Worker struct {
 	ID     int64  `json:"id"`
@@ -286,21 +235,13 @@ type ExecutionDetail struct {
 	// Children counts direct children, up to a bound.
 	Children Count `json:"children"`
 	// Waiting is set while the execution stands in an admission queue.
-	Waiting  *Waiting `json:"waiting"`
+	Waiting *Waiting `json:"waiting"`
+	// Why says in sentences what a requested execution waits for, as Why.Lines
+	// does; empty for one that has got further.
+	Why      []string `json:"why,omitempty"`
 	Timeline []Step   `json:"timeline"`
 	// TimelineKnown is false where no history is kept.
 	TimelineKnown bool `json:"timeline_known"`
-}
-
-// Waiting is an execution's place in its admission queue.
-type Waiting struct {
-	Queue string    `json:"queue"`
-	Since time.Time `json:"since"`
-	// Ahead counts executions that were there first, up to a bound.
-	Ahead  Count  `json:"ahead"`
-	Active int64  `json:"active"`
-	Limit  *int64 `json:"limit"`
-	Paused bool   `json:"paused"`
 }
 
 // BrokerQueue is one queue of the message broker.

@@ -1,0 +1,198 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// The bounds of looking for holders. There is no index on who holds a slot of a
+// queue, since it would make every change of an execution dearer.
+const (
+	// holderScan is how many rows each way of looking for holders looks at.
+	holderScan = 20_000
+	// holderCount bounds how many holders are found, holderRows how many shown.
+	holderCount = 1_000
+	holderRows  = 20
+)
+
+// Holder is an execution that holds a slot.
+type Holder struct {
+	ID        int64  `json:"id"`
+	ActionRef string `json:"action_ref"`
+	Status    string `json:"status"`
+	// Since is when it took its slot.
+	Since      time.Time `json:"since"`
+	WorkerID   *int64    `json:"worker_id"`
+	WorkerName string    `json:"worker_name,omitempty"`
+	// Health is the verdict on the worker, and HeartbeatAge the age of its last
+	// sign of life; empty and nil where there is no worker or no heartbeat.
+	Health       WorkerHealth   `json:"worker_health,omitempty"`
+	HeartbeatAge *time.Duration `json:"heartbeat_age_ns"`
+}
+
+// Holders are the holders of a queue's or a shared limit's slots.
+type Holders struct {
+	// Active is how many hold a slot, by the counter that decides.
+	Active int64 `json:"active"`
+	// List holds the oldest of those that were found.
+	List []Holder `json:"list"`
+	// Found is how many were found. Incomplete is true when that is not all, so
+	// that older ones than those in the list may exist.
+	Found      int64 `json:"found"`
+	Incomplete bool  `json:"incomplete,omitempty"`
+}
+
+// found is a holder before its details are read.
+type found struct {
+	id    int64
+	since time.Time
+}
+
+// finder gathers holders of one queue from several looks.
+type finder struct {
+	want int64
+	seen map[int64]bool
+	list []found
+}
+
+func (f *finder) add(id int64, since time.Time) {
+	if !f.seen[id] {
+		f.seen[id] = true
+		f.list = append(f.list, found{id, since})
+	}
+}
+
+func (f *finder) done() bool { return int64(len(f.list)) >= f.want }
+
+// queueHolders looks for the holders of a queue where they are most likely:
+// directly before the head of each lane, among the oldest unfinished
+// executions, and among the newest of the action. It stops when it has as many
+// as the queue counts.
+func (m *Monitor) queueHolders(ctx context.Context, tx *store.Tx, q *Queue, at time.Time) (*Holders, error) {
+	h := &Holders{Active: q.Active}
+	if q.Active == 0 {
+		return h, nil
+	}
+	f := &finder{want: q.Active, seen: map[int64]bool{}}
+	for _, below := range anchors(q, false) {
+		if err := f.below(ctx, tx, q, below); err != nil {
+			return nil, err
+		}
+	}
+	if !f.done() {
+		rows, err := tx.ViewHoldersAlive(ctx, holderScan, q.ID, holderCount)
+		if err != nil {
+			return nil, fmt.Errorf("look for holders of queue %d among the unfinished: %w", q.ID, err)
+		}
+		for _, r := range rows {
+			f.add(r.ID, r.Since)
+		}
+	}
+	if !f.done() {
+		if err := f.below(ctx, tx, q, math.MaxInt64); err != nil {
+			return nil, err
+		}
+	}
+	return h, m.fillHolders(ctx, tx, h, f.list, at)
+}
+
+func (f *finder) below(ctx context.Context, tx *store.Tx, q *Queue, below int64) error {
+	if f.done() {
+		return nil
+	}
+	rows, err := tx.ViewHoldersBelow(ctx, store.ViewHoldersBelowParams{
+		ActionID: q.ActionID, Below: below, Scan: holderScan, State: q.ID, Bound: holderCount,
+	})
+	if err != nil {
+		return fmt.Errorf("look for holders of queue %d below execution %d: %w", q.ID, below, err)
+	}
+	for _, r := range rows {
+		f.add(r.ID, r.Since)
+	}
+	return nil
+}
+
+// anchors lists the executions at the heads of a queue's lanes: before them
+// stand those that were admitted. With end, and where nobody waits, the end of
+// the table is one more.
+func anchors(q *Queue, end bool) []int64 {
+	var ids []int64
+	for _, l := range q.lanes {
+		if l.first != 0 {
+			ids = append(ids, l.first)
+		}
+	}
+	slices.SortFunc(ids, func(a, b int64) int { return cmp.Compare(b, a) })
+	if end || len(ids) == 0 {
+		ids = append([]int64{math.MaxInt64}, ids...)
+	}
+	return ids
+}
+
+// scopeHolders reads who holds the slots of a shared limit.
+func (m *Monitor) scopeHolders(ctx context.Context, tx *store.Tx, scope *Scope, at time.Time) (*Holders, error) {
+	rows, err := tx.ViewScopeHolders(ctx, scope.ID, holderCount)
+	if err != nil {
+		return nil, fmt.Errorf("read the holders of shared limit %d: %w", scope.ID, err)
+	}
+	list := make([]found, len(rows))
+	for i, r := range rows {
+		list[i] = found{r.ID, r.Since}
+	}
+	h := &Holders{Active: scope.Active}
+	return h, m.fillHolders(ctx, tx, h, list, at)
+}
+
+// fillHolders reads the details of the oldest holders.
+func (m *Monitor) fillHolders(ctx context.Context, tx *store.Tx, h *Holders, list []found, at time.Time) error {
+	h.Found = int64(len(list))
+	h.Incomplete = h.Found < h.Active
+	slices.SortFunc(list, func(a, b found) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.id, b.id)) })
+	list = list[:min(len(list), holderRows)]
+	ids := make([]int64, len(list))
+	for i, one := range list {
+		ids[i] = one.id
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := tx.ViewHolders(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read %d holders: %w", len(ids), err)
+	}
+	byID := make(map[int64]store.ViewHoldersRow, len(rows))
+	for _, r := range rows {
+		byID[r.ID] = r
+	}
+	for _, one := range list {
+		if r, ok := byID[one.id]; ok {
+			h.List = append(h.List, m.holderOf(r, one.since, at))
+		}
+	}
+	return nil
+}
+
+func (m *Monitor) holderOf(r store.ViewHoldersRow, since, at time.Time) Holder {
+	h := Holder{
+		ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Since: since,
+		WorkerID: r.Worker, WorkerName: text(r.WorkerName),
+	}
+	if r.WorkerName == nil {
+		return h
+	}
+	w := Worker{Status: r.WorkerStatus, Heartbeat: r.LastHeartbeat, Cordoned: yes(r.Cordoned), Draining: yes(r.Draining)}
+	h.Health = w.Health(at, m.cfg.StaleAfter)
+	if r.LastHeartbeat != nil {
+		age := max(at.Sub(*r.LastHeartbeat), 0)
+		h.HeartbeatAge = &age
+	}
+	return h
+}
+
+func yes(b *bool) bool { return b != nil && *b }

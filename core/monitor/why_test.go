@@ -1,0 +1,446 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// line makes a queue with holders that run on the worker and waiters of the
+// normal lane, all of them as admission would have left them.
+func (b *testBundle) line(t *testing.T, action testkit.ActionRow, limit, active, queued int, worker int64) (state int64, holders, waiters []int64) {
+	t.Helper()
+	s := testkit.State(t, b.store, action, limit, func(r *testkit.StateRow) { r.Active, r.Queued = int32(active), int32(queued) })
+	for i := range active {
+		holders = append(holders, testkit.Execution(t, b.store, action, status(attune.StatusRunning), aged(time.Hour-time.Duration(i)*time.Minute),
+			func(r *testkit.ExecutionRow) { r.Worker, r.AdmissionState = &worker, &s.ID }).ID)
+	}
+	testkit.Exec(t, b.store, `update execution set admitted_at = created + interval '1 second' where admission_state_id = $1`, s.ID)
+	for range queued {
+		waiters = append(waiters, b.enqueue(t, action, s.ID, 0))
+	}
+	return s.ID, holders, waiters
+}
+
+// enqueue puts an execution behind the others of its lane.
+func (b *testBundle) enqueue(t *testing.T, action testkit.ActionRow, state int64, lane int) int64 {
+	t.Helper()
+	e := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { p := int16(lane); r.Priority = &p })
+	testkit.Exec(t, b.store, `
+		with place as (
+			update execution_admission_state set next_queue_order = next_queue_order + 1 where id = $1 returning next_queue_order - 1 as given)
+		insert into execution_admission_entry (state_id, execution_id, status, queue_order, lane, enqueued_at)
+		select $1, $2, 'queued', given, $3, now() - interval '2 minutes' from place`, state, e.ID, lane)
+	return e.ID
+}
+
+func (b *testBundle) ask(t *testing.T, id int64) *Why {
+	t.Helper()
+	w, err := b.Why(t.Context(), id)
+	require.NoError(t, err)
+	require.NotEmpty(t, w.Summary)
+	require.Equal(t, w.Summary, w.Lines[0])
+	return w
+}
+
+func (b *testBundle) replica(t *testing.T) {
+	t.Helper()
+	testkit.Exec(t, b.store, `insert into engine_replica (id, host, version, pid) values (gen_random_uuid(), 'h', 'v', 1)`)
+}
+
+func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.replica(t)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	policy := testkit.Policy(t, b.store, action, 2)
+	ill := testkit.Worker(t, b.store, "ill", func(r *testkit.WorkerRow) { r.HeartbeatAge = 5 * time.Minute })
+	_, holders, waiters := b.line(t, action, 2, 2, 5, ill.ID)
+
+	w := b.ask(t, waiters[2])
+	require.NotNil(t, w.Waiting)
+	place, about := w.Waiting.Position()
+	require.Equal(t, int64(3), place)
+	require.False(t, about)
+	require.Equal(t, int64(5), w.Waiting.Of)
+	require.Equal(t, LaneNormal, w.Waiting.Lane)
+	require.Equal(t, LimitSource{Kind: LimitPolicy, Policy: policy.Ref, Threshold: new(int64(2))}, w.Queue.LimitFrom)
+	require.Equal(t, int64(2), *w.Queue.Limit)
+	require.Len(t, w.Holders.List, 2)
+	require.False(t, w.Holders.Incomplete)
+	require.Equal(t, holders[0], w.Holders.List[0].ID, "the oldest comes first")
+	require.Equal(t, WorkerStale, w.Holders.List[0].Health)
+	require.InDelta(t, 300, w.Holders.List[0].HeartbeatAge.Seconds(), 5)
+	require.Nil(t, w.Expected.At)
+	require.Contains(t, w.Expected.Basis, "none of its executions has ended")
+	require.Nil(t, w.Waiting.Expires, "no patience is configured")
+	text := strings.Join(w.Lines, "\n")
+	require.Contains(t, w.Summary, "place 3 of 5, normal lane, for 2m")
+	require.Contains(t, text, "2 of 2 slots are taken (limit by policy "+policy.Ref+"), 5 wait.")
+	require.Contains(t, text, "on ill (stale, heartbeat 5m ago)")
+	require.Contains(t, text, policy.Ref+" (action concurrency): at most 2 at once; 2 of 2 in this queue — full")
+	require.NotContains(t, text, "No replica")
+
+	d, err := b.Execution(t.Context(), waiters[2])
+	require.NoError(t, err)
+	require.Equal(t, w.Lines[0], d.Why[0], "the page of an execution says the same")
+}
+
+// TestWhyCountsLanes: the high lane goes first whenever somebody joined it.
+func TestWhyCountsLanes(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w")
+	state, _, waiters := b.line(t, action, 1, 1, 3, worker.ID)
+	low, high := b.enqueue(t, action, state, -1), b.enqueue(t, action, state, 1)
+	testkit.Exec(t, b.store, `update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
+	for id, want := range map[int64]int64{high: 1, waiters[0]: 2, waiters[2]: 4, low: 5} {
+		place, _ := b.ask(t, id).Waiting.Position()
+		require.Equal(t, want, place)
+	}
+	require.Contains(t, b.ask(t, low).Summary, "place 5 of 5, low lane")
+}
+
+func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w")
+	pack := testkit.Policy(t, b.store, action, 1, testkit.OfPack(action))
+	other := testkit.Action(t, b.store, "demo.other")
+	busy := testkit.Execution(t, b.store, other, status(attune.StatusRunning), func(r *testkit.ExecutionRow) { r.Worker = &worker.ID })
+	var scope int64
+	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `
+		insert into admission_scope (kind, scope_key, max_concurrent, active_count, policy, policy_ref)
+		values ('pack', $1::text, 1, 1, $2, $3) returning id`, fmt.Sprint(action.PackID), pack.ID, pack.Ref).Scan(&scope))
+	testkit.Exec(t, b.store, `insert into execution_slot (execution, scope_id) values ($1, $2)`, busy.ID, scope)
+	state, _, waiters := b.line(t, action, 1<<31-1, 0, 1, worker.ID)
+	testkit.Exec(t, b.store, `update execution_admission_state set unlimited = true where id = $1`, state)
+	testkit.Exec(t, b.store, `insert into admission_blocked (state_id, ticket, reason, scope_id, since)
+		values ($1, 1, 'pack demo is full', $2, now() - interval '90 seconds')`, state, scope)
+
+	w := b.ask(t, waiters[0])
+	require.Nil(t, w.Queue.Limit)
+	require.Equal(t, LimitNone, w.Queue.LimitFrom.Kind)
+	require.Equal(t, "pack demo", w.Scope.Name)
+	require.Len(t, w.ScopeHolders.List, 1)
+	require.Equal(t, busy.ID, w.ScopeHolders.List[0].ID)
+	require.Len(t, w.Policies, 1)
+	require.Equal(t, "1 of 1 in pack demo", w.Policies[0].Text)
+	require.True(t, w.Policies[0].Full)
+	text := strings.Join(w.Lines, "\n")
+	require.Contains(t, text, "its head is kept for 1m30s: pack demo is full (1 of 1 in pack demo, policy "+pack.Ref+")")
+	require.Contains(t, text, "The slots of pack demo are held by (the oldest first):")
+	require.Contains(t, text, "No replica of the engine is alive")
+
+	testkit.Exec(t, b.store, `update execution_admission_state set paused = true, paused_by = 'alice', paused_at = now() - interval '1 hour',
+		pause_reason = 'maintenance', queue_timeout_seconds = 3600 where id = $1`, state)
+	w = b.ask(t, waiters[0])
+	require.Contains(t, strings.Join(w.Lines, "\n"), "The queue is paused by alice for 1h: maintenance.")
+	require.Nil(t, w.Waiting.Expires, "while it is paused the clock stands")
+	require.Equal(t, "unknown: the queue is paused", w.Expected.Basis)
+	testkit.Exec(t, b.store, `update execution_admission_state set paused = false, resumed_at = now() - interval '1 minute' where id = $1`, state)
+	w = b.ask(t, waiters[0])
+	require.InDelta(t, 59*60, w.Waiting.Expires.Sub(w.At).Seconds(), 5, "the patience begins anew when a pause ends")
+}
+
+func TestWhyCountsRatesAndQuotas(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w")
+	rate := testkit.Policy(t, b.store, action, 6, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
+	quota := testkit.Policy(t, b.store, action, 100, testkit.Global, func(p *testkit.PolicyRow) {
+		p.Kind, p.WindowSeconds, p.Parameters = "quota", new(int32(3600)), []string{"tenant"}
+	})
+	testkit.Exec(t, b.store, `insert into admission_scope (kind, scope_key, max_concurrent, policy, policy_ref, window_seconds, burst, next_at)
+		values ('rate', $1::text, 6, $2, $3, 60, 1, now() + interval '8 seconds')`, fmt.Sprint(rate.ID), rate.ID, rate.Ref)
+	testkit.Exec(t, b.store, `insert into admission_scope (kind, scope_key, max_concurrent, policy, policy_ref, window_seconds, period_start, used)
+		values ('quota', $1::text, 100, $2, $3, 3600, date_trunc('hour', now()), 40), ('quota', $4::text, 100, $2, $3, 3600, now() - interval '2 hours', 100)`,
+		fmt.Sprint(quota.ID)+` {"tenant":"acme"}`, quota.ID, quota.Ref, fmt.Sprint(quota.ID)+` {"tenant":"late"}`)
+	_, _, waiters := b.line(t, action, 1, 0, 2, worker.ID)
+	testkit.Exec(t, b.store, `update execution set config = '{"tenant":"acme"}' where id = $1`, waiters[0])
+	testkit.Exec(t, b.store, `update execution set config = '{"tenant":"late"}' where id = $1`, waiters[1])
+
+	lines := b.ask(t, waiters[0]).Policies
+	require.Len(t, lines, 2)
+	require.Equal(t, rate.Ref, lines[0].Ref)
+	require.NotNil(t, lines[0].NextStart)
+	require.Contains(t, lines[0].Text, "next start at ")
+	require.Equal(t, "at most 6 starts every 1m", lines[0].Title())
+	require.Equal(t, int64(40), *lines[1].Used)
+	require.JSONEq(t, `{"tenant":"acme"}`, lines[1].Group)
+	require.Contains(t, lines[1].Text, "40 of 100 starts used in this period of 1h")
+	require.Equal(t, int64(0), *b.ask(t, waiters[1]).Policies[1].Used, "a period that has passed counts for nothing")
+
+	scopes, err := b.Scopes(t.Context())
+	require.NoError(t, err)
+	require.Len(t, scopes.List, 3)
+	require.Equal(t, "quota "+quota.Ref+` {"tenant":"acme"}`, scopes.List[0].Name)
+}
+
+// TestWhySpeaksOfThoseThatDoNotWait: every other status is one plain sentence.
+func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w-1")
+	stale := testkit.Worker(t, b.store, "w-2", func(r *testkit.WorkerRow) { r.HeartbeatAge = 10 * time.Minute })
+	result := func(e, m string) any { return map[string]string{"error": e, "message": m} }
+	cases := []struct {
+		name   string
+		change func(*testkit.ExecutionRow)
+		want   string
+	}{
+		{"requested", aged(3 * time.Second), "and stands in no queue yet: no replica of the engine is alive: start one"},
+		{"scheduled", func(r *testkit.ExecutionRow) {
+			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 20*time.Second
+		}, "was handed to worker w-2 20s ago, which has not picked it up yet. The worker's last heartbeat was 10m ago"},
+		{"running", func(r *testkit.ExecutionRow) {
+			r.Status, r.Worker, r.Age = attune.StatusRunning, &worker.ID, 3*time.Minute
+		}, "runs on worker w-1, for 3m."},
+		{"refused", func(r *testkit.ExecutionRow) {
+			r.Status, r.Result = attune.StatusCancelled, result("Queue full", "the queue of the action is at its maximum length")
+		}, "was refused at "},
+		{"gave up", func(r *testkit.ExecutionRow) {
+			r.Status, r.Result = attune.StatusTimeout, result("Queue timeout", "it waited for longer than 1h")
+		}, "was given up at "},
+		{"failed", func(r *testkit.ExecutionRow) { r.Status, r.Result = attune.StatusFailed, result("exit", "exit code 3") }, ": exit code 3."},
+		{"completed", status(attune.StatusCompleted), "completed at "},
+	}
+	for _, c := range cases {
+		w := b.ask(t, testkit.Execution(t, b.store, action, c.change).ID)
+		require.Contains(t, w.Summary, c.want, c.name)
+		require.Nil(t, w.Waiting, c.name)
+	}
+	b.replica(t)
+	w := b.ask(t, testkit.Execution(t, b.store, action).ID)
+	require.Contains(t, w.Summary, "the engine has not got to its message")
+	_, err := b.Why(t.Context(), 999_999)
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// TestWhyExpectsAStartFromCompletions: one execution ended every minute, so the
+// second in line starts in two.
+func TestWhyExpectsAStartFromCompletions(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w")
+	for i := range 20 {
+		testkit.Execution(t, b.store, action, status(attune.StatusCompleted), aged(time.Duration(20-i)*time.Minute))
+	}
+	testkit.Exec(t, b.store, `alter table execution disable trigger user`) // what has ended keeps its times
+	testkit.Exec(t, b.store, `update execution set admitted_at = created + interval '10 seconds', started_at = created + interval '11 seconds',
+		finished_at = created + interval '51 seconds'`)
+	state, _, waiters := b.line(t, action, 1, 1, 2, worker.ID)
+	w := b.ask(t, waiters[1])
+	require.NotNil(t, w.Drain.PerMinute)
+	require.InDelta(t, 1, *w.Drain.PerMinute, 0.05)
+	require.NotNil(t, w.Expected.At)
+	require.InDelta(t, 120, w.Expected.At.Sub(w.At).Seconds(), 10)
+	require.Contains(t, w.Expected.Basis, "place 2 at 1 a minute; 15 executions ended in the last 15m")
+
+	d, err := b.QueueDetail(t.Context(), QueueRef{ID: state})
+	require.NoError(t, err)
+	require.Equal(t, int64(21), d.Timing.Sample, "twenty that ended and one that holds")
+	require.Equal(t, 10*time.Second, d.Timing.Wait.P50)
+	require.Equal(t, 40*time.Second, d.Timing.Run.P99)
+	require.Equal(t, int64(20), d.Timing.Run.Count)
+	require.Equal(t, []int64{0, 0, 0, 2, 0, 0}, d.Ages.Classes)
+	require.NotNil(t, d.Empties.At)
+}
+
+func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	testkit.Policy(t, b.store, action, 3, func(p *testkit.PolicyRow) { p.Parameters = []string{"region.name", "tenant"} })
+	key := `{"region.name":"a<b","tenant":"acme"}`
+	plain := testkit.State(t, b.store, action, 3)
+	group := testkit.State(t, b.store, action, 3, func(r *testkit.StateRow) { r.GroupKey = &key })
+	e := testkit.Execution(t, b.store, action, status(attune.StatusCompleted), func(r *testkit.ExecutionRow) {
+		r.Config = map[string]any{"tenant": "acme", "region": map[string]string{"name": "a<b"}}
+	})
+	testkit.Execution(t, b.store, action, status(attune.StatusCompleted), func(r *testkit.ExecutionRow) { r.Config = map[string]any{"tenant": "zed"} })
+	testkit.Exec(t, b.store, `update execution set admitted_at = created`)
+
+	d, err := b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant": "acme", "region.name": "a<b"}`})
+	require.NoError(t, err)
+	require.Equal(t, group.ID, d.ID)
+	require.Equal(t, int64(1), d.Timing.Sample, "execution %d is the only one of this group", e.ID)
+	require.Len(t, d.Groups, 1)
+	d, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep"})
+	require.NoError(t, err)
+	require.Equal(t, plain.ID, d.ID)
+	require.Equal(t, int64(0), d.Timing.Sample)
+
+	_, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant":"nobody"}`})
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = b.QueueDetail(t.Context(), QueueRef{ID: 77_777})
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleeep"})
+	unknown, ok := errors.AsType[*UnknownActionError](err)
+	require.True(t, ok)
+	require.EqualError(t, unknown, "there is no action demo.sleeep; the nearest is demo.sleep")
+
+	testkit.Action(t, b.store, "demo.never")
+	d, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.never"})
+	require.NoError(t, err)
+	require.False(t, d.Exists)
+}
+
+func TestQueuesTellWhereTheirLimitsComeFrom(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	sources := map[string]struct {
+		set  string
+		want LimitKind
+	}{
+		"demo.a": {"limit_override = 9, max_concurrent = 9", LimitOverride},
+		"demo.b": {"adaptive_limit = 2.5, max_concurrent = 2", LimitAdaptive},
+		"demo.c": {"max_concurrent = 5", LimitPolicy},
+		"demo.d": {"unlimited = true", LimitNone},
+		"demo.e": {"adaptive_limit = 5, max_concurrent = 5", LimitPolicy},
+	}
+	for ref, source := range sources {
+		action := testkit.Action(t, b.store, ref)
+		testkit.Policy(t, b.store, action, 5)
+		state := testkit.State(t, b.store, action, 5)
+		testkit.Exec(t, b.store, `update execution_admission_state set `+source.set+` where id = $1`, state.ID)
+	}
+	q, err := b.Queues(t.Context(), QueueFilter{})
+	require.NoError(t, err)
+	require.Len(t, q.List, len(sources))
+	for _, one := range q.List {
+		require.Equal(t, sources[one.ActionRef].want, one.LimitFrom.Kind, one.ActionRef)
+		require.Equal(t, int64(5), *one.LimitFrom.Threshold)
+	}
+	testkit.Exec(t, b.store, `update execution_admission_state set paused = true where limit_override is not null`)
+	testkit.Exec(t, b.store, `insert into admission_blocked (state_id, ticket) select id, 1 from execution_admission_state where unlimited`)
+	q, err = b.Queues(t.Context(), QueueFilter{Paused: true})
+	require.NoError(t, err)
+	require.Len(t, q.List, 1)
+	require.Equal(t, "demo.a", q.List[0].ActionRef)
+	q, err = b.Queues(t.Context(), QueueFilter{Blocked: true})
+	require.NoError(t, err)
+	require.Len(t, q.List, 1)
+	require.Equal(t, "demo.d", q.List[0].ActionRef)
+}
+
+// TestWhyWithoutOurColumns: a database that is not ours gives what its row says
+// and never an error of SQL.
+func TestWhyWithoutOurColumns(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	waits := testkit.Execution(t, b.store, action)
+	runs := testkit.Execution(t, b.store, action, status(attune.StatusRunning))
+	testkit.Exec(t, b.store, `insert into queue_stats (action_id, queue_length, active_count, max_concurrent) values ($1, 1, 1, 1)`, action.ID)
+	testkit.Exec(t, b.store, `drop table worker_load, admission_blocked, admission_scope, engine_replica cascade`)
+	testkit.Exec(t, b.store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade,
+		drop column attempt cascade, drop column admitted_at cascade, drop column priority cascade`)
+	w := b.ask(t, waits.ID)
+	require.Contains(t, w.Summary, "where it waits is not known")
+	require.NotEmpty(t, w.Unknown)
+	require.Contains(t, b.ask(t, runs.ID).Summary, "runs on")
+	_, err := b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep"})
+	require.ErrorIs(t, err, ErrUnmigrated)
+	s, err := b.Scopes(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, s.List)
+	q, err := b.Queues(t.Context(), QueueFilter{})
+	require.NoError(t, err)
+	require.Len(t, q.List, 1)
+	stats, err := b.QueueStats(t.Context(), "demo.sleep")
+	require.NoError(t, err)
+	require.Equal(t, int64(1), stats.QueueLength)
+}
+
+// TestQueueViewsStayCheap is the promise that asking about queues costs the same
+// however many wait: at a hundred thousand waiters nothing walks a table.
+func TestQueueViewsStayCheap(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action, small := testkit.Action(t, b.store, "demo.sleep"), testkit.Action(t, b.store, "demo.small")
+	worker := testkit.Worker(t, b.store, "w")
+	testkit.Policy(t, b.store, action, 5)
+	tiny, tinyHolders, tinyWaiters := b.line(t, small, 1, 1, 1, worker.ID)
+	state := testkit.State(t, b.store, action, 5, func(r *testkit.StateRow) { r.Active, r.Queued = 5, 100_000 })
+	testkit.Exec(t, b.store, `alter table execution disable trigger user`)
+	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at, admission_state_id, worker)
+		select $1, 'demo.sleep', case when g > 3000 then 'requested'::execution_status_enum when g > 2995 then 'running' else 'completed' end,
+			now() - make_interval(secs => (103000 - g) * 0.01), now(),
+			case when g <= 3000 then now() - make_interval(secs => (3000 - g) * 0.5) end,
+			case when g <= 3000 then now() - make_interval(secs => (3000 - g) * 0.5) end,
+			case when g <= 2995 then now() - make_interval(secs => (3000 - g) * 0.5 - 1) end,
+			case when g > 2995 and g <= 3000 then $2::bigint end, case when g <= 3000 then $3::bigint end
+		from generate_series(1, 103000) g`, action.ID, state.ID, worker.ID)
+	testkit.Exec(t, b.store, `insert into execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
+		select $1, id, 'queued', row_number() over (order by id), created from execution where status = 'requested' and action = $2`, state.ID, action.ID)
+	testkit.Exec(t, b.store, `update execution_admission_state set next_queue_order = 100001 where id = $1`, state.ID)
+	testkit.Exec(t, b.store, `alter table execution enable trigger user`)
+	testkit.Exec(t, b.store, `analyze execution`) // the entries are not: their statistics are never what they should be
+
+	var first, last int64
+	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `select min(execution_id), max(execution_id) from execution_admission_entry where state_id = $1`,
+		state.ID).Scan(&first, &last))
+	ours := shape{ours: true, shared: true}
+	for name, id := range map[string]int64{"why the first": first, "why the last": last, "why in a small queue": tinyWaiters[0]} {
+		requireIndexed(t, b.store, name, func(ctx context.Context, tx *store.Tx) error {
+			return b.why(ctx, tx, ours, id, &Why{Reading: Reading{At: time.Now()}})
+		})
+	}
+	requireIndexed(t, b.store, "queue detail", func(ctx context.Context, tx *store.Tx) error {
+		d := &QueueDetail{Reading: Reading{At: time.Now()}}
+		a, err := b.findQueue(ctx, tx, QueueRef{ID: state.ID}, d)
+		if err != nil {
+			return err
+		}
+		p, err := readPolicies(ctx, tx, a.ID, a.PackID, a.ParamSchema)
+		if err != nil {
+			return err
+		}
+		return b.queueDetail(ctx, tx, p, d)
+	})
+
+	w := b.ask(t, last)
+	place, about := w.Waiting.Position()
+	require.True(t, about)
+	require.InDelta(t, 100_000, place, 100)
+	require.Contains(t, w.Summary, "about place ")
+	require.Len(t, w.Holders.List, 5)
+	require.False(t, w.Holders.Incomplete)
+	require.NotNil(t, w.Expected.At)
+	small1 := b.ask(t, tinyWaiters[0])
+	require.Equal(t, tinyHolders[0], small1.Holders.List[0].ID)
+	d, err := b.QueueDetail(t.Context(), QueueRef{ID: state.ID})
+	require.NoError(t, err)
+	require.True(t, d.Ages.Estimated)
+	require.LessOrEqual(t, d.Ages.Probes, int64(ageProbes))
+	total := int64(0)
+	for _, n := range d.Ages.Classes {
+		total += n
+	}
+	require.Equal(t, int64(100_000), total)
+	require.InDelta(t, 60_000-6_000, d.Ages.Classes[3], 1000, "one a hundredth of a second: 1m to 10m ago")
+	require.Equal(t, int64(1000), d.Timing.Sample)
+	require.Equal(t, int64(1), mustDetail(t, b, tiny).Queued)
+}
+
+func mustDetail(t *testing.T, b *testBundle, id int64) *QueueDetail {
+	t.Helper()
+	d, err := b.QueueDetail(t.Context(), QueueRef{ID: id})
+	require.NoError(t, err)
+	return d
+}

@@ -1,0 +1,308 @@
+package monitor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+)
+
+// textHolders is how many holders the sentences name.
+const textHolders = 5
+
+// tell writes the summary and the lines.
+func (w *Why) tell(staleAfter time.Duration) {
+	if w.Waiting == nil || w.Queue == nil {
+		w.Summary = w.sentence(staleAfter)
+		w.Lines = append([]string{w.Summary}, w.extra()...)
+		return
+	}
+	place, about := w.Waiting.Position()
+	where := fmt.Sprintf("place %d of %d", place, w.Waiting.Of)
+	if about {
+		where = "about " + where
+	}
+	w.Summary = fmt.Sprintf("Execution %d waits in queue %s: %s, %s lane, for %s.",
+		w.ID, w.Queue.Name(), where, w.Waiting.Lane, since(w.Waiting.Since, w.At))
+	w.Lines = append([]string{w.Summary}, w.cause()...)
+	w.Lines = append(w.Lines, holderLines("Its slots are held by", w.Holders)...)
+	if w.Scope != nil {
+		w.Lines = append(w.Lines, holderLines("The slots of "+w.Scope.Name+" are held by", w.ScopeHolders)...)
+	}
+	w.Lines = append(w.Lines, policyLines(w.Policies)...)
+	w.Lines = append(w.Lines, w.outlook()...)
+}
+
+// cause says what keeps the queue.
+func (w *Why) cause() []string {
+	q := w.Queue
+	lines := []string{q.limitLine()}
+	switch {
+	case q.Paused:
+		lines = append(lines, q.pauseLine(w.At))
+	case q.Blocked != "":
+		lines = append(lines, q.blockLine(w.Scope, w.At))
+	case !q.Full():
+		lines = append(lines, "There is room: the next round of the engine fills it.")
+	}
+	if w.Replicas != nil && *w.Replicas == 0 {
+		lines = append(lines, noEngine)
+	}
+	return lines
+}
+
+const noEngine = "No replica of the engine is alive: start one with `attune-executor serve`."
+
+// limitLine says how full the queue is and who says so.
+func (q Queue) limitLine() string {
+	if q.Limit == nil {
+		return fmt.Sprintf("The queue has no limit of its own; %d hold a slot, %d wait.", q.Active, q.Queued)
+	}
+	from := ""
+	switch q.LimitFrom.Kind {
+	case LimitPolicy:
+		from = "by policy " + orElse(q.LimitFrom.Policy, "that is gone")
+	case LimitOverride:
+		from = "set by an operator"
+	case LimitAdaptive:
+		from = "lowered after failures or slow runs"
+	}
+	if q.LimitFrom.Kind != LimitPolicy && q.LimitFrom.Threshold != nil {
+		from += fmt.Sprintf("; policy %s says %d", q.LimitFrom.Policy, *q.LimitFrom.Threshold)
+	}
+	return fmt.Sprintf("%d of %d slots are taken (limit %s), %d wait.", q.Active, *q.Limit, from, q.Queued)
+}
+
+func (q Queue) pauseLine(at time.Time) string {
+	line := "The queue is paused"
+	if q.PausedBy != "" {
+		line += " by " + q.PausedBy
+	}
+	if q.PausedAt != nil {
+		line += " for " + since(*q.PausedAt, at)
+	}
+	if q.PauseReason != "" {
+		line += ": " + q.PauseReason
+	}
+	return line + "."
+}
+
+func (q Queue) blockLine(scope *Scope, at time.Time) string {
+	line := "The queue has room of its own, but its head is kept"
+	if q.BlockedSince != nil {
+		line += " for " + since(*q.BlockedSince, at)
+	}
+	line += ": " + strings.TrimSuffix(q.Blocked, ".")
+	if scope != nil {
+		line += " (" + scope.State(at)
+		if scope.PolicyRef != "" {
+			line += ", policy " + scope.PolicyRef
+		}
+		line += ")"
+	}
+	if q.BlockedUntil != nil && q.BlockedUntil.After(at) {
+		line += "; it is tried again " + clock(*q.BlockedUntil, at)
+	}
+	return line + "."
+}
+
+// holderLines names the oldest holders.
+func holderLines(title string, h *Holders) []string {
+	if h == nil || h.Active == 0 {
+		return nil
+	}
+	if len(h.List) == 0 {
+		return []string{fmt.Sprintf("%s %s that could not be found within the bound of the search.", title, plural(h.Active, "execution", "executions"))}
+	}
+	lines := []string{title + " (the oldest first):"}
+	if h.Incomplete {
+		lines[0] = fmt.Sprintf("%s (the oldest of %d found, of %d):", title, h.Found, h.Active)
+	}
+	for _, one := range h.List[:min(len(h.List), textHolders)] {
+		lines = append(lines, "  "+one.line())
+	}
+	if more := h.Active - int64(min(len(h.List), textHolders)); more > 0 {
+		lines = append(lines, "  and "+plural(more, "more", "more"))
+	}
+	return lines
+}
+
+func (h Holder) line() string {
+	text := fmt.Sprintf("%d %s %s", h.ID, h.ActionRef, h.Status)
+	if h.WorkerID == nil {
+		return text
+	}
+	return text + " on " + h.workerText()
+}
+
+// workerText names the worker, its health and the age of its heartbeat.
+func (h Holder) workerText() string {
+	name := orElse(h.WorkerName, fmt.Sprintf("worker %d", *h.WorkerID))
+	switch {
+	case h.Health == "":
+		return name + " (not registered any more)"
+	case h.HeartbeatAge == nil:
+		return fmt.Sprintf("%s (%s, no heartbeat ever)", name, h.Health)
+	default:
+		return fmt.Sprintf("%s (%s, heartbeat %s ago)", name, h.Health, span(*h.HeartbeatAge))
+	}
+}
+
+// Lasted says for how long the slot has been held.
+func (h Holder) Lasted(at time.Time) time.Duration { return max(at.Sub(h.Since), 0) }
+
+func policyLines(list []PolicyLine) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	lines := []string{"Policies in force:"}
+	for _, l := range list {
+		mark := ""
+		if l.Full {
+			mark = " — full"
+		}
+		lines = append(lines, fmt.Sprintf("  %s (%s %s): %s; %s%s", orElse(l.Ref, "no policy"), l.Scope, l.Kind, l.Title(), l.Text, mark))
+	}
+	return lines
+}
+
+// outlook says when the execution will start, or will be given up.
+func (w *Why) outlook() []string {
+	var lines []string
+	if e := w.Expected; e != nil {
+		if e.At != nil {
+			lines = append(lines, "Expected to start "+clock(*e.At, w.At)+": "+e.Basis+".")
+		} else {
+			lines = append(lines, "When it starts is "+e.Basis+".")
+		}
+	}
+	switch {
+	case w.Waiting.Expires != nil && w.Expected != nil && w.Expected.At != nil && w.Expected.At.After(*w.Waiting.Expires):
+		lines = append(lines, "Before that, "+clock(*w.Waiting.Expires, w.At)+", it is given up as having waited too long.")
+	case w.Waiting.Expires != nil:
+		lines = append(lines, "If it still waits "+clock(*w.Waiting.Expires, w.At)+", it is given up.")
+	case w.Queue.QueueTimeout > 0 && w.Queue.Paused:
+		lines = append(lines, "It is not given up while the queue is paused; then it may wait for "+span(w.Queue.QueueTimeout)+".")
+	}
+	return lines
+}
+
+// extra are the further lines of an execution that does not wait.
+func (w *Why) extra() []string {
+	var lines []string
+	if w.Unknown != "" {
+		lines = append(lines, "Nothing is known of queues: "+w.Unknown+".")
+	}
+	if w.holds && attune.Status(w.Status).Terminal() {
+		lines = append(lines, "Its slot has not been given back yet; the engine does that when it hears of the end.")
+	}
+	if w.Queue != nil && w.holds && !attune.Status(w.Status).Terminal() {
+		lines = append(lines, "It holds a slot of queue "+w.Queue.Name()+"."+waited(w))
+	}
+	return lines
+}
+
+func waited(w *Why) string {
+	if w.admittedAt == nil {
+		return ""
+	}
+	return " It waited " + span(max(w.admittedAt.Sub(w.Created), 0)) + " for it."
+}
+
+// sentence says what an execution does that stands in no queue.
+func (w *Why) sentence(staleAfter time.Duration) string {
+	name := fmt.Sprintf("Execution %d of %s", w.ID, w.ActionRef)
+	switch status := attune.Status(w.Status); status {
+	case attune.StatusRequested:
+		return name + " " + w.requested()
+	case attune.StatusScheduling:
+		return fmt.Sprintf("%s is being handed to a worker, for %s.", name, since(w.Updated, w.At))
+	case attune.StatusScheduled:
+		return fmt.Sprintf("%s was handed to %s %s ago, which has not picked it up yet.%s", name, w.on(), since(w.Updated, w.At), w.unwell(staleAfter))
+	case attune.StatusRunning:
+		from := w.Updated
+		if w.StartedAt != nil {
+			from = *w.StartedAt
+		}
+		return fmt.Sprintf("%s runs on %s, for %s.%s", name, w.on(), since(from, w.At), w.unwell(staleAfter))
+	case attune.StatusCanceling:
+		return fmt.Sprintf("%s is being cancelled on %s, for %s.%s", name, w.on(), since(w.Updated, w.At), w.unwell(staleAfter))
+	default:
+		return name + " " + w.ended(status)
+	}
+}
+
+// requested says why a requested execution stands in no queue.
+func (w *Why) requested() string {
+	text := "was requested " + since(w.Created, w.At) + " ago"
+	switch {
+	case w.Unknown != "":
+		return text + "; where it waits is not known."
+	case w.workflow:
+		return text + ", and workflows have no queue."
+	case w.Replicas != nil && *w.Replicas == 0:
+		return text + " and stands in no queue yet: " + strings.ToLower(noEngine[:1]) + noEngine[1:]
+	default:
+		return text + " and stands in no queue yet: the engine has not got to its message, and looks for lost ones by itself."
+	}
+}
+
+// refusals are the errors by which the engine ends what it does not let run.
+var refusals = map[string]string{
+	"Queue full": "was refused", "policy violation": "was refused", "Queue timeout": "was given up",
+}
+
+// ended says how an execution ended, and how long it took.
+func (w *Why) ended(status attune.Status) string {
+	at := w.Updated
+	if w.FinishedAt != nil {
+		at = *w.FinishedAt
+	}
+	if word, ok := refusals[w.refusal]; ok {
+		text := word + " " + clock(at, w.At) + ": " + w.refusal
+		if w.Reason != "" && w.Reason != w.refusal {
+			text += ", " + w.Reason
+		}
+		return strings.TrimSuffix(text, ".") + "."
+	}
+	text := map[attune.Status]string{
+		attune.StatusCompleted: "completed", attune.StatusFailed: "failed", attune.StatusCancelled: "was cancelled",
+		attune.StatusTimeout: "took too long and ended", attune.StatusAbandoned: "was abandoned",
+	}[status]
+	if text == "" {
+		text = "is " + string(status) + " since"
+	}
+	text += " " + clock(at, w.At)
+	if w.StartedAt != nil {
+		text += " after running for " + span(max(at.Sub(*w.StartedAt), 0))
+	}
+	if w.Reason != "" {
+		text += ": " + w.Reason
+	}
+	return strings.TrimSuffix(text, ".") + "."
+}
+
+func (w *Why) on() string {
+	switch {
+	case w.WorkerID == nil:
+		return "no worker"
+	case w.WorkerName != "":
+		return "worker " + w.WorkerName
+	default:
+		return fmt.Sprintf("worker %d", *w.WorkerID)
+	}
+}
+
+// unwell adds what is wrong with the worker, if anything is.
+func (w *Why) unwell(staleAfter time.Duration) string {
+	h := w.worker
+	switch {
+	case h == nil, h.Health == WorkerActive, h.Health == WorkerBusy:
+		return ""
+	case h.Health == WorkerStale && h.HeartbeatAge != nil:
+		return fmt.Sprintf(" The worker's last heartbeat was %s ago, later than the %s it may take.", span(*h.HeartbeatAge), span(staleAfter))
+	default:
+		return " The worker is " + orElse(string(h.Health), "not registered any more") + "."
+	}
+}

@@ -1,0 +1,59 @@
+package monitor
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// span writes a duration for people: two units at most, and no more digits than
+// anybody reads.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return strings.TrimSuffix(strconv.FormatFloat(d.Seconds(), 'f', 1, 64), ".0") + "s"
+	case d < time.Hour:
+		return units(d.Round(time.Second), time.Minute, "m", time.Second, "s")
+	case d < day:
+		return units(d.Round(time.Minute), time.Hour, "h", time.Minute, "m")
+	default:
+		return units(d.Round(time.Hour), day, "d", time.Hour, "h")
+	}
+}
+
+func units(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
+	text := strconv.FormatInt(int64(d/big), 10) + bigName
+	if rest := d % big / small; rest > 0 {
+		text += strconv.FormatInt(int64(rest), 10) + smallName
+	}
+	return text
+}
+
+// clock writes a moment as seen from another: its time of day, and how far away
+// it is.
+func clock(t, now time.Time) string {
+	layout := "15:04:05Z"
+	if t.UTC().Truncate(24*time.Hour) != now.UTC().Truncate(24*time.Hour) {
+		layout = "2006-01-02 15:04:05Z"
+	}
+	if t.After(now) {
+		return "at " + t.UTC().Format(layout) + " (in " + span(t.Sub(now)) + ")"
+	}
+	return "at " + t.UTC().Format(layout) + " (" + span(now.Sub(t)) + " ago)"
+}
+
+// since writes how long ago something began.
+func since(t, now time.Time) string { return span(max(now.Sub(t), 0)) }
+
+// plural puts a number before a word.
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(n, 10) + " " + many
+}
