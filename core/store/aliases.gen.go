@@ -27,6 +27,7 @@ type (
 	CatalogActionsRow               = db.CatalogActionsRow
 	CatalogPacksRow                 = db.CatalogPacksRow
 	CatalogPoliciesRow              = db.CatalogPoliciesRow
+	CatalogRivalsRow                = db.CatalogRivalsRow
 	ClaimOutboxRow                  = db.ClaimOutboxRow
 	ControlActionRow                = db.ControlActionRow
 	ControlEnsureQueueParams        = db.ControlEnsureQueueParams
@@ -258,6 +259,7 @@ const (
 	CatalogActions                        = db.CatalogActions
 	CatalogPacks                          = db.CatalogPacks
 	CatalogPolicies                       = db.CatalogPolicies
+	CatalogRivals                         = db.CatalogRivals
 	ClaimOutbox                           = db.ClaimOutbox
 	ControlAction                         = db.ControlAction
 	ControlEnsureQueue                    = db.ControlEnsureQueue

@@ -7,40 +7,32 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
-const ApplyPolicy = `-- name: ApplyPolicy :exec
-WITH written AS (
+const ApplyPolicy = `-- name: ApplyPolicy :one
     INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
-                        burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
-                        adaptive_latency_ms)
-    VALUES ($5, $6, nullif($7::text, ''), $8::text[],
-            $9, nullif($10::text, ''), $11,
-            nullif($12::text, ''), $13, $14,
-            nullif($15::int, 0), nullif($16::int, 0),
-            $17::text::policy_method_enum, $18::text[],
-            nullif($19::int, 0), nullif($20::int, 0),
-            nullif($21::text, ''), nullif($22::int, 0),
-            nullif($23::int, 0))
-    ON CONFLICT (ref) DO UPDATE
-    SET name = excluded.name, description = excluded.description, tags = excluded.tags, action = excluded.action,
-        action_ref = excluded.action_ref, pack = excluded.pack, pack_ref = excluded.pack_ref, kind = excluded.kind,
-        threshold = excluded.threshold, window_seconds = excluded.window_seconds, burst = excluded.burst,
-        method = excluded.method, parameters = excluded.parameters, max_queue_length = excluded.max_queue_length,
-        queue_timeout_seconds = excluded.queue_timeout_seconds, retry_place = excluded.retry_place,
-        adaptive_min = excluded.adaptive_min, adaptive_latency_ms = excluded.adaptive_latency_ms
-    RETURNING id, ref
-)
-INSERT INTO operator_audit (actor, source, action, target_type, target_id, target, request)
-SELECT $1::text, $2::text, $3::text, 'policy', w.id, w.ref, $4::jsonb
-FROM written w
+                    burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
+                    adaptive_latency_ms)
+VALUES ($1, $2, nullif($3::text, ''), $4::text[],
+        $5, nullif($6::text, ''), $7,
+        nullif($8::text, ''), $9, $10,
+        nullif($11::int, 0), nullif($12::int, 0),
+        $13::text::policy_method_enum, $14::text[],
+        nullif($15::int, 0), nullif($16::int, 0),
+        nullif($17::text, ''), nullif($18::int, 0),
+        nullif($19::int, 0))
+ON CONFLICT (ref) DO UPDATE
+SET name = excluded.name, description = excluded.description, tags = excluded.tags, action = excluded.action,
+    action_ref = excluded.action_ref, pack = excluded.pack, pack_ref = excluded.pack_ref, kind = excluded.kind,
+    threshold = excluded.threshold, window_seconds = excluded.window_seconds, burst = excluded.burst,
+    method = excluded.method, parameters = excluded.parameters, max_queue_length = excluded.max_queue_length,
+    queue_timeout_seconds = excluded.queue_timeout_seconds, retry_place = excluded.retry_place,
+    adaptive_min = excluded.adaptive_min, adaptive_latency_ms = excluded.adaptive_latency_ms
+RETURNING id
 `
 
 type ApplyPolicyParams struct {
-	Actor               string
-	Source              string
-	AuditAction         string
-	Request             []byte
 	Ref                 string
 	Name                string
 	Description         string
@@ -62,14 +54,10 @@ type ApplyPolicyParams struct {
 	AdaptiveLatencyMs   int32
 }
 
-// Writes one policy by its ref, and who did it. created stays what it was: it
-// says which of several policies of one scope is the newest.
-func (q *Queries) ApplyPolicy(ctx context.Context, arg ApplyPolicyParams) error {
-	_, err := q.db.Exec(ctx, ApplyPolicy,
-		arg.Actor,
-		arg.Source,
-		arg.AuditAction,
-		arg.Request,
+// Writes one policy by its ref. created stays what it was: it says which of
+// several policies of one scope is the newest.
+func (q *Queries) ApplyPolicy(ctx context.Context, arg ApplyPolicyParams) (int64, error) {
+	row := q.db.QueryRow(ctx, ApplyPolicy,
 		arg.Ref,
 		arg.Name,
 		arg.Description,
@@ -90,7 +78,9 @@ func (q *Queries) ApplyPolicy(ctx context.Context, arg ApplyPolicyParams) error 
 		arg.AdaptiveMin,
 		arg.AdaptiveLatencyMs,
 	)
-	return err
+	var id int64
+	err := row.Scan(&id)
+	return id, err
 }
 
 const CatalogActions = `-- name: CatalogActions :many
@@ -247,8 +237,55 @@ func (q *Queries) CatalogPolicies(ctx context.Context, refs []string) ([]Catalog
 	return items, nil
 }
 
+const CatalogRivals = `-- name: CatalogRivals :many
+SELECT p.id, p.ref, p.action, p.pack, p.created
+FROM policy p
+WHERE p.kind = 'concurrency'
+  AND (p.action = ANY ($1::bigint[])
+       OR p.action IS NULL AND p.pack = ANY ($2::bigint[])
+       OR p.action IS NULL AND p.pack IS NULL AND $3::bool)
+ORDER BY p.created DESC, p.id DESC
+`
+
+type CatalogRivalsRow struct {
+	ID      int64
+	Ref     string
+	Action  *int64
+	Pack    *int64
+	Created time.Time
+}
+
+// The concurrency policies of actions, of packs, or of everything: of each
+// scope only the newest has an effect.
+func (q *Queries) CatalogRivals(ctx context.Context, actions []int64, packs []int64, everything bool) ([]CatalogRivalsRow, error) {
+	rows, err := q.db.Query(ctx, CatalogRivals, actions, packs, everything)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CatalogRivalsRow
+	for rows.Next() {
+		var i CatalogRivalsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.Action,
+			&i.Pack,
+			&i.Created,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const FindWaitingHeads = `-- name: FindWaitingHeads :many
-SELECT h.execution_id, s.action_id, e.action_ref
+SELECT s.id AS state_id, h.execution_id, s.action_id, e.action_ref, e.parent, e.enforcement, e.config,
+       now()::timestamptz AS at
 FROM (
     SELECT q.id, q.action_id
     FROM execution_admission_state q
@@ -281,9 +318,14 @@ type FindWaitingHeadsParams struct {
 }
 
 type FindWaitingHeadsRow struct {
+	StateID     int64
 	ExecutionID int64
 	ActionID    int64
 	ActionRef   string
+	Parent      *int64
+	Enforcement *int64
+	Config      []byte
+	At          time.Time
 }
 
 // The first waiter of queues that a policy is about, those that something wider
@@ -302,7 +344,16 @@ func (q *Queries) FindWaitingHeads(ctx context.Context, arg FindWaitingHeadsPara
 	var items []FindWaitingHeadsRow
 	for rows.Next() {
 		var i FindWaitingHeadsRow
-		if err := rows.Scan(&i.ExecutionID, &i.ActionID, &i.ActionRef); err != nil {
+		if err := rows.Scan(
+			&i.StateID,
+			&i.ExecutionID,
+			&i.ActionID,
+			&i.ActionRef,
+			&i.Parent,
+			&i.Enforcement,
+			&i.Config,
+			&i.At,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -354,7 +405,6 @@ const LockPolicyActions = `-- name: LockPolicyActions :many
 SELECT a.id FROM action a WHERE a.ref = ANY ($1::text[]) ORDER BY a.id FOR KEY SHARE
 `
 
-// Keeps the actions that policies will name from being deleted before they do.
 func (q *Queries) LockPolicyActions(ctx context.Context, refs []string) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LockPolicyActions, refs)
 	if err != nil {
@@ -376,11 +426,16 @@ func (q *Queries) LockPolicyActions(ctx context.Context, refs []string) ([]int64
 }
 
 const LockPolicyPacks = `-- name: LockPolicyPacks :many
-SELECT p.id FROM pack p WHERE p.ref = ANY ($1::text[]) ORDER BY p.id FOR KEY SHARE
+SELECT p.id FROM pack p
+WHERE p.ref = ANY ($1::text[])
+   OR p.id = ANY (ARRAY(SELECT a.pack FROM action a WHERE a.ref = ANY ($2::text[])))
+ORDER BY p.id FOR KEY SHARE
 `
 
-func (q *Queries) LockPolicyPacks(ctx context.Context, refs []string) ([]int64, error) {
-	rows, err := q.db.Query(ctx, LockPolicyPacks, refs)
+// Keeps the packs that policies will name, and those of their actions, from
+// being deleted before they do. Packs come before actions, as in a deletion.
+func (q *Queries) LockPolicyPacks(ctx context.Context, refs []string, actions []string) ([]int64, error) {
+	rows, err := q.db.Query(ctx, LockPolicyPacks, refs, actions)
 	if err != nil {
 		return nil, err
 	}

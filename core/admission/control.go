@@ -1,0 +1,434 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// Errors of an operator's acts. Each is wrapped with what was named.
+var (
+	// ErrNoAction says that no action has the reference.
+	ErrNoAction = errors.New("there is no such action")
+	// ErrNoQueue says that there is no queue to act on.
+	ErrNoQueue = errors.New("there is no such queue")
+	// ErrMoved says that rows changed between planning and locking: the same again
+	// will find them.
+	ErrMoved = errors.New("rows changed meanwhile")
+	// ErrGroup says that a text is not the group key of a queue.
+	ErrGroup = errors.New("not a group of parameter values")
+)
+
+// Target is what an operator's act is about: all queues of an action, or the
+// queue of one group of parameter values.
+type Target struct {
+	ActionID  int64
+	ActionRef string
+	Group     string // the group's key; empty: all queues of the action
+
+	unlimited  bool // the action's newest concurrency policy: none
+	threshold  int
+	parameters []string // its paths
+}
+
+// String names the target for people.
+func (t Target) String() string {
+	if t.Group == "" {
+		return t.ActionRef
+	}
+	return t.ActionRef + " " + t.Group
+}
+
+// FindTarget looks up the action and brings the group, a JSON object of paths
+// and values, into the form of a group key.
+func FindTarget(ctx context.Context, queries *store.Queries, ref, group string) (Target, error) {
+	row, err := queries.ControlAction(ctx, ref)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Target{}, fmt.Errorf("%w: %s", ErrNoAction, ref)
+	}
+	if err != nil {
+		return Target{}, fmt.Errorf("look up action %s: %w", ref, err)
+	}
+	target := Target{
+		ActionID: row.ID, ActionRef: row.Ref,
+		unlimited: row.Unlimited, threshold: int(row.Threshold), parameters: row.Parameters,
+	}
+	if group != "" {
+		if target.Group, err = groupKey(group); err != nil {
+			return Target{}, err
+		}
+	}
+	return target, nil
+}
+
+// groupKey writes a JSON object as group keys are written: compact, its keys
+// sorted bytewise, numbers as they were given.
+func groupKey(text string) (string, error) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var values map[string]any
+	if err := decoder.Decode(&values); err != nil || values == nil || decoder.More() {
+		return "", fmt.Errorf("%w: %s is not a JSON object", ErrGroup, text)
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(values); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrGroup, err)
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// fits reports whether the policy in force could make this group.
+func (t Target) fits() error {
+	var values map[string]any
+	if err := json.Unmarshal([]byte(t.Group), &values); err != nil {
+		return fmt.Errorf("%w: %w", ErrGroup, err)
+	}
+	wanted := slices.Clone(t.parameters)
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	switch {
+	case len(wanted) == 0:
+		return fmt.Errorf("%w: the policy of %s makes no groups", ErrNoQueue, t.ActionRef)
+	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
+		return fmt.Errorf("%w: the policy of %s groups by %s", ErrGroup, t.ActionRef, strings.Join(wanted, ", "))
+	}
+	return nil
+}
+
+// groups is what reading and locking ask for: NULL for all.
+func (t Target) groups() []string {
+	if t.Group == "" {
+		return nil
+	}
+	return []string{t.Group}
+}
+
+// Act is what an operator may say about queues.
+type Act string
+
+// The acts.
+const (
+	ActPause  Act = "pause"  // admit nothing
+	ActResume Act = "resume" // admit again
+	ActLimit  Act = "limit"  // another limit than the policy's
+	ActReset  Act = "reset"  // the policy's limit again
+)
+
+// Word is an operator's word on queues.
+type Word struct {
+	Act    Act
+	Limit  int    // of ActLimit
+	Reason string // of ActPause
+	By     string // who says it
+}
+
+// QueueState is what a word can change of a queue, and what it bears on.
+type QueueState struct {
+	Paused      bool       `json:"paused"`
+	PausedBy    string     `json:"paused_by,omitempty"`
+	PausedAt    *time.Time `json:"paused_at,omitempty"`
+	PauseReason string     `json:"pause_reason,omitempty"`
+	Limit       *int       `json:"limit"`                    // in force; nil: none
+	Override    *int       `json:"limit_override,omitempty"` // an operator's limit
+}
+
+// QueueWord is a queue before and after a word.
+type QueueWord struct {
+	ID      int64      `json:"id"`
+	Group   string     `json:"group,omitempty"`
+	Active  int        `json:"active"`
+	Waiting int        `json:"waiting"`
+	Changed bool       `json:"changed"`
+	Before  QueueState `json:"before"`
+	After   QueueState `json:"after"`
+}
+
+// mayAdmit reports whether a changed queue may now admit somebody it kept.
+func (q QueueWord) mayAdmit() bool {
+	return q.Changed && q.Waiting > 0 && !q.After.Paused && (q.After.Limit == nil || q.Active < *q.After.Limit)
+}
+
+// kept reports whether an operator's word alone keeps the queue's waiters.
+func (q QueueWord) kept() bool {
+	return q.After.Paused || (q.After.Limit != nil && q.Active >= *q.After.Limit)
+}
+
+// Said is what a word has changed.
+type Said struct {
+	Queues []QueueWord // in order of id
+	Heads  []Head      // the heads of queues that may now admit
+}
+
+// Head is the execution at the head of a queue.
+type Head struct {
+	Queue       int64
+	ExecutionID int64
+	ActionID    *int64
+	ActionRef   string
+	Parent      *int64
+	Enforcement *int64
+	Config      []byte
+}
+
+// Preview says what a word would change, without locks.
+func Preview(ctx context.Context, queries *store.Queries, target Target, word Word) ([]QueueWord, error) {
+	rows, err := queries.ControlReadQueues(ctx, target.ActionID, target.groups())
+	if err != nil {
+		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
+	}
+	words := make([]QueueWord, len(rows))
+	for i, row := range rows {
+		words[i] = judge(target, store.ControlLockQueuesRow(row), word)
+	}
+	if len(words) == 0 {
+		if !word.makes() {
+			return nil, fmt.Errorf("%w: %s", ErrNoQueue, target)
+		}
+		if target.Group != "" {
+			return nil, target.fits()
+		}
+	}
+	return words, nil
+}
+
+// makes reports whether the word is worth a queue that nobody has used yet: it
+// will hold for whoever comes.
+func (w Word) makes() bool { return w.Act == ActPause || w.Act == ActLimit }
+
+// ensure makes the target's queue if it is missing. A queue that nobody uses is
+// harmless.
+func (t Target) ensure(ctx context.Context, queries *store.Queries) error {
+	maximum, unlimited := t.policyLimit()
+	err := queries.ControlEnsureQueue(ctx, store.ControlEnsureQueueParams{
+		GroupKey: t.Group, MaxConcurrent: int32(maximum), Unlimited: unlimited, Action: t.ActionID,
+	})
+	if err != nil {
+		return fmt.Errorf("make the queue of %s: %w", t, err)
+	}
+	return nil
+}
+
+func (t Target) policyLimit() (maximum int, unlimited bool) {
+	if t.unlimited {
+		return Unlimited, true
+	}
+	return t.threshold, false
+}
+
+// Say puts an operator's word on the target's queues, in the caller's
+// transaction. It takes effect with the commit: a round that holds a queue's
+// lock ends first, and every later one finds the word on the row. A word that
+// a queue holds already changes nothing.
+func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, error) {
+	rows, err := lockQueues(ctx, tx, target, word)
+	if err != nil {
+		return nil, err
+	}
+	said := &Said{Queues: make([]QueueWord, len(rows))}
+	var changed, kept, opened []int64
+	for i, row := range rows {
+		q := judge(target, row, word)
+		said.Queues[i] = q
+		if !q.Changed {
+			continue
+		}
+		changed = append(changed, q.ID)
+		if q.kept() {
+			kept = append(kept, q.ID)
+		}
+		if q.mayAdmit() {
+			opened = append(opened, q.ID)
+		}
+	}
+	if len(changed) == 0 {
+		return said, nil
+	}
+	if err := storeWord(ctx, tx, target, word, said.Queues); err != nil {
+		return nil, fmt.Errorf("%s the queues of %s: %w", word.Act, target, err)
+	}
+	// A queue that is not kept by something wider does not belong among those
+	// that rounds try when there is room again; resumed, it is nudged.
+	if len(kept) > 0 {
+		if err := tx.ControlUnblockQueues(ctx, kept); err != nil {
+			return nil, fmt.Errorf("unblock the queues of %s: %w", target, err)
+		}
+	}
+	said.Heads, err = Heads(ctx, tx.Queries, opened)
+	return said, err
+}
+
+// lockQueues locks the target's queues in order of id. For a word on the whole
+// action that is every queue it has: the plain one holds the word for groups to
+// come and is made if it is missing, and the second look is for a group that
+// was made while the first waited for the plain queue.
+func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]store.ControlLockQueuesRow, error) {
+	groups := target.groups()
+	rows, err := tx.ControlLockQueues(ctx, target.ActionID, groups)
+	found := slices.ContainsFunc(rows, func(row store.ControlLockQueuesRow) bool { return row.GroupKey == target.Group })
+	if err == nil && !found && word.makes() {
+		if target.Group != "" {
+			if err := target.fits(); err != nil {
+				return nil, err
+			}
+			// Under the plain queue's lock, so that the group begins with its word.
+			_, err = tx.ControlLockQueues(ctx, target.ActionID, []string{""})
+		}
+		if err == nil {
+			err = target.ensure(ctx, tx.Queries)
+		}
+	}
+	if err == nil {
+		rows, err = tx.ControlLockQueues(ctx, target.ActionID, groups)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the queues of %s: %w", target, err)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%w: %s", ErrNoQueue, target)
+	}
+	return rows, nil
+}
+
+// judge says what a word changes of one queue.
+func judge(target Target, row store.ControlLockQueuesRow, word Word) QueueWord {
+	before := QueueState{
+		Paused: row.Paused, PausedBy: textOf(row.PausedBy), PausedAt: row.PausedAt, PauseReason: textOf(row.PauseReason),
+		Limit: limitOf(row.MaxConcurrent, row.Unlimited), Override: intOf(row.LimitOverride),
+	}
+	q := QueueWord{
+		ID: row.ID, Group: row.GroupKey, Active: int(row.ActiveCount), Waiting: int(row.QueuedCount), Before: before, After: before,
+	}
+	switch word.Act {
+	case ActPause:
+		q.Changed = !row.Paused
+		if q.Changed {
+			q.After.Paused, q.After.PausedBy, q.After.PauseReason = true, word.By, word.Reason
+		}
+	case ActResume:
+		q.Changed = row.Paused
+		q.After.Paused, q.After.PausedBy, q.After.PausedAt, q.After.PauseReason = false, "", nil, ""
+	case ActLimit:
+		limit := adapted(word.Limit, row.AdaptiveLimit)
+		q.After.Limit, q.After.Override = &limit, &word.Limit
+		q.Changed = !sameLimit(before.Override, q.After.Override) || !sameLimit(before.Limit, q.After.Limit)
+	case ActReset:
+		q.Changed = row.LimitOverride != nil
+		if q.Changed {
+			q.After.Override, q.After.Limit = nil, nil
+			if maximum, unlimited := target.policyLimit(); !unlimited {
+				maximum = adapted(maximum, row.AdaptiveLimit)
+				q.After.Limit = &maximum
+			}
+		}
+	}
+	return q
+}
+
+// adapted lowers a limit to what the queue has adapted itself to.
+func adapted(limit int, adaptive *float64) int {
+	if adaptive == nil {
+		return limit
+	}
+	return max(1, min(limit, int(math.Floor(*adaptive))))
+}
+
+// storeWord stores what judge has decided.
+func storeWord(ctx context.Context, tx *store.Tx, target Target, word Word, queues []QueueWord) error {
+	var ids []int64
+	var maxima []int32
+	var unlimited []bool
+	for _, q := range queues {
+		if !q.Changed {
+			continue
+		}
+		ids, unlimited = append(ids, q.ID), append(unlimited, q.After.Limit == nil)
+		maxima = append(maxima, maximumOf(q.After.Limit))
+	}
+	switch word.Act {
+	case ActPause:
+		return tx.ControlPauseQueues(ctx, word.Reason, word.By, ids)
+	case ActResume:
+		return tx.ControlResumeQueues(ctx, ids)
+	case ActLimit, ActReset:
+		override := int32(0)
+		if word.Act == ActLimit {
+			override = int32(word.Limit)
+		}
+		err := tx.ControlLimitQueues(ctx, store.ControlLimitQueuesParams{
+			Override: override, Ids: ids, MaxConcurrent: maxima, Unlimited: unlimited,
+		})
+		if err != nil || target.Group != "" {
+			return err
+		}
+		return tx.ControlStatsLimit(ctx, maxima[0], target.ActionID)
+	}
+	return fmt.Errorf("unknown act %q", word.Act)
+}
+
+// Heads reads the executions at the heads of queues. A request for one of them
+// that comes again is harmless, and the round that takes it fills its queue.
+func Heads(ctx context.Context, queries *store.Queries, queues []int64) ([]Head, error) {
+	if len(queues) == 0 {
+		return nil, nil
+	}
+	rows, err := queries.ControlHeads(ctx, queues)
+	if err != nil {
+		return nil, fmt.Errorf("read the heads of %d queues: %w", len(queues), err)
+	}
+	heads := make([]Head, len(rows))
+	for i, row := range rows {
+		heads[i] = Head{
+			Queue: row.StateID, ExecutionID: row.ID, ActionID: row.Action, ActionRef: row.ActionRef,
+			Parent: row.Parent, Enforcement: row.Enforcement, Config: row.Config,
+		}
+	}
+	return heads, nil
+}
+
+func limitOf(maximum int32, unlimited bool) *int {
+	if unlimited {
+		return nil
+	}
+	return intOf(&maximum)
+}
+
+func maximumOf(limit *int) int32 {
+	if limit == nil {
+		return Unlimited
+	}
+	return int32(*limit)
+}
+
+func intOf(n *int32) *int {
+	if n == nil {
+		return nil
+	}
+	wide := int(*n)
+	return &wide
+}
+
+func sameLimit(a, b *int) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

@@ -1,0 +1,244 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// clearPage bounds how many executions one transaction of a clearing cancels.
+const clearPage = 500
+
+// Line is a queue of which a clearing takes those who wait.
+type Line struct {
+	ID      int64     `json:"id"`
+	Group   string    `json:"group,omitempty"`
+	Paused  bool      `json:"paused"`
+	Waiting int       `json:"waiting"`
+	Oldest  time.Time `json:"oldest"`
+
+	ticket int64 // the last who waited when the plan was made
+}
+
+// Clearing is a plan to cancel those who wait in the target's queues, and how
+// far it has come. Who comes later is not in it. It is for one goroutine.
+type Clearing struct {
+	Target  Target
+	At      time.Time // when it was planned
+	Cutoff  time.Time // only who has waited since then or longer
+	Lines   []Line
+	Waiting int
+
+	next       int   // lines before it are done
+	lane       int16 // in line next: go on behind this place
+	queueOrder int64
+}
+
+// PlanClearing counts who waits in the target's queues, for olderThan or
+// longer, as one snapshot.
+func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan time.Duration) (*Clearing, error) {
+	queues, err := tx.ControlReadQueues(ctx, target.ActionID, target.groups())
+	if err != nil {
+		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
+	}
+	if len(queues) == 0 {
+		return nil, fmt.Errorf("%w: %s", ErrNoQueue, target)
+	}
+	now, err := tx.ControlNow(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the clock: %w", err)
+	}
+	c := &Clearing{Target: target, At: now, Cutoff: now.Add(-olderThan)}
+	c.line()
+	rows, err := tx.ControlWaiting(ctx, c.Cutoff, target.ActionID, target.groups())
+	if err != nil {
+		return nil, fmt.Errorf("count who waits for %s: %w", target, err)
+	}
+	for _, row := range rows {
+		c.Lines = append(c.Lines, Line{
+			ID: row.ID, Group: row.GroupKey, Paused: row.Paused, Waiting: int(row.Waiting), Oldest: row.Oldest, ticket: row.Ticket,
+		})
+		c.Waiting += int(row.Waiting)
+	}
+	return c, nil
+}
+
+// line begins a line from its first place.
+func (c *Clearing) line() { c.lane, c.queueOrder = math.MinInt16, math.MinInt64 }
+
+// ClearingPage is what one transaction of a clearing is about.
+type ClearingPage struct {
+	rows []store.ControlPageRow
+}
+
+// Len is how many executions the page names.
+func (p ClearingPage) Len() int { return len(p.rows) }
+
+// Next reads the next page, without locks; an empty one is the end. Who has
+// left a line since the plan is not in it.
+func (c *Clearing) Next(ctx context.Context, queries *store.Queries) (ClearingPage, error) {
+	for c.next < len(c.Lines) {
+		arg, until := c.window()
+		rows, err := queries.ControlPage(ctx, arg)
+		if err != nil {
+			return ClearingPage{}, fmt.Errorf("read who waits for %s: %w", c.Target, err)
+		}
+		c.pass(rows, until)
+		if len(rows) > 0 {
+			return ClearingPage{rows: rows}, nil
+		}
+	}
+	return ClearingPage{}, nil
+}
+
+// window asks for as many lines as make one page.
+func (c *Clearing) window() (arg store.ControlPageParams, until int) {
+	arg = store.ControlPageParams{Cutoff: c.Cutoff, Page: clearPage}
+	waiting := 0
+	for until = c.next; until < len(c.Lines) && waiting < clearPage; until++ {
+		line := c.Lines[until]
+		waiting += line.Waiting
+		lane, order := int16(math.MinInt16), int64(math.MinInt64)
+		if until == c.next {
+			lane, order = c.lane, c.queueOrder
+		}
+		arg.States, arg.Tickets = append(arg.States, line.ID), append(arg.Tickets, line.ticket)
+		arg.Lanes, arg.Orders = append(arg.Lanes, lane), append(arg.Orders, order)
+	}
+	return arg, until
+}
+
+// pass moves behind the rows of a window that ended before line until.
+func (c *Clearing) pass(rows []store.ControlPageRow, until int) {
+	if len(rows) < clearPage {
+		c.next = until
+		c.line()
+		return
+	}
+	last := rows[len(rows)-1]
+	for c.Lines[c.next].ID != last.StateID {
+		c.next++
+	}
+	c.lane, c.queueOrder = last.Lane, last.QueueOrder
+}
+
+// EndedWaiter is an execution that was ended while it waited.
+type EndedWaiter struct {
+	ExecutionID int64
+	ActionID    int64
+	ActionRef   string
+	Status      attune.Status
+	Result      json.RawMessage
+}
+
+// Cleared is what one transaction of a clearing has decided. Nothing of it is
+// stored before Write, and nothing remains of it unless that commits.
+type Cleared struct {
+	At    time.Time // of the transaction, by the database's clock
+	Ended []EndedWaiter
+	Gone  int // executions that meanwhile were promoted or ended by somebody else
+
+	ledger *Ledger
+	result json.RawMessage
+}
+
+// ClearingTerms are what cancelling a page needs to know.
+type ClearingTerms struct {
+	// Result makes the result of the cancelled executions at a moment.
+	Result func(at time.Time) json.RawMessage
+	// StaleAfter is the age of a heartbeat from which a worker is not live.
+	StaleAfter time.Duration
+	// WithoutStats leaves queue_stats alone.
+	WithoutStats bool
+}
+
+// CancelPage locks the queues of a page and decides who of it is cancelled:
+// who still waits there. Who was promoted before the lock was had keeps its
+// slot.
+func CancelPage(ctx context.Context, tx *store.Tx, page ClearingPage, terms ClearingTerms) (*Cleared, error) {
+	want := Want{
+		Queues: make(map[int64]int), Workers: []int64{}, MaxHeads: 1,
+		StaleAfter: terms.StaleAfter, WithoutStats: terms.WithoutStats,
+	}
+	for _, row := range page.rows {
+		want.Queues[row.StateID] = 0
+		want.Executions = append(want.Executions, row.ExecutionID)
+	}
+	ledger, err := Lock(ctx, tx, want)
+	if err != nil {
+		return nil, err
+	}
+	cleared := &Cleared{At: ledger.Now.UTC(), ledger: ledger}
+	cleared.result = terms.Result(cleared.At)
+	for _, row := range page.rows {
+		fact, ok := ledger.Fact(row.ExecutionID)
+		if !ok || fact.Waits == nil || *fact.Waits != row.StateID || !ledger.Withdraw(row.ExecutionID) {
+			cleared.Gone++
+			continue
+		}
+		if fact.Status != attune.StatusRequested {
+			cleared.Gone++ // it had ended, and only its place was left
+			continue
+		}
+		ledger.End(row.ExecutionID, attune.StatusCancelled)
+		cleared.Ended = append(cleared.Ended, EndedWaiter{
+			ExecutionID: row.ExecutionID, ActionID: row.Action, ActionRef: row.ActionRef,
+			Status: attune.StatusCancelled, Result: cleared.result,
+		})
+	}
+	return cleared, nil
+}
+
+// Write queues the statements that store the page.
+func (c *Cleared) Write(p *store.Pipeline) {
+	if len(c.Ended) > 0 {
+		ids := make([]int64, len(c.Ended))
+		for i, e := range c.Ended {
+			ids[i] = e.ExecutionID
+		}
+		p.Exec(store.CancelWaiting, ids, []byte(c.result))
+	}
+	c.ledger.Write(p)
+}
+
+// CompletedMessage is the message that says that an execution was ended while
+// it waited.
+func CompletedMessage(e EndedWaiter, at time.Time, source string) (outbox.Message, error) {
+	envelope := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{
+		ExecutionID: e.ExecutionID, ActionID: e.ActionID, ActionRef: e.ActionRef,
+		Status: string(e.Status), Result: e.Result, CompletedAt: at,
+	}, at, source)
+	body, err := envelope.Encode()
+	if err != nil {
+		return outbox.Message{}, fmt.Errorf("encode the end of execution %d: %w", e.ExecutionID, err)
+	}
+	return outbox.Message{
+		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted,
+		Type: message.TypeExecutionCompleted, Body: body,
+	}, nil
+}
+
+// NudgeMessage is the request for the execution at the head of a queue once
+// more. The execution has its place; the round that takes the message gives
+// free slots to the queue's heads.
+func NudgeMessage(head Head, at time.Time, source string) (outbox.Message, error) {
+	envelope := message.New(message.TypeExecutionRequested, message.ExecutionRequested{
+		ExecutionID: head.ExecutionID, ActionID: head.ActionID, ActionRef: head.ActionRef,
+		ParentID: head.Parent, EnforcementID: head.Enforcement, Config: head.Config,
+	}, at, source)
+	body, err := envelope.Encode()
+	if err != nil {
+		return outbox.Message{}, fmt.Errorf("encode the request of execution %d: %w", head.ExecutionID, err)
+	}
+	return outbox.Message{
+		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
+		Type: message.TypeExecutionRequested, Body: body,
+	}, nil
+}

@@ -1,0 +1,241 @@
+package triage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Line is a queue of which a clearing takes those who wait.
+type Line = admission.Line
+
+// ClearOrder says which waiters are to be cancelled.
+type ClearOrder struct {
+	Target
+
+	// OlderThan spares who has waited for less; 0 spares nobody.
+	OlderThan time.Duration `json:"-"`
+}
+
+// ClearPlan is who would be cancelled. It can be run once.
+type ClearPlan struct {
+	Target
+
+	At        time.Time `json:"at"`
+	OlderThan float64   `json:"older_than_seconds,omitempty"`
+	Waiting   int       `json:"waiting"`
+	Queues    []Line    `json:"queues"`
+
+	clearing *admission.Clearing
+}
+
+// PlanClear counts who waits. Nothing is locked or written; who comes after it
+// is not in the plan.
+func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, error) {
+	var clearing *admission.Clearing
+	err := t.store.ReadTx(ctx, "plan a clearing", func(ctx context.Context, tx *store.Tx) error {
+		target, err := t.target(ctx, tx.Queries, order.Target)
+		if err != nil {
+			return err
+		}
+		clearing, err = admission.PlanClearing(ctx, tx, target, order.OlderThan)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	plan := &ClearPlan{
+		Target: Target{Action: clearing.Target.ActionRef, Group: clearing.Target.Group}, At: clearing.At,
+		OlderThan: order.OlderThan.Seconds(), Waiting: clearing.Waiting, Queues: clearing.Lines, clearing: clearing,
+	}
+	if plan.Queues == nil {
+		plan.Queues = []Line{}
+	}
+	return plan, nil
+}
+
+// ClearReceipt is what a clearing has done. Planned is Cancelled, AlreadyGone
+// and what is left together.
+type ClearReceipt struct {
+	Target
+	Sent
+
+	Planned     int     `json:"planned"`
+	Cancelled   int     `json:"cancelled"`
+	AlreadyGone int     `json:"already_gone"` // promoted, or ended by somebody else
+	Left        int     `json:"left"`         // still waiting: the clearing was interrupted
+	First       int64   `json:"first_execution_id,omitempty"`
+	Last        int64   `json:"last_execution_id,omitempty"`
+	Seconds     float64 `json:"seconds"`
+	Outcome     string  `json:"outcome"` // done, interrupted, failed or unchanged
+	Audit       int64   `json:"audit_id,omitempty"`
+}
+
+// Clear cancels who is in the plan, a page a transaction. It always returns a
+// receipt; with an error too it says what had been done by then.
+func (t *Triage) Clear(ctx context.Context, plan *ClearPlan) (*ClearReceipt, error) {
+	began := time.Now()
+	receipt := &ClearReceipt{Target: plan.Target, Planned: plan.Waiting, Outcome: outcomeRunning}
+	err := t.clearPages(ctx, plan, receipt)
+	receipt.Seconds = time.Since(began).Seconds()
+	receipt.finish(ctx, err)
+	ending := context.WithoutCancel(ctx) // the receipt of what was done is due also then
+	ending, cancel := context.WithTimeout(ending, auditPatience)
+	defer cancel()
+	if auditErr := t.closeClear(ending, plan, receipt, err); err == nil {
+		err = auditErr
+	}
+	return receipt, err
+}
+
+// auditPatience bounds how long an interrupted act is still written down.
+const auditPatience = 5 * time.Second
+
+func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt) error {
+	for {
+		page, err := plan.clearing.Next(ctx, t.store.Queries)
+		if err != nil || page.Len() == 0 {
+			return err
+		}
+		if err := t.clearPage(ctx, plan, page, receipt); err != nil {
+			return fmt.Errorf("clear %s after %d executions: %w", plan.clearing.Target, receipt.Cancelled, err)
+		}
+	}
+}
+
+// clearPage runs one page. A row that somebody else changed between its lock
+// and its write takes the page back, and it is decided anew.
+func (t *Triage) clearPage(ctx context.Context, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
+	for attempt := 1; ; attempt++ {
+		after := *receipt
+		err := t.store.Tx(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
+			after = *receipt
+			after.Rows = append([]int64(nil), receipt.Rows...)
+			return t.cancel(ctx, tx, plan, page, &after)
+		})
+		if err == nil {
+			*receipt = after
+			return nil
+		}
+		if !again(ctx, err, attempt) {
+			return err
+		}
+	}
+}
+
+func (t *Triage) cancel(ctx context.Context, tx *store.Tx, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt) error {
+	cleared, err := admission.CancelPage(ctx, tx, page, admission.ClearingTerms{
+		Result: t.cancelledResult, StaleAfter: t.cfg.HeartbeatStaleAfter, WithoutStats: t.cfg.WithoutStats,
+	})
+	if err != nil {
+		return err
+	}
+	receipt.count(cleared)
+	messages := make([]outbox.Message, len(cleared.Ended))
+	for i, e := range cleared.Ended {
+		if messages[i], err = admission.CompletedMessage(e, cleared.At, t.cfg.Source); err != nil {
+			return err
+		}
+	}
+	p := tx.Pipeline()
+	cleared.Write(p)
+	if err := p.Send(ctx); err != nil {
+		return fmt.Errorf("cancel %d executions: %w", len(cleared.Ended), err)
+	}
+	if err := t.send(ctx, tx, messages, &receipt.Sent); err != nil {
+		return err
+	}
+	a := clearAudit(plan, receipt, nil)
+	if receipt.Audit != 0 {
+		return t.amend(ctx, tx.Queries, receipt.Audit, a)
+	}
+	receipt.Audit, err = t.record(ctx, tx, a)
+	return err
+}
+
+// cancelledResult is the result of an execution that was cleared away.
+func (t *Triage) cancelledResult(at time.Time) json.RawMessage {
+	raw, err := json.Marshal(map[string]any{
+		"error": "Cancelled", "message": "cleared from its queue by " + t.cfg.Actor,
+		"cancelled_by": t.cfg.Actor, "cancelled_at": at,
+	})
+	if err != nil {
+		return json.RawMessage(`{}`) // cannot happen: strings and a time
+	}
+	return raw
+}
+
+func clearAudit(plan *ClearPlan, receipt *ClearReceipt, failure error) audit {
+	a := audit{
+		action: "queue.clear", target: plan.clearing.Target, outcome: receipt.Outcome,
+		request: map[string]any{"plan": plan, "receipt": receipt},
+	}
+	if failure != nil {
+		a.failure = failure.Error()
+	}
+	return a
+}
+
+func (r *ClearReceipt) count(cleared *admission.Cleared) {
+	r.Cancelled += len(cleared.Ended)
+	r.AlreadyGone += cleared.Gone
+	for _, e := range cleared.Ended {
+		if r.First == 0 || e.ExecutionID < r.First {
+			r.First = e.ExecutionID
+		}
+		r.Last = max(r.Last, e.ExecutionID)
+	}
+}
+
+// finish judges how it ended. Who had left a line before its page was read is
+// known only now.
+func (r *ClearReceipt) finish(ctx context.Context, err error) {
+	rest := max(r.Planned-r.Cancelled-r.AlreadyGone, 0)
+	switch {
+	case err == nil && r.Cancelled == 0:
+		r.AlreadyGone, r.Outcome = r.AlreadyGone+rest, outcomeUnchanged
+	case err == nil:
+		r.AlreadyGone, r.Outcome = r.AlreadyGone+rest, outcomeDone
+	case ctx.Err() != nil:
+		r.Left, r.Outcome = rest, outcomeInterrupted
+	default:
+		r.Left, r.Outcome = rest, outcomeFailed
+	}
+}
+
+// closeClear writes the end into the audit, and nudges what waits on behind
+// those who were cleared away: it may be somebody else's turn now.
+func (t *Triage) closeClear(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt, failure error) error {
+	return t.store.Tx(ctx, "end a clearing", func(ctx context.Context, tx *store.Tx) (err error) {
+		after := *receipt
+		after.Rows = append([]int64(nil), receipt.Rows...)
+		if receipt.Cancelled > 0 {
+			queues := make([]int64, len(plan.Queues))
+			for i, line := range plan.Queues {
+				queues[i] = line.ID
+			}
+			heads, err := admission.Heads(ctx, tx.Queries, queues)
+			if err != nil {
+				return err
+			}
+			if err := t.nudge(ctx, tx, heads, &after.Sent); err != nil {
+				return err
+			}
+		}
+		a := clearAudit(plan, &after, failure)
+		if after.Audit != 0 {
+			err = t.amend(ctx, tx.Queries, after.Audit, a)
+		} else {
+			after.Audit, err = t.record(ctx, tx, a)
+		}
+		if err == nil {
+			*receipt = after
+		}
+		return err
+	})
+}

@@ -1,0 +1,202 @@
+package triage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Errors of a target, to be told apart by errors.Is. Each comes wrapped with
+// what was named.
+var (
+	ErrNoAction = admission.ErrNoAction // no action has the reference
+	ErrNoQueue  = admission.ErrNoQueue  // there is no queue to act on
+	ErrGroup    = admission.ErrGroup    // a text is not a group of parameter values
+)
+
+// ErrLimit says that a limit is not a number of executions.
+var ErrLimit = errors.New("a limit is at least 1")
+
+// Config is what acts depend on.
+type Config struct {
+	// Actor is who acts, as the audit names them. Default "unknown".
+	Actor string
+	// Source is the program through which they act. Default "attune-executor".
+	Source string
+	// HeartbeatStaleAfter is the age of a heartbeat from which a worker is not
+	// live. Default 90 s.
+	HeartbeatStaleAfter time.Duration
+	// ReportGrace is how long an execution may have ended without its slot being
+	// given back before a repair does: its report may be on its way. Default 10 s.
+	ReportGrace time.Duration
+	// WithoutStats leaves queue_stats alone.
+	WithoutStats bool
+}
+
+func (c Config) withDefaults() Config {
+	if c.Actor == "" {
+		c.Actor = "unknown"
+	}
+	if c.Source == "" {
+		c.Source = "attune-executor"
+	}
+	if c.HeartbeatStaleAfter <= 0 {
+		c.HeartbeatStaleAfter = 90 * time.Second
+	}
+	if c.ReportGrace <= 0 {
+		c.ReportGrace = 10 * time.Second
+	}
+	return c
+}
+
+// Relay publishes what was committed; *outbox.Relay is one.
+type Relay interface {
+	Published(row int64, messages []outbox.Message)
+}
+
+// Triage acts for one operator. It is safe for concurrent use.
+type Triage struct {
+	cfg   Config
+	store *store.Store
+	relay Relay
+}
+
+// New makes a Triage. Without a relay the messages are left to the sweep of a
+// running engine, which takes them within seconds.
+func New(cfg Config, st *store.Store, relay Relay) *Triage {
+	return &Triage{cfg: cfg.withDefaults(), store: st, relay: relay}
+}
+
+// Target names what an act is about.
+type Target struct {
+	Action string `json:"action"`
+	// Group is the group's key, a JSON object of paths and values; empty: all
+	// queues of the action.
+	Group string `json:"group,omitempty"`
+}
+
+// String names the target for people.
+func (t Target) String() string {
+	if t.Group == "" {
+		return t.Action
+	}
+	return t.Action + " " + t.Group
+}
+
+func (t *Triage) target(ctx context.Context, queries *store.Queries, target Target) (admission.Target, error) {
+	return admission.FindTarget(ctx, queries, target.Action, target.Group)
+}
+
+// Sent is the messages of an act.
+type Sent struct {
+	Messages int     `json:"messages"`
+	Rows     []int64 `json:"-"` // of the outbox
+}
+
+// maxMessages bounds one outbox row, so that a relay publishes in pieces.
+const maxMessages = 500
+
+// send appends messages to the outbox and hands them to the relay after the
+// commit.
+func (t *Triage) send(ctx context.Context, tx *store.Tx, messages []outbox.Message, sent *Sent) error {
+	for begin := 0; begin < len(messages); begin += maxMessages {
+		part := messages[begin:min(begin+maxMessages, len(messages))]
+		row, err := outbox.Append(ctx, tx, part)
+		if err != nil {
+			return err
+		}
+		sent.Messages += len(part)
+		sent.Rows = append(sent.Rows, row)
+		if t.relay != nil {
+			tx.AfterCommit(func() { t.relay.Published(row, part) })
+		}
+	}
+	return nil
+}
+
+// nudge sends the requests for the heads of queues again, so that a round
+// fills them.
+func (t *Triage) nudge(ctx context.Context, tx *store.Tx, heads []admission.Head, sent *Sent) error {
+	if len(heads) == 0 {
+		return nil
+	}
+	now, err := tx.ControlNow(ctx)
+	if err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
+	messages := make([]outbox.Message, len(heads))
+	for i, head := range heads {
+		if messages[i], err = admission.NudgeMessage(head, now, t.cfg.Source); err != nil {
+			return err
+		}
+	}
+	return t.send(ctx, tx, messages, sent)
+}
+
+// audit is what operator_audit keeps of one act.
+type audit struct {
+	action  string // queue.pause and so on
+	target  admission.Target
+	reason  string
+	request any // what was asked, and how far it has come
+	outcome string
+	failure string
+}
+
+// The outcomes of an act.
+const (
+	outcomeDone        = "done"
+	outcomeUnchanged   = "unchanged"   // it was so already
+	outcomeRunning     = "running"     // pages are done, more follow; also after a crash
+	outcomeInterrupted = "interrupted" // pages are done, the caller gave up
+	outcomeFailed      = "failed"      // pages are done, then an error came
+)
+
+func (t *Triage) record(ctx context.Context, tx *store.Tx, a audit) (int64, error) {
+	request, err := json.Marshal(a.request)
+	if err != nil {
+		return 0, fmt.Errorf("encode the audit of %s: %w", a.action, err)
+	}
+	row := store.InsertAuditParams{
+		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: a.action, TargetType: "queues", Target: "all",
+		Reason: a.reason, Request: request, Outcome: a.outcome, Error: a.failure,
+	}
+	if a.target.ActionID != 0 {
+		row.TargetType, row.TargetID, row.Target = "action", &a.target.ActionID, a.target.String()
+	}
+	id, err := tx.InsertAudit(ctx, row)
+	if err != nil {
+		return 0, fmt.Errorf("audit %s: %w", a.action, err)
+	}
+	return id, nil
+}
+
+func (t *Triage) amend(ctx context.Context, queries *store.Queries, id int64, a audit) error {
+	request, err := json.Marshal(a.request)
+	if err != nil {
+		return fmt.Errorf("encode the audit of %s: %w", a.action, err)
+	}
+	arg := store.UpdateAuditParams{ID: id, Request: request, Outcome: a.outcome, Error: a.failure}
+	if err := queries.UpdateAudit(ctx, arg); err != nil {
+		return fmt.Errorf("audit %s: %w", a.action, err)
+	}
+	return nil
+}
+
+// maxAttempts bounds how often one transaction is decided anew because rows
+// changed between its locks and its writes.
+const maxAttempts = 5
+
+// again reports whether a transaction should be decided anew on newer facts.
+func again(ctx context.Context, err error, attempt int) bool {
+	if err == nil || attempt >= maxAttempts || ctx.Err() != nil {
+		return false
+	}
+	return store.ClassOf(err) == store.ClassRefused || errors.Is(err, admission.ErrMoved)
+}

@@ -1,0 +1,136 @@
+package triage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Act is what an operator may say about queues.
+type Act = admission.Act
+
+// The acts.
+const (
+	Pause  = admission.ActPause  // admit nothing
+	Resume = admission.ActResume // admit again
+	Limit  = admission.ActLimit  // another limit than the policy's
+	Reset  = admission.ActReset  // the policy's limit again
+)
+
+// QueueWord is a queue before and after a word.
+type QueueWord = admission.QueueWord
+
+// Order is a word to be said.
+type Order struct {
+	Target
+
+	Act    Act    `json:"act"`
+	Limit  int    `json:"limit,omitempty"`  // of Limit
+	Reason string `json:"reason,omitempty"` // of Pause
+}
+
+func (t *Triage) word(order Order) (admission.Word, error) {
+	if order.Act == Limit && (order.Limit < 1 || order.Limit >= admission.Unlimited) {
+		return admission.Word{}, fmt.Errorf("%w: %d", ErrLimit, order.Limit)
+	}
+	return admission.Word{Act: order.Act, Limit: order.Limit, Reason: order.Reason, By: t.cfg.Actor}, nil
+}
+
+// WordPlan is what a word would change.
+type WordPlan struct {
+	Order
+
+	Queues []QueueWord `json:"queues"` // in order of id; empty: the queue would be made
+}
+
+// maxListed bounds the queues that a receipt lists one by one.
+const maxListed = 1000
+
+// PlanWord reads what a word would change. Nothing is locked or written.
+func (t *Triage) PlanWord(ctx context.Context, order Order) (*WordPlan, error) {
+	word, err := t.word(order)
+	if err != nil {
+		return nil, err
+	}
+	plan := &WordPlan{Order: order}
+	err = t.store.ReadTx(ctx, "plan a word on queues", func(ctx context.Context, tx *store.Tx) error {
+		target, err := t.target(ctx, tx.Queries, order.Target)
+		if err != nil {
+			return err
+		}
+		plan.Group = target.Group
+		plan.Queues, err = admission.Preview(ctx, tx.Queries, target, word)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// WordReceipt is what a word has changed.
+type WordReceipt struct {
+	Order
+	Sent
+
+	Queues  []QueueWord `json:"queues"`  // in order of id, the first thousand
+	Changed int         `json:"changed"` // queues that changed
+	Already int         `json:"already"` // queues that were so already
+	Waiting int         `json:"waiting"` // who waits in them
+	Nudged  int         `json:"nudged"`  // queues that may admit somebody now, and were nudged
+	Audit   int64       `json:"audit_id"`
+}
+
+// Say puts a word on queues. The action must exist; a queue that nobody has
+// used yet is made for pause and limit, so that the word holds for whoever
+// comes.
+func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
+	word, err := t.word(order)
+	if err != nil {
+		return nil, err
+	}
+	var receipt *WordReceipt
+	err = t.store.Tx(ctx, string(order.Act)+" queues", func(ctx context.Context, tx *store.Tx) error {
+		receipt = &WordReceipt{Order: order}
+		target, err := t.target(ctx, tx.Queries, order.Target)
+		if err != nil {
+			return err
+		}
+		receipt.Group = target.Group
+		said, err := admission.Say(ctx, tx, target, word)
+		if err != nil {
+			return err
+		}
+		receipt.count(said)
+		a := audit{
+			action: "queue." + string(order.Act), target: target, reason: order.Reason, request: receipt, outcome: outcomeDone,
+		}
+		if receipt.Changed == 0 {
+			a.outcome = outcomeUnchanged
+		}
+		if err := t.nudge(ctx, tx, said.Heads, &receipt.Sent); err != nil {
+			return err
+		}
+		receipt.Audit, err = t.record(ctx, tx, a)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return receipt, nil
+}
+
+func (r *WordReceipt) count(said *admission.Said) {
+	r.Queues = said.Queues[:min(len(said.Queues), maxListed)]
+	r.Nudged = len(said.Heads)
+	for _, q := range said.Queues {
+		r.Waiting += q.Waiting
+		if q.Changed {
+			r.Changed++
+		} else {
+			r.Already++
+		}
+	}
+}
