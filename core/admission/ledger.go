@@ -123,7 +123,8 @@ type Ledger struct {
 	// Epoch is the version of the rules that were in force at Clock.
 	Epoch int64
 
-	withoutStats bool // queue_stats is not kept
+	withoutStats bool      // queue_stats is not kept
+	due          time.Time // when the first queue that waits for a moment was to be tried
 
 	queues   map[int64]*queue
 	gone     map[int64]bool // queues that were wanted and no longer exist
@@ -395,19 +396,19 @@ func (l *Ledger) SetScope(id int64, rule policy.Wide) {
 	}
 }
 
-// Wake is when the first of the queues that wait for a moment should be tried
-// again, measured from Clock. It is false when none waits for one.
+// Wake is when the first queue that waits for a moment should be tried again,
+// measured from Clock. It is false when none waits for one.
 func (l *Ledger) Wake() (time.Duration, bool) {
-	var first time.Time
+	first := l.due
 	for _, q := range l.queues {
 		if q.blocked == nil || q.blocked.until.IsZero() || q.waiting() == 0 {
 			continue
 		}
-		if first.IsZero() || q.blocked.until.Before(first) {
+		if !first.After(l.Now) || q.blocked.until.Before(first) {
 			first = q.blocked.until
 		}
 	}
-	if first.IsZero() {
+	if !first.After(l.Now) {
 		return 0, false
 	}
 	return max(first.Sub(l.Clock), 0), true

@@ -39,7 +39,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	}
 	moment := r.moment.Rows()[0]
 	l := &Ledger{
-		Now: moment.Now, Clock: moment.Clock, Epoch: moment.Epoch,
+		Now: moment.Now, Clock: moment.Clock, Epoch: moment.Epoch, due: moment.Due,
 		withoutStats: want.WithoutStats,
 		queues:       make(map[int64]*queue, len(r.states.Rows())),
 		gone:         make(map[int64]bool),

@@ -137,8 +137,12 @@ type Executor struct {
 type Queue struct {
 	// How many executions may wait in one queue; more are refused.
 	MaxQueueLength int `koanf:"max_queue_length" range:"1..100000000"`
-	// How long an execution may wait in a queue; 0 for ever.
-	Timeout time.Duration `koanf:"queue_timeout_seconds" range:"0s..8760h" unused:"true"`
+	// How long an execution may wait in a queue; 0 for ever. While a queue is
+	// paused the time of those who wait in it does not run.
+	Timeout time.Duration `koanf:"queue_timeout_seconds" range:"0s..8760h"`
+	// Where a retry joins its line: at the back like everybody who comes now, or
+	// in front of all who wait. A policy may say another.
+	RetryPlace string `koanf:"retry_place" oneof:"back front"`
 	// Keep the table queue_stats up to date.
 	EnableMetrics bool `koanf:"enable_metrics"`
 }
@@ -281,7 +285,7 @@ func Default() *Config {
 			HeartbeatCheckInterval:       time.Minute,
 			NoWorkers:                    "fail",
 			ShutdownTimeout:              30 * time.Second,
-			Queue:                        Queue{MaxQueueLength: 10000, Timeout: time.Hour, EnableMetrics: true},
+			Queue:                        Queue{MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back", EnableMetrics: true},
 			Retry: Retry{
 				Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2,
 			},

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/progress"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/store"
@@ -111,6 +112,7 @@ func (e *Engine) assemble(version string) {
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
 		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
+		RetryPlace:          policy.Place(e.cfg.Executor.Queue.RetryPlace),
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.store, e.relay, e.logger, handover.NewMetrics(e.registry))
 
@@ -118,8 +120,10 @@ func (e *Engine) assemble(version string) {
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, 2*maxCompletions), maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, 2*maxRequests), maxRequests)
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
-	e.hot = newHot(completed, requested, rounds, e.logger, NewMetrics(e.registry))
-	e.sweep = recovery.New(recovery.Config{}, e.query, e.hot.Submit, e.logger, loopMetrics)
+	e.hot = newHot(completed, requested, rounds, e.cfg.Executor.Queue.Timeout, e.logger, NewMetrics(e.registry))
+	e.sweep = recovery.New(recovery.Config{
+		QueueTimeout: e.cfg.Executor.Queue.Timeout, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
+	}, e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["recovery"] = e.sweep.Loop
 	orphans := recovery.NewOrphans(recovery.OrphansConfig{
 		Interval: e.cfg.Executor.TimeoutCheckInterval, PickUp: e.cfg.Executor.ScheduledTimeout, StaleAfter: e.cfg.Executor.StaleAfter(),

@@ -36,15 +36,22 @@ type hot struct {
 	logger    *slog.Logger
 	metrics   *Metrics
 
+	queueTimeout time.Duration // how long one may wait in a queue whose policies do not say
+
 	unfilled []int64      // queues that the last round left with free slots and waiters
+	wake     *time.Timer  // fires when somebody waits for a moment that has come
 	inFlight atomic.Int64 // executions in the round that is running
 	lastDone atomic.Int64 // unix nanoseconds of the last committed round
 }
 
-func newHot(completed, requested *broker.Consumer, rounds *handover.HandOver, logger *slog.Logger, metrics *Metrics) *hot {
+func newHot(
+	completed, requested *broker.Consumer, rounds *handover.HandOver, queueTimeout time.Duration, logger *slog.Logger, metrics *Metrics,
+) *hot {
+	wake := time.NewTimer(time.Hour)
+	wake.Stop()
 	return &hot{
-		completed: completed, requested: requested, rounds: rounds, logger: logger, metrics: metrics,
-		found: make(chan recovery.Found, 1),
+		completed: completed, requested: requested, rounds: rounds, queueTimeout: queueTimeout, logger: logger, metrics: metrics,
+		found: make(chan recovery.Found, 1), wake: wake,
 	}
 }
 
@@ -77,19 +84,21 @@ type arrival struct {
 	completed *broker.Batch
 	requested *broker.Batch
 	found     recovery.Found
-	queues    []int64
+	errands   errands
 }
 
 // next waits for the first thing to do and then takes what else is there.
 func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
-	in.queues, h.unfilled = h.unfilled, nil
-	if len(in.queues) == 0 {
+	in.errands.queues, h.unfilled = h.unfilled, nil
+	if len(in.errands.queues) == 0 {
 		select {
 		case <-ctx.Done():
 			return in, false
 		case in.completed = <-h.completed.Batches():
 		case in.requested = <-h.requested.Batches():
 		case in.found = <-h.found:
+		case <-h.wake.C:
+			in.errands.due = true
 		}
 	}
 	if ctx.Err() != nil {
@@ -128,7 +137,9 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 	for _, id := range in.found.Requested {
 		items = append(items, item{execution: id})
 	}
-	err := h.round(ctx, items, append(in.queues, in.found.Queues...))
+	in.errands.queues = append(in.errands.queues, in.found.Queues...)
+	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
+	err := h.round(ctx, items, in.errands)
 	if err != nil {
 		// Only the end of the engine leaves work undone here: what is not
 		// acknowledged is delivered again, to whoever consumes next.
@@ -203,8 +214,8 @@ func requestedID(body []byte) (int64, error) {
 // round runs the items as one round, waiting out a database that is away and
 // halving the batch on an error that its content may have caused. It returns
 // an error only when the engine stops.
-func (h *hot) round(ctx context.Context, items []item, queues []int64) error {
-	todo := collect(items, queues)
+func (h *hot) round(ctx context.Context, items []item, errands errands) error {
+	todo := collect(items, errands)
 	if todo.empty() {
 		return nil
 	}
@@ -214,7 +225,7 @@ func (h *hot) round(ctx context.Context, items []item, queues []int64) error {
 	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
 	for tries := 1; ; tries++ {
 		begun := time.Now()
-		done, all := steps(todo)
+		done, all := steps(todo, h.queueTimeout)
 		result, err := h.runRound(ctx, all)
 		if err == nil {
 			h.metrics.round(len(items), time.Since(begun))
@@ -227,7 +238,7 @@ func (h *hot) round(ctx context.Context, items []item, queues []int64) error {
 		}
 		h.metrics.roundFailed()
 		if !transient(err, tries) {
-			return h.halve(ctx, items, queues, err)
+			return h.halve(ctx, items, errands, err)
 		}
 		pause := retry.NextBackOff()
 		h.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(items), "pause", pause, "error", err)
@@ -282,10 +293,10 @@ func unwell(err error) bool {
 }
 
 // halve isolates what makes a round fail. A single delivery that still fails
-// is dead-lettered with the reason; everything else goes through. Queues to
-// fill are parted from deliveries first, so that neither pays for the other.
-func (h *hot) halve(ctx context.Context, items []item, queues []int64, cause error) error {
-	if len(items)+len(queues) <= 1 {
+// is dead-lettered with the reason; everything else goes through. Errands are
+// parted from deliveries first, so that neither pays for the other.
+func (h *hot) halve(ctx context.Context, items []item, errands errands, cause error) error {
+	if len(items)+errands.size() <= 1 {
 		for _, it := range items {
 			ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
 			if it.delivery == nil {
@@ -295,27 +306,29 @@ func (h *hot) halve(ctx context.Context, items []item, queues []int64, cause err
 			h.poison(ctx, it.delivery, it.delivery.Type, cause)
 		}
 		if len(items) == 0 {
-			h.logger.ErrorContext(ctx, "Queue cannot be filled", "queues", queues, "error", cause)
+			h.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", errands.queues, "expired", errands.expired,
+				"misplaced", errands.misplaced, "lost", errands.lost, "error", cause)
 		}
 		return nil
 	}
-	h.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "queues", len(queues), "error", cause)
-	if len(items) > 0 && len(queues) > 0 {
-		if err := h.round(ctx, items, nil); err != nil {
+	h.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "errands", errands.size(), "error", cause)
+	if len(items) > 0 && errands.size() > 0 {
+		if err := h.round(ctx, items, noErrands); err != nil {
 			return err
 		}
-		return h.round(ctx, nil, queues)
+		return h.round(ctx, nil, errands)
 	}
-	middle, half := len(items)/2, len(queues)/2
-	if err := h.round(ctx, items[:middle], queues[:half]); err != nil {
+	middle := len(items) / 2
+	first, second := errands.halve()
+	if err := h.round(ctx, items[:middle], first); err != nil {
 		return err
 	}
-	return h.round(ctx, items[middle:], queues[half:])
+	return h.round(ctx, items[middle:], second)
 }
 
 // collect turns items into the work of one round, each execution once.
-func collect(items []item, queues []int64) work {
-	todo := work{queues: queues}
+func collect(items []item, errands errands) work {
+	todo := work{errands: errands}
 	seenEnded, seenRequested := map[int64]bool{}, map[int64]bool{}
 	for _, it := range items {
 		if it.ended {
@@ -336,6 +349,9 @@ func collect(items []item, queues []int64) work {
 // after deals with what a committed round could not use.
 func (h *hot) after(ctx context.Context, items []item, early []int64, result handover.Result) {
 	h.unfilled = append(h.unfilled, result.Unfilled...)
+	if result.Wake > 0 {
+		h.wake.Reset(result.Wake)
+	}
 	for _, id := range early {
 		h.metrics.early()
 		h.logger.DebugContext(ctx, "Completion of an execution that has not ended", "execution_id", id)

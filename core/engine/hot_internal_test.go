@@ -24,7 +24,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), testkit.Logger(t), nil)
+	h := newHot(nil, nil, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), 0, testkit.Logger(t), nil)
 	ctx := testkit.Context(t)
 	var queues, waiters []int64
 	for _, ref := range []string{"pk.bad", "pk.good"} {
@@ -38,7 +38,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	testkit.Exec(t, st, fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (id <> %d OR active_count = 0)`, queues[0]))
 	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
 
-	require.NoError(t, h.round(ctx, []item{{execution: newcomer}}, queues))
+	require.NoError(t, h.round(ctx, []item{{execution: newcomer}}, errands{queues: queues}))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, waiters[1]))
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, waiters[0]))

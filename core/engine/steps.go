@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/recovery"
 )
 
 // steps lists what a message meets, in the order it meets it. One round takes
@@ -12,23 +15,64 @@ import (
 //
 //	step          trigger               what it does
 //	completion    execution.completed   releases the holder once
+//	return        a deleted execution   gives back what it held
+//	expiry        a wait too long       ends it, out of its line
 //	fill          slots that are free   promotes waiting heads, in order
+//	move          a policy's new groups puts who waits into the right line
 //	dispatch      execution.requested   claims, admits or queues, hands over
 //	(a worker)    execution.dispatch.…  scheduled → running → terminal
-func steps(work work) (done *completion.Step, all []handover.Step) {
+func steps(work work, queueTimeout time.Duration) (done *completion.Step, all []handover.Step) {
 	done = completion.New(work.ended)
-	return done, []handover.Step{
-		done,
-		handover.Fill{Queues: work.queues},
-		dispatch.New(work.requested),
+	all = append(all, done)
+	if len(work.lost) > 0 {
+		all = append(all, recovery.NewReturn(work.lost))
 	}
+	if len(work.expired) > 0 {
+		all = append(all, recovery.NewExpiry(work.expired, queueTimeout))
+	}
+	all = append(all, handover.Fill{Queues: work.queues})
+	if len(work.misplaced) > 0 {
+		all = append(all, dispatch.NewMove(work.misplaced))
+	}
+	return done, append(all, dispatch.New(work.requested))
 }
 
 // work is what one round is given.
 type work struct {
 	ended     []int64 // executions reported as ended
-	queues    []int64 // queues to fill
 	requested []int64 // executions that ask to run
+	errands
 }
 
-func (w work) empty() bool { return len(w.ended)+len(w.queues)+len(w.requested) == 0 }
+func (w work) empty() bool { return len(w.ended)+len(w.requested) == 0 && w.errands.empty() }
+
+// errands are what a round does besides what messages ask for.
+type errands struct {
+	queues    []int64 // queues to fill
+	expired   []int64 // executions that have waited too long
+	misplaced []int64 // executions that wait in a queue that is no longer theirs
+	lost      []recovery.Lost
+	due       bool // somebody waits for a moment that has come
+}
+
+var noErrands errands
+
+func (e errands) size() int {
+	return len(e.queues) + len(e.expired) + len(e.misplaced) + len(e.lost)
+}
+
+func (e errands) empty() bool { return e.size() == 0 && !e.due }
+
+// halve parts the errands into two halves.
+func (e errands) halve() (first, second errands) {
+	first.queues, second.queues = parted(e.queues)
+	first.expired, second.expired = parted(e.expired)
+	first.misplaced, second.misplaced = parted(e.misplaced)
+	first.lost, second.lost = parted(e.lost)
+	return first, second
+}
+
+func parted[T any](list []T) (first, second []T) {
+	middle := (len(list) + 1) / 2
+	return list[:middle], list[middle:]
+}

@@ -15,20 +15,28 @@ type Found struct {
 	Requested []int64 // executions that wait for nothing that would come
 	Ended     []int64 // executions to release, or to take out of their line
 	Queues    []int64 // queues to fill
+	Expired   []int64 // executions that have waited longer than their queue allows
+	Misplaced []int64 // executions that wait in a queue that is no longer theirs
+	Lost      []Lost  // what deleted executions held
 }
 
 // Empty reports whether there is nothing to do.
-func (f *Found) Empty() bool { return len(f.Requested)+len(f.Ended)+len(f.Queues) == 0 }
+func (f *Found) Empty() bool {
+	return len(f.Requested)+len(f.Ended)+len(f.Queues)+len(f.Expired)+len(f.Misplaced)+len(f.Lost) == 0
+}
 
 // take splits off what one round can bear, n of each kind.
 func (f *Found) take(n int) Found {
-	return Found{Requested: takeIDs(&f.Requested, n), Ended: takeIDs(&f.Ended, n), Queues: takeIDs(&f.Queues, n)}
+	return Found{
+		Requested: takeFirst(&f.Requested, n), Ended: takeFirst(&f.Ended, n), Queues: takeFirst(&f.Queues, n),
+		Expired: takeFirst(&f.Expired, n), Misplaced: takeFirst(&f.Misplaced, n), Lost: takeFirst(&f.Lost, n),
+	}
 }
 
-func takeIDs(ids *[]int64, n int) []int64 {
-	n = min(n, len(*ids))
-	taken := (*ids)[:n:n]
-	*ids = (*ids)[n:]
+func takeFirst[T any](list *[]T, n int) []T {
+	n = min(n, len(*list))
+	taken := (*list)[:n:n]
+	*list = (*list)[n:]
 	return taken
 }
 
@@ -42,6 +50,11 @@ type Config struct {
 	// HolderAge is how long an ended execution may hold its slot before its
 	// report counts as lost. Default 5 s.
 	HolderAge time.Duration
+	// QueueTimeout is how long an execution may wait in a queue whose policies
+	// do not say; 0 is for ever.
+	QueueTimeout time.Duration
+	// WithoutStats leaves queue_stats alone.
+	WithoutStats bool
 	// Page bounds what is submitted at once of each kind. Default 100.
 	Page int
 }
@@ -71,6 +84,9 @@ const (
 // rowsPerSweep is how many live rows, entries and queues one sweep looks at.
 const rowsPerSweep = 20_000
 
+// waitersPerLine is how many waiters of one line one sweep looks at.
+const waitersPerLine = 200
+
 // holdersPerSweep is how many ended holders make one sweep enough.
 const holdersPerSweep = 500
 
@@ -88,6 +104,7 @@ type Sweep struct {
 	afterLost   int64 // page keys; a sweep goes on where the last one stopped
 	afterWaiter int64
 	afterQueue  int64
+	afterLine   int64
 	holders     watermark
 }
 
@@ -133,7 +150,8 @@ func (s *Sweep) tick(ctx context.Context) error {
 		return nil
 	}
 	s.logger.InfoContext(ctx, "Stranded work found",
-		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues))
+		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues),
+		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost))
 	for !found.Empty() {
 		if err := s.submit(ctx, found.take(s.cfg.Page)); err != nil {
 			return err
@@ -167,7 +185,41 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 	}
 	s.afterQueue = next(queues.Last, queues.Scanned)
 	found.Queues = queues.Ids
-	return found, nil
+	return found, s.lines(ctx, tx, &found)
+}
+
+// lines looks at who waits too long or in the wrong place, at what deleted
+// executions left behind, and at the statistics that rounds keep only in part.
+func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
+	expired, err := tx.FindExpiredWaiters(ctx, store.FindExpiredWaitersParams{
+		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterLine,
+		WindowSize: rowsPerSweep, PerLane: waitersPerLine,
+	})
+	if err != nil {
+		return fmt.Errorf("find who waits too long: %w", err)
+	}
+	misplaced, err := tx.FindMisplacedWaiters(ctx, waitersPerLine, s.afterLine, rowsPerSweep)
+	if err != nil {
+		return fmt.Errorf("find who waits in another's queue: %w", err)
+	}
+	s.afterLine = next(expired.Last, expired.Scanned)
+	found.Expired, found.Misplaced = expired.Ids, misplaced.Ids
+	lost, err := tx.FindLostHolders(ctx, waitersPerLine)
+	if err != nil {
+		return fmt.Errorf("find what deleted executions held: %w", err)
+	}
+	for _, row := range lost {
+		found.Lost = append(found.Lost, Lost{
+			Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes,
+		})
+	}
+	if s.cfg.WithoutStats {
+		return nil
+	}
+	if err := tx.RefreshOldestWaiters(ctx); err != nil {
+		return fmt.Errorf("refresh the oldest waiters of actions with groups: %w", err)
+	}
+	return nil
 }
 
 // lostRequests looks at one window of live rows; after the last it starts

@@ -64,8 +64,12 @@ type (
 	FindAdmissionScopesRow          = db.FindAdmissionScopesRow
 	FindAdmissionStatesRow          = db.FindAdmissionStatesRow
 	FindEndedWaitersRow             = db.FindEndedWaitersRow
+	FindExpiredWaitersParams        = db.FindExpiredWaitersParams
+	FindExpiredWaitersRow           = db.FindExpiredWaitersRow
+	FindLostHoldersRow              = db.FindLostHoldersRow
 	FindLostRequestsByStatusRow     = db.FindLostRequestsByStatusRow
 	FindLostRequestsRow             = db.FindLostRequestsRow
+	FindMisplacedWaitersRow         = db.FindMisplacedWaitersRow
 	FindOrphansParams               = db.FindOrphansParams
 	FindOrphansRow                  = db.FindOrphansRow
 	FindTerminalHoldersRow          = db.FindTerminalHoldersRow
@@ -304,8 +308,11 @@ const (
 	FindAdmissionScopes                   = db.FindAdmissionScopes
 	FindAdmissionStates                   = db.FindAdmissionStates
 	FindEndedWaiters                      = db.FindEndedWaiters
+	FindExpiredWaiters                    = db.FindExpiredWaiters
+	FindLostHolders                       = db.FindLostHolders
 	FindLostRequests                      = db.FindLostRequests
 	FindLostRequestsByStatus              = db.FindLostRequestsByStatus
+	FindMisplacedWaiters                  = db.FindMisplacedWaiters
 	FindOrphans                           = db.FindOrphans
 	FindTerminalHolders                   = db.FindTerminalHolders
 	FindUnfilledQueues                    = db.FindUnfilledQueues
@@ -392,6 +399,7 @@ const (
 	ReadPolicies                          = db.ReadPolicies
 	ReadRoundExecutions                   = db.ReadRoundExecutions
 	ReadRunStates                         = db.ReadRunStates
+	RefreshOldestWaiters                  = db.RefreshOldestWaiters
 	ReleaseHolders                        = db.ReleaseHolders
 	RepairEnded                           = db.RepairEnded
 	RepairLoads                           = db.RepairLoads

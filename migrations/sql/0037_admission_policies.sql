@@ -73,14 +73,15 @@ CREATE INDEX IF NOT EXISTS attune_admission_blocked_until ON admission_blocked (
 CREATE OR REPLACE FUNCTION attune_blocked(most integer, scopes bigint[], rooms bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 DECLARE
-    found bigint[];
+    moment timestamptz := clock_timestamp(); -- a value, so that it can be looked up by index
+    found  bigint[];
 BEGIN
     IF NOT EXISTS (SELECT FROM admission_blocked) THEN
         RETURN '{}';
     END IF;
     found := ARRAY(SELECT b.state_id FROM admission_blocked b WHERE b.scope_id IS NULL ORDER BY b.ticket LIMIT most);
     found := found || ARRAY(
-        SELECT b.state_id FROM admission_blocked b WHERE b.until <= clock_timestamp() ORDER BY b.until LIMIT most);
+        SELECT b.state_id FROM admission_blocked b WHERE b.until <= moment ORDER BY b.until LIMIT most);
     IF cardinality(scopes) > 0 THEN
         found := found || ARRAY(
             SELECT b.state_id

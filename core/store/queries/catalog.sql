@@ -5,12 +5,17 @@
 -- rounds are not held up.
 SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.attune.catalog', 0));
 
+-- name: LockPolicyPacks :many
+-- Keeps the packs that policies will name, and those of their actions, from
+-- being deleted before they do. Packs come before actions, as in a deletion.
+SELECT p.id FROM pack p
+WHERE p.ref = ANY (sqlc.arg(refs)::text[])
+   OR p.id = ANY (ARRAY(SELECT a.pack FROM action a WHERE a.ref = ANY (sqlc.arg(actions)::text[])))
+ORDER BY p.id FOR KEY SHARE;
+
 -- name: LockPolicyActions :many
--- Keeps the actions that policies will name from being deleted before they do.
 SELECT a.id FROM action a WHERE a.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY a.id FOR KEY SHARE;
 
--- name: LockPolicyPacks :many
-SELECT p.id FROM pack p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id FOR KEY SHARE;
 
 -- name: LockPolicies :many
 SELECT p.id FROM policy p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id FOR UPDATE;
@@ -40,45 +45,52 @@ SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.
        p.method::text AS method, p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
        coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds,
        coalesce(p.retry_place, '')::text AS retry_place, coalesce(p.adaptive_min, 0)::int AS adaptive_min,
-       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms
+       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms, p.created
 FROM policy p
 LEFT JOIN action a ON a.id = p.action
 LEFT JOIN pack k ON k.id = p.pack
 WHERE p.ref = ANY (sqlc.arg(refs)::text[])
 ORDER BY p.id;
 
--- name: ApplyPolicy :exec
--- Writes one policy by its ref, and who did it. created stays what it was: it
--- says which of several policies of one scope is the newest.
-WITH written AS (
+-- name: CatalogRivals :many
+-- The concurrency policies of actions, of packs, or of everything: of each
+-- scope only the newest has an effect.
+SELECT p.id, p.ref, p.action, p.pack, p.created
+FROM policy p
+WHERE p.kind = 'concurrency'
+  AND (p.action = ANY (sqlc.arg(actions)::bigint[])
+       OR p.action IS NULL AND p.pack = ANY (sqlc.arg(packs)::bigint[])
+       OR p.action IS NULL AND p.pack IS NULL AND sqlc.arg(everything)::bool)
+ORDER BY p.created DESC, p.id DESC;
+
+-- name: ApplyPolicy :one
+-- Writes one policy by its ref. created stays what it was: it says which of
+-- several policies of one scope is the newest.
     INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
-                        burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
-                        adaptive_latency_ms)
-    VALUES (sqlc.arg(ref), sqlc.arg(name), nullif(sqlc.arg(description)::text, ''), sqlc.arg(tags)::text[],
-            sqlc.narg(action), nullif(sqlc.arg(action_ref)::text, ''), sqlc.narg(pack),
-            nullif(sqlc.arg(pack_ref)::text, ''), sqlc.arg(kind), sqlc.arg(threshold),
-            nullif(sqlc.arg(window_seconds)::int, 0), nullif(sqlc.arg(burst)::int, 0),
-            sqlc.arg(method)::text::policy_method_enum, sqlc.arg(parameters)::text[],
-            nullif(sqlc.arg(max_queue_length)::int, 0), nullif(sqlc.arg(queue_timeout_seconds)::int, 0),
-            nullif(sqlc.arg(retry_place)::text, ''), nullif(sqlc.arg(adaptive_min)::int, 0),
-            nullif(sqlc.arg(adaptive_latency_ms)::int, 0))
-    ON CONFLICT (ref) DO UPDATE
-    SET name = excluded.name, description = excluded.description, tags = excluded.tags, action = excluded.action,
-        action_ref = excluded.action_ref, pack = excluded.pack, pack_ref = excluded.pack_ref, kind = excluded.kind,
-        threshold = excluded.threshold, window_seconds = excluded.window_seconds, burst = excluded.burst,
-        method = excluded.method, parameters = excluded.parameters, max_queue_length = excluded.max_queue_length,
-        queue_timeout_seconds = excluded.queue_timeout_seconds, retry_place = excluded.retry_place,
-        adaptive_min = excluded.adaptive_min, adaptive_latency_ms = excluded.adaptive_latency_ms
-    RETURNING id, ref
-)
-INSERT INTO operator_audit (actor, source, action, target_type, target_id, target, request)
-SELECT sqlc.arg(actor)::text, sqlc.arg(source)::text, sqlc.arg(audit_action)::text, 'policy', w.id, w.ref, sqlc.arg(request)::jsonb
-FROM written w;
+                    burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
+                    adaptive_latency_ms)
+VALUES (sqlc.arg(ref), sqlc.arg(name), nullif(sqlc.arg(description)::text, ''), sqlc.arg(tags)::text[],
+        sqlc.narg(action), nullif(sqlc.arg(action_ref)::text, ''), sqlc.narg(pack),
+        nullif(sqlc.arg(pack_ref)::text, ''), sqlc.arg(kind), sqlc.arg(threshold),
+        nullif(sqlc.arg(window_seconds)::int, 0), nullif(sqlc.arg(burst)::int, 0),
+        sqlc.arg(method)::text::policy_method_enum, sqlc.arg(parameters)::text[],
+        nullif(sqlc.arg(max_queue_length)::int, 0), nullif(sqlc.arg(queue_timeout_seconds)::int, 0),
+        nullif(sqlc.arg(retry_place)::text, ''), nullif(sqlc.arg(adaptive_min)::int, 0),
+        nullif(sqlc.arg(adaptive_latency_ms)::int, 0))
+ON CONFLICT (ref) DO UPDATE
+SET name = excluded.name, description = excluded.description, tags = excluded.tags, action = excluded.action,
+    action_ref = excluded.action_ref, pack = excluded.pack, pack_ref = excluded.pack_ref, kind = excluded.kind,
+    threshold = excluded.threshold, window_seconds = excluded.window_seconds, burst = excluded.burst,
+    method = excluded.method, parameters = excluded.parameters, max_queue_length = excluded.max_queue_length,
+    queue_timeout_seconds = excluded.queue_timeout_seconds, retry_place = excluded.retry_place,
+    adaptive_min = excluded.adaptive_min, adaptive_latency_ms = excluded.adaptive_latency_ms
+RETURNING id;
 
 -- name: FindWaitingHeads :many
 -- The first waiter of queues that a policy is about, those that something wider
 -- keeps first. What is beyond the page is found by the sweeps.
-SELECT h.execution_id, s.action_id, e.action_ref
+SELECT s.id AS state_id, h.execution_id, s.action_id, e.action_ref, e.parent, e.enforcement, e.config,
+       now()::timestamptz AS at
 FROM (
     SELECT q.id, q.action_id
     FROM execution_admission_state q

@@ -18,10 +18,10 @@ WHERE a.ref = sqlc.arg(ref)::text;
 -- Makes a queue of an action if it is missing. A group begins with the word that
 -- the action's plain queue holds.
 INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited, limit_override,
-                                       paused, pause_reason, paused_by, paused_at)
+                                       paused, pause_reason, paused_by, paused_at, resumed_at)
 SELECT a.id, nullif(sqlc.arg(group_key)::text, ''), coalesce(w.limit_override, sqlc.arg(max_concurrent)::int),
        w.limit_override IS NULL AND sqlc.arg(unlimited)::bool, w.limit_override,
-       coalesce(w.paused, false), w.pause_reason, w.paused_by, w.paused_at
+       coalesce(w.paused, false), w.pause_reason, w.paused_by, w.paused_at, w.resumed_at
 FROM action a
 LEFT JOIN execution_admission_state w ON w.action_id = a.id AND w.group_key_normalized = ''
 WHERE a.id = sqlc.arg(action)::bigint

@@ -56,20 +56,110 @@ SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest;
 
 -- name: FindUnfilledQueues :one
 -- Queues with a free slot and a waiter, one window of queues at a time. There
--- should be none but those that wait for a worker, and those whose policy was
--- changed to let more run than the queue's row knows.
+-- should be none but those that wait for something wider, and those whose limit
+-- was raised without their row being told.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.queued_count > 0 AND NOT w.paused AND w.active_count <
-           CASE WHEN w.queued_count > 0 THEN greatest(w.max_concurrent, coalesce(
-               (SELECT p.threshold FROM policy p WHERE p.action = w.action_id ORDER BY p.created DESC, p.id DESC LIMIT 1),
-               2147483647)) END), '{}')::bigint[] AS ids
+           CASE WHEN w.queued_count > 0 THEN greatest(w.max_concurrent, w.limit_override, CASE WHEN w.limit_override IS NULL THEN
+               coalesce((SELECT p.threshold FROM policy p WHERE p.action = w.action_id AND p.kind = 'concurrency'
+                         ORDER BY p.created DESC, p.id DESC LIMIT 1), 2147483647) END) END), '{}')::bigint[] AS ids
 FROM (
-    SELECT s.id, s.action_id, s.queued_count, s.active_count, s.max_concurrent, s.paused
+    SELECT s.id, s.action_id, s.queued_count, s.active_count, s.max_concurrent, s.limit_override, s.paused
     FROM execution_admission_state s
     WHERE s.id > sqlc.arg(after)::bigint
     ORDER BY s.id
     LIMIT sqlc.arg(window_size)::int
 ) w;
+
+-- name: FindExpiredWaiters :one
+-- Executions that have waited longer than their queue allows, at most some of
+-- each lane, in the order in which they wait; one window of queues at a time.
+-- In a paused queue nobody's time runs, and it begins anew at the end of the
+-- pause. A time of 0 is for ever.
+WITH w AS MATERIALIZED (
+    SELECT s.id, s.queued_count, s.paused, s.resumed_at, s.head_high, s.head_order, s.head_low,
+           coalesce(s.queue_timeout_seconds, sqlc.arg(default_seconds)::int) AS seconds
+    FROM execution_admission_state s
+    WHERE s.id > sqlc.arg(after)::bigint
+    ORDER BY s.id
+    LIMIT sqlc.arg(window_size)::int
+)
+SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) FROM w)::int AS scanned,
+       ARRAY(
+           SELECT h.execution_id
+           FROM w
+           CROSS JOIN (VALUES (1), (0), (-1)) AS l (lane)
+           CROSS JOIN LATERAL (
+               SELECT q.execution_id, q.enqueued_at FROM execution_admission_entry q
+               WHERE q.state_id = w.id AND q.lane = l.lane
+                 AND q.queue_order >= CASE l.lane WHEN 1 THEN w.head_high WHEN 0 THEN w.head_order ELSE w.head_low END
+               ORDER BY q.queue_order LIMIT sqlc.arg(per_lane)::int
+           ) h
+           WHERE w.queued_count > 0 AND NOT w.paused AND w.seconds > 0
+             AND greatest(h.enqueued_at, w.resumed_at) < now() - make_interval(secs => w.seconds)
+       )::bigint[] AS ids;
+
+-- name: FindMisplacedWaiters :one
+-- Executions that wait in a queue whose group is of other parameters than the
+-- policy's now, in the order in which they began to wait.
+WITH w AS MATERIALIZED (
+    SELECT s.id, s.action_id, s.queued_count, s.group_key
+    FROM execution_admission_state s
+    WHERE s.id > sqlc.arg(after)::bigint
+    ORDER BY s.id
+    LIMIT sqlc.arg(window_size)::int
+)
+SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) FROM w)::int AS scanned,
+       ARRAY(
+           SELECT h.execution_id
+           FROM w
+           CROSS JOIN LATERAL (
+               SELECT ARRAY(SELECT DISTINCT k COLLATE "C" FROM unnest(coalesce(
+                   (SELECT p.parameters FROM policy p WHERE p.action = w.action_id AND p.kind = 'concurrency'
+                    ORDER BY p.created DESC, p.id DESC LIMIT 1), '{}')) AS u (k) ORDER BY 1) AS wanted
+           ) p
+           CROSS JOIN LATERAL (
+               SELECT q.execution_id, q.id AS ticket FROM execution_admission_entry q
+               WHERE q.state_id = w.id ORDER BY q.id LIMIT sqlc.arg(per_queue)::int
+           ) h
+           WHERE w.queued_count > 0
+             AND p.wanted IS DISTINCT FROM CASE WHEN w.group_key LIKE '{%}'
+                 THEN ARRAY(SELECT k COLLATE "C" FROM jsonb_object_keys(w.group_key::jsonb) AS u (k) ORDER BY 1)
+                 ELSE '{}' END
+           ORDER BY h.ticket
+       )::bigint[] AS ids;
+
+-- name: FindLostHolders :many
+-- What was noted of executions that somebody deleted while they held a slot or
+-- waited.
+SELECT id, coalesce(state_id, 0)::bigint AS state_id, coalesce(waited_in, 0)::bigint AS waited_in, worker, scopes
+FROM lost_holder
+ORDER BY id
+LIMIT sqlc.arg(page)::int;
+
+-- name: RefreshOldestWaiters :exec
+-- The oldest waiter of actions with groups, which a round does not look for in
+-- all groups.
+WITH oldest AS (
+    SELECT s.action_id, min(least(
+        (SELECT q.enqueued_at FROM execution_admission_entry q
+         WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order ORDER BY q.queue_order LIMIT 1),
+        (SELECT q.enqueued_at FROM execution_admission_entry q
+         WHERE q.state_id = s.id AND q.lane = 1 AND q.queue_order >= s.head_high ORDER BY q.queue_order LIMIT 1),
+        (SELECT q.enqueued_at FROM execution_admission_entry q
+         WHERE q.state_id = s.id AND q.lane = -1 AND q.queue_order >= s.head_low ORDER BY q.queue_order LIMIT 1))) AS at
+    FROM execution_admission_state s
+    WHERE s.queued_count > 0
+    GROUP BY s.action_id
+    HAVING bool_or(s.group_key IS NOT NULL)
+), stale AS (
+    SELECT t.action_id, o.at
+    FROM queue_stats t JOIN oldest o ON o.action_id = t.action_id
+    WHERE t.oldest_enqueued_at IS DISTINCT FROM o.at AND t.queue_length > 0
+    ORDER BY t.action_id
+    FOR UPDATE OF t SKIP LOCKED
+)
+UPDATE queue_stats t SET oldest_enqueued_at = s.at FROM stale s WHERE t.action_id = s.action_id;
 
 -- name: FindEndedWaiters :one
 -- Entries whose execution has ended or left requested by another's hand, one

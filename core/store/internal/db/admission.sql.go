@@ -811,21 +811,28 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 }
 
 const ReadAdmissionMoment = `-- name: ReadAdmissionMoment :one
-SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch
+SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch,
+       coalesce((SELECT b.until FROM admission_blocked b WHERE b.until > now() ORDER BY b.until LIMIT 1), 'epoch')::timestamptz AS due
 `
 
 type ReadAdmissionMomentRow struct {
 	Now   time.Time
 	Clock time.Time
 	Epoch int64
+	Due   time.Time
 }
 
-// The start of the transaction, the moment under the locks, and the version of
-// the rules.
+// The start of the transaction, the moment under the locks, the version of the
+// rules, and when the first queue that waits for a moment should be tried.
 func (q *Queries) ReadAdmissionMoment(ctx context.Context) (ReadAdmissionMomentRow, error) {
 	row := q.db.QueryRow(ctx, ReadAdmissionMoment)
 	var i ReadAdmissionMomentRow
-	err := row.Scan(&i.Now, &i.Clock, &i.Epoch)
+	err := row.Scan(
+		&i.Now,
+		&i.Clock,
+		&i.Epoch,
+		&i.Due,
+	)
 	return i, err
 }
 

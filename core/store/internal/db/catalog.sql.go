@@ -163,7 +163,7 @@ SELECT p.id, p.ref, p.name, coalesce(p.description, '')::text AS description, p.
        p.method::text AS method, p.parameters, coalesce(p.max_queue_length, 0)::int AS max_queue_length,
        coalesce(p.queue_timeout_seconds, 0)::int AS queue_timeout_seconds,
        coalesce(p.retry_place, '')::text AS retry_place, coalesce(p.adaptive_min, 0)::int AS adaptive_min,
-       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms
+       coalesce(p.adaptive_latency_ms, 0)::int AS adaptive_latency_ms, p.created
 FROM policy p
 LEFT JOIN action a ON a.id = p.action
 LEFT JOIN pack k ON k.id = p.pack
@@ -192,6 +192,7 @@ type CatalogPoliciesRow struct {
 	RetryPlace          string
 	AdaptiveMin         int32
 	AdaptiveLatencyMs   int32
+	Created             time.Time
 }
 
 // Policies as they are now. The refs of action and pack are those of the rows
@@ -226,6 +227,7 @@ func (q *Queries) CatalogPolicies(ctx context.Context, refs []string) ([]Catalog
 			&i.RetryPlace,
 			&i.AdaptiveMin,
 			&i.AdaptiveLatencyMs,
+			&i.Created,
 		); err != nil {
 			return nil, err
 		}

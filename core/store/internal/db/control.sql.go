@@ -66,10 +66,10 @@ func (q *Queries) ControlAction(ctx context.Context, ref string) (ControlActionR
 
 const ControlEnsureQueue = `-- name: ControlEnsureQueue :exec
 INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited, limit_override,
-                                       paused, pause_reason, paused_by, paused_at)
+                                       paused, pause_reason, paused_by, paused_at, resumed_at)
 SELECT a.id, nullif($1::text, ''), coalesce(w.limit_override, $2::int),
        w.limit_override IS NULL AND $3::bool, w.limit_override,
-       coalesce(w.paused, false), w.pause_reason, w.paused_by, w.paused_at
+       coalesce(w.paused, false), w.pause_reason, w.paused_by, w.paused_at, w.resumed_at
 FROM action a
 LEFT JOIN execution_admission_state w ON w.action_id = a.id AND w.group_key_normalized = ''
 WHERE a.id = $4::bigint

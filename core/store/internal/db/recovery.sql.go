@@ -54,6 +54,103 @@ func (q *Queries) FindEndedWaiters(ctx context.Context, after int64, windowSize 
 	return i, err
 }
 
+const FindExpiredWaiters = `-- name: FindExpiredWaiters :one
+WITH w AS MATERIALIZED (
+    SELECT s.id, s.queued_count, s.paused, s.resumed_at, s.head_high, s.head_order, s.head_low,
+           coalesce(s.queue_timeout_seconds, $2::int) AS seconds
+    FROM execution_admission_state s
+    WHERE s.id > $3::bigint
+    ORDER BY s.id
+    LIMIT $4::int
+)
+SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) FROM w)::int AS scanned,
+       ARRAY(
+           SELECT h.execution_id
+           FROM w
+           CROSS JOIN (VALUES (1), (0), (-1)) AS l (lane)
+           CROSS JOIN LATERAL (
+               SELECT q.execution_id, q.enqueued_at FROM execution_admission_entry q
+               WHERE q.state_id = w.id AND q.lane = l.lane
+                 AND q.queue_order >= CASE l.lane WHEN 1 THEN w.head_high WHEN 0 THEN w.head_order ELSE w.head_low END
+               ORDER BY q.queue_order LIMIT $1::int
+           ) h
+           WHERE w.queued_count > 0 AND NOT w.paused AND w.seconds > 0
+             AND greatest(h.enqueued_at, w.resumed_at) < now() - make_interval(secs => w.seconds)
+       )::bigint[] AS ids
+`
+
+type FindExpiredWaitersParams struct {
+	PerLane        int32
+	DefaultSeconds int32
+	After          int64
+	WindowSize     int32
+}
+
+type FindExpiredWaitersRow struct {
+	Last    int64
+	Scanned int32
+	Ids     []int64
+}
+
+// Executions that have waited longer than their queue allows, at most some of
+// each lane, in the order in which they wait; one window of queues at a time.
+// In a paused queue nobody's time runs, and it begins anew at the end of the
+// pause. A time of 0 is for ever.
+func (q *Queries) FindExpiredWaiters(ctx context.Context, arg FindExpiredWaitersParams) (FindExpiredWaitersRow, error) {
+	row := q.db.QueryRow(ctx, FindExpiredWaiters,
+		arg.PerLane,
+		arg.DefaultSeconds,
+		arg.After,
+		arg.WindowSize,
+	)
+	var i FindExpiredWaitersRow
+	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
+	return i, err
+}
+
+const FindLostHolders = `-- name: FindLostHolders :many
+SELECT id, coalesce(state_id, 0)::bigint AS state_id, coalesce(waited_in, 0)::bigint AS waited_in, worker, scopes
+FROM lost_holder
+ORDER BY id
+LIMIT $1::int
+`
+
+type FindLostHoldersRow struct {
+	ID       int64
+	StateID  int64
+	WaitedIn int64
+	Worker   *int64
+	Scopes   []int64
+}
+
+// What was noted of executions that somebody deleted while they held a slot or
+// waited.
+func (q *Queries) FindLostHolders(ctx context.Context, page int32) ([]FindLostHoldersRow, error) {
+	rows, err := q.db.Query(ctx, FindLostHolders, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindLostHoldersRow
+	for rows.Next() {
+		var i FindLostHoldersRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.StateID,
+			&i.WaitedIn,
+			&i.Worker,
+			&i.Scopes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const FindLostRequests = `-- name: FindLostRequests :one
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
@@ -114,6 +211,50 @@ func (q *Queries) FindLostRequestsByStatus(ctx context.Context, olderThan float6
 	return i, err
 }
 
+const FindMisplacedWaiters = `-- name: FindMisplacedWaiters :one
+WITH w AS MATERIALIZED (
+    SELECT s.id, s.action_id, s.queued_count, s.group_key
+    FROM execution_admission_state s
+    WHERE s.id > $2::bigint
+    ORDER BY s.id
+    LIMIT $3::int
+)
+SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) FROM w)::int AS scanned,
+       ARRAY(
+           SELECT h.execution_id
+           FROM w
+           CROSS JOIN LATERAL (
+               SELECT ARRAY(SELECT DISTINCT k COLLATE "C" FROM unnest(coalesce(
+                   (SELECT p.parameters FROM policy p WHERE p.action = w.action_id AND p.kind = 'concurrency'
+                    ORDER BY p.created DESC, p.id DESC LIMIT 1), '{}')) AS u (k) ORDER BY 1) AS wanted
+           ) p
+           CROSS JOIN LATERAL (
+               SELECT q.execution_id, q.id AS ticket FROM execution_admission_entry q
+               WHERE q.state_id = w.id ORDER BY q.id LIMIT $1::int
+           ) h
+           WHERE w.queued_count > 0
+             AND p.wanted IS DISTINCT FROM CASE WHEN w.group_key LIKE '{%}'
+                 THEN ARRAY(SELECT k COLLATE "C" FROM jsonb_object_keys(w.group_key::jsonb) AS u (k) ORDER BY 1)
+                 ELSE '{}' END
+           ORDER BY h.ticket
+       )::bigint[] AS ids
+`
+
+type FindMisplacedWaitersRow struct {
+	Last    int64
+	Scanned int32
+	Ids     []int64
+}
+
+// Executions that wait in a queue whose group is of other parameters than the
+// policy's now, in the order in which they began to wait.
+func (q *Queries) FindMisplacedWaiters(ctx context.Context, perQueue int32, after int64, windowSize int32) (FindMisplacedWaitersRow, error) {
+	row := q.db.QueryRow(ctx, FindMisplacedWaiters, perQueue, after, windowSize)
+	var i FindMisplacedWaitersRow
+	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
+	return i, err
+}
+
 const FindTerminalHolders = `-- name: FindTerminalHolders :many
 SELECT e.id, (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
               AND e.updated < now() - make_interval(secs => $1::float8))::bool AS due
@@ -153,11 +294,11 @@ func (q *Queries) FindTerminalHolders(ctx context.Context, olderThan float64, af
 const FindUnfilledQueues = `-- name: FindUnfilledQueues :one
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.queued_count > 0 AND NOT w.paused AND w.active_count <
-           CASE WHEN w.queued_count > 0 THEN greatest(w.max_concurrent, coalesce(
-               (SELECT p.threshold FROM policy p WHERE p.action = w.action_id ORDER BY p.created DESC, p.id DESC LIMIT 1),
-               2147483647)) END), '{}')::bigint[] AS ids
+           CASE WHEN w.queued_count > 0 THEN greatest(w.max_concurrent, w.limit_override, CASE WHEN w.limit_override IS NULL THEN
+               coalesce((SELECT p.threshold FROM policy p WHERE p.action = w.action_id AND p.kind = 'concurrency'
+                         ORDER BY p.created DESC, p.id DESC LIMIT 1), 2147483647) END) END), '{}')::bigint[] AS ids
 FROM (
-    SELECT s.id, s.action_id, s.queued_count, s.active_count, s.max_concurrent, s.paused
+    SELECT s.id, s.action_id, s.queued_count, s.active_count, s.max_concurrent, s.limit_override, s.paused
     FROM execution_admission_state s
     WHERE s.id > $1::bigint
     ORDER BY s.id
@@ -172,8 +313,8 @@ type FindUnfilledQueuesRow struct {
 }
 
 // Queues with a free slot and a waiter, one window of queues at a time. There
-// should be none but those that wait for a worker, and those whose policy was
-// changed to let more run than the queue's row knows.
+// should be none but those that wait for something wider, and those whose limit
+// was raised without their row being told.
 func (q *Queries) FindUnfilledQueues(ctx context.Context, after int64, windowSize int32) (FindUnfilledQueuesRow, error) {
 	row := q.db.QueryRow(ctx, FindUnfilledQueues, after, windowSize)
 	var i FindUnfilledQueuesRow
@@ -206,6 +347,36 @@ func (q *Queries) NewestExecutionID(ctx context.Context) (int64, error) {
 	var newest int64
 	err := row.Scan(&newest)
 	return newest, err
+}
+
+const RefreshOldestWaiters = `-- name: RefreshOldestWaiters :exec
+WITH oldest AS (
+    SELECT s.action_id, min(least(
+        (SELECT q.enqueued_at FROM execution_admission_entry q
+         WHERE q.state_id = s.id AND q.lane = 0 AND q.queue_order >= s.head_order ORDER BY q.queue_order LIMIT 1),
+        (SELECT q.enqueued_at FROM execution_admission_entry q
+         WHERE q.state_id = s.id AND q.lane = 1 AND q.queue_order >= s.head_high ORDER BY q.queue_order LIMIT 1),
+        (SELECT q.enqueued_at FROM execution_admission_entry q
+         WHERE q.state_id = s.id AND q.lane = -1 AND q.queue_order >= s.head_low ORDER BY q.queue_order LIMIT 1))) AS at
+    FROM execution_admission_state s
+    WHERE s.queued_count > 0
+    GROUP BY s.action_id
+    HAVING bool_or(s.group_key IS NOT NULL)
+), stale AS (
+    SELECT t.action_id, o.at
+    FROM queue_stats t JOIN oldest o ON o.action_id = t.action_id
+    WHERE t.oldest_enqueued_at IS DISTINCT FROM o.at AND t.queue_length > 0
+    ORDER BY t.action_id
+    FOR UPDATE OF t SKIP LOCKED
+)
+UPDATE queue_stats t SET oldest_enqueued_at = s.at FROM stale s WHERE t.action_id = s.action_id
+`
+
+// The oldest waiter of actions with groups, which a round does not look for in
+// all groups.
+func (q *Queries) RefreshOldestWaiters(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, RefreshOldestWaiters)
+	return err
 }
 
 const TryLoopLock = `-- name: TryLoopLock :one

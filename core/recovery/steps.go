@@ -1,0 +1,109 @@
+package recovery
+
+import (
+	"context"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/handover"
+)
+
+// Expiry is the step that ends executions which have waited longer than their
+// queue allows. What a sweep found is judged again under the lock: who was
+// admitted meanwhile, or whose queue was paused, stays.
+type Expiry struct {
+	ids     []int64
+	allowed time.Duration
+}
+
+// NewExpiry makes the step. allowed is how long one may wait in a queue whose
+// policies do not say; 0 is for ever.
+func NewExpiry(ids []int64, allowed time.Duration) *Expiry {
+	return &Expiry{ids: ids, allowed: allowed}
+}
+
+// Executions implements handover.Step.
+func (s *Expiry) Executions() []int64 { return s.ids }
+
+// Plan implements handover.Step.
+func (s *Expiry) Plan(_ context.Context, plan *handover.Plan) error {
+	for _, id := range s.ids {
+		if row, ok := plan.Row(id); ok && row.Waits != 0 {
+			plan.NeedQueue(row.Waits)
+		}
+	}
+	return nil
+}
+
+// Apply implements handover.Step.
+func (s *Expiry) Apply(round *handover.Round) {
+	for _, id := range s.ids {
+		fact, ok := round.Ledger.Fact(id)
+		if !ok || fact.Waits == nil || fact.Status != attune.StatusRequested {
+			continue
+		}
+		queue, locked := round.Ledger.Queue(*fact.Waits)
+		if !locked || queue.Paused {
+			continue
+		}
+		allowed := s.allowed
+		if queue.Timeout > 0 {
+			allowed = queue.Timeout
+		}
+		begun := fact.Since
+		if queue.Resumed.After(begun) {
+			begun = queue.Resumed
+		}
+		if allowed > 0 && round.Now().Sub(begun) > allowed {
+			row, _ := round.Row(id)
+			round.Expire(id, queue.ActionID, row.ActionRef, fact.Since, allowed)
+		}
+	}
+}
+
+// Lost is what an execution held, or where it waited, when it was deleted.
+type Lost struct {
+	Note     int64
+	Queue    int64 // whose slot it held; 0 for none
+	WaitedIn int64 // 0 for none
+	Worker   *int64
+	Scopes   []int64
+}
+
+// Return is the step that gives back what deleted executions held.
+type Return struct {
+	lost []Lost
+}
+
+// NewReturn makes the step.
+func NewReturn(lost []Lost) *Return { return &Return{lost: lost} }
+
+// Executions implements handover.Step.
+func (s *Return) Executions() []int64 { return nil }
+
+// Plan implements handover.Step. The line of one who waited is counted anew,
+// because it may have been found out already.
+func (s *Return) Plan(_ context.Context, plan *handover.Plan) error {
+	for _, lost := range s.lost {
+		plan.NeedLost(lost.Note)
+		if lost.Queue != 0 {
+			plan.NeedRelease(lost.Queue, lost.Worker, lost.Scopes)
+		}
+		if lost.WaitedIn != 0 {
+			plan.NeedCount(lost.WaitedIn)
+		}
+	}
+	return nil
+}
+
+// Apply implements handover.Step.
+func (s *Return) Apply(round *handover.Round) {
+	for _, lost := range s.lost {
+		round.Ledger.GiveBack(lost.Note)
+	}
+}
+
+var (
+	_ handover.Step = (*Expiry)(nil)
+	_ handover.Step = (*Return)(nil)
+)
