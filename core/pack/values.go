@@ -268,11 +268,12 @@ const maxShown = 40
 
 // show is a value as it was written, short and on one line.
 func show(node *yaml.Node) string {
-	switch {
-	case node.Kind == yaml.MappingNode:
+	switch node.Kind {
+	case yaml.MappingNode:
 		return "a mapping"
-	case node.Kind == yaml.SequenceNode:
+	case yaml.SequenceNode:
 		return "a list"
+	default:
 	}
 	text := node.Value
 	if runes := []rune(text); len(runes) > maxShown {

@@ -190,6 +190,7 @@ type (
 	ViewActionRow                   = db.ViewActionRow
 	ViewAdmissionRow                = db.ViewAdmissionRow
 	ViewAgeProbesRow                = db.ViewAgeProbesRow
+	ViewAgesParams                  = db.ViewAgesParams
 	ViewAheadParams                 = db.ViewAheadParams
 	ViewBusiestRow                  = db.ViewBusiestRow
 	ViewHeadsRow                    = db.ViewHeadsRow

@@ -187,15 +187,31 @@ func (q *Queries) ViewAgeProbes(ctx context.Context, lanes []int16, places []int
 }
 
 const ViewAges = `-- name: ViewAges :many
-SELECT greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age FROM (
+SELECT greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age
+FROM (
+    SELECT unnest($1::smallint[]) AS lane, unnest($2::bigint[]) AS head
+) r
+CROSS JOIN LATERAL (
     SELECT q.enqueued_at FROM execution_admission_entry q
-    WHERE q.state_id = $1::bigint
-    ORDER BY q.state_id, q.lane, q.queue_order LIMIT $2::bigint) w
+    WHERE q.state_id = $3::bigint AND q.lane = r.lane AND q.queue_order >= r.head
+    ORDER BY q.queue_order LIMIT $4::bigint) w
 `
 
-// How long the first waiters of a queue, as many as the bound allows, have waited.
-func (q *Queries) ViewAges(ctx context.Context, state int64, bound int64) ([]float64, error) {
-	rows, err := q.db.Query(ctx, ViewAges, state, bound)
+type ViewAgesParams struct {
+	Lanes []int16
+	Heads []int64
+	State int64
+	Bound int64
+}
+
+// How long the first waiters of each lane, as many as the bound allows, have waited.
+func (q *Queries) ViewAges(ctx context.Context, arg ViewAgesParams) ([]float64, error) {
+	rows, err := q.db.Query(ctx, ViewAges,
+		arg.Lanes,
+		arg.Heads,
+		arg.State,
+		arg.Bound,
+	)
 	if err != nil {
 		return nil, err
 	}

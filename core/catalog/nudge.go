@@ -1,0 +1,73 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// maxNudges bounds the queues that an application nudges; the engine's sweeps
+// look at the others. It is also the most messages of one outbox row.
+const maxNudges = 300
+
+// scopes are the actions and packs that changed policies are or were about.
+type scopes struct {
+	actions, packs map[int64]bool
+	everything     bool
+}
+
+func newScopes() scopes { return scopes{actions: map[int64]bool{}, packs: map[int64]bool{}} }
+
+func (s *scopes) add(of state) {
+	switch {
+	case of.Action != nil:
+		s.actions[*of.Action] = true
+	case of.Pack != nil:
+		s.packs[*of.Pack] = true
+	default:
+		s.everything = true
+	}
+}
+
+func (s *scopes) empty() bool { return len(s.actions)+len(s.packs) == 0 && !s.everything }
+
+// nudge sends the requests for the first waiters of the queues concerned once
+// more: the rounds that take them fill the queues by the new rules.
+func (c *Catalog) nudge(ctx context.Context, tx *store.Tx, s scopes) (int, error) {
+	if s.empty() {
+		return 0, nil
+	}
+	heads, err := tx.FindWaitingHeads(ctx, store.FindWaitingHeadsParams{
+		Actions: slices.Sorted(maps.Keys(s.actions)), Packs: slices.Sorted(maps.Keys(s.packs)), Everything: s.everything,
+		Page: maxNudges,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find who waits under the policies: %w", err)
+	}
+	if len(heads) == 0 {
+		return 0, nil
+	}
+	messages := make([]outbox.Message, len(heads))
+	for i, head := range heads {
+		messages[i], err = admission.NudgeMessage(admission.Head{
+			Queue: head.StateID, ExecutionID: head.ExecutionID, ActionID: &head.ActionID, ActionRef: head.ActionRef,
+			Parent: head.Parent, Enforcement: head.Enforcement, Config: head.Config,
+		}, head.At, source)
+		if err != nil {
+			return 0, err
+		}
+	}
+	id, err := outbox.Append(ctx, tx, messages)
+	if err != nil {
+		return 0, err
+	}
+	if c.relay != nil {
+		tx.AfterCommit(func() { c.relay.Published(id, messages) })
+	}
+	return len(messages), nil
+}

@@ -1,0 +1,129 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attune-go/attune/core/pack"
+	"github.com/attune-go/attune/core/store"
+)
+
+// hintRefs bounds how many refs are read to find the nearest one.
+const hintRefs = 5000
+
+// plan is what has to be written.
+type plan struct {
+	changes []Change
+	wanted  []state // of the same policies
+	scopes  scopes  // whose executions are concerned
+}
+
+// planOf compares the policies with the database. What the files get wrong
+// about it is a *pack.MistakesError.
+func planOf(ctx context.Context, q *store.Queries, policies []pack.Policy) (*plan, error) {
+	f, err := lookUp(ctx, q, policies)
+	if err != nil {
+		return nil, err
+	}
+	if mistakes := pack.Check(policies, f.known); len(mistakes) > 0 {
+		return nil, &pack.MistakesError{Mistakes: mistakes}
+	}
+	rows, err := q.CatalogPolicies(ctx, refsOf(policies))
+	if err != nil {
+		return nil, fmt.Errorf("read %d policies: %w", len(policies), err)
+	}
+	current := make(map[string]state, len(rows))
+	for _, row := range rows {
+		current[row.Ref] = state{row}
+	}
+	p := &plan{scopes: newScopes()}
+	for i := range policies {
+		p.add(&policies[i], f.wanted(&policies[i]), current)
+	}
+	return p, p.supersede(ctx, q)
+}
+
+func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) {
+	was, exists := current[policy.Ref]
+	change := Change{Ref: policy.Ref, How: Added, Place: policy.Place, Fields: difference(state{}, wanted)}
+	if exists {
+		wanted.ID, wanted.Created = was.ID, was.Created
+		change.How, change.Fields = Changed, difference(was, wanted)
+		if len(change.Fields) == 0 {
+			change.How = Unchanged
+		}
+	}
+	p.changes, p.wanted = append(p.changes, change), append(p.wanted, wanted)
+	if !change.limits() {
+		return
+	}
+	p.scopes.add(wanted)
+	if exists {
+		p.scopes.add(was)
+	}
+}
+
+// facts are the actions and packs that policies name.
+type facts struct {
+	known   pack.Known
+	actions map[string]store.CatalogActionsRow
+	packs   map[string]int64
+}
+
+func lookUp(ctx context.Context, q *store.Queries, policies []pack.Policy) (*facts, error) {
+	needs := pack.NeedsOf(policies)
+	actions, err := q.CatalogActions(ctx, needs.Actions, needs.ScopePacks, needs.ScopeAll)
+	if err != nil {
+		return nil, fmt.Errorf("look up the actions of policies: %w", err)
+	}
+	packs, err := q.CatalogPacks(ctx, needs.Packs)
+	if err != nil {
+		return nil, fmt.Errorf("look up the packs of policies: %w", err)
+	}
+	f := &facts{actions: make(map[string]store.CatalogActionsRow, len(actions)), packs: make(map[string]int64, len(packs))}
+	for _, row := range actions {
+		f.actions[row.Ref] = row
+		f.known.Actions = append(f.known.Actions, pack.Action{Ref: row.Ref, Pack: row.PackRef, ParamSchema: row.ParamSchema})
+	}
+	for _, row := range packs {
+		f.packs[row.Ref] = row.ID
+		f.known.Packs = append(f.known.Packs, row.Ref)
+	}
+	return f, f.hints(ctx, q, needs)
+}
+
+// hints reads what could have been meant by names that do not exist.
+func (f *facts) hints(ctx context.Context, q *store.Queries, needs pack.Needs) (err error) {
+	actions, packs := f.known.Unknown(needs)
+	if actions {
+		if f.known.ActionRefs, err = q.ActionRefs(ctx, hintRefs); err != nil {
+			return fmt.Errorf("list actions: %w", err)
+		}
+	}
+	if packs {
+		if f.known.PackRefs, err = q.PackRefs(ctx, hintRefs); err != nil {
+			return fmt.Errorf("list packs: %w", err)
+		}
+	}
+	return nil
+}
+
+// wanted is the row that a policy asks for. A policy of an action carries the
+// action's pack.
+func (f *facts) wanted(p *pack.Policy) state {
+	row := store.CatalogPoliciesRow{
+		Ref: p.Ref, Name: p.Name, Description: p.Description, Tags: p.Tags, Kind: string(p.Kind), Threshold: p.Threshold,
+		WindowSeconds: p.WindowSeconds, Burst: p.Burst, Method: string(p.Method), Parameters: p.Parameters,
+		MaxQueueLength: p.MaxQueueLength, QueueTimeoutSeconds: p.QueueTimeoutSeconds, RetryPlace: string(p.RetryPlace),
+		AdaptiveMin: p.AdaptiveMin, AdaptiveLatencyMs: p.AdaptiveLatencyMS,
+	}
+	switch {
+	case p.Action != "":
+		action := f.actions[p.Action]
+		row.Action, row.ActionRef, row.Pack, row.PackRef = &action.ID, action.Ref, &action.Pack, action.PackRef
+	case p.Pack != "":
+		id := f.packs[p.Pack]
+		row.Pack, row.PackRef = &id, p.Pack
+	}
+	return state{row}
+}

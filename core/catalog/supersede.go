@@ -1,0 +1,78 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/policy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// rival is a concurrency policy among those of its scope.
+type rival struct {
+	ref     string
+	scope   scope
+	created time.Time
+	id      int64
+}
+
+// scope is what a policy is about; 0 stands for none.
+type scope struct{ action, pack int64 }
+
+func scopeOf(action, packID *int64) scope {
+	switch {
+	case action != nil:
+		return scope{action: *action}
+	case packID != nil:
+		return scope{pack: *packID}
+	}
+	return scope{}
+}
+
+// supersede notes which policies will have no effect, because a newer
+// concurrency policy has the same scope: people who write the second one rarely
+// know of the first.
+func (p *plan) supersede(ctx context.Context, q *store.Queries) error {
+	rivals := map[string]rival{}
+	of := newScopes()
+	for i, w := range p.wanted {
+		if w.Kind != string(policy.KindConcurrency) {
+			continue
+		}
+		of.add(w)
+		r := rival{ref: w.Ref, scope: scopeOf(w.Action, w.Pack), created: w.Created, id: w.ID}
+		if p.changes[i].How == Added { // it will be newer than all that are there, and than those before it
+			r.created, r.id = time.Unix(1<<40, 0), int64(i)
+		}
+		rivals[w.Ref] = r
+	}
+	if of.empty() {
+		return nil
+	}
+	rows, err := q.CatalogRivals(ctx, slices.Sorted(maps.Keys(of.actions)), slices.Sorted(maps.Keys(of.packs)), of.everything)
+	if err != nil {
+		return fmt.Errorf("read the policies beside those applied: %w", err)
+	}
+	for _, row := range rows {
+		if !slices.ContainsFunc(p.wanted, func(w state) bool { return w.Ref == row.Ref }) {
+			rivals[row.Ref] = rival{row.Ref, scopeOf(row.Action, row.Pack), row.Created, row.ID}
+		}
+	}
+	newest := map[scope]rival{}
+	for _, r := range rivals {
+		if best, ok := newest[r.scope]; !ok || cmp.Or(r.created.Compare(best.created), cmp.Compare(r.id, best.id)) > 0 {
+			newest[r.scope] = r
+		}
+	}
+	for i := range p.changes {
+		change := &p.changes[i]
+		if r, ok := rivals[change.Ref]; ok && newest[r.scope].ref != change.Ref {
+			change.Superseded = newest[r.scope].ref
+		}
+	}
+	return nil
+}
