@@ -1,0 +1,237 @@
+package triage_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// ends counts how often the operator has said of each execution that it ended.
+func (b *bundle) ends(t *testing.T) map[int64]int {
+	t.Helper()
+	ends := map[int64]int{}
+	for _, m := range b.sent.take() {
+		if m.Type != message.TypeExecutionCompleted {
+			continue
+		}
+		require.Equal(t, message.KeyExecutionCompleted, m.RoutingKey)
+		sent, err := message.Decode[message.ExecutionCompleted](m.Body)
+		require.NoError(t, err)
+		require.Equal(t, "cancelled", sent.Payload.Status)
+		ends[sent.Payload.ExecutionID]++
+	}
+	return ends
+}
+
+func (b *bundle) count(t *testing.T, status string) int {
+	t.Helper()
+	return testkit.Count(t, b.store, `select count(*) from execution where status = $1::text::execution_status_enum`, status)
+}
+
+func TestClearCancelsWhoWaitsAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.clear", 2)
+	ids := b.request(t, action, 6)
+	b.dispatch(t, ids...)
+	testkit.Exec(t, b.store, `update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = any($1)`, ids[2:4])
+	old, err := b.operator.PlanClear(testkit.Context(t),
+		triage.ClearOrder{Target: triage.Target{Action: action.Ref}, OlderThan: 30 * time.Minute})
+	require.NoError(t, err)
+	require.Equal(t, 2, old.Waiting)
+	plan := b.planClear(t, action)
+	require.Equal(t, 4, plan.Waiting)
+	late := b.request(t, action, 1)
+	b.dispatch(t, late...)
+
+	receipt, err := b.operator.Clear(testkit.Context(t), old)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 2, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone})
+	require.Equal(t, ids[2:4], []int64{receipt.First, receipt.Last})
+	require.Equal(t, "done", b.audit(t, receipt.Audit).Outcome)
+
+	receipt, err = b.operator.Clear(testkit.Context(t), plan)
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 2, 2}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone})
+	require.Equal(t, ids[:2], b.holders(t, action), "who runs goes on")
+	require.Equal(t, late, b.waiting(t, action), "who came after the plan is not in it")
+
+	var result struct{ Error, Message, CancelledBy, CancelledAt string }
+	var raw []byte
+	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `select result from execution where id = $1 and status = 'cancelled'`, ids[5]).Scan(&raw))
+	var fields map[string]string
+	require.NoError(t, json.Unmarshal(raw, &fields))
+	result.Error, result.Message, result.CancelledBy, result.CancelledAt = fields["error"], fields["message"], fields["cancelled_by"], fields["cancelled_at"]
+	require.Equal(t, "Cancelled", result.Error)
+	require.Equal(t, "cleared from its queue by ann@desk", result.Message)
+	require.Equal(t, "ann@desk", result.CancelledBy)
+	_, err = time.Parse(time.RFC3339, result.CancelledAt)
+	require.NoError(t, err)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select queue_length from queue_stats`), "statistics are true with the commit")
+	ends := b.ends(t)
+	require.Len(t, ends, 4)
+	for _, id := range ids[2:] {
+		require.Equal(t, 1, ends[id])
+	}
+	receipt, err = b.operator.Clear(testkit.Context(t), b.planClear(t, action))
+	require.NoError(t, err)
+	require.Equal(t, 1, receipt.Cancelled)
+	empty := b.planClear(t, action)
+	require.Zero(t, empty.Waiting)
+	receipt, err = b.operator.Clear(testkit.Context(t), empty)
+	require.NoError(t, err)
+	require.Equal(t, "unchanged", receipt.Outcome)
+	require.Equal(t, 1, b.finish(t, ids[0]).Released)
+	testkit.Invariants(t, b.store)
+}
+
+// Replicas promote while the queue is cleared: whoever has the lock first
+// wins, no slot is lost, and every execution ends exactly once.
+func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.race", 4)
+	ids := b.request(t, action, 1500)
+	b.dispatch(t, ids...)
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	defer cancel()
+	wait := b.storm(ctx, t, action, 3)
+	plan := b.planClear(t, action)
+	testkit.Eventually(t, func() bool { return b.count(t, "completed") > 20 }, testkit.TestTimeout)
+	foreign := plan.Queues[0].ID // somebody else cancels a few by the row alone
+	stray := b.ids(t, `with few as (select execution_id from execution_admission_entry where state_id = $1 order by queue_order desc limit 7),
+		gone as (update execution set status = 'cancelled' where id in (select execution_id from few) and status = 'requested' returning id)
+		select coalesce(array_agg(id), '{}') from gone`, foreign)
+	receipt, err := b.operator.Clear(testkit.Context(t), plan)
+	require.NoError(t, err)
+	testkit.Eventually(t, func() bool { return len(b.holders(t, action)) == 0 }, testkit.TestTimeout)
+	cancel()
+	wait()
+	require.Empty(t, b.waiting(t, action))
+	require.Equal(t, receipt.Planned, receipt.Cancelled+receipt.AlreadyGone)
+	require.NotZero(t, receipt.Cancelled)
+	require.Equal(t, receipt.Cancelled+len(stray), b.count(t, "cancelled"))
+	require.Equal(t, 1500, b.count(t, "cancelled")+b.count(t, "completed"), "every execution ended")
+	ends := b.ends(t)
+	require.Len(t, ends, receipt.Cancelled)
+	for id, n := range ends {
+		require.Equal(t, 1, n, id)
+		require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
+	}
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`))
+	require.Zero(t, testkit.Count(t, b.store, `select queue_length + active_count from queue_stats`))
+	require.Equal(t, 4, b.dispatch(t, b.request(t, action, 9)...).Granted, "all slots are there again")
+	testkit.Invariants(t, b.store)
+}
+
+func TestClearOfFiveThousandInterruptedAndRunAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.many", 1)
+	ids := b.request(t, action, 5001)
+	for begin := 0; begin < len(ids); begin += 1000 {
+		b.dispatch(t, ids[begin:min(begin+1000, len(ids))]...)
+	}
+	plan := b.planClear(t, action)
+	require.Equal(t, 5000, plan.Waiting)
+
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	defer cancel()
+	rows := 0
+	b.sent.seen = func() {
+		if rows++; rows == 3 {
+			cancel()
+		}
+	}
+	receipt, err := b.operator.Clear(ctx, plan)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []any{"interrupted", 1500, 3500}, []any{receipt.Outcome, receipt.Cancelled, receipt.Left})
+	require.Len(t, b.waiting(t, action), 3500, "pages are done or not, none is half done")
+	require.Equal(t, 1500, b.count(t, "cancelled"))
+	require.Equal(t, 3500, testkit.Count(t, b.store, `select queued_count from execution_admission_state`))
+	require.Equal(t, "interrupted", b.audit(t, receipt.Audit).Outcome)
+	testkit.Invariants(t, b.store)
+
+	receipt, err = b.operator.Clear(testkit.Context(t), b.planClear(t, action))
+	require.NoError(t, err)
+	require.Equal(t, []int{3500, 3500, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone})
+	require.Equal(t, ids[len(ids)-1], receipt.Last)
+	ends := b.ends(t)
+	require.Len(t, ends, 5000)
+	require.Equal(t, 5000, b.count(t, "cancelled"))
+	require.Zero(t, testkit.Count(t, b.store, `select queued_count from execution_admission_state`))
+	testkit.Invariants(t, b.store)
+}
+
+// A process that is killed in the middle leaves whole pages and an audit that
+// says how far it came.
+func TestClearThatDiesLeavesWholePages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.dies", 1)
+	b.dispatch(t, b.request(t, action, 1101)...)
+	rows := 0
+	b.sent.seen = func() {
+		if rows++; rows == 2 {
+			panic("killed") // after the second page's commit: nothing more is run
+		}
+	}
+	plan := b.planClear(t, action)
+	require.PanicsWithValue(t, "killed", func() { _, _ = b.operator.Clear(testkit.Context(t), plan) })
+	require.Len(t, b.waiting(t, action), 100)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit
+		where outcome = 'running' and (request #>> '{receipt,cancelled}')::int = 1000`))
+	testkit.Invariants(t, b.store)
+	operator := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
+	plan, err := operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref}})
+	require.NoError(t, err)
+	receipt, err := operator.Clear(testkit.Context(t), plan)
+	require.NoError(t, err)
+	require.Equal(t, 100, receipt.Cancelled)
+	testkit.Invariants(t, b.store)
+}
+
+// Many small queues are cleared some at a time; one of them alone leaves the
+// others.
+func TestClearOfGroupsAndLanes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.tenants", 1, byTenant)
+	var ids []int64
+	for n := range 40 {
+		tenant := fmt.Sprint(n % 4)
+		priority := int16(n%3 - 1)
+		ids = append(ids, testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
+			e.Config, e.Priority = map[string]any{"tenant": tenant}, &priority
+		}).ID)
+	}
+	b.dispatch(t, ids...)
+	require.Len(t, b.holders(t, action), 4)
+	_, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"tenant":"x"}`}})
+	require.ErrorIs(t, err, triage.ErrNoQueue)
+	plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"tenant":"2"}`}})
+	require.NoError(t, err)
+	receipt, err := b.operator.Clear(testkit.Context(t), plan)
+	require.NoError(t, err)
+	require.Equal(t, 9, receipt.Cancelled)
+	require.Len(t, b.waiting(t, action), 27)
+	testkit.Invariants(t, b.store)
+	plan = b.planClear(t, action)
+	require.Len(t, plan.Queues, 3)
+	receipt, err = b.operator.Clear(testkit.Context(t), plan)
+	require.NoError(t, err)
+	require.Equal(t, 27, receipt.Cancelled)
+	require.Empty(t, b.waiting(t, action))
+	require.Zero(t, testkit.Count(t, b.store, `select sum(queued_count + queued_high + queued_low) from execution_admission_state`))
+	require.Len(t, b.holders(t, action), 4)
+	testkit.Invariants(t, b.store)
+}

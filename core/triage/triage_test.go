@@ -1,0 +1,233 @@
+package triage_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/dispatch"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// relay records what was committed, instead of a broker.
+type relay struct {
+	mu       sync.Mutex
+	messages []outbox.Message
+	seen     func() // called after every row; may be nil
+}
+
+func (r *relay) Published(_ int64, messages []outbox.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.messages = append(r.messages, messages...)
+	if r.seen != nil {
+		r.seen()
+	}
+}
+
+func (r *relay) take() []outbox.Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.messages
+	r.messages = nil
+	return out
+}
+
+// bundle is a database with the rounds of engines and an operator.
+type bundle struct {
+	store    *store.Store
+	rounds   *handover.HandOver
+	operator *triage.Triage
+	sent     *relay // what the operator sends
+}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	b := &bundle{store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), sent: &relay{}}
+	b.rounds = b.replica(t)
+	b.operator = triage.New(triage.Config{Actor: "ann@desk", ReportGrace: 1}, b.store, b.sent)
+	return b
+}
+
+// replica makes the rounds of one more engine on the same database.
+func (b *bundle) replica(t *testing.T) *handover.HandOver {
+	t.Helper()
+	return handover.New(handover.Config{}, b.store, &relay{}, testkit.Logger(t), nil)
+}
+
+// limited makes an action of which so many may run at once, and workers with
+// room for more.
+func (b *bundle) limited(t *testing.T, ref string, limit int, options ...func(*testkit.PolicyRow)) testkit.ActionRow {
+	t.Helper()
+	testkit.Worker(t, b.store, ref, func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1000) })
+	action := testkit.Action(t, b.store, ref)
+	testkit.Policy(t, b.store, action, limit, options...)
+	return action
+}
+
+// request makes requested executions, in order.
+func (b *bundle) request(t testing.TB, action testkit.ActionRow, n int) []int64 {
+	t.Helper()
+	var ids []int64
+	err := b.store.Pool().QueryRow(t.Context(), `
+		with made as (
+			insert into execution (action, action_ref, status)
+			select $1, $2, 'requested' from generate_series(1, $3) returning id)
+		select array_agg(id order by id) from made`, action.ID, action.Ref, n).Scan(&ids)
+	require.NoError(t, err)
+	return ids
+}
+
+// requestIn makes a requested execution with this value of the parameter tenant.
+func (b *bundle) requestIn(t testing.TB, action testkit.ActionRow, tenant string) int64 {
+	t.Helper()
+	return testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": tenant} }).ID
+}
+
+func byTenant(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} }
+
+// dispatch runs the round that takes these requests, and those that fill what
+// it left.
+func (b *bundle) dispatch(t testing.TB, ids ...int64) handover.Result {
+	t.Helper()
+	result, err := b.rounds.Run(t.Context(), handover.Fill{}, dispatch.New(ids))
+	require.NoError(t, err)
+	for unfilled := result.Unfilled; len(unfilled) > 0; {
+		more, err := b.rounds.Run(t.Context(), handover.Fill{Queues: unfilled})
+		require.NoError(t, err)
+		result.Granted += more.Granted
+		unfilled = more.Unfilled
+	}
+	result.Unfilled = nil
+	return result
+}
+
+// finish ends executions as a worker does, and runs the round that hears of it.
+func (b *bundle) finish(t testing.TB, ids ...int64) handover.Result {
+	t.Helper()
+	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = any($1)`, ids)
+	result, err := b.rounds.Run(t.Context(), completion.New(ids), handover.Fill{})
+	require.NoError(t, err)
+	return result
+}
+
+// holders lists the executions of an action that hold a slot.
+func (b *bundle) holders(t testing.TB, action testkit.ActionRow) []int64 {
+	t.Helper()
+	return b.ids(t, `select coalesce(array_agg(id order by id), '{}') from execution
+		where action = $1 and admission_state_id is not null`, action.ID)
+}
+
+// waiting lists the executions of an action that wait, in their order.
+func (b *bundle) waiting(t testing.TB, action testkit.ActionRow) []int64 {
+	t.Helper()
+	return b.ids(t, `select coalesce(array_agg(q.execution_id order by q.state_id, q.queue_order), '{}')
+		from execution_admission_entry q join execution_admission_state s on s.id = q.state_id where s.action_id = $1`, action.ID)
+}
+
+func (b *bundle) ids(t testing.TB, sql string, args ...any) (ids []int64) {
+	t.Helper()
+	require.NoError(t, b.store.Pool().QueryRow(t.Context(), sql, args...).Scan(&ids), sql)
+	return ids
+}
+
+func (b *bundle) say(t *testing.T, order triage.Order) *triage.WordReceipt {
+	t.Helper()
+	receipt, err := b.operator.Say(testkit.Context(t), order)
+	require.NoError(t, err)
+	return receipt
+}
+
+func (b *bundle) pause(t *testing.T, action testkit.ActionRow) *triage.WordReceipt {
+	t.Helper()
+	return b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Pause})
+}
+
+func (b *bundle) resume(t *testing.T, action testkit.ActionRow) *triage.WordReceipt {
+	t.Helper()
+	return b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Resume})
+}
+
+func (b *bundle) limit(t *testing.T, action testkit.ActionRow, n int) *triage.WordReceipt {
+	t.Helper()
+	return b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: n})
+}
+
+func (b *bundle) planClear(t *testing.T, action testkit.ActionRow) *triage.ClearPlan {
+	t.Helper()
+	plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref}})
+	require.NoError(t, err)
+	return plan
+}
+
+// nudged are the executions whose requests the operator has sent again.
+func (b *bundle) nudged(t *testing.T) []int64 {
+	t.Helper()
+	var ids []int64
+	for _, m := range b.sent.take() {
+		if m.Type != message.TypeExecutionRequested {
+			continue
+		}
+		require.Equal(t, message.KeyExecutionRequested, m.RoutingKey)
+		sent, err := message.Decode[message.ExecutionRequested](m.Body)
+		require.NoError(t, err)
+		ids = append(ids, sent.Payload.ExecutionID)
+	}
+	return ids
+}
+
+// auditRow is a row of operator_audit.
+type auditRow struct {
+	Actor, Action, TargetType, Target, Reason, Outcome string
+	TargetID                                           *int64
+	Request                                            json.RawMessage
+}
+
+func (b *bundle) audit(t testing.TB, id int64) auditRow {
+	t.Helper()
+	var a auditRow
+	err := b.store.Pool().QueryRow(t.Context(), `
+		select actor, action, target_type, target, coalesce(reason, ''), outcome, target_id, request
+		from operator_audit where id = $1`, id,
+	).Scan(&a.Actor, &a.Action, &a.TargetType, &a.Target, &a.Reason, &a.Outcome, &a.TargetID, &a.Request)
+	require.NoError(t, err)
+	return a
+}
+
+// storm runs the rounds of several replicas until the context ends: each hears
+// of what its share of workers has ended, and fills.
+func (b *bundle) storm(ctx context.Context, t *testing.T, action testkit.ActionRow, replicas int) (wait func()) {
+	t.Helper()
+	var group sync.WaitGroup
+	for n := range replicas {
+		rounds := b.replica(t)
+		group.Go(func() {
+			for ctx.Err() == nil {
+				var ids []int64
+				err := b.store.Pool().QueryRow(ctx, `
+					with ended as (
+						update execution set status = 'completed' where status = 'scheduled' and action = $1 and id % $2 = $3 returning id)
+					select coalesce(array_agg(id), '{}') from ended`, action.ID, replicas, n).Scan(&ids)
+				if err == nil {
+					_, err = rounds.Run(ctx, completion.New(ids), handover.Fill{})
+				}
+				if err != nil && ctx.Err() == nil {
+					panic(fmt.Sprintf("replica %d: %v", n, err))
+				}
+			}
+		})
+	}
+	return group.Wait
+}

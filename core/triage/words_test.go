@@ -1,0 +1,284 @@
+package triage_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/dispatch"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// S21: from the commit of the pause on nobody is admitted, however many
+// replicas run, and the order is the same after the resume.
+func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.storm", 3)
+	b.dispatch(t, b.request(t, action, 600)...)
+
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	defer cancel()
+	wait := b.storm(ctx, t, action, 3)
+	admitted := func() int {
+		return testkit.Count(t, b.store, `select count(*) from execution where admitted_at is not null`)
+	}
+	testkit.Eventually(t, func() bool { return admitted() > 30 }, testkit.TestTimeout)
+	receipt := b.pause(t, action)
+	before, order := admitted(), b.waiting(t, action)
+	require.NotEmpty(t, order, "the storm was too fast to pause anything")
+	require.Equal(t, 1, receipt.Changed)
+	require.Equal(t, len(order), receipt.Waiting)
+
+	// Newcomers, completions and fills go on beside the pause.
+	late := b.request(t, action, 20)
+	b.dispatch(t, late...)
+	testkit.Eventually(t, func() bool { return len(b.holders(t, action)) == 0 }, testkit.TestTimeout)
+	for range 20 {
+		b.dispatch(t, order[0])
+	}
+	require.Equal(t, before, admitted(), "not one admission after the pause")
+	cancel()
+	wait()
+	require.Equal(t, append(order, late...), b.waiting(t, action))
+	testkit.Invariants(t, b.store)
+
+	receipt = b.resume(t, action)
+	require.Equal(t, 1, receipt.Nudged)
+	nudged := b.nudged(t)
+	require.Equal(t, order[:1], nudged, "the head is asked for again")
+	b.dispatch(t, nudged...)
+	for next := 0; next < 30; next += 3 {
+		holders := b.holders(t, action)
+		require.Equal(t, order[next:next+3], holders, "the order is the same after the resume")
+		b.finish(t, holders...)
+	}
+	testkit.Invariants(t, b.store)
+}
+
+func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.same", 1)
+	order := triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Pause, Reason: "the service is down"}
+	first := b.say(t, order)
+	require.Equal(t, []int{1, 0}, []int{first.Changed, first.Already})
+	require.Len(t, first.Queues, 1)
+	require.True(t, first.Queues[0].After.Paused)
+	require.False(t, first.Queues[0].Before.Paused)
+	order.Reason = "another one"
+	second := b.say(t, order)
+	require.Equal(t, []int{0, 1}, []int{second.Changed, second.Already})
+	require.Equal(t, "the service is down", second.Queues[0].After.PauseReason, "who paused first is remembered")
+	require.Equal(t, "ann@desk", second.Queues[0].After.PausedBy)
+	require.NotNil(t, second.Queues[0].After.PausedAt)
+
+	require.Equal(t, 1, b.resume(t, action).Changed)
+	require.Equal(t, 1, b.resume(t, action).Already)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution_admission_state
+		where not paused and resumed_at is not null and paused_by is null and paused_at is null and pause_reason is null`))
+	require.Equal(t, 1, b.limit(t, action, 7).Changed)
+	require.Equal(t, 1, b.limit(t, action, 7).Already)
+	require.Empty(t, b.sent.take(), "nobody waits: nobody is nudged")
+
+	a := b.audit(t, first.Audit)
+	require.Equal(t, auditRow{
+		Actor: "ann@desk", Action: "queue.pause", TargetType: "action", Target: action.Ref, Reason: "the service is down",
+		Outcome: "done", TargetID: &action.ID, Request: a.Request,
+	}, a)
+	require.Contains(t, string(a.Request), `"paused_by": "ann@desk"`)
+	require.Equal(t, "unchanged", b.audit(t, second.Audit).Outcome)
+	require.Equal(t, 6, testkit.Count(t, b.store, `select count(*) from operator_audit`), "one row an act")
+}
+
+func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.raised", 2)
+	ids := b.request(t, action, 12)
+	b.dispatch(t, ids...)
+	receipt := b.limit(t, action, 6)
+	require.Equal(t, []int{1, 1, 10}, []int{receipt.Changed, receipt.Nudged, receipt.Waiting})
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`select count(*) from execution_admission_state where max_concurrent = 6 and limit_override = 6 and not unlimited`))
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from queue_stats where max_concurrent = 6`))
+	require.Equal(t, 4, b.dispatch(t, b.nudged(t)...).Granted, "the round that takes the nudge fills the queue")
+	require.Equal(t, ids[:6], b.holders(t, action))
+	b.finish(t, ids[0])
+	require.Equal(t, ids[1:7], b.holders(t, action), "the operator's limit stays in force")
+
+	receipt = b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
+	require.Equal(t, []int{1, 0}, []int{receipt.Changed, receipt.Nudged})
+	require.Equal(t, 1, testkit.Count(t, b.store,
+		`select count(*) from execution_admission_state where max_concurrent = 2 and limit_override is null and not unlimited`))
+	require.Zero(t, b.finish(t, ids[1:5]...).Granted)
+	require.Equal(t, 1, b.finish(t, ids[5]).Granted, "the policy's limit is in force again")
+	require.Equal(t, 1, b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Reset}).Already)
+	testkit.Invariants(t, b.store)
+}
+
+// upstream 22: a lowered limit drains and evicts nobody.
+func TestALoweredLimitDrainsWithoutEvicting(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.lowered", 4)
+	ids := b.request(t, action, 8)
+	b.dispatch(t, ids...)
+	receipt := b.limit(t, action, 1)
+	require.Equal(t, []int{1, 0}, []int{receipt.Changed, receipt.Nudged})
+	require.Equal(t, ids[:4], b.holders(t, action), "who runs goes on")
+	require.Zero(t, b.finish(t, ids[:3]...).Granted)
+	require.Equal(t, ids[3:4], b.holders(t, action))
+	require.Equal(t, 1, b.finish(t, ids[3]).Granted)
+	require.Equal(t, ids[4:5], b.holders(t, action))
+	testkit.Invariants(t, b.store)
+}
+
+func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
+	action := testkit.Action(t, b.store, "pk.free")
+	receipt := b.limit(t, action, 1) // before anybody has used its queue
+	require.Nil(t, receipt.Queues[0].Before.Limit)
+	ids := b.request(t, action, 5)
+	require.Equal(t, 1, b.dispatch(t, ids...).Granted)
+	receipt = b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
+	require.Nil(t, receipt.Queues[0].After.Limit)
+	require.Equal(t, 4, b.dispatch(t, b.nudged(t)...).Granted)
+	testkit.Invariants(t, b.store)
+}
+
+// Queues that only an operator keeps do not stand among those that rounds try
+// when a worker has room again.
+func TestAPausedQueueIsNotBlocked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
+	action := testkit.Action(t, b.store, "pk.blocked")
+	ids := b.request(t, action, 5)
+	require.Equal(t, 3, b.dispatch(t, ids...).Granted, "one to run and two at hand")
+	blocked := func() int { return testkit.Count(t, b.store, `select count(*) from admission_blocked`) }
+	require.Equal(t, 1, blocked(), "the worker is full")
+	b.pause(t, action)
+	require.Zero(t, blocked())
+	require.Zero(t, b.finish(t, ids[0]).Granted)
+	require.Zero(t, blocked())
+	b.resume(t, action)
+	require.Equal(t, 1, b.dispatch(t, b.nudged(t)...).Granted)
+	require.Equal(t, 1, blocked())
+	testkit.Invariants(t, b.store)
+}
+
+func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.groups", 1, byTenant)
+	one, two := b.requestIn(t, action, "a"), b.requestIn(t, action, "b")
+	on := func(group string, act triage.Act) (*triage.WordReceipt, error) {
+		return b.operator.Say(testkit.Context(t), triage.Order{Target: triage.Target{Action: action.Ref, Group: group}, Act: act})
+	}
+	receipt, err := on(` { "tenant" : "a" } `, triage.Pause)
+	require.NoError(t, err, "a group that nobody has used yet is made")
+	require.Equal(t, `{"tenant":"a"}`, receipt.Group)
+	require.Equal(t, 1, b.dispatch(t, one, two).Granted)
+	require.Equal(t, []int64{two}, b.holders(t, action))
+	receipt, err = on(`{"tenant":"a"}`, triage.Resume)
+	require.NoError(t, err)
+	require.Equal(t, 1, receipt.Nudged)
+	require.Equal(t, 1, b.dispatch(t, b.nudged(t)...).Granted)
+
+	for group, want := range map[string]error{
+		`{"tenant":"zz"}`: triage.ErrNoQueue, // resume makes none
+		`{"tenant"`:       triage.ErrGroup,
+		`["tenant"]`:      triage.ErrGroup,
+		`{} {}`:           triage.ErrGroup,
+	} {
+		_, err := on(group, triage.Resume)
+		require.ErrorIs(t, err, want, group)
+	}
+	_, err = on(`{"region":"a"}`, triage.Pause)
+	require.ErrorIs(t, err, triage.ErrGroup, "the policy groups by tenant")
+	require.ErrorContains(t, err, "tenant")
+	free := testkit.Action(t, b.store, "pk.plain")
+	_, err = b.operator.Say(testkit.Context(t),
+		triage.Order{Target: triage.Target{Action: free.Ref, Group: `{"tenant":"a"}`}, Act: triage.Pause})
+	require.ErrorIs(t, err, triage.ErrNoQueue)
+	_, err = b.operator.Say(testkit.Context(t), triage.Order{Target: triage.Target{Action: "pk.none"}, Act: triage.Pause})
+	require.ErrorIs(t, err, triage.ErrNoAction)
+	_, err = b.operator.Say(testkit.Context(t), triage.Order{Target: triage.Target{Action: free.Ref}, Act: triage.Limit})
+	require.ErrorIs(t, err, triage.ErrLimit)
+	_, err = b.operator.Say(testkit.Context(t), triage.Order{Target: triage.Target{Action: free.Ref}, Act: triage.Resume})
+	require.ErrorIs(t, err, triage.ErrNoQueue, "nobody has used the queue: there is nothing to resume")
+	testkit.Invariants(t, b.store)
+}
+
+// Groups that are made later begin with the action's word, and so do those
+// that are made at the moment in which it is said.
+func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.inherit", 5, byTenant)
+	var ids []int64
+	for n := range 60 {
+		ids = append(ids, b.requestIn(t, action, fmt.Sprint(n)))
+	}
+	begin := make(chan struct{})
+	var group sync.WaitGroup
+	for _, part := range [][]int64{ids[:20], ids[20:40], ids[40:]} {
+		rounds := b.replica(t)
+		group.Go(func() {
+			<-begin
+			for _, id := range part {
+				if _, err := rounds.Run(t.Context(), handover.Fill{}, dispatch.New([]int64{id})); err != nil {
+					panic(err)
+				}
+			}
+		})
+	}
+	close(begin)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `select count(*) from execution_admission_state`) > 10
+	}, testkit.TestTimeout)
+	b.pause(t, action)
+	held := len(b.holders(t, action))
+	group.Wait()
+	require.Less(t, held, 60, "the rounds were too fast to pause anything")
+	require.Equal(t, 61, testkit.Count(t, b.store, `select count(*) from execution_admission_state where paused`))
+	require.Len(t, b.holders(t, action), held)
+	receipt := b.resume(t, action)
+	require.Equal(t, []int{61, 60 - held}, []int{receipt.Changed, receipt.Nudged}, "every queue with a waiter is nudged")
+	b.dispatch(t, b.nudged(t)...)
+	require.Len(t, b.holders(t, action), 60)
+
+	b.limit(t, action, 2)
+	b.dispatch(t, b.requestIn(t, action, "late"))
+	require.Equal(t, 62, testkit.Count(t, b.store,
+		`select count(*) from execution_admission_state where limit_override = 2 and max_concurrent = 2`))
+	testkit.Invariants(t, b.store)
+}
+
+func TestAPlanSaysWhatAWordWouldChangeAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.plan", 2)
+	order := triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: 9}
+	plan, err := b.operator.PlanWord(testkit.Context(t), order)
+	require.NoError(t, err)
+	require.Empty(t, plan.Queues, "it would be made")
+	b.dispatch(t, b.request(t, action, 3)...)
+	plan, err = b.operator.PlanWord(testkit.Context(t), order)
+	require.NoError(t, err)
+	require.Len(t, plan.Queues, 1)
+	require.True(t, plan.Queues[0].Changed)
+	require.Equal(t, []int{2, 9, 2, 1}, []int{
+		*plan.Queues[0].Before.Limit, *plan.Queues[0].After.Limit, plan.Queues[0].Active, plan.Queues[0].Waiting,
+	})
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution_admission_state where limit_override is not null`))
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from operator_audit`))
+}
