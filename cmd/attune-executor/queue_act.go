@@ -169,7 +169,8 @@ type desk struct {
 	*client
 	*triage.Triage
 
-	returned *atomic.Bool // a message reached no queue
+	link     *broker.Broker // nil: nothing is published
+	returned *atomic.Bool   // a message reached no queue
 	stop     func()
 }
 
@@ -203,7 +204,7 @@ func (a *app) openDesk(cmd *cobra.Command, publishing bool) (*desk, error) {
 		c.store.Close()
 		return nil, fmt.Errorf("start publishing: %w", err)
 	}
-	d.stop = func() { relay.Stop(); link.Stop(); c.store.Close() }
+	d.link, d.stop = link, func() { relay.Stop(); link.Stop(); c.store.Close() }
 	d.Triage = triage.New(cfg, c.store, relay)
 	return d, nil
 }
@@ -225,14 +226,14 @@ func (d *desk) delivery(ctx context.Context, a *app, sent triage.Sent) string {
 	defer cancel()
 	submitter := submit.New(d.store, nil)
 	for _, row := range sent.Rows {
-		if err := submitter.AwaitPublished(ctx, row); err != nil {
-			a.notef("the broker %s does not answer: %d messages are stored and will be published by a running engine",
-				config.MaskURL(d.cfg.MessageQueue.URL), sent.Messages)
+		if d.link.State() != broker.StateConnected || submitter.AwaitPublished(ctx, row) != nil {
+			a.notef("the broker %s does not answer: what follows from this is stored and will be published by a running engine",
+				config.MaskURL(d.cfg.MessageQueue.URL))
 			return deliveryStored
 		}
 	}
 	if d.returned.Load() {
-		a.notef("no engine has run on this broker yet: %d messages are stored until one does", sent.Messages)
+		a.notef("no engine has run on this broker yet: what follows from this is stored until one does")
 		return deliveryStored
 	}
 	return deliveryPublished
@@ -240,6 +241,9 @@ func (d *desk) delivery(ctx context.Context, a *app, sent triage.Sent) string {
 
 // actError gives errors of an act their exit codes and what to do.
 func (d *desk) actError(ctx context.Context, ref string, err error) error {
+	if target, ok := errors.AsType[*triage.TargetError](err); ok {
+		err = target // what was being done when it was found says nothing more
+	}
 	switch {
 	case errors.Is(err, triage.ErrNoAction):
 		if _, hint := submit.New(d.store, nil).Action(ctx, ref); hint != nil {

@@ -16,18 +16,35 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Errors of an operator's acts. Each is wrapped with what was named.
+// Kinds of errors of an operator's acts, to be told apart by errors.Is. The
+// first three come as a TargetError.
 var (
 	// ErrNoAction says that no action has the reference.
 	ErrNoAction = errors.New("there is no such action")
 	// ErrNoQueue says that there is no queue to act on.
 	ErrNoQueue = errors.New("there is no such queue")
+	// ErrGroup says that a text is not the group key of a queue.
+	ErrGroup = errors.New("not a group of parameter values")
 	// ErrMoved says that rows changed between planning and locking: the same again
 	// will find them.
 	ErrMoved = errors.New("rows changed meanwhile")
-	// ErrGroup says that a text is not the group key of a queue.
-	ErrGroup = errors.New("not a group of parameter values")
 )
+
+// TargetError says in one sentence why there is nothing to act on.
+type TargetError struct {
+	Kind error // ErrNoAction, ErrNoQueue or ErrGroup
+	Text string
+}
+
+// Error is the sentence.
+func (e *TargetError) Error() string { return e.Text }
+
+// Unwrap is the kind.
+func (e *TargetError) Unwrap() error { return e.Kind }
+
+func targetErrorf(kind error, format string, args ...any) error {
+	return &TargetError{Kind: kind, Text: fmt.Sprintf(format, args...)}
+}
 
 // Target is what an operator's act is about: all queues of an action, or the
 // queue of one group of parameter values.
@@ -54,7 +71,7 @@ func (t Target) String() string {
 func FindTarget(ctx context.Context, queries *store.Queries, ref, group string) (Target, error) {
 	row, err := queries.ControlAction(ctx, ref)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Target{}, fmt.Errorf("%w: %s", ErrNoAction, ref)
+		return Target{}, targetErrorf(ErrNoAction, "there is no action %s", ref)
 	}
 	if err != nil {
 		return Target{}, fmt.Errorf("look up action %s: %w", ref, err)
@@ -78,31 +95,35 @@ func groupKey(text string) (string, error) {
 	decoder.UseNumber()
 	var values map[string]any
 	if err := decoder.Decode(&values); err != nil || values == nil || decoder.More() {
-		return "", fmt.Errorf("%w: %s is not a JSON object", ErrGroup, text)
+		return "", targetErrorf(ErrGroup, "%s is not a group of parameter values: it is not a JSON object", text)
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(values); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrGroup, err)
+		return "", targetErrorf(ErrGroup, "%s is not a group of parameter values: %v", text, err)
 	}
 	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+func noQueue(target Target) error {
+	return targetErrorf(ErrNoQueue, "there is no queue %s", target)
 }
 
 // fits reports whether the policy in force could make this group.
 func (t Target) fits() error {
 	var values map[string]any
 	if err := json.Unmarshal([]byte(t.Group), &values); err != nil {
-		return fmt.Errorf("%w: %w", ErrGroup, err)
+		return targetErrorf(ErrGroup, "%s is not a group of parameter values: %v", t.Group, err)
 	}
 	wanted := slices.Clone(t.parameters)
 	slices.Sort(wanted)
 	wanted = slices.Compact(wanted)
 	switch {
 	case len(wanted) == 0:
-		return fmt.Errorf("%w: the policy of %s makes no groups", ErrNoQueue, t.ActionRef)
+		return targetErrorf(ErrNoQueue, "there is no queue %s: no policy groups the executions of %s", t, t.ActionRef)
 	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
-		return fmt.Errorf("%w: the policy of %s groups by %s", ErrGroup, t.ActionRef, strings.Join(wanted, ", "))
+		return targetErrorf(ErrGroup, "%s is not a group of %s: its policy groups by %s", t.Group, t.ActionRef, strings.Join(wanted, ", "))
 	}
 	return nil
 }
@@ -194,7 +215,7 @@ func Preview(ctx context.Context, queries *store.Queries, target Target, word Wo
 	}
 	if len(words) == 0 {
 		if !word.makes() {
-			return nil, fmt.Errorf("%w: %s", ErrNoQueue, target)
+			return nil, noQueue(target)
 		}
 		if target.Group != "" {
 			return nil, target.fits()
@@ -296,7 +317,7 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]
 		return nil, fmt.Errorf("lock the queues of %s: %w", target, err)
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("%w: %s", ErrNoQueue, target)
+		return nil, noQueue(target)
 	}
 	return rows, nil
 }

@@ -49,7 +49,7 @@ func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan ti
 		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
 	}
 	if len(queues) == 0 {
-		return nil, fmt.Errorf("%w: %s", ErrNoQueue, target)
+		return nil, noQueue(target)
 	}
 	now, err := tx.ControlNow(ctx)
 	if err != nil {

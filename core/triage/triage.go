@@ -12,8 +12,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Errors of a target, to be told apart by errors.Is. Each comes wrapped with
-// what was named.
+// TargetError says in one sentence why there is nothing to act on.
+type TargetError = admission.TargetError
+
+// Kinds of target errors, to be told apart by errors.Is.
 var (
 	ErrNoAction = admission.ErrNoAction // no action has the reference
 	ErrNoQueue  = admission.ErrNoQueue  // there is no queue to act on

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+func TestClearAsksForTheActionsName(t *testing.T) {
+	t.Parallel()
+	plan := &triage.ClearPlan{Target: triage.Target{Action: "core.echo"}, Waiting: 7}
+	for answer, ok := range map[string]bool{
+		"core.echo\n": true, "  core.echo \n": true, "core.echo": true,
+		"y\n": false, "\n": false, "": false, "core.echo2\n": false,
+	} {
+		var out bytes.Buffer
+		err := confirmClear(strings.NewReader(answer), &out, true, plan)
+		require.Equal(t, "clear 7 executions waiting in core.echo? type the action's name: ", out.String())
+		if ok {
+			require.NoError(t, err, "%q", answer)
+			continue
+		}
+		require.EqualError(t, err, "nothing was cancelled: the answer is not core.echo", "%q", answer)
+		require.Equal(t, exitRefused, (&app{running: true}).exitCode(err))
+	}
+
+	var out bytes.Buffer
+	err := confirmClear(strings.NewReader("core.echo\n"), &out, false, plan)
+	require.ErrorContains(t, err, "--yes")
+	require.Equal(t, exitRefused, (&app{running: true}).exitCode(err))
+	require.Empty(t, out.String())
+	require.False(t, interactive(strings.NewReader("")))
+}
+
+// Without a broker an act is done all the same, and says who publishes.
+func TestQueueActsWithoutABroker(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	st := testkit.OpenStore(t, database)
+	action := testkit.Action(t, st, "pk.alone")
+	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued, s.Paused = 1, true })
+	waiter := testkit.Execution(t, st, action)
+	testkit.Exec(t, st, `insert into execution_admission_entry (state_id, execution_id, status, queue_order) values ($1, $2, 'queued', 1)`,
+		state.ID, waiter.ID)
+	testkit.Exec(t, st, `update execution_admission_state set next_queue_order = 2`)
+	run := func(args ...string) (code int, stdout, stderr string) {
+		var out, errs bytes.Buffer
+		environ := []string{
+			"ATTUNE__DATABASE__URL=" + database, "ATTUNE__MESSAGE_QUEUE__URL=amqp://guest:guest@127.0.0.1:1/%2f",
+		}
+		code = execute(testkit.Context(t), append([]string{"queue"}, args...), environ, strings.NewReader(""), &out, &errs)
+		return code, out.String(), errs.String()
+	}
+	code, stdout, stderr := run("resume", "pk.alone")
+	require.Equal(t, exitDone, code, stderr)
+	require.Contains(t, stdout, "resume pk.alone: 1 changed, 0 so already, 1 may go on (audit 1)")
+	require.Contains(t, stderr, "does not answer: what follows from this is stored and will be published by a running engine")
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox`))
+
+	// repair exits with 0 only if nothing is wrong any more.
+	testkit.Exec(t, st, `update execution_admission_state set queued_count = 9`)
+	code, stdout, stderr = run("repair", "--dry-run")
+	require.Equal(t, exitFailed, code)
+	require.Regexp(t, `(?m)^found +queue \d+ \(pk.alone\): queued_count is 9, counted 1$`, stdout)
+	require.Equal(t, "error: 1 differences: `attune-executor queue repair` puts them right\n", stderr)
+	code, stdout, stderr = run("repair", "pk.alone", "-o", "json")
+	require.Equal(t, exitDone, code, stderr)
+	require.Contains(t, stdout, `"remains": []`)
+	require.Contains(t, stdout, `"delivery": "stored"`)
+	code, stdout, _ = run("repair")
+	require.Equal(t, exitDone, code)
+	require.Regexp(t, `^0 found, 0 repaired, 0 remain`, stdout)
+}
