@@ -24,7 +24,7 @@ func newExecutionCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newExecutionListCommand(a), &cobra.Command{
+	cmd.AddCommand(newExecutionListCommand(a), newExecutionWhyCommand(a), &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one execution: where it stands, its timeline and its result",
 		Example: "  attune-executor execution show 42 -o json",
@@ -258,5 +258,7 @@ func timelineTable(w io.Writer, e *monitor.ExecutionDetail) error {
 
 // monitor makes the read side for people.
 func (c *client) monitor() *monitor.Monitor {
-	return monitor.New(monitor.Config{StaleAfter: c.cfg.Executor.StaleAfter()}, monitor.Deps{Store: c.store})
+	return monitor.New(monitor.Config{
+		StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
+	}, monitor.Deps{Store: c.store})
 }

@@ -51,7 +51,11 @@ func readAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
 		return ages, nil
 	}
 	if q.Queued <= agesExact {
-		rows, err := tx.ViewAges(ctx, q.ID, agesExact)
+		p := store.ViewAgesParams{State: q.ID, Bound: agesExact}
+		for _, l := range q.lanes {
+			p.Lanes, p.Heads = append(p.Lanes, l.number), append(p.Heads, l.head)
+		}
+		rows, err := tx.ViewAges(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("read how long those in queue %d have waited: %w", q.ID, err)
 		}

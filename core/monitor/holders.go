@@ -86,7 +86,7 @@ func (m *Monitor) queueHolders(ctx context.Context, tx *store.Tx, q *Queue, at t
 		}
 	}
 	if !f.done() {
-		rows, err := tx.ViewHoldersAlive(ctx, holderScan, q.ID, holderCount)
+		rows, err := tx.ViewHoldersAlive(ctx, holderScan, q.ID, min(f.want, holderCount))
 		if err != nil {
 			return nil, fmt.Errorf("look for holders of queue %d among the unfinished: %w", q.ID, err)
 		}
@@ -107,7 +107,7 @@ func (f *finder) below(ctx context.Context, tx *store.Tx, q *Queue, below int64)
 		return nil
 	}
 	rows, err := tx.ViewHoldersBelow(ctx, store.ViewHoldersBelowParams{
-		ActionID: q.ActionID, Below: below, Scan: holderScan, State: q.ID, Bound: holderCount,
+		ActionID: q.ActionID, Below: below, Scan: holderScan, State: q.ID, Bound: min(f.want, holderCount),
 	})
 	if err != nil {
 		return fmt.Errorf("look for holders of queue %d below execution %d: %w", q.ID, below, err)

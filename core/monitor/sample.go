@@ -97,7 +97,7 @@ func drain(list []admitted, at time.Time) Drain {
 		}
 	}
 	if d.Ended == 0 || d.Period <= 0 {
-		d.Basis = "none of its executions has ended in the last " + span(drainLong)
+		d.Basis = "none of its executions has ended in the last day"
 		return d
 	}
 	rate := float64(d.Ended) / d.Period.Minutes()

@@ -57,7 +57,7 @@ const noEngine = "No replica of the engine is alive: start one with `attune-exec
 // limitLine says how full the queue is and who says so.
 func (q Queue) limitLine() string {
 	if q.Limit == nil {
-		return fmt.Sprintf("The queue has no limit of its own; %d hold a slot, %d wait.", q.Active, q.Queued)
+		return fmt.Sprintf("The queue has no limit of its own; %s a slot, %s.", plural(q.Active, "holds", "hold"), plural(q.Queued, "waits", "wait"))
 	}
 	from := ""
 	switch q.LimitFrom.Kind {
@@ -71,7 +71,7 @@ func (q Queue) limitLine() string {
 	if q.LimitFrom.Kind != LimitPolicy && q.LimitFrom.Threshold != nil {
 		from += fmt.Sprintf("; policy %s says %d", q.LimitFrom.Policy, *q.LimitFrom.Threshold)
 	}
-	return fmt.Sprintf("%d of %d slots are taken (limit %s), %d wait.", q.Active, *q.Limit, from, q.Queued)
+	return fmt.Sprintf("%d of %d slots are taken (limit %s), %s.", q.Active, *q.Limit, from, plural(q.Queued, "waits", "wait"))
 }
 
 func (q Queue) pauseLine(at time.Time) string {

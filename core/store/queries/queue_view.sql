@@ -164,11 +164,15 @@ CROSS JOIN LATERAL (
 WHERE c.admitted_at IS NOT NULL;
 
 -- name: ViewAges :many
--- How long the first waiters of a queue, as many as the bound allows, have waited.
-SELECT greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age FROM (
+-- How long the first waiters of each lane, as many as the bound allows, have waited.
+SELECT greatest(extract(epoch FROM now() - w.enqueued_at), 0)::float8 AS age
+FROM (
+    SELECT unnest(sqlc.arg(lanes)::smallint[]) AS lane, unnest(sqlc.arg(heads)::bigint[]) AS head
+) r
+CROSS JOIN LATERAL (
     SELECT q.enqueued_at FROM execution_admission_entry q
-    WHERE q.state_id = sqlc.arg(state)::bigint
-    ORDER BY q.state_id, q.lane, q.queue_order LIMIT sqlc.arg(bound)::bigint) w;
+    WHERE q.state_id = sqlc.arg(state)::bigint AND q.lane = r.lane AND q.queue_order >= r.head
+    ORDER BY q.queue_order LIMIT sqlc.arg(bound)::bigint) w;
 
 -- name: ViewAgeProbes :many
 -- The ages of single waiters, each the first at or behind a place of a lane.
