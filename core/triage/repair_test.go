@@ -1,0 +1,148 @@
+package triage_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// Every kind of drift is found, put right under the locks, and audited; the
+// rounds go on as if nothing had been.
+func TestRepairOfEveryKindOfDrift(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		drift string // $1: an execution that holds, $2: one that waits
+		kinds []string
+		gone  int // holders that the drift takes away
+	}{
+		"ActiveCountTooHigh":  {`update execution_admission_state set active_count = active_count + 1`, []string{"queue", "statistics"}, 0},
+		"ActiveCountTooLow":   {`update execution_admission_state set active_count = 0`, []string{"queue", "statistics"}, 0},
+		"QueuedCountTooHigh":  {`update execution_admission_state set queued_count = queued_count + 5`, []string{"queue", "statistics"}, 0},
+		"QueuedCountTooLow":   {`update execution_admission_state set queued_count = 0`, []string{"queue", "statistics"}, 0},
+		"LaneCounts":          {`update execution_admission_state set queued_high = 2, queued_low = 1`, []string{"queue", "queue"}, 0},
+		"HeadBehindAWaiter":   {`update execution_admission_state set head_order = head_order + 2`, []string{"queue"}, 0},
+		"OrderGivenTwice":     {`update execution_admission_state set next_queue_order = 1`, []string{"queue"}, 0},
+		"WorkerLoad":          {`update worker_load set assigned = assigned + 3`, []string{"worker"}, 0},
+		"WorkerLoadTooLow":    {`update worker_load set assigned = 0`, []string{"worker"}, 0},
+		"Scope":               {`update admission_scope set active_count = 17 where kind = 'pack'`, []string{"scope"}, 0},
+		"Statistics":          {`update queue_stats set queue_length = 40, active_count = 41`, []string{"statistics", "statistics"}, 0},
+		"EndedHolder":         {`update execution set status = 'completed' where id = $1`, []string{"ended"}, 1},
+		"EndedWaiter":         {`update execution set status = 'cancelled' where id = $2`, []string{"ended"}, 0},
+		"DeletedHolder":       {`delete from execution where id = $1`, []string{"deleted"}, 1},
+		"DeletedWaiter":       {`delete from execution where id = $2`, []string{"queue", "deleted"}, 0},
+		"DeletedWithoutANote": {`with d as (delete from execution where id = $1) select 1`, []string{"queue", "worker", "scope"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			action := b.limited(t, "pk.drift", 3)
+			testkit.Policy(t, b.store, action, 50, testkit.OfPack(action))
+			ids := b.request(t, action, 8)
+			require.Equal(t, 3, b.dispatch(t, ids...).Granted)
+			b.drift(t, tc.drift, ids[0], ids[4])
+			if name == "DeletedWithoutANote" {
+				testkit.Exec(t, b.store, `delete from lost_holder`)
+			}
+
+			plan, err := b.operator.PlanRepair(testkit.Context(t), "")
+			require.NoError(t, err)
+			kinds := make([]string, len(plan.Found))
+			for i, d := range plan.Found {
+				kinds[i] = d.Kind
+			}
+			require.Equal(t, tc.kinds, kinds, plan.Found)
+			require.Zero(t, testkit.Count(t, b.store, `select count(*) from operator_audit`), "a plan writes nothing")
+
+			receipt, err := b.operator.Repair(testkit.Context(t), "")
+			require.NoError(t, err)
+			require.Equal(t, plan.Found, receipt.Found)
+			require.Empty(t, receipt.Remains)
+			require.NotEmpty(t, receipt.Audits)
+			for _, id := range receipt.Audits {
+				require.Equal(t, "queue.repair", b.audit(t, id).Action)
+			}
+			testkit.Invariants(t, b.store)
+			require.Zero(t, testkit.Count(t, b.store, `select count(*) from lost_holder`))
+			again, err := b.operator.Repair(testkit.Context(t), action.Ref)
+			require.NoError(t, err)
+			require.Empty(t, again.Found, "there is nothing left to repair")
+			require.Empty(t, again.Audits)
+
+			require.Len(t, b.holders(t, action), 3-tc.gone)
+			b.dispatch(t, b.nudged(t)...)
+			require.Len(t, b.holders(t, action), 3, "slots that were given back are filled by the nudge")
+			for holders := b.holders(t, action); len(holders) > 0; holders = b.holders(t, action) {
+				b.finish(t, holders...)
+			}
+			require.Empty(t, b.waiting(t, action), "all get their turn")
+			require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution where status = 'requested'`))
+			testkit.Invariants(t, b.store)
+		})
+	}
+}
+
+// drift runs a statement that names the executions as $1 and $2, if it does.
+func (b *bundle) drift(t *testing.T, sql string, holder, waiter int64) {
+	t.Helper()
+	conn, err := b.store.Pool().Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	_, err = conn.Exec(t.Context(), `prepare drift (bigint, bigint) as `+sql)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `execute drift (`+strconv.FormatInt(holder, 10)+`, `+strconv.FormatInt(waiter, 10)+`)`)
+	require.NoError(t, err)
+}
+
+// A repair of one action leaves what belongs to others.
+func TestRepairOfOneAction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	one, two := b.limited(t, "pk.one", 1), b.limited(t, "pk.two", 1)
+	b.dispatch(t, append(b.request(t, one, 2), b.request(t, two, 2)...)...)
+	testkit.Exec(t, b.store, `update execution_admission_state set active_count = 5`)
+	receipt, err := b.operator.Repair(testkit.Context(t), one.Ref)
+	require.NoError(t, err)
+	require.Len(t, receipt.Found, 2, "the queue and its statistics")
+	require.Empty(t, receipt.Remains)
+	audited := b.audit(t, receipt.Audits[0])
+	require.Equal(t, one.Ref, audited.Target)
+	plan, err := b.operator.PlanRepair(testkit.Context(t), "")
+	require.NoError(t, err)
+	require.Len(t, plan.Remains, 2)
+	require.Equal(t, two.Ref, plan.Remains[0].Name)
+	_, err = b.operator.Repair(testkit.Context(t), "pk.nothing")
+	require.ErrorIs(t, err, triage.ErrNoAction)
+}
+
+// Repairs beside running replicas break nothing, and find nothing that is not
+// there: what is in flight is no drift.
+func TestRepairBesideRunningReplicas(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	operator := triage.New(triage.Config{Actor: "ann"}, b.store, nil)
+	action := b.limited(t, "pk.live", 3)
+	b.dispatch(t, b.request(t, action, 600)...)
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	defer cancel()
+	wait := b.storm(ctx, t, action, 2)
+	for n := range 6 {
+		if n%2 == 1 {
+			testkit.Exec(t, b.store, `update execution_admission_state set active_count = active_count + 1, queued_count = queued_count + 2`)
+		}
+		receipt, err := operator.Repair(ctx, "")
+		require.NoError(t, err)
+		if n == 0 {
+			require.Empty(t, receipt.Found)
+		}
+		require.Empty(t, receipt.Remains)
+	}
+	testkit.Eventually(t, func() bool { return b.count(t, "completed") == 600 }, testkit.TestTimeout)
+	cancel()
+	wait()
+	testkit.Invariants(t, b.store)
+}
