@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -39,7 +40,7 @@ func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 	t.Helper()
 	ctx := testkit.Context(t)
 	var raw []byte
-	require.NoError(t, pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
 		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE hot AS " + sql} {
 			if _, err := tx.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return fmt.Errorf("%s: %w", setup, err)
@@ -54,7 +55,8 @@ func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 			explain += "(" + strings.Join(marks, ", ") + ")"
 		}
 		return tx.QueryRow(ctx, explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...).Scan(&raw)
-	}))
+	})
+	require.NoError(t, err, sql)
 	var plans []struct {
 		Plan node `json:"Plan"`
 	}
@@ -69,7 +71,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	sweeps := testkit.OpenStore(t, rounds.Pool().Config().ConnString())
-	none, noInts, noTexts := []int64{}, []int32{}, []string{}
+	none, noInts, noTexts, noTimes := []int64{}, []int32{}, []string{}, []*time.Time{}
 	statements := []struct {
 		on   *store.Store
 		name string
@@ -78,23 +80,34 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 	}{
 		{rounds, "ReadRoundExecutions", store.ReadRoundExecutions, []any{none}},
 		{rounds, "FindAdmissionStates", store.FindAdmissionStates, []any{none, noTexts}},
-		{rounds, "LockAdmissionStates", store.LockAdmissionStates, []any{none, 64}},
+		{rounds, "LockAdmissionScopes", store.LockAdmissionScopes, []any{none}},
+		{rounds, "LockAdmissionStates", store.LockAdmissionStates, []any{none, 64, none, none}},
 		{rounds, "LockWorkerLoads", store.LockWorkerLoads, []any{90.0, none}},
 		{rounds, "ReadAdmissionFacts", store.ReadAdmissionFacts, []any{none}},
-		{rounds, "ReadAdmissionHeads", store.ReadAdmissionHeads, []any{none, noInts, 200, 8, 64}},
+		{rounds, "ReadAdmissionHeads", store.ReadAdmissionHeads, []any{none, noInts, 200, 8, 64, none, none}},
+		{rounds, "CountAdmissionEntries", store.CountAdmissionEntries, []any{none}},
+		{rounds, "LockLostHolders", store.LockLostHolders, []any{none}},
 		{rounds, "DecideExecutions", store.DecideExecutions, []any{none, noTexts, noTexts}},
 		{rounds, "ReleaseHolders", store.ReleaseHolders, []any{none, none}},
+		{rounds, "ReturnScopeSlots", store.ReturnScopeSlots, []any{0, none}},
 		{rounds, "GrantSlots", store.GrantSlots, []any{none, none, none, noInts, none}},
+		{rounds, "TakeScopeSlots", store.TakeScopeSlots, []any{none, none}},
 		{rounds, "DeleteAdmissionEntries", store.DeleteAdmissionEntries, []any{none}},
-		{rounds, "InsertAdmissionEntries", store.InsertAdmissionEntries, []any{none, none, none}},
-		{rounds, "UpdateAdmissionStates", store.UpdateAdmissionStates, []any{none, noInts, []bool{}, noInts, noInts, none, none, none, none}},
+		{rounds, "InsertAdmissionEntries", store.InsertAdmissionEntries, []any{none, none, none, []int16{}}},
+		{rounds, "UpdateAdmissionStates", store.UpdateAdmissionStates, []any{none, noInts, noInts, none, none, none, none}},
+		{rounds, "UpdateAdmissionLanes", store.UpdateAdmissionLanes, []any{none, noInts, noInts, none, none, none, []int16{}}},
+		{rounds, "UpdateAdmissionLimits", store.UpdateAdmissionLimits, []any{none, noInts, []bool{}, noInts, noInts, []float64{}, noTimes}},
+		{rounds, "UpdateAdmissionScopes", store.UpdateAdmissionScopes, []any{none, noInts, noInts, noTimes, noTimes, noInts, none, noTexts, noInts, noInts}},
 		{rounds, "UpdateWorkerLoads", store.UpdateWorkerLoads, []any{none, noInts}},
-		{rounds, "BlockQueues", store.BlockQueues, []any{none, noTexts}},
-		{rounds, "ApplyQueueStats", store.ApplyQueueStats, []any{none, noInts, noInts, noInts, none, none, none}},
+		{rounds, "BlockQueues", store.BlockQueues, []any{none, none, noTexts, none, noTimes}},
+		{rounds, "ApplyQueueStats", store.ApplyQueueStats, []any{none, noInts, noInts, noInts, none, none, none, none}},
+		{rounds, "FindAdmissionScopes", store.FindAdmissionScopes, []any{noTexts, noTexts}},
 		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 0, 20_000}},
 		{sweeps, "FindEndedWaiters", store.FindEndedWaiters, []any{0, 20_000}},
 		{sweeps, "FindTerminalHolders", store.FindTerminalHolders, []any{5.0, 0, 20_000}},
 		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{0, 20_000}},
+		{sweeps, "FindExpiredWaiters", store.FindExpiredWaiters, []any{200, 3600, 0, 20_000}},
+		{sweeps, "FindMisplacedWaiters", store.FindMisplacedWaiters, []any{200, 0, 20_000}},
 	}
 	const empty = "tables analysed while empty"
 	check := func(state string) {

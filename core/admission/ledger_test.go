@@ -4,45 +4,61 @@ import (
 	"slices"
 	"sort"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/policy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is the simplest thing that can hold queues and executions: what the
-// database holds between two batches, without SQL.
+// world is the simplest thing that can hold queues, shared limits and
+// executions: what the database holds between two batches, without SQL.
 type world struct {
 	queues     map[int64]*stored
+	scopes     map[int64]*sharedLimit
 	executions map[int64]*Fact
+	priority   map[int64]int16
 	loads      map[int64]int
 	nextTicket int64
 }
 
 type stored struct {
-	max, active int
-	paused      bool
-	head, next  int64
-	entries     []Waiter // in order
+	columns
+	paused  bool
+	needs   []int64 // the shared limits of its executions
+	entries [laneCount][]Waiter
 }
 
+type sharedLimit struct{ max, active int }
+
 // lock makes the ledger that Lock would make.
-func (w *world) lock(headsRead int) *Ledger {
-	l := &Ledger{queues: map[int64]*queue{}, loads: map[int64]*load{}, facts: map[int64]Fact{}}
+func (w *world) lock(t require.TestingT, headsRead int) *Ledger {
+	l := &Ledger{
+		queues: map[int64]*queue{}, scopes: map[int64]*scope{}, loads: map[int64]*load{}, facts: map[int64]Fact{},
+	}
 	for id, s := range w.queues {
-		q := &queue{
-			id: id, actionID: id, max: s.max, active: s.active, queued: len(s.entries), head: s.head, next: s.next,
-			paused: s.paused, activeBefore: s.active, queuedBefore: len(s.entries), maxBefore: s.max,
-		}
-		for _, e := range s.entries[:min(headsRead, len(s.entries))] {
-			e.Status = w.executions[e.ExecutionID].Status
-			q.heads = append(q.heads, e)
+		q := &queue{id: id, actionID: id, paused: s.paused, columns: s.columns}
+		q.enqueuedEver, q.completed = 0, 0
+		q.before = q.columns
+		for lane, entries := range s.entries {
+			require.Len(t, entries, s.queued[lane])
+			for _, e := range entries[:min(headsRead, len(entries))] {
+				e.Status = w.executions[e.ExecutionID].Status
+				q.heads[lane] = append(q.heads[lane], e)
+			}
 		}
 		l.queues[id] = q
+	}
+	for id, s := range w.scopes {
+		sc := &scope{id: id, kind: policy.WidePack, rule: &policy.Wide{Kind: policy.WidePack, Method: policy.MethodEnqueue}}
+		sc.max, sc.active = s.max, s.active
+		sc.before = sc.scopeColumns
+		l.scopes[id] = sc
 	}
 	for id, n := range w.loads {
 		l.loads[id] = &load{before: n, assigned: n, live: true}
@@ -59,18 +75,16 @@ func (w *world) store(t require.TestingT, l *Ledger) {
 		fact := w.executions[r.execution]
 		require.NotNil(t, fact.Holds)
 		require.Equal(t, r.queue, *fact.Holds)
+		require.Len(t, fact.Scopes, r.slots)
 		require.True(t, fact.Status.Terminal(), "only the ended are released")
-		fact.Holds = nil
+		fact.Holds, fact.Scopes = nil, nil
 	}
 	for _, id := range l.withdrawn {
 		fact := w.executions[id]
 		require.NotNil(t, fact.Waits, "an entry is deleted once")
 		s := w.queues[*fact.Waits]
-		for i, e := range s.entries {
-			if e.ExecutionID == id {
-				s.entries = append(s.entries[:i:i], s.entries[i+1:]...)
-				break
-			}
+		for lane := range s.entries {
+			s.entries[lane] = slices.DeleteFunc(s.entries[lane], func(e Waiter) bool { return e.ExecutionID == id })
 		}
 		fact.Waits = nil
 	}
@@ -78,102 +92,160 @@ func (w *world) store(t require.TestingT, l *Ledger) {
 		fact := w.executions[g.ExecutionID]
 		require.Equal(t, attune.StatusRequested, fact.Status)
 		require.Nil(t, fact.Holds)
-		fact.Status, fact.Holds, fact.Worker = attune.StatusScheduled, &g.Queue, &g.Worker
+		fact.Status, fact.Holds, fact.Worker, fact.Scopes = attune.StatusScheduled, &g.Queue, &g.Worker, g.Scopes
 	}
 	for _, e := range l.enqueued {
 		w.nextTicket++
 		s := w.queues[e.queue]
-		s.entries = append(s.entries, Waiter{ExecutionID: e.execution, order: e.order, ticket: w.nextTicket})
-		w.executions[e.execution].Waits = &e.queue
+		s.entries[e.lane] = append(s.entries[e.lane], Waiter{ExecutionID: e.execution, order: e.order, ticket: w.nextTicket})
+		sort.Slice(s.entries[e.lane], func(i, j int) bool { return s.entries[e.lane][i].order < s.entries[e.lane][j].order })
+		fact := w.executions[e.execution]
+		fact.Waits, fact.lane = &e.queue, e.lane
 	}
 	for id, q := range l.queues {
-		s := w.queues[id]
-		s.active, s.head, s.next, s.max = q.active, q.headOrder(), q.next, q.max
-		require.Len(t, s.entries, q.queued, "queued_count is the number of entries")
+		w.queues[id].columns = q.columns
+	}
+	for id, s := range l.scopes {
+		w.scopes[id].active = s.active
 	}
 	for id, at := range l.loads {
 		w.loads[id] = at.assigned
 	}
 }
 
-// check is the invariant query of S3, S6 and the head.
+// check is the invariant queries of S3, S6 and the heads.
 func (w *world) check(t require.TestingT) {
-	holders, assigned := map[int64]int{}, map[int64]int{}
+	holders, assigned, shared := map[int64]int{}, map[int64]int{}, map[int64]int{}
 	for _, fact := range w.executions {
-		if fact.Holds != nil {
-			holders[*fact.Holds]++
-			assigned[*fact.Worker]++
+		if fact.Holds == nil {
+			require.Empty(t, fact.Scopes, "all or none")
+			continue
+		}
+		holders[*fact.Holds]++
+		assigned[*fact.Worker]++
+		require.Equal(t, w.queues[*fact.Holds].needs, fact.Scopes, "all or none")
+		for _, id := range fact.Scopes {
+			shared[id]++
 		}
 	}
 	for id, s := range w.queues {
 		require.Equal(t, holders[id], s.active, "S6: active_count is the number of holders")
-		for _, e := range s.entries {
-			require.GreaterOrEqual(t, e.order, s.head, "no entry waits below the head")
-			require.Less(t, e.order, s.next)
+		for lane, entries := range s.entries {
+			require.Len(t, entries, s.queued[lane], "queued_count is the number of entries")
+			for _, e := range entries {
+				require.GreaterOrEqual(t, e.order, s.head[lane], "no entry waits below the head")
+				require.Less(t, e.order, s.next)
+			}
 		}
-		require.True(t, sort.SliceIsSorted(s.entries, func(i, j int) bool { return s.entries[i].order < s.entries[j].order }))
+	}
+	for id, s := range w.scopes {
+		require.Equal(t, shared[id], s.active, "S6: a shared limit's counter is the number of slots taken of it")
 	}
 	for id, n := range w.loads {
 		require.Equal(t, assigned[id], n, "assigned is the number of holders at the worker")
 	}
 }
 
-// The admission of a few queues against the rules themselves: FIFO within a
-// queue (S4), nobody overtakes a waiter (S5), no more holders than the limit
-// when the last was admitted (S3), each holder released once (S7), a paused
-// queue admits nothing (S21), and a free slot with a waiter is filled as long
-// as a worker has room (L3).
+func drawWorld(t *rapid.T) *world {
+	w := &world{
+		queues: map[int64]*stored{}, scopes: map[int64]*sharedLimit{}, executions: map[int64]*Fact{},
+		priority: map[int64]int16{}, loads: map[int64]int{1: 0, 2: 0},
+	}
+	for id := range int64(rapid.IntRange(0, 2).Draw(t, "shared limits")) {
+		w.scopes[id+100] = &sharedLimit{max: rapid.IntRange(1, 4).Draw(t, "shared max")}
+	}
+	for id := range int64(rapid.IntRange(1, 3).Draw(t, "queues")) {
+		s := &stored{columns: columns{next: 1, head: [laneCount]int64{1, 1, 1}}}
+		s.limits.max = rapid.IntRange(1, 4).Draw(t, "max")
+		for scope := range int64(len(w.scopes)) {
+			if rapid.Bool().Draw(t, "needs") {
+				s.needs = append(s.needs, scope+100)
+			}
+		}
+		w.queues[id+1] = s
+	}
+	return w
+}
+
+func (w *world) gate(l *Ledger, queueOf map[int64]int64, room int) Gate {
+	return Gate{
+		Scopes: func(waiter Waiter) ([]int64, bool) { return w.queues[queueOf[waiter.ExecutionID]].needs, true },
+		Place: func(Waiter) Answer {
+			for _, id := range []int64{1, 2} {
+				if n, _ := l.Load(id); n < room {
+					return Grant(id)
+				}
+			}
+			return Wait("all workers are busy")
+		},
+	}
+}
+
+// The admission of a few queues that share limits and workers against the rules
+// themselves: FIFO within a lane (S4), nobody overtakes a waiter (S5), no more
+// holders than the limit when the last was admitted, of the queue and of every
+// shared limit (S3), each holder released once (S7), a paused queue admits
+// nothing (S21), a lower lane has its turn (S23), and a free slot with a waiter
+// is filled as long as everything wider has room (L3).
 func TestLedgerKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{queues: map[int64]*stored{}, executions: map[int64]*Fact{}, loads: map[int64]int{1: 0, 2: 0}}
+		w := drawWorld(t)
 		room := rapid.IntRange(1, 6).Draw(t, "room")
-		for id := range int64(rapid.IntRange(1, 3).Draw(t, "queues")) {
-			w.queues[id+1] = &stored{max: rapid.IntRange(1, 4).Draw(t, "max"), head: 1, next: 1}
+		queueOf := map[int64]int64{}
+		type line struct {
+			queue int64
+			lane  int
 		}
-		admitted := map[int64][]int64{} // queue → executions in order of admission
-		asked := map[int64][]int64{}    // queue → executions in order of asking
+		admitted := map[line][]int64{} // in order of admission
+		asked := map[line][]int64{}    // in order of asking
 		var nextID int64
 		for range rapid.IntRange(1, 30).Draw(t, "batches") {
 			reported := finished(t, w)
-			l := w.lock(rapid.IntRange(1, 8).Draw(t, "heads"))
-			gate := func(Waiter) Answer {
-				for _, id := range []int64{1, 2} {
-					if n, _ := l.Load(id); n < room {
-						return Grant(id)
-					}
-				}
-				return Wait("all workers are busy")
-			}
+			l := w.lock(t, rapid.IntRange(1, 8).Draw(t, "heads"))
+			gate := w.gate(l, queueOf, room)
 			for _, id := range reported {
 				l.Release(id)
 				require.False(t, l.Release(id), "S7: a holder is released once")
 				l.Withdraw(id)
 			}
 			changeQueues(t, w, l)
+			waitedBefore := map[int64][laneCount]int{}
+			for id, q := range l.queues {
+				waitedBefore[id] = q.queued
+			}
 			l.Promote(gate)
+			requireLowerLanesServed(t, w, l, waitedBefore)
 			for range rapid.IntRange(0, 4).Draw(t, "requests") {
 				nextID++
 				queueID := rapid.Int64Range(1, int64(len(w.queues))).Draw(t, "queue")
+				priority := int16(rapid.IntRange(-1, 1).Draw(t, "priority"))
 				w.executions[nextID] = &Fact{ID: nextID, Status: attune.StatusRequested}
-				asked[queueID] = append(asked[queueID], nextID)
-				l.Admit(Waiter{ExecutionID: nextID, Status: attune.StatusRequested}, Terms{Queue: queueID, MayWait: true}, gate)
+				w.priority[nextID], queueOf[nextID] = priority, queueID
+				of := line{queueID, laneOf(priority)}
+				asked[of] = append(asked[of], nextID)
+				result, _ := l.Admit(Waiter{ExecutionID: nextID, Status: attune.StatusRequested},
+					Terms{Queue: queueID, MayWait: true, Priority: priority}, gate)
+				if result == Admitted {
+					require.Zero(t, l.queues[queueID].waiting(), "S5: directly only if nobody waits")
+				}
 			}
-			perQueue := map[int64]int{}
 			for _, g := range l.Granted() {
 				require.False(t, w.queues[g.Queue].paused, "S21: a paused queue admits nothing")
-				admitted[g.Queue] = append(admitted[g.Queue], g.ExecutionID)
-				perQueue[g.Queue]++
+				of := line{g.Queue, laneOf(w.priority[g.ExecutionID])}
+				admitted[of] = append(admitted[of], g.ExecutionID)
+				q := l.queues[g.Queue]
+				require.LessOrEqual(t, q.active, q.limits.max, "S3")
+				for _, id := range g.Scopes {
+					require.LessOrEqual(t, l.scopes[id].active, l.scopes[id].max, "S3 of a shared limit")
+				}
 			}
-			for id, n := range perQueue {
-				require.LessOrEqual(t, l.queues[id].active, l.queues[id].max, "S3: %d admitted over the limit", n)
-			}
-			requireFilled(t, l, room)
+			requireFilled(t, w, l, room)
 			w.store(t, l)
 			w.check(t)
 		}
-		for id, order := range admitted {
-			requireSubsequence(t, order, asked[id])
+		for of, order := range admitted {
+			requireSubsequence(t, order, asked[of])
 		}
 	})
 }
@@ -206,7 +278,7 @@ func finished(t *rapid.T, w *world) []int64 {
 func changeQueues(t *rapid.T, w *world, l *Ledger) {
 	for id := int64(1); id <= int64(len(w.queues)); id++ {
 		if rapid.IntRange(0, 9).Draw(t, "change limit") == 0 {
-			l.SetLimit(id, false, rapid.IntRange(1, 4).Draw(t, "new max"))
+			l.SetTerms(id, QueueTerms{Limit: policy.Limit{Max: rapid.IntRange(1, 4).Draw(t, "new max")}})
 		}
 		if rapid.IntRange(0, 9).Draw(t, "change pause") == 0 {
 			w.queues[id].paused = !w.queues[id].paused
@@ -215,18 +287,46 @@ func changeQueues(t *rapid.T, w *world, l *Ledger) {
 	}
 }
 
-// requireFilled checks L3: a queue with a free slot and waiters is paused,
-// kept by busy workers, or asks for another batch.
-func requireFilled(t *rapid.T, l *Ledger, room int) {
-	again := map[int64]bool{}
-	for _, id := range l.Unfilled() {
-		again[id] = true
+// requireLowerLanesServed checks S23 batch by batch: no more than MaxStreak
+// admissions in a row pass a lower lane that waits.
+func requireLowerLanesServed(t *rapid.T, w *world, l *Ledger, waited map[int64][laneCount]int) {
+	row := map[int64]int{}
+	for id, s := range w.queues {
+		row[id] = s.streak
 	}
+	for _, g := range l.Granted() {
+		lane, left := laneOf(w.priority[g.ExecutionID]), waited[g.Queue]
+		highest, below := true, false
+		for other, n := range left {
+			highest = highest && (other >= lane || n == 0)
+			below = below || (other > lane && n > 0)
+		}
+		if highest && below {
+			row[g.Queue]++
+		} else {
+			row[g.Queue] = 0
+		}
+		require.LessOrEqual(t, row[g.Queue], MaxStreak, "S23")
+		left[lane]--
+		waited[g.Queue] = left
+	}
+}
+
+// requireFilled checks L3: a queue with a free slot and waiters is paused,
+// kept by a full shared limit or busy workers, or asks for another batch.
+func requireFilled(t *rapid.T, w *world, l *Ledger, room int) {
+	again := l.Unfilled()
 	for id, q := range l.queues {
-		if q.queued == 0 || q.free() <= 0 || q.paused || again[id] {
+		if q.waiting() == 0 || q.free() <= 0 || q.paused || slices.Contains(again, id) {
 			continue
 		}
-		require.NotEmpty(t, q.blocked)
+		require.NotNil(t, q.blocked)
+		if q.blocked.scope != 0 {
+			s := l.scopes[q.blocked.scope]
+			require.GreaterOrEqual(t, s.active+s.reserved, s.max, "queue %d waits for a shared limit that has room", id)
+			require.Contains(t, w.queues[id].needs, q.blocked.scope)
+			continue
+		}
 		for worker := range l.loads {
 			n, _ := l.Load(worker)
 			require.GreaterOrEqual(t, n, room, "queue %d waits for a worker although one has room", id)
@@ -243,43 +343,233 @@ func requireSubsequence(t *rapid.T, got, order []int64) {
 		"S4: admitted %v, asked in order %v", got, order)
 }
 
+// waitingQueue makes a queue in which waiters with these tickets stand, in this order.
+func waitingQueue(id int64, limit int, tickets ...int64) *queue {
+	q := &queue{id: id, columns: columns{next: 100, head: [laneCount]int64{1, 1, 1}}}
+	q.limits.max = limit
+	for i, ticket := range tickets {
+		q.heads[laneNormal] = append(q.heads[laneNormal], Waiter{
+			ExecutionID: id*1000 + int64(i), ActionID: id, Status: attune.StatusRequested, order: int64(i + 1), ticket: ticket,
+		})
+		q.queued[laneNormal]++
+	}
+	q.before = q.columns
+	return q
+}
+
+func order(l *Ledger) []int64 {
+	var ids []int64
+	for _, g := range l.Granted() {
+		ids = append(ids, g.ExecutionID)
+	}
+	return ids
+}
+
+func always(Waiter) Answer { return Grant(7) }
+
 // Queues that wait for the same worker are served in the order in which their
 // heads began to wait.
 func TestPromoteServesHeadsByTicket(t *testing.T) {
 	t.Parallel()
-	l := &Ledger{queues: map[int64]*queue{}, facts: map[int64]Fact{}}
-	for id, ticket := range map[int64]int64{1: 30, 2: 10, 3: 20} {
-		l.queues[id] = &queue{id: id, max: 1, queued: 1, next: 2, head: 1, heads: []Waiter{
-			{ExecutionID: id, Status: attune.StatusRequested, order: 1, ticket: ticket},
-		}}
-	}
+	l := &Ledger{facts: map[int64]Fact{}, queues: map[int64]*queue{
+		1: waitingQueue(1, 1, 30), 2: waitingQueue(2, 1, 10), 3: waitingQueue(3, 1, 20),
+	}}
 	left := 2
-	l.Promote(func(Waiter) Answer {
+	l.Promote(Gate{Place: func(Waiter) Answer {
 		if left == 0 {
 			return Wait("busy")
 		}
 		left--
 		return Grant(7)
-	})
-	require.Len(t, l.Granted(), 2)
-	require.Equal(t, []int64{2, 3}, []int64{l.Granted()[0].Queue, l.Granted()[1].Queue})
-	require.Equal(t, "busy", l.queues[1].blocked)
+	}})
+	require.Equal(t, []int64{2000, 3000}, order(l))
+	require.Equal(t, "busy", l.queues[1].blocked.reason)
+}
+
+func shared(kind policy.WideKind, limit int, change ...func(*scope)) *scope {
+	s := &scope{id: 5, kind: kind, rule: &policy.Wide{Kind: kind, Max: limit, PolicyRef: "p.shared", Method: policy.MethodEnqueue}}
+	s.max = limit
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+func needs(ids ...int64) func(Waiter) ([]int64, bool) {
+	return func(Waiter) ([]int64, bool) { return ids, true }
+}
+
+// S4 for a limit that queues share: its slots go to the heads in the order in
+// which they began to wait, whatever queue they wait in, and nobody who came
+// later takes a slot that an earlier one only cannot use for want of a worker.
+func TestS4SharedLimitsServeByTicketAndKeepWhatAnEarlierWaiterCouldUse(t *testing.T) {
+	t.Parallel()
+	l := &Ledger{
+		facts: map[int64]Fact{}, scopes: map[int64]*scope{5: shared(policy.WidePack, 3)},
+		queues: map[int64]*queue{1: waitingQueue(1, 9, 10, 40), 2: waitingQueue(2, 9, 20, 30), 3: waitingQueue(3, 9, 15)},
+	}
+	l.Promote(Gate{Scopes: needs(5), Place: func(w Waiter) Answer {
+		if w.ActionID == 3 {
+			return Wait("its kind of worker is busy")
+		}
+		return Grant(7)
+	}})
+	require.Equal(t, []int64{1000, 2000}, order(l), "the third slot is kept for the one that waits for its worker")
+	require.Equal(t, 2, l.scopes[5].active)
+	require.Equal(t, int64(5), l.queues[1].blocked.scope)
+	require.Zero(t, l.queues[3].blocked.scope, "the workers keep it")
+
+	// A newcomer does not get it either.
+	l.queues[4] = waitingQueue(4, 9)
+	result, _ := l.Admit(Waiter{ExecutionID: 9, Status: attune.StatusRequested}, Terms{Queue: 4, MayWait: true},
+		Gate{Scopes: needs(5), Place: always})
+	require.Equal(t, Queued, result)
+}
+
+// S23: of eight admissions at least one goes to a lower lane that waits, and
+// among the lower lanes to the one that has waited longest.
+func TestS23LowerLanesHaveTheirTurn(t *testing.T) {
+	t.Parallel()
+	q := waitingQueue(1, 1000)
+	for i := range 40 {
+		q.heads[laneHigh] = append(q.heads[laneHigh], Waiter{ExecutionID: int64(100 + i), Status: attune.StatusRequested, order: int64(i + 1), ticket: int64(1000 + i)})
+	}
+	q.heads[laneNormal] = []Waiter{{ExecutionID: 1, Status: attune.StatusRequested, order: 60, ticket: 2}}
+	q.heads[laneLow] = []Waiter{
+		{ExecutionID: 2, Status: attune.StatusRequested, order: 50, ticket: 1}, {ExecutionID: 3, Status: attune.StatusRequested, order: 70, ticket: 3},
+	}
+	q.queued = [laneCount]int{40, 1, 2}
+	l := &Ledger{facts: map[int64]Fact{}, queues: map[int64]*queue{1: q}}
+	l.Promote(Gate{Place: always})
+	got := order(l)
+	require.Len(t, got, 43)
+	require.Equal(t, []int{7, 15, 23}, []int{slices.Index(got, 2), slices.Index(got, 1), slices.Index(got, 3)})
+}
+
+// A rate and a quota keep a head until their moment comes, and say when.
+func TestS22RatesAndQuotasSayWhenToTryAgain(t *testing.T) {
+	t.Parallel()
+	clock := time.Date(2026, 5, 1, 10, 0, 30, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		limit *scope
+		want  int
+		after time.Duration
+	}{
+		"rate": {shared(policy.WideRate, 6, func(s *scope) { s.rule.Window, s.rule.Burst = time.Minute, 2 }), 2, 10 * time.Second},
+		"quota": {shared(policy.WideQuota, 3, func(s *scope) {
+			s.rule.Window, s.period, s.used = time.Minute, clock.Truncate(time.Minute), 1
+		}), 2, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &Ledger{
+				Now: clock, Clock: clock, facts: map[int64]Fact{}, scopes: map[int64]*scope{5: tc.limit},
+				queues: map[int64]*queue{1: waitingQueue(1, 9, 1, 2, 3, 4)},
+			}
+			l.Promote(Gate{Scopes: needs(5), Place: always})
+			require.Len(t, l.Granted(), tc.want)
+			require.Empty(t, l.Granted()[0].Scopes, "a start is counted, no slot is held")
+			after, ok := l.Wake()
+			require.True(t, ok)
+			require.Equal(t, tc.after, after)
+		})
+	}
 }
 
 func TestAdmitRefusals(t *testing.T) {
 	t.Parallel()
-	grant := func(Waiter) Answer { return Grant(1) }
+	grant := Gate{Place: always}
 	newcomer := Waiter{ExecutionID: 9, Status: attune.StatusRequested}
-	full := func() *Ledger {
-		return &Ledger{queues: map[int64]*queue{1: {id: 1, max: 1, active: 1, queued: 2, head: 1, next: 3}}}
+	admit := func(l *Ledger, how Terms, gate Gate) Result {
+		how.Queue = 1
+		result, _ := l.Admit(newcomer, how, gate)
+		return result
 	}
-	// The method cancel refuses what would have to wait.
-	require.Equal(t, Refused, full().Admit(newcomer, Terms{Queue: 1}, grant))
+	full := func() *Ledger {
+		q := waitingQueue(1, 1, 1, 2)
+		q.active = 1
+		return &Ledger{queues: map[int64]*queue{1: q}}
+	}
+	// The method cancel refuses what would have to wait for a slot, and only that.
+	require.Equal(t, Refused, admit(full(), Terms{}, grant))
+	busy := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 3, 1)}}
+	require.Equal(t, Queued, admit(busy, Terms{}, grant), "a slot is left; who waits waits for a worker")
+	require.Equal(t, Queued, admit(busy, Terms{}, grant))
+	require.Equal(t, Refused, admit(busy, Terms{}, grant), "no slot is left")
+	paused := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 1)}}
+	paused.queues[1].paused = true
+	require.Equal(t, Queued, admit(paused, Terms{}, grant), "a pause is not the policy's refusal")
+	// So does the method cancel of a limit that queues share.
+	closed := &Ledger{
+		queues: map[int64]*queue{1: waitingQueue(1, 3)},
+		scopes: map[int64]*scope{5: shared(policy.WideGlobal, 2, func(s *scope) { s.active, s.rule.Method = 2, policy.MethodCancel })},
+	}
+	result, why := closed.Admit(newcomer, Terms{Queue: 1, MayWait: true}, Gate{Scopes: needs(5), Place: always})
+	require.Equal(t, Refused, result)
+	require.Equal(t, "all 2 slots of policy p.shared are taken", why)
 	// S17: the line never grows beyond its maximum.
-	require.Equal(t, Full, full().Admit(newcomer, Terms{Queue: 1, MayWait: true, MaxQueued: 2}, grant))
-	require.Equal(t, Queued, full().Admit(newcomer, Terms{Queue: 1, MayWait: true, MaxQueued: 3}, grant))
+	require.Equal(t, Full, admit(full(), Terms{MayWait: true, MaxQueued: 2}, grant))
+	require.Equal(t, Queued, admit(full(), Terms{MayWait: true, MaxQueued: 3}, grant))
 	// What the gate ended takes neither slot nor place.
-	empty := &Ledger{queues: map[int64]*queue{1: {id: 1, max: 1, maxBefore: 1, next: 1, head: 1}}}
-	require.Equal(t, Ended, empty.Admit(newcomer, Terms{Queue: 1, MayWait: true}, func(Waiter) Answer { return End() }))
+	empty := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 1)}}
+	require.Equal(t, Ended, admit(empty, Terms{MayWait: true}, Gate{Place: func(Waiter) Answer { return End() }}))
 	require.False(t, empty.Changed())
+	// A limit that was not locked sends the batch back to planning.
+	require.Equal(t, Queued, admit(empty, Terms{MayWait: true}, Gate{Scopes: needs(77), Place: always}))
+	require.True(t, empty.Unplanned())
+}
+
+// The place of a retry is a setting: before those who wait in its lane, each
+// before the one before it, or behind them like everybody.
+func TestRetriesJoinTheLineWhereTheSettingSays(t *testing.T) {
+	t.Parallel()
+	q := waitingQueue(1, 1, 1, 2)
+	q.active = 1
+	l := &Ledger{queues: map[int64]*queue{1: q}}
+	for id, front := range map[int64]bool{8: true, 9: false} {
+		result, _ := l.Admit(Waiter{ExecutionID: id}, Terms{Queue: 1, MayWait: true, Front: front}, Gate{Place: always})
+		require.Equal(t, Queued, result)
+	}
+	orders := map[int64]int64{}
+	for _, e := range l.enqueued {
+		orders[e.execution] = e.order
+	}
+	require.Equal(t, map[int64]int64{8: 0, 9: 100}, orders)
+	require.Equal(t, int64(0), q.head[laneNormal], "the head is lowered to where an entry waits")
+	require.Equal(t, int64(-1), q.front)
+}
+
+// An adaptive limit follows failures and latency, never above the threshold,
+// and an operator's limit replaces the threshold.
+func TestAdaptiveLimitsFollowHowTheActionDoes(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	q := waitingQueue(1, 8)
+	l := &Ledger{Now: now, queues: map[int64]*queue{1: q}, facts: map[int64]Fact{}}
+	terms := QueueTerms{Limit: policy.Limit{Max: 8, Adaptive: &policy.Adaptive{Min: 2, Latency: time.Second}}}
+	end := func(status attune.Status, took time.Duration) {
+		began, queueID := now.Add(-took), int64(1)
+		q.active++
+		l.facts[1] = Fact{ID: 1, Status: status, Holds: &queueID, Started: &began, Ended: &now}
+		require.True(t, l.Release(1))
+	}
+	l.SetTerms(1, terms)
+	require.Equal(t, 8, q.limits.max)
+	end(attune.StatusCompleted, 2*time.Second)
+	require.Equal(t, 4, q.limits.max, "too slow")
+	end(attune.StatusFailed, 0)
+	require.Equal(t, 4, q.limits.max, "the decrease is given time")
+	end(attune.StatusCancelled, 0)
+	for range 5 {
+		end(attune.StatusCompleted, 0)
+	}
+	require.Equal(t, 5, q.limits.max, "one more after as many good ends as there are slots")
+	q.override = 3
+	l.SetTerms(1, terms)
+	require.Equal(t, 3, q.limits.max, "never above an operator's limit")
+	l.SetTerms(1, QueueTerms{Limit: policy.None})
+	require.Equal(t, 3, q.limits.max)
+	q.override = 0
+	l.SetTerms(1, QueueTerms{Limit: policy.None})
+	require.True(t, q.limits.unlimited)
 }

@@ -62,7 +62,7 @@ func (l *Ledger) writeReleases(p *store.Pipeline) {
 	}
 	p.Exec(store.ReleaseHolders, ids, states)
 	if slots > 0 {
-		p.Exec(store.ReturnScopeSlots, shared, int64(slots))
+		p.Exec(store.ReturnScopeSlots, int64(slots), shared)
 	}
 }
 

@@ -74,10 +74,10 @@ FOR UPDATE OF l;
 -- What the rows say now that their queues are locked.
 SELECT e.id, e.status, e.updated, e.attempt, e.worker, e.admission_state_id, e.started_at, e.finished_at,
        coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
-       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY t.scope_id)::bigint[] AS scopes
+       ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id]))::bigint[] AS scopes
 FROM execution e
 LEFT JOIN LATERAL (
-    SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = e.id OFFSET 0
+    SELECT w.state_id, w.lane, w.enqueued_at FROM execution_admission_entry w WHERE w.execution_id = ANY (ARRAY[e.id]) OFFSET 0
 ) q ON true
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 

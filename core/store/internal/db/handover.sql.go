@@ -216,7 +216,7 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_s
        e.created,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        CASE WHEN e.admission_state_id IS NULL THEN '{}'
-            ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY t.scope_id) END::bigint[] AS scopes
+            ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes
 FROM execution e
 WHERE e.id = ANY ($1::bigint[])
 `

@@ -230,7 +230,7 @@ SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) 
            ) p
            CROSS JOIN LATERAL (
                SELECT q.execution_id, q.id AS ticket FROM execution_admission_entry q
-               WHERE q.state_id = w.id ORDER BY q.id LIMIT $1::int
+               WHERE q.state_id = w.id ORDER BY q.state_id, q.lane, q.queue_order LIMIT $1::int
            ) h
            WHERE w.queued_count > 0
              AND p.wanted IS DISTINCT FROM CASE WHEN w.group_key LIKE '{%}'
