@@ -256,7 +256,7 @@ func (f *Findings) Correct(ctx context.Context, tx *store.Tx, page int, terms Re
 	if !more {
 		return nil, false, nil
 	}
-	if err := part.lock(ctx, tx, terms); err != nil {
+	if err := part.lock(ctx, tx); err != nil {
 		return nil, false, err
 	}
 	done = &Corrected{}
@@ -275,7 +275,7 @@ func (f *Findings) Correct(ctx context.Context, tx *store.Tx, page int, terms Re
 
 // page is the nth part of a correction. Notes and what they name are too
 // entangled to be cut: they all go with the first part.
-func (c correction) page(n int) (part correction, more bool) {
+func (c *correction) page(n int) (part correction, more bool) {
 	cut := func(ids []int64) []int64 {
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
@@ -297,7 +297,7 @@ func (c correction) page(n int) (part correction, more bool) {
 
 // lock takes the locks of a round in its order. The notes are taken last: what
 // they say is in the counts from here on.
-func (c correction) lock(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
+func (c *correction) lock(ctx context.Context, tx *store.Tx) error {
 	if _, err := tx.RepairLockScopes(ctx, c.scopes); err != nil {
 		return fmt.Errorf("lock shared limits: %w", err)
 	}
@@ -316,7 +316,7 @@ func (c correction) lock(ctx context.Context, tx *store.Tx, terms RepairTerms) e
 	return nil
 }
 
-func (c correction) correctScopes(ctx context.Context, tx *store.Tx, done *Corrected) error {
+func (c *correction) correctScopes(ctx context.Context, tx *store.Tx, done *Corrected) error {
 	if len(c.scopes) == 0 {
 		return nil
 	}
@@ -354,7 +354,7 @@ func (c *correction) correctQueues(ctx context.Context, tx *store.Tx, done *Corr
 	return tx.RepairSetQueues(ctx, arg)
 }
 
-func (c correction) correctLoads(ctx context.Context, tx *store.Tx, done *Corrected) error {
+func (c *correction) correctLoads(ctx context.Context, tx *store.Tx, done *Corrected) error {
 	if len(c.workers) == 0 {
 		return nil
 	}
