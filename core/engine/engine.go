@@ -11,8 +11,10 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/progress"
@@ -130,6 +132,11 @@ func (e *Engine) assemble(version string) {
 	}, e.query, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
+	view := monitor.New(monitor.Config{
+		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
+	}, monitor.Deps{Store: e.query})
+	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
+	e.registry.MustRegister(gauges)
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger,
 		AnyPort: e.cfg.Source("executor.http.listen") == "default", // a second replica on one host just works
@@ -137,6 +144,7 @@ func (e *Engine) assemble(version string) {
 
 	e.services.Add("http", e.http)
 	e.services.Add("replica", e.report)
+	e.services.Add("queue gauges", gauges)
 	e.services.Add("broker", e.broker)
 	e.services.Add("topology", &topology{engine: e})
 	e.services.Add("outbox", e.relay)

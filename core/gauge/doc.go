@@ -1,0 +1,10 @@
+// Package gauge shows the state of the queues as Prometheus metrics.
+//
+// A loop reads the busiest actions every few seconds and keeps the answer; a
+// scrape sends what was read last and touches no database. At most
+// monitor.BusiestActions actions are shown, so that a scrape stays small
+// however many actions and groups there are.
+//
+// On failure the last answer is shown for a minute; after that nothing is, since
+// a number that is not known is not zero.
+package gauge

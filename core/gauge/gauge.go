@@ -1,0 +1,156 @@
+package gauge
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+const (
+	// Interval is how often the queues are read.
+	Interval = 10 * time.Second
+	// keep is how long an answer is shown when no newer one comes.
+	keep = time.Minute
+)
+
+// Reader reads the busiest actions; *monitor.Monitor is one.
+type Reader interface {
+	Busiest(ctx context.Context) (*monitor.Busiest, error)
+}
+
+// Deps is what a Gauge works with.
+type Deps struct {
+	Reader  Reader
+	Logger  *slog.Logger
+	Metrics *supervise.Metrics
+	// Now is the local clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Gauge is a prometheus.Collector and, by its loop, a supervise.Service.
+type Gauge struct {
+	*supervise.Loop
+
+	reader Reader
+	now    func() time.Time
+
+	mu sync.Mutex
+	// last is the newest answer, read at readAt; guarded by mu.
+	last   *monitor.Busiest
+	readAt time.Time
+}
+
+// New makes the collector. It shows nothing before its loop has read once.
+func New(deps Deps) *Gauge {
+	g := &Gauge{reader: deps.Reader, now: deps.Now}
+	if g.now == nil {
+		g.now = time.Now
+	}
+	g.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "queue gauges", Interval: Interval, Timeout: Interval, Jitter: 0.1, Tick: g.tick,
+		Logger: deps.Logger, Metrics: deps.Metrics,
+	})
+	return g
+}
+
+func (g *Gauge) tick(ctx context.Context) error {
+	loads, err := g.reader.Busiest(ctx)
+	if err != nil {
+		return fmt.Errorf("read the queues for metrics: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last, g.readAt = loads, g.now()
+	return nil
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("attune_queue_"+name, help, append([]string{"action"}, labels...), nil)
+}
+
+var (
+	length    = desc("length", "Executions that wait in the queues of an action.")
+	active    = desc("active", "Executions that hold a slot of the queues of an action.")
+	limit     = desc("limit", "Slots of the queues of an action that are in use; absent without a limit.")
+	oldest    = desc("oldest_waiting_seconds", "How long the longest waiting head of an action's queues has waited; 0 when nobody waits.")
+	paused    = desc("paused", "1 while a queue of the action is paused.")
+	blocked   = desc("blocked", "Queues of the action with room whose head waits for something wider, such as a worker.")
+	ages      = desc("waiting_age", "Executions that wait in the longest queues and have waited for at most le seconds.", "le")
+	enqueued  = desc("enqueued_total", "Executions that ever waited in the queues of an action.")
+	completed = desc("completed_total", "Executions that ever gave back a slot of the queues of an action.")
+)
+
+// Describe implements prometheus.Collector.
+func (g *Gauge) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{length, active, limit, oldest, paused, blocked, ages, enqueued, completed} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *Gauge) Collect(out chan<- prometheus.Metric) {
+	g.mu.Lock()
+	last, age := g.last, g.now().Sub(g.readAt)
+	g.mu.Unlock()
+	if last == nil || age > keep {
+		return
+	}
+	for _, load := range last.List {
+		send(out, load, last.At)
+	}
+}
+
+func send(out chan<- prometheus.Metric, load monitor.ActionLoad, at time.Time) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{load.ActionRef}, labels...)...)
+	}
+	gauge(length, float64(load.Queued))
+	gauge(active, float64(load.Active))
+	if load.Limit != nil {
+		gauge(limit, float64(*load.Limit))
+	}
+	waits := 0.0
+	if load.Oldest != nil {
+		waits = max(at.Sub(*load.Oldest).Seconds(), 0)
+	}
+	gauge(oldest, waits)
+	gauge(paused, one(load.Paused))
+	gauge(blocked, float64(load.Blocked))
+	if load.Ages != nil {
+		total := int64(0)
+		for i, n := range load.Ages.Classes {
+			total += n
+			gauge(ages, float64(total), bound(i))
+		}
+	}
+	out <- prometheus.MustNewConstMetric(enqueued, prometheus.CounterValue, float64(load.Enqueued), load.ActionRef)
+	out <- prometheus.MustNewConstMetric(completed, prometheus.CounterValue, float64(load.Completed), load.ActionRef)
+}
+
+// bound is the upper bound of a class of ages, as the label le has it.
+func bound(class int) string {
+	if class >= len(monitor.AgeBounds) {
+		return "+Inf"
+	}
+	return strconv.FormatFloat(monitor.AgeBounds[class].Seconds(), 'f', -1, 64)
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+var (
+	_ prometheus.Collector = (*Gauge)(nil)
+	_ supervise.Service    = (*Gauge)(nil)
+)

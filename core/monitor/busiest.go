@@ -1,0 +1,114 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// The bounds of what is read about the busiest actions.
+const (
+	// BusiestActions is how many actions are told of.
+	BusiestActions = 200
+	// AgedQueues is how many queues, the longest, have their waiters' ages read.
+	AgedQueues = 20
+	// headQueues is how many queues, the busiest, have their heads read.
+	headQueues = 2_000
+)
+
+// ActionLoad is what all queues of one action hold together.
+type ActionLoad struct {
+	ActionRef string `json:"action_ref"`
+	Queued    int64  `json:"queued"`
+	Active    int64  `json:"active"`
+	// Limit sums the limits of the queues in use; nil when none has one.
+	Limit *int64 `json:"limit"`
+	// Paused is true when one of the queues is, Blocked counts those whose head
+	// waits for something wider than the queue.
+	Paused    bool  `json:"paused"`
+	Blocked   int64 `json:"blocked"`
+	Enqueued  int64 `json:"enqueued"`
+	Completed int64 `json:"completed"`
+	// Oldest is since when the longest waiting head waits; nil when nobody does,
+	// or no queue of the action is among the busiest.
+	Oldest *time.Time `json:"oldest"`
+	// Ages covers those queues of the action that are among the longest; nil
+	// when none is.
+	Ages *Ages `json:"ages"`
+}
+
+// Busiest is the list of the busiest actions.
+type Busiest struct {
+	Reading
+	List []ActionLoad `json:"list"`
+}
+
+// Busiest reads the load of the busiest actions, the longest lines first. Where
+// the schema does not record queues the list is empty.
+func (m *Monitor) Busiest(ctx context.Context) (*Busiest, error) {
+	out := &Busiest{}
+	err := m.database(ctx, "the busiest actions", &out.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		out.List = nil // the transaction may be repeated
+		if !s.shared {
+			return nil
+		}
+		rows, err := tx.ViewBusiest(ctx, BusiestActions)
+		if err != nil {
+			return fmt.Errorf("sum up the queues of actions: %w", err)
+		}
+		at := make(map[int64]*ActionLoad, len(rows))
+		out.List = make([]ActionLoad, len(rows))
+		for i, r := range rows {
+			out.List[i] = ActionLoad{
+				ActionRef: r.Ref, Queued: r.Queued, Active: r.Active, Paused: r.Paused, Blocked: r.Blocked,
+				Enqueued: r.Enqueued, Completed: r.Completed,
+			}
+			if r.MaxConcurrent >= 0 {
+				out.List[i].Limit = &r.MaxConcurrent
+			}
+			at[r.ActionID] = &out.List[i]
+		}
+		queues, err := m.listQueues(ctx, tx, QueueFilter{}, headQueues)
+		if err != nil {
+			return fmt.Errorf("list the busiest queues: %w", err)
+		}
+		return readLoads(ctx, tx, queues, at)
+	})
+	return out, err
+}
+
+// readLoads adds the oldest heads and the ages of those who wait.
+func readLoads(ctx context.Context, tx *store.Tx, queues []Queue, at map[int64]*ActionLoad) error {
+	for i := range queues {
+		q := &queues[i]
+		load := at[q.ActionID]
+		if load == nil {
+			continue
+		}
+		if q.Oldest != nil && (load.Oldest == nil || q.Oldest.Before(*load.Oldest)) {
+			load.Oldest = q.Oldest
+		}
+		if i >= AgedQueues || q.Queued == 0 {
+			continue
+		}
+		ages, err := readAges(ctx, tx, q)
+		if err != nil {
+			return err
+		}
+		if load.Ages == nil {
+			load.Ages = newAges()
+		}
+		load.Ages.add(ages)
+	}
+	return nil
+}
+
+func (a *Ages) add(other *Ages) {
+	for i, n := range other.Classes {
+		a.Classes[i] += n
+	}
+	a.Estimated = a.Estimated || other.Estimated
+	a.Probes += other.Probes
+}
