@@ -157,48 +157,6 @@ func (a *Admission) Forget() {
 	clear(a.scopes)
 }
 
-// ResolveScopes returns the row of every shared limit, making those that are
-// missing. Like Resolve it runs outside the batch's transaction.
-func (a *Admission) ResolveScopes(ctx context.Context, wanted map[ScopeKey]policy.Wide) (map[ScopeKey]int64, error) {
-	found := make(map[ScopeKey]int64, len(wanted))
-	var missing []ScopeKey
-	a.mu.Lock()
-	for key := range wanted {
-		if id, ok := a.scopes[key]; ok {
-			found[key] = id
-		} else {
-			missing = append(missing, key)
-		}
-	}
-	a.mu.Unlock()
-	if len(missing) == 0 {
-		return found, nil
-	}
-	arg := store.EnsureAdmissionScopesParams{}
-	for _, key := range missing {
-		arg.Kinds, arg.Keys = append(arg.Kinds, string(key.Kind)), append(arg.Keys, key.Key)
-		arg.MaxConcurrent = append(arg.MaxConcurrent, int32(wanted[key].Max))
-		arg.PolicyRefs = append(arg.PolicyRefs, wanted[key].PolicyRef)
-	}
-	if err := a.store.EnsureAdmissionScopes(ctx, arg); err != nil {
-		return nil, fmt.Errorf("create %d shared limits: %w", len(missing), err)
-	}
-	rows, err := a.store.FindAdmissionScopes(ctx, arg.Kinds, arg.Keys)
-	if err != nil {
-		return nil, fmt.Errorf("find %d shared limits: %w", len(missing), err)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.scopes)+len(rows) > maxCachedKeys {
-		clear(a.scopes)
-	}
-	for _, row := range rows {
-		key := ScopeKey{Kind: policy.WideKind(row.Kind), Key: row.ScopeKey}
-		found[key], a.scopes[key] = row.ID, row.ID
-	}
-	return found, nil
-}
-
 // Want says what a batch needs locked.
 type Want struct {
 	Queues     map[int64]int // queue → how many releases are planned for it
@@ -227,21 +185,26 @@ type ScopeWant struct {
 	Releases int          // how many releases are planned for it
 }
 
-// rooms returns the shared limits in order of id and beside each how many
-// slots of it may be taken once the planned releases are done. Rates and quotas
-// have no slots that a release frees.
-func (w Want) rooms() (ids, rooms []int64) {
+// shared returns the shared limits in order of id, and beside each what the
+// policies say of it (-1: nothing) and how many releases are planned. Rates and
+// quotas have no slots that a release frees.
+func (w Want) shared() (ids, maxima, releases []int64) {
 	ids = slices.Sorted(maps.Keys(w.Scopes))
 	if ids == nil {
 		ids = []int64{} // a NULL array is not an empty one
 	}
-	rooms = make([]int64, len(ids))
+	maxima, releases = make([]int64, len(ids)), make([]int64, len(ids))
 	for i, id := range ids {
-		if want := w.Scopes[id]; want.Rule != nil && want.Rule.Kind.Slots() {
-			rooms[i] = int64(want.Rule.Max + want.Releases)
+		want := w.Scopes[id]
+		releases[i] = int64(want.Releases)
+		switch {
+		case want.Rule == nil:
+			maxima[i] = -1
+		case want.Rule.Kind.Slots():
+			maxima[i] = int64(want.Rule.Max)
 		}
 	}
-	return ids, rooms
+	return ids, maxima, releases
 }
 
 // maxHeads is how many waiters are read of each wanted queue.

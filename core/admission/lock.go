@@ -74,15 +74,15 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 // need is not asked.
 func (want Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	var r reading
-	scopes, rooms := want.rooms()
+	scopes, maxima, back := want.shared()
 	if len(scopes) > 0 {
 		r.scopes = store.Many[store.LockAdmissionScopesRow](p, store.LockAdmissionScopes, scopes)
 	}
-	r.states = store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, ids, int32(maxBlockedQueues), scopes, rooms)
+	r.states = store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, ids, int32(maxBlockedQueues), scopes, maxima, back)
 	r.loads = store.Many[store.LockWorkerLoadsRow](p, store.LockWorkerLoads, want.StaleAfter.Seconds(), want.Workers)
 	r.facts = store.Many[store.ReadAdmissionFactsRow](p, store.ReadAdmissionFacts, want.Executions)
 	r.heads = store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
-		ids, releases, int64(want.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, rooms)
+		ids, releases, int64(want.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, maxima, back)
 	if len(want.Recount) > 0 {
 		r.counted = store.Many[store.CountAdmissionEntriesRow](p, store.CountAdmissionEntries, want.Recount)
 	}

@@ -270,6 +270,7 @@ func (h *HandOver) decide(
 	}
 	if ledger.Epoch != plan.book.epoch {
 		h.rules.turn(ledger.Epoch)
+		h.admission.ForgetScopes()
 		return nil, errUnplanned
 	}
 	queues := ledger.Queues()

@@ -232,6 +232,7 @@ const (
 	ActionRefs                            = db.ActionRefs
 	ActionsByRef                          = db.ActionsByRef
 	ActivateWorker                        = db.ActivateWorker
+	AdoptScopeHolders                     = db.AdoptScopeHolders
 	AppendOutbox                          = db.AppendOutbox
 	ApplyPolicy                           = db.ApplyPolicy
 	ApplyQueueStats                       = db.ApplyQueueStats
@@ -343,6 +344,7 @@ const (
 	LockPolicies                          = db.LockPolicies
 	LockPolicyActions                     = db.LockPolicyActions
 	LockPolicyPacks                       = db.LockPolicyPacks
+	LockScopeQueues                       = db.LockScopeQueues
 	LockWorkerLoads                       = db.LockWorkerLoads
 	MonitorChildIDs                       = db.MonitorChildIDs
 	MonitorEnded                          = db.MonitorEnded

@@ -67,10 +67,10 @@ CREATE INDEX IF NOT EXISTS attune_admission_blocked_until ON admission_blocked (
 -- about: those that wait for a worker, oldest first; of each shared limit with
 -- room those that wait for it, as many as there is room for and a few more, in
 -- case some of them wait for something else as well; and those whose time has
--- come. rooms holds the change that the round makes to each scope's maximum and
--- to its taken slots, as one number: maximum plus planned releases.
+-- come. maxima is what the policies say of each scope now (-1: what its row
+-- says), releases how many of its slots the round gives back.
 -- +goose StatementBegin
-CREATE OR REPLACE FUNCTION attune_blocked(most integer, scopes bigint[], rooms bigint[]) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION attune_blocked(most integer, scopes bigint[], maxima bigint[], releases bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 DECLARE
     moment timestamptz := clock_timestamp(); -- a value, so that it can be looked up by index
@@ -85,11 +85,13 @@ BEGIN
     IF cardinality(scopes) > 0 THEN
         found := found || ARRAY(
             SELECT b.state_id
-            FROM unnest(scopes, rooms) AS r (scope_id, room)
-            CROSS JOIN LATERAL (SELECT * FROM admission_scope WHERE id = r.scope_id OFFSET 0) s
+            FROM unnest(scopes, maxima, releases) AS r (scope_id, allowed, back)
+            CROSS JOIN LATERAL (
+                SELECT t.id, CASE WHEN r.allowed < 0 THEN t.max_concurrent ELSE r.allowed END + r.back - t.active_count AS room
+                FROM admission_scope t WHERE t.id = r.scope_id OFFSET 0) s
             CROSS JOIN LATERAL (
                 SELECT q.state_id FROM admission_blocked q WHERE q.scope_id = s.id ORDER BY q.ticket
-                LIMIT least(CASE WHEN r.room - s.active_count > 0 THEN r.room - s.active_count + 8 ELSE 0 END, most)) b);
+                LIMIT CASE WHEN s.room > 0 THEN least(s.room + 8, most) ELSE 0 END) b);
     END IF;
     RETURN found;
 END
@@ -155,7 +157,7 @@ DROP FUNCTION attune_note_lost_holder() CASCADE;
 DROP TABLE lost_holder;
 DROP FUNCTION attune_rules_changed() CASCADE;
 DROP TABLE admission_epoch;
-DROP FUNCTION attune_blocked(integer, bigint[], bigint[]);
+DROP FUNCTION attune_blocked(integer, bigint[], bigint[], bigint[]);
 DROP INDEX attune_admission_blocked_until;
 DROP INDEX attune_admission_blocked_scope;
 ALTER TABLE admission_blocked DROP COLUMN until, DROP COLUMN scope_id;

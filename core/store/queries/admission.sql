@@ -28,7 +28,7 @@ FROM execution_admission_state
 WHERE id = ANY (ARRAY(
     SELECT unnest(sqlc.arg(ids)::bigint[])
     UNION
-    SELECT unnest(attune_blocked(sqlc.arg(blocked_limit)::int, sqlc.arg(scopes)::bigint[], sqlc.arg(rooms)::bigint[]))))
+    SELECT unnest(attune_blocked(sqlc.arg(blocked_limit)::int, sqlc.arg(scopes)::bigint[], sqlc.arg(scope_maxima)::bigint[], sqlc.arg(scope_releases)::bigint[]))))
 ORDER BY id
 FOR UPDATE;
 
@@ -94,7 +94,7 @@ FROM (
     UNION ALL
     SELECT b.state_id, 0, sqlc.arg(blocked_cap)::bigint FROM (
         SELECT DISTINCT unnest(attune_blocked(
-            sqlc.arg(blocked_limit)::int, sqlc.arg(scopes)::bigint[], sqlc.arg(rooms)::bigint[])) AS state_id) b
+            sqlc.arg(blocked_limit)::int, sqlc.arg(scopes)::bigint[], sqlc.arg(scope_maxima)::bigint[], sqlc.arg(scope_releases)::bigint[])) AS state_id) b
     WHERE b.state_id <> ALL (sqlc.arg(ids)::bigint[])
 ) r
 CROSS JOIN LATERAL (
@@ -347,7 +347,7 @@ ORDER BY r.action, r.group_key
 ON CONFLICT (action_id, group_key_normalized) DO NOTHING;
 
 -- name: FindAdmissionScopes :many
-SELECT s.id, s.kind, s.scope_key
+SELECT s.id, s.kind, s.scope_key, coalesce(s.policy, 0)::bigint AS policy
 FROM (
     SELECT unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(keys)::text[]) AS scope_key
 ) r
@@ -356,14 +356,41 @@ CROSS JOIN LATERAL (
 ) s;
 
 -- name: EnsureAdmissionScopes :exec
-INSERT INTO admission_scope (kind, scope_key, max_concurrent, policy_ref)
-SELECT r.kind, r.scope_key, r.max_concurrent, r.policy_ref
+INSERT INTO admission_scope (kind, scope_key, max_concurrent, policy, policy_ref)
+SELECT r.kind, r.scope_key, r.max_concurrent, (SELECT p.id FROM policy p WHERE p.id = r.policy), r.policy_ref
 FROM (
     SELECT unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(keys)::text[]) AS scope_key,
-           unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent, unnest(sqlc.arg(policy_refs)::text[]) AS policy_ref
+           unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent, unnest(sqlc.arg(policies)::bigint[]) AS policy,
+           unnest(sqlc.arg(policy_refs)::text[]) AS policy_ref
 ) r
 ORDER BY r.kind, r.scope_key
-ON CONFLICT (kind, scope_key) DO NOTHING;
+ON CONFLICT (kind, scope_key) DO UPDATE SET policy = excluded.policy, policy_ref = excluded.policy_ref
+WHERE admission_scope.policy IS DISTINCT FROM excluded.policy;
+
+-- name: LockScopeQueues :many
+-- The queues under a limit of a pack, or of everything. With their locks nobody
+-- takes or gives back a slot there.
+SELECT s.id
+FROM execution_admission_state s
+WHERE sqlc.narg(pack)::bigint IS NULL
+   OR s.action_id IN (SELECT a.id FROM action a WHERE a.pack = sqlc.narg(pack)::bigint)
+ORDER BY s.id
+FOR UPDATE;
+
+-- name: AdoptScopeHolders :one
+-- Lets the executions that run count against a limit that is new. Those that
+-- have ended and not been released yet hold nothing of it.
+WITH taken AS (
+    INSERT INTO execution_slot (execution, scope_id)
+    SELECT e.id, sqlc.arg(scope)::bigint
+    FROM execution e
+    WHERE e.finished_status IS NULL AND e.admission_state_id = ANY (sqlc.arg(states)::bigint[])
+    ON CONFLICT (execution, scope_id) DO NOTHING
+    RETURNING 1
+)
+UPDATE admission_scope s SET active_count = s.active_count + (SELECT count(*) FROM taken)
+WHERE s.id = sqlc.arg(scope)::bigint
+RETURNING s.active_count;
 
 -- name: FindAdmissionStates :many
 SELECT s.id, s.action_id, coalesce(s.group_key_normalized, '')::text AS group_key

@@ -12,6 +12,29 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
+const AdoptScopeHolders = `-- name: AdoptScopeHolders :one
+WITH taken AS (
+    INSERT INTO execution_slot (execution, scope_id)
+    SELECT e.id, $1::bigint
+    FROM execution e
+    WHERE e.finished_status IS NULL AND e.admission_state_id = ANY ($2::bigint[])
+    ON CONFLICT (execution, scope_id) DO NOTHING
+    RETURNING 1
+)
+UPDATE admission_scope s SET active_count = s.active_count + (SELECT count(*) FROM taken)
+WHERE s.id = $1::bigint
+RETURNING s.active_count
+`
+
+// Lets the executions that run count against a limit that is new. Those that
+// have ended and not been released yet hold nothing of it.
+func (q *Queries) AdoptScopeHolders(ctx context.Context, scope int64, states []int64) (int32, error) {
+	row := q.db.QueryRow(ctx, AdoptScopeHolders, scope, states)
+	var active_count int32
+	err := row.Scan(&active_count)
+	return active_count, err
+}
+
 const ApplyQueueStats = `-- name: ApplyQueueStats :exec
 INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed,
                               oldest_enqueued_at, last_updated)
@@ -184,20 +207,23 @@ func (q *Queries) DeleteLostHolders(ctx context.Context, ids []int64) error {
 }
 
 const EnsureAdmissionScopes = `-- name: EnsureAdmissionScopes :exec
-INSERT INTO admission_scope (kind, scope_key, max_concurrent, policy_ref)
-SELECT r.kind, r.scope_key, r.max_concurrent, r.policy_ref
+INSERT INTO admission_scope (kind, scope_key, max_concurrent, policy, policy_ref)
+SELECT r.kind, r.scope_key, r.max_concurrent, (SELECT p.id FROM policy p WHERE p.id = r.policy), r.policy_ref
 FROM (
     SELECT unnest($1::text[]) AS kind, unnest($2::text[]) AS scope_key,
-           unnest($3::int[]) AS max_concurrent, unnest($4::text[]) AS policy_ref
+           unnest($3::int[]) AS max_concurrent, unnest($4::bigint[]) AS policy,
+           unnest($5::text[]) AS policy_ref
 ) r
 ORDER BY r.kind, r.scope_key
-ON CONFLICT (kind, scope_key) DO NOTHING
+ON CONFLICT (kind, scope_key) DO UPDATE SET policy = excluded.policy, policy_ref = excluded.policy_ref
+WHERE admission_scope.policy IS DISTINCT FROM excluded.policy
 `
 
 type EnsureAdmissionScopesParams struct {
 	Kinds         []string
 	Keys          []string
 	MaxConcurrent []int32
+	Policies      []int64
 	PolicyRefs    []string
 }
 
@@ -206,6 +232,7 @@ func (q *Queries) EnsureAdmissionScopes(ctx context.Context, arg EnsureAdmission
 		arg.Kinds,
 		arg.Keys,
 		arg.MaxConcurrent,
+		arg.Policies,
 		arg.PolicyRefs,
 	)
 	return err
@@ -272,7 +299,7 @@ func (q *Queries) EnsureGroupStates(ctx context.Context, arg EnsureGroupStatesPa
 }
 
 const FindAdmissionScopes = `-- name: FindAdmissionScopes :many
-SELECT s.id, s.kind, s.scope_key
+SELECT s.id, s.kind, s.scope_key, coalesce(s.policy, 0)::bigint AS policy
 FROM (
     SELECT unnest($1::text[]) AS kind, unnest($2::text[]) AS scope_key
 ) r
@@ -285,6 +312,7 @@ type FindAdmissionScopesRow struct {
 	ID       int64
 	Kind     string
 	ScopeKey string
+	Policy   int64
 }
 
 func (q *Queries) FindAdmissionScopes(ctx context.Context, kinds []string, keys []string) ([]FindAdmissionScopesRow, error) {
@@ -296,7 +324,12 @@ func (q *Queries) FindAdmissionScopes(ctx context.Context, kinds []string, keys 
 	var items []FindAdmissionScopesRow
 	for rows.Next() {
 		var i FindAdmissionScopesRow
-		if err := rows.Scan(&i.ID, &i.Kind, &i.ScopeKey); err != nil {
+		if err := rows.Scan(
+			&i.ID,
+			&i.Kind,
+			&i.ScopeKey,
+			&i.Policy,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -474,16 +507,17 @@ FROM execution_admission_state
 WHERE id = ANY (ARRAY(
     SELECT unnest($1::bigint[])
     UNION
-    SELECT unnest(attune_blocked($2::int, $3::bigint[], $4::bigint[]))))
+    SELECT unnest(attune_blocked($2::int, $3::bigint[], $4::bigint[], $5::bigint[]))))
 ORDER BY id
 FOR UPDATE
 `
 
 type LockAdmissionStatesParams struct {
-	Ids          []int64
-	BlockedLimit int32
-	Scopes       []int64
-	Rooms        []int64
+	Ids           []int64
+	BlockedLimit  int32
+	Scopes        []int64
+	ScopeMaxima   []int64
+	ScopeReleases []int64
 }
 
 type LockAdmissionStatesRow struct {
@@ -518,7 +552,8 @@ func (q *Queries) LockAdmissionStates(ctx context.Context, arg LockAdmissionStat
 		arg.Ids,
 		arg.BlockedLimit,
 		arg.Scopes,
-		arg.Rooms,
+		arg.ScopeMaxima,
+		arg.ScopeReleases,
 	)
 	if err != nil {
 		return nil, err
@@ -597,6 +632,37 @@ func (q *Queries) LockLostHolders(ctx context.Context, ids []int64) ([]LockLostH
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockScopeQueues = `-- name: LockScopeQueues :many
+SELECT s.id
+FROM execution_admission_state s
+WHERE $1::bigint IS NULL
+   OR s.action_id IN (SELECT a.id FROM action a WHERE a.pack = $1::bigint)
+ORDER BY s.id
+FOR UPDATE
+`
+
+// The queues under a limit of a pack, or of everything. With their locks nobody
+// takes or gives back a slot there.
+func (q *Queries) LockScopeQueues(ctx context.Context, pack *int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, LockScopeQueues, pack)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -712,7 +778,7 @@ FROM (
     UNION ALL
     SELECT b.state_id, 0, $4::bigint FROM (
         SELECT DISTINCT unnest(attune_blocked(
-            $5::int, $6::bigint[], $7::bigint[])) AS state_id) b
+            $5::int, $6::bigint[], $7::bigint[], $8::bigint[])) AS state_id) b
     WHERE b.state_id <> ALL ($1::bigint[])
 ) r
 CROSS JOIN LATERAL (
@@ -741,13 +807,14 @@ ORDER BY s.id, h.lane DESC, h.queue_order
 `
 
 type ReadAdmissionHeadsParams struct {
-	Ids          []int64
-	Releases     []int32
-	Cap          int64
-	BlockedCap   int64
-	BlockedLimit int32
-	Scopes       []int64
-	Rooms        []int64
+	Ids           []int64
+	Releases      []int32
+	Cap           int64
+	BlockedCap    int64
+	BlockedLimit  int32
+	Scopes        []int64
+	ScopeMaxima   []int64
+	ScopeReleases []int64
 }
 
 type ReadAdmissionHeadsRow struct {
@@ -777,7 +844,8 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 		arg.BlockedCap,
 		arg.BlockedLimit,
 		arg.Scopes,
-		arg.Rooms,
+		arg.ScopeMaxima,
+		arg.ScopeReleases,
 	)
 	if err != nil {
 		return nil, err

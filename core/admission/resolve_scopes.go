@@ -1,0 +1,156 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/attune-go/attune/core/policy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// ResolveScopes returns the row of every shared limit, making those that are
+// missing. Like Resolve it runs outside the batch's transaction.
+func (a *Admission) ResolveScopes(ctx context.Context, wanted map[ScopeKey]policy.Wide) (map[ScopeKey]int64, error) {
+	found := make(map[ScopeKey]int64, len(wanted))
+	var unknown []ScopeKey
+	a.mu.Lock()
+	for key := range wanted {
+		if id, ok := a.scopes[key]; ok {
+			found[key] = id
+		} else {
+			unknown = append(unknown, key)
+		}
+	}
+	a.mu.Unlock()
+	if len(unknown) == 0 {
+		return found, nil
+	}
+	missing, err := a.findScopes(ctx, unknown, wanted, found)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.createScopes(ctx, missing, wanted, found); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.scopes)+len(unknown) > maxCachedKeys {
+		clear(a.scopes)
+	}
+	for _, key := range unknown {
+		if id, ok := found[key]; ok {
+			a.scopes[key] = id
+		}
+	}
+	return found, nil
+}
+
+// ForgetScopes drops what is remembered of shared limits. Callers use it when
+// the policies have changed.
+func (a *Admission) ForgetScopes() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.scopes)
+}
+
+// findScopes adds the rows that exist to found and returns the keys of those
+// that do not, or that were made for another policy.
+func (a *Admission) findScopes(
+	ctx context.Context, keys []ScopeKey, wanted map[ScopeKey]policy.Wide, found map[ScopeKey]int64,
+) ([]ScopeKey, error) {
+	kinds, names := make([]string, len(keys)), make([]string, len(keys))
+	for i, key := range keys {
+		kinds[i], names[i] = string(key.Kind), key.Key
+	}
+	rows, err := a.store.FindAdmissionScopes(ctx, kinds, names)
+	if err != nil {
+		return nil, fmt.Errorf("find %d shared limits: %w", len(keys), err)
+	}
+	current := make(map[ScopeKey]bool, len(rows))
+	for _, row := range rows {
+		key := ScopeKey{Kind: policy.WideKind(row.Kind), Key: row.ScopeKey}
+		found[key] = row.ID
+		current[key] = row.Policy == wanted[key].PolicyID
+	}
+	var missing []ScopeKey
+	for _, key := range keys {
+		if !current[key] {
+			missing = append(missing, key)
+		}
+	}
+	return missing, nil
+}
+
+// createScopes makes the missing rows. A limit over all executions of a pack,
+// or over all of them, begins with those that run already; one with groups
+// counts from its first execution on.
+func (a *Admission) createScopes(
+	ctx context.Context, keys []ScopeKey, wanted map[ScopeKey]policy.Wide, found map[ScopeKey]int64,
+) error {
+	var plain []ScopeKey
+	for _, key := range keys {
+		wide := wanted[key]
+		if wide.Kind.Slots() && len(wide.Parameters) == 0 {
+			if err := a.adopt(ctx, key, wide, found); err != nil {
+				return err
+			}
+			continue
+		}
+		plain = append(plain, key)
+	}
+	if len(plain) == 0 {
+		return nil
+	}
+	if err := a.store.EnsureAdmissionScopes(ctx, scopeParams(plain, wanted)); err != nil {
+		return fmt.Errorf("create %d shared limits: %w", len(plain), err)
+	}
+	_, err := a.findScopes(ctx, plain, wanted, found)
+	return err
+}
+
+func scopeParams(keys []ScopeKey, wanted map[ScopeKey]policy.Wide) store.EnsureAdmissionScopesParams {
+	var arg store.EnsureAdmissionScopesParams
+	for _, key := range keys {
+		arg.Kinds, arg.Keys = append(arg.Kinds, string(key.Kind)), append(arg.Keys, key.Key)
+		arg.MaxConcurrent = append(arg.MaxConcurrent, int32(wanted[key].Max))
+		arg.Policies = append(arg.Policies, wanted[key].PolicyID)
+		arg.PolicyRefs = append(arg.PolicyRefs, wanted[key].PolicyRef)
+	}
+	return arg
+}
+
+// adopt makes the row of a limit and lets it count who runs. It holds the locks
+// of all queues under the limit meanwhile, which is as long as reading the
+// executions takes, once for each policy.
+func (a *Admission) adopt(ctx context.Context, key ScopeKey, wide policy.Wide, found map[ScopeKey]int64) error {
+	var pack *int64
+	if key.Kind == policy.WidePack {
+		id, err := strconv.ParseInt(key.Key, 10, 64)
+		if err != nil {
+			return fmt.Errorf("shared limit of pack %q: %w", key.Key, err)
+		}
+		pack = &id
+	}
+	one := []ScopeKey{key}
+	err := a.store.Tx(ctx, "adopt", func(ctx context.Context, tx *store.Tx) error {
+		states, err := tx.LockScopeQueues(ctx, pack)
+		if err != nil {
+			return err
+		}
+		if err := tx.EnsureAdmissionScopes(ctx, scopeParams(one, map[ScopeKey]policy.Wide{key: wide})); err != nil {
+			return err
+		}
+		rows, err := tx.FindAdmissionScopes(ctx, []string{string(key.Kind)}, []string{key.Key})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		found[key] = rows[0].ID
+		_, err = tx.AdoptScopeHolders(ctx, rows[0].ID, states)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("put the shared limit of policy %s in force: %w", wide.PolicyRef, err)
+	}
+	return nil
+}
