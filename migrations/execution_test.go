@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,29 @@ func TestTerminalStatusesInSQLAreThoseOfTheVocabulary(t *testing.T) {
 	require.Equal(t, join(attune.Statuses), labels)
 	final := one[string](t, conn, "SELECT string_agg(s::text, ' ') FROM unnest(enum_range(NULL::execution_status_enum)) s WHERE attune_terminal(s)")
 	require.Equal(t, join(attune.TerminalStatuses), final)
+
+	// Where a call would cost every statement, the list is spelled out.
+	spelled := map[string]string{
+		"finished_status": one[string](t, conn, `SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d
+			JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+			WHERE d.adrelid = 'execution'::regclass AND a.attname = 'finished_status'`),
+	}
+	for _, name := range []string{"attune_20_finished_insert", "attune_20_finished", "attune_10_terminal_guard"} {
+		spelled[name] = one[string](t, conn, `SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = $1`, name)
+	}
+	list := regexp.MustCompile(`ARRAY\[([^\]]*)\]`)
+	label := regexp.MustCompile(`'([a-z]+)'`)
+	for name, definition := range spelled {
+		lists := list.FindAllStringSubmatch(definition, -1)
+		require.NotEmpty(t, lists, "%s: %s", name, definition)
+		for _, found := range lists {
+			var words []string
+			for _, word := range label.FindAllStringSubmatch(found[1], -1) {
+				words = append(words, word[1])
+			}
+			require.Equal(t, final, strings.Join(words, " "), name)
+		}
+	}
 }
 
 func join(statuses []attune.Status) string {

@@ -72,22 +72,22 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 
 // read queues the statements in the order of the locks. What a batch does not
 // need is not asked.
-func (want Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
+func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	var r reading
-	scopes, maxima, back := want.shared()
+	scopes, maxima, back := w.shared()
 	if len(scopes) > 0 {
 		r.scopes = store.Many[store.LockAdmissionScopesRow](p, store.LockAdmissionScopes, scopes)
 	}
 	r.states = store.Many[store.LockAdmissionStatesRow](p, store.LockAdmissionStates, ids, int32(maxBlockedQueues), scopes, maxima, back)
-	r.loads = store.Many[store.LockWorkerLoadsRow](p, store.LockWorkerLoads, want.StaleAfter.Seconds(), want.Workers)
-	r.facts = store.Many[store.ReadAdmissionFactsRow](p, store.ReadAdmissionFacts, want.Executions)
+	r.loads = store.Many[store.LockWorkerLoadsRow](p, store.LockWorkerLoads, w.StaleAfter.Seconds(), w.Workers)
+	r.facts = store.Many[store.ReadAdmissionFactsRow](p, store.ReadAdmissionFacts, w.Executions)
 	r.heads = store.Many[store.ReadAdmissionHeadsRow](p, store.ReadAdmissionHeads,
-		ids, releases, int64(want.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, maxima, back)
-	if len(want.Recount) > 0 {
-		r.counted = store.Many[store.CountAdmissionEntriesRow](p, store.CountAdmissionEntries, want.Recount)
+		ids, releases, int64(w.maxHeads()), int64(maxHeadsPerBlocked), int32(maxBlockedQueues), scopes, maxima, back)
+	if len(w.Recount) > 0 {
+		r.counted = store.Many[store.CountAdmissionEntriesRow](p, store.CountAdmissionEntries, w.Recount)
 	}
-	if len(want.Lost) > 0 {
-		r.lost = store.Many[store.LockLostHoldersRow](p, store.LockLostHolders, want.Lost)
+	if len(w.Lost) > 0 {
+		r.lost = store.Many[store.LockLostHoldersRow](p, store.LockLostHolders, w.Lost)
 	}
 	r.moment = store.Many[store.ReadAdmissionMomentRow](p, store.ReadAdmissionMoment)
 	return r

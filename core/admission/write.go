@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sort"
@@ -14,8 +15,7 @@ import (
 // touches is locked, or belongs to an execution whose queue is. Nothing is sent
 // before the pipeline is.
 func (l *Ledger) Write(p *store.Pipeline) {
-	l.writeReleases(p)
-	l.writeGrants(p)
+	l.writeHolders(p)
 	l.writeEntries(p)
 	touched := l.touched()
 	l.writeQueues(p, touched)
@@ -45,47 +45,58 @@ func (l *Ledger) anyBlocked() bool {
 	return false
 }
 
-func (l *Ledger) writeReleases(p *store.Pipeline) {
-	if len(l.released) == 0 {
+// writeHolders stores who takes slots and who gives them back. Nobody does both
+// in one batch: a slot is taken by one who waits and given back by one who has
+// ended.
+func (l *Ledger) writeHolders(p *store.Pipeline) {
+	n := len(l.granted) + len(l.released)
+	if n == 0 {
 		return
 	}
-	sort.Slice(l.released, func(i, j int) bool { return l.released[i].execution < l.released[j].execution })
-	ids, states := make([]int64, len(l.released)), make([]int64, len(l.released))
-	var shared []int64
+	c := make([]holder, 0, n)
+	for _, g := range l.granted {
+		c = append(c, holder{execution: g.ExecutionID, granted: true, queue: g.Queue, worker: g.Worker, attempt: g.Attempt + 1, action: g.ActionID})
+	}
+	for _, r := range l.released {
+		c = append(c, holder{execution: r.execution, queue: r.queue})
+	}
+	slices.SortFunc(c, func(a, b holder) int { return cmp.Compare(a.execution, b.execution) })
+	ids, states, workers, actions := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	attempts, granted := make([]int32, n), make([]bool, n)
+	for i, h := range c {
+		ids[i], granted[i], states[i], workers[i], attempts[i], actions[i] = h.execution, h.granted, h.queue, h.worker, h.attempt, h.action
+	}
+	p.Exec(store.ChangeHolders, ids, granted, states, workers, attempts, actions)
+	l.writeSlots(p)
+}
+
+// holder is a change of one execution's slot.
+type holder struct {
+	execution, queue, worker, action int64
+	attempt                          int32
+	granted                          bool
+}
+
+// writeSlots stores the same of shared limits.
+func (l *Ledger) writeSlots(p *store.Pipeline) {
+	var ended, began, scopes []int64
 	slots := 0
-	for i, r := range l.released {
-		ids[i], states[i] = r.execution, r.queue
+	for _, r := range l.released {
 		if r.slots > 0 {
-			shared = append(shared, r.execution)
+			ended = append(ended, r.execution)
 			slots += r.slots
 		}
 	}
-	p.Exec(store.ReleaseHolders, ids, states)
-	if slots > 0 {
-		p.Exec(store.ReturnScopeSlots, int64(slots), shared)
-	}
-}
-
-func (l *Ledger) writeGrants(p *store.Pipeline) {
-	if len(l.granted) == 0 {
-		return
-	}
-	ordered := append([]Granted(nil), l.granted...)
-	sort.Slice(ordered, func(i, j int) bool { return ordered[i].ExecutionID < ordered[j].ExecutionID })
-	n := len(ordered)
-	ids, states, workers, actions := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	attempts := make([]int32, n)
-	var holders, scopes []int64
-	for i, g := range ordered {
-		ids[i], states[i], workers[i], actions[i] = g.ExecutionID, g.Queue, g.Worker, g.ActionID
-		attempts[i] = g.Attempt + 1
+	for _, g := range l.granted {
 		for _, scope := range g.Scopes {
-			holders, scopes = append(holders, g.ExecutionID), append(scopes, scope)
+			began, scopes = append(began, g.ExecutionID), append(scopes, scope)
 		}
 	}
-	p.Exec(store.GrantSlots, ids, states, workers, attempts, actions)
-	if len(holders) > 0 {
-		p.Exec(store.TakeScopeSlots, holders, scopes)
+	if slots > 0 {
+		p.Exec(store.ReturnScopeSlots, int64(slots), ended)
+	}
+	if len(began) > 0 {
+		p.Exec(store.TakeScopeSlots, began, scopes)
 	}
 }
 

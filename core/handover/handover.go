@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -298,9 +299,7 @@ func (h *HandOver) decide(
 // verdict says whether what was decided may be written. What the round needs
 // besides what was locked is added to carried.
 func (r *Round) verdict(fresh bool, carried scopes) error {
-	for key, wide := range r.missing {
-		carried[key] = wide
-	}
+	maps.Copy(carried, r.missing)
 	if r.replan || r.Ledger.Unplanned() {
 		return errUnplanned
 	}

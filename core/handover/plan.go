@@ -2,6 +2,7 @@ package handover
 
 import (
 	"context"
+	"maps"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/policy"
@@ -35,9 +36,7 @@ func newPlan(h *HandOver, carried scopes) *Plan {
 		keys: make(map[admission.Key]policy.Limit), releases: make(map[int64]int), workers: make(map[int64]bool),
 		recount: make(map[int64]bool), scopes: make(scopes), scopeBack: make(map[int64]int),
 	}
-	for key, wide := range carried {
-		plan.scopes[key] = wide
-	}
+	maps.Copy(plan.scopes, carried)
 	return plan
 }
 

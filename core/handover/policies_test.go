@@ -16,9 +16,6 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// ptr is for columns that may be NULL.
-func ptr[T any](value T) *T { return &value }
-
 func (b *bundle) run(t *testing.T, steps ...handover.Step) handover.Result {
 	t.Helper()
 	result, err := b.rounds.Run(testkit.Context(t), steps...)
@@ -148,7 +145,7 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	action := testkit.Action(t, b.store, "pk.paced")
-	testkit.Policy(t, b.store, action, 10, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds, p.Burst = "rate", ptr(int32(1)), ptr(int32(2)) })
+	testkit.Policy(t, b.store, action, 10, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds, p.Burst = "rate", new(int32(1)), new(int32(2)) })
 	ids := b.request(t, action, 5)
 	result := b.dispatch(t, ids...)
 	require.Equal(t, 2, result.Granted, "the burst")
@@ -166,7 +163,7 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	b.quiet(t)
 
 	counted := testkit.Action(t, b.store, "pk.counted")
-	testkit.Policy(t, b.store, counted, 2, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "quota", ptr(int32(86_400)) })
+	testkit.Policy(t, b.store, counted, 2, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "quota", new(int32(86_400)) })
 	more := b.request(t, counted, 3)
 	result = b.dispatch(t, more...)
 	require.Equal(t, 2, result.Granted)
@@ -209,7 +206,7 @@ func TestS17AFullQueueRefusesAndSaysSo(t *testing.T) {
 	b := setup(t, func(c *handover.Config) { c.MaxQueued = 4 })
 	testkit.Worker(t, b.store, "w1")
 	narrow, plain := testkit.Action(t, b.store, "pk.narrow"), testkit.Action(t, b.store, "pk.plain")
-	testkit.Policy(t, b.store, narrow, 1, func(p *testkit.PolicyRow) { p.MaxQueueLength = ptr(int32(2)) })
+	testkit.Policy(t, b.store, narrow, 1, func(p *testkit.PolicyRow) { p.MaxQueueLength = new(int32(2)) })
 	testkit.Policy(t, b.store, plain, 1)
 	ids := b.request(t, narrow, 5)
 	require.Equal(t, handover.Result{Granted: 1, Enqueued: 2, Ended: 2}, b.dispatch(t, ids...))
@@ -227,7 +224,7 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
 	action := testkit.Action(t, b.store, "pk.a")
-	testkit.Policy(t, b.store, action, 1, func(p *testkit.PolicyRow) { p.QueueTimeoutSeconds = ptr(int32(60)) })
+	testkit.Policy(t, b.store, action, 1, func(p *testkit.PolicyRow) { p.QueueTimeoutSeconds = new(int32(60)) })
 	ids := b.request(t, action, 4)
 	b.dispatch(t, ids...)
 	age := func(id int64, seconds int) {
@@ -299,10 +296,10 @@ func TestS23LanesThroughTheDatabase(t *testing.T) {
 	action := testkit.Action(t, b.store, "pk.a")
 	testkit.Policy(t, b.store, action, 1)
 	ids := b.request(t, action, 3) // the first runs
-	low := b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Priority = ptr(int16(-1)) })
+	low := b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Priority = new(int16(-1)) })
 	high := make([]int64, 9)
 	for i := range high {
-		high[i] = b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Priority = ptr(int16(1)) })
+		high[i] = b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Priority = new(int16(1)) })
 	}
 	b.dispatch(t, append(append([]int64{low}, ids...), high...)...)
 	var got []int64
@@ -386,7 +383,7 @@ func TestARetryJoinsWhereThePolicySays(t *testing.T) {
 	testkit.Worker(t, b.store, "w1")
 	front, back := testkit.Action(t, b.store, "pk.front"), testkit.Action(t, b.store, "pk.back")
 	testkit.Policy(t, b.store, front, 1)
-	testkit.Policy(t, b.store, back, 1, func(p *testkit.PolicyRow) { p.RetryPlace = ptr("back") })
+	testkit.Policy(t, b.store, back, 1, func(p *testkit.PolicyRow) { p.RetryPlace = new("back") })
 	for _, action := range []testkit.ActionRow{front, back} {
 		ids := b.request(t, action, 3)
 		b.dispatch(t, ids...)

@@ -3,6 +3,7 @@ package handover
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -182,9 +183,7 @@ func (b *book) find(id *int64, ref string) (Rule, bool) {
 func (b *book) plainScopes(wanted map[admission.ScopeKey]policy.Wide) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for key, wide := range b.plain {
-		wanted[key] = wide
-	}
+	maps.Copy(wanted, b.plain)
 }
 
 func ruleOf(row store.ReadActionRulesRow, policies []store.ReadPoliciesRow) Rule {

@@ -28,6 +28,7 @@ type (
 	CatalogPacksRow                 = db.CatalogPacksRow
 	CatalogPoliciesRow              = db.CatalogPoliciesRow
 	CatalogRivalsRow                = db.CatalogRivalsRow
+	ChangeHoldersParams             = db.ChangeHoldersParams
 	ClaimOutboxRow                  = db.ClaimOutboxRow
 	ControlActionRow                = db.ControlActionRow
 	ControlEnsureQueueParams        = db.ControlEnsureQueueParams
@@ -78,7 +79,6 @@ type (
 	FindWaitingHeadsRow             = db.FindWaitingHeadsRow
 	FinishExecutionsParams          = db.FinishExecutionsParams
 	FinishExecutionsRow             = db.FinishExecutionsRow
-	GrantSlotsParams                = db.GrantSlotsParams
 	HealthyWorker                   = db.HealthyWorker
 	Identity                        = db.Identity
 	Inquiry                         = db.Inquiry
@@ -266,6 +266,7 @@ const (
 	CatalogPacks                          = db.CatalogPacks
 	CatalogPolicies                       = db.CatalogPolicies
 	CatalogRivals                         = db.CatalogRivals
+	ChangeHolders                         = db.ChangeHolders
 	ClaimOutbox                           = db.ClaimOutbox
 	ControlAction                         = db.ControlAction
 	ControlEnsureQueue                    = db.ControlEnsureQueue
@@ -324,7 +325,6 @@ const (
 	ForgetSilentReplicas                  = db.ForgetSilentReplicas
 	GetExecution                          = db.GetExecution
 	GetExecutions                         = db.GetExecutions
-	GrantSlots                            = db.GrantSlots
 	InquiryStatusEnumCancelled            = db.InquiryStatusEnumCancelled
 	InquiryStatusEnumPending              = db.InquiryStatusEnumPending
 	InquiryStatusEnumResponded            = db.InquiryStatusEnumResponded
@@ -403,7 +403,6 @@ const (
 	ReadRoundExecutions                   = db.ReadRoundExecutions
 	ReadRunStates                         = db.ReadRunStates
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
-	ReleaseHolders                        = db.ReleaseHolders
 	RepairEnded                           = db.RepairEnded
 	RepairLoads                           = db.RepairLoads
 	RepairLockLoads                       = db.RepairLockLoads

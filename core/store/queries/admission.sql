@@ -121,37 +121,33 @@ CROSS JOIN LATERAL (
 JOIN execution e ON e.id = ANY (ARRAY[h.execution_id])
 ORDER BY s.id, h.lane DESC, h.queue_order;
 
--- name: ReleaseHolders :exec
--- Clears the holder of terminal executions: once each, and only the holder
--- that was read under the lock (invariant S7).
+-- name: ChangeHolders :exec
+-- All changes of slot holders of a batch in one statement, in order of id. Who
+-- is granted a slot is admitted and handed over in one step: requested →
+-- scheduled with worker, attempt and holder. Who is not gives his back: once,
+-- only the holder that was read under the lock, and only if he has ended
+-- (invariant S7).
 WITH changed AS (
     UPDATE execution e
-    SET admission_state_id = NULL
+    SET status = CASE WHEN r.granted THEN 'scheduled' ELSE e.status END,
+        worker = CASE WHEN r.granted THEN r.worker ELSE e.worker END,
+        attempt = CASE WHEN r.granted THEN r.attempt ELSE e.attempt END,
+        action = CASE WHEN r.granted THEN coalesce(e.action, r.action) ELSE e.action END,
+        admitted_at = CASE WHEN r.granted THEN now() ELSE e.admitted_at END,
+        admission_state_id = CASE WHEN r.granted THEN r.state END
     FROM (
-        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(states)::bigint[]) AS state
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(granted)::bool[]) AS granted,
+               unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(workers)::bigint[]) AS worker,
+               unnest(sqlc.arg(attempts)::int[]) AS attempt, unnest(sqlc.arg(actions)::bigint[]) AS action
     ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.admission_state_id = r.state
-      AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+    WHERE e.id = ANY (ARRAY[r.id])
+      AND CASE WHEN r.granted
+               THEN e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
+               ELSE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id = r.state
+          END
     RETURNING e.id
 )
-SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'released holders');
-
--- name: GrantSlots :exec
--- Admits and hands over in one step: requested → scheduled with worker,
--- attempt and holder. The arrays are in order of id.
-WITH changed AS (
-    UPDATE execution e
-    SET status = 'scheduled', worker = r.worker, attempt = r.attempt, admission_state_id = r.state,
-        action = coalesce(e.action, r.action), admitted_at = now()
-    FROM (
-        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(states)::bigint[]) AS state,
-               unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt,
-               unnest(sqlc.arg(actions)::bigint[]) AS action
-    ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
-    RETURNING e.id
-)
-SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'granted slots');
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'changed holders');
 
 -- name: TakeScopeSlots :exec
 INSERT INTO execution_slot (execution, scope_id)

@@ -98,18 +98,20 @@ ORDER BY t.id;
 -- name: FinishExecutions :many
 -- Ends what this worker still runs in this attempt. What somebody else has
 -- ended or taken away is not returned.
-WITH wanted AS (
-    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt,
-           unnest(sqlc.arg(statuses)::text[]) AS status, unnest(sqlc.arg(results)::text[]) AS result
-), locked AS (
-    SELECT e.id, e.status AS previous FROM execution e JOIN wanted w ON w.id = e.id
+WITH locked AS (
+    SELECT e.id, e.status AS previous, w.status, w.result
+    FROM (
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt,
+               unnest(sqlc.arg(statuses)::text[]) AS status, unnest(sqlc.arg(results)::text[]) AS result
+    ) w
+    JOIN execution e ON e.id = ANY (ARRAY[w.id])
     WHERE e.worker = sqlc.arg(worker) AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
 )
-UPDATE execution e SET status = w.status::execution_status_enum, result = w.result::jsonb
-FROM wanted w JOIN locked l ON l.id = w.id
-WHERE e.id = w.id AND e.worker = sqlc.arg(worker) AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
+UPDATE execution e SET status = l.status::execution_status_enum, result = l.result::jsonb
+FROM locked l
+WHERE e.id = ANY (ARRAY[l.id]) AND e.status IN ('running', 'canceling')
 RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous;
 
 -- name: ReadRunStates :many

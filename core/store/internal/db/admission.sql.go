@@ -141,6 +141,56 @@ func (q *Queries) BlockQueues(ctx context.Context, arg BlockQueuesParams) error 
 	return err
 }
 
+const ChangeHolders = `-- name: ChangeHolders :exec
+WITH changed AS (
+    UPDATE execution e
+    SET status = CASE WHEN r.granted THEN 'scheduled' ELSE e.status END,
+        worker = CASE WHEN r.granted THEN r.worker ELSE e.worker END,
+        attempt = CASE WHEN r.granted THEN r.attempt ELSE e.attempt END,
+        action = CASE WHEN r.granted THEN coalesce(e.action, r.action) ELSE e.action END,
+        admitted_at = CASE WHEN r.granted THEN now() ELSE e.admitted_at END,
+        admission_state_id = CASE WHEN r.granted THEN r.state END
+    FROM (
+        SELECT unnest($1::bigint[]) AS id, unnest($2::bool[]) AS granted,
+               unnest($3::bigint[]) AS state, unnest($4::bigint[]) AS worker,
+               unnest($5::int[]) AS attempt, unnest($6::bigint[]) AS action
+    ) r
+    WHERE e.id = ANY (ARRAY[r.id])
+      AND CASE WHEN r.granted
+               THEN e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
+               ELSE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id = r.state
+          END
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'changed holders')
+`
+
+type ChangeHoldersParams struct {
+	Ids      []int64
+	Granted  []bool
+	States   []int64
+	Workers  []int64
+	Attempts []int32
+	Actions  []int64
+}
+
+// All changes of slot holders of a batch in one statement, in order of id. Who
+// is granted a slot is admitted and handed over in one step: requested →
+// scheduled with worker, attempt and holder. Who is not gives his back: once,
+// only the holder that was read under the lock, and only if he has ended
+// (invariant S7).
+func (q *Queries) ChangeHolders(ctx context.Context, arg ChangeHoldersParams) error {
+	_, err := q.db.Exec(ctx, ChangeHolders,
+		arg.Ids,
+		arg.Granted,
+		arg.States,
+		arg.Workers,
+		arg.Attempts,
+		arg.Actions,
+	)
+	return err
+}
+
 const CountAdmissionEntries = `-- name: CountAdmissionEntries :many
 SELECT s.id AS state_id,
        (SELECT count(*) FROM execution_admission_entry e WHERE e.state_id = s.id AND e.lane = 1)::int AS high,
@@ -375,43 +425,6 @@ func (q *Queries) FindAdmissionStates(ctx context.Context, actions []int64, grou
 		return nil, err
 	}
 	return items, nil
-}
-
-const GrantSlots = `-- name: GrantSlots :exec
-WITH changed AS (
-    UPDATE execution e
-    SET status = 'scheduled', worker = r.worker, attempt = r.attempt, admission_state_id = r.state,
-        action = coalesce(e.action, r.action), admitted_at = now()
-    FROM (
-        SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS state,
-               unnest($3::bigint[]) AS worker, unnest($4::int[]) AS attempt,
-               unnest($5::bigint[]) AS action
-    ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.attempt = r.attempt - 1 AND e.admission_state_id IS NULL
-    RETURNING e.id
-)
-SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'granted slots')
-`
-
-type GrantSlotsParams struct {
-	Ids      []int64
-	States   []int64
-	Workers  []int64
-	Attempts []int32
-	Actions  []int64
-}
-
-// Admits and hands over in one step: requested → scheduled with worker,
-// attempt and holder. The arrays are in order of id.
-func (q *Queries) GrantSlots(ctx context.Context, arg GrantSlotsParams) error {
-	_, err := q.db.Exec(ctx, GrantSlots,
-		arg.Ids,
-		arg.States,
-		arg.Workers,
-		arg.Attempts,
-		arg.Actions,
-	)
-	return err
 }
 
 const InsertAdmissionEntries = `-- name: InsertAdmissionEntries :exec
@@ -902,27 +915,6 @@ func (q *Queries) ReadAdmissionMoment(ctx context.Context) (ReadAdmissionMomentR
 		&i.Due,
 	)
 	return i, err
-}
-
-const ReleaseHolders = `-- name: ReleaseHolders :exec
-WITH changed AS (
-    UPDATE execution e
-    SET admission_state_id = NULL
-    FROM (
-        SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS state
-    ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.admission_state_id = r.state
-      AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-    RETURNING e.id
-)
-SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'released holders')
-`
-
-// Clears the holder of terminal executions: once each, and only the holder
-// that was read under the lock (invariant S7).
-func (q *Queries) ReleaseHolders(ctx context.Context, ids []int64, states []int64) error {
-	_, err := q.db.Exec(ctx, ReleaseHolders, ids, states)
-	return err
 }
 
 const ReturnScopeSlots = `-- name: ReturnScopeSlots :exec

@@ -92,27 +92,29 @@ func (q *Queries) EnrolWorker(ctx context.Context, arg EnrolWorkerParams) (Enrol
 }
 
 const FinishExecutions = `-- name: FinishExecutions :many
-WITH wanted AS (
-    SELECT unnest($2::bigint[]) AS id, unnest($3::integer[]) AS attempt,
-           unnest($4::text[]) AS status, unnest($5::text[]) AS result
-), locked AS (
-    SELECT e.id, e.status AS previous FROM execution e JOIN wanted w ON w.id = e.id
-    WHERE e.worker = $1 AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
+WITH locked AS (
+    SELECT e.id, e.status AS previous, w.status, w.result
+    FROM (
+        SELECT unnest($1::bigint[]) AS id, unnest($2::integer[]) AS attempt,
+               unnest($3::text[]) AS status, unnest($4::text[]) AS result
+    ) w
+    JOIN execution e ON e.id = ANY (ARRAY[w.id])
+    WHERE e.worker = $5 AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
 )
-UPDATE execution e SET status = w.status::execution_status_enum, result = w.result::jsonb
-FROM wanted w JOIN locked l ON l.id = w.id
-WHERE e.id = w.id AND e.worker = $1 AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
+UPDATE execution e SET status = l.status::execution_status_enum, result = l.result::jsonb
+FROM locked l
+WHERE e.id = ANY (ARRAY[l.id]) AND e.status IN ('running', 'canceling')
 RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous
 `
 
 type FinishExecutionsParams struct {
-	Worker   *int64
 	Ids      []int64
 	Attempts []int32
 	Statuses []string
 	Results  []string
+	Worker   *int64
 }
 
 type FinishExecutionsRow struct {
@@ -128,11 +130,11 @@ type FinishExecutionsRow struct {
 // ended or taken away is not returned.
 func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsParams) ([]FinishExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, FinishExecutions,
-		arg.Worker,
 		arg.Ids,
 		arg.Attempts,
 		arg.Statuses,
 		arg.Results,
+		arg.Worker,
 	)
 	if err != nil {
 		return nil, err
