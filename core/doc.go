@@ -51,6 +51,7 @@
 //	a table                         migrations/sql; its statements in store/queries
 //	a slot, a queue position        admission, and nobody else
 //	a limit and its group           policy
+//	a file that describes policies  pack; brought into the tables by catalog
 //	the choice of a worker          placement; carried out by handover
 //	the state of a workflow         workflow (rules), advancement (rows)
 //	a dead letter                   deadletter
