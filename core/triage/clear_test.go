@@ -99,7 +99,7 @@ func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.race", 4)
-	ids := b.request(t, action, 1500)
+	ids := b.request(t, action, 800)
 	b.dispatch(t, ids...)
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
@@ -119,7 +119,7 @@ func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {
 	require.Equal(t, receipt.Planned, receipt.Cancelled+receipt.AlreadyGone)
 	require.NotZero(t, receipt.Cancelled)
 	require.Equal(t, receipt.Cancelled+len(stray), b.count(t, "cancelled"))
-	require.Equal(t, 1500, b.count(t, "cancelled")+b.count(t, "completed"), "every execution ended")
+	require.Equal(t, 800, b.count(t, "cancelled")+b.count(t, "completed"), "every execution ended")
 	ends := b.ends(t)
 	require.Len(t, ends, receipt.Cancelled)
 	for id, n := range ends {
