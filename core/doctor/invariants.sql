@@ -25,6 +25,20 @@ SELECT 'admission state ' || s.id AS subject,
 FROM execution_admission_state s LEFT JOIN entries e ON e.id = s.id
 WHERE s.queued_count <> coalesce(e.n, 0);
 
+-- name: lane_count
+-- guards: S23: the counts of the lanes are the numbers of their entries, and no entry waits below its lane's head
+SELECT 'admission state ' || s.id AS subject,
+       format('lanes high %s and low %s of %s, entries %s and %s of %s; %s entries wait below a head',
+              s.queued_high, s.queued_low, s.queued_count, e.high, e.low, e.n, e.below) AS detail
+FROM execution_admission_state s
+CROSS JOIN LATERAL (
+    SELECT count(*) AS n, count(*) FILTER (WHERE q.lane = 1) AS high, count(*) FILTER (WHERE q.lane = -1) AS low,
+           count(*) FILTER (WHERE q.queue_order < CASE q.lane WHEN 1 THEN s.head_high WHEN 0 THEN s.head_order ELSE s.head_low END) AS below
+    FROM execution_admission_entry q WHERE q.state_id = s.id
+) e
+WHERE (s.queued_count > 0 OR s.queued_high <> 0 OR s.queued_low <> 0)
+  AND (s.queued_high <> e.high OR s.queued_low <> e.low OR e.below > 0);
+
 -- name: queue_order
 -- guards: S4: the next place in a queue is behind every place that was given
 SELECT 'admission state ' || s.id AS subject,
@@ -50,6 +64,30 @@ SELECT 'admission scope ' || s.id AS subject,
 FROM admission_scope s
 LEFT JOIN (SELECT scope_id, count(*) AS n FROM execution_slot GROUP BY 1) t ON t.scope_id = s.id
 WHERE s.active_count <> coalesce(t.n, 0);
+
+-- name: scope_holder
+-- guards: S6: who holds a slot of a shared limit holds one of its queue, all or none
+SELECT 'execution ' || t.execution AS subject,
+       format('%s, holds a slot of admission scope %s and none of a queue', e.status, t.scope_id) AS detail
+FROM execution_slot t JOIN execution e ON e.id = t.execution
+WHERE e.admission_state_id IS NULL;
+
+-- name: lost_holder
+-- guards: S6: what a deleted execution held is given back within one sweep
+SELECT 'execution ' || l.execution AS subject,
+       format('deleted at %s, held a slot of admission state %s', l.at, l.state_id) AS detail
+FROM lost_holder l
+WHERE l.at < now() - interval '2 minutes';
+
+-- name: queue_stats
+-- guards: queue_stats can be derived: its counts are the sums over the queues of the action
+SELECT 'action ' || t.action_id AS subject,
+       format('queue_length %s and active_count %s, the queues say %s and %s', t.queue_length, t.active_count, s.queued, s.active) AS detail
+FROM queue_stats t
+JOIN (SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active, max(updated) AS changed
+      FROM execution_admission_state GROUP BY action_id) s ON s.action_id = t.action_id
+WHERE t.last_updated >= s.changed -- not where it is kept no longer
+  AND (t.queue_length, t.active_count) IS DISTINCT FROM (s.queued, s.active);
 
 -- name: terminal_holder
 -- guards: S6: a terminal execution gives its slot back within one sweep

@@ -42,6 +42,23 @@ var plants = map[string]func(t *testing.T, db database){
 		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued, s.Paused = 1, true })
 		enqueue(t, db, state, testkit.Execution(t, db, action(t, db)), 7)
 	},
+	"lane_count": func(t *testing.T, db database) {
+		state := testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued, s.Paused = 1, true })
+		enqueue(t, db, state, testkit.Execution(t, db, action(t, db)), 1)
+		testkit.Exec(t, db, `update execution_admission_state set next_queue_order = 2, queued_high = 1`)
+	},
+	"scope_holder": func(t *testing.T, db database) {
+		testkit.Exec(t, db, `insert into admission_scope (kind, max_concurrent, active_count) values ('global', 5, 1)`)
+		testkit.Exec(t, db, `insert into execution_slot (execution, scope_id) select $1, id from admission_scope`,
+			testkit.Execution(t, db, action(t, db)).ID)
+	},
+	"lost_holder": func(t *testing.T, db database) {
+		testkit.Exec(t, db, `insert into lost_holder (execution, state_id, at) values (1, 1, now() - interval '5 minutes')`)
+	},
+	"queue_stats": func(t *testing.T, db database) {
+		state := testkit.State(t, db, action(t, db), 5)
+		testkit.Exec(t, db, `insert into queue_stats (action_id, queue_length) values ($1, 1)`, state.Action)
+	},
 	"worker_load": func(t *testing.T, db database) {
 		worker := testkit.Worker(t, db, "w")
 		testkit.Exec(t, db, `update worker_load set assigned = 1 where worker = $1`, worker.ID)
@@ -176,6 +193,7 @@ func enqueue(t *testing.T, db database, state testkit.StateRow, execution testki
 	t.Helper()
 	testkit.Exec(t, db, `insert into execution_admission_entry (state_id, execution_id, status, queue_order)
 		values ($1, $2, 'queued', $3)`, state.ID, execution.ID, order)
+	testkit.Exec(t, db, `update execution_admission_state set head_order = least(head_order, $2) where id = $1`, state.ID, order)
 }
 
 func holding(state testkit.StateRow) func(*testkit.ExecutionRow) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -27,7 +28,24 @@ func (e *Engine) check(ctx context.Context) error {
 		return fmt.Errorf("the schema %q is at version %d of %d: run attune-executor migrate up",
 			e.cfg.Database.Schema, status.Version, status.Latest)
 	}
-	return nil
+	return e.takeOver(ctx)
+}
+
+// takeOver makes the queues ours when another engine has run on the database
+// since the last of ours did.
+func (e *Engine) takeOver(ctx context.Context) error {
+	left, err := e.query.LeftByAnotherEngine(ctx)
+	if err != nil || !left {
+		return err
+	}
+	return e.query.Tx(ctx, "take over", func(ctx context.Context, tx *store.Tx) error {
+		holders, err := tx.TakeOver(ctx)
+		if err != nil {
+			return fmt.Errorf("take over the queues of another engine: %w", err)
+		}
+		e.logger.WarnContext(ctx, "Queues that another engine has left are taken over", "running", holders)
+		return nil
+	})
 }
 
 // Ready runs the readiness checks: the database answers, the broker is

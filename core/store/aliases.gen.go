@@ -335,6 +335,7 @@ const (
 	InsertRequestedExecutions             = db.InsertRequestedExecutions
 	IsAdopted                             = db.IsAdopted
 	LeaveWorker                           = db.LeaveWorker
+	LeftByAnotherEngine                   = db.LeftByAnotherEngine
 	ListActions                           = db.ListActions
 	LockAdmissionScopes                   = db.LockAdmissionScopes
 	LockAdmissionStates                   = db.LockAdmissionStates
@@ -428,6 +429,7 @@ const (
 	SettleOrphans                         = db.SettleOrphans
 	SplitOutbox                           = db.SplitOutbox
 	StartExecutions                       = db.StartExecutions
+	TakeOver                              = db.TakeOver
 	TakeScopeSlots                        = db.TakeScopeSlots
 	TryLoopLock                           = db.TryLoopLock
 	UnblockQueues                         = db.UnblockQueues

@@ -182,3 +182,10 @@ SELECT NOT EXISTS (
     SELECT 1 FROM information_schema.columns
     WHERE table_schema = current_schema() AND table_name = 'execution' AND column_name = 'finished_status'
 ) AS adopted;
+
+-- name: LeftByAnotherEngine :one
+-- Entries of executions that run are never ours.
+SELECT EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active') AS left_over;
+
+-- name: TakeOver :one
+SELECT attune_take_over()::bigint AS holders;

@@ -338,6 +338,18 @@ func (q *Queries) IsAdopted(ctx context.Context) (bool, error) {
 	return adopted, err
 }
 
+const LeftByAnotherEngine = `-- name: LeftByAnotherEngine :one
+SELECT EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active') AS left_over
+`
+
+// Entries of executions that run are never ours.
+func (q *Queries) LeftByAnotherEngine(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, LeftByAnotherEngine)
+	var left_over bool
+	err := row.Scan(&left_over)
+	return left_over, err
+}
+
 const NewestExecutionID = `-- name: NewestExecutionID :one
 SELECT coalesce((SELECT max(id) FROM execution), 0)::bigint AS newest
 `
@@ -377,6 +389,17 @@ UPDATE queue_stats t SET oldest_enqueued_at = s.at FROM stale s WHERE t.action_i
 func (q *Queries) RefreshOldestWaiters(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, RefreshOldestWaiters)
 	return err
+}
+
+const TakeOver = `-- name: TakeOver :one
+SELECT attune_take_over()::bigint AS holders
+`
+
+func (q *Queries) TakeOver(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, TakeOver)
+	var holders int64
+	err := row.Scan(&holders)
+	return holders, err
 }
 
 const TryLoopLock = `-- name: TryLoopLock :one
