@@ -206,11 +206,8 @@ func (r *reader) number(f field, to *int32) bool {
 		return false
 	}
 	var number int64
-	if err := f.value.Decode(&number); err != nil { // the tag says it is one: it is too large
-		number = math.MaxInt64
-		if strings.HasPrefix(f.value.Value, "-") {
-			number = math.MinInt64
-		}
+	if err := f.value.Decode(&number); err != nil {
+		number = math.MaxInt64 // the tag says it is one, so it is too large
 	}
 	switch {
 	case number < 1:
