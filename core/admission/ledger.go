@@ -53,6 +53,7 @@ type Answer struct {
 	until  time.Time
 	refuse bool // its policy's method is cancel
 	policy string
+	passed []*scope // which had room for it
 
 	slots []int64 // what was taken of shared limits
 }

@@ -42,6 +42,7 @@ func (l *Ledger) promote(q *queue, gate Gate) {
 		switch answer.kind {
 		case answerWait:
 			q.blocked = answer.kept(w.ExecutionID)
+			reserve(answer.passed)
 			return
 		case answerGrant:
 			q.served(lane)
@@ -58,7 +59,9 @@ func (l *Ledger) promote(q *queue, gate Gate) {
 }
 
 // try asks every limit that w needs besides its queue's, and then for a worker:
-// all or none. What comes before an obstacle is reserved.
+// all or none. Of an obstacle that goes when somebody ends, the answer says what
+// comes before: it is reserved if w waits. Who waits for a moment can use
+// nothing until it comes.
 func (l *Ledger) try(w Waiter, gate Gate) Answer {
 	scopes, ok := l.wanted(w, gate)
 	if !ok {
@@ -67,17 +70,20 @@ func (l *Ledger) try(w Waiter, gate Gate) Answer {
 	}
 	for i, s := range scopes {
 		if kept := s.closed(l.Clock); kept != nil {
-			reserve(scopes[:i])
-			return Answer{
+			answer := Answer{
 				kind: answerWait, reason: kept.reason, scope: kept.scope, until: kept.until,
 				refuse: s.rule.Method == policyCancel, policy: s.rule.PolicyRef,
 			}
+			if kept.until.IsZero() {
+				answer.passed = scopes[:i]
+			}
+			return answer
 		}
 	}
 	answer := gate.Place(w)
 	switch answer.kind {
 	case answerWait:
-		reserve(scopes)
+		answer.passed = scopes
 	case answerGrant:
 		for _, s := range scopes {
 			s.take(l.Clock)
@@ -147,6 +153,7 @@ func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) (Result, string) {
 			return Refused, answer.reason
 		}
 		q.blocked = answer.kept(w.ExecutionID)
+		reserve(answer.passed)
 	}
 	if how.MaxQueued > 0 && q.waiting() >= how.MaxQueued {
 		return Full, ""
