@@ -1,0 +1,72 @@
+package datapath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/attune-go/attune/core/doctor"
+)
+
+// Faults are what must not happen. Every one of them makes the measurement
+// fail.
+type Faults struct {
+	AboveLimit int   `json:"above_limit"`
+	OutOfOrder int   `json:"out_of_order"`
+	Lost       int   `json:"lost"`
+	Double     int   `json:"double"`
+	LeftOver   int   `json:"left_over"`
+	Deadlocks  int64 `json:"deadlocks"`
+}
+
+// ErrFaulty is a measurement whose end is not what it must be.
+var ErrFaulty = errors.New("the measurement broke its promises")
+
+// endState is what the tables hold when everything has ended.
+type endState struct {
+	executions, incomplete, repeated, holding, entries, counters, loads, blocked, scopes, late, messages int
+}
+
+func (e endState) leftOver() int {
+	return e.holding + e.entries + e.counters + e.loads + e.blocked + e.scopes + e.late + e.messages
+}
+
+// check looks at the end of a measurement of n executions.
+func (w *world) check(ctx context.Context, pool *pgxpool.Pool, n int) (f Faults, err error) {
+	var e endState
+	err = pool.QueryRow(ctx, endStateSQL).Scan(&e.executions, &e.incomplete, &e.repeated, &e.holding, &e.entries,
+		&e.counters, &e.loads, &e.blocked, &e.scopes, &e.late, &e.messages)
+	if err != nil {
+		return f, fmt.Errorf("read the end of the measurement: %w", err)
+	}
+	var details []string
+	if e.leftOver() > 0 {
+		details = append(details, fmt.Sprintf("%+v", e))
+	}
+	f.AboveLimit, _ = w.running.violations()
+	f.Lost = n - (e.executions - e.incomplete)
+	f.Double = e.repeated + w.wire.repeats()
+	f.LeftOver = e.leftOver()
+	if w.scenario.Aborts > 0 {
+		order, above, err := w.orderFaults(ctx, pool, n)
+		if err != nil {
+			return f, err
+		}
+		f.OutOfOrder, f.AboveLimit = order, f.AboveLimit+above
+	}
+	violations, err := doctor.Invariants(ctx, pool)
+	if err != nil {
+		return f, fmt.Errorf("check the invariants: %w", err)
+	}
+	for _, v := range violations {
+		f.LeftOver++
+		details = append(details, v.String())
+	}
+	if f != (Faults{}) {
+		return f, fmt.Errorf("%w: %+v %s", ErrFaulty, f, strings.Join(details, "; "))
+	}
+	return f, nil
+}

@@ -1,0 +1,141 @@
+package datapath
+
+import (
+	"slices"
+	"time"
+)
+
+// Design is what admits and promotes.
+type Design string
+
+// The designs that are measured.
+const (
+	DesignEngine Design = "engine" // the engine's rounds
+	DesignD1     Design = "d1"     // one execution a transaction, counted with COUNT(*)
+)
+
+// Scenario is one measurement of a flood or of a steady pace.
+type Scenario struct {
+	Name       string        `json:"name"`
+	What       string        `json:"what"`
+	Design     Design        `json:"design"`
+	Executions int           `json:"executions"`
+	Keys       int           `json:"keys"`
+	Limit      int           `json:"limit"` // of each key; 0: none
+	Replicas   int           `json:"replicas"`
+	Workers    int           `json:"workers"`
+	Batch      int           `json:"batch"`                // requests a round; twice as many completions
+	Hold       time.Duration `json:"hold,omitempty"`       // how long a worker keeps a job
+	Duplicates float64       `json:"duplicates,omitempty"` // share of messages delivered twice
+	Aborts     float64       `json:"aborts,omitempty"`     // share of rounds aborted after their statements
+	Pace       float64       `json:"pace,omitempty"`       // requests a second as a share of the floor; 0: all at once
+
+	Reference string `json:"reference,omitempty"` // the same for the one-at-a-time design
+	Alone     string `json:"alone,omitempty"`     // the same with one replica
+}
+
+// The scenarios that goals are about.
+const (
+	noLimit      = "no-limit"
+	keys10       = "keys-10"
+	keys100      = "keys-100"
+	hot          = "hot"
+	slots        = "slots"
+	paced        = "paced"
+	abused       = "abuse"
+	threeOf      = "-3"
+	d1Of         = "d1-"
+	growthName   = "growth"
+	dispatchSize = 100 // requests a round, as the engine has it
+)
+
+// Scenarios are the standard measurements in the order in which a round makes
+// them. Quick ones are shorter and fewer.
+func Scenarios(quick bool) []Scenario {
+	list := append(floods(), references()...)
+	list = append(list, replicas()...)
+	list = append(list, abuses()...)
+	if !quick {
+		return append(list, curve()...)
+	}
+	list = slices.DeleteFunc(list, func(s Scenario) bool { return s.Name == paced || s.Name == d1Of+slots })
+	for i := range list {
+		list[i].Executions = max(300, list[i].Executions/8)
+	}
+	return list
+}
+
+func engineScenario(name, what string, executions, keys, limit int) Scenario {
+	return Scenario{
+		Name: name, What: what, Design: DesignEngine, Executions: executions, Keys: keys, Limit: limit,
+		Replicas: 1, Workers: 1, Batch: dispatchSize,
+	}
+}
+
+func floods() []Scenario {
+	list := []Scenario{
+		engineScenario(noLimit, "no limit, 10 actions", 20_000, 10, 0),
+		engineScenario(keys10, "10 keys × limit 5", 10_000, 10, 5),
+		engineScenario(keys100, "100 keys × limit 5", 10_000, 100, 5),
+		engineScenario(hot, "one hot key, limit 10", 5_000, 1, 10),
+		engineScenario(slots, "slots busy: limit 10, held 10 ms", 3_000, 1, 10),
+		engineScenario(paced, "paced at F1 ÷ 20, no limit", 1_000, 1, 0),
+	}
+	for i := range list[:5] {
+		list[i].Reference = d1Of + list[i].Name
+	}
+	list[4].Hold = 10 * time.Millisecond
+	list[5].Pace = 1.0 / 20
+	return list
+}
+
+// references are the same for D1, with fewer executions: it gets slower the
+// longer its queue is, so fewer flatter it.
+func references() []Scenario {
+	executions := map[string]int{noLimit: 2_000, keys10: 1_500, keys100: 1_500, hot: 1_000, slots: 800}
+	var list []Scenario
+	for _, s := range floods() {
+		if s.Reference == "" {
+			continue
+		}
+		s.Executions = executions[s.Name]
+		s.Name, s.What, s.Design, s.Reference = s.Reference, "D1: "+s.What, DesignD1, ""
+		s.Replicas, s.Batch = 1, 1
+		list = append(list, s)
+	}
+	return list
+}
+
+func replicas() []Scenario {
+	var list []Scenario
+	for _, s := range floods()[:4] {
+		s.Name, s.What, s.Alone, s.Reference = s.Name+threeOf, s.What+", three replicas", s.Name, ""
+		s.Replicas = 3
+		list = append(list, s)
+	}
+	return list
+}
+
+func abuses() []Scenario {
+	list := []Scenario{
+		engineScenario(abused+"-keys", "abuse: 10 keys × limit 3", 5_000, 10, 3),
+		engineScenario(abused+"-hot", "abuse: one hot key, limit 10", 3_000, 1, 10),
+		engineScenario(abused+"-no-limit", "abuse: no limit", 5_000, 10, 0),
+	}
+	for i := range list {
+		list[i].What += ", three replicas, 20 % twice, 3 % aborted"
+		list[i].Replicas, list[i].Workers = 3, 2
+		list[i].Duplicates, list[i].Aborts = 0.2, 0.03
+	}
+	return list
+}
+
+// curve are the points that make a curve over the number of keys, beside
+// those of the floods.
+func curve() []Scenario {
+	return []Scenario{
+		engineScenario("keys-1", "1 key × limit 5", 3_000, 1, 5),
+		engineScenario("keys-1000", "1,000 keys × limit 5", 10_000, 1_000, 5),
+		engineScenario("keys-10000", "10,000 keys × limit 5", 20_000, 10_000, 5),
+	}
+}

@@ -1,0 +1,1 @@
+UPDATE execution SET status = 'scheduling' WHERE id = $1 AND status = 'requested'

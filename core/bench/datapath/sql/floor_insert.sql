@@ -1,0 +1,1 @@
+INSERT INTO floor (action, config) VALUES ($1, '{}') RETURNING id

@@ -1,0 +1,1 @@
+UPDATE floor SET status = 'completed', result = '{}', updated = now() WHERE id = $1

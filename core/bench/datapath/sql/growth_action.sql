@@ -1,0 +1,1 @@
+SELECT id FROM action WHERE pack_ref = 'bench'

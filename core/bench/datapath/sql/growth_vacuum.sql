@@ -1,0 +1,1 @@
+VACUUM (ANALYZE) execution, execution_admission_entry, execution_admission_state

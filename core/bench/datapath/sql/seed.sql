@@ -1,0 +1,12 @@
+-- Actions that do nothing, each with a limit unless the limit is 0.
+WITH p AS (
+    INSERT INTO pack (ref, label, version) VALUES ('bench', 'Bench', '1.0.0') RETURNING id
+), a AS (
+    INSERT INTO action (ref, pack, pack_ref, label, entrypoint)
+    SELECT 'bench.noop_' || n, p.id, 'bench', 'No operation', 'core.noop'
+    FROM p, generate_series(0, $2::int - 1) n
+    RETURNING id, ref, pack, pack_ref
+)
+INSERT INTO policy (ref, pack, pack_ref, action, action_ref, method, threshold, name)
+SELECT a.ref || '_limit', a.pack, a.pack_ref, a.id, a.ref, 'enqueue', $1::int, 'limit'
+FROM a WHERE $1::int > 0

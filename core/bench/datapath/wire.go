@@ -1,0 +1,127 @@
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+)
+
+// job is one dispatch at a worker.
+type job struct {
+	execution int64
+	attempt   int32
+}
+
+// wire carries messages between the relays, the replicas and the workers.
+type wire struct {
+	requested *line[int64]
+	completed *line[int64]
+	workers   map[int64]*line[job]
+
+	duplicates float64 // share of requests and completions that are delivered twice
+
+	mu         sync.Mutex
+	dispatched map[int64]struct{}  // executions that were dispatched; guarded by mu
+	twice      []int64             // executions that were dispatched again; guarded by mu
+	asked      map[int64]time.Time // when a request became visible; nil unless paced; guarded by mu
+	waits      []time.Duration     // request visible → dispatch received; guarded by mu
+}
+
+func newWire(workers []int64, duplicates float64) *wire {
+	w := &wire{
+		requested: newLine[int64](), completed: newLine[int64](), workers: make(map[int64]*line[job], len(workers)),
+		duplicates: duplicates, dispatched: make(map[int64]struct{}),
+	}
+	for _, id := range workers {
+		w.workers[id] = newLine[job]()
+	}
+	return w
+}
+
+// Publish implements outbox.Publisher: every message is confirmed at once.
+func (w *wire) Publish(_ context.Context, messages []broker.Message) []broker.Outcome {
+	outcomes := make([]broker.Outcome, len(messages))
+	var requested []int64
+	jobs := make(map[int64][]job, len(w.workers))
+	for i, m := range messages {
+		outcomes[i].Status = broker.Confirmed
+		worker, dispatch := message.WorkerOfKey(m.RoutingKey)
+		switch {
+		case dispatch:
+			sent, err := message.Decode[message.Dispatch](m.Body)
+			if err != nil {
+				outcomes[i] = broker.Outcome{Status: broker.NotSent, Err: fmt.Errorf("read a dispatch: %w", err)}
+				continue
+			}
+			jobs[worker] = append(jobs[worker], job{execution: sent.Payload.ExecutionID, attempt: sent.Payload.Attempt})
+		case m.RoutingKey == message.KeyExecutionRequested:
+			sent, err := message.Decode[message.ExecutionRequested](m.Body)
+			if err != nil {
+				outcomes[i] = broker.Outcome{Status: broker.NotSent, Err: fmt.Errorf("read a request: %w", err)}
+				continue
+			}
+			requested = append(requested, sent.Payload.ExecutionID)
+		}
+	}
+	w.note(requested, jobs)
+	w.requested.put(w.repeated(requested)...)
+	for worker, list := range jobs {
+		if l, ok := w.workers[worker]; ok {
+			l.put(list...)
+		}
+	}
+	return outcomes
+}
+
+// note keeps what is checked and timed.
+func (w *wire) note(requested []int64, jobs map[int64][]job) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asked != nil {
+		for _, id := range requested {
+			w.asked[id] = now
+		}
+	}
+	for _, list := range jobs {
+		for _, j := range list {
+			if _, again := w.dispatched[j.execution]; again {
+				w.twice = append(w.twice, j.execution)
+			}
+			w.dispatched[j.execution] = struct{}{}
+			if at, ok := w.asked[j.execution]; ok {
+				w.waits = append(w.waits, now.Sub(at))
+			}
+		}
+	}
+}
+
+// ended delivers the completions of a worker.
+func (w *wire) ended(ids []int64) { w.completed.put(w.repeated(ids)...) }
+
+// repeated doubles a share of the messages; the copies come behind the others.
+func (w *wire) repeated(ids []int64) []int64 {
+	if w.duplicates == 0 {
+		return ids
+	}
+	out := slices.Clone(ids)
+	for _, id := range ids {
+		if rand.Float64() < w.duplicates { //nolint:gosec // a dice
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// repeats is how many executions were dispatched more than once.
+func (w *wire) repeats() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.twice)
+}

@@ -1,0 +1,288 @@
+package datapath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// The connections of a replica and of the workers, as the programs have them.
+const (
+	roundConnections  = 3
+	relayConnections  = 2
+	workerConnections = 8
+)
+
+// world is one database with everything that runs on it.
+type world struct {
+	scenario Scenario
+	server   *server
+	logger   *slog.Logger
+	url      string
+	drop     func()
+
+	wire    *wire
+	tally   *tally
+	running *running
+
+	stores   []*store.Store
+	relays   []*outbox.Relay
+	requests *submit.Submitter
+	query    *store.Store // for looking, outside of what is measured
+	parts    []func(context.Context) error
+
+	cancel context.CancelFunc
+	group  *errgroup.Group
+	failed <-chan struct{} // closed when a part has failed
+}
+
+// build makes the database and everything on it, not yet running.
+func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err error) {
+	w = &world{scenario: scenario, server: s, logger: s.logger, tally: newTally(), running: newRunning(scenario.Limit)}
+	if w.url, w.drop, err = s.fresh(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
+	ids, incarnation, err := w.seed(ctx)
+	if err != nil {
+		return w, err
+	}
+	w.wire = newWire(ids, scenario.Duplicates)
+	if w.query, err = w.open(ctx, store.Config{MaxConnections: 4, ApplicationName: "datapath requests"}); err != nil {
+		return w, err
+	}
+	relay := w.relay(w.query)
+	w.requests = submit.New(w.query, relay)
+	if scenario.Design == DesignEngine {
+		err = w.addReplicas(ctx)
+	} else {
+		err = w.addReference(ctx)
+	}
+	if err != nil {
+		return w, err
+	}
+	rows, err := w.open(ctx, store.Config{MaxConnections: workerConnections, ApplicationName: "datapath workers", HotPath: true})
+	if err != nil {
+		return w, err
+	}
+	for _, id := range ids {
+		player := &worker{
+			id: id, incarnation: incarnation, store: rows, wire: w.wire, jobs: w.wire.workers[id],
+			held: newLine[ended](), hold: scenario.Hold, running: w.running,
+		}
+		w.parts = append(w.parts, player.run)
+	}
+	return w, nil
+}
+
+// seed makes actions, limits and workers.
+func (w *world) seed(ctx context.Context) (ids []int64, incarnation uuid.UUID, err error) {
+	incarnation = uuid.New()
+	conn, err := w.connect(ctx)
+	if err != nil {
+		return nil, incarnation, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // its work is committed
+	if _, err := conn.Exec(ctx, seedSQL, w.scenario.Limit, w.scenario.Keys); err != nil {
+		return nil, incarnation, fmt.Errorf("make the actions: %w", err)
+	}
+	if w.scenario.Aborts > 0 {
+		if err := w.observe(ctx, conn); err != nil {
+			return nil, incarnation, err
+		}
+	}
+	rows, err := conn.Query(ctx, workerSQL, w.scenario.Workers, workerCapacity, incarnation)
+	if err == nil {
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+	}
+	if err != nil {
+		return nil, incarnation, fmt.Errorf("make the workers: %w", err)
+	}
+	return ids, incarnation, nil
+}
+
+// connect opens a connection that sees the tables.
+func (w *world) connect(ctx context.Context) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(w.url)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the database: %w", err)
+	}
+	cfg.RuntimeParams["search_path"] = schema + ", public"
+	cfg.RuntimeParams["application_name"] = "datapath"
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	return conn, nil
+}
+
+func (w *world) open(ctx context.Context, cfg store.Config) (*store.Store, error) {
+	cfg.URL, cfg.Schema = w.url, schema
+	st, err := store.Open(ctx, cfg, w.logger)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	w.stores = append(w.stores, st)
+	return st, nil
+}
+
+func (w *world) relay(st *store.Store) *outbox.Relay {
+	relay := outbox.New(outbox.Config{MaxPending: 10_000_000}, st, w.wire, w.logger, nil)
+	w.relays = append(w.relays, relay)
+	return relay
+}
+
+// applicationRounds names the sessions in which rounds run.
+const applicationRounds = "datapath rounds"
+
+func (w *world) addReplicas(ctx context.Context) error {
+	for range w.scenario.Replicas {
+		hot, err := w.open(ctx, store.Config{MaxConnections: roundConnections, ApplicationName: applicationRounds, HotPath: true})
+		if err != nil {
+			return err
+		}
+		rest, err := w.open(ctx, store.Config{MaxConnections: relayConnections, ApplicationName: "datapath relay"})
+		if err != nil {
+			return err
+		}
+		r := &replica{
+			rounds: handover.New(handover.Config{MaxQueued: maxQueued}, hot, w.relay(rest), w.logger, nil),
+			wire:   w.wire, tally: w.tally, batch: w.scenario.Batch, careless: w.scenario.Aborts > 0,
+		}
+		w.parts = append(w.parts, r.run)
+	}
+	return nil
+}
+
+// maxQueued lets every line grow as it likes.
+const maxQueued = 100_000_000
+
+// start runs everything.
+func (w *world) start(ctx context.Context) error {
+	for i, relay := range w.relays {
+		if err := relay.Start(ctx); err != nil {
+			return fmt.Errorf("start relay %d: %w", i+1, err)
+		}
+	}
+	ctx, w.cancel = context.WithCancel(ctx)
+	group, ctx := errgroup.WithContext(ctx)
+	w.group, w.failed = group, ctx.Done()
+	for _, part := range w.parts {
+		group.Go(func() error { return part(ctx) })
+	}
+	return nil
+}
+
+// stop ends everything and says what went wrong.
+func (w *world) stop() (err error) {
+	if w.cancel != nil {
+		w.cancel()
+		err = w.group.Wait()
+		w.cancel = nil
+	}
+	for _, relay := range w.relays {
+		relay.Stop()
+	}
+	w.relays = nil
+	return err
+}
+
+// leave closes every connection but keeps the database.
+func (w *world) leave() {
+	for _, st := range w.stores {
+		st.Close()
+	}
+	w.stores = nil
+}
+
+// close ends everything and drops the database.
+func (w *world) close() {
+	_ = w.stop() // whoever needs the error has stopped before
+	w.leave()
+	w.drop()
+}
+
+// burst is how many executions one request holds.
+const burst = 250
+
+// send requests executions, spread over the keys in turn. At a pace every
+// request holds one execution.
+func (w *world) send(ctx context.Context, from, n int, rate float64) error {
+	begun := time.Now()
+	for sent := 0; sent < n; {
+		size := min(burst, n-sent)
+		if rate > 0 {
+			if size = min(1, int(time.Since(begun).Seconds()*rate)-sent); size <= 0 {
+				if !supervise.Sleep(ctx, time.Millisecond) {
+					return ctx.Err()
+				}
+				continue
+			}
+		}
+		batch := make([]submit.Request, size)
+		for i := range batch {
+			batch[i].ActionRef = "bench.noop_" + strconv.Itoa((from+sent+i)%w.scenario.Keys)
+		}
+		if _, err := w.requests.RequestMany(ctx, batch); err != nil {
+			return fmt.Errorf("request executions: %w", err)
+		}
+		sent += size
+	}
+	return nil
+}
+
+// stalled is how long nothing may happen.
+const stalled = 30 * time.Second
+
+var errStalled = errors.New("nothing comes to its end any more")
+
+// await waits until n executions have ended and given back what they held, and
+// until no message is left to publish.
+func (w *world) await(ctx context.Context, n int) error {
+	timer := time.NewTimer(stalled)
+	defer timer.Stop()
+	for w.tally.done() < n {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.failed:
+			return w.stop()
+		case <-w.tally.progress:
+			timer.Reset(stalled)
+		case <-timer.C:
+			return fmt.Errorf("%w: %d of %d", errStalled, w.tally.done(), n)
+		}
+	}
+	for deadline := time.Now().Add(stalled); ; {
+		var left int
+		if err := w.query.Pool().QueryRow(ctx, outboxLeftSQL).Scan(&left); err != nil {
+			return fmt.Errorf("count messages: %w", err)
+		}
+		if left == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: %d rows of messages are left", errStalled, left)
+		}
+		if !supervise.Sleep(ctx, time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
