@@ -1,30 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
-	"os/signal"
-	"os/user"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/outbox"
-	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -107,33 +91,6 @@ func newQueueLimitCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// clearOptions are the flags of `queue clear`.
-type clearOptions struct {
-	group     string
-	olderThan time.Duration
-	dryRun    bool
-	yes       bool
-}
-
-func newQueueClearCommand(a *app) *cobra.Command {
-	options := &clearOptions{}
-	cmd := &cobra.Command{
-		Use:   "clear ACTION",
-		Short: "Cancel the executions that wait in an action's queues",
-		Long: "Cancel the executions that wait in an action's queues when the command begins. What runs goes on, and who comes\n" +
-			"meanwhile stays. Interrupted, it has cancelled some and not others; the same command goes on.",
-		Example: "  attune-executor queue clear core.echo --dry-run\n  attune-executor queue clear core.echo --older-than 1h --yes",
-		Args:    oneArg("the ref of an action, such as core.echo"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.clearQueue(cmd, args[0], options) },
-	}
-	groupFlag(cmd, &options.group)
-	flags := cmd.Flags()
-	flags.DurationVar(&options.olderThan, "older-than", 0, "only who has waited for this long, such as 1h")
-	flags.BoolVar(&options.dryRun, "dry-run", false, "show who would be cancelled and do nothing")
-	flags.BoolVar(&options.yes, "yes", false, "do not ask")
-	return cmd
-}
-
 func newQueueRepairCommand(a *app) *cobra.Command {
 	dryRun := false
 	cmd := &cobra.Command{
@@ -149,115 +106,6 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what is wrong and do nothing")
 	return cmd
-}
-
-// operator is who acts, as audits name them.
-func operator() string {
-	name := "unknown"
-	if account, err := user.Current(); err == nil {
-		name = account.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return name
-	}
-	return name + "@" + host
-}
-
-// desk is what one act needs: the triage, and what publishes its messages.
-type desk struct {
-	*client
-	*triage.Triage
-
-	link     *broker.Broker // nil: nothing is published
-	returned *atomic.Bool   // a message reached no queue
-	stop     func()
-}
-
-// openDesk connects; publishing starts a relay of its own, whose broker may be
-// away.
-func (a *app) openDesk(cmd *cobra.Command, publishing bool) (*desk, error) {
-	c, err := a.connect(cmd)
-	if err != nil {
-		return nil, err
-	}
-	d := &desk{client: c, returned: &atomic.Bool{}, stop: c.store.Close}
-	cfg := triage.Config{
-		Actor: operator(), Source: "attune-executor",
-		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,
-	}
-	if !publishing {
-		d.Triage = triage.New(cfg, c.store, nil)
-		return d, nil
-	}
-	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
-	link := broker.New(brokerConfig(c.cfg, cmd.CommandPath()), quiet, broker.NewMetrics(nil))
-	relay := outbox.New(
-		outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Returned: func(outbox.Message) { d.returned.Store(true) }},
-		c.store, link.Publisher(), quiet, outbox.NewMetrics(prometheus.NewRegistry()))
-	if err := link.Start(cmd.Context()); err != nil {
-		c.store.Close()
-		return nil, fmt.Errorf("connect to the broker: %w", err)
-	}
-	if err := relay.Start(cmd.Context()); err != nil {
-		link.Stop()
-		c.store.Close()
-		return nil, fmt.Errorf("start publishing: %w", err)
-	}
-	d.link, d.stop = link, func() { relay.Stop(); link.Stop(); c.store.Close() }
-	d.Triage = triage.New(cfg, c.store, relay)
-	return d, nil
-}
-
-// The ways of an act's messages, as receipts say.
-const (
-	deliveryNone      = "none"      // there were none
-	deliveryPublished = "published" // the broker has them
-	deliveryStored    = "stored"    // a running engine publishes them
-)
-
-// delivery waits until the broker has confirmed the messages of an act, for
-// publishPatience at most.
-func (d *desk) delivery(ctx context.Context, a *app, sent triage.Sent) string {
-	if len(sent.Rows) == 0 {
-		return deliveryNone
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishPatience)
-	defer cancel()
-	submitter := submit.New(d.store, nil)
-	for _, row := range sent.Rows {
-		if d.link.State() != broker.StateConnected || submitter.AwaitPublished(ctx, row) != nil {
-			a.notef("the broker %s does not answer: what follows from this is stored and will be published by a running engine",
-				config.MaskURL(d.cfg.MessageQueue.URL))
-			return deliveryStored
-		}
-	}
-	if d.returned.Load() {
-		a.notef("no engine has run on this broker yet: what follows from this is stored until one does")
-		return deliveryStored
-	}
-	return deliveryPublished
-}
-
-// actError gives errors of an act their exit codes and what to do.
-func (d *desk) actError(ctx context.Context, ref string, err error) error {
-	if target, ok := errors.AsType[*triage.TargetError](err); ok {
-		err = target // what was being done when it was found says nothing more
-	}
-	switch {
-	case errors.Is(err, triage.ErrNoAction):
-		if _, hint := submit.New(d.store, nil).Action(ctx, ref); hint != nil {
-			return runError(hint)
-		}
-		return err // made just now: the same again succeeds
-	case errors.Is(err, triage.ErrGroup), errors.Is(err, triage.ErrLimit):
-		return usageErrorf("%w", err)
-	case errors.Is(err, triage.ErrNoQueue):
-		return failedErrorf("%w: `attune-executor queue list` shows those that are there", err)
-	case store.ClassOf(err) == store.ClassUnknown:
-		return failedErrorf("%w: whether it was done is unknown, the same again is safe", err)
-	}
-	return err
 }
 
 // wordView is a receipt with the way of its messages.
@@ -311,104 +159,6 @@ func wordTable(w io.Writer, receipt *triage.WordReceipt) error {
 		line += fmt.Sprintf(", %d may go on", receipt.Nudged)
 	}
 	return row(w, fmt.Sprintf("%s (audit %d)", line, receipt.Audit))
-}
-
-func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) error {
-	if options.olderThan < 0 {
-		return usageErrorf("--older-than must not be negative")
-	}
-	d, err := a.openDesk(cmd, !options.dryRun)
-	if err != nil {
-		return err
-	}
-	defer d.stop()
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	plan, err := d.PlanClear(ctx, triage.ClearOrder{
-		Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan,
-	})
-	if err != nil {
-		return d.actError(ctx, ref, err)
-	}
-	if options.dryRun || plan.Waiting == 0 {
-		return a.print(cmd, plan, func(w io.Writer) error { return clearPlanTable(w, plan) })
-	}
-	if !options.yes {
-		in := cmd.InOrStdin()
-		if err := confirmClear(in, a.stderr, interactive(in), plan); err != nil {
-			return err
-		}
-	}
-	receipt, err := d.Clear(ctx, plan)
-	view := clearView{ClearReceipt: receipt, Delivery: d.delivery(ctx, a, receipt.Sent)}
-	printErr := a.print(cmd, view, func(w io.Writer) error { return clearTable(w, receipt) })
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return failedErrorf("interrupted with %d of %d executions left: the same command goes on", receipt.Left, receipt.Planned)
-	case err != nil:
-		return d.actError(ctx, ref, err)
-	}
-	return printErr
-}
-
-// clearView is a receipt with the way of its messages.
-type clearView struct {
-	*triage.ClearReceipt
-
-	Delivery string `json:"delivery"`
-}
-
-// interactive reports whether a person can be asked.
-func interactive(in io.Reader) bool {
-	file, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-// confirmClear asks a person to type the action's name. Without one it refuses.
-func confirmClear(in io.Reader, out io.Writer, person bool, plan *triage.ClearPlan) error {
-	if !person {
-		return refusedErrorf("%d executions wait in the queues of %s: --yes cancels them, --dry-run shows them", plan.Waiting, plan.Action)
-	}
-	where := plan.Action
-	if plan.Group != "" {
-		where += " " + clean(plan.Group)
-	}
-	_, _ = fmt.Fprintf(out, "clear %d executions waiting in %s? type the action's name: ", plan.Waiting, where)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if strings.TrimSpace(answer) != plan.Action {
-		return refusedErrorf("nothing was cancelled: the answer is not %s", plan.Action)
-	}
-	return nil
-}
-
-func clearPlanTable(w io.Writer, plan *triage.ClearPlan) error {
-	if plan.Waiting == 0 {
-		return row(w, "nothing waits in "+triage.Target{Action: plan.Action, Group: plan.Group}.String())
-	}
-	if err := row(w, "QUEUE", "GROUP", "WAITING", "OLDEST"); err != nil {
-		return err
-	}
-	for _, q := range plan.Queues {
-		if err := row(w, q.ID, dash(q.Group), q.Waiting, short(plan.At.Sub(q.Oldest))); err != nil {
-			return err
-		}
-	}
-	return row(w, fmt.Sprintf("%d executions would be cancelled", plan.Waiting))
-}
-
-func clearTable(w io.Writer, r *triage.ClearReceipt) error {
-	line := fmt.Sprintf("clear %s: %d planned, %d cancelled, %d already gone", r.Target, r.Planned, r.Cancelled, r.AlreadyGone)
-	if r.Left > 0 {
-		line += fmt.Sprintf(", %d left", r.Left)
-	}
-	if r.Cancelled > 0 {
-		line += fmt.Sprintf(", executions %d to %d", r.First, r.Last)
-	}
-	return row(w, fmt.Sprintf("%s, in %s (audit %d)", line, short(time.Duration(r.Seconds*float64(time.Second))), r.Audit))
 }
 
 // repairView is a receipt with the way of its messages.

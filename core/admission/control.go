@@ -1,140 +1,14 @@
 package admission
 
 import (
-	"bytes"
 	"context"
-	"database/sql"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
 )
-
-// Kinds of errors of an operator's acts, to be told apart by errors.Is. The
-// first three come as a TargetError.
-var (
-	// ErrNoAction says that no action has the reference.
-	ErrNoAction = errors.New("there is no such action")
-	// ErrNoQueue says that there is no queue to act on.
-	ErrNoQueue = errors.New("there is no such queue")
-	// ErrGroup says that a text is not the group key of a queue.
-	ErrGroup = errors.New("not a group of parameter values")
-	// ErrMoved says that rows changed between planning and locking: the same again
-	// will find them.
-	ErrMoved = errors.New("rows changed meanwhile")
-)
-
-// TargetError says in one sentence why there is nothing to act on.
-type TargetError struct {
-	Kind error // ErrNoAction, ErrNoQueue or ErrGroup
-	Text string
-}
-
-// Error is the sentence.
-func (e *TargetError) Error() string { return e.Text }
-
-// Unwrap is the kind.
-func (e *TargetError) Unwrap() error { return e.Kind }
-
-func targetErrorf(kind error, format string, args ...any) error {
-	return &TargetError{Kind: kind, Text: fmt.Sprintf(format, args...)}
-}
-
-// Target is what an operator's act is about: all queues of an action, or the
-// queue of one group of parameter values.
-type Target struct {
-	ActionID  int64
-	ActionRef string
-	Group     string // the group's key; empty: all queues of the action
-
-	unlimited  bool // the action's newest concurrency policy: none
-	threshold  int
-	parameters []string // its paths
-}
-
-// String names the target for people.
-func (t Target) String() string {
-	if t.Group == "" {
-		return t.ActionRef
-	}
-	return t.ActionRef + " " + t.Group
-}
-
-// FindTarget looks up the action and brings the group, a JSON object of paths
-// and values, into the form of a group key.
-func FindTarget(ctx context.Context, queries *store.Queries, ref, group string) (Target, error) {
-	row, err := queries.ControlAction(ctx, ref)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Target{}, targetErrorf(ErrNoAction, "there is no action %s", ref)
-	}
-	if err != nil {
-		return Target{}, fmt.Errorf("look up action %s: %w", ref, err)
-	}
-	target := Target{
-		ActionID: row.ID, ActionRef: row.Ref,
-		unlimited: row.Unlimited, threshold: int(row.Threshold), parameters: row.Parameters,
-	}
-	if group != "" {
-		if target.Group, err = groupKey(group); err != nil {
-			return Target{}, err
-		}
-	}
-	return target, nil
-}
-
-// groupKey writes a JSON object as group keys are written: compact, its keys
-// sorted bytewise, numbers as they were given.
-func groupKey(text string) (string, error) {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var values map[string]any
-	if err := decoder.Decode(&values); err != nil || values == nil || decoder.More() {
-		return "", targetErrorf(ErrGroup, "%s is not a group of parameter values: it is not a JSON object", text)
-	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(values); err != nil {
-		return "", targetErrorf(ErrGroup, "%s is not a group of parameter values: %v", text, err)
-	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
-}
-
-func noQueue(target Target) error {
-	return targetErrorf(ErrNoQueue, "there is no queue %s", target)
-}
-
-// fits reports whether the policy in force could make this group.
-func (t Target) fits() error {
-	var values map[string]any
-	if err := json.Unmarshal([]byte(t.Group), &values); err != nil {
-		return targetErrorf(ErrGroup, "%s is not a group of parameter values: %v", t.Group, err)
-	}
-	wanted := slices.Clone(t.parameters)
-	slices.Sort(wanted)
-	wanted = slices.Compact(wanted)
-	switch {
-	case len(wanted) == 0:
-		return targetErrorf(ErrNoQueue, "there is no queue %s: no policy groups the executions of %s", t, t.ActionRef)
-	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
-		return targetErrorf(ErrGroup, "%s is not a group of %s: its policy groups by %s", t.Group, t.ActionRef, strings.Join(wanted, ", "))
-	}
-	return nil
-}
-
-// groups is what reading and locking ask for: NULL for all.
-func (t Target) groups() []string {
-	if t.Group == "" {
-		return nil
-	}
-	return []string{t.Group}
-}
 
 // Act is what an operator may say about queues.
 type Act string
@@ -227,26 +101,6 @@ func Preview(ctx context.Context, queries *store.Queries, target Target, word Wo
 // makes reports whether the word is worth a queue that nobody has used yet: it
 // will hold for whoever comes.
 func (w Word) makes() bool { return w.Act == ActPause || w.Act == ActLimit }
-
-// ensure makes the target's queue if it is missing. A queue that nobody uses is
-// harmless.
-func (t Target) ensure(ctx context.Context, queries *store.Queries) error {
-	maximum, unlimited := t.policyLimit()
-	err := queries.ControlEnsureQueue(ctx, store.ControlEnsureQueueParams{
-		GroupKey: t.Group, MaxConcurrent: int32(maximum), Unlimited: unlimited, Action: t.ActionID,
-	})
-	if err != nil {
-		return fmt.Errorf("make the queue of %s: %w", t, err)
-	}
-	return nil
-}
-
-func (t Target) policyLimit() (maximum int, unlimited bool) {
-	if t.unlimited {
-		return Unlimited, true
-	}
-	return t.threshold, false
-}
 
 // Say puts an operator's word on the target's queues, in the caller's
 // transaction. It takes effect with the commit: a round that holds a queue's

@@ -80,7 +80,7 @@ type WordReceipt struct {
 	Already int         `json:"already"` // queues that were so already
 	Waiting int         `json:"waiting"` // who waits in them
 	Nudged  int         `json:"nudged"`  // queues that may admit somebody now, and were nudged
-	Audit   int64       `json:"audit_id"`
+	Audit   int64       `json:"audit_id,omitempty"`
 }
 
 // Say puts a word on queues. The action must exist; a queue that nobody has

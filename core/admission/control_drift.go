@@ -1,0 +1,242 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// Bounds of one transaction of a repair.
+const (
+	maxCorrected = 500 // queues, workers, shared limits or notes
+	maxReleased  = 100 // ended executions
+	maxEnded     = 10_000
+)
+
+// Drift is one thing that is not what the facts say.
+type Drift struct {
+	Kind    string `json:"kind"`              // queue, worker, scope, deleted, ended or statistics
+	ID      int64  `json:"id"`                // of the queue, worker, scope, execution or action
+	Name    string `json:"name,omitempty"`    // action and group, worker, or scope
+	Counter string `json:"counter,omitempty"` // which of its numbers
+	Stored  int64  `json:"stored"`
+	Counted int64  `json:"counted"`
+	Note    string `json:"note,omitempty"` // in words, where numbers do not say it
+}
+
+// String says for people what is wrong.
+func (d Drift) String() string {
+	if d.Note != "" {
+		return fmt.Sprintf("%s %d (%s): %s", d.Kind, d.ID, d.Name, d.Note)
+	}
+	return fmt.Sprintf("%s %d (%s): %s is %d, counted %d", d.Kind, d.ID, d.Name, d.Counter, d.Stored, d.Counted)
+}
+
+// The kinds of drift.
+const (
+	DriftQueue      = "queue"      // a counter of a queue
+	DriftWorker     = "worker"     // the load of a worker
+	DriftScope      = "scope"      // the counter of a shared limit
+	DriftDeleted    = "deleted"    // what a deleted execution held was not given back
+	DriftEnded      = "ended"      // an execution that has ended still holds or waits
+	DriftStatistics = "statistics" // queue_stats of an action
+)
+
+// RepairTerms are what looking for drift and releasing need to know.
+type RepairTerms struct {
+	ActionID int64 // only this action's queues; 0: everything
+	// Grace is how long an ended execution may hold its slot: its report may be
+	// on its way.
+	Grace time.Duration
+	// StaleAfter is the age of a heartbeat from which a worker is not live.
+	StaleAfter time.Duration
+	// WithoutStats leaves queue_stats alone.
+	WithoutStats bool
+}
+
+// Findings are what FindDrift found, and what correcting it has to lock.
+type Findings struct {
+	Drifts []Drift
+
+	fix   correction
+	ended []store.RepairEndedRow
+}
+
+// correction names rows to lock, count again and put right.
+type correction struct {
+	queues, workers, scopes, notes, actions []int64
+}
+
+// Empty reports whether nothing is wrong.
+func (f *Findings) Empty() bool { return len(f.Drifts) == 0 }
+
+// FindDrift compares the counters with the facts, in the snapshot of the
+// caller's transaction.
+func FindDrift(ctx context.Context, tx *store.Tx, terms RepairTerms) (*Findings, error) {
+	f := &Findings{}
+	queues, err := tx.RepairQueues(ctx, nil, terms.ActionID)
+	if err != nil {
+		return nil, fmt.Errorf("count queues: %w", err)
+	}
+	for _, row := range queues {
+		f.Drifts = append(f.Drifts, queueDrifts(row)...)
+		f.fix.queues = append(f.fix.queues, row.ID)
+	}
+	if terms.ActionID == 0 {
+		if err := f.findWide(ctx, tx); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.findDeleted(ctx, tx, terms); err != nil {
+		return nil, err
+	}
+	if err := f.findEnded(ctx, tx, terms); err != nil {
+		return nil, err
+	}
+	return f, f.findStats(ctx, tx, terms)
+}
+
+func queueDrifts(row store.RepairQueuesRow) []Drift {
+	name := row.Ref
+	if row.GroupKey != "" {
+		name += " " + row.GroupKey
+	}
+	var drifts []Drift
+	for _, c := range []struct {
+		counter         string
+		stored, counted int64
+	}{
+		{"active_count", int64(row.ActiveCount), int64(row.Active)},
+		{"queued_count", int64(row.QueuedCount), int64(row.Queued)},
+		{"queued_high", int64(row.QueuedHigh), int64(row.High)},
+		{"queued_low", int64(row.QueuedLow), int64(row.Low)},
+		{"head_order", row.HeadOrder, row.Head},
+		{"head_high", row.HeadHigh, row.FirstHigh},
+		{"head_low", row.HeadLow, row.FirstLow},
+		{"next_queue_order", row.NextQueueOrder, row.NextOrder},
+	} {
+		if c.stored != c.counted {
+			drifts = append(drifts, Drift{
+				Kind: DriftQueue, ID: row.ID, Name: name, Counter: c.counter, Stored: c.stored, Counted: c.counted,
+			})
+		}
+	}
+	return drifts
+}
+
+func loadDrift(row store.RepairLoadsRow) Drift {
+	return Drift{
+		Kind: DriftWorker, ID: row.Worker, Name: row.Name, Counter: "assigned", Stored: int64(row.Assigned), Counted: int64(row.Held),
+	}
+}
+
+func scopeDrift(row store.RepairScopesRow) Drift {
+	return Drift{
+		Kind: DriftScope, ID: row.ID, Name: row.Kind + " " + row.ScopeKey, Counter: "active_count",
+		Stored: int64(row.ActiveCount), Counted: int64(row.Taken),
+	}
+}
+
+func statsDrifts(row store.RepairStatsRow) []Drift {
+	var drifts []Drift
+	if row.QueueLength != row.Queued {
+		drifts = append(drifts, Drift{
+			Kind: DriftStatistics, ID: row.ActionID, Name: row.Ref, Counter: "queue_length",
+			Stored: int64(row.QueueLength), Counted: int64(row.Queued),
+		})
+	}
+	if row.ActiveCount != row.Active {
+		drifts = append(drifts, Drift{
+			Kind: DriftStatistics, ID: row.ActionID, Name: row.Ref, Counter: "active_count",
+			Stored: int64(row.ActiveCount), Counted: int64(row.Active),
+		})
+	}
+	return drifts
+}
+
+// findWide looks at what belongs to no single action.
+func (f *Findings) findWide(ctx context.Context, tx *store.Tx) error {
+	loads, err := tx.RepairLoads(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("count the load of workers: %w", err)
+	}
+	for _, row := range loads {
+		f.Drifts = append(f.Drifts, loadDrift(row))
+		f.fix.workers = append(f.fix.workers, row.Worker)
+	}
+	scopes, err := tx.RepairScopes(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("count shared slots: %w", err)
+	}
+	for _, row := range scopes {
+		f.Drifts = append(f.Drifts, scopeDrift(row))
+		f.fix.scopes = append(f.fix.scopes, row.ID)
+	}
+	return nil
+}
+
+func (f *Findings) findDeleted(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
+	notes, err := tx.RepairLost(ctx, terms.ActionID, maxEnded)
+	if err != nil {
+		return fmt.Errorf("read the notes of deleted executions: %w", err)
+	}
+	for _, row := range notes {
+		note := "was deleted while it waited"
+		if row.StateID != 0 {
+			note = "was deleted while it held a slot"
+		}
+		f.Drifts = append(f.Drifts, Drift{Kind: DriftDeleted, ID: row.Execution, Name: "note " + strconv.FormatInt(row.ID, 10), Note: note})
+		f.fix.notes = append(f.fix.notes, row.ID)
+		f.fix.queues = appendKnown(f.fix.queues, row.StateID, row.WaitedIn)
+		f.fix.workers = appendKnown(f.fix.workers, row.Worker)
+		f.fix.scopes = append(f.fix.scopes, row.Scopes...)
+	}
+	return nil
+}
+
+func appendKnown(list []int64, ids ...int64) []int64 {
+	for _, id := range ids {
+		if id != 0 {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+func (f *Findings) findEnded(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
+	rows, err := tx.RepairEnded(ctx, terms.Grace.Seconds(), terms.ActionID, maxEnded)
+	if err != nil {
+		return fmt.Errorf("find ended executions that hold or wait: %w", err)
+	}
+	f.ended = rows
+	for _, row := range rows {
+		note := row.Status + ", and still waits in queue " + strconv.FormatInt(row.Waits, 10)
+		if row.StateID != 0 {
+			note = row.Status + ", and still holds a slot of queue " + strconv.FormatInt(row.StateID, 10)
+		}
+		f.Drifts = append(f.Drifts, Drift{Kind: DriftEnded, ID: row.ID, Name: row.ActionRef, Note: note})
+	}
+	return nil
+}
+
+func (f *Findings) findStats(ctx context.Context, tx *store.Tx, terms RepairTerms) error {
+	if terms.WithoutStats {
+		return nil
+	}
+	var actions []int64
+	if terms.ActionID != 0 {
+		actions = []int64{terms.ActionID}
+	}
+	rows, err := tx.RepairStats(ctx, actions)
+	if err != nil {
+		return fmt.Errorf("sum up queues: %w", err)
+	}
+	for _, row := range rows {
+		f.Drifts = append(f.Drifts, statsDrifts(row)...)
+		f.fix.actions = append(f.fix.actions, row.ActionID)
+	}
+	return nil
+}
