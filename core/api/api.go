@@ -1,9 +1,24 @@
-// Package api is the engine's HTTP side: liveness, readiness and metrics.
+// Package api is the engine's HTTP side: liveness, readiness, metrics, and what
+// there is to read about queues and waiting executions.
 //
 // /healthz answers as long as the process can. /readyz answers 200 when every
 // check passes and 503 otherwise, and says which check failed and why, in
-// either case as JSON. /metrics is the Prometheus registry. None of them
-// needs a token; nothing here changes anything.
+// either case as JSON. /metrics is the Prometheus registry. Below /api/v1 an
+// answer is {"data": …} and an error application/problem+json; the document
+// /api/v1/openapi.yaml describes all of it. Nothing here changes anything.
+//
+// # Who may ask
+//
+// /healthz and /readyz are open wherever the server listens, since those who
+// watch it have no secrets. Beyond loopback everything else needs a bearer
+// token, /metrics included. On loopback /metrics stays open, and the rest needs
+// a token as soon as a file of tokens is configured. Paths that do not exist
+// ask for one like those that do.
+//
+// # On failure
+//
+// A database that does not answer is a 503 with Retry-After. What went wrong
+// inside is logged and not told.
 package api
 
 import (
@@ -36,6 +51,10 @@ type Deps struct {
 	Ready    func(ctx context.Context) []Check
 	Gatherer prometheus.Gatherer
 	Logger   *slog.Logger
+	// View answers what is below /api/v1; nil leaves that out.
+	View View
+	// TokensFile names the file of bearer tokens; empty means that there are none.
+	TokensFile string
 	// AnyPort takes a free port when that of the address is taken.
 	AnyPort bool
 }
@@ -47,6 +66,7 @@ type Server struct {
 
 	address  string
 	deps     Deps
+	tokens   *Tokens // nil without a file
 	listener net.Listener
 	server   *http.Server
 }
@@ -72,6 +92,13 @@ func (s *Server) Start(ctx context.Context) error {
 func (s *Server) listen(ctx context.Context) error {
 	if s.address == "" {
 		return nil
+	}
+	if s.deps.TokensFile != "" {
+		tokens, err := LoadTokens(s.deps.TokensFile, s.deps.Logger)
+		if err != nil {
+			return err
+		}
+		s.tokens = tokens
 	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", s.address)
@@ -137,14 +164,20 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
-// Handler is the server's routing.
+// Handler is the server's routing, guarded for where it listens.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		s.write(w, r, http.StatusOK, map[string]any{"status": "ok"})
 	})
 	mux.HandleFunc("GET /readyz", s.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", s.remote(ScopeRead, promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{})))
+	if s.deps.View != nil {
+		s.routes(mux)
+	}
+	mux.Handle("/", s.guarded(ScopeRead, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.problem(w, r, http.StatusNotFound, "there is no "+r.Method+" on this path")
+	})))
 	return mux
 }
 
@@ -162,7 +195,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) write(w http.ResponseWriter, r *http.Request, code int, body any) {
-	w.Header().Set("Content-Type", "application/json")
+	s.send(w, r, code, "application/json", body)
+}
+
+func (s *Server) send(w http.ResponseWriter, r *http.Request, code int, kind string, body any) {
+	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(code)
 	if err := json.NewEncoder(w).Encode(body); err != nil {
 		s.deps.Logger.DebugContext(r.Context(), "Answer could not be written", "path", r.URL.Path, "error", err)

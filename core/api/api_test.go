@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 func start(t *testing.T, ready func(context.Context) []api.Check) (*api.Server, func(path string) (int, string)) {
 	t.Helper()

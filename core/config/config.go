@@ -167,9 +167,10 @@ type HTTP struct {
 	// Only while it is not set, a taken port is replaced by a free one.
 	Listen string `koanf:"listen"`
 	// The file with the hashed bearer tokens, without which a replica does not
-	// listen beyond loopback. Health, readiness and metrics, which are all that
-	// is served so far, ask for none.
-	TokensFile string `koanf:"tokens_file" unused:"true"`
+	// listen beyond loopback. A line is a name, scopes (read, operate, submit)
+	// separated by commas, and the SHA-256 of the token in hexadecimal. It is
+	// read again when it changes.
+	TokensFile string `koanf:"tokens_file"`
 }
 
 // Worker configures the reference worker.

@@ -138,7 +138,7 @@ func (e *Engine) assemble(version string) {
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
-		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger,
+		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, TokensFile: e.cfg.Executor.HTTP.TokensFile,
 		AnyPort: e.cfg.Source("executor.http.listen") == "default", // a second replica on one host just works
 	})
 

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// loopback reports whether only this machine reaches the listener. An address
+// that cannot be told counts as reachable by others.
+func (s *Server) loopback() bool {
+	address := s.address
+	if s.listener != nil {
+		address = s.listener.Addr().String()
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// guarded asks for a token with the scope: beyond loopback always, on loopback
+// as soon as a file of tokens is configured.
+func (s *Server) guarded(scope Scope, next http.Handler) http.Handler {
+	if s.loopback() && s.tokens == nil {
+		return next
+	}
+	return s.withToken(scope, next)
+}
+
+// remote asks for a token only beyond loopback.
+func (s *Server) remote(scope Scope, next http.Handler) http.Handler {
+	if s.loopback() {
+		return next
+	}
+	return s.withToken(scope, next)
+}
+
+func (s *Server) withToken(scope Scope, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if s.tokens == nil {
+			s.refuse(w, r, "no tokens are configured: set executor.http.tokens_file")
+			return
+		}
+		if !strings.EqualFold(method, "Bearer") || secret == "" {
+			s.refuse(w, r, "a bearer token is needed: send Authorization: Bearer TOKEN")
+			return
+		}
+		one, ok := s.tokens.find(r.Context(), strings.TrimSpace(secret))
+		if !ok {
+			s.refuse(w, r, "the bearer token is not known")
+			return
+		}
+		if !slices.Contains(one.scopes, scope) {
+			s.problem(w, r, http.StatusForbidden, "token "+one.name+" does not have the scope "+string(scope))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, detail string) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="attune"`)
+	s.problem(w, r, http.StatusUnauthorized, detail)
+}

@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+)
+
+// View is what the server reads for people; *monitor.Monitor is one.
+type View interface {
+	Why(ctx context.Context, id int64) (*monitor.Why, error)
+	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
+	QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error)
+	QueueStats(ctx context.Context, ref string) (*monitor.QueueStats, error)
+	Scopes(ctx context.Context) (*monitor.Scopes, error)
+}
+
+// maxQueues bounds the list of queues that one request may ask for.
+const maxQueues = 1_000
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// OpenAPI is the description of everything that is served, as YAML.
+func OpenAPI() []byte { return openAPI }
+
+// routes adds what is read about queues and executions.
+func (s *Server) routes(mux *http.ServeMux) {
+	read := func(pattern string, handle func(r *http.Request) (any, error)) {
+		mux.Handle(pattern, s.guarded(ScopeRead, s.answer(handle)))
+	}
+	read("GET /api/v1/executions/{id}/why", s.why)
+	read("GET /api/v1/queues", s.queues)
+	read("GET /api/v1/queues/{id}", s.queue)
+	read("GET /api/v1/actions/{ref}/queue-stats", s.queueStats)
+	mux.Handle("GET /api/v1/openapi.yaml", s.guarded(ScopeRead, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		if _, err := w.Write(openAPI); err != nil {
+			s.deps.Logger.DebugContext(r.Context(), "Answer could not be written", "path", r.URL.Path, "error", err)
+		}
+	})))
+}
+
+// requestError is about a request that cannot be understood.
+type requestError string
+
+// Error says what is wrong with it.
+func (b requestError) Error() string { return string(b) }
+
+// answer writes what a read found as the member data, or the problem.
+func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		data, err := handle(r.WithContext(ctx))
+		if err == nil {
+			s.write(w, r, http.StatusOK, map[string]any{"data": data})
+			return
+		}
+		code, detail := s.judge(r, err)
+		if code == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "5")
+		}
+		s.problem(w, r, code, detail)
+	})
+}
+
+// judge turns an error into a status and what may be said of it. What only the
+// operator should see goes to the log.
+func (s *Server) judge(r *http.Request, err error) (code int, detail string) {
+	var bad requestError
+	var unknown *monitor.UnknownActionError
+	switch {
+	case errors.As(err, &bad):
+		return http.StatusBadRequest, bad.Error()
+	case errors.As(err, &unknown):
+		return http.StatusNotFound, unknown.Error()
+	case errors.Is(err, monitor.ErrNotFound):
+		return http.StatusNotFound, "there is nothing of that name"
+	case errors.Is(err, monitor.ErrUnmigrated):
+		return http.StatusServiceUnavailable, monitor.ErrUnmigrated.Error()
+	}
+	switch store.ClassOf(err) {
+	case store.ClassUnreachable, store.ClassCanceled, store.ClassRetryable, store.ClassUnknown:
+		s.deps.Logger.WarnContext(r.Context(), "A request could not be answered", "path", r.URL.Path, "error", err)
+		return http.StatusServiceUnavailable, "the database does not answer"
+	default:
+		s.deps.Logger.ErrorContext(r.Context(), "A request could not be answered", "path", r.URL.Path, "error", err)
+		return http.StatusInternalServerError, "the request failed; the log of the replica says why"
+	}
+}
+
+// problem writes an error as RFC 9457 has it.
+func (s *Server) problem(w http.ResponseWriter, r *http.Request, code int, detail string) {
+	s.send(w, r, code, "application/problem+json", map[string]any{
+		"type": "about:blank", "title": http.StatusText(code), "status": code, "detail": detail, "instance": r.URL.Path,
+	})
+}
+
+func (s *Server) why(r *http.Request) (any, error) {
+	id, err := idOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.deps.View.Why(r.Context(), id)
+}
+
+func idOf(r *http.Request) (int64, error) {
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	if err != nil || id < 1 {
+		return 0, requestError("the id in the path is not a positive number")
+	}
+	return id, nil
+}
+
+// queueList is the list of queues with the limits that they share.
+type queueList struct {
+	*monitor.Queues
+
+	Scopes []monitor.Scope `json:"shared_limits"`
+}
+
+func (s *Server) queues(r *http.Request) (any, error) {
+	filter := monitor.QueueFilter{Text: r.URL.Query().Get("action")}
+	var err error
+	if filter.Paused, err = flag(r, "paused"); err != nil {
+		return nil, err
+	}
+	if filter.Blocked, err = flag(r, "blocked"); err != nil {
+		return nil, err
+	}
+	if text := r.URL.Query().Get("limit"); text != "" {
+		if filter.Limit, err = strconv.Atoi(text); err != nil || filter.Limit < 1 || filter.Limit > maxQueues {
+			return nil, requestError("limit must be a number from 1 to " + strconv.Itoa(maxQueues))
+		}
+	}
+	queues, err := s.deps.View.Queues(r.Context(), filter)
+	if err != nil {
+		return nil, err
+	}
+	scopes, err := s.deps.View.Scopes(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	if queues.List == nil {
+		queues.List = []monitor.Queue{} // an empty list, not null
+	}
+	list := queueList{Queues: queues, Scopes: scopes.List}
+	if list.Scopes == nil {
+		list.Scopes = []monitor.Scope{}
+	}
+	return list, nil
+}
+
+// flag reads a yes or no of the query.
+func flag(r *http.Request, name string) (bool, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return false, nil
+	}
+	yes, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, requestError(name + " must be true or false")
+	}
+	return yes, nil
+}
+
+func (s *Server) queue(r *http.Request) (any, error) {
+	id, err := idOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.deps.View.QueueDetail(r.Context(), monitor.QueueRef{ID: id})
+}
+
+func (s *Server) queueStats(r *http.Request) (any, error) {
+	return s.deps.View.QueueStats(r.Context(), r.PathValue("ref"))
+}
