@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -92,7 +93,8 @@ func groupKey(text string) (string, error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	var values map[string]any
-	if err := decoder.Decode(&values); err != nil || values == nil || decoder.More() {
+	err := decoder.Decode(&values)
+	if _, end := decoder.Token(); err != nil || values == nil || !errors.Is(end, io.EOF) {
 		return "", targetErrorf(ErrGroup, "%s is not a group of parameter values: it is not a JSON object", text)
 	}
 	var out bytes.Buffer
