@@ -25,7 +25,7 @@
 //	     what people and programs ask and may do
 //	L5b  engine → api, gauge; worker
 //	     the running parts
-//	L6   cmd/*, tui/*, devstack, bench, demo
+//	L6   cmd/*, tui/*, devstack, bench, demo; proof, which is tests only
 //	     programs and tools
 //
 // # The path of a message

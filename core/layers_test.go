@@ -34,7 +34,7 @@ var layers = map[string]int{
 
 	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
 	"engine": 55, "api": 55, "worker": 55, "gauge": 55,
-	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60,
+	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60, "proof": 60,
 }
 
 // siblings are the imports allowed within one layer.

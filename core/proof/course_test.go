@@ -1,0 +1,202 @@
+package proof
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// request is newcomers whose messages arrive at once.
+func (m *machine) request(*rapid.T) { m.round(nil, m.again(m.newcomers())) }
+
+// requestLate is newcomers whose messages are still on their way.
+func (m *machine) requestLate(*rapid.T) { m.late = append(m.late, m.newcomers()...) }
+
+// deliver brings messages that were on their way, in any order.
+func (m *machine) deliver(*rapid.T) {
+	m.late = slices.DeleteFunc(m.late, func(e *execution) bool { return m.model.all[e.id] == nil })
+	if len(m.late) == 0 {
+		m.t.Skip("nothing is on its way")
+	}
+	list := rapid.Permutation(m.late).Draw(m.t, "arrive")
+	n := m.draw(1, len(list), "as many")
+	m.late = list[n:]
+	m.round(nil, m.again(list[:n:n]))
+}
+
+// end has workers end executions, and not yet tell it.
+func (m *machine) end(list []*execution) {
+	for _, e := range list {
+		e.status = rapid.SampledFrom([]string{"completed", "failed", "timeout", "abandoned", "cancelled"}).Draw(m.t, "end")
+		require.Equal(m.t, 1, testkit.Exec(m.tb, m.store,
+			`UPDATE execution SET status = $1::text::execution_status_enum WHERE id = $2`, e.status, e.id))
+	}
+}
+
+func running(e *execution) bool { return e.status == "scheduled" }
+
+func (m *machine) finish(*rapid.T) { m.end(m.some("running", running)) }
+
+// finishAndReport is the common case, together with newcomers.
+func (m *machine) finishAndReport(*rapid.T) {
+	list := m.some("running", running)
+	m.end(list)
+	m.round(list, m.newcomers())
+}
+
+// report tells ends that are known, ends that were told before, and ends that
+// did not happen.
+func (m *machine) report(*rapid.T) {
+	list := m.again(m.some("reported", func(e *execution) bool { return e.ended() && (e.holds || e.waits) }))
+	m.round(append(list, list[0]), nil)
+}
+
+// cancel is an UPDATE by another service. What stands in a line leaves a hole.
+func (m *machine) cancel(*rapid.T) {
+	list := m.some("cancelled", func(e *execution) bool { return !e.ended() })
+	var queues []int64
+	for _, e := range list {
+		e.status = "cancelled"
+		testkit.Exec(m.tb, m.store, `UPDATE execution SET status = 'cancelled' WHERE id = $1`, e.id)
+		if e.waits {
+			queues = append(queues, m.waitsIn(e))
+		}
+	}
+	if rapid.Bool().Draw(m.t, "and said") {
+		m.round(list, nil)
+		return
+	}
+	m.run(handover.Fill{Queues: queues})
+	m.model.promote()
+}
+
+func (m *machine) waitsIn(e *execution) int64 {
+	return int64(testkit.Count(m.tb, m.store, `SELECT state_id FROM execution_admission_entry WHERE execution_id = $1`, e.id))
+}
+
+// erase is a DELETE by somebody else, of executions that wait or hold.
+func (m *machine) erase(*rapid.T) {
+	for _, e := range m.some("deleted", func(e *execution) bool { return e.holds || e.waits && !e.ended() }) {
+		require.Equal(m.t, 1, testkit.Exec(m.tb, m.store, `DELETE FROM execution WHERE id = $1`, e.id))
+		m.model.erase(e)
+	}
+	if m.immediate {
+		m.giveBack(m.t)
+	}
+}
+
+// giveBack is what the sweep does with the notes of deleted executions; every
+// replica may have seen the same notes.
+func (m *machine) giveBack(*rapid.T) {
+	if len(m.model.notes) == 0 {
+		m.t.Skip("nothing was deleted")
+	}
+	rows, err := m.store.FindLostHolders(testkit.Context(m.tb.TB), 100)
+	require.NoError(m.t, err)
+	lost := make([]recovery.Lost, len(rows))
+	for i, row := range rows {
+		lost[i] = recovery.Lost{Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker, Scopes: row.Scopes}
+	}
+	require.Len(m.t, lost, len(m.model.notes))
+	for range 2 {
+		m.run(recovery.NewReturn(lost), handover.Fill{})
+	}
+	for _, e := range m.model.notes {
+		m.model.restore(e)
+	}
+	m.model.promote()
+}
+
+// expire lets the time of some run out, and asks about them and about others.
+func (m *machine) expire(*rapid.T) {
+	list := m.some("impatient", func(e *execution) bool { return e.waits })
+	for _, e := range list {
+		e.aged = true
+	}
+	testkit.Exec(m.tb, m.store, `UPDATE execution_admission_entry SET enqueued_at = now() - interval '2 minutes' WHERE execution_id = ANY ($1)`, idsOf(list))
+	list = m.again(list)
+	m.run(recovery.NewExpiry(idsOf(list), timeout*1e9), handover.Fill{})
+	for _, e := range list {
+		m.model.expire(e)
+	}
+	m.model.promote()
+}
+
+// word is what an operator says about an action's queues.
+func (m *machine) word(*rapid.T) {
+	ref := rapid.SampledFrom(slices.Sorted(maps.Keys(m.model.actions))).Draw(m.t, "action")
+	order := triage.Order{Target: triage.Target{Action: ref}}
+	order.Act = rapid.SampledFrom([]triage.Act{triage.Pause, triage.Resume, triage.Resume, triage.Limit, triage.Reset}).Draw(m.t, "act")
+	if order.Act == triage.Limit {
+		order.Limit = m.draw(1, 4, "limit")
+	}
+	known := m.model.queues[place{action: ref}] != nil
+	if !known && order.Act != triage.Pause && order.Act != triage.Limit {
+		m.t.Skip("there is no queue yet")
+	}
+	_, err := m.operator.Say(testkit.Context(m.tb.TB), order)
+	require.NoError(m.t, err)
+	for _, q := range m.model.ofAction(ref) {
+		switch order.Act {
+		case triage.Pause:
+			q.paused = true
+		case triage.Resume:
+			q.resumed = q.resumed || q.paused
+			q.paused = false
+		case triage.Limit:
+			q.override = order.Limit
+		case triage.Reset:
+			q.override = 0
+		}
+	}
+	_, nudged := m.said.take(m.tb)
+	m.run(handover.Fill{}, dispatch.New(nudged))
+	m.model.promote()
+}
+
+// rule changes a policy. Whoever does nudges the queues that are concerned.
+func (m *machine) rule(*rapid.T) {
+	name := rapid.SampledFrom(slices.Sorted(maps.Keys(m.policies))).Draw(m.t, "policy")
+	limit := m.draw(1, 4, "limit")
+	require.Equal(m.t, 1, testkit.Exec(m.tb, m.store, `UPDATE policy SET threshold = $1 WHERE id = $2`, limit, m.policies[name]))
+	if strings.HasPrefix(name, ":") {
+		m.counter(name).most = limit
+	} else {
+		m.model.actions[name].threshold = limit
+	}
+	m.nudge(name)
+}
+
+// nudge asks again for the head of every queue that a policy concerns.
+func (m *machine) nudge(name string) {
+	pack, wide := strings.CutPrefix(name, ":")
+	var heads []int64
+	rows, err := m.store.Pool().Query(testkit.Context(m.tb.TB), `
+		SELECT DISTINCT ON (q.state_id) q.execution_id
+		FROM execution_admission_entry q
+		JOIN execution_admission_state s ON s.id = q.state_id
+		JOIN action a ON a.id = s.action_id
+		WHERE CASE WHEN $2 THEN $1 IN (a.pack_ref, '') ELSE a.ref = $1 END
+		ORDER BY q.state_id, q.lane DESC, q.queue_order`, pack, wide)
+	require.NoError(m.t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		require.NoError(m.t, rows.Scan(&id))
+		heads = append(heads, id)
+	}
+	require.NoError(m.t, rows.Err())
+	asked := make([]*execution, len(heads))
+	for i, id := range heads {
+		asked[i] = m.model.all[id]
+	}
+	m.round(nil, asked)
+}

@@ -1,0 +1,14 @@
+// Package proof holds nothing but tests: what the engine promises about shared
+// admission, told a second time and from the rules alone, and held against the
+// engine at work on real servers.
+//
+// Three judges share this room. A model that is written from the rules follows
+// a random course of requests, ends, cancels, deletions and changes of limits
+// step by step and must agree with the database about every status, holder and
+// line. A checker of histories looks at replicas from outside, killed and
+// restarted under load, and asks whether some order of the operations explains
+// what was seen. And every incident of other systems from which a rule was
+// learnt has a test that bears its name.
+//
+// The longer courses of the first two run when ATTUNE_SLOW_TESTS is set.
+package proof

@@ -1,0 +1,175 @@
+package proof
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/dispatch"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// room is one database with as many replicas as a test asks for.
+type room struct {
+	t     *testing.T
+	store *store.Store
+	sent  *mailbox
+	first *handover.HandOver
+}
+
+// newRoom makes a database with a worker that has room for everybody.
+func newRoom(t *testing.T) *room {
+	t.Helper()
+	r := &room{t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), sent: &mailbox{}}
+	testkit.Worker(t, r.store, "w", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1000) })
+	r.first = r.replica()
+	return r
+}
+
+// replica makes the rounds of one more engine, one that knows nothing yet.
+func (r *room) replica(change ...func(*handover.Config)) *handover.HandOver {
+	var cfg handover.Config
+	for _, c := range change {
+		c(&cfg)
+	}
+	return handover.New(cfg, r.store, r.sent, testkit.Logger(r.t), nil)
+}
+
+// limited makes an action of which so many may run at once, any number for 0.
+func (r *room) limited(ref string, limit int, options ...func(*testkit.PolicyRow)) testkit.ActionRow {
+	action := testkit.Action(r.t, r.store, ref)
+	if limit > 0 {
+		testkit.Policy(r.t, r.store, action, limit, options...)
+	}
+	return action
+}
+
+func (r *room) make(action testkit.ActionRow, n int, options ...func(*testkit.ExecutionRow)) []int64 {
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = testkit.Execution(r.t, r.store, action, options...).ID
+	}
+	return ids
+}
+
+func (r *room) ask(ids ...int64) handover.Result { return r.on(r.first, nil, ids) }
+
+func (r *room) report(ids ...int64) handover.Result { return r.on(r.first, ids, nil) }
+
+// on has a replica take ends and requests in one round.
+func (r *room) on(replica *handover.HandOver, ended, asked []int64) handover.Result {
+	r.t.Helper()
+	result, err := replica.Run(testkit.Context(r.t), completion.New(ended), handover.Fill{}, dispatch.New(asked))
+	require.NoError(r.t, err)
+	return result
+}
+
+// finish ends executions as a worker does, without a word to the engine.
+func (r *room) finish(status attune.Status, ids ...int64) {
+	r.t.Helper()
+	require.Equal(r.t, len(ids), testkit.Exec(r.t, r.store,
+		`UPDATE execution SET status = $1::text::execution_status_enum WHERE id = ANY ($2)`, string(status), ids))
+}
+
+func (r *room) statuses(ids ...int64) []attune.Status {
+	r.t.Helper()
+	out := make([]attune.Status, len(ids))
+	for i, id := range ids {
+		out[i] = testkit.StatusOf(r.t, r.store, id)
+	}
+	return out
+}
+
+func (r *room) count(sql string, args ...any) int {
+	r.t.Helper()
+	return testkit.Count(r.t, r.store, sql, args...)
+}
+
+func (r *room) holders(action testkit.ActionRow) int {
+	r.t.Helper()
+	return r.count(`SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL AND action = $1`, action.ID)
+}
+
+// settle throws away what only a broker would take, and asks the invariants.
+func (r *room) settle() {
+	r.t.Helper()
+	testkit.Exec(r.t, r.store, `DELETE FROM outbox`)
+	testkit.Invariants(r.t, r.store)
+}
+
+// L3: who is refused by one limit is promised nothing of the limits that come
+// before it, so that whoever comes next finds them free.
+func TestL3WhoIsRefusedIsPromisedNothing(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	paced, plain := r.limited("pk.paced", 0), r.limited("pk.plain", 0)
+	testkit.Policy(t, r.store, paced, 1, testkit.OfPack(paced))
+	testkit.Policy(t, r.store, paced, 1, func(p *testkit.PolicyRow) {
+		p.Kind, p.WindowSeconds, p.Method = "rate", new(int32(3600)), "cancel"
+	})
+	first := r.make(paced, 1)
+	require.Equal(t, handover.Result{Granted: 1}, r.ask(first...))
+	r.finish(attune.StatusCompleted, first...)
+	require.Equal(t, handover.Result{Released: 1}, r.report(first...))
+
+	second, next := r.make(paced, 1), r.make(plain, 1)
+	require.Equal(t, handover.Result{Granted: 1, Ended: 1}, r.ask(append(second, next...)...))
+	require.Equal(t, []attune.Status{attune.StatusCancelled, attune.StatusScheduled}, r.statuses(second[0], next[0]))
+	r.settle()
+}
+
+// L3: who waits for a moment that has not come keeps no slot from others. The
+// moment may be far, and nobody would come back for them when it is not.
+func TestL3WhoWaitsForAMomentKeepsNoSlot(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	paced, plain := r.limited("pk.paced", 0), r.limited("pk.plain", 0)
+	testkit.Policy(t, r.store, paced, 1, testkit.OfPack(paced))
+	testkit.Policy(t, r.store, paced, 1, func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(3600)) })
+	first := r.make(paced, 2)
+	require.Equal(t, 1, r.ask(first...).Granted)
+	r.finish(attune.StatusCompleted, first[0])
+	require.Equal(t, 1, r.report(first[0]).Released)
+
+	later, next := r.make(paced, 1), r.make(plain, 1)
+	result := r.ask(append(later, next...)...)
+	require.Equal(t, []int{1, 1}, []int{result.Granted, result.Enqueued})
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, next[0]))
+	require.Positive(t, result.Wake)
+	r.settle()
+}
+
+// L3 and prefect#23183: a slot that many queues share is given on in the round
+// that takes it back, also by a replica that has seen none of those queues.
+func TestL3AReplicaThatKnowsNothingGivesASharedSlotOn(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]func(testkit.ActionRow) func(*testkit.PolicyRow){
+		"of the pack": testkit.OfPack,
+		"of everything": func(testkit.ActionRow) func(*testkit.PolicyRow) {
+			return testkit.Global
+		},
+		"of a group": func(action testkit.ActionRow) func(*testkit.PolicyRow) {
+			return func(p *testkit.PolicyRow) {
+				testkit.OfPack(action)(p)
+				p.Parameters = []string{"tenant"}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(t)
+			one, other := r.limited("pk.one", 0), r.limited("pk.other", 0)
+			testkit.Policy(t, r.store, one, 1, of(one))
+			holder, waiter := r.make(one, 1), r.make(other, 1)
+			require.Equal(t, handover.Result{Granted: 1, Enqueued: 1}, r.ask(append(holder, waiter...)...))
+			r.finish(attune.StatusCompleted, holder...)
+			require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.on(r.replica(), holder, nil))
+			require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, waiter[0]))
+			r.settle()
+		})
+	}
+}

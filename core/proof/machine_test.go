@@ -1,0 +1,294 @@
+package proof
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/dispatch"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// mailbox keeps what was sent, instead of a broker.
+type mailbox struct {
+	mu       sync.Mutex
+	messages []outbox.Message
+}
+
+// Published implements the relay of rounds and of operators.
+func (r *mailbox) Published(_ int64, messages []outbox.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.messages = append(r.messages, messages...)
+}
+
+// take empties the box and returns the executions that were dispatched to
+// workers, and those that were requested again to nudge their queues.
+func (r *mailbox) take(t testing.TB) (dispatched, nudged []int64) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.messages {
+		switch {
+		case m.Type != message.TypeExecutionRequested:
+		case strings.HasPrefix(m.RoutingKey, "execution.dispatch."):
+			sent, err := message.Decode[message.Dispatch](m.Body)
+			require.NoError(t, err)
+			require.Equal(t, int32(1), sent.Payload.Attempt)
+			dispatched = append(dispatched, sent.Payload.ExecutionID)
+		default:
+			sent, err := message.Decode[message.ExecutionRequested](m.Body)
+			require.NoError(t, err)
+			nudged = append(nudged, sent.Payload.ExecutionID)
+		}
+	}
+	r.messages = nil
+	return dispatched, nudged
+}
+
+// trial lets helpers for tests fail one course of a property test, so that it
+// is made smaller, instead of the whole test.
+type trial struct {
+	testing.TB
+
+	course *rapid.T
+}
+
+func (t trial) Helper()                           {}
+func (t trial) Errorf(format string, args ...any) { t.course.Errorf(format, args...) }
+func (t trial) Fatalf(format string, args ...any) { t.course.Fatalf(format, args...) }
+func (t trial) FailNow()                          { t.course.FailNow() }
+
+// machine drives the engine and the model through the same course.
+type machine struct {
+	t         *rapid.T
+	tb        trial
+	store     *store.Store
+	replicas  []*handover.HandOver
+	operator  *triage.Triage
+	sent      *mailbox // what rounds send
+	said      *mailbox // what the operator sends
+	model     *model
+	ids       map[string]int64 // actions, and packs with a colon before
+	policies  map[string]int64 // by action, by pack with a colon before, or ":" for the global one
+	late      []*execution     // requested, and the message is still on its way
+	held      map[int64]bool   // dispatched once
+	immediate bool             // deletions are given back in the same step
+}
+
+const (
+	longestLine = 4
+	timeout     = 60 // seconds that one may wait in a line
+)
+
+var tables = strings.Join([]string{
+	"pack", "action", "policy", "execution", "execution_admission_state", "execution_admission_entry", "admission_scope",
+	"execution_slot", "admission_blocked", "lost_holder", "queue_stats", "outbox", "worker", "worker_load", "operator_audit",
+}, ", ")
+
+func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
+	t.Helper()
+	m := &machine{
+		t: course, tb: trial{TB: t, course: course}, store: st, sent: &mailbox{}, said: &mailbox{}, model: newModel(longestLine),
+		ids: map[string]int64{}, policies: map[string]int64{}, held: map[int64]bool{},
+	}
+	testkit.Exec(m.tb, st, `TRUNCATE `+tables+` CASCADE`)
+	for range 3 {
+		m.replicas = append(m.replicas, handover.New(handover.Config{MaxQueued: longestLine}, st, m.sent, testkit.Logger(t), nil))
+	}
+	m.operator = triage.New(triage.Config{}, st, m.said)
+	capacity := rapid.SampledFrom([]int{2, 4, 1000}).Draw(course, "capacity")
+	testkit.Worker(m.tb, st, "w", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(capacity) })
+	m.model.workers.inForce, m.model.workers.most = true, capacity+2 // two may lie unstarted
+
+	m.action("alpha.plain", true, nil)
+	m.action("alpha.grouped", true, func(r *rules, p *testkit.PolicyRow) { r.grouped, p.Parameters = true, []string{"tenant"} })
+	m.action("beta.strict", true, func(r *rules, p *testkit.PolicyRow) { r.cancel, p.Method = true, "cancel" })
+	m.action("beta.free", false, nil)
+	m.wide(":alpha", "alpha.plain", testkit.OfPack(testkit.ActionRow{PackID: m.ids[":alpha"]}))
+	m.wide(":", "alpha.plain", testkit.Global)
+	m.immediate = m.model.global.inForce || m.model.packs["alpha"].inForce || capacity < 1000 || rapid.Bool().Draw(course, "immediate")
+	return m
+}
+
+// action makes an action and, if it is to have one, its policy.
+func (m *machine) action(ref string, limited bool, change func(*rules, *testkit.PolicyRow)) {
+	row := testkit.Action(m.tb, m.store, ref)
+	pack, _, _ := strings.Cut(ref, ".")
+	m.ids[ref], m.ids[":"+pack] = row.ID, row.PackID
+	r := &rules{pack: pack}
+	m.model.actions[ref] = r
+	if m.model.packs[pack] == nil {
+		m.model.packs[pack] = newCounter()
+	}
+	if !limited {
+		return
+	}
+	r.threshold = m.draw(1, 3, "limit of "+ref)
+	r.front = rapid.Bool().Draw(m.t, "retries of "+ref+" go first")
+	r.longest = rapid.SampledFrom([]int{0, 3, 20}).Draw(m.t, "longest line of "+ref)
+	policy := testkit.Policy(m.tb, m.store, row, r.threshold, func(p *testkit.PolicyRow) {
+		if change != nil {
+			change(r, p)
+		}
+		if r.front {
+			p.RetryPlace = new("front")
+		}
+		if r.longest > 0 {
+			p.MaxQueueLength = new(int32(r.longest))
+		}
+	})
+	m.policies[ref] = policy.ID
+}
+
+// wide makes a policy that queues share, or not.
+func (m *machine) wide(name, action string, of func(*testkit.PolicyRow)) {
+	if !rapid.Bool().Draw(m.t, "with policy "+name) {
+		return
+	}
+	c := m.counter(name)
+	c.inForce, c.most = true, m.draw(2, 4, "limit of "+name)
+	c.cancel = rapid.IntRange(0, 3).Draw(m.t, "method of "+name) == 0
+	row := testkit.ActionRow{ID: m.ids[action], Ref: action, PackID: m.ids[":alpha"]}
+	m.policies[name] = testkit.Policy(m.tb, m.store, row, c.most, of, func(p *testkit.PolicyRow) {
+		if c.cancel {
+			p.Method = "cancel"
+		}
+	}).ID
+}
+
+func (m *machine) counter(name string) *counter {
+	if name == ":" {
+		return m.model.global
+	}
+	return m.model.packs[strings.TrimPrefix(name, ":")]
+}
+
+func (m *machine) draw(least, most int, label string) int {
+	return rapid.IntRange(least, most).Draw(m.t, label)
+}
+
+// some draws up to three of the executions that have a property.
+func (m *machine) some(label string, is func(*execution) bool) []*execution {
+	var all []*execution
+	for _, id := range slices.Sorted(maps.Keys(m.model.all)) {
+		if e := m.model.all[id]; is(e) {
+			all = append(all, e)
+		}
+	}
+	if len(all) == 0 {
+		m.t.Skip("nobody is " + label)
+	}
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, min(3, len(all)), func(e *execution) int64 { return e.id }).Draw(m.t, label)
+}
+
+func idsOf(list []*execution) []int64 {
+	ids := make([]int64, len(list))
+	for i, e := range list {
+		ids[i] = e.id
+	}
+	return ids
+}
+
+// run has one replica run a round, and others whatever it leaves unfilled.
+func (m *machine) run(steps ...handover.Step) {
+	m.tb.Helper()
+	for tries := 0; ; tries++ {
+		replica := m.replicas[m.draw(0, len(m.replicas)-1, "replica")]
+		result, err := replica.Run(testkit.Context(m.tb.TB), steps...)
+		require.NoError(m.t, err)
+		if len(result.Unfilled) == 0 {
+			return
+		}
+		require.Less(m.t, tries, 20, "the queues %v are never filled", result.Unfilled)
+		steps = []handover.Step{handover.Fill{Queues: result.Unfilled}}
+	}
+}
+
+// round is what one replica is given at once, in the order in which the engine
+// serves it, in both worlds.
+func (m *machine) round(ended, asked []*execution) {
+	m.run(completion.New(idsOf(ended)), handover.Fill{}, dispatch.New(idsOf(asked)))
+	for _, e := range ended {
+		m.model.report(e)
+	}
+	m.model.promote()
+	for _, e := range asked {
+		m.model.ask(e, func() bool { return testkit.StatusOf(m.tb, m.store, e.id) == "cancelled" })
+	}
+	m.model.promote()
+}
+
+// newcomers makes the rows of some requests.
+func (m *machine) newcomers() []*execution {
+	list := make([]*execution, m.draw(1, 4, "how many"))
+	for i := range list {
+		ref := rapid.SampledFrom([]string{"alpha.plain", "alpha.plain", "alpha.grouped", "alpha.grouped", "beta.strict", "beta.free"}).Draw(m.t, "action")
+		e := &execution{at: place{action: ref}, status: "requested", lane: m.draw(0, 2, "lane")}
+		tenant := rapid.SampledFrom([]string{"a", "b"}).Draw(m.t, "tenant")
+		if m.model.actions[ref].grouped {
+			e.at.group = fmt.Sprintf(`{"tenant":%q}`, tenant)
+		}
+		e.retry = m.draw(0, 4, "retry") == 0
+		action := testkit.ActionRow{ID: m.ids[ref], Ref: ref}
+		e.id = testkit.Execution(m.tb, m.store, action, func(row *testkit.ExecutionRow) {
+			row.Config, row.Priority = map[string]any{"tenant": tenant}, new(int16(1-e.lane))
+			if e.retry {
+				first := testkit.Execution(m.tb, m.store, action, func(row *testkit.ExecutionRow) { row.Status = "failed" })
+				m.model.all[first.ID] = &execution{id: first.ID, at: e.at, status: "failed"}
+				row.OriginalExecution, row.RetryCount = &first.ID, 1
+			}
+		}).ID
+		m.model.all[e.id] = e
+		list[i] = e
+	}
+	return list
+}
+
+// again adds messages that come a second time.
+func (m *machine) again(list []*execution) []*execution {
+	if m.draw(0, 3, "again") > 0 {
+		return list
+	}
+	return append(list, m.some("asked for again", func(*execution) bool { return true })...)
+}
+
+// The whole of shared admission against a model that was written from its
+// rules: S1–S7, S17, S21, S23 and L3, with every message twice now and then,
+// messages that come late, cancels and deletions by others, and limits, pauses
+// and policies that change meanwhile. Three replicas take the rounds in turn.
+func TestAdmissionFollowsItsRules(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
+	rapid.Check(t, func(course *rapid.T) {
+		m := newMachine(t, course, st)
+		course.Repeat(map[string]func(*rapid.T){
+			"":                m.check,
+			"request":         m.request,
+			"requestMore":     m.request,
+			"requestLate":     m.requestLate,
+			"deliver":         m.deliver,
+			"finish":          m.finish,
+			"finishAndReport": m.finishAndReport,
+			"report":          m.report,
+			"cancel":          m.cancel,
+			"erase":           m.erase,
+			"giveBack":        m.giveBack,
+			"expire":          m.expire,
+			"word":            m.word,
+			"rule":            m.rule,
+		})
+	})
+}
