@@ -2,7 +2,9 @@ package migrations
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -210,4 +212,22 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	}
+}
+
+// Checksum names the state of the migrations that this program brings: two
+// programs with the same one make the same schema.
+func Checksum() string {
+	hash := sha256.New()
+	err := fs.WalkDir(embedded, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := embedded.ReadFile(path)
+		_, _ = fmt.Fprintf(hash, "%s %d\n%s", path, len(content), content) // a hash takes everything
+		return err
+	})
+	if err != nil {
+		return "unknown" // the files are embedded
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:6])
 }

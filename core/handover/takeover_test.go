@@ -43,6 +43,7 @@ func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, left)
 	b.quiet(t)
+	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT queue_length FROM queue_stats`))
 
 	require.Equal(t, handover.Result{Granted: 1}, b.dispatch(t, promoted), "one of two slots was free")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, promoted))

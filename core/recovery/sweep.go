@@ -105,6 +105,7 @@ type Sweep struct {
 	afterWaiter int64
 	afterQueue  int64
 	afterLine   int64
+	sweeps      int
 	holders     watermark
 }
 
@@ -146,7 +147,13 @@ func (s *Sweep) tick(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for stranded work: %w", err)
 	}
-	if !won || found.Empty() {
+	if !won {
+		return nil
+	}
+	if err := s.heal(ctx); err != nil {
+		return err
+	}
+	if found.Empty() {
 		return nil
 	}
 	s.logger.InfoContext(ctx, "Stranded work found",
@@ -218,6 +225,33 @@ func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 	}
 	if err := tx.RefreshOldestWaiters(ctx); err != nil {
 		return fmt.Errorf("refresh the oldest waiters of actions with groups: %w", err)
+	}
+	return nil
+}
+
+// statsEvery is how many sweeps pass between two looks at all of queue_stats.
+const statsEvery = 12
+
+// heal sums up anew the statistics of actions where they are wrong.
+func (s *Sweep) heal(ctx context.Context) error {
+	if s.sweeps++; s.cfg.WithoutStats || s.sweeps%statsEvery != 1 {
+		return nil
+	}
+	actions, err := s.store.FindWrongQueueStats(ctx, waitersPerLine)
+	if err != nil {
+		return fmt.Errorf("look for wrong statistics: %w", err)
+	}
+	for _, action := range actions {
+		err := s.store.Tx(ctx, "statistics", func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.LockActionQueues(ctx, action); err != nil {
+				return err
+			}
+			return tx.SumQueueStats(ctx, action)
+		})
+		if err != nil {
+			return fmt.Errorf("sum up the statistics of action %d: %w", action, err)
+		}
+		s.logger.WarnContext(ctx, "Statistics of an action are summed up anew", "action_id", action)
 	}
 	return nil
 }

@@ -320,6 +320,7 @@ const (
 	FindTerminalHolders                   = db.FindTerminalHolders
 	FindUnfilledQueues                    = db.FindUnfilledQueues
 	FindWaitingHeads                      = db.FindWaitingHeads
+	FindWrongQueueStats                   = db.FindWrongQueueStats
 	FinishExecutions                      = db.FinishExecutions
 	ForgetReplica                         = db.ForgetReplica
 	ForgetSilentReplicas                  = db.ForgetSilentReplicas
@@ -337,6 +338,7 @@ const (
 	LeaveWorker                           = db.LeaveWorker
 	LeftByAnotherEngine                   = db.LeftByAnotherEngine
 	ListActions                           = db.ListActions
+	LockActionQueues                      = db.LockActionQueues
 	LockAdmissionScopes                   = db.LockAdmissionScopes
 	LockAdmissionStates                   = db.LockAdmissionStates
 	LockCatalog                           = db.LockCatalog
@@ -429,6 +431,7 @@ const (
 	SettleOrphans                         = db.SettleOrphans
 	SplitOutbox                           = db.SplitOutbox
 	StartExecutions                       = db.StartExecutions
+	SumQueueStats                         = db.SumQueueStats
 	TakeOver                              = db.TakeOver
 	TakeScopeSlots                        = db.TakeScopeSlots
 	TryLoopLock                           = db.TryLoopLock

@@ -2,15 +2,9 @@ package testkit
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -62,10 +56,7 @@ var template = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum, err := migrationsChecksum()
-	if err != nil {
-		return "", fmt.Errorf("checksum of the migrations: %w", err)
-	}
+	sum := migrations.Checksum()
 	ctx, cancel := cleanupContext()
 	defer cancel()
 	return "attune_template_" + sum, buildTemplate(ctx, found.database, "attune_template_"+sum)
@@ -104,27 +95,6 @@ func buildTemplate(ctx context.Context, admin, name string) error {
 	return nil
 }
 
-// migrationsChecksum covers every file below migrations/, so that a change
-// rebuilds the template.
-func migrationsChecksum() (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	hash := sha256.New()
-	err = filepath.WalkDir(filepath.Join(root, "migrations"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(content), content) // a hash takes everything
-		return nil
-	})
-	return hex.EncodeToString(hash.Sum(nil)[:6]), err
-}
 
 func withDatabase(databaseURL, name string) string {
 	parsed, err := url.Parse(databaseURL)

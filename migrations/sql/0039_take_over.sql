@@ -49,11 +49,11 @@ BEGIN
         SELECT worker, count(*) AS n FROM execution WHERE admission_state_id IS NOT NULL GROUP BY 1
     ) h ON h.worker = w.id
     WHERE w.id = l.worker AND l.assigned <> coalesce(h.n, 0);
-    UPDATE queue_stats t
-    SET queue_length = s.queued, active_count = s.active, last_updated = now()
-    FROM (SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active
-          FROM execution_admission_state GROUP BY action_id) s
-    WHERE s.action_id = t.action_id;
+    INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed)
+    SELECT action_id, sum(queued_count), sum(active_count), max(max_concurrent), sum(total_enqueued), sum(total_completed)
+    FROM execution_admission_state GROUP BY action_id ORDER BY action_id
+    ON CONFLICT (action_id) DO UPDATE
+    SET queue_length = excluded.queue_length, active_count = excluded.active_count, last_updated = now();
     RETURN taken;
 END
 $$;

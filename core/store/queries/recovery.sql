@@ -161,6 +161,32 @@ WITH oldest AS (
 )
 UPDATE queue_stats t SET oldest_enqueued_at = s.at FROM stale s WHERE t.action_id = s.action_id;
 
+-- name: FindWrongQueueStats :many
+-- Actions whose statistics are not the sums over their queues, as they are for
+-- one whose statistics were not kept for a time.
+SELECT s.action_id
+FROM (
+    SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active
+    FROM execution_admission_state GROUP BY action_id
+) s
+LEFT JOIN queue_stats t ON t.action_id = s.action_id
+WHERE coalesce(t.queue_length, 0) <> s.queued OR coalesce(t.active_count, 0) <> s.active
+ORDER BY s.action_id
+LIMIT sqlc.arg(page)::int;
+
+-- name: LockActionQueues :many
+SELECT id FROM execution_admission_state WHERE action_id = sqlc.arg(action) ORDER BY id FOR UPDATE;
+
+-- name: SumQueueStats :exec
+-- With the locks of all its queues.
+INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed, last_updated)
+SELECT s.action_id, sum(s.queued_count), sum(s.active_count), max(s.max_concurrent), sum(s.total_enqueued), sum(s.total_completed), now()
+FROM execution_admission_state s
+WHERE s.action_id = sqlc.arg(action)
+GROUP BY s.action_id
+ON CONFLICT (action_id) DO UPDATE
+SET queue_length = excluded.queue_length, active_count = excluded.active_count, last_updated = excluded.last_updated;
+
 -- name: FindEndedWaiters :one
 -- Entries whose execution has ended or left requested by another's hand, one
 -- window of entries at a time.

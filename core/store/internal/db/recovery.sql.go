@@ -322,6 +322,40 @@ func (q *Queries) FindUnfilledQueues(ctx context.Context, after int64, windowSiz
 	return i, err
 }
 
+const FindWrongQueueStats = `-- name: FindWrongQueueStats :many
+SELECT s.action_id
+FROM (
+    SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active
+    FROM execution_admission_state GROUP BY action_id
+) s
+LEFT JOIN queue_stats t ON t.action_id = s.action_id
+WHERE coalesce(t.queue_length, 0) <> s.queued OR coalesce(t.active_count, 0) <> s.active
+ORDER BY s.action_id
+LIMIT $1::int
+`
+
+// Actions whose statistics are not the sums over their queues, as they are for
+// one whose statistics were not kept for a time.
+func (q *Queries) FindWrongQueueStats(ctx context.Context, page int32) ([]int64, error) {
+	rows, err := q.db.Query(ctx, FindWrongQueueStats, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var action_id int64
+		if err := rows.Scan(&action_id); err != nil {
+			return nil, err
+		}
+		items = append(items, action_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const IsAdopted = `-- name: IsAdopted :one
 SELECT NOT EXISTS (
     SELECT 1 FROM information_schema.columns
@@ -348,6 +382,30 @@ func (q *Queries) LeftByAnotherEngine(ctx context.Context) (bool, error) {
 	var left_over bool
 	err := row.Scan(&left_over)
 	return left_over, err
+}
+
+const LockActionQueues = `-- name: LockActionQueues :many
+SELECT id FROM execution_admission_state WHERE action_id = $1 ORDER BY id FOR UPDATE
+`
+
+func (q *Queries) LockActionQueues(ctx context.Context, action int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, LockActionQueues, action)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const NewestExecutionID = `-- name: NewestExecutionID :one
@@ -388,6 +446,22 @@ UPDATE queue_stats t SET oldest_enqueued_at = s.at FROM stale s WHERE t.action_i
 // all groups.
 func (q *Queries) RefreshOldestWaiters(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, RefreshOldestWaiters)
+	return err
+}
+
+const SumQueueStats = `-- name: SumQueueStats :exec
+INSERT INTO queue_stats AS t (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed, last_updated)
+SELECT s.action_id, sum(s.queued_count), sum(s.active_count), max(s.max_concurrent), sum(s.total_enqueued), sum(s.total_completed), now()
+FROM execution_admission_state s
+WHERE s.action_id = $1
+GROUP BY s.action_id
+ON CONFLICT (action_id) DO UPDATE
+SET queue_length = excluded.queue_length, active_count = excluded.active_count, last_updated = excluded.last_updated
+`
+
+// With the locks of all its queues.
+func (q *Queries) SumQueueStats(ctx context.Context, action int64) error {
+	_, err := q.db.Exec(ctx, SumQueueStats, action)
 	return err
 }
 
