@@ -5,36 +5,48 @@
 //
 // One row of execution_admission_state per queue (an action, or an action and
 // a group of parameter values) holds the counters: how many executions hold a
-// slot, how many wait, where the head is, which order number comes next. Who
-// holds a slot is a fact stored on the execution itself
-// (execution.admission_state_id); who waits has a row in
+// slot, how many wait in each lane, where the heads are, which order number
+// comes next. One row of admission_scope per limit that queues share (of a pack,
+// of everything, a rate, a quota) holds the same for it. Who holds a slot is a
+// fact stored on the execution itself (execution.admission_state_id, and
+// execution_slot for shared limits); who waits has a row in
 // execution_admission_entry, and only while it waits. worker_load counts, per
 // worker, the executions handed to it and not yet released. At every commit
 //
-//	active_count = executions whose admission_state_id names the queue
-//	queued_count = entries of the queue
-//	assigned     = slot holders that were handed to the worker
+//	state.active_count = executions whose admission_state_id names the queue
+//	state.queued_count = entries of the queue
+//	scope.active_count = execution_slot rows of the limit
+//	assigned           = slot holders that were handed to the worker
 //
 // # How a decision is made
 //
-// Lock takes the queue rows in order of id, then the worker_load rows in order
-// of worker, and only then reads entries and executions in later statements,
-// so that everything it reads is newer than every decision made before. The
-// result is a Ledger: a working copy on which Release, Promote and Admit are
-// plain arithmetic. Write turns the difference into one set-based statement a
-// table; every statement that changes executions or entries counts what it
-// changed and fails the whole batch when the count is not the planned one.
+// Lock takes the rows of shared limits, then those of queues, each in order of
+// id, then the worker_load rows in order of worker, and only then reads entries
+// and executions in later statements, so that everything it reads is newer than
+// every decision made before. The result is a Ledger: a working copy on which
+// Release, Promote and Admit are plain arithmetic. Write turns the difference
+// into one set-based statement a table; every statement that changes executions
+// or entries counts what it changed and fails the whole batch when the count is
+// not the planned one.
 //
 // # Order
 //
-// A queue's order is the order in which enqueuing transactions held its lock:
-// the next number is taken from the locked row. A newcomer is admitted
-// directly only while nobody waits (invariant S5). Across queues, heads that
-// compete for workers are served by ticket, the order in which they began to
-// wait. No optimisation anywhere hands out work that a Ledger has not granted.
+// A queue has three lanes. The order of a lane is the order in which enqueuing
+// transactions held the queue's lock: the next number is taken from the locked
+// row. A newcomer is admitted directly only while nobody waits (invariant S5).
+// The highest lane in which somebody waits is served first, but of eight
+// admissions one goes to a lower lane that waits (S23).
+//
+// A slot of the queue is not enough: an execution needs one of every limit that
+// applies, and room at a worker, all or none. Across queues, heads that compete
+// for these are served by ticket, the order in which they began to wait, and
+// nobody takes what an earlier waiter could use. No optimisation anywhere hands
+// out work that a Ledger has not granted.
 //
 // # On failure
 //
 // Nothing is written unless the whole batch commits; the caller repeats it. A
 // replica that dies inside a transaction loses its locks with its connection.
+// An execution that somebody deletes leaves a note from which GiveBack returns
+// what it held.
 package admission
