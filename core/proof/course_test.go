@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/testkit"
