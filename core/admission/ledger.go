@@ -130,6 +130,7 @@ type Ledger struct {
 	queues   map[int64]*queue
 	gone     map[int64]bool // queues that were wanted and no longer exist
 	scopes   map[int64]*scope
+	pruned   map[int64]bool // shared limits that were wanted and no longer exist
 	loads    map[int64]*load
 	loadless map[int64]bool // workers that were wanted and have no load row
 	facts    map[int64]Fact
@@ -283,7 +284,7 @@ func (l *Ledger) giveBack(queueID int64, worker *int64, scopes []int64) bool {
 	}
 	known := (q != nil || l.gone[queueID]) && l.knowsLoad(worker)
 	for _, id := range scopes {
-		known = known && l.scopes[id] != nil
+		known = known && (l.scopes[id] != nil || l.pruned[id])
 	}
 	if !known {
 		l.unplanned = true
@@ -293,7 +294,9 @@ func (l *Ledger) giveBack(queueID int64, worker *int64, scopes []int64) bool {
 		q.active--
 	}
 	for _, id := range scopes {
-		l.scopes[id].active--
+		if s := l.scopes[id]; s != nil {
+			s.active--
+		}
 	}
 	if worker != nil {
 		if w := l.loads[*worker]; w != nil && w.assigned > 0 {

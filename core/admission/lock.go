@@ -44,6 +44,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		queues:       make(map[int64]*queue, len(r.states.Rows())),
 		gone:         make(map[int64]bool),
 		scopes:       make(map[int64]*scope),
+		pruned:       make(map[int64]bool),
 		loads:        make(map[int64]*load, len(r.loads.Rows())),
 		loadless:     make(map[int64]bool),
 		facts:        make(map[int64]Fact, len(r.facts.Rows())),
@@ -140,6 +141,7 @@ func (l *Ledger) readScopes(wanted map[int64]ScopeWant, result *store.Result[sto
 	for id, want := range wanted {
 		switch {
 		case want.Rule == nil:
+			l.pruned[id] = l.scopes[id] == nil
 		case l.scopes[id] == nil:
 			return fmt.Errorf("lock shared limit %d: %w", id, ErrQueueGone)
 		default:

@@ -134,11 +134,11 @@ func (a *Admission) adopt(ctx context.Context, key ScopeKey, wide policy.Wide, f
 	}
 	one := []ScopeKey{key}
 	err := a.store.Tx(ctx, "adopt", func(ctx context.Context, tx *store.Tx) error {
-		states, err := tx.LockScopeQueues(ctx, pack)
-		if err != nil {
+		if err := tx.EnsureAdmissionScopes(ctx, scopeParams(one, map[ScopeKey]policy.Wide{key: wide})); err != nil {
 			return err
 		}
-		if err := tx.EnsureAdmissionScopes(ctx, scopeParams(one, map[ScopeKey]policy.Wide{key: wide})); err != nil {
+		states, err := tx.LockScopeQueues(ctx, pack)
+		if err != nil {
 			return err
 		}
 		rows, err := tx.FindAdmissionScopes(ctx, []string{string(key.Kind)}, []string{key.Key})

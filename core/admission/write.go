@@ -212,7 +212,7 @@ func (l *Ledger) writeScopes(p *store.Pipeline) {
 	due, periods := make([]*time.Time, n), make([]*time.Time, n)
 	for i, s := range changed {
 		ids[i], active[i], maxima[i], used[i] = s.id, int32(s.active), int32(s.max), int32(s.used)
-		due[i], periods[i] = column(s.due), column(s.period)
+		due[i], periods[i], policies[i] = column(s.due), column(s.period), -1
 		if s.rule != nil {
 			policies[i], refs[i] = s.rule.PolicyID, s.rule.PolicyRef
 			windows[i] = int32(s.rule.Window / time.Second)

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/progress"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -153,6 +154,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("status", status)
 	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
+	e.services.Add("retention", retention.NewQueues(retention.QueuesConfig{}, e.query, e.logger, loopMetrics))
 	e.services.Add("recovery", e.sweep)
 	if e.cfg.Executor.EnableTimeoutMonitor {
 		e.services.Add("timeouts", orphans)

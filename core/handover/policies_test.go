@@ -131,6 +131,8 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 	// keeps the others.
 	b.finish(t, attune.StatusCompleted, ids[2], ids[4])
 	require.Equal(t, handover.Result{Released: 2}, b.complete(t, ids[2], ids[4]))
+	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM admission_scope WHERE policy IS NOT NULL AND policy_ref <> ''`),
+		"giving back does not forget whose limit it is")
 	b.finish(t, attune.StatusCompleted, ids[0])
 	// A replica that has never seen these groups.
 	b.rounds = b.replica(t)

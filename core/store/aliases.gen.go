@@ -397,6 +397,8 @@ const (
 	PackRefs                              = db.PackRefs
 	PolicyMethodEnumCancel                = db.PolicyMethodEnumCancel
 	PolicyMethodEnumEnqueue               = db.PolicyMethodEnumEnqueue
+	PruneGroupStates                      = db.PruneGroupStates
+	PruneScopes                           = db.PruneScopes
 	ReadActionRules                       = db.ReadActionRules
 	ReadAdmissionFacts                    = db.ReadAdmissionFacts
 	ReadAdmissionHeads                    = db.ReadAdmissionHeads

@@ -95,7 +95,6 @@ func buildTemplate(ctx context.Context, admin, name string) error {
 	return nil
 }
 
-
 func withDatabase(databaseURL, name string) string {
 	parsed, err := url.Parse(databaseURL)
 	if err != nil {

@@ -222,10 +222,15 @@ FROM (
 WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: UpdateAdmissionScopes :exec
+-- A policy of -1 leaves what the row says of its policy: the batch only gave
+-- back.
 UPDATE admission_scope s
 SET active_count = r.active, max_concurrent = r.max_concurrent, next_at = r.next_at, period_start = r.period_start,
-    used = r.used, policy = (SELECT p.id FROM policy p WHERE p.id = r.policy), policy_ref = r.policy_ref,
-    window_seconds = nullif(r.window_seconds, 0), burst = nullif(r.burst, 0)
+    used = r.used,
+    policy = CASE WHEN r.policy < 0 THEN s.policy ELSE (SELECT p.id FROM policy p WHERE p.id = r.policy) END,
+    policy_ref = CASE WHEN r.policy < 0 THEN s.policy_ref ELSE r.policy_ref END,
+    window_seconds = CASE WHEN r.policy < 0 THEN s.window_seconds ELSE nullif(r.window_seconds, 0) END,
+    burst = CASE WHEN r.policy < 0 THEN s.burst ELSE nullif(r.burst, 0) END
 FROM (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(active)::int[]) AS active,
            unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent, unnest(sqlc.arg(next_at)::timestamptz[]) AS next_at,

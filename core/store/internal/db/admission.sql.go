@@ -1032,8 +1032,11 @@ func (q *Queries) UpdateAdmissionLimits(ctx context.Context, arg UpdateAdmission
 const UpdateAdmissionScopes = `-- name: UpdateAdmissionScopes :exec
 UPDATE admission_scope s
 SET active_count = r.active, max_concurrent = r.max_concurrent, next_at = r.next_at, period_start = r.period_start,
-    used = r.used, policy = (SELECT p.id FROM policy p WHERE p.id = r.policy), policy_ref = r.policy_ref,
-    window_seconds = nullif(r.window_seconds, 0), burst = nullif(r.burst, 0)
+    used = r.used,
+    policy = CASE WHEN r.policy < 0 THEN s.policy ELSE (SELECT p.id FROM policy p WHERE p.id = r.policy) END,
+    policy_ref = CASE WHEN r.policy < 0 THEN s.policy_ref ELSE r.policy_ref END,
+    window_seconds = CASE WHEN r.policy < 0 THEN s.window_seconds ELSE nullif(r.window_seconds, 0) END,
+    burst = CASE WHEN r.policy < 0 THEN s.burst ELSE nullif(r.burst, 0) END
 FROM (
     SELECT unnest($1::bigint[]) AS id, unnest($2::int[]) AS active,
            unnest($3::int[]) AS max_concurrent, unnest($4::timestamptz[]) AS next_at,
@@ -1057,6 +1060,8 @@ type UpdateAdmissionScopesParams struct {
 	Bursts        []int32
 }
 
+// A policy of -1 leaves what the row says of its policy: the batch only gave
+// back.
 func (q *Queries) UpdateAdmissionScopes(ctx context.Context, arg UpdateAdmissionScopesParams) error {
 	_, err := q.db.Exec(ctx, UpdateAdmissionScopes,
 		arg.Ids,

@@ -1,0 +1,105 @@
+// Package retention removes what is kept for no reader any more. What it
+// deletes, a later use makes again; nothing that runs or waits is touched.
+//
+// Every loop runs on each replica and works on one at a time, in pages, each a
+// transaction of its own with a deadline; a page that fails is taken up by the
+// next tick.
+package retention
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// QueuesConfig says how long idle queues are kept.
+type QueuesConfig struct {
+	// Interval between looks. Default 1 h.
+	Interval time.Duration
+	// Groups is how long the queue of a group is kept after its last execution.
+	// Default 30 days.
+	Groups time.Duration
+	// Scopes is how long the row of a shared limit is kept after its last use.
+	// Default 1 day, and never less than the window of a rate or quota.
+	Scopes time.Duration
+}
+
+func (c QueuesConfig) withDefaults() QueuesConfig {
+	if c.Interval <= 0 {
+		c.Interval = time.Hour
+	}
+	if c.Groups <= 0 {
+		c.Groups = 30 * 24 * time.Hour
+	}
+	if c.Scopes <= 0 {
+		c.Scopes = 24 * time.Hour
+	}
+	return c
+}
+
+// page is how many rows one transaction removes.
+const page = 500
+
+// Queues removes queues of groups, and rows of shared limits, that nobody has
+// used for long (upstream 28). A queue on which an operator has put a word (a
+// pause, a limit) stays.
+type Queues struct {
+	*supervise.Loop
+
+	cfg    QueuesConfig
+	store  *store.Store
+	logger *slog.Logger
+}
+
+// NewQueues makes the loop.
+func NewQueues(cfg QueuesConfig, st *store.Store, logger *slog.Logger, metrics *supervise.Metrics) *Queues {
+	q := &Queues{cfg: cfg.withDefaults(), store: st, logger: logger}
+	q.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "retention", Interval: q.cfg.Interval, Timeout: 5 * time.Minute, Jitter: 0.2,
+		Tick: q.tick, Logger: logger, Metrics: metrics,
+	})
+	return q
+}
+
+func (q *Queues) tick(ctx context.Context) error {
+	for _, kind := range []struct {
+		what   string
+		remove func(*store.Tx) (int64, error)
+	}{
+		{"queues", func(tx *store.Tx) (int64, error) { return tx.PruneGroupStates(ctx, q.cfg.Groups.Seconds(), page) }},
+		{"shared limits", func(tx *store.Tx) (int64, error) { return tx.PruneScopes(ctx, q.cfg.Scopes.Seconds(), page) }},
+	} {
+		if err := q.prune(ctx, kind.what, kind.remove); err != nil {
+			return fmt.Errorf("prune idle %s: %w", kind.what, err)
+		}
+	}
+	return nil
+}
+
+func (q *Queues) prune(ctx context.Context, what string, remove func(*store.Tx) (int64, error)) error {
+	for {
+		var removed int64
+		err := q.store.Tx(ctx, "retention", func(ctx context.Context, tx *store.Tx) error {
+			removed = 0
+			won, err := tx.TryLoopLock(ctx, "retention")
+			if err != nil || !won {
+				return err
+			}
+			removed, err = remove(tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if removed > 0 {
+			q.logger.InfoContext(ctx, "Idle rows of admission removed", "what", what, "rows", removed)
+		}
+		if removed < page {
+			return nil
+		}
+	}
+}
