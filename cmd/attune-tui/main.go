@@ -133,7 +133,9 @@ func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), er
 		closeBroker()
 		st.Close()
 	}
-	return monitor.New(monitor.Config{StaleAfter: cfg.Executor.StaleAfter()}, deps), closeAll, nil
+	return monitor.New(monitor.Config{
+		StaleAfter: cfg.Executor.StaleAfter(), QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
+	}, deps), closeAll, nil
 }
 
 func storeConfig(cfg *config.Config) store.Config {

@@ -47,7 +47,7 @@ func (d *QueueDetail) without(list []Section) []Section {
 	for _, l := range d.Policies {
 		text := l.Text
 		if l.Full {
-			text += " — full"
+			text += " (full)"
 		}
 		s.Rows = append(s.Rows, []string{orElse(l.Ref, "-"), l.Scope + " " + l.Kind, l.Title(), text})
 	}

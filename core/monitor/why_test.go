@@ -87,7 +87,7 @@ func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
 	require.Contains(t, w.Summary, "place 3 of 5, normal lane, for 2m")
 	require.Contains(t, text, "2 of 2 slots are taken (limit by policy "+policy.Ref+"), 5 wait.")
 	require.Contains(t, text, "on ill (stale, heartbeat 5m ago)")
-	require.Contains(t, text, policy.Ref+" (action concurrency): at most 2 at once; 2 of 2 in this queue — full")
+	require.Contains(t, text, policy.Ref+" (action concurrency): at most 2 at once; 2 of 2 in this queue (full)")
 	require.NotContains(t, text, "No replica")
 
 	d, err := b.Execution(t.Context(), waiters[2])

@@ -90,6 +90,9 @@ func (q Queue) pauseLine(at time.Time) string {
 
 func (q Queue) blockLine(scope *Scope, at time.Time) string {
 	line := "The queue has room of its own, but its head is kept"
+	if q.Full() {
+		line = "Besides, its head is kept"
+	}
 	if q.BlockedSince != nil {
 		line += " for " + since(*q.BlockedSince, at)
 	}
@@ -160,7 +163,7 @@ func policyLines(list []PolicyLine) []string {
 	for _, l := range list {
 		mark := ""
 		if l.Full {
-			mark = " — full"
+			mark = " (full)"
 		}
 		lines = append(lines, fmt.Sprintf("  %s (%s %s): %s; %s%s", orElse(l.Ref, "no policy"), l.Scope, l.Kind, l.Title(), l.Text, mark))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/tui/screen/execution"
 	"github.com/attune-go/attune/tui/screen/executions"
 	"github.com/attune-go/attune/tui/screen/overview"
+	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/screen/queues"
 	"github.com/attune-go/attune/tui/screen/workers"
 	"github.com/attune-go/attune/tui/theme"
@@ -80,6 +81,7 @@ type Model struct {
 	env    *screen.Env
 
 	queues     *queues.Queues
+	queue      *queue.Queue
 	executions *executions.Executions
 	execution  *execution.Execution
 	screens    map[screen.View]screen.Screen
@@ -118,11 +120,11 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	env := &screen.Env{Theme: look, Data: screen.NewData()}
 	m := &Model{
 		ctx: ctx, opts: opts, source: source, env: env, view: opts.View,
-		queues: queues.New(env), executions: executions.New(env), execution: execution.New(env),
+		queues: queues.New(env), queue: queue.New(env), executions: executions.New(env), execution: execution.New(env),
 		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
 	}
 	m.screens = map[screen.View]screen.Screen{
-		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InExecutions: m.executions,
+		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
 	}
 	if err := checkView(opts.View); err != nil {

@@ -32,6 +32,7 @@ type fakeSource struct {
 	overview  *monitor.Overview
 	broker    *monitor.Broker
 	queues    *monitor.Queues
+	queue     *monitor.QueueDetail
 	list      []monitor.Execution
 	detail    *monitor.ExecutionDetail
 	workers   *monitor.Workers
@@ -79,6 +80,16 @@ func (f *fakeSource) Broker(ctx context.Context) (*monitor.Broker, error) {
 
 func (f *fakeSource) Queues(ctx context.Context, _ monitor.QueueFilter) (*monitor.Queues, error) {
 	return f.queues, f.answer(ctx, screen.FeedQueues)
+}
+
+func (f *fakeSource) QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error) {
+	err := f.answer(ctx, screen.FeedQueue)
+	if f.queue == nil {
+		return nil, errors.Join(err, monitor.ErrNotFound)
+	}
+	d := *f.queue
+	d.ID = ref.ID
+	return &d, err
 }
 
 func (f *fakeSource) Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error) {
@@ -260,6 +271,7 @@ func sample() *fakeSource {
 			},
 		},
 		queues:  &monitor.Queues{Reading: reading, Totals: totals, List: queues},
+		queue:   sampleQueueDetail(reading, queues[2]),
 		list:    sampleExecutions(),
 		detail:  sampleDetail(reading),
 		workers: &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
@@ -280,16 +292,72 @@ func sample() *fakeSource {
 
 func sampleQueues() []monitor.Queue {
 	return []monitor.Queue{
-		{ID: 42, ActionID: 4, ActionRef: "core.http_request", Queued: 612, Active: 4, Limit: ptr(4), Oldest: ago(14*time.Minute + 2*time.Second), Completed: 1_204_375, Enqueued: 1_204_991},
-		{ID: 43, ActionID: 5, ActionRef: "etl.load", Group: "tenant=acme", Queued: 301, Active: 1, Limit: ptr(1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201},
+		{ID: 42, ActionID: 4, ActionRef: "core.http_request", Queued: 612, Active: 4, Limit: ptr(4), LimitFrom: policyLimit("core.http", 4), Oldest: ago(14*time.Minute + 2*time.Second), Completed: 1_204_375, Enqueued: 1_204_991},
+		{ID: 43, ActionID: 5, ActionRef: "etl.load", Group: "tenant=acme", Queued: 301, Active: 1, Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201},
 		{
-			ID: 44, ActionID: 5, ActionRef: "etl.load", Group: "tenant=zeta", Queued: 120, Active: 1, Limit: ptr(1), Oldest: ago(3*time.Minute + 12*time.Second), Completed: 61_040,
+			ID: 44, ActionID: 5, ActionRef: "etl.load", Group: "tenant=zeta", Queued: 120, Active: 1, Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(3*time.Minute + 12*time.Second), Completed: 61_040,
 			Blocked: "no worker has room", BlockedSince: ago(time.Minute),
 		},
-		{ID: 45, ActionID: 6, ActionRef: "mail.send", Queued: 88, Active: 10, Limit: ptr(10), Oldest: ago(41 * time.Second), Completed: 9_400_000},
-		{ID: 46, ActionID: 7, ActionRef: "core.echo", Queued: 83, Active: 8, Oldest: ago(12 * time.Second), Completed: 31_000_000},
-		{ID: 47, ActionID: 8, ActionRef: "pack.sync", Queued: 14, Active: 0, Limit: ptr(1), Oldest: ago(31 * time.Minute), Paused: true, PauseReason: "maintenance"},
-		{ID: 48, ActionID: 9, ActionRef: "report.render", Limit: ptr(2), Completed: 4411},
+		{ID: 45, ActionID: 6, ActionRef: "mail.send", Queued: 88, QueuedHigh: 5, Active: 10, Limit: ptr(10), LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride, Policy: "mail.send", Threshold: ptr(20)}, Oldest: ago(41 * time.Second), Completed: 9_400_000},
+		{ID: 46, ActionID: 7, ActionRef: "core.echo", Queued: 83, Active: 8, LimitFrom: monitor.LimitSource{Kind: monitor.LimitNone}, Oldest: ago(12 * time.Second), Completed: 31_000_000},
+		{ID: 47, ActionID: 8, ActionRef: "pack.sync", Queued: 14, Active: 0, Limit: ptr(1), Oldest: ago(31 * time.Minute), Paused: true, PausedBy: "bob", PauseReason: "maintenance", LimitFrom: policyLimit("pack.one", 1)},
+		{ID: 48, ActionID: 9, ActionRef: "report.render", Limit: ptr(2), LimitFrom: monitor.LimitSource{Kind: monitor.LimitAdaptive, Policy: "report.cpu", Threshold: ptr(5)}, Completed: 4411},
+	}
+}
+
+// policyLimit is a limit by the policy with this name.
+func policyLimit(ref string, n int64) monitor.LimitSource {
+	return monitor.LimitSource{Kind: monitor.LimitPolicy, Policy: ref, Threshold: &n}
+}
+
+func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *monitor.QueueDetail {
+	q.Limit = ptr(2)
+	q.QueuedHigh, q.QueuedLow, q.MaxQueued, q.QueueTimeout = 3, 20, ptr(10_000), time.Hour
+	rate, age := 2.0, 3*time.Second
+	scope := &monitor.Scope{ID: 1, Kind: "pack", Name: "pack etl", PolicyRef: "etl.all", Limit: 2, Active: 2}
+	holder := func(id int64, worker string) monitor.Holder {
+		return monitor.Holder{
+			ID: id, ActionRef: "etl.load", Status: "running", Since: *ago(25 * time.Minute), WorkerID: ptr(7), WorkerName: worker,
+			Health: monitor.WorkerActive, HeartbeatAge: &age,
+		}
+	}
+	return &monitor.QueueDetail{
+		Reading: reading, Queue: q, Exists: true,
+		Groups:  []monitor.Queue{{ID: 43, ActionRef: "etl.load", Group: "tenant=acme", Queued: 301, Active: 1, Limit: ptr(1)}},
+		Holders: &monitor.Holders{Active: 1, Found: 1, List: []monitor.Holder{holder(884100, "worker-node-02")}},
+		Scope:   scope, ScopeHolders: &monitor.Holders{Active: 2, Found: 2, List: []monitor.Holder{holder(884090, "worker-node-02"), holder(884100, "worker-node-02")}},
+		Policies: []monitor.PolicyLine{
+			{Ref: "etl.load", Kind: "concurrency", Scope: "action", Threshold: 2, Method: "enqueue", Parameters: []string{"tenant"}, Text: "1 of 2 in this queue"},
+			{Ref: "etl.all", Kind: "concurrency", Scope: "pack", Threshold: 2, Method: "enqueue", Full: true, Text: "2 of 2 in pack etl"},
+		},
+		Timing: monitor.Timing{
+			Sample: 800, From: ago(6 * time.Hour), To: ago(time.Minute),
+			Wait: &monitor.Percentiles{Count: 800, P50: time.Minute, P90: 2 * time.Minute, P95: 3 * time.Minute, P99: 4 * time.Minute, Max: 5 * time.Minute},
+			Run:  &monitor.Percentiles{Count: 799, P50: 20 * time.Second, P90: 30 * time.Second, P95: 31 * time.Second, P99: 40 * time.Second, Max: time.Minute},
+		},
+		Ages:    &monitor.Ages{Classes: []int64{0, 3, 20, 97, 0, 0}, Bounds: monitor.AgeBounds},
+		Drain:   monitor.Drain{PerMinute: &rate, Basis: "30 executions ended in the last 15m", Ended: 30, Period: 15 * time.Minute},
+		Empties: monitor.Expected{At: ago(-time.Hour), Basis: "place 120 at 2 a minute"},
+	}
+}
+
+// waitingDetail is an execution that waits.
+func waitingDetail(reading monitor.Reading) *monitor.ExecutionDetail {
+	return &monitor.ExecutionDetail{
+		Reading: reading, Execution: sampleExecutions()[6], ActionID: ptr(4), Attempt: ptr(0), Config: `{"url": "https://partner.example/feed"}`,
+		Waiting: &monitor.Waiting{Queue: "core.http_request", Lane: monitor.LaneNormal, Since: *ago(14 * time.Minute), Of: 612},
+		Why: []string{
+			"Execution 884294 waits in queue core.http_request: place 1 of 612, normal lane, for 14m.",
+			"4 of 4 slots are taken (limit by policy core.http), 612 wait.",
+			"Its slots are held by (the oldest first):",
+			"  884100 core.http_request running on worker-node-02 (stale, heartbeat 4m11s ago)",
+			"  884101 core.http_request running on worker-python-01 (active, heartbeat 4s ago)",
+			"Policies in force:",
+			"  core.http (action concurrency): at most 4 at once; 4 of 4 in this queue (full)",
+			"Expected to start at 02:20:04Z (in 1m): place 1 at 1 a minute; 15 executions ended in the last 15m.",
+			"If it still waits at 03:05:04Z (in 46m), it is given up.",
+		},
+		Timeline: []monitor.Step{{At: *ago(14 * time.Minute), Status: "requested"}}, TimelineKnown: true,
 	}
 }
 
@@ -371,6 +439,9 @@ func hostile() *fakeSource {
 	}
 	s.broker.Node, s.broker.VHost, s.broker.Alarms = evil, evil, []string{evil}
 	s.detail.Config, s.detail.Result, s.detail.ActionRef, s.detail.Reason = `{"k": "`+"\x1b[31m"+`x"}`, evil, evil, evil
+	s.queue.ActionRef, s.queue.Group, s.queue.PauseReason, s.queue.PausedBy, s.queue.Paused = evil, evil, evil, evil, true
+	s.queue.Holders.List[0].WorkerName, s.queue.Policies[0].Ref, s.queue.Scope.Name, s.queue.Groups[0].Group = evil, evil, evil, evil
+	s.detail.Why = []string{evil, "  " + evil}
 	for i := range s.dead.Ledger.Recent {
 		s.dead.Ledger.Recent[i].Type, s.dead.Ledger.Recent[i].Queue = evil, evil
 	}

@@ -30,6 +30,11 @@ func (b *bundle) open(view screen.View) {
 		b.run(b.effect(screen.Effect{Open: view, Execution: 884301}))
 		return
 	}
+	if view == keymap.InQueue {
+		b.press("2")
+		b.run(b.effect(screen.Effect{Open: view, Queue: 44}))
+		return
+	}
 	b.run(b.goTo(view))
 }
 
@@ -70,9 +75,9 @@ func (b *bundle) later(d time.Duration) {
 // dates gives every answer the present time, in copies of what the model has.
 func (b *bundle) dates() {
 	s := b.source
-	o, q, w, d, x := *s.overview, *s.queues, *s.workers, *s.dead, *s.detail
-	o.At, q.At, w.At, d.At, x.At = b.now, b.now, b.now, b.now, b.now
-	s.overview, s.queues, s.workers, s.dead, s.detail = &o, &q, &w, &d, &x
+	o, q, w, d, x, one := *s.overview, *s.queues, *s.workers, *s.dead, *s.detail, *s.queue
+	o.At, q.At, w.At, d.At, x.At, one.At = b.now, b.now, b.now, b.now, b.now, b.now
+	s.overview, s.queues, s.workers, s.dead, s.detail, s.queue = &o, &q, &w, &d, &x, &one
 }
 
 func TestGoldenFrames(t *testing.T) {
@@ -92,6 +97,17 @@ func TestGoldenFrames(t *testing.T) {
 				requireGolden(t, name, b.View())
 			})
 		}
+	}
+	for _, size := range [][2]int{{80, 24}, {140, 40}} {
+		name := fmt.Sprintf("waiting_%dx%d", size[0], size[1])
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := sample()
+			source.detail = waitingDetail(source.overview.Reading)
+			b := started(t, source, size[0], size[1])
+			b.run(b.effect(screen.Effect{Open: keymap.InExecution, Execution: 884294}))
+			requireGolden(t, name, b.View())
+		})
 	}
 	t.Run("help_80x24", func(t *testing.T) {
 		t.Parallel()

@@ -136,6 +136,9 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	if effect.Open == keymap.InExecution {
 		m.execution.Show(effect.Execution)
 	}
+	if effect.Open == keymap.InQueue {
+		m.queue.Show(effect.Queue)
+	}
 	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {
 		if err := f.SetFilter(effect.Filter); err != nil {
 			m.say(err.Error())

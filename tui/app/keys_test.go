@@ -78,6 +78,30 @@ func TestOpenAndBackFollowTheTrail(t *testing.T) {
 	require.True(t, quits(t, b, "q"), "q quits at the top")
 }
 
+func TestEnterOnAQueueShowsItAndThenItsExecutions(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2", "j", "enter")
+	require.Equal(t, keymap.InQueue, b.view)
+	require.Equal(t, int64(42), b.queue.ID())
+	require.Contains(t, b.View(), "Queues › core.http_request")
+	require.Equal(t, 1, b.source.count(screen.FeedQueue))
+	b.press("enter")
+	require.Equal(t, keymap.InExecutions, b.view)
+	require.Equal(t, "action:etl.load", b.executions.Filter())
+	b.press("esc")
+	require.Equal(t, keymap.InQueue, b.view)
+	b.press("G")
+	require.Contains(t, b.View(), "tenant=acme", "the end can be reached")
+	b.press("esc")
+	require.Equal(t, keymap.InQueues, b.view)
+
+	b.source.queues.List[0].LimitFrom = monitor.LimitSource{}
+	b.run(b.refresh())
+	b.press("gg", "g", "g", "j", "enter")
+	require.Equal(t, keymap.InExecutions, b.view, "where queues are not recorded there is nothing to show")
+}
+
 func TestEnterOnAFindingOpensItsView(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)

@@ -18,6 +18,7 @@ type Reader interface {
 	Overview(ctx context.Context) (*monitor.Overview, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
+	QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error)
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Workers(ctx context.Context) (*monitor.Workers, error)
@@ -151,6 +152,9 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 	case screen.FeedQueues:
 		filter := m.queues.Query()
 		return func(ctx context.Context) (any, error) { return settle(r.Queues(ctx, filter)) }
+	case screen.FeedQueue:
+		ref := monitor.QueueRef{ID: m.queue.ID()}
+		return func(ctx context.Context) (any, error) { return settle(r.QueueDetail(ctx, ref)) }
 	case screen.FeedExecutions:
 		filter, cursor := m.executions.Query(), m.executions.Cursor()
 		return func(ctx context.Context) (any, error) { return settle(r.Executions(ctx, filter, cursor)) }
@@ -227,6 +231,8 @@ func readAt(result any) time.Time {
 	case *monitor.Overview:
 		return r.At
 	case *monitor.Queues:
+		return r.At
+	case *monitor.QueueDetail:
 		return r.At
 	case *monitor.Executions:
 		return r.At

@@ -194,7 +194,8 @@ func (m *Model) tabs() []tab {
 }
 
 func (m *Model) tabOpen(view screen.View) bool {
-	return view == m.view || view == keymap.InExecutions && m.view == keymap.InExecution
+	return view == m.view || view == keymap.InExecutions && m.view == keymap.InExecution ||
+		view == keymap.InQueues && m.view == keymap.InQueue
 }
 
 func (m *Model) deadLetterBadge() string {

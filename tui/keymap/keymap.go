@@ -54,6 +54,7 @@ const (
 	Everywhere    Scope = "everywhere"
 	InOverview    Scope = "overview"
 	InQueues      Scope = "queues"
+	InQueue       Scope = "queue"
 	InExecutions  Scope = "executions"
 	InExecution   Scope = "execution"
 	InWorkers     Scope = "workers"
@@ -61,7 +62,7 @@ const (
 )
 
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InExecutions, InExecution, InWorkers, InDeadLetters}
+var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters}
 
 // The groups that help shows a binding in.
 const (
@@ -88,7 +89,7 @@ type Binding struct {
 	Rank int
 }
 
-var listScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InOverview}
+var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InOverview}
 
 // Table is the whole key map.
 var Table = []Binding{

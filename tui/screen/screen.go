@@ -25,6 +25,7 @@ const (
 	FeedOverview    Feed = "overview"
 	FeedBroker      Feed = "broker"
 	FeedQueues      Feed = "queues"
+	FeedQueue       Feed = "queue"
 	FeedExecutions  Feed = "executions"
 	FeedExecution   Feed = "execution"
 	FeedWorkers     Feed = "workers"
@@ -32,7 +33,7 @@ const (
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters}
 
 // Screen is one view.
 type Screen interface {
@@ -79,6 +80,8 @@ type Effect struct {
 	Open View
 	// Execution is what to open in the view of one execution.
 	Execution int64
+	// Queue is what to open in the view of one queue.
+	Queue int64
 	// Filter is put in place in the opened view when Open is set.
 	Filter string
 	// Refetch asks for new data of a feed at once.
@@ -119,6 +122,7 @@ type Data struct {
 	Overview    *monitor.Overview        `json:"overview,omitempty"`
 	Broker      *monitor.Broker          `json:"broker,omitempty"`
 	Queues      *monitor.Queues          `json:"queues,omitempty"`
+	Queue       *monitor.QueueDetail     `json:"queue,omitempty"`
 	Executions  *monitor.Executions      `json:"executions,omitempty"`
 	Execution   *monitor.ExecutionDetail `json:"execution,omitempty"`
 	Workers     *monitor.Workers         `json:"workers,omitempty"`

@@ -43,6 +43,8 @@ func (d *Data) Apply(result any, now time.Time) bool {
 	case *monitor.Queues:
 		d.Queues = r
 		d.recordQueues(r.At, r.List)
+	case *monitor.QueueDetail:
+		d.Queue = r
 	case *monitor.Executions:
 		d.Executions = r
 	case *monitor.ExecutionDetail:

@@ -155,3 +155,8 @@ func Beside(left, right []string, lw, rw, h int, bar string) []string {
 	}
 	return out
 }
+
+// Wrap breaks a text into lines of at most w cells, between words where it can.
+func Wrap(s string, w int) []string {
+	return strings.Split(ansi.Wrap(Clean(s), max(w, 1), ""), "\n")
+}

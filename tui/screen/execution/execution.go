@@ -3,6 +3,7 @@
 package execution
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -125,40 +126,60 @@ func (x *Execution) Render(w, h int) []string {
 	}
 	if w >= 120 {
 		lw := w * 82 / 140
-		left := append(x.head(d), x.timeline(d, max(4, h/3))...)
+		left := append(x.head(d, lw-1, h*2/3), x.timeline(d, max(4, h/3))...)
 		left = append(left, x.documentLines(lw-1, h-len(left))...)
 		return widget.Beside(left, x.related(d), lw, w-lw-2, h, e.Paint(theme.Dim, "│")+" ")
 	}
-	lines := append(x.head(d), x.timeline(d, max(3, h/3))...)
+	lines := append(x.head(d, w, h*2/3), x.timeline(d, max(3, h/3))...)
 	foot := x.footLines(d)
 	lines = append(lines, widget.Fit(x.documentLines(w, h-len(lines)-len(foot)), w, max(0, h-len(lines)-len(foot)))...)
 	return append(lines, foot...)
 }
 
-func (x *Execution) head(d *monitor.ExecutionDetail) []string {
+func (x *Execution) head(d *monitor.ExecutionDetail, w, h int) []string {
 	e := x.env
 	reason := widget.Clean(d.Reason)
 	if reason == "" {
 		reason = "-"
 	}
-	return []string{
+	first := []string{
 		" " + e.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + tries(d) + "   " +
 			widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName)) + "   for " + widget.Age(e.Lasted(&d.Execution)),
-		" reason  " + x.why(d, reason), "",
 	}
+	if len(d.Why) > 0 {
+		return append(append(first, x.sentences(d.Why, w, max(3, h-2))...), "")
+	}
+	return append(first, " reason  "+x.why(d, reason), "")
 }
 
-// why says what an execution that has not ended waits for.
+// sentences says why it waits, in the words of the command line, on at most h
+// lines.
+func (x *Execution) sentences(list []string, w, h int) []string {
+	var lines []string
+	for _, text := range list {
+		body := strings.TrimLeft(text, " ")
+		indent := " " + widget.Blank(len(text)-len(body))
+		for i, part := range widget.Wrap(body, max(20, w-1-len(indent)-2)) {
+			if i > 0 {
+				part = "  " + part
+			}
+			lines = append(lines, indent+part)
+		}
+	}
+	if len(lines) <= h {
+		return lines
+	}
+	tail := min(3, h/3) // the end says when it starts
+	more := strconv.Itoa(len(lines)-h+1) + " more lines: attune-executor execution why " + strconv.FormatInt(x.id, 10)
+	out := append(slices.Clone(lines[:h-1-tail]), " "+x.env.Paint(theme.Dim, more))
+	return append(out, lines[len(lines)-tail:]...)
+}
+
+// why says what an execution waits for that has got further than its queue.
 func (x *Execution) why(d *monitor.ExecutionDetail, reason string) string {
-	e := x.env
 	switch {
 	case attune.Status(d.Status).Terminal():
 		return reason
-	case d.Waiting != nil && d.Waiting.Paused:
-		return "waits: queue " + widget.Clean(d.Waiting.Queue) + " is paused"
-	case d.Waiting != nil:
-		return "waits in " + widget.Clean(d.Waiting.Queue) + ", " + e.Count(d.Waiting.Ahead) + " ahead, " +
-			screen.Slots(d.Waiting.Active, d.Waiting.Limit) + " slots, since " + widget.Age(e.Since(d.Waiting.Since))
 	case d.Status == string(attune.StatusScheduled):
 		return "handed to its worker, which has not started it yet"
 	default:

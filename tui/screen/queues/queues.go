@@ -128,12 +128,21 @@ func (q *Queues) Do(action keymap.Action) screen.Effect {
 		q.preview = !q.preview
 	case keymap.Open:
 		if row := q.table.Cursor(); row >= 0 {
-			return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + q.rows[row].ActionRef}
+			return q.open(q.rows[row])
 		}
 	default:
 		return screen.Effect{}
 	}
 	return screen.Effect{Handled: true}
+}
+
+// open shows the queue, or its action's executions where queues are not recorded
+// one by one.
+func (q *Queues) open(row monitor.Queue) screen.Effect {
+	if row.LimitFrom.Kind == "" {
+		return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + row.ActionRef}
+	}
+	return screen.Effect{Handled: true, Open: keymap.InQueue, Queue: row.ID}
 }
 
 // rebuild filters and sorts. Unless the operator asked for it, rows keep their
@@ -245,15 +254,63 @@ func (q *Queues) Cells(row int, into []widget.Cell) []widget.Cell {
 func (q *Queues) verdict(r monitor.Queue) (state, note string) {
 	switch {
 	case r.Paused:
-		return "paused", strings.TrimSpace("paused " + r.PauseReason)
+		return "paused", pausedNote(r)
 	case r.Blocked != "":
-		return "warning", r.Blocked
+		return "warning", q.blockedNote(r)
 	case q.late(r):
 		return "warning", "head waits long"
 	case r.Queued == 0 && r.Active == 0:
-		return "idle", ""
+		return "idle", sourceNote(r)
 	default:
-		return "active", ""
+		return "active", sourceNote(r)
+	}
+}
+
+func pausedNote(r monitor.Queue) string {
+	note := "paused"
+	if r.PausedBy != "" {
+		note += " by " + r.PausedBy
+	}
+	if r.PauseReason != "" {
+		note += " " + r.PauseReason
+	}
+	return note
+}
+
+func (q *Queues) blockedNote(r monitor.Queue) string {
+	if r.BlockedUntil != nil && r.BlockedUntil.After(q.env.Now) {
+		return r.Blocked + ", again in " + widget.Short(r.BlockedUntil.Sub(q.env.Now))
+	}
+	return r.Blocked
+}
+
+// sourceNote says who set the limit, and who waits in other lanes than most.
+func sourceNote(r monitor.Queue) string {
+	note := ""
+	switch r.LimitFrom.Kind {
+	case monitor.LimitPolicy:
+		note = "limit of " + r.LimitFrom.Policy
+	case monitor.LimitOverride:
+		note = "limit set by hand"
+	case monitor.LimitAdaptive:
+		note = "limit adapted"
+	}
+	if lanes := lanesNote(r); lanes != "" {
+		note = strings.TrimPrefix(note+", "+lanes, ", ")
+	}
+	return note
+}
+
+func lanesNote(r monitor.Queue) string {
+	switch {
+	case r.QueuedHigh > 0 && r.QueuedLow > 0:
+		return strconv.FormatInt(r.QueuedHigh, 10) + " high " + strconv.FormatInt(r.QueuedLow, 10) + " low"
+	case r.QueuedHigh > 0:
+		return strconv.FormatInt(r.QueuedHigh, 10) + " high"
+	case r.QueuedLow > 0:
+		return strconv.FormatInt(r.QueuedLow, 10) + " low"
+	default:
+		return ""
 	}
 }
 
@@ -322,6 +379,9 @@ func (q *Queues) previewLines(w int) []string {
 	}
 	e, r := q.env, q.rows[row]
 	state, note := q.verdict(r)
+	if source := sourceNote(r); source != "" && source != note {
+		note = strings.TrimPrefix(note+" · "+source, " · ")
+	}
 	lines := []string{
 		e.Rule("preview: "+r.Name(), "queue "+strconv.FormatInt(r.ID, 10)+" · action "+strconv.FormatInt(r.ActionID, 10), w),
 		" " + e.State(state) + "  " + widget.Clean(note),
@@ -330,5 +390,5 @@ func (q *Queues) previewLines(w int) []string {
 		"", " " + e.Paint(theme.Dim, "DEPTH, last 60 min"),
 	}
 	lines = append(lines, widget.Chart(e.Data.History.Trend(screen.QueueSeries(r.ID), time.Hour, min(60, w-10)), min(w, 70), 6, &e.Theme.Glyphs)...)
-	return append(lines, " "+e.Paint(theme.Dim, "enter shows its executions"))
+	return append(lines, " "+e.Paint(theme.Dim, "enter shows its limits, holders and waiters"))
 }
