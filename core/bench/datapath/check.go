@@ -57,6 +57,13 @@ func (w *world) check(ctx context.Context, pool *pgxpool.Pool, n int) (f Faults,
 		}
 		f.OutOfOrder, f.AboveLimit = order, f.AboveLimit+above
 	}
+	if w.scenario.Rate > 0 {
+		var above int
+		if err := pool.QueryRow(ctx, rateSQL, w.scenario.Rate+w.scenario.burst()-1).Scan(&above); err != nil {
+			return f, fmt.Errorf("look for starts beyond the rate: %w", err)
+		}
+		f.AboveLimit += above
+	}
 	violations, err := doctor.Invariants(ctx, pool)
 	if err != nil {
 		return f, fmt.Errorf("check the invariants: %w", err)

@@ -3,9 +3,12 @@ package datapath
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -67,6 +70,15 @@ func TestASmallMeasurement(t *testing.T) {
 		}), func(t *testing.T, r Result) {
 			t.Helper()
 			require.Positive(t, r.Failed, "rounds were aborted")
+		}},
+		"under a pack's limit": {small(DesignEngine, func(s *Scenario) { s.PackLimit = 3 }), func(t *testing.T, r Result) {
+			t.Helper()
+			require.Positive(t, r.Queued)
+		}},
+		"at a rate": {small(DesignEngine, func(s *Scenario) { s.Limit, s.Rate = 0, 400 }), func(t *testing.T, r Result) {
+			t.Helper()
+			require.Positive(t, r.Queued)
+			require.Greater(t, r.Seconds, 0.2)
 		}},
 		"one at a time":           {small(DesignD1, func(*Scenario) {}), func(*testing.T, Result) {}},
 		"one at a time, no limit": {small(DesignD1, func(s *Scenario) { s.Limit = 0 }), func(*testing.T, Result) {}},
@@ -171,6 +183,15 @@ func TestReport(t *testing.T) {
 	require.True(t, ok)
 	require.InDelta(t, 8, first.Median.D1, 0.001)
 	require.InDelta(t, 6000, first.Median.PerSecond, 0.001)
+
+	dir := filepath.Join(t.TempDir(), "new")
+	require.NoError(t, report.Save(dir))
+	raw, err := os.ReadFile(filepath.Join(dir, FileReport))
+	require.NoError(t, err)
+	var again Report
+	require.NoError(t, json.Unmarshal(raw, &again))
+	require.Equal(t, report, again, "a report can be read again")
+	require.FileExists(t, filepath.Join(dir, FilePlot))
 
 	var text, plot bytes.Buffer
 	report.Print(&text)

@@ -97,16 +97,22 @@ type replica struct {
 	careless bool // failed rounds are part of the measurement
 
 	unfilled []int64
+	wake     *time.Timer // somebody waits for a moment to come
+	due      bool        // the moment has come
 }
 
 func (r *replica) run(ctx context.Context) error {
+	r.wake = time.NewTimer(time.Hour)
+	defer r.wake.Stop()
 	for ctx.Err() == nil {
 		ended, requested := r.wire.completed.take(2*r.batch), r.wire.requested.take(r.batch)
-		if len(ended)+len(requested)+len(r.unfilled) == 0 {
+		if len(ended)+len(requested)+len(r.unfilled) == 0 && !r.due {
 			select {
 			case <-ctx.Done():
 			case <-r.wire.completed.wake:
 			case <-r.wire.requested.wake:
+			case <-r.wake.C:
+				r.due = true
 			}
 			continue
 		}
@@ -123,11 +129,14 @@ const maxFailures = 100
 
 func (r *replica) round(ctx context.Context, ended, requested []int64) error {
 	queues := r.unfilled
-	r.unfilled = nil
+	r.unfilled, r.due = nil, false
 	begun := time.Now()
 	result, err := r.rounds.Run(ctx, completion.New(once(ended)), handover.Fill{Queues: queues}, dispatch.New(once(requested)))
 	if err == nil {
 		r.unfilled = result.Unfilled
+		if result.Wake > 0 {
+			r.wake.Reset(result.Wake)
+		}
 		r.tally.add(result, len(ended)+len(requested), time.Since(begun))
 		return nil
 	}

@@ -132,6 +132,9 @@ func (w *world) measure(ctx context.Context, floor float64) (r Result, err error
 	if w.scenario.Hold > 0 && w.scenario.Limit > 0 {
 		r.OfIdeal = r.PerSecond / (float64(w.scenario.Limit*w.scenario.Keys) / w.scenario.Hold.Seconds())
 	}
+	if w.scenario.Rate > 0 {
+		r.OfIdeal = r.PerSecond / float64(w.scenario.Rate)
+	}
 	_, r.MostRunning = w.running.violations()
 	w.tally.into(&r)
 	w.wire.into(&r)

@@ -21,11 +21,13 @@ type Scenario struct {
 	Design     Design        `json:"design"`
 	Executions int           `json:"executions"`
 	Keys       int           `json:"keys"`
-	Limit      int           `json:"limit"` // of each key; 0: none
+	Limit      int           `json:"limit"`                // of each key; 0: none
+	PackLimit  int           `json:"pack_limit,omitempty"` // of all keys together
+	Rate       int           `json:"rate,omitempty"`       // starts a second of all keys together
 	Replicas   int           `json:"replicas"`
 	Workers    int           `json:"workers"`
 	Batch      int           `json:"batch"`                // requests a round; twice as many completions
-	Hold       time.Duration `json:"hold,omitempty"`       // how long a worker keeps a job
+	Hold       time.Duration `json:"hold_ns,omitempty"`    // how long a worker keeps a job
 	Duplicates float64       `json:"duplicates,omitempty"` // share of messages delivered twice
 	Aborts     float64       `json:"aborts,omitempty"`     // share of rounds aborted after their statements
 	Pace       float64       `json:"pace,omitempty"`       // requests a second as a share of the floor; 0: all at once
@@ -53,6 +55,7 @@ const (
 // them. Quick ones are shorter and fewer.
 func Scenarios(quick bool) []Scenario {
 	list := append(floods(), references()...)
+	list = append(list, stacked()...)
 	list = append(list, replicas()...)
 	list = append(list, abuses()...)
 	if !quick {
@@ -60,7 +63,7 @@ func Scenarios(quick bool) []Scenario {
 	}
 	list = slices.DeleteFunc(list, func(s Scenario) bool { return s.Name == paced || s.Name == d1Of+slots })
 	for i := range list {
-		list[i].Executions = max(300, list[i].Executions/8)
+		list[i].Executions = max(300, list[i].Executions/10)
 	}
 	return list
 }
@@ -105,6 +108,20 @@ func references() []Scenario {
 	}
 	return list
 }
+
+// stacked are limits over limits.
+func stacked() []Scenario {
+	list := []Scenario{
+		engineScenario("pack", "10 keys × limit 5, 20 of the pack", 10_000, 10, 5),
+		engineScenario("rate", "10 keys, no limit, 1,000 starts/s of the pack", 3_000, 10, 0),
+	}
+	list[0].PackLimit = 20
+	list[1].Rate = 1_000
+	return list
+}
+
+// burst is how many starts may come at once under a rate: 50 ms of it.
+func (s Scenario) burst() int { return max(s.Rate/20, 1) }
 
 func replicas() []Scenario {
 	var list []Scenario

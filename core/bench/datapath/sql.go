@@ -11,6 +11,8 @@ var (
 	walSQL string
 	//go:embed sql/seed.sql
 	seedSQL string
+	//go:embed sql/rate.sql
+	rateSQL string
 	//go:embed sql/worker.sql
 	workerSQL string
 	//go:embed sql/outbox_left.sql

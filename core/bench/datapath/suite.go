@@ -42,7 +42,7 @@ func (o Options) wants(name string) bool {
 // growth is what is measured of the growth.
 func (o Options) growth() GrowthPlan {
 	if o.Quick {
-		return GrowthPlan{Levels: []int{1_000, 20_000}, Samples: 30, SamplesD1: 3}
+		return GrowthPlan{Levels: []int{1_000, 20_000}, Samples: 20, SamplesD1: 2}
 	}
 	return GrowthPlan{Levels: []int{1_000, 100_000, 1_000_000}, Samples: 200, SamplesD1: 10}
 }

@@ -22,22 +22,27 @@ const workerBatch = 100
 
 // running counts executions between their start and their end, by action.
 type running struct {
-	limit int // 0: none
+	limit int // of an action; 0: none
+	all   int // of all together; 0: none
 
 	mu    sync.Mutex
+	total int           // guarded by mu
 	now   map[int64]int // guarded by mu
 	most  int           // guarded by mu
 	above int           // starts above the limit; guarded by mu
 }
 
-func newRunning(limit int) *running { return &running{limit: limit, now: make(map[int64]int)} }
+func newRunning(limit, all int) *running {
+	return &running{limit: limit, all: all, now: make(map[int64]int)}
+}
 
 func (r *running) started(action int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now[action]++
+	r.total++
 	r.most = max(r.most, r.now[action])
-	if r.limit > 0 && r.now[action] > r.limit {
+	if (r.limit > 0 && r.now[action] > r.limit) || (r.all > 0 && r.total > r.all) {
 		r.above++
 	}
 }
@@ -46,6 +51,7 @@ func (r *running) ends(action int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now[action]--
+	r.total--
 }
 
 // violations is how often an action had more running than its limit, and the

@@ -51,7 +51,7 @@ type world struct {
 
 // build makes the database and everything on it, not yet running.
 func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err error) {
-	w = &world{scenario: scenario, server: s, logger: s.logger, tally: newTally(), running: newRunning(scenario.Limit)}
+	w = &world{scenario: scenario, server: s, logger: s.logger, tally: newTally(), running: newRunning(scenario.Limit, scenario.PackLimit)}
 	if w.url, w.drop, err = s.fresh(ctx); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (w *world) seed(ctx context.Context) (ids []int64, incarnation uuid.UUID, e
 		return nil, incarnation, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // its work is committed
-	if _, err := conn.Exec(ctx, seedSQL, w.scenario.Limit, w.scenario.Keys); err != nil {
+	if _, err := conn.Exec(ctx, seedSQL, w.scenario.Limit, w.scenario.Keys, w.scenario.PackLimit, w.scenario.Rate, w.scenario.burst()); err != nil {
 		return nil, incarnation, fmt.Errorf("make the actions: %w", err)
 	}
 	if w.scenario.Aborts > 0 {

@@ -1,4 +1,5 @@
--- Actions that do nothing, each with a limit unless the limit is 0.
+-- Actions that do nothing, each with a limit unless the limit is 0; over all
+-- of them together a limit and a rate, unless those are 0.
 WITH p AS (
     INSERT INTO pack (ref, label, version) VALUES ('bench', 'Bench', '1.0.0') RETURNING id
 ), a AS (
@@ -6,6 +7,11 @@ WITH p AS (
     SELECT 'bench.noop_' || n, p.id, 'bench', 'No operation', 'core.noop'
     FROM p, generate_series(0, $2::int - 1) n
     RETURNING id, ref, pack, pack_ref
+), wide AS (
+    INSERT INTO policy (ref, pack, pack_ref, kind, method, threshold, window_seconds, burst, name)
+    SELECT 'bench.' || w.kind, p.id, 'bench', w.kind, 'enqueue', w.threshold, w.seconds, w.burst, w.kind
+    FROM p, (VALUES ('concurrency', $3::int, NULL::int, NULL::int), ('rate', $4::int, 1, $5::int)) w (kind, threshold, seconds, burst)
+    WHERE w.threshold > 0
 )
 INSERT INTO policy (ref, pack, pack_ref, action, action_ref, method, threshold, name)
 SELECT a.ref || '_limit', a.pack, a.pack_ref, a.id, a.ref, 'enqueue', $1::int, 'limit'

@@ -1,0 +1,65 @@
+package datapath
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// room are the settings that a server gets for a measurement: memory for the
+// largest queue, and no checkpoint in the middle. Nothing of them touches
+// durability. They take effect when the server starts again.
+var room = []string{
+	"ALTER SYSTEM SET shared_buffers = '1GB'",
+	"ALTER SYSTEM SET max_wal_size = '8GB'",
+	"ALTER SYSTEM SET checkpoint_timeout = '30min'",
+	"CHECKPOINT",
+}
+
+// Prepare writes the settings of a measurement into a private server, which
+// has to be started again.
+func Prepare(ctx context.Context, databaseURL string) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return fmt.Errorf("connect to prepare the server: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is lost with it
+	for _, sql := range room {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("prepare the server: %s: %w", sql, err)
+		}
+	}
+	return nil
+}
+
+// The files of a report.
+const (
+	FileReport = "datapath.json"
+	FilePlot   = "growth.svg"
+)
+
+// Save writes the report and its plot into a folder.
+func (r *Report) Save(dir string) error {
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the report: %w", err)
+	}
+	var plot bytes.Buffer
+	if err := r.Plot(&plot); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for everybody to read
+		return fmt.Errorf("make the folder of the report: %w", err)
+	}
+	for name, content := range map[string][]byte{FileReport: append(raw, '\n'), FilePlot: plot.Bytes()} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil { //nolint:gosec // for everybody to read
+			return fmt.Errorf("write the report: %w", err)
+		}
+	}
+	return nil
+}

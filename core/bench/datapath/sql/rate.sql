@@ -1,0 +1,5 @@
+-- Starts that were one too many of the second before them.
+SELECT count(*) FROM (
+    SELECT count(*) OVER (ORDER BY admitted_at RANGE BETWEEN interval '999999 microseconds' PRECEDING AND CURRENT ROW) AS n
+    FROM execution
+) x WHERE n > $1::int
