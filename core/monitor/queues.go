@@ -81,7 +81,7 @@ func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
 		Queued: int64(r.QueuedCount), QueuedHigh: int64(r.QueuedHigh), QueuedLow: int64(r.QueuedLow),
 		Active: int64(r.ActiveCount), Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued,
 		Paused: r.Paused, PauseReason: text(r.PauseReason), PausedBy: text(r.PausedBy), PausedAt: r.PausedAt, ResumedAt: r.ResumedAt,
-		LimitFrom: limitSource(r), MaxQueued: wide(r.MaxQueued), QueueTimeout: m.cfg.QueueTimeout, packID: r.PackID,
+		LimitFrom: limitSource(r), QueueTimeout: m.cfg.QueueTimeout, packID: r.PackID,
 	}
 	q.lanes = [3]lane{
 		{number: 1, queued: q.QueuedHigh, head: r.HeadHigh, next: r.NextQueueOrder},
@@ -91,11 +91,14 @@ func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
 	if !r.Unlimited {
 		q.Limit = wide(&r.MaxConcurrent)
 	}
-	if q.MaxQueued == nil && m.cfg.MaxQueued > 0 {
+	switch {
+	case r.MaxQueued != nil && *r.MaxQueued > 0:
+		q.MaxQueued = wide(r.MaxQueued)
+	case m.cfg.MaxQueued > 0:
 		n := int64(m.cfg.MaxQueued)
 		q.MaxQueued = &n
 	}
-	if r.QueueTimeoutSeconds != nil {
+	if r.QueueTimeoutSeconds != nil && *r.QueueTimeoutSeconds > 0 {
 		q.QueueTimeout = time.Duration(*r.QueueTimeoutSeconds) * time.Second
 	}
 	if r.Blocked != nil {
