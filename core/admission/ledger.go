@@ -126,6 +126,7 @@ type Ledger struct {
 
 	withoutStats bool      // queue_stats is not kept
 	due          time.Time // when the first queue that waits for a moment was to be tried
+	moreDue      bool      // more such queues are due than this batch tries
 
 	queues   map[int64]*queue
 	gone     map[int64]bool // queues that were wanted and no longer exist
@@ -403,6 +404,9 @@ func (l *Ledger) SetScope(id int64, rule policy.Wide) {
 // Wake is when the first queue that waits for a moment should be tried again,
 // measured from Clock. It is false when none waits for one.
 func (l *Ledger) Wake() (time.Duration, bool) {
+	if l.moreDue {
+		return 0, true
+	}
 	first := l.due
 	for _, q := range l.queues {
 		if q.blocked == nil || q.blocked.until.IsZero() || q.waiting() == 0 {

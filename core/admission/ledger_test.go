@@ -573,3 +573,17 @@ func TestAdaptiveLimitsFollowHowTheActionDoes(t *testing.T) {
 	l.SetTerms(1, QueueTerms{Limit: policy.None})
 	require.True(t, q.limits.unlimited)
 }
+
+// More queues than a batch tries may be due at once: the next one follows at
+// once.
+func TestAMomentThatCameForManyIsServedWithoutWaiting(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	l := &Ledger{Now: now, Clock: now, due: now.Add(time.Minute), moreDue: true}
+	after, ok := l.Wake()
+	require.True(t, ok)
+	require.Zero(t, after)
+	l.moreDue = false
+	after, _ = l.Wake()
+	require.Equal(t, time.Minute, after)
+}

@@ -39,7 +39,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 	}
 	moment := r.moment.Rows()[0]
 	l := &Ledger{
-		Now: moment.Now, Clock: moment.Clock, Epoch: moment.Epoch, due: moment.Due,
+		Now: moment.Now, Clock: moment.Clock, Epoch: moment.Epoch, due: moment.Due, moreDue: moment.MoreDue,
 		withoutStats: want.WithoutStats,
 		queues:       make(map[int64]*queue, len(r.states.Rows())),
 		gone:         make(map[int64]bool),
@@ -90,7 +90,7 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	if len(w.Lost) > 0 {
 		r.lost = store.Many[store.LockLostHoldersRow](p, store.LockLostHolders, w.Lost)
 	}
-	r.moment = store.Many[store.ReadAdmissionMomentRow](p, store.ReadAdmissionMoment)
+	r.moment = store.Many[store.ReadAdmissionMomentRow](p, store.ReadAdmissionMoment, int32(maxBlockedQueues))
 	return r
 }
 

@@ -2,12 +2,14 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/triage"
 )
 
 // faults breaks things while traffic runs, and says what it does.
@@ -22,6 +24,8 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 	}{
 		{"kill -9 " + replicaName(0), func(context.Context) error { d.fleet.kill(replicaName(0)); return nil }},
 		{replicaName(0) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(0)) }},
+		{"demo.report is paused", d.say(triage.Order{Act: triage.Pause, Reason: "the demo"})},
+		{"demo.report goes on, with a limit of six", d.resume},
 		{"every completion of the last seconds is delivered again", d.duplicate},
 		{workerName(1) + " drains and restarts", func(context.Context) error {
 			d.fleet.stop(workerName(1))
@@ -41,7 +45,28 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 			news <- fmt.Sprintf("fault failed: %v", err)
 		}
 	}
+	// Whatever time has left undone.
+	if err := d.say(triage.Order{Act: triage.Resume})(context.WithoutCancel(ctx)); err != nil {
+		d.logger.WarnContext(ctx, "Pause of the demo could not be ended", "error", err)
+	}
 	d.revive()
+}
+
+// reports are what operators act on in the show.
+var reports = triage.Target{Action: "demo.report"}
+
+// say puts an operator's word on the reports' queue.
+func (d *Demo) say(order triage.Order) func(context.Context) error {
+	order.Target = reports
+	return func(ctx context.Context) error {
+		_, err := triage.New(triage.Config{Actor: "demo", Source: "attune-demo"}, d.store, d.relay).Say(ctx, order)
+		return err
+	}
+}
+
+// resume ends the pause and raises the limit.
+func (d *Demo) resume(ctx context.Context) error {
+	return errors.Join(d.say(triage.Order{Act: triage.Limit, Limit: 6})(ctx), d.say(triage.Order{Act: triage.Resume})(ctx))
 }
 
 // revive starts what a fault has left dead when time ran out.

@@ -69,10 +69,15 @@ func request(random *rand.Rand, limited bool) submit.Request {
 	switch n := random.IntN(100); {
 	case n < 40:
 		return submit.Request{ActionRef: "core.echo", Params: params(map[string]any{"message": fmt.Sprintf("hello %d", n)})}
-	case n < 60, n < 95 && !limited:
+	case n < 52, n < 95 && !limited:
 		return submit.Request{ActionRef: "core.noop"}
+	case n < 60:
+		return submit.Request{ActionRef: "demo.notify"}
 	case n < 80:
-		return submit.Request{ActionRef: "demo.report", Params: params(map[string]any{"seconds": 0.1 + random.Float64()*0.4})}
+		return submit.Request{
+			ActionRef: "demo.report", Params: params(map[string]any{"seconds": 0.1 + random.Float64()*0.4}),
+			Priority: submit.Priority(random.IntN(3) - 1),
+		}
 	case n < 95:
 		tenant := []string{"acme", "globex", "initech"}[random.IntN(3)]
 		return submit.Request{ActionRef: "demo.sync", Params: params(map[string]any{

@@ -15,6 +15,7 @@ type Metrics struct {
 	released prometheus.Counter
 	enqueued prometheus.Counter
 	ended    prometheus.Counter
+	refused  *prometheus.CounterVec
 	waits    *prometheus.HistogramVec
 	runs     *prometheus.HistogramVec
 
@@ -39,6 +40,12 @@ func (m *Metrics) label(ref string) string {
 	return ref
 }
 
+func (m *Metrics) refuse(reason string) {
+	if m != nil {
+		m.refused.WithLabelValues(reason).Inc()
+	}
+}
+
 func (m *Metrics) waited(ref string, took time.Duration) {
 	if m != nil {
 		m.waits.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
@@ -58,6 +65,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		reg.MustRegister(c)
 		return c
 	}
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "attune_executions_refused_total", Help: "Executions ended before their start: their queue was full, a policy does not let them wait, or they waited too long.",
+	}, []string{"reason"})
+	reg.MustRegister(refused)
 	times := func(name, help string) *prometheus.HistogramVec {
 		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
@@ -67,6 +78,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	return &Metrics{
 		actions:  make(map[string]bool),
+		refused:  refused,
 		waits:    times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
 		runs:     times("attune_queue_run_seconds", "From the start of an execution at its worker to its end."),
 		rounds:   counter("attune_rounds_total", "Committed rounds of claiming, admitting and releasing."),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
@@ -46,6 +47,7 @@ type ending struct {
 	actionRef string
 	status    attune.Status
 	result    json.RawMessage
+	refused   string // for the metric; empty if it is counted otherwise
 }
 
 func newRound(h *HandOver, plan *Plan, ledger *admission.Ledger, workers []placement.Worker, turn int) *Round {
@@ -187,6 +189,7 @@ func (r *Round) Refuse(id, actionID int64, actionRef, reason, detail string, fac
 	maps.Copy(result, facts)
 	r.end(ending{
 		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusCancelled, result: encode(result),
+		refused: strings.ReplaceAll(strings.ToLower(reason), " ", "_"),
 	})
 }
 
@@ -198,7 +201,7 @@ func (r *Round) Expire(id, actionID int64, actionRef string, since time.Time, al
 	}
 	waited := r.Now().Sub(since)
 	r.end(ending{
-		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusTimeout,
+		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusTimeout, refused: "queue_timeout",
 		result: encode(map[string]any{
 			"error":      "Queue timeout",
 			"message":    fmt.Sprintf("it waited %s for its start, longer than the %s that its queue allows", waited.Round(time.Second), allowed),
@@ -342,6 +345,11 @@ func (r *Round) result(plan *Plan) Result {
 func (r *Round) observe(m *Metrics) {
 	for _, g := range r.Ledger.Granted() {
 		m.waited(g.ActionRef, r.Ledger.Now.Sub(g.Created))
+	}
+	for _, e := range r.endings {
+		if e.refused != "" {
+			m.refuse(e.refused)
+		}
 	}
 	for _, done := range r.ran {
 		m.ran(done.actionRef, done.took)

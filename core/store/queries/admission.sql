@@ -36,7 +36,9 @@ FOR UPDATE;
 -- The start of the transaction, the moment under the locks, the version of the
 -- rules, and when the first queue that waits for a moment should be tried.
 SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch,
-       coalesce((SELECT b.until FROM admission_blocked b WHERE b.until > now() ORDER BY b.until LIMIT 1), 'epoch')::timestamptz AS due;
+       coalesce((SELECT b.until FROM admission_blocked b WHERE b.until > now() ORDER BY b.until LIMIT 1), 'epoch')::timestamptz AS due,
+       ((SELECT count(*) FROM (SELECT b.until FROM admission_blocked b WHERE b.until <= now()
+                               LIMIT sqlc.arg(blocked_limit)::int + 1) o) > sqlc.arg(blocked_limit)::int)::bool AS more_due;
 
 -- name: CountAdmissionEntries :many
 -- The true length of the lines of a queue, for one whose count is in doubt.

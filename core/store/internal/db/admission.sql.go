@@ -893,26 +893,30 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 
 const ReadAdmissionMoment = `-- name: ReadAdmissionMoment :one
 SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch,
-       coalesce((SELECT b.until FROM admission_blocked b WHERE b.until > now() ORDER BY b.until LIMIT 1), 'epoch')::timestamptz AS due
+       coalesce((SELECT b.until FROM admission_blocked b WHERE b.until > now() ORDER BY b.until LIMIT 1), 'epoch')::timestamptz AS due,
+       ((SELECT count(*) FROM (SELECT b.until FROM admission_blocked b WHERE b.until <= now()
+                               LIMIT $1::int + 1) o) > $1::int)::bool AS more_due
 `
 
 type ReadAdmissionMomentRow struct {
-	Now   time.Time
-	Clock time.Time
-	Epoch int64
-	Due   time.Time
+	Now     time.Time
+	Clock   time.Time
+	Epoch   int64
+	Due     time.Time
+	MoreDue bool
 }
 
 // The start of the transaction, the moment under the locks, the version of the
 // rules, and when the first queue that waits for a moment should be tried.
-func (q *Queries) ReadAdmissionMoment(ctx context.Context) (ReadAdmissionMomentRow, error) {
-	row := q.db.QueryRow(ctx, ReadAdmissionMoment)
+func (q *Queries) ReadAdmissionMoment(ctx context.Context, blockedLimit int32) (ReadAdmissionMomentRow, error) {
+	row := q.db.QueryRow(ctx, ReadAdmissionMoment, blockedLimit)
 	var i ReadAdmissionMomentRow
 	err := row.Scan(
 		&i.Now,
 		&i.Clock,
 		&i.Epoch,
 		&i.Due,
+		&i.MoreDue,
 	)
 	return i, err
 }
