@@ -10,7 +10,8 @@
 // # Who may ask
 //
 // /healthz and /readyz are open wherever the server listens, since those who
-// watch it have no secrets. Beyond loopback everything else needs a bearer
+// watch it have no secrets; beyond loopback /readyz names the checks without
+// their details, which may hold addresses. Beyond loopback everything else needs a bearer
 // token, /metrics included. On loopback /metrics stays open, and the rest needs
 // a token as soon as a file of tokens is configured. Paths that do not exist
 // ask for one like those that do.
@@ -186,9 +187,13 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	checks := s.deps.Ready(ctx)
 	code, status := http.StatusOK, "ready"
-	for _, check := range checks {
+	open := s.loopback()
+	for i, check := range checks {
 		if !check.OK {
 			code, status = http.StatusServiceUnavailable, "not ready"
+		}
+		if !open {
+			checks[i].Detail = ""
 		}
 	}
 	s.write(w, r, code, map[string]any{"status": status, "checks": checks})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,22 @@ import (
 )
 
 func readyNow(context.Context) []api.Check { return []api.Check{{Name: "all", OK: true}} }
+
+// failing is a check whose detail tells where the database is.
+func failing(context.Context) []api.Check {
+	return []api.Check{{Name: "database", Detail: "10.0.0.7:5432 refused"}}
+}
+
+func TestBeyondLoopbackReadinessKeepsItsDetails(t *testing.T) {
+	t.Parallel()
+	for address, told := range map[string]bool{"0.0.0.0:0": false, "127.0.0.1:0": true, "localhost:0": true, "[::]:0": false} {
+		handler := api.New(address, api.Deps{Ready: failing, Gatherer: telemetry.NewRegistry(), Logger: telemetry.Discard()}).Handler()
+		code, _, body := ask(t, handler, "/readyz")
+		require.Equal(t, http.StatusServiceUnavailable, code)
+		require.Contains(t, string(body), `"database"`)
+		require.Equal(t, told, strings.Contains(string(body), "10.0.0.7"), address)
+	}
+}
 
 func hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -46,6 +47,7 @@ type Why struct {
 
 	admittedAt *time.Time
 	holds      bool
+	inLine     bool
 	refusal    string // the error of the result
 	workflow   bool
 	worker     *Holder // the worker that has it, as far as holders tell
@@ -87,10 +89,10 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 	}
 	a := facts[0]
 	w.Priority, w.admittedAt, w.holds, w.refusal, w.workflow = int(a.Priority), a.AdmittedAt, a.AdmissionStateID != nil, a.Error, a.WorkflowDef != nil
-	switch {
-	case a.StateID != nil:
+	w.inLine = a.StateID != nil
+	if w.inLine && w.Status == string(attune.StatusRequested) {
 		err = m.whyWaiting(ctx, tx, a, w)
-	default:
+	} else {
 		err = m.whyNot(ctx, tx, a, w)
 	}
 	if err != nil {

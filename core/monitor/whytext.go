@@ -200,6 +200,9 @@ func (w *Why) extra() []string {
 	if w.holds && attune.Status(w.Status).Terminal() {
 		lines = append(lines, "Its slot has not been given back yet; the engine does that when it hears of the end.")
 	}
+	if w.inLine {
+		lines = append(lines, "It still has a place in line, which the engine takes away with its next round for that queue.")
+	}
 	if w.Queue != nil && w.holds && !attune.Status(w.Status).Terminal() {
 		lines = append(lines, "It holds a slot of queue "+w.Queue.Name()+"."+waited(w))
 	}
