@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/policy"
 )
 
 // Fact is what an execution row said when it was read under the queue locks.
@@ -38,78 +37,6 @@ type Waiter struct {
 	order  int64 // position in its lane; 0 for a newcomer
 	ticket int64 // order of waiting across queues; 0 for a newcomer
 }
-
-const policyCancel = policy.MethodCancel
-
-// Answer is what a Gate says about an execution for which its queue has a
-// free slot.
-type Answer struct {
-	kind   answerKind
-	worker int64
-	reason string
-
-	// Of a shared limit that keeps the execution.
-	scope  int64
-	until  time.Time
-	refuse bool // its policy's method is cancel
-	policy string
-	passed []*scope // which had room for it
-
-	slots []int64 // what was taken of shared limits
-}
-
-type answerKind int
-
-const (
-	answerGrant answerKind = iota
-	answerWait
-	answerEnd
-)
-
-// kept is the obstacle that a waiting answer describes.
-func (a Answer) kept(execution int64) *obstacle {
-	return &obstacle{execution: execution, scope: a.scope, reason: a.reason, until: a.until}
-}
-
-// Grant lets the execution take its slot at the worker.
-func Grant(worker int64) Answer { return Answer{kind: answerGrant, worker: worker} }
-
-// Wait keeps the execution in line: no worker has room. reason is for people.
-func Wait(reason string) Answer { return Answer{kind: answerWait, reason: reason} }
-
-// End says that the gate has decided that the execution will never run and
-// has recorded its terminal status; it takes no slot and leaves the line.
-func End() Answer { return Answer{kind: answerEnd} }
-
-// Gate is asked for every execution that its queue would admit.
-type Gate struct {
-	// Scopes lists the shared limits that the execution needs, in the order in
-	// which they are asked. It is false while they are not known: the batch must
-	// be planned again. A nil Scopes means that there are none.
-	Scopes func(Waiter) ([]int64, bool)
-	// Place finds a worker for an execution that every limit admits.
-	Place func(Waiter) Answer
-}
-
-// Granted is one execution that took its slots in this batch.
-type Granted struct {
-	Waiter
-	Queue  int64
-	Worker int64
-	Scopes []int64
-}
-
-// Result is the outcome of Admit.
-type Result int
-
-// The outcomes of Admit.
-const (
-	Admitted Result = iota // it took its slots
-	Queued                 // it waits in line
-	Refused                // no free slot, and its policy does not let it wait
-	Full                   // the queue is at its maximum length
-	Ended                  // the gate ended it
-)
 
 // Ledger is the working copy of the locked queues. Its methods are arithmetic
 // on memory; nothing is stored before Write. It is not safe for concurrent
@@ -339,66 +266,6 @@ func (l *Ledger) Withdraw(id int64) bool {
 	l.withdrawn = append(l.withdrawn, id)
 	l.note(id, func(fact *Fact) { fact.Waits = nil })
 	return true
-}
-
-// QueueTerms are the limits of a queue that its policies say.
-type QueueTerms struct {
-	Limit     policy.Limit
-	MaxQueued int           // 0: as configured
-	Timeout   time.Duration // 0: as configured
-}
-
-// SetTerms puts the limits in force for a queue. An operator's limit stands in
-// place of the policy's; an adaptive one stays below. Lowering a limit evicts
-// nobody; a raised one is filled by the next Promote.
-func (l *Ledger) SetTerms(queueID int64, terms QueueTerms) {
-	q := l.queues[queueID]
-	if q == nil {
-		return
-	}
-	q.hard, q.adaptive = terms.Limit.Max, terms.Limit.Adaptive
-	unlimited := terms.Limit.Unlimited
-	if q.override > 0 {
-		q.hard, unlimited = q.override, false
-	}
-	if unlimited {
-		q.hard, q.adaptive = Unlimited, nil
-	}
-	now := limits{
-		max: q.hard, unlimited: unlimited, maxQueued: terms.MaxQueued, timeout: terms.Timeout, adapted: q.limits.adapted,
-	}
-	if q.adaptive == nil {
-		now.adapted = policy.Adapted{}
-	} else {
-		now.adapted = q.adaptive.Bound(now.adapted, q.hard)
-		now.max = now.adapted.Whole()
-	}
-	q.limits = now
-}
-
-// adapt lets the outcome of an execution move an adaptive limit. A cancel says
-// nothing about how the action does.
-func (q *queue) adapt(fact Fact, now time.Time) {
-	if q.adaptive == nil || fact.Status == attune.StatusCancelled {
-		return
-	}
-	bad := fact.Status != attune.StatusCompleted
-	if !bad && q.adaptive.Latency > 0 && fact.Started != nil {
-		ended := now
-		if fact.Ended != nil {
-			ended = *fact.Ended
-		}
-		bad = ended.Sub(*fact.Started) > q.adaptive.Latency
-	}
-	q.limits.adapted = q.adaptive.After(q.limits.adapted, q.hard, bad, now)
-	q.limits.max = q.limits.adapted.Whole()
-}
-
-// SetScope says what the policies allow of a shared limit in this batch.
-func (l *Ledger) SetScope(id int64, rule policy.Wide) {
-	if s := l.scopes[id]; s != nil {
-		s.rule, s.max = &rule, rule.Max
-	}
 }
 
 // Wake is when the first queue that waits for a moment should be tried again,

@@ -1,0 +1,79 @@
+package admission
+
+import (
+	"time"
+
+	"github.com/attune-go/attune/core/policy"
+)
+
+const policyCancel = policy.MethodCancel
+
+// Answer is what a Gate says about an execution for which its queue has a
+// free slot.
+type Answer struct {
+	kind   answerKind
+	worker int64
+	reason string
+
+	// Of a shared limit that keeps the execution.
+	scope  int64
+	until  time.Time
+	refuse bool // its policy's method is cancel
+	policy string
+	passed []*scope // which had room for it
+
+	slots []int64 // what was taken of shared limits
+}
+
+type answerKind int
+
+const (
+	answerGrant answerKind = iota
+	answerWait
+	answerEnd
+)
+
+// kept is the obstacle that a waiting answer describes.
+func (a Answer) kept(execution int64) *obstacle {
+	return &obstacle{execution: execution, scope: a.scope, reason: a.reason, until: a.until}
+}
+
+// Grant lets the execution take its slot at the worker.
+func Grant(worker int64) Answer { return Answer{kind: answerGrant, worker: worker} }
+
+// Wait keeps the execution in line: no worker has room. reason is for people.
+func Wait(reason string) Answer { return Answer{kind: answerWait, reason: reason} }
+
+// End says that the gate has decided that the execution will never run and
+// has recorded its terminal status; it takes no slot and leaves the line.
+func End() Answer { return Answer{kind: answerEnd} }
+
+// Gate is asked for every execution that its queue would admit.
+type Gate struct {
+	// Scopes lists the shared limits that the execution needs, in the order in
+	// which they are asked. It is false while they are not known: the batch must
+	// be planned again. A nil Scopes means that there are none.
+	Scopes func(Waiter) ([]int64, bool)
+	// Place finds a worker for an execution that every limit admits.
+	Place func(Waiter) Answer
+}
+
+// Granted is one execution that took its slots in this batch.
+type Granted struct {
+	Waiter
+	Queue  int64
+	Worker int64
+	Scopes []int64
+}
+
+// Result is the outcome of Admit.
+type Result int
+
+// The outcomes of Admit.
+const (
+	Admitted Result = iota // it took its slots
+	Queued                 // it waits in line
+	Refused                // no free slot, and its policy does not let it wait
+	Full                   // the queue is at its maximum length
+	Ended                  // the gate ended it
+)

@@ -1,0 +1,68 @@
+package admission
+
+import (
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/policy"
+)
+
+// QueueTerms are the limits of a queue that its policies say.
+type QueueTerms struct {
+	Limit     policy.Limit
+	MaxQueued int           // 0: as configured
+	Timeout   time.Duration // 0: as configured
+}
+
+// SetTerms puts the limits in force for a queue. An operator's limit stands in
+// place of the policy's; an adaptive one stays below. Lowering a limit evicts
+// nobody; a raised one is filled by the next Promote.
+func (l *Ledger) SetTerms(queueID int64, terms QueueTerms) {
+	q := l.queues[queueID]
+	if q == nil {
+		return
+	}
+	q.hard, q.adaptive = terms.Limit.Max, terms.Limit.Adaptive
+	unlimited := terms.Limit.Unlimited
+	if q.override > 0 {
+		q.hard, unlimited = q.override, false
+	}
+	if unlimited {
+		q.hard, q.adaptive = Unlimited, nil
+	}
+	now := limits{
+		max: q.hard, unlimited: unlimited, maxQueued: terms.MaxQueued, timeout: terms.Timeout, adapted: q.limits.adapted,
+	}
+	if q.adaptive == nil {
+		now.adapted = policy.Adapted{}
+	} else {
+		now.adapted = q.adaptive.Bound(now.adapted, q.hard)
+		now.max = now.adapted.Whole()
+	}
+	q.limits = now
+}
+
+// adapt lets the outcome of an execution move an adaptive limit. A cancel says
+// nothing about how the action does.
+func (q *queue) adapt(fact Fact, now time.Time) {
+	if q.adaptive == nil || fact.Status == attune.StatusCancelled {
+		return
+	}
+	bad := fact.Status != attune.StatusCompleted
+	if !bad && q.adaptive.Latency > 0 && fact.Started != nil {
+		ended := now
+		if fact.Ended != nil {
+			ended = *fact.Ended
+		}
+		bad = ended.Sub(*fact.Started) > q.adaptive.Latency
+	}
+	q.limits.adapted = q.adaptive.After(q.limits.adapted, q.hard, bad, now)
+	q.limits.max = q.limits.adapted.Whole()
+}
+
+// SetScope says what the policies allow of a shared limit in this batch.
+func (l *Ledger) SetScope(id int64, rule policy.Wide) {
+	if s := l.scopes[id]; s != nil {
+		s.rule, s.max = &rule, rule.Max
+	}
+}
