@@ -2,11 +2,7 @@ package admission
 
 import (
 	"time"
-
-	"github.com/attune-go/attune/core/policy"
 )
-
-const policyCancel = policy.MethodCancel
 
 // Answer is what a Gate says about an execution for which its queue has a
 // free slot.
@@ -18,8 +14,7 @@ type Answer struct {
 	// Of a shared limit that keeps the execution.
 	scope  int64
 	until  time.Time
-	refuse bool // its policy's method is cancel
-	policy string
+	refuse bool     // its policy's method is cancel
 	passed []*scope // which had room for it
 
 	slots []int64 // what was taken of shared limits

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/policy"
 )
 
 // Promote gives free slots to waiting heads: within a lane strictly in order,
@@ -72,7 +73,7 @@ func (l *Ledger) try(w Waiter, gate Gate) Answer {
 		if kept := s.closed(l.Clock); kept != nil {
 			answer := Answer{
 				kind: answerWait, reason: kept.reason, scope: kept.scope, until: kept.until,
-				refuse: s.rule.Method == policyCancel, policy: s.rule.PolicyRef,
+				refuse: s.rule.Method == policy.MethodCancel,
 			}
 			if kept.until.IsZero() {
 				answer.passed = scopes[:i]
