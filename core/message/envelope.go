@@ -69,7 +69,7 @@ func newID() string {
 	return uuid.NewString()
 }
 
-// wire is the envelope's JSON, in the order in which it is written.
+// wire is the envelope's JSON as it is read.
 type wire struct {
 	MessageID     *string         `json:"message_id"`
 	CorrelationID *string         `json:"correlation_id"`
@@ -80,21 +80,27 @@ type wire struct {
 	Payload       json.RawMessage `json:"payload"`
 }
 
+// written is the envelope's JSON as Encode writes it, in the order of wire.
+type written struct {
+	MessageID     string    `json:"message_id"`
+	CorrelationID string    `json:"correlation_id"`
+	MessageType   string    `json:"message_type"`
+	Version       string    `json:"version"`
+	Timestamp     time.Time `json:"timestamp"`
+	Headers       any       `json:"headers"`
+	Payload       any       `json:"payload"`
+}
+
 // Encode writes the envelope.
 func (e Envelope[P]) Encode() ([]byte, error) {
-	headers, err := e.Headers.encode()
-	if err != nil {
-		return nil, fmt.Errorf("encode headers of %s %s: %w", e.MessageType, e.MessageID, err)
-	}
-	payload, err := marshal(e.Payload)
-	if err != nil {
-		return nil, fmt.Errorf("encode payload of %s %s: %w", e.MessageType, e.MessageID, err)
-	}
-	at := e.Timestamp.UTC()
-	return marshal(wire{
-		MessageID: &e.MessageID, CorrelationID: &e.CorrelationID, MessageType: e.MessageType, Version: &e.Version,
-		Timestamp: &at, Headers: headers, Payload: payload,
+	body, err := marshal(written{
+		MessageID: e.MessageID, CorrelationID: e.CorrelationID, MessageType: e.MessageType, Version: e.Version,
+		Timestamp: e.Timestamp.UTC(), Headers: e.Headers.encodable(), Payload: e.Payload,
 	})
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", e.MessageType, e.MessageID, err)
+	}
+	return body, nil
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -6,9 +6,20 @@ import (
 	"fmt"
 )
 
-// encode writes retry_count always, the optional two when set, and the extra
-// keys beside them.
-func (h Headers) encode() (json.RawMessage, error) {
+// known are the headers that have a meaning, in the order of the alphabet in
+// which a map with all headers is written too.
+type known struct {
+	RetryCount    uint64 `json:"retry_count"`
+	SourceService string `json:"source_service,omitempty"`
+	TraceID       string `json:"trace_id,omitempty"`
+}
+
+// encodable is what is written for the headers: retry_count always, the
+// optional two when set, and the extra keys beside them.
+func (h Headers) encodable() any {
+	if len(h.Extra) == 0 {
+		return known{RetryCount: h.RetryCount, SourceService: h.SourceService, TraceID: h.TraceID}
+	}
 	fields := make(map[string]any, len(h.Extra)+3)
 	for key, value := range h.Extra {
 		fields[key] = value
@@ -20,7 +31,7 @@ func (h Headers) encode() (json.RawMessage, error) {
 	if h.TraceID != "" {
 		fields["trace_id"] = h.TraceID
 	}
-	return marshal(fields)
+	return fields
 }
 
 func decodeHeaders(raw json.RawMessage) (Headers, error) {
@@ -28,6 +39,19 @@ func decodeHeaders(raw json.RawMessage) (Headers, error) {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
 		return h, nil
 	}
+	var usual known
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if decoder.Decode(&usual) == nil {
+		h.RetryCount, h.SourceService, h.TraceID = usual.RetryCount, usual.SourceService, usual.TraceID
+		return h, nil
+	}
+	return decodeUnusual(raw)
+}
+
+// decodeUnusual reads headers with further keys, or with values of other types.
+func decodeUnusual(raw json.RawMessage) (Headers, error) {
+	var h Headers
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return h, fmt.Errorf("%w: headers", ErrNotJSON)

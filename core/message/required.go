@@ -24,9 +24,26 @@ func required(payload any) []string {
 	}
 }
 
+// complete reports whether every required field of a payload has a value other
+// than zero, and so was there. Most messages need no closer look.
+func complete(payload any) bool {
+	switch p := payload.(type) {
+	case *ExecutionRequested:
+		return p.ExecutionID != 0
+	case *ExecutionCompleted:
+		return p.ExecutionID != 0
+	case *ExecutionStatusChanged:
+		return p.ExecutionID != 0
+	case *Dispatch:
+		return p.ExecutionID != 0 && p.WorkerID != 0
+	default:
+		return false
+	}
+}
+
 func check(raw json.RawMessage, payload any) error {
 	names := required(payload)
-	if len(names) == 0 {
+	if len(names) == 0 || complete(payload) {
 		return nil
 	}
 	fields := map[string]json.RawMessage{}
