@@ -121,6 +121,9 @@ var errStaleFleet = errors.New("the list of workers is stale")
 // locks than it did when it was read.
 var errUnplanned = errors.New("a row changed between planning and locking")
 
+// errNewRules asks for the same round planned by the rules of now.
+var errNewRules = errors.New("the rules changed between planning and locking")
+
 // maxRounds bounds how often one call runs its round again because a row, a
 // queue or a worker changed meanwhile.
 const maxRounds = 8
@@ -141,6 +144,8 @@ func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
 			fresh = true
 		case errors.Is(err, admission.ErrQueueGone):
 			h.admission.Forget()
+		case errors.Is(err, errNewRules):
+			clear(carried) // the limits that were found are those of the old rules
 		case errors.Is(err, errUnplanned), refused(err):
 			// A row changed between plan and lock, or lock and write: decide again.
 		default:
@@ -272,7 +277,7 @@ func (h *HandOver) decide(
 	if ledger.Epoch != plan.book.epoch {
 		h.rules.turn(ledger.Epoch)
 		h.admission.ForgetScopes()
-		return nil, errUnplanned
+		return nil, errNewRules
 	}
 	queues := ledger.Queues()
 	actions := make([]int64, len(queues))
