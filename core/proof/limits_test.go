@@ -1,6 +1,8 @@
 package proof
 
 import (
+	"context"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -169,6 +171,54 @@ func TestL3AReplicaThatKnowsNothingGivesASharedSlotOn(t *testing.T) {
 			r.finish(attune.StatusCompleted, holder...)
 			require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.on(r.replica(), holder, nil))
 			require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, waiter[0]))
+			r.settle()
+		})
+	}
+}
+
+// interruption is a step that lets somebody else act whenever a round is
+// planned for the nth time.
+type interruption struct {
+	nth int
+	act func()
+}
+
+func (*interruption) Executions() []int64 { return nil }
+
+func (s *interruption) Plan(context.Context, *handover.Plan) error {
+	if s.nth--; s.nth == 0 {
+		s.act()
+	}
+	return nil
+}
+
+func (*interruption) Apply(*handover.Round) {}
+
+// S3: a round that is planned again and again because it learns more of what it
+// needs does not remember a limit that was lowered meanwhile.
+func TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds(t *testing.T) {
+	t.Parallel()
+	for nth := 1; nth <= 4; nth++ {
+		t.Run(strconv.Itoa(nth), func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(t)
+			one, other := r.limited("pk.one", 0), r.limited("pk.other", 0)
+			limit := testkit.Policy(t, r.store, one, 2, testkit.OfPack(one))
+			holders, waiters := r.make(one, 2), r.make(other, 2)
+			require.Equal(t, handover.Result{Granted: 2, Enqueued: 2}, r.ask(append(holders, waiters...)...))
+			r.finish(attune.StatusCompleted, holders[0])
+			lowered := false
+			lower := &interruption{nth: nth, act: func() {
+				lowered = true
+				testkit.Exec(t, r.store, `UPDATE policy SET threshold = 1 WHERE id = $1`, limit.ID)
+			}}
+			result, err := r.replica().Run(testkit.Context(t), lower, completion.New(holders[:1]), handover.Fill{})
+			require.NoError(t, err)
+			if lowered {
+				require.Equal(t, handover.Result{Released: 1}, result, "the other holder is the one that may run")
+			} else {
+				require.Equal(t, handover.Result{Released: 1, Granted: 1}, result)
+			}
 			r.settle()
 		})
 	}
