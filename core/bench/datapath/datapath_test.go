@@ -66,7 +66,7 @@ func TestASmallMeasurement(t *testing.T) {
 			require.GreaterOrEqual(t, r.Seconds, 39.0/200)
 		}},
 		"abused": {small(DesignEngine, func(s *Scenario) {
-			s.Replicas, s.Duplicates, s.Aborts = 3, 0.2, 0.2
+			s.Replicas, s.Duplicates, s.Aborts = 3, 0.2, 0.5
 		}), func(t *testing.T, r Result) {
 			t.Helper()
 			require.Positive(t, r.Failed, "rounds were aborted")

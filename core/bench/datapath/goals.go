@@ -15,9 +15,6 @@ type Goal struct {
 	Met      bool   `json:"met"`
 }
 
-// bar is the lowest value that will do.
-func atLeast(value, bar float64) bool { return value >= bar }
-
 // goals judges what was measured; goals whose scenarios were left out are
 // left out too.
 func (r *Report) goals() (goals []Goal) {
@@ -45,7 +42,7 @@ func (r *Report) floorGoal(number, name string, bar float64) (Goal, bool) {
 	return Goal{
 		Number: number, What: o.Scenario.What, Bar: fmt.Sprintf("≥ %g × F1", bar),
 		Measured: fmt.Sprintf("%.2f × F1 (%.0f/s, %s)", o.Median.Floor1, o.Median.PerSecond, versus(o.Median)),
-		Met:      atLeast(o.Median.Floor1, bar),
+		Met:      o.Median.Floor1 >= bar,
 	}, ok
 }
 
@@ -62,7 +59,7 @@ func (r *Report) hotGoal() (Goal, bool) {
 	return Goal{
 		Number: "3", What: o.Scenario.What, Bar: "≥ 1 × F1 and ≥ 10 × D1",
 		Measured: fmt.Sprintf("%.2f × F1 (%.0f/s), %s", o.Median.Floor1, o.Median.PerSecond, versus(o.Median)),
-		Met:      atLeast(o.Median.Floor1, 1) && atLeast(o.Median.D1, 10),
+		Met:      o.Median.Floor1 >= 1 && o.Median.D1 >= 10,
 	}, ok
 }
 
@@ -71,7 +68,7 @@ func (r *Report) slotsGoal() (Goal, bool) {
 	return Goal{
 		Number: "4", What: o.Scenario.What, Bar: "≥ 75 % of ideal",
 		Measured: fmt.Sprintf("%.0f %% (%.0f/s, %s)", 100*o.Median.OfIdeal, o.Median.PerSecond, versus(o.Median)),
-		Met:      atLeast(o.Median.OfIdeal, 0.75),
+		Met:      o.Median.OfIdeal >= 0.75,
 	}, ok
 }
 
@@ -134,7 +131,7 @@ func (r *Report) replicasGoal() (Goal, bool) {
 	for _, name := range []string{hot, keys10, keys100, noLimit} {
 		if o, ok := r.find(name + threeOf); ok && o.Median.OfAlone > 0 {
 			parts = append(parts, fmt.Sprintf("%s %.2f", name, o.Median.OfAlone))
-			met = met && atLeast(o.Median.OfAlone, 0.5)
+			met = met && o.Median.OfAlone >= 0.5
 		}
 	}
 	return Goal{

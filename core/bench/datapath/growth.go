@@ -115,7 +115,7 @@ func (s *server) grow(ctx context.Context, plan GrowthPlan, progress func(string
 		}
 	}
 	for _, p := range ponds {
-		if results, err = p.finish(ctx, results, DesignEngine); err != nil {
+		if results, err = p.conclude(ctx, results); err != nil {
 			return nil, err
 		}
 	}
@@ -254,8 +254,8 @@ func (p *pond) sample(ctx context.Context, batch int, counts bool) error {
 	return p.settle(ctx)
 }
 
-// finish reports the engine's figures and checks what it has left.
-func (p *pond) finish(ctx context.Context, results []Growth, design Design) ([]Growth, error) {
+// conclude reports the engine's figures and checks what it has left.
+func (p *pond) conclude(ctx context.Context, results []Growth) ([]Growth, error) {
 	violations, err := doctor.Invariants(ctx, p.pool)
 	if err != nil {
 		return nil, fmt.Errorf("check the invariants: %w", err)
@@ -263,7 +263,7 @@ func (p *pond) finish(ctx context.Context, results []Growth, design Design) ([]G
 	if len(violations) > 0 {
 		return nil, fmt.Errorf("%w: with %d waiting: %s", ErrFaulty, p.waiting, violations[0])
 	}
-	return p.report(results, design), nil
+	return p.report(results, DesignEngine), nil
 }
 
 func (p *pond) report(results []Growth, design Design) []Growth {
