@@ -84,9 +84,7 @@ func (s *scope) take(clock time.Time) {
 		if s.rule == nil {
 			return
 		}
-		if period := s.quota().Period(clock); period.After(s.period) {
-			s.period, s.used = period, 0
-		}
+		s.period, s.used = s.quota().Counted(clock, s.period, s.used)
 		s.used++
 	}
 }

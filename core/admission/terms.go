@@ -62,7 +62,12 @@ func (q *queue) adapt(fact Fact, now time.Time) {
 
 // SetScope says what the policies allow of a shared limit in this batch.
 func (l *Ledger) SetScope(id int64, rule policy.Wide) {
-	if s := l.scopes[id]; s != nil {
-		s.rule, s.max = &rule, rule.Max
+	s := l.scopes[id]
+	if s == nil {
+		return
+	}
+	s.rule, s.max = &rule, rule.Max
+	if s.kind == policy.WideRate {
+		s.due = s.rate().Due(l.Clock, s.due)
 	}
 }

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 	"time"
 
@@ -128,7 +129,30 @@ func TestQuotaCountsByPeriodsOfTheCalendar(t *testing.T) {
 	require.Equal(t, 1, quota.Left(now, period, 2))
 	require.Equal(t, 0, quota.Left(now, period, 3))
 	require.Equal(t, 3, quota.Left(now.Add(2*time.Second), period, 3), "a new period")
-	require.Equal(t, 0, quota.Left(now.Add(-2*time.Hour), period, 3), "a clock that went back gives nothing")
+	require.Equal(t, 0, quota.Left(now.Add(-time.Hour), period, 3), "a clock that went back a little gives nothing")
+	require.Equal(t, 3, quota.Left(now.Add(-48*time.Hour), period, 3), "one that had been wrong stops nobody until then")
+	monthly := policy.Quota{Max: 3, Window: 30 * 24 * time.Hour}
+	require.Equal(t, 1, monthly.Left(now, period, 2), "what the narrower period counted counts on in the wider")
+}
+
+// What a slower rate, or a clock that has gone back, has put off is not waited
+// for; what this rate put off is. No burst is too large to be reckoned with.
+func TestARateWaitsForNothingButItself(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	rate := policy.Rate{Max: 10, Window: time.Second, Burst: 3}
+	require.Equal(t, now.Add(300*time.Millisecond), rate.Due(now, now.Add(24*time.Hour)))
+	require.Equal(t, now.Add(100*time.Millisecond), rate.Ready(rate.Due(now, now.Add(24*time.Hour))))
+	due := now
+	for range 3 {
+		require.False(t, rate.Ready(due).After(now))
+		due = rate.Start(now, due)
+		require.Equal(t, due, rate.Due(now, due))
+	}
+	require.True(t, rate.Ready(due).After(now))
+	large := policy.Rate{Max: 1, Window: 365 * 24 * time.Hour, Burst: math.MaxInt32}
+	require.False(t, large.Ready(large.Start(now, now)).After(now))
+	require.Equal(t, now, large.Due(now, now))
 }
 
 // The adaptive limit stays between its minimum and the threshold whatever
