@@ -264,16 +264,24 @@ func (h *hot) runRound(ctx context.Context, all []handover.Step) (handover.Resul
 // changing under it before its content is suspected.
 const maxRefusals = 3
 
+// maxMoves is the same for rules and rows that change while a round decides on
+// them; with the pauses between, about a minute. No message is to blame for a
+// load of packs.
+const maxMoves = 20
+
 // transient says whether waiting may help: the database is away, has run out
 // of something, or said no to a transaction that may succeed the next time.
 func transient(err error, tries int) bool {
 	if unwell(err) {
 		return true
 	}
+	if errors.Is(err, handover.ErrMoved) {
+		return tries <= maxMoves
+	}
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassRetryable, store.ClassUnknown, store.ClassCanceled:
 		return true
-	case store.ClassRefused:
+	case store.ClassRefused, store.ClassConflict:
 		return tries <= maxRefusals
 	default:
 		return errors.Is(err, context.DeadlineExceeded)

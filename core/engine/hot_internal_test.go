@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -59,4 +60,28 @@ func TestAServerThatCannotWriteIsAwaited(t *testing.T) {
 	}
 	require.False(t, transient(sqlError("42703"), 1))
 	require.False(t, transient(errors.New("something else"), 1))
+}
+
+// Rules that change while rounds run, as they do while packs are loaded, are
+// waited for: no request is dead-lettered for them.
+func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
+	testkit.Worker(t, st, "w1")
+	action := testkit.Action(t, st, "pk.a")
+	request := testkit.Execution(t, st, action).ID
+	rounds := handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil)
+	// The rules are other ones whenever somebody looks.
+	testkit.Exec(t, st, `ALTER TABLE admission_epoch RENAME TO held`)
+	testkit.Exec(t, st, `CREATE SEQUENCE turns`)
+	testkit.Exec(t, st, `CREATE VIEW admission_epoch AS SELECT true AS one, nextval('turns') AS epoch`)
+	_, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))
+	require.ErrorIs(t, err, handover.ErrMoved)
+	require.True(t, transient(err, maxRefusals+1))
+	require.False(t, transient(err, maxMoves+1))
+	testkit.Exec(t, st, `DROP VIEW admission_epoch`)
+	testkit.Exec(t, st, `ALTER TABLE held RENAME TO admission_epoch`)
+	result, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))
+	require.NoError(t, err)
+	require.Equal(t, 1, result.Granted)
 }

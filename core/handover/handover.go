@@ -124,6 +124,11 @@ var errUnplanned = errors.New("a row changed between planning and locking")
 // errNewRules asks for the same round planned by the rules of now.
 var errNewRules = errors.New("the rules changed between planning and locking")
 
+// ErrMoved says that rows, queues or rules changed faster than a round could
+// decide on them. Nothing is wrong with its content: the same again may succeed
+// when they have come to rest.
+var ErrMoved = errors.New("what the round is about changes too fast")
+
 // maxRounds bounds how often one call runs its round again because a row, a
 // queue or a worker changed meanwhile.
 const maxRounds = 8
@@ -139,7 +144,7 @@ func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
 			h.metrics.observe(result, attempt)
 			return result, nil
 		case attempt == maxRounds || ctx.Err() != nil:
-			return Result{}, err
+			return Result{}, given(err)
 		case errors.Is(err, errStaleFleet):
 			fresh = true
 		case errors.Is(err, admission.ErrQueueGone):
@@ -153,6 +158,14 @@ func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
 		}
 		h.logger.DebugContext(ctx, "Round is run again", "attempt", attempt, "error", err)
 	}
+}
+
+// given is the error with which a round is given up.
+func given(err error) error {
+	if errors.Is(err, errUnplanned) || errors.Is(err, errNewRules) || errors.Is(err, errStaleFleet) || errors.Is(err, admission.ErrQueueGone) {
+		return fmt.Errorf("%w: %w", ErrMoved, err)
+	}
+	return err
 }
 
 // refused says that a guard of the written statements found other rows than
