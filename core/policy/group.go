@@ -1,15 +1,26 @@
 package policy
 
 import (
+	"crypto/sha256"
 	"encoding/json"
-	"sort"
+	"fmt"
+	"slices"
 	"strings"
+)
+
+// A key is part of unique indexes, which hold about 2,700 bytes of it. In one
+// that would be longer, values that are longer than their digest are replaced by
+// it.
+const (
+	maxKey    = 2000
+	maxDigest = len(`"sha256:"`) + 2*sha256.Size
 )
 
 // GroupKey forms the group key of an execution: the compact JSON object of
 // path and value with its keys sorted bytewise. A path is split on dots and
 // walks objects only; whatever it does not find is null. Without paths there
-// is no group and the second result is false.
+// is no group and the second result is false. In a key of more than 2,000 bytes
+// the text "sha256:…" stands in place of long values.
 //
 // params are the execution's parameters with the action's defaults filled in
 // (see WithDefaults).
@@ -17,23 +28,36 @@ func GroupKey(paths []string, params map[string]any) (string, bool) {
 	if len(paths) == 0 {
 		return "", false
 	}
-	sorted := append([]string(nil), paths...)
-	sort.Strings(sorted)
+	sorted := slices.Clone(paths)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	key := groupKey(sorted, params, func(value []byte) []byte { return value })
+	if len(key) > maxKey {
+		key = groupKey(sorted, params, digest)
+	}
+	return key, true
+}
+
+func groupKey(paths []string, params map[string]any, shown func([]byte) []byte) string {
 	var b strings.Builder
 	b.WriteByte('{')
-	for i, path := range sorted {
+	for i, path := range paths {
 		if i > 0 {
-			if path == sorted[i-1] {
-				continue
-			}
 			b.WriteByte(',')
 		}
 		b.Write(compact(path))
 		b.WriteByte(':')
-		b.Write(compact(lookup(params, path)))
+		b.Write(shown(compact(lookup(params, path))))
 	}
 	b.WriteByte('}')
-	return b.String(), true
+	return b.String()
+}
+
+func digest(value []byte) []byte {
+	if len(value) <= maxDigest {
+		return value
+	}
+	return fmt.Appendf(nil, `"sha256:%x"`, sha256.Sum256(value))
 }
 
 // WithDefaults returns the parameters with the defaults of a flat parameter

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,13 @@ func TestGroupKey(t *testing.T) {
 	}
 	_, grouped := policy.GroupKey(nil, params)
 	require.False(t, grouped, "a policy without parameters has one queue")
+
+	long := map[string]any{"a": strings.Repeat("x", 3000), "b": "short"}
+	key, _ := policy.GroupKey([]string{"b", "a"}, long)
+	require.Regexp(t, `^{"a":"sha256:[0-9a-f]{64}","b":"short"}$`, key, "an index holds no more")
+	long["a"] = strings.Repeat("x", 3001)
+	other, _ := policy.GroupKey([]string{"b", "a"}, long)
+	require.NotEqual(t, key, other)
 }
 
 func TestWithDefaultsFillsMissingAndNullOnly(t *testing.T) {
