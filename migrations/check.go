@@ -88,6 +88,7 @@ var additiveWhy = map[int64]struct {
 	37: {SafeBrief, "adds columns without rewriting to policy, execution and the admission tables, and triggers to policy, action, runtime and execution"},
 	38: {SafeBrief, "replaces three triggers of execution by cheaper ones that do the same"},
 	39: {SafeBrief, "takes over the queues that another engine has left, with its triggers off for that moment; nothing where there are none"},
+	40: {SafeBrief, "adds two columns without rewriting and a trigger each to policy and action"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -55,7 +55,8 @@ func (a *Admission) ForgetScopes() {
 }
 
 // findScopes adds the rows that exist to found and returns the keys of those
-// that do not, or that were made for another policy.
+// that do not, that were made for another policy, or that have not counted who
+// runs since policies changed: they may have been out of force meanwhile.
 func (a *Admission) findScopes(
 	ctx context.Context, keys []ScopeKey, wanted map[ScopeKey]policy.Wide, found map[ScopeKey]int64,
 ) ([]ScopeKey, error) {
@@ -71,7 +72,7 @@ func (a *Admission) findScopes(
 	for _, row := range rows {
 		key := ScopeKey{Kind: policy.WideKind(row.Kind), Key: row.ScopeKey}
 		found[key] = row.ID
-		current[key] = row.Policy == wanted[key].PolicyID
+		current[key] = row.Policy == wanted[key].PolicyID && (row.Counted || !counts(wanted[key]))
 	}
 	var missing []ScopeKey
 	for _, key := range keys {
@@ -91,7 +92,7 @@ func (a *Admission) createScopes(
 	var plain []ScopeKey
 	for _, key := range keys {
 		wide := wanted[key]
-		if wide.Kind.Slots() && len(wide.Parameters) == 0 {
+		if counts(wide) {
 			if err := a.adopt(ctx, key, wide, found); err != nil {
 				return err
 			}
@@ -109,6 +110,9 @@ func (a *Admission) createScopes(
 	return err
 }
 
+// counts reports whether a limit that comes into force counts who runs already.
+func counts(wide policy.Wide) bool { return wide.Kind.Slots() && len(wide.Parameters) == 0 }
+
 func scopeParams(keys []ScopeKey, wanted map[ScopeKey]policy.Wide) store.EnsureAdmissionScopesParams {
 	var arg store.EnsureAdmissionScopesParams
 	for _, key := range keys {
@@ -122,7 +126,7 @@ func scopeParams(keys []ScopeKey, wanted map[ScopeKey]policy.Wide) store.EnsureA
 
 // adopt makes the row of a limit and lets it count who runs. It holds the locks
 // of all queues under the limit meanwhile, which is as long as reading the
-// executions takes, once for each policy.
+// executions takes, once for each change of policies.
 func (a *Admission) adopt(ctx context.Context, key ScopeKey, wide policy.Wide, found map[ScopeKey]int64) error {
 	var pack *int64
 	if key.Kind == policy.WidePack {

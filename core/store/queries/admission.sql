@@ -350,7 +350,10 @@ ORDER BY r.action, r.group_key
 ON CONFLICT (action_id, group_key_normalized) DO NOTHING;
 
 -- name: FindAdmissionScopes :many
-SELECT s.id, s.kind, s.scope_key, coalesce(s.policy, 0)::bigint AS policy
+-- counted says that since the last change of policies it has been counted who
+-- runs.
+SELECT s.id, s.kind, s.scope_key, coalesce(s.policy, 0)::bigint AS policy,
+       (s.counted_at = (SELECT policies FROM admission_epoch WHERE one))::bool AS counted
 FROM (
     SELECT unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(keys)::text[]) AS scope_key
 ) r
@@ -391,7 +394,8 @@ WITH taken AS (
     ON CONFLICT (execution, scope_id) DO NOTHING
     RETURNING 1
 )
-UPDATE admission_scope s SET active_count = s.active_count + (SELECT count(*) FROM taken)
+UPDATE admission_scope s
+SET active_count = s.active_count + (SELECT count(*) FROM taken), counted_at = (SELECT policies FROM admission_epoch WHERE one)
 WHERE s.id = sqlc.arg(scope)::bigint
 RETURNING s.active_count;
 

@@ -214,4 +214,6 @@ SELECT NOT EXISTS (
 SELECT EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active') AS left_over;
 
 -- name: TakeOver :one
-SELECT attune_take_over()::bigint AS holders;
+-- Who was taken over holds no slots of shared limits: they count anew who runs.
+WITH counted AS (UPDATE admission_epoch SET epoch = epoch + 1, policies = policies + 1 RETURNING 1)
+SELECT attune_take_over()::bigint AS holders FROM counted;

@@ -21,7 +21,8 @@ WITH taken AS (
     ON CONFLICT (execution, scope_id) DO NOTHING
     RETURNING 1
 )
-UPDATE admission_scope s SET active_count = s.active_count + (SELECT count(*) FROM taken)
+UPDATE admission_scope s
+SET active_count = s.active_count + (SELECT count(*) FROM taken), counted_at = (SELECT policies FROM admission_epoch WHERE one)
 WHERE s.id = $1::bigint
 RETURNING s.active_count
 `
@@ -349,12 +350,13 @@ func (q *Queries) EnsureGroupStates(ctx context.Context, arg EnsureGroupStatesPa
 }
 
 const FindAdmissionScopes = `-- name: FindAdmissionScopes :many
-SELECT s.id, s.kind, s.scope_key, coalesce(s.policy, 0)::bigint AS policy
+SELECT s.id, s.kind, s.scope_key, coalesce(s.policy, 0)::bigint AS policy,
+       (s.counted_at = (SELECT policies FROM admission_epoch WHERE one))::bool AS counted
 FROM (
     SELECT unnest($1::text[]) AS kind, unnest($2::text[]) AS scope_key
 ) r
 CROSS JOIN LATERAL (
-    SELECT id, kind, scope_key, max_concurrent, active_count, policy, created, updated, policy_ref, window_seconds, burst, next_at, period_start, used FROM admission_scope WHERE kind = r.kind AND scope_key = r.scope_key OFFSET 0
+    SELECT id, kind, scope_key, max_concurrent, active_count, policy, created, updated, policy_ref, window_seconds, burst, next_at, period_start, used, counted_at FROM admission_scope WHERE kind = r.kind AND scope_key = r.scope_key OFFSET 0
 ) s
 `
 
@@ -363,8 +365,11 @@ type FindAdmissionScopesRow struct {
 	Kind     string
 	ScopeKey string
 	Policy   int64
+	Counted  bool
 }
 
+// counted says that since the last change of policies it has been counted who
+// runs.
 func (q *Queries) FindAdmissionScopes(ctx context.Context, kinds []string, keys []string) ([]FindAdmissionScopesRow, error) {
 	rows, err := q.db.Query(ctx, FindAdmissionScopes, kinds, keys)
 	if err != nil {
@@ -379,6 +384,7 @@ func (q *Queries) FindAdmissionScopes(ctx context.Context, kinds []string, keys 
 			&i.Kind,
 			&i.ScopeKey,
 			&i.Policy,
+			&i.Counted,
 		); err != nil {
 			return nil, err
 		}

@@ -987,8 +987,9 @@ type AdmissionBlocked struct {
 }
 
 type AdmissionEpoch struct {
-	One   bool
-	Epoch int64
+	One      bool
+	Epoch    int64
+	Policies int64
 }
 
 type AdmissionScope struct {
@@ -1006,6 +1007,7 @@ type AdmissionScope struct {
 	NextAt        *time.Time
 	PeriodStart   *time.Time
 	Used          int32
+	CountedAt     int64
 }
 
 type AttuneSchemaOrigin struct {

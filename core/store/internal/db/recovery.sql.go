@@ -466,9 +466,11 @@ func (q *Queries) SumQueueStats(ctx context.Context, action int64) error {
 }
 
 const TakeOver = `-- name: TakeOver :one
-SELECT attune_take_over()::bigint AS holders
+WITH counted AS (UPDATE admission_epoch SET epoch = epoch + 1, policies = policies + 1 RETURNING 1)
+SELECT attune_take_over()::bigint AS holders FROM counted
 `
 
+// Who was taken over holds no slots of shared limits: they count anew who runs.
 func (q *Queries) TakeOver(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, TakeOver)
 	var holders int64
