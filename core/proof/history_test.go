@@ -197,18 +197,24 @@ func (l line) admit(id int64) (bool, line) {
 	return true, l
 }
 
+// as is a value that porcupine hands back, of the type in which it was given.
+func as[T any](value any) T {
+	typed, ok := value.(T)
+	if !ok {
+		panic(fmt.Sprintf("%T is not what was given", value))
+	}
+	return typed
+}
+
 // queueModel is what porcupine needs to know of a line.
 var queueModel = porcupine.Model{
 	Init: func() any { return line{} },
-	Step: func(state, input, _ any) (bool, any) {
-		before, a := state.(line), input.(act)
-		return before.step(a)
-	},
-	Equal:             func(a, b any) bool { return a.(line).equal(b.(line)) },
-	Hash:              func(state any) uint64 { return state.(line).hash() },
-	DescribeOperation: func(input, _ any) string { return input.(act).String() },
+	Step: func(state, input, _ any) (bool, any) { return as[line](state).step(as[act](input)) },
+	Equal:             func(a, b any) bool { return as[line](a).equal(as[line](b)) },
+	Hash:              func(state any) uint64 { return as[line](state).hash() },
+	DescribeOperation: func(input, _ any) string { return as[act](input).String() },
 	DescribeState: func(state any) string {
-		l := state.(line)
+		l := as[line](state)
 		return fmt.Sprintf("waiting %v, holding %v of %d, paused %v", l.lanes, l.holders, l.limit, l.paused)
 	},
 }

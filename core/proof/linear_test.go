@@ -326,7 +326,7 @@ func TestReplicasUnderSiegeAreLinearizable(t *testing.T) {
 	source := uint64(0)
 	begin := func(group *sync.WaitGroup, do func(*rand.Rand)) {
 		source++
-		rng := rand.New(rand.NewPCG(seed, source)) //nolint:gosec // a test's dice
+		rng := rand.New(rand.NewPCG(seed, source))
 		group.Go(func() { do(rng) })
 	}
 	watch, done := context.WithCancel(context.WithoutCancel(ctx))

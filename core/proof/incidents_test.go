@@ -1,0 +1,366 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/dispatch"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// What happened to others, each with the test that keeps it from happening
+// here. Incidents that are not below are covered by tests of other names:
+//
+//	solid_queue#456, #476  recovery: TestAnEndedHolderIsFound, TestAnEndedWaiterAndAnUnfilledQueueAreFound;
+//	                       TestAdmissionFollowsItsRules (erase, giveBack)
+//	prefect#23183          TestL3AReplicaThatKnowsNothingGivesASharedSlotOn, and every promotion of the model
+//	dbos#739, dbos-py#204  TestAdmissionFollowsItsRules: what comes again, from whoever, keeps its place
+//	graphile#621           TestAdmissionFollowsItsRules: what is dispatched is what was admitted
+//	graphile#313           admission: TestRetriesJoinTheLineWhereTheSettingSays; the model's retries
+//	airflow#14205, #17375  as trigger.dev#1272
+//
+// And the invariants of admission, besides the model, the siege and the
+// in-memory property test of package admission, which hold all of them:
+//
+//	S1, S2  handover: TestARequestIsAdmittedPlacedAndDispatchedInOneCommit
+//	S3      TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds, TestIncidentSt24481…
+//	S4, S5  handover: TestALimitQueuesInOrderAndCompletionPromotes; admission: TestS4SharedLimits…
+//	S6, S7  TestIncidentKestra17759…, TestIncidentSolidQueue761…; recovery: TestAnEndedHolderIsFound
+//	S17     TestS17TheLineNeverGrowsBeyondItsMaximum
+//	S21     triage: TestS21APausedQueueAdmitsNothingAndKeepsItsOrder; TestIncidentSt24779…
+//	S22     TestS22NoWindowHasMoreStartsThanAllowed; policy: TestRateNeverExceedsItsAllowanceInAnyWindow
+//	S23     TestS23ALowerLaneWaitsForSevenAtMost; admission: TestS23LowerLanesHaveTheirTurn
+//	L3      TestL3…, TestIncidentSolidQueue689…, TestIncidentSolidQueue694…
+
+// together runs a function on several fresh replicas at the same moment.
+func (r *room) together(n int, do func(replica *handover.HandOver, which int)) {
+	r.t.Helper()
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		replica := r.replica()
+		wg.Go(func() {
+			<-start
+			do(replica, i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// try is on for goroutines: what fails is said and does not stop.
+func (r *room) try(replica *handover.HandOver, ended, asked []int64) handover.Result {
+	result, err := replica.Run(testkit.Context(r.t), completion.New(ended), handover.Fill{}, dispatch.New(asked))
+	if err != nil {
+		r.t.Errorf("round: %v", err)
+	}
+	return result
+}
+
+// line lists who waits for an action, in order.
+func (r *room) line(action testkit.ActionRow) []int64 {
+	r.t.Helper()
+	ids := []int64{}
+	require.NoError(r.t, r.store.Pool().QueryRow(testkit.Context(r.t), `
+		SELECT coalesce(array_agg(q.execution_id ORDER BY q.lane DESC, q.queue_order), '{}')
+		FROM execution_admission_entry q JOIN execution_admission_state s ON s.id = q.state_id WHERE s.action_id = $1`, action.ID).Scan(&ids))
+	return ids
+}
+
+// hatchet#4778: who runs was guessed from the first rows by a number that is
+// given before the commit. Here a row with a low number is committed after
+// others hold all slots: it finds them taken, and stands where it came.
+func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.two", 2)
+	tx, err := r.store.Pool().Begin(testkit.Context(t))
+	require.NoError(t, err)
+	var early int64
+	require.NoError(t, tx.QueryRow(testkit.Context(t), `INSERT INTO execution (action, action_ref, status) VALUES ($1, $2, 'requested') RETURNING id`,
+		action.ID, action.Ref).Scan(&early))
+	others := r.make(action, 4)
+	require.Equal(t, handover.Result{Missing: []int64{early}}, r.ask(early), "nobody can see it yet")
+	require.Equal(t, 2, r.ask(others[3], others[1]).Granted)
+	require.NoError(t, tx.Commit(testkit.Context(t)))
+	require.Equal(t, handover.Result{Enqueued: 3}, r.ask(others[2], early, others[0]))
+	require.Equal(t, 2, r.holders(action))
+	require.Equal(t, []int64{others[2], early, others[0]}, r.line(action), "in the order in which they came")
+	r.settle()
+}
+
+// hatchet#1164: what is created in one transaction has one time. The order in
+// the line is a number of its own, and a group with slots to spare gives none
+// of them to another.
+func TestIncidentHatchet1164OneTimeForAllIsNoOrder(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.grouped", 2, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
+	rows, err := r.store.Pool().Query(testkit.Context(t), `
+		INSERT INTO execution (action, action_ref, status, config)
+		SELECT $1, $2, 'requested', jsonb_build_object('tenant', CASE WHEN n = 7 THEN 'b' ELSE 'a' END)
+		FROM generate_series(1, 20) n RETURNING id`, action.ID, action.Ref)
+	require.NoError(t, err)
+	ids := []int64{}
+	for rows.Next() {
+		var id int64
+		require.NoError(t, rows.Scan(&id))
+		ids = append(ids, id)
+	}
+	require.NoError(t, rows.Err())
+	require.Equal(t, 1, r.count(`SELECT count(DISTINCT created) FROM execution`))
+	lone := ids[6]
+	ids = slices.Delete(ids, 6, 7)
+	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	require.Equal(t, handover.Result{Granted: 3, Enqueued: 17}, r.ask(append([]int64{lone}, ids...)...))
+	for next := 2; next < len(ids); next++ {
+		require.Equal(t, ids[next:], r.line(action))
+		r.finish(attune.StatusCompleted, ids[next-2])
+		require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[next-2]))
+	}
+	r.settle()
+}
+
+// solid_queue#761: a worker was taken for dead, its slot was given to another,
+// and when it came back it gave the same slot back once more. Here a holder is
+// given back once, whoever says so afterwards.
+func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.one", 1)
+	ids := r.make(action, 4)
+	r.ask(ids...)
+	for i := range 3 {
+		r.finish(attune.StatusAbandoned, ids[i]) // as recovery does when the worker is silent
+		require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[i]))
+		// The worker returns, writes by id as existing workers do, and tells it.
+		testkit.Exec(t, r.store, `UPDATE execution SET status = 'completed', result = '{"late": true}' WHERE id = $1`, ids[i])
+		r.together(3, func(replica *handover.HandOver, _ int) { r.try(replica, ids[:i+1], nil) })
+		require.Equal(t, 1, r.holders(action))
+		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, ids[i+1]))
+		require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, r.store, ids[i]), "the first end stands")
+	}
+	r.settle()
+}
+
+// solid_queue#689: a newcomer read "full" just before the last holder ended,
+// which found nobody who waits. Enqueuing and giving back decide under one
+// lock, so that one of the two sees the other.
+func TestIncidentSolidQueue689NobodyWaitsForASlotThatIsFree(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.one", 1)
+	ids := r.make(action, 25)
+	r.ask(ids[0])
+	for i := range len(ids) - 1 {
+		r.finish(attune.StatusCompleted, ids[i])
+		r.together(2, func(replica *handover.HandOver, which int) {
+			if which == 0 {
+				r.try(replica, ids[i:i+1], nil)
+			} else {
+				r.try(replica, nil, ids[i+1:i+2])
+			}
+		})
+		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, r.store, ids[i+1]))
+	}
+	r.settle()
+}
+
+// solid_queue#694: who gave back while another did found the head locked,
+// skipped it, and took that for an empty line: in the end one of five slots was
+// used. Here all five are filled again, however many give back at once.
+func TestIncidentSolidQueue694SlotsThatAreGivenBackTogetherAreAllFilled(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.five", 5)
+	ids := r.make(action, 40)
+	r.ask(ids...)
+	for wave := 0; wave+10 <= len(ids); wave += 5 {
+		running := ids[wave : wave+5]
+		r.finish(attune.StatusCompleted, running...)
+		r.together(5, func(replica *handover.HandOver, which int) { r.try(replica, running[which:which+1], nil) })
+		require.Equal(t, 5, r.holders(action))
+		for _, status := range r.statuses(ids[wave+5 : wave+10]...) {
+			require.Equal(t, attune.StatusScheduled, status)
+		}
+	}
+	r.settle()
+}
+
+// prefect#8251, #17415, #18991: a slot was taken in one transaction and its
+// reason written in another, and a release that failed was swallowed. Here a
+// round that cannot be written leaves everything as it was and says so.
+func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.one", 1)
+	ids := r.make(action, 2)
+	r.ask(ids...)
+	r.finish(attune.StatusCompleted, ids[0])
+	r.sent.take(t)
+	for _, table := range []string{"outbox", "queue_stats", "execution_admission_state", "execution_admission_entry", "execution"} {
+		testkit.Exec(t, r.store, `
+			CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full'; END $$`)
+		testkit.Exec(t, r.store, `CREATE TRIGGER fails BEFORE INSERT OR UPDATE OR DELETE ON `+table+` FOR EACH STATEMENT EXECUTE FUNCTION fails()`)
+		_, err := r.first.Run(testkit.Context(t), completion.New(ids[:1]), handover.Fill{})
+		require.ErrorContains(t, err, "disk full", table)
+		testkit.Exec(t, r.store, `DROP FUNCTION fails() CASCADE`)
+		require.Equal(t, 1, r.count(`SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL AND id = $1`, ids[0]), "it still holds its slot")
+		require.Equal(t, ids[1:], r.line(action))
+		dispatched, _ := r.sent.take(t)
+		require.Empty(t, dispatched)
+	}
+	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[0]))
+	r.settle()
+}
+
+// kestra#17759: four ways in which a slot was never given back, and a terminal
+// event that came twice and gave back two. However an execution ends, and
+// however often and to whomever that is told, one slot comes back.
+func TestIncidentKestra17759EveryEndGivesOneSlotBack(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	for _, end := range []attune.Status{
+		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout, attune.StatusAbandoned,
+	} {
+		for _, from := range []attune.Status{attune.StatusScheduled, attune.StatusRunning, attune.StatusCanceling} {
+			action := r.limited(fmt.Sprintf("pk.%s_%s", from, end), 2)
+			ids := r.make(action, 6)
+			r.ask(ids...)
+			if from != attune.StatusScheduled {
+				r.finish(from, ids[0])
+			}
+			require.Equal(t, handover.Result{}, r.report(ids[0]), "it has not ended")
+			r.finish(end, ids[0])
+			r.together(3, func(replica *handover.HandOver, _ int) { r.try(replica, []int64{ids[0], ids[0]}, nil) })
+			require.Equal(t, 2, r.holders(action), "from %s to %s", from, end)
+			require.Equal(t, ids[3:], r.line(action), "one has moved up")
+		}
+	}
+	r.settle()
+}
+
+// st2#4481: with two schedulers a limit of one did not hold, because the lock
+// was around the question and not around the answer.
+func TestIncidentSt24481OneIsOneForTwoSchedulers(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	for i := range 12 {
+		action := r.limited(fmt.Sprintf("pk.one%d", i), 1)
+		ids := r.make(action, 4)
+		r.together(4, func(replica *handover.HandOver, which int) { r.try(replica, nil, ids[which:which+1]) })
+		require.Equal(t, 1, r.holders(action))
+		require.Len(t, r.line(action), 3)
+	}
+	r.settle()
+}
+
+// st2#4655: who waited was moved between two kinds of waiting, and grew with
+// every move. Here a request that comes again changes nothing at all.
+func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.one", 1)
+	ids := r.make(action, 5)
+	r.ask(ids...)
+	traces := func() []int {
+		return []int{
+			r.count(`SELECT count(*) FROM execution_history`), r.count(`SELECT count(*) FROM execution_admission_entry`),
+			r.count(`SELECT count(*) FROM outbox`), r.count(`SELECT next_queue_order FROM execution_admission_state WHERE action_id = $1`, action.ID),
+		}
+	}
+	before := traces()
+	for range 10 {
+		r.together(3, func(replica *handover.HandOver, _ int) { r.try(replica, nil, ids) })
+	}
+	require.Equal(t, before, traces())
+	require.Equal(t, ids[1:], r.line(action))
+	r.settle()
+}
+
+// st2#4779: executions that were paused did not count. A pause keeps who runs:
+// their slots stay taken, before and after the resume.
+func TestIncidentSt24779WhoRunsInAPausedQueueStillCounts(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.two", 2)
+	ids := r.make(action, 4)
+	r.ask(ids...)
+	testkit.Exec(t, r.store, `UPDATE execution_admission_state SET paused = true`)
+	r.finish(attune.StatusCompleted, ids[0])
+	require.Equal(t, handover.Result{Released: 1}, r.report(ids[0]))
+	testkit.Exec(t, r.store, `UPDATE execution_admission_state SET paused = false`)
+	require.Equal(t, handover.Result{Granted: 1}, r.ask(ids[2]), "one of two was free")
+	require.Equal(t, ids[3:], r.line(action))
+	r.settle()
+}
+
+// st2#6044: in some mixtures of statuses a limit of one admitted nobody.
+// trigger.dev#1272, airflow#14205: a parent that waited for its child, or a
+// retry for its time, held the slot that the child needed. Here only who was
+// given a slot holds one, whatever the statuses say: none of these was.
+//
+// Parts of the engine that will make executions wait (for their children, for
+// an answer, for the time of a retry) must give the slot back when the waiting
+// begins and come back through admission; their tests belong beside this one.
+func TestIncidentTriggerDev1272WhoWaitsForSomethingElseHoldsNoSlot(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.one", 1)
+	parent := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })[0]
+	asks := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })[0]
+	testkit.Exec(t, r.store, `INSERT INTO inquiry (execution, prompt, status) VALUES ($1, 'go on?', 'pending')`, asks)
+	failed := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })[0]
+	r.make(action, 1, func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &failed, 1 }) // its time has not come
+	for _, status := range []attune.Status{attune.StatusScheduling, attune.StatusCanceling, attune.StatusCompleted} {
+		r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = status })
+	}
+	child := r.make(action, 2, func(e *testkit.ExecutionRow) { e.Parent = &parent })
+	require.Equal(t, handover.Result{Granted: 1, Enqueued: 1}, r.ask(child...))
+	r.finish(attune.StatusCompleted, child[0])
+	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(child[0]))
+	r.settle()
+}
+
+// A replica that dies in the middle of its round leaves nothing locked and
+// nothing half done: the next one finds what was, and goes on.
+func TestIncidentPrefect21794AReplicaThatDiesLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.one", 1)
+	ids := r.make(action, 2)
+	r.ask(ids...)
+	r.finish(attune.StatusCompleted, ids[0])
+	dying := testkit.OpenStore(t, r.store.Pool().Config().ConnString(), func(c *store.Config) { c.HotPath, c.ApplicationName = true, "dying" })
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	doomed := handover.New(handover.Config{}, dying, r.sent, testkit.Logger(t), nil)
+	// It has its locks when the row that it wants to change is held by another.
+	tx, err := r.store.Pool().Begin(testkit.Context(t))
+	require.NoError(t, err)
+	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution WHERE id = $1 FOR UPDATE`, ids[1])
+	require.NoError(t, err)
+	died := make(chan error, 1)
+	go func() {
+		_, err := doomed.Run(ctx, completion.New(ids[:1]), handover.Fill{})
+		died <- err
+	}()
+	testkit.Eventually(t, func() bool {
+		return r.count(`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dying' AND wait_event_type = 'Lock'`) > 0
+	}, testkit.TestTimeout)
+	cancel()
+	require.Equal(t, 1, r.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'dying' AND wait_event_type = 'Lock'`))
+	require.Error(t, <-died)
+	require.NoError(t, tx.Rollback(testkit.Context(t)))
+	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[0]))
+	r.settle()
+}
