@@ -208,8 +208,8 @@ func as[T any](value any) T {
 
 // queueModel is what porcupine needs to know of a line.
 var queueModel = porcupine.Model{
-	Init: func() any { return line{} },
-	Step: func(state, input, _ any) (bool, any) { return as[line](state).step(as[act](input)) },
+	Init:              func() any { return line{} },
+	Step:              func(state, input, _ any) (bool, any) { return as[line](state).step(as[act](input)) },
 	Equal:             func(a, b any) bool { return as[line](a).equal(as[line](b)) },
 	Hash:              func(state any) uint64 { return as[line](state).hash() },
 	DescribeOperation: func(input, _ any) string { return as[act](input).String() },
