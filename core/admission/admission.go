@@ -200,7 +200,7 @@ func (w Want) shared() (ids, maxima, releases []int64) {
 		switch {
 		case want.Rule == nil:
 			maxima[i] = -1
-		case want.Rule.Kind.Slots():
+		default:
 			maxima[i] = int64(want.Rule.Max)
 		}
 	}

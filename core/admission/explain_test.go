@@ -98,7 +98,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "UpdateAdmissionLimits", store.UpdateAdmissionLimits, []any{none, noInts, []bool{}, noInts, noInts, []float64{}, noTimes}},
 		{rounds, "UpdateAdmissionScopes", store.UpdateAdmissionScopes, []any{none, noInts, noInts, noTimes, noTimes, noInts, none, noTexts, noInts, noInts}},
 		{rounds, "UpdateWorkerLoads", store.UpdateWorkerLoads, []any{none, noInts}},
-		{rounds, "BlockQueues", store.BlockQueues, []any{none, none, noTexts, none, noTimes}},
+		{rounds, "BlockQueues", store.BlockQueues, []any{none, none, noTexts, noTexts, none, noTimes, noTimes}},
 		{rounds, "ApplyQueueStats", store.ApplyQueueStats, []any{none, noInts, noInts, noInts, none, none, none, none}},
 		{rounds, "FindAdmissionScopes", store.FindAdmissionScopes, []any{noTexts, noTexts}},
 		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 0, 20_000}},

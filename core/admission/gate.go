@@ -10,6 +10,7 @@ type Answer struct {
 	kind   answerKind
 	worker int64
 	reason string
+	need   string // the kind of worker that is waited for
 
 	// Of a shared limit that keeps the execution.
 	scope  int64
@@ -28,9 +29,11 @@ const (
 	answerEnd
 )
 
-// kept is the obstacle that a waiting answer describes.
-func (a Answer) kept(execution int64) *obstacle {
-	return &obstacle{execution: execution, scope: a.scope, reason: a.reason, until: a.until}
+// kept is the obstacle that a waiting answer is for an execution.
+func (a Answer) kept(w Waiter) *obstacle {
+	return &obstacle{
+		execution: w.ExecutionID, ticket: w.ticket, scope: a.scope, need: a.need, reason: a.reason, until: a.until,
+	}
 }
 
 // Grant lets the execution take its slot at the worker.
@@ -38,6 +41,10 @@ func Grant(worker int64) Answer { return Answer{kind: answerGrant, worker: worke
 
 // Wait keeps the execution in line: no worker has room. reason is for people.
 func Wait(reason string) Answer { return Answer{kind: answerWait, reason: reason} }
+
+// WaitFor is Wait for a worker of a kind. Of every kind that is waited for those
+// who have waited longest are tried whenever something is given back.
+func WaitFor(kind, reason string) Answer { return Answer{kind: answerWait, need: kind, reason: reason} }
 
 // End says that the gate has decided that the execution will never run and
 // has recorded its terminal status; it takes no slot and leaves the line.

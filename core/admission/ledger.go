@@ -268,10 +268,27 @@ func (l *Ledger) Withdraw(id int64) bool {
 	return true
 }
 
+// triedAtLeast is how many queues attune_blocked finds at least, if there are so
+// many, of those that one kind of worker or one limit with room keeps.
+const triedAtLeast = 8
+
+// served is how many queues that were only tried have got something. There may
+// be more of them when it is as many as are looked for.
+func (l *Ledger) served() int {
+	n := 0
+	for _, q := range l.queues {
+		if q.tried && q.active > q.before.active {
+			n++
+		}
+	}
+	return n
+}
+
 // Wake is when the first queue that waits for a moment should be tried again,
-// measured from Clock. It is false when none waits for one.
+// measured from Clock, or at once when there may be more to serve than was
+// looked for. It is false when none waits for anything that will come by itself.
 func (l *Ledger) Wake() (time.Duration, bool) {
-	if l.moreDue {
+	if l.moreDue || l.served() >= triedAtLeast {
 		return 0, true
 	}
 	first := l.due

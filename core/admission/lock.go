@@ -50,7 +50,7 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 		facts:        make(map[int64]Fact, len(r.facts.Rows())),
 		lost:         make(map[int64]lostHolder),
 	}
-	l.readQueues(r.states.Rows())
+	l.readQueues(want.Queues, r.states.Rows())
 	for _, id := range ids {
 		if l.queues[id] != nil {
 			continue
@@ -94,10 +94,11 @@ func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	return r
 }
 
-func (l *Ledger) readQueues(rows []store.LockAdmissionStatesRow) {
+func (l *Ledger) readQueues(wanted map[int64]int, rows []store.LockAdmissionStatesRow) {
 	for _, row := range rows {
+		_, asked := wanted[row.ID]
 		q := &queue{
-			id: row.ID, actionID: row.ActionID, grouped: row.Grouped, paused: row.Paused,
+			id: row.ID, actionID: row.ActionID, grouped: row.Grouped, paused: row.Paused, tried: !asked,
 			override: int(value(row.LimitOverride)), hard: int(row.MaxConcurrent), resumed: value(row.ResumedAt),
 			columns: columns{
 				active: int(row.ActiveCount), next: row.NextQueueOrder, front: row.FrontOrder, streak: int(row.LaneStreak),

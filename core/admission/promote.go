@@ -42,7 +42,7 @@ func (l *Ledger) promote(q *queue, gate Gate) {
 		answer := l.try(w, gate)
 		switch answer.kind {
 		case answerWait:
-			q.blocked = answer.kept(w.ExecutionID)
+			q.blocked = answer.kept(w)
 			reserve(answer.passed)
 			return
 		case answerGrant:
@@ -153,7 +153,7 @@ func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) (Result, string) {
 		case answer.refuse:
 			return Refused, answer.reason
 		}
-		q.blocked = answer.kept(w.ExecutionID)
+		q.blocked = answer.kept(w)
 		reserve(answer.passed)
 	}
 	if how.MaxQueued > 0 && q.waiting() >= how.MaxQueued {

@@ -75,6 +75,7 @@ type queue struct {
 	hard         int // the limit that adaptation never exceeds
 
 	heads   [laneCount][]Waiter // the first waiters of each lane, in order, as far as they were read
+	tried   bool                // it was not asked for, but waits for something wider
 	blocked *obstacle           // what keeps the head although a slot is free; nil if nothing does
 	before  columns
 }
@@ -82,7 +83,9 @@ type queue struct {
 // obstacle is what keeps an execution for which its queue has a free slot.
 type obstacle struct {
 	execution int64
-	scope     int64 // 0: the workers
+	ticket    int64  // 0 for a newcomer
+	scope     int64  // 0: the workers
+	need      string // which kind of them
 	reason    string
 	until     time.Time // when trying again is worth it; zero if nobody knows
 }

@@ -252,7 +252,7 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 		switch {
 		case q.blocked != nil && q.waiting() > 0 && q.free() > 0 && !q.paused:
 			kept = append(kept, q)
-		case q.before.waiting() > 0 && (l.promoted || q.waiting() == 0):
+		case (q.tried || q.before.waiting() > 0) && (l.promoted || q.waiting() == 0):
 			open = append(open, q.id)
 		}
 	}
@@ -265,12 +265,35 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 	}
 	sort.Slice(kept, func(i, j int) bool { return kept[i].id < kept[j].id })
 	ids, executions, scopes := make([]int64, n), make([]int64, n), make([]int64, n)
-	reasons, untils := make([]string, n), make([]*time.Time, n)
+	reasons, needs := make([]string, n), make([]string, n)
+	untils, wakes := make([]*time.Time, n), make([]*time.Time, n)
+	wake := wakers(kept)
 	for i, q := range kept {
 		ids[i], executions[i], scopes[i] = q.id, q.blocked.execution, q.blocked.scope
-		reasons[i], untils[i] = q.blocked.reason, column(q.blocked.until)
+		reasons[i], needs[i], untils[i] = q.blocked.reason, q.blocked.need, column(q.blocked.until)
+		if wake[q.blocked.scope] == q {
+			wakes[i] = untils[i]
+		}
 	}
-	p.Exec(store.BlockQueues, ids, executions, reasons, scopes, untils)
+	p.Exec(store.BlockQueues, ids, executions, reasons, needs, scopes, untils, wakes)
+}
+
+// wakers are, of the queues that one shared limit keeps until a moment, the one
+// each whose head has waited longest: the round that is run when the moment
+// comes for it finds the others by the limit. If each had one run, thousands of
+// queues under one rate would have nothing but rounds run.
+func wakers(kept []*queue) map[int64]*queue {
+	first := map[int64]*queue{}
+	for _, q := range kept {
+		if q.blocked.until.IsZero() {
+			continue
+		}
+		best := first[q.blocked.scope]
+		if best == nil || best.blocked.ticket == 0 || (q.blocked.ticket != 0 && q.blocked.ticket < best.blocked.ticket) {
+			first[q.blocked.scope] = q
+		}
+	}
+	return first
 }
 
 // delta is what one batch changes in the statistics of one action.

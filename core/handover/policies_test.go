@@ -173,7 +173,7 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 		WHERE until = date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' + interval '1 day' AND reason LIKE '%quota%'`))
 	// The period passes.
 	testkit.Exec(t, b.store, `UPDATE admission_scope SET period_start = period_start - interval '1 day'`)
-	testkit.Exec(t, b.store, `UPDATE admission_blocked SET until = now() - interval '1 second'`)
+	testkit.Exec(t, b.store, `UPDATE admission_blocked SET until = now() - interval '1 second', wake = now() - interval '1 second'`)
 	require.Equal(t, 1, b.run(t, handover.Fill{}).Granted)
 	b.quiet(t)
 }

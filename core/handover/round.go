@@ -156,11 +156,11 @@ func (r *Round) place(w admission.Waiter) admission.Answer {
 	case placement.Placed:
 		return admission.Grant(verdict.Worker)
 	case placement.Busy:
-		return admission.Wait(verdict.Reason)
+		return admission.WaitFor(rule.kind(), verdict.Reason)
 	case placement.NoWorkers, placement.Incompatible:
 	}
 	if verdict.Outcome == placement.NoWorkers && r.h.cfg.WaitForWorkers {
-		return admission.Wait(verdict.Reason)
+		return admission.WaitFor(rule.kind(), verdict.Reason)
 	}
 	r.unplaced = true
 	r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, "the execution cannot be placed on any worker")

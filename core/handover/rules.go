@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +38,13 @@ func (r Rule) Key(config []byte) admission.Key {
 		key.Group, _ = policy.GroupKey(r.Limits.Queue.Parameters, policy.WithDefaults(config, r.ParamSchema))
 	}
 	return key
+}
+
+// kind names the workers that the action needs.
+func (r Rule) kind() string {
+	const enough = 500
+	kind := strings.Join(r.Need.Runtimes, " ")
+	return kind[:min(len(kind), enough)]
 }
 
 // scopes are the shared limits of an execution of the action with these

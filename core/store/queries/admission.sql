@@ -36,8 +36,8 @@ FOR UPDATE;
 -- The start of the transaction, the moment under the locks, the version of the
 -- rules, and when the first queue that waits for a moment should be tried.
 SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch,
-       coalesce((SELECT b.until FROM admission_blocked b WHERE b.until > now() ORDER BY b.until LIMIT 1), 'epoch')::timestamptz AS due,
-       ((SELECT count(*) FROM (SELECT b.until FROM admission_blocked b WHERE b.until <= now()
+       coalesce((SELECT b.wake FROM admission_blocked b WHERE b.wake > now() ORDER BY b.wake LIMIT 1), 'epoch')::timestamptz AS due,
+       ((SELECT count(*) FROM (SELECT b.wake FROM admission_blocked b WHERE b.wake <= now()
                                LIMIT sqlc.arg(blocked_limit)::int + 1) o) > sqlc.arg(blocked_limit)::int)::bool AS more_due;
 
 -- name: CountAdmissionEntries :many
@@ -253,18 +253,21 @@ WHERE w.worker = ANY (ARRAY[r.worker]);
 -- name: BlockQueues :exec
 -- The ticket is that of the execution that is kept; a scope of 0 means the
 -- workers.
-INSERT INTO admission_blocked (state_id, ticket, reason, scope_id, until)
-SELECT r.state, h.id, r.reason, nullif(r.scope, 0), r.until
+INSERT INTO admission_blocked (state_id, ticket, reason, need, scope_id, until, wake)
+SELECT r.state, h.id, r.reason, r.need, nullif(r.scope, 0), r.until, r.wake
 FROM (
     SELECT unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(executions)::bigint[]) AS execution,
-           unnest(sqlc.arg(reasons)::text[]) AS reason, unnest(sqlc.arg(scopes)::bigint[]) AS scope,
-           unnest(sqlc.arg(untils)::timestamptz[]) AS until
+           unnest(sqlc.arg(reasons)::text[]) AS reason, unnest(sqlc.arg(needs)::text[]) AS need,
+           unnest(sqlc.arg(scopes)::bigint[]) AS scope, unnest(sqlc.arg(untils)::timestamptz[]) AS until,
+           unnest(sqlc.arg(wakes)::timestamptz[]) AS wake
 ) r
 JOIN execution_admission_entry h ON h.execution_id = ANY (ARRAY[r.execution])
 ON CONFLICT (state_id) DO UPDATE
-SET ticket = excluded.ticket, reason = excluded.reason, scope_id = excluded.scope_id, until = excluded.until
-WHERE (admission_blocked.ticket, admission_blocked.reason, admission_blocked.scope_id, admission_blocked.until)
-      IS DISTINCT FROM (excluded.ticket, excluded.reason, excluded.scope_id, excluded.until);
+SET ticket = excluded.ticket, reason = excluded.reason, need = excluded.need, scope_id = excluded.scope_id,
+    until = excluded.until, wake = excluded.wake
+WHERE (admission_blocked.ticket, admission_blocked.reason, admission_blocked.need, admission_blocked.scope_id,
+       admission_blocked.until, admission_blocked.wake)
+      IS DISTINCT FROM (excluded.ticket, excluded.reason, excluded.need, excluded.scope_id, excluded.until, excluded.wake);
 
 -- name: UnblockQueues :exec
 DELETE FROM admission_blocked WHERE state_id = ANY (sqlc.arg(states)::bigint[]);

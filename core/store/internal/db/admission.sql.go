@@ -107,26 +107,31 @@ func (q *Queries) ApplyQueueStats(ctx context.Context, arg ApplyQueueStatsParams
 }
 
 const BlockQueues = `-- name: BlockQueues :exec
-INSERT INTO admission_blocked (state_id, ticket, reason, scope_id, until)
-SELECT r.state, h.id, r.reason, nullif(r.scope, 0), r.until
+INSERT INTO admission_blocked (state_id, ticket, reason, need, scope_id, until, wake)
+SELECT r.state, h.id, r.reason, r.need, nullif(r.scope, 0), r.until, r.wake
 FROM (
     SELECT unnest($1::bigint[]) AS state, unnest($2::bigint[]) AS execution,
-           unnest($3::text[]) AS reason, unnest($4::bigint[]) AS scope,
-           unnest($5::timestamptz[]) AS until
+           unnest($3::text[]) AS reason, unnest($4::text[]) AS need,
+           unnest($5::bigint[]) AS scope, unnest($6::timestamptz[]) AS until,
+           unnest($7::timestamptz[]) AS wake
 ) r
 JOIN execution_admission_entry h ON h.execution_id = ANY (ARRAY[r.execution])
 ON CONFLICT (state_id) DO UPDATE
-SET ticket = excluded.ticket, reason = excluded.reason, scope_id = excluded.scope_id, until = excluded.until
-WHERE (admission_blocked.ticket, admission_blocked.reason, admission_blocked.scope_id, admission_blocked.until)
-      IS DISTINCT FROM (excluded.ticket, excluded.reason, excluded.scope_id, excluded.until)
+SET ticket = excluded.ticket, reason = excluded.reason, need = excluded.need, scope_id = excluded.scope_id,
+    until = excluded.until, wake = excluded.wake
+WHERE (admission_blocked.ticket, admission_blocked.reason, admission_blocked.need, admission_blocked.scope_id,
+       admission_blocked.until, admission_blocked.wake)
+      IS DISTINCT FROM (excluded.ticket, excluded.reason, excluded.need, excluded.scope_id, excluded.until, excluded.wake)
 `
 
 type BlockQueuesParams struct {
 	States     []int64
 	Executions []int64
 	Reasons    []string
+	Needs      []string
 	Scopes     []int64
 	Untils     []time.Time
+	Wakes      []time.Time
 }
 
 // The ticket is that of the execution that is kept; a scope of 0 means the
@@ -136,8 +141,10 @@ func (q *Queries) BlockQueues(ctx context.Context, arg BlockQueuesParams) error 
 		arg.States,
 		arg.Executions,
 		arg.Reasons,
+		arg.Needs,
 		arg.Scopes,
 		arg.Untils,
+		arg.Wakes,
 	)
 	return err
 }
@@ -899,8 +906,8 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 
 const ReadAdmissionMoment = `-- name: ReadAdmissionMoment :one
 SELECT now()::timestamptz AS now, clock_timestamp()::timestamptz AS clock, (SELECT epoch FROM admission_epoch)::bigint AS epoch,
-       coalesce((SELECT b.until FROM admission_blocked b WHERE b.until > now() ORDER BY b.until LIMIT 1), 'epoch')::timestamptz AS due,
-       ((SELECT count(*) FROM (SELECT b.until FROM admission_blocked b WHERE b.until <= now()
+       coalesce((SELECT b.wake FROM admission_blocked b WHERE b.wake > now() ORDER BY b.wake LIMIT 1), 'epoch')::timestamptz AS due,
+       ((SELECT count(*) FROM (SELECT b.wake FROM admission_blocked b WHERE b.wake <= now()
                                LIMIT $1::int + 1) o) > $1::int)::bool AS more_due
 `
 

@@ -984,6 +984,8 @@ type AdmissionBlocked struct {
 	Since   time.Time
 	ScopeID *int64
 	Until   *time.Time
+	Need    string
+	Wake    *time.Time
 }
 
 type AdmissionEpoch struct {
