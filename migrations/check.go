@@ -90,6 +90,7 @@ var additiveWhy = map[int64]struct {
 	39: {SafeBrief, "takes over the queues that another engine has left, with its triggers off for that moment; nothing where there are none"},
 	40: {SafeBrief, "adds two columns without rewriting and a trigger each to policy and action"},
 	41: {SafeBrief, "adds two columns without rewriting and two indexes to a table that is nearly always small"},
+	42: {SafeOnline, "replaces a function"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -210,8 +210,11 @@ SELECT NOT EXISTS (
 ) AS adopted;
 
 -- name: LeftByAnotherEngine :one
--- Entries of executions that run are never ours.
-SELECT EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active') AS left_over;
+-- Entries of executions that run are never ours, nor are entries that no queue
+-- counts.
+SELECT (EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active')
+        OR (SELECT count(*) FROM execution_admission_entry)
+           > (SELECT coalesce(sum(queued_count), 0) FROM execution_admission_state))::bool AS left_over;
 
 -- name: TakeOver :one
 -- Who was taken over holds no slots of shared limits: they count anew who runs.

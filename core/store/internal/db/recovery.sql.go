@@ -373,10 +373,13 @@ func (q *Queries) IsAdopted(ctx context.Context) (bool, error) {
 }
 
 const LeftByAnotherEngine = `-- name: LeftByAnotherEngine :one
-SELECT EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active') AS left_over
+SELECT (EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active')
+        OR (SELECT count(*) FROM execution_admission_entry)
+           > (SELECT coalesce(sum(queued_count), 0) FROM execution_admission_state))::bool AS left_over
 `
 
-// Entries of executions that run are never ours.
+// Entries of executions that run are never ours, nor are entries that no queue
+// counts.
 func (q *Queries) LeftByAnotherEngine(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, LeftByAnotherEngine)
 	var left_over bool
