@@ -104,7 +104,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 0, 20_000}},
 		{sweeps, "FindEndedWaiters", store.FindEndedWaiters, []any{0, 20_000}},
 		{sweeps, "FindTerminalHolders", store.FindTerminalHolders, []any{5.0, 0, 20_000}},
-		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{0, 20_000}},
+		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{false, 0, 20_000}},
 		{sweeps, "FindExpiredWaiters", store.FindExpiredWaiters, []any{200, 3600, 0, 20_000}},
 		{sweeps, "FindMisplacedWaiters", store.FindMisplacedWaiters, []any{200, 0, 20_000}},
 	}

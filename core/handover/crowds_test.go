@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -86,4 +87,38 @@ func TestManyWaitersForARareWorkerKeepNobodyElse(t *testing.T) {
 	require.Equal(t, 1, b.complete(t, running[0]).Granted)
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting[0]))
 	b.quiet(t)
+}
+
+// A sweep has one round run for each thing that queues wait for, not one for
+// each queue, unless the rules have changed: then what keeps them may be no more.
+func TestASweepTriesOneQueueOfEachThatAreKept(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
+	var line []int64
+	for i := range 6 { // three run, three wait for a worker
+		line = append(line, b.request(t, testkit.Action(t, b.store, fmt.Sprintf("pk.a%d", i)), 1)...)
+	}
+	require.Equal(t, handover.Result{Granted: 3, Enqueued: 3}, b.dispatch(t, line...))
+	paced := testkit.Action(t, b.store, "paced.a")
+	testkit.Policy(t, b.store, paced, 1, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
+	testkit.Policy(t, b.store, paced, 1, testkit.OfPack(paced))
+	testkit.Exec(t, b.store, `INSERT INTO admission_scope (kind, scope_key, max_concurrent, active_count, policy)
+		SELECT 'pack', pack::text, 1, 1, id FROM policy WHERE pack IS NOT NULL`)
+	for i := range 3 {
+		line = append(line, b.requestWith(t, paced, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": i} }))
+	}
+	require.Equal(t, handover.Result{Enqueued: 3}, b.dispatch(t, line[6:]...))
+	found := make(chan recovery.Found)
+	sweep(t, b, found)
+	first := <-found
+	require.Len(t, first.Queues, 6)
+	oldest := (<-found).Queues
+	require.Len(t, oldest, 2)
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry WHERE state_id = ANY ($1) AND execution_id = ANY ($2)`,
+		oldest, []int64{line[3], line[6]}))
+	testkit.Exec(t, b.store, `UPDATE policy SET threshold = 2`)
+	for looks := 0; len((<-found).Queues) != 6; looks++ {
+		require.Less(t, looks, 2, "one may have been made before the change")
+	}
 }

@@ -105,6 +105,9 @@ type Sweep struct {
 	afterWaiter int64
 	afterQueue  int64
 	afterLine   int64
+	passes      int   // over the queues
+	epoch       int64 // of the rules at the beginning of a pass over the queues
+	thorough    bool  // the pass looks at all of them
 	sweeps      int
 	holders     watermark
 }
@@ -186,13 +189,33 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 	}
 	s.afterWaiter = next(waiters.Last, waiters.Scanned)
 	found.Ended = append(found.Ended, waiters.Ids...)
-	queues, err := tx.FindUnfilledQueues(ctx, s.afterQueue, rowsPerSweep)
+	if found.Queues, err = s.unfilled(ctx, tx); err != nil {
+		return found, err
+	}
+	return found, s.lines(ctx, tx, &found)
+}
+
+// thoroughEvery is how many passes over the queues make one that is thorough.
+const thoroughEvery = 12
+
+// unfilled looks at one window of queues. After a change of rules, and now and
+// then, a pass looks at all that wait for something wider, since what keeps them
+// may be no more.
+func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
+	if s.afterQueue == 0 {
+		epoch, err := tx.ReadAdmissionEpoch(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the count of changes of rules: %w", err)
+		}
+		s.thorough, s.epoch = epoch != s.epoch || s.passes%thoroughEvery == 0, epoch
+		s.passes++
+	}
+	queues, err := tx.FindUnfilledQueues(ctx, s.thorough, s.afterQueue, rowsPerSweep)
 	if err != nil {
-		return found, fmt.Errorf("find unfilled queues: %w", err)
+		return nil, fmt.Errorf("find unfilled queues: %w", err)
 	}
 	s.afterQueue = next(queues.Last, queues.Scanned)
-	found.Queues = queues.Ids
-	return found, s.lines(ctx, tx, &found)
+	return queues.Ids, nil
 }
 
 // lines looks at who waits too long or in the wrong place, at what deleted

@@ -400,6 +400,7 @@ const (
 	PruneGroupStates                      = db.PruneGroupStates
 	PruneScopes                           = db.PruneScopes
 	ReadActionRules                       = db.ReadActionRules
+	ReadAdmissionEpoch                    = db.ReadAdmissionEpoch
 	ReadAdmissionFacts                    = db.ReadAdmissionFacts
 	ReadAdmissionHeads                    = db.ReadAdmissionHeads
 	ReadAdmissionMoment                   = db.ReadAdmissionMoment

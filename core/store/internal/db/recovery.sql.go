@@ -296,13 +296,20 @@ SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.queued_count > 0 AND NOT w.paused AND w.active_count <
            CASE WHEN w.queued_count > 0 THEN greatest(w.max_concurrent, w.limit_override, CASE WHEN w.limit_override IS NULL THEN
                coalesce((SELECT p.threshold FROM policy p WHERE p.action = w.action_id AND p.kind = 'concurrency'
-                         ORDER BY p.created DESC, p.id DESC LIMIT 1), 2147483647) END) END), '{}')::bigint[] AS ids
+                         ORDER BY p.created DESC, p.id DESC LIMIT 1), 2147483647) END) END
+           AND NOT w.kept), '{}')::bigint[] AS ids
 FROM (
-    SELECT s.id, s.action_id, s.queued_count, s.active_count, s.max_concurrent, s.limit_override, s.paused
+    SELECT s.id, s.action_id, s.queued_count, s.active_count, s.max_concurrent, s.limit_override, s.paused,
+           NOT $1::bool AND s.queued_count > 0 AND EXISTS (
+               SELECT FROM admission_blocked b
+               WHERE b.state_id = s.id
+                 AND CASE WHEN b.scope_id IS NULL
+                     THEN EXISTS (SELECT FROM admission_blocked o WHERE o.scope_id IS NULL AND o.need = b.need AND o.ticket < b.ticket)
+                     ELSE EXISTS (SELECT FROM admission_blocked o WHERE o.scope_id = b.scope_id AND o.ticket < b.ticket) END) AS kept
     FROM execution_admission_state s
-    WHERE s.id > $1::bigint
+    WHERE s.id > $2::bigint
     ORDER BY s.id
-    LIMIT $2::int
+    LIMIT $3::int
 ) w
 `
 
@@ -313,10 +320,11 @@ type FindUnfilledQueuesRow struct {
 }
 
 // Queues with a free slot and a waiter, one window of queues at a time. There
-// should be none but those that wait for something wider, and those whose limit
-// was raised without their row being told.
-func (q *Queries) FindUnfilledQueues(ctx context.Context, after int64, windowSize int32) (FindUnfilledQueuesRow, error) {
-	row := q.db.QueryRow(ctx, FindUnfilledQueues, after, windowSize)
+// should be none but those whose limit was raised without their row being told,
+// and those that wait for something wider: of these, unless the look is thorough,
+// the one that has waited longest for each thing, whose round tries the others.
+func (q *Queries) FindUnfilledQueues(ctx context.Context, thorough bool, after int64, windowSize int32) (FindUnfilledQueuesRow, error) {
+	row := q.db.QueryRow(ctx, FindUnfilledQueues, thorough, after, windowSize)
 	var i FindUnfilledQueuesRow
 	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
 	return i, err
@@ -420,6 +428,17 @@ func (q *Queries) NewestExecutionID(ctx context.Context) (int64, error) {
 	var newest int64
 	err := row.Scan(&newest)
 	return newest, err
+}
+
+const ReadAdmissionEpoch = `-- name: ReadAdmissionEpoch :one
+SELECT epoch FROM admission_epoch WHERE one
+`
+
+func (q *Queries) ReadAdmissionEpoch(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, ReadAdmissionEpoch)
+	var epoch int64
+	err := row.Scan(&epoch)
+	return epoch, err
 }
 
 const RefreshOldestWaiters = `-- name: RefreshOldestWaiters :exec
