@@ -89,7 +89,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "LockLostHolders", store.LockLostHolders, []any{none}},
 		{rounds, "DecideExecutions", store.DecideExecutions, []any{none, noTexts, noTexts}},
 		{rounds, "ReturnScopeSlots", store.ReturnScopeSlots, []any{0, none}},
-		{rounds, "ChangeHolders", store.ChangeHolders, []any{none, []bool{}, none, none, noInts, none}},
+		{rounds, "ChangeHolders", store.ChangeHolders, []any{none, time.Now(), []bool{}, none, none, noInts, none}},
 		{rounds, "TakeScopeSlots", store.TakeScopeSlots, []any{none, none}},
 		{rounds, "DeleteAdmissionEntries", store.DeleteAdmissionEntries, []any{none}},
 		{rounds, "InsertAdmissionEntries", store.InsertAdmissionEntries, []any{none, none, none, []int16{}}},

@@ -66,7 +66,7 @@ func (l *Ledger) writeHolders(p *store.Pipeline) {
 	for i, h := range c {
 		ids[i], granted[i], states[i], workers[i], attempts[i], actions[i] = h.execution, h.granted, h.queue, h.worker, h.attempt, h.action
 	}
-	p.Exec(store.ChangeHolders, ids, granted, states, workers, attempts, actions)
+	p.Exec(store.ChangeHolders, ids, l.Clock, granted, states, workers, attempts, actions)
 	l.writeSlots(p)
 }
 

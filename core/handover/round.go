@@ -344,7 +344,7 @@ func (r *Round) result(plan *Plan) Result {
 // released had run.
 func (r *Round) observe(m *Metrics) {
 	for _, g := range r.Ledger.Granted() {
-		m.waited(g.ActionRef, r.Ledger.Now.Sub(g.Created))
+		m.waited(g.ActionRef, r.Ledger.Clock.Sub(g.Created))
 	}
 	for _, e := range r.endings {
 		if e.refused != "" {

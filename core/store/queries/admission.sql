@@ -135,7 +135,7 @@ WITH changed AS (
         worker = CASE WHEN r.granted THEN r.worker ELSE e.worker END,
         attempt = CASE WHEN r.granted THEN r.attempt ELSE e.attempt END,
         action = CASE WHEN r.granted THEN coalesce(e.action, r.action) ELSE e.action END,
-        admitted_at = CASE WHEN r.granted THEN now() ELSE e.admitted_at END,
+        admitted_at = CASE WHEN r.granted THEN sqlc.arg(moment)::timestamptz ELSE e.admitted_at END,
         admission_state_id = CASE WHEN r.granted THEN r.state END
     FROM (
         SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(granted)::bool[]) AS granted,

@@ -156,12 +156,12 @@ WITH changed AS (
         worker = CASE WHEN r.granted THEN r.worker ELSE e.worker END,
         attempt = CASE WHEN r.granted THEN r.attempt ELSE e.attempt END,
         action = CASE WHEN r.granted THEN coalesce(e.action, r.action) ELSE e.action END,
-        admitted_at = CASE WHEN r.granted THEN now() ELSE e.admitted_at END,
+        admitted_at = CASE WHEN r.granted THEN $2::timestamptz ELSE e.admitted_at END,
         admission_state_id = CASE WHEN r.granted THEN r.state END
     FROM (
-        SELECT unnest($1::bigint[]) AS id, unnest($2::bool[]) AS granted,
-               unnest($3::bigint[]) AS state, unnest($4::bigint[]) AS worker,
-               unnest($5::int[]) AS attempt, unnest($6::bigint[]) AS action
+        SELECT unnest($1::bigint[]) AS id, unnest($3::bool[]) AS granted,
+               unnest($4::bigint[]) AS state, unnest($5::bigint[]) AS worker,
+               unnest($6::int[]) AS attempt, unnest($7::bigint[]) AS action
     ) r
     WHERE e.id = ANY (ARRAY[r.id])
       AND CASE WHEN r.granted
@@ -175,6 +175,7 @@ SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::
 
 type ChangeHoldersParams struct {
 	Ids      []int64
+	Moment   time.Time
 	Granted  []bool
 	States   []int64
 	Workers  []int64
@@ -190,6 +191,7 @@ type ChangeHoldersParams struct {
 func (q *Queries) ChangeHolders(ctx context.Context, arg ChangeHoldersParams) error {
 	_, err := q.db.Exec(ctx, ChangeHolders,
 		arg.Ids,
+		arg.Moment,
 		arg.Granted,
 		arg.States,
 		arg.Workers,
