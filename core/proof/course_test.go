@@ -53,6 +53,30 @@ func (m *machine) finishAndReport(*rapid.T) {
 	m.round(list, m.newcomers())
 }
 
+// rush is more than a queue can take in of one lane, and some of the others, and
+// then what it takes to get through most of them.
+func (m *machine) rush(*rapid.T) {
+	lanes := append([]int{m.draw(1, 2, "lower lane")}, slices.Repeat([]int{m.draw(0, 1, "lane")}, 12)...)
+	list := make([]*execution, len(lanes))
+	for i, lane := range lanes {
+		list[i] = m.newcomer("alpha.plain", "a", lane, false)
+	}
+	m.round(nil, list)
+	for range m.draw(4, 12, "ends") {
+		var running []*execution
+		for _, id := range slices.Sorted(maps.Keys(m.model.all)) {
+			if e := m.model.all[id]; e.status == "scheduled" && e.at.action == "alpha.plain" {
+				running = append(running, e)
+			}
+		}
+		if len(running) == 0 {
+			return
+		}
+		m.end(running[:1])
+		m.round(running[:1], nil)
+	}
+}
+
 // report tells ends that are known, ends that were told before, and ends that
 // did not happen.
 func (m *machine) report(*rapid.T) {

@@ -236,25 +236,28 @@ func (m *machine) newcomers() []*execution {
 	list := make([]*execution, m.draw(1, 4, "how many"))
 	for i := range list {
 		ref := rapid.SampledFrom([]string{"alpha.plain", "alpha.plain", "alpha.grouped", "alpha.grouped", "beta.strict", "beta.free"}).Draw(m.t, "action")
-		e := &execution{at: place{action: ref}, status: "requested", lane: m.draw(0, 2, "lane")}
 		tenant := rapid.SampledFrom([]string{"a", "b"}).Draw(m.t, "tenant")
-		if m.model.actions[ref].grouped {
-			e.at.group = fmt.Sprintf(`{"tenant":%q}`, tenant)
-		}
-		e.retry = m.draw(0, 4, "retry") == 0
-		action := testkit.ActionRow{ID: m.ids[ref], Ref: ref}
-		e.id = testkit.Execution(m.tb, m.store, action, func(row *testkit.ExecutionRow) {
-			row.Config, row.Priority = map[string]any{"tenant": tenant}, new(int16(1-e.lane))
-			if e.retry {
-				first := testkit.Execution(m.tb, m.store, action, func(row *testkit.ExecutionRow) { row.Status = "failed" })
-				m.model.all[first.ID] = &execution{id: first.ID, at: e.at, status: "failed"}
-				row.OriginalExecution, row.RetryCount = &first.ID, 1
-			}
-		}).ID
-		m.model.all[e.id] = e
-		list[i] = e
+		list[i] = m.newcomer(ref, tenant, m.draw(0, 2, "lane"), m.draw(0, 4, "retry") == 0)
 	}
 	return list
+}
+
+func (m *machine) newcomer(ref, tenant string, lane int, retry bool) *execution {
+	e := &execution{at: place{action: ref}, status: "requested", lane: lane, retry: retry}
+	if m.model.actions[ref].grouped {
+		e.at.group = fmt.Sprintf(`{"tenant":%q}`, tenant)
+	}
+	action := testkit.ActionRow{ID: m.ids[ref], Ref: ref}
+	e.id = testkit.Execution(m.tb, m.store, action, func(row *testkit.ExecutionRow) {
+		row.Config, row.Priority = map[string]any{"tenant": tenant}, new(int16(1-e.lane))
+		if e.retry {
+			first := testkit.Execution(m.tb, m.store, action, func(row *testkit.ExecutionRow) { row.Status = "failed" })
+			m.model.all[first.ID] = &execution{id: first.ID, at: e.at, status: "failed"}
+			row.OriginalExecution, row.RetryCount = &first.ID, 1
+		}
+	}).ID
+	m.model.all[e.id] = e
+	return e
 }
 
 // again adds messages that come a second time.
@@ -283,6 +286,7 @@ func TestAdmissionFollowsItsRules(t *testing.T) {
 			"finish":          m.finish,
 			"finishAndReport": m.finishAndReport,
 			"report":          m.report,
+			"rush":            m.rush,
 			"cancel":          m.cancel,
 			"erase":           m.erase,
 			"giveBack":        m.giveBack,
