@@ -91,6 +91,7 @@ var additiveWhy = map[int64]struct {
 	40: {SafeBrief, "adds two columns without rewriting and a trigger each to policy and action"},
 	41: {SafeBrief, "adds two columns without rewriting and two indexes to a table that is nearly always small"},
 	42: {SafeOnline, "replaces a function"},
+	43: {SafeBrief, "replaces a trigger of execution"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.
