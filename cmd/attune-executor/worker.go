@@ -53,6 +53,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 }
 
 func (a *app) worker(cmd *cobra.Command, adjust func(*config.Worker) error) error {
+	collectRarely()
 	logger, err := a.logger("info")
 	if err != nil {
 		return err

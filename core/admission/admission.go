@@ -186,8 +186,7 @@ type ScopeWant struct {
 }
 
 // shared returns the shared limits in order of id, and beside each what the
-// policies say of it (-1: nothing) and how many releases are planned. Rates and
-// quotas have no slots that a release frees.
+// policies say of it (-1: nothing) and how many releases are planned.
 func (w Want) shared() (ids, maxima, releases []int64) {
 	ids = slices.Sorted(maps.Keys(w.Scopes))
 	if ids == nil {
@@ -197,10 +196,8 @@ func (w Want) shared() (ids, maxima, releases []int64) {
 	for i, id := range ids {
 		want := w.Scopes[id]
 		releases[i] = int64(want.Releases)
-		switch {
-		case want.Rule == nil:
-			maxima[i] = -1
-		default:
+		maxima[i] = -1
+		if want.Rule != nil {
 			maxima[i] = int64(want.Rule.Max)
 		}
 	}

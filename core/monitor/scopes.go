@@ -141,7 +141,8 @@ func readRate(s *Scope, r store.ViewScopesRow, at time.Time) {
 	if r.NextAt == nil {
 		return
 	}
-	ready := policy.Rate{Max: int(s.Limit), Window: s.Window, Burst: int(s.Burst)}.Ready(*r.NextAt)
+	rate := policy.Rate{Max: int(s.Limit), Window: s.Window, Burst: int(s.Burst)}
+	ready := rate.Ready(rate.Due(at, *r.NextAt))
 	if ready.After(at) {
 		s.NextStart = &ready
 	}

@@ -27,7 +27,7 @@ func (r Rate) interval() time.Duration {
 // used up at once. It is bounded so that no burst makes it overflow.
 func (r Rate) ahead() time.Duration {
 	interval := r.interval()
-	return min(time.Duration(max(r.Burst, 1)), math.MaxInt64/interval) * interval
+	return time.Duration(min(int64(max(r.Burst, 1)), math.MaxInt64/int64(interval)) * int64(interval))
 }
 
 // Due is when the next evenly spaced start is due at this moment. One that lies

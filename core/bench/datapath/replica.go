@@ -78,16 +78,6 @@ func (t *tally) done() int {
 	return t.released + t.ended
 }
 
-// longest is how long the longest round took.
-func (t *tally) longest() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.rounds) == 0 {
-		return 0
-	}
-	return slices.Max(t.rounds)
-}
-
 // forget drops what was tallied before the measurement.
 func (t *tally) forget() {
 	t.mu.Lock()
