@@ -187,13 +187,23 @@ func (m *machine) word(*rapid.T) {
 	m.model.promote()
 }
 
-// rule changes a policy. Whoever does nudges the queues that are concerned.
+// rule changes a policy, takes it away, or makes it again. Whoever does nudges
+// the queues that are concerned.
 func (m *machine) rule(*rapid.T) {
 	name := rapid.SampledFrom(slices.Sorted(maps.Keys(m.policies))).Draw(m.t, "policy")
 	limit := m.draw(1, 4, "limit")
-	require.Equal(m.t, 1, testkit.Exec(m.tb, m.store, `UPDATE policy SET threshold = $1 WHERE id = $2`, limit, m.policies[name]))
+	gone := m.draw(0, 2, "taken away") == 0 && name != "alpha.grouped" // whose queues would be others
+	switch {
+	case m.policies[name] == 0:
+		m.policies[name] = m.makes[name](limit)
+	case gone:
+		require.Equal(m.t, 1, testkit.Exec(m.tb, m.store, `DELETE FROM policy WHERE id = $1`, m.policies[name]))
+		m.policies[name], limit = 0, 0
+	default:
+		require.Equal(m.t, 1, testkit.Exec(m.tb, m.store, `UPDATE policy SET threshold = $1 WHERE id = $2`, limit, m.policies[name]))
+	}
 	if strings.HasPrefix(name, ":") {
-		m.counter(name).most = limit
+		m.model.force(m.counter(name), limit)
 	} else {
 		m.model.actions[name].threshold = limit
 	}
@@ -222,6 +232,13 @@ func (m *machine) nudge(name string) {
 	asked := make([]*execution, len(heads))
 	for i, id := range heads {
 		asked[i] = m.model.all[id]
+	}
+	// A limit comes into force with the first round that knows of it.
+	for _, id := range slices.Sorted(maps.Keys(m.model.all)) {
+		if e := m.model.all[id]; wide && strings.HasPrefix(e.at.action, pack) && (e.ended() || e.holds) {
+			asked = append(asked, e)
+			break
+		}
 	}
 	m.round(nil, asked)
 }

@@ -83,9 +83,10 @@ type machine struct {
 	model     *model
 	ids       map[string]int64 // actions, and packs with a colon before
 	policies  map[string]int64 // by action, by pack with a colon before, or ":" for the global one
-	late      []*execution     // requested, and the message is still on its way
-	held      map[int64]bool   // dispatched once
-	immediate bool             // deletions are given back in the same step
+	makes     map[string]func(limit int) int64
+	late      []*execution   // requested, and the message is still on its way
+	held      map[int64]bool // dispatched once
+	immediate bool           // deletions are given back in the same step
 }
 
 const (
@@ -102,7 +103,7 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	t.Helper()
 	m := &machine{
 		t: course, tb: trial{TB: t, course: course}, store: st, sent: &mailbox{}, said: &mailbox{}, model: newModel(longestLine),
-		ids: map[string]int64{}, policies: map[string]int64{}, held: map[int64]bool{},
+		ids: map[string]int64{}, policies: map[string]int64{}, makes: map[string]func(int) int64{}, held: map[int64]bool{},
 	}
 	testkit.Exec(m.tb, st, `TRUNCATE `+tables+` CASCADE`)
 	for range 3 {
@@ -120,6 +121,10 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	m.wide(":alpha", "alpha.plain", testkit.OfPack(testkit.ActionRow{PackID: m.ids[":alpha"]}))
 	m.wide(":", "alpha.plain", testkit.Global)
 	m.immediate = m.model.global.inForce || m.model.packs["alpha"].inForce || capacity < 1000 || rapid.Bool().Draw(course, "immediate")
+	if !m.immediate {
+		delete(m.policies, ":alpha") // no shared limit comes later either
+		delete(m.policies, ":")
+	}
 	return m
 }
 
@@ -139,34 +144,39 @@ func (m *machine) action(ref string, limited bool, change func(*rules, *testkit.
 	r.threshold = m.draw(1, 3, "limit of "+ref)
 	r.front = rapid.Bool().Draw(m.t, "retries of "+ref+" go first")
 	r.longest = rapid.SampledFrom([]int{0, 3, 20}).Draw(m.t, "longest line of "+ref)
-	policy := testkit.Policy(m.tb, m.store, row, r.threshold, func(p *testkit.PolicyRow) {
-		if change != nil {
-			change(r, p)
-		}
-		if r.front {
-			p.RetryPlace = new("front")
-		}
-		if r.longest > 0 {
-			p.MaxQueueLength = new(int32(r.longest))
-		}
-	})
-	m.policies[ref] = policy.ID
+	m.makes[ref] = func(limit int) int64 {
+		return testkit.Policy(m.tb, m.store, row, limit, func(p *testkit.PolicyRow) {
+			if change != nil {
+				change(r, p)
+			}
+			if r.front {
+				p.RetryPlace = new("front")
+			}
+			if r.longest > 0 {
+				p.MaxQueueLength = new(int32(r.longest))
+			}
+		}).ID
+	}
+	m.policies[ref] = m.makes[ref](r.threshold)
 }
 
-// wide makes a policy that queues share, or not.
+// wide makes a policy that queues share, or leaves it for later.
 func (m *machine) wide(name, action string, of func(*testkit.PolicyRow)) {
-	if !rapid.Bool().Draw(m.t, "with policy "+name) {
-		return
-	}
 	c := m.counter(name)
-	c.inForce, c.most = true, m.draw(2, 4, "limit of "+name)
 	c.cancel = rapid.IntRange(0, 3).Draw(m.t, "method of "+name) == 0
 	row := testkit.ActionRow{ID: m.ids[action], Ref: action, PackID: m.ids[":alpha"]}
-	m.policies[name] = testkit.Policy(m.tb, m.store, row, c.most, of, func(p *testkit.PolicyRow) {
-		if c.cancel {
-			p.Method = "cancel"
-		}
-	}).ID
+	m.makes[name] = func(limit int) int64 {
+		return testkit.Policy(m.tb, m.store, row, limit, of, func(p *testkit.PolicyRow) {
+			if c.cancel {
+				p.Method = "cancel"
+			}
+		}).ID
+	}
+	m.policies[name] = 0
+	if rapid.Bool().Draw(m.t, "with policy "+name) {
+		c.inForce, c.most = true, m.draw(2, 4, "limit of "+name)
+		m.policies[name] = m.makes[name](c.most)
+	}
 }
 
 func (m *machine) counter(name string) *counter {

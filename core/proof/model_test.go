@@ -34,7 +34,9 @@ type rules struct {
 
 type place struct{ action, group string }
 
-// counter is a limit that queues share.
+// counter is a limit that queues share. One that comes into force finds who runs
+// already; who has ended, and only was not given back yet, is none of its
+// business.
 type counter struct {
 	inForce bool
 	most    int
@@ -45,6 +47,18 @@ type counter struct {
 func newCounter() *counter { return &counter{taken: map[int64]bool{}} }
 
 func (c *counter) full() bool { return c.inForce && len(c.taken) >= c.most }
+
+// force puts a shared limit in force, or out of it.
+func (m *model) force(c *counter, most int) {
+	if !c.inForce && most > 0 {
+		for id, e := range m.all {
+			if e.holds && !e.ended() && slices.Contains(m.shared(e.at.action), c) {
+				c.taken[id] = true
+			}
+		}
+	}
+	c.inForce, c.most = most > 0, most
+}
 
 type waitingQueue struct {
 	lanes    [3][]*execution // high, normal, low
@@ -236,8 +250,7 @@ func (m *model) grant(e *execution) {
 	e.status, e.holds = "scheduled", true
 	e.admitted++
 	m.queues[e.at].holders[e.id] = true
-	m.workers.taken[e.id] = true
-	for _, c := range []*counter{m.packs[m.actions[e.at.action].pack], m.global} {
+	for _, c := range m.shared(e.at.action) {
 		if c.inForce {
 			c.taken[e.id] = true
 		}
@@ -299,7 +312,7 @@ func (m *model) ask(e *execution, refused func() bool) {
 	}
 	m.tickets++
 	e.waits, e.ticket, e.aged = true, m.tickets, false
-	if line := &q.lanes[e.lane]; e.retry && r.front {
+	if line := &q.lanes[e.lane]; e.retry && r.front && r.threshold > 0 {
 		*line = slices.Insert(*line, 0, e)
 	} else {
 		*line = append(*line, e)
