@@ -92,6 +92,7 @@ var additiveWhy = map[int64]struct {
 	41: {SafeBrief, "adds two columns without rewriting and two indexes to a table that is nearly always small"},
 	42: {SafeOnline, "replaces a function"},
 	43: {SafeBrief, "replaces a trigger of execution"},
+	44: {SafeOnline, "makes a function"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

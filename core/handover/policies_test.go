@@ -112,7 +112,8 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 }
 
 // A pack policy with parameters is a limit per group over the whole pack, made
-// when it is first needed.
+// when it is first needed. Actions without a limit of their own have a line for
+// each of its groups: a group that waits keeps no other waiting.
 func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -127,14 +128,33 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 		ids = append(ids, b.requestWith(t, one, tenant(name)), b.requestWith(t, two, tenant(name)))
 	}
 	require.Equal(t, handover.Result{Granted: 3, Enqueued: 3}, b.dispatch(t, ids...))
-	// One queue, its waiters of three groups: strictly in order, so the first
-	// keeps the others.
 	b.finish(t, attune.StatusCompleted, ids[2], ids[4])
-	require.Equal(t, handover.Result{Released: 2}, b.complete(t, ids[2], ids[4]))
+	require.Equal(t, handover.Result{Released: 2, Granted: 2}, b.complete(t, ids[2], ids[4]), "the first of pk.two waits for its own group only")
 	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT count(*) FROM admission_scope WHERE policy IS NOT NULL AND policy_ref <> ''`),
 		"giving back does not forget whose limit it is")
 	b.finish(t, attune.StatusCompleted, ids[0])
 	// A replica that has never seen these groups.
+	b.rounds = b.replica(t)
+	require.Equal(t, handover.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
+	b.quiet(t)
+}
+
+// An action with a limit of its own has one line to keep in order (S4): there a
+// group of a shared limit keeps who waits behind its head.
+func TestS4AnActionsOwnLimitKeepsItsLineInOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
+	action := testkit.Action(t, b.store, "pk.one")
+	testkit.Policy(t, b.store, action, 9)
+	testkit.Policy(t, b.store, action, 1, testkit.OfPack(action), func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
+	var ids []int64
+	for _, name := range []string{"a", "a", "b", "c"} {
+		ids = append(ids, b.requestWith(t, action, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": name} }))
+	}
+	require.Equal(t, handover.Result{Granted: 1, Enqueued: 3}, b.dispatch(t, ids...))
+	b.finish(t, attune.StatusCompleted, ids[0])
+	// Its waiters are of groups that a fresh replica has to learn of.
 	b.rounds = b.replica(t)
 	require.Equal(t, handover.Result{Released: 1, Granted: 3}, b.complete(t, ids[0]))
 	b.quiet(t)

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -19,7 +21,8 @@ const (
 // GroupKey forms the group key of an execution: the compact JSON object of
 // path and value with its keys sorted bytewise. A path is split on dots and
 // walks objects only; whatever it does not find is null. Without paths there
-// is no group and the second result is false. In a key of more than 2,000 bytes
+// is no group and the second result is false. Numbers are compared by value: 1,
+// 1.0 and 1e0 are one group. In a key of more than 2,000 bytes
 // the text "sha256:…" stands in place of long values.
 //
 // params are the execution's parameters with the action's defaults filled in
@@ -47,10 +50,50 @@ func groupKey(paths []string, params map[string]any, shown func([]byte) []byte) 
 		}
 		b.Write(compact(path))
 		b.WriteByte(':')
-		b.Write(shown(compact(lookup(params, path))))
+		b.Write(shown(compact(plain(lookup(params, path)))))
 	}
 	b.WriteByte('}')
 	return b.String()
+}
+
+// plain gives every number in a value the one form in which it is written here:
+// whole numbers without a fraction, others as short as tells them apart. What a
+// float cannot hold stays as it is.
+func plain(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, field := range v {
+			out[key] = plain(field)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = plain(item)
+		}
+		return out
+	case json.Number:
+		return number(v)
+	}
+	return value
+}
+
+// exact is up to where a float holds every whole number.
+const exact = 1 << 53
+
+func number(n json.Number) json.Number {
+	if !strings.ContainsAny(n.String(), ".eE") {
+		return n // however large
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return n
+	}
+	if f == math.Trunc(f) && math.Abs(f) < exact {
+		return json.Number(strconv.FormatInt(int64(f), 10))
+	}
+	return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 }
 
 func digest(value []byte) []byte {

@@ -85,7 +85,7 @@ type Limit struct {
 	Unlimited  bool     // no policy applies; Max is meaningless
 	Max        int      // executions at once, per group
 	Method     Method   // what happens without a free slot
-	Parameters []string // paths of the group key
+	Parameters []string // paths of the group key, also of an unlimited queue
 	PolicyRef  string   // which policy said so; empty when Unlimited
 	Adaptive   *Adaptive
 }
@@ -165,7 +165,23 @@ func Compose(packID int64, policies []Policy) Limits {
 		limits.RetryPlace = cmp.Or(limits.RetryPlace, p.RetryPlace)
 	}
 	slices.SortStableFunc(limits.Wide, func(a, b Wide) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
+	if limits.Queue.Unlimited {
+		limits.Queue.Parameters = limits.shape()
+	}
 	return limits
+}
+
+// shape is by which parameters executions wait in lines of their own when their
+// action has no limit of its own to keep in order: all that the shared limits
+// are counted by, so that a group that has to wait keeps no other waiting. SQL
+// knows it as attune_queue_shape.
+func (l *Limits) shape() []string {
+	var paths []string
+	for _, wide := range l.Wide {
+		paths = append(paths, wide.Parameters...)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // rank is the order in which shared limits are asked: those that hold slots

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestGroupKey(t *testing.T) {
 	t.Parallel()
 	params := policy.WithDefaults(
-		[]byte(`{"environment":"prod","target":{"region":"us-east-1","id":10000000000000001},"html":"<a&b>"}`), nil)
+		[]byte(`{"environment":"prod","target":{"region":"us-east-1","id":10000000000000001},"html":"<a&b>",
+			"numbers":[1,1.0,1e0,-2.00,0.50,1e300,12345678901234567890123]}`), nil)
 	for _, tc := range []struct {
 		name  string
 		paths []string
@@ -29,6 +30,7 @@ func TestGroupKey(t *testing.T) {
 		{"missing is null", []string{"nope", "target.nope", "environment.deeper"}, `{"environment.deeper":null,"nope":null,"target.nope":null}`},
 		{"large integers stay exact", []string{"target.id"}, `{"target.id":10000000000000001}`},
 		{"objects are values too", []string{"target"}, `{"target":{"id":10000000000000001,"region":"us-east-1"}}`},
+		{"numbers are values, not texts", []string{"numbers"}, `{"numbers":[1,1,1,-2,0.5,1e+300,12345678901234567890123]}`},
 		{"no HTML escapes", []string{"html"}, `{"html":"<a&b>"}`},
 		{"a path named twice counts once", []string{"environment", "environment"}, `{"environment":"prod"}`},
 	} {
@@ -67,6 +69,12 @@ func TestWithDefaultsFillsMissingAndNullOnly(t *testing.T) {
 func TestComposeStacksScopes(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, policy.Limits{Queue: policy.None}, policy.Compose(7, nil))
+	lines := policy.Compose(7, []policy.Policy{
+		{ID: 1, Scope: policy.ScopePack, Threshold: 5, Parameters: []string{"region"}},
+		{ID: 2, Kind: policy.KindRate, Threshold: 5, Window: time.Second, Parameters: []string{"tenant", "region"}},
+	})
+	require.Equal(t, []string{"region", "tenant"}, lines.Queue.Parameters, "without a limit of its own, a line for each group of the shared ones")
+	require.True(t, lines.Queue.Unlimited)
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
 	limits := policy.Compose(7, []policy.Policy{
 		{ID: 1, Ref: "p.old", Threshold: 9, Method: policy.MethodEnqueue, Created: at(1), MaxQueued: 3},

@@ -25,6 +25,12 @@ func (f *Found) Empty() bool {
 	return len(f.Requested)+len(f.Ended)+len(f.Queues)+len(f.Expired)+len(f.Misplaced)+len(f.Lost) == 0
 }
 
+// routine reports whether only queues were found that wait for something wider
+// and are tried from time to time, whether anything has stranded or not.
+func (f *Found) routine() bool {
+	return len(f.Requested)+len(f.Ended)+len(f.Expired)+len(f.Misplaced)+len(f.Lost) == 0
+}
+
 // take splits off what one round can bear, n of each kind.
 func (f *Found) take(n int) Found {
 	return Found{
@@ -159,7 +165,11 @@ func (s *Sweep) tick(ctx context.Context) error {
 	if found.Empty() {
 		return nil
 	}
-	s.logger.InfoContext(ctx, "Stranded work found",
+	level := slog.LevelInfo
+	if found.routine() {
+		level = slog.LevelDebug
+	}
+	s.logger.Log(ctx, level, "Stranded work found",
 		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues),
 		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost))
 	for !found.Empty() {

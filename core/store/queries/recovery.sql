@@ -125,16 +125,11 @@ SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) 
            SELECT h.execution_id
            FROM w
            CROSS JOIN LATERAL (
-               SELECT ARRAY(SELECT DISTINCT k COLLATE "C" FROM unnest(coalesce(
-                   (SELECT p.parameters FROM policy p WHERE p.action = w.action_id AND p.kind = 'concurrency'
-                    ORDER BY p.created DESC, p.id DESC LIMIT 1), '{}')) AS u (k) ORDER BY 1) AS wanted
-           ) p
-           CROSS JOIN LATERAL (
                SELECT q.execution_id, q.id AS ticket FROM execution_admission_entry q
                WHERE q.state_id = w.id ORDER BY q.state_id, q.lane, q.queue_order LIMIT sqlc.arg(per_queue)::int
            ) h
            WHERE w.queued_count > 0
-             AND p.wanted IS DISTINCT FROM CASE WHEN w.group_key LIKE '{%}'
+             AND attune_queue_shape(w.action_id) IS DISTINCT FROM CASE WHEN w.group_key LIKE '{%}'
                  THEN ARRAY(SELECT k COLLATE "C" FROM jsonb_object_keys(w.group_key::jsonb) AS u (k) ORDER BY 1)
                  ELSE '{}' END
            ORDER BY h.ticket

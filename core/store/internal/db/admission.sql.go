@@ -185,7 +185,8 @@ type ChangeHoldersParams struct {
 
 // All changes of slot holders of a batch in one statement, in order of id. Who
 // is granted a slot is admitted and handed over in one step: requested →
-// scheduled with worker, attempt and holder. Who is not gives his back: once,
+// scheduled with worker, attempt and holder, at the moment by which rates were
+// judged, not at the start of the transaction. Who is not gives his back: once,
 // only the holder that was read under the lock, and only if he has ended
 // (invariant S7).
 func (q *Queries) ChangeHolders(ctx context.Context, arg ChangeHoldersParams) error {
