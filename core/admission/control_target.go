@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -54,7 +54,7 @@ type Target struct {
 
 	unlimited  bool // the action's newest concurrency policy: none
 	threshold  int
-	parameters []string // its paths
+	parameters []string // the paths by which its executions wait in lines of their own
 }
 
 // String names the target for people.
@@ -87,8 +87,8 @@ func FindTarget(ctx context.Context, queries *store.Queries, ref, group string) 
 	return target, nil
 }
 
-// groupKey writes a JSON object as group keys are written: compact, its keys
-// sorted bytewise, numbers as they were given.
+// groupKey writes a JSON object of paths and values as policy.GroupKey does:
+// compact, its keys sorted bytewise, every number in its one form.
 func groupKey(text string) (string, error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -97,13 +97,20 @@ func groupKey(text string) (string, error) {
 	if _, end := decoder.Token(); err != nil || values == nil || !errors.Is(end, io.EOF) {
 		return "", targetErrorf(ErrGroup, "%s is not a group of parameter values: it is not a JSON object", text)
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(values); err != nil {
-		return "", targetErrorf(ErrGroup, "%s is not a group of parameter values: %v", text, err)
+	parts := make([]string, 0, len(values))
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		// One value at a time, under a name that is no path: the object's keys are
+		// paths, and not to be followed.
+		value, _ := policy.GroupKey([]string{"v"}, map[string]any{"v": values[path]})
+		name, _ := policy.GroupKey([]string{"v"}, map[string]any{"v": path})
+		parts = append(parts, inner(name)+":"+inner(value))
 	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
+	return "{" + strings.Join(parts, ",") + "}", nil
+}
+
+// inner is the value of a group key of one path that is called v.
+func inner(key string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(key, `{"v":`), "}")
 }
 
 func noQueue(target Target) error {
@@ -123,7 +130,7 @@ func (t Target) fits() error {
 	case len(wanted) == 0:
 		return targetErrorf(ErrNoQueue, "there is no queue %s: no policy groups the executions of %s", t, t.ActionRef)
 	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
-		return targetErrorf(ErrGroup, "%s is not a group of %s: its policy groups by %s", t.Group, t.ActionRef, strings.Join(wanted, ", "))
+		return targetErrorf(ErrGroup, "%s is not a group of %s: its policies group by %s", t.Group, t.ActionRef, strings.Join(wanted, ", "))
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ func TestGroupKeyIsThatOfThePolicy(t *testing.T) {
 			`{"id":10000000000000001,"html":"<a&b>","none":null,"f":1.50}`, `{"id":10000000000000001,"html":"<a&b>","f":1.50}`,
 			[]string{"none", "id", "html", "f"},
 		},
+		{`{"one":1.0,"many":{"n":[1e2]},"a.b":"x"}`, `{"one":1,"many":{"n":[100.0]},"a":{"b":"x"}}`, []string{"one", "many", "a.b"}},
 		{`{"target":{"b":[1, 2],"a":"\u00e4"}}`, `{"target":{"a":"ä","b":[1,2]}}`, []string{"target"}},
 	} {
 		want, _ := policy.GroupKey(tc.paths, policy.WithDefaults([]byte(tc.params), nil))

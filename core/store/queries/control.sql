@@ -3,12 +3,13 @@
 -- rows first, in order of id, as a round does.
 
 -- name: ControlAction :one
--- An action with its newest concurrency policy, by which its queues are limited.
+-- An action with its newest concurrency policy, by which its queues are limited,
+-- and the parameters by which its executions wait in lines of their own.
 SELECT a.id, a.ref, (p.id IS NULL)::bool AS unlimited, coalesce(p.threshold, 0)::int AS threshold,
-       coalesce(p.parameters, '{}')::text[] AS parameters
+       coalesce(attune_queue_shape(a.id), '{}')::text[] AS parameters
 FROM action a
 LEFT JOIN LATERAL (
-    SELECT id, threshold, parameters FROM policy
+    SELECT id, threshold FROM policy
     WHERE policy.action = a.id AND policy.kind = 'concurrency'
     ORDER BY created DESC, id DESC LIMIT 1
 ) p ON true
@@ -48,8 +49,11 @@ ORDER BY s.id
 FOR UPDATE;
 
 -- name: ControlPauseQueues :exec
+-- Of a queue that is paused already only the reason changes.
 UPDATE execution_admission_state
-SET paused = true, pause_reason = nullif(sqlc.arg(reason)::text, ''), paused_by = sqlc.arg(paused_by)::text, paused_at = now()
+SET paused = true, pause_reason = nullif(sqlc.arg(reason)::text, ''),
+    paused_by = CASE WHEN paused THEN paused_by ELSE sqlc.arg(paused_by)::text END,
+    paused_at = CASE WHEN paused THEN paused_at ELSE now() END
 WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ControlResumeQueues :exec

@@ -29,10 +29,10 @@ func (q *Queries) CancelWaiting(ctx context.Context, ids []int64, result []byte)
 const ControlAction = `-- name: ControlAction :one
 
 SELECT a.id, a.ref, (p.id IS NULL)::bool AS unlimited, coalesce(p.threshold, 0)::int AS threshold,
-       coalesce(p.parameters, '{}')::text[] AS parameters
+       coalesce(attune_queue_shape(a.id), '{}')::text[] AS parameters
 FROM action a
 LEFT JOIN LATERAL (
-    SELECT id, threshold, parameters FROM policy
+    SELECT id, threshold FROM policy
     WHERE policy.action = a.id AND policy.kind = 'concurrency'
     ORDER BY created DESC, id DESC LIMIT 1
 ) p ON true
@@ -50,7 +50,8 @@ type ControlActionRow struct {
 // What an operator does to admission queues: his word on them (paused, limited),
 // clearing them, and putting counters right. Whoever writes here has locked the
 // rows first, in order of id, as a round does.
-// An action with its newest concurrency policy, by which its queues are limited.
+// An action with its newest concurrency policy, by which its queues are limited,
+// and the parameters by which its executions wait in lines of their own.
 func (q *Queries) ControlAction(ctx context.Context, ref string) (ControlActionRow, error) {
 	row := q.db.QueryRow(ctx, ControlAction, ref)
 	var i ControlActionRow
@@ -324,10 +325,13 @@ func (q *Queries) ControlPage(ctx context.Context, arg ControlPageParams) ([]Con
 
 const ControlPauseQueues = `-- name: ControlPauseQueues :exec
 UPDATE execution_admission_state
-SET paused = true, pause_reason = nullif($1::text, ''), paused_by = $2::text, paused_at = now()
+SET paused = true, pause_reason = nullif($1::text, ''),
+    paused_by = CASE WHEN paused THEN paused_by ELSE $2::text END,
+    paused_at = CASE WHEN paused THEN paused_at ELSE now() END
 WHERE id = ANY ($3::bigint[])
 `
 
+// Of a queue that is paused already only the reason changes.
 func (q *Queries) ControlPauseQueues(ctx context.Context, reason string, pausedBy string, ids []int64) error {
 	_, err := q.db.Exec(ctx, ControlPauseQueues, reason, pausedBy, ids)
 	return err

@@ -510,7 +510,7 @@ func (q *Queries) ViewHoldersBelow(ctx context.Context, arg ViewHoldersBelowPara
 
 const ViewPolicies = `-- name: ViewPolicies :many
 SELECT p.id, p.ref, p.kind, p.threshold, p.method::text AS method, p.parameters, p.window_seconds, p.burst,
-       p.max_queue_length, p.queue_timeout_seconds, p.created,
+       p.max_queue_length, p.queue_timeout_seconds, p.created, p.updated,
        (CASE WHEN p.action IS NOT NULL THEN 'action' WHEN p.pack IS NOT NULL THEN 'pack' ELSE 'global' END)::text AS scope,
        coalesce((SELECT k.ref FROM pack k WHERE k.id = $1::bigint), '')::text AS pack_ref
 FROM policy p
@@ -532,6 +532,7 @@ type ViewPoliciesRow struct {
 	MaxQueueLength      *int32
 	QueueTimeoutSeconds *int32
 	Created             time.Time
+	Updated             time.Time
 	Scope               string
 	PackRef             string
 }
@@ -558,6 +559,7 @@ func (q *Queries) ViewPolicies(ctx context.Context, packID int64, actionID int64
 			&i.MaxQueueLength,
 			&i.QueueTimeoutSeconds,
 			&i.Created,
+			&i.Updated,
 			&i.Scope,
 			&i.PackRef,
 		); err != nil {
@@ -814,6 +816,36 @@ func (q *Queries) ViewReplicas(ctx context.Context, seconds float64) (int64, err
 	var alive int64
 	err := row.Scan(&alive)
 	return alive, err
+}
+
+const ViewRuntime = `-- name: ViewRuntime :many
+SELECT r.name, r.aliases FROM action a JOIN runtime r ON r.id = a.runtime WHERE a.id = $1::bigint
+`
+
+type ViewRuntimeRow struct {
+	Name    string
+	Aliases []string
+}
+
+// The runtime that the executions of an action need; no row where any will do.
+func (q *Queries) ViewRuntime(ctx context.Context, id int64) ([]ViewRuntimeRow, error) {
+	rows, err := q.db.Query(ctx, ViewRuntime, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ViewRuntimeRow
+	for rows.Next() {
+		var i ViewRuntimeRow
+		if err := rows.Scan(&i.Name, &i.Aliases); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ViewSample = `-- name: ViewSample :many
