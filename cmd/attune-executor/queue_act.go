@@ -155,8 +155,11 @@ func wordTable(w io.Writer, receipt *triage.WordReceipt) error {
 		}
 	}
 	line := fmt.Sprintf("%s %s: %d changed, %d so already", receipt.Act, receipt.Action, receipt.Changed, receipt.Already)
-	if receipt.Nudged > 0 {
-		line += fmt.Sprintf(", %d may go on", receipt.Nudged)
+	switch {
+	case receipt.WithRoom == 1:
+		line += ", 1 queue has room now"
+	case receipt.WithRoom > 1:
+		line += fmt.Sprintf(", %d queues have room now", receipt.WithRoom)
 	}
 	return row(w, fmt.Sprintf("%s (audit %d)", line, receipt.Audit))
 }

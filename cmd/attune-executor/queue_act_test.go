@@ -58,7 +58,7 @@ func TestQueueActsWithoutABroker(t *testing.T) {
 	}
 	code, stdout, stderr := run("resume", "pk.alone")
 	require.Equal(t, exitDone, code, stderr)
-	require.Contains(t, stdout, "resume pk.alone: 1 changed, 0 so already, 1 may go on (audit 1)")
+	require.Contains(t, stdout, "resume pk.alone: 1 changed, 0 so already, 1 queue has room now (audit 1)")
 	require.Contains(t, stderr, "does not answer: what follows from this is stored and will be published by a running engine")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox`))
 

@@ -78,9 +78,11 @@ type WordReceipt struct {
 	Queues  []QueueWord `json:"queues"`  // in order of id, the first thousand
 	Changed int         `json:"changed"` // queues that changed
 	Already int         `json:"already"` // queues that were so already
-	Waiting int         `json:"waiting"` // who waits in them
-	Nudged  int         `json:"nudged"`  // queues that may admit somebody now, and were nudged
-	Audit   int64       `json:"audit_id,omitempty"`
+	Waiting int         `json:"waiting"` // executions that wait in them
+	// WithRoom is how many queues have room now for somebody whom they kept; their
+	// rounds are asked for.
+	WithRoom int   `json:"queues_with_room"`
+	Audit    int64 `json:"audit_id,omitempty"`
 }
 
 // Say puts a word on queues. The action must exist; a queue that nobody has
@@ -124,7 +126,7 @@ func (t *Triage) Say(ctx context.Context, order Order) (*WordReceipt, error) {
 
 func (r *WordReceipt) count(said *admission.Said) {
 	r.Queues = said.Queues[:min(len(said.Queues), maxListed)]
-	r.Nudged = len(said.Heads)
+	r.WithRoom = len(said.Heads)
 	for _, q := range said.Queues {
 		r.Waiting += q.Waiting
 		if q.Changed {

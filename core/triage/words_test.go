@@ -49,7 +49,7 @@ func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
 	testkit.Invariants(t, b.store)
 
 	receipt = b.resume(t, action)
-	require.Equal(t, 1, receipt.Nudged)
+	require.Equal(t, 1, receipt.WithRoom)
 	nudged := b.nudged(t)
 	require.Equal(t, order[:1], nudged, "the head is asked for again")
 	b.dispatch(t, nudged...)
@@ -103,7 +103,7 @@ func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
 	ids := b.request(t, action, 12)
 	b.dispatch(t, ids...)
 	receipt := b.limit(t, action, 6)
-	require.Equal(t, []int{1, 1, 10}, []int{receipt.Changed, receipt.Nudged, receipt.Waiting})
+	require.Equal(t, []int{1, 1, 10}, []int{receipt.Changed, receipt.WithRoom, receipt.Waiting})
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`select count(*) from execution_admission_state where max_concurrent = 6 and limit_override = 6 and not unlimited`))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from queue_stats where max_concurrent = 6`))
@@ -113,7 +113,7 @@ func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
 	require.Equal(t, ids[1:7], b.holders(t, action), "the operator's limit stays in force")
 
 	receipt = b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
-	require.Equal(t, []int{1, 0}, []int{receipt.Changed, receipt.Nudged})
+	require.Equal(t, []int{1, 0}, []int{receipt.Changed, receipt.WithRoom})
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`select count(*) from execution_admission_state where max_concurrent = 2 and limit_override is null and not unlimited`))
 	require.Zero(t, b.finish(t, ids[1:5]...).Granted)
@@ -130,7 +130,7 @@ func TestALoweredLimitDrainsWithoutEvicting(t *testing.T) {
 	ids := b.request(t, action, 8)
 	b.dispatch(t, ids...)
 	receipt := b.limit(t, action, 1)
-	require.Equal(t, []int{1, 0}, []int{receipt.Changed, receipt.Nudged})
+	require.Equal(t, []int{1, 0}, []int{receipt.Changed, receipt.WithRoom})
 	require.Equal(t, ids[:4], b.holders(t, action), "who runs goes on")
 	require.Zero(t, b.finish(t, ids[:3]...).Granted)
 	require.Equal(t, ids[3:4], b.holders(t, action))
@@ -190,7 +190,7 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 	require.Equal(t, []int64{two}, b.holders(t, action))
 	receipt, err = on(`{"tenant":"a"}`, triage.Resume)
 	require.NoError(t, err)
-	require.Equal(t, 1, receipt.Nudged)
+	require.Equal(t, 1, receipt.WithRoom)
 	require.Equal(t, 1, b.dispatch(t, b.nudged(t)...).Granted)
 
 	for group, want := range map[string]error{
@@ -252,7 +252,7 @@ func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
 	require.Equal(t, 61, testkit.Count(t, b.store, `select count(*) from execution_admission_state where paused`))
 	require.Len(t, b.holders(t, action), held)
 	receipt := b.resume(t, action)
-	require.Equal(t, []int{61, 60 - held}, []int{receipt.Changed, receipt.Nudged}, "every queue with a waiter is nudged")
+	require.Equal(t, []int{61, 60 - held}, []int{receipt.Changed, receipt.WithRoom}, "every queue with a waiter is nudged")
 	b.dispatch(t, b.nudged(t)...)
 	require.Len(t, b.holders(t, action), 60)
 
