@@ -39,6 +39,13 @@ type PolicyLine struct {
 	Full bool `json:"full"`
 	// Text says the same in words.
 	Text string `json:"text"`
+
+	counter *Scope // of a shared limit, where its group is known
+}
+
+// shared reports whether executions of other queues count here as well.
+func (l PolicyLine) shared(q *Queue) bool {
+	return l.Scope != policy.ScopeAction.String() || l.Group != q.Group
 }
 
 // policies is everything that limits the executions of one action.
@@ -47,6 +54,7 @@ type policies struct {
 	rows    map[int64]store.ViewPoliciesRow
 	packRef string
 	schema  []byte
+	changed time.Time // when one of them changed last
 }
 
 func readPolicies(ctx context.Context, tx *store.Tx, actionID, packID int64, schema []byte) (*policies, error) {
@@ -58,6 +66,9 @@ func readPolicies(ctx context.Context, tx *store.Tx, actionID, packID int64, sch
 	list := make([]policy.Policy, len(rows))
 	for i, r := range rows {
 		p.rows[r.ID], p.packRef = r, r.PackRef
+		if r.Updated.After(p.changed) {
+			p.changed = r.Updated
+		}
 		list[i] = policyOf(r)
 	}
 	p.limits = policy.Compose(packID, list)
@@ -185,6 +196,7 @@ func (p *policies) wideLine(w policy.Wide, params map[string]any, scopes map[[2]
 			WindowSeconds: r.WindowSeconds, Burst: r.Burst, MaxConcurrent: int32(min(w.Max, 1<<31-1)),
 		}, at)
 	}
+	line.counter = &scope
 	line.Full, line.NextStart, line.Text = scope.Full(), scope.NextStart, scope.State(at)
 	switch {
 	case w.Kind.Slots():

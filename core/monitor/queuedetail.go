@@ -223,13 +223,13 @@ func (m *Monitor) queueDetail(ctx context.Context, tx *store.Tx, p *policies, d 
 	if d.Scope, d.ScopeHolders, err = m.keeper(ctx, tx, q, d.At); err != nil {
 		return err
 	}
-	list, err := sample(ctx, tx, q, p)
+	f, list, err := m.forecast(ctx, tx, q, p, d.Policies, d.At)
 	if err != nil {
 		return err
 	}
-	d.Timing, d.Drain = timing(list), drain(list, d.At)
+	d.Timing, d.Drain = timing(list), f.drain()
 	if d.Queued > 0 {
-		d.Empties = expect(q, d.Queued, false, d.Drain, d.At)
+		d.Empties = f.start(d.Queued, false)
 	}
 	d.Ages, err = readAges(ctx, tx, q)
 	return err

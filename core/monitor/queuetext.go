@@ -67,7 +67,7 @@ func (d *QueueDetail) head() [][]string {
 	}
 	rows = append(rows, []string{"patience", d.patience()})
 	if d.Drain.PerMinute != nil {
-		rows = append(rows, []string{"drains", fmt.Sprintf("%.3g a minute: %s", *d.Drain.PerMinute, d.Drain.Basis)})
+		rows = append(rows, []string{"drains", pace(*d.Drain.PerMinute) + ": " + d.Drain.Basis})
 	} else {
 		rows = append(rows, []string{"drains", "unknown: " + d.Drain.Basis})
 	}

@@ -41,6 +41,7 @@ type Scope struct {
 	Blocking Count `json:"blocking"`
 
 	key string
+	due time.Time // of a rate: when the next evenly spaced start is due
 }
 
 // Scopes is the list of shared limits.
@@ -142,7 +143,8 @@ func readRate(s *Scope, r store.ViewScopesRow, at time.Time) {
 		return
 	}
 	rate := policy.Rate{Max: int(s.Limit), Window: s.Window, Burst: int(s.Burst)}
-	ready := rate.Ready(rate.Due(at, *r.NextAt))
+	s.due = rate.Due(at, *r.NextAt)
+	ready := rate.Ready(s.due)
 	if ready.After(at) {
 		s.NextStart = &ready
 	}

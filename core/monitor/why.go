@@ -168,13 +168,12 @@ func (m *Monitor) whyWaiting(ctx context.Context, tx *store.Tx, a store.ViewAdmi
 	if w.Scope, w.ScopeHolders, err = m.keeper(ctx, tx, q, w.At); err != nil {
 		return err
 	}
-	list, err := sample(ctx, tx, q, p)
+	f, _, err := m.forecast(ctx, tx, q, p, w.Policies, w.At)
 	if err != nil {
 		return err
 	}
-	d := drain(list, w.At)
 	place, about := w.Waiting.Position()
-	e := expect(q, place, about, d, w.At)
+	d, e := f.drain(), f.start(place, about)
 	w.Drain, w.Expected = &d, &e
 	return nil
 }

@@ -202,6 +202,7 @@ type (
 	ViewQueueIDsParams              = db.ViewQueueIDsParams
 	ViewQueueStatsRow               = db.ViewQueueStatsRow
 	ViewQueuesRow                   = db.ViewQueuesRow
+	ViewRuntimeRow                  = db.ViewRuntimeRow
 	ViewSampleParams                = db.ViewSampleParams
 	ViewSampleRow                   = db.ViewSampleRow
 	ViewScopeHoldersRow             = db.ViewScopeHoldersRow
@@ -462,6 +463,7 @@ const (
 	ViewQueueStats                        = db.ViewQueueStats
 	ViewQueues                            = db.ViewQueues
 	ViewReplicas                          = db.ViewReplicas
+	ViewRuntime                           = db.ViewRuntime
 	ViewSample                            = db.ViewSample
 	ViewScopeHolders                      = db.ViewScopeHolders
 	ViewScopeIDs                          = db.ViewScopeIDs

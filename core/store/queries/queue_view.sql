@@ -84,6 +84,10 @@ SELECT a.id, a.ref, a.pack AS pack_id, a.param_schema
 FROM action a
 WHERE a.ref = sqlc.arg(ref)::text OR a.id = sqlc.arg(id)::bigint;
 
+-- name: ViewRuntime :many
+-- The runtime that the executions of an action need; no row where any will do.
+SELECT r.name, r.aliases FROM action a JOIN runtime r ON r.id = a.runtime WHERE a.id = sqlc.arg(id)::bigint;
+
 -- name: ViewActionRefs :many
 -- For a hint when a ref is unknown; read only then.
 SELECT a.ref FROM action a ORDER BY a.ref LIMIT sqlc.arg(bound)::int;
@@ -91,7 +95,7 @@ SELECT a.ref FROM action a ORDER BY a.ref LIMIT sqlc.arg(bound)::int;
 -- name: ViewPolicies :many
 -- Every policy that could apply to an action, the newest first.
 SELECT p.id, p.ref, p.kind, p.threshold, p.method::text AS method, p.parameters, p.window_seconds, p.burst,
-       p.max_queue_length, p.queue_timeout_seconds, p.created,
+       p.max_queue_length, p.queue_timeout_seconds, p.created, p.updated,
        (CASE WHEN p.action IS NOT NULL THEN 'action' WHEN p.pack IS NOT NULL THEN 'pack' ELSE 'global' END)::text AS scope,
        coalesce((SELECT k.ref FROM pack k WHERE k.id = sqlc.arg(pack_id)::bigint), '')::text AS pack_ref
 FROM policy p
