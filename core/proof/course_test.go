@@ -229,9 +229,9 @@ func (m *machine) nudge(name string) {
 		heads = append(heads, id)
 	}
 	require.NoError(m.t, rows.Err())
-	asked := make([]*execution, len(heads))
-	for i, id := range heads {
-		asked[i] = m.model.all[id]
+	var asked []*execution
+	for _, id := range heads {
+		asked = append(asked, m.model.all[id])
 	}
 	// A limit comes into force with the first round that knows of it.
 	for _, id := range slices.Sorted(maps.Keys(m.model.all)) {
