@@ -347,6 +347,7 @@ func TestIncidentPrefect21794AReplicaThatDiesLeavesNothingBehind(t *testing.T) {
 	// It has its locks when the row that it wants to change is held by another.
 	tx, err := r.store.Pool().Begin(testkit.Context(t))
 	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }() // when the test has failed
 	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution WHERE id = $1 FOR UPDATE`, ids[1])
 	require.NoError(t, err)
 	died := make(chan error, 1)
@@ -357,8 +358,7 @@ func TestIncidentPrefect21794AReplicaThatDiesLeavesNothingBehind(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return r.count(`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dying' AND wait_event_type = 'Lock'`) > 0
 	}, testkit.TestTimeout)
-	cancel()
-	require.Equal(t, 1, r.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'dying' AND wait_event_type = 'Lock'`))
+	cancel() // its connection goes with it
 	require.Error(t, <-died)
 	require.NoError(t, tx.Rollback(testkit.Context(t)))
 	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[0]))
