@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -329,38 +327,5 @@ func TestIncidentTriggerDev1272WhoWaitsForSomethingElseHoldsNoSlot(t *testing.T)
 	require.Equal(t, handover.Result{Granted: 1, Enqueued: 1}, r.ask(child...))
 	r.finish(attune.StatusCompleted, child[0])
 	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(child[0]))
-	r.settle()
-}
-
-// A replica that dies in the middle of its round leaves nothing locked and
-// nothing half done: the next one finds what was, and goes on.
-func TestIncidentPrefect21794AReplicaThatDiesLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	r := newRoom(t)
-	action := r.limited("pk.one", 1)
-	ids := r.make(action, 2)
-	r.ask(ids...)
-	r.finish(attune.StatusCompleted, ids[0])
-	dying := testkit.OpenStore(t, r.store.Pool().Config().ConnString(), func(c *store.Config) { c.HotPath, c.ApplicationName = true, "dying" })
-	ctx, cancel := context.WithCancel(testkit.Context(t))
-	doomed := handover.New(handover.Config{}, dying, r.sent, testkit.Logger(t), nil)
-	// It has its locks when the row that it wants to change is held by another.
-	tx, err := r.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
-	defer func() { _ = tx.Rollback(context.Background()) }() // when the test has failed
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution WHERE id = $1 FOR UPDATE`, ids[1])
-	require.NoError(t, err)
-	died := make(chan error, 1)
-	go func() {
-		_, err := doomed.Run(ctx, completion.New(ids[:1]), handover.Fill{})
-		died <- err
-	}()
-	testkit.Eventually(t, func() bool {
-		return r.count(`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dying' AND wait_event_type = 'Lock'`) > 0
-	}, testkit.TestTimeout)
-	cancel() // its connection goes with it
-	require.Error(t, <-died)
-	require.NoError(t, tx.Rollback(testkit.Context(t)))
-	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[0]))
 	r.settle()
 }
