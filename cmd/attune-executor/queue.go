@@ -45,6 +45,7 @@ func newQueueListCommand(a *app) *cobra.Command {
 	flags.StringVar(&filter.Text, "action", "", "only queues whose action or group contains this text")
 	flags.BoolVar(&filter.Paused, "paused", false, "only queues that are paused")
 	flags.BoolVar(&filter.Blocked, "blocked", false, "only queues that have room but wait for something wider, such as a worker")
+	flags.BoolVar(&filter.All, "all", false, "also idle queues of groups that no policy makes any more")
 	flags.IntVar(&filter.Limit, "limit", 50, "how many to list")
 	return cmd
 }
@@ -81,7 +82,7 @@ func (a *app) listQueues(cmd *cobra.Command, filter monitor.QueueFilter) error {
 	if err != nil {
 		return err
 	}
-	scopes, err := c.monitor().Scopes(cmd.Context())
+	scopes, err := c.monitor().Scopes(cmd.Context(), filter.Text)
 	if err != nil {
 		return err
 	}

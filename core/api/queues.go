@@ -17,7 +17,7 @@ type View interface {
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
 	QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error)
 	QueueStats(ctx context.Context, ref string) (*monitor.QueueStats, error)
-	Scopes(ctx context.Context) (*monitor.Scopes, error)
+	Scopes(ctx context.Context, action string) (*monitor.Scopes, error)
 }
 
 // maxQueues bounds the list of queues that one request may ask for.
@@ -143,7 +143,7 @@ func (s *Server) queues(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	scopes, err := s.deps.View.Scopes(r.Context())
+	scopes, err := s.deps.View.Scopes(r.Context(), filter.Text)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,8 @@ type noView struct{ api.View }
 func (noView) Queues(context.Context, monitor.QueueFilter) (*monitor.Queues, error) {
 	return &monitor.Queues{}, nil
 }
-func (noView) Scopes(context.Context) (*monitor.Scopes, error) { return &monitor.Scopes{}, nil }
+
+func (noView) Scopes(context.Context, string) (*monitor.Scopes, error) { return &monitor.Scopes{}, nil }
 
 // listening starts a server on the address and returns how to ask it.
 func listening(t *testing.T, address, tokens string) func(path, secret string) int {

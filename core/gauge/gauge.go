@@ -79,18 +79,27 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	length    = desc("length", "Executions that wait in the queues of an action.")
 	active    = desc("active", "Executions that hold a slot of the queues of an action.")
-	limit     = desc("limit", "Slots of the queues of an action that are in use; absent without a limit.")
+	limit     = desc("limit", "Limit in force for each queue of an action: one queue, or one for each group where the policy has parameters; absent without a limit.")
 	oldest    = desc("oldest_waiting_seconds", "How long the longest waiting head of an action's queues has waited; 0 when nobody waits.")
 	paused    = desc("paused", "1 while a queue of the action is paused.")
 	blocked   = desc("blocked", "Queues of the action with room whose head waits for something wider, such as a worker.")
 	ages      = desc("waiting_age", "Executions that wait in the longest queues and have waited for at most le seconds.", "le")
-	enqueued  = desc("enqueued_total", "Executions that ever waited in the queues of an action.")
+	enqueued  = desc("enqueued_total", "Executions that ever entered the queues of an action, whether or not they had to wait.")
 	completed = desc("completed_total", "Executions that ever gave back a slot of the queues of an action.")
+)
+
+func sharedDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("attune_limit_"+name, help, []string{"kind", "scope", "policy"}, nil)
+}
+
+var (
+	sharedActive = sharedDesc("active", "Executions that hold a slot of a limit of a pack or of everything.")
+	sharedMax    = sharedDesc("max", "Slots of a limit of a pack or of everything that is in force.")
 )
 
 // Describe implements prometheus.Collector.
 func (g *Gauge) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{length, active, limit, oldest, paused, blocked, ages, enqueued, completed} {
+	for _, d := range []*prometheus.Desc{length, active, limit, oldest, paused, blocked, ages, enqueued, completed, sharedActive, sharedMax} {
 		out <- d
 	}
 }
@@ -105,6 +114,11 @@ func (g *Gauge) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, load := range last.List {
 		send(out, load, last.At)
+	}
+	for _, s := range last.Shared {
+		labels := []string{s.Kind, s.Name, s.PolicyRef}
+		out <- prometheus.MustNewConstMetric(sharedActive, prometheus.GaugeValue, float64(s.Active), labels...)
+		out <- prometheus.MustNewConstMetric(sharedMax, prometheus.GaugeValue, float64(s.Limit), labels...)
 	}
 }
 

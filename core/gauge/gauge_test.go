@@ -35,6 +35,7 @@ func TestAScrapeShowsWhatTheDatabaseHolds(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "demo.sleep")
+	testkit.Policy(t, st, action, 5)
 	state := testkit.State(t, st, action, 5, func(r *testkit.StateRow) { r.Active, r.Queued, r.Paused = 5, 3, true })
 	testkit.Exec(t, st, `update execution_admission_state set total_enqueued = 40, total_completed = 30`)
 	for i := range 3 {
@@ -57,7 +58,7 @@ attune_queue_active{action="demo.sleep"} 5
 # TYPE attune_queue_blocked gauge
 attune_queue_blocked{action="demo.free"} 0
 attune_queue_blocked{action="demo.sleep"} 1
-# HELP attune_queue_enqueued_total Executions that ever waited in the queues of an action.
+# HELP attune_queue_enqueued_total Executions that ever entered the queues of an action, whether or not they had to wait.
 # TYPE attune_queue_enqueued_total counter
 attune_queue_enqueued_total{action="demo.free"} 0
 attune_queue_enqueued_total{action="demo.sleep"} 40
@@ -65,7 +66,7 @@ attune_queue_enqueued_total{action="demo.sleep"} 40
 # TYPE attune_queue_length gauge
 attune_queue_length{action="demo.free"} 0
 attune_queue_length{action="demo.sleep"} 3
-# HELP attune_queue_limit Slots of the queues of an action that are in use; absent without a limit.
+# HELP attune_queue_limit Limit in force for each queue of an action: one queue, or one for each group where the policy has parameters; absent without a limit.
 # TYPE attune_queue_limit gauge
 attune_queue_limit{action="demo.sleep"} 5
 # HELP attune_queue_paused 1 while a queue of the action is paused.
@@ -83,6 +84,41 @@ attune_queue_waiting_age{action="demo.sleep",le="+Inf"} 3
 `), "attune_queue_active", "attune_queue_blocked", "attune_queue_enqueued_total", "attune_queue_length", "attune_queue_limit",
 		"attune_queue_paused", "attune_queue_waiting_age"))
 	require.Equal(t, 2, testutil.CollectAndCount(g, "attune_queue_oldest_waiting_seconds"))
+}
+
+// TestTheLimitIsThatOfEachQueue: neither the sum over groups nor what is left of
+// a policy that is gone.
+func TestTheLimitIsThatOfEachQueue(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	group := func(key string) func(*testkit.StateRow) { return func(r *testkit.StateRow) { r.GroupKey = &key } }
+	grouped, gone := testkit.Action(t, st, "demo.grouped"), testkit.Action(t, st, "demo.gone")
+	testkit.Policy(t, st, grouped, 3, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
+	for _, action := range []testkit.ActionRow{grouped, gone} {
+		testkit.State(t, st, action, 40, group(`{"tenant":"a"}`))
+		testkit.State(t, st, action, 40, group(`{"tenant":"b"}`))
+	}
+	word := testkit.State(t, st, testkit.Action(t, st, "demo.word"), 1<<31-1)
+	testkit.Exec(t, st, `update execution_admission_state set limit_override = 7 where id = $1`, word.ID)
+	pack := testkit.Policy(t, st, grouped, 9, testkit.OfPack(grouped))
+	testkit.Exec(t, st, `insert into admission_scope (kind, scope_key, max_concurrent, active_count, policy, policy_ref)
+		values ('pack', $1::bigint::text, 9, 4, $2, $3), ('global', '', 5, 1, NULL, 'gone')`, grouped.PackID, pack.ID, pack.Ref)
+
+	g := started(t, gauge.Deps{Reader: monitor.New(monitor.Config{}, monitor.Deps{Store: st})})
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(g)
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP attune_limit_active Executions that hold a slot of a limit of a pack or of everything.
+# TYPE attune_limit_active gauge
+attune_limit_active{kind="pack",policy="`+pack.Ref+`",scope="pack demo"} 4
+# HELP attune_limit_max Slots of a limit of a pack or of everything that is in force.
+# TYPE attune_limit_max gauge
+attune_limit_max{kind="pack",policy="`+pack.Ref+`",scope="pack demo"} 9
+# HELP attune_queue_limit Limit in force for each queue of an action: one queue, or one for each group where the policy has parameters; absent without a limit.
+# TYPE attune_queue_limit gauge
+attune_queue_limit{action="demo.grouped"} 3
+attune_queue_limit{action="demo.word"} 7
+`), "attune_limit_active", "attune_limit_max", "attune_queue_limit"))
 }
 
 // source answers with many actions, or with an error.

@@ -3,8 +3,10 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -14,6 +16,8 @@ const (
 	BusiestActions = 200
 	// AgedQueues is how many queues, the longest, have their waiters' ages read.
 	AgedQueues = 20
+	// SharedLimits is how many limits of packs and of everything are told of.
+	SharedLimits = 200
 	// headQueues is how many queues, the busiest, have their heads read.
 	headQueues = 2_000
 )
@@ -23,7 +27,8 @@ type ActionLoad struct {
 	ActionRef string `json:"action_ref"`
 	Queued    int64  `json:"queued"`
 	Active    int64  `json:"active"`
-	// Limit sums the limits of the queues in use; nil when none has one.
+	// Limit is the limit in force for each queue of the action, which is one for
+	// each group where its policy has parameters; nil without a limit.
 	Limit *int64 `json:"limit"`
 	// Paused is true when one of the queues is, Blocked counts those whose head
 	// waits for something wider than the queue.
@@ -43,6 +48,8 @@ type ActionLoad struct {
 type Busiest struct {
 	Reading
 	List []ActionLoad `json:"list"`
+	// Shared holds the limits of packs and of everything that are in force.
+	Shared []Scope `json:"shared"`
 }
 
 // Busiest reads the load of the busiest actions, the longest lines first. Where
@@ -70,13 +77,27 @@ func (m *Monitor) Busiest(ctx context.Context) (*Busiest, error) {
 			}
 			at[r.ActionID] = &out.List[i]
 		}
-		queues, err := m.listQueues(ctx, tx, QueueFilter{}, headQueues)
+		queues, err := m.listQueues(ctx, tx, QueueFilter{All: true}, headQueues)
 		if err != nil {
 			return fmt.Errorf("list the busiest queues: %w", err)
 		}
-		return readLoads(ctx, tx, queues, at)
+		if err := readLoads(ctx, tx, queues, at); err != nil {
+			return err
+		}
+		out.Shared, err = sharedLimits(ctx, tx, out.At)
+		return err
 	})
 	return out, err
+}
+
+// sharedLimits reads the shared limits that count slots and have a policy.
+func sharedLimits(ctx context.Context, tx *store.Tx, at time.Time) ([]Scope, error) {
+	ids, err := tx.ViewScopeIDs(ctx, "", SharedLimits) // those that count slots come first
+	if err != nil {
+		return nil, fmt.Errorf("list shared limits: %w", err)
+	}
+	list, err := scopesByID(ctx, tx, ids, at)
+	return slices.DeleteFunc(list, func(s Scope) bool { return s.PolicyID == nil || !policy.WideKind(s.Kind).Slots() }), err
 }
 
 // readLoads adds the oldest heads and the ages of those who wait.

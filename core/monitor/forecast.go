@@ -19,7 +19,7 @@ type forecast struct {
 	q     *Queue
 	lines []PolicyLine
 	// runs are the run times of what ended lately, and whose says whose.
-	runs *Percentiles
+	runs  *Percentiles
 	whose string
 	// measured is how fast slots came free while somebody waited.
 	measured Drain

@@ -129,6 +129,9 @@ type QueueFilter struct {
 	// Paused and Blocked keep queues that are paused, and those whose head waits
 	// for something wider than the queue. With both set a queue has to be both.
 	Paused, Blocked bool
+	// All keeps also what is left over: queues that hold nothing, of groups that
+	// the policies in force do not make.
+	All bool
 	// Limit bounds the answer; zero means DefaultQueueLimit.
 	Limit int
 }

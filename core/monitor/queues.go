@@ -42,7 +42,7 @@ func (m *Monitor) readQueues(ctx context.Context, tx *store.Tx, s shape, filter 
 
 func (m *Monitor) listQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, bound int64) ([]Queue, error) {
 	ids, err := tx.ViewQueueIDs(ctx, store.ViewQueueIDsParams{
-		Pattern: pattern(filter.Text, true), OnlyPaused: filter.Paused, OnlyBlocked: filter.Blocked, Bound: bound,
+		Pattern: pattern(filter.Text, true), OnlyPaused: filter.Paused, OnlyBlocked: filter.Blocked, Everything: filter.All, Bound: bound,
 	})
 	if err != nil {
 		return nil, err

@@ -73,14 +73,16 @@ func (s Scope) State(at time.Time) string {
 	}
 }
 
-// Scopes reads every shared limit. Where the schema has none the list is empty.
-func (m *Monitor) Scopes(ctx context.Context) (*Scopes, error) {
+// Scopes reads the shared limits that are in force or still hold something, with
+// a text those that apply to actions whose ref contains it. Where the schema has
+// none the list is empty.
+func (m *Monitor) Scopes(ctx context.Context, action string) (*Scopes, error) {
 	out := &Scopes{}
 	err := m.database(ctx, "shared limits", &out.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
 		if !s.shared {
 			return nil
 		}
-		ids, err := tx.ViewScopeIDs(ctx, ScopeLimit+1)
+		ids, err := tx.ViewScopeIDs(ctx, pattern(action, true), ScopeLimit+1)
 		if err != nil {
 			return fmt.Errorf("list shared limits: %w", err)
 		}

@@ -88,12 +88,13 @@ type Recent struct {
 
 // QueueTotals sums up every admission queue.
 type QueueTotals struct {
-	// Queues is the number of queues, Busy of those with anything in them.
+	// Queues is the number of queues that are not left over, Busy of those with
+	// anything in them.
 	Queues int64 `json:"queues"`
 	Busy   int64 `json:"busy"`
 	Queued int64 `json:"queued"`
 	Active int64 `json:"active"`
-	// Slots sums the limits of the queues that have one.
+	// Slots sums the limits of the busy queues that have one.
 	Slots int64 `json:"slots"`
 	// Completed only ever grows; two polls make a rate.
 	Completed int64 `json:"completed"`

@@ -58,13 +58,24 @@ CROSS JOIN LATERAL (SELECT e.finished_at FROM execution e
 WHERE f.finished_at > now() - interval '1 minute';
 
 -- name: MonitorQueueTotals :one
-SELECT count(*) AS queues,
+-- Queues that are left over (see ViewQueueIDs) are not counted, and slots only
+-- where something is in the queue.
+WITH shapes AS MATERIALIZED (
+    SELECT d.action_id, attune_queue_shape(d.action_id) AS shape
+    FROM (SELECT DISTINCT i.action_id FROM execution_admission_state i
+          WHERE i.queued_count = 0 AND i.active_count = 0
+            AND (i.group_key IS NOT NULL OR (SELECT count(*) > 0 FROM policy p WHERE cardinality(p.parameters) > 0))) d
+)
+SELECT count(*) FILTER (
+           WHERE s.queued_count > 0 OR s.active_count > 0 OR s.paused OR s.limit_override IS NOT NULL
+              OR coalesce(h.shape, '{}') = CASE WHEN s.group_key ~ '^[{].*[}]$'
+                   THEN ARRAY(SELECT k COLLATE "C" FROM jsonb_object_keys(s.group_key::jsonb) k ORDER BY 1) ELSE '{}' END) AS queues,
        count(*) FILTER (WHERE s.queued_count > 0 OR s.active_count > 0) AS busy,
        coalesce(sum(s.queued_count), 0)::bigint AS queued,
        coalesce(sum(s.active_count), 0)::bigint AS active,
-       coalesce(sum(s.max_concurrent) FILTER (WHERE NOT s.unlimited), 0)::bigint AS slots,
+       coalesce(sum(s.max_concurrent) FILTER (WHERE NOT s.unlimited AND (s.queued_count > 0 OR s.active_count > 0)), 0)::bigint AS slots,
        coalesce(sum(s.total_completed), 0)::bigint AS completed
-FROM execution_admission_state s;
+FROM execution_admission_state s LEFT JOIN shapes h ON h.action_id = s.action_id;
 
 -- name: MonitorWorkers :many
 SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,

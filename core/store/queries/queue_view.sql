@@ -19,13 +19,25 @@ LEFT JOIN execution_admission_entry en ON en.execution_id = ANY (ARRAY[e.id])
 WHERE e.id = sqlc.arg(id)::bigint;
 
 -- name: ViewQueueIDs :many
--- The busiest queues that match.
+-- The busiest queues that match. Left over is what holds nothing, bears no
+-- operator's word, and is of groups that the policies in force do not make; it
+-- is left out unless everything is asked for.
+WITH shapes AS MATERIALIZED (
+    SELECT d.action_id, attune_queue_shape(d.action_id) AS shape
+    FROM (SELECT DISTINCT i.action_id FROM execution_admission_state i
+          WHERE NOT sqlc.arg(everything)::bool AND i.queued_count = 0 AND i.active_count = 0
+            AND (sqlc.arg(action_id)::bigint = 0 OR i.action_id = sqlc.arg(action_id)::bigint)
+            AND (i.group_key IS NOT NULL OR (SELECT count(*) > 0 FROM policy p WHERE cardinality(p.parameters) > 0))) d
+)
 SELECT st.id
-FROM execution_admission_state st JOIN action a ON a.id = st.action_id
+FROM execution_admission_state st JOIN action a ON a.id = st.action_id LEFT JOIN shapes h ON h.action_id = st.action_id
 WHERE (sqlc.arg(pattern)::text = '' OR (a.ref || ' ' || coalesce(st.group_key, '')) ILIKE sqlc.arg(pattern)::text)
   AND (sqlc.arg(action_id)::bigint = 0 OR st.action_id = sqlc.arg(action_id)::bigint)
   AND (NOT sqlc.arg(only_paused)::bool OR st.paused)
   AND (NOT sqlc.arg(only_blocked)::bool OR EXISTS (SELECT FROM admission_blocked b WHERE b.state_id = st.id))
+  AND (sqlc.arg(everything)::bool OR st.queued_count > 0 OR st.active_count > 0 OR st.paused OR st.limit_override IS NOT NULL
+       OR coalesce(h.shape, '{}') = CASE WHEN st.group_key ~ '^[{].*[}]$'
+            THEN ARRAY(SELECT k COLLATE "C" FROM jsonb_object_keys(st.group_key::jsonb) k ORDER BY 1) ELSE '{}' END)
 ORDER BY st.queued_count DESC, st.active_count DESC, st.id
 LIMIT sqlc.arg(bound)::bigint;
 
@@ -114,7 +126,16 @@ CROSS JOIN LATERAL (
 ) sc;
 
 -- name: ViewScopeIDs :many
-SELECT c.id FROM admission_scope c ORDER BY c.kind, c.scope_key LIMIT sqlc.arg(bound)::bigint;
+-- Shared limits in force, and those that still hold something; with a pattern
+-- those that apply to actions whose ref matches.
+SELECT c.id FROM admission_scope c LEFT JOIN policy p ON p.id = c.policy
+WHERE (c.policy IS NOT NULL OR c.active_count > 0)
+  AND (sqlc.arg(pattern)::text = '' OR c.scope_key ILIKE sqlc.arg(pattern)::text OR EXISTS (
+      SELECT FROM action a
+      WHERE a.ref ILIKE sqlc.arg(pattern)::text
+        AND (p.action = a.id OR (p.id IS NOT NULL AND p.action IS NULL AND (p.pack = a.pack OR p.pack IS NULL))
+             OR (p.id IS NULL AND (c.kind = 'global' OR (c.kind = 'pack' AND split_part(c.scope_key, ' ', 1) = a.pack::text))))))
+ORDER BY c.kind, c.scope_key LIMIT sqlc.arg(bound)::bigint;
 
 -- name: ViewScopes :many
 -- Shared limits with the policy they come from, and the queues they keep.
@@ -202,18 +223,24 @@ WHERE q.action_id = sqlc.arg(action_id)::bigint;
 
 -- name: ViewBusiest :many
 -- The busiest actions, all their queues taken together. The limit is that of
--- the queues in use, or the widest where none is.
+-- each of their queues: an operator's word on the action, or the newest
+-- concurrency policy, below which the one queue of an action without groups may
+-- have been lowered; -1 without a limit.
 SELECT t.action_id, a.ref, t.queued, t.active, t.enqueued, t.completed, t.paused, t.blocked,
-       coalesce(t.limit_used, t.limit_any, -1)::bigint AS max_concurrent
+       coalesce(least(coalesce(w.limit_override, p.threshold),
+                      CASE WHEN coalesce(cardinality(p.parameters), 0) = 0 AND w.adaptive_limit >= 1
+                           THEN floor(w.adaptive_limit)::int END), -1)::bigint AS max_concurrent
 FROM (
     SELECT s.action_id, sum(s.queued_count)::bigint AS queued, sum(s.active_count)::bigint AS active,
            sum(s.total_enqueued)::bigint AS enqueued, sum(s.total_completed)::bigint AS completed,
-           bool_or(s.paused)::bool AS paused, count(b.state_id) AS blocked,
-           sum(s.max_concurrent) FILTER (WHERE NOT s.unlimited AND (s.queued_count > 0 OR s.active_count > 0))::bigint AS limit_used,
-           max(s.max_concurrent) FILTER (WHERE NOT s.unlimited)::bigint AS limit_any
+           bool_or(s.paused)::bool AS paused, count(b.state_id) AS blocked
     FROM execution_admission_state s LEFT JOIN admission_blocked b ON b.state_id = s.id
     GROUP BY s.action_id
     ORDER BY sum(s.queued_count) DESC, sum(s.active_count) DESC, s.action_id
     LIMIT sqlc.arg(bound)::int) t
 JOIN action a ON a.id = t.action_id
+LEFT JOIN execution_admission_state w ON w.action_id = t.action_id AND w.group_key IS NULL
+LEFT JOIN LATERAL (
+    SELECT o.threshold, o.parameters FROM policy o WHERE o.action = t.action_id AND o.kind = 'concurrency'
+    ORDER BY o.created DESC, o.id DESC LIMIT 1) p ON true
 ORDER BY t.queued DESC, t.active DESC, t.action_id;

@@ -289,7 +289,10 @@ func sourceNote(r monitor.Queue) string {
 	note := ""
 	switch r.LimitFrom.Kind {
 	case monitor.LimitPolicy:
-		note = "limit of " + r.LimitFrom.Policy
+		note = "limit of a policy that is gone"
+		if r.LimitFrom.Policy != "" {
+			note = "limit of " + r.LimitFrom.Policy
+		}
 	case monitor.LimitOverride:
 		note = "limit set by hand"
 	case monitor.LimitAdaptive:

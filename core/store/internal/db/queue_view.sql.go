@@ -262,18 +262,22 @@ func (q *Queries) ViewAhead(ctx context.Context, arg ViewAheadParams) (int64, er
 
 const ViewBusiest = `-- name: ViewBusiest :many
 SELECT t.action_id, a.ref, t.queued, t.active, t.enqueued, t.completed, t.paused, t.blocked,
-       coalesce(t.limit_used, t.limit_any, -1)::bigint AS max_concurrent
+       coalesce(least(coalesce(w.limit_override, p.threshold),
+                      CASE WHEN coalesce(cardinality(p.parameters), 0) = 0 AND w.adaptive_limit >= 1
+                           THEN floor(w.adaptive_limit)::int END), -1)::bigint AS max_concurrent
 FROM (
     SELECT s.action_id, sum(s.queued_count)::bigint AS queued, sum(s.active_count)::bigint AS active,
            sum(s.total_enqueued)::bigint AS enqueued, sum(s.total_completed)::bigint AS completed,
-           bool_or(s.paused)::bool AS paused, count(b.state_id) AS blocked,
-           sum(s.max_concurrent) FILTER (WHERE NOT s.unlimited AND (s.queued_count > 0 OR s.active_count > 0))::bigint AS limit_used,
-           max(s.max_concurrent) FILTER (WHERE NOT s.unlimited)::bigint AS limit_any
+           bool_or(s.paused)::bool AS paused, count(b.state_id) AS blocked
     FROM execution_admission_state s LEFT JOIN admission_blocked b ON b.state_id = s.id
     GROUP BY s.action_id
     ORDER BY sum(s.queued_count) DESC, sum(s.active_count) DESC, s.action_id
     LIMIT $1::int) t
 JOIN action a ON a.id = t.action_id
+LEFT JOIN execution_admission_state w ON w.action_id = t.action_id AND w.group_key IS NULL
+LEFT JOIN LATERAL (
+    SELECT o.threshold, o.parameters FROM policy o WHERE o.action = t.action_id AND o.kind = 'concurrency'
+    ORDER BY o.created DESC, o.id DESC LIMIT 1) p ON true
 ORDER BY t.queued DESC, t.active DESC, t.action_id
 `
 
@@ -290,7 +294,9 @@ type ViewBusiestRow struct {
 }
 
 // The busiest actions, all their queues taken together. The limit is that of
-// the queues in use, or the widest where none is.
+// each of their queues: an operator's word on the action, or the newest
+// concurrency policy, below which the one queue of an action without groups may
+// have been lowered; -1 without a limit.
 func (q *Queries) ViewBusiest(ctx context.Context, bound int32) ([]ViewBusiestRow, error) {
 	rows, err := q.db.Query(ctx, ViewBusiest, bound)
 	if err != nil {
@@ -599,14 +605,24 @@ func (q *Queries) ViewQueueID(ctx context.Context, actionID int64, groupKey stri
 }
 
 const ViewQueueIDs = `-- name: ViewQueueIDs :many
+WITH shapes AS MATERIALIZED (
+    SELECT d.action_id, attune_queue_shape(d.action_id) AS shape
+    FROM (SELECT DISTINCT i.action_id FROM execution_admission_state i
+          WHERE NOT $5::bool AND i.queued_count = 0 AND i.active_count = 0
+            AND ($2::bigint = 0 OR i.action_id = $2::bigint)
+            AND (i.group_key IS NOT NULL OR (SELECT count(*) > 0 FROM policy p WHERE cardinality(p.parameters) > 0))) d
+)
 SELECT st.id
-FROM execution_admission_state st JOIN action a ON a.id = st.action_id
+FROM execution_admission_state st JOIN action a ON a.id = st.action_id LEFT JOIN shapes h ON h.action_id = st.action_id
 WHERE ($1::text = '' OR (a.ref || ' ' || coalesce(st.group_key, '')) ILIKE $1::text)
   AND ($2::bigint = 0 OR st.action_id = $2::bigint)
   AND (NOT $3::bool OR st.paused)
   AND (NOT $4::bool OR EXISTS (SELECT FROM admission_blocked b WHERE b.state_id = st.id))
+  AND ($5::bool OR st.queued_count > 0 OR st.active_count > 0 OR st.paused OR st.limit_override IS NOT NULL
+       OR coalesce(h.shape, '{}') = CASE WHEN st.group_key ~ '^[{].*[}]$'
+            THEN ARRAY(SELECT k COLLATE "C" FROM jsonb_object_keys(st.group_key::jsonb) k ORDER BY 1) ELSE '{}' END)
 ORDER BY st.queued_count DESC, st.active_count DESC, st.id
-LIMIT $5::bigint
+LIMIT $6::bigint
 `
 
 type ViewQueueIDsParams struct {
@@ -614,16 +630,20 @@ type ViewQueueIDsParams struct {
 	ActionID    int64
 	OnlyPaused  bool
 	OnlyBlocked bool
+	Everything  bool
 	Bound       int64
 }
 
-// The busiest queues that match.
+// The busiest queues that match. Left over is what holds nothing, bears no
+// operator's word, and is of groups that the policies in force do not make; it
+// is left out unless everything is asked for.
 func (q *Queries) ViewQueueIDs(ctx context.Context, arg ViewQueueIDsParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ViewQueueIDs,
 		arg.Pattern,
 		arg.ActionID,
 		arg.OnlyPaused,
 		arg.OnlyBlocked,
+		arg.Everything,
 		arg.Bound,
 	)
 	if err != nil {
@@ -947,11 +967,20 @@ func (q *Queries) ViewScopeHolders(ctx context.Context, scope int64, bound int64
 }
 
 const ViewScopeIDs = `-- name: ViewScopeIDs :many
-SELECT c.id FROM admission_scope c ORDER BY c.kind, c.scope_key LIMIT $1::bigint
+SELECT c.id FROM admission_scope c LEFT JOIN policy p ON p.id = c.policy
+WHERE (c.policy IS NOT NULL OR c.active_count > 0)
+  AND ($1::text = '' OR c.scope_key ILIKE $1::text OR EXISTS (
+      SELECT FROM action a
+      WHERE a.ref ILIKE $1::text
+        AND (p.action = a.id OR (p.id IS NOT NULL AND p.action IS NULL AND (p.pack = a.pack OR p.pack IS NULL))
+             OR (p.id IS NULL AND (c.kind = 'global' OR (c.kind = 'pack' AND split_part(c.scope_key, ' ', 1) = a.pack::text))))))
+ORDER BY c.kind, c.scope_key LIMIT $2::bigint
 `
 
-func (q *Queries) ViewScopeIDs(ctx context.Context, bound int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, ViewScopeIDs, bound)
+// Shared limits in force, and those that still hold something; with a pattern
+// those that apply to actions whose ref matches.
+func (q *Queries) ViewScopeIDs(ctx context.Context, pattern string, bound int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ViewScopeIDs, pattern, bound)
 	if err != nil {
 		return nil, err
 	}
