@@ -323,7 +323,8 @@ func requireFilled(t *rapid.T, w *world, l *Ledger, room int) {
 		require.NotNil(t, q.blocked)
 		if q.blocked.scope != 0 {
 			s := l.scopes[q.blocked.scope]
-			require.GreaterOrEqual(t, s.active+s.reserved, s.max, "queue %d waits for a shared limit that has room", id)
+			require.True(t, s.awaited || s.active+s.reserved >= s.max, "queue %d waits for a shared limit that has room", id)
+			require.True(t, !s.awaited || len(again) > 0, "who was not read is looked at in another batch")
 			require.Contains(t, w.queues[id].needs, q.blocked.scope)
 			continue
 		}
@@ -586,4 +587,20 @@ func TestAMomentThatCameForManyIsServedWithoutWaiting(t *testing.T) {
 	l.moreDue = false
 	after, _ = l.Wake()
 	require.Equal(t, time.Minute, after)
+}
+
+// S4 for a shared limit also where more waiters of one queue could start than
+// were read: those who came later elsewhere wait until the others are known.
+func TestS4NobodyPassesWaitersThatWereNotRead(t *testing.T) {
+	t.Parallel()
+	long := waitingQueue(1, 99, 1, 2)
+	long.queued[laneNormal] = 5 // three more than were read
+	l := &Ledger{
+		facts: map[int64]Fact{}, scopes: map[int64]*scope{5: shared(policy.WidePack, 4)},
+		queues: map[int64]*queue{1: long, 2: waitingQueue(2, 99, 50)},
+	}
+	l.Promote(Gate{Scopes: needs(5), Place: always})
+	require.Equal(t, []int64{1000, 1001}, order(l))
+	require.Equal(t, []int64{1}, l.Unfilled())
+	require.Equal(t, int64(5), l.queues[2].blocked.scope, "it is tried again when the limit has room")
 }

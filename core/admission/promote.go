@@ -15,7 +15,7 @@ import (
 func (l *Ledger) Promote(gate Gate) {
 	l.promoted = true
 	for _, s := range l.scopes {
-		s.reserved = 0
+		s.reserved, s.awaited = 0, false
 	}
 	line := &heads{}
 	for _, q := range l.queues {
@@ -27,12 +27,26 @@ func (l *Ledger) Promote(gate Gate) {
 	heap.Init(line)
 	for line.Len() > 0 {
 		q := (*line)[0]
+		w, _, _ := q.first()
 		l.promote(q, gate)
 		if q.promotable() {
 			heap.Fix(line, 0)
-		} else {
-			heap.Pop(line)
+			continue
 		}
+		heap.Pop(line)
+		if q.unfilled() {
+			l.await(w, gate)
+		}
+	}
+}
+
+// await closes the shared limits of a queue of which not enough waiters were
+// read: the next of them may have waited longer than anybody else, and another
+// batch follows at once.
+func (l *Ledger) await(w Waiter, gate Gate) {
+	scopes, _ := l.wanted(w, gate)
+	for _, s := range scopes {
+		s.awaited = true
 	}
 }
 
@@ -192,7 +206,7 @@ func (l *Ledger) note(id int64, change func(*Fact)) {
 func (l *Ledger) Unfilled() []int64 {
 	var ids []int64
 	for _, q := range l.queues {
-		if q.blocked == nil && !q.paused && q.waiting() > 0 && q.free() > 0 {
+		if q.unfilled() {
 			ids = append(ids, q.id)
 		}
 	}

@@ -158,6 +158,11 @@ func (q *queue) promotable() bool {
 	return ok
 }
 
+// unfilled reports whether somebody could be admitted who was not read.
+func (q *queue) unfilled() bool {
+	return q.blocked == nil && !q.paused && q.waiting() > 0 && q.free() > 0
+}
+
 // skip drops a withdrawn execution from the heads that were read.
 func (q *queue) skip(lane int, id int64) {
 	q.heads[lane] = slices.DeleteFunc(q.heads[lane], func(w Waiter) bool { return w.ExecutionID == id })

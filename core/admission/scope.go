@@ -21,6 +21,7 @@ type scope struct {
 	kind     policy.WideKind
 	rule     *policy.Wide // what the policies say now; nil: only to be given back to
 	reserved int          // slots kept for earlier waiters that only lack something further on
+	awaited  bool         // an earlier waiter has to be read first
 	before   scopeColumns
 }
 
@@ -38,6 +39,9 @@ type scopeColumns struct {
 func (s *scope) closed(clock time.Time) *obstacle {
 	if s.rule == nil {
 		return nil // its policy is gone
+	}
+	if s.awaited {
+		return s.keeps("those who wait longer are looked at first", time.Time{})
 	}
 	switch s.kind {
 	case policy.WidePack, policy.WideGlobal:

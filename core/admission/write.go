@@ -252,6 +252,8 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 		switch {
 		case q.blocked != nil && q.waiting() > 0 && q.free() > 0 && !q.paused:
 			kept = append(kept, q)
+		case q.unfilled():
+			// Another batch follows; if it does not, the row has it tried.
 		case (q.tried || q.before.waiting() > 0) && (l.promoted || q.waiting() == 0):
 			open = append(open, q.id)
 		}
