@@ -31,6 +31,7 @@ type Scenario struct {
 	Duplicates float64       `json:"duplicates,omitempty"` // share of messages delivered twice
 	Aborts     float64       `json:"aborts,omitempty"`     // share of rounds aborted after their statements
 	Pace       float64       `json:"pace,omitempty"`       // requests a second as a share of the floor; 0: all at once
+	Bare       bool          `json:"bare,omitempty"`       // no history is written
 
 	Reference string `json:"reference,omitempty"` // the same for the one-at-a-time design
 	Alone     string `json:"alone,omitempty"`     // the same with one replica
@@ -47,6 +48,7 @@ const (
 	abused       = "abuse"
 	threeOf      = "-3"
 	d1Of         = "d1-"
+	bareOf       = "-bare"
 	growthName   = "growth"
 	dispatchSize = 100 // requests a round, as the engine has it
 )
@@ -55,6 +57,7 @@ const (
 // them. Quick ones are shorter and fewer.
 func Scenarios(quick bool) []Scenario {
 	list := append(floods(), references()...)
+	list = append(list, bare()...)
 	list = append(list, stacked()...)
 	list = append(list, replicas()...)
 	list = append(list, abuses()...)
@@ -104,6 +107,16 @@ func references() []Scenario {
 		s.Executions = executions[s.Name]
 		s.Name, s.What, s.Design, s.Reference = s.Reference, "D1: "+s.What, DesignD1, ""
 		s.Replicas, s.Batch = 1, 1
+		list = append(list, s)
+	}
+	return list
+}
+
+// bare are the same without history, which is what the bars were measured with.
+func bare() []Scenario {
+	var list []Scenario
+	for _, s := range floods()[:4] {
+		s.Name, s.What, s.Reference, s.Bare = s.Name+bareOf, s.What+", without history", "", true
 		list = append(list, s)
 	}
 	return list

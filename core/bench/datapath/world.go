@@ -100,6 +100,11 @@ func (w *world) seed(ctx context.Context) (ids []int64, incarnation uuid.UUID, e
 		return nil, incarnation, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // its work is committed
+	if w.scenario.Bare {
+		if _, err := conn.Exec(ctx, bareSQL); err != nil {
+			return nil, incarnation, fmt.Errorf("leave history out: %w", err)
+		}
+	}
 	if _, err := conn.Exec(ctx, seedSQL, w.scenario.Limit, w.scenario.Keys, w.scenario.PackLimit, w.scenario.Rate, w.scenario.burst()); err != nil {
 		return nil, incarnation, fmt.Errorf("make the actions: %w", err)
 	}
