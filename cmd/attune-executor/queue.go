@@ -177,6 +177,9 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 			return usageErrorf("the id of a queue names its group already: leave out --group")
 		}
 		ref = monitor.QueueRef{ID: id}
+		if id < 1 { // to be told from a queue that is not named by its id
+			return noQueue(id)
+		}
 	}
 	c, err := a.connect(cmd)
 	if err != nil {
@@ -188,6 +191,10 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 		return queueError(err, ref)
 	}
 	return a.print(cmd, d, func(w io.Writer) error { return queueTable(w, d) })
+}
+
+func noQueue(id int64) error {
+	return failedErrorf("there is no queue %d: `attune-executor queue list` shows them", id)
 }
 
 // queueError says in one line what was not found.
@@ -202,7 +209,7 @@ func queueError(err error, ref monitor.QueueRef) error {
 		return err
 	}
 	if ref.ID != 0 {
-		return failedErrorf("there is no queue %d: `attune-executor queue list` shows them", ref.ID)
+		return noQueue(ref.ID)
 	}
 	return failedErrorf("%s has no queue for the group %s: `attune-executor queue list --action %s` shows those it has", ref.Action, ref.Group, ref.Action)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +32,7 @@ func newQueuePauseCommand(a *app) *cobra.Command {
 		Use:   "pause ACTION",
 		Short: "Admit nothing from an action's queues until they are resumed",
 		Long: "Admit nothing from an action's queues until they are resumed. What runs goes on, who waits keeps its place, and\n" +
-			"who comes waits behind them.",
+			"who comes waits behind them. Of what is paused already only the reason changes.",
 		Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
 			"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",
 		Args: oneArg("the ref of an action, such as core.echo"),
@@ -78,17 +80,43 @@ func newQueueLimitCommand(a *app) *cobra.Command {
 				order.Act = triage.Reset
 				return a.sayWord(cmd, args[0], order)
 			}
-			limit, err := strconv.ParseInt(args[1], 10, 32)
-			if err != nil || limit < 1 {
-				return usageErrorf("%q is not a limit: it is a number of at least 1", args[1])
+			limit, err := parseLimit(args[1])
+			if err != nil {
+				return err
 			}
-			order.Limit = int(limit)
+			order.Limit = limit
 			return a.sayWord(cmd, args[0], order)
 		},
 	}
+	cmd.SetFlagErrorFunc(negativeLimit)
 	groupFlag(cmd, &order.Group)
 	cmd.Flags().BoolVar(&reset, "reset", false, "the policy's limit again")
 	return cmd
+}
+
+// maxLimit is the largest limit; the number above it stands for none.
+const maxLimit = math.MaxInt32 - 1
+
+func parseLimit(text string) (int, error) {
+	limit, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange) && limit > 0, err == nil && limit > maxLimit:
+		return 0, usageErrorf("%q is not a limit: it is at most %d; without a policy, --reset lets any number run", text, maxLimit)
+	case err != nil || limit < 1:
+		return 0, usageErrorf("%q is not a limit: it is a number of at least 1", text)
+	}
+	return int(limit), nil
+}
+
+// negativeLimit gives a limit below 0, which is taken for a flag, the sentence
+// of other limits.
+func negativeLimit(_ *cobra.Command, err error) error {
+	for text := range strings.FieldsSeq(err.Error()) {
+		if number, parseErr := strconv.ParseInt(text, 10, 64); parseErr == nil && number < 0 {
+			return usageErrorf("%q is not a limit: it is a number of at least 1", text)
+		}
+	}
+	return err
 }
 
 func newQueueRepairCommand(a *app) *cobra.Command {
@@ -99,7 +127,12 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 		Long: "Compare the counters of queues, workers and shared limits with the executions that hold and wait, put right what\n" +
 			"differs, and give back what ended or deleted executions still hold. Exits with 0 only if nothing is wrong any more.",
 		Example: "  attune-executor queue repair --dry-run\n  attune-executor queue repair core.echo",
-		Args:    cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%s takes at most one argument, the ref of an action, not %d", cmd.Name(), len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.repairQueues(cmd, strings.Join(args, ""), dryRun)
 		},
@@ -130,7 +163,15 @@ func (a *app) sayWord(cmd *cobra.Command, ref string, order triage.Order) error 
 	return a.print(cmd, view, func(w io.Writer) error { return wordTable(w, receipt) })
 }
 
+// nothingSaid is what there is to tell of an action without a queue.
+var nothingSaid = map[triage.Act]string{
+	triage.Resume: "nothing is paused in", triage.Reset: "no queue has another limit in",
+}
+
 func wordTable(w io.Writer, receipt *triage.WordReceipt) error {
+	if len(receipt.Queues) == 0 {
+		return row(w, fmt.Sprintf("%s %s: there is no queue yet (audit %d)", nothingSaid[receipt.Act], receipt.Target, receipt.Audit))
+	}
 	if err := row(w, "QUEUE", "GROUP", "STATE", "LIMIT", "ACTIVE", "WAITING", "CHANGED"); err != nil {
 		return err
 	}
@@ -142,7 +183,10 @@ func wordTable(w io.Writer, receipt *triage.WordReceipt) error {
 		if q.After.Limit != nil {
 			limit = strconv.Itoa(*q.After.Limit)
 		}
-		if q.Changed {
+		switch {
+		case q.ReasonChanged():
+			changed = "reason"
+		case q.Changed:
 			changed = "yes"
 		}
 		if err := row(w, q.ID, dash(q.Group), state, limit, q.Active, q.Waiting, changed); err != nil {
@@ -155,6 +199,9 @@ func wordTable(w io.Writer, receipt *triage.WordReceipt) error {
 		}
 	}
 	line := fmt.Sprintf("%s %s: %d changed, %d so already", receipt.Act, receipt.Action, receipt.Changed, receipt.Already)
+	if receipt.ReasonChanged > 0 {
+		line += ", reason changed"
+	}
 	switch {
 	case receipt.WithRoom == 1:
 		line += ", 1 queue has room now"
@@ -193,9 +240,9 @@ func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
 	case printErr != nil:
 		return printErr
 	case dryRun && len(receipt.Remains) > 0:
-		return failedErrorf("%d differences: `attune-executor queue repair` puts them right", len(receipt.Remains))
+		return failedErrorf("%s: `attune-executor queue repair` puts right what differs", count(len(receipt.Remains), "difference"))
 	case len(receipt.Remains) > 0:
-		return failedErrorf("%d differences remain: run it again, and `attune-executor doctor` if they stay", len(receipt.Remains))
+		return failedErrorf("repaired, but for %s: run it again, and look at the log of the engine if it stays", count(len(receipt.Remains), "difference"))
 	}
 	return nil
 }

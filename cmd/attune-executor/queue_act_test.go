@@ -34,6 +34,8 @@ func TestClearAsksForTheActionsName(t *testing.T) {
 	require.ErrorContains(t, err, "--yes")
 	require.Equal(t, exitRefused, (&app{running: true}).exitCode(err))
 	require.Empty(t, out.String())
+	plan.Waiting = 1
+	require.ErrorContains(t, confirmClear(nil, &out, false, plan), "1 execution waits in the queues of core.echo")
 	require.False(t, interactive(strings.NewReader("")))
 }
 
@@ -67,7 +69,7 @@ func TestQueueActsWithoutABroker(t *testing.T) {
 	code, stdout, stderr = run("repair", "--dry-run")
 	require.Equal(t, exitFailed, code)
 	require.Regexp(t, `(?m)^found +queue \d+ \(pk.alone\): queued_count is 9, counted 1$`, stdout)
-	require.Equal(t, "error: 1 differences: `attune-executor queue repair` puts them right\n", stderr)
+	require.Equal(t, "error: 1 difference: `attune-executor queue repair` puts right what differs\n", stderr)
 	code, stdout, stderr = run("repair", "pk.alone", "-o", "json")
 	require.Equal(t, exitDone, code, stderr)
 	require.Contains(t, stdout, `"remains": []`)

@@ -63,10 +63,10 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 	if err != nil {
 		return d.actError(ctx, ref, err)
 	}
-	if options.dryRun || plan.Waiting == 0 {
-		return a.print(cmd, plan, func(w io.Writer) error { return clearPlanTable(w, plan) })
+	if options.dryRun {
+		return a.print(cmd, planView{plan, true}, func(w io.Writer) error { return clearPlanTable(w, plan) })
 	}
-	if !options.yes {
+	if !options.yes && plan.Waiting > 0 {
 		in := cmd.InOrStdin()
 		if err := confirmClear(in, a.stderr, interactive(in), plan); err != nil {
 			return err
@@ -77,11 +77,18 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 	printErr := a.print(cmd, view, func(w io.Writer) error { return clearTable(w, receipt) })
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return failedErrorf("interrupted with %d of %d executions left: the same command goes on", receipt.Left, receipt.Planned)
+		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "execution"))
 	case err != nil:
 		return d.actError(ctx, ref, err)
 	}
 	return printErr
+}
+
+// planView is a plan that is not run.
+type planView struct {
+	*triage.ClearPlan
+
+	DryRun bool `json:"dry_run"`
 }
 
 // clearView is a receipt with the way of its messages.
@@ -100,13 +107,13 @@ func interactive(in io.Reader) bool {
 // confirmClear asks a person to type the action's name. Without one it refuses.
 func confirmClear(in io.Reader, out io.Writer, person bool, plan *triage.ClearPlan) error {
 	if !person {
-		return refusedErrorf("%d executions wait in the queues of %s: --yes cancels them, --dry-run shows them", plan.Waiting, plan.Action)
+		return refusedErrorf("%s in the queues of %s: --yes cancels, --dry-run shows who", waiting(plan.Waiting), plan.Action)
 	}
 	where := plan.Action
 	if plan.Group != "" {
 		where += " " + clean(plan.Group)
 	}
-	_, _ = fmt.Fprintf(out, "clear %d executions waiting in %s? type the action's name: ", plan.Waiting, where)
+	_, _ = fmt.Fprintf(out, "clear %s waiting in %s? type the action's name: ", count(plan.Waiting, "execution"), where)
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)
@@ -115,6 +122,13 @@ func confirmClear(in io.Reader, out io.Writer, person bool, plan *triage.ClearPl
 		return refusedErrorf("nothing was cancelled: the answer is not %s", plan.Action)
 	}
 	return nil
+}
+
+func waiting(n int) string {
+	if n == 1 {
+		return "1 execution waits"
+	}
+	return fmt.Sprintf("%d executions wait", n)
 }
 
 func clearPlanTable(w io.Writer, plan *triage.ClearPlan) error {
@@ -129,10 +143,13 @@ func clearPlanTable(w io.Writer, plan *triage.ClearPlan) error {
 			return err
 		}
 	}
-	return row(w, fmt.Sprintf("%d executions would be cancelled", plan.Waiting))
+	return row(w, count(plan.Waiting, "execution")+" would be cancelled")
 }
 
 func clearTable(w io.Writer, r *triage.ClearReceipt) error {
+	if r.Planned == 0 {
+		return row(w, fmt.Sprintf("nothing waits in %s (audit %d)", r.Target, r.Audit))
+	}
 	line := fmt.Sprintf("clear %s: %d planned, %d cancelled, %d already gone", r.Target, r.Planned, r.Cancelled, r.AlreadyGone)
 	if r.Left > 0 {
 		line += fmt.Sprintf(", %d left", r.Left)

@@ -15,7 +15,7 @@ type Act string
 
 // The acts.
 const (
-	ActPause  Act = "pause"  // admit nothing
+	ActPause  Act = "pause"  // admit nothing; of a paused queue the reason changes if one is given
 	ActResume Act = "resume" // admit again
 	ActLimit  Act = "limit"  // another limit than the policy's
 	ActReset  Act = "reset"  // the policy's limit again
@@ -55,6 +55,12 @@ func (q QueueWord) mayAdmit() bool {
 	return q.Changed && q.Waiting > 0 && !q.After.Paused && (q.After.Limit == nil || q.Active < *q.After.Limit)
 }
 
+// ReasonChanged reports whether the queue was paused already and only why has
+// changed.
+func (q QueueWord) ReasonChanged() bool {
+	return q.Changed && q.Before.Paused && q.After.Paused && q.Before.PauseReason != q.After.PauseReason
+}
+
 // kept reports whether an operator's word alone keeps the queue's waiters.
 func (q QueueWord) kept() bool {
 	return q.After.Paused || (q.After.Limit != nil && q.Active >= *q.After.Limit)
@@ -87,13 +93,8 @@ func Preview(ctx context.Context, queries *store.Queries, target Target, word Wo
 	for i, row := range rows {
 		words[i] = judge(target, store.ControlLockQueuesRow(row), word)
 	}
-	if len(words) == 0 {
-		if !word.makes() {
-			return nil, noQueue(target)
-		}
-		if target.Group != "" {
-			return nil, target.fits()
-		}
+	if len(words) == 0 && target.Group != "" {
+		return words, target.fits()
 	}
 	return words, nil
 }
@@ -105,7 +106,8 @@ func (w Word) makes() bool { return w.Act == ActPause || w.Act == ActLimit }
 // Say puts an operator's word on the target's queues, in the caller's
 // transaction. It takes effect with the commit: a round that holds a queue's
 // lock ends first, and every later one finds the word on the row. A word that
-// a queue holds already changes nothing.
+// a queue holds already changes nothing; one that only takes back what was said
+// makes no queue.
 func Say(ctx context.Context, tx *store.Tx, target Target, word Word) (*Said, error) {
 	rows, err := lockQueues(ctx, tx, target, word)
 	if err != nil {
@@ -170,8 +172,8 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target, word Word) ([]
 	if err != nil {
 		return nil, fmt.Errorf("lock the queues of %s: %w", target, err)
 	}
-	if len(rows) == 0 {
-		return nil, noQueue(target)
+	if len(rows) == 0 && target.Group != "" {
+		return nil, target.fits()
 	}
 	return rows, nil
 }
@@ -187,9 +189,12 @@ func judge(target Target, row store.ControlLockQueuesRow, word Word) QueueWord {
 	}
 	switch word.Act {
 	case ActPause:
-		q.Changed = !row.Paused
-		if q.Changed {
+		switch {
+		case !row.Paused:
+			q.Changed = true
 			q.After.Paused, q.After.PausedBy, q.After.PauseReason = true, word.By, word.Reason
+		case word.Reason != "" && word.Reason != before.PauseReason: // why it is paused is known better now
+			q.Changed, q.After.PauseReason = true, word.Reason
 		}
 	case ActResume:
 		q.Changed = row.Paused

@@ -42,14 +42,16 @@ type Clearing struct {
 }
 
 // PlanClearing counts who waits in the target's queues, for olderThan or
-// longer, as one snapshot.
+// longer, as one snapshot. Where there is no queue nobody waits.
 func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan time.Duration) (*Clearing, error) {
 	queues, err := tx.ControlReadQueues(ctx, target.ActionID, target.groups())
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
 	}
-	if len(queues) == 0 {
-		return nil, noQueue(target)
+	if len(queues) == 0 && target.Group != "" {
+		if err := target.fits(); err != nil {
+			return nil, err
+		}
 	}
 	now, err := tx.ControlNow(ctx)
 	if err != nil {

@@ -113,10 +113,6 @@ func inner(key string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(key, `{"v":`), "}")
 }
 
-func noQueue(target Target) error {
-	return targetErrorf(ErrNoQueue, "there is no queue %s", target)
-}
-
 // fits reports whether the policy in force could make this group.
 func (t Target) fits() error {
 	var values map[string]any

@@ -72,7 +72,7 @@ type ClearReceipt struct {
 	First       int64   `json:"first_execution_id,omitempty"`
 	Last        int64   `json:"last_execution_id,omitempty"`
 	Seconds     float64 `json:"seconds"`
-	Outcome     string  `json:"outcome"` // done, interrupted, failed or unchanged
+	Outcome     string  `json:"outcome"` // done, nothing to do, unchanged, interrupted or failed
 	Audit       int64   `json:"audit_id,omitempty"`
 }
 
@@ -103,7 +103,7 @@ func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *Clear
 			return err
 		}
 		if err := t.clearPage(ctx, plan, page, receipt); err != nil {
-			return fmt.Errorf("clear %s after %d executions: %w", plan.clearing.Target, receipt.Cancelled, err)
+			return fmt.Errorf("clear %s after %d cancelled: %w", plan.clearing.Target, receipt.Cancelled, err)
 		}
 	}
 }
@@ -197,6 +197,8 @@ func (r *ClearReceipt) count(cleared *admission.Cleared) {
 func (r *ClearReceipt) finish(ctx context.Context, err error) {
 	rest := max(r.Planned-r.Cancelled-r.AlreadyGone, 0)
 	switch {
+	case err == nil && r.Planned == 0:
+		r.Outcome = outcomeNothing
 	case err == nil && r.Cancelled == 0:
 		r.AlreadyGone, r.Outcome = r.AlreadyGone+rest, outcomeUnchanged
 	case err == nil:

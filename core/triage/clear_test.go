@@ -88,7 +88,7 @@ func TestClearCancelsWhoWaitsAndNobodyElse(t *testing.T) {
 	require.Zero(t, empty.Waiting)
 	receipt, err = b.operator.Clear(testkit.Context(t), empty)
 	require.NoError(t, err)
-	require.Equal(t, "unchanged", receipt.Outcome)
+	require.Equal(t, "nothing to do", receipt.Outcome)
 	require.Equal(t, 1, b.finish(t, ids[0]).Released)
 	testkit.Invariants(t, b.store)
 }
@@ -215,8 +215,8 @@ func TestClearOfGroupsAndLanes(t *testing.T) {
 	}
 	b.dispatch(t, ids...)
 	require.Len(t, b.holders(t, action), 4)
-	_, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"tenant":"x"}`}})
-	require.ErrorIs(t, err, triage.ErrNoQueue)
+	_, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"region":"x"}`}})
+	require.ErrorIs(t, err, triage.ErrGroup)
 	plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"tenant":"2"}`}})
 	require.NoError(t, err)
 	receipt, err := b.operator.Clear(testkit.Context(t), plan)
@@ -233,4 +233,25 @@ func TestClearOfGroupsAndLanes(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select sum(queued_count + queued_high + queued_low) from execution_admission_state`))
 	require.Len(t, b.holders(t, action), 4)
 	testkit.Invariants(t, b.store)
+}
+
+// An answer in one form, whether somebody waits or there is not even a queue.
+func TestClearWhereNobodyWaits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	grouped, free := b.limited(t, "pk.grouped", 1, byTenant), testkit.Action(t, b.store, "pk.free")
+	for _, target := range []triage.Target{{Action: free.Ref}, {Action: grouped.Ref}, {Action: grouped.Ref, Group: `{"tenant":"x"}`}} {
+		plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: target})
+		require.NoError(t, err)
+		require.Zero(t, plan.Waiting)
+		require.Equal(t, []triage.Line{}, plan.Queues)
+		receipt, err := b.operator.Clear(testkit.Context(t), plan)
+		require.NoError(t, err)
+		require.Equal(t, []int{0, 0, 0, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone, receipt.Messages})
+		require.Equal(t, "nothing to do", receipt.Outcome)
+		require.Equal(t, "nothing to do", b.audit(t, receipt.Audit).Outcome)
+	}
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution_admission_state`), "no queue is made for it")
+	_, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: free.Ref, Group: `{"tenant":"x"}`}})
+	require.ErrorIs(t, err, triage.ErrNoQueue, "no policy groups by anything")
 }

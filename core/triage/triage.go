@@ -154,7 +154,8 @@ type audit struct {
 // The outcomes of an act.
 const (
 	outcomeDone        = "done"
-	outcomeUnchanged   = "unchanged"   // it was so already
+	outcomeUnchanged   = "unchanged" // it was so already
+	outcomeNothing     = "nothing to do"
 	outcomeRunning     = "running"     // pages are done, more follow; also after a crash
 	outcomeInterrupted = "interrupted" // pages are done, the caller gave up
 	outcomeFailed      = "failed"      // pages are done, then an error came

@@ -78,7 +78,9 @@ type WordReceipt struct {
 	Queues  []QueueWord `json:"queues"`  // in order of id, the first thousand
 	Changed int         `json:"changed"` // queues that changed
 	Already int         `json:"already"` // queues that were so already
-	Waiting int         `json:"waiting"` // executions that wait in them
+	// ReasonChanged is how many of them were paused already: only why has changed.
+	ReasonChanged int `json:"reason_changed,omitempty"`
+	Waiting       int `json:"waiting"` // executions that wait in them
 	// WithRoom is how many queues have room now for somebody whom they kept; their
 	// rounds are asked for.
 	WithRoom int   `json:"queues_with_room"`
@@ -129,6 +131,9 @@ func (r *WordReceipt) count(said *admission.Said) {
 	r.WithRoom = len(said.Heads)
 	for _, q := range said.Queues {
 		r.Waiting += q.Waiting
+		if q.ReasonChanged() {
+			r.ReasonChanged++
+		}
 		if q.Changed {
 			r.Changed++
 		} else {

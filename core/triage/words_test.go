@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,7 +72,7 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 	require.Len(t, first.Queues, 1)
 	require.True(t, first.Queues[0].After.Paused)
 	require.False(t, first.Queues[0].Before.Paused)
-	order.Reason = "another one"
+	order.Reason = ""
 	second := b.say(t, order)
 	require.Equal(t, []int{0, 1}, []int{second.Changed, second.Already})
 	require.Equal(t, "the service is down", second.Queues[0].After.PauseReason, "who paused first is remembered")
@@ -94,6 +95,43 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 	require.Contains(t, string(a.Request), `"paused_by": "ann@desk"`)
 	require.Equal(t, "unchanged", b.audit(t, second.Audit).Outcome)
 	require.Equal(t, 6, testkit.Count(t, b.store, `select count(*) from operator_audit`), "one row an act")
+}
+
+// Who paused, and since when, stays; why is what was said last.
+func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.why", 1, byTenant)
+	order := triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Pause, Reason: "the service is down"}
+	first := b.say(t, order)
+	require.Zero(t, first.ReasonChanged)
+	b.dispatch(t, b.requestIn(t, action, "a")) // a group, which begins with the word of its action
+	var since time.Time
+	read := func(at *time.Time) (n int) {
+		t.Helper()
+		require.NoError(t, b.store.Pool().QueryRow(t.Context(), `select count(*), min(paused_at) from execution_admission_state
+			where paused and paused_by = 'ann@desk' and pause_reason = $1`, order.Reason).Scan(&n, at))
+		return n
+	}
+	require.Equal(t, 2, read(&since))
+
+	order.Reason = "the service is being replaced"
+	bob := triage.New(triage.Config{Actor: "bob@desk"}, b.store, b.sent)
+	second, err := bob.Say(testkit.Context(t), order)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 0, 2}, []int{second.Changed, second.Already, second.ReasonChanged})
+	require.Equal(t, "the service is down", second.Queues[0].Before.PauseReason)
+	require.Equal(t, order.Reason, second.Queues[0].After.PauseReason)
+	var still time.Time
+	require.Equal(t, 2, read(&still), "who paused is remembered")
+	require.Equal(t, since, still, "and since when")
+	a := b.audit(t, second.Audit)
+	require.Equal(t, []string{"bob@desk", "queue.pause", order.Reason, "done"}, []string{a.Actor, a.Action, a.Reason, a.Outcome})
+
+	third, err := bob.Say(testkit.Context(t), order)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 2, 0}, []int{third.Changed, third.Already, third.ReasonChanged}, "it is so already")
+	require.Empty(t, b.sent.take(), "nobody may go on")
 }
 
 func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
@@ -194,7 +232,7 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 	require.Equal(t, 1, b.dispatch(t, b.nudged(t)...).Granted)
 
 	for group, want := range map[string]error{
-		`{"tenant":"zz"}`: triage.ErrNoQueue, // resume makes none
+		`{"region":"zz"}`: triage.ErrGroup,
 		`{"tenant"`:       triage.ErrGroup,
 		`["tenant"]`:      triage.ErrGroup,
 		`{} {}`:           triage.ErrGroup,
@@ -213,8 +251,20 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 	require.ErrorIs(t, err, triage.ErrNoAction)
 	_, err = b.operator.Say(testkit.Context(t), triage.Order{Target: triage.Target{Action: free.Ref}, Act: triage.Limit})
 	require.ErrorIs(t, err, triage.ErrLimit)
-	_, err = b.operator.Say(testkit.Context(t), triage.Order{Target: triage.Target{Action: free.Ref}, Act: triage.Resume})
-	require.ErrorIs(t, err, triage.ErrNoQueue, "nobody has used the queue: there is nothing to resume")
+	queues := testkit.Count(t, b.store, `select count(*) from execution_admission_state`)
+	for _, target := range []triage.Target{{Action: free.Ref}, {Action: action.Ref, Group: `{"tenant":"zz"}`}} {
+		for _, act := range []triage.Act{triage.Resume, triage.Reset} {
+			order := triage.Order{Target: target, Act: act}
+			plan, err := b.operator.PlanWord(testkit.Context(t), order)
+			require.NoError(t, err)
+			require.Empty(t, plan.Queues)
+			said := b.say(t, order)
+			require.Equal(t, []int{0, 0}, []int{said.Changed, said.Already}, "nothing was said that could be taken back")
+			require.NotNil(t, said.Queues, "a list in data")
+			require.Equal(t, "unchanged", b.audit(t, said.Audit).Outcome)
+		}
+	}
+	require.Equal(t, queues, testkit.Count(t, b.store, `select count(*) from execution_admission_state`), "taking back makes no queue")
 	testkit.Invariants(t, b.store)
 }
 
