@@ -25,8 +25,9 @@ func newApplyCommand(a *app) *cobra.Command {
 		Use:   "apply PATH...",
 		Short: "Make the policies those of files",
 		Long: "Make the policies those of YAML files, all or nothing: a mistake in any file, and nothing is changed. A folder is\n" +
-			"read with all folders below it; of a pack, the folder policies. Policies that no file has stay as they are.",
-		Example: "  attune-executor apply policies/ --dry-run\n  attune-executor apply deploy/ limits.yaml",
+			"read with all folders below it; of a pack, the folder policies. The path - is the standard input. Policies that no\n" +
+			"file has stay as they are.",
+		Example: "  attune-executor apply policies/ --dry-run\n  attune-executor apply deploy/ limits.yaml\n  attune-executor apply - < limits.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%s needs files or folders, such as policies/", cmd.Name())
@@ -49,6 +50,7 @@ type applied struct {
 	Nudged     int             `json:"nudged_queues"` // whose first waiter looks again at once
 	NotApplied []string        `json:"not_applied"`   // files that describe something else
 	Mistakes   []fileMistake   `json:"mistakes"`
+	Warnings   []string        `json:"warnings"` // of what was applied
 }
 
 type appliedPolicy struct {
@@ -68,7 +70,7 @@ type fileMistake struct {
 }
 
 func (a *app) apply(cmd *cobra.Command, paths []string, dryRun bool) error {
-	files, err := catalog.Read(paths)
+	files, err := catalog.Read(paths, cmd.InOrStdin())
 	switch {
 	case errors.Is(err, catalog.ErrNoFiles):
 		return usageErrorf("%w: name a file, or a folder that holds policies", err)
@@ -110,7 +112,7 @@ func applyError(err error) error {
 
 // refuseFiles reports every mistake, as data too if that was asked for.
 func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, dryRun bool, mistakes []pack.Mistake) error {
-	out := applied{DryRun: dryRun, Policies: []appliedPolicy{}, NotApplied: append([]string{}, files.Skipped...)}
+	out := applied{DryRun: dryRun, Policies: []appliedPolicy{}, Warnings: []string{}, NotApplied: append([]string{}, files.Skipped...)}
 	for _, m := range mistakes {
 		a.notef("%s", clean(m.String()))
 		out.Mistakes = append(out.Mistakes, fileMistake{m.Place.File, m.Place.Line, m.Place.Column, m.Text})
@@ -123,13 +125,18 @@ func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, dryRun bool, 
 
 func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, dryRun bool, result catalog.Result) error {
 	out := applied{
-		DryRun: dryRun, Policies: []appliedPolicy{}, Mistakes: []fileMistake{}, NotApplied: append([]string{}, files.Skipped...),
-		Nudged: result.Nudged, New: result.Count(catalog.Added), Changed: result.Count(catalog.Changed), Unchanged: result.Count(catalog.Unchanged),
+		DryRun: dryRun, Policies: []appliedPolicy{}, Mistakes: []fileMistake{}, Warnings: []string{},
+		NotApplied: append([]string{}, files.Skipped...),
+		Nudged:     result.Nudged, New: result.Count(catalog.Added), Changed: result.Count(catalog.Changed), Unchanged: result.Count(catalog.Unchanged),
 	}
 	for _, change := range result.Changes {
 		out.Policies = append(out.Policies, appliedPolicy{
 			change.Ref, change.How, change.Fields, change.Place.File, change.Place.Line, change.Superseded,
 		})
+		if change.Superseded != "" {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("%s has no effect: %s is a newer concurrency policy of the same scope",
+				change.Ref, change.Superseded))
+		}
 	}
 	err := a.print(cmd, out, func(w io.Writer) error {
 		for _, policy := range out.Policies {
@@ -143,10 +150,8 @@ func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, dryRun bool,
 		}
 		return row(w, summary)
 	})
-	for _, policy := range out.Policies {
-		if policy.Superseded != "" {
-			a.notef("%s has no effect: %s is a newer concurrency policy of the same scope", policy.Ref, policy.Superseded)
-		}
+	for _, warning := range out.Warnings {
+		a.notef("%s", warning)
 	}
 	return err
 }

@@ -41,27 +41,38 @@ type Files struct {
 	Skipped []string
 }
 
-// Read reads policy files. A path is a file, or a folder that is read with all
+// stdinName is the path that stands for the standard input.
+const stdinName = "-"
+
+// Read reads policy files. The path - is stdin. A path is a file, or a folder that is read with all
 // folders below it: its files *.yaml and *.yml, but in a pack (where there is a
 // pack.yaml) only those below policies, and none of folders that are named
 // after another kind of description, such as actions. What begins with a dot
-// is left out.
-func Read(paths []string) (Files, error) {
+// is left out. A file that is named itself must hold a policy.
+func Read(paths []string, stdin io.Reader) (Files, error) {
 	var files Files
-	var names []string
+	var names, named []string
 	for _, path := range paths {
+		if path == stdinName {
+			named = append(named, path)
+			continue
+		}
 		found, skipped, err := find(filepath.Clean(path))
 		if err != nil {
 			return Files{}, err
 		}
+		if len(found) == 1 && found[0] == filepath.Clean(path) {
+			named = append(named, found[0])
+			continue
+		}
 		names, files.Skipped = append(names, found...), append(files.Skipped, skipped...)
 	}
-	if names = once(names); len(names) == 0 {
+	if names = once(append(named, names...)); len(names) == 0 {
 		return Files{}, fmt.Errorf("%w below %s", ErrNoFiles, strings.Join(paths, ", "))
 	}
 	files.Skipped = once(files.Skipped)
 	for _, name := range names {
-		content, err := content(name)
+		content, err := content(name, stdin)
 		if err != nil {
 			return Files{}, err
 		}
@@ -72,6 +83,9 @@ func Read(paths []string) (Files, error) {
 			continue
 		}
 		policies, mistakes := pack.Parse(name, content)
+		if len(policies)+len(mistakes) == 0 && slices.ContainsFunc(named, func(path string) bool { return sameFile(path, name) }) {
+			mistakes = []pack.Mistake{{Place: pack.Place{File: name}, Text: "it holds no policy"}}
+		}
 		files.Policies, files.Mistakes = append(files.Policies, policies...), append(files.Mistakes, mistakes...)
 	}
 	files.Mistakes = pack.Sort(append(files.Mistakes, pack.Duplicates(files.Policies)...))
@@ -145,11 +159,7 @@ func once(names []string) []string {
 	type file struct{ name, absolute string }
 	files := make([]file, len(names))
 	for i, name := range names {
-		absolute, err := filepath.Abs(name)
-		if err != nil {
-			absolute = name
-		}
-		files[i] = file{name, absolute}
+		files[i] = file{name, absolute(name)}
 	}
 	slices.SortFunc(files, func(a, b file) int { return cmp.Or(cmp.Compare(a.absolute, b.absolute), cmp.Compare(a.name, b.name)) })
 	files = slices.CompactFunc(files, func(a, b file) bool { return a.absolute == b.absolute })
@@ -161,14 +171,29 @@ func once(names []string) []string {
 	return kept
 }
 
-// content reads a file, one byte more than it may have at most.
-func content(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("read the policies: %w", err)
+// absolute is one name for every way to name a file.
+func absolute(name string) string {
+	path, err := filepath.Abs(name)
+	if err != nil || name == stdinName {
+		return name
 	}
-	defer func() { _ = file.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	return path
+}
+
+func sameFile(a, b string) bool { return absolute(a) == absolute(b) }
+
+// content reads a file, one byte more than it may have at most.
+func content(name string, stdin io.Reader) ([]byte, error) {
+	from := stdin
+	if name != stdinName {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("read the policies: %w", err)
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
 	}

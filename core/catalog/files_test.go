@@ -50,7 +50,7 @@ func TestReadFolders(t *testing.T) {
 		"deploy/pack.yaml", "deploy/config.yaml", "deploy/actions/rollout.yaml", "deploy/policies/limit.yaml",
 		"deploy/policies/prod/quota.yaml", "deploy/lib/data.yaml",
 	)
-	files, err := catalog.Read([]string{root})
+	files, err := catalog.Read([]string{root}, nil)
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
 	policies, skipped := inside(t, root, files)
@@ -59,7 +59,7 @@ func TestReadFolders(t *testing.T) {
 		"actions/echo.yaml", "deploy/actions/rollout.yaml", "deploy/config.yaml", "deploy/lib/data.yaml", "deploy/pack.yaml",
 	}, skipped)
 
-	files, err = catalog.Read([]string{filepath.Join(root, "deploy")})
+	files, err = catalog.Read([]string{filepath.Join(root, "deploy")}, nil)
 	require.NoError(t, err)
 	policies, _ = inside(t, root, files)
 	require.Equal(t, []string{"deploy/policies/limit.yaml", "deploy/policies/prod/quota.yaml"}, policies)
@@ -68,7 +68,7 @@ func TestReadFolders(t *testing.T) {
 func TestReadNamesTheSameFileOnce(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "a.yaml", "notes.txt")
-	files, err := catalog.Read([]string{root, filepath.Join(root, "a.yaml"), root + "/./a.yaml", filepath.Join(root, "notes.txt")})
+	files, err := catalog.Read([]string{root, filepath.Join(root, "a.yaml"), root + "/./a.yaml", filepath.Join(root, "notes.txt")}, nil)
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
 	require.Len(t, files.Policies, 2, "a file that is named counts, whatever it is called")
@@ -80,7 +80,7 @@ func TestReadReportsDuplicatesAcrossFiles(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "a.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(root, "b.yaml"), append([]byte("# again\n"), text...), 0o600))
-	files, err := catalog.Read([]string{root})
+	files, err := catalog.Read([]string{root}, nil)
 	require.NoError(t, err)
 	require.Len(t, files.Mistakes, 1)
 	require.Equal(t, root+"/b.yaml:2:1: the policy p.a-yaml is given twice, also at "+root+"/a.yaml:1:1", files.Mistakes[0].String())
@@ -89,18 +89,59 @@ func TestReadReportsDuplicatesAcrossFiles(t *testing.T) {
 func TestReadRefusals(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "actions/echo.yaml", "pack.yaml")
-	_, err := catalog.Read([]string{filepath.Join(root, "missing.yaml")})
+	_, err := catalog.Read([]string{filepath.Join(root, "missing.yaml")}, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for _, path := range []string{root, filepath.Join(root, "pack.yaml"), filepath.Join(root, "actions")} {
-		_, err = catalog.Read([]string{path})
+		_, err = catalog.Read([]string{path}, nil)
 		require.ErrorIs(t, err, catalog.ErrNoFiles, path)
 		require.ErrorContains(t, err, "there is no policy file below "+path)
 	}
 
 	large := filepath.Join(root, "large.yaml")
 	require.NoError(t, os.WriteFile(large, make([]byte, 1<<20+1), 0o600))
-	files, err := catalog.Read([]string{large})
+	files, err := catalog.Read([]string{large}, nil)
 	require.NoError(t, err)
 	require.Len(t, files.Mistakes, 1)
 	require.Equal(t, large+": the file is larger than 1024 KiB", files.Mistakes[0].String())
+}
+
+// Who names a file means its policies: one without any is a mistake, and one
+// that was only found in a folder is not.
+func TestReadNamedFilesWithoutPolicies(t *testing.T) {
+	t.Parallel()
+	root := tree(t, "limits.yaml")
+	for name, text := range map[string]string{
+		"empty.yaml": "", "comments.yaml": "# later\n", "list.yaml": "policies: []\n", "null.yaml": "---\n---\n",
+	} {
+		path := filepath.Join(root, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		for _, paths := range [][]string{{path}, {path, root}, {root, path}} {
+			files, err := catalog.Read(paths, nil)
+			require.NoError(t, err)
+			require.Len(t, files.Mistakes, 1, paths)
+			require.Equal(t, path+": it holds no policy", files.Mistakes[0].String())
+		}
+	}
+	files, err := catalog.Read([]string{root}, nil)
+	require.NoError(t, err)
+	require.Empty(t, files.Mistakes)
+	require.Len(t, files.Policies, 1)
+}
+
+func TestReadStandardInput(t *testing.T) {
+	t.Parallel()
+	root := tree(t, "a.yaml")
+	files, err := catalog.Read([]string{"-", root, "-"}, strings.NewReader("ref: core.stdin\nthreshold: 1\n"))
+	require.NoError(t, err)
+	require.Empty(t, files.Mistakes)
+	require.Len(t, files.Policies, 2)
+	require.Equal(t, "-:1:1", files.Policies[0].Place.String())
+	files, err = catalog.Read([]string{"-"}, strings.NewReader("ref: core.stdin\nthreshold: x\n"))
+	require.NoError(t, err)
+	require.Len(t, files.Mistakes, 1)
+	require.Equal(t, `-:2:12: threshold is "x"; it must be a whole number`, files.Mistakes[0].String())
+	files, err = catalog.Read([]string{"-"}, strings.NewReader(""))
+	require.NoError(t, err)
+	require.Len(t, files.Mistakes, 1)
+	require.Equal(t, "-: it holds no policy", files.Mistakes[0].String())
 }
