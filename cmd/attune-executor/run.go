@@ -218,7 +218,7 @@ func runError(err error) error {
 	var unknown *submit.UnknownActionError
 	switch {
 	case errors.As(err, &unknown) && unknown.Nearest == "":
-		return failedErrorf("%w: load its pack first", err)
+		return failedErrorf("%w: an action is there once its pack is registered, and this program registers none but core", err)
 	case store.ClassOf(err) == store.ClassUnknown:
 		return failedErrorf("%w: whether it was requested is unknown, look with `attune-executor execution list`", err)
 	}

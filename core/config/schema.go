@@ -130,12 +130,32 @@ func inertReason(key string) (string, bool) {
 	return "", false
 }
 
-// Nearest returns the candidate most like word, or "" if none is close.
+// Nearest returns the candidate most like word, or "" if none is close: one of
+// at most as many edits as a third of the word's length, or else the shortest
+// that begins with the word.
 func Nearest(word string, candidates []string) string {
-	best, bestDistance := "", max(3, len(word)/3)+1
+	best, bestDistance := "", max(1, len(word)/3)+1
 	for _, candidate := range candidates {
-		if distance := editDistance(word, candidate); distance < bestDistance {
+		distance := editDistance(word, candidate)
+		if distance < bestDistance && distance < len(word) {
 			best, bestDistance = candidate, distance
+		}
+	}
+	if best != "" {
+		return best
+	}
+	return extended(word, candidates)
+}
+
+// minPrefix is how much of a name says which one is meant.
+const minPrefix = 3
+
+// extended returns the shortest candidate that begins with the word.
+func extended(word string, candidates []string) string {
+	best := ""
+	for _, candidate := range candidates {
+		if len(word) >= minPrefix && strings.HasPrefix(candidate, word) && (best == "" || len(candidate) < len(best)) {
+			best = candidate
 		}
 	}
 	return best

@@ -115,3 +115,13 @@ func TestNeedsOf(t *testing.T) {
 	require.True(t, actions)
 	require.False(t, packs)
 }
+
+// What is no path at all has been said; it is not looked for as well.
+func TestCheckLeavesWhatIsNoPath(t *testing.T) {
+	t.Parallel()
+	policies, mistakes := pack.Parse("f", []byte("ref: core.a\nthreshold: 1\naction: core.echo\nparameters: ['', message]\n"))
+	require.Len(t, mistakes, 1)
+	require.Equal(t, []string{"message"}, policies[0].Parameters)
+	known := pack.Known{Actions: []pack.Action{{Ref: "core.echo", Pack: "core", ParamSchema: []byte(`{"message":{}}`)}}}
+	require.Empty(t, pack.Check(policies, known))
+}

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -160,26 +161,28 @@ func (r *reader) ref(f field, to *string) bool {
 
 // paths reads dotted paths, each of which may stand once.
 func (r *reader) paths(f field, to *[]string) bool {
-	sound := r.texts(f, to)
-	seen := map[string]bool{}
-	for i, path := range *to {
+	var given []string
+	sound := r.texts(f, &given)
+	whole := sound
+	seen, list := map[string]bool{}, []string{}
+	for i, path := range given {
 		at := r.at(f.value)
-		if sound { // every text has its node
+		if whole { // every text has its node
 			at = r.at(f.value.Content[i])
 		}
-		for segment := range strings.SplitSeq(path, ".") {
-			if segment == "" {
-				r.mistakef(at, "parameters names %q; a path is names with dots between them, as in target.region", path)
-				sound = false
-				break
-			}
-		}
-		if seen[path] {
+		switch {
+		case slices.Contains(strings.Split(path, "."), ""):
+			r.mistakef(at, "parameters names %q; a path is names with dots between them, as in target.region", path)
+			sound = false
+		case seen[path]:
 			r.mistakef(at, "parameters names %s twice", path)
 			sound = false
+		default: // what is no path is not looked for in schemas
+			list = append(list, path)
 		}
 		seen[path] = true
 	}
+	*to = list
 	return sound
 }
 
@@ -232,6 +235,9 @@ func (r *reader) duration(f field, unit time.Duration, to *int32) bool {
 	case units > math.MaxInt32:
 		r.mistakef(r.at(f.value), "%s is %s; it can be at most %d seconds", f.key.Value, show(f.value),
 			int64(math.MaxInt32*unit.Seconds()))
+	case units == 0 && f.name == "queue_timeout":
+		r.mistakef(r.at(f.value), "%s is %s, and no policy makes waiting endless: give a long time such as 87600h, or leave it out and "+
+			"set executor.queue.queue_timeout_seconds to 0", f.key.Value, show(f.value))
 	case units < 1:
 		r.mistakef(r.at(f.value), "%s is %s; it must be at least %s", f.key.Value, show(f.value), unit)
 	case math.Abs(units-math.Round(units)) > 1e-6:
