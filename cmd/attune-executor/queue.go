@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/triage"
 )
 
 func newQueueCommand(a *app) *cobra.Command {
@@ -103,7 +103,7 @@ func queueListTable(w io.Writer, list queueList, filter monitor.QueueFilter) err
 	}
 	for _, q := range list.List {
 		if err := row(w, q.ID, q.Name(), q.Queued, q.QueuedHigh, q.QueuedLow, q.Active, limitText(q.Limit), dash(q.LimitFrom.String()),
-			ageText(q.Oldest, list.At), queueState(q)); err != nil {
+			ageText(q.Oldest, list.At), q.State()); err != nil {
 			return err
 		}
 	}
@@ -154,22 +154,6 @@ func ageText(at *time.Time, now time.Time) string {
 	return short(now.Sub(*at))
 }
 
-// queueState is the state of a queue in a few words.
-func queueState(q monitor.Queue) string {
-	switch {
-	case q.Paused:
-		return strings.TrimSuffix("paused: "+q.PauseReason, ": ")
-	case q.Blocked != "":
-		return "blocked: " + q.Blocked
-	case q.Queued > 0 && q.Full():
-		return "full"
-	case q.Queued+q.Active == 0:
-		return "idle"
-	default:
-		return "open"
-	}
-}
-
 func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 	ref := monitor.QueueRef{Action: which, Group: group}
 	if id, err := strconv.ParseInt(which, 10, 64); err == nil {
@@ -201,6 +185,12 @@ func noQueue(id int64) error {
 func queueError(err error, ref monitor.QueueRef) error {
 	if unknown, ok := errors.AsType[*monitor.UnknownActionError](err); ok {
 		return failedErrorf("%s", unknown.Error())
+	}
+	if target, ok := errors.AsType[*triage.TargetError](err); ok {
+		if errors.Is(target, triage.ErrGroup) {
+			return usageErrorf("%w", target)
+		}
+		return failedErrorf("%w: `attune-executor queue list` shows those that are there", target)
 	}
 	if errors.Is(err, monitor.ErrUnmigrated) {
 		return failedErrorf("%s", monitor.ErrUnmigrated.Error())

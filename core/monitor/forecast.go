@@ -42,9 +42,11 @@ func (m *Monitor) forecast(
 	if f.runs == nil {
 		f.runs, f.whose = timing(all).Run, " of the action"
 	}
-	if f.engines, err = tx.ViewReplicas(ctx, replicaAlive.Seconds()); err != nil {
+	replicas, err := tx.ViewReplicas(ctx, replicaAlive.Seconds())
+	if err != nil {
 		return nil, nil, fmt.Errorf("count the replicas that are alive: %w", err)
 	}
+	f.engines = replicas.Alive
 	f.crew, err = m.crew(ctx, tx, q.ActionID, at)
 	return f, own, err
 }

@@ -1,6 +1,9 @@
 package monitor
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Queue is one admission queue: an action, or one group of an action.
 type Queue struct {
@@ -121,6 +124,23 @@ func (q Queue) Name() string {
 
 // Full reports whether every slot of the queue is taken.
 func (q Queue) Full() bool { return q.Limit != nil && q.Active >= *q.Limit }
+
+// State is the state of the queue in a few words: paused, blocked, full, idle or
+// open, the first that is true.
+func (q Queue) State() string {
+	switch {
+	case q.Paused:
+		return strings.TrimSuffix("paused: "+q.PauseReason, ": ")
+	case q.Blocked != "":
+		return "blocked: " + q.Blocked
+	case q.Queued > 0 && q.Full():
+		return "full"
+	case q.Queued+q.Active == 0:
+		return "idle"
+	default:
+		return "open"
+	}
+}
 
 // QueueFilter selects queues.
 type QueueFilter struct {

@@ -1,15 +1,17 @@
 package monitor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/store"
 )
@@ -57,6 +59,11 @@ type QueueDetail struct {
 	// says that there are further ones.
 	Groups     []Queue `json:"groups"`
 	MoreGroups bool    `json:"more_groups,omitempty"`
+	// GroupedBy names the parameters by whose values the action has queues of
+	// their own, and Together what all of them hold; set when the action was asked
+	// for and not one queue.
+	GroupedBy []string      `json:"grouped_by,omitempty"`
+	Together  *ActionTotals `json:"together,omitempty"`
 	// Holders hold the slots, Scope is the shared limit that keeps the head.
 	Holders      *Holders     `json:"holders"`
 	Scope        *Scope       `json:"scope"`
@@ -70,10 +77,19 @@ type QueueDetail struct {
 	Empties Expected `json:"empties"`
 }
 
+// ActionTotals is what all queues of an action hold together.
+type ActionTotals struct {
+	// Groups is how many groups have a queue.
+	Groups int64 `json:"groups"`
+	Queued int64 `json:"queued"`
+	Active int64 `json:"active"`
+}
+
 // QueueDetail reads everything about one queue, at a cost that does not depend
-// on how many wait. A queue id that does not exist is ErrNotFound, as is a group
-// that the action does not have; an action that does not exist is an
-// *UnknownActionError, and ErrUnmigrated says that nobody records queues here.
+// on how many wait. A queue id that does not exist is ErrNotFound; a group that
+// the action's policies cannot make is an *admission.TargetError, as it is for
+// acts on queues; an action that does not exist is an *UnknownActionError, and
+// ErrUnmigrated says that nobody records queues here.
 func (m *Monitor) QueueDetail(ctx context.Context, ref QueueRef) (*QueueDetail, error) {
 	d := &QueueDetail{}
 	err := m.database(ctx, "queue "+ref.String(), &d.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
@@ -89,6 +105,14 @@ func (m *Monitor) QueueDetail(ctx context.Context, ref QueueRef) (*QueueDetail, 
 		p, err := readPolicies(ctx, tx, action.ID, action.PackID, action.ParamSchema)
 		if err != nil {
 			return err
+		}
+		if err := p.fits(d); err != nil {
+			return err
+		}
+		if ref.ID == 0 && ref.Group == "" {
+			if err := p.together(ctx, tx, d); err != nil {
+				return err
+			}
 		}
 		if err := m.siblings(ctx, tx, action.ID, d); err != nil {
 			return err
@@ -136,42 +160,66 @@ func (m *Monitor) queueByID(ctx context.Context, tx *store.Tx, id int64, d *Queu
 }
 
 // queueOfAction finds the queue of a group, without a group the plain one. That
-// the plain one does not exist yet is no error: the action does.
+// it does not exist yet is no error if the policies in force would make it.
 func (m *Monitor) queueOfAction(ctx context.Context, tx *store.Tx, a store.ViewActionRow, group string, d *QueueDetail) error {
-	for _, key := range spellings(group) {
-		ids, err := tx.ViewQueueID(ctx, a.ID, key)
-		if err != nil {
-			return fmt.Errorf("find the queue of action %s: %w", a.Ref, err)
-		}
-		if len(ids) > 0 {
-			_, err := m.queueByID(ctx, tx, ids[0], d)
-			return err
-		}
-	}
 	if group != "" {
-		return fmt.Errorf("action %s has no queue for the group %s: %w", a.Ref, group, ErrNotFound)
+		target, err := admission.FindTarget(ctx, tx.Queries, a.Ref, group)
+		if err != nil {
+			return fmt.Errorf("find the queue of a group: %w", err)
+		}
+		group = target.Group
+	}
+	ids, err := tx.ViewQueueID(ctx, a.ID, group)
+	if err != nil {
+		return fmt.Errorf("find the queue of action %s: %w", a.Ref, err)
+	}
+	if len(ids) > 0 {
+		_, err := m.queueByID(ctx, tx, ids[0], d)
+		return err
+	}
+	d.Group = group
+	return nil
+}
+
+// fits reports whether the policies in force make the group of a queue that
+// does not exist, in the words of acts on queues.
+func (p *policies) fits(d *QueueDetail) error {
+	if d.Exists || d.Group == "" {
+		return nil
+	}
+	var values map[string]any
+	if err := json.Unmarshal([]byte(d.Group), &values); err != nil {
+		return &admission.TargetError{Kind: admission.ErrGroup, Text: fmt.Sprintf("%s is not a group of parameter values: %v", d.Group, err)}
+	}
+	wanted := slices.Clone(p.limits.Queue.Parameters)
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	switch {
+	case len(wanted) == 0:
+		return &admission.TargetError{
+			Kind: admission.ErrNoQueue,
+			Text: fmt.Sprintf("there is no queue %s: no policy groups the executions of %s", d.Name(), d.ActionRef),
+		}
+	case !slices.Equal(wanted, slices.Sorted(maps.Keys(values))):
+		return &admission.TargetError{
+			Kind: admission.ErrGroup,
+			Text: fmt.Sprintf("%s is not a group of %s: its policy groups by %s", d.Group, d.ActionRef, strings.Join(wanted, ", ")),
+		}
 	}
 	return nil
 }
 
-// spellings lists the keys that a group may have: canonical JSON, and as given.
-func spellings(group string) []string {
-	if group == "" {
-		return []string{""}
+// together adds what all queues of an action with groups hold.
+func (p *policies) together(ctx context.Context, tx *store.Tx, d *QueueDetail) error {
+	if len(p.limits.Queue.Parameters) == 0 {
+		return nil
 	}
-	decoder := json.NewDecoder(strings.NewReader(group))
-	decoder.UseNumber()
-	var value map[string]any
-	if decoder.Decode(&value) != nil {
-		return []string{group}
+	t, err := tx.ViewActionTotals(ctx, d.ActionID)
+	if err != nil {
+		return fmt.Errorf("sum up the queues of action %s: %w", d.ActionRef, err)
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return []string{group}
-	}
-	return []string{strings.TrimSuffix(out.String(), "\n"), group}
+	d.GroupedBy, d.Together = p.limits.Queue.Parameters, &ActionTotals{Groups: t.Groups, Queued: t.Queued, Active: t.Active}
+	return nil
 }
 
 // action finds an action by ref or id.

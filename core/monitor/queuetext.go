@@ -17,7 +17,14 @@ type Section struct {
 // Sections writes the detail for people. The command line and the dashboard
 // show the same.
 func (d *QueueDetail) Sections() []Section {
-	if !d.Exists {
+	switch {
+	case d.Together != nil && d.Queued+d.Active == 0:
+		return d.groupsFirst()
+	case !d.Exists && d.Group != "":
+		return d.without([]Section{{Rows: [][]string{
+			{"queue", d.Name()}, {"state", "no execution of this group has been requested yet"},
+		}}})
+	case !d.Exists:
 		return d.without([]Section{{Rows: [][]string{
 			{"queue", d.ActionRef}, {"state", "no execution of this action has been requested yet"},
 		}}})
@@ -36,6 +43,28 @@ func (d *QueueDetail) Sections() []Section {
 		}
 	}
 	return out
+}
+
+// groupsFirst describes an action whose queues are those of its groups.
+func (d *QueueDetail) groupsFirst() []Section {
+	head := [][]string{
+		{"action", d.ActionRef},
+		{"queues", fmt.Sprintf("%s, one for each %s", plural(d.Together.Groups, "group", "groups"), strings.Join(d.GroupedBy, ", "))},
+		{"waiting", strconv.FormatInt(d.Together.Queued, 10)},
+		{"running", strconv.FormatInt(d.Together.Active, 10)},
+	}
+	if d.Paused {
+		head = append(head, []string{"state", strings.Replace(d.pauseLine(d.At), "The queue is", "The action is", 1)})
+	}
+	list := []Section{{Rows: head}}
+	if len(d.Groups) > 0 {
+		busiest := d.groupSection()
+		busiest.Title = "the busiest groups"
+		group := d.Groups[0].Group
+		look := "attune-executor queue show " + d.ActionRef + " --group '" + strings.ReplaceAll(group, "'", `'\''`) + "'"
+		list = append(list, busiest, Section{Title: "one of them", Rows: [][]string{{look}}})
+	}
+	return d.without(list)
 }
 
 // without appends what is known also of an action without a queue.
@@ -186,7 +215,7 @@ func (d *QueueDetail) agesSection() Section {
 }
 
 func (d *QueueDetail) groupSection() Section {
-	s := Section{Title: "other queues of " + d.ActionRef, Rows: [][]string{{"ID", "GROUP", "QUEUED", "ACTIVE", "LIMIT"}}}
+	s := Section{Title: "other queues of " + d.ActionRef, Rows: [][]string{{"ID", "GROUP", "QUEUED", "ACTIVE", "LIMIT", "STATE"}}}
 	for _, q := range d.Groups {
 		limit := "none"
 		if q.Limit != nil {
@@ -194,6 +223,7 @@ func (d *QueueDetail) groupSection() Section {
 		}
 		s.Rows = append(s.Rows, []string{
 			strconv.FormatInt(q.ID, 10), orElse(q.Group, "(the action's own)"), strconv.FormatInt(q.Queued, 10), strconv.FormatInt(q.Active, 10), limit,
+			q.State(),
 		})
 	}
 	if d.MoreGroups {

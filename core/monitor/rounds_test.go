@@ -84,7 +84,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	require.Equal(t, "pack demo", w.Scope.Name)
 	require.True(t, w.Scope.Full())
 	require.Len(t, w.ScopeHolders.List, 3)
-	require.Contains(t, strings.Join(w.Lines, "\n"), "its head is kept for")
+	require.Contains(t, strings.Join(w.Lines, "\n"), "its head has been kept for")
 	require.Equal(t, "b", strings.Trim(strings.Split(b.ask(t, others[0]).Queue.Group, ":")[1], `"}`), "a holder knows its queue")
 
 	// One ends: the head of the high lane takes its place.

@@ -17,6 +17,8 @@ const (
 	aheadBound = 10_000
 	// replicaAlive is how long ago a replica that lives was seen at most.
 	replicaAlive = 30 * time.Second
+	// replicaLate is how long a replica has been silent that has missed a report.
+	replicaLate = 10 * time.Second
 )
 
 // Why says why an execution waits, or what it does instead.
@@ -50,7 +52,9 @@ type Why struct {
 	inLine     bool
 	refusal    string // the error of the result
 	workflow   bool
-	worker     *Holder // the worker that has it, as far as holders tell
+	silent     time.Duration // since any replica of the engine was seen
+	patience   time.Duration // how long it may be scheduled; 0 when that is not known
+	worker     *Holder       // the worker that has it, as far as holders tell
 }
 
 // Why reads why an execution waits and for what, or says in a sentence what it
@@ -89,7 +93,10 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 	}
 	a := facts[0]
 	w.Priority, w.admittedAt, w.holds, w.refusal, w.workflow = int(a.Priority), a.AdmittedAt, a.AdmissionStateID != nil, a.Error, a.WorkflowDef != nil
-	w.inLine = a.StateID != nil
+	w.inLine, w.patience = a.StateID != nil, m.cfg.ScheduledTimeout
+	if s := a.ScheduledTimeoutSeconds; s != nil && *s > 0 {
+		w.patience = time.Duration(*s) * time.Second
+	}
 	if w.inLine && w.Status == string(attune.StatusRequested) {
 		err = m.whyWaiting(ctx, tx, a, w)
 	} else {
@@ -130,11 +137,11 @@ func (m *Monitor) whyNot(ctx context.Context, tx *store.Tx, a store.ViewAdmissio
 }
 
 func (w *Why) readReplicas(ctx context.Context, tx *store.Tx) error {
-	alive, err := tx.ViewReplicas(ctx, replicaAlive.Seconds())
+	r, err := tx.ViewReplicas(ctx, replicaAlive.Seconds())
 	if err != nil {
 		return fmt.Errorf("count the replicas that are alive: %w", err)
 	}
-	w.Replicas = &alive
+	w.Replicas, w.silent = &r.Alive, time.Duration(r.Silent*float64(time.Second))
 	return nil
 }
 

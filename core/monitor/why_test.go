@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -144,7 +145,7 @@ func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 	require.Equal(t, "1 of 1 in pack demo", w.Policies[0].Text)
 	require.True(t, w.Policies[0].Full)
 	text := strings.Join(w.Lines, "\n")
-	require.Contains(t, text, "its head is kept for 1m30s: pack demo is full (1 of 1 in pack demo, policy "+pack.Ref+")")
+	require.Contains(t, text, "its head has been kept for 1m30s: pack demo is full (1 of 1 in pack demo, policy "+pack.Ref+")")
 	require.Contains(t, text, "The slots of pack demo are held by (the oldest first):")
 	require.Contains(t, text, "No replica of the engine is alive")
 
@@ -230,7 +231,16 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 	}
 	b.replica(t)
 	w := b.ask(t, testkit.Execution(t, b.store, action).ID)
-	require.Contains(t, w.Summary, "the engine has not got to its message")
+	require.Contains(t, w.Summary, "the engine has not got to its message; lost messages are looked for every few seconds and found about half a minute")
+	require.Len(t, w.Lines, 1)
+	testkit.Exec(t, b.store, `update engine_replica set last_seen = now() - interval '13 seconds'`)
+	w = b.ask(t, testkit.Execution(t, b.store, action).ID)
+	require.Equal(t, "The last sign of an engine replica was 13s ago.", w.Lines[1])
+	b.cfg.ScheduledTimeout = 5 * time.Minute
+	w = b.ask(t, testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) {
+		r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 20*time.Second
+	}).ID)
+	require.Contains(t, w.Summary, "(in 4m40s) if it has not begun by then (executor.scheduled_timeout).")
 	_, err := b.Why(t.Context(), 999_999)
 	require.ErrorIs(t, err, ErrNotFound)
 }
@@ -267,6 +277,21 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	require.NotNil(t, d.Empties.At)
 }
 
+func TestLimitLineCountsLikePeople(t *testing.T) {
+	t.Parallel()
+	line := func(active, limit int64) string {
+		return Queue{Active: active, Limit: &limit, Queued: 4, LimitFrom: LimitSource{Kind: LimitOverride}}.limitLine()
+	}
+	require.Equal(t, "10 run, more than the 3 that are allowed now (limit set by an operator): it drains. 4 wait.", line(10, 3))
+	require.Equal(t, "2 run, more than the 1 that is allowed now (limit set by an operator): it drains. 4 wait.", line(2, 1))
+	require.Equal(t, "1 of 1 slot is taken (limit set by an operator), 4 wait.", line(1, 1))
+	since, rate := time.Now(), &Scope{Kind: "rate", Name: "rate core.pace", PolicyRef: "core.pace"}
+	q := Queue{Blocked: "all 1 slots of policy core.pace are taken", BlockedSince: &since}
+	text := q.blockLine(rate, since.Add(666*time.Millisecond))
+	require.Contains(t, text, "its head has been kept for 666ms: the only slot of policy core.pace is taken")
+	require.Equal(t, 1, strings.Count(text, "core.pace"))
+}
+
 func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -292,7 +317,24 @@ func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 	require.Equal(t, int64(0), d.Timing.Sample)
 
 	_, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant":"nobody"}`})
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, admission.ErrGroup)
+	require.ErrorContains(t, err, `{"tenant":"nobody"} is not a group of demo.sleep: its policy groups by region.name, tenant`)
+	_, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `tenant`})
+	require.ErrorIs(t, err, admission.ErrGroup)
+	d, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant":"new","region.name":"x"}`})
+	require.NoError(t, err, "nobody has used it yet, but somebody may")
+	require.False(t, d.Exists)
+	require.Equal(t, "no execution of this group has been requested yet", d.Sections()[0].Rows[1][1])
+
+	testkit.Exec(t, b.store, `update execution_admission_state set active_count = 2, queued_count = 5 where id = $1`, group.ID)
+	d, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep"})
+	require.NoError(t, err)
+	require.Equal(t, &ActionTotals{Groups: 1, Queued: 5, Active: 2}, d.Together)
+	sections := d.Sections()
+	require.Equal(t, []string{"queues", "1 group, one for each region.name, tenant"}, sections[0].Rows[1])
+	require.Equal(t, "the busiest groups", sections[1].Title)
+	require.Equal(t, []string{"5", "2", "3", "open"}, sections[1].Rows[1][2:])
+	require.Contains(t, sections[2].Rows[0][0], "queue show demo.sleep --group '"+key+"'")
 	_, err = b.QueueDetail(t.Context(), QueueRef{ID: 77_777})
 	require.ErrorIs(t, err, ErrNotFound)
 	_, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleeep"})

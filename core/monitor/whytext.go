@@ -46,10 +46,19 @@ func (w *Why) cause() []string {
 	case !q.Full():
 		lines = append(lines, "There is room: the next round of the engine fills it.")
 	}
-	if w.Replicas != nil && *w.Replicas == 0 {
-		lines = append(lines, noEngine)
+	return append(lines, w.engineLines()...)
+}
+
+// engineLines say that no replica of the engine is alive, or that none may be.
+func (w *Why) engineLines() []string {
+	switch {
+	case w.Replicas != nil && *w.Replicas == 0:
+		return []string{noEngine}
+	case w.silent > replicaLate:
+		return []string{"The last sign of an engine replica was " + span(w.silent.Round(time.Second)) + " ago."}
+	default:
+		return nil
 	}
-	return lines
 }
 
 const noEngine = "No replica of the engine is alive: start one with `attune-executor serve`."
@@ -71,7 +80,16 @@ func (q Queue) limitLine() string {
 	if q.LimitFrom.Kind != LimitPolicy && q.LimitFrom.Threshold != nil {
 		from += fmt.Sprintf("; policy %s says %d", q.LimitFrom.Policy, *q.LimitFrom.Threshold)
 	}
-	return fmt.Sprintf("%d of %d slots are taken (limit %s), %s.", q.Active, *q.Limit, from, plural(q.Queued, "waits", "wait"))
+	waits := plural(q.Queued, "waits", "wait")
+	switch {
+	case q.Active > *q.Limit:
+		more := plural(*q.Limit, "that is", "that are")
+		return fmt.Sprintf("%d run, more than the %s allowed now (limit %s): it drains. %s.", q.Active, more, from, waits)
+	case *q.Limit == 1:
+		return fmt.Sprintf("%d of 1 slot is taken (limit %s), %s.", q.Active, from, waits)
+	default:
+		return fmt.Sprintf("%d of %d slots are taken (limit %s), %s.", q.Active, *q.Limit, from, waits)
+	}
 }
 
 func (q Queue) pauseLine(at time.Time) string {
@@ -89,17 +107,19 @@ func (q Queue) pauseLine(at time.Time) string {
 }
 
 func (q Queue) blockLine(scope *Scope, at time.Time) string {
-	line := "The queue has room of its own, but its head is kept"
+	line := "The queue has room of its own, but its head "
 	if q.Full() {
-		line = "Besides, its head is kept"
+		line = "Besides, its head "
 	}
 	if q.BlockedSince != nil {
-		line += " for " + since(*q.BlockedSince, at)
+		line += "has been kept for " + since(*q.BlockedSince, at)
+	} else {
+		line += "is kept"
 	}
-	line += ": " + strings.TrimSuffix(q.Blocked, ".")
+	line += ": " + singular(strings.TrimSuffix(q.Blocked, "."))
 	if scope != nil {
 		line += " (" + scope.State(at)
-		if scope.PolicyRef != "" {
+		if !strings.Contains(line, scope.PolicyRef) {
 			line += ", policy " + scope.PolicyRef
 		}
 		line += ")"
@@ -108,6 +128,14 @@ func (q Queue) blockLine(scope *Scope, at time.Time) string {
 		line += "; it is tried again " + clock(*q.BlockedUntil, at)
 	}
 	return line + "."
+}
+
+// singular puts right what was written down for any number of slots.
+func singular(reason string) string {
+	if rest, ok := strings.CutPrefix(reason, "all 1 slots of "); ok {
+		return "the only slot of " + strings.Replace(rest, " are taken", " is taken", 1)
+	}
+	return reason
 }
 
 // holderLines names the oldest holders.
@@ -203,6 +231,9 @@ func (w *Why) extra() []string {
 	if w.inLine {
 		lines = append(lines, "It still has a place in line, which the engine takes away with its next round for that queue.")
 	}
+	if w.Status == string(attune.StatusRequested) && w.Replicas != nil && *w.Replicas > 0 {
+		lines = append(lines, w.engineLines()...)
+	}
 	if w.Queue != nil && w.holds && !attune.Status(w.Status).Terminal() {
 		lines = append(lines, "It holds a slot of queue "+w.Queue.Name()+"."+waited(w))
 	}
@@ -225,7 +256,8 @@ func (w *Why) sentence(staleAfter time.Duration) string {
 	case attune.StatusScheduling:
 		return fmt.Sprintf("%s is being handed to a worker, for %s.", name, since(w.Updated, w.At))
 	case attune.StatusScheduled:
-		return fmt.Sprintf("%s was handed to %s %s ago, which has not picked it up yet.%s", name, w.on(), since(w.Updated, w.At), w.unwell(staleAfter))
+		return fmt.Sprintf("%s was handed to %s %s ago, which has not picked it up yet.%s%s",
+			name, w.on(), since(w.Updated, w.At), w.unwell(staleAfter), w.given())
 	case attune.StatusRunning:
 		from := w.Updated
 		if w.StartedAt != nil {
@@ -250,7 +282,8 @@ func (w *Why) requested() string {
 	case w.Replicas != nil && *w.Replicas == 0:
 		return text + " and stands in no queue yet: " + strings.ToLower(noEngine[:1]) + noEngine[1:]
 	default:
-		return text + " and stands in no queue yet: the engine has not got to its message, and looks for lost ones by itself."
+		return text + " and stands in no queue yet: the engine has not got to its message; lost messages are looked for every few seconds and " +
+			"found about half a minute after the request."
 	}
 }
 
@@ -298,6 +331,14 @@ func (w *Why) on() string {
 	default:
 		return fmt.Sprintf("worker %d", *w.WorkerID)
 	}
+}
+
+// given adds until when a worker that is not well may begin.
+func (w *Why) given() string {
+	if w.patience <= 0 || w.unwell(w.patience) == "" {
+		return ""
+	}
+	return " It is given up " + clock(w.Updated.Add(w.patience), w.At) + " if it has not begun by then (executor.scheduled_timeout)."
 }
 
 // unwell adds what is wrong with the worker, if anything is.

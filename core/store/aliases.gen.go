@@ -188,6 +188,7 @@ type (
 	UpdateAdmissionStatesParams     = db.UpdateAdmissionStatesParams
 	UpdateAuditParams               = db.UpdateAuditParams
 	ViewActionRow                   = db.ViewActionRow
+	ViewActionTotalsRow             = db.ViewActionTotalsRow
 	ViewAdmissionRow                = db.ViewAdmissionRow
 	ViewAgeProbesRow                = db.ViewAgeProbesRow
 	ViewAgesParams                  = db.ViewAgesParams
@@ -202,6 +203,7 @@ type (
 	ViewQueueIDsParams              = db.ViewQueueIDsParams
 	ViewQueueStatsRow               = db.ViewQueueStatsRow
 	ViewQueuesRow                   = db.ViewQueuesRow
+	ViewReplicasRow                 = db.ViewReplicasRow
 	ViewRuntimeRow                  = db.ViewRuntimeRow
 	ViewSampleParams                = db.ViewSampleParams
 	ViewSampleRow                   = db.ViewSampleRow
@@ -271,6 +273,7 @@ const (
 	ClaimOutbox                           = db.ClaimOutbox
 	ControlAction                         = db.ControlAction
 	ControlEnsureQueue                    = db.ControlEnsureQueue
+	ControlFirstBlocked                   = db.ControlFirstBlocked
 	ControlHeads                          = db.ControlHeads
 	ControlLimitQueues                    = db.ControlLimitQueues
 	ControlLockQueues                     = db.ControlLockQueues
@@ -448,6 +451,7 @@ const (
 	UpdateWorkerLoads                     = db.UpdateWorkerLoads
 	ViewAction                            = db.ViewAction
 	ViewActionRefs                        = db.ViewActionRefs
+	ViewActionTotals                      = db.ViewActionTotals
 	ViewAdmission                         = db.ViewAdmission
 	ViewAgeProbes                         = db.ViewAgeProbes
 	ViewAges                              = db.ViewAges

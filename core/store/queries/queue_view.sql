@@ -8,7 +8,7 @@
 -- name: ViewAdmission :many
 -- What admission knows of one execution. A config too large to open is null.
 SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::smallint AS priority,
-       a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def,
+       a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def, a.scheduled_timeout_seconds,
        coalesce(CASE WHEN pg_column_size(e.config) <= sqlc.arg(cut)::int THEN e.config END, 'null')::jsonb AS config,
        coalesce(CASE WHEN attune_terminal(e.status) AND pg_column_size(e.result) < 8000
                      THEN left(e.result ->> 'error', 100) END, '')::text AS error,
@@ -95,6 +95,12 @@ WHERE s.action_id = sqlc.arg(action_id)::bigint AND s.group_key_normalized = sql
 SELECT a.id, a.ref, a.pack AS pack_id, a.param_schema
 FROM action a
 WHERE a.ref = sqlc.arg(ref)::text OR a.id = sqlc.arg(id)::bigint;
+
+-- name: ViewActionTotals :one
+-- What all queues of an action hold together.
+SELECT count(*) FILTER (WHERE s.group_key IS NOT NULL) AS groups, coalesce(sum(s.queued_count), 0)::bigint AS queued,
+       coalesce(sum(s.active_count), 0)::bigint AS active
+FROM execution_admission_state s WHERE s.action_id = sqlc.arg(action_id)::bigint;
 
 -- name: ViewRuntime :many
 -- The runtime that the executions of an action need; no row where any will do.
@@ -211,8 +217,10 @@ CROSS JOIN LATERAL (
     ORDER BY q.queue_order LIMIT 1) h;
 
 -- name: ViewReplicas :one
--- How many replicas of the engine have been seen within the given time.
-SELECT count(*) FILTER (WHERE r.last_seen > now() - make_interval(secs => sqlc.arg(seconds)::float8)) AS alive
+-- How many replicas of the engine have been seen within the given time, and for
+-- how many seconds none has been; -1 when there are none.
+SELECT count(*) FILTER (WHERE r.last_seen > now() - make_interval(secs => sqlc.arg(seconds)::float8)) AS alive,
+       coalesce(extract(epoch FROM now() - max(r.last_seen)), -1)::float8 AS silent
 FROM engine_replica r;
 
 -- name: ViewQueueStats :many

@@ -96,6 +96,41 @@ func (q *Queries) ControlEnsureQueue(ctx context.Context, arg ControlEnsureQueue
 	return err
 }
 
+const ControlFirstBlocked = `-- name: ControlFirstBlocked :many
+SELECT DISTINCT x.state_id::bigint AS state_id
+FROM (
+    SELECT (SELECT b.state_id FROM admission_blocked b WHERE b.scope_id = s.id ORDER BY b.ticket LIMIT 1) AS state_id
+    FROM (SELECT unnest($1::bigint[]) AS id) s
+    UNION ALL
+    (SELECT DISTINCT ON (w.need) w.state_id FROM admission_blocked w
+     WHERE w.scope_id IS NULL AND $2::bool ORDER BY w.need, w.ticket)
+) x
+WHERE x.state_id IS NOT NULL
+ORDER BY 1
+`
+
+// The queue that has waited longest for each of these shared limits and, if
+// asked, for each kind of worker: the round that takes its head tries the others.
+func (q *Queries) ControlFirstBlocked(ctx context.Context, scopes []int64, workers bool) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ControlFirstBlocked, scopes, workers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var state_id int64
+		if err := rows.Scan(&state_id); err != nil {
+			return nil, err
+		}
+		items = append(items, state_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ControlHeads = `-- name: ControlHeads :many
 SELECT r.state_id::bigint AS state_id, e.id, e.action, e.action_ref, e.parent, e.enforcement, e.config
 FROM (SELECT unnest($1::bigint[])::bigint AS state_id) r

@@ -76,10 +76,30 @@ func (q *Queries) ViewActionRefs(ctx context.Context, bound int32) ([]string, er
 	return items, nil
 }
 
+const ViewActionTotals = `-- name: ViewActionTotals :one
+SELECT count(*) FILTER (WHERE s.group_key IS NOT NULL) AS groups, coalesce(sum(s.queued_count), 0)::bigint AS queued,
+       coalesce(sum(s.active_count), 0)::bigint AS active
+FROM execution_admission_state s WHERE s.action_id = $1::bigint
+`
+
+type ViewActionTotalsRow struct {
+	Groups int64
+	Queued int64
+	Active int64
+}
+
+// What all queues of an action hold together.
+func (q *Queries) ViewActionTotals(ctx context.Context, actionID int64) (ViewActionTotalsRow, error) {
+	row := q.db.QueryRow(ctx, ViewActionTotals, actionID)
+	var i ViewActionTotalsRow
+	err := row.Scan(&i.Groups, &i.Queued, &i.Active)
+	return i, err
+}
+
 const ViewAdmission = `-- name: ViewAdmission :many
 
 SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::smallint AS priority,
-       a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def,
+       a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def, a.scheduled_timeout_seconds,
        coalesce(CASE WHEN pg_column_size(e.config) <= $1::int THEN e.config END, 'null')::jsonb AS config,
        coalesce(CASE WHEN attune_terminal(e.status) AND pg_column_size(e.result) < 8000
                      THEN left(e.result ->> 'error', 100) END, '')::text AS error,
@@ -91,20 +111,21 @@ WHERE e.id = $2::bigint
 `
 
 type ViewAdmissionRow struct {
-	Attempt          int32
-	AdmittedAt       *time.Time
-	AdmissionStateID *int64
-	Priority         int16
-	ActionID         *int64
-	PackID           *int64
-	ParamSchema      []byte
-	WorkflowDef      *int64
-	Config           []byte
-	Error            string
-	StateID          *int64
-	Lane             *int16
-	QueueOrder       *int64
-	EnqueuedAt       *time.Time
+	Attempt                 int32
+	AdmittedAt              *time.Time
+	AdmissionStateID        *int64
+	Priority                int16
+	ActionID                *int64
+	PackID                  *int64
+	ParamSchema             []byte
+	WorkflowDef             *int64
+	ScheduledTimeoutSeconds *int32
+	Config                  []byte
+	Error                   string
+	StateID                 *int64
+	Lane                    *int16
+	QueueOrder              *int64
+	EnqueuedAt              *time.Time
 }
 
 // What people ask about queues: who waits and why, who holds the slots, how
@@ -132,6 +153,7 @@ func (q *Queries) ViewAdmission(ctx context.Context, cut int32, iD int64) ([]Vie
 			&i.PackID,
 			&i.ParamSchema,
 			&i.WorkflowDef,
+			&i.ScheduledTimeoutSeconds,
 			&i.Config,
 			&i.Error,
 			&i.StateID,
@@ -826,16 +848,23 @@ func (q *Queries) ViewQueues(ctx context.Context, ids []int64) ([]ViewQueuesRow,
 }
 
 const ViewReplicas = `-- name: ViewReplicas :one
-SELECT count(*) FILTER (WHERE r.last_seen > now() - make_interval(secs => $1::float8)) AS alive
+SELECT count(*) FILTER (WHERE r.last_seen > now() - make_interval(secs => $1::float8)) AS alive,
+       coalesce(extract(epoch FROM now() - max(r.last_seen)), -1)::float8 AS silent
 FROM engine_replica r
 `
 
-// How many replicas of the engine have been seen within the given time.
-func (q *Queries) ViewReplicas(ctx context.Context, seconds float64) (int64, error) {
+type ViewReplicasRow struct {
+	Alive  int64
+	Silent float64
+}
+
+// How many replicas of the engine have been seen within the given time, and for
+// how many seconds none has been; -1 when there are none.
+func (q *Queries) ViewReplicas(ctx context.Context, seconds float64) (ViewReplicasRow, error) {
 	row := q.db.QueryRow(ctx, ViewReplicas, seconds)
-	var alive int64
-	err := row.Scan(&alive)
-	return alive, err
+	var i ViewReplicasRow
+	err := row.Scan(&i.Alive, &i.Silent)
+	return i, err
 }
 
 const ViewRuntime = `-- name: ViewRuntime :many
