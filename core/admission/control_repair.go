@@ -13,6 +13,25 @@ import (
 type Corrected struct {
 	Drifts []Drift
 	Queues []int64 // queues that may admit somebody now
+
+	scopes  []int64 // shared limits that have more room now
+	workers bool    // some worker has
+}
+
+// Heads reads the executions that are to be asked for again: at the heads of the
+// queues that may admit somebody, and of the first queue of all that waited for
+// each thing that has room now.
+func (c *Corrected) Heads(ctx context.Context, queries *store.Queries) ([]Head, error) {
+	queues := slices.Clone(c.Queues)
+	if len(c.scopes) > 0 || c.workers {
+		blocked, err := queries.ControlFirstBlocked(ctx, c.scopes, c.workers)
+		if err != nil {
+			return nil, fmt.Errorf("find who waits for %d shared limits: %w", len(c.scopes), err)
+		}
+		queues = append(queues, blocked...)
+	}
+	slices.Sort(queues)
+	return Heads(ctx, queries, slices.Compact(queues))
 }
 
 // Correct locks the next of what was found, counts again under the locks and
@@ -95,6 +114,9 @@ func (c *correction) correctScopes(ctx context.Context, tx *store.Tx, done *Corr
 	for _, row := range rows {
 		ids, active = append(ids, row.ID), append(active, row.Taken)
 		done.Drifts = append(done.Drifts, scopeDrift(row))
+		if row.Taken < row.ActiveCount {
+			done.scopes = append(done.scopes, row.ID)
+		}
 	}
 	return tx.RepairSetScopes(ctx, ids, active)
 }
@@ -133,6 +155,7 @@ func (c *correction) correctLoads(ctx context.Context, tx *store.Tx, done *Corre
 	for _, row := range rows {
 		ids, assigned = append(ids, row.Worker), append(assigned, row.Held)
 		done.Drifts = append(done.Drifts, loadDrift(row))
+		done.workers = done.workers || row.Held < row.Assigned
 	}
 	return tx.RepairSetLoads(ctx, ids, assigned)
 }
@@ -179,6 +202,7 @@ func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int, terms Re
 		released, withdrawn := ledger.Release(row.ID), ledger.Withdraw(row.ID)
 		if released {
 			touched[row.StateID] = true
+			done.scopes, done.workers = append(done.scopes, row.Scopes...), done.workers || row.Worker != 0
 		}
 		if withdrawn {
 			touched[row.Waits] = true

@@ -70,7 +70,8 @@ func (t *Triage) find(ctx context.Context, action string) (target admission.Targ
 
 // Repair puts right what PlanRepair would find: counters are counted again and
 // set under the locks of a round, ended executions give back what they hold,
-// and queues that may admit somebody are nudged. It looks again at the end.
+// and queues that may admit somebody are nudged, also those that waited for a
+// shared limit or a worker that has room now. It looks again at the end.
 // With an error it returns what had been done by then.
 func (t *Triage) Repair(ctx context.Context, action string) (*RepairReceipt, error) {
 	began := time.Now()
@@ -157,7 +158,7 @@ func (t *Triage) repaired(
 	if len(done.Drifts) == 0 {
 		return nil
 	}
-	heads, err := admission.Heads(ctx, tx.Queries, done.Queues)
+	heads, err := done.Heads(ctx, tx.Queries)
 	if err != nil {
 		return err
 	}

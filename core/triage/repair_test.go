@@ -98,6 +98,50 @@ func (b *bundle) drift(t *testing.T, sql string, holder, waiter int64) {
 	require.NoError(t, err)
 }
 
+// Who waits elsewhere for what a repair gives back does not wait for a sweep.
+func TestARepairNudgesWhoWaitsForWhatItGivesBack(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		shared bool   // the queues share a limit, else a worker
+		drift  string // $1: the execution that holds
+	}{
+		"EndedHolderOfASharedLimit":   {true, `update execution set status = 'completed' where id = $1`},
+		"DeletedHolderOfASharedLimit": {true, `delete from execution where id = $1`},
+		"EndedHolderOfAWorker":        {false, `update execution set status = 'completed' where id = $1`},
+		"DeletedHolderOfAWorker":      {false, `delete from execution where id = $1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			capacity := 1
+			if tc.shared {
+				capacity = 1000
+			}
+			testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(capacity) })
+			holding, waiting := testkit.Action(t, b.store, "pk.holding"), testkit.Action(t, b.store, "pk.waiting")
+			if tc.shared {
+				testkit.Policy(t, b.store, holding, 3, testkit.OfPack(holding))
+			}
+			held := b.request(t, holding, 3) // as many as the worker takes: one to run and two at hand
+			require.Equal(t, 3, b.dispatch(t, held...).Granted)
+			ids := b.request(t, waiting, 2)
+			require.Zero(t, b.dispatch(t, ids...).Granted)
+			require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from admission_blocked`))
+
+			b.drift(t, tc.drift, held[0], ids[0])
+			receipt, err := b.operator.Repair(testkit.Context(t), "")
+			require.NoError(t, err)
+			require.NotEmpty(t, receipt.Found)
+			require.Empty(t, receipt.Remains)
+			nudged := b.nudged(t)
+			require.Equal(t, ids[:1], nudged, "one head of what waits for it")
+			require.Equal(t, 1, b.dispatch(t, nudged...).Granted)
+			require.Equal(t, ids[:1], b.holders(t, waiting))
+			testkit.Invariants(t, b.store)
+		})
+	}
+}
+
 // A repair of one action leaves what belongs to others.
 func TestRepairOfOneAction(t *testing.T) {
 	t.Parallel()

@@ -96,6 +96,20 @@ CROSS JOIN LATERAL (
 JOIN execution e ON e.id = ANY (ARRAY[f.execution_id])
 ORDER BY r.state_id;
 
+-- name: ControlFirstBlocked :many
+-- The queue that has waited longest for each of these shared limits and, if
+-- asked, for each kind of worker: the round that takes its head tries the others.
+SELECT DISTINCT x.state_id::bigint AS state_id
+FROM (
+    SELECT (SELECT b.state_id FROM admission_blocked b WHERE b.scope_id = s.id ORDER BY b.ticket LIMIT 1) AS state_id
+    FROM (SELECT unnest(sqlc.arg(scopes)::bigint[]) AS id) s
+    UNION ALL
+    (SELECT DISTINCT ON (w.need) w.state_id FROM admission_blocked w
+     WHERE w.scope_id IS NULL AND sqlc.arg(workers)::bool ORDER BY w.need, w.ticket)
+) x
+WHERE x.state_id IS NOT NULL
+ORDER BY 1;
+
 -- name: ControlNow :one
 SELECT now()::timestamptz AS now;
 
