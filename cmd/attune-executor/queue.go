@@ -87,6 +87,12 @@ func (a *app) listQueues(cmd *cobra.Command, filter monitor.QueueFilter) error {
 		return err
 	}
 	list := queueList{Queues: queues, Scopes: scopes.List}
+	if list.List == nil {
+		list.List = []monitor.Queue{} // an empty list, not null
+	}
+	if list.Scopes == nil {
+		list.Scopes = []monitor.Scope{}
+	}
 	return a.print(cmd, list, func(w io.Writer) error { return queueListTable(w, list, filter) })
 }
 

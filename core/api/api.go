@@ -173,6 +173,10 @@ func (s *Server) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", s.remote(ScopeRead, promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{})))
+	for _, open := range []string{"/healthz", "/readyz"} {
+		mux.HandleFunc(open, s.onlyGet)
+	}
+	mux.Handle("/metrics", s.remote(ScopeRead, http.HandlerFunc(s.onlyGet)))
 	if s.deps.View != nil {
 		s.routes(mux)
 	}

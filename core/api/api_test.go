@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
@@ -51,6 +52,28 @@ func TestReadinessFollowsItsChecksAndLivenessDoesNot(t *testing.T) {
 	code, body = get("/metrics")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, "go_goroutines")
+}
+
+// TestOtherMethodsAreNotAllowed: a path that can be read says that it can only
+// be read, and a parameter that does not exist is named.
+func TestOtherMethodsAreNotAllowed(t *testing.T) {
+	t.Parallel()
+	server := api.New("127.0.0.1:0", api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: noView{}})
+	answer := func(method, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		server.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+		return w
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/v1/queues", "/api/v1/queues/7", "/api/v1/executions/7/why", "/api/v1/openapi.yaml"} {
+		w := answer(http.MethodPost, path)
+		require.Equal(t, http.StatusMethodNotAllowed, w.Code, path)
+		require.Equal(t, "GET, HEAD", w.Header().Get("Allow"), path)
+	}
+	require.Equal(t, http.StatusNotFound, answer(http.MethodPost, "/api/v1/nothing").Code)
+	w := answer(http.MethodGet, "/api/v1/queues?acton=x&paused=true&b=1")
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, w.Body.String(), `there is no query parameter \"acton\", \"b\"; there are action, paused, blocked, all, limit`)
+	require.Equal(t, http.StatusBadRequest, answer(http.MethodGet, "/api/v1/queues/7?x=1").Code)
 }
 
 func TestStartFailsOnATakenAddress(t *testing.T) {

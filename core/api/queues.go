@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
@@ -31,19 +33,52 @@ func OpenAPI() []byte { return openAPI }
 
 // routes adds what is read about queues and executions.
 func (s *Server) routes(mux *http.ServeMux) {
-	read := func(pattern string, handle func(r *http.Request) (any, error)) {
-		mux.Handle(pattern, s.guarded(ScopeRead, s.answer(handle)))
+	read := func(path string, handle func(r *http.Request) (any, error), parameters ...string) {
+		mux.Handle("GET "+path, s.guarded(ScopeRead, s.answer(func(r *http.Request) (any, error) {
+			if err := onlyParameters(r, parameters); err != nil {
+				return nil, err
+			}
+			return handle(r)
+		})))
+		mux.Handle(path, s.guarded(ScopeRead, http.HandlerFunc(s.onlyGet)))
 	}
-	read("GET /api/v1/executions/{id}/why", s.why)
-	read("GET /api/v1/queues", s.queues)
-	read("GET /api/v1/queues/{id}", s.queue)
-	read("GET /api/v1/actions/{ref}/queue-stats", s.queueStats)
+	read("/api/v1/executions/{id}/why", s.why)
+	read("/api/v1/queues", s.queues, "action", "paused", "blocked", "all", "limit")
+	read("/api/v1/queues/{id}", s.queue)
+	read("/api/v1/actions/{ref}/queue-stats", s.queueStats)
+	mux.Handle("/api/v1/openapi.yaml", s.guarded(ScopeRead, http.HandlerFunc(s.onlyGet)))
 	mux.Handle("GET /api/v1/openapi.yaml", s.guarded(ScopeRead, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		if _, err := w.Write(openAPI); err != nil {
 			s.deps.Logger.DebugContext(r.Context(), "Answer could not be written", "path", r.URL.Path, "error", err)
 		}
 	})))
+}
+
+// onlyGet answers every other method on a path that can be read.
+func (s *Server) onlyGet(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+}
+
+// onlyParameters refuses a query with parameters that do not exist, so that a
+// mistyped filter is never applied as something wider.
+func onlyParameters(r *http.Request, known []string) error {
+	var unknown []string
+	for name := range r.URL.Query() {
+		if !slices.Contains(known, name) {
+			unknown = append(unknown, strconv.Quote(name))
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	text := "there is no query parameter " + strings.Join(unknown, ", ")
+	if len(known) > 0 {
+		text += "; there are " + strings.Join(known, ", ")
+	}
+	return requestError(text)
 }
 
 // requestError is about a request that cannot be understood.
@@ -132,6 +167,9 @@ func (s *Server) queues(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if filter.Blocked, err = flag(r, "blocked"); err != nil {
+		return nil, err
+	}
+	if filter.All, err = flag(r, "all"); err != nil {
 		return nil, err
 	}
 	if text := r.URL.Query().Get("limit"); text != "" {
