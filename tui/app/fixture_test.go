@@ -293,9 +293,9 @@ func sample() *fakeSource {
 func sampleQueues() []monitor.Queue {
 	return []monitor.Queue{
 		{ID: 42, ActionID: 4, ActionRef: "core.http_request", Queued: 612, Active: 4, Limit: ptr(4), LimitFrom: policyLimit("core.http", 4), Oldest: ago(14*time.Minute + 2*time.Second), Completed: 1_204_375, Enqueued: 1_204_991},
-		{ID: 43, ActionID: 5, ActionRef: "etl.load", Group: "tenant=acme", Queued: 301, Active: 1, Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201},
+		{ID: 43, ActionID: 5, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1, Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201},
 		{
-			ID: 44, ActionID: 5, ActionRef: "etl.load", Group: "tenant=zeta", Queued: 120, Active: 1, Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(3*time.Minute + 12*time.Second), Completed: 61_040,
+			ID: 44, ActionID: 5, ActionRef: "etl.load", Group: `{"tenant":"zeta"}`, Queued: 120, Active: 1, Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(3*time.Minute + 12*time.Second), Completed: 61_040,
 			Blocked: "no worker has room", BlockedSince: ago(time.Minute),
 		},
 		{ID: 45, ActionID: 6, ActionRef: "mail.send", Queued: 88, QueuedHigh: 5, Active: 10, Limit: ptr(10), LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride, Policy: "mail.send", Threshold: ptr(20)}, Oldest: ago(41 * time.Second), Completed: 9_400_000},
@@ -323,7 +323,7 @@ func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *monitor.QueueD
 	}
 	return &monitor.QueueDetail{
 		Reading: reading, Queue: q, Exists: true,
-		Groups:  []monitor.Queue{{ID: 43, ActionRef: "etl.load", Group: "tenant=acme", Queued: 301, Active: 1, Limit: ptr(1)}},
+		Groups:  []monitor.Queue{{ID: 43, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1, Limit: ptr(1)}},
 		Holders: &monitor.Holders{Active: 1, Found: 1, List: []monitor.Holder{holder(884100, "worker-node-02")}},
 		Scope:   scope, ScopeHolders: &monitor.Holders{Active: 2, Found: 2, List: []monitor.Holder{holder(884090, "worker-node-02"), holder(884100, "worker-node-02")}},
 		Policies: []monitor.PolicyLine{

@@ -92,7 +92,7 @@ func TestEnterOnAQueueShowsItAndThenItsExecutions(t *testing.T) {
 	b.press("esc")
 	require.Equal(t, keymap.InQueue, b.view)
 	b.press("G")
-	require.Contains(t, b.View(), "tenant=acme", "the end can be reached")
+	require.Contains(t, b.View(), "{\"tenant\":\"acme\"}", "the end can be reached")
 	b.press("esc")
 	require.Equal(t, keymap.InQueues, b.view)
 

@@ -1,6 +1,9 @@
 package screen
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -143,4 +146,28 @@ func (e *Env) Settle(old, sorted []string) []int {
 		}
 	}
 	return order
+}
+
+// QueueName is the name of a queue as lists show it: its action, and of its
+// group the values with their names instead of JSON.
+func QueueName(q *monitor.Queue) string {
+	decoder := json.NewDecoder(strings.NewReader(q.Group))
+	decoder.UseNumber()
+	var values map[string]any
+	if q.Group == "" || decoder.Decode(&values) != nil {
+		return q.Name()
+	}
+	parts := make([]string, 0, len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		text, ok := values[key].(string)
+		if !ok {
+			raw, err := json.Marshal(values[key])
+			if err != nil {
+				return q.Name()
+			}
+			text = string(raw)
+		}
+		parts = append(parts, key+"="+text)
+	}
+	return q.ActionRef + " " + strings.Join(parts, ", ")
 }

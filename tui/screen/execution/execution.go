@@ -118,6 +118,10 @@ func (x *Execution) turn(n int) {
 	x.prepare()
 }
 
+// timelineLines is the least room that the timeline is left when there is much
+// to say of why an execution waits: its title, its last step and a gap.
+const timelineLines = 3
+
 // Render draws the view.
 func (x *Execution) Render(w, h int) []string {
 	e, d := x.env, x.current()
@@ -126,12 +130,13 @@ func (x *Execution) Render(w, h int) []string {
 	}
 	if w >= 120 {
 		lw := w * 82 / 140
-		left := append(x.head(d, lw-1, h*2/3), x.timeline(d, max(4, h/3))...)
+		left := append(x.head(d, lw-1, h-timelineLines), x.timeline(d, max(4, h/3))...)
 		left = append(left, x.documentLines(lw-1, h-len(left))...)
 		return widget.Beside(left, x.related(d), lw, w-lw-2, h, e.Paint(theme.Dim, "│")+" ")
 	}
-	lines := append(x.head(d, w, h*2/3), x.timeline(d, max(3, h/3))...)
 	foot := x.footLines(d)
+	lines := x.head(d, w, h-timelineLines-len(foot))
+	lines = append(lines, x.timeline(d, min(max(1, h-len(lines)-len(foot)-2), max(3, h/3)))...)
 	lines = append(lines, widget.Fit(x.documentLines(w, h-len(lines)-len(foot)), w, max(0, h-len(lines)-len(foot)))...)
 	return append(lines, foot...)
 }
@@ -170,6 +175,9 @@ func (x *Execution) sentences(list []string, w, h int) []string {
 		return lines
 	}
 	tail := min(3, h/3) // the end says when it starts
+	for h-1-tail > 1 && strings.HasSuffix(strings.TrimSpace(lines[h-1-tail-1]), ":") {
+		h-- // a heading is worth nothing without what it heads
+	}
 	more := strconv.Itoa(len(lines)-h+1) + " more lines: attune-executor execution why " + strconv.FormatInt(x.id, 10)
 	out := append(slices.Clone(lines[:h-1-tail]), " "+x.env.Paint(theme.Dim, more))
 	return append(out, lines[len(lines)-tail:]...)

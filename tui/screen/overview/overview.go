@@ -152,7 +152,7 @@ func (o *Overview) queueBlock() []string {
 	q := ov.Queues
 	oldest, name := "-", "nobody waits"
 	if top, ok := longestWait(ov); ok {
-		oldest, name = e.AgeOf(top.Oldest), widget.Cut(widget.Clean(top.Name()), 20)
+		oldest, name = e.AgeOf(top.Oldest), widget.Cut(widget.Clean(screen.QueueName(&top)), 20)
 	}
 	return []string{
 		" " + e.Head(screen.FeedOverview, "QUEUES") + "  " + e.Num(q.Busy) + " busy of " + e.Num(q.Queues),

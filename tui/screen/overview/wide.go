@@ -42,7 +42,7 @@ func (o *Overview) queueLines(w, h int) []string {
 		if len(lines) >= h {
 			break
 		}
-		lines = append(lines, " "+widget.Left(widget.CutMiddle(widget.Clean(q.Name()), name), name)+
+		lines = append(lines, " "+widget.Left(widget.CutMiddle(widget.Clean(screen.QueueName(&q)), name), name)+
 			widget.Right(e.Num(q.Queued), 9)+widget.Right(screen.Slots(q.Active, q.Limit), 9)+
 			widget.Right(e.AgeOf(q.Oldest), 8)+" "+e.Spark(screen.QueueSeries(q.ID), 15*time.Minute, 12))
 	}

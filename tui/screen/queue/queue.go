@@ -45,7 +45,7 @@ func (q *Queue) Show(id int64) {
 	if list := q.env.Data.Queues; list != nil {
 		for _, row := range list.List {
 			if row.ID == id {
-				q.name = row.Name()
+				q.name = screen.QueueName(&row)
 			}
 		}
 	}

@@ -237,7 +237,7 @@ func (q *Queues) Cells(row int, into []widget.Cell) []widget.Cell {
 	look := e.Theme.Of(state)
 	return append(into,
 		widget.Cell{Text: look.Glyph, Role: look.Role},
-		widget.Cell{Text: r.Name()},
+		widget.Cell{Text: screen.QueueName(&r)},
 		widget.Cell{Text: e.Num(r.Queued)},
 		e.Worry(screen.Slots(r.Active, r.Limit), r.Full() && r.Queued > 0),
 		e.Worry(e.AgeOf(r.Oldest), q.late(r)),
@@ -386,7 +386,7 @@ func (q *Queues) previewLines(w int) []string {
 		note = strings.TrimPrefix(note+" · "+source, " · ")
 	}
 	lines := []string{
-		e.Rule("preview: "+r.Name(), "queue "+strconv.FormatInt(r.ID, 10)+" · action "+strconv.FormatInt(r.ActionID, 10), w),
+		e.Rule("preview: "+screen.QueueName(&r), "queue "+strconv.FormatInt(r.ID, 10)+" · action "+strconv.FormatInt(r.ActionID, 10), w),
 		" " + e.State(state) + "  " + widget.Clean(note),
 		" waiting " + e.Num(r.Queued) + "   running " + screen.Slots(r.Active, r.Limit) + "   head " + e.AgeOf(r.Oldest) +
 			"   ever enqueued " + e.Num(r.Enqueued) + "   ever completed " + e.Num(r.Completed),
