@@ -33,21 +33,22 @@ func OpenAPI() []byte { return openAPI }
 
 // routes adds what is read about queues and executions.
 func (s *Server) routes(mux *http.ServeMux) {
+	guarded := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
 	read := func(path string, handle func(r *http.Request) (any, error), parameters ...string) {
-		mux.Handle("GET "+path, s.guarded(ScopeRead, s.answer(func(r *http.Request) (any, error) {
+		mux.Handle("GET "+path, guarded(s.answer(func(r *http.Request) (any, error) {
 			if err := onlyParameters(r, parameters); err != nil {
 				return nil, err
 			}
 			return handle(r)
 		})))
-		mux.Handle(path, s.guarded(ScopeRead, http.HandlerFunc(s.onlyGet)))
+		mux.Handle(path, guarded(http.HandlerFunc(s.onlyGet)))
 	}
 	read("/api/v1/executions/{id}/why", s.why)
 	read("/api/v1/queues", s.queues, "action", "paused", "blocked", "all", "limit")
 	read("/api/v1/queues/{id}", s.queue)
 	read("/api/v1/actions/{ref}/queue-stats", s.queueStats)
-	mux.Handle("/api/v1/openapi.yaml", s.guarded(ScopeRead, http.HandlerFunc(s.onlyGet)))
-	mux.Handle("GET /api/v1/openapi.yaml", s.guarded(ScopeRead, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("/api/v1/openapi.yaml", guarded(http.HandlerFunc(s.onlyGet)))
+	mux.Handle("GET /api/v1/openapi.yaml", guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		if _, err := w.Write(openAPI); err != nil {
 			s.deps.Logger.DebugContext(r.Context(), "Answer could not be written", "path", r.URL.Path, "error", err)
