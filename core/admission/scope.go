@@ -48,21 +48,31 @@ func (s *scope) closed(clock time.Time) *obstacle {
 		if s.max-s.active-s.reserved > 0 {
 			return nil
 		}
+		if s.max == 1 {
+			return s.keeps("the one slot of policy "+s.rule.PolicyRef+" is taken", time.Time{})
+		}
 		return s.keeps(fmt.Sprintf("all %d slots of policy %s are taken", s.max, s.rule.PolicyRef), time.Time{})
 	case policy.WideRate:
 		ready := s.rate().Ready(s.due)
 		if !ready.After(clock) {
 			return nil
 		}
-		return s.keeps(fmt.Sprintf("policy %s allows %d starts in %s", s.rule.PolicyRef, s.max, s.rule.Window), ready)
+		return s.keeps(fmt.Sprintf("policy %s allows %s in %s", s.rule.PolicyRef, starts(s.max), s.rule.Window), ready)
 	case policy.WideQuota:
 		if s.quota().Left(clock, s.period, s.used) > 0 {
 			return nil
 		}
-		return s.keeps(fmt.Sprintf("the quota of policy %s, %d starts in %s, is used up", s.rule.PolicyRef, s.max, s.rule.Window),
+		return s.keeps(fmt.Sprintf("the quota of policy %s, %s in %s, is used up", s.rule.PolicyRef, starts(s.max), s.rule.Window),
 			s.quota().Reset(clock))
 	}
 	return nil
+}
+
+func starts(n int) string {
+	if n == 1 {
+		return "one start"
+	}
+	return fmt.Sprintf("%d starts", n)
 }
 
 func (s *scope) keeps(reason string, until time.Time) *obstacle {
