@@ -19,6 +19,7 @@ func TestAReplicaServesQueuesAndTheirMetrics(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
+	testkit.Policy(t, b.store, action, 3)
 	testkit.State(t, b.store, action, 3)
 	e := b.engine(t, func(c *config.Config) { c.Executor.HTTP.Listen = "127.0.0.1:0" })
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
