@@ -213,12 +213,3 @@ func (l *Limits) add(packID int64, p Policy) {
 	}
 	l.Wide = append(l.Wide, wide)
 }
-
-// Of turns the policy that applies to an action into its limit. A nil policy
-// means no limit.
-func Of(p *Policy) Limit {
-	if p == nil {
-		return None
-	}
-	return Compose(0, []Policy{*p}).Queue
-}
