@@ -116,7 +116,7 @@ func (s *Stack) startEpmd(ctx context.Context) error {
 		if !alive(pid, s.epmdMark()) {
 			return false, errors.New("epmd ended while it started")
 		}
-		return !portFree(s.snapshot().EpmdPort), nil
+		return listening(s.snapshot().EpmdPort), nil
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"time"
 )
 
 // Ports are taken below the range that the system uses for outgoing
@@ -50,6 +51,18 @@ func portFree(port int) bool {
 		return false
 	}
 	_ = listener.Close() // it was only a question
+	return true
+}
+
+// listening reports whether a server answers on the port. It asks by connecting:
+// a question by portFree takes the port for an instant, and the server that is
+// just about to take it would fail.
+func listening(port int) bool {
+	connection, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
+	if err != nil {
+		return false
+	}
+	_ = connection.Close() // it was only a question
 	return true
 }
 
