@@ -1,11 +1,13 @@
 package devstack
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // processAttributes gives a detached child a session of its own. An attached
@@ -22,12 +24,43 @@ func processAttributes(c child, detached bool) *syscall.SysProcAttr {
 	return attr
 }
 
+// commandLine is the process's arguments, each followed by a blank, and empty
+// for one that has ended. A process that is replacing itself by another program
+// (a start script does so several times) has no command line for an instant; the
+// answer waits until it has.
 func commandLine(pid int) string {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err != nil {
-		return ""
+	for range 500 {
+		raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if err != nil {
+			return ""
+		}
+		if len(raw) > 0 {
+			return strings.ReplaceAll(string(raw), "\x00", " ") + " "
+		}
+		if !runsProgram(pid) {
+			return ""
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // milliseconds at most, and nobody to cancel them
 	}
-	return strings.ReplaceAll(string(raw), "\x00", " ") + " "
+	return "" // it has wiped its arguments
+}
+
+// runsProgram is false for a process that has ended and waits to be reaped, and
+// for a thread of the kernel: neither will ever have a command line.
+func runsProgram(pid int) bool {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	// "pid (name) state ppid pgrp session tty tpgid flags ...", proc(5); the
+	// name may hold anything.
+	const kernelThread = 0x00200000
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	if len(fields) < 7 || fields[0] == "Z" || fields[0] == "X" {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&kernelThread == 0
 }
 
 // marked lists the processes whose command line holds the mark.
