@@ -20,7 +20,7 @@ const module = "github.com/attune-go/attune/"
 // layers is the order of the packages below core/. A package may import those
 // of lower layers; within its own only what siblings lists.
 var layers = map[string]int{
-	"attune": 0, "supervise": 0, "telemetry": 0,
+	"attune": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "policy": 10, "placement": 10,
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10,
@@ -30,7 +30,7 @@ var layers = map[string]int{
 
 	"admission": 40, "handover": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"enforcement": 40, "retention": 40, "dispatch": 40, "completion": 40, "progress": 40,
-	"recovery": 40, "deadletter": 40, "liveness": 40,
+	"recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
 	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
 	"engine": 55, "api": 55, "worker": 55, "gauge": 55,
@@ -40,17 +40,18 @@ var layers = map[string]int{
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
 	"message": {"attune"}, "workflow": {"expr", "schema"}, "pack": {"config", "policy", "expr", "schema", "workflow"},
-	"handover":   {"admission"},
-	"dispatch":   {"handover", "admission", "advancement"},
-	"completion": {"handover", "admission", "advancement", "inquiry"},
-	"progress":   {"handover", "admission"},
-	"recovery":   {"handover", "admission"},
-	"deadletter": {"handover", "admission"},
-	"liveness":   {"handover", "admission"},
-	"engine":     {"api", "gauge"}, // the engine starts and stops its own HTTP listener and gauges
-	"bench":      {"devstack"},
-	"demo":       {"devstack", "bench"},
-	"testkit":    {"devstack"},
+	"handover":     {"admission"},
+	"dispatch":     {"handover", "admission", "advancement"},
+	"completion":   {"handover", "admission", "advancement", "inquiry"},
+	"progress":     {"handover", "admission"},
+	"cancellation": {"handover", "admission"},
+	"recovery":     {"handover", "admission"},
+	"deadletter":   {"handover", "admission"},
+	"liveness":     {"handover", "admission"},
+	"engine":       {"api", "gauge"}, // the engine starts and stops its own HTTP listener and gauges
+	"bench":        {"devstack"},
+	"demo":         {"devstack", "bench"},
+	"testkit":      {"devstack"},
 }
 
 // whyLayer is the reason printed when a package reaches up or sideways.

@@ -93,6 +93,7 @@ var additiveWhy = map[int64]struct {
 	42: {SafeOnline, "replaces a function"},
 	43: {SafeBrief, "replaces a trigger of execution"},
 	44: {SafeOnline, "makes a function"},
+	45: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and a trigger to execution"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -34,6 +34,11 @@ type Waiter struct {
 	Created     time.Time
 	Attempt     int32
 
+	// Where it may run, as its row says in place of its action: raw JSON, nil
+	// where the row says nothing. Avoid are workers on which it has failed.
+	Selector, Tolerations, Affinity []byte
+	Avoid                           []int64
+
 	order  int64 // position in its lane; 0 for a newcomer
 	ticket int64 // order of waiting across queues; 0 for a newcomer
 }
@@ -77,6 +82,7 @@ type Ledger struct {
 type load struct {
 	before, assigned int
 	live             bool
+	gone             bool
 }
 
 type release struct {
@@ -113,6 +119,15 @@ func (l *Ledger) Load(worker int64) (assigned int, live bool) {
 		return w.assigned, w.live
 	}
 	return 0, false
+}
+
+// Gone reports whether a worker has been silent for too long. It is false when
+// its load was not locked, and true when it does not exist any more.
+func (l *Ledger) Gone(worker int64) bool {
+	if w := l.loads[worker]; w != nil {
+		return w.gone
+	}
+	return l.loadless[worker]
 }
 
 // Queue is what a caller may know of a locked queue.

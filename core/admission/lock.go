@@ -154,7 +154,7 @@ func (l *Ledger) readScopes(wanted map[int64]ScopeWant, result *store.Result[sto
 
 func (l *Ledger) readLoads(wanted []int64, rows []store.LockWorkerLoadsRow) {
 	for _, row := range rows {
-		l.loads[row.Worker] = &load{before: int(row.Assigned), assigned: int(row.Assigned), live: row.Live}
+		l.loads[row.Worker] = &load{before: int(row.Assigned), assigned: int(row.Assigned), live: row.Live, gone: row.Gone}
 	}
 	for _, id := range wanted {
 		l.loadless[id] = l.loads[id] == nil
@@ -188,6 +188,7 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 		q.heads[lane] = append(q.heads[lane], Waiter{
 			ExecutionID: row.ExecutionID, Status: row.Status, ActionID: row.ActionID,
 			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Created: row.Created, Attempt: row.Attempt,
+			Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
 			order: row.QueueOrder, ticket: row.Ticket,
 		})
 	}

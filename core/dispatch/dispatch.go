@@ -128,6 +128,7 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 	waiter := admission.Waiter{
 		ExecutionID: id, Status: fact.Status, ActionID: rule.ActionID, ActionRef: row.ActionRef,
 		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
+		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
 	}
 	how := admission.Terms{
 		Queue: queue, MayWait: s.move || rule.Limits.Queue.Method != policy.MethodCancel,

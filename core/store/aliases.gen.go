@@ -42,6 +42,7 @@ type (
 	CountAdmissionEntriesRow        = db.CountAdmissionEntriesRow
 	DBTX                            = db.DBTX
 	DeadLetter                      = db.DeadLetter
+	EndScheduledParams              = db.EndScheduledParams
 	Enforcement                     = db.Enforcement
 	EnforcementConditionEnum        = db.EnforcementConditionEnum
 	EnforcementStatusEnum           = db.EnforcementStatusEnum
@@ -55,9 +56,11 @@ type (
 	Execution                       = db.Execution
 	ExecutionAdmissionEntry         = db.ExecutionAdmissionEntry
 	ExecutionAdmissionState         = db.ExecutionAdmissionState
+	ExecutionCancel                 = db.ExecutionCancel
 	ExecutionHistory                = db.ExecutionHistory
 	ExecutionHistoryDefault         = db.ExecutionHistoryDefault
 	ExecutionIDBoundsRow            = db.ExecutionIDBoundsRow
+	ExecutionRetry                  = db.ExecutionRetry
 	ExecutionSecretValue            = db.ExecutionSecretValue
 	ExecutionSlot                   = db.ExecutionSlot
 	ExecutionStatusEnum             = db.ExecutionStatusEnum
@@ -74,6 +77,7 @@ type (
 	FindOrphansParams               = db.FindOrphansParams
 	FindOrphansRow                  = db.FindOrphansRow
 	FindTerminalHoldersRow          = db.FindTerminalHoldersRow
+	FindUndeliveredRow              = db.FindUndeliveredRow
 	FindUnfilledQueuesRow           = db.FindUnfilledQueuesRow
 	FindWaitingHeadsParams          = db.FindWaitingHeadsParams
 	FindWaitingHeadsRow             = db.FindWaitingHeadsRow
@@ -120,6 +124,8 @@ type (
 	MonitorTimelineRow              = db.MonitorTimelineRow
 	MonitorUnendedParams            = db.MonitorUnendedParams
 	MonitorWorkersRow               = db.MonitorWorkersRow
+	MoveExecutionsParams            = db.MoveExecutionsParams
+	NoteUndeliveredParams           = db.NoteUndeliveredParams
 	Notification                    = db.Notification
 	NotificationStatusEnum          = db.NotificationStatusEnum
 	NullArtifactRetentionEnum       = db.NullArtifactRetentionEnum
@@ -159,6 +165,7 @@ type (
 	ReadAdmissionHeadsRow           = db.ReadAdmissionHeadsRow
 	ReadAdmissionMomentRow          = db.ReadAdmissionMomentRow
 	ReadFleetRow                    = db.ReadFleetRow
+	ReadOutcomesRow                 = db.ReadOutcomesRow
 	ReadPoliciesRow                 = db.ReadPoliciesRow
 	ReadRoundExecutionsRow          = db.ReadRoundExecutionsRow
 	ReadRunStatesRow                = db.ReadRunStatesRow
@@ -169,6 +176,8 @@ type (
 	RepairScopesRow                 = db.RepairScopesRow
 	RepairSetQueuesParams           = db.RepairSetQueuesParams
 	RepairStatsRow                  = db.RepairStatsRow
+	RepeatExecutionsParams          = db.RepeatExecutionsParams
+	RepeatExecutionsRow             = db.RepeatExecutionsRow
 	ReportReplicaParams             = db.ReportReplicaParams
 	Rule                            = db.Rule
 	Runtime                         = db.Runtime
@@ -182,6 +191,7 @@ type (
 	StartExecutionsParams           = db.StartExecutionsParams
 	StartExecutionsRow              = db.StartExecutionsRow
 	Trigger                         = db.Trigger
+	UndeliveredDispatch             = db.UndeliveredDispatch
 	UpdateAdmissionLanesParams      = db.UpdateAdmissionLanesParams
 	UpdateAdmissionLimitsParams     = db.UpdateAdmissionLimitsParams
 	UpdateAdmissionScopesParams     = db.UpdateAdmissionScopesParams
@@ -290,6 +300,7 @@ const (
 	DeleteAdmissionEntries                = db.DeleteAdmissionEntries
 	DeleteLostHolders                     = db.DeleteLostHolders
 	DeleteOutbox                          = db.DeleteOutbox
+	EndScheduled                          = db.EndScheduled
 	EnforcementConditionEnumAll           = db.EnforcementConditionEnumAll
 	EnforcementConditionEnumAny           = db.EnforcementConditionEnumAny
 	EnforcementStatusEnumCreated          = db.EnforcementStatusEnumCreated
@@ -314,6 +325,7 @@ const (
 	FailOrphanedDispatches                = db.FailOrphanedDispatches
 	FindAdmissionScopes                   = db.FindAdmissionScopes
 	FindAdmissionStates                   = db.FindAdmissionStates
+	FindDueRetries                        = db.FindDueRetries
 	FindEndedWaiters                      = db.FindEndedWaiters
 	FindExpiredWaiters                    = db.FindExpiredWaiters
 	FindLostHolders                       = db.FindLostHolders
@@ -322,6 +334,7 @@ const (
 	FindMisplacedWaiters                  = db.FindMisplacedWaiters
 	FindOrphans                           = db.FindOrphans
 	FindTerminalHolders                   = db.FindTerminalHolders
+	FindUndelivered                       = db.FindUndelivered
 	FindUnfilledQueues                    = db.FindUnfilledQueues
 	FindWaitingHeads                      = db.FindWaitingHeads
 	FindWrongQueueStats                   = db.FindWrongQueueStats
@@ -381,7 +394,10 @@ const (
 	MonitorUnended                        = db.MonitorUnended
 	MonitorWorkerByName                   = db.MonitorWorkerByName
 	MonitorWorkers                        = db.MonitorWorkers
+	MoveExecutions                        = db.MoveExecutions
 	NewestExecutionID                     = db.NewestExecutionID
+	NextRetry                             = db.NextRetry
+	NoteUndelivered                       = db.NoteUndelivered
 	NotificationStatusEnumCreated         = db.NotificationStatusEnumCreated
 	NotificationStatusEnumError           = db.NotificationStatusEnumError
 	NotificationStatusEnumProcessing      = db.NotificationStatusEnumProcessing
@@ -409,9 +425,11 @@ const (
 	ReadAdmissionHeads                    = db.ReadAdmissionHeads
 	ReadAdmissionMoment                   = db.ReadAdmissionMoment
 	ReadFleet                             = db.ReadFleet
+	ReadOutcomes                          = db.ReadOutcomes
 	ReadPolicies                          = db.ReadPolicies
 	ReadRoundExecutions                   = db.ReadRoundExecutions
 	ReadRunStates                         = db.ReadRunStates
+	RecordContradictions                  = db.RecordContradictions
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
 	RepairEnded                           = db.RepairEnded
 	RepairLoads                           = db.RepairLoads
@@ -428,6 +446,7 @@ const (
 	RepairSetStats                        = db.RepairSetStats
 	RepairStats                           = db.RepairStats
 	RepairTakeLost                        = db.RepairTakeLost
+	RepeatExecutions                      = db.RepeatExecutions
 	ReportReplica                         = db.ReportReplica
 	ReturnScopeSlots                      = db.ReturnScopeSlots
 	SensorProcessStatusEnumBackoff        = db.SensorProcessStatusEnumBackoff
@@ -436,8 +455,10 @@ const (
 	SensorProcessStatusEnumStarting       = db.SensorProcessStatusEnumStarting
 	SensorProcessStatusEnumStopped        = db.SensorProcessStatusEnumStopped
 	SettleOrphans                         = db.SettleOrphans
+	SettleUndelivered                     = db.SettleUndelivered
 	SplitOutbox                           = db.SplitOutbox
 	StartExecutions                       = db.StartExecutions
+	StartRetries                          = db.StartRetries
 	SumQueueStats                         = db.SumQueueStats
 	TakeOver                              = db.TakeOver
 	TakeScopeSlots                        = db.TakeScopeSlots

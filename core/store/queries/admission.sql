@@ -62,10 +62,12 @@ DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: LockWorkerLoads :many
 -- live is judged here, by the database's clock, so that a worker that drained
--- or fell silent since the fleet was read is not chosen.
+-- or fell silent since the fleet was read is not chosen. gone is one that has
+-- been silent for too long, whatever its status says.
 SELECT l.worker, l.assigned,
-       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining
-                AND w.last_heartbeat > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)::bool AS live
+       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
+                AND w.last_heartbeat > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)::bool AS live,
+       (coalesce(w.last_heartbeat, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8))::bool AS gone
 FROM worker_load l
 JOIN worker w ON w.id = ANY (ARRAY[l.worker])
 WHERE l.worker = ANY (sqlc.arg(workers)::bigint[])
@@ -89,7 +91,10 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 -- cancelled, at most cap a queue and blocked_cap one that is only tried.
 -- OFFSET 0 keeps the queues' rows to one look-up each.
 SELECT s.id AS state_id, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
-       s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created
+       s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
+       e.worker_selector, e.worker_tolerations, e.worker_affinity,
+       coalesce(CASE WHEN e.retry_count > 0 THEN
+           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
 FROM (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS state_id, unnest(sqlc.arg(releases)::int[]) AS releases,
            sqlc.arg(cap)::bigint AS most

@@ -1,12 +1,25 @@
 -- name: ReadRoundExecutions :many
 -- The rows a round is about, read before any lock to learn which queues it
 -- needs. Whatever it decides is checked again under the locks.
-SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_state_id,
+SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_state_id, e.attempt, e.started_at, e.updated,
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
-       e.created,
+       e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count, e.max_retries,
+       (e.workflow_task IS NOT NULL)::bool AS workflow_task,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        CASE WHEN e.admission_state_id IS NULL THEN '{}'
-            ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes
+            ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes,
+       -- Of one that did not succeed, what a repetition depends on.
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '') ELSE '' END::text AS ended_by,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) ELSE false END::bool AS cancel_asked,
+       -- Of a repetition, when its time comes, and where it should not run.
+       coalesce(CASE WHEN e.retry_count > 0 THEN
+           (SELECT CASE WHEN t.waiting THEN t.due END FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, 'epoch')::timestamptz AS due,
+       coalesce(CASE WHEN e.retry_count > 0 THEN
+           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
@@ -28,7 +41,8 @@ SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::
 -- Action workers with their heartbeat's age by the database's clock. A clock
 -- that is ahead gives a negative age, which counts as fresh; no heartbeat at
 -- all is infinitely old. assigned is -1 for a worker without a load row.
-SELECT w.id, w.name, w.status, w.cordoned, w.draining, w.capabilities,
+SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
+       (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.last_heartbeat), 'Infinity')::float8 AS heartbeat_age,
        coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned
 FROM worker w
@@ -43,7 +57,9 @@ ON CONFLICT (worker) DO NOTHING;
 
 -- name: ReadActionRules :many
 -- What handing over an action's executions depends on.
-SELECT a.id, a.ref, a.pack, a.workflow_def, a.param_schema, r.name AS runtime_name, r.aliases AS runtime_aliases
+SELECT a.id, a.ref, a.pack, a.workflow_def, a.param_schema, r.name AS runtime_name, r.aliases AS runtime_aliases,
+       coalesce(a.max_retries, 0)::int AS max_retries, coalesce(a.runtime_version_constraint, '') AS runtime_version_constraint,
+       a.required_worker_runtimes, a.worker_selector, a.worker_tolerations, a.worker_affinity
 FROM action a
 LEFT JOIN runtime r ON r.id = a.runtime
 WHERE a.id = ANY (sqlc.arg(ids)::bigint[]) OR a.ref = ANY (sqlc.arg(refs)::text[]);
@@ -58,3 +74,50 @@ SELECT p.id, p.ref, p.action, p.pack, p.kind, p.threshold, p.method::text AS met
 FROM policy p
 WHERE p.action = ANY (sqlc.arg(actions)::bigint[])
    OR (p.action IS NULL AND (p.pack IS NULL OR p.pack = ANY (sqlc.arg(packs)::bigint[])));
+
+-- name: MoveExecutions :exec
+-- Hands scheduled executions to other workers, in place: the attempt goes up, so
+-- that the worker it was at refuses what it may still get. Zero rows mean that it
+-- was started, or ended, meanwhile.
+WITH changed AS (
+    UPDATE execution e
+    SET worker = r.worker, attempt = r.attempt
+    FROM (
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(before)::bigint[]) AS before,
+               unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt
+    ) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND e.worker = r.before AND e.attempt = r.attempt - 1
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'moved executions');
+
+-- name: EndScheduled :exec
+-- Ends executions that were handed over and never started, if they are still
+-- where they were.
+WITH changed AS (
+    UPDATE execution e
+    SET status = 'failed', result = r.result
+    FROM (
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(workers)::bigint[]) AS worker,
+               unnest(sqlc.arg(attempts)::int[]) AS attempt, unnest(sqlc.arg(results)::jsonb[]) AS result
+    ) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND e.worker = r.worker AND e.attempt = r.attempt
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'ended dispatches');
+
+-- name: NoteUndelivered :exec
+-- What the broker returned: no queue took it. Its worker is suspected until its
+-- queue is seen again.
+WITH noted AS (
+    INSERT INTO undelivered_dispatch (execution, attempt, worker, reason)
+    SELECT unnest(sqlc.arg(executions)::bigint[]), unnest(sqlc.arg(attempts)::int[]), unnest(sqlc.arg(workers)::bigint[]), sqlc.arg(reason)::text
+)
+UPDATE worker SET suspect_since = now(), suspect_reason = sqlc.arg(reason)::text
+WHERE id = ANY (ARRAY(SELECT DISTINCT w FROM unnest(sqlc.arg(workers)::bigint[]) u (w) ORDER BY w)) AND suspect_since IS NULL;
+
+-- name: FindUndelivered :many
+SELECT id, execution, attempt, worker, reason FROM undelivered_dispatch ORDER BY id LIMIT sqlc.arg(page)::int;
+
+-- name: SettleUndelivered :exec
+DELETE FROM undelivered_dispatch WHERE id = ANY (sqlc.arg(ids)::bigint[]);

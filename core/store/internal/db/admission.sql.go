@@ -701,8 +701,9 @@ func (q *Queries) LockScopeQueues(ctx context.Context, pack *int64) ([]int64, er
 
 const LockWorkerLoads = `-- name: LockWorkerLoads :many
 SELECT l.worker, l.assigned,
-       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining
-                AND w.last_heartbeat > now() - make_interval(secs => $1::float8), false)::bool AS live
+       coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
+                AND w.last_heartbeat > now() - make_interval(secs => $1::float8), false)::bool AS live,
+       (coalesce(w.last_heartbeat, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone
 FROM worker_load l
 JOIN worker w ON w.id = ANY (ARRAY[l.worker])
 WHERE l.worker = ANY ($2::bigint[])
@@ -714,10 +715,12 @@ type LockWorkerLoadsRow struct {
 	Worker   int64
 	Assigned int32
 	Live     bool
+	Gone     bool
 }
 
 // live is judged here, by the database's clock, so that a worker that drained
-// or fell silent since the fleet was read is not chosen.
+// or fell silent since the fleet was read is not chosen. gone is one that has
+// been silent for too long, whatever its status says.
 func (q *Queries) LockWorkerLoads(ctx context.Context, staleAfter float64, workers []int64) ([]LockWorkerLoadsRow, error) {
 	rows, err := q.db.Query(ctx, LockWorkerLoads, staleAfter, workers)
 	if err != nil {
@@ -727,7 +730,12 @@ func (q *Queries) LockWorkerLoads(ctx context.Context, staleAfter float64, worke
 	var items []LockWorkerLoadsRow
 	for rows.Next() {
 		var i LockWorkerLoadsRow
-		if err := rows.Scan(&i.Worker, &i.Assigned, &i.Live); err != nil {
+		if err := rows.Scan(
+			&i.Worker,
+			&i.Assigned,
+			&i.Live,
+			&i.Gone,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -800,7 +808,10 @@ func (q *Queries) ReadAdmissionFacts(ctx context.Context, ids []int64) ([]ReadAd
 
 const ReadAdmissionHeads = `-- name: ReadAdmissionHeads :many
 SELECT s.id AS state_id, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
-       s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created
+       s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
+       e.worker_selector, e.worker_tolerations, e.worker_affinity,
+       coalesce(CASE WHEN e.retry_count > 0 THEN
+           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
 FROM (
     SELECT unnest($1::bigint[]) AS state_id, unnest($2::int[]) AS releases,
            $3::bigint AS most
@@ -847,18 +858,22 @@ type ReadAdmissionHeadsParams struct {
 }
 
 type ReadAdmissionHeadsRow struct {
-	StateID     int64
-	Lane        int16
-	QueueOrder  int64
-	Ticket      int64
-	ExecutionID int64
-	Status      attune.Status
-	ActionID    int64
-	ActionRef   string
-	Config      []byte
-	Updated     time.Time
-	Attempt     int32
-	Created     time.Time
+	StateID           int64
+	Lane              int16
+	QueueOrder        int64
+	Ticket            int64
+	ExecutionID       int64
+	Status            attune.Status
+	ActionID          int64
+	ActionRef         string
+	Config            []byte
+	Updated           time.Time
+	Attempt           int32
+	Created           time.Time
+	WorkerSelector    []byte
+	WorkerTolerations []byte
+	WorkerAffinity    []byte
+	Avoid             []int64
 }
 
 // The first waiters of each lane of each queue, as many as could be promoted
@@ -896,6 +911,10 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 			&i.Updated,
 			&i.Attempt,
 			&i.Created,
+			&i.WorkerSelector,
+			&i.WorkerTolerations,
+			&i.WorkerAffinity,
+			&i.Avoid,
 		); err != nil {
 			return nil, err
 		}

@@ -32,6 +32,39 @@ func (q *Queries) DecideExecutions(ctx context.Context, ids []int64, statuses []
 	return err
 }
 
+const EndScheduled = `-- name: EndScheduled :exec
+WITH changed AS (
+    UPDATE execution e
+    SET status = 'failed', result = r.result
+    FROM (
+        SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS worker,
+               unnest($3::int[]) AS attempt, unnest($4::jsonb[]) AS result
+    ) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND e.worker = r.worker AND e.attempt = r.attempt
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'ended dispatches')
+`
+
+type EndScheduledParams struct {
+	Ids      []int64
+	Workers  []int64
+	Attempts []int32
+	Results  [][]byte
+}
+
+// Ends executions that were handed over and never started, if they are still
+// where they were.
+func (q *Queries) EndScheduled(ctx context.Context, arg EndScheduledParams) error {
+	_, err := q.db.Exec(ctx, EndScheduled,
+		arg.Ids,
+		arg.Workers,
+		arg.Attempts,
+		arg.Results,
+	)
+	return err
+}
+
 const EnsureWorkerLoads = `-- name: EnsureWorkerLoads :exec
 INSERT INTO worker_load (worker)
 SELECT id FROM worker WHERE id = ANY ($1::bigint[])
@@ -44,21 +77,129 @@ func (q *Queries) EnsureWorkerLoads(ctx context.Context, workers []int64) error 
 	return err
 }
 
+const FindUndelivered = `-- name: FindUndelivered :many
+SELECT id, execution, attempt, worker, reason FROM undelivered_dispatch ORDER BY id LIMIT $1::int
+`
+
+type FindUndeliveredRow struct {
+	ID        int64
+	Execution int64
+	Attempt   int32
+	Worker    int64
+	Reason    string
+}
+
+func (q *Queries) FindUndelivered(ctx context.Context, page int32) ([]FindUndeliveredRow, error) {
+	rows, err := q.db.Query(ctx, FindUndelivered, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindUndeliveredRow
+	for rows.Next() {
+		var i FindUndeliveredRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Execution,
+			&i.Attempt,
+			&i.Worker,
+			&i.Reason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const MoveExecutions = `-- name: MoveExecutions :exec
+WITH changed AS (
+    UPDATE execution e
+    SET worker = r.worker, attempt = r.attempt
+    FROM (
+        SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS before,
+               unnest($3::bigint[]) AS worker, unnest($4::int[]) AS attempt
+    ) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND e.worker = r.before AND e.attempt = r.attempt - 1
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'moved executions')
+`
+
+type MoveExecutionsParams struct {
+	Ids      []int64
+	Before   []int64
+	Workers  []int64
+	Attempts []int32
+}
+
+// Hands scheduled executions to other workers, in place: the attempt goes up, so
+// that the worker it was at refuses what it may still get. Zero rows mean that it
+// was started, or ended, meanwhile.
+func (q *Queries) MoveExecutions(ctx context.Context, arg MoveExecutionsParams) error {
+	_, err := q.db.Exec(ctx, MoveExecutions,
+		arg.Ids,
+		arg.Before,
+		arg.Workers,
+		arg.Attempts,
+	)
+	return err
+}
+
+const NoteUndelivered = `-- name: NoteUndelivered :exec
+WITH noted AS (
+    INSERT INTO undelivered_dispatch (execution, attempt, worker, reason)
+    SELECT unnest($3::bigint[]), unnest($4::int[]), unnest($2::bigint[]), $1::text
+)
+UPDATE worker SET suspect_since = now(), suspect_reason = $1::text
+WHERE id = ANY (ARRAY(SELECT DISTINCT w FROM unnest($2::bigint[]) u (w) ORDER BY w)) AND suspect_since IS NULL
+`
+
+type NoteUndeliveredParams struct {
+	Reason     string
+	Workers    []int64
+	Executions []int64
+	Attempts   []int32
+}
+
+// What the broker returned: no queue took it. Its worker is suspected until its
+// queue is seen again.
+func (q *Queries) NoteUndelivered(ctx context.Context, arg NoteUndeliveredParams) error {
+	_, err := q.db.Exec(ctx, NoteUndelivered,
+		arg.Reason,
+		arg.Workers,
+		arg.Executions,
+		arg.Attempts,
+	)
+	return err
+}
+
 const ReadActionRules = `-- name: ReadActionRules :many
-SELECT a.id, a.ref, a.pack, a.workflow_def, a.param_schema, r.name AS runtime_name, r.aliases AS runtime_aliases
+SELECT a.id, a.ref, a.pack, a.workflow_def, a.param_schema, r.name AS runtime_name, r.aliases AS runtime_aliases,
+       coalesce(a.max_retries, 0)::int AS max_retries, coalesce(a.runtime_version_constraint, '') AS runtime_version_constraint,
+       a.required_worker_runtimes, a.worker_selector, a.worker_tolerations, a.worker_affinity
 FROM action a
 LEFT JOIN runtime r ON r.id = a.runtime
 WHERE a.id = ANY ($1::bigint[]) OR a.ref = ANY ($2::text[])
 `
 
 type ReadActionRulesRow struct {
-	ID             int64
-	Ref            string
-	Pack           int64
-	WorkflowDef    *int64
-	ParamSchema    []byte
-	RuntimeName    *string
-	RuntimeAliases []string
+	ID                       int64
+	Ref                      string
+	Pack                     int64
+	WorkflowDef              *int64
+	ParamSchema              []byte
+	RuntimeName              *string
+	RuntimeAliases           []string
+	MaxRetries               int32
+	RuntimeVersionConstraint string
+	RequiredWorkerRuntimes   []byte
+	WorkerSelector           []byte
+	WorkerTolerations        []byte
+	WorkerAffinity           []byte
 }
 
 // What handing over an action's executions depends on.
@@ -79,6 +220,12 @@ func (q *Queries) ReadActionRules(ctx context.Context, ids []int64, refs []strin
 			&i.ParamSchema,
 			&i.RuntimeName,
 			&i.RuntimeAliases,
+			&i.MaxRetries,
+			&i.RuntimeVersionConstraint,
+			&i.RequiredWorkerRuntimes,
+			&i.WorkerSelector,
+			&i.WorkerTolerations,
+			&i.WorkerAffinity,
 		); err != nil {
 			return nil, err
 		}
@@ -91,7 +238,8 @@ func (q *Queries) ReadActionRules(ctx context.Context, ids []int64, refs []strin
 }
 
 const ReadFleet = `-- name: ReadFleet :many
-SELECT w.id, w.name, w.status, w.cordoned, w.draining, w.capabilities,
+SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
+       (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.last_heartbeat), 'Infinity')::float8 AS heartbeat_age,
        coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned
 FROM worker w
@@ -100,14 +248,17 @@ ORDER BY w.id
 `
 
 type ReadFleetRow struct {
-	ID           int64
-	Name         string
-	Status       WorkerStatusEnum
-	Cordoned     bool
-	Draining     bool
-	Capabilities []byte
-	HeartbeatAge float64
-	Assigned     int32
+	ID            int64
+	Name          string
+	Host          string
+	Status        WorkerStatusEnum
+	Cordoned      bool
+	Draining      bool
+	Capabilities  []byte
+	Suspect       bool
+	SuspectReason string
+	HeartbeatAge  float64
+	Assigned      int32
 }
 
 // Action workers with their heartbeat's age by the database's clock. A clock
@@ -125,10 +276,13 @@ func (q *Queries) ReadFleet(ctx context.Context) ([]ReadFleetRow, error) {
 		if err := rows.Scan(
 			&i.ID,
 			&i.Name,
+			&i.Host,
 			&i.Status,
 			&i.Cordoned,
 			&i.Draining,
 			&i.Capabilities,
+			&i.Suspect,
+			&i.SuspectReason,
 			&i.HeartbeatAge,
 			&i.Assigned,
 		); err != nil {
@@ -211,29 +365,56 @@ func (q *Queries) ReadPolicies(ctx context.Context, actions []int64, packs []int
 }
 
 const ReadRoundExecutions = `-- name: ReadRoundExecutions :many
-SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_state_id,
+SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_state_id, e.attempt, e.started_at, e.updated,
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
-       e.created,
+       e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count, e.max_retries,
+       (e.workflow_task IS NOT NULL)::bool AS workflow_task,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        CASE WHEN e.admission_state_id IS NULL THEN '{}'
-            ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes
+            ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes,
+       -- Of one that did not succeed, what a repetition depends on.
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '') ELSE '' END::text AS ended_by,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) ELSE false END::bool AS cancel_asked,
+       -- Of a repetition, when its time comes, and where it should not run.
+       coalesce(CASE WHEN e.retry_count > 0 THEN
+           (SELECT CASE WHEN t.waiting THEN t.due END FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, 'epoch')::timestamptz AS due,
+       coalesce(CASE WHEN e.retry_count > 0 THEN
+           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
 FROM execution e
 WHERE e.id = ANY ($1::bigint[])
 `
 
 type ReadRoundExecutionsRow struct {
-	ID               int64
-	Status           attune.Status
-	Action           *int64
-	ActionRef        string
-	Config           []byte
-	Worker           *int64
-	AdmissionStateID *int64
-	Priority         int16
-	Retry            bool
-	Created          time.Time
-	Waits            int64
-	Scopes           []int64
+	ID                int64
+	Status            attune.Status
+	Action            *int64
+	ActionRef         string
+	Config            []byte
+	Worker            *int64
+	AdmissionStateID  *int64
+	Attempt           int32
+	StartedAt         *time.Time
+	Updated           time.Time
+	Priority          int16
+	Retry             bool
+	Created           time.Time
+	WorkerSelector    []byte
+	WorkerTolerations []byte
+	WorkerAffinity    []byte
+	RetryCount        int32
+	MaxRetries        *int32
+	WorkflowTask      bool
+	Waits             int64
+	Scopes            []int64
+	Error             string
+	EndedBy           string
+	CancelAsked       bool
+	Due               time.Time
+	Avoid             []int64
 }
 
 // The rows a round is about, read before any lock to learn which queues it
@@ -255,11 +436,25 @@ func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadR
 			&i.Config,
 			&i.Worker,
 			&i.AdmissionStateID,
+			&i.Attempt,
+			&i.StartedAt,
+			&i.Updated,
 			&i.Priority,
 			&i.Retry,
 			&i.Created,
+			&i.WorkerSelector,
+			&i.WorkerTolerations,
+			&i.WorkerAffinity,
+			&i.RetryCount,
+			&i.MaxRetries,
+			&i.WorkflowTask,
 			&i.Waits,
 			&i.Scopes,
+			&i.Error,
+			&i.EndedBy,
+			&i.CancelAsked,
+			&i.Due,
+			&i.Avoid,
 		); err != nil {
 			return nil, err
 		}
@@ -269,4 +464,13 @@ func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadR
 		return nil, err
 	}
 	return items, nil
+}
+
+const SettleUndelivered = `-- name: SettleUndelivered :exec
+DELETE FROM undelivered_dispatch WHERE id = ANY ($1::bigint[])
+`
+
+func (q *Queries) SettleUndelivered(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, SettleUndelivered, ids)
+	return err
 }

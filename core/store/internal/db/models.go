@@ -1201,6 +1201,13 @@ type ExecutionAdmissionState struct {
 	ResumedAt           *time.Time
 }
 
+type ExecutionCancel struct {
+	Execution int64
+	At        time.Time
+	Actor     *string
+	Reason    *string
+}
+
 type ExecutionHistory struct {
 	Time          time.Time
 	Operation     string
@@ -1219,6 +1226,17 @@ type ExecutionHistoryDefault struct {
 	ChangedFields []string
 	OldValues     []byte
 	NewValues     []byte
+}
+
+type ExecutionRetry struct {
+	Failed      int64
+	Execution   int64
+	Reason      string
+	RequestedBy *string
+	Created     time.Time
+	Due         time.Time
+	Waiting     bool
+	Avoid       []int64
 }
 
 type ExecutionSecretValue struct {
@@ -1529,6 +1547,15 @@ type Trigger struct {
 	Updated        time.Time
 }
 
+type UndeliveredDispatch struct {
+	ID        int64
+	Execution int64
+	Attempt   int32
+	Worker    int64
+	Reason    string
+	At        time.Time
+}
+
 type WorkQueue struct {
 	ID             int64
 	Ref            string
@@ -1595,6 +1622,8 @@ type Worker struct {
 	Updated       time.Time
 	Draining      bool
 	Incarnation   *uuid.UUID
+	SuspectSince  *time.Time
+	SuspectReason *string
 }
 
 type WorkerHistory struct {

@@ -1,0 +1,67 @@
+-- Repetitions of executions that have ended.
+
+-- name: RepeatExecutions :many
+-- Makes the next attempt of each: a new row, so that whatever is still written
+-- about the old one lands on a closed row. An execution is repeated once; who
+-- comes second gets no row. What it needs to run is copied, secrets too, but not
+-- the enforcement, which has one execution: it is reached through the original.
+WITH wanted AS (
+    SELECT unnest(sqlc.arg(failed)::bigint[]) AS failed, unnest(sqlc.arg(reasons)::text[]) AS reason,
+           unnest(sqlc.arg(delays)::float8[]) AS delay
+), claimed AS (
+    INSERT INTO execution_retry (failed, execution, reason, requested_by, due, avoid)
+    SELECT e.id, nextval(pg_get_serial_sequence('execution', 'id')), w.reason, sqlc.narg(requested_by)::text,
+           now() + make_interval(secs => w.delay),
+           CASE WHEN e.worker IS NULL OR e.worker = ANY (coalesce(p.avoid, '{}')) THEN coalesce(p.avoid, '{}')
+                ELSE coalesce(p.avoid, '{}') || e.worker END
+    FROM wanted w
+    JOIN execution e ON e.id = ANY (ARRAY[w.failed])
+    LEFT JOIN execution_retry p ON p.execution = ANY (ARRAY[w.failed])
+    WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+    ORDER BY e.id
+    ON CONFLICT (failed) DO NOTHING
+    RETURNING failed, execution, reason, due
+), secrets AS (
+    INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value, encryption_key_hash)
+    SELECT s.entity_type, c.execution, s.json_path, s.source_kind, s.source_ref, s.encrypted_value, s.encryption_key_hash
+    FROM claimed c
+    JOIN execution_secret_value s ON s.entity_type = 'execution' AND s.entity_id = ANY (ARRAY[c.failed])
+)
+INSERT INTO execution (id, action, action_ref, config, env_vars, parent, executor, permission_set_refs,
+                       artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity,
+                       workflow_def, workflow_task, priority, retry_count, max_retries, retry_reason, original_execution)
+SELECT c.execution, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.executor, e.permission_set_refs,
+       e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
+       e.workflow_def, e.workflow_task, e.priority, e.retry_count + 1, e.max_retries, c.reason, coalesce(e.original_execution, e.id)
+FROM claimed c
+JOIN execution e ON e.id = ANY (ARRAY[c.failed])
+ORDER BY c.execution
+RETURNING id, action, action_ref, config, parent, original_execution, retry_count, created;
+
+-- name: FindDueRetries :many
+-- Repetitions whose time has come, who has waited longest first.
+SELECT execution FROM execution_retry WHERE waiting AND due <= now() ORDER BY due LIMIT sqlc.arg(page)::int;
+
+-- name: NextRetry :one
+-- In how many seconds the first repetition is due; a negative number when none waits.
+SELECT coalesce((SELECT greatest(extract(epoch FROM due - now()), 0) FROM execution_retry WHERE waiting ORDER BY due LIMIT 1), -1)::float8 AS seconds;
+
+-- name: StartRetries :exec
+-- Their time has come; from here on they are executions like all others.
+UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(executions)::bigint[]) AND waiting;
+
+-- name: ReadOutcomes :many
+-- What ended executions ended with, to announce it on behalf of whoever did not.
+SELECT e.id, e.action, e.action_ref, e.status, e.result, coalesce(e.finished_at, e.updated)::timestamptz AS finished_at
+FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+ORDER BY e.id;
+
+-- name: RecordContradictions :exec
+-- Reports that say another end than the row does. Each is recorded once.
+INSERT INTO late_write (execution, old_status, refused_status, writer)
+SELECT e.id, e.status, r.said::execution_status_enum, sqlc.arg(writer)::text
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(said)::text[]) AS said) r
+JOIN execution e ON e.id = ANY (ARRAY[r.id])
+WHERE NOT EXISTS (SELECT FROM late_write l WHERE l.execution = r.id AND l.writer = sqlc.arg(writer)::text
+                  AND l.refused_status = r.said::execution_status_enum);
