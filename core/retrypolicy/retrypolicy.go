@@ -1,8 +1,38 @@
 // Package retrypolicy decides whether, when and why an ended execution is
-// repeated. It is pure: what has ended comes in, a verdict comes out.
+// repeated. It is pure: what has ended comes in, a verdict comes out, and the
+// same input gives the same verdict on every replica.
+//
+// # Why
+//
+// What the engine knows of an end goes before what the end says of itself. Work
+// that a worker had started and that then became silent is
+// worker_heartbeat_stale; work that was handed over and never picked up is
+// worker_unavailable; an action that ran longer than it may is action_failure,
+// not queue_timeout, since it had left its queue. Otherwise the published words
+// are looked for in the error text, whoever wrote it, so that the reasons are
+// those which others expect: an action that fails with "connection refused" is a
+// transient_error. What has none of the words is action_failure.
+//
+// The reason explains, it decides nothing but the budget of work that was never
+// picked up. An action that fails is repeated as often as it allows, whatever
+// it printed.
+//
+// # How often
+//
+// Up to MaxRetries times. What was handed over and never picked up has done
+// nothing yet, and its action cannot be blamed, so it is repeated up to
+// Config.Unstarted times at least (invariant L2). What the scheduler refused was
+// never handed over: a repetition is worth it only if the action says so, and
+// not at all while no worker, or no action, could ever fit.
+//
+// What was cancelled, or was to be cancelled and ended otherwise, is never
+// repeated.
 package retrypolicy
 
 import (
+	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -21,13 +51,26 @@ const (
 	ManualRetry          Reason = "manual_retry"
 )
 
+// Who ends executions in the engine's name, as the results say it.
+const (
+	ByScheduler      = "execution_scheduler"
+	ByTimeoutMonitor = "execution_timeout_monitor"
+	ByDeadLetters    = "dead_letter_handler"
+)
+
+// ErrorQueueMissing is the error of a hand-over that reached no queue. Ended by
+// the scheduler with it, an execution counts as never picked up.
+const ErrorQueueMissing = "Worker queue missing"
+
 // Config is the policy.
 type Config struct {
 	Enabled    bool
 	BaseDelay  time.Duration
 	Multiplier float64
-	MaxDelay   time.Duration
-	Jitter     float64
+	// MaxDelay bounds a delay before it is spread.
+	MaxDelay time.Duration
+	// Jitter is the share by which a delay is spread in both directions.
+	Jitter float64
 	// Unstarted is how often work that no worker has started is repeated, even
 	// if its action allows fewer repetitions.
 	Unstarted int
@@ -47,10 +90,136 @@ type Ended struct {
 // Verdict is the decision.
 type Verdict struct {
 	Retry  bool
-	Reason Reason
-	Delay  time.Duration
-	Why    string // for people, set when Retry is false
+	Reason Reason        // set when Retry is true
+	Delay  time.Duration // until the repetition may begin
+	Why    string        // for people, set when Retry is false
 }
 
 // Decide decides. chance is a number in [0, 1) that spreads the delays.
-func (c Config) Decide(Ended, float64) Verdict { return Verdict{} }
+func (c Config) Decide(e Ended, chance float64) Verdict {
+	if why := c.never(e); why != "" {
+		return Verdict{Why: why}
+	}
+	e.Retries = max(e.Retries, 0)
+	allowed := max(e.MaxRetries, 0)
+	if e.lost() {
+		allowed = max(allowed, c.Unstarted)
+	}
+	if e.Retries >= allowed {
+		return Verdict{Why: exhausted(e, allowed)}
+	}
+	return Verdict{Retry: true, Reason: e.reason(), Delay: c.delay(e.Retries, chance)}
+}
+
+// never says why the execution is not repeated whatever its budget, or nothing.
+func (c Config) never(e Ended) string {
+	switch e.Status {
+	case attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned:
+	case attune.StatusCompleted:
+		return "it succeeded"
+	case attune.StatusCancelled:
+		return "it was cancelled"
+	default:
+		return fmt.Sprintf("it has not ended: it is %s", e.Status)
+	}
+	switch {
+	case e.CancelAsked:
+		return "somebody asked for its end"
+	case !c.Enabled:
+		return "repeating is switched off (executor.retry.enabled)"
+	case e.EndedBy == ByScheduler && e.says("action not found"):
+		return "its action does not exist"
+	case e.EndedBy == ByScheduler && e.says("no compatible worker", "no worker fits", "incompatible"):
+		return "no worker can run it: a repetition would be refused the same way"
+	case e.EndedBy == ByScheduler && e.says("policy"):
+		return "a policy refused it"
+	}
+	return ""
+}
+
+func exhausted(e Ended, allowed int) string {
+	if allowed == 0 {
+		return "its action allows no repetition (max_retries)"
+	}
+	return fmt.Sprintf("it was repeated %d times and %d are allowed", e.Retries, allowed)
+}
+
+// lost reports whether the execution was handed over and never picked up.
+func (e Ended) lost() bool {
+	if e.Started {
+		return false
+	}
+	switch e.EndedBy {
+	case ByTimeoutMonitor, ByDeadLetters:
+		return true
+	case ByScheduler:
+		return e.says("queue missing")
+	}
+	return false
+}
+
+// words are the published ones, in the published order.
+var words = []struct {
+	reason Reason
+	any    []string
+}{
+	{WorkerUnavailable, []string{"worker queue ttl expired", "worker unavailable"}},
+	{QueueTimeout, []string{"timeout", "timed out"}},
+	{WorkerHeartbeatStale, []string{"heartbeat", "stale"}},
+	{TransientError, []string{"transient", "temporary", "connection"}},
+}
+
+func (e Ended) reason() Reason {
+	switch {
+	case e.Status == attune.StatusAbandoned:
+		return WorkerHeartbeatStale
+	case e.lost(), !e.Started && e.says("no workers available"):
+		return WorkerUnavailable
+	case e.Status == attune.StatusTimeout && e.Started:
+		return ActionFailure
+	}
+	for _, w := range words {
+		if e.says(w.any...) {
+			return w.reason
+		}
+	}
+	return ActionFailure
+}
+
+// says reports whether the error text contains one of the phrases, which are in
+// lower case.
+func (e Ended) says(phrases ...string) bool {
+	text := strings.ToLower(e.Error)
+	for _, phrase := range phrases {
+		if strings.Contains(text, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// delay is the pause before the repetition that follows so many. It is counted
+// in floating point, where too much becomes infinite instead of negative, and is
+// capped before it becomes a duration.
+func (c Config) delay(retries int, chance float64) time.Duration {
+	if c.BaseDelay <= 0 || c.MaxDelay <= 0 {
+		return 0
+	}
+	pause := float64(c.BaseDelay) * math.Pow(atLeast(1, c.Multiplier), float64(retries))
+	pause = min(pause, float64(c.MaxDelay))
+	jitter := min(atLeast(0, c.Jitter), 1)
+	chance = min(atLeast(0, chance), 1)
+	pause *= 1 + jitter*(2*chance-1)
+	if pause >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(pause)
+}
+
+// atLeast is the larger of both, and the least for what is no number.
+func atLeast(least, x float64) float64 {
+	if x > least {
+		return x
+	}
+	return least
+}

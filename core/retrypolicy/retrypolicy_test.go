@@ -1,0 +1,232 @@
+package retrypolicy_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/retrypolicy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// policy is the default of the configuration.
+var policy = retrypolicy.Config{
+	Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 300 * time.Second, Jitter: 0.2, Unstarted: 3,
+}
+
+// middle is the chance with which a delay is not spread.
+const middle = 0.5
+
+// by is who ended an execution that no worker had started.
+func by(who, text string) retrypolicy.Ended {
+	return retrypolicy.Ended{Status: attune.StatusFailed, Error: text, EndedBy: who, MaxRetries: 1}
+}
+
+// ran is the end of an execution that a worker had started.
+func ran(status attune.Status, text string) retrypolicy.Ended {
+	return retrypolicy.Ended{Status: status, Error: text, Started: true, MaxRetries: 1}
+}
+
+func TestTheReasonSaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ended retrypolicy.Ended
+		want  retrypolicy.Reason
+	}{
+		"published word for a dispatch that expired": {by("", "Worker queue TTL expired"), retrypolicy.WorkerUnavailable},
+		"published word for an absent worker":        {ran(attune.StatusFailed, "the Worker Unavailable page"), retrypolicy.WorkerUnavailable},
+		"published word of existing workers":         {ran(attune.StatusFailed, "Execution timed out after 300s"), retrypolicy.QueueTimeout},
+		"queue timeout":                              {ran0(attune.StatusTimeout, "Queue timeout it waited 1h0m0s"), retrypolicy.QueueTimeout},
+		"the first of two words wins":                {ran(attune.StatusFailed, "connection timeout"), retrypolicy.QueueTimeout},
+		"stale":                                      {ran(attune.StatusFailed, "stale handle"), retrypolicy.WorkerHeartbeatStale},
+		"an action's own words are taken as published": {
+			ran(attune.StatusFailed, "dial tcp 10.0.0.1:443: CONNECTION refused"), retrypolicy.TransientError,
+		},
+		"temporary":          {ran(attune.StatusFailed, "temporary failure in name resolution"), retrypolicy.TransientError},
+		"no word":            {ran(attune.StatusFailed, "action exited with code 1"), retrypolicy.ActionFailure},
+		"no text":            {ran(attune.StatusFailed, ""), retrypolicy.ActionFailure},
+		"ran too long":       {ran(attune.StatusTimeout, "timed out after 3s"), retrypolicy.ActionFailure},
+		"worker became mute": {ran(attune.StatusAbandoned, "whatever it says of a connection"), retrypolicy.WorkerHeartbeatStale},
+		"its process ended":  {ran(attune.StatusAbandoned, "the worker's process ended"), retrypolicy.WorkerHeartbeatStale},
+		"never picked up, whatever the text says": {
+			by(retrypolicy.ByTimeoutMonitor, "Execution timeout: not picked up within 300 s"), retrypolicy.WorkerUnavailable,
+		},
+		"dead-lettered":           {by(retrypolicy.ByDeadLetters, "Worker queue TTL expired"), retrypolicy.WorkerUnavailable},
+		"queue missing":           {by(retrypolicy.ByScheduler, retrypolicy.ErrorQueueMissing), retrypolicy.WorkerUnavailable},
+		"no workers":              {by(retrypolicy.ByScheduler, "no workers available"), retrypolicy.WorkerUnavailable},
+		"an action's no workers":  {ran(attune.StatusFailed, "no workers available in the pool"), retrypolicy.ActionFailure},
+		"refused for another why": {by(retrypolicy.ByScheduler, "the database said no"), retrypolicy.ActionFailure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := policy.Decide(c.ended, middle)
+			require.True(t, got.Retry, got.Why)
+			require.Equal(t, c.want, got.Reason)
+			require.Empty(t, got.Why)
+		})
+	}
+}
+
+func ran0(status attune.Status, text string) retrypolicy.Ended {
+	return retrypolicy.Ended{Status: status, Error: text, MaxRetries: 1}
+}
+
+func TestSomeEndsAreNeverRepeated(t *testing.T) {
+	t.Parallel()
+	off := policy
+	off.Enabled = false
+	for name, c := range map[string]struct {
+		policy retrypolicy.Config
+		ended  retrypolicy.Ended
+		want   string
+	}{
+		"completed": {policy, ran(attune.StatusCompleted, ""), "it succeeded"},
+		"cancelled": {policy, ran(attune.StatusCancelled, "connection"), "it was cancelled"},
+		"running":   {policy, ran(attune.StatusRunning, ""), "it has not ended: it is running"},
+		"disabled":  {off, by(retrypolicy.ByTimeoutMonitor, ""), "repeating is switched off"},
+		"a stop was asked for": {
+			policy, retrypolicy.Ended{Status: attune.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true}, "somebody asked for its end",
+		},
+		"no action":    {policy, by(retrypolicy.ByScheduler, "Action not found: the action no longer exists"), "does not exist"},
+		"incompatible": {policy, by(retrypolicy.ByScheduler, "no compatible worker: none of 2 live workers has the runtime shell"), "no worker can run it"},
+		"policy":       {policy, by(retrypolicy.ByScheduler, "Policy violation"), "a policy refused it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := c.policy.Decide(c.ended, middle)
+			require.False(t, got.Retry)
+			require.Contains(t, got.Why, c.want)
+			require.Zero(t, got.Delay)
+		})
+	}
+	// The same words of an action are only a failure.
+	for _, text := range []string{"action not found", "incompatible versions", "policy denied"} {
+		require.True(t, policy.Decide(ran(attune.StatusFailed, text), middle).Retry, text)
+	}
+}
+
+// S19: attempts do not exceed what is allowed.
+func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
+	t.Parallel()
+	decide := func(e retrypolicy.Ended, retries, allowed int) retrypolicy.Verdict {
+		e.Retries, e.MaxRetries = retries, allowed
+		return policy.Decide(e, middle)
+	}
+	failed := ran(attune.StatusFailed, "connection lost")
+	require.Equal(t, "its action allows no repetition (max_retries)", decide(failed, 0, 0).Why)
+	require.True(t, decide(failed, 1, 2).Retry)
+	require.Equal(t, "it was repeated 2 times and 2 are allowed", decide(failed, 2, 2).Why)
+	require.False(t, decide(failed, 0, -5).Retry)
+
+	for _, who := range []string{retrypolicy.ByTimeoutMonitor, retrypolicy.ByDeadLetters} {
+		lost := by(who, "")
+		require.True(t, decide(lost, 2, 0).Retry, who)
+		require.False(t, decide(lost, 3, 0).Retry, who)
+		require.True(t, decide(lost, 4, 5).Retry, "the larger of both")
+		lost.Started = true
+		require.False(t, decide(lost, 0, 0).Retry, "what was started may have done something")
+	}
+	missing := by(retrypolicy.ByScheduler, retrypolicy.ErrorQueueMissing)
+	require.True(t, decide(missing, 2, 0).Retry)
+	require.False(t, decide(by(retrypolicy.ByScheduler, "no workers available"), 0, 0).Retry, "it was never handed over")
+	require.False(t, decide(by("", "Worker queue TTL expired"), 0, 0).Retry, "the text alone proves nothing")
+	require.False(t, decide(ran(attune.StatusAbandoned, ""), 0, 0).Retry)
+}
+
+func TestDelaysGrowAndAreSpread(t *testing.T) {
+	t.Parallel()
+	delay := func(retries int, chance float64) time.Duration {
+		e := ran(attune.StatusFailed, "")
+		e.Retries, e.MaxRetries = retries, math.MaxInt
+		return policy.Decide(e, chance).Delay
+	}
+	for retries, want := range []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
+		require.InDelta(t, want, delay(retries, middle).Seconds(), 1e-9)
+	}
+	require.Equal(t, 1600*time.Millisecond, delay(1, 0))
+	require.InDelta(t, float64(2400*time.Millisecond), float64(delay(1, math.Nextafter(1, 0))), float64(time.Millisecond))
+	require.Equal(t, 240*time.Second, delay(310, 0), "many attempts do not overflow")
+}
+
+// An overflow once scheduled repetitions in the past after 310 attempts, so the
+// delay is checked over everything that fits its types (river#1402).
+func TestDelaysStayWithinTheirBoundsForAllNumbers(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := retrypolicy.Config{
+			Enabled:    true,
+			BaseDelay:  time.Duration(rapid.Int64().Draw(t, "base")),
+			Multiplier: rapid.Float64().Draw(t, "multiplier"),
+			MaxDelay:   time.Duration(rapid.Int64().Draw(t, "max")),
+			Jitter:     rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 1)).Draw(t, "jitter"),
+		}
+		retries := rapid.IntRange(math.MinInt, math.MaxInt-1).Draw(t, "retries")
+		chance := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "chance")
+		got := c.Decide(retrypolicy.Ended{Status: attune.StatusFailed, Started: true, Retries: retries, MaxRetries: math.MaxInt}, chance)
+		if !got.Retry {
+			t.Fatal(got.Why)
+		}
+		if got.Delay < 0 {
+			t.Fatalf("a delay in the past: %s", got.Delay)
+		}
+		limit := 2 * float64(max(c.MaxDelay, 0)) // a jitter of 1 doubles at most
+		if float64(got.Delay) > limit {
+			t.Fatalf("the delay %s is longer than %v", got.Delay, limit)
+		}
+	})
+}
+
+// Within sensible settings a later attempt never waits less than an earlier one,
+// chance being equal.
+func TestDelaysNeverShrink(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := policy
+		c.Multiplier = rapid.Float64Range(1, 100).Draw(t, "multiplier")
+		chance := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "chance")
+		retries := rapid.IntRange(0, math.MaxInt32).Draw(t, "retries")
+		at := func(n int) time.Duration {
+			return c.Decide(retrypolicy.Ended{Status: attune.StatusFailed, Started: true, Retries: n, MaxRetries: math.MaxInt}, chance).Delay
+		}
+		first, later, low := at(0), at(retries), at(retries/2)
+		if later < low || low < first {
+			t.Fatalf("%s, %s, %s", first, low, later)
+		}
+		if later < 800*time.Millisecond || later > 360*time.Second {
+			t.Fatalf("%s is out of bounds", later)
+		}
+	})
+}
+
+// Whatever an end looks like, a repetition has a reason and a refusal says why.
+func TestVerdictsAreComplete(t *testing.T) {
+	t.Parallel()
+	texts := []string{"", "Queue timeout", "no workers available", "queue missing", "connection", strings.Repeat("x", 100)}
+	rapid.Check(t, func(t *rapid.T) {
+		e := retrypolicy.Ended{
+			Status:  rapid.SampledFrom(attune.Statuses).Draw(t, "status"),
+			Error:   rapid.OneOf(rapid.SampledFrom(texts), rapid.String()).Draw(t, "error"),
+			EndedBy: rapid.SampledFrom([]string{"", retrypolicy.ByScheduler, retrypolicy.ByTimeoutMonitor, retrypolicy.ByDeadLetters, "other"}).Draw(t, "by"),
+			Started: rapid.Bool().Draw(t, "started"), CancelAsked: rapid.Bool().Draw(t, "cancel"),
+			Retries: rapid.Int().Draw(t, "retries"), MaxRetries: rapid.Int().Draw(t, "max"),
+		}
+		got := policy.Decide(e, rapid.Float64Range(0, 0.999).Draw(t, "chance"))
+		switch {
+		case got.Retry != (got.Why == ""), got.Retry != (got.Reason != ""):
+			t.Fatalf("half a verdict: %+v", got)
+		case got.Retry && (e.CancelAsked || !e.Status.Terminal() || e.Status.Succeeded() || e.Status == attune.StatusCancelled):
+			t.Fatalf("repeated: %+v", e)
+		case got.Retry && e.Retries >= max(e.MaxRetries, policy.Unstarted):
+			t.Fatalf("repeated beyond what is allowed (S19): %+v", e)
+		case got.Retry && e.Started && e.Retries >= e.MaxRetries:
+			t.Fatalf("an attempt that was started was repeated beyond its action's budget (S19): %+v", e)
+		}
+	})
+}
