@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/message"
 )
 
@@ -141,6 +142,7 @@ func (a *announcer) run(ctx context.Context) {
 		}
 		left := a.publish(ctx, batch)
 		if len(left) == 0 {
+			crashpoint.Reach("worker:reported")
 			pause = retryFirst
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -142,6 +143,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 	if err != nil {
 		return fmt.Errorf("finish %d executions: %w", len(batch), err)
 	}
+	crashpoint.Reach("worker:ended")
 	ended := make([]announcement, 0, len(rows))
 	for _, row := range rows {
 		ended = append(ended, announcement{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
@@ -192,6 +193,7 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 	in.announcer.started(running)
 	in.announcer.add(cancelled)
 	for _, j := range running {
+		crashpoint.Reach("worker:started")
 		go in.runJob(j)
 	}
 }
@@ -204,6 +206,7 @@ func (in *intake) runJob(j *job) {
 	begin := time.Now()
 	end, returned := in.runner.run(j)
 	logger.DebugContext(in.life, "Execution ended", "status", string(end.status), "took", time.Since(begin))
+	crashpoint.Reach("worker:ran")
 	in.finisher.add(end)
 	if returned == nil {
 		return

@@ -1,0 +1,77 @@
+// Package crashpoint names the moments between two effects at which a process
+// may die. In a usual build Reach does nothing and costs nothing; built with the
+// tag crashpoints it kills the process where ATTUNE_CRASH_AT says, as kill -9
+// would: nothing is flushed, released or said.
+//
+//	ATTUNE_CRASH_AT=outbox:before-publish     when it comes there first
+//	ATTUNE_CRASH_AT=round:committed:3         when it comes there for the third time
+//	ATTUNE_CRASH_AT=hot:before-ack:2,hot:after-ack:2
+//	                                          whichever comes first
+//
+// A plan that names an unknown point ends the process at its start: a crash
+// that never happens would prove nothing.
+package crashpoint
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Variable is the environment variable that holds the plan of a process.
+const Variable = "ATTUNE_CRASH_AT"
+
+// Engine returns the points that an engine replica passes, in the order of the
+// path of a message.
+func Engine() []string {
+	return []string{
+		"round:locked",        // the queues are locked, nothing is decided
+		"round:before-commit", // everything is decided, nothing is written
+		"round:committed",     // it is true, and nobody has been told
+		"outbox:before-publish",
+		"outbox:after-publish",
+		"outbox:before-delete",
+		"hot:before-ack", // the round is done, its messages are still the broker's
+		"hot:after-ack",
+	}
+}
+
+// Worker returns the points that a worker passes, in the order of a run.
+func Worker() []string {
+	return []string{
+		"worker:started",  // the row is running, the action is not
+		"worker:ran",      // the action has ended, the row has not
+		"worker:ended",    // the row has ended, nobody has been told
+		"worker:reported", // the broker has confirmed the report
+	}
+}
+
+// Names returns every point there is.
+func Names() []string { return slices.Concat(Engine(), Worker()) }
+
+// Parse reads a plan: for each point that it names, the reach at which the
+// process dies, counted from 1.
+func Parse(plan string) (map[string]int, error) {
+	at := map[string]int{}
+	for part := range strings.SplitSeq(plan, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		name, nth := part, 1
+		if last := strings.LastIndexByte(part, ':'); last > 0 {
+			if n, err := strconv.Atoi(part[last+1:]); err == nil {
+				name, nth = part[:last], n
+			}
+		}
+		if !slices.Contains(Names(), name) {
+			return nil, fmt.Errorf("there is no crash point %q; there are %s", name, strings.Join(Names(), ", "))
+		}
+		if nth < 1 {
+			return nil, fmt.Errorf("crash point %q is reached for the first time, not for the %dth", name, nth)
+		}
+		at[name] = nth
+	}
+	return at, nil
+}
