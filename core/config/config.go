@@ -129,7 +129,7 @@ type Executor struct {
 	// How long a replica may take to stop.
 	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..1h"`
 	Queue           Queue         `koanf:"queue"`
-	Retry           Retry         `koanf:"retry" unused:"true"`
+	Retry           Retry         `koanf:"retry"`
 	HTTP            HTTP          `koanf:"http"`
 }
 
@@ -149,16 +149,21 @@ type Queue struct {
 
 // Retry configures how failed executions are repeated.
 type Retry struct {
-	// Repeat at all.
+	// Repeat at all. By hand it can be done either way.
 	Enabled bool `koanf:"enabled"`
 	// The pause before the first repetition.
 	BaseDelay time.Duration `koanf:"base_delay" range:"0s..24h"`
 	// How much longer each further pause is.
 	Multiplier float64 `koanf:"multiplier" range:"1..100"`
-	// The longest pause.
+	// The longest pause, before it is spread.
 	MaxDelay time.Duration `koanf:"max_delay" range:"0s..240h"`
 	// The share by which a pause is spread in both directions.
 	Jitter float64 `koanf:"jitter" range:"0..1"`
+	// How often an execution is repeated that was handed to a worker and never
+	// picked up, if its action allows fewer repetitions: it has done nothing yet,
+	// and its action is not to blame. 0 leaves it to the action's max_retries, as
+	// for all that was started or that no worker could be found for.
+	MaxUnstarted int `koanf:"max_unstarted" range:"0..100"`
 }
 
 // HTTP configures the API of a replica.
@@ -288,7 +293,7 @@ func Default() *Config {
 			ShutdownTimeout:              30 * time.Second,
 			Queue:                        Queue{MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back", EnableMetrics: true},
 			Retry: Retry{
-				Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2,
+				Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, MaxUnstarted: 3,
 			},
 			HTTP: HTTP{Listen: "127.0.0.1:8080"},
 		},

@@ -220,6 +220,10 @@ func TestRefusals(t *testing.T) {
 			file: "executor: { retry: { jitter: 1.5 } }\n",
 			want: "FILE:1: executor.retry.jitter: 1.5 is out of range: allowed is 0 to 1",
 		},
+		"CountOutOfRange": {
+			file: "executor: { retry: { max_unstarted: 101 } }\n",
+			want: "FILE:1: executor.retry.max_unstarted: 101 is out of range: allowed is 0 to 100",
+		},
 		"TooLarge": {
 			file: "database: { max_connections: 99999999999 }\n",
 			want: "FILE:1: database.max_connections: 99999999999 is too large",
@@ -403,13 +407,14 @@ func TestMaskURL(t *testing.T) {
 
 func TestWhatWasSetWithoutEffectIsNamed(t *testing.T) {
 	t.Parallel()
-	cfg := load(t, "executor:\n  scheduled_timeout: 60\n  no_workers: wait\n  retry: { enabled: false }\n"+
+	cfg := load(t, "environment: lab\nexecutor:\n  scheduled_timeout: 60\n  no_workers: wait\n  retry: { enabled: false }\n"+
 		"alerts:\n  topology: { severity: info }\n", "ATTUNE__RETENTION__EVENTS=48h")
 	require.ElementsMatch(t, []string{
-		"executor.retry.enabled", "retention.events", "alerts.topology.severity",
+		"environment", "retention.events", "alerts.topology.severity",
 	}, cfg.Unused())
-	require.Equal(t, "not used by this version", entry(t, cfg, "executor.retry.enabled").Note)
+	require.Equal(t, "not used by this version", entry(t, cfg, "environment").Note)
 	require.Equal(t, "the published default is 5; not used by this version", entry(t, cfg, "database.min_connections").Note)
 	require.Empty(t, entry(t, cfg, "executor.no_workers").Note)
+	require.Empty(t, entry(t, cfg, "executor.retry.enabled").Note)
 	require.Empty(t, config.Default().Unused())
 }
