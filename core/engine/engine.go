@@ -139,6 +139,8 @@ func (e *Engine) assemble(version string) {
 	}, monitor.Deps{Store: e.query})
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)
+	queues := retention.NewQueues(retention.QueuesConfig{}, e.query, e.logger, loopMetrics)
+	e.loops["queue gauges"], e.loops["retention"], e.loops["outbox"] = gauges.Loop, queues.Loop, e.relay.Sweep()
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, TokensFile: e.cfg.Executor.HTTP.TokensFile,
 		AnyPort: e.cfg.Source("executor.http.listen") == "default", // a second replica on one host just works
@@ -155,9 +157,10 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("status", status)
 	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
-	e.services.Add("retention", retention.NewQueues(retention.QueuesConfig{}, e.query, e.logger, loopMetrics))
+	e.services.Add("retention", queues)
 	e.services.Add("recovery", e.sweep)
 	if e.cfg.Executor.EnableTimeoutMonitor {
+		e.loops["timeouts"] = orphans.Loop
 		e.services.Add("timeouts", orphans)
 	}
 }

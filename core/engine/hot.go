@@ -42,6 +42,7 @@ type hot struct {
 	wake     *time.Timer  // fires when somebody waits for a moment that has come
 	inFlight atomic.Int64 // executions in the round that is running
 	lastDone atomic.Int64 // unix nanoseconds of the last committed round
+	begun    atomic.Int64 // unix nanoseconds at which what is in hand was taken, 0 while nothing is
 }
 
 func newHot(
@@ -128,6 +129,8 @@ func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 // handle runs an arrival to its end: every delivery is acknowledged, dead
 // lettered with a reason, or returned because the engine stops.
 func (h *hot) handle(ctx context.Context, in arrival) {
+	h.begun.Store(time.Now().UnixNano())
+	defer h.begun.Store(0)
 	ended := h.read(ctx, in.completed, message.TypeExecutionCompleted, completedID)
 	requested := h.read(ctx, in.requested, message.TypeExecutionRequested, requestedID)
 	items := slices.Concat(ended, requested)

@@ -103,6 +103,16 @@ func (l *Loop) Wake() {
 	}
 }
 
+// Patience is the longest silence of a loop that works: the longest pause it may
+// make, a tick that uses its whole deadline, and some time to get going.
+func (l *Loop) Patience() time.Duration {
+	pause := max(l.cfg.Interval, l.cfg.MaxBackoff)
+	return pause + time.Duration(float64(pause)*l.cfg.Jitter) + l.cfg.Timeout + loopSlack
+}
+
+// loopSlack is what a busy machine may add to a pause or a deadline.
+const loopSlack = 15 * time.Second
+
 // LastTick returns when the last tick ended, whatever its outcome; zero before
 // the first.
 func (l *Loop) LastTick() time.Time {
