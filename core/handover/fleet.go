@@ -2,11 +2,11 @@ package handover
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
 )
@@ -16,11 +16,7 @@ import (
 // every round, under its load's lock.
 const fleetMaxAge = time.Second
 
-// capacityDefault is assumed of workers that do not say how many executions
-// they run at once; it is the default of existing workers.
-const capacityDefault = 10
-
-// fleet is the engine's cached view of the live workers.
+// fleet is the engine's cached view of the registered workers.
 type fleet struct {
 	store      *store.Store
 	staleAfter time.Duration
@@ -28,15 +24,17 @@ type fleet struct {
 
 	mu     sync.Mutex
 	read   time.Time
-	latest []placement.Worker
+	latest []placement.Worker // those that are there
+	absent []placement.Worker // the others
 }
 
 func newFleet(st *store.Store, staleAfter time.Duration, now func() time.Time) *fleet {
 	return &fleet{store: st, staleAfter: staleAfter, now: now}
 }
 
-// live returns the live workers, the deaf ones among them, read again when fresh is asked for or the
-// last reading is too old.
+// live returns the workers that are there, those that may be given nothing for
+// the moment among them, read again when fresh is asked for or the last reading
+// is too old.
 func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,13 +45,15 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 	if err != nil {
 		return nil, fmt.Errorf("read the workers: %w", err)
 	}
-	var workers []placement.Worker
+	var present, absent []placement.Worker
 	var missing []int64
 	for _, row := range rows {
-		if !f.isLive(row) {
+		w := candidate(row, f.staleAfter)
+		if w.Standing.Absent() {
+			absent = append(absent, w)
 			continue
 		}
-		workers = append(workers, candidate(row))
+		present = append(present, w)
 		if row.Assigned < 0 {
 			missing = append(missing, row.ID)
 		}
@@ -63,41 +63,46 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 			return nil, fmt.Errorf("make load rows of %d workers: %w", len(missing), err)
 		}
 	}
-	f.latest, f.read = workers, f.now()
-	return workers, nil
+	f.latest, f.absent, f.read = present, absent, f.now()
+	return present, nil
 }
 
-// statusDeaf is what a worker says whose heart beats while its queue is not
-// consumed. The broker's absence makes every worker say so, and must not fail
-// what waits.
-const statusDeaf = "error"
-
-func (f *fleet) isLive(row store.ReadFleetRow) bool {
-	return (row.Status == "active" || row.Status == statusDeaf) && !row.Cordoned && !row.Draining &&
-		row.HeartbeatAge < f.staleAfter.Seconds()
+// candidate is a worker as the database says.
+func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worker {
+	return placement.Row{
+		ID: row.ID, Name: row.Name, Host: row.Host, Status: string(row.Status), Cordoned: row.Cordoned, Draining: row.Draining,
+		Suspect: row.Suspect, SuspectReason: row.SuspectReason, HeartbeatAge: row.HeartbeatAge,
+		Capabilities: row.Capabilities, Assigned: int(row.Assigned),
+	}.Worker(staleAfter)
 }
 
-// capabilities are the fields of worker.capabilities that placement reads.
-type capabilities struct {
-	Runtimes      []string `json:"runtimes"`
-	MaxConcurrent *int     `json:"max_concurrent_executions"`
-	AttemptFence  bool     `json:"attempt_fence"`
-}
-
-// candidate reads what a worker announces. Capabilities that cannot be read
-// count as none: such a worker gets only work that any worker can do.
-func candidate(row store.ReadFleetRow) placement.Worker {
-	var c capabilities
-	if err := json.Unmarshal(row.Capabilities, &c); err != nil {
-		c = capabilities{}
+// standing is all workers as they stand under the locks: those that were read
+// with what the ledger says of them, and the absent ones, which get nothing but
+// belong to the reasons.
+func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) []placement.Worker {
+	f.mu.Lock()
+	absent := f.absent
+	f.mu.Unlock()
+	list := make([]placement.Worker, len(workers), len(workers)+len(absent))
+	known := make(map[int64]bool, len(absent))
+	for i, w := range workers {
+		assigned, live := ledger.Load(w.ID)
+		w.Assigned = assigned
+		switch {
+		case live:
+			w.Standing, w.Note = placement.Live, ""
+		case w.Standing == placement.Live:
+			w.Standing = placement.Gone
+		}
+		list[i] = w
+		if len(absent) > 0 {
+			known[w.ID] = true
+		}
 	}
-	w := placement.Worker{
-		ID: row.ID, Name: row.Name, Capacity: capacityDefault,
-		Assigned: max(int(row.Assigned), 0), Runtimes: placement.NormalizeRuntimes(c.Runtimes), AttemptFence: c.AttemptFence,
-		Deaf: row.Status == statusDeaf,
+	for _, w := range absent {
+		if !known[w.ID] { // it may have left after the round's workers were read
+			list = append(list, w)
+		}
 	}
-	if c.MaxConcurrent != nil && *c.MaxConcurrent > 0 {
-		w.Capacity = *c.MaxConcurrent
-	}
-	return w
+	return list
 }

@@ -51,16 +51,9 @@ type ending struct {
 }
 
 func newRound(h *HandOver, plan *Plan, ledger *admission.Ledger, workers []placement.Worker, turn int) *Round {
-	live := make([]placement.Worker, 0, len(workers))
-	for _, w := range workers {
-		assigned, ok := ledger.Load(w.ID)
-		if !ok && !w.Deaf {
-			continue
-		}
-		w.Assigned, w.Deaf = assigned, !ok
-		live = append(live, w)
+	return &Round{
+		Ledger: ledger, h: h, plan: plan, fleet: placement.NewFleet(h.fleet.standing(ledger, workers), turn), missing: make(scopes),
 	}
-	return &Round{Ledger: ledger, h: h, plan: plan, fleet: placement.NewFleet(live, turn), missing: make(scopes)}
 }
 
 // Now is the round's moment by the database's clock.
@@ -141,30 +134,6 @@ func (r *Round) miss(w admission.Waiter) {
 	for i, key := range rule.scopes(w.Config) {
 		r.missing[key] = rule.Limits.Wide[i]
 	}
-}
-
-// place finds a worker for an execution that every limit admits. An execution
-// that can never be placed is ended here.
-func (r *Round) place(w admission.Waiter) admission.Answer {
-	rule, ok := r.plan.Rule(&w.ActionID, w.ActionRef)
-	if !ok {
-		r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, "action not found", "the action no longer exists")
-		return admission.End()
-	}
-	verdict := r.fleet.Choose(rule.Need)
-	switch verdict.Outcome {
-	case placement.Placed:
-		return admission.Grant(verdict.Worker)
-	case placement.Busy:
-		return admission.WaitFor(rule.kind(), verdict.Reason)
-	case placement.NoWorkers, placement.Incompatible:
-	}
-	if verdict.Outcome == placement.NoWorkers && r.h.cfg.WaitForWorkers {
-		return admission.WaitFor(rule.kind(), verdict.Reason)
-	}
-	r.unplaced = true
-	r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, "the execution cannot be placed on any worker")
-	return admission.End()
 }
 
 // Fail ends a waiting execution as failed, with the result that the published

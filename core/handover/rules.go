@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +28,7 @@ type Rule struct {
 	ParamSchema []byte
 	Limits      policy.Limits
 	Need        placement.Need
+	MaxRetries  int // of its executions, unless their rows say another number
 }
 
 // Key is the queue of an execution of the action with these parameters.
@@ -38,13 +38,6 @@ func (r Rule) Key(config []byte) admission.Key {
 		key.Group, _ = policy.GroupKey(r.Limits.Queue.Parameters, policy.WithDefaults(config, r.ParamSchema))
 	}
 	return key
-}
-
-// kind names the workers that the action needs.
-func (r Rule) kind() string {
-	const enough = 500
-	kind := strings.Join(r.Need.Runtimes, " ")
-	return kind[:min(len(kind), enough)]
 }
 
 // scopes are the shared limits of an execution of the action with these
@@ -195,9 +188,9 @@ func (b *book) plainScopes(wanted map[admission.ScopeKey]policy.Wide) {
 }
 
 func ruleOf(row store.ReadActionRulesRow, policies []store.ReadPoliciesRow) Rule {
-	rule := Rule{ActionID: row.ID, ActionRef: row.Ref, Workflow: row.WorkflowDef != nil, ParamSchema: row.ParamSchema}
-	if row.RuntimeName != nil {
-		rule.Need.Runtimes = placement.NormalizeRuntimes(append([]string{*row.RuntimeName}, row.RuntimeAliases...))
+	rule := Rule{
+		ActionID: row.ID, ActionRef: row.Ref, Workflow: row.WorkflowDef != nil, ParamSchema: row.ParamSchema,
+		MaxRetries: int(row.MaxRetries), Need: needOf(row),
 	}
 	var apply []policy.Policy
 	for _, p := range policies {
@@ -212,6 +205,17 @@ func ruleOf(row store.ReadActionRulesRow, policies []store.ReadPoliciesRow) Rule
 	}
 	rule.Limits = policy.Compose(row.Pack, apply)
 	return rule
+}
+
+func needOf(row store.ReadActionRulesRow) placement.Need {
+	spec := placement.Spec{
+		Version: row.RuntimeVersionConstraint, Required: row.RequiredWorkerRuntimes,
+		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
+	}
+	if row.RuntimeName != nil {
+		spec.Runtimes = append([]string{*row.RuntimeName}, row.RuntimeAliases...)
+	}
+	return placement.NewNeed(spec)
 }
 
 func policyOf(row store.ReadPoliciesRow, scope policy.Scope) policy.Policy {

@@ -47,31 +47,21 @@ func (m *Monitor) forecast(
 		return nil, nil, fmt.Errorf("count the replicas that are alive: %w", err)
 	}
 	f.engines = replicas.Alive
-	f.crew, err = m.crew(ctx, tx, q.ActionID, at)
+	f.crew, err = m.crew(ctx, tx, q.ActionID)
 	return f, own, err
 }
 
 // crew asks the workers that are alive who would take an execution of an action.
-func (m *Monitor) crew(ctx context.Context, tx *store.Tx, actionID int64, at time.Time) (placement.Verdict, error) {
-	list, err := readOwnWorkers(ctx, tx)
+func (m *Monitor) crew(ctx context.Context, tx *store.Tx, actionID int64) (placement.Verdict, error) {
+	workers, err := m.readFleet(ctx, tx)
 	if err != nil {
-		return placement.Verdict{}, fmt.Errorf("list workers: %w", err)
+		return placement.Verdict{}, err
 	}
-	runtime, err := tx.ViewRuntime(ctx, actionID)
+	need, err := actionNeed(ctx, tx, actionID, "")
 	if err != nil {
-		return placement.Verdict{}, fmt.Errorf("read the runtime of action %d: %w", actionID, err)
+		return placement.Verdict{}, err
 	}
-	var need placement.Need
-	if len(runtime) > 0 {
-		need.Runtimes = placement.NormalizeRuntimes(append([]string{runtime[0].Name}, runtime[0].Aliases...))
-	}
-	var live []placement.Worker
-	for _, w := range list {
-		if health := w.Health(at, m.cfg.StaleAfter); health == WorkerActive || health == WorkerBusy {
-			live = append(live, placement.Worker{ID: w.ID, Capacity: 1, Runtimes: placement.NormalizeRuntimes(w.Runtimes)})
-		}
-	}
-	return placement.NewFleet(live, 0).Choose(need), nil
+	return placement.NewFleet(workers, 0).Choose(need), nil
 }
 
 // Drain is the rate at which a queue can start executions.

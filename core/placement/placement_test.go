@@ -10,6 +10,10 @@ import (
 	"github.com/attune-go/attune/core/placement"
 )
 
+func needs(runtimes ...string) placement.Need {
+	return placement.NewNeed(placement.Spec{Runtimes: runtimes})
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestChooseTakesTheLeastLoadedInTurn(t *testing.T) {
@@ -42,23 +46,23 @@ func TestChooseSaysWhyNot(t *testing.T) {
 		placement.NewFleet(nil, 0).Choose(placement.Need{}))
 
 	full := placement.NewFleet([]placement.Worker{{ID: 1, Capacity: 1, Assigned: 3, Runtimes: []string{"shell"}}}, 0)
-	require.Equal(t, placement.Busy, full.Choose(placement.Need{Runtimes: []string{"shell"}}).Outcome)
-	verdict := full.Choose(placement.Need{Runtimes: []string{"python", "py"}})
+	require.Equal(t, placement.Busy, full.Choose(needs("shell")).Outcome)
+	verdict := full.Choose(needs("python", "py"))
 	require.Equal(t, placement.Incompatible, verdict.Outcome)
 	require.Contains(t, verdict.Reason, "python or py")
 
 	full.Release(1)
 	full.Release(99) // a worker that is gone has no room to give back
-	require.Equal(t, placement.Placed, full.Choose(placement.Need{Runtimes: []string{"shell"}}).Outcome)
+	require.Equal(t, placement.Placed, full.Choose(needs("shell")).Outcome)
 }
 
 // A worker that is alive but cut off from the broker is waited for.
 func TestChooseWaitsForDeafWorkers(t *testing.T) {
 	t.Parallel()
-	deaf := placement.Worker{ID: 1, Capacity: 5, Runtimes: []string{"shell"}, Deaf: true}
+	deaf := placement.Worker{ID: 1, Capacity: 5, Runtimes: []string{"shell"}, Standing: placement.Deaf}
 	fleet := placement.NewFleet([]placement.Worker{deaf}, 0)
 	require.Equal(t, placement.Busy, fleet.Choose(placement.Need{}).Outcome)
-	require.Equal(t, placement.Incompatible, fleet.Choose(placement.Need{Runtimes: []string{"python"}}).Outcome)
+	require.Equal(t, placement.Incompatible, fleet.Choose(needs("python")).Outcome)
 
 	fleet = placement.NewFleet([]placement.Worker{deaf, {ID: 2, Capacity: 1}}, 0)
 	require.Equal(t, placement.Verdict{Outcome: placement.Placed, Worker: 2}, fleet.Choose(placement.Need{}))

@@ -204,11 +204,13 @@ type (
 	ViewAgesParams                  = db.ViewAgesParams
 	ViewAheadParams                 = db.ViewAheadParams
 	ViewBusiestRow                  = db.ViewBusiestRow
+	ViewFleetRow                    = db.ViewFleetRow
 	ViewHeadsRow                    = db.ViewHeadsRow
 	ViewHoldersAliveRow             = db.ViewHoldersAliveRow
 	ViewHoldersBelowParams          = db.ViewHoldersBelowParams
 	ViewHoldersBelowRow             = db.ViewHoldersBelowRow
 	ViewHoldersRow                  = db.ViewHoldersRow
+	ViewPlacementRow                = db.ViewPlacementRow
 	ViewPoliciesRow                 = db.ViewPoliciesRow
 	ViewQueueIDsParams              = db.ViewQueueIDsParams
 	ViewQueueStatsRow               = db.ViewQueueStatsRow
@@ -478,10 +480,12 @@ const (
 	ViewAges                              = db.ViewAges
 	ViewAhead                             = db.ViewAhead
 	ViewBusiest                           = db.ViewBusiest
+	ViewFleet                             = db.ViewFleet
 	ViewHeads                             = db.ViewHeads
 	ViewHolders                           = db.ViewHolders
 	ViewHoldersAlive                      = db.ViewHoldersAlive
 	ViewHoldersBelow                      = db.ViewHoldersBelow
+	ViewPlacement                         = db.ViewPlacement
 	ViewPolicies                          = db.ViewPolicies
 	ViewQueueID                           = db.ViewQueueID
 	ViewQueueIDs                          = db.ViewQueueIDs

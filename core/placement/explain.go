@@ -1,0 +1,240 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The bounds of what a reason names.
+const (
+	maxReasons = 4
+	maxNames   = 3
+)
+
+// text is the standing of a worker as the end of a sentence about it.
+func (w *Worker) text() string {
+	note := ""
+	if w.Note != "" {
+		note = " (" + w.Note + ")"
+	}
+	switch w.Standing {
+	case Live:
+		return "is live"
+	case Deaf:
+		return "is cut off from the broker" + note
+	case Occupied:
+		return "says that it is busy" + note
+	case Suspect:
+		return "is suspected" + note
+	case Silent:
+		return "is silent" + note
+	case Cordoned:
+		return "is cordoned" + note
+	case Draining:
+		return "is draining" + note
+	case Inactive:
+		return "is inactive" + note
+	case Gone:
+		return "has just left" + note
+	default:
+		return "cannot be used" + note
+	}
+}
+
+func (w *Worker) label() string {
+	return cmp.Or(w.Name, fmt.Sprintf("worker %d", w.ID))
+}
+
+// named says what is wrong with some workers, the first few by name.
+func named(list []*Worker) string {
+	texts := make([]string, 0, maxNames+1)
+	for _, w := range list[:min(len(list), maxNames)] {
+		texts = append(texts, w.label()+" "+w.text())
+	}
+	if more := len(list) - maxNames; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// busy says that everybody who fits is full.
+func (fit *fitting) busy(s sieve, open int) string {
+	if s.plain() {
+		return fit.text(Busy, func() string { return fit.busyText(s, open) })
+	}
+	return fit.busyText(s, open)
+}
+
+func (fit *fitting) busyText(s sieve, open int) string {
+	which := "fitting worker"
+	if len(s.avoid) > 0 && s.tier != tierSelf {
+		which = "fitting worker on which it has not failed"
+	}
+	text := "waiting for a worker: the only " + which + " is busy"
+	if open > 1 {
+		text = fmt.Sprintf("waiting for a worker: all %d %s are busy", open, strings.Replace(which, "worker", "workers", 1))
+	}
+	if len(fit.waited) > 0 {
+		text += "; " + named(fit.waited)
+	}
+	return text
+}
+
+// text makes a text once.
+func (fit *fitting) text(about Outcome, text func() string) string {
+	if known, ok := fit.texts[about]; ok {
+		return known
+	}
+	if fit.texts == nil {
+		fit.texts = make(map[Outcome]string)
+	}
+	fit.texts[about] = text()
+	return fit.texts[about]
+}
+
+// noWorkers is the verdict where nobody lives.
+func (f *Fleet) noWorkers(need Need) Verdict {
+	v := Verdict{Outcome: NoWorkers, Reason: "no workers available"}
+	fit := f.fitting(need)
+	if absent := without(fit.absent, need.Except); len(absent) > 0 {
+		v.Absent = true
+		v.Detail = fit.text(NoWorkers, func() string { return would(absent) })
+	}
+	return v
+}
+
+// would names those that would fit if they were there.
+func would(absent []*Worker) string {
+	if len(absent) == 1 {
+		return absent[0].label() + " would fit but " + absent[0].text()
+	}
+	return fmt.Sprintf("%d workers would fit but are not there: %s", len(absent), named(absent))
+}
+
+func without(list []*Worker, id int64) []*Worker {
+	if id == 0 || !slices.ContainsFunc(list, func(w *Worker) bool { return w.ID == id }) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(w *Worker) bool { return w.ID == id })
+}
+
+// refuse is the verdict where no live worker fits to which something may be
+// given.
+func (f *Fleet) refuse(fit *fitting, need Need) Verdict {
+	if waited := without(fit.waited, need.Except); len(waited) > 0 {
+		return Verdict{Outcome: Busy, Reason: "waiting for a worker: nothing may be given to those that fit now: " + named(waited)}
+	}
+	absent := without(fit.absent, need.Except)
+	v := Verdict{Outcome: Incompatible, Absent: len(absent) > 0}
+	if need.Except == 0 {
+		v.Reason = fit.text(Incompatible, func() string { return f.incompatible(need, absent) })
+	} else {
+		v.Reason = f.incompatible(need, absent)
+	}
+	return v
+}
+
+// incompatible names the rules that the live workers break, the most frequent
+// first.
+func (f *Fleet) incompatible(need Need, absent []*Worker) string {
+	counts := map[rejection]int{}
+	for i := range f.workers {
+		w := &f.workers[i]
+		if w.Standing.Absent() {
+			continue
+		}
+		if why, ok := need.rejects(w); ok {
+			counts[why]++
+		}
+	}
+	list := make([]rejection, 0, len(counts))
+	for why := range counts {
+		list = append(list, why)
+	}
+	slices.SortFunc(list, func(a, b rejection) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a.rest, b.rest))
+	})
+	texts, what, rest := []string{}, "live workers", 0
+	for i, why := range list {
+		if i >= maxReasons {
+			rest += counts[why]
+			continue
+		}
+		texts = append(texts, why.about(counts[why], what))
+		what = ""
+	}
+	if rest > 0 {
+		texts = append(texts, fmt.Sprintf("%d do not fit for other reasons", rest))
+	}
+	if len(absent) > 0 {
+		texts = append(texts, would(absent))
+	}
+	return "no compatible worker: " + strings.Join(texts, "; ")
+}
+
+// rejects is unmet, and the exception besides.
+func (n Need) rejects(w *Worker) (rejection, bool) {
+	if n.Except != 0 && w.ID == n.Except {
+		return rejection{"is", "are", "where it is to be taken from"}, true
+	}
+	return n.unmet(w)
+}
+
+// Answer says what a worker is to a need.
+type Answer string
+
+// The answers.
+const (
+	AnswerRoom     Answer = "room"     // it fits and has room
+	AnswerFull     Answer = "full"     // it fits and has no room
+	AnswerAvoided  Answer = "avoided"  // it fits, and others come before it because an attempt failed there
+	AnswerWaited   Answer = "waited"   // it fits and lives, but nothing may be given to it now
+	AnswerAbsent   Answer = "absent"   // it is not there
+	AnswerRejected Answer = "rejected" // it does not fit
+)
+
+// Explained is one worker with its answer and why.
+type Explained struct {
+	Worker *Worker
+	Answer Answer
+	Reason string
+	Weight int // of the preferences that it meets
+}
+
+// Explain says of every worker what it is to a need. It takes no room.
+func (f *Fleet) Explain(need Need) []Explained {
+	s, _ := f.sieve(f.fitting(need), need)
+	list := make([]Explained, len(f.workers))
+	for i := range f.workers {
+		w := &f.workers[i]
+		list[i] = Explained{Worker: w, Weight: need.weight(w)}
+		list[i].Answer, list[i].Reason = w.answer(need, s)
+	}
+	return list
+}
+
+func (w *Worker) answer(need Need, s sieve) (Answer, string) {
+	load := fmt.Sprintf("%d of %d", w.Assigned, w.Capacity)
+	if w.Assigned > w.Capacity {
+		load = fmt.Sprintf("%d of %d (+%d waiting)", w.Capacity, w.Capacity, w.Assigned-w.Capacity)
+	}
+	why, rejected := need.rejects(w)
+	switch {
+	case w.Standing.Absent():
+		return AnswerAbsent, strings.TrimPrefix(w.text(), "is ")
+	case rejected:
+		return AnswerRejected, why.String()
+	case w.Standing != Live:
+		return AnswerWaited, strings.TrimPrefix(w.text(), "is ")
+	case s.tierOf(w) > s.tier && s.tierOf(w) == tierSelf:
+		return AnswerAvoided, "avoided, since an earlier attempt failed on it"
+	case s.tierOf(w) > s.tier:
+		return AnswerAvoided, "avoided, since an earlier attempt failed on its host " + w.Host
+	case w.Room() <= 0:
+		return AnswerFull, "busy " + load
+	default:
+		return AnswerRoom, "has room, " + load
+	}
+}

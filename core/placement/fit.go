@@ -1,0 +1,215 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// unmet is the first hard rule of the need that the worker breaks, whatever its
+// standing and its load. It is false if there is none.
+func (n Need) unmet(w *Worker) (rejection, bool) {
+	if r, ok := n.rules.unmet(w); ok {
+		return r, true
+	}
+	if n.Fence && !w.AttemptFence {
+		return rejection{"does", "do", "not refuse dispatches of older attempts"}, true
+	}
+	return rejection{}, false
+}
+
+func (r *rules) unmet(w *Worker) (rejection, bool) {
+	if r == nil {
+		return untolerated(w, nil)
+	}
+	switch {
+	case !r.runtime(w):
+		return lacks("runtime " + r.runtimeText()), true
+	case !r.selected(w):
+		return r.missing(w), true
+	}
+	for _, need := range r.required {
+		if !need.met(w) {
+			return lacks("the required runtime " + join(need.name, need.version)), true
+		}
+	}
+	if why, ok := untolerated(w, r.tolerations); ok {
+		return why, true
+	}
+	switch {
+	case len(r.affinity.required) > 0 && !anyTerm(r.affinity.required, w):
+		return rejection{"matches", "match", "none of the required affinity terms"}, true
+	case anyTerm(r.affinity.anti, w):
+		return rejection{"matches", "match", "an anti-affinity term"}, true
+	default:
+		return rejection{}, false
+	}
+}
+
+// runtime reports whether the worker has the action's runtime under any of its
+// names, and in a version that is admitted.
+func (r *rules) runtime(w *Worker) bool {
+	if len(r.runtimes) == 0 {
+		return true
+	}
+	has := false
+	for _, name := range r.runtimes {
+		has = has || slices.Contains(w.Runtimes, name)
+	}
+	if !has || r.version.Any() {
+		return has
+	}
+	for _, name := range r.runtimes {
+		if slices.ContainsFunc(w.Versions[name], r.version.Admits) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *rules) runtimeText() string { return join(strings.Join(r.runtimes, " or "), r.version) }
+
+func join(name string, version Constraint) string {
+	if version.Any() {
+		return name
+	}
+	return name + " " + version.String()
+}
+
+func (n runtimeNeed) met(w *Worker) bool {
+	if !slices.Contains(w.Runtimes, n.name) {
+		return false
+	}
+	return n.version.Any() || slices.ContainsFunc(w.Versions[n.name], n.version.Admits)
+}
+
+func (r *rules) selected(w *Worker) bool {
+	for _, l := range r.selector {
+		if !l.on(w) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l label) on(w *Worker) bool {
+	value, ok := w.Labels[l.key]
+	return ok && value == l.value
+}
+
+// missing names the labels of the selector that the worker does not carry.
+func (r *rules) missing(w *Worker) rejection {
+	var list []string
+	for _, l := range r.selector {
+		if !l.on(w) {
+			list = append(list, l.key+"="+l.value)
+		}
+	}
+	if len(list) == 1 {
+		return lacks("the label " + list[0])
+	}
+	return lacks("the labels " + strings.Join(list, ", "))
+}
+
+// untolerated is the first taint that keeps executions away for good and that
+// none of the tolerations covers.
+func untolerated(w *Worker, tolerations []toleration) (rejection, bool) {
+	for _, t := range w.Taints {
+		if t.Effect != PreferNoSchedule && !t.tolerated(tolerations) {
+			return rejection{"has", "have", "the taint " + t.String() + " that is not tolerated"}, true
+		}
+	}
+	return rejection{}, false
+}
+
+func (t Taint) tolerated(by []toleration) bool {
+	for _, one := range by {
+		if one.key == t.Key && (one.effect == "" || one.effect == t.Effect) && (one.exists || one.value == t.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+func anyTerm(terms []term, w *Worker) bool {
+	for _, t := range terms {
+		if t.matches(w) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t term) matches(w *Worker) bool {
+	for _, l := range t.labels {
+		if !l.on(w) {
+			return false
+		}
+	}
+	for _, e := range t.expressions {
+		if !e.matches(w) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e expression) matches(w *Worker) bool {
+	value, has := w.Labels[e.key]
+	switch e.operator {
+	case opIn:
+		return has && slices.Contains(e.values, value)
+	case opNotIn:
+		return !has || !slices.Contains(e.values, value)
+	case opExists:
+		return has
+	default:
+		return !has
+	}
+}
+
+// weight is the sum of the preferences that the worker meets.
+func (n Need) weight(w *Worker) int {
+	if n.rules == nil {
+		return 0
+	}
+	sum := 0
+	for _, p := range n.rules.affinity.preferred {
+		if p.term.matches(w) {
+			sum += p.weight
+		}
+	}
+	return sum
+}
+
+// shunned reports whether a taint that is not tolerated asks for work to be
+// placed elsewhere.
+func (n Need) shunned(w *Worker) bool {
+	var tolerations []toleration
+	if n.rules != nil {
+		tolerations = n.rules.tolerations
+	}
+	return slices.ContainsFunc(w.Taints, func(t Taint) bool {
+		return t.Effect == PreferNoSchedule && !t.tolerated(tolerations)
+	})
+}
+
+// rejection is a rule that a worker breaks, as a sentence about one or several.
+type rejection struct{ one, several, rest string }
+
+func lacks(what string) rejection { return rejection{"lacks", "lack", what} }
+
+func (r rejection) String() string { return r.one + " " + r.rest }
+
+// about says it of a number of workers.
+func (r rejection) about(n int, what string) string {
+	verb := r.several
+	if n == 1 {
+		verb = r.one
+		what = strings.TrimSuffix(what, "s")
+	}
+	if what != "" {
+		what += " "
+	}
+	return fmt.Sprintf("%d %s%s %s", n, what, verb, r.rest)
+}

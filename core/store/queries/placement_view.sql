@@ -1,0 +1,21 @@
+-- Who could take an execution, and what it asks for.
+
+-- name: ViewFleet :many
+-- Action workers as placement sees them, and who cordoned them.
+SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
+       (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
+       coalesce(extract(epoch FROM now() - w.last_heartbeat), 'Infinity')::float8 AS heartbeat_age,
+       coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned,
+       coalesce(w.cordon_reason, '') AS cordon_reason, coalesce(i.login, '') AS cordoned_by
+FROM worker w
+LEFT JOIN identity i ON i.id = w.cordoned_by
+WHERE w.worker_role = 'action'
+ORDER BY w.id;
+
+-- name: ViewPlacement :many
+-- What an execution says of its workers besides its action, and which attempt it is.
+SELECT e.id, e.worker_selector, e.worker_tolerations, e.worker_affinity, coalesce(r.avoid, '{}')::bigint[] AS avoid,
+       coalesce(r.waiting, false)::bool AS waiting, coalesce(r.reason, '') AS reason, r.due
+FROM execution e
+LEFT JOIN execution_retry r ON r.execution = e.id
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
