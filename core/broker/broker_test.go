@@ -229,6 +229,12 @@ func TestBlockedBroker(t *testing.T) {
 	require.Equal(t, broker.StateBlocked, change.To)
 	require.ErrorIs(t, change.Err, broker.ErrBlocked)
 	require.ErrorContains(t, change.Err, "low on memory")
+	publishing, consuming := b.Links()[0], b.Links()[1]
+	require.True(t, publishing.Up && publishing.Blocked)
+	require.Equal(t, "low on memory", publishing.Reason)
+	require.WithinDuration(t, time.Now(), publishing.Since, 10*time.Second)
+	require.True(t, consuming.Up && !consuming.Blocked)
+	require.Contains(t, consuming.Server, "RabbitMQ ")
 	outcome := b.Publisher().Publish(ctx, messages("q", 1))[0]
 	require.Equal(t, broker.NotSent, outcome.Status)
 	require.ErrorIs(t, outcome.Err, broker.ErrBlocked)
@@ -237,6 +243,8 @@ func TestBlockedBroker(t *testing.T) {
 
 	proxy.say(t, unblocked, "")
 	require.Equal(t, broker.StateConnected, (<-changes).To)
+	free := b.Links()[0]
+	require.True(t, free.Up && !free.Blocked && free.Reason == "" && !free.Since.Before(publishing.Since))
 	require.Equal(t, broker.Returned, b.Publisher().Publish(ctx, messages("q", 1))[0].Status)
 }
 
@@ -251,6 +259,12 @@ func TestBrokerThatIsAway(t *testing.T) {
 	require.NoError(t, b.Start(testkit.Context(t)), "an absent broker does not fail the start")
 	defer b.Stop()
 	require.Equal(t, broker.StateConnecting, b.State())
+	for _, link := range b.Links() {
+		require.False(t, link.Up)
+		require.Contains(t, link.Reason, "refused")
+		require.NotContains(t, link.Reason, "secret")
+		require.False(t, link.Since.IsZero())
+	}
 	consumer := b.Consume(broker.ConsumerConfig{Queue: "q"})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	defer consumer.Stop()

@@ -33,7 +33,7 @@ type declarer struct {
 }
 
 // declare runs declarations on the asking connection and joins what went wrong.
-func (b *Broker) declare(ctx context.Context, list func(*declarer)) error {
+func (b *Broker) declare(ctx context.Context, list func(declarations)) error {
 	conn, err := b.consume.wait(ctx)
 	if err != nil {
 		return fmt.Errorf("declare topology: %w", err)

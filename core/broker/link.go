@@ -23,6 +23,10 @@ type link struct {
 	conn    *connection   // nil while down; guarded by mu
 	changed chan struct{} // closed at the next change; guarded by mu
 	lastErr error         // why it is down; guarded by mu
+	since   time.Time     // when it came up, went down, or was blocked; guarded by mu
+	// blockedBy is what the broker ran out of when it last blocked; guarded by mu.
+	blockedBy string
+	server    string // what it was last connected to; guarded by mu
 }
 
 func newLink(b *Broker, purpose string) *link {
@@ -90,7 +94,12 @@ func (l *link) watch(ctx context.Context, conn *connection) error {
 }
 
 func (l *link) block(ctx context.Context, conn *connection, b amqp.Blocking) {
-	conn.blocked.Store(b.Active)
+	l.mu.Lock()
+	if conn.blocked.Swap(b.Active) != b.Active {
+		l.since = time.Now()
+	}
+	l.blockedBy = b.Reason
+	l.mu.Unlock()
 	l.broker.metrics.block(l.purpose, b.Active)
 	if b.Active {
 		l.broker.logger.WarnContext(ctx, "Message broker blocks publishers", "connection", l.purpose, "reason", b.Reason)
@@ -111,6 +120,12 @@ func (l *link) block(ctx context.Context, conn *connection, b amqp.Blocking) {
 func (l *link) turn(conn *connection, cause error) {
 	l.mu.Lock()
 	was := l.conn
+	if conn != was || l.since.IsZero() {
+		l.since = time.Now()
+	}
+	if conn != nil {
+		l.server = serverOf(conn)
+	}
 	l.conn, l.lastErr = conn, cause
 	l.announceLocked()
 	l.mu.Unlock()

@@ -131,10 +131,14 @@ func (o *outlet) send(m *Message) (*amqp.DeferredConfirmation, error) {
 	if at.IsZero() {
 		at = time.Now()
 	}
+	expiration := ""
+	if m.Fleeting {
+		expiration = "0"
+	}
 	confirm, err := o.channel.PublishWithDeferredConfirm(m.Exchange, m.RoutingKey, true, false, amqp.Publishing{
 		DeliveryMode: amqp.Persistent, ContentType: "application/json",
 		MessageId: m.ID, CorrelationId: correlation, Type: m.Type, Timestamp: at,
-		Headers: m.Headers, Body: m.Body,
+		Headers: m.Headers, Body: m.Body, Expiration: expiration,
 	})
 	if err != nil {
 		o.forget()

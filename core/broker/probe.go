@@ -2,11 +2,17 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/google/uuid"
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // TypeProbe is the message type of a probe. Whoever consumes dead letters
@@ -25,13 +31,15 @@ type RouteProbe struct {
 
 // ProbeDeadLetters finds out whether dead letters with these routing keys
 // would be kept, by publishing a probe with each through the dead-letter
-// exchange. The probes that are routed end in the dead-letter queue.
+// exchange. A probe that is routed vanishes in the dead-letter queue unless
+// somebody consumes it at that moment, or letters wait before it: then it is
+// gone, never to be delivered, when they are.
 func (b *Broker) ProbeDeadLetters(ctx context.Context, keys []string) []RouteProbe {
 	messages := make([]Message, len(keys))
 	for i, key := range keys {
 		messages[i] = Message{
 			ID: uuid.NewString(), Exchange: message.ExchangeDeadLetter, RoutingKey: key,
-			Type: TypeProbe, Body: []byte(`{"message_type":"` + TypeProbe + `"}`),
+			Type: TypeProbe, Body: []byte(`{"message_type":"` + TypeProbe + `"}`), Fleeting: true,
 		}
 	}
 	probes := make([]RouteProbe, len(keys))
@@ -43,3 +51,97 @@ func (b *Broker) ProbeDeadLetters(ctx context.Context, keys []string) []RoutePro
 	}
 	return probes
 }
+
+// deathTTL is how long a message lives in the private queue of ProbeDeath, and
+// deathPatience how long its arrival is awaited.
+const (
+	deathTTL      = 200 * time.Millisecond
+	deathPatience = 5 * time.Second
+)
+
+// ProbeDeath finds out whether the broker passes on what dies: one message that
+// expires and one that is rejected in a private queue must arrive in another,
+// by way of the dead-letter exchange and a key of their own. That exchange must
+// be a direct one, as declared, else they would arrive elsewhere too.
+func (b *Broker) ProbeDeath(ctx context.Context) error {
+	conn, err := b.publish.wait(ctx)
+	if err != nil {
+		return fmt.Errorf("probe expiry and rejection: %w", err)
+	}
+	_, err = ask(ctx, conn, func() (struct{}, error) {
+		channel, err := conn.Channel()
+		if err != nil {
+			return struct{}{}, err
+		}
+		defer discardChannel(channel)
+		return struct{}{}, probeDeath(ctx, channel)
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("probe expiry and rejection: %w", err)
+	}
+	return nil
+}
+
+func probeDeath(ctx context.Context, channel *amqp.Channel) error {
+	key := TypeProbe + "." + uuid.NewString()
+	from, to := key+".dies", key+".arrives"
+	if err := channel.ExchangeDeclarePassive(message.ExchangeDeadLetter, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
+		return err
+	}
+	if _, err := channel.QueueDeclare(to, false, true, true, false, nil); err != nil {
+		return err
+	}
+	defer func() { _, _ = channel.QueueDelete(to, false, false, false) }() // exclusive: it goes with the connection at last
+	if err := channel.QueueBind(to, key, message.ExchangeDeadLetter, false, nil); err != nil {
+		return err
+	}
+	arguments := toDeadLetters()
+	arguments["x-message-ttl"], arguments["x-dead-letter-routing-key"] = milliseconds(deathTTL), key
+	if _, err := channel.QueueDeclare(from, false, true, true, false, arguments); err != nil {
+		return err
+	}
+	defer func() { _, _ = channel.QueueDelete(from, false, false, false) }() // as above
+	for range 2 {
+		if err := channel.PublishWithContext(ctx, "", from, false, false, amqp.Publishing{Type: TypeProbe}); err != nil {
+			return err
+		}
+	}
+	for begin := time.Now(); time.Since(begin) < deathTTL; { // what has expired meanwhile is proof as well
+		if one, ok, err := channel.Get(from, false); err != nil {
+			return err
+		} else if ok {
+			if err := one.Nack(false, false); err != nil {
+				return err
+			}
+			break
+		}
+		supervise.Sleep(ctx, deathTTL/20)
+	}
+	return awaitDeaths(ctx, channel, to)
+}
+
+// awaitDeaths waits until both messages of a probe have arrived.
+func awaitDeaths(ctx context.Context, channel *amqp.Channel, queue string) error {
+	reasons := map[string]bool{}
+	for begin, arrived := time.Now(), 0; arrived < 2; {
+		one, ok, err := channel.Get(queue, true)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			arrived++
+			for _, death := range Deaths(one.Headers) {
+				reasons[death.Reason] = true
+			}
+		case time.Since(begin) > deathPatience:
+			return fmt.Errorf("%w: %d of 2 messages arrived (%v)", ErrDeathLost, arrived, slices.Sorted(maps.Keys(reasons)))
+		case !supervise.Sleep(ctx, deathTTL/10):
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// ErrDeathLost says that what died in a queue did not arrive at the dead-letter
+// exchange.
+var ErrDeathLost = errors.New("what expires or is rejected is lost")

@@ -23,6 +23,8 @@ type Message struct {
 	// Timestamp is now if zero; the wire carries whole seconds.
 	Timestamp time.Time
 	Headers   Table
+	// Fleeting drops the message where nobody takes it at once.
+	Fleeting bool
 }
 
 // shortMax is the longest text that AMQP carries in a property.

@@ -28,7 +28,7 @@ func toDeadLetters() Table { return Table{"x-dead-letter-exchange": message.Exch
 // it; a *TopologyError names what exists with other properties.
 func (b *Broker) DeclareCommon(ctx context.Context) error { return b.declare(ctx, declareCommon) }
 
-func declareCommon(d *declarer) {
+func declareCommon(d declarations) {
 	d.exchange(message.ExchangeEvents, "topic", false)
 	d.exchange(message.ExchangeExecutions, "topic", false)
 	d.exchange(message.ExchangeNotifications, "fanout", false)
@@ -43,7 +43,7 @@ func declareCommon(d *declarer) {
 // management API allows it. Either way alone carries every dead letter, so a
 // missing policy is no error. Config.NoDeadLetters leaves both out.
 func (b *Broker) DeclareExecutor(ctx context.Context) error {
-	err := b.declare(ctx, func(d *declarer) {
+	err := b.declare(ctx, func(d declarations) {
 		declareCommon(d)
 		declareExecutor(d)
 		if !b.cfg.NoDeadLetters {
@@ -59,7 +59,7 @@ func (b *Broker) DeclareExecutor(ctx context.Context) error {
 	return nil
 }
 
-func declareExecutor(d *declarer) {
+func declareExecutor(d declarations) {
 	for _, q := range []struct{ queue, exchange, key string }{
 		{message.QueueEvents, message.ExchangeEvents, message.KeyEventCreated},
 		{message.QueueEnforcements, message.ExchangeExecutions, message.PatternEnforcement},
@@ -79,16 +79,18 @@ func (b *Broker) DeclareWorker(ctx context.Context, id int64, ttl time.Duration)
 	if ttl <= 0 {
 		ttl = WorkerQueueTTLDefault
 	}
-	return b.declare(ctx, func(d *declarer) {
-		dispatches := toDeadLetters()
-		dispatches["x-message-ttl"] = milliseconds(ttl)
-		d.queue(message.WorkerExecutionsQueue(id), dispatches)
-		d.bind(message.WorkerExecutionsQueue(id), message.ExchangeExecutions, message.DispatchKey(id))
-		d.queue(message.WorkerCancelQueue(id), toDeadLetters())
-		d.bind(message.WorkerCancelQueue(id), message.ExchangeExecutions, message.CancelKey(id))
-		d.queue(message.WorkerPacksQueue(id), toDeadLetters())
-		d.bind(message.WorkerPacksQueue(id), message.ExchangeEvents, message.KeyPackRegistered, message.KeyPackDeleted)
-	})
+	return b.declare(ctx, func(d declarations) { declareWorker(d, id, ttl) })
+}
+
+func declareWorker(d declarations, id int64, ttl time.Duration) {
+	dispatches := toDeadLetters()
+	dispatches["x-message-ttl"] = milliseconds(ttl)
+	d.queue(message.WorkerExecutionsQueue(id), dispatches)
+	d.bind(message.WorkerExecutionsQueue(id), message.ExchangeExecutions, message.DispatchKey(id))
+	d.queue(message.WorkerCancelQueue(id), toDeadLetters())
+	d.bind(message.WorkerCancelQueue(id), message.ExchangeExecutions, message.CancelKey(id))
+	d.queue(message.WorkerPacksQueue(id), toDeadLetters())
+	d.bind(message.WorkerPacksQueue(id), message.ExchangeEvents, message.KeyPackRegistered, message.KeyPackDeleted)
 }
 
 // milliseconds has the width that others declare, if the value fits it.
@@ -106,7 +108,7 @@ func (b *Broker) BindWorkerDeadLetters(ctx context.Context, id int64) error {
 	if b.cfg.NoDeadLetters {
 		return nil
 	}
-	return b.declare(ctx, func(d *declarer) {
+	return b.declare(ctx, func(d declarations) {
 		d.bind(message.QueueDeadLetter, message.ExchangeDeadLetter, message.DispatchKey(id), message.CancelKey(id))
 	})
 }
@@ -132,7 +134,7 @@ func (b *Broker) catchUnrouted(ctx context.Context) error {
 			return fmt.Errorf("policy %q governs exchange %s already", policy.Name, message.ExchangeDeadLetter)
 		}
 	}
-	err = b.declare(ctx, func(d *declarer) {
+	err = b.declare(ctx, func(d declarations) {
 		d.exchange(ExchangeUnrouted, "fanout", true)
 		d.bind(message.QueueDeadLetter, ExchangeUnrouted, "")
 	})

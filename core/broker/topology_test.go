@@ -136,13 +136,85 @@ func TestProbeFindsLostRoutes(t *testing.T) {
 		{Key: keys[0], Routed: true}, {Key: keys[1]}, {Key: keys[2]},
 	}, probes)
 	require.NoError(t, b.BindWorkerDeadLetters(b.ctx, 1))
-	for _, probe := range b.ProbeDeadLetters(b.ctx, keys) {
-		require.True(t, probe.Routed, probe.Key)
+	allRouted := func() {
+		for _, probe := range b.ProbeDeadLetters(b.ctx, keys) {
+			require.True(t, probe.Routed, probe.Key)
+		}
 	}
-	batch := b.next(b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter}))
-	require.Equal(t, broker.TypeProbe, batch.Deliveries[0].Type)
+	allRouted()
+	b.becomesReady(message.QueueDeadLetter, 0) // a probe is no letter for a person
+
+	b.publishAll(broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: keys[0], Type: "letter"})
+	allRouted()
+	peeked, err := b.management.Peek(b.ctx, message.QueueDeadLetter, 10, 0)
+	require.NoError(t, err)
+	require.Len(t, peeked, 1, "nor can it be seen behind letters that wait")
+	consumer := b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
+	letter := b.next(consumer)
+	require.Len(t, letter.Deliveries, 1)
+	require.NoError(t, letter.Ack())
+	b.becomesReady(message.QueueDeadLetter, 0)
+	allRouted()
+	require.Equal(t, broker.TypeProbe, b.next(consumer).Deliveries[0].Type, "who consumes at that moment gets it")
 	b.Stop()
 	require.ErrorIs(t, b.ProbeDeadLetters(b.ctx, keys)[0].Err, broker.ErrNotConnected)
+}
+
+// The probe of deaths proves expiry and rejection, and leaves nothing behind.
+func TestProbeDeath(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	require.Error(t, b.ProbeDeath(b.ctx), "there is no dead-letter exchange")
+	require.NoError(t, b.DeclareExecutor(b.ctx))
+	require.NoError(t, b.ProbeDeath(b.ctx))
+	require.Zero(t, b.ready(message.QueueDeadLetter))
+	testkit.Eventually(t, func() bool {
+		queues, err := b.management.Queues(b.ctx)
+		require.NoError(t, err)
+		return len(queues) == 7
+	}, patience, "the private queues are gone")
+}
+
+// What is listed as declared is what the broker has after the declaration.
+func TestTheListedTopologyIsTheDeclaredOne(t *testing.T) {
+	t.Parallel()
+	b := newRig(t, func(c *broker.Config) { c.NoDeadLetters = true })
+	require.NoError(t, b.DeclareExecutor(b.ctx))
+	require.NoError(t, b.DeclareWorker(b.ctx, 7, 0))
+	ours, workers := broker.ExecutorTopology(), broker.WorkerTopology(7, 0)
+	exchanges, err := b.management.Exchanges(b.ctx)
+	require.NoError(t, err)
+	for _, want := range ours.Exchanges {
+		require.Contains(t, exchanges, broker.ExchangeInfo{
+			Name: want.Name, Kind: want.Kind, Durable: true, Internal: want.Internal, Arguments: map[string]any{},
+		})
+		exists, err := b.ExchangeExists(b.ctx, want.Name)
+		require.NoError(t, err)
+		require.True(t, exists)
+	}
+	exists, err := b.ExchangeExists(b.ctx, "nowhere")
+	require.NoError(t, err)
+	require.False(t, exists)
+	queues, err := b.management.Queues(b.ctx)
+	require.NoError(t, err)
+	require.Len(t, queues, len(ours.Queues)+len(workers.Queues))
+	bindings, err := b.management.Bindings(b.ctx)
+	require.NoError(t, err)
+	require.ElementsMatch(t, append(ours.Bindings, workers.Bindings...), bindings)
+}
+
+// Who consumes is known by the name of the connection.
+func TestConsumersAreListedWithTheirConnections(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	b.consume(broker.ConsumerConfig{Queue: "q", Tag: "executor.test"})
+	testkit.Eventually(t, func() bool {
+		consumers, err := b.management.Consumers(b.ctx)
+		require.NoError(t, err)
+		return len(consumers) == 1 && consumers[0].Queue == "q" && consumers[0].Tag == "executor.test" &&
+			consumers[0].Connection == t.Name()+"/consume"
+	}, 15*time.Second)
 }
 
 // The policy is ours alone: another that governs the exchange stays in force,

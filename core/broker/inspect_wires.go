@@ -1,0 +1,130 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// ExchangeInfo is what the management API knows of an exchange.
+type ExchangeInfo struct {
+	Name      string         `json:"name"`
+	Kind      string         `json:"type"`
+	Durable   bool           `json:"durable"`
+	Internal  bool           `json:"internal"`
+	Arguments map[string]any `json:"arguments"`
+	Policy    string         `json:"policy"`
+}
+
+// Exchanges lists the exchanges of the virtual host.
+func (m *Management) Exchanges(ctx context.Context) ([]ExchangeInfo, error) {
+	var exchanges []ExchangeInfo
+	path := "exchanges/" + url.PathEscape(m.vhost) + "?columns=name,type,durable,internal,arguments,policy"
+	if err := m.do(ctx, http.MethodGet, path, nil, &exchanges); err != nil {
+		return nil, fmt.Errorf("list exchanges: %w", err)
+	}
+	return exchanges, nil
+}
+
+// Bindings lists every route from an exchange to a queue in the virtual host.
+func (m *Management) Bindings(ctx context.Context) ([]Binding, error) {
+	var found []struct {
+		Source      string `json:"source"`
+		Destination string `json:"destination"`
+		Kind        string `json:"destination_type"`
+		RoutingKey  string `json:"routing_key"`
+	}
+	path := "bindings/" + url.PathEscape(m.vhost) + "?columns=source,destination,destination_type,routing_key"
+	if err := m.do(ctx, http.MethodGet, path, nil, &found); err != nil {
+		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	bindings := make([]Binding, 0, len(found))
+	for _, b := range found {
+		if b.Source != "" && b.Kind == "queue" {
+			bindings = append(bindings, Binding{Source: b.Source, Queue: b.Destination, RoutingKey: b.RoutingKey})
+		}
+	}
+	return bindings, nil
+}
+
+// QueueConsumer is one subscription to a queue, as the management API lists it.
+type QueueConsumer struct {
+	Queue string
+	Tag   string
+	// Connection is the name that the client gave its connection, and Peer its
+	// address. Both are empty while they are not known.
+	Connection string
+	Peer       string
+}
+
+// Consumers lists the subscriptions in the virtual host. One that is younger
+// than some seconds may be missing.
+func (m *Management) Consumers(ctx context.Context) ([]QueueConsumer, error) {
+	var found []struct {
+		Tag   string `json:"consumer_tag"`
+		Queue struct {
+			Name string `json:"name"`
+		} `json:"queue"`
+		Channel json.RawMessage `json:"channel_details"` // an empty list until it is known
+	}
+	if err := m.do(ctx, http.MethodGet, "consumers/"+url.PathEscape(m.vhost), nil, &found); err != nil {
+		return nil, fmt.Errorf("list consumers: %w", err)
+	}
+	var connections []struct {
+		Name   string `json:"name"`
+		Client struct {
+			Name string `json:"connection_name"`
+		} `json:"client_properties"`
+	}
+	path := "vhosts/" + url.PathEscape(m.vhost) + "/connections?columns=name,client_properties.connection_name"
+	if err := m.do(ctx, http.MethodGet, path, nil, &connections); err != nil {
+		return nil, fmt.Errorf("list connections: %w", err)
+	}
+	names := make(map[string]string, len(connections))
+	for _, c := range connections {
+		names[c.Name] = c.Client.Name
+	}
+	consumers := make([]QueueConsumer, 0, len(found))
+	for _, c := range found {
+		var channel struct {
+			Connection string `json:"connection_name"`
+			Host       string `json:"peer_host"`
+		}
+		_ = json.Unmarshal(c.Channel, &channel) // then it stays unknown
+		consumers = append(consumers, QueueConsumer{
+			Queue: c.Queue.Name, Tag: c.Tag, Connection: names[channel.Connection], Peer: channel.Host,
+		})
+	}
+	return consumers, nil
+}
+
+// ExchangeExists asks whether there is an exchange of this name.
+func (b *Broker) ExchangeExists(ctx context.Context, name string) (bool, error) {
+	conn, err := b.consume.wait(ctx)
+	if err != nil {
+		return false, fmt.Errorf("ask for exchange %s: %w", name, err)
+	}
+	_, err = ask(ctx, conn, func() (struct{}, error) {
+		channel, err := conn.Channel()
+		if err != nil {
+			return struct{}{}, err
+		}
+		defer discardChannel(channel)
+		// The kind is not looked at when it is only asked for.
+		return struct{}{}, channel.ExchangeDeclarePassive(name, amqp.ExchangeDirect, true, false, false, false, nil)
+	}, nil)
+	var refused *amqp.Error
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &refused) && refused.Code == amqp.NotFound:
+		return false, nil
+	default:
+		return false, fmt.Errorf("ask for exchange %s: %w", name, err)
+	}
+}
