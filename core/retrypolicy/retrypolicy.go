@@ -141,7 +141,7 @@ func exhausted(e Ended, allowed int) string {
 	if allowed == 0 {
 		return "its action allows no repetition (max_retries)"
 	}
-	return fmt.Sprintf("it was repeated %d times and %d are allowed", e.Retries, allowed)
+	return fmt.Sprintf("no repetition is left: it is attempt %d, and %d repetitions are allowed", e.Retries+1, allowed)
 }
 
 // lost reports whether the execution was handed over and never picked up.

@@ -122,7 +122,7 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 	failed := ran(attune.StatusFailed, "connection lost")
 	require.Equal(t, "its action allows no repetition (max_retries)", decide(failed, 0, 0).Why)
 	require.True(t, decide(failed, 1, 2).Retry)
-	require.Equal(t, "it was repeated 2 times and 2 are allowed", decide(failed, 2, 2).Why)
+	require.Equal(t, "no repetition is left: it is attempt 3, and 2 repetitions are allowed", decide(failed, 2, 2).Why)
 	require.False(t, decide(failed, 0, -5).Retry)
 
 	for _, who := range []string{retrypolicy.ByTimeoutMonitor, retrypolicy.ByDeadLetters} {

@@ -75,6 +75,7 @@ type (
 	FindLostRequestsRow             = db.FindLostRequestsRow
 	FindMisplacedWaitersRow         = db.FindMisplacedWaitersRow
 	FindOrphansParams               = db.FindOrphansParams
+	FindNewestAttemptRow            = db.FindNewestAttemptRow
 	FindOrphansRow                  = db.FindOrphansRow
 	FindTerminalHoldersRow          = db.FindTerminalHoldersRow
 	FindUndeliveredRow              = db.FindUndeliveredRow
@@ -203,6 +204,7 @@ type (
 	ViewAgeProbesRow                = db.ViewAgeProbesRow
 	ViewAgesParams                  = db.ViewAgesParams
 	ViewAheadParams                 = db.ViewAheadParams
+	ViewAttemptsRow                 = db.ViewAttemptsRow
 	ViewBusiestRow                  = db.ViewBusiestRow
 	ViewFleetRow                    = db.ViewFleetRow
 	ViewHeadsRow                    = db.ViewHeadsRow
@@ -212,9 +214,11 @@ type (
 	ViewHoldersRow                  = db.ViewHoldersRow
 	ViewPlacementRow                = db.ViewPlacementRow
 	ViewPoliciesRow                 = db.ViewPoliciesRow
+	ViewPublishedAttemptsRow        = db.ViewPublishedAttemptsRow
 	ViewQueueIDsParams              = db.ViewQueueIDsParams
 	ViewQueueStatsRow               = db.ViewQueueStatsRow
 	ViewQueuesRow                   = db.ViewQueuesRow
+	ViewRepetitionRow               = db.ViewRepetitionRow
 	ViewReplicasRow                 = db.ViewReplicasRow
 	ViewRuntimeRow                  = db.ViewRuntimeRow
 	ViewSampleParams                = db.ViewSampleParams
@@ -334,6 +338,7 @@ const (
 	FindLostRequests                      = db.FindLostRequests
 	FindLostRequestsByStatus              = db.FindLostRequestsByStatus
 	FindMisplacedWaiters                  = db.FindMisplacedWaiters
+	FindNewestAttempt                     = db.FindNewestAttempt
 	FindOrphans                           = db.FindOrphans
 	FindTerminalHolders                   = db.FindTerminalHolders
 	FindUndelivered                       = db.FindUndelivered
@@ -479,6 +484,8 @@ const (
 	ViewAgeProbes                         = db.ViewAgeProbes
 	ViewAges                              = db.ViewAges
 	ViewAhead                             = db.ViewAhead
+	ViewAttemptTables                     = db.ViewAttemptTables
+	ViewAttempts                          = db.ViewAttempts
 	ViewBusiest                           = db.ViewBusiest
 	ViewFleet                             = db.ViewFleet
 	ViewHeads                             = db.ViewHeads
@@ -487,10 +494,12 @@ const (
 	ViewHoldersBelow                      = db.ViewHoldersBelow
 	ViewPlacement                         = db.ViewPlacement
 	ViewPolicies                          = db.ViewPolicies
+	ViewPublishedAttempts                 = db.ViewPublishedAttempts
 	ViewQueueID                           = db.ViewQueueID
 	ViewQueueIDs                          = db.ViewQueueIDs
 	ViewQueueStats                        = db.ViewQueueStats
 	ViewQueues                            = db.ViewQueues
+	ViewRepetition                        = db.ViewRepetition
 	ViewReplicas                          = db.ViewReplicas
 	ViewRuntime                           = db.ViewRuntime
 	ViewSample                            = db.ViewSample

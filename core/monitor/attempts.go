@@ -1,0 +1,198 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// maxAttempts bounds how many attempts are read of one chain, the newest ones.
+const maxAttempts = 500
+
+// Attempt is one execution of a chain of repetitions.
+type Attempt struct {
+	ID int64 `json:"id"`
+	// Number counts from 1, the execution that was requested first.
+	Number int64  `json:"attempt"`
+	Status string `json:"status"`
+	// Repeats is the attempt before it; nil for the first.
+	Repeats *int64 `json:"repeats"`
+	// RepeatedBy is the attempt after it; nil for the last.
+	RepeatedBy *int64 `json:"repeated_by"`
+	// Reason is why it was made; empty for the first.
+	Reason string `json:"reason,omitempty"`
+	// RequestedBy is who made it by hand; empty when the engine did.
+	RequestedBy string    `json:"requested_by,omitempty"`
+	WorkerID    *int64    `json:"worker_id"`
+	WorkerName  string    `json:"worker_name,omitempty"`
+	Created     time.Time `json:"created"`
+	// Due is set while it waits for its time, in no line and with no slot.
+	Due        *time.Time `json:"due"`
+	StartedAt  *time.Time `json:"started_at"`
+	FinishedAt *time.Time `json:"finished_at"`
+	// Error is what it ended with, cut short; empty when there is none.
+	Error string `json:"error,omitempty"`
+}
+
+// Attempts lists all attempts of the chain that the execution is in, the first
+// one first, whichever of them is asked for. One that was never repeated is a
+// chain of itself; one that does not exist is ErrNotFound. Of a very long chain
+// the newest 500 are listed.
+func (m *Monitor) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
+	var list []Attempt
+	err := m.database(ctx, "attempts of execution "+strconv.FormatInt(id, 10), &Reading{},
+		func(ctx context.Context, tx *store.Tx, s shape) (err error) {
+			list, err = readAttempts(ctx, tx, s, id)
+			return err
+		})
+	return list, err
+}
+
+func readAttempts(ctx context.Context, tx *store.Tx, s shape, id int64) ([]Attempt, error) {
+	recorded, err := recordsRepetitions(ctx, tx, s)
+	if err != nil {
+		return nil, err
+	}
+	read := readPublishedAttempts
+	if recorded {
+		read = readRecordedAttempts
+	}
+	list, err := read(ctx, tx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read the attempts of execution %d: %w", id, err)
+	}
+	if len(list) == 0 {
+		return nil, ErrNotFound
+	}
+	return link(list), nil
+}
+
+func recordsRepetitions(ctx context.Context, tx *store.Tx, s shape) (bool, error) {
+	if !s.ours {
+		return false, nil
+	}
+	recorded, err := tx.ViewAttemptTables(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look for the record of repetitions: %w", err)
+	}
+	return recorded, nil
+}
+
+func readRecordedAttempts(ctx context.Context, tx *store.Tx, id int64) ([]Attempt, error) {
+	rows, err := tx.ViewAttempts(ctx, maxAttempts, id)
+	list := make([]Attempt, len(rows))
+	for i, r := range rows {
+		list[i] = Attempt{
+			ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason, RequestedBy: r.RequestedBy,
+			WorkerID: r.Worker, WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+			Error: r.Error,
+		}
+		if r.Repeats != 0 {
+			list[i].Repeats = &r.Repeats
+		}
+		if r.Waiting {
+			list[i].Due = r.Due
+		}
+	}
+	return list, err
+}
+
+func readPublishedAttempts(ctx context.Context, tx *store.Tx, id int64) ([]Attempt, error) {
+	rows, err := tx.ViewPublishedAttempts(ctx, maxAttempts, id)
+	list := make([]Attempt, len(rows))
+	for i, r := range rows {
+		list[i] = Attempt{
+			ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason,
+			WorkerID: r.Worker, WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt, Error: r.Error,
+		}
+	}
+	return list, err
+}
+
+// link puts attempts in order and says which repeats which. Where nobody
+// recorded it, each repeats the one before it, and numbers that do not grow, of
+// programs that do not count, are made to.
+func link(list []Attempt) []Attempt {
+	slices.SortFunc(list, func(a, b Attempt) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID)) })
+	byID := make(map[int64]*Attempt, len(list))
+	for i := range list {
+		a := &list[i]
+		byID[a.ID] = a
+		if i == 0 {
+			continue
+		}
+		before := &list[i-1]
+		a.Number = max(a.Number, before.Number+1)
+		if a.Repeats == nil {
+			a.Repeats = &before.ID
+		}
+	}
+	for i := range list {
+		if a := &list[i]; a.Repeats != nil && byID[*a.Repeats] != nil {
+			byID[*a.Repeats].RepeatedBy = &a.ID
+		}
+	}
+	return list
+}
+
+// Repetition says what follows from the end of an execution.
+type Repetition struct {
+	Reading
+	// By is the attempt that repeats it; nil when there is none yet.
+	By *int64 `json:"repeated_by"`
+	// Expected is true when there is none and an engine with the given policy will
+	// make one as soon as it has heard of the end.
+	Expected bool `json:"expected"`
+	// Why says why there will be none; empty otherwise.
+	Why string `json:"why,omitempty"`
+}
+
+// Repetition says whether an execution has been repeated, or will be by an
+// engine with this policy. One that does not exist is ErrNotFound.
+func (m *Monitor) Repetition(ctx context.Context, id int64, policy retrypolicy.Config) (*Repetition, error) {
+	answer := &Repetition{}
+	err := m.database(ctx, "repetition of execution "+strconv.FormatInt(id, 10), &answer.Reading,
+		func(ctx context.Context, tx *store.Tx, s shape) error {
+			recorded, err := recordsRepetitions(ctx, tx, s)
+			if err != nil {
+				return err
+			}
+			if !recorded {
+				answer.Why = "repetitions are not recorded in this database"
+				return nil
+			}
+			row, err := tx.ViewRepetition(ctx, id)
+			if errors.Is(err, sql.ErrNoRows) {
+				return ErrNotFound
+			}
+			if err != nil {
+				return fmt.Errorf("read what execution %d ended with: %w", id, err)
+			}
+			answer.judge(row, policy)
+			return nil
+		})
+	return answer, err
+}
+
+func (r *Repetition) judge(row store.ViewRepetitionRow, policy retrypolicy.Config) {
+	if row.RepeatedBy != 0 {
+		r.By = &row.RepeatedBy
+		return
+	}
+	verdict := policy.Decide(retrypolicy.Ended{
+		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.Started,
+		Retries: int(row.RetryCount), MaxRetries: int(row.Allowed), CancelAsked: row.CancelAsked,
+	}, 0)
+	r.Expected, r.Why = verdict.Retry, verdict.Why
+	if row.WorkflowTask && verdict.Retry {
+		r.Expected, r.Why = false, "it is a task of a workflow: its workflow repeats it"
+	}
+}

@@ -1,0 +1,166 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// repeat ends an execution and repeats it as the engine does.
+func (b *testBundle) repeat(t *testing.T, id int64, reason string, delay time.Duration, by *string) int64 {
+	t.Helper()
+	rows, err := b.store.RepeatExecutions(t.Context(), store.RepeatExecutionsParams{
+		Failed: []int64{id}, Reasons: []string{reason}, Delays: []float64{delay.Seconds()}, RequestedBy: by,
+	})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	return rows[0].ID
+}
+
+func (b *testBundle) fail(t *testing.T, id int64, result string) {
+	t.Helper()
+	testkit.Exec(t, b.store, `update execution set status = 'failed', started_at = now(), result = $2::jsonb where id = $1`, id, result)
+}
+
+func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	worker := testkit.Worker(t, b.store, "w-1")
+	first := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.sleep"),
+		func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }).ID
+	b.fail(t, first, `{"error": "exit 1", "message": "not this"}`)
+	second := b.repeat(t, first, "action_failure", 0, nil)
+	b.fail(t, second, `{"message": "only a message"}`)
+	ann := "ann"
+	third := b.repeat(t, second, "manual_retry", time.Hour, &ann)
+	testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.other"))
+
+	for _, id := range []int64{first, second, third} {
+		list, err := b.Attempts(t.Context(), id)
+		require.NoError(t, err)
+		require.Len(t, list, 3)
+		require.Equal(t, []int64{first, second, third}, []int64{list[0].ID, list[1].ID, list[2].ID})
+		require.Equal(t, []int64{1, 2, 3}, []int64{list[0].Number, list[1].Number, list[2].Number})
+		require.Nil(t, list[0].Repeats)
+		require.Equal(t, second, *list[0].RepeatedBy)
+		require.Equal(t, first, *list[1].Repeats)
+		require.Equal(t, third, *list[1].RepeatedBy)
+		require.Equal(t, second, *list[2].Repeats)
+		require.Nil(t, list[2].RepeatedBy)
+		require.Equal(t, "w-1", list[0].WorkerName)
+		require.Equal(t, "exit 1", list[0].Error)
+		require.Equal(t, "only a message", list[1].Error)
+		require.Empty(t, list[0].Reason)
+		require.Equal(t, "action_failure", list[1].Reason)
+		require.Empty(t, list[1].RequestedBy)
+		require.Equal(t, "manual_retry", list[2].Reason)
+		require.Equal(t, "ann", list[2].RequestedBy)
+		require.Nil(t, list[1].Due, "what has ended waits for no time")
+		require.WithinDuration(t, time.Now().Add(time.Hour), *list[2].Due, time.Minute)
+		require.NotNil(t, list[0].FinishedAt)
+	}
+	testkit.Exec(t, b.store, `update execution_retry set waiting = false where execution = $1`, third)
+	list, err := b.Attempts(t.Context(), first)
+	require.NoError(t, err)
+	require.Nil(t, list[2].Due, "its time has come")
+
+	// The first is deleted: the others still know each other.
+	testkit.Exec(t, b.store, `delete from execution where id = $1`, first)
+	list, err = b.Attempts(t.Context(), third)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.Equal(t, int64(2), list[0].Number, "the number of an attempt does not change")
+	require.Equal(t, third, *list[0].RepeatedBy)
+
+	_, err = b.Attempts(t.Context(), 4711)
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// TestAttemptsOfOthers: what no engine of ours repeated, with our tables and
+// without.
+func TestAttemptsOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, ours := range map[string]bool{"OurSchema": true, "PublishedSchema": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, nil)
+			action := testkit.Action(t, b.store, "demo.sleep")
+			first := testkit.Execution(t, b.store, action, status(attune.StatusFailed)).ID
+			again := func(count int32) int64 {
+				reason := "transient_error"
+				return testkit.Execution(t, b.store, action, status(attune.StatusTimeout), func(e *testkit.ExecutionRow) {
+					e.OriginalExecution, e.RetryCount, e.RetryReason = &first, count, &reason
+					e.Result = map[string]string{"error": "it broke"}
+				}).ID
+			}
+			second, third, uncounted := again(1), again(2), again(0)
+			if !ours {
+				testkit.Exec(t, b.store, `drop table execution_retry, execution_history cascade`)
+				testkit.Exec(t, b.store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade`)
+			}
+			for _, id := range []int64{first, third} {
+				list, err := b.Attempts(t.Context(), id)
+				require.NoError(t, err)
+				require.Len(t, list, 4)
+				require.Equal(t, []int64{first, uncounted, second, third}, []int64{list[0].ID, list[1].ID, list[2].ID, list[3].ID})
+				for i, a := range list {
+					require.Equal(t, int64(i)+1, a.Number)
+				}
+				require.Equal(t, "transient_error", list[3].Reason)
+				require.Equal(t, "it broke", list[3].Error)
+				require.Equal(t, second, *list[3].Repeats)
+			}
+			one, err := b.Repetition(t.Context(), first, retrypolicy.Config{})
+			require.NoError(t, err)
+			require.False(t, one.Expected)
+			require.NotEmpty(t, one.Why)
+		})
+	}
+}
+
+func TestRepetitionSaysWhatFollows(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	policy := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, MaxDelay: time.Second, Unstarted: 1}
+	ask := func(id int64) *Repetition {
+		t.Helper()
+		r, err := b.Repetition(t.Context(), id, policy)
+		require.NoError(t, err)
+		return r
+	}
+	once := testkit.Action(t, b.store, "demo.once", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
+	id := testkit.Execution(t, b.store, once).ID
+	require.Equal(t, "it has not ended: it is requested", ask(id).Why)
+	b.fail(t, id, `{"error": "exit 1"}`)
+	require.True(t, ask(id).Expected)
+	again := b.repeat(t, id, "action_failure", 0, nil)
+	require.Equal(t, again, *ask(id).By)
+	require.False(t, ask(id).Expected)
+	b.fail(t, again, `{"error": "exit 1"}`)
+	require.Equal(t, "no repetition is left: it is attempt 2, and 1 repetitions are allowed", ask(again).Why)
+
+	own := int32(2)
+	id = testkit.Execution(t, b.store, once, func(e *testkit.ExecutionRow) { e.MaxRetries, e.RetryCount = &own, 1 }).ID
+	b.fail(t, id, `{}`)
+	require.True(t, ask(id).Expected, "its own limit goes before that of its action")
+	testkit.Exec(t, b.store, `insert into execution_cancel (execution) values ($1)`, id)
+	require.Equal(t, "somebody asked for its end", ask(id).Why)
+
+	task := testkit.Execution(t, b.store, once, func(e *testkit.ExecutionRow) { e.WorkflowTask = map[string]string{"task_name": "a"} }).ID
+	b.fail(t, task, `{}`)
+	require.Contains(t, ask(task).Why, "its workflow repeats it")
+
+	lost := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.none")).ID
+	testkit.Exec(t, b.store, `update execution set status = 'failed',
+		result = '{"error": "not picked up", "failed_by": "execution_timeout_monitor"}' where id = $1`, lost)
+	require.True(t, ask(lost).Expected, "nobody has started it")
+
+	_, err := b.Repetition(t.Context(), 4711, policy)
+	require.ErrorIs(t, err, ErrNotFound)
+}

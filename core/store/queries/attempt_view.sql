@@ -1,0 +1,81 @@
+-- What people ask about attempts. The attempts of an execution are those that
+-- name the same first one, and those that are chained by their repetitions, since
+-- the first may have been deleted. Repetitions that others made have no chain.
+
+-- name: ViewAttemptTables :one
+-- Whether repetitions are recorded here at all.
+SELECT (to_regclass('execution_retry') IS NOT NULL)::boolean AS recorded;
+
+-- name: ViewAttempts :many
+-- All attempts of the chain that the execution is in, the last first; a chain
+-- longer than the page is cut at its beginning.
+WITH RECURSIVE chain (id) AS (
+    SELECT e.id FROM execution e WHERE e.id = sqlc.arg(id)::bigint
+    UNION
+    SELECT x.id
+    FROM chain c
+    CROSS JOIN LATERAL (
+        SELECT e.original_execution AS id FROM execution e WHERE e.id = c.id AND e.original_execution IS NOT NULL
+        UNION ALL SELECT e.id FROM execution e WHERE e.original_execution = c.id
+        UNION ALL SELECT r.execution FROM execution_retry r WHERE r.failed = c.id
+        UNION ALL SELECT r.failed FROM execution_retry r WHERE r.execution = c.id
+    ) x
+)
+SELECT e.id, e.status, e.retry_count, coalesce(r.reason, e.retry_reason, '')::text AS reason,
+       coalesce(r.requested_by, '')::text AS requested_by, coalesce(r.failed, 0)::bigint AS repeats,
+       coalesce(r.waiting AND e.status = 'requested', false)::bool AS waiting, r.due,
+       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at,
+       coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
+             THEN left(coalesce(e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), 300) END, '')::text AS error
+FROM chain c
+JOIN execution e ON e.id = ANY (ARRAY[c.id])
+LEFT JOIN execution_retry r ON r.execution = ANY (ARRAY[e.id])
+LEFT JOIN worker w ON w.id = e.worker
+ORDER BY e.retry_count DESC, e.id DESC
+LIMIT sqlc.arg(page)::int;
+
+-- name: ViewPublishedAttempts :many
+-- The same from what the published schema has.
+WITH first AS (
+    SELECT coalesce(e.original_execution, e.id) AS id FROM execution e WHERE e.id = sqlc.arg(id)::bigint
+), chain AS (
+    SELECT f.id FROM first f
+    UNION
+    SELECT e.id FROM first f JOIN execution e ON e.original_execution = f.id
+)
+SELECT e.id, e.status, e.retry_count, coalesce(e.retry_reason, '')::text AS reason,
+       e.worker, coalesce(w.name, '')::text AS worker_name, e.created, e.started_at,
+       coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
+             THEN left(coalesce(e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), 300) END, '')::text AS error
+FROM chain c
+JOIN execution e ON e.id = ANY (ARRAY[c.id])
+LEFT JOIN worker w ON w.id = e.worker
+ORDER BY e.retry_count DESC, e.id DESC
+LIMIT sqlc.arg(page)::int;
+
+-- name: ViewRepetition :one
+-- What decides whether an ended execution is repeated, and what became of it.
+SELECT e.status, e.retry_count, (e.started_at IS NOT NULL)::bool AS started, (e.workflow_task IS NOT NULL)::bool AS workflow_task,
+       left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000)::text AS error,
+       coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '')::text AS ended_by,
+       coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0)::int AS allowed,
+       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id)::bool AS cancel_asked,
+       coalesce((SELECT r.execution FROM execution_retry r WHERE r.failed = e.id), 0)::bigint AS repeated_by
+FROM execution e
+WHERE e.id = sqlc.arg(id)::bigint;
+
+-- name: FindNewestAttempt :one
+-- An execution that somebody wants repeated, and the newest attempt after it:
+-- itself when there is none.
+WITH RECURSIVE later (id, depth) AS (
+    SELECT sqlc.arg(id)::bigint, 0
+    UNION ALL
+    SELECT r.execution, l.depth + 1 FROM later l JOIN execution_retry r ON r.failed = l.id
+)
+SELECT e.id, e.status, e.action, e.action_ref,
+       coalesce((SELECT x.id FROM execution x
+                 WHERE x.original_execution = coalesce(e.original_execution, e.id) AND x.retry_count > e.retry_count
+                 ORDER BY x.retry_count DESC, x.id DESC LIMIT 1),
+                (SELECT l.id FROM later l ORDER BY l.depth DESC LIMIT 1))::bigint AS newest
+FROM execution e
+WHERE e.id = sqlc.arg(id)::bigint;

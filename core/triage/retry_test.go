@@ -1,0 +1,183 @@
+package triage_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// ended makes an execution that has ended like this.
+func (b *bundle) ended(t *testing.T, action testkit.ActionRow, status attune.Status, options ...func(*testkit.ExecutionRow)) int64 {
+	t.Helper()
+	options = append(options, func(e *testkit.ExecutionRow) { e.Status = status })
+	return testkit.Execution(t, b.store, action, options...).ID
+}
+
+func TestARetryIsANewExecutionThatIsDueAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "demo.sleep", 1)
+	id := b.ended(t, action, attune.StatusFailed, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"n": 7} })
+
+	receipt, err := b.operator.RetryExecution(t.Context(), id, "the disk is free again")
+	require.NoError(t, err)
+	require.Equal(t, id, receipt.Failed)
+	require.Equal(t, id, receipt.Original)
+	require.Equal(t, 2, receipt.Attempt)
+	require.Equal(t, "demo.sleep", receipt.ActionRef)
+	require.Equal(t, 1, receipt.Messages)
+
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution
+		WHERE id = $1 AND status = 'requested' AND original_execution = $2 AND retry_count = 1 AND retry_reason = 'manual_retry'
+		  AND enforcement IS NULL AND config = '{"n": 7}'`, receipt.Execution, id))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution_retry
+		WHERE failed = $1 AND execution = $2 AND due <= now() AND requested_by = 'ann@desk'`, id, receipt.Execution))
+	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, id), "what has ended stays as it was")
+
+	sent := b.sent.take()
+	require.Len(t, sent, 1)
+	require.Equal(t, message.KeyExecutionRequested, sent[0].RoutingKey)
+	envelope, err := message.Decode[message.ExecutionRequested](sent[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, receipt.Execution, envelope.Payload.ExecutionID)
+	require.JSONEq(t, `{"n": 7}`, string(envelope.Payload.Config))
+
+	row := b.audit(t, receipt.Audit)
+	require.Equal(t, "ann@desk", row.Actor)
+	require.Equal(t, "execution.retry", row.Action)
+	require.Equal(t, "execution", row.TargetType)
+	require.Equal(t, id, *row.TargetID)
+	require.Equal(t, "the disk is free again", row.Reason)
+
+	// It runs like any other.
+	require.Equal(t, 1, b.dispatch(t, receipt.Execution).Granted)
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, receipt.Execution))
+}
+
+func TestEveryEndCanBeRepeatedByHandHoweverOften(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	for _, status := range attune.TerminalStatuses {
+		_, err := b.operator.RetryExecution(t.Context(), b.ended(t, action, status), "")
+		require.NoError(t, err, status)
+	}
+	none := int32(0)
+	id := b.ended(t, action, attune.StatusFailed, func(e *testkit.ExecutionRow) { e.MaxRetries, e.RetryCount = &none, 9 })
+	first, err := b.operator.RetryExecution(t.Context(), id, "")
+	require.NoError(t, err, "max_retries binds the engine")
+	require.Equal(t, 11, first.Attempt)
+	testkit.Exec(t, b.store, `UPDATE execution SET status = 'failed' WHERE id = $1`, first.Execution)
+	second, err := b.operator.RetryExecution(t.Context(), first.Execution, "")
+	require.NoError(t, err)
+	require.Equal(t, id, second.Original, "the original is the first of all attempts")
+
+	for _, old := range []int64{id, first.Execution} {
+		_, err = b.operator.RetryExecution(t.Context(), old, "")
+		already, ok := errors.AsType[*triage.AlreadyRetriedError](err)
+		require.True(t, ok, err)
+		require.Equal(t, triage.AlreadyRetriedError{ID: old, By: second.Execution}, *already)
+	}
+}
+
+func TestWhatCannotBeRepeated(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	for _, status := range attune.Statuses {
+		if status.Terminal() {
+			continue
+		}
+		_, err := b.operator.RetryExecution(t.Context(), b.ended(t, action, status), "")
+		require.ErrorIs(t, err, triage.ErrNotEnded)
+		require.ErrorContains(t, err, "it is "+string(status))
+	}
+	_, err := b.operator.RetryExecution(t.Context(), 4711, "")
+	require.ErrorIs(t, err, triage.ErrNoExecution)
+	require.ErrorContains(t, err, "execution 4711")
+
+	// Another program's repetition counts, although it is not recorded here.
+	id := b.ended(t, action, attune.StatusFailed)
+	other := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &id, 1 }).ID
+	_, err = b.operator.RetryExecution(t.Context(), id, "")
+	require.EqualError(t, err, (&triage.AlreadyRetriedError{ID: id, By: other}).Error())
+
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_retry`))
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit`))
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
+}
+
+// TestTwoPeopleMakeOneRepetition: whoever comes second is told of the first.
+func TestTwoPeopleMakeOneRepetition(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), attune.StatusAbandoned)
+	const people = 8
+	receipts, failures := make([]*triage.RetryReceipt, people), make([]error, people)
+	var group sync.WaitGroup
+	begin := make(chan struct{})
+	for n := range people {
+		group.Go(func() {
+			<-begin
+			receipts[n], failures[n] = b.operator.RetryExecution(t.Context(), id, "")
+		})
+	}
+	close(begin)
+	group.Wait()
+
+	var made int64
+	for _, receipt := range receipts {
+		if receipt != nil {
+			require.Zero(t, made, "two were told that they made it")
+			made = receipt.Execution
+		}
+	}
+	require.NotZero(t, made)
+	for n, err := range failures {
+		if receipts[n] == nil {
+			already, ok := errors.AsType[*triage.AlreadyRetriedError](err)
+			require.True(t, ok, err)
+			require.Equal(t, made, already.By)
+		}
+	}
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution`))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit`))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
+}
+
+// TestTheLoserOfARaceLearnsTheWinner: the second is decided while the first has
+// not committed, so it can only wait for it.
+func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), attune.StatusTimeout)
+	ctx := testkit.Context(t)
+	first, err := b.store.Pool().Begin(ctx)
+	require.NoError(t, err)
+	defer first.Rollback(ctx) //nolint:errcheck // after the commit it does nothing
+	_, err = first.Exec(ctx, `INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, 999, 'action_failure', now())`, id)
+	require.NoError(t, err)
+
+	result := make(chan error, 1)
+	go func() {
+		_, err := b.operator.RetryExecution(ctx, id, "")
+		result <- err
+	}()
+	require.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+	}, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, first.Commit(ctx))
+	already, ok := errors.AsType[*triage.AlreadyRetriedError](<-result)
+	require.True(t, ok)
+	require.Equal(t, int64(999), already.By)
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
+}
