@@ -1,0 +1,124 @@
+-- Cancelling. Whoever writes here has locked the workflows first, then the queues
+-- of those who wait, then the executions in order of id; every change repeats
+-- what was read under the locks, and takes its transaction back if that has moved.
+
+-- name: CancelTargets :many
+-- Whom a cancellation is about: the execution itself, or the last of its
+-- repetitions. state_id is the queue to be locked before the row is: that in
+-- which one waits, or of which one that failed still holds a slot, since the round
+-- that gives it back is the one that would repeat the execution.
+WITH RECURSIVE chain AS (
+    SELECT e.id AS named, e.id AS latest, 0 AS n FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
+    UNION ALL
+    SELECT c.named, e.id, c.n + 1
+    FROM chain c
+    JOIN execution_retry t ON t.failed = c.latest
+    JOIN execution e ON e.id = t.execution
+    WHERE c.n < 1000
+)
+SELECT c.named::bigint AS named, c.latest::bigint AS id,
+       coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id),
+                CASE WHEN e.status IN ('failed', 'timeout', 'abandoned') THEN e.admission_state_id END, 0)::bigint AS state_id
+FROM (SELECT DISTINCT ON (named) named, latest FROM chain ORDER BY named, n DESC) c
+JOIN execution e ON e.id = c.latest
+ORDER BY c.named;
+
+-- name: CancelLockWorkflows :exec
+SELECT id FROM workflow_execution WHERE execution = ANY (sqlc.arg(ids)::bigint[]) ORDER BY id FOR UPDATE;
+
+-- name: CancelLock :exec
+-- The rows are read by the statement after this one: it sees what was committed
+-- while this one waited.
+SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e;
+
+-- name: CancelFacts :many
+-- What the decision depends on. repetition is the execution that repeats this
+-- one, if there is one; actor and reason are of whoever asked first.
+SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.parent, coalesce(e.worker, 0)::bigint AS worker, e.attempt,
+       (e.started_at IS NOT NULL)::bool AS started, extract(epoch FROM now() - e.updated)::float8 AS age, now()::timestamptz AS now,
+       coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
+       coalesce((SELECT t.execution FROM execution_retry t JOIN execution x ON x.id = t.execution WHERE t.failed = e.id), 0)::bigint AS repetition,
+       coalesce(k.name, '')::text AS worker_name, coalesce(k.capabilities->'attempt_fence' = 'true'::jsonb, false)::bool AS fences,
+       (k.id IS NOT NULL AND coalesce(k.last_heartbeat, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8))::bool AS gone,
+       coalesce(c.actor, '')::text AS actor, coalesce(c.reason, '')::text AS reason
+FROM execution e
+LEFT JOIN worker k ON k.id = e.worker
+LEFT JOIN execution_cancel c ON c.execution = e.id
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY e.id;
+
+-- name: NoteCancels :exec
+-- That a stop was asked for is written before the status, so that it says by
+-- whom; a note that a trigger made of a status says nobody.
+INSERT INTO execution_cancel AS c (execution, actor, reason)
+SELECT r.id, sqlc.arg(actor)::text, nullif(sqlc.arg(reason)::text, '')
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id) r
+ORDER BY r.id
+ON CONFLICT (execution) DO UPDATE SET actor = excluded.actor, reason = excluded.reason WHERE c.actor IS NULL;
+
+-- name: EndCancelled :exec
+-- Ends executions where nothing runs, or nothing that a worker could stop.
+WITH changed AS (
+    UPDATE execution e
+    SET status = 'cancelled', result = r.result
+    FROM (
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(statuses)::text[]) AS status,
+               unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt,
+               unnest(sqlc.arg(results)::jsonb[]) AS result
+    ) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = r.status::execution_status_enum
+      AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt
+      AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'cancelled executions');
+
+-- name: AskToStop :exec
+WITH changed AS (
+    UPDATE execution e
+    SET status = 'canceling'
+    FROM (
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(statuses)::text[]) AS status,
+               unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt
+    ) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = r.status::execution_status_enum
+      AND e.worker = r.worker AND e.attempt = r.attempt AND e.status IN ('scheduled', 'running')
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'executions asked to stop');
+
+-- name: CancelFollowers :exec
+-- What hangs on a cancelled execution: its time to be repeated at, its question
+-- to a person, its workflow.
+WITH untimed AS (
+    UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND waiting
+), unasked AS (
+    UPDATE inquiry SET status = 'cancelled' WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND status = 'pending'
+)
+UPDATE workflow_execution SET status = 'cancelled'
+WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned');
+
+-- name: CancelChildren :many
+-- The children of executions, a page behind the last one seen.
+SELECT e.id FROM execution e
+WHERE e.parent = ANY (sqlc.arg(parents)::bigint[]) AND e.id > sqlc.arg(after)::bigint
+ORDER BY e.id
+LIMIT sqlc.arg(page)::int;
+
+-- name: FindCancels :many
+-- What was asked to stop, a page behind the last one seen; asked and ended are
+-- the ages of the request and of the end. The note is kept of what may still be
+-- reported for the first time, and of what ended in a way that is repeated:
+-- however late that is reported once more, it must not be.
+SELECT c.execution, (e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS live,
+       (e.admission_state_id IS NOT NULL OR e.status IN ('failed', 'timeout', 'abandoned'))::bool AS kept,
+       extract(epoch FROM now() - c.at)::float8 AS asked,
+       coalesce(extract(epoch FROM now() - coalesce(e.finished_at, e.updated)), 0)::float8 AS ended
+FROM execution_cancel c
+JOIN execution e ON e.id = c.execution
+WHERE c.execution > sqlc.arg(after)::bigint
+ORDER BY c.execution
+LIMIT sqlc.arg(page)::int;
+
+-- name: PruneCancels :exec
+DELETE FROM execution_cancel WHERE execution = ANY (sqlc.arg(ids)::bigint[]);
