@@ -50,7 +50,8 @@ func newRunner(cfg Config) *runner { return &runner{cfg: cfg, env: cfg.baseEnv()
 // run returns the end of the job. When a function does not stop although its
 // context ended, returned is closed later than run returns.
 func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
-	ctx, stop := context.WithTimeoutCause(j.ctx, timeout(j.row, r.cfg.TaskTimeout), ErrTimeout)
+	limit := timeout(j.row, r.cfg.TaskTimeout)
+	ctx, stop := context.WithTimeoutCause(j.ctx, limit, ErrTimeout)
 	defer stop()
 	begin := r.now()
 	stdout, stderr := output.NewCapture(r.cfg.MaxStdoutBytes), output.NewCapture(r.cfg.MaxStderrBytes)
@@ -79,7 +80,7 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 		rep.Stdout = output.Text(stdout.Bytes())
 	}
 	rep.QueueAck = queueAck(rep.Data)
-	return conclude(j, rep, cause), returned
+	return conclude(j, rep, cause, limit), returned
 }
 
 // function calls a Go function and returns the report, a channel that closes
@@ -165,14 +166,13 @@ func (r *runner) readOutput(rep *report, format string, stdout *output.Capture) 
 }
 
 // conclude decides the terminal status from the report and the cause of an
-// interruption.
-func conclude(j *job, rep report, cause error) ending {
+// interruption. A timeout names the limit, not how long the process took to die.
+func conclude(j *job, rep report, cause error, limit time.Duration) ending {
 	status := attune.StatusFailed
 	switch {
 	case errors.Is(cause, ErrCancelled):
 		status, rep.Cancelled, rep.Succeeded, rep.Error = attune.StatusCancelled, true, false, ErrCancelled.Error()
 	case errors.Is(cause, ErrTimeout):
-		limit := time.Duration(rep.DurationMS) * time.Millisecond
 		status, rep.TimedOut, rep.Succeeded = attune.StatusTimeout, true, false
 		rep.Error = fmt.Sprintf("timed out after %s", limit)
 	case cause != nil:

@@ -1,0 +1,53 @@
+package worker
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+)
+
+func TestTheNarrowestTimeoutWins(t *testing.T) {
+	t.Parallel()
+	const fallback = time.Minute
+	of := func(task string, action int32) store.StartExecutionsRow {
+		return store.StartExecutionsRow{WorkflowTask: []byte(task), TimeoutSeconds: &action}
+	}
+	for name, c := range map[string]struct {
+		row  store.StartExecutionsRow
+		want time.Duration
+	}{
+		"the worker's when nothing is said":   {store.StartExecutionsRow{}, fallback},
+		"the action's":                        {store.StartExecutionsRow{TimeoutSeconds: new(int32(7))}, 7 * time.Second},
+		"the task's before the action's":      {of(`{"timeout_seconds": 2.5}`, 7), 2500 * time.Millisecond},
+		"a longer task's too":                 {of(`{"timeout_seconds": 900}`, 7), 15 * time.Minute},
+		"a task that says nothing":            {of(`{"task_name": "a"}`, 7), 7 * time.Second},
+		"a task that says null":               {of(`{"timeout_seconds": null}`, 7), 7 * time.Second},
+		"a task whose timeout is no time":     {of(`{"timeout_seconds": 0}`, 7), 7 * time.Second},
+		"a task whose timeout is no number":   {of(`{"timeout_seconds": "soon"}`, 7), 7 * time.Second},
+		"an action whose timeout is no time":  {of(``, -1), fallback},
+		"more than a clock can count is long": {of(`{"timeout_seconds": 1e300}`, 7), 10 * 365 * 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, c.want, timeout(c.row, fallback))
+		})
+	}
+}
+
+// A process that takes its time to die does not make its limit look longer.
+func TestATimeoutNamesItsLimit(t *testing.T) {
+	t.Parallel()
+	end := conclude(&job{}, report{DurationMS: 6001, ExitCode: 137, Error: "action exited with code 137"}, ErrTimeout, time.Second)
+	require.Equal(t, attune.StatusTimeout, end.status)
+	var r report
+	require.NoError(t, json.Unmarshal(end.result, &r))
+	require.Equal(t, "timed out after 1s", r.Error)
+	require.True(t, r.TimedOut)
+	require.False(t, r.Succeeded)
+	require.Equal(t, int64(6001), r.DurationMS)
+}
