@@ -81,12 +81,19 @@ func decode(raw []byte, into any, shape string) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("it is not JSON: %w", err)
 	case errors.As(err, &kind) && kind.Field != "":
-		return fmt.Errorf("it must be %s: %s is a %s", shape, kind.Field, kind.Value)
+		return fmt.Errorf("it must be %s: %s is %s", shape, kind.Field, article(kind.Value))
 	case errors.As(err, &kind):
-		return fmt.Errorf("it must be %s, not a %s", shape, kind.Value)
+		return fmt.Errorf("it must be %s, not %s", shape, article(kind.Value))
 	default:
 		return fmt.Errorf("it must be %s: %w", shape, err)
 	}
+}
+
+func article(kind string) string {
+	if strings.HasPrefix(kind, "array") || strings.HasPrefix(kind, "object") {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 func parseRequired(raw []byte) ([]runtimeNeed, error) {

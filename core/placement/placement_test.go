@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"github.com/attune-go/attune/core/placement"
 )
@@ -66,39 +65,6 @@ func TestChooseWaitsForDeafWorkers(t *testing.T) {
 
 	fleet = placement.NewFleet([]placement.Worker{deaf, {ID: 2, Capacity: 1}}, 0)
 	require.Equal(t, placement.Verdict{Outcome: placement.Placed, Worker: 2}, fleet.Choose(placement.Need{}))
-}
-
-// A batch never hands a worker more than it runs at once plus the headroom.
-func TestChooseNeverOverfills(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		workers := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) placement.Worker {
-			return placement.Worker{
-				ID: rapid.Int64Range(1, 1000).Draw(t, "id"), Capacity: rapid.IntRange(0, 5).Draw(t, "capacity"),
-				Assigned: rapid.IntRange(0, 9).Draw(t, "assigned"),
-			}
-		}), 0, 6).Draw(t, "workers")
-		unique := map[int64]placement.Worker{}
-		for _, w := range workers {
-			unique[w.ID] = w
-		}
-		live, room := []placement.Worker{}, 0
-		for _, w := range unique {
-			live = append(live, w)
-			room += max(w.Room(), 0)
-		}
-		fleet := placement.NewFleet(live, rapid.Int().Draw(t, "turn"))
-		placed := 0
-		for fleet.Choose(placement.Need{}).Outcome == placement.Placed {
-			placed++
-			if placed > room {
-				t.Fatalf("placed %d with room for %d", placed, room)
-			}
-		}
-		if placed != room {
-			t.Fatalf("placed %d with room for %d", placed, room)
-		}
-	})
 }
 
 func TestNormalizeRuntimes(t *testing.T) {

@@ -93,7 +93,7 @@ func comparePre(a, b string) int {
 	for i := range min(len(left), len(right)) {
 		m, badLeft := strconv.ParseUint(left[i], 10, 64)
 		n, badRight := strconv.ParseUint(right[i], 10, 64)
-		c := 0
+		var c int
 		switch {
 		case badLeft == nil && badRight == nil:
 			c = cmp.Compare(m, n)
@@ -172,6 +172,10 @@ func parseComparison(part string) (comparison, error) {
 			c.op, part = op, rest
 			break
 		}
+	}
+	part = strings.TrimSpace(part)
+	if strings.ContainsAny(part, " \t|<>=()") { // nothing of it may be passed over
+		return c, fmt.Errorf("%q is not a version", part)
 	}
 	var err error
 	if c.v, err = ParseVersion(part); err != nil {

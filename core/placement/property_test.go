@@ -1,0 +1,270 @@
+package placement_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/attune-go/attune/core/placement"
+)
+
+// world is a fleet and what is asked of it, written down in the simplest way,
+// to say by the letter of the rules who may be chosen.
+type world struct {
+	workers []placement.Worker
+	asks    []ask
+}
+
+// ask is a need in plain values.
+type ask struct {
+	Runtime   string
+	MinMinor  uint64 // of version 3; 0 for any
+	Zone      string // selector
+	Tolerates []string
+	Required  []string // zones, any of which
+	Anti      string   // a zone
+	Prefers   map[string]int
+	Avoid     []int64
+	Fence     bool
+	Except    int64
+}
+
+var zones = []string{"", "a", "b", "c"}
+
+func drawWorld(t *rapid.T) world {
+	w := world{}
+	ids := rapid.SliceOfNDistinct(rapid.Int64Range(1, 12), 0, 6, rapid.ID[int64]).Draw(t, "workers")
+	for _, id := range ids {
+		w.workers = append(w.workers, drawWorker(t, id))
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "asks") {
+		w.asks = append(w.asks, ask{
+			Runtime:   rapid.SampledFrom([]string{"", "python", "shell"}).Draw(t, "asks runtime"),
+			MinMinor:  rapid.SampledFrom([]uint64{0, 0, 10, 12}).Draw(t, "minor"),
+			Zone:      rapid.SampledFrom(append(zones, "", "", "")).Draw(t, "asks zone"),
+			Tolerates: rapid.SliceOfDistinct(rapid.SampledFrom([]string{"gpu", "spot"}), rapid.ID).Draw(t, "tolerates"),
+			Required:  rapid.SliceOfNDistinct(rapid.SampledFrom(zones[1:]), 0, 3, rapid.ID).Draw(t, "required"),
+			Anti:      rapid.SampledFrom(append(zones, "", "")).Draw(t, "anti"),
+			Prefers:   rapid.MapOfN(rapid.SampledFrom(zones[1:]), rapid.IntRange(1, 3), 0, 2).Draw(t, "prefers"),
+			Avoid:     rapid.SliceOfN(rapid.Int64Range(1, 13), 0, 3).Draw(t, "avoid"),
+			Fence:     rapid.Bool().Draw(t, "fence"),
+			Except:    rapid.SampledFrom([]int64{0, 0, 1, 2, 3}).Draw(t, "except"),
+		})
+	}
+	return w
+}
+
+func drawWorker(t *rapid.T, id int64) placement.Worker {
+	w := placement.Worker{
+		ID: id, Host: rapid.SampledFrom([]string{"", "h1", "h2"}).Draw(t, "host"),
+		Capacity: rapid.IntRange(0, 3).Draw(t, "capacity"), Assigned: rapid.IntRange(0, 4).Draw(t, "assigned"),
+		Standing: rapid.SampledFrom([]placement.Standing{
+			placement.Live, placement.Live, placement.Live, placement.Live, placement.Deaf, placement.Suspect, placement.Silent, placement.Cordoned,
+		}).Draw(t, "standing"),
+		AttemptFence: rapid.Bool().Draw(t, "fences"),
+		Runtimes:     rapid.SampledFrom([][]string{nil, {"python"}, {"shell", "python"}, {"shell"}}).Draw(t, "runtimes"),
+		Labels:       map[string]string{}, Versions: map[string][]placement.Version{},
+	}
+	if minor := rapid.SampledFrom([]uint64{0, 9, 11, 12}).Draw(t, "has minor"); minor > 0 {
+		w.Versions["python"] = []placement.Version{{Major: 3, Minor: minor}}
+	}
+	if zone := rapid.SampledFrom(zones).Draw(t, "zone"); zone != "" {
+		w.Labels["zone"] = zone
+	}
+	for _, key := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"gpu", "spot"}), rapid.ID).Draw(t, "taints") {
+		effect := placement.NoSchedule
+		if key == "spot" {
+			effect = placement.PreferNoSchedule
+		}
+		w.Taints = append(w.Taints, placement.Taint{Key: key, Effect: effect})
+	}
+	return w
+}
+
+// need writes the ask as the database would.
+func (a ask) need(t *rapid.T) placement.Need {
+	spec := placement.Spec{}
+	if a.Runtime != "" {
+		spec.Runtimes = []string{a.Runtime}
+	}
+	if a.MinMinor > 0 {
+		spec.Version = fmt.Sprintf(">=3.%d", a.MinMinor)
+	}
+	if a.Zone != "" {
+		spec.Selector = document(map[string]string{"zone": a.Zone})
+	}
+	tolerations, terms := []any{}, []any{}
+	for _, key := range a.Tolerates {
+		tolerations = append(tolerations, map[string]string{"key": key, "operator": "exists"})
+	}
+	for _, zone := range a.Required {
+		terms = append(terms, map[string]any{"match_labels": map[string]string{"zone": zone}})
+	}
+	affinity := map[string]any{"required": terms}
+	if a.Anti != "" {
+		affinity["anti_affinity"] = []any{map[string]any{"match_expressions": []any{
+			map[string]any{"key": "zone", "operator": "in", "values": []string{a.Anti}},
+		}}}
+	}
+	preferred := []any{}
+	for zone, weight := range a.Prefers {
+		preferred = append(preferred, map[string]any{"weight": weight, "preference": map[string]any{"match_labels": map[string]string{"zone": zone}}})
+	}
+	affinity["preferred"] = preferred
+	own, err := placement.NewNeed(spec).Override(nil, document(tolerations), document(affinity))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Avoid, own.Fence, own.Except = a.Avoid, a.Fence, a.Except
+	return own
+}
+
+func document(value any) []byte {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// fits are the hard rules.
+func (a ask) fits(w placement.Worker) bool {
+	zone, tainted := w.Labels["zone"], false
+	for _, taint := range w.Taints {
+		tainted = tainted || taint.Effect == placement.NoSchedule && !slices.Contains(a.Tolerates, taint.Key)
+	}
+	versions := w.Versions[a.Runtime]
+	return (a.Runtime == "" || slices.Contains(w.Runtimes, a.Runtime)) &&
+		(a.Runtime == "" || a.MinMinor == 0 || len(versions) > 0 && versions[0].Minor >= a.MinMinor) &&
+		(a.Zone == "" || zone == a.Zone) && !tainted &&
+		(len(a.Required) == 0 || slices.Contains(a.Required, zone)) &&
+		(a.Anti == "" || zone != a.Anti) && (!a.Fence || w.AttemptFence) && (a.Except == 0 || w.ID != a.Except)
+}
+
+// rank is the order of choice of two workers that fit and have room, and
+// equal where neither goes before the other.
+func (a ask) rank(w placement.Worker) []float64 {
+	shunned := 0.0
+	for _, taint := range w.Taints {
+		if taint.Effect == placement.PreferNoSchedule && !slices.Contains(a.Tolerates, taint.Key) {
+			shunned = 1
+		}
+	}
+	return []float64{-float64(a.Prefers[w.Labels["zone"]]), shunned, float64(w.Assigned) / float64(max(w.Capacity, 1))}
+}
+
+func (a ask) nearness(all []placement.Worker, w placement.Worker) int {
+	if slices.Contains(a.Avoid, w.ID) {
+		return 2
+	}
+	for _, other := range all {
+		if other.Host != "" && other.Host == w.Host && slices.Contains(a.Avoid, other.ID) {
+			return 1
+		}
+	}
+	return 0
+}
+
+// expected is the outcome by the letter, and who may be chosen.
+func (a ask) expected(all []placement.Worker) (placement.Outcome, []int64) {
+	var live, waited, present []placement.Worker
+	for _, w := range all {
+		if w.Standing.Absent() {
+			continue
+		}
+		present = append(present, w)
+		switch {
+		case !a.fits(w):
+		case w.Standing == placement.Live:
+			live = append(live, w)
+		default:
+			waited = append(waited, w)
+		}
+	}
+	switch {
+	case len(present) == 0:
+		return placement.NoWorkers, nil
+	case len(live) == 0 && len(waited) == 0:
+		return placement.Incompatible, nil
+	case len(live) == 0:
+		return placement.Busy, nil
+	}
+	nearest := slices.MinFunc(live, func(x, y placement.Worker) int { return a.nearness(all, x) - a.nearness(all, y) })
+	var open []placement.Worker
+	for _, w := range live {
+		if a.nearness(all, w) == a.nearness(all, nearest) && w.Assigned < w.Capacity+placement.HeadroomPerWorker {
+			open = append(open, w)
+		}
+	}
+	if len(open) == 0 {
+		return placement.Busy, nil
+	}
+	best := slices.MinFunc(open, func(x, y placement.Worker) int { return slices.Compare(a.rank(x), a.rank(y)) })
+	var ids []int64
+	for _, w := range open {
+		if slices.Compare(a.rank(w), a.rank(best)) == 0 {
+			ids = append(ids, w.ID)
+		}
+	}
+	return placement.Placed, ids
+}
+
+// Choosing does what the rules say by the letter, whatever is asked of whatever
+// fleet in whatever order: so nobody is placed on a worker that breaks a hard
+// rule, and no worker gets more than it has room for.
+func TestChoosingAgreesWithTheLetterOfTheRules(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		fleet := placement.NewFleet(w.workers, rapid.Int().Draw(t, "turn"))
+		for range 20 {
+			a := rapid.SampledFrom(w.asks).Draw(t, "ask")
+			outcome, may := a.expected(w.workers)
+			got := fleet.Choose(a.need(t))
+			if got.Outcome != outcome || outcome == placement.Placed && !slices.Contains(may, got.Worker) {
+				t.Fatalf("%+v is %+v, not %d %v of %+v", a, got, outcome, may, w.workers)
+			}
+			if (got.Reason == "") != (outcome == placement.Placed) {
+				t.Fatalf("%+v has the reason %q", a, got.Reason)
+			}
+			for i := range w.workers {
+				one := &w.workers[i]
+				switch {
+				case outcome == placement.Placed && one.ID == got.Worker:
+					one.Assigned++
+				case rapid.IntRange(0, 9).Draw(t, "release") == 0:
+					one.Assigned = max(one.Assigned-1, 0)
+					fleet.Release(one.ID)
+				}
+			}
+		}
+	})
+}
+
+// Among equals everybody has a turn.
+func TestEqualsHaveTheirTurn(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 9).Draw(t, "workers")
+		var workers []placement.Worker
+		for id := range n {
+			workers = append(workers, placement.Worker{ID: int64(id + 1), Capacity: 1})
+		}
+		fleet := placement.NewFleet(workers, rapid.Int().Draw(t, "turn"))
+		seen := map[int64]int{}
+		for range 3 * n {
+			seen[fleet.Choose(placement.Need{}).Worker]++
+		}
+		for id, times := range seen {
+			if times != 3 || id == 0 {
+				t.Fatalf("%v", seen)
+			}
+		}
+		if verdict := fleet.Choose(placement.Need{}); verdict.Outcome != placement.Busy {
+			t.Fatalf("%+v", verdict)
+		}
+	})
+}
