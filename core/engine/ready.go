@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
 )
@@ -49,49 +51,79 @@ func (e *Engine) takeOver(ctx context.Context) error {
 }
 
 // Ready runs the readiness checks: the database answers, the broker is
-// connected, every queue has our consumer, every loop ticks.
+// connected and takes messages, every queue has our consumer, every loop ticks,
+// and the round under way comes to its end.
 func (e *Engine) Ready(ctx context.Context) []api.Check {
 	checks := []api.Check{e.databaseReady(ctx), e.brokerReady()}
-	var names []string
-	for name := range e.consumers {
-		names = append(names, name)
+	for _, name := range slices.Sorted(maps.Keys(e.consumers)) {
+		check := api.Check{Name: "consumer " + name, OK: e.consumers[name].Subscribed()}
+		if !check.OK {
+			check.Detail = "not subscribed"
+		}
+		checks = append(checks, check)
 	}
-	sort.Strings(names)
-	for _, name := range names {
-		checks = append(checks, api.Check{Name: "consumer " + name, OK: e.consumers[name].Subscribed()})
-	}
-	names = names[:0]
-	for name := range e.loops {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(e.loops)) {
 		checks = append(checks, e.loopReady(name))
 	}
-	return checks
+	return append(checks, e.roundsReady())
 }
 
+// pingPatience is below what a probe of an orchestrator usually waits.
+const pingPatience = 2 * time.Second
+
 func (e *Engine) databaseReady(ctx context.Context) api.Check {
-	if err := e.query.Ping(ctx); err != nil {
-		return api.Check{Name: "database", Detail: err.Error()}
+	bounded, cancel := context.WithTimeout(ctx, pingPatience)
+	defer cancel()
+	err := e.query.Ping(bounded)
+	if ctx.Err() == nil { // who asks may have gone
+		e.report.away.note(err)
 	}
-	return api.Check{Name: "database", OK: true}
+	if err == nil {
+		return api.Check{Name: "database", OK: true}
+	}
+	return api.Check{Name: "database", Detail: "away since " + moment(e.report.away.began()) + ": " + err.Error()}
 }
 
 func (e *Engine) brokerReady() api.Check {
 	state := e.broker.State()
-	return api.Check{Name: "broker", OK: state == broker.StateConnected, Detail: state.String()}
-}
-
-// loopSilence is how long a loop may go without a tick before the replica
-// counts as not ready; every loop's interval and deadline are well below it.
-const loopSilence = 90 * time.Second
-
-func (e *Engine) loopReady(name string) api.Check {
-	last := e.loops[name].LastTick()
-	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < loopSilence}
-	if !last.IsZero() {
-		check.Detail = "last tick " + last.UTC().Format(time.RFC3339)
+	check := api.Check{Name: "broker", OK: state == broker.StateConnected, Detail: state.String()}
+	for _, link := range e.broker.Links() {
+		switch {
+		case link.Blocked:
+			check.Detail = "blocked since " + moment(link.Since) + ": " + link.Reason
+		case !link.Up && !link.Since.IsZero():
+			check.Detail = state.String() + " since " + moment(link.Since) + ": " + link.Reason
+		}
 	}
 	return check
 }
+
+func (e *Engine) loopReady(name string) api.Check {
+	loop := e.loops[name]
+	last := loop.LastTick()
+	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < loop.Patience(), Detail: "has not ticked"}
+	if !last.IsZero() {
+		check.Detail = "last tick " + moment(last)
+		if err := loop.LastError(); err != nil {
+			check.Detail += " failed: " + err.Error()
+		}
+	}
+	return check
+}
+
+// roundsReady says whether the rounds go on. Without work they are idle, which
+// is well; one that is under way for long waits for something that does not come.
+func (e *Engine) roundsReady() api.Check {
+	check := api.Check{Name: "rounds", OK: true, Detail: "idle"}
+	if done := e.hot.lastDone.Load(); done > 0 {
+		check.Detail = "last round " + moment(time.Unix(0, done))
+	}
+	if begun := e.hot.begun.Load(); begun > 0 {
+		since := time.Unix(0, begun)
+		check.OK = time.Since(since) < monitor.RoundPatience
+		check.Detail = fmt.Sprintf("%d executions under way since %s", e.hot.inFlight.Load(), moment(since))
+	}
+	return check
+}
+
+func moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -7,25 +7,33 @@ import (
 	"os"
 	"time"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// replicaInterval is how often a replica reports itself, and replicaForgotten
-// how long one that fell silent stays listed.
+// replicaInterval is how often a replica reports itself, replicaSilent after how
+// long a silence another says that it has vanished, and replicaForgotten how
+// long one that did stays listed.
 const (
 	replicaInterval  = 5 * time.Second
+	replicaSilent    = 30 * time.Second
 	replicaForgotten = 15 * time.Minute
 )
 
 // replica keeps this engine's row in engine_replica, which is for people to
-// look at; nothing in the engine depends on it.
+// look at; nothing in the engine depends on it. While the database is away
+// there are no reports, and then they go on.
 type replica struct {
 	*supervise.Loop
 
 	engine  *Engine
 	version string
 	host    string
+	born    time.Time
+
+	away     outage
+	judgesAt time.Time // from when on the silence of others says something; only the loop uses it
 }
 
 func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica {
@@ -33,11 +41,12 @@ func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica 
 	if err != nil {
 		host = "unknown"
 	}
-	r := &replica{engine: e, version: version, host: host}
+	r := &replica{engine: e, version: version, host: host, born: time.Now()}
 	r.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "replica", Interval: replicaInterval, Timeout: replicaInterval, Jitter: 0.1,
+		Name: "replica", Interval: replicaInterval, Timeout: replicaInterval, Jitter: 0.1, MaxBackoff: replicaInterval,
 		Tick: r.tick, Logger: e.logger, Metrics: metrics,
 	})
+	e.registry.MustRegister(&health{engine: e})
 	return r
 }
 
@@ -52,30 +61,98 @@ func (r *replica) Stop() {
 	}
 }
 
+// tick reports this replica, and now and then misses others.
 func (r *replica) tick(ctx context.Context) error {
-	loops := map[string]string{}
-	for name, loop := range r.engine.loops {
-		if last := loop.LastTick(); !last.IsZero() {
-			loops[name] = last.UTC().Format(time.RFC3339Nano)
-		}
+	err := r.report(ctx)
+	r.away.note(err)
+	if err != nil {
+		r.judgesAt = time.Time{}
+		return fmt.Errorf("report replica %s: %w", r.engine.id, err)
 	}
-	if last := r.engine.hot.lastDone.Load(); last > 0 {
-		loops["rounds"] = time.Unix(0, last).UTC().Format(time.RFC3339Nano)
+	// Others can only be missed by one who has seen the database all the while:
+	// after an outage everybody's report is old.
+	if r.judgesAt.IsZero() {
+		r.judgesAt = time.Now().Add(replicaSilent)
 	}
-	raw, err := json.Marshal(loops)
+	if time.Now().Before(r.judgesAt) {
+		return nil
+	}
+	return r.miss(ctx)
+}
+
+// miss says of those who fell silent without a goodbye that they have vanished.
+// The database gives each to one replica only.
+func (r *replica) miss(ctx context.Context) error {
+	vanished, err := r.engine.query.MarkVanishedReplicas(ctx, replicaSilent.Seconds())
+	if err != nil {
+		return fmt.Errorf("look for replicas that vanished: %w", err)
+	}
+	for _, one := range vanished {
+		r.engine.logger.WarnContext(ctx, "Replica has vanished",
+			"vanished", one.ID.String(), "host", one.Host, "pid", one.Pid, "last_seen", one.LastSeen.UTC())
+	}
+	if _, err := r.engine.query.ForgetVanishedReplicas(ctx, replicaForgotten.Seconds()); err != nil {
+		return fmt.Errorf("forget replicas that vanished: %w", err)
+	}
+	return nil
+}
+
+func (r *replica) report(ctx context.Context) error {
+	loops, err := json.Marshal(r.ticks())
 	if err != nil {
 		return fmt.Errorf("encode the ticks of the loops: %w", err)
 	}
-	err = r.engine.query.ReportReplica(ctx, store.ReportReplicaParams{
-		ID: r.engine.id, Host: r.host, Version: r.version, Pid: int32(os.Getpid()),
-		State: r.engine.broker.State().String(), Loops: raw, InFlight: int32(r.engine.hot.inFlight.Load()),
-		Details: []byte(`{}`),
-	})
+	details, err := json.Marshal(r.details())
 	if err != nil {
-		return fmt.Errorf("report replica %s: %w", r.engine.id, err)
+		return fmt.Errorf("encode the details: %w", err)
 	}
-	if _, err := r.engine.query.ForgetSilentReplicas(ctx, replicaForgotten.Seconds()); err != nil {
-		return fmt.Errorf("forget silent replicas: %w", err)
+	return r.engine.query.ReportReplica(ctx, store.ReportReplicaParams{
+		ID: r.engine.id, Host: r.host, Version: r.version, Pid: int32(os.Getpid()),
+		State: r.engine.broker.State().String(), Loops: loops, InFlight: int32(r.engine.hot.inFlight.Load()),
+		Details: details, UpSeconds: time.Since(r.born).Seconds(),
+	})
+}
+
+// ticks are the last ticks of the loops by this machine's clock. The loop that
+// reports counts as ticking now.
+func (r *replica) ticks() map[string]time.Time {
+	ticks := map[string]time.Time{}
+	for name, loop := range r.engine.loops {
+		if last := loop.LastTick(); !last.IsZero() {
+			ticks[name] = last.UTC()
+		}
 	}
-	return nil
+	ticks[r.Name()] = time.Now().UTC()
+	if last := r.engine.hot.lastDone.Load(); last > 0 {
+		ticks["rounds"] = time.Unix(0, last).UTC()
+	}
+	return ticks
+}
+
+func (r *replica) details() monitor.ReplicaDetails {
+	e := r.engine
+	details := monitor.ReplicaDetails{
+		Clock: time.Now().UTC(), HTTP: e.http.Addr(), Consumers: map[string]bool{}, Outbox: e.relay.Pending(),
+		DatabaseAway: r.away.last(), Loops: map[string]monitor.ReplicaLoop{},
+	}
+	for _, link := range e.broker.Links() {
+		details.Connections = append(details.Connections, monitor.ReplicaLink{
+			Purpose: link.Purpose, Up: link.Up, Blocked: link.Blocked, Reason: link.Reason, Since: link.Since.UTC(),
+		})
+	}
+	for queue, consumer := range e.consumers {
+		details.Consumers[queue] = consumer.Subscribed()
+	}
+	if since := e.hot.begun.Load(); since > 0 {
+		begun := time.Unix(0, since).UTC()
+		details.RoundSince = &begun
+	}
+	for name, loop := range e.loops {
+		one := monitor.ReplicaLoop{Patience: loop.Patience()}
+		if err := loop.LastError(); err != nil {
+			one.Error = err.Error()
+		}
+		details.Loops[name] = one
+	}
+	return details
 }

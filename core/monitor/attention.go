@@ -24,7 +24,7 @@ type Finding struct {
 	Hint string `json:"hint,omitempty"`
 	// Since is when it began, where that is known.
 	Since *time.Time `json:"since,omitempty"`
-	// Target is the view that shows more: queues, executions, workers or dlq.
+	// Target is the view that shows more: overview, queues, executions, workers or dlq.
 	Target string `json:"target"`
 	// Filter narrows the target to what the finding is about.
 	Filter string `json:"filter,omitempty"`
@@ -45,6 +45,7 @@ func Attention(o *Overview, b *Broker, growth *int64, limits Limits) []Finding {
 		found = append(found, brokerFindings(b, growth)...)
 	}
 	if o != nil {
+		found = append(found, replicaFindings(o)...)
 		found = append(found, workerFindings(o, limits)...)
 		found = append(found, queueFindings(o, limits)...)
 		found = append(found, stuckFindings(o)...)

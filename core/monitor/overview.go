@@ -30,7 +30,10 @@ func (m *Monitor) Overview(ctx context.Context) (*Overview, error) {
 		}
 		o.Workers = m.sumWorkers(workers, o.At)
 		o.WorkerList = m.unwellFirst(workers, o.At)
-		return nil
+		if o.Replicas, err = readReplicas(ctx, tx, s); o.Replicas != nil {
+			o.Replicas.At = o.At
+		}
+		return err
 	})
 	return o, err
 }

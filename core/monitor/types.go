@@ -59,6 +59,8 @@ type Overview struct {
 	StaleAfter time.Duration `json:"stale_after_ns"`
 	// WorkerList holds the workers, the unwell first.
 	WorkerList []Worker `json:"worker_list"`
+	// Replicas are the engine's; nil where the schema has none.
+	Replicas *Replicas `json:"replicas"`
 }
 
 // Live counts executions that have not ended, by status.

@@ -18,12 +18,15 @@ type (
 	ArtifactRetentionEnum           = db.ArtifactRetentionEnum
 	ArtifactTypeEnum                = db.ArtifactTypeEnum
 	ArtifactVisibilityEnum          = db.ArtifactVisibilityEnum
+	AskToStopParams                 = db.AskToStopParams
 	AttuneSchemaOrigin              = db.AttuneSchemaOrigin
 	AuditCategoryEnum               = db.AuditCategoryEnum
 	AuditEvent                      = db.AuditEvent
 	AuditEventDefault               = db.AuditEventDefault
 	AuditOutcomeEnum                = db.AuditOutcomeEnum
 	BlockQueuesParams               = db.BlockQueuesParams
+	CancelFactsRow                  = db.CancelFactsRow
+	CancelTargetsRow                = db.CancelTargetsRow
 	CatalogActionsRow               = db.CatalogActionsRow
 	CatalogPacksRow                 = db.CatalogPacksRow
 	CatalogPoliciesRow              = db.CatalogPoliciesRow
@@ -42,6 +45,7 @@ type (
 	CountAdmissionEntriesRow        = db.CountAdmissionEntriesRow
 	DBTX                            = db.DBTX
 	DeadLetter                      = db.DeadLetter
+	EndCancelledParams              = db.EndCancelledParams
 	EndScheduledParams              = db.EndScheduledParams
 	Enforcement                     = db.Enforcement
 	EnforcementConditionEnum        = db.EnforcementConditionEnum
@@ -67,6 +71,7 @@ type (
 	FailOrphanedDispatchesRow       = db.FailOrphanedDispatchesRow
 	FindAdmissionScopesRow          = db.FindAdmissionScopesRow
 	FindAdmissionStatesRow          = db.FindAdmissionStatesRow
+	FindCancelsRow                  = db.FindCancelsRow
 	FindEndedWaitersRow             = db.FindEndedWaitersRow
 	FindExpiredWaitersParams        = db.FindExpiredWaitersParams
 	FindExpiredWaitersRow           = db.FindExpiredWaitersRow
@@ -74,8 +79,8 @@ type (
 	FindLostRequestsByStatusRow     = db.FindLostRequestsByStatusRow
 	FindLostRequestsRow             = db.FindLostRequestsRow
 	FindMisplacedWaitersRow         = db.FindMisplacedWaitersRow
-	FindOrphansParams               = db.FindOrphansParams
 	FindNewestAttemptRow            = db.FindNewestAttemptRow
+	FindOrphansParams               = db.FindOrphansParams
 	FindOrphansRow                  = db.FindOrphansRow
 	FindTerminalHoldersRow          = db.FindTerminalHoldersRow
 	FindUndeliveredRow              = db.FindUndeliveredRow
@@ -96,6 +101,7 @@ type (
 	InsertRequestedExecutionsRow    = db.InsertRequestedExecutionsRow
 	LateWrite                       = db.LateWrite
 	ListActionsRow                  = db.ListActionsRow
+	ListReplicasRow                 = db.ListReplicasRow
 	LockAdmissionScopesRow          = db.LockAdmissionScopesRow
 	LockAdmissionStatesParams       = db.LockAdmissionStatesParams
 	LockAdmissionStatesRow          = db.LockAdmissionStatesRow
@@ -103,6 +109,7 @@ type (
 	LockLostHoldersRow              = db.LockLostHoldersRow
 	LockWorkerLoadsRow              = db.LockWorkerLoadsRow
 	LostHolder                      = db.LostHolder
+	MarkVanishedReplicasRow         = db.MarkVanishedReplicasRow
 	MonitorChildIDsParams           = db.MonitorChildIDsParams
 	MonitorEndedParams              = db.MonitorEndedParams
 	MonitorEndsRow                  = db.MonitorEndsRow
@@ -268,6 +275,7 @@ const (
 	ArtifactTypeEnumUrl                   = db.ArtifactTypeEnumUrl
 	ArtifactVisibilityEnumPrivate         = db.ArtifactVisibilityEnumPrivate
 	ArtifactVisibilityEnumPublic          = db.ArtifactVisibilityEnumPublic
+	AskToStop                             = db.AskToStop
 	AuditCategoryEnumAdmin                = db.AuditCategoryEnumAdmin
 	AuditCategoryEnumApi                  = db.AuditCategoryEnumApi
 	AuditCategoryEnumAuth                 = db.AuditCategoryEnumAuth
@@ -280,6 +288,12 @@ const (
 	AuditOutcomeEnumSuccess               = db.AuditOutcomeEnumSuccess
 	BeatWorker                            = db.BeatWorker
 	BlockQueues                           = db.BlockQueues
+	CancelChildren                        = db.CancelChildren
+	CancelFacts                           = db.CancelFacts
+	CancelFollowers                       = db.CancelFollowers
+	CancelLock                            = db.CancelLock
+	CancelLockWorkflows                   = db.CancelLockWorkflows
+	CancelTargets                         = db.CancelTargets
 	CancelWaiting                         = db.CancelWaiting
 	CatalogActions                        = db.CatalogActions
 	CatalogPacks                          = db.CatalogPacks
@@ -306,6 +320,7 @@ const (
 	DeleteAdmissionEntries                = db.DeleteAdmissionEntries
 	DeleteLostHolders                     = db.DeleteLostHolders
 	DeleteOutbox                          = db.DeleteOutbox
+	EndCancelled                          = db.EndCancelled
 	EndScheduled                          = db.EndScheduled
 	EnforcementConditionEnumAll           = db.EnforcementConditionEnumAll
 	EnforcementConditionEnumAny           = db.EnforcementConditionEnumAny
@@ -331,6 +346,7 @@ const (
 	FailOrphanedDispatches                = db.FailOrphanedDispatches
 	FindAdmissionScopes                   = db.FindAdmissionScopes
 	FindAdmissionStates                   = db.FindAdmissionStates
+	FindCancels                           = db.FindCancels
 	FindDueRetries                        = db.FindDueRetries
 	FindEndedWaiters                      = db.FindEndedWaiters
 	FindExpiredWaiters                    = db.FindExpiredWaiters
@@ -347,7 +363,7 @@ const (
 	FindWrongQueueStats                   = db.FindWrongQueueStats
 	FinishExecutions                      = db.FinishExecutions
 	ForgetReplica                         = db.ForgetReplica
-	ForgetSilentReplicas                  = db.ForgetSilentReplicas
+	ForgetVanishedReplicas                = db.ForgetVanishedReplicas
 	GetExecution                          = db.GetExecution
 	GetExecutions                         = db.GetExecutions
 	InquiryStatusEnumCancelled            = db.InquiryStatusEnumCancelled
@@ -362,6 +378,7 @@ const (
 	LeaveWorker                           = db.LeaveWorker
 	LeftByAnotherEngine                   = db.LeftByAnotherEngine
 	ListActions                           = db.ListActions
+	ListReplicas                          = db.ListReplicas
 	LockActionQueues                      = db.LockActionQueues
 	LockAdmissionScopes                   = db.LockAdmissionScopes
 	LockAdmissionStates                   = db.LockAdmissionStates
@@ -373,6 +390,7 @@ const (
 	LockPolicyPacks                       = db.LockPolicyPacks
 	LockScopeQueues                       = db.LockScopeQueues
 	LockWorkerLoads                       = db.LockWorkerLoads
+	MarkVanishedReplicas                  = db.MarkVanishedReplicas
 	MonitorChildIDs                       = db.MonitorChildIDs
 	MonitorEnded                          = db.MonitorEnded
 	MonitorEnds                           = db.MonitorEnds
@@ -404,6 +422,7 @@ const (
 	MoveExecutions                        = db.MoveExecutions
 	NewestExecutionID                     = db.NewestExecutionID
 	NextRetry                             = db.NextRetry
+	NoteCancels                           = db.NoteCancels
 	NoteUndelivered                       = db.NoteUndelivered
 	NotificationStatusEnumCreated         = db.NotificationStatusEnumCreated
 	NotificationStatusEnumError           = db.NotificationStatusEnumError
@@ -424,6 +443,7 @@ const (
 	PackRefs                              = db.PackRefs
 	PolicyMethodEnumCancel                = db.PolicyMethodEnumCancel
 	PolicyMethodEnumEnqueue               = db.PolicyMethodEnumEnqueue
+	PruneCancels                          = db.PruneCancels
 	PruneGroupStates                      = db.PruneGroupStates
 	PruneScopes                           = db.PruneScopes
 	ReadActionRules                       = db.ReadActionRules

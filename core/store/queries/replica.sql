@@ -1,9 +1,12 @@
 -- The replicas of the engine as they report themselves.
 
 -- name: ReportReplica :exec
-INSERT INTO engine_replica (id, host, version, pid, state, loops, in_flight, details)
+-- The start is told as an age, so that it is a time of the database whoever's
+-- clock is wrong.
+INSERT INTO engine_replica (id, host, version, pid, state, loops, in_flight, details, started)
 VALUES (sqlc.arg(id), sqlc.arg(host), sqlc.arg(version), sqlc.arg(pid), sqlc.arg(state),
-        sqlc.arg(loops), sqlc.arg(in_flight), sqlc.arg(details))
+        sqlc.arg(loops), sqlc.arg(in_flight), sqlc.arg(details),
+        now() - make_interval(secs => sqlc.arg(up_seconds)::float8))
 ON CONFLICT (id) DO UPDATE SET
     last_seen = now(), state = excluded.state, loops = excluded.loops,
     in_flight = excluded.in_flight, details = excluded.details;
@@ -11,6 +14,21 @@ ON CONFLICT (id) DO UPDATE SET
 -- name: ForgetReplica :execrows
 DELETE FROM engine_replica WHERE id = sqlc.arg(id);
 
--- name: ForgetSilentReplicas :execrows
+-- name: MarkVanishedReplicas :many
+-- Replicas that have fallen silent without a goodbye, each returned once,
+-- whoever asks.
+UPDATE engine_replica r SET state = 'vanished'
+WHERE r.state <> 'vanished' AND r.last_seen < now() - make_interval(secs => sqlc.arg(silent_seconds)::float8)
+RETURNING r.id, r.host, r.pid, r.last_seen;
+
+-- name: ForgetVanishedReplicas :execrows
 DELETE FROM engine_replica
-WHERE last_seen < now() - make_interval(secs => sqlc.arg(silent_seconds)::float8);
+WHERE state = 'vanished' AND last_seen < now() - make_interval(secs => sqlc.arg(silent_seconds)::float8);
+
+-- name: ListReplicas :many
+-- The replicas that are listed, those that run the longest first.
+SELECT r.id, r.host, r.version, r.pid, r.state, r.started, r.last_seen, r.loops, r.in_flight, r.details,
+       extract(epoch FROM now() - r.last_seen)::float8 AS age
+FROM engine_replica r
+ORDER BY r.started, r.id
+LIMIT sqlc.arg(bound)::bigint;

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -23,41 +24,140 @@ func (q *Queries) ForgetReplica(ctx context.Context, id uuid.UUID) (int64, error
 	return result.RowsAffected(), nil
 }
 
-const ForgetSilentReplicas = `-- name: ForgetSilentReplicas :execrows
+const ForgetVanishedReplicas = `-- name: ForgetVanishedReplicas :execrows
 DELETE FROM engine_replica
-WHERE last_seen < now() - make_interval(secs => $1::float8)
+WHERE state = 'vanished' AND last_seen < now() - make_interval(secs => $1::float8)
 `
 
-func (q *Queries) ForgetSilentReplicas(ctx context.Context, silentSeconds float64) (int64, error) {
-	result, err := q.db.Exec(ctx, ForgetSilentReplicas, silentSeconds)
+func (q *Queries) ForgetVanishedReplicas(ctx context.Context, silentSeconds float64) (int64, error) {
+	result, err := q.db.Exec(ctx, ForgetVanishedReplicas, silentSeconds)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
+const ListReplicas = `-- name: ListReplicas :many
+SELECT r.id, r.host, r.version, r.pid, r.state, r.started, r.last_seen, r.loops, r.in_flight, r.details,
+       extract(epoch FROM now() - r.last_seen)::float8 AS age
+FROM engine_replica r
+ORDER BY r.started, r.id
+LIMIT $1::bigint
+`
+
+type ListReplicasRow struct {
+	ID       uuid.UUID
+	Host     string
+	Version  string
+	Pid      int32
+	State    string
+	Started  time.Time
+	LastSeen time.Time
+	Loops    []byte
+	InFlight int32
+	Details  []byte
+	Age      float64
+}
+
+// The replicas that are listed, those that run the longest first.
+func (q *Queries) ListReplicas(ctx context.Context, bound int64) ([]ListReplicasRow, error) {
+	rows, err := q.db.Query(ctx, ListReplicas, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListReplicasRow
+	for rows.Next() {
+		var i ListReplicasRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Host,
+			&i.Version,
+			&i.Pid,
+			&i.State,
+			&i.Started,
+			&i.LastSeen,
+			&i.Loops,
+			&i.InFlight,
+			&i.Details,
+			&i.Age,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const MarkVanishedReplicas = `-- name: MarkVanishedReplicas :many
+UPDATE engine_replica r SET state = 'vanished'
+WHERE r.state <> 'vanished' AND r.last_seen < now() - make_interval(secs => $1::float8)
+RETURNING r.id, r.host, r.pid, r.last_seen
+`
+
+type MarkVanishedReplicasRow struct {
+	ID       uuid.UUID
+	Host     string
+	Pid      int32
+	LastSeen time.Time
+}
+
+// Replicas that have fallen silent without a goodbye, each returned once,
+// whoever asks.
+func (q *Queries) MarkVanishedReplicas(ctx context.Context, silentSeconds float64) ([]MarkVanishedReplicasRow, error) {
+	rows, err := q.db.Query(ctx, MarkVanishedReplicas, silentSeconds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MarkVanishedReplicasRow
+	for rows.Next() {
+		var i MarkVanishedReplicasRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Host,
+			&i.Pid,
+			&i.LastSeen,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReportReplica = `-- name: ReportReplica :exec
 
-INSERT INTO engine_replica (id, host, version, pid, state, loops, in_flight, details)
+INSERT INTO engine_replica (id, host, version, pid, state, loops, in_flight, details, started)
 VALUES ($1, $2, $3, $4, $5,
-        $6, $7, $8)
+        $6, $7, $8,
+        now() - make_interval(secs => $9::float8))
 ON CONFLICT (id) DO UPDATE SET
     last_seen = now(), state = excluded.state, loops = excluded.loops,
     in_flight = excluded.in_flight, details = excluded.details
 `
 
 type ReportReplicaParams struct {
-	ID       uuid.UUID
-	Host     string
-	Version  string
-	Pid      int32
-	State    string
-	Loops    []byte
-	InFlight int32
-	Details  []byte
+	ID        uuid.UUID
+	Host      string
+	Version   string
+	Pid       int32
+	State     string
+	Loops     []byte
+	InFlight  int32
+	Details   []byte
+	UpSeconds float64
 }
 
 // The replicas of the engine as they report themselves.
+// The start is told as an age, so that it is a time of the database whoever's
+// clock is wrong.
 func (q *Queries) ReportReplica(ctx context.Context, arg ReportReplicaParams) error {
 	_, err := q.db.Exec(ctx, ReportReplica,
 		arg.ID,
@@ -68,6 +168,7 @@ func (q *Queries) ReportReplica(ctx context.Context, arg ReportReplicaParams) er
 		arg.Loops,
 		arg.InFlight,
 		arg.Details,
+		arg.UpSeconds,
 	)
 	return err
 }

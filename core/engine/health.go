@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// outage remembers since when something fails, and when it failed last.
+type outage struct {
+	mu    sync.Mutex
+	since time.Time              // zero while it works; guarded by mu
+	past  *monitor.ReplicaOutage // the last one that ended; guarded by mu
+}
+
+// note takes over how the last try went.
+func (o *outage) note(err error) {
+	now := time.Now().UTC()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case err != nil && o.since.IsZero():
+		o.since = now
+	case err == nil && !o.since.IsZero():
+		o.past, o.since = &monitor.ReplicaOutage{From: o.since, Until: now}, time.Time{}
+	}
+}
+
+// began is when the outage began, zero when there is none.
+func (o *outage) began() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.since
+}
+
+// last is the last outage that ended, nil if there was none.
+func (o *outage) last() *monitor.ReplicaOutage {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.past
+}
+
+// health shows the checks of /readyz as metrics, looked at when they are asked
+// for.
+type health struct{ engine *Engine }
+
+var (
+	readyDesc = prometheus.NewDesc("attune_ready", "1 while a check of /readyz passes.", []string{"check"}, nil)
+	awayDesc  = prometheus.NewDesc("attune_database_away_seconds", "How long the database has been away, 0 while it answers.", nil, nil)
+	blockDesc = prometheus.NewDesc("attune_broker_blocked_seconds", "How long the broker has taken no messages, 0 while it does.", nil, nil)
+	roundDesc = prometheus.NewDesc("attune_round_under_way_seconds", "How long the round in hand is under way, 0 while there is none.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (h *health) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{readyDesc, awayDesc, blockDesc, roundDesc} {
+		descs <- desc
+	}
+}
+
+// scrapePatience bounds what a scrape waits for the database.
+const scrapePatience = 2 * time.Second
+
+// Collect implements prometheus.Collector.
+func (h *health) Collect(metrics chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapePatience) //nolint:forbidigo // a scrape hands over none
+	defer cancel()
+	send := func(desc *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	for _, check := range h.engine.Ready(ctx) {
+		value := 0.0
+		if check.OK {
+			value = 1
+		}
+		send(readyDesc, value, check.Name)
+	}
+	send(awayDesc, secondsSince(h.engine.report.away.began()))
+	blocked := 0.0
+	for _, link := range h.engine.broker.Links() {
+		if link.Blocked {
+			blocked = max(blocked, secondsSince(link.Since))
+		}
+	}
+	send(blockDesc, blocked)
+	round := time.Time{}
+	if begun := h.engine.hot.begun.Load(); begun > 0 {
+		round = time.Unix(0, begun)
+	}
+	send(roundDesc, secondsSince(round))
+}
+
+func secondsSince(begin time.Time) float64 {
+	if begin.IsZero() {
+		return 0
+	}
+	return max(time.Since(begin).Seconds(), 0)
+}

@@ -1,0 +1,261 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// RoundPatience is how long a round of the engine may be under way before the
+// replica counts as stuck.
+const RoundPatience = time.Minute
+
+// replicaBound is how many replicas are read at most.
+const replicaBound = 200
+
+// StateVanished is the state of a replica that fell silent without a goodbye.
+const StateVanished = "vanished"
+
+// Replicas is the list of the engine's replicas, the oldest first.
+type Replicas struct {
+	Reading
+	// Total counts those that are listed, Well those without a problem.
+	Total int64     `json:"total"`
+	Well  int64     `json:"well"`
+	List  []Replica `json:"list"`
+}
+
+// Replica is one running copy of the engine, as it reports itself.
+type Replica struct {
+	ID      string `json:"id"`
+	Host    string `json:"host"`
+	Version string `json:"version"`
+	PID     int    `json:"pid"`
+	// State is how its connections to the broker are: connecting, connected,
+	// blocked, disconnected; or vanished, once another has missed it.
+	State    string        `json:"state"`
+	Started  time.Time     `json:"started"`
+	LastSeen time.Time     `json:"last_seen"`
+	Age      time.Duration `json:"age_ns"` // since it was last seen
+	// Late is true when it has missed a report.
+	Late     bool `json:"late"`
+	InFlight int  `json:"in_flight"`
+	// Loops are the last ticks by the replica's own clock, which Details.Clock
+	// tells. The rounds tick when they have done something.
+	Loops   map[string]time.Time `json:"loops"`
+	Details ReplicaDetails       `json:"details"`
+	// Problems says in words what is wrong with it; empty when it is well.
+	Problems []string `json:"problems"`
+}
+
+// ReplicaDetails is what a replica says about itself besides. What an older one
+// does not say is empty.
+type ReplicaDetails struct {
+	// Clock is the replica's own time at the report.
+	Clock time.Time `json:"clock,omitzero"`
+	// HTTP is where it listens, empty if nowhere.
+	HTTP        string        `json:"http,omitempty"`
+	Connections []ReplicaLink `json:"connections,omitempty"`
+	// Consumers tells of each queue whether it is subscribed.
+	Consumers map[string]bool `json:"consumers,omitempty"`
+	// Outbox is how many committed messages it holds that are not confirmed.
+	Outbox int `json:"outbox"`
+	// RoundSince is when the round under way began, by the replica's clock.
+	RoundSince *time.Time `json:"round_since,omitempty"`
+	// DatabaseAway is the last time that it could not report, by its clock.
+	DatabaseAway *ReplicaOutage         `json:"database_away,omitempty"`
+	Loops        map[string]ReplicaLoop `json:"loops,omitempty"`
+}
+
+// ReplicaLink is one connection of a replica to the broker.
+type ReplicaLink struct {
+	Purpose string `json:"purpose"` // publish or consume
+	Up      bool   `json:"up"`
+	// Blocked says that the broker takes no messages.
+	Blocked bool      `json:"blocked,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	Since   time.Time `json:"since,omitzero"` // by the replica's clock
+}
+
+// ReplicaOutage is a time during which something was away.
+type ReplicaOutage struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+}
+
+// ReplicaLoop is how a loop does.
+type ReplicaLoop struct {
+	// Patience is the longest silence of the loop when it works.
+	Patience time.Duration `json:"patience_ns"`
+	Error    string        `json:"error,omitempty"`
+}
+
+// Replicas reads the replicas of the engine. Where the schema has none the list
+// is empty.
+func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
+	r := &Replicas{}
+	err := m.database(ctx, "replicas", &r.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		read, err := readReplicas(ctx, tx, s)
+		if read != nil {
+			read.Reading = r.Reading
+			*r = *read
+		}
+		return err
+	})
+	return r, err
+}
+
+// readReplicas is nil where the schema has no replicas.
+func readReplicas(ctx context.Context, tx *store.Tx, s shape) (*Replicas, error) {
+	if !s.shared { // then the schema is older than the table, or not ours
+		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
+	}
+	rows, err := tx.ListReplicas(ctx, replicaBound)
+	if err != nil {
+		return nil, fmt.Errorf("list the replicas of the engine: %w", err)
+	}
+	r := &Replicas{List: make([]Replica, 0, len(rows)), Total: int64(len(rows))}
+	for _, row := range rows {
+		one := Replica{
+			ID: row.ID.String(), Host: row.Host, Version: row.Version, PID: int(row.Pid), State: row.State,
+			Started: row.Started, LastSeen: row.LastSeen, Age: max(time.Duration(row.Age*float64(time.Second)), 0),
+			InFlight: int(row.InFlight),
+		}
+		_ = json.Unmarshal(row.Loops, &one.Loops)     // what cannot be read stays unknown
+		_ = json.Unmarshal(row.Details, &one.Details) // as above
+		one.judge()
+		if len(one.Problems) == 0 {
+			r.Well++
+		}
+		r.List = append(r.List, one)
+	}
+	return r, nil
+}
+
+// judge says what is wrong.
+func (r *Replica) judge() {
+	r.Late = r.Age > replicaLate
+	r.Problems = []string{}
+	add := func(format string, args ...any) { r.Problems = append(r.Problems, fmt.Sprintf(format, args...)) }
+	if r.State == StateVanished || r.Age > replicaAlive {
+		add("silent for %s", span(r.Age))
+		return // what it said last is worth nothing any more
+	}
+	if r.Late {
+		add("silent for %s", span(r.Age))
+	}
+	now := r.Details.Clock.Add(r.Age)
+	for _, link := range r.Details.Connections {
+		switch {
+		case link.Blocked:
+			add("the broker blocks it since %s (%s)", span(now.Sub(link.Since)), link.Reason)
+		case !link.Up:
+			add("no %s connection to the broker since %s", link.Purpose, span(now.Sub(link.Since)))
+		}
+	}
+	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" {
+		add("does not consume %s", strings.Join(silent, ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
+		if silence := r.Silence(name); silence > r.Details.Loops[name].Patience {
+			add("loop %s is silent for %s", name, span(silence))
+		}
+	}
+	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > RoundPatience {
+		add("its round is under way for %s", span(now.Sub(*since)))
+	}
+}
+
+func (r *Replica) unsubscribed() []string {
+	var queues []string
+	for _, queue := range slices.Sorted(maps.Keys(r.Details.Consumers)) {
+		if !r.Details.Consumers[queue] {
+			queues = append(queues, queue)
+		}
+	}
+	return queues
+}
+
+// Silence is how long a loop has not ticked; a loop that never has is silent
+// since the replica began.
+func (r *Replica) Silence(loop string) time.Duration {
+	tick, ok := r.Loops[loop]
+	if !ok {
+		return max(r.LastSeen.Sub(r.Started), 0) + r.Age
+	}
+	return max(r.Details.Clock.Sub(tick), 0) + r.Age
+}
+
+// OldestTick is the loop that has been silent for the longest part of what it
+// may, and how long; empty for a replica that does not tell.
+func (r *Replica) OldestTick() (loop string, silence time.Duration) {
+	worst := -1.0
+	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
+		of := r.Silence(name)
+		if share := float64(of) / float64(max(r.Details.Loops[name].Patience, 1)); share > worst {
+			worst, loop, silence = share, name, of
+		}
+	}
+	return loop, silence
+}
+
+// Problem is the first problem of the replica, empty when it is well.
+func (r *Replica) Problem() string {
+	if len(r.Problems) == 0 {
+		return ""
+	}
+	return r.Problems[0]
+}
+
+// Short is the beginning of its id, as the replica's own log has it.
+func (r *Replica) Short() string { return r.ID[:min(len(r.ID), 8)] }
+
+// Oldest is the longest time since a replica was seen.
+func (r *Replicas) Oldest() time.Duration {
+	var oldest time.Duration
+	for _, one := range r.List {
+		oldest = max(oldest, one.Age)
+	}
+	return oldest
+}
+
+// replicaFindings says which replicas are unwell, and that there are none.
+func replicaFindings(o *Overview) []Finding {
+	if o.Replicas == nil {
+		return nil
+	}
+	alive := 0
+	var found []Finding
+	for _, r := range o.Replicas.List {
+		if r.State != StateVanished && r.Age <= replicaAlive {
+			alive++
+		}
+		if r.Problem() == "" {
+			continue
+		}
+		f := Finding{
+			Level: LevelWarning, Target: "overview", Text: fmt.Sprintf("engine replica %s: %s", r.Short(), r.Problem()),
+			Hint: fmt.Sprintf("host %s, pid %d", r.Host, r.PID),
+		}
+		if r.Late {
+			f.Since = &r.LastSeen
+		}
+		found = append(found, f)
+	}
+	if alive > 0 {
+		return found
+	}
+	level := LevelInfo
+	if o.Queues.Queued+o.Live.Requested.Value > 0 {
+		level = LevelCritical
+	}
+	return append(found, Finding{
+		Level: level, Target: "overview", Text: "no replica of the engine runs", Hint: "start one with attune-executor serve",
+	})
+}
