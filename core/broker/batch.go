@@ -16,6 +16,7 @@ type Batch struct {
 	tags         []uint64 // parallel to Deliveries
 	settled      []bool   // parallel to Deliveries; guarded by the subscription
 	unsettled    int      // guarded by the subscription
+	detached     bool     // one delivery, taken out of another batch
 }
 
 // Delivery is one received message.
@@ -53,6 +54,15 @@ func (b *Batch) Ack() error { return b.subscription.acknowledge(b) }
 func (d *Delivery) Nack(requeue bool) error {
 	return d.batch.subscription.reject(d.batch, d.position, requeue)
 }
+
+// Ack settles this delivery alone, now.
+func (d *Delivery) Ack() error { return d.batch.subscription.accept(d.batch, d.position) }
+
+// Detach takes the delivery out of its batch, so that the batch's Ack leaves it
+// alone: it is to be settled by itself, later. What was settled before stays as it
+// is. While a delivery is detached, later batches of its consumer are acknowledged
+// message by message, and it counts towards the prefetch.
+func (d *Delivery) Detach() *Delivery { return d.batch.subscription.detach(d.batch, d.position) }
 
 // append adds a delivery; nobody else knows the batch yet but the list of open
 // ones, which does not look inside before it is handed out.

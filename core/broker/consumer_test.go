@@ -278,3 +278,42 @@ func BenchmarkConsume(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
 	b.ReportMetric(float64(b.N)/float64(batches), "msg/batch")
 }
+
+// A detached delivery is settled by itself: neither the acknowledgement of its
+// own batch nor that of a later one covers it, and it comes back when the
+// consumer's connection goes.
+func TestADetachedDeliveryIsSettledByItself(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	b.publishAll(messages("q", 3)...)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 10})
+	var kept []*broker.Delivery
+	for seen := 0; seen < 3; {
+		batch := b.next(consumer)
+		seen += len(batch.Deliveries)
+		for i := range batch.Deliveries {
+			kept = append(kept, batch.Deliveries[i].Detach())
+		}
+		require.NoError(t, batch.Ack(), "nothing is left in it")
+	}
+	b.publishAll(messages("q", 4)...)
+	for seen := 0; seen < 4; {
+		batch := b.next(consumer)
+		seen += len(batch.Deliveries)
+		require.NoError(t, batch.Ack())
+	}
+	require.NoError(t, kept[1].Ack())
+	require.NoError(t, kept[1].Ack(), "once is enough")
+	require.NoError(t, kept[2].Nack(true))
+	again := b.next(consumer)
+	require.Equal(t, kept[2].MessageID, again.Deliveries[0].MessageID)
+	require.NoError(t, again.Ack())
+	b.closeConnections()
+	last := b.next(consumer)
+	require.Len(t, last.Deliveries, 1)
+	require.Equal(t, kept[0].MessageID, last.Deliveries[0].MessageID)
+	require.ErrorIs(t, kept[0].Ack(), broker.ErrStale)
+	require.NoError(t, last.Ack())
+	b.becomesReady("q", 0)
+}

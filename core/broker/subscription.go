@@ -204,7 +204,7 @@ func (s *subscription) acknowledgeLocked(b *Batch) error {
 		return ErrStale
 	}
 	var err error
-	if s.open[0] == b {
+	if s.open[0] == b && !b.detached {
 		// The last unsettled one, not the last: the broker knows no tag that
 		// was settled before.
 		err = s.channel.Ack(b.tags[b.lastUnsettled()], true)
@@ -227,6 +227,37 @@ func (s *subscription) acknowledgeLocked(b *Batch) error {
 	return nil
 }
 
+// accept settles one delivery.
+func (s *subscription) accept(b *Batch, position int) error {
+	s.mu.Lock()
+	err := s.settleLocked(b, position, "acknowledged", func() error { return s.channel.Ack(b.tags[position], false) })
+	s.unlockAndLeave()
+	return err
+}
+
+// detach gives a delivery a batch of its own, before the one it was in: so that
+// no acknowledgement of a later batch covers it.
+func (s *subscription) detach(b *Batch, position int) *Delivery {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	alone := &Batch{subscription: s, tags: []uint64{b.tags[position]}, settled: []bool{b.settled[position]}, detached: true}
+	one := b.Deliveries[position]
+	one.batch, one.position = alone, 0
+	alone.Deliveries = []Delivery{one}
+	if b.settled[position] || s.dead {
+		return &alone.Deliveries[0]
+	}
+	alone.unsettled = 1
+	b.settled[position] = true
+	b.unsettled--
+	at := slices.Index(s.open, b)
+	s.open = slices.Insert(s.open, max(at, 0), alone)
+	if b.unsettled == 0 {
+		s.finishLocked(b)
+	}
+	return &alone.Deliveries[0]
+}
+
 // reject settles one delivery.
 func (s *subscription) reject(b *Batch, position int, requeue bool) error {
 	s.mu.Lock()
@@ -236,6 +267,14 @@ func (s *subscription) reject(b *Batch, position int, requeue bool) error {
 }
 
 func (s *subscription) rejectLocked(b *Batch, position int, requeue bool) error {
+	outcome := "rejected"
+	if requeue {
+		outcome = "requeued"
+	}
+	return s.settleLocked(b, position, outcome, func() error { return s.channel.Nack(b.tags[position], false, requeue) })
+}
+
+func (s *subscription) settleLocked(b *Batch, position int, outcome string, tell func() error) error {
 	if b.settled[position] {
 		return nil
 	}
@@ -247,14 +286,10 @@ func (s *subscription) rejectLocked(b *Batch, position int, requeue bool) error 
 	if b.unsettled == 0 {
 		s.finishLocked(b)
 	}
-	if err := s.channel.Nack(b.tags[position], false, requeue); err != nil {
+	if err := tell(); err != nil {
 		return fmt.Errorf("%w: %w", ErrStale, err)
 	}
-	if requeue {
-		s.metrics.settle(s.cfg.Queue, "requeued", 1)
-	} else {
-		s.metrics.settle(s.cfg.Queue, "rejected", 1)
-	}
+	s.metrics.settle(s.cfg.Queue, outcome, 1)
 	return nil
 }
 

@@ -2,27 +2,71 @@ package completion
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/store"
 )
 
-// Step releases a batch of executions that were reported as ended.
-type Step struct {
-	ids []int64
-	// early lists reported executions whose row has not ended.
-	early []int64
+// Report says that an execution has ended.
+type Report struct {
+	Execution int64
+	// Said is the end that the report tells of. The row decides; what is said
+	// otherwise is recorded. Empty when the report says nothing.
+	Said attune.Status
+	// Unreported is set when nobody sent the report: a sweep has found the row.
+	// The end is then announced on behalf of whoever should have.
+	Unreported bool
 }
 
-// New makes the step for these executions.
-func New(ids []int64) *Step { return &Step{ids: ids} }
+// Config is what the step depends on.
+type Config struct {
+	Retry retrypolicy.Config
+	// Chance returns a number in [0, 1) that spreads the pauses before
+	// repetitions; nil stands for no spreading.
+	Chance func() float64
+}
+
+// Step releases a batch of executions that were reported as ended, and has
+// those repeated that may be.
+type Step struct {
+	cfg     Config
+	reports []Report
+	ids     []int64
+	// early lists reported executions whose row has not ended.
+	early []int64
+	// outcomes are the ends that are to be announced.
+	outcomes map[int64]store.ReadOutcomesRow
+}
+
+// New makes the step for executions that are only released.
+func New(ids []int64) *Step {
+	reports := make([]Report, len(ids))
+	for i, id := range ids {
+		reports[i].Execution = id
+	}
+	return NewReports(Config{}, reports)
+}
+
+// NewReports makes the step for these reports, each execution once.
+func NewReports(cfg Config, reports []Report) *Step {
+	s := &Step{cfg: cfg, reports: reports, ids: make([]int64, len(reports))}
+	for i, report := range reports {
+		s.ids[i] = report.Execution
+	}
+	return s
+}
 
 // Executions implements handover.Step.
 func (s *Step) Executions() []int64 { return s.ids }
 
 // Plan implements handover.Step.
-func (s *Step) Plan(_ context.Context, plan *handover.Plan) error {
-	for _, id := range s.ids {
-		row, ok := plan.Row(id)
+func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+	var silent []int64
+	for _, report := range s.reports {
+		row, ok := plan.Row(report.Execution)
 		if !ok {
 			continue
 		}
@@ -32,6 +76,21 @@ func (s *Step) Plan(_ context.Context, plan *handover.Plan) error {
 		if row.Waits != 0 {
 			plan.NeedQueue(row.Waits)
 		}
+		if report.Unreported {
+			silent = append(silent, report.Execution)
+		}
+	}
+	s.outcomes = nil
+	if len(silent) == 0 {
+		return nil
+	}
+	rows, err := plan.Queries().ReadOutcomes(ctx, silent)
+	if err != nil {
+		return fmt.Errorf("read how %d executions ended: %w", len(silent), err)
+	}
+	s.outcomes = make(map[int64]store.ReadOutcomesRow, len(rows))
+	for _, row := range rows {
+		s.outcomes[row.ID] = row
 	}
 	return nil
 }
@@ -39,17 +98,60 @@ func (s *Step) Plan(_ context.Context, plan *handover.Plan) error {
 // Apply implements handover.Step.
 func (s *Step) Apply(round *handover.Round) {
 	s.early = s.early[:0]
-	for _, id := range s.ids {
-		fact, ok := round.Ledger.Fact(id)
+	for _, report := range s.reports {
+		fact, ok := round.Ledger.Fact(report.Execution)
 		switch {
 		case !ok:
 		case !fact.Status.Terminal():
-			s.early = append(s.early, id)
+			s.early = append(s.early, report.Execution)
 		default:
-			round.Release(id)
-			round.Ledger.Withdraw(id)
+			s.end(round, report, fact.Status)
 		}
 	}
+}
+
+// end draws every consequence of an end: once for the slot and the repetition,
+// however often it is reported.
+func (s *Step) end(round *handover.Round, report Report, status attune.Status) {
+	released := round.Release(report.Execution)
+	withdrawn := round.Ledger.Withdraw(report.Execution)
+	if contradicts(report.Said, status) {
+		round.Contradict(report.Execution, report.Said)
+	}
+	if outcome, ok := s.outcomes[report.Execution]; ok && (released || withdrawn) {
+		round.Announce(outcome)
+	}
+	if status.Succeeded() || status == attune.StatusCancelled {
+		return
+	}
+	row, _ := round.Row(report.Execution)
+	if row.Status != status {
+		round.Replan() // it ended after it was read: why is not known yet
+		return
+	}
+	if row.Repeated || row.WorkflowTask {
+		return // a task of a workflow is repeated by its workflow
+	}
+	verdict := s.cfg.Retry.Decide(retrypolicy.Ended{
+		Status: status, Error: row.Error, EndedBy: row.EndedBy, Started: row.StartedAt != nil,
+		Retries: int(row.RetryCount), MaxRetries: int(row.AllowedRetries), CancelAsked: row.CancelAsked,
+	}, s.chance())
+	if verdict.Retry {
+		round.Repeat(report.Execution, verdict.Reason, verdict.Delay)
+	}
+}
+
+// contradicts says whether a report tells of another end than the row. Existing
+// workers say completed of everything that has ended, so that word means nothing.
+func contradicts(said, status attune.Status) bool {
+	return said.Terminal() && said != attune.StatusCompleted && said != status
+}
+
+func (s *Step) chance() float64 {
+	if s.cfg.Chance == nil {
+		return 0.5 // the middle: no spreading
+	}
+	return s.cfg.Chance()
 }
 
 // Early lists executions that were reported as ended although their row says

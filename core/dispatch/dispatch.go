@@ -83,12 +83,28 @@ func (s *Step) Apply(round *handover.Round) {
 			round.Ledger.Withdraw(id) // cancelled while it waited; otherwise nothing
 		case fact.Holds != nil:
 			// Admitted already.
+		case s.early(round, id):
+			// A repetition whose time has not come: a timer brings it.
 		case fact.Waits == nil && !s.move:
 			s.admit(round, id, fact)
 		case fact.Waits != nil && s.move:
 			s.moveTo(round, id, fact)
 		}
 	}
+}
+
+// early reports whether an execution is a repetition that waits for its time. One
+// whose time has come begins here.
+func (s *Step) early(round *handover.Round, id int64) bool {
+	row, ok := round.Row(id)
+	if !ok || row.Due.Unix() == 0 {
+		return false
+	}
+	if row.Due.After(round.Now()) {
+		return true
+	}
+	round.Begin(id)
+	return false
 }
 
 // moveTo takes an execution from the queue it waits in to the one it belongs to.

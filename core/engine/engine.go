@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
@@ -20,6 +23,7 @@ import (
 	"github.com/attune-go/attune/core/progress"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retention"
+	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -110,7 +114,8 @@ func (e *Engine) assemble(version string) {
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay,
 		NoDeadLetters: !mq.RabbitMQ.DeadLetter.Enabled,
 	}, e.logger, broker.NewMetrics(e.registry))
-	e.relay = outbox.New(outbox.Config{}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
+	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
+	e.relay = outbox.New(outbox.Config{Undeliverable: undelivered.Take}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
 	rounds := handover.New(handover.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
@@ -123,14 +128,18 @@ func (e *Engine) assemble(version string) {
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, 2*maxCompletions), maxCompletions)
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, 2*maxRequests), maxRequests)
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
-	e.hot = newHot(completed, requested, rounds, e.cfg.Executor.Queue.Timeout, e.logger, NewMetrics(e.registry))
+	e.hot = newHot(completed, requested, rounds, e.course(), e.logger, NewMetrics(e.registry))
+	e.hot.replica, e.hot.deadLetters = e.id.String(), e.broker.Publisher()
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["recovery"] = e.sweep.Loop
+	retries := recovery.NewRetries(e.query, e.hot.Submit, e.logger, loopMetrics)
+	e.loops["retries"], e.hot.soon = retries.Loop, retries.Soon
+	suspects := liveness.NewSuspects(e.query, e.broker, e.logger, loopMetrics)
 	orphans := recovery.NewOrphans(recovery.OrphansConfig{
-		Interval: e.cfg.Executor.TimeoutCheckInterval, PickUp: e.cfg.Executor.ScheduledTimeout, StaleAfter: e.cfg.Executor.StaleAfter(),
-	}, e.query, e.relay, e.logger, loopMetrics)
+		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
+	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
 	view := monitor.New(monitor.Config{
@@ -159,9 +168,26 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("rounds", e.hot)
 	e.services.Add("retention", queues)
 	e.services.Add("recovery", e.sweep)
+	e.services.Add("retries", retries)
+	e.services.Add("suspects", suspects)
 	if e.cfg.Executor.EnableTimeoutMonitor {
 		e.loops["timeouts"] = orphans.Loop
 		e.services.Add("timeouts", orphans)
+	}
+}
+
+// course is what the steps of a round depend on.
+func (e *Engine) course() course {
+	retry := e.cfg.Executor.Retry
+	return course{
+		queueTimeout: e.cfg.Executor.Queue.Timeout,
+		completion: completion.Config{
+			Retry: retrypolicy.Config{
+				Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier, MaxDelay: retry.MaxDelay,
+				Jitter: retry.Jitter, Unstarted: retry.MaxUnstarted,
+			},
+			Chance: rand.Float64,
+		},
 	}
 }
 

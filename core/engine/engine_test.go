@@ -327,23 +327,62 @@ func TestWhatCannotBeReadIsDeadLetteredAndBlocksNothing(t *testing.T) {
 	}, 10*time.Second, "upstream 1: all four arrive in the dead-letter queue")
 }
 
-// A message that names an execution which does not exist is looked at twice
-// and then kept as a dead letter.
+// requestMessage asks for an execution by message alone.
+func requestMessage(t *testing.T, id int64, name string) broker.Message {
+	t.Helper()
+	body, err := message.New(message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: id, ActionRef: "core.echo"},
+		time.Now(), "test").Encode()
+	require.NoError(t, err)
+	return broker.Message{
+		ID: name, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested, Type: message.TypeExecutionRequested, Body: body,
+	}
+}
+
+// A message that names an execution which does not exist is tried again after
+// growing pauses and then kept as a dead letter that says why. Meanwhile it holds
+// nobody up, and is not thrown back and forth (upstream 5).
 func TestAMessageWithoutARowBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	ctx := testkit.Context(t)
 	wire := b.connect(t, "ghost")
 	b.engine(t)
-	body, err := message.New(message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: 424242, ActionRef: "core.echo"},
-		time.Now(), "test").Encode()
-	require.NoError(t, err)
-	wire.Publisher().Publish(testkit.Context(t), []broker.Message{{
-		ID: "ghost", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested, Type: message.TypeExecutionRequested, Body: body,
-	}})
+	wire.Publisher().Publish(ctx, []broker.Message{requestMessage(t, 424242, "ghost")})
+	for range 20 {
+		id := b.request(t, "core.echo", 1, `{"message":"hello"}`)[0]
+		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested }, 10*time.Second)
+	}
+	letters := wire.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: 1})
+	require.NoError(t, letters.Start(ctx))
+	t.Cleanup(letters.Stop)
+	letter := (<-letters.Batches()).Deliveries[0]
+	require.Equal(t, "ghost", letter.MessageID)
+	require.Equal(t, message.KeyExecutionRequested, letter.RoutingKey)
+	require.Contains(t, letter.Headers["x-attune-reason"], "execution 424242 does not exist")
+	require.Equal(t, "7", letter.Headers["x-attune-attempts"])
+	require.Equal(t, message.QueueExecutionRequests, letter.Headers["x-attune-queue"])
+	require.False(t, letter.Redelivered)
+}
+
+// MassTransit 1627: a message that is there before its row is served when the row
+// comes, without a sweep.
+func TestAMessageBeforeItsRowIsServedWhenTheRowComes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := testkit.Context(t)
+	wire := b.connect(t, "early")
+	b.engine(t)
+	const id = 515151
+	wire.Publisher().Publish(ctx, []broker.Message{requestMessage(t, id, "early")})
 	testkit.Eventually(t, func() bool {
-		state, err := wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
-		return err == nil && state.Ready == 1
+		state, err := wire.QueueState(ctx, message.QueueExecutionRequests)
+		return err == nil && state.Ready == 0 && state.Consumers > 0
 	}, 10*time.Second)
+	testkit.Exec(t, b.store, `INSERT INTO execution (id, action, action_ref) SELECT $1, id, ref FROM action WHERE ref = 'core.echo'`, id)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested }, 10*time.Second)
+	state, err := wire.QueueState(ctx, message.QueueDeadLetter)
+	require.NoError(t, err)
+	require.Zero(t, state.Ready)
 }
 
 func TestReadinessNamesWhatIsMissing(t *testing.T) {

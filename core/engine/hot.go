@@ -12,11 +12,13 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
 )
@@ -36,7 +38,12 @@ type hot struct {
 	logger    *slog.Logger
 	metrics   *Metrics
 
-	queueTimeout time.Duration // how long one may wait in a queue whose policies do not say
+	replica     string
+	deadLetters publisher // nil when there are none
+
+	course course
+	later  *later
+	soon   func(time.Duration) // is told when a repetition will be due; may be nil
 
 	unfilled []int64      // queues that the last round left with free slots and waiters
 	wake     *time.Timer  // fires when somebody waits for a moment that has come
@@ -46,13 +53,13 @@ type hot struct {
 }
 
 func newHot(
-	completed, requested *broker.Consumer, rounds *handover.HandOver, queueTimeout time.Duration, logger *slog.Logger, metrics *Metrics,
+	completed, requested *broker.Consumer, rounds *handover.HandOver, course course, logger *slog.Logger, metrics *Metrics,
 ) *hot {
 	wake := time.NewTimer(time.Hour)
 	wake.Stop()
 	return &hot{
-		completed: completed, requested: requested, rounds: rounds, queueTimeout: queueTimeout, logger: logger, metrics: metrics,
-		found: make(chan recovery.Found, 1), wake: wake,
+		completed: completed, requested: requested, rounds: rounds, course: course, logger: logger, metrics: metrics,
+		found: make(chan recovery.Found, 1), wake: wake, later: newLater(),
 	}
 }
 
@@ -85,6 +92,7 @@ type arrival struct {
 	completed *broker.Batch
 	requested *broker.Batch
 	found     recovery.Found
+	later     []item // deliveries that were put off
 	errands   errands
 }
 
@@ -100,6 +108,7 @@ func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 		case in.found = <-h.found:
 		case <-h.wake.C:
 			in.errands.due = true
+		case <-h.later.timer.C:
 		}
 	}
 	if ctx.Err() != nil {
@@ -123,6 +132,7 @@ func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 		default:
 		}
 	}
+	in.later = h.later.take(maxRequests, time.Now())
 	return in, true
 }
 
@@ -131,9 +141,9 @@ func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 func (h *hot) handle(ctx context.Context, in arrival) {
 	h.begun.Store(time.Now().UnixNano())
 	defer h.begun.Store(0)
-	ended := h.read(ctx, in.completed, message.TypeExecutionCompleted, completedID)
-	requested := h.read(ctx, in.requested, message.TypeExecutionRequested, requestedID)
-	items := slices.Concat(ended, requested)
+	ended := h.read(ctx, in.completed, message.TypeExecutionCompleted)
+	requested := h.read(ctx, in.requested, message.TypeExecutionRequested)
+	items := slices.Concat(ended, requested, in.later)
 	for _, id := range in.found.Ended {
 		items = append(items, item{execution: id, ended: true})
 	}
@@ -142,6 +152,7 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 	}
 	in.errands.queues = append(in.errands.queues, in.found.Queues...)
 	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
+	in.errands.stranded = in.found.Stranded
 	err := h.round(ctx, items, in.errands)
 	if err != nil {
 		// Only the end of the engine leaves work undone here: what is not
@@ -149,8 +160,10 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 		h.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
 		return
 	}
+	crashpoint.Reach("hot:before-ack")
 	h.ack(ctx, in.completed)
 	h.ack(ctx, in.requested)
+	crashpoint.Reach("hot:after-ack")
 }
 
 func (h *hot) ack(ctx context.Context, batch *broker.Batch) {
@@ -167,51 +180,42 @@ func (h *hot) ack(ctx context.Context, batch *broker.Batch) {
 type item struct {
 	execution int64
 	ended     bool
+	said      attune.Status    // the end that a report tells of
 	delivery  *broker.Delivery // nil for a find
+	alone     bool             // the delivery is settled by itself, not with its batch
+	attempts  int              // how often it could not be decided
 }
 
 // read decodes a batch. What cannot be read is dead-lettered at once, so that
 // it never blocks its neighbours.
-func (h *hot) read(ctx context.Context, batch *broker.Batch, kind string, idOf func([]byte) (int64, error)) []item {
+func (h *hot) read(ctx context.Context, batch *broker.Batch, kind string) []item {
 	if batch == nil {
 		return nil
 	}
 	items := make([]item, 0, len(batch.Deliveries))
 	for i := range batch.Deliveries {
-		delivery := &batch.Deliveries[i]
-		id, err := idOf(delivery.Body)
-		if err != nil {
-			h.poison(ctx, delivery, kind, err)
+		it := item{delivery: &batch.Deliveries[i], ended: kind == message.TypeExecutionCompleted}
+		if err := it.decode(); err != nil {
+			h.poison(ctx, it, kind, err)
 			continue
 		}
-		items = append(items, item{execution: id, ended: kind == message.TypeExecutionCompleted, delivery: delivery})
+		items = append(items, it)
 	}
 	return items
 }
 
-func (h *hot) poison(ctx context.Context, delivery *broker.Delivery, kind string, cause error) {
-	h.metrics.poison(kind)
-	h.logger.WarnContext(ctx, "Message dead-lettered",
-		"message_id", delivery.MessageID, "message_type", kind, "bytes", len(delivery.Body), "reason", cause)
-	if err := delivery.Nack(false); err != nil {
-		h.logger.DebugContext(ctx, "Message could not be rejected and comes again", "message_id", delivery.MessageID, "error", err)
+func (it *item) decode() error {
+	if !it.ended {
+		envelope, err := message.Decode[message.ExecutionRequested](it.delivery.Body)
+		it.execution = envelope.Payload.ExecutionID
+		return err
 	}
-}
-
-func completedID(body []byte) (int64, error) {
-	envelope, err := message.Decode[message.ExecutionCompleted](body)
-	if err != nil {
-		return 0, err
+	envelope, err := message.Decode[message.ExecutionCompleted](it.delivery.Body)
+	it.execution = envelope.Payload.ExecutionID
+	if said, unknown := attune.ParseStatus(envelope.Payload.Status); unknown == nil {
+		it.said = said
 	}
-	return envelope.Payload.ExecutionID, nil
-}
-
-func requestedID(body []byte) (int64, error) {
-	envelope, err := message.Decode[message.ExecutionRequested](body)
-	if err != nil {
-		return 0, err
-	}
-	return envelope.Payload.ExecutionID, nil
+	return err
 }
 
 // round runs the items as one round, waiting out a database that is away and
@@ -228,7 +232,7 @@ func (h *hot) round(ctx context.Context, items []item, errands errands) error {
 	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
 	for tries := 1; ; tries++ {
 		begun := time.Now()
-		done, all := steps(todo, h.queueTimeout)
+		done, all := h.course.steps(todo)
 		result, err := h.runRound(ctx, all)
 		if err == nil {
 			h.metrics.round(len(items), time.Since(begun))
@@ -240,8 +244,8 @@ func (h *hot) round(ctx context.Context, items []item, errands errands) error {
 			return err
 		}
 		h.metrics.roundFailed()
-		if !transient(err, tries) {
-			return h.halve(ctx, items, errands, err)
+		if verdict := classify(err, tries); verdict != again {
+			return h.halve(ctx, items, errands, err, verdict)
 		}
 		pause := retry.NextBackOff()
 		h.logger.WarnContext(ctx, "Round failed and is tried again", "executions", len(items), "pause", pause, "error", err)
@@ -263,34 +267,6 @@ func (h *hot) runRound(ctx context.Context, all []handover.Step) (handover.Resul
 	return h.rounds.Run(ctx, all...)
 }
 
-// maxRefusals is how often the database may refuse a round because rows keep
-// changing under it before its content is suspected.
-const maxRefusals = 3
-
-// maxMoves is the same for rules and rows that change while a round decides on
-// them; with the pauses between, about a minute. No message is to blame for a
-// load of packs.
-const maxMoves = 20
-
-// transient says whether waiting may help: the database is away, has run out
-// of something, or said no to a transaction that may succeed the next time.
-func transient(err error, tries int) bool {
-	if unwell(err) {
-		return true
-	}
-	if errors.Is(err, handover.ErrMoved) {
-		return tries <= maxMoves
-	}
-	switch store.ClassOf(err) {
-	case store.ClassUnreachable, store.ClassRetryable, store.ClassUnknown, store.ClassCanceled:
-		return true
-	case store.ClassRefused, store.ClassConflict:
-		return tries <= maxRefusals
-	default:
-		return errors.Is(err, context.DeadlineExceeded)
-	}
-}
-
 // unwell says whether the server cannot write at all at the moment, which is
 // no message's fault: its disk is full (class 53), its files fail (58), or it
 // is a standby or was made read only.
@@ -304,22 +280,12 @@ func unwell(err error) bool {
 }
 
 // halve isolates what makes a round fail. A single delivery that still fails
-// is dead-lettered with the reason; everything else goes through. Errands are
-// parted from deliveries first, so that neither pays for the other.
-func (h *hot) halve(ctx context.Context, items []item, errands errands, cause error) error {
+// is put off, and dead-lettered with the reason if it never succeeds; everything
+// else goes through. Errands are parted from deliveries first, so that neither
+// pays for the other.
+func (h *hot) halve(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
 	if len(items)+errands.size() <= 1 {
-		for _, it := range items {
-			ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
-			if it.delivery == nil {
-				h.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
-				continue
-			}
-			h.poison(ctx, it.delivery, it.delivery.Type, cause)
-		}
-		if len(items) == 0 {
-			h.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", errands.queues, "expired", errands.expired,
-				"misplaced", errands.misplaced, "lost", errands.lost, "error", cause)
-		}
+		h.putOff(ctx, items, errands, cause, verdict)
 		return nil
 	}
 	h.logger.WarnContext(ctx, "Round failed and is halved", "executions", len(items), "errands", errands.size(), "error", cause)
@@ -337,15 +303,38 @@ func (h *hot) halve(ctx context.Context, items []item, errands errands, cause er
 	return h.round(ctx, items[middle:], second)
 }
 
-// collect turns items into the work of one round, each execution once.
+// putOff deals with what fails all by itself. What a sweep found is found again.
+func (h *hot) putOff(ctx context.Context, items []item, errands errands, cause error, verdict answer) {
+	for _, it := range items {
+		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
+		switch {
+		case it.delivery == nil:
+			h.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
+		case verdict == suspect && it.attempts+1 >= maxAttempts:
+			h.poison(ctx, it, it.delivery.Type, cause)
+		default:
+			h.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
+				"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
+			h.later.add(it, time.Now())
+		}
+	}
+	if len(items) == 0 {
+		h.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", errands.queues, "expired", errands.expired,
+			"misplaced", errands.misplaced, "lost", errands.lost, "stranded", errands.stranded, "error", cause)
+	}
+}
+
+// collect turns items into the work of one round, each request and each different
+// report once.
 func collect(items []item, errands errands) work {
 	todo := work{errands: errands}
-	seenEnded, seenRequested := map[int64]bool{}, map[int64]bool{}
+	seenEnded, seenRequested := map[completion.Report]bool{}, map[int64]bool{}
 	for _, it := range items {
 		if it.ended {
-			if !seenEnded[it.execution] {
-				seenEnded[it.execution] = true
-				todo.ended = append(todo.ended, it.execution)
+			report := completion.Report{Execution: it.execution, Said: it.said, Unreported: it.delivery == nil}
+			if !seenEnded[report] {
+				seenEnded[report] = true
+				todo.ended = append(todo.ended, report)
 			}
 			continue
 		}
@@ -367,29 +356,44 @@ func (h *hot) after(ctx context.Context, items []item, early []int64, result han
 		h.metrics.early()
 		h.logger.DebugContext(ctx, "Completion of an execution that has not ended", "execution_id", id)
 	}
-	if len(result.Missing) == 0 {
-		return
-	}
+	h.repeated(ctx, result)
 	missing := map[int64]bool{}
 	for _, id := range result.Missing {
 		missing[id] = true
 	}
 	for _, it := range items {
-		if missing[it.execution] && it.delivery != nil {
+		switch {
+		case it.delivery == nil:
+		case missing[it.execution]:
 			h.missing(ctx, it)
+		case it.alone:
+			if err := it.delivery.Ack(); err != nil {
+				h.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
+			}
 		}
 	}
 }
 
-// missing returns a message whose row cannot be seen yet once; a second time
-// it is dead-lettered.
+// repeated tells of executions that are repeated.
+func (h *hot) repeated(ctx context.Context, result handover.Result) {
+	for _, row := range result.Repeated {
+		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution", row.OriginalExecution,
+			"action_ref", row.ActionRef, "repetition", row.RetryCount)
+	}
+	if result.RetryIn > 0 && h.soon != nil {
+		h.soon(result.RetryIn)
+	}
+}
+
+// missing puts off a message whose row cannot be seen yet: it may have been sent
+// before the row was committed. One whose row does not come is dead-lettered.
 func (h *hot) missing(ctx context.Context, it item) {
-	if it.delivery.Redelivered {
-		h.poison(ctx, it.delivery, it.delivery.Type, fmt.Errorf("execution %d does not exist", it.execution))
+	if it.attempts+1 >= maxAttempts {
+		h.poison(ctx, it, it.delivery.Type, fmt.Errorf("execution %d does not exist", it.execution))
 		return
 	}
-	h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
-	if err := it.delivery.Nack(true); err != nil {
-		h.logger.DebugContext(ctx, "Message could not be returned and comes again", "error", err)
+	if it.attempts == 0 {
+		h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
 	}
+	h.later.add(it, time.Now())
 }

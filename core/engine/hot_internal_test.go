@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
@@ -25,7 +28,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
-	h := newHot(nil, nil, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), 0, testkit.Logger(t), nil)
+	h := newHot(nil, nil, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil)
 	ctx := testkit.Context(t)
 	var queues, waiters []int64
 	for _, ref := range []string{"pk.bad", "pk.good"} {
@@ -56,10 +59,53 @@ func (e sqlError) SQLState() string { return string(e) }
 func TestAServerThatCannotWriteIsAwaited(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"53100", "53200", "58030", "25006"} {
-		require.True(t, transient(fmt.Errorf("round: %w", sqlError(code)), 100), code)
+		require.Equal(t, again, classify(fmt.Errorf("round: %w", sqlError(code)), 100), code)
 	}
-	require.False(t, transient(sqlError("42703"), 1))
-	require.False(t, transient(errors.New("something else"), 1))
+	require.Equal(t, suspect, classify(sqlError("42703"), 1))
+	require.Equal(t, suspect, classify(errors.New("something else"), 1))
+}
+
+// What an error means for the messages is decided in one place: the database's
+// absence never costs one (upstream 2), a lost race is run again but not for
+// ever, a lock that somebody else holds is waited for without a limit, and only
+// what keeps failing by itself is to blame.
+func TestWhatAnErrorMeans(t *testing.T) {
+	t.Parallel()
+	pg := func(code string) error { return fmt.Errorf("round: %w", &pgconn.PgError{Code: code}) }
+	for _, c := range []struct {
+		err   error
+		tries int
+		want  answer
+	}{
+		{pg("57P01"), 1000, again},
+		{pg("08006"), 1000, again},
+		{&store.OutcomeUnknownError{Err: errors.New("cut")}, 1000, again},
+		{pg("40001"), 1, again},
+		{pg("40P01"), maxRaces + 1, suspect},
+		{pg(store.ExpectationCode), maxRefusals, again},
+		{pg(store.ExpectationCode), maxRefusals + 1, suspect},
+		{pg("23505"), 1, again},
+		{pg("22P02"), 1, suspect},
+		{pg("55P03"), 1000, blocked},
+		{context.DeadlineExceeded, 1000, blocked},
+	} {
+		require.Equal(t, c.want, classify(c.err, c.tries), "%v after %d", c.err, c.tries)
+	}
+}
+
+// A delivery that waits is tried again after pauses that grow to a bound.
+func TestPausesGrow(t *testing.T) {
+	t.Parallel()
+	last, total := time.Duration(0), time.Duration(0)
+	for attempts := 1; attempts < 1000; attempts++ {
+		pause := laterPause(attempts)
+		require.GreaterOrEqual(t, pause, last)
+		require.LessOrEqual(t, pause, 15*time.Second)
+		if last = pause; attempts < maxAttempts {
+			total += pause
+		}
+	}
+	require.Greater(t, total, 10*time.Second, "a row that is committed late is waited for")
 }
 
 // Rules that change while rounds run, as they do while packs are loaded, are
@@ -77,8 +123,8 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	testkit.Exec(t, st, `CREATE VIEW admission_epoch AS SELECT true AS one, nextval('turns') AS epoch`)
 	_, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))
 	require.ErrorIs(t, err, handover.ErrMoved)
-	require.True(t, transient(err, maxRefusals+1))
-	require.False(t, transient(err, maxMoves+1))
+	require.Equal(t, again, classify(err, maxRefusals+1))
+	require.Equal(t, suspect, classify(err, maxMoves+1))
 	testkit.Exec(t, st, `DROP VIEW admission_epoch`)
 	testkit.Exec(t, st, `ALTER TABLE held RENAME TO admission_epoch`)
 	result, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))

@@ -14,21 +14,25 @@ import (
 // takes it, and only then do newcomers enter, so that nobody overtakes.
 //
 //	step          trigger               what it does
-//	completion    execution.completed   releases the holder once
+//	completion    execution.completed   releases the holder once; repeats what may be
 //	return        a deleted execution   gives back what it held
+//	rehome        a worker that is gone finds another for what was not started
 //	expiry        a wait too long       ends it, out of its line
 //	fill          slots that are free   promotes waiting heads, in order
 //	move          a policy's new groups puts who waits into the right line
 //	dispatch      execution.requested   claims, admits or queues, hands over
 //	(a worker)    execution.dispatch.…  scheduled → running → terminal
-func steps(work work, queueTimeout time.Duration) (done *completion.Step, all []handover.Step) {
-	done = completion.New(work.ended)
+func (c course) steps(work work) (done *completion.Step, all []handover.Step) {
+	done = completion.NewReports(c.completion, work.ended)
 	all = append(all, done)
 	if len(work.lost) > 0 {
 		all = append(all, recovery.NewReturn(work.lost))
 	}
+	if len(work.stranded) > 0 {
+		all = append(all, recovery.NewRehome(work.stranded))
+	}
 	if len(work.expired) > 0 {
-		all = append(all, recovery.NewExpiry(work.expired, queueTimeout))
+		all = append(all, recovery.NewExpiry(work.expired, c.queueTimeout))
 	}
 	all = append(all, handover.Fill{Queues: work.queues})
 	if len(work.misplaced) > 0 {
@@ -37,9 +41,15 @@ func steps(work work, queueTimeout time.Duration) (done *completion.Step, all []
 	return done, append(all, dispatch.New(work.requested))
 }
 
+// course is what the steps depend on.
+type course struct {
+	queueTimeout time.Duration // how long one may wait in a queue whose policies do not say
+	completion   completion.Config
+}
+
 // work is what one round is given.
 type work struct {
-	ended     []int64 // executions reported as ended
+	ended     []completion.Report
 	requested []int64 // executions that ask to run
 	errands
 }
@@ -52,13 +62,14 @@ type errands struct {
 	expired   []int64 // executions that have waited too long
 	misplaced []int64 // executions that wait in a queue that is no longer theirs
 	lost      []recovery.Lost
+	stranded  []recovery.Stranded
 	due       bool // somebody waits for a moment that has come
 }
 
 var noErrands errands
 
 func (e errands) size() int {
-	return len(e.queues) + len(e.expired) + len(e.misplaced) + len(e.lost)
+	return len(e.queues) + len(e.expired) + len(e.misplaced) + len(e.lost) + len(e.stranded)
 }
 
 func (e errands) empty() bool { return e.size() == 0 && !e.due }
@@ -69,6 +80,7 @@ func (e errands) halve() (first, second errands) {
 	first.expired, second.expired = parted(e.expired)
 	first.misplaced, second.misplaced = parted(e.misplaced)
 	first.lost, second.lost = parted(e.lost)
+	first.stranded, second.stranded = parted(e.stranded)
 	return first, second
 }
 

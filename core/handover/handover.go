@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
@@ -103,6 +104,11 @@ type Result struct {
 	Granted  int // executions admitted and handed to a worker
 	Enqueued int // executions that began to wait
 	Ended    int // executions ended by the engine's own decision
+	Moved    int // executions handed to another worker before they started
+	// Repeated are the new attempts of executions that have ended; the first of
+	// them is due RetryIn after the round.
+	Repeated []store.RepeatExecutionsRow
+	RetryIn  time.Duration
 	// Missing lists executions that were named but have no row.
 	Missing []int64
 	// Unfilled lists queues that have free slots and waiters that this round
@@ -208,6 +214,7 @@ func (h *HandOver) run(ctx context.Context, fresh bool, carried scopes, steps []
 	if err != nil {
 		return Result{}, err
 	}
+	crashpoint.Reach("round:committed")
 	if row != 0 {
 		h.relay.Published(row, round.messages)
 	}
@@ -287,6 +294,7 @@ func (h *HandOver) decide(
 	if err != nil {
 		return nil, err
 	}
+	crashpoint.Reach("round:locked")
 	if ledger.Epoch != plan.book.epoch {
 		h.rules.turn(ledger.Epoch)
 		h.admission.ForgetScopes()

@@ -46,6 +46,9 @@ func (p *Plan) Row(id int64) (store.ReadRoundExecutionsRow, bool) {
 	return row, ok
 }
 
+// Queries reads what a step needs besides, without locks.
+func (p *Plan) Queries() *store.Queries { return p.h.store.Queries }
+
 // LoadRules makes the rules of these actions known.
 func (p *Plan) LoadRules(ctx context.Context, ids []int64, refs []string) error {
 	return p.book.load(ctx, p.h.store.Queries, ids, refs)
@@ -78,6 +81,9 @@ func (p *Plan) NeedRelease(queue int64, worker *int64, scopes []int64) {
 		p.scopeBack[id]++
 	}
 }
+
+// NeedWorker asks for the lock of a worker's load.
+func (p *Plan) NeedWorker(worker int64) { p.workers[worker] = true }
 
 // NeedCount asks for the lines of a queue to be counted anew.
 func (p *Plan) NeedCount(queue int64) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/placement"
@@ -32,6 +33,9 @@ type Round struct {
 	replan   bool // a row is not what it was when the steps planned
 	missing  scopes
 	ran      []ran
+
+	afterwards
+	taken
 }
 
 // ran is how long an execution of an action ran.
@@ -201,11 +205,14 @@ func (r *Round) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	}
 	p := tx.Pipeline()
 	r.writeEndings(p)
+	r.taken.write(p)
 	r.Ledger.Write(p)
+	r.afterwards.write(p)
 	var ticket *outbox.Ticket
 	if len(r.messages) > 0 {
 		ticket = outbox.AppendTo(p, r.messages)
 	}
+	crashpoint.Reach("round:before-commit")
 	if err := p.Commit(ctx); err != nil {
 		return 0, fmt.Errorf("write a round of %d executions: %w", len(r.plan.ids), err)
 	}
@@ -233,20 +240,19 @@ func (r *Round) writeEndings(p *store.Pipeline) {
 func (r *Round) compose() error {
 	r.messages = r.messages[:0]
 	for _, g := range r.Ledger.Granted() {
-		m, err := r.dispatch(g)
-		if err != nil {
+		if err := r.add(r.dispatch(g)); err != nil {
 			return err
 		}
-		r.messages = append(r.messages, m)
 	}
 	for _, e := range r.endings {
-		m, err := r.completed(e)
-		if err != nil {
+		if err := r.add(r.completed(e)); err != nil {
 			return err
 		}
-		r.messages = append(r.messages, m)
 	}
-	return nil
+	if err := r.composeTaken(); err != nil {
+		return err
+	}
+	return r.composeOutcomes()
 }
 
 // maxConfigInDispatch bounds the parameters carried in a dispatch. Workers
@@ -296,7 +302,10 @@ func (r *Round) message(kind, exchange, key string, payload any) (outbox.Message
 func (r *Round) result(plan *Plan) Result {
 	result := Result{
 		Released: r.Ledger.Released(), Granted: len(r.Ledger.Granted()), Enqueued: r.Ledger.Enqueued(),
-		Ended: len(r.endings), Unfilled: r.Ledger.Unfilled(),
+		Ended: len(r.endings) + len(r.stops), Unfilled: r.Ledger.Unfilled(), Moved: len(r.moves), RetryIn: r.soonest(),
+	}
+	if r.repeated != nil {
+		result.Repeated = r.repeated.Rows()
 	}
 	if after, ok := r.Ledger.Wake(); ok {
 		result.Wake = max(after, time.Millisecond)

@@ -237,7 +237,12 @@ func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
 	returned := make(chan Message, 100)
 	relay := startRelay(t, st, wire.Publisher(), func(c *Config) {
 		c.SweepAge = 2 * time.Second
-		c.Returned = func(m Message) { returned <- m }
+		c.Undeliverable = func(_ context.Context, _ *store.Tx, messages []Message) (map[string]bool, error) {
+			for _, m := range messages {
+				returned <- m
+			}
+			return nil, nil
+		}
 	})
 	commit(t, st, relay,
 		Message{ID: "a", RoutingKey: name, Type: "T", Body: []byte(`{}`)},
@@ -262,6 +267,37 @@ func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
 		return err == nil && ok && d.MessageId == "lost" && string(d.Body) == `{"kept":true}`
 	}, 15*time.Second, "it arrives once its queue exists, as it was written")
 	testkit.Eventually(t, empty(t, st), 10*time.Second)
+}
+
+// What no queue took and somebody else takes over leaves the outbox in the very
+// transaction in which he does; its neighbours go their ways.
+func TestWhatIsTakenOverLeavesTheOutbox(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	url, name, read := queue(t)
+	testkit.Exec(t, st, `CREATE TABLE took (id text)`)
+	failed := make(chan struct{}, 1)
+	relay := startRelay(t, st, dial(t, url).Publisher(), func(c *Config) {
+		c.SweepAge, c.SweepInterval = time.Second, 100*time.Millisecond
+		c.Undeliverable = func(ctx context.Context, tx *store.Tx, messages []Message) (map[string]bool, error) {
+			require.Len(t, messages, 1)
+			if _, err := tx.Exec(ctx, `INSERT INTO took VALUES ($1)`, messages[0].ID); err != nil {
+				return nil, err
+			}
+			select {
+			case failed <- struct{}{}:
+				return nil, errors.New("not this time")
+			default:
+				return map[string]bool{messages[0].ID: true}, nil
+			}
+		}
+	})
+	commit(t, st, relay,
+		Message{ID: "gone", RoutingKey: "nowhere", Type: "T", Body: []byte(`{}`)},
+		Message{ID: "a", RoutingKey: name, Type: "T", Body: []byte(`{}`)})
+	require.Equal(t, "a", read(1)[0].MessageId)
+	testkit.Eventually(t, empty(t, st), 15*time.Second)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM took WHERE id = 'gone'`), "with the second try, and once")
 }
 
 // flaky is a publisher that is away until it is told to come back.

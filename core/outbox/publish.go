@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -23,8 +24,10 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 		}
 	}
 	crashPoint("before-publish")
+	crashpoint.Reach("outbox:before-publish")
 	outcomes := r.publisher.Publish(ctx, batch)
 	crashPoint("after-publish")
+	crashpoint.Reach("outbox:after-publish")
 	answered := true
 	var repeat []row
 	for _, each := range rows {
@@ -57,7 +60,7 @@ const (
 // settle decides what becomes of a row and does it, but for the repetition,
 // which the caller brings into the order of the rows.
 func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome) settled {
-	var left []Message
+	var left, returned []Message
 	var reason error
 	refused := false
 	for i, outcome := range outcomes {
@@ -71,8 +74,8 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 		if outcome.Status == broker.Returned || outcome.Status == broker.Nacked {
 			refused = true
 		}
-		if outcome.Status == broker.Returned && r.cfg.Returned != nil {
-			r.cfg.Returned(each.messages[i])
+		if outcome.Status == broker.Returned {
+			returned = append(returned, each.messages[i])
 		}
 	}
 	switch {
@@ -80,7 +83,7 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 		r.forget(each, true)
 		return settledConfirmed
 	case refused || len(left) < len(each.messages):
-		r.split(ctx, each, left, reason)
+		r.split(ctx, each, left, returned, reason)
 		return settledSplit
 	case time.Since(each.since) < r.cfg.SweepAge-time.Second:
 		return settledRepeat // nothing got out: the same row, from memory
@@ -118,28 +121,47 @@ func (r *Relay) again(rows []row) {
 // split leaves what was not confirmed in a row of its own and deletes the
 // rest. If that fails the whole row stays, and confirmed messages of it are
 // published once more.
-func (r *Relay) split(ctx context.Context, each row, left []Message, reason error) {
+func (r *Relay) split(ctx context.Context, each row, left, returned []Message, reason error) {
 	text := "not confirmed"
 	if reason != nil {
 		text = reason.Error()
 	}
-	r.logger.WarnContext(ctx, "Messages were not delivered and are tried again",
-		"messages", len(left), "of", len(each.messages), "routing_key", left[0].RoutingKey, "reason", text)
+	r.logger.WarnContext(ctx, "Messages were not delivered",
+		"messages", len(left), "of", len(each.messages), "returned", len(returned), "routing_key", left[0].RoutingKey, "reason", text)
 	err := r.store.Tx(ctx, "split an outbox row", func(ctx context.Context, tx *store.Tx) error {
-		c := columnsOf(left)
-		if _, err := tx.SplitOutbox(ctx, store.SplitOutboxParams{
-			ID: each.id, LastError: text,
-			MessageIds: c.ids, Exchanges: c.exchanges, RoutingKeys: c.keys, MessageTypes: c.types, Bodies: c.bodies, Traces: c.traces,
-		}); err != nil && store.ClassOf(err) != store.ClassRefused {
-			return fmt.Errorf("split outbox row %d: %w", each.id, err)
+		rest, err := r.giveAway(ctx, tx, left, returned)
+		if err != nil {
+			return err
 		}
-		_, err := tx.DeleteOutbox(ctx, []int64{each.id})
+		if len(rest) > 0 {
+			c := columnsOf(rest)
+			if _, err := tx.SplitOutbox(ctx, store.SplitOutboxParams{
+				ID: each.id, LastError: text,
+				MessageIds: c.ids, Exchanges: c.exchanges, RoutingKeys: c.keys, MessageTypes: c.types, Bodies: c.bodies, Traces: c.traces,
+			}); err != nil && store.ClassOf(err) != store.ClassRefused {
+				return fmt.Errorf("split outbox row %d: %w", each.id, err)
+			}
+		}
+		_, err = tx.DeleteOutbox(ctx, []int64{each.id})
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
 		r.logger.WarnContext(ctx, "Outbox row could not be split; a sweep publishes all of it again", "outbox_id", each.id, "error", err)
 	}
 	r.forget(each, false)
+}
+
+// giveAway offers what no queue took to whoever decides about it, and returns
+// what is left to be tried again.
+func (r *Relay) giveAway(ctx context.Context, tx *store.Tx, left, returned []Message) ([]Message, error) {
+	if len(returned) == 0 || r.cfg.Undeliverable == nil {
+		return left, nil
+	}
+	taken, err := r.cfg.Undeliverable(ctx, tx, returned)
+	if err != nil {
+		return nil, fmt.Errorf("give away %d messages that no queue took: %w", len(returned), err)
+	}
+	return slices.DeleteFunc(slices.Clone(left), func(m Message) bool { return taken[m.ID] }), nil
 }
 
 // runDeletes deletes confirmed rows, everything that is due in one statement.
@@ -165,6 +187,7 @@ func (r *Relay) deleteDone(ctx context.Context) {
 		return
 	}
 	crashPoint("before-delete")
+	crashpoint.Reach("outbox:before-delete")
 	_, err := r.store.DeleteOutbox(ctx, ids)
 	r.mu.Lock()
 	if err == nil {

@@ -30,9 +30,10 @@ type Config struct {
 	MaxBatch int
 	// FlushTimeout bounds what Stop publishes. Default 5 s.
 	FlushTimeout time.Duration
-	// Returned is told of every message that reached no queue. It must not
-	// block. May be nil.
-	Returned func(Message)
+	// Undeliverable is asked about messages that reached no queue, in the
+	// transaction that settles their row. Those it takes over, by their ids, leave
+	// the outbox with that transaction; the others are tried again. May be nil.
+	Undeliverable func(ctx context.Context, tx *store.Tx, returned []Message) (taken map[string]bool, err error)
 }
 
 func (c Config) withDefaults() Config {

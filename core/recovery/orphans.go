@@ -17,9 +17,6 @@ import (
 type OrphansConfig struct {
 	// Interval between looks. Default 60 s.
 	Interval time.Duration
-	// PickUp is how long a worker may take to start what it was handed before
-	// it is asked whether the worker is gone. Default 300 s.
-	PickUp time.Duration
 	// StaleAfter is the age of a heartbeat from which a worker is gone.
 	// Default 90 s.
 	StaleAfter time.Duration
@@ -28,9 +25,6 @@ type OrphansConfig struct {
 func (c OrphansConfig) withDefaults() OrphansConfig {
 	if c.Interval <= 0 {
 		c.Interval = time.Minute
-	}
-	if c.PickUp <= 0 {
-		c.PickUp = 5 * time.Minute
 	}
 	if c.StaleAfter <= 0 {
 		c.StaleAfter = 90 * time.Second
@@ -43,8 +37,9 @@ type Relay interface {
 	Published(row int64, messages []outbox.Message)
 }
 
-// Orphans ends the work of workers that are gone: what was handed to one and
-// never started fails, what ran there is abandoned. Age, status and heartbeat
+// Orphans deals with the work of workers that are gone: what was handed to one
+// and never started goes to the rounds, which find another worker for it (see
+// Rehome); what ran there is abandoned. Age, status and heartbeat
 // are judged by the database in the statement that writes (invariant S9), and
 // the message that the execution has ended is written with it; slots are given
 // back when that message is read. A worker that comes back late finds its rows
@@ -54,14 +49,17 @@ type Orphans struct {
 
 	cfg    OrphansConfig
 	store  *store.Store
+	submit func(context.Context, Found) error
 	relay  Relay
 	logger *slog.Logger
 	after  int64 // where the next window begins
 }
 
-// NewOrphans makes the search.
-func NewOrphans(cfg OrphansConfig, st *store.Store, relay Relay, logger *slog.Logger, metrics *supervise.Metrics) *Orphans {
-	o := &Orphans{cfg: cfg.withDefaults(), store: st, relay: relay, logger: logger}
+// NewOrphans makes the search. submit is called with what rounds are to decide.
+func NewOrphans(
+	cfg OrphansConfig, st *store.Store, submit func(context.Context, Found) error, relay Relay, logger *slog.Logger, metrics *supervise.Metrics,
+) *Orphans {
+	o := &Orphans{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger}
 	o.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "timeouts", Interval: o.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.2,
 		Tick: o.tick, Logger: logger, Metrics: metrics,
@@ -82,51 +80,69 @@ func (o *Orphans) tick(ctx context.Context) error {
 	}
 }
 
-// window ends the orphans of one window and reports whether there are more.
+// window deals with the orphans of one window and reports whether there are more.
 func (o *Orphans) window(ctx context.Context) (full bool, err error) {
-	pickUp, stale := o.cfg.PickUp.Seconds(), o.cfg.StaleAfter.Seconds()
+	stale := o.cfg.StaleAfter.Seconds()
+	var stranded []int64
 	err = o.store.Tx(ctx, "orphans", func(ctx context.Context, tx *store.Tx) error {
-		full = false
+		full, stranded = false, nil
 		won, err := tx.TryLoopLock(ctx, "timeouts")
 		if err != nil || !won {
 			return err
 		}
-		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
-			PickUp: pickUp, StaleAfter: stale, After: o.after, WindowSize: rowsPerSweep,
-		})
+		found, err := tx.FindOrphans(ctx, stale, o.after, rowsPerSweep)
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
 		}
 		o.after = next(found.Last, found.Scanned)
-		full = o.after > 0
+		full, stranded = o.after > 0, found.Stranded
 		if len(found.Ids) == 0 {
 			return nil
 		}
-		failed, err := tx.FailOrphanedDispatches(ctx, pickUp, found.Ids, stale)
-		if err != nil {
-			return fmt.Errorf("fail orphaned dispatches: %w", err)
-		}
-		abandoned, err := tx.AbandonOrphanedRuns(ctx, found.Ids, stale)
-		if err != nil {
-			return fmt.Errorf("abandon orphaned runs: %w", err)
-		}
-		var messages []outbox.Message
-		for _, row := range failed {
-			abandoned = append(abandoned, store.AbandonOrphanedRunsRow(row))
-		}
-		for _, row := range abandoned {
-			m, err := endedMessage(row)
-			if err != nil {
-				return err
-			}
-			messages = append(messages, m)
-		}
-		return o.announce(ctx, tx, messages, len(failed))
+		return o.abandon(ctx, tx, found.Ids)
 	})
-	return full, err
+	if err != nil {
+		return false, err
+	}
+	return full, o.handOn(ctx, stranded)
 }
 
-func (o *Orphans) announce(ctx context.Context, tx *store.Tx, messages []outbox.Message, failed int) error {
+// handOn gives what was never started to the rounds, which find other workers.
+func (o *Orphans) handOn(ctx context.Context, stranded []int64) error {
+	if len(stranded) == 0 {
+		return nil
+	}
+	o.logger.WarnContext(ctx, "Executions lie at workers that are gone", "executions", len(stranded))
+	found := Found{Stranded: make([]Stranded, len(stranded))}
+	for i, id := range stranded {
+		found.Stranded[i].Execution = id
+	}
+	for !found.Empty() {
+		if err := o.submit(ctx, found.take(pageDefault)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon ends what runs at workers that are gone.
+func (o *Orphans) abandon(ctx context.Context, tx *store.Tx, ids []int64) error {
+	abandoned, err := tx.AbandonOrphanedRuns(ctx, ids, o.cfg.StaleAfter.Seconds())
+	if err != nil {
+		return fmt.Errorf("abandon orphaned runs: %w", err)
+	}
+	var messages []outbox.Message
+	for _, row := range abandoned {
+		m, err := endedMessage(row)
+		if err != nil {
+			return err
+		}
+		messages = append(messages, m)
+	}
+	return o.announce(ctx, tx, messages)
+}
+
+func (o *Orphans) announce(ctx context.Context, tx *store.Tx, messages []outbox.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -135,7 +151,7 @@ func (o *Orphans) announce(ctx context.Context, tx *store.Tx, messages []outbox.
 		return err
 	}
 	tx.AfterCommit(func() {
-		o.logger.WarnContext(ctx, "Work of workers that are gone has been ended", "failed", failed, "abandoned", len(messages)-failed)
+		o.logger.WarnContext(ctx, "Work of workers that are gone has been ended", "abandoned", len(messages))
 		o.relay.Published(row, messages)
 	})
 	return nil

@@ -18,17 +18,18 @@ type Found struct {
 	Expired   []int64 // executions that have waited longer than their queue allows
 	Misplaced []int64 // executions that wait in a queue that is no longer theirs
 	Lost      []Lost  // what deleted executions held
+	Stranded  []Stranded
 }
 
 // Empty reports whether there is nothing to do.
 func (f *Found) Empty() bool {
-	return len(f.Requested)+len(f.Ended)+len(f.Queues)+len(f.Expired)+len(f.Misplaced)+len(f.Lost) == 0
+	return len(f.Requested)+len(f.Ended)+len(f.Queues)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Stranded) == 0
 }
 
 // routine reports whether only queues were found that wait for something wider
 // and are tried from time to time, whether anything has stranded or not.
 func (f *Found) routine() bool {
-	return len(f.Requested)+len(f.Ended)+len(f.Expired)+len(f.Misplaced)+len(f.Lost) == 0
+	return len(f.Requested)+len(f.Ended)+len(f.Expired)+len(f.Misplaced)+len(f.Lost)+len(f.Stranded) == 0
 }
 
 // take splits off what one round can bear, n of each kind.
@@ -36,6 +37,7 @@ func (f *Found) take(n int) Found {
 	return Found{
 		Requested: takeFirst(&f.Requested, n), Ended: takeFirst(&f.Ended, n), Queues: takeFirst(&f.Queues, n),
 		Expired: takeFirst(&f.Expired, n), Misplaced: takeFirst(&f.Misplaced, n), Lost: takeFirst(&f.Lost, n),
+		Stranded: takeFirst(&f.Stranded, n),
 	}
 }
 
@@ -53,6 +55,9 @@ type Config struct {
 	// RequestAge is how long a requested execution may be without a place in
 	// line before its message counts as lost. Default 30 s.
 	RequestAge time.Duration
+	// ClaimAge is how long a claim may stay unfinished before it is put back.
+	// Default 30 s.
+	ClaimAge time.Duration
 	// HolderAge is how long an ended execution may hold its slot before its
 	// report counts as lost. Default 5 s.
 	HolderAge time.Duration
@@ -75,11 +80,17 @@ func (c Config) withDefaults() Config {
 	if c.HolderAge <= 0 {
 		c.HolderAge = 5 * time.Second
 	}
+	if c.ClaimAge <= 0 {
+		c.ClaimAge = 30 * time.Second
+	}
 	if c.Page <= 0 {
-		c.Page = 100
+		c.Page = pageDefault
 	}
 	return c
 }
+
+// pageDefault bounds what one round is given of each kind.
+const pageDefault = 100
 
 // Windows of ids that one sweep looks through for ended holders.
 const (
@@ -171,7 +182,7 @@ func (s *Sweep) tick(ctx context.Context) error {
 	}
 	s.logger.Log(ctx, level, "Stranded work found",
 		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues),
-		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost))
+		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost), "undelivered", len(found.Stranded))
 	for !found.Empty() {
 		if err := s.submit(ctx, found.take(s.cfg.Page)); err != nil {
 			return err
@@ -191,6 +202,9 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 		return found, err
 	}
 	if found.Ended, err = s.endedHolders(ctx, tx); err != nil {
+		return found, err
+	}
+	if found.Stranded, err = s.undelivered(ctx, tx); err != nil {
 		return found, err
 	}
 	waiters, err := tx.FindEndedWaiters(ctx, s.afterWaiter, rowsPerSweep)
@@ -290,23 +304,48 @@ func (s *Sweep) heal(ctx context.Context) error {
 }
 
 // lostRequests looks at one window of live rows; after the last it starts
-// again from the beginning.
+// again from the beginning. Claims that nobody finished are requests again.
 func (s *Sweep) lostRequests(ctx context.Context, tx *store.Tx) ([]int64, error) {
-	age := s.cfg.RequestAge.Seconds()
-	if s.adopted {
-		row, err := tx.FindLostRequestsByStatus(ctx, age, s.afterLost, rowsPerSweep)
-		if err != nil {
-			return nil, fmt.Errorf("find lost requests: %w", err)
-		}
-		s.afterLost = next(row.Last, row.Scanned)
-		return row.Ids, nil
+	arg := store.FindLostRequestsParams{
+		OlderThan: s.cfg.RequestAge.Seconds(), ClaimAge: s.cfg.ClaimAge.Seconds(), After: s.afterLost, WindowSize: rowsPerSweep,
 	}
-	row, err := tx.FindLostRequests(ctx, age, s.afterLost, rowsPerSweep)
+	var row store.FindLostRequestsRow
+	var err error
+	if s.adopted {
+		var found store.FindLostRequestsByStatusRow
+		found, err = tx.FindLostRequestsByStatus(ctx, store.FindLostRequestsByStatusParams(arg))
+		row = store.FindLostRequestsRow(found)
+	} else {
+		row, err = tx.FindLostRequests(ctx, arg)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("find lost requests: %w", err)
 	}
 	s.afterLost = next(row.Last, row.Scanned)
-	return row.Ids, nil
+	if len(row.Claims) == 0 {
+		return row.Ids, nil
+	}
+	reclaimed, err := tx.ReclaimClaims(ctx, row.Claims, arg.ClaimAge)
+	if err != nil {
+		return nil, fmt.Errorf("put %d unfinished claims back: %w", len(row.Claims), err)
+	}
+	if len(reclaimed) > 0 {
+		s.logger.WarnContext(ctx, "Claims that nobody finished are put back", "executions", reclaimed)
+	}
+	return append(row.Ids, reclaimed...), nil
+}
+
+// undelivered are hand-overs that the broker returned.
+func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
+	rows, err := tx.FindUndelivered(ctx, waitersPerLine)
+	if err != nil {
+		return nil, fmt.Errorf("find hand-overs that were returned: %w", err)
+	}
+	stranded := make([]Stranded, len(rows))
+	for i, row := range rows {
+		stranded[i] = Stranded{Execution: row.Execution, Note: row.ID, Worker: row.Worker, Attempt: row.Attempt}
+	}
+	return stranded, nil
 }
 
 // next is where the next window begins: behind a full one, else at the start.

@@ -68,7 +68,6 @@ type (
 	ExecutionSecretValue            = db.ExecutionSecretValue
 	ExecutionSlot                   = db.ExecutionSlot
 	ExecutionStatusEnum             = db.ExecutionStatusEnum
-	FailOrphanedDispatchesRow       = db.FailOrphanedDispatchesRow
 	FindAdmissionScopesRow          = db.FindAdmissionScopesRow
 	FindAdmissionStatesRow          = db.FindAdmissionStatesRow
 	FindCancelsRow                  = db.FindCancelsRow
@@ -76,12 +75,14 @@ type (
 	FindExpiredWaitersParams        = db.FindExpiredWaitersParams
 	FindExpiredWaitersRow           = db.FindExpiredWaitersRow
 	FindLostHoldersRow              = db.FindLostHoldersRow
+	FindLostRequestsByStatusParams  = db.FindLostRequestsByStatusParams
 	FindLostRequestsByStatusRow     = db.FindLostRequestsByStatusRow
+	FindLostRequestsParams          = db.FindLostRequestsParams
 	FindLostRequestsRow             = db.FindLostRequestsRow
 	FindMisplacedWaitersRow         = db.FindMisplacedWaitersRow
 	FindNewestAttemptRow            = db.FindNewestAttemptRow
-	FindOrphansParams               = db.FindOrphansParams
 	FindOrphansRow                  = db.FindOrphansRow
+	FindSuspectsRow                 = db.FindSuspectsRow
 	FindTerminalHoldersRow          = db.FindTerminalHoldersRow
 	FindUndeliveredRow              = db.FindUndeliveredRow
 	FindUnfilledQueuesRow           = db.FindUnfilledQueuesRow
@@ -255,6 +256,7 @@ type (
 // Labels of the enumerated types, and the text of every query by its name.
 const (
 	AbandonOrphanedRuns                   = db.AbandonOrphanedRuns
+	AcquitWorker                          = db.AcquitWorker
 	ActionRefs                            = db.ActionRefs
 	ActionsByRef                          = db.ActionsByRef
 	ActivateWorker                        = db.ActivateWorker
@@ -343,7 +345,6 @@ const (
 	ExecutionStatusEnumScheduled          = db.ExecutionStatusEnumScheduled
 	ExecutionStatusEnumScheduling         = db.ExecutionStatusEnumScheduling
 	ExecutionStatusEnumTimeout            = db.ExecutionStatusEnumTimeout
-	FailOrphanedDispatches                = db.FailOrphanedDispatches
 	FindAdmissionScopes                   = db.FindAdmissionScopes
 	FindAdmissionStates                   = db.FindAdmissionStates
 	FindCancels                           = db.FindCancels
@@ -356,6 +357,7 @@ const (
 	FindMisplacedWaiters                  = db.FindMisplacedWaiters
 	FindNewestAttempt                     = db.FindNewestAttempt
 	FindOrphans                           = db.FindOrphans
+	FindSuspects                          = db.FindSuspects
 	FindTerminalHolders                   = db.FindTerminalHolders
 	FindUndelivered                       = db.FindUndelivered
 	FindUnfilledQueues                    = db.FindUnfilledQueues
@@ -421,7 +423,6 @@ const (
 	MonitorWorkers                        = db.MonitorWorkers
 	MoveExecutions                        = db.MoveExecutions
 	NewestExecutionID                     = db.NewestExecutionID
-	NextRetry                             = db.NextRetry
 	NoteCancels                           = db.NoteCancels
 	NoteUndelivered                       = db.NoteUndelivered
 	NotificationStatusEnumCreated         = db.NotificationStatusEnumCreated
@@ -456,6 +457,7 @@ const (
 	ReadPolicies                          = db.ReadPolicies
 	ReadRoundExecutions                   = db.ReadRoundExecutions
 	ReadRunStates                         = db.ReadRunStates
+	ReclaimClaims                         = db.ReclaimClaims
 	RecordContradictions                  = db.RecordContradictions
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
 	RepairEnded                           = db.RepairEnded

@@ -107,3 +107,10 @@ func isConnectionError(err error) bool {
 	return errors.As(err, &lost) || errors.As(err, &connectErr) || errors.As(err, &netErr) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
+
+// IsLockTimeout reports whether a statement gave up waiting for a lock: somebody
+// else holds a row for longer than is usual.
+func IsLockTimeout(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "55P03"
+}

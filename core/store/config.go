@@ -36,6 +36,10 @@ type Config struct {
 
 const hotIdleTimeout = 10 * time.Second
 
+// hotLockTimeout is how long a round waits for a lock. Other rounds hold theirs
+// for milliseconds; who holds one for longer is somebody else.
+const hotLockTimeout = 6 * time.Second
+
 func (c Config) withDefaults() (Config, error) {
 	if c.Schema == "" {
 		c.Schema = migrations.DefaultSchema
@@ -75,6 +79,7 @@ func (c Config) pool() (*pgxpool.Config, error) {
 	}
 	if c.HotPath {
 		params["idle_in_transaction_session_timeout"] = milliseconds(hotIdleTimeout)
+		params["lock_timeout"] = milliseconds(hotLockTimeout)
 		params["enable_seqscan"] = "off"
 		params["enable_hashjoin"] = "off"
 		params["enable_mergejoin"] = "off"

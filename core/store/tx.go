@@ -107,7 +107,7 @@ func attempt(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (
 		err = &lostError{err: err}
 	}
 	class := ClassOf(err)
-	return class == ClassRetryable || (lost && class == ClassUnreachable), err
+	return (class == ClassRetryable && !IsLockTimeout(err)) || (lost && class == ClassUnreachable), err
 }
 
 // release rolls back what is still open and gives the connection back.

@@ -42,10 +42,6 @@ RETURNING id, action, action_ref, config, parent, original_execution, retry_coun
 -- Repetitions whose time has come, who has waited longest first.
 SELECT execution FROM execution_retry WHERE waiting AND due <= now() ORDER BY due LIMIT sqlc.arg(page)::int;
 
--- name: NextRetry :one
--- In how many seconds the first repetition is due; a negative number when none waits.
-SELECT coalesce((SELECT greatest(extract(epoch FROM due - now()), 0) FROM execution_retry WHERE waiting ORDER BY due LIMIT 1), -1)::float8 AS seconds;
-
 -- name: StartRetries :exec
 -- Their time has come; from here on they are executions like all others.
 UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(executions)::bigint[]) AND waiting;

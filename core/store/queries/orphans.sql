@@ -3,37 +3,21 @@
 -- heartbeats; a parent or a question without a worker is nobody's orphan.
 
 -- name: FindOrphans :one
--- One window of live rows: handed over longer ago than the pick-up may take, or
--- running, at a worker that is gone.
+-- One window of live rows at workers that are gone: stranded were handed over and
+-- not started, ids run.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
-           WHERE (w.status = 'scheduled' AND w.updated < now() - make_interval(secs => sqlc.arg(pick_up)::float8)
-                  OR w.status IN ('running', 'canceling') AND w.worker IS NOT NULL)
-             AND coalesce(w.heartbeat, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8)), '{}')::bigint[] AS ids
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids
 FROM (
-    SELECT e.id, e.status, e.updated, e.worker,
-           (SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker) AS heartbeat
+    SELECT e.id, e.status,
+           CASE WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
+               coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
+                   < now() - make_interval(secs => sqlc.arg(stale_after)::float8) ELSE false END AS gone
     FROM execution e
     WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
     ORDER BY e.id
     LIMIT sqlc.arg(window_size)::int
 ) w;
-
--- name: FailOrphanedDispatches :many
--- Everything is checked again in the statement that writes: a worker that came
--- back, or started the execution, keeps it. Rows that somebody else is writing
--- are left to the next look.
-UPDATE execution e
-SET status = 'failed', result = jsonb_build_object(
-        'error', 'Execution was not picked up within ' || sqlc.arg(pick_up)::float8 || ' seconds: its worker is gone',
-        'failed_by', 'execution_timeout_monitor', 'timeout_seconds', sqlc.arg(pick_up)::float8,
-        'age_seconds', round(extract(epoch FROM now() - e.updated)), 'original_status', 'scheduled')
-WHERE e.id = ANY (ARRAY(
-        SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-  AND e.status = 'scheduled' AND e.updated < now() - make_interval(secs => sqlc.arg(pick_up)::float8)
-  AND coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
-      < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
-RETURNING e.id, e.action, e.action_ref, e.status, e.result;
 
 -- name: AbandonOrphanedRuns :many
 UPDATE execution e

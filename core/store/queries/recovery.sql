@@ -13,10 +13,14 @@ SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.'
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8)
-             AND w.waits IS NULL), '{}')::bigint[] AS ids
+             AND w.waits IS NULL AND NOT w.timed), '{}')::bigint[] AS ids,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
+           WHERE w.status = 'scheduling' AND w.updated < now() - make_interval(secs => sqlc.arg(claim_age)::float8)), '{}')::bigint[] AS claims
 FROM (
     SELECT e.id, e.status, e.updated,
-           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits
+           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
+           CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
+               EXISTS (SELECT FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id]) AND t.waiting) ELSE false END AS timed
     FROM execution e
     WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
     ORDER BY e.id
@@ -27,15 +31,30 @@ FROM (
 -- The same on an adopted database, which keeps its index on status.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
-           WHERE w.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8) AND w.waits IS NULL), '{}')::bigint[] AS ids
+           WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => sqlc.arg(older_than)::float8)
+             AND w.waits IS NULL AND NOT w.timed), '{}')::bigint[] AS ids,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
+           WHERE w.status = 'scheduling' AND w.updated < now() - make_interval(secs => sqlc.arg(claim_age)::float8)), '{}')::bigint[] AS claims
 FROM (
-    SELECT e.id, e.updated,
-           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits
+    SELECT e.id, e.status, e.updated,
+           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
+           CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
+               EXISTS (SELECT FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id]) AND t.waiting) ELSE false END AS timed
     FROM execution e
-    WHERE e.status = 'requested' AND e.id > sqlc.arg(after)::bigint
+    WHERE e.status IN ('requested', 'scheduling') AND e.id > sqlc.arg(after)::bigint
     ORDER BY e.id
     LIMIT sqlc.arg(window_size)::int
 ) w;
+
+-- name: ReclaimClaims :many
+-- Puts claims that nobody finished back, so that they are admitted like all
+-- others. The age is judged again here: who finishes it now keeps it.
+UPDATE execution e SET status = 'requested'
+WHERE e.id = ANY (ARRAY(
+        SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
+  AND e.status = 'scheduling' AND e.admission_state_id IS NULL
+  AND e.updated < now() - make_interval(secs => sqlc.arg(claim_age)::float8)
+RETURNING e.id;
 
 -- name: FindTerminalHolders :many
 -- Executions that hold a slot, within a window of ids. due are those that ended

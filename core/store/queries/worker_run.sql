@@ -60,7 +60,7 @@ RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at;
 WITH wanted AS (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt
 ), locked AS (
-    SELECT e.id, e.status, e.started_at, e.finished_at FROM execution e JOIN wanted w ON w.id = e.id
+    SELECT e.id, e.status, e.started_at, e.finished_at, e.result FROM execution e JOIN wanted w ON w.id = e.id
     WHERE e.worker = sqlc.arg(worker) AND (w.attempt = 0 OR e.attempt = w.attempt)
       AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
     ORDER BY e.id
@@ -75,12 +75,12 @@ WITH wanted AS (
       AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
            OR (e.status IN ('running', 'canceling') AND sqlc.arg(again)::boolean))
     RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-              e.workflow_task, e.finished_at
+              e.workflow_task, e.finished_at, e.result
 ), ended AS (
-    -- Cancelled outright while its dispatch was under way: nobody else will
-    -- announce that end.
+    -- Cancelled outright while its dispatch was under way. Not everybody who
+    -- cancels announces that end; it is announced as the row has it.
     SELECT e.id, e.attempt, l.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-           e.workflow_task, l.finished_at
+           e.workflow_task, l.finished_at, l.result
     FROM execution e JOIN locked l ON l.id = e.id
     WHERE l.status = 'cancelled' AND l.started_at IS NULL
 ), taken AS (
@@ -88,7 +88,8 @@ WITH wanted AS (
 )
 SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, t.workflow_task, t.finished_at,
        a.entrypoint, a.pack_ref, a.param_schema, a.parameter_delivery, a.parameter_format, a.output_format,
-       a.timeout_seconds, r.name AS runtime, f.rule_ref, f.trigger_ref
+       a.timeout_seconds, r.name AS runtime, f.rule_ref, f.trigger_ref,
+       CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS result
 FROM taken t
 LEFT JOIN action a ON a.id = t.action
 LEFT JOIN runtime r ON r.id = a.runtime

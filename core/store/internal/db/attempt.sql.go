@@ -37,18 +37,6 @@ func (q *Queries) FindDueRetries(ctx context.Context, page int32) ([]int64, erro
 	return items, nil
 }
 
-const NextRetry = `-- name: NextRetry :one
-SELECT coalesce((SELECT greatest(extract(epoch FROM due - now()), 0) FROM execution_retry WHERE waiting ORDER BY due LIMIT 1), -1)::float8 AS seconds
-`
-
-// In how many seconds the first repetition is due; a negative number when none waits.
-func (q *Queries) NextRetry(ctx context.Context) (float64, error) {
-	row := q.db.QueryRow(ctx, NextRetry)
-	var seconds float64
-	err := row.Scan(&seconds)
-	return seconds, err
-}
-
 const ReadOutcomes = `-- name: ReadOutcomes :many
 SELECT e.id, e.action, e.action_ref, e.status, e.result, coalesce(e.finished_at, e.updated)::timestamptz AS finished_at
 FROM execution e

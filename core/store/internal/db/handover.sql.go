@@ -367,7 +367,7 @@ func (q *Queries) ReadPolicies(ctx context.Context, actions []int64, packs []int
 const ReadRoundExecutions = `-- name: ReadRoundExecutions :many
 SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_state_id, e.attempt, e.started_at, e.updated,
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
-       e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count, e.max_retries,
+       e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
        (e.workflow_task IS NOT NULL)::bool AS workflow_task,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        CASE WHEN e.admission_state_id IS NULL THEN '{}'
@@ -379,6 +379,10 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_s
             THEN coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '') ELSE '' END::text AS ended_by,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) ELSE false END::bool AS cancel_asked,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN EXISTS (SELECT FROM execution_retry t WHERE t.failed = ANY (ARRAY[e.id])) ELSE false END::bool AS repeated,
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+            THEN coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0) ELSE 0 END::int AS allowed_retries,
        -- Of a repetition, when its time comes, and where it should not run.
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT CASE WHEN t.waiting THEN t.due END FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, 'epoch')::timestamptz AS due,
@@ -406,13 +410,14 @@ type ReadRoundExecutionsRow struct {
 	WorkerTolerations []byte
 	WorkerAffinity    []byte
 	RetryCount        int32
-	MaxRetries        *int32
 	WorkflowTask      bool
 	Waits             int64
 	Scopes            []int64
 	Error             string
 	EndedBy           string
 	CancelAsked       bool
+	Repeated          bool
+	AllowedRetries    int32
 	Due               time.Time
 	Avoid             []int64
 }
@@ -446,13 +451,14 @@ func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadR
 			&i.WorkerTolerations,
 			&i.WorkerAffinity,
 			&i.RetryCount,
-			&i.MaxRetries,
 			&i.WorkflowTask,
 			&i.Waits,
 			&i.Scopes,
 			&i.Error,
 			&i.EndedBy,
 			&i.CancelAsked,
+			&i.Repeated,
+			&i.AllowedRetries,
 			&i.Due,
 			&i.Avoid,
 		); err != nil {

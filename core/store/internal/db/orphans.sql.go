@@ -62,100 +62,43 @@ func (q *Queries) AbandonOrphanedRuns(ctx context.Context, ids []int64, staleAft
 	return items, nil
 }
 
-const FailOrphanedDispatches = `-- name: FailOrphanedDispatches :many
-UPDATE execution e
-SET status = 'failed', result = jsonb_build_object(
-        'error', 'Execution was not picked up within ' || $1::float8 || ' seconds: its worker is gone',
-        'failed_by', 'execution_timeout_monitor', 'timeout_seconds', $1::float8,
-        'age_seconds', round(extract(epoch FROM now() - e.updated)), 'original_status', 'scheduled')
-WHERE e.id = ANY (ARRAY(
-        SELECT x.id FROM execution x WHERE x.id = ANY ($2::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-  AND e.status = 'scheduled' AND e.updated < now() - make_interval(secs => $1::float8)
-  AND coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
-      < now() - make_interval(secs => $3::float8)
-RETURNING e.id, e.action, e.action_ref, e.status, e.result
-`
-
-type FailOrphanedDispatchesRow struct {
-	ID        int64
-	Action    *int64
-	ActionRef string
-	Status    attune.Status
-	Result    []byte
-}
-
-// Everything is checked again in the statement that writes: a worker that came
-// back, or started the execution, keeps it. Rows that somebody else is writing
-// are left to the next look.
-func (q *Queries) FailOrphanedDispatches(ctx context.Context, pickUp float64, ids []int64, staleAfter float64) ([]FailOrphanedDispatchesRow, error) {
-	rows, err := q.db.Query(ctx, FailOrphanedDispatches, pickUp, ids, staleAfter)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []FailOrphanedDispatchesRow
-	for rows.Next() {
-		var i FailOrphanedDispatchesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Action,
-			&i.ActionRef,
-			&i.Status,
-			&i.Result,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const FindOrphans = `-- name: FindOrphans :one
 
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
-           WHERE (w.status = 'scheduled' AND w.updated < now() - make_interval(secs => $1::float8)
-                  OR w.status IN ('running', 'canceling') AND w.worker IS NOT NULL)
-             AND coalesce(w.heartbeat, '-infinity') < now() - make_interval(secs => $2::float8)), '{}')::bigint[] AS ids
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids
 FROM (
-    SELECT e.id, e.status, e.updated, e.worker,
-           (SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker) AS heartbeat
+    SELECT e.id, e.status,
+           CASE WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
+               coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
+                   < now() - make_interval(secs => $1::float8) ELSE false END AS gone
     FROM execution e
-    WHERE e.finished_status IS NULL AND e.id > $3::bigint
+    WHERE e.finished_status IS NULL AND e.id > $2::bigint
     ORDER BY e.id
-    LIMIT $4::int
+    LIMIT $3::int
 ) w
 `
 
-type FindOrphansParams struct {
-	PickUp     float64
-	StaleAfter float64
-	After      int64
-	WindowSize int32
-}
-
 type FindOrphansRow struct {
-	Last    int64
-	Scanned int32
-	Ids     []int64
+	Last     int64
+	Scanned  int32
+	Stranded []int64
+	Ids      []int64
 }
 
 // Work at a worker that is gone: its heartbeat is older than it may be, by the
 // database's clock, whatever its status says. A worker that drains still sends
 // heartbeats; a parent or a question without a worker is nobody's orphan.
-// One window of live rows: handed over longer ago than the pick-up may take, or
-// running, at a worker that is gone.
-func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindOrphansRow, error) {
-	row := q.db.QueryRow(ctx, FindOrphans,
-		arg.PickUp,
-		arg.StaleAfter,
-		arg.After,
-		arg.WindowSize,
-	)
+// One window of live rows at workers that are gone: stranded were handed over and
+// not started, ids run.
+func (q *Queries) FindOrphans(ctx context.Context, staleAfter float64, after int64, windowSize int32) (FindOrphansRow, error) {
+	row := q.db.QueryRow(ctx, FindOrphans, staleAfter, after, windowSize)
 	var i FindOrphansRow
-	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
+	err := row.Scan(
+		&i.Last,
+		&i.Scanned,
+		&i.Stranded,
+		&i.Ids,
+	)
 	return i, err
 }

@@ -155,59 +155,104 @@ const FindLostRequests = `-- name: FindLostRequests :one
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => $1::float8)
-             AND w.waits IS NULL), '{}')::bigint[] AS ids
+             AND w.waits IS NULL AND NOT w.timed), '{}')::bigint[] AS ids,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
+           WHERE w.status = 'scheduling' AND w.updated < now() - make_interval(secs => $2::float8)), '{}')::bigint[] AS claims
 FROM (
     SELECT e.id, e.status, e.updated,
-           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits
+           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
+           CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
+               EXISTS (SELECT FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id]) AND t.waiting) ELSE false END AS timed
     FROM execution e
-    WHERE e.finished_status IS NULL AND e.id > $2::bigint
+    WHERE e.finished_status IS NULL AND e.id > $3::bigint
     ORDER BY e.id
-    LIMIT $3::int
+    LIMIT $4::int
 ) w
 `
+
+type FindLostRequestsParams struct {
+	OlderThan  float64
+	ClaimAge   float64
+	After      int64
+	WindowSize int32
+}
 
 type FindLostRequestsRow struct {
 	Last    int64
 	Scanned int32
 	Ids     []int64
+	Claims  []int64
 }
 
 // Requested executions without a place in line, older than any message in
 // flight should be: one window of live rows at a time, so that a million
 // waiting executions cost no more than a thousand. last is where the next
 // window begins, scanned below the window means that the end was reached.
-func (q *Queries) FindLostRequests(ctx context.Context, olderThan float64, after int64, windowSize int32) (FindLostRequestsRow, error) {
-	row := q.db.QueryRow(ctx, FindLostRequests, olderThan, after, windowSize)
+func (q *Queries) FindLostRequests(ctx context.Context, arg FindLostRequestsParams) (FindLostRequestsRow, error) {
+	row := q.db.QueryRow(ctx, FindLostRequests,
+		arg.OlderThan,
+		arg.ClaimAge,
+		arg.After,
+		arg.WindowSize,
+	)
 	var i FindLostRequestsRow
-	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
+	err := row.Scan(
+		&i.Last,
+		&i.Scanned,
+		&i.Ids,
+		&i.Claims,
+	)
 	return i, err
 }
 
 const FindLostRequestsByStatus = `-- name: FindLostRequestsByStatus :one
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
-           WHERE w.updated < now() - make_interval(secs => $1::float8) AND w.waits IS NULL), '{}')::bigint[] AS ids
+           WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => $1::float8)
+             AND w.waits IS NULL AND NOT w.timed), '{}')::bigint[] AS ids,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
+           WHERE w.status = 'scheduling' AND w.updated < now() - make_interval(secs => $2::float8)), '{}')::bigint[] AS claims
 FROM (
-    SELECT e.id, e.updated,
-           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits
+    SELECT e.id, e.status, e.updated,
+           (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
+           CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
+               EXISTS (SELECT FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id]) AND t.waiting) ELSE false END AS timed
     FROM execution e
-    WHERE e.status = 'requested' AND e.id > $2::bigint
+    WHERE e.status IN ('requested', 'scheduling') AND e.id > $3::bigint
     ORDER BY e.id
-    LIMIT $3::int
+    LIMIT $4::int
 ) w
 `
+
+type FindLostRequestsByStatusParams struct {
+	OlderThan  float64
+	ClaimAge   float64
+	After      int64
+	WindowSize int32
+}
 
 type FindLostRequestsByStatusRow struct {
 	Last    int64
 	Scanned int32
 	Ids     []int64
+	Claims  []int64
 }
 
 // The same on an adopted database, which keeps its index on status.
-func (q *Queries) FindLostRequestsByStatus(ctx context.Context, olderThan float64, after int64, windowSize int32) (FindLostRequestsByStatusRow, error) {
-	row := q.db.QueryRow(ctx, FindLostRequestsByStatus, olderThan, after, windowSize)
+func (q *Queries) FindLostRequestsByStatus(ctx context.Context, arg FindLostRequestsByStatusParams) (FindLostRequestsByStatusRow, error) {
+	row := q.db.QueryRow(ctx, FindLostRequestsByStatus,
+		arg.OlderThan,
+		arg.ClaimAge,
+		arg.After,
+		arg.WindowSize,
+	)
 	var i FindLostRequestsByStatusRow
-	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
+	err := row.Scan(
+		&i.Last,
+		&i.Scanned,
+		&i.Ids,
+		&i.Claims,
+	)
 	return i, err
 }
 
@@ -434,6 +479,37 @@ func (q *Queries) ReadAdmissionEpoch(ctx context.Context) (int64, error) {
 	var epoch int64
 	err := row.Scan(&epoch)
 	return epoch, err
+}
+
+const ReclaimClaims = `-- name: ReclaimClaims :many
+UPDATE execution e SET status = 'requested'
+WHERE e.id = ANY (ARRAY(
+        SELECT x.id FROM execution x WHERE x.id = ANY ($1::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
+  AND e.status = 'scheduling' AND e.admission_state_id IS NULL
+  AND e.updated < now() - make_interval(secs => $2::float8)
+RETURNING e.id
+`
+
+// Puts claims that nobody finished back, so that they are admitted like all
+// others. The age is judged again here: who finishes it now keeps it.
+func (q *Queries) ReclaimClaims(ctx context.Context, ids []int64, claimAge float64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ReclaimClaims, ids, claimAge)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const RefreshOldestWaiters = `-- name: RefreshOldestWaiters :exec

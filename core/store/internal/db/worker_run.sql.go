@@ -278,7 +278,7 @@ const StartExecutions = `-- name: StartExecutions :many
 WITH wanted AS (
     SELECT unnest($1::bigint[]) AS id, unnest($2::integer[]) AS attempt
 ), locked AS (
-    SELECT e.id, e.status, e.started_at, e.finished_at FROM execution e JOIN wanted w ON w.id = e.id
+    SELECT e.id, e.status, e.started_at, e.finished_at, e.result FROM execution e JOIN wanted w ON w.id = e.id
     WHERE e.worker = $3 AND (w.attempt = 0 OR e.attempt = w.attempt)
       AND EXISTS (SELECT FROM worker me WHERE me.id = $3 AND me.incarnation = $4::uuid)
     ORDER BY e.id
@@ -293,20 +293,21 @@ WITH wanted AS (
       AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
            OR (e.status IN ('running', 'canceling') AND $6::boolean))
     RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-              e.workflow_task, e.finished_at
+              e.workflow_task, e.finished_at, e.result
 ), ended AS (
-    -- Cancelled outright while its dispatch was under way: nobody else will
-    -- announce that end.
+    -- Cancelled outright while its dispatch was under way. Not everybody who
+    -- cancels announces that end; it is announced as the row has it.
     SELECT e.id, e.attempt, l.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-           e.workflow_task, l.finished_at
+           e.workflow_task, l.finished_at, l.result
     FROM execution e JOIN locked l ON l.id = e.id
     WHERE l.status = 'cancelled' AND l.started_at IS NULL
 ), taken AS (
-    SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at FROM moved UNION ALL SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at FROM ended
+    SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result FROM moved UNION ALL SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result FROM ended
 )
 SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, t.workflow_task, t.finished_at,
        a.entrypoint, a.pack_ref, a.param_schema, a.parameter_delivery, a.parameter_format, a.output_format,
-       a.timeout_seconds, r.name AS runtime, f.rule_ref, f.trigger_ref
+       a.timeout_seconds, r.name AS runtime, f.rule_ref, f.trigger_ref,
+       CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS result
 FROM taken t
 LEFT JOIN action a ON a.id = t.action
 LEFT JOIN runtime r ON r.id = a.runtime
@@ -343,6 +344,7 @@ type StartExecutionsRow struct {
 	Runtime           *string
 	RuleRef           *string
 	TriggerRef        *string
+	Result            []byte
 }
 
 // Starts what is still scheduled for this worker and attempt (zero stands for
@@ -386,6 +388,7 @@ func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams
 			&i.Runtime,
 			&i.RuleRef,
 			&i.TriggerRef,
+			&i.Result,
 		); err != nil {
 			return nil, err
 		}

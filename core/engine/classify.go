@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/store"
+)
+
+// answer is what becomes of a round that failed.
+type answer int
+
+const (
+	// again: the same round after a pause. The database is away, or has lost a
+	// race for us; no message is to blame, however long it takes.
+	again answer = iota
+	// blocked: somebody else holds what part of the round is about. It is parted,
+	// and the deliveries concerned wait by themselves, for as long as it takes.
+	blocked
+	// suspect: something in the round makes it fail. It is parted to find what, and
+	// a delivery that keeps failing by itself is dead-lettered in the end.
+	suspect
+)
+
+const (
+	// maxRefusals is how often the database may refuse a round because rows keep
+	// changing under it before its content is suspected.
+	maxRefusals = 3
+	// maxRaces is the same for transactions that lose against others.
+	maxRaces = 10
+	// maxMoves is the same for rules and rows that change while a round decides on
+	// them; with the pauses between, about a minute. No message is to blame for a
+	// load of packs.
+	maxMoves = 20
+)
+
+// classify is the one place where it is decided what an error of a round means
+// for its messages. tries is how often the round has failed.
+func classify(err error, tries int) answer {
+	switch {
+	case unwell(err):
+		return again
+	case errors.Is(err, handover.ErrMoved):
+		return atMost(tries, maxMoves)
+	case store.IsLockTimeout(err):
+		return blocked
+	}
+	switch store.ClassOf(err) {
+	case store.ClassUnreachable, store.ClassUnknown:
+		return again
+	case store.ClassRetryable:
+		return atMost(tries, maxRaces)
+	case store.ClassRefused, store.ClassConflict:
+		return atMost(tries, maxRefusals)
+	case store.ClassCanceled:
+		return blocked // the round's own deadline: something in it takes too long
+	default:
+		if errors.Is(err, context.DeadlineExceeded) {
+			return blocked
+		}
+		return suspect
+	}
+}
+
+func atMost(tries, most int) answer {
+	if tries <= most {
+		return again
+	}
+	return suspect
+}
+
+// maxAttempts is how often a delivery may fail by itself before it is
+// dead-lettered; with the pauses between, about half a minute.
+const maxAttempts = 7
+
+// laterPause is the wait before a delivery that failed by itself is tried once
+// more.
+func laterPause(attempts int) time.Duration {
+	const first, longest = 250 * time.Millisecond, 15 * time.Second
+	return min(first<<min(attempts-1, 10), longest)
+}

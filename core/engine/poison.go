@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+)
+
+// Headers of dead letters that the engine itself sends: why, and after what.
+const (
+	headerReason   = "x-attune-reason"
+	headerAttempts = "x-attune-attempts"
+	headerReplica  = "x-attune-replica"
+	headerQueue    = "x-attune-queue"
+)
+
+// publisher sends messages with confirms; *broker.Publisher is one.
+type publisher interface {
+	Publish(ctx context.Context, messages []broker.Message) []broker.Outcome
+}
+
+// maxReason bounds the text of a dead letter's reason.
+const maxReason = 1000
+
+// poison dead-letters a delivery that cannot be processed. The dead letter says
+// why: a copy with the reason in its headers is published and confirmed, and the
+// original acknowledged. When that fails the original is rejected, and the broker
+// dead-letters it without the reason; nothing is lost either way.
+func (h *hot) poison(ctx context.Context, it item, kind string, cause error) {
+	d := it.delivery
+	h.metrics.poison(kind)
+	h.logger.WarnContext(ctx, "Message dead-lettered",
+		"message_id", d.MessageID, "message_type", kind, "bytes", len(d.Body), "attempts", it.attempts+1, "reason", cause)
+	var err error
+	if h.bury(ctx, it, cause) {
+		err = d.Ack()
+	} else {
+		err = d.Nack(false)
+	}
+	if err != nil {
+		h.logger.DebugContext(ctx, "Dead letter could not be settled and comes again", "message_id", d.MessageID, "error", err)
+	}
+}
+
+// bury publishes the dead letter and reports whether the broker has it.
+func (h *hot) bury(ctx context.Context, it item, cause error) bool {
+	if h.deadLetters == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	d, reason := it.delivery, cause.Error()
+	headers := broker.Table{}
+	maps.Copy(headers, d.Headers)
+	headers[headerReason], headers[headerAttempts] = reason[:min(len(reason), maxReason)], strconv.Itoa(it.attempts+1)
+	headers[headerReplica], headers[headerQueue] = h.replica, queueOf(it)
+	outcomes := h.deadLetters.Publish(ctx, []broker.Message{{
+		ID: d.MessageID, CorrelationID: d.CorrelationID, Exchange: message.ExchangeDeadLetter, RoutingKey: d.RoutingKey,
+		Type: d.Type, Body: d.Body, Timestamp: d.Timestamp, Headers: headers,
+	}})
+	return outcomes[0].Status == broker.Confirmed
+}
+
+// queueOf is where a delivery came from.
+func queueOf(it item) string {
+	if it.ended {
+		return message.QueueExecutionCompleted
+	}
+	return message.QueueExecutionRequests
+}

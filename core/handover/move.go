@@ -1,0 +1,143 @@
+package handover
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// moved is an execution that is handed to another worker while it keeps its slot.
+type moved struct {
+	waiter   admission.Waiter
+	from, to int64
+}
+
+// stopped is an execution that was handed over, never started, and is ended.
+type stopped struct {
+	ending
+	worker  int64
+	attempt int32
+}
+
+// taken is what a round takes back from workers.
+type taken struct {
+	moves   []moved
+	stops   []stopped
+	settled []int64 // notes of returned messages that are decided
+}
+
+// Waiter is an execution as placing it needs it, from its row and what was read
+// of it under the locks.
+func (r *Round) Waiter(fact admission.Fact) (admission.Waiter, bool) {
+	row, ok := r.plan.Row(fact.ID)
+	if !ok {
+		return admission.Waiter{}, false
+	}
+	w := admission.Waiter{
+		ExecutionID: row.ID, Status: fact.Status, ActionRef: row.ActionRef, Config: row.Config,
+		Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
+		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
+	}
+	if row.Action != nil {
+		w.ActionID = *row.Action
+	}
+	return w, true
+}
+
+// Fences reports whether a worker refuses what it was handed before an execution
+// was moved away from it.
+func (r *Round) Fences(worker int64) bool {
+	w := r.fleet.Worker(worker)
+	return w != nil && w.AttemptFence
+}
+
+// Move hands a scheduled execution to another worker, as its next attempt. Its
+// slot stays where it is. Both workers must fence attempts.
+func (r *Round) Move(w admission.Waiter, from, to int64) {
+	if !r.Ledger.Move(w.ExecutionID, to) {
+		r.Replan()
+		return
+	}
+	r.fleet.Release(from)
+	r.moves = append(r.moves, moved{waiter: w, from: from, to: to})
+}
+
+// Stop ends a scheduled execution that its worker has not started. result is
+// what the row will say.
+func (r *Round) Stop(w admission.Waiter, worker int64, result map[string]any) {
+	r.stops = append(r.stops, stopped{worker: worker, attempt: w.Attempt, ending: ending{
+		execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusFailed, result: encode(result),
+	}})
+	r.Ledger.End(w.ExecutionID, attune.StatusFailed)
+}
+
+// Settle deletes the note of a returned message that is decided.
+func (r *Round) Settle(note int64) { r.settled = append(r.settled, note) }
+
+func (t *taken) write(p *store.Pipeline) {
+	if n := len(t.moves); n > 0 {
+		slices.SortFunc(t.moves, func(a, b moved) int { return cmp.Compare(a.waiter.ExecutionID, b.waiter.ExecutionID) })
+		ids, from, to, attempts := make([]int64, n), make([]int64, n), make([]int64, n), make([]int32, n)
+		for i, m := range t.moves {
+			ids[i], from[i], to[i], attempts[i] = m.waiter.ExecutionID, m.from, m.to, m.waiter.Attempt+1
+		}
+		p.Exec(store.MoveExecutions, ids, from, to, attempts)
+	}
+	if n := len(t.stops); n > 0 {
+		slices.SortFunc(t.stops, func(a, b stopped) int { return cmp.Compare(a.execution, b.execution) })
+		ids, workers, attempts, results := make([]int64, n), make([]int64, n), make([]int32, n), make([]json.RawMessage, n)
+		for i, s := range t.stops {
+			ids[i], workers[i], attempts[i], results[i] = s.execution, s.worker, s.attempt, s.result
+		}
+		p.Exec(store.EndScheduled, ids, workers, attempts, results)
+	}
+	if len(t.settled) > 0 {
+		p.Exec(store.SettleUndelivered, t.settled)
+	}
+}
+
+// composeTaken writes the messages about what was taken back.
+func (r *Round) composeTaken() error {
+	for _, m := range r.moves {
+		granted := admission.Granted{Waiter: m.waiter, Worker: m.to}
+		if err := r.add(r.dispatch(granted)); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.stops {
+		if err := r.add(r.completed(s.ending)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// composeOutcomes announces ends on behalf of others.
+func (r *Round) composeOutcomes() error {
+	for _, o := range r.outcomes {
+		payload := message.ExecutionCompleted{
+			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), Result: o.Result, CompletedAt: o.FinishedAt.UTC(),
+		}
+		if o.Action != nil {
+			payload.ActionID = *o.Action
+		}
+		err := r.add(r.message(message.TypeExecutionCompleted, message.ExchangeExecutions, message.KeyExecutionCompleted, payload))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Round) add(m outbox.Message, err error) error {
+	if err == nil {
+		r.messages = append(r.messages, m)
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+package liveness
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// Inspector asks the broker for a queue; *broker.Broker is one.
+type Inspector interface {
+	QueueState(ctx context.Context, name string) (broker.QueueState, error)
+}
+
+// interval is the pause between two looks at the suspected workers.
+const interval = 5 * time.Second
+
+// Suspects acquits suspected workers whose queue is consumed again. Every replica
+// looks; acquitting twice changes nothing.
+type Suspects struct {
+	*supervise.Loop
+
+	store  *store.Store
+	broker Inspector
+	logger *slog.Logger
+}
+
+// NewSuspects makes the loop.
+func NewSuspects(st *store.Store, inspector Inspector, logger *slog.Logger, metrics *supervise.Metrics) *Suspects {
+	s := &Suspects{store: st, broker: inspector, logger: logger}
+	s.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "suspects", Interval: interval, Timeout: 20 * time.Second, Jitter: 0.2,
+		Tick: s.tick, Logger: logger, Metrics: metrics,
+	})
+	return s
+}
+
+func (s *Suspects) tick(ctx context.Context) error {
+	suspects, err := s.store.FindSuspects(ctx)
+	if err != nil {
+		return fmt.Errorf("read the suspected workers: %w", err)
+	}
+	for _, suspect := range suspects {
+		state, err := s.broker.QueueState(ctx, message.WorkerExecutionsQueue(suspect.ID))
+		if err != nil {
+			return fmt.Errorf("look at the queue of suspected worker %d: %w", suspect.ID, err)
+		}
+		if state.Consumers == 0 {
+			continue
+		}
+		acquitted, err := s.store.AcquitWorker(ctx, suspect.ID, suspect.SuspectSince)
+		if err != nil {
+			return fmt.Errorf("acquit worker %d: %w", suspect.ID, err)
+		}
+		if acquitted > 0 {
+			s.logger.InfoContext(ctx, "Worker is no longer suspected: its queue is consumed", "worker_id", suspect.ID, "worker", suspect.Name)
+		}
+	}
+	return nil
+}

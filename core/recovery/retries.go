@@ -1,0 +1,81 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// duePerTick is how many repetitions one tick brings at most.
+const duePerTick = 500
+
+// Retries brings repetitions whose time has come to the rounds. Every replica
+// looks once a second, and at the moment for which it has itself put one off;
+// bringing one twice is harmless.
+type Retries struct {
+	*supervise.Loop
+
+	store  *store.Store
+	submit func(context.Context, Found) error
+
+	mu    sync.Mutex
+	timer *time.Timer // guarded by mu; nil before the first use and after Stop
+	next  time.Time   // guarded by mu; when timer fires
+	over  bool        // guarded by mu
+}
+
+// NewRetries makes the loop.
+func NewRetries(
+	st *store.Store, submit func(context.Context, Found) error, logger *slog.Logger, metrics *supervise.Metrics,
+) *Retries {
+	r := &Retries{store: st, submit: submit}
+	r.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "retries", Interval: time.Second, Timeout: 30 * time.Second, Jitter: 0.2,
+		Tick: r.tick, Logger: logger, Metrics: metrics,
+	})
+	return r
+}
+
+// Soon has the loop look after a pause, because something is due then.
+func (r *Retries) Soon(after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := time.Now().Add(after)
+	if r.over || (r.next.After(time.Now()) && r.next.Before(at)) {
+		return
+	}
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.next, r.timer = at, time.AfterFunc(after, r.Wake)
+}
+
+// Stop implements supervise.Service.
+func (r *Retries) Stop() {
+	r.mu.Lock()
+	r.over = true
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.mu.Unlock()
+	r.Loop.Stop()
+}
+
+func (r *Retries) tick(ctx context.Context) error {
+	due, err := r.store.FindDueRetries(ctx, duePerTick)
+	if err != nil {
+		return fmt.Errorf("look for repetitions that are due: %w", err)
+	}
+	found := Found{Requested: due}
+	for !found.Empty() {
+		if err := r.submit(ctx, found.take(pageDefault)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Undelivered takes messages to workers out of the outbox that no queue took: a
+// hand-over is noted, so that a sweep finds the execution another worker, and its
+// worker is suspected; a cancel request is dropped, since a worker without a
+// queue runs nothing and a loop asks again.
+type Undelivered struct {
+	logger *slog.Logger
+	wake   func() // has the sweep look soon
+}
+
+// NewUndelivered makes it. wake is called after each commit that noted a
+// hand-over.
+func NewUndelivered(logger *slog.Logger, wake func()) *Undelivered {
+	return &Undelivered{logger: logger, wake: wake}
+}
+
+// reasonNoQueue is why a worker is suspected.
+const reasonNoQueue = "its queue does not exist: a hand-over was returned"
+
+// Take implements outbox.Config.Undeliverable.
+func (u *Undelivered) Take(ctx context.Context, tx *store.Tx, returned []outbox.Message) (map[string]bool, error) {
+	taken := make(map[string]bool, len(returned))
+	var note store.NoteUndeliveredParams
+	for _, m := range returned {
+		worker, known := message.WorkerOfKey(m.RoutingKey)
+		if !known || m.Exchange != message.ExchangeExecutions {
+			continue
+		}
+		if strings.HasPrefix(m.RoutingKey, message.CancelKey(worker)) {
+			taken[m.ID] = true
+			continue
+		}
+		sent, err := message.Decode[message.Dispatch](m.Body)
+		if err != nil {
+			continue // not ours: it is tried again as it is
+		}
+		taken[m.ID] = true
+		note.Executions = append(note.Executions, sent.Payload.ExecutionID)
+		note.Attempts = append(note.Attempts, sent.Payload.Attempt)
+		note.Workers = append(note.Workers, worker)
+	}
+	if len(note.Executions) == 0 {
+		return taken, nil
+	}
+	note.Reason = reasonNoQueue
+	if err := tx.NoteUndelivered(ctx, note); err != nil {
+		return nil, fmt.Errorf("note %d hand-overs that no queue took: %w", len(note.Executions), err)
+	}
+	tx.AfterCommit(func() {
+		u.logger.WarnContext(ctx, "Hand-overs were returned by the broker and go to other workers",
+			"executions", note.Executions, "workers", note.Workers)
+		u.wake()
+	})
+	return taken, nil
+}
