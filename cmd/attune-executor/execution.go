@@ -19,14 +19,14 @@ func newExecutionCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "execution",
 		Aliases: []string{"executions"},
-		Short:   "Look at executions",
+		Short:   "Look at executions, and act on them",
 		Example: "  attune-executor execution list --status failed\n  attune-executor execution show 42",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newExecutionListCommand(a), newExecutionWhyCommand(a), &cobra.Command{
+	cmd.AddCommand(newExecutionListCommand(a), newExecutionWhyCommand(a), newExecutionRetryCommand(a), &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show one execution: where it stands, its timeline and its result",
+		Short:   "Show one execution: where it stands, its attempts, its timeline and its result",
 		Example: "  attune-executor execution show 42 -o json",
 		Args:    oneArg("the id of an execution"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.showExecution(cmd, args[0]) },
@@ -146,14 +146,19 @@ func (a *app) showExecution(cmd *cobra.Command, text string) error {
 	if err != nil {
 		return err
 	}
-	view := executionView{ExecutionDetail: e, Config: document(e.Config), Result: document(e.Result)}
-	return a.print(cmd, view, func(w io.Writer) error { return executionTable(w, e) })
+	attempts, err := c.history(cmd.Context(), e)
+	if err != nil {
+		return err
+	}
+	view := executionView{ExecutionDetail: e, history: attempts, Config: document(e.Config), Result: document(e.Result)}
+	return a.print(cmd, view, func(w io.Writer) error { return executionTable(w, e, attempts) })
 }
 
 // executionView is an execution whose documents are JSON, not text that holds
 // JSON.
 type executionView struct {
 	*monitor.ExecutionDetail
+	history
 
 	Config json.RawMessage `json:"config,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
@@ -171,7 +176,7 @@ func document(text string) json.RawMessage {
 	return quoted
 }
 
-func executionTable(w io.Writer, e *monitor.ExecutionDetail) error {
+func executionTable(w io.Writer, e *monitor.ExecutionDetail, attempts history) error {
 	lines := [][2]string{
 		{"execution", strconv.FormatInt(e.ID, 10)},
 		{"action", e.ActionRef},
@@ -191,9 +196,7 @@ func executionTable(w io.Writer, e *monitor.ExecutionDetail) error {
 	if e.Parent != nil {
 		add("parent", strconv.FormatInt(*e.Parent, 10))
 	}
-	if e.Original != nil {
-		add("repeats", fmt.Sprintf("%d (%s)", *e.Original, dash(e.RetryReason)))
-	}
+	lines = append(lines, attempts.lines(e.At)...)
 	if e.Children.Value > 0 {
 		add("children", strconv.FormatInt(e.Children.Value, 10))
 	}
@@ -207,6 +210,9 @@ func executionTable(w io.Writer, e *monitor.ExecutionDetail) error {
 		if err := row(w, line[0], line[1]); err != nil {
 			return err
 		}
+	}
+	if err := attempts.table(w, e.At); err != nil {
+		return err
 	}
 	if err := timelineTable(w, e); err != nil {
 		return err

@@ -63,7 +63,7 @@ func (a *app) openDesk(cmd *cobra.Command, publishing bool) (*desk, error) {
 	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
 	link := broker.New(brokerConfig(c.cfg, cmd.CommandPath()), quiet, broker.NewMetrics(nil))
 	relay := outbox.New(
-		outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Returned: func(outbox.Message) { d.returned.Store(true) }},
+		outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Undeliverable: noteReturned(d.returned)},
 		c.store, link.Publisher(), quiet, outbox.NewMetrics(prometheus.NewRegistry()))
 	patient, cancel := context.WithTimeout(cmd.Context(), publishPatience)
 	defer cancel()

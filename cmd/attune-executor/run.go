@@ -42,7 +42,8 @@ func newRunCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run ACTION",
 		Short: "Request an execution of an action",
-		Long: "Request an execution of an action. With --wait the result is printed and the exit code is 0 only if it completed.\n\n" +
+		Long: "Request an execution of an action. With --wait the result is printed and the exit code is 0 only if it completed;\n" +
+			"what is repeated is followed to its last attempt.\n\n" +
 			"-p key=value gives one parameter: a text if the action says so or if it is not JSON, else the JSON value.\n" +
 			"-p key:=json is always JSON. --params-file names a YAML or JSON file, - is the standard input; -p wins over it.",
 		Example: "  attune-executor run core.echo -p message=hi --wait\n" +
@@ -86,7 +87,7 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 		return err
 	}
 	wanted := submit.Request{ActionRef: ref, Params: encoded, Priority: priority}
-	done, submitter, stop, err := c.request(cmd.Context(), wanted, func(outbox.Message) { returned.Store(true) })
+	done, submitter, stop, err := c.request(cmd.Context(), wanted, noteReturned(&returned))
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 			return row(w, fmt.Sprintf("execution %d requested", done.ID))
 		})
 	}
-	return a.awaitEnd(cmd, submitter, done, options.timeout)
+	return a.awaitEnd(cmd, c, submitter, done, options.timeout)
 }
 
 // workerPatience is how long `run` waits for a worker to register. An engine
@@ -171,7 +172,7 @@ func (c *client) encodeParams(ctx context.Context, ref string, params map[string
 
 // request stores the execution, with a relay of its own that publishes it; stop
 // ends that relay.
-func (c *client) request(ctx context.Context, wanted submit.Request, returned func(outbox.Message)) (submit.Requested, *submit.Submitter, func(), error) {
+func (c *client) request(ctx context.Context, wanted submit.Request, returned undeliverable) (submit.Requested, *submit.Submitter, func(), error) {
 	relay, stop, err := c.relay(ctx, "attune-executor run", returned)
 	if err != nil {
 		return submit.Requested{}, nil, nil, err
@@ -185,12 +186,24 @@ func (c *client) request(ctx context.Context, wanted submit.Request, returned fu
 	return done, submitter, stop, nil
 }
 
+// undeliverable is told of messages that reached no queue, and says which it
+// takes out of the outbox.
+type undeliverable = func(ctx context.Context, tx *store.Tx, returned []outbox.Message) (taken map[string]bool, err error)
+
+// noteReturned raises the flag and leaves the messages to a running engine.
+func noteReturned(flag *atomic.Bool) undeliverable {
+	return func(context.Context, *store.Tx, []outbox.Message) (map[string]bool, error) {
+		flag.Store(true)
+		return nil, nil
+	}
+}
+
 // relay starts a relay that publishes what this command commits; stop ends it.
 // The broker need not answer.
-func (c *client) relay(ctx context.Context, name string, returned func(outbox.Message)) (relay *outbox.Relay, stop func(), err error) {
+func (c *client) relay(ctx context.Context, name string, returned undeliverable) (relay *outbox.Relay, stop func(), err error) {
 	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
 	link := broker.New(brokerConfig(c.cfg, name), quiet, broker.NewMetrics(nil))
-	relay = outbox.New(outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Returned: returned},
+	relay = outbox.New(outbox.Config{SweepInterval: time.Hour, FlushTimeout: time.Second, Undeliverable: returned},
 		c.store, link.Publisher(), quiet, outbox.NewMetrics(prometheus.NewRegistry()))
 	if err := link.Start(ctx); err != nil {
 		return nil, nil, fmt.Errorf("connect to the broker: %w", err)
@@ -233,19 +246,24 @@ type runResult struct {
 	Worker  *int64          `json:"worker,omitempty"`
 	Seconds float64         `json:"seconds,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
+	// Attempts counts the executions that ended, of which this is the last;
+	// Original is the first of several.
+	Attempts int   `json:"attempts,omitempty"`
+	Original int64 `json:"original_execution,omitempty"`
 }
 
-func (a *app) awaitEnd(cmd *cobra.Command, submitter *submit.Submitter, done submit.Requested, timeout time.Duration) error {
+// awaitEnd prints the end of the last attempt and fails unless it completed.
+func (a *app) awaitEnd(cmd *cobra.Command, c *client, submitter *submit.Submitter, done submit.Requested, timeout time.Duration) error {
 	ctx := cmd.Context()
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	end, err := submitter.Wait(ctx, done.ID)
+	end, attempts, err := a.followEnd(ctx, c, submitter, done.ID)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return failedErrorf("execution %d has not ended within %s: it goes on, look with `attune-executor execution show %d`",
-			done.ID, timeout, done.ID)
+			end.ID, timeout, end.ID)
 	}
 	if err != nil {
 		return err
@@ -256,12 +274,18 @@ func (a *app) awaitEnd(cmd *cobra.Command, submitter *submit.Submitter, done sub
 	}
 	out := runResult{
 		ID: end.ID, Action: end.ActionRef, Status: string(end.Status), Worker: end.Worker,
-		Seconds: took.Seconds(), Result: end.Result,
+		Seconds: took.Seconds(), Result: end.Result, Attempts: attempts,
+	}
+	if end.ID != done.ID {
+		out.Original = done.ID
 	}
 	err = a.print(cmd, out, func(w io.Writer) error {
 		line := fmt.Sprintf("execution %d %s in %s", out.ID, out.Status, short(took))
 		if out.Worker != nil {
 			line += fmt.Sprintf(" on worker %d", *out.Worker)
+		}
+		if out.Attempts > 1 {
+			line += fmt.Sprintf(" as attempt %d of execution %d", out.Attempts, out.Original)
 		}
 		if err := row(w, line); err != nil {
 			return err

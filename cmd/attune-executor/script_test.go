@@ -16,6 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -63,6 +65,18 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 			}
 		}
 		ts.Fatalf("the output never matched %s", args[0])
+	},
+	// sql STATEMENT changes the database as no command does.
+	"sql": func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 1 {
+			ts.Fatalf("usage: sql STATEMENT")
+		}
+		ctx := context.Background()
+		st, err := store.Open(ctx, store.Config{URL: ts.Getenv("ATTUNE__DATABASE__URL")}, telemetry.Discard())
+		ts.Check(err)
+		defer st.Close()
+		_, err = st.Pool().Exec(ctx, args[0])
+		ts.Check(err)
 	},
 }
 
