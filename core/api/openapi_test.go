@@ -52,6 +52,8 @@ type schema struct {
 	Properties map[string]schema
 	Items      *schema
 	AllOf      []schema `yaml:"allOf"`
+	// Others describes the members of an object whose names are data.
+	Others *schema `yaml:"additionalProperties"`
 }
 
 func readSpec(t *testing.T) *spec {
@@ -96,6 +98,10 @@ func (s *spec) check(t *testing.T, at string, value any, of schema) {
 			require.Contains(t, v, name, at)
 		}
 		for name, one := range v {
+			if of.Others != nil {
+				s.check(t, at+"."+name, one, *of.Others)
+				continue
+			}
 			require.Contains(t, of.Properties, name, "%s has a member that is not described", at)
 			s.check(t, at+"."+name, one, of.Properties[name])
 		}
@@ -156,6 +162,11 @@ func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 	testkit.Exec(t, st, `update execution_admission_state set paused = true, paused_by = 'alice', paused_at = now(), pause_reason = 'r', resumed_at = now(),
 		queue_timeout_seconds = 60, max_queued = 7 where id = $1`, state.ID)
 	testkit.Exec(t, st, `insert into queue_stats (action_id, queue_length) values ($1, 1)`, action.ID)
+	testkit.Exec(t, st, `insert into engine_replica (id, host, version, pid, state, loops, details) values (gen_random_uuid(), 'h', 'v', 1, 'blocked',
+		jsonb_build_object('recovery', now()), jsonb_build_object('clock', now(), 'http', '127.0.0.1:1', 'outbox', 2, 'round_since', now(),
+			'connections', jsonb_build_array(jsonb_build_object('purpose', 'publish', 'up', true, 'blocked', true, 'reason', 'low on memory', 'since', now())),
+			'consumers', jsonb_build_object('q', true), 'database_away', jsonb_build_object('from', now(), 'until', now()),
+			'loops', jsonb_build_object('recovery', jsonb_build_object('patience_ns', 1, 'error', 'e'))))`)
 	return handlerOver(t, st), map[string]string{
 		"/api/v1/executions/{id}/why": fmt.Sprint(waiter.ID), "/api/v1/queues/{id}": fmt.Sprint(state.ID),
 		"/api/v1/actions/{ref}/queue-stats": "demo.sleep",
@@ -247,7 +258,7 @@ func TestWithoutTheDatabaseItSaysSo(t *testing.T) {
 	st, err := store.Open(t.Context(), store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
-	for _, path := range []string{"/api/v1/executions/1/why", "/api/v1/queues", "/api/v1/queues/1", "/api/v1/actions/a.b/queue-stats"} {
+	for _, path := range []string{"/api/v1/executions/1/why", "/api/v1/queues", "/api/v1/queues/1", "/api/v1/actions/a.b/queue-stats", "/api/v1/replicas"} {
 		code, kind, body := ask(t, handlerOver(t, st), path)
 		require.Equal(t, http.StatusServiceUnavailable, code, path)
 		require.Equal(t, "application/problem+json", kind, path)

@@ -20,6 +20,7 @@ type View interface {
 	QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error)
 	QueueStats(ctx context.Context, ref string) (*monitor.QueueStats, error)
 	Scopes(ctx context.Context, action string) (*monitor.Scopes, error)
+	Replicas(ctx context.Context) (*monitor.Replicas, error)
 }
 
 // maxQueues bounds the list of queues that one request may ask for.
@@ -47,6 +48,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	read("/api/v1/queues", s.queues, "action", "paused", "blocked", "all", "limit")
 	read("/api/v1/queues/{id}", s.queue)
 	read("/api/v1/actions/{ref}/queue-stats", s.queueStats)
+	read("/api/v1/replicas", s.replicas)
 	mux.Handle("/api/v1/openapi.yaml", guarded(http.HandlerFunc(s.onlyGet)))
 	mux.Handle("GET /api/v1/openapi.yaml", guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")

@@ -1,0 +1,36 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestReplicasAreServedWithWhatIsWrong: the list carries the verdict.
+func TestReplicasAreServedWithWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	handler, _ := served(t)
+	code, _, body := ask(t, handler, "/api/v1/replicas")
+	require.Equal(t, http.StatusOK, code)
+	var answer struct {
+		Data struct {
+			Total, Well int
+			List        []struct {
+				Host     string
+				State    string
+				Problems []string
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(body, &answer))
+	require.Equal(t, 1, answer.Data.Total)
+	require.Zero(t, answer.Data.Well)
+	require.Equal(t, "h", answer.Data.List[0].Host)
+	require.Contains(t, answer.Data.List[0].Problems[0], "low on memory")
+
+	code, _, body = ask(t, handler, "/api/v1/replicas?late=true")
+	require.Equal(t, http.StatusBadRequest, code)
+	require.Contains(t, string(body), "there is no query parameter")
+}
