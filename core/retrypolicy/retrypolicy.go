@@ -55,12 +55,9 @@ const (
 const (
 	ByScheduler      = "execution_scheduler"
 	ByTimeoutMonitor = "execution_timeout_monitor"
+	ByDispatcher     = "execution_dispatcher" // the hand-over reached no queue
 	ByDeadLetters    = "dead_letter_handler"
 )
-
-// ErrorQueueMissing is the error of a hand-over that reached no queue. Ended by
-// the scheduler with it, an execution counts as never picked up.
-const ErrorQueueMissing = "Worker queue missing"
 
 // Config is the policy.
 type Config struct {
@@ -146,14 +143,9 @@ func exhausted(e Ended, allowed int) string {
 
 // lost reports whether the execution was handed over and never picked up.
 func (e Ended) lost() bool {
-	if e.Started {
-		return false
-	}
 	switch e.EndedBy {
-	case ByTimeoutMonitor, ByDeadLetters:
-		return true
-	case ByScheduler:
-		return e.says("queue missing")
+	case ByTimeoutMonitor, ByDispatcher, ByDeadLetters:
+		return !e.Started
 	}
 	return false
 }

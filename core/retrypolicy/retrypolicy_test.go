@@ -59,7 +59,7 @@ func TestTheReasonSaysWhatHappened(t *testing.T) {
 			by(retrypolicy.ByTimeoutMonitor, "Execution timeout: not picked up within 300 s"), retrypolicy.WorkerUnavailable,
 		},
 		"dead-lettered":           {by(retrypolicy.ByDeadLetters, "Worker queue TTL expired"), retrypolicy.WorkerUnavailable},
-		"queue missing":           {by(retrypolicy.ByScheduler, retrypolicy.ErrorQueueMissing), retrypolicy.WorkerUnavailable},
+		"queue missing":           {by(retrypolicy.ByDispatcher, "it has no queue"), retrypolicy.WorkerUnavailable},
 		"no workers":              {by(retrypolicy.ByScheduler, "no workers available"), retrypolicy.WorkerUnavailable},
 		"an action's no workers":  {ran(attune.StatusFailed, "no workers available in the pool"), retrypolicy.ActionFailure},
 		"refused for another why": {by(retrypolicy.ByScheduler, "the database said no"), retrypolicy.ActionFailure},
@@ -125,7 +125,7 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 	require.Equal(t, "no repetition is left: it is attempt 3, and 2 repetitions are allowed", decide(failed, 2, 2).Why)
 	require.False(t, decide(failed, 0, -5).Retry)
 
-	for _, who := range []string{retrypolicy.ByTimeoutMonitor, retrypolicy.ByDeadLetters} {
+	for _, who := range []string{retrypolicy.ByTimeoutMonitor, retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters} {
 		lost := by(who, "")
 		require.True(t, decide(lost, 2, 0).Retry, who)
 		require.False(t, decide(lost, 3, 0).Retry, who)
@@ -133,8 +133,6 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 		lost.Started = true
 		require.False(t, decide(lost, 0, 0).Retry, "what was started may have done something")
 	}
-	missing := by(retrypolicy.ByScheduler, retrypolicy.ErrorQueueMissing)
-	require.True(t, decide(missing, 2, 0).Retry)
 	require.False(t, decide(by(retrypolicy.ByScheduler, "no workers available"), 0, 0).Retry, "it was never handed over")
 	require.False(t, decide(by("", "Worker queue TTL expired"), 0, 0).Retry, "the text alone proves nothing")
 	require.False(t, decide(ran(attune.StatusAbandoned, ""), 0, 0).Retry)
@@ -213,7 +211,7 @@ func TestVerdictsAreComplete(t *testing.T) {
 		e := retrypolicy.Ended{
 			Status:  rapid.SampledFrom(attune.Statuses).Draw(t, "status"),
 			Error:   rapid.OneOf(rapid.SampledFrom(texts), rapid.String()).Draw(t, "error"),
-			EndedBy: rapid.SampledFrom([]string{"", retrypolicy.ByScheduler, retrypolicy.ByTimeoutMonitor, retrypolicy.ByDeadLetters, "other"}).Draw(t, "by"),
+			EndedBy: rapid.SampledFrom([]string{"", retrypolicy.ByScheduler, retrypolicy.ByTimeoutMonitor, retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters, "other"}).Draw(t, "by"),
 			Started: rapid.Bool().Draw(t, "started"), CancelAsked: rapid.Bool().Draw(t, "cancel"),
 			Retries: rapid.Int().Draw(t, "retries"), MaxRetries: rapid.Int().Draw(t, "max"),
 		}
