@@ -214,6 +214,7 @@ type (
 	ViewAheadParams                 = db.ViewAheadParams
 	ViewAttemptsRow                 = db.ViewAttemptsRow
 	ViewBusiestRow                  = db.ViewBusiestRow
+	ViewDueRow                      = db.ViewDueRow
 	ViewFleetRow                    = db.ViewFleetRow
 	ViewHeadsRow                    = db.ViewHeadsRow
 	ViewHoldersAliveRow             = db.ViewHoldersAliveRow
@@ -509,6 +510,7 @@ const (
 	ViewAttemptTables                     = db.ViewAttemptTables
 	ViewAttempts                          = db.ViewAttempts
 	ViewBusiest                           = db.ViewBusiest
+	ViewDue                               = db.ViewDue
 	ViewFleet                             = db.ViewFleet
 	ViewHeads                             = db.ViewHeads
 	ViewHolders                           = db.ViewHolders
