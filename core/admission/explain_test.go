@@ -101,7 +101,14 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "BlockQueues", store.BlockQueues, []any{none, none, noTexts, noTexts, none, noTimes, noTimes}},
 		{rounds, "ApplyQueueStats", store.ApplyQueueStats, []any{none, noInts, noInts, noInts, none, none, none, none}},
 		{rounds, "FindAdmissionScopes", store.FindAdmissionScopes, []any{noTexts, noTexts}},
-		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 0, 20_000}},
+		{rounds, "RepeatExecutions", store.RepeatExecutions, []any{none, noTexts, []float64{}, nil}},
+		{rounds, "StartRetries", store.StartRetries, []any{none}},
+		{rounds, "ReadOutcomes", store.ReadOutcomes, []any{none}},
+		{rounds, "RecordContradictions", store.RecordContradictions, []any{"", none, noTexts}},
+		{rounds, "MoveExecutions", store.MoveExecutions, []any{none, none, none, noInts}},
+		{rounds, "EndScheduled", store.EndScheduled, []any{none, none, noInts, noTexts}},
+		{rounds, "SettleUndelivered", store.SettleUndelivered, []any{none}},
+		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 30.0, 0, 20_000}},
 		{sweeps, "FindEndedWaiters", store.FindEndedWaiters, []any{0, 20_000}},
 		{sweeps, "FindTerminalHolders", store.FindTerminalHolders, []any{5.0, 0, 20_000}},
 		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{false, 0, 20_000}},
@@ -132,13 +139,14 @@ func grow(t *testing.T, st *store.Store) {
 	t.Helper()
 	action := testkit.Action(t, st, "pk.long")
 	testkit.Worker(t, st, "w1")
-	for _, table := range []string{"execution", "execution_admission_entry"} {
+	for _, table := range []string{"execution", "execution_admission_entry", "execution_retry"} {
 		testkit.Exec(t, st, `ALTER TABLE `+table+` DISABLE TRIGGER ALL`) // history and keys would take longer than the test
 	}
 	testkit.Exec(t, st, `
 		INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, active_count, queued_count, next_queue_order)
 		SELECT $1, 'g' || n, 5, 5, CASE n WHEN 1 THEN 200000 ELSE 0 END, 200001 FROM generate_series(1, 5000) n`, action.ID)
 	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref) SELECT $1, $2 FROM generate_series(1, 200000)`, action.ID, action.Ref)
+	testkit.Exec(t, st, `INSERT INTO execution_retry (failed, execution, reason, due, waiting) SELECT id, id + 200000, 'x', now(), false FROM execution WHERE id % 4 = 0`)
 	testkit.Exec(t, st, `
 		INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
 		SELECT (SELECT min(id) FROM execution_admission_state), id, 'queued', id FROM execution`)
