@@ -1,0 +1,259 @@
+package cancellation
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// MaxPage bounds how many executions one transaction is about.
+const MaxPage = 200
+
+// GraceDefault is how long a worker that does not fence attempts may take to
+// start what is already canceling before it is taken not to.
+const GraceDefault = 30 * time.Second
+
+// Order is who asks for the stop, why, and what judging the rows depends on.
+type Order struct {
+	Actor  string
+	Reason string
+	// Source is the program that writes the messages.
+	Source string
+	// Grace: see GraceDefault.
+	Grace time.Duration
+	// StaleAfter is the age of a heartbeat from which a worker is gone. It is
+	// sent no message. Default 90 s.
+	StaleAfter time.Duration
+	// WithoutStats leaves queue_stats alone.
+	WithoutStats bool
+}
+
+func (o Order) withDefaults() Order {
+	o.Grace = cmp.Or(o.Grace, GraceDefault)
+	o.StaleAfter = cmp.Or(o.StaleAfter, 90*time.Second)
+	o.Source = cmp.Or(o.Source, "attune-executor")
+	o.Actor = cmp.Or(o.Actor, "unknown")
+	return o
+}
+
+// Result is what became of one execution.
+type Result struct {
+	ID int64 `json:"id"`
+	// Repetition is the execution that repeats it and was stopped in its place.
+	Repetition int64         `json:"repetition,omitempty"`
+	ActionRef  string        `json:"action_ref,omitempty"`
+	Outcome    Outcome       `json:"outcome"`
+	Was        attune.Status `json:"was,omitempty"`    // the status before
+	Status     attune.Status `json:"status,omitempty"` // the status now
+	WorkerID   int64         `json:"worker_id,omitempty"`
+	WorkerName string        `json:"worker_name,omitempty"`
+	// WorkerGone says that the worker sends no heartbeats and was not asked.
+	WorkerGone bool `json:"worker_gone,omitempty"`
+}
+
+// Acting is the execution that was acted upon.
+func (r Result) Acting() int64 { return cmp.Or(r.Repetition, r.ID) }
+
+// Page is what one transaction has done. Its statements have been sent; its
+// messages have not: they go into the outbox in the same transaction.
+type Page struct {
+	At       time.Time // of the transaction, by the database's clock
+	Results  []Result  // in order of id
+	Messages []outbox.Message
+	// Again are executions that began to wait, or were repeated, while their rows
+	// were being locked. They are to be asked for again.
+	Again []int64
+}
+
+// page is a Page in the making.
+type page struct {
+	Page
+
+	order   Order
+	targets []store.CancelTargetsRow
+	facts   map[int64]store.CancelFactsRow
+	ledger  *admission.Ledger // nil when nobody waits
+	ended   []decided
+	asked   []decided
+	left    []int64 // queues somebody was taken out of
+}
+
+// decided is an execution about which something is written.
+type decided struct {
+	store.CancelFactsRow
+
+	rule   Rule
+	result json.RawMessage // of those that end
+}
+
+// Apply stops these executions, MaxPage at most, in the caller's transaction.
+// It locks what it needs in the order of docs/lock-order.md, so it comes before
+// whatever else the transaction locks.
+func Apply(ctx context.Context, tx *store.Tx, order Order, ids []int64) (*Page, error) {
+	if len(ids) > MaxPage {
+		return nil, fmt.Errorf("cancel %d executions at once: at most %d", len(ids), MaxPage)
+	}
+	p := &page{order: order.withDefaults()}
+	if err := p.read(ctx, tx, ids); err != nil {
+		return nil, err
+	}
+	p.decide()
+	p.missing(ids)
+	if err := p.write(ctx, tx); err != nil {
+		return nil, err
+	}
+	return &p.Page, p.compose(ctx, tx)
+}
+
+// read locks and reads: workflows, queues, executions.
+func (p *page) read(ctx context.Context, tx *store.Tx, ids []int64) (err error) {
+	if p.targets, err = tx.CancelTargets(ctx, ids); err != nil {
+		return fmt.Errorf("find %d executions to cancel: %w", len(ids), err)
+	}
+	want := admission.Want{
+		Queues: make(map[int64]int), Workers: []int64{}, MaxHeads: 1,
+		StaleAfter: p.order.StaleAfter, WithoutStats: p.order.WithoutStats,
+	}
+	acting := make([]int64, 0, len(p.targets))
+	for _, target := range p.targets {
+		acting = append(acting, target.ID)
+		if target.StateID != 0 {
+			want.Queues[target.StateID] = 0
+			want.Executions = append(want.Executions, target.ID)
+		}
+	}
+	slices.Sort(acting)
+	acting = slices.Compact(acting)
+	if err := tx.CancelLockWorkflows(ctx, acting); err != nil {
+		return fmt.Errorf("lock the workflows of %d executions: %w", len(acting), err)
+	}
+	if len(want.Queues) > 0 {
+		if p.ledger, err = admission.Lock(ctx, tx, want); err != nil {
+			return err
+		}
+	}
+	pipe := tx.Pipeline()
+	pipe.Exec(store.CancelLock, acting)
+	facts := store.Many[store.CancelFactsRow](pipe, store.CancelFacts, p.order.StaleAfter.Seconds(), acting)
+	if err := pipe.Send(ctx); err != nil {
+		return fmt.Errorf("lock %d executions to cancel: %w", len(acting), err)
+	}
+	p.facts = make(map[int64]store.CancelFactsRow, len(acting))
+	for _, row := range facts.Rows() {
+		p.facts[row.ID] = row
+		p.At = row.Now.UTC()
+	}
+	return nil
+}
+
+// factsOf are the facts of a row.
+func factsOf(row store.CancelFactsRow) Facts {
+	return Facts{
+		Status: row.Status, Worker: row.Worker != 0, Fences: row.Fences, Started: row.Started,
+		Since: time.Duration(row.Age * float64(time.Second)),
+	}
+}
+
+// decide goes through the table for every row. An execution that several names
+// lead to is decided once.
+func (p *page) decide() {
+	done := make(map[int64]bool, len(p.facts))
+	for _, target := range p.targets {
+		row, ok := p.facts[target.ID]
+		if !ok {
+			continue // deleted meanwhile
+		}
+		if row.Repetition != 0 || row.Waits != 0 && (p.ledger == nil || !p.ledger.Locked(row.Waits)) {
+			p.Again = append(p.Again, target.Named)
+			continue
+		}
+		rule := Decide(factsOf(row), p.order.Grace)
+		if !done[row.ID] {
+			done[row.ID] = true
+			p.take(row, rule)
+		}
+		p.Results = append(p.Results, resultOf(target, row, rule))
+	}
+}
+
+// take keeps what is to be written about one row. That one which failed shall
+// not be repeated is noted too.
+func (p *page) take(row store.CancelFactsRow, rule Rule) {
+	d := decided{CancelFactsRow: row, rule: rule}
+	switch rule.Step {
+	case StepEnd:
+		d.result = p.result(row)
+		p.ended = append(p.ended, d)
+		if row.Waits != 0 && p.ledger.Withdraw(row.ID) {
+			p.ledger.End(row.ID, attune.StatusCancelled)
+			p.left = append(p.left, row.Waits)
+		}
+	case StepAsk, StepAgain:
+		p.asked = append(p.asked, d)
+	case StepNone:
+	}
+}
+
+func resultOf(target store.CancelTargetsRow, row store.CancelFactsRow, rule Rule) Result {
+	r := Result{
+		ID: target.Named, ActionRef: row.ActionRef, Outcome: outcomeOf(rule.Step), Was: row.Status, Status: row.Status,
+		WorkerID: row.Worker, WorkerName: row.WorkerName,
+	}
+	if target.Named != target.ID {
+		r.Repetition = target.ID
+	}
+	switch rule.Step {
+	case StepEnd:
+		r.Status = attune.StatusCancelled
+	case StepAsk, StepAgain:
+		r.Status, r.WorkerGone = attune.StatusCanceling, row.Gone
+	case StepNone:
+	}
+	return r
+}
+
+// missing says of whom there is no row.
+func (p *page) missing(ids []int64) {
+	known := make(map[int64]bool, len(ids))
+	for _, r := range p.Results {
+		known[r.ID] = true
+	}
+	for _, id := range p.Again {
+		known[id] = true
+	}
+	for _, id := range ids {
+		if !known[id] {
+			known[id] = true
+			p.Results = append(p.Results, Result{ID: id, Outcome: Missing})
+		}
+	}
+	slices.SortFunc(p.Results, func(a, b Result) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// result is the result of an execution that is ended here, in the shape that
+// the published scheduler gives to those that it cancels.
+func (p *page) result(row store.CancelFactsRow) json.RawMessage {
+	raw, err := json.Marshal(map[string]any{
+		"error": "Cancelled", "message": cmp.Or(row.Reason, p.order.Reason, "cancelled on request"),
+		"cancelled_by": cmp.Or(row.Actor, p.order.Actor), "cancelled_at": p.At, "action_ref": row.ActionRef,
+	})
+	if err != nil {
+		return json.RawMessage(`{}`) // cannot happen: strings and a time
+	}
+	return raw
+}
+
+// Contended reports whether a transaction of Apply failed because rows changed
+// under it, so that it is worth deciding anew.
+func Contended(err error) bool {
+	return store.ClassOf(err) == store.ClassRefused || errors.Is(err, admission.ErrMoved)
+}

@@ -1,0 +1,216 @@
+package cancellation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// Every status has a line of the table, every move of it is legal, and terminal
+// ones have none (S8).
+func TestTheTableIsCompleteAndLegal(t *testing.T) {
+	t.Parallel()
+	for _, status := range attune.Statuses {
+		for _, f := range []cancellation.Facts{
+			{Status: status},
+			{Status: status, Worker: true},
+			{Status: status, Worker: true, Started: true},
+			{Status: status, Worker: true, Fences: true},
+			{Status: status, Worker: true, Fences: true, Started: true},
+			{Status: status, Worker: true, Since: time.Hour},
+		} {
+			rule := cancellation.Decide(f, time.Minute)
+			require.NotEmpty(t, rule.Why)
+			switch rule.Step {
+			case cancellation.StepEnd:
+				require.True(t, attune.CanMove(status, attune.StatusCancelled), "%+v", f)
+			case cancellation.StepAsk:
+				require.True(t, attune.CanMove(status, attune.StatusCanceling), "%+v", f)
+				require.True(t, f.Worker, "only a worker can be asked: %+v", f)
+			case cancellation.StepAgain:
+				require.Equal(t, attune.StatusCanceling, status)
+				require.True(t, f.Worker, "only a worker can be asked: %+v", f)
+			case cancellation.StepNone:
+				require.True(t, status.Terminal(), "%+v", f)
+			}
+			require.Equal(t, status.Terminal(), rule.Step == cancellation.StepNone, "%+v", f)
+		}
+	}
+}
+
+// One of every status: what it becomes, what is sent, and what is remembered.
+func TestWhatBecomesOfEveryStatus(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	age := func(d time.Duration) func(*testkit.ExecutionRow) { return func(e *testkit.ExecutionRow) { e.Age = d } }
+	unstarted := func(id int64) int64 {
+		testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
+		testkit.Exec(t, b.store, `UPDATE execution SET started_at = NULL WHERE id = $1`, id)
+		testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
+		return id
+	}
+	for _, c := range []struct {
+		name   string
+		id     int64
+		want   attune.Status
+		worker *testkit.WorkerRow // that is told
+	}{
+		{"requested", b.at(t, attune.StatusRequested, nil), attune.StatusCancelled, nil},
+		{"scheduling", b.at(t, attune.StatusScheduling, nil), attune.StatusCancelled, nil},
+		{"scheduled, fenced", b.at(t, attune.StatusScheduled, &b.fenced), attune.StatusCancelled, &b.fenced},
+		{"scheduled, not fenced", b.at(t, attune.StatusScheduled, &b.plain), attune.StatusCanceling, &b.plain},
+		{"running", b.at(t, attune.StatusRunning, &b.fenced), attune.StatusCanceling, &b.fenced},
+		{"running, not fenced", b.at(t, attune.StatusRunning, &b.plain), attune.StatusCanceling, &b.plain},
+		{"running without a worker", b.at(t, attune.StatusRunning, nil), attune.StatusCancelled, nil},
+		{"canceling", b.at(t, attune.StatusCanceling, &b.plain, age(time.Hour)), attune.StatusCanceling, &b.plain},
+		{"canceling without a worker", b.at(t, attune.StatusCanceling, nil), attune.StatusCancelled, nil},
+		{"canceling, not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain)), attune.StatusCanceling, &b.plain},
+		{"canceling, long not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain, age(time.Minute))), attune.StatusCancelled, &b.plain},
+		{"canceling, never to be started", unstarted(b.at(t, attune.StatusCanceling, &b.fenced)), attune.StatusCancelled, &b.fenced},
+	} {
+		was := testkit.StatusOf(t, b.store, c.id)
+		result, sent := b.one(t, c.id)
+		require.Equal(t, c.want, result.Status, c.name)
+		require.Equal(t, was, result.Was, c.name)
+		require.Equal(t, c.want, testkit.StatusOf(t, b.store, c.id), c.name)
+		require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, c.id), c.name)
+		if c.want == attune.StatusCancelled {
+			require.Equal(t, cancellation.Cancelled, result.Outcome, c.name)
+			b.requireEnd(t, c.id, sent[0])
+			sent = sent[1:]
+		} else {
+			require.Equal(t, cancellation.Asked, result.Outcome, c.name)
+			require.Equal(t, c.worker.Name, result.WorkerName, c.name)
+		}
+		if c.worker == nil {
+			require.Empty(t, sent, c.name)
+			continue
+		}
+		require.Len(t, sent, 1, c.name)
+		requireStop(t, c.id, *c.worker, sent[0])
+	}
+	require.Zero(t, b.count(t, `SELECT count(*) FROM late_write`), "S8: nothing had to be refused")
+}
+
+// What has ended stays as it ended, and who does not exist is said not to.
+func TestWhatHasEndedIsLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, status := range attune.TerminalStatuses {
+		id := b.at(t, status, &b.plain)
+		result, sent := b.one(t, id)
+		require.Equal(t, cancellation.Ended, result.Outcome)
+		require.Equal(t, status, result.Status)
+		require.Empty(t, sent)
+		require.Equal(t, status, testkit.StatusOf(t, b.store, id))
+		noted := b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1`, id)
+		require.Equal(t, status != attune.StatusCompleted && status != attune.StatusCancelled, noted == 1,
+			"S15: what failed and might be about to be repeated is not: %s", status)
+	}
+	result, _ := b.one(t, 999_999)
+	require.Equal(t, cancellation.Missing, result.Outcome)
+}
+
+// The one who is cancelled is the newest attempt, also one whose time has not
+// come; and its time does not come any more.
+func TestARepetitionIsCancelledInThePlaceOfWhatItRepeats(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	first := b.at(t, attune.StatusFailed, &b.plain)
+	second := b.retryOf(t, first, attune.StatusFailed, false)
+	third := b.retryOf(t, second, attune.StatusRequested, true)
+
+	page, err := b.apply(testkit.Context(t), cancellation.Order{Actor: "ann", Reason: "enough"}, first, second, third)
+	require.NoError(t, err)
+	require.Len(t, page.Results, 3)
+	for i, id := range []int64{first, second, third} {
+		require.Equal(t, cancellation.Cancelled, page.Results[i].Outcome)
+		require.Equal(t, id, page.Results[i].ID)
+		require.Equal(t, third, page.Results[i].Acting())
+	}
+	require.Len(t, page.Messages, 1, "S14: one end")
+	b.requireEnd(t, third, page.Messages[0])
+	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, first))
+	require.Zero(t, b.count(t, `SELECT count(*) FROM execution_retry WHERE waiting`))
+}
+
+// A question dies with its execution, and so does a workflow (upstream 51).
+func TestWhatHangsOnACancelledExecutionEndsWithIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.at(t, attune.StatusRunning, nil)
+	testkit.Exec(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'go on?')`, id)
+	testkit.Exec(t, b.store, `WITH def AS (
+			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
+			SELECT 'pk.flow', pack, pack_ref, 'flow', '1', '{}' FROM action WHERE id = $2 RETURNING id)
+		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1, id, '{}', 'running' FROM def`, id, b.action.ID)
+	b.one(t, id)
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM inquiry WHERE execution = $1 AND status = 'cancelled'`, id))
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM workflow_execution WHERE execution = $1 AND status = 'cancelled'`, id))
+}
+
+// A worker that sends no heartbeats is not asked; the search for orphans decides.
+func TestAWorkerThatIsGoneIsNotAsked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	gone := testkit.Worker(t, b.store, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
+	result, sent := b.one(t, b.at(t, attune.StatusRunning, &gone))
+	require.Equal(t, cancellation.Asked, result.Outcome)
+	require.True(t, result.WorkerGone)
+	require.Empty(t, sent)
+}
+
+// Who asked first is who is remembered, but a note that names nobody is completed.
+func TestTheNoteSaysWhoAskedFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.at(t, attune.StatusRunning, &b.plain)
+	testkit.Exec(t, b.store, `UPDATE execution SET status = 'canceling' WHERE id = $1`, id)
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor IS NULL`, id), "the trigger notes it")
+	b.one(t, id)
+	_, err := b.apply(testkit.Context(t), cancellation.Order{Actor: "bob"}, id)
+	require.NoError(t, err)
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, id))
+}
+
+// Preview says what Apply does, and does nothing.
+func TestPreviewSaysWhatApplyDoes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	failed := b.at(t, attune.StatusFailed, &b.plain)
+	b.retryOf(t, failed, attune.StatusRequested, true)
+	ids := []int64{
+		b.at(t, attune.StatusRequested, nil), b.at(t, attune.StatusRunning, &b.plain), b.at(t, attune.StatusCompleted, &b.plain), failed, 999_999,
+	}
+	order := cancellation.Order{Actor: "ann"}
+	preview, err := cancellation.Preview(testkit.Context(t), b.store.Queries, order, ids)
+	require.NoError(t, err)
+	require.Zero(t, b.count(t, `SELECT count(*) FROM execution_cancel`))
+	page, err := b.apply(testkit.Context(t), order, ids...)
+	require.NoError(t, err)
+	require.Equal(t, page.Results, preview)
+	require.Equal(t, 2, countType(page, message.TypeExecutionCompleted))
+}
+
+func countType(page *cancellation.Page, kind string) int {
+	n := 0
+	for _, m := range page.Messages {
+		if m.Type == kind {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAPageHasItsBound(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.apply(testkit.Context(t), cancellation.Order{}, make([]int64, cancellation.MaxPage+1)...)
+	require.ErrorContains(t, err, "at most 200")
+}

@@ -1,0 +1,135 @@
+package cancellation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// poll starts a poll that looks often.
+func (b *bundle) poll(t *testing.T, change ...func(*cancellation.Config)) *relay {
+	t.Helper()
+	cfg := cancellation.Config{Interval: 20 * time.Millisecond, Grace: time.Minute}
+	for _, c := range change {
+		c(&cfg)
+	}
+	sent := &relay{}
+	p := cancellation.NewPoll(cfg, b.store, sent, testkit.Logger(t), nil)
+	require.NoError(t, p.Start(testkit.Context(t)))
+	t.Cleanup(p.Stop)
+	return sent
+}
+
+// asked makes an execution that shall stop since a while.
+func (b *bundle) asked(t *testing.T, since time.Duration, status attune.Status, worker *testkit.WorkerRow, started bool) int64 {
+	t.Helper()
+	id := b.at(t, status, worker, func(e *testkit.ExecutionRow) { e.Age = since })
+	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, at, actor, reason)
+		VALUES ($1, now() - make_interval(secs => $2), 'ann', 'enough') ON CONFLICT (execution) DO UPDATE SET at = excluded.at`, id, since.Seconds())
+	if !started {
+		testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
+		testkit.Exec(t, b.store, `UPDATE execution SET started_at = NULL WHERE id = $1`, id)
+		testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
+	}
+	return id
+}
+
+// A message that was lost is sent again, once at each distance.
+func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	young := b.asked(t, time.Second, attune.StatusCanceling, &b.plain, true)
+	late := b.asked(t, 15*time.Second, attune.StatusCanceling, &b.plain, true)
+	sent := b.poll(t)
+	var first []int64
+	testkit.Eventually(t, func() bool {
+		for _, m := range sent.take(message.TypeExecutionCancelRequested) {
+			request, err := message.Decode[message.ExecutionCancelRequested](m.Body)
+			require.NoError(t, err)
+			first = append(first, request.Payload.ExecutionID)
+		}
+		return len(first) > 0
+	}, testkit.TestTimeout)
+	require.Equal(t, []int64{late}, first)
+	// Some looks later nothing more has been sent; when its next moment comes, it is.
+	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '30 seconds' WHERE execution = $1`, late)
+	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 }, testkit.TestTimeout)
+	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '10 seconds' WHERE execution = $1`, young)
+	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 }, testkit.TestTimeout)
+	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, young))
+}
+
+// What its worker never started, and what has no worker, is ended, by name of
+// whoever asked; S14: once.
+func TestWhatNobodyRunsIsEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	waits := b.asked(t, 20*time.Second, attune.StatusCanceling, &b.plain, false)
+	unstarted := b.asked(t, 2*time.Minute, attune.StatusCanceling, &b.plain, false)
+	alone := b.asked(t, time.Second, attune.StatusCanceling, nil, true)
+	first, second := b.poll(t), b.poll(t)
+	testkit.Eventually(t, func() bool { return b.count(t, `SELECT count(*) FROM execution WHERE status = 'cancelled'`) == 2 }, testkit.TestTimeout)
+	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, waits))
+	ends := append(first.take(message.TypeExecutionCompleted), second.take(message.TypeExecutionCompleted)...)
+	testkit.Eventually(t, func() bool {
+		ends = append(append(ends, first.take(message.TypeExecutionCompleted)...), second.take(message.TypeExecutionCompleted)...)
+		return len(ends) == 2
+	}, testkit.TestTimeout)
+	for _, m := range ends {
+		end, err := message.Decode[message.ExecutionCompleted](m.Body)
+		require.NoError(t, err)
+		require.Contains(t, []int64{unstarted, alone}, end.Payload.ExecutionID)
+		b.requireEnd(t, end.Payload.ExecutionID, m)
+	}
+}
+
+// A worker that writes running without looking has overwritten the cancel: it is
+// asked for again, and again the row says so.
+func TestWhatWasWrittenBackToRunningIsStoppedAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.at(t, attune.StatusScheduled, &b.plain)
+	b.one(t, id)
+	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, id))
+	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, id)
+	sent := b.poll(t)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCanceling }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 }, testkit.TestTimeout)
+}
+
+// The notes of what has ended are forgotten after a while, but not of what would
+// be repeated if its end were reported once more.
+func TestNotesAreForgottenWhenNothingDependsOnThem(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	done := b.asked(t, time.Hour, attune.StatusCancelled, &b.plain, true)
+	failed := b.asked(t, time.Hour, attune.StatusFailed, &b.plain, true)
+	young := b.asked(t, time.Second, attune.StatusCompleted, &b.plain, true)
+	b.poll(t, func(c *cancellation.Config) { c.Keep = time.Minute })
+	noted := func(id int64) bool {
+		return b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1`, id) == 1
+	}
+	testkit.Eventually(t, func() bool { return !noted(done) }, testkit.TestTimeout)
+	require.True(t, noted(failed))
+	require.True(t, noted(young))
+}
+
+// More than a page: none hides those behind it.
+func TestThePollReadsAllPages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	n := cancellation.MaxPage + 50
+	for range n {
+		b.at(t, attune.StatusCanceling, nil)
+	}
+	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution) SELECT id FROM execution ON CONFLICT DO NOTHING`)
+	b.poll(t)
+	testkit.Eventually(t, func() bool { return b.count(t, `SELECT count(*) FROM execution WHERE status = 'cancelled'`) == n }, testkit.TestTimeout)
+	require.Equal(t, n, b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "one end each")
+}

@@ -1,0 +1,176 @@
+package cancellation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// MaxTree bounds how many executions one walk visits.
+const MaxTree = 100_000
+
+// ErrTooMany says that a tree has more executions than one walk visits. Those
+// that it has visited are done; the same again goes on.
+var ErrTooMany = fmt.Errorf("the tree has more than %d executions", MaxTree)
+
+// maxLooks bounds how often a walk that has come to its end looks again for
+// children that were born meanwhile.
+const maxLooks = 20
+
+// maxTries bounds how often one execution is decided anew.
+const maxTries = 10
+
+// Walk lists executions page by page and, of a tree, their children: whoever is
+// on a page is acted upon before his children are looked for, and at the end all
+// are asked for children again until none has been born. It is for one
+// goroutine.
+type Walk struct {
+	tree    bool
+	pending []int64       // to be given out, in this order
+	grown   []int64       // given out since children were looked for last
+	all     []int64       // everything that was given out, once each
+	seen    map[int64]int // how often each was given out
+	looks   int
+	// Stuck are executions that were changed under every try.
+	Stuck []int64
+}
+
+// NewWalk begins a walk at these executions.
+func NewWalk(ids []int64, tree bool) *Walk {
+	w := &Walk{tree: tree, seen: make(map[int64]int, len(ids))}
+	w.add(ids)
+	return w
+}
+
+func (w *Walk) add(ids []int64) {
+	for _, id := range ids {
+		if _, known := w.seen[id]; !known {
+			w.seen[id] = 0
+			w.pending = append(w.pending, id)
+		}
+	}
+}
+
+// Next returns the next page; an empty one is the end.
+func (w *Walk) Next(ctx context.Context, queries *store.Queries) ([]int64, error) {
+	for len(w.pending) == 0 && w.tree {
+		more, err := w.grow(ctx, queries)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+	}
+	n := min(len(w.pending), MaxPage)
+	page := slices.Clone(w.pending[:n])
+	w.pending = w.pending[n:]
+	for _, id := range page {
+		if w.seen[id] == 0 {
+			w.all, w.grown = append(w.all, id), append(w.grown, id)
+		}
+		w.seen[id]++
+	}
+	return page, nil
+}
+
+// Again puts executions back that are to be decided anew, with what was acted
+// upon in somebody's place, whose children belong to the tree too. Those that
+// have had enough tries are left as Stuck.
+func (w *Walk) Again(page *Page) {
+	for _, r := range page.Results {
+		if r.Repetition != 0 && w.tree {
+			w.visit(r.Repetition)
+		}
+	}
+	for _, id := range page.Again {
+		if w.seen[id] >= maxTries {
+			w.Stuck = append(w.Stuck, id)
+			continue
+		}
+		w.pending = append(w.pending, id)
+	}
+}
+
+// visit counts an execution as given out.
+func (w *Walk) visit(id int64) {
+	if _, known := w.seen[id]; !known {
+		w.seen[id] = 1
+		w.all, w.grown = append(w.all, id), append(w.grown, id)
+	}
+}
+
+// grow looks for the children of what was given out since the last look; when
+// there is nothing new, for children of all. It reports false at the end.
+func (w *Walk) grow(ctx context.Context, queries *store.Queries) (bool, error) {
+	parents := w.grown
+	w.grown = nil
+	if len(parents) == 0 {
+		parents = w.all
+		if w.looks++; w.looks > maxLooks {
+			return false, errors.New("children are born faster than they are cancelled: cancel what makes them")
+		}
+	}
+	before := len(w.pending)
+	for part := range slices.Chunk(parents, MaxPage) {
+		if err := w.children(ctx, queries, part); err != nil {
+			return false, err
+		}
+	}
+	found := len(w.pending) > before
+	// After a look at the new ones comes one at all of them, which ends it.
+	return found || len(parents) < len(w.all) || w.looks == 0, nil
+}
+
+// childPage bounds how many children one statement lists.
+const childPage = 1000
+
+func (w *Walk) children(ctx context.Context, queries *store.Queries, parents []int64) error {
+	after := int64(0)
+	for {
+		ids, err := queries.CancelChildren(ctx, parents, after, childPage)
+		if err != nil {
+			return fmt.Errorf("find the children of %d executions: %w", len(parents), err)
+		}
+		w.add(ids)
+		if len(w.seen) > MaxTree {
+			return ErrTooMany
+		}
+		if len(ids) < childPage {
+			return nil
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+// Preview says what Apply would do about these executions now. Nothing is locked
+// or written.
+func Preview(ctx context.Context, queries *store.Queries, order Order, ids []int64) ([]Result, error) {
+	p := &page{order: order.withDefaults()}
+	var err error
+	if p.targets, err = queries.CancelTargets(ctx, ids); err != nil {
+		return nil, fmt.Errorf("find %d executions to cancel: %w", len(ids), err)
+	}
+	acting := make([]int64, len(p.targets))
+	for i, target := range p.targets {
+		acting[i] = target.ID
+	}
+	rows, err := queries.CancelFacts(ctx, p.order.StaleAfter.Seconds(), acting)
+	if err != nil {
+		return nil, fmt.Errorf("read %d executions to cancel: %w", len(ids), err)
+	}
+	p.facts = make(map[int64]store.CancelFactsRow, len(rows))
+	for _, row := range rows {
+		p.facts[row.ID] = row
+	}
+	for _, target := range p.targets {
+		if row, ok := p.facts[target.ID]; ok {
+			p.Results = append(p.Results, resultOf(target, row, Decide(factsOf(row), p.order.Grace)))
+		}
+	}
+	p.missing(ids)
+	return p.Results, nil
+}

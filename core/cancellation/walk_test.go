@@ -1,0 +1,141 @@
+package cancellation_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// walk cancels a tree to its end; after is called after every page.
+func (b *bundle) walk(t *testing.T, after func(page []int64), ids ...int64) (visited []int64, stuck []int64) {
+	t.Helper()
+	w := cancellation.NewWalk(ids, true)
+	for {
+		next, err := w.Next(testkit.Context(t), b.store.Queries)
+		require.NoError(t, err)
+		if len(next) == 0 {
+			return visited, w.Stuck
+		}
+		visited = append(visited, next...)
+		page, err := b.apply(testkit.Context(t), cancellation.Order{Actor: "ann"}, next...)
+		require.NoError(t, err)
+		w.Again(page)
+		if after != nil {
+			after(next)
+		}
+	}
+}
+
+func child(parent int64) func(*testkit.ExecutionRow) {
+	return func(e *testkit.ExecutionRow) { e.Parent = &parent }
+}
+
+// Parents come before their children, whatever has ended in between is passed
+// through, and a repetition's children belong to the tree.
+func TestATreeIsCancelledFromItsRootDown(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	root := b.at(t, attune.StatusRunning, nil)
+	ended := b.at(t, attune.StatusCompleted, nil, child(root))
+	below := b.at(t, attune.StatusRunning, nil, child(ended))
+	leaf := b.at(t, attune.StatusRequested, nil, child(below))
+	failed := b.at(t, attune.StatusFailed, &b.plain, child(root))
+	repeats := b.retryOf(t, failed, attune.StatusRunning, false)
+	ofRepeat := b.at(t, attune.StatusRequested, nil, child(repeats))
+	other := b.at(t, attune.StatusRequested, nil)
+
+	visited, stuck := b.walk(t, nil, root)
+	require.Empty(t, stuck)
+	require.Equal(t, []int64{root, ended, failed, below, ofRepeat, leaf}, visited)
+	for _, id := range []int64{root, below, leaf, repeats, ofRepeat} {
+		require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id), "execution %d", id)
+	}
+	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, ended))
+	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, other))
+	require.Equal(t, 5, b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "one end each")
+}
+
+// Children that are born while the tree is being cancelled are cancelled too, by
+// whomever and at whatever depth.
+func TestChildrenBornMeanwhileAreCancelled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	root := b.at(t, attune.StatusRunning, nil)
+	parent := b.at(t, attune.StatusRunning, nil, child(root))
+	born := 0
+	visited, _ := b.walk(t, func([]int64) {
+		if born < 3 { // whoever read the parent before it was cancelled
+			born++
+			b.at(t, attune.StatusRequested, nil, child(parent))
+			b.at(t, attune.StatusRequested, nil, child(root))
+		}
+	}, root)
+	require.Len(t, visited, 2+2*born)
+	require.Zero(t, b.count(t, `SELECT count(*) FROM execution WHERE finished_status IS NULL`))
+}
+
+// A storm: while a tree is cancelled by two at once, others let children be born
+// under whatever parent they still see alive. Nothing is left, and every end was
+// written once (S14, S15).
+func TestATreeIsCancelledByTwoWhileItGrows(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	root := b.at(t, attune.StatusRunning, nil)
+	ctx := testkit.Context(t)
+	var makers sync.WaitGroup
+	var made atomic.Int64
+	for range 3 {
+		makers.Go(func() {
+			for range 60 {
+				// As an engine does: it looks at the parent, then inserts.
+				tag, err := b.store.Pool().Exec(ctx, `WITH parent AS (
+						SELECT id FROM execution WHERE status = 'running' AND worker IS NULL ORDER BY random() LIMIT 1)
+					INSERT INTO execution (action, action_ref, parent, status)
+					SELECT $1, $2, id, CASE WHEN random() < 0.5 THEN 'running' ELSE 'requested' END::execution_status_enum FROM parent`, b.action.ID, b.action.Ref)
+				if err != nil {
+					panic(err)
+				}
+				made.Add(tag.RowsAffected())
+			}
+		})
+	}
+	testkit.Eventually(t, func() bool { return made.Load() >= 15 }, testkit.TestTimeout)
+	var walks sync.WaitGroup
+	for range 2 {
+		walks.Go(func() {
+			if err := b.walkQuietly(ctx, root); err != nil {
+				panic(err)
+			}
+		})
+	}
+	walks.Wait()
+	makers.Wait()
+	// Who looked at a parent before its end may have inserted after the last look.
+	require.NoError(t, b.walkQuietly(ctx, root))
+	require.Zero(t, b.count(t, `SELECT count(*) FROM execution WHERE finished_status IS NULL`))
+	require.Equal(t, b.count(t, `SELECT count(*) FROM execution`),
+		b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "S14: one end each")
+	require.Zero(t, b.count(t, `SELECT count(*) FROM late_write`))
+}
+
+func (b *bundle) walkQuietly(ctx context.Context, root int64) error {
+	w := cancellation.NewWalk([]int64{root}, true)
+	for {
+		next, err := w.Next(ctx, b.store.Queries)
+		if err != nil || len(next) == 0 {
+			return err
+		}
+		page, err := b.apply(ctx, cancellation.Order{Actor: "ann"}, next...)
+		if err != nil {
+			return err
+		}
+		w.Again(page)
+	}
+}

@@ -1,0 +1,275 @@
+package triage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/store"
+)
+
+// CancelResult is what became, or would become, of one execution.
+type CancelResult = cancellation.Result
+
+// CancelOutcome says it in a word.
+type CancelOutcome = cancellation.Outcome
+
+// What becomes of executions that shall stop.
+const (
+	CancelDone    = cancellation.Cancelled // it has ended
+	CancelAsked   = cancellation.Asked     // its worker was asked to stop it
+	CancelEnded   = cancellation.Ended     // it had ended before
+	CancelMissing = cancellation.Missing   // there is no such execution
+	CancelMoving  = cancellation.Moving    // it was changed under every try
+)
+
+// CancelOrder says what is to be stopped.
+type CancelOrder struct {
+	IDs    []int64 `json:"ids"`
+	Tree   bool    `json:"tree,omitempty"` // and everything that they have started
+	Reason string  `json:"reason,omitempty"`
+}
+
+// CancelCounts counts executions by outcome.
+type CancelCounts struct {
+	Cancelled int `json:"cancelled"`
+	Asked     int `json:"stop_asked"`
+	Ended     int `json:"had_ended"`
+	Missing   int `json:"not_found"`
+	Moving    int `json:"kept_moving,omitempty"`
+}
+
+func (c *CancelCounts) add(outcome CancelOutcome) {
+	switch outcome {
+	case CancelDone:
+		c.Cancelled++
+	case CancelAsked:
+		c.Asked++
+	case CancelEnded:
+		c.Ended++
+	case CancelMissing:
+		c.Missing++
+	case CancelMoving:
+		c.Moving++
+	}
+}
+
+// Acted is how many executions are stopped or shall stop.
+func (c *CancelCounts) Acted() int { return c.Cancelled + c.Asked }
+
+// cancelled are results on the way into a plan or a receipt.
+type cancelled struct {
+	CancelCounts
+
+	// Executions lists those that were named, and of a tree what was acted upon,
+	// the first thousand of them.
+	Executions []CancelResult `json:"executions"`
+}
+
+func (c *cancelled) take(order CancelOrder, results []CancelResult) {
+	for _, r := range results {
+		named := slices.Contains(order.IDs, r.ID)
+		if !named && r.Outcome == CancelMissing {
+			continue // a child that was deleted meanwhile
+		}
+		c.add(r.Outcome)
+		if named || len(c.Executions) < maxListed && r.Outcome != CancelEnded {
+			c.Executions = append(c.Executions, r)
+		}
+	}
+}
+
+// CancelPlan is what a cancellation would do.
+type CancelPlan struct {
+	CancelOrder
+	cancelled
+}
+
+// PlanCancel reads what a cancellation would do. Nothing is locked or written.
+func (t *Triage) PlanCancel(ctx context.Context, order CancelOrder) (*CancelPlan, error) {
+	plan := &CancelPlan{CancelOrder: order}
+	err := t.store.ReadTx(ctx, "plan a cancellation", func(ctx context.Context, tx *store.Tx) error {
+		plan.cancelled = cancelled{Executions: []CancelResult{}}
+		walk := cancellation.NewWalk(order.IDs, order.Tree)
+		for {
+			page, err := walk.Next(ctx, tx.Queries)
+			if err != nil || len(page) == 0 {
+				return err
+			}
+			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelOrder(order), page)
+			if err != nil {
+				return err
+			}
+			plan.take(order, results)
+			walk.Again(&cancellation.Page{Results: results})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+func (t *Triage) cancelOrder(order CancelOrder) cancellation.Order {
+	return cancellation.Order{
+		Actor: t.cfg.Actor, Reason: order.Reason, Source: t.cfg.Source,
+		StaleAfter: t.cfg.HeartbeatStaleAfter, WithoutStats: t.cfg.WithoutStats,
+	}
+}
+
+// CancelReceipt is what a cancellation has done.
+type CancelReceipt struct {
+	CancelOrder
+	cancelled
+	Sent
+
+	Seconds float64 `json:"seconds"`
+	Outcome string  `json:"outcome"` // done, nothing to do, unchanged, interrupted or failed
+	Audit   int64   `json:"audit_id,omitempty"`
+}
+
+// Cancel stops what the plan is about as it is now, a page a transaction; of a
+// tree, parents before their children, and children that are born meanwhile too.
+// It always returns a receipt; with an error too it says what had been done by
+// then, and the same again goes on.
+func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, error) {
+	began := time.Now()
+	receipt := &CancelReceipt{CancelOrder: plan.CancelOrder, cancelled: cancelled{Executions: []CancelResult{}}, Outcome: outcomeRunning}
+	err := t.cancelPages(ctx, receipt)
+	receipt.Seconds = time.Since(began).Seconds()
+	receipt.finish(ctx, err)
+	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	defer stop()
+	if auditErr := t.closeCancel(ending, receipt, err); err == nil {
+		err = auditErr
+	}
+	return receipt, err
+}
+
+func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error {
+	walk := cancellation.NewWalk(receipt.IDs, receipt.Tree)
+	for {
+		ids, err := walk.Next(ctx, t.store.Queries)
+		if err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			break
+		}
+		page, err := t.cancelExecutions(ctx, ids, receipt)
+		if err != nil {
+			return fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
+		}
+		walk.Again(page)
+	}
+	for _, id := range walk.Stuck {
+		receipt.take(receipt.CancelOrder, []CancelResult{{ID: id, Outcome: CancelMoving}})
+	}
+	return nil
+}
+
+// cancelExecutions runs one page. A row that somebody else changed between its
+// lock and its write takes the page back, and it is decided anew.
+func (t *Triage) cancelExecutions(ctx context.Context, ids []int64, receipt *CancelReceipt) (page *cancellation.Page, err error) {
+	for attempt := 1; ; attempt++ {
+		var after CancelReceipt
+		err = t.store.Tx(ctx, "cancel executions", func(ctx context.Context, tx *store.Tx) (err error) {
+			after = *receipt
+			after.Rows, after.Executions = slices.Clone(receipt.Rows), slices.Clone(receipt.Executions)
+			if page, err = cancellation.Apply(ctx, tx, t.cancelOrder(receipt.CancelOrder), ids); err != nil {
+				return err
+			}
+			after.take(receipt.CancelOrder, page.Results)
+			if err := t.send(ctx, tx, page.Messages, &after.Sent); err != nil {
+				return err
+			}
+			return t.writeCancel(ctx, tx, &after, nil)
+		})
+		if err == nil {
+			*receipt = after
+			return page, nil
+		}
+		if !again(ctx, err, attempt) {
+			return nil, err
+		}
+	}
+}
+
+// writeCancel writes how far it has come into the audit.
+func (t *Triage) writeCancel(ctx context.Context, tx *store.Tx, receipt *CancelReceipt, failure error) error {
+	a := audit{action: "execution.cancel", request: receipt, outcome: receipt.Outcome}
+	if failure != nil {
+		a.failure = failure.Error()
+	}
+	if receipt.Audit != 0 {
+		return t.amend(ctx, tx.Queries, receipt.Audit, a)
+	}
+	request, err := json.Marshal(receipt)
+	if err != nil {
+		return fmt.Errorf("encode the audit of %s: %w", a.action, err)
+	}
+	row := store.InsertAuditParams{
+		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: a.action, TargetType: "execution", Target: receipt.target(),
+		Reason: receipt.Reason, Request: request, Outcome: a.outcome, Error: a.failure,
+	}
+	if len(receipt.IDs) == 1 {
+		row.TargetID = &receipt.IDs[0]
+	}
+	if receipt.Audit, err = tx.InsertAudit(ctx, row); err != nil {
+		return fmt.Errorf("audit %s: %w", a.action, err)
+	}
+	return nil
+}
+
+// maxNamed bounds the executions that an audit names in a line.
+const maxNamed = 10
+
+// target names what it is about.
+func (o CancelOrder) target() string {
+	if len(o.IDs) > maxNamed {
+		return fmt.Sprintf("%d executions", len(o.IDs))
+	}
+	names := make([]string, len(o.IDs))
+	for i, id := range o.IDs {
+		names[i] = fmt.Sprint(id)
+	}
+	text := "execution " + strings.Join(names, ", ")
+	if o.Tree {
+		text += " with all below"
+	}
+	return text
+}
+
+// finish judges how it ended.
+func (r *CancelReceipt) finish(ctx context.Context, err error) {
+	slices.SortFunc(r.Executions, func(a, b CancelResult) int { return int(a.ID - b.ID) })
+	switch {
+	case err != nil && ctx.Err() != nil:
+		r.Outcome = outcomeInterrupted
+	case err != nil:
+		r.Outcome = outcomeFailed
+	case r.Acted() > 0:
+		r.Outcome = outcomeDone
+	case r.Ended > 0 || r.Moving > 0:
+		r.Outcome = outcomeUnchanged
+	default:
+		r.Outcome = outcomeNothing
+	}
+}
+
+func (t *Triage) closeCancel(ctx context.Context, receipt *CancelReceipt, failure error) error {
+	return t.store.Tx(ctx, "end a cancellation", func(ctx context.Context, tx *store.Tx) error {
+		return t.writeCancel(ctx, tx, receipt, failure)
+	})
+}
+
+// As is the same triage for another operator, such as the one behind a request.
+func (t *Triage) As(actor string) *Triage {
+	other := *t
+	other.cfg.Actor = actor
+	return &other
+}

@@ -1,0 +1,321 @@
+package triage_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/dispatch"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// cancel plans and runs a cancellation.
+func (b *bundle) cancel(t testing.TB, ids ...int64) *triage.CancelReceipt {
+	t.Helper()
+	return b.cancelOrder(t, triage.CancelOrder{IDs: ids, Reason: "enough"})
+}
+
+func (b *bundle) cancelOrder(t testing.TB, order triage.CancelOrder) *triage.CancelReceipt {
+	t.Helper()
+	plan, err := b.operator.PlanCancel(testkit.Context(t), order)
+	require.NoError(t, err)
+	receipt, err := b.operator.Cancel(testkit.Context(t), plan)
+	require.NoError(t, err)
+	return receipt
+}
+
+// deliver runs the rounds that take what the operator has sent, until nothing
+// follows from it.
+func (b *bundle) deliver(t testing.TB) {
+	t.Helper()
+	for _, m := range b.sent.take() {
+		switch m.Type {
+		case message.TypeExecutionCompleted:
+			end, err := message.Decode[message.ExecutionCompleted](m.Body)
+			require.NoError(t, err)
+			_, err = b.rounds.Run(t.Context(), completion.New([]int64{end.Payload.ExecutionID}), handover.Fill{})
+			require.NoError(t, err)
+		case message.TypeExecutionRequested:
+			request, err := message.Decode[message.ExecutionRequested](m.Body)
+			require.NoError(t, err)
+			b.dispatch(t, request.Payload.ExecutionID)
+		}
+	}
+}
+
+// Upstream 19: who waits leaves the line, in order, and nothing of him is left;
+// who waits behind him goes on, and a receipt and an audit say it.
+func TestWhoWaitsIsTakenOutOfTheLine(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.line", 1)
+	ids := b.request(t, action, 5)
+	b.dispatch(t, ids...)
+	require.Equal(t, ids[1:], b.waiting(t, action))
+
+	plan, err := b.operator.PlanCancel(t.Context(), triage.CancelOrder{IDs: []int64{ids[1], ids[3]}, Reason: "enough"})
+	require.NoError(t, err)
+	require.Equal(t, 2, plan.Cancelled)
+	require.Equal(t, ids[1:], b.waiting(t, action), "a plan does nothing")
+	receipt, err := b.operator.Cancel(t.Context(), plan)
+	require.NoError(t, err)
+	require.Equal(t, 2, receipt.Cancelled)
+	require.Equal(t, "done", receipt.Outcome)
+	require.Equal(t, []int64{ids[2], ids[4]}, b.waiting(t, action))
+	require.Equal(t, attune.StatusRequested, receipt.Executions[0].Was)
+	testkit.Invariants(t, b.store)
+
+	a := b.audit(t, receipt.Audit)
+	require.Equal(t, "ann@desk", a.Actor)
+	require.Equal(t, "execution.cancel", a.Action)
+	require.Equal(t, fmt.Sprintf("execution %d, %d", ids[1], ids[3]), a.Target)
+	require.Equal(t, "enough", a.Reason)
+	require.Equal(t, "done", a.Outcome)
+	var request struct {
+		Cancelled  int                   `json:"cancelled"`
+		Executions []triage.CancelResult `json:"executions"`
+	}
+	require.NoError(t, json.Unmarshal(a.Request, &request))
+	require.Equal(t, 2, request.Cancelled)
+	require.Equal(t, receipt.Executions, request.Executions)
+
+	b.deliver(t)
+	b.finish(t, ids[0])
+	require.Equal(t, []int64{ids[2]}, b.holders(t, action), "S4: the next in line")
+	testkit.Invariants(t, b.store)
+}
+
+// The head of a line, kept by something wider, goes: the next is tried without
+// waiting for a sweep.
+func TestWhoStoodBehindACancelledHeadIsTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.head", 5)
+	picky := testkit.Execution(t, b.store, action).ID
+	b.pause(t, action)
+	next := b.request(t, action, 1)[0]
+	b.dispatch(t, picky, next)
+	require.Equal(t, []int64{picky, next}, b.waiting(t, action))
+	b.sent.take()
+	testkit.Exec(t, b.store, `update execution_admission_state set paused = false`) // nobody was told
+	b.cancel(t, picky)
+	b.deliver(t)
+	require.Equal(t, []int64{next}, b.holders(t, action))
+	testkit.Invariants(t, b.store)
+}
+
+// Upstream 20: the slot of one that was handed over and never started comes back
+// with the message of its end, and so does the room at the worker.
+func TestTheSlotOfAHandedOverOneComesBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.slot", 1)
+	testkit.Exec(t, b.store, `update worker set capabilities = capabilities || '{"attempt_fence": true}'`)
+	ids := b.request(t, action, 2)
+	b.dispatch(t, ids...)
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
+	receipt := b.cancel(t, ids[0])
+	require.Equal(t, 1, receipt.Cancelled)
+	require.Equal(t, attune.StatusScheduled, receipt.Executions[0].Was)
+	b.deliver(t)
+	require.Equal(t, []int64{ids[1]}, b.holders(t, action))
+	require.Equal(t, 1, testkit.Count(t, b.store, `select assigned from worker_load`))
+	testkit.Invariants(t, b.store)
+}
+
+func TestReceiptsSayWhatCouldNotBeCancelled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.ended", 1)
+	ids := b.request(t, action, 1)
+	b.dispatch(t, ids...)
+	b.finish(t, ids[0])
+	receipt := b.cancel(t, ids[0], 999_999)
+	require.Equal(t, "unchanged", receipt.Outcome)
+	require.Equal(t, triage.CancelCounts{Ended: 1, Missing: 1}, receipt.CancelCounts)
+	require.Equal(t, attune.StatusCompleted, receipt.Executions[0].Status)
+	require.Equal(t, triage.CancelMissing, receipt.Executions[1].Outcome)
+	require.Equal(t, "nothing to do", b.cancel(t, 999_998).Outcome)
+	require.Empty(t, b.sent.take())
+}
+
+// A tree is one act: parents first, more than a page of children, one audit.
+func TestATreeIsOneAct(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.tree", 3)
+	root := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	var children []int64
+	require.NoError(t, b.store.Pool().QueryRow(t.Context(), `with made as (
+		insert into execution (action, action_ref, status, parent) select $1, $2, 'requested', $3 from generate_series(1, 230) returning id)
+		select array_agg(id order by id) from made`, action.ID, action.Ref, root).Scan(&children))
+	b.dispatch(t, children...)
+	require.Len(t, b.waiting(t, action), 227)
+	order := triage.CancelOrder{IDs: []int64{root}, Tree: true}
+	plan, err := b.operator.PlanCancel(t.Context(), order)
+	require.NoError(t, err)
+	require.Equal(t, triage.CancelCounts{Cancelled: 228, Asked: 3}, plan.CancelCounts)
+	receipt, err := b.operator.Cancel(t.Context(), plan)
+	require.NoError(t, err)
+	require.Equal(t, plan.CancelCounts, receipt.CancelCounts)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit where outcome = 'done'`))
+	require.Empty(t, b.waiting(t, action))
+	require.Equal(t, fmt.Sprintf("execution %d with all below", root), b.audit(t, receipt.Audit).Target)
+	testkit.Invariants(t, b.store)
+}
+
+// S15: what failed and is about to be repeated is not, whoever has the lock of its
+// slot's queue first. Its repetition waits for its time, so it has not run before
+// the poll has it, should the round have read the row before the note.
+func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.retry", 50)
+	retry := completion.Config{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1, BaseDelay: time.Hour, MaxDelay: time.Hour}}
+	ids := b.request(t, action, 40)
+	testkit.Exec(t, b.store, `update execution set max_retries = 3 where id = any($1)`, ids)
+	b.dispatch(t, ids...)
+	var group sync.WaitGroup
+	for _, id := range ids {
+		group.Go(func() {
+			time.Sleep(time.Duration(rand.N(3_000_000)))
+			if _, err := b.store.Pool().Exec(t.Context(), `update execution set status = 'failed', result = '{"error": "x"}' where id = $1`, id); err != nil {
+				panic(err)
+			}
+			if _, err := b.rounds.Run(t.Context(), completion.NewReports(retry, []completion.Report{{Execution: id}}), handover.Fill{}); err != nil {
+				panic(err)
+			}
+		})
+		group.Go(func() {
+			time.Sleep(time.Duration(rand.N(6_000_000)))
+			if receipt, err := b.operator.Cancel(t.Context(), &triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: []int64{id}}}); err != nil {
+				panic(fmt.Sprint(err, receipt))
+			}
+		})
+	}
+	group.Wait()
+	poll := cancellation.NewPoll(cancellation.Config{Interval: 10 * time.Millisecond}, b.store, b.sent, testkit.Logger(t), nil)
+	require.NoError(t, poll.Start(testkit.Context(t)))
+	t.Cleanup(poll.Stop)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `select count(*) from execution where finished_status is null`) == 0
+	}, testkit.TestTimeout, "no repetition is alive")
+	require.Equal(t, testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0`),
+		testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0 and status = 'cancelled'`))
+	require.Empty(t, b.waiting(t, action))
+}
+
+// Cancels against rounds that admit, hand over and complete, and against each
+// other: everything that was asked to stop ends once, nothing is left in a line,
+// no slot is lost, and no act fails.
+func TestCancelsBesideReplicas(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.storm", 3, byTenant)
+	testkit.Policy(t, b.store, action, 7, testkit.OfPack(action))
+	testkit.Exec(t, b.store, `update worker set capabilities = capabilities || '{"attempt_fence": true}'`)
+	ctx, stop := context.WithCancel(testkit.Context(t))
+	defer stop()
+	wait := b.storm(ctx, t, action, 2)
+	var acts sync.WaitGroup
+	todo := make(chan int64, 1000)
+	for range 3 {
+		acts.Go(func() {
+			for id := range todo {
+				if _, err := b.operator.Cancel(ctx, &triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: []int64{id, id + 1}}}); err != nil {
+					panic(fmt.Sprintf("cancel %d: %v", id, err))
+				}
+			}
+		})
+	}
+	var ids []int64
+	for range 30 {
+		var batch []int64
+		for range 10 {
+			batch = append(batch, b.requestIn(t, action, fmt.Sprint(rand.N(6))))
+		}
+		todo <- batch[0]
+		todo <- batch[5]
+		b.dispatch(t, batch...)
+		todo <- batch[8]
+		ids = append(ids, batch...)
+	}
+	close(todo)
+	acts.Wait()
+	testkit.Eventually(t, func() bool {
+		// What the messages of the acts would bring, as the sweep of an engine does.
+		ended := b.ids(t, `select coalesce(array_agg(id), '{}') from execution where status = 'cancelled' and
+			(admission_state_id is not null or exists (select from execution_admission_entry q where q.execution_id = execution.id))`)
+		queues := b.ids(t, `select coalesce(array_agg(id), '{}') from execution_admission_state where queued_count > 0`)
+		_, err := b.rounds.Run(ctx, completion.New(ended), handover.Fill{Queues: queues})
+		require.NoError(t, err)
+		return b.count(t, "completed")+b.count(t, "cancelled") == len(ids) && len(b.holders(t, action)) == 0
+	}, testkit.TestTimeout)
+	stop()
+	wait()
+	require.Positive(t, b.count(t, "cancelled"))
+	require.Empty(t, b.waiting(t, action))
+	ends := map[int64]int{}
+	for _, m := range b.sent.take() {
+		if m.Type == message.TypeExecutionCompleted {
+			end, err := message.Decode[message.ExecutionCompleted](m.Body)
+			require.NoError(t, err)
+			ends[end.Payload.ExecutionID]++
+		}
+	}
+	require.Len(t, ends, b.count(t, "cancelled"), "S14: every end made by a cancel is announced")
+	for id, n := range ends {
+		require.Equal(t, 1, n, "S14: execution %d ended once", id)
+	}
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`))
+	testkit.Invariants(t, b.store)
+}
+
+// A round that has decided about a row before a cancel has it, with no line in
+// common, finds its guard false and decides anew.
+func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.born", 2)
+	for range 30 {
+		ids := b.request(t, action, 4)
+		var group sync.WaitGroup
+		group.Go(func() {
+			if _, err := b.rounds.Run(t.Context(), handover.Fill{}, dispatch.New(ids)); err != nil {
+				panic(err)
+			}
+		})
+		group.Go(func() {
+			if _, err := b.operator.Cancel(t.Context(), &triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: ids}}); err != nil {
+				panic(err)
+			}
+		})
+		group.Wait()
+		b.deliver(t)
+		require.Empty(t, b.waiting(t, action))
+		live := b.ids(t, `select coalesce(array_agg(id), '{}') from execution where status = 'canceling'`)
+		b.end(t, live) // their worker hears of it
+	}
+	testkit.Invariants(t, b.store)
+}
+
+// end ends executions as a worker does that was asked to stop them.
+func (b *bundle) end(t *testing.T, ids []int64) {
+	t.Helper()
+	testkit.Exec(t, b.store, `update execution set status = 'cancelled' where id = any($1)`, ids)
+	_, err := b.rounds.Run(t.Context(), completion.New(ids), handover.Fill{})
+	require.NoError(t, err)
+}

@@ -1,0 +1,174 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/worker"
+)
+
+// stop cancels executions as an engine does, and returns what became of each.
+// Its messages are not sent unless send is set.
+func (b *bundle) stop(ctx context.Context, ids ...int64) (page *cancellation.Page, err error) {
+	err = b.store.Tx(ctx, "cancel", func(ctx context.Context, tx *store.Tx) (err error) {
+		page, err = cancellation.Apply(ctx, tx, cancellation.Order{Actor: "ann"}, ids)
+		return err
+	})
+	return page, err
+}
+
+// requireOneEnd checks S14: whatever was announced says what the row says.
+func (b *bundle) requireOneEnd(t *testing.T, id int64) {
+	t.Helper()
+	for _, said := range b.completions(id) {
+		require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution
+			where id = $1 and status::text = $2 and coalesce(result, 'null') = $3 and finished_at = $4`,
+			id, said.Status, orNull(said.Result), said.CompletedAt), "execution %d: %+v", id, said)
+	}
+}
+
+func orNull(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "null"
+	}
+	return string(raw)
+}
+
+// S15: a cancel and a start of the same execution, at the same time: either the
+// cancel has it and it never runs, or the start has and it is stopped.
+func TestCancelAgainstTheStart(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 20 })
+	ran := filepath.Join(t.TempDir(), "ran")
+	action := b.script(t, "race.start", `echo "$ATTUNE_EXEC_ID" >> `+ran+"; exec sleep 600", nil)
+	const n = 40
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = b.schedule(t, w, action, nil)
+	}
+	outcomes := make([]cancellation.Result, n)
+	var group sync.WaitGroup
+	for i, id := range ids {
+		group.Go(func() {
+			time.Sleep(rand.N(20 * time.Millisecond))
+			b.dispatch(t, w, id)
+		})
+		group.Go(func() {
+			time.Sleep(rand.N(25 * time.Millisecond))
+			page, err := b.stop(t.Context(), id)
+			if err != nil {
+				panic(err)
+			}
+			outcomes[i] = page.Results[0]
+		})
+	}
+	group.Wait()
+	b.drained(t, w)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `select count(*) from execution where finished_status is null`) == 0
+	}, patience)
+	text, err := os.ReadFile(ran)
+	if !os.IsNotExist(err) {
+		require.NoError(t, err)
+	}
+	started := strings.Fields(string(text))
+	for i, id := range ids {
+		require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
+		if outcomes[i].Outcome == cancellation.Cancelled {
+			require.NotContains(t, started, idText(id), "S15: it was acknowledged as cancelled")
+			require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where id = $1 and started_at is null`, id))
+		}
+		b.requireOneEnd(t, id)
+	}
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`))
+}
+
+func idText(id int64) string { raw, _ := json.Marshal(id); return string(raw) }
+
+// In the moment it ends the row decides, and what is announced is what it says.
+func TestCancelAgainstTheEnd(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 20 })
+	action := b.core(t, "core.noop")
+	var group sync.WaitGroup
+	ids := make([]int64, 60)
+	for i := range ids {
+		ids[i] = b.schedule(t, w, action, nil)
+		group.Go(func() {
+			time.Sleep(rand.N(10 * time.Millisecond))
+			b.dispatch(t, w, ids[i])
+		})
+		group.Go(func() {
+			time.Sleep(rand.N(40 * time.Millisecond))
+			if _, err := b.stop(t.Context(), ids[i]); err != nil {
+				panic(err)
+			}
+			b.cancel(t, w, ids[i])
+		})
+	}
+	group.Wait()
+	b.drained(t, w)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `select count(*) from execution where finished_status is null`) == 0
+	}, patience)
+	for _, id := range ids {
+		b.requireOneEnd(t, id)
+	}
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`), "S8: nobody overwrites an end")
+}
+
+// One that has been delivered and waits for a place is cancelled at once and
+// never started.
+func TestCancelOfOneThatWaitsForAPlace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 1 })
+	long := b.script(t, "place.long", "exec sleep 600", nil)
+	first, second := b.schedule(t, w, long, nil), b.schedule(t, w, long, nil)
+	b.dispatch(t, w, first, second)
+	b.awaitRunning(t, first)
+	page, err := b.stop(t.Context(), second)
+	require.NoError(t, err)
+	require.Equal(t, cancellation.Cancelled, page.Results[0].Outcome)
+	b.cancel(t, w, second) // the courtesy finds nothing
+	_, err = b.stop(t.Context(), first)
+	require.NoError(t, err)
+	b.await(t, first)
+	testkit.Eventually(t, func() bool { return len(b.completions(second)) == 1 }, patience)
+	b.requireOneEnd(t, second)
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution where id = $1 and started_at is not null`, second))
+}
+
+// river#1397, #1564: a request to stop that reaches nobody, because the queue is
+// not there, loses nothing: the rows are looked at.
+func TestCancelWithoutItsQueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) { c.HeartbeatInterval = time.Hour }) // nobody declares it again
+	id := b.schedule(t, w, b.script(t, "lost.long", "exec sleep 600", nil), nil)
+	b.dispatch(t, w, id)
+	b.awaitRunning(t, id)
+	testkit.Manage(t, "DELETE", "/api/queues/"+testkit.VHostName(t, b.brokerURL)+"/"+message.WorkerCancelQueue(w.ID()), nil, nil)
+	_, err := b.stop(t.Context(), id)
+	require.NoError(t, err)
+	status, r := b.await(t, id)
+	require.Equal(t, attune.StatusCancelled, status)
+	require.True(t, r.Cancelled)
+	b.requireOneEnd(t, id)
+}
