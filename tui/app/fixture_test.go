@@ -258,6 +258,7 @@ func sample() *fakeSource {
 				Timeout: monitor.Count{Value: 12}, Cancelled: monitor.Count{Value: 3}, FailedLastMinute: &monitor.Count{Value: 9},
 			},
 			Queues: totals, Top: queues[:5], Workers: workerTotals, WorkerList: workers,
+			Replicas: sampleReplicas(reading),
 		},
 		broker: &monitor.Broker{
 			Reading: monitor.Reading{Sources: reading.Sources[1:]}, Node: "rabbit@mq-1", Version: "3.13.7", VHost: "/attune",
@@ -288,6 +289,24 @@ func sample() *fakeSource {
 			},
 		}},
 	}
+}
+
+// sampleReplicas are two replicas that are well.
+func sampleReplicas(reading monitor.Reading) *monitor.Replicas {
+	replica := func(id, host string, age time.Duration, inFlight int) monitor.Replica {
+		clock := frozen.Add(-age)
+		return monitor.Replica{
+			ID: id, Host: host, Version: "1.4.0", PID: 4711, State: "connected", Started: *ago(6 * time.Hour), LastSeen: clock, Age: age,
+			InFlight: inFlight, Loops: map[string]time.Time{"recovery": clock.Add(-2 * time.Second), "timeouts": clock.Add(-11 * time.Second)},
+			Details: monitor.ReplicaDetails{Clock: clock, Loops: map[string]monitor.ReplicaLoop{
+				"recovery": {Patience: 81 * time.Second}, "timeouts": {Patience: 117 * time.Second},
+			}},
+		}
+	}
+	return &monitor.Replicas{Reading: reading, Total: 2, Well: 2, List: []monitor.Replica{
+		replica("5e0f3c1a-6a3b-4d53-9f0e-2b4f6d1c8a01", "engine-a", time.Second, 12),
+		replica("c77b9d20-0d5e-4f0b-8a77-91d3f7ce4402", "engine-b", 3*time.Second, 7),
+	}}
 }
 
 func sampleQueues() []monitor.Queue {
@@ -437,6 +456,8 @@ func hostile() *fakeSource {
 	for i := range s.broker.Queues {
 		s.broker.Queues[i].Name += evil
 	}
+	bad := &s.overview.Replicas.List[0]
+	bad.ID, bad.Host, bad.State, bad.Problems = evil, evil, evil, []string{evil}
 	s.broker.Node, s.broker.VHost, s.broker.Alarms = evil, evil, []string{evil}
 	s.detail.Config, s.detail.Result, s.detail.ActionRef, s.detail.Reason = `{"k": "`+"\x1b[31m"+`x"}`, evil, evil, evil
 	s.queue.ActionRef, s.queue.Group, s.queue.PauseReason, s.queue.PausedBy, s.queue.Paused = evil, evil, evil, evil, true

@@ -77,6 +77,11 @@ func (b *bundle) dates() {
 	s := b.source
 	o, q, w, d, x, one := *s.overview, *s.queues, *s.workers, *s.dead, *s.detail, *s.queue
 	o.At, q.At, w.At, d.At, x.At, one.At = b.now, b.now, b.now, b.now, b.now, b.now
+	if o.Replicas != nil {
+		replicas := *o.Replicas
+		replicas.At = b.now
+		o.Replicas = &replicas
+	}
 	s.overview, s.queues, s.workers, s.dead, s.detail, s.queue = &o, &q, &w, &d, &x, &one
 }
 

@@ -94,6 +94,9 @@ func (o *Overview) Render(w, h int) []string {
 func (o *Overview) narrow(w, h int) []string {
 	lw := w / 2
 	lines := []string{o.throughputLine(w), ""}
+	if engine := o.env.EngineLine(w - 2); engine != "" {
+		lines[1] = " " + engine // in the place of the empty line
+	}
 	left := append(append(o.queueBlock(), ""), o.stateBlock()...)
 	right := append(append(o.workerBlock(), ""), o.brokerBlock(w-lw)...)
 	lines = append(lines, widget.Beside(left, right, lw, w-lw, max(len(left), len(right)), "")...)
@@ -102,11 +105,18 @@ func (o *Overview) narrow(w, h int) []string {
 	return append(lines, o.findings(w, h-len(lines))...)
 }
 
+// attentionRoom is what the findings of the wide view need at least.
+const attentionRoom = 12
+
 func (o *Overview) wide(w, h int) []string {
 	lw := w * 82 / 140
 	rw := w - lw - 2
 	left := o.leftPane(lw-1, h)
 	right := append(o.workerTable(rw), "")
+	// What needs attention keeps room for some findings of three lines each.
+	if replicas := o.env.ReplicaLines(rw, min(7, h-len(right)-attentionRoom)); len(replicas) > 0 {
+		right = append(append(right, replicas...), "")
+	}
 	right = append(right, widget.Spread(o.env.Paint(theme.Dim, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), rw-1), "")
 	o.firstFinding, o.perFinding = len(right), 3
 	right = append(right, o.longFindings(rw, h-len(right))...)

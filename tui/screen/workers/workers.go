@@ -329,7 +329,14 @@ func (v *Workers) Render(w, h int) []string {
 	if !v.preview {
 		detail = 0
 	}
-	lines := widget.Fit(v.table.Lines(w, h-detail, e.Theme), w, h-detail)
+	table := v.table.Lines(w, h-detail, e.Theme)
+	if replicas := e.ReplicaLines(w-2, h-detail-len(table)-2); len(replicas) > 0 { // where the table leaves room
+		table = append(table, "")
+		for _, line := range replicas {
+			table = append(table, " "+line)
+		}
+	}
+	lines := widget.Fit(table, w, h-detail)
 	if detail > 0 {
 		lines = append(lines, widget.Fit(v.detail(w), w, detail)...)
 	}

@@ -1,0 +1,73 @@
+package app
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+)
+
+// unwell gives the second replica a problem.
+func unwell() *fakeSource {
+	s := sample()
+	r := &s.overview.Replicas.List[1]
+	r.Problems, r.Late, s.overview.Replicas.Well = []string{"silent for 41s"}, true, 1
+	return s
+}
+
+// TestTheOverviewSaysWhatIsWrongWithAReplica: in the line that is looked at
+// first, and in the list with the unwell one on top, without moving anything.
+func TestTheOverviewSaysWhatIsWrongWithAReplica(t *testing.T) {
+	t.Parallel()
+	narrow := started(t, unwell(), 80, 24).frame()
+	require.Regexp(t, `^ ENGINE  1/2  ■ c77b9d20 silent for 41s\s*$`, narrow[4])
+	require.Contains(t, narrow[5], "QUEUES", "nothing is pushed down")
+
+	wide := strings.Join(started(t, unwell(), 140, 40).frame(), "\n")
+	require.Less(t, strings.Index(wide, "✗ c77b9d20 engine-b"), strings.Index(wide, "● 5e0f3c1a engine-a"))
+	require.Contains(t, wide, "NEEDS ATTENTION")
+
+	none := sample()
+	none.overview.Replicas = &monitor.Replicas{}
+	require.Contains(t, started(t, none, 80, 24).frame()[4], "■ no replica runs")
+	foreign := sample()
+	foreign.overview.Replicas = nil
+	require.Empty(t, strings.TrimSpace(started(t, foreign, 80, 24).frame()[4]), "the schema has none")
+}
+
+// TestReplicasTakeOnlyRoomThatIsLeft: a full table of workers keeps every line.
+func TestReplicasTakeOnlyRoomThatIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, rows := range []int{7, 8, 9, 30} {
+		b := started(t, huge(rows), 80, 24)
+		b.run(b.goTo(keymap.InWorkers))
+		frame := strings.Join(b.frame(), "\n")
+		require.Equal(t, min(rows, 12), strings.Count(frame, "● worker-")+strings.Count(frame, "◐ worker-"), frame) // and a queue without worker
+	}
+}
+
+func TestTheSnapshotHasTheReplicas(t *testing.T) {
+	t.Parallel()
+	b := started(t, unwell(), 80, 24)
+	raw, err := (&Snapshot{model: b.Model}).JSON()
+	require.NoError(t, err)
+	var document struct {
+		Data struct {
+			Overview struct {
+				Replicas struct {
+					Well int `json:"well"`
+					List []struct {
+						Problems []string `json:"problems"`
+					} `json:"list"`
+				} `json:"replicas"`
+			} `json:"overview"`
+		} `json:"data"`
+	}
+	require.NoError(t, json.Unmarshal(raw, &document))
+	require.Equal(t, 1, document.Data.Overview.Replicas.Well)
+	require.Equal(t, []string{"silent for 41s"}, document.Data.Overview.Replicas.List[1].Problems)
+}
