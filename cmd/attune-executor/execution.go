@@ -90,11 +90,12 @@ func (a *app) listExecutions(cmd *cobra.Command, filter monitor.ExecutionFilter,
 		return err
 	}
 	return a.print(cmd, page, func(w io.Writer) error {
-		if err := row(w, "ID", "ACTION", "STATUS", "WORKER", "AGE", "TOOK", "REASON"); err != nil {
+		if err := row(w, "ID", "ACTION", "STATUS", "WORKER", "ATTEMPT", "AGE", "TOOK", "REASON"); err != nil {
 			return err
 		}
 		for _, e := range page.List {
-			if err := row(w, e.ID, e.ActionRef, e.Status, workerText(e), short(page.At.Sub(e.Created)), tookText(e), e.Reason); err != nil {
+			age := short(page.At.Sub(e.Created))
+			if err := row(w, e.ID, e.ActionRef, e.Status, workerText(e), e.RetryCount+1, age, tookText(e), e.Reason); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -196,25 +195,4 @@ func (r *Repetition) judge(row store.ViewRepetitionRow, policy retrypolicy.Confi
 	if row.WorkflowTask && verdict.Retry {
 		r.Expected, r.Why = false, "it is a task of a workflow: its workflow repeats it"
 	}
-}
-
-// readDue learns whether a requested execution is an attempt that waits for its
-// time.
-func (w *Why) readDue(ctx context.Context, tx *store.Tx) error {
-	if w.RetryCount == 0 || w.Status != string(attune.StatusRequested) {
-		return nil
-	}
-	recorded, err := recordsRepetitions(ctx, tx, shape{ours: true})
-	if err != nil || !recorded {
-		return err
-	}
-	row, err := tx.ViewDue(ctx, w.ID)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-	case err != nil:
-		return fmt.Errorf("read when execution %d is due: %w", w.ID, err)
-	default:
-		w.Due, w.Repeats = &row.Due, row.Failed
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -164,22 +163,4 @@ func TestRepetitionSaysWhatFollows(t *testing.T) {
 
 	_, err := b.Repetition(t.Context(), 4711, policy)
 	require.ErrorIs(t, err, ErrNotFound)
-}
-
-func TestWhySaysThatAnAttemptWaitsForItsTime(t *testing.T) {
-	t.Parallel()
-	b := setup(t, nil)
-	b.replica(t)
-	first := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.sleep")).ID
-	b.fail(t, first, `{}`)
-	second := b.repeat(t, first, "action_failure", time.Hour, nil)
-	w := b.ask(t, second)
-	require.Contains(t, w.Summary, fmt.Sprintf("repeats execution %d and waits for its time, in no line: it is due ", first))
-	require.Len(t, w.Lines, 1)
-	require.WithinDuration(t, time.Now().Add(time.Hour), *w.Due, time.Minute)
-
-	testkit.Exec(t, b.store, `update execution_retry set due = now() - interval '1 second'`)
-	require.Contains(t, b.ask(t, second).Summary, "stands in no queue yet")
-	testkit.Exec(t, b.store, `update execution_retry set waiting = false`)
-	require.Nil(t, b.ask(t, second).Due)
 }

@@ -33,10 +33,6 @@ type Why struct {
 	Unknown string `json:"unknown,omitempty"`
 	// Replicas is how many replicas of the engine are alive; nil when not asked.
 	Replicas *int64 `json:"engine_replicas"`
-	// Due is when the time of an attempt comes that still waits for it, and
-	// Repeats what it repeats.
-	Due     *time.Time `json:"due"`
-	Repeats int64      `json:"repeats,omitempty"`
 
 	// What follows is set for one that waits in a queue. Queue is also set while
 	// an execution holds a slot of it.
@@ -50,14 +46,6 @@ type Why struct {
 	Policies     []PolicyLine `json:"policies"`
 	Drain        *Drain       `json:"drain"`
 	Expected     *Expected    `json:"expected"`
-
-	// Workers are the first of the workers, those that could take it before the
-	// others, of one that waits for a worker or failed for want of one, as they
-	// are now. WorkerReasons counts what all of them are to it.
-	Workers       []WorkerVerdict `json:"workers"`
-	WorkerReasons []ReasonCount   `json:"worker_reasons"`
-	// Retry is set for a repetition that waits for its time.
-	Retry *Repetition `json:"retry"`
 
 	admittedAt *time.Time
 	holds      bool
@@ -117,9 +105,6 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 	if err != nil {
 		return err
 	}
-	if err := m.whyWorkers(ctx, tx, s, a.ActionID, w); err != nil {
-		return err
-	}
 	w.tell(m.cfg.StaleAfter)
 	return nil
 }
@@ -127,9 +112,6 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 // whyNot reads what there is to say of an execution that stands in no queue.
 func (m *Monitor) whyNot(ctx context.Context, tx *store.Tx, a store.ViewAdmissionRow, w *Why) error {
 	if err := w.readReplicas(ctx, tx); err != nil {
-		return err
-	}
-	if err := w.readDue(ctx, tx); err != nil {
 		return err
 	}
 	if a.AdmissionStateID != nil {

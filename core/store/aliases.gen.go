@@ -214,7 +214,6 @@ type (
 	ViewAheadParams                 = db.ViewAheadParams
 	ViewAttemptsRow                 = db.ViewAttemptsRow
 	ViewBusiestRow                  = db.ViewBusiestRow
-	ViewDueRow                      = db.ViewDueRow
 	ViewFleetRow                    = db.ViewFleetRow
 	ViewHeadsRow                    = db.ViewHeadsRow
 	ViewHoldersAliveRow             = db.ViewHoldersAliveRow
@@ -510,7 +509,6 @@ const (
 	ViewAttemptTables                     = db.ViewAttemptTables
 	ViewAttempts                          = db.ViewAttempts
 	ViewBusiest                           = db.ViewBusiest
-	ViewDue                               = db.ViewDue
 	ViewFleet                             = db.ViewFleet
 	ViewHeads                             = db.ViewHeads
 	ViewHolders                           = db.ViewHolders

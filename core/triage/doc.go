@@ -19,6 +19,10 @@
 // Repair counts what the counters claim, puts right what differs under the same
 // locks, and releases what ended executions still hold.
 //
+// RetryExecution repeats what has ended as a new execution, once, whoever else
+// tries: the record of the repetition, its row, its request and its audit are of
+// one commit.
+//
 // # On failure
 //
 // What was committed is done, nothing is half done, and the same again goes on

@@ -79,7 +79,3 @@ SELECT e.id, e.status, e.action, e.action_ref,
                 (SELECT l.id FROM later l ORDER BY l.depth DESC LIMIT 1))::bigint AS newest
 FROM execution e
 WHERE e.id = sqlc.arg(id)::bigint;
-
--- name: ViewDue :one
--- When the time of a repetition comes that still waits for it, and what it repeats.
-SELECT r.failed, r.reason, r.due FROM execution_retry r WHERE r.execution = sqlc.arg(id)::bigint AND r.waiting;

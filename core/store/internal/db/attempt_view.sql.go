@@ -147,24 +147,6 @@ func (q *Queries) ViewAttempts(ctx context.Context, page int32, iD int64) ([]Vie
 	return items, nil
 }
 
-const ViewDue = `-- name: ViewDue :one
-SELECT r.failed, r.reason, r.due FROM execution_retry r WHERE r.execution = $1::bigint AND r.waiting
-`
-
-type ViewDueRow struct {
-	Failed int64
-	Reason string
-	Due    time.Time
-}
-
-// When the time of a repetition comes that still waits for it, and what it repeats.
-func (q *Queries) ViewDue(ctx context.Context, id int64) (ViewDueRow, error) {
-	row := q.db.QueryRow(ctx, ViewDue, id)
-	var i ViewDueRow
-	err := row.Scan(&i.Failed, &i.Reason, &i.Due)
-	return i, err
-}
-
 const ViewPublishedAttempts = `-- name: ViewPublishedAttempts :many
 WITH first AS (
     SELECT coalesce(e.original_execution, e.id) AS id FROM execution e WHERE e.id = $2::bigint

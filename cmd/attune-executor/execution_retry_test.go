@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/triage"
+)
+
+func TestRetryProblemsHaveTheirExitCodes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		code int
+		want string
+	}{
+		"NotEnded": {fmt.Errorf("repeat execution 7: %w: it is running", triage.ErrNotEnded), exitRefused, "execution cancel 7"},
+		"Already":  {&triage.AlreadyRetriedError{ID: 7, By: 9}, exitRefused, "execution retry 9"},
+		"Unknown":  {triage.ErrNoExecution, exitFailed, "there is no execution 7"},
+		"Canceled": {context.Canceled, exitFailed, "interrupted before execution 7"},
+		"Others":   {errors.New("it broke"), exitFailed, "it broke"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &app{running: true}
+			err := retryProblem(7, c.err)
+			require.Equal(t, c.code, a.exitCode(err))
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestTheWorstOfSeveralProblemsDecides(t *testing.T) {
+	t.Parallel()
+	refused, failed, away := refusedErrorf("no"), failedErrorf("broken"), &exitError{exitUnreachable, errors.New("away")}
+	for name, c := range map[string]struct {
+		problems []error
+		code     int
+	}{
+		"Refused":           {[]error{refused, refused}, exitRefused},
+		"FailedAfter":       {[]error{refused, failed}, exitFailed},
+		"FailedBefore":      {[]error{failed, refused}, exitFailed},
+		"UnreachableAtLast": {[]error{refused, failed, away}, exitUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stderr bytes.Buffer
+			a := &app{running: true, stderr: &stderr}
+			err := a.verdict(5, c.problems)
+			require.Equal(t, c.code, a.exitCode(err))
+			require.EqualError(t, err, fmt.Sprintf("%d of 5 executions not repeated", len(c.problems)))
+			require.Equal(t, len(c.problems), bytes.Count(stderr.Bytes(), []byte("error: ")))
+		})
+	}
+	a := &app{running: true}
+	require.NoError(t, a.verdict(1, nil))
+	require.Equal(t, refused, a.verdict(1, []error{refused}), "one alone is told once")
+}
+
+func TestHistoryTellsItsPlace(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	one, two := int64(1), int64(2)
+	due := now.Add(90 * time.Second)
+	first := monitor.Attempt{ID: 1, Number: 1, Status: "failed", RepeatedBy: &two, Created: now.Add(-time.Minute)}
+	second := monitor.Attempt{
+		ID: 2, Number: 2, Status: "requested", Repeats: &one, Reason: "manual_retry", RequestedBy: "ann", Due: &due, Created: now,
+	}
+	for name, c := range map[string]struct {
+		history history
+		want    [][2]string
+	}{
+		"Alone":       {history{self: monitor.Attempt{ID: 1, Number: 1}}, nil},
+		"First":       {history{self: first}, [][2]string{{"repeated by", "2"}}},
+		"Expected":    {history{expected: true}, [][2]string{{"repeated by", "none yet: an engine repeats it once it has heard of its end"}}},
+		"NotRepeated": {history{NotRepeated: "it was cancelled"}, [][2]string{{"repeated by", "none: it was cancelled"}}},
+		"Second": {history{self: second}, [][2]string{
+			{"attempt", "2"}, {"repeats", "1 (manual_retry) by ann"}, {"due", "2026-11-21T12:01:30Z, in 1m30s"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, c.want, c.history.lines(now))
+		})
+	}
+	require.Equal(t, "now", dueText(now, now))
+
+	var out bytes.Buffer
+	require.NoError(t, history{Attempts: []monitor.Attempt{first}}.table(&out, now))
+	require.Empty(t, out.String(), "one attempt is no table")
+	require.NoError(t, history{Attempts: []monitor.Attempt{first, second}}.table(&out, now))
+	require.Contains(t, out.String(), "  1\t1\tfailed\t-\t-\t1m0s ago\t-\t-\n")
+	require.Contains(t, out.String(), "  2\t2\tdue in 1m30s\tmanual_retry\t")
+}
+
+// Every key of the section reaches the policy that is asked what follows.
+func TestRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, retrypolicy.Config{
+		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3,
+	}, retryPolicy(config.Default()))
+	for _, status := range attune.Statuses {
+		verdict := retryPolicy(config.Default()).Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)
+		require.Equal(t, verdict.Retry, unsuccessful(status), "%s: what the policy may repeat is waited for", status)
+	}
+}
