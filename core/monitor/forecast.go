@@ -52,16 +52,20 @@ func (m *Monitor) forecast(
 }
 
 // crew asks the workers that are alive who would take an execution of an action.
+// Where it is not recorded what is to be known of them, somebody would.
 func (m *Monitor) crew(ctx context.Context, tx *store.Tx, actionID int64) (placement.Verdict, error) {
+	if recorded, err := tx.ViewAttemptTables(ctx); err != nil || !recorded {
+		return placement.Verdict{Outcome: placement.Placed}, err
+	}
 	workers, err := m.readFleet(ctx, tx)
 	if err != nil {
 		return placement.Verdict{}, err
 	}
-	need, err := actionNeed(ctx, tx, actionID, "")
+	need, err := actionNeed(ctx, tx, actionID)
 	if err != nil {
 		return placement.Verdict{}, err
 	}
-	return placement.NewFleet(workers, 0).Choose(need), nil
+	return placement.NewFleet(workers, 0).Choose(need.Need), nil
 }
 
 // Drain is the rate at which a queue can start executions.

@@ -47,6 +47,14 @@ type Why struct {
 	Drain        *Drain       `json:"drain"`
 	Expected     *Expected    `json:"expected"`
 
+	// Workers are the first of the workers, those that could take it before the
+	// others, of one that waits for a worker or failed for want of one, as they
+	// are now. WorkerReasons counts what all of them are to it.
+	Workers       []WorkerVerdict `json:"workers"`
+	WorkerReasons []ReasonCount   `json:"worker_reasons"`
+	// Retry is set for a repetition that waits for its time.
+	Retry *PendingRetry `json:"retry"`
+
 	admittedAt *time.Time
 	holds      bool
 	inLine     bool
@@ -103,6 +111,9 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 		err = m.whyNot(ctx, tx, a, w)
 	}
 	if err != nil {
+		return err
+	}
+	if err := m.whyWorkers(ctx, tx, s, a.ActionID, w); err != nil {
 		return err
 	}
 	w.tell(m.cfg.StaleAfter)

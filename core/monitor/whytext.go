@@ -26,6 +26,7 @@ func (w *Why) tell(staleAfter time.Duration) {
 	w.Summary = fmt.Sprintf("Execution %d waits in queue %s: %s, %s lane, for %s.",
 		w.ID, w.Queue.Name(), where, w.Waiting.Lane, since(w.Waiting.Since, w.At))
 	w.Lines = append([]string{w.Summary}, w.cause()...)
+	w.Lines = append(w.Lines, w.workerLines()...)
 	w.Lines = append(w.Lines, holderLines("Its slots are held by", w.Holders)...)
 	if w.Scope != nil {
 		w.Lines = append(w.Lines, holderLines("The slots of "+w.Scope.Name+" are held by", w.ScopeHolders)...)
@@ -234,6 +235,7 @@ func (w *Why) extra() []string {
 	if w.Status == string(attune.StatusRequested) && w.Replicas != nil && *w.Replicas > 0 {
 		lines = append(lines, w.engineLines()...)
 	}
+	lines = append(lines, w.workerLines()...)
 	if w.Queue != nil && w.holds && !attune.Status(w.Status).Terminal() {
 		lines = append(lines, "It holds a slot of queue "+w.Queue.Name()+"."+waited(w))
 	}
@@ -252,6 +254,9 @@ func (w *Why) sentence(staleAfter time.Duration) string {
 	name := fmt.Sprintf("Execution %d of %s", w.ID, w.ActionRef)
 	switch status := attune.Status(w.Status); status {
 	case attune.StatusRequested:
+		if w.Retry != nil {
+			return name + " " + w.Retry.sentence(w.At)
+		}
 		return name + " " + w.requested()
 	case attune.StatusScheduling:
 		return fmt.Sprintf("%s is being handed to a worker, for %s.", name, since(w.Updated, w.At))

@@ -223,7 +223,7 @@ func TestExplainAnswersForEveryWorker(t *testing.T) {
 	shell := func(w *placement.Worker) { w.Runtimes = []string{"shell"} }
 	fleet := placement.NewFleet([]placement.Worker{
 		sized(1, 2, 0, shell, host("a")), sized(2, 2, 0, shell, host("a")), sized(3, 10, 12, shell, host("b"), inZone("a")), sized(4, 2, 0),
-		sized(5, 2, 0, shell, stands(placement.Cordoned, "by alice")), sized(6, 2, 0, shell, stands(placement.Suspect, "no queue")),
+		sized(5, 2, 0, shell, stands(placement.Cordoned, "by alice (disk)")), sized(6, 2, 0, shell, stands(placement.Suspect, "no queue")),
 		sized(7, 4, 1, shell, host("c")), sized(8, 2, 2, stands(placement.Silent, "")),
 	}, 0)
 	want := []struct {
@@ -234,10 +234,10 @@ func TestExplainAnswersForEveryWorker(t *testing.T) {
 		{placement.AnswerAvoided, "avoided, since an earlier attempt failed on its host a"},
 		{placement.AnswerFull, "busy 10 of 10 (+2 waiting)"},
 		{placement.AnswerRejected, "lacks runtime shell"},
-		{placement.AnswerAbsent, "cordoned (by alice)"},
+		{placement.AnswerAbsent, "cordoned by alice (disk)"},
 		{placement.AnswerWaited, "suspected (no queue)"},
 		{placement.AnswerRoom, "has room, 1 of 4"},
-		{placement.AnswerAbsent, "silent"},
+		{placement.AnswerAbsent, "silent, and lacks runtime shell"},
 	}
 	got := fleet.Explain(need)
 	require.Len(t, got, len(want))
@@ -247,5 +247,9 @@ func TestExplainAnswersForEveryWorker(t *testing.T) {
 		require.Equal(t, w.reason, got[i].Reason)
 	}
 	require.Equal(t, 7, got[2].Weight)
+	require.Equal(t, "busy", got[2].Kind)
+	require.Equal(t, "cordoned", got[4].Kind)
+	require.True(t, got[4].Fits)
+	require.False(t, got[7].Fits)
 	require.Equal(t, int64(7), fleet.Choose(need).Worker, "explaining took no room, and says what choosing does")
 }

@@ -15,31 +15,38 @@ const (
 
 // text is the standing of a worker as the end of a sentence about it.
 func (w *Worker) text() string {
-	note := ""
-	if w.Note != "" {
-		note = " (" + w.Note + ")"
+	switch {
+	case w.Note == "":
+		return w.Standing.text()
+	case w.Standing == Suspect:
+		return w.Standing.text() + " (" + w.Note + ")"
+	default:
+		return w.Standing.text() + " " + w.Note
 	}
-	switch w.Standing {
+}
+
+func (s Standing) text() string {
+	switch s {
 	case Live:
 		return "is live"
 	case Deaf:
-		return "is cut off from the broker" + note
+		return "is cut off from the broker"
 	case Occupied:
-		return "says that it is busy" + note
+		return "says that it is busy"
 	case Suspect:
-		return "is suspected" + note
+		return "is suspected"
 	case Silent:
-		return "is silent" + note
+		return "is silent"
 	case Cordoned:
-		return "is cordoned" + note
+		return "is cordoned"
 	case Draining:
-		return "is draining" + note
+		return "is draining"
 	case Inactive:
-		return "is inactive" + note
+		return "is inactive"
 	case Gone:
-		return "has just left" + note
+		return "has just left"
 	default:
-		return "cannot be used" + note
+		return "cannot be used"
 	}
 }
 
@@ -199,8 +206,10 @@ const (
 type Explained struct {
 	Worker *Worker
 	Answer Answer
-	Reason string
-	Weight int // of the preferences that it meets
+	// Reason says why, and Kind the same without what differs between workers.
+	Reason, Kind string
+	Fits         bool // no hard rule keeps it away, wherever it is
+	Weight       int  // of the preferences that it meets
 }
 
 // Explain says of every worker what it is to a need. It takes no room.
@@ -208,33 +217,43 @@ func (f *Fleet) Explain(need Need) []Explained {
 	s, _ := f.sieve(f.fitting(need), need)
 	list := make([]Explained, len(f.workers))
 	for i := range f.workers {
-		w := &f.workers[i]
-		list[i] = Explained{Worker: w, Weight: need.weight(w)}
-		list[i].Answer, list[i].Reason = w.answer(need, s)
+		list[i] = f.workers[i].explain(need, s)
 	}
 	return list
 }
 
-func (w *Worker) answer(need Need, s sieve) (Answer, string) {
-	load := fmt.Sprintf("%d of %d", w.Assigned, w.Capacity)
-	if w.Assigned > w.Capacity {
-		load = fmt.Sprintf("%d of %d (+%d waiting)", w.Capacity, w.Capacity, w.Assigned-w.Capacity)
-	}
+func (w *Worker) explain(need Need, s sieve) Explained {
 	why, rejected := need.rejects(w)
-	switch {
-	case w.Standing.Absent():
-		return AnswerAbsent, strings.TrimPrefix(w.text(), "is ")
-	case rejected:
-		return AnswerRejected, why.String()
-	case w.Standing != Live:
-		return AnswerWaited, strings.TrimPrefix(w.text(), "is ")
-	case s.tierOf(w) > s.tier && s.tierOf(w) == tierSelf:
-		return AnswerAvoided, "avoided, since an earlier attempt failed on it"
-	case s.tierOf(w) > s.tier:
-		return AnswerAvoided, "avoided, since an earlier attempt failed on its host " + w.Host
-	case w.Room() <= 0:
-		return AnswerFull, "busy " + load
-	default:
-		return AnswerRoom, "has room, " + load
+	e := Explained{Worker: w, Fits: !rejected, Weight: need.weight(w)}
+	say := func(answer Answer, kind, reason string) Explained {
+		e.Answer, e.Kind, e.Reason = answer, kind, reason
+		return e
 	}
+	standing := func(text string) string { return strings.TrimPrefix(text, "is ") }
+	switch {
+	case w.Standing.Absent() && rejected:
+		return say(AnswerAbsent, standing(w.Standing.text()), standing(w.text())+", and "+why.String())
+	case w.Standing.Absent():
+		return say(AnswerAbsent, standing(w.Standing.text()), standing(w.text()))
+	case rejected:
+		return say(AnswerRejected, why.String(), why.String())
+	case w.Standing != Live:
+		return say(AnswerWaited, standing(w.Standing.text()), standing(w.text()))
+	case s.tierOf(w) > s.tier && s.tierOf(w) == tierSelf:
+		return say(AnswerAvoided, "avoided", "avoided, since an earlier attempt failed on it")
+	case s.tierOf(w) > s.tier:
+		return say(AnswerAvoided, "avoided", "avoided, since an earlier attempt failed on its host "+w.Host)
+	case w.Room() <= 0:
+		return say(AnswerFull, "busy", "busy "+w.load())
+	default:
+		return say(AnswerRoom, "has room", "has room, "+w.load())
+	}
+}
+
+// load is how much of what it runs at once a worker was given.
+func (w *Worker) load() string {
+	if w.Assigned > w.Capacity {
+		return fmt.Sprintf("%d of %d (+%d waiting)", w.Capacity, w.Capacity, w.Assigned-w.Capacity)
+	}
+	return fmt.Sprintf("%d of %d", w.Assigned, w.Capacity)
 }

@@ -13,9 +13,9 @@ WHERE w.worker_role = 'action'
 ORDER BY w.id;
 
 -- name: ViewPlacement :many
--- What an execution says of its workers besides its action, and which attempt it is.
+-- What an execution says of its workers besides its action, and whose repetition it is.
 SELECT e.id, e.worker_selector, e.worker_tolerations, e.worker_affinity, coalesce(r.avoid, '{}')::bigint[] AS avoid,
-       coalesce(r.waiting, false)::bool AS waiting, coalesce(r.reason, '') AS reason, r.due
+       coalesce(r.waiting, false)::bool AS waiting, coalesce(r.reason, '') AS reason, coalesce(r.requested_by, '') AS requested_by, r.due
 FROM execution e
 LEFT JOIN execution_retry r ON r.execution = e.id
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);

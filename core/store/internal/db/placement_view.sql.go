@@ -77,7 +77,7 @@ func (q *Queries) ViewFleet(ctx context.Context) ([]ViewFleetRow, error) {
 
 const ViewPlacement = `-- name: ViewPlacement :many
 SELECT e.id, e.worker_selector, e.worker_tolerations, e.worker_affinity, coalesce(r.avoid, '{}')::bigint[] AS avoid,
-       coalesce(r.waiting, false)::bool AS waiting, coalesce(r.reason, '') AS reason, r.due
+       coalesce(r.waiting, false)::bool AS waiting, coalesce(r.reason, '') AS reason, coalesce(r.requested_by, '') AS requested_by, r.due
 FROM execution e
 LEFT JOIN execution_retry r ON r.execution = e.id
 WHERE e.id = ANY ($1::bigint[])
@@ -91,10 +91,11 @@ type ViewPlacementRow struct {
 	Avoid             []int64
 	Waiting           bool
 	Reason            string
+	RequestedBy       string
 	Due               *time.Time
 }
 
-// What an execution says of its workers besides its action, and which attempt it is.
+// What an execution says of its workers besides its action, and whose repetition it is.
 func (q *Queries) ViewPlacement(ctx context.Context, ids []int64) ([]ViewPlacementRow, error) {
 	rows, err := q.db.Query(ctx, ViewPlacement, ids)
 	if err != nil {
@@ -112,6 +113,7 @@ func (q *Queries) ViewPlacement(ctx context.Context, ids []int64) ([]ViewPlaceme
 			&i.Avoid,
 			&i.Waiting,
 			&i.Reason,
+			&i.RequestedBy,
 			&i.Due,
 		); err != nil {
 			return nil, err
