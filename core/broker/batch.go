@@ -64,6 +64,10 @@ func (d *Delivery) Ack() error { return d.batch.subscription.accept(d.batch, d.p
 // message by message, and it counts towards the prefetch.
 func (d *Delivery) Detach() *Delivery { return d.batch.subscription.detach(d.batch, d.position) }
 
+// Stale reports whether the delivery can no longer be settled: its channel is
+// gone, and the message comes, or has come, again.
+func (d *Delivery) Stale() bool { return d.batch.subscription.isDead() }
+
 // append adds a delivery; nobody else knows the batch yet but the list of open
 // ones, which does not look inside before it is handed out.
 func (b *Batch) append(d *amqp.Delivery) {

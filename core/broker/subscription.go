@@ -227,6 +227,12 @@ func (s *subscription) acknowledgeLocked(b *Batch) error {
 	return nil
 }
 
+func (s *subscription) isDead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead
+}
+
 // accept settles one delivery.
 func (s *subscription) accept(b *Batch, position int) error {
 	s.mu.Lock()

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
@@ -16,7 +17,12 @@ type Step struct {
 	ids  []int64
 	move bool
 	keys map[int64]admission.Key // the queue of each execution that may enter one
+	// stale are executions whose claim nobody has finished for too long.
+	stale []int64
 }
+
+// ClaimAge is how long a claim may stay unfinished before it is put back.
+const ClaimAge = 30 * time.Second
 
 // New makes the step for these executions, in the order they were requested.
 func New(ids []int64) *Step { return &Step{ids: ids} }
@@ -74,11 +80,14 @@ func (s *Step) planOne(plan *handover.Plan, row store.ReadRoundExecutionsRow) {
 
 // Apply implements handover.Step.
 func (s *Step) Apply(round *handover.Round) {
+	s.stale = s.stale[:0]
 	for _, id := range s.ids {
 		fact, ok := round.Ledger.Fact(id)
 		switch {
 		case !ok:
 			// No row: the caller learns it from the round's result.
+		case fact.Status == attune.StatusScheduling && round.Now().Sub(fact.Updated) > ClaimAge:
+			s.stale = append(s.stale, id)
 		case fact.Status != attune.StatusRequested:
 			round.Ledger.Withdraw(id) // cancelled while it waited; otherwise nothing
 		case fact.Holds != nil:
@@ -92,6 +101,11 @@ func (s *Step) Apply(round *handover.Round) {
 		}
 	}
 }
+
+// Stale lists requested executions whose claim nobody has finished for longer
+// than ClaimAge: they are to be put back and asked for again. It is valid after
+// the round.
+func (s *Step) Stale() []int64 { return s.stale }
 
 // early reports whether an execution is a repetition that waits for its time. One
 // whose time has come begins here.

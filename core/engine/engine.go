@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/liveness"
@@ -131,9 +132,9 @@ func (e *Engine) assemble(version string) {
 	e.hot = newHot(completed, requested, rounds, e.course(), e.logger, NewMetrics(e.registry))
 	e.hot.replica, e.hot.deadLetters = e.id.String(), e.broker.Publisher()
 	e.sweep = recovery.New(recovery.Config{
-		QueueTimeout: e.cfg.Executor.Queue.Timeout, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
+		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: dispatch.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.query, e.hot.Submit, e.logger, loopMetrics)
-	e.loops["recovery"] = e.sweep.Loop
+	e.loops["recovery"], e.hot.reclaim = e.sweep.Loop, e.sweep.Reclaim
 	retries := recovery.NewRetries(e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["retries"], e.hot.soon = retries.Loop, retries.Soon
 	suspects := liveness.NewSuspects(e.query, e.broker, e.logger, loopMetrics)

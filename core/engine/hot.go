@@ -45,6 +45,9 @@ type hot struct {
 	later  *later
 	soon   func(time.Duration) // is told when a repetition will be due; may be nil
 
+	reclaim   func(context.Context, []int64) ([]int64, error) // puts stale claims back; may be nil
+	reclaimed []int64                                         // executions that were put back, to be asked for by the next round
+
 	unfilled []int64      // queues that the last round left with free slots and waiters
 	wake     *time.Timer  // fires when somebody waits for a moment that has come
 	inFlight atomic.Int64 // executions in the round that is running
@@ -99,7 +102,8 @@ type arrival struct {
 // next waits for the first thing to do and then takes what else is there.
 func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 	in.errands.queues, h.unfilled = h.unfilled, nil
-	if len(in.errands.queues) == 0 {
+	in.found.Requested, h.reclaimed = h.reclaimed, nil
+	if len(in.errands.queues)+len(in.found.Requested) == 0 {
 		select {
 		case <-ctx.Done():
 			return in, false
@@ -232,12 +236,13 @@ func (h *hot) round(ctx context.Context, items []item, errands errands) error {
 	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
 	for tries := 1; ; tries++ {
 		begun := time.Now()
-		done, all := h.course.steps(todo)
+		done, asked, all := h.course.steps(todo)
 		result, err := h.runRound(ctx, all)
 		if err == nil {
 			h.metrics.round(len(items), time.Since(begun))
 			h.lastDone.Store(time.Now().UnixNano())
 			h.after(ctx, items, done.Early(), result)
+			h.putBack(ctx, asked.Stale())
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -344,56 +349,4 @@ func collect(items []item, errands errands) work {
 		}
 	}
 	return todo
-}
-
-// after deals with what a committed round could not use.
-func (h *hot) after(ctx context.Context, items []item, early []int64, result handover.Result) {
-	h.unfilled = append(h.unfilled, result.Unfilled...)
-	if result.Wake > 0 {
-		h.wake.Reset(result.Wake)
-	}
-	for _, id := range early {
-		h.metrics.early()
-		h.logger.DebugContext(ctx, "Completion of an execution that has not ended", "execution_id", id)
-	}
-	h.repeated(ctx, result)
-	missing := map[int64]bool{}
-	for _, id := range result.Missing {
-		missing[id] = true
-	}
-	for _, it := range items {
-		switch {
-		case it.delivery == nil:
-		case missing[it.execution]:
-			h.missing(ctx, it)
-		case it.alone:
-			if err := it.delivery.Ack(); err != nil {
-				h.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
-			}
-		}
-	}
-}
-
-// repeated tells of executions that are repeated.
-func (h *hot) repeated(ctx context.Context, result handover.Result) {
-	for _, row := range result.Repeated {
-		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution", row.OriginalExecution,
-			"action_ref", row.ActionRef, "repetition", row.RetryCount)
-	}
-	if result.RetryIn > 0 && h.soon != nil {
-		h.soon(result.RetryIn)
-	}
-}
-
-// missing puts off a message whose row cannot be seen yet: it may have been sent
-// before the row was committed. One whose row does not come is dead-lettered.
-func (h *hot) missing(ctx context.Context, it item) {
-	if it.attempts+1 >= maxAttempts {
-		h.poison(ctx, it, it.delivery.Type, fmt.Errorf("execution %d does not exist", it.execution))
-		return
-	}
-	if it.attempts == 0 {
-		h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
-	}
-	h.later.add(it, time.Now())
 }

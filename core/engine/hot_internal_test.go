@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -130,4 +131,27 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	result, err := rounds.Run(testkit.Context(t), dispatch.New([]int64{request}))
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Granted)
+}
+
+// Upstream 13: a message about a claim that nobody finished puts it back, whether
+// a sweep has found it or not, and it is served by the next round. A young claim
+// is left to whoever is about to finish it.
+func TestAMessagePutsAStaleClaimBack(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
+	testkit.Worker(t, st, "w1")
+	action := testkit.Action(t, st, "pk.a")
+	claim := func(age time.Duration) int64 {
+		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusScheduling, age }).ID
+	}
+	stale, young := claim(time.Minute), claim(time.Second)
+	rounds := handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil)
+	h := newHot(nil, nil, rounds, course{}, testkit.Logger(t), nil)
+	h.reclaim = recovery.New(recovery.Config{}, st, nil, testkit.Logger(t), nil).Reclaim
+	ctx := testkit.Context(t)
+	require.NoError(t, h.round(ctx, []item{{execution: stale}, {execution: young}}, errands{}))
+	require.Equal(t, []int64{stale}, h.reclaimed)
+	require.NoError(t, h.round(ctx, []item{{execution: h.reclaimed[0]}}, errands{}))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, stale))
+	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, young))
 }

@@ -39,13 +39,18 @@ func (l *later) add(it item, now time.Time) {
 	l.arm(now)
 }
 
-// take returns what is due, at most n.
+// take returns what is due, at most n. A delivery whose connection has gone is
+// dropped: its message comes again.
 func (l *later) take(n int, now time.Time) []item {
 	var due []item
-	for len(due) < n && len(due) < len(l.items) && !l.items[len(due)].due.After(now) {
-		due = append(due, l.items[len(due)].item)
+	taken := 0
+	for len(due) < n && taken < len(l.items) && !l.items[taken].due.After(now) {
+		if it := l.items[taken].item; !it.delivery.Stale() {
+			due = append(due, it)
+		}
+		taken++
 	}
-	l.items = append(l.items[:0], l.items[len(due):]...)
+	l.items = append(l.items[:0], l.items[taken:]...)
 	l.arm(now)
 	return due
 }

@@ -22,8 +22,8 @@ import (
 //	move          a policy's new groups puts who waits into the right line
 //	dispatch      execution.requested   claims, admits or queues, hands over
 //	(a worker)    execution.dispatch.…  scheduled → running → terminal
-func (c course) steps(work work) (done *completion.Step, all []handover.Step) {
-	done = completion.NewReports(c.completion, work.ended)
+func (c course) steps(work work) (done *completion.Step, asked *dispatch.Step, all []handover.Step) {
+	done, asked = completion.NewReports(c.completion, work.ended), dispatch.New(work.requested)
 	all = append(all, done)
 	if len(work.lost) > 0 {
 		all = append(all, recovery.NewReturn(work.lost))
@@ -38,7 +38,7 @@ func (c course) steps(work work) (done *completion.Step, all []handover.Step) {
 	if len(work.misplaced) > 0 {
 		all = append(all, dispatch.NewMove(work.misplaced))
 	}
-	return done, append(all, dispatch.New(work.requested))
+	return done, asked, append(all, asked)
 }
 
 // course is what the steps depend on.

@@ -15,6 +15,9 @@ type Metrics struct {
 	released prometheus.Counter
 	enqueued prometheus.Counter
 	ended    prometheus.Counter
+	moved    prometheus.Counter
+	lies     prometheus.Counter
+	again    *prometheus.CounterVec
 	refused  *prometheus.CounterVec
 	waits    *prometheus.HistogramVec
 	runs     *prometheus.HistogramVec
@@ -76,7 +79,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		reg.MustRegister(h)
 		return h
 	}
+	again := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "attune_executions_repeated_total", Help: "New attempts of executions that have ended, by why.",
+	}, []string{"reason"})
+	reg.MustRegister(again)
 	return &Metrics{
+		again:    again,
+		moved:    counter("attune_executions_moved_total", "Executions handed to another worker before they started, in place."),
+		lies:     counter("attune_completions_contradicting_total", "Reports that told of another end than the row; the row decides."),
 		actions:  make(map[string]bool),
 		refused:  refused,
 		waits:    times("attune_queue_wait_seconds", "From the request of an execution to its admission."),
@@ -100,4 +110,8 @@ func (m *Metrics) observe(r Result, attempts int) {
 	m.released.Add(float64(r.Released))
 	m.enqueued.Add(float64(r.Enqueued))
 	m.ended.Add(float64(r.Ended))
+	m.moved.Add(float64(r.Moved))
+	for _, row := range r.Repeated {
+		m.again.WithLabelValues(row.RetryReason).Inc()
+	}
 }

@@ -329,6 +329,9 @@ func (r *Round) observe(m *Metrics) {
 			m.refuse(e.refused)
 		}
 	}
+	if m != nil {
+		m.lies.Add(float64(len(r.said)))
+	}
 	for _, done := range r.ran {
 		m.ran(done.actionRef, done.took)
 	}

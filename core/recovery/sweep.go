@@ -303,51 +303,6 @@ func (s *Sweep) heal(ctx context.Context) error {
 	return nil
 }
 
-// lostRequests looks at one window of live rows; after the last it starts
-// again from the beginning. Claims that nobody finished are requests again.
-func (s *Sweep) lostRequests(ctx context.Context, tx *store.Tx) ([]int64, error) {
-	arg := store.FindLostRequestsParams{
-		OlderThan: s.cfg.RequestAge.Seconds(), ClaimAge: s.cfg.ClaimAge.Seconds(), After: s.afterLost, WindowSize: rowsPerSweep,
-	}
-	var row store.FindLostRequestsRow
-	var err error
-	if s.adopted {
-		var found store.FindLostRequestsByStatusRow
-		found, err = tx.FindLostRequestsByStatus(ctx, store.FindLostRequestsByStatusParams(arg))
-		row = store.FindLostRequestsRow(found)
-	} else {
-		row, err = tx.FindLostRequests(ctx, arg)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find lost requests: %w", err)
-	}
-	s.afterLost = next(row.Last, row.Scanned)
-	if len(row.Claims) == 0 {
-		return row.Ids, nil
-	}
-	reclaimed, err := tx.ReclaimClaims(ctx, row.Claims, arg.ClaimAge)
-	if err != nil {
-		return nil, fmt.Errorf("put %d unfinished claims back: %w", len(row.Claims), err)
-	}
-	if len(reclaimed) > 0 {
-		s.logger.WarnContext(ctx, "Claims that nobody finished are put back", "executions", reclaimed)
-	}
-	return append(row.Ids, reclaimed...), nil
-}
-
-// undelivered are hand-overs that the broker returned.
-func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
-	rows, err := tx.FindUndelivered(ctx, waitersPerLine)
-	if err != nil {
-		return nil, fmt.Errorf("find hand-overs that were returned: %w", err)
-	}
-	stranded := make([]Stranded, len(rows))
-	for i, row := range rows {
-		stranded[i] = Stranded{Execution: row.Execution, Note: row.ID, Worker: row.Worker, Attempt: row.Attempt}
-	}
-	return stranded, nil
-}
-
 // next is where the next window begins: behind a full one, else at the start.
 func next(last int64, scanned int32) int64 {
 	if scanned < rowsPerSweep {

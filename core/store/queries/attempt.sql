@@ -15,17 +15,18 @@ WITH wanted AS (
            CASE WHEN e.worker IS NULL OR e.worker = ANY (coalesce(p.avoid, '{}')) THEN coalesce(p.avoid, '{}')
                 ELSE coalesce(p.avoid, '{}') || e.worker END
     FROM wanted w
-    JOIN execution e ON e.id = ANY (ARRAY[w.failed])
-    LEFT JOIN execution_retry p ON p.execution = ANY (ARRAY[w.failed])
+    CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = w.failed OFFSET 0) e
+    LEFT JOIN LATERAL (SELECT t.avoid FROM execution_retry t WHERE t.execution = w.failed OFFSET 0) p ON true
     WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-    ORDER BY e.id
+    ORDER BY w.failed
     ON CONFLICT (failed) DO NOTHING
     RETURNING failed, execution, reason, due
 ), secrets AS (
     INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value, encryption_key_hash)
     SELECT s.entity_type, c.execution, s.json_path, s.source_kind, s.source_ref, s.encrypted_value, s.encryption_key_hash
     FROM claimed c
-    JOIN execution_secret_value s ON s.entity_type = 'execution' AND s.entity_id = ANY (ARRAY[c.failed])
+    CROSS JOIN LATERAL (
+        SELECT * FROM execution_secret_value v WHERE v.entity_type = 'execution' AND v.entity_id = c.failed OFFSET 0) s
 )
 INSERT INTO execution (id, action, action_ref, config, env_vars, parent, executor, permission_set_refs,
                        artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity,
@@ -34,9 +35,8 @@ SELECT c.execution, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.ex
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
        e.workflow_def, e.workflow_task, e.priority, e.retry_count + 1, e.max_retries, c.reason, coalesce(e.original_execution, e.id)
 FROM claimed c
-JOIN execution e ON e.id = ANY (ARRAY[c.failed])
-ORDER BY c.execution
-RETURNING id, action, action_ref, config, parent, original_execution, retry_count, created;
+CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = c.failed OFFSET 0) e
+RETURNING id, action, action_ref, config, parent, original_execution, retry_count, coalesce(retry_reason, '')::text AS retry_reason, created;
 
 -- name: FindDueRetries :many
 -- Repetitions whose time has come, who has waited longest first.
@@ -44,7 +44,7 @@ SELECT execution FROM execution_retry WHERE waiting AND due <= now() ORDER BY du
 
 -- name: StartRetries :exec
 -- Their time has come; from here on they are executions like all others.
-UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(executions)::bigint[]) AND waiting;
+UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(executions)::bigint[]);
 
 -- name: ReadOutcomes :many
 -- What ended executions ended with, to announce it on behalf of whoever did not.
@@ -59,5 +59,5 @@ INSERT INTO late_write (execution, old_status, refused_status, writer)
 SELECT e.id, e.status, r.said::execution_status_enum, sqlc.arg(writer)::text
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(said)::text[]) AS said) r
 JOIN execution e ON e.id = ANY (ARRAY[r.id])
-WHERE NOT EXISTS (SELECT FROM late_write l WHERE l.execution = r.id AND l.writer = sqlc.arg(writer)::text
+WHERE NOT EXISTS (SELECT FROM late_write l WHERE l.execution = ANY (ARRAY[r.id]) AND l.writer = sqlc.arg(writer)::text
                   AND l.refused_status = r.said::execution_status_enum);

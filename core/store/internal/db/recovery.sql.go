@@ -162,7 +162,7 @@ FROM (
     SELECT e.id, e.status, e.updated,
            (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
            CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
-               EXISTS (SELECT FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id]) AND t.waiting) ELSE false END AS timed
+               coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed
     FROM execution e
     WHERE e.finished_status IS NULL AND e.id > $3::bigint
     ORDER BY e.id
@@ -216,7 +216,7 @@ FROM (
     SELECT e.id, e.status, e.updated,
            (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
            CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
-               EXISTS (SELECT FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id]) AND t.waiting) ELSE false END AS timed
+               coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed
     FROM execution e
     WHERE e.status IN ('requested', 'scheduling') AND e.id > $3::bigint
     ORDER BY e.id

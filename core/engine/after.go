@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/handover"
+)
+
+// after deals with what a committed round could not use.
+func (h *hot) after(ctx context.Context, items []item, early []int64, result handover.Result) {
+	h.unfilled = append(h.unfilled, result.Unfilled...)
+	if result.Wake > 0 {
+		h.wake.Reset(result.Wake)
+	}
+	for _, id := range early {
+		h.metrics.early()
+		h.logger.DebugContext(ctx, "Completion of an execution that has not ended", "execution_id", id)
+	}
+	h.repeated(ctx, result)
+	missing := map[int64]bool{}
+	for _, id := range result.Missing {
+		missing[id] = true
+	}
+	for _, it := range items {
+		switch {
+		case it.delivery == nil:
+		case missing[it.execution]:
+			h.missing(ctx, it)
+		case it.alone:
+			if err := it.delivery.Ack(); err != nil {
+				h.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
+			}
+		}
+	}
+}
+
+// putBack has claims that nobody finished asked for again. Without the database
+// they are left to the sweep, which finds them too.
+func (h *hot) putBack(ctx context.Context, stale []int64) {
+	if len(stale) == 0 || h.reclaim == nil {
+		return
+	}
+	reclaimed, err := h.reclaim(ctx, stale)
+	if err != nil {
+		h.logger.WarnContext(ctx, "Stale claims could not be put back yet", "executions", stale, "error", err)
+		return
+	}
+	h.reclaimed = append(h.reclaimed, reclaimed...)
+}
+
+// repeated tells of executions that are repeated.
+func (h *hot) repeated(ctx context.Context, result handover.Result) {
+	for _, row := range result.Repeated {
+		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution", row.OriginalExecution,
+			"action_ref", row.ActionRef, "repetition", row.RetryCount)
+	}
+	if result.RetryIn > 0 && h.soon != nil {
+		h.soon(result.RetryIn)
+	}
+}
+
+// missing puts off a message whose row cannot be seen yet: it may have been sent
+// before the row was committed. One whose row does not come is dead-lettered.
+func (h *hot) missing(ctx context.Context, it item) {
+	if it.attempts+1 >= maxAttempts {
+		h.poison(ctx, it, it.delivery.Type, fmt.Errorf("execution %d does not exist", it.execution))
+		return
+	}
+	if it.attempts == 0 {
+		h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
+	}
+	h.later.add(it, time.Now())
+}

@@ -1,0 +1,64 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// lostRequests looks at one window of live rows; after the last it starts
+// again from the beginning. Claims that nobody finished are requests again.
+func (s *Sweep) lostRequests(ctx context.Context, tx *store.Tx) ([]int64, error) {
+	arg := store.FindLostRequestsParams{
+		OlderThan: s.cfg.RequestAge.Seconds(), ClaimAge: s.cfg.ClaimAge.Seconds(), After: s.afterLost, WindowSize: rowsPerSweep,
+	}
+	var row store.FindLostRequestsRow
+	var err error
+	if s.adopted {
+		var found store.FindLostRequestsByStatusRow
+		found, err = tx.FindLostRequestsByStatus(ctx, store.FindLostRequestsByStatusParams(arg))
+		row = store.FindLostRequestsRow(found)
+	} else {
+		row, err = tx.FindLostRequests(ctx, arg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find lost requests: %w", err)
+	}
+	s.afterLost = next(row.Last, row.Scanned)
+	if len(row.Claims) == 0 {
+		return row.Ids, nil
+	}
+	reclaimed, err := s.reclaim(ctx, tx.Queries, row.Claims)
+	return append(row.Ids, reclaimed...), err
+}
+
+// Reclaim puts claims back that nobody has finished for too long, and returns
+// those that were.
+func (s *Sweep) Reclaim(ctx context.Context, claims []int64) ([]int64, error) {
+	return s.reclaim(ctx, s.store.Queries, claims)
+}
+
+func (s *Sweep) reclaim(ctx context.Context, q *store.Queries, claims []int64) ([]int64, error) {
+	reclaimed, err := q.ReclaimClaims(ctx, claims, s.cfg.ClaimAge.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("put %d unfinished claims back: %w", len(claims), err)
+	}
+	if len(reclaimed) > 0 {
+		s.logger.WarnContext(ctx, "Claims that nobody finished are put back", "executions", reclaimed)
+	}
+	return reclaimed, nil
+}
+
+// undelivered are hand-overs that the broker returned.
+func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
+	rows, err := tx.FindUndelivered(ctx, waitersPerLine)
+	if err != nil {
+		return nil, fmt.Errorf("find hand-overs that were returned: %w", err)
+	}
+	stranded := make([]Stranded, len(rows))
+	for i, row := range rows {
+		stranded[i] = Stranded{Execution: row.Execution, Note: row.ID, Worker: row.Worker, Attempt: row.Attempt}
+	}
+	return stranded, nil
+}
