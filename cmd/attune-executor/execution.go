@@ -24,7 +24,7 @@ func newExecutionCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newExecutionListCommand(a), newExecutionWhyCommand(a), newExecutionRetryCommand(a), &cobra.Command{
+	cmd.AddCommand(newExecutionListCommand(a), newExecutionWhyCommand(a), newExecutionRetryCommand(a), newExecutionCancelCommand(a), &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one execution: where it stands, its attempts, its timeline and its result",
 		Example: "  attune-executor execution show 42 -o json",
