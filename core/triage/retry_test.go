@@ -2,14 +2,18 @@ package triage_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -109,6 +113,10 @@ func TestWhatCannotBeRepeated(t *testing.T) {
 	other := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &id, 1 }).ID
 	_, err = b.operator.RetryExecution(t.Context(), id, "")
 	require.EqualError(t, err, (&triage.AlreadyRetriedError{ID: id, By: other}).Error())
+	id = b.ended(t, action, attune.StatusFailed)
+	uncounted := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.OriginalExecution = &id }).ID
+	_, err = b.operator.RetryExecution(t.Context(), id, "")
+	require.EqualError(t, err, (&triage.AlreadyRetriedError{ID: id, By: uncounted}).Error())
 
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_retry`))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit`))
@@ -180,4 +188,56 @@ func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, int64(999), already.By)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
+}
+
+// TestEnginesAndPeopleMakeOneRepetitionOfEach: replicas hear of the same ends
+// while people repeat the same executions (S19).
+func TestEnginesAndPeopleMakeOneRepetitionOfEach(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "demo.sleep", func(a *testkit.ActionRow) { a.MaxRetries = 3 })
+	const n = 30
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = b.ended(t, action, attune.StatusFailed)
+	}
+	policy := completion.Config{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
+	begin := make(chan struct{})
+	var group sync.WaitGroup
+	var engine, people atomic.Int64
+	for range 2 {
+		rounds := b.replica(t)
+		group.Go(func() {
+			<-begin
+			for part := range slices.Chunk(ids, 5) {
+				reports := make([]completion.Report, len(part))
+				for i, id := range part {
+					reports[i].Execution = id
+				}
+				result, err := rounds.Run(t.Context(), completion.NewReports(policy, reports))
+				if err != nil {
+					t.Error(err)
+				}
+				engine.Add(int64(len(result.Repeated)))
+			}
+		})
+		group.Go(func() {
+			<-begin
+			for i := range ids {
+				id := ids[n-1-i] // from the other end, so that they meet
+				_, err := b.operator.RetryExecution(t.Context(), id, "")
+				if _, already := errors.AsType[*triage.AlreadyRetriedError](err); err != nil && !already {
+					t.Error(err)
+				}
+				if err == nil {
+					people.Add(1)
+				}
+			}
+		})
+	}
+	close(begin)
+	group.Wait()
+	require.Equal(t, int64(n), engine.Load()+people.Load(), "each was told of by who made it")
+	require.Equal(t, 2*n, testkit.Count(t, b.store, `SELECT count(*) FROM execution`))
+	require.Equal(t, n, testkit.Count(t, b.store, `SELECT count(DISTINCT original_execution) FROM execution WHERE retry_count = 1`))
 }

@@ -20,7 +20,8 @@ WITH RECURSIVE later (id, depth) AS (
 )
 SELECT e.id, e.status, e.action, e.action_ref,
        coalesce((SELECT x.id FROM execution x
-                 WHERE x.original_execution = coalesce(e.original_execution, e.id) AND x.retry_count > e.retry_count
+                 WHERE x.original_execution = coalesce(e.original_execution, e.id)
+                   AND (x.retry_count, x.id) > (e.retry_count, e.id)
                  ORDER BY x.retry_count DESC, x.id DESC LIMIT 1),
                 (SELECT l.id FROM later l ORDER BY l.depth DESC LIMIT 1))::bigint AS newest
 FROM execution e
