@@ -6,42 +6,54 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 )
 
-// plan is what the environment said when the process started. The one thing
-// that this build is for is to die of it.
-var plan = func() *countdown {
-	at, err := Parse(os.Getenv(Variable))
+// The plans that the environment gave when the process started. What this build
+// is for is that it dies, or stands still, of them.
+var (
+	crashes = planned(Variable)
+	freezes = planned(FreezeVariable)
+)
+
+func planned(variable string) *countdown {
+	at, err := Parse(os.Getenv(variable))
 	if err != nil {
-		panic(fmt.Sprintf("%s: %v", Variable, err))
+		panic(fmt.Sprintf("%s: %v", variable, err))
 	}
 	return &countdown{left: at}
-}()
+}
 
 type countdown struct {
 	mu   sync.Mutex
 	left map[string]int // reaches to go; guarded by mu
 }
 
-// Reach says that the process has come to a named moment, and ends the process
-// there if the plan says so.
+// due counts a reach and says whether it is the one that was planned.
+func (c *countdown) due(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left, planned := c.left[name]
+	if planned {
+		c.left[name] = left - 1
+	}
+	return planned && left == 1
+}
+
+// Reach says that the process has come to a named moment. If the plan says so,
+// the process ends there, or stands still until it is told to continue.
 func Reach(name string) {
-	plan.mu.Lock()
-	defer plan.mu.Unlock()
-	left, planned := plan.left[name]
-	if !planned {
-		return
+	if crashes.due(name) {
+		signal(name, syscall.SIGKILL)
+		select {} // nothing after the moment happens
 	}
-	if left > 1 {
-		plan.left[name] = left - 1
-		return
+	if freezes.due(name) {
+		signal(name, syscall.SIGSTOP)
 	}
-	self, err := os.FindProcess(os.Getpid())
-	if err == nil {
-		err = self.Kill()
+}
+
+func signal(name string, what syscall.Signal) {
+	if err := syscall.Kill(os.Getpid(), what); err != nil {
+		panic(fmt.Sprintf("%s at %s: %v", what, name, err))
 	}
-	if err != nil {
-		panic(fmt.Sprintf("die at %s: %v", name, err))
-	}
-	select {} // nothing after the moment happens
 }

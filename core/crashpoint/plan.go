@@ -8,6 +8,10 @@
 //	ATTUNE_CRASH_AT=hot:before-ack:2,hot:after-ack:2
 //	                                          whichever comes first
 //
+// ATTUNE_FREEZE_AT is read in the same way; there the process stands still, as
+// SIGSTOP makes it, with everything in hand that it has locked and connected,
+// until it gets SIGCONT.
+//
 // A plan that names an unknown point ends the process at its start: a crash
 // that never happens would prove nothing.
 package crashpoint
@@ -19,8 +23,11 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that holds the plan of a process.
-const Variable = "ATTUNE_CRASH_AT"
+// The environment variables that hold the plans of a process.
+const (
+	Variable       = "ATTUNE_CRASH_AT"
+	FreezeVariable = "ATTUNE_FREEZE_AT"
+)
 
 // Engine returns the points that an engine replica passes, in the order of the
 // path of a message.

@@ -3,7 +3,11 @@ package proof
 import (
 	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -16,16 +20,34 @@ func TestMain(m *testing.M) {
 		os.Exit(replica(raw))
 	}
 	flag.Parse()
+	var err error
+	if programDir, err = os.MkdirTemp("", "attune-proof-*"); err != nil {
+		panic(err)
+	}
 	checks := "7"
 	if slow {
 		checks = "150"
 	}
-	given := os.Getenv("RAPID_CHECKS") != ""
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given {
-		if err := flag.Set("rapid.checks", checks); err != nil {
-			panic(err)
-		}
+	if os.Getenv("RAPID_CHECKS") == "" {
+		preset("rapid.checks", checks)
 	}
-	testkit.Main(m)
+	// These tests wait for processes most of the time: a few more of them than
+	// there are processors go together.
+	preset("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0))))
+	testkit.Main(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(programDir) // what is left of a temporary folder does no harm
+		os.Exit(code)
+	}))
+}
+
+// preset sets a flag that was not given.
+func preset(name, value string) {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if given {
+		return
+	}
+	if err := flag.Set(name, value); err != nil {
+		panic(err)
+	}
 }

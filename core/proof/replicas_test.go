@@ -63,8 +63,9 @@ func replica(raw string) int {
 
 // process is a replica from outside.
 type process struct {
-	cmd *exec.Cmd
-	log *logged
+	cmd  *exec.Cmd
+	log  *logged
+	done chan struct{} // closed when it has ended
 }
 
 // logged keeps what a process says; it may be read while the process speaks.
@@ -91,14 +92,26 @@ func (s servers) start(t *testing.T) *process {
 	t.Helper()
 	raw, err := json.Marshal(s)
 	require.NoError(t, err)
-	p := &process{cmd: exec.Command(os.Args[0]), log: &logged{}}
-	p.cmd.Env = append(os.Environ(), childVariable+"="+string(raw))
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+string(raw))
+	return launch(t, cmd)
+}
+
+// launch starts a process that dies with the test. What it has said is shown if
+// the test fails.
+func launch(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, log: &logged{}, done: make(chan struct{})}
 	p.cmd.Stderr = p.log
 	require.NoError(t, p.cmd.Start())
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // how it ended is in its state
+	}()
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("log of replica %d:\n%s", p.cmd.Process.Pid, p.log)
+			t.Logf("log of process %d:\n%s", p.cmd.Process.Pid, p.log)
 		}
 	})
 	return p
@@ -107,5 +120,5 @@ func (s servers) start(t *testing.T) *process {
 // kill is kill -9; what is dead stays dead.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may be dead already
-	_ = p.cmd.Wait()         // says that it was killed
+	<-p.done
 }

@@ -1,0 +1,113 @@
+package proof
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/crashpoint"
+)
+
+// doomed starts a replica that dies at the point, at one of the first times it
+// comes there.
+func (s *stage) doomed(point string) *process {
+	nth := 1 + rand.IntN(4)
+	s.t.Logf("a replica dies at %s, reach %d", point, nth)
+	return s.serve(dieAt(point, nth))
+}
+
+// F1 and F16: a replica dies at each of the moments between two effects, in the
+// middle of the load. Another one finds everything in the database and in the
+// broker: whatever was requested runs once and is told to have completed, and
+// every slot is given back (S1, S2, S6, S7, S13, S14; L2, L3, L5).
+func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
+	t.Parallel()
+	for _, point := range crashpoint.Engine() {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.worker("w1")
+			s.worker("w2")
+			victim := s.doomed(point)
+			ids := s.load(victim.killed)
+			s.age()
+			next := s.serve()
+			s.over(30 * time.Second)
+			s.requireOnce(ids)
+			require.Zero(t, next.stop(t))
+		})
+	}
+}
+
+// The same for two replicas that work at the same time and die at two moments;
+// a third one finishes. All pairs are tried when ATTUNE_SLOW_TESTS is set.
+func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
+	t.Parallel()
+	pairs := [][2]string{
+		{"round:locked", "outbox:before-publish"},
+		{"round:before-commit", "hot:before-ack"},
+		{"round:committed", "outbox:before-delete"},
+		{"outbox:after-publish", "hot:after-ack"},
+	}
+	if slow {
+		pairs = nil
+		points := crashpoint.Engine()
+		for i, first := range points {
+			for _, second := range points[i:] {
+				pairs = append(pairs, [2]string{first, second})
+			}
+		}
+	}
+	for _, pair := range pairs {
+		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.worker("w1")
+			s.worker("w2")
+			first, second := s.doomed(pair[0]), s.doomed(pair[1])
+			ids := s.load(func() bool { return first.killed() && second.killed() })
+			s.age()
+			third := s.serve()
+			s.over(30 * time.Second)
+			s.requireOnce(ids)
+			require.Zero(t, third.stop(t))
+		})
+	}
+}
+
+// F2, at the worst moments: a replica stands still with the queues locked, with
+// everything decided or with everything done and nobody told, for longer than
+// the database and the broker wait for it. Another one takes over, at the latest
+// when the database has ended the transaction; and when the first one goes on,
+// nothing that it still does counts twice.
+func TestAReplicaThatStandsStillIsFollowedByAnotherAndDoesNoHarmLater(t *testing.T) {
+	t.Parallel()
+	points := []string{"round:committed"}
+	if slow {
+		points = crashpoint.Engine()
+	}
+	for _, point := range points {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.worker("w1")
+			s.worker("w2")
+			const impatient = "ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1"
+			frozen := s.serve(freezeAt(point, 3), impatient)
+			ids := s.load(func() bool { return frozen.stopped(t) })
+			s.age()
+			next := s.serve(impatient)
+			s.over(40 * time.Second)
+			require.NoError(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
+			frozen.says(t, "Queue is not being consumed")
+			ids = append(ids, s.load(func() bool { return true })...)
+			s.over(30 * time.Second)
+			s.requireOnce(ids)
+			require.Zero(t, next.stop(t))
+			require.Zero(t, frozen.stop(t))
+		})
+	}
+}

@@ -1,0 +1,257 @@
+package proof
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/worker"
+)
+
+// stage is a database and a virtual host on which processes of the program
+// work, and from which they are looked at.
+type stage struct {
+	servers
+
+	t         *testing.T
+	store     *store.Store
+	wire      *broker.Broker
+	submitter *submit.Submitter
+	diary     *diary
+	told      *told
+}
+
+// The actions of a stage: one that runs as often as anybody likes, and one of
+// which three may run at once.
+const (
+	actFree    = "stage.free"
+	actLimited = "stage.limited"
+)
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	database := testkit.Database(t)
+	s := &stage{
+		servers: servers{Database: database, AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)},
+		t:       t, store: testkit.OpenStore(t, database), diary: &diary{starts: map[int64][]int{}},
+	}
+	s.wire = s.connect("stage")
+	require.NoError(t, s.wire.DeclareExecutor(testkit.Context(t)))
+	relay := outbox.New(outbox.Config{}, s.store, s.wire.Publisher(), testkit.Logger(t), nil)
+	require.NoError(t, relay.Start(testkit.Context(t)))
+	t.Cleanup(relay.Stop)
+	s.submitter = submit.New(s.store, relay)
+	testkit.Action(t, s.store, actFree)
+	testkit.Policy(t, s.store, testkit.Action(t, s.store, actLimited), 3)
+	s.told = s.listen()
+	return s
+}
+
+func (s *stage) connect(name string) *broker.Broker {
+	wire := broker.New(broker.Config{URL: s.AMQP, ManagementURL: s.Management, ConnectionName: name}, testkit.Logger(s.t), nil)
+	require.NoError(s.t, wire.Start(testkit.Context(s.t)))
+	s.t.Cleanup(wire.Stop)
+	return wire
+}
+
+// diary is what the actions themselves say about having been run. It is the
+// judge of how often an execution was started: it believes no row.
+type diary struct {
+	mu     sync.Mutex
+	starts map[int64][]int // the attempts of an execution, in the order of their starts
+}
+
+// run is an action that takes up to 15 ms.
+func (d *diary) run(ctx context.Context, task worker.Task) (any, error) {
+	d.mu.Lock()
+	d.starts[task.ExecutionID] = append(d.starts[task.ExecutionID], task.Attempt)
+	d.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(time.Duration(rand.IntN(15)) * time.Millisecond):
+		return nil, nil
+	}
+}
+
+// worker starts a worker in this process.
+func (s *stage) worker(name string) {
+	cfg := worker.Config{
+		Name: name, MaxConcurrent: 20, HeartbeatInterval: time.Second,
+		Actions: worker.Actions{actFree: s.diary.run, actLimited: s.diary.run},
+	}
+	w, err := worker.New(cfg, worker.Deps{Store: s.store, Broker: s.connect(name), Logger: testkit.Logger(s.t)})
+	require.NoError(s.t, err)
+	require.NoError(s.t, w.Start(testkit.Context(s.t)))
+	s.t.Cleanup(w.Stop)
+}
+
+// told is every execution.completed that was published on a stage.
+type told struct {
+	mu   sync.Mutex
+	said map[int64][]string // the statuses that were said of an execution
+}
+
+// listen hears what is published beside those to whom it is addressed.
+func (s *stage) listen() *told {
+	conn, err := amqp.Dial(s.AMQP)
+	require.NoError(s.t, err)
+	channel, err := conn.Channel()
+	require.NoError(s.t, err)
+	queue, err := channel.QueueDeclare("", false, true, true, false, nil)
+	require.NoError(s.t, err)
+	require.NoError(s.t, channel.QueueBind(queue.Name, message.KeyExecutionCompleted, message.ExchangeExecutions, false, nil))
+	deliveries, err := channel.Consume(queue.Name, "", true, true, false, false, nil)
+	require.NoError(s.t, err)
+	heard := &told{said: map[int64][]string{}}
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		for delivery := range deliveries {
+			heard.hear(delivery.Body)
+		}
+	})
+	s.t.Cleanup(func() {
+		_ = conn.CloseDeadline(time.Now().Add(5 * time.Second)) // it only listened
+		listening.Wait()
+	})
+	return heard
+}
+
+func (h *told) hear(body []byte) {
+	envelope, err := message.Decode[message.ExecutionCompleted](body)
+	if err != nil || envelope.MessageType != message.TypeExecutionCompleted {
+		return // poison is somebody else's matter
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.said[envelope.Payload.ExecutionID] = append(h.said[envelope.Payload.ExecutionID], envelope.Payload.Status)
+}
+
+// of are the distinct statuses that were said of an execution.
+func (h *told) of(id int64) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Compact(slices.Sorted(slices.Values(h.said[id])))
+}
+
+// request asks for n executions.
+func (s *stage) request(ref string, n int, change ...func(*submit.Request)) []int64 {
+	requests := make([]submit.Request, n)
+	for i := range requests {
+		requests[i] = submit.Request{ActionRef: ref, Params: json.RawMessage(`{}`)}
+		for _, c := range change {
+			c(&requests[i])
+		}
+	}
+	done, err := s.submitter.RequestMany(testkit.Context(s.t), requests)
+	require.NoError(s.t, err)
+	ids := make([]int64, n)
+	for i, r := range done {
+		ids[i] = r.ID
+	}
+	return ids
+}
+
+// load requests four executions every 20 ms: forty, and on until enough says that
+// it is enough.
+func (s *stage) load(enough func() bool) (ids []int64) {
+	deadline := time.Now().Add(40 * time.Second)
+	for len(ids) < 40 || !enough() {
+		require.True(s.t, time.Now().Before(deadline), "what the load waits for has not happened")
+		ids = append(ids, s.request(actFree, 2)...)
+		ids = append(ids, s.request(actLimited, 2)...)
+		time.Sleep(20 * time.Millisecond)
+	}
+	return ids
+}
+
+func (s *stage) count(sql string, args ...any) int {
+	s.t.Helper()
+	return testkit.Count(s.t, s.store, sql, args...)
+}
+
+// age makes what the dead have left unpublished as old as it has to be for
+// others to take it, so that nobody waits for it.
+func (s *stage) age() {
+	testkit.Exec(s.t, s.store, `UPDATE outbox SET created = created - interval '6 s', claimed_at = claimed_at - interval '6 s'`)
+}
+
+// over waits until everything has ended and been given back.
+func (s *stage) over(timeout time.Duration) {
+	s.t.Helper()
+	testkit.Eventually(s.t, func() bool {
+		return s.count(`SELECT (SELECT count(*) FROM execution WHERE finished_status IS NULL OR admission_state_id IS NOT NULL)
+			+ (SELECT count(*) FROM execution_admission_entry) + (SELECT count(*) FROM outbox)`) == 0
+	}, timeout, "L2, L3, L5: everything ends, is given back and is told")
+	testkit.Invariants(s.t, s.store)
+	s.requireLegalMoves()
+}
+
+// requireLegalMoves checks S8 on the recorded history.
+func (s *stage) requireLegalMoves() {
+	s.t.Helper()
+	rows, err := s.store.Pool().Query(testkit.Context(s.t), `
+		SELECT DISTINCT old_values->>'status', new_values->>'status' FROM execution_history
+		WHERE operation = 'UPDATE' AND new_values->>'status' IS DISTINCT FROM old_values->>'status'`)
+	require.NoError(s.t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var from, to attune.Status
+		require.NoError(s.t, rows.Scan(&from, &to))
+		require.True(s.t, attune.CanMove(from, to), "S8: %s → %s", from, to)
+	}
+	require.NoError(s.t, rows.Err())
+}
+
+// requireOnce asks that all of these completed at their first attempt, ran once
+// by the account of the actions themselves, and that this was told.
+func (s *stage) requireOnce(ids []int64) {
+	s.t.Helper()
+	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed' AND attempt = 1`, ids),
+		"everything completes at its first attempt: %s", s.others(ids))
+	require.Zero(s.t, s.count(`SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
+	s.diary.mu.Lock()
+	starts := maps.Clone(s.diary.starts)
+	s.diary.mu.Unlock()
+	for _, id := range ids {
+		require.Equal(s.t, []int{1}, starts[id], "S2: the starts of execution %d", id)
+	}
+	testkit.Eventually(s.t, func() bool {
+		for _, id := range ids {
+			if len(s.told.of(id)) == 0 {
+				return false
+			}
+		}
+		return true
+	}, 5*time.Second, "S14: every end is told")
+	for _, id := range ids {
+		require.Equal(s.t, []string{"completed"}, s.told.of(id), "S14: what is told of execution %d", id)
+	}
+	letters, err := s.wire.QueueState(testkit.Context(s.t), message.QueueDeadLetter)
+	require.NoError(s.t, err)
+	require.Zero(s.t, letters.Ready, "nothing is given up")
+}
+
+// others says which executions are not as they should be.
+func (s *stage) others(ids []int64) string {
+	var text string
+	err := s.store.Pool().QueryRow(testkit.Context(s.t), `SELECT coalesce(string_agg(format('%s %s attempt %s %s', id, status, attempt, result), E'\n'), 'none')
+		FROM execution WHERE id = ANY ($1) AND NOT (status = 'completed' AND attempt = 1)`, ids).Scan(&text)
+	return fmt.Sprint(text, err)
+}

@@ -1,0 +1,103 @@
+package proof
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// actScript is an action that is a process of its own, which writes down that
+// it was started. A worker that dies cannot take that back.
+const actScript = "stage.script"
+
+// script makes the action and returns how often each execution was started.
+func (s *stage) script() func() map[int64]int {
+	dir := s.t.TempDir()
+	path, starts := filepath.Join(dir, "run.sh"), filepath.Join(dir, "starts")
+	text := fmt.Sprintf("#!/bin/sh\necho \"$ATTUNE_EXEC_ID\" >> '%s'\nsleep 0.02\n", starts)
+	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o700))
+	testkit.Action(s.t, s.store, actScript, func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = path, 2 })
+	return func() map[int64]int {
+		raw, err := os.ReadFile(starts)
+		require.NoError(s.t, err)
+		counts := map[int64]int{}
+		for line := range strings.Lines(string(raw)) {
+			id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+			require.NoError(s.t, err)
+			counts[id]++
+		}
+		return counts
+	}
+}
+
+// process starts a worker as a process and waits until it works.
+func (s *stage) process(name string, settings ...string) *process {
+	p := s.run("worker", append([]string{
+		"ATTUNE__WORKER__NAME=" + name, "ATTUNE__WORKER__HEARTBEAT_INTERVAL=200ms", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=4",
+	}, settings...)...)
+	p.says(s.t, "Worker started")
+	return p
+}
+
+// F24 and L4: workers die between what they do: with rows that say running, with
+// actions that have ended and rows that have not, with ends that nobody was told.
+// Whatever they had is decided, what was not finished is repeated as a new row
+// while its action allows it, no attempt is started twice by the account of the
+// actions themselves (S2, S19), every end is told (S14) and every slot given back.
+func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	starts := s.script()
+	engine := s.serve(
+		"ATTUNE__EXECUTOR__NO_WORKERS=wait", "ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s", "ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=3",
+		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=1s",
+		"ATTUNE__EXECUTOR__RETRY__BASE_DELAY=100ms")
+	var doomed []*process
+	for i, point := range crashpoint.Worker() {
+		doomed = append(doomed, s.process(fmt.Sprintf("doomed-%d", i), dieAt(point, 3)))
+	}
+	var ids []int64
+	testkit.Eventually(t, func() bool {
+		if len(ids) < 200 {
+			ids = append(ids, s.request(actScript, 4)...)
+		}
+		return !slices.ContainsFunc(doomed, func(p *process) bool { return !p.killed() })
+	}, 30*time.Second, "every worker dies at its point")
+	rescue := s.process("rescue")
+	s.over(40 * time.Second)
+
+	require.Equal(t, len(ids), s.count(`SELECT count(*) FROM execution o WHERE o.id = ANY ($1) AND EXISTS (
+		SELECT FROM execution e WHERE e.status = 'completed' AND coalesce(e.original_execution, e.id) = o.id)`, ids), "L2: everything is done in the end")
+	require.Zero(t, s.count(`SELECT count(*) FROM (
+		SELECT FROM execution WHERE status = 'completed' GROUP BY coalesce(original_execution, id) HAVING count(*) > 1) twice`), "what is done is not repeated")
+	abandoned := s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`)
+	require.GreaterOrEqual(t, abandoned, 2, "two workers died with rows that said running")
+	require.Equal(t, s.count(`SELECT count(*) FROM execution WHERE status <> 'completed'`),
+		s.count(`SELECT count(*) FROM execution_retry`), "S19: one repetition for each that was lost")
+	for id, n := range starts() {
+		require.Equal(t, 1, n, "S2: the starts of execution %d", id)
+	}
+	rows, err := s.store.Pool().Query(testkit.Context(t), `SELECT id, status::text FROM execution`)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		var status string
+		require.NoError(t, rows.Scan(&id, &status))
+		testkit.Eventually(t, func() bool { return len(s.told.of(id)) > 0 }, 5*time.Second, "S14: the end of execution %d is told", id)
+		require.Equal(t, []string{status}, s.told.of(id), "S14: what is told of execution %d", id)
+	}
+	require.NoError(t, rows.Err())
+	require.Zero(t, rescue.stop(t))
+	require.Zero(t, engine.stop(t))
+}
