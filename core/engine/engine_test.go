@@ -151,7 +151,7 @@ func (b *bundle) engine(t *testing.T, change ...func(*config.Config)) *engine.En
 // worker starts a reference worker in this process.
 func (b *bundle) worker(t *testing.T, name string, concurrency int) {
 	t.Helper()
-	w, err := worker.New(worker.Config{Name: name, MaxConcurrent: concurrency, Actions: builtin.Actions()},
+	w, err := worker.New(worker.Config{Name: name, MaxConcurrent: concurrency, HeartbeatInterval: 500 * time.Millisecond, Actions: builtin.Actions()},
 		worker.Deps{Store: b.store, Broker: b.connect(t, name), Logger: testkit.Logger(t)})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(testkit.Context(t)))
