@@ -246,7 +246,7 @@ func (w *Why) workerLines() []string {
 	texts := make([]string, len(w.WorkerReasons))
 	for i, r := range w.WorkerReasons {
 		total += r.Count
-		texts[i] = fmt.Sprintf("%d %s", r.Count, r.Reason)
+		texts[i] = fmt.Sprintf("%s (%d)", r.Reason, r.Count)
 	}
 	if total > len(w.Workers) {
 		lines = append(lines, fmt.Sprintf("  and %d more; of all %d: %s", total-len(w.Workers), total, strings.Join(texts, ", ")))

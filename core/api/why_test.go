@@ -1,0 +1,41 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// What is told of workers and of a repetition that waits for its time is as
+// described.
+func TestWhyOfWorkersAndRepetitionsIsAsDescribed(t *testing.T) {
+	t.Parallel()
+	s := readSpec(t)
+	st := testkit.Store(t)
+	handler := handlerOver(t, st)
+	action := testkit.Action(t, st, "demo.a", func(r *testkit.ActionRow) { r.MaxRetries = 3 })
+	testkit.Worker(t, st, "cordoned", func(r *testkit.WorkerRow) { r.Cordoned = true })
+	failed := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) {
+		r.Status, r.Result = attune.StatusFailed, map[string]any{"error": "no workers available"}
+	})
+	again := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.RetryCount = 1 })
+	testkit.Exec(t, st, `insert into execution_retry (failed, execution, reason, due, requested_by)
+		values ($1, $2, 'manual_retry', now() + interval '1 hour', 'alice')`, failed.ID, again.ID)
+	schema := s.Paths["/api/v1/executions/{id}/why"]["get"].Responses["200"].Content["application/json"].Schema
+	for id, key := range map[int64]string{failed.ID: "workers", again.ID: "retry"} {
+		code, _, body := ask(t, handler, "/api/v1/executions/"+strconv.FormatInt(id, 10)+"/why")
+		require.Equal(t, http.StatusOK, code)
+		var value any
+		require.NoError(t, json.Unmarshal(body, &value))
+		s.check(t, "why", value, schema)
+		data, ok := value.(map[string]any)["data"].(map[string]any)
+		require.True(t, ok)
+		require.NotEmpty(t, data[key], key)
+	}
+}

@@ -1,0 +1,184 @@
+package monitor
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// blocks has the queue's head wait for a worker.
+func (b *testBundle) blocks(t *testing.T, state int64, reason string) {
+	t.Helper()
+	testkit.Exec(t, b.store, `insert into admission_blocked (state_id, ticket, reason, since) values ($1, 1, $2, now() - interval '90 seconds')`, state, reason)
+}
+
+func (b *testBundle) staff(t *testing.T, name string, capabilities map[string]any, change ...func(*testkit.WorkerRow)) int64 {
+	t.Helper()
+	w := testkit.Worker(t, b.store, name, append([]func(*testkit.WorkerRow){func(r *testkit.WorkerRow) {
+		r.Capabilities = map[string]any{"runtimes": []string{"python"}, "max_concurrent_executions": 10}
+		maps.Copy(r.Capabilities, capabilities)
+	}}, change...)...)
+	testkit.Exec(t, b.store, `insert into worker_load (worker) values ($1) on conflict do nothing`, w.ID)
+	return w.ID
+}
+
+func (b *testBundle) load(t *testing.T, worker int64, assigned int) {
+	t.Helper()
+	testkit.Exec(t, b.store, `update worker_load set assigned = $2 where worker = $1`, worker, assigned)
+}
+
+func (b *testBundle) needsPython(t *testing.T, action int64, constraint string) {
+	t.Helper()
+	testkit.Exec(t, b.store, `insert into runtime (ref, name, aliases, distributions) values ('core.python', 'Python', '{python3}', '{}') on conflict do nothing`)
+	testkit.Exec(t, b.store, `update action set runtime = (select id from runtime where ref = 'core.python'), runtime_version_constraint = $2 where id = $1`,
+		action, constraint)
+}
+
+func versions(list ...string) map[string]any {
+	return map[string]any{"runtime_versions": map[string]any{"python": list}}
+}
+
+// TestWhyNamesEveryWorkerThatDoesNotTakeIt: by its action's needs, its own, and
+// where it failed before.
+func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.replica(t)
+	action := testkit.Action(t, b.store, "demo.new")
+	b.needsPython(t, action.ID, ">=3.11")
+	full := b.staff(t, "full", versions("3.12"))
+	failed := b.staff(t, "failed", versions("3.12"))
+	cordoned := b.staff(t, "kept", versions("3.12"), func(r *testkit.WorkerRow) { r.Cordoned = true })
+	suspect := b.staff(t, "suspect", versions("3.12"))
+	b.staff(t, "old", versions("3.9"))
+	b.staff(t, "silent", versions("3.9"), func(r *testkit.WorkerRow) { r.HeartbeatAge = 5 * time.Minute })
+	b.staff(t, "ahead", versions("3.11"), func(r *testkit.WorkerRow) { r.HeartbeatAge = -time.Hour })
+	b.load(t, full, 12)
+	testkit.Exec(t, b.store, `insert into identity (login) values ('alice')`)
+	testkit.Exec(t, b.store, `update worker set cordon_reason = 'new disk', cordoned_by = (select id from identity where login = 'alice') where id = $1`, cordoned)
+	testkit.Exec(t, b.store, `update worker set suspect_since = now(), suspect_reason = 'no queue took it' where id = $1`, suspect)
+	testkit.Exec(t, b.store, `update worker set host = name`)
+	state, _, waiters := b.line(t, action, 5, 0, 1, full)
+	b.blocks(t, state, "waiting for a worker: the only fitting worker is busy")
+	first := testkit.Execution(t, b.store, action, status(attune.StatusFailed))
+	testkit.Exec(t, b.store, `update execution set retry_count = 1, worker_selector = '{}' where id = $1`, waiters[0])
+	testkit.Exec(t, b.store, `insert into execution_retry (failed, execution, reason, due, waiting, avoid) values ($1, $2, 'unknown', now(), false, array[$3::bigint])`,
+		first.ID, waiters[0], failed)
+
+	w := b.ask(t, waiters[0])
+	got := map[string]string{}
+	for _, one := range w.Workers {
+		got[one.Name] = string(one.Answer) + ": " + one.Reason
+	}
+	require.Equal(t, map[string]string{
+		"ahead":   "room: has room, 0 of 10",
+		"full":    "full: busy 10 of 10 (+2 waiting)",
+		"failed":  "avoided: avoided, since an earlier attempt failed on it",
+		"suspect": "waited: suspected (no queue took it)",
+		"kept":    "absent: cordoned by alice (new disk)",
+		"old":     "rejected: lacks runtime python >=3.11",
+		"silent":  "absent: silent for 5m, and lacks runtime python >=3.11",
+	}, got)
+	require.Equal(t, "ahead", w.Workers[0].Name, "who could take it comes first")
+	require.Equal(t, "silent", w.Workers[5].Name, "and who could never take it last")
+	text := strings.Join(w.Lines, "\n")
+	require.Contains(t, text, "but its head has been kept for 1m30s: waiting for a worker")
+	require.Contains(t, text, "The workers, as they are now:\n  ahead: has room, 0 of 10\n  full: busy 10 of 10 (+2 waiting)\n")
+	require.NotContains(t, text, "more; of all")
+	raw, err := json.Marshal(w)
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `{"id":`+fmt.Sprint(full)+`,"name":"full","answer":"full","reason":"busy 10 of 10 (+2 waiting)","assigned":12,"capacity":10,"weight":0}`)
+
+	d, err := b.Execution(t.Context(), waiters[0])
+	require.NoError(t, err)
+	require.Len(t, d.Why, len(w.Lines), "the page of an execution says the same")
+
+	// What it asks for itself counts.
+	testkit.Exec(t, b.store, `update execution set worker_selector = '{"zone": "a"}' where id = $1`, waiters[0])
+	require.Equal(t, ReasonCount{"lacks the label zone=a", 4}, b.ask(t, waiters[0]).WorkerReasons[0])
+
+	// Where a limit keeps it and no worker does, workers are no matter.
+	testkit.Exec(t, b.store, `delete from admission_blocked`)
+	require.Nil(t, b.ask(t, waiters[0]).Workers)
+}
+
+func TestWhyBoundsTheWorkersItNames(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.new")
+	b.needsPython(t, action.ID, ">=3.11")
+	for i := range 9 {
+		b.staff(t, fmt.Sprintf("old-%d", i), versions("3.9"))
+	}
+	for i := range 3 {
+		b.staff(t, fmt.Sprintf("gone-%d", i), versions("3.12"), func(r *testkit.WorkerRow) { r.Status = "inactive" })
+	}
+	for i := range 10 {
+		b.staff(t, fmt.Sprintf("tainted-%d", i), map[string]any{
+			"runtime_versions": map[string]any{"python": []string{"3.12"}}, "taints": []any{map[string]any{"key": fmt.Sprintf("t%d", i)}},
+		})
+	}
+	failed := testkit.Execution(t, b.store, action, status(attune.StatusFailed), func(r *testkit.ExecutionRow) {
+		r.Result = map[string]any{"error": "no compatible worker: 9 live workers lack runtime python >=3.11", "failed_by": "execution_scheduler"}
+	})
+	w := b.ask(t, failed.ID)
+	require.Len(t, w.Workers, 8)
+	require.Len(t, w.WorkerReasons, 8)
+	require.Equal(t, ReasonCount{"lacks runtime python >=3.11", 9}, w.WorkerReasons[0])
+	require.Equal(t, ReasonCount{"other reasons", 5}, w.WorkerReasons[7])
+	text := strings.Join(w.Lines, "\n")
+	require.Contains(t, text, "  gone-0: inactive\n")
+	require.Contains(t, text, "  and 14 more; of all 22: lacks runtime python >=3.11 (9), inactive (3), has the taint t0:no_schedule that is not tolerated (1), ")
+
+	done := testkit.Execution(t, b.store, action, status(attune.StatusFailed), func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "exit code 1"} })
+	require.Nil(t, b.ask(t, done.ID).Workers)
+}
+
+func TestWhyWithoutAnyWorker(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	failed := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.a"), status(attune.StatusFailed), func(r *testkit.ExecutionRow) {
+		r.Result = map[string]any{"error": "no workers available", "failed_by": "execution_scheduler"}
+	})
+	w := b.ask(t, failed.ID)
+	require.Equal(t, []WorkerVerdict{}, w.Workers)
+	require.Contains(t, w.Lines[1], "No worker is registered")
+}
+
+func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.replica(t)
+	action := testkit.Action(t, b.store, "demo.a", func(r *testkit.ActionRow) { r.MaxRetries = 3 })
+	first := testkit.Execution(t, b.store, action, status(attune.StatusFailed))
+	again := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.RetryCount, r.OriginalExecution = 2, &first.ID })
+	testkit.Exec(t, b.store, `insert into execution_retry (failed, execution, reason, due) values ($1, $2, 'worker_unavailable', now() + interval '12.4 seconds')`,
+		first.ID, again.ID)
+	w := b.ask(t, again.ID)
+	require.Regexp(t, `^Execution \d+ of demo.a waits for its time: repetition 2 of 3 after worker_unavailable, due in 1[0-2]s\.$`, w.Summary)
+	require.Equal(t, "worker_unavailable", w.Retry.Reason)
+	require.Nil(t, w.Workers)
+
+	testkit.Exec(t, b.store, `update execution_retry set due = now() - interval '1 second', requested_by = 'alice', reason = 'manual_retry'`)
+	testkit.Exec(t, b.store, `update execution set max_retries = 1 where id = $1`, again.ID)
+	require.Contains(t, b.ask(t, again.ID).Summary, "repetition 2 after manual_retry, asked for by alice, due now")
+
+	testkit.Exec(t, b.store, `update execution_retry set waiting = false`)
+	require.Nil(t, b.ask(t, again.ID).Retry)
+	require.Contains(t, b.ask(t, again.ID).Summary, "stands in no queue yet")
+}
+
+func TestAnswersHaveAnOrder(t *testing.T) {
+	t.Parallel()
+	require.Len(t, answerOrder, 6, "every answer of placement")
+	require.Contains(t, answerOrder, placement.AnswerRejected)
+}
