@@ -1,11 +1,13 @@
-// Package api is the engine's HTTP side: liveness, readiness, metrics, and what
-// there is to read about queues and waiting executions.
+// Package api is the engine's HTTP side: liveness, readiness, metrics, what there
+// is to read about queues and waiting executions, and cancelling and repeating
+// executions.
 //
 // /healthz answers as long as the process can. /readyz answers 200 when every
 // check passes and 503 otherwise, and says which check failed and why, in
 // either case as JSON. /metrics is the Prometheus registry. Below /api/v1 an
 // answer is {"data": …} and an error application/problem+json; the document
-// /api/v1/openapi.yaml describes all of it. Nothing here changes anything.
+// /api/v1/openapi.yaml describes all of it. Whatever changes something is a POST,
+// and is the same code, with the same audit, as the command line's.
 //
 // # Who may ask
 //
@@ -14,7 +16,9 @@
 // their details, which may hold addresses. Beyond loopback everything else needs a bearer
 // token, /metrics included. On loopback /metrics stays open, and the rest needs
 // a token as soon as a file of tokens is configured. Paths that do not exist
-// ask for one like those that do.
+// ask for one like those that do. Reading needs the scope read, acting the scope
+// operate; the audit names the token. A page that a browser has from elsewhere
+// cannot act, also not on loopback without tokens.
 //
 // # On failure
 //
@@ -37,6 +41,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/triage"
 )
 
 // Check is one line of /readyz.
@@ -54,6 +59,9 @@ type Deps struct {
 	Logger   *slog.Logger
 	// View answers what is below /api/v1; nil leaves that out.
 	View View
+	// Acts does what is asked for below /api/v1, in the name of whoever asks; nil
+	// leaves that out.
+	Acts *triage.Triage
 	// TokensFile names the file of bearer tokens; empty means that there are none.
 	TokensFile string
 	// AnyPort takes a free port when that of the address is taken.
@@ -179,6 +187,9 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/metrics", s.remote(ScopeRead, http.HandlerFunc(s.onlyGet)))
 	if s.deps.View != nil {
 		s.routes(mux)
+	}
+	if s.deps.Acts != nil {
+		s.acts(mux)
 	}
 	mux.Handle("/", s.guarded(ScopeRead, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusNotFound, "there is no "+r.Method+" on this path")

@@ -60,7 +60,7 @@ func (s *Server) withToken(scope Scope, next http.Handler) http.Handler {
 			s.problem(w, r, http.StatusForbidden, "token "+one.name+" does not have the scope "+string(scope))
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, withActor(r, one.name))
 	})
 }
 

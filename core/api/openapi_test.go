@@ -214,7 +214,10 @@ func TestEveryPathAnswersAsDescribed(t *testing.T) {
 	}
 	for path, operations := range s.Paths {
 		op, ok := operations["get"]
-		require.True(t, ok, path)
+		if !ok {
+			require.Contains(t, operations, "post", path) // see TestEveryActAnswersAsDescribed
+			continue
+		}
 		require.NotEmpty(t, op.Summary, path)
 		require.Equal(t, http.StatusOK, hold(path, op, fill(path, ids[path])), path)
 		if strings.Contains(path, "{") {

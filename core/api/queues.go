@@ -112,10 +112,13 @@ func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler 
 // operator should see goes to the log.
 func (s *Server) judge(r *http.Request, err error) (code int, detail string) {
 	var bad requestError
+	var plain *statusError
 	var unknown *monitor.UnknownActionError
 	switch {
 	case errors.As(err, &bad):
 		return http.StatusBadRequest, bad.Error()
+	case errors.As(err, &plain):
+		return plain.code, plain.detail
 	case errors.As(err, &unknown):
 		return http.StatusNotFound, unknown.Error()
 	case errors.Is(err, monitor.ErrNotFound):

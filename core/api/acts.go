@@ -1,0 +1,208 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+
+	"github.com/attune-go/attune/core/triage"
+)
+
+// maxActBody bounds the body of an act, and maxReason the reason in it.
+const (
+	maxActBody = 64 << 10
+	maxReason  = 2000
+)
+
+// acts adds what may be done.
+func (s *Server) acts(mux *http.ServeMux) {
+	act := func(path string, handle func(r *http.Request, operator *triage.Triage, id int64) (any, error)) {
+		guarded := func(next http.Handler) http.Handler { return s.guarded(ScopeOperate, next) }
+		mux.Handle("POST "+path, guarded(s.sameSite(s.answer(func(r *http.Request) (any, error) {
+			if err := onlyParameters(r, nil); err != nil {
+				return nil, err
+			}
+			id, err := idOf(r)
+			if err != nil {
+				return nil, err
+			}
+			return handle(r, s.deps.Acts.As(actorOf(r)), id)
+		}))))
+		mux.Handle(path, guarded(http.HandlerFunc(s.onlyPost)))
+	}
+	act("/api/v1/executions/{id}/cancel", s.cancel)
+	act("/api/v1/executions/{id}/retry", s.retry)
+}
+
+// onlyPost answers every other method on a path that only acts.
+func (s *Server) onlyPost(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", http.MethodPost)
+	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+}
+
+// sameSite refuses what a page of another site has a browser send. Where no
+// token is asked for, the request must also name this machine: a name that
+// somebody else has pointed at it does not.
+func (s *Server) sameSite(next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := protection.Check(r); err != nil {
+			s.problem(w, r, http.StatusForbidden, "a page of another site may not act here")
+			return
+		}
+		if s.tokens == nil && !namesThisMachine(r.Host) {
+			s.problem(w, r, http.StatusForbidden, "without tokens, acts are only taken under the name of this machine, such as 127.0.0.1")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func namesThisMachine(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// actorKey is under which the context of a request says whose token it brought.
+type actorKey struct{}
+
+// actorOf is who acts, as audits name them.
+func actorOf(r *http.Request) string {
+	if name, ok := r.Context().Value(actorKey{}).(string); ok {
+		return "token " + name
+	}
+	return "http without a token"
+}
+
+func withActor(r *http.Request, name string) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), actorKey{}, name))
+}
+
+// statusError is an answer other than the usual ones.
+type statusError struct {
+	code   int
+	detail string
+}
+
+// Error says why.
+func (e *statusError) Error() string { return e.detail }
+
+func conflictf(format string, args ...any) error {
+	return &statusError{http.StatusConflict, fmt.Sprintf(format, args...)}
+}
+
+func noExecution(id int64) error {
+	return &statusError{http.StatusNotFound, "there is no execution " + strconv.FormatInt(id, 10)}
+}
+
+// readBody decodes the JSON object of an act. No body at all is an empty object.
+func readBody(r *http.Request, into any) error {
+	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxActBody))
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
+		return &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body exceeds %d bytes", maxActBody)}
+	}
+	if err != nil {
+		return requestError("the body could not be read")
+	}
+	if len(raw) == 0 {
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return &statusError{http.StatusUnsupportedMediaType, "a body must be application/json"}
+	}
+	if err := decodeObject(raw, into); err != nil {
+		return requestError("the body is not what this path takes: " + err.Error())
+	}
+	return nil
+}
+
+// cancelBody is what a cancellation takes.
+type cancelBody struct {
+	Reason string `json:"reason"`
+	Tree   bool   `json:"tree"`
+}
+
+func (s *Server) cancel(r *http.Request, operator *triage.Triage, id int64) (any, error) {
+	var body cancelBody
+	if err := readAct(r, &body, &body.Reason); err != nil {
+		return nil, err
+	}
+	order := triage.CancelOrder{IDs: []int64{id}, Tree: body.Tree, Reason: body.Reason}
+	receipt, err := operator.Cancel(r.Context(), &triage.CancelPlan{CancelOrder: order})
+	switch {
+	case err != nil && receipt.Acted() > 0:
+		s.deps.Logger.WarnContext(r.Context(), "A cancellation was interrupted", "execution_id", id, "done", receipt.Acted(), "error", err)
+		return nil, &statusError{
+			http.StatusServiceUnavailable,
+			fmt.Sprintf("interrupted after %d executions; the same request goes on", receipt.Acted()),
+		}
+	case err != nil:
+		return nil, err
+	case receipt.Acted() > 0:
+		return receipt, nil
+	case receipt.Missing > 0:
+		return nil, noExecution(id)
+	case receipt.Moving > 0:
+		return nil, conflictf("execution %d was changed under every try; the same request goes on", id)
+	}
+	return nil, conflictf("execution %d has ended (%s)", id, receipt.Executions[0].Status)
+}
+
+// retryBody is what a repetition takes.
+type retryBody struct {
+	Reason string `json:"reason"`
+}
+
+func (s *Server) retry(r *http.Request, operator *triage.Triage, id int64) (any, error) {
+	var body retryBody
+	if err := readAct(r, &body, &body.Reason); err != nil {
+		return nil, err
+	}
+	receipt, err := operator.RetryExecution(r.Context(), id, body.Reason)
+	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
+	switch {
+	case isAlready:
+		return nil, conflictf("%s", already.Error())
+	case errors.Is(err, triage.ErrNotEnded):
+		return nil, conflictf("execution %d has not ended", id)
+	case errors.Is(err, triage.ErrNoExecution):
+		return nil, noExecution(id)
+	}
+	return receipt, err
+}
+
+// readAct reads a body with a reason in it.
+func readAct(r *http.Request, into any, reason *string) error {
+	if err := readBody(r, into); err != nil {
+		return err
+	}
+	if len(*reason) > maxReason {
+		return requestError(fmt.Sprintf("the reason exceeds %d bytes", maxReason))
+	}
+	return nil
+}
+
+// decodeObject decodes one JSON object without members that are not known and
+// without anything behind it.
+func decodeObject(raw []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is something behind the object")
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// acting is a handler that acts on a database.
+func acting(st *store.Store) http.Handler {
+	return api.New("127.0.0.1:0", api.Deps{
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow,
+		Acts: triage.New(triage.Config{Source: "attune-executor"}, st, nil),
+	}).Handler()
+}
+
+// post sends an act; change may alter the request.
+func post(t *testing.T, handler http.Handler, path, body string, change ...func(*http.Request)) (code int, kind string, answer map[string]any) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Host = "127.0.0.1:8080"
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, c := range change {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	kind, _, _ = strings.Cut(w.Header().Get("Content-Type"), ";")
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), w.Body.String())
+	return w.Code, kind, answer
+}
+
+// TestEveryActAnswersAsDescribed: every answer of every act is held against the
+// description, and says why nothing could be done.
+func TestEveryActAnswersAsDescribed(t *testing.T) {
+	t.Parallel()
+	s := readSpec(t)
+	st := testkit.Store(t)
+	handler := acting(st)
+	action := testkit.Action(t, st, "demo.sleep")
+	worker := testkit.Worker(t, st, "w-1")
+	at := func(status attune.Status) int64 {
+		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
+			if e.Status = status; status != attune.StatusRequested {
+				e.Worker = &worker.ID
+			}
+		}).ID
+	}
+	waits, runs, completed, failed := at(attune.StatusRequested), at(attune.StatusRunning), at(attune.StatusCompleted), at(attune.StatusFailed)
+	child := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Parent = &runs }).ID
+	for _, c := range []struct {
+		act    string
+		id     any
+		body   string
+		code   int
+		detail string // of the problem
+	}{
+		{"cancel", waits, `{"reason": "enough"}`, 200, ""},
+		{"cancel", waits, "", 409, fmt.Sprintf("execution %d has ended (cancelled)", waits)},
+		{"cancel", runs, `{"tree": true}`, 200, ""},
+		{"cancel", child, "", 409, "has ended (cancelled)"},
+		{"cancel", completed, "", 409, "has ended (completed)"},
+		{"cancel", 999_999, "", 404, "there is no execution 999999"},
+		{"cancel", "x", "", 400, "not a positive number"},
+		{"cancel", "7?tree=true", "", 400, `there is no query parameter "tree"`},
+		{"cancel", runs, `{"tre": true}`, 400, `unknown field "tre"`},
+		{"cancel", runs, `{} {}`, 400, "something behind the object"},
+		{"cancel", runs, `{`, 400, "the body is not what this path takes"},
+		{"cancel", runs, `{"reason": "` + strings.Repeat("x", 2001) + `"}`, 400, "the reason exceeds 2000 bytes"},
+		{"cancel", runs, strings.Repeat(" ", 70_000), 413, "the body exceeds 65536 bytes"},
+		{"retry", runs, "", 409, fmt.Sprintf("execution %d has not ended", runs)},
+		{"retry", failed, `{"reason": "once more"}`, 200, ""},
+		{"retry", failed, "", 409, "has been repeated already: the newest attempt is execution"},
+		{"retry", 999_999, "", 404, "there is no execution 999999"},
+		{"retry", "x", "", 400, "not a positive number"},
+		{"retry", failed, `{"tree": true}`, 400, `unknown field "tree"`},
+	} {
+		path := "/api/v1/executions/{id}/" + c.act
+		url := fmt.Sprintf("/api/v1/executions/%v/%s", c.id, c.act)
+		if id, query, ok := strings.Cut(fmt.Sprint(c.id), "?"); ok {
+			url = "/api/v1/executions/" + id + "/" + c.act + "?" + query
+		}
+		code, kind, answer := post(t, handler, url, c.body)
+		require.Equal(t, c.code, code, "%s: %v", url, answer)
+		described, ok := s.Paths[path]["post"].Responses[fmt.Sprint(code)]
+		require.True(t, ok, "%s answers with %d, which is not described", url, code)
+		if name, ok := strings.CutPrefix(described.Ref, "#/components/responses/"); ok {
+			described = s.Components.Responses[name]
+		}
+		require.Contains(t, described.Content, kind, url)
+		s.check(t, path, answer, described.Content[kind].Schema)
+		if c.detail != "" {
+			require.Contains(t, answer["detail"], c.detail)
+		}
+	}
+	code, _, answer := post(t, handler, fmt.Sprintf("/api/v1/executions/%d/cancel", runs), "reason=x", func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	})
+	require.Equal(t, http.StatusUnsupportedMediaType, code)
+	s.check(t, "415", answer, s.Components.Responses["NotJSON"].Content["application/problem+json"].Schema)
+
+	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, waits))
+	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, runs))
+	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, child), "the tree")
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from execution where id = $1 and result->>'message' = 'enough'
+		and result->>'cancelled_by' = 'http without a token'`, waits))
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from execution where original_execution = $1`, failed))
+}
+
+func TestActsAreOnlyPosted(t *testing.T) {
+	t.Parallel()
+	handler := acting(testkit.Store(t))
+	for _, path := range []string{"/api/v1/executions/7/cancel", "/api/v1/executions/7/retry"} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+		require.Equal(t, "POST", w.Header().Get("Allow"))
+	}
+}
+
+// A page of another site, or one under a name that was pointed at this machine,
+// cannot have a browser act here.
+func TestOtherSitesCannotAct(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	handler := acting(st)
+	id := testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep")).ID
+	url := fmt.Sprintf("/api/v1/executions/%d/cancel", id)
+	for name, change := range map[string]func(*http.Request){
+		"origin":    func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
+		"fetch":     func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"rebinding": func(r *http.Request) { r.Host = "evil.example:8080" },
+	} {
+		code, kind, _ := post(t, handler, url, "", change)
+		require.Equal(t, http.StatusForbidden, code, name)
+		require.Equal(t, "application/problem+json", kind)
+	}
+	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, id))
+	for _, host := range []string{"localhost:8080", "[::1]:8080", "127.0.0.1"} {
+		code, _, _ := post(t, handler, url, "", func(r *http.Request) { r.Host = host })
+		require.NotEqual(t, http.StatusForbidden, code, host)
+	}
+}
+
+// To act a token needs the scope operate, and the audit names it.
+func TestActsNeedTheScopeOperate(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	server := api.New("0.0.0.0:0", api.Deps{
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Acts: triage.New(triage.Config{}, st, nil),
+		TokensFile: tokenFile(t, "ann read "+hash("s3cret")+"\nbot operate "+hash("other")+"\n"),
+	})
+	require.NoError(t, server.Start(t.Context()))
+	t.Cleanup(server.Stop)
+	id := testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep")).ID
+	url := fmt.Sprintf("/api/v1/executions/%d/cancel", id)
+	with := func(secret string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.Host = "engine.example" // with tokens any name will do
+			if secret != "" {
+				r.Header.Set("Authorization", "Bearer "+secret)
+			}
+		}
+	}
+	for secret, want := range map[string]int{"": 401, "wrong": 401, "s3cret": 403} {
+		code, _, _ := post(t, server.Handler(), url, "", with(secret))
+		require.Equal(t, want, code, secret)
+	}
+	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, id))
+	code, _, _ := post(t, server.Handler(), url, "", with("other"))
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where actor = 'token bot' and action = 'execution.cancel' and target_id = $1`, id))
+}
+
+func TestActsWithoutTheDatabaseSaySo(t *testing.T) {
+	t.Parallel()
+	st, err := store.Open(t.Context(), store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
+	require.NoError(t, err)
+	t.Cleanup(st.Close)
+	for _, act := range []string{"cancel", "retry"} {
+		code, _, answer := post(t, acting(st), "/api/v1/executions/1/"+act, "")
+		require.Equal(t, http.StatusServiceUnavailable, code, act)
+		require.Equal(t, "the database does not answer", answer["detail"])
+	}
+}
