@@ -17,7 +17,7 @@ func (r *Round) place(w admission.Waiter) admission.Answer {
 	}
 	need, err := needs(rule, w)
 	if err != nil {
-		r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, err.Error(), "what it asks of its worker cannot be read")
+		r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, unreadable(err), "what it asks of its worker cannot be read")
 		return admission.End()
 	}
 	verdict := r.fleet.Choose(need)
@@ -35,6 +35,10 @@ func (r *Round) place(w admission.Waiter) admission.Answer {
 	r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, cmp.Or(verdict.Detail, "the execution cannot be placed on any worker"))
 	return admission.End()
 }
+
+// unreadable is why an execution fails whose needs are written badly. To repeat
+// it would be no use.
+func unreadable(err error) string { return "no worker fits: " + err.Error() }
 
 // patience says what an execution waits for that no live worker can take.
 func patience(verdict placement.Verdict) string {
@@ -64,7 +68,7 @@ func (r *Round) Choose(w admission.Waiter, fence bool, except int64) placement.V
 	}
 	need, err := needs(rule, w)
 	if err != nil {
-		return placement.Verdict{Outcome: placement.Incompatible, Reason: err.Error()}
+		return placement.Verdict{Outcome: placement.Incompatible, Reason: unreadable(err)}
 	}
 	need.Fence, need.Except = fence, except
 	verdict := r.fleet.Choose(need)

@@ -284,7 +284,7 @@ func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
 	action := testkit.Action(t, b.store, "pk.a", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} })
 	ids := b.request(t, action, 2)
 	require.Equal(t, handover.Result{Enqueued: 2}, b.dispatch(t, ids...))
-	const reason = "no compatible worker: 1 live worker lacks the label zone=a; able would fit but is silent"
+	const reason = "no workers available that fit: able would fit but is silent; 1 live worker lacks the label zone=a"
 	require.Equal(t, reason, b.text(t, `SELECT reason FROM admission_blocked`))
 
 	// Where nobody is to be waited for it fails, and the text is the same.
@@ -325,11 +325,11 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 	reason := func(id int64) string {
 		return b.text(t, `SELECT status::text || ': ' || coalesce(result->>'error', '') FROM execution WHERE id = $1`, id)
 	}
-	require.Contains(t, reason(ids[0]), "failed: action.worker_affinity: it must be an object of required, preferred and anti_affinity")
+	require.Contains(t, reason(ids[0]), "failed: no worker fits: action.worker_affinity: it must be an object of required, preferred and anti_affinity")
 	require.Equal(t, "scheduled: ", reason(ids[1]), "it replaces what its action says")
 	require.Equal(t, "scheduled: ", reason(ids[2]))
-	require.Contains(t, reason(ids[3]), "failed: execution.worker_tolerations: it must be a list of tolerations")
-	require.Contains(t, reason(ids[4]), `failed: action.runtime_version_constraint: "newest" is not a version constraint`)
+	require.Contains(t, reason(ids[3]), "failed: no worker fits: execution.worker_tolerations: it must be a list of tolerations")
+	require.Contains(t, reason(ids[4]), `failed: no worker fits: action.runtime_version_constraint: "newest" is not a version constraint`)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)
 }

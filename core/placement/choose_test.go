@@ -157,7 +157,7 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 			[]placement.Worker{sized(1, 1, 0), sized(5, 1, 0, has("shell"), stands(placement.Cordoned, ""))},
 			placement.Verdict{
 				Outcome: placement.Incompatible, Absent: true,
-				Reason: "no compatible worker: 1 live worker lacks runtime shell; worker-5 would fit but is cordoned",
+				Reason: "no workers available that fit: worker-5 would fit but is cordoned; 1 live worker lacks runtime shell",
 			},
 		},
 		"many absent ones would": {
@@ -167,8 +167,8 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 			},
 			placement.Verdict{
 				Outcome: placement.Incompatible, Absent: true,
-				Reason: "no compatible worker: 1 live worker lacks runtime shell; 4 workers would fit but are not there: " +
-					"worker-2 is silent, worker-3 is draining, worker-4 is inactive, and 1 more",
+				Reason: "no workers available that fit: 4 workers would fit but are not there: " +
+					"worker-2 is silent, worker-3 is draining, worker-4 is inactive, and 1 more; 1 live worker lacks runtime shell",
 			},
 		},
 		"an absent one that would not fit is not named": {

@@ -175,8 +175,8 @@ func (f *Fleet) incompatible(need Need, absent []*Worker) string {
 	if rest > 0 {
 		texts = append(texts, fmt.Sprintf("%d do not fit for other reasons", rest))
 	}
-	if len(absent) > 0 {
-		texts = append(texts, would(absent))
+	if len(absent) > 0 { // it may come back: to wait for it, or to try again, makes sense
+		return "no workers available that fit: " + strings.Join(append([]string{would(absent)}, texts...), "; ")
 	}
 	return "no compatible worker: " + strings.Join(texts, "; ")
 }
