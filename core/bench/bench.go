@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"time"
@@ -67,6 +66,9 @@ type Report struct {
 	Config    Config  `json:"config"`
 	Seconds   float64 `json:"seconds"`
 	PerSecond float64 `json:"executions_per_second"`
+	// Published is what the existing executor's documents give for the same limit
+	// on one action, on another machine; 0 when they give nothing.
+	Published float64 `json:"published_per_second,omitempty"`
 	Completed int64   `json:"completed"`
 
 	StartP50 float64 `json:"requested_to_running_p50"`
@@ -228,7 +230,7 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Config: m.cfg, Seconds: took.Seconds(), Measured: time.Now().UTC(), Machine: m.machine(ctx)}
+	report := Report{Config: m.cfg, Published: published(m.cfg), Seconds: took.Seconds(), Measured: time.Now().UTC(), Machine: m.machine(ctx)}
 	if err := m.latencies(ctx, &report); err != nil {
 		return Report{}, err
 	}
@@ -289,25 +291,5 @@ func (m *measurement) await(ctx context.Context) error {
 		if !supervise.Sleep(ctx, 20*time.Millisecond) {
 			return ctx.Err()
 		}
-	}
-}
-
-// Print writes reports as a table.
-func Print(out io.Writer, reports []Report) {
-	ms := func(seconds float64) string { return fmt.Sprintf("%.1f", seconds*1000) }
-	_, _ = fmt.Fprintf(out, "%-30s %8s %8s | %-24s | %-24s | %7s %7s %5s\n", "profile", "executed", "per s",
-		"requested→running ms", "completed→next ms", "commits", "WAL B", "HOT")
-	for _, r := range reports {
-		next := "-"
-		if r.Config.Limit > 0 {
-			next = fmt.Sprintf("p50 %s p99 %s", ms(r.NextP50), ms(r.NextP99))
-		}
-		_, _ = fmt.Fprintf(out, "%-30s %8d %8.0f | %-24s | %-24s | %7.3f %7.0f %5.2f\n", r.Config.Profile, r.Completed, r.PerSecond,
-			fmt.Sprintf("p50 %s p99 %s", ms(r.StartP50), ms(r.StartP99)), next, r.CommitsPerExecution, r.WALBytesPerExecution, r.HotRatio)
-	}
-	if len(reports) > 0 {
-		r := reports[0]
-		_, _ = fmt.Fprintf(out, "%d CPUs, %s, PostgreSQL %s; %d engine, %d workers × %d; engine, workers and servers share the machine\n",
-			r.Machine.CPUs, r.Machine.GoVersion, r.Machine.PostgreSQL, r.Config.Replicas, r.Config.Workers, r.Config.Concurrency)
 	}
 }
