@@ -65,11 +65,15 @@ type fitting struct {
 // changes between batches; it rotates the choice among equally loaded workers.
 func NewFleet(registered []Worker, turn int) *Fleet {
 	f := &Fleet{workers: slices.Clone(registered), turn: turn & (1<<31 - 1), fits: make(map[fitKey]*fitting)}
-	slices.SortFunc(f.workers, func(a, b Worker) int { return cmp.Compare(a.ID, b.ID) })
+	sorted := true
 	for i := range f.workers {
+		sorted = sorted && (i == 0 || f.workers[i-1].ID < f.workers[i].ID)
 		if !f.workers[i].Standing.Absent() {
 			f.present++
 		}
+	}
+	if !sorted {
+		slices.SortFunc(f.workers, func(a, b Worker) int { return cmp.Compare(a.ID, b.ID) })
 	}
 	return f
 }

@@ -268,3 +268,41 @@ func TestEqualsHaveTheirTurn(t *testing.T) {
 		}
 	})
 }
+
+// Whatever stands in a row, reading it does no harm: a need says what is wrong
+// with it, and a worker that announces nonsense is a worker that announces less.
+func TestNonsenseIsReadWithoutHarm(t *testing.T) {
+	t.Parallel()
+	pieces := []string{
+		`{`, `}`, `[`, `]`, `"`, `,`, `:`, `null`, `true`, `-1`, `1e999`, `"key"`, `"operator"`, `"in"`, `"values"`, `"labels"`, `"taints"`,
+		`"runtimes"`, `"runtime_versions"`, `"detected_interpreters"`, `"required"`, `"preferred"`, `"match_labels"`, `"python"`, `">=3"`, "\x00",
+		`{"required": [{"match_expressions": [{"key": "a", "operator": "in", "values": ["b"]}]}]}`, `{"zone": "a"}`, `[{"key": "gpu"}]`,
+		`{"taints": `, `{"runtime_versions": `, `{"labels": `, `{"detected_interpreters": `,
+	}
+	draw := rapid.Custom(func(t *rapid.T) []byte {
+		var text []byte
+		for _, piece := range rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 8).Draw(t, "pieces") {
+			text = append(text, piece...)
+		}
+		return text
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		need := placement.NewNeed(placement.Spec{
+			Runtimes: []string{string(draw.Draw(t, "runtime"))}, Version: string(draw.Draw(t, "version")), Required: draw.Draw(t, "required"),
+			Selector: draw.Draw(t, "selector"), Tolerations: draw.Draw(t, "tolerations"), Affinity: draw.Draw(t, "affinity"),
+		})
+		own, err := need.Override(draw.Draw(t, "own selector"), draw.Draw(t, "own tolerations"), draw.Draw(t, "own affinity"))
+		if (err == nil) != (own.Err() == nil) {
+			t.Fatalf("%v and %v", err, own.Err())
+		}
+		row := placement.Row{ID: 1, Status: "active", Capabilities: draw.Draw(t, "capabilities")}
+		fleet := placement.NewFleet([]placement.Worker{row.Worker(stale)}, 0)
+		fleet.Explain(own)
+		if verdict := fleet.Choose(own); verdict.Outcome != placement.Placed && verdict.Outcome != placement.Incompatible {
+			t.Fatalf("%+v", verdict)
+		}
+		if len(own.Kind()) > 600 {
+			t.Fatalf("a kind of %d bytes", len(own.Kind()))
+		}
+	})
+}

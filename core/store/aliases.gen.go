@@ -228,7 +228,6 @@ type (
 	ViewQueuesRow                   = db.ViewQueuesRow
 	ViewRepetitionRow               = db.ViewRepetitionRow
 	ViewReplicasRow                 = db.ViewReplicasRow
-	ViewRuntimeRow                  = db.ViewRuntimeRow
 	ViewSampleParams                = db.ViewSampleParams
 	ViewSampleRow                   = db.ViewSampleRow
 	ViewScopeHoldersRow             = db.ViewScopeHoldersRow
@@ -523,7 +522,6 @@ const (
 	ViewQueues                            = db.ViewQueues
 	ViewRepetition                        = db.ViewRepetition
 	ViewReplicas                          = db.ViewReplicas
-	ViewRuntime                           = db.ViewRuntime
 	ViewSample                            = db.ViewSample
 	ViewScopeHolders                      = db.ViewScopeHolders
 	ViewScopeIDs                          = db.ViewScopeIDs

@@ -102,10 +102,6 @@ SELECT count(*) FILTER (WHERE s.group_key IS NOT NULL) AS groups, coalesce(sum(s
        coalesce(sum(s.active_count), 0)::bigint AS active
 FROM execution_admission_state s WHERE s.action_id = sqlc.arg(action_id)::bigint;
 
--- name: ViewRuntime :many
--- The runtime that the executions of an action need; no row where any will do.
-SELECT r.name, r.aliases FROM action a JOIN runtime r ON r.id = a.runtime WHERE a.id = sqlc.arg(id)::bigint;
-
 -- name: ViewActionRefs :many
 -- For a hint when a ref is unknown; read only then.
 SELECT a.ref FROM action a ORDER BY a.ref LIMIT sqlc.arg(bound)::int;

@@ -867,36 +867,6 @@ func (q *Queries) ViewReplicas(ctx context.Context, seconds float64) (ViewReplic
 	return i, err
 }
 
-const ViewRuntime = `-- name: ViewRuntime :many
-SELECT r.name, r.aliases FROM action a JOIN runtime r ON r.id = a.runtime WHERE a.id = $1::bigint
-`
-
-type ViewRuntimeRow struct {
-	Name    string
-	Aliases []string
-}
-
-// The runtime that the executions of an action need; no row where any will do.
-func (q *Queries) ViewRuntime(ctx context.Context, id int64) ([]ViewRuntimeRow, error) {
-	rows, err := q.db.Query(ctx, ViewRuntime, id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ViewRuntimeRow
-	for rows.Next() {
-		var i ViewRuntimeRow
-		if err := rows.Scan(&i.Name, &i.Aliases); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ViewSample = `-- name: ViewSample :many
 SELECT c.id, c.created, c.admitted_at, c.started_at, c.finished_at, c.admission_state_id, c.config
 FROM (SELECT unnest($1::bigint[]) AS below) r
