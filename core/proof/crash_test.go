@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,7 +34,7 @@ func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
 			ids := s.load(victim.killed)
 			s.age()
 			next := s.serve()
-			s.over(30 * time.Second)
+			s.over()
 			s.requireOnce(ids)
 			require.Zero(t, next.stop(t))
 		})
@@ -71,7 +70,7 @@ func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
 			ids := s.load(func() bool { return first.killed() && second.killed() })
 			s.age()
 			third := s.serve()
-			s.over(30 * time.Second)
+			s.over()
 			s.requireOnce(ids)
 			require.Zero(t, third.stop(t))
 		})
@@ -100,11 +99,11 @@ func TestAReplicaThatStandsStillIsFollowedByAnotherAndDoesNoHarmLater(t *testing
 			ids := s.load(func() bool { return frozen.stopped(t) })
 			s.age()
 			next := s.serve(impatient)
-			s.over(40 * time.Second)
+			s.over()
 			require.NoError(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
 			frozen.says(t, "Queue is not being consumed")
 			ids = append(ids, s.load(func() bool { return true })...)
-			s.over(30 * time.Second)
+			s.over()
 			s.requireOnce(ids)
 			require.Zero(t, next.stop(t))
 			require.Zero(t, frozen.stop(t))

@@ -2,13 +2,15 @@
 // admission, told a second time and from the rules alone, and held against the
 // engine at work on real servers.
 //
-// Three judges share this room. A model that is written from the rules follows
+// Four judges share this room. A model that is written from the rules follows
 // a random course of requests, ends, cancels, deletions and changes of limits
 // step by step and must agree with the database about every status, holder and
 // line. A checker of histories looks at replicas from outside, killed and
 // restarted under load, and asks whether some order of the operations explains
-// what was seen. And every incident of other systems from which a rule was
-// learnt has a test that bears its name.
+// what was seen. Replicas and workers that can be told where die and stand
+// still at each moment between two effects, alone and in pairs, and whatever
+// was requested has to run once all the same. And every incident of other
+// systems from which a rule was learnt has a test that bears its name.
 //
-// The longer courses of the first two run when ATTUNE_SLOW_TESTS is set.
+// The longer courses of the first three run when ATTUNE_SLOW_TESTS is set.
 package proof

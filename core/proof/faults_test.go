@@ -62,7 +62,7 @@ func (r *ruin) suffer(times int, pause time.Duration, harm func(nth int)) {
 
 func (r *ruin) recover() {
 	r.age()
-	r.over(30 * time.Second)
+	r.over()
 	r.requireOnce(r.ids)
 }
 

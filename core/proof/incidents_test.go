@@ -39,6 +39,41 @@ import (
 //	S22     TestS22NoWindowHasMoreStartsThanAllowed; policy: TestRateNeverExceedsItsAllowanceInAnyWindow
 //	S23     TestS23ALowerLaneWaitsForSevenAtMost; admission: TestS23LowerLanesHaveTheirTurn
 //	L3      TestL3…, TestIncidentSolidQueue689…, TestIncidentSolidQueue694…
+//
+// What several schedulers promise together, and the faults by which that is
+// tried:
+//
+//	two schedulers, one message             TestHATwoSchedulersOnOneMessageDispatchOnce
+//	three schedulers, one message k times   TestHAThreeSchedulersOneMessageManyTimes; handover: TestThreeReplicasUnderAbuse
+//	completion by another replica           TestHACompletionByAnotherReplicaAdvancesTheQueue
+//	crash after claim before publish        TestHACrashAfterClaimBeforePublish
+//	crash after release before republish    TestHACrashAfterReleaseBeforeRepublish
+//	duplicate completions, any order        TestHADuplicateCompletionsReleaseOnce, TestHAReplayOfEverythingChangesNothing
+//	completion before running (F15)         TestHACompletionBeforeTheRunningReport
+//	cancelled before requested (F15)        TestHACancelledBeforeRequested; cancellation: all
+//	message before its row (F15)            engine: TestAMessageBeforeItsRowIsServedWhenTheRowComes
+//	late completion, already given up       TestHALateCompletionAfterTheEngineGaveUp;
+//	                                        engine: TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced
+//
+//	F1   kill -9 at random                  TestReplicasUnderSiegeAreLinearizable; engine: TestKillingOneOfTwoReplicas…
+//	F1   kill -9 at every moment, in pairs  TestAReplicaThatDiesAtAnyPoint…, TestTwoReplicasThatDie…
+//	F2   frozen past its leases             TestAReplicaThatStandsStill…, TestFaultsUnderLoad…/AReplicaIsFrozenAndThawed
+//	F3   rolling restart                    TestARollingRestartIsNotNoticed
+//	F4   connections closed by an operator  TestFaultsUnderLoad…/AnOperatorClosesEveryConnection;
+//	     broker killed and restarted        engine: TestServersThatGoAwayLoseNothing; broker: TestConsumerOutlivesItsBroker
+//	F5   publishers blocked                 broker: TestBlockedBroker
+//	F7   database killed and restarted      engine: TestServersThatGoAwayLoseNothing
+//	F9   backends terminated                TestFaultsUnderLoad…/TheConnectionsOfTheRoundsAreTerminated
+//	F11  a database that cannot write       engine: TestAServerThatCannotWriteIsAwaited
+//	F13  cut and frozen links               broker: TestNothingIsLostWhenConnectionsClose, TestFrozenServer, TestSilentServer
+//	F14  duplicates                         TestReplicasUnderSiegeAreLinearizable, TestHAReplayOfEverythingChangesNothing
+//	F16  loss between commit and publish    outbox: TestKilledAtEveryPointNothingIsLost; the crashes above
+//	F17  poison                             TestFaultsUnderLoad…/PoisonComesByBothHotQueues; message: the fuzz targets
+//	F18  a worker that never answers        engine: TestTheWorkOfADeadWorkerIsDecided…
+//	     that answers twice                 TestReplicasUnderSiegeAreLinearizable; engine: TestAFailureIsRepeated…
+//	     that lies                          engine: TestWhatNobodyReportedIsAnnouncedAndLiesAreRecorded
+//	F24  a worker dies at every moment      TestWorkersThatDieAtAnyPointAreFollowedByAnother
+//	L7   nothing is left of any of it       TestFaultsUnderLoad…/L7NothingIsLeft
 
 // together runs a function on several fresh replicas at the same moment.
 func (r *room) together(n int, do func(replica *handover.HandOver, which int)) {

@@ -75,13 +75,21 @@ func (s *stage) connect(name string) *broker.Broker {
 type diary struct {
 	mu     sync.Mutex
 	starts map[int64][]int // the attempts of an execution, in the order of their starts
+	gate   <-chan struct{} // keeps them from ending; may be nil
 }
 
 // run is an action that takes up to 15 ms.
 func (d *diary) run(ctx context.Context, task worker.Task) (any, error) {
 	d.mu.Lock()
 	d.starts[task.ExecutionID] = append(d.starts[task.ExecutionID], task.Attempt)
+	gate := d.gate
 	d.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-ctx.Done():
+		case <-gate:
+		}
+	}
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -108,29 +116,34 @@ type told struct {
 	said map[int64][]string // the statuses that were said of an execution
 }
 
-// listen hears what is published beside those to whom it is addressed.
+// listen hears which ends are told.
 func (s *stage) listen() *told {
+	heard := &told{said: map[int64][]string{}}
+	s.overhear(message.KeyExecutionCompleted, func(_, _ string, body []byte) { heard.hear(body) })
+	return heard
+}
+
+// overhear hears what is published beside those to whom it is addressed.
+func (s *stage) overhear(key string, hear func(routingKey, kind string, body []byte)) {
 	conn, err := amqp.Dial(s.AMQP)
 	require.NoError(s.t, err)
 	channel, err := conn.Channel()
 	require.NoError(s.t, err)
 	queue, err := channel.QueueDeclare("", false, true, true, false, nil)
 	require.NoError(s.t, err)
-	require.NoError(s.t, channel.QueueBind(queue.Name, message.KeyExecutionCompleted, message.ExchangeExecutions, false, nil))
+	require.NoError(s.t, channel.QueueBind(queue.Name, key, message.ExchangeExecutions, false, nil))
 	deliveries, err := channel.Consume(queue.Name, "", true, true, false, false, nil)
 	require.NoError(s.t, err)
-	heard := &told{said: map[int64][]string{}}
 	var listening sync.WaitGroup
 	listening.Go(func() {
 		for delivery := range deliveries {
-			heard.hear(delivery.Body)
+			hear(delivery.RoutingKey, delivery.Type, delivery.Body)
 		}
 	})
 	s.t.Cleanup(func() {
 		_ = conn.CloseDeadline(time.Now().Add(5 * time.Second)) // it only listened
 		listening.Wait()
 	})
-	return heard
 }
 
 func (h *told) hear(body []byte) {
@@ -150,14 +163,11 @@ func (h *told) of(id int64) []string {
 	return slices.Compact(slices.Sorted(slices.Values(h.said[id])))
 }
 
-// request asks for n executions.
-func (s *stage) request(ref string, n int, change ...func(*submit.Request)) []int64 {
+// request asks for n executions of an action.
+func (s *stage) request(ref string, n int) []int64 {
 	requests := make([]submit.Request, n)
 	for i := range requests {
 		requests[i] = submit.Request{ActionRef: ref, Params: json.RawMessage(`{}`)}
-		for _, c := range change {
-			c(&requests[i])
-		}
 	}
 	done, err := s.submitter.RequestMany(testkit.Context(s.t), requests)
 	require.NoError(s.t, err)
@@ -193,12 +203,12 @@ func (s *stage) age() {
 }
 
 // over waits until everything has ended and been given back.
-func (s *stage) over(timeout time.Duration) {
+func (s *stage) over() {
 	s.t.Helper()
 	testkit.Eventually(s.t, func() bool {
 		return s.count(`SELECT (SELECT count(*) FROM execution WHERE finished_status IS NULL OR admission_state_id IS NOT NULL)
 			+ (SELECT count(*) FROM execution_admission_entry) + (SELECT count(*) FROM outbox)`) == 0
-	}, timeout, "L2, L3, L5: everything ends, is given back and is told")
+	}, testkit.TestTimeout, "L2, L3, L5: everything ends, is given back and is told")
 	testkit.Invariants(s.t, s.store)
 	s.requireLegalMoves()
 }

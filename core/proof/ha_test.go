@@ -1,0 +1,313 @@
+package proof
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// The promises of a highly available scheduler, one by one. Each of them is
+// also kept by the storms of this package; here it is told by itself, so that
+// its failure says what is broken.
+
+// dispatched empties the box and counts how often each execution was handed to
+// a worker.
+func (r *room) dispatched() map[int64]int {
+	r.t.Helper()
+	ids, _ := r.sent.take(r.t)
+	counts := map[int64]int{}
+	for _, id := range ids {
+		counts[id]++
+	}
+	return counts
+}
+
+// S1, S2: two schedulers that get the same message at the same moment hand the
+// execution over once.
+func TestHATwoSchedulersOnOneMessageDispatchOnce(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	free, one := r.limited("pk.free", 0), r.limited("pk.one", 1)
+	for range 10 {
+		ids := slices.Concat(r.make(free, 1), r.make(one, 1))
+		r.together(2, func(replica *handover.HandOver, _ int) { r.try(replica, nil, ids) })
+		require.Equal(t, map[int64]int{ids[0]: 1, ids[1]: 1}, r.dispatched())
+		r.finish(attune.StatusCompleted, ids...)
+		require.Equal(t, handover.Result{Released: 2}, r.report(ids...))
+	}
+	r.settle()
+}
+
+// S1, S2, S13, F14: three schedulers that get one message several times each, in
+// batches with others and by itself, hand every execution over once.
+func TestHAThreeSchedulersOneMessageManyTimes(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	ids := slices.Concat(r.make(r.limited("pk.free", 0), 5), r.make(r.limited("pk.many", 5), 5))
+	r.together(3, func(replica *handover.HandOver, _ int) {
+		for range 5 {
+			batch := slices.Clone(ids)
+			rand.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
+			r.try(replica, nil, batch[:1+rand.IntN(len(batch))])
+		}
+		r.try(replica, nil, ids)
+	})
+	want := map[int64]int{}
+	for _, id := range ids {
+		want[id] = 1
+	}
+	require.Equal(t, want, r.dispatched())
+	require.Zero(t, r.count(`SELECT count(*) FROM execution WHERE attempt <> 1`))
+	r.settle()
+}
+
+// L3: the replica that reads of an end need not be the one that handed the
+// execution over; the line goes on in order.
+func TestHACompletionByAnotherReplicaAdvancesTheQueue(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.one", 1)
+	ids := r.make(action, 4)
+	require.Equal(t, handover.Result{Granted: 1, Enqueued: 3}, r.ask(ids...))
+	for i, id := range ids[:3] {
+		require.Equal(t, map[int64]int{id: 1}, r.dispatched())
+		r.finish(attune.StatusCompleted, id)
+		require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.on(r.replica(), []int64{id}, nil))
+		require.Equal(t, ids[i+2:], r.line(action))
+	}
+	r.settle()
+}
+
+// S7, S13, F14: an end that is reported many times, late, out of order and to
+// different replicas gives one slot back.
+func TestHADuplicateCompletionsReleaseOnce(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.three", 3)
+	ids := r.make(action, 12)
+	r.ask(ids...)
+	for done := 0; done < len(ids); done += 3 {
+		running := ids[done:min(done+3, len(ids))]
+		r.finish(attune.StatusCompleted, running...)
+		r.together(3, func(replica *handover.HandOver, _ int) {
+			for range 4 {
+				reports := slices.Concat(running, ids[:done], running[:1])
+				rand.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
+				r.try(replica, reports, nil)
+			}
+		})
+		require.Equal(t, min(3, len(ids)-done-3), r.holders(action))
+	}
+	for id, n := range r.dispatched() {
+		require.Equal(t, 1, n, "S2: hand-overs of execution %d", id)
+	}
+	require.Equal(t, len(ids), r.count(`SELECT total_completed FROM queue_stats WHERE action_id = $1`, action.ID), "counted once each")
+	r.settle()
+}
+
+// S8, F15: a report of the end that comes before anything says that the
+// execution runs changes nothing, and one that comes after it counts, whatever
+// was said in between.
+func TestHACompletionBeforeTheRunningReport(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.one", 1)
+	ids := r.make(action, 2)
+	r.ask(ids...)
+	require.Equal(t, handover.Result{}, r.report(ids[0]), "the row says that it was not even started")
+	r.finish(attune.StatusRunning, ids[0])
+	require.Equal(t, handover.Result{}, r.report(ids[0]), "the row says that it runs")
+	require.Equal(t, []attune.Status{attune.StatusRunning, attune.StatusRequested}, r.statuses(ids...))
+	r.finish(attune.StatusCompleted, ids[0])
+	require.Equal(t, handover.Result{Released: 1, Granted: 1}, r.report(ids[0]))
+	// The worker's own word that it runs arrives last.
+	r.finish(attune.StatusRunning, ids[0])
+	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, r.store, ids[0]))
+	require.Equal(t, handover.Result{}, r.report(ids[0]))
+	r.settle()
+}
+
+// S15, F15: a cancel that is written and told before the request is read keeps
+// the execution from ever being handed over.
+func TestHACancelledBeforeRequested(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	action := r.limited("pk.one", 1)
+	ids := r.make(action, 3)
+	r.finish(attune.StatusCancelled, ids[0])
+	require.Equal(t, handover.Result{}, r.report(ids[0]), "the cancel is told first")
+	require.Equal(t, handover.Result{Granted: 1, Enqueued: 1}, r.ask(ids...))
+	r.finish(attune.StatusCancelled, ids[2])
+	require.Equal(t, map[int64]int{ids[1]: 1}, r.dispatched())
+	r.finish(attune.StatusCompleted, ids[1])
+	r.on(r.replica(), []int64{ids[2], ids[1], ids[0]}, ids)
+	require.Empty(t, r.dispatched(), "nobody is left who may run")
+	require.Zero(t, r.holders(action))
+	require.Empty(t, r.line(action))
+	r.settle()
+}
+
+// S13, upstream 7, F16: a scheduler dies with an execution that is scheduled and
+// was never sent. The message is in the database; another one sends it, and the
+// worker starts it once.
+func TestHACrashAfterClaimBeforePublish(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.worker("w1")
+	victim := s.serve(dieAt("round:committed", 1))
+	ids := s.request(actFree, 1)
+	testkit.Eventually(t, victim.killed, 20*time.Second)
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, s.store, ids[0]))
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM outbox WHERE message_types = '{ExecutionRequested}'`), "what was not sent is there")
+	s.age()
+	s.serve()
+	s.over()
+	s.requireOnce(ids)
+}
+
+// S13, L3, upstream 7, F16: a scheduler dies when it has given a slot back and
+// on to the next in line, who was never sent. Another one sends it.
+func TestHACrashAfterReleaseBeforeRepublish(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	testkit.Exec(t, s.store, `UPDATE policy SET threshold = 1`)
+	gate := make(chan struct{})
+	s.gate(gate)
+	s.worker("w1")
+	first := s.serve()
+	ids := s.request(actLimited, 2)
+	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, 20*time.Second)
+	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution_admission_entry`) == 1 }, 20*time.Second)
+	require.Zero(t, first.stop(t))
+	close(gate)
+	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) == 1 }, 20*time.Second)
+
+	victim := s.run("serve", "ATTUNE__EXECUTOR__HTTP__LISTEN=", dieAt("round:committed", 1))
+	testkit.Eventually(t, victim.killed, 20*time.Second)
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution WHERE status = 'scheduled' AND admission_state_id IS NOT NULL`), "the next has the slot")
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`), "S7: the other has given it back")
+	require.Positive(t, s.count(`SELECT count(*) FROM outbox`), "and was not sent")
+	s.age()
+	s.serve()
+	s.over()
+	s.requireOnce(ids)
+}
+
+// S9, S14, L4, upstream 32: a worker falls silent and is given up, and what it ran
+// with it. It has only been cut off, and answers when that is decided: the row
+// stays as it was decided, what the worker wrote is kept beside it, and neither
+// its report nor a second one frees a slot that others have by now.
+func TestHALateCompletionAfterTheEngineGaveUp(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	testkit.Exec(t, s.store, `UPDATE policy SET threshold = 1`)
+	answer := make(chan struct{})
+	late := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
+		AMQPURL: s.AMQP, DatabaseURL: s.Database, HeartbeatInterval: 200 * time.Millisecond,
+		Behave: func(ctx context.Context, _ testkit.Job) testkit.Answer {
+			select {
+			case <-ctx.Done():
+			case <-answer:
+			}
+			return testkit.Answer{Status: "completed", Times: 2}
+		},
+	})
+	engine := s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait", "ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s",
+		"ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=3", "ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms")
+	ids := s.request(actLimited, 3)
+	testkit.Eventually(t, func() bool { return len(late.Runs()) == 1 }, 20*time.Second)
+	id := late.Runs()[0].Job.ExecutionID
+	late.StopHeartbeat()
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, s.store, id) == attune.StatusAbandoned }, 20*time.Second)
+
+	gate := make(chan struct{})
+	s.gate(gate)
+	s.worker("w1")
+	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, 20*time.Second)
+	close(answer)
+	testkit.Eventually(t, func() bool { return len(s.told.of(id)) == 2 }, 20*time.Second, "the engine told of its end, and the worker of another")
+	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM late_write WHERE execution = $1`, id) > 0 }, 20*time.Second)
+	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, s.store, id))
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution WHERE admission_state_id IS NOT NULL`), "S3: one holds the one slot")
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_admission_entry`), "S7: and the last one waits for it still")
+	close(gate)
+	s.over()
+	require.Equal(t, 2, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed'`, ids))
+	require.Len(t, late.Runs(), 1)
+	require.Zero(t, engine.stop(t))
+}
+
+// gate keeps the actions of workers that are started from now on from ending
+// before the gate is closed.
+func (s *stage) gate(gate <-chan struct{}) {
+	s.diary.mu.Lock()
+	defer s.diary.mu.Unlock()
+	s.diary.gate = gate
+}
+
+// F14, S13: what was published long ago is published again, all of it, in any
+// order, when everything has ended. Nothing is handed over, released or started
+// any more.
+func TestHAReplayOfEverythingChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	everything := s.record("#")
+	s.worker("w1")
+	s.serve()
+	s.serve()
+	ids := s.load(func() bool { return true })
+	s.over()
+	s.requireOnce(ids)
+	// What is published after it has ended may still be on its way to the recorder.
+	testkit.Eventually(t, func() bool { return len(everything()) >= 3*len(ids) }, 10*time.Second, "request, hand-over and end of each")
+	again := everything()
+	rand.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
+	before := s.count(`SELECT count(*) FROM execution_history`)
+	for _, outcome := range s.wire.Publisher().Publish(testkit.Context(t), again) {
+		require.Equal(t, broker.Confirmed, outcome.Status, "%v", outcome.Err)
+	}
+	last := s.request(actLimited, 4)
+	s.over()
+	testkit.Eventually(t, func() bool {
+		for _, queue := range []string{message.QueueExecutionRequests, message.QueueExecutionCompleted} {
+			state, err := s.wire.QueueState(testkit.Context(t), queue)
+			require.NoError(t, err)
+			if state.Ready > 0 {
+				return false
+			}
+		}
+		return true
+	}, 20*time.Second)
+	s.requireOnce(append(ids, last...))
+	require.LessOrEqual(t, s.count(`SELECT count(*) FROM execution_history`)-before, 4*len(last), "only the last four have a history of their own")
+}
+
+// record keeps what is published to the exchange of executions from now on.
+func (s *stage) record(key string) func() []broker.Message {
+	var mu sync.Mutex
+	var kept []broker.Message
+	s.overhear(key, func(routingKey, kind string, body []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		kept = append(kept, broker.Message{
+			ID: uuid.NewString(), Exchange: message.ExchangeExecutions, RoutingKey: routingKey, Type: kind, Body: body,
+		})
+	})
+	return func() []broker.Message {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(kept)
+	}
+}
