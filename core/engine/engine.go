@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/dispatch"
@@ -28,6 +29,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/triage"
 )
 
 // Caps of one round: completions first, because they free what requests need.
@@ -138,6 +140,10 @@ func (e *Engine) assemble(version string) {
 	retries := recovery.NewRetries(e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["retries"], e.hot.soon = retries.Loop, retries.Soon
 	suspects := liveness.NewSuspects(e.query, e.broker, e.logger, loopMetrics)
+	cancels := cancellation.NewPoll(cancellation.Config{
+		StaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
+	}, e.query, e.relay, e.logger, loopMetrics)
+	e.loops["cancels"] = cancels.Loop
 	orphans := recovery.NewOrphans(recovery.OrphansConfig{
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
@@ -152,7 +158,7 @@ func (e *Engine) assemble(version string) {
 	queues := retention.NewQueues(retention.QueuesConfig{}, e.query, e.logger, loopMetrics)
 	e.loops["queue gauges"], e.loops["retention"], e.loops["outbox"] = gauges.Loop, queues.Loop, e.relay.Sweep()
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
-		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, TokensFile: e.cfg.Executor.HTTP.TokensFile,
+		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(), TokensFile: e.cfg.Executor.HTTP.TokensFile,
 		AnyPort: e.cfg.Source("executor.http.listen") == "default", // a second replica on one host just works
 	})
 
@@ -171,6 +177,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("recovery", e.sweep)
 	e.services.Add("retries", retries)
 	e.services.Add("suspects", suspects)
+	e.services.Add("cancels", cancels)
 	if e.cfg.Executor.EnableTimeoutMonitor {
 		e.loops["timeouts"] = orphans.Loop
 		e.services.Add("timeouts", orphans)
@@ -190,6 +197,13 @@ func (e *Engine) course() course {
 			Chance: rand.Float64,
 		},
 	}
+}
+
+// acts is what may be asked for over HTTP.
+func (e *Engine) acts() *triage.Triage {
+	return triage.New(triage.Config{
+		Source: "attune-executor http", HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
+	}, e.query, e.relay)
 }
 
 func (e *Engine) consume(queue, tag string, prefetch, maxBatch int) *broker.Consumer {
