@@ -1,0 +1,240 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// cancel cancels executions as an operator does.
+func (b *bundle) cancel(ctx context.Context, order triage.CancelOrder) (*triage.CancelReceipt, error) {
+	operator := triage.New(triage.Config{Actor: "ann@desk"}, b.store, b.relay)
+	plan, err := operator.PlanCancel(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	return operator.Cancel(ctx, plan)
+}
+
+func (b *bundle) mustCancel(t *testing.T, ids ...int64) *triage.CancelReceipt {
+	t.Helper()
+	receipt, err := b.cancel(testkit.Context(t), triage.CancelOrder{IDs: ids})
+	require.NoError(t, err)
+	return receipt
+}
+
+// poll runs a poll of its own that looks often.
+func (b *bundle) poll(t *testing.T, cfg cancellation.Config) {
+	t.Helper()
+	cfg.Interval = 100 * time.Millisecond
+	p := cancellation.NewPoll(cfg, b.store, b.relay, testkit.Logger(t), nil)
+	require.NoError(t, p.Start(testkit.Context(t)))
+	t.Cleanup(p.Stop)
+}
+
+func (b *bundle) untilStatus(t *testing.T, status attune.Status, ids ...int64) {
+	t.Helper()
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = ANY($1) AND status::text = $2`, ids, string(status)) == len(ids)
+	}, 20*time.Second, "executions %v become %s", ids, status)
+}
+
+// Upstream 19, 20: whatever is cancelled, running, handed over or waiting, its
+// slot and its place come back within a second, with both kinds of worker, and
+// who waited behind it runs.
+func TestWhatACancelFreesIsTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(t *testing.T, b *bundle){
+		"OurWorker": func(t *testing.T, b *bundle) { b.worker(t, "w1", 3) },
+		"ForeignWorker": func(t *testing.T, b *bundle) {
+			testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
+				AMQPURL: b.AMQP, DatabaseURL: b.Database, Concurrency: 3,
+				Behave: func(ctx context.Context, job testkit.Job) testkit.Answer {
+					if !strings.Contains(string(job.Config), "600") {
+						return testkit.Answer{}
+					}
+					<-ctx.Done()
+					return testkit.Answer{}
+				},
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.engine(t)
+			action := testkit.Action(t, b.store, "pack.three", func(a *testkit.ActionRow) { a.Entrypoint = "core.sleep" })
+			testkit.Policy(t, b.store, action, 3)
+			start(t, b)
+			long := b.request(t, "pack.three", 5, `{"seconds": 600}`)
+			b.untilStatus(t, attune.StatusRunning, long[:3]...)
+			quick := b.request(t, "pack.three", 3, `{}`)
+			testkit.Eventually(t, func() bool {
+				return testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`) == 5
+			}, 10*time.Second)
+
+			begin := time.Now()
+			receipt := b.mustCancel(t, long[0], long[1], long[2], long[3], long[4])
+			require.Equal(t, triage.CancelCounts{Asked: 3, Cancelled: 2}, receipt.CancelCounts)
+			b.untilStatus(t, attune.StatusCompleted, quick...)
+			require.Less(t, time.Since(begin), 10*time.Second, "by messages, not by a sweep")
+			b.settled(t, 20*time.Second)
+			require.Equal(t, 5, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'cancelled'`))
+			require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = ANY($1) AND started_at IS NOT NULL`, long[3:]))
+		})
+	}
+}
+
+// river#1397, #1564: the request to stop reaches no queue, so nobody hears of it;
+// the poll asks again, and the execution ends. The worker is a foreign one, which
+// looks at no rows while it runs something.
+func TestALostRequestToStopIsSentAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.engine(t)
+	w := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
+		AMQPURL: b.AMQP, DatabaseURL: b.Database,
+		Behave: func(ctx context.Context, _ testkit.Job) testkit.Answer { <-ctx.Done(); return testkit.Answer{} },
+	})
+	id := b.request(t, "core.echo", 1, `{"message": "hi"}`)[0]
+	b.untilStatus(t, attune.StatusRunning, id)
+	key, queue := message.CancelKey(w.ID), message.WorkerCancelQueue(w.ID)
+	binding := "/api/bindings/" + testkit.VHostName(t, b.AMQP) + "/e/" + message.ExchangeExecutions + "/q/" + queue
+	testkit.Manage(t, "DELETE", binding+"/"+key, nil, nil)
+	b.mustCancel(t, id)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM outbox WHERE $1 = ANY(routing_keys)`, key) == 0 ||
+			testkit.Count(t, b.store, `SELECT count(*) FROM outbox WHERE last_error <> ''`) > 0
+	}, 10*time.Second, "the request was returned")
+	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, id))
+	testkit.Exec(t, b.store, `DELETE FROM outbox WHERE $1 = ANY(routing_keys)`, key) // lost for good
+	testkit.Manage(t, "POST", binding, map[string]any{"routing_key": key}, nil)
+	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '10 seconds'`)
+	b.poll(t, cancellation.Config{})
+	b.untilStatus(t, attune.StatusCancelled, id)
+	b.settled(t, 20*time.Second)
+}
+
+// A foreign worker is handed an execution that is canceling and never looks at it:
+// the poll closes it, and its slot goes to who waits.
+func TestWhatAForeignWorkerNeverStartedIsClosed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.engine(t, func(c *config.Config) {
+		c.Executor.HeartbeatInterval, c.Executor.ScheduledTimeout = time.Hour, time.Hour
+	})
+	action := testkit.Action(t, b.store, "pack.one", func(a *testkit.ActionRow) { a.Entrypoint = "core.noop" })
+	testkit.Policy(t, b.store, action, 1)
+	w := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{AMQPURL: b.AMQP, DatabaseURL: b.Database})
+	w.Kill() // its queue stays, and nobody takes from it
+	id := b.request(t, "pack.one", 1, `{}`)[0]
+	b.untilStatus(t, attune.StatusScheduled, id)
+	next := b.request(t, "pack.one", 1, `{}`)[0]
+	receipt := b.mustCancel(t, id)
+	require.Equal(t, 1, receipt.Asked)
+	b.poll(t, cancellation.Config{Grace: 500 * time.Millisecond, StaleAfter: time.Hour})
+	b.untilStatus(t, attune.StatusCancelled, id)
+	b.untilStatus(t, attune.StatusScheduled, next)
+	testkit.Invariants(t, b.store)
+}
+
+// A tree on a running engine, while children are born: everything below ends, and
+// nothing of it starts later.
+func TestATreeEndsWhileItsChildrenAreBorn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.engine(t)
+	b.worker(t, "w1", 10)
+	ctx := testkit.Context(t)
+	var root int64
+	require.NoError(t, b.store.Pool().QueryRow(ctx,
+		`INSERT INTO execution (action_ref, status, started_at) VALUES ('a.parent', 'running', now()) RETURNING id`).Scan(&root))
+	adopt := func(ids []int64) { // who makes a child looks whether its parent is alive
+		testkit.Exec(t, b.store, `UPDATE execution SET parent = $2 WHERE id = ANY($1)
+			AND EXISTS (SELECT FROM execution p WHERE p.id = $2 AND p.status = 'running')`, ids, root)
+	}
+	adopt(b.request(t, "core.sleep", 15, `{"seconds": 600}`))
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'running' AND worker IS NOT NULL`) > 5
+	}, 20*time.Second)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for range 5 {
+			adopt(b.request(t, "core.sleep", 2, `{"seconds": 600}`))
+		}
+	})
+	receipt, err := b.cancel(ctx, triage.CancelOrder{IDs: []int64{root}, Tree: true})
+	require.NoError(t, err)
+	group.Wait()
+	require.GreaterOrEqual(t, receipt.Acted(), 16)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE parent = $1 AND finished_status IS NULL`, root) == 0
+	}, 20*time.Second)
+	orphans := testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE parent IS NULL AND id <> $1`, root)
+	require.LessOrEqual(t, orphans, 10, "born without a parent that is alive")
+}
+
+// S15: a storm of executions that fail and are repeated, and of cancels at random
+// moments: after a cancel was acknowledged no attempt of that execution starts.
+func TestAfterAnAcknowledgedCancelNoAttemptStarts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.engine(t, func(c *config.Config) {
+		c.Executor.Retry.BaseDelay, c.Executor.Retry.Multiplier, c.Executor.Retry.Jitter = 50*time.Millisecond, 1, 0
+	})
+	b.worker(t, "w1", 10)
+	b.worker(t, "w2", 10)
+	b.poll(t, cancellation.Config{})
+	action := testkit.Action(t, b.store, "pack.fails", func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = "core.fail", 30 })
+	testkit.Policy(t, b.store, action, 8)
+	ids := b.request(t, "pack.fails", 40, `{}`)
+	ctx := testkit.Context(t)
+	acknowledged := make([]time.Time, len(ids))
+	var group sync.WaitGroup
+	for i, id := range ids {
+		group.Go(func() {
+			time.Sleep(rand.N(3 * time.Second))
+			for range 200 { // one that has just ended, and is about to be repeated, is no acknowledgement
+				receipt, err := b.cancel(ctx, triage.CancelOrder{IDs: []int64{id}})
+				if err != nil {
+					panic(fmt.Sprintf("cancel %d: %v", id, err))
+				}
+				if receipt.Acted() > 0 {
+					acknowledged[i] = b.now(ctx)
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	group.Wait()
+	testkit.Eventually(t, func() bool { return b.live(t) == 0 }, 30*time.Second, "everything ends")
+	for i, id := range ids {
+		if acknowledged[i].IsZero() {
+			continue // its failure was noted before it was repeated: nothing was alive any more
+		}
+		require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution
+			WHERE (id = $1 OR original_execution = $1) AND started_at > $2`, id, acknowledged[i]), "S15: execution %d", id)
+	}
+}
+
+// now is the database's time.
+func (b *bundle) now(ctx context.Context) (at time.Time) {
+	if err := b.store.Pool().QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&at); err != nil {
+		panic(err)
+	}
+	return at
+}
