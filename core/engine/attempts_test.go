@@ -60,6 +60,15 @@ func fence(c *testkit.FakeWorkerConfig) {
 	c.Capabilities["attempt_fence"] = true
 }
 
+// beating gives a worker a heartbeat that stays fresh until it is silenced.
+func beating(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour }
+
+// silence makes the last heartbeat of a worker an old one.
+func (b *bundle) silence(t *testing.T, worker int64) {
+	t.Helper()
+	testkit.Exec(t, b.store, `UPDATE worker SET last_heartbeat = now() - interval '1 hour' WHERE id = $1`, worker)
+}
+
 // S19, upstream 37: an action that fails is repeated as often as it allows, each
 // attempt a row of its own with its reason, on another worker while there is one,
 // and never before the attempt before it has ended.
@@ -165,7 +174,7 @@ func TestWorkOfASilentWorkerMovesInPlaceWhenBothFence(t *testing.T) {
 	b := setup(t)
 	action := testkit.Action(t, b.store, "move.me")
 	testkit.Policy(t, b.store, action, 3)
-	silent := testkit.Worker(t, b.store, "silent", func(w *testkit.WorkerRow) {
+	silent := testkit.Worker(t, b.store, "silent", beating, func(w *testkit.WorkerRow) {
 		w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 10}
 	})
 	wire := b.connect(t, "silent worker's queue")
@@ -174,7 +183,8 @@ func TestWorkOfASilentWorkerMovesInPlaceWhenBothFence(t *testing.T) {
 	ids := b.request(t, "move.me", 3, `{}`)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND worker = $1`, silent.ID) == 3
-	}, 5*time.Second)
+	}, 10*time.Second)
+	b.silence(t, silent.ID)
 	saviour := b.fake(t, fence)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND worker = $1 AND attempt = 2`, saviour.ID) == 3
@@ -190,12 +200,13 @@ func TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced(t *testing.T
 	t.Parallel()
 	b := setup(t)
 	testkit.Action(t, b.store, "move.me")
-	silent := testkit.Worker(t, b.store, "silent")
+	silent := testkit.Worker(t, b.store, "silent", beating)
 	wire := b.connect(t, "silent worker's queue")
 	require.NoError(t, wire.DeclareWorker(testkit.Context(t), silent.ID, 5*time.Minute))
 	b.engine(t, quickWatch)
 	old := b.request(t, "move.me", 1, `{}`)[0]
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, old) == attune.StatusScheduled }, 5*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, old) == attune.StatusScheduled }, 10*time.Second)
+	b.silence(t, silent.ID)
 	saviour := b.fake(t, nil)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND worker = $1
