@@ -22,16 +22,16 @@ func (r *rules) unmet(w *Worker) (rejection, bool) {
 	if r == nil {
 		return untolerated(w, nil)
 	}
-	switch {
-	case !r.runtime(w):
+	if !r.runtime(w) {
 		return lacks("runtime " + r.runtimeText()), true
-	case !r.selected(w):
-		return r.missing(w), true
 	}
 	for _, need := range r.required {
 		if !need.met(w) {
 			return lacks("the required runtime " + join(need.name, need.version)), true
 		}
+	}
+	if !r.selected(w) {
+		return r.missing(w), true
 	}
 	if why, ok := untolerated(w, r.tolerations); ok {
 		return why, true
