@@ -39,47 +39,61 @@ func (s *stage) steady(ctx context.Context) (ids []int64) {
 	}
 }
 
-// F3: three replicas under a steady load are restarted one after the other.
-// None of them takes longer than it may or ends with a fault, and no execution
-// fails or is lost. The longest time in which nothing completed is logged: how
-// long it is depends on what else the machine does.
-func TestARollingRestartIsNotNoticed(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+// roll restarts three replicas under a steady load, one after the other, and
+// returns the longest time in which nothing completed.
+func (s *stage) roll() (longest time.Duration) {
 	s.worker("w1")
 	s.worker("w2")
 	var replicas []*process
 	for range 3 {
 		replicas = append(replicas, s.serve())
 	}
-	ctx, cancel := context.WithCancel(testkit.Context(t))
+	ctx, cancel := context.WithCancel(testkit.Context(s.t))
 	defer cancel()
 	var ids []int64
 	var load sync.WaitGroup
 	begun := time.Now()
 	load.Go(func() { ids = s.steady(ctx) })
-	ended := func(n int) func() bool {
-		return func() bool { return s.count(`SELECT count(*) FROM execution WHERE finished_status IS NOT NULL`) >= n }
-	}
-	testkit.Eventually(t, ended(30), 20*time.Second, "the load is under way")
+	ended := func() int { return s.count(`SELECT count(*) FROM execution WHERE finished_status IS NOT NULL`) }
+	testkit.Eventually(s.t, func() bool { return ended() >= 30 }, 20*time.Second, "the load is under way")
 	for i, replica := range replicas {
 		stopping := time.Now()
-		require.Zero(t, replica.stop(t), "a replica that is asked to stop drains and exits with 0")
-		t.Logf("replica %d stopped in %s", i, time.Since(stopping).Round(time.Millisecond))
+		require.Zero(s.t, replica.stop(s.t), "a replica that is asked to stop drains and exits with 0")
+		s.t.Logf("replica %d stopped in %s", i, time.Since(stopping).Round(time.Millisecond))
 		replicas[i] = s.serve()
-		testkit.Eventually(t, ended(s.count(`SELECT count(*) FROM execution WHERE finished_status IS NOT NULL`)+30), 20*time.Second)
+		goal := ended() + 30
+		testkit.Eventually(s.t, func() bool { return ended() >= goal }, 20*time.Second)
 	}
 	cancel()
 	load.Wait()
 	rate := float64(len(ids)) / time.Since(begun).Seconds()
 	s.over()
 	s.requireOnce(ids)
-	var gap float64
-	require.NoError(t, s.store.Pool().QueryRow(testkit.Context(t), `SELECT max(extract(epoch FROM gap))::float8 FROM (
-		SELECT finished_at - lag(finished_at) OVER (ORDER BY finished_at) AS gap FROM execution) gaps`).Scan(&gap))
-	t.Logf("%d executions, %.0f a second; the longest time between two completions was %.0f ms", len(ids), rate, 1000*gap)
-	require.Less(t, gap, 15.0, "the queues stood still")
 	for _, replica := range replicas {
-		require.Zero(t, replica.stop(t))
+		require.Zero(s.t, replica.stop(s.t))
 	}
+	var gap float64
+	require.NoError(s.t, s.store.Pool().QueryRow(testkit.Context(s.t), `SELECT max(extract(epoch FROM gap))::float8 FROM (
+		SELECT finished_at - lag(finished_at) OVER (ORDER BY finished_at) AS gap FROM execution) gaps`).Scan(&gap))
+	s.t.Logf("%d executions, %.0f a second; the longest time between two completions was %.0f ms", len(ids), rate, 1000*gap)
+	return time.Duration(gap * float64(time.Second))
+}
+
+// F3: three replicas under a steady load are restarted one after the other.
+// None of them takes longer than it may or ends with a fault, and no execution
+// fails or is lost. The longest time in which nothing completed is logged, and
+// measured by the benchmark below: how long it is depends on what else the
+// machine does.
+func TestARollingRestartIsNotNoticed(t *testing.T) {
+	t.Parallel()
+	require.Less(t, newStage(t).roll(), 15*time.Second, "the queues stood still")
+}
+
+// BenchmarkRollingRestart measures what executions notice of a rolling restart.
+func BenchmarkRollingRestart(b *testing.B) {
+	var longest time.Duration
+	for b.Loop() {
+		longest = max(longest, newStage(b).roll())
+	}
+	b.ReportMetric(float64(longest.Milliseconds()), "ms-gap")
 }

@@ -2,7 +2,7 @@ package proof
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -29,27 +29,30 @@ import (
 type stage struct {
 	servers
 
-	t         *testing.T
+	t         testing.TB
 	store     *store.Store
 	wire      *broker.Broker
 	submitter *submit.Submitter
+	number    int     // of the last request
+	flaky     []int64 // the requests of what has to be repeated
 	diary     *diary
 	told      *told
 }
 
-// The actions of a stage: one that runs as often as anybody likes, and one of
-// which three may run at once.
+// The actions of a stage: one that runs as often as anybody likes, one of which
+// three may run at once, and one that fails the first time and is repeated.
 const (
 	actFree    = "stage.free"
 	actLimited = "stage.limited"
+	actFlaky   = "stage.flaky"
 )
 
-func newStage(t *testing.T) *stage {
+func newStage(t testing.TB) *stage {
 	t.Helper()
 	database := testkit.Database(t)
 	s := &stage{
 		servers: servers{Database: database, AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)},
-		t:       t, store: testkit.OpenStore(t, database), diary: &diary{starts: map[int64][]int{}},
+		t:       t, store: testkit.OpenStore(t, database), diary: &diary{starts: map[int64][]int{}, failed: map[int]bool{}},
 	}
 	s.wire = s.connect("stage")
 	require.NoError(t, s.wire.DeclareExecutor(testkit.Context(t)))
@@ -59,6 +62,8 @@ func newStage(t *testing.T) *stage {
 	s.submitter = submit.New(s.store, relay)
 	testkit.Action(t, s.store, actFree)
 	testkit.Policy(t, s.store, testkit.Action(t, s.store, actLimited), 3)
+	flaky := testkit.Action(t, s.store, actFlaky, func(a *testkit.ActionRow) { a.MaxRetries = 3 })
+	testkit.Policy(t, s.store, flaky, 2)
 	s.told = s.listen()
 	return s
 }
@@ -75,6 +80,7 @@ func (s *stage) connect(name string) *broker.Broker {
 type diary struct {
 	mu     sync.Mutex
 	starts map[int64][]int // the attempts of an execution, in the order of their starts
+	failed map[int]bool    // the numbers with which the flaky one has failed
 	gate   <-chan struct{} // keeps them from ending; may be nil
 }
 
@@ -98,11 +104,30 @@ func (d *diary) run(ctx context.Context, task worker.Task) (any, error) {
 	}
 }
 
+// flaky is an action that fails the first time that it is run with a number.
+func (d *diary) flaky(ctx context.Context, task worker.Task) (any, error) {
+	var params struct {
+		Number int `json:"number"`
+	}
+	if err := task.Decode(&params); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	again := d.failed[params.Number]
+	d.failed[params.Number] = true
+	d.mu.Unlock()
+	value, err := d.run(ctx, task)
+	if err == nil && !again {
+		err = errors.New("out of luck")
+	}
+	return value, err
+}
+
 // worker starts a worker in this process.
 func (s *stage) worker(name string) {
 	cfg := worker.Config{
 		Name: name, MaxConcurrent: 20, HeartbeatInterval: time.Second,
-		Actions: worker.Actions{actFree: s.diary.run, actLimited: s.diary.run},
+		Actions: worker.Actions{actFree: s.diary.run, actLimited: s.diary.run, actFlaky: s.diary.flaky},
 	}
 	w, err := worker.New(cfg, worker.Deps{Store: s.store, Broker: s.connect(name), Logger: testkit.Logger(s.t)})
 	require.NoError(s.t, err)
@@ -167,7 +192,8 @@ func (h *told) of(id int64) []string {
 func (s *stage) request(ref string, n int) []int64 {
 	requests := make([]submit.Request, n)
 	for i := range requests {
-		requests[i] = submit.Request{ActionRef: ref, Params: json.RawMessage(`{}`)}
+		s.number++
+		requests[i] = submit.Request{ActionRef: ref, Params: fmt.Appendf(nil, `{"number":%d}`, s.number)}
 	}
 	done, err := s.submitter.RequestMany(testkit.Context(s.t), requests)
 	require.NoError(s.t, err)
@@ -178,14 +204,15 @@ func (s *stage) request(ref string, n int) []int64 {
 	return ids
 }
 
-// load requests four executions every 20 ms: forty, and on until enough says that
-// it is enough.
+// load requests five executions every 20 ms, ten times and on until enough says
+// that it is enough. It returns those that run but once.
 func (s *stage) load(enough func() bool) (ids []int64) {
 	deadline := time.Now().Add(40 * time.Second)
 	for len(ids) < 40 || !enough() {
 		require.True(s.t, time.Now().Before(deadline), "what the load waits for has not happened")
 		ids = append(ids, s.request(actFree, 2)...)
 		ids = append(ids, s.request(actLimited, 2)...)
+		s.flaky = append(s.flaky, s.request(actFlaky, 1)...)
 		time.Sleep(20 * time.Millisecond)
 	}
 	return ids
@@ -229,19 +256,50 @@ func (s *stage) requireLegalMoves() {
 	require.NoError(s.t, rows.Err())
 }
 
-// requireOnce asks that all of these completed at their first attempt, ran once
-// by the account of the actions themselves, and that this was told.
-func (s *stage) requireOnce(ids []int64) {
+// requireRepeated asks that what failed was repeated once, as an execution of
+// its own, which ran once and completed (S19).
+func (s *stage) requireRepeated() {
 	s.t.Helper()
-	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed' AND attempt = 1`, ids),
-		"everything completes at its first attempt: %s", s.others(ids))
-	require.Zero(s.t, s.count(`SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
+	rows, err := s.store.Pool().Query(testkit.Context(s.t), `
+		SELECT coalesce(original_execution, id), array_agg(id ORDER BY id), array_agg(status::text || ' ' || retry_count ORDER BY id)
+		FROM execution WHERE action_ref = $1 GROUP BY 1`, actFlaky)
+	require.NoError(s.t, err)
+	defer rows.Close()
+	var chains []int64
+	for rows.Next() {
+		var origin int64
+		var attempts []int64
+		var ends []string
+		require.NoError(s.t, rows.Scan(&origin, &attempts, &ends))
+		require.Equal(s.t, []string{"failed 0", "completed 1"}, ends, "S19: the attempts of execution %d", origin)
+		s.requireStarted(attempts)
+		chains = append(chains, origin)
+	}
+	require.NoError(s.t, rows.Err())
+	require.ElementsMatch(s.t, s.flaky, chains)
+}
+
+// requireStarted asks the actions themselves how often they were run.
+func (s *stage) requireStarted(ids []int64) {
+	s.t.Helper()
 	s.diary.mu.Lock()
 	starts := maps.Clone(s.diary.starts)
 	s.diary.mu.Unlock()
 	for _, id := range ids {
 		require.Equal(s.t, []int{1}, starts[id], "S2: the starts of execution %d", id)
 	}
+}
+
+// requireOnce asks that all of these completed at their first attempt, ran once
+// by the account of the actions themselves, and that this was told; and that what
+// had to be repeated was.
+func (s *stage) requireOnce(ids []int64) {
+	s.t.Helper()
+	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed' AND attempt = 1`, ids),
+		"everything completes at its first attempt: %s", s.others(ids))
+	require.Zero(s.t, s.count(`SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
+	s.requireStarted(ids)
+	s.requireRepeated()
 	testkit.Eventually(s.t, func() bool {
 		for _, id := range ids {
 			if len(s.told.of(id)) == 0 {
