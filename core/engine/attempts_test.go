@@ -184,8 +184,8 @@ func TestWorkOfASilentWorkerMovesInPlaceWhenBothFence(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND worker = $1`, silent.ID) == 3
 	}, 10*time.Second)
-	b.silence(t, silent.ID)
 	saviour := b.fake(t, fence)
+	b.silence(t, silent.ID)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND worker = $1 AND attempt = 2`, saviour.ID) == 3
 	}, 15*time.Second)
@@ -206,8 +206,8 @@ func TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced(t *testing.T
 	b.engine(t, quickWatch)
 	old := b.request(t, "move.me", 1, `{}`)[0]
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, old) == attune.StatusScheduled }, 10*time.Second)
-	b.silence(t, silent.ID)
 	saviour := b.fake(t, nil)
+	b.silence(t, silent.ID)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND worker = $1
 			AND original_execution = $2 AND retry_reason = 'worker_unavailable'`, saviour.ID, old) == 1
