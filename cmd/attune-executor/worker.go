@@ -6,10 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
 )
@@ -22,6 +24,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 	var (
 		name        string
 		concurrency int
+		metrics     string
 	)
 	cmd := &cobra.Command{
 		Use:   "worker",
@@ -30,10 +33,10 @@ func newWorkerCommand(a *app) *cobra.Command {
 			"any file. A name is one worker: who starts with it replaces who had it, so give each worker of a host its own --name.\n" +
 			"The first signal drains: no new work is taken, and what runs may end within worker.shutdown_timeout.",
 		Example: "  attune-executor worker --name worker-1 --concurrency 20\n" +
-			"  ATTUNE__WORKER__LABELS__ZONE=a attune-executor worker",
+			"  ATTUNE__WORKER__LABELS__ZONE=a attune-executor worker --metrics 127.0.0.1:9102",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.worker(cmd, func(cfg *config.Worker) error {
+			return a.worker(cmd, metrics, func(cfg *config.Worker) error {
 				if name != "" {
 					cfg.Name = name
 				}
@@ -49,10 +52,11 @@ func newWorkerCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the worker's name (default worker.name, else worker-HOSTNAME)")
 	cmd.Flags().IntVar(&concurrency, "concurrency", 0, "how many executions run at once (default worker.max_concurrent_tasks)")
+	cmd.Flags().StringVar(&metrics, "metrics", "", "serve /healthz, /readyz and /metrics on this address; nowhere if empty")
 	return cmd
 }
 
-func (a *app) worker(cmd *cobra.Command, adjust func(*config.Worker) error) error {
+func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Worker) error) error {
 	collectRarely()
 	logger, err := a.logger("info")
 	if err != nil {
@@ -72,12 +76,15 @@ func (a *app) worker(cmd *cobra.Command, adjust func(*config.Worker) error) erro
 		return err
 	}
 	defer st.Close()
-	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger, broker.NewMetrics(nil))
-	w, err := worker.New(workerConfig(cfg), worker.Deps{Broker: link, Store: st, Logger: logger})
+	registry := telemetry.NewRegistry()
+	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger, broker.NewMetrics(registry))
+	w, err := worker.New(workerConfig(cfg), worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})
 	if err != nil {
 		return usageErrorf("configure the worker: %w", err)
 	}
 	var group supervise.Group
+	server := workerHTTP(metrics, api.Deps{Gatherer: registry, Logger: logger, TokensFile: cfg.Executor.HTTP.TokensFile}, st, link)
+	group.Add("http", server)
 	group.Add("broker", link)
 	group.Add("worker", w)
 	return runUntilSignal(cmd.Context(), logger, cfg.Worker.ShutdownTimeout+workerGoodbye, service{
@@ -85,13 +92,27 @@ func (a *app) worker(cmd *cobra.Command, adjust func(*config.Worker) error) erro
 			if err := group.Start(ctx); err != nil {
 				return err
 			}
-			logger.InfoContext(ctx, "Worker started", "worker", w.Name(), "worker_id", w.ID())
+			logger.InfoContext(ctx, "Worker started", "worker", w.Name(), "worker_id", w.ID(), "http", server.Addr())
 			return nil
 		},
 		stop: group.Stop,
 		done: w.Done(),
 		why:  "another process has taken the name of worker " + w.Name(),
 	})
+}
+
+// workerHTTP serves whether the worker is ready, and its metrics.
+func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Broker) *api.Server {
+	deps.Setting = "--metrics"
+	deps.Ready = func(ctx context.Context) []api.Check {
+		state := link.State()
+		database := api.Check{Name: "database", OK: true}
+		if err := st.Ping(ctx); err != nil {
+			database.OK, database.Detail = false, err.Error()
+		}
+		return []api.Check{database, {Name: "broker", OK: state == broker.StateConnected, Detail: state.String()}}
+	}
+	return api.New(address, deps)
 }
 
 func workerConfig(cfg *config.Config) worker.Config {

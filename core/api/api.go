@@ -27,6 +27,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,6 +67,8 @@ type Deps struct {
 	TokensFile string
 	// AnyPort takes a free port when that of the address is taken.
 	AnyPort bool
+	// Setting names what the address comes from; executor.http.listen if empty.
+	Setting string
 }
 
 // Server is the HTTP listener, a supervise.Service. With an empty address it
@@ -117,7 +120,7 @@ func (s *Server) listen(ctx context.Context) error {
 		err = ErrAddressTaken // the port's number is all that the system's error adds
 	}
 	if err != nil {
-		return fmt.Errorf("listen for HTTP on %s (executor.http.listen): %w", s.address, err)
+		return fmt.Errorf("listen for HTTP on %s (%s): %w", s.address, cmp.Or(s.deps.Setting, "executor.http.listen"), err)
 	}
 	s.listener = listener
 	s.server = &http.Server{
