@@ -167,7 +167,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.AddCommand(
 		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
 		newRunCommand(a), newExecutionCommand(a), newQueueCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
-		newApplyCommand(a), newDemoCommand(a), newBenchCommand(a),
+		newApplyCommand(a), newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a),
 	)
 	return root
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +53,23 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 		}
 		if args[0] != strconv.Itoa(code) {
 			ts.Fatalf("the exit code is %d, not %s", code, args[0])
+		}
+	},
+	// broker-delete KIND REST deletes an object of the script's virtual host.
+	"broker-delete": func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 2 {
+			ts.Fatalf("usage: broker-delete KIND REST")
+		}
+		amqp, err := url.Parse(ts.Getenv("ATTUNE__MESSAGE_QUEUE__URL"))
+		ts.Check(err)
+		target := ts.Getenv("MANAGEMENT") + "/api/" + args[0] + "/" + strings.TrimPrefix(amqp.EscapedPath(), "/") + "/" + args[1]
+		request, err := http.NewRequestWithContext(context.Background(), http.MethodDelete, target, http.NoBody)
+		ts.Check(err)
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+		ts.Check(err)
+		ts.Check(response.Body.Close())
+		if response.StatusCode >= http.StatusMultipleChoices {
+			ts.Fatalf("%s: %s", target, response.Status)
 		}
 	},
 	// until REGEXP COMMAND… repeats a command until its output matches.
@@ -114,6 +133,7 @@ func TestServerScripts(t *testing.T) {
 					env.Setenv("ATTUNE__DATABASE__URL", database)
 					env.Setenv("ATTUNE__MESSAGE_QUEUE__URL", amqp)
 					env.Setenv("ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL", testkit.ManagementURL(t))
+					env.Setenv("MANAGEMENT", testkit.ManagementURL(t))
 					env.Setenv("ATTUNE__EXECUTOR__HTTP__LISTEN", "127.0.0.1:0")
 					return nil
 				},

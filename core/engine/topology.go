@@ -49,6 +49,7 @@ func (t *topology) run(ctx context.Context) {
 			return
 		case <-t.changes:
 		}
+		t.engine.report.Wake() // who looks at the replica should not have to wait for the next report
 		if t.engine.broker.State() == broker.StateConnected {
 			t.declare(ctx)
 		}

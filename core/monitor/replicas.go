@@ -16,6 +16,10 @@ import (
 // replica counts as stuck.
 const RoundPatience = time.Minute
 
+// startPatience is how long a replica may take to connect and to subscribe before
+// that is a problem.
+const startPatience = 10 * time.Second
+
 // replicaBound is how many replicas are read at most.
 const replicaBound = 200
 
@@ -151,15 +155,16 @@ func (r *Replica) judge() {
 		add("silent for %s", span(r.Age))
 	}
 	now := r.Details.Clock.Add(r.Age)
+	starting := r.LastSeen.Sub(r.Started) < startPatience
 	for _, link := range r.Details.Connections {
 		switch {
 		case link.Blocked:
 			add("the broker blocks it since %s (%s)", span(now.Sub(link.Since)), link.Reason)
-		case !link.Up:
+		case !link.Up && !starting:
 			add("no %s connection to the broker since %s", link.Purpose, span(now.Sub(link.Since)))
 		}
 	}
-	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" {
+	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" && !starting {
 		add("does not consume %s", strings.Join(silent, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {

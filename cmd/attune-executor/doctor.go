@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/doctor/checkup"
+	"github.com/attune-go/attune/core/store"
+)
+
+func newDoctorCommand(a *app) *cobra.Command {
+	options := checkup.Options{}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine the installation and say what is wrong and what to do",
+		Long: "Examine the whole installation: servers and their versions, schema, topology, routes of dead letters, workers, replicas,\n" +
+			"clocks, and the invariants of the tables. ✓ passed, ✗ failed, ? could not be looked at, - optional and not there.\n" +
+			"Nothing is changed. Dead-letter routes are tried with probes that vanish by themselves; --no-probe reads the bindings.\n" +
+			"Exit codes: 0 all is well, 1 a check failed or could not be made, 4 the database or the broker does not answer.",
+		Example: "  attune-executor doctor\n  attune-executor doctor -o json | jq '.checks[] | select(.status == \"failed\")'",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, options) },
+	}
+	cmd.Flags().BoolVar(&options.NoProbe, "no-probe", false, "publish nothing: read the routes of dead letters from the management API")
+	cmd.Flags().DurationVar(&options.Timeout, "timeout", 0, "how long one check may take at most (default 10s, some longer)")
+	return cmd
+}
+
+// doctorPatience is how long a server may take to accept a connection.
+const doctorPatience = 5 * time.Second
+
+func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
+	if options.Timeout < 0 {
+		return usageErrorf("--timeout must not be negative")
+	}
+	logger, err := a.logger("warn")
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	cfg, err := a.load(ctx, logger)
+	if err != nil {
+		return err
+	}
+	quiet := slog.New(slog.DiscardHandler) // a server that is away is a line of the report
+	st, err := store.Open(ctx, store.Config{
+		URL: cfg.Database.URL, Schema: cfg.Database.Schema, ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorPatience),
+		MaxConnections: 6, ApplicationName: cmd.CommandPath(), ReadOnly: true,
+	}, quiet)
+	if err != nil {
+		return usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
+	}
+	defer st.Close()
+	wire := brokerConfig(cfg, cmd.CommandPath())
+	wire.DialTimeout, wire.ConnectTimeout, wire.ConfirmTimeout = doctorPatience, doctorPatience, doctorPatience
+	link := broker.New(wire, quiet, nil)
+	if err := link.Start(ctx); err != nil {
+		return fmt.Errorf("connect to the broker: %w", err)
+	}
+	defer link.Stop()
+	deps := checkup.Deps{Config: cfg, Store: st, Broker: link, Version: readBuildInfo().Version}
+	if cfg.MessageQueue.ManagementURL != "" {
+		vhost, err := broker.VHostOf(cfg.MessageQueue.URL)
+		if err != nil {
+			return usageErrorf("%w: correct message_queue.url (%s)", err, cfg.Source("message_queue.url"))
+		}
+		management, err := broker.NewManagement(cfg.MessageQueue.ManagementURL, vhost, doctorPatience)
+		if err != nil {
+			return usageErrorf("%w: correct message_queue.management_url (%s)", err, cfg.Source("message_queue.management_url"))
+		}
+		defer management.Close()
+		deps.Management = management
+	}
+	return a.printReport(cmd, checkup.Run(ctx, deps, options))
+}
+
+// doctorReport is what -o json prints.
+type doctorReport struct {
+	Well bool `json:"well"`
+	*checkup.Report
+}
+
+func (a *app) printReport(cmd *cobra.Command, report *checkup.Report) error {
+	err := a.print(cmd, doctorReport{report.Well(), report}, func(w io.Writer) error {
+		for _, f := range report.Checks {
+			if err := printFinding(w, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || report.Well() {
+		return err
+	}
+	var parts []string
+	for _, status := range []checkup.Status{checkup.Failed, checkup.Unchecked} {
+		if names := report.Names(status); len(names) > 0 {
+			parts = append(parts, string(status)+": "+strings.Join(names, ", "))
+		}
+	}
+	code := exitFailed
+	if report.Unreachable() {
+		code = exitUnreachable
+	}
+	return &exitError{code, fmt.Errorf("not all is well: %s", strings.Join(parts, "; "))}
+}
+
+var marks = map[checkup.Status]string{checkup.Passed: "✓", checkup.Failed: "✗", checkup.Unchecked: "?", checkup.Skipped: "-"}
+
+func printFinding(w io.Writer, f checkup.Finding) error {
+	text := f.Found
+	if f.Status == checkup.Unchecked || f.Status == checkup.Skipped {
+		text = string(f.Status) + ": " + text
+	}
+	lines := [][2]string{{marks[f.Status] + " " + f.Name, text}}
+	for _, detail := range f.Details {
+		lines = append(lines, [2]string{"", "  " + detail})
+	}
+	if f.Fix != "" {
+		lines = append(lines, [2]string{"", "→ " + f.Fix})
+	}
+	for _, line := range lines {
+		if err := row(w, line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package checkup_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/doctor/checkup"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// bundle is an installation that is well: a migrated database, a topology, one
+// replica and one worker that consumes.
+type bundle struct {
+	t          *testing.T
+	cfg        *config.Config
+	store      *store.Store
+	link       *broker.Broker
+	management *broker.Management
+	worker     testkit.WorkerRow
+}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	database := testkit.Database(t)
+	b := &bundle{t: t, cfg: config.Default(), store: testkit.OpenStore(t, database)}
+	b.cfg.Database.URL, b.cfg.Database.Schema = database, testkit.Schema
+	b.cfg.MessageQueue.URL, b.cfg.MessageQueue.ManagementURL = testkit.VHost(t), testkit.ManagementURL(t)
+	b.link = b.connect("doctor", "")
+	declaring := b.connect("attune-executor 1", "")
+	ctx := testkit.Context(t)
+	require.NoError(t, declaring.DeclareExecutor(ctx)) // without management rights: by bindings alone
+	b.worker = testkit.Worker(t, b.store, "w-1")
+	require.NoError(t, declaring.DeclareWorker(ctx, b.worker.ID, b.cfg.MessageQueue.RabbitMQ.WorkerQueueTTL))
+	require.NoError(t, declaring.BindWorkerDeadLetters(ctx, b.worker.ID))
+	b.consume(declaring, message.WorkerExecutionsQueue(b.worker.ID), "worker")
+	b.consume(declaring, message.QueueExecutionRequests, "executor.scheduler")
+	testkit.Exec(t, b.store, `insert into engine_replica (id, host, version, pid, state, details) values (gen_random_uuid(), 'h', 'v1', 7, 'connected',
+		jsonb_build_object('clock', clock_timestamp()))`)
+	vhost, err := broker.VHostOf(b.cfg.MessageQueue.URL)
+	require.NoError(t, err)
+	b.management, err = broker.NewManagement(b.cfg.MessageQueue.ManagementURL, vhost, 5*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(b.management.Close)
+	return b
+}
+
+func (b *bundle) connect(name, address string) *broker.Broker {
+	b.t.Helper()
+	if address == "" {
+		address = b.cfg.MessageQueue.URL
+	}
+	link := broker.New(broker.Config{URL: address, ConnectionName: name, ConnectTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler), nil)
+	require.NoError(b.t, link.Start(testkit.Context(b.t)))
+	b.t.Cleanup(link.Stop)
+	return link
+}
+
+func (b *bundle) consume(link *broker.Broker, queue, tag string) *broker.Consumer {
+	b.t.Helper()
+	consumer := link.Consume(broker.ConsumerConfig{Queue: queue, Tag: tag})
+	require.NoError(b.t, consumer.Start(testkit.Context(b.t)))
+	b.t.Cleanup(consumer.Stop)
+	testkit.Eventually(b.t, consumer.Subscribed, 10*time.Second)
+	return consumer
+}
+
+func (b *bundle) run(change ...func(*checkup.Deps, *checkup.Options)) map[string]checkup.Finding {
+	b.t.Helper()
+	return byName(b.report(change...))
+}
+
+func (b *bundle) report(change ...func(*checkup.Deps, *checkup.Options)) *checkup.Report {
+	deps := checkup.Deps{Config: b.cfg, Store: b.store, Broker: b.link, Management: b.management, Version: "v1"}
+	var options checkup.Options
+	for _, c := range change {
+		c(&deps, &options)
+	}
+	return checkup.Run(testkit.Context(b.t), deps, options)
+}
+
+func byName(report *checkup.Report) map[string]checkup.Finding {
+	found := map[string]checkup.Finding{}
+	for _, f := range report.Checks {
+		found[f.Name] = f
+	}
+	return found
+}
+
+// delete takes an object of the virtual host away.
+func (b *bundle) delete(kind, rest string) {
+	b.t.Helper()
+	vhost := url.PathEscape(testkit.VHostName(b.t, b.cfg.MessageQueue.URL))
+	testkit.Manage(b.t, http.MethodDelete, "/api/"+kind+"/"+vhost+"/"+rest, nil, nil)
+}
+
+func (b *bundle) ready(queue string) int {
+	b.t.Helper()
+	state, err := b.link.QueueState(testkit.Context(b.t), queue)
+	require.NoError(b.t, err)
+	return state.Ready
+}
+
+func noProbe(_ *checkup.Deps, o *checkup.Options)      { o.NoProbe = true }
+func noManagement(d *checkup.Deps, _ *checkup.Options) { d.Management = nil }
+
+func requireStatus(t *testing.T, f checkup.Finding, status checkup.Status, in string) {
+	t.Helper()
+	require.Equal(t, status, f.Status, "%s: %s %v", f.Name, f.Found, f.Details)
+	require.Contains(t, f.Found+"\n"+strings.Join(f.Details, "\n")+"\n"+f.Fix, in)
+	require.Equal(t, status == checkup.Failed, f.Fix != "", "a fault comes with what to do: %s", f.Name)
+}
+
+func TestAWellInstallationPasses(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	report := b.report()
+	for _, f := range report.Checks {
+		require.Equal(t, checkup.Passed, f.Status, "%s: %s %v", f.Name, f.Found, f.Details)
+		require.Empty(t, f.Fix)
+	}
+	require.True(t, report.Well())
+	require.False(t, report.Unreachable())
+	require.Zero(t, b.ready(message.QueueDeadLetter), "no probe is left for a person")
+
+	without := b.report(noProbe, noManagement)
+	require.True(t, without.Well(), "what is optional and not there does no harm")
+	require.Equal(t, []string{"management", "dead letters", "expiry and rejection"}, without.Names(checkup.Skipped))
+	requireStatus(t, byName(without)["topology"], checkup.Passed, "not seen without the management API")
+
+	requireStatus(t, b.run(noProbe)["dead letters"], checkup.Passed, "by the bindings")
+	b.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled = false
+	requireStatus(t, b.run()["dead letters"], checkup.Skipped, "turned off")
+}
+
+// Upstream 1: dead letters without a route are lost, and the doctor says which.
+func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key := message.DispatchKey(b.worker.ID)
+	b.delete("bindings", "e/"+message.ExchangeDeadLetter+"/q/"+message.QueueDeadLetter+"/"+key)
+	requireStatus(t, b.run()["dead letters"], checkup.Failed, "key "+key)
+	requireStatus(t, b.run(noProbe)["dead letters"], checkup.Failed, "1 of 10 routes lead nowhere (by the bindings)")
+
+	letter := broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyExecutionCompleted, Type: "letter"}
+	require.NoError(t, b.link.Publisher().Publish(testkit.Context(t), []broker.Message{letter})[0].Err)
+	waiting := b.run()["dead letters"]
+	requireStatus(t, waiting, checkup.Failed, "1 letters wait")
+	require.Equal(t, 1, b.ready(message.QueueDeadLetter), "no probe is counted with the letters that wait")
+	require.Equal(t, checkup.Unchecked, b.run(noManagement)["dead letters"].Status)
+
+	// The policy that catches what no binding does is as good.
+	catching := broker.New(broker.Config{URL: b.cfg.MessageQueue.URL, ManagementURL: b.cfg.MessageQueue.ManagementURL},
+		slog.New(slog.DiscardHandler), nil)
+	require.NoError(t, catching.Start(testkit.Context(t)))
+	t.Cleanup(catching.Stop)
+	require.NoError(t, catching.DeclareExecutor(testkit.Context(t)))
+	testkit.Eventually(t, func() bool { return b.run(noProbe)["dead letters"].Status == checkup.Passed }, 20*time.Second)
+
+	b.delete("queues", message.QueueDeadLetter)
+	requireStatus(t, b.run()["dead letters"], checkup.Failed, "dead letters are lost")
+}
+
+// F6: what was deleted or declared otherwise is named, with rights of the
+// management API or, as far as it shows, without.
+func TestDriftOfTheTopologyIsNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.delete("queues", message.QueueInquiryResponses)
+	b.delete("exchanges", message.ExchangeNotifications)
+	requireStatus(t, b.run(noManagement)["topology"], checkup.Failed, "queue "+message.QueueInquiryResponses+" does not exist")
+	found := b.run()["topology"]
+	requireStatus(t, found, checkup.Failed, "exchange "+message.ExchangeNotifications+" does not exist")
+	require.Len(t, found.Details, 2)
+
+	other := testkit.Worker(t, b.store, "w-2").ID
+	requireStatus(t, b.run(noManagement)["workers"], checkup.Failed, fmt.Sprintf("queue worker.%d.executions does not exist", other))
+	require.NoError(t, b.link.DeclareWorker(testkit.Context(t), other, time.Minute))
+	found = b.run()["workers"]
+	requireStatus(t, found, checkup.Failed, fmt.Sprintf("nobody consumes worker.%d.executions", other))
+	requireStatus(t, found, checkup.Failed, "has x-message-ttl 60000, declared is 300000")
+
+	b.delete("bindings", "e/"+message.ExchangeExecutions+"/q/"+message.QueueEnforcements+"/"+url.PathEscape(message.PatternEnforcement))
+	requireStatus(t, b.run()["topology"], checkup.Failed, "is not bound to "+message.ExchangeExecutions)
+	testkit.Exec(t, b.store, `update worker set last_heartbeat = now() - interval '1 hour'`)
+	requireStatus(t, b.run()["workers"], checkup.Passed, "is stale: it is given nothing")
+}
+
+func TestReplicasClocksAndInvariantsAreJudged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Exec(t, b.store, `update engine_replica set details = jsonb_build_object('clock', now() + interval '42 minutes')`)
+	testkit.Exec(t, b.store, `update worker set last_heartbeat = now() + interval '7 minutes'`)
+	testkit.Exec(t, b.store, `insert into engine_replica (id, host, version, pid, state, last_seen, details)
+		values (gen_random_uuid(), 'newer', 'v2', 8, 'connected', now() - interval '20 seconds', '{}')`)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	testkit.State(t, b.store, action, 2, func(r *testkit.StateRow) { r.Active = 1 })
+	found := b.run()
+	requireStatus(t, found["clocks"], checkup.Failed, "replica")
+	requireStatus(t, found["clocks"], checkup.Failed, "42m0s ahead of the database")
+	requireStatus(t, found["clocks"], checkup.Failed, "worker w-1 sent a heartbeat from the future")
+	requireStatus(t, found["replicas"], checkup.Failed, "newer, pid 8: silent for 20")
+	requireStatus(t, found["versions"], checkup.Failed, "1 running replicas are v2")
+	requireStatus(t, found["invariants"], checkup.Failed, "active_count is 1, 0 executions hold a slot")
+
+	testkit.Exec(t, b.store, `delete from engine_replica`)
+	requireStatus(t, b.run()["replicas"], checkup.Failed, "attune-executor serve")
+}
+
+// F22: an engine of another kind that consumes at the same time is told from
+// ours by its connection, or by there being more consumers than replicas.
+func TestAnotherEngineIsNoticed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	rival := b.connect("somebody", "")
+	consumer := b.consume(rival, message.QueueExecutionRequests, "executor.scheduler")
+	requireStatus(t, b.run(noManagement)["other engines"], checkup.Failed, "has 2 consumers, and 1 replicas run")
+	testkit.Eventually(t, func() bool {
+		return slices.ContainsFunc(b.run()["other engines"].Details, func(line string) bool {
+			return strings.HasPrefix(line, "executor.scheduler consumes "+message.QueueExecutionRequests+" by connection somebody/consume")
+		})
+	}, 20*time.Second)
+	consumer.Stop()
+	testkit.Eventually(t, func() bool { return b.run(noManagement)["other engines"].Status == checkup.Passed }, 10*time.Second)
+}
+
+// F4 and F7: what a server that is away hides is not checked, which is said,
+// and everything else is.
+func TestServersThatAreAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	away := b.report(func(d *checkup.Deps, _ *checkup.Options) {
+		d.Broker = b.connect("away", "amqp://u:secret@127.0.0.1:1/")
+	})
+	require.True(t, away.Unreachable())
+	require.False(t, away.Well())
+	require.Equal(t, []string{"broker"}, away.Names(checkup.Failed))
+	require.Equal(t, []string{"alarms", "topology", "workers", "dead letters", "expiry and rejection", "other engines"}, away.Names(checkup.Unchecked))
+	requireStatus(t, byName(away)["invariants"], checkup.Passed, "silent")
+	for _, f := range away.Checks {
+		require.NotContains(t, fmt.Sprint(f), "secret")
+	}
+
+	nowhere, err := store.Open(context.Background(), store.Config{URL: "postgres://u:secret@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
+	require.NoError(t, err)
+	t.Cleanup(nowhere.Close)
+	b.cfg.Database.URL = "postgres://u:secret@127.0.0.1:1/none"
+	away = b.report(func(d *checkup.Deps, _ *checkup.Options) { d.Store = nowhere })
+	require.True(t, away.Unreachable())
+	require.Equal(t, []string{"database"}, away.Names(checkup.Failed))
+	require.Equal(t, []string{"schema", "workers", "replicas", "versions", "clocks", "other engines", "invariants"}, away.Names(checkup.Unchecked))
+	requireStatus(t, byName(away)["topology"], checkup.Passed, "as declared")
+	for _, f := range away.Checks {
+		require.NotContains(t, fmt.Sprint(f), "secret")
+	}
+}
+
+func TestASchemaThatIsNotMigratedIsSaid(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cfg.Database.URL = testkit.EmptyDatabase(t)
+	empty := testkit.OpenStore(t, b.cfg.Database.URL)
+	report := b.report(func(d *checkup.Deps, _ *checkup.Options) { d.Store = empty })
+	require.False(t, report.Unreachable())
+	requireStatus(t, byName(report)["schema"], checkup.Failed, "run attune-executor migrate up")
+	requireStatus(t, byName(report)["invariants"], checkup.Unchecked, "it needs the schema")
+}

@@ -1,0 +1,210 @@
+package checkup
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/doctor"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/monitor"
+)
+
+func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
+	all, err := v.view.Replicas(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	v.replicas = all
+	var lines []string
+	alive := 0
+	for _, r := range all.List {
+		name := fmt.Sprintf("%s on %s, pid %d", r.Short(), r.Host, r.PID)
+		if living(r) {
+			alive++
+		}
+		if len(r.Problems) > 0 {
+			lines = append(lines, name+": "+strings.Join(r.Problems, ", "))
+			continue
+		}
+		lines = append(lines, name+": "+ticks(r))
+	}
+	switch {
+	case alive == 0:
+		return failed("start one with attune-executor serve", "no replica of the engine runs").with(lines...), nil
+	case all.Well < all.Total:
+		return failed("look into the log of the replica; one that was killed leaves the list after 15 minutes",
+			"%d of %d are well", all.Well, all.Total).with(lines...), nil
+	}
+	return passed("%d of %d are well, every loop ticks", all.Well, all.Total).with(lines...), nil
+}
+
+func living(r monitor.Replica) bool { return r.State != monitor.StateVanished && r.Age < deadAfter }
+
+// deadAfter is the silence after which a replica is not counted any more.
+const deadAfter = 30 * time.Second
+
+// ticks lists the last tick of every loop.
+func ticks(r monitor.Replica) string {
+	names := maps.Clone(r.Details.Loops)
+	if names == nil {
+		names = map[string]monitor.ReplicaLoop{}
+	}
+	for name := range r.Loops {
+		names[name] = monitor.ReplicaLoop{}
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		when := "not yet"
+		if _, ok := r.Loops[name]; ok {
+			when = r.Silence(name).Round(time.Second).String()
+		}
+		parts = append(parts, name+" "+when)
+	}
+	if len(parts) == 0 {
+		return "does not tell of its loops"
+	}
+	return "last ticks " + strings.Join(parts, ", ")
+}
+
+func lookVersions(_ context.Context, v *visit) (Finding, error) {
+	versions := map[string]int{}
+	for _, r := range v.alive() {
+		versions[r.Version]++
+	}
+	var lines []string
+	for _, version := range slices.Sorted(maps.Keys(versions)) {
+		lines = append(lines, fmt.Sprintf("%d running replicas are %s", versions[version], version))
+	}
+	switch {
+	case len(versions) > 1:
+		return failed("finish the upgrade: replace the replicas of the older version", "replicas run %d versions", len(versions)).with(lines...), nil
+	case len(versions) == 1 && versions[v.Version] == 0:
+		lines = append(lines, "this program is not")
+	}
+	return passed("this program is %s", v.Version).with(lines...), nil
+}
+
+// skewLimit is how far a clock may be off. Nothing depends on other clocks than
+// that of the database, but people read times.
+const skewLimit = 5 * time.Second
+
+func lookClocks(ctx context.Context, v *visit) (Finding, error) {
+	offset, err := v.offset(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	var wrong []string
+	if offset.Abs() > skewLimit {
+		wrong = append(wrong, "this machine is "+apart(-offset))
+	}
+	for _, r := range v.alive() {
+		if of := r.Details.Clock.Sub(r.LastSeen); !r.Details.Clock.IsZero() && of.Abs() > skewLimit {
+			wrong = append(wrong, fmt.Sprintf("replica %s on %s is %s", r.Short(), r.Host, apart(of)))
+		}
+	}
+	if v.workers != nil {
+		for _, w := range v.workers.List {
+			if w.Heartbeat != nil && w.Heartbeat.Sub(v.workers.At) > skewLimit {
+				wrong = append(wrong, fmt.Sprintf("worker %s sent a heartbeat from the future: its clock is %s",
+					w.Name, apart(w.Heartbeat.Sub(v.workers.At))))
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return failed("let every machine follow a time server", "%d clocks differ from the database's by more than %s", len(wrong), skewLimit).
+			with(wrong...), nil
+	}
+	return passed("this machine and the database are %s apart", offset.Abs().Round(time.Millisecond)), nil
+}
+
+func apart(d time.Duration) string {
+	if d > 0 {
+		return d.Round(time.Second).String() + " ahead of the database"
+	}
+	return (-d).Round(time.Second).String() + " behind the database"
+}
+
+// offset is how far the database is ahead of this machine, by the quickest of
+// three questions.
+func (v *visit) offset(ctx context.Context) (best time.Duration, err error) {
+	quickest := time.Duration(-1)
+	for range 3 {
+		var at time.Time
+		begin := time.Now()
+		if err := v.Store.Pool().QueryRow(ctx, `select clock_timestamp()`).Scan(&at); err != nil {
+			return 0, fmt.Errorf("read the clock of the database: %w", err)
+		}
+		if took := time.Since(begin); quickest < 0 || took < quickest {
+			quickest, best = took, at.Sub(begin.Add(took/2))
+		}
+	}
+	return best, nil
+}
+
+// ours is how the connections of an engine of ours are named, and theirs how the
+// consumers of an executor are tagged, ours included.
+const (
+	oursPrefix   = "attune-executor"
+	theirsPrefix = "executor."
+)
+
+// lookRivals asks whether another engine consumes from the same queues: two
+// engines that do not know each other admit the same executions.
+func lookRivals(ctx context.Context, v *visit) (Finding, error) {
+	alive := len(v.alive())
+	var wrong []string
+	if v.wires != nil {
+		for _, c := range v.wires.consumers {
+			if strings.HasPrefix(c.Tag, theirsPrefix) && c.Connection != "" && !strings.HasPrefix(c.Connection, oursPrefix) {
+				wrong = append(wrong, fmt.Sprintf("%s consumes %s by connection %s from %s", c.Tag, c.Queue, c.Connection, c.Peer))
+			}
+		}
+	}
+	for _, queue := range []string{message.QueueExecutionRequests, message.QueueExecutionCompleted} {
+		state, err := v.Broker.QueueState(ctx, queue)
+		if err != nil {
+			return Finding{}, err
+		}
+		if state.Consumers > alive {
+			wrong = append(wrong, fmt.Sprintf("%s has %d consumers, and %d replicas run", queue, state.Consumers, alive))
+		}
+	}
+	if len(wrong) > 0 {
+		return failed("stop the other engine: two of different kinds must not run at once", "somebody else consumes from the engine's queues").
+			with(wrong...), nil
+	}
+	if v.wires == nil {
+		return passed("no more consumers than replicas").with("who they are is not seen without the management API"), nil
+	}
+	return passed("none consumes from the engine's queues"), nil
+}
+
+func lookInvariants(ctx context.Context, v *visit) (Finding, error) {
+	violations, err := doctor.Invariants(ctx, v.Store.Pool())
+	if err != nil {
+		return Finding{}, err
+	}
+	if len(violations) == 0 {
+		return passed("all %d queries are silent", len(doctor.Checks())), nil
+	}
+	broken := map[string]bool{}
+	var lines []string
+	for _, violation := range violations {
+		broken[violation.Check] = true
+		lines = append(lines, violation.String())
+	}
+	return failed("run attune-executor queue repair; what stays is a fault, report it with these lines",
+		"%d of %d queries found something", len(broken), len(doctor.Checks())).with(lines...), nil
+}
+
+// alive are the replicas that run.
+func (v *visit) alive() []monitor.Replica {
+	if v.replicas == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(v.replicas.List), func(r monitor.Replica) bool { return !living(r) })
+}

@@ -1,0 +1,202 @@
+package checkup
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/migrations"
+)
+
+// The oldest servers that are supported.
+const (
+	oldestPostgres    = 15
+	oldestRabbitMajor = 3
+	oldestRabbitMinor = 10
+)
+
+func lookDatabase(ctx context.Context, v *visit) (Finding, error) {
+	address := config.MaskURL(v.Config.Database.URL)
+	var version string
+	var number int
+	var readOnly bool
+	err := v.Store.Pool().QueryRow(ctx, `select current_setting('server_version'), current_setting('server_version_num')::int,
+		pg_is_in_recovery() or setting::bool and source <> 'client'
+		from pg_settings where name = 'default_transaction_read_only'`).Scan(&version, &number, &readOnly)
+	if err != nil {
+		f := failed("start it, or correct database.url ("+v.Config.Source("database.url")+")", "%s does not answer: %s", address, lastLine(err))
+		switch store.ClassOf(err) {
+		case store.ClassUnreachable, store.ClassCanceled, store.ClassUnknown:
+			return f.away(), nil
+		default:
+			return f, nil
+		}
+	}
+	switch {
+	case number/10_000 < oldestPostgres:
+		return failed(fmt.Sprintf("use PostgreSQL %d or later", oldestPostgres), "PostgreSQL %s is too old", version), nil
+	case readOnly:
+		return failed("name the primary in database.url", "%s is read only: a standby, or set so", address), nil
+	}
+	return passed("PostgreSQL %s, %s", version, address), nil
+}
+
+// lastLine is what an error says in one line: drivers list every attempt.
+func lastLine(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+func lookSchema(ctx context.Context, v *visit) (Finding, error) {
+	schema := v.Config.Database.Schema
+	state, err := migrations.Status(ctx, migrations.Options{URL: v.Config.Database.URL, Schema: schema})
+	if err != nil {
+		return Finding{}, err
+	}
+	if !state.Current() {
+		return failed("run attune-executor migrate up", "schema %s is at version %d of %d", schema, state.Version, state.Latest), nil
+	}
+	if state.Version > state.Latest {
+		return failed("use a program at least as new as the schema", "schema %s is at version %d, this program knows %d",
+			schema, state.Version, state.Latest), nil
+	}
+	return passed("schema %s is at version %d", schema, state.Version), nil
+}
+
+// connectPatience is how long the two connections to the broker may take.
+const connectPatience = 5 * time.Second
+
+func lookBroker(ctx context.Context, v *visit) (Finding, error) {
+	fix := "start it, or correct message_queue.url (" + v.Config.Source("message_queue.url") + ")"
+	address := config.MaskURL(v.Config.MessageQueue.URL)
+	for begin := time.Now(); ; {
+		up, reason, server := true, "", ""
+		for _, link := range v.Broker.Links() {
+			up = up && link.Up
+			server = link.Server
+			if link.Reason != "" && !link.Up {
+				reason = link.Reason
+			}
+		}
+		switch {
+		case up && tooOld(server):
+			return failed(fmt.Sprintf("use RabbitMQ %d.%d or later", oldestRabbitMajor, oldestRabbitMinor), "%s is too old", server), nil
+		case up:
+			return passed("%s, %s", server, address), nil
+		case reason != "" || time.Since(begin) > connectPatience:
+			if reason == "" {
+				reason = "no answer within " + connectPatience.String()
+			}
+			return failed(fix, "%s does not answer: %s", address, reason).away(), nil
+		}
+		if !supervise.Sleep(ctx, 20*time.Millisecond) {
+			return Finding{}, context.Cause(ctx)
+		}
+	}
+}
+
+var rabbitVersion = regexp.MustCompile(`RabbitMQ (\d+)\.(\d+)`)
+
+// tooOld judges what a broker calls itself; one that calls itself otherwise is
+// not judged.
+func tooOld(server string) bool {
+	parts := rabbitVersion.FindStringSubmatch(server)
+	if parts == nil {
+		return false
+	}
+	major, _ := strconv.Atoi(parts[1]) // digits, as the pattern says
+	minor, _ := strconv.Atoi(parts[2])
+	return major < oldestRabbitMajor || major == oldestRabbitMajor && minor < oldestRabbitMinor
+}
+
+// wires is what the management API shows of the virtual host.
+type wires struct {
+	exchanges map[string]broker.ExchangeInfo
+	queues    map[string]broker.QueueInfo
+	bindings  map[broker.Binding]bool
+	consumers []broker.QueueConsumer
+	policies  []broker.Policy
+}
+
+const unseen = "arguments, bindings and the consumers of others are not seen"
+
+func lookManagement(ctx context.Context, v *visit) (Finding, error) {
+	const key = "message_queue.management_url"
+	if v.Management == nil {
+		return skipped("%s is not set: %s", key, unseen), nil
+	}
+	w, err := readWires(ctx, v.Management)
+	if err != nil {
+		if source := v.Config.Source(key); source == "default" || strings.HasPrefix(source, "derived") {
+			return skipped("it does not answer (%s): %s", lastLine(err), unseen), nil
+		}
+		return failed("correct "+key+" ("+v.Config.Source(key)+"), give its user the tag monitoring, or set it to nothing",
+			"%s: %s: %s", config.MaskURL(v.Config.MessageQueue.ManagementURL), lastLine(err), unseen), nil
+	}
+	v.wires = w
+	return passed("%d exchanges, %d queues and %d bindings are seen", len(w.exchanges), len(w.queues), len(w.bindings)), nil
+}
+
+func readWires(ctx context.Context, management *broker.Management) (*wires, error) {
+	w := &wires{exchanges: map[string]broker.ExchangeInfo{}, queues: map[string]broker.QueueInfo{}, bindings: map[broker.Binding]bool{}}
+	exchanges, err := management.Exchanges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range exchanges {
+		w.exchanges[e.Name] = e
+	}
+	queues, err := management.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
+		w.queues[q.Name] = q
+	}
+	bindings, err := management.Bindings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bindings {
+		w.bindings[b] = true
+	}
+	if w.consumers, err = management.Consumers(ctx); err != nil {
+		return nil, err
+	}
+	w.policies, _ = management.Policies(ctx) // needs more rights than the rest; without it a policy is not counted
+	return w, nil
+}
+
+func lookAlarms(ctx context.Context, v *visit) (Finding, error) {
+	if v.wires != nil {
+		alarms, err := v.Management.Alarms(ctx)
+		if err == nil {
+			var names []string
+			for _, a := range alarms {
+				names = append(names, a.Resource+" on "+a.Node)
+			}
+			return v.alarmed(strings.Join(names, ", "), "none"), nil
+		}
+	}
+	for _, link := range v.Broker.Links() {
+		if link.Blocked {
+			return v.alarmed(link.Reason, ""), nil
+		}
+	}
+	return passed("none that this program was told of, which a broker does only when somebody publishes"), nil
+}
+
+func (v *visit) alarmed(what, none string) Finding {
+	if what == "" {
+		return passed("%s", none)
+	}
+	v.alarm = what
+	return failed("give the broker memory or disk, or raise its limit; publishing goes on by itself", "publishers are blocked: %s", what)
+}
