@@ -35,6 +35,8 @@ type Order struct {
 	StaleAfter time.Duration
 	// WithoutStats leaves queue_stats alone.
 	WithoutStats bool
+
+	noted bool // it is written already that they shall stop
 }
 
 func (o Order) withDefaults() Order {

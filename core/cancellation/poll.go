@@ -22,9 +22,12 @@ type Config struct {
 	// 90 s.
 	StaleAfter time.Duration
 	// Keep is how long it is remembered of an execution that was cancelled, or
-	// succeeded all the same, that a stop was asked for. Of one that failed, which
-	// would be repeated otherwise, it is never forgotten. Default 1 h.
+	// succeeded all the same, that a stop was asked for. Default 1 h.
 	Keep time.Duration
+	// KeepFailed is the same of one that failed, timed out or was abandoned: a
+	// report of its end that comes again within that time does not have it
+	// repeated. Default 168 h.
+	KeepFailed time.Duration
 	// WithoutStats leaves queue_stats alone.
 	WithoutStats bool
 }
@@ -33,7 +36,7 @@ func (c Config) withDefaults() Config {
 	for _, field := range []struct {
 		value   *time.Duration
 		meaning time.Duration
-	}{{&c.Interval, 5 * time.Second}, {&c.Grace, GraceDefault}, {&c.StaleAfter, 90 * time.Second}, {&c.Keep, time.Hour}} {
+	}{{&c.Interval, 5 * time.Second}, {&c.Grace, GraceDefault}, {&c.StaleAfter, 90 * time.Second}, {&c.Keep, time.Hour}, {&c.KeepFailed, 7 * 24 * time.Hour}} {
 		if *field.value <= 0 {
 			*field.value = field.meaning
 		}
@@ -125,7 +128,7 @@ func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 // work does what is due about the rows of a page.
 func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsRow) error {
 	order := Order{
-		Source: "attune-executor", Actor: "attune-executor", Grace: p.cfg.Grace, StaleAfter: p.cfg.StaleAfter, WithoutStats: p.cfg.WithoutStats,
+		Source: "attune-executor", Grace: p.cfg.Grace, StaleAfter: p.cfg.StaleAfter, WithoutStats: p.cfg.WithoutStats, noted: true,
 	}
 	var live, strayed, old []int64
 	asked := make(map[int64]float64, len(rows))
@@ -136,7 +139,8 @@ func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsR
 			asked[row.Execution] = row.Asked
 		case row.Strayed:
 			strayed = append(strayed, row.Execution)
-		case !row.Kept && row.Ended > p.cfg.Keep.Seconds():
+		case row.Holds:
+		case row.Ended > p.cfg.KeepFailed.Seconds(), !row.Failed && row.Ended > p.cfg.Keep.Seconds():
 			old = append(old, row.Execution)
 		}
 	}

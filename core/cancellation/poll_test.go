@@ -103,19 +103,20 @@ func TestWhatWasWrittenBackToRunningIsStoppedAgain(t *testing.T) {
 	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 }, testkit.TestTimeout)
 }
 
-// The notes of what has ended are forgotten after a while, but not of what would
-// be repeated if its end were reported once more.
+// The notes of what has ended are forgotten after a while, later of what would be
+// repeated if its end were reported once more.
 func TestNotesAreForgottenWhenNothingDependsOnThem(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	done := b.asked(t, time.Hour, attune.StatusCancelled, &b.plain, true)
+	ancient := b.asked(t, 48*time.Hour, attune.StatusTimeout, &b.plain, true)
 	failed := b.asked(t, time.Hour, attune.StatusFailed, &b.plain, true)
 	young := b.asked(t, time.Second, attune.StatusCompleted, &b.plain, true)
-	b.poll(t, func(c *cancellation.Config) { c.Keep = time.Minute })
+	b.poll(t, func(c *cancellation.Config) { c.Keep, c.KeepFailed = time.Minute, 24*time.Hour })
 	noted := func(id int64) bool {
 		return b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1`, id) == 1
 	}
-	testkit.Eventually(t, func() bool { return !noted(done) }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return !noted(done) && !noted(ancient) }, testkit.TestTimeout)
 	require.True(t, noted(failed))
 	require.True(t, noted(young))
 }

@@ -35,6 +35,9 @@ func (p *page) write(ctx context.Context, tx *store.Tx) error {
 // noted are those of whom it is written that a stop was asked for: all that are
 // acted upon, and those that have failed and might be about to be repeated.
 func (p *page) noted() []int64 {
+	if p.order.noted {
+		return nil
+	}
 	var ids []int64
 	for _, row := range p.facts {
 		if row.Repetition != 0 {

@@ -107,12 +107,11 @@ LIMIT sqlc.arg(page)::int;
 
 -- name: FindCancels :many
 -- What was asked to stop, a page behind the last one seen; asked and ended are
--- the ages of the request and of the end. The note is kept of what may still be
--- reported for the first time, and of what ended in a way that is repeated:
--- however late that is reported once more, it must not be. strayed says that it
--- was, by a round that had read the row before the note was written.
+-- the ages of the request and of the end. strayed says that one which failed was
+-- repeated all the same, by a round that had read the row before the note was
+-- written.
 SELECT c.execution, (e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS live,
-       (e.admission_state_id IS NOT NULL OR e.status IN ('failed', 'timeout', 'abandoned'))::bool AS kept,
+       (e.admission_state_id IS NOT NULL)::bool AS holds, (e.status IN ('failed', 'timeout', 'abandoned'))::bool AS failed,
        EXISTS (SELECT FROM execution_retry t JOIN execution r ON r.id = t.execution
                WHERE t.failed = c.execution AND t.requested_by IS NULL
                  AND r.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS strayed,

@@ -275,7 +275,7 @@ func (q *Queries) EndCancelled(ctx context.Context, arg EndCancelledParams) erro
 
 const FindCancels = `-- name: FindCancels :many
 SELECT c.execution, (e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS live,
-       (e.admission_state_id IS NOT NULL OR e.status IN ('failed', 'timeout', 'abandoned'))::bool AS kept,
+       (e.admission_state_id IS NOT NULL)::bool AS holds, (e.status IN ('failed', 'timeout', 'abandoned'))::bool AS failed,
        EXISTS (SELECT FROM execution_retry t JOIN execution r ON r.id = t.execution
                WHERE t.failed = c.execution AND t.requested_by IS NULL
                  AND r.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS strayed,
@@ -291,17 +291,17 @@ LIMIT $2::int
 type FindCancelsRow struct {
 	Execution int64
 	Live      bool
-	Kept      bool
+	Holds     bool
+	Failed    bool
 	Strayed   bool
 	Asked     float64
 	Ended     float64
 }
 
 // What was asked to stop, a page behind the last one seen; asked and ended are
-// the ages of the request and of the end. The note is kept of what may still be
-// reported for the first time, and of what ended in a way that is repeated:
-// however late that is reported once more, it must not be. strayed says that it
-// was, by a round that had read the row before the note was written.
+// the ages of the request and of the end. strayed says that one which failed was
+// repeated all the same, by a round that had read the row before the note was
+// written.
 func (q *Queries) FindCancels(ctx context.Context, after int64, page int32) ([]FindCancelsRow, error) {
 	rows, err := q.db.Query(ctx, FindCancels, after, page)
 	if err != nil {
@@ -314,7 +314,8 @@ func (q *Queries) FindCancels(ctx context.Context, after int64, page int32) ([]F
 		if err := rows.Scan(
 			&i.Execution,
 			&i.Live,
-			&i.Kept,
+			&i.Holds,
+			&i.Failed,
 			&i.Strayed,
 			&i.Asked,
 			&i.Ended,
