@@ -17,7 +17,7 @@ func (r *Round) place(w admission.Waiter) admission.Answer {
 	}
 	need, err := needs(rule, w)
 	if err != nil {
-		r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, unreadable(err), "what it asks of its worker cannot be read")
+		r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, unreadable(err), unreadable(err))
 		return admission.End()
 	}
 	verdict := r.fleet.Choose(need)
@@ -32,7 +32,11 @@ func (r *Round) place(w admission.Waiter) admission.Answer {
 		return admission.WaitFor(need.Kind(), patience(verdict))
 	}
 	r.unplaced = true
-	r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, cmp.Or(verdict.Detail, "the execution cannot be placed on any worker"))
+	detail := cmp.Or(verdict.Detail, "the execution cannot be placed on any worker")
+	if verdict.Outcome == placement.Incompatible {
+		detail = verdict.Reason // what people are shown of a result is its message
+	}
+	r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, detail)
 	return admission.End()
 }
 
