@@ -7,6 +7,7 @@ SELECT count(*) FILTER (WHERE status IN ('requested', 'scheduling')),
        count(*) FILTER (WHERE status = 'completed' AND id > $1),
        count(*) FILTER (WHERE status = 'failed' AND id > $1),
        count(*) FILTER (WHERE status IN ('cancelled', 'timeout', 'abandoned') AND id > $1),
+       count(*) FILTER (WHERE retry_count > 0 AND id > $1),
        (SELECT count(*) FROM outbox)
 FROM execution
 WHERE id > $1 OR status IN ('requested', 'scheduling', 'scheduled', 'running', 'canceling')

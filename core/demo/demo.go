@@ -180,6 +180,10 @@ func (d *Demo) Env() []string {
 		"ATTUNE__MESSAGE_QUEUE__URL=" + d.stack.AMQPURL(),
 		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + d.stack.ManagementURL(),
 		"ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0",
+		// A killed worker is missed soon enough for the show.
+		"ATTUNE__WORKER__HEARTBEAT_INTERVAL=1s",
+		"ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=2s",
+		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=2s",
 	}
 }
 

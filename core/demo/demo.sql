@@ -13,6 +13,12 @@ FROM (VALUES
 JOIN pack p ON p.ref = 'demo'
 ON CONFLICT (ref) DO NOTHING;
 
+INSERT INTO action (ref, pack, pack_ref, label, description, entrypoint, max_retries, param_schema)
+SELECT 'demo.unlucky', p.id, 'demo', 'Unlucky', 'Fails, is repeated once, and fails again.', 'core.fail', 1, '{"message": {"type": "string"}}'::jsonb
+FROM pack p WHERE p.ref = 'demo'
+ON CONFLICT (ref) DO NOTHING;
+UPDATE action SET max_retries = 2 WHERE ref IN ('demo.report', 'demo.sync');
+
 INSERT INTO policy (ref, pack, pack_ref, method, threshold, name)
 SELECT 'demo.pack_limit', p.id, 'demo', 'enqueue', 8, 'Eight of the pack at once' FROM pack p WHERE p.ref = 'demo'
 ON CONFLICT (ref) DO NOTHING;

@@ -6,7 +6,8 @@
 // so that what is shown is what runs in production. The faults are real too:
 // an engine replica is killed with SIGKILL and comes back, every broker
 // connection is closed by the operator's hand, messages are delivered twice,
-// a worker is restarted under load.
+// a worker is restarted under load and another killed, executions are cancelled
+// while they wait and run, and some fail and are repeated.
 //
 // At the end traffic stops, everything that was requested is awaited, and the
 // invariant queries are run. The demo succeeds only if every execution has

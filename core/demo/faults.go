@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +12,9 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/triage"
 )
+
+//go:embed syncs.sql
+var syncsSQL string
 
 // faults breaks things while traffic runs, and says what it does.
 func (d *Demo) faults(ctx context.Context, news chan<- string) {
@@ -26,12 +30,15 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 		{replicaName(0) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(0)) }},
 		{"demo.report is paused", d.say(triage.Order{Act: triage.Pause, Reason: "the demo"})},
 		{"demo.report goes on, with a limit of six", d.resume},
+		{"what waits and runs of demo.sync is cancelled", d.cancel},
+		{"kill -9 " + workerName(2) + ", whose work is repeated elsewhere", func(context.Context) error { d.fleet.kill(workerName(2)); return nil }},
 		{"every completion of the last seconds is delivered again", d.duplicate},
 		{workerName(1) + " drains and restarts", func(context.Context) error {
 			d.fleet.stop(workerName(1))
 			return d.fleet.restart(workerName(1))
 		}},
 		{"all broker connections are closed", d.closeConnections},
+		{workerName(2) + " starts again", func(context.Context) error { return d.fleet.restart(workerName(2)) }},
 		{"kill -9 " + replicaName(1), func(context.Context) error { d.fleet.kill(replicaName(1)); return nil }},
 		{replicaName(1) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(1)) }},
 	}
@@ -67,6 +74,20 @@ func (d *Demo) say(order triage.Order) func(context.Context) error {
 // resume ends the pause and raises the limit.
 func (d *Demo) resume(ctx context.Context) error {
 	return errors.Join(d.say(triage.Order{Act: triage.Limit, Limit: 6})(ctx), d.say(triage.Order{Act: triage.Resume})(ctx))
+}
+
+// cancel stops every execution of demo.sync that has not ended.
+func (d *Demo) cancel(ctx context.Context) error {
+	var ids []int64
+	if err := d.store.Pool().QueryRow(ctx, syncsSQL).Scan(&ids); err != nil {
+		return fmt.Errorf("read what to cancel: %w", err)
+	}
+	operator := triage.New(triage.Config{Actor: "demo", Source: "attune-demo"}, d.store, d.relay)
+	plan, err := operator.PlanCancel(ctx, triage.CancelOrder{IDs: ids, Reason: "the demo"})
+	if err == nil {
+		_, err = operator.Cancel(ctx, plan)
+	}
+	return err
 }
 
 // revive starts what a fault has left dead when time ran out.

@@ -23,6 +23,7 @@ var latencySQL string
 type counts struct {
 	Requested, Waiting, Scheduled, Running int64
 	Completed, Failed, Other               int64
+	Repeated                               int64
 	Outbox                                 int64
 }
 
@@ -33,7 +34,7 @@ func (c counts) ended() int64 { return c.Completed + c.Failed + c.Other }
 
 func (d *Demo) count(ctx context.Context) (c counts, err error) {
 	err = d.store.Pool().QueryRow(ctx, countsSQL, d.before).Scan(
-		&c.Requested, &c.Waiting, &c.Scheduled, &c.Running, &c.Completed, &c.Failed, &c.Other, &c.Outbox)
+		&c.Requested, &c.Waiting, &c.Scheduled, &c.Running, &c.Completed, &c.Failed, &c.Other, &c.Repeated, &c.Outbox)
 	if err != nil {
 		return c, fmt.Errorf("count executions: %w", err)
 	}
@@ -77,7 +78,8 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	add("  requested             %8d executions in %s", total, time.Since(d.begun).Round(time.Second))
 	add("  completed             %8d", c.Completed)
 	add("  failed on purpose     %8d", c.Failed)
-	add("  other endings         %8d", c.Other)
+	add("  cancelled, abandoned  %8d", c.Other)
+	add("  repetitions           %8d (among the requested)", c.Repeated)
 	add("  lost                  %8d", c.live())
 	if p50, p99, err := d.latency(ctx); err == nil {
 		add("  requested → running   p50 %s, p99 %s (those that did not wait for a limit)", p50, p99)

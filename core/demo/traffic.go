@@ -57,7 +57,7 @@ func (d *Demo) traffic(ctx context.Context) error {
 }
 
 // request draws one request: mostly short work, some with a limit, some that
-// fail. What would have to wait for a limit is left out unless limited is true.
+// fail, of which some are repeated. What would have to wait for a limit is left out unless limited is true.
 func request(random *rand.Rand, limited bool) submit.Request {
 	params := func(v any) json.RawMessage {
 		raw, err := json.Marshal(v)
@@ -83,6 +83,8 @@ func request(random *rand.Rand, limited bool) submit.Request {
 		return submit.Request{ActionRef: "demo.sync", Params: params(map[string]any{
 			"seconds": 0.1 + random.Float64()*0.2, "tenant": tenant,
 		})}
+	case n < 97 && limited:
+		return submit.Request{ActionRef: "demo.unlucky", Params: params(map[string]any{"message": "failing on purpose"})}
 	default:
 		return submit.Request{ActionRef: "core.fail", Params: params(map[string]any{"message": "failing on purpose"})}
 	}
