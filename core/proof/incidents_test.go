@@ -50,7 +50,7 @@ import (
 //	crash after release before republish    TestHACrashAfterReleaseBeforeRepublish
 //	duplicate completions, any order        TestHADuplicateCompletionsReleaseOnce, TestHAReplayOfEverythingChangesNothing
 //	completion before running (F15)         TestHACompletionBeforeTheRunningReport
-//	cancelled before requested (F15)        TestHACancelledBeforeRequested; cancellation: all
+//	cancelled before requested (F15)        TestHACancelledBeforeRequested; TestACancelHoldsWhoeverDies; cancellation: all
 //	message before its row (F15)            engine: TestAMessageBeforeItsRowIsServedWhenTheRowComes
 //	late completion, already given up       TestHALateCompletionAfterTheEngineGaveUp;
 //	                                        engine: TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced

@@ -21,6 +21,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/core/worker"
 )
 
@@ -33,6 +34,8 @@ type stage struct {
 	store     *store.Store
 	wire      *broker.Broker
 	submitter *submit.Submitter
+	operator  *triage.Triage
+	asked     []int64 // everything that was requested
 	number    int     // of the last request
 	flaky     []int64 // the requests of what has to be repeated
 	diary     *diary
@@ -52,14 +55,14 @@ func newStage(t testing.TB) *stage {
 	database := testkit.Database(t)
 	s := &stage{
 		servers: servers{Database: database, AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)},
-		t:       t, store: testkit.OpenStore(t, database), diary: &diary{starts: map[int64][]int{}, failed: map[int]bool{}},
+		t:       t, store: testkit.OpenStore(t, database), diary: newDiary(),
 	}
 	s.wire = s.connect("stage")
 	require.NoError(t, s.wire.DeclareExecutor(testkit.Context(t)))
 	relay := outbox.New(outbox.Config{}, s.store, s.wire.Publisher(), testkit.Logger(t), nil)
 	require.NoError(t, relay.Start(testkit.Context(t)))
 	t.Cleanup(relay.Stop)
-	s.submitter = submit.New(s.store, relay)
+	s.submitter, s.operator = submit.New(s.store, relay), triage.New(triage.Config{}, s.store, relay)
 	testkit.Action(t, s.store, actFree)
 	testkit.Policy(t, s.store, testkit.Action(t, s.store, actLimited), 3)
 	flaky := testkit.Action(t, s.store, actFlaky, func(a *testkit.ActionRow) { a.MaxRetries = 3 })
@@ -81,14 +84,22 @@ type diary struct {
 	mu     sync.Mutex
 	starts map[int64][]int // the attempts of an execution, in the order of their starts
 	failed map[int]bool    // the numbers with which the flaky one has failed
+	begun  map[int64]time.Time
 	gate   <-chan struct{} // keeps them from ending; may be nil
+
+	longest time.Duration // how long they take at most
 }
 
-// run is an action that takes up to 15 ms.
+func newDiary() *diary {
+	return &diary{starts: map[int64][]int{}, failed: map[int]bool{}, begun: map[int64]time.Time{}, longest: 15 * time.Millisecond}
+}
+
+// run is an action that takes some milliseconds.
 func (d *diary) run(ctx context.Context, task worker.Task) (any, error) {
 	d.mu.Lock()
 	d.starts[task.ExecutionID] = append(d.starts[task.ExecutionID], task.Attempt)
-	gate := d.gate
+	d.begun[task.ExecutionID] = time.Now()
+	gate, longest := d.gate, d.longest
 	d.mu.Unlock()
 	if gate != nil {
 		select {
@@ -99,7 +110,7 @@ func (d *diary) run(ctx context.Context, task worker.Task) (any, error) {
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-time.After(time.Duration(rand.IntN(15)) * time.Millisecond):
+	case <-time.After(rand.N(longest)):
 		return nil, nil
 	}
 }
@@ -201,6 +212,7 @@ func (s *stage) request(ref string, n int) []int64 {
 	for i, r := range done {
 		ids[i] = r.ID
 	}
+	s.asked = append(s.asked, ids...)
 	return ids
 }
 
