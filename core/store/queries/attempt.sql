@@ -3,7 +3,8 @@
 -- name: RepeatExecutions :many
 -- Makes the next attempt of each: a new row, so that whatever is still written
 -- about the old one lands on a closed row. An execution is repeated once; who
--- comes second gets no row. What it needs to run is copied, secrets too, but not
+-- comes second gets no row. Nor is one repeated by the engine whose end was asked
+-- for since it was read. What it needs to run is copied, secrets too, but not
 -- the enforcement, which has one execution: it is reached through the original.
 WITH wanted AS (
     SELECT unnest(sqlc.arg(failed)::bigint[]) AS failed, unnest(sqlc.arg(reasons)::text[]) AS reason,
@@ -18,6 +19,8 @@ WITH wanted AS (
     CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = w.failed OFFSET 0) e
     LEFT JOIN LATERAL (SELECT t.avoid FROM execution_retry t WHERE t.execution = w.failed OFFSET 0) p ON true
     WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+      AND (sqlc.narg(requested_by)::text IS NOT NULL OR NOT EXISTS (
+          SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[w.failed])))
     ORDER BY w.failed
     ON CONFLICT (failed) DO NOTHING
     RETURNING failed, execution, reason, due

@@ -111,6 +111,8 @@ WITH wanted AS (
     CROSS JOIN LATERAL (SELECT id, action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs, artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity, worker, status, result, started_at, workflow_def, workflow_task, retry_count, max_retries, retry_reason, original_execution, created, updated, admission_state_id, attempt, finished_at, priority, admitted_at, finished_status FROM execution x WHERE x.id = w.failed OFFSET 0) e
     LEFT JOIN LATERAL (SELECT t.avoid FROM execution_retry t WHERE t.execution = w.failed OFFSET 0) p ON true
     WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+      AND ($4::text IS NOT NULL OR NOT EXISTS (
+          SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[w.failed])))
     ORDER BY w.failed
     ON CONFLICT (failed) DO NOTHING
     RETURNING failed, execution, reason, due
@@ -154,7 +156,8 @@ type RepeatExecutionsRow struct {
 // Repetitions of executions that have ended.
 // Makes the next attempt of each: a new row, so that whatever is still written
 // about the old one lands on a closed row. An execution is repeated once; who
-// comes second gets no row. What it needs to run is copied, secrets too, but not
+// comes second gets no row. Nor is one repeated by the engine whose end was asked
+// for since it was read. What it needs to run is copied, secrets too, but not
 // the enforcement, which has one execution: it is reached through the original.
 func (q *Queries) RepeatExecutions(ctx context.Context, arg RepeatExecutionsParams) ([]RepeatExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, RepeatExecutions,
