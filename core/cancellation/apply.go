@@ -196,7 +196,6 @@ func (p *page) take(row store.CancelFactsRow, rule Rule) {
 		d.result = p.result(row)
 		p.ended = append(p.ended, d)
 		if row.Waits != 0 && p.ledger.Withdraw(row.ID) {
-			p.ledger.End(row.ID, attune.StatusCancelled)
 			p.left = append(p.left, row.Waits)
 		}
 	case StepAsk, StepAgain:

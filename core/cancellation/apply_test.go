@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
@@ -213,4 +214,68 @@ func TestAPageHasItsBound(t *testing.T) {
 	b := setup(t)
 	_, err := b.apply(testkit.Context(t), cancellation.Order{}, make([]int64, cancellation.MaxPage+1)...)
 	require.ErrorContains(t, err, "at most 200")
+}
+
+// Whoever is repeated, or begins to wait, while his row is being locked is not
+// decided on what was read before: he is asked for again, and then has it.
+func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	state := testkit.State(t, b.store, b.action, 1)
+	var repetition int64
+	for name, c := range map[string]struct {
+		id     int64
+		change func(tx pgx.Tx, id int64) error
+		acts   func(id int64) int64
+	}{
+		"repeated": {
+			b.at(t, attune.StatusFailed, &b.plain),
+			func(tx pgx.Tx, id int64) error {
+				return tx.QueryRow(t.Context(), `WITH made AS (
+						INSERT INTO execution (action, action_ref, retry_count, original_execution)
+						SELECT action, action_ref, 1, id FROM execution WHERE id = $1 RETURNING id, original_execution), noted AS (
+						INSERT INTO execution_retry (failed, execution, reason, due) SELECT original_execution, id, 'x', now() FROM made)
+					SELECT id FROM made`, id).Scan(&repetition)
+			},
+			func(int64) int64 { return repetition },
+		},
+		"enqueued": {
+			b.at(t, attune.StatusRequested, nil),
+			func(tx pgx.Tx, id int64) error {
+				_, err := tx.Exec(t.Context(), `WITH counted AS (
+						UPDATE execution_admission_state SET queued_count = 1, next_queue_order = 2 WHERE id = $1)
+					INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, 'queued', 1)`, state.ID, id)
+				return err
+			},
+			func(id int64) int64 { return id },
+		},
+	} {
+		holder, err := b.store.Pool().Begin(t.Context())
+		require.NoError(t, err)
+		_, err = holder.Exec(t.Context(), `SELECT FROM execution WHERE id = $1 FOR UPDATE`, c.id)
+		require.NoError(t, err)
+		done := make(chan *cancellation.Page, 1)
+		go func() {
+			page, err := b.apply(t.Context(), cancellation.Order{Actor: "ann", WithoutStats: true}, c.id)
+			if err != nil {
+				panic(err)
+			}
+			done <- page
+		}()
+		testkit.Eventually(t, func() bool {
+			return b.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
+		}, testkit.TestTimeout)
+		require.NoError(t, c.change(holder, c.id), name)
+		require.NoError(t, holder.Commit(t.Context()))
+		page := <-done
+		require.Equal(t, []int64{c.id}, page.Again, name)
+		require.Empty(t, page.Results, name)
+		require.Empty(t, page.Messages, name)
+		result, _ := b.one(t, c.id)
+		require.Equal(t, cancellation.Cancelled, result.Outcome, name)
+		require.Equal(t, c.acts(c.id), result.Acting(), name)
+	}
+	require.Zero(t, b.count(t, `SELECT count(*) FROM execution_admission_entry`))
+	testkit.Exec(t, b.store, `DELETE FROM queue_stats`) // the entry was made without them
+	testkit.Invariants(t, b.store)
 }
