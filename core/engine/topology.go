@@ -10,12 +10,14 @@ import (
 
 // topology declares the exchanges, queues and dead-letter routes of the
 // engine whenever a connection has come up, because a broker may have lost
-// them with the connection.
+// them with the connection, and now and then, because somebody may have deleted
+// some; and the routes of workers that register later.
 type topology struct {
 	supervise.Base
 
 	engine  *Engine
 	changes <-chan broker.StateChange
+	bound   map[int64]bool // workers whose dead letters have their routes; only the service uses it
 }
 
 // Start implements supervise.Service. It declares before it returns when the
@@ -42,17 +44,35 @@ func (t *topology) first(ctx context.Context) {
 	t.declare(ctx)
 }
 
+// routesInterval is how long a worker that has registered may wait for the routes
+// of its dead letters. Workers of ours make them themselves, others do not.
+const routesInterval = 10 * time.Second
+
+// redeclareInterval is how long what somebody deletes may be missing.
+const redeclareInterval = 5 * time.Minute
+
 func (t *topology) run(ctx context.Context) {
+	newcomers, everything := time.NewTicker(routesInterval), time.NewTicker(redeclareInterval)
+	defer newcomers.Stop()
+	defer everything.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.changes:
+			t.engine.report.Wake() // who looks at the replica should not have to wait for the next report
+			t.whenConnected(ctx, t.declare)
+		case <-everything.C:
+			t.whenConnected(ctx, t.declare)
+		case <-newcomers.C:
+			t.whenConnected(ctx, t.routes)
 		}
-		t.engine.report.Wake() // who looks at the replica should not have to wait for the next report
-		if t.engine.broker.State() == broker.StateConnected {
-			t.declare(ctx)
-		}
+	}
+}
+
+func (t *topology) whenConnected(ctx context.Context, do func(context.Context)) {
+	if t.engine.broker.State() == broker.StateConnected {
+		do(ctx)
 	}
 }
 
@@ -61,21 +81,39 @@ const declareTimeout = 15 * time.Second
 // declare makes what is missing. A failure is logged with what differs; the
 // consumers retry by themselves, and the next connection declares again.
 func (t *topology) declare(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, declareTimeout)
+	bounded, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
-	if err := t.engine.broker.DeclareExecutor(ctx); err != nil && ctx.Err() == nil {
+	t.bound = map[int64]bool{}
+	if err := t.engine.broker.DeclareExecutor(bounded); err != nil && ctx.Err() == nil {
 		t.engine.logger.ErrorContext(ctx, "Topology could not be declared", "error", err)
 		return
 	}
-	workers, err := t.engine.query.ReadFleet(ctx)
+	t.routes(ctx)
+}
+
+// routes binds the dead letters of the workers that are not bound yet by this
+// replica on this connection.
+func (t *topology) routes(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, declareTimeout)
+	defer cancel()
+	workers, err := t.engine.query.ReadFleet(bounded)
 	if err != nil {
 		t.engine.logger.WarnContext(ctx, "Dead-letter routes of workers could not be read", "error", err)
 		return
 	}
+	if t.bound == nil {
+		t.bound = map[int64]bool{}
+	}
 	for _, w := range workers {
-		if err := t.engine.broker.BindWorkerDeadLetters(ctx, w.ID); err != nil && ctx.Err() == nil {
-			t.engine.logger.WarnContext(ctx, "Dead-letter routes of a worker could not be bound", "worker_id", w.ID, "error", err)
+		if t.bound[w.ID] {
+			continue
+		}
+		if err := t.engine.broker.BindWorkerDeadLetters(bounded, w.ID); err != nil {
+			if ctx.Err() == nil {
+				t.engine.logger.WarnContext(ctx, "Dead-letter routes of a worker could not be bound", "worker_id", w.ID, "error", err)
+			}
 			return
 		}
+		t.bound[w.ID] = true
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -278,4 +279,40 @@ func TestASchemaThatIsNotMigratedIsSaid(t *testing.T) {
 	require.False(t, report.Unreachable())
 	requireStatus(t, byName(report)["schema"], checkup.Failed, "run attune-executor migrate up")
 	requireStatus(t, byName(report)["invariants"], checkup.Unchecked, "it needs the schema")
+}
+
+// F5: an alarm of the broker is named, and no check hangs on it.
+func TestAnAlarmOfTheBrokerIsNamed(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("ATTUNE_SLOW_TESTS") == "" {
+		t.Skip("set ATTUNE_SLOW_TESTS to block publishers of a private stack")
+	}
+	b := setup(t)
+	stack := testkit.NewStack(t)
+	b.cfg.MessageQueue.URL = stack.AMQPURL()
+	private := b.connect("private", "")
+	require.NoError(t, private.DeclareExecutor(testkit.Context(t)))
+	management, err := broker.NewManagement(stack.ManagementURL(), "/", 5*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(management.Close)
+	blocked := func(d *checkup.Deps, _ *checkup.Options) { d.Broker, d.Management = private, management }
+	blind := func(d *checkup.Deps, _ *checkup.Options) { d.Broker, d.Management = private, nil }
+	_, err = stack.Rabbitmqctl(testkit.Context(t), "set_vm_memory_high_watermark", "0.00001")
+	require.NoError(t, err)
+	found := b.run(blocked)
+	requireStatus(t, found["alarms"], checkup.Failed, "publishers are blocked: memory on rabbit@localhost")
+	requireStatus(t, found["dead letters"], checkup.Failed, "by the bindings") // the worker is of another broker
+	requireStatus(t, found["expiry and rejection"], checkup.Unchecked, "the broker takes no probes")
+
+	begin := time.Now()
+	require.Equal(t, checkup.Unchecked, b.run(blind)["dead letters"].Status, "the probe gets no answer")
+	require.Less(t, time.Since(begin), 30*time.Second)
+	requireStatus(t, b.run(blind)["alarms"], checkup.Failed, "low on memory") // by now it was told
+	_, err = stack.Rabbitmqctl(testkit.Context(t), "set_vm_memory_high_watermark", "absolute", "1GB")
+	require.NoError(t, err)
+	testkit.Eventually(t, func() bool { return b.run(blocked)["alarms"].Status == checkup.Passed }, 10*time.Second)
+	testkit.Eventually(t, func() bool {
+		state, err := private.QueueState(testkit.Context(t), message.QueueDeadLetter)
+		return err == nil && state.Exists && state.Ready == 0
+	}, 10*time.Second, "probes that came late vanish as well")
 }
