@@ -58,6 +58,7 @@ import (
 //	F1   kill -9 at random                  TestReplicasUnderSiegeAreLinearizable; engine: TestKillingOneOfTwoReplicas…
 //	F1   kill -9 at every moment, in pairs  TestAReplicaThatDiesAtAnyPoint…, TestTwoReplicasThatDie…
 //	F2   frozen past its leases             TestAReplicaThatStandsStill…, TestFaultsUnderLoad…/AReplicaIsFrozenAndThawed
+//	     a worker                           TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn
 //	F3   rolling restart                    TestARollingRestartIsNotNoticed
 //	F4   connections closed by an operator  TestFaultsUnderLoad…/AnOperatorClosesEveryConnection;
 //	     broker killed and restarted        engine: TestServersThatGoAwayLoseNothing; broker: TestConsumerOutlivesItsBroker

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,6 +50,31 @@ func (s *stage) process(name string, settings ...string) *process {
 	return p
 }
 
+// watchful are the settings of a replica that misses a worker after three
+// seconds.
+func watchful() []string {
+	return []string{
+		"ATTUNE__EXECUTOR__NO_WORKERS=wait", "ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s", "ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=3",
+		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=1s",
+	}
+}
+
+// requireDoneOnce asks that each of these was done once in the end, at whichever
+// attempt, that what was lost was repeated once, and that no attempt was started
+// twice by the account of the actions themselves.
+func (s *stage) requireDoneOnce(ids []int64, starts map[int64]int) {
+	s.t.Helper()
+	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution o WHERE o.id = ANY ($1) AND EXISTS (
+		SELECT FROM execution e WHERE e.status = 'completed' AND coalesce(e.original_execution, e.id) = o.id)`, ids), "L2: everything is done in the end")
+	require.Zero(s.t, s.count(`SELECT count(*) FROM (
+		SELECT FROM execution WHERE status = 'completed' GROUP BY coalesce(original_execution, id) HAVING count(*) > 1) twice`), "what is done is not repeated")
+	require.Equal(s.t, s.count(`SELECT count(*) FROM execution WHERE status <> 'completed'`),
+		s.count(`SELECT count(*) FROM execution_retry`), "S19: one repetition for each that was lost")
+	for id, n := range starts {
+		require.Equal(s.t, 1, n, "S2: the starts of execution %d", id)
+	}
+}
+
 // F24 and L4: workers die between what they do: with rows that say running, with
 // actions that have ended and rows that have not, with ends that nobody was told.
 // Whatever they had is decided, what was not finished is repeated as a new row
@@ -58,10 +84,7 @@ func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	starts := s.script()
-	engine := s.serve(
-		"ATTUNE__EXECUTOR__NO_WORKERS=wait", "ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s", "ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=3",
-		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=1s",
-		"ATTUNE__EXECUTOR__RETRY__BASE_DELAY=100ms")
+	engine := s.serve(watchful()...)
 	var doomed []*process
 	for i, point := range crashpoint.Worker() {
 		doomed = append(doomed, s.process(fmt.Sprintf("doomed-%d", i), dieAt(point, 3)))
@@ -76,17 +99,8 @@ func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 	rescue := s.process("rescue")
 	s.over()
 
-	require.Equal(t, len(ids), s.count(`SELECT count(*) FROM execution o WHERE o.id = ANY ($1) AND EXISTS (
-		SELECT FROM execution e WHERE e.status = 'completed' AND coalesce(e.original_execution, e.id) = o.id)`, ids), "L2: everything is done in the end")
-	require.Zero(t, s.count(`SELECT count(*) FROM (
-		SELECT FROM execution WHERE status = 'completed' GROUP BY coalesce(original_execution, id) HAVING count(*) > 1) twice`), "what is done is not repeated")
-	abandoned := s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`)
-	require.GreaterOrEqual(t, abandoned, 2, "two workers died with rows that said running")
-	require.Equal(t, s.count(`SELECT count(*) FROM execution WHERE status <> 'completed'`),
-		s.count(`SELECT count(*) FROM execution_retry`), "S19: one repetition for each that was lost")
-	for id, n := range starts() {
-		require.Equal(t, 1, n, "S2: the starts of execution %d", id)
-	}
+	require.GreaterOrEqual(t, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`), 2, "two workers died with rows that said running")
+	s.requireDoneOnce(ids, starts())
 	rows, err := s.store.Pool().Query(testkit.Context(t), `SELECT id, status::text FROM execution`)
 	require.NoError(t, err)
 	defer rows.Close()
@@ -98,6 +112,42 @@ func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 		require.Equal(t, []string{status}, s.told.of(id), "S14: what is told of execution %d", id)
 	}
 	require.NoError(t, rows.Err())
+	require.Zero(t, rescue.stop(t))
+	require.Zero(t, engine.stop(t))
+}
+
+// F2, for a worker: one stands still with work that runs and work that it has
+// not begun, until it is missed and all of it is somebody else's. When it goes
+// on it starts nothing that was moved away (S2), and what it says about the rest
+// is kept beside the rows, which stay as they were decided (S8, S9).
+func TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	starts := s.script()
+	engine := s.serve(watchful()...)
+	frozen := s.process("frozen", freezeAt("worker:started", 5))
+	var ids []int64
+	testkit.Eventually(t, func() bool {
+		if len(ids) < 80 {
+			ids = append(ids, s.request(actScript, 4)...)
+		}
+		return frozen.stopped(t) && s.count(`SELECT count(*) FROM execution WHERE status = 'scheduled'`) > 0
+	}, 30*time.Second, "it stands still with work that it has not begun")
+	running := s.count(`SELECT count(*) FROM execution WHERE status = 'running'`)
+	require.Positive(t, running)
+	rescue := s.process("rescue")
+	s.over()
+	require.Equal(t, running, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`))
+	require.Positive(t, s.count(`SELECT count(*) FROM execution WHERE status = 'completed' AND attempt = 2`), "what had not begun was moved")
+	late := s.count(`SELECT count(*) FROM late_write`)
+
+	require.NoError(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
+	ids = append(ids, s.request(actScript, 40)...)
+	s.over()
+	require.Equal(t, late, s.count(`SELECT count(*) FROM late_write`), "a worker of ours asks before it writes")
+	require.Equal(t, running, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`))
+	require.Zero(t, frozen.stop(t), "it has ended what it ran")
+	s.requireDoneOnce(ids, starts())
 	require.Zero(t, rescue.stop(t))
 	require.Zero(t, engine.stop(t))
 }
