@@ -125,25 +125,15 @@ func (w *Walk) grow(ctx context.Context, queries *store.Queries) (bool, error) {
 	return found || len(parents) < len(w.all) || w.looks == 0, nil
 }
 
-// childPage bounds how many children one statement lists.
-const childPage = 1000
-
 func (w *Walk) children(ctx context.Context, queries *store.Queries, parents []int64) error {
-	after := int64(0)
-	for {
-		ids, err := queries.CancelChildren(ctx, parents, after, childPage)
-		if err != nil {
-			return fmt.Errorf("find the children of %d executions: %w", len(parents), err)
-		}
-		w.add(ids)
-		if len(w.seen) > MaxTree {
-			return ErrTooMany
-		}
-		if len(ids) < childPage {
-			return nil
-		}
-		after = ids[len(ids)-1]
+	ids, err := queries.CancelChildren(ctx, parents, MaxTree+1)
+	if err != nil {
+		return fmt.Errorf("find the children of %d executions: %w", len(parents), err)
 	}
+	if w.add(ids); len(w.seen) > MaxTree {
+		return ErrTooMany
+	}
+	return nil
 }
 
 // Preview says what Apply would do about these executions now. Nothing is locked

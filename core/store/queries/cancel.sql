@@ -12,8 +12,8 @@ WITH RECURSIVE chain AS (
     UNION ALL
     SELECT c.named, e.id, c.n + 1
     FROM chain c
-    JOIN execution_retry t ON t.failed = c.latest
-    JOIN execution e ON e.id = t.execution
+    CROSS JOIN LATERAL (SELECT r.execution FROM execution_retry r WHERE r.failed = c.latest OFFSET 0) t
+    CROSS JOIN LATERAL (SELECT x.id FROM execution x WHERE x.id = t.execution OFFSET 0) e
     WHERE c.n < 1000
 )
 SELECT c.named::bigint AS named, c.latest::bigint AS id,
@@ -37,13 +37,17 @@ SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY
 SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.parent, coalesce(e.worker, 0)::bigint AS worker, e.attempt,
        (e.started_at IS NOT NULL)::bool AS started, extract(epoch FROM now() - e.updated)::float8 AS age, now()::timestamptz AS now,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
-       coalesce((SELECT t.execution FROM execution_retry t JOIN execution x ON x.id = t.execution WHERE t.failed = e.id), 0)::bigint AS repetition,
+       coalesce(t.execution, 0)::bigint AS repetition,
        coalesce(k.name, '')::text AS worker_name, coalesce(k.capabilities->'attempt_fence' = 'true'::jsonb, false)::bool AS fences,
        (k.id IS NOT NULL AND coalesce(k.last_heartbeat, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8))::bool AS gone,
        coalesce(c.actor, '')::text AS actor, coalesce(c.reason, '')::text AS reason
 FROM execution e
-LEFT JOIN worker k ON k.id = e.worker
-LEFT JOIN execution_cancel c ON c.execution = e.id
+LEFT JOIN LATERAL (SELECT w.id, w.name, w.capabilities, w.last_heartbeat FROM worker w WHERE w.id = e.worker OFFSET 0) k ON true
+LEFT JOIN LATERAL (SELECT n.actor, n.reason FROM execution_cancel n WHERE n.execution = e.id OFFSET 0) c ON true
+LEFT JOIN LATERAL (
+    SELECT r.execution FROM execution_retry r
+    WHERE r.failed = e.id AND EXISTS (SELECT FROM execution x WHERE x.id = ANY (ARRAY[r.execution])) OFFSET 0
+) t ON true
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id;
 
@@ -99,29 +103,37 @@ UPDATE workflow_execution SET status = 'cancelled'
 WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned');
 
 -- name: CancelChildren :many
--- The children of executions, a page behind the last one seen.
-SELECT e.id FROM execution e
-WHERE e.parent = ANY (sqlc.arg(parents)::bigint[]) AND e.id > sqlc.arg(after)::bigint
-ORDER BY e.id
-LIMIT sqlc.arg(page)::int;
+-- The children of executions, as many as are asked for. OFFSET 0 keeps the
+-- planner from looking for them along the primary key.
+SELECT c.id::bigint AS id
+FROM (SELECT e.id FROM execution e WHERE e.parent = ANY (sqlc.arg(parents)::bigint[]) OFFSET 0) c
+ORDER BY c.id
+LIMIT sqlc.arg(most)::int;
 
 -- name: FindCancels :many
 -- What was asked to stop, a page behind the last one seen; asked and ended are
 -- the ages of the request and of the end. strayed says that one which failed was
 -- repeated all the same, by a round that had read the row before the note was
--- written.
+-- written. The page comes first, and everything else by key.
+WITH page AS MATERIALIZED (
+    SELECT n.execution, n.at FROM execution_cancel n
+    WHERE n.execution > sqlc.arg(after)::bigint
+    ORDER BY n.execution
+    LIMIT sqlc.arg(page)::int
+)
 SELECT c.execution, (e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS live,
        (e.admission_state_id IS NOT NULL)::bool AS holds, (e.status IN ('failed', 'timeout', 'abandoned'))::bool AS failed,
-       EXISTS (SELECT FROM execution_retry t JOIN execution r ON r.id = t.execution
-               WHERE t.failed = c.execution AND t.requested_by IS NULL
-                 AND r.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS strayed,
+       coalesce((SELECT r.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+                 FROM execution_retry t
+                 CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = t.execution OFFSET 0) r
+                 WHERE t.failed = ANY (ARRAY[c.execution]) AND t.requested_by IS NULL), false)::bool AS strayed,
        extract(epoch FROM now() - c.at)::float8 AS asked,
        coalesce(extract(epoch FROM now() - coalesce(e.finished_at, e.updated)), 0)::float8 AS ended
-FROM execution_cancel c
-JOIN execution e ON e.id = c.execution
-WHERE c.execution > sqlc.arg(after)::bigint
-ORDER BY c.execution
-LIMIT sqlc.arg(page)::int;
+FROM page c
+CROSS JOIN LATERAL (
+    SELECT x.status, x.admission_state_id, x.finished_at, x.updated FROM execution x WHERE x.id = c.execution OFFSET 0
+) e
+ORDER BY c.execution;
 
 -- name: PruneCancels :exec
 DELETE FROM execution_cancel WHERE execution = ANY (sqlc.arg(ids)::bigint[]);

@@ -45,15 +45,16 @@ func (q *Queries) AskToStop(ctx context.Context, arg AskToStopParams) error {
 }
 
 const CancelChildren = `-- name: CancelChildren :many
-SELECT e.id FROM execution e
-WHERE e.parent = ANY ($1::bigint[]) AND e.id > $2::bigint
-ORDER BY e.id
-LIMIT $3::int
+SELECT c.id::bigint AS id
+FROM (SELECT e.id FROM execution e WHERE e.parent = ANY ($1::bigint[]) OFFSET 0) c
+ORDER BY c.id
+LIMIT $2::int
 `
 
-// The children of executions, a page behind the last one seen.
-func (q *Queries) CancelChildren(ctx context.Context, parents []int64, after int64, page int32) ([]int64, error) {
-	rows, err := q.db.Query(ctx, CancelChildren, parents, after, page)
+// The children of executions, as many as are asked for. OFFSET 0 keeps the
+// planner from looking for them along the primary key.
+func (q *Queries) CancelChildren(ctx context.Context, parents []int64, most int32) ([]int64, error) {
+	rows, err := q.db.Query(ctx, CancelChildren, parents, most)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +77,17 @@ const CancelFacts = `-- name: CancelFacts :many
 SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.parent, coalesce(e.worker, 0)::bigint AS worker, e.attempt,
        (e.started_at IS NOT NULL)::bool AS started, extract(epoch FROM now() - e.updated)::float8 AS age, now()::timestamptz AS now,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
-       coalesce((SELECT t.execution FROM execution_retry t JOIN execution x ON x.id = t.execution WHERE t.failed = e.id), 0)::bigint AS repetition,
+       coalesce(t.execution, 0)::bigint AS repetition,
        coalesce(k.name, '')::text AS worker_name, coalesce(k.capabilities->'attempt_fence' = 'true'::jsonb, false)::bool AS fences,
        (k.id IS NOT NULL AND coalesce(k.last_heartbeat, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone,
        coalesce(c.actor, '')::text AS actor, coalesce(c.reason, '')::text AS reason
 FROM execution e
-LEFT JOIN worker k ON k.id = e.worker
-LEFT JOIN execution_cancel c ON c.execution = e.id
+LEFT JOIN LATERAL (SELECT w.id, w.name, w.capabilities, w.last_heartbeat FROM worker w WHERE w.id = e.worker OFFSET 0) k ON true
+LEFT JOIN LATERAL (SELECT n.actor, n.reason FROM execution_cancel n WHERE n.execution = e.id OFFSET 0) c ON true
+LEFT JOIN LATERAL (
+    SELECT r.execution FROM execution_retry r
+    WHERE r.failed = e.id AND EXISTS (SELECT FROM execution x WHERE x.id = ANY (ARRAY[r.execution])) OFFSET 0
+) t ON true
 WHERE e.id = ANY ($2::bigint[])
 ORDER BY e.id
 `
@@ -191,8 +196,8 @@ WITH RECURSIVE chain AS (
     UNION ALL
     SELECT c.named, e.id, c.n + 1
     FROM chain c
-    JOIN execution_retry t ON t.failed = c.latest
-    JOIN execution e ON e.id = t.execution
+    CROSS JOIN LATERAL (SELECT r.execution FROM execution_retry r WHERE r.failed = c.latest OFFSET 0) t
+    CROSS JOIN LATERAL (SELECT x.id FROM execution x WHERE x.id = t.execution OFFSET 0) e
     WHERE c.n < 1000
 )
 SELECT c.named::bigint AS named, c.latest::bigint AS id,
@@ -274,18 +279,25 @@ func (q *Queries) EndCancelled(ctx context.Context, arg EndCancelledParams) erro
 }
 
 const FindCancels = `-- name: FindCancels :many
+WITH page AS MATERIALIZED (
+    SELECT n.execution, n.at FROM execution_cancel n
+    WHERE n.execution > $1::bigint
+    ORDER BY n.execution
+    LIMIT $2::int
+)
 SELECT c.execution, (e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS live,
        (e.admission_state_id IS NOT NULL)::bool AS holds, (e.status IN ('failed', 'timeout', 'abandoned'))::bool AS failed,
-       EXISTS (SELECT FROM execution_retry t JOIN execution r ON r.id = t.execution
-               WHERE t.failed = c.execution AND t.requested_by IS NULL
-                 AND r.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))::bool AS strayed,
+       coalesce((SELECT r.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+                 FROM execution_retry t
+                 CROSS JOIN LATERAL (SELECT x.status FROM execution x WHERE x.id = t.execution OFFSET 0) r
+                 WHERE t.failed = ANY (ARRAY[c.execution]) AND t.requested_by IS NULL), false)::bool AS strayed,
        extract(epoch FROM now() - c.at)::float8 AS asked,
        coalesce(extract(epoch FROM now() - coalesce(e.finished_at, e.updated)), 0)::float8 AS ended
-FROM execution_cancel c
-JOIN execution e ON e.id = c.execution
-WHERE c.execution > $1::bigint
+FROM page c
+CROSS JOIN LATERAL (
+    SELECT x.status, x.admission_state_id, x.finished_at, x.updated FROM execution x WHERE x.id = c.execution OFFSET 0
+) e
 ORDER BY c.execution
-LIMIT $2::int
 `
 
 type FindCancelsRow struct {
@@ -301,7 +313,7 @@ type FindCancelsRow struct {
 // What was asked to stop, a page behind the last one seen; asked and ended are
 // the ages of the request and of the end. strayed says that one which failed was
 // repeated all the same, by a round that had read the row before the note was
-// written.
+// written. The page comes first, and everything else by key.
 func (q *Queries) FindCancels(ctx context.Context, after int64, page int32) ([]FindCancelsRow, error) {
 	rows, err := q.db.Query(ctx, FindCancels, after, page)
 	if err != nil {
