@@ -55,6 +55,8 @@ func TestWorkersThatFailedAreAvoidedWhileOthersFit(t *testing.T) {
 	require.Equal(t, int64(1), choose(again, sized(1, 1, 0, host("a"))).Worker, "better there than nowhere")
 	both := placement.Need{Avoid: []int64{1, 3}}
 	require.Equal(t, int64(2), choose(both, sized(1, 1, 0), sized(2, 9, 8), sized(3, 1, 0)).Worker, "no host is known")
+	require.Equal(t, "waiting for a worker: all 2 fitting workers on which it has not failed are busy",
+		choose(again, sized(1, 1, 0), sized(2, 1, 3), sized(3, 1, 3)).Reason)
 	gone := sized(1, 1, 0, host("a"), stands(placement.Inactive, ""))
 	require.Equal(t, int64(3), choose(again, gone, sized(2, 1, 0, host("a")), sized(3, 1, 1, host("b"))).Worker,
 		"the host of a worker that is not there any more")
@@ -97,6 +99,7 @@ func TestATaintThatOnlyAsksIsLastAmongEquals(t *testing.T) {
 	require.Equal(t, int64(2), fleet.Choose(placement.Need{}).Worker)
 	require.Equal(t, int64(2), fleet.Choose(placement.Need{}).Worker)
 	require.Equal(t, int64(1), fleet.Choose(placement.Need{}).Worker, "the other is full")
+	require.Equal(t, int64(1), choose(placement.Need{}, sized(1, 1, 1), sized(2, 4, 0, asks)).Worker, "whichever comes first")
 	tolerates := placement.NewNeed(placement.Spec{Tolerations: []byte(`[{"key": "spot", "operator": "exists"}]`)})
 	require.Equal(t, int64(1), choose(tolerates, workers...).Worker)
 	prefers := placement.NewNeed(placement.Spec{Affinity: []byte(`{"preferred": [{"preference": {"match_labels": {"zone": "a"}}}]}`)})
@@ -120,6 +123,12 @@ func TestFenceAndExceptAreHard(t *testing.T) {
 	require.Equal(t, placement.Verdict{
 		Outcome: placement.Incompatible, Reason: "no compatible worker: 1 live worker is where it is to be taken from",
 	}, choose(placement.Need{Except: 1}, sized(1, 9, 0)))
+	alone := placement.NewFleet([]placement.Worker{sized(1, 9, 0)}, 0)
+	shell := placement.NewNeed(placement.Spec{Runtimes: []string{"shell"}})
+	leaving := shell
+	leaving.Except = 1
+	require.Contains(t, alone.Choose(leaving).Reason, "1 live worker is where it is to be taken from")
+	require.Contains(t, alone.Choose(shell).Reason, "1 live worker lacks runtime shell", "what was said to others is not said to it")
 	verdict := choose(placement.Need{Except: 1}, sized(1, 9, 0, stands(placement.Silent, "")))
 	require.Equal(t, placement.Verdict{Outcome: placement.NoWorkers, Reason: "no workers available"}, verdict, "it is not named as who would fit")
 }

@@ -39,6 +39,18 @@ func TestChooseRotatesAmongEqualsBetweenBatches(t *testing.T) {
 	require.Len(t, first, 3)
 }
 
+func TestChooseRotatesAmongEqualsWithinABatch(t *testing.T) {
+	t.Parallel()
+	fleet := placement.NewFleet([]placement.Worker{{ID: 1, Capacity: 9}, {ID: 2, Capacity: 9}, {ID: 3, Capacity: 9}}, 0)
+	seen := map[int64]bool{}
+	for range 3 {
+		verdict := fleet.Choose(placement.Need{})
+		seen[verdict.Worker] = true
+		fleet.Release(verdict.Worker)
+	}
+	require.Len(t, seen, 3)
+}
+
 func TestChooseSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, placement.Verdict{Outcome: placement.NoWorkers, Reason: "no workers available"},

@@ -36,25 +36,43 @@ var zones = []string{"", "a", "b", "c"}
 
 func drawWorld(t *rapid.T) world {
 	w := world{}
-	ids := rapid.SliceOfNDistinct(rapid.Int64Range(1, 12), 0, 6, rapid.ID[int64]).Draw(t, "workers")
+	ids := rapid.SliceOfNDistinct(rapid.Int64Range(1, 7), 0, 6, rapid.ID[int64]).Draw(t, "workers")
 	for _, id := range ids {
 		w.workers = append(w.workers, drawWorker(t, id))
 	}
 	for range rapid.IntRange(1, 3).Draw(t, "asks") {
-		w.asks = append(w.asks, ask{
-			Runtime:   rapid.SampledFrom([]string{"", "python", "shell"}).Draw(t, "asks runtime"),
-			MinMinor:  rapid.SampledFrom([]uint64{0, 0, 10, 12}).Draw(t, "minor"),
-			Zone:      rapid.SampledFrom(append(zones, "", "", "")).Draw(t, "asks zone"),
-			Tolerates: rapid.SliceOfDistinct(rapid.SampledFrom([]string{"gpu", "spot"}), rapid.ID).Draw(t, "tolerates"),
-			Required:  rapid.SliceOfNDistinct(rapid.SampledFrom(zones[1:]), 0, 3, rapid.ID).Draw(t, "required"),
-			Anti:      rapid.SampledFrom(append(zones, "", "")).Draw(t, "anti"),
-			Prefers:   rapid.MapOfN(rapid.SampledFrom(zones[1:]), rapid.IntRange(1, 3), 0, 2).Draw(t, "prefers"),
-			Avoid:     rapid.SliceOfN(rapid.Int64Range(1, 13), 0, 3).Draw(t, "avoid"),
-			Fence:     rapid.Bool().Draw(t, "fence"),
-			Except:    rapid.SampledFrom([]int64{0, 0, 1, 2, 3}).Draw(t, "except"),
-		})
+		w.asks = append(w.asks, drawAsk(t))
 	}
 	return w
+}
+
+// drawAsk asks for a few things, so that somebody often fits.
+func drawAsk(t *rapid.T) ask {
+	var a ask
+	for range rapid.IntRange(0, 4).Draw(t, "things") {
+		switch rapid.IntRange(0, 8).Draw(t, "thing") {
+		case 0:
+			a.Runtime = rapid.SampledFrom([]string{"python", "shell"}).Draw(t, "runtime")
+		case 1:
+			a.Runtime, a.MinMinor = "python", rapid.SampledFrom([]uint64{9, 12}).Draw(t, "minor")
+		case 2:
+			a.Zone = rapid.SampledFrom(zones).Draw(t, "zone")
+		case 3:
+			a.Tolerates = append(a.Tolerates, rapid.SampledFrom([]string{"gpu", "spot"}).Draw(t, "tolerates"))
+		case 4:
+			a.Required = rapid.SliceOfNDistinct(rapid.SampledFrom(zones[1:]), 1, 3, rapid.ID).Draw(t, "required")
+		case 5:
+			a.Anti = rapid.SampledFrom(zones).Draw(t, "anti")
+		case 6:
+			a.Prefers = rapid.MapOfN(rapid.SampledFrom(zones[1:]), rapid.IntRange(1, 3), 1, 2).Draw(t, "prefers")
+		case 7:
+			a.Avoid = rapid.SliceOfN(rapid.Int64Range(1, 6), 1, 3).Draw(t, "avoid")
+		default:
+			a.Fence = rapid.Bool().Draw(t, "fence")
+			a.Except = rapid.Int64Range(0, 4).Draw(t, "except")
+		}
+	}
+	return a
 }
 
 func drawWorker(t *rapid.T, id int64) placement.Worker {
@@ -62,10 +80,11 @@ func drawWorker(t *rapid.T, id int64) placement.Worker {
 		ID: id, Host: rapid.SampledFrom([]string{"", "h1", "h2"}).Draw(t, "host"),
 		Capacity: rapid.IntRange(0, 3).Draw(t, "capacity"), Assigned: rapid.IntRange(0, 4).Draw(t, "assigned"),
 		Standing: rapid.SampledFrom([]placement.Standing{
-			placement.Live, placement.Live, placement.Live, placement.Live, placement.Deaf, placement.Suspect, placement.Silent, placement.Cordoned,
+			placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live,
+			placement.Deaf, placement.Suspect, placement.Silent, placement.Cordoned,
 		}).Draw(t, "standing"),
-		AttemptFence: rapid.Bool().Draw(t, "fences"),
-		Runtimes:     rapid.SampledFrom([][]string{nil, {"python"}, {"shell", "python"}, {"shell"}}).Draw(t, "runtimes"),
+		AttemptFence: rapid.IntRange(0, 3).Draw(t, "fences") > 0,
+		Runtimes:     rapid.SampledFrom([][]string{nil, {"python"}, {"shell", "python"}, {"shell", "python"}, {"shell"}}).Draw(t, "runtimes"),
 		Labels:       map[string]string{}, Versions: map[string][]placement.Version{},
 	}
 	if minor := rapid.SampledFrom([]uint64{0, 9, 11, 12}).Draw(t, "has minor"); minor > 0 {
@@ -74,7 +93,7 @@ func drawWorker(t *rapid.T, id int64) placement.Worker {
 	if zone := rapid.SampledFrom(zones).Draw(t, "zone"); zone != "" {
 		w.Labels["zone"] = zone
 	}
-	for _, key := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"gpu", "spot"}), rapid.ID).Draw(t, "taints") {
+	for _, key := range rapid.SampledFrom([][]string{nil, nil, nil, {"spot"}, {"spot"}, {"gpu"}, {"gpu", "spot"}}).Draw(t, "taints") {
 		effect := placement.NoSchedule
 		if key == "spot" {
 			effect = placement.PreferNoSchedule
