@@ -221,7 +221,7 @@ func TestAfterAnAcknowledgedCancelNoAttemptStarts(t *testing.T) {
 		})
 	}
 	group.Wait()
-	testkit.Eventually(t, func() bool { return b.live(t) == 0 }, 30*time.Second, "everything ends")
+	b.settled(t, 30*time.Second)
 	for i, id := range ids {
 		if acknowledged[i].IsZero() {
 			continue // its failure was noted before it was repeated: nothing was alive any more
