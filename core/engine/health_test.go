@@ -85,14 +85,6 @@ func TestAReplicaReportsItself(t *testing.T) {
 		require.Contains(t, mine.Loops, loop)
 		require.Positive(t, mine.Details.Loops[loop].Patience, loop)
 	}
-
-	// A row that somebody took away comes back with the same start.
-	testkit.Exec(t, b.store, `delete from engine_replica`)
-	testkit.Eventually(t, func() bool {
-		all, err := view.Replicas(testkit.Context(t))
-		require.NoError(t, err)
-		return all.Total == 1 && all.List[0].Started.Sub(mine.Started).Abs() < time.Second
-	}, 20*time.Second)
 }
 
 // A replica that falls silent without a goodbye is missed by one of the others,

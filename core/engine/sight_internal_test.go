@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -93,6 +94,27 @@ func TestOneOfTheOthersMissesAReplica(t *testing.T) {
 	tick()
 	require.Zero(t, testkit.Count(t, st, `select count(*) from engine_replica where state = 'vanished'`))
 	require.Equal(t, 2, log.count("Replica has vanished"))
+}
+
+// The start is a time of the database, and stays what it is when the row has to
+// be written anew.
+func TestTheStartOfAReplicaIsToldByTheDatabase(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	st := testkit.OpenStore(t, database)
+	r := unstarted(t, database, "amqp://u:p@127.0.0.1:1/", testkit.Logger(t)).report
+	r.born = r.born.Add(-time.Hour)
+	for range 2 {
+		require.NoError(t, r.tick(testkit.Context(t)))
+		require.Equal(t, 1, testkit.Count(t, st, `select count(*) from engine_replica
+			where now() - started between interval '1 hour' and interval '1 hour 20 seconds' and details->>'database_away' is null`))
+		testkit.Exec(t, st, `delete from engine_replica`)
+	}
+	r.away.note(errors.New("the database is away"))
+	require.NoError(t, r.tick(testkit.Context(t))) // ends the outage
+	require.NoError(t, r.tick(testkit.Context(t)))
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from engine_replica where details->'database_away'->>'until' is not null`),
+		"the report goes on and tells of the outage")
 }
 
 // Upstream 1: workers that make no routes for their dead letters get them also
