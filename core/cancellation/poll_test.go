@@ -134,3 +134,18 @@ func TestThePollReadsAllPages(t *testing.T) {
 	testkit.Eventually(t, func() bool { return b.count(t, `SELECT count(*) FROM execution WHERE status = 'cancelled'`) == n }, testkit.TestTimeout)
 	require.Equal(t, n, b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "one end each")
 }
+
+// What was repeated although a stop had been asked for, by a round of an older
+// make, is stopped; what somebody repeats by hand afterwards is not.
+func TestARepetitionAgainstTheNoteIsStopped(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	strayed := b.asked(t, time.Minute, attune.StatusFailed, &b.plain, true)
+	byHand := b.asked(t, time.Minute, attune.StatusFailed, &b.plain, true)
+	first, second := b.retryOf(t, strayed, attune.StatusRequested, true), b.retryOf(t, byHand, attune.StatusRequested, false)
+	testkit.Exec(t, b.store, `UPDATE execution_retry SET requested_by = 'bob' WHERE failed = $1`, byHand)
+	sent := b.poll(t)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == attune.StatusCancelled }, testkit.TestTimeout)
+	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCompleted)) == 1 }, testkit.TestTimeout)
+	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, second))
+}
