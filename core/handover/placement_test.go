@@ -2,6 +2,7 @@ package handover_test
 
 import (
 	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -332,4 +333,21 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 	require.Contains(t, reason(ids[4]), `failed: no worker fits: action.runtime_version_constraint: "newest" is not a version constraint`)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)
+}
+
+// The workers and what they announce are read once a second, not for every
+// round (upstream 16). A worker that has just come has to wait that long.
+func TestWorkersAreNotReadForEveryRound(t *testing.T) {
+	t.Parallel()
+	var moment atomic.Int64
+	b := setup(t, func(c *handover.Config) { c.Now = func() time.Time { return time.Unix(moment.Load(), 0) } })
+	moment.Store(1_000_000)
+	known := testkit.Worker(t, b.store, "known", announces(9, nil))
+	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 3)
+	b.dispatch(t, ids[0])
+	idle := testkit.Worker(t, b.store, "new", announces(9, nil))
+	b.dispatch(t, ids[1])
+	moment.Add(2)
+	b.dispatch(t, ids[2])
+	require.Equal(t, []int64{known.ID, known.ID, idle.ID}, []int64{b.workerOf(t, ids[0]), b.workerOf(t, ids[1]), b.workerOf(t, ids[2])})
 }
