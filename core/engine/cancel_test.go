@@ -238,3 +238,45 @@ func (b *bundle) now(ctx context.Context) (at time.Time) {
 	}
 	return at
 }
+
+// Cancels at random moments against a foreign worker, which writes running without
+// looking and knows of no attempts: everything ends, what was cancelled at once
+// never ran, and every slot comes back.
+func TestCancelsAgainstAForeignWorkersStarts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.engine(t)
+	b.poll(t, cancellation.Config{})
+	w := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
+		AMQPURL: b.AMQP, DatabaseURL: b.Database, Concurrency: 10,
+		Behave: func(ctx context.Context, _ testkit.Job) testkit.Answer { <-ctx.Done(); return testkit.Answer{} },
+	})
+	action := testkit.Action(t, b.store, "pack.eight", func(a *testkit.ActionRow) { a.Entrypoint = "core.noop" })
+	testkit.Policy(t, b.store, action, 8)
+	ids := b.request(t, "pack.eight", 40, `{}`)
+	ctx := testkit.Context(t)
+	outcomes := make([]triage.CancelOutcome, len(ids))
+	var group sync.WaitGroup
+	for i, id := range ids {
+		group.Go(func() {
+			time.Sleep(rand.N(1500 * time.Millisecond))
+			receipt, err := b.cancel(ctx, triage.CancelOrder{IDs: []int64{id}})
+			if err != nil {
+				panic(fmt.Sprintf("cancel %d: %v", id, err))
+			}
+			outcomes[i] = receipt.Executions[0].Outcome
+		})
+	}
+	group.Wait()
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status <> 'cancelled' OR admission_state_id IS NOT NULL`) == 0
+	}, 30*time.Second, "everything is cancelled and released")
+	testkit.Invariants(t, b.store)
+	ran := map[int64]bool{}
+	for _, run := range w.Runs() {
+		ran[run.Job.ExecutionID] = true
+	}
+	for i, id := range ids {
+		require.False(t, outcomes[i] == triage.CancelDone && ran[id], "S15: execution %d was acknowledged as cancelled and ran", id)
+	}
+}
