@@ -137,7 +137,7 @@ func lookManagement(ctx context.Context, v *visit) (Finding, error) {
 		if source := v.Config.Source(key); source == "default" || strings.HasPrefix(source, "derived") {
 			return skipped("it does not answer (%s): %s", lastLine(err), unseen), nil
 		}
-		return failed("correct "+key+" ("+v.Config.Source(key)+"), give its user the tag monitoring, or set it to nothing",
+		return failed("correct "+key+" ("+v.Config.Source(key)+"), give its user the tag monitoring, or leave it out",
 			"%s: %s: %s", config.MaskURL(v.Config.MessageQueue.ManagementURL), lastLine(err), unseen), nil
 	}
 	v.wires = w
