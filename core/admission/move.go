@@ -4,8 +4,12 @@ package admission
 // could: the holder's queue and both workers' loads must be locked.
 func (l *Ledger) Move(id, to int64) bool {
 	fact, ok := l.facts[id]
-	if !ok || fact.Worker == nil || fact.Holds == nil || l.queues[*fact.Holds] == nil || l.loads[to] == nil || !l.knowsLoad(fact.Worker) {
-		l.unplanned = ok
+	if !ok || fact.Worker == nil || fact.Holds == nil {
+		return false
+	}
+	known := l.queues[*fact.Holds] != nil || l.gone[*fact.Holds] // a queue that was deleted has no counters to keep
+	if !known || l.loads[to] == nil || !l.knowsLoad(fact.Worker) {
+		l.unplanned = true
 		return false
 	}
 	if from := l.loads[*fact.Worker]; from != nil && from.assigned > 0 {

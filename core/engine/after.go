@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/recovery"
 )
 
 // after deals with what a committed round could not use.
@@ -72,4 +74,16 @@ func (h *hot) missing(ctx context.Context, it item) {
 		h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
 	}
 	h.later.add(it, time.Now())
+}
+
+// withDisplaced adds those for whom no worker had room before, each once.
+func (h *hot) withDisplaced(found []recovery.Stranded) []recovery.Stranded {
+	left := h.displaced
+	h.displaced = nil
+	for _, one := range found {
+		if !slices.Contains(left, one) {
+			left = append(left, one)
+		}
+	}
+	return left
 }

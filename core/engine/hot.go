@@ -48,6 +48,10 @@ type hot struct {
 	reclaim   func(context.Context, []int64) ([]int64, error) // puts stale claims back; may be nil
 	reclaimed []int64                                         // executions that were put back, to be asked for by the next round
 
+	// displaced are executions at workers that will not start them, for which no
+	// other had room yet: every round tries them, before those who wait in line.
+	displaced []recovery.Stranded
+
 	unfilled []int64      // queues that the last round left with free slots and waiters
 	wake     *time.Timer  // fires when somebody waits for a moment that has come
 	inFlight atomic.Int64 // executions in the round that is running
@@ -156,7 +160,7 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 	}
 	in.errands.queues = append(in.errands.queues, in.found.Queues...)
 	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
-	in.errands.stranded = in.found.Stranded
+	in.errands.stranded = h.withDisplaced(in.found.Stranded)
 	err := h.round(ctx, items, in.errands)
 	if err != nil {
 		// Only the end of the engine leaves work undone here: what is not
@@ -236,13 +240,14 @@ func (h *hot) round(ctx context.Context, items []item, errands errands) error {
 	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
 	for tries := 1; ; tries++ {
 		begun := time.Now()
-		done, asked, all := h.course.steps(todo)
+		its, all := h.course.steps(todo)
 		result, err := h.runRound(ctx, all)
 		if err == nil {
 			h.metrics.round(len(items), time.Since(begun))
 			h.lastDone.Store(time.Now().UnixNano())
-			h.after(ctx, items, done.Early(), result)
-			h.putBack(ctx, asked.Stale())
+			h.after(ctx, items, its.done.Early(), result)
+			h.putBack(ctx, its.asked.Stale())
+			h.displaced = append(h.displaced, its.rehome.Left()...)
 			return nil
 		}
 		if ctx.Err() != nil {

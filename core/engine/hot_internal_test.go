@@ -155,3 +155,29 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, stale))
 	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, young))
 }
+
+// Errands of any mixture are parted until each stands alone: one that cannot be
+// done does not keep the loop from anything else.
+func TestErrandsArePartedUntilEachStandsAlone(t *testing.T) {
+	t.Parallel()
+	e := errands{
+		queues: []int64{1, 2, 3}, expired: []int64{4}, misplaced: []int64{5, 6},
+		lost: []recovery.Lost{{Note: 7}}, stranded: []recovery.Stranded{{Execution: 8}, {Execution: 9}},
+	}
+	alone := 0
+	var part func(errands)
+	part = func(e errands) {
+		if e.size() <= 1 {
+			alone += e.size()
+			return
+		}
+		first, second := e.halve()
+		require.Equal(t, e.size(), first.size()+second.size())
+		require.Positive(t, first.size())
+		require.Positive(t, second.size())
+		part(first)
+		part(second)
+	}
+	part(e)
+	require.Equal(t, 9, alone)
+}

@@ -22,14 +22,15 @@ import (
 //	move          a policy's new groups puts who waits into the right line
 //	dispatch      execution.requested   claims, admits or queues, hands over
 //	(a worker)    execution.dispatch.…  scheduled → running → terminal
-func (c course) steps(work work) (done *completion.Step, asked *dispatch.Step, all []handover.Step) {
-	done, asked = completion.NewReports(c.completion, work.ended), dispatch.New(work.requested)
-	all = append(all, done)
+func (c course) steps(work work) (its parts, all []handover.Step) {
+	its.done, its.asked = completion.NewReports(c.completion, work.ended), dispatch.New(work.requested)
+	its.rehome = recovery.NewRehome(work.stranded)
+	all = append(all, its.done)
 	if len(work.lost) > 0 {
 		all = append(all, recovery.NewReturn(work.lost))
 	}
 	if len(work.stranded) > 0 {
-		all = append(all, recovery.NewRehome(work.stranded))
+		all = append(all, its.rehome)
 	}
 	if len(work.expired) > 0 {
 		all = append(all, recovery.NewExpiry(work.expired, c.queueTimeout))
@@ -38,7 +39,14 @@ func (c course) steps(work work) (done *completion.Step, asked *dispatch.Step, a
 	if len(work.misplaced) > 0 {
 		all = append(all, dispatch.NewMove(work.misplaced))
 	}
-	return done, asked, append(all, asked)
+	return its, append(all, its.asked)
+}
+
+// parts are the steps that have something to say after the round.
+type parts struct {
+	done   *completion.Step
+	rehome *recovery.Rehome
+	asked  *dispatch.Step
 }
 
 // course is what the steps depend on.
@@ -74,13 +82,28 @@ func (e errands) size() int {
 
 func (e errands) empty() bool { return e.size() == 0 && !e.due }
 
-// halve parts the errands into two halves.
+// halve parts the errands into two parts that are both smaller: one kind from
+// the others, or a single kind in its middle.
 func (e errands) halve() (first, second errands) {
-	first.queues, second.queues = parted(e.queues)
-	first.expired, second.expired = parted(e.expired)
-	first.misplaced, second.misplaced = parted(e.misplaced)
-	first.lost, second.lost = parted(e.lost)
-	first.stranded, second.stranded = parted(e.stranded)
+	size := e.size()
+	mixed := func(n int) bool { return n > 0 && n < size }
+	second = e
+	switch {
+	case mixed(len(e.queues)):
+		first.queues, second.queues = e.queues, nil
+	case mixed(len(e.expired)):
+		first.expired, second.expired = e.expired, nil
+	case mixed(len(e.misplaced)):
+		first.misplaced, second.misplaced = e.misplaced, nil
+	case mixed(len(e.lost)):
+		first.lost, second.lost = e.lost, nil
+	default:
+		first.queues, second.queues = parted(e.queues)
+		first.expired, second.expired = parted(e.expired)
+		first.misplaced, second.misplaced = parted(e.misplaced)
+		first.lost, second.lost = parted(e.lost)
+		first.stranded, second.stranded = parted(e.stranded)
+	}
 	return first, second
 }
 

@@ -170,3 +170,51 @@ func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM undelivered_dispatch`))
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other))
 }
+
+// Who is displaced comes before those who wait in line: the round that frees room
+// gives it to them first, and a single slot is not held for nothing.
+func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, other := stranded(t, b, 1)
+	line := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
+	b.dispatch(t, line...) // fills the other worker, and a line behind it
+	rehome := recovery.NewRehome([]recovery.Stranded{{Execution: ids[0]}})
+	_, err := b.rounds.Run(testkit.Context(t), rehome)
+	require.NoError(t, err)
+	require.Len(t, rehome.Left(), 1, "no room: it is left for the next round")
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
+
+	b.finish(t, attune.StatusCompleted, line[0])
+	again := recovery.NewRehome(rehome.Left())
+	result, err := b.rounds.Run(testkit.Context(t), completion.New(line[:1]), again, handover.Fill{})
+	require.NoError(t, err)
+	require.Equal(t, 1, result.Moved)
+	require.Zero(t, result.Granted)
+	require.Empty(t, again.Left())
+	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, ids[0], other))
+}
+
+// Work at a worker whose row was deleted is found and closed like that of one
+// that fell silent.
+func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, _ := stranded(t, b, 1)
+	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, old)
+	found, err := b.store.FindOrphans(testkit.Context(t), 90, 0, 1000)
+	require.NoError(t, err)
+	require.Equal(t, ids, found.Stranded)
+	require.Equal(t, handover.Result{Ended: 1}, b.rehome(t, found.Stranded))
+	require.Equal(t, handover.Result{Released: 1}, b.complete(t, ids...))
+}
+
+// A holder whose queue was deleted with its action moves too.
+func TestAHolderWithoutAQueueMoves(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, _, _ := stranded(t, b, 1)
+	testkit.Exec(t, b.store, `DELETE FROM execution_admission_state`)
+	require.Equal(t, handover.Result{Moved: 1}, b.rehome(t, ids))
+}

@@ -25,8 +25,12 @@ type Stranded struct {
 // is closed and the work is repeated as a new row, which a late start cannot
 // touch. Everything is judged under the locks: a worker that came back, or started
 // the execution, keeps it (invariants S2, S9).
+//
+// For whom no fitting worker has room is left for the next round, which comes to
+// them before it comes to those who wait in line: they keep their slot.
 type Rehome struct {
 	stranded []Stranded
+	left     []Stranded
 }
 
 // NewRehome makes the step.
@@ -64,21 +68,36 @@ func (s *Rehome) Plan(ctx context.Context, plan *handover.Plan) error {
 
 // Apply implements handover.Step.
 func (s *Rehome) Apply(round *handover.Round) {
+	s.left = s.left[:0]
 	for _, one := range s.stranded {
-		if s.rehome(round, one) && one.Note != 0 {
+		switch decided := s.rehome(round, one); {
+		case !decided && len(s.left) < maxLeft:
+			s.left = append(s.left, one)
+		case decided && one.Note != 0:
 			round.Settle(one.Note)
 		}
 	}
 }
 
+// maxLeft bounds who is tried again by the next round; the sweeps find the
+// others again.
+const maxLeft = 100
+
+// Left lists those for whom no worker had room. It is valid after the round.
+func (s *Rehome) Left() []Stranded { return s.left }
+
 // rehome reports whether nothing is left to do.
 func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	fact, ok := round.Ledger.Fact(one.Execution)
-	if !ok || fact.Status != attune.StatusScheduled || fact.Worker == nil {
+	if !ok || fact.Status != attune.StatusScheduled {
 		return true
 	}
-	from := *fact.Worker
+	from := int64(0) // its worker's row was deleted
+	if fact.Worker != nil {
+		from = *fact.Worker
+	}
 	switch {
+	case from == 0:
 	case one.Note != 0 && (from != one.Worker || fact.Attempt != one.Attempt):
 		return true // it has been handed over again since
 	case one.Note == 0 && !round.Ledger.Gone(from):
@@ -88,13 +107,13 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	if !ok {
 		return true
 	}
-	if fact.Holds != nil && round.Fences(from) {
+	if from != 0 && fact.Holds != nil && round.Fences(from) {
 		switch verdict := round.Choose(waiter, true, from); verdict.Outcome {
 		case placement.Placed:
 			round.Move(waiter, from, verdict.Worker)
 			return true
 		case placement.Busy:
-			return false // the next look tries again: somebody frees room
+			return false // the next round tries again: somebody frees room
 		case placement.NoWorkers, placement.Incompatible:
 		}
 	}

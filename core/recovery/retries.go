@@ -67,6 +67,10 @@ func (r *Retries) Stop() {
 }
 
 func (r *Retries) tick(ctx context.Context) error {
+	// What somebody else has ended would be due for ever, and hide the others.
+	if err := r.store.SettleRetries(ctx); err != nil {
+		return fmt.Errorf("settle repetitions that have ended before their time: %w", err)
+	}
 	due, err := r.store.FindDueRetries(ctx, duePerTick)
 	if err != nil {
 		return fmt.Errorf("look for repetitions that are due: %w", err)

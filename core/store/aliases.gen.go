@@ -483,6 +483,7 @@ const (
 	SensorProcessStatusEnumStarting       = db.SensorProcessStatusEnumStarting
 	SensorProcessStatusEnumStopped        = db.SensorProcessStatusEnumStopped
 	SettleOrphans                         = db.SettleOrphans
+	SettleRetries                         = db.SettleRetries
 	SettleUndelivered                     = db.SettleUndelivered
 	SplitOutbox                           = db.SplitOutbox
 	StartExecutions                       = db.StartExecutions

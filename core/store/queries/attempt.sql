@@ -45,6 +45,12 @@ RETURNING id, action, action_ref, config, parent, original_execution, retry_coun
 -- Repetitions whose time has come, who has waited longest first.
 SELECT execution FROM execution_retry WHERE waiting AND due <= now() ORDER BY due LIMIT sqlc.arg(page)::int;
 
+-- name: SettleRetries :exec
+-- Repetitions that somebody else has ended, or deleted, before their time.
+UPDATE execution_retry t SET waiting = false
+WHERE t.waiting AND t.due <= now()
+  AND NOT EXISTS (SELECT FROM execution e WHERE e.id = t.execution AND e.status = 'requested');
+
 -- name: StartRetries :exec
 -- Their time has come; from here on they are executions like all others.
 UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(executions)::bigint[]);

@@ -97,7 +97,7 @@ SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::
 
 -- name: EndScheduled :exec
 -- Ends executions that were handed over and never started, if they are still
--- where they were.
+-- where they were. Worker 0 is one whose row was deleted.
 WITH changed AS (
     UPDATE execution e
     SET status = 'failed', result = r.result
@@ -105,7 +105,7 @@ WITH changed AS (
         SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(workers)::bigint[]) AS worker,
                unnest(sqlc.arg(attempts)::int[]) AS attempt, unnest(sqlc.arg(results)::jsonb[]) AS result
     ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND e.worker = r.worker AND e.attempt = r.attempt
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'ended dispatches');

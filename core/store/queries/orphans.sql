@@ -10,7 +10,8 @@ SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids
 FROM (
     SELECT e.id, e.status,
-           CASE WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
+           CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN true -- its worker's row was deleted
+                WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
                coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
                    < now() - make_interval(secs => sqlc.arg(stale_after)::float8) ELSE false END AS gone
     FROM execution e

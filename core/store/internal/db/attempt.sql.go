@@ -194,6 +194,18 @@ func (q *Queries) RepeatExecutions(ctx context.Context, arg RepeatExecutionsPara
 	return items, nil
 }
 
+const SettleRetries = `-- name: SettleRetries :exec
+UPDATE execution_retry t SET waiting = false
+WHERE t.waiting AND t.due <= now()
+  AND NOT EXISTS (SELECT FROM execution e WHERE e.id = t.execution AND e.status = 'requested')
+`
+
+// Repetitions that somebody else has ended, or deleted, before their time.
+func (q *Queries) SettleRetries(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, SettleRetries)
+	return err
+}
+
 const StartRetries = `-- name: StartRetries :exec
 UPDATE execution_retry SET waiting = false WHERE execution = ANY ($1::bigint[])
 `

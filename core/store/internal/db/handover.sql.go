@@ -40,7 +40,7 @@ WITH changed AS (
         SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS worker,
                unnest($3::int[]) AS attempt, unnest($4::jsonb[]) AS result
     ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND e.worker = r.worker AND e.attempt = r.attempt
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'ended dispatches')
@@ -54,7 +54,7 @@ type EndScheduledParams struct {
 }
 
 // Ends executions that were handed over and never started, if they are still
-// where they were.
+// where they were. Worker 0 is one whose row was deleted.
 func (q *Queries) EndScheduled(ctx context.Context, arg EndScheduledParams) error {
 	_, err := q.db.Exec(ctx, EndScheduled,
 		arg.Ids,
