@@ -48,7 +48,7 @@ var siblings = map[string][]string{
 	"recovery":     {"handover", "admission"},
 	"deadletter":   {"handover", "admission"},
 	"liveness":     {"handover", "admission"},
-	"doctor":       {"monitor"}, // it judges what monitor reads
+	"doctor":       {"monitor"},      // it judges what monitor reads
 	"engine":       {"api", "gauge"}, // the engine starts and stops its own HTTP listener and gauges
 	"bench":        {"devstack"},
 	"demo":         {"devstack", "bench"},

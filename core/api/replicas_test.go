@@ -16,13 +16,14 @@ func TestReplicasAreServedWithWhatIsWrong(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	var answer struct {
 		Data struct {
-			Total, Well int
-			List        []struct {
-				Host     string
-				State    string
-				Problems []string
-			}
-		}
+			Total int `json:"total"`
+			Well  int `json:"well"`
+			List  []struct {
+				Host     string   `json:"host"`
+				State    string   `json:"state"`
+				Problems []string `json:"problems"`
+			} `json:"list"`
+		} `json:"data"`
 	}
 	require.NoError(t, json.Unmarshal(body, &answer))
 	require.Equal(t, 1, answer.Data.Total)

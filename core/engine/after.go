@@ -38,12 +38,17 @@ func (h *hot) after(ctx context.Context, items []item, early []int64, result han
 	}
 }
 
+// sideTimeout bounds what the loop does besides its rounds.
+const sideTimeout = 5 * time.Second
+
 // putBack has claims that nobody finished asked for again. Without the database
 // they are left to the sweep, which finds them too.
 func (h *hot) putBack(ctx context.Context, stale []int64) {
 	if len(stale) == 0 || h.reclaim == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
+	defer cancel()
 	reclaimed, err := h.reclaim(ctx, stale)
 	if err != nil {
 		h.logger.WarnContext(ctx, "Stale claims could not be put back yet", "executions", stale, "error", err)

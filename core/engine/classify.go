@@ -42,8 +42,10 @@ func classify(err error, tries int) answer {
 	switch {
 	case unwell(err):
 		return again
-	case errors.Is(err, handover.ErrMoved):
+	case errors.Is(err, handover.ErrNewRules):
 		return atMost(tries, maxMoves)
+	case errors.Is(err, handover.ErrMoved):
+		return atMost(tries, maxRefusals)
 	case store.IsLockTimeout(err):
 		return blocked
 	}

@@ -140,6 +140,7 @@ func (e *Engine) assemble(version string) {
 	retries := recovery.NewRetries(e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["retries"], e.hot.soon = retries.Loop, retries.Soon
 	suspects := liveness.NewSuspects(e.query, e.broker, e.logger, loopMetrics)
+	e.loops["suspects"] = suspects.Loop
 	cancels := cancellation.NewPoll(cancellation.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.query, e.relay, e.logger, loopMetrics)

@@ -40,6 +40,7 @@ type hot struct {
 
 	replica     string
 	deadLetters publisher // nil when there are none
+	noLetters   time.Time // until then dead letters go without their reason
 
 	course course
 	later  *later
@@ -151,7 +152,7 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 	defer h.begun.Store(0)
 	ended := h.read(ctx, in.completed, message.TypeExecutionCompleted)
 	requested := h.read(ctx, in.requested, message.TypeExecutionRequested)
-	items := slices.Concat(ended, requested, in.later)
+	items := slices.Concat(ended, requested)
 	for _, id := range in.found.Ended {
 		items = append(items, item{execution: id, ended: true})
 	}
@@ -172,6 +173,26 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 	h.ack(ctx, in.completed)
 	h.ack(ctx, in.requested)
 	crashpoint.Reach("hot:after-ack")
+	h.retry(ctx, in.later)
+}
+
+// retry tries what was put off, apart from what has just come, so that it holds
+// up nobody. What somebody still holds is not waited for again one by one.
+func (h *hot) retry(ctx context.Context, items []item) {
+	var held, others []item
+	for _, it := range items {
+		if it.blocked {
+			held = append(held, it)
+		} else {
+			others = append(others, it)
+		}
+	}
+	for _, lot := range [][]item{held, others} {
+		if err := h.round(handover.Impatient(ctx), lot, noErrands); err != nil {
+			h.logger.DebugContext(ctx, "Round given up, deliveries return to their queues", "error", err)
+			return
+		}
+	}
 }
 
 func (h *hot) ack(ctx context.Context, batch *broker.Batch) {
@@ -192,6 +213,7 @@ type item struct {
 	delivery  *broker.Delivery // nil for a find
 	alone     bool             // the delivery is settled by itself, not with its batch
 	attempts  int              // how often it could not be decided
+	blocked   bool             // somebody held what it is about when it stood alone
 }
 
 // read decodes a batch. What cannot be read is dead-lettered at once, so that
@@ -294,7 +316,11 @@ func unwell(err error) bool {
 // else goes through. Errands are parted from deliveries first, so that neither
 // pays for the other.
 func (h *hot) halve(ctx context.Context, items []item, errands errands, cause error, verdict answer) error {
-	if len(items)+errands.size() <= 1 {
+	known := !slices.ContainsFunc(items, func(it item) bool { return !it.blocked }) && errands.size() == 0
+	if verdict == blocked {
+		ctx = handover.Impatient(ctx)
+	}
+	if len(items)+errands.size() <= 1 || (verdict == blocked && known) {
 		h.putOff(ctx, items, errands, cause, verdict)
 		return nil
 	}
@@ -325,6 +351,7 @@ func (h *hot) putOff(ctx context.Context, items []item, errands errands, cause e
 		default:
 			h.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
 				"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
+			it.blocked = verdict == blocked
 			h.later.add(it, time.Now())
 		}
 	}

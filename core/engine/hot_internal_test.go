@@ -8,11 +8,15 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/store"
@@ -180,4 +184,74 @@ func TestErrandsArePartedUntilEachStandsAlone(t *testing.T) {
 	}
 	part(e)
 	require.Equal(t, 9, alone)
+}
+
+// deliver gives every item a delivery of a real queue.
+func deliver(t *testing.T, items []item) {
+	t.Helper()
+	ctx := testkit.Context(t)
+	wire := broker.New(broker.Config{URL: testkit.VHost(t), ConnectionName: "items"}, testkit.Logger(t), nil)
+	require.NoError(t, wire.Start(ctx))
+	t.Cleanup(wire.Stop)
+	require.NoError(t, wire.DeclareExecutor(ctx))
+	messages := make([]broker.Message, len(items))
+	for i := range items {
+		messages[i] = broker.Message{ID: fmt.Sprint(i), RoutingKey: message.QueueExecutionRequests, Type: "T", Body: []byte(`{}`)}
+	}
+	wire.Publisher().Publish(ctx, messages)
+	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionRequests, Prefetch: len(items)})
+	require.NoError(t, consumer.Start(ctx))
+	t.Cleanup(consumer.Stop)
+	for next := 0; next < len(items); {
+		batch := <-consumer.Batches()
+		for i := range batch.Deliveries {
+			items[next].delivery = &batch.Deliveries[i]
+			next++
+		}
+	}
+}
+
+// What somebody else holds costs its own deliveries and nobody else: the others
+// of the batch go through, those concerned are put off and succeed when it is let
+// go, and meanwhile they are tried together, not waited for one by one.
+func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
+	t.Parallel()
+	url := testkit.Database(t)
+	st := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
+	testkit.Worker(t, st, "w1")
+	metrics := NewMetrics(prometheus.NewRegistry())
+	h := newHot(nil, nil, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), metrics)
+	ctx := testkit.Context(t)
+	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
+	state := testkit.State(t, st, held, 5)
+	var items []item
+	for i := range 8 {
+		action := held
+		if i%4 == 3 {
+			action = free
+		}
+		items = append(items, item{execution: testkit.Execution(t, st, action).ID})
+	}
+	deliver(t, items)
+	other, err := testkit.OpenStore(t, url).Pool().Begin(ctx)
+	require.NoError(t, err)
+	_, err = other.Exec(ctx, `SELECT FROM execution_admission_state WHERE id = $1 FOR UPDATE`, state.ID)
+	require.NoError(t, err)
+
+	require.NoError(t, h.round(handover.Impatient(ctx), items, noErrands))
+	require.Len(t, h.later.items, 6)
+	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE action_ref = 'pk.free' AND status = 'scheduled'`))
+	again := make([]item, 0, 6)
+	for _, w := range h.later.items {
+		require.True(t, w.blocked)
+		again = append(again, w.item)
+	}
+	h.later.items = nil
+	failures := testutil.ToFloat64(metrics.failures)
+	require.NoError(t, h.round(handover.Impatient(ctx), again, noErrands))
+	require.InDelta(t, failures+1, testutil.ToFloat64(metrics.failures), 0.1, "one round for all of them")
+	require.Len(t, h.later.items, 6)
+	require.NoError(t, other.Rollback(ctx))
+	require.NoError(t, h.round(handover.Impatient(ctx), again, noErrands))
+	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'requested'`))
 }

@@ -48,10 +48,10 @@ func (h *hot) poison(ctx context.Context, it item, kind string, cause error) {
 
 // bury publishes the dead letter and reports whether the broker has it.
 func (h *hot) bury(ctx context.Context, it item, cause error) bool {
-	if h.deadLetters == nil {
+	if h.deadLetters == nil || time.Now().Before(h.noLetters) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
 	defer cancel()
 	d, reason := it.delivery, cause.Error()
 	headers := broker.Table{}
@@ -62,7 +62,11 @@ func (h *hot) bury(ctx context.Context, it item, cause error) bool {
 		ID: d.MessageID, CorrelationID: d.CorrelationID, Exchange: message.ExchangeDeadLetter, RoutingKey: d.RoutingKey,
 		Type: d.Type, Body: d.Body, Timestamp: d.Timestamp, Headers: headers,
 	}})
-	return outcomes[0].Status == broker.Confirmed
+	if outcomes[0].Status != broker.Confirmed {
+		h.noLetters = time.Now().Add(sideTimeout) // the next ones do not wait for the same broker
+		return false
+	}
+	return true
 }
 
 // queueOf is where a delivery came from.

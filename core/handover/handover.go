@@ -127,8 +127,9 @@ var errStaleFleet = errors.New("the list of workers is stale")
 // locks than it did when it was read.
 var errUnplanned = errors.New("a row changed between planning and locking")
 
-// errNewRules asks for the same round planned by the rules of now.
-var errNewRules = errors.New("the rules changed between planning and locking")
+// ErrNewRules says that rules changed between planning and locking. The same
+// round is planned by the rules of now.
+var ErrNewRules = errors.New("the rules changed between planning and locking")
 
 // ErrMoved says that rows, queues or rules changed faster than a round could
 // decide on them. Nothing is wrong with its content: the same again may succeed
@@ -155,7 +156,7 @@ func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
 			fresh = true
 		case errors.Is(err, admission.ErrQueueGone):
 			h.admission.Forget()
-		case errors.Is(err, errNewRules):
+		case errors.Is(err, ErrNewRules):
 			clear(carried) // the limits that were found are those of the old rules
 		case errors.Is(err, errUnplanned), refused(err):
 			// A row changed between plan and lock, or lock and write: decide again.
@@ -168,7 +169,7 @@ func (h *HandOver) Run(ctx context.Context, steps ...Step) (Result, error) {
 
 // given is the error with which a round is given up.
 func given(err error) error {
-	if errors.Is(err, errUnplanned) || errors.Is(err, errNewRules) || errors.Is(err, errStaleFleet) || errors.Is(err, admission.ErrQueueGone) {
+	if errors.Is(err, errUnplanned) || errors.Is(err, ErrNewRules) || errors.Is(err, errStaleFleet) || errors.Is(err, admission.ErrQueueGone) {
 		return fmt.Errorf("%w: %w", ErrMoved, err)
 	}
 	return err
@@ -181,6 +182,22 @@ func refused(err error) bool {
 	class := store.ClassOf(err)
 	return class == store.ClassRefused || class == store.ClassConflict
 }
+
+type impatience struct{}
+
+// Impatient makes a context whose rounds give up quickly when somebody holds what
+// they need: to find out which part of a round it is that somebody holds.
+func Impatient(ctx context.Context) context.Context {
+	return context.WithValue(ctx, impatience{}, true)
+}
+
+func impatient(ctx context.Context) bool {
+	is, _ := ctx.Value(impatience{}).(bool)
+	return is
+}
+
+// impatientLockTimeout is how long an impatient round waits for a lock.
+const impatientLockTimeout = "300ms"
 
 // run runs the steps once. carried are shared limits that an earlier run has
 // found to be needed; what this run finds is added to them.
@@ -201,6 +218,11 @@ func (h *HandOver) run(ctx context.Context, fresh bool, carried scopes, steps []
 	var row int64
 	err = h.store.Tx(ctx, "round", func(ctx context.Context, tx *store.Tx) error {
 		row = 0
+		if impatient(ctx) {
+			if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+impatientLockTimeout+"'"); err != nil {
+				return fmt.Errorf("wait for locks only shortly: %w", err)
+			}
+		}
 		round, err = h.decide(ctx, tx, plan, want, workers, steps)
 		if err != nil {
 			return err
@@ -298,7 +320,7 @@ func (h *HandOver) decide(
 	if ledger.Epoch != plan.book.epoch {
 		h.rules.turn(ledger.Epoch)
 		h.admission.ForgetScopes()
-		return nil, errNewRules
+		return nil, ErrNewRules
 	}
 	queues := ledger.Queues()
 	actions := make([]int64, len(queues))

@@ -28,7 +28,8 @@ func (r *Round) place(w admission.Waiter) admission.Answer {
 		return admission.WaitFor(need.Kind(), verdict.Reason)
 	case placement.NoWorkers, placement.Incompatible:
 	}
-	if r.h.cfg.WaitForWorkers && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
+	// A repetition waits too: the worker that it was lost with was perhaps the last.
+	if wait := r.h.cfg.WaitForWorkers || len(w.Avoid) > 0; wait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
 		return admission.WaitFor(need.Kind(), patience(verdict))
 	}
 	r.unplaced = true

@@ -203,6 +203,9 @@ func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 	b := setup(t)
 	ids, old, _ := stranded(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, old)
+	testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
+	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - interval '1 minute'`)
+	testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
 	found, err := b.store.FindOrphans(testkit.Context(t), 90, 0, 1000)
 	require.NoError(t, err)
 	require.Equal(t, ids, found.Stranded)
@@ -217,4 +220,51 @@ func TestAHolderWithoutAQueueMoves(t *testing.T) {
 	ids, _, _ := stranded(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM execution_admission_state`)
 	require.Equal(t, handover.Result{Moved: 1}, b.rehome(t, ids))
+}
+
+// A hand-over that was returned goes back to its own worker when that has its
+// queue again and nobody else has room; one that is moved again and again is
+// closed in the end.
+func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, old, other := stranded(t, b, 1)
+	testkit.Exec(t, b.store, `UPDATE worker SET last_heartbeat = now() WHERE id = $1`, old)
+	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
+	for attempt := int32(1); attempt <= 10; attempt++ {
+		b.rounds = b.replica(t)
+		note := []recovery.Stranded{{Execution: ids[0], Note: 1, Worker: old, Attempt: attempt}}
+		result, err := b.rounds.Run(testkit.Context(t), recovery.NewRehome(note))
+		require.NoError(t, err)
+		if attempt < 10 {
+			require.Equal(t, handover.Result{Moved: 1}, result, "attempt %d", attempt)
+		} else {
+			require.Equal(t, handover.Result{Ended: 1}, result)
+		}
+	}
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old), "until its end is read")
+	require.Equal(t, handover.Result{Released: 1}, b.complete(t, ids...))
+	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
+}
+
+// What was lost with the last worker waits for one, instead of failing for want
+// of any.
+func TestWhatWasLostWithTheLastWorkerWaitsForOne(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids, _, other := stranded(t, b, 1)
+	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
+	testkit.Exec(t, b.store, `UPDATE action SET max_retries = 0`)
+	b.rounds = b.replica(t)
+	require.Equal(t, handover.Result{Ended: 1}, b.rehome(t, ids))
+	retry := completion.Config{Retry: retrypolicy.Config{Enabled: true, BaseDelay: 1, Multiplier: 1, MaxDelay: 1, Unstarted: 1}}
+	result, err := b.rounds.Run(testkit.Context(t), completion.NewReports(retry, []completion.Report{{Execution: ids[0]}}))
+	require.NoError(t, err)
+	require.Len(t, result.Repeated, 1)
+	next := result.Repeated[0].ID
+	require.Equal(t, 1, b.dispatch(t, next).Enqueued)
+	testkit.Worker(t, b.store, "new", fenced)
+	b.rounds = b.replica(t)
+	require.Equal(t, 1, b.dispatch(t).Granted)
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, next))
 }

@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -45,21 +46,32 @@ func (s *Suspects) tick(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the suspected workers: %w", err)
 	}
+	var failed error // one odd queue hides no other
 	for _, suspect := range suspects {
-		state, err := s.broker.QueueState(ctx, message.WorkerExecutionsQueue(suspect.ID))
-		if err != nil {
-			return fmt.Errorf("look at the queue of suspected worker %d: %w", suspect.ID, err)
+		if err := s.look(ctx, suspect); err != nil {
+			failed = errors.Join(failed, err)
 		}
-		if state.Consumers == 0 {
-			continue
+		if ctx.Err() != nil {
+			break
 		}
-		acquitted, err := s.store.AcquitWorker(ctx, suspect.ID, suspect.SuspectSince)
-		if err != nil {
-			return fmt.Errorf("acquit worker %d: %w", suspect.ID, err)
-		}
-		if acquitted > 0 {
-			s.logger.InfoContext(ctx, "Worker is no longer suspected: its queue is consumed", "worker_id", suspect.ID, "worker", suspect.Name)
-		}
+	}
+	return failed
+}
+
+func (s *Suspects) look(ctx context.Context, suspect store.FindSuspectsRow) error {
+	state, err := s.broker.QueueState(ctx, message.WorkerExecutionsQueue(suspect.ID))
+	if err != nil {
+		return fmt.Errorf("look at the queue of suspected worker %d: %w", suspect.ID, err)
+	}
+	if state.Consumers == 0 {
+		return nil
+	}
+	acquitted, err := s.store.AcquitWorker(ctx, suspect.ID, suspect.SuspectSince)
+	if err != nil {
+		return fmt.Errorf("acquit worker %d: %w", suspect.ID, err)
+	}
+	if acquitted > 0 {
+		s.logger.InfoContext(ctx, "Worker is no longer suspected: its queue is consumed", "worker_id", suspect.ID, "worker", suspect.Name)
 	}
 	return nil
 }

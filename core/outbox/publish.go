@@ -128,7 +128,13 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 	}
 	r.logger.WarnContext(ctx, "Messages were not delivered",
 		"messages", len(left), "of", len(each.messages), "returned", len(returned), "routing_key", left[0].RoutingKey, "reason", text)
-	err := r.store.Tx(ctx, "split an outbox row", func(ctx context.Context, tx *store.Tx) error {
+	bounded, cancel := context.WithTimeout(ctx, splitTimeout)
+	defer cancel()
+	err := r.store.Tx(bounded, "split an outbox row", func(ctx context.Context, tx *store.Tx) error {
+		mine, err := tx.LockOutbox(ctx, each.id)
+		if err != nil || len(mine) == 0 {
+			return err // what another replica has settled is not to be decided twice
+		}
 		rest, err := r.giveAway(ctx, tx, left, returned)
 		if err != nil {
 			return err
@@ -150,6 +156,10 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 	}
 	r.forget(each, false)
 }
+
+// splitTimeout bounds the wait for rows that somebody else holds: all publishing
+// waits for it.
+const splitTimeout = 10 * time.Second
 
 // giveAway offers what no queue took to whoever decides about it, and returns
 // what is left to be tried again.

@@ -161,7 +161,7 @@ func (o *Orphans) announce(ctx context.Context, tx *store.Tx, messages []outbox.
 func endedMessage(row store.AbandonOrphanedRunsRow) (outbox.Message, error) {
 	payload := message.ExecutionCompleted{
 		ExecutionID: row.ID, ActionRef: row.ActionRef, Status: string(row.Status), Result: json.RawMessage(row.Result),
-		CompletedAt: time.Now().UTC(),
+		CompletedAt: row.FinishedAt.UTC(),
 	}
 	if row.Action != nil {
 		payload.ActionID = *row.Action

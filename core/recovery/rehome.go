@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
@@ -83,6 +84,13 @@ func (s *Rehome) Apply(round *handover.Round) {
 // others again.
 const maxLeft = 100
 
+// Bounds of moving in place; beyond them the work is closed and repeated, and so
+// waits in line like everybody else.
+const (
+	maxMoves        = 10 // hand-overs of one attempt
+	displacedAtMost = 5 * time.Minute
+)
+
 // Left lists those for whom no worker had room. It is valid after the round.
 func (s *Rehome) Left() []Stranded { return s.left }
 
@@ -107,13 +115,19 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	if !ok {
 		return true
 	}
-	if from != 0 && fact.Holds != nil && round.Fences(from) {
-		switch verdict := round.Choose(waiter, true, from); verdict.Outcome {
+	if from != 0 && fact.Holds != nil && fact.Attempt < maxMoves && round.Fences(from) {
+		except := from
+		if _, live := round.Ledger.Load(from); live {
+			except = 0 // its queue is there again, and what was returned never reached it
+		}
+		switch verdict := round.Choose(waiter, true, except); verdict.Outcome {
 		case placement.Placed:
 			round.Move(waiter, from, verdict.Worker)
 			return true
 		case placement.Busy:
-			return false // the next round tries again: somebody frees room
+			if round.Now().Sub(fact.Updated) < displacedAtMost {
+				return false // the next round tries again: somebody frees room
+			}
 		case placement.NoWorkers, placement.Incompatible:
 		}
 	}

@@ -52,9 +52,13 @@ func (s *Sweep) reclaim(ctx context.Context, q *store.Queries, claims []int64) (
 
 // undelivered are hand-overs that the broker returned.
 func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
-	rows, err := tx.FindUndelivered(ctx, waitersPerLine)
+	rows, err := tx.FindUndelivered(ctx, s.afterNote, waitersPerLine)
 	if err != nil {
 		return nil, fmt.Errorf("find hand-overs that were returned: %w", err)
+	}
+	s.afterNote = 0
+	if len(rows) == waitersPerLine {
+		s.afterNote = rows[len(rows)-1].ID
 	}
 	stranded := make([]Stranded, len(rows))
 	for i, row := range rows {

@@ -122,6 +122,7 @@ type Sweep struct {
 	afterWaiter int64
 	afterQueue  int64
 	afterLine   int64
+	afterNote   int64
 	passes      int   // over the queues
 	epoch       int64 // of the rules at the beginning of a pass over the queues
 	thorough    bool  // the pass looks at all of them

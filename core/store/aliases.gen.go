@@ -386,6 +386,7 @@ const (
 	LockCatalog                           = db.LockCatalog
 	LockExecutions                        = db.LockExecutions
 	LockLostHolders                       = db.LockLostHolders
+	LockOutbox                            = db.LockOutbox
 	LockPolicies                          = db.LockPolicies
 	LockPolicyActions                     = db.LockPolicyActions
 	LockPolicyPacks                       = db.LockPolicyPacks

@@ -44,6 +44,8 @@ CREATE OR REPLACE TRIGGER attune_40_note_cancel AFTER UPDATE OF status ON execut
     FOR EACH ROW WHEN (NEW.status = 'canceling' AND OLD.status <> 'canceling')
     EXECUTE FUNCTION attune_note_cancel();
 
+INSERT INTO execution_cancel (execution) SELECT id FROM execution WHERE status = 'canceling' ON CONFLICT DO NOTHING;
+
 CREATE TABLE IF NOT EXISTS undelivered_dispatch (
     id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     execution bigint NOT NULL,

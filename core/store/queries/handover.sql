@@ -118,10 +118,11 @@ WITH noted AS (
     SELECT unnest(sqlc.arg(executions)::bigint[]), unnest(sqlc.arg(attempts)::int[]), unnest(sqlc.arg(workers)::bigint[]), sqlc.arg(reason)::text
 )
 UPDATE worker SET suspect_since = now(), suspect_reason = sqlc.arg(reason)::text
-WHERE id = ANY (ARRAY(SELECT DISTINCT w FROM unnest(sqlc.arg(workers)::bigint[]) u (w) ORDER BY w)) AND suspect_since IS NULL;
+WHERE id = ANY (ARRAY(SELECT DISTINCT w FROM unnest(sqlc.arg(workers)::bigint[]) u (w) ORDER BY w));
 
 -- name: FindUndelivered :many
-SELECT id, execution, attempt, worker, reason FROM undelivered_dispatch ORDER BY id LIMIT sqlc.arg(page)::int;
+SELECT id, execution, attempt, worker, reason FROM undelivered_dispatch
+WHERE id > sqlc.arg(after)::bigint ORDER BY id LIMIT sqlc.arg(page)::int;
 
 -- name: SettleUndelivered :exec
 DELETE FROM undelivered_dispatch WHERE id = ANY (sqlc.arg(ids)::bigint[]);

@@ -1,7 +1,11 @@
 -- Workers that are suspected.
 
 -- name: FindSuspects :many
-SELECT id, name, suspect_since::timestamptz AS suspect_since FROM worker WHERE suspect_since IS NOT NULL ORDER BY id;
+-- Those that beat. One that is gone is given nothing anyway, and beats before it
+-- is back.
+SELECT id, name, suspect_since::timestamptz AS suspect_since FROM worker
+WHERE suspect_since IS NOT NULL AND last_heartbeat > now() - interval '10 minutes'
+ORDER BY id;
 
 -- name: AcquitWorker :execrows
 -- Only of the suspicion that was looked into; a newer one stays.

@@ -10,7 +10,7 @@ SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids
 FROM (
     SELECT e.id, e.status,
-           CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN true -- its worker's row was deleted
+           CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
                 WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
                coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
                    < now() - make_interval(secs => sqlc.arg(stale_after)::float8) ELSE false END AS gone
@@ -34,4 +34,4 @@ WHERE e.id = ANY (ARRAY(
   AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL
   AND coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
       < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
-RETURNING e.id, e.action, e.action_ref, e.status, e.result;
+RETURNING e.id, e.action, e.action_ref, e.status, e.result, coalesce(e.finished_at, now())::timestamptz AS finished_at;

@@ -24,6 +24,10 @@ UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
 WHERE o.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces;
 
+-- name: LockOutbox :many
+-- Nothing when the row is gone: another replica has settled it.
+SELECT id FROM outbox WHERE id = sqlc.arg(id) FOR UPDATE;
+
 -- name: SplitOutbox :one
 -- What came back of a batch goes on in a row of its own, to be tried again.
 -- Nothing is made when the row is already gone: another replica settled it.

@@ -78,7 +78,8 @@ func (q *Queries) EnsureWorkerLoads(ctx context.Context, workers []int64) error 
 }
 
 const FindUndelivered = `-- name: FindUndelivered :many
-SELECT id, execution, attempt, worker, reason FROM undelivered_dispatch ORDER BY id LIMIT $1::int
+SELECT id, execution, attempt, worker, reason FROM undelivered_dispatch
+WHERE id > $1::bigint ORDER BY id LIMIT $2::int
 `
 
 type FindUndeliveredRow struct {
@@ -89,8 +90,8 @@ type FindUndeliveredRow struct {
 	Reason    string
 }
 
-func (q *Queries) FindUndelivered(ctx context.Context, page int32) ([]FindUndeliveredRow, error) {
-	rows, err := q.db.Query(ctx, FindUndelivered, page)
+func (q *Queries) FindUndelivered(ctx context.Context, after int64, page int32) ([]FindUndeliveredRow, error) {
+	rows, err := q.db.Query(ctx, FindUndelivered, after, page)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +156,7 @@ WITH noted AS (
     SELECT unnest($3::bigint[]), unnest($4::int[]), unnest($2::bigint[]), $1::text
 )
 UPDATE worker SET suspect_since = now(), suspect_reason = $1::text
-WHERE id = ANY (ARRAY(SELECT DISTINCT w FROM unnest($2::bigint[]) u (w) ORDER BY w)) AND suspect_since IS NULL
+WHERE id = ANY (ARRAY(SELECT DISTINCT w FROM unnest($2::bigint[]) u (w) ORDER BY w))
 `
 
 type NoteUndeliveredParams struct {

@@ -26,7 +26,9 @@ func (q *Queries) AcquitWorker(ctx context.Context, iD int64, since time.Time) (
 
 const FindSuspects = `-- name: FindSuspects :many
 
-SELECT id, name, suspect_since::timestamptz AS suspect_since FROM worker WHERE suspect_since IS NOT NULL ORDER BY id
+SELECT id, name, suspect_since::timestamptz AS suspect_since FROM worker
+WHERE suspect_since IS NOT NULL AND last_heartbeat > now() - interval '10 minutes'
+ORDER BY id
 `
 
 type FindSuspectsRow struct {
@@ -36,6 +38,8 @@ type FindSuspectsRow struct {
 }
 
 // Workers that are suspected.
+// Those that beat. One that is gone is given nothing anyway, and beats before it
+// is back.
 func (q *Queries) FindSuspects(ctx context.Context) ([]FindSuspectsRow, error) {
 	rows, err := q.db.Query(ctx, FindSuspects)
 	if err != nil {

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/attune-go/attune/core/attune"
 )
@@ -25,15 +26,16 @@ WHERE e.id = ANY (ARRAY(
   AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL
   AND coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
       < now() - make_interval(secs => $2::float8)
-RETURNING e.id, e.action, e.action_ref, e.status, e.result
+RETURNING e.id, e.action, e.action_ref, e.status, e.result, coalesce(e.finished_at, now())::timestamptz AS finished_at
 `
 
 type AbandonOrphanedRunsRow struct {
-	ID        int64
-	Action    *int64
-	ActionRef string
-	Status    attune.Status
-	Result    []byte
+	ID         int64
+	Action     *int64
+	ActionRef  string
+	Status     attune.Status
+	Result     []byte
+	FinishedAt time.Time
 }
 
 func (q *Queries) AbandonOrphanedRuns(ctx context.Context, ids []int64, staleAfter float64) ([]AbandonOrphanedRunsRow, error) {
@@ -51,6 +53,7 @@ func (q *Queries) AbandonOrphanedRuns(ctx context.Context, ids []int64, staleAft
 			&i.ActionRef,
 			&i.Status,
 			&i.Result,
+			&i.FinishedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -69,7 +72,7 @@ SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids
 FROM (
     SELECT e.id, e.status,
-           CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN true -- its worker's row was deleted
+           CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
                 WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
                coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
                    < now() - make_interval(secs => $1::float8) ELSE false END AS gone

@@ -109,6 +109,31 @@ func (q *Queries) DeleteOutbox(ctx context.Context, ids []int64) (int64, error) 
 	return result.RowsAffected(), nil
 }
 
+const LockOutbox = `-- name: LockOutbox :many
+SELECT id FROM outbox WHERE id = $1 FOR UPDATE
+`
+
+// Nothing when the row is gone: another replica has settled it.
+func (q *Queries) LockOutbox(ctx context.Context, id int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, LockOutbox, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const OutboxBacklog = `-- name: OutboxBacklog :one
 SELECT count(*) AS batches, coalesce(sum(cardinality(message_ids)), 0)::bigint AS messages,
        coalesce(extract(epoch FROM now() - min(created)), 0)::float8 AS oldest_seconds
