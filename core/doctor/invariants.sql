@@ -192,7 +192,30 @@ WHERE e.status = 'scheduling' AND e.updated < now() - interval '2 minutes';
 SELECT 'execution ' || e.id AS subject, format('requested since %s, in no queue', e.updated) AS detail
 FROM execution e
 WHERE e.status = 'requested' AND e.updated < now() - interval '10 minutes'
-  AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id);
+  AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id)
+  AND NOT EXISTS (SELECT FROM execution_retry t WHERE t.execution = e.id AND t.waiting);
+
+-- name: overdue_retry
+-- guards: L2: a repetition begins when its time has come
+SELECT 'execution ' || t.execution AS subject, format('repeats %s and was due at %s', t.failed, t.due) AS detail
+FROM execution_retry t JOIN execution e ON e.id = t.execution
+WHERE t.waiting AND e.status = 'requested' AND t.due < now() - interval '2 minutes';
+
+-- name: repeated_once
+-- guards: S19: an execution is repeated after it has ended, and not after its end was asked for
+SELECT 'execution ' || t.failed AS subject, format('%s, and repeated by %s (%s)', e.status, t.execution, t.reason) AS detail
+FROM execution_retry t JOIN execution e ON e.id = t.failed
+WHERE e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+   OR (t.reason <> 'manual_retry' AND (e.status IN ('completed', 'cancelled')
+       OR (t.created < now() - interval '1 minute' -- one made in the moment of the request is stopped by a sweep
+           AND EXISTS (SELECT FROM execution_cancel c WHERE c.execution = t.failed AND c.at < t.created)
+           AND EXISTS (SELECT FROM execution r WHERE r.id = t.execution AND r.status <> 'cancelled'))));
+
+-- name: undecided_return
+-- guards: L4: an execution whose hand-over was returned is placed elsewhere
+SELECT 'execution ' || u.execution AS subject, format('its hand-over to worker %s was returned at %s', u.worker, u.at) AS detail
+FROM undelivered_dispatch u JOIN execution e ON e.id = u.execution
+WHERE u.at < now() - interval '10 minutes' AND e.status = 'scheduled' AND e.worker = u.worker AND e.attempt = u.attempt;
 
 -- name: workflow_end
 -- guards: S12, L2: a workflow's state ends with its parent execution

@@ -129,6 +129,29 @@ var plants = map[string]func(t *testing.T, db database){
 	"forgotten_request": func(t *testing.T, db database) {
 		testkit.Execution(t, db, action(t, db), old)
 	},
+	"overdue_retry": func(t *testing.T, db database) {
+		a := action(t, db)
+		failed, next := testkit.Execution(t, db, a, status(attune.StatusFailed)), testkit.Execution(t, db, a)
+		testkit.Exec(t, db, `INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, $2, 'x', now() - interval '1 hour')`,
+			failed.ID, next.ID)
+	},
+	"repeated_once": func(t *testing.T, db database) {
+		a := action(t, db)
+		cancelled, next := testkit.Execution(t, db, a, status(attune.StatusCancelled)), testkit.Execution(t, db, a)
+		testkit.Exec(t, db, `INSERT INTO execution_retry (failed, execution, reason, due, waiting) VALUES ($1, $2, 'x', now(), false)`,
+			cancelled.ID, next.ID)
+	},
+	"undecided_return": func(t *testing.T, db database) {
+		a := action(t, db)
+		state := testkit.State(t, db, a, 5, func(s *testkit.StateRow) { s.Active = 1 })
+		lies := testkit.Execution(t, db, a, status(attune.StatusScheduled), func(e *testkit.ExecutionRow) {
+			worker := testkit.Worker(t, db, "without a queue").ID
+			e.Worker, e.Attempt, e.AdmissionState = &worker, 1, &state.ID
+		})
+		testkit.Exec(t, db, `UPDATE worker_load SET assigned = 1`)
+		testkit.Exec(t, db, `INSERT INTO undelivered_dispatch (execution, attempt, worker, reason, at)
+			VALUES ($1, 1, $2, 'x', now() - interval '1 hour')`, lies.ID, *lies.Worker)
+	},
 	"workflow_end": func(t *testing.T, db database) {
 		parent := testkit.Execution(t, db, action(t, db), status(attune.StatusFailed), old)
 		testkit.Exec(t, db, `with d as (
