@@ -22,7 +22,7 @@ type Config struct {
 	// 90 s.
 	StaleAfter time.Duration
 	// Keep is how long it is remembered of an execution that was cancelled, or
-	// succeeded all the same, that a stop was asked for. Default 1 h.
+	// succeeded all the same, that a stop was asked for. Default 1 min.
 	Keep time.Duration
 	// KeepFailed is the same of one that failed, timed out or was abandoned: a
 	// report of its end that comes again within that time does not have it
@@ -36,7 +36,7 @@ func (c Config) withDefaults() Config {
 	for _, field := range []struct {
 		value   *time.Duration
 		meaning time.Duration
-	}{{&c.Interval, 5 * time.Second}, {&c.Grace, GraceDefault}, {&c.StaleAfter, 90 * time.Second}, {&c.Keep, time.Hour}, {&c.KeepFailed, 7 * 24 * time.Hour}} {
+	}{{&c.Interval, 5 * time.Second}, {&c.Grace, GraceDefault}, {&c.StaleAfter, 90 * time.Second}, {&c.Keep, time.Minute}, {&c.KeepFailed, 7 * 24 * time.Hour}} {
 		if *field.value <= 0 {
 			*field.value = field.meaning
 		}
