@@ -45,7 +45,9 @@ type Config struct {
 	// CancelPoll is how often the rows of running executions are looked at for
 	// cancels whose message was lost.
 	CancelPoll time.Duration
-	// Capabilities are announced besides the worker's own, which win.
+	// Capabilities are announced besides the worker's own, which win but for
+	// runtime_versions and detected_interpreters: those are looked for at the
+	// start only if they are not given.
 	Capabilities map[string]any
 	// Env is added to the environment of every process, as NAME=value. Of the
 	// worker's own environment processes get only harmless variables such as
@@ -154,8 +156,9 @@ func interpreters(given map[string][]string) map[string][]string {
 	return all
 }
 
-// capabilities is what the worker announces about itself.
-func (c Config) capabilities() map[string]any {
+// capabilities is what the worker announces about itself, the interpreters
+// that were found included.
+func (c Config) capabilities(found []interpreter) map[string]any {
 	all := maps.Clone(c.Capabilities)
 	if all == nil {
 		all = map[string]any{}
@@ -167,8 +170,12 @@ func (c Config) capabilities() map[string]any {
 	if taints == nil {
 		taints = []Taint{}
 	}
-	orKey(all, "runtime_versions", map[string][]string{})
-	orKey(all, "detected_interpreters", []any{})
+	versions := make(map[string][]string, len(found))
+	for _, one := range found {
+		versions[one.Name] = []string{one.Version}
+	}
+	orKey(all, "runtime_versions", versions)
+	orKey(all, "detected_interpreters", append([]interpreter{}, found...))
 	maps.Copy(all, map[string]any{
 		"runtimes": c.Runtimes, "max_concurrent_executions": c.MaxConcurrent, "worker_version": c.Version,
 		"labels": labels, "taints": taints,

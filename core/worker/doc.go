@@ -16,6 +16,8 @@
 // statement was under way goes into the next one.
 //
 // Failures:
+//   - An interpreter that is missing, fails or hangs: no version of its runtime
+//     is announced. Registration waits for the answers, 3 seconds at most.
 //   - Database away: starts and ends are repeated until they succeed. After a
 //     lost answer a start is repeated such that a row this process has moved
 //     already counts as started. The dispatches stay unacknowledged.

@@ -35,8 +35,8 @@ var lostWith = mustEncode(map[string]any{
 })
 
 // enrol writes the row, not yet active.
-func (m *membership) enrol(ctx context.Context, cfg Config) error {
-	capabilities, err := json.Marshal(cfg.capabilities())
+func (m *membership) enrol(ctx context.Context, cfg Config, found []interpreter) error {
+	capabilities, err := json.Marshal(cfg.capabilities(found))
 	if err != nil {
 		return fmt.Errorf("encode the capabilities of worker %s: %w", cfg.Name, err)
 	}

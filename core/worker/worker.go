@@ -132,7 +132,13 @@ func (w *Worker) newLife() *life {
 // row (inactive), leftovers, queues, consumers, then active. What it opened is
 // closed again when it fails.
 func (w *Worker) open(ctx context.Context, l *life) (err error) {
-	if err := l.member.enrol(ctx, w.cfg); err != nil {
+	defer func() {
+		if err != nil {
+			l.out.Wait()
+		}
+	}()
+	found := w.cfg.detect(ctx, w.deps.Logger, &l.out)
+	if err := l.member.enrol(ctx, w.cfg, found); err != nil {
 		return err
 	}
 	w.mu.Lock()
