@@ -8,8 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -130,13 +132,18 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 		if err != nil {
 			return err
 		}
+		var kept []string
 		for _, worker := range workers.List {
 			switch worker.Health(workers.At, workers.StaleAfter) {
-			case monitor.WorkerActive, monitor.WorkerBusy:
+			case monitor.WorkerActive, monitor.WorkerBusy, monitor.WorkerSuspect: // the engine waits for a suspected one too
 				return nil
+			case monitor.WorkerCordoned:
+				kept = append(kept, worker.Name)
 			}
 		}
-		if !told {
+		if !told && len(kept) > 0 {
+			a.notef("no worker may be given work, %s cordoned: waiting up to %s for another", strings.Join(kept, ", "), short(patience))
+		} else if !told {
 			a.notef("no worker is alive: waiting up to %s for one, start it with `attune-executor worker`", short(patience))
 		}
 		if !supervise.Sleep(waiting, 100*time.Millisecond) {
@@ -260,10 +267,16 @@ func (a *app) awaitEnd(cmd *cobra.Command, c *client, submitter *submit.Submitte
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	end, attempts, err := a.followEnd(ctx, c, submitter, done.ID)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return failedErrorf("execution %d has not ended within %s: it goes on, look with `attune-executor execution show %d`",
 			end.ID, timeout, end.ID)
+	}
+	if errors.Is(err, context.Canceled) && cmd.Context().Err() == nil {
+		return failedErrorf("no longer waiting: execution %d goes on, look with `attune-executor execution show %d`, stop it with `attune-executor execution cancel %d`",
+			end.ID, end.ID, end.ID)
 	}
 	if err != nil {
 		return err
@@ -279,7 +292,17 @@ func (a *app) awaitEnd(cmd *cobra.Command, c *client, submitter *submit.Submitte
 	if end.ID != done.ID {
 		out.Original = done.ID
 	}
-	err = a.print(cmd, out, func(w io.Writer) error {
+	if err := a.printEnd(cmd, out, took); err != nil {
+		return err
+	}
+	if !end.Status.Succeeded() {
+		return failedErrorf("execution %d %s%s: %s", end.ID, end.Status, because(end.Result), adviceAfter(end))
+	}
+	return nil
+}
+
+func (a *app) printEnd(cmd *cobra.Command, out runResult, took time.Duration) error {
+	return a.print(cmd, out, func(w io.Writer) error {
 		line := fmt.Sprintf("execution %d %s in %s", out.ID, out.Status, short(took))
 		if out.Worker != nil {
 			line += fmt.Sprintf(" on worker %d", *out.Worker)
@@ -296,13 +319,6 @@ func (a *app) awaitEnd(cmd *cobra.Command, c *client, submitter *submit.Submitte
 		_, err := fmt.Fprintln(w, pretty(out.Result))
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	if !end.Status.Succeeded() {
-		return failedErrorf("execution %d %s%s: %s", end.ID, end.Status, because(end.Result), adviceAfter(end))
-	}
-	return nil
 }
 
 // noWorkers is the error that the engine writes when it cannot place an

@@ -81,6 +81,18 @@ func (v workerView) load() string {
 	return number(v.Assigned) + "/" + number(v.Capacity)
 }
 
+// note says why a worker that is there is given nothing.
+func (v workerView) note(at time.Time) string {
+	switch v.Health {
+	case monitor.WorkerSuspect:
+		return "for " + short(at.Sub(*v.SuspectSince)) + ": " + dash(v.SuspectReason)
+	case monitor.WorkerCordoned:
+		return dash(v.CordonReason)
+	default:
+		return "-"
+	}
+}
+
 func (a *app) listWorkers(cmd *cobra.Command) error {
 	all, err := a.workers(cmd)
 	if err != nil {
@@ -91,11 +103,11 @@ func (a *app) listWorkers(cmd *cobra.Command) error {
 		views = append(views, viewWorker(worker, all))
 	}
 	return a.print(cmd, views, func(w io.Writer) error {
-		if err := row(w, "ID", "NAME", "HEALTH", "HEARTBEAT", "LOAD", "HOST", "RUNTIMES"); err != nil {
+		if err := row(w, "ID", "NAME", "HEALTH", "HEARTBEAT", "LOAD", "HOST", "RUNTIMES", "NOTE"); err != nil {
 			return err
 		}
 		for _, v := range views {
-			if err := row(w, v.ID, v.Name, v.Health, v.age(), v.load(), dash(v.Host), dash(strings.Join(v.Runtimes, ","))); err != nil {
+			if err := row(w, v.ID, v.Name, v.Health, v.age(), v.load(), dash(v.Host), dash(strings.Join(v.Runtimes, ",")), v.note(all.At)); err != nil {
 				return err
 			}
 		}
@@ -135,6 +147,9 @@ func workerTable(w io.Writer, v workerView) error {
 	}
 	if v.HeartbeatAge == nil {
 		lines[3][1] = "never"
+	}
+	if v.SuspectSince != nil {
+		lines = append(lines, [2]string{"suspect", "since " + v.SuspectSince.Format(time.RFC3339) + ": " + dash(v.SuspectReason)})
 	}
 	if v.Cordoned {
 		lines = append(lines, [2]string{"cordoned", dash(v.CordonReason)})
