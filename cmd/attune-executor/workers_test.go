@@ -19,7 +19,7 @@ func TestASuspectedWorkerIsNotCalledActive(t *testing.T) {
 		ID: 7, Name: "mute", Status: "active", Heartbeat: &at, SuspectSince: &since, SuspectReason: "its queue is gone",
 	}, &monitor.Workers{Reading: monitor.Reading{At: at}, StaleAfter: time.Minute})
 	require.Equal(t, monitor.WorkerSuspect, v.Health)
-	require.Equal(t, "for 2m: its queue is gone", v.note(at))
+	require.Equal(t, "for 2m0s: its queue is gone", v.note(at))
 	var text strings.Builder
 	require.NoError(t, workerTable(&text, v))
 	require.Regexp(t, `health\s+suspect`, text.String())

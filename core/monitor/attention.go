@@ -125,15 +125,17 @@ func workerFindings(o *Overview, limits Limits) []Finding {
 		})
 	}
 	for _, w := range o.WorkerList {
-		if w.Health(o.At, limits.StaleAfter) != WorkerStale {
+		f := Finding{Level: LevelWarning, Target: "workers"}
+		switch w.Health(o.At, limits.StaleAfter) {
+		case WorkerStale:
+			f.Since, f.Text, f.Hint = w.Heartbeat, w.Name+" heartbeat stale", "it never reported"
+			if w.Heartbeat != nil {
+				f.Hint = "limit " + brief(limits.StaleAfter)
+			}
+		case WorkerSuspect:
+			f.Since, f.Text, f.Hint = w.SuspectSince, w.Name+" suspect, given nothing", orElse(w.SuspectReason, "its queue took nothing")
+		default:
 			continue
-		}
-		f := Finding{
-			Level: LevelWarning, Target: "workers", Since: w.Heartbeat,
-			Text: w.Name + " heartbeat stale", Hint: "it never reported",
-		}
-		if w.Heartbeat != nil {
-			f.Hint = "limit " + brief(limits.StaleAfter)
 		}
 		if w.Assigned != nil && *w.Assigned > 0 {
 			f.Hint += fmt.Sprintf(", owns %d executions", *w.Assigned)

@@ -186,7 +186,7 @@ func (m *Monitor) holderOf(r store.ViewHoldersRow, since, at time.Time) Holder {
 	if r.WorkerName == nil {
 		return h
 	}
-	w := Worker{Status: r.WorkerStatus, Heartbeat: r.LastHeartbeat, Cordoned: yes(r.Cordoned), Draining: yes(r.Draining)}
+	w := Worker{Status: r.WorkerStatus, Heartbeat: r.LastHeartbeat, Cordoned: yes(r.Cordoned), Draining: yes(r.Draining), SuspectSince: moment(r.SuspectSince)}
 	h.Health = w.Health(at, m.cfg.StaleAfter)
 	if r.LastHeartbeat != nil {
 		age := max(at.Sub(*r.LastHeartbeat), 0)

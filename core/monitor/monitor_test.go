@@ -77,6 +77,36 @@ func TestOverviewCountsWhatIsThere(t *testing.T) {
 	require.Equal(t, "ill", o.WorkerList[0].Name, "the unwell come first")
 }
 
+// TestOnlySlotsThatAreFilledAreCapacity: a worker that is suspected or cordoned
+// is told of with the reason, and what it could run is nobody's to fill.
+func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.replica(t)
+	testkit.Worker(t, b.store, "well")
+	testkit.Worker(t, b.store, "kept", func(r *testkit.WorkerRow) { r.Cordoned = true })
+	mute := testkit.Worker(t, b.store, "mute")
+	testkit.Exec(t, b.store, `update worker set suspect_since = now() - interval '2 minutes', suspect_reason = 'its queue is gone' where id = $1`, mute.ID)
+
+	o, err := b.Overview(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, WorkerTotals{Total: 3, Active: 1, Suspect: 1, Cordoned: 1, Capacity: 10}, o.Workers)
+	w := o.WorkerList[0]
+	require.Equal(t, "mute", w.Name, "the unwell come first")
+	require.Equal(t, WorkerSuspect, w.Health(o.At, time.Minute))
+	require.Equal(t, "its queue is gone", w.SuspectReason)
+	require.InDelta(t, 120, o.At.Sub(*w.SuspectSince).Seconds(), 5)
+	require.Nil(t, o.WorkerList[2].SuspectSince, "of one that is trusted")
+	found := Attention(o, nil, nil, Limits{StaleAfter: time.Minute})
+	require.Equal(t, []Finding{{
+		Level: LevelWarning, Target: "workers", Text: "mute suspect, given nothing", Hint: "its queue is gone", Since: w.SuspectSince,
+	}}, found)
+
+	action := testkit.Action(t, b.store, "demo.sleep")
+	why := b.ask(t, testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &mute.ID }).ID)
+	require.Contains(t, why.Summary, "The worker is suspect.")
+}
+
 func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

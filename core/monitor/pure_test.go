@@ -49,7 +49,8 @@ func TestWorkerHealthTakesTheStricterWord(t *testing.T) {
 	fresh, old, n := now.Add(-time.Second), now.Add(-2*time.Minute), int64(8)
 	for want, w := range map[WorkerHealth]Worker{
 		WorkerActive:   {Status: "active", Heartbeat: &fresh},
-		WorkerStale:    {Status: "active", Heartbeat: &old, Cordoned: true},
+		WorkerStale:    {Status: "active", Heartbeat: &old, Cordoned: true, SuspectSince: &fresh},
+		WorkerSuspect:  {Status: "active", Heartbeat: &fresh, Cordoned: true, SuspectSince: &old},
 		WorkerInactive: {Status: "inactive", Heartbeat: &fresh},
 		WorkerCordoned: {Status: "active", Heartbeat: &fresh, Cordoned: true},
 		WorkerDraining: {Status: "active", Heartbeat: &fresh, Cordoned: true, Draining: true},

@@ -114,6 +114,11 @@ type Worker struct {
 	Cordoned     bool       `json:"cordoned"`
 	CordonReason string     `json:"cordon_reason,omitempty"`
 	Draining     bool       `json:"draining"`
+	// SuspectSince is since when the worker is given nothing because the broker
+	// returned what it was handed, and SuspectReason why; nil and empty while it
+	// is trusted.
+	SuspectSince  *time.Time `json:"suspect_since"`
+	SuspectReason string     `json:"suspect_reason,omitempty"`
 	// Assigned counts executions handed to the worker and not yet released. It
 	// is nil where nobody keeps that count.
 	Assigned *int64 `json:"assigned"`
@@ -131,6 +136,7 @@ type WorkerHealth string
 // The verdicts, from worst to best.
 const (
 	WorkerStale    WorkerHealth = "stale"
+	WorkerSuspect  WorkerHealth = "suspect"
 	WorkerInactive WorkerHealth = "inactive"
 	WorkerDraining WorkerHealth = "draining"
 	WorkerCordoned WorkerHealth = "cordoned"
@@ -146,6 +152,8 @@ func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
 		return WorkerInactive
 	case w.Heartbeat == nil || now.Sub(*w.Heartbeat) > staleAfter:
 		return WorkerStale
+	case w.SuspectSince != nil:
+		return WorkerSuspect
 	case w.Draining:
 		return WorkerDraining
 	case w.Cordoned:
@@ -159,13 +167,16 @@ func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
 
 // WorkerTotals sums up the workers that were read.
 type WorkerTotals struct {
-	Total    int64 `json:"total"`
-	Active   int64 `json:"active"`
-	Busy     int64 `json:"busy"`
+	Total  int64 `json:"total"`
+	Active int64 `json:"active"`
+	Busy   int64 `json:"busy"`
+	// Cordoned counts those that drain too.
 	Cordoned int64 `json:"cordoned"`
+	Suspect  int64 `json:"suspect"`
 	Stale    int64 `json:"stale"`
 	Inactive int64 `json:"inactive"`
-	// Assigned and Capacity cover the workers that are neither stale nor inactive.
+	// Assigned and Capacity cover the workers that are given work, the active and
+	// the busy ones: a slot of another one is nobody's to fill.
 	Assigned int64 `json:"assigned"`
 	Capacity int64 `json:"capacity"`
 }

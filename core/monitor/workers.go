@@ -46,6 +46,7 @@ func readOwnWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
 			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
 			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Draining: r.Draining, Assigned: wide(r.Assigned),
 			Capacity: capacity(r.Capacity), Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
+			SuspectSince: moment(r.SuspectSince), SuspectReason: r.SuspectReason,
 		}
 	}
 	return list, nil
@@ -65,6 +66,14 @@ func readPublishedWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
 		}
 	}
 	return list, nil
+}
+
+// moment is a time of the database, or nil for the epoch, which stands for none.
+func moment(t time.Time) *time.Time {
+	if t.Unix() == 0 {
+		return nil
+	}
+	return &t
 }
 
 // capacity is what a worker announces, or nil when it announces no number.
@@ -89,33 +98,37 @@ func (m *Monitor) sumWorkers(list []Worker, now time.Time) WorkerTotals {
 	var t WorkerTotals
 	for _, w := range list {
 		t.Total++
-		health := w.Health(now, m.cfg.StaleAfter)
-		switch health {
+		switch w.Health(now, m.cfg.StaleAfter) {
 		case WorkerStale:
 			t.Stale++
+		case WorkerSuspect:
+			t.Suspect++
 		case WorkerInactive:
 			t.Inactive++
 		case WorkerDraining, WorkerCordoned:
 			t.Cordoned++
 		case WorkerBusy:
 			t.Busy++
+			t.slots(w)
 		case WorkerActive:
 			t.Active++
-		}
-		if health == WorkerStale || health == WorkerInactive {
-			continue
-		}
-		if w.Assigned != nil {
-			t.Assigned += *w.Assigned
-		}
-		if w.Capacity != nil {
-			t.Capacity += *w.Capacity
+			t.slots(w)
 		}
 	}
 	return t
 }
 
-var healthOrder = []WorkerHealth{WorkerStale, WorkerDraining, WorkerCordoned, WorkerBusy, WorkerActive, WorkerInactive}
+// slots counts the slots of a worker that is given work.
+func (t *WorkerTotals) slots(w Worker) {
+	if w.Assigned != nil {
+		t.Assigned += *w.Assigned
+	}
+	if w.Capacity != nil {
+		t.Capacity += *w.Capacity
+	}
+}
+
+var healthOrder = []WorkerHealth{WorkerStale, WorkerSuspect, WorkerDraining, WorkerCordoned, WorkerBusy, WorkerActive, WorkerInactive}
 
 // unwellFirst picks the workers that the overview shows.
 func (m *Monitor) unwellFirst(list []Worker, now time.Time) []Worker {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,6 +49,24 @@ func TestReplicasTakeOnlyRoomThatIsLeft(t *testing.T) {
 		frame := strings.Join(b.frame(), "\n")
 		require.Equal(t, min(rows, 12), strings.Count(frame, "● worker-")+strings.Count(frame, "◐ worker-"), frame) // and a queue without worker
 	}
+}
+
+// TestASuspectedWorkerIsNotShownAsWell: it beats, and the engine gives it nothing.
+func TestASuspectedWorkerIsNotShownAsWell(t *testing.T) {
+	t.Parallel()
+	s := sample()
+	w := &s.workers.List[3]
+	w.SuspectSince, w.SuspectReason = ago(2*time.Minute), "its queue is gone"
+	s.workers.List = s.workers.List[3:]
+	s.overview.Workers.Suspect = 1
+	b := started(t, s, 140, 40)
+	frame := strings.Join(b.frame(), "\n")
+	require.Contains(t, frame, "  1 suspect · 1 cordoned")
+	require.Contains(t, frame, w.Name+" suspect, given nothing")
+	b.run(b.goTo(keymap.InWorkers))
+	frame = strings.Join(b.frame(), "\n")
+	require.Contains(t, frame, "✗ "+w.Name)
+	require.Contains(t, frame, "suspect for 2m, given nothing: its queue is gone")
 }
 
 func TestTheSnapshotHasTheReplicas(t *testing.T) {

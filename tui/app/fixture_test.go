@@ -244,7 +244,7 @@ func sample() *fakeSource {
 	}}
 	queues, workers := sampleQueues(), sampleWorkers()
 	totals := monitor.QueueTotals{Queues: 14, Busy: 6, Queued: 1204, Active: 39, Slots: 48, Completed: 88_201}
-	workerTotals := monitor.WorkerTotals{Total: 5, Active: 2, Busy: 1, Stale: 1, Cordoned: 1, Assigned: 16, Capacity: 32}
+	workerTotals := monitor.WorkerTotals{Total: 5, Active: 2, Busy: 1, Stale: 1, Cordoned: 1, Assigned: 15, Capacity: 24}
 	deadQueue := monitor.BrokerQueue{Name: monitor.DeadLetterQueue, Ready: 37, Consumers: 1, State: "running"}
 	return &fakeSource{
 		overview: &monitor.Overview{
@@ -449,6 +449,10 @@ func hostile() *fakeSource {
 	s.queues.List = s.overview.Top
 	for i := range s.workers.List {
 		s.workers.List[i].Name, s.workers.List[i].Host, s.workers.List[i].CordonReason = evil, evil, evil
+		s.workers.List[i].SuspectReason = evil
+	}
+	for i := range s.workers.List[:2] {
+		s.workers.List[i].SuspectSince = ago(time.Minute)
 	}
 	for i := range s.list {
 		s.list[i].ActionRef, s.list[i].WorkerName, s.list[i].Reason, s.list[i].Status = evil, evil, evil, evil

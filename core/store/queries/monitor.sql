@@ -78,12 +78,15 @@ SELECT count(*) FILTER (
 FROM execution_admission_state s LEFT JOIN shapes h ON h.action_id = s.action_id;
 
 -- name: MonitorWorkers :many
+-- The suspicion is asked of the row as a whole, since older schemas do not
+-- record one. The epoch stands for none.
 SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
        w.cordoned, w.cordon_reason, w.draining, l.assigned, w.created,
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
              THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
        coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
-       coalesce(w.capabilities ->> 'worker_version', '')::text AS version
+       coalesce(w.capabilities ->> 'worker_version', '')::text AS version,
+       coalesce((to_jsonb(w) ->> 'suspect_since')::timestamptz, 'epoch')::timestamptz AS suspect_since, coalesce(to_jsonb(w) ->> 'suspect_reason', '')::text AS suspect_reason
 FROM worker w LEFT JOIN worker_load l ON l.worker = w.id
 WHERE w.worker_role::text <> 'sensor'
 ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT sqlc.arg(bound)::bigint;

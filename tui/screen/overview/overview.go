@@ -202,11 +202,26 @@ func (o *Overview) workerBlock() []string {
 		return "  " + e.Paint(s.Role, s.Glyph) + " " + e.Num(n) + " " + widget.Left(word, 9) + " " + more
 	}
 	return []string{
-		e.Head(screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Total) + e.Mark(screen.FeedOverview),
+		e.Head(screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Total) + e.Mark(screen.FeedOverview) + o.kept(t, "  "),
 		line("active", "active", t.Active, "slots "+e.Num(t.Assigned)+"/"+e.Num(t.Capacity)),
 		line("busy", "busy", t.Busy, "oldest hb "+beat),
 		line("stale", "stale", t.Stale, worst),
 	}
+}
+
+// kept counts the workers that are there and given nothing, if there are any.
+func (o *Overview) kept(t monitor.WorkerTotals, before string) string {
+	text := ""
+	for _, kind := range []struct {
+		word string
+		n    int64
+	}{{"suspect", t.Suspect}, {"cordoned", t.Cordoned}} {
+		if kind.n > 0 {
+			text += before + o.env.Num(kind.n) + " " + kind.word
+			before = " · "
+		}
+	}
+	return text
 }
 
 func oldestBeat(ov *monitor.Overview) *time.Time {

@@ -118,7 +118,7 @@ func (o *Overview) workerTable(w int) []string {
 	t := ov.Workers
 	lines := []string{
 		e.Head(screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " + e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
-		"", e.Paint(theme.Dim, widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"),
+		o.kept(t, strings.Repeat(" ", len("WORKERS  "))), e.Paint(theme.Dim, widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"),
 	}
 	for _, wk := range ov.WorkerList {
 		s := e.Theme.Of(string(wk.Health(e.Now, e.Data.StaleAfter())))

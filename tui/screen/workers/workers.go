@@ -210,7 +210,7 @@ func (r row) deaf() bool {
 }
 
 var severity = map[monitor.WorkerHealth]int{
-	monitor.WorkerStale: 0, monitor.WorkerDraining: 2, monitor.WorkerCordoned: 2,
+	monitor.WorkerStale: 0, monitor.WorkerSuspect: 1, monitor.WorkerDraining: 2, monitor.WorkerCordoned: 2,
 	monitor.WorkerBusy: 3, monitor.WorkerActive: 4, monitor.WorkerInactive: 5,
 }
 
@@ -305,6 +305,8 @@ func (v *Workers) note(r row) string {
 		return "never sent a heartbeat"
 	case r.health == monitor.WorkerStale:
 		return fmt.Sprintf("hb stale, %d assigned", max(0, value(r.Assigned)))
+	case r.health == monitor.WorkerSuspect:
+		return strings.TrimSpace("given nothing: " + r.SuspectReason)
 	case r.deaf():
 		return "consumes nothing"
 	case r.health == monitor.WorkerCordoned:
@@ -376,6 +378,9 @@ func (v *Workers) detail(w int) []string {
 		" runtimes   "+clean(strings.Join(r.Runtimes, ", "))+"   version "+clean(r.Version)+"   registered "+r.Created.UTC().Format("2006-01-02 15:04Z"))
 	if r.queue != nil {
 		lines = append(lines, fmt.Sprintf(" queue      %s  ready %d  unacked %d  consumers %d", r.queue.Name, r.queue.Ready, r.queue.Unacked, r.queue.Consumers))
+	}
+	if r.health == monitor.WorkerSuspect {
+		lines = append(lines, e.Paint(theme.Warn, " ▲ suspect for "+e.AgeOf(r.SuspectSince)+", given nothing: "+clean(r.SuspectReason)))
 	}
 	if r.Status == "active" && r.health == monitor.WorkerStale {
 		lines = append(lines, e.Paint(theme.Warn, " ▲ status says active but the heartbeat is stale: trust the heartbeat."))

@@ -1022,7 +1022,8 @@ SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS stat
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
              THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
        coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
-       coalesce(w.capabilities ->> 'worker_version', '')::text AS version
+       coalesce(w.capabilities ->> 'worker_version', '')::text AS version,
+       coalesce((to_jsonb(w) ->> 'suspect_since')::timestamptz, 'epoch')::timestamptz AS suspect_since, coalesce(to_jsonb(w) ->> 'suspect_reason', '')::text AS suspect_reason
 FROM worker w LEFT JOIN worker_load l ON l.worker = w.id
 WHERE w.worker_role::text <> 'sensor'
 ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT $1::bigint
@@ -1043,8 +1044,12 @@ type MonitorWorkersRow struct {
 	Capacity      float64
 	Runtimes      string
 	Version       string
+	SuspectSince  time.Time
+	SuspectReason string
 }
 
+// The suspicion is asked of the row as a whole, since older schemas do not
+// record one. The epoch stands for none.
 func (q *Queries) MonitorWorkers(ctx context.Context, bound int64) ([]MonitorWorkersRow, error) {
 	rows, err := q.db.Query(ctx, MonitorWorkers, bound)
 	if err != nil {
@@ -1069,6 +1074,8 @@ func (q *Queries) MonitorWorkers(ctx context.Context, bound int64) ([]MonitorWor
 			&i.Capacity,
 			&i.Runtimes,
 			&i.Version,
+			&i.SuspectSince,
+			&i.SuspectReason,
 		); err != nil {
 			return nil, err
 		}
