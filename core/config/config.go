@@ -106,11 +106,14 @@ type Security struct {
 
 // Executor configures an engine replica.
 type Executor struct {
-	// An execution that is handed to a worker and not running after this long is
-	// failed if the worker is gone; a busy worker that lives keeps it.
-	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h"`
-	// How often work of workers that are gone is looked for: what they were handed
-	// and never started, and what ran there.
+	// How long a worker may take to start what it was handed. A worker that lives
+	// keeps it for as long as it takes; for one that is gone see
+	// timeout_check_interval.
+	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h" unused:"true"`
+	// How often work of workers that are gone is looked for, those whose heartbeat
+	// is older than heartbeat_interval × heartbeat_staleness_multiplier: what they
+	// were handed and never started goes to another worker, or is closed and
+	// repeated; what ran there is abandoned.
 	TimeoutCheckInterval time.Duration `koanf:"timeout_check_interval" range:"100ms..24h"`
 	// Look for it at all.
 	EnableTimeoutMonitor bool `koanf:"enable_timeout_monitor"`
@@ -252,6 +255,15 @@ type AlertRule struct {
 // trusted with work.
 func (e Executor) StaleAfter() time.Duration {
 	return time.Duration(float64(e.HeartbeatInterval) * e.HeartbeatStalenessMultiplier)
+}
+
+// OrphanInterval is how often the work of workers that are gone is looked for;
+// negative when it is not.
+func (e Executor) OrphanInterval() time.Duration {
+	if !e.EnableTimeoutMonitor {
+		return -1
+	}
+	return e.TimeoutCheckInterval
 }
 
 // Default returns the built-in configuration.

@@ -152,7 +152,7 @@ func (e *Engine) assemble(version string) {
 	e.loops["replica"] = e.report.Loop
 	view := monitor.New(monitor.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
-		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout,
+		OrphanInterval: e.cfg.Executor.OrphanInterval(),
 	}, monitor.Deps{Store: e.query})
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)

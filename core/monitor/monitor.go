@@ -26,9 +26,9 @@ type Config struct {
 	// else, and MaxQueued how many may. Zero means for ever, and any number.
 	QueueTimeout time.Duration
 	MaxQueued    int
-	// ScheduledTimeout is how long a worker may take to begin an execution whose
-	// action says nothing else; zero means that it is not known.
-	ScheduledTimeout time.Duration
+	// OrphanInterval is how often the engine looks for the work of workers that are
+	// gone; zero means that it is not known, and less that it does not look.
+	OrphanInterval time.Duration
 }
 
 // Monitor reads. Its methods may be used by many goroutines.

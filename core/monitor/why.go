@@ -61,7 +61,7 @@ type Why struct {
 	refusal    string // the error of the result
 	workflow   bool
 	silent     time.Duration // since any replica of the engine was seen
-	patience   time.Duration // how long it may be scheduled; 0 when that is not known
+	checks     time.Duration // Config.OrphanInterval
 	worker     *Holder       // the worker that has it, as far as holders tell
 }
 
@@ -101,10 +101,7 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 	}
 	a := facts[0]
 	w.Priority, w.admittedAt, w.holds, w.refusal, w.workflow = int(a.Priority), a.AdmittedAt, a.AdmissionStateID != nil, a.Error, a.WorkflowDef != nil
-	w.inLine, w.patience = a.StateID != nil, m.cfg.ScheduledTimeout
-	if s := a.ScheduledTimeoutSeconds; s != nil && *s > 0 {
-		w.patience = time.Duration(*s) * time.Second
-	}
+	w.inLine, w.checks = a.StateID != nil, m.cfg.OrphanInterval
 	if w.inLine && w.Status == string(attune.StatusRequested) {
 		err = m.whyWaiting(ctx, tx, a, w)
 	} else {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -236,13 +237,29 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 	testkit.Exec(t, b.store, `update engine_replica set last_seen = now() - interval '13 seconds'`)
 	w = b.ask(t, testkit.Execution(t, b.store, action).ID)
 	require.Equal(t, "The last sign of an engine replica was 13s ago.", w.Lines[1])
-	b.cfg.ScheduledTimeout = 5 * time.Minute
-	w = b.ask(t, testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) {
-		r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 20*time.Second
-	}).ID)
-	require.Contains(t, w.Summary, "(in 4m40s) if it has not begun by then (executor.scheduled_timeout).")
 	_, err := b.Why(t.Context(), 999_999)
 	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// TestWhySaysWhatBecomesOfWorkThatIsNotBegun: only a worker that falls silent
+// loses it, when the engine looks.
+func TestWhySaysWhatBecomesOfWorkThatIsNotBegun(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.cfg.OrphanInterval = time.Minute
+	action := testkit.Action(t, b.store, "demo.sleep")
+	at := func(worker testkit.WorkerRow) string {
+		return b.ask(t, testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) {
+			r.Status, r.Worker, r.Age = attune.StatusScheduled, &worker.ID, time.Hour
+		}).ID).Summary
+	}
+	well := testkit.Worker(t, b.store, "well")
+	stale := testkit.Worker(t, b.store, "stale", func(r *testkit.WorkerRow) { r.HeartbeatAge = 10 * time.Minute })
+	const next = "the engine's next check for workers that are gone (every 1m) gives the execution to another worker, or closes and repeats it."
+	require.Regexp(t, `has not picked it up yet. It stays there while the worker sends heartbeats. If none comes, the worker counts as gone at \S+ \(in 1m(2\d|30)s\), and `+regexp.QuoteMeta(next), at(well))
+	require.Contains(t, at(stale), "later than the 1m30s it may take. Unless it comes back, "+next)
+	b.cfg.OrphanInterval = -1
+	require.Contains(t, at(stale), "It stays there: executor.enable_timeout_monitor is off")
 }
 
 // TestWhyExpectsAStartFromRunTimes: an execution takes forty seconds, however

@@ -262,7 +262,7 @@ func (w *Why) sentence(staleAfter time.Duration) string {
 		return fmt.Sprintf("%s is being handed to a worker, for %s.", name, since(w.Updated, w.At))
 	case attune.StatusScheduled:
 		return fmt.Sprintf("%s was handed to %s %s ago, which has not picked it up yet.%s%s",
-			name, w.on(), since(w.Updated, w.At), w.unwell(staleAfter), w.given())
+			name, w.on(), since(w.Updated, w.At), w.unwell(staleAfter), w.given(staleAfter))
 	case attune.StatusRunning:
 		from := w.Updated
 		if w.StartedAt != nil {
@@ -338,12 +338,25 @@ func (w *Why) on() string {
 	}
 }
 
-// given adds until when a worker that is not well may begin.
-func (w *Why) given() string {
-	if w.patience <= 0 || w.unwell(w.patience) == "" {
-		return ""
+// given adds what becomes of work that its worker does not begin: nothing while
+// the worker sends heartbeats, however long it takes.
+func (w *Why) given(staleAfter time.Duration) string {
+	every := ""
+	if w.checks > 0 {
+		every = " (every " + span(w.checks) + ")"
 	}
-	return " It is given up " + clock(w.Updated.Add(w.patience), w.At) + " if it has not begun by then (executor.scheduled_timeout)."
+	next := "the engine's next check for workers that are gone" + every + " gives the execution to another worker, or closes and repeats it."
+	switch h := w.worker; {
+	case h == nil:
+		return ""
+	case w.checks < 0:
+		return " It stays there: executor.enable_timeout_monitor is off, so nobody looks for the work of workers that are gone."
+	case h.HeartbeatAge == nil || *h.HeartbeatAge > staleAfter:
+		return " Unless it comes back, " + next
+	default:
+		return " It stays there while the worker sends heartbeats. If none comes, the worker counts as gone " +
+			clock(w.At.Add(staleAfter-*h.HeartbeatAge), w.At) + ", and " + next
+	}
 }
 
 // unwell adds what is wrong with the worker, if anything is.

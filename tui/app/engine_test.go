@@ -58,7 +58,7 @@ func TestASuspectedWorkerIsNotShownAsWell(t *testing.T) {
 	w := &s.workers.List[3]
 	w.SuspectSince, w.SuspectReason = ago(2*time.Minute), "its queue is gone"
 	s.workers.List = s.workers.List[3:]
-	s.overview.Workers.Suspect = 1
+	s.overview.Workers.Suspect, s.broker.Queues = 1, nil
 	b := started(t, s, 140, 40)
 	frame := strings.Join(b.frame(), "\n")
 	require.Contains(t, frame, "  1 suspect · 1 cordoned")
@@ -66,7 +66,7 @@ func TestASuspectedWorkerIsNotShownAsWell(t *testing.T) {
 	b.run(b.goTo(keymap.InWorkers))
 	frame = strings.Join(b.frame(), "\n")
 	require.Contains(t, frame, "✗ "+w.Name)
-	require.Contains(t, frame, "suspect for 2m, given nothing: its queue is gone")
+	require.Contains(t, frame, "suspect for 2m00s, given nothing: its queue is gone")
 }
 
 func TestTheSnapshotHasTheReplicas(t *testing.T) {

@@ -211,17 +211,19 @@ func (o *Overview) workerBlock() []string {
 
 // kept counts the workers that are there and given nothing, if there are any.
 func (o *Overview) kept(t monitor.WorkerTotals, before string) string {
-	text := ""
+	var kinds []string
 	for _, kind := range []struct {
 		word string
 		n    int64
 	}{{"suspect", t.Suspect}, {"cordoned", t.Cordoned}} {
 		if kind.n > 0 {
-			text += before + o.env.Num(kind.n) + " " + kind.word
-			before = " · "
+			kinds = append(kinds, o.env.Num(kind.n)+" "+kind.word)
 		}
 	}
-	return text
+	if len(kinds) == 0 {
+		return ""
+	}
+	return before + strings.Join(kinds, " · ")
 }
 
 func oldestBeat(ov *monitor.Overview) *time.Time {
