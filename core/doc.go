@@ -19,7 +19,7 @@
 //	     enforcement, retention,
 //	     dispatch → handover, admission, advancement
 //	     completion → handover, admission, advancement, inquiry
-//	     progress, recovery, deadletter, liveness → handover, admission
+//	     progress, recovery, deadletter, liveness, cancellation → handover, admission
 //	     the steps: each moves executions in transactions
 //	L5a  monitor triage catalog submit doctor
 //	     what people and programs ask and may do
