@@ -94,6 +94,7 @@ var additiveWhy = map[int64]struct {
 	43: {SafeBrief, "replaces a trigger of execution"},
 	44: {SafeOnline, "makes a function"},
 	45: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and a trigger to execution"},
+	46: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and dead_letter and a trigger to worker"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -23,11 +23,11 @@ type Config struct {
 	Security     Security     `koanf:"security"`
 	Executor     Executor     `koanf:"executor"`
 	Worker       Worker       `koanf:"worker"`
-	Retention    Retention    `koanf:"retention" unused:"true"`
+	Retention    Retention    `koanf:"retention"`
 
 	// Alerts are the alert rules by name. The built-in ones are changed by
 	// naming them, others are added by a new name.
-	Alerts map[string]*AlertRule `koanf:"alerts" unused:"true"`
+	Alerts map[string]*AlertRule `koanf:"alerts"`
 
 	// Warnings are the lines a process should log once after loading: sections
 	// that were ignored and keys that have no effect.
@@ -93,8 +93,9 @@ type DeadLetter struct {
 	Enabled bool `koanf:"enabled"`
 	// The dead-letter exchange.
 	Exchange string `koanf:"exchange" unused:"true"`
-	// How long dead letters are kept.
-	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h" unused:"true"`
+	// How long dead letters are kept in the ledger after they were decided. Those
+	// that wait for a person are kept until one decides.
+	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h"`
 }
 
 // Security holds the one security key that concerns execution; the others of
@@ -106,25 +107,35 @@ type Security struct {
 
 // Executor configures an engine replica.
 type Executor struct {
-	// How long a worker may take to start what it was handed. A worker that lives
-	// keeps it for as long as it takes; for one that is gone see
-	// timeout_check_interval.
-	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h" unused:"true"`
+	// How long a worker may take to start what it was handed, unless the action
+	// says (scheduled_timeout_seconds). After that the execution goes to another
+	// worker if repetitions are enabled and one has room, and else fails.
+	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h"`
 	// How often work of workers that are gone is looked for, those whose heartbeat
 	// is older than heartbeat_interval × heartbeat_staleness_multiplier: what they
 	// were handed and never started goes to another worker, or is closed and
 	// repeated; what ran there is abandoned.
 	TimeoutCheckInterval time.Duration `koanf:"timeout_check_interval" range:"100ms..24h"`
-	// Look for it at all.
+	// Look for it at all, and for what takes too long to start or to end.
 	EnableTimeoutMonitor bool `koanf:"enable_timeout_monitor"`
-	// How often a replica checks its own database and broker.
-	HealthCheckInterval time.Duration `koanf:"health_check_interval" range:"100ms..24h" unused:"true"`
+	// What becomes of an execution whose worker is gone while it runs: abandoned
+	// or failed. Either way it is repeated if its action allows repetitions.
+	LostRunning string `koanf:"lost_running" oneof:"abandon fail"`
+	// How long beyond its action's timeout_seconds an execution may run before the
+	// engine ends it, because its worker has forgotten to.
+	TimeoutGrace time.Duration `koanf:"timeout_grace" range:"1s..24h"`
+	// How often workers are looked after: whether their queues are consumed, how
+	// deep these are and how old, and whether they answer.
+	HealthCheckInterval time.Duration `koanf:"health_check_interval" range:"100ms..24h"`
+	// From when on a worker counts as degraded, and as unhealthy.
+	Health Health `koanf:"health"`
 	// How often workers are expected to send a heartbeat.
 	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..24h"`
 	// A worker is stale after this many intervals without a heartbeat.
 	HeartbeatStalenessMultiplier float64 `koanf:"heartbeat_staleness_multiplier" range:"1..1000"`
-	// How often stale workers are looked for.
-	HeartbeatCheckInterval time.Duration `koanf:"heartbeat_check_interval" range:"100ms..24h" unused:"true"`
+	// How often stale workers are looked for and marked inactive, and those whose
+	// heartbeats have resumed active.
+	HeartbeatCheckInterval time.Duration `koanf:"heartbeat_check_interval" range:"100ms..24h"`
 	// What happens to an execution that no worker could run: fail it, or wait
 	// until there is one. Workers that are full, or alive but cut off from the
 	// broker, are waited for either way.
@@ -134,6 +145,23 @@ type Executor struct {
 	Queue           Queue         `koanf:"queue"`
 	Retry           Retry         `koanf:"retry"`
 	HTTP            HTTP          `koanf:"http"`
+}
+
+// Health says from when on a worker is degraded, which puts it behind the others,
+// and unhealthy, which keeps all work from it.
+type Health struct {
+	// Degraded after so many failures one after the other.
+	DegradedFailures int `koanf:"degraded_failures" range:"1..1000000"`
+	// Unhealthy after so many.
+	UnhealthyFailures int `koanf:"unhealthy_failures" range:"1..1000000"`
+	// Degraded when so many executions wait in its queue.
+	DegradedQueue int `koanf:"degraded_queue" range:"1..1000000"`
+	// Unhealthy when so many wait.
+	UnhealthyQueue int `koanf:"unhealthy_queue" range:"1..1000000"`
+	// Degraded when this share of its executions failed.
+	DegradedFailureRate float64 `koanf:"degraded_failure_rate" range:"0..1"`
+	// Unhealthy when this share failed.
+	UnhealthyFailureRate float64 `koanf:"unhealthy_failure_rate" range:"0..1"`
 }
 
 // Queue limits the admission queues.
@@ -227,12 +255,15 @@ type Taint struct {
 
 // Retention says how long finished things are kept.
 type Retention struct {
-	// The history of executions.
+	// The history of executions and workers, what was decided about lost work, and
+	// past alerts.
 	History time.Duration `koanf:"history" range:"1h..87600h"`
 	// Events.
 	Events time.Duration `koanf:"events" range:"1h..87600h"`
-	// Workers that have not been heard of.
+	// Workers that are inactive and have not been heard of.
 	InactiveWorkers time.Duration `koanf:"inactive_workers" range:"1h..87600h"`
+	// Queues of groups that nobody uses.
+	GroupQueues time.Duration `koanf:"group_queues" range:"1h..87600h"`
 }
 
 // AlertRule raises an alert while a measure stays above a threshold.
@@ -297,6 +328,12 @@ func Default() *Config {
 			ScheduledTimeout:             5 * time.Minute,
 			TimeoutCheckInterval:         time.Minute,
 			EnableTimeoutMonitor:         true,
+			LostRunning:                  "abandon",
+			TimeoutGrace:                 30 * time.Second,
+			Health: Health{
+				DegradedFailures: 3, UnhealthyFailures: 10, DegradedQueue: 50, UnhealthyQueue: 100,
+				DegradedFailureRate: 0.3, UnhealthyFailureRate: 0.7,
+			},
 			HealthCheckInterval:          30 * time.Second,
 			HeartbeatInterval:            30 * time.Second,
 			HeartbeatStalenessMultiplier: 3,
@@ -318,7 +355,7 @@ func Default() *Config {
 			MaxStdoutBytes:     10 << 20,
 			MaxStderrBytes:     10 << 20,
 		},
-		Retention: Retention{History: 720 * time.Hour, Events: 720 * time.Hour, InactiveWorkers: 168 * time.Hour},
+		Retention: Retention{History: 720 * time.Hour, Events: 720 * time.Hour, InactiveWorkers: 168 * time.Hour, GroupQueues: 720 * time.Hour},
 		Alerts:    defaultAlerts(),
 		sources:   map[string]string{},
 	}

@@ -17,14 +17,12 @@ import (
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/progress"
 	"github.com/attune-go/attune/core/recovery"
-	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
@@ -139,8 +137,6 @@ func (e *Engine) assemble(version string) {
 	e.loops["recovery"], e.hot.reclaim = e.sweep.Loop, e.sweep.Reclaim
 	retries := recovery.NewRetries(e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["retries"], e.hot.soon = retries.Loop, retries.Soon
-	suspects := liveness.NewSuspects(e.query, e.broker, e.logger, loopMetrics)
-	e.loops["suspects"] = suspects.Loop
 	cancels := cancellation.NewPoll(cancellation.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.query, e.relay, e.logger, loopMetrics)
@@ -156,8 +152,7 @@ func (e *Engine) assemble(version string) {
 	}, monitor.Deps{Store: e.query})
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)
-	queues := retention.NewQueues(retention.QueuesConfig{}, e.query, e.logger, loopMetrics)
-	e.loops["queue gauges"], e.loops["retention"], e.loops["outbox"] = gauges.Loop, queues.Loop, e.relay.Sweep()
+	e.loops["queue gauges"], e.loops["outbox"] = gauges.Loop, e.relay.Sweep()
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(), TokensFile: e.cfg.Executor.HTTP.TokensFile,
 		AnyPort: e.cfg.Source("executor.http.listen") == "default", // a second replica on one host just works
@@ -174,15 +169,14 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("status", status)
 	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
-	e.services.Add("retention", queues)
 	e.services.Add("recovery", e.sweep)
 	e.services.Add("retries", retries)
-	e.services.Add("suspects", suspects)
 	e.services.Add("cancels", cancels)
 	if e.cfg.Executor.EnableTimeoutMonitor {
 		e.loops["timeouts"] = orphans.Loop
 		e.services.Add("timeouts", orphans)
 	}
+	e.guards(view, loopMetrics)
 }
 
 // course is what the steps of a round depend on.

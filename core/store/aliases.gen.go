@@ -12,6 +12,7 @@ type (
 	AdmissionBlocked                = db.AdmissionBlocked
 	AdmissionEpoch                  = db.AdmissionEpoch
 	AdmissionScope                  = db.AdmissionScope
+	Alert                           = db.Alert
 	AppendOutboxParams              = db.AppendOutboxParams
 	ApplyPolicyParams               = db.ApplyPolicyParams
 	ApplyQueueStatsParams           = db.ApplyQueueStatsParams
@@ -110,6 +111,7 @@ type (
 	LockLostHoldersRow              = db.LockLostHoldersRow
 	LockWorkerLoadsRow              = db.LockWorkerLoadsRow
 	LostHolder                      = db.LostHolder
+	LostWork                        = db.LostWork
 	MarkVanishedReplicasRow         = db.MarkVanishedReplicasRow
 	MonitorChildIDsParams           = db.MonitorChildIDsParams
 	MonitorEndedParams              = db.MonitorEndedParams
@@ -244,6 +246,7 @@ type (
 	WorkerHistory                   = db.WorkerHistory
 	WorkerHistoryDefault            = db.WorkerHistoryDefault
 	WorkerLoad                      = db.WorkerLoad
+	WorkerProbe                     = db.WorkerProbe
 	WorkerRoleEnum                  = db.WorkerRoleEnum
 	WorkerStatusEnum                = db.WorkerStatusEnum
 	WorkerTypeEnum                  = db.WorkerTypeEnum

@@ -130,7 +130,7 @@ type WorkerRow struct {
 	Role         string // action or sensor
 	Status       string // active, inactive, busy or error
 	Capabilities map[string]any
-	HeartbeatAge time.Duration // by the database's clock; negative lies in the future
+	HeartbeatAge time.Duration // by the database's clock; with a negative one the worker stays fresh for that long
 	NoHeartbeat  bool
 	Cordoned     bool
 	Draining     bool
@@ -150,6 +150,9 @@ func Worker(t testing.TB, st Pooler, name string, options ...func(*WorkerRow)) W
 			case when $5::bool then null else now() - make_interval(secs => $6::float8) end, $7, $8) returning id`,
 		row.Name, row.Role, row.Status, jsonValue(t, row.Capabilities),
 		row.NoHeartbeat, row.HeartbeatAge.Seconds(), row.Cordoned, row.Draining)
+	if row.HeartbeatAge < 0 { // it stays fresh for that long, as one that beats would
+		Exec(t, st, `update worker set heartbeat_seen = last_heartbeat where id = $1`, row.ID)
+	}
 	return row
 }
 

@@ -66,8 +66,8 @@ DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 -- been silent for too long, whatever its status says.
 SELECT l.worker, l.assigned,
        coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
-                AND w.last_heartbeat > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)::bool AS live,
-       (coalesce(w.last_heartbeat, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8))::bool AS gone
+                AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)::bool AS live,
+       (coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8))::bool AS gone
 FROM worker_load l
 JOIN worker w ON w.id = ANY (ARRAY[l.worker])
 WHERE l.worker = ANY (sqlc.arg(workers)::bigint[])

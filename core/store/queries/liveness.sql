@@ -4,7 +4,7 @@
 -- Those that beat. One that is gone is given nothing anyway, and beats before it
 -- is back.
 SELECT id, name, suspect_since::timestamptz AS suspect_since FROM worker
-WHERE suspect_since IS NOT NULL AND last_heartbeat > now() - interval '10 minutes'
+WHERE suspect_since IS NOT NULL AND heartbeat_seen > now() - interval '10 minutes'
 ORDER BY id;
 
 -- name: AcquitWorker :execrows

@@ -12,7 +12,7 @@ FROM (
     SELECT e.id, e.status,
            CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
                 WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
-               coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
+               coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
                    < now() - make_interval(secs => sqlc.arg(stale_after)::float8) ELSE false END AS gone
     FROM execution e
     WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
@@ -27,11 +27,11 @@ SET status = 'abandoned', result = jsonb_build_object(
         'abandoned_by', 'execution_timeout_monitor', 'original_status', e.status, 'reconciled_at', now(),
         'worker', (SELECT jsonb_build_object(
              'id', k.id, 'name', k.name, 'role', k.worker_role, 'status', k.status, 'last_heartbeat', k.last_heartbeat,
-             'heartbeat_age_seconds', round(extract(epoch FROM now() - k.last_heartbeat)), 'cordoned', k.cordoned)
+             'heartbeat_age_seconds', round(extract(epoch FROM now() - k.heartbeat_seen)), 'cordoned', k.cordoned)
          FROM worker k WHERE k.id = e.worker))
 WHERE e.id = ANY (ARRAY(
         SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
   AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL
-  AND coalesce((SELECT k.last_heartbeat FROM worker k WHERE k.id = e.worker), '-infinity')
+  AND coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
       < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
 RETURNING e.id, e.action, e.action_ref, e.status, e.result, coalesce(e.finished_at, now())::timestamptz AS finished_at;

@@ -702,8 +702,8 @@ func (q *Queries) LockScopeQueues(ctx context.Context, pack *int64) ([]int64, er
 const LockWorkerLoads = `-- name: LockWorkerLoads :many
 SELECT l.worker, l.assigned,
        coalesce(w.status = 'active' AND NOT w.cordoned AND NOT w.draining AND w.suspect_since IS NULL
-                AND w.last_heartbeat > now() - make_interval(secs => $1::float8), false)::bool AS live,
-       (coalesce(w.last_heartbeat, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone
+                AND w.heartbeat_seen > now() - make_interval(secs => $1::float8), false)::bool AS live,
+       (coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone
 FROM worker_load l
 JOIN worker w ON w.id = ANY (ARRAY[l.worker])
 WHERE l.worker = ANY ($2::bigint[])

@@ -79,10 +79,10 @@ SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        coalesce(t.execution, 0)::bigint AS repetition,
        coalesce(k.name, '')::text AS worker_name, coalesce(k.capabilities->'attempt_fence' = 'true'::jsonb, false)::bool AS fences,
-       (k.id IS NOT NULL AND coalesce(k.last_heartbeat, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone,
+       (k.id IS NOT NULL AND coalesce(k.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone,
        coalesce(c.actor, '')::text AS actor, coalesce(c.reason, '')::text AS reason
 FROM execution e
-LEFT JOIN LATERAL (SELECT w.id, w.name, w.capabilities, w.last_heartbeat FROM worker w WHERE w.id = e.worker OFFSET 0) k ON true
+LEFT JOIN LATERAL (SELECT w.id, w.name, w.capabilities, w.heartbeat_seen FROM worker w WHERE w.id = e.worker OFFSET 0) k ON true
 LEFT JOIN LATERAL (SELECT n.actor, n.reason FROM execution_cancel n WHERE n.execution = e.id OFFSET 0) c ON true
 LEFT JOIN LATERAL (
     SELECT r.execution FROM execution_retry r

@@ -241,7 +241,7 @@ func (q *Queries) ReadActionRules(ctx context.Context, ids []int64, refs []strin
 const ReadFleet = `-- name: ReadFleet :many
 SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
-       coalesce(extract(epoch FROM now() - w.last_heartbeat), 'Infinity')::float8 AS heartbeat_age,
+       coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned
 FROM worker w
 WHERE w.worker_role = 'action'
@@ -262,9 +262,8 @@ type ReadFleetRow struct {
 	Assigned      int32
 }
 
-// Action workers with their heartbeat's age by the database's clock. A clock
-// that is ahead gives a negative age, which counts as fresh; no heartbeat at
-// all is infinitely old. assigned is -1 for a worker without a load row.
+// Action workers with the age of their newest heartbeat, which is when the
+// database was told of it; none at all is infinitely old. assigned is -1 for a worker without a load row.
 func (q *Queries) ReadFleet(ctx context.Context) ([]ReadFleetRow, error) {
 	rows, err := q.db.Query(ctx, ReadFleet)
 	if err != nil {

@@ -27,7 +27,7 @@ func (q *Queries) AcquitWorker(ctx context.Context, iD int64, since time.Time) (
 const FindSuspects = `-- name: FindSuspects :many
 
 SELECT id, name, suspect_since::timestamptz AS suspect_since FROM worker
-WHERE suspect_since IS NOT NULL AND last_heartbeat > now() - interval '10 minutes'
+WHERE suspect_since IS NOT NULL AND heartbeat_seen > now() - interval '10 minutes'
 ORDER BY id
 `
 

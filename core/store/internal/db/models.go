@@ -1012,6 +1012,20 @@ type AdmissionScope struct {
 	CountedAt     int64
 }
 
+type Alert struct {
+	ID       int64
+	Rule     string
+	Target   string
+	Severity string
+	Summary  string
+	Hint     string
+	Value    float64
+	Since    time.Time
+	Fired    *time.Time
+	Cleared  *time.Time
+	Seen     time.Time
+}
+
 type AttuneSchemaOrigin struct {
 	Origin  string
 	Created time.Time
@@ -1064,6 +1078,11 @@ type DeadLetter struct {
 	Evidence        []byte
 	Created         time.Time
 	Updated         time.Time
+	CorrelationID   *string
+	ActionRef       *string
+	Attempt         *int32
+	Died            *time.Time
+	Detail          *string
 }
 
 type Enforcement struct {
@@ -1316,6 +1335,18 @@ type LostHolder struct {
 	Worker    *int64
 	Scopes    []int64
 	At        time.Time
+}
+
+type LostWork struct {
+	ID         int64
+	At         time.Time
+	Cause      string
+	Outcome    string
+	Execution  int64
+	Attempt    int32
+	ActionRef  string
+	Worker     *int64
+	AgeSeconds *float64
 }
 
 type Notification struct {
@@ -1624,6 +1655,8 @@ type Worker struct {
 	Incarnation   *uuid.UUID
 	SuspectSince  *time.Time
 	SuspectReason *string
+	HeartbeatSeen *time.Time
+	DeactivatedAt *time.Time
 }
 
 type WorkerHistory struct {
@@ -1649,6 +1682,25 @@ type WorkerHistoryDefault struct {
 type WorkerLoad struct {
 	Worker   int64
 	Assigned int32
+}
+
+type WorkerProbe struct {
+	Worker       int64
+	At           time.Time
+	Verdict      string
+	Reason       string
+	Since        time.Time
+	Health       string
+	HealthReason string
+	RttMs        *float64
+	QueueExists  *bool
+	Consumers    *int32
+	Ready        *int32
+	Oldest       *time.Time
+	Failures     int32
+	SkewSeconds  *float64
+	Replica      *uuid.UUID
+	Details      []byte
 }
 
 type WorkflowDefinition struct {
