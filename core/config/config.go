@@ -325,11 +325,11 @@ func Default() *Config {
 			},
 		},
 		Executor: Executor{
-			ScheduledTimeout:             5 * time.Minute,
-			TimeoutCheckInterval:         time.Minute,
-			EnableTimeoutMonitor:         true,
-			LostRunning:                  "abandon",
-			TimeoutGrace:                 30 * time.Second,
+			ScheduledTimeout:     5 * time.Minute,
+			TimeoutCheckInterval: time.Minute,
+			EnableTimeoutMonitor: true,
+			LostRunning:          "abandon",
+			TimeoutGrace:         30 * time.Second,
 			Health: Health{
 				DegradedFailures: 3, UnhealthyFailures: 10, DegradedQueue: 50, UnhealthyQueue: 100,
 				DegradedFailureRate: 0.3, UnhealthyFailureRate: 0.7,
