@@ -1,0 +1,151 @@
+// Package act is the vocabulary of acting: what may be done with a row, what an
+// operator asks for, what that would change, and what it has changed.
+//
+// Nothing here acts. A screen says with a Menu what may be done with the row
+// under its cursor and why the rest may not; whoever carries acts out turns an
+// Order into a Plan, which changes nothing, and a confirmed Plan into a Receipt.
+// All texts are plain: they are cleaned and wrapped where they are drawn.
+package act
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Kind names an act. The names are those of the audit.
+type Kind string
+
+// The kinds of acts.
+const (
+	CancelExecution Kind = "execution.cancel"
+	CancelTree      Kind = "execution.cancel-tree"
+	RetryExecution  Kind = "execution.retry"
+	PauseQueue      Kind = "queue.pause"
+	ResumeQueue     Kind = "queue.resume"
+	LimitQueue      Kind = "queue.limit"
+	ResetQueue      Kind = "queue.reset"
+	ClearQueue      Kind = "queue.clear"
+	RepairQueue     Kind = "queue.repair"
+	CordonWorker    Kind = "worker.cordon"
+	UncordonWorker  Kind = "worker.uncordon"
+	DrainWorker     Kind = "worker.drain"
+	ForgetWorker    Kind = "worker.forget"
+)
+
+// Target is what an act is about.
+type Target struct {
+	// Name is what people call it: execution 884301, core.http_request.
+	Name string
+	ID   int64
+	// Action and Group name a queue, as its row does.
+	Action, Group string
+}
+
+// Item is one line of a menu.
+type Item struct {
+	Kind Kind
+	// Key is the letter that chooses the line.
+	Key string
+	// Label is the act in a word or two, Help what it does in a short sentence.
+	Label, Help string
+	// Not says why the act does not apply now. It is empty for those that do.
+	Not string
+	// Fields are asked for before the act is planned.
+	Fields []Field
+}
+
+// Menu is what may be done with a row, the harmless first.
+type Menu struct {
+	Target Target
+	Items  []Item
+}
+
+// Field is one value that an act needs.
+type Field struct {
+	// Name is the key of the value in an order, Label how people call it.
+	Name, Label string
+	// Value is what stands there at first, Hint what may be written.
+	Value, Hint string
+	// Check refuses a value in a few words; nil takes every value.
+	Check func(value string) error
+}
+
+// Order is what an operator asks for.
+type Order struct {
+	Kind   Kind
+	Target Target
+	// Values are the fields of its form.
+	Values map[string]string
+}
+
+// Tone is how a line is meant.
+type Tone int
+
+// The tones.
+const (
+	Plain  Tone = iota
+	Note        // of less weight
+	Good        // it went well
+	Warn        // to be minded
+	Danger      // it cannot be taken back, or it has failed
+)
+
+// Line is a line of a plan or of a receipt.
+type Line struct {
+	Tone Tone
+	Text string
+}
+
+// Plan says what an order would change. It has changed nothing.
+type Plan struct {
+	Order Order
+	// Title names the act and its target in a line.
+	Title string
+	// Lines say what would change, how much, and what cannot be taken back.
+	Lines []Line
+	// Word has to be typed before the plan can be run; empty asks for a key only.
+	Word string
+	// Nothing says why there is nothing to run. Such a plan cannot be confirmed.
+	Nothing string
+	// Handle is what whoever made the plan needs to run it.
+	Handle any
+}
+
+// Receipt says what an act has changed.
+type Receipt struct {
+	// Text is what happened, in a sentence.
+	Text string
+	// Lines are the details.
+	Lines []Line
+	// Next is what to do or to expect now; empty when there is nothing.
+	Next string
+	// Audits are the rows of operator_audit that record it.
+	Audits []int64
+	// Partly is true when less was done than was planned.
+	Partly bool
+}
+
+// Progress counts what an act under way has done. The side that acts writes it
+// while the other reads; its zero value is ready.
+type Progress struct {
+	done, total atomic.Int64
+}
+
+// Set says how much is done, of how much; a total of zero is unknown.
+func (p *Progress) Set(done, total int64) {
+	p.total.Store(total)
+	p.done.Store(done)
+}
+
+// Read is what was set last.
+func (p *Progress) Read() (done, total int64) { return p.done.Load(), p.total.Load() }
+
+// The patience of acting.
+const (
+	// PlanTimeout ends a plan that does not come.
+	PlanTimeout = 10 * time.Second
+	// PlanTTL is how long a plan can be confirmed. What it says may be wrong then.
+	PlanTTL = 2 * time.Minute
+	// RunTimeout ends an act that does not end by itself.
+	RunTimeout = 15 * time.Minute
+)
