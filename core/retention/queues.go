@@ -1,9 +1,3 @@
-// Package retention removes what is kept for no reader any more. What it
-// deletes, a later use makes again; nothing that runs or waits is touched.
-//
-// Every loop runs on each replica and works on one at a time, in pages, each a
-// transaction of its own with a deadline; a page that fails is taken up by the
-// next tick.
 package retention
 
 import (
@@ -41,9 +35,6 @@ func (c QueuesConfig) withDefaults() QueuesConfig {
 	return c
 }
 
-// page is how many rows one transaction removes.
-const page = 500
-
 // Queues removes queues of groups, and rows of shared limits, that nobody has
 // used for long (upstream 28). A queue on which an operator has put a word (a
 // pause, a limit) stays.
@@ -70,8 +61,8 @@ func (q *Queues) tick(ctx context.Context) error {
 		what   string
 		remove func(*store.Tx) (int64, error)
 	}{
-		{"queues", func(tx *store.Tx) (int64, error) { return tx.PruneGroupStates(ctx, q.cfg.Groups.Seconds(), page) }},
-		{"shared limits", func(tx *store.Tx) (int64, error) { return tx.PruneScopes(ctx, q.cfg.Scopes.Seconds(), page) }},
+		{"queues", func(tx *store.Tx) (int64, error) { return tx.PruneGroupStates(ctx, q.cfg.Groups.Seconds(), pageRows) }},
+		{"shared limits", func(tx *store.Tx) (int64, error) { return tx.PruneScopes(ctx, q.cfg.Scopes.Seconds(), pageRows) }},
 	} {
 		if err := q.prune(ctx, kind.what, kind.remove); err != nil {
 			return fmt.Errorf("prune idle %s: %w", kind.what, err)
@@ -98,7 +89,7 @@ func (q *Queues) prune(ctx context.Context, what string, remove func(*store.Tx) 
 		if removed > 0 {
 			q.logger.InfoContext(ctx, "Idle rows of admission removed", "what", what, "rows", removed)
 		}
-		if removed < page {
+		if removed < pageRows {
 			return nil
 		}
 	}

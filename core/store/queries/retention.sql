@@ -1,4 +1,4 @@
--- What nobody has used for long.
+-- What nobody has used for long, and what has been kept for long enough.
 
 -- name: PruneGroupStates :execrows
 -- Rows that a round holds are left to the next look. The row is looked at again
@@ -20,3 +20,86 @@ WHERE s.id = ANY (ARRAY(
           AND NOT EXISTS (SELECT 1 FROM admission_blocked b WHERE b.scope_id = t.id)
         ORDER BY t.id LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED))
   AND s.active_count = 0;
+
+-- name: FindForgettableWorkers :many
+-- Workers that are inactive and were not heard of for long, hold nothing, and on
+-- which nobody has put a word. Whose row was written a moment ago may be coming
+-- back: a worker enrols before its first heartbeat.
+SELECT w.id, w.name FROM worker w
+WHERE w.status = 'inactive' AND NOT w.cordoned AND NOT w.draining AND w.id > sqlc.arg(after)::bigint
+  AND coalesce(w.heartbeat_seen, w.updated) < now() - make_interval(secs => sqlc.arg(silent)::float8)
+  AND w.updated < now() - make_interval(secs => sqlc.arg(settled)::float8)
+  AND coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), 0) = 0
+ORDER BY w.id LIMIT sqlc.arg(page)::int;
+
+-- name: ReleaseWorkerWindow :one
+-- Takes the workers' names off the ended executions of one window of ids; last
+-- is where the next window begins, scanned below the window means that the end
+-- was reached. held are the workers that executions of the window still need: one
+-- that has not ended, or that still holds its slot.
+WITH page AS MATERIALIZED (
+    SELECT e.id, e.worker, (e.finished_status IS NOT NULL AND e.admission_state_id IS NULL)::bool AS over
+    FROM execution e WHERE e.id > sqlc.arg(after)::bigint ORDER BY e.id LIMIT sqlc.arg(window_size)::int
+), locked AS MATERIALIZED (
+    SELECT x.id FROM execution x
+    WHERE x.id = ANY (ARRAY(SELECT p.id FROM page p WHERE p.over AND p.worker = ANY (sqlc.arg(workers)::bigint[])))
+    ORDER BY x.id FOR NO KEY UPDATE OF x
+), released AS (
+    UPDATE execution x SET worker = NULL
+    WHERE x.id = ANY (ARRAY(SELECT l.id FROM locked l)) AND x.worker = ANY (sqlc.arg(workers)::bigint[])
+    RETURNING x.id
+)
+SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last, (SELECT count(*) FROM page)::int AS scanned,
+       (SELECT count(*) FROM released)::int AS released,
+       ARRAY(SELECT DISTINCT p.worker FROM page p WHERE NOT p.over AND p.worker = ANY (sqlc.arg(workers)::bigint[]))::bigint[] AS held;
+
+-- name: LockWorkerLoad :one
+-- Comes before the lock of the worker's row, as in every round.
+SELECT coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = sqlc.arg(worker) FOR UPDATE), 0)::int AS assigned;
+
+-- name: LockForgottenWorker :one
+SELECT w.name, w.status::text AS status, w.cordoned, w.draining,
+       (coalesce(w.heartbeat_seen, w.updated) < now() - make_interval(secs => sqlc.arg(silent)::float8)
+        AND w.updated <= now() - make_interval(secs => sqlc.arg(settled)::float8))::bool AS silent
+FROM worker w WHERE w.id = sqlc.arg(worker) FOR UPDATE;
+
+-- name: WorkerIsReferred :one
+-- Live executions only, by their index.
+SELECT EXISTS (SELECT FROM execution e WHERE e.finished_status IS NULL AND e.worker = sqlc.arg(worker)::bigint
+               AND e.status IN ('scheduled', 'running', 'canceling'))::bool AS referred;
+
+-- name: DeleteWorker :execrows
+DELETE FROM worker WHERE id = sqlc.arg(worker);
+
+-- name: PruneDeadLetters :execrows
+-- Decided ones. What waits for a person is never removed.
+DELETE FROM dead_letter d
+WHERE d.id = ANY (ARRAY(
+        SELECT t.id FROM dead_letter t
+        WHERE t.created < now() - make_interval(secs => sqlc.arg(older)::float8)
+          AND t.decision IS NOT NULL AND t.decided_at < now() - make_interval(secs => sqlc.arg(older)::float8)
+        ORDER BY t.created LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED))
+  AND d.decision IS NOT NULL;
+
+-- name: PruneLostWork :execrows
+DELETE FROM lost_work w
+WHERE w.id = ANY (ARRAY(
+        SELECT t.id FROM lost_work t WHERE t.at < now() - make_interval(secs => sqlc.arg(older)::float8)
+        ORDER BY t.at LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED));
+
+-- name: PruneAlerts :execrows
+-- Those that have cleared; one that is still open is open for a reason.
+DELETE FROM alert a
+WHERE a.id = ANY (ARRAY(
+        SELECT t.id FROM alert t
+        WHERE t.since < now() - make_interval(secs => sqlc.arg(older)::float8)
+          AND t.cleared < now() - make_interval(secs => sqlc.arg(older)::float8)
+        ORDER BY t.since LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED));
+
+-- name: PruneLateWrites :execrows
+-- Their ids grow with time: the oldest are looked at, and the first that is young
+-- enough ends it.
+DELETE FROM late_write w
+WHERE w.id = ANY (ARRAY(
+        SELECT t.id FROM (SELECT o.id, o.at FROM late_write o ORDER BY o.id LIMIT sqlc.arg(page)::int) t
+        WHERE t.at < now() - make_interval(secs => sqlc.arg(older)::float8)));

@@ -9,6 +9,144 @@ import (
 	"context"
 )
 
+const DeleteWorker = `-- name: DeleteWorker :execrows
+DELETE FROM worker WHERE id = $1
+`
+
+func (q *Queries) DeleteWorker(ctx context.Context, worker int64) (int64, error) {
+	result, err := q.db.Exec(ctx, DeleteWorker, worker)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const FindForgettableWorkers = `-- name: FindForgettableWorkers :many
+SELECT w.id, w.name FROM worker w
+WHERE w.status = 'inactive' AND NOT w.cordoned AND NOT w.draining AND w.id > $1::bigint
+  AND coalesce(w.heartbeat_seen, w.updated) < now() - make_interval(secs => $2::float8)
+  AND w.updated < now() - make_interval(secs => $3::float8)
+  AND coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), 0) = 0
+ORDER BY w.id LIMIT $4::int
+`
+
+type FindForgettableWorkersParams struct {
+	After   int64
+	Silent  float64
+	Settled float64
+	Page    int32
+}
+
+type FindForgettableWorkersRow struct {
+	ID   int64
+	Name string
+}
+
+// Workers that are inactive and were not heard of for long, hold nothing, and on
+// which nobody has put a word. Whose row was written a moment ago may be coming
+// back: a worker enrols before its first heartbeat.
+func (q *Queries) FindForgettableWorkers(ctx context.Context, arg FindForgettableWorkersParams) ([]FindForgettableWorkersRow, error) {
+	rows, err := q.db.Query(ctx, FindForgettableWorkers,
+		arg.After,
+		arg.Silent,
+		arg.Settled,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindForgettableWorkersRow
+	for rows.Next() {
+		var i FindForgettableWorkersRow
+		if err := rows.Scan(&i.ID, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockForgottenWorker = `-- name: LockForgottenWorker :one
+SELECT w.name, w.status::text AS status, w.cordoned, w.draining,
+       (coalesce(w.heartbeat_seen, w.updated) < now() - make_interval(secs => $1::float8)
+        AND w.updated <= now() - make_interval(secs => $2::float8))::bool AS silent
+FROM worker w WHERE w.id = $3 FOR UPDATE
+`
+
+type LockForgottenWorkerRow struct {
+	Name     string
+	Status   string
+	Cordoned bool
+	Draining bool
+	Silent   bool
+}
+
+func (q *Queries) LockForgottenWorker(ctx context.Context, silent float64, settled float64, worker int64) (LockForgottenWorkerRow, error) {
+	row := q.db.QueryRow(ctx, LockForgottenWorker, silent, settled, worker)
+	var i LockForgottenWorkerRow
+	err := row.Scan(
+		&i.Name,
+		&i.Status,
+		&i.Cordoned,
+		&i.Draining,
+		&i.Silent,
+	)
+	return i, err
+}
+
+const LockWorkerLoad = `-- name: LockWorkerLoad :one
+SELECT coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = $1 FOR UPDATE), 0)::int AS assigned
+`
+
+// Comes before the lock of the worker's row, as in every round.
+func (q *Queries) LockWorkerLoad(ctx context.Context, worker int64) (int32, error) {
+	row := q.db.QueryRow(ctx, LockWorkerLoad, worker)
+	var assigned int32
+	err := row.Scan(&assigned)
+	return assigned, err
+}
+
+const PruneAlerts = `-- name: PruneAlerts :execrows
+DELETE FROM alert a
+WHERE a.id = ANY (ARRAY(
+        SELECT t.id FROM alert t
+        WHERE t.since < now() - make_interval(secs => $1::float8)
+          AND t.cleared < now() - make_interval(secs => $1::float8)
+        ORDER BY t.since LIMIT $2::int FOR UPDATE SKIP LOCKED))
+`
+
+// Those that have cleared; one that is still open is open for a reason.
+func (q *Queries) PruneAlerts(ctx context.Context, older float64, page int32) (int64, error) {
+	result, err := q.db.Exec(ctx, PruneAlerts, older, page)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const PruneDeadLetters = `-- name: PruneDeadLetters :execrows
+DELETE FROM dead_letter d
+WHERE d.id = ANY (ARRAY(
+        SELECT t.id FROM dead_letter t
+        WHERE t.created < now() - make_interval(secs => $1::float8)
+          AND t.decision IS NOT NULL AND t.decided_at < now() - make_interval(secs => $1::float8)
+        ORDER BY t.created LIMIT $2::int FOR UPDATE SKIP LOCKED))
+  AND d.decision IS NOT NULL
+`
+
+// Decided ones. What waits for a person is never removed.
+func (q *Queries) PruneDeadLetters(ctx context.Context, older float64, page int32) (int64, error) {
+	result, err := q.db.Exec(ctx, PruneDeadLetters, older, page)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const PruneGroupStates = `-- name: PruneGroupStates :execrows
 
 DELETE FROM execution_admission_state s
@@ -20,11 +158,43 @@ WHERE s.id = ANY (ARRAY(
   AND s.active_count = 0 AND s.queued_count = 0 AND NOT s.paused AND s.limit_override IS NULL
 `
 
-// What nobody has used for long.
+// What nobody has used for long, and what has been kept for long enough.
 // Rows that a round holds are left to the next look. The row is looked at again
 // under its lock.
 func (q *Queries) PruneGroupStates(ctx context.Context, idle float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneGroupStates, idle, page)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const PruneLateWrites = `-- name: PruneLateWrites :execrows
+DELETE FROM late_write w
+WHERE w.id = ANY (ARRAY(
+        SELECT t.id FROM (SELECT o.id, o.at FROM late_write o ORDER BY o.id LIMIT $1::int) t
+        WHERE t.at < now() - make_interval(secs => $2::float8)))
+`
+
+// Their ids grow with time: the oldest are looked at, and the first that is young
+// enough ends it.
+func (q *Queries) PruneLateWrites(ctx context.Context, page int32, older float64) (int64, error) {
+	result, err := q.db.Exec(ctx, PruneLateWrites, page, older)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const PruneLostWork = `-- name: PruneLostWork :execrows
+DELETE FROM lost_work w
+WHERE w.id = ANY (ARRAY(
+        SELECT t.id FROM lost_work t WHERE t.at < now() - make_interval(secs => $1::float8)
+        ORDER BY t.at LIMIT $2::int FOR UPDATE SKIP LOCKED))
+`
+
+func (q *Queries) PruneLostWork(ctx context.Context, older float64, page int32) (int64, error) {
+	result, err := q.db.Exec(ctx, PruneLostWork, older, page)
 	if err != nil {
 		return 0, err
 	}
@@ -48,4 +218,58 @@ func (q *Queries) PruneScopes(ctx context.Context, idle float64, page int32) (in
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const ReleaseWorkerWindow = `-- name: ReleaseWorkerWindow :one
+WITH page AS MATERIALIZED (
+    SELECT e.id, e.worker, (e.finished_status IS NOT NULL AND e.admission_state_id IS NULL)::bool AS over
+    FROM execution e WHERE e.id > $2::bigint ORDER BY e.id LIMIT $3::int
+), locked AS MATERIALIZED (
+    SELECT x.id FROM execution x
+    WHERE x.id = ANY (ARRAY(SELECT p.id FROM page p WHERE p.over AND p.worker = ANY ($1::bigint[])))
+    ORDER BY x.id FOR NO KEY UPDATE OF x
+), released AS (
+    UPDATE execution x SET worker = NULL
+    WHERE x.id = ANY (ARRAY(SELECT l.id FROM locked l)) AND x.worker = ANY ($1::bigint[])
+    RETURNING x.id
+)
+SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last, (SELECT count(*) FROM page)::int AS scanned,
+       (SELECT count(*) FROM released)::int AS released,
+       ARRAY(SELECT DISTINCT p.worker FROM page p WHERE NOT p.over AND p.worker = ANY ($1::bigint[]))::bigint[] AS held
+`
+
+type ReleaseWorkerWindowRow struct {
+	Last     int64
+	Scanned  int32
+	Released int32
+	Held     []int64
+}
+
+// Takes the workers' names off the ended executions of one window of ids; last
+// is where the next window begins, scanned below the window means that the end
+// was reached. held are the workers that executions of the window still need: one
+// that has not ended, or that still holds its slot.
+func (q *Queries) ReleaseWorkerWindow(ctx context.Context, workers []int64, after int64, windowSize int32) (ReleaseWorkerWindowRow, error) {
+	row := q.db.QueryRow(ctx, ReleaseWorkerWindow, workers, after, windowSize)
+	var i ReleaseWorkerWindowRow
+	err := row.Scan(
+		&i.Last,
+		&i.Scanned,
+		&i.Released,
+		&i.Held,
+	)
+	return i, err
+}
+
+const WorkerIsReferred = `-- name: WorkerIsReferred :one
+SELECT EXISTS (SELECT FROM execution e WHERE e.finished_status IS NULL AND e.worker = $1::bigint
+               AND e.status IN ('scheduled', 'running', 'canceling'))::bool AS referred
+`
+
+// Live executions only, by their index.
+func (q *Queries) WorkerIsReferred(ctx context.Context, worker int64) (bool, error) {
+	row := q.db.QueryRow(ctx, WorkerIsReferred, worker)
+	var referred bool
+	err := row.Scan(&referred)
+	return referred, err
 }

@@ -1,0 +1,56 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// DeleteQueueIfIdle deletes a queue that nobody consumes and in which no message
+// waits, both judged by the broker in the act of deleting. If it did not, the
+// reason says why. A queue that does not exist counts as deleted.
+//
+// Messages that somebody holds unacknowledged without a consumer (who looks into
+// the queue at that moment) do not count as waiting and go with the queue.
+func (b *Broker) DeleteQueueIfIdle(ctx context.Context, name string) (deleted bool, reason string, err error) {
+	_, reason, err = b.deleteQueue(ctx, name, true)
+	return reason == "" && err == nil, reason, err
+}
+
+// DeleteQueueIfUnused deletes a queue that nobody consumes, with the messages
+// that wait in it, and says how many those were. They are not dead-lettered.
+func (b *Broker) DeleteQueueIfUnused(ctx context.Context, name string) (deleted bool, discarded int, reason string, err error) {
+	discarded, reason, err = b.deleteQueue(ctx, name, false)
+	return reason == "" && err == nil, discarded, reason, err
+}
+
+// deleteQueue works on a connection of its own: a queue of a type that knows no
+// conditions answers by closing it.
+func (b *Broker) deleteQueue(ctx context.Context, name string, ifEmpty bool) (messages int, reason string, err error) {
+	conn, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/delete")
+	if err != nil {
+		return 0, "", fmt.Errorf("delete queue %s: %w: %w", name, ErrNotConnected, err)
+	}
+	defer conn.goodbye()
+	messages, err = ask(ctx, conn, func() (int, error) {
+		channel, err := conn.Channel()
+		if err != nil {
+			return 0, err
+		}
+		defer discardChannel(channel)
+		return channel.QueueDelete(name, true, ifEmpty, false)
+	}, nil)
+	var refused *amqp.Error
+	switch {
+	case err == nil:
+		return messages, "", nil
+	case !errors.As(err, &refused):
+	case refused.Code == amqp.NotFound:
+		return 0, "", nil
+	case refused.Code == amqp.PreconditionFailed, refused.Code == amqp.NotImplemented, refused.Code == amqp.ResourceLocked:
+		return 0, refused.Reason, nil
+	}
+	return 0, "", fmt.Errorf("delete queue %s: %w", name, err)
+}

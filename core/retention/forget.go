@@ -1,0 +1,212 @@
+package retention
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Broker deletes queues; *broker.Broker is one.
+type Broker interface {
+	DeleteQueueIfIdle(ctx context.Context, name string) (deleted bool, reason string, err error)
+	DeleteQueueIfUnused(ctx context.Context, name string) (deleted bool, discarded int, reason string, err error)
+}
+
+// ForgetOrder names workers that are to be forgotten, and what must be true of
+// each.
+type ForgetOrder struct {
+	Workers []int64
+	// Silent is for how long a worker must not have been heard of.
+	Silent time.Duration
+	// Settled is for how long its row must not have been written, so that a
+	// worker that is about to come back is left alone.
+	Settled time.Duration
+	// Cordoned takes also those that a person has cordoned.
+	Cordoned bool
+}
+
+// Forgotten is what became of one worker.
+type Forgotten struct {
+	ID   int64
+	Name string
+	// Done says that its row and its queues are gone; if not, Reason says why.
+	Done   bool
+	Reason string
+	// Discarded is how many notices and cancels went with its queues; its
+	// hand-overs are never discarded.
+	Discarded int
+}
+
+// releaseWindow is how many executions one transaction looks at.
+const releaseWindow = 2000
+
+// forgetPatience bounds the transaction that removes one worker. The foreign key
+// of executions is looked up in the whole table, holding nobody up.
+const forgetPatience = 2 * time.Minute
+
+// ForgetWorkers removes workers that nobody needs: their rows and, through the
+// broker, their queues. It is what `workers forget` and the retention of inactive
+// workers share. A worker is inactive, does not drain, holds nothing, and no
+// execution that lives is at it; else it stays and the answer says why.
+//
+// Executions that it has run lose its name first, a window of ids a transaction
+// (their history keeps it). The queue of its hand-overs must be empty; notices
+// about packs and cancels that nobody will read go with their queues. Then one
+// transaction looks again under locks, deletes the queues, and the row. What is
+// interrupted is taken up by the same again.
+func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, logger *slog.Logger) ([]Forgotten, error) {
+	workers := slices.Sorted(slices.Values(order.Workers))
+	if workers = slices.Compact(workers); len(workers) == 0 {
+		return nil, nil
+	}
+	held, err := releaseWorkers(ctx, st, workers, logger)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Forgotten, 0, len(workers))
+	for _, worker := range workers {
+		one := Forgotten{ID: worker, Reason: "executions that have not ended refer to it"}
+		if !held[worker] {
+			if one, err = forgetWorker(ctx, st, queues, order, worker); err != nil {
+				return all, err
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// releaseWorkers takes the names of workers off what they have run, and returns
+// those that are still needed.
+func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logger *slog.Logger) (held map[int64]bool, err error) {
+	held = make(map[int64]bool)
+	released, told := 0, time.Now()
+	for after := int64(0); ; {
+		free := slices.DeleteFunc(slices.Clone(workers), func(id int64) bool { return held[id] })
+		if len(free) == 0 {
+			return held, nil
+		}
+		var window store.ReleaseWorkerWindowRow
+		err := page(ctx, st, "release executions of workers", func(ctx context.Context, tx *store.Tx) (err error) {
+			window, err = tx.ReleaseWorkerWindow(ctx, free, after, releaseWindow)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("take workers %v off executions after %d: %w", free, after, err)
+		}
+		for _, worker := range window.Held {
+			held[worker] = true
+		}
+		released += int(window.Released)
+		if time.Since(told) > tellEvery {
+			told = time.Now()
+			logger.InfoContext(ctx, "Executions of forgotten workers are being released", "rows", released, "up_to", window.Last)
+		}
+		if window.Scanned < releaseWindow {
+			return held, nil
+		}
+		after = window.Last
+	}
+}
+
+// forgetWorker removes one worker under its locks.
+func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
+	one := Forgotten{ID: worker}
+	ctx, cancel := context.WithTimeout(ctx, forgetPatience)
+	defer cancel()
+	err := st.Tx(ctx, "forget a worker", func(ctx context.Context, tx *store.Tx) (err error) {
+		one = Forgotten{ID: worker}
+		if err := bound(ctx, tx, forgetPatience); err != nil {
+			return err
+		}
+		if one.Name, one.Reason, err = judge(ctx, tx, order, worker); err != nil || one.Reason != "" {
+			return err
+		}
+		if one.Discarded, one.Reason, err = deleteQueues(ctx, queues, worker); err != nil || one.Reason != "" {
+			return err
+		}
+		_, err = tx.DeleteWorker(ctx, worker)
+		one.Done = err == nil
+		return err
+	})
+	switch {
+	case err == nil:
+		return one, nil
+	case store.ClassOf(err) == store.ClassRefused, store.ClassOf(err) == store.ClassConflict:
+		one.Done, one.Reason = false, err.Error() // something else still refers to it
+		return one, nil
+	default:
+		return one, fmt.Errorf("forget worker %d: %w", worker, err)
+	}
+}
+
+// judge locks what belongs to the worker and says why it must stay; empty means
+// that it may go.
+func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (name, reason string, err error) {
+	assigned, err := tx.LockWorkerLoad(ctx, worker)
+	if err != nil {
+		return "", "", err
+	}
+	row, err := tx.LockForgottenWorker(ctx, order.Silent.Seconds(), order.Settled.Seconds(), worker)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", "there is no such worker", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	referred, err := tx.WorkerIsReferred(ctx, worker)
+	switch {
+	case err != nil:
+		return row.Name, "", err
+	case row.Status != "inactive":
+		reason = "it is " + row.Status
+	case row.Draining:
+		reason = "it drains"
+	case row.Cordoned && !order.Cordoned:
+		reason = "a person has cordoned it"
+	case !row.Silent:
+		reason = "it was heard of, or written to, a short while ago"
+	case assigned > 0:
+		reason = fmt.Sprintf("it holds %d executions", assigned)
+	case referred:
+		reason = "executions that have not ended refer to it"
+	}
+	return row.Name, reason, nil
+}
+
+// queuePatience bounds what the broker is asked while the worker's row is locked.
+const queuePatience = 10 * time.Second
+
+// deleteQueues deletes the queues of a worker, the one with its hand-overs first.
+func deleteQueues(ctx context.Context, queues Broker, worker int64) (discarded int, reason string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, queuePatience)
+	defer cancel()
+	deleted, reason, err := queues.DeleteQueueIfIdle(ctx, message.WorkerExecutionsQueue(worker))
+	if err != nil || !deleted {
+		return 0, unread(reason), err
+	}
+	for _, queue := range []string{message.WorkerCancelQueue(worker), message.WorkerPacksQueue(worker)} {
+		deleted, n, reason, err := queues.DeleteQueueIfUnused(ctx, queue)
+		if err != nil || !deleted {
+			return discarded, unread(reason), err
+		}
+		discarded += n
+	}
+	return discarded, "", nil
+}
+
+// unread makes a sentence of what the broker says about a queue.
+func unread(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return strings.TrimPrefix(reason, "PRECONDITION_FAILED - ")
+}

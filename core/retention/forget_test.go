@@ -1,0 +1,263 @@
+package retention_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/retention"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// queues stands for the broker; busy are queues that it refuses to delete.
+type queues struct {
+	mu      sync.Mutex
+	busy    map[string]string
+	deleted []string
+	fail    error
+	during  func() // runs while a queue is being deleted
+}
+
+func (q *queues) delete(name string) (bool, string, error) {
+	if q.during != nil {
+		q.during()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.fail != nil {
+		return false, "", q.fail
+	}
+	if reason := q.busy[name]; reason != "" {
+		return false, reason, nil
+	}
+	q.deleted = append(q.deleted, name)
+	return true, "", nil
+}
+
+func (q *queues) DeleteQueueIfIdle(_ context.Context, name string) (bool, string, error) {
+	return q.delete(name)
+}
+
+func (q *queues) DeleteQueueIfUnused(_ context.Context, name string) (bool, int, string, error) {
+	deleted, reason, err := q.delete(name)
+	return deleted, 1, reason, err
+}
+
+const week = 7 * 24 * time.Hour
+
+// silent makes a worker that has been inactive for so long.
+func silent(t *testing.T, st *store.Store, name string, age time.Duration, options ...func(*testkit.WorkerRow)) int64 {
+	t.Helper()
+	options = append(options, func(w *testkit.WorkerRow) {
+		w.Status = "inactive"
+		if !w.NoHeartbeat {
+			w.HeartbeatAge = age
+		}
+	})
+	id := testkit.Worker(t, st, name, options...).ID
+	testkit.Exec(t, st, `ALTER TABLE worker DISABLE TRIGGER zz_attune_updated`)
+	testkit.Exec(t, st, `UPDATE worker SET updated = now() - make_interval(secs => $2) WHERE id = $1`, id, age.Seconds())
+	testkit.Exec(t, st, `ALTER TABLE worker ENABLE TRIGGER zz_attune_updated`)
+	testkit.Exec(t, st, `INSERT INTO worker_load (worker) VALUES ($1) ON CONFLICT DO NOTHING`, id)
+	return id
+}
+
+func ran(worker int64, status attune.Status) func(*testkit.ExecutionRow) {
+	return func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }
+}
+
+func forget(t *testing.T, st *store.Store, q retention.Broker, workers ...int64) map[int64]retention.Forgotten {
+	t.Helper()
+	order := retention.ForgetOrder{Workers: workers, Silent: week, Settled: time.Hour}
+	all, err := retention.ForgetWorkers(testkit.Context(t), st, q, order, testkit.Logger(t))
+	require.NoError(t, err)
+	answers := map[int64]retention.Forgotten{}
+	for _, one := range all {
+		answers[one.ID] = one
+	}
+	return answers
+}
+
+func TestAWorkerThatNobodyNeedsIsForgotten(t *testing.T) {
+	t.Parallel()
+	st, q := testkit.Store(t), &queues{}
+	action := testkit.Action(t, st, "pk.a")
+	worker := silent(t, st, "gone", 2*week)
+	for range 3 {
+		testkit.Execution(t, st, action, ran(worker, attune.StatusCompleted))
+	}
+
+	one := forget(t, st, q, worker)[worker]
+	require.True(t, one.Done, one.Reason)
+	require.Equal(t, "gone", one.Name)
+	require.Equal(t, 2, one.Discarded)
+	require.Equal(t, []string{
+		message.WorkerExecutionsQueue(worker), message.WorkerCancelQueue(worker), message.WorkerPacksQueue(worker),
+	}, q.deleted)
+	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM worker`))
+	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NULL AND status = 'completed'`))
+	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM late_write`), "that its worker is forgotten is no late write")
+	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution_history
+		WHERE old_values ->> 'worker' = $1::bigint::text`, worker), "the history keeps who ran it")
+	require.Equal(t, "there is no such worker", forget(t, st, q, worker)[worker].Reason)
+}
+
+func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	q := &queues{busy: map[string]string{}}
+	why := map[int64]string{}
+	keep := func(name, reason string, age time.Duration, options ...func(*testkit.WorkerRow)) int64 {
+		id := silent(t, st, name, age, options...)
+		why[id] = reason
+		return id
+	}
+	for _, status := range []attune.Status{attune.StatusScheduled, attune.StatusRunning, attune.StatusCanceling} {
+		testkit.Execution(t, st, action, ran(keep("has "+string(status), "not ended", 2*week), status))
+	}
+	state := testkit.State(t, st, action, 1)
+	testkit.Execution(t, st, action, ran(keep("unreleased", "not ended", 2*week), attune.StatusCompleted),
+		func(e *testkit.ExecutionRow) { e.AdmissionState = &state.ID })
+	assigned := keep("assigned", "holds 2 executions", 2*week)
+	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 2 WHERE worker = $1`, assigned)
+	keep("cordoned", "cordoned", 2*week, func(w *testkit.WorkerRow) { w.Cordoned = true })
+	keep("drains", "drains", 2*week, func(w *testkit.WorkerRow) { w.Draining = true })
+	keep("young", "heard of", week-time.Minute)
+	keep("never beat and young", "heard of", week-time.Minute, func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
+	active := keep("active", "it is active", 2*week)
+	testkit.Exec(t, st, `UPDATE worker SET status = 'active' WHERE id = $1`, active)
+	enrols := keep("comes back", "written to", 2*week)
+	testkit.Exec(t, st, `UPDATE worker SET incarnation = gen_random_uuid() WHERE id = $1`, enrols)
+	busy := keep("consumed", "in use", 2*week)
+	q.busy[message.WorkerExecutionsQueue(busy)] = "PRECONDITION_FAILED - queue in use"
+	gone := silent(t, st, "never beat", week+time.Minute, func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
+
+	workers := []int64{gone}
+	for id := range why {
+		workers = append(workers, id)
+	}
+	answers := forget(t, st, q, workers...)
+	require.True(t, answers[gone].Done)
+	for id, reason := range why {
+		require.False(t, answers[id].Done, answers[id].Name)
+		require.Contains(t, answers[id].Reason, reason)
+	}
+	require.Equal(t, len(why), testkit.Count(t, st, `SELECT count(*) FROM worker`))
+	require.Equal(t, 4, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NOT NULL`))
+	require.Len(t, q.deleted, 3, "no queue of a worker that stays is deleted")
+}
+
+// A broker that is away leaves the row: it is what names the queues.
+func TestAWorkerStaysWhileTheBrokerIsAway(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	worker := silent(t, st, "gone", 2*week)
+	_, err := retention.ForgetWorkers(testkit.Context(t), st, &queues{fail: errors.New("away")},
+		retention.ForgetOrder{Workers: []int64{worker}, Silent: week}, testkit.Logger(t))
+	require.ErrorContains(t, err, "away")
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker`))
+	require.True(t, forget(t, st, &queues{}, worker)[worker].Done, "the same again goes on")
+}
+
+// Who enrols while its row is being deleted waits, and gets a row of its own.
+func TestAWorkerThatComesBackMeanwhileEnrolsAnew(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	worker := silent(t, st, "back", 2*week)
+	enrolled := make(chan error, 1)
+	q := &queues{during: sync.OnceFunc(func() {
+		go func() {
+			_, err := st.Pool().Exec(context.Background(), `INSERT INTO worker (name, worker_type, worker_role) VALUES ('back', 'local', 'action')
+				ON CONFLICT (name) DO UPDATE SET status = 'inactive', incarnation = gen_random_uuid()`)
+			enrolled <- err
+		}()
+		testkit.Eventually(t, func() bool {
+			return testkit.Count(t, st, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+		}, 5*time.Second)
+	})}
+	require.True(t, forget(t, st, q, worker)[worker].Done)
+	require.NoError(t, <-enrolled)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker WHERE name = 'back' AND id <> $1`, worker))
+}
+
+// A million executions of one worker are not one transaction.
+func TestExecutionsAreReleasedInWindows(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	worker := silent(t, st, "gone", 2*week)
+	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
+	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref, worker, status) SELECT $1, 'pk.a', $2, 'completed' FROM generate_series(1, 5000)`, action.ID, worker)
+	testkit.Exec(t, st, `ALTER TABLE execution ENABLE TRIGGER USER`)
+	require.True(t, forget(t, st, &queues{}, worker)[worker].Done)
+	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(DISTINCT xmin::text) FROM execution`))
+	require.Equal(t, 5000, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NULL`))
+}
+
+// The windows are found by the primary key, however many executions there are.
+func TestTheWindowOfExecutionsIsReadByKey(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
+	testkit.Exec(t, st, `INSERT INTO execution (action_ref, status) SELECT 'pk.a', 'completed' FROM generate_series(1, 20000)`)
+	testkit.Exec(t, st, `ANALYZE execution`)
+	sql := strings.Split(store.ReleaseWorkerWindow, "\n")
+	rows, err := st.Pool().Query(t.Context(), "EXPLAIN "+strings.Join(sql[1:], "\n"), []int64{1}, int64(100), int32(2000))
+	require.NoError(t, err)
+	defer rows.Close()
+	plan := ""
+	for rows.Next() {
+		var line string
+		require.NoError(t, rows.Scan(&line))
+		plan += line + "\n"
+	}
+	require.NoError(t, rows.Err())
+	require.Contains(t, plan, "execution_pkey")
+	require.NotContains(t, plan, "Seq Scan on execution")
+}
+
+// With a real broker: hand-overs that wait keep the worker, notices do not.
+func TestQueuesOfForgottenWorkersGo(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	b := broker.New(broker.Config{URL: testkit.VHost(t)}, testkit.Logger(t), nil)
+	require.NoError(t, b.Start(testkit.Context(t)))
+	t.Cleanup(b.Stop)
+	worker := silent(t, st, "gone", 2*week)
+	ctx := testkit.Context(t)
+	require.NoError(t, b.DeclareCommon(ctx))
+	require.NoError(t, b.DeclareWorker(ctx, worker, 0))
+	send := func(queue string) {
+		outcome := b.Publisher().Publish(ctx, []broker.Message{{ID: "m", RoutingKey: queue}})[0]
+		require.NoError(t, outcome.Err)
+	}
+	send(message.WorkerPacksQueue(worker))
+	send(message.WorkerExecutionsQueue(worker))
+	one := forget(t, st, b, worker)[worker]
+	require.False(t, one.Done)
+	require.Contains(t, one.Reason, "not empty")
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker`))
+
+	consumer := b.Consume(broker.ConsumerConfig{Queue: message.WorkerExecutionsQueue(worker)})
+	require.NoError(t, consumer.Start(ctx))
+	require.NoError(t, (<-consumer.Batches()).Ack())
+	consumer.Stop()
+	one = forget(t, st, b, worker)[worker]
+	require.True(t, one.Done, one.Reason)
+	require.Equal(t, 1, one.Discarded)
+	for _, queue := range []string{message.WorkerExecutionsQueue(worker), message.WorkerCancelQueue(worker), message.WorkerPacksQueue(worker)} {
+		state, err := b.QueueState(ctx, queue)
+		require.NoError(t, err)
+		require.False(t, state.Exists, queue)
+	}
+}
