@@ -20,6 +20,8 @@ func (w *Worker) text() string {
 		return w.Standing.text()
 	case w.Standing == Suspect:
 		return w.Standing.text() + " (" + w.Note + ")"
+	case w.Standing == Unwell:
+		return w.Standing.text() + ": " + w.Note
 	default:
 		return w.Standing.text() + " " + w.Note
 	}
@@ -35,6 +37,8 @@ func (s Standing) text() string {
 		return "says that it is busy"
 	case Suspect:
 		return "is suspected"
+	case Unwell:
+		return "is unhealthy"
 	case Silent:
 		return "is silent"
 	case Cordoned:
@@ -246,6 +250,9 @@ func (w *Worker) explain(need Need, s sieve) Explained {
 	case w.Room() <= 0:
 		return say(AnswerFull, "busy", "busy "+w.load())
 	default:
+		if w.Health == Degraded {
+			return say(AnswerRoom, "has room and is degraded", "has room, "+w.load()+"; degraded: "+cmp.Or(w.HealthReason, "it does not say why"))
+		}
 		return say(AnswerRoom, "has room", "has room, "+w.load())
 	}
 }

@@ -97,7 +97,8 @@ func (f *Fleet) Release(id int64) {
 
 // Choose picks a worker and takes room there. Of those that fit it takes one
 // on which the execution has not failed as long as any such worker lives; of
-// these the one with the highest sum of preferences that has room; then one
+// these a healthy one before a degraded one; then the one with the highest sum of
+// preferences that has room; then one
 // without a taint that asks to be avoided; then the least loaded by share of
 // its capacity, in turn among equals.
 func (f *Fleet) Choose(need Need) Verdict {
@@ -136,7 +137,7 @@ func (f *Fleet) fitting(need Need) *fitting {
 		case w.Standing != Live:
 			fit.waited = append(fit.waited, w)
 		default:
-			ranked = append(ranked, ranking{w, need.weight(w), need.shunned(w)})
+			ranked = append(ranked, ranking{w, w.Health == Degraded, need.weight(w), need.shunned(w)})
 		}
 	}
 	fit.live, fit.classes = len(ranked), classes(ranked)
@@ -146,19 +147,22 @@ func (f *Fleet) fitting(need Need) *fitting {
 
 // ranking is how much a fitting worker is preferred, whatever its load.
 type ranking struct {
-	worker  *Worker
-	weight  int
-	shunned bool
+	worker   *Worker
+	degraded bool
+	weight   int
+	shunned  bool
 }
 
 func (r ranking) compare(other ranking) int {
-	if r.weight != other.weight {
-		return cmp.Compare(other.weight, r.weight)
-	}
+	return cmp.Or(last(r.degraded, other.degraded), cmp.Compare(other.weight, r.weight), last(r.shunned, other.shunned))
+}
+
+// last orders those of whom it is true after the others.
+func last(a, b bool) int {
 	switch {
-	case r.shunned == other.shunned:
+	case a == b:
 		return 0
-	case r.shunned:
+	case a:
 		return 1
 	default:
 		return -1

@@ -81,8 +81,9 @@ func drawWorker(t *rapid.T, id int64) placement.Worker {
 		Capacity: rapid.IntRange(0, 3).Draw(t, "capacity"), Assigned: rapid.IntRange(0, 4).Draw(t, "assigned"),
 		Standing: rapid.SampledFrom([]placement.Standing{
 			placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live, placement.Live,
-			placement.Deaf, placement.Suspect, placement.Silent, placement.Cordoned,
+			placement.Deaf, placement.Suspect, placement.Unwell, placement.Silent, placement.Cordoned,
 		}).Draw(t, "standing"),
+		Health:       rapid.SampledFrom([]placement.Health{"", placement.Healthy, placement.Healthy, placement.Degraded}).Draw(t, "health"),
 		AttemptFence: rapid.IntRange(0, 3).Draw(t, "fences") > 0,
 		Runtimes:     rapid.SampledFrom([][]string{nil, {"python"}, {"shell", "python"}, {"shell", "python"}, {"shell"}}).Draw(t, "runtimes"),
 		Labels:       map[string]string{}, Versions: map[string][]placement.Version{},
@@ -172,7 +173,11 @@ func (a ask) rank(w placement.Worker) []float64 {
 			shunned = 1
 		}
 	}
-	return []float64{-float64(a.Prefers[w.Labels["zone"]]), shunned, float64(w.Assigned) / float64(max(w.Capacity, 1))}
+	degraded := 0.0
+	if w.Health == placement.Degraded {
+		degraded = 1
+	}
+	return []float64{degraded, -float64(a.Prefers[w.Labels["zone"]]), shunned, float64(w.Assigned) / float64(max(w.Capacity, 1))}
 }
 
 func (a ask) nearness(all []placement.Worker, w placement.Worker) int {

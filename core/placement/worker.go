@@ -20,13 +20,14 @@ const CapacityDefault = 10
 // Standing says whether a worker may be given something.
 type Standing int
 
-// The standings. A worker is waited for while it is deaf, suspected or calls
-// itself busy, as if it were full. From Silent on it counts as not there.
+// The standings. A worker is waited for while it is deaf, suspected, unhealthy or
+// calls itself busy, as if it were full. From Silent on it counts as not there.
 const (
 	Live     Standing = iota // it may be given something
 	Deaf                     // it says that the broker delivers nothing to it
 	Occupied                 // it says that it is busy
-	Suspect                  // its queue did not take what was handed to it
+	Suspect                  // its queue did not take what was handed to it, or nobody consumes it
+	Unwell                   // it is unhealthy
 	Silent                   // its heartbeat is too old
 	Cordoned                 // an operator keeps work from it
 	Draining                 // it is about to stop
@@ -50,6 +51,9 @@ type Worker struct {
 	// AttemptFence is true for workers that refuse a dispatch with an older
 	// attempt number.
 	AttemptFence bool
+	// Health puts a degraded worker behind the others; HealthReason says why.
+	Health       Health
+	HealthReason string
 
 	// What it announced, with normalised names of runtimes.
 	Runtimes []string
@@ -80,6 +84,9 @@ type Row struct {
 	// clock. It is negative for a worker whose clock is ahead, whose heartbeat
 	// is fresh, and infinite if there never was one.
 	HeartbeatAge float64
+	// Health is how the worker was judged lately and HealthReason why; empty if
+	// nobody has looked lately.
+	Health, HealthReason string
 	Capabilities []byte // JSON; nil when nothing was announced
 	Assigned     int    // negative when nobody counts
 }
@@ -89,10 +96,14 @@ type Row struct {
 func (r Row) Worker(staleAfter time.Duration) Worker {
 	w := Worker{
 		ID: r.ID, Name: r.Name, Host: r.Host, Capacity: CapacityDefault, Assigned: max(r.Assigned, 0),
-		Standing: r.standing(staleAfter),
+		Standing: r.standing(staleAfter), Health: Health(r.Health), HealthReason: r.HealthReason,
 	}
-	if w.Standing == Suspect {
+	switch w.Standing {
+	case Suspect:
 		w.Note = r.SuspectReason
+	case Unwell:
+		w.Note = r.HealthReason
+	default: // it says enough
 	}
 	w.announce(r.Capabilities)
 	return w
@@ -110,6 +121,8 @@ func (r Row) standing(staleAfter time.Duration) Standing {
 		return Silent
 	case r.Suspect:
 		return Suspect
+	case Health(r.Health) == Unhealthy:
+		return Unwell
 	case r.Status == "error":
 		return Deaf
 	case r.Status == "busy":

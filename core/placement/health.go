@@ -1,0 +1,193 @@
+package placement
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Health is how well a worker does its work.
+type Health string
+
+// The healths. An unhealthy worker is given nothing; a degraded one is given what
+// the healthy have no room for.
+const (
+	Healthy       Health = "healthy"
+	Degraded      Health = "degraded"
+	Unhealthy     Health = "unhealthy"
+	HealthUnknown Health = "unknown" // counts as healthy
+)
+
+// The bounds of a judgement.
+const (
+	// RateSample is how many executions a share of failures needs behind it: one
+	// failure of one execution is no share.
+	RateSample = 10
+	// TrialAfter is how long failures keep a worker unhealthy when nothing ends on
+	// it any more. After that it is degraded, so that it gets work by which it can
+	// show that it has recovered.
+	TrialAfter = 5 * time.Minute
+)
+
+// Limits says from when on a worker is degraded, and unhealthy.
+type Limits struct {
+	DegradedFailures, UnhealthyFailures int     // in a row
+	DegradedQueue, UnhealthyQueue       int     // executions that wait in its queue
+	DegradedRate, UnhealthyRate         float64 // share of its executions that failed, 0 to 1
+}
+
+// DocumentedLimits are those that users know.
+func DocumentedLimits() Limits {
+	return Limits{
+		DegradedFailures: 3, UnhealthyFailures: 10, DegradedQueue: 50, UnhealthyQueue: 100,
+		DegradedRate: 0.3, UnhealthyRate: 0.7,
+	}
+}
+
+// Report is what a worker says of its health under capabilities.health. Total,
+// Failed and the average are of a window that the worker chooses.
+type Report struct {
+	Status     Health  `json:"status"`
+	LastCheck  string  `json:"last_check"`
+	InARow     int     `json:"consecutive_failures"`
+	Total      int     `json:"total_executions"`
+	Failed     int     `json:"failed_executions"`
+	AverageMS  float64 `json:"average_execution_time_ms"`
+	QueueDepth int     `json:"queue_depth"`
+	// Actions is of how many actions the failures were; 0 says that it was not
+	// counted. Failures of one action alone are rather the action's fault.
+	Actions int `json:"failed_actions,omitempty"`
+}
+
+// ParseReport reads a report field by field: one that cannot be read is as if it
+// were not there. numbers is false when it holds no number to judge by.
+func ParseReport(raw []byte) (r Report, numbers bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return Report{}, false
+	}
+	read(fields["status"], &r.Status)
+	read(fields["last_check"], &r.LastCheck)
+	if !read(fields["average_execution_time_ms"], &r.AverageMS) {
+		r.AverageMS = 0
+	}
+	for name, into := range map[string]*int{
+		"consecutive_failures": &r.InARow, "total_executions": &r.Total, "failed_executions": &r.Failed,
+		"queue_depth": &r.QueueDepth, "failed_actions": &r.Actions,
+	} {
+		var n float64
+		if read(fields[name], &n) && n >= 0 && n <= math.MaxInt32 {
+			*into, numbers = int(n), true
+		}
+	}
+	return r, numbers
+}
+
+// Signs is what a worker's health is judged by.
+type Signs struct {
+	Report Report
+	// Numbers is true when the report holds numbers. Without them its status is
+	// taken at its word.
+	Numbers bool
+	// Ready is how many messages were seen in the worker's queue; negative when
+	// nobody has looked.
+	Ready int
+	// Unchanged is for how long the report's numbers have been the same.
+	Unchanged time.Duration
+	// Poor is what else speaks against the worker, without ruling it out.
+	Poor string
+}
+
+// Judge says how healthy a worker is and why; the reason of a healthy one is
+// empty. The worst sign counts.
+func (l Limits) Judge(s Signs) (Health, string) {
+	health, reason := l.judgeQueue(s)
+	if h, why := l.judgeFailures(s); h.worse(health) {
+		health, reason = h, why
+	}
+	if h, why := l.judgeShare(s); h.worse(health) {
+		health, reason = h, why
+	}
+	if h := s.Report.Status; !s.Numbers && h.worse(health) {
+		health, reason = h, "it says so itself"
+	}
+	if s.Poor != "" && Degraded.worse(health) {
+		health, reason = Degraded, s.Poor
+	}
+	return health, reason
+}
+
+// worse compares by how bad they are; what is no health at all is not.
+func (h Health) worse(than Health) bool { return h.rank() > than.rank() }
+
+func (h Health) rank() int {
+	switch h {
+	case Unhealthy:
+		return 3
+	case Degraded:
+		return 2
+	case Healthy:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func (l Limits) judgeQueue(s Signs) (Health, string) {
+	waiting := max(s.Ready, 0)
+	if s.Numbers {
+		waiting = max(waiting, s.Report.QueueDepth)
+	}
+	reason := fmt.Sprintf("%d wait in its queue", waiting)
+	switch {
+	case waiting >= l.UnhealthyQueue:
+		return Unhealthy, reason
+	case waiting >= l.DegradedQueue:
+		return Degraded, reason
+	case s.Ready < 0 && !s.Numbers:
+		return HealthUnknown, ""
+	default:
+		return Healthy, ""
+	}
+}
+
+func (l Limits) judgeFailures(s Signs) (Health, string) {
+	reason := fmt.Sprintf("%d failures in a row", s.Report.InARow)
+	switch {
+	case s.Report.InARow >= l.UnhealthyFailures && s.Report.Actions == 1:
+		return Degraded, reason + ", all of one action"
+	case s.Report.InARow >= l.UnhealthyFailures:
+		return s.trial(reason)
+	case s.Report.InARow >= l.DegradedFailures:
+		return Degraded, reason
+	default:
+		return HealthUnknown, ""
+	}
+}
+
+func (l Limits) judgeShare(s Signs) (Health, string) {
+	if s.Report.Total < RateSample || s.Report.Failed <= 0 {
+		return HealthUnknown, ""
+	}
+	share := float64(s.Report.Failed) / float64(s.Report.Total)
+	reason := fmt.Sprintf("%d of %d executions failed", s.Report.Failed, s.Report.Total)
+	switch {
+	case share >= l.UnhealthyRate && s.Report.Actions == 1:
+		return Degraded, reason + ", all of one action"
+	case share >= l.UnhealthyRate:
+		return s.trial(reason)
+	case share >= l.DegradedRate:
+		return Degraded, reason
+	default:
+		return HealthUnknown, ""
+	}
+}
+
+// trial is unhealthy until nothing has ended for a while.
+func (s Signs) trial(reason string) (Health, string) {
+	if s.Unchanged >= TrialAfter {
+		return Degraded, reason + ", and none since: on trial"
+	}
+	return Unhealthy, reason
+}
