@@ -108,6 +108,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{rounds, "MoveExecutions", store.MoveExecutions, []any{none, none, none, noInts}},
 		{rounds, "EndScheduled", store.EndScheduled, []any{none, none, noInts, noTexts}},
 		{rounds, "SettleUndelivered", store.SettleUndelivered, []any{none}},
+		{rounds, "RecordLostWork", store.RecordLostWork, []any{noTexts, noTexts, none, noInts, noTexts, none, noTimes}},
 		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 30.0, 0, 20_000}},
 		{sweeps, "FindEndedWaiters", store.FindEndedWaiters, []any{0, 20_000}},
 		{sweeps, "FindTerminalHolders", store.FindTerminalHolders, []any{5.0, 0, 20_000}},

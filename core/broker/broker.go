@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -74,6 +75,14 @@ func (b *Broker) State() State {
 	default:
 		return b.board.current()
 	}
+}
+
+// ConnectedFor is for how long the connections have been up, 0 when they are not.
+func (b *Broker) ConnectedFor() time.Duration {
+	if state, since := b.board.held(); state == StateConnected {
+		return time.Since(since)
+	}
+	return 0
 }
 
 // Watch returns a channel that receives every change of state from now on. A

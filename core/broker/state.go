@@ -64,6 +64,7 @@ const watchBuffer = 16
 type stateBoard struct {
 	mu       sync.Mutex
 	state    State
+	since    time.Time // of state; the zero time before the first change
 	watchers []chan StateChange
 }
 
@@ -71,6 +72,12 @@ func (b *stateBoard) current() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state
+}
+
+func (b *stateBoard) held() (State, time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state, b.since
 }
 
 func (b *stateBoard) watch() <-chan StateChange {
@@ -90,7 +97,7 @@ func (b *stateBoard) set(to State, cause error) {
 		return
 	}
 	change := StateChange{At: time.Now(), From: b.state, To: to, Err: cause}
-	b.state = to
+	b.state, b.since = to, change.At
 	for _, watcher := range b.watchers {
 		for sent := false; !sent; {
 			select {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -12,4 +14,11 @@ func (e *Engine) guards(view *monitor.Monitor, metrics *supervise.Metrics) {
 	e.addLiveness(metrics)
 	e.addAlerts(view, metrics)
 	e.addRetention(metrics)
+}
+
+// blind reports that hand-overs may not have reached workers yet: while the broker
+// is away, and for as long afterwards as it may take to send them what has
+// gathered.
+func (e *Engine) blind() bool {
+	return e.broker.ConnectedFor() < min(time.Minute, e.cfg.Executor.ScheduledTimeout/2)
 }

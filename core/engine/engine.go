@@ -143,6 +143,8 @@ func (e *Engine) assemble(version string) {
 	e.loops["cancels"] = cancels.Loop
 	orphans := recovery.NewOrphans(recovery.OrphansConfig{
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
+		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, Grace: e.cfg.Executor.TimeoutGrace,
+		FailLost: e.cfg.Executor.LostRunning == "fail", Blind: e.blind,
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
@@ -184,6 +186,7 @@ func (e *Engine) course() course {
 	retry := e.cfg.Executor.Retry
 	return course{
 		queueTimeout: e.cfg.Executor.Queue.Timeout,
+		moveLate:     retry.Enabled && retry.MaxUnstarted > 0,
 		completion: completion.Config{
 			Retry: retrypolicy.Config{
 				Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier, MaxDelay: retry.MaxDelay,

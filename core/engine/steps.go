@@ -24,7 +24,7 @@ import (
 //	(a worker)    execution.dispatch.…  scheduled → running → terminal
 func (c course) steps(work work) (its parts, all []handover.Step) {
 	its.done, its.asked = completion.NewReports(c.completion, work.ended), dispatch.New(work.requested)
-	its.rehome = recovery.NewRehome(work.stranded)
+	its.rehome = recovery.NewRehome(work.stranded, c.moveLate)
 	all = append(all, its.done)
 	if len(work.lost) > 0 {
 		all = append(all, recovery.NewReturn(work.lost))
@@ -52,6 +52,7 @@ type parts struct {
 // course is what the steps depend on.
 type course struct {
 	queueTimeout time.Duration // how long one may wait in a queue whose policies do not say
+	moveLate     bool          // what a living worker has not started in time may go to another
 	completion   completion.Config
 }
 

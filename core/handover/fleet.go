@@ -72,6 +72,7 @@ func candidate(row store.ReadFleetRow, staleAfter time.Duration) placement.Worke
 	return placement.Row{
 		ID: row.ID, Name: row.Name, Host: row.Host, Status: string(row.Status), Cordoned: row.Cordoned, Draining: row.Draining,
 		Suspect: row.Suspect, SuspectReason: row.SuspectReason, HeartbeatAge: row.HeartbeatAge,
+		Health: row.Health, HealthReason: row.HealthReason,
 		Capabilities: row.Capabilities, Assigned: int(row.Assigned),
 	}.Worker(staleAfter)
 }
@@ -89,6 +90,7 @@ func (f *fleet) standing(ledger *admission.Ledger, workers []placement.Worker) [
 		assigned, live := ledger.Load(w.ID)
 		w.Assigned = assigned
 		switch {
+		case live && w.Standing == placement.Unwell: // of that the locks know nothing
 		case live:
 			w.Standing, w.Note = placement.Live, ""
 		case w.Standing == placement.Live:

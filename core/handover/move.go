@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
@@ -16,13 +17,16 @@ import (
 type moved struct {
 	waiter   admission.Waiter
 	from, to int64
+	cause    Cause
 }
 
 // stopped is an execution that was handed over, never started, and is ended.
 type stopped struct {
 	ending
-	worker  int64
-	attempt int32
+	waiter admission.Waiter
+	worker int64
+	cause  Cause
+	tell   bool // its worker lives and would start it
 }
 
 // taken is what a round takes back from workers.
@@ -30,6 +34,13 @@ type taken struct {
 	moves   []moved
 	stops   []stopped
 	settled []int64 // notes of returned messages that are decided
+	also    []statement
+}
+
+// statement is what a step writes besides.
+type statement struct {
+	sql  string
+	args []any
 }
 
 // Waiter is an execution as placing it needs it, from its row and what was read
@@ -57,25 +68,32 @@ func (r *Round) Fences(worker int64) bool {
 	return w != nil && w.AttemptFence
 }
 
-// Move hands a scheduled execution to another worker, as its next attempt. Its
+// move hands a scheduled execution to another worker, as its next attempt. Its
 // slot stays where it is. Both workers must fence attempts.
-func (r *Round) Move(w admission.Waiter, from, to int64) {
+func (r *Round) move(w admission.Waiter, from, to int64, cause Cause) {
 	if !r.Ledger.Move(w.ExecutionID, to) {
 		r.Replan()
 		return
 	}
 	r.fleet.Release(from)
-	r.moves = append(r.moves, moved{waiter: w, from: from, to: to})
+	r.moves = append(r.moves, moved{waiter: w, from: from, to: to, cause: cause})
 }
 
-// Stop ends a scheduled execution that its worker has not started. result is
-// what the row will say.
-func (r *Round) Stop(w admission.Waiter, worker int64, result map[string]any) {
-	r.stops = append(r.stops, stopped{worker: worker, attempt: w.Attempt, ending: ending{
-		execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusFailed, result: encode(result),
-	}})
+// stop ends a scheduled execution that its worker has not started.
+func (r *Round) stop(w admission.Waiter, worker int64, why Unstarted) {
+	known := r.fleet.Worker(worker)
+	r.stops = append(r.stops, stopped{
+		waiter: w, worker: worker, cause: why.Cause, tell: known != nil && !known.AttemptFence && !r.Ledger.Gone(worker),
+		ending: ending{
+			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusFailed, result: encode(why.Result),
+		},
+	})
 	r.Ledger.End(w.ExecutionID, attune.StatusFailed)
 }
+
+// Also has a statement run in the round's transaction, after the executions were
+// written. It must lock nothing that comes before them in the lock order.
+func (r *Round) Also(sql string, args ...any) { r.also = append(r.also, statement{sql, args}) }
 
 // Settle deletes the note of a returned message that is decided.
 func (r *Round) Settle(note int64) { r.settled = append(r.settled, note) }
@@ -93,12 +111,37 @@ func (t *taken) write(p *store.Pipeline) {
 		slices.SortFunc(t.stops, func(a, b stopped) int { return cmp.Compare(a.execution, b.execution) })
 		ids, workers, attempts, results := make([]int64, n), make([]int64, n), make([]int32, n), make([]json.RawMessage, n)
 		for i, s := range t.stops {
-			ids[i], workers[i], attempts[i], results[i] = s.execution, s.worker, s.attempt, s.result
+			ids[i], workers[i], attempts[i], results[i] = s.execution, s.worker, s.waiter.Attempt, s.result
 		}
 		p.Exec(store.EndScheduled, ids, workers, attempts, results)
 	}
+	t.record(p)
 	if len(t.settled) > 0 {
 		p.Exec(store.SettleUndelivered, t.settled)
+	}
+	for _, one := range t.also {
+		p.Exec(one.sql, one.args...)
+	}
+}
+
+// record keeps what was decided about work that a worker did not do.
+func (t *taken) record(p *store.Pipeline) {
+	var causes, outcomes, refs []string
+	var ids, workers []int64
+	var attempts []int32
+	var handed []time.Time
+	note := func(w admission.Waiter, worker int64, cause Cause, outcome string) {
+		causes, outcomes, refs = append(causes, string(cause)), append(outcomes, outcome), append(refs, w.ActionRef)
+		ids, workers, attempts, handed = append(ids, w.ExecutionID), append(workers, worker), append(attempts, w.Attempt), append(handed, w.Updated)
+	}
+	for _, m := range t.moves {
+		note(m.waiter, m.from, m.cause, "moved")
+	}
+	for _, s := range t.stops {
+		note(s.waiter, s.worker, s.cause, string(s.status))
+	}
+	if len(ids) > 0 {
+		p.Exec(store.RecordLostWork, causes, outcomes, ids, attempts, refs, workers, handed)
 	}
 }
 
@@ -112,6 +155,14 @@ func (r *Round) composeTaken() error {
 	}
 	for _, s := range r.stops {
 		if err := r.add(r.completed(s.ending)); err != nil {
+			return err
+		}
+		if !s.tell {
+			continue
+		}
+		drop := message.ExecutionCancelRequested{ExecutionID: s.execution, WorkerID: s.worker}
+		err := r.add(r.message(message.TypeExecutionCancelRequested, message.ExchangeExecutions, message.CancelKey(s.worker), drop))
+		if err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -56,7 +57,7 @@ func (b *bundle) rehome(t *testing.T, ids []int64, before ...handover.Step) hand
 	for i, id := range ids {
 		list[i].Execution = id
 	}
-	result, err := b.rounds.Run(testkit.Context(t), append(before, recovery.NewRehome(list))...)
+	result, err := b.rounds.Run(testkit.Context(t), append(before, recovery.NewRehome(list, true))...)
 	require.NoError(t, err)
 	return result
 }
@@ -163,7 +164,7 @@ func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
 		}
 	}
 	for _, want := range []handover.Result{{Moved: 2}, {}} {
-		result, err := b.rounds.Run(testkit.Context(t), recovery.NewRehome(notes))
+		result, err := b.rounds.Run(testkit.Context(t), recovery.NewRehome(notes, true))
 		require.NoError(t, err)
 		require.Equal(t, want, result)
 	}
@@ -179,14 +180,14 @@ func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
 	ids, old, other := stranded(t, b, 1)
 	line := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
 	b.dispatch(t, line...) // fills the other worker, and a line behind it
-	rehome := recovery.NewRehome([]recovery.Stranded{{Execution: ids[0]}})
+	rehome := recovery.NewRehome([]recovery.Stranded{{Execution: ids[0]}}, true)
 	_, err := b.rounds.Run(testkit.Context(t), rehome)
 	require.NoError(t, err)
 	require.Len(t, rehome.Left(), 1, "no room: it is left for the next round")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 
 	b.finish(t, attune.StatusCompleted, line[0])
-	again := recovery.NewRehome(rehome.Left())
+	again := recovery.NewRehome(rehome.Left(), true)
 	result, err := b.rounds.Run(testkit.Context(t), completion.New(line[:1]), again, handover.Fill{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Moved)
@@ -206,7 +207,7 @@ func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 	testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - interval '1 minute'`)
 	testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
-	found, err := b.store.FindOrphans(testkit.Context(t), 90, 0, 1000)
+	found, err := b.store.FindOrphans(testkit.Context(t), store.FindOrphansParams{StaleAfter: 90, ScheduledTimeout: 300, Grace: 30, WindowSize: 1000})
 	require.NoError(t, err)
 	require.Equal(t, ids, found.Stranded)
 	require.Equal(t, handover.Result{Ended: 1}, b.rehome(t, found.Stranded))
@@ -234,7 +235,7 @@ func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
 	for attempt := int32(1); attempt <= 10; attempt++ {
 		b.rounds = b.replica(t)
 		note := []recovery.Stranded{{Execution: ids[0], Note: 1, Worker: old, Attempt: attempt}}
-		result, err := b.rounds.Run(testkit.Context(t), recovery.NewRehome(note))
+		result, err := b.rounds.Run(testkit.Context(t), recovery.NewRehome(note, true))
 		require.NoError(t, err)
 		if attempt < 10 {
 			require.Equal(t, handover.Result{Moved: 1}, result, "attempt %d", attempt)

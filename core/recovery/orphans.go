@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -20,6 +21,18 @@ type OrphansConfig struct {
 	// StaleAfter is the age of a heartbeat from which a worker is gone.
 	// Default 90 s.
 	StaleAfter time.Duration
+	// ScheduledTimeout is how long a worker that lives may take to start what it
+	// was handed, unless the action says. Default 5 min.
+	ScheduledTimeout time.Duration
+	// Grace is how long beyond its timeout an execution may run before it is ended
+	// here. Default 30 s.
+	Grace time.Duration
+	// FailLost ends what ran at a worker that is gone as failed, not as abandoned.
+	FailLost bool
+	// Blind reports that hand-overs may not have reached the workers that live, as
+	// while the broker is away; then nobody is blamed for not starting them. Nil
+	// never does.
+	Blind func() bool
 }
 
 func (c OrphansConfig) withDefaults() OrphansConfig {
@@ -29,6 +42,15 @@ func (c OrphansConfig) withDefaults() OrphansConfig {
 	if c.StaleAfter <= 0 {
 		c.StaleAfter = 90 * time.Second
 	}
+	if c.ScheduledTimeout <= 0 {
+		c.ScheduledTimeout = 5 * time.Minute
+	}
+	if c.Grace <= 0 {
+		c.Grace = 30 * time.Second
+	}
+	if c.Blind == nil {
+		c.Blind = func() bool { return false }
+	}
 	return c
 }
 
@@ -37,13 +59,14 @@ type Relay interface {
 	Published(row int64, messages []outbox.Message)
 }
 
-// Orphans deals with the work of workers that are gone: what was handed to one
-// and never started goes to the rounds, which find another worker for it (see
-// Rehome); what ran there is abandoned. Age, status and heartbeat
-// are judged by the database in the statement that writes (invariant S9), and
-// the message that the execution has ended is written with it; slots are given
-// back when that message is read. A worker that comes back late finds its rows
-// closed, and what it writes is refused and recorded.
+// Orphans deals with work that its worker does not do. What was handed to one that
+// is gone and never started goes to the rounds, which find another worker for it
+// (see Rehome), and so does what one that lives has not started in time; what ran
+// at one that is gone is ended, and what runs for longer than it may. Age, status
+// and heartbeat are judged by the database in the statement that writes (invariant
+// S9), and the message that the execution has ended is written with it; slots are
+// given back when that message is read. A worker that comes back late finds its
+// rows closed, and what it writes is refused and recorded.
 type Orphans struct {
 	*supervise.Loop
 
@@ -82,24 +105,31 @@ func (o *Orphans) tick(ctx context.Context) error {
 
 // window deals with the orphans of one window and reports whether there are more.
 func (o *Orphans) window(ctx context.Context) (full bool, err error) {
-	stale := o.cfg.StaleAfter.Seconds()
-	var stranded []int64
+	var stranded []Stranded
 	err = o.store.Tx(ctx, "orphans", func(ctx context.Context, tx *store.Tx) error {
 		full, stranded = false, nil
 		won, err := tx.TryLoopLock(ctx, "timeouts")
 		if err != nil || !won {
 			return err
 		}
-		found, err := tx.FindOrphans(ctx, stale, o.after, rowsPerSweep)
+		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
+			StaleAfter: o.cfg.StaleAfter.Seconds(), ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
+			After: o.after, WindowSize: rowsPerSweep,
+		})
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
 		}
 		o.after = next(found.Last, found.Scanned)
-		full, stranded = o.after > 0, found.Stranded
-		if len(found.Ids) == 0 {
-			return nil
+		full = o.after > 0
+		for _, id := range found.Stranded {
+			stranded = append(stranded, Stranded{Execution: id})
 		}
-		return o.abandon(ctx, tx, found.Ids)
+		late, err := o.overdue(ctx, tx, found.Overdue)
+		if err != nil {
+			return err
+		}
+		stranded = append(stranded, late...)
+		return o.end(ctx, tx, found.Ids, found.Overrun)
 	})
 	if err != nil {
 		return false, err
@@ -107,16 +137,39 @@ func (o *Orphans) window(ctx context.Context) (full bool, err error) {
 	return full, o.handOn(ctx, stranded)
 }
 
+// overdue describes what workers that live have not started in time.
+func (o *Orphans) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]Stranded, error) {
+	if len(ids) == 0 || o.cfg.Blind() {
+		return nil, nil
+	}
+	rows, err := tx.DescribeOverdue(ctx, o.cfg.ScheduledTimeout.Seconds(), ids)
+	if err != nil {
+		return nil, fmt.Errorf("describe %d overdue executions: %w", len(ids), err)
+	}
+	late := make([]Stranded, len(rows))
+	for i, row := range rows {
+		late[i] = Stranded{
+			Execution: row.ID, Worker: row.Worker, Attempt: row.Attempt,
+			Late: &Late{Allowed: time.Duration(row.AllowedSeconds * float64(time.Second)), Full: row.Full},
+		}
+	}
+	return late, nil
+}
+
 // handOn gives what was never started to the rounds, which find other workers.
-func (o *Orphans) handOn(ctx context.Context, stranded []int64) error {
+func (o *Orphans) handOn(ctx context.Context, stranded []Stranded) error {
 	if len(stranded) == 0 {
 		return nil
 	}
-	o.logger.WarnContext(ctx, "Executions lie at workers that are gone", "executions", len(stranded))
-	found := Found{Stranded: make([]Stranded, len(stranded))}
-	for i, id := range stranded {
-		found.Stranded[i].Execution = id
+	late := 0
+	for _, one := range stranded {
+		if one.Late != nil {
+			late++
+		}
 	}
+	o.logger.WarnContext(ctx, "Executions lie at workers that do not start them",
+		"at_workers_that_are_gone", len(stranded)-late, "overdue_at_live_workers", late)
+	found := Found{Stranded: stranded}
 	for !found.Empty() {
 		if err := o.submit(ctx, found.take(pageDefault)); err != nil {
 			return err
@@ -125,24 +178,41 @@ func (o *Orphans) handOn(ctx context.Context, stranded []int64) error {
 	return nil
 }
 
-// abandon ends what runs at workers that are gone.
-func (o *Orphans) abandon(ctx context.Context, tx *store.Tx, ids []int64) error {
-	abandoned, err := tx.AbandonOrphanedRuns(ctx, ids, o.cfg.StaleAfter.Seconds())
-	if err != nil {
-		return fmt.Errorf("abandon orphaned runs: %w", err)
-	}
+// end ends what runs at workers that are gone, and what runs for too long. Who
+// lives is told to stop.
+func (o *Orphans) end(ctx context.Context, tx *store.Tx, lost, overrun []int64) error {
 	var messages []outbox.Message
-	for _, row := range abandoned {
-		m, err := endedMessage(row)
-		if err != nil {
-			return err
+	if len(lost) > 0 {
+		status := attune.StatusAbandoned
+		if o.cfg.FailLost {
+			status = attune.StatusFailed
 		}
-		messages = append(messages, m)
+		rows, err := tx.EndOrphanedRuns(ctx, string(status), lost, o.cfg.StaleAfter.Seconds())
+		if err != nil {
+			return fmt.Errorf("end what ran at workers that are gone: %w", err)
+		}
+		for _, row := range rows {
+			if err := add(&messages, endOf(row)); err != nil {
+				return err
+			}
+		}
 	}
-	return o.announce(ctx, tx, messages)
+	if len(overrun) > 0 {
+		rows, err := tx.EndOverruns(ctx, o.cfg.Grace.Seconds(), overrun)
+		if err != nil {
+			return fmt.Errorf("end what runs for too long: %w", err)
+		}
+		for _, row := range rows {
+			stop := message.ExecutionCancelRequested{ExecutionID: row.ID, WorkerID: row.Worker}
+			if err := add(&messages, endOf(row), told{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt}); err != nil {
+				return err
+			}
+		}
+	}
+	return o.announce(ctx, tx, messages, len(lost), len(overrun))
 }
 
-func (o *Orphans) announce(ctx context.Context, tx *store.Tx, messages []outbox.Message) error {
+func (o *Orphans) announce(ctx context.Context, tx *store.Tx, messages []outbox.Message, lost, overrun int) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -151,28 +221,42 @@ func (o *Orphans) announce(ctx context.Context, tx *store.Tx, messages []outbox.
 		return err
 	}
 	tx.AfterCommit(func() {
-		o.logger.WarnContext(ctx, "Work of workers that are gone has been ended", "abandoned", len(messages))
+		o.logger.WarnContext(ctx, "Work has been ended that its workers did not end", "at_workers_that_are_gone", lost, "beyond_their_timeout", overrun)
 		o.relay.Published(row, messages)
 	})
 	return nil
 }
 
-// endedMessage is the message that an execution has ended.
-func endedMessage(row store.AbandonOrphanedRunsRow) (outbox.Message, error) {
+// told is something to be said in the engine's name.
+type told struct {
+	kind, key string
+	payload   any
+	at        time.Time
+}
+
+// endOf is the message that an execution has ended.
+func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow](row Row) told {
+	r := store.EndOverrunsRow(row)
 	payload := message.ExecutionCompleted{
-		ExecutionID: row.ID, ActionRef: row.ActionRef, Status: string(row.Status), Result: json.RawMessage(row.Result),
-		CompletedAt: row.FinishedAt.UTC(),
+		ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result), CompletedAt: r.FinishedAt.UTC(),
 	}
-	if row.Action != nil {
-		payload.ActionID = *row.Action
+	if r.Action != nil {
+		payload.ActionID = *r.Action
 	}
-	envelope := message.New(message.TypeExecutionCompleted, payload, payload.CompletedAt, "execution_timeout_monitor")
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("announce the end of execution %d: %w", row.ID, err)
+	return told{message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt}
+}
+
+// add encodes what is to be said.
+func add(messages *[]outbox.Message, list ...told) error {
+	for _, one := range list {
+		envelope := message.New(one.kind, one.payload, one.at.UTC(), "execution_timeout_monitor")
+		body, err := envelope.Encode()
+		if err != nil {
+			return fmt.Errorf("encode %s for %s: %w", one.kind, one.key, err)
+		}
+		*messages = append(*messages, outbox.Message{
+			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: one.key, Type: one.kind, Body: body,
+		})
 	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted,
-		Type: message.TypeExecutionCompleted, Body: body,
-	}, nil
+	return nil
 }

@@ -2,6 +2,7 @@ package recovery_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,11 +21,14 @@ type handed chan []outbox.Message
 
 func (h handed) Published(_ int64, messages []outbox.Message) { h <- messages }
 
-func orphans(t *testing.T, st *store.Store) (handed, <-chan recovery.Found) {
+func orphans(t *testing.T, st *store.Store, options ...func(*recovery.OrphansConfig)) (handed, <-chan recovery.Found) {
 	t.Helper()
 	relay, found := make(handed, 10), make(chan recovery.Found, 100)
-	o := recovery.NewOrphans(recovery.OrphansConfig{Interval: 20 * time.Millisecond, StaleAfter: time.Minute},
-		st, func(_ context.Context, f recovery.Found) error {
+	cfg := recovery.OrphansConfig{Interval: 20 * time.Millisecond, StaleAfter: time.Minute}
+	for _, option := range options {
+		option(&cfg)
+	}
+	o := recovery.NewOrphans(cfg, st, func(_ context.Context, f recovery.Found) error {
 			select {
 			case found <- f:
 			default: // the same again
@@ -84,4 +88,106 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 		t.Fatalf("ended again: %v", again)
 	case <-time.After(200 * time.Millisecond):
 	}
+}
+
+// aged moves the last change of executions into the past.
+func aged(t *testing.T, st *store.Store, by time.Duration, ids ...int64) {
+	t.Helper()
+	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
+	testkit.Exec(t, st, `UPDATE execution SET updated = now() - make_interval(secs => $2) WHERE id = ANY ($1)`, ids, by.Seconds())
+	testkit.Exec(t, st, `ALTER TABLE execution ENABLE TRIGGER USER`)
+}
+
+// Scenario 2 of the published document: what is not picked up in time is found,
+// by the time its action allows, with the attempt it was found at; a worker that
+// runs all it can is not to blame, and nobody is while the broker is away.
+func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	usual := testkit.Action(t, st, "pk.usual")
+	slow, quick := testkit.Action(t, st, "pk.slow"), testkit.Action(t, st, "pk.quick")
+	testkit.Exec(t, st, `UPDATE action SET scheduled_timeout_seconds = CASE id WHEN $1 THEN 3600 ELSE 5 END WHERE id IN ($1, $2)`, slow.ID, quick.ID)
+	idle := testkit.Worker(t, st, "idle")
+	full := testkit.Worker(t, st, "full", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
+	at := func(action testkit.ActionRow, worker int64, status attune.Status, age time.Duration) int64 {
+		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
+		aged(t, st, age, id)
+		return id
+	}
+	late := at(usual, idle.ID, attune.StatusScheduled, 301*time.Second)
+	at(usual, idle.ID, attune.StatusScheduled, 280*time.Second)
+	at(slow, idle.ID, attune.StatusScheduled, 301*time.Second)
+	soon := at(quick, idle.ID, attune.StatusScheduled, 6*time.Second)
+	at(usual, full.ID, attune.StatusRunning, time.Hour)
+	behind := at(usual, full.ID, attune.StatusScheduled, 301*time.Second)
+	testkit.Exec(t, st, `UPDATE execution SET attempt = 2 WHERE id = $1`, soon)
+	aged(t, st, 6*time.Second, soon)
+
+	var blind atomic.Bool
+	blind.Store(true)
+	_, found := orphans(t, st, func(c *recovery.OrphansConfig) { c.Blind = blind.Load })
+	select {
+	case f := <-found:
+		t.Fatalf("found while the broker was away: %v", f)
+	case <-time.After(200 * time.Millisecond):
+	}
+	blind.Store(false)
+	require.Equal(t, []recovery.Stranded{
+		{Execution: late, Worker: idle.ID, Attempt: 0, Late: &recovery.Late{Allowed: 300 * time.Second}},
+		{Execution: soon, Worker: idle.ID, Attempt: 2, Late: &recovery.Late{Allowed: 5 * time.Second}},
+		{Execution: behind, Worker: full.ID, Attempt: 0, Late: &recovery.Late{Allowed: 300 * time.Second, Full: true}},
+	}, (<-found).Stranded)
+}
+
+// upstream 37: the engine ends what runs beyond its timeout and that its worker
+// has forgotten, and tells the worker to stop.
+func TestWhatRunsBeyondItsTimeoutIsEnded(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	bounded := testkit.Action(t, st, "pk.bounded")
+	unbounded := testkit.Action(t, st, "pk.unbounded")
+	testkit.Exec(t, st, `UPDATE action SET timeout_seconds = 60 WHERE id = $1`, bounded.ID)
+	worker := testkit.Worker(t, st, "w1")
+	at := func(action testkit.ActionRow, age time.Duration) int64 {
+		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
+		aged(t, st, age, id)
+		return id
+	}
+	over, grace, free := at(bounded, 91*time.Second), at(bounded, 85*time.Second), at(unbounded, time.Hour)
+	task := at(unbounded, time.Minute)
+	testkit.Exec(t, st, `UPDATE execution SET workflow_task = '{"timeout_seconds": 20}' WHERE id = $1`, task)
+	aged(t, st, 51*time.Second, task)
+
+	relay, _ := orphans(t, st)
+	messages := <-relay
+	keys := map[string]int{}
+	for _, m := range messages {
+		keys[m.RoutingKey]++
+	}
+	require.Equal(t, map[string]int{message.KeyExecutionCompleted: 2, message.CancelKey(worker.ID): 2}, keys)
+	for id, want := range map[int64]attune.Status{
+		over: attune.StatusTimeout, task: attune.StatusTimeout, grace: attune.StatusRunning, free: attune.StatusRunning,
+	} {
+		require.Equal(t, want, testkit.StatusOf(t, st, id))
+	}
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND result->>'failed_by' = 'execution_timeout_monitor'
+		AND result->>'timeout_seconds' = '60' AND result->>'error' ~ 'Execution timeout: still running 9\d seconds after its start, 60 are allowed'`, over))
+	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'action_timeout' AND outcome = 'timeout'`))
+	testkit.Exec(t, st, `UPDATE execution SET status = 'completed', result = '{}' WHERE id = $1`, over)
+	require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, st, over), "S8: what the worker says later is recorded, and not applied")
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM late_write WHERE execution = $1`, over))
+}
+
+// executor.lost_running: fail.
+func TestWhatRanAtAWorkerThatIsGoneMayCountAsAFailure(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
+	action := testkit.Action(t, st, "pk.a")
+	id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
+	relay, _ := orphans(t, st, func(c *recovery.OrphansConfig) { c.FailLost = true })
+	require.Len(t, <-relay, 1)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'failed'
+		AND result->>'failed_by' = 'execution_timeout_monitor' AND NOT result ? 'abandoned_by'`, id))
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome = 'failed'`))
 }

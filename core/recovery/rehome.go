@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/retrypolicy"
 )
 
-// Stranded is an execution that was handed to a worker which will not start it.
+// Stranded is an execution that was handed to a worker which will not start it,
+// or has not in time.
 type Stranded struct {
 	Execution int64
 	// Note, Worker and Attempt are set for a hand-over that the broker returned,
@@ -18,6 +20,15 @@ type Stranded struct {
 	Note    int64
 	Worker  int64
 	Attempt int32
+	// Late is set, with Worker and Attempt, when the worker lives.
+	Late *Late
+}
+
+// Late says that a worker which lives has not started an execution in time.
+type Late struct {
+	Allowed time.Duration // how long it may take
+	// Full is set when the worker runs all that it can: it will come to it.
+	Full bool
 }
 
 // Rehome is the step that finds another worker for executions that theirs will
@@ -29,13 +40,22 @@ type Stranded struct {
 //
 // For whom no fitting worker has room is left for the next round, which comes to
 // them before it comes to those who wait in line: they keep their slot.
+//
+// A worker that lives and has not started an execution in time loses it too: to
+// another worker, if those may be moved that are merely late, or else its row is
+// closed. Only what a worker with its hands full has not come to yet stays with
+// it while nobody else has room.
 type Rehome struct {
 	stranded []Stranded
+	moves    bool
 	left     []Stranded
 }
 
-// NewRehome makes the step.
-func NewRehome(stranded []Stranded) *Rehome { return &Rehome{stranded: stranded} }
+// NewRehome makes the step. moveLate says whether what a living worker has not
+// started in time may go to another.
+func NewRehome(stranded []Stranded, moveLate bool) *Rehome {
+	return &Rehome{stranded: stranded, moves: moveLate}
+}
 
 // Executions implements handover.Step.
 func (s *Rehome) Executions() []int64 {
@@ -84,12 +104,9 @@ func (s *Rehome) Apply(round *handover.Round) {
 // others again.
 const maxLeft = 100
 
-// Bounds of moving in place; beyond them the work is closed and repeated, and so
-// waits in line like everybody else.
-const (
-	maxMoves        = 10 // hand-overs of one attempt
-	displacedAtMost = 5 * time.Minute
-)
+// patience is how long the displaced keep their slot while they wait for room;
+// then the work is closed and repeated, and so waits in line like everybody else.
+const patience = 5 * time.Minute
 
 // Left lists those for whom no worker had room. It is valid after the round.
 func (s *Rehome) Left() []Stranded { return s.left }
@@ -104,51 +121,62 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	if fact.Worker != nil {
 		from = *fact.Worker
 	}
-	switch {
-	case from == 0:
-	case one.Note != 0 && (from != one.Worker || fact.Attempt != one.Attempt):
-		return true // it has been handed over again since
-	case one.Note == 0 && !round.Ledger.Gone(from):
+	if from == 0 {
+		one.Late = nil
+	} else if !one.concerns(round, fact, from) {
 		return true
 	}
-	waiter, ok := round.Waiter(fact)
+	row, ok := round.Row(one.Execution)
 	if !ok {
 		return true
 	}
-	if from != 0 && fact.Holds != nil && fact.Attempt < maxMoves && round.Fences(from) {
-		except := from
-		if _, live := round.Ledger.Load(from); live {
-			except = 0 // its queue is there again, and what was returned never reached it
-		}
-		switch verdict := round.Choose(waiter, true, except); verdict.Outcome {
-		case placement.Placed:
-			round.Move(waiter, from, verdict.Worker)
-			return true
-		case placement.Busy:
-			if round.Now().Sub(fact.Updated) < displacedAtMost {
-				return false // the next round tries again: somebody frees room
-			}
-		case placement.NoWorkers, placement.Incompatible:
-		}
+	why := handover.Unstarted{Cause: handover.CauseGone, Move: true, Patience: patience}
+	switch {
+	case one.Late != nil:
+		why.Cause, why.Move, why.Keep, why.Patience = handover.CauseOverdue, s.moves, one.Late.Full, 0
+		why.Result = overdue(round, fact, *one.Late)
+	case one.Note != 0:
+		why.Cause, why.Same = handover.CauseReturned, true // what was returned never reached it
+		why.Result = unavailable(round, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
+	default:
+		why.Result = unavailable(round, fact, from, "it stopped sending heartbeats before it started the execution", retrypolicy.ByTimeoutMonitor)
 	}
-	round.Stop(waiter, from, s.result(round, one, fact.Updated.UTC().Format("2006-01-02T15:04:05.000Z07:00"), from, waiter.ActionRef))
-	return true
+	why.Result["action_ref"] = row.ActionRef
+	return round.Replace(fact, why) != handover.FateOpen
 }
 
-// result is what the row of a stranded execution says, in the words by which its
-// repetition is decided.
-func (s *Rehome) result(round *handover.Round, one Stranded, since string, worker int64, actionRef string) map[string]any {
-	result := map[string]any{
-		"error":     "Worker unavailable: it stopped sending heartbeats before it started the execution",
-		"failed_by": "execution_timeout_monitor",
+// concerns reports whether what was found is still so under the locks.
+func (one Stranded) concerns(round *handover.Round, fact admission.Fact, from int64) bool {
+	switch {
+	case one.Late != nil:
+		return from == one.Worker && fact.Attempt == one.Attempt && round.Now().Sub(fact.Updated) >= one.Late.Allowed && !round.Ledger.Gone(from)
+	case one.Note != 0:
+		return from == one.Worker && fact.Attempt == one.Attempt // else it has been handed over again since
+	default:
+		return round.Ledger.Gone(from)
 	}
-	if one.Note != 0 {
-		result["error"], result["failed_by"] = "Worker unavailable: it has no queue to take the execution from", "execution_dispatcher"
+}
+
+// unavailable is what the row of a stranded execution says, in the words by which
+// its repetition is decided.
+func unavailable(round *handover.Round, fact admission.Fact, worker int64, why, by string) map[string]any {
+	return map[string]any{
+		"error": "Worker unavailable: " + why, "failed_by": by,
+		"message": fmt.Sprintf("it was handed to worker %d at %s and never started",
+			worker, fact.Updated.UTC().Format("2006-01-02T15:04:05.000Z07:00")),
+		"original_status": string(attune.StatusScheduled), "worker_id": worker, "failed_at": round.Now(),
 	}
-	result["message"] = fmt.Sprintf("it was handed to worker %d at %s and never started", worker, since)
-	result["action_ref"], result["original_status"] = actionRef, string(attune.StatusScheduled)
-	result["worker_id"], result["failed_at"] = worker, round.Now()
-	return result
+}
+
+// overdue is what the row says of an execution whose worker lives and has not
+// started it in time, in the published words.
+func overdue(round *handover.Round, fact admission.Fact, late Late) map[string]any {
+	age, allowed := int64(round.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
+	return map[string]any{
+		"error": fmt.Sprintf("Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)", allowed, age),
+		"failed_by": retrypolicy.ByTimeoutMonitor, "timeout_seconds": allowed, "age_seconds": age,
+		"original_status": string(attune.StatusScheduled), "worker_id": *fact.Worker, "failed_at": round.Now(),
+	}
 }
 
 var _ handover.Step = (*Rehome)(nil)

@@ -436,6 +436,7 @@ const (
 	LockScopeQueues                       = db.LockScopeQueues
 	LockWorkerLoad                        = db.LockWorkerLoad
 	LockWorkerLoads                       = db.LockWorkerLoads
+	MakePartitions                        = db.MakePartitions
 	MarkVanishedReplicas                  = db.MarkVanishedReplicas
 	MonitorChildIDs                       = db.MonitorChildIDs
 	MonitorEnded                          = db.MonitorEnded

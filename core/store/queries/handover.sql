@@ -43,12 +43,16 @@ SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::
 
 -- name: ReadFleet :many
 -- Action workers with the age of their newest heartbeat, which is when the
--- database was told of it; none at all is infinitely old. assigned is -1 for a worker without a load row.
+-- database was told of it; none at all is infinitely old. assigned is -1 for a
+-- worker without a load row. What was seen of its health counts as long as whoever
+-- looked has said.
 SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
-       coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned
+       coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned,
+       coalesce(p.health, '')::text AS health, coalesce(p.health_reason, '')::text AS health_reason
 FROM worker w
+LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90))
 WHERE w.worker_role = 'action'
 ORDER BY w.id;
 
@@ -125,3 +129,12 @@ WHERE id > sqlc.arg(after)::bigint ORDER BY id LIMIT sqlc.arg(page)::int;
 
 -- name: SettleUndelivered :exec
 DELETE FROM undelivered_dispatch WHERE id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: RecordLostWork :exec
+-- What was decided about work that a worker was handed and did not start.
+INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
+SELECT r.cause, r.outcome, r.execution, r.attempt, r.ref, nullif(r.worker, 0), extract(epoch FROM now() - r.handed)
+FROM (SELECT unnest(sqlc.arg(causes)::text[]) AS cause, unnest(sqlc.arg(outcomes)::text[]) AS outcome,
+             unnest(sqlc.arg(executions)::bigint[]) AS execution, unnest(sqlc.arg(attempts)::int[]) AS attempt,
+             unnest(sqlc.arg(refs)::text[]) AS ref, unnest(sqlc.arg(workers)::bigint[]) AS worker,
+             unnest(sqlc.arg(handed)::timestamptz[]) AS handed) r;

@@ -11,3 +11,148 @@ ORDER BY id;
 -- Only of the suspicion that was looked into; a newer one stays.
 UPDATE worker SET suspect_since = NULL, suspect_reason = NULL
 WHERE id = sqlc.arg(id) AND suspect_since = sqlc.arg(since)::timestamptz;
+
+-- name: SuspectWorker :execrows
+-- Of one that lives, may be given work and is not suspected already: an older
+-- suspicion stays, with its reason.
+UPDATE worker SET suspect_since = now(), suspect_reason = sqlc.arg(reason)::text
+WHERE id = sqlc.arg(id) AND suspect_since IS NULL AND NOT draining AND status <> 'inactive'
+  AND heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8);
+
+-- name: DeactivateWorkers :many
+-- Workers of any role that count as there and have sent no heartbeat for too long,
+-- or never. One that drains says goodbye itself. silent is the age of the last
+-- heartbeat, negative when there never was one; when it was is kept until the
+-- worker is back.
+WITH stale AS (
+    SELECT w.id, w.status FROM worker w
+    WHERE w.status <> 'inactive' AND NOT w.draining
+      AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+    ORDER BY w.id LIMIT sqlc.arg(page)::int
+    FOR NO KEY UPDATE OF w
+), marked AS (
+    UPDATE worker w SET status = 'inactive', deactivated_at = now()
+    FROM stale s
+    WHERE w.id = ANY (ARRAY[s.id]) AND w.status <> 'inactive' AND NOT w.draining
+      AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+    RETURNING w.id, w.name, w.worker_role, s.status AS previous, w.cordoned, w.heartbeat_seen
+), noted AS (
+    INSERT INTO worker_probe AS p (worker, verdict, reason, details)
+    SELECT m.id, 'dead', CASE WHEN m.heartbeat_seen IS NULL THEN 'never sent a heartbeat' ELSE 'its heartbeat is stale' END,
+           jsonb_build_object('silent_since', m.heartbeat_seen)
+    FROM marked m
+    ON CONFLICT (worker) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason, details = p.details || excluded.details,
+        since = CASE WHEN p.verdict = excluded.verdict THEN p.since ELSE excluded.since END
+)
+SELECT m.id, m.name, m.worker_role::text AS role, m.previous::text AS previous, m.cordoned,
+       coalesce(extract(epoch FROM now() - m.heartbeat_seen), -1)::float8 AS silent
+FROM marked m ORDER BY m.id;
+
+-- name: ReactivateWorkers :many
+-- Workers that were marked inactive here and beat again, or have marked themselves
+-- active since. Who was inactive by itself has no deactivated_at. outage is the
+-- time between the last heartbeat before and the newest, negative when there was
+-- none before.
+WITH back AS (
+    SELECT w.id, w.status, w.deactivated_at FROM worker w
+    WHERE w.deactivated_at IS NOT NULL
+      AND (w.status <> 'inactive' OR NOT w.draining AND w.heartbeat_seen > w.deactivated_at
+           AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8))
+    ORDER BY w.id LIMIT sqlc.arg(page)::int
+    FOR NO KEY UPDATE OF w
+), marked AS (
+    UPDATE worker w SET status = CASE WHEN w.status = 'inactive' THEN 'active' ELSE w.status END, deactivated_at = NULL
+    FROM back b
+    WHERE w.id = ANY (ARRAY[b.id]) AND w.deactivated_at IS NOT NULL
+    RETURNING w.id, w.name, w.worker_role, b.status AS previous, w.heartbeat_seen
+), noted AS (
+    UPDATE worker_probe p SET details = p.details - 'silent_since'
+    FROM marked m WHERE p.worker = ANY (ARRAY[m.id]) AND p.details ? 'silent_since'
+    RETURNING p.worker
+)
+SELECT m.id, m.name, m.worker_role::text AS role, m.previous::text AS previous,
+       coalesce((SELECT extract(epoch FROM m.heartbeat_seen - (p.details ->> 'silent_since')::timestamptz)
+                 FROM worker_probe p WHERE p.worker = m.id), -1)::float8 AS outage
+FROM marked m ORDER BY m.id;
+
+-- name: CountWorkers :one
+-- Workers of any role by what they are, each counted once.
+SELECT count(*) FILTER (WHERE c.state = 'active') AS active, count(*) FILTER (WHERE c.state = 'inactive') AS inactive,
+       count(*) FILTER (WHERE c.state = 'stale') AS stale, count(*) FILTER (WHERE c.state = 'draining') AS draining,
+       count(*) FILTER (WHERE c.state = 'cordoned') AS cordoned, count(*) FILTER (WHERE c.state = 'suspect') AS suspect,
+       count(*) FILTER (WHERE c.state = 'unhealthy') AS unhealthy, count(*) FILTER (WHERE c.state = 'degraded') AS degraded,
+       coalesce(max(c.age) FILTER (WHERE c.state <> 'inactive'), 0)::float8 AS oldest_heartbeat
+FROM (
+    SELECT CASE WHEN w.status = 'inactive' AND NOT w.draining THEN 'inactive'
+                WHEN coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8) THEN 'stale'
+                WHEN w.draining THEN 'draining' WHEN w.cordoned THEN 'cordoned' WHEN w.suspect_since IS NOT NULL THEN 'suspect'
+                WHEN p.health IN ('unhealthy', 'degraded') THEN p.health ELSE 'active' END AS state,
+           extract(epoch FROM now() - w.heartbeat_seen) AS age
+    FROM worker w
+    LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90))
+) c;
+
+-- name: FindProbed :many
+-- A page of action workers to look at, with what was seen of them last. One that
+-- another replica has just looked at is left out, and so is one that has been gone
+-- for an hour and is known to be.
+SELECT w.id, w.name, w.status::text AS status, w.cordoned, w.draining, (w.deactivated_at IS NOT NULL)::bool AS deactivated,
+       (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
+       coalesce(w.cordon_reason, '') AS cordon_reason,
+       coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
+       coalesce(extract(epoch FROM w.last_heartbeat - w.heartbeat_seen), 'NaN')::float8 AS skew,
+       coalesce(w.capabilities -> 'health', 'null')::jsonb AS health, coalesce(w.capabilities ->> 'health_url', '')::text AS health_url,
+       coalesce(p.verdict, '') AS verdict, coalesce(p.failures, 0)::int AS failures, coalesce(p.skew_seconds, 0)::float8 AS old_skew,
+       coalesce(p.health, '') AS old_health, coalesce(p.health_reason, '') AS old_health_reason,
+       coalesce(p.details ->> 'report', '')::text AS report,
+       coalesce(extract(epoch FROM now() - (p.details ->> 'report_since')::timestamptz), 0)::float8 AS unchanged
+FROM worker w LEFT JOIN worker_probe p ON p.worker = w.id
+WHERE w.worker_role = 'action' AND w.id > sqlc.arg(after)::bigint
+  AND (p.at IS NULL OR p.at < now() - make_interval(secs => sqlc.arg(older_than)::float8))
+  AND NOT (p.verdict IS NOT DISTINCT FROM 'dead' AND p.replica IS NOT NULL
+           AND coalesce(w.heartbeat_seen, w.created) < now() - interval '1 hour')
+ORDER BY w.id LIMIT sqlc.arg(page)::int;
+
+-- name: FindUnstarted :many
+-- Since when the oldest execution that was handed to a worker and not started lies
+-- there, among the oldest unfinished ones.
+SELECT c.worker::bigint AS worker, min(c.updated)::timestamptz AS oldest FROM (
+    SELECT e.worker, e.status, e.updated FROM execution e
+    WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::int) c
+WHERE c.status = 'scheduled' AND c.worker IS NOT NULL
+GROUP BY c.worker;
+
+-- name: RecordProbes :exec
+-- What was seen, one row for a worker. Workers that were removed meanwhile are left
+-- out. The report and since when it has been the same are kept together.
+WITH seen AS (
+    SELECT unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(verdicts)::text[]) AS verdict,
+           unnest(sqlc.arg(reasons)::text[]) AS reason, unnest(sqlc.arg(healths)::text[]) AS health,
+           unnest(sqlc.arg(health_reasons)::text[]) AS health_reason, unnest(sqlc.arg(details)::jsonb[]) AS details,
+           unnest(sqlc.arg(failures)::int[]) AS failures
+)
+INSERT INTO worker_probe AS p (worker, verdict, reason, health, health_reason, rtt_ms, queue_exists, consumers, ready, oldest,
+                               failures, skew_seconds, replica, details)
+SELECT s.worker, s.verdict, s.reason, s.health, s.health_reason, (s.details ->> 'rtt_ms')::float8, (s.details ->> 'queue_exists')::bool,
+       (s.details ->> 'consumers')::int, (s.details ->> 'ready')::int, (s.details ->> 'oldest')::timestamptz,
+       s.failures, (s.details ->> 'skew_seconds')::float8, sqlc.arg(replica)::uuid,
+       (s.details - '{rtt_ms,queue_exists,consumers,ready,oldest,skew_seconds}'::text[]) || jsonb_build_object('report_since', now())
+FROM seen s
+WHERE EXISTS (SELECT FROM worker w WHERE w.id = ANY (ARRAY[s.worker]))
+ORDER BY s.worker
+ON CONFLICT (worker) DO UPDATE SET
+    at = now(), verdict = excluded.verdict, reason = excluded.reason, health = excluded.health, health_reason = excluded.health_reason,
+    since = CASE WHEN p.verdict = excluded.verdict THEN p.since ELSE now() END,
+    rtt_ms = excluded.rtt_ms, queue_exists = excluded.queue_exists, consumers = excluded.consumers, ready = excluded.ready,
+    oldest = excluded.oldest, failures = excluded.failures, skew_seconds = excluded.skew_seconds, replica = excluded.replica,
+    details = excluded.details
+        || CASE WHEN p.details ? 'silent_since' THEN jsonb_build_object('silent_since', p.details -> 'silent_since') ELSE '{}' END
+        || CASE WHEN p.details ->> 'report' IS NOT DISTINCT FROM excluded.details ->> 'report' AND p.details ? 'report_since'
+                THEN jsonb_build_object('report_since', p.details -> 'report_since') ELSE '{}' END;
+
+-- name: ReportHealth :execrows
+-- What a worker says of its own health. Every change is a row of worker_history,
+-- so it is written seldom.
+UPDATE worker SET capabilities = jsonb_set(CASE WHEN jsonb_typeof(capabilities) = 'object' THEN capabilities ELSE '{}' END,
+                                           '{health}', sqlc.arg(health)::jsonb)
+WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;

@@ -78,9 +78,10 @@ SELECT count(*) FILTER (
 FROM execution_admission_state s LEFT JOIN shapes h ON h.action_id = s.action_id;
 
 -- name: MonitorWorkers :many
--- The suspicion is asked of the row as a whole, since older schemas do not
--- record one. The epoch stands for none.
-SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
+-- The suspicion, and when the database was told of the heartbeat, are asked of the
+-- row as a whole, since older schemas do not record them. The epoch stands for none.
+SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status,
+       coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
        w.cordoned, w.cordon_reason, w.draining, l.assigned, w.created,
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
              THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
@@ -90,6 +91,19 @@ SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS stat
 FROM worker w LEFT JOIN worker_load l ON l.worker = w.id
 WHERE w.worker_role::text <> 'sensor'
 ORDER BY (w.status::text = 'inactive'), w.last_heartbeat NULLS FIRST, w.id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: MonitorProbeTable :one
+SELECT (to_regclass('worker_probe') IS NOT NULL)::bool AS recorded;
+
+-- name: MonitorProbes :many
+-- What was seen of workers when they were looked at last. valid is false when
+-- nobody has looked for too long; then their health counts for nothing.
+SELECT p.worker, p.at, p.verdict, p.reason, p.since, p.health, p.health_reason, p.rtt_ms, p.queue_exists, p.consumers, p.ready,
+       p.oldest, p.failures, p.skew_seconds, coalesce(p.details ->> 'endpoint_error', '')::text AS endpoint_error,
+       (CASE WHEN jsonb_typeof(p.details -> 'endpoint_ms') = 'number' THEN (p.details ->> 'endpoint_ms')::float8 ELSE -1 END)::float8 AS endpoint_ms,
+       (p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90)))::bool AS valid
+FROM worker_probe p
+WHERE p.worker = ANY (sqlc.arg(workers)::bigint[]);
 
 -- name: MonitorWorkerByName :one
 SELECT w.id FROM worker w WHERE w.name = $1;

@@ -1,37 +1,104 @@
--- Work at a worker that is gone: its heartbeat is older than it may be, by the
--- database's clock, whatever its status says. A worker that drains still sends
--- heartbeats; a parent or a question without a worker is nobody's orphan.
+-- Work that its worker does not do. A worker is gone when its heartbeat is older
+-- than it may be, by the database's clock, whatever its status says. One that
+-- drains still sends heartbeats; a parent or a question without a worker is
+-- nobody's orphan.
 
 -- name: FindOrphans :one
--- One window of live rows at workers that are gone: stranded were handed over and
--- not started, ids run.
+-- One window of live rows. stranded were handed to workers that are gone and not
+-- started, ids run there; overdue were handed to workers that live and not started
+-- in time; overrun run for longer than they may.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS overdue,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running'), '{}')::bigint[] AS overrun
 FROM (
     SELECT e.id, e.status,
            CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
                 WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
                coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
-                   < now() - make_interval(secs => sqlc.arg(stale_after)::float8) ELSE false END AS gone
+                   < now() - make_interval(secs => sqlc.arg(stale_after)::float8) ELSE false END AS gone,
+           CASE e.status WHEN 'scheduled' THEN e.updated < now() - make_interval(secs => coalesce(
+                                 (SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, sqlc.arg(scheduled_timeout)::float8))
+                         WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(grace)::float8 + coalesce(
+                                 CASE WHEN jsonb_typeof(e.workflow_task -> 'timeout_seconds') = 'number' THEN (e.workflow_task ->> 'timeout_seconds')::float8 END,
+                                 (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8, 1e9))
+                         ELSE false END AS late
     FROM execution e
     WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
     ORDER BY e.id
     LIMIT sqlc.arg(window_size)::int
 ) w;
 
--- name: AbandonOrphanedRuns :many
-UPDATE execution e
-SET status = 'abandoned', result = jsonb_build_object(
-        'error', 'The worker stopped sending heartbeats while it ran the execution',
-        'abandoned_by', 'execution_timeout_monitor', 'original_status', e.status, 'reconciled_at', now(),
-        'worker', (SELECT jsonb_build_object(
-             'id', k.id, 'name', k.name, 'role', k.worker_role, 'status', k.status, 'last_heartbeat', k.last_heartbeat,
-             'heartbeat_age_seconds', round(extract(epoch FROM now() - k.heartbeat_seen)), 'cordoned', k.cordoned)
-         FROM worker k WHERE k.id = e.worker))
-WHERE e.id = ANY (ARRAY(
-        SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-  AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL
-  AND coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
-      < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
-RETURNING e.id, e.action, e.action_ref, e.status, e.result, coalesce(e.finished_at, now())::timestamptz AS finished_at;
+-- name: DescribeOverdue :many
+-- Where executions are that were not started in time, and whether their worker
+-- runs all that it can: then it will come to them.
+WITH overdue AS MATERIALIZED (
+    SELECT e.id, e.worker::bigint AS worker, e.attempt,
+           coalesce((SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, sqlc.arg(scheduled_timeout)::float8) AS allowed
+    FROM execution e
+    WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status = 'scheduled' AND e.worker IS NOT NULL
+), busy AS MATERIALIZED (
+    SELECT r.worker, count(*) AS running FROM execution r
+    WHERE r.finished_status IS NULL AND r.status IN ('running', 'canceling') AND r.worker IN (SELECT o.worker FROM overdue o)
+    GROUP BY r.worker
+)
+SELECT o.id, o.worker, o.attempt, o.allowed::float8 AS allowed_seconds,
+       coalesce(b.running >= CASE WHEN jsonb_typeof(k.capabilities -> 'max_concurrent_executions') = 'number'
+                                  THEN (k.capabilities ->> 'max_concurrent_executions')::float8 ELSE 1 END, false)::bool AS full
+FROM overdue o
+LEFT JOIN worker k ON k.id = o.worker
+LEFT JOIN busy b ON b.worker = o.worker
+ORDER BY o.id;
+
+-- name: EndOrphanedRuns :many
+-- Ends what runs at workers that are gone: abandoned, or failed if it is to count
+-- as a failure.
+WITH ended AS (
+    UPDATE execution e
+    SET status = sqlc.arg(status)::text::execution_status_enum, result = jsonb_build_object(
+            'error', 'The worker stopped sending heartbeats while it ran the execution',
+            CASE WHEN sqlc.arg(status)::text = 'failed' THEN 'failed_by' ELSE 'abandoned_by' END, 'execution_timeout_monitor',
+            'original_status', e.status, 'reconciled_at', now(),
+            'worker', (SELECT jsonb_build_object(
+                 'id', k.id, 'name', k.name, 'role', k.worker_role, 'status', k.status, 'last_heartbeat', k.last_heartbeat,
+                 'heartbeat_age_seconds', round(extract(epoch FROM now() - k.heartbeat_seen)), 'cordoned', k.cordoned)
+             FROM worker k WHERE k.id = e.worker))
+    WHERE e.id = ANY (ARRAY(
+            SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
+      AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL
+      AND coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
+          < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+    RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
+), noted AS (
+    INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
+    SELECT 'worker_gone', r.status, r.id, r.attempt, r.action_ref, r.worker, extract(epoch FROM now() - r.started_at) FROM ended r
+)
+SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
+FROM ended r ORDER BY r.id;
+
+-- name: EndOverruns :many
+-- Ends what runs for longer than its task or its action allows and whose worker
+-- has not ended it; by the database's clock, since it was seen to run.
+WITH ended AS (
+    UPDATE execution e
+    SET status = 'timeout', result = jsonb_build_object(
+            'error', format('Execution timeout: still running %s seconds after its start, %s are allowed',
+                            floor(extract(epoch FROM now() - e.updated)), l.allowed),
+            'failed_by', 'execution_timeout_monitor', 'timeout_seconds', l.allowed, 'timed_out', true, 'succeeded', false,
+            'age_seconds', floor(extract(epoch FROM now() - e.updated)), 'original_status', e.status, 'worker_id', e.worker)
+    FROM (
+        SELECT x.id, coalesce(
+            CASE WHEN jsonb_typeof(x.workflow_task -> 'timeout_seconds') = 'number' THEN (x.workflow_task ->> 'timeout_seconds')::float8 END,
+            (SELECT a.timeout_seconds FROM action a WHERE a.id = x.action AND a.timeout_seconds > 0)::float8) AS allowed
+        FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
+    ) l
+    WHERE e.id = l.id AND e.status = 'running' AND e.worker IS NOT NULL
+      AND e.updated < now() - make_interval(secs => sqlc.arg(grace)::float8 + l.allowed)
+    RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
+), noted AS (
+    INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
+    SELECT 'action_timeout', r.status, r.id, r.attempt, r.action_ref, r.worker, extract(epoch FROM now() - r.started_at) FROM ended r
+)
+SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
+FROM ended r ORDER BY r.id;

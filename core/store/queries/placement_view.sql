@@ -4,7 +4,7 @@
 -- Action workers as placement sees them, and who cordoned them.
 SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
-       coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
+       coalesce(extract(epoch FROM now() - coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat)), 'Infinity')::float8 AS heartbeat_age,
        coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned,
        coalesce(w.cordon_reason, '') AS cordon_reason, coalesce(i.login, '') AS cordoned_by
 FROM worker w

@@ -103,3 +103,6 @@ DELETE FROM late_write w
 WHERE w.id = ANY (ARRAY(
         SELECT t.id FROM (SELECT o.id, o.at FROM late_write o ORDER BY o.id LIMIT sqlc.arg(page)::int) t
         WHERE t.at < now() - make_interval(secs => sqlc.arg(older)::float8)));
+
+-- name: MakePartitions :one
+SELECT attune_partitions_ahead(to_regclass(quote_ident(sqlc.arg(name)::text)), sqlc.arg(step)::int, sqlc.arg(ahead)::int)::int AS made;

@@ -17,17 +17,20 @@ ON CONFLICT (name) DO UPDATE SET
 RETURNING id, cordoned;
 
 -- name: ActivateWorker :execrows
-UPDATE worker SET status = 'active', draining = false, last_heartbeat = now()
+-- Enrolling has ended an earlier drain; one that was asked for since stays.
+UPDATE worker SET status = 'active', last_heartbeat = now()
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
--- name: BeatWorker :execrows
+-- name: BeatWorker :one
 -- A worker that somebody declared inactive comes back with its next beat. One
 -- that cannot hear the broker says so by the status error: it is alive and its
 -- work goes on, but it must get no more. Without a status (it is leaving) only
--- the time is written. Zero rows: another process has taken the name.
+-- the time is written. No row: another process has taken the name. What it
+-- returns is whether somebody has asked it to drain.
 UPDATE worker SET last_heartbeat = now(),
     status = coalesce(sqlc.narg(status)::text::worker_status_enum, status)
-WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
+WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid
+RETURNING draining;
 
 -- name: LeaveWorker :execrows
 -- No new work from here on; draining tells the engine that the work at hand

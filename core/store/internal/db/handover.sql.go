@@ -242,8 +242,10 @@ const ReadFleet = `-- name: ReadFleet :many
 SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
-       coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned
+       coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned,
+       coalesce(p.health, '')::text AS health, coalesce(p.health_reason, '')::text AS health_reason
 FROM worker w
+LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90))
 WHERE w.worker_role = 'action'
 ORDER BY w.id
 `
@@ -260,10 +262,14 @@ type ReadFleetRow struct {
 	SuspectReason string
 	HeartbeatAge  float64
 	Assigned      int32
+	Health        string
+	HealthReason  string
 }
 
 // Action workers with the age of their newest heartbeat, which is when the
-// database was told of it; none at all is infinitely old. assigned is -1 for a worker without a load row.
+// database was told of it; none at all is infinitely old. assigned is -1 for a
+// worker without a load row. What was seen of its health counts as long as whoever
+// looked has said.
 func (q *Queries) ReadFleet(ctx context.Context) ([]ReadFleetRow, error) {
 	rows, err := q.db.Query(ctx, ReadFleet)
 	if err != nil {
@@ -285,6 +291,8 @@ func (q *Queries) ReadFleet(ctx context.Context) ([]ReadFleetRow, error) {
 			&i.SuspectReason,
 			&i.HeartbeatAge,
 			&i.Assigned,
+			&i.Health,
+			&i.HealthReason,
 		); err != nil {
 			return nil, err
 		}
@@ -470,6 +478,39 @@ func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadR
 		return nil, err
 	}
 	return items, nil
+}
+
+const RecordLostWork = `-- name: RecordLostWork :exec
+INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
+SELECT r.cause, r.outcome, r.execution, r.attempt, r.ref, nullif(r.worker, 0), extract(epoch FROM now() - r.handed)
+FROM (SELECT unnest($1::text[]) AS cause, unnest($2::text[]) AS outcome,
+             unnest($3::bigint[]) AS execution, unnest($4::int[]) AS attempt,
+             unnest($5::text[]) AS ref, unnest($6::bigint[]) AS worker,
+             unnest($7::timestamptz[]) AS handed) r
+`
+
+type RecordLostWorkParams struct {
+	Causes     []string
+	Outcomes   []string
+	Executions []int64
+	Attempts   []int32
+	Refs       []string
+	Workers    []int64
+	Handed     []time.Time
+}
+
+// What was decided about work that a worker was handed and did not start.
+func (q *Queries) RecordLostWork(ctx context.Context, arg RecordLostWorkParams) error {
+	_, err := q.db.Exec(ctx, RecordLostWork,
+		arg.Causes,
+		arg.Outcomes,
+		arg.Executions,
+		arg.Attempts,
+		arg.Refs,
+		arg.Workers,
+		arg.Handed,
+	)
+	return err
 }
 
 const SettleUndelivered = `-- name: SettleUndelivered :exec

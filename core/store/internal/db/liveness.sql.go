@@ -8,6 +8,8 @@ package db
 import (
 	"context"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 const AcquitWorker = `-- name: AcquitWorker :execrows
@@ -22,6 +24,205 @@ func (q *Queries) AcquitWorker(ctx context.Context, iD int64, since time.Time) (
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const CountWorkers = `-- name: CountWorkers :one
+SELECT count(*) FILTER (WHERE c.state = 'active') AS active, count(*) FILTER (WHERE c.state = 'inactive') AS inactive,
+       count(*) FILTER (WHERE c.state = 'stale') AS stale, count(*) FILTER (WHERE c.state = 'draining') AS draining,
+       count(*) FILTER (WHERE c.state = 'cordoned') AS cordoned, count(*) FILTER (WHERE c.state = 'suspect') AS suspect,
+       count(*) FILTER (WHERE c.state = 'unhealthy') AS unhealthy, count(*) FILTER (WHERE c.state = 'degraded') AS degraded,
+       coalesce(max(c.age) FILTER (WHERE c.state <> 'inactive'), 0)::float8 AS oldest_heartbeat
+FROM (
+    SELECT CASE WHEN w.status = 'inactive' AND NOT w.draining THEN 'inactive'
+                WHEN coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8) THEN 'stale'
+                WHEN w.draining THEN 'draining' WHEN w.cordoned THEN 'cordoned' WHEN w.suspect_since IS NOT NULL THEN 'suspect'
+                WHEN p.health IN ('unhealthy', 'degraded') THEN p.health ELSE 'active' END AS state,
+           extract(epoch FROM now() - w.heartbeat_seen) AS age
+    FROM worker w
+    LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90))
+) c
+`
+
+type CountWorkersRow struct {
+	Active          int64
+	Inactive        int64
+	Stale           int64
+	Draining        int64
+	Cordoned        int64
+	Suspect         int64
+	Unhealthy       int64
+	Degraded        int64
+	OldestHeartbeat float64
+}
+
+// Workers of any role by what they are, each counted once.
+func (q *Queries) CountWorkers(ctx context.Context, staleAfter float64) (CountWorkersRow, error) {
+	row := q.db.QueryRow(ctx, CountWorkers, staleAfter)
+	var i CountWorkersRow
+	err := row.Scan(
+		&i.Active,
+		&i.Inactive,
+		&i.Stale,
+		&i.Draining,
+		&i.Cordoned,
+		&i.Suspect,
+		&i.Unhealthy,
+		&i.Degraded,
+		&i.OldestHeartbeat,
+	)
+	return i, err
+}
+
+const DeactivateWorkers = `-- name: DeactivateWorkers :many
+WITH stale AS (
+    SELECT w.id, w.status FROM worker w
+    WHERE w.status <> 'inactive' AND NOT w.draining
+      AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8)
+    ORDER BY w.id LIMIT $2::int
+    FOR NO KEY UPDATE OF w
+), marked AS (
+    UPDATE worker w SET status = 'inactive', deactivated_at = now()
+    FROM stale s
+    WHERE w.id = ANY (ARRAY[s.id]) AND w.status <> 'inactive' AND NOT w.draining
+      AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8)
+    RETURNING w.id, w.name, w.worker_role, s.status AS previous, w.cordoned, w.heartbeat_seen
+), noted AS (
+    INSERT INTO worker_probe AS p (worker, verdict, reason, details)
+    SELECT m.id, 'dead', CASE WHEN m.heartbeat_seen IS NULL THEN 'never sent a heartbeat' ELSE 'its heartbeat is stale' END,
+           jsonb_build_object('silent_since', m.heartbeat_seen)
+    FROM marked m
+    ON CONFLICT (worker) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason, details = p.details || excluded.details,
+        since = CASE WHEN p.verdict = excluded.verdict THEN p.since ELSE excluded.since END
+)
+SELECT m.id, m.name, m.worker_role::text AS role, m.previous::text AS previous, m.cordoned,
+       coalesce(extract(epoch FROM now() - m.heartbeat_seen), -1)::float8 AS silent
+FROM marked m ORDER BY m.id
+`
+
+type DeactivateWorkersRow struct {
+	ID       int64
+	Name     string
+	Role     string
+	Previous string
+	Cordoned bool
+	Silent   float64
+}
+
+// Workers of any role that count as there and have sent no heartbeat for too long,
+// or never. One that drains says goodbye itself. silent is the age of the last
+// heartbeat, negative when there never was one; when it was is kept until the
+// worker is back.
+func (q *Queries) DeactivateWorkers(ctx context.Context, staleAfter float64, page int32) ([]DeactivateWorkersRow, error) {
+	rows, err := q.db.Query(ctx, DeactivateWorkers, staleAfter, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeactivateWorkersRow
+	for rows.Next() {
+		var i DeactivateWorkersRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Role,
+			&i.Previous,
+			&i.Cordoned,
+			&i.Silent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const FindProbed = `-- name: FindProbed :many
+SELECT w.id, w.name, w.status::text AS status, w.cordoned, w.draining, (w.deactivated_at IS NOT NULL)::bool AS deactivated,
+       (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
+       coalesce(w.cordon_reason, '') AS cordon_reason,
+       coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
+       coalesce(extract(epoch FROM w.last_heartbeat - w.heartbeat_seen), 'NaN')::float8 AS skew,
+       coalesce(w.capabilities -> 'health', 'null')::jsonb AS health, coalesce(w.capabilities ->> 'health_url', '')::text AS health_url,
+       coalesce(p.verdict, '') AS verdict, coalesce(p.failures, 0)::int AS failures, coalesce(p.skew_seconds, 0)::float8 AS old_skew,
+       coalesce(p.health, '') AS old_health, coalesce(p.health_reason, '') AS old_health_reason,
+       coalesce(p.details ->> 'report', '')::text AS report,
+       coalesce(extract(epoch FROM now() - (p.details ->> 'report_since')::timestamptz), 0)::float8 AS unchanged
+FROM worker w LEFT JOIN worker_probe p ON p.worker = w.id
+WHERE w.worker_role = 'action' AND w.id > $1::bigint
+  AND (p.at IS NULL OR p.at < now() - make_interval(secs => $2::float8))
+  AND NOT (p.verdict IS NOT DISTINCT FROM 'dead' AND p.replica IS NOT NULL
+           AND coalesce(w.heartbeat_seen, w.created) < now() - interval '1 hour')
+ORDER BY w.id LIMIT $3::int
+`
+
+type FindProbedRow struct {
+	ID              int64
+	Name            string
+	Status          string
+	Cordoned        bool
+	Draining        bool
+	Deactivated     bool
+	Suspect         bool
+	SuspectReason   string
+	CordonReason    string
+	HeartbeatAge    float64
+	Skew            float64
+	Health          []byte
+	HealthUrl       string
+	Verdict         string
+	Failures        int32
+	OldSkew         float64
+	OldHealth       string
+	OldHealthReason string
+	Report          string
+	Unchanged       float64
+}
+
+// A page of action workers to look at, with what was seen of them last. One that
+// another replica has just looked at is left out, and so is one that has been gone
+// for an hour and is known to be.
+func (q *Queries) FindProbed(ctx context.Context, after int64, olderThan float64, page int32) ([]FindProbedRow, error) {
+	rows, err := q.db.Query(ctx, FindProbed, after, olderThan, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindProbedRow
+	for rows.Next() {
+		var i FindProbedRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Status,
+			&i.Cordoned,
+			&i.Draining,
+			&i.Deactivated,
+			&i.Suspect,
+			&i.SuspectReason,
+			&i.CordonReason,
+			&i.HeartbeatAge,
+			&i.Skew,
+			&i.Health,
+			&i.HealthUrl,
+			&i.Verdict,
+			&i.Failures,
+			&i.OldSkew,
+			&i.OldHealth,
+			&i.OldHealthReason,
+			&i.Report,
+			&i.Unchanged,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const FindSuspects = `-- name: FindSuspects :many
@@ -58,4 +259,187 @@ func (q *Queries) FindSuspects(ctx context.Context) ([]FindSuspectsRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const FindUnstarted = `-- name: FindUnstarted :many
+SELECT c.worker::bigint AS worker, min(c.updated)::timestamptz AS oldest FROM (
+    SELECT e.worker, e.status, e.updated FROM execution e
+    WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::int) c
+WHERE c.status = 'scheduled' AND c.worker IS NOT NULL
+GROUP BY c.worker
+`
+
+type FindUnstartedRow struct {
+	Worker int64
+	Oldest time.Time
+}
+
+// Since when the oldest execution that was handed to a worker and not started lies
+// there, among the oldest unfinished ones.
+func (q *Queries) FindUnstarted(ctx context.Context, bound int32) ([]FindUnstartedRow, error) {
+	rows, err := q.db.Query(ctx, FindUnstarted, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindUnstartedRow
+	for rows.Next() {
+		var i FindUnstartedRow
+		if err := rows.Scan(&i.Worker, &i.Oldest); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ReactivateWorkers = `-- name: ReactivateWorkers :many
+WITH back AS (
+    SELECT w.id, w.status, w.deactivated_at FROM worker w
+    WHERE w.deactivated_at IS NOT NULL
+      AND (w.status <> 'inactive' OR NOT w.draining AND w.heartbeat_seen > w.deactivated_at
+           AND w.heartbeat_seen > now() - make_interval(secs => $1::float8))
+    ORDER BY w.id LIMIT $2::int
+    FOR NO KEY UPDATE OF w
+), marked AS (
+    UPDATE worker w SET status = CASE WHEN w.status = 'inactive' THEN 'active' ELSE w.status END, deactivated_at = NULL
+    FROM back b
+    WHERE w.id = ANY (ARRAY[b.id]) AND w.deactivated_at IS NOT NULL
+    RETURNING w.id, w.name, w.worker_role, b.status AS previous, w.heartbeat_seen
+), noted AS (
+    UPDATE worker_probe p SET details = p.details - 'silent_since'
+    FROM marked m WHERE p.worker = ANY (ARRAY[m.id]) AND p.details ? 'silent_since'
+    RETURNING p.worker
+)
+SELECT m.id, m.name, m.worker_role::text AS role, m.previous::text AS previous,
+       coalesce((SELECT extract(epoch FROM m.heartbeat_seen - (p.details ->> 'silent_since')::timestamptz)
+                 FROM worker_probe p WHERE p.worker = m.id), -1)::float8 AS outage
+FROM marked m ORDER BY m.id
+`
+
+type ReactivateWorkersRow struct {
+	ID       int64
+	Name     string
+	Role     string
+	Previous string
+	Outage   float64
+}
+
+// Workers that were marked inactive here and beat again, or have marked themselves
+// active since. Who was inactive by itself has no deactivated_at. outage is the
+// time between the last heartbeat before and the newest, negative when there was
+// none before.
+func (q *Queries) ReactivateWorkers(ctx context.Context, staleAfter float64, page int32) ([]ReactivateWorkersRow, error) {
+	rows, err := q.db.Query(ctx, ReactivateWorkers, staleAfter, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReactivateWorkersRow
+	for rows.Next() {
+		var i ReactivateWorkersRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Role,
+			&i.Previous,
+			&i.Outage,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RecordProbes = `-- name: RecordProbes :exec
+WITH seen AS (
+    SELECT unnest($2::bigint[]) AS worker, unnest($3::text[]) AS verdict,
+           unnest($4::text[]) AS reason, unnest($5::text[]) AS health,
+           unnest($6::text[]) AS health_reason, unnest($7::jsonb[]) AS details,
+           unnest($8::int[]) AS failures
+)
+INSERT INTO worker_probe AS p (worker, verdict, reason, health, health_reason, rtt_ms, queue_exists, consumers, ready, oldest,
+                               failures, skew_seconds, replica, details)
+SELECT s.worker, s.verdict, s.reason, s.health, s.health_reason, (s.details ->> 'rtt_ms')::float8, (s.details ->> 'queue_exists')::bool,
+       (s.details ->> 'consumers')::int, (s.details ->> 'ready')::int, (s.details ->> 'oldest')::timestamptz,
+       s.failures, (s.details ->> 'skew_seconds')::float8, $1::uuid,
+       (s.details - '{rtt_ms,queue_exists,consumers,ready,oldest,skew_seconds}'::text[]) || jsonb_build_object('report_since', now())
+FROM seen s
+WHERE EXISTS (SELECT FROM worker w WHERE w.id = ANY (ARRAY[s.worker]))
+ORDER BY s.worker
+ON CONFLICT (worker) DO UPDATE SET
+    at = now(), verdict = excluded.verdict, reason = excluded.reason, health = excluded.health, health_reason = excluded.health_reason,
+    since = CASE WHEN p.verdict = excluded.verdict THEN p.since ELSE now() END,
+    rtt_ms = excluded.rtt_ms, queue_exists = excluded.queue_exists, consumers = excluded.consumers, ready = excluded.ready,
+    oldest = excluded.oldest, failures = excluded.failures, skew_seconds = excluded.skew_seconds, replica = excluded.replica,
+    details = excluded.details
+        || CASE WHEN p.details ? 'silent_since' THEN jsonb_build_object('silent_since', p.details -> 'silent_since') ELSE '{}' END
+        || CASE WHEN p.details ->> 'report' IS NOT DISTINCT FROM excluded.details ->> 'report' AND p.details ? 'report_since'
+                THEN jsonb_build_object('report_since', p.details -> 'report_since') ELSE '{}' END
+`
+
+type RecordProbesParams struct {
+	Replica       uuid.UUID
+	Workers       []int64
+	Verdicts      []string
+	Reasons       []string
+	Healths       []string
+	HealthReasons []string
+	Details       [][]byte
+	Failures      []int32
+}
+
+// What was seen, one row for a worker. Workers that were removed meanwhile are left
+// out. The report and since when it has been the same are kept together.
+func (q *Queries) RecordProbes(ctx context.Context, arg RecordProbesParams) error {
+	_, err := q.db.Exec(ctx, RecordProbes,
+		arg.Replica,
+		arg.Workers,
+		arg.Verdicts,
+		arg.Reasons,
+		arg.Healths,
+		arg.HealthReasons,
+		arg.Details,
+		arg.Failures,
+	)
+	return err
+}
+
+const ReportHealth = `-- name: ReportHealth :execrows
+UPDATE worker SET capabilities = jsonb_set(CASE WHEN jsonb_typeof(capabilities) = 'object' THEN capabilities ELSE '{}' END,
+                                           '{health}', $1::jsonb)
+WHERE id = $2 AND incarnation = $3::uuid
+`
+
+// What a worker says of its own health. Every change is a row of worker_history,
+// so it is written seldom.
+func (q *Queries) ReportHealth(ctx context.Context, health []byte, iD int64, incarnation uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, ReportHealth, health, iD, incarnation)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const SuspectWorker = `-- name: SuspectWorker :execrows
+UPDATE worker SET suspect_since = now(), suspect_reason = $1::text
+WHERE id = $2 AND suspect_since IS NULL AND NOT draining AND status <> 'inactive'
+  AND heartbeat_seen > now() - make_interval(secs => $3::float8)
+`
+
+// Of one that lives, may be given work and is not suspected already: an older
+// suspicion stays, with its reason.
+func (q *Queries) SuspectWorker(ctx context.Context, reason string, iD int64, staleAfter float64) (int64, error) {
+	result, err := q.db.Exec(ctx, SuspectWorker, reason, iD, staleAfter)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

@@ -471,6 +471,86 @@ func (q *Queries) MonitorNow(ctx context.Context) (time.Time, error) {
 	return at, err
 }
 
+const MonitorProbeTable = `-- name: MonitorProbeTable :one
+SELECT (to_regclass('worker_probe') IS NOT NULL)::bool AS recorded
+`
+
+func (q *Queries) MonitorProbeTable(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, MonitorProbeTable)
+	var recorded bool
+	err := row.Scan(&recorded)
+	return recorded, err
+}
+
+const MonitorProbes = `-- name: MonitorProbes :many
+SELECT p.worker, p.at, p.verdict, p.reason, p.since, p.health, p.health_reason, p.rtt_ms, p.queue_exists, p.consumers, p.ready,
+       p.oldest, p.failures, p.skew_seconds, coalesce(p.details ->> 'endpoint_error', '')::text AS endpoint_error,
+       (CASE WHEN jsonb_typeof(p.details -> 'endpoint_ms') = 'number' THEN (p.details ->> 'endpoint_ms')::float8 ELSE -1 END)::float8 AS endpoint_ms,
+       (p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90)))::bool AS valid
+FROM worker_probe p
+WHERE p.worker = ANY ($1::bigint[])
+`
+
+type MonitorProbesRow struct {
+	Worker        int64
+	At            time.Time
+	Verdict       string
+	Reason        string
+	Since         time.Time
+	Health        string
+	HealthReason  string
+	RttMs         *float64
+	QueueExists   *bool
+	Consumers     *int32
+	Ready         *int32
+	Oldest        *time.Time
+	Failures      int32
+	SkewSeconds   *float64
+	EndpointError string
+	EndpointMs    float64
+	Valid         bool
+}
+
+// What was seen of workers when they were looked at last. valid is false when
+// nobody has looked for too long; then their health counts for nothing.
+func (q *Queries) MonitorProbes(ctx context.Context, workers []int64) ([]MonitorProbesRow, error) {
+	rows, err := q.db.Query(ctx, MonitorProbes, workers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MonitorProbesRow
+	for rows.Next() {
+		var i MonitorProbesRow
+		if err := rows.Scan(
+			&i.Worker,
+			&i.At,
+			&i.Verdict,
+			&i.Reason,
+			&i.Since,
+			&i.Health,
+			&i.HealthReason,
+			&i.RttMs,
+			&i.QueueExists,
+			&i.Consumers,
+			&i.Ready,
+			&i.Oldest,
+			&i.Failures,
+			&i.SkewSeconds,
+			&i.EndpointError,
+			&i.EndpointMs,
+			&i.Valid,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MonitorPublishedByID = `-- name: MonitorPublishedByID :many
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
        e.started_at, e.retry_count, e.max_retries,
@@ -1017,7 +1097,8 @@ func (q *Queries) MonitorWorkerByName(ctx context.Context, name string) (int64, 
 }
 
 const MonitorWorkers = `-- name: MonitorWorkers :many
-SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status, w.last_heartbeat,
+SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status,
+       coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
        w.cordoned, w.cordon_reason, w.draining, l.assigned, w.created,
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
              THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
@@ -1048,8 +1129,8 @@ type MonitorWorkersRow struct {
 	SuspectReason string
 }
 
-// The suspicion is asked of the row as a whole, since older schemas do not
-// record one. The epoch stands for none.
+// The suspicion, and when the database was told of the heartbeat, are asked of the
+// row as a whole, since older schemas do not record them. The epoch stands for none.
 func (q *Queries) MonitorWorkers(ctx context.Context, bound int64) ([]MonitorWorkersRow, error) {
 	rows, err := q.db.Query(ctx, MonitorWorkers, bound)
 	if err != nil {

@@ -12,41 +12,108 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
-const AbandonOrphanedRuns = `-- name: AbandonOrphanedRuns :many
-UPDATE execution e
-SET status = 'abandoned', result = jsonb_build_object(
-        'error', 'The worker stopped sending heartbeats while it ran the execution',
-        'abandoned_by', 'execution_timeout_monitor', 'original_status', e.status, 'reconciled_at', now(),
-        'worker', (SELECT jsonb_build_object(
-             'id', k.id, 'name', k.name, 'role', k.worker_role, 'status', k.status, 'last_heartbeat', k.last_heartbeat,
-             'heartbeat_age_seconds', round(extract(epoch FROM now() - k.heartbeat_seen)), 'cordoned', k.cordoned)
-         FROM worker k WHERE k.id = e.worker))
-WHERE e.id = ANY (ARRAY(
-        SELECT x.id FROM execution x WHERE x.id = ANY ($1::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-  AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL
-  AND coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
-      < now() - make_interval(secs => $2::float8)
-RETURNING e.id, e.action, e.action_ref, e.status, e.result, coalesce(e.finished_at, now())::timestamptz AS finished_at
+const DescribeOverdue = `-- name: DescribeOverdue :many
+WITH overdue AS MATERIALIZED (
+    SELECT e.id, e.worker::bigint AS worker, e.attempt,
+           coalesce((SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, $1::float8) AS allowed
+    FROM execution e
+    WHERE e.id = ANY ($2::bigint[]) AND e.status = 'scheduled' AND e.worker IS NOT NULL
+), busy AS MATERIALIZED (
+    SELECT r.worker, count(*) AS running FROM execution r
+    WHERE r.finished_status IS NULL AND r.status IN ('running', 'canceling') AND r.worker IN (SELECT o.worker FROM overdue o)
+    GROUP BY r.worker
+)
+SELECT o.id, o.worker, o.attempt, o.allowed::float8 AS allowed_seconds,
+       coalesce(b.running >= CASE WHEN jsonb_typeof(k.capabilities -> 'max_concurrent_executions') = 'number'
+                                  THEN (k.capabilities ->> 'max_concurrent_executions')::float8 ELSE 1 END, false)::bool AS full
+FROM overdue o
+LEFT JOIN worker k ON k.id = o.worker
+LEFT JOIN busy b ON b.worker = o.worker
+ORDER BY o.id
 `
 
-type AbandonOrphanedRunsRow struct {
+type DescribeOverdueRow struct {
+	ID             int64
+	Worker         int64
+	Attempt        int32
+	AllowedSeconds float64
+	Full           bool
+}
+
+// Where executions are that were not started in time, and whether their worker
+// runs all that it can: then it will come to them.
+func (q *Queries) DescribeOverdue(ctx context.Context, scheduledTimeout float64, ids []int64) ([]DescribeOverdueRow, error) {
+	rows, err := q.db.Query(ctx, DescribeOverdue, scheduledTimeout, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DescribeOverdueRow
+	for rows.Next() {
+		var i DescribeOverdueRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Worker,
+			&i.Attempt,
+			&i.AllowedSeconds,
+			&i.Full,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const EndOrphanedRuns = `-- name: EndOrphanedRuns :many
+WITH ended AS (
+    UPDATE execution e
+    SET status = $1::text::execution_status_enum, result = jsonb_build_object(
+            'error', 'The worker stopped sending heartbeats while it ran the execution',
+            CASE WHEN $1::text = 'failed' THEN 'failed_by' ELSE 'abandoned_by' END, 'execution_timeout_monitor',
+            'original_status', e.status, 'reconciled_at', now(),
+            'worker', (SELECT jsonb_build_object(
+                 'id', k.id, 'name', k.name, 'role', k.worker_role, 'status', k.status, 'last_heartbeat', k.last_heartbeat,
+                 'heartbeat_age_seconds', round(extract(epoch FROM now() - k.heartbeat_seen)), 'cordoned', k.cordoned)
+             FROM worker k WHERE k.id = e.worker))
+    WHERE e.id = ANY (ARRAY(
+            SELECT x.id FROM execution x WHERE x.id = ANY ($2::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
+      AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL
+      AND coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
+          < now() - make_interval(secs => $3::float8)
+    RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
+), noted AS (
+    INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
+    SELECT 'worker_gone', r.status, r.id, r.attempt, r.action_ref, r.worker, extract(epoch FROM now() - r.started_at) FROM ended r
+)
+SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
+FROM ended r ORDER BY r.id
+`
+
+type EndOrphanedRunsRow struct {
 	ID         int64
 	Action     *int64
 	ActionRef  string
 	Status     attune.Status
 	Result     []byte
 	FinishedAt time.Time
+	Worker     int64
 }
 
-func (q *Queries) AbandonOrphanedRuns(ctx context.Context, ids []int64, staleAfter float64) ([]AbandonOrphanedRunsRow, error) {
-	rows, err := q.db.Query(ctx, AbandonOrphanedRuns, ids, staleAfter)
+// Ends what runs at workers that are gone: abandoned, or failed if it is to count
+// as a failure.
+func (q *Queries) EndOrphanedRuns(ctx context.Context, status string, ids []int64, staleAfter float64) ([]EndOrphanedRunsRow, error) {
+	rows, err := q.db.Query(ctx, EndOrphanedRuns, status, ids, staleAfter)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []AbandonOrphanedRunsRow
+	var items []EndOrphanedRunsRow
 	for rows.Next() {
-		var i AbandonOrphanedRunsRow
+		var i EndOrphanedRunsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Action,
@@ -54,6 +121,72 @@ func (q *Queries) AbandonOrphanedRuns(ctx context.Context, ids []int64, staleAft
 			&i.Status,
 			&i.Result,
 			&i.FinishedAt,
+			&i.Worker,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const EndOverruns = `-- name: EndOverruns :many
+WITH ended AS (
+    UPDATE execution e
+    SET status = 'timeout', result = jsonb_build_object(
+            'error', format('Execution timeout: still running %s seconds after its start, %s are allowed',
+                            floor(extract(epoch FROM now() - e.updated)), l.allowed),
+            'failed_by', 'execution_timeout_monitor', 'timeout_seconds', l.allowed, 'timed_out', true, 'succeeded', false,
+            'age_seconds', floor(extract(epoch FROM now() - e.updated)), 'original_status', e.status, 'worker_id', e.worker)
+    FROM (
+        SELECT x.id, coalesce(
+            CASE WHEN jsonb_typeof(x.workflow_task -> 'timeout_seconds') = 'number' THEN (x.workflow_task ->> 'timeout_seconds')::float8 END,
+            (SELECT a.timeout_seconds FROM action a WHERE a.id = x.action AND a.timeout_seconds > 0)::float8) AS allowed
+        FROM execution x WHERE x.id = ANY ($2::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
+    ) l
+    WHERE e.id = l.id AND e.status = 'running' AND e.worker IS NOT NULL
+      AND e.updated < now() - make_interval(secs => $1::float8 + l.allowed)
+    RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
+), noted AS (
+    INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
+    SELECT 'action_timeout', r.status, r.id, r.attempt, r.action_ref, r.worker, extract(epoch FROM now() - r.started_at) FROM ended r
+)
+SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
+FROM ended r ORDER BY r.id
+`
+
+type EndOverrunsRow struct {
+	ID         int64
+	Action     *int64
+	ActionRef  string
+	Status     attune.Status
+	Result     []byte
+	FinishedAt time.Time
+	Worker     int64
+}
+
+// Ends what runs for longer than its task or its action allows and whose worker
+// has not ended it; by the database's clock, since it was seen to run.
+func (q *Queries) EndOverruns(ctx context.Context, grace float64, ids []int64) ([]EndOverrunsRow, error) {
+	rows, err := q.db.Query(ctx, EndOverruns, grace, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []EndOverrunsRow
+	for rows.Next() {
+		var i EndOverrunsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Action,
+			&i.ActionRef,
+			&i.Status,
+			&i.Result,
+			&i.FinishedAt,
+			&i.Worker,
 		); err != nil {
 			return nil, err
 		}
@@ -69,40 +202,68 @@ const FindOrphans = `-- name: FindOrphans :one
 
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS overdue,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running'), '{}')::bigint[] AS overrun
 FROM (
     SELECT e.id, e.status,
            CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
                 WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
                coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
-                   < now() - make_interval(secs => $1::float8) ELSE false END AS gone
+                   < now() - make_interval(secs => $1::float8) ELSE false END AS gone,
+           CASE e.status WHEN 'scheduled' THEN e.updated < now() - make_interval(secs => coalesce(
+                                 (SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, $2::float8))
+                         WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $3::float8 + coalesce(
+                                 CASE WHEN jsonb_typeof(e.workflow_task -> 'timeout_seconds') = 'number' THEN (e.workflow_task ->> 'timeout_seconds')::float8 END,
+                                 (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8, 1e9))
+                         ELSE false END AS late
     FROM execution e
-    WHERE e.finished_status IS NULL AND e.id > $2::bigint
+    WHERE e.finished_status IS NULL AND e.id > $4::bigint
     ORDER BY e.id
-    LIMIT $3::int
+    LIMIT $5::int
 ) w
 `
+
+type FindOrphansParams struct {
+	StaleAfter       float64
+	ScheduledTimeout float64
+	Grace            float64
+	After            int64
+	WindowSize       int32
+}
 
 type FindOrphansRow struct {
 	Last     int64
 	Scanned  int32
 	Stranded []int64
 	Ids      []int64
+	Overdue  []int64
+	Overrun  []int64
 }
 
-// Work at a worker that is gone: its heartbeat is older than it may be, by the
-// database's clock, whatever its status says. A worker that drains still sends
-// heartbeats; a parent or a question without a worker is nobody's orphan.
-// One window of live rows at workers that are gone: stranded were handed over and
-// not started, ids run.
-func (q *Queries) FindOrphans(ctx context.Context, staleAfter float64, after int64, windowSize int32) (FindOrphansRow, error) {
-	row := q.db.QueryRow(ctx, FindOrphans, staleAfter, after, windowSize)
+// Work that its worker does not do. A worker is gone when its heartbeat is older
+// than it may be, by the database's clock, whatever its status says. One that
+// drains still sends heartbeats; a parent or a question without a worker is
+// nobody's orphan.
+// One window of live rows. stranded were handed to workers that are gone and not
+// started, ids run there; overdue were handed to workers that live and not started
+// in time; overrun run for longer than they may.
+func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindOrphansRow, error) {
+	row := q.db.QueryRow(ctx, FindOrphans,
+		arg.StaleAfter,
+		arg.ScheduledTimeout,
+		arg.Grace,
+		arg.After,
+		arg.WindowSize,
+	)
 	var i FindOrphansRow
 	err := row.Scan(
 		&i.Last,
 		&i.Scanned,
 		&i.Stranded,
 		&i.Ids,
+		&i.Overdue,
+		&i.Overrun,
 	)
 	return i, err
 }

@@ -400,7 +400,8 @@ func (q *Queries) ViewHeads(ctx context.Context, ids []int64) ([]ViewHeadsRow, e
 
 const ViewHolders = `-- name: ViewHolders :many
 SELECT e.id, e.action_ref, e.status, e.admitted_at, e.started_at, e.updated, e.worker,
-       w.name AS worker_name, coalesce(w.status::text, '')::text AS worker_status, w.last_heartbeat, w.cordoned, w.draining,
+       w.name AS worker_name, coalesce(w.status::text, '')::text AS worker_status,
+       coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat, w.cordoned, w.draining,
        coalesce((to_jsonb(w) ->> 'suspect_since')::timestamptz, 'epoch')::timestamptz AS suspect_since
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY ($1::bigint[])

@@ -14,10 +14,11 @@ import (
 )
 
 const ActivateWorker = `-- name: ActivateWorker :execrows
-UPDATE worker SET status = 'active', draining = false, last_heartbeat = now()
+UPDATE worker SET status = 'active', last_heartbeat = now()
 WHERE id = $1 AND incarnation = $2::uuid
 `
 
+// Enrolling has ended an earlier drain; one that was asked for since stays.
 func (q *Queries) ActivateWorker(ctx context.Context, iD int64, incarnation uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, ActivateWorker, iD, incarnation)
 	if err != nil {
@@ -26,22 +27,23 @@ func (q *Queries) ActivateWorker(ctx context.Context, iD int64, incarnation uuid
 	return result.RowsAffected(), nil
 }
 
-const BeatWorker = `-- name: BeatWorker :execrows
+const BeatWorker = `-- name: BeatWorker :one
 UPDATE worker SET last_heartbeat = now(),
     status = coalesce($1::text::worker_status_enum, status)
 WHERE id = $2 AND incarnation = $3::uuid
+RETURNING draining
 `
 
 // A worker that somebody declared inactive comes back with its next beat. One
 // that cannot hear the broker says so by the status error: it is alive and its
 // work goes on, but it must get no more. Without a status (it is leaving) only
-// the time is written. Zero rows: another process has taken the name.
-func (q *Queries) BeatWorker(ctx context.Context, status *string, iD int64, incarnation uuid.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, BeatWorker, status, iD, incarnation)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// the time is written. No row: another process has taken the name. What it
+// returns is whether somebody has asked it to drain.
+func (q *Queries) BeatWorker(ctx context.Context, status *string, iD int64, incarnation uuid.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, BeatWorker, status, iD, incarnation)
+	var draining bool
+	err := row.Scan(&draining)
+	return draining, err
 }
 
 const EnrolWorker = `-- name: EnrolWorker :one

@@ -1,0 +1,25 @@
+-- What the operators of this installation have done, and whether the schema is
+-- one on which they may. Each reads a bounded part of its table.
+
+-- name: AuditShape :one
+-- recorded is true where acts are written down, current where the schema is at
+-- least the one that the acts of this version are made for.
+SELECT now()::timestamptz AS at,
+       (to_regclass('operator_audit') IS NOT NULL)::boolean AS recorded,
+       (to_regclass('operator_audit') IS NOT NULL AND to_regclass('outbox') IS NOT NULL
+        AND to_regclass('engine_replica') IS NOT NULL AND to_regclass('attune_schema_origin') IS NOT NULL
+        AND to_regclass('worker_probe') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL)::boolean AS current;
+
+-- name: AuditOrigin :one
+-- adopted is true where the schema belongs to an installation that was there
+-- before; replicas counts those of the engine that have not fallen silent.
+SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::boolean AS adopted,
+       (SELECT count(*) FROM engine_replica r
+        WHERE r.last_seen > now() - make_interval(secs => sqlc.arg(alive_seconds)::float8))::bigint AS replicas;
+
+-- name: AuditRecent :many
+-- The newest acts. A document longer than the bound is left out.
+SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
+       a.outcome, coalesce(a.error, '')::text AS error,
+       CASE WHEN pg_column_size(a.request) <= sqlc.arg(longest)::integer THEN a.request::text ELSE '' END AS request
+FROM operator_audit a ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint;

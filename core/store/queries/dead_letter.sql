@@ -1,0 +1,74 @@
+-- The ledger of dead letters. Package deadletter writes it, and nobody else.
+
+-- name: RecordDeadLetter :execrows
+-- One dead-lettering of one message, once however often it is delivered. A row
+-- without a decision waits for a person.
+INSERT INTO dead_letter (
+    fingerprint, message_id, correlation_id, message_type, exchange, routing_key, queue, reason, died,
+    x_death, headers, body, execution, execution_status, action_ref, attempt, worker,
+    decision, decided_by, decided_at, detail, evidence)
+VALUES (
+    sqlc.arg(fingerprint)::text, sqlc.narg(message_id)::text, sqlc.narg(correlation_id)::text, sqlc.narg(message_type)::text,
+    sqlc.narg(exchange)::text, sqlc.narg(routing_key)::text, sqlc.narg(queue)::text, sqlc.narg(reason)::text, sqlc.narg(died)::timestamptz,
+    sqlc.narg(x_death)::jsonb, sqlc.narg(headers)::jsonb, sqlc.arg(body)::bytea,
+    sqlc.narg(execution)::bigint, sqlc.narg(execution_status)::text::execution_status_enum, sqlc.narg(action_ref)::text,
+    sqlc.narg(attempt)::int, sqlc.narg(worker)::bigint,
+    sqlc.narg(decision)::text, sqlc.narg(decided_by)::text,
+    CASE WHEN sqlc.narg(decision)::text IS NOT NULL THEN now() END, sqlc.narg(detail)::text, sqlc.arg(evidence)::jsonb)
+ON CONFLICT (fingerprint) DO NOTHING;
+
+-- name: KnownDeadLetters :many
+SELECT d.fingerprint::text AS fingerprint FROM dead_letter d WHERE d.fingerprint = ANY (sqlc.arg(fingerprints)::text[]);
+
+-- name: ReadLetterExecutions :many
+-- The executions that dead letters are about, as they are.
+SELECT e.id, e.status, e.attempt, coalesce(e.worker, 0)::bigint AS worker, e.action_ref, e.created, e.updated, e.started_at, e.finished_at,
+       e.retry_count, (e.admission_state_id IS NOT NULL)::bool AS holds
+FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: ReadLetterWorkers :many
+-- The workers that dead letters were on their way to, with what the newest look
+-- at them found. A heartbeat that never came has no age.
+SELECT w.id, w.name, coalesce(w.status::text, '')::text AS status, w.cordoned, w.draining, coalesce(w.suspect_reason, '')::text AS suspect_reason,
+       extract(epoch FROM now() - w.heartbeat_seen)::float8 AS heartbeat_age,
+       coalesce(p.verdict, '')::text AS verdict, coalesce(p.reason, '')::text AS reason, coalesce(p.health, '')::text AS health,
+       p.consumers, p.ready, p.at AS probed
+FROM worker w LEFT JOIN worker_probe p ON p.worker = w.id
+WHERE w.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: CountWaitingDeadLetters :one
+-- How many dead letters wait for a person, counted up to a bound.
+SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.decision IS NULL LIMIT sqlc.arg(bound)::bigint) o;
+
+-- name: LetterRouteWorkers :many
+-- Workers whose queues may hold something that dies.
+SELECT w.id FROM worker w
+WHERE w.worker_role = 'action' AND (w.status = 'active' OR w.heartbeat_seen > now() - interval '1 hour')
+ORDER BY w.id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: LockDeadLetter :one
+SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
+       coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key,
+       coalesce(d.body, '')::bytea AS body, coalesce(d.execution, 0)::bigint AS execution, coalesce(d.worker, 0)::bigint AS worker,
+       coalesce(d.decision, '')::text AS decision, coalesce(d.decided_by, '')::text AS decided_by, d.decided_at,
+       coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut
+FROM dead_letter d WHERE d.id = sqlc.arg(id) FOR UPDATE;
+
+-- name: DecideDeadLetter :execrows
+-- A person decides. What had been decided before is kept with the evidence.
+UPDATE dead_letter d
+SET decision = sqlc.arg(decision)::text, decided_by = sqlc.arg(decided_by)::text, decided_at = now(),
+    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
+        'decision', sqlc.arg(decision)::text, 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''),
+        'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
+WHERE d.id = sqlc.arg(id);
+
+-- name: PurgeDeadLetters :many
+-- A person is done with many at once. Only what still waits is changed.
+UPDATE dead_letter d
+SET decision = 'purged', decided_by = sqlc.arg(decided_by)::text, decided_at = now(),
+    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
+        'decision', 'purged', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''))))
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) AND o.decision IS NULL ORDER BY o.id FOR UPDATE)
+  AND d.decision IS NULL
+RETURNING d.id;
