@@ -145,6 +145,7 @@ func (l *loader) finish() error {
 			c.Worker.Taints[i].Effect = "no_schedule"
 		}
 	}
+	l.followAlerts()
 	for _, name := range sortedKeys(c.Alerts) {
 		key := "alerts." + name + ".measure"
 		if err := l.known[key].check(); err != nil {

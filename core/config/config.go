@@ -266,22 +266,6 @@ type Retention struct {
 	GroupQueues time.Duration `koanf:"group_queues" range:"1h..87600h"`
 }
 
-// AlertRule raises an alert while a measure stays above a threshold.
-type AlertRule struct {
-	// Watch this rule.
-	Enabled bool `koanf:"enabled"`
-	// What is measured.
-	Measure string `koanf:"measure" oneof:"dead_letters_growth heartbeat_age head_wait queue_length stuck_seconds leaked_slots workers_missing outbox_age failure_ratio topology_problems"`
-	// The value above which the alert is raised (seconds for ages and waits).
-	Above float64 `koanf:"above" range:"0..1000000000000"`
-	// How long the value must stay there.
-	For time.Duration `koanf:"for" range:"0s..24h"`
-	// How bad it is.
-	Severity string `koanf:"severity" oneof:"info warning critical"`
-	// The action, worker or queue it is limited to; empty for all.
-	Target string `koanf:"target"`
-}
-
 // StaleAfter is the age of its last heartbeat from which a worker is not to be
 // trusted with work.
 func (e Executor) StaleAfter() time.Duration {
@@ -358,19 +342,5 @@ func Default() *Config {
 		Retention: Retention{History: 720 * time.Hour, Events: 720 * time.Hour, InactiveWorkers: 168 * time.Hour, GroupQueues: 720 * time.Hour},
 		Alerts:    defaultAlerts(),
 		sources:   map[string]string{},
-	}
-}
-
-func defaultAlerts() map[string]*AlertRule {
-	return map[string]*AlertRule{
-		"dlq_growth":       {true, "dead_letters_growth", 0, 5 * time.Minute, "critical", ""},
-		"worker_heartbeat": {true, "heartbeat_age", 90, 0, "warning", ""},
-		"workers_missing":  {true, "workers_missing", 0, time.Minute, "critical", ""},
-		"queue_head_wait":  {true, "head_wait", 600, 0, "warning", ""},
-		"queue_length":     {true, "queue_length", 8000, time.Minute, "warning", ""},
-		"exec_stuck":       {true, "stuck_seconds", 600, 0, "info", ""},
-		"leaked_slot":      {true, "leaked_slots", 0, time.Minute, "critical", ""},
-		"outbox_age":       {true, "outbox_age", 30, 0, "warning", ""},
-		"topology":         {true, "topology_problems", 0, 0, "critical", ""},
 	}
 }

@@ -186,7 +186,15 @@ func TestRefusals(t *testing.T) {
 		},
 		"RuleWithoutMeasure": {
 			file: "alerts:\n  mine:\n    above: 1\n",
-			want: `FILE:3: alerts.mine.measure: "" is not one of dead_letters_growth, heartbeat_age, head_wait, queue_length, stuck_seconds, leaked_slots, workers_missing, outbox_age, failure_ratio, topology_problems`,
+			want: `FILE:3: alerts.mine.measure: "" is not one of ` + measureNames(),
+		},
+		"UnknownMeasure": {
+			file: "alerts:\n  mine: { measure: hed_wait }\n",
+			want: `FILE:2: alerts.mine.measure: "hed_wait" is not a measure; the nearest is head_wait`,
+		},
+		"SeverityOfARule": {
+			file: "alerts:\n  topology: { severity: fatal }\n",
+			want: `FILE:2: alerts.topology.severity: "fatal" is not one of info, warning, critical`,
 		},
 		"SectionIsAScalar": {
 			file: "executor: 5\n",

@@ -59,9 +59,16 @@ func TestDocumentation(t *testing.T) {
 // fieldComments reads the comment of every field: "Type.Field" to text.
 func fieldComments(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
-	require.NoError(t, err)
 	comments := map[string]string{}
+	for _, name := range []string{"config.go", "alerts.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		require.NoError(t, err)
+		fieldCommentsOf(file, comments)
+	}
+	return comments
+}
+
+func fieldCommentsOf(file *ast.File, comments map[string]string) {
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.TypeSpec)
 		if !ok {
@@ -78,7 +85,6 @@ func fieldComments(t *testing.T) map[string]string {
 		}
 		return true
 	})
-	return comments
 }
 
 // describe writes one table per section; nested sections follow their parent.
@@ -138,7 +144,7 @@ func defaultOf(t *testing.T, key string) (value, note string) {
 // describeRules writes the keys of an alert rule and the built-in rules.
 func describeRules(t *testing.T, out *strings.Builder, comments map[string]string) {
 	t.Helper()
-	out.WriteString("\n## alerts\n\nRules by name. A built-in rule is changed by naming it, a new name adds a rule. Rules are not used by this version.\n\n" +
+	out.WriteString("\n## alerts\n\nRules by name. A built-in rule is changed by naming it, a new name adds a rule. What each\nmeans, and what to do, says [alerts.md](alerts.md).\n\n" +
 		"| key | allowed | what |\n|---|---|---|\n")
 	rule := reflect.TypeFor[config.AlertRule]()
 	for field := range rule.Fields() {
@@ -150,7 +156,7 @@ func describeRules(t *testing.T, out *strings.Builder, comments map[string]strin
 		}
 		fmt.Fprintf(out, "| `alerts.NAME.%s` | %s | %s |\n", field.Tag.Get("koanf"), allowed, comment)
 	}
-	out.WriteString("\n| built-in rule | measure | above | for | severity |\n|---|---|---|---|---|\n")
+	out.WriteString("\n| built-in rule | measure | above | below | for | severity |\n|---|---|---|---|---|---|\n")
 	for _, entry := range config.Default().Explain() {
 		name, isRule := strings.CutPrefix(entry.Key, "alerts.")
 		name, isFirst := strings.CutSuffix(name, ".enabled")
@@ -158,7 +164,7 @@ func describeRules(t *testing.T, out *strings.Builder, comments map[string]strin
 			continue
 		}
 		cells := []string{}
-		for _, key := range []string{"measure", "above", "for", "severity"} {
+		for _, key := range []string{"measure", "above", "below", "for", "severity"} {
 			value, _ := defaultOf(t, "alerts."+name+"."+key)
 			cells = append(cells, value)
 		}

@@ -165,6 +165,9 @@ func parseDuration(raw any, unit time.Duration) (time.Duration, error) {
 
 // check tests the value against the tags of its field.
 func (s setting) check() error {
+	if strings.HasPrefix(s.key, "alerts.") && strings.HasSuffix(s.key, ".measure") {
+		return s.checkMeasure()
+	}
 	if allowed := s.tag.Get("oneof"); allowed != "" {
 		for word := range strings.FieldsSeq(allowed) {
 			if s.value.String() == word {

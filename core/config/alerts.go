@@ -1,0 +1,256 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// AlertRule raises an alert while a measure stays beyond a threshold.
+type AlertRule struct {
+	// Watch this rule.
+	Enabled bool `koanf:"enabled"`
+	// What is measured.
+	Measure string `koanf:"measure" oneof:"active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failure_ratio head_wait heartbeat_age leaked_slots loop_silence outbox_age partitions_missing queue_length queue_paused replica_problems replica_silence replicas retry_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured worker_queue_depth workers_missing"`
+	// The value above which the alert is raised (seconds for ages and waits, a share of 1 for ratios).
+	Above float64 `koanf:"above" range:"0..1000000000000"`
+	// The value below which the alert is raised, instead of above; 0 leaves it to above.
+	Below float64 `koanf:"below" range:"0..1000000000000"`
+	// How long the value must stay there.
+	For time.Duration `koanf:"for" range:"0s..24h"`
+	// How bad it is.
+	Severity string `koanf:"severity" oneof:"info warning critical"`
+	// The action, queue, worker, replica or table it is limited to; empty for all.
+	Target string `koanf:"target"`
+	// What the alert says, with {target}, {value}, {limit} and {detail}; empty for the words of the measure.
+	Summary string `koanf:"summary"`
+	// What to do, with the same placeholders; empty for the words of the measure.
+	Hint string `koanf:"hint"`
+	// The PromQL expression in the rules file; empty for the one that follows from the other keys.
+	Expression string `koanf:"expression"`
+}
+
+// Unit says how the values of a measure read.
+type Unit string
+
+// The units.
+const (
+	UnitCount     Unit = "count"
+	UnitSeconds   Unit = "seconds"
+	UnitRatio     Unit = "ratio"
+	UnitPerMinute Unit = "per minute"
+)
+
+// Measure is something that alert rules can watch.
+type Measure struct {
+	Name string
+	Unit Unit
+	// Each is what has a value of its own; empty for the installation as a whole.
+	Each string
+	// About says what is measured, and Why what that means at night.
+	About, Why string
+	// Summary and Hint are the words of alerts, with the placeholders of a rule.
+	Summary, Hint string
+	// View is the view of the dashboard that shows more.
+	View string
+	// Series is the PromQL that selects the values, with %s for the matchers of a
+	// target; empty for the series that every measure has. Label is the label that
+	// names the target.
+	Series, Label string
+}
+
+// MeasureNamed finds a measure.
+func MeasureNamed(name string) (Measure, bool) {
+	for _, m := range measures {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Measure{}, false
+}
+
+// Measures lists every measure by name.
+func Measures() []Measure {
+	list := slices.Clone(measures)
+	slices.SortFunc(list, func(a, b Measure) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// label is the name of the label of targets in the series of a measure.
+func (m Measure) label() string {
+	if m.Label != "" {
+		return m.Label
+	}
+	return "target"
+}
+
+// PromQL is the expression that is true while the rule's condition holds.
+func (r AlertRule) PromQL() string {
+	if r.Expression != "" {
+		return r.Expression
+	}
+	m, _ := MeasureNamed(r.Measure)
+	matcher := ""
+	if r.Target != "" && m.Each != "" {
+		matcher = m.label() + "=" + strconv.Quote(r.Target)
+	}
+	value := ""
+	switch {
+	case m.Series != "" && matcher == "":
+		value = strings.ReplaceAll(strings.ReplaceAll(m.Series, "{%s}", ""), ",%s", "")
+	case m.Series != "":
+		value = strings.ReplaceAll(m.Series, "%s", matcher)
+	default:
+		if matcher != "" {
+			matcher = "," + matcher
+		}
+		value = fmt.Sprintf("max by (target) (attune_measure{measure=%q%s})", m.Name, matcher)
+	}
+	return value + " " + r.operator() + " " + strconv.FormatFloat(r.Limit(), 'f', -1, 64)
+}
+
+func (r AlertRule) operator() string {
+	if r.Below > 0 {
+		return "<"
+	}
+	return ">"
+}
+
+// Limit is the threshold, be it the upper or the lower.
+func (r AlertRule) Limit() float64 {
+	if r.Below > 0 {
+		return r.Below
+	}
+	return r.Above
+}
+
+// Holds says whether a value is beyond the threshold.
+func (r AlertRule) Holds(value float64) bool {
+	if r.Below > 0 {
+		return value < r.Below
+	}
+	return value > r.Above
+}
+
+// Covers says whether the rule is about a target. A rule for an action covers
+// the queues of all its groups.
+func (r AlertRule) Covers(target string) bool {
+	return r.Target == "" || r.Target == target || strings.HasPrefix(target, r.Target+" ")
+}
+
+// Words are the texts of the rule's alerts before the placeholders are filled.
+func (r AlertRule) Words() (summary, hint string) {
+	m, _ := MeasureNamed(r.Measure)
+	summary, hint = r.Summary, r.Hint
+	if summary == "" {
+		summary = m.Summary
+	}
+	if hint == "" {
+		hint = m.Hint
+	}
+	return summary, hint
+}
+
+// Fill writes a value where a text has a placeholder.
+func Fill(text, target, value, limit, detail string) string {
+	text = strings.NewReplacer("{target}", target, "{value}", value, "{limit}", limit, "{detail}", detail).Replace(text)
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), ":"))
+}
+
+// Format writes a value of the measure for people.
+func (m Measure) Format(value float64) string {
+	switch m.Unit {
+	case UnitSeconds:
+		d := time.Duration(value * float64(time.Second))
+		if d < time.Second {
+			return d.Round(time.Millisecond).String()
+		}
+		return showDuration(d.Round(time.Second))
+	case UnitRatio:
+		return strconv.FormatFloat(math.Round(value*1000)/10, 'f', -1, 64) + " %"
+	case UnitPerMinute:
+		return strconv.FormatFloat(math.Round(value*10)/10, 'f', -1, 64) + " per minute"
+	default:
+		return strconv.FormatFloat(value, 'f', -1, 64)
+	}
+}
+
+// defaultAlerts are the built-in rules. The first four are published, by name
+// and threshold; the bands of dead letters and queues are published too.
+func defaultAlerts() map[string]*AlertRule {
+	rule := func(severity, measure string, above float64, held time.Duration) *AlertRule {
+		return &AlertRule{Enabled: true, Measure: measure, Above: above, For: held, Severity: severity}
+	}
+	below := func(severity, measure string, below float64, held time.Duration) *AlertRule {
+		return &AlertRule{Enabled: true, Measure: measure, Below: below, For: held, Severity: severity}
+	}
+	return map[string]*AlertRule{
+		"high_execution_timeout_rate": rule("warning", "execution_timeouts", 10, 0),
+		"no_active_workers":           below("critical", "active_workers", 1, 0),
+		"dlq_buildup":                 rule("warning", "dead_letter_depth", 100, 0),
+		"stale_executions":            rule("warning", "scheduled_overdue", 0, 2*time.Minute),
+
+		"dlq_waiting":           rule("info", "dead_letter_depth", 0, 0),
+		"dlq_depth_warning":     rule("warning", "dead_letter_depth", 10, 0),
+		"dlq_depth_critical":    rule("critical", "dead_letter_depth", 100, 0),
+		"dlq_rate_warning":      rule("warning", "dead_letter_rate", 5, 0),
+		"dlq_rate_critical":     rule("critical", "dead_letter_rate", 20, 0),
+		"dlq_growth":            rule("critical", "dead_letters_growth", 0, 5*time.Minute),
+		"dlq_routes_lost":       rule("critical", "dead_letter_routes_lost", 0, 0),
+		"worker_queue_warning":  rule("warning", "worker_queue_depth", 49, 0),
+		"worker_queue_critical": rule("critical", "worker_queue_depth", 99, 0),
+
+		"worker_heartbeat":  rule("warning", "heartbeat_age", 90, 0),
+		"worker_suspect":    rule("warning", "suspect_seconds", 0, 0),
+		"workers_missing":   rule("critical", "workers_missing", 0, time.Minute),
+		"unhealthy_workers": rule("warning", "unhealthy_workers", 0.5, time.Minute),
+
+		"queue_head_wait": rule("warning", "head_wait", 600, 0),
+		"queue_length":    rule("warning", "queue_length", 8000, time.Minute),
+		"queue_paused":    rule("info", "queue_paused", 0, 0),
+		"exec_stuck":      rule("info", "stuck_seconds", 600, 0),
+		"retry_rate":      rule("warning", "retry_rate", 0.2, time.Minute),
+		"leaked_slot":     rule("critical", "leaked_slots", 0, time.Minute),
+
+		"no_replica":        below("critical", "replicas", 1, 0),
+		"replica_silent":    rule("warning", "replica_silence", 30, 0),
+		"replica_unwell":    rule("warning", "replica_problems", 0, 0),
+		"loop_late":         rule("warning", "loop_silence", 0, 0),
+		"outbox_age":        rule("warning", "outbox_age", 30, 0),
+		"topology":          rule("critical", "topology_problems", 0, 0),
+		"broker_alarm":      rule("critical", "broker_alarms", 0, 0),
+		"partition_missing": rule("warning", "partitions_missing", 0, 0),
+		"unmeasured":        rule("warning", "unmeasured", 0, 2*time.Minute),
+	}
+}
+
+// checkMeasure refuses a rule that watches nothing there is.
+func (s setting) checkMeasure() error {
+	name := s.value.String()
+	if _, ok := MeasureNamed(name); ok {
+		return nil
+	}
+	names := make([]string, len(measures))
+	for i, m := range Measures() {
+		names[i] = m.Name
+	}
+	if near := Nearest(name, names); near != "" {
+		return fmt.Errorf("%q is not a measure; the nearest is %s", name, near)
+	}
+	return fmt.Errorf("%q is not one of %s", name, strings.Join(names, ", "))
+}
+
+// followAlerts sets the thresholds that other keys decide, where the rule itself says
+// nothing.
+func (l *loader) followAlerts() {
+	c := l.cfg
+	if rule := c.Alerts["worker_heartbeat"]; rule != nil && c.sources["alerts.worker_heartbeat.above"] == "" && rule.Measure == "heartbeat_age" {
+		if limit := c.Executor.StaleAfter().Seconds(); limit != rule.Above {
+			rule.Above = limit
+			c.sources["alerts.worker_heartbeat.above"] = "derived from executor.heartbeat_interval"
+		}
+	}
+}

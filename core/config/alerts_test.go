@@ -1,0 +1,107 @@
+package config_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/config"
+)
+
+func measureNames() string {
+	var names []string
+	for _, m := range config.Measures() {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// TestMeasuresAreThoseThatAreDocumented: the tag makes the documentation, the
+// list decides.
+func TestMeasuresAreThoseThatAreDocumented(t *testing.T) {
+	t.Parallel()
+	field, ok := reflect.TypeFor[config.AlertRule]().FieldByName("Measure")
+	require.True(t, ok)
+	require.Equal(t, strings.ReplaceAll(measureNames(), ", ", " "), field.Tag.Get("oneof"))
+	for _, m := range config.Measures() {
+		for _, text := range []string{m.About, m.Why, m.Summary, m.Hint, m.View, string(m.Unit)} {
+			require.NotEmpty(t, text, m.Name)
+		}
+	}
+}
+
+// TestPublishedRules: names and thresholds that users of Attune know.
+func TestPublishedRules(t *testing.T) {
+	t.Parallel()
+	rules := config.Default().Alerts
+	for name, want := range map[string]struct {
+		expression string
+		severity   string
+	}{
+		"high_execution_timeout_rate": {"sum(max by (cause) (rate(attune_execution_timeouts_total[2m]))) * 60 > 10", "warning"},
+		"no_active_workers":           {`max by (target) (attune_measure{measure="active_workers"}) < 1`, "critical"},
+		"dlq_buildup":                 {"max(attune_dead_letter_queue_depth) > 100", "warning"},
+		"stale_executions":            {"max(attune_scheduled_overdue) > 0", "warning"},
+	} {
+		require.Contains(t, rules, name)
+		require.Equal(t, want.expression, rules[name].PromQL(), name)
+		require.Equal(t, want.severity, rules[name].Severity, name)
+	}
+	for name, limit := range map[string]float64{
+		"dlq_depth_warning": 10, "dlq_depth_critical": 100, "dlq_rate_warning": 5, "dlq_rate_critical": 20,
+	} {
+		require.False(t, rules[name].Holds(limit), name)
+		require.True(t, rules[name].Holds(limit+1), name)
+	}
+	require.False(t, rules["worker_queue_warning"].Holds(49))
+	require.True(t, rules["worker_queue_warning"].Holds(50))
+	require.True(t, rules["worker_queue_critical"].Holds(100))
+}
+
+func TestRuleExpressions(t *testing.T) {
+	t.Parallel()
+	for want, rule := range map[string]config.AlertRule{
+		`max by (target) (attune_measure{measure="head_wait",target="mail.send"}) > 30`: {Measure: "head_wait", Above: 30, Target: "mail.send"},
+		`max by (table) (attune_partitions_missing{table="event"}) > 0`:                 {Measure: "partitions_missing", Target: "event"},
+		`max by (table) (attune_partitions_missing) > 0`:                                {Measure: "partitions_missing"},
+		`up == 0`: {Measure: "replicas", Expression: "up == 0"},
+	} {
+		require.Equal(t, want, rule.PromQL())
+	}
+}
+
+func TestARuleForAnActionCoversItsGroups(t *testing.T) {
+	t.Parallel()
+	rule := config.AlertRule{Target: "mail.send"}
+	require.True(t, rule.Covers("mail.send"))
+	require.True(t, rule.Covers(`mail.send {"to":"a"}`))
+	require.False(t, rule.Covers("mail.sender"))
+	require.True(t, config.AlertRule{}.Covers("anything"))
+}
+
+func TestValuesReadLikeWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	for want, of := range map[string]struct {
+		unit  config.Unit
+		value float64
+	}{
+		"12.5 %": {config.UnitRatio, 0.1251}, "4m11s": {config.UnitSeconds, 251.2}, "10m": {config.UnitSeconds, 600},
+		"0.4 per minute": {config.UnitPerMinute, 0.4}, "7": {config.UnitCount, 7},
+	} {
+		require.Equal(t, want, config.Measure{Unit: of.unit}.Format(of.value))
+	}
+	require.Equal(t, "w is lost: why", config.Fill("{target} is lost: {detail}", "w", "", "", "why"))
+	require.Equal(t, "w is lost", config.Fill("{target} is lost: {detail}", "w", "", "", ""))
+}
+
+// TestTheHeartbeatRuleFollowsTheHeartbeat: one limit, wherever it is set.
+func TestTheHeartbeatRuleFollowsTheHeartbeat(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "executor: { heartbeat_interval: 10 }\n")
+	require.InDelta(t, 30, cfg.Alerts["worker_heartbeat"].Above, 0)
+	require.Equal(t, "derived from executor.heartbeat_interval", cfg.Source("alerts.worker_heartbeat.above"))
+	cfg = load(t, "executor: { heartbeat_interval: 10 }\nalerts: { worker_heartbeat: { above: 300 } }\n")
+	require.InDelta(t, 300, cfg.Alerts["worker_heartbeat"].Above, 0)
+}
