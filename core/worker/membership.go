@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -25,6 +27,8 @@ type membership struct {
 	mu        sync.Mutex
 	leaving   bool          // guarded by mu
 	deaf      bool          // as last written; guarded by mu
+	draining  bool          // somebody has asked for it, by the last beat; guarded by mu
+	turned    chan struct{} // closed and replaced when draining changes; guarded by mu
 	displaced chan struct{} // closed when another process has the name
 	once      sync.Once
 }
@@ -91,17 +95,56 @@ func (m *membership) activate(ctx context.Context) error {
 func (m *membership) beat(ctx context.Context) error {
 	hearing := m.hears()
 	m.metrics.beat(m.inHand(), hearing)
-	n, err := m.store.BeatWorker(ctx, m.status(ctx, hearing), m.id, m.incarnation)
-	if err != nil {
-		return fmt.Errorf("heartbeat of worker %d: %w", m.id, err)
-	}
-	if n == 0 {
+	draining, err := m.store.BeatWorker(ctx, m.status(ctx, hearing), m.id, m.incarnation)
+	switch {
+	case err == nil:
+		m.turn(draining)
+	case errors.Is(err, sql.ErrNoRows):
 		m.once.Do(func() {
 			m.logger.ErrorContext(ctx, "Another process has taken this worker's name; this one stops", "worker_id", m.id)
 			close(m.displaced)
 		})
+	default:
+		return fmt.Errorf("heartbeat of worker %d: %w", m.id, err)
 	}
 	return nil
+}
+
+// turn keeps what the row says about draining.
+func (m *membership) turn(draining bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.leaving || m.draining == draining {
+		return // what a leaving worker reads is what it has written
+	}
+	m.draining = draining
+	close(m.turned)
+	m.turned = make(chan struct{})
+}
+
+// await returns nil as soon as the row says this about draining, and before that
+// why the worker ends.
+func (m *membership) await(ctx context.Context, draining bool) error {
+	for {
+		m.mu.Lock()
+		is, turned := m.draining, m.turned
+		m.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return ErrShutdown
+		case <-m.displaced:
+			return ErrTaken
+		default:
+		}
+		if is == draining {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-m.displaced:
+		case <-turned:
+		}
+	}
 }
 
 func (m *membership) status(ctx context.Context, hearing bool) *string {

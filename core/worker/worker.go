@@ -92,7 +92,7 @@ type life struct {
 	roster     *roster
 	announcer  *announcer
 	finisher   *finisher
-	dispatches *broker.Consumer
+	tap        *tap
 	cancels    *broker.Consumer
 	heartbeat  *supervise.Loop
 	poll       *supervise.Loop
@@ -113,8 +113,8 @@ func (w *Worker) newLife() *life {
 	l := &life{roster: newRoster(cfg.MaxConcurrent)}
 	l.member = &membership{
 		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics,
-		incarnation: uuid.New(), displaced: make(chan struct{}),
-		hears:  func() bool { return l.dispatches.Subscribed() },
+		incarnation: uuid.New(), displaced: make(chan struct{}), turned: make(chan struct{}),
+		hears:  func() bool { return l.tap.hears() },
 		inHand: l.roster.size,
 	}
 	l.announcer = &announcer{
@@ -179,7 +179,7 @@ func (w *Worker) declare(ctx context.Context, id int64) error {
 // repair declares the queues again while they are not being consumed: somebody
 // may have deleted them. It must not hold up the heartbeat.
 func (w *Worker) repair(ctx context.Context, l *life) error {
-	if l.dispatches.Subscribed() && l.cancels.Subscribed() || w.deps.Broker.State() != broker.StateConnected {
+	if l.tap.hears() && l.cancels.Subscribed() || w.deps.Broker.State() != broker.StateConnected {
 		return nil
 	}
 	return w.declare(ctx, l.member.id)
@@ -191,10 +191,10 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.execCtx, l.endExecs = context.WithCancel(context.WithoutCancel(ctx))
 	l.outCtx, l.endOut = context.WithCancel(context.WithoutCancel(ctx))
 	l.finisher.worker = id
-	l.dispatches = w.deps.Broker.Consume(broker.ConsumerConfig{
+	l.tap = &tap{broker: w.deps.Broker, cfg: broker.ConsumerConfig{
 		Queue: message.WorkerExecutionsQueue(id), Tag: fmt.Sprintf("worker.%d.executions", id),
 		Prefetch: w.cfg.MaxConcurrent + prefetchSpare, MaxBatch: min((w.cfg.MaxConcurrent+prefetchSpare+1)/2, startMax),
-	})
+	}}
 	l.cancels = w.deps.Broker.Consume(broker.ConsumerConfig{
 		Queue: message.WorkerCancelQueue(id), Tag: fmt.Sprintf("worker.%d.cancel", id), Prefetch: 50, MaxBatch: 50,
 	})
@@ -220,12 +220,14 @@ func (w *Worker) loop(name string, interval time.Duration, tick func(context.Con
 func (w *Worker) startParts(ctx context.Context, l *life) error {
 	l.out.Go(func() { l.finisher.run(l.outCtx) })
 	l.out.Go(func() { l.announcer.run(l.outCtx) })
-	for _, consumer := range []*broker.Consumer{l.dispatches, l.cancels} {
-		if err := consumer.Start(ctx); err != nil {
-			return fmt.Errorf("consume for worker %d: %w", l.member.id, err)
-		}
+	if err := l.cancels.Start(ctx); err != nil {
+		return fmt.Errorf("consume the cancels of worker %d: %w", l.member.id, err)
 	}
-	if err := awaitSubscribed(ctx, l.dispatches); err != nil {
+	consumer, err := l.tap.open(ctx)
+	if err == nil {
+		err = awaitSubscribed(ctx, consumer)
+	}
+	if err != nil {
 		return fmt.Errorf("consume for worker %d: %w", l.member.id, err)
 	}
 	if err := l.member.activate(ctx); err != nil {
@@ -253,34 +255,30 @@ func awaitSubscribed(ctx context.Context, consumer *broker.Consumer) error {
 
 // serve takes work until Stop, or until another process has the name.
 func (w *Worker) serve(ctx context.Context, l *life) {
-	taking, stopTaking := context.WithCancel(ctx)
-	defer stopTaking()
 	listening, stopListening := context.WithCancel(context.WithoutCancel(ctx))
-	var intake, cancels sync.WaitGroup
-	intake.Go(func() { l.intake.run(taking, l.dispatches.Batches()) })
+	var cancels sync.WaitGroup
 	cancels.Go(func() { l.canceller.run(listening, l.cancels.Batches()) })
-
-	reason, patience := ErrShutdown, w.cfg.ShutdownTimeout
-	select {
-	case <-ctx.Done():
-	case <-l.member.displaced:
-		reason, patience = ErrTaken, 0
+	reason := w.take(ctx, l)
+	for reason == nil {
+		if reason = w.rest(ctx, l); reason == nil {
+			reason = w.take(ctx, l)
+		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	stopTaking()
-	w.bounded(ctx, func(ctx context.Context) { l.member.leave(ctx, true) })
-	intake.Wait()
+	patience := w.cfg.ShutdownTimeout
+	if errors.Is(reason, ErrTaken) {
+		patience = 0
+	}
 	l.repair.Stop()
-	l.dispatches.Stop() // what was not started returns to the queue
-	w.drain(ctx, l, reason, patience)
+	w.finish(ctx, l, reason, patience)
 	stopListening()
 	cancels.Wait()
 	w.close(ctx, l)
 }
 
-// drain lets running executions end, then stops them. Their ends are written
+// finish lets running executions end, then stops them. Their ends are written
 // and announced if the servers answer in time.
-func (w *Worker) drain(ctx context.Context, l *life, reason error, patience time.Duration) {
+func (w *Worker) finish(ctx context.Context, l *life, reason error, patience time.Duration) {
 	timed, cancel := context.WithTimeout(ctx, patience)
 	done := l.roster.wait(timed)
 	cancel()
@@ -301,7 +299,7 @@ func (w *Worker) drain(ctx context.Context, l *life, reason error, patience time
 
 // close ends what open started, the heartbeat last.
 func (w *Worker) close(ctx context.Context, l *life) {
-	l.dispatches.Stop()
+	l.tap.shut()
 	l.cancels.Stop()
 	l.poll.Stop()
 	l.repair.Stop()
