@@ -1,0 +1,110 @@
+package liveness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// The bounds of one question to a worker's health endpoint.
+const (
+	endpointTimeout = 2 * time.Second
+	endpointBody    = 64 << 10
+	endpointHops    = 3
+)
+
+// endpointLook is what a worker's health endpoint said.
+type endpointLook struct {
+	took time.Duration
+	// answered is true when an HTTP answer came, whatever it says.
+	answered bool
+	err      string // what is wrong, for people; empty if all is well
+}
+
+// newClient makes the client for health endpoints: it uses no proxy, keeps few
+// connections and is not led to other hosts.
+func newClient() *http.Client {
+	transport := &http.Transport{
+		MaxIdleConns: 64, MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * time.Minute, MaxResponseHeaderBytes: endpointBody,
+		ResponseHeaderTimeout: endpointTimeout, TLSHandshakeTimeout: endpointTimeout,
+	}
+	return &http.Client{Transport: transport, Timeout: endpointTimeout, CheckRedirect: func(to *http.Request, via []*http.Request) error {
+		if to.URL.Host != via[0].URL.Host || !web(to.URL) {
+			return errors.New("leads to another host")
+		}
+		if len(via) > endpointHops {
+			return errors.New("leads in circles")
+		}
+		return nil
+	}}
+}
+
+func web(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
+
+// ask asks one endpoint. worker is whose it is: an answer that names another comes
+// from somebody else.
+func ask(ctx context.Context, client *http.Client, address string, worker int64) *endpointLook {
+	begin := time.Now()
+	look := &endpointLook{}
+	look.err = look.ask(ctx, client, address, worker)
+	look.took = time.Since(begin)
+	return look
+}
+
+func (l *endpointLook) ask(ctx context.Context, client *http.Client, address string, worker int64) string {
+	target, err := url.Parse(address)
+	if err != nil || !web(target) {
+		return "is no http or https address"
+	}
+	ctx, cancel := context.WithTimeout(ctx, endpointTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return "is no http or https address"
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return "does not answer (" + short(err) + ")"
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing was written
+	body, err := io.ReadAll(io.LimitReader(response.Body, endpointBody+1))
+	if err != nil {
+		return "does not answer to the end (" + short(err) + ")"
+	}
+	if len(body) > endpointBody {
+		l.answered = true
+		return fmt.Sprintf("answers with more than %d bytes", endpointBody)
+	}
+	var said struct {
+		Worker int64 `json:"worker_id"`
+	}
+	if json.Unmarshal(body, &said) == nil && said.Worker != 0 && said.Worker != worker {
+		return fmt.Sprintf("is that of worker %d", said.Worker)
+	}
+	l.answered = true
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return fmt.Sprintf("says %d", response.StatusCode)
+	}
+	return ""
+}
+
+// short is the innermost part of an error, which alone differs.
+func short(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+		return "nothing within " + endpointTimeout.String()
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err.Error()
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}

@@ -1,0 +1,145 @@
+package liveness
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// page is how many workers one statement decides about.
+const page = 500
+
+// HeartbeatsConfig is what the heartbeat monitor depends on.
+type HeartbeatsConfig struct {
+	// Interval between looks. Default 60 s.
+	Interval time.Duration
+	// StaleAfter is the age of a heartbeat from which a worker is gone. Default
+	// 90 s.
+	StaleAfter time.Duration
+}
+
+func (c HeartbeatsConfig) withDefaults() HeartbeatsConfig {
+	if c.Interval <= 0 {
+		c.Interval = time.Minute
+	}
+	if c.StaleAfter <= 0 {
+		c.StaleAfter = 90 * time.Second
+	}
+	return c
+}
+
+// Heartbeats marks workers inactive that send none, and those it has marked active
+// again when they do. Every replica may look; the statement that marks is guarded
+// by what it marks, so each transition happens once and is told once.
+type Heartbeats struct {
+	*supervise.Loop
+
+	cfg     HeartbeatsConfig
+	store   *store.Store
+	logger  *slog.Logger
+	metrics *Metrics
+}
+
+// NewHeartbeats makes the monitor. metrics may be nil.
+func NewHeartbeats(cfg HeartbeatsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Heartbeats {
+	h := &Heartbeats{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
+	h.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "heartbeats", Interval: h.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.1,
+		Tick: h.tick, Logger: logger, Metrics: loops,
+	})
+	return h
+}
+
+// Start implements supervise.Service.
+func (h *Heartbeats) Start(ctx context.Context) error {
+	h.logger.InfoContext(ctx, "Starting worker heartbeat monitor...")
+	if err := h.Loop.Start(ctx); err != nil {
+		return err
+	}
+	h.logger.InfoContext(ctx, fmt.Sprintf("Worker heartbeat monitor started (check interval: %s, staleness threshold: %s)",
+		seconds(h.cfg.Interval), seconds(h.cfg.StaleAfter)), "interval", h.cfg.Interval, "stale_after", h.cfg.StaleAfter)
+	return nil
+}
+
+// seconds writes a duration the way it is documented: in seconds.
+func seconds(d time.Duration) string {
+	return fmt.Sprintf("%gs", math.Round(d.Seconds()*1000)/1000)
+}
+
+func (h *Heartbeats) tick(ctx context.Context) error {
+	if err := h.mark(ctx); err != nil {
+		return err
+	}
+	counts, err := h.store.CountWorkers(ctx, h.cfg.StaleAfter.Seconds())
+	if err != nil {
+		return fmt.Errorf("count the workers: %w", err)
+	}
+	h.metrics.count(counts)
+	return nil
+}
+
+// mark marks pages of workers until none is left to mark.
+func (h *Heartbeats) mark(ctx context.Context) error {
+	total := 0
+	for full := true; full; {
+		full = false
+		var gone []store.DeactivateWorkersRow
+		var back []store.ReactivateWorkersRow
+		err := h.store.Tx(ctx, "heartbeats", func(ctx context.Context, tx *store.Tx) (err error) {
+			gone, back = nil, nil
+			won, err := tx.TryLoopLock(ctx, "heartbeats")
+			if err != nil || !won {
+				return err
+			}
+			if back, err = tx.ReactivateWorkers(ctx, h.cfg.StaleAfter.Seconds(), page); err != nil {
+				return fmt.Errorf("mark workers that beat again: %w", err)
+			}
+			if gone, err = tx.DeactivateWorkers(ctx, h.cfg.StaleAfter.Seconds(), page); err != nil {
+				return fmt.Errorf("mark workers without heartbeats: %w", err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		h.tellBack(ctx, back)
+		h.tellGone(ctx, gone)
+		total += len(gone)
+		full = len(gone) == page || len(back) == page
+	}
+	if total > 0 {
+		h.logger.InfoContext(ctx, fmt.Sprintf("Deactivated %d worker(s) with stale heartbeats", total), "workers", total)
+	}
+	return nil
+}
+
+func (h *Heartbeats) tellGone(ctx context.Context, gone []store.DeactivateWorkersRow) {
+	for _, w := range gone {
+		h.metrics.gone(w.Silent)
+		text := fmt.Sprintf("Worker %s (ID: %d) has no heartbeat, marking as inactive", w.Name, w.ID)
+		if w.Silent >= 0 {
+			text = fmt.Sprintf("Worker %s (ID: %d) heartbeat is stale (%.0fs old), marking as inactive", w.Name, w.ID, w.Silent)
+		}
+		h.logger.WarnContext(ctx, text, "worker_id", w.ID, "worker", w.Name, "role", w.Role, "status", w.Previous, "cordoned", w.Cordoned)
+	}
+}
+
+func (h *Heartbeats) tellBack(ctx context.Context, back []store.ReactivateWorkersRow) {
+	for _, w := range back {
+		h.metrics.back(w.Outage)
+		text := "Worker %s (ID: %d) sends heartbeats again, marking as active"
+		if w.Previous != string(store.WorkerStatusEnumInactive) {
+			text = "Worker %s (ID: %d) sends heartbeats again and has marked itself active"
+		}
+		args := []any{"worker_id", w.ID, "worker", w.Name, "role", w.Role}
+		if w.Outage >= 0 {
+			args = append(args, "outage_seconds", math.Round(w.Outage))
+		}
+		h.logger.InfoContext(ctx, fmt.Sprintf(text, w.Name, w.ID), args...)
+	}
+}

@@ -1,0 +1,104 @@
+package liveness
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// Metrics are the measurements of workers. A nil *Metrics measures nothing.
+type Metrics struct {
+	downtime    prometheus.Histogram
+	outage      prometheus.Histogram
+	deactivated prometheus.Counter
+	reactivated prometheus.Counter
+	workers     *prometheus.GaugeVec
+	age         prometheus.Gauge
+	probes      *prometheus.CounterVec
+	rtt         prometheus.Histogram
+}
+
+// NewMetrics registers the metrics. A nil registerer gives metrics that nobody
+// collects.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		downtime: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "attune_worker_downtime_seconds",
+			Help: "Time between the last heartbeat of a worker and marking it inactive.", Buckets: prometheus.ExponentialBuckets(1, 2, 14),
+		}),
+		outage: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "attune_worker_outage_seconds",
+			Help: "Time without heartbeats of a worker that was marked inactive and beats again.", Buckets: prometheus.ExponentialBuckets(1, 2, 18),
+		}),
+		deactivated: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_workers_deactivated_total", Help: "Workers marked inactive because their heartbeats ended, by this replica.",
+		}),
+		reactivated: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_workers_reactivated_total", Help: "Workers marked active because their heartbeats resumed, by this replica.",
+		}),
+		workers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "attune_workers", Help: "Workers of any role by what they are, each counted once.",
+		}, []string{"state"}),
+		age: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "attune_worker_heartbeat_age_seconds",
+			Help: "Age of the oldest newest heartbeat of the workers that are not inactive, by the database's clock.",
+		}),
+		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_worker_probes_total", Help: "Looks at workers by this replica, by verdict.",
+		}, []string{"verdict"}),
+		rtt: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "attune_worker_probe_rtt_seconds",
+			Help: "How long the broker took to tell of a worker's queue.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 13),
+		}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.downtime, m.outage, m.deactivated, m.reactivated, m.workers, m.age, m.probes, m.rtt)
+	}
+	return m
+}
+
+// gone counts a worker that was marked inactive; silent is negative if it never
+// sent a heartbeat.
+func (m *Metrics) gone(silent float64) {
+	if m == nil {
+		return
+	}
+	m.deactivated.Inc()
+	if silent >= 0 {
+		m.downtime.Observe(silent)
+	}
+}
+
+// back counts a worker that beats again; outage is negative if that is not known.
+func (m *Metrics) back(outage float64) {
+	if m == nil {
+		return
+	}
+	m.reactivated.Inc()
+	if outage >= 0 {
+		m.outage.Observe(outage)
+	}
+}
+
+func (m *Metrics) count(c store.CountWorkersRow) {
+	if m == nil {
+		return
+	}
+	for state, n := range map[string]int64{
+		"active": c.Active, "inactive": c.Inactive, "stale": c.Stale, "draining": c.Draining, "cordoned": c.Cordoned,
+		"suspect": c.Suspect, "unhealthy": c.Unhealthy, "degraded": c.Degraded,
+	} {
+		m.workers.WithLabelValues(state).Set(float64(n))
+	}
+	m.age.Set(c.OldestHeartbeat)
+}
+
+func (m *Metrics) probed(f finding) {
+	if m == nil {
+		return
+	}
+	m.probes.WithLabelValues(f.verdict).Inc()
+	if f.queue.err == nil && f.queue.asked {
+		m.rtt.Observe(f.queue.took.Seconds())
+	}
+}
