@@ -21,6 +21,7 @@ type Metrics struct {
 	refused  *prometheus.CounterVec
 	waits    *prometheus.HistogramVec
 	runs     *prometheus.HistogramVec
+	latency  prometheus.Histogram
 
 	mu      sync.Mutex
 	actions map[string]bool
@@ -55,8 +56,9 @@ func (m *Metrics) waited(ref string, took time.Duration) {
 	}
 }
 
-func (m *Metrics) ran(ref string, took time.Duration) {
+func (m *Metrics) ran(ref string, took, latency time.Duration) {
 	if m != nil {
+		m.latency.Observe(max(latency.Seconds(), 0))
 		m.runs.WithLabelValues(m.label(ref)).Observe(max(took.Seconds(), 0))
 	}
 }
@@ -83,7 +85,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Name: "attune_executions_repeated_total", Help: "New attempts of executions that have ended, by why.",
 	}, []string{"reason"})
 	reg.MustRegister(again)
+	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "attune_requested_to_running_seconds", Help: "From the request of an execution to its start at a worker, told of when it has ended.",
+		Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
+	})
+	reg.MustRegister(latency)
 	return &Metrics{
+		latency:  latency,
 		again:    again,
 		moved:    counter("attune_executions_moved_total", "Executions handed to another worker before they started, in place."),
 		lies:     counter("attune_completions_contradicting_total", "Reports that told of another end than the row; the row decides."),

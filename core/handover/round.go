@@ -42,6 +42,7 @@ type Round struct {
 type ran struct {
 	actionRef string
 	took      time.Duration
+	latency   time.Duration // from its request to its start
 }
 
 // ending is an execution that the engine ends while it waits.
@@ -97,7 +98,9 @@ func (r *Round) Release(id int64) bool {
 		r.fleet.Release(*fact.Worker)
 	}
 	if row, ok := r.plan.Row(id); ok && fact.Started != nil && fact.Ended != nil {
-		r.ran = append(r.ran, ran{actionRef: row.ActionRef, took: fact.Ended.Sub(*fact.Started)})
+		r.ran = append(r.ran, ran{
+			actionRef: row.ActionRef, took: fact.Ended.Sub(*fact.Started), latency: fact.Started.Sub(row.Created),
+		})
 	}
 	return true
 }
@@ -333,6 +336,6 @@ func (r *Round) observe(m *Metrics) {
 		m.lies.Add(float64(len(r.said)))
 	}
 	for _, done := range r.ran {
-		m.ran(done.actionRef, done.took)
+		m.ran(done.actionRef, done.took, done.latency)
 	}
 }
