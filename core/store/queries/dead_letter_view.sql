@@ -1,0 +1,137 @@
+-- What people ask about dead letters. A search looks at a bounded number of rows
+-- and says how far it came; what waits is found by its partial index, the letters
+-- of one execution by theirs. Nothing here locks, and no list opens a body.
+
+-- name: ViewLetterIDs :one
+-- A page of ids from the newest down, and the rows that were looked at for it.
+WITH scanned AS MATERIALIZED (
+    (SELECT d.id, d.created, d.decision, d.reason, d.action_ref, d.worker, d.message_type, d.execution
+     FROM dead_letter d
+     WHERE sqlc.arg(only_open)::bool AND sqlc.arg(execution)::bigint = 0 AND d.decision IS NULL AND d.id < sqlc.arg(before)::bigint
+     ORDER BY d.id DESC LIMIT sqlc.arg(scan)::bigint)
+    UNION ALL
+    (SELECT d.id, d.created, d.decision, d.reason, d.action_ref, d.worker, d.message_type, d.execution
+     FROM dead_letter d
+     WHERE sqlc.arg(execution)::bigint <> 0 AND d.execution = sqlc.arg(execution)::bigint AND d.id < sqlc.arg(before)::bigint
+     ORDER BY d.id DESC LIMIT sqlc.arg(scan)::bigint)
+    UNION ALL
+    (SELECT d.id, d.created, d.decision, d.reason, d.action_ref, d.worker, d.message_type, d.execution
+     FROM dead_letter d
+     WHERE NOT sqlc.arg(only_open)::bool AND sqlc.arg(execution)::bigint = 0 AND d.id < sqlc.arg(before)::bigint
+     ORDER BY d.id DESC LIMIT sqlc.arg(scan)::bigint)
+), hit AS (
+    SELECT s.id FROM scanned s
+    WHERE (NOT sqlc.arg(only_open)::bool OR s.decision IS NULL)
+      AND (NOT sqlc.arg(only_decided)::bool OR s.decision IS NOT NULL)
+      AND (cardinality(sqlc.arg(decisions)::text[]) = 0 OR s.decision = ANY (sqlc.arg(decisions)::text[]))
+      AND (sqlc.arg(reason)::text = '' OR s.reason = sqlc.arg(reason)::text)
+      AND (sqlc.arg(pattern)::text = '' OR s.action_ref ILIKE sqlc.arg(pattern)::text)
+      AND (sqlc.arg(worker)::bigint = 0 OR s.worker = sqlc.arg(worker)::bigint)
+      AND (sqlc.arg(message_type)::text = '' OR s.message_type = sqlc.arg(message_type)::text)
+      AND (sqlc.arg(newer_seconds)::float8 <= 0 OR s.created >= now() - make_interval(secs => sqlc.arg(newer_seconds)::float8))
+      AND (sqlc.arg(older_seconds)::float8 <= 0 OR s.created < now() - make_interval(secs => sqlc.arg(older_seconds)::float8))
+    ORDER BY s.id DESC LIMIT sqlc.arg(page)::bigint
+)
+SELECT coalesce((SELECT array_agg(h.id ORDER BY h.id DESC) FROM hit h), '{}')::bigint[] AS ids,
+       count(*)::bigint AS looked_at, coalesce(min(s.id), 0)::bigint AS last,
+       coalesce(min(s.created) < now() - make_interval(secs => sqlc.arg(newer_seconds)::float8), false)::bool AS past
+FROM scanned s;
+
+-- name: ViewLetters :many
+-- The rows of a page, the newest first, with their execution as it is now.
+SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
+       coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key, coalesce(d.queue, '')::text AS queue,
+       coalesce(d.reason, '')::text AS reason, coalesce(left(d.detail, 300), '')::text AS detail,
+       coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker, coalesce(w.name, '')::text AS worker_name,
+       coalesce(d.execution_status::text, '')::text AS execution_status, coalesce(e.status::text, '')::text AS status_now,
+       coalesce(d.decision, '')::text AS decision, d.decided_at, coalesce(d.decided_by, '')::text AS decided_by,
+       coalesce(octet_length(d.body), 0)::bigint AS size
+FROM dead_letter d
+LEFT JOIN execution e ON e.id = ANY (ARRAY[d.execution])
+LEFT JOIN worker w ON w.id = ANY (ARRAY[d.worker])
+WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY d.id DESC;
+
+-- name: ViewLetterRest :many
+-- What only one letter shows, or an export: documents, and the body up to a cut.
+SELECT d.id, coalesce(d.fingerprint, '')::text AS fingerprint, coalesce(d.correlation_id, '')::text AS correlation_id,
+       coalesce(d.detail, '')::text AS detail, d.updated,
+       coalesce(d.x_death, 'null')::jsonb AS x_death, coalesce(d.headers, 'null')::jsonb AS headers, coalesce(d.evidence, 'null')::jsonb AS evidence,
+       coalesce(substring(d.body FROM 1 FOR sqlc.arg(cut)::int), '')::bytea AS body
+FROM dead_letter d
+WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY d.id DESC;
+
+-- name: ViewLetterExecution :one
+-- What of an execution and what is around it decides about a requeue.
+SELECT e.id, e.status::text AS status, e.action_ref, e.attempt, e.worker, e.updated, e.finished_at,
+       (a.id IS NULL)::bool AS action_gone, coalesce(p.status::text, '')::text AS parent_status, e.parent,
+       coalesce((SELECT r.execution FROM execution_retry r WHERE r.failed = e.id), 0)::bigint AS repeated_by,
+       coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
+             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '')::text AS reason
+FROM execution e
+LEFT JOIN action a ON a.id = e.action
+LEFT JOIN execution p ON p.id = e.parent
+WHERE e.id = sqlc.arg(id)::bigint;
+
+-- name: ViewLetterNumbers :one
+-- Depth, age and pace, each counted up to a bound.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS waiting,
+       coalesce((SELECT o.created FROM dead_letter o WHERE o.decision IS NULL ORDER BY o.id LIMIT 1), 'epoch')::timestamptz AS oldest,
+       (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.created > now() - make_interval(secs => sqlc.arg(pace_seconds)::float8)
+                              LIMIT sqlc.arg(bound)::bigint) b)::bigint AS lately,
+       coalesce((SELECT avg(extract(epoch FROM k.created - k.died)) FROM (
+            SELECT o.created, o.died FROM dead_letter o ORDER BY o.id DESC LIMIT 200) k
+            WHERE k.died IS NOT NULL AND k.created >= k.died), -1)::float8 AS latency_seconds;
+
+-- name: ViewLetterGroups :many
+-- The letters of a window in groups; what they are grouped by is the caller's.
+SELECT (CASE sqlc.arg(by)::text
+            WHEN 'reason' THEN coalesce(nullif(r.reason, ''), '-')
+            WHEN 'action' THEN coalesce(nullif(r.action_ref, ''), '-')
+            WHEN 'worker' THEN coalesce(r.worker::text, '-')
+            WHEN 'cause' THEN 'dead_letter'
+            ELSE to_char(date_trunc(sqlc.arg(unit)::text, r.created AT TIME ZONE 'UTC'), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END)::text AS name,
+       coalesce(r.decision, '')::text AS decision, count(*)::bigint AS n, max(r.created)::timestamptz AS newest
+FROM (SELECT d.reason, d.action_ref, d.worker, d.decision, d.created FROM dead_letter d
+      WHERE d.created >= now() - make_interval(secs => sqlc.arg(seconds)::float8)
+      ORDER BY d.created DESC LIMIT sqlc.arg(bound)::bigint) r
+GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT sqlc.arg(top)::bigint;
+
+-- name: ViewLostGroups :many
+-- The same of the work that its worker did not do, whatever told the engine so.
+SELECT (CASE sqlc.arg(by)::text
+            WHEN 'action' THEN r.action_ref
+            WHEN 'worker' THEN coalesce(r.worker::text, '-')
+            WHEN 'cause' THEN r.cause
+            WHEN 'reason' THEN r.cause
+            ELSE to_char(date_trunc(sqlc.arg(unit)::text, r.at AT TIME ZONE 'UTC'), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END)::text AS name,
+       r.outcome, count(*)::bigint AS n, max(r.at)::timestamptz AS newest, coalesce(avg(r.age_seconds), -1)::float8 AS age_seconds
+FROM (SELECT l.cause, l.outcome, l.action_ref, l.worker, l.at, l.age_seconds FROM lost_work l
+      WHERE l.at >= now() - make_interval(secs => sqlc.arg(seconds)::float8)
+      ORDER BY l.at DESC LIMIT sqlc.arg(bound)::bigint) r
+GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT sqlc.arg(top)::bigint;
+
+-- name: ViewLetterTotals :one
+SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.created >= now() - make_interval(secs => sqlc.arg(seconds)::float8)
+                              LIMIT sqlc.arg(bound)::bigint) a)::bigint AS letters,
+       (SELECT count(*) FROM (SELECT 1 FROM lost_work l WHERE l.at >= now() - make_interval(secs => sqlc.arg(seconds)::float8)
+                              LIMIT sqlc.arg(bound)::bigint) b)::bigint AS lost;
+
+-- name: ViewWorkerNames :many
+SELECT w.id, w.name FROM worker w WHERE w.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: PlanLetterPurge :many
+-- The open letters that match, from the oldest up. What comes later is not part
+-- of the plan.
+SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
+FROM dead_letter d
+WHERE d.decision IS NULL
+  AND (sqlc.arg(execution)::bigint = 0 OR d.execution = sqlc.arg(execution)::bigint)
+  AND (sqlc.arg(reason)::text = '' OR d.reason = sqlc.arg(reason)::text)
+  AND (sqlc.arg(pattern)::text = '' OR d.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND (sqlc.arg(worker)::bigint = 0 OR d.worker = sqlc.arg(worker)::bigint)
+  AND (sqlc.arg(message_type)::text = '' OR d.message_type = sqlc.arg(message_type)::text)
+  AND (sqlc.arg(newer_seconds)::float8 <= 0 OR d.created >= now() - make_interval(secs => sqlc.arg(newer_seconds)::float8))
+  AND (sqlc.arg(older_seconds)::float8 <= 0 OR d.created < now() - make_interval(secs => sqlc.arg(older_seconds)::float8))
+ORDER BY d.id LIMIT sqlc.arg(bound)::bigint;
