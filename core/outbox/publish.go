@@ -20,6 +20,7 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 		for _, m := range each.messages {
 			batch = append(batch, broker.Message{
 				ID: m.ID, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Type: m.Type, Body: m.Body, Timestamp: each.since,
+				Headers: headers(m.Trace),
 			})
 		}
 	}

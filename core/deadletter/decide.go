@@ -1,0 +1,133 @@
+package deadletter
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+)
+
+// execution is what is known of an execution when a letter about it is decided.
+type execution struct {
+	ID         int64         `json:"id"`
+	Status     attune.Status `json:"status"`
+	Attempt    int32         `json:"attempt"`
+	Worker     int64         `json:"worker,omitempty"`
+	ActionRef  string        `json:"action_ref"`
+	Created    time.Time     `json:"created"`
+	Updated    time.Time     `json:"updated"`
+	StartedAt  *time.Time    `json:"started_at,omitempty"`
+	FinishedAt *time.Time    `json:"finished_at,omitempty"`
+	RetryCount int32         `json:"retry_count"`
+	Holds      bool          `json:"holds_slot"`
+}
+
+// seen is what was found out about the execution and the worker of a letter.
+type seen struct {
+	execution *execution // nil if there is none
+	worker    *store.ReadLetterWorkersRow
+}
+
+// verdict is what becomes of a letter.
+type verdict struct {
+	// round says that a round has to decide, under its locks.
+	round bool
+	// released says that the execution is to be handed to the rounds as ended.
+	released bool
+	decision string // empty: it waits for a person
+	detail   string
+}
+
+func stale(format string, args ...any) verdict {
+	return verdict{decision: Stale, detail: fmt.Sprintf(format, args...)}
+}
+
+func person(format string, args ...any) verdict { return verdict{detail: fmt.Sprintf(format, args...)} }
+
+// decide says what becomes of a letter by what is known without a lock. What it
+// calls stale stays so: an attempt that is over never comes back.
+func (l *Letter) decide() verdict {
+	if l.failure != "" {
+		return person("the engine could not decide it: %s", l.failure)
+	}
+	switch l.kind {
+	case kindDispatch:
+		return l.decideDispatch(l.seen.execution)
+	case kindCancel:
+		if l.seen.execution == nil {
+			return stale("no such execution")
+		}
+		return stale("execution %d is %s; whoever asked for its stop is asked for again by a loop", l.Execution, l.seen.execution.Status)
+	case kindStatus:
+		if l.seen.execution == nil {
+			return stale("no such execution")
+		}
+		return stale("news only: execution %d is %s", l.Execution, l.seen.execution.Status)
+	case kindRequested:
+		return l.decideRequest()
+	case kindCompleted:
+		return l.decideReport()
+	case kindOther:
+		return person("%sno part of this engine decides about %s", l.because(), l.typed())
+	default:
+		return person("%s%s", l.because(), l.trouble)
+	}
+}
+
+// because is why the engine gave up on a message, to be followed by more.
+func (l *Letter) because() string {
+	if l.said == "" {
+		return ""
+	}
+	return "given up: " + l.said + "; "
+}
+
+// decideDispatch is asked twice: of what was read without locks, and of what a
+// round has read under its own.
+func (l *Letter) decideDispatch(e *execution) verdict {
+	switch {
+	case e == nil:
+		return stale("no such execution")
+	case e.Status.Terminal():
+		return stale("execution %d has ended: %s", e.ID, e.Status)
+	case e.Status != attune.StatusScheduled:
+		return stale("execution %d has moved on: %s", e.ID, e.Status)
+	case e.Worker != l.worker:
+		return stale("execution %d was handed to worker %d since", e.ID, e.Worker)
+	case l.attempt != 0 && e.Attempt != l.attempt:
+		return stale("execution %d is at attempt %d, the letter at %d", e.ID, e.Attempt, l.attempt)
+	case l.attempt == 0 && !l.handed.IsZero() && !sameMoment(e.Updated, l.handed):
+		return stale("execution %d was handed over again at %s", e.ID, moment(e.Updated))
+	}
+	return verdict{round: true}
+}
+
+// sameMoment compares times as the database keeps them, in microseconds.
+func sameMoment(a, b time.Time) bool {
+	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
+}
+
+func moment(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
+
+func (l *Letter) decideRequest() verdict {
+	switch e := l.seen.execution; {
+	case e == nil:
+		return person("%sno such execution", l.because())
+	case e.Status != attune.StatusRequested:
+		return stale("execution %d has moved on: %s", e.ID, e.Status)
+	default:
+		return person("%sexecution %d is still requested", l.because(), e.ID)
+	}
+}
+
+func (l *Letter) decideReport() verdict {
+	switch e := l.seen.execution; {
+	case e == nil:
+		return person("%sno such execution", l.because())
+	case e.Status.Terminal():
+		return verdict{released: true, decision: Released, detail: fmt.Sprintf("execution %d has ended: %s", e.ID, e.Status)}
+	default:
+		return person("%sa report of its end came, but execution %d is %s", l.because(), e.ID, e.Status)
+	}
+}

@@ -1,0 +1,226 @@
+package deadletter
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+)
+
+// Headers of the letters that the engine itself sends: why, after what, and where
+// the message was on its way.
+const (
+	HeaderReason   = "x-attune-reason"
+	HeaderAttempts = "x-attune-attempts"
+	HeaderReplica  = "x-attune-replica"
+	HeaderQueue    = "x-attune-queue"
+	HeaderExchange = "x-attune-exchange"
+	HeaderDied     = "x-attune-died"
+)
+
+// Reasons of the ledger besides those of the broker, which are expired, rejected,
+// maxlen and delivery_limit.
+const (
+	ReasonExpired = "expired"
+	ReasonPoison  = "poison"  // the engine gave up on the message
+	ReasonUnknown = "unknown" // it does not say how it died
+)
+
+// kind is what a letter is about.
+type kind int
+
+const (
+	kindUnknown kind = iota // unreadable, or of a type that nobody handles
+	kindProbe
+	kindDispatch
+	kindCancel
+	kindRequested
+	kindCompleted
+	kindStatus
+	kindOther // read, but not the engine's to decide
+)
+
+// Letter is one dead letter: the message, how it died, and what it is about.
+type Letter struct {
+	// Execution is what the letter is about; 0 when it is about none.
+	Execution int64
+
+	fingerprint string
+	kind        kind
+	delivery    *broker.Delivery
+	trouble     string // why it cannot be read
+
+	exchange, key, queue, reason string
+	said                         string    // why the engine gave up on it
+	died                         time.Time // zero when it is not said
+
+	worker  int64     // of a dispatch or cancel request
+	attempt int32     // of a dispatch; 0 when its engine does not number them
+	handed  time.Time // of a dispatch; zero when it is not said
+
+	seen     seen
+	tries    int    // how often storing it failed by itself
+	failure  string // why the rounds could not decide it
+	decision string // known once the letter is settled; empty for a person
+}
+
+// Read makes a letter of a delivery. It never fails: what cannot be read is a
+// letter that says so.
+func Read(d *broker.Delivery) *Letter {
+	l := &Letter{delivery: d, key: d.RoutingKey, exchange: d.Exchange, reason: ReasonUnknown}
+	l.readDeath()
+	l.fingerprint = l.print()
+	if d.Type == broker.TypeProbe {
+		l.kind = kindProbe
+		return l
+	}
+	l.readBody()
+	return l
+}
+
+// readDeath finds out how the message died. What the engine says of its own
+// letters comes first: they may carry what the broker wrote of an earlier death.
+func (l *Letter) readDeath() {
+	headers := l.delivery.Headers
+	if said, ok := headers[HeaderReason].(string); ok {
+		l.reason, l.said = ReasonPoison, said
+		l.queue, _ = headers[HeaderQueue].(string)
+		l.exchange, _ = headers[HeaderExchange].(string)
+		if died, ok := headers[HeaderDied].(string); ok {
+			l.died, _ = time.Parse(time.RFC3339Nano, died)
+		}
+	} else if deaths := broker.Deaths(headers); len(deaths) > 0 {
+		l.queue, l.exchange, l.died = deaths[0].Queue, deaths[0].Exchange, deaths[0].At
+		l.reason = cmp.Or(deaths[0].Reason, ReasonUnknown)
+		// A policy may give dead letters another key to be routed by.
+		if keys := deaths[0].RoutingKeys; len(keys) > 0 && (l.key == "#" || l.key == "") {
+			l.key = keys[0]
+		}
+	}
+	if l.exchange == "" || l.exchange == message.ExchangeDeadLetter {
+		l.exchange = l.sentTo()
+	}
+}
+
+// sentTo is where messages of this kind are published.
+func (l *Letter) sentTo() string {
+	if _, ok := message.WorkerOfKey(l.key); ok {
+		return message.ExchangeExecutions
+	}
+	if route, ok := message.RouteOf(l.delivery.Type); ok && route.Key == l.key {
+		return route.Exchange
+	}
+	return ""
+}
+
+// print is the fingerprint: one dead-lettering of one message, however often the
+// letter is delivered. A message without an id is told by all that it says.
+func (l *Letter) print() string {
+	d, hash := l.delivery, sha256.New()
+	died, count := l.died.UTC().Format(time.RFC3339Nano), int64(0)
+	if deaths := broker.Deaths(d.Headers); len(deaths) > 0 && l.said == "" {
+		count = deaths[0].Count
+	}
+	write := func(parts ...any) {
+		for _, part := range parts {
+			text := fmt.Sprint(part)
+			fmt.Fprintf(hash, "%d:%s", len(text), text)
+		}
+	}
+	write(d.MessageID, l.queue, l.reason, died, count)
+	if d.MessageID == "" {
+		write(d.CorrelationID, d.Type, d.Exchange, d.RoutingKey, d.Timestamp.UTC(), string(jsonOf(d.Headers)))
+		_, _ = hash.Write(d.Body) // a hash takes everything
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+
+// readBody finds out what the letter is about.
+func (l *Letter) readBody() {
+	body := l.delivery.Body
+	worker, toWorker := message.WorkerOfKey(l.key)
+	var err error
+	switch {
+	case toWorker && isDispatch(l.key):
+		l.worker = worker
+		err = decode(l, body, message.TypeExecutionRequested, kindDispatch, func(p message.Dispatch) {
+			l.Execution, l.attempt, l.handed = p.ExecutionID, p.Attempt, p.ScheduledAttemptUpdatedAt
+			if p.WorkerID != worker {
+				l.trouble = fmt.Sprintf("its routing key names worker %d and its body worker %d", worker, p.WorkerID)
+			}
+		})
+	case toWorker:
+		l.worker = worker
+		err = decode(l, body, message.TypeExecutionCancelRequested, kindCancel, func(p message.ExecutionCancelRequested) { l.Execution = p.ExecutionID })
+	case l.key == message.KeyExecutionRequested:
+		err = decode(l, body, message.TypeExecutionRequested, kindRequested, func(p message.ExecutionRequested) { l.Execution = p.ExecutionID })
+	case l.key == message.KeyExecutionCompleted:
+		err = decode(l, body, message.TypeExecutionCompleted, kindCompleted, func(p message.ExecutionCompleted) { l.Execution = p.ExecutionID })
+	case l.key == message.KeyExecutionStatusChanged:
+		err = decode(l, body, message.TypeExecutionStatusChanged, kindStatus, func(p message.ExecutionStatusChanged) { l.Execution = p.ExecutionID })
+	default:
+		err = l.readOther(body)
+	}
+	if err != nil {
+		l.trouble = err.Error()
+	}
+	if l.trouble != "" {
+		l.kind = kindUnknown
+	}
+}
+
+// decode reads a body that must be of one type.
+func decode[P any](l *Letter, body []byte, kind string, is kind, take func(P)) error {
+	envelope, err := message.Decode[P](body)
+	switch {
+	case err != nil:
+		return err
+	case envelope.MessageType != kind:
+		return fmt.Errorf("%w: %s where %s is expected", message.ErrUnknownType, envelope.MessageType, kind)
+	}
+	l.kind = is
+	take(envelope.Payload)
+	if l.Execution <= 0 {
+		return fmt.Errorf("%w: execution_id %d", message.ErrIncomplete, l.Execution)
+	}
+	return nil
+}
+
+// readOther reads what is not about one execution, or not the engine's to decide.
+func (l *Letter) readOther(body []byte) error {
+	envelope, err := message.DecodeRaw(body)
+	if err != nil {
+		return err
+	}
+	route, ok := message.RouteOf(envelope.MessageType)
+	family, _, _ := strings.Cut(route.Key, ".")
+	if !ok || route.Key == "" || !strings.HasPrefix(l.key, family+".") {
+		return fmt.Errorf("%w: %s with the routing key %.100q", message.ErrUnknownType, envelope.MessageType, l.key)
+	}
+	l.kind = kindOther
+	var about struct {
+		ExecutionID int64 `json:"execution_id"`
+	}
+	if json.Unmarshal(envelope.Payload, &about) == nil && about.ExecutionID > 0 {
+		l.Execution = about.ExecutionID
+	}
+	return nil
+}
+
+// typed is the message type of a letter, if it has one.
+func (l *Letter) typed() string {
+	if l.delivery.Type != "" {
+		return l.delivery.Type
+	}
+	if envelope, err := message.DecodeRaw(l.delivery.Body); err == nil {
+		return envelope.MessageType
+	}
+	return ""
+}

@@ -1,0 +1,202 @@
+package deadletter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// HandledBy is who the ledger names for what the handler decided.
+const HandledBy = "dead_letter_handler"
+
+// Decisions of the ledger. A row without one waits for a person.
+const (
+	Retried   = "retried"   // the execution goes on elsewhere, or is repeated
+	Failed    = "failed"    // the execution was ended
+	Stale     = "stale"     // it had been decided, or had moved on, before
+	Released  = "released"  // a lost report was acted on
+	Requeued  = "requeued"  // a person had it sent, or tried, again
+	Discarded = "discarded" // a person wants nothing done
+	Purged    = "purged"    // the same, for many at once
+)
+
+// Errors of what people decide, to be told apart by errors.Is.
+var (
+	// ErrNotFound says that the ledger has no such row.
+	ErrNotFound = errors.New("no such dead letter")
+	// ErrDecided says that the letter was decided before. The error is a
+	// *DecidedError.
+	ErrDecided = errors.New("the dead letter is decided already")
+	// ErrNoMessage says that the message cannot be sent again, because the ledger
+	// does not have all of it or does not know where it was sent to.
+	ErrNoMessage = errors.New("the message cannot be sent again")
+)
+
+// DecidedError says what was decided, and by whom.
+type DecidedError struct {
+	ID       int64
+	Decision string
+	By       string
+	At       time.Time
+}
+
+// Error implements error.
+func (e *DecidedError) Error() string {
+	return fmt.Sprintf("dead letter %d is decided already: %s by %s at %s", e.ID, e.Decision, e.By, e.At.UTC().Format(time.RFC3339))
+}
+
+// Is reports whether the target is ErrDecided.
+func (e *DecidedError) Is(target error) bool { return target == ErrDecided }
+
+// Resent is what requeueing a letter did.
+type Resent struct {
+	// Messages were appended to the outbox as the row OutboxRow; the caller hands
+	// both to a relay after the commit, or leaves them to the sweep. Empty when
+	// NewAttempt is set.
+	Messages  []outbox.Message
+	OutboxRow int64
+	// NewAttempt says that the letter was the hand-over of Execution to a worker.
+	// Sending that again could start it twice, so nothing was sent: the caller has
+	// the execution repeated as a new row, in the same transaction if it can.
+	NewAttempt bool
+	Execution  int64
+}
+
+// Requeue decides that a letter is tried again, in the caller's transaction: the
+// original message goes to its original exchange with its original routing key
+// and id, without what the broker wrote into its headers when it died; a header
+// x-attune-requeued-from names the row of the ledger. A letter that waits may be
+// requeued; a hand-over also when it was decided as failed or stale, see
+// Resent.NewAttempt. by is who decides, note what they say about it and may be
+// empty. It returns ErrNotFound, ErrDecided or ErrNoMessage if there is nothing
+// to be done.
+func Requeue(ctx context.Context, tx *store.Tx, id int64, by, note string) (Resent, error) {
+	row, err := lock(ctx, tx, id)
+	if err != nil {
+		return Resent{}, err
+	}
+	if isDispatch(row.RoutingKey) {
+		return requeueDispatch(ctx, tx, row, by, note)
+	}
+	if err := undecided(row); err != nil {
+		return Resent{}, err
+	}
+	m, err := again(row)
+	if err != nil {
+		return Resent{}, err
+	}
+	resent := Resent{Messages: []outbox.Message{m}}
+	if err := decidedBy(ctx, tx, id, Requeued, by, note); err != nil {
+		return Resent{}, err
+	}
+	if resent.OutboxRow, err = outbox.Append(ctx, tx, resent.Messages); err != nil {
+		return Resent{}, fmt.Errorf("requeue dead letter %d: %w", id, err)
+	}
+	return resent, nil
+}
+
+func requeueDispatch(ctx context.Context, tx *store.Tx, row store.LockDeadLetterRow, by, note string) (Resent, error) {
+	if row.Decision != Failed && row.Decision != Stale {
+		if err := undecided(row); err != nil {
+			return Resent{}, err
+		}
+	}
+	if row.Execution == 0 {
+		return Resent{}, fmt.Errorf("%w: dead letter %d is a hand-over that names no execution", ErrNoMessage, row.ID)
+	}
+	if err := decidedBy(ctx, tx, row.ID, Requeued, by, note); err != nil {
+		return Resent{}, err
+	}
+	return Resent{NewAttempt: true, Execution: row.Execution}, nil
+}
+
+// Discard decides that nothing is done about a letter that waits, in the caller's
+// transaction. It returns ErrNotFound or ErrDecided if there is nothing to be
+// done.
+func Discard(ctx context.Context, tx *store.Tx, id int64, by, note string) error {
+	row, err := lock(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if err := undecided(row); err != nil {
+		return err
+	}
+	return decidedBy(ctx, tx, id, Discarded, by, note)
+}
+
+// Purge is Discard for many letters; it passes over those that do not wait, and
+// returns those that it decided.
+func Purge(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
+	purged, err := tx.PurgeDeadLetters(ctx, by, note, ids)
+	if err != nil {
+		return nil, fmt.Errorf("purge %d dead letters: %w", len(ids), err)
+	}
+	return purged, nil
+}
+
+func lock(ctx context.Context, tx *store.Tx, id int64) (store.LockDeadLetterRow, error) {
+	row, err := tx.LockDeadLetter(ctx, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return row, fmt.Errorf("%w: %d", ErrNotFound, id)
+	}
+	if err != nil {
+		return row, fmt.Errorf("read dead letter %d: %w", id, err)
+	}
+	return row, nil
+}
+
+func undecided(row store.LockDeadLetterRow) error {
+	if row.Decision == "" {
+		return nil
+	}
+	decided := &DecidedError{ID: row.ID, Decision: row.Decision, By: row.DecidedBy}
+	if row.DecidedAt != nil {
+		decided.At = *row.DecidedAt
+	}
+	return decided
+}
+
+func decidedBy(ctx context.Context, tx *store.Tx, id int64, decision, by, note string) error {
+	params := store.DecideDeadLetterParams{ID: id, Decision: decision, DecidedBy: by, Note: note}
+	if _, err := tx.DecideDeadLetter(ctx, params); err != nil {
+		return fmt.Errorf("decide dead letter %d as %s: %w", id, decision, err)
+	}
+	return nil
+}
+
+// again is the message of a letter as it was sent.
+func again(row store.LockDeadLetterRow) (outbox.Message, error) {
+	switch {
+	case row.Cut:
+		return outbox.Message{}, fmt.Errorf("%w: dead letter %d has only the beginning of its body", ErrNoMessage, row.ID)
+	case row.Exchange == "" || row.RoutingKey == "":
+		return outbox.Message{}, fmt.Errorf("%w: dead letter %d does not say where it was sent to", ErrNoMessage, row.ID)
+	}
+	id := row.MessageID
+	if id == "" {
+		id = uuid.NewString()
+	}
+	return outbox.Message{
+		ID: id, Exchange: row.Exchange, RoutingKey: row.RoutingKey, Type: row.MessageType, Body: row.Body,
+		Trace: outbox.HeaderTrace(headerRequeuedFrom, fmt.Sprint(row.ID)),
+	}, nil
+}
+
+// headerRequeuedFrom names the row of the ledger that a message was sent again
+// from.
+const headerRequeuedFrom = "x-attune-requeued-from"
+
+// isDispatch reports whether a routing key hands an execution to a worker.
+func isDispatch(key string) bool {
+	worker, ok := message.WorkerOfKey(key)
+	return ok && strings.EqualFold(key, message.DispatchKey(worker))
+}
