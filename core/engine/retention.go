@@ -5,9 +5,23 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// addRetention adds what removes what is kept for no reader any more.
+// addRetention adds what removes what is kept for no reader any more, and what
+// makes the partitions of the next days.
 func (e *Engine) addRetention(metrics *supervise.Metrics) {
-	queues := retention.NewQueues(retention.QueuesConfig{Groups: e.cfg.Retention.GroupQueues}, e.query, e.logger, metrics)
-	e.loops["retention"] = queues.Loop
+	cfg, measures := e.cfg.Retention, retention.NewMetrics(e.registry)
+	partitions := retention.NewPartitions(retention.PartitionsConfig{History: cfg.History, Events: cfg.Events}, e.query, e.logger, measures, metrics)
+	queues := retention.NewQueues(retention.QueuesConfig{Groups: cfg.GroupQueues}, e.query, e.logger, measures, metrics)
+	rows := retention.NewRows(retention.RowsConfig{
+		History: cfg.History, DeadLetters: e.cfg.MessageQueue.RabbitMQ.DeadLetter.TTL,
+	}, e.query, e.logger, measures, metrics)
+	workers := retention.NewWorkers(retention.WorkersConfig{Silent: cfg.InactiveWorkers}, e.query, e.broker, e.logger, measures, metrics)
+	for name, service := range map[string]*supervise.Loop{
+		"partitions": partitions.Loop, "retention": queues.Loop, "retention rows": rows.Loop, "retention workers": workers.Loop,
+	} {
+		e.loops[name] = service
+	}
+	e.services.Add("partitions", partitions)
 	e.services.Add("retention", queues)
+	e.services.Add("retention rows", rows)
+	e.services.Add("retention workers", workers)
 }

@@ -39,7 +39,7 @@ func page(ctx context.Context, st *store.Store, name string, fn func(ctx context
 		if err := bound(ctx, tx, pagePatience); err != nil {
 			return err
 		}
-		return fn(ctx, tx)
+		return busy(fn(ctx, tx))
 	})
 }
 

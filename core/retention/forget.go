@@ -67,7 +67,11 @@ func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order Fo
 	if workers = slices.Compact(workers); len(workers) == 0 {
 		return nil, nil
 	}
-	held, err := releaseWorkers(ctx, st, workers, logger)
+	referred, err := st.ReferredWorkers(ctx, workers)
+	if err != nil {
+		return nil, fmt.Errorf("look for executions at workers %v: %w", workers, err)
+	}
+	held, err := releaseWorkers(ctx, st, workers, referred, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +89,12 @@ func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order Fo
 }
 
 // releaseWorkers takes the names of workers off what they have run, and returns
-// those that are still needed.
-func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logger *slog.Logger) (held map[int64]bool, err error) {
+// those that are still needed, to which belong those that are referred to.
+func releaseWorkers(ctx context.Context, st *store.Store, workers, referred []int64, logger *slog.Logger) (held map[int64]bool, err error) {
 	held = make(map[int64]bool)
+	for _, worker := range referred {
+		held[worker] = true
+	}
 	released, told := 0, time.Now()
 	for after := int64(0); ; {
 		free := slices.DeleteFunc(slices.Clone(workers), func(id int64) bool { return held[id] })
@@ -162,7 +169,7 @@ func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (
 	if err != nil {
 		return "", "", err
 	}
-	referred, err := tx.WorkerIsReferred(ctx, worker)
+	referred, err := tx.ReferredWorkers(ctx, []int64{worker})
 	switch {
 	case err != nil:
 		return row.Name, "", err
@@ -176,7 +183,7 @@ func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (
 		reason = "it was heard of, or written to, a short while ago"
 	case assigned > 0:
 		reason = fmt.Sprintf("it holds %d executions", assigned)
-	case referred:
+	case len(referred) > 0:
 		reason = "executions that have not ended refer to it"
 	}
 	return row.Name, reason, nil

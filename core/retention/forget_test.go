@@ -3,7 +3,6 @@ package retention_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -211,19 +210,10 @@ func TestTheWindowOfExecutionsIsReadByKey(t *testing.T) {
 	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, st, `INSERT INTO execution (action_ref, status) SELECT 'pk.a', 'completed' FROM generate_series(1, 20000)`)
 	testkit.Exec(t, st, `ANALYZE execution`)
-	sql := strings.Split(store.ReleaseWorkerWindow, "\n")
-	rows, err := st.Pool().Query(t.Context(), "EXPLAIN "+strings.Join(sql[1:], "\n"), []int64{1}, int64(100), int32(2000))
-	require.NoError(t, err)
-	defer rows.Close()
-	plan := ""
-	for rows.Next() {
-		var line string
-		require.NoError(t, rows.Scan(&line))
-		plan += line + "\n"
-	}
-	require.NoError(t, rows.Err())
-	require.Contains(t, plan, "execution_pkey")
-	require.NotContains(t, plan, "Seq Scan on execution")
+	how := plan(t, st, query(store.ReleaseWorkerWindow), []int64{1}, int64(100), int32(2000))
+	require.Contains(t, how, "execution_pkey")
+	require.NotContains(t, how, "Seq Scan on execution")
+	require.Contains(t, plan(t, st, query(store.ReferredWorkers), []int64{1}), "attune_execution_live")
 }
 
 // With a real broker: hand-overs that wait keep the worker, notices do not.

@@ -2,7 +2,7 @@ package retention
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -41,56 +41,33 @@ func (c QueuesConfig) withDefaults() QueuesConfig {
 type Queues struct {
 	*supervise.Loop
 
-	cfg    QueuesConfig
-	store  *store.Store
-	logger *slog.Logger
+	cfg     QueuesConfig
+	store   *store.Store
+	logger  *slog.Logger
+	metrics *Metrics
 }
 
 // NewQueues makes the loop.
-func NewQueues(cfg QueuesConfig, st *store.Store, logger *slog.Logger, metrics *supervise.Metrics) *Queues {
-	q := &Queues{cfg: cfg.withDefaults(), store: st, logger: logger}
+func NewQueues(cfg QueuesConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Queues {
+	q := &Queues{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
 	q.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "retention", Interval: q.cfg.Interval, Timeout: 5 * time.Minute, Jitter: 0.2,
-		Tick: q.tick, Logger: logger, Metrics: metrics,
+		Tick: q.tick, Logger: logger, Metrics: loops,
 	})
 	return q
 }
 
 func (q *Queues) tick(ctx context.Context) error {
-	for _, kind := range []struct {
-		what   string
-		remove func(*store.Tx) (int64, error)
-	}{
-		{"queues", func(tx *store.Tx) (int64, error) { return tx.PruneGroupStates(ctx, q.cfg.Groups.Seconds(), pageRows) }},
-		{"shared limits", func(tx *store.Tx) (int64, error) { return tx.PruneScopes(ctx, q.cfg.Scopes.Seconds(), pageRows) }},
+	var errs []error
+	for _, kind := range []removal{
+		{"queues", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneGroupStates(ctx, q.cfg.Groups.Seconds(), pageRows)
+		}},
+		{"shared limits", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneScopes(ctx, q.cfg.Scopes.Seconds(), pageRows)
+		}},
 	} {
-		if err := q.prune(ctx, kind.what, kind.remove); err != nil {
-			return fmt.Errorf("prune idle %s: %w", kind.what, err)
-		}
+		errs = append(errs, prune(ctx, q.store, "retention", kind, q.logger, q.metrics))
 	}
-	return nil
-}
-
-func (q *Queues) prune(ctx context.Context, what string, remove func(*store.Tx) (int64, error)) error {
-	for {
-		var removed int64
-		err := q.store.Tx(ctx, "retention", func(ctx context.Context, tx *store.Tx) error {
-			removed = 0
-			won, err := tx.TryLoopLock(ctx, "retention")
-			if err != nil || !won {
-				return err
-			}
-			removed, err = remove(tx)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if removed > 0 {
-			q.logger.InfoContext(ctx, "Idle rows of admission removed", "what", what, "rows", removed)
-		}
-		if removed < pageRows {
-			return nil
-		}
-	}
+	return errors.Join(errs...)
 }

@@ -43,7 +43,7 @@ func TestIdleQueuesOfGroupsAndSharedLimitsAreRemoved(t *testing.T) {
 	group("young", nil)
 
 	q := retention.NewQueues(retention.QueuesConfig{Interval: 10 * time.Millisecond, Groups: 24 * time.Hour, Scopes: 24 * time.Hour},
-		st, testkit.Logger(t), nil)
+		st, testkit.Logger(t), nil, nil)
 	require.NoError(t, q.Start(testkit.Context(t)))
 	t.Cleanup(q.Stop)
 	require.Eventually(t, func() bool {

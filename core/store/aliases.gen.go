@@ -71,6 +71,7 @@ type (
 	EndOrphanedRunsRow              = db.EndOrphanedRunsRow
 	EndOverrunsRow                  = db.EndOverrunsRow
 	EndScheduledParams              = db.EndScheduledParams
+	EndUnheardCancelsRow            = db.EndUnheardCancelsRow
 	Enforcement                     = db.Enforcement
 	EnforcementConditionEnum        = db.EnforcementConditionEnum
 	EnforcementStatusEnum           = db.EnforcementStatusEnum
@@ -411,6 +412,7 @@ const (
 	EndOrphanedRuns                       = db.EndOrphanedRuns
 	EndOverruns                           = db.EndOverruns
 	EndScheduled                          = db.EndScheduled
+	EndUnheardCancels                     = db.EndUnheardCancels
 	EnforcementConditionEnumAll           = db.EnforcementConditionEnumAll
 	EnforcementConditionEnumAny           = db.EnforcementConditionEnumAny
 	EnforcementStatusEnumCreated          = db.EnforcementStatusEnumCreated
@@ -580,6 +582,7 @@ const (
 	RecordDeadLetter                      = db.RecordDeadLetter
 	RecordLostWork                        = db.RecordLostWork
 	RecordProbes                          = db.RecordProbes
+	ReferredWorkers                       = db.ReferredWorkers
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
 	ReleaseWorkerWindow                   = db.ReleaseWorkerWindow
 	RepairEnded                           = db.RepairEnded
@@ -682,7 +685,6 @@ const (
 	WorkQueueUpdateStrategyEnumImmutable  = db.WorkQueueUpdateStrategyEnumImmutable
 	WorkQueueUpdateStrategyEnumMergePatch = db.WorkQueueUpdateStrategyEnumMergePatch
 	WorkQueueUpdateStrategyEnumReplace    = db.WorkQueueUpdateStrategyEnumReplace
-	WorkerIsReferred                      = db.WorkerIsReferred
 	WorkerRoleEnumAction                  = db.WorkerRoleEnumAction
 	WorkerRoleEnumSensor                  = db.WorkerRoleEnumSensor
 	WorkerStatusEnumActive                = db.WorkerStatusEnumActive

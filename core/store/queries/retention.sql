@@ -63,10 +63,12 @@ SELECT w.name, w.status::text AS status, w.cordoned, w.draining,
         AND w.updated <= now() - make_interval(secs => sqlc.arg(settled)::float8))::bool AS silent
 FROM worker w WHERE w.id = sqlc.arg(worker) FOR UPDATE;
 
--- name: WorkerIsReferred :one
--- Live executions only, by their index.
-SELECT EXISTS (SELECT FROM execution e WHERE e.finished_status IS NULL AND e.worker = sqlc.arg(worker)::bigint
-               AND e.status IN ('scheduled', 'running', 'canceling'))::bool AS referred;
+-- name: ReferredWorkers :many
+-- Those of the workers at which executions are that have not ended: one look at
+-- the live ones, by their index.
+SELECT DISTINCT e.worker::bigint AS worker FROM execution e
+WHERE e.finished_status IS NULL AND e.worker = ANY (sqlc.arg(workers)::bigint[])
+  AND e.status IN ('scheduled', 'running', 'canceling');
 
 -- name: DeleteWorker :execrows
 DELETE FROM worker WHERE id = sqlc.arg(worker);
@@ -77,7 +79,7 @@ DELETE FROM dead_letter d
 WHERE d.id = ANY (ARRAY(
         SELECT t.id FROM dead_letter t
         WHERE t.created < now() - make_interval(secs => sqlc.arg(older)::float8)
-          AND t.decision IS NOT NULL AND t.decided_at < now() - make_interval(secs => sqlc.arg(older)::float8)
+          AND t.decision IS NOT NULL AND coalesce(t.decided_at, t.updated) < now() - make_interval(secs => sqlc.arg(older)::float8)
         ORDER BY t.created LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED))
   AND d.decision IS NOT NULL;
 
@@ -101,8 +103,9 @@ WHERE a.id = ANY (ARRAY(
 -- enough ends it.
 DELETE FROM late_write w
 WHERE w.id = ANY (ARRAY(
-        SELECT t.id FROM (SELECT o.id, o.at FROM late_write o ORDER BY o.id LIMIT sqlc.arg(page)::int) t
-        WHERE t.at < now() - make_interval(secs => sqlc.arg(older)::float8)));
+        SELECT t.id FROM (SELECT o.id, o.at < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
+                          FROM late_write o ORDER BY o.id LIMIT sqlc.arg(page)::int) t
+        WHERE t.old));
 
 -- name: MakePartitions :one
 SELECT attune_partitions_ahead(to_regclass(quote_ident(sqlc.arg(name)::text)), sqlc.arg(step)::int, sqlc.arg(ahead)::int)::int AS made;

@@ -144,7 +144,7 @@ DELETE FROM dead_letter d
 WHERE d.id = ANY (ARRAY(
         SELECT t.id FROM dead_letter t
         WHERE t.created < now() - make_interval(secs => $1::float8)
-          AND t.decision IS NOT NULL AND t.decided_at < now() - make_interval(secs => $1::float8)
+          AND t.decision IS NOT NULL AND coalesce(t.decided_at, t.updated) < now() - make_interval(secs => $1::float8)
         ORDER BY t.created LIMIT $2::int FOR UPDATE SKIP LOCKED))
   AND d.decision IS NOT NULL
 `
@@ -183,14 +183,15 @@ func (q *Queries) PruneGroupStates(ctx context.Context, idle float64, page int32
 const PruneLateWrites = `-- name: PruneLateWrites :execrows
 DELETE FROM late_write w
 WHERE w.id = ANY (ARRAY(
-        SELECT t.id FROM (SELECT o.id, o.at FROM late_write o ORDER BY o.id LIMIT $1::int) t
-        WHERE t.at < now() - make_interval(secs => $2::float8)))
+        SELECT t.id FROM (SELECT o.id, o.at < now() - make_interval(secs => $1::float8) AS old
+                          FROM late_write o ORDER BY o.id LIMIT $2::int) t
+        WHERE t.old))
 `
 
 // Their ids grow with time: the oldest are looked at, and the first that is young
 // enough ends it.
-func (q *Queries) PruneLateWrites(ctx context.Context, page int32, older float64) (int64, error) {
-	result, err := q.db.Exec(ctx, PruneLateWrites, page, older)
+func (q *Queries) PruneLateWrites(ctx context.Context, older float64, page int32) (int64, error) {
+	result, err := q.db.Exec(ctx, PruneLateWrites, older, page)
 	if err != nil {
 		return 0, err
 	}
@@ -229,6 +230,34 @@ func (q *Queries) PruneScopes(ctx context.Context, idle float64, page int32) (in
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const ReferredWorkers = `-- name: ReferredWorkers :many
+SELECT DISTINCT e.worker::bigint AS worker FROM execution e
+WHERE e.finished_status IS NULL AND e.worker = ANY ($1::bigint[])
+  AND e.status IN ('scheduled', 'running', 'canceling')
+`
+
+// Those of the workers at which executions are that have not ended: one look at
+// the live ones, by their index.
+func (q *Queries) ReferredWorkers(ctx context.Context, workers []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ReferredWorkers, workers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var worker int64
+		if err := rows.Scan(&worker); err != nil {
+			return nil, err
+		}
+		items = append(items, worker)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ReleaseWorkerWindow = `-- name: ReleaseWorkerWindow :one
@@ -270,17 +299,4 @@ func (q *Queries) ReleaseWorkerWindow(ctx context.Context, workers []int64, afte
 		&i.Held,
 	)
 	return i, err
-}
-
-const WorkerIsReferred = `-- name: WorkerIsReferred :one
-SELECT EXISTS (SELECT FROM execution e WHERE e.finished_status IS NULL AND e.worker = $1::bigint
-               AND e.status IN ('scheduled', 'running', 'canceling'))::bool AS referred
-`
-
-// Live executions only, by their index.
-func (q *Queries) WorkerIsReferred(ctx context.Context, worker int64) (bool, error) {
-	row := q.db.QueryRow(ctx, WorkerIsReferred, worker)
-	var referred bool
-	err := row.Scan(&referred)
-	return referred, err
 }

@@ -1,0 +1,132 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// table is one that is partitioned by time.
+type table struct {
+	name   string
+	column string
+	step   int // days in a partition
+	ahead  int // days for which partitions are made
+}
+
+// tables are those whose partitions are looked after.
+func tables() []table {
+	return []table{
+		{"event", "created", 1, 7},
+		{"execution_history", "time", 1, 7},
+		{"audit_event", "created", 1, 7},
+		{"worker_history", "time", 7, 14},
+		{"sensor_process_history", "time", 7, 14},
+	}
+}
+
+// Coverage is how far ahead the partitions of one table are made.
+type Coverage struct {
+	Table string
+	// Partitioned is false for a table that is not natively partitioned, as in an
+	// existing installation; the rest is then zero.
+	Partitioned bool
+	// Default is the partition that takes what has none of its own; empty if there
+	// is none, so that rows without a partition are refused.
+	Default string
+	// Missing is how many of the wanted partitions are not there.
+	Missing int
+	// Ahead is how long it is until the first gap.
+	Ahead time.Duration
+}
+
+// readCoverage takes the bounds from the catalog, so that partitions count
+// whoever made them and whatever their names.
+const readCoverage = `
+WITH want AS (
+    SELECT w.name, make_interval(hours => 24 * w.step) AS step, w.ahead, to_regclass(quote_ident(w.name))::oid AS parent
+    FROM unnest($1::text[], $2::int[], $3::int[]) w (name, step, ahead)
+), made AS MATERIALIZED (
+    SELECT i.inhparent AS parent,
+           (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([^'']*)''\)'))[1]::timestamptz AS since,
+           (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''([^'']*)''\)'))[1]::timestamptz AS until
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = ANY (ARRAY(SELECT w.parent FROM want w)) AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
+)
+SELECT w.name, p.partrelid IS NOT NULL, coalesce(nullif(p.partdefid, 0)::regclass::text, ''),
+       count(*) FILTER (WHERE NOT d.there),
+       extract(epoch FROM greatest(coalesce(min(d.at) FILTER (WHERE NOT d.there), max(d.at) + w.step) - now(), '0'))::float8
+FROM want w
+LEFT JOIN pg_partitioned_table p ON p.partrelid = w.parent
+CROSS JOIN LATERAL (
+    SELECT g.at, EXISTS (SELECT FROM made m WHERE m.parent = w.parent
+                         AND coalesce(m.since <= g.at, true) AND coalesce(m.until >= g.at + w.step, true)) AS there
+    FROM generate_series(date_bin(w.step, now(), '2000-01-03 00:00:00+00'), now() + make_interval(hours => 24 * w.ahead), w.step) g (at)
+) d
+GROUP BY w.name, w.step, p.partrelid, p.partdefid
+ORDER BY w.name`
+
+// ReadCoverage reads how far ahead the partitions of all tables are made, by the
+// clock of the database.
+func ReadCoverage(ctx context.Context, st *store.Store) ([]Coverage, error) {
+	var names []string
+	var steps, aheads []int32
+	for _, t := range tables() {
+		names, steps, aheads = append(names, t.name), append(steps, int32(t.step)), append(aheads, int32(t.ahead))
+	}
+	rows, err := st.Pool().Query(ctx, readCoverage, names, steps, aheads)
+	if err != nil {
+		return nil, fmt.Errorf("read the partitions: %w", err)
+	}
+	defer rows.Close()
+	var all []Coverage
+	for rows.Next() {
+		var c Coverage
+		var ahead float64
+		if err := rows.Scan(&c.Table, &c.Partitioned, &c.Default, &c.Missing, &ahead); err != nil {
+			return nil, fmt.Errorf("read the partitions: %w", err)
+		}
+		if c.Partitioned {
+			c.Ahead = time.Duration(ahead * float64(time.Second))
+		} else {
+			c.Missing = 0
+		}
+		all = append(all, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read the partitions: %w", err)
+	}
+	return all, nil
+}
+
+// findOldPartitions lists those that end before the time to keep begins, the
+// oldest first. regclass quotes the names.
+const findOldPartitions = `
+SELECT c.child::text FROM (
+    SELECT i.inhrelid::regclass AS child, (regexp_match(pg_get_expr(k.relpartbound, k.oid), 'TO \(''([^'']*)''\)'))[1]::timestamptz AS until
+    FROM pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid JOIN pg_partitioned_table p ON p.partrelid = i.inhparent
+    WHERE i.inhparent = to_regclass(quote_ident($1)) AND NOT i.inhdetachpending
+) c
+WHERE c.until <= now() - make_interval(secs => $2) ORDER BY c.until`
+
+func oldPartitions(ctx context.Context, st *store.Store, name string, keep time.Duration) ([]string, error) {
+	rows, err := st.Pool().Query(ctx, findOldPartitions, name, keep.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("look for old partitions of %s: %w", name, err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var child string
+		if err := rows.Scan(&child); err != nil {
+			return nil, fmt.Errorf("look for old partitions of %s: %w", name, err)
+		}
+		all = append(all, child)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("look for old partitions of %s: %w", name, err)
+	}
+	return all, nil
+}

@@ -1,0 +1,245 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// auditKept is how long audit_event is kept, as existing installations do.
+const auditKept = 90 * 24 * time.Hour
+
+// PartitionsConfig says how long what is partitioned by time is kept.
+type PartitionsConfig struct {
+	// Interval between looks. Default 1 h.
+	Interval time.Duration
+	// History is how long the histories of executions, workers and sensors are
+	// kept, Events how long events are. Default 30 days each.
+	History time.Duration
+	Events  time.Duration
+}
+
+func (c PartitionsConfig) withDefaults() PartitionsConfig {
+	if c.Interval <= 0 {
+		c.Interval = time.Hour
+	}
+	if c.History <= 0 {
+		c.History = 30 * 24 * time.Hour
+	}
+	if c.Events <= 0 {
+		c.Events = 30 * 24 * time.Hour
+	}
+	return c
+}
+
+func (c PartitionsConfig) kept(table string) time.Duration {
+	switch table {
+	case "event":
+		return c.Events
+	case "audit_event":
+		return auditKept
+	default:
+		return c.History
+	}
+}
+
+// Partitions makes the partitions of the next days, and drops those whose time
+// is over. One at a time is made or dropped, each in a transaction that waits for
+// its locks no longer than a second: whoever reads for longer only puts it off to
+// the next look. (Detaching concurrently would not wait, but is not to be had for
+// a table with a default partition.)
+//
+// What landed in the default partition moves along when the partition of its time
+// is made, from today on; what is older stays there and is removed in pages when
+// its time is over. Tables that are not natively partitioned, hypertables among
+// them, are left to whoever made them.
+//
+// A database user who may not do this is told once what to grant; what is missing
+// stays visible in attune_partitions_missing.
+type Partitions struct {
+	*supervise.Loop
+
+	cfg     PartitionsConfig
+	store   *store.Store
+	logger  *slog.Logger
+	metrics *Metrics
+	refused map[string]bool // tables of which the lack of rights was told; only the loop uses it
+}
+
+// NewPartitions makes the loop.
+func NewPartitions(cfg PartitionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Partitions {
+	p := &Partitions{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics, refused: map[string]bool{}}
+	p.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "partitions", Interval: p.cfg.Interval, Timeout: 10 * time.Minute, Jitter: 0.1,
+		Tick: p.tick, Logger: logger, Metrics: loops,
+	})
+	return p
+}
+
+// tick looks after one table after the other; what one of them refuses does not
+// keep the others waiting.
+func (p *Partitions) tick(ctx context.Context) error {
+	before, err := ReadCoverage(ctx, p.store)
+	if err != nil {
+		return err
+	}
+	state := make(map[string]Coverage, len(before))
+	for _, c := range before {
+		state[c.Table] = c
+	}
+	var errs []error
+	for _, t := range tables() {
+		if state[t.name].Partitioned {
+			errs = append(errs, p.tell(ctx, t, p.tend(ctx, t, state[t.name])))
+		}
+	}
+	return errors.Join(append(errs, p.measure(ctx))...)
+}
+
+func (p *Partitions) tend(ctx context.Context, t table, c Coverage) error {
+	var errs []error
+	if c.Default == "" {
+		errs = append(errs, p.change(ctx, t, "default partition of "+t.name+" made",
+			fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s_default PARTITION OF %s DEFAULT`, t.name, t.name)))
+	}
+	if c.Missing > 0 {
+		errs = append(errs, p.ahead(ctx, t))
+	}
+	old, err := oldPartitions(ctx, p.store, t.name, p.cfg.kept(t.name))
+	errs = append(errs, err)
+	for _, child := range old {
+		err := p.change(ctx, t, "partition "+child+" dropped",
+			fmt.Sprintf(`ALTER TABLE %s DETACH PARTITION %s`, t.name, child), `DROP TABLE `+child)
+		if err != nil {
+			errs = append(errs, err)
+			break // the locks are the same for the next one
+		}
+		p.metrics.removedOne(t.name+" partitions", 1)
+	}
+	if c.Default != "" {
+		errs = append(errs, p.pruneRest(ctx, t, c.Default))
+	}
+	return errors.Join(errs...)
+}
+
+// ahead makes what is missing, the nearest first, each in a transaction of its
+// own, because making one locks the default partition.
+func (p *Partitions) ahead(ctx context.Context, t table) error {
+	for days := 0; days <= t.ahead; days += t.step {
+		made := int32(0)
+		err := p.page(ctx, "make a partition", func(ctx context.Context, tx *store.Tx) (err error) {
+			made, err = tx.MakePartitions(ctx, t.name, int32(t.step), int32(days))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("make partitions of %s for %d days ahead: %w", t.name, days, err)
+		}
+		if made > 0 {
+			p.logger.InfoContext(ctx, "Partitions made", "table", t.name, "partitions", made, "days_ahead", days)
+		}
+	}
+	return nil
+}
+
+// change runs statements in one transaction, if no other replica is at it.
+func (p *Partitions) change(ctx context.Context, t table, what string, statements ...string) error {
+	done := false
+	err := p.page(ctx, "change partitions", func(ctx context.Context, tx *store.Tx) error {
+		for _, sql := range statements {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		done = true
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if done {
+		p.logger.InfoContext(ctx, "Partitions changed", "table", t.name, "what", what)
+	}
+	return nil
+}
+
+// page is a page that one replica at a time runs.
+func (p *Partitions) page(ctx context.Context, name string, fn func(ctx context.Context, tx *store.Tx) error) error {
+	return page(ctx, p.store, name, func(ctx context.Context, tx *store.Tx) error {
+		won, err := tx.TryLoopLock(ctx, "partitions")
+		if err != nil || !won {
+			return err
+		}
+		return fn(ctx, tx)
+	})
+}
+
+// pruneRest removes rows of the default partition whose time is over.
+func (p *Partitions) pruneRest(ctx context.Context, t table, rest string) error {
+	sql := fmt.Sprintf(`DELETE FROM %s WHERE ctid = ANY (ARRAY(
+		SELECT ctid FROM %s WHERE %q < now() - make_interval(secs => $1) LIMIT %d))`, rest, rest, t.column, pageRows)
+	for {
+		removed := int64(0)
+		err := p.page(ctx, "prune a default partition", func(ctx context.Context, tx *store.Tx) error {
+			tag, err := tx.Exec(ctx, sql, p.cfg.kept(t.name).Seconds())
+			removed = tag.RowsAffected()
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("prune %s: %w", rest, err)
+		}
+		p.metrics.removedOne(t.name, removed)
+		if removed < pageRows {
+			return nil
+		}
+	}
+}
+
+// countedRest bounds how many rows of a default partition are counted.
+const countedRest = 100_000
+
+func (p *Partitions) measure(ctx context.Context) error {
+	after, err := ReadCoverage(ctx, p.store)
+	if err != nil {
+		return err
+	}
+	for _, c := range after {
+		rest := int64(0)
+		if c.Default != "" {
+			sql := fmt.Sprintf(`SELECT count(*) FROM (SELECT FROM %s LIMIT %d) r`, c.Default, countedRest)
+			if err := p.store.Pool().QueryRow(ctx, sql).Scan(&rest); err != nil {
+				return fmt.Errorf("count the rows of %s: %w", c.Default, err)
+			}
+		}
+		p.metrics.cover(c, rest)
+		if c.Missing > 0 || rest > 0 {
+			p.logger.WarnContext(ctx, "Partitions are missing, or rows have none of their own",
+				"table", c.Table, "missing", c.Missing, "rows_in_default", rest)
+		}
+	}
+	return nil
+}
+
+// notOwner is the code of the database for a lack of rights.
+const notOwner = "42501"
+
+// tell says once what a lack of rights needs, and is quiet about it afterwards.
+func (p *Partitions) tell(ctx context.Context, t table, err error) error {
+	switch {
+	case err == nil:
+		delete(p.refused, t.name)
+		return nil
+	case stateOf(err) != notOwner:
+		return err
+	case !p.refused[t.name]:
+		p.refused[t.name] = true
+		p.logger.WarnContext(ctx, "Partitions cannot be made and dropped by this database user", "table", t.name, "error", err,
+			"grant", fmt.Sprintf("make its role a member of the owner of %s (GRANT owner TO user), or ALTER TABLE %s OWNER TO it with all partitions, "+
+				"and GRANT CREATE ON SCHEMA %s", t.name, t.name, p.store.Schema()))
+	}
+	return nil
+}

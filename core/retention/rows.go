@@ -1,0 +1,123 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// RowsConfig says how long rows are kept that are written once and read by people.
+type RowsConfig struct {
+	// Interval between looks. Default 1 h.
+	Interval time.Duration
+	// History is how long is kept what was decided about lost work, what was
+	// written too late, and alerts that have cleared. Default 30 days.
+	History time.Duration
+	// DeadLetters is how long a dead letter is kept after somebody has decided
+	// about it. Default 1 day. What waits for a person is kept for ever.
+	DeadLetters time.Duration
+}
+
+func (c RowsConfig) withDefaults() RowsConfig {
+	if c.Interval <= 0 {
+		c.Interval = time.Hour
+	}
+	if c.History <= 0 {
+		c.History = 30 * 24 * time.Hour
+	}
+	if c.DeadLetters <= 0 {
+		c.DeadLetters = 24 * time.Hour
+	}
+	return c
+}
+
+// Rows removes decided dead letters, decisions about lost work, refused late
+// writes and cleared alerts whose time is over, a page a transaction. What
+// operators did (operator_audit) is never removed.
+type Rows struct {
+	*supervise.Loop
+
+	cfg     RowsConfig
+	store   *store.Store
+	logger  *slog.Logger
+	metrics *Metrics
+}
+
+// NewRows makes the loop.
+func NewRows(cfg RowsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Rows {
+	r := &Rows{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
+	r.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "retention rows", Interval: r.cfg.Interval, Timeout: 10 * time.Minute, Jitter: 0.2,
+		Tick: r.tick, Logger: logger, Metrics: loops,
+	})
+	return r
+}
+
+// tick looks after one kind after the other; one that fails does not keep the
+// others waiting.
+func (r *Rows) tick(ctx context.Context) error {
+	history := r.cfg.History.Seconds()
+	var errs []error
+	for _, kind := range []removal{
+		{"dead letters", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneDeadLetters(ctx, r.cfg.DeadLetters.Seconds(), pageRows)
+		}},
+		{"lost work", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneLostWork(ctx, history, pageRows)
+		}},
+		{"late writes", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneLateWrites(ctx, history, pageRows)
+		}},
+		{"alerts", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneAlerts(ctx, history, pageRows)
+		}},
+	} {
+		errs = append(errs, prune(ctx, r.store, "retention rows", kind, r.logger, r.metrics))
+	}
+	return errors.Join(errs...)
+}
+
+// removal is one kind of rows and what removes a page of it.
+type removal struct {
+	what   string
+	remove func(context.Context, *store.Tx) (int64, error)
+}
+
+// prune removes pages until one is not full, while no other replica is at it.
+func prune(ctx context.Context, st *store.Store, lock string, kind removal, logger *slog.Logger, metrics *Metrics) error {
+	total, told := int64(0), time.Now()
+	defer func() {
+		if total > 0 {
+			logger.InfoContext(ctx, "Removed what was kept for long enough", "what", kind.what, "rows", total)
+		}
+	}()
+	for {
+		var removed int64
+		err := page(ctx, st, lock, func(ctx context.Context, tx *store.Tx) error {
+			removed = 0
+			won, err := tx.TryLoopLock(ctx, lock)
+			if err != nil || !won {
+				return err
+			}
+			removed, err = kind.remove(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("remove %s after %d rows: %w", kind.what, total, err)
+		}
+		total += removed
+		metrics.removedOne(kind.what, removed)
+		if removed < pageRows {
+			return nil
+		}
+		if time.Since(told) > tellEvery {
+			told = time.Now()
+			logger.InfoContext(ctx, "Removing what was kept for long enough", "what", kind.what, "rows_so_far", total)
+		}
+	}
+}

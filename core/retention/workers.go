@@ -1,0 +1,115 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// WorkersConfig says how long inactive workers are kept.
+type WorkersConfig struct {
+	// Interval between looks. Default 1 h.
+	Interval time.Duration
+	// Silent is how long a worker must not have been heard of. Default 7 days.
+	Silent time.Duration
+}
+
+// settled is how long a row must not have been written: who has just enrolled
+// has an old heartbeat until its first.
+const settled = time.Hour
+
+// workersAtOnce bounds how many workers one walk over the executions is for.
+const workersAtOnce = 100
+
+// Workers forgets workers that have been inactive for long, hold nothing, and
+// that nobody has cordoned: see ForgetWorkers.
+type Workers struct {
+	*supervise.Loop
+
+	cfg     WorkersConfig
+	store   *store.Store
+	broker  Broker
+	logger  *slog.Logger
+	metrics *Metrics
+	told    map[int64]string // why a worker stays, as it was logged last; only the loop uses it
+}
+
+// NewWorkers makes the loop.
+func NewWorkers(cfg WorkersConfig, st *store.Store, b Broker, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Workers {
+	if cfg.Interval <= 0 {
+		cfg.Interval = time.Hour
+	}
+	if cfg.Silent <= 0 {
+		cfg.Silent = 7 * 24 * time.Hour
+	}
+	w := &Workers{cfg: cfg, store: st, broker: b, logger: logger, metrics: metrics, told: map[int64]string{}}
+	w.Loop = supervise.NewLoop(supervise.LoopConfig{
+		// A walk over very many executions begins anew if it does not end in time.
+		Name: "retention workers", Interval: cfg.Interval, Timeout: time.Hour, Jitter: 0.2,
+		Tick: w.tick, Logger: logger, Metrics: loops,
+	})
+	return w
+}
+
+func (w *Workers) tick(ctx context.Context) error {
+	stays := map[int64]string{}
+	defer func() { w.told = stays }()
+	order := ForgetOrder{Silent: w.cfg.Silent, Settled: min(settled, w.cfg.Silent)}
+	for after := int64(0); ; {
+		found, err := w.store.FindForgettableWorkers(ctx, store.FindForgettableWorkersParams{
+			After: after, Silent: order.Silent.Seconds(), Settled: order.Settled.Seconds(), Page: workersAtOnce,
+		})
+		if err != nil || len(found) == 0 {
+			return wrapped(err, "look for workers that were inactive for long")
+		}
+		order.Workers = order.Workers[:0]
+		for _, one := range found {
+			order.Workers = append(order.Workers, one.ID)
+		}
+		after = found[len(found)-1].ID
+		all, won, err := w.forget(ctx, order)
+		for _, one := range all {
+			w.tell(ctx, one, stays)
+		}
+		if err != nil || !won {
+			return wrapped(err, "forget workers that were inactive for long")
+		}
+	}
+}
+
+// forget holds the lock of the loop while it works: the walk over executions is
+// nothing that two replicas should do at once.
+func (w *Workers) forget(ctx context.Context, order ForgetOrder) (all []Forgotten, won bool, err error) {
+	err = w.store.Tx(ctx, "retention workers", func(ctx context.Context, tx *store.Tx) (err error) {
+		if won, err = tx.TryLoopLock(ctx, "retention workers"); err != nil || !won {
+			return err
+		}
+		done, err := ForgetWorkers(ctx, w.store, w.broker, order, w.logger)
+		all = append(all, done...)
+		return err
+	})
+	return all, won, err
+}
+
+func (w *Workers) tell(ctx context.Context, one Forgotten, stays map[int64]string) {
+	if one.Done {
+		w.metrics.removedOne("workers", 1)
+		w.logger.InfoContext(ctx, "Inactive worker forgotten", "worker", one.Name, "worker_id", one.ID, "discarded_messages", one.Discarded)
+		return
+	}
+	stays[one.ID] = one.Reason
+	if w.told[one.ID] != one.Reason {
+		w.logger.InfoContext(ctx, "Inactive worker is kept", "worker", one.Name, "worker_id", one.ID, "reason", one.Reason)
+	}
+}
+
+func wrapped(err error, what string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
