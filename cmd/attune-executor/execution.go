@@ -267,6 +267,6 @@ func timelineTable(w io.Writer, e *monitor.ExecutionDetail) error {
 func (c *client) monitor() *monitor.Monitor {
 	return monitor.New(monitor.Config{
 		StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: c.cfg.Executor.OrphanInterval(),
+		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
 	}, monitor.Deps{Store: c.store})
 }

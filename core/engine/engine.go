@@ -150,7 +150,7 @@ func (e *Engine) assemble(version string) {
 	e.loops["replica"] = e.report.Loop
 	view := monitor.New(monitor.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: e.cfg.Executor.OrphanInterval(),
+		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout,
 	}, monitor.Deps{Store: e.query})
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)

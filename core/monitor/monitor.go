@@ -29,6 +29,9 @@ type Config struct {
 	// OrphanInterval is how often the engine looks for the work of workers that are
 	// gone; zero means that it is not known, and less that it does not look.
 	OrphanInterval time.Duration
+	// ScheduledTimeout is how long a worker that lives may take to begin an
+	// execution whose action says nothing else; zero means that it is not known.
+	ScheduledTimeout time.Duration
 }
 
 // Monitor reads. Its methods may be used by many goroutines.

@@ -62,6 +62,7 @@ type Why struct {
 	workflow   bool
 	silent     time.Duration // since any replica of the engine was seen
 	checks     time.Duration // Config.OrphanInterval
+	allowed    time.Duration // how long its worker may take to begin it; 0 when that is not known
 	worker     *Holder       // the worker that has it, as far as holders tell
 }
 
@@ -101,7 +102,10 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 	}
 	a := facts[0]
 	w.Priority, w.admittedAt, w.holds, w.refusal, w.workflow = int(a.Priority), a.AdmittedAt, a.AdmissionStateID != nil, a.Error, a.WorkflowDef != nil
-	w.inLine, w.checks = a.StateID != nil, m.cfg.OrphanInterval
+	w.inLine, w.checks, w.allowed = a.StateID != nil, m.cfg.OrphanInterval, m.cfg.ScheduledTimeout
+	if a.ScheduledTimeoutSeconds > 0 {
+		w.allowed = time.Duration(a.ScheduledTimeoutSeconds) * time.Second
+	}
 	if w.inLine && w.Status == string(attune.StatusRequested) {
 		err = m.whyWaiting(ctx, tx, a, w)
 	} else {

@@ -241,12 +241,12 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// TestWhySaysWhatBecomesOfWorkThatIsNotBegun: only a worker that falls silent
-// loses it, when the engine looks.
+// TestWhySaysWhatBecomesOfWorkThatIsNotBegun: a worker that falls silent loses it,
+// and one that takes too long, when the engine looks.
 func TestWhySaysWhatBecomesOfWorkThatIsNotBegun(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	b.cfg.OrphanInterval = time.Minute
+	b.cfg.OrphanInterval, b.cfg.ScheduledTimeout = time.Minute, 2*time.Hour
 	action := testkit.Action(t, b.store, "demo.sleep")
 	at := func(worker testkit.WorkerRow) string {
 		return b.ask(t, testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) {
@@ -255,8 +255,10 @@ func TestWhySaysWhatBecomesOfWorkThatIsNotBegun(t *testing.T) {
 	}
 	well := testkit.Worker(t, b.store, "well")
 	stale := testkit.Worker(t, b.store, "stale", func(r *testkit.WorkerRow) { r.HeartbeatAge = 10 * time.Minute })
-	const next = "the engine's next check for workers that are gone (every 1m) gives the execution to another worker, or closes and repeats it."
-	require.Regexp(t, `has not picked it up yet. It stays there while the worker sends heartbeats. If none comes, the worker counts as gone at \S+ \(in 1m(2\d|30)s\), and `+regexp.QuoteMeta(next), at(well))
+	const next = "the engine's next check (every 1m) gives the execution to another worker, or closes and repeats it."
+	require.Regexp(t, `has not picked it up yet. If it has not begun at .*\(in 1h0m|59m\d+s\), or if the worker sends no heartbeat for 1m30s, `+regexp.QuoteMeta(next), at(well))
+	testkit.Exec(t, b.store, `UPDATE action SET scheduled_timeout_seconds = 3660`)
+	require.Contains(t, at(well), "(in 1m00s)", "its action's word")
 	require.Contains(t, at(stale), "later than the 1m30s it may take. Unless it comes back, "+next)
 	b.cfg.OrphanInterval = -1
 	require.Contains(t, at(stale), "It stays there: executor.enable_timeout_monitor is off")

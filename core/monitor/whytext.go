@@ -338,24 +338,25 @@ func (w *Why) on() string {
 	}
 }
 
-// given adds what becomes of work that its worker does not begin: nothing while
-// the worker sends heartbeats, however long it takes.
+// given adds what becomes of work that its worker does not begin.
 func (w *Why) given(staleAfter time.Duration) string {
 	every := ""
 	if w.checks > 0 {
 		every = " (every " + span(w.checks) + ")"
 	}
-	next := "the engine's next check for workers that are gone" + every + " gives the execution to another worker, or closes and repeats it."
+	next := "the engine's next check" + every + " gives the execution to another worker, or closes and repeats it."
 	switch h := w.worker; {
 	case h == nil:
 		return ""
 	case w.checks < 0:
-		return " It stays there: executor.enable_timeout_monitor is off, so nobody looks for the work of workers that are gone."
+		return " It stays there: executor.enable_timeout_monitor is off, so nobody looks for work that is not begun."
 	case h.HeartbeatAge == nil || *h.HeartbeatAge > staleAfter:
 		return " Unless it comes back, " + next
+	case w.allowed > 0:
+		return " If it has not begun " + clock(w.Updated.Add(w.allowed), w.At) + ", or if the worker sends no heartbeat for " + span(staleAfter) +
+			", " + next + " A worker that runs all it can keeps it while no other has room."
 	default:
-		return " It stays there while the worker sends heartbeats. If none comes, the worker counts as gone " +
-			clock(w.At.Add(staleAfter-*h.HeartbeatAge), w.At) + ", and " + next
+		return " If no heartbeat comes, the worker counts as gone " + clock(w.At.Add(staleAfter-*h.HeartbeatAge), w.At) + ", and " + next
 	}
 }
 

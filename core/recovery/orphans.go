@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -27,6 +28,9 @@ type OrphansConfig struct {
 	// Grace is how long beyond its timeout an execution may run before it is ended
 	// here. Default 30 s.
 	Grace time.Duration
+	// Patience is how long a worker that lives may take to stop what it was told to
+	// stop. Default 10 times Grace.
+	Patience time.Duration
 	// FailLost ends what ran at a worker that is gone as failed, not as abandoned.
 	FailLost bool
 	// Blind reports that hand-overs may not have reached the workers that live, as
@@ -48,6 +52,9 @@ func (c OrphansConfig) withDefaults() OrphansConfig {
 	if c.Grace <= 0 {
 		c.Grace = 30 * time.Second
 	}
+	if c.Patience <= 0 {
+		c.Patience = 10 * c.Grace
+	}
 	if c.Blind == nil {
 		c.Blind = func() bool { return false }
 	}
@@ -62,7 +69,8 @@ type Relay interface {
 // Orphans deals with work that its worker does not do. What was handed to one that
 // is gone and never started goes to the rounds, which find another worker for it
 // (see Rehome), and so does what one that lives has not started in time; what ran
-// at one that is gone is ended, and what runs for longer than it may. Age, status
+// at one that is gone is ended, and what runs for longer than it may or than its
+// cancel allows. Age, status
 // and heartbeat are judged by the database in the statement that writes (invariant
 // S9), and the message that the execution has ended is written with it; slots are
 // given back when that message is read. A worker that comes back late finds its
@@ -114,7 +122,7 @@ func (o *Orphans) window(ctx context.Context) (full bool, err error) {
 		}
 		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
 			StaleAfter: o.cfg.StaleAfter.Seconds(), ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
-			After: o.after, WindowSize: rowsPerSweep,
+			Patience: o.cfg.Patience.Seconds(), After: o.after, WindowSize: rowsPerSweep,
 		})
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
@@ -129,7 +137,7 @@ func (o *Orphans) window(ctx context.Context) (full bool, err error) {
 			return err
 		}
 		stranded = append(stranded, late...)
-		return o.end(ctx, tx, found.Ids, found.Overrun)
+		return o.end(ctx, tx, found)
 	})
 	if err != nil {
 		return false, err
@@ -178,53 +186,86 @@ func (o *Orphans) handOn(ctx context.Context, stranded []Stranded) error {
 	return nil
 }
 
-// end ends what runs at workers that are gone, and what runs for too long. Who
-// lives is told to stop.
-func (o *Orphans) end(ctx context.Context, tx *store.Tx, lost, overrun []int64) error {
-	var messages []outbox.Message
-	if len(lost) > 0 {
-		status := attune.StatusAbandoned
-		if o.cfg.FailLost {
-			status = attune.StatusFailed
-		}
-		rows, err := tx.EndOrphanedRuns(ctx, string(status), lost, o.cfg.StaleAfter.Seconds())
-		if err != nil {
-			return fmt.Errorf("end what ran at workers that are gone: %w", err)
-		}
-		for _, row := range rows {
-			if err := add(&messages, endOf(row)); err != nil {
-				return err
-			}
-		}
+// end ends what runs at workers that are gone, and what does not end by itself.
+func (o *Orphans) end(ctx context.Context, tx *store.Tx, found store.FindOrphansRow) error {
+	lost, err := o.endLost(ctx, tx, found.Ids)
+	if err != nil {
+		return err
 	}
-	if len(overrun) > 0 {
-		rows, err := tx.EndOverruns(ctx, o.cfg.Grace.Seconds(), overrun)
-		if err != nil {
-			return fmt.Errorf("end what runs for too long: %w", err)
-		}
-		for _, row := range rows {
-			stop := message.ExecutionCancelRequested{ExecutionID: row.ID, WorkerID: row.Worker}
-			if err := add(&messages, endOf(row), told{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt}); err != nil {
-				return err
-			}
-		}
+	over, err := o.endOverruns(ctx, tx, found.Overrun)
+	if err != nil {
+		return err
 	}
-	return o.announce(ctx, tx, messages, len(lost), len(overrun))
-}
-
-func (o *Orphans) announce(ctx context.Context, tx *store.Tx, messages []outbox.Message, lost, overrun int) error {
-	if len(messages) == 0 {
+	unheard, err := o.endUnheard(ctx, tx, found.Unheard)
+	if err != nil {
+		return err
+	}
+	said := slices.Concat(lost, over, unheard)
+	if len(said) == 0 {
 		return nil
+	}
+	messages, err := encode(said)
+	if err != nil {
+		return err
 	}
 	row, err := outbox.Append(ctx, tx, messages)
 	if err != nil {
 		return err
 	}
 	tx.AfterCommit(func() {
-		o.logger.WarnContext(ctx, "Work has been ended that its workers did not end", "at_workers_that_are_gone", lost, "beyond_their_timeout", overrun)
+		o.logger.WarnContext(ctx, "Work has been ended that its workers did not end",
+			"at_workers_that_are_gone", len(lost), "beyond_their_timeout", len(over)/2, "cancelled_in_vain", len(unheard))
 		o.relay.Published(row, messages)
 	})
 	return nil
+}
+
+func (o *Orphans) endLost(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	status := attune.StatusAbandoned
+	if o.cfg.FailLost {
+		status = attune.StatusFailed
+	}
+	rows, err := tx.EndOrphanedRuns(ctx, string(status), ids, o.cfg.StaleAfter.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("end what ran at workers that are gone: %w", err)
+	}
+	for _, row := range rows {
+		said = append(said, endOf(row))
+	}
+	return said, nil
+}
+
+// endOverruns has the workers told to stop, too.
+func (o *Orphans) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.EndOverruns(ctx, o.cfg.Grace.Seconds(), ids)
+	if err != nil {
+		return nil, fmt.Errorf("end what runs for too long: %w", err)
+	}
+	for _, row := range rows {
+		stop := message.ExecutionCancelRequested{ExecutionID: row.ID, WorkerID: row.Worker}
+		said = append(said, endOf(row), told{message.TypeExecutionCancelRequested, message.CancelKey(row.Worker), stop, row.FinishedAt})
+	}
+	return said, nil
+}
+
+func (o *Orphans) endUnheard(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.EndUnheardCancels(ctx, ids, o.cfg.Patience.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("end what was to be stopped: %w", err)
+	}
+	for _, row := range rows {
+		said = append(said, endOf(row))
+	}
+	return said, nil
 }
 
 // told is something to be said in the engine's name.
@@ -235,7 +276,7 @@ type told struct {
 }
 
 // endOf is the message that an execution has ended.
-func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow](row Row) told {
+func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndUnheardCancelsRow](row Row) told {
 	r := store.EndOverrunsRow(row)
 	payload := message.ExecutionCompleted{
 		ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result), CompletedAt: r.FinishedAt.UTC(),
@@ -246,17 +287,18 @@ func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow](row Row) told {
 	return told{message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload, payload.CompletedAt}
 }
 
-// add encodes what is to be said.
-func add(messages *[]outbox.Message, list ...told) error {
-	for _, one := range list {
+// encode makes messages of what is to be said.
+func encode(list []told) ([]outbox.Message, error) {
+	messages := make([]outbox.Message, len(list))
+	for i, one := range list {
 		envelope := message.New(one.kind, one.payload, one.at.UTC(), "execution_timeout_monitor")
 		body, err := envelope.Encode()
 		if err != nil {
-			return fmt.Errorf("encode %s for %s: %w", one.kind, one.key, err)
+			return nil, fmt.Errorf("encode %s for %s: %w", one.kind, one.key, err)
 		}
-		*messages = append(*messages, outbox.Message{
+		messages[i] = outbox.Message{
 			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: one.key, Type: one.kind, Body: body,
-		})
+		}
 	}
-	return nil
+	return messages, nil
 }

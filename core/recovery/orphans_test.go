@@ -29,12 +29,12 @@ func orphans(t *testing.T, st *store.Store, options ...func(*recovery.OrphansCon
 		option(&cfg)
 	}
 	o := recovery.NewOrphans(cfg, st, func(_ context.Context, f recovery.Found) error {
-			select {
-			case found <- f:
-			default: // the same again
-			}
-			return nil
-		}, relay, testkit.Logger(t), nil)
+		select {
+		case found <- f:
+		default: // the same again
+		}
+		return nil
+	}, relay, testkit.Logger(t), nil)
 	require.NoError(t, o.Start(testkit.Context(t)))
 	t.Cleanup(o.Stop)
 	return relay, found
@@ -190,4 +190,23 @@ func TestWhatRanAtAWorkerThatIsGoneMayCountAsAFailure(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'failed'
 		AND result->>'failed_by' = 'execution_timeout_monitor' AND NOT result ? 'abandoned_by'`, id))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome = 'failed'`))
+}
+
+// L2: a worker that lives and does not stop what it was told to stop does not keep
+// it for ever.
+func TestACancelThatNobodyHeedsEnds(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "deaf")
+	at := func(age time.Duration) int64 {
+		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusCanceling }).ID
+		aged(t, st, age, id)
+		return id
+	}
+	old, fresh := at(301*time.Second), at(280*time.Second)
+	relay, _ := orphans(t, st)
+	require.Len(t, <-relay, 1)
+	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, old))
+	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, fresh))
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'cancel_unheard' AND outcome = 'cancelled' AND execution = $1`, old))
 }

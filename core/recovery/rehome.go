@@ -20,6 +20,8 @@ type Stranded struct {
 	Note    int64
 	Worker  int64
 	Attempt int32
+	// Leaving is set when the worker takes nothing more: it drains, or has left.
+	Leaving bool
 	// Late is set, with Worker and Attempt, when the worker lives.
 	Late *Late
 }
@@ -44,7 +46,9 @@ type Late struct {
 // A worker that lives and has not started an execution in time loses it too: to
 // another worker, if those may be moved that are merely late, or else its row is
 // closed. Only what a worker with its hands full has not come to yet stays with
-// it while nobody else has room.
+// it while nobody else has room. What lies at a worker that drains or has left
+// goes to another as soon as one has room, and until then stays: it may come back
+// to it, and is dealt with as overdue or as a dead letter if it does not.
 type Rehome struct {
 	stranded []Stranded
 	moves    bool
@@ -135,6 +139,8 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	case one.Late != nil:
 		why.Cause, why.Move, why.Keep, why.Patience = handover.CauseOverdue, s.moves, one.Late.Full, 0
 		why.Result = overdue(round, fact, *one.Late)
+	case one.Leaving:
+		why.Keep, why.Result = true, map[string]any{} // it is not ended here
 	case one.Note != 0:
 		why.Cause, why.Same = handover.CauseReturned, true // what was returned never reached it
 		why.Result = unavailable(round, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
@@ -150,6 +156,9 @@ func (one Stranded) concerns(round *handover.Round, fact admission.Fact, from in
 	switch {
 	case one.Late != nil:
 		return from == one.Worker && fact.Attempt == one.Attempt && round.Now().Sub(fact.Updated) >= one.Late.Allowed && !round.Ledger.Gone(from)
+	case one.Leaving:
+		_, live := round.Ledger.Load(from)
+		return !live
 	case one.Note != 0:
 		return from == one.Worker && fact.Attempt == one.Attempt // else it has been handed over again since
 	default:
@@ -173,7 +182,7 @@ func unavailable(round *handover.Round, fact admission.Fact, worker int64, why, 
 func overdue(round *handover.Round, fact admission.Fact, late Late) map[string]any {
 	age, allowed := int64(round.Now().Sub(fact.Updated).Seconds()), int64(late.Allowed.Seconds())
 	return map[string]any{
-		"error": fmt.Sprintf("Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)", allowed, age),
+		"error":     fmt.Sprintf("Execution timeout: worker did not pick up task within %d seconds (scheduled for %d seconds)", allowed, age),
 		"failed_by": retrypolicy.ByTimeoutMonitor, "timeout_seconds": allowed, "age_seconds": age,
 		"original_status": string(attune.StatusScheduled), "worker_id": *fact.Worker, "failed_at": round.Now(),
 	}

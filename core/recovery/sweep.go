@@ -123,6 +123,7 @@ type Sweep struct {
 	afterQueue  int64
 	afterLine   int64
 	afterNote   int64
+	afterLeft   int64
 	passes      int   // over the queues
 	epoch       int64 // of the rules at the beginning of a pass over the queues
 	thorough    bool  // the pass looks at all of them
@@ -208,6 +209,11 @@ func (s *Sweep) find(ctx context.Context, tx *store.Tx) (found Found, err error)
 	if found.Stranded, err = s.undelivered(ctx, tx); err != nil {
 		return found, err
 	}
+	left, err := s.leaving(ctx, tx)
+	if err != nil {
+		return found, err
+	}
+	found.Stranded = append(found.Stranded, left...)
 	waiters, err := tx.FindEndedWaiters(ctx, s.afterWaiter, rowsPerSweep)
 	if err != nil {
 		return found, fmt.Errorf("find ended waiters: %w", err)

@@ -6,12 +6,13 @@
 -- name: FindOrphans :one
 -- One window of live rows. stranded were handed to workers that are gone and not
 -- started, ids run there; overdue were handed to workers that live and not started
--- in time; overrun run for longer than they may.
+-- in time; overrun run for longer than they may; unheard were told to stop long ago.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS overdue,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running'), '{}')::bigint[] AS overrun
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running'), '{}')::bigint[] AS overrun,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'canceling'), '{}')::bigint[] AS unheard
 FROM (
     SELECT e.id, e.status,
            CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
@@ -23,6 +24,7 @@ FROM (
                          WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(grace)::float8 + coalesce(
                                  CASE WHEN jsonb_typeof(e.workflow_task -> 'timeout_seconds') = 'number' THEN (e.workflow_task ->> 'timeout_seconds')::float8 END,
                                  (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8, 1e9))
+                         WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(patience)::float8)
                          ELSE false END AS late
     FROM execution e
     WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
@@ -99,6 +101,24 @@ WITH ended AS (
 ), noted AS (
     INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
     SELECT 'action_timeout', r.status, r.id, r.attempt, r.action_ref, r.worker, extract(epoch FROM now() - r.started_at) FROM ended r
+)
+SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
+FROM ended r ORDER BY r.id;
+
+-- name: EndUnheardCancels :many
+-- Ends what its worker was told to stop long ago, lives, and has not stopped.
+WITH ended AS (
+    UPDATE execution e
+    SET status = 'cancelled', result = jsonb_build_object(
+            'error', 'Cancelled on request; its worker has not confirmed that it stopped', 'cancelled', true, 'succeeded', false,
+            'cancelled_by', 'execution_timeout_monitor', 'waited_seconds', floor(extract(epoch FROM now() - e.updated)), 'worker_id', e.worker)
+    WHERE e.id = ANY (ARRAY(
+            SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
+      AND e.status = 'canceling' AND e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(patience)::float8)
+    RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
+), noted AS (
+    INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
+    SELECT 'cancel_unheard', r.status, r.id, r.attempt, r.action_ref, r.worker, extract(epoch FROM now() - r.started_at) FROM ended r
 )
 SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
 FROM ended r ORDER BY r.id;

@@ -9,6 +9,7 @@
 -- What admission knows of one execution. A config too large to open is null.
 SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::smallint AS priority,
        a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def,
+       coalesce(a.scheduled_timeout_seconds, 0)::int AS scheduled_timeout_seconds,
        coalesce(CASE WHEN pg_column_size(e.config) <= sqlc.arg(cut)::int THEN e.config END, 'null')::jsonb AS config,
        coalesce(CASE WHEN attune_terminal(e.status) AND pg_column_size(e.result) < 8000
                      THEN left(e.result ->> 'error', 100) END, '')::text AS error,

@@ -198,13 +198,71 @@ func (q *Queries) EndOverruns(ctx context.Context, grace float64, ids []int64) (
 	return items, nil
 }
 
+const EndUnheardCancels = `-- name: EndUnheardCancels :many
+WITH ended AS (
+    UPDATE execution e
+    SET status = 'cancelled', result = jsonb_build_object(
+            'error', 'Cancelled on request; its worker has not confirmed that it stopped', 'cancelled', true, 'succeeded', false,
+            'cancelled_by', 'execution_timeout_monitor', 'waited_seconds', floor(extract(epoch FROM now() - e.updated)), 'worker_id', e.worker)
+    WHERE e.id = ANY (ARRAY(
+            SELECT x.id FROM execution x WHERE x.id = ANY ($1::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
+      AND e.status = 'canceling' AND e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $2::float8)
+    RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
+), noted AS (
+    INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
+    SELECT 'cancel_unheard', r.status, r.id, r.attempt, r.action_ref, r.worker, extract(epoch FROM now() - r.started_at) FROM ended r
+)
+SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
+FROM ended r ORDER BY r.id
+`
+
+type EndUnheardCancelsRow struct {
+	ID         int64
+	Action     *int64
+	ActionRef  string
+	Status     attune.Status
+	Result     []byte
+	FinishedAt time.Time
+	Worker     int64
+}
+
+// Ends what its worker was told to stop long ago, lives, and has not stopped.
+func (q *Queries) EndUnheardCancels(ctx context.Context, ids []int64, patience float64) ([]EndUnheardCancelsRow, error) {
+	rows, err := q.db.Query(ctx, EndUnheardCancels, ids, patience)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []EndUnheardCancelsRow
+	for rows.Next() {
+		var i EndUnheardCancelsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Action,
+			&i.ActionRef,
+			&i.Status,
+			&i.Result,
+			&i.FinishedAt,
+			&i.Worker,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const FindOrphans = `-- name: FindOrphans :one
 
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS overdue,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running'), '{}')::bigint[] AS overrun
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running'), '{}')::bigint[] AS overrun,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'canceling'), '{}')::bigint[] AS unheard
 FROM (
     SELECT e.id, e.status,
            CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
@@ -216,11 +274,12 @@ FROM (
                          WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $3::float8 + coalesce(
                                  CASE WHEN jsonb_typeof(e.workflow_task -> 'timeout_seconds') = 'number' THEN (e.workflow_task ->> 'timeout_seconds')::float8 END,
                                  (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8, 1e9))
+                         WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $4::float8)
                          ELSE false END AS late
     FROM execution e
-    WHERE e.finished_status IS NULL AND e.id > $4::bigint
+    WHERE e.finished_status IS NULL AND e.id > $5::bigint
     ORDER BY e.id
-    LIMIT $5::int
+    LIMIT $6::int
 ) w
 `
 
@@ -228,6 +287,7 @@ type FindOrphansParams struct {
 	StaleAfter       float64
 	ScheduledTimeout float64
 	Grace            float64
+	Patience         float64
 	After            int64
 	WindowSize       int32
 }
@@ -239,6 +299,7 @@ type FindOrphansRow struct {
 	Ids      []int64
 	Overdue  []int64
 	Overrun  []int64
+	Unheard  []int64
 }
 
 // Work that its worker does not do. A worker is gone when its heartbeat is older
@@ -247,12 +308,13 @@ type FindOrphansRow struct {
 // nobody's orphan.
 // One window of live rows. stranded were handed to workers that are gone and not
 // started, ids run there; overdue were handed to workers that live and not started
-// in time; overrun run for longer than they may.
+// in time; overrun run for longer than they may; unheard were told to stop long ago.
 func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindOrphansRow, error) {
 	row := q.db.QueryRow(ctx, FindOrphans,
 		arg.StaleAfter,
 		arg.ScheduledTimeout,
 		arg.Grace,
+		arg.Patience,
 		arg.After,
 		arg.WindowSize,
 	)
@@ -264,6 +326,7 @@ func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindO
 		&i.Ids,
 		&i.Overdue,
 		&i.Overrun,
+		&i.Unheard,
 	)
 	return i, err
 }

@@ -100,6 +100,7 @@ const ViewAdmission = `-- name: ViewAdmission :many
 
 SELECT e.attempt, e.admitted_at, e.admission_state_id, coalesce(e.priority, 0)::smallint AS priority,
        a.id AS action_id, a.pack AS pack_id, a.param_schema, a.workflow_def,
+       coalesce(a.scheduled_timeout_seconds, 0)::int AS scheduled_timeout_seconds,
        coalesce(CASE WHEN pg_column_size(e.config) <= $1::int THEN e.config END, 'null')::jsonb AS config,
        coalesce(CASE WHEN attune_terminal(e.status) AND pg_column_size(e.result) < 8000
                      THEN left(e.result ->> 'error', 100) END, '')::text AS error,
@@ -111,20 +112,21 @@ WHERE e.id = $2::bigint
 `
 
 type ViewAdmissionRow struct {
-	Attempt          int32
-	AdmittedAt       *time.Time
-	AdmissionStateID *int64
-	Priority         int16
-	ActionID         *int64
-	PackID           *int64
-	ParamSchema      []byte
-	WorkflowDef      *int64
-	Config           []byte
-	Error            string
-	StateID          *int64
-	Lane             *int16
-	QueueOrder       *int64
-	EnqueuedAt       *time.Time
+	Attempt                 int32
+	AdmittedAt              *time.Time
+	AdmissionStateID        *int64
+	Priority                int16
+	ActionID                *int64
+	PackID                  *int64
+	ParamSchema             []byte
+	WorkflowDef             *int64
+	ScheduledTimeoutSeconds int32
+	Config                  []byte
+	Error                   string
+	StateID                 *int64
+	Lane                    *int16
+	QueueOrder              *int64
+	EnqueuedAt              *time.Time
 }
 
 // What people ask about queues: who waits and why, who holds the slots, how
@@ -152,6 +154,7 @@ func (q *Queries) ViewAdmission(ctx context.Context, cut int32, iD int64) ([]Vie
 			&i.PackID,
 			&i.ParamSchema,
 			&i.WorkflowDef,
+			&i.ScheduledTimeoutSeconds,
 			&i.Config,
 			&i.Error,
 			&i.StateID,

@@ -1,0 +1,33 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// leaving finds what workers that drain or have left were handed and have not
+// begun. Only of workers that refuse outdated hand-overs: the others may begin it
+// yet. Where no such worker holds anything, which is nearly always, no execution
+// is looked at.
+func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
+	workers, err := tx.FindLeavingWorkers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find workers that leave: %w", err)
+	}
+	if len(workers) == 0 {
+		s.afterLeft = 0
+		return nil, nil
+	}
+	found, err := tx.FindHandedBack(ctx, workers, s.afterLeft, rowsPerSweep)
+	if err != nil {
+		return nil, fmt.Errorf("find what %d workers that leave have not begun: %w", len(workers), err)
+	}
+	s.afterLeft = next(found.Last, found.Scanned)
+	stranded := make([]Stranded, len(found.Ids))
+	for i, id := range found.Ids {
+		stranded[i] = Stranded{Execution: id, Leaving: true}
+	}
+	return stranded, nil
+}
