@@ -161,7 +161,7 @@ func (r *Round) composeTaken() error {
 			continue
 		}
 		drop := message.ExecutionCancelRequested{ExecutionID: s.execution, WorkerID: s.worker}
-		err := r.add(r.message(message.TypeExecutionCancelRequested, message.ExchangeExecutions, message.CancelKey(s.worker), drop))
+		err := r.add(r.message(message.TypeExecutionCancelRequested, message.CancelKey(s.worker), drop))
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (r *Round) composeOutcomes() error {
 		if o.Action != nil {
 			payload.ActionID = *o.Action
 		}
-		err := r.add(r.message(message.TypeExecutionCompleted, message.ExchangeExecutions, message.KeyExecutionCompleted, payload))
+		err := r.add(r.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
 		if err != nil {
 			return err
 		}

@@ -270,7 +270,7 @@ func (r *Round) dispatch(g admission.Granted) (outbox.Message, error) {
 	if len(g.Config) <= maxConfigInDispatch {
 		payload.Config = g.Config
 	}
-	return r.message(message.TypeExecutionRequested, message.ExchangeExecutions, message.DispatchKey(g.Worker), payload)
+	return r.message(message.TypeExecutionRequested, message.DispatchKey(g.Worker), payload)
 }
 
 // updatedAt is what execution.updated says after this transaction's write: the
@@ -284,21 +284,21 @@ func (r *Round) updatedAt(before time.Time) time.Time {
 }
 
 func (r *Round) completed(e ending) (outbox.Message, error) {
-	return r.message(message.TypeExecutionCompleted, message.ExchangeExecutions, message.KeyExecutionCompleted,
+	return r.message(message.TypeExecutionCompleted, message.KeyExecutionCompleted,
 		message.ExecutionCompleted{
 			ExecutionID: e.execution, ActionID: e.actionID, ActionRef: e.actionRef,
 			Status: string(e.status), Result: e.result, CompletedAt: r.Now(),
 		})
 }
 
-func (r *Round) message(kind, exchange, key string, payload any) (outbox.Message, error) {
+func (r *Round) message(kind, key string, payload any) (outbox.Message, error) {
 	envelope := message.New(kind, payload, r.Now(), r.h.cfg.Source)
 	body, err := envelope.Encode()
 	if err != nil {
 		return outbox.Message{}, fmt.Errorf("encode %s for %s: %w", kind, key, err)
 	}
 	return outbox.Message{
-		ID: envelope.MessageID, Exchange: exchange, RoutingKey: key, Type: kind, Body: body,
+		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: kind, Body: body,
 	}, nil
 }
 
