@@ -25,8 +25,12 @@ func (s *Sweep) leaving(ctx context.Context, tx *store.Tx) ([]Stranded, error) {
 		return nil, fmt.Errorf("find what %d workers that leave have not begun: %w", len(workers), err)
 	}
 	s.afterLeft = next(found.Last, found.Scanned)
-	stranded := make([]Stranded, len(found.Ids))
-	for i, id := range found.Ids {
+	ids := found.Ids[:min(len(found.Ids), waitersPerLine)]
+	if len(ids) < len(found.Ids) {
+		s.afterLeft = ids[len(ids)-1]
+	}
+	stranded := make([]Stranded, len(ids))
+	for i, id := range ids {
 		stranded[i] = Stranded{Execution: id, Leaving: true}
 	}
 	return stranded, nil

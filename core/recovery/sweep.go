@@ -184,7 +184,7 @@ func (s *Sweep) tick(ctx context.Context) error {
 	}
 	s.logger.Log(ctx, level, "Stranded work found",
 		"requested", len(found.Requested), "ended", len(found.Ended), "queues", len(found.Queues),
-		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost), "undelivered", len(found.Stranded))
+		"expired", len(found.Expired), "misplaced", len(found.Misplaced), "lost", len(found.Lost), "unstarted", len(found.Stranded))
 	for !found.Empty() {
 		if err := s.submit(ctx, found.take(s.cfg.Page)); err != nil {
 			return err

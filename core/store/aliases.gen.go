@@ -331,6 +331,7 @@ const (
 	AlertOutbox                           = db.AlertOutbox
 	AlertPartitions                       = db.AlertPartitions
 	AlertRetries                          = db.AlertRetries
+	AlertSchema                           = db.AlertSchema
 	AlertUnplaced                         = db.AlertUnplaced
 	AlertWorkers                          = db.AlertWorkers
 	AppendOutbox                          = db.AppendOutbox

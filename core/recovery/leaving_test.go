@@ -1,0 +1,57 @@
+package recovery_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// Upstream 31: what a worker that drains or has left was handed and has not begun
+// is found at once, and nothing of what it runs, of what a worker that may begin it
+// yet was handed, and of what the search for silent workers deals with.
+func TestWhatLeavingWorkersHaveNotBegunIsFound(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	worker := func(name string, change func(*testkit.WorkerRow)) int64 {
+		id := testkit.Worker(t, st, name, func(w *testkit.WorkerRow) {
+			w.Capabilities = map[string]any{"attempt_fence": true}
+			change(w)
+		}).ID
+		testkit.Exec(t, st, `UPDATE worker_load SET assigned = 2 WHERE worker = $1`, id)
+		return id
+	}
+	at := func(worker int64, status attune.Status) int64 {
+		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
+	}
+	drains := worker("drains", func(w *testkit.WorkerRow) { w.Draining = true })
+	left := worker("left", func(w *testkit.WorkerRow) { w.Status = "inactive" })
+	missed := worker("missed", func(w *testkit.WorkerRow) { w.Status = "inactive" })
+	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = now() WHERE id = $1`, missed)
+	foreign := worker("foreign", func(w *testkit.WorkerRow) { w.Draining, w.Capabilities = true, map[string]any{} })
+	works := worker("works", func(*testkit.WorkerRow) {})
+	cordoned := worker("cordoned", func(w *testkit.WorkerRow) { w.Cordoned = true })
+
+	first, second := at(drains, attune.StatusScheduled), at(left, attune.StatusScheduled)
+	at(drains, attune.StatusRunning)
+	at(left, attune.StatusCanceling)
+	for _, other := range []int64{missed, foreign, works, cordoned} {
+		at(other, attune.StatusScheduled)
+	}
+	found := sweep(t, st)
+	want := []recovery.Stranded{{Execution: first, Leaving: true}, {Execution: second, Leaving: true}}
+	require.Equal(t, want, next(t, found).Stranded)
+	testkit.Exec(t, st, `UPDATE worker SET draining = false, status = 'active'`)
+	for range 3 {
+		select {
+		case <-found: // of before
+			continue
+		default:
+		}
+	}
+	requireQuiet(t, found)
+}

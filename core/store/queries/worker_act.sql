@@ -1,0 +1,73 @@
+-- What operators do to workers, and the work that workers hand back. Whoever
+-- wants a worker's load locks it before the worker's row, as rounds do; acts
+-- lock the row alone.
+
+-- name: FindActWorker :many
+-- By id or name, with what an act depends on; a worker whose name is a number
+-- comes before the one that has it as its id.
+SELECT w.id, w.name, w.status::text AS status, w.cordoned, coalesce(w.cordon_reason, '') AS cordon_reason,
+       coalesce(w.cordoned_at, 'epoch')::timestamptz AS cordoned_at, w.draining,
+       coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
+       coalesce(w.capabilities -> 'attempt_fence' = 'true', false)::bool AS fences, now()::timestamptz AS at
+FROM worker w
+WHERE (w.name = sqlc.arg(which)::text OR w.id::text = sqlc.arg(which)::text) AND w.worker_role <> 'sensor'
+ORDER BY (w.name = sqlc.arg(which)::text) DESC
+LIMIT 1;
+
+-- name: LockActWorker :many
+SELECT w.id FROM worker w WHERE w.id = sqlc.arg(id) FOR NO KEY UPDATE;
+
+-- name: SayWorker :execrows
+-- Puts an operator's word on a worker that is as the operator was told. Of one
+-- that is cordoned already only the reason may change.
+UPDATE worker
+SET cordoned = sqlc.arg(cordoned)::bool, draining = sqlc.arg(draining)::bool,
+    cordon_reason = CASE WHEN sqlc.arg(cordoned)::bool THEN sqlc.arg(reason)::text END,
+    cordoned_at = CASE WHEN NOT sqlc.arg(cordoned)::bool THEN NULL WHEN cordoned THEN cordoned_at ELSE now() END,
+    cordoned_by = CASE WHEN sqlc.arg(cordoned)::bool AND cordoned THEN cordoned_by END
+WHERE id = sqlc.arg(id) AND cordoned = sqlc.arg(was_cordoned)::bool AND draining = sqlc.arg(was_draining)::bool;
+
+-- name: RetireWorker :execrows
+-- Marks a worker inactive that sends no heartbeats, as the heartbeat monitor does
+-- when it comes to it.
+UPDATE worker SET status = 'inactive', draining = false, deactivated_at = coalesce(deactivated_at, now())
+WHERE id = sqlc.arg(id) AND (status <> 'inactive' OR draining)
+  AND coalesce(heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8);
+
+-- name: CountWorkerWork :one
+-- What is at a worker: begun, and handed to it and not begun.
+SELECT count(*) FILTER (WHERE e.status IN ('running', 'canceling')) AS running,
+       count(*) FILTER (WHERE e.status = 'scheduled') AS unstarted
+FROM execution e
+WHERE e.finished_status IS NULL AND e.status IN ('scheduled', 'running', 'canceling') AND e.worker = sqlc.arg(worker)::bigint;
+
+-- name: GroupUnstarted :many
+-- What a worker has not begun, by what it asks of workers.
+SELECT coalesce(e.action, 0)::bigint AS action, e.worker_selector, e.worker_tolerations, e.worker_affinity, count(*) AS executions
+FROM execution e
+WHERE e.finished_status IS NULL AND e.status = 'scheduled' AND e.worker = sqlc.arg(worker)::bigint
+GROUP BY 1, 2, 3, 4
+ORDER BY executions DESC, action
+LIMIT sqlc.arg(bound)::bigint;
+
+-- name: FindLeavingWorkers :many
+-- Workers that refuse outdated hand-overs, take nothing more and have something:
+-- they drain, or have left by themselves.
+SELECT w.id
+FROM worker w
+JOIN worker_load l ON l.worker = w.id
+WHERE w.worker_role = 'action' AND (w.draining OR (w.status = 'inactive' AND w.deactivated_at IS NULL))
+  AND w.capabilities -> 'attempt_fence' = 'true' AND l.assigned > 0
+ORDER BY w.id;
+
+-- name: FindHandedBack :one
+-- One window of live rows: what these workers were handed and have not begun.
+SELECT coalesce(max(r.id), 0)::bigint AS last, count(*)::int AS scanned,
+       coalesce(array_agg(r.id ORDER BY r.id) FILTER (WHERE r.back), '{}')::bigint[] AS ids
+FROM (
+    SELECT e.id, coalesce(e.status = 'scheduled' AND e.worker = ANY (sqlc.arg(workers)::bigint[]), false)::bool AS back
+    FROM execution e
+    WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
+    ORDER BY e.id
+    LIMIT sqlc.arg(window_size)::int
+) r;
