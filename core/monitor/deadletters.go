@@ -4,37 +4,53 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/attune-go/attune/core/store"
 )
 
-// ledgerRecent is how many handled dead letters are listed.
-const ledgerRecent = 200
+const (
+	// ledgerRecent is how many dead letters are listed beside the counts.
+	ledgerRecent = 200
+	// RatePace is the time over which the pace of dead letters is measured.
+	RatePace = 5 * time.Minute
+)
 
 // DeadLetters reads the depth of the dead-letter queue from the broker and what
 // became of handled ones from the ledger. The two sources are read side by side
 // and neither hides the other's answer; the error is set only when both fail.
 func (m *Monitor) DeadLetters(ctx context.Context) (*DeadLetters, error) {
 	d := &DeadLetters{}
-	asked := make(chan *Broker, 1)
-	brokerErr := make(chan error, 1)
-	go func() {
-		b, err := m.Broker(ctx)
-		asked <- b
-		brokerErr <- err
-	}()
+	asked := m.askBroker(ctx)
 	databaseErr := m.database(ctx, "dead letters", &d.Reading, d.ledger)
-	b, err := <-asked, <-brokerErr
-	d.Sources = append(d.Sources, b.Sources...)
-	if q, ok := b.Queue(DeadLetterQueue); ok {
+	b := <-asked
+	d.Sources = append(d.Sources, b.broker.Sources...)
+	if q, ok := b.broker.Queue(DeadLetterQueue); ok {
 		d.Queue = &q
-	} else if err == nil {
+	} else if b.err == nil {
 		d.QueueMissing = true
 	}
-	if databaseErr != nil && err != nil {
-		return d, errors.Join(databaseErr, err)
+	if databaseErr != nil && b.err != nil {
+		return d, errors.Join(databaseErr, b.err)
 	}
 	return d, nil
+}
+
+// brokerAnswer is what came of asking the broker.
+type brokerAnswer struct {
+	broker *Broker
+	err    error
+}
+
+// askBroker asks the broker while something else is read.
+func (m *Monitor) askBroker(ctx context.Context) <-chan brokerAnswer {
+	asked := make(chan brokerAnswer, 1)
+	go func() {
+		b, err := m.Broker(ctx)
+		asked <- brokerAnswer{b, err}
+	}()
+	return asked
 }
 
 func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
@@ -45,8 +61,12 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
 	if err != nil {
 		return fmt.Errorf("count the dead-letter ledger: %w", err)
 	}
+	numbers, err := readLedgerNumbers(ctx, tx)
+	if err != nil {
+		return err
+	}
 	l := &Ledger{
-		Open:    Count{Value: counts.Open, AtLeast: counts.Open >= countBound},
+		Open: numbers.open, Oldest: numbers.oldest, PerMinute: numbers.perMinute,
 		LastDay: Count{Value: counts.LastDay, AtLeast: counts.LastDay >= countBound},
 	}
 	groups, err := tx.MonitorLedgerGroups(ctx, countBound)
@@ -56,19 +76,63 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
 	for _, g := range groups {
 		l.ByReason = append(l.ByReason, LedgerGroup{Reason: g.Reason, Decision: decision(g.Decision), Count: g.N, Newest: g.Newest})
 	}
-	recent, err := tx.MonitorLedgerRecent(ctx, ledgerRecent)
-	if err != nil {
-		return fmt.Errorf("list the dead-letter ledger: %w", err)
-	}
-	for _, r := range recent {
-		l.Recent = append(l.Recent, LedgerEntry{
-			ID: r.ID, At: r.Created, Type: r.MessageType, Reason: r.Reason,
-			Decision: decision(r.Decision), Queue: r.Queue, Execution: r.Execution,
-		})
+	if l.Recent, err = recentLetters(ctx, tx); err != nil {
+		return err
 	}
 	d.Ledger = l
 	return nil
 }
+
+// recentLetters lists who waits for a person, then the newest of the others.
+func recentLetters(ctx context.Context, tx *store.Tx) ([]LedgerEntry, error) {
+	search := letterSearch{ViewLetterIDsParams: store.ViewLetterIDsParams{
+		OnlyOpen: true, Before: math.MaxInt64, Scan: ledgerRecent, Page: ledgerRecent, Decisions: []string{},
+	}}
+	open, err := search.ids(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := readLetters(ctx, tx, open.Ids)
+	if err != nil || len(list) == ledgerRecent {
+		return list, err
+	}
+	search.OnlyOpen, search.OnlyDecided = false, true
+	search.Scan, search.Page = 2*ledgerRecent, int64(ledgerRecent-len(list))
+	decided, err := search.ids(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := readLetters(ctx, tx, decided.Ids)
+	return append(list, rest...), err
+}
+
+// ledgerNumbers are depth, age and pace of the ledger.
+type ledgerNumbers struct {
+	open      Count
+	oldest    *time.Time
+	perMinute float64
+	latency   *time.Duration
+}
+
+func readLedgerNumbers(ctx context.Context, tx *store.Tx) (ledgerNumbers, error) {
+	row, err := tx.ViewLetterNumbers(ctx, countBound, RatePace.Seconds())
+	if err != nil {
+		return ledgerNumbers{}, fmt.Errorf("measure the dead-letter ledger: %w", err)
+	}
+	n := ledgerNumbers{
+		open:      Count{Value: row.Waiting, AtLeast: row.Waiting >= countBound},
+		perMinute: float64(row.Lately) / RatePace.Minutes(),
+	}
+	if row.Waiting > 0 {
+		n.oldest = &row.Oldest
+	}
+	if row.LatencySeconds >= 0 {
+		n.latency = new(inSeconds(row.LatencySeconds))
+	}
+	return n, nil
+}
+
+func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // decision names a decision for people; none means that a person has to decide.
 func decision(taken string) string {

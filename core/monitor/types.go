@@ -315,11 +315,17 @@ type DeadLetters struct {
 
 // Ledger sums up the dead-letter ledger.
 type Ledger struct {
-	// Open counts dead letters that wait for a person.
-	Open     Count         `json:"open"`
-	LastDay  Count         `json:"last_day"`
-	ByReason []LedgerGroup `json:"by_reason"`
-	Recent   []LedgerEntry `json:"recent"`
+	// Open counts dead letters that wait for a person, Oldest is since when the
+	// first of them does; nil when none waits.
+	Open   Count      `json:"open"`
+	Oldest *time.Time `json:"oldest"`
+	// LastDay counts those of the last 24 hours, PerMinute is the pace of the last
+	// RatePace.
+	LastDay   Count         `json:"last_day"`
+	PerMinute float64       `json:"per_minute"`
+	ByReason  []LedgerGroup `json:"by_reason"`
+	// Recent lists who waits for a person before all others, each the newest first.
+	Recent []LedgerEntry `json:"recent"`
 }
 
 // LedgerGroup counts recent dead letters that share reason and decision.
@@ -332,14 +338,3 @@ type LedgerGroup struct {
 
 // DecisionOpen stands for a decision nobody has taken yet.
 const DecisionOpen = "waiting"
-
-// LedgerEntry is one handled dead letter.
-type LedgerEntry struct {
-	ID        int64     `json:"id"`
-	At        time.Time `json:"at"`
-	Type      string    `json:"type"`
-	Reason    string    `json:"reason"`
-	Decision  string    `json:"decision"`
-	Queue     string    `json:"queue,omitempty"`
-	Execution *int64    `json:"execution"`
-}

@@ -1,0 +1,141 @@
+package monitor
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+)
+
+// maxLetterBody bounds the body of a letter that is shown, in bytes.
+const maxLetterBody = 256 << 10
+
+// Letter reads everything about one dead letter, with its execution as it is now
+// and the verdict on it. One that does not exist is ErrNotFound.
+func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
+	d := &LedgerDetail{}
+	err := m.database(ctx, "dead letter "+strconv.FormatInt(id, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		if !s.ledger {
+			return ErrUnmigrated
+		}
+		letters, err := readWholeLetters(ctx, tx, []int64{id}, maxLetterBody)
+		if err != nil {
+			return err
+		}
+		if len(letters) == 0 {
+			return ErrNotFound
+		}
+		letter := letters[0]
+		d.LedgerEntry, d.Detail, d.Updated = letter.LedgerEntry, letter.rest.Detail, letter.rest.Updated
+		d.Fingerprint, d.CorrelationID = letter.rest.Fingerprint, letter.rest.CorrelationID
+		d.XDeath, d.Headers, d.Evidence = letter.rest.XDeath, letter.rest.Headers, letter.rest.Evidence
+		d.Body = bodyOf(letter.rest.Body, letter.Size)
+		if d.LedgerEntry.Execution != nil {
+			if d.ExecutionNow, err = readLetterExecution(ctx, tx, *d.LedgerEntry.Execution); err != nil {
+				return err
+			}
+		}
+		d.judge(letter.rest.Body)
+		return nil
+	})
+	return d, err
+}
+
+// judge asks for the verdict.
+func (d *LedgerDetail) judge(body []byte) {
+	facts := LetterFacts{Entry: &d.LedgerEntry, Execution: d.ExecutionNow, Cut: keptInPart(d.Evidence)}
+	if !d.Body.Cut { // of a long one the whole is not here to be read
+		if envelope, err := message.DecodeRaw(body); err != nil {
+			facts.Unreadable = err.Error()
+		} else if _, known := message.RouteOf(envelope.MessageType); !known {
+			facts.Unreadable = fmt.Sprintf("the message type %.100q is unknown", envelope.MessageType)
+		}
+	}
+	d.Verdict = Verdict(facts)
+}
+
+// keptInPart reports whether the ledger says that it has not the whole body.
+func keptInPart(evidence json.RawMessage) bool {
+	var says struct {
+		Body struct {
+			Cut bool `json:"cut"`
+		} `json:"body"`
+	}
+	return json.Unmarshal(evidence, &says) == nil && says.Body.Cut
+}
+
+// bodyOf is the form in which people can read a body.
+func bodyOf(body []byte, size int64) LetterBody {
+	b := LetterBody{Size: size, Cut: int64(len(body)) < size}
+	whole := body
+	if b.Cut {
+		whole = completeRunes(body)
+	}
+	switch {
+	case size == 0:
+		b.Format = "empty"
+	case json.Valid(body) && utf8.Valid(body):
+		b.Format, b.JSON = "json", body
+	case utf8.Valid(whole):
+		b.Format, b.Text = "text", string(whole)
+	default:
+		b.Format, b.Base64 = "binary", body
+	}
+	return b
+}
+
+// completeRunes leaves out a character that a cut has divided.
+func completeRunes(text []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if last := text[len(text)-i:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return text[:len(text)-i]
+			}
+			break
+		}
+	}
+	return text
+}
+
+func readLetterExecution(ctx context.Context, tx *store.Tx, id int64) (*LetterExecution, error) {
+	r, err := tx.ViewLetterExecution(ctx, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read execution %d: %w", id, err)
+	}
+	return &LetterExecution{
+		ID: r.ID, Status: r.Status, ActionRef: r.ActionRef, Attempt: int64(r.Attempt), WorkerID: r.Worker, Updated: r.Updated,
+		FinishedAt: r.FinishedAt, Reason: r.Reason, RepeatedBy: r.RepeatedBy, ActionGone: r.ActionGone, Parent: r.Parent,
+		ParentStatus: r.ParentStatus,
+	}, nil
+}
+
+// wholeLetter is a letter with its documents.
+type wholeLetter struct {
+	LedgerEntry
+	rest store.ViewLetterRestRow
+}
+
+func readWholeLetters(ctx context.Context, tx *store.Tx, ids []int64, cut int32) ([]wholeLetter, error) {
+	list, err := readLetters(ctx, tx, ids)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	rests, err := tx.ViewLetterRest(ctx, cut, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read the documents of %d dead letters: %w", len(ids), err)
+	}
+	whole := make([]wholeLetter, len(list))
+	for i := range list { // both are in order of id, of one snapshot
+		whole[i] = wholeLetter{list[i], rests[i]}
+	}
+	return whole, nil
+}

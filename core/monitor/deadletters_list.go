@@ -1,0 +1,188 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// DeadLetterFilter selects dead letters. The zero value selects all.
+type DeadLetterFilter struct {
+	// Open keeps those that wait for a person, Decided the others.
+	Open    bool `json:"open,omitempty"`
+	Decided bool `json:"decided,omitempty"`
+	// Decisions keeps these; DecisionOpen means the same as Open.
+	Decisions []string `json:"decisions,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+	// Action keeps actions whose ref matches; a star stands for anything.
+	Action string `json:"action,omitempty"`
+	// Worker keeps what was on its way to one worker, given by id or by name.
+	Worker string `json:"worker,omitempty"`
+	// Type keeps one type of message, such as ExecutionRequested.
+	Type string `json:"type,omitempty"`
+	// Execution keeps the letters of one execution.
+	Execution int64 `json:"execution,omitempty"`
+	// MaxAge keeps what was stored within it, MinAge what was stored before.
+	MaxAge time.Duration `json:"max_age_ns,omitempty"`
+	MinAge time.Duration `json:"min_age_ns,omitempty"`
+	// Limit bounds a page; zero means DefaultPage.
+	Limit int `json:"limit,omitempty"`
+}
+
+// LetterDecisions lists the decisions of the ledger, of the handler and of people.
+var LetterDecisions = []string{DecisionOpen, "retried", "failed", "stale", "released", "requeued", "discarded", "purged"}
+
+// ErrFilter is matched by errors about a filter that means nothing.
+var ErrFilter = errors.New("the filter")
+
+// Check says what is wrong with a filter, so that a mistyped one is never applied
+// as something else.
+func (f *DeadLetterFilter) Check() error {
+	if f.Open && f.Decided {
+		return fmt.Errorf("%w keeps nothing: open and decided exclude each other", ErrFilter)
+	}
+	for _, word := range f.Decisions {
+		if !slices.Contains(LetterDecisions, word) {
+			return fmt.Errorf("%w names an unknown decision %q: use one of %s", ErrFilter, word, strings.Join(LetterDecisions, ", "))
+		}
+	}
+	if f.Limit < 0 || f.Execution < 0 || f.MaxAge < 0 || f.MinAge < 0 {
+		return fmt.Errorf("%w has a negative number", ErrFilter)
+	}
+	return nil
+}
+
+// LedgerList reads one page of the dead letters that match the filter, the newest
+// first, below the cursor; a cursor of zero begins at the newest. A filtered
+// search looks at a bounded number of rows and says when it stopped there.
+func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, cursor int64) (*LedgerPage, error) {
+	page := &LedgerPage{Filter: filter, From: cursor, List: []LedgerEntry{}}
+	if err := filter.Check(); err != nil {
+		return page, err
+	}
+	err := m.database(ctx, "dead letters", &page.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		if !s.ledger {
+			return ErrUnmigrated
+		}
+		numbers, err := readLedgerNumbers(ctx, tx)
+		if err != nil {
+			return err
+		}
+		page.Open = numbers.open
+		search, err := newLetterSearch(ctx, tx, filter, cursor)
+		if err != nil || search == nil {
+			return err
+		}
+		row, err := search.ids(ctx, tx)
+		if err != nil {
+			return err
+		}
+		list, err := readLetters(ctx, tx, row.Ids)
+		if err != nil {
+			return err
+		}
+		page.List = append(page.List, list...)
+		search.finish(page, row)
+		return nil
+	})
+	return page, err
+}
+
+// letterSearch is a filter made ready for the database.
+type letterSearch struct{ store.ViewLetterIDsParams }
+
+// newLetterSearch resolves names. It is nil when nothing can match.
+func newLetterSearch(ctx context.Context, tx *store.Tx, f DeadLetterFilter, cursor int64) (*letterSearch, error) {
+	q := &letterSearch{store.ViewLetterIDsParams{
+		OnlyOpen: f.Open, OnlyDecided: f.Decided, Decisions: []string{}, Reason: f.Reason, Pattern: pattern(f.Action, false),
+		MessageType: f.Type, Execution: f.Execution, NewerSeconds: f.MaxAge.Seconds(), OlderSeconds: f.MinAge.Seconds(),
+		Before: cursor, Scan: scanBound, Page: int64(cmp.Or(f.Limit, DefaultPage)),
+	}}
+	if q.Before <= 0 {
+		q.Before = math.MaxInt64
+	}
+	q.decisions(f.Decisions)
+	if f.Worker != "" {
+		id, err := resolveWorker(ctx, tx, f.Worker)
+		if err != nil || id == 0 {
+			return nil, err
+		}
+		q.Worker = id
+	}
+	if q.plain() {
+		q.Scan = q.Page
+	}
+	return q, nil
+}
+
+// decisions narrows to decisions. What waits has none in the database, so it is
+// only searched for by itself.
+func (q *letterSearch) decisions(words []string) {
+	taken := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == DecisionOpen })
+	switch {
+	case len(words) == 0:
+	case len(taken) == 0:
+		q.OnlyOpen = true
+	case len(taken) == len(words):
+		q.Decisions = taken
+	default:
+		q.Decisions = append(taken, "") // the empty word stands for no decision
+	}
+}
+
+// plain reports whether every row that is looked at matches.
+func (q *letterSearch) plain() bool {
+	return !q.OnlyDecided && len(q.Decisions) == 0 && q.Reason == "" && q.Pattern == "" && q.Worker == 0 && q.MessageType == "" &&
+		q.NewerSeconds <= 0 && q.OlderSeconds <= 0 && (q.Execution == 0 || !q.OnlyOpen)
+}
+
+func (q *letterSearch) ids(ctx context.Context, tx *store.Tx) (store.ViewLetterIDsRow, error) {
+	row, err := tx.ViewLetterIDs(ctx, q.ViewLetterIDsParams)
+	if err != nil {
+		return row, fmt.Errorf("search dead letters: %w", err)
+	}
+	return row, nil
+}
+
+// finish says where the next page begins and whether the search was cut short.
+func (q *letterSearch) finish(page *LedgerPage, row store.ViewLetterIDsRow) {
+	full := int64(len(row.Ids)) >= q.Page
+	more := row.LookedAt >= q.Scan
+	switch {
+	case full:
+		page.Next = row.Ids[len(row.Ids)-1]
+	case more && (q.NewerSeconds <= 0 || !row.Past):
+		page.Next, page.Bounded = row.Last, true
+	}
+	if full && row.LookedAt <= q.Page && !more {
+		page.Next = 0 // everything that there is was looked at, and is on this page
+	}
+}
+
+func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.ViewLetters(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read %d dead letters: %w", len(ids), err)
+	}
+	list := make([]LedgerEntry, len(rows))
+	for i, r := range rows {
+		list[i] = LedgerEntry{
+			ID: r.ID, At: r.Created, Died: r.Died, What: LetterKind(r.MessageType, r.RoutingKey), Type: cmp.Or(r.MessageType, "-"),
+			MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey, Queue: r.Queue, Reason: cmp.Or(r.Reason, "-"),
+			Detail: r.Detail, ActionRef: r.ActionRef, Execution: r.Execution, Attempt: wide(r.Attempt), WorkerID: r.Worker,
+			WorkerName: r.WorkerName, StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow, Decision: decision(r.Decision),
+			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size,
+		}
+	}
+	return list, nil
+}

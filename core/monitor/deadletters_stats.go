@@ -1,0 +1,188 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+const (
+	// statsBound is how many rows of either table a statistic looks at.
+	statsBound = 50_000
+	// statsTop bounds the groups of one statistic, by name and decision.
+	statsTop = 400
+	// DefaultStatsWindow is how far a statistic looks back, MaxStatsWindow how far
+	// it may.
+	DefaultStatsWindow = 24 * time.Hour
+	MaxStatsWindow     = 366 * 24 * time.Hour
+	// hourly is the longest window that is told by the hour.
+	hourly = 72 * time.Hour
+)
+
+// LedgerStats reads how many messages died and how much work was lost within the
+// window, in groups, with the depth of the broker's queue where a broker is read.
+// A window of zero is DefaultStatsWindow.
+func (m *Monitor) LedgerStats(ctx context.Context, window time.Duration) (*LedgerStats, error) {
+	if window < 0 || window > MaxStatsWindow {
+		return nil, fmt.Errorf("%w looks back further than %d days, or into the future", ErrFilter, int(MaxStatsWindow.Hours()/24))
+	}
+	l := &LedgerStats{Window: cmp.Or(window, DefaultStatsWindow), Unit: "hour"}
+	if l.Window > hourly {
+		l.Unit = "day"
+	}
+	asked := m.askBroker(ctx)
+	err := m.database(ctx, "dead letters", &l.Reading, l.read)
+	b := <-asked
+	if q, ok := b.broker.Queue(DeadLetterQueue); ok {
+		l.Queue = &q
+	}
+	if m.deps.Broker != nil {
+		l.Sources = append(l.Sources, b.broker.Sources...)
+	}
+	return l, err
+}
+
+func (l *LedgerStats) read(ctx context.Context, tx *store.Tx, s shape) error {
+	if !s.ledger {
+		return ErrUnmigrated
+	}
+	numbers, err := readLedgerNumbers(ctx, tx)
+	if err != nil {
+		return err
+	}
+	l.Open, l.Oldest, l.PerMinute, l.Latency = numbers.open, numbers.oldest, numbers.perMinute, numbers.latency
+	totals, err := tx.ViewLetterTotals(ctx, l.Window.Seconds(), statsBound)
+	if err != nil {
+		return fmt.Errorf("count dead letters and lost work: %w", err)
+	}
+	l.Letters = Count{Value: totals.Letters, AtLeast: totals.Letters >= statsBound}
+	l.Lost = Count{Value: totals.Lost, AtLeast: totals.Lost >= statsBound}
+	for by, into := range map[string]*[]LedgerTally{
+		"reason": &l.ByReason, "action": &l.ByAction, "worker": &l.ByWorker, "cause": &l.ByCause, "time": &l.ByTime,
+	} {
+		list, err := l.tally(ctx, tx, by)
+		if err != nil {
+			return fmt.Errorf("group dead letters and lost work by %s: %w", by, err)
+		}
+		*into = list
+	}
+	slices.SortFunc(l.ByTime, func(a, b LedgerTally) int { return cmp.Compare(b.Name, a.Name) })
+	return nameWorkers(ctx, tx, l.ByWorker)
+}
+
+// tally groups both tables by one of their columns. A reason belongs to letters
+// and a cause to lost work, so that each of these has only its own.
+func (l *LedgerStats) tally(ctx context.Context, tx *store.Tx, by string) ([]LedgerTally, error) {
+	tallies := map[string]*LedgerTally{}
+	if by != "cause" {
+		rows, err := tx.ViewLetterGroups(ctx, store.ViewLetterGroupsParams{
+			By: by, Unit: l.Unit, Seconds: l.Window.Seconds(), Bound: statsBound, Top: statsTop,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			t := tallyOf(tallies, r.Name)
+			t.addLetters(decision(r.Decision), r.N, r.Newest)
+		}
+	}
+	if by != "reason" {
+		rows, err := tx.ViewLostGroups(ctx, store.ViewLostGroupsParams{
+			By: by, Unit: l.Unit, Seconds: l.Window.Seconds(), Bound: statsBound, Top: statsTop,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			tallyOf(tallies, r.Name).addLost(r)
+		}
+	}
+	list := make([]LedgerTally, 0, len(tallies))
+	for _, t := range tallies {
+		list = append(list, *t)
+	}
+	slices.SortFunc(list, func(a, b LedgerTally) int {
+		return cmp.Or(cmp.Compare(b.Letters+b.Lost, a.Letters+a.Lost), cmp.Compare(a.Name, b.Name))
+	})
+	return list, nil
+}
+
+func tallyOf(tallies map[string]*LedgerTally, name string) *LedgerTally {
+	t := tallies[name]
+	if t == nil {
+		t = &LedgerTally{Name: name, Decisions: map[string]int64{}, Outcomes: map[string]int64{}}
+		tallies[name] = t
+	}
+	return t
+}
+
+func (t *LedgerTally) addLetters(decided string, n int64, newest time.Time) {
+	t.Letters += n
+	t.Decisions[decided] += n
+	if decided == DecisionOpen {
+		t.Open += n
+	}
+	t.seen(newest)
+}
+
+func (t *LedgerTally) addLost(r store.ViewLostGroupsRow) {
+	if r.AgeSeconds >= 0 {
+		mean := inSeconds(r.AgeSeconds)
+		if t.MeanAge != nil { // weighted by how many each mean stands for
+			mean = (*t.MeanAge*time.Duration(t.Lost) + mean*time.Duration(r.N)) / time.Duration(t.Lost+r.N)
+		}
+		t.MeanAge = &mean
+	}
+	t.Lost += r.N
+	t.Outcomes[r.Outcome] += r.N
+	t.seen(r.Newest)
+}
+
+func (t *LedgerTally) seen(at time.Time) {
+	if at.After(t.Newest) {
+		t.Newest = at
+	}
+}
+
+// nameWorkers adds the names of workers that still exist.
+func nameWorkers(ctx context.Context, tx *store.Tx, list []LedgerTally) error {
+	at := map[int64]int{}
+	ids := make([]int64, 0, len(list))
+	for i, t := range list {
+		if id, err := strconv.ParseInt(t.Name, 10, 64); err == nil {
+			ids, at[id] = append(ids, id), i
+		}
+	}
+	rows, err := tx.ViewWorkerNames(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read the names of workers: %w", err)
+	}
+	for _, r := range rows {
+		list[at[r.ID]].WorkerName = r.Name
+	}
+	return nil
+}
+
+// Tallies returns the groups by reason, action, worker, cause or time, and an
+// error for anything else.
+func (l *LedgerStats) Tallies(by string) ([]LedgerTally, error) {
+	switch by {
+	case "reason":
+		return l.ByReason, nil
+	case "action":
+		return l.ByAction, nil
+	case "worker":
+		return l.ByWorker, nil
+	case "cause":
+		return l.ByCause, nil
+	case "hour", "day", "time":
+		return l.ByTime, nil
+	}
+	return nil, errors.New("groups are reason, action, worker, cause or hour")
+}

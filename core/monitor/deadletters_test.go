@@ -1,0 +1,419 @@
+package monitor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// letterRow is a row of the ledger; what is empty is NULL.
+type letterRow struct {
+	kind, key, exchange, queue, reason, action, decision, by string
+	execution, worker                                        int64
+	attempt                                                  int
+	age                                                      time.Duration
+	body                                                     []byte
+	evidence, headers                                        string
+}
+
+// letter stores a letter: a dispatch to worker 7 that expired, unless change says
+// otherwise.
+func (b *testBundle) letter(t *testing.T, change ...func(*letterRow)) int64 {
+	t.Helper()
+	r := letterRow{
+		kind: message.TypeExecutionRequested, key: message.DispatchKey(7), exchange: message.ExchangeExecutions,
+		queue: "worker.7.executions", reason: "expired", worker: 7, attempt: 1, body: []byte(`{"message_type":"ExecutionRequested"}`),
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	var id int64
+	err := b.store.Pool().QueryRow(t.Context(), `
+		INSERT INTO dead_letter (fingerprint, message_type, routing_key, exchange, queue, reason, action_ref, decision, decided_by, decided_at,
+			execution, worker, attempt, created, died, body, evidence, headers)
+		VALUES (gen_random_uuid()::text, nullif($1, ''), nullif($2, ''), nullif($3, ''), nullif($4, ''), nullif($5, ''), nullif($6, ''),
+			nullif($7, ''), nullif($8, ''), CASE WHEN $7 <> '' THEN now() END, nullif($9::bigint, 0), nullif($10::bigint, 0), nullif($11::int, 0),
+			now() - make_interval(secs => $12), now() - make_interval(secs => $12) - interval '2 seconds', $13, nullif($14, '')::jsonb, nullif($15, '')::jsonb)
+		RETURNING id`,
+		r.kind, r.key, r.exchange, r.queue, r.reason, r.action, r.decision, r.by, r.execution, r.worker, r.attempt, r.age.Seconds(), r.body,
+		r.evidence, r.headers).Scan(&id)
+	require.NoError(t, err)
+	return id
+}
+
+func (b *testBundle) listed(t *testing.T, filter DeadLetterFilter) []int64 {
+	t.Helper()
+	page, err := b.LedgerList(t.Context(), filter, 0)
+	require.NoError(t, err)
+	ids := make([]int64, 0, len(page.List))
+	for _, e := range page.List {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// TestEveryFilterKeepsWhatItSays: one letter differs from the others in each way,
+// and each filter finds it and nothing else.
+func TestEveryFilterKeepsWhatItSays(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w := testkit.Worker(t, b.store, "far-away")
+	old := b.letter(t, func(r *letterRow) { r.age = 3 * time.Hour; r.decision, r.by = "purged", "ann" })
+	failed := b.letter(t, func(r *letterRow) { r.decision, r.by = "failed", "dead_letter_handler" })
+	rejected := b.letter(t, func(r *letterRow) { r.reason, r.decision = "rejected", "stale" })
+	acts := b.letter(t, func(r *letterRow) { r.action, r.decision = "core.http_request", "stale" })
+	away := b.letter(t, func(r *letterRow) { r.worker, r.decision = w.ID, "stale" })
+	event := b.letter(t, func(r *letterRow) { r.kind, r.key, r.decision = message.TypeEventCreated, "event.created", "stale" })
+	about := b.letter(t, func(r *letterRow) { r.execution, r.decision = 4711, "stale" })
+	open := b.letter(t)
+	all := []int64{open, about, event, away, acts, rejected, failed, old}
+
+	for name, c := range map[string]struct {
+		filter DeadLetterFilter
+		want   []int64
+	}{
+		"none":      {DeadLetterFilter{}, all},
+		"open":      {DeadLetterFilter{Open: true}, []int64{open}},
+		"decided":   {DeadLetterFilter{Decided: true}, all[1:]},
+		"decision":  {DeadLetterFilter{Decisions: []string{"failed", "purged"}}, []int64{failed, old}},
+		"waiting":   {DeadLetterFilter{Decisions: []string{DecisionOpen}}, []int64{open}},
+		"both":      {DeadLetterFilter{Decisions: []string{DecisionOpen, "failed"}}, []int64{open, failed}},
+		"reason":    {DeadLetterFilter{Reason: "rejected"}, []int64{rejected}},
+		"action":    {DeadLetterFilter{Action: "core.*"}, []int64{acts}},
+		"wildcards": {DeadLetterFilter{Action: "core%"}, []int64{}},
+		"worker":    {DeadLetterFilter{Worker: "far-away"}, []int64{away}},
+		"worker id": {DeadLetterFilter{Worker: fmt.Sprint(w.ID)}, []int64{away}},
+		"nobody":    {DeadLetterFilter{Worker: "nobody"}, []int64{}},
+		"type":      {DeadLetterFilter{Type: "EventCreated"}, []int64{event}},
+		"execution": {DeadLetterFilter{Execution: 4711}, []int64{about}},
+		"its open":  {DeadLetterFilter{Execution: 4711, Open: true}, []int64{}},
+		"since":     {DeadLetterFilter{MaxAge: time.Hour}, all[:7]},
+		"older":     {DeadLetterFilter{MinAge: time.Hour}, []int64{old}},
+		"limit":     {DeadLetterFilter{Limit: 2}, all[:2]},
+		"joined":    {DeadLetterFilter{Decided: true, Reason: "expired", MinAge: time.Hour}, []int64{old}},
+	} {
+		require.Equal(t, c.want, b.listed(t, c.filter), name)
+	}
+	for _, wrong := range []DeadLetterFilter{
+		{Open: true, Decided: true}, {Decisions: []string{"retired"}}, {Limit: -1}, {MaxAge: -1}, {MinAge: -1}, {Execution: -1},
+	} {
+		_, err := b.LedgerList(t.Context(), wrong, 0)
+		require.ErrorIs(t, err, ErrFilter)
+	}
+	page, err := b.LedgerList(t.Context(), DeadLetterFilter{Worker: "far-away"}, 0)
+	require.NoError(t, err)
+	require.Equal(t, Count{Value: 1}, page.Open, "whatever the filter")
+	require.Equal(t, "far-away", page.List[0].WorkerName)
+	require.Equal(t, "dispatch", page.List[0].What)
+}
+
+// TestAPageGoesOnWhereTheLastEnded: what is stored or decided meanwhile neither
+// repeats nor hides a letter that was there.
+func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	var want, got []int64
+	for range 25 {
+		want = append([]int64{b.letter(t)}, want...)
+	}
+	cursor := int64(0)
+	for page := 0; ; page++ {
+		p, err := b.LedgerList(t.Context(), DeadLetterFilter{Reason: "expired", Limit: 7}, cursor)
+		require.NoError(t, err)
+		for _, e := range p.List {
+			got = append(got, e.ID)
+		}
+		if cursor = p.Next; cursor == 0 {
+			require.Equal(t, 3, page)
+			break
+		}
+		b.letter(t) // newer than all: on none of the pages that follow
+		testkit.Exec(t, b.store, `update dead_letter set decision = 'stale' where id = $1`, got[0])
+	}
+	require.Equal(t, want, got)
+}
+
+// TestASearchStopsAtItsBound: a search that finds little says where it stopped,
+// and goes on from there to what it did not reach.
+func TestASearchStopsAtItsBound(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	deep := b.letter(t, func(r *letterRow) { r.reason = "rejected" })
+	testkit.Exec(t, b.store, `insert into dead_letter (reason, decision) select 'expired', 'stale' from generate_series(1, $1)`, scanBound+5)
+	page, err := b.LedgerList(t.Context(), DeadLetterFilter{Reason: "rejected"}, 0)
+	require.NoError(t, err)
+	require.Empty(t, page.List)
+	require.True(t, page.Bounded)
+	page, err = b.LedgerList(t.Context(), DeadLetterFilter{Reason: "rejected"}, page.Next)
+	require.NoError(t, err)
+	require.False(t, page.Bounded)
+	require.Equal(t, deep, page.List[0].ID)
+	require.Equal(t, []int64{deep}, b.listed(t, DeadLetterFilter{Reason: "rejected", Open: true}), "what waits has an index of its own")
+}
+
+// TestALetterShowsWhatItIsAbout: the body in a form to be read, the execution as
+// it is now, and what a requeue would do.
+func TestALetterShowsWhatItIsAbout(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	e := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+	testkit.Exec(t, b.store, `update execution set status = 'failed', result = '{"message": "Worker queue TTL expired"}' where id = $1`, e.ID)
+	envelope := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: e.ID, WorkerID: 7}, time.Now(), "test")
+	body, err := envelope.Encode()
+	require.NoError(t, err)
+	id := b.letter(t, func(r *letterRow) {
+		r.execution, r.body, r.decision, r.by = e.ID, body, "failed", "dead_letter_handler"
+		r.evidence, r.headers = `{"execution": {"status": "scheduled"}}`, `{"x": "y"}`
+	})
+
+	d, err := b.Letter(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, id, d.ID)
+	require.Equal(t, "json", d.Body.Format)
+	require.JSONEq(t, string(body), string(d.Body.JSON))
+	require.Equal(t, string(attune.StatusFailed), d.ExecutionNow.Status)
+	require.Equal(t, "Worker queue TTL expired", d.ExecutionNow.Reason)
+	require.Equal(t, RequeueRepeats, d.Verdict.Requeue)
+	require.Equal(t, AdviseRequeue, d.Verdict.Advice)
+	raw, err := json.Marshal(d)
+	require.NoError(t, err)
+	var view map[string]any
+	require.NoError(t, json.Unmarshal(raw, &view))
+	require.Contains(t, view, "at")
+	require.Contains(t, view, "stored")
+	require.Equal(t, map[string]any{"x": "y"}, view["headers"])
+
+	for format, hostile := range map[string][]byte{
+		"text": []byte("\x1b[2J no JSON"), "binary": {0xff, 0x00, 0x1b}, "empty": {},
+	} {
+		d, err = b.Letter(t.Context(), b.letter(t, func(r *letterRow) { r.key, r.body = "event.created", hostile }))
+		require.NoError(t, err, format)
+		require.Equal(t, format, d.Body.Format)
+		require.Equal(t, AdviseExport, d.Verdict.Advice, format)
+	}
+	long := append(bytes.Repeat([]byte("é"), maxLetterBody/2-1), 'x')
+	long = append(long, bytes.Repeat([]byte("é"), 10)...) // the cut divides a character
+	d, err = b.Letter(t.Context(), b.letter(t, func(r *letterRow) { r.body = long }))
+	require.NoError(t, err)
+	require.True(t, d.Body.Cut)
+	require.Equal(t, "text", d.Body.Format)
+	require.EqualValues(t, len(long), d.Body.Size)
+	_, err = b.Letter(t.Context(), 999_999)
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// TestVerdicts: what a requeue would do, for every state of the execution.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	dispatch := LedgerEntry{
+		Decision: DecisionOpen, Type: message.TypeExecutionRequested, RoutingKey: message.DispatchKey(7), Execution: new(int64(5)), Attempt: new(int64(2)),
+	}
+	as := func(e LedgerEntry, change func(*LedgerEntry)) *LedgerEntry { change(&e); return &e }
+	sent := LedgerEntry{Decision: DecisionOpen, Exchange: "attune.executions", Execution: new(int64(5))}
+	at := func(status attune.Status) *LetterExecution {
+		return &LetterExecution{ID: 5, Status: string(status), Attempt: 2}
+	}
+	for name, c := range map[string]struct {
+		facts           LetterFacts
+		requeue, advice string
+		why             string
+	}{
+		"failed":    {LetterFacts{Entry: &dispatch, Execution: at(attune.StatusFailed)}, RequeueRepeats, AdviseRequeue, "ended as failed"},
+		"completed": {LetterFacts{Entry: &dispatch, Execution: at(attune.StatusCompleted)}, RequeueRepeats, AdviseDiscard, "once more"},
+		"running":   {LetterFacts{Entry: &dispatch, Execution: at(attune.StatusRunning)}, RequeueRefused, AdviseDiscard, "moved on"},
+		"scheduled": {LetterFacts{Entry: &dispatch, Execution: at(attune.StatusScheduled)}, RequeueRefused, AdviseWait, "still scheduled"},
+		"elsewhere": {
+			LetterFacts{Entry: &dispatch, Execution: &LetterExecution{ID: 5, Status: "scheduled", Attempt: 3}}, RequeueRefused, AdviseDiscard, "moved on",
+		},
+		"gone": {LetterFacts{Entry: &dispatch}, RequeueRefused, AdviseDiscard, "does not exist"},
+		"repeated": {
+			LetterFacts{Entry: &dispatch, Execution: &LetterExecution{ID: 5, Status: "failed", RepeatedBy: 9}}, RequeueRefused, AdviseRetry, "by execution 9",
+		},
+		"action gone": {
+			LetterFacts{Entry: &dispatch, Execution: &LetterExecution{ID: 5, Status: "failed", ActionGone: true}}, RequeueRepeats, AdviseDiscard, "was deleted",
+		},
+		"parent": {
+			LetterFacts{Entry: &dispatch, Execution: &LetterExecution{ID: 5, Status: "failed", Parent: new(int64(1)), ParentStatus: "cancelled"}},
+			RequeueRepeats, AdviseDiscard, "nobody waits",
+		},
+		"nameless": {LetterFacts{Entry: as(dispatch, func(e *LedgerEntry) { e.Execution = nil })}, RequeueRefused, AdviseExport, "names no execution"},
+		"handled": {
+			LetterFacts{Entry: as(dispatch, func(e *LedgerEntry) { e.Decision = "failed" }), Execution: at(attune.StatusFailed)}, RequeueRepeats, AdviseRequeue, "",
+		},
+		"discarded": {
+			LetterFacts{Entry: as(dispatch, func(e *LedgerEntry) { e.Decision, e.DecidedBy = "discarded", "ann" })}, RequeueRefused, AdviseNothing, "discarded by ann",
+		},
+		"event": {
+			LetterFacts{Entry: as(sent, func(e *LedgerEntry) {
+				e.Type, e.RoutingKey, e.Exchange, e.Execution = "EventCreated", "event.created", "attune.events", nil
+			})}, RequeueSends, AdviseRequeue, "to attune.events with the key event.created",
+		},
+		"request": {
+			LetterFacts{Entry: as(sent, func(e *LedgerEntry) { e.Type, e.RoutingKey = message.TypeExecutionRequested, "execution.requested" }), Execution: at(attune.StatusRequested)},
+			RequeueSends, AdviseRequeue, "sent again",
+		},
+		"old request": {
+			LetterFacts{Entry: as(sent, func(e *LedgerEntry) { e.Type, e.RoutingKey = message.TypeExecutionRequested, "execution.requested" }), Execution: at(attune.StatusRunning)},
+			RequeueSends, AdviseDiscard, "moved on",
+		},
+		"cancel": {
+			LetterFacts{Entry: as(sent, func(e *LedgerEntry) {
+				e.Type, e.RoutingKey = message.TypeExecutionCancelRequested, message.CancelKey(7)
+			}), Execution: at(attune.StatusCancelled)},
+			RequeueSends, AdviseDiscard, "has ended",
+		},
+		"report of nothing": {
+			LetterFacts{Entry: as(sent, func(e *LedgerEntry) { e.Type, e.RoutingKey = message.TypeExecutionCompleted, "execution.completed" })},
+			RequeueSends, AdviseDiscard, "does not exist",
+		},
+		"unreadable": {
+			LetterFacts{Entry: as(sent, func(e *LedgerEntry) { e.RoutingKey = "event.created" }), Unreadable: "not JSON"}, RequeueSends, AdviseExport, "dies again",
+		},
+		"cut":       {LetterFacts{Entry: as(sent, func(e *LedgerEntry) { e.RoutingKey = "event.created" }), Cut: true}, RequeueRefused, AdviseExport, "beginning"},
+		"placeless": {LetterFacts{Entry: &sent}, RequeueRefused, AdviseExport, "where it was sent to"},
+	} {
+		v := Verdict(c.facts)
+		require.Equal(t, c.requeue, v.Requeue, name)
+		require.Equal(t, c.advice, v.Advice, name)
+		require.Contains(t, v.Why, c.why, name)
+	}
+}
+
+// TestStatisticsCountBothTables: what died and what was lost, in every grouping,
+// and nothing from before the window.
+func TestStatisticsCountBothTables(t *testing.T) {
+	t.Parallel()
+	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 3}}}})
+	w := testkit.Worker(t, b.store, "w-1")
+	b.letter(t, func(r *letterRow) { r.action, r.age = "a.old", 30*time.Hour })
+	b.letter(t, func(r *letterRow) { r.action, r.worker, r.decision = "a.one", w.ID, "failed" })
+	b.letter(t, func(r *letterRow) { r.action, r.worker, r.age = "a.one", w.ID, 10*time.Minute })
+	b.letter(t, func(r *letterRow) { r.action, r.reason, r.age = "a.two", "rejected", 2*time.Hour })
+	testkit.Exec(t, b.store, `insert into lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds, at) values
+		('scheduled_timeout', 'failed', 1, 1, 'a.one', $1, 10, now()), ('scheduled_timeout', 'failed', 2, 1, 'a.one', $1, 20, now()),
+		('scheduled_timeout', 'moved', 3, 1, 'a.two', 99, 60, now()), ('worker_gone', 'abandoned', 4, 1, 'a.two', $1, NULL, now()),
+		('worker_gone', 'abandoned', 5, 1, 'a.two', $1, 7, now() - interval '30 hours')`, w.ID)
+
+	s, err := b.LedgerStats(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, "hour", s.Unit)
+	require.EqualValues(t, 3, s.Queue.Ready)
+	require.Equal(t, Count{Value: 3}, s.Letters)
+	require.Equal(t, Count{Value: 4}, s.Lost)
+	require.Equal(t, Count{Value: 3}, s.Open, "the old one waits too")
+	require.WithinDuration(t, s.At.Add(-30*time.Hour), *s.Oldest, time.Minute)
+	require.InDelta(t, 0.2, s.PerMinute, 0.001, "one in five minutes")
+	require.InDelta(t, 2, s.Latency.Seconds(), 0.1)
+
+	find := func(list []LedgerTally, name string) LedgerTally {
+		i := slices.IndexFunc(list, func(l LedgerTally) bool { return l.Name == name })
+		require.GreaterOrEqual(t, i, 0, "%s in %v", name, list)
+		return list[i]
+	}
+	require.Equal(t, map[string]int64{"failed": 1, DecisionOpen: 1}, find(s.ByReason, "expired").Decisions)
+	require.EqualValues(t, 1, find(s.ByReason, "rejected").Open)
+	one := find(s.ByAction, "a.one")
+	require.EqualValues(t, 2, one.Letters)
+	require.EqualValues(t, 2, one.Lost)
+	require.InDelta(t, 15, one.MeanAge.Seconds(), 0.01)
+	mine := find(s.ByWorker, fmt.Sprint(w.ID))
+	require.Equal(t, "w-1", mine.WorkerName)
+	require.EqualValues(t, 3, mine.Lost)
+	timeouts := find(s.ByCause, "scheduled_timeout")
+	require.Equal(t, map[string]int64{"failed": 2, "moved": 1}, timeouts.Outcomes)
+	require.InDelta(t, 30, timeouts.MeanAge.Seconds(), 0.01)
+	require.Zero(t, timeouts.Letters)
+	require.GreaterOrEqual(t, len(s.ByTime), 2)
+	require.True(t, slices.IsSortedFunc(s.ByTime, func(a, b LedgerTally) int { return strings.Compare(b.Name, a.Name) }))
+
+	s, err = b.LedgerStats(t.Context(), 7*24*time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, "day", s.Unit)
+	require.Equal(t, Count{Value: 4}, s.Letters)
+	require.True(t, strings.HasSuffix(s.ByTime[0].Name, "T00:00:00Z"))
+	_, err = b.LedgerStats(t.Context(), -1)
+	require.ErrorIs(t, err, ErrFilter)
+	_, err = s.Tallies("weather")
+	require.Error(t, err)
+}
+
+// TestAnExportHoldsEverything: hostile bodies come back byte by byte, page after
+// page, also beside bodies that do not fit into memory together.
+func TestAnExportHoldsEverything(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	bodies := [][]byte{
+		[]byte("plain"),
+		{0xff, 0xfe, 0x00},
+		[]byte("\x1b]0;title\x07\x00\u202e"),
+		{},
+		bytes.Repeat([]byte{0x80}, exportBytes/2+1),
+		bytes.Repeat([]byte("x"), exportBytes/2+1),
+	}
+	for _, body := range bodies {
+		b.letter(t, func(r *letterRow) { r.body = body })
+	}
+	testkit.Exec(t, b.store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`, exportPage+1)
+	var got [][]byte
+	ids := map[int64]bool{}
+	n, err := b.ExportLetters(t.Context(), DeadLetterFilter{}, 0, func(x *ExportedLetter) error {
+		line, err := json.Marshal(x)
+		require.NoError(t, err)
+		var back ExportedLetter
+		require.NoError(t, json.Unmarshal(line, &back))
+		require.False(t, ids[back.ID], "once each")
+		if ids[back.ID] = true; back.Reason == "bulk" {
+			return nil
+		}
+		if back.Body != nil {
+			require.Nil(t, back.BodyBase64)
+			got = append(got, []byte(*back.Body))
+		} else {
+			got = append(got, back.BodyBase64)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, exportPage+1+len(bodies), n)
+	require.Len(t, ids, n)
+	slices.Reverse(bodies)
+	require.Equal(t, bodies, got)
+
+	n, err = b.ExportLetters(t.Context(), DeadLetterFilter{Reason: "bulk"}, 3, func(*ExportedLetter) error { return nil })
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	full := errors.New("the disk is full")
+	_, err = b.ExportLetters(t.Context(), DeadLetterFilter{}, 0, func(*ExportedLetter) error { return full })
+	require.ErrorIs(t, err, full)
+}
+
+// TestTheDeskShowsWhoWaitsFirst: the list beside the counts begins with what waits
+// for a person, however old.
+func TestTheDeskShowsWhoWaitsFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Consumers: 1}}}})
+	waits := b.letter(t, func(r *letterRow) { r.age = 26 * time.Hour })
+	older := b.letter(t, func(r *letterRow) { r.decision, r.by = "failed", "dead_letter_handler" })
+	newer := b.letter(t, func(r *letterRow) { r.decision, r.by = "retried", "dead_letter_handler" })
+	d, err := b.DeadLetters(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, Count{Value: 1}, d.Ledger.Open)
+	require.WithinDuration(t, d.At.Add(-26*time.Hour), *d.Ledger.Oldest, time.Minute)
+	var ids []int64
+	for _, e := range d.Ledger.Recent {
+		ids = append(ids, e.ID)
+	}
+	require.Equal(t, []int64{waits, newer, older}, ids)
+}
