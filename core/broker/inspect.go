@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
@@ -43,17 +44,19 @@ type Rate struct {
 // QueueInfo is what the management API knows of a queue. A nil number is not
 // zero: the broker has not counted yet.
 type QueueInfo struct {
-	Name      string         `json:"name"`
-	VHost     string         `json:"vhost"`
-	Type      string         `json:"type"`
-	State     string         `json:"state"`
-	Policy    string         `json:"policy"`
-	Durable   bool           `json:"durable"`
-	Arguments map[string]any `json:"arguments"`
-	Consumers *int           `json:"consumers"`
-	Ready     *int           `json:"messages_ready"`
-	Unacked   *int           `json:"messages_unacknowledged"`
-	Rates     struct {
+	Name   string `json:"name"`
+	VHost  string `json:"vhost"`
+	Type   string `json:"type"`
+	State  string `json:"state"`
+	Policy string `json:"policy"`
+	// OperatorPolicy is the policy of those who run the broker, which comes on top.
+	OperatorPolicy string         `json:"operator_policy"`
+	Durable        bool           `json:"durable"`
+	Arguments      map[string]any `json:"arguments"`
+	Consumers      *int           `json:"consumers"`
+	Ready          *int           `json:"messages_ready"`
+	Unacked        *int           `json:"messages_unacknowledged"`
+	Rates          struct {
 		Publish Rate `json:"publish_details"`
 		Deliver Rate `json:"deliver_get_details"`
 		Ack     Rate `json:"ack_details"`
@@ -61,7 +64,7 @@ type QueueInfo struct {
 }
 
 // queueColumns keeps the answer small: a queue has some hundred fields.
-const queueColumns = "name,vhost,type,state,policy,durable,arguments,consumers,messages_ready,messages_unacknowledged," +
+const queueColumns = "name,vhost,type,state,policy,operator_policy,durable,arguments,consumers,messages_ready,messages_unacknowledged," +
 	"message_stats.publish_details.rate,message_stats.deliver_get_details.rate,message_stats.ack_details.rate"
 
 // Alarm is a resource that a node runs out of.
@@ -155,6 +158,44 @@ func (m *Management) Policies(ctx context.Context) ([]Policy, error) {
 		})
 	}
 	return policies, nil
+}
+
+// OperatorPolicies lists the policies of those who run the broker.
+func (m *Management) OperatorPolicies(ctx context.Context) ([]Policy, error) {
+	found, err := through(ctx, m, "list operator policies", func(c *rabbithole.Client) ([]rabbithole.OperatorPolicy, error) {
+		return c.ListOperatorPoliciesIn(m.vhost)
+	})
+	if err != nil {
+		return nil, err
+	}
+	policies := make([]Policy, 0, len(found))
+	for _, p := range found {
+		policies = append(policies, Policy{
+			Name: p.Name, Pattern: p.Pattern, ApplyTo: p.ApplyTo, Priority: p.Priority, Definition: p.Definition,
+		})
+	}
+	return policies, nil
+}
+
+// DeletePolicy takes a policy of the virtual host away. One that does not exist
+// is no error.
+func (m *Management) DeletePolicy(ctx context.Context, name string) error {
+	err := m.do(ctx, http.MethodDelete, "policies/"+url.PathEscape(m.vhost)+"/"+url.PathEscape(name), nil, nil)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("delete policy %s: %w", name, err)
+	}
+	return nil
+}
+
+// GovernsQueue tells whether the policy applies to a queue of this name, if
+// no other with a higher priority does. A pattern that cannot be read here is
+// taken to match.
+func (p Policy) GovernsQueue(queue string) bool {
+	if p.ApplyTo == "exchanges" {
+		return false
+	}
+	pattern, err := regexp.Compile(p.Pattern)
+	return err != nil || pattern.MatchString(queue)
 }
 
 // PutPolicy makes or replaces a policy of the virtual host.

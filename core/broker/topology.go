@@ -2,9 +2,11 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/message"
@@ -79,7 +81,11 @@ func (b *Broker) DeclareWorker(ctx context.Context, id int64, ttl time.Duration)
 	if ttl <= 0 {
 		ttl = WorkerQueueTTLDefault
 	}
-	return b.declare(ctx, func(d declarations) { declareWorker(d, id, ttl) })
+	err := b.declare(ctx, func(d declarations) { declareWorker(d, id, ttl) })
+	if refused, ok := errors.AsType[*TopologyError](err); ok && strings.Contains(refused.Reason, "x-message-ttl") {
+		return fmt.Errorf("%w: this queue has another TTL than the configured %s; `attune-executor workers ttl` shows which, and changes it", err, ttl)
+	}
+	return err
 }
 
 func declareWorker(d declarations, id int64, ttl time.Duration) {

@@ -1,0 +1,50 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// DeclareQueue declares a durable queue. A *TopologyError says that it exists
+// with other arguments.
+func (b *Broker) DeclareQueue(ctx context.Context, name string, arguments Table) error {
+	return b.declare(ctx, func(d declarations) { d.queue(name, arguments) })
+}
+
+// DeclareRelay declares a durable fanout exchange through which messages reach
+// one queue with the routing keys that they have.
+func (b *Broker) DeclareRelay(ctx context.Context, exchange, queue string) error {
+	return b.declare(ctx, func(d declarations) {
+		d.exchange(exchange, "fanout", false)
+		d.bind(queue, exchange, "")
+	})
+}
+
+// BindQueues makes bindings. One that exists is no error.
+func (b *Broker) BindQueues(ctx context.Context, bindings []Binding) error {
+	return b.declare(ctx, func(d declarations) {
+		for _, one := range bindings {
+			d.bind(one.Queue, one.Source, one.RoutingKey)
+		}
+	})
+}
+
+// UnbindQueues takes bindings away. One that does not exist is no error.
+func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
+	return b.declare(ctx, func(d declarations) {
+		for _, one := range bindings {
+			d.(*declarer).step(fmt.Sprintf("no binding of queue %s to exchange %s with key %q", one.Queue, one.Source, one.RoutingKey),
+				func(ch *amqp.Channel) error { return ch.QueueUnbind(one.Queue, one.RoutingKey, one.Source, nil) })
+		}
+	})
+}
+
+// DeleteExchange deletes an exchange with its bindings. One that does not exist
+// is no error.
+func (b *Broker) DeleteExchange(ctx context.Context, name string) error {
+	return b.declare(ctx, func(d declarations) {
+		d.(*declarer).step("no exchange "+name, func(ch *amqp.Channel) error { return ch.ExchangeDelete(name, false, false) })
+	})
+}
