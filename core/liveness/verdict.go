@@ -169,7 +169,7 @@ func (s seen) poor() string {
 }
 
 func ago(age float64) string {
-	return time.Duration(math.Round(age) * float64(time.Second)).String() + " ago"
+	return time.Duration(math.Round(age)*float64(time.Second)).String() + " ago"
 }
 
 func (s seen) details(fingerprint string, valid time.Duration) map[string]any {

@@ -87,8 +87,8 @@ type Row struct {
 	// Health is how the worker was judged lately and HealthReason why; empty if
 	// nobody has looked lately.
 	Health, HealthReason string
-	Capabilities []byte // JSON; nil when nothing was announced
-	Assigned     int    // negative when nobody counts
+	Capabilities         []byte // JSON; nil when nothing was announced
+	Assigned             int    // negative when nobody counts
 }
 
 // Worker makes the candidate of a row. A heartbeat older than staleAfter makes

@@ -1,0 +1,427 @@
+package liveness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// inspector answers what it is told to, for every queue.
+type inspector struct {
+	mu    sync.Mutex
+	state broker.QueueState
+	err   error
+	hang  bool
+	asked atomic.Int64
+}
+
+func (i *inspector) QueueState(ctx context.Context, _ string) (broker.QueueState, error) {
+	i.asked.Add(1)
+	i.mu.Lock()
+	state, err, hang := i.state, i.err, i.hang
+	i.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return broker.QueueState{}, ctx.Err()
+	}
+	return state, err
+}
+
+func (i *inspector) say(state broker.QueueState, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.state, i.err = state, err
+}
+
+var consumed = broker.QueueState{Exists: true, Consumers: 1}
+
+// probed is a row of worker_probe.
+type probed struct {
+	Verdict, Reason, Health, HealthReason string
+	Failures                              int
+	Exists                                *bool
+	Consumers, Ready                      *int
+	Skew                                  *float64
+	Since                                 time.Time
+	Details                               map[string]any
+}
+
+type bench struct {
+	*testing.T
+	st     *store.Store
+	probes *Probes
+	j      *journal
+}
+
+func newBench(t *testing.T, asked Inspector) *bench {
+	t.Helper()
+	b := &bench{T: t, st: testkit.Store(t), j: &journal{}}
+	b.probes = NewProbes(ProbesConfig{Interval: time.Hour, StaleAfter: stale, Replica: uuid.New()}, b.st, asked, b.j.logger(), NewMetrics(nil), nil)
+	t.Cleanup(b.probes.client.CloseIdleConnections)
+	return b
+}
+
+// look makes every worker due and looks.
+func (b *bench) look() {
+	b.Helper()
+	testkit.Exec(b, b.st, `UPDATE worker_probe SET at = at - interval '1 hour'`)
+	require.NoError(b, b.probes.tick(testkit.Context(b)))
+}
+
+func (b *bench) row(worker int64) probed {
+	b.Helper()
+	var p probed
+	var details []byte
+	require.NoError(b, b.st.Pool().QueryRow(testkit.Context(b), `
+		SELECT verdict, reason, health, health_reason, failures, queue_exists, consumers, ready, skew_seconds, since, details
+		FROM worker_probe WHERE worker = $1`, worker).Scan(&p.Verdict, &p.Reason, &p.Health, &p.HealthReason, &p.Failures,
+		&p.Exists, &p.Consumers, &p.Ready, &p.Skew, &p.Since, &details))
+	require.NoError(b, json.Unmarshal(details, &p.Details))
+	return p
+}
+
+func (b *bench) suspicion(worker int64) (reason string) {
+	b.Helper()
+	require.NoError(b, b.st.Pool().QueryRow(testkit.Context(b),
+		`SELECT coalesce(suspect_reason, '') FROM worker WHERE id = $1`, worker).Scan(&reason))
+	return reason
+}
+
+// On a real broker: a worker without a queue is suspected at once, one whose queue
+// nobody consumes at the second look; the consumer's return acquits both.
+func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
+	t.Parallel()
+	wire := broker.New(broker.Config{URL: testkit.VHost(t)}, testkit.Logger(t), nil)
+	require.NoError(t, wire.Start(testkit.Context(t)))
+	t.Cleanup(wire.Stop)
+	b := newBench(t, wire)
+	none, deaf := testkit.Worker(t, b.st, "no queue").ID, testkit.Worker(t, b.st, "no consumer").ID
+	require.NoError(t, wire.DeclareCommon(testkit.Context(t)))
+	require.NoError(t, wire.DeclareWorker(testkit.Context(t), deaf, time.Minute))
+	b.look()
+	require.Equal(t, "its queue does not exist", b.suspicion(none))
+	require.Empty(t, b.suspicion(deaf), "it may just have started")
+	p := b.row(none)
+	require.Equal(t, []any{verdictSuspect, "its queue does not exist", 1, false}, []any{p.Verdict, p.Reason, p.Failures, *p.Exists})
+	p = b.row(deaf)
+	require.Equal(t, []any{verdictFresh, 1, true, 0, 0}, []any{p.Verdict, p.Failures, *p.Exists, *p.Consumers, *p.Ready})
+	first := b.row(none).Since
+
+	b.look()
+	require.Equal(t, "nobody consumes its queue", b.suspicion(deaf))
+	require.Equal(t, 2, b.row(deaf).Failures)
+	require.Equal(t, verdictSuspect, b.row(deaf).Verdict)
+	require.Equal(t, first, b.row(none).Since, "since is kept while the verdict is the same")
+	require.Len(t, b.j.take(), 2, "each suspicion is told once")
+
+	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.WorkerExecutionsQueue(deaf), Tag: "back", Prefetch: 1, MaxBatch: 1})
+	require.NoError(t, consumer.Start(testkit.Context(t)))
+	t.Cleanup(consumer.Stop)
+	testkit.Eventually(t, consumer.Subscribed, 10*time.Second)
+	require.NoError(t, NewSuspects(b.st, wire, testkit.Logger(t), nil).tick(testkit.Context(t)))
+	require.Empty(t, b.suspicion(deaf))
+	require.NotEmpty(t, b.suspicion(none))
+	b.look()
+	p = b.row(deaf)
+	require.Equal(t, []any{verdictFresh, "", 0, 1}, []any{p.Verdict, p.Reason, p.Failures, *p.Consumers})
+	require.Equal(t, "healthy", p.Health)
+}
+
+// A broker that is away is no evidence: verdicts stay as they were, and it is not
+// waited for by one worker after the other.
+func TestABrokerThatIsAwaySpeaksAgainstNobody(t *testing.T) {
+	t.Parallel()
+	asked := &inspector{state: consumed}
+	b := newBench(t, asked)
+	fine, bad := testkit.Worker(t, b.st, "fine").ID, testkit.Worker(t, b.st, "bad").ID
+	b.look()
+	testkit.Exec(t, b.st, `UPDATE worker SET suspect_since = now() - interval '1 hour', suspect_reason = 'returned' WHERE id = $1`, bad)
+	b.look()
+	require.Equal(t, []string{verdictFresh, verdictSuspect}, []string{b.row(fine).Verdict, b.row(bad).Verdict})
+	asked.say(broker.QueueState{}, errors.New("no connection"))
+	for range 3 {
+		b.look()
+	}
+	p := b.row(fine)
+	require.Equal(t, []any{verdictFresh, unreachable, 0, "healthy"}, []any{p.Verdict, p.Reason, p.Failures, p.Health})
+	require.Nil(t, p.Exists)
+	require.Equal(t, "returned", b.row(bad).Reason)
+	require.Empty(t, b.suspicion(fine))
+
+	silent(t, b.st, fine, time.Hour)
+	b.look()
+	require.Equal(t, verdictDead, b.row(fine).Verdict, "of heartbeats the broker knows nothing")
+
+	for i := range 3 * probeParallel {
+		testkit.Worker(t, b.st, fmt.Sprintf("many %d", i))
+	}
+	asked.mu.Lock()
+	asked.hang = true
+	asked.mu.Unlock()
+	asked.asked.Store(0)
+	begin := time.Now()
+	b.look()
+	require.Less(t, time.Since(begin), 3*probeTimeout)
+	require.LessOrEqual(t, asked.asked.Load(), int64(2*probeParallel))
+}
+
+// The verdicts by what the row and the heartbeat say.
+func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
+	t.Parallel()
+	row := func(change func(*store.FindProbedRow)) store.FindProbedRow {
+		r := store.FindProbedRow{ID: 1, Status: "active", HeartbeatAge: 1}
+		if change != nil {
+			change(&r)
+		}
+		return r
+	}
+	look := func(state broker.QueueState) queueLook { return queueLook{asked: true, state: state} }
+	for name, c := range map[string]struct {
+		row             store.FindProbedRow
+		queue           queueLook
+		verdict, reason string
+		suspect         bool
+		failures        int32
+	}{
+		"fresh":        {row(nil), look(consumed), verdictFresh, "", false, 0},
+		"no queue":     {row(nil), look(broker.QueueState{}), verdictSuspect, "its queue does not exist", true, 1},
+		"no consumer":  {row(nil), look(broker.QueueState{Exists: true}), verdictFresh, "nobody consumes its queue, which may be because it has just started", false, 1},
+		"still none":   {row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{Exists: true}), verdictSuspect, "nobody consumes its queue", true, 2},
+		"consumed":     {row(func(r *store.FindProbedRow) { r.Failures = 7 }), look(consumed), verdictFresh, "", false, 0},
+		"stale":        {row(func(r *store.FindProbedRow) { r.HeartbeatAge = 90 }), look(consumed), verdictDead, "last heartbeat 1m30s ago", false, 0},
+		"just not":     {row(func(r *store.FindProbedRow) { r.HeartbeatAge = 89.9 }), look(consumed), verdictFresh, "", false, 0},
+		"said goodbye": {row(func(r *store.FindProbedRow) { r.HeartbeatAge, r.Status = 100, "inactive" }), look(broker.QueueState{}), verdictDead, "stopped by itself, last heartbeat 1m40s ago", false, 0},
+		"stopping":     {row(func(r *store.FindProbedRow) { r.Status = "inactive" }), look(broker.QueueState{}), verdictDraining, "has marked itself inactive", false, 0},
+		"returns":      {row(func(r *store.FindProbedRow) { r.Status, r.Deactivated = "inactive", true }), look(consumed), verdictSuspect, "beats again and is not yet marked active", false, 0},
+		"drains":       {row(func(r *store.FindProbedRow) { r.Draining = true }), look(broker.QueueState{Exists: true}), verdictDraining, "takes no more work and ends what it has", false, 0},
+		"drains, dead": {row(func(r *store.FindProbedRow) { r.Draining, r.HeartbeatAge = true, 1000 }), look(consumed), verdictDead, "last heartbeat 16m40s ago", false, 0},
+		"cordoned":     {row(func(r *store.FindProbedRow) { r.Cordoned, r.CordonReason = true, "update" }), look(consumed), verdictCordoned, "update", false, 0},
+		"error":        {row(func(r *store.FindProbedRow) { r.Status = "error" }), look(consumed), verdictSuspect, "says that it is cut off from the broker", false, 0},
+		"unreachable":  {row(func(r *store.FindProbedRow) { r.Verdict, r.Failures = verdictFresh, 1 }), queueLook{asked: true, err: errAway}, verdictFresh, unreachable, false, 1},
+		"back, unseen": {row(func(r *store.FindProbedRow) { r.Verdict = verdictDead }), queueLook{asked: true, err: errAway}, verdictFresh, unreachable, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := judge(seen{FindProbedRow: c.row, stale: stale, queue: c.queue}, placement.DocumentedLimits(), time.Minute)
+			require.Equal(t, []any{c.verdict, c.reason, c.suspect, c.failures}, []any{f.verdict, f.reason, f.suspect != "", f.failures})
+		})
+	}
+}
+
+// An older suspicion keeps its time and its reason.
+func TestProbesLeaveOlderSuspicionsAlone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &inspector{})
+	id := testkit.Worker(t, b.st, "w").ID
+	testkit.Exec(t, b.st, `UPDATE worker SET suspect_since = now() - interval '1 hour', suspect_reason = 'returned' WHERE id = $1`, id)
+	b.look()
+	require.Equal(t, "returned", b.suspicion(id))
+	require.Equal(t, 1, testkit.Count(t, b.st, `SELECT count(*) FROM worker WHERE suspect_since < now() - interval '59 minutes'`))
+	require.Empty(t, b.j.take())
+}
+
+// Whatever an endpoint does, a look ends, and only what it answers counts.
+func TestHealthEndpointsCannotHoldUpAProbe(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was led to another host") }))
+	t.Cleanup(elsewhere.Close)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/fine", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"healthy"}`) })
+	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	mux.HandleFunc("/huge", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(strings.Repeat("x", 1<<20))) })
+	mux.HandleFunc("/garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0, 1, 255}) })
+	mux.HandleFunc("/ill", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	mux.HandleFunc("/other", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"worker_id": 4711}`) })
+	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) })
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(release) })
+	b := newBench(t, &inspector{state: consumed})
+	wants := map[string][2]string{
+		server.URL + "/fine":    {"", "healthy"},
+		server.URL + "/garbage": {"", "healthy"},
+		server.URL + "/slow":    {"does not answer (nothing within 2s)", "healthy"},
+		server.URL + "/huge":    {"answers with more than 65536 bytes", "degraded"},
+		server.URL + "/ill":     {"says 500", "degraded"},
+		server.URL + "/other":   {"is that of worker 4711", "healthy"},
+		server.URL + "/away":    {"does not answer (leads to another host)", "healthy"},
+		server.URL + "/loop":    {"does not answer (leads in circles)", "healthy"},
+		"file:///etc/passwd":    {"is no http or https address", "healthy"},
+		"http://127.0.0.1:1/":   {"does not answer (connection refused)", "healthy"},
+	}
+	ids := map[string]int64{}
+	for address := range wants {
+		ids[address] = testkit.Worker(t, b.st, address, func(w *testkit.WorkerRow) { w.Capabilities["health_url"] = address }).ID
+	}
+	begin := time.Now()
+	b.look()
+	require.Less(t, time.Since(begin), 10*time.Second)
+	for address, want := range wants {
+		p := b.row(ids[address])
+		said, _ := p.Details["endpoint_error"].(string)
+		require.Equal(t, want, [2]string{said, p.Health}, address)
+		require.Equal(t, verdictFresh, p.Verdict, address)
+		require.Contains(t, p.Details, "endpoint_ms", address)
+	}
+}
+
+// A worker's clock that is off is shown, and told once.
+func TestClockSkewIsKeptAndToldOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &inspector{state: consumed})
+	id, right := testkit.Worker(t, b.st, "off", func(w *testkit.WorkerRow) { w.NoHeartbeat = true }).ID, testkit.Worker(t, b.st, "right").ID
+	tell := func(offset string) {
+		testkit.Exec(t, b.st, `UPDATE worker SET last_heartbeat = clock_timestamp() + $2::text::interval WHERE id = $1`, id, offset)
+	}
+	tell("1 hour")
+	tell("1 hour")
+	for range 3 {
+		b.look()
+	}
+	require.InDelta(t, 3600, *b.row(id).Skew, 5)
+	require.InDelta(t, 0, *b.row(right).Skew, 1)
+	lines := b.j.take()
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "WARN Worker's clock differs from the database's")
+	tell("0 hours")
+	tell("0 hours")
+	b.look()
+	tell("-1 hour")
+	tell("-1 hour")
+	b.look()
+	require.InDelta(t, -3600, *b.row(id).Skew, 5)
+	require.Equal(t, verdictFresh, b.row(id).Verdict, "it beats, whatever it says of the time")
+	require.Len(t, b.j.take(), 1, "it was right in between")
+}
+
+// An unhealthy worker gets nothing, so it cannot recover by succeeding: when its
+// report has not changed for a while it is degraded, and work flows for trial.
+func TestUpstream31AnUnhealthyWorkerComesBackByTrial(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &inspector{state: consumed})
+	id := testkit.Worker(t, b.st, "ill").ID
+	report := func(text string) {
+		testkit.Exec(t, b.st, `UPDATE worker SET capabilities = jsonb_set(capabilities, '{health}', $2::text::jsonb) WHERE id = $1`, id, text)
+	}
+	chosen := func() string {
+		b.Helper()
+		rows, err := b.st.ReadFleet(testkit.Context(t))
+		require.NoError(t, err)
+		return rows[0].Health
+	}
+	b.look()
+	require.Equal(t, "healthy", chosen())
+	report(`{"consecutive_failures": 12, "total_executions": 12, "failed_executions": 12, "failed_actions": 2}`)
+	b.look()
+	b.look()
+	require.Equal(t, []string{"unhealthy", "12 failures in a row"}, []string{b.row(id).Health, b.row(id).HealthReason})
+	require.Equal(t, "unhealthy", chosen())
+
+	testkit.Exec(t, b.st, `UPDATE worker_probe SET details = details || jsonb_build_object('report_since', now() - interval '5 minutes')`)
+	b.look()
+	require.Equal(t, "degraded", chosen(), "work flows for trial")
+	require.Equal(t, "12 failures in a row, and none since: on trial", b.row(id).HealthReason)
+	b.look()
+	require.Equal(t, "degraded", chosen())
+
+	report(`{"consecutive_failures": 13, "total_executions": 13, "failed_executions": 13, "failed_actions": 2}`)
+	b.look()
+	require.Equal(t, "unhealthy", chosen(), "the trial failed")
+	report(`{"consecutive_failures": 0, "total_executions": 9, "failed_executions": 8}`)
+	b.look()
+	require.Equal(t, "healthy", chosen())
+	require.Equal(t, []string{
+		"WARN Worker is unhealthy and given nothing", "WARN Worker is degraded and given only what the healthy have no room for",
+		"WARN Worker is unhealthy and given nothing", "INFO Worker is healthy again",
+	}, b.j.take())
+
+	report(`{"consecutive_failures": 99}`)
+	b.look()
+	testkit.Exec(t, b.st, `UPDATE worker_probe SET at = now() - interval '3 hours'`)
+	require.Empty(t, chosen(), "a verdict that is three intervals old counts for nothing")
+}
+
+// Three replicas look at once: no worker is looked at more than once, and the
+// failures in a row are those of looks, not of replicas.
+func TestManyReplicasLookOnce(t *testing.T) {
+	t.Parallel()
+	asked := &inspector{state: broker.QueueState{Exists: true}}
+	b := newBench(t, asked)
+	const workers = probePage + 10
+	for i := range workers {
+		testkit.Worker(t, b.st, fmt.Sprintf("w%d", i))
+	}
+	for round := range int64(3) {
+		testkit.Exec(t, b.st, `UPDATE worker_probe SET at = at - interval '1 hour'`)
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() {
+				for range 3 {
+					if err := b.probes.tick(testkit.Context(t)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		require.Equal(t, (round+1)*workers, asked.asked.Load())
+		require.Equal(t, workers, testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE failures = $1`, round+1))
+	}
+	require.Equal(t, workers, testkit.Count(t, b.st, `SELECT count(*) FROM worker WHERE suspect_since IS NOT NULL`))
+	require.Len(t, b.j.take(), workers)
+}
+
+// Who is known to be gone for long is not looked at any more; who comes back is.
+func TestWorkersThatAreLongGoneAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	asked := &inspector{}
+	b := newBench(t, asked)
+	id := testkit.Worker(t, b.st, "gone").ID
+	silent(t, b.st, id, 2*time.Hour)
+	b.look()
+	require.Equal(t, verdictDead, b.row(id).Verdict)
+	require.Empty(t, b.suspicion(id), "who is dead is not suspected")
+	b.look()
+	require.EqualValues(t, 1, asked.asked.Load())
+	beat(t, b.st, id)
+	asked.say(consumed, nil)
+	b.look()
+	require.Equal(t, verdictFresh, b.row(id).Verdict)
+}
+
+// What lies unstarted at a worker is seen with its age.
+func TestProbesSeeWorkThatLiesUnstarted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &inspector{state: broker.QueueState{Exists: true, Consumers: 1, Ready: 100}})
+	id := testkit.Worker(t, b.st, "slow").ID
+	action := testkit.Action(t, b.st, "liveness.slow")
+	testkit.Execution(t, b.st, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = "scheduled", &id })
+	b.look()
+	require.Equal(t, 1, testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE oldest IS NOT NULL AND ready = 100`))
+	require.Equal(t, []string{"unhealthy", "100 wait in its queue"}, []string{b.row(id).Health, b.row(id).HealthReason})
+}
