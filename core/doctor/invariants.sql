@@ -225,3 +225,24 @@ FROM workflow_execution w JOIN execution e ON e.id = w.execution
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND w.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND coalesce(e.finished_at, e.updated) < now() - interval '2 minutes';
+
+-- name: lost_once
+-- guards: S9: of what a worker did not do one replica decides, and once
+SELECT 'execution ' || l.execution AS subject,
+       format('attempt %s was decided %s times: %s', l.attempt, count(*), string_agg(l.outcome, ', ' ORDER BY l.id)) AS detail
+FROM lost_work l
+GROUP BY l.execution, l.attempt HAVING count(*) > 1;
+
+-- name: work_of_the_gone
+-- guards: L4: work at a worker that is gone is decided
+SELECT 'execution ' || e.id AS subject, format('%s at worker %s, which was last heard of at %s', e.status, w.id, w.heartbeat_seen) AS detail
+FROM execution e JOIN worker w ON w.id = e.worker
+WHERE e.status IN ('scheduled', 'running', 'canceling')
+  AND coalesce(w.heartbeat_seen, '-infinity') < now() - interval '10 minutes';
+
+-- name: undecided_letter
+-- guards: S20, L4: an execution whose hand-over was dead-lettered is placed elsewhere, or ended
+SELECT 'execution ' || d.execution AS subject, format('its hand-over to worker %s is dead letter %s, of %s', d.worker, d.id, d.created) AS detail
+FROM dead_letter d JOIN execution e ON e.id = d.execution
+WHERE d.decision IS NULL AND d.created < now() - interval '10 minutes'
+  AND e.status = 'scheduled' AND e.worker = d.worker AND e.attempt = d.attempt;

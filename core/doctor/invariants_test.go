@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,19 @@ func setup(t *testing.T) database {
 
 // plants holds one way to break each invariant.
 var plants = map[string]func(t *testing.T, db database){
+	"lost_once": func(t *testing.T, db database) {
+		testkit.Exec(t, db, `insert into lost_work (cause, outcome, execution, attempt, action_ref)
+			values ('worker_gone', 'moved', 1, 1, 'a.b'), ('dead_letter', 'failed', 1, 1, 'a.b'), ('dead_letter', 'failed', 1, 2, 'a.b')`)
+	},
+	"work_of_the_gone": func(t *testing.T, db database) {
+		gone := testkit.Worker(t, db, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
+		lying(t, db, gone)
+	},
+	"undecided_letter": func(t *testing.T, db database) {
+		worker := testkit.Worker(t, db, "w")
+		testkit.Exec(t, db, `insert into dead_letter (execution, worker, attempt, created) values ($1, $2, 1, now() - interval '1 hour')`,
+			lying(t, db, worker), worker.ID)
+	},
 	"active_count": func(t *testing.T, db database) {
 		testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
 	},
@@ -142,15 +156,9 @@ var plants = map[string]func(t *testing.T, db database){
 			cancelled.ID, next.ID)
 	},
 	"undecided_return": func(t *testing.T, db database) {
-		a := action(t, db)
-		state := testkit.State(t, db, a, 5, func(s *testkit.StateRow) { s.Active = 1 })
-		lies := testkit.Execution(t, db, a, status(attune.StatusScheduled), func(e *testkit.ExecutionRow) {
-			worker := testkit.Worker(t, db, "without a queue").ID
-			e.Worker, e.Attempt, e.AdmissionState = &worker, 1, &state.ID
-		})
-		testkit.Exec(t, db, `UPDATE worker_load SET assigned = 1`)
+		worker := testkit.Worker(t, db, "without a queue")
 		testkit.Exec(t, db, `INSERT INTO undelivered_dispatch (execution, attempt, worker, reason, at)
-			VALUES ($1, 1, $2, 'x', now() - interval '1 hour')`, lies.ID, *lies.Worker)
+			VALUES ($1, 1, $2, 'x', now() - interval '1 hour')`, lying(t, db, worker), worker.ID)
 	},
 	"workflow_end": func(t *testing.T, db database) {
 		parent := testkit.Execution(t, db, action(t, db), status(attune.StatusFailed), old)
@@ -225,6 +233,16 @@ func holding(state testkit.StateRow) func(*testkit.ExecutionRow) {
 
 func on(worker testkit.WorkerRow) func(*testkit.ExecutionRow) {
 	return func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
+}
+
+// lying makes an execution that was handed to a worker and holds its slot.
+func lying(t *testing.T, db database, worker testkit.WorkerRow) int64 {
+	t.Helper()
+	a := action(t, db)
+	state := testkit.State(t, db, a, 5, func(s *testkit.StateRow) { s.Active = 1 })
+	testkit.Exec(t, db, `UPDATE worker_load SET assigned = 1`)
+	return testkit.Execution(t, db, a, status(attune.StatusScheduled), holding(state), on(worker),
+		func(e *testkit.ExecutionRow) { e.Attempt = 1 }).ID
 }
 
 func status(s attune.Status) func(*testkit.ExecutionRow) {
