@@ -8,6 +8,8 @@
 package act
 
 import (
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -123,6 +125,18 @@ type Receipt struct {
 	Audits []int64
 	// Partly is true when less was done than was planned.
 	Partly bool
+}
+
+// AuditText names the rows that record an act.
+func AuditText(audits []int64) string {
+	ids := make([]string, len(audits))
+	for i, id := range audits {
+		ids[i] = strconv.FormatInt(id, 10)
+	}
+	if len(ids) > 1 {
+		return "audits " + strings.Join(ids, ", ")
+	}
+	return "audit " + strings.Join(ids, "")
 }
 
 // Progress counts what an act under way has done. The side that acts writes it

@@ -3,17 +3,20 @@ package app
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/charmbracelet/bubbles/cursor"
 	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/screen/deadletters"
 	"github.com/attune-go/attune/tui/screen/execution"
 	"github.com/attune-go/attune/tui/screen/executions"
+	"github.com/attune-go/attune/tui/screen/operations"
 	"github.com/attune-go/attune/tui/screen/overview"
 	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/screen/queues"
@@ -35,6 +38,13 @@ type Options struct {
 	Clock func() time.Time
 	// After makes the command that delivers a message later; nil means a timer.
 	After func(d time.Duration, msg tea.Msg) tea.Cmd
+	// Acts carries out acts; nil makes a dashboard that only reads.
+	Acts Acts
+	// ReadOnly says why nothing may be acted upon; empty where it may.
+	ReadOnly string
+	// DirectWrites allows acting on an adopted installation on which no replica of
+	// the engine runs.
+	DirectWrites bool
 	// Random returns a number in [0,1) for jitter; nil means the global source.
 	Random func() float64
 }
@@ -100,6 +110,20 @@ type Model struct {
 	toast   string
 	toastAt time.Time
 
+	dialog dialog
+	// held is what was read while a dialog is open: nothing moves below it.
+	held map[screen.Feed]any
+	// underWay are the operations that run, each with what stops it; workers are
+	// the goroutines that run them.
+	underWay      map[*act.Operation]context.CancelFunc
+	workers       sync.WaitGroup
+	lastOperation int64
+	// reports are the operations that have ended and whose end is still in sight.
+	reports  []*act.Operation
+	spinning bool
+	// leaving is when the operator asked to quit while something runs.
+	leaving time.Time
+
 	chains       map[screen.Feed]*chain
 	refreshEvery time.Duration
 	paused       bool
@@ -122,10 +146,12 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 		ctx: ctx, opts: opts, source: source, env: env, view: opts.View,
 		queues: queues.New(env), queue: queue.New(env), executions: executions.New(env), execution: execution.New(env),
 		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
+		held: map[screen.Feed]any{}, underWay: map[*act.Operation]context.CancelFunc{},
 	}
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
+		keymap.InLog: operations.New(env),
 	}
 	if err := checkView(opts.View); err != nil {
 		return nil, err
@@ -141,6 +167,7 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 func (m *Model) tick() {
 	m.env.Clock = m.opts.Clock()
 	m.env.Now = m.env.Clock.Add(m.skew)
+	m.env.Locked = m.actingLock()
 }
 
 func (m *Model) screen() screen.Screen { return m.screens[m.view] }
@@ -165,6 +192,12 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.gen == m.chain(msg.feed).gen && !m.paused {
 			return m, m.fetch(msg.feed, false)
 		}
+	case planMsg:
+		return m, m.planned(msg)
+	case runMsg:
+		return m, m.ran(msg)
+	case spinMsg:
+		return m, m.spun()
 	case clockMsg:
 		return m, m.opts.After(time.Second, clockMsg{})
 	case tea.FocusMsg:
@@ -180,6 +213,22 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.key(msg)
 	}
 	return m, nil
+}
+
+// Wait waits for the operations under way, which end soon once the context of
+// the dashboard has, for at most the given time.
+func (m *Model) Wait(atMost time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		m.workers.Wait()
+		close(ended)
+	}()
+	patience := time.NewTimer(atMost)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
+	}
 }
 
 // say shows a short message for a few seconds.
@@ -201,6 +250,12 @@ func (m *Model) goTo(view screen.View) tea.Cmd {
 // back closes what is open, clears the filter, or returns to where the operator
 // came from. At the top level there is nothing to do.
 func (m *Model) back() tea.Cmd {
+	if m.dismiss() {
+		return nil
+	}
+	if l, ok := m.screen().(screen.Leaver); ok && l.Leave() {
+		return nil
+	}
 	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" && len(m.trail) == 0 {
 		return m.applyFilter("")
 	}

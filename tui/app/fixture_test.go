@@ -37,6 +37,7 @@ type fakeSource struct {
 	detail    *monitor.ExecutionDetail
 	workers   *monitor.Workers
 	dead      *monitor.DeadLetters
+	audit     *monitor.Audit
 	fail      map[screen.Feed]error
 	stuck     map[screen.Feed]bool
 	calls     map[screen.Feed]int
@@ -127,6 +128,10 @@ func (f *fakeSource) Workers(ctx context.Context) (*monitor.Workers, error) {
 
 func (f *fakeSource) DeadLetters(ctx context.Context) (*monitor.DeadLetters, error) {
 	return f.dead, f.answer(ctx, screen.FeedDeadLetters)
+}
+
+func (f *fakeSource) Audit(ctx context.Context) (*monitor.Audit, error) {
+	return f.audit, f.answer(ctx, screen.FeedAudit)
 }
 
 // manualTimers collects what is to be delivered later instead of waiting.
@@ -276,6 +281,7 @@ func sample() *fakeSource {
 		list:    sampleExecutions(),
 		detail:  sampleDetail(reading),
 		workers: &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
+		audit:   sampleAudit(reading),
 		dead: &monitor.DeadLetters{Reading: reading, Queue: &deadQueue, Ledger: &monitor.Ledger{
 			Open: monitor.Count{Value: 2}, LastDay: monitor.Count{Value: 112},
 			ByReason: []monitor.LedgerGroup{
@@ -289,6 +295,21 @@ func sample() *fakeSource {
 			},
 		}},
 	}
+}
+
+// sampleAudit is what operators did lately.
+func sampleAudit(reading monitor.Reading) *monitor.Audit {
+	return &monitor.Audit{Reading: reading, Recorded: true, Current: true, Replicas: 2, List: []monitor.AuditEntry{
+		{
+			ID: 311, At: *ago(3 * time.Minute), Actor: "bob@ops-1", Source: "attune-executor", Action: "queue.pause", TargetType: "action",
+			TargetID: ptr(8), Target: "pack.sync", Reason: "maintenance", Outcome: "done",
+			Request: []byte(`{"act": "pause", "changed": 1, "token": "s3cret"}`),
+		},
+		{
+			ID: 310, At: *ago(20 * time.Minute), Actor: "alice@ops-2", Source: "attune-tui", Action: "execution.cancel", TargetType: "execution",
+			TargetID: ptr(884292), Target: "execution 884292", Outcome: "failed", Error: "the database went away",
+		},
+	}}
 }
 
 // sampleReplicas are two replicas that are well.
@@ -435,7 +456,8 @@ func empty() *fakeSource {
 	return &fakeSource{
 		overview: &monitor.Overview{Reading: reading, Recent: monitor.Recent{Window: 15 * time.Minute}},
 		broker:   &monitor.Broker{}, queues: &monitor.Queues{Reading: reading}, workers: &monitor.Workers{Reading: reading},
-		dead: &monitor.DeadLetters{Reading: reading, QueueMissing: true},
+		dead:  &monitor.DeadLetters{Reading: reading, QueueMissing: true},
+		audit: &monitor.Audit{Reading: reading, Recorded: true, Current: true},
 	}
 }
 
@@ -467,6 +489,10 @@ func hostile() *fakeSource {
 	s.queue.ActionRef, s.queue.Group, s.queue.PauseReason, s.queue.PausedBy, s.queue.Paused = evil, evil, evil, evil, true
 	s.queue.Holders.List[0].WorkerName, s.queue.Policies[0].Ref, s.queue.Scope.Name, s.queue.Groups[0].Group = evil, evil, evil, evil
 	s.detail.Why = []string{evil, "  " + evil}
+	for i := range s.audit.List {
+		a := &s.audit.List[i]
+		a.Actor, a.Source, a.Action, a.Target, a.Reason, a.Outcome, a.Error = evil, evil, evil, evil, evil, evil, evil
+	}
 	for i := range s.dead.Ledger.Recent {
 		s.dead.Ledger.Recent[i].Type, s.dead.Ledger.Recent[i].Queue = evil, evil
 	}

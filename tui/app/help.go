@@ -12,22 +12,24 @@ import (
 // helpLines draws the help: the keys that work in the open view, from the key
 // map, then the filter and the signs.
 func (m *Model) helpLines(w, h int) []string {
-	groups := []string{keymap.GroupMove, keymap.GroupRows, keymap.GroupView}
-	columns := make([][]string, len(groups))
-	tallest := 0
-	for i, group := range groups {
-		columns[i] = m.helpColumn(group)
-		tallest = max(tallest, len(columns[i]))
+	move, rows, view, acts := m.helpColumn(keymap.GroupMove), m.helpColumn(keymap.GroupRows), m.helpColumn(keymap.GroupView), m.helpColumn(keymap.GroupActs)
+	tallest := func(columns ...[]string) int {
+		high := 0
+		for _, c := range columns {
+			high = max(high, len(c))
+		}
+		return high
 	}
 	var lines []string
 	switch {
 	case w >= 96:
-		lines = beside(columns, w, tallest)
+		rows = append(append(rows, ""), acts...)
+		lines = beside([][]string{move, rows, view}, w, tallest(move, rows, view))
 	case w >= 72:
-		right := append(append(columns[1], ""), columns[2]...)
-		lines = beside([][]string{columns[0], right}, w, max(tallest, len(right)))
+		left, right := append(append(move, ""), acts...), append(append(rows, ""), view...)
+		lines = beside([][]string{left, right}, w, tallest(left, right))
 	default:
-		for _, c := range columns {
+		for _, c := range [][]string{move, rows, view, acts} {
 			lines = append(append(lines, c...), "")
 		}
 	}
@@ -57,6 +59,11 @@ func (m *Model) helpColumn(group string) []string {
 	for _, b := range keymap.For(m.view) {
 		if b.Group == group {
 			lines = append(lines, " "+e.Paint(theme.Accent, widget.Left(b.Show, 9))+" "+b.Help)
+		}
+	}
+	if group == keymap.GroupActs && m.env.Locked != "" {
+		for _, part := range widget.Wrap("Not here: "+m.env.Locked, 36) {
+			lines = append(lines, " "+e.Paint(theme.Warn, part))
 		}
 	}
 	return lines

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -45,6 +46,9 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	case sortPrompt:
 		return m.sortKey(name)
 	}
+	if m.dialog.scope != "" {
+		return m.dialogKey(msg)
+	}
 	if msg.Paste {
 		return nil
 	}
@@ -84,7 +88,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		return tea.Quit
 	case keymap.Quit:
 		if len(m.trail) == 0 {
-			return tea.Quit
+			return m.quit()
 		}
 		return m.back()
 	case keymap.Back:
@@ -92,9 +96,28 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Help:
 		m.help, m.helpScroll = true, 0
 		return nil
+	case keymap.Act:
+		m.openMenu()
+		return nil
+	case keymap.Log:
+		return m.goTo(keymap.InLog)
 	default:
 		return m.doLive(action)
 	}
+}
+
+// leavePatience is how long a second q is taken for the answer to the question
+// of the first.
+const leavePatience = 5 * time.Second
+
+// quit ends the program. While something runs it asks first.
+func (m *Model) quit() tea.Cmd {
+	if len(m.underWay) == 0 || !m.leaving.IsZero() && m.env.Clock.Sub(m.leaving) < leavePatience {
+		return tea.Quit
+	}
+	m.leaving = m.env.Clock
+	m.say("Still running: " + m.busy() + ". q again stops it after the step under way and quits.")
+	return nil
 }
 
 // doLive carries out what concerns polling, the input line and the look.
@@ -222,7 +245,7 @@ func (m *Model) helpKey(action keymap.Action) tea.Cmd {
 
 // mouse scrolls with the wheel and points with the left button.
 func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
-	if m.help || m.prompt != noPrompt {
+	if m.help || m.prompt != noPrompt || m.dialog.scope != "" {
 		return nil
 	}
 	m.env.LastKey = m.env.Clock

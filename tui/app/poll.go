@@ -10,6 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 )
 
@@ -23,6 +24,7 @@ type Reader interface {
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Workers(ctx context.Context) (*monitor.Workers, error)
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
+	Audit(ctx context.Context) (*monitor.Audit, error)
 }
 
 // The pace of polling.
@@ -32,6 +34,9 @@ const (
 	// brokerEvery is how often the management interface is asked at most; its
 	// own numbers are no fresher.
 	brokerEvery = 5 * time.Second
+	// auditEvery is how often it is looked whether acting is allowed, unless the
+	// log is open.
+	auditEvery = 15 * time.Second
 	// blurFactor stretches the interval while the terminal is not in focus.
 	blurFactor = 5
 	minRefresh = 500 * time.Millisecond
@@ -65,7 +70,24 @@ type dueMsg struct {
 
 // visible lists the feeds that the open view needs.
 func (m *Model) visible() []screen.Feed {
-	return append([]screen.Feed{screen.FeedOverview, screen.FeedBroker}, m.screen().Feeds()...)
+	feeds := append([]screen.Feed{screen.FeedOverview, screen.FeedBroker}, m.screen().Feeds()...)
+	if m.background(screen.FeedAudit) && !slices.Contains(feeds, screen.FeedAudit) {
+		feeds = append(feeds, screen.FeedAudit)
+	}
+	return feeds
+}
+
+// background reports whether a feed is polled whatever is open. The audit is
+// where acting is possible at all: it says whether it is allowed here.
+func (m *Model) background(feed screen.Feed) bool {
+	switch feed {
+	case screen.FeedOverview, screen.FeedBroker:
+		return true
+	case screen.FeedAudit:
+		return m.opts.Acts != nil && m.opts.ReadOnly == ""
+	default:
+		return false
+	}
 }
 
 // restart begins the chain of a feed anew: what was under way is cancelled, and
@@ -103,7 +125,7 @@ func (m *Model) resume() tea.Cmd {
 	for _, feed := range screen.Feeds {
 		if !slices.Contains(visible, feed) {
 			m.stop(feed)
-		} else if feed != screen.FeedOverview && feed != screen.FeedBroker || m.chain(feed).gen == 0 {
+		} else if !m.background(feed) || m.chain(feed).gen == 0 || slices.Contains(m.screen().Feeds(), feed) {
 			cmds = append(cmds, m.restart(feed))
 		}
 	}
@@ -165,6 +187,8 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.Workers(ctx)) }
 	case screen.FeedDeadLetters:
 		return func(ctx context.Context) (any, error) { return settle(r.DeadLetters(ctx)) }
+	case screen.FeedAudit:
+		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx)) }
 	default:
 		return func(context.Context) (any, error) { return nil, fmt.Errorf("unknown feed %q", feed) }
 	}
@@ -196,9 +220,10 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	} else {
 		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
 		m.synchronise(msg.result, msg.took)
-		m.env.Data.Apply(msg.result, m.env.Now)
-		for _, s := range m.screens {
-			s.Changed(msg.feed)
+		if m.dialog.scope != "" {
+			m.held[msg.feed] = msg.result
+		} else {
+			m.apply(msg.feed, msg.result)
 		}
 	}
 	if c.once || m.paused {
@@ -207,6 +232,15 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	delay := m.delay(msg.feed, fresh)
 	fresh.Every = delay
 	return m.opts.After(m.jitter(delay), dueMsg{feed: msg.feed, gen: c.gen})
+}
+
+// apply shows what was read.
+func (m *Model) apply(feed screen.Feed, result any) {
+	m.env.Data.Apply(result, m.env.Now)
+	m.env.Locked = m.actingLock()
+	for _, s := range m.screens {
+		s.Changed(feed)
+	}
 }
 
 func (m *Model) failed(fresh *screen.Freshness, err error) {
@@ -242,6 +276,8 @@ func readAt(result any) time.Time {
 		return r.At
 	case *monitor.DeadLetters:
 		return r.At
+	case *monitor.Audit:
+		return r.At
 	default:
 		return time.Time{}
 	}
@@ -255,6 +291,9 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	every := m.refreshEvery
 	if feed == screen.FeedBroker {
 		every = max(every, brokerEvery)
+	}
+	if feed == screen.FeedAudit && m.view != keymap.InLog {
+		every = max(every, auditEvery)
 	}
 	if m.blurred {
 		every *= blurFactor

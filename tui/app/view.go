@@ -39,7 +39,7 @@ func (m *Model) lines() []string {
 	}
 	body := m.height - topLines - bottomLines
 	lines := []string{m.header(), m.tabBar(), m.titleRule()}
-	lines = append(lines, widget.Fit(m.body(m.width, body), m.width, body)...)
+	lines = append(lines, m.overlay(widget.Fit(m.body(m.width, body), m.width, body))...)
 	return append(lines, m.messageLine(), m.keyLine())
 }
 
@@ -84,7 +84,7 @@ func (m *Model) header() string {
 	if name == "" {
 		name = "default"
 	}
-	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + e.Paint(theme.Accent, widget.CutMiddle(widget.Clean(name), 20)) + " RO  " +
+	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + e.Paint(theme.Accent, widget.CutMiddle(widget.Clean(name), 20)) + " " + m.mode() + "  " +
 		m.sourceState("PG", screen.FeedOverview) + "  " + m.sourceState("MQ", screen.FeedBroker) + "  " + m.pace()
 	right := m.alarms()
 	if m.wide() {
@@ -298,15 +298,10 @@ func (m *Model) keyLine() string {
 	if m.help {
 		return " " + m.keyHint("j/k", "scroll") + "  " + m.keyHint("? or esc", "close")
 	}
-	line := ""
-	for _, b := range keymap.BottomLine(m.view) {
-		next := m.keyHint(b.Show, b.Short)
-		if widget.Width(line)+widget.Width(next)+2 > m.width {
-			break
-		}
-		line += " " + next + " "
+	if m.dialog.scope != "" {
+		return m.keysOf(keymap.BottomLine(m.dialog.keys(), true))
 	}
-	return line
+	return m.keysOf(keymap.BottomLine(m.view, m.env.Locked == ""))
 }
 
 func (m *Model) keyHint(key, word string) string {

@@ -43,6 +43,15 @@ const (
 	Help        Action = "help"
 	Quit        Action = "quit"
 	Abort       Action = "abort"
+	Act         Action = "act"
+	Log         Action = "log"
+	Why         Action = "why"
+	// Those of dialogs.
+	Choose Action = "choose"
+	Yes    Action = "yes"
+	No     Action = "no"
+	Stop   Action = "stop"
+	Hide   Action = "hide"
 )
 
 // Scope is where a binding works.
@@ -59,16 +68,18 @@ const (
 	InExecution   Scope = "execution"
 	InWorkers     Scope = "workers"
 	InDeadLetters Scope = "dlq"
+	InLog         Scope = "log"
 )
 
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters}
+var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLog}
 
 // The groups that help shows a binding in.
 const (
 	GroupMove = "MOVE"
 	GroupRows = "ROWS"
 	GroupView = "VIEW"
+	GroupActs = "ACTS"
 )
 
 // Binding ties keys to an action.
@@ -87,41 +98,52 @@ type Binding struct {
 	Scopes []Scope
 	// Rank orders the bottom line, the lowest first.
 	Rank int
+	// Acts is true for what changes the installation. The bottom line names it only
+	// where that is allowed.
+	Acts bool
 }
 
 var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InOverview}
 
+// actScopes are the views whose rows can be acted upon.
+var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers}
+
 // Table is the whole key map.
 var Table = []Binding{
-	{RowDown, []string{"j", "down"}, "j ↓", "", "row down", GroupMove, []Scope{Everywhere}, 0},
-	{RowUp, []string{"k", "up"}, "k ↑", "", "row up", GroupMove, []Scope{Everywhere}, 0},
-	{Top, []string{"gg", "home"}, "gg home", "", "top", GroupMove, []Scope{Everywhere}, 0},
-	{Bottom, []string{"G", "end"}, "G end", "", "end", GroupMove, []Scope{Everywhere}, 0},
-	{HalfDown, []string{"ctrl+d", "pgdown"}, "^d pgdn", "", "half a page down", GroupMove, []Scope{Everywhere}, 0},
-	{HalfUp, []string{"ctrl+u", "pgup"}, "^u pgup", "", "half a page up", GroupMove, []Scope{Everywhere}, 0},
-	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution}, 2},
-	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution}, 0},
-	{Overview, []string{"1"}, "1", "", "overview", GroupMove, []Scope{Everywhere}, 0},
-	{Queues, []string{"2"}, "2", "", "queues", GroupMove, []Scope{Everywhere}, 0},
-	{Executions, []string{"3"}, "3", "", "executions", GroupMove, []Scope{Everywhere}, 0},
-	{Workers, []string{"4"}, "4", "", "workers", GroupMove, []Scope{Everywhere}, 0},
-	{DeadLetters, []string{"5"}, "5", "", "dead letters", GroupMove, []Scope{Everywhere}, 0},
+	{RowDown, []string{"j", "down"}, "j ↓", "", "row down", GroupMove, []Scope{Everywhere}, 0, false},
+	{RowUp, []string{"k", "up"}, "k ↑", "", "row up", GroupMove, []Scope{Everywhere}, 0, false},
+	{Top, []string{"gg", "home"}, "gg home", "", "top", GroupMove, []Scope{Everywhere}, 0, false},
+	{Bottom, []string{"G", "end"}, "G end", "", "end", GroupMove, []Scope{Everywhere}, 0, false},
+	{HalfDown, []string{"ctrl+d", "pgdown"}, "^d pgdn", "", "half a page down", GroupMove, []Scope{Everywhere}, 0, false},
+	{HalfUp, []string{"ctrl+u", "pgup"}, "^u pgup", "", "half a page up", GroupMove, []Scope{Everywhere}, 0, false},
+	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution}, 2, false},
+	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution}, 0, false},
+	{Overview, []string{"1"}, "1", "", "overview", GroupMove, []Scope{Everywhere}, 0, false},
+	{Queues, []string{"2"}, "2", "", "queues", GroupMove, []Scope{Everywhere}, 0, false},
+	{Executions, []string{"3"}, "3", "", "executions", GroupMove, []Scope{Everywhere}, 0, false},
+	{Workers, []string{"4"}, "4", "", "workers", GroupMove, []Scope{Everywhere}, 0, false},
+	{DeadLetters, []string{"5"}, "5", "", "dead letters", GroupMove, []Scope{Everywhere}, 0, false},
 
-	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1},
-	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10},
-	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers}, 4},
-	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 5},
-	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 9},
+	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1, false},
+	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
+	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers}, 4, false},
+	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 5, false},
+	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 9, false},
 
-	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers}, 3},
-	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6},
-	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7},
-	{Slower, []string{"+", "="}, "+", "", "poll less often", GroupView, []Scope{Everywhere}, 0},
-	{Faster, []string{"-"}, "-", "", "poll more often", GroupView, []Scope{Everywhere}, 0},
-	{Theme, []string{"t"}, "t", "", "next theme", GroupView, []Scope{Everywhere}, 0},
-	{Help, []string{"?"}, "?", "help", "keys that work here", GroupView, []Scope{Everywhere}, 11},
-	{Quit, []string{"q"}, "q", "quit", "up one level; quit at the top", GroupView, []Scope{Everywhere}, 12},
-	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0},
+	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution}, 4, false},
+
+	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers}, 3, false},
+	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6, false},
+	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},
+	{Slower, []string{"+", "="}, "+", "", "poll less often", GroupView, []Scope{Everywhere}, 0, false},
+	{Faster, []string{"-"}, "-", "", "poll more often", GroupView, []Scope{Everywhere}, 0, false},
+	{Theme, []string{"t"}, "t", "", "next theme", GroupView, []Scope{Everywhere}, 0, false},
+	{Help, []string{"?"}, "?", "help", "keys that work here", GroupView, []Scope{Everywhere}, 11, false},
+	{Quit, []string{"q"}, "q", "quit", "up one level; quit at the top", GroupView, []Scope{Everywhere}, 12, false},
+	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
+
+	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, actScopes, 2, true},
+	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},
 }
 
 // In reports whether the binding works in the scope.
@@ -132,10 +154,7 @@ func (b Binding) In(scope Scope) bool {
 // Lookup returns the action of a key in a scope. A prefix of a longer key, such
 // as the first g of gg, returns None and true.
 func Lookup(scope Scope, key string) (action Action, prefix bool) {
-	for _, b := range Table {
-		if !b.In(scope) {
-			continue
-		}
+	for _, b := range For(scope) {
 		for _, k := range b.Keys {
 			if k == key {
 				return b.Action, false
@@ -153,10 +172,15 @@ func isSequence(key string) bool {
 	return len(key) == 2 && key[0] == key[1]
 }
 
-// For lists the bindings that work in a scope, in the order of the table.
+// For lists the bindings that work in a scope, in the order of the table. While a
+// dialog is open nothing but its own keys work.
 func For(scope Scope) []Binding {
+	table := Table
+	if slices.Contains(DialogScopes, scope) {
+		table = Dialogs
+	}
 	var out []Binding
-	for _, b := range Table {
+	for _, b := range table {
 		if b.In(scope) {
 			out = append(out, b)
 		}
@@ -168,10 +192,11 @@ func For(scope Scope) []Binding {
 const maxBottom = 9
 
 // BottomLine lists the bindings for the line of keys, the most useful first.
-func BottomLine(scope Scope) []Binding {
+// Those that act are left out where acting is not allowed.
+func BottomLine(scope Scope, acting bool) []Binding {
 	var out []Binding
 	for _, b := range For(scope) {
-		if b.Short != "" {
+		if b.Short != "" && (acting || !b.Acts) {
 			out = append(out, b)
 		}
 	}

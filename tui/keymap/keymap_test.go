@@ -56,7 +56,7 @@ func TestUpperCaseIsKeptForMovesThatAreStandard(t *testing.T) {
 	for _, b := range Table {
 		for _, key := range b.Keys {
 			if len(key) == 1 && strings.ToLower(key) != key {
-				require.Equal(t, "G", key, "upper case is kept for what touches data")
+				require.Contains(t, []string{"G", "A", "L", "W"}, key, "upper case is kept for acting, the log, and what is standard")
 			}
 		}
 	}
@@ -80,11 +80,52 @@ func TestLookup(t *testing.T) {
 func TestBottomLineNamesAtMostNine(t *testing.T) {
 	t.Parallel()
 	for _, scope := range Scopes {
-		line := BottomLine(scope)
+		line := BottomLine(scope, true)
 		require.LessOrEqual(t, len(line), 9, scope)
 		require.NotEmpty(t, line, scope)
 		for i := 1; i < len(line); i++ {
 			require.LessOrEqual(t, line[i-1].Rank, line[i].Rank, scope)
 		}
 	}
+}
+
+func TestKeysThatActAreNamedOnlyWhereActingIsAllowed(t *testing.T) {
+	t.Parallel()
+	for _, b := range BottomLine(InQueues, false) {
+		require.False(t, b.Acts, b.Action)
+	}
+	require.Equal(t, Act, BottomLine(InQueues, true)[1].Action, "it is among the first")
+}
+
+func TestInADialogOneKeyHasOneMeaning(t *testing.T) {
+	t.Parallel()
+	for _, scope := range DialogScopes {
+		meaning := map[string]Action{}
+		for _, b := range For(scope) {
+			require.Equal(t, GroupDialog, b.Group, "only its own keys work: %s", b.Action)
+			for _, key := range b.Keys {
+				require.NotContains(t, meaning, key, "%s in %s", key, scope)
+				meaning[key] = b.Action
+			}
+		}
+		require.NotEmpty(t, meaning, scope)
+		require.Contains(t, []Action{Back, Hide}, meaning["esc"], scope)
+		if scope == InForm || scope == InTyping {
+			for key := range meaning {
+				require.NotEqual(t, 1, len(key), "%q cannot be typed in %s", key, scope)
+			}
+		}
+	}
+}
+
+func TestTheKeyThatConfirmsIsNotTheOneThatActs(t *testing.T) {
+	t.Parallel()
+	action, _ := Lookup(InConfirm, "A")
+	require.Equal(t, None, action)
+	action, _ = Lookup(InQueues, "y")
+	require.NotEqual(t, Act, action)
+	action, _ = Lookup(InConfirm, "y")
+	require.Equal(t, Yes, action)
+	action, _ = Lookup(InTyping, "y")
+	require.Equal(t, None, action, "it is a letter there")
 }

@@ -9,7 +9,7 @@ import (
 func Manual() string {
 	var b strings.Builder
 	b.WriteString("| Keys | Where | Meaning |\n|---|---|---|\n")
-	for _, binding := range Table {
+	for _, binding := range slices.Concat(Table, Dialogs) {
 		b.WriteString("| `" + binding.Show + "` | " + binding.where() + " | " + binding.Help + " |\n")
 	}
 	return b.String()

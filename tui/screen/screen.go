@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 )
@@ -30,10 +31,11 @@ const (
 	FeedExecution   Feed = "execution"
 	FeedWorkers     Feed = "workers"
 	FeedDeadLetters Feed = "dlq"
+	FeedAudit       Feed = "audit"
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit}
 
 // Screen is one view.
 type Screen interface {
@@ -74,6 +76,19 @@ type Selectable interface {
 	Select(line int) bool
 }
 
+// Leaver is a screen that may have something of its own open.
+type Leaver interface {
+	// Leave closes it, and reports false when there was nothing to close.
+	Leave() bool
+}
+
+// Actionable is a screen whose row can be acted upon.
+type Actionable interface {
+	// Acts is what may be done with the row under the cursor, and why the rest may
+	// not; false when there is no row.
+	Acts() (act.Menu, bool)
+}
+
 // Effect is what an action asks of the root model. The zero value asks nothing.
 type Effect struct {
 	// Open names a view to go to.
@@ -103,6 +118,10 @@ type Env struct {
 	// LastKey is when a key was pressed last. Rows stay in their order for
 	// SettleTime after it.
 	LastKey time.Time
+	// Session lists the operations of this session, the oldest first.
+	Session []*act.Operation
+	// Locked says why nothing can be acted upon; empty where it can.
+	Locked string
 }
 
 // SettleTime is how long after a key press lists keep their order.
@@ -127,6 +146,7 @@ type Data struct {
 	Execution   *monitor.ExecutionDetail `json:"execution,omitempty"`
 	Workers     *monitor.Workers         `json:"workers,omitempty"`
 	DeadLetters *monitor.DeadLetters     `json:"dlq,omitempty"`
+	Audit       *monitor.Audit           `json:"audit,omitempty"`
 	History     *History                 `json:"-"`
 	fresh       map[Feed]*Freshness
 }

@@ -26,6 +26,8 @@ type Execution struct {
 	// document is the prepared text of the section in sight.
 	document []string
 	visible  int
+	// why is true while the reasons why it waits take the whole view.
+	why bool
 }
 
 // New makes the view.
@@ -45,7 +47,7 @@ func (x *Execution) Show(id int64) {
 	if id == x.id {
 		return
 	}
-	x.id, x.scroll, x.section, x.document = id, 0, 0, nil
+	x.id, x.scroll, x.section, x.document, x.why = id, 0, 0, nil, false
 	x.env.Data.Execution = nil
 }
 
@@ -89,6 +91,8 @@ func (x *Execution) prepare() {
 // Do carries out an action.
 func (x *Execution) Do(action keymap.Action) screen.Effect {
 	switch action {
+	case keymap.Why:
+		return x.explain()
 	case keymap.NextPane:
 		x.turn(1)
 	case keymap.PrevPane:
@@ -108,13 +112,15 @@ func (x *Execution) Do(action keymap.Action) screen.Effect {
 	default:
 		return screen.Effect{}
 	}
-	x.scroll = max(0, min(x.scroll, len(x.document)-x.visible))
+	if !x.why { // what is drawn then keeps the scroll inside
+		x.scroll = max(0, min(x.scroll, len(x.document)-x.visible))
+	}
 	return screen.Effect{Handled: true}
 }
 
 func (x *Execution) turn(n int) {
 	x.section = (x.section + n + len(sections)) % len(sections)
-	x.scroll = 0
+	x.scroll, x.why = 0, false
 	x.prepare()
 }
 
@@ -127,6 +133,9 @@ func (x *Execution) Render(w, h int) []string {
 	e, d := x.env, x.current()
 	if d == nil {
 		return e.Missing(screen.FeedExecution, "execution "+strconv.FormatInt(x.id, 10))
+	}
+	if x.why {
+		return x.whyLines(d, w, h)
 	}
 	if w >= 120 {
 		lw := w * 82 / 140
@@ -154,7 +163,7 @@ func (x *Execution) head(d *monitor.ExecutionDetail, w, h int) []string {
 	if len(d.Why) > 0 {
 		return append(append(first, x.sentences(d.Why, w, max(3, h-2))...), "")
 	}
-	return append(first, " reason  "+x.why(d, reason), "")
+	return append(first, " reason  "+x.waits(d, reason), "")
 }
 
 // sentences says why it waits, in the words of the command line, on at most h
@@ -178,13 +187,13 @@ func (x *Execution) sentences(list []string, w, h int) []string {
 	for h-1-tail > 1 && strings.HasSuffix(strings.TrimSpace(lines[h-1-tail-1]), ":") {
 		h-- // a heading is worth nothing without what it heads
 	}
-	more := strconv.Itoa(len(lines)-h+1) + " more lines: attune-executor execution why " + strconv.FormatInt(x.id, 10)
+	more := strconv.Itoa(len(lines)-h+1) + " more lines: W shows all"
 	out := append(slices.Clone(lines[:h-1-tail]), " "+x.env.Paint(theme.Dim, more))
 	return append(out, lines[len(lines)-tail:]...)
 }
 
-// why says what an execution waits for that has got further than its queue.
-func (x *Execution) why(d *monitor.ExecutionDetail, reason string) string {
+// waits says what an execution waits for that has got further than its queue.
+func (x *Execution) waits(d *monitor.ExecutionDetail, reason string) string {
 	switch {
 	case attune.Status(d.Status).Terminal():
 		return reason

@@ -1,0 +1,94 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// AuditBound is how many acts are read at most.
+const AuditBound = 200
+
+// maxAuditRequest bounds the document of one act that is read.
+const maxAuditRequest = 16 << 10
+
+// Audit is what operators did last, the newest first, and whether they may act
+// on this database.
+type Audit struct {
+	Reading
+	// Recorded is true where acts are written down. Nobody acts where they are not.
+	Recorded bool `json:"recorded"`
+	// Current is true where the schema has what the acts of this version need.
+	Current bool `json:"current"`
+	// Adopted is true where the schema is that of an installation that was there
+	// before the engine.
+	Adopted bool `json:"adopted"`
+	// Replicas counts the replicas of the engine that have reported lately.
+	Replicas int64        `json:"replicas"`
+	List     []AuditEntry `json:"list"`
+	// More is true when there are older acts.
+	More bool `json:"more,omitempty"`
+}
+
+// AuditEntry is one act as it was recorded.
+type AuditEntry struct {
+	ID         int64     `json:"id"`
+	At         time.Time `json:"at"`
+	Actor      string    `json:"actor"`
+	Source     string    `json:"source"`
+	Action     string    `json:"action"`
+	TargetType string    `json:"target_type"`
+	TargetID   *int64    `json:"target_id"`
+	Target     string    `json:"target"`
+	Reason     string    `json:"reason,omitempty"`
+	Outcome    string    `json:"outcome"`
+	Error      string    `json:"error,omitempty"`
+	// Request is what was asked for and what came of it; empty when it is too long
+	// to be read along.
+	Request json.RawMessage `json:"request,omitempty"`
+}
+
+// Audit reads the newest acts. On a schema that records none the list is empty
+// and Recorded is false.
+func (m *Monitor) Audit(ctx context.Context) (*Audit, error) {
+	a := &Audit{List: []AuditEntry{}}
+	err := m.database(ctx, "the acts of operators", &a.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+		shape, err := tx.AuditShape(ctx)
+		if err != nil {
+			return fmt.Errorf("read whether acts are recorded: %w", err)
+		}
+		a.Recorded, a.Current = shape.Recorded, shape.Current
+		if a.Current {
+			origin, err := tx.AuditOrigin(ctx, replicaAlive.Seconds())
+			if err != nil {
+				return fmt.Errorf("read whose schema it is: %w", err)
+			}
+			a.Adopted, a.Replicas = origin.Adopted, origin.Replicas
+		}
+		if !a.Recorded {
+			return nil
+		}
+		return a.read(ctx, tx)
+	})
+	return a, err
+}
+
+func (a *Audit) read(ctx context.Context, tx *store.Tx) error {
+	rows, err := tx.AuditRecent(ctx, maxAuditRequest, AuditBound+1)
+	if err != nil {
+		return fmt.Errorf("list acts: %w", err)
+	}
+	a.More = len(rows) > AuditBound
+	a.List = make([]AuditEntry, min(len(rows), AuditBound))
+	for i := range a.List {
+		r := rows[i]
+		a.List[i] = AuditEntry{
+			ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType, TargetID: r.TargetID,
+			Target: r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error, Request: json.RawMessage(r.Request),
+		}
+	}
+	return nil
+}

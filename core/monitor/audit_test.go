@@ -1,0 +1,68 @@
+package monitor
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+func TestAuditShowsTheNewestActsFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	a, err := b.Audit(t.Context())
+	require.NoError(t, err)
+	require.True(t, a.Recorded)
+	require.True(t, a.Current)
+	require.False(t, a.Adopted)
+	require.Zero(t, a.Replicas)
+	require.Empty(t, a.List)
+
+	testkit.Exec(t, b.store, `insert into operator_audit (actor, source, action, target_type, target_id, target, reason, request, outcome, error)
+		values ('ann', 'attune-tui', 'worker.cordon', 'worker', 7, 'worker-7', 'disk', '{"id": 7}', 'done', null),
+		       ('bob', 'attune-executor', 'queue.clear', 'action', 4, 'demo.sleep', null, (select jsonb_agg(md5(random()::text)) from generate_series(1, 3000)), 'failed', 'gone')`)
+	testkit.Exec(t, b.store, `insert into engine_replica (id, host, version, pid, last_seen)
+		values (gen_random_uuid(), 'a', '1', 1, now()), (gen_random_uuid(), 'b', '1', 2, now() - interval '1 hour')`)
+	testkit.Exec(t, b.store, `update attune_schema_origin set origin = 'adopted'`)
+	a, err = b.Audit(t.Context())
+	require.NoError(t, err)
+	require.True(t, a.Adopted)
+	require.Equal(t, int64(1), a.Replicas, "one has fallen silent")
+	require.Len(t, a.List, 2)
+	require.Equal(t, "queue.clear", a.List[0].Action)
+	require.Equal(t, "gone", a.List[0].Error)
+	require.Empty(t, a.List[0].Request, "it is too long to be read along")
+	require.Equal(t, "ann", a.List[1].Actor)
+	require.Equal(t, "disk", a.List[1].Reason)
+	require.Equal(t, int64(7), *a.List[1].TargetID)
+	require.JSONEq(t, `{"id": 7}`, string(a.List[1].Request))
+	require.False(t, a.More)
+}
+
+func TestAuditIsBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	testkit.Exec(t, b.store, `insert into operator_audit (actor, action) select 'ann', 'queue.pause' from generate_series(1, 250)`)
+	a, err := b.Audit(t.Context())
+	require.NoError(t, err)
+	require.Len(t, a.List, AuditBound)
+	require.True(t, a.More)
+	require.Greater(t, a.List[0].ID, a.List[AuditBound-1].ID)
+}
+
+func TestAuditSaysWhereNothingIsRecorded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	testkit.Exec(t, b.store, `drop table worker_probe cascade`)
+	a, err := b.Audit(t.Context())
+	require.NoError(t, err)
+	require.True(t, a.Recorded)
+	require.False(t, a.Current, "it was not migrated to this version")
+	testkit.Exec(t, b.store, `drop table operator_audit, attune_schema_origin cascade`)
+	a, err = b.Audit(t.Context())
+	require.NoError(t, err)
+	require.False(t, a.Recorded)
+	require.False(t, a.Current)
+	require.Empty(t, a.List)
+}

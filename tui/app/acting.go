@@ -1,0 +1,429 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Acts carries out what operators ask for.
+type Acts interface {
+	// Plan says what an order would change, and changes nothing.
+	Plan(ctx context.Context, order act.Order) (*act.Plan, error)
+	// Run carries out a plan, once. With an error the receipt, if there is one,
+	// says what had been done by then.
+	Run(ctx context.Context, plan *act.Plan, reason string, progress *act.Progress) (*act.Receipt, error)
+}
+
+// dialog is the one dialog that is open, or none. It goes from the menu over a
+// form to the plan, its confirmation and its run:
+//
+//	menu ─▸ form ─▸ planning ─▸ confirm ─▸ running ─▸ closed, receipt as a toast
+//	                   └──▸ failed ◂──────────┘
+//
+// Esc leads back from the form and out of everything else; out of running it
+// leaves the operation alone, which goes on and reports.
+type dialog struct {
+	// scope is the stage, by the name of its keys; empty while no dialog is open.
+	scope keymap.Scope
+	menu  act.Menu
+	list  *widget.Menu
+	item  act.Item
+	form  *widget.Form
+	// note is why a line of the menu was not taken.
+	note string
+	// op is the operation from planning on.
+	op      *act.Operation
+	cancel  context.CancelFunc
+	plan    *act.Plan
+	planned time.Time
+	confirm *widget.Confirm
+}
+
+// keys names the keys that work in the dialog now.
+func (d *dialog) keys() keymap.Scope {
+	if d.scope == keymap.InConfirm && d.confirm.Typing() {
+		return keymap.InTyping
+	}
+	return d.scope
+}
+
+// planMsg and runMsg are the answers of whoever acts.
+type planMsg struct {
+	op   *act.Operation
+	plan *act.Plan
+	err  error
+}
+
+type runMsg struct {
+	op      *act.Operation
+	receipt *act.Receipt
+	err     error
+}
+
+// openMenu opens the menu of the row under the cursor.
+func (m *Model) openMenu() {
+	if m.env.Locked != "" {
+		m.say("Nothing can be acted upon: " + m.env.Locked)
+		return
+	}
+	actionable, ok := m.screen().(screen.Actionable)
+	if !ok {
+		m.say("There is nothing to act upon in this view.")
+		return
+	}
+	menu, ok := actionable.Acts()
+	if !ok || len(menu.Items) == 0 {
+		m.say("There is nothing to act upon under the cursor.")
+		return
+	}
+	m.dialog = dialog{scope: keymap.InMenu, menu: menu, list: widget.NewMenu(choices(menu))}
+}
+
+func choices(menu act.Menu) []widget.Choice {
+	list := make([]widget.Choice, len(menu.Items))
+	for i, item := range menu.Items {
+		list[i] = widget.Choice{Key: item.Key, Label: item.Label, Help: item.Help, Not: item.Not}
+	}
+	return list
+}
+
+// dialogKey takes a key while a dialog is open.
+func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
+	d := &m.dialog
+	action := keymap.None
+	if !msg.Paste {
+		action, _ = keymap.Lookup(d.keys(), msg.String())
+	}
+	switch d.scope {
+	case keymap.InMenu:
+		return m.menuKey(action, msg)
+	case keymap.InForm:
+		return m.formKey(action, msg)
+	case keymap.InConfirm:
+		return m.confirmKey(action, msg)
+	case keymap.InRunning:
+		m.runningKey(action)
+	case keymap.InPlanning:
+		if action == keymap.Back {
+			return m.closeDialog()
+		}
+	case keymap.InFailed:
+		switch action {
+		case keymap.Back:
+			return m.closeDialog()
+		case keymap.Refresh:
+			return m.planFor(d.op.Order)
+		}
+	}
+	return nil
+}
+
+func (m *Model) menuKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	d := &m.dialog
+	d.note = ""
+	switch action {
+	case keymap.RowDown:
+		d.list.Move(1)
+	case keymap.RowUp:
+		d.list.Move(-1)
+	case keymap.Back:
+		return m.closeDialog()
+	case keymap.Choose:
+		return m.choose()
+	default:
+		if !msg.Paste && d.list.Select(msg.String()) {
+			return m.choose()
+		}
+	}
+	return nil
+}
+
+// choose takes the line under the cursor, if it can be taken.
+func (m *Model) choose() tea.Cmd {
+	d := &m.dialog
+	d.item = d.menu.Items[d.list.Cursor()]
+	if d.item.Not != "" {
+		d.note = d.item.Label + ": " + d.item.Not
+		return nil
+	}
+	if len(d.item.Fields) == 0 {
+		return m.planFor(act.Order{Kind: d.item.Kind, Target: d.menu.Target})
+	}
+	fields := make([]widget.FormField, len(d.item.Fields))
+	for i, f := range d.item.Fields {
+		fields[i] = widget.FormField{Name: f.Name, Label: f.Label, Value: f.Value, Hint: f.Hint, Check: f.Check}
+	}
+	d.scope, d.form = keymap.InForm, widget.NewForm(fields)
+	return nil
+}
+
+func (m *Model) formKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	d := &m.dialog
+	switch action {
+	case keymap.Back:
+		d.scope, d.form = keymap.InMenu, nil
+	case keymap.NextPane:
+		d.form.Move(1)
+	case keymap.PrevPane:
+		d.form.Move(-1)
+	case keymap.Choose:
+		if d.form.Next() {
+			return m.planFor(act.Order{Kind: d.item.Kind, Target: d.menu.Target, Values: d.form.Values()})
+		}
+	default:
+		d.form.Update(msg)
+	}
+	return nil
+}
+
+// planFor asks what an order would change. The answer comes as a message.
+func (m *Model) planFor(order act.Order) tea.Cmd {
+	m.lastOperation++
+	op := &act.Operation{
+		ID: m.lastOperation, Order: order, Title: string(order.Kind) + " " + order.Target.Name, State: act.Planning,
+		Began: m.env.Clock, Progress: &act.Progress{},
+	}
+	m.remember(op)
+	ctx, cancel := context.WithTimeout(m.ctx, act.PlanTimeout)
+	menu := m.dialog.menu
+	m.dialog = dialog{scope: keymap.InPlanning, menu: menu, op: op, cancel: cancel}
+	acts := m.opts.Acts
+	ask := func() (msg tea.Msg) {
+		defer cancel()
+		defer func() {
+			if fault := recover(); fault != nil {
+				msg = planMsg{op: op, err: fmt.Errorf("the plan failed: %v", fault)}
+			}
+		}()
+		plan, err := acts.Plan(ctx, order)
+		if err == nil && plan == nil {
+			err = errors.New("no answer")
+		}
+		return planMsg{op: op, plan: plan, err: err}
+	}
+	return tea.Batch(ask, m.spin())
+}
+
+// planned takes over a plan. One that was left meanwhile is dropped.
+func (m *Model) planned(msg planMsg) tea.Cmd {
+	d, op := &m.dialog, msg.op
+	if d.op != op || d.scope != keymap.InPlanning {
+		if op.Remark == "" {
+			op.Remark = "left before its plan came; nothing was done"
+		}
+		return nil
+	}
+	if msg.err != nil {
+		op.State, op.Err, op.Ended = act.Failed, widget.Clean(planReason(msg.err).Error()), m.env.Clock
+		d.scope = keymap.InFailed
+		return nil
+	}
+	op.State, op.Title = act.Planned, widget.Clean(msg.plan.Title)
+	d.scope, d.plan, d.planned = keymap.InConfirm, msg.plan, m.env.Clock
+	list := texts(msg.plan.Lines)
+	if msg.plan.Nothing != "" {
+		list = append(list, widget.Text{}, widget.Text{Role: theme.Warn, Text: "Nothing to do: " + msg.plan.Nothing})
+		d.confirm = widget.NewNotice(list)
+		return nil
+	}
+	d.confirm = widget.NewConfirm(list, msg.plan.Word)
+	return nil
+}
+
+// planReason is the error of a plan that an operator can act on.
+func planReason(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s", act.PlanTimeout)
+	}
+	return reason(err)
+}
+
+// texts paints the lines of a plan or a receipt by how they are meant.
+func texts(lines []act.Line) []widget.Text {
+	out := make([]widget.Text, 0, len(lines)+2)
+	for _, line := range lines {
+		out = append(out, widget.Text{Role: screen.Tone(line.Tone), Text: line.Text})
+	}
+	return out
+}
+
+func (m *Model) confirmKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	d := &m.dialog
+	answer := widget.Undecided
+	switch action {
+	case keymap.Back, keymap.No:
+		answer = widget.Cancelled
+	case keymap.NextPane, keymap.Right:
+		d.confirm.Move(1)
+	case keymap.PrevPane, keymap.Left:
+		d.confirm.Move(-1)
+	case keymap.HalfDown:
+		d.confirm.Scroll(1)
+	case keymap.HalfUp:
+		d.confirm.Scroll(-1)
+	case keymap.Refresh:
+		m.leave(d.op, "planned again")
+		return m.planFor(d.op.Order)
+	case keymap.Yes:
+		answer = d.confirm.Yes()
+	case keymap.Choose:
+		answer = d.confirm.Enter()
+	default:
+		d.confirm.Update(msg)
+	}
+	switch answer {
+	case widget.Cancelled:
+		return m.closeDialog()
+	case widget.Confirmed:
+		return m.run()
+	default:
+		return nil
+	}
+}
+
+// run carries out the plan that was confirmed. The plan is given up with that,
+// so that whatever is pressed next runs nothing again.
+func (m *Model) run() tea.Cmd {
+	d := &m.dialog
+	switch {
+	case m.env.Locked != "":
+		d.confirm.Refuse(m.env.Locked)
+		return nil
+	case m.env.Clock.Sub(d.planned) > act.PlanTTL:
+		d.confirm.Refuse("the plan is " + widget.Age(m.env.Clock.Sub(d.planned)) + " old: tab, then r plans again")
+		return nil
+	}
+	op, plan, reason := d.op, d.plan, d.confirm.Reason()
+	op.State, op.Ran, op.Reason = act.Running, m.env.Clock, reason
+	d.scope, d.plan, d.confirm = keymap.InRunning, nil, nil
+	ctx, cancel := context.WithTimeout(m.ctx, act.RunTimeout)
+	m.underWay[op] = cancel
+	m.workers.Add(1)
+	acts := m.opts.Acts
+	work := func() (msg tea.Msg) {
+		defer m.workers.Done()
+		defer cancel()
+		defer func() {
+			if fault := recover(); fault != nil {
+				msg = runMsg{op: op, err: fmt.Errorf("the act failed: %v", fault)}
+			}
+		}()
+		receipt, err := acts.Run(ctx, plan, reason, op.Progress)
+		if err == nil && receipt == nil {
+			err = errors.New("no receipt")
+		}
+		return runMsg{op: op, receipt: receipt, err: err}
+	}
+	return tea.Batch(work, m.spin())
+}
+
+func (m *Model) runningKey(action keymap.Action) {
+	d := &m.dialog
+	switch action {
+	case keymap.Hide:
+		m.say(d.op.Title + " goes on; L shows it")
+		m.drop()
+	case keymap.Stop:
+		d.op.Remark = "stopped by hand"
+		m.underWay[d.op]()
+	}
+}
+
+// ran takes over what an act has come to, whatever is on the screen by now.
+func (m *Model) ran(msg runMsg) tea.Cmd {
+	op := msg.op
+	delete(m.underWay, op)
+	op.Receipt, op.Ended, op.State = msg.receipt, m.env.Clock, act.Done
+	switch {
+	case msg.err != nil:
+		op.State, op.Err = act.Failed, widget.Clean(runReason(msg.err).Error())
+	case msg.receipt.Partly:
+		op.State = act.Partial
+	}
+	if m.dialog.op == op {
+		if op.State == act.Failed {
+			m.dialog.scope = keymap.InFailed
+			return nil
+		}
+		m.drop()
+	}
+	m.report(op)
+	return m.refresh()
+}
+
+// runReason is the error of an act that an operator can act on.
+func runReason(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("stopped after %s", act.RunTimeout)
+	case errors.Is(err, context.Canceled):
+		return errors.New("stopped; what was done stays")
+	default:
+		return err
+	}
+}
+
+// leave writes down that an operation was not confirmed.
+func (m *Model) leave(op *act.Operation, why string) {
+	if op != nil && (op.State == act.Planning || op.State == act.Planned) {
+		op.State, op.Ended, op.Remark = act.Dropped, m.env.Clock, why
+	}
+}
+
+// closeDialog closes the dialog, whatever it shows. An operation that was not
+// confirmed is left.
+func (m *Model) closeDialog() tea.Cmd {
+	d := &m.dialog
+	why := "left; nothing was done"
+	if d.plan != nil && d.plan.Nothing != "" {
+		why = "nothing to do: " + widget.Clean(d.plan.Nothing)
+	}
+	m.leave(d.op, why)
+	if d.cancel != nil {
+		d.cancel()
+	}
+	m.drop()
+	return nil
+}
+
+// drop takes the dialog off the screen and shows what was read meanwhile.
+func (m *Model) drop() {
+	m.dialog = dialog{}
+	for _, feed := range screen.Feeds {
+		if result, ok := m.held[feed]; ok {
+			delete(m.held, feed)
+			m.apply(feed, result)
+		}
+	}
+}
+
+// remember lists an operation. The oldest that are over are forgotten.
+func (m *Model) remember(op *act.Operation) {
+	const most = 500
+	m.env.Session = append(m.env.Session, op)
+	if len(m.env.Session) > most && m.env.Session[0].Over() {
+		m.env.Session = m.env.Session[1:]
+	}
+}
+
+// busy names the operations under way.
+func (m *Model) busy() string {
+	var names []string
+	for _, op := range m.env.Session {
+		if _, ok := m.underWay[op]; ok {
+			names = append(names, op.Title)
+		}
+	}
+	return strings.Join(names, ", ")
+}

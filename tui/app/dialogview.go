@@ -1,0 +1,156 @@
+package app
+
+import (
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// maxDialog is how wide a dialog is at most; longer lines are hard to read.
+const maxDialog = 96
+
+// spinMsg turns the wheel of a dialog that waits.
+type spinMsg struct{}
+
+// spinEvery is how often the wheel turns.
+const spinEvery = 120 * time.Millisecond
+
+// waiting reports whether the dialog waits for an answer.
+func (m *Model) waiting() bool {
+	return m.dialog.scope == keymap.InPlanning || m.dialog.scope == keymap.InRunning
+}
+
+// spin starts the wheel unless it turns already.
+func (m *Model) spin() tea.Cmd {
+	if m.spinning || !m.waiting() {
+		return nil
+	}
+	m.spinning = true
+	return m.opts.After(spinEvery, spinMsg{})
+}
+
+func (m *Model) spun() tea.Cmd {
+	m.spinning = false
+	return m.spin()
+}
+
+func (m *Model) turning() string {
+	g := &m.env.Theme.Glyphs
+	signs := []string{g.Busy, g.OK, g.Idle, g.Scheduled}
+	return signs[int(m.env.Clock.UnixMilli()/spinEvery.Milliseconds())%len(signs)]
+}
+
+// overlay lays the open dialog, or the newest report, upon the lines between the
+// chrome.
+func (m *Model) overlay(body []string) []string {
+	th := m.env.Theme
+	if m.dialog.scope != "" {
+		box := m.dialogBox(min(m.width-2, maxDialog), len(body))
+		x, y := (m.width-widget.Width(box[0]))/2, max(0, (len(body)-len(box))/2)
+		return widget.Overlay(widget.Fade(body, th), box, x, y, m.width, th)
+	}
+	toast := m.newest()
+	if toast == nil {
+		return body
+	}
+	box := toast.Lines(m.width-2, len(body), th)
+	return widget.Overlay(body, box, m.width-1-widget.Width(box[0]), len(body)-len(box), m.width, th)
+}
+
+// dialogBox draws the dialog in at most w cells and h lines.
+func (m *Model) dialogBox(w, h int) []string {
+	d, th := &m.dialog, m.env.Theme
+	inner, room := w-4, h-2
+	title, note, role := m.dialogTitle(), "", theme.Accent
+	var lines []string
+	switch d.scope {
+	case keymap.InMenu:
+		lines = d.list.Lines(inner, room-2, th)
+		if d.note != "" {
+			lines = append(lines, "", th.Paint(theme.Warn, widget.Cut("▲ "+widget.Clean(d.note), inner)))
+		}
+	case keymap.InForm:
+		lines = d.form.Lines(inner, th)
+	case keymap.InPlanning:
+		note = widget.Age(m.env.Clock.Sub(d.op.Began))
+		lines = []string{m.turning() + " Asking what this would change …", th.Paint(theme.Dim, "  Nothing has been done.")}
+	case keymap.InConfirm:
+		role = theme.Warn
+		lines = d.confirm.Lines(inner, room, th)
+		if m.env.Clock.Sub(d.planned) > act.PlanTTL {
+			note = "planned " + widget.Age(m.env.Clock.Sub(d.planned)) + " ago: too old"
+		}
+	case keymap.InRunning:
+		role = theme.Bad
+		lines = m.runningLines(inner)
+	case keymap.InFailed:
+		role = theme.Bad
+		lines = m.failedLines(inner, room)
+	}
+	return widget.Box(title, note, widget.Fit(lines, inner, min(len(lines), room)), w, role, th)
+}
+
+// dialogTitle names what is acted upon, and the act once it is known.
+func (m *Model) dialogTitle() string {
+	d := &m.dialog
+	switch d.scope {
+	case keymap.InMenu:
+		return widget.Clean(d.menu.Target.Name)
+	case keymap.InForm:
+		return d.item.Label + " " + widget.Clean(d.menu.Target.Name)
+	default:
+		return widget.Clean(d.op.Title)
+	}
+}
+
+func (m *Model) runningLines(w int) []string {
+	op, th := m.dialog.op, m.env.Theme
+	lasts := widget.Age(m.env.Clock.Sub(op.Ran))
+	done, total := op.Progress.Read()
+	first := m.turning() + " Running for " + lasts
+	if done > 0 || total > 0 {
+		first += "   " + m.env.Num(done) + " done"
+		if total > 0 {
+			first += " of " + m.env.Num(total)
+		}
+	}
+	lines := []string{first}
+	if total > 0 {
+		lines = append(lines, widget.Bar(done, total, min(w, 60)))
+	}
+	if op.Remark != "" {
+		lines = append(lines, th.Paint(theme.Warn, "▲ stopping after the step under way"))
+	}
+	return append(lines, th.Paint(theme.Dim, "esc lets it go on in the background; it reports when it ends."))
+}
+
+func (m *Model) failedLines(w, h int) []string {
+	op, th := m.dialog.op, m.env.Theme
+	list := []widget.Text{{Role: theme.Bad, Text: "✗ " + op.Err}}
+	if op.Ran.IsZero() {
+		list = append(list, widget.Text{Text: "Nothing has been done."})
+	} else {
+		list = append(list, receiptTexts(op)...)
+	}
+	list = append(list, widget.Text{Role: theme.Dim, Text: "r plans it again on newer facts; L keeps this."})
+	lines, _ := widget.Window(widget.Paragraphs(list, w, th), 0, h, th)
+	return lines
+}
+
+// keysOf writes as many key hints as fit into the line.
+func (m *Model) keysOf(bindings []keymap.Binding) string {
+	line := ""
+	for _, b := range bindings {
+		next := m.keyHint(b.Show, b.Short)
+		if widget.Width(line)+widget.Width(next)+2 > m.width {
+			break
+		}
+		line += " " + next + " "
+	}
+	return line
+}

@@ -1,0 +1,43 @@
+package app
+
+import (
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// actingLock says why nothing can be acted upon, or nothing.
+func (m *Model) actingLock() string {
+	fresh := m.env.Data.Fresh(screen.FeedAudit)
+	audit := m.env.Data.Audit
+	switch {
+	case m.opts.ReadOnly != "":
+		return m.opts.ReadOnly
+	case m.opts.Acts == nil:
+		return "this dashboard only reads"
+	case audit == nil && fresh.Err != nil:
+		return "the database has not answered yet: " + widget.Clean(fresh.Err.Error())
+	case audit == nil:
+		return "the database is being looked at; try again"
+	case !audit.Recorded:
+		return "this database is not the engine's: it has no operator_audit. `attune-executor migrate` prepares it"
+	case !audit.Current:
+		return "this database lacks tables of this version. `attune-executor migrate` adds them"
+	case audit.Adopted && audit.Replicas == 0 && !m.opts.DirectWrites:
+		return "no replica of the engine runs on this adopted installation; --allow-direct-writes acts nevertheless"
+	}
+	return ""
+}
+
+// mode is the word in the header for what may be done.
+func (m *Model) mode() string {
+	switch {
+	case m.env.Locked != "":
+		return "RO"
+	case m.dialog.scope == keymap.InConfirm || m.dialog.scope == keymap.InRunning:
+		return m.env.Paint(theme.Bad, "RW")
+	default:
+		return m.env.Paint(theme.Warn, "RW")
+	}
+}

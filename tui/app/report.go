@@ -1,0 +1,81 @@
+package app
+
+import (
+	"time"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// report keeps what an operation has come to in sight for a while.
+func (m *Model) report(op *act.Operation) { m.reports = append(m.reports, op) }
+
+// reportTime is how long a report of success stands; what went wrong stands until
+// it is taken away.
+const reportTime = 10 * time.Second
+
+// newest is the report to be shown now, the newest first, or nil.
+func (m *Model) newest() *widget.Toast {
+	kept := m.reports[:0]
+	for _, op := range m.reports {
+		if op.State != act.Done || m.env.Clock.Sub(op.Ended) < reportTime {
+			kept = append(kept, op)
+		}
+	}
+	m.reports = kept
+	if len(kept) == 0 {
+		return nil
+	}
+	op := kept[len(kept)-1]
+	toast := &widget.Toast{Title: m.outcome(op) + " " + op.Title, Texts: receiptTexts(op), Role: theme.Good, Note: "esc · L log"}
+	if op.State == act.Failed {
+		toast.Role = theme.Bad
+		toast.Texts = append([]widget.Text{{Role: theme.Bad, Text: op.Err}}, toast.Texts...)
+	} else if op.State == act.Partial {
+		toast.Role = theme.Warn
+	}
+	if len(kept) > 1 {
+		toast.Note = m.env.Num(int64(len(kept)-1)) + " more · " + toast.Note
+	}
+	return toast
+}
+
+// outcome is the sign of how an operation ended.
+func (m *Model) outcome(op *act.Operation) string {
+	g := &m.env.Theme.Glyphs
+	switch op.State {
+	case act.Failed:
+		return g.Failed
+	case act.Partial:
+		return g.Warning
+	default:
+		return g.Done
+	}
+}
+
+// dismiss takes the newest report away. It reports false when there was none.
+func (m *Model) dismiss() bool {
+	if m.newest() == nil {
+		return false
+	}
+	m.reports = m.reports[:len(m.reports)-1]
+	return true
+}
+
+// receiptTexts is what an operation has done and what follows.
+func receiptTexts(op *act.Operation) []widget.Text {
+	r := op.Receipt
+	if r == nil {
+		return nil
+	}
+	list := []widget.Text{{Text: r.Text}}
+	list = append(list, texts(r.Lines)...)
+	if r.Next != "" {
+		list = append(list, widget.Text{Role: theme.Accent, Text: "→ " + r.Next})
+	}
+	if len(r.Audits) > 0 {
+		list = append(list, widget.Text{Role: theme.Dim, Text: act.AuditText(r.Audits)})
+	}
+	return list
+}

@@ -1,0 +1,41 @@
+package keymap
+
+// The scopes of the dialogs, in the order in which one follows the other.
+const (
+	InMenu     Scope = "menu"
+	InForm     Scope = "form"
+	InPlanning Scope = "planning"
+	InConfirm  Scope = "confirm"
+	InTyping   Scope = "typing" // a text of the confirmation is being typed
+	InRunning  Scope = "running"
+	InFailed   Scope = "failed"
+)
+
+// DialogScopes lists every stage of a dialog.
+var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed}
+
+// GroupDialog is the group of the keys of dialogs.
+const GroupDialog = "DIALOG"
+
+// Dialogs is the key map of dialogs. Enter alone never confirms: it presses the
+// button in focus, which is the one that cancels.
+var Dialogs = []Binding{
+	{RowDown, []string{"j", "down"}, "j ↓", "", "next act", GroupDialog, []Scope{InMenu}, 0, false},
+	{RowUp, []string{"k", "up"}, "k ↑", "", "act before", GroupDialog, []Scope{InMenu}, 0, false},
+	{Choose, []string{"enter"}, "enter", "choose", "choose; its letter does the same", GroupDialog, []Scope{InMenu}, 1, false},
+	{Choose, []string{"enter"}, "enter", "go on", "go on with what is written", GroupDialog, []Scope{InForm, InTyping}, 1, false},
+	{Choose, []string{"enter"}, "enter", "press the button", "press the button in focus", GroupDialog, []Scope{InConfirm}, 2, false},
+	{Yes, []string{"y"}, "y", "run it", "run the plan, where no word is asked for", GroupDialog, []Scope{InConfirm}, 1, false},
+	{NextPane, []string{"tab", "down"}, "tab", "reason, buttons", "next field or button", GroupDialog, []Scope{InForm, InConfirm, InTyping}, 3, false},
+	{PrevPane, []string{"shift+tab", "up"}, "⇧tab", "", "field or button before", GroupDialog, []Scope{InForm, InConfirm, InTyping}, 0, false},
+	{Left, []string{"left"}, "←", "", "button before", GroupDialog, []Scope{InConfirm}, 0, false},
+	{Right, []string{"right"}, "→", "", "next button", GroupDialog, []Scope{InConfirm}, 0, false},
+	{HalfDown, []string{"pgdown", "ctrl+d"}, "^d pgdn", "", "plan: further down", GroupDialog, []Scope{InConfirm, InTyping}, 0, false},
+	{HalfUp, []string{"pgup", "ctrl+u"}, "^u pgup", "", "plan: further up", GroupDialog, []Scope{InConfirm, InTyping}, 0, false},
+	{Refresh, []string{"r"}, "r", "plan again", "plan again on newer facts", GroupDialog, []Scope{InConfirm, InFailed}, 4, false},
+	{Stop, []string{"x"}, "x", "stop after this step", "stop after the step under way; what is done stays", GroupDialog, []Scope{InRunning}, 2, false},
+	{Hide, []string{"esc", "q", "enter"}, "esc", "go on in the background", "leave it running; it reports when it ends", GroupDialog, []Scope{InRunning}, 1, false},
+	{No, []string{"n"}, "n", "", "leave it; nothing is done", GroupDialog, []Scope{InConfirm}, 0, false},
+	{Back, []string{"esc", "q"}, "esc", "close", "leave it; nothing is done", GroupDialog, []Scope{InMenu, InPlanning, InConfirm, InFailed}, 10, false},
+	{Back, []string{"esc"}, "esc", "back", "back; nothing is done", GroupDialog, []Scope{InForm, InTyping}, 10, false},
+}

@@ -1,0 +1,340 @@
+// Package operations is the log of what operators did: every operation of this
+// session, also those that were left before anything was done, and the newest
+// acts that the database records, whoever did them and by which program.
+package operations
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Operations is the view.
+type Operations struct {
+	env    *screen.Env
+	table  *widget.Table
+	rows   []row
+	detail bool
+	scroll int
+}
+
+// row is an operation of this session, an act that the database records, or
+// both.
+type row struct {
+	key   string
+	at    time.Time // by the database's clock
+	op    *act.Operation
+	audit *monitor.AuditEntry
+}
+
+var columns = []widget.Column{
+	{Title: "AT", Width: 8},
+	{Title: "OUTCOME", Width: 12},
+	{Title: "ACT", Width: 19},
+	{Title: "TARGET", Width: 18, Grow: true, Middle: true},
+	{Title: "WHO", Width: 14, Priority: 2, Middle: true},
+	{Title: "AUDIT", Width: 6, Right: true, Priority: 1},
+	{Title: "REASON", Width: 24, Priority: 3},
+}
+
+// New makes the view.
+func New(env *screen.Env) *Operations {
+	return &Operations{env: env, table: widget.NewTable(columns)}
+}
+
+// View is the name of the screen.
+func (v *Operations) View() screen.View { return keymap.InLog }
+
+// Feeds is what the view needs polled.
+func (v *Operations) Feeds() []screen.Feed { return []screen.Feed{screen.FeedAudit} }
+
+// Title is the text of the title rule.
+func (v *Operations) Title() (left, right string) {
+	right = strconv.Itoa(len(v.env.Session)) + " in this session"
+	if a := v.env.Data.Audit; a != nil {
+		right += " · " + strconv.Itoa(len(a.List)) + " recorded"
+		if a.More {
+			right += "+"
+		}
+		right += v.env.Mark(screen.FeedAudit)
+	}
+	return "Operations", right
+}
+
+// Select puts the cursor on a line of the body.
+func (v *Operations) Select(line int) bool { return v.table.Select(line - 1) }
+
+// Changed takes over new data.
+func (v *Operations) Changed(feed screen.Feed) {
+	if feed == screen.FeedAudit {
+		v.rebuild()
+	}
+}
+
+// rebuild joins what this session knows with what the database records. Its own
+// operations stand once, with their record.
+func (v *Operations) rebuild() {
+	recorded := map[int64]bool{}
+	v.rows = v.rows[:0:0]
+	skew := v.env.Now.Sub(v.env.Clock)
+	for _, op := range v.env.Session {
+		r := row{key: "op " + strconv.FormatInt(op.ID, 10), at: op.Began.Add(skew), op: op}
+		if op.Receipt != nil && len(op.Receipt.Audits) > 0 {
+			for _, id := range op.Receipt.Audits {
+				recorded[id] = true
+			}
+			r.audit = v.entry(op.Receipt.Audits[0])
+		}
+		v.rows = append(v.rows, r)
+	}
+	if a := v.env.Data.Audit; a != nil {
+		for i := range a.List {
+			if e := &a.List[i]; !recorded[e.ID] {
+				v.rows = append(v.rows, row{key: "audit " + strconv.FormatInt(e.ID, 10), at: e.At, audit: e})
+			}
+		}
+	}
+	slices.SortStableFunc(v.rows, func(a, b row) int { return b.at.Compare(a.at) })
+	v.table.SetRows(v)
+}
+
+func (v *Operations) entry(id int64) *monitor.AuditEntry {
+	if v.env.Data.Audit == nil {
+		return nil
+	}
+	list := v.env.Data.Audit.List
+	for i := range list {
+		if list[i].ID == id {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// Do carries out an action.
+func (v *Operations) Do(action keymap.Action) screen.Effect {
+	if v.detail {
+		switch action {
+		case keymap.RowDown:
+			v.scroll++
+			return screen.Effect{Handled: true}
+		case keymap.RowUp:
+			v.scroll = max(0, v.scroll-1)
+			return screen.Effect{Handled: true}
+		case keymap.HalfDown:
+			v.scroll += 8
+			return screen.Effect{Handled: true}
+		case keymap.HalfUp, keymap.Top:
+			v.scroll = max(0, v.scroll-8)
+			return screen.Effect{Handled: true}
+		}
+	}
+	if screen.MoveTable(v.table, action) {
+		return screen.Effect{Handled: true}
+	}
+	if action == keymap.Open && len(v.rows) > 0 {
+		v.detail, v.scroll = !v.detail, 0
+		return screen.Effect{Handled: true}
+	}
+	return screen.Effect{}
+}
+
+// Leave closes the detail, which is what esc does first.
+func (v *Operations) Leave() bool {
+	was := v.detail
+	v.detail = false
+	return was
+}
+
+// Len is the number of rows.
+func (v *Operations) Len() int { return len(v.rows) }
+
+// Key identifies a row.
+func (v *Operations) Key(i int) string { return v.rows[i].key }
+
+// Cells are the texts of a row.
+func (v *Operations) Cells(i int, into []widget.Cell) []widget.Cell {
+	r := v.rows[i]
+	state, role := v.outcome(r)
+	kind, target, who, audit, reason := "", "", "", "-", ""
+	if r.audit != nil {
+		kind, target, who, reason = r.audit.Action, r.audit.Target, r.audit.Actor, r.audit.Reason
+		audit = strconv.FormatInt(r.audit.ID, 10)
+	}
+	if r.op != nil {
+		kind, target, who = string(r.op.Order.Kind), r.op.Order.Target.Name, "this session"
+		if r.op.Reason != "" {
+			reason = r.op.Reason
+		}
+		if r.op.Receipt != nil && len(r.op.Receipt.Audits) > 0 {
+			audit = strconv.FormatInt(r.op.Receipt.Audits[0], 10)
+		}
+	}
+	return append(into,
+		widget.Cell{Text: r.at.UTC().Format("15:04:05"), Role: theme.Dim},
+		widget.Cell{Text: state, Role: role},
+		widget.Cell{Text: kind},
+		widget.Cell{Text: target},
+		widget.Cell{Text: who},
+		widget.Cell{Text: audit, Role: theme.Dim},
+		widget.Cell{Text: reason, Role: theme.Dim},
+	)
+}
+
+// outcome is how an operation stands, with its sign.
+func (v *Operations) outcome(r row) (string, theme.Role) {
+	g := &v.env.Theme.Glyphs
+	if r.op != nil {
+		switch r.op.State {
+		case act.Done:
+			return g.Done + " done", theme.Good
+		case act.Partial:
+			return g.Warning + " partly", theme.Warn
+		case act.Failed:
+			return g.Failed + " failed", theme.Bad
+		case act.Running:
+			return g.Busy + " running", theme.Accent
+		case act.Dropped:
+			return g.Idle + " not run", theme.Dim
+		default:
+			return g.Scheduled + " " + string(r.op.State), theme.Plain
+		}
+	}
+	switch r.audit.Outcome {
+	case "done":
+		return g.Done + " done", theme.Good
+	case "failed", "interrupted":
+		return g.Failed + " " + r.audit.Outcome, theme.Bad
+	case "running":
+		return g.Busy + " running", theme.Accent
+	default:
+		return g.Dot + " " + r.audit.Outcome, theme.Plain
+	}
+}
+
+// Render draws the view.
+func (v *Operations) Render(w, h int) []string {
+	v.join()
+	if len(v.rows) == 0 {
+		return v.empty()
+	}
+	if v.detail {
+		lines := v.detailLines(w)
+		v.scroll = max(0, min(v.scroll, len(lines)-h))
+		return lines[v.scroll:]
+	}
+	ph := max(0, min(9, h/2-1))
+	if h < 12 {
+		ph = 0
+	}
+	lines := widget.Fit(v.table.Lines(w, h-ph, v.env.Theme), w, h-ph)
+	if ph > 0 {
+		lines = append(lines, widget.Fit(v.detailLines(w), w, ph)...)
+	}
+	return lines
+}
+
+// join takes in operations that began since the database was read.
+func (v *Operations) join() {
+	known := 0
+	for _, r := range v.rows {
+		if r.op != nil {
+			known++
+		}
+	}
+	if known != len(v.env.Session) || v.env.Data.Audit == nil {
+		v.rebuild()
+	}
+}
+
+func (v *Operations) empty() []string {
+	if v.env.Data.Audit == nil {
+		return v.env.Missing(screen.FeedAudit, "the acts of operators")
+	}
+	lines := []string{"", " Nobody has acted on this installation yet."}
+	if v.env.Locked != "" {
+		return append(lines, " Here nothing can be acted upon: "+widget.Clean(v.env.Locked)+".")
+	}
+	return append(lines, " A opens the menu of the row under the cursor: queues, executions, workers.")
+}
+
+// detailLines says all that is known of the row under the cursor.
+func (v *Operations) detailLines(w int) []string {
+	e := v.env
+	r := v.rows[max(0, v.table.Cursor())]
+	title := r.key
+	list := []widget.Text{}
+	say := func(name, value string) {
+		if value != "" {
+			list = append(list, widget.Text{Text: " " + widget.Left(name, 9) + value})
+		}
+	}
+	if op := r.op; op != nil {
+		title = op.Title
+		say("state", string(op.State)+v.lasted(op))
+		say("reason", op.Reason)
+		say("remark", op.Remark)
+		if op.Err != "" {
+			list = append(list, widget.Text{Role: theme.Bad, Text: " error    " + op.Err})
+		}
+		list = append(list, receipt(op.Receipt)...)
+	}
+	if a := r.audit; a != nil {
+		if r.op == nil {
+			title = a.Action + " " + a.Target
+			say("outcome", a.Outcome)
+			say("reason", a.Reason)
+			say("error", a.Error)
+		}
+		say("audit", strconv.FormatInt(a.ID, 10)+" at "+a.At.UTC().Format("2006-01-02 15:04:05.000Z")+" by "+a.Actor+" through "+a.Source)
+	}
+	lines := append([]string{e.Rule(title, "enter = all of it", w)}, widget.Paragraphs(list, w-1, e.Theme)...)
+	if r.audit != nil && v.detail {
+		lines = append(lines, "", " "+e.Paint(theme.Dim, "RECORD"))
+		for _, line := range document(r.audit.Request) {
+			lines = append(lines, " "+line)
+		}
+	}
+	return lines
+}
+
+func (v *Operations) lasted(op *act.Operation) string {
+	switch {
+	case op.Ran.IsZero():
+		return ""
+	case op.Ended.IsZero():
+		return " for " + widget.Age(v.env.Clock.Sub(op.Ran))
+	default:
+		return ", took " + widget.Age(op.Ended.Sub(op.Ran))
+	}
+}
+
+func receipt(r *act.Receipt) []widget.Text {
+	if r == nil {
+		return nil
+	}
+	list := []widget.Text{{Text: " " + r.Text}}
+	for _, line := range r.Lines {
+		list = append(list, widget.Text{Role: screen.Tone(line.Tone), Text: " " + line.Text})
+	}
+	if r.Next != "" {
+		list = append(list, widget.Text{Role: theme.Accent, Text: " → " + r.Next})
+	}
+	return list
+}
+
+// document is a recorded request for people.
+func document(raw json.RawMessage) []string {
+	if len(raw) == 0 {
+		return []string{"It is too long to be read along."}
+	}
+	return widget.JSON(string(raw))
+}

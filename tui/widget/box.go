@@ -1,0 +1,89 @@
+package widget
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// Box draws a frame around lines: w cells wide in all, as high as the lines and
+// the frame need. The title stands in the upper edge, the note in the lower one.
+func Box(title, note string, lines []string, w int, role theme.Role, th *theme.Theme) []string {
+	inner := max(1, w-4)
+	out := make([]string, 0, len(lines)+2)
+	out = append(out, edge("┌", "┐", title, w, role, th))
+	bar := th.Paint(role, "│")
+	for _, line := range lines {
+		line = Cut(line, inner)
+		out = append(out, bar+" "+line+Blank(inner-Width(line))+" "+bar)
+	}
+	return append(out, edge("└", "┘", note, w, role, th))
+}
+
+func edge(left, right, text string, w int, role theme.Role, th *theme.Theme) string {
+	if text != "" {
+		text = " " + Cut(text, max(1, w-8)) + " "
+	}
+	fill := max(0, w-3-Width(text))
+	return th.Paint(role, left+"─") + th.Paint(theme.Strong, text) + th.Paint(role, strings.Repeat("─", fill)+right)
+}
+
+// Overlay lays a block upon a frame of w cells, its upper left corner at x and
+// y. What lies below loses its colours, so that the block is what is read.
+func Overlay(frame, block []string, x, y, w int, th *theme.Theme) []string {
+	out := make([]string, len(frame))
+	copy(out, frame)
+	for i, line := range block {
+		at := y + i
+		if at < 0 || at >= len(out) {
+			continue
+		}
+		below := ansi.Strip(out[at])
+		below += Blank(w - Width(below))
+		left := ansi.Truncate(below, x, "")
+		left += Blank(x - Width(left)) // a wide sign may have been cut in half
+		right := ansi.TruncateLeft(below, x+Width(line), "")
+		right = Blank(w-x-Width(line)-Width(right)) + right
+		out[at] = th.Paint(theme.Dim, left) + line + th.Paint(theme.Dim, right)
+	}
+	return out
+}
+
+// Fade takes the colours from lines and draws them dim.
+func Fade(lines []string, th *theme.Theme) []string {
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = th.Paint(theme.Dim, ansi.Strip(line))
+	}
+	return out
+}
+
+// Bar draws how much of something is done in w cells.
+func Bar(done, total int64, w int) string {
+	if total <= 0 || w <= 0 {
+		return ""
+	}
+	full := int(min(max(done, 0), total) * int64(w) / total)
+	return strings.Repeat("█", full) + strings.Repeat("░", w-full)
+}
+
+// Window shows h of the lines from an offset on, which it keeps inside, and says
+// in the last of them how many more there are.
+func Window(lines []string, offset, h int, th *theme.Theme) (shown []string, kept int) {
+	if len(lines) <= h {
+		return lines, 0
+	}
+	if h < 2 {
+		return lines[:max(h, 0)], 0
+	}
+	kept = max(0, min(offset, len(lines)-h+1))
+	end := min(len(lines), kept+h-1)
+	shown = append(shown, lines[kept:end]...)
+	note := "… " + Number(int64(len(lines)-end), " ") + " more lines: pgdn"
+	if end == len(lines) {
+		note = "… " + Number(int64(kept), " ") + " lines above: pgup"
+	}
+	return append(shown, th.Paint(theme.Dim, note)), kept
+}

@@ -1,0 +1,179 @@
+package widget
+
+import (
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// Text is a line of text with the role it is painted in. It is cleaned and
+// wrapped when it is drawn.
+type Text struct {
+	Role theme.Role
+	Text string
+}
+
+// The parts of a confirmation that can have the focus.
+const (
+	onReason = iota
+	onWord
+	onCancel
+	onRun
+)
+
+// Confirm shows what would be done and asks whether it shall be: with a reason,
+// and with a word to be typed where a key is too little. The button that cancels
+// has the focus at first, so Enter alone does nothing.
+type Confirm struct {
+	texts   []Text
+	word    string
+	reason  *Input
+	typed   *Input
+	focus   int
+	offset  int
+	problem string
+	// notice is true when there is nothing to confirm.
+	notice bool
+}
+
+// maxReason bounds the length of a reason.
+const maxReason = 500
+
+// NewConfirm makes a confirmation. Without a word a key is enough.
+func NewConfirm(texts []Text, word string) *Confirm {
+	c := &Confirm{texts: texts, word: word, reason: NewInput("", maxReason), typed: NewInput("", maxFormValue), focus: onCancel}
+	if word != "" {
+		c.focus = onWord
+	}
+	return c
+}
+
+// NewNotice makes one that can only be closed.
+func NewNotice(texts []Text) *Confirm { return &Confirm{texts: texts, notice: true, focus: onCancel} }
+
+// Typing reports whether the focus is on a text, so that letters are letters.
+func (c *Confirm) Typing() bool { return c.focus == onReason || c.focus == onWord }
+
+// Reason is the reason as it was written.
+func (c *Confirm) Reason() string { return strings.TrimSpace(c.reason.Value()) }
+
+// Move puts the focus n parts further, around the end.
+func (c *Confirm) Move(n int) {
+	c.problem = ""
+	for !c.notice {
+		c.focus = (c.focus + n + onRun + 1) % (onRun + 1)
+		if c.focus != onWord || c.word != "" {
+			return
+		}
+	}
+}
+
+// Scroll moves the texts by half pages where they do not fit.
+func (c *Confirm) Scroll(n int) { c.offset = max(0, c.offset+n*4) }
+
+// Update takes a key for the text in focus.
+func (c *Confirm) Update(msg tea.KeyMsg) {
+	c.problem = ""
+	switch c.focus {
+	case onReason:
+		c.reason.Update(msg)
+	case onWord:
+		c.typed.Update(msg)
+	}
+}
+
+// Answer is what a confirmation came to.
+type Answer int
+
+// The answers.
+const (
+	Undecided Answer = iota
+	Cancelled
+	Confirmed
+)
+
+// Enter presses the button in focus, or goes on from a text.
+func (c *Confirm) Enter() Answer {
+	switch c.focus {
+	case onReason:
+		c.Move(1)
+		return Undecided
+	case onCancel:
+		return Cancelled
+	default:
+		return c.Yes()
+	}
+}
+
+// Yes confirms, unless the word that is asked for is missing.
+func (c *Confirm) Yes() Answer {
+	if c.notice {
+		return Cancelled
+	}
+	if c.word != "" && strings.TrimSpace(c.typed.Value()) != c.word {
+		c.focus = onWord
+		c.Refuse("type " + c.word + " to confirm")
+		return Undecided
+	}
+	return Confirmed
+}
+
+// Refuse says why it cannot be confirmed now.
+func (c *Confirm) Refuse(why string) { c.problem = why }
+
+// Lines draws the confirmation w cells wide and at most h lines high. The texts
+// give way first: what is asked is always in sight.
+func (c *Confirm) Lines(w, h int, th *theme.Theme) []string {
+	ask := c.ask(w, th)
+	var lines []string
+	lines, c.offset = Window(Paragraphs(c.texts, w, th), c.offset, max(1, h-len(ask)), th)
+	return append(lines, ask...)
+}
+
+func (c *Confirm) ask(w int, th *theme.Theme) []string {
+	if c.notice {
+		return []string{"", "  " + c.button(" close ", onCancel, th)}
+	}
+	field := func(label string, in *Input, focus int) string {
+		mark := " "
+		if c.focus == focus {
+			mark = th.Glyphs.Cursor
+		}
+		return mark + " " + th.Paint(theme.Dim, label) + " " + in.View(max(4, w-Width(label)-3), c.focus == focus, th)
+	}
+	out := []string{"", field("reason", c.reason, onReason)}
+	if c.word != "" {
+		out = append(out, field("type "+Cut(Clean(c.word), w/3)+" to confirm:", c.typed, onWord))
+	}
+	buttons := c.button(" cancel ", onCancel, th) + "  " + c.button(" run ", onRun, th)
+	note := ""
+	if c.problem != "" {
+		note = th.Paint(theme.Bad, "✗ "+Clean(c.problem))
+	}
+	return append(out, "  "+Spread(buttons, note, w-2))
+}
+
+func (c *Confirm) button(text string, focus int, th *theme.Theme) string {
+	if c.focus == focus {
+		return th.Paint(theme.Cursor, "["+th.Glyphs.Cursor+strings.TrimPrefix(text, " ")+"]")
+	}
+	return "[" + text + "]"
+}
+
+// Paragraphs wraps and paints texts. What a long one continues with is indented.
+func Paragraphs(texts []Text, w int, th *theme.Theme) []string {
+	var out []string
+	for _, t := range texts {
+		body := strings.TrimLeft(t.Text, " ")
+		indent := Blank(min(len(t.Text)-len(body), w/3))
+		for i, part := range Wrap(body, max(8, w-len(indent)-2)) {
+			if i > 0 {
+				part = "  " + part
+			}
+			out = append(out, indent+th.Paint(t.Role, part))
+		}
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package widget
+
+import (
+	"github.com/charmbracelet/bubbles/cursor"
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// Input is one line of text that is being written. It draws its caret as a sign,
+// which is seen without colours too.
+type Input struct {
+	model textinput.Model
+}
+
+// NewInput makes an input with a text in it.
+func NewInput(value string, limit int) *Input {
+	in := &Input{model: textinput.New()}
+	in.model.CharLimit = limit
+	in.model.Cursor.SetMode(cursor.CursorStatic)
+	in.model.SetValue(value)
+	in.model.CursorEnd()
+	in.model.Focus()
+	return in
+}
+
+// Value is the text.
+func (in *Input) Value() string { return in.model.Value() }
+
+// Update takes a key. Pasted text goes in as it is, without its line breaks.
+func (in *Input) Update(msg tea.KeyMsg) {
+	in.model, _ = in.model.Update(msg) // its commands only blink and read a clipboard
+}
+
+// View draws the text w cells wide, the part around the caret if it is longer.
+func (in *Input) View(w int, focused bool, th *theme.Theme) string {
+	text := in.model.Value()
+	if !focused {
+		return Left(Clean(text), w)
+	}
+	runes := []rune(text)
+	at := in.model.Position()
+	before, after := Clean(string(runes[:at])), Clean(string(runes[at:]))
+	if over := Width(before) + 1 - w; over > 0 {
+		before = ansi.TruncateLeft(before, over, "")
+	}
+	rest := Cut(after, max(0, w-Width(before)-1))
+	line := before + th.Paint(theme.Accent, "▌") + rest
+	return line + Blank(w-Width(line))
+}

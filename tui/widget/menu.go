@@ -1,0 +1,93 @@
+package widget
+
+import (
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// Choice is one line of a menu.
+type Choice struct {
+	// Key is the letter that chooses it.
+	Key         string
+	Label, Help string
+	// Not says why it cannot be chosen; empty for those that can.
+	Not string
+}
+
+// Menu is a list of choices with a cursor. Lines that cannot be chosen stay in
+// their place and say why, so that a line is always where the hand expects it.
+type Menu struct {
+	choices []Choice
+	cursor  int
+	offset  int
+}
+
+// NewMenu makes a menu. Its cursor is on the first line that can be chosen.
+func NewMenu(choices []Choice) *Menu {
+	m := &Menu{choices: choices}
+	for i, c := range choices {
+		if c.Not == "" {
+			m.cursor = i
+			break
+		}
+	}
+	return m
+}
+
+// Move moves the cursor by n lines.
+func (m *Menu) Move(n int) { m.cursor = max(0, min(m.cursor+n, len(m.choices)-1)) }
+
+// Cursor is the line under the cursor, or -1 in an empty menu.
+func (m *Menu) Cursor() int {
+	if len(m.choices) == 0 {
+		return -1
+	}
+	return m.cursor
+}
+
+// Select puts the cursor on the line with the letter.
+func (m *Menu) Select(key string) bool {
+	for i, c := range m.choices {
+		if c.Key != "" && c.Key == key {
+			m.cursor = i
+			return true
+		}
+	}
+	return false
+}
+
+// Lines draws the menu w cells wide and at most h lines high.
+func (m *Menu) Lines(w, h int, th *theme.Theme) []string {
+	label := 0
+	for _, c := range m.choices {
+		label = max(label, Width(c.Label))
+	}
+	h = max(1, min(h, len(m.choices)))
+	m.offset = max(m.offset, m.cursor-h+1)
+	m.offset = max(0, min(m.offset, m.cursor, len(m.choices)-h))
+	out := make([]string, 0, h)
+	for i := m.offset; i < len(m.choices) && len(out) < h; i++ {
+		out = append(out, m.line(i, label, w, th))
+	}
+	return out
+}
+
+func (m *Menu) line(i, label, w int, th *theme.Theme) string {
+	c := m.choices[i]
+	mark, help := " ", c.Help
+	if c.Not != "" {
+		help = "not now: " + c.Not
+	}
+	if i == m.cursor {
+		mark = th.Glyphs.Cursor
+	}
+	text := Left(mark+" "+c.Key+"  "+Left(c.Label, label)+"  "+Clean(help), w)
+	switch {
+	case i == m.cursor:
+		return th.Start(theme.Cursor) + text + th.Stop(theme.Cursor)
+	case c.Not != "":
+		return th.Paint(theme.Dim, text)
+	default:
+		return mark + " " + th.Paint(theme.Accent, c.Key) + "  " + Left(c.Label, label) + "  " +
+			th.Paint(theme.Dim, Cut(Clean(help), max(0, w-label-6)))
+	}
+}
