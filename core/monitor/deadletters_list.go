@@ -133,7 +133,8 @@ func (q *letterSearch) decisions(words []string) {
 	case len(taken) == len(words):
 		q.Decisions = taken
 	default:
-		q.Decisions = append(taken, "") // the empty word stands for no decision
+		taken = append(taken, "") // the empty word stands for no decision
+		q.Decisions = taken
 	}
 }
 

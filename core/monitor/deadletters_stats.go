@@ -17,10 +17,10 @@ const (
 	statsBound = 50_000
 	// statsTop bounds the groups of one statistic, by name and decision.
 	statsTop = 400
-	// DefaultStatsWindow is how far a statistic looks back, MaxStatsWindow how far
-	// it may.
+	// DefaultStatsWindow is how far a statistic looks back.
 	DefaultStatsWindow = 24 * time.Hour
-	MaxStatsWindow     = 366 * 24 * time.Hour
+	// MaxStatsWindow is how far it may.
+	MaxStatsWindow = 366 * 24 * time.Hour
 	// hourly is the longest window that is told by the hour.
 	hourly = 72 * time.Hour
 )

@@ -52,26 +52,8 @@ type RetryReceipt struct {
 // gets an AlreadyRetriedError.
 func (t *Triage) RetryExecution(ctx context.Context, id int64, reason string) (*RetryReceipt, error) {
 	var receipt *RetryReceipt
-	err := t.store.Tx(ctx, fmt.Sprintf("repeat execution %d", id), func(ctx context.Context, tx *store.Tx) error {
-		if err := retriable(ctx, tx, id); err != nil {
-			return err
-		}
-		rows, err := tx.RepeatExecutions(ctx, store.RepeatExecutionsParams{
-			Failed: []int64{id}, Reasons: []string{string(retrypolicy.ManualRetry)}, Delays: []float64{0}, RequestedBy: &t.cfg.Actor,
-		})
-		if err != nil {
-			return fmt.Errorf("make the repetition: %w", err)
-		}
-		if len(rows) == 0 { // somebody was quicker; what they made is visible now
-			return errors.Join(retriable(ctx, tx, id), errNothingMade)
-		}
-		receipt = &RetryReceipt{
-			Failed: id, Execution: rows[0].ID, Attempt: int(rows[0].RetryCount) + 1, ActionRef: rows[0].ActionRef, Reason: reason,
-		}
-		if rows[0].OriginalExecution != nil {
-			receipt.Original = *rows[0].OriginalExecution
-		}
-		if err := t.requestRetry(ctx, tx, rows[0], receipt); err != nil {
+	err := t.store.Tx(ctx, fmt.Sprintf("repeat execution %d", id), func(ctx context.Context, tx *store.Tx) (err error) {
+		if receipt, err = t.repeat(ctx, tx, id, reason); err != nil {
 			return err
 		}
 		return t.recordRetry(ctx, tx, receipt)
@@ -83,6 +65,29 @@ func (t *Triage) RetryExecution(ctx context.Context, id int64, reason string) (*
 		return nil, err
 	}
 	return receipt, nil
+}
+
+// repeat makes the repetition of an execution and its request.
+func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason string) (*RetryReceipt, error) {
+	if err := retriable(ctx, tx, id); err != nil {
+		return nil, err
+	}
+	rows, err := tx.RepeatExecutions(ctx, store.RepeatExecutionsParams{
+		Failed: []int64{id}, Reasons: []string{string(retrypolicy.ManualRetry)}, Delays: []float64{0}, RequestedBy: &t.cfg.Actor,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the repetition: %w", err)
+	}
+	if len(rows) == 0 { // somebody was quicker; what they made is visible now
+		return nil, errors.Join(retriable(ctx, tx, id), errNothingMade)
+	}
+	receipt := &RetryReceipt{
+		Failed: id, Execution: rows[0].ID, Attempt: int(rows[0].RetryCount) + 1, ActionRef: rows[0].ActionRef, Reason: reason,
+	}
+	if rows[0].OriginalExecution != nil {
+		receipt.Original = *rows[0].OriginalExecution
+	}
+	return receipt, t.requestRetry(ctx, tx, rows[0], receipt)
 }
 
 // errNothingMade goes with the reason why nothing was made.

@@ -23,7 +23,7 @@ WITH scanned AS MATERIALIZED (
     SELECT s.id FROM scanned s
     WHERE (NOT sqlc.arg(only_open)::bool OR s.decision IS NULL)
       AND (NOT sqlc.arg(only_decided)::bool OR s.decision IS NOT NULL)
-      AND (cardinality(sqlc.arg(decisions)::text[]) = 0 OR s.decision = ANY (sqlc.arg(decisions)::text[]))
+      AND (cardinality(sqlc.arg(decisions)::text[]) = 0 OR coalesce(s.decision, '') = ANY (sqlc.arg(decisions)::text[]))
       AND (sqlc.arg(reason)::text = '' OR s.reason = sqlc.arg(reason)::text)
       AND (sqlc.arg(pattern)::text = '' OR s.action_ref ILIKE sqlc.arg(pattern)::text)
       AND (sqlc.arg(worker)::bigint = 0 OR s.worker = sqlc.arg(worker)::bigint)

@@ -208,7 +208,7 @@ WITH scanned AS MATERIALIZED (
     SELECT s.id FROM scanned s
     WHERE (NOT $2::bool OR s.decision IS NULL)
       AND (NOT $6::bool OR s.decision IS NOT NULL)
-      AND (cardinality($7::text[]) = 0 OR s.decision = ANY ($7::text[]))
+      AND (cardinality($7::text[]) = 0 OR coalesce(s.decision, '') = ANY ($7::text[]))
       AND ($8::text = '' OR s.reason = $8::text)
       AND ($9::text = '' OR s.action_ref ILIKE $9::text)
       AND ($10::bigint = 0 OR s.worker = $10::bigint)

@@ -1,0 +1,152 @@
+package triage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/store"
+)
+
+// DecidedError says that a letter was decided before, how, by whom and when.
+type DecidedError = deadletter.DecidedError
+
+// Errors of acts on dead letters, to be told apart by errors.Is.
+var (
+	ErrNoLetter  = deadletter.ErrNotFound  // there is no such dead letter
+	ErrDecided   = deadletter.ErrDecided   // it is decided; the error is a *DecidedError
+	ErrNoMessage = deadletter.ErrNoMessage // it cannot be sent again
+)
+
+// RequeueReceipt is what requeueing a dead letter did.
+type RequeueReceipt struct {
+	Sent
+
+	Audit  int64  `json:"audit_id,omitempty"`
+	Letter int64  `json:"dead_letter"`
+	Reason string `json:"reason,omitempty"` // as it was given
+	// Repeated is set for a hand-over: the execution was repeated. Otherwise the
+	// original message was sent again, to this exchange with this key.
+	Repeated   *RetryReceipt `json:"repeated,omitempty"`
+	Exchange   string        `json:"exchange,omitempty"`
+	RoutingKey string        `json:"routing_key,omitempty"`
+}
+
+// Requeue tries again what a dead letter was about, once, whoever else tries. A
+// hand-over to a worker is never sent again, since it could start the execution
+// twice: its execution is repeated as a new one, as RetryExecution does, if it has
+// ended. Any other message goes back to where it was sent to. The decision, the
+// repetition or message, and the audit are of one commit.
+//
+// A letter that waits may be requeued; a hand-over also after the handler has
+// decided it. Errors besides those of the database: ErrNoLetter, a *DecidedError,
+// ErrNoMessage, and those of RetryExecution.
+func (t *Triage) Requeue(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
+	var receipt *RequeueReceipt
+	var refused error
+	err := t.store.Tx(ctx, fmt.Sprintf("requeue dead letter %d", id), func(ctx context.Context, tx *store.Tx) error {
+		resent, err := deadletter.Requeue(ctx, tx, id, t.cfg.Actor, reason)
+		if refused = err; err != nil {
+			return err
+		}
+		receipt = &RequeueReceipt{Letter: id, Reason: reason}
+		if resent.NewAttempt {
+			receipt.Repeated, err = t.repeat(ctx, tx, resent.Execution, reason)
+			if refused = err; err != nil {
+				return err
+			}
+			receipt.Sent = receipt.Repeated.Sent
+			receipt.Repeated.Sent = Sent{}
+		} else {
+			t.resent(tx, resent, receipt)
+		}
+		receipt.Audit, err = t.recordLetter(ctx, tx, letterAct{"dead_letter.requeue", &id, reason, outcomeDone, receipt, ""})
+		return err
+	})
+	if err != nil {
+		return nil, refusal(refused, err)
+	}
+	return receipt, nil
+}
+
+// resent hands what is in the outbox already to the relay.
+func (t *Triage) resent(tx *store.Tx, resent deadletter.Resent, receipt *RequeueReceipt) {
+	receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
+	for _, m := range resent.Messages {
+		receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
+	}
+	if t.relay != nil {
+		tx.AfterCommit(func() { t.relay.Published(resent.OutboxRow, resent.Messages) })
+	}
+}
+
+// DiscardReceipt is what discarding a dead letter did.
+type DiscardReceipt struct {
+	Audit  int64  `json:"audit_id,omitempty"`
+	Letter int64  `json:"dead_letter"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Discard decides that nothing is done about a dead letter that waits. The row
+// keeps everything. Errors besides those of the database: ErrNoLetter and a
+// *DecidedError.
+func (t *Triage) Discard(ctx context.Context, id int64, reason string) (*DiscardReceipt, error) {
+	var receipt *DiscardReceipt
+	var refused error
+	err := t.store.Tx(ctx, fmt.Sprintf("discard dead letter %d", id), func(ctx context.Context, tx *store.Tx) (err error) {
+		if refused = deadletter.Discard(ctx, tx, id, t.cfg.Actor, reason); refused != nil {
+			return refused
+		}
+		receipt = &DiscardReceipt{Letter: id, Reason: reason}
+		receipt.Audit, err = t.recordLetter(ctx, tx, letterAct{"dead_letter.discard", &id, reason, outcomeDone, receipt, ""})
+		return err
+	})
+	if err != nil {
+		return nil, refusal(refused, err)
+	}
+	return receipt, nil
+}
+
+// letterAct is what operator_audit keeps of an act on dead letters.
+type letterAct struct {
+	action  string
+	letter  *int64 // nil: several
+	reason  string
+	outcome string
+	request any
+	failure string
+}
+
+func (t *Triage) recordLetter(ctx context.Context, tx *store.Tx, act letterAct) (int64, error) {
+	request, err := encodeAudit(act.action, act.request)
+	if err != nil {
+		return 0, err
+	}
+	row := store.InsertAuditParams{
+		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: act.action, TargetType: "dead_letters", Target: "dead letters",
+		Reason: act.reason, Request: request, Outcome: act.outcome, Error: act.failure,
+	}
+	if act.letter != nil {
+		row.TargetType, row.TargetID, row.Target = "dead_letter", act.letter, fmt.Sprintf("dead letter %d", *act.letter)
+	}
+	id, err := tx.InsertAudit(ctx, row)
+	if err != nil {
+		return 0, fmt.Errorf("audit %s: %w", act.action, err)
+	}
+	return id, nil
+}
+
+// refusal returns what refused an act, if err is one: what was being done when it
+// was found says nothing more.
+func refusal(inner, err error) error {
+	for _, kind := range []error{ErrNoLetter, ErrDecided, ErrNoMessage, ErrNoExecution, ErrNotEnded} {
+		if errors.Is(inner, kind) {
+			return inner
+		}
+	}
+	if already, ok := errors.AsType[*AlreadyRetriedError](inner); ok {
+		return already
+	}
+	return err
+}

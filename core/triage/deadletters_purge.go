@@ -1,0 +1,234 @@
+package triage
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/store"
+)
+
+const (
+	// MaxPurge bounds the letters of one purge; the same again goes on.
+	MaxPurge = 10_000
+	// purgePage is how many letters one transaction decides.
+	purgePage = 500
+)
+
+// PurgeOrder says which of the dead letters that wait for a person are purged. The
+// zero value is all of them.
+type PurgeOrder struct {
+	Reason    string `json:"reason,omitempty"`    // why they died
+	Action    string `json:"action,omitempty"`    // a star stands for anything
+	Worker    string `json:"worker,omitempty"`    // by id or name
+	Type      string `json:"type,omitempty"`      // of message
+	Execution int64  `json:"execution,omitempty"` // what they are about
+	// MaxAge takes only what was stored within it, MinAge only what was stored
+	// before.
+	MaxAge time.Duration `json:"max_age_ns,omitempty"`
+	MinAge time.Duration `json:"min_age_ns,omitempty"`
+	// Note says why, for those who look at what was done.
+	Note string `json:"note,omitempty"`
+}
+
+// PurgeGroup counts letters of a plan that died for one reason and are of one
+// type.
+type PurgeGroup struct {
+	Reason string    `json:"reason"`
+	Type   string    `json:"type"`
+	Count  int       `json:"count"`
+	Oldest time.Time `json:"oldest"`
+}
+
+// PurgePlan is which letters would be purged: those that waited when it was made.
+type PurgePlan struct {
+	PurgeOrder
+
+	At      time.Time    `json:"at"`
+	Letters int          `json:"letters"`
+	Groups  []PurgeGroup `json:"groups"`
+	First   int64        `json:"first_id,omitempty"`
+	Last    int64        `json:"last_id,omitempty"`
+	// More says that more match than one purge takes: the oldest are in the plan.
+	More bool `json:"more"`
+
+	ids []int64
+}
+
+// PlanPurge freezes which letters wait and match. Nothing is locked or written.
+func (t *Triage) PlanPurge(ctx context.Context, order PurgeOrder) (*PurgePlan, error) {
+	plan := &PurgePlan{PurgeOrder: order, Groups: []PurgeGroup{}}
+	err := t.store.ReadTx(ctx, "plan a purge", func(ctx context.Context, tx *store.Tx) error {
+		now, err := tx.ControlNow(ctx)
+		if err != nil {
+			return fmt.Errorf("read the clock: %w", err)
+		}
+		plan.At = now
+		worker, known, err := findWorker(ctx, tx, order.Worker)
+		if err != nil || !known {
+			return err
+		}
+		rows, err := tx.PlanLetterPurge(ctx, store.PlanLetterPurgeParams{
+			Execution: order.Execution, Reason: order.Reason, Pattern: letterPattern(order.Action), Worker: worker, MessageType: order.Type,
+			NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(), Bound: MaxPurge + 1,
+		})
+		if err != nil {
+			return fmt.Errorf("find dead letters to purge: %w", err)
+		}
+		plan.fill(rows)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+func (p *PurgePlan) fill(rows []store.PlanLetterPurgeRow) {
+	p.More = len(rows) > MaxPurge
+	rows = rows[:min(len(rows), MaxPurge)]
+	at := map[[2]string]int{}
+	for _, r := range rows {
+		p.ids = append(p.ids, r.ID)
+		key := [2]string{r.Reason, r.MessageType}
+		i, ok := at[key]
+		if !ok {
+			i = len(p.Groups)
+			at[key] = i
+			p.Groups = append(p.Groups, PurgeGroup{Reason: r.Reason, Type: r.MessageType, Oldest: r.Created})
+		}
+		p.Groups[i].Count++
+	}
+	if p.Letters = len(p.ids); p.Letters > 0 {
+		p.First, p.Last = p.ids[0], p.ids[p.Letters-1]
+	}
+}
+
+// findWorker turns an id or a name into an id. Without either, every worker will
+// do; a name that nobody has matches nothing.
+func findWorker(ctx context.Context, tx *store.Tx, worker string) (id int64, known bool, err error) {
+	if worker == "" {
+		return 0, true, nil
+	}
+	if id, err = strconv.ParseInt(worker, 10, 64); err == nil {
+		return id, id != 0, nil
+	}
+	id, err = tx.MonitorWorkerByName(ctx, worker)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("find worker %q: %w", worker, err)
+	}
+	return id, true, nil
+}
+
+// letterPattern turns what people type into a pattern: a star matches anything,
+// and the database's own wildcards are taken literally.
+func letterPattern(action string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`).Replace(action)
+}
+
+// PurgeReceipt is what a purge has done. Planned is Purged, AlreadyDecided and
+// Left together.
+type PurgeReceipt struct {
+	Planned        int     `json:"planned"`
+	Purged         int     `json:"purged"`
+	AlreadyDecided int     `json:"already_decided"` // by somebody else, since the plan
+	Left           int     `json:"left"`            // still waiting: it was interrupted
+	Seconds        float64 `json:"seconds"`
+	Outcome        string  `json:"outcome"` // done, nothing to do, unchanged, interrupted or failed
+	Audit          int64   `json:"audit_id,omitempty"`
+}
+
+// Purge decides that nothing is done about the letters of a plan, a page a
+// transaction. Letters that somebody has decided since are passed over, and what
+// came later is not touched; the rows keep everything. It always returns a
+// receipt; with an error too it says what had been done by then.
+func (t *Triage) Purge(ctx context.Context, plan *PurgePlan) (*PurgeReceipt, error) {
+	began := time.Now()
+	receipt := &PurgeReceipt{Planned: plan.Letters, Outcome: outcomeRunning}
+	var err error
+	for begin := 0; begin < len(plan.ids) && err == nil; begin += purgePage {
+		page := plan.ids[begin:min(begin+purgePage, len(plan.ids))]
+		if err = t.purgePage(ctx, plan, page, receipt); err != nil {
+			err = fmt.Errorf("purge dead letters after %d: %w", receipt.Purged, err)
+		}
+	}
+	receipt.Seconds = time.Since(began).Seconds()
+	receipt.finish(ctx, err)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	defer cancel()
+	auditErr := t.store.Tx(ending, "end a purge", func(ctx context.Context, tx *store.Tx) error {
+		return t.auditPurge(ctx, tx, plan, receipt, err)
+	})
+	if err == nil {
+		err = auditErr
+	}
+	return receipt, err
+}
+
+func (t *Triage) purgePage(ctx context.Context, plan *PurgePlan, page []int64, receipt *PurgeReceipt) error {
+	after := *receipt
+	err := t.store.Tx(ctx, "purge dead letters", func(ctx context.Context, tx *store.Tx) error {
+		after = *receipt
+		purged, err := deadletter.Purge(ctx, tx, page, t.cfg.Actor, plan.Note)
+		if err != nil {
+			return err
+		}
+		after.Purged += len(purged)
+		after.AlreadyDecided += len(page) - len(purged)
+		return t.auditPurge(ctx, tx, plan, &after, nil)
+	})
+	if err == nil {
+		*receipt = after
+	}
+	return err
+}
+
+// auditPurge writes down how far a purge has come, in the row of the first page.
+func (t *Triage) auditPurge(ctx context.Context, tx *store.Tx, plan *PurgePlan, receipt *PurgeReceipt, failure error) (err error) {
+	act := letterAct{
+		action: "dead_letter.purge", reason: plan.Note, outcome: receipt.Outcome, request: map[string]any{"plan": plan, "receipt": receipt},
+	}
+	if failure != nil {
+		act.failure = failure.Error()
+	}
+	if receipt.Audit == 0 {
+		receipt.Audit, err = t.recordLetter(ctx, tx, act)
+		return err
+	}
+	return t.amend(ctx, tx.Queries, receipt.Audit, audit{action: act.action, request: act.request, outcome: act.outcome, failure: act.failure})
+}
+
+// finish judges how it ended.
+func (r *PurgeReceipt) finish(ctx context.Context, err error) {
+	r.Left = max(r.Planned-r.Purged-r.AlreadyDecided, 0)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		r.Outcome = outcomeInterrupted
+	case err != nil:
+		r.Outcome = outcomeFailed
+	case r.Planned == 0:
+		r.Outcome = outcomeNothing
+	case r.Purged == 0:
+		r.Outcome = outcomeUnchanged
+	default:
+		r.Outcome = outcomeDone
+	}
+}
+
+// encodeAudit is what was asked, and how far it has come, as audits keep it.
+func encodeAudit(action string, request any) (json.RawMessage, error) {
+	raw, err := json.Marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("encode the audit of %s: %w", action, err)
+	}
+	return raw, nil
+}

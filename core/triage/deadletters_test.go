@@ -1,0 +1,307 @@
+package triage_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// letterRow is a row of the ledger; what is empty is NULL.
+type letterRow struct {
+	kind, key, exchange, reason, action, decision string
+	execution, worker                             int64
+	age                                           time.Duration
+	body                                          []byte
+}
+
+// letter stores an expired hand-over to worker 7, unless change says otherwise.
+func (b *bundle) letter(t *testing.T, change ...func(*letterRow)) int64 {
+	t.Helper()
+	r := letterRow{
+		kind: message.TypeExecutionRequested, key: message.DispatchKey(7), exchange: message.ExchangeExecutions,
+		reason: "expired", worker: 7, body: []byte(`{"of": "a dispatch"}`),
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	var id int64
+	err := b.store.Pool().QueryRow(t.Context(), `
+		INSERT INTO dead_letter (fingerprint, message_type, routing_key, exchange, reason, action_ref, decision, decided_by, decided_at, execution,
+			worker, created, body, evidence)
+		VALUES (gen_random_uuid()::text, $1, $2, $3, $4, nullif($5, ''), nullif($6, ''), CASE WHEN $6 <> '' THEN 'dead_letter_handler' END,
+			CASE WHEN $6 <> '' THEN now() END, nullif($7::bigint, 0), $8, now() - make_interval(secs => $9), $10, '{"execution": {"status": "scheduled"}}')
+		RETURNING id`, r.kind, r.key, r.exchange, r.reason, r.action, r.decision, r.execution, r.worker, r.age.Seconds(), r.body).Scan(&id)
+	require.NoError(t, err)
+	return id
+}
+
+func event(r *letterRow) {
+	r.kind, r.key, r.exchange, r.body = message.TypeEventCreated, message.KeyEventCreated, message.ExchangeEvents, []byte("the body\xff")
+}
+
+// keeps holds that the row still has its body and its evidence.
+func (b *bundle) keeps(t *testing.T, id int64, decision, by string) {
+	t.Helper()
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from dead_letter where id = $1 and decision = $2 and decided_by = $3
+		and decided_at is not null and length(body) > 0 and evidence->'execution'->>'status' = 'scheduled'`, id, decision, by))
+}
+
+// TestARequeuedHandOverIsANewAttempt: nothing is sent to the worker again; the
+// execution is repeated as by hand.
+func TestARequeuedHandOverIsANewAttempt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "demo.sleep", 1)
+	for _, decision := range []string{"", "failed", "stale"} {
+		execution := b.ended(t, action, attune.StatusFailed)
+		id := b.letter(t, func(r *letterRow) { r.execution, r.decision = execution, decision })
+		receipt, err := b.operator.Requeue(t.Context(), id, "the worker is back")
+		require.NoError(t, err, decision)
+		require.Equal(t, execution, receipt.Repeated.Failed)
+		require.Equal(t, 1, receipt.Messages)
+		sent := b.sent.take()
+		require.Len(t, sent, 1)
+		require.Equal(t, message.KeyExecutionRequested, sent[0].RoutingKey, "a request, not the hand-over")
+		require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, receipt.Repeated.Execution))
+		b.keeps(t, id, "requeued", "ann@desk")
+		row := b.audit(t, receipt.Audit)
+		require.Equal(t, "dead_letter.requeue", row.Action)
+		require.Equal(t, "dead_letter", row.TargetType)
+		require.Equal(t, id, *row.TargetID)
+		require.Equal(t, "the worker is back", row.Reason)
+
+		_, err = b.operator.Requeue(t.Context(), id, "")
+		decided, ok := errors.AsType[*triage.DecidedError](err)
+		require.True(t, ok, err)
+		require.Equal(t, "requeued", decided.Decision)
+		require.Equal(t, "ann@desk", decided.By)
+		require.WithinDuration(t, time.Now(), decided.At, time.Minute)
+	}
+	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from operator_audit`), "refusals are not acts")
+}
+
+// TestARequeueThatIsRefusedChangesNothing: the letter still waits.
+func TestARequeueThatIsRefusedChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	running := b.ended(t, action, attune.StatusRunning)
+	repeated := b.ended(t, action, attune.StatusFailed)
+	again, err := b.operator.RetryExecution(t.Context(), repeated, "")
+	require.NoError(t, err)
+	about := func(execution int64) int64 { return b.letter(t, func(r *letterRow) { r.execution = execution }) }
+	for name, c := range map[string]struct {
+		letter int64
+		is     error
+		text   string
+	}{
+		"no letter":   {999_999, triage.ErrNoLetter, "no such dead letter: 999999"},
+		"running":     {about(running), triage.ErrNotEnded, "the execution has not ended: it is running"},
+		"gone":        {about(888_888), triage.ErrNoExecution, "there is no such execution"},
+		"nameless":    {b.letter(t), triage.ErrNoMessage, "names no execution"},
+		"nowhere":     {b.letter(t, event, func(r *letterRow) { r.exchange = "" }), triage.ErrNoMessage, "does not say where"},
+		"retried":     {b.letter(t, func(r *letterRow) { r.execution, r.decision = repeated, "retried" }), triage.ErrDecided, "retried by dead_letter_handler"},
+		"stale event": {b.letter(t, event, func(r *letterRow) { r.decision = "stale" }), triage.ErrDecided, "stale by dead_letter_handler"},
+	} {
+		_, err := b.operator.Requeue(t.Context(), c.letter, "")
+		require.ErrorIs(t, err, c.is, name)
+		require.Contains(t, err.Error(), c.text, name)
+	}
+	_, err = b.operator.Requeue(t.Context(), about(repeated), "")
+	already, ok := errors.AsType[*triage.AlreadyRetriedError](err)
+	require.True(t, ok, err)
+	require.Equal(t, again.Execution, already.By)
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from dead_letter where decision = 'requeued'`))
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from operator_audit where action like 'dead_letter%'`))
+}
+
+// TestAnotherMessageGoesBackToWhereItWasSentTo: byte by byte.
+func TestAnotherMessageGoesBackToWhereItWasSentTo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.letter(t, event)
+	receipt, err := b.operator.Requeue(t.Context(), id, "")
+	require.NoError(t, err)
+	require.Nil(t, receipt.Repeated)
+	require.Equal(t, message.ExchangeEvents, receipt.Exchange)
+	sent := b.sent.take()
+	require.Len(t, sent, 1)
+	require.Equal(t, "the body\xff", string(sent[0].Body))
+	require.Equal(t, message.KeyEventCreated, sent[0].RoutingKey)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from outbox where id = $1`, receipt.Rows[0]))
+	b.keeps(t, id, "requeued", "ann@desk")
+}
+
+// TestOneOfManyWhoRequeueDoes: of ten at the same time one does it, the others are
+// told who.
+func TestOneOfManyWhoRequeueDoes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	dispatch := b.letter(t, func(r *letterRow) { r.execution = b.ended(t, action, attune.StatusFailed) })
+	other := b.letter(t, event)
+	for _, id := range []int64{dispatch, other} {
+		errs := make([]error, 10)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { _, errs[i] = b.operator.As(fmt.Sprint("user ", i)).Requeue(t.Context(), id, "") })
+		}
+		wg.Wait()
+		done := 0
+		for _, err := range errs {
+			if err == nil {
+				done++
+				continue
+			}
+			require.ErrorIs(t, err, triage.ErrDecided)
+		}
+		require.Equal(t, 1, done)
+	}
+	require.Len(t, b.sent.take(), 2)
+	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from operator_audit`))
+}
+
+// TestARequeueAgainstTheHandler: while somebody requeues a letter, the same letter
+// is delivered to the handler again; it finds the row and changes nothing, and
+// whichever comes first, one thing happens once.
+func TestARequeueAgainstTheHandler(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	execution := b.ended(t, action, attune.StatusFailed)
+	id := b.letter(t, func(r *letterRow) { r.execution = execution })
+	testkit.Exec(t, b.store, `update dead_letter set fingerprint = 'the same' where id = $1`, id)
+	record := func() error {
+		_, err := b.store.RecordDeadLetter(t.Context(), store.RecordDeadLetterParams{
+			Fingerprint: "the same", Body: []byte("another"), Decision: new(deadletter.Failed), DecidedBy: new(deadletter.HandledBy), Evidence: []byte(`{}`),
+		})
+		return err
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, 20)
+	for i := range errs {
+		wg.Go(func() {
+			if errs[i] = record(); i == len(errs)/2 {
+				_, errs[i] = b.operator.Requeue(t.Context(), id, "")
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from dead_letter`))
+	b.keeps(t, id, "requeued", "ann@desk")
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where original_execution = $1`, execution))
+}
+
+// TestADiscardedLetterKeepsEverything: and is decided once.
+func TestADiscardedLetterKeepsEverything(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.letter(t)
+	receipt, err := b.operator.Discard(t.Context(), id, "a test of ours")
+	require.NoError(t, err)
+	b.keeps(t, id, "discarded", "ann@desk")
+	row := b.audit(t, receipt.Audit)
+	require.Equal(t, "dead_letter.discard", row.Action)
+	require.Equal(t, "a test of ours", row.Reason)
+	_, err = b.operator.Discard(t.Context(), id, "")
+	require.ErrorIs(t, err, triage.ErrDecided)
+	_, err = b.operator.Requeue(t.Context(), id, "")
+	require.ErrorIs(t, err, triage.ErrDecided)
+	_, err = b.operator.Discard(t.Context(), 999_999, "")
+	require.ErrorIs(t, err, triage.ErrNoLetter)
+	require.Empty(t, b.sent.take())
+}
+
+// TestAPurgeTakesWhatItsPlanHolds: each filter, and nothing that came later or
+// was decided since.
+func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := testkit.Worker(t, b.store, "far")
+	b.letter(t, func(r *letterRow) { r.decision = "failed" })
+	plain := b.letter(t)
+	old := b.letter(t, func(r *letterRow) { r.age = time.Hour })
+	kind := b.letter(t, event)
+	rejected := b.letter(t, func(r *letterRow) { r.reason = "rejected" })
+	acts := b.letter(t, func(r *letterRow) { r.action = "core.x" })
+	away := b.letter(t, func(r *letterRow) { r.worker = w.ID })
+	about := b.letter(t, func(r *letterRow) { r.execution = 12 })
+	for name, c := range map[string]struct {
+		order triage.PurgeOrder
+		first int64
+		n     int
+	}{
+		"all": {triage.PurgeOrder{}, plain, 7}, "older": {triage.PurgeOrder{MinAge: time.Minute}, old, 1},
+		"newer": {triage.PurgeOrder{MaxAge: time.Minute}, plain, 6}, "type": {triage.PurgeOrder{Type: message.TypeEventCreated}, kind, 1},
+		"reason": {triage.PurgeOrder{Reason: "rejected"}, rejected, 1}, "action": {triage.PurgeOrder{Action: "core.*"}, acts, 1},
+		"literal": {triage.PurgeOrder{Action: "core_x"}, 0, 0}, "worker": {triage.PurgeOrder{Worker: "far"}, away, 1},
+		"nobody": {triage.PurgeOrder{Worker: "nobody"}, 0, 0}, "execution": {triage.PurgeOrder{Execution: 12}, about, 1},
+	} {
+		plan, err := b.operator.PlanPurge(t.Context(), c.order)
+		require.NoError(t, err, name)
+		require.Equal(t, c.n, plan.Letters, name)
+		require.Equal(t, c.first, plan.First, name)
+	}
+	plan, err := b.operator.PlanPurge(t.Context(), triage.PurgeOrder{Note: "old tests"})
+	require.NoError(t, err)
+	require.Equal(t, triage.PurgeGroup{Reason: "expired", Type: message.TypeExecutionRequested, Count: 5, Oldest: plan.Groups[0].Oldest}, plan.Groups[0])
+	later := b.letter(t)
+	_, err = b.operator.Discard(t.Context(), old, "")
+	require.NoError(t, err)
+	receipt, err := b.operator.Purge(t.Context(), plan)
+	require.NoError(t, err)
+	require.Equal(t, 6, receipt.Purged)
+	require.Equal(t, 1, receipt.AlreadyDecided)
+	require.Zero(t, receipt.Left)
+	require.Equal(t, "done", receipt.Outcome)
+	b.keeps(t, plain, "purged", "ann@desk")
+	b.keeps(t, old, "discarded", "ann@desk")
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from dead_letter where id = $1 and decision is null`, later))
+	row := b.audit(t, receipt.Audit)
+	require.Equal(t, "dead_letter.purge", row.Action)
+	require.Equal(t, "done", row.Outcome)
+	require.Equal(t, "old tests", row.Reason)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit where id = $1 and request->'receipt'->>'purged' = '6'`, receipt.Audit))
+
+	again, err := b.operator.Purge(t.Context(), plan)
+	require.NoError(t, err)
+	require.Equal(t, "unchanged", again.Outcome)
+	require.Equal(t, 7, again.AlreadyDecided)
+	none, err := b.operator.PlanPurge(t.Context(), triage.PurgeOrder{Reason: "never"})
+	require.NoError(t, err)
+	nothing, err := b.operator.Purge(t.Context(), none)
+	require.NoError(t, err)
+	require.Equal(t, "nothing to do", nothing.Outcome)
+}
+
+// TestAPurgeIsBounded: more than one purge takes are taken by the next, in pages.
+func TestAPurgeIsBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Exec(t, b.store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`, triage.MaxPurge+3)
+	plan, err := b.operator.PlanPurge(t.Context(), triage.PurgeOrder{})
+	require.NoError(t, err)
+	require.Equal(t, triage.MaxPurge, plan.Letters)
+	require.True(t, plan.More)
+	receipt, err := b.operator.Purge(t.Context(), plan)
+	require.NoError(t, err)
+	require.Equal(t, triage.MaxPurge, receipt.Purged)
+	plan, err = b.operator.PlanPurge(t.Context(), triage.PurgeOrder{})
+	require.NoError(t, err)
+	require.Equal(t, 3, plan.Letters)
+	require.False(t, plan.More)
+}
