@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"net"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,12 +80,20 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	defer st.Close()
 	registry := telemetry.NewRegistry()
 	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger, broker.NewMetrics(registry))
-	w, err := worker.New(workerConfig(cfg), worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})
+	var server *api.Server
+	own := workerConfig(cfg)
+	own.HealthURL = func() string { return healthURL(server.Addr(), cfg.Worker.Host) }
+	w, err := worker.New(own, worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})
 	if err != nil {
 		return usageErrorf("configure the worker: %w", err)
 	}
 	var group supervise.Group
-	server := workerHTTP(metrics, api.Deps{Gatherer: registry, Logger: logger, TokensFile: cfg.Executor.HTTP.TokensFile}, st, link)
+	server = workerHTTP(metrics, api.Deps{
+		Gatherer: registry, Logger: logger, TokensFile: cfg.Executor.HTTP.TokensFile,
+		About: func() map[string]any {
+			return map[string]any{"worker_id": w.ID(), "worker": w.Name(), "health": w.Health()}
+		},
+	}, st, link)
 	group.Add("http", server)
 	group.Add("broker", link)
 	group.Add("worker", w)
@@ -99,6 +109,22 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 		done: w.Done(),
 		why:  "another process has taken the name of worker " + w.Name(),
 	})
+}
+
+// healthURL is where others find the worker's health endpoint: a listener on all
+// addresses is found by the host's name.
+func healthURL(listens, host string) string {
+	at, port, err := net.SplitHostPort(listens)
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(at); ip == nil || ip.IsUnspecified() {
+		if host == "" {
+			host, _ = os.Hostname()
+		}
+		at = host
+	}
+	return "http://" + net.JoinHostPort(at, port) + "/healthz"
 }
 
 // workerHTTP serves whether the worker is ready, and its metrics.

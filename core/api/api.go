@@ -67,6 +67,8 @@ type Deps struct {
 	TokensFile string
 	// AnyPort takes a free port when that of the address is taken.
 	AnyPort bool
+	// About is told by /healthz besides that the process answers; nil tells nothing.
+	About func() map[string]any
 	// Setting names what the address comes from; executor.http.listen if empty.
 	Setting string
 }
@@ -180,7 +182,12 @@ func (s *Server) Addr() string {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		s.write(w, r, http.StatusOK, map[string]any{"status": "ok"})
+		answer := map[string]any{}
+		if s.deps.About != nil {
+			answer = s.deps.About()
+		}
+		answer["status"] = "ok"
+		s.write(w, r, http.StatusOK, answer)
 	})
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", s.remote(ScopeRead, promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{})))

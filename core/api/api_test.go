@@ -54,6 +54,16 @@ func TestReadinessFollowsItsChecksAndLivenessDoesNot(t *testing.T) {
 	require.Contains(t, body, "go_goroutines")
 }
 
+func TestLivenessTellsWhatItIsGiven(t *testing.T) {
+	t.Parallel()
+	server := api.New("127.0.0.1:0", api.Deps{
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), About: func() map[string]any { return map[string]any{"worker_id": 7} },
+	})
+	w := httptest.NewRecorder()
+	server.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", http.NoBody))
+	require.JSONEq(t, `{"status": "ok", "worker_id": 7}`, w.Body.String())
+}
+
 // TestOtherMethodsAreNotAllowed: a path that can be read says that it can only
 // be read, and a parameter that does not exist is named.
 func TestOtherMethodsAreNotAllowed(t *testing.T) {

@@ -72,7 +72,7 @@ func judge(s seen, limits placement.Limits, valid time.Duration) finding {
 	}
 	fingerprint := ""
 	if numbers {
-		fingerprint = fmt.Sprintf("%d/%d/%d", report.InARow, report.Failed, report.Total)
+		fingerprint = report.Ends()
 		if fingerprint == s.Report {
 			signs.Unchanged = time.Duration(s.Unchanged * float64(time.Second))
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 )
 
@@ -58,6 +59,18 @@ type Report struct {
 	// Actions is of how many actions the failures were; 0 says that it was not
 	// counted. Failures of one action alone are rather the action's fault.
 	Actions int `json:"failed_actions,omitempty"`
+	// Ended counts what has ended since the worker's start; 0 says that it was not
+	// counted. It tells a new ending from an old one that leaves the window.
+	Ended int `json:"ended,omitempty"`
+}
+
+// Ends names a state of the worker's endings: as long as it is the same, nothing
+// has ended.
+func (r Report) Ends() string {
+	if r.Ended > 0 {
+		return strconv.Itoa(r.Ended)
+	}
+	return fmt.Sprintf("%d/%d/%d", r.InARow, r.Failed, r.Total)
 }
 
 // ParseReport reads a report field by field: one that cannot be read is as if it
@@ -74,7 +87,7 @@ func ParseReport(raw []byte) (r Report, numbers bool) {
 	}
 	for name, into := range map[string]*int{
 		"consecutive_failures": &r.InARow, "total_executions": &r.Total, "failed_executions": &r.Failed,
-		"queue_depth": &r.QueueDepth, "failed_actions": &r.Actions,
+		"queue_depth": &r.QueueDepth, "failed_actions": &r.Actions, "ended": &r.Ended,
 	} {
 		var n float64
 		if read(fields[name], &n) && n >= 0 && n <= math.MaxInt32 {
@@ -93,7 +106,7 @@ type Signs struct {
 	// Ready is how many messages were seen in the worker's queue; negative when
 	// nobody has looked.
 	Ready int
-	// Unchanged is for how long the report's numbers have been the same.
+	// Unchanged is for how long nothing has ended on the worker.
 	Unchanged time.Duration
 	// Poor is what else speaks against the worker, without ruling it out.
 	Poor string

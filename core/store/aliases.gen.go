@@ -135,6 +135,7 @@ type (
 	InsertRequestedExecutionsRow    = db.InsertRequestedExecutionsRow
 	LateWrite                       = db.LateWrite
 	ListActionsRow                  = db.ListActionsRow
+	ListQueueWorkersRow             = db.ListQueueWorkersRow
 	ListReplicasRow                 = db.ListReplicasRow
 	LockAdmissionScopesRow          = db.LockAdmissionScopesRow
 	LockAdmissionStatesParams       = db.LockAdmissionStatesParams
@@ -482,6 +483,7 @@ const (
 	ListActions                           = db.ListActions
 	ListAlerts                            = db.ListAlerts
 	ListPastAlerts                        = db.ListPastAlerts
+	ListQueueWorkers                      = db.ListQueueWorkers
 	ListReplicas                          = db.ListReplicas
 	LockActWorker                         = db.LockActWorker
 	LockActionQueues                      = db.LockActionQueues

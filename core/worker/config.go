@@ -55,6 +55,9 @@ type Config struct {
 	Env []string
 	// HeartbeatInterval is the pause between heartbeats.
 	HeartbeatInterval time.Duration
+	// HealthURL is asked at the start where the worker's health endpoint is, which
+	// the engine then asks too. There is none if it is nil or answers nothing.
+	HealthURL func() string
 	// Host and Port are what others see; the host name if empty.
 	Host string
 	Port int
@@ -182,6 +185,12 @@ func (c Config) capabilities(found []interpreter) map[string]any {
 		"agent_mode": false, "agent_binary_name": "attune-executor", "agent_binary_version": c.Version,
 		"attempt_fence": true,
 	})
+	delete(all, "health") // of this process nothing is known yet
+	if c.HealthURL != nil {
+		if url := c.HealthURL(); url != "" {
+			all["health_url"] = url
+		}
+	}
 	return all
 }
 

@@ -30,6 +30,7 @@ type finisher struct {
 	announcer *announcer
 	logger    *slog.Logger
 	metrics   *Metrics
+	vitals    *vitals
 
 	mu      sync.Mutex
 	pending []ending // guarded by mu
@@ -151,6 +152,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 			previous: row.Previous, result: open[row.ID].result, at: at(row.FinishedAt),
 		})
 		f.metrics.ended(row.Status)
+		f.vitals.end(row.Status, row.ActionRef, open[row.ID].took)
 		delete(open, row.ID)
 	}
 	if len(open) > 0 && uncertain {

@@ -205,7 +205,8 @@ func (in *intake) runJob(j *job) {
 	logger := in.logger.With("execution_id", j.id, "action_ref", j.row.ActionRef, "attempt", j.attempt)
 	begin := time.Now()
 	end, returned := in.runner.run(j)
-	logger.DebugContext(in.life, "Execution ended", "status", string(end.status), "took", time.Since(begin))
+	end.took = time.Since(begin)
+	logger.DebugContext(in.life, "Execution ended", "status", string(end.status), "took", end.took)
 	crashpoint.Reach("worker:ran")
 	in.finisher.add(end)
 	if returned == nil {

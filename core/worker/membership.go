@@ -23,6 +23,7 @@ type membership struct {
 	id          int64
 	hears       func() bool // whether the queue is being consumed
 	inHand      func() int
+	vitals      *vitals
 
 	mu        sync.Mutex
 	leaving   bool          // guarded by mu
@@ -99,6 +100,7 @@ func (m *membership) beat(ctx context.Context) error {
 	switch {
 	case err == nil:
 		m.turn(draining)
+		m.reportHealth(ctx)
 	case errors.Is(err, sql.ErrNoRows):
 		m.once.Do(func() {
 			m.logger.ErrorContext(ctx, "Another process has taken this worker's name; this one stops", "worker_id", m.id)
@@ -108,6 +110,19 @@ func (m *membership) beat(ctx context.Context) error {
 		return fmt.Errorf("heartbeat of worker %d: %w", m.id, err)
 	}
 	return nil
+}
+
+// reportHealth writes what there is to say of the worker's health. Heartbeats do
+// not depend on it.
+func (m *membership) reportHealth(ctx context.Context) {
+	report, err := m.vitals.due(ctx)
+	if err == nil && report != nil {
+		_, err = m.store.ReportHealth(ctx, report, m.id, m.incarnation)
+	}
+	if err != nil {
+		m.vitals.unreported()
+		m.logger.WarnContext(ctx, "Worker's health could not be written; it is tried again", "worker_id", m.id, "error", err)
+	}
 }
 
 // turn keeps what the row says about draining.

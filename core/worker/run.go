@@ -36,6 +36,7 @@ type ending struct {
 	job    *job
 	status attune.Status
 	result []byte
+	took   time.Duration
 }
 
 // runner runs one execution to its end.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -74,6 +75,18 @@ func (w *Worker) ID() int64 {
 	return w.current.member.id
 }
 
+// Health is what the worker says of its health now; the zero value before it was
+// started.
+func (w *Worker) Health() placement.Report {
+	w.mu.Lock()
+	l := w.current
+	w.mu.Unlock()
+	if l == nil {
+		return placement.Report{}
+	}
+	return l.vitals.report()
+}
+
 // Name is the worker's name.
 func (w *Worker) Name() string { return w.cfg.Name }
 
@@ -88,15 +101,16 @@ func (w *Worker) Start(ctx context.Context) error {
 
 // life is everything that runs between one start and its stop.
 type life struct {
-	member     *membership
-	roster     *roster
-	announcer  *announcer
-	finisher   *finisher
-	tap        *tap
-	cancels    *broker.Consumer
-	heartbeat  *supervise.Loop
-	poll       *supervise.Loop
-	repair     *supervise.Loop
+	member    *membership
+	roster    *roster
+	announcer *announcer
+	finisher  *finisher
+	vitals    *vitals
+	tap       *tap
+	cancels   *broker.Consumer
+	heartbeat *supervise.Loop
+	poll      *supervise.Loop
+	repair    *supervise.Loop
 
 	intake    *intake
 	canceller *canceller
@@ -110,12 +124,13 @@ type life struct {
 
 func (w *Worker) newLife() *life {
 	cfg, deps := w.cfg, w.deps
-	l := &life{roster: newRoster(cfg.MaxConcurrent)}
+	l := &life{roster: newRoster(cfg.MaxConcurrent), vitals: &vitals{now: time.Now}}
+	l.vitals.depth = queueDepth(deps.Broker, func() string { return message.WorkerExecutionsQueue(l.member.id) })
 	l.member = &membership{
 		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics,
 		incarnation: uuid.New(), displaced: make(chan struct{}), turned: make(chan struct{}),
 		hears:  func() bool { return l.tap.hears() },
-		inHand: l.roster.size,
+		inHand: l.roster.size, vitals: l.vitals,
 	}
 	l.announcer = &announcer{
 		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,
@@ -123,7 +138,7 @@ func (w *Worker) newLife() *life {
 	}
 	l.finisher = &finisher{
 		store: deps.Store, roster: l.roster, announcer: l.announcer, logger: deps.Logger, metrics: deps.Metrics,
-		wake: make(chan struct{}, 1),
+		vitals: l.vitals, wake: make(chan struct{}, 1),
 	}
 	return l
 }

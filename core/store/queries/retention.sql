@@ -109,3 +109,11 @@ WHERE w.id = ANY (ARRAY(
 
 -- name: MakePartitions :one
 SELECT attune_partitions_ahead(to_regclass(quote_ident(sqlc.arg(name)::text)), sqlc.arg(step)::int, sqlc.arg(ahead)::int)::int AS made;
+
+-- name: ListQueueWorkers :many
+-- Workers that have queues. present says that a process stands behind the row: it
+-- beats and has not left by itself.
+SELECT w.id, w.name, w.status::text AS status, w.draining,
+       (coalesce(w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)
+        AND (w.status <> 'inactive' OR w.draining))::bool AS present
+FROM worker w WHERE w.worker_role = 'action' ORDER BY w.id;

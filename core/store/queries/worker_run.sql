@@ -34,8 +34,9 @@ RETURNING draining;
 
 -- name: LeaveWorker :execrows
 -- No new work from here on; draining tells the engine that the work at hand
--- still runs although the worker is not active.
-UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive'
+-- still runs although the worker is not active. Whoever leaves by itself is not
+-- brought back by the heartbeat monitor.
+UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivated_at = NULL
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
 -- name: SettleOrphans :many

@@ -164,12 +164,13 @@ func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsPara
 }
 
 const LeaveWorker = `-- name: LeaveWorker :execrows
-UPDATE worker SET draining = $1, status = 'inactive'
+UPDATE worker SET draining = $1, status = 'inactive', deactivated_at = NULL
 WHERE id = $2 AND incarnation = $3::uuid
 `
 
 // No new work from here on; draining tells the engine that the work at hand
-// still runs although the worker is not active.
+// still runs although the worker is not active. Whoever leaves by itself is not
+// brought back by the heartbeat monitor.
 func (q *Queries) LeaveWorker(ctx context.Context, draining bool, iD int64, incarnation uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, LeaveWorker, draining, iD, incarnation)
 	if err != nil {

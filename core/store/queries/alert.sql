@@ -1,0 +1,174 @@
+-- What alert rules measure, and the alerts themselves. Every measure is a bounded
+-- look through an index; nothing but the alerts is written, and nothing locked.
+
+-- name: AlertSchema :one
+-- Whether the tables are there that alerts need, and those of alerts themselves.
+SELECT (to_regclass('alert') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL AND to_regclass('worker_probe') IS NOT NULL)::boolean AS alerts;
+
+-- name: AlertLive :one
+-- The oldest and the newest unfinished executions: how many of them have been
+-- scheduled for longer than they may, and since when the oldest of those that are
+-- scheduled is.
+WITH live AS MATERIALIZED (
+    (SELECT e.id, e.status, e.updated, e.action FROM execution e
+     WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::bigint)
+    UNION
+    (SELECT e.id, e.status, e.updated, e.action FROM execution e
+     WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT sqlc.arg(bound)::bigint)
+), scheduled AS (
+    SELECT l.id, l.updated, l.updated < now() - make_interval(secs => coalesce(
+               (SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = l.action)::float8, sqlc.arg(timeout)::float8)) AS overdue
+    FROM live l WHERE l.status = 'scheduled'
+)
+SELECT count(*) FILTER (WHERE s.overdue) AS overdue,
+       coalesce(extract(epoch FROM now() - min(s.updated)), 0)::float8 AS longest,
+       coalesce((SELECT o.id FROM scheduled o ORDER BY o.updated, o.id LIMIT 1), 0)::bigint AS execution
+FROM scheduled s;
+
+-- name: AlertLostWork :many
+-- Executions of the last minute that ended because they were not begun or not
+-- ended in time, by the worker that they were given to.
+SELECT l.cause, coalesce(w.name, '')::text AS worker, count(*) AS n
+FROM lost_work l LEFT JOIN worker w ON w.id = l.worker
+WHERE l.at > now() - interval '1 minute' AND l.cause IN ('scheduled_timeout', 'action_timeout', 'dead_letter') AND l.outcome <> 'moved'
+GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 100;
+
+-- name: AlertLetters :one
+-- Dead letters that wait for a person, and those that arrived in five minutes, each
+-- up to a bound.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS open,
+       (SELECT count(*) FROM (SELECT 1 FROM dead_letter r WHERE r.created > now() - interval '5 minutes' LIMIT sqlc.arg(bound)::bigint) b)::bigint AS recent;
+
+-- name: AlertWorkers :many
+-- Workers that count, or counted until the engine marked them inactive within a
+-- day. silence is negative when no heartbeat ever came.
+SELECT w.id, w.name, w.worker_role::text AS role, (w.status::text <> 'inactive')::bool AS active, w.cordoned, w.draining,
+       coalesce(extract(epoch FROM now() - w.suspect_since), -1)::float8 AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
+       coalesce(extract(epoch FROM now() - w.heartbeat_seen), -1)::float8 AS silence, extract(epoch FROM now() - w.created)::float8 AS age,
+       coalesce(l.assigned, 0)::bigint AS assigned,
+       coalesce(p.health, '')::text AS health, coalesce(p.health_reason, '')::text AS health_reason, coalesce(p.ready, -1)::bigint AS ready
+FROM worker w
+LEFT JOIN worker_load l ON l.worker = w.id
+LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => sqlc.arg(probed_within)::float8)
+WHERE w.status::text <> 'inactive' OR w.deactivated_at > now() - interval '1 day'
+ORDER BY w.id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: AlertLeaks :one
+-- Of the newest that ended, those that ended a minute ago and hold a slot.
+SELECT count(*) AS n, coalesce(min(f.id), 0)::bigint AS execution
+FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+CROSS JOIN LATERAL (SELECT e.id, e.finished_at, e.admission_state_id FROM execution e
+                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                    ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
+WHERE f.admission_state_id IS NOT NULL AND f.finished_at < now() - interval '1 minute';
+
+-- name: AlertUnplaced :one
+-- Queues that have room and whose head no live worker could run, now or when one
+-- is free.
+SELECT count(*) AS n, coalesce(min(b.reason), '')::text AS reason
+FROM (SELECT x.reason, x.state_id FROM admission_blocked x WHERE x.scope_id IS NULL LIMIT sqlc.arg(bound)::bigint) b
+JOIN execution_admission_state s ON s.id = b.state_id
+WHERE s.queued_count > 0 AND NOT s.paused AND coalesce(b.reason, '') NOT LIKE 'waiting for a worker: % busy';
+
+-- name: AlertOutbox :one
+SELECT coalesce((SELECT extract(epoch FROM now() - o.created) FROM outbox o ORDER BY o.id LIMIT 1), 0)::float8 AS oldest;
+
+-- name: AlertRetries :one
+-- Of the newest executions of a quarter of an hour, how many repeat another.
+SELECT count(*) AS requested, count(*) FILTER (WHERE c.retry_count > 0) AS repeated
+FROM (SELECT e.created, e.retry_count FROM execution e ORDER BY e.id DESC LIMIT sqlc.arg(bound)::bigint) c
+WHERE c.created > now() - interval '15 minutes';
+
+-- name: AlertEnds :one
+-- How the newest that ended within a quarter of an hour did.
+SELECT count(*) AS ended, count(*) FILTER (WHERE f.status IN ('failed', 'timeout', 'abandoned')) AS failed
+FROM unnest(ARRAY['completed', 'failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+CROSS JOIN LATERAL (SELECT e.status, e.finished_at FROM execution e
+                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                    ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
+WHERE f.finished_at > now() - interval '15 minutes';
+
+-- name: AlertPartitions :many
+-- What is missing of the partitions from now to some days ahead, and of the default
+-- ones, by table; a table that is not natively partitioned has none to miss.
+SELECT t.name::text AS name, (CASE WHEN p.partdefid = 0 THEN 1 ELSE 0 END + coalesce(cardinality(m.missing), 0))::bigint AS n,
+       concat_ws(', ', CASE WHEN p.partdefid = 0 THEN 'the default partition' END, array_to_string(m.missing, ', '))::text AS which
+FROM (VALUES ('event', 1, 3), ('execution_history', 1, 3), ('audit_event', 1, 3), ('worker_history', 7, 14), ('sensor_process_history', 7, 14))
+     AS t (name, step, ahead)
+JOIN pg_catalog.pg_class c ON c.oid = to_regclass(t.name)
+JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = c.oid
+CROSS JOIN LATERAL (
+    SELECT array_agg(d.child ORDER BY d.child) AS missing
+    FROM (SELECT format('%s_p%s', t.name, to_char(g AT TIME ZONE 'UTC', 'YYYYMMDD')) AS child
+          FROM generate_series(date_bin(make_interval(days => t.step), now(), timestamptz '2000-01-03 00:00:00+00'),
+                               now() + make_interval(days => t.ahead), make_interval(days => t.step)) AS g) d
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
+                      WHERE i.inhparent = c.oid AND k.relname = d.child)) m
+ORDER BY t.name;
+
+-- name: RaiseAlerts :many
+-- Opens the alerts of conditions that hold, and takes over their newest values. One
+-- that has held for as long as its rule asks fires. news says that it fires now.
+INSERT INTO alert AS a (rule, target, severity, summary, hint, value, fired)
+SELECT n.rule, n.target, n.severity, n.summary, n.hint, n.value, CASE WHEN n.held <= 0 THEN now() END
+FROM (SELECT unnest(sqlc.arg(rules)::text[]) AS rule, unnest(sqlc.arg(targets)::text[]) AS target,
+             unnest(sqlc.arg(severities)::text[]) AS severity, unnest(sqlc.arg(summaries)::text[]) AS summary,
+             unnest(sqlc.arg(hints)::text[]) AS hint, unnest(sqlc.arg(values)::float8[]) AS value,
+             unnest(sqlc.arg(helds)::float8[]) AS held) n
+ORDER BY n.rule, n.target
+ON CONFLICT (rule, target) WHERE cleared IS NULL DO UPDATE SET
+    severity = excluded.severity, summary = excluded.summary, hint = excluded.hint, value = excluded.value, seen = now(),
+    fired = coalesce(a.fired, CASE WHEN now() - a.since >= make_interval(secs => (sqlc.arg(helds)::float8[])[
+        array_position(sqlc.arg(keys)::text[], excluded.rule || chr(31) || excluded.target)]) THEN now() END)
+RETURNING a.rule, a.target, a.severity, a.summary, a.value, a.since, (a.fired IS NOT DISTINCT FROM now())::bool AS news;
+
+-- name: OpenAlerts :many
+SELECT a.id, a.rule, a.target, (a.fired IS NOT NULL)::bool AS fired FROM alert a
+WHERE a.cleared IS NULL ORDER BY a.id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ClearAlerts :many
+-- Ends alerts whose condition holds no more.
+UPDATE alert a SET cleared = now(), seen = now()
+WHERE a.id = ANY (sqlc.arg(ids)::bigint[]) AND a.cleared IS NULL AND a.fired IS NOT NULL
+RETURNING a.rule, a.target, a.severity, a.summary, a.value, a.since, extract(epoch FROM now() - a.fired)::float8 AS lasted;
+
+-- name: ForgetAlerts :execrows
+-- Conditions that did not hold for long enough to fire leave nothing behind.
+DELETE FROM alert a WHERE a.id = ANY (sqlc.arg(ids)::bigint[]) AND a.cleared IS NULL AND a.fired IS NULL;
+
+-- name: CountFiring :many
+SELECT a.rule, a.severity, count(*) AS n FROM alert a
+WHERE a.cleared IS NULL AND a.fired IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 500;
+
+-- name: ListAlerts :many
+-- The open ones, the worst and oldest first.
+SELECT a.id, a.rule, a.target, a.severity, a.summary, a.hint, a.value, a.since, a.fired, a.cleared, a.seen FROM alert a
+WHERE a.cleared IS NULL
+ORDER BY (a.fired IS NULL), CASE a.severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, a.since, a.id
+LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ListPastAlerts :many
+-- Those that have been cleared, among the newest.
+SELECT r.id, r.rule, r.target, r.severity, r.summary, r.hint, r.value, r.since, r.fired, r.cleared, r.seen
+FROM (SELECT a.* FROM alert a ORDER BY a.since DESC LIMIT 2000) r
+WHERE r.cleared IS NOT NULL AND r.fired IS NOT NULL
+ORDER BY r.cleared DESC, r.id DESC LIMIT sqlc.arg(bound)::bigint;
+
+-- name: AlertMarks :one
+-- Where counting goes on from: the newest rows now.
+SELECT coalesce((SELECT max(l.id) FROM lost_work l), 0)::bigint AS lost, coalesce((SELECT max(d.id) FROM dead_letter d), 0)::bigint AS letters;
+
+-- name: CountLostWorkSince :many
+-- What was decided since a row, by cause and outcome; the last seconds are left to
+-- the next look, since a transaction with a smaller number may still commit.
+SELECT l.cause, l.outcome, count(*) AS n, max(l.id)::bigint AS last
+FROM (SELECT x.id, x.cause, x.outcome FROM lost_work x
+      WHERE x.id > sqlc.arg(after)::bigint AND x.at < now() - interval '5 seconds' ORDER BY x.id LIMIT sqlc.arg(bound)::bigint) l
+GROUP BY 1, 2 ORDER BY 1, 2;
+
+-- name: CountLettersSince :many
+-- The same of dead letters, by reason.
+SELECT coalesce(d.reason, '')::text AS reason, count(*) AS n, max(d.id)::bigint AS last
+FROM (SELECT x.id, x.reason FROM dead_letter x
+      WHERE x.id > sqlc.arg(after)::bigint AND x.created < now() - interval '5 seconds' ORDER BY x.id LIMIT sqlc.arg(bound)::bigint) d
+GROUP BY 1 ORDER BY 1;

@@ -1,0 +1,143 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/placement"
+)
+
+// The bounds of what a worker says of its health.
+const (
+	vitalsWindow = 10 * time.Minute // older endings are forgotten, so that a burst of failures does not mark it for ever
+	vitalsMost   = 200              // endings that are remembered
+	vitalsPause  = time.Minute      // between reports while the status is the same: each is a row of the history
+	depthTimeout = time.Second
+)
+
+// vitals remembers how the last executions ended. Cancels and what was broken off
+// because the worker stopped say nothing about its health.
+type vitals struct {
+	now   func() time.Time
+	depth func(ctx context.Context) (int, bool) // what waits in its queue, if that is known
+
+	mu       sync.Mutex
+	endings  []vital // oldest first; guarded by mu
+	ended    int     // since the start; guarded by mu
+	waiting  int     // as last seen; guarded by mu
+	reported placement.Report
+	at       time.Time // of the last report
+}
+
+type vital struct {
+	at     time.Time
+	took   time.Duration
+	action string
+	failed bool
+}
+
+// end takes the end of an execution that this worker ran.
+func (v *vitals) end(status attune.Status, action string, took time.Duration) {
+	if v == nil {
+		return
+	}
+	failed := status == attune.StatusFailed || status == attune.StatusTimeout
+	if !failed && status != attune.StatusCompleted {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ended++
+	v.endings = append(v.endings, vital{v.now(), took, action, failed})
+	v.forget()
+}
+
+// forget drops what is too old or too much.
+func (v *vitals) forget() {
+	drop := max(len(v.endings)-vitalsMost, 0)
+	oldest := v.now().Add(-vitalsWindow)
+	for drop < len(v.endings) && v.endings[drop].at.Before(oldest) {
+		drop++
+	}
+	v.endings = append(v.endings[:0], v.endings[drop:]...)
+}
+
+// report sums up.
+func (v *vitals) report() placement.Report {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.forget()
+	now := v.now()
+	r := placement.Report{Total: len(v.endings), Ended: v.ended, QueueDepth: v.waiting, LastCheck: now.UTC().Format(time.RFC3339)}
+	actions := map[string]bool{}
+	var took, idle time.Duration
+	for _, e := range v.endings {
+		took += e.took
+		idle = now.Sub(e.at)
+		if !e.failed {
+			r.InARow = 0
+			continue
+		}
+		r.Failed++
+		r.InARow++
+		actions[e.action] = true
+	}
+	r.Actions = len(actions)
+	if r.Total > 0 {
+		r.AverageMS = float64((took / time.Duration(r.Total)).Microseconds()) / 1e3
+	}
+	r.Status, _ = placement.DocumentedLimits().Judge(placement.Signs{Report: r, Numbers: true, Ready: -1, Unchanged: idle})
+	return r
+}
+
+// due is the next report as JSON, or nil when there is nothing new to say yet.
+func (v *vitals) due(ctx context.Context) ([]byte, error) {
+	v.look(ctx)
+	r := v.report()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	since := v.now().Sub(v.at)
+	last := v.reported
+	last.LastCheck = r.LastCheck
+	if r == last || r.Status == last.Status && since < vitalsPause || r.Ended == 0 && r.Status == placement.Healthy && last.Status == "" {
+		return nil, nil
+	}
+	v.reported, v.at = r, v.now()
+	return json.Marshal(r)
+}
+
+// unreported makes the next report due, since the last could not be written.
+func (v *vitals) unreported() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.reported, v.at = placement.Report{}, time.Time{}
+}
+
+func (v *vitals) look(ctx context.Context) {
+	if v.depth == nil {
+		return
+	}
+	if n, ok := v.depth(ctx); ok {
+		v.mu.Lock()
+		v.waiting = n
+		v.mu.Unlock()
+	}
+}
+
+// queueDepth asks how much waits in a queue. A broker that is away is not waited
+// for.
+func queueDepth(b *broker.Broker, queue func() string) func(ctx context.Context) (int, bool) {
+	return func(ctx context.Context) (int, bool) {
+		if b.State() != broker.StateConnected {
+			return 0, false
+		}
+		ctx, cancel := context.WithTimeout(ctx, depthTimeout)
+		defer cancel()
+		state, err := b.QueueState(ctx, queue())
+		return state.Ready, err == nil && state.Exists
+	}
+}
