@@ -18,6 +18,7 @@ import (
 type Broker interface {
 	DeleteQueueIfIdle(ctx context.Context, name string) (deleted bool, reason string, err error)
 	DeleteQueueIfUnused(ctx context.Context, name string) (deleted bool, discarded int, reason string, err error)
+	UnbindWorkerDeadLetters(ctx context.Context, id int64) error
 }
 
 // ForgetOrder names workers that are to be forgotten, and what must be true of
@@ -192,7 +193,8 @@ func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (
 // queuePatience bounds what the broker is asked while the worker's row is locked.
 const queuePatience = 10 * time.Second
 
-// deleteQueues deletes the queues of a worker, the one with its hand-overs first.
+// deleteQueues deletes the queues of a worker, the one with its hand-overs first,
+// and then the routes of their dead letters.
 func deleteQueues(ctx context.Context, queues Broker, worker int64) (discarded int, reason string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queuePatience)
 	defer cancel()
@@ -207,7 +209,7 @@ func deleteQueues(ctx context.Context, queues Broker, worker int64) (discarded i
 		}
 		discarded += n
 	}
-	return discarded, "", nil
+	return discarded, "", queues.UnbindWorkerDeadLetters(ctx, worker)
 }
 
 // unread makes a sentence of what the broker says about a queue.

@@ -22,6 +22,7 @@ type queues struct {
 	mu      sync.Mutex
 	busy    map[string]string
 	deleted []string
+	unbound []int64
 	fail    error
 	during  func() // runs while a queue is being deleted
 }
@@ -49,6 +50,13 @@ func (q *queues) DeleteQueueIfIdle(_ context.Context, name string) (bool, string
 func (q *queues) DeleteQueueIfUnused(_ context.Context, name string) (bool, int, string, error) {
 	deleted, reason, err := q.delete(name)
 	return deleted, 1, reason, err
+}
+
+func (q *queues) UnbindWorkerDeadLetters(_ context.Context, worker int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unbound = append(q.unbound, worker)
+	return q.fail
 }
 
 const week = 7 * 24 * time.Hour
@@ -102,6 +110,7 @@ func TestAWorkerThatNobodyNeedsIsForgotten(t *testing.T) {
 	require.Equal(t, []string{
 		message.WorkerExecutionsQueue(worker), message.WorkerCancelQueue(worker), message.WorkerPacksQueue(worker),
 	}, q.deleted)
+	require.Equal(t, []int64{worker}, q.unbound)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM worker`))
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NULL AND status = 'completed'`))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM late_write`), "that its worker is forgotten is no late write")
@@ -220,13 +229,27 @@ func TestTheWindowOfExecutionsIsReadByKey(t *testing.T) {
 func TestQueuesOfForgottenWorkersGo(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
-	b := broker.New(broker.Config{URL: testkit.VHost(t)}, testkit.Logger(t), nil)
+	url := testkit.VHost(t)
+	b := broker.New(broker.Config{URL: url}, testkit.Logger(t), nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
 	t.Cleanup(b.Stop)
 	worker := silent(t, st, "gone", 2*week)
 	ctx := testkit.Context(t)
 	require.NoError(t, b.DeclareCommon(ctx))
 	require.NoError(t, b.DeclareWorker(ctx, worker, 0))
+	require.NoError(t, b.BindWorkerDeadLetters(ctx, worker))
+	management, err := broker.NewManagement(testkit.ManagementURL(t), testkit.VHostName(t, url), 10*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(management.Close)
+	routes := func() (keys []string) {
+		bindings, err := management.QueueBindings(ctx, message.QueueDeadLetter)
+		require.NoError(t, err)
+		for _, one := range bindings {
+			keys = append(keys, one.RoutingKey)
+		}
+		return keys
+	}
+	require.Contains(t, routes(), message.DispatchKey(worker))
 	send := func(queue string) {
 		outcome := b.Publisher().Publish(ctx, []broker.Message{{ID: "m", RoutingKey: queue}})[0]
 		require.NoError(t, outcome.Err)
@@ -250,4 +273,7 @@ func TestQueuesOfForgottenWorkersGo(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, state.Exists, queue)
 	}
+	require.NotContains(t, routes(), message.DispatchKey(worker))
+	require.NotContains(t, routes(), message.CancelKey(worker))
+	require.NoError(t, b.UnbindWorkerDeadLetters(ctx, worker), "what is unbound already")
 }
