@@ -67,6 +67,7 @@ type Triage struct {
 	cfg   Config
 	store *store.Store
 	relay Relay
+	wires WorkerQueues // nil: what needs the broker is refused
 }
 
 // New makes a Triage. Without a relay the messages are left to the sweep of a
@@ -162,16 +163,24 @@ const (
 )
 
 func (t *Triage) record(ctx context.Context, tx *store.Tx, a audit) (int64, error) {
+	if a.target.ActionID != 0 {
+		return t.recordOn(ctx, tx, a, "action", a.target.ActionID, a.target.String())
+	}
+	return t.recordOn(ctx, tx, a, "queues", 0, "all")
+}
+
+// recordOn records an act on anything; id 0 stands for none.
+func (t *Triage) recordOn(ctx context.Context, tx *store.Tx, a audit, kind string, target int64, name string) (int64, error) {
 	request, err := json.Marshal(a.request)
 	if err != nil {
 		return 0, fmt.Errorf("encode the audit of %s: %w", a.action, err)
 	}
 	row := store.InsertAuditParams{
-		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: a.action, TargetType: "queues", Target: "all",
+		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: a.action, TargetType: kind, Target: name,
 		Reason: a.reason, Request: request, Outcome: a.outcome, Error: a.failure,
 	}
-	if a.target.ActionID != 0 {
-		row.TargetType, row.TargetID, row.Target = "action", &a.target.ActionID, a.target.String()
+	if target != 0 {
+		row.TargetID = &target
 	}
 	id, err := tx.InsertAudit(ctx, row)
 	if err != nil {

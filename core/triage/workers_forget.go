@@ -1,0 +1,127 @@
+package triage
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/retention"
+	"github.com/attune-go/attune/core/store"
+)
+
+// WorkerQueues is what forgetting a worker needs of the broker; *broker.Broker is
+// one.
+type WorkerQueues interface {
+	retention.Broker
+	QueueState(ctx context.Context, name string) (broker.QueueState, error)
+}
+
+// With returns the same desk with a broker, for acts that need one.
+func (t *Triage) With(queues WorkerQueues) *Triage {
+	other := *t
+	other.wires = queues
+	return &other
+}
+
+// refuse makes the error of something that is not done to a worker.
+func (w *WorkerNow) refuse(reason, advice string) error {
+	return &WorkerRefusedError{Name: w.Name, Reason: reason, Advice: advice}
+}
+
+// forgettable says why a worker must stay, or nothing.
+func (w *WorkerNow) forgettable() error {
+	switch {
+	case w.leavesByItself():
+		return w.refuse("its process is leaving and has not ended", "try again when it is inactive and no longer drains")
+	case w.Status != "inactive" && !w.Stale:
+		return w.refuse("it sends heartbeats", "stop its process first, or drain it with `attune-executor workers drain "+w.Name+" --wait` and then stop it")
+	case !w.Empty() && w.Stale:
+		return w.refuse(w.has(), "the engine decides about that within executor.timeout_check_interval, try again then")
+	case w.Running > 0:
+		return w.refuse(w.has(), "the engine decides about that when the last heartbeat is stale, try again then")
+	case w.Unstarted > 0:
+		return w.refuse(w.has(), "the engine gives it to other workers that can take it, try again then")
+	}
+	return nil
+}
+
+func (w *WorkerNow) has() string {
+	return fmt.Sprintf("%d executions run there and %d were handed to it and have not begun", w.Running, w.Unstarted)
+}
+
+// forget removes a worker. What is refused before anything was done has no audit.
+func (t *Triage) forget(ctx context.Context, order WorkerOrder) (*WorkerReceipt, error) {
+	if t.wires == nil {
+		return nil, ErrNoBroker
+	}
+	receipt := &WorkerReceipt{WorkerOrder: order}
+	err := t.store.Tx(ctx, "forget a worker", func(ctx context.Context, tx *store.Tx) error {
+		now, err := t.worker(ctx, tx, order.Worker, true)
+		if err != nil {
+			return err
+		}
+		receipt = &WorkerReceipt{WorkerOrder: order, Before: *now, After: *now, Outcome: outcomeRunning, Settled: true}
+		if err := now.forgettable(); err != nil {
+			return err
+		}
+		if _, err := tx.RetireWorker(ctx, now.ID, t.cfg.HeartbeatStaleAfter.Seconds()); err != nil {
+			return fmt.Errorf("mark worker %s inactive: %w", now.Name, err)
+		}
+		receipt.Audit, err = t.recordWorker(ctx, tx, receipt, outcomeRunning, nil)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = t.remove(ctx, receipt)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	defer cancel()
+	a := audit{action: "worker.forget", request: receipt, outcome: receipt.Outcome}
+	if err != nil {
+		receipt.Outcome, a.outcome, a.failure = outcomeFailed, outcomeFailed, err.Error()
+	}
+	if auditErr := t.amend(ending, t.store.Queries, receipt.Audit, a); err == nil {
+		err = auditErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	return receipt, nil
+}
+
+// remove deletes the queues and the row, as the pruning of inactive workers does.
+func (t *Triage) remove(ctx context.Context, receipt *WorkerReceipt) error {
+	now := &receipt.Before
+	done, err := retention.ForgetWorkers(ctx, t.store, t.wires, retention.ForgetOrder{
+		Workers: []int64{now.ID}, Cordoned: true,
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	one := done[0]
+	if !one.Done {
+		return t.stays(ctx, now, one.Reason)
+	}
+	receipt.Changed, receipt.Outcome, receipt.Discarded = true, outcomeDone, one.Discarded
+	receipt.Says = "is forgotten: its row, its queues and the routes of its dead letters are gone"
+	return nil
+}
+
+// stays says why a worker was not removed after all, and what to do.
+func (t *Triage) stays(ctx context.Context, now *WorkerNow, reason string) error {
+	switch {
+	case strings.Contains(reason, "not empty"):
+		lie := "messages lie"
+		if state, err := t.wires.QueueState(ctx, message.WorkerExecutionsQueue(now.ID)); err == nil {
+			lie = fmt.Sprintf("%d messages lie", state.Ready)
+		}
+		return now.refuse(lie+" in its queue of hand-overs", "none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms "+
+			"and become dead letters (`attune-executor dlq list`), try again then")
+	case strings.Contains(reason, "in use"):
+		return now.refuse("its queue is still being consumed", "stop the process that consumes it")
+	}
+	return now.refuse(reason, "look at it with `attune-executor workers show "+now.Name+"` and try again")
+}

@@ -1,0 +1,231 @@
+package triage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Taker is another worker that could take what this one has not begun.
+type Taker struct {
+	ID         int64  `json:"id"`
+	Name       string `json:"name"`
+	Room       int    `json:"room"`       // how many more may be handed to it now
+	Executions int64  `json:"executions"` // how many of them it could run
+}
+
+// WorkerPlan is what an act on a worker would do.
+type WorkerPlan struct {
+	WorkerOrder
+
+	At  time.Time `json:"at"`
+	Now WorkerNow `json:"now"`
+	// Changes is false when the worker is so already, or the act is refused; Says
+	// is what happens, or why nothing does.
+	Changes bool     `json:"changes"`
+	Refused bool     `json:"refused"`
+	Says    string   `json:"says"`
+	Effects []string `json:"effects"` // what follows, a sentence each
+	// Takers are the other workers that could take what this one has not begun.
+	Takers []Taker `json:"takers"`
+	// Alone is how much of that no other worker can take now.
+	Alone int64 `json:"unstarted_without_taker"`
+	// Last are the runtimes that no other worker which is given work has.
+	Last []string `json:"last_worker_for"`
+}
+
+// maxGroups bounds the kinds of work that a plan looks at.
+const maxGroups = 200
+
+// PlanWorker reads what an act on a worker would do. Nothing is locked or written.
+func (t *Triage) PlanWorker(ctx context.Context, order WorkerOrder) (*WorkerPlan, error) {
+	plan := &WorkerPlan{WorkerOrder: order, Effects: []string{}, Takers: []Taker{}, Last: []string{}}
+	err := t.store.ReadTx(ctx, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) error {
+		now, err := t.worker(ctx, tx, order.Worker, false)
+		if err != nil {
+			return err
+		}
+		plan.Now = *now
+		if plan.At, err = tx.ControlNow(ctx); err != nil {
+			return fmt.Errorf("read the clock: %w", err)
+		}
+		if order.Act == CordonWorker || order.Act == DrainWorker {
+			return t.others(ctx, tx, plan)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	plan.foresee(t)
+	return plan, nil
+}
+
+// foresee says what the act would do.
+func (p *WorkerPlan) foresee(t *Triage) {
+	if p.Act == ForgetWorker {
+		p.Says = "is forgotten: its row, its queues and the routes of its dead letters go"
+		p.Changes = true
+		if err := p.Now.forgettable(); err != nil {
+			refused, _ := errors.AsType[*WorkerRefusedError](err)
+			p.Changes, p.Refused, p.Says = false, true, "stays: "+refused.Reason+": "+refused.Advice
+		}
+		return
+	}
+	word, says := t.wordOn(&p.Now, p.WorkerOrder)
+	p.Changes, p.Says = word != nil, says
+	if word == nil {
+		return
+	}
+	p.effects()
+}
+
+func (p *WorkerPlan) effects() {
+	add := func(format string, args ...any) { p.Effects = append(p.Effects, fmt.Sprintf(format, args...)) }
+	now := &p.Now
+	if now.Running > 0 && p.Act != UncordonWorker {
+		add("%s and goes on to its end.", counted(now.Running, "execution runs there", "executions run there"))
+	}
+	switch {
+	case now.Unstarted == 0 || p.Act == UncordonWorker:
+	case p.Act == CordonWorker:
+		add("%s and stays with it.", counted(now.Unstarted, "execution has not begun", "executions have not begun"))
+	case !now.Fences:
+		add("%s and stays with it: it does not refuse outdated hand-overs, so nothing can be moved away safely.",
+			counted(now.Unstarted, "execution has not begun", "executions have not begun"))
+	default:
+		add("%s and goes to other workers within seconds.", counted(now.Unstarted, "execution has not begun", "executions have not begun"))
+		if p.Alone > 0 {
+			add("No other worker can take %d of them now: they stay until one can, or until executor.scheduled_timeout.", p.Alone)
+		}
+	}
+	if len(p.Last) > 0 {
+		add("It is the last worker that is given work for %s: what needs that waits or fails, as executor.no_workers says.", joined(p.Last))
+	}
+	if now.Stale && now.Status != "inactive" {
+		add("Its heartbeat is stale: what it has is taken away from it anyway.")
+	}
+}
+
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func joined(list []string) string {
+	text := ""
+	for i, one := range list {
+		switch {
+		case i == 0:
+		case i == len(list)-1:
+			text += " and "
+		default:
+			text += ", "
+		}
+		text += one
+	}
+	return text
+}
+
+// others finds who could take what the worker has not begun, and what only it can
+// run.
+func (t *Triage) others(ctx context.Context, tx *store.Tx, plan *WorkerPlan) error {
+	rows, err := tx.ViewFleet(ctx)
+	if err != nil {
+		return fmt.Errorf("read the other workers: %w", err)
+	}
+	var self placement.Worker
+	var rest []placement.Worker
+	for _, r := range rows {
+		w := placement.Row{
+			ID: r.ID, Name: r.Name, Host: r.Host, Status: string(r.Status), Cordoned: r.Cordoned, Draining: r.Draining,
+			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge,
+			Capabilities: r.Capabilities, Assigned: int(r.Assigned),
+		}.Worker(t.cfg.HeartbeatStaleAfter)
+		if r.ID == plan.Now.ID {
+			self = w
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	for _, runtime := range self.Runtimes {
+		if !slices.ContainsFunc(rest, func(w placement.Worker) bool {
+			return w.Standing == placement.Live && slices.Contains(w.Runtimes, runtime)
+		}) {
+			plan.Last = append(plan.Last, runtime)
+		}
+	}
+	if plan.Now.Unstarted == 0 {
+		return nil
+	}
+	return t.takers(ctx, tx, plan, placement.NewFleet(rest, 0))
+}
+
+func (t *Triage) takers(ctx context.Context, tx *store.Tx, plan *WorkerPlan, fleet *placement.Fleet) error {
+	groups, err := tx.GroupUnstarted(ctx, plan.Now.ID, maxGroups)
+	if err != nil {
+		return fmt.Errorf("read what worker %s has not begun: %w", plan.Now.Name, err)
+	}
+	actions := make([]int64, len(groups))
+	for i, g := range groups {
+		actions[i] = g.Action
+	}
+	needs, err := actionNeeds(ctx, tx, actions)
+	if err != nil {
+		return err
+	}
+	found := map[int64]*Taker{}
+	for _, g := range groups {
+		need, err := needs[g.Action].Override(g.WorkerSelector, g.WorkerTolerations, g.WorkerAffinity)
+		need.Fence = true // only such a worker is given in place what another has
+		taken := false
+		if err == nil {
+			for _, e := range fleet.Explain(need) {
+				if e.Answer != placement.AnswerRoom && e.Answer != placement.AnswerFull {
+					continue
+				}
+				taken = true
+				if found[e.Worker.ID] == nil {
+					found[e.Worker.ID] = &Taker{ID: e.Worker.ID, Name: e.Worker.Name, Room: max(e.Worker.Room(), 0)}
+				}
+				found[e.Worker.ID].Executions += g.Executions
+			}
+		}
+		if !taken {
+			plan.Alone += g.Executions
+		}
+	}
+	for _, one := range found {
+		plan.Takers = append(plan.Takers, *one)
+	}
+	slices.SortFunc(plan.Takers, func(a, b Taker) int { return cmp.Or(cmp.Compare(b.Room, a.Room), cmp.Compare(a.ID, b.ID)) })
+	return nil
+}
+
+// actionNeeds reads what actions ask of their workers.
+func actionNeeds(ctx context.Context, tx *store.Tx, ids []int64) (map[int64]placement.Need, error) {
+	rows, err := tx.ReadActionRules(ctx, ids, []string{})
+	if err != nil {
+		return nil, fmt.Errorf("read what %d actions ask of their workers: %w", len(ids), err)
+	}
+	needs := make(map[int64]placement.Need, len(rows))
+	for _, row := range rows {
+		spec := placement.Spec{
+			Version: row.RuntimeVersionConstraint, Required: row.RequiredWorkerRuntimes,
+			Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
+		}
+		if row.RuntimeName != nil {
+			spec.Runtimes = append([]string{*row.RuntimeName}, row.RuntimeAliases...)
+		}
+		needs[row.ID] = placement.NewNeed(spec)
+	}
+	return needs, nil
+}
