@@ -1,19 +1,9 @@
 package monitor
 
 import (
-	"fmt"
-	"strings"
 	"time"
-)
 
-// Level says how much a finding matters.
-type Level string
-
-// The levels, worst first.
-const (
-	LevelCritical Level = "critical"
-	LevelWarning  Level = "warning"
-	LevelInfo     Level = "info"
+	"github.com/attune-go/attune/core/config"
 )
 
 // Finding is one thing that needs a person's attention.
@@ -28,158 +18,125 @@ type Finding struct {
 	Target string `json:"target"`
 	// Filter narrows the target to what the finding is about.
 	Filter string `json:"filter,omitempty"`
+	// Rule is the name of the alert rule that says so.
+	Rule string `json:"rule,omitempty"`
 }
 
-// Limits are the thresholds beyond which something needs attention.
-type Limits struct {
-	HeadWait   time.Duration
-	StaleAfter time.Duration
-}
+// brokerMeasures are those that the dashboard's own look at the broker adds to what
+// the engine has evaluated.
+var brokerMeasures = []string{"broker_alarms"}
 
-// Attention judges what was read. It is a pure function: either argument may be
-// nil, and growth is the change of the dead-letter depth over the last minutes,
-// nil while that is unknown.
-func Attention(o *Overview, b *Broker, growth *int64, limits Limits) []Finding {
-	var found []Finding
-	if b != nil {
-		found = append(found, brokerFindings(b, growth)...)
+// Attention is what needs attention, the worst first: the alerts, if a replica of
+// the engine evaluates them; else the same rules judged at once by what was read
+// here, without waiting for as long as they ask. It is a pure function: either
+// argument may be nil, and growth is the change of the dead-letter depth over the
+// last minutes, nil while that is unknown.
+func Attention(o *Overview, b *Broker, growth *int64) []Finding {
+	instant := instantMeasures(o, b, growth)
+	rules := Rules(config.Default().Alerts)
+	if o != nil && o.rules != nil {
+		rules = o.rules
 	}
-	if o != nil {
-		found = append(found, replicaFindings(o)...)
-		found = append(found, workerFindings(o, limits)...)
-		found = append(found, queueFindings(o, limits)...)
-		found = append(found, stuckFindings(o)...)
+	if o == nil || o.Alerts == nil || !o.Alerts.Evaluated {
+		return findings(worstFirst(Judge(rules, instant)))
 	}
-	return worstFirst(found)
-}
-
-func worstFirst(found []Finding) []Finding {
-	var out []Finding
-	for _, level := range []Level{LevelCritical, LevelWarning, LevelInfo} {
-		for _, f := range found {
-			if f.Level == level {
-				out = append(out, f)
-			}
+	only := newMeasures()
+	for _, name := range brokerMeasures {
+		if instant.Known(name) && !o.Alerts.knows(name) {
+			only.Samples[name] = instant.Samples[name]
 		}
 	}
-	return out
+	return findings(worstFirst(append(o.Alerts.verdicts(), Judge(rules, only)...)))
 }
 
-func brokerFindings(b *Broker, growth *int64) []Finding {
-	var found []Finding
-	if len(b.Alarms) > 0 {
-		found = append(found, Finding{
-			Level: LevelCritical, Target: "dlq",
-			Text: "broker alarm: " + strings.Join(b.Alarms, ", "),
-			Hint: "publishers are blocked until it clears",
-		})
-	}
-	dead, ok := b.Queue(DeadLetterQueue)
-	switch {
-	case !ok || dead.Ready == 0:
-	case growth != nil && *growth > 0:
-		found = append(found, Finding{
-			Level: LevelCritical, Target: "dlq",
-			Text: fmt.Sprintf("dead letters growing: %d, +%d in 5m", dead.Ready, *growth),
-			Hint: consumers(dead),
-		})
-	default:
-		found = append(found, Finding{
-			Level: LevelWarning, Target: "dlq",
-			Text: fmt.Sprintf("%d dead letters wait", dead.Ready),
-			Hint: consumers(dead),
-		})
+func findings(verdicts []Condition) []Finding {
+	found := make([]Finding, 0, len(verdicts))
+	for _, v := range verdicts {
+		f := Finding{Level: v.Severity, Text: v.Summary, Hint: v.Hint, Since: v.since, Target: v.view, Filter: v.filter, Rule: v.Rule}
+		if f.Target == "executions" && f.Filter == "" && (v.measure == "stuck_seconds" || v.measure == "scheduled_overdue") {
+			f.Filter = "status:scheduled"
+		}
+		found = append(found, f)
 	}
 	return found
+}
+
+// instantMeasures is what an overview and a look at the broker measure.
+func instantMeasures(o *Overview, b *Broker, growth *int64) *Measures {
+	m := newMeasures()
+	if o != nil {
+		m.At = o.At
+		m.queues(o.Top, o.At)
+		if o.Replicas != nil {
+			m.replicas(o.Replicas, o.Queues.Queued)
+		}
+		m.instantWorkers(o)
+		if o.Live.Stuck.Value > 0 {
+			// At least as long; which is longest the overview does not read.
+			m.set("stuck_seconds", (o.Live.StuckAfter + time.Millisecond).Seconds(), plural(o.Live.Stuck.Value, "execution", "executions"))
+		}
+	}
+	if b != nil && len(b.Queues)+len(b.Alarms) > 0 {
+		if b.AlarmsUnknown == "" {
+			m.alarms(b.Alarms)
+		}
+		m.instantLetters(o, b, growth)
+	}
+	return m
+}
+
+func (m *Measures) instantLetters(o *Overview, b *Broker, growth *int64) {
+	dead, ok := b.Queue(DeadLetterQueue)
+	if !ok || dead.Uncounted {
+		return
+	}
+	m.letters(dead.Ready, 0, consumers(dead))
+	if growth != nil {
+		m.set("dead_letters_growth", float64(max(*growth, 0)), plural(dead.Ready, "dead letter", "dead letters")+", "+consumers(dead))
+	}
+	if o == nil {
+		return
+	}
+	m.know("worker_queue_depth")
+	for _, w := range o.WorkerList {
+		if q, ok := b.Queue(WorkerQueue(w.ID)); ok && !q.Uncounted {
+			m.add("worker_queue_depth", Sample{Target: w.Name, Value: float64(q.Ready)})
+		}
+	}
 }
 
 func consumers(q BrokerQueue) string {
-	switch q.Consumers {
-	case 0:
+	if q.Consumers == 0 {
 		return "nobody consumes " + q.Name
-	case 1:
-		return "1 consumer on " + q.Name
-	default:
-		return fmt.Sprintf("%d consumers on %s", q.Consumers, q.Name)
 	}
+	return plural(q.Consumers, "consumer", "consumers") + " on " + q.Name
 }
 
-// brief writes a duration without units that are zero.
-func brief(d time.Duration) string {
-	text := d.String()
-	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = cut + "m"
-	}
-	if cut, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = cut + "h"
-	}
-	return text
-}
-
-func workerFindings(o *Overview, limits Limits) []Finding {
-	var found []Finding
-	if o.Workers.Active+o.Workers.Busy == 0 && o.Queues.Queued+o.Live.Requested.Value > 0 {
-		found = append(found, Finding{
-			Level: LevelCritical, Target: "workers",
-			Text: "no worker takes work and executions wait", Hint: "start or uncordon a worker",
-		})
-	}
-	for _, w := range o.WorkerList {
-		f := Finding{Level: LevelWarning, Target: "workers"}
-		switch w.Health(o.At, limits.StaleAfter) {
-		case WorkerStale:
-			f.Since, f.Text, f.Hint = w.Heartbeat, w.Name+" heartbeat stale", "it never reported"
-			if w.Heartbeat != nil {
-				f.Hint = "limit " + brief(limits.StaleAfter)
-			}
-		case WorkerSuspect:
-			f.Since, f.Text, f.Hint = w.SuspectSince, w.Name+" suspect, given nothing", orElse(w.SuspectReason, "its queue took nothing")
-		default:
+// instantWorkers takes over the workers of an overview, which are the unwell ones;
+// how many are well it says in its totals.
+func (m *Measures) instantWorkers(o *Overview) {
+	var list []worker
+	for i := range o.WorkerList {
+		w := &o.WorkerList[i]
+		if w.Status == "inactive" || w.Status == "error" {
 			continue
 		}
-		if w.Assigned != nil && *w.Assigned > 0 {
-			f.Hint += fmt.Sprintf(", owns %d executions", *w.Assigned)
+		one := worker{name: w.Name, active: true, kept: w.Cordoned || w.Draining, suspectWhy: w.SuspectReason, never: w.Heartbeat == nil}
+		begin := w.Created
+		if w.Heartbeat != nil {
+			begin = *w.Heartbeat
 		}
-		found = append(found, f)
-	}
-	return found
-}
-
-func queueFindings(o *Overview, limits Limits) []Finding {
-	var found []Finding
-	for _, q := range o.Top {
-		if q.Queued == 0 {
-			continue
+		one.silence = max(o.At.Sub(begin), 0)
+		if w.SuspectSince != nil {
+			since := o.At.Sub(*w.SuspectSince)
+			one.suspect = &since
 		}
-		f := Finding{Level: LevelWarning, Target: "queues", Filter: q.ActionRef, Since: q.Oldest}
-		switch {
-		case q.Paused:
-			f.Level, f.Text = LevelInfo, fmt.Sprintf("%s is paused with %d waiting", q.Name(), q.Queued)
-			f.Hint = q.PauseReason
-		case q.Oldest == nil || o.At.Sub(*q.Oldest) < limits.HeadWait:
-			continue
-		case q.Blocked != "":
-			f.Text = fmt.Sprintf("%s %d deep, head waits", q.Name(), q.Queued)
-			f.Hint = q.Blocked
-		default:
-			f.Text = fmt.Sprintf("%s %d deep, head waits", q.Name(), q.Queued)
-			f.Hint = fmt.Sprintf("%d slots used", q.Active)
-			if q.Limit != nil {
-				f.Hint = fmt.Sprintf("%d of %d slots used", q.Active, *q.Limit)
-			}
+		if w.Assigned != nil {
+			one.assigned = *w.Assigned
 		}
-		found = append(found, f)
+		list = append(list, one)
 	}
-	return found
-}
-
-func stuckFindings(o *Overview) []Finding {
-	if o.Live.Stuck.Value == 0 {
-		return nil
-	}
-	return []Finding{{
-		Level: LevelInfo, Target: "executions", Filter: "status:scheduled",
-		Text: fmt.Sprintf("%d executions scheduled for more than %s", o.Live.Stuck.Value, brief(o.Live.StuckAfter)),
-		Hint: "no worker has acknowledged them",
-	}}
+	m.workers(list, o.At, o.StaleAfter)
+	m.set("active_workers", float64(o.Workers.Active+o.Workers.Busy), "")
+	delete(m.Samples, "unhealthy_workers")
 }

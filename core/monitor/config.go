@@ -30,10 +30,12 @@ const (
 	RecentWindow = 15 * time.Minute
 	// StuckAfter is how long an execution may be scheduled without being started.
 	StuckAfter = 10 * time.Minute
-	// HeadWaitLimit is how long the head of a queue may wait before it counts as
-	// needing attention.
+	// HeadWaitLimit is how long the head of a queue may wait before lists mark it, as
+	// the built-in rule queue_head_wait has it.
 	HeadWaitLimit = 10 * time.Minute
 	// DefaultStaleAfter is the age beyond which a heartbeat is stale: three
 	// missed beats of thirty seconds.
 	DefaultStaleAfter = 90 * time.Second
+	// DefaultScheduledTimeout is how long an execution may be scheduled.
+	DefaultScheduledTimeout = 5 * time.Minute
 )

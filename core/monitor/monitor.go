@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -15,6 +16,8 @@ type Deps struct {
 	Store *store.Store
 	// Broker reads the message broker's management interface.
 	Broker BrokerReader
+	// Probe asks the broker what alert rules watch; nil leaves that out.
+	Probe Prober
 }
 
 // Config adjusts what counts as unwell.
@@ -32,6 +35,8 @@ type Config struct {
 	// ScheduledTimeout is how long a worker that lives may take to begin an
 	// execution whose action says nothing else; zero means that it is not known.
 	ScheduledTimeout time.Duration
+	// Alerts are the alert rules; nil means the built-in ones.
+	Alerts Rules
 }
 
 // Monitor reads. Its methods may be used by many goroutines.
@@ -43,6 +48,8 @@ type Monitor struct {
 	// shape is what the schema offers, asked again after shapeTTL; guarded by mu.
 	shape   shape
 	shapeAt time.Time
+	// depths is how many dead letters waited in the last minutes; guarded by mu.
+	depths []depthAt
 }
 
 // shape is what a schema offers beyond what Attune publishes. shared says that
@@ -58,8 +65,17 @@ func New(cfg Config, deps Deps) *Monitor {
 	if cfg.StaleAfter <= 0 {
 		cfg.StaleAfter = DefaultStaleAfter
 	}
+	if cfg.Alerts == nil {
+		cfg.Alerts = config.Default().Alerts
+	}
 	return &Monitor{cfg: cfg, deps: deps}
 }
+
+// Watch has the monitor measure by a probe and judge by these rules. It must be
+// called before the first reading.
+func (m *Monitor) Watch(probe Prober, rules Rules) { m.deps.Probe, m.cfg.Alerts = probe, rules }
+
+func (m *Monitor) rules() Rules { return m.cfg.Alerts }
 
 // database runs fn in one read-only transaction, so that all numbers of a
 // reading agree, and records when it was and how long it took.

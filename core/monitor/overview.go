@@ -11,7 +11,7 @@ import (
 // Overview reads the state of the whole installation from the database. The
 // broker's half comes from Broker, so that neither waits for the other.
 func (m *Monitor) Overview(ctx context.Context) (*Overview, error) {
-	o := &Overview{StaleAfter: m.cfg.StaleAfter}
+	o := &Overview{StaleAfter: m.cfg.StaleAfter, rules: m.rules()}
 	err := m.database(ctx, "overview", &o.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
 		if err := m.executionCounts(ctx, tx, s, o); err != nil {
 			return err
@@ -33,6 +33,10 @@ func (m *Monitor) Overview(ctx context.Context) (*Overview, error) {
 		if o.Replicas, err = readReplicas(ctx, tx, s); o.Replicas != nil {
 			o.Replicas.At = o.At
 		}
+		if err != nil {
+			return err
+		}
+		o.Alerts, err = m.readAlerts(ctx, tx, s, o.At, alertOverview)
 		return err
 	})
 	return o, err

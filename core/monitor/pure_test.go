@@ -67,19 +67,23 @@ func TestAttentionPutsTheWorstFirst(t *testing.T) {
 	long := now.Add(-time.Hour)
 	growth := int64(3)
 	o := &Overview{
-		Reading: Reading{At: now}, Queues: QueueTotals{Queued: 5},
+		Reading: Reading{At: now}, StaleAfter: time.Minute, Queues: QueueTotals{Queued: 5},
 		Top:        []Queue{{ActionRef: "a.b", Queued: 5, Oldest: &long}, {ActionRef: "c.d", Queued: 5, Oldest: &long, Paused: true}},
 		WorkerList: []Worker{{Name: "w", Status: "active", Heartbeat: &long}},
 		Live:       Live{Stuck: Count{Value: 2}, StuckAfter: 10 * time.Minute},
 	}
 	b := &Broker{Alarms: []string{"memory"}, Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 9}}}
-	found := Attention(o, b, &growth, Limits{HeadWait: time.Minute, StaleAfter: time.Minute})
-	var levels []Level
+	found := Attention(o, b, &growth)
+	var rules []string
 	for _, f := range found {
-		levels = append(levels, f.Level)
+		rules = append(rules, string(f.Level)+" "+f.Rule)
+		require.NotContains(t, f.Text+f.Hint, "{", "every placeholder is filled")
 	}
-	require.Equal(t, []Level{LevelCritical, LevelCritical, LevelCritical, LevelWarning, LevelWarning, LevelInfo, LevelInfo}, levels)
-	require.Empty(t, Attention(nil, nil, nil, Limits{}), "nothing read is nothing found")
+	require.Equal(t, []string{
+		"critical broker_alarm", "critical dlq_growth", "critical no_active_workers", "warning queue_head_wait", "warning worker_heartbeat",
+		"info dlq_waiting", "info exec_stuck", "info queue_paused",
+	}, rules)
+	require.Empty(t, Attention(nil, nil, nil), "nothing read is nothing found")
 }
 
 func TestWorkerQueueNames(t *testing.T) {

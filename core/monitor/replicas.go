@@ -146,14 +146,24 @@ func readReplicas(ctx context.Context, tx *store.Tx, s shape) (*Replicas, error)
 func (r *Replica) judge() {
 	r.Late = r.Age > replicaLate
 	r.Problems = []string{}
-	add := func(format string, args ...any) { r.Problems = append(r.Problems, fmt.Sprintf(format, args...)) }
-	if r.State == StateVanished || r.Age > replicaAlive {
-		add("silent for %s", span(r.Age))
+	if r.Late {
+		r.Problems = append(r.Problems, "silent for "+span(r.Age))
+	}
+	if !r.alive() {
 		return // what it said last is worth nothing any more
 	}
-	if r.Late {
-		add("silent for %s", span(r.Age))
+	r.Problems = append(r.Problems, r.troubles()...)
+	for _, name := range r.silentLoops() {
+		r.Problems = append(r.Problems, fmt.Sprintf("loop %s is silent for %s", name, span(r.Silence(name))))
 	}
+}
+
+// alive says whether it has reported itself lately.
+func (r *Replica) alive() bool { return r.State != StateVanished && r.Age <= replicaAlive }
+
+// troubles is what is wrong with its connections and its round.
+func (r *Replica) troubles() (list []string) {
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	now := r.Details.Clock.Add(r.Age)
 	starting := r.LastSeen.Sub(r.Started) < startPatience
 	for _, link := range r.Details.Connections {
@@ -167,14 +177,20 @@ func (r *Replica) judge() {
 	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" && !starting {
 		add("does not consume %s", strings.Join(silent, ", "))
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
-		if silence := r.Silence(name); silence > r.Details.Loops[name].Patience {
-			add("loop %s is silent for %s", name, span(silence))
-		}
-	}
 	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > RoundPatience {
 		add("its round is under way for %s", span(now.Sub(*since)))
 	}
+	return list
+}
+
+// silentLoops names the loops that have been silent for longer than they may.
+func (r *Replica) silentLoops() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
+		if r.Silence(name) > r.Details.Loops[name].Patience {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (r *Replica) unsubscribed() []string {
@@ -228,39 +244,4 @@ func (r *Replicas) Oldest() time.Duration {
 		oldest = max(oldest, one.Age)
 	}
 	return oldest
-}
-
-// replicaFindings says which replicas are unwell, and that there are none.
-func replicaFindings(o *Overview) []Finding {
-	if o.Replicas == nil {
-		return nil
-	}
-	alive := 0
-	var found []Finding
-	for _, r := range o.Replicas.List {
-		if r.State != StateVanished && r.Age <= replicaAlive {
-			alive++
-		}
-		if r.Problem() == "" {
-			continue
-		}
-		f := Finding{
-			Level: LevelWarning, Target: "overview", Text: fmt.Sprintf("engine replica %s: %s", r.Short(), r.Problem()),
-			Hint: fmt.Sprintf("host %s, pid %d", r.Host, r.PID),
-		}
-		if r.Late {
-			f.Since = &r.LastSeen
-		}
-		found = append(found, f)
-	}
-	if alive > 0 {
-		return found
-	}
-	level := LevelInfo
-	if o.Queues.Queued+o.Live.Requested.Value > 0 {
-		level = LevelCritical
-	}
-	return append(found, Finding{
-		Level: level, Target: "overview", Text: "no replica of the engine runs", Hint: "start one with attune-executor serve",
-	})
 }

@@ -89,7 +89,7 @@ func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
 	overview, err := b.Overview(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 9, overview.Replicas.Total)
-	texts := findingTexts(Attention(overview, nil, nil, Limits{}))
+	texts := findingTexts(Attention(overview, nil, nil))
 	require.Contains(t, texts, "does not consume q")
 	require.NotContains(t, texts, "no replica of the engine runs")
 }
@@ -100,17 +100,15 @@ func TestNoReplicaIsAFinding(t *testing.T) {
 	overview, err := b.Overview(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, overview.Replicas.List)
-	level := func() Level {
-		for _, f := range Attention(overview, nil, nil, Limits{}) {
-			if f.Text == "no replica of the engine runs" {
-				return f.Level
-			}
-		}
-		return ""
-	}
-	require.Equal(t, LevelInfo, level())
+	found := Attention(overview, nil, nil)
+	require.Contains(t, findingTexts(found), "no replica of the engine runs")
+	require.Equal(t, LevelCritical, found[0].Level)
 	overview.Queues.Queued = 1
-	require.Equal(t, LevelCritical, level(), "somebody waits for it")
+	for _, f := range Attention(overview, nil, nil) {
+		if f.Rule == "no_replica" {
+			require.Contains(t, f.Hint, "1 execution waits", "somebody waits for it")
+		}
+	}
 
 	testkit.Exec(t, b.store, `drop table admission_scope, engine_replica cascade`)
 	published := New(Config{}, Deps{Store: b.store})

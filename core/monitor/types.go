@@ -61,6 +61,10 @@ type Overview struct {
 	WorkerList []Worker `json:"worker_list"`
 	// Replicas are the engine's; nil where the schema has none.
 	Replicas *Replicas `json:"replicas"`
+	// Alerts are the open alerts; nil where the schema has none.
+	Alerts *Alerts `json:"alerts,omitempty"`
+
+	rules Rules // what Attention judges by
 }
 
 // Live counts executions that have not ended, by status.

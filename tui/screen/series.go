@@ -107,6 +107,5 @@ func (e *Env) Findings() []monitor.Finding {
 	if n, ok := e.Data.History.Change(SeriesDead, 5*time.Minute); ok {
 		growth = &n
 	}
-	return append(found, monitor.Attention(e.Data.Overview, e.Data.Broker, growth,
-		monitor.Limits{HeadWait: monitor.HeadWaitLimit, StaleAfter: e.Data.StaleAfter()})...)
+	return append(found, monitor.Attention(e.Data.Overview, e.Data.Broker, growth)...)
 }

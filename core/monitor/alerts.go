@@ -1,0 +1,351 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/store"
+)
+
+// AlertLoop is the name of the loop of the engine that evaluates the rules.
+const AlertLoop = "alerts"
+
+// The bounds of what is read about alerts.
+const (
+	alertRows     = 500
+	alertHistory  = 100
+	alertOverview = 50
+	// evaluatedWithin is how old the newest evaluation is at most while somebody
+	// evaluates.
+	evaluatedWithin = time.Minute
+	// unevaluatedAfter is how long an alert has not been evaluated before that is
+	// said.
+	unevaluatedAfter = time.Minute
+)
+
+// The states of an alert and of a rule.
+const (
+	AlertFiring   = "firing"
+	AlertPending  = "pending" // the condition holds, but not for as long as the rule asks
+	AlertCleared  = "cleared"
+	RuleQuiet     = "quiet"
+	RuleDisabled  = "disabled"
+	RuleUnknown   = "unknown" // its measure cannot be read
+	RuleUnwatched = "unwatched"
+)
+
+// Alert is a condition of a rule that holds for a target, or has held.
+type Alert struct {
+	ID       int64      `json:"id,omitempty"`
+	Rule     string     `json:"rule"`
+	Target   string     `json:"target,omitempty"`
+	Severity Level      `json:"severity"`
+	State    string     `json:"state"`
+	Summary  string     `json:"summary"`
+	Hint     string     `json:"hint,omitempty"`
+	Value    float64    `json:"value"`
+	Since    time.Time  `json:"since"`
+	Fired    *time.Time `json:"fired"`
+	Cleared  *time.Time `json:"cleared"`
+	// Seen is the newest evaluation of it. NotEvaluated is set while its measure
+	// cannot be read: it then neither goes on nor ends.
+	Seen         time.Time `json:"seen"`
+	NotEvaluated bool      `json:"not_evaluated,omitempty"`
+	// Behind says that another alert about the same is worse.
+	Behind bool `json:"behind,omitempty"`
+	// View is the view of the dashboard that shows more.
+	View string `json:"view"`
+}
+
+// Alerts is what is wrong and what was.
+type Alerts struct {
+	Reading
+	// Evaluated says whether a replica of the engine evaluates the rules, and
+	// EvaluatedAt when the newest evaluation was; nil if none is known.
+	Evaluated   bool       `json:"evaluated"`
+	EvaluatedAt *time.Time `json:"evaluated_at"`
+	// Note says what else must be known to read the rest rightly; empty if nothing.
+	Note string `json:"note,omitempty"`
+	// Open are the alerts whose condition holds, the worst first; Recent those that
+	// fired and have ended, the newest first.
+	Open   []Alert `json:"open"`
+	Recent []Alert `json:"recent"`
+	// Rules are all rules and how they are.
+	Rules []AlertRule `json:"rules"`
+
+	ruleOf Rules // what Open was judged by
+}
+
+// AlertRule is a rule and how it is.
+type AlertRule struct {
+	Name     string  `json:"name"`
+	Measure  string  `json:"measure"`
+	Severity Level   `json:"severity"`
+	Above    float64 `json:"above"`
+	Below    float64 `json:"below,omitempty"`
+	// Limit is the threshold in words.
+	Limit  string        `json:"limit"`
+	For    time.Duration `json:"for_ns"`
+	Target string        `json:"target,omitempty"`
+	// State is the worst of its alerts: firing, pending, unknown, quiet; or disabled,
+	// or unwatched while nobody evaluates it.
+	State string `json:"state"`
+	// About and Why say what is measured and what it means, Expression is the PromQL.
+	About      string `json:"about"`
+	Why        string `json:"why"`
+	Expression string `json:"expression"`
+}
+
+// Firing counts the alerts that fire, those behind worse ones left out.
+func (a *Alerts) Firing(level Level) (n int) {
+	for _, one := range a.Open {
+		if one.Severity == level && one.State == AlertFiring && !one.Behind {
+			n++
+		}
+	}
+	return n
+}
+
+// Alerts reads the alerts and how old they are. While no replica of the engine
+// evaluates the rules they are judged here, at once, by what can be read.
+func (m *Monitor) Alerts(ctx context.Context) (*Alerts, error) {
+	a := &Alerts{Open: []Alert{}, Recent: []Alert{}}
+	err := m.database(ctx, "alerts", &a.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		read, err := m.readAlerts(ctx, tx, s, a.At, alertRows)
+		if err != nil || read == nil {
+			return err
+		}
+		read.Reading = a.Reading
+		*a = *read
+		past, err := tx.ListPastAlerts(ctx, alertHistory)
+		if err != nil {
+			return fmt.Errorf("list past alerts: %w", err)
+		}
+		for i := range past {
+			a.Recent = append(a.Recent, m.alertOf(&past[i], a.At))
+		}
+		return nil
+	})
+	if err != nil {
+		return a, err
+	}
+	var measured *Measures
+	if !a.Evaluated {
+		if measured, err = m.judgeHere(ctx, a); err != nil {
+			return a, err
+		}
+	}
+	a.Rules = m.ruleStates(a, measured)
+	return a, nil
+}
+
+// readAlerts reads the open alerts; nil where the schema has none.
+func (m *Monitor) readAlerts(ctx context.Context, tx *store.Tx, s shape, now time.Time, bound int64) (*Alerts, error) {
+	if !s.shared {
+		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
+	}
+	there, err := tx.AlertSchema(ctx)
+	if err != nil || !there {
+		return nil, err
+	}
+	replicas, err := readReplicas(ctx, tx, s)
+	if err != nil {
+		return nil, err
+	}
+	a := &Alerts{Open: []Alert{}, Recent: []Alert{}}
+	a.evaluation(replicas, now)
+	rows, err := tx.ListAlerts(ctx, bound)
+	if err != nil {
+		return nil, fmt.Errorf("list alerts: %w", err)
+	}
+	for i := range rows {
+		one := m.alertOf(&rows[i], now)
+		one.NotEvaluated = a.Evaluated && now.Sub(one.Seen) > unevaluatedAfter
+		a.Open = append(a.Open, one)
+	}
+	a.order(m.rules())
+	return a, nil
+}
+
+// evaluation finds the newest evaluation by a replica that lives.
+func (a *Alerts) evaluation(replicas *Replicas, now time.Time) {
+	if replicas == nil {
+		return
+	}
+	for i := range replicas.List {
+		r := &replicas.List[i]
+		if _, ticks := r.Loops[AlertLoop]; !ticks || r.Details.Loops[AlertLoop].Error != "" {
+			continue
+		}
+		at := now.Add(-r.Silence(AlertLoop))
+		if a.EvaluatedAt == nil || at.After(*a.EvaluatedAt) {
+			a.EvaluatedAt = &at
+		}
+	}
+	a.Evaluated = a.EvaluatedAt != nil && now.Sub(*a.EvaluatedAt) <= evaluatedWithin
+}
+
+func (m *Monitor) alertOf(row *store.Alert, now time.Time) Alert {
+	one := Alert{
+		ID: row.ID, Rule: row.Rule, Target: row.Target, Severity: Level(row.Severity), Summary: row.Summary, Hint: row.Hint, Value: row.Value,
+		Since: row.Since, Fired: row.Fired, Cleared: row.Cleared, Seen: row.Seen, State: AlertPending, View: "overview",
+	}
+	switch {
+	case row.Cleared != nil:
+		one.State = AlertCleared
+	case row.Fired != nil:
+		one.State = AlertFiring
+	}
+	if rule := m.rules()[row.Rule]; rule != nil {
+		if measure, ok := config.MeasureNamed(rule.Measure); ok {
+			one.View = measure.View
+		}
+	}
+	return one
+}
+
+// order puts the worst first and says which are behind others: about the same
+// measure and target, but less bad.
+func (a *Alerts) order(rules Rules) {
+	slices.SortStableFunc(a.Open, func(x, y Alert) int {
+		if (x.State == AlertFiring) != (y.State == AlertFiring) {
+			if x.State == AlertFiring {
+				return -1
+			}
+			return 1
+		}
+		return x.Severity.rank() - y.Severity.rank()
+	})
+	type about struct{ measure, target string }
+	seen := map[about]bool{}
+	for i := range a.Open {
+		rule := rules[a.Open[i].Rule]
+		if rule == nil {
+			continue
+		}
+		key := about{rule.Measure, a.Open[i].Target}
+		a.Open[i].Behind = seen[key]
+		seen[key] = true
+	}
+	a.ruleOf = rules
+}
+
+// judgeHere evaluates the rules without the engine.
+func (m *Monitor) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
+	a.Note = "No replica of the engine evaluates the alerts. What holds now was judged by this program, without waiting for as long as rules ask"
+	if a.EvaluatedAt != nil {
+		a.Note = fmt.Sprintf("%s; the newest evaluation is %s old", a.Note, span(a.At.Sub(*a.EvaluatedAt)))
+	}
+	a.Note += "."
+	measured, err := m.Measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begun := map[string]Alert{}
+	for _, one := range a.Open {
+		begun[one.Rule+"\x1f"+one.Target] = one
+	}
+	a.Open = []Alert{}
+	for _, v := range Judge(m.rules(), measured) {
+		one := Alert{
+			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary, Hint: v.Hint, Value: v.Value,
+			Since: a.At, Seen: a.At, View: v.view,
+		}
+		if before, ok := begun[v.Rule+"\x1f"+v.Target]; ok {
+			one.ID, one.Since, one.Fired = before.ID, before.Since, before.Fired
+		} else if v.since != nil {
+			one.Since = *v.since
+		}
+		a.Open = append(a.Open, one)
+	}
+	a.order(m.rules())
+	return measured, nil
+}
+
+// ruleStates says of every rule how it is.
+func (m *Monitor) ruleStates(a *Alerts, measured *Measures) []AlertRule {
+	states, unknown := map[string]string{}, map[string]bool{}
+	for _, one := range slices.Backward(a.Open) { // firing last, which stays
+		states[one.Rule] = one.State
+		if rule := m.rules()[one.Rule]; rule != nil && rule.Measure == "unmeasured" {
+			unknown[one.Target] = true
+		}
+	}
+	rules := m.rules()
+	list := make([]AlertRule, 0, len(rules))
+	for _, name := range sortedNames(rules) {
+		one := describe(name, rules[name])
+		switch {
+		case !rules[name].Enabled:
+			one.State = RuleDisabled
+		case unknown[one.Measure]:
+			one.State = RuleUnknown
+		case states[name] != "":
+			one.State = states[name]
+		case measured != nil && !measured.Known(one.Measure):
+			one.State = RuleUnwatched
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func describe(name string, rule *config.AlertRule) AlertRule {
+	measure, _ := config.MeasureNamed(rule.Measure)
+	word := "above "
+	if rule.Below > 0 {
+		word = "below "
+	}
+	return AlertRule{
+		Name: name, Measure: rule.Measure, Severity: Level(rule.Severity), Above: rule.Above, Below: rule.Below, For: rule.For,
+		Target: rule.Target, Limit: word + measure.Format(rule.Limit()), State: RuleQuiet,
+		About: measure.About, Why: measure.Why, Expression: rule.PromQL(),
+	}
+}
+
+// verdicts are the open alerts as findings need them: those that do not fire yet
+// matter less.
+func (a *Alerts) verdicts() []Condition {
+	var list []Condition
+	for _, one := range a.Open {
+		v := Condition{
+			Rule: one.Rule, Target: one.Target, Severity: one.Severity, Value: one.Value, Summary: one.Summary, Hint: one.Hint,
+			view: one.View, since: &one.Since,
+		}
+		if rule := a.ruleOf[one.Rule]; rule != nil {
+			v.measure = rule.Measure
+			if measure, ok := config.MeasureNamed(rule.Measure); ok && measure.Each == "queue" {
+				v.filter = actionOf(one.Target)
+			}
+			if one.State == AlertPending {
+				v.Severity, v.Hint = LevelInfo, fmt.Sprintf("not for %s yet; %s", span(rule.For), v.Hint)
+			}
+		}
+		if one.NotEvaluated {
+			v.Hint = "not evaluated since " + one.Seen.UTC().Format("15:04:05Z") + "; " + v.Hint
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// knows says whether an open alert is about the measure.
+func (a *Alerts) knows(measure string) bool {
+	return slices.ContainsFunc(a.Open, func(one Alert) bool {
+		rule := a.ruleOf[one.Rule]
+		return rule != nil && rule.Measure == measure
+	})
+}
+
+// actionOf is the action of a queue's name.
+func actionOf(queue string) string {
+	for i, r := range queue {
+		if r == ' ' {
+			return queue[:i]
+		}
+	}
+	return queue
+}

@@ -1,0 +1,100 @@
+package monitor
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/config"
+)
+
+// Level says how much a finding matters. It is the severity of its rule.
+type Level string
+
+// The levels, worst first.
+const (
+	LevelCritical Level = "critical"
+	LevelWarning  Level = "warning"
+	LevelInfo     Level = "info"
+)
+
+// rank orders levels, the worst first.
+func (l Level) rank() int {
+	return slices.Index([]Level{LevelCritical, LevelWarning, LevelInfo}, l)
+}
+
+// Rules are alert rules by name.
+type Rules map[string]*config.AlertRule
+
+// Condition is a rule's condition that holds for a target.
+type Condition struct {
+	Rule     string
+	Target   string
+	Severity Level
+	Value    float64
+	Summary  string
+	Hint     string
+	// For is how long it must hold before the alert fires.
+	For time.Duration
+
+	measure, view, filter string
+	since                 *time.Time
+}
+
+// verdictsPerRule bounds how many alerts one rule raises: those with the worst
+// values.
+const verdictsPerRule = 100
+
+// Judge says which conditions hold. It is a pure function of a snapshot: a rule
+// whose measure is not known holds for nothing, and Known tells whether that means
+// anything. Rules that are switched off are left out.
+func Judge(rules Rules, m *Measures) []Condition {
+	var found []Condition
+	for _, name := range sortedNames(rules) {
+		if rule := rules[name]; rule.Enabled {
+			found = append(found, judgeRule(name, rule, m)...)
+		}
+	}
+	return found
+}
+
+func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
+	measure, ok := config.MeasureNamed(rule.Measure)
+	if !ok {
+		return nil
+	}
+	summary, hint := rule.Words()
+	var found []Condition
+	for _, s := range m.Samples[rule.Measure] {
+		if !rule.Holds(s.Value) || !rule.Covers(s.Target) {
+			continue
+		}
+		value, limit := measure.Format(s.Value), measure.Format(rule.Limit())
+		found = append(found, Condition{
+			Rule: name, Target: s.Target, Severity: Level(rule.Severity), Value: s.Value, For: rule.For,
+			Summary: config.Fill(summary, s.Target, value, limit, s.Detail), Hint: config.Fill(hint, s.Target, value, limit, s.Detail),
+			measure: rule.Measure, view: measure.View, filter: s.Filter, since: s.Since,
+		})
+	}
+	slices.SortStableFunc(found, func(a, b Condition) int {
+		if rule.Below > 0 {
+			a, b = b, a
+		}
+		return cmp.Compare(b.Value, a.Value)
+	})
+	return found[:min(len(found), verdictsPerRule)]
+}
+
+// worstFirst orders verdicts for people, and of several rules about one measure
+// and target leaves the worst.
+func worstFirst(found []Condition) []Condition {
+	slices.SortStableFunc(found, func(a, b Condition) int { return a.Severity.rank() - b.Severity.rank() })
+	type about struct{ measure, target string }
+	seen := map[about]bool{}
+	return slices.DeleteFunc(found, func(v Condition) bool {
+		key := about{v.measure, v.Target}
+		had := seen[key]
+		seen[key] = true
+		return had
+	})
+}

@@ -1,0 +1,289 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// Sample is one value of a measure.
+type Sample struct {
+	// Target is what it is about; empty for the installation as a whole.
+	Target string `json:"target,omitempty"`
+	Value  float64
+	// Detail is what a person wants to know besides.
+	Detail string
+	// Since is when it began, where that is known, and Filter what narrows the view
+	// that shows more.
+	Since  *time.Time
+	Filter string
+}
+
+// Measures is a snapshot of everything that alert rules watch. A measure that is in
+// neither map was not asked for.
+type Measures struct {
+	Reading
+	// Samples has the values of the measures that are known. One without values is
+	// known and zero for every target.
+	Samples map[string][]Sample
+	// Unknown says why a measure could not be read.
+	Unknown map[string]string
+}
+
+// newMeasures makes an empty snapshot.
+func newMeasures() *Measures {
+	return &Measures{Samples: map[string][]Sample{}, Unknown: map[string]string{}}
+}
+
+// Known reports whether a measure was read.
+func (m *Measures) Known(measure string) bool {
+	_, known := m.Samples[measure]
+	return known
+}
+
+// Value is the value of a measure of the whole, and false when it is not known.
+func (m *Measures) Value(measure string) (float64, bool) {
+	list, known := m.Samples[measure]
+	if !known || len(list) != 1 || list[0].Target != "" {
+		return 0, false
+	}
+	return list[0].Value, true
+}
+
+// set records the value of a measure of the whole.
+func (m *Measures) set(measure string, value float64, detail string) {
+	m.Samples[measure] = []Sample{{Value: value, Detail: detail}}
+}
+
+// add records the value of one target.
+func (m *Measures) add(measure string, s Sample) { m.Samples[measure] = append(m.Samples[measure], s) }
+
+// know says that a measure was read, whatever targets it has.
+func (m *Measures) know(measures ...string) {
+	for _, name := range measures {
+		if !m.Known(name) {
+			m.Samples[name] = nil
+		}
+	}
+}
+
+// lose says of measures that they could not be read.
+func (m *Measures) lose(err error, measures ...string) {
+	for _, name := range measures {
+		delete(m.Samples, name)
+		m.Unknown[name] = reasonOf(err)
+	}
+}
+
+// reasonOf is the last part of an error, for people.
+func reasonOf(err error) string {
+	const most = 200
+	text := []rune(err.Error())
+	return string(text[:min(len(text), most)])
+}
+
+// Prober asks the broker what rules want to know. Each question is bounded by its
+// context, and an answer may be as old as a minute.
+type Prober interface {
+	// QueueDepth is how many messages wait in a queue; one that does not exist has
+	// none.
+	QueueDepth(ctx context.Context, queue string) (int64, error)
+	// LostRoutes names the routing keys whose dead letters would be lost, and Missing
+	// what is declared and not there. Nil and no error say that all is well.
+	LostRoutes(ctx context.Context) ([]string, error)
+	Missing(ctx context.Context) ([]string, error)
+	// Alarms lists the alarms of the broker; asked is false where nobody can tell.
+	Alarms(ctx context.Context) (list []string, asked bool, err error)
+}
+
+// The bounds of measuring.
+const (
+	measureRows   = 5_000 // executions and letters looked at, from each end
+	measureQueues = 300   // the longest queues
+	// fewEnds is how many executions make a ratio.
+	fewEnds = 20
+	// measureProbes is how many queues of workers without a probe are asked for.
+	measureProbes = 50
+	// probeValid is how long what the probe of a worker has found counts.
+	probeValid = 5 * time.Minute
+	// probePatience bounds one question to the broker.
+	probePatience = 3 * time.Second
+)
+
+// databaseMeasures are those that are unknown when the database is.
+var databaseMeasures = []string{
+	"active_workers", "dead_letter_depth", "dead_letter_rate", "dead_letters_growth", "execution_timeouts", "failure_ratio",
+	"head_wait", "heartbeat_age", "leaked_slots", "loop_silence", "outbox_age", "partitions_missing", "queue_length",
+	"queue_paused", "replica_problems", "replica_silence", "replicas", "retry_rate", "scheduled_overdue", "stuck_seconds",
+	"suspect_seconds", "unhealthy_workers", "worker_queue_depth", "workers_missing",
+}
+
+// Measure reads everything that alert rules watch: the database in one read-only
+// transaction, then the broker. What could not be read is unknown, with the
+// reason; the error is set when the database was not there at all.
+func (m *Monitor) Measure(ctx context.Context) (*Measures, error) {
+	all := newMeasures()
+	var workers []store.AlertWorkersRow
+	open := int64(-1)
+	err := m.database(ctx, "measures", &all.Reading, func(ctx context.Context, tx *store.Tx, s shape) (err error) {
+		*all = Measures{Reading: all.Reading, Samples: map[string][]Sample{}, Unknown: map[string]string{}}
+		if err := m.measureShared(ctx, tx, s, all); err != nil {
+			return err
+		}
+		there, err := tx.AlertSchema(ctx)
+		if err != nil || !there || !s.shared {
+			return err
+		}
+		if err := m.measureExecutions(ctx, tx, all); err != nil {
+			return err
+		}
+		if workers, err = m.measureWorkers(ctx, tx, all); err != nil {
+			return err
+		}
+		open, err = m.measureLetters(ctx, tx, all)
+		return err
+	})
+	if err != nil {
+		all.lose(err, databaseMeasures...)
+	}
+	if m.deps.Probe != nil {
+		m.measureBroker(ctx, all, open, workers)
+	}
+	m.finish(all)
+	return all, err
+}
+
+// finish adds what is measured about measuring.
+func (m *Monitor) finish(all *Measures) {
+	all.know("unmeasured")
+	for _, name := range sortedNames(all.Unknown) {
+		all.add("unmeasured", Sample{Target: name, Value: 1, Detail: all.Unknown[name]})
+	}
+}
+
+// measureShared reads what the overview shows too.
+func (m *Monitor) measureShared(ctx context.Context, tx *store.Tx, s shape, all *Measures) error {
+	queues, totals, _, err := m.readQueues(ctx, tx, s, QueueFilter{}, measureQueues)
+	if err != nil {
+		return err
+	}
+	all.queues(queues, all.At)
+	replicas, err := readReplicas(ctx, tx, s)
+	if err != nil {
+		return err
+	}
+	if replicas != nil {
+		all.replicas(replicas, totals.Queued)
+	}
+	return nil
+}
+
+func (m *Monitor) measureExecutions(ctx context.Context, tx *store.Tx, all *Measures) error {
+	allowed := cmp.Or(m.cfg.ScheduledTimeout, DefaultScheduledTimeout)
+	live, err := tx.AlertLive(ctx, measureRows, allowed.Seconds())
+	if err != nil {
+		return fmt.Errorf("look at unfinished executions: %w", err)
+	}
+	all.set("scheduled_overdue", float64(live.Overdue), span(allowed))
+	all.set("stuck_seconds", live.Longest, fmt.Sprintf("execution %d", live.Execution))
+	lost, err := tx.AlertLostWork(ctx)
+	if err != nil {
+		return fmt.Errorf("count executions that timed out: %w", err)
+	}
+	timeouts, first := 0.0, ""
+	for _, row := range lost {
+		timeouts += float64(row.N)
+		if first == "" {
+			first = fmt.Sprintf("%d of %s (%s)", row.N, cmp.Or(row.Worker, "a worker that is gone"), row.Cause)
+		}
+	}
+	all.set("execution_timeouts", timeouts, first)
+	leaks, err := tx.AlertLeaks(ctx, measureRows)
+	if err != nil {
+		return fmt.Errorf("look for slots of ended executions: %w", err)
+	}
+	all.set("leaked_slots", float64(leaks.N), fmt.Sprintf("execution %d", leaks.Execution))
+	unplaced, err := tx.AlertUnplaced(ctx, measureRows)
+	if err != nil {
+		return fmt.Errorf("count queues that wait for workers: %w", err)
+	}
+	all.set("workers_missing", float64(unplaced.N), unplaced.Reason)
+	return m.measureShares(ctx, tx, all)
+}
+
+func (m *Monitor) measureShares(ctx context.Context, tx *store.Tx, all *Measures) error {
+	retries, err := tx.AlertRetries(ctx, measureRows)
+	if err != nil {
+		return fmt.Errorf("count repetitions: %w", err)
+	}
+	all.share("retry_rate", retries.Repeated, retries.Requested, "requested")
+	ends, err := tx.AlertEnds(ctx, measureRows)
+	if err != nil {
+		return fmt.Errorf("count failures: %w", err)
+	}
+	all.share("failure_ratio", ends.Failed, ends.Ended, "ended")
+	oldest, err := tx.AlertOutbox(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the outbox: %w", err)
+	}
+	all.set("outbox_age", max(oldest, 0), "")
+	partitions, err := tx.AlertPartitions(ctx)
+	if err != nil {
+		return fmt.Errorf("look for partitions: %w", err)
+	}
+	all.know("partitions_missing")
+	for _, row := range partitions {
+		all.add("partitions_missing", Sample{Target: row.Name, Value: float64(row.N), Detail: row.Which})
+	}
+	return nil
+}
+
+func (m *Measures) share(measure string, part, whole int64, word string) {
+	if whole < fewEnds {
+		m.set(measure, 0, "")
+		return
+	}
+	m.set(measure, float64(part)/float64(whole), fmt.Sprintf("%d of %d %s in 15m", part, whole, word))
+}
+
+// measureLetters returns how many letters wait in the ledger; the depth is known
+// once the broker has been asked.
+func (m *Monitor) measureLetters(ctx context.Context, tx *store.Tx, all *Measures) (int64, error) {
+	letters, err := tx.AlertLetters(ctx, measureRows)
+	if err != nil {
+		return -1, fmt.Errorf("count dead letters: %w", err)
+	}
+	const minutes = 5
+	all.set("dead_letter_rate", float64(letters.Recent)/minutes, "")
+	return letters.Open, nil
+}
+
+// depthMemory is how far back the growth of dead letters is measured, and
+// depthSlack how much less will do.
+const (
+	depthMemory = 5 * time.Minute
+	depthSlack  = 45 * time.Second
+)
+
+type depthAt struct {
+	at    time.Time
+	depth int64
+}
+
+// growth remembers a depth and says by how much it is more than some minutes ago;
+// false while it is not known for so long.
+func (m *Monitor) growth(now time.Time, depth int64) (int64, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.depths = append(m.depths, depthAt{now, depth})
+	m.depths = slices.DeleteFunc(m.depths, func(d depthAt) bool { return now.Sub(d.at) > depthMemory+depthSlack })
+	first := m.depths[0]
+	if now.Sub(first.at) < depthMemory-depthSlack {
+		return 0, false
+	}
+	return max(depth-first.depth, 0), true
+}

@@ -1,0 +1,228 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+func sortedNames[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
+
+// queues takes over the waits and lengths of queues.
+func (m *Measures) queues(list []Queue, now time.Time) {
+	m.know("head_wait", "queue_length", "queue_paused")
+	for i := range list {
+		q := &list[i]
+		if q.Queued == 0 {
+			continue
+		}
+		s := Sample{Target: q.Name(), Value: float64(q.Queued), Filter: q.ActionRef, Since: q.Oldest}
+		if q.Paused {
+			s.Detail = q.PauseReason
+			m.add("queue_paused", s)
+			continue
+		}
+		s.Detail = cmp.Or(q.Blocked, q.slots())
+		m.add("queue_length", s)
+		if q.Oldest != nil {
+			s.Value, s.Detail = max(now.Sub(*q.Oldest).Seconds(), 0), fmt.Sprintf("%d deep, %s", q.Queued, s.Detail)
+			m.add("head_wait", s)
+		}
+	}
+}
+
+func (q *Queue) slots() string {
+	if q.Limit != nil {
+		return fmt.Sprintf("%d of %d slots used", q.Active, *q.Limit)
+	}
+	return fmt.Sprintf("%d slots used", q.Active)
+}
+
+// replicas takes over how the replicas of the engine are.
+func (m *Measures) replicas(all *Replicas, waiting int64) {
+	m.know("replica_silence", "loop_silence", "replica_problems")
+	alive := 0
+	for i := range all.List {
+		r := &all.List[i]
+		where := fmt.Sprintf("host %s, pid %d", r.Host, r.PID)
+		m.add("replica_silence", Sample{Target: r.Short(), Value: r.Age.Seconds(), Detail: where, Since: &r.LastSeen})
+		if !r.alive() {
+			continue
+		}
+		alive++
+		if troubles := r.troubles(); len(troubles) > 0 {
+			m.add("replica_problems", Sample{Target: r.Short(), Value: float64(len(troubles)), Detail: strings.Join(troubles, ", ")})
+		}
+		for _, loop := range r.silentLoops() {
+			over := r.Silence(loop) - r.Details.Loops[loop].Patience
+			m.add("loop_silence", Sample{Target: r.Short() + "/" + loop, Value: over.Seconds(), Detail: cmp.Or(r.Details.Loops[loop].Error, where)})
+		}
+	}
+	detail := ""
+	if waiting > 0 {
+		detail = fmt.Sprintf(": %s", plural(waiting, "execution waits", "executions wait"))
+	}
+	m.set("replicas", float64(alive), detail)
+}
+
+// alarms takes over the alarms of the broker.
+func (m *Measures) alarms(list []string) {
+	m.set("broker_alarms", float64(len(list)), strings.Join(list, ", "))
+}
+
+// worker is what the rules about workers look at.
+type worker struct {
+	name               string
+	sensor             bool
+	active             bool // by its row
+	kept               bool // cordoned or draining
+	silence            time.Duration
+	suspect            *time.Duration
+	suspectWhy, health string
+	assigned           int64
+	never              bool // it never sent a heartbeat
+}
+
+// workers takes over heartbeats and suspicions, and how many workers take work.
+func (m *Measures) workers(list []worker, now time.Time, staleAfter time.Duration) {
+	m.know("heartbeat_age", "suspect_seconds")
+	active, unhealthy, ill := 0, 0, []string{}
+	for _, w := range list {
+		since := now.Add(-w.silence)
+		owns := ""
+		if w.assigned > 0 {
+			owns = fmt.Sprintf(", owns %d executions", w.assigned)
+		}
+		detail := owns
+		if w.never {
+			detail = ", it never reported" + owns
+		}
+		m.add("heartbeat_age", Sample{Target: w.name, Value: w.silence.Seconds(), Detail: detail, Since: &since})
+		if w.suspect != nil {
+			begun := now.Add(-*w.suspect)
+			m.add("suspect_seconds", Sample{
+				Target: w.name, Value: max(w.suspect.Seconds(), 0.001), Detail: cmp.Or(w.suspectWhy, "its queue took nothing") + owns, Since: &begun,
+			})
+		}
+		if !w.active || w.sensor || w.kept || w.silence > staleAfter || w.suspect != nil {
+			continue
+		}
+		active++
+		if w.health == "unhealthy" {
+			unhealthy++
+			ill = append(ill, w.name)
+		}
+	}
+	m.set("active_workers", float64(active), "")
+	share := 0.0
+	if active > 0 {
+		share = float64(unhealthy) / float64(active)
+	}
+	m.set("unhealthy_workers", share, strings.Join(ill[:min(len(ill), 5)], ", "))
+}
+
+func (m *Monitor) measureWorkers(ctx context.Context, tx *store.Tx, all *Measures) ([]store.AlertWorkersRow, error) {
+	rows, err := tx.AlertWorkers(ctx, probeValid.Seconds(), WorkerLimit)
+	if err != nil {
+		return nil, fmt.Errorf("look at the workers: %w", err)
+	}
+	list := make([]worker, len(rows))
+	for i, r := range rows {
+		w := worker{
+			name: r.Name, sensor: r.Role == "sensor", active: r.Active, kept: r.Cordoned || r.Draining, suspectWhy: r.SuspectReason,
+			health: r.Health, assigned: r.Assigned, silence: seconds(r.Silence), never: r.Silence < 0,
+		}
+		if w.never {
+			w.silence = seconds(r.Age)
+		}
+		if r.Suspect >= 0 {
+			since := seconds(r.Suspect)
+			w.suspect = &since
+		}
+		list[i] = w
+	}
+	all.workers(list, all.At, m.cfg.StaleAfter)
+	return rows, nil
+}
+
+func seconds(n float64) time.Duration { return max(time.Duration(n*float64(time.Second)), 0) }
+
+// measureBroker asks the broker. open is how many letters wait in the ledger,
+// negative when that is not known.
+func (m *Monitor) measureBroker(ctx context.Context, all *Measures, open int64, workers []store.AlertWorkersRow) {
+	ctx, cancel := context.WithTimeout(ctx, 2*probePatience)
+	defer cancel()
+	m.measureDepth(ctx, all, open)
+	m.measureWorkerQueues(ctx, all, workers)
+	for _, question := range []struct {
+		measure string
+		ask     func(context.Context) ([]string, error)
+	}{{"dead_letter_routes_lost", m.deps.Probe.LostRoutes}, {"topology_problems", m.deps.Probe.Missing}} {
+		found, err := question.ask(ctx)
+		if err != nil {
+			all.lose(err, question.measure)
+			continue
+		}
+		all.set(question.measure, float64(len(found)), strings.Join(found[:min(len(found), 3)], ", "))
+	}
+	switch alarms, asked, err := m.deps.Probe.Alarms(ctx); {
+	case err != nil:
+		all.lose(err, "broker_alarms")
+	case asked:
+		all.alarms(alarms)
+	}
+}
+
+func (m *Monitor) measureDepth(ctx context.Context, all *Measures, open int64) {
+	if open < 0 {
+		return // unknown already, or nobody keeps a ledger
+	}
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	ready, err := m.deps.Probe.QueueDepth(ctx, DeadLetterQueue)
+	if err != nil {
+		all.lose(err, "dead_letter_depth", "dead_letters_growth")
+		return
+	}
+	all.letters(ready, open, fmt.Sprintf("%d in %s, %d in the ledger for a person", ready, DeadLetterQueue, open))
+	if grown, known := m.growth(all.At, ready+open); known {
+		all.set("dead_letters_growth", float64(grown), all.Samples["dead_letter_depth"][0].Detail)
+	}
+}
+
+// letters takes over how many dead letters wait.
+func (m *Measures) letters(ready, open int64, detail string) {
+	m.set("dead_letter_depth", float64(ready+open), detail)
+}
+
+func (m *Monitor) measureWorkerQueues(ctx context.Context, all *Measures, workers []store.AlertWorkersRow) {
+	if workers == nil {
+		return
+	}
+	all.know("worker_queue_depth")
+	asked := 0
+	for _, w := range workers {
+		if w.Role == "sensor" {
+			continue
+		}
+		ready := w.Ready
+		if ready < 0 && asked < measureProbes {
+			asked++
+			depth, err := m.deps.Probe.QueueDepth(ctx, WorkerQueue(w.ID))
+			if err != nil {
+				all.lose(err, "worker_queue_depth")
+				return
+			}
+			ready = depth
+		}
+		if ready >= 0 {
+			all.add("worker_queue_depth", Sample{Target: w.Name, Value: float64(ready)})
+		}
+	}
+}
