@@ -33,9 +33,9 @@ func (b *Broker) BindQueues(ctx context.Context, bindings []Binding) error {
 
 // UnbindQueues takes bindings away. One that does not exist is no error.
 func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
-	return b.declare(ctx, func(d declarations) {
+	return b.rewire(ctx, func(d *declarer) {
 		for _, one := range bindings {
-			d.(*declarer).step(fmt.Sprintf("no binding of queue %s to exchange %s with key %q", one.Queue, one.Source, one.RoutingKey),
+			d.step(fmt.Sprintf("no binding of queue %s to exchange %s with key %q", one.Queue, one.Source, one.RoutingKey),
 				func(ch *amqp.Channel) error { return ch.QueueUnbind(one.Queue, one.RoutingKey, one.Source, nil) })
 		}
 	})
@@ -44,7 +44,16 @@ func (b *Broker) UnbindQueues(ctx context.Context, bindings []Binding) error {
 // DeleteExchange deletes an exchange with its bindings. One that does not exist
 // is no error.
 func (b *Broker) DeleteExchange(ctx context.Context, name string) error {
+	return b.rewire(ctx, func(d *declarer) {
+		d.step("no exchange "+name, func(ch *amqp.Channel) error { return ch.ExchangeDelete(name, false, false) })
+	})
+}
+
+// rewire takes away what others declare.
+func (b *Broker) rewire(ctx context.Context, list func(*declarer)) error {
 	return b.declare(ctx, func(d declarations) {
-		d.(*declarer).step("no exchange "+name, func(ch *amqp.Channel) error { return ch.ExchangeDelete(name, false, false) })
+		if steps, ok := d.(*declarer); ok { // a list of declarations takes nothing away
+			list(steps)
+		}
 	})
 }

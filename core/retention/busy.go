@@ -23,11 +23,11 @@ func busy(err error) error {
 
 // stateOf is the code with which the database answered, if it did.
 func stateOf(err error) string {
-	var coded interface {
+	type answer interface {
 		error
 		SQLState() string
 	}
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[answer](err); ok {
 		return coded.SQLState()
 	}
 	return ""

@@ -74,7 +74,7 @@ func TestRowsThatNobodyReadsAnyMoreGo(t *testing.T) {
 	require.Equal(t, []string{"2"}, left("late_write", "execution"))
 	require.Equal(t, []string{"ann"}, left("operator_audit", "actor"))
 	for _, what := range []string{"dead letters", "lost work", "alerts", "late writes"} {
-		require.Equal(t, 1.0, metric(t, registry, "attune_retention_removed_total", what))
+		require.Equal(t, 1, metric(t, registry, "attune_retention_removed_total", what))
 	}
 }
 
