@@ -15,8 +15,8 @@ import (
 func newWorkersCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "workers",
-		Short:   "Look at the workers",
-		Example: "  attune-executor workers list\n  attune-executor workers show worker-node-01",
+		Short:   "Look at the workers, and take them out of service",
+		Example: "  attune-executor workers list\n  attune-executor workers show worker-node-01\n  attune-executor workers drain worker-node-01 --yes --wait",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -36,6 +36,7 @@ func newWorkersCommand(a *app) *cobra.Command {
 			RunE:    func(cmd *cobra.Command, args []string) error { return a.showWorker(cmd, args[0]) },
 		},
 	)
+	cmd.AddCommand(a.workerActs()...)
 	return cmd
 }
 
