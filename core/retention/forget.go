@@ -17,7 +17,6 @@ import (
 // Broker deletes queues and takes back the routes of dead letters; *broker.Broker
 // is one.
 type Broker interface {
-	UnbindWorkerDeadLetters(ctx context.Context, id int64) error
 	DeleteQueueIfIdle(ctx context.Context, name string) (deleted bool, reason string, err error)
 	DeleteQueueIfUnused(ctx context.Context, name string) (deleted bool, discarded int, reason string, err error)
 	UnbindWorkerDeadLetters(ctx context.Context, id int64) error
@@ -63,8 +62,8 @@ const forgetPatience = 2 * time.Minute
 // Executions that it has run lose its name first, a window of ids a transaction
 // (their history keeps it). The queue of its hand-overs must be empty; notices
 // about packs and cancels that nobody will read go with their queues. Then one
-// transaction looks again under locks, deletes the queues, and the row; the routes
-// of its dead letters go last. What is interrupted is taken up by the same again.
+// transaction looks again under locks, deletes the queues, the routes of its dead
+// letters, and the row. What is interrupted is taken up by the same again.
 func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, logger *slog.Logger) ([]Forgotten, error) {
 	workers := slices.Sorted(slices.Values(order.Workers))
 	if workers = slices.Compact(workers); len(workers) == 0 {
@@ -84,11 +83,6 @@ func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order Fo
 		if !held[worker] {
 			if one, err = forgetWorker(ctx, st, queues, order, worker); err != nil {
 				return all, err
-			}
-			if one.Done { // not before: an engine binds them once, for a row that is there
-				if err := queues.UnbindWorkerDeadLetters(ctx, worker); err != nil {
-					logger.WarnContext(ctx, "Routes of a forgotten worker's dead letters are left behind", "worker_id", worker, "error", err)
-				}
 			}
 		}
 		all = append(all, one)

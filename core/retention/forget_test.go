@@ -23,7 +23,6 @@ type queues struct {
 	busy    map[string]string
 	deleted []string
 	unbound []int64
-	unbound []int64
 	fail    error
 	during  func() // runs while a queue is being deleted
 }
@@ -58,13 +57,6 @@ func (q *queues) UnbindWorkerDeadLetters(_ context.Context, worker int64) error 
 	defer q.mu.Unlock()
 	q.unbound = append(q.unbound, worker)
 	return q.fail
-}
-
-func (q *queues) UnbindWorkerDeadLetters(_ context.Context, id int64) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.unbound = append(q.unbound, id)
-	return nil
 }
 
 const week = 7 * 24 * time.Hour
@@ -119,7 +111,6 @@ func TestAWorkerThatNobodyNeedsIsForgotten(t *testing.T) {
 		message.WorkerExecutionsQueue(worker), message.WorkerCancelQueue(worker), message.WorkerPacksQueue(worker),
 	}, q.deleted)
 	require.Equal(t, []int64{worker}, q.unbound)
-	require.Equal(t, []int64{worker}, q.unbound)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM worker`))
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NULL AND status = 'completed'`))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM late_write`), "that its worker is forgotten is no late write")
@@ -171,7 +162,6 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	}
 	require.Equal(t, len(why), testkit.Count(t, st, `SELECT count(*) FROM worker`))
 	require.Equal(t, 4, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NOT NULL`))
-	require.Equal(t, []int64{gone}, q.unbound)
 	require.Len(t, q.deleted, 3, "no queue of a worker that stays is deleted")
 }
 
