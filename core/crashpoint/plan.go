@@ -44,6 +44,16 @@ func Engine() []string {
 	}
 }
 
+// Letters returns the points that an engine replica passes when it handles dead
+// letters.
+func Letters() []string {
+	return []string{
+		"letter:before-commit", // everything is decided, nothing is written
+		"letter:committed",     // the ledger has it, the letter is still the broker's
+		"letter:decided",       // the same, after a round
+	}
+}
+
 // Worker returns the points that a worker passes, in the order of a run.
 func Worker() []string {
 	return []string{
@@ -55,7 +65,7 @@ func Worker() []string {
 }
 
 // Names returns every point there is.
-func Names() []string { return slices.Concat(Engine(), Worker()) }
+func Names() []string { return slices.Concat(Engine(), Letters(), Worker()) }
 
 // Parse reads a plan: for each point that it names, the reach at which the
 // process dies, counted from 1.

@@ -49,6 +49,9 @@ func person(format string, args ...any) verdict { return verdict{detail: fmt.Spr
 // calls stale stays so: an attempt that is over never comes back.
 func (l *Letter) decide() verdict {
 	if l.failure != "" {
+		if v := l.decideDispatch(l.seen.execution); !v.round {
+			return v // it has come to rest without a decision
+		}
 		return person("the engine could not decide it: %s", l.failure)
 	}
 	switch l.kind {

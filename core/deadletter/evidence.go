@@ -24,14 +24,11 @@ const (
 	maxNesting = 8        // of tables in tables
 )
 
-// jsonOf is a table of headers as JSON that the database takes, whatever it
-// contains: text that is not UTF-8, or has a NUL, and bytes are {"base64": …},
-// values that are too long are cut and say so.
-func jsonOf(table broker.Table) json.RawMessage {
-	if table == nil {
-		return nil
-	}
-	raw, err := json.Marshal(plain(map[string]any(table), 0))
+// jsonOf is what headers hold as JSON that the database takes, whatever it is:
+// text that is not UTF-8, or has a NUL, and bytes are {"base64": …}, values that
+// are too long are cut and say so.
+func jsonOf(value any) []byte {
+	raw, err := json.Marshal(plain(value, 0))
 	switch {
 	case err != nil:
 		raw = encode(map[string]any{"unreadable": clean(err.Error())})

@@ -65,9 +65,12 @@ type Letter struct {
 	handed  time.Time // of a dispatch; zero when it is not said
 
 	seen     seen
-	tries    int    // how often storing it failed by itself
 	failure  string // why the rounds could not decide it
-	decision string // known once the letter is settled; empty for a person
+	reduced  bool   // the database does not take it as it is
+	tries    int    // how often storing it failed by itself
+	open     bool   // no worker had room
+	detail   string // why it was decided so
+	decision string // empty: it waits for a person
 }
 
 // Read makes a letter of a delivery. It never fails: what cannot be read is a
@@ -130,17 +133,16 @@ func (l *Letter) print() string {
 	write := func(parts ...any) {
 		for _, part := range parts {
 			text := fmt.Sprint(part)
-			fmt.Fprintf(hash, "%d:%s", len(text), text)
+			_, _ = fmt.Fprintf(hash, "%d:%s", len(text), text) // a hash takes everything
 		}
 	}
 	write(d.MessageID, l.queue, l.reason, died, count)
 	if d.MessageID == "" {
 		write(d.CorrelationID, d.Type, d.Exchange, d.RoutingKey, d.Timestamp.UTC(), string(jsonOf(d.Headers)))
-		_, _ = hash.Write(d.Body) // a hash takes everything
+		_, _ = hash.Write(d.Body) // as above
 	}
 	return hex.EncodeToString(hash.Sum(nil))
 }
-
 
 // readBody finds out what the letter is about.
 func (l *Letter) readBody() {

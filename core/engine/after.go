@@ -27,6 +27,8 @@ func (h *hot) after(ctx context.Context, items []item, early []int64, result han
 	}
 	for _, it := range items {
 		switch {
+		case it.letter != nil:
+			h.settleLetter(ctx, it)
 		case it.delivery == nil:
 		case missing[it.execution]:
 			h.missing(ctx, it)

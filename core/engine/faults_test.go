@@ -9,7 +9,6 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/devstack"
-	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -101,11 +100,7 @@ func (s *storm) over(t *testing.T, limited []int64) {
 		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
 	requireOrder(t, s.bundle, limited)
-	testkit.Eventually(t, func() bool {
-		letters, err := s.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
-		require.True(t, err != nil || letters.Ready == 0, "nothing is given up")
-		return err == nil
-	}, 10*time.Second)
+	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`), "nothing is given up")
 }
 
 // F2 and F3: a server goes away in the middle of the load and comes back.

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
@@ -34,6 +35,7 @@ type hot struct {
 	completed *broker.Consumer
 	requested *broker.Consumer
 	found     chan recovery.Found
+	letters   chan []*deadletter.Letter
 	rounds    *handover.HandOver
 	logger    *slog.Logger
 	metrics   *Metrics
@@ -41,6 +43,7 @@ type hot struct {
 	replica     string
 	deadLetters publisher // nil when there are none
 	noLetters   time.Time // until then dead letters go without their reason
+	desk        desk      // takes back the letters that rounds have decided; nil when there are none
 
 	course course
 	later  *later
@@ -67,7 +70,7 @@ func newHot(
 	wake.Stop()
 	return &hot{
 		completed: completed, requested: requested, rounds: rounds, course: course, logger: logger, metrics: metrics,
-		found: make(chan recovery.Found, 1), wake: wake, later: newLater(),
+		found: make(chan recovery.Found, 1), letters: make(chan []*deadletter.Letter), wake: wake, later: newLater(),
 	}
 }
 
@@ -100,6 +103,7 @@ type arrival struct {
 	completed *broker.Batch
 	requested *broker.Batch
 	found     recovery.Found
+	letters   []*deadletter.Letter
 	later     []item // deliveries that were put off
 	errands   errands
 }
@@ -115,6 +119,7 @@ func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 		case in.completed = <-h.completed.Batches():
 		case in.requested = <-h.requested.Batches():
 		case in.found = <-h.found:
+		case in.letters = <-h.letters:
 		case <-h.wake.C:
 			in.errands.due = true
 		case <-h.later.timer.C:
@@ -173,11 +178,12 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 	h.ack(ctx, in.completed)
 	h.ack(ctx, in.requested)
 	crashpoint.Reach("hot:after-ack")
-	h.retry(ctx, in.later)
+	h.retry(ctx, append(in.later, ofLetters(in.letters)...))
 }
 
-// retry tries what was put off, apart from what has just come, so that it holds
-// up nobody. What somebody still holds is not waited for again one by one.
+// retry tries what was put off, and dead letters, apart from what has just come,
+// so that they hold up nobody. What somebody still holds is not waited for again
+// one by one.
 func (h *hot) retry(ctx context.Context, items []item) {
 	var held, others []item
 	for _, it := range items {
@@ -211,9 +217,10 @@ type item struct {
 	ended     bool
 	said      attune.Status    // the end that a report tells of
 	delivery  *broker.Delivery // nil for a find
-	alone     bool             // the delivery is settled by itself, not with its batch
-	attempts  int              // how often it could not be decided
-	blocked   bool             // somebody held what it is about when it stood alone
+	letter    *deadletter.Letter
+	alone     bool // the delivery is settled by itself, not with its batch
+	attempts  int  // how often it could not be decided
+	blocked   bool // somebody held what it is about when it stood alone
 }
 
 // read decodes a batch. What cannot be read is dead-lettered at once, so that
@@ -344,6 +351,8 @@ func (h *hot) putOff(ctx context.Context, items []item, errands errands, cause e
 	for _, it := range items {
 		ctx := telemetry.With(ctx, slog.Int64("execution_id", it.execution))
 		switch {
+		case it.letter != nil:
+			h.putOffLetter(ctx, it, cause, verdict)
 		case it.delivery == nil:
 			h.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
 		case verdict == suspect && it.attempts+1 >= maxAttempts:
@@ -367,6 +376,10 @@ func collect(items []item, errands errands) work {
 	todo := work{errands: errands}
 	seenEnded, seenRequested := map[completion.Report]bool{}, map[int64]bool{}
 	for _, it := range items {
+		if it.letter != nil {
+			todo.letters = append(todo.letters, it.letter)
+			continue
+		}
 		if it.ended {
 			report := completion.Report{Execution: it.execution, Said: it.said, Unreported: it.delivery == nil}
 			if !seenEnded[report] {

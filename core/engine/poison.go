@@ -7,15 +7,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
-)
-
-// Headers of dead letters that the engine itself sends: why, and after what.
-const (
-	headerReason   = "x-attune-reason"
-	headerAttempts = "x-attune-attempts"
-	headerReplica  = "x-attune-replica"
-	headerQueue    = "x-attune-queue"
 )
 
 // publisher sends messages with confirms; *broker.Publisher is one.
@@ -56,8 +49,9 @@ func (h *hot) bury(ctx context.Context, it item, cause error) bool {
 	d, reason := it.delivery, cause.Error()
 	headers := broker.Table{}
 	maps.Copy(headers, d.Headers)
-	headers[headerReason], headers[headerAttempts] = reason[:min(len(reason), maxReason)], strconv.Itoa(it.attempts+1)
-	headers[headerReplica], headers[headerQueue] = h.replica, queueOf(it)
+	headers[deadletter.HeaderReason], headers[deadletter.HeaderAttempts] = reason[:min(len(reason), maxReason)], strconv.Itoa(it.attempts+1)
+	headers[deadletter.HeaderReplica], headers[deadletter.HeaderQueue] = h.replica, queueOf(it)
+	headers[deadletter.HeaderExchange], headers[deadletter.HeaderDied] = d.Exchange, time.Now().UTC().Format(time.RFC3339Nano)
 	outcomes := h.deadLetters.Publish(ctx, []broker.Message{{
 		ID: d.MessageID, CorrelationID: d.CorrelationID, Exchange: message.ExchangeDeadLetter, RoutingKey: d.RoutingKey,
 		Type: d.Type, Body: d.Body, Timestamp: d.Timestamp, Headers: headers,

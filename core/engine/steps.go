@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
@@ -17,6 +18,7 @@ import (
 //	completion    execution.completed   releases the holder once; repeats what may be
 //	return        a deleted execution   gives back what it held
 //	rehome        a worker that is gone finds another for what was not started
+//	letters       a hand-over that died finds another worker, or ends
 //	expiry        a wait too long       ends it, out of its line
 //	fill          slots that are free   promotes waiting heads, in order
 //	move          a policy's new groups puts who waits into the right line
@@ -31,6 +33,9 @@ func (c course) steps(work work) (its parts, all []handover.Step) {
 	}
 	if len(work.stranded) > 0 {
 		all = append(all, its.rehome)
+	}
+	if len(work.letters) > 0 {
+		all = append(all, deadletter.NewStep(work.letters))
 	}
 	if len(work.expired) > 0 {
 		all = append(all, recovery.NewExpiry(work.expired, c.queueTimeout))
@@ -60,10 +65,13 @@ type course struct {
 type work struct {
 	ended     []completion.Report
 	requested []int64 // executions that ask to run
+	letters   []*deadletter.Letter
 	errands
 }
 
-func (w work) empty() bool { return len(w.ended)+len(w.requested) == 0 && w.errands.empty() }
+func (w work) empty() bool {
+	return len(w.ended)+len(w.requested)+len(w.letters) == 0 && w.errands.empty()
+}
 
 // errands are what a round does besides what messages ask for.
 type errands struct {

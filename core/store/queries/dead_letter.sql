@@ -28,9 +28,9 @@ FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadLetterWorkers :many
 -- The workers that dead letters were on their way to, with what the newest look
--- at them found. A heartbeat that never came has the age -1.
+-- at them found. A heartbeat that never came is infinitely old.
 SELECT w.id, w.name, coalesce(w.status::text, '')::text AS status, w.cordoned, w.draining, coalesce(w.suspect_reason, '')::text AS suspect_reason,
-       coalesce(extract(epoch FROM now() - w.heartbeat_seen), -1)::float8 AS heartbeat_age,
+       coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce(p.verdict, '')::text AS verdict, coalesce(p.reason, '')::text AS reason, coalesce(p.health, '')::text AS health,
        p.consumers, p.ready, p.at AS probed
 FROM worker w LEFT JOIN worker_probe p ON p.worker = w.id

@@ -235,7 +235,7 @@ func (q *Queries) ReadLetterExecutions(ctx context.Context, ids []int64) ([]Read
 
 const ReadLetterWorkers = `-- name: ReadLetterWorkers :many
 SELECT w.id, w.name, coalesce(w.status::text, '')::text AS status, w.cordoned, w.draining, coalesce(w.suspect_reason, '')::text AS suspect_reason,
-       coalesce(extract(epoch FROM now() - w.heartbeat_seen), -1)::float8 AS heartbeat_age,
+       coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce(p.verdict, '')::text AS verdict, coalesce(p.reason, '')::text AS reason, coalesce(p.health, '')::text AS health,
        p.consumers, p.ready, p.at AS probed
 FROM worker w LEFT JOIN worker_probe p ON p.worker = w.id
@@ -259,7 +259,7 @@ type ReadLetterWorkersRow struct {
 }
 
 // The workers that dead letters were on their way to, with what the newest look
-// at them found. A heartbeat that never came has the age -1.
+// at them found. A heartbeat that never came is infinitely old.
 func (q *Queries) ReadLetterWorkers(ctx context.Context, ids []int64) ([]ReadLetterWorkersRow, error) {
 	rows, err := q.db.Query(ctx, ReadLetterWorkers, ids)
 	if err != nil {

@@ -1,0 +1,204 @@
+package deadletter_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+type nobody struct{}
+
+func (nobody) Published(int64, []outbox.Message) {}
+
+// desk is a handler with its rounds on real servers.
+type desk struct {
+	store    *store.Store
+	wire     *broker.Broker
+	amqp     string
+	registry *prometheus.Registry
+	ended    chan []int64
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{store: testkit.Store(t), amqp: testkit.VHost(t), registry: prometheus.NewRegistry(), ended: make(chan []int64, 100)}
+	d.wire = d.connect(t)
+	require.NoError(t, d.wire.DeclareExecutor(testkit.Context(t)))
+	return d
+}
+
+func (d *desk) connect(t *testing.T) *broker.Broker {
+	t.Helper()
+	wire := broker.New(broker.Config{URL: d.amqp, ManagementURL: testkit.ManagementURL(t)}, testkit.Logger(t), nil)
+	require.NoError(t, wire.Start(testkit.Context(t)))
+	t.Cleanup(wire.Stop)
+	return wire
+}
+
+// open starts a handler as a replica has one. Rounds that fail give the letter up.
+func (d *desk) open(t *testing.T) *deadletter.Handler {
+	t.Helper()
+	ctx := testkit.Context(t)
+	consumer := d.connect(t).Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: deadletter.Prefetch, MaxBatch: deadletter.MaxBatch})
+	hot := testkit.OpenStore(t, d.store.Pool().Config().ConnString(), func(c *store.Config) { c.HotPath = true })
+	rounds := handover.New(handover.Config{}, hot, nobody{}, testkit.Logger(t), nil)
+	var h *deadletter.Handler
+	h = deadletter.NewHandler(deadletter.Deps{
+		Store: d.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: deadletter.NewMetrics(prometheus.NewRegistry()),
+		Ended: func(_ context.Context, ids []int64) error { d.ended <- ids; return nil },
+		Rounds: func(ctx context.Context, letters []*deadletter.Letter) error {
+			for {
+				_, err := rounds.Run(ctx, deadletter.NewStep(letters))
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				var open []*deadletter.Letter
+				for _, l := range letters {
+					switch {
+					case err != nil:
+						if err := h.GiveUp(ctx, l, err); err != nil {
+							return err
+						}
+					case l.Open():
+						open = append(open, l)
+					default:
+						h.Settle(ctx, l)
+					}
+				}
+				if letters = open; len(letters) == 0 {
+					return nil
+				}
+			}
+		},
+	})
+	require.NoError(t, h.Start(ctx))
+	require.NoError(t, consumer.Start(ctx))
+	t.Cleanup(consumer.Stop)
+	t.Cleanup(h.Stop)
+	return h
+}
+
+// death is how a letter says that it died in a queue.
+func death(queue, reason, exchange, key string, at time.Time) broker.Table {
+	return broker.Table{"x-death": []any{broker.Table{
+		"count": int64(1), "reason": reason, "queue": queue, "exchange": exchange, "time": at, "routing-keys": []any{key},
+	}}, "x-first-death-queue": queue, "x-first-death-reason": reason, "x-first-death-exchange": exchange}
+}
+
+// expired is a hand-over that its worker did not take in time.
+func expired(t *testing.T, worker int64, payload message.Dispatch) broker.Message {
+	t.Helper()
+	payload.WorkerID = worker
+	m := letter(t, message.DispatchKey(worker), message.TypeExecutionRequested, payload)
+	m.Headers = death(message.WorkerExecutionsQueue(worker), "expired", message.ExchangeExecutions, m.RoutingKey, time.Now().Truncate(time.Second))
+	return m
+}
+
+// letter is a message as it stands in the dead-letter queue.
+func letter[P any](t *testing.T, key, kind string, payload P) broker.Message {
+	t.Helper()
+	envelope := message.New(kind, payload, time.Now(), "test")
+	body, err := envelope.Encode()
+	require.NoError(t, err)
+	return broker.Message{ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: key, Type: kind, Body: body}
+}
+
+func (d *desk) send(t *testing.T, letters ...broker.Message) {
+	t.Helper()
+	for i := range letters {
+		if worker, ok := message.WorkerOfKey(letters[i].RoutingKey); ok {
+			require.NoError(t, d.wire.BindWorkerDeadLetters(testkit.Context(t), worker))
+		}
+		if letters[i].ID == "" {
+			letters[i].ID = uuid.NewString()
+		}
+	}
+	for _, outcome := range d.wire.Publisher().Publish(testkit.Context(t), letters) {
+		require.Equal(t, broker.Confirmed, outcome.Status, "%v", outcome.Err)
+	}
+}
+
+// row is a row of the ledger.
+type row struct {
+	ID        int64           `json:"id"`
+	MessageID string          `json:"message_id"`
+	Type      string          `json:"message_type"`
+	Exchange  string          `json:"exchange"`
+	Key       string          `json:"routing_key"`
+	Queue     string          `json:"queue"`
+	Reason    string          `json:"reason"`
+	Decision  string          `json:"decision"`
+	By        string          `json:"decided_by"`
+	At        *time.Time      `json:"decided_at"`
+	Detail    string          `json:"detail"`
+	Execution int64           `json:"execution"`
+	Status    string          `json:"execution_status"`
+	Worker    int64           `json:"worker"`
+	Attempt   int32           `json:"attempt"`
+	ActionRef string          `json:"action_ref"`
+	Died      *time.Time      `json:"died"`
+	XDeath    []any           `json:"x_death"`
+	Headers   map[string]any  `json:"headers"`
+	Evidence  map[string]any  `json:"evidence"`
+	Body      json.RawMessage `json:"-"`
+}
+
+func (d *desk) rows(t *testing.T) []row {
+	t.Helper()
+	var raw []byte
+	require.NoError(t, d.store.Pool().QueryRow(testkit.Context(t),
+		`SELECT coalesce(jsonb_agg(to_jsonb(l) - 'body' ORDER BY id), '[]') FROM dead_letter l`).Scan(&raw))
+	var rows []row
+	require.NoError(t, json.Unmarshal(raw, &rows))
+	return rows
+}
+
+// settled waits until the ledger has n rows and the queue nothing, and returns the
+// rows.
+func (d *desk) settled(t *testing.T, n int) []row {
+	t.Helper()
+	testkit.Eventually(t, func() bool {
+		state, err := d.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
+		return err == nil && state.Ready == 0 && testkit.Count(t, d.store, `SELECT count(*) FROM dead_letter`) >= n
+	}, 15*time.Second, "%d letters are stored", n)
+	rows := d.rows(t)
+	require.Len(t, rows, n)
+	return rows
+}
+
+// scheduled is an execution that was handed to a worker and holds its slot.
+func (d *desk) scheduled(t *testing.T, action testkit.ActionRow, worker int64, options ...func(*testkit.ExecutionRow)) testkit.ExecutionRow {
+	t.Helper()
+	state := testkit.Count(t, d.store, `SELECT coalesce(max(id), 0) FROM execution_admission_state WHERE action_id = $1`, action.ID)
+	if state == 0 {
+		state = int(testkit.State(t, d.store, action, 100).ID)
+	}
+	id := int64(state)
+	e := testkit.Execution(t, d.store, action, append([]func(*testkit.ExecutionRow){func(e *testkit.ExecutionRow) {
+		e.Status, e.Worker, e.Attempt, e.AdmissionState, e.Age = attune.StatusScheduled, &worker, 1, &id, 6*time.Minute
+	}}, options...)...)
+	testkit.Exec(t, d.store, `UPDATE execution_admission_state SET active_count = active_count + 1 WHERE id = $1`, id)
+	testkit.Exec(t, d.store, `INSERT INTO worker_load (worker, assigned) VALUES ($1, 1) ON CONFLICT (worker) DO UPDATE SET assigned = worker_load.assigned + 1`, worker)
+	return e
+}
+
+func fenced(w *testkit.WorkerRow) {
+	w.Capabilities["attempt_fence"] = true
+	w.HeartbeatAge = -time.Hour
+}

@@ -1,0 +1,317 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+// Bounds of what the handler has in hand: letters may be large.
+const (
+	MaxBatch = 20
+	Prefetch = 60
+)
+
+// Consumer is where dead letters come from; *broker.Consumer is one.
+type Consumer interface {
+	Batches() <-chan *broker.Batch
+}
+
+// Deps is what a Handler is given.
+type Deps struct {
+	Store    *store.Store
+	Consumer Consumer
+	// Rounds takes letters that a round has to decide, by a Step. Whoever takes one
+	// settles it by Settle after a round that did not leave it open, or by GiveUp if
+	// no round can decide it. It waits while the rounds are busy.
+	Rounds func(ctx context.Context, letters []*Letter) error
+	// Ended has the rounds look at executions that have ended, whose report was
+	// lost.
+	Ended   func(ctx context.Context, executions []int64) error
+	Logger  *slog.Logger
+	Metrics *Metrics
+}
+
+// Handler takes dead letters, stores each with what was decided about it, and
+// only then acknowledges it. It is a supervise.Service.
+type Handler struct {
+	supervise.Base
+
+	deps   Deps
+	parked []parked    // letters that the database takes in no form; only the loop uses it
+	timer  *time.Timer // fires when the first of them is due
+}
+
+// parked is a letter that waits to be tried again.
+type parked struct {
+	letter *Letter
+	due    time.Time
+}
+
+// NewHandler makes the handler.
+func NewHandler(deps Deps) *Handler {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return &Handler{deps: deps, timer: timer}
+}
+
+// Start implements supervise.Service.
+func (h *Handler) Start(ctx context.Context) error { return h.Launch(ctx, nil, h.run) }
+
+func (h *Handler) run(ctx context.Context) {
+	defer h.timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case batch := <-h.deps.Consumer.Batches():
+			if err := h.handle(ctx, batch); err != nil {
+				// Only the end of the engine leaves letters undecided here: what is not
+				// acknowledged is delivered again.
+				h.deps.Logger.DebugContext(ctx, "Dead letters return to their queue", "error", err)
+				return
+			}
+		case <-h.timer.C:
+			if err := h.again(ctx, time.Now()); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// handle stores a batch and acknowledges what was stored. What a round has to
+// decide is acknowledged after that round.
+func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
+	letters := make([]*Letter, 0, len(batch.Deliveries))
+	for i := range batch.Deliveries {
+		if l := Read(&batch.Deliveries[i]); l.kind != kindProbe { // probes go with the batch
+			letters = append(letters, l)
+		}
+	}
+	out, err := h.settle(ctx, letters)
+	if err != nil {
+		return err
+	}
+	crashpoint.Reach("letter:committed")
+	for _, l := range append(out.rounds, out.refused...) {
+		l.delivery = l.delivery.Detach()
+	}
+	for _, l := range out.refused {
+		h.park(ctx, l)
+	}
+	if err := h.handOn(ctx, out); err != nil {
+		return err
+	}
+	if err := batch.Ack(); err != nil {
+		// The connection is gone; the letters come again and find their rows.
+		h.deps.Logger.DebugContext(ctx, "Dead letters could not be acknowledged and come again", "error", err)
+	}
+	return h.decideInRounds(ctx, out.rounds)
+}
+
+// handOn has ended executions released, whose report died. Whatever is not handed
+// on is found by a sweep.
+func (h *Handler) handOn(ctx context.Context, out outcome) error {
+	if len(out.ended) == 0 {
+		return nil
+	}
+	return h.deps.Ended(ctx, out.ended)
+}
+
+func (h *Handler) decideInRounds(ctx context.Context, letters []*Letter) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	return h.deps.Rounds(ctx, letters)
+}
+
+// outcome is what became of a batch.
+type outcome struct {
+	rounds  []*Letter // a round has to decide
+	refused []*Letter // the database takes them in no form
+	ended   []int64   // executions to release
+}
+
+func (o *outcome) add(other outcome) {
+	o.rounds = append(o.rounds, other.rounds...)
+	o.refused = append(o.refused, other.refused...)
+	o.ended = append(o.ended, other.ended...)
+}
+
+// settle stores letters, waiting out a database that is away and parting the
+// batch when its content is to blame. It returns an error only when the engine
+// stops.
+func (h *Handler) settle(ctx context.Context, letters []*Letter) (outcome, error) {
+	if len(letters) == 0 {
+		return outcome{}, nil
+	}
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = 200*time.Millisecond, 15*time.Second
+	for {
+		out, err := h.store(ctx, letters)
+		switch {
+		case err == nil:
+			return out, nil
+		case ctx.Err() != nil:
+			return outcome{}, context.Cause(ctx)
+		case !contentFails(err):
+			pause := pauses.NextBackOff()
+			h.deps.Logger.WarnContext(ctx, "Dead letters could not be stored and are kept", "letters", len(letters), "pause", pause, "error", err)
+			if !supervise.Sleep(ctx, pause) {
+				return outcome{}, context.Cause(ctx)
+			}
+		case len(letters) > 1:
+			return h.part(ctx, letters)
+		case !letters[0].reduced:
+			h.deps.Logger.WarnContext(ctx, "Dead letter is stored in a reduced form", "message_id", letters[0].delivery.MessageID, "error", err)
+			letters[0].reduced = true
+		default:
+			letters[0].failure = err.Error()
+			return outcome{refused: letters}, nil
+		}
+	}
+}
+
+// part stores the two halves of a batch by themselves.
+func (h *Handler) part(ctx context.Context, letters []*Letter) (outcome, error) {
+	out, err := h.settle(ctx, letters[:len(letters)/2])
+	if err != nil {
+		return out, err
+	}
+	rest, err := h.settle(ctx, letters[len(letters)/2:])
+	out.add(rest)
+	return out, err
+}
+
+// contentFails reports whether an error may come from what was to be written. All
+// others pass, if one waits.
+func contentFails(err error) bool {
+	var server interface{ SQLState() string }
+	if !errors.As(err, &server) {
+		return store.ClassOf(err) == store.ClassFatal
+	}
+	code := server.SQLState()
+	// Data, constraints, limits of the server; and what says that the row is too big.
+	return strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23") || strings.HasPrefix(code, "54")
+}
+
+// Pauses before a letter that the database takes in no form is tried again.
+const (
+	firstPark   = 5 * time.Second
+	longestPark = 5 * time.Minute
+)
+
+// park keeps a letter unacknowledged until it is tried again.
+func (h *Handler) park(ctx context.Context, l *Letter) {
+	pause := min(firstPark<<min(l.tries, 10), longestPark)
+	l.tries++
+	h.deps.Logger.ErrorContext(ctx, "Dead letter cannot be stored and stays with the broker",
+		"message_id", l.delivery.MessageID, "routing_key", l.delivery.RoutingKey, "tries", l.tries, "pause", pause, "error", l.failure)
+	l.failure, l.reduced = "", false
+	h.parked = append(h.parked, parked{l, time.Now().Add(pause)})
+	h.arm(time.Now())
+}
+
+func (h *Handler) arm(now time.Time) {
+	h.timer.Stop()
+	next := time.Duration(-1)
+	for _, p := range h.parked {
+		if wait := max(p.due.Sub(now), 0); next < 0 || wait < next {
+			next = wait
+		}
+	}
+	if next >= 0 {
+		h.timer.Reset(next)
+	}
+}
+
+// again tries the parked letters that are due. Those whose connection has gone
+// come again by themselves.
+func (h *Handler) again(ctx context.Context, now time.Time) error {
+	waiting := h.parked
+	h.parked = nil
+	var due []*Letter
+	for _, p := range waiting {
+		switch {
+		case p.letter.delivery.Stale():
+		case p.due.After(now):
+			h.parked = append(h.parked, p)
+		default:
+			due = append(due, p.letter)
+		}
+	}
+	h.arm(now)
+	for _, l := range due {
+		out, err := h.settle(ctx, []*Letter{l})
+		if err != nil {
+			return err
+		}
+		if err := h.handOn(ctx, out); err != nil {
+			return err
+		}
+		if len(out.refused) > 0 {
+			h.park(ctx, l)
+			continue
+		}
+		if len(out.rounds) == 0 {
+			h.ack(ctx, l)
+		}
+		if err := h.decideInRounds(ctx, out.rounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Handler) ack(ctx context.Context, l *Letter) {
+	if err := l.delivery.Ack(); err != nil {
+		h.deps.Logger.DebugContext(ctx, "Dead letter could not be acknowledged and comes again", "error", err)
+	}
+}
+
+// Settle is told of a letter that a committed round has decided, and acknowledges
+// it.
+func (h *Handler) Settle(ctx context.Context, l *Letter) {
+	crashpoint.Reach("letter:decided")
+	h.note(ctx, l)
+	h.ack(ctx, l)
+}
+
+// GiveUp stores a letter that no round can decide, for a person to see to, and
+// acknowledges it. After an error the letter is not settled.
+func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
+	l.failure = cause.Error()
+	if _, err := h.store(ctx, []*Letter{l}); err != nil {
+		return fmt.Errorf("store dead letter %s, which no round could decide: %w", l.delivery.MessageID, err)
+	}
+	h.ack(ctx, l)
+	return nil
+}
+
+// note counts a letter that was decided, and says so.
+func (h *Handler) note(ctx context.Context, l *Letter) {
+	h.deps.Metrics.decided(l, time.Now())
+	if l.Execution != 0 {
+		ctx = telemetry.With(ctx, slog.Int64("execution_id", l.Execution))
+	}
+	level, decision := slog.LevelInfo, l.decision
+	if decision == "" {
+		level, decision = slog.LevelWarn, "waits for a person"
+	}
+	h.deps.Logger.Log(ctx, level, "Dead letter stored", "decision", decision, "reason", l.reason, "routing_key", clean(l.key),
+		"message_id", l.delivery.MessageID, "detail", l.detail)
+}
+
+// Delivery is the letter as it was delivered.
+func (l *Letter) Delivery() *broker.Delivery { return l.delivery }

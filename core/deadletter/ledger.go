@@ -1,0 +1,124 @@
+package deadletter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/store"
+)
+
+// storeTimeout bounds one transaction, so that a stalled connection is given up.
+const storeTimeout = 30 * time.Second
+
+// store decides about letters by what the database says now and stores those that
+// need no round, all in one transaction. Letters that the ledger has already are
+// left as they are.
+func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error) {
+	var out outcome
+	var stored []*Letter
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	err := h.deps.Store.Tx(ctx, "dead letters", func(ctx context.Context, tx *store.Tx) error {
+		out, stored = outcome{}, nil
+		known, err := known(ctx, tx, letters)
+		if err != nil {
+			return err
+		}
+		if err := look(ctx, tx, letters); err != nil {
+			return err
+		}
+		p := tx.Pipeline()
+		for _, l := range letters {
+			if slices.Contains(known, l.fingerprint) {
+				continue
+			}
+			v := l.decide()
+			if v.round {
+				out.rounds = append(out.rounds, l)
+				continue
+			}
+			if v.released {
+				out.ended = append(out.ended, l.Execution)
+			}
+			l.decision, l.detail = v.decision, v.detail
+			p.Exec(store.RecordDeadLetter, l.row(v)...)
+			stored = append(stored, l)
+			known = append(known, l.fingerprint)
+		}
+		if p.Len() == 0 {
+			return nil
+		}
+		crashpoint.Reach("letter:before-commit")
+		return p.Send(ctx)
+	})
+	if err != nil {
+		return outcome{}, fmt.Errorf("store %d dead letters: %w", len(letters), err)
+	}
+	for _, l := range stored {
+		h.note(ctx, l)
+	}
+	return out, nil
+}
+
+// known lists the fingerprints that the ledger has.
+func known(ctx context.Context, tx *store.Tx, letters []*Letter) ([]string, error) {
+	prints := make([]string, len(letters))
+	for i, l := range letters {
+		prints[i] = l.fingerprint
+	}
+	known, err := tx.KnownDeadLetters(ctx, prints)
+	if err != nil {
+		return nil, fmt.Errorf("look for letters in the ledger: %w", err)
+	}
+	return known, nil
+}
+
+// look reads what is known of the executions and workers of letters.
+func look(ctx context.Context, tx *store.Tx, letters []*Letter) error {
+	var ids, workers []int64
+	for _, l := range letters {
+		l.seen = seen{}
+		if l.Execution != 0 {
+			ids = append(ids, l.Execution)
+		}
+		if l.worker != 0 {
+			workers = append(workers, l.worker)
+		}
+	}
+	executions := map[int64]*execution{}
+	if len(ids) > 0 {
+		rows, err := tx.ReadLetterExecutions(ctx, ids)
+		if err != nil {
+			return fmt.Errorf("read the executions of dead letters: %w", err)
+		}
+		for _, row := range rows {
+			e := execution(row)
+			executions[row.ID] = &e
+			if row.Worker != 0 {
+				workers = append(workers, row.Worker)
+			}
+		}
+	}
+	about := map[int64]*store.ReadLetterWorkersRow{}
+	if len(workers) > 0 {
+		rows, err := tx.ReadLetterWorkers(ctx, workers)
+		if err != nil {
+			return fmt.Errorf("read the workers of dead letters: %w", err)
+		}
+		for i := range rows {
+			about[rows[i].ID] = &rows[i]
+		}
+	}
+	for _, l := range letters {
+		l.seen.execution = executions[l.Execution]
+		worker := l.worker
+		if worker == 0 && l.seen.execution != nil {
+			worker = l.seen.execution.Worker
+		}
+		l.seen.worker = about[worker]
+	}
+	return nil
+}

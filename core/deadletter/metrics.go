@@ -1,0 +1,73 @@
+package deadletter
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics measures dead letters and their routes. A nil *Metrics measures
+// nothing.
+type Metrics struct {
+	letters *prometheus.CounterVec
+	took    prometheus.Histogram
+	waiting prometheus.Gauge
+	routes  *prometheus.GaugeVec
+}
+
+// NewMetrics registers the metrics of dead letters.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		letters: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_dead_letters_total", Help: "Dead letters stored in the ledger, by how they died and what was decided.",
+		}, []string{"reason", "decision"}),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "attune_dead_letter_processing_seconds", Help: "Time from the death of a message to the decision about it.",
+			Buckets: []float64{0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800, 7200, 86400},
+		}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "attune_dead_letter_waiting", Help: "Dead letters that wait for a person, counted up to 10,000.",
+		}),
+		routes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "attune_dead_letter_routes",
+			Help: "Routes of dead letters by what the newest probe found: they keep letters, lose them, or could not be probed.",
+		}, []string{"state"}),
+	}
+	reg.MustRegister(m.letters, m.took, m.waiting, m.routes)
+	return m
+}
+
+// reasons are those that have a label of their own: the header can be forged.
+var reasons = []string{ReasonExpired, "rejected", "maxlen", "delivery_limit", ReasonPoison, ReasonUnknown}
+
+func (m *Metrics) decided(l *Letter, now time.Time) {
+	if m == nil {
+		return
+	}
+	reason, decision := l.reason, l.decision
+	if !slices.Contains(reasons, reason) {
+		reason = ReasonUnknown
+	}
+	if decision == "" {
+		decision = "waiting"
+	}
+	m.letters.WithLabelValues(reason, decision).Inc()
+	if sane(l.died) {
+		m.took.Observe(max(now.Sub(l.died).Seconds(), 0))
+	}
+}
+
+func (m *Metrics) wait(n int64) {
+	if m != nil {
+		m.waiting.Set(float64(n))
+	}
+}
+
+func (m *Metrics) routed(routed, lost, unknown int) {
+	if m != nil {
+		m.routes.WithLabelValues("routed").Set(float64(routed))
+		m.routes.WithLabelValues("lost").Set(float64(lost))
+		m.routes.WithLabelValues("unknown").Set(float64(unknown))
+	}
+}

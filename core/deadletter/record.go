@@ -1,0 +1,145 @@
+package deadletter
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"math"
+	"time"
+)
+
+// row are the arguments of store.RecordDeadLetter, in the order of its columns.
+func (l *Letter) row(v verdict) []any {
+	d := l.delivery
+	xDeath, headers := l.headers()
+	body := append([]byte{}, d.Body[:min(len(d.Body), maxBody)]...)
+	if l.reduced {
+		xDeath, headers = nil, nil
+	}
+	var status *string
+	var actionRef string
+	var attempt *int32
+	if e := l.seen.execution; e != nil && e.Status.Valid() {
+		text := string(e.Status)
+		status, actionRef, attempt = &text, e.ActionRef, &e.Attempt
+	}
+	if l.attempt != 0 {
+		attempt = &l.attempt
+	}
+	var died *time.Time
+	if sane(l.died) {
+		died = &l.died
+	}
+	var by *string
+	if v.decision != "" {
+		by = orNil(HandledBy)
+	}
+	return []any{
+		l.fingerprint, orNil(d.MessageID), orNil(d.CorrelationID), orNil(l.typed()),
+		orNil(l.exchange), orNil(l.key), orNil(l.queue), orNil(l.reason), died,
+		xDeath, headers, body, idOrNil(l.Execution), status, orNil(actionRef), attempt, idOrNil(l.worker),
+		orNil(v.decision), by, orNil(bounded(v.detail)), []byte(encode(l.evidence())),
+	}
+}
+
+// headers are those of the message, its history apart.
+func (l *Letter) headers() (xDeath, others []byte) {
+	const history = "x-death"
+	if l.delivery.Headers == nil {
+		return nil, nil
+	}
+	rest := maps.Clone(l.delivery.Headers)
+	if deaths, ok := rest[history]; ok {
+		xDeath = jsonOf(deaths)
+		delete(rest, history)
+	}
+	return xDeath, jsonOf(rest)
+}
+
+// sane reports whether the database has such a moment.
+func sane(at time.Time) bool { return !at.IsZero() && at.Year() > 1970 && at.Year() < 10_000 }
+
+// maxDetail bounds the text of a decision.
+const maxDetail = 2000
+
+func bounded(s string) string { return s[:min(len(s), maxDetail)] }
+
+func orNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	s = clean(s)
+	return &s
+}
+
+func idOrNil(id int64) *int64 {
+	if id == 0 {
+		return nil
+	}
+	return &id
+}
+
+// evidence is what was known when the letter was decided.
+func (l *Letter) evidence() map[string]any {
+	d := l.delivery
+	body := map[string]any{"bytes": len(d.Body)}
+	if len(d.Body) > maxBody {
+		digest := sha256.Sum256(d.Body)
+		body["cut"], body["kept"], body["sha256"] = true, maxBody, hex.EncodeToString(digest[:])
+	}
+	known := map[string]any{"body": body, "message": l.properties()}
+	if l.reduced {
+		known["reduced"] = l.reduction()
+	}
+	if e := l.seen.execution; e != nil && e.Status.Valid() {
+		e.ActionRef = clean(e.ActionRef)
+		known["execution"] = e
+	}
+	if w := l.seen.worker; w != nil {
+		about := map[string]any{
+			"id": w.ID, "name": clean(w.Name), "status": w.Status, "cordoned": w.Cordoned, "draining": w.Draining,
+		}
+		if !math.IsInf(w.HeartbeatAge, 0) {
+			about["heartbeat_age_seconds"] = w.HeartbeatAge
+		}
+		if w.SuspectReason != "" {
+			about["suspect"] = w.SuspectReason
+		}
+		known["worker"] = about
+		if w.Probed != nil {
+			known["probe"] = map[string]any{
+				"verdict": w.Verdict, "reason": w.Reason, "health": w.Health, "consumers": w.Consumers, "ready": w.Ready, "at": w.Probed.UTC(),
+			}
+		}
+	}
+	if !l.handed.IsZero() && sane(l.handed) {
+		known["handed_over"] = l.handed.UTC()
+	}
+	return known
+}
+
+// properties are what the message says besides its headers.
+func (l *Letter) properties() map[string]any {
+	d := l.delivery
+	about := map[string]any{"redelivered": d.Redelivered}
+	for name, value := range map[string]string{
+		"content_type": d.ContentType, "content_encoding": d.ContentEncoding, "app_id": d.AppID, "expiration": d.Expiration,
+		"came_as": d.RoutingKey, "came_by": d.Exchange, "given_up": l.said, "undecided": l.failure,
+	} {
+		if value != "" {
+			about[name] = text(clean(value))
+		}
+	}
+	if sane(d.Timestamp) {
+		about["timestamp"] = d.Timestamp.UTC()
+	}
+	return about
+}
+
+// reduction stands for the headers of a letter that the database does not take as
+// it is.
+func (l *Letter) reduction() map[string]any {
+	headers := jsonOf(l.delivery.Headers)
+	digest := sha256.Sum256(headers)
+	return map[string]any{"headers": binary(headers), "headers_sha256": hex.EncodeToString(digest[:])}
+}

@@ -1,0 +1,240 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// Wire is what probing routes needs of the broker; *broker.Broker is one.
+type Wire interface {
+	State() broker.State
+	Watch() <-chan broker.StateChange
+	ProbeDeadLetters(ctx context.Context, keys []string) []broker.RouteProbe
+	ProbeDeath(ctx context.Context) error
+	DeclareExecutor(ctx context.Context) error
+	BindWorkerDeadLetters(ctx context.Context, worker int64) error
+}
+
+// RoutesConfig says how often routes are probed.
+type RoutesConfig struct {
+	// Interval is the pause between two looks at the letters that wait. Default 30 s.
+	Interval time.Duration
+	// ProbeEvery is how long a probe of the routes lasts. Default 3 min.
+	ProbeEvery time.Duration
+	// DeathEvery is how long a probe of expiry and rejection lasts. Default 1 h.
+	DeathEvery time.Duration
+}
+
+func (c RoutesConfig) withDefaults() RoutesConfig {
+	if c.Interval <= 0 {
+		c.Interval = 30 * time.Second
+	}
+	if c.ProbeEvery <= 0 {
+		c.ProbeEvery = 3 * time.Minute
+	}
+	if c.DeathEvery <= 0 {
+		c.DeathEvery = time.Hour
+	}
+	return c
+}
+
+// Routes proves that dead letters arrive: it sends a probe down every route in
+// use, has lost routes declared again, and tells of those that stay lost, once
+// until that changes. Now and then it lets messages die to see that the broker
+// passes them on. It also counts the letters that wait.
+type Routes struct {
+	*supervise.Loop
+
+	cfg     RoutesConfig
+	store   *store.Store
+	wire    Wire
+	logger  *slog.Logger
+	metrics *Metrics
+
+	watcher  supervise.Base
+	changed  atomic.Bool // the connection has come up since the last probe
+	probed   time.Time   // only the loop uses what follows
+	died     time.Time
+	deathErr error
+	told     string
+}
+
+// NewRoutes makes the loop.
+func NewRoutes(
+	cfg RoutesConfig, st *store.Store, wire Wire, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics,
+) *Routes {
+	r := &Routes{cfg: cfg.withDefaults(), store: st, wire: wire, logger: logger, metrics: metrics}
+	r.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "dead letter routes", Interval: r.cfg.Interval, Timeout: 45 * time.Second, Jitter: 0.2,
+		Tick: r.tick, Logger: logger, Metrics: loops,
+	})
+	return r
+}
+
+// Start begins to probe.
+func (r *Routes) Start(ctx context.Context) error {
+	changes := r.wire.Watch()
+	err := r.watcher.Launch(ctx, nil, func(ctx context.Context) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case change := <-changes:
+				if change.To == broker.StateConnected {
+					r.changed.Store(true)
+					r.Wake()
+				}
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("watch the broker: %w", err)
+	}
+	return r.Loop.Start(ctx)
+}
+
+// Stop ends the loop.
+func (r *Routes) Stop() {
+	r.Loop.Stop()
+	r.watcher.Stop()
+}
+
+// maxWaiting bounds what is counted, and maxRouteWorkers the workers whose routes
+// are probed.
+const (
+	maxWaiting      = 10_000
+	maxRouteWorkers = 2_000
+)
+
+func (r *Routes) tick(ctx context.Context) error {
+	waiting, err := r.store.CountWaitingDeadLetters(ctx, maxWaiting)
+	if err == nil {
+		r.metrics.wait(waiting)
+	}
+	now := time.Now()
+	reconnected := r.changed.Swap(false)
+	if !reconnected && now.Sub(r.probed) < r.cfg.ProbeEvery {
+		return err
+	}
+	if r.wire.State() != broker.StateConnected {
+		r.changed.Store(reconnected)
+		return err
+	}
+	if probeErr := r.probe(ctx, now); probeErr != nil {
+		r.changed.Store(true) // the next tick tries again
+		return errors.Join(err, probeErr)
+	}
+	r.probed = now
+	return err
+}
+
+// probe sends a probe down every route.
+func (r *Routes) probe(ctx context.Context, now time.Time) error {
+	keys := message.DeadLetterKeys()
+	workers, err := r.store.LetterRouteWorkers(ctx, maxRouteWorkers)
+	if err != nil {
+		err = fmt.Errorf("read the workers whose routes are probed: %w", err)
+	}
+	for _, id := range workers {
+		keys = append(keys, message.DispatchKey(id), message.CancelKey(id))
+	}
+	routed, lost, unknown := r.look(ctx, keys)
+	if len(lost) > 0 {
+		found := lost
+		r.repair(ctx, lost)
+		var again, unclear []string
+		again, lost, unclear = r.look(ctx, lost)
+		routed, unknown = append(routed, again...), append(unknown, unclear...)
+		if len(again) > 0 {
+			r.logger.WarnContext(ctx, "Routes of dead letters were lost and have been made again", "lost", found, "made", again)
+		}
+	}
+	r.probeDeath(ctx, now)
+	switch {
+	case r.deathErr == nil:
+		routed = append(routed, dyingRoute)
+	case errors.Is(r.deathErr, broker.ErrDeathLost):
+		lost = append(lost, dyingRoute)
+	default:
+		unknown = append(unknown, dyingRoute)
+	}
+	r.metrics.routed(len(routed), len(lost), len(unknown))
+	r.tell(ctx, lost)
+	return err
+}
+
+// dyingRoute stands for what the broker itself does when a message dies.
+const dyingRoute = "expiry and rejection"
+
+// look probes keys and sorts them by what was found.
+func (r *Routes) look(ctx context.Context, keys []string) (routed, lost, unknown []string) {
+	for _, probe := range r.wire.ProbeDeadLetters(ctx, keys) {
+		switch {
+		case probe.Err != nil:
+			unknown = append(unknown, probe.Key)
+		case probe.Routed:
+			routed = append(routed, probe.Key)
+		default:
+			lost = append(lost, probe.Key)
+		}
+	}
+	return routed, lost, unknown
+}
+
+// repair declares what was lost again.
+func (r *Routes) repair(ctx context.Context, lost []string) {
+	if err := r.wire.DeclareExecutor(ctx); err != nil {
+		r.logger.WarnContext(ctx, "Routes of dead letters could not be made again", "error", err)
+		return
+	}
+	bound := map[int64]bool{}
+	for _, key := range lost {
+		id, ok := message.WorkerOfKey(key)
+		if !ok || bound[id] {
+			continue
+		}
+		if err := r.wire.BindWorkerDeadLetters(ctx, id); err != nil {
+			r.logger.WarnContext(ctx, "Routes of dead letters of a worker could not be made again", "worker_id", id, "error", err)
+			return
+		}
+		bound[id] = true
+	}
+}
+
+// probeDeath has messages die, rarely: it makes queues.
+func (r *Routes) probeDeath(ctx context.Context, now time.Time) {
+	if !r.died.IsZero() && r.deathErr == nil && now.Sub(r.died) < r.cfg.DeathEvery {
+		return
+	}
+	r.died, r.deathErr = now, r.wire.ProbeDeath(ctx)
+	if r.deathErr != nil && !errors.Is(r.deathErr, broker.ErrDeathLost) {
+		r.logger.DebugContext(ctx, "Expiry and rejection could not be probed", "error", r.deathErr)
+	}
+}
+
+// tell says which routes lose letters, once until that changes.
+func (r *Routes) tell(ctx context.Context, lost []string) {
+	slices.Sort(lost)
+	names := strings.Join(lost, " ")
+	if names == r.told {
+		return
+	}
+	r.told = names
+	if len(lost) == 0 {
+		r.logger.InfoContext(ctx, "All routes of dead letters lead to a queue again")
+		return
+	}
+	r.logger.ErrorContext(ctx, "Dead letters are lost on their way", "routes", lost,
+		"fix", "bind "+message.QueueDeadLetter+" to "+message.ExchangeDeadLetter+" with each of these routing keys; attune-executor doctor shows what differs")
+}

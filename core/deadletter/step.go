@@ -1,0 +1,168 @@
+package deadletter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Step is the part of a round that decides about hand-overs which died before
+// their worker took them. Each is judged again under the locks: only an execution
+// that is still scheduled at that worker, with that attempt, is moved or ended
+// (invariant S9). The row of the ledger and its decision are written by the
+// round's own transaction.
+type Step struct {
+	letters []*Letter
+}
+
+// NewStep makes the step. A letter belongs to one round at a time.
+func NewStep(letters []*Letter) *Step {
+	letters = slices.Clone(letters)
+	// Two rounds with the same letters write them in the same order.
+	slices.SortFunc(letters, func(a, b *Letter) int { return strings.Compare(a.fingerprint, b.fingerprint) })
+	return &Step{letters: letters}
+}
+
+// Executions implements handover.Step.
+func (s *Step) Executions() []int64 {
+	ids := make([]int64, len(s.letters))
+	for i, l := range s.letters {
+		ids[i] = l.Execution
+	}
+	return ids
+}
+
+// Plan implements handover.Step.
+func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+	var actions []int64
+	for _, l := range s.letters {
+		row, ok := plan.Row(l.Execution)
+		if !ok {
+			continue
+		}
+		if row.AdmissionStateID != nil {
+			plan.NeedQueue(*row.AdmissionStateID)
+		}
+		if row.Worker != nil {
+			plan.NeedWorker(*row.Worker)
+		}
+		if row.Action != nil {
+			actions = append(actions, *row.Action)
+		}
+	}
+	return plan.LoadRules(ctx, actions, nil)
+}
+
+// Apply implements handover.Step.
+func (s *Step) Apply(round *handover.Round) {
+	moved := map[int64]bool{}
+	for _, l := range s.letters {
+		v, open := stale("decided with another letter of the same hand-over"), false
+		if !moved[l.Execution] {
+			v, open = l.resolve(round)
+			moved[l.Execution] = v.decision == Retried || v.decision == Failed
+		}
+		if l.open = open; open {
+			continue
+		}
+		l.decision, l.detail = v.decision, v.detail
+		round.Also(store.RecordDeadLetter, l.row(v)...)
+	}
+}
+
+// Open says that no worker had room for the execution of the letter, and nothing
+// was decided: the next round is to try again. It is valid after the round.
+func (l *Letter) Open() bool { return l.open }
+
+// patience is how long after its death the execution of a letter keeps its slot
+// while it waits for room elsewhere; then it is ended, and its repetition waits in
+// line like everybody else.
+const patience = 5 * time.Minute
+
+// resolve decides under the locks.
+func (l *Letter) resolve(round *handover.Round) (v verdict, open bool) {
+	fact, ok := round.Ledger.Fact(l.Execution)
+	if !ok {
+		return stale("no such execution"), false
+	}
+	row, planned := round.Row(l.Execution)
+	e := l.locked(fact, row.ActionRef)
+	if v = l.decideDispatch(e); !v.round {
+		return v, false
+	}
+	if !planned { // it was written after the round had planned
+		round.Replan()
+		return v, true
+	}
+	why := handover.Unstarted{
+		Cause: handover.CauseDeadLetter, Move: true,
+		Same:     l.reason == ReasonExpired, // what expired never reached the worker; what it rejected it rejects again
+		Patience: patience, Result: l.result(round, row.ActionRef),
+	}
+	if l.died.After(fact.Updated) {
+		why.Patience += l.died.Sub(fact.Updated)
+	}
+	switch round.Replace(fact, why) {
+	case handover.FateOpen:
+		return v, true
+	case handover.FateMoved:
+		return verdict{decision: Retried, detail: l.moved(round)}, false
+	case handover.FateEnded:
+		return verdict{decision: Failed, detail: "ended; it is repeated as a new execution if its action allows it"}, false
+	case handover.FateKept:
+	}
+	return stale("execution %d stays where it is", l.Execution), false
+}
+
+// locked is the execution as the round has read it under its locks.
+func (l *Letter) locked(fact admission.Fact, actionRef string) *execution {
+	e := &execution{ActionRef: actionRef}
+	if l.seen.execution != nil {
+		*e = *l.seen.execution
+	}
+	e.ID, e.Status, e.Attempt, e.Updated, e.StartedAt, e.Holds = fact.ID, fact.Status, fact.Attempt, fact.Updated, fact.Started, fact.Holds != nil
+	e.Worker = 0
+	if fact.Worker != nil {
+		e.Worker = *fact.Worker
+	}
+	l.seen.execution = e
+	return e
+}
+
+// moved says where the execution went.
+func (l *Letter) moved(round *handover.Round) string {
+	if fact, ok := round.Ledger.Fact(l.Execution); ok && fact.Worker != nil {
+		return fmt.Sprintf("handed to worker %d as attempt %d", *fact.Worker, fact.Attempt)
+	}
+	return "handed over again"
+}
+
+// result is what the row of an execution says that is ended because of its letter.
+func (l *Letter) result(round *handover.Round, actionRef string) map[string]any {
+	result := map[string]any{
+		"error":           "Worker queue TTL expired",
+		"message":         fmt.Sprintf("Worker did not process execution within configured TTL: it was handed to worker %d and never started", l.worker),
+		"failed_by":       retrypolicy.ByDeadLetters,
+		"original_status": "scheduled", "action_ref": actionRef,
+		"worker_id": l.worker, "failed_at": round.Now(), "expired_at": round.Now(),
+	}
+	if !l.died.IsZero() {
+		result["expired_at"] = l.died.UTC()
+	}
+	if l.reason != ReasonExpired {
+		result["error"] = "Worker unavailable: the execution was returned unprocessed"
+		result["message"] = fmt.Sprintf("worker %d, to which it was handed, did not take it (%s)", l.worker, clean(l.reason))
+		result["rejected_at"] = result["expired_at"]
+		delete(result, "expired_at")
+	}
+	return result
+}
+
+var _ handover.Step = (*Step)(nil)

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/deadletter"
+)
+
+// desk takes back letters that were given to the rounds; *deadletter.Handler is
+// one.
+type desk interface {
+	Settle(ctx context.Context, letter *deadletter.Letter)
+	GiveUp(ctx context.Context, letter *deadletter.Letter, cause error) error
+}
+
+// SubmitLetters hands dead letters to the loop that a round has to decide. It
+// waits while the loop is busy.
+func (h *hot) SubmitLetters(ctx context.Context, letters []*deadletter.Letter) error {
+	select {
+	case h.letters <- letters:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("hand dead letters to the rounds: %w", ctx.Err())
+	}
+}
+
+// ofLetters are letters as a round takes them, each settled by itself.
+func ofLetters(letters []*deadletter.Letter) []item {
+	items := make([]item, len(letters))
+	for i, l := range letters {
+		items[i] = item{execution: l.Execution, letter: l, delivery: l.Delivery(), alone: true}
+	}
+	return items
+}
+
+// settleLetter gives a letter back after a round that was committed, or puts it
+// off because nobody had room for its execution yet.
+func (h *hot) settleLetter(ctx context.Context, it item) {
+	if !it.letter.Open() {
+		h.desk.Settle(ctx, it.letter)
+		return
+	}
+	it.attempts = min(it.attempts, maxAttempts/2) // nothing is wrong with it
+	h.later.add(it, time.Now())
+}
+
+// putOffLetter deals with a letter whose round failed all by itself. In the end a
+// person sees to it: a letter must not become a letter again.
+func (h *hot) putOffLetter(ctx context.Context, it item, cause error, verdict answer) {
+	if verdict == suspect && it.attempts+1 >= maxAttempts {
+		bounded, cancel := context.WithTimeout(ctx, sideTimeout)
+		defer cancel()
+		err := h.desk.GiveUp(bounded, it.letter, cause)
+		if err == nil {
+			return
+		}
+		cause = err
+	}
+	h.logger.WarnContext(ctx, "Dead letter cannot be decided now and is tried again",
+		"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
+	it.blocked = verdict == blocked
+	h.later.add(it, time.Now())
+}

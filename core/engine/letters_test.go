@@ -1,0 +1,145 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// ledgerRow is a row of the ledger of dead letters.
+type ledgerRow struct {
+	Key       string         `json:"routing_key"`
+	Queue     string         `json:"queue"`
+	Reason    string         `json:"reason"`
+	Decision  string         `json:"decision"`
+	Detail    string         `json:"detail"`
+	Execution int64          `json:"execution"`
+	Headers   map[string]any `json:"headers"`
+	Evidence  map[string]any `json:"evidence"`
+}
+
+// letter waits for the row of a message in the ledger.
+func (b *bundle) letter(t *testing.T, messageID string) ledgerRow {
+	t.Helper()
+	var raw []byte
+	testkit.Eventually(t, func() bool {
+		err := b.store.Pool().QueryRow(testkit.Context(t), `SELECT to_jsonb(l) - 'body' FROM dead_letter l WHERE message_id = $1`, messageID).Scan(&raw)
+		return err == nil
+	}, 40*time.Second, "message %s is in the ledger", messageID)
+	var row ledgerRow
+	require.NoError(t, json.Unmarshal(raw, &row))
+	return row
+}
+
+// deaf registers a worker whose queue has a short time to live and nobody who
+// takes from it.
+func (b *bundle) deaf(t *testing.T, name string, ttl time.Duration, options ...func(*testkit.WorkerRow)) int64 {
+	t.Helper()
+	w := testkit.Worker(t, b.store, name, append([]func(*testkit.WorkerRow){beating}, options...)...)
+	wire := b.connect(t, name)
+	require.NoError(t, wire.DeclareWorker(testkit.Context(t), w.ID, ttl))
+	require.NoError(t, wire.BindWorkerDeadLetters(testkit.Context(t), w.ID))
+	return w.ID
+}
+
+// The fifth scenario: a hand-over expires in the queue of a worker that nobody
+// serves; the execution ends as the documents say, is repeated elsewhere, and its
+// slot is given back (upstream 1, 34; S6, S20, L5).
+func TestWhatExpiresInAQueueIsDoneElsewhere(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "again.elsewhere", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
+	testkit.Policy(t, b.store, action, 1)
+	silent := b.deaf(t, "silent", 500*time.Millisecond)
+	b.engine(t, quickRetries)
+	first := b.request(t, "again.elsewhere", 1, `{}`)[0]
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'scheduled' AND worker = $2`, first, silent)+
+			testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) > 0
+	}, 10*time.Second)
+	b.fake(t, nil)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, first) == attune.StatusFailed }, 20*time.Second)
+	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, silent)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND original_execution = $1`, first) == 1
+	}, 20*time.Second)
+	b.settled(t, 10*time.Second)
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND result->>'error' = 'Worker queue TTL expired'
+		AND result->>'failed_by' = 'dead_letter_handler' AND result ? 'expired_at'`, first))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE execution = $1 AND decision = 'failed' AND reason = 'expired'
+		AND died IS NOT NULL AND evidence->'worker'->>'name' = 'silent' AND body IS NOT NULL`, first))
+}
+
+// Ruling 5: at workers that fence attempts the execution itself goes on elsewhere,
+// without a repetition.
+func TestWhatExpiresIsMovedBetweenWorkersThatFence(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Action(t, b.store, "again.moved")
+	silent := b.deaf(t, "silent", 500*time.Millisecond, func(w *testkit.WorkerRow) { w.Capabilities["attempt_fence"] = true })
+	b.engine(t, quickRetries)
+	id := b.request(t, "again.moved", 1, `{}`)[0]
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, id, silent) == 1
+	}, 10*time.Second)
+	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, silent)
+	b.fake(t, fence)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, 20*time.Second)
+	b.settled(t, 10*time.Second)
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution`), "no repetition")
+	require.Positive(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE execution = $1 AND decision = 'retried'`, id))
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE decision IS NULL`))
+}
+
+// Upstream 2: a lost report is acted on: the slot that its execution held is free.
+func TestALostReportReleasesTheSlot(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "lost.report")
+	testkit.Policy(t, b.store, action, 1)
+	b.deaf(t, "never", time.Minute)
+	b.engine(t)
+	id := b.request(t, action.Ref, 1, `{}`)[0]
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusScheduled }, 10*time.Second)
+	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, id)
+	testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed', result = '{}' WHERE id = $1`, id)
+	wire := b.connect(t, "letters")
+	envelope := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: id, Status: "completed"}, time.Now(), "test")
+	body, err := envelope.Encode()
+	require.NoError(t, err)
+	wire.Publisher().Publish(testkit.Context(t), []broker.Message{{
+		ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyExecutionCompleted, Type: message.TypeExecutionCompleted, Body: body,
+	}})
+	require.Equal(t, "released", b.letter(t, envelope.MessageID).Decision)
+	b.settled(t, 10*time.Second)
+}
+
+// Without dead letters what expires is dropped, as documented, and nobody takes
+// from the queue.
+func TestWithoutDeadLettersThereIsNoHandler(t *testing.T) {
+	t.Parallel()
+	b := &bundle{servers: servers{Database: testkit.Database(t), AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)}}
+	b.store = testkit.OpenStore(t, b.Database)
+	b.engine(t, func(c *config.Config) { c.MessageQueue.RabbitMQ.DeadLetter.Enabled = false })
+	conn, err := amqp.Dial(b.AMQP)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	channel, err := conn.Channel()
+	require.NoError(t, err)
+	returns := channel.NotifyReturn(make(chan amqp.Return, 1))
+	require.NoError(t, channel.PublishWithContext(testkit.Context(t), message.ExchangeDeadLetter, message.KeyExecutionRequested, true, false,
+		amqp.Publishing{Type: broker.TypeProbe}))
+	require.Equal(t, message.KeyExecutionRequested, (<-returns).RoutingKey, "no route was made")
+	queue, err := channel.QueueDeclarePassive(message.QueueDeadLetter, true, false, false, false, nil)
+	require.NoError(t, err)
+	require.Zero(t, queue.Consumers)
+}
