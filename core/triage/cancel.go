@@ -165,6 +165,7 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 			return fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
 		}
 		walk.Again(page)
+		progress(ctx, receipt.Acted()+receipt.Ended, 0)
 	}
 	for _, id := range walk.Stuck {
 		receipt.take(receipt.CancelOrder, []CancelResult{{ID: id, Outcome: CancelMoving}})

@@ -30,6 +30,8 @@ type ClearPlan struct {
 	OlderThan float64   `json:"older_than_seconds,omitempty"`
 	Waiting   int       `json:"waiting"`
 	Queues    []Line    `json:"queues"`
+	// Reason is why it is run, for the audit. Whoever runs the plan may set it.
+	Reason string `json:"reason,omitempty"`
 
 	clearing *admission.Clearing
 }
@@ -105,6 +107,7 @@ func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *Clear
 		if err := t.clearPage(ctx, plan, page, receipt); err != nil {
 			return fmt.Errorf("clear %s after %d cancelled: %w", plan.clearing.Target, receipt.Cancelled, err)
 		}
+		progress(ctx, receipt.Cancelled+receipt.AlreadyGone, plan.Waiting)
 	}
 }
 
@@ -172,7 +175,7 @@ func (t *Triage) cancelledResult(at time.Time) json.RawMessage {
 
 func clearAudit(plan *ClearPlan, receipt *ClearReceipt, failure error) audit {
 	a := audit{
-		action: "queue.clear", target: plan.clearing.Target, outcome: receipt.Outcome,
+		action: "queue.clear", target: plan.clearing.Target, reason: plan.Reason, outcome: receipt.Outcome,
 		request: map[string]any{"plan": plan, "receipt": receipt},
 	}
 	if failure != nil {

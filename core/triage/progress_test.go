@@ -1,0 +1,34 @@
+package triage_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+func TestActsTellHowFarTheyHaveCome(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.progress", 1)
+	ids := b.request(t, action, 4)
+	b.dispatch(t, ids...)
+	var told [][2]int64
+	ctx := triage.WithProgress(testkit.Context(t), func(done, total int64) { told = append(told, [2]int64{done, total}) })
+	plan := b.planClear(t, action)
+	plan.Reason = "not needed any more"
+	receipt, err := b.operator.Clear(ctx, plan)
+	require.NoError(t, err)
+	require.Equal(t, [][2]int64{{3, 3}}, told)
+	require.Equal(t, "not needed any more", b.audit(t, receipt.Audit).Reason)
+
+	told = nil
+	cancelled, err := b.operator.PlanCancel(ctx, triage.CancelOrder{IDs: ids})
+	require.NoError(t, err)
+	_, err = b.operator.Cancel(ctx, cancelled)
+	require.NoError(t, err)
+	require.NotEmpty(t, told)
+	require.Equal(t, [2]int64{4, 0}, told[len(told)-1], "how many there will be is not known")
+}
