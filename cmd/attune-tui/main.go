@@ -1,8 +1,9 @@
 // Command attune-tui is the operator's seat: live queues, executions, workers
 // and dead letters of an installation, in a terminal.
 //
-// It only reads. It starts and stays usable while the database or the broker is
-// down, and says which of them, since when and why.
+// It reads through sessions that are read only, and acts through others that are
+// opened when something is done. It starts and stays usable while the database or
+// the broker is down, and says which of them, since when and why.
 package main
 
 import (
@@ -93,9 +94,10 @@ func start(ctx context.Context, args, environ []string, stdout io.Writer) error 
 	}
 	defer closeSource()
 	if opts.snapshot != "" {
+		opts.app.ReadOnly = "a printed frame acts on nothing"
 		return snapshot(ctx, source, opts, stdout)
 	}
-	return live(ctx, source, opts)
+	return live(ctx, cfg, source, opts)
 }
 
 // load reads the configuration. Where it names no servers, those of a private
@@ -146,10 +148,21 @@ func storeConfig(cfg *config.Config) store.Config {
 	}
 }
 
-// live runs the dashboard until the operator leaves.
-func live(ctx context.Context, source *monitor.Monitor, opts options) error {
+// live runs the dashboard until the operator leaves. What still runs then is
+// stopped after the step under way and writes down how far it has come.
+func live(ctx context.Context, cfg *config.Config, source *monitor.Monitor, opts options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if opts.readOnly {
+		opts.app.ReadOnly = "the dashboard was started with --read-only"
+	} else {
+		acts, closeActs, err := openActs(ctx, cfg, source)
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		defer closeActs()
+		opts.app.Acts = acts
+	}
 	model, err := app.New(ctx, source, opts.app)
 	if err != nil {
 		return &exitError{exitUsage, err}
@@ -158,7 +171,11 @@ func live(ctx context.Context, source *monitor.Monitor, opts options) error {
 	if !opts.noMouse {
 		settings = append(settings, tea.WithMouseCellMotion())
 	}
-	if _, err := tea.NewProgram(model, settings...).Run(); err != nil && ctx.Err() == nil {
+	_, err = tea.NewProgram(model, settings...).Run()
+	failed := err != nil && ctx.Err() == nil
+	cancel()
+	model.Wait(leavePatience)
+	if failed {
 		return err
 	}
 	return nil

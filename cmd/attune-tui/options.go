@@ -51,7 +51,9 @@ func flags(o *options) *pflag.FlagSet {
 	set.StringVar(&o.app.Theme.Name, "theme", "auto", strings.Join(theme.Names, ", "))
 	set.BoolVar(&o.app.Theme.ASCII, "ascii", false, "draw with ASCII signs only")
 	set.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")
-	set.BoolVar(&o.readOnly, "read-only", false, "refuse every act; the dashboard only reads so far, whatever is set")
+	set.BoolVar(&o.readOnly, "read-only", false, "refuse every act")
+	set.BoolVar(&o.app.DirectWrites, "allow-direct-writes", false,
+		"act also on an adopted installation on which no replica of this engine runs")
 	set.StringVar(&o.snapshot, "snapshot", "", "print one frame of a `VIEW` and exit")
 	set.StringVarP(&o.output, "output", "o", "text", "what --snapshot prints: text or json")
 	set.IntVar(&o.width, "width", 140, "width of the printed frame")
@@ -69,8 +71,8 @@ func viewNames() string {
 }
 
 func usage() string {
-	return "attune-tui shows an Attune installation live: queues, executions, workers, dead letters.\n\n" +
-		"Usage:\n  attune-tui [flags]\n  attune-tui --snapshot queues -o json\n\nFlags:\n" + flags(&options{}).FlagUsages() +
+	return "attune-tui shows an Attune installation live, and acts on it: queues, executions, workers, dead letters.\n\n" +
+		"Usage:\n  attune-tui [flags]\n  attune-tui --read-only\n  attune-tui --snapshot queues -o json\n\nFlags:\n" + flags(&options{}).FlagUsages() +
 		"\nExit codes: 0 done, 1 failed, 2 wrong usage, 4 no source answered (--snapshot).\n"
 }
 

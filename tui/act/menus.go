@@ -45,7 +45,7 @@ func ForExecution(x *monitor.Execution) Menu {
 
 // ForQueue is what may be done with a queue.
 func ForQueue(q *monitor.Queue) Menu {
-	var pause, resume, reset, clear string
+	var pause, resume, reset, empty string
 	if q.Paused {
 		pause = "it is paused"
 	} else {
@@ -55,7 +55,7 @@ func ForQueue(q *monitor.Queue) Menu {
 		reset = "its limit was not set by hand"
 	}
 	if q.Queued == 0 {
-		clear = "nobody waits in it"
+		empty = "nobody waits in it"
 	}
 	limit := ""
 	if q.Limit != nil {
@@ -75,7 +75,7 @@ func ForQueue(q *monitor.Queue) Menu {
 			}},
 			{Kind: ResetQueue, Key: "o", Label: "reset limit", Help: "the policy's limit again", Not: reset},
 			{Kind: RepairQueue, Key: "f", Label: "repair", Help: "count again what its action's queues claim"},
-			{Kind: ClearQueue, Key: "c", Label: "clear", Help: "cancel those who wait", Not: clear, Fields: []Field{
+			{Kind: ClearQueue, Key: "c", Label: "clear", Help: "cancel those who wait", Not: empty, Fields: []Field{
 				{Name: FieldOlderThan, Label: "waiting longer than", Hint: "such as 10m or 2h; empty: all", Check: checkOlderThan},
 			}},
 		},

@@ -216,18 +216,18 @@ func (m *Model) planFor(order act.Order) tea.Cmd {
 }
 
 // planned takes over a plan. One that was left meanwhile is dropped.
-func (m *Model) planned(msg planMsg) tea.Cmd {
+func (m *Model) planned(msg planMsg) {
 	d, op := &m.dialog, msg.op
 	if d.op != op || d.scope != keymap.InPlanning {
 		if op.Remark == "" {
 			op.Remark = "left before its plan came; nothing was done"
 		}
-		return nil
+		return
 	}
 	if msg.err != nil {
 		op.State, op.Err, op.Ended = act.Failed, widget.Clean(planReason(msg.err).Error()), m.env.Clock
 		d.scope = keymap.InFailed
-		return nil
+		return
 	}
 	op.State, op.Title = act.Planned, widget.Clean(msg.plan.Title)
 	d.scope, d.plan, d.planned = keymap.InConfirm, msg.plan, m.env.Clock
@@ -235,10 +235,9 @@ func (m *Model) planned(msg planMsg) tea.Cmd {
 	if msg.plan.Nothing != "" {
 		list = append(list, widget.Text{}, widget.Text{Role: theme.Warn, Text: "Nothing to do: " + msg.plan.Nothing})
 		d.confirm = widget.NewNotice(list)
-		return nil
+		return
 	}
 	d.confirm = widget.NewConfirm(list, msg.plan.Word)
-	return nil
 }
 
 // planReason is the error of a plan that an operator can act on.

@@ -193,7 +193,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, m.fetch(msg.feed, false)
 		}
 	case planMsg:
-		return m, m.planned(msg)
+		m.planned(msg)
 	case runMsg:
 		return m, m.ran(msg)
 	case spinMsg:

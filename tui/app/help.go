@@ -45,7 +45,7 @@ func beside(columns [][]string, w, h int) []string {
 		for i := range out {
 			text := ""
 			if i < len(c) {
-				text = c[i]
+				text = widget.Cut(c[i], each-1)
 			}
 			out[i] += text + widget.Blank(each-widget.Width(text))
 		}

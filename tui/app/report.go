@@ -29,10 +29,11 @@ func (m *Model) newest() *widget.Toast {
 	}
 	op := kept[len(kept)-1]
 	toast := &widget.Toast{Title: m.outcome(op) + " " + op.Title, Texts: receiptTexts(op), Role: theme.Good, Note: "esc · L log"}
-	if op.State == act.Failed {
+	switch op.State {
+	case act.Failed:
 		toast.Role = theme.Bad
 		toast.Texts = append([]widget.Text{{Role: theme.Bad, Text: op.Err}}, toast.Texts...)
-	} else if op.State == act.Partial {
+	case act.Partial:
 		toast.Role = theme.Warn
 	}
 	if len(kept) > 1 {

@@ -46,7 +46,10 @@ const (
 	Act         Action = "act"
 	Log         Action = "log"
 	Why         Action = "why"
-	// Those of dialogs.
+)
+
+// The actions of dialogs.
+const (
 	Choose Action = "choose"
 	Yes    Action = "yes"
 	No     Action = "no"

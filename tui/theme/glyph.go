@@ -60,7 +60,7 @@ func (t *Theme) Of(state string) State {
 		return State{g.Busy, Warn}
 	case "completed", "done":
 		return State{g.Done, Good}
-	case "failed", "stale", "suspect", "error", "lost":
+	case "failed", "stale", "suspect", "unhealthy", "error", "lost":
 		return State{g.Failed, Bad}
 	case "scheduled", "scheduling", "canceling":
 		return State{g.Scheduled, Plain}

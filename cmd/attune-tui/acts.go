@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/tui/operator"
+)
+
+// What the dashboard allows itself for acting.
+const (
+	// actsPool is how many sessions acts have, apart from those that read.
+	actsPool = 2
+	// actsTimeout bounds one statement of an act, which may wait for a lock.
+	actsTimeout = 30 * time.Second
+	// linkPatience bounds how long an act waits for the broker.
+	linkPatience = 3 * time.Second
+	// leavePatience bounds how long leaving waits for what is under way. An act that
+	// is stopped writes down what it has done, for five seconds at most.
+	leavePatience = 6 * time.Second
+)
+
+// openActs prepares acting: sessions of its own that may write, opened by the
+// first act. It waits for nothing.
+func openActs(ctx context.Context, cfg *config.Config, reader *monitor.Monitor) (*operator.Operator, func(), error) {
+	settings := storeConfig(cfg)
+	settings.ReadOnly, settings.MaxConnections, settings.StatementTimeout = false, actsPool, actsTimeout
+	settings.ApplicationName = "attune-tui acts"
+	st, err := store.Open(ctx, settings, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare acting: %w", err)
+	}
+	desk := triage.New(triage.Config{
+		Actor: actor(), Source: "attune-tui",
+		HeartbeatStaleAfter: cfg.Executor.StaleAfter(), WithoutStats: !cfg.Executor.Queue.EnableMetrics,
+	}, st, nil)
+	withBroker := func(ctx context.Context) (*triage.Triage, func(), error) {
+		link, err := openLink(ctx, cfg)
+		if err != nil {
+			return nil, nil, err
+		}
+		return desk.With(link), link.Stop, nil
+	}
+	return operator.New(operator.Config{WithBroker: withBroker, Explain: explain}, desk, reader), st.Close, nil
+}
+
+// explain says of an error what it means for what was asked for.
+func explain(err error) error {
+	switch store.ClassOf(err) {
+	case store.ClassUnknown:
+		return fmt.Errorf("whether it was done is unknown, L shows what is recorded and the same again is safe: %w", err)
+	case store.ClassUnreachable:
+		return fmt.Errorf("the database does not answer, nothing more was done: %w", err)
+	default:
+		return err
+	}
+}
+
+// errBrokerAway says that an act needs the broker.
+var errBrokerAway = errors.New("the broker does not answer, and it has the queues: nothing was done; try again when it is back")
+
+// openLink connects to the broker for one act.
+func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
+	mq := cfg.MessageQueue
+	link := broker.New(broker.Config{
+		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-tui acts", CloseTimeout: time.Second,
+		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat, NoDeadLetters: !mq.RabbitMQ.DeadLetter.Enabled,
+	}, slog.New(slog.DiscardHandler), broker.NewMetrics(nil))
+	patient, cancel := context.WithTimeout(ctx, linkPatience)
+	defer cancel()
+	if err := link.Start(patient); err != nil {
+		return nil, fmt.Errorf("connect to the broker: %w", err)
+	}
+	if link.State() != broker.StateConnected {
+		link.Stop()
+		return nil, errBrokerAway
+	}
+	return link, nil
+}
+
+// actor is who acts, as audits name them.
+func actor() string {
+	name := "unknown"
+	if account, err := user.Current(); err == nil {
+		name = account.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
+}
