@@ -274,3 +274,17 @@ func (report *QueueTTLReport) pick(worker string) ([]QueueTTL, error) {
 	}
 	return picked, nil
 }
+
+// Only leaves the queue of one worker, by id or name, in the report; an empty
+// name leaves all.
+func (report *QueueTTLReport) Only(worker string) error {
+	if worker == "" {
+		return nil
+	}
+	picked, err := report.pick(worker)
+	if err != nil {
+		return err
+	}
+	report.Queues = picked
+	return nil
+}

@@ -34,6 +34,9 @@ func (p *QueueTTLPlan) Nothing() bool {
 	return p.Put == nil && len(p.Delete) == 0 && len(p.Recreate) == 0
 }
 
+// Queues are those that the plan is about.
+func (p *QueueTTLPlan) Queues() []QueueTTL { return p.queues }
+
 // The bounds of a time to live: the broker takes no more than 32 bits.
 const (
 	minQueueTTL = time.Second
