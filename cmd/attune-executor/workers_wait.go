@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -41,7 +42,7 @@ func (a *app) awaitDrained(cmd *cobra.Command, d *desk, receipt *triage.WorkerRe
 	begin := time.Now()
 	progress := drainProgress{app: a, begin: begin}
 	for {
-		now, err := d.WorkerNow(ctx, receipt.After.Name)
+		now, err := d.WorkerNow(ctx, triage.WorkerOrder{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
 		switch {
 		case ctx.Err() != nil:
 			return drainGivenUp(ctx, receipt, timeout)

@@ -40,6 +40,12 @@ func (s *Server) acts(mux *http.ServeMux) {
 	}
 	act("/api/v1/executions/{id}/cancel", s.cancel)
 	act("/api/v1/executions/{id}/retry", s.retry)
+	for _, one := range workerActs {
+		act("/api/v1/workers/{id}/"+string(one), s.actOnWorker(one))
+	}
+	readers := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
+	mux.Handle("GET /api/v1/workers/{id}", readers(s.answer(s.worker)))
+	mux.Handle("/api/v1/workers/{id}", readers(http.HandlerFunc(s.onlyGet)))
 }
 
 // onlyPost answers every other method on a path that only acts.

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
 )
 
 // spec is the description that is served, as far as it is checked.
@@ -169,7 +170,7 @@ func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 			'loops', jsonb_build_object('recovery', jsonb_build_object('patience_ns', 1, 'error', 'e'))))`)
 	return handlerOver(t, st), map[string]string{
 		"/api/v1/executions/{id}/why": fmt.Sprint(waiter.ID), "/api/v1/queues/{id}": fmt.Sprint(state.ID),
-		"/api/v1/actions/{ref}/queue-stats": "demo.sleep",
+		"/api/v1/actions/{ref}/queue-stats": "demo.sleep", "/api/v1/workers/{id}": fmt.Sprint(worker.ID),
 	}
 }
 
@@ -177,7 +178,7 @@ func handlerOver(t *testing.T, st *store.Store) http.Handler {
 	t.Helper()
 	return api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}),
-		Ready: readyNow,
+		Acts: triage.New(triage.Config{}, st, nil), Ready: readyNow,
 	}).Handler()
 }
 

@@ -44,6 +44,7 @@ func (e *WorkerRefusedError) Error() string {
 type WorkerOrder struct {
 	Act    WorkerAct `json:"act"`
 	Worker string    `json:"worker"` // its id or name
+	ByID   bool      `json:"-"`      // it is the id, also when another has it as its name
 	Reason string    `json:"reason,omitempty"`
 }
 
@@ -140,7 +141,7 @@ func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerRec
 	}
 	var receipt *WorkerReceipt
 	err := t.store.Tx(ctx, string(order.Act)+" a worker", func(ctx context.Context, tx *store.Tx) error {
-		now, err := t.worker(ctx, tx, order.Worker, true)
+		now, err := t.worker(ctx, tx, order, true)
 		if err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerRec
 				return err
 			}
 			receipt.Changed, receipt.Outcome = true, outcomeDone
-			after, err := t.worker(ctx, tx, order.Worker, false)
+			after, err := t.worker(ctx, tx, order, false)
 			if err != nil {
 				return err
 			}
@@ -275,11 +276,12 @@ func (t *Triage) sayWorker(ctx context.Context, tx *store.Tx, now *WorkerNow, wo
 
 // worker reads a worker and what is at it. A lock keeps others from saying
 // something about it until the end of the transaction.
-func (t *Triage) worker(ctx context.Context, tx *store.Tx, which string, lock bool) (*WorkerNow, error) {
-	rows, err := tx.FindActWorker(ctx, which)
+func (t *Triage) worker(ctx context.Context, tx *store.Tx, order WorkerOrder, lock bool) (*WorkerNow, error) {
+	which := order.Worker
+	rows, err := tx.FindActWorker(ctx, which, order.ByID)
 	if err == nil && lock && len(rows) > 0 {
 		if _, err = tx.LockActWorker(ctx, rows[0].ID); err == nil {
-			rows, err = tx.FindActWorker(ctx, which)
+			rows, err = tx.FindActWorker(ctx, which, order.ByID)
 		}
 	}
 	if err != nil {
@@ -307,8 +309,8 @@ func (t *Triage) worker(ctx context.Context, tx *store.Tx, which string, lock bo
 	return now, nil
 }
 
-// WorkerNow reads a worker by id or name, and what is at it.
-func (t *Triage) WorkerNow(ctx context.Context, which string) (*WorkerNow, error) {
+// WorkerNow reads a worker, and what is at it. Of the order only the name counts.
+func (t *Triage) WorkerNow(ctx context.Context, which WorkerOrder) (*WorkerNow, error) {
 	var now *WorkerNow
 	err := t.store.ReadTx(ctx, "look at a worker", func(ctx context.Context, tx *store.Tx) (err error) {
 		now, err = t.worker(ctx, tx, which, false)

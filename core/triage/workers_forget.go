@@ -59,7 +59,7 @@ func (t *Triage) forget(ctx context.Context, order WorkerOrder) (*WorkerReceipt,
 	}
 	receipt := &WorkerReceipt{WorkerOrder: order}
 	err := t.store.Tx(ctx, "forget a worker", func(ctx context.Context, tx *store.Tx) error {
-		now, err := t.worker(ctx, tx, order.Worker, true)
+		now, err := t.worker(ctx, tx, order, true)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (t *Triage) stays(ctx context.Context, now *WorkerNow, reason string) error
 	case strings.Contains(reason, "not empty"):
 		lie := "messages lie"
 		if state, err := t.wires.QueueState(ctx, message.WorkerExecutionsQueue(now.ID)); err == nil {
-			lie = fmt.Sprintf("%d messages lie", state.Ready)
+			lie = counted(int64(state.Ready), "message lies", "messages lie")
 		}
 		return now.refuse(lie+" in its queue of hand-overs", "none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms "+
 			"and become dead letters (`attune-executor dlq list`), try again then")

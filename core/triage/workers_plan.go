@@ -47,7 +47,7 @@ const maxGroups = 200
 func (t *Triage) PlanWorker(ctx context.Context, order WorkerOrder) (*WorkerPlan, error) {
 	plan := &WorkerPlan{WorkerOrder: order, Effects: []string{}, Takers: []Taker{}, Last: []string{}}
 	err := t.store.ReadTx(ctx, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) error {
-		now, err := t.worker(ctx, tx, order.Worker, false)
+		now, err := t.worker(ctx, tx, order, false)
 		if err != nil {
 			return err
 		}

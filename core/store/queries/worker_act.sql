@@ -3,14 +3,14 @@
 -- lock the row alone.
 
 -- name: FindActWorker :many
--- By id or name, with what an act depends on; a worker whose name is a number
--- comes before the one that has it as its id.
+-- By id or, unless only ids count, by name, with what an act depends on; a worker
+-- whose name is a number comes before the one that has it as its id.
 SELECT w.id, w.name, w.status::text AS status, w.cordoned, coalesce(w.cordon_reason, '') AS cordon_reason,
        coalesce(w.cordoned_at, 'epoch')::timestamptz AS cordoned_at, w.draining,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce(w.capabilities -> 'attempt_fence' = 'true', false)::bool AS fences, now()::timestamptz AS at
 FROM worker w
-WHERE (w.name = sqlc.arg(which)::text OR w.id::text = sqlc.arg(which)::text) AND w.worker_role <> 'sensor'
+WHERE ((w.name = sqlc.arg(which)::text AND NOT sqlc.arg(only_id)::bool) OR w.id::text = sqlc.arg(which)::text) AND w.worker_role <> 'sensor'
 ORDER BY (w.name = sqlc.arg(which)::text) DESC
 LIMIT 1;
 

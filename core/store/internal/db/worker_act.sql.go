@@ -37,7 +37,7 @@ SELECT w.id, w.name, w.status::text AS status, w.cordoned, coalesce(w.cordon_rea
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce(w.capabilities -> 'attempt_fence' = 'true', false)::bool AS fences, now()::timestamptz AS at
 FROM worker w
-WHERE (w.name = $1::text OR w.id::text = $1::text) AND w.worker_role <> 'sensor'
+WHERE ((w.name = $1::text AND NOT $2::bool) OR w.id::text = $1::text) AND w.worker_role <> 'sensor'
 ORDER BY (w.name = $1::text) DESC
 LIMIT 1
 `
@@ -58,10 +58,10 @@ type FindActWorkerRow struct {
 // What operators do to workers, and the work that workers hand back. Whoever
 // wants a worker's load locks it before the worker's row, as rounds do; acts
 // lock the row alone.
-// By id or name, with what an act depends on; a worker whose name is a number
-// comes before the one that has it as its id.
-func (q *Queries) FindActWorker(ctx context.Context, which string) ([]FindActWorkerRow, error) {
-	rows, err := q.db.Query(ctx, FindActWorker, which)
+// By id or, unless only ids count, by name, with what an act depends on; a worker
+// whose name is a number comes before the one that has it as its id.
+func (q *Queries) FindActWorker(ctx context.Context, which string, onlyID bool) ([]FindActWorkerRow, error) {
+	rows, err := q.db.Query(ctx, FindActWorker, which, onlyID)
 	if err != nil {
 		return nil, err
 	}

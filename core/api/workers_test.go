@@ -1,0 +1,103 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// TestEveryActOnWorkersAnswersAsDescribed: every answer is held against the
+// description, and says why nothing could be done.
+func TestEveryActOnWorkersAnswersAsDescribed(t *testing.T) {
+	t.Parallel()
+	s := readSpec(t)
+	st := testkit.Store(t)
+	link := broker.New(broker.Config{URL: testkit.VHost(t)}, testkit.Logger(t), nil)
+	require.NoError(t, link.Start(testkit.Context(t)))
+	t.Cleanup(link.Stop)
+	require.NoError(t, link.DeclareCommon(testkit.Context(t)))
+	operator := triage.New(triage.Config{Source: "attune-executor"}, st, nil)
+	server := func(operator *triage.Triage) http.Handler {
+		return api.New("127.0.0.1:0", api.Deps{
+			Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Acts: operator,
+		}).Handler()
+	}
+	handler, without := server(operator.With(link)), server(operator)
+
+	action := testkit.Action(t, st, "demo.sleep")
+	works := testkit.Worker(t, st, "w-1").ID
+	gone := testkit.Worker(t, st, fmt.Sprint(works), func(w *testkit.WorkerRow) { w.Status = "inactive" }).ID // named like the other's id
+	testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &works, attune.StatusRunning })
+	require.NoError(t, link.DeclareWorker(testkit.Context(t), gone, 0))
+	for _, c := range []struct {
+		act    string
+		id     any
+		body   string
+		code   int
+		says   string // of the receipt, or the detail of the problem
+		broken bool   // there is no broker
+	}{
+		{"cordon", works, `{"reason": "new disk"}`, 200, "is given nothing new", false},
+		{"cordon", works, "", 200, "is cordoned already since ", false},
+		{"drain", works, "", 200, "drains: ", false},
+		{"drain", works, "", 200, "is draining already since ", false},
+		{"uncordon", works, "", 200, "takes work again: it was draining since ", false},
+		{"uncordon", works, "", 200, "is not cordoned", false},
+		{"forget", works, "", 409, "it sends heartbeats", false},
+		{"cordon", 999_999, "", 404, "there is no worker 999999", false},
+		{"cordon", "w-1", "", 400, "not a positive number", false},
+		{"drain", works, `{"why": "x"}`, 400, `unknown field "why"`, false},
+		{"forget", gone, "", 503, "the broker does not answer", true},
+		{"forget", gone, "", 200, "is forgotten", false},
+		{"forget", gone, "", 404, "there is no worker", false},
+	} {
+		to := handler
+		if c.broken {
+			to = without
+		}
+		path, url := "/api/v1/workers/{id}/"+c.act, fmt.Sprintf("/api/v1/workers/%v/%s", c.id, c.act)
+		code, kind, answer := post(t, to, url, c.body)
+		require.Equal(t, c.code, code, "%s: %v", url, answer)
+		described := s.Paths[path]["post"].Responses[fmt.Sprint(code)]
+		if described.Ref != "" {
+			described = s.Components.Responses[described.Ref[len("#/components/responses/"):]]
+			require.Contains(t, answer["detail"], c.says)
+		} else {
+			require.Contains(t, answer["data"].(map[string]any)["says"], c.says)
+		}
+		require.Contains(t, described.Content, kind, url)
+		s.check(t, path, answer, described.Content[kind].Schema)
+	}
+	require.Equal(t, 7, testkit.Count(t, st, `SELECT count(*) FROM operator_audit WHERE target_type = 'worker' AND actor = 'http without a token'`))
+	state, err := link.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(gone))
+	require.NoError(t, err)
+	require.False(t, state.Exists)
+
+	get := func(path string) (int, map[string]any) {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		var answer map[string]any
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), w.Body.String())
+		return w.Code, answer
+	}
+	code, answer := get(fmt.Sprintf("/api/v1/workers/%d", works))
+	require.Equal(t, http.StatusOK, code)
+	s.check(t, "worker", answer, s.Paths["/api/v1/workers/{id}"]["get"].Responses["200"].Content["application/json"].Schema)
+	require.InDelta(t, 1, answer["data"].(map[string]any)["running"], 0)
+	code, _ = get("/api/v1/workers/999999")
+	require.Equal(t, http.StatusNotFound, code)
+	code, _ = get("/api/v1/workers/x")
+	require.Equal(t, http.StatusBadRequest, code)
+}
