@@ -23,7 +23,7 @@
 //	     the steps: each moves executions in transactions
 //	L5a  monitor triage catalog submit doctor
 //	     what people and programs ask and may do
-//	L5b  engine → api, gauge; worker
+//	L5b  engine → api, gauge, alerting; worker
 //	     the running parts
 //	L6   cmd/*, tui/*, devstack, bench, demo; proof, which is tests only
 //	     programs and tools

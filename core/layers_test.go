@@ -33,7 +33,7 @@ var layers = map[string]int{
 	"recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
 	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
-	"engine": 55, "api": 55, "worker": 55, "gauge": 55,
+	"engine": 55, "api": 55, "worker": 55, "gauge": 55, "alerting": 55,
 	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60, "proof": 60,
 }
 
@@ -48,8 +48,8 @@ var siblings = map[string][]string{
 	"recovery":     {"handover", "admission"},
 	"deadletter":   {"handover", "admission"},
 	"liveness":     {"handover", "admission"},
-	"doctor":       {"monitor"},      // it judges what monitor reads
-	"engine":       {"api", "gauge"}, // the engine starts and stops its own HTTP listener and gauges
+	"doctor":       {"monitor"},                  // it judges what monitor reads
+	"engine":       {"api", "gauge", "alerting"}, // the engine starts and stops its own HTTP listener, gauges and alerts
 	"bench":        {"devstack"},
 	"demo":         {"devstack", "bench"},
 	"testkit":      {"devstack"},

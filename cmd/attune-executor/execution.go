@@ -268,5 +268,6 @@ func (c *client) monitor() *monitor.Monitor {
 	return monitor.New(monitor.Config{
 		StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
+		Alerts: c.cfg.Alerts,
 	}, monitor.Deps{Store: c.store})
 }

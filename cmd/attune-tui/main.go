@@ -137,7 +137,7 @@ func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), er
 	}
 	return monitor.New(monitor.Config{
 		StaleAfter: cfg.Executor.StaleAfter(), QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout,
+		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout, Alerts: cfg.Alerts,
 	}, deps), closeAll, nil
 }
 

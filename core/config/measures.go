@@ -24,7 +24,7 @@ var measures = []Measure{
 		Hint:    "{detail}",
 	},
 	{
-		Name: "dead_letter_rate", Unit: UnitPerMinute, View: "dlq", Series: "max(rate(attune_dead_letters_total[5m])) * 60",
+		Name: "dead_letter_rate", Unit: UnitPerMinute, View: "dlq", Series: "sum(rate(attune_dead_letters_total[5m])) * 60",
 		About:   "Dead letters that arrived, per minute, over the last five minutes. Below 5 is well, above 20 is critical.",
 		Why:     "Workers do not take what they are given, or senders send what nobody understands.",
 		Summary: "{value} dead letters arrive",
@@ -88,7 +88,7 @@ var measures = []Measure{
 		Hint:    "{detail}",
 	},
 	{
-		Name: "outbox_age", Unit: UnitSeconds, View: "overview", Series: "max(attune_measure{measure=\"outbox_age\"})",
+		Name: "outbox_age", Unit: UnitSeconds, View: "overview",
 		About:   "Age of the oldest message that is committed and not confirmed by the broker.",
 		Why:     "Work is handed over that no worker hears of: the broker is away or blocks.",
 		Summary: "a committed message waits {value} for the broker",

@@ -1,9 +1,202 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// addAlerts adds what raises alerts.
-func (e *Engine) addAlerts(_ *monitor.Monitor, _ *supervise.Metrics) {}
+// addAlerts adds what raises alerts, and has the view measure by this replica's
+// connections.
+func (e *Engine) addAlerts(view *monitor.Monitor, metrics *supervise.Metrics) {
+	probe := &prober{engine: e}
+	view.Watch(probe, e.cfg.Alerts)
+	alerts := alerting.New(alerting.Config{Rules: e.cfg.Alerts}, alerting.Deps{
+		Store: e.query, View: view, Logger: e.logger, Registry: e.registry, Metrics: metrics,
+	})
+	e.loops["alerts"] = alerts.Loop
+	e.services.Add("alerts", &alertService{Loop: alerts, probe: probe})
+}
+
+// alertService ends what the probe has open with the loop.
+type alertService struct {
+	*alerting.Loop
+
+	probe *prober
+}
+
+// Stop ends the loop.
+func (s *alertService) Stop() {
+	s.Loop.Stop()
+	s.probe.close()
+}
+
+// probeEvery is how often what changes seldom is asked of the broker, and
+// depthPatience how long the depth of a queue may take to learn.
+const (
+	probeEvery    = time.Minute
+	depthPatience = 3 * time.Second
+)
+
+// prober asks the broker what alert rules watch, over the connections of the
+// replica.
+type prober struct {
+	engine *Engine
+
+	mu      sync.Mutex
+	routes  remembered
+	missing remembered
+	// management is made when the alarms are first asked for; answered says that it
+	// has answered once. Both guarded by mu.
+	management *broker.Management
+	answered   bool
+	closed     bool // guarded by mu
+}
+
+func (p *prober) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.management != nil {
+		p.management.Close()
+	}
+}
+
+// remembered is an answer that is asked for seldom.
+type remembered struct {
+	at   time.Time
+	list []string
+	err  error
+}
+
+// get asks anew when the answer is old. An error is asked about again at once.
+func (r *remembered) get(ask func() ([]string, error)) ([]string, error) {
+	if r.err != nil || time.Since(r.at) >= probeEvery {
+		r.list, r.err = ask()
+		r.at = time.Now()
+	}
+	return r.list, r.err
+}
+
+var errBrokerAway = errors.New("the broker is not connected")
+
+func (p *prober) away() error {
+	if p.engine.broker.State() == broker.StateDisconnected || p.engine.broker.State() == broker.StateConnecting {
+		return errBrokerAway
+	}
+	return nil
+}
+
+// QueueDepth asks for the exact depth.
+func (p *prober) QueueDepth(ctx context.Context, queue string) (int64, error) {
+	if err := p.away(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, depthPatience)
+	defer cancel()
+	state, err := p.engine.broker.QueueState(ctx, queue)
+	return int64(state.Ready), err
+}
+
+// LostRoutes probes the routes of dead letters; with dead letters turned off there
+// are none to lose.
+func (p *prober) LostRoutes(ctx context.Context) ([]string, error) {
+	if !p.engine.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled {
+		return nil, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.routes.get(func() (lost []string, err error) {
+		if p.engine.broker.State() != broker.StateConnected {
+			return nil, errBrokerAway
+		}
+		const most = 500
+		keys := message.DeadLetterKeys()
+		workers, err := p.engine.query.LetterRouteWorkers(ctx, most)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range workers {
+			keys = append(keys, message.DispatchKey(id), message.CancelKey(id))
+		}
+		for _, probe := range p.engine.broker.ProbeDeadLetters(ctx, keys) {
+			switch {
+			case probe.Err != nil:
+				return nil, probe.Err
+			case !probe.Routed:
+				lost = append(lost, probe.Key)
+			}
+		}
+		return lost, nil
+	})
+}
+
+// Missing looks for the exchanges and queues of the engine.
+func (p *prober) Missing(ctx context.Context) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.missing.get(func() (missing []string, err error) {
+		if err := p.away(); err != nil {
+			return nil, err
+		}
+		want := broker.ExecutorTopology()
+		for _, exchange := range want.Exchanges {
+			exists, err := p.engine.broker.ExchangeExists(ctx, exchange.Name)
+			if err != nil {
+				return nil, err
+			}
+			if !exists {
+				missing = append(missing, "exchange "+exchange.Name)
+			}
+		}
+		for _, queue := range want.Queues {
+			state, err := p.engine.broker.QueueState(ctx, queue.Name)
+			if err != nil {
+				return nil, err
+			}
+			if !state.Exists {
+				missing = append(missing, "queue "+queue.Name)
+			}
+		}
+		return missing, nil
+	})
+}
+
+// Alarms asks the management API, which not every installation has: one that has
+// never answered is not asked to.
+func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, false, nil
+	}
+	mq := p.engine.cfg.MessageQueue
+	if p.management == nil {
+		vhost, err := broker.VHostOf(mq.URL)
+		if err != nil {
+			return nil, false, nil //nolint:nilerr // then the engine has no broker at all, which others say
+		}
+		if p.management, err = broker.NewManagement(mq.ManagementURL, vhost, depthPatience); err != nil {
+			return nil, false, nil //nolint:nilerr // there is none
+		}
+	}
+	alarms, err := p.management.Alarms(ctx)
+	if err != nil {
+		if p.answered {
+			return nil, true, err
+		}
+		return nil, false, nil //nolint:nilerr // as said above
+	}
+	p.answered = true
+	for _, a := range alarms {
+		list = append(list, a.Resource+" on "+a.Node)
+	}
+	return list, true, nil
+}

@@ -150,8 +150,11 @@ func (m *Monitor) Measure(ctx context.Context) (*Measures, error) {
 	if err != nil {
 		all.lose(err, databaseMeasures...)
 	}
-	if m.deps.Probe != nil {
+	switch {
+	case m.deps.Probe != nil:
 		m.measureBroker(ctx, all, open, workers)
+	case m.deps.Broker != nil:
+		m.measureByManagement(ctx, all, open)
 	}
 	m.finish(all)
 	return all, err

@@ -226,3 +226,20 @@ func (m *Monitor) measureWorkerQueues(ctx context.Context, all *Measures, worker
 		}
 	}
 }
+
+// measureByManagement takes what the management interface says, for who has no
+// connection to the broker.
+func (m *Monitor) measureByManagement(ctx context.Context, all *Measures, open int64) {
+	b, err := m.Broker(ctx)
+	all.Sources = append(all.Sources, b.Sources...)
+	if err != nil {
+		all.lose(err, "broker_alarms", "dead_letter_depth", "dead_letters_growth")
+		return
+	}
+	if b.AlarmsUnknown == "" {
+		all.alarms(b.Alarms)
+	}
+	if dead, ok := b.Queue(DeadLetterQueue); ok && !dead.Uncounted && open >= 0 {
+		all.letters(dead.Ready, open, consumers(dead))
+	}
+}

@@ -1,0 +1,203 @@
+package alerting
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// Interval is how often the rules are evaluated.
+const Interval = 10 * time.Second
+
+// lock is the name of the lock that one replica at a time holds while it judges.
+const lock = "alerts"
+
+// Measurer reads what rules watch; *monitor.Monitor is one.
+type Measurer interface {
+	Measure(ctx context.Context) (*monitor.Measures, error)
+}
+
+// Config says what is evaluated and how often.
+type Config struct {
+	Rules monitor.Rules
+	// Interval between two evaluations. Default Interval.
+	Interval time.Duration
+}
+
+// Deps is what a Loop works with.
+type Deps struct {
+	Store *store.Store
+	View  Measurer
+	// Logger receives a line when an alert fires and when it is cleared.
+	Logger *slog.Logger
+	// Registry receives the metrics; nil leaves them out.
+	Registry prometheus.Registerer
+	Metrics  *supervise.Metrics
+}
+
+// Loop evaluates the rules; it is a supervise.Service.
+type Loop struct {
+	*supervise.Loop
+
+	rules   monitor.Rules
+	store   *store.Store
+	view    Measurer
+	logger  *slog.Logger
+	metrics *metrics
+}
+
+// New makes the loop.
+func New(cfg Config, deps Deps) *Loop {
+	if cfg.Interval <= 0 {
+		cfg.Interval = Interval
+	}
+	l := &Loop{rules: cfg.Rules, store: deps.Store, view: deps.View, logger: deps.Logger, metrics: newMetrics(cfg.Rules)}
+	if deps.Registry != nil {
+		deps.Registry.MustRegister(l.metrics)
+	}
+	l.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: monitor.AlertLoop, Interval: cfg.Interval, Timeout: 20 * time.Second, MaxBackoff: 15 * time.Second, Jitter: 0.1,
+		Tick: l.Tick, Logger: deps.Logger, Metrics: deps.Metrics,
+	})
+	return l
+}
+
+// Tick evaluates once. While another replica does, it only measures for the
+// metrics.
+func (l *Loop) Tick(ctx context.Context) error {
+	var measured *monitor.Measures
+	var changed changes
+	err := l.store.Tx(ctx, "alerts", func(ctx context.Context, tx *store.Tx) error {
+		measured, changed = nil, changes{}
+		won, err := tx.TryLoopLock(ctx, lock)
+		if err != nil || !won {
+			return err
+		}
+		// What is judged is read under the lock, so that an older snapshot is never
+		// written over a newer one.
+		if measured, err = l.view.Measure(ctx); err != nil {
+			return fmt.Errorf("measure: %w", err)
+		}
+		changed, err = l.write(ctx, tx, measured)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("evaluate the alert rules: %w", err)
+	}
+	l.tell(ctx, changed)
+	if measured == nil {
+		if measured, err = l.view.Measure(ctx); err != nil {
+			return fmt.Errorf("measure: %w", err)
+		}
+	}
+	return l.metrics.read(ctx, l.store, measured)
+}
+
+// changes is what an evaluation changed that people should hear of.
+type changes struct {
+	fired   []store.RaiseAlertsRow
+	cleared []store.ClearAlertsRow
+}
+
+// keySeparator is between rule and target where they make one text.
+const keySeparator = "\x1f"
+
+// openBound is how many open alerts are looked at in one evaluation; what is beyond
+// is ended by later ones.
+const openBound = 20_000
+
+// write brings the table in line with what holds.
+func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *monitor.Measures) (changed changes, err error) {
+	holds := map[string]bool{}
+	var p store.RaiseAlertsParams
+	for _, c := range monitor.Judge(l.rules, measured) {
+		target := plain(c.Target)
+		key := c.Rule + keySeparator + target
+		if holds[key] {
+			continue // two things of one name
+		}
+		holds[key] = true
+		p.Rules, p.Targets, p.Keys = append(p.Rules, c.Rule), append(p.Targets, target), append(p.Keys, key)
+		p.Severities, p.Values = append(p.Severities, string(c.Severity)), append(p.Values, c.Value)
+		p.Summaries, p.Hints = append(p.Summaries, plain(c.Summary)), append(p.Hints, plain(c.Hint))
+		p.Helds = append(p.Helds, c.For.Seconds())
+	}
+	open, err := tx.OpenAlerts(ctx, openBound)
+	if err != nil {
+		return changed, fmt.Errorf("read the open alerts: %w", err)
+	}
+	if len(p.Rules) > 0 {
+		raised, err := tx.RaiseAlerts(ctx, p)
+		if err != nil {
+			return changed, fmt.Errorf("raise %d alerts: %w", len(p.Rules), err)
+		}
+		for _, row := range raised {
+			if row.News {
+				changed.fired = append(changed.fired, row)
+			}
+		}
+	}
+	changed.cleared, err = l.end(ctx, tx, measured, holds, open)
+	return changed, err
+}
+
+// end clears what holds no more. What is not known to hold no more stays.
+func (l *Loop) end(
+	ctx context.Context, tx *store.Tx, measured *monitor.Measures, holds map[string]bool, open []store.OpenAlertsRow,
+) ([]store.ClearAlertsRow, error) {
+	var fired, pending []int64
+	for _, row := range open {
+		rule := l.rules[row.Rule]
+		watched := rule != nil && rule.Enabled
+		if holds[row.Rule+keySeparator+row.Target] || watched && !measured.Known(rule.Measure) {
+			continue
+		}
+		if row.Fired {
+			fired = append(fired, row.ID)
+		} else {
+			pending = append(pending, row.ID)
+		}
+	}
+	if len(pending) > 0 {
+		if _, err := tx.ForgetAlerts(ctx, pending); err != nil {
+			return nil, fmt.Errorf("forget %d alerts that did not fire: %w", len(pending), err)
+		}
+	}
+	if len(fired) == 0 {
+		return nil, nil
+	}
+	cleared, err := tx.ClearAlerts(ctx, fired)
+	if err != nil {
+		return nil, fmt.Errorf("clear %d alerts: %w", len(fired), err)
+	}
+	return cleared, nil
+}
+
+// plain takes out what the database does not take in texts.
+func plain(text string) string { return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "?") }
+
+// tell logs what has changed.
+func (l *Loop) tell(ctx context.Context, changed changes) {
+	for _, row := range changed.fired {
+		level := slog.LevelWarn
+		if row.Severity == string(monitor.LevelInfo) {
+			level = slog.LevelInfo
+		}
+		l.logger.Log(ctx, level, "Alert fires", "rule", row.Rule, "target", row.Target, "severity", row.Severity,
+			"value", row.Value, "summary", row.Summary, "since", row.Since.UTC())
+	}
+	for _, row := range changed.cleared {
+		l.logger.InfoContext(ctx, "Alert cleared", "rule", row.Rule, "target", row.Target, "severity", row.Severity,
+			"value", row.Value, "summary", row.Summary, "fired_for", time.Duration(row.Lasted*float64(time.Second)).Round(time.Second).String())
+	}
+}
+
+var _ supervise.Service = (*Loop)(nil)

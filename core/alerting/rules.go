@@ -1,0 +1,108 @@
+package alerting
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// RulesFile is the rules as a rules file of Prometheus: enabled rules only, the
+// worst first.
+func RulesFile(rules monitor.Rules) ([]byte, error) {
+	names := slices.Sorted(maps.Keys(rules))
+	order := []string{"critical", "warning", "info"}
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(slices.Index(order, rules[a].Severity), slices.Index(order, rules[b].Severity))
+	})
+	group := rulesGroup{Name: "attune", Rules: []promRule{}}
+	for _, name := range names {
+		if rules[name].Enabled {
+			group.Rules = append(group.Rules, promRuleOf(name, rules[name]))
+		}
+	}
+	var out bytes.Buffer
+	out.WriteString("# Alert rules of Attune for Prometheus, made by `attune-executor alerts rules -o prometheus`\n" +
+		"# from the same rules that the engine evaluates itself.\n")
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(rulesDocument{Groups: []rulesGroup{group}}); err != nil {
+		return nil, fmt.Errorf("write the rules file: %w", err)
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, fmt.Errorf("write the rules file: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+type rulesDocument struct {
+	Groups []rulesGroup `yaml:"groups"`
+}
+
+type rulesGroup struct {
+	Name  string     `yaml:"name"`
+	Rules []promRule `yaml:"rules"`
+}
+
+type promRule struct {
+	Alert       string            `yaml:"alert"`
+	Expr        string            `yaml:"expr"`
+	For         string            `yaml:"for,omitempty"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+func promRuleOf(name string, rule *config.AlertRule) promRule {
+	measure, _ := config.MeasureNamed(rule.Measure)
+	target := "target"
+	if measure.Label != "" {
+		target = measure.Label
+	}
+	value := "{{ $value }}"
+	switch measure.Unit {
+	case config.UnitSeconds:
+		value = "{{ $value | humanizeDuration }}"
+	case config.UnitRatio:
+		value = "{{ $value | humanizePercentage }}"
+	case config.UnitPerMinute:
+		value = "{{ $value | humanize }} per minute"
+	case config.UnitCount:
+	}
+	fill := func(text string) string {
+		return config.Fill(text, "{{ $labels."+target+" }}", value, measure.Format(rule.Limit()), "")
+	}
+	summary, hint := rule.Words()
+	one := promRule{
+		Alert: name, Expr: rule.PromQL(), Labels: map[string]string{"severity": rule.Severity},
+		Annotations: map[string]string{"summary": fill(summary), "description": measure.About + " " + measure.Why},
+	}
+	if hint = strings.TrimSpace(strings.TrimSuffix(fill(hint), ":")); hint != "" {
+		one.Annotations["hint"] = hint
+	}
+	if rule.For > 0 {
+		one.For = promDuration(rule.For)
+	}
+	return one
+}
+
+// promDuration writes a duration as Prometheus does, in whole units.
+func promDuration(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d%time.Second == 0:
+		return fmt.Sprintf("%ds", d/time.Second)
+	default:
+		return fmt.Sprintf("%dms", d/time.Millisecond)
+	}
+}
