@@ -19,7 +19,7 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error
 	out := cmd.OutOrStdout()
 	switch a.output {
 	case "json":
-		encoder := json.NewEncoder(out)
+		encoder := json.NewEncoder(harmless{out})
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(value)
@@ -89,7 +89,7 @@ func row(w io.Writer, cells ...any) error {
 
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '
 		}
 		return r

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+func newDLQExportCommand(a *app) *cobra.Command {
+	filter, file, limit := monitor.DeadLetterFilter{}, "", 0
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write dead letters with all that the ledger has, one line of JSON each",
+		Long: "Write dead letters with all that the ledger has, the newest first, one JSON object a line whatever -o says. The body is\n" +
+			"body, or body_base64 when it is not UTF-8. Nothing is decided. A file is made anew and only its owner can read it, since\n" +
+			"bodies hold parameters.",
+		Example: "  attune-executor dlq export --open --file letters.jsonl\n  attune-executor dlq export --since 1h | jq -r .detail",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usageErrorf("--limit must not be negative")
+			}
+			if err := filter.Check(); err != nil {
+				return usageErrorf("%w", err)
+			}
+			return a.exportLetters(cmd, filter, limit, file)
+		},
+	}
+	decisionFlags(cmd.Flags(), &filter)
+	letterFlags(cmd.Flags(), &filter)
+	cmd.Flags().StringVar(&file, "file", "", "write to this new file instead of standard output")
+	cmd.Flags().IntVar(&limit, "limit", 0, "how many to write at most, 0 for all")
+	return cmd
+}
+
+func (a *app) exportLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter, limit int, file string) (err error) {
+	c, err := a.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.store.Close()
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	out := cmd.OutOrStdout()
+	if file != "" {
+		made, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			return refusedErrorf("%s exists already: name a new file", file)
+		}
+		if err != nil {
+			return failedErrorf("export: %w", err)
+		}
+		defer func() { err = errors.Join(err, made.Close()) }()
+		out = made
+	}
+	n, err := c.monitor().ExportLetters(ctx, filter, limit, func(letter *monitor.ExportedLetter) error {
+		line, err := json.Marshal(letter)
+		if err != nil {
+			return fmt.Errorf("encode dead letter %d: %w", letter.ID, err)
+		}
+		_, err = harmless{out}.Write(append(line, '\n')) // whole lines, so that who is interrupted has whole letters
+		return err
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return failedErrorf("interrupted after %s", count(n, "dead letter"))
+	case err != nil:
+		return fmt.Errorf("export after %s: %w", count(n, "dead letter"), err)
+	case file != "":
+		a.notef("%s in %s", count(n, "dead letter"), file)
+	case n == 0:
+		a.notef("no dead letter matches")
+	}
+	return nil
+}
+
+// harmless writes JSON such that it can be sent to a terminal: characters that
+// JSON allows in texts and that steer a terminal, or turn the direction of text
+// around, are written as JSON's own escapes.
+type harmless struct{ to io.Writer }
+
+// Write takes whole values: a character is never divided between two calls.
+func (h harmless) Write(text []byte) (int, error) {
+	if !slices.ContainsFunc([]rune(string(text)), steers) {
+		return h.to.Write(text)
+	}
+	safe := make([]byte, 0, len(text)+64)
+	for rest := text; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		if steers(r) {
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+		} else {
+			safe = append(safe, rest[:size]...)
+		}
+		rest = rest[size:]
+	}
+	if _, err := h.to.Write(safe); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+func steers(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+}
+
+func newDLQStatsCommand(a *app) *cobra.Command {
+	since, by := ageValue(monitor.DefaultStatsWindow), "reason"
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Count what died and what work was lost, over time",
+		Long: "Count the dead letters and the work that its worker did not do, as the engine decided about it, over the last day or\n" +
+			"what --since says, by the reason for which letters died, by action, worker, cause of the loss, or hour (day beyond\n" +
+			"three days). At most the latest 50000 of either are counted.",
+		Example: "  attune-executor dlq stats --since 7d --by worker\n  attune-executor dlq stats -o json | jq .by_cause",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := (&monitor.LedgerStats{}).Tallies(by); err != nil {
+				return usageErrorf("--by %s: %w", by, err)
+			}
+			return a.letterStats(cmd, time.Duration(since), by)
+		},
+	}
+	cmd.Flags().Var(&since, "since", "how far to look back, such as 12h or 7d")
+	cmd.Flags().StringVar(&by, "by", by, "reason, action, worker, cause or hour")
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"reason", "action", "worker", "cause", "hour"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) letterStats(cmd *cobra.Command, since time.Duration, by string) error {
+	c, err := a.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.store.Close()
+	deps := monitor.Deps{Store: c.store}
+	management, vhost, err := c.management()
+	if err != nil {
+		return err
+	}
+	if management != nil {
+		defer management.Close()
+		deps.Broker = monitor.NewManagementReader(management, vhost)
+	}
+	stats, err := monitor.New(monitor.Config{}, deps).LedgerStats(cmd.Context(), since)
+	if errors.Is(err, monitor.ErrFilter) {
+		return usageErrorf("--since %s: %w", since, err)
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(cmd, stats, func(w io.Writer) error { return statsTable(w, stats, by) })
+}
+
+func statsTable(w io.Writer, s *monitor.LedgerStats, by string) error {
+	depth := "unknown"
+	if s.Queue != nil && !s.Queue.Uncounted {
+		depth = fmt.Sprintf("%d, %s", s.Queue.Ready, count(int(s.Queue.Consumers), "handler"))
+	}
+	open := countText(s.Open)
+	if s.Oldest != nil {
+		open += ", the first for " + age(s.At.Sub(*s.Oldest))
+	}
+	lines := [][2]string{
+		{"in the queue", depth},
+		{"waiting for a person", open},
+		{"pace", strconv.FormatFloat(s.PerMinute, 'f', 1, 64) + " a minute over the last " + age(monitor.RatePace)},
+		{"letters", countText(s.Letters) + " in " + age(s.Window)},
+		{"lost work", countText(s.Lost) + " in " + age(s.Window)},
+	}
+	if s.Latency != nil {
+		lines = append(lines, [2]string{"death to ledger", short(*s.Latency) + " on average"})
+	}
+	for _, line := range lines {
+		if err := row(w, line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	tallies, err := s.Tallies(by)
+	if err != nil {
+		return err
+	}
+	return tallyTable(w, s, by, tallies)
+}
+
+func tallyTable(w io.Writer, s *monitor.LedgerStats, by string, tallies []monitor.LedgerTally) error {
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	if len(tallies) == 0 {
+		what := map[string]string{"reason": "nothing died", "cause": "no work was lost"}[by]
+		return row(w, cmp.Or(what, "nothing died and no work was lost")+" in the last "+age(s.Window))
+	}
+	name := strings.ToUpper(by)
+	if by == "hour" {
+		name = strings.ToUpper(s.Unit)
+	}
+	cells := [][]string{{name, "LETTERS", "OPEN", "LOST", "MEAN AGE", "NEWEST", "DECIDED", "OUTCOME"}}
+	for _, t := range tallies {
+		mean := "-"
+		if t.MeanAge != nil {
+			mean = age(*t.MeanAge)
+		}
+		label := t.Name
+		if t.WorkerName != "" {
+			label = t.WorkerName
+		}
+		cells = append(cells, []string{
+			cut(clean(label), 22), strconv.FormatInt(t.Letters, 10), strconv.FormatInt(t.Open, 10), strconv.FormatInt(t.Lost, 10), mean,
+			age(s.At.Sub(t.Newest)), parts(t.Decisions, monitor.DecisionOpen), parts(t.Outcomes, ""),
+		})
+	}
+	for _, line := range fit(dropColumns(cells, by), lastTwo(by)...) {
+		if err := row(w, line...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropColumns leaves out what a grouping does not have: a reason is of letters
+// only, a cause of lost work only.
+func dropColumns(cells [][]string, by string) [][]string {
+	keep := map[string][]int{"reason": {0, 1, 2, 5, 6}, "cause": {0, 3, 4, 5, 7}}[by]
+	if keep == nil {
+		return cells
+	}
+	out := make([][]string, len(cells))
+	for n, line := range cells {
+		for _, i := range keep {
+			out[n] = append(out[n], line[i])
+		}
+	}
+	return out
+}
+
+func lastTwo(by string) []int {
+	if by == "reason" || by == "cause" {
+		return []int{4}
+	}
+	return []int{6, 7}
+}
+
+// parts writes counts by name, the largest first.
+func parts(counts map[string]int64, without string) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	var out []string
+	for _, name := range names {
+		if name != without {
+			out = append(out, name+" "+strconv.FormatInt(counts[name], 10))
+		}
+	}
+	return dash(strings.Join(out, ", "))
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// TestATableOfLettersFitsTheTerminal: whatever the names are, and without cutting
+// what need not be cut.
+func TestATableOfLettersFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("very.long-name", 9)
+	for name, entry := range map[string]monitor.LedgerEntry{
+		"short":  {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo", WorkerName: "w1"},
+		"long":   {ID: 123_456_789, What: "completed", Reason: "delivery_limit", Decision: "discarded", ActionRef: long, WorkerName: long, Execution: new(int64(987_654_321))},
+		"worker": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo", WorkerName: long},
+		"action": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: long, WorkerName: "w1"},
+		"foul":   {ID: 7, What: "dispatch", Reason: "expired\x1b[2J", Decision: "failed", ActionRef: "\u202eevil\u009b2J", WorkerName: "a\nb\tc"},
+	} {
+		page := &monitor.LedgerPage{List: []monitor.LedgerEntry{entry}}
+		var out bytes.Buffer
+		a := &app{output: "table"}
+		cmd := newDeadLettersCommand(a)
+		cmd.SetOut(&out)
+		require.NoError(t, a.print(cmd, page, func(w io.Writer) error { return letterTable(w, page) }))
+		for line := range strings.Lines(out.String()) {
+			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), tableWidth, "%s: %s", name, line)
+		}
+		require.NotContains(t, out.String(), "\x1b", name)
+		require.NotContains(t, out.String(), "\u202e", name)
+	}
+}
+
+// TestNothingThatSteersATerminalIsWritten: as text, and as JSON that says the same.
+func TestNothingThatSteersATerminalIsWritten(t *testing.T) {
+	t.Parallel()
+	foul := "a\x1b[2J\u009b2J\x7f\u202eb\u2066\r\x00é\nc"
+	require.Equal(t, `a\x1b[2J\u009b2J\x7f\u202eb\u2066\r\x00é`+"\nc", visible(foul))
+	var out bytes.Buffer
+	require.NoError(t, json.NewEncoder(harmless{&out}).Encode(map[string]string{"body": foul}))
+	for _, r := range strings.TrimSuffix(out.String(), "\n") {
+		require.False(t, unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r), "%q in %s", r, out.String())
+	}
+	var back map[string]string
+	require.NoError(t, json.Unmarshal(out.Bytes(), &back))
+	require.Equal(t, foul, back["body"], "nothing is lost")
+}
+
+// TestAPurgeIsConfirmed: a yes for a few, the number for many, and never without
+// a person.
+func TestAPurgeIsConfirmed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		letters int
+		person  bool
+		answer  string
+		refused string
+	}{
+		"few": {50, true, "y\n", ""}, "upper": {50, true, "Y\n", ""}, "no": {50, true, "n\n", "not y"}, "silence": {50, true, "", "not y"},
+		"many": {51, true, "51\n", ""}, "a mere yes": {51, true, "y\n", "not 51"}, "another number": {51, true, "50\n", "not 51"},
+		"nobody": {1, false, "y\n", "1 dead letter would be discarded: --yes does it"},
+	} {
+		var out bytes.Buffer
+		plan := &triage.PurgePlan{Letters: c.letters, Groups: []triage.PurgeGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.letters}}}
+		err := confirmPurge(strings.NewReader(c.answer), &out, c.person, plan)
+		require.NotContains(t, out.String(), "\x1b")
+		if c.refused == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, c.refused, name)
+		require.Equal(t, exitRefused, (&app{running: true}).exitCode(err), name)
+	}
+}
+
+func TestTimesTakeDays(t *testing.T) {
+	t.Parallel()
+	var v ageValue
+	require.NoError(t, v.Set("7d"))
+	require.Equal(t, 7*24*time.Hour, time.Duration(v))
+	require.NoError(t, v.Set("1.5d"))
+	require.Equal(t, "36h0m0s", v.String())
+	require.NoError(t, v.Set("90s"))
+	for _, wrong := range []string{"", "d", "7", "-1h", "0s", "xd", "1h2d"} {
+		require.Error(t, v.Set(wrong), wrong)
+	}
+}
+
+// TestLettersThatNobodyTakesAreLookedAt: they are shown without what could steer a
+// terminal, and stay in the queue.
+func TestLettersThatNobodyTakesAreLookedAt(t *testing.T) {
+	t.Parallel()
+	amqp := testkit.VHost(t)
+	vhost := url.PathEscape(testkit.VHostName(t, amqp))
+	testkit.Manage(t, http.MethodPut, "/api/queues/"+vhost+"/"+monitor.DeadLetterQueue, map[string]any{"durable": true}, nil)
+	for range 2 {
+		testkit.Manage(t, http.MethodPost, "/api/exchanges/"+vhost+"/amq.default/publish", map[string]any{
+			"routing_key": monitor.DeadLetterQueue, "payload": "/xtb", "payload_encoding": "base64",
+			"properties": map[string]any{"type": "EventCreated\x1b[2J", "message_id": "m-1", "headers": map[string]any{
+				"x-death": []any{map[string]any{"queue": "attune.events\x1b[2J", "reason": "expired"}},
+			}},
+		}, nil)
+	}
+	environ := []string{
+		"ATTUNE__MESSAGE_QUEUE__URL=" + amqp, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t),
+		"ATTUNE__DATABASE__URL=postgresql://nobody@127.0.0.1:1/none",
+	}
+	look := func(args ...string) string {
+		var stdout, stderr bytes.Buffer
+		code := execute(t.Context(), append([]string{"dlq", "list", "--broker"}, args...), environ, strings.NewReader(""), &stdout, &stderr)
+		require.Zero(t, code, stderr.String())
+		return stdout.String()
+	}
+	for range 3 { // as often as one likes
+		text := look()
+		require.Regexp(t, `(?m)^2 +unknown +expired +3 +attune.dlx.queue +attune.events \[2J$`, text)
+		require.NotContains(t, text, "\x1b")
+		require.Contains(t, text, "they were only looked at and stay where they are")
+	}
+	var view peekView
+	require.NoError(t, json.Unmarshal([]byte(look("-o", "json", "--limit", "1")), &view))
+	require.Len(t, view.List, 1)
+	require.Equal(t, "/xtb", view.List[0].BodyBase64)
+	require.Equal(t, "m-1", view.List[0].MessageID)
+}
