@@ -135,7 +135,8 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 		var kept []string
 		for _, worker := range workers.List {
 			switch worker.Health(workers.At, workers.StaleAfter) {
-			case monitor.WorkerActive, monitor.WorkerBusy, monitor.WorkerSuspect: // the engine waits for a suspected one too
+			case monitor.WorkerActive, monitor.WorkerBusy, monitor.WorkerDegraded, // the engine waits for those that get nothing now too
+				monitor.WorkerSuspect, monitor.WorkerUnhealthy:
 				return nil
 			case monitor.WorkerCordoned:
 				kept = append(kept, worker.Name)

@@ -89,8 +89,44 @@ func (v workerView) note(at time.Time) string {
 		return "for " + short(at.Sub(*v.SuspectSince)) + ": " + dash(v.SuspectReason)
 	case monitor.WorkerCordoned:
 		return dash(v.CordonReason)
+	case monitor.WorkerUnhealthy, monitor.WorkerDegraded:
+		return dash(v.Probe.HealthReason)
+	case monitor.WorkerDraining:
+		return "takes no more work"
 	default:
+		return v.skew()
+	}
+}
+
+// skew says when the worker's clock is far off.
+func (v workerView) skew() string {
+	if v.Probe == nil || v.Probe.Skew == nil || v.Probe.Skew.Abs() <= skewTold {
 		return "-"
+	}
+	return "clock " + ahead(*v.Probe.Skew)
+}
+
+// skewTold is how far a worker's clock may be off before the list says so.
+const skewTold = 5 * time.Second
+
+func ahead(d time.Duration) string {
+	if d < 0 {
+		return short(-d) + " behind"
+	}
+	return short(d) + " ahead"
+}
+
+// queue is how much waits in the worker's queue, and whether that is consumed.
+func (v workerView) queue() string {
+	switch {
+	case v.Probe == nil || v.Probe.QueueExists == nil || v.Probe.Ready == nil || v.Probe.Consumers == nil:
+		return "?"
+	case !*v.Probe.QueueExists:
+		return "none"
+	case *v.Probe.Consumers == 0:
+		return strconv.FormatInt(*v.Probe.Ready, 10) + " deaf"
+	default:
+		return strconv.FormatInt(*v.Probe.Ready, 10)
 	}
 }
 
@@ -104,11 +140,11 @@ func (a *app) listWorkers(cmd *cobra.Command) error {
 		views = append(views, viewWorker(worker, all))
 	}
 	return a.print(cmd, views, func(w io.Writer) error {
-		if err := row(w, "ID", "NAME", "HEALTH", "HEARTBEAT", "LOAD", "HOST", "RUNTIMES", "NOTE"); err != nil {
+		if err := row(w, "ID", "NAME", "HEALTH", "HEARTBEAT", "LOAD", "QUEUE", "RUNTIMES", "NOTE"); err != nil {
 			return err
 		}
 		for _, v := range views {
-			if err := row(w, v.ID, v.Name, v.Health, v.age(), v.load(), dash(v.Host), dash(strings.Join(v.Runtimes, ",")), v.note(all.At)); err != nil {
+			if err := row(w, v.ID, v.Name, v.Health, v.age(), v.load(), v.queue(), dash(strings.Join(v.Runtimes, ",")), v.note(all.At)); err != nil {
 				return err
 			}
 		}
@@ -134,6 +170,55 @@ func (a *app) showWorker(cmd *cobra.Command, which string) error {
 	return failedErrorf("there is no worker %s: `attune-executor workers list` shows them", which)
 }
 
+// probeLines say what the engine saw when it last looked.
+func (v workerView) probeLines() [][2]string {
+	p := v.Probe
+	if p == nil {
+		return [][2]string{{"looked at", "never"}}
+	}
+	verdict := p.Verdict + " since " + p.Since.Format(time.RFC3339)
+	if p.Reason != "" {
+		verdict += ": " + p.Reason
+	}
+	health := p.Health
+	if p.HealthReason != "" {
+		health += ": " + p.HealthReason
+	}
+	looked := p.At.Format(time.RFC3339)
+	if !p.Valid {
+		looked += ", too long ago to count"
+	}
+	lines := [][2]string{{"looked at", looked}, {"verdict", verdict}, {"state", health}}
+	if p.QueueExists != nil {
+		queue := "does not exist"
+		if *p.QueueExists && p.Ready != nil && p.Consumers != nil {
+			queue = fmt.Sprintf("%d waiting, %d consumers", *p.Ready, *p.Consumers)
+		}
+		if p.RTT != nil {
+			queue += ", told in " + p.RTT.Round(100*time.Microsecond).String()
+		}
+		lines = append(lines, [2]string{"queue", queue})
+	}
+	if p.Oldest != nil {
+		lines = append(lines, [2]string{"unstarted", "since " + p.Oldest.Format(time.RFC3339)})
+	}
+	if p.EndpointRTT != nil {
+		text := "answers in " + p.EndpointRTT.Round(100*time.Microsecond).String()
+		if p.EndpointError != "" {
+			text = p.EndpointError
+		}
+		lines = append(lines, [2]string{"endpoint", text})
+	}
+	if p.Skew != nil {
+		text := "as the database's"
+		if p.Skew.Abs() >= time.Second {
+			text = ahead(*p.Skew) + " the database's"
+		}
+		lines = append(lines, [2]string{"clock", text})
+	}
+	return lines
+}
+
 func workerTable(w io.Writer, v workerView) error {
 	lines := [][2]string{
 		{"worker", fmt.Sprintf("%d %s", v.ID, v.Name)},
@@ -149,6 +234,7 @@ func workerTable(w io.Writer, v workerView) error {
 	if v.HeartbeatAge == nil {
 		lines[3][1] = "never"
 	}
+	lines = append(lines, v.probeLines()...)
 	if v.SuspectSince != nil {
 		lines = append(lines, [2]string{"suspect", "since " + v.SuspectSince.Format(time.RFC3339) + ": " + dash(v.SuspectReason)})
 	}

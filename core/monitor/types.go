@@ -113,7 +113,8 @@ type Worker struct {
 	Role   string `json:"role"`
 	Host   string `json:"host,omitempty"`
 	Status string `json:"status"`
-	// Heartbeat is the last sign of life; nil when there never was one.
+	// Heartbeat is the last sign of life, by the database's clock if it was noted by
+	// that; nil when there never was one.
 	Heartbeat    *time.Time `json:"heartbeat"`
 	Cordoned     bool       `json:"cordoned"`
 	CordonReason string     `json:"cordon_reason,omitempty"`
@@ -131,6 +132,9 @@ type Worker struct {
 	Runtimes []string  `json:"runtimes,omitempty"`
 	Version  string    `json:"version,omitempty"`
 	Created  time.Time `json:"created"`
+	// Probe is what the engine saw when it last looked at the worker; nil when it
+	// never has.
+	Probe *WorkerProbe `json:"probe"`
 }
 
 // WorkerHealth is the verdict on a worker: what its heartbeat and its row say
@@ -144,13 +148,18 @@ const (
 	WorkerInactive WorkerHealth = "inactive"
 	WorkerDraining WorkerHealth = "draining"
 	WorkerCordoned WorkerHealth = "cordoned"
-	WorkerBusy     WorkerHealth = "busy"
-	WorkerActive   WorkerHealth = "active"
+	// WorkerUnhealthy is given nothing, WorkerDegraded what the others have no room
+	// for.
+	WorkerUnhealthy WorkerHealth = "unhealthy"
+	WorkerBusy      WorkerHealth = "busy"
+	WorkerDegraded  WorkerHealth = "degraded"
+	WorkerActive    WorkerHealth = "active"
 )
 
 // Health judges the worker at the given database time. A worker whose row says
 // active but whose heartbeat is older than staleAfter is stale.
 func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
+	health, _ := w.HealthInForce()
 	switch {
 	case w.Status == "inactive" || w.Status == "error":
 		return WorkerInactive
@@ -162,8 +171,12 @@ func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
 		return WorkerDraining
 	case w.Cordoned:
 		return WorkerCordoned
+	case health == "unhealthy":
+		return WorkerUnhealthy
 	case w.Assigned != nil && w.Capacity != nil && *w.Assigned >= *w.Capacity:
 		return WorkerBusy
+	case health == "degraded":
+		return WorkerDegraded
 	default:
 		return WorkerActive
 	}
@@ -177,8 +190,11 @@ type WorkerTotals struct {
 	// Cordoned counts those that drain too.
 	Cordoned int64 `json:"cordoned"`
 	Suspect  int64 `json:"suspect"`
-	Stale    int64 `json:"stale"`
-	Inactive int64 `json:"inactive"`
+	// Unhealthy workers are given nothing. Degraded ones are among the active.
+	Unhealthy int64 `json:"unhealthy"`
+	Degraded  int64 `json:"degraded"`
+	Stale     int64 `json:"stale"`
+	Inactive  int64 `json:"inactive"`
 	// Assigned and Capacity cover the workers that are given work, the active and
 	// the busy ones: a slot of another one is nobody's to fill.
 	Assigned int64 `json:"assigned"`

@@ -76,11 +76,21 @@ func (m *Monitor) readFleet(ctx context.Context, tx *store.Tx) ([]placement.Work
 	if err != nil {
 		return nil, fmt.Errorf("list the workers that could take it: %w", err)
 	}
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	probes, err := readProbes(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
 	list := make([]placement.Worker, len(rows))
 	for i, r := range rows {
+		health, healthReason := Worker{Probe: probes[r.ID]}.HealthInForce()
 		w := placement.Row{
 			ID: r.ID, Name: r.Name, Host: r.Host, Status: string(r.Status), Cordoned: r.Cordoned, Draining: r.Draining,
 			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge,
+			Health: health, HealthReason: healthReason,
 			Capabilities: r.Capabilities, Assigned: int(r.Assigned),
 		}.Worker(m.cfg.StaleAfter)
 		switch {

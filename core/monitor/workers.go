@@ -40,13 +40,21 @@ func readOwnWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	probes, err := readProbes(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
 	list := make([]Worker, len(rows))
 	for i, r := range rows {
 		list[i] = Worker{
 			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
 			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Draining: r.Draining, Assigned: wide(r.Assigned),
 			Capacity: capacity(r.Capacity), Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
-			SuspectSince: moment(r.SuspectSince), SuspectReason: r.SuspectReason,
+			SuspectSince: moment(r.SuspectSince), SuspectReason: r.SuspectReason, Probe: probes[r.ID],
 		}
 	}
 	return list, nil
@@ -103,12 +111,18 @@ func (m *Monitor) sumWorkers(list []Worker, now time.Time) WorkerTotals {
 			t.Stale++
 		case WorkerSuspect:
 			t.Suspect++
+		case WorkerUnhealthy:
+			t.Unhealthy++
 		case WorkerInactive:
 			t.Inactive++
 		case WorkerDraining, WorkerCordoned:
 			t.Cordoned++
 		case WorkerBusy:
 			t.Busy++
+			t.slots(w)
+		case WorkerDegraded:
+			t.Degraded++
+			t.Active++
 			t.slots(w)
 		case WorkerActive:
 			t.Active++
@@ -128,7 +142,9 @@ func (t *WorkerTotals) slots(w Worker) {
 	}
 }
 
-var healthOrder = []WorkerHealth{WorkerStale, WorkerSuspect, WorkerDraining, WorkerCordoned, WorkerBusy, WorkerActive, WorkerInactive}
+var healthOrder = []WorkerHealth{
+	WorkerStale, WorkerSuspect, WorkerUnhealthy, WorkerDegraded, WorkerDraining, WorkerCordoned, WorkerBusy, WorkerActive, WorkerInactive,
+}
 
 // unwellFirst picks the workers that the overview shows.
 func (m *Monitor) unwellFirst(list []Worker, now time.Time) []Worker {

@@ -72,7 +72,7 @@ func (t *Theme) Of(state string) State {
 		return State{g.Idle, Dim}
 	case "abandoned", "critical":
 		return State{g.Critical, Bad}
-	case "paused", "cordoned", "draining":
+	case "paused", "cordoned", "draining", "degraded":
 		return State{g.Paused, Warn}
 	case "inactive":
 		return State{g.Failed, Dim}

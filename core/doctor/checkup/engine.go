@@ -88,8 +88,9 @@ func lookVersions(_ context.Context, v *visit) (Finding, error) {
 	return passed("this program is %s", v.Version).with(lines...), nil
 }
 
-// skewLimit is how far a clock may be off. Nothing depends on other clocks than
-// that of the database, but people read times.
+// skewLimit is how far a clock may be off. Nothing of ours depends on other clocks
+// than that of the database, but people read times, and an executor that compares
+// heartbeats with its own clock takes such a worker for dead.
 const skewLimit = 5 * time.Second
 
 func lookClocks(ctx context.Context, v *visit) (Finding, error) {
@@ -108,9 +109,8 @@ func lookClocks(ctx context.Context, v *visit) (Finding, error) {
 	}
 	if v.workers != nil {
 		for _, w := range v.workers.List {
-			if w.Heartbeat != nil && w.Heartbeat.Sub(v.workers.At) > skewLimit {
-				wrong = append(wrong, fmt.Sprintf("worker %s sent a heartbeat from the future: its clock is %s",
-					w.Name, apart(w.Heartbeat.Sub(v.workers.At))))
+			if w.Probe != nil && w.Probe.Skew != nil && w.Probe.Skew.Abs() > skewLimit {
+				wrong = append(wrong, fmt.Sprintf("worker %s is %s", w.Name, apart(*w.Probe.Skew)))
 			}
 		}
 	}

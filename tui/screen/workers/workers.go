@@ -210,7 +210,7 @@ func (r row) deaf() bool {
 }
 
 var severity = map[monitor.WorkerHealth]int{
-	monitor.WorkerStale: 0, monitor.WorkerSuspect: 1, monitor.WorkerDraining: 2, monitor.WorkerCordoned: 2,
+	monitor.WorkerStale: 0, monitor.WorkerSuspect: 1, monitor.WorkerUnhealthy: 1, monitor.WorkerDegraded: 2, monitor.WorkerDraining: 2, monitor.WorkerCordoned: 2,
 	monitor.WorkerBusy: 3, monitor.WorkerActive: 4, monitor.WorkerInactive: 5,
 }
 
@@ -307,6 +307,10 @@ func (v *Workers) note(r row) string {
 		return fmt.Sprintf("hb stale, %d assigned", max(0, value(r.Assigned)))
 	case r.health == monitor.WorkerSuspect:
 		return strings.TrimSpace("given nothing: " + r.SuspectReason)
+	case r.health == monitor.WorkerUnhealthy:
+		return strings.TrimSpace("given nothing: " + r.Probe.HealthReason)
+	case r.health == monitor.WorkerDegraded:
+		return strings.TrimSpace("last choice: " + r.Probe.HealthReason)
 	case r.deaf():
 		return "consumes nothing"
 	case r.health == monitor.WorkerCordoned:
@@ -356,6 +360,43 @@ func (v *Workers) empty() []string {
 	}
 }
 
+// skewTold is how far a worker's clock may be off before that is marked.
+const skewTold = 5 * time.Second
+
+// probe is what the engine saw when it last looked at a worker.
+func (v *Workers) probe(r row) string {
+	e, p := v.env, r.Probe
+	if p == nil {
+		return ""
+	}
+	text := p.Verdict + " for " + e.AgeOf(&p.Since) + ", " + p.Health
+	if reason := cmp.Or(p.HealthReason, p.Reason); reason != "" {
+		text += ": " + widget.Clean(reason)
+	}
+	if p.RTT != nil {
+		text += "  rtt " + p.RTT.Round(100*time.Microsecond).String()
+	}
+	if p.Oldest != nil {
+		text += "  unstarted " + e.AgeOf(p.Oldest)
+	}
+	if p.Skew != nil && p.Skew.Abs() >= time.Second {
+		clock := "clock " + widget.Age(p.Skew.Abs())
+		if *p.Skew > 0 {
+			clock += " ahead"
+		} else {
+			clock += " behind"
+		}
+		if p.Skew.Abs() > skewTold {
+			clock = e.Paint(theme.Warn, clock)
+		}
+		text += "  " + clock
+	}
+	if !p.Valid {
+		return e.Paint(theme.Dim, " probe      "+text+"  seen "+e.AgeOf(&p.At)+" ago, too long to count")
+	}
+	return " probe      " + text
+}
+
 // detail says more about the worker under the cursor.
 func (v *Workers) detail(w int) []string {
 	e, r := v.env, v.rows[max(0, v.table.Cursor())]
@@ -378,6 +419,9 @@ func (v *Workers) detail(w int) []string {
 		" runtimes   "+clean(strings.Join(r.Runtimes, ", "))+"   version "+clean(r.Version)+"   registered "+r.Created.UTC().Format("2006-01-02 15:04Z"))
 	if r.queue != nil {
 		lines = append(lines, fmt.Sprintf(" queue      %s  ready %d  unacked %d  consumers %d", r.queue.Name, r.queue.Ready, r.queue.Unacked, r.queue.Consumers))
+	}
+	if probe := v.probe(r); probe != "" {
+		lines = append(lines, probe)
 	}
 	if r.health == monitor.WorkerSuspect {
 		lines = append(lines, e.Paint(theme.Warn, " ▲ suspect for "+e.AgeOf(r.SuspectSince)+", given nothing: "+clean(r.SuspectReason)))
