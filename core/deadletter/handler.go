@@ -208,7 +208,7 @@ func contentFails(err error) bool {
 
 // Pauses before a letter that the database takes in no form is tried again.
 const (
-	firstPark   = 5 * time.Second
+	firstPark   = 2 * time.Second
 	longestPark = 5 * time.Minute
 )
 

@@ -1,12 +1,17 @@
 package deadletter_test
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -71,4 +76,150 @@ func TestAnExpiredHandOverEndsWithThePublishedResult(t *testing.T) {
 		AND (result->>'expired_at')::timestamptz > now() - interval '1 minute'
 		AND (result->>'worker_id')::bigint = $2 AND result->>'original_status' = 'scheduled'`, e.ID, w.ID))
 	require.Equal(t, 1, testkit.Count(t, d.store, `SELECT count(*) FROM outbox WHERE 'execution.completed' = ANY (routing_keys)`))
+}
+
+// S9: the worker starts the execution at the moment at which its letter is
+// decided: whoever writes first wins, the other changes nothing.
+func TestAStartAtTheSameMomentWins(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	action := testkit.Action(t, d.store, "pk.do")
+	w := testkit.Worker(t, d.store, "stranger")
+	const n = 40
+	var starts sync.WaitGroup
+	letters, ids := make([]broker.Message, n), make([]int64, n)
+	for i := range ids {
+		e := d.scheduled(t, action, w.ID)
+		ids[i], letters[i] = e.ID, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})
+	}
+	d.send(t, letters...)
+	d.open(t)
+	started := make([]bool, n)
+	for i, id := range ids {
+		starts.Go(func() {
+			tag, err := d.store.Pool().Exec(testkit.Context(t), `UPDATE execution SET status = 'running', started_at = now()
+				WHERE id = $1 AND status = 'scheduled' AND attempt = 1`, id)
+			started[i] = err == nil && tag.RowsAffected() == 1
+		})
+	}
+	starts.Wait()
+	rows := d.settled(t, n)
+	decisions := map[int64]string{}
+	for _, got := range rows {
+		decisions[got.Execution] = got.Decision
+	}
+	for i, id := range ids {
+		if started[i] {
+			require.Equal(t, "stale", decisions[id])
+			require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, d.store, id))
+		} else {
+			require.Equal(t, "failed", decisions[id])
+			require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, d.store, id))
+		}
+	}
+	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM late_write`))
+}
+
+// S13: the same letter several times, at two handlers at once, is one row and has
+// one effect; so do two letters of one hand-over that was published twice.
+func TestALetterThatComesAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	action := testkit.Action(t, d.store, "pk.do")
+	w := testkit.Worker(t, d.store, "old", fenced, func(w *testkit.WorkerRow) { w.Status = "inactive" })
+	testkit.Worker(t, d.store, "other", fenced, func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 100 })
+	const n = 20
+	var letters []broker.Message
+	for range n {
+		e := d.scheduled(t, action, w.ID)
+		m := expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})
+		letters = append(letters, m, m, m)
+	}
+	d.open(t)
+	d.open(t)
+	d.send(t, letters...)
+	for _, got := range d.settled(t, n) {
+		require.Equal(t, deadletter.Retried, got.Decision, got.Detail)
+	}
+	require.Equal(t, n, testkit.Count(t, d.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 2`))
+	require.Equal(t, n, testkit.Count(t, d.store, `SELECT count(*) FROM lost_work`))
+	testkit.Invariants(t, d.store)
+}
+
+// S20: a handler that dies between its commit and the acknowledgement is followed
+// by another, which finds the row and changes nothing.
+func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	action := testkit.Action(t, d.store, "pk.do")
+	w := testkit.Worker(t, d.store, "stranger")
+	e := d.scheduled(t, action, w.ID)
+	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
+	d.send(t, letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: done.ID, Status: "completed"}),
+		expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
+
+	ctx := testkit.Context(t)
+	dying := d.connect(t)
+	consumer := dying.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, MaxBatch: 1, Prefetch: 1})
+	committed := make(chan struct{})
+	h := deadletter.NewHandler(deadletter.Deps{
+		Store: d.store, Consumer: consumer, Logger: testkit.Logger(t),
+		Ended: func(context.Context, []int64) error { dying.Stop(); close(committed); return nil },
+	})
+	require.NoError(t, h.Start(ctx))
+	require.NoError(t, consumer.Start(ctx))
+	<-committed
+	h.Stop()
+	consumer.Stop()
+	require.Len(t, d.rows(t), 1)
+
+	// The second letter's round is committed, and its connection is gone.
+	dying2 := d.connect(t)
+	consumer2 := dying2.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
+	rounds := handover.New(handover.Config{}, d.store, nobody{}, testkit.Logger(t), nil)
+	decided := make(chan struct{})
+	var h2 *deadletter.Handler
+	h2 = deadletter.NewHandler(deadletter.Deps{
+		Store: d.store, Consumer: consumer2, Logger: testkit.Logger(t),
+		Rounds: func(ctx context.Context, letters []*deadletter.Letter) error {
+			_, err := rounds.Run(ctx, deadletter.NewStep(letters))
+			dying2.Stop()
+			h2.Settle(ctx, letters[0])
+			close(decided)
+			return err
+		},
+	})
+	require.NoError(t, h2.Start(ctx))
+	require.NoError(t, consumer2.Start(ctx))
+	<-decided
+	h2.Stop()
+	consumer2.Stop()
+
+	testkit.Eventually(t, func() bool {
+		state, err := d.wire.QueueState(ctx, message.QueueDeadLetter)
+		return err == nil && state.Ready > 0
+	}, 10*time.Second, "what was not acknowledged is there again")
+	before := d.rows(t)
+	require.Len(t, before, 2)
+	d.open(t)
+	require.Equal(t, before, d.settled(t, 2))
+	require.Equal(t, 1, testkit.Count(t, d.store, `SELECT count(*) FROM outbox`))
+}
+
+// The database is away: nothing is acknowledged, nothing is lost, and it goes on
+// by itself.
+func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	gate := testkit.OpenStore(t, d.store.Pool().Config().ConnString())
+	d.open(t)
+	testkit.Exec(t, gate, `ALTER TABLE dead_letter RENAME TO away`)
+	d.send(t, broker.Message{ID: "m", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Body: []byte(`{}`)})
+	testkit.Eventually(t, func() bool {
+		state, err := d.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
+		return err == nil && state.Ready == 0
+	}, 10*time.Second, "it is in hand")
+	require.Never(t, func() bool { return testkit.Count(t, gate, `SELECT count(*) FROM away`) > 0 }, 500*time.Millisecond, 100*time.Millisecond)
+	testkit.Exec(t, gate, `ALTER TABLE away RENAME TO dead_letter`)
+	require.Equal(t, "m", d.settled(t, 1)[0].MessageID)
 }

@@ -1,0 +1,212 @@
+package deadletter_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// as gives an execution a status.
+func as(status attune.Status) func(*testkit.ExecutionRow) {
+	return func(e *testkit.ExecutionRow) { e.Status = status }
+}
+
+// poisoned is a message that the engine gave up on.
+func poisoned(m broker.Message, queue string) broker.Message {
+	m.Headers = broker.Table{
+		deadletter.HeaderReason: "it cannot be", deadletter.HeaderQueue: queue, deadletter.HeaderExchange: message.ExchangeExecutions,
+		deadletter.HeaderDied: time.Now().UTC().Format(time.RFC3339Nano), deadletter.HeaderAttempts: "7",
+	}
+	return m
+}
+
+// Each kind of letter is decided as the table in docs/dead-letters.md says, and
+// whatever is not known to be over waits for a person.
+func TestEveryKindOfLetterIsDecided(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.open(t)
+	action := testkit.Action(t, d.store, "pk.do")
+	w := testkit.Worker(t, d.store, "w1")
+	running := testkit.Execution(t, d.store, action, as(attune.StatusRunning), func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
+	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
+	requested := testkit.Execution(t, d.store, action)
+	again := testkit.Execution(t, d.store, action, as(attune.StatusScheduled), func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 2 })
+	elsewhere := testkit.Execution(t, d.store, action, as(attune.StatusScheduled), func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
+	const nobody = 987654
+	report := func(id int64) broker.Message {
+		return letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: id, Status: "completed"})
+	}
+	request := func(id int64) broker.Message {
+		return letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: id})
+	}
+	raw := func(key, kind, body string) broker.Message {
+		return broker.Message{Exchange: message.ExchangeDeadLetter, RoutingKey: key, Type: kind, Body: []byte(body)}
+	}
+	type want struct{ decision, detail string }
+	cases := []struct {
+		name string
+		m    broker.Message
+		want want
+	}{
+		{"dispatch, running", expired(t, w.ID, message.Dispatch{ExecutionID: running.ID, Attempt: 1}), want{"stale", "moved on: running"}},
+		{"dispatch, ended", expired(t, w.ID, message.Dispatch{ExecutionID: done.ID, Attempt: 1}), want{"stale", "has ended: completed"}},
+		{"dispatch, older attempt", expired(t, w.ID, message.Dispatch{ExecutionID: again.ID, Attempt: 1}), want{"stale", "at attempt 2"}},
+		{"dispatch, other worker", expired(t, w.ID+1, message.Dispatch{ExecutionID: elsewhere.ID, Attempt: 1}), want{"stale", "was handed to worker"}},
+		{
+			"dispatch, handed over again by an engine without attempts",
+			expired(t, w.ID, message.Dispatch{ExecutionID: elsewhere.ID, ScheduledAttemptUpdatedAt: time.Now().Add(-time.Hour)}),
+			want{"stale", "handed over again"},
+		},
+		{"dispatch, no row", expired(t, w.ID, message.Dispatch{ExecutionID: nobody, Attempt: 1}), want{"stale", "no such execution"}},
+		{
+			"dispatch, body names another worker",
+			func() broker.Message {
+				m := letter(t, message.DispatchKey(w.ID), message.TypeExecutionRequested, message.Dispatch{ExecutionID: elsewhere.ID, WorkerID: w.ID + 9, Attempt: 1})
+				return m
+			}(),
+			want{"", "names worker"},
+		},
+		{"report, ended", report(done.ID), want{"released", "has ended"}},
+		{"report, running", report(running.ID), want{"", "is running"}},
+		{"report, no row", report(nobody), want{"", "no such execution"}},
+		{"request, given up", poisoned(request(requested.ID), message.QueueExecutionRequests), want{"", "given up: it cannot be"}},
+		{"request, moved on", poisoned(request(running.ID), message.QueueExecutionRequests), want{"stale", "moved on"}},
+		{"request, no row", request(nobody), want{"", "no such execution"}},
+		{
+			"cancel", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested, message.ExecutionCancelRequested{ExecutionID: running.ID, WorkerID: w.ID}),
+			want{"stale", "asked for again"},
+		},
+		{
+			"cancel, no row", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested, message.ExecutionCancelRequested{ExecutionID: nobody, WorkerID: w.ID}),
+			want{"stale", "no such execution"},
+		},
+		{
+			"status", letter(t, message.KeyExecutionStatusChanged, message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{ExecutionID: running.ID}),
+			want{"stale", "news only"},
+		},
+		{"event", letter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1}), want{"", "no part of this engine"}},
+		{"enforcement", letter(t, message.KeyEnforcementCreated, message.TypeEnforcementCreated, message.EnforcementCreated{EnforcementID: 1}), want{"", "no part"}},
+		{
+			"inquiry", letter(t, message.KeyInquiryResponded, message.TypeInquiryResponded, message.InquiryResponded{InquiryID: 1, ExecutionID: running.ID}),
+			want{"", "no part"},
+		},
+		{"garbage", raw(message.KeyExecutionRequested, "ExecutionRequested", "\x00\xff{not JSON"), want{"", "not a JSON object"}},
+		{"nothing", raw(message.KeyExecutionCompleted, "", ""), want{"", "not a JSON object"}},
+		{"a type that does not fit its key", func() broker.Message {
+			m := request(requested.ID)
+			m.RoutingKey = message.KeyExecutionCompleted
+			return m
+		}(), want{"", "is unknown"}},
+		{"too deep", raw(message.KeyEventCreated, "EventCreated", strings.Repeat("[", 1000)), want{"", "nested too deeply"}},
+		{"a negative id", request(-1), want{"", "execution_id"}},
+	}
+	wanted := map[string]int{}
+	for i := range cases {
+		cases[i].m.ID = fmt.Sprintf("letter-%02d", i)
+		wanted[cases[i].m.ID] = i
+		d.send(t, cases[i].m)
+	}
+	for _, got := range d.settled(t, len(cases)) {
+		c := cases[wanted[got.MessageID]]
+		require.Equal(t, c.want.decision, got.Decision, "%s: %s", c.name, got.Detail)
+		require.Contains(t, got.Detail, c.want.detail, c.name)
+		require.Equal(t, got.Decision != "", got.At != nil && got.By == deadletter.HandledBy, c.name)
+	}
+	require.Equal(t, []int64{done.ID}, <-d.ended)
+	require.Empty(t, d.ended)
+	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM execution_history WHERE operation = 'UPDATE'`), "S9: no execution was touched")
+	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM outbox`))
+}
+
+// What the database does not take in text or JSON is kept all the same, whole as
+// far as the bounds go.
+func TestOddLettersAreKept(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.open(t)
+	big := bytes.Repeat([]byte("x"), 5<<20)
+	odd := broker.Message{
+		ID: "odd\x00\xff", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Type: "a\x00b\xc3\x28", Body: []byte("\x00\x01\xff"),
+		Headers: broker.Table{
+			"nul": "a\x00b", "latin\xff": "caf\xe9", "bytes": []byte{0, 1, 2}, "long": strings.Repeat("é", 20_000), "time": time.Unix(1, 0),
+			"list": []any{int32(1), "two", broker.Table{"three": int64(3)}, []any{[]byte{0xff}}}, "none": nil, "real": 1.5,
+			"x-death": []any{broker.Table{"reason": "a\x00b", "count": "many", "time": "never", "queue": "\xff"}, "no table"},
+		},
+	}
+	large := broker.Message{ID: "large", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Body: big}
+	crowd := broker.Table{}
+	for i := range 1200 {
+		crowd[fmt.Sprintf("header-%04d", i)] = strings.Repeat("y", 40)
+	}
+	many := broker.Message{ID: "many", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Headers: crowd}
+	d.send(t, odd, large, many)
+
+	rows := d.settled(t, 3)
+	require.Equal(t, "odd\uFFFD\uFFFD", rows[0].MessageID)
+	require.Equal(t, map[string]any{"base64": "YQBi"}, rows[0].Headers["nul"])
+	require.Equal(t, map[string]any{"base64": "Y2Fm6Q=="}, rows[0].Headers["latin\uFFFD"])
+	require.Equal(t, true, rows[0].Headers["long"].(map[string]any)["cut"])
+	require.InDelta(t, 1.5, rows[0].Headers["real"], 0)
+	require.Len(t, rows[0].XDeath, 2)
+	var body []byte
+	require.NoError(t, d.store.Pool().QueryRow(testkit.Context(t), `SELECT body FROM dead_letter WHERE id = $1`, rows[0].ID).Scan(&body))
+	require.Equal(t, odd.Body, body)
+	require.Equal(t, 1<<20, testkit.Count(t, d.store, `SELECT length(body) FROM dead_letter WHERE message_id = 'large'`))
+	about := rows[1].Evidence["body"].(map[string]any)
+	require.Equal(t, []any{float64(len(big)), true}, []any{about["bytes"], about["cut"]})
+	require.Len(t, about["sha256"], 64)
+	require.Less(t, testkit.Count(t, d.store, `SELECT length(headers::text) FROM dead_letter WHERE message_id = 'many'`), 100_000)
+	require.Empty(t, rows[0].Decision)
+}
+
+// A letter that the database does not take as it is goes in reduced; one that it
+// takes in no form stays with the broker, holds up nobody, and is stored as soon
+// as it can be.
+func TestALetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (message_id <> 'picky' OR headers IS NULL)`)
+	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT never CHECK (message_id <> 'never')`)
+	d.open(t)
+	m := func(id string) broker.Message {
+		return broker.Message{ID: id, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Body: []byte(`{}`), Headers: broker.Table{"a": "b"}}
+	}
+	d.send(t, m("good"), m("never"), m("picky"), m("fine"))
+	rows := d.settled(t, 3)
+	for _, got := range rows {
+		if got.MessageID == "picky" {
+			require.Nil(t, got.Headers)
+			require.Contains(t, got.Evidence["reduced"], "headers")
+		}
+	}
+	testkit.Exec(t, d.store, `ALTER TABLE dead_letter DROP CONSTRAINT never`)
+	require.Equal(t, "never", d.settled(t, 4)[3].MessageID)
+	raw, err := json.Marshal(d.settled(t, 4)[3].Headers)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"a":"b"}`, string(raw))
+}
+
+// Probes are dropped; nothing of them is stored, and their neighbours are.
+func TestProbesAreDropped(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.open(t)
+	for _, probe := range d.wire.ProbeDeadLetters(testkit.Context(t), message.DeadLetterKeys()) {
+		require.True(t, probe.Routed, "%s: %v", probe.Key, probe.Err)
+	}
+	d.send(t, broker.Message{Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Type: broker.TypeProbe, Body: []byte(`{}`)},
+		broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Body: []byte(`{}`)})
+	require.Equal(t, "letter", d.settled(t, 1)[0].MessageID)
+}
