@@ -1,0 +1,155 @@
+package deadletter_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+func (d *desk) requeue(t *testing.T, id int64) (resent deadletter.Resent, err error) {
+	t.Helper()
+	err = d.store.Tx(testkit.Context(t), "requeue", func(ctx context.Context, tx *store.Tx) (err error) {
+		resent, err = deadletter.Requeue(ctx, tx, id, "ann", "try again")
+		return err
+	})
+	return resent, err
+}
+
+func (d *desk) discard(t *testing.T, id int64) error {
+	t.Helper()
+	return d.store.Tx(testkit.Context(t), "discard", func(ctx context.Context, tx *store.Tx) error {
+		return deadletter.Discard(ctx, tx, id, "ann", "not needed")
+	})
+}
+
+// A letter that waits is sent again as it was, once, however many ask for it; what
+// the broker wrote into it when it died stays behind.
+func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	h := d.open(t)
+	requested := testkit.Execution(t, d.store, testkit.Action(t, d.store, "pk.do"))
+	m := poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: requested.ID}), message.QueueExecutionRequests)
+	d.send(t, m)
+	id := d.settled(t, 1)[0].ID
+	h.Stop()
+
+	var asked sync.WaitGroup
+	var mu sync.Mutex
+	var sent []deadletter.Resent
+	for range 8 {
+		asked.Go(func() {
+			resent, err := d.requeue(t, id)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				sent = append(sent, resent)
+				return
+			}
+			if !errors.Is(err, deadletter.ErrDecided) {
+				t.Errorf("another error: %v", err)
+			}
+		})
+	}
+	asked.Wait()
+	require.Len(t, sent, 1)
+	require.False(t, sent[0].NewAttempt)
+	relay := outbox.New(outbox.Config{}, d.store, d.wire.Publisher(), testkit.Logger(t), nil)
+	require.NoError(t, relay.Start(testkit.Context(t)))
+	t.Cleanup(relay.Stop)
+	relay.Published(sent[0].OutboxRow, sent[0].Messages)
+
+	conn, err := amqp.Dial(d.amqp)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	channel, err := conn.Channel()
+	require.NoError(t, err)
+	var got amqp.Delivery
+	testkit.Eventually(t, func() bool {
+		var ok bool
+		got, ok, err = channel.Get(message.QueueExecutionRequests, true)
+		return err == nil && ok
+	}, 10*time.Second)
+	require.Equal(t, []any{m.ID, message.ExchangeExecutions, m.RoutingKey, m.Type}, []any{got.MessageId, got.Exchange, got.RoutingKey, got.Type})
+	require.Equal(t, m.Body, got.Body)
+	require.Len(t, got.Headers, 1)
+	require.Contains(t, got.Headers, "x-attune-requeued-from")
+	row := d.rows(t)[0]
+	require.Equal(t, []string{deadletter.Requeued, "ann"}, []string{row.Decision, row.By})
+	require.Equal(t, "try again", row.Evidence["decisions"].([]any)[0].(map[string]any)["note"])
+}
+
+// S2: a hand-over is never sent again. What was handled may be asked for again,
+// which is a new attempt; what was decided otherwise is refused.
+func TestRequeueingAHandOverAsksForANewAttempt(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.open(t)
+	w := testkit.Worker(t, d.store, "stranger")
+	e := d.scheduled(t, testkit.Action(t, d.store, "pk.do"), w.ID)
+	d.send(t, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
+	row := d.settled(t, 1)[0]
+	require.Equal(t, deadletter.Failed, row.Decision)
+	outboxRows := testkit.Count(t, d.store, `SELECT count(*) FROM outbox`)
+
+	resent, err := d.requeue(t, row.ID)
+	require.NoError(t, err)
+	require.Equal(t, deadletter.Resent{NewAttempt: true, Execution: e.ID}, resent)
+	require.Equal(t, outboxRows, testkit.Count(t, d.store, `SELECT count(*) FROM outbox`))
+	after := d.rows(t)[0]
+	require.Equal(t, deadletter.Requeued, after.Decision)
+	require.Equal(t, deadletter.Failed, after.Evidence["decisions"].([]any)[0].(map[string]any)["before"])
+	_, err = d.requeue(t, row.ID)
+	require.ErrorIs(t, err, deadletter.ErrDecided)
+	require.ErrorContains(t, err, "requeued by ann")
+	require.ErrorIs(t, d.discard(t, row.ID), deadletter.ErrDecided)
+}
+
+func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.open(t)
+	action := testkit.Action(t, d.store, "pk.do")
+	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
+	cut := letter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1})
+	cut.Body = append(cut.Body, make([]byte, 2<<20)...)
+	released := letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: done.ID})
+	nowhere := letter(t, message.KeyEventCreated, "strange", message.EventCreated{EventID: 1})
+	unread := letter(t, message.DispatchKey(5), message.TypeExecutionRequested, message.Dispatch{WorkerID: 5})
+	for i, m := range []broker.Message{cut, released, nowhere, unread} {
+		d.send(t, m)
+		d.settled(t, i+1)
+	}
+	rows := d.rows(t)
+	for i, want := range []error{deadletter.ErrNoMessage, deadletter.ErrDecided, deadletter.ErrNoMessage, deadletter.ErrNoMessage} {
+		_, err := d.requeue(t, rows[i].ID)
+		require.ErrorIs(t, err, want, "%d", i)
+	}
+	_, err := d.requeue(t, 4711)
+	require.ErrorIs(t, err, deadletter.ErrNotFound)
+	require.ErrorIs(t, d.discard(t, 4711), deadletter.ErrNotFound)
+
+	require.NoError(t, d.discard(t, rows[0].ID))
+	require.ErrorIs(t, d.discard(t, rows[0].ID), deadletter.ErrDecided)
+	var purged []int64
+	require.NoError(t, d.store.Tx(testkit.Context(t), "purge", func(ctx context.Context, tx *store.Tx) (err error) {
+		purged, err = deadletter.Purge(ctx, tx, []int64{rows[0].ID, rows[1].ID, rows[2].ID, rows[3].ID, 4711}, "ann", "")
+		return err
+	}))
+	require.ElementsMatch(t, []int64{rows[2].ID, rows[3].ID}, purged, "only what waited")
+	after := d.rows(t)
+	require.Equal(t, []string{"discarded", "released", "purged", "purged"}, []string{after[0].Decision, after[1].Decision, after[2].Decision, after[3].Decision})
+}

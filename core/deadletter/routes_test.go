@@ -1,0 +1,130 @@
+package deadletter_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// log is a log that may be read while it is written.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *log) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Count(l.text.Bytes(), []byte(text))
+}
+
+// wire is a broker whose repairs can be turned off.
+type wire struct {
+	*broker.Broker
+	mu     sync.Mutex
+	broken bool
+	deaths error
+}
+
+func (w *wire) set(broken bool, deaths error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken, w.deaths = broken, deaths
+}
+
+func (w *wire) DeclareExecutor(ctx context.Context) error {
+	w.mu.Lock()
+	broken := w.broken
+	w.mu.Unlock()
+	if broken {
+		return errors.New("no rights")
+	}
+	return w.Broker.DeclareExecutor(ctx)
+}
+
+func (w *wire) ProbeDeath(ctx context.Context) error {
+	w.mu.Lock()
+	err := w.deaths
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return w.Broker.ProbeDeath(ctx)
+}
+
+// Upstream 1: every route in use is proved all the while. A lost one is made again;
+// what stays lost is told once, with what to do, and so is its return.
+func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	testkit.Manage(t, http.MethodDelete, "/api/policies/"+testkit.VHostName(t, d.amqp)+"/"+broker.PolicyUnrouted, nil, nil) // only bindings carry them
+	active := testkit.Worker(t, d.store, "active")
+	testkit.Worker(t, d.store, "gone", func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = "inactive", 48*time.Hour })
+	testkit.Exec(t, d.store, `INSERT INTO dead_letter (fingerprint, decision) VALUES ('a', NULL), ('b', NULL), ('c', 'stale')`)
+	for _, key := range message.DeadLetterKeys() {
+		require.True(t, d.wire.ProbeDeadLetters(testkit.Context(t), []string{key})[0].Routed)
+	}
+	told, reg := &log{}, prometheus.NewRegistry()
+	metrics := deadletter.NewMetrics(reg)
+	w := &wire{Broker: d.wire}
+	w.set(true, nil)
+	routes := deadletter.NewRoutes(deadletter.RoutesConfig{Interval: 50 * time.Millisecond, ProbeEvery: 50 * time.Millisecond, DeathEvery: 100 * time.Millisecond},
+		d.store, w, slog.New(slog.NewTextHandler(told, nil)), metrics, nil)
+	require.NoError(t, routes.Start(testkit.Context(t)))
+	t.Cleanup(routes.Stop)
+	state := func(name string) float64 {
+		families, err := reg.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				if family.GetName() == "attune_dead_letter_routes" && m.GetLabel()[0].GetValue() == name {
+					return m.GetGauge().GetValue()
+				}
+			}
+		}
+		return -1
+	}
+	static := float64(len(message.DeadLetterKeys()))
+
+	// The routes of the active worker are not there, and cannot be made.
+	testkit.Eventually(t, func() bool { return state("lost") == 2 && state("routed") == static+1 }, 10*time.Second)
+	require.NoError(t, testutil.GatherAndCompare(reg, bytes.NewBufferString(`
+		# HELP attune_dead_letter_waiting Dead letters that wait for a person, counted up to 10,000.
+		# TYPE attune_dead_letter_waiting gauge
+		attune_dead_letter_waiting 2
+	`), "attune_dead_letter_waiting"))
+	last := routes.LastTick()
+	testkit.Eventually(t, func() bool { return routes.LastTick().After(last.Add(300 * time.Millisecond)) }, 10*time.Second)
+	require.Equal(t, 1, told.count("Dead letters are lost on their way"), "told once")
+	require.Equal(t, 1, told.count(message.DispatchKey(active.ID)+" ")+told.count(message.DispatchKey(active.ID)+"]"))
+
+	w.set(false, nil)
+	testkit.Eventually(t, func() bool { return state("lost") == 0 && state("routed") == static+3 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return told.count("lead to a queue again") == 1 }, 10*time.Second)
+	require.Positive(t, told.count("have been made again"))
+
+	w.set(false, broker.ErrDeathLost)
+	testkit.Eventually(t, func() bool { return state("lost") == 1 && told.count("expiry and rejection") > 0 }, 10*time.Second)
+	w.set(false, errors.New("no rights"))
+	testkit.Eventually(t, func() bool { return state("lost") == 0 && state("unknown") == 1 }, 10*time.Second)
+}
