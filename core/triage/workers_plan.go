@@ -90,17 +90,18 @@ func (p *WorkerPlan) effects() {
 	add := func(format string, args ...any) { p.Effects = append(p.Effects, fmt.Sprintf(format, args...)) }
 	now := &p.Now
 	if now.Running > 0 && p.Act != UncordonWorker {
-		add("%s and goes on to its end.", counted(now.Running, "execution runs there", "executions run there"))
+		add("%s.", counted(now.Running, "execution runs there and goes on to its end", "executions run there and go on to their ends"))
 	}
 	switch {
 	case now.Unstarted == 0 || p.Act == UncordonWorker:
 	case p.Act == CordonWorker:
-		add("%s and stays with it.", counted(now.Unstarted, "execution has not begun", "executions have not begun"))
+		add("%s.", counted(now.Unstarted, "execution has not begun and stays with it", "executions have not begun and stay with it"))
 	case !now.Fences:
-		add("%s and stays with it: it does not refuse outdated hand-overs, so nothing can be moved away safely.",
-			counted(now.Unstarted, "execution has not begun", "executions have not begun"))
+		add("%s: it does not refuse outdated hand-overs, so nothing can be moved away safely.",
+			counted(now.Unstarted, "execution has not begun and stays with it", "executions have not begun and stay with it"))
 	default:
-		add("%s and goes to other workers within seconds.", counted(now.Unstarted, "execution has not begun", "executions have not begun"))
+		add("%s within seconds.",
+			counted(now.Unstarted, "execution has not begun and goes to another worker", "executions have not begun and go to other workers"))
 		if p.Alone > 0 {
 			add("No other worker can take %d of them now: they stay until one can, or until executor.scheduled_timeout.", p.Alone)
 		}
