@@ -40,6 +40,8 @@ func (s *Server) acts(mux *http.ServeMux) {
 	}
 	act("/api/v1/executions/{id}/cancel", s.cancel)
 	act("/api/v1/executions/{id}/retry", s.retry)
+	act("/api/v1/dead-letters/{id}/requeue", s.requeueLetter)
+	act("/api/v1/dead-letters/{id}/discard", s.discardLetter)
 	for _, one := range workerActs {
 		act("/api/v1/workers/{id}/"+string(one), s.actOnWorker(one))
 	}

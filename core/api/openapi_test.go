@@ -168,7 +168,14 @@ func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 			'connections', jsonb_build_array(jsonb_build_object('purpose', 'publish', 'up', true, 'blocked', true, 'reason', 'low on memory', 'since', now())),
 			'consumers', jsonb_build_object('q', true), 'database_away', jsonb_build_object('from', now(), 'until', now()),
 			'loops', jsonb_build_object('recovery', jsonb_build_object('patience_ns', 1, 'error', 'e'))))`)
+	var letter int64
+	require.NoError(t, st.Pool().QueryRow(t.Context(), `insert into dead_letter (message_type, routing_key, exchange, queue, reason, action_ref, execution, worker,
+			attempt, execution_status, decision, decided_by, decided_at, died, message_id, correlation_id, fingerprint, detail, body, x_death, headers, evidence)
+		values ('ExecutionRequested', 'execution.dispatch.worker.1', 'attune.executions', 'worker.1.executions', 'expired', 'demo.sleep', $1, $2, 1, 'scheduled',
+			'failed', 'dead_letter_handler', now(), now(), 'm', 'c', 'f', 'd', '{"a": [1, null]}', '[{"count": 1}]', '{"x": {"y": 1.5}}', '{"worker": {"id": 1}}')
+		returning id`, holder.ID, worker.ID).Scan(&letter))
 	return handlerOver(t, st), map[string]string{
+		"/api/v1/dead-letters/{id}": fmt.Sprint(letter),
 		"/api/v1/executions/{id}/why": fmt.Sprint(waiter.ID), "/api/v1/queues/{id}": fmt.Sprint(state.ID),
 		"/api/v1/actions/{ref}/queue-stats": "demo.sleep", "/api/v1/workers/{id}": fmt.Sprint(worker.ID),
 	}

@@ -1,0 +1,177 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// letterOf stores a letter; an execution of 0 makes it an event.
+func letterOf(t *testing.T, st *store.Store, execution int64, decision string) int64 {
+	t.Helper()
+	var id int64
+	err := st.Pool().QueryRow(t.Context(), `insert into dead_letter (message_type, routing_key, exchange, reason, execution, decision, decided_by, decided_at, body)
+		values (CASE WHEN $1 = 0 THEN 'EventCreated' ELSE 'ExecutionRequested' END, CASE WHEN $1 = 0 THEN 'event.created' ELSE 'execution.dispatch.worker.7' END,
+			'attune.executions', 'expired', nullif($1::bigint, 0), nullif($2, ''), CASE WHEN $2 <> '' THEN 'dead_letter_handler' END,
+			CASE WHEN $2 <> '' THEN now() END, '{}') returning id`, execution, decision).Scan(&id)
+	require.NoError(t, err)
+	return id
+}
+
+// TestLettersAreFilteredAndPaged: every filter is applied, and one that means
+// nothing is refused instead of being applied as something wider.
+func TestLettersAreFilteredAndPaged(t *testing.T) {
+	t.Parallel()
+	s := readSpec(t)
+	st := testkit.Store(t)
+	handler := handlerOver(t, st)
+	event := letterOf(t, st, 0, "")
+	failed := letterOf(t, st, 5, "failed")
+	list := func(query string) (int, []int64, int64) {
+		code, kind, body := ask(t, handler, "/api/v1/dead-letters"+query)
+		var value any
+		require.NoError(t, json.Unmarshal(body, &value))
+		described := s.Paths["/api/v1/dead-letters"]["get"].Responses[fmt.Sprint(code)]
+		if name, ok := strings.CutPrefix(described.Ref, "#/components/responses/"); ok {
+			described = s.Components.Responses[name]
+		}
+		s.check(t, query, value, described.Content[kind].Schema)
+		var page struct {
+			Data struct {
+				List []struct{ ID int64 }
+				Next int64
+			}
+		}
+		require.NoError(t, json.Unmarshal(body, &page))
+		ids := []int64{}
+		for _, one := range page.Data.List {
+			ids = append(ids, one.ID)
+		}
+		return code, ids, page.Data.Next
+	}
+	for query, want := range map[string][]int64{
+		"": {failed, event}, "?open=true": {event}, "?decided=true": {failed}, "?decision=failed,stale": {failed}, "?reason=expired": {failed, event},
+		"?reason=rejected": {}, "?type=EventCreated": {event}, "?execution=5": {failed}, "?action=core.*": {}, "?worker=nobody": {},
+		"?since=1h": {failed, event}, "?older_than=1h": {},
+	} {
+		code, ids, _ := list(query)
+		require.Equal(t, http.StatusOK, code, query)
+		require.Equal(t, want, ids, query)
+	}
+	_, ids, next := list("?limit=1")
+	require.Equal(t, []int64{failed}, ids)
+	_, ids, _ = list(fmt.Sprintf("?limit=1&cursor=%d", next))
+	require.Equal(t, []int64{event}, ids)
+	for _, bad := range []string{
+		"?open=perhaps", "?decided=1x", "?open=true&decided=true", "?decision=retired", "?since=yesterday", "?older_than=-1h", "?limit=0", "?limit=501",
+		"?cursor=x", "?execution=-1", "?deciison=failed",
+	} {
+		code, _, _ := list(bad)
+		require.Equal(t, http.StatusBadRequest, code, bad)
+	}
+}
+
+// TestLettersAreDecidedAsDescribed: every answer is held against the description,
+// and says why nothing could be done.
+func TestLettersAreDecidedAsDescribed(t *testing.T) {
+	t.Parallel()
+	s := readSpec(t)
+	st := testkit.Store(t)
+	handler := acting(st)
+	action := testkit.Action(t, st, "demo.sleep")
+	at := func(status attune.Status) int64 {
+		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status }).ID
+	}
+	failed, again := letterOf(t, st, at(attune.StatusFailed), "failed"), at(attune.StatusFailed)
+	first, second := letterOf(t, st, again, ""), letterOf(t, st, again, "")
+	event, other, running := letterOf(t, st, 0, ""), letterOf(t, st, 0, ""), letterOf(t, st, at(attune.StatusRunning), "")
+	for _, c := range []struct {
+		act    string
+		id     any
+		body   string
+		code   int
+		detail string
+	}{
+		{"requeue", failed, `{"reason": "back"}`, 200, ""},
+		{"requeue", failed, "", 409, "is decided already: requeued by http without a token at 20"},
+		{"requeue", first, "", 200, ""},
+		{"requeue", second, "", 409, "has been repeated already"},
+		{"requeue", running, "", 409, "the execution has not ended: it is running"},
+		{"requeue", event, "", 200, ""},
+		{"discard", event, "", 409, "requeued by"},
+		{"discard", other, `{"reason": "a test"}`, 200, ""},
+		{"discard", other, "", 409, "discarded by"},
+		{"requeue", 999_999, "", 404, "there is no dead letter 999999"},
+		{"discard", 999_999, "", 404, "there is no dead letter 999999"},
+		{"requeue", "x", "", 400, "not a positive number"},
+		{"requeue", second, `{"force": true}`, 400, `unknown field "force"`},
+		{"discard", second, `{"reason": "` + strings.Repeat("x", 2001) + `"}`, 400, "the reason exceeds"},
+		{"discard", second, strings.Repeat(" ", 70_000), 413, "the body exceeds"},
+	} {
+		path := "/api/v1/dead-letters/{id}/" + c.act
+		code, kind, answer := post(t, handler, fmt.Sprintf("/api/v1/dead-letters/%v/%s", c.id, c.act), c.body)
+		require.Equal(t, c.code, code, "%s %v: %v", c.act, c.id, answer)
+		described, ok := s.Paths[path]["post"].Responses[fmt.Sprint(code)]
+		require.True(t, ok, "%s answers with %d, which is not described", path, code)
+		if name, ok := strings.CutPrefix(described.Ref, "#/components/responses/"); ok {
+			described = s.Components.Responses[name]
+		}
+		s.check(t, path, answer, described.Content[kind].Schema)
+		if c.detail != "" {
+			require.Contains(t, answer["detail"], c.detail)
+		}
+	}
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where action = 'dead_letter.requeue' and target_id = $1 and reason = 'back'`, failed))
+	require.Equal(t, 3, testkit.Count(t, st, `select count(*) from dead_letter where decision = 'requeued'`))
+}
+
+// TestDecidingNeedsTheScopeOperate: and the audit and the ledger name the token;
+// reading needs the scope read.
+func TestDecidingNeedsTheScopeOperate(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	server := api.New("0.0.0.0:0", api.Deps{
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Acts: triage.New(triage.Config{}, st, nil),
+		View: noView{}, TokensFile: tokenFile(t, "ann read "+hash("s3cret")+"\nbot operate "+hash("other")+"\n"),
+	})
+	require.NoError(t, server.Start(t.Context()))
+	t.Cleanup(server.Stop)
+	id := letterOf(t, st, 0, "")
+	with := func(secret string) func(*http.Request) {
+		return func(r *http.Request) {
+			if r.Host = "engine.example"; secret != "" {
+				r.Header.Set("Authorization", "Bearer "+secret)
+			}
+		}
+	}
+	for _, act := range []string{"requeue", "discard"} {
+		for secret, want := range map[string]int{"": 401, "wrong": 401, "s3cret": 403} {
+			code, _, _ := post(t, server.Handler(), fmt.Sprintf("/api/v1/dead-letters/%d/%s", id, act), "", with(secret))
+			require.Equal(t, want, code, "%s with %q", act, secret)
+		}
+	}
+	for _, path := range []string{"/api/v1/dead-letters", "/api/v1/dead-letters/1"} {
+		code, _, _ := ask(t, server.Handler(), path)
+		require.Equal(t, http.StatusUnauthorized, code)
+	}
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from dead_letter where decision is null`))
+	code, _, _ := post(t, server.Handler(), fmt.Sprintf("/api/v1/dead-letters/%d/discard", id), "", with("other"))
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from dead_letter where decided_by = 'token bot'`))
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where actor = 'token bot' and action = 'dead_letter.discard' and target_id = $1`, id))
+	code, _, _ = post(t, server.Handler(), fmt.Sprintf("/api/v1/dead-letters/%d/requeue", id), "", with("other"), func(r *http.Request) {
+		r.Header.Set("Origin", "https://evil.example")
+	})
+	require.Equal(t, http.StatusForbidden, code)
+}
