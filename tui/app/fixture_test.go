@@ -222,7 +222,8 @@ func (b *bundle) press(keys ...string) {
 func keyMsg(k string) tea.KeyMsg {
 	for kind, name := range map[tea.KeyType]string{
 		tea.KeyEnter: "enter", tea.KeyEsc: "esc", tea.KeyDown: "down", tea.KeyUp: "up", tea.KeyTab: "tab",
-		tea.KeyCtrlD: "ctrl+d", tea.KeyCtrlU: "ctrl+u", tea.KeyCtrlC: "ctrl+c", tea.KeyEnd: "end", tea.KeyBackspace: "backspace",
+		tea.KeyCtrlD: "ctrl+d", tea.KeyCtrlU: "ctrl+u", tea.KeyCtrlC: "ctrl+c", tea.KeyEnd: "end", tea.KeyBackspace: "backspace", tea.KeyShiftTab: "shift+tab",
+		tea.KeyPgDown: "pgdown", tea.KeyLeft: "left", tea.KeyRight: "right",
 	} {
 		if name == k {
 			return tea.KeyMsg{Type: kind}

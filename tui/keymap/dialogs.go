@@ -26,7 +26,8 @@ var Dialogs = []Binding{
 	{Choose, []string{"enter"}, "enter", "go on", "go on with what is written", GroupDialog, []Scope{InForm, InTyping}, 1, false},
 	{Choose, []string{"enter"}, "enter", "press the button", "press the button in focus", GroupDialog, []Scope{InConfirm}, 2, false},
 	{Yes, []string{"y"}, "y", "run it", "run the plan, where no word is asked for", GroupDialog, []Scope{InConfirm}, 1, false},
-	{NextPane, []string{"tab", "down"}, "tab", "reason, buttons", "next field or button", GroupDialog, []Scope{InForm, InConfirm, InTyping}, 3, false},
+	{NextPane, []string{"tab", "down"}, "tab", "next field", "next field", GroupDialog, []Scope{InForm}, 3, false},
+	{NextPane, []string{"tab", "down"}, "tab", "reason, buttons", "next field or button", GroupDialog, []Scope{InConfirm, InTyping}, 3, false},
 	{PrevPane, []string{"shift+tab", "up"}, "⇧tab", "", "field or button before", GroupDialog, []Scope{InForm, InConfirm, InTyping}, 0, false},
 	{Left, []string{"left"}, "←", "", "button before", GroupDialog, []Scope{InConfirm}, 0, false},
 	{Right, []string{"right"}, "→", "", "next button", GroupDialog, []Scope{InConfirm}, 0, false},
@@ -37,5 +38,6 @@ var Dialogs = []Binding{
 	{Hide, []string{"esc", "q", "enter"}, "esc", "go on in the background", "leave it running; it reports when it ends", GroupDialog, []Scope{InRunning}, 1, false},
 	{No, []string{"n"}, "n", "", "leave it; nothing is done", GroupDialog, []Scope{InConfirm}, 0, false},
 	{Back, []string{"esc", "q"}, "esc", "close", "leave it; nothing is done", GroupDialog, []Scope{InMenu, InPlanning, InConfirm, InFailed}, 10, false},
-	{Back, []string{"esc"}, "esc", "back", "back; nothing is done", GroupDialog, []Scope{InForm, InTyping}, 10, false},
+	{Back, []string{"esc"}, "esc", "close", "leave it; nothing is done", GroupDialog, []Scope{InTyping}, 10, false},
+	{Back, []string{"esc"}, "esc", "back", "back to the menu", GroupDialog, []Scope{InForm}, 10, false},
 }

@@ -106,7 +106,7 @@ type Binding struct {
 	Acts bool
 }
 
-var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InOverview}
+var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InOverview, InLog}
 
 // actScopes are the views whose rows can be acted upon.
 var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers}

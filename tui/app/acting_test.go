@@ -1,0 +1,675 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// fakeActs answers plans and runs as a test says.
+type fakeActs struct {
+	mu      sync.Mutex
+	orders  []act.Order
+	reasons []string
+	runs    int
+	word    string
+	nothing string
+	planErr error
+	runErr  error
+	panics  bool
+	partly  bool
+	lines   []act.Line
+	// stuck keeps plans and runs until their context ends.
+	stuckPlan, stuckRun bool
+	// told is what a run says of its progress.
+	told [2]int64
+}
+
+func (f *fakeActs) Plan(ctx context.Context, order act.Order) (*act.Plan, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.orders = append(f.orders, order)
+	if f.stuckPlan {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if f.panics {
+		panic("no plan today")
+	}
+	if f.planErr != nil {
+		return nil, f.planErr
+	}
+	lines := f.lines
+	if lines == nil {
+		lines = []act.Line{
+			{Text: "core.http_request  open → paused   4 running, 612 waiting"}, {},
+			{Tone: act.Warn, Text: "Nothing is admitted until it is resumed: 612 executions wait. What runs goes on."},
+		}
+	}
+	return &act.Plan{
+		Order: order, Title: "Pause core.http_request", Lines: lines, Word: f.word, Nothing: f.nothing,
+	}, nil
+}
+
+func (f *fakeActs) Run(ctx context.Context, _ *act.Plan, reason string, progress *act.Progress) (*act.Receipt, error) {
+	f.mu.Lock()
+	f.runs++
+	f.reasons = append(f.reasons, reason)
+	stuck, err := f.stuckRun, f.runErr
+	f.mu.Unlock()
+	progress.Set(f.told[0], f.told[1])
+	if stuck {
+		<-ctx.Done()
+		return &act.Receipt{Text: "Planned 600: 200 cancelled, 400 still wait.", Partly: true, Audits: []int64{313}}, ctx.Err()
+	}
+	return &act.Receipt{
+		Text: "1 queue is paused, 612 executions wait.", Next: "A, then u resumes", Audits: []int64{312}, Partly: f.partly,
+	}, err
+}
+
+func (f *fakeActs) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.runs
+}
+
+// acting is a model that may act, on the view of the queues.
+func acting(t *testing.T, acts *fakeActs, w, h int, change ...func(*Options)) *bundle {
+	t.Helper()
+	change = append([]func(*Options){func(o *Options) { o.Acts = acts }}, change...)
+	b := started(t, sample(), w, h, change...)
+	b.press("2")
+	return b
+}
+
+// hold takes the commands of a key without running them, as if their answers were
+// on the way.
+func (b *bundle) hold(key string) []tea.Cmd {
+	b.t.Helper()
+	_, cmd := b.Update(keyMsg(key))
+	return flatten(cmd)
+}
+
+func flatten(cmd tea.Cmd) []tea.Cmd {
+	if cmd == nil {
+		return nil
+	}
+	return []tea.Cmd{cmd}
+}
+
+// answers runs what was held and feeds the answers back.
+func (b *bundle) answers(held []tea.Cmd) {
+	b.t.Helper()
+	for _, cmd := range held {
+		b.run(cmd)
+	}
+}
+
+func (b *bundle) typed(text string) {
+	b.t.Helper()
+	for _, r := range text {
+		b.press(string(r))
+	}
+}
+
+func (b *bundle) last() *act.Operation { return b.env.Session[len(b.env.Session)-1] }
+
+func TestAnActGoesFromItsMenuToItsReceipt(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A")
+	require.Equal(t, keymap.InMenu, b.dialog.scope)
+	require.Contains(t, b.View(), "admit nothing until it is resumed")
+	b.press("enter")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, act.PauseQueue, acts.orders[0].Kind)
+	require.Equal(t, "core.http_request", acts.orders[0].Target.Action)
+	require.Contains(t, b.View(), "Nothing is admitted until it is resumed")
+	require.Contains(t, b.View(), "[▶cancel ]", "the button that cancels has the focus")
+	b.press("shift+tab")
+	b.typed("yes, maintenance")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope, "letters of the reason confirm nothing")
+	require.Zero(t, acts.count())
+	b.press("tab", "y")
+	require.Equal(t, 1, acts.count())
+	require.Equal(t, []string{"yes, maintenance"}, acts.reasons)
+	require.Empty(t, b.dialog.scope)
+	view := b.View()
+	require.Contains(t, view, "1 queue is paused, 612 executions wait.")
+	require.Contains(t, view, "→ A, then u resumes")
+	require.Contains(t, view, "audit 312")
+	require.Equal(t, act.Done, b.last().State)
+	require.Equal(t, 2, b.source.count(screen.FeedQueues), "what was changed is read again at once")
+	b.press("esc")
+	require.NotContains(t, b.View(), "audit 312", "esc takes the report away")
+	require.Equal(t, keymap.InQueues, b.view, "and nothing else")
+}
+
+func TestAReportOfSuccessLeavesByItself(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 80, 24)
+	b.press("j", "A", "p", "y")
+	require.Contains(t, b.View(), "audit 312")
+	b.now = b.now.Add(reportTime)
+	b.send(clockMsg{})
+	require.NotContains(t, b.View(), "audit 312")
+}
+
+func TestEnterAloneConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "enter", "enter")
+	require.Empty(t, b.dialog.scope, "it presses the button that cancels")
+	require.Zero(t, acts.count())
+	require.Equal(t, act.Dropped, b.last().State)
+}
+
+func TestEnterOnTheRunButtonTwiceRunsOnce(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "enter", "tab")
+	held := b.hold("enter")
+	require.Equal(t, keymap.InRunning, b.dialog.scope)
+	held = append(held, b.hold("y")...)
+	held = append(held, b.hold("enter")...) // of the running dialog it is the key that hides it
+	b.answers(held)
+	require.Equal(t, 1, acts.count())
+	require.Contains(t, b.View(), "audit 312", "and it reports although its dialog is gone")
+}
+
+func TestYTwiceRunsOnce(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	held := append(b.hold("y"), b.hold("y")...)
+	b.answers(held)
+	require.Equal(t, 1, acts.count())
+}
+
+func TestEscLeavesEveryStage(t *testing.T) {
+	t.Parallel()
+	t.Run("menu", func(t *testing.T) {
+		t.Parallel()
+		acts := &fakeActs{}
+		b := acting(t, acts, 80, 24)
+		b.press("j", "A", "esc")
+		require.Empty(t, b.dialog.scope)
+		require.Empty(t, acts.orders)
+		require.Empty(t, b.env.Session)
+	})
+	t.Run("form leads back to the menu", func(t *testing.T) {
+		t.Parallel()
+		acts := &fakeActs{}
+		b := acting(t, acts, 80, 24)
+		b.press("j", "A", "l")
+		require.Equal(t, keymap.InForm, b.dialog.scope)
+		b.press("esc")
+		require.Equal(t, keymap.InMenu, b.dialog.scope)
+		require.Empty(t, acts.orders)
+	})
+	t.Run("planning", func(t *testing.T) {
+		t.Parallel()
+		acts := &fakeActs{}
+		b := acting(t, acts, 80, 24)
+		b.press("j", "A")
+		held := b.hold("p")
+		require.Contains(t, b.View(), "Asking what this would change")
+		b.press("esc")
+		require.Empty(t, b.dialog.scope)
+		require.Equal(t, act.Dropped, b.last().State)
+		before := b.View()
+		b.answers(held)
+		require.Empty(t, b.dialog.scope, "a plan that comes late opens nothing")
+		require.Equal(t, before, b.View())
+		require.Equal(t, act.Dropped, b.last().State)
+		require.NotEmpty(t, b.last().Remark)
+	})
+	t.Run("confirm", func(t *testing.T) {
+		t.Parallel()
+		acts := &fakeActs{}
+		b := acting(t, acts, 80, 24)
+		for _, key := range []string{"esc", "n", "q"} {
+			b.press("A", "u", "p")
+			if b.dialog.scope == keymap.InMenu { // the row under the cursor is paused: u applies
+				b.press("esc")
+				b.press("j", "A", "p")
+			}
+			require.Equal(t, keymap.InConfirm, b.dialog.scope, key)
+			b.press(key)
+			require.Empty(t, b.dialog.scope, key)
+			require.Equal(t, act.Dropped, b.last().State)
+		}
+		require.Zero(t, acts.count())
+	})
+	t.Run("confirm, while a reason is typed", func(t *testing.T) {
+		t.Parallel()
+		b := acting(t, &fakeActs{}, 80, 24)
+		b.press("j", "A", "p", "shift+tab", "n", "q", "y")
+		require.Equal(t, keymap.InConfirm, b.dialog.scope)
+		require.Equal(t, "nqy", b.dialog.confirm.Reason())
+		b.press("esc")
+		require.Empty(t, b.dialog.scope)
+	})
+	t.Run("running", func(t *testing.T) {
+		t.Parallel()
+		acts := &fakeActs{}
+		b := acting(t, acts, 80, 24)
+		b.press("j", "A", "p")
+		held := b.hold("y")
+		b.press("esc")
+		require.Empty(t, b.dialog.scope)
+		require.Equal(t, act.Running, b.last().State, "it goes on")
+		b.press("4")
+		b.answers(held)
+		require.Equal(t, act.Done, b.last().State)
+		require.Contains(t, b.View(), "audit 312", "it reports in another view")
+	})
+	t.Run("failed", func(t *testing.T) {
+		t.Parallel()
+		b := acting(t, &fakeActs{planErr: errors.New("gone")}, 80, 24)
+		b.press("j", "A", "p")
+		require.Equal(t, keymap.InFailed, b.dialog.scope)
+		b.press("esc")
+		require.Empty(t, b.dialog.scope)
+	})
+}
+
+func TestALatePlanDoesNotDisturbTheNextDialog(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A")
+	first := b.hold("p")
+	b.press("esc", "A")
+	second := b.hold("f")
+	b.answers(first)
+	require.Equal(t, keymap.InPlanning, b.dialog.scope, "the answer is not for this one")
+	b.answers(second)
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, act.RepairQueue, b.dialog.op.Order.Kind)
+	require.Equal(t, act.Dropped, b.env.Session[0].State)
+}
+
+func TestWhatRunsBehindAnotherDialogReportsWithoutTouchingIt(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	running := b.hold("y")
+	b.press("esc", "j", "A", "p")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	other := b.dialog.op
+	b.answers(running)
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Same(t, other, b.dialog.op)
+	require.Equal(t, act.Done, b.env.Session[0].State)
+	require.NotContains(t, b.View(), "audit 312", "nothing is drawn over the question")
+	b.press("esc")
+	require.Contains(t, b.View(), "audit 312")
+}
+
+func TestTheMenuSaysWhyAnActDoesNotApply(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("A") // on the paused queue
+	require.Contains(t, b.View(), "not now: it is paused")
+	b.press("p")
+	require.Equal(t, keymap.InMenu, b.dialog.scope)
+	require.Contains(t, b.View(), "▲ pause: it is paused")
+	require.Empty(t, acts.orders)
+	b.press("A")
+	require.Equal(t, keymap.InMenu, b.dialog.scope, "the same key opens nothing twice")
+}
+
+func TestAFormChecksWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "l")
+	require.Contains(t, b.View(), "at most at once")
+	b.press("backspace", "0", "enter")
+	require.Contains(t, b.View(), "✗ at least 1")
+	require.Empty(t, acts.orders)
+	b.press("backspace", "x", "enter")
+	require.Contains(t, b.View(), "✗ not a number")
+	b.press("backspace", "8", "enter")
+	require.Equal(t, "8", acts.orders[0].Values[act.FieldLimit])
+}
+
+func TestAWordIsAskedForWhereMuchIsTouched(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{word: "core.http_request"}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	require.Contains(t, b.View(), "type core.http_request to confirm")
+	b.typed("core.http")
+	b.press("enter")
+	require.Zero(t, acts.count())
+	require.Contains(t, b.View(), "✗ type core.http_request to confirm")
+	b.press("tab", "y")
+	require.Zero(t, acts.count(), "the key is too little")
+	b.typed("_request")
+	b.press("enter")
+	require.Equal(t, 1, acts.count())
+}
+
+func TestNothingToDoCannotBeConfirmed(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{nothing: "it is so already"}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	require.Contains(t, b.View(), "Nothing to do: it is so already")
+	b.press("tab", "y")
+	require.Zero(t, acts.count())
+	require.Empty(t, b.dialog.scope)
+	require.Equal(t, "nothing to do: it is so already", b.last().Remark)
+}
+
+func TestAnOldPlanIsNotRun(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	b.now = b.now.Add(act.PlanTTL + time.Second)
+	b.press("y")
+	require.Zero(t, acts.count())
+	require.Contains(t, b.View(), "the plan is 2m01s old")
+	b.press("r")
+	require.Len(t, acts.orders, 2)
+	b.press("y")
+	require.Equal(t, 1, acts.count())
+	require.Equal(t, act.Dropped, b.env.Session[0].State)
+}
+
+func TestAFailedPlanSaysWhyAndCanBeAskedAgain(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{planErr: errors.New("dial tcp 127.0.0.1:5432: connection refused\nand more")}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	require.Contains(t, b.View(), "✗ dial tcp 127.0.0.1:5432: connection refused and more")
+	require.Contains(t, b.View(), "Nothing has been done.")
+	acts.planErr = nil
+	b.press("r")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, acts.orders[0], acts.orders[1])
+}
+
+func TestAPlanThatNeverComesEnds(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 80, 24)
+	b.press("j", "A")
+	b.hold("p")
+	b.send(planMsg{op: b.dialog.op, err: context.DeadlineExceeded})
+	require.Contains(t, b.View(), "✗ no answer within 10s")
+}
+
+func TestAPanicOfWhoeverActsIsAnError(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{panics: true}, 80, 24)
+	b.press("j", "A", "p")
+	require.Contains(t, b.View(), "✗ the plan failed: no plan today")
+}
+
+func TestAFailedRunSaysWhatWasDone(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{runErr: errors.New("connection lost")}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p", "y")
+	require.Equal(t, keymap.InFailed, b.dialog.scope)
+	require.Contains(t, b.View(), "✗ connection lost")
+	require.Contains(t, b.View(), "1 queue is paused")
+	require.NotContains(t, b.View(), "Nothing has been done")
+	require.Equal(t, act.Failed, b.last().State)
+}
+
+func TestAFailureBehindTheScenesStaysInSight(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{runErr: errors.New("connection lost")}, 80, 24)
+	b.press("j", "A", "p")
+	held := b.hold("y")
+	b.press("esc")
+	b.answers(held)
+	b.now = b.now.Add(time.Hour)
+	b.send(clockMsg{})
+	require.Contains(t, b.View(), "connection lost", "until it is taken away")
+	b.press("esc")
+	require.NotContains(t, b.View(), "connection lost")
+}
+
+func TestStoppingAnActKeepsWhatWasDone(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{stuckRun: true, told: [2]int64{200, 600}}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	held := b.hold("y")
+	messages := make(chan tea.Msg, 1)
+	go func() { messages <- held[0]() }()
+	b.press("x")
+	require.Contains(t, b.View(), "stopping after the step under way")
+	msg := <-messages
+	b.sendAny(msg)
+	require.Equal(t, act.Failed, b.last().State)
+	require.Contains(t, b.View(), "stopped; what was done stays")
+	require.Contains(t, b.View(), "200 cancelled")
+	require.Contains(t, b.View(), "audit 313")
+}
+
+// sendAny feeds an answer back that may be a batch.
+func (b *bundle) sendAny(msg tea.Msg) {
+	b.t.Helper()
+	b.run(func() tea.Msg { return msg })
+}
+
+func TestProgressIsShown(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 80, 24)
+	b.press("j", "A", "p")
+	b.hold("y")
+	b.last().Progress.Set(200, 600)
+	b.now = b.now.Add(3 * time.Second)
+	b.send(spinMsg{})
+	require.Contains(t, b.View(), "Running for 3s   200 done of 600")
+	require.Contains(t, b.View(), "████")
+}
+
+func TestNothingMovesBelowADialog(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 100, 30)
+	b.press("s", "2")
+	b.press("A")
+	before := b.View()
+	b.unshare()
+	b.source.queues.List = b.source.queues.List[2:]
+	q := *b.source.queues
+	b.source.queues = &q
+	b.run(b.refresh())
+	require.Equal(t, before, b.View())
+	b.press("esc")
+	require.NotContains(t, b.View(), "core.http_request", "what was read meanwhile is shown then")
+	require.Empty(t, b.held)
+}
+
+func TestOtherKeysDoNothingWhileADialogIsOpen(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 80, 24)
+	b.press("j", "A", "p")
+	for _, key := range []string{"1", "?", "/", "A", "L", "s"} {
+		b.press(key)
+	}
+	b.send(tea.MouseMsg{X: 2, Y: tabLine, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, keymap.InQueues, b.view)
+	require.True(t, quits(t, b, "ctrl+c"))
+}
+
+func TestQuittingAsksWhileSomethingRuns(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 80, 24)
+	b.press("j", "A", "p")
+	b.hold("y")
+	b.press("esc")
+	b.trail = nil
+	require.False(t, quits(t, b, "q"))
+	require.Contains(t, b.View(), "Still running: Pause core.http_request")
+	require.True(t, quits(t, b, "q"), "the second one means it")
+}
+
+func TestActingIsLockedWithAReason(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		change func(o *Options, s *fakeSource)
+		why    string
+	}{
+		"read only": {func(o *Options, _ *fakeSource) { o.ReadOnly = "the dashboard was started with --read-only" }, "started with --read-only"},
+		"not ours": {func(_ *Options, s *fakeSource) { s.audit = &monitor.Audit{Reading: s.overview.Reading} },
+			"it has no operator_audit"},
+		"older":   {func(_ *Options, s *fakeSource) { s.audit.Current = false }, "lacks tables of this version"},
+		"adopted": {func(_ *Options, s *fakeSource) { s.audit.Adopted, s.audit.Replicas = true, 0 }, "--allow-direct-writes acts"},
+		"down": {func(_ *Options, s *fakeSource) {
+			s.fail = map[screen.Feed]error{screen.FeedAudit: errors.New("connection refused")}
+		}, "has not answered yet: connection refused"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			acts, source := &fakeActs{}, sample()
+			if c.why == "has not answered yet: connection refused" {
+				source.audit = nil
+			}
+			b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts; c.change(o, source) })
+			b.press("2", "j", "A")
+			require.Empty(t, b.dialog.scope)
+			require.Contains(t, b.View(), "Nothing can be acted upon:")
+			require.Contains(t, b.View(), c.why)
+			require.Contains(t, b.View(), " RO ")
+			require.NotContains(t, b.frame()[39], "A act")
+			require.Empty(t, acts.orders)
+		})
+	}
+}
+
+func TestActingIsPossibleWhereTheSchemaIsOurs(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 80, 24)
+	require.Contains(t, b.View(), " RW ")
+	require.Contains(t, b.frame()[23], "A act")
+	source := sample()
+	source.audit.Adopted, source.audit.Replicas = true, 0
+	b = started(t, source, 80, 24, func(o *Options) { o.Acts, o.DirectWrites = &fakeActs{}, true })
+	require.Contains(t, b.View(), " RW ", "as it was asked for")
+}
+
+func TestEveryViewThatNamesTheActKeyHasRowsToActUpon(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 100, 30)
+	for _, view := range keymap.Scopes {
+		action, _ := keymap.Lookup(view, "A")
+		_, can := b.screens[view].(screen.Actionable)
+		require.Equal(t, action == keymap.Act, can, view)
+	}
+}
+
+func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
+	t.Parallel()
+	for _, view := range []screen.View{keymap.InQueues, keymap.InQueue, keymap.InExecutions, keymap.InExecution, keymap.InWorkers} {
+		b := acting(t, &fakeActs{}, 100, 30)
+		b.open(view)
+		b.press("j", "A") // the first of the workers is a queue that none owns
+		require.Equal(t, keymap.InMenu, b.dialog.scope, view)
+		seen := map[string]bool{}
+		for _, item := range b.dialog.menu.Items {
+			require.Len(t, item.Key, 1)
+			require.False(t, seen[item.Key], "%s %s", view, item.Key)
+			seen[item.Key] = true
+			action, _ := keymap.Lookup(keymap.InMenu, item.Key)
+			require.Equal(t, keymap.None, action, "%s of %s is taken", item.Key, item.Label)
+		}
+	}
+}
+
+func TestPastedTextConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	b.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("y"), Paste: true})
+	require.Zero(t, acts.count())
+	b.press("shift+tab")
+	b.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("ticket\n4711\x1b[31m"), Paste: true})
+	require.NotContains(t, b.View(), "\x1b[31m")
+	require.True(t, strings.HasPrefix(b.dialog.confirm.Reason(), "ticket"))
+}
+
+func TestTheLogJoinsThisSessionWithWhatIsRecorded(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 100, 30)
+	b.press("j", "A", "p", "tab", "tab")
+	b.typed("disk")
+	b.press("tab")
+	b.press("tab", "enter")
+	require.Equal(t, "disk", b.last().Reason)
+	b.source.audit.List = append([]monitor.AuditEntry{{
+		ID: 312, At: frozen, Actor: "me@here", Source: "attune-tui", Action: "queue.pause", Target: "core.http_request", Outcome: "done",
+	}}, b.source.audit.List...)
+	b.press("esc", "L")
+	require.Equal(t, keymap.InLog, b.view)
+	view := b.View()
+	require.Equal(t, 1, strings.Count(view, " 312 "), "the same act stands once")
+	require.Contains(t, view, "queue.pause")
+	require.Contains(t, view, "bob@ops-1")
+	require.Contains(t, view, "✗ failed")
+	b.press("j", "enter")
+	require.Contains(t, b.View(), "RECORD")
+	require.Contains(t, b.View(), "‹redacted›")
+	require.NotContains(t, b.View(), "s3cret")
+	b.press("esc")
+	require.NotContains(t, b.View(), "RECORD")
+	b.press("esc")
+	require.Equal(t, keymap.InQueues, b.view)
+}
+
+func TestWhyAnExecutionWaitsCanBeReadInFull(t *testing.T) {
+	t.Parallel()
+	s := sample()
+	s.detail = waitingDetail(s.overview.Reading)
+	b := started(t, s, 80, 24)
+	b.run(b.effect(screen.Effect{Open: keymap.InExecution, Execution: 884294}))
+	require.Contains(t, b.View(), "W shows all")
+	b.press("W")
+	require.Contains(t, b.View(), "884101 core.http_request running on worker-python-01")
+	b.press("esc")
+	require.Equal(t, keymap.InExecution, b.view)
+	require.Contains(t, b.View(), "W shows all")
+}
+
+func TestWaitingForWhatRunsIsBounded(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{stuckRun: true}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	held := b.hold("y")
+	ended := make(chan struct{})
+	go func() { held[0](); close(ended) }()
+	b.Wait(time.Millisecond)
+	for _, stop := range b.underWay {
+		stop()
+	}
+	<-ended
+	b.Wait(time.Minute)
+}
