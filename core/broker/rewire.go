@@ -5,7 +5,13 @@ import (
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/attune-go/attune/core/message"
 )
+
+// HoldingQueue is the queue in which hand-overs to a worker wait while the queue of
+// its hand-overs is recreated.
+func HoldingQueue(worker int64) string { return message.WorkerExecutionsQueue(worker) + ".holding" }
 
 // DeclareQueue declares a durable queue. A *TopologyError says that it exists
 // with other arguments.

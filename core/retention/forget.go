@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
@@ -17,6 +18,7 @@ import (
 // Broker deletes queues and takes back the routes of dead letters; *broker.Broker
 // is one.
 type Broker interface {
+	QueueState(ctx context.Context, name string) (broker.QueueState, error)
 	DeleteQueueIfIdle(ctx context.Context, name string) (deleted bool, reason string, err error)
 	DeleteQueueIfUnused(ctx context.Context, name string) (deleted bool, discarded int, reason string, err error)
 	UnbindWorkerDeadLetters(ctx context.Context, id int64) error
@@ -66,37 +68,81 @@ const forgetPatience = 2 * time.Minute
 // letters, and the row. What is interrupted is taken up by the same again.
 func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, logger *slog.Logger) ([]Forgotten, error) {
 	workers := slices.Sorted(slices.Values(order.Workers))
-	if workers = slices.Compact(workers); len(workers) == 0 {
-		return nil, nil
-	}
+	workers = slices.Compact(workers)
 	referred, err := st.ReferredWorkers(ctx, workers)
 	if err != nil {
 		return nil, fmt.Errorf("look for executions at workers %v: %w", workers, err)
 	}
-	held, err := releaseWorkers(ctx, st, workers, referred, logger)
+	all, free := make([]Forgotten, len(workers)), make([]int64, 0, len(workers))
+	for i, worker := range workers {
+		one, err := examine(ctx, st, queues, order, worker)
+		if err != nil {
+			return nil, err
+		}
+		if one.Reason == "" && slices.Contains(referred, worker) {
+			one.Reason = reasonReferred
+		}
+		if all[i] = one; one.Reason == "" {
+			free = append(free, worker)
+		}
+	}
+	if len(free) == 0 {
+		return all, nil
+	}
+	held, err := releaseWorkers(ctx, st, free, logger)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Forgotten, 0, len(workers))
-	for _, worker := range workers {
-		one := Forgotten{ID: worker, Reason: "executions that have not ended refer to it"}
-		if !held[worker] {
-			if one, err = forgetWorker(ctx, st, queues, order, worker); err != nil {
-				return all, err
+	for i := range all {
+		switch {
+		case all[i].Reason != "":
+		case held[all[i].ID]:
+			all[i].Reason = reasonReferred
+		default:
+			if all[i], err = forgetWorker(ctx, st, queues, order, all[i].ID); err != nil {
+				return all[:i], err
 			}
 		}
-		all = append(all, one)
 	}
 	return all, nil
 }
 
-// releaseWorkers takes the names of workers off what they have run, and returns
-// those that are still needed, to which belong those that are referred to.
-func releaseWorkers(ctx context.Context, st *store.Store, workers, referred []int64, logger *slog.Logger) (held map[int64]bool, err error) {
-	held = make(map[int64]bool)
-	for _, worker := range referred {
-		held[worker] = true
+const reasonReferred = "executions that have not ended refer to it"
+
+// examine says why a worker must stay before anything is changed; an empty reason
+// means that it may go.
+func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
+	one := Forgotten{ID: worker}
+	err := page(ctx, st, "look at a worker", func(ctx context.Context, tx *store.Tx) (err error) {
+		one.Name, one.Reason, err = judge(ctx, tx, order, worker)
+		return err
+	})
+	if err != nil || one.Reason != "" {
+		return one, wrapped(err, fmt.Sprintf("look at worker %d", worker))
 	}
+	queue := message.WorkerExecutionsQueue(worker)
+	state, err := queues.QueueState(ctx, queue)
+	if err != nil {
+		return one, fmt.Errorf("look at worker %d: %w", worker, err)
+	}
+	held, err := queues.QueueState(ctx, broker.HoldingQueue(worker))
+	switch {
+	case err != nil:
+		return one, fmt.Errorf("look at worker %d: %w", worker, err)
+	case state.Consumers > 0:
+		one.Reason = fmt.Sprintf("queue %s is in use: %d consume it", queue, state.Consumers)
+	case state.Ready > 0:
+		one.Reason = fmt.Sprintf("queue %s is not empty: %d messages wait in it", queue, state.Ready)
+	case held.Exists:
+		one.Reason = "a change of its queue's time to live was interrupted: `attune-executor workers ttl` says how to end it"
+	}
+	return one, nil
+}
+
+// releaseWorkers takes the names of workers off what they have run, and returns
+// those that are needed after all.
+func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logger *slog.Logger) (held map[int64]bool, err error) {
+	held = make(map[int64]bool)
 	released, told := 0, time.Now()
 	for after := int64(0); ; {
 		free := slices.DeleteFunc(slices.Clone(workers), func(id int64) bool { return held[id] })
@@ -139,6 +185,14 @@ func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order For
 		if one.Name, one.Reason, err = judge(ctx, tx, order, worker); err != nil || one.Reason != "" {
 			return err
 		}
+		referred, err := tx.ReferredWorkers(ctx, []int64{worker})
+		if err != nil {
+			return err
+		}
+		if len(referred) > 0 {
+			one.Reason = reasonReferred
+			return nil
+		}
 		if one.Discarded, one.Reason, err = deleteQueues(ctx, queues, worker); err != nil || one.Reason != "" {
 			return err
 		}
@@ -171,10 +225,7 @@ func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (
 	if err != nil {
 		return "", "", err
 	}
-	referred, err := tx.ReferredWorkers(ctx, []int64{worker})
 	switch {
-	case err != nil:
-		return row.Name, "", err
 	case row.Status != "inactive":
 		reason = "it is " + row.Status
 	case row.Draining:
@@ -185,8 +236,6 @@ func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (
 		reason = "it was heard of, or written to, a short while ago"
 	case assigned > 0:
 		reason = fmt.Sprintf("it holds %d executions", assigned)
-	case len(referred) > 0:
-		reason = "executions that have not ended refer to it"
 	}
 	return row.Name, reason, nil
 }

@@ -21,6 +21,7 @@ import (
 type queues struct {
 	mu      sync.Mutex
 	busy    map[string]string
+	states  map[string]broker.QueueState
 	deleted []string
 	unbound []int64
 	fail    error
@@ -41,6 +42,12 @@ func (q *queues) delete(name string) (bool, string, error) {
 	}
 	q.deleted = append(q.deleted, name)
 	return true, "", nil
+}
+
+func (q *queues) QueueState(_ context.Context, name string) (broker.QueueState, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.states[name], q.fail
 }
 
 func (q *queues) DeleteQueueIfIdle(_ context.Context, name string) (bool, string, error) {
@@ -148,6 +155,16 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE worker SET incarnation = gen_random_uuid() WHERE id = $1`, enrols)
 	busy := keep("consumed", "in use", 2*week)
 	q.busy[message.WorkerExecutionsQueue(busy)] = "PRECONDITION_FAILED - queue in use"
+	q.states = map[string]broker.QueueState{
+		message.WorkerExecutionsQueue(keep("handed over to", "is not empty: 3", 2*week)):   {Exists: true, Ready: 3},
+		message.WorkerExecutionsQueue(keep("still consumed", "in use: 1 consume", 2*week)): {Exists: true, Consumers: 1},
+		broker.HoldingQueue(keep("held", "time to live was interrupted", 2*week)):          {Exists: true},
+	}
+	for id := range why { // what a worker that stays has run keeps its name
+		if id != busy {
+			testkit.Execution(t, st, action, ran(id, attune.StatusFailed))
+		}
+	}
 	gone := silent(t, st, "never beat", week+time.Minute, func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
 
 	workers := []int64{gone}
@@ -161,7 +178,9 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 		require.Contains(t, answers[id].Reason, reason)
 	}
 	require.Equal(t, len(why), testkit.Count(t, st, `SELECT count(*) FROM worker`))
-	require.Equal(t, 4, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NOT NULL`))
+	require.Equal(t, 4, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker IS NOT NULL AND status <> 'failed'`))
+	named := testkit.Count(t, st, `SELECT count(DISTINCT worker) FROM execution WHERE worker IS NOT NULL AND status = 'failed'`)
+	require.Equal(t, len(why)-2, named, "all but the two of which it shows only in the end")
 	require.Len(t, q.deleted, 3, "no queue of a worker that stays is deleted")
 }
 

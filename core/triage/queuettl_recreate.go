@@ -54,7 +54,7 @@ type Recreated struct {
 func (q *QueueTTLs) recreation(one QueueTTL, target int64) *recreation {
 	queue := message.WorkerExecutionsQueue(one.Worker)
 	return &recreation{
-		q: q, worker: one.Worker, queue: queue, holding: queue + ".holding", out: queue + ".out", back: queue + ".back",
+		q: q, worker: one.Worker, queue: queue, holding: broker.HoldingQueue(one.Worker), out: queue + ".out", back: queue + ".back",
 		target: target, arguments: maps.Clone(one.arguments),
 		bindings: []broker.Binding{{Source: message.ExchangeExecutions, Queue: queue, RoutingKey: message.DispatchKey(one.Worker)}},
 	}
