@@ -229,11 +229,12 @@ func TestAWorkerWithoutAQueueIsSuspectedAndItsWorkGoesElsewhere(t *testing.T) {
 	b := setup(t)
 	ctx := testkit.Context(t)
 	testkit.Action(t, b.store, "move.me")
-	bare := testkit.Worker(t, b.store, "bare", func(w *testkit.WorkerRow) {
-		w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 10}
-	})
 	saviour := b.fake(t, fence)
 	b.engine(t, quickRetries)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM worker_probe`) == 1 }, 10*time.Second)
+	bare := testkit.Worker(t, b.store, "bare", func(w *testkit.WorkerRow) { // nobody has looked whether it has a queue
+		w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 10}
+	})
 	b.request(t, "move.me", 6, `{}`)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND worker = $1`, saviour.ID) == 6
