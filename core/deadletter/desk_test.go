@@ -183,16 +183,16 @@ func (d *desk) settled(t *testing.T, n int) []row {
 }
 
 // scheduled is an execution that was handed to a worker and holds its slot.
-func (d *desk) scheduled(t *testing.T, action testkit.ActionRow, worker int64, options ...func(*testkit.ExecutionRow)) testkit.ExecutionRow {
+func (d *desk) scheduled(t *testing.T, action testkit.ActionRow, worker int64) testkit.ExecutionRow {
 	t.Helper()
 	state := testkit.Count(t, d.store, `SELECT coalesce(max(id), 0) FROM execution_admission_state WHERE action_id = $1`, action.ID)
 	if state == 0 {
 		state = int(testkit.State(t, d.store, action, 100).ID)
 	}
 	id := int64(state)
-	e := testkit.Execution(t, d.store, action, append([]func(*testkit.ExecutionRow){func(e *testkit.ExecutionRow) {
+	e := testkit.Execution(t, d.store, action, func(e *testkit.ExecutionRow) {
 		e.Status, e.Worker, e.Attempt, e.AdmissionState, e.Age = attune.StatusScheduled, &worker, 1, &id, 6*time.Minute
-	}}, options...)...)
+	})
 	testkit.Exec(t, d.store, `UPDATE execution_admission_state SET active_count = active_count + 1 WHERE id = $1`, id)
 	testkit.Exec(t, d.store, `INSERT INTO worker_load (worker, assigned) VALUES ($1, 1) ON CONFLICT (worker) DO UPDATE SET assigned = worker_load.assigned + 1`, worker)
 	return e
@@ -201,4 +201,22 @@ func (d *desk) scheduled(t *testing.T, action testkit.ActionRow, worker int64, o
 func fenced(w *testkit.WorkerRow) {
 	w.Capabilities["attempt_fence"] = true
 	w.HeartbeatAge = -time.Hour
+}
+
+// at is what JSON holds behind a path of names and positions.
+func at(t *testing.T, value any, path ...any) any {
+	t.Helper()
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			table, ok := value.(map[string]any)
+			require.True(t, ok, "%v in %v", step, value)
+			value = table[step]
+		case int:
+			list, ok := value.([]any)
+			require.True(t, ok && step < len(list), "%v in %v", step, value)
+			value = list[step]
+		}
+	}
+	return value
 }

@@ -89,7 +89,7 @@ func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 	require.Contains(t, got.Headers, "x-attune-requeued-from")
 	row := d.rows(t)[0]
 	require.Equal(t, []string{deadletter.Requeued, "ann"}, []string{row.Decision, row.By})
-	require.Equal(t, "try again", row.Evidence["decisions"].([]any)[0].(map[string]any)["note"])
+	require.Equal(t, "try again", at(t, row.Evidence, "decisions", 0, "note"))
 }
 
 // S2: a hand-over is never sent again. What was handled may be asked for again,
@@ -111,7 +111,7 @@ func TestRequeueingAHandOverAsksForANewAttempt(t *testing.T) {
 	require.Equal(t, outboxRows, testkit.Count(t, d.store, `SELECT count(*) FROM outbox`))
 	after := d.rows(t)[0]
 	require.Equal(t, deadletter.Requeued, after.Decision)
-	require.Equal(t, deadletter.Failed, after.Evidence["decisions"].([]any)[0].(map[string]any)["before"])
+	require.Equal(t, deadletter.Failed, at(t, after.Evidence, "decisions", 0, "before"))
 	_, err = d.requeue(t, row.ID)
 	require.ErrorIs(t, err, deadletter.ErrDecided)
 	require.ErrorContains(t, err, "requeued by ann")

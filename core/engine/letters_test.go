@@ -24,7 +24,6 @@ type ledgerRow struct {
 	Detail    string         `json:"detail"`
 	Execution int64          `json:"execution"`
 	Headers   map[string]any `json:"headers"`
-	Evidence  map[string]any `json:"evidence"`
 }
 
 // letter waits for the row of a message in the ledger.
