@@ -25,9 +25,10 @@ import (
 
 // ttlOptions are the flags of `workers ttl`.
 type ttlOptions struct {
-	worker string
-	dryRun bool
-	yes    bool
+	worker   string
+	recreate bool
+	dryRun   bool
+	yes      bool
 }
 
 func newWorkersTTLCommand(a *app) *cobra.Command {
@@ -37,9 +38,10 @@ func newWorkersTTLCommand(a *app) *cobra.Command {
 		Short: "Look at, and change, how long hand-overs wait in the queues of workers",
 		Long: "Without a duration: how long hand-overs wait in each worker's queue before they expire, and why.\n\n" +
 			"With one: change it. Up to what a queue was declared with, a policy does it, at once for what is handed over from then\n" +
-			"on. Beyond that the queue is recreated, one after the other, without losing a message; its worker must be stopped, and\n" +
-			"what is interrupted is ended by the same command. Existing Attune workers declare 5m whatever is configured, and do not\n" +
-			"start at a queue with another: therefore it asks even with --yes.",
+			"on; what workers declare (message_queue.rabbitmq.worker_queue_ttl_ms) stays. Beyond that the queue is recreated, one\n" +
+			"after the other, without losing a message; its worker must be stopped, and what is interrupted is ended by the same\n" +
+			"command. Existing Attune workers declare 5m whatever is configured, and do not start at a queue with another: therefore\n" +
+			"it asks even with --yes.",
 		Example: "  attune-executor workers ttl\n  attune-executor workers ttl 2m --dry-run\n  attune-executor workers ttl 10m --worker worker-node-01 --yes",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,6 +57,7 @@ func newWorkersTTLCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&options.worker, "worker", "", "only the queue of this worker, by id or name; default all")
+	flags.BoolVar(&options.recreate, "recreate", false, "recreate the queues so that they are declared with it, also where a policy would do")
 	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would be changed and do nothing")
 	flags.BoolVar(&options.yes, "yes", false, "do it")
 	return cmd
@@ -141,8 +144,8 @@ func (d *ttlDesk) ttlError(err error) error {
 }
 
 func (a *app) showTTL(cmd *cobra.Command, options *ttlOptions) error {
-	if options.yes || options.dryRun {
-		return usageErrorf("--yes and --dry-run go with a duration")
+	if options.yes || options.dryRun || options.recreate {
+		return usageErrorf("--yes, --dry-run and --recreate go with a duration")
 	}
 	d, err := a.openTTL(cmd)
 	if err != nil {
@@ -212,7 +215,7 @@ func (a *app) changeTTL(cmd *cobra.Command, ttl time.Duration, options *ttlOptio
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	plan, err := d.PlanTTL(ctx, ttl, options.worker)
+	plan, err := d.PlanTTL(ctx, triage.TTLOrder{TTL: ttl, Worker: options.worker, Recreate: options.recreate})
 	if err != nil {
 		return d.ttlError(err)
 	}
@@ -322,7 +325,7 @@ func ttlReceiptTable(w io.Writer, r *triage.QueueTTLReceipt) error {
 		}
 	}
 	if r.Put != "" {
-		if err := row(w, "policy "+r.Put+" is set: in force at once for what is handed over from now on"); err != nil {
+		if err := row(w, "policy "+r.Put+" is set, in force at once for what is handed over from now on; worker_queue_ttl_ms stays what queues are declared with"); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,10 @@ var (
 )
 
 // Report reads the time to live of all queues of workers.
-func (q *QueueTTLs) Report(ctx context.Context) (*QueueTTLReport, error) {
+func (q *QueueTTLs) Report(ctx context.Context) (*QueueTTLReport, error) { return q.report(ctx, 0) }
+
+// report reads all queues, or that of one worker.
+func (q *QueueTTLs) report(ctx context.Context, only int64) (*QueueTTLReport, error) {
 	workers, err := q.store.ListQueueWorkers(ctx, q.cfg.HeartbeatStaleAfter.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)
@@ -157,6 +160,9 @@ func (q *QueueTTLs) Report(ctx context.Context) (*QueueTTLReport, error) {
 		}
 	}
 	for _, one := range rows {
+		if only != 0 && one.Worker != only {
+			continue
+		}
 		if err := q.ask(ctx, one); err != nil {
 			return nil, err
 		}
@@ -230,24 +236,29 @@ func (q *QueueTTLs) ask(ctx context.Context, r *QueueTTL) error {
 	return nil
 }
 
-// advise says what to do to reach a time to live.
-func (r *QueueTTL) advise(target int64) string {
-	ms := time.Duration(target) * time.Millisecond
+// advise says what to do to reach the configured time to live, which is what
+// workers declare: the argument has to be that, whatever a policy makes of it.
+func (r *QueueTTL) advise(configured int64) string {
+	command := func(more string) string {
+		return fmt.Sprintf("`attune-executor workers ttl %s --worker %d%s --yes`", span(configured), r.Worker, more)
+	}
 	switch {
 	case r.Interrupted:
-		return fmt.Sprintf("its recreation was interrupted: `attune-executor workers ttl %s --worker %d --yes` ends it", ms, r.Worker)
+		return "its recreation was interrupted: " + command(" --recreate") + " ends it"
 	case !r.Exists && r.Present:
 		return "the queue does not exist: restart the worker, which declares it"
 	case !r.Exists:
 		return ""
-	case r.Effective != nil && *r.Effective == target:
+	case r.Argument == nil || *r.Argument != configured:
+		return "a worker that declares " + span(configured) + " is refused: stop it, then " + command(" --recreate")
+	case r.Effective != nil && *r.Effective == configured:
 		return ""
-	case r.Argument != nil && *r.Argument < target:
-		return fmt.Sprintf("stop the worker, then `attune-executor workers ttl %s --worker %d --yes` recreates the queue", ms, r.Worker)
-	case r.Operator != nil && *r.Operator < target:
+	case r.Operator != nil && *r.Operator < configured:
 		return fmt.Sprintf("operator policy %q is lower: it belongs to those who run the broker", r.OperatorPolicy)
+	case ours(r.PolicyName):
+		return command("") + " takes the policy away"
 	default:
-		return fmt.Sprintf("`attune-executor workers ttl %s` changes it by policy", ms)
+		return fmt.Sprintf("policy %q is lower: change it, or leave it so", r.PolicyName)
 	}
 }
 

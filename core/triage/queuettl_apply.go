@@ -114,7 +114,7 @@ func (q *QueueTTLs) apply(ctx context.Context, plan *QueueTTLPlan, receipt *Queu
 
 // newest looks at a queue again.
 func (q *QueueTTLs) newest(ctx context.Context, one QueueTTL) (QueueTTL, error) {
-	report, err := q.Report(ctx)
+	report, err := q.report(ctx, one.Worker)
 	if err != nil {
 		return one, err
 	}

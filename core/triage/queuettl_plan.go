@@ -18,7 +18,8 @@ type QueueTTLPlan struct {
 	// that would be taken away.
 	Put    *broker.Policy `json:"put_policy,omitempty"`
 	Delete []string       `json:"delete_policies,omitempty"`
-	// Recreate are the queues whose argument is lower than the target.
+	// Recreate are the queues whose argument is lower than the target, or, where
+	// all are to be declared with the target, those whose argument is another.
 	Recreate []QueueTTL `json:"recreate"`
 	// Same are the queues that have it already.
 	Same int `json:"same"`
@@ -26,7 +27,8 @@ type QueueTTLPlan struct {
 	Blocked  string   `json:"blocked,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 
-	queues []QueueTTL
+	queues  []QueueTTL
+	declare bool // no policy: all are declared with the target
 }
 
 // Nothing tells whether all is as wanted.
@@ -43,8 +45,18 @@ const (
 	maxQueueTTL = 49 * 24 * time.Hour
 )
 
+// TTLOrder says which time to live queues should have.
+type TTLOrder struct {
+	TTL    time.Duration
+	Worker string // by id or name; empty: all
+	// Recreate has the queues declared with it, also where a policy would do. It
+	// is for workers that declare it.
+	Recreate bool
+}
+
 // PlanTTL says how the queues of a worker, or of all, come to a time to live.
-func (q *QueueTTLs) PlanTTL(ctx context.Context, target time.Duration, worker string) (*QueueTTLPlan, error) {
+func (q *QueueTTLs) PlanTTL(ctx context.Context, order TTLOrder) (*QueueTTLPlan, error) {
+	target, worker := order.TTL, order.Worker
 	if target < minQueueTTL || target > maxQueueTTL {
 		return nil, fmt.Errorf("%w: a time to live is between %s and %s, not %s", ErrLimit, minQueueTTL, maxQueueTTL, target)
 	}
@@ -52,13 +64,14 @@ func (q *QueueTTLs) PlanTTL(ctx context.Context, target time.Duration, worker st
 	if err != nil {
 		return nil, err
 	}
-	plan := &QueueTTLPlan{Target: target.Milliseconds(), Worker: worker, Recreate: []QueueTTL{}}
+	plan := &QueueTTLPlan{Target: target.Milliseconds(), Worker: worker, Recreate: []QueueTTL{}, declare: order.Recreate}
 	if plan.queues, err = report.pick(worker); err != nil {
 		return nil, err
 	}
 	for _, one := range plan.queues {
 		switch {
-		case one.Interrupted, one.Argument != nil && *one.Argument < plan.Target:
+		case one.Interrupted, one.Argument != nil && *one.Argument < plan.Target,
+			order.Recreate && (one.Argument == nil || *one.Argument != plan.Target):
 			plan.Recreate = append(plan.Recreate, one)
 		case one.Effective != nil && *one.Effective == plan.Target:
 			plan.Same++
@@ -83,7 +96,7 @@ func (p *QueueTTLPlan) policies(report *QueueTTLReport) {
 	}
 	lower, general := false, false // a policy is needed; the one for all is in the way
 	for _, one := range p.queues {
-		lower = lower || one.Exists && (one.Argument == nil || *one.Argument > p.Target)
+		lower = lower || one.Exists && !p.declare && (one.Argument == nil || *one.Argument > p.Target)
 		general = general || p.Worker != "" && one.PolicyName == PolicyWorkerTTL && one.Policy != nil && *one.Policy < p.Target
 	}
 	for _, one := range p.queues {

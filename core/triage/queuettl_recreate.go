@@ -94,7 +94,9 @@ func (q *QueueTTLs) recreate(ctx context.Context, one QueueTTL, target int64) (R
 			return result, err
 		}
 	} else if !one.Interrupted {
-		result.Outcome, result.Reason = outcomeRefused, reason
+		if reason != "" { // else it has become what it should be by itself
+			result.Outcome, result.Reason = outcomeRefused, reason
+		}
 		return result, nil
 	} else if err := r.recall(ctx); err != nil {
 		return result, err

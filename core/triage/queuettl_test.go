@@ -130,7 +130,7 @@ func (r *queueRig) row() triage.QueueTTL {
 
 func (r *queueRig) change(ttl time.Duration, worker string) (*triage.QueueTTLPlan, *triage.QueueTTLReceipt, error) {
 	r.t.Helper()
-	plan, err := r.PlanTTL(r.ctx, ttl, worker)
+	plan, err := r.PlanTTL(r.ctx, triage.TTLOrder{TTL: ttl, Worker: worker})
 	require.NoError(r.t, err)
 	receipt, err := r.ApplyTTL(r.ctx, plan)
 	return plan, receipt, err
@@ -216,6 +216,24 @@ func TestRaisingRecreatesTheQueueAndLosesNothing(t *testing.T) {
 	r.sent = nil
 	r.whole(10 * time.Minute)
 	require.ErrorContains(t, r.broker.DeclareWorker(r.ctx, r.worker, 0), "attune-executor workers ttl")
+	require.Contains(t, r.row().Advice, "--recreate", "who declares five minutes is refused")
+
+	// A policy gives it the old time, but not to those who declare it: for them it
+	// is recreated again.
+	_, receipt, err = r.change(minutes5, "")
+	require.NoError(t, err)
+	require.Equal(t, triage.PolicyWorkerTTL, receipt.Put)
+	r.send(10)
+	plan, err = r.PlanTTL(r.ctx, triage.TTLOrder{TTL: minutes5, Recreate: true})
+	require.NoError(t, err)
+	require.Nil(t, plan.Put)
+	require.Equal(t, []string{triage.PolicyWorkerTTL}, plan.Delete)
+	require.Empty(t, plan.Warnings, "all declare it")
+	receipt, err = r.ApplyTTL(r.ctx, plan)
+	require.NoError(t, err)
+	require.Equal(t, 10, receipt.Recreated[0].Moved)
+	r.whole(minutes5)
+	require.NoError(t, r.broker.DeclareWorker(r.ctx, r.worker, 0))
 }
 
 // Wherever it stops, nothing is lost, what is sent meanwhile arrives, and the
@@ -344,7 +362,7 @@ func TestOneChangeRunsAtATime(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	r.Reached(func(string) error {
-		plan, err := r.fresh().PlanTTL(r.ctx, time.Minute, "")
+		plan, err := r.fresh().PlanTTL(r.ctx, triage.TTLOrder{TTL: time.Minute})
 		require.NoError(t, err)
 		_, err = r.fresh().ApplyTTL(r.ctx, plan)
 		require.ErrorIs(t, err, triage.ErrQueueTTLRefused)
@@ -353,8 +371,8 @@ func TestOneChangeRunsAtATime(t *testing.T) {
 	_, _, err := r.change(10*time.Minute, "")
 	require.NoError(t, err)
 	r.whole(10 * time.Minute)
-	_, err = r.PlanTTL(r.ctx, time.Millisecond, "")
+	_, err = r.PlanTTL(r.ctx, triage.TTLOrder{TTL: time.Millisecond})
 	require.ErrorIs(t, err, triage.ErrLimit)
-	_, err = r.PlanTTL(r.ctx, time.Minute, "nobody")
+	_, err = r.PlanTTL(r.ctx, triage.TTLOrder{TTL: time.Minute, Worker: "nobody"})
 	require.ErrorIs(t, err, triage.ErrNoWorkerQueue)
 }
