@@ -1,5 +1,5 @@
-// Package deadletters shows how many dead letters there are, who takes them,
-// and what became of those that were handled.
+// Package deadletters shows how many messages died, who takes them, and what was
+// decided about each: first those that wait for a person.
 //
 // A depth of zero on the broker is not health by itself: a consumer may be
 // handling them, or they may be lost before they arrive. So the view always
@@ -27,12 +27,15 @@ type DeadLetters struct {
 }
 
 var columns = []widget.Column{
-	{Title: "HANDLED", Width: 7, Right: true},
-	{Title: "TYPE", Width: 18},
-	{Title: "REASON", Width: 12},
-	{Title: "DECISION", Width: 16},
-	{Title: "FROM", Width: 20, Priority: 1, Grow: true, Middle: true},
-	{Title: "EXECUTION", Width: 10, Right: true},
+	{Title: "STORED", Width: 7, Right: true},
+	{Title: "WHAT", Width: 9},
+	{Title: "REASON", Width: 9},
+	{Title: "DECISION", Width: 9},
+	{Title: "EXECUTION", Width: 9, Right: true},
+	{Title: "NOW", Width: 12, Priority: 1},
+	{Title: "ACTION", Width: 16, Grow: true, Middle: true},
+	{Title: "WORKER", Width: 13, Middle: true},
+	{Title: "DIED IN", Width: 22, Priority: 2, Middle: true},
 }
 
 // New makes the view.
@@ -48,7 +51,7 @@ func (v *DeadLetters) Feeds() []screen.Feed { return []screen.Feed{screen.FeedDe
 
 // Title is the text of the title rule.
 func (v *DeadLetters) Title() (left, right string) {
-	return "DLQ " + monitor.DeadLetterQueue, "handled: newest first" + v.env.Mark(screen.FeedDeadLetters)
+	return "DLQ " + monitor.DeadLetterQueue, "waiting first, newest first" + v.env.Mark(screen.FeedDeadLetters)
 }
 
 // Select puts the cursor on a line of the body.
@@ -91,18 +94,42 @@ func (v *DeadLetters) Key(row int) string { return strconv.FormatInt(v.rows[row]
 // Cells are the texts of a row.
 func (v *DeadLetters) Cells(row int, into []widget.Cell) []widget.Cell {
 	e, r := v.env, v.rows[row]
-	execution := "-"
-	if r.Execution != nil {
-		execution = strconv.FormatInt(*r.Execution, 10)
+	now := widget.Cell{Text: "-"}
+	if r.StatusNow != "" {
+		now = e.StateCell(r.StatusNow)
 	}
 	return append(into,
 		widget.Cell{Text: widget.Age(e.Since(r.At))},
-		widget.Cell{Text: r.Type},
+		widget.Cell{Text: r.What},
 		widget.Cell{Text: r.Reason},
-		e.Worry(r.Decision, r.Decision == monitor.DecisionOpen),
-		widget.Cell{Text: r.Queue, Role: theme.Dim},
-		widget.Cell{Text: execution},
+		e.Worry(r.Decision, r.Open()),
+		widget.Cell{Text: number(r.Execution)},
+		now,
+		widget.Cell{Text: dash(r.ActionRef)},
+		widget.Cell{Text: worker(&r)},
+		widget.Cell{Text: dash(r.Queue), Role: theme.Dim},
 	)
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func worker(r *monitor.LedgerEntry) string {
+	if r.WorkerName != "" {
+		return r.WorkerName
+	}
+	return number(r.WorkerID)
 }
 
 // Render draws the view.
@@ -120,9 +147,10 @@ func (v *DeadLetters) Render(w, h int) []string {
 		if h-len(lines) > 16 {
 			chart = 7
 		}
-		room := h - len(lines) - chart
+		under := v.selected(w)
+		room := h - len(lines) - chart - len(under)
 		lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
-		return append(lines, v.chart(w, chart)...)
+		return append(append(lines, under...), v.chart(w, chart)...)
 	}
 	lines = append(lines, v.empty(d)...)
 	if room := h - len(lines); room > 8 {
@@ -130,6 +158,32 @@ func (v *DeadLetters) Render(w, h int) []string {
 		lines = append(lines, v.chart(w, 7)...)
 	}
 	return lines
+}
+
+// selected is what there is to say about the letter under the cursor.
+func (v *DeadLetters) selected(w int) []string {
+	at := v.table.Cursor()
+	if at < 0 || at >= len(v.rows) {
+		return nil
+	}
+	e, r := v.env, &v.rows[at]
+	decided := r.Decision
+	if r.Open() {
+		decided = "waits for a person"
+	} else if r.DecidedBy != "" {
+		decided += " by " + r.DecidedBy
+	}
+	if r.Detail != "" {
+		decided += ": " + r.Detail
+	}
+	title := "dead letter " + strconv.FormatInt(r.ID, 10)
+	if r.Died != nil {
+		title += ", died " + widget.Age(e.Since(*r.Died)) + " ago"
+	}
+	return []string{
+		e.Rule(title, "attune-executor dlq show "+strconv.FormatInt(r.ID, 10), w),
+		" " + widget.Cut(widget.Clean(decided), max(1, w-2)),
+	}
 }
 
 // depth is the line about the queue on the broker.
@@ -161,7 +215,7 @@ func (v *DeadLetters) depth(d *monitor.DeadLetters) []string {
 // ledger is what the database knows about handled dead letters.
 func (v *DeadLetters) ledger(d *monitor.DeadLetters) []string {
 	e := v.env
-	label := " " + e.Paint(theme.Dim, "handled  ")
+	label := " " + e.Paint(theme.Dim, "ledger   ")
 	source, ok := d.Source(monitor.SourceDatabase)
 	switch {
 	case ok && !source.OK():
@@ -172,7 +226,11 @@ func (v *DeadLetters) ledger(d *monitor.DeadLetters) []string {
 		return []string{label + widget.Unknown}
 	}
 	l := d.Ledger
-	lines := []string{label + e.Count(l.LastDay) + " in 24 h   waiting for a person " + e.Count(l.Open)}
+	waiting := "waiting for a person " + e.Count(l.Open)
+	if l.Oldest != nil {
+		waiting = e.Paint(theme.Warn, waiting+", the first for "+widget.Age(e.Since(*l.Oldest)))
+	}
+	lines := []string{label + e.Count(l.LastDay) + " in 24 h   " + strconv.FormatFloat(l.PerMinute, 'f', 1, 64) + "/m   " + waiting}
 	var groups []string
 	for _, g := range l.ByReason[:min(4, len(l.ByReason))] {
 		groups = append(groups, widget.Clean(g.Reason)+" "+widget.Clean(g.Decision)+" "+e.Num(g.Count))
@@ -187,13 +245,13 @@ func (v *DeadLetters) ledger(d *monitor.DeadLetters) []string {
 func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
 	switch {
 	case d.Ledger != nil && d.Queue != nil && d.Queue.Ready == 0 && d.Queue.Consumers > 0:
-		return []string{" No dead letters: none on the broker, none handled. A consumer is there to take them."}
+		return []string{" No dead letters: none on the broker, none in the ledger. A handler is there to take them."}
 	case d.Ledger != nil && d.Queue != nil && d.Queue.Ready > 0:
-		return []string{" None handled yet; " + v.env.Num(d.Queue.Ready) + " wait on the broker."}
+		return []string{" None in the ledger; " + v.env.Num(d.Queue.Ready) + " lie on the broker."}
 	case d.Ledger != nil:
-		return []string{" None handled yet."}
+		return []string{" None in the ledger."}
 	default:
-		return []string{" The handled ones cannot be listed without a ledger.", " 3 then z lists the failed executions."}
+		return []string{" What was decided cannot be listed without a ledger.", " 3 then z lists the failed executions."}
 	}
 }
 
