@@ -68,12 +68,12 @@ func (r *ruin) recover() {
 
 // closeConnections has an operator close the connections of everybody who
 // works, and returns how many there were.
-func (r *ruin) closeConnections(t *testing.T) (closed int) {
+func (s *stage) closeConnections(t testing.TB) (closed int) {
 	t.Helper()
-	for _, connection := range r.connections(t) {
+	for _, connection := range s.connections(t) {
 		if name := connection.Properties.Name; strings.HasPrefix(name, "attune-executor") || strings.HasPrefix(name, "w") {
 			// One that has ended by itself meanwhile is not there to be closed.
-			if r.manage(t, http.MethodDelete, "/api/connections/"+url.PathEscape(connection.Name)) == http.StatusNoContent {
+			if s.manage(t, http.MethodDelete, "/api/connections/"+url.PathEscape(connection.Name)) == http.StatusNoContent {
 				closed++
 			}
 		}
@@ -90,16 +90,16 @@ type connection struct {
 	} `json:"client_properties"`
 }
 
-func (r *ruin) connections(t *testing.T) (list []connection) {
+func (s *stage) connections(t testing.TB) (list []connection) {
 	t.Helper()
-	testkit.Manage(t, http.MethodGet, "/api/vhosts/"+testkit.VHostName(t, r.AMQP)+"/connections", nil, &list)
+	testkit.Manage(t, http.MethodGet, "/api/vhosts/"+testkit.VHostName(t, s.AMQP)+"/connections", nil, &list)
 	return list
 }
 
 // manage asks the broker's management and returns what status it answers with.
-func (r *ruin) manage(t *testing.T, method, path string) int {
+func (s *stage) manage(t testing.TB, method, path string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(testkit.Context(t), method, r.Management+path, nil)
+	request, err := http.NewRequestWithContext(testkit.Context(t), method, s.Management+path, nil)
 	require.NoError(t, err)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(request)

@@ -74,6 +74,16 @@ func (p *process) stopped(t testing.TB) bool {
 	return strings.HasPrefix(rest, "T")
 }
 
+// ended says whether the process has ended, in whichever way.
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // killed says whether the process has been ended by kill -9.
 func (p *process) killed() bool {
 	select {

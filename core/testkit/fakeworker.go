@@ -58,11 +58,14 @@ type FakeWorkerConfig struct {
 	// stops. Nil succeeds at once.
 	Behave func(ctx context.Context, job Job) Answer
 
-	Concurrency       int           // how many jobs at once; 10 when zero
-	HeartbeatInterval time.Duration // 1 s when zero
-	Name              string        // unique when empty
-	Schema            string        // Schema when empty
-	SkipRunning       bool          // report only ends, never that something runs
+	Concurrency       int             // how many jobs at once; 10 when zero
+	Gate              <-chan struct{} // what it has taken it does not begin before this is closed; nil for at once
+	HeartbeatInterval time.Duration   // 1 s when zero
+	Name              string          // unique when empty
+	Prefetch          int             // how many dispatches it takes before it acknowledges one; Concurrency+2 when zero
+	QueueTTL          time.Duration   // of its queue of dispatches; 5 min when zero
+	Schema            string          // Schema when empty
+	SkipRunning       bool            // report only ends, never that something runs
 }
 
 // Job is one dispatch that reached the worker.
@@ -113,6 +116,12 @@ func (c FakeWorkerConfig) withDefaults() FakeWorkerConfig {
 	}
 	if c.Name == "" {
 		c.Name = uniqueName("worker-")
+	}
+	if c.Prefetch == 0 {
+		c.Prefetch = c.Concurrency + 2
+	}
+	if c.QueueTTL == 0 {
+		c.QueueTTL = 5 * time.Minute
 	}
 	if c.Schema == "" {
 		c.Schema = Schema
@@ -194,7 +203,7 @@ func (w *FakeWorker) declare(ch *amqp.Channel) error {
 		}
 	}
 	dead := amqp.Table{"x-dead-letter-exchange": "attune.dlx"}
-	expiring := amqp.Table{"x-dead-letter-exchange": "attune.dlx", "x-message-ttl": int32(300000)}
+	expiring := amqp.Table{"x-dead-letter-exchange": "attune.dlx", "x-message-ttl": int32(w.cfg.QueueTTL.Milliseconds())}
 	for _, queue := range []struct {
 		name, exchange string
 		keys           []string
@@ -224,7 +233,7 @@ func (w *FakeWorker) consume() (dispatches, cancels <-chan amqp.Delivery, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := ch.Qos(w.cfg.Concurrency+2, 0, false); err != nil {
+	if err := ch.Qos(w.cfg.Prefetch, 0, false); err != nil {
 		return nil, nil, err
 	}
 	if dispatches, err = ch.Consume(w.queue("executions"), w.Name+".executions", false, false, false, false, nil); err != nil {

@@ -26,6 +26,9 @@ type envelope struct {
 // and acknowledges it when the job starts.
 func (w *FakeWorker) takeDispatches(ctx context.Context, dispatches <-chan amqp.Delivery) {
 	for delivery := range dispatches {
+		if !w.opened(ctx) {
+			return
+		}
 		var message envelope
 		var payload struct {
 			ExecutionID int64  `json:"execution_id"`
@@ -56,6 +59,20 @@ func (w *FakeWorker) takeDispatches(ctx context.Context, dispatches <-chan amqp.
 				w.logger.Warn("Job failed in the worker itself", "worker", w.Name, "execution", job.ExecutionID, "error", err)
 			}
 		})
+	}
+}
+
+// opened waits for the gate, if there is one, and reports whether the worker still
+// works.
+func (w *FakeWorker) opened(ctx context.Context) bool {
+	if w.cfg.Gate == nil {
+		return true
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-w.cfg.Gate:
+		return true
 	}
 }
 
