@@ -15,11 +15,8 @@ func (e *Engine) addRetention(metrics *supervise.Metrics) {
 		History: cfg.History, DeadLetters: e.cfg.MessageQueue.RabbitMQ.DeadLetter.TTL,
 	}, e.query, e.logger, measures, metrics)
 	workers := retention.NewWorkers(retention.WorkersConfig{Silent: cfg.InactiveWorkers}, e.query, e.broker, e.logger, measures, metrics)
-	for name, service := range map[string]*supervise.Loop{
-		"partitions": partitions.Loop, "retention": queues.Loop, "retention rows": rows.Loop, "retention workers": workers.Loop,
-	} {
-		e.loops[name] = service
-	}
+	e.loops["partitions"], e.loops["retention"] = partitions.Loop, queues.Loop
+	e.loops["retention rows"], e.loops["retention workers"] = rows.Loop, workers.Loop
 	e.services.Add("partitions", partitions)
 	e.services.Add("retention", queues)
 	e.services.Add("retention rows", rows)
