@@ -137,6 +137,9 @@ func oneLine(text string) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "; ")
 }
 
+// furtherOutputs annotates a command that knows one more output format.
+const furtherOutputs = "outputs"
+
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "attune-executor",
@@ -148,8 +151,11 @@ func newRootCommand(a *app) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.running = true
+			if further := cmd.Annotations[furtherOutputs]; a.output != "" && a.output == further {
+				return nil
+			}
 			if !slices.Contains([]string{"table", "json", "yaml"}, a.output) {
 				return usageErrorf("output format %q is unknown: use table, json or yaml", a.output)
 			}
@@ -167,7 +173,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.AddCommand(
 		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
 		newRunCommand(a), newExecutionCommand(a), newQueueCommand(a), newDeadLettersCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
-		newApplyCommand(a), newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a),
+		newApplyCommand(a), newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newAlertsCommand(a),
 	)
 	return root
 }

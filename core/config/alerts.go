@@ -60,6 +60,8 @@ type Measure struct {
 	// target; empty for the series that every measure has. Label is the label that
 	// names the target.
 	Series, Label string
+	// Absent says that no series at all means a value of zero.
+	Absent bool
 }
 
 // MeasureNamed finds a measure.
@@ -109,7 +111,11 @@ func (r AlertRule) PromQL() string {
 		}
 		value = fmt.Sprintf("max by (target) (attune_measure{measure=%q%s})", m.Name, matcher)
 	}
-	return value + " " + r.operator() + " " + strconv.FormatFloat(r.Limit(), 'f', -1, 64)
+	expression := value + " " + r.operator() + " " + strconv.FormatFloat(r.Limit(), 'f', -1, 64)
+	if m.Absent && r.Holds(0) {
+		expression += fmt.Sprintf(" or absent(attune_measure{measure=%q})", m.Name)
+	}
+	return expression
 }
 
 func (r AlertRule) operator() string {

@@ -66,6 +66,7 @@ func TestRuleExpressions(t *testing.T) {
 		`max by (target) (attune_measure{measure="head_wait",target="mail.send"}) > 30`: {Measure: "head_wait", Above: 30, Target: "mail.send"},
 		`max by (table) (attune_partitions_missing{table="event"}) > 0`:                 {Measure: "partitions_missing", Target: "event"},
 		`max by (table) (attune_partitions_missing) > 0`:                                {Measure: "partitions_missing"},
+		`max by (target) (attune_measure{measure="replicas"}) < 2 or absent(attune_measure{measure="replicas"})`: {Measure: "replicas", Below: 2},
 		`up == 0`: {Measure: "replicas", Expression: "up == 0"},
 	} {
 		require.Equal(t, want, rule.PromQL())

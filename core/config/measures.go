@@ -27,7 +27,7 @@ var measures = []Measure{
 		Name: "dead_letter_rate", Unit: UnitPerMinute, View: "dlq", Series: "sum(rate(attune_dead_letters_total[5m])) * 60",
 		About:   "Dead letters that arrived, per minute, over the last five minutes. Below 5 is well, above 20 is critical.",
 		Why:     "Workers do not take what they are given, or senders send what nobody understands.",
-		Summary: "{value} dead letters arrive",
+		Summary: "dead letters arrive: {value}",
 		Hint:    "`attune-executor dlq stats` groups them by reason, action and worker",
 	},
 	{
@@ -49,7 +49,7 @@ var measures = []Measure{
 		Series:  "sum(max by (cause) (rate(attune_execution_timeouts_total[2m]))) * 60",
 		About:   "Executions that ended in the last minute because no worker began them, or did not end them, in time.",
 		Why:     "Workers are overloaded, gone, or cut off from their queues.",
-		Summary: "{value} executions time out",
+		Summary: "executions time out: {value}",
 		Hint:    "see which workers: {detail}",
 	},
 	{
@@ -131,7 +131,7 @@ var measures = []Measure{
 		Hint:    "{detail}",
 	},
 	{
-		Name: "replicas", Unit: UnitCount, View: "overview",
+		Name: "replicas", Unit: UnitCount, View: "overview", Absent: true,
 		About:   "Replicas of the engine that have reported themselves lately.",
 		Why:     "With none, nothing is scheduled, decided or evaluated.",
 		Summary: "no replica of the engine runs",

@@ -293,6 +293,19 @@ func (m *Monitor) ruleStates(a *Alerts, measured *Measures) []AlertRule {
 	return list
 }
 
+// DescribeRules lists rules by name as they are written, whatever their alerts are.
+func DescribeRules(rules Rules) []AlertRule {
+	list := make([]AlertRule, 0, len(rules))
+	for _, name := range sortedNames(rules) {
+		one := describe(name, rules[name])
+		if !rules[name].Enabled {
+			one.State = RuleDisabled
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
 func describe(name string, rule *config.AlertRule) AlertRule {
 	measure, _ := config.MeasureNamed(rule.Measure)
 	word := "above "

@@ -1,0 +1,75 @@
+package alerting_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/config"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/alerts/attune.rules.yml")
+
+// TestRulesFile keeps the committed rules file equal to the built-in rules, and in
+// the shape that Prometheus reads.
+func TestRulesFile(t *testing.T) {
+	t.Parallel()
+	file, err := alerting.RulesFile(config.Default().Alerts)
+	require.NoError(t, err)
+	path := filepath.Join("..", "..", "docs", "alerts", "attune.rules.yml")
+	if *update {
+		require.NoError(t, os.WriteFile(path, file, 0o644))
+	}
+	committed, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(committed), string(file), "run `go test ./core/alerting -run RulesFile -update`")
+
+	var document struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(string(file)))
+	decoder.KnownFields(true)
+	require.NoError(t, decoder.Decode(&document))
+	require.Len(t, document.Groups, 1)
+	names := map[string]bool{}
+	for _, rule := range document.Groups[0].Rules {
+		require.Regexp(t, `^[a-z_]+$`, rule.Alert)
+		require.False(t, names[rule.Alert])
+		names[rule.Alert] = true
+		require.Regexp(t, `^(\d+[smh])?$`, rule.For, rule.Alert)
+		require.Contains(t, []string{"critical", "warning", "info"}, rule.Labels["severity"])
+		require.NotEmpty(t, rule.Annotations["summary"])
+		require.Regexp(t, ` [<>] [0-9.]+`, rule.Expr)
+		require.Equal(t, strings.Count(rule.Expr, "("), strings.Count(rule.Expr, ")"), rule.Expr)
+		require.Equal(t, strings.Count(rule.Expr, "{"), strings.Count(rule.Expr, "}"), rule.Expr)
+		require.NotContains(t, rule.Expr, "%", rule.Alert)
+		for _, text := range rule.Annotations {
+			bare := regexp.MustCompile(`{{[^{}]*}}`).ReplaceAllString(text, "")
+			require.NotContains(t, bare, "{", "%s: %s", rule.Alert, text)
+		}
+	}
+	require.Len(t, names, len(config.Default().Alerts))
+}
+
+// TestARuleSwitchedOffIsNotWritten.
+func TestARuleSwitchedOffIsNotWritten(t *testing.T) {
+	t.Parallel()
+	rules := config.Default().Alerts
+	rules["topology"].Enabled = false
+	file, err := alerting.RulesFile(rules)
+	require.NoError(t, err)
+	require.NotContains(t, string(file), "alert: topology\n")
+}
