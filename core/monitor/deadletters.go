@@ -57,7 +57,7 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
 	if !s.ledger {
 		return nil
 	}
-	counts, err := tx.MonitorLedgerCounts(ctx, countBound)
+	lastDay, err := tx.MonitorLedgerLastDay(ctx, countBound)
 	if err != nil {
 		return fmt.Errorf("count the dead-letter ledger: %w", err)
 	}
@@ -67,7 +67,7 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
 	}
 	l := &Ledger{
 		Open: numbers.open, Oldest: numbers.oldest, PerMinute: numbers.perMinute,
-		LastDay: Count{Value: counts.LastDay, AtLeast: counts.LastDay >= countBound},
+		LastDay: Count{Value: lastDay, AtLeast: lastDay >= countBound},
 	}
 	groups, err := tx.MonitorLedgerGroups(ctx, countBound)
 	if err != nil {

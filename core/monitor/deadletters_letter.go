@@ -111,11 +111,18 @@ func readLetterExecution(ctx context.Context, tx *store.Tx, id int64) (*LetterEx
 	if err != nil {
 		return nil, fmt.Errorf("read execution %d: %w", id, err)
 	}
-	return &LetterExecution{
+	x := &LetterExecution{
 		ID: r.ID, Status: r.Status, ActionRef: r.ActionRef, Attempt: int64(r.Attempt), WorkerID: r.Worker, Updated: r.Updated,
-		FinishedAt: r.FinishedAt, Reason: r.Reason, RepeatedBy: r.RepeatedBy, ActionGone: r.ActionGone, Parent: r.Parent,
-		ParentStatus: r.ParentStatus,
-	}, nil
+		FinishedAt: r.FinishedAt, Reason: r.Reason, ActionGone: r.ActionGone, Parent: r.Parent, ParentStatus: r.ParentStatus,
+	}
+	attempt, err := tx.FindNewestAttempt(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read the attempts of execution %d: %w", id, err)
+	}
+	if attempt.Newest != id {
+		x.RepeatedBy = attempt.Newest
+	}
+	return x, nil
 }
 
 // wholeLetter is a letter with its documents.

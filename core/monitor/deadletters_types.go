@@ -106,7 +106,7 @@ type LetterExecution struct {
 	Updated    time.Time  `json:"updated"`
 	FinishedAt *time.Time `json:"finished_at"`
 	Reason     string     `json:"reason,omitempty"`
-	// RepeatedBy is the execution that repeats it; zero if none does.
+	// RepeatedBy is the newest execution that repeats it; zero if none does.
 	RepeatedBy int64 `json:"repeated_by,omitempty"`
 	// ActionGone says that its action was deleted.
 	ActionGone   bool   `json:"action_gone,omitempty"`

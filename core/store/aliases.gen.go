@@ -153,9 +153,7 @@ type (
 	MonitorEndsRow                  = db.MonitorEndsRow
 	MonitorExecutionRestRow         = db.MonitorExecutionRestRow
 	MonitorExecutionsByIDRow        = db.MonitorExecutionsByIDRow
-	MonitorLedgerCountsRow          = db.MonitorLedgerCountsRow
 	MonitorLedgerGroupsRow          = db.MonitorLedgerGroupsRow
-	MonitorLedgerRecentRow          = db.MonitorLedgerRecentRow
 	MonitorLiveRow                  = db.MonitorLiveRow
 	MonitorNewestParams             = db.MonitorNewestParams
 	MonitorProbesRow                = db.MonitorProbesRow
@@ -510,9 +508,8 @@ const (
 	MonitorExecutionsByID                 = db.MonitorExecutionsByID
 	MonitorFailedLastMinute               = db.MonitorFailedLastMinute
 	MonitorFloor                          = db.MonitorFloor
-	MonitorLedgerCounts                   = db.MonitorLedgerCounts
 	MonitorLedgerGroups                   = db.MonitorLedgerGroups
-	MonitorLedgerRecent                   = db.MonitorLedgerRecent
+	MonitorLedgerLastDay                  = db.MonitorLedgerLastDay
 	MonitorLive                           = db.MonitorLive
 	MonitorNewest                         = db.MonitorNewest
 	MonitorNow                            = db.MonitorNow

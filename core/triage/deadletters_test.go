@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
@@ -304,4 +305,48 @@ func TestAPurgeIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, plan.Letters)
 	require.False(t, plan.More)
+}
+
+// TestTheVerdictIsWhatHappens: what is said of a requeue beforehand is what the
+// requeue does, for every kind of letter and every state of its execution.
+func TestTheVerdictIsWhatHappens(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	look := monitor.New(monitor.Config{}, monitor.Deps{Store: b.store})
+	action := testkit.Action(t, b.store, "demo.sleep")
+	var letters []int64
+	for _, status := range attune.Statuses {
+		execution := b.ended(t, action, status)
+		for _, decision := range []string{"", "failed", "stale", "retried", "released", "discarded"} {
+			letters = append(letters, b.letter(t, func(r *letterRow) { r.execution, r.decision = execution, decision }))
+		}
+		letters = append(letters, b.letter(t, func(r *letterRow) { r.execution, r.key = execution, message.KeyExecutionRequested }))
+	}
+	letters = append(letters,
+		b.letter(t), b.letter(t, event), b.letter(t, event, func(r *letterRow) { r.decision = "stale" }),
+		b.letter(t, event, func(r *letterRow) { r.exchange = "" }), b.letter(t, func(r *letterRow) { r.execution = 999_999 }),
+		b.letter(t, func(r *letterRow) { r.key, r.kind = message.CancelKey(7), message.TypeExecutionCancelRequested }),
+		b.letter(t, func(r *letterRow) { r.key = "execution.dispatch.worker.x" }),
+	)
+	cut := b.letter(t, event)
+	testkit.Exec(t, b.store, `update dead_letter set evidence = '{"body": {"cut": true}}' where id = $1`, cut)
+	seen := map[string]int{}
+	for _, id := range append(letters, cut) {
+		letter, err := look.Letter(t.Context(), id)
+		require.NoError(t, err)
+		receipt, err := b.operator.Requeue(t.Context(), id, "")
+		seen[letter.Verdict.Requeue]++
+		at := fmt.Sprintf("%+v: %+v: %v", letter.LedgerEntry, letter.Verdict, err)
+		switch letter.Verdict.Requeue {
+		case monitor.RequeueRepeats:
+			require.NoError(t, err, at)
+			require.NotNil(t, receipt.Repeated, at)
+		case monitor.RequeueSends:
+			require.NoError(t, err, at)
+			require.NotEmpty(t, receipt.Exchange, at)
+		default:
+			require.Error(t, err, at)
+		}
+	}
+	require.Len(t, seen, 3, "all of them happened: %v", seen)
 }

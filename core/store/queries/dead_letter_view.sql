@@ -66,7 +66,6 @@ ORDER BY d.id DESC;
 -- What of an execution and what is around it decides about a requeue.
 SELECT e.id, e.status::text AS status, e.action_ref, e.attempt, e.worker, e.updated, e.finished_at,
        (a.id IS NULL)::bool AS action_gone, coalesce(p.status::text, '')::text AS parent_status, e.parent,
-       coalesce((SELECT r.execution FROM execution_retry r WHERE r.failed = e.id), 0)::bigint AS repeated_by,
        coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
              THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '')::text AS reason
 FROM execution e

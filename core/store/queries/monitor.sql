@@ -188,21 +188,14 @@ FROM execution_history h
 WHERE h.entity_id = sqlc.arg(id)::bigint AND h."time" >= sqlc.arg(created)::timestamptz - interval '1 minute'
 ORDER BY h."time" LIMIT 200;
 
--- name: MonitorLedgerCounts :one
-SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS open,
-       (SELECT count(*) FROM (SELECT r.created FROM dead_letter r ORDER BY r.id DESC LIMIT sqlc.arg(bound)::bigint) b
-        WHERE b.created > now() - interval '24 hours')::bigint AS last_day;
+-- name: MonitorLedgerLastDay :one
+SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.created > now() - interval '24 hours' LIMIT sqlc.arg(bound)::bigint) r;
 
 -- name: MonitorLedgerGroups :many
 SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest
 FROM (SELECT d.reason, d.decision, d.created FROM dead_letter d ORDER BY d.id DESC LIMIT sqlc.arg(bound)::bigint) r
 WHERE r.created > now() - interval '24 hours'
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 20;
-
--- name: MonitorLedgerRecent :many
-SELECT d.id, d.created, coalesce(d.message_type, '-')::text AS message_type, coalesce(d.reason, '-')::text AS reason,
-       coalesce(d.decision, '')::text AS decision, coalesce(d.queue, '')::text AS queue, d.execution
-FROM dead_letter d ORDER BY d.id DESC LIMIT sqlc.arg(bound)::bigint;
 
 -- The same questions for a schema that has only what Attune publishes. There
 -- the statuses are indexed, and the waiting are counted per action.

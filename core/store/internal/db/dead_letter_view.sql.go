@@ -81,7 +81,6 @@ func (q *Queries) PlanLetterPurge(ctx context.Context, arg PlanLetterPurgeParams
 const ViewLetterExecution = `-- name: ViewLetterExecution :one
 SELECT e.id, e.status::text AS status, e.action_ref, e.attempt, e.worker, e.updated, e.finished_at,
        (a.id IS NULL)::bool AS action_gone, coalesce(p.status::text, '')::text AS parent_status, e.parent,
-       coalesce((SELECT r.execution FROM execution_retry r WHERE r.failed = e.id), 0)::bigint AS repeated_by,
        coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
              THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '')::text AS reason
 FROM execution e
@@ -101,7 +100,6 @@ type ViewLetterExecutionRow struct {
 	ActionGone   bool
 	ParentStatus string
 	Parent       *int64
-	RepeatedBy   int64
 	Reason       string
 }
 
@@ -120,7 +118,6 @@ func (q *Queries) ViewLetterExecution(ctx context.Context, id int64) (ViewLetter
 		&i.ActionGone,
 		&i.ParentStatus,
 		&i.Parent,
-		&i.RepeatedBy,
 		&i.Reason,
 	)
 	return i, err

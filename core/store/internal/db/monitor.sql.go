@@ -278,24 +278,6 @@ func (q *Queries) MonitorFloor(ctx context.Context, seconds float64) (int64, err
 	return floor, err
 }
 
-const MonitorLedgerCounts = `-- name: MonitorLedgerCounts :one
-SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT $1::bigint) a)::bigint AS open,
-       (SELECT count(*) FROM (SELECT r.created FROM dead_letter r ORDER BY r.id DESC LIMIT $1::bigint) b
-        WHERE b.created > now() - interval '24 hours')::bigint AS last_day
-`
-
-type MonitorLedgerCountsRow struct {
-	Open    int64
-	LastDay int64
-}
-
-func (q *Queries) MonitorLedgerCounts(ctx context.Context, bound int64) (MonitorLedgerCountsRow, error) {
-	row := q.db.QueryRow(ctx, MonitorLedgerCounts, bound)
-	var i MonitorLedgerCountsRow
-	err := row.Scan(&i.Open, &i.LastDay)
-	return i, err
-}
-
 const MonitorLedgerGroups = `-- name: MonitorLedgerGroups :many
 SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest
 FROM (SELECT d.reason, d.decision, d.created FROM dead_letter d ORDER BY d.id DESC LIMIT $1::bigint) r
@@ -335,48 +317,15 @@ func (q *Queries) MonitorLedgerGroups(ctx context.Context, bound int64) ([]Monit
 	return items, nil
 }
 
-const MonitorLedgerRecent = `-- name: MonitorLedgerRecent :many
-SELECT d.id, d.created, coalesce(d.message_type, '-')::text AS message_type, coalesce(d.reason, '-')::text AS reason,
-       coalesce(d.decision, '')::text AS decision, coalesce(d.queue, '')::text AS queue, d.execution
-FROM dead_letter d ORDER BY d.id DESC LIMIT $1::bigint
+const MonitorLedgerLastDay = `-- name: MonitorLedgerLastDay :one
+SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.created > now() - interval '24 hours' LIMIT $1::bigint) r
 `
 
-type MonitorLedgerRecentRow struct {
-	ID          int64
-	Created     time.Time
-	MessageType string
-	Reason      string
-	Decision    string
-	Queue       string
-	Execution   *int64
-}
-
-func (q *Queries) MonitorLedgerRecent(ctx context.Context, bound int64) ([]MonitorLedgerRecentRow, error) {
-	rows, err := q.db.Query(ctx, MonitorLedgerRecent, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []MonitorLedgerRecentRow
-	for rows.Next() {
-		var i MonitorLedgerRecentRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Created,
-			&i.MessageType,
-			&i.Reason,
-			&i.Decision,
-			&i.Queue,
-			&i.Execution,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+func (q *Queries) MonitorLedgerLastDay(ctx context.Context, bound int64) (int64, error) {
+	row := q.db.QueryRow(ctx, MonitorLedgerLastDay, bound)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const MonitorLive = `-- name: MonitorLive :many
