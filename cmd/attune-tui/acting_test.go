@@ -1,0 +1,165 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// terminal is the program in a terminal of its own, driven by keys.
+type terminal struct {
+	t      *testing.T
+	tmux   string
+	socket string
+}
+
+// openTerminal starts the program on a database. Nothing answers for the broker.
+func openTerminal(t *testing.T, databaseURL string, args ...string) *terminal {
+	t.Helper()
+	tmux, err := exec.LookPath("tmux")
+	if err != nil {
+		t.Skip("there is no tmux to make a terminal with")
+	}
+	x := &terminal{t: t, tmux: tmux, socket: filepath.Join(t.TempDir(), "tmux")}
+	t.Cleanup(func() {
+		stop := exec.Command(tmux, "-S", x.socket, "kill-server") //nolint:noctx // The test's context has ended by then.
+		stop.Env = []string{"PATH=" + os.Getenv("PATH")}
+		_ = stop.Run() // It is gone already when the program has ended.
+	})
+	command := "env -i " + asProgram + "=1 TERM=tmux-256color HOME=/nonexistent PATH=" + os.Getenv("PATH") +
+		" 'ATTUNE__DATABASE__URL=" + databaseURL + "' " + nobody[1] + " " + os.Args[0] + " " + strings.Join(args, " ")
+	x.call("-f", "/dev/null", "new-session", "-d", "-x", "110", "-y", "32", command)
+	return x
+}
+
+func (x *terminal) call(args ...string) string {
+	x.t.Helper()
+	cmd := exec.CommandContext(x.t.Context(), x.tmux, append([]string{"-S", x.socket}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=xterm"}
+	out, err := cmd.CombinedOutput()
+	require.NoError(x.t, err, "%v: %s", args, out)
+	return string(out)
+}
+
+// press types keys by the names that tmux has for them.
+func (x *terminal) press(keys ...string) {
+	x.t.Helper()
+	for _, key := range keys {
+		x.call("send-keys", key)
+	}
+}
+
+// shows waits until a text is on the screen.
+func (x *terminal) shows(text string) {
+	x.t.Helper()
+	var screen string
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
+		if screen = x.call("capture-pane", "-p"); strings.Contains(screen, text) {
+			return
+		}
+	}
+	require.Fail(x.t, "the screen never showed "+text, screen)
+}
+
+// hides waits until a text is no longer on the screen.
+func (x *terminal) hides(text string) {
+	x.t.Helper()
+	testkit.Eventually(x.t, func() bool { return !strings.Contains(x.call("capture-pane", "-p"), text) }, 20*time.Second, text)
+}
+
+func TestAWorkerIsCordonedByKeys(t *testing.T) {
+	t.Parallel()
+	url := testkit.Database(t)
+	st := testkit.OpenStore(t, url)
+	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	testkit.Worker(t, st, "worker-b", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	x := openTerminal(t, url, "--view", "workers")
+	x.shows(" RW ")
+	x.shows("worker-a")
+	x.press("A")
+	x.shows("give it nothing new")
+	x.press("c")
+	x.shows("Cordon worker worker-a")
+	x.press("BTab")
+	x.call("send-keys", "-l", "disk is full")
+	x.press("Tab", "y")
+	x.shows("✓ Cordon worker worker-a")
+	x.shows("audit ")
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where name = 'worker-a' and cordoned`))
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit
+		where action = 'worker.cordon' and source = 'attune-tui' and reason = 'disk is full' and outcome = 'done' and actor like '%@%'`))
+	x.shows("cordoned") // in the list, without a key
+	x.press("L")
+	x.shows("disk is full")
+	x.press("Escape")
+	x.hides("esc · L log")
+	x.press("Escape")
+	x.shows("[4 Workers]")
+	x.press("A", "u")
+	x.shows("Uncordon worker worker-a")
+	x.press("y")
+	x.shows("✓ Uncordon worker worker-a")
+	require.Zero(t, testkit.Count(t, st, `select count(*) from worker where cordoned`))
+}
+
+func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
+	t.Parallel()
+	url := testkit.Database(t)
+	st := testkit.OpenStore(t, url)
+	worker := testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	execution := testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep"), func(e *testkit.ExecutionRow) {
+		e.Status, e.Worker = attune.StatusRunning, &worker.ID
+	})
+	x := openTerminal(t, url, "--view", "executions")
+	x.shows("demo.sleep")
+	x.shows(" RW ")
+	x.press("A", "c")
+	x.shows("worker worker-a is asked to stop it")
+	x.press("Enter") // on the button that cancels
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, execution.ID))
+	x.press("A", "c")
+	x.shows("worker worker-a is asked to stop it")
+	x.press("y", "y")
+	x.shows("1 worker was asked to stop an execution")
+	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, execution.ID))
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where action = 'execution.cancel'`))
+	x.shows("canceling")
+}
+
+func TestReadOnlyActsOnNothing(t *testing.T) {
+	t.Parallel()
+	url := testkit.Database(t)
+	st := testkit.OpenStore(t, url)
+	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	x := openTerminal(t, url, "--view", "workers", "--read-only")
+	x.shows("worker-a")
+	x.shows(" RO ")
+	x.press("A")
+	x.shows("started with --read-only")
+	require.Zero(t, testkit.Count(t, st, `select count(*) from operator_audit`))
+}
+
+func TestAnAdoptedInstallationIsActedUponOnlyWhenThatIsAllowed(t *testing.T) {
+	t.Parallel()
+	url := testkit.Database(t)
+	st := testkit.OpenStore(t, url, func(c *store.Config) { c.ApplicationName = "test" })
+	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	testkit.Exec(t, st, `update attune_schema_origin set origin = 'adopted'`)
+	x := openTerminal(t, url, "--view", "workers")
+	x.shows("worker-a")
+	x.press("A")
+	x.shows("--allow-direct-writes")
+	x = openTerminal(t, url, "--view", "workers", "--allow-direct-writes")
+	x.shows(" RW ")
+	x.press("A")
+	x.shows("give it nothing new")
+}
