@@ -77,14 +77,23 @@ func seconds(d time.Duration) string {
 }
 
 func (h *Heartbeats) tick(ctx context.Context) error {
-	if err := h.mark(ctx); err != nil {
-		return err
+	err := h.mark(ctx)
+	if err == nil {
+		err = count(ctx, h.store, h.cfg.StaleAfter, h.metrics)
 	}
-	counts, err := h.store.CountWorkers(ctx, h.cfg.StaleAfter.Seconds())
+	if err != nil {
+		h.metrics.unknown()
+	}
+	return err
+}
+
+// count shows how many workers there are.
+func count(ctx context.Context, st *store.Store, staleAfter time.Duration, metrics *Metrics) error {
+	counts, err := st.CountWorkers(ctx, staleAfter.Seconds())
 	if err != nil {
 		return fmt.Errorf("count the workers: %w", err)
 	}
-	h.metrics.count(counts)
+	metrics.count(counts)
 	return nil
 }
 

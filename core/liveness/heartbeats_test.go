@@ -142,6 +142,13 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 
 	require.NoError(t, h.tick(testkit.Context(t)))
 	require.Empty(t, j.take(), "nothing is told twice")
+	require.InDelta(t, 3600, testutil.ToFloat64(m.age), 20, "the one that drains")
+
+	gone, cancel := context.WithCancel(testkit.Context(t))
+	cancel()
+	require.Error(t, h.tick(gone))
+	require.Zero(t, testutil.CollectAndCount(m.workers), "what is not known is not shown")
+	require.Zero(t, testutil.CollectAndCount(m.age))
 }
 
 func TestTheMonitorSaysWhatItWatches(t *testing.T) {

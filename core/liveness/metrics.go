@@ -13,7 +13,7 @@ type Metrics struct {
 	deactivated prometheus.Counter
 	reactivated prometheus.Counter
 	workers     *prometheus.GaugeVec
-	age         prometheus.Gauge
+	age         *prometheus.GaugeVec // without labels: one that is not known is not shown
 	probes      *prometheus.CounterVec
 	rtt         prometheus.Histogram
 }
@@ -39,10 +39,10 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		workers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_workers", Help: "Workers of any role by what they are, each counted once.",
 		}, []string{"state"}),
-		age: prometheus.NewGauge(prometheus.GaugeOpts{
+		age: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_worker_heartbeat_age_seconds",
-			Help: "Age of the oldest newest heartbeat of the workers that are not inactive, by the database's clock.",
-		}),
+			Help: "Time since the last heartbeat of the worker that has been silent for longest, of those that are not inactive, by the database's clock.",
+		}, nil),
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_worker_probes_total", Help: "Looks at workers by this replica, by verdict.",
 		}, []string{"verdict"}),
@@ -90,7 +90,16 @@ func (m *Metrics) count(c store.CountWorkersRow) {
 	} {
 		m.workers.WithLabelValues(state).Set(float64(n))
 	}
-	m.age.Set(c.OldestHeartbeat)
+	m.age.WithLabelValues().Set(c.OldestHeartbeat)
+}
+
+// unknown shows no numbers of workers, since they are not known.
+func (m *Metrics) unknown() {
+	if m == nil {
+		return
+	}
+	m.workers.Reset()
+	m.age.Reset()
 }
 
 func (m *Metrics) probed(f finding) {

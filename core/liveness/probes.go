@@ -89,23 +89,28 @@ func (p *Probes) Stop() {
 	p.client.CloseIdleConnections()
 }
 
-// tick looks at all workers, a page at a time.
+// tick looks at all workers, a page at a time, and counts them.
 func (p *Probes) tick(ctx context.Context) error {
+	err := p.all(ctx)
+	if err == nil {
+		err = count(ctx, p.store, p.cfg.StaleAfter, p.metrics)
+	}
+	if err != nil {
+		p.metrics.unknown()
+	}
+	return err
+}
+
+func (p *Probes) all(ctx context.Context) error {
 	for after := int64(0); ; {
 		last, err := p.page(ctx, after)
 		if err != nil {
 			return fmt.Errorf("look at the workers after %d: %w", after, err)
 		}
 		if after = last; after == 0 {
-			break
+			return nil
 		}
 	}
-	counts, err := p.store.CountWorkers(ctx, p.cfg.StaleAfter.Seconds())
-	if err != nil {
-		return fmt.Errorf("count the workers: %w", err)
-	}
-	p.metrics.count(counts)
-	return nil
 }
 
 // page looks at the workers of one page and records what it saw, under the lock
@@ -139,7 +144,7 @@ func (p *Probes) page(ctx context.Context, after int64) (last int64, err error) 
 		return 0, err
 	}
 	p.tell(ctx, rows, found)
-	return last, nil
+	return last, p.suspect(ctx, found)
 }
 
 // look asks about all workers of a page, some at a time.
@@ -203,37 +208,39 @@ func (p *Probes) seeQueue(ctx context.Context, worker int64, away *atomic.Bool) 
 	return queueLook{asked: true, state: state, err: err, took: time.Since(begin)}
 }
 
-// record writes what was seen, and suspects whom that speaks against.
+// record writes what was seen.
 func (p *Probes) record(ctx context.Context, tx *store.Tx, found []finding) error {
 	written, err := params(found)
 	if err != nil {
 		return err
 	}
 	written.Replica = p.cfg.Replica
-	for _, f := range found { // workers before what was seen of them: everybody locks in this order
-		if err := p.suspect(ctx, tx, f); err != nil {
-			return err
-		}
-	}
 	if err := tx.RecordProbes(ctx, written); err != nil {
 		return fmt.Errorf("record what was seen of %d workers: %w", len(found), err)
 	}
 	return nil
 }
 
-func (p *Probes) suspect(ctx context.Context, tx *store.Tx, f finding) error {
-	if f.suspect == "" {
+// suspect keeps work from those against whom it speaks, in a statement of its own:
+// should that fail, the next look speaks against them again.
+func (p *Probes) suspect(ctx context.Context, found []finding) error {
+	var ids []int64
+	var reasons []string
+	for _, f := range found {
+		if f.suspect != "" {
+			ids, reasons = append(ids, f.worker), append(reasons, f.suspect)
+		}
+	}
+	if len(ids) == 0 {
 		return nil
 	}
-	n, err := tx.SuspectWorker(ctx, f.suspect, f.worker, p.cfg.StaleAfter.Seconds())
+	suspected, err := p.store.SuspectWorkers(ctx, p.cfg.StaleAfter.Seconds(), ids, reasons)
 	if err != nil {
-		return fmt.Errorf("suspect worker %d: %w", f.worker, err)
+		return fmt.Errorf("suspect %d workers: %w", len(ids), err)
 	}
-	if n > 0 {
-		tx.AfterCommit(func() {
-			p.logger.WarnContext(ctx, "Worker is suspected and given nothing until its queue is consumed",
-				"worker_id", f.worker, "worker", f.name, "reason", f.suspect)
-		})
+	for _, w := range suspected {
+		p.logger.WarnContext(ctx, "Worker is suspected and given nothing until its queue is consumed",
+			"worker_id", w.ID, "worker", w.Name, "reason", w.Reason)
 	}
 	return nil
 }

@@ -248,6 +248,7 @@ type (
 	SplitOutboxParams               = db.SplitOutboxParams
 	StartExecutionsParams           = db.StartExecutionsParams
 	StartExecutionsRow              = db.StartExecutionsRow
+	SuspectWorkersRow               = db.SuspectWorkersRow
 	Trigger                         = db.Trigger
 	UndeliveredDispatch             = db.UndeliveredDispatch
 	UpdateAdmissionLanesParams      = db.UpdateAdmissionLanesParams
@@ -499,7 +500,6 @@ const (
 	LockScopeQueues                       = db.LockScopeQueues
 	LockWorkerLoad                        = db.LockWorkerLoad
 	LockWorkerLoads                       = db.LockWorkerLoads
-	MakePartitions                        = db.MakePartitions
 	MarkVanishedReplicas                  = db.MarkVanishedReplicas
 	MonitorChildIDs                       = db.MonitorChildIDs
 	MonitorEnded                          = db.MonitorEnded
@@ -618,7 +618,7 @@ const (
 	StartExecutions                       = db.StartExecutions
 	StartRetries                          = db.StartRetries
 	SumQueueStats                         = db.SumQueueStats
-	SuspectWorker                         = db.SuspectWorker
+	SuspectWorkers                        = db.SuspectWorkers
 	TakeOver                              = db.TakeOver
 	TakeScopeSlots                        = db.TakeScopeSlots
 	TryLoopLock                           = db.TryLoopLock

@@ -12,12 +12,21 @@ ORDER BY id;
 UPDATE worker SET suspect_since = NULL, suspect_reason = NULL
 WHERE id = sqlc.arg(id) AND suspect_since = sqlc.arg(since)::timestamptz;
 
--- name: SuspectWorker :execrows
--- Of one that lives, may be given work and is not suspected already: an older
+-- name: SuspectWorkers :many
+-- Those that live, may be given work and are not suspected already: an older
 -- suspicion stays, with its reason.
-UPDATE worker SET suspect_since = now(), suspect_reason = sqlc.arg(reason)::text
-WHERE id = sqlc.arg(id) AND suspect_since IS NULL AND NOT draining AND status <> 'inactive'
-  AND heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8);
+WITH accused AS (
+    SELECT w.id, s.reason
+    FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(reasons)::text[]) AS reason) s
+    JOIN worker w ON w.id = s.id
+    ORDER BY w.id
+    FOR NO KEY UPDATE OF w
+)
+UPDATE worker w SET suspect_since = now(), suspect_reason = a.reason
+FROM accused a
+WHERE w.id = a.id AND w.suspect_since IS NULL AND NOT w.draining AND w.status <> 'inactive'
+  AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+RETURNING w.id, w.name, a.reason::text AS reason;
 
 -- name: DeactivateWorkers :many
 -- Workers of any role that count as there and have sent no heartbeat for too long,
@@ -130,6 +139,9 @@ WITH seen AS (
            unnest(sqlc.arg(reasons)::text[]) AS reason, unnest(sqlc.arg(healths)::text[]) AS health,
            unnest(sqlc.arg(health_reasons)::text[]) AS health_reason, unnest(sqlc.arg(details)::jsonb[]) AS details,
            unnest(sqlc.arg(failures)::int[]) AS failures
+), there AS (
+    -- Locked before what belongs to them, as by whoever removes a worker.
+    SELECT w.id FROM worker w WHERE w.id = ANY (sqlc.arg(workers)::bigint[]) ORDER BY w.id FOR KEY SHARE OF w
 )
 INSERT INTO worker_probe AS p (worker, verdict, reason, health, health_reason, rtt_ms, queue_exists, consumers, ready, oldest,
                                failures, skew_seconds, replica, details)
@@ -137,8 +149,7 @@ SELECT s.worker, s.verdict, s.reason, s.health, s.health_reason, (s.details ->> 
        (s.details ->> 'consumers')::int, (s.details ->> 'ready')::int, (s.details ->> 'oldest')::timestamptz,
        s.failures, (s.details ->> 'skew_seconds')::float8, sqlc.arg(replica)::uuid,
        (s.details - '{rtt_ms,queue_exists,consumers,ready,oldest,skew_seconds}'::text[]) || jsonb_build_object('report_since', now())
-FROM seen s
-WHERE EXISTS (SELECT FROM worker w WHERE w.id = ANY (ARRAY[s.worker]))
+FROM seen s JOIN there t ON t.id = s.worker
 ORDER BY s.worker
 ON CONFLICT (worker) DO UPDATE SET
     at = now(), verdict = excluded.verdict, reason = excluded.reason, health = excluded.health, health_reason = excluded.health_reason,

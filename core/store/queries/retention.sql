@@ -107,9 +107,6 @@ WHERE w.id = ANY (ARRAY(
                           FROM late_write o ORDER BY o.id LIMIT sqlc.arg(page)::int) t
         WHERE t.old));
 
--- name: MakePartitions :one
-SELECT attune_partitions_ahead(to_regclass(quote_ident(sqlc.arg(name)::text)), sqlc.arg(step)::int, sqlc.arg(ahead)::int)::int AS made;
-
 -- name: ListQueueWorkers :many
 -- Workers that have queues. present says that a process stands behind the row: it
 -- beats and has not left by itself.

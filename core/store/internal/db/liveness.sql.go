@@ -364,6 +364,9 @@ WITH seen AS (
            unnest($4::text[]) AS reason, unnest($5::text[]) AS health,
            unnest($6::text[]) AS health_reason, unnest($7::jsonb[]) AS details,
            unnest($8::int[]) AS failures
+), there AS (
+    -- Locked before what belongs to them, as by whoever removes a worker.
+    SELECT w.id FROM worker w WHERE w.id = ANY ($2::bigint[]) ORDER BY w.id FOR KEY SHARE OF w
 )
 INSERT INTO worker_probe AS p (worker, verdict, reason, health, health_reason, rtt_ms, queue_exists, consumers, ready, oldest,
                                failures, skew_seconds, replica, details)
@@ -371,8 +374,7 @@ SELECT s.worker, s.verdict, s.reason, s.health, s.health_reason, (s.details ->> 
        (s.details ->> 'consumers')::int, (s.details ->> 'ready')::int, (s.details ->> 'oldest')::timestamptz,
        s.failures, (s.details ->> 'skew_seconds')::float8, $1::uuid,
        (s.details - '{rtt_ms,queue_exists,consumers,ready,oldest,skew_seconds}'::text[]) || jsonb_build_object('report_since', now())
-FROM seen s
-WHERE EXISTS (SELECT FROM worker w WHERE w.id = ANY (ARRAY[s.worker]))
+FROM seen s JOIN there t ON t.id = s.worker
 ORDER BY s.worker
 ON CONFLICT (worker) DO UPDATE SET
     at = now(), verdict = excluded.verdict, reason = excluded.reason, health = excluded.health, health_reason = excluded.health_reason,
@@ -428,18 +430,45 @@ func (q *Queries) ReportHealth(ctx context.Context, health []byte, iD int64, inc
 	return result.RowsAffected(), nil
 }
 
-const SuspectWorker = `-- name: SuspectWorker :execrows
-UPDATE worker SET suspect_since = now(), suspect_reason = $1::text
-WHERE id = $2 AND suspect_since IS NULL AND NOT draining AND status <> 'inactive'
-  AND heartbeat_seen > now() - make_interval(secs => $3::float8)
+const SuspectWorkers = `-- name: SuspectWorkers :many
+WITH accused AS (
+    SELECT w.id, s.reason
+    FROM (SELECT unnest($2::bigint[]) AS id, unnest($3::text[]) AS reason) s
+    JOIN worker w ON w.id = s.id
+    ORDER BY w.id
+    FOR NO KEY UPDATE OF w
+)
+UPDATE worker w SET suspect_since = now(), suspect_reason = a.reason
+FROM accused a
+WHERE w.id = a.id AND w.suspect_since IS NULL AND NOT w.draining AND w.status <> 'inactive'
+  AND w.heartbeat_seen > now() - make_interval(secs => $1::float8)
+RETURNING w.id, w.name, a.reason::text AS reason
 `
 
-// Of one that lives, may be given work and is not suspected already: an older
+type SuspectWorkersRow struct {
+	ID     int64
+	Name   string
+	Reason string
+}
+
+// Those that live, may be given work and are not suspected already: an older
 // suspicion stays, with its reason.
-func (q *Queries) SuspectWorker(ctx context.Context, reason string, iD int64, staleAfter float64) (int64, error) {
-	result, err := q.db.Exec(ctx, SuspectWorker, reason, iD, staleAfter)
+func (q *Queries) SuspectWorkers(ctx context.Context, staleAfter float64, ids []int64, reasons []string) ([]SuspectWorkersRow, error) {
+	rows, err := q.db.Query(ctx, SuspectWorkers, staleAfter, ids, reasons)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	var items []SuspectWorkersRow
+	for rows.Next() {
+		var i SuspectWorkersRow
+		if err := rows.Scan(&i.ID, &i.Name, &i.Reason); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

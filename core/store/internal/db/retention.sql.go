@@ -153,17 +153,6 @@ func (q *Queries) LockWorkerLoad(ctx context.Context, worker int64) (int32, erro
 	return assigned, err
 }
 
-const MakePartitions = `-- name: MakePartitions :one
-SELECT attune_partitions_ahead(to_regclass(quote_ident($1::text)), $2::int, $3::int)::int AS made
-`
-
-func (q *Queries) MakePartitions(ctx context.Context, name string, step int32, ahead int32) (int32, error) {
-	row := q.db.QueryRow(ctx, MakePartitions, name, step, ahead)
-	var made int32
-	err := row.Scan(&made)
-	return made, err
-}
-
 const PruneAlerts = `-- name: PruneAlerts :execrows
 DELETE FROM alert a
 WHERE a.id = ANY (ARRAY(
