@@ -1,0 +1,181 @@
+package proof
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// patient is how long what follows from a leave may take: less than any timeout
+// that would decide it otherwise, which is 90 s at least.
+const patient = 45 * time.Second
+
+// Upstream 31: of three workers under load each is stopped and started again in
+// turn. Nothing fails, nothing is repeated, nothing starts twice, and nothing waits
+// for a timeout.
+func TestWorkersAreRestartedInTurnUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	starts := s.script()
+	engine := s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
+	names := []string{"one", "two", "three"}
+	crew := map[string]*process{}
+	for _, name := range names {
+		crew[name] = s.process(name)
+	}
+	ids := s.request(actScript, 100)
+	begin := time.Now()
+	for _, name := range names {
+		ids = append(ids, s.request(actScript, 60)...)
+		require.Zero(t, crew[name].stop(t))
+		ids = append(ids, s.request(actScript, 60)...)
+		crew[name] = s.process(name)
+	}
+	s.over()
+	require.Less(t, time.Since(begin), patient, "nothing waited for a timeout")
+	s.requireAllDoneAtOnce(ids, starts())
+	for _, p := range crew {
+		require.Zero(t, p.stop(t))
+	}
+	require.Zero(t, engine.stop(t))
+}
+
+// requireAllDoneAtOnce asks that each of these was completed by its first row, by
+// one start.
+func (s *stage) requireAllDoneAtOnce(ids []int64, starts map[int64]int) {
+	s.t.Helper()
+	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed'`, ids), "%s", s.others(ids))
+	require.Zero(s.t, s.count(`SELECT count(*) FROM execution_retry`))
+	require.Zero(s.t, s.count(`SELECT count(*) FROM late_write`))
+	require.Zero(s.t, s.count(`SELECT count(*) FROM lost_work WHERE outcome <> 'moved'`))
+	require.Len(s.t, starts, len(ids))
+	for id, n := range starts {
+		require.Equal(s.t, 1, n, "S2: the starts of execution %d", id)
+	}
+}
+
+// A drain under load: what runs ends there, what was not begun goes to another,
+// nothing comes any more, and after the uncordon it works again.
+func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	starts := s.script()
+	s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
+	s.process("drained")
+	s.process("other")
+	ctx := testkit.Context(t)
+	at := func() int { return s.count(`SELECT count(*) FROM execution WHERE worker = (SELECT id FROM worker WHERE name = 'drained')`) }
+	var ids []int64
+	for range 3 {
+		ids = append(ids, s.request(actScript, 80)...)
+		before := at()
+		testkit.Eventually(t, func() bool { return at() > before }, patient, "it is given work")
+		receipt, err := s.operator.Drain(ctx, "drained", "")
+		require.NoError(t, err)
+		require.True(t, receipt.Settled)
+		testkit.Eventually(t, func() bool {
+			now, err := s.operator.WorkerNow(ctx, triage.WorkerOrder{Worker: "drained"})
+			return err == nil && now.Empty()
+		}, patient, "it becomes empty")
+		had := at()
+		ids = append(ids, s.request(actScript, 40)...)
+		s.over()
+		require.Equal(t, had, at(), "nothing came any more")
+		_, err = s.operator.Uncordon(ctx, "drained", "")
+		require.NoError(t, err)
+	}
+	s.over()
+	s.requireAllDoneAtOnce(ids, starts())
+}
+
+// The last worker can be drained: what it has not begun and what comes waits, and
+// goes on when it is uncordoned.
+func TestTheLastWorkerIsDrained(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	starts := s.script()
+	s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
+	s.process("last")
+	ids := s.request(actScript, 60)
+	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) > 5 }, patient)
+	_, err := s.operator.Drain(testkit.Context(t), "last", "")
+	require.NoError(t, err)
+	running := `SELECT count(*) FROM execution WHERE status IN ('running', 'canceling')`
+	testkit.Eventually(t, func() bool { return s.count(running) == 0 }, patient, "what runs ends")
+	ids = append(ids, s.request(actScript, 5)...)
+	time.Sleep(7 * time.Second) // longer than a sweep
+	require.Zero(t, s.count(running))
+	require.Zero(t, s.count(`SELECT count(*) FROM execution WHERE status NOT IN ('completed', 'scheduled', 'requested')`))
+	_, err = s.operator.Uncordon(testkit.Context(t), "last", "")
+	require.NoError(t, err)
+	s.over()
+	s.requireAllDoneAtOnce(ids, starts())
+}
+
+// A worker that is killed while it drains, and beats no more, is decided like
+// every other: what it ran is abandoned and repeated, what it had not begun moves.
+func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	engine := s.serve(watchful()...)
+	doomed := s.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=1")
+	path := filepath.Join(t.TempDir(), "slow.sh")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nexec sleep 2\n"), 0o700))
+	testkit.Action(t, s.store, "stage.slow", func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = path, 1 })
+	ids := s.request("stage.slow", 3)
+	testkit.Eventually(t, func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, patient)
+	receipt, err := s.operator.Drain(testkit.Context(t), "doomed", "")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, receipt.After.Running)
+	doomed.kill()
+	rescue := s.process("rescue")
+	s.over()
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`), "its death is noticed although it drained")
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_retry`), "what it ran is repeated, once")
+	require.Equal(t, 3, s.count(`SELECT count(*) FROM execution WHERE status = 'completed' AND coalesce(original_execution, id) = ANY ($1)`, ids))
+	require.Equal(t, 2, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed' AND attempt = 2`, ids), "the rest was moved in place")
+	require.Zero(t, rescue.stop(t))
+	require.Zero(t, engine.stop(t))
+}
+
+// A worker of somebody else's, which cannot tell outdated hand-overs: a drain gives
+// it nothing more and takes nothing away; it ends what it has.
+func TestAForeignWorkerIsDrained(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
+	gate := make(chan struct{})
+	foreign := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
+		AMQPURL: s.AMQP, DatabaseURL: s.Database, Name: "foreign", Concurrency: 1,
+		Behave: func(ctx context.Context, _ testkit.Job) testkit.Answer {
+			select {
+			case <-gate:
+			case <-ctx.Done():
+			}
+			return testkit.Answer{}
+		},
+	})
+	ids := s.request(actFree, 3)
+	testkit.Eventually(t, func() bool { return len(foreign.Runs()) == 1 }, patient)
+	receipt, err := s.operator.Drain(testkit.Context(t), "foreign", "")
+	require.NoError(t, err)
+	require.False(t, receipt.After.Fences)
+	require.EqualValues(t, 3, receipt.After.Running+receipt.After.Unstarted)
+	s.worker("other")
+	time.Sleep(7 * time.Second) // longer than a sweep
+	require.Equal(t, 3, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND worker = $2`, ids, foreign.ID), "nothing is taken away")
+	more := s.request(actFree, 5)
+	close(gate)
+	s.over()
+	require.Equal(t, 8, s.count(`SELECT count(*) FROM execution WHERE status = $1::text::execution_status_enum`, attune.StatusCompleted))
+	require.Zero(t, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND worker = $2`, more, foreign.ID), "it is given nothing more")
+	require.Len(t, foreign.Runs(), 3)
+}
