@@ -21,6 +21,7 @@ type View interface {
 	QueueStats(ctx context.Context, ref string) (*monitor.QueueStats, error)
 	Scopes(ctx context.Context, action string) (*monitor.Scopes, error)
 	Replicas(ctx context.Context) (*monitor.Replicas, error)
+	Alerts(ctx context.Context) (*monitor.Alerts, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 }
@@ -51,6 +52,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	read("/api/v1/queues/{id}", s.queue)
 	read("/api/v1/actions/{ref}/queue-stats", s.queueStats)
 	read("/api/v1/replicas", s.replicas)
+	read("/api/v1/alerts", s.alerts, "history")
 	read("/api/v1/dead-letters", s.letters, letterParameters...)
 	read("/api/v1/dead-letters/{id}", s.letter)
 	mux.Handle("/api/v1/openapi.yaml", guarded(http.HandlerFunc(s.onlyGet)))

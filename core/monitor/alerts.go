@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/config"
@@ -56,8 +57,9 @@ type Alert struct {
 	NotEvaluated bool      `json:"not_evaluated,omitempty"`
 	// Behind says that another alert about the same is worse.
 	Behind bool `json:"behind,omitempty"`
-	// View is the view of the dashboard that shows more.
-	View string `json:"view"`
+	// View is the view of the dashboard that shows more, and Filter what narrows it.
+	View   string `json:"view"`
+	Filter string `json:"filter,omitempty"`
 }
 
 // Alerts is what is wrong and what was.
@@ -201,7 +203,7 @@ func (m *Monitor) alertOf(row *store.Alert, now time.Time) Alert {
 	}
 	if rule := m.rules()[row.Rule]; rule != nil {
 		if measure, ok := config.MeasureNamed(rule.Measure); ok {
-			one.View = measure.View
+			one.View, one.Filter = measure.View, filterOf(measure, row.Target)
 		}
 	}
 	return one
@@ -252,7 +254,7 @@ func (m *Monitor) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 	for _, v := range Judge(m.rules(), measured) {
 		one := Alert{
 			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary, Hint: v.Hint, Value: v.Value,
-			Since: a.At, Seen: a.At, View: v.view,
+			Since: a.At, Seen: a.At, View: v.view, Filter: v.filter,
 		}
 		if before, ok := begun[v.Rule+"\x1f"+v.Target]; ok {
 			one.ID, one.Since, one.Fired = before.ID, before.Since, before.Fired
@@ -326,13 +328,10 @@ func (a *Alerts) verdicts() []Condition {
 	for _, one := range a.Open {
 		v := Condition{
 			Rule: one.Rule, Target: one.Target, Severity: one.Severity, Value: one.Value, Summary: one.Summary, Hint: one.Hint,
-			view: one.View, since: &one.Since,
+			view: one.View, filter: one.Filter, since: &one.Since,
 		}
 		if rule := a.ruleOf[one.Rule]; rule != nil {
 			v.measure = rule.Measure
-			if measure, ok := config.MeasureNamed(rule.Measure); ok && measure.Each == "queue" {
-				v.filter = actionOf(one.Target)
-			}
 			if one.State == AlertPending {
 				v.Severity, v.Hint = LevelInfo, fmt.Sprintf("not for %s yet; %s", span(rule.For), v.Hint)
 			}
@@ -353,12 +352,15 @@ func (a *Alerts) knows(measure string) bool {
 	})
 }
 
-// actionOf is the action of a queue's name.
-func actionOf(queue string) string {
-	for i, r := range queue {
-		if r == ' ' {
-			return queue[:i]
-		}
+// filterOf narrows the view of a measure to a target.
+func filterOf(measure config.Measure, target string) string {
+	switch {
+	case measure.Each == "queue":
+		action, _, _ := strings.Cut(target, " ")
+		return action
+	case measure.Name == "stuck_seconds" || measure.Name == "scheduled_overdue":
+		return "status:scheduled"
+	default:
+		return ""
 	}
-	return queue
 }

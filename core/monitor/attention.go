@@ -52,11 +52,9 @@ func Attention(o *Overview, b *Broker, growth *int64) []Finding {
 func findings(verdicts []Condition) []Finding {
 	found := make([]Finding, 0, len(verdicts))
 	for _, v := range verdicts {
-		f := Finding{Level: v.Severity, Text: v.Summary, Hint: v.Hint, Since: v.since, Target: v.view, Filter: v.filter, Rule: v.Rule}
-		if f.Target == "executions" && f.Filter == "" && (v.measure == "stuck_seconds" || v.measure == "scheduled_overdue") {
-			f.Filter = "status:scheduled"
-		}
-		found = append(found, f)
+		found = append(found, Finding{
+			Level: v.Severity, Text: v.Summary, Hint: v.Hint, Since: v.since, Target: v.view, Filter: v.filter, Rule: v.Rule,
+		})
 	}
 	return found
 }

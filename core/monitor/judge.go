@@ -73,7 +73,7 @@ func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 		found = append(found, Condition{
 			Rule: name, Target: s.Target, Severity: Level(rule.Severity), Value: s.Value, For: rule.For,
 			Summary: config.Fill(summary, s.Target, value, limit, s.Detail), Hint: config.Fill(hint, s.Target, value, limit, s.Detail),
-			measure: rule.Measure, view: measure.View, filter: s.Filter, since: s.Since,
+			measure: rule.Measure, view: measure.View, filter: filterOf(measure, s.Target), since: s.Since,
 		})
 	}
 	slices.SortStableFunc(found, func(a, b Condition) int {

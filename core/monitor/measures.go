@@ -17,10 +17,8 @@ type Sample struct {
 	Value  float64
 	// Detail is what a person wants to know besides.
 	Detail string
-	// Since is when it began, where that is known, and Filter what narrows the view
-	// that shows more.
-	Since  *time.Time
-	Filter string
+	// Since is when it began, where that is known.
+	Since *time.Time
 }
 
 // Measures is a snapshot of everything that alert rules watch. A measure that is in

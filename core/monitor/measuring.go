@@ -22,7 +22,7 @@ func (m *Measures) queues(list []Queue, now time.Time) {
 		if q.Queued == 0 {
 			continue
 		}
-		s := Sample{Target: q.Name(), Value: float64(q.Queued), Filter: q.ActionRef, Since: q.Oldest}
+		s := Sample{Target: q.Name(), Value: float64(q.Queued), Since: q.Oldest}
 		if q.Paused {
 			s.Detail = q.PauseReason
 			m.add("queue_paused", s)
