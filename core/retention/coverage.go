@@ -42,9 +42,9 @@ type Coverage struct {
 	Ahead time.Duration
 }
 
-// readCoverage takes the bounds from the catalog, so that partitions count
-// whoever made them and whatever their names.
-const readCoverage = `
+// wanted takes the bounds from the catalog, so that partitions count whoever made
+// them and whatever their names.
+const wanted = `
 WITH want AS (
     SELECT w.name, make_interval(hours => 24 * w.step) AS step, w.ahead, to_regclass(quote_ident(w.name))::oid AS parent
     FROM unnest($1::text[], $2::int[], $3::int[]) w (name, step, ahead)
@@ -54,19 +54,51 @@ WITH want AS (
            (regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''([^'']*)''\)'))[1]::timestamptz AS until
     FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
     WHERE i.inhparent = ANY (ARRAY(SELECT w.parent FROM want w)) AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
-)
-SELECT w.name, p.partrelid IS NOT NULL, coalesce(nullif(p.partdefid, 0)::regclass::text, ''),
+), days AS (
+    SELECT w.name, w.step, w.parent, g.at,
+           EXISTS (SELECT FROM made m WHERE m.parent = w.parent
+                   AND coalesce(m.since <= g.at, true) AND coalesce(m.until >= g.at + w.step, true)) AS there
+    FROM want w, generate_series(date_bin(w.step, now(), '2000-01-03 00:00:00+00'), now() + make_interval(hours => 24 * w.ahead), w.step) g (at)
+)`
+
+const readCoverage = wanted + `
+SELECT d.name, p.partrelid IS NOT NULL, coalesce(nullif(p.partdefid, 0)::regclass::text, ''),
        count(*) FILTER (WHERE NOT d.there),
-       extract(epoch FROM greatest(coalesce(min(d.at) FILTER (WHERE NOT d.there), max(d.at) + w.step) - now(), '0'))::float8
-FROM want w
-LEFT JOIN pg_partitioned_table p ON p.partrelid = w.parent
-CROSS JOIN LATERAL (
-    SELECT g.at, EXISTS (SELECT FROM made m WHERE m.parent = w.parent
-                         AND coalesce(m.since <= g.at, true) AND coalesce(m.until >= g.at + w.step, true)) AS there
-    FROM generate_series(date_bin(w.step, now(), '2000-01-03 00:00:00+00'), now() + make_interval(hours => 24 * w.ahead), w.step) g (at)
-) d
-GROUP BY w.name, w.step, p.partrelid, p.partdefid
-ORDER BY w.name`
+       extract(epoch FROM greatest(coalesce(min(d.at) FILTER (WHERE NOT d.there), max(d.at) + d.step) - now(), '0'))::float8
+FROM days d LEFT JOIN pg_partitioned_table p ON p.partrelid = d.parent
+GROUP BY d.name, d.step, p.partrelid, p.partdefid
+ORDER BY d.name`
+
+// findGaps lists the partitions that are missing, the nearest first.
+const findGaps = wanted + `
+SELECT d.name || '_p' || to_char(d.at AT TIME ZONE 'UTC', 'YYYYMMDD'), d.at::text, (d.at + d.step)::text, d.at <= now()
+FROM days d WHERE NOT d.there ORDER BY d.at`
+
+// gap is a partition that is missing.
+type gap struct {
+	child, since, until string
+	now                 bool // the present is in it
+}
+
+func gaps(ctx context.Context, st *store.Store, t table) ([]gap, error) {
+	rows, err := st.Pool().Query(ctx, findGaps, []string{t.name}, []int32{int32(t.step)}, []int32{int32(t.ahead)})
+	if err != nil {
+		return nil, fmt.Errorf("look for gaps in the partitions of %s: %w", t.name, err)
+	}
+	defer rows.Close()
+	var all []gap
+	for rows.Next() {
+		var one gap
+		if err := rows.Scan(&one.child, &one.since, &one.until, &one.now); err != nil {
+			return nil, fmt.Errorf("look for gaps in the partitions of %s: %w", t.name, err)
+		}
+		all = append(all, one)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("look for gaps in the partitions of %s: %w", t.name, err)
+	}
+	return all, nil
+}
 
 // ReadCoverage reads how far ahead the partitions of all tables are made, by the
 // clock of the database.

@@ -23,8 +23,9 @@ const (
 	// pageRows is how many rows one transaction removes.
 	pageRows = 500
 	// lockPatience is how long a page waits for a lock; while it does, those who
-	// come after it wait too.
-	lockPatience = time.Second
+	// come after it wait too. It is shorter than the database takes to find a
+	// deadlock, so that others never lose by one.
+	lockPatience = 900 * time.Millisecond
 	// pagePatience is how long one page may take.
 	pagePatience = 30 * time.Second
 	// tellEvery is how often a long removal says how far it is.

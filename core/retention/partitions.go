@@ -55,8 +55,8 @@ func (c PartitionsConfig) kept(table string) time.Duration {
 // a table with a default partition.)
 //
 // What landed in the default partition moves along when the partition of its time
-// is made, from today on; what is older stays there and is removed in pages when
-// its time is over. Tables that are not natively partitioned, hypertables among
+// is made, from today on, unless it is very much; the rest stays there and is
+// removed in pages when its time is over. Tables that are not natively partitioned, hypertables among
 // them, are left to whoever made them.
 //
 // A database user who may not do this is told once what to grant; what is missing
@@ -108,7 +108,7 @@ func (p *Partitions) tend(ctx context.Context, t table, c Coverage) error {
 			fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s_default PARTITION OF %s DEFAULT`, t.name, t.name)))
 	}
 	if c.Missing > 0 {
-		errs = append(errs, p.ahead(ctx, t))
+		errs = append(errs, p.ahead(ctx, t, c.Default))
 	}
 	old, err := oldPartitions(ctx, p.store, t.name, p.cfg.kept(t.name))
 	errs = append(errs, err)
@@ -127,29 +127,86 @@ func (p *Partitions) tend(ctx context.Context, t table, c Coverage) error {
 	return errors.Join(errs...)
 }
 
+// mostMoved bounds how many rows move along when their partition is made: for that
+// time nobody can write to the default partition. What is more stays there until
+// its time is over.
+const mostMoved = 20_000
+
+// errTooMany says that a partition cannot be made any more.
+var errTooMany = fmt.Errorf("more than %d rows of its time are in the default partition, where they stay", mostMoved)
+
 // ahead makes what is missing, the nearest first, each in a transaction of its
-// own, because making one locks the default partition.
-func (p *Partitions) ahead(ctx context.Context, t table) error {
-	for days := 0; days <= t.ahead; days += t.step {
-		made := int32(0)
+// own. One that cannot be made does not keep the others from it.
+func (p *Partitions) ahead(ctx context.Context, t table, rest string) error {
+	missing, err := gaps(ctx, p.store, t)
+	errs := []error{err}
+	for _, one := range missing {
+		made := false
 		err := p.page(ctx, "make a partition", func(ctx context.Context, tx *store.Tx) (err error) {
-			made, err = tx.MakePartitions(ctx, t.name, int32(t.step), int32(days))
+			made, err = makePartition(ctx, tx, t, rest, one)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("make partitions of %s for %d days ahead: %w", t.name, days, err)
+			errs = append(errs, fmt.Errorf("make partition %s: %w", one.child, err))
+			if errors.Is(err, errBusy) || stateOf(err) == notOwner {
+				break // the next one needs the same
+			}
+			continue
 		}
-		if made > 0 {
-			p.logger.InfoContext(ctx, "Partitions made", "table", t.name, "partitions", made, "days_ahead", days)
+		if made {
+			p.logger.InfoContext(ctx, "Partition made", "table", t.name, "partition", one.child)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// makePartition makes one partition, to which the rows of its time move that have
+// landed in the default one. That is locked first, as attaching does in the end,
+// so that no row comes in between; and while the partition of the present time is
+// made, nobody writes to the table.
+func makePartition(ctx context.Context, tx *store.Tx, t table, rest string, one gap) (made bool, err error) {
+	there := false // another replica may have made it since the gap was seen
+	sql := `SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass($2))`
+	if err := tx.QueryRow(ctx, sql, one.child, t.name).Scan(&there); err != nil || there {
+		return false, err
+	}
+	if one.now { // who writes to its time has chosen the default partition already, and would be refused
+		if _, err := tx.Exec(ctx, `LOCK TABLE `+t.name+` IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+			return false, err
+		}
+	}
+	if rest != "" {
+		if _, err := tx.Exec(ctx, `LOCK TABLE `+rest+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+			return false, err
+		}
+		count, landed := fmt.Sprintf(`SELECT count(*) FROM (SELECT FROM %s WHERE %q >= $1::timestamptz AND %q < $2::timestamptz LIMIT %d) r`,
+			rest, t.column, t.column, mostMoved+1), 0
+		if err := tx.QueryRow(ctx, count, one.since, one.until).Scan(&landed); err != nil {
+			return false, err
+		}
+		if landed > mostMoved {
+			return false, errTooMany
+		}
+	}
+	if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS)`, one.child, t.name)); err != nil {
+		return false, err
+	}
+	if rest != "" {
+		move := fmt.Sprintf(`WITH moved AS (DELETE FROM %s WHERE %q >= $1::timestamptz AND %q < $2::timestamptz RETURNING *)
+			INSERT INTO %s SELECT * FROM moved`, rest, t.column, t.column, one.child)
+		if _, err := tx.Exec(ctx, move, one.since, one.until); err != nil {
+			return false, err
+		}
+	}
+	_, err = tx.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`, t.name, one.child, one.since, one.until))
+	return err == nil, err
 }
 
 // change runs statements in one transaction, if no other replica is at it.
 func (p *Partitions) change(ctx context.Context, t table, what string, statements ...string) error {
 	done := false
 	err := p.page(ctx, "change partitions", func(ctx context.Context, tx *store.Tx) error {
+		done = false
 		for _, sql := range statements {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,8 +252,100 @@ func TestAGapBehindAForeignTableShows(t *testing.T) {
 	st := testkit.Store(t)
 	name := "event_p" + time.Now().UTC().Add(72*time.Hour).Format("20060102")
 	testkit.Exec(t, st, `ALTER TABLE event DETACH PARTITION `+name)
+	last := "event_p" + time.Now().UTC().Add(7*24*time.Hour).Format("20060102")
+	testkit.Exec(t, st, `DROP TABLE `+last)
 	loop, registry := partitions(t, st, retention.PartitionsConfig{})
-	require.NoError(t, tick(t, loop))
+	require.ErrorContains(t, tick(t, loop), "already exists")
 	require.True(t, exists(t, st, name))
+	require.True(t, exists(t, st, last), "one that cannot be made does not keep the others from it")
 	require.Equal(t, 1, metric(t, registry, "attune_partitions_missing", "event"))
+}
+
+// gone drops the partitions of a table but the default one.
+func gone(t *testing.T, st *store.Store, table string) {
+	t.Helper()
+	testkit.Exec(t, st, `DO $do$ DECLARE c text; BEGIN FOR c IN SELECT inhrelid::regclass::text FROM pg_inherits i
+		WHERE inhparent = '`+table+`'::regclass AND inhrelid::regclass::text NOT LIKE '%_default'
+		LOOP EXECUTE 'DROP TABLE ' || c; END LOOP; END $do$`)
+}
+
+// While others write into the default partition, the one of today is made, and no
+// row is lost or refused.
+func TestThePartitionOfTodayIsMadeWhileItIsWrittenTo(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	gone(t, st, "execution_history")
+	var written atomic.Int64
+	var writers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 3 {
+		writers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_, err := st.Pool().Exec(context.WithoutCancel(t.Context()), `INSERT INTO execution_history (operation, entity_id) SELECT 'INSERT', 1 FROM generate_series(1, 20)`)
+				if err == nil {
+					written.Add(20)
+				}
+				noError(t, err)
+			}
+		})
+	}
+	testkit.Eventually(t, func() bool { return written.Load() > 2000 }, 20*time.Second)
+	loop, _ := partitions(t, st, retention.PartitionsConfig{})
+	err := tick(t, loop)
+	close(stop)
+	writers.Wait()
+	require.NoError(t, err)
+	require.Zero(t, coverage(t, st, "execution_history").Missing)
+	require.EqualValues(t, written.Load(), testkit.Count(t, st, `SELECT count(*) FROM execution_history`))
+	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution_history_default`))
+}
+
+func noError(t *testing.T, err error) {
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Very many rows would hold up writers for too long: they stay, and the next days
+// have their partitions all the same.
+func TestVeryManyRowsStayInTheDefaultPartition(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	gone(t, st, "execution_history")
+	testkit.Exec(t, st, `INSERT INTO execution_history (operation, entity_id) SELECT 'INSERT', 1 FROM generate_series(1, 20001)`)
+	loop, registry := partitions(t, st, retention.PartitionsConfig{})
+	require.ErrorContains(t, tick(t, loop), "more than 20000 rows")
+	require.Equal(t, 1, metric(t, registry, "attune_partitions_missing", "execution_history"))
+	require.Equal(t, 20_001, metric(t, registry, "attune_partitions_default_rows", "execution_history"))
+}
+
+// A long reader puts off the making too, and holds up nobody who writes.
+func TestALongReaderPutsOffTheMaking(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	gone(t, st, "execution_history")
+	reader, err := st.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = reader.Rollback(t.Context()) }()
+	_, err = reader.Exec(t.Context(), `SELECT count(*) FROM execution_history`)
+	require.NoError(t, err)
+	loop, _ := partitions(t, st, retention.PartitionsConfig{})
+	require.NoError(t, loop.Start(testkit.Context(t)))
+	defer loop.Stop()
+	longest := time.Duration(0)
+	for loop.LastTick().IsZero() {
+		begun := time.Now()
+		testkit.Exec(t, st, `INSERT INTO execution_history (operation, entity_id) VALUES ('INSERT', 7)`)
+		longest = max(longest, time.Since(begun))
+	}
+	require.Less(t, longest, 3*time.Second)
+	require.ErrorContains(t, loop.LastError(), "somebody else holds a lock for long")
+	require.NoError(t, reader.Rollback(t.Context()))
+	loop.Wake()
+	testkit.Eventually(t, func() bool { return coverage(t, st, "execution_history").Missing == 0 }, 10*time.Second)
 }
