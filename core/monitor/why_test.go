@@ -256,9 +256,9 @@ func TestWhySaysWhatBecomesOfWorkThatIsNotBegun(t *testing.T) {
 	well := testkit.Worker(t, b.store, "well")
 	stale := testkit.Worker(t, b.store, "stale", func(r *testkit.WorkerRow) { r.HeartbeatAge = 10 * time.Minute })
 	const next = "the engine's next check (every 1m) gives the execution to another worker, or closes and repeats it."
-	require.Regexp(t, `has not picked it up yet. If it has not begun at .*\(in 1h0m|59m\d+s\), or if the worker sends no heartbeat for 1m30s, `+regexp.QuoteMeta(next), at(well))
+	require.Regexp(t, `has not picked it up yet. If it has not begun at .*\(in (1h|59m\d+s)\), or if the worker sends no heartbeat for 1m30s, `+regexp.QuoteMeta(next), at(well))
 	testkit.Exec(t, b.store, `UPDATE action SET scheduled_timeout_seconds = 3660`)
-	require.Contains(t, at(well), "(in 1m00s)", "its action's word")
+	require.Regexp(t, `\(in (1m|5\d(\.\d)?s)\)`, at(well), "its action's word")
 	require.Contains(t, at(stale), "later than the 1m30s it may take. Unless it comes back, "+next)
 	b.cfg.OrphanInterval = -1
 	require.Contains(t, at(stale), "It stays there: executor.enable_timeout_monitor is off")

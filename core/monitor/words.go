@@ -10,20 +10,33 @@ import (
 // anybody reads.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
+	d = rounded(d) // first, so that what is almost an hour is one, and not 60 minutes
 	switch {
 	case d < 0:
 		return "0s"
 	case d < time.Second:
-		return d.Round(time.Millisecond).String()
+		return d.String()
 	case d < time.Minute:
 		return strings.TrimSuffix(strconv.FormatFloat(d.Seconds(), 'f', 1, 64), ".0") + "s"
 	case d < time.Hour:
-		return units(d.Round(time.Second), time.Minute, "m", time.Second, "s")
+		return units(d, time.Minute, "m", time.Second, "s")
 	case d < day:
-		return units(d.Round(time.Minute), time.Hour, "h", time.Minute, "m")
+		return units(d, time.Hour, "h", time.Minute, "m")
 	default:
-		return units(d.Round(time.Hour), day, "d", time.Hour, "h")
+		return units(d, day, "d", time.Hour, "h")
 	}
+}
+
+// rounded is a duration to the digits that are written of it.
+func rounded(d time.Duration) time.Duration {
+	for _, step := range []struct{ below, to time.Duration }{
+		{time.Second, time.Millisecond}, {time.Minute, 100 * time.Millisecond}, {time.Hour, time.Second}, {24 * time.Hour, time.Minute},
+	} {
+		if d < step.below {
+			return d.Round(step.to)
+		}
+	}
+	return d.Round(time.Hour)
 }
 
 func units(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
