@@ -26,6 +26,7 @@ import (
 // ttlOptions are the flags of `workers ttl`.
 type ttlOptions struct {
 	worker   string
+	reason   string
 	recreate bool
 	dryRun   bool
 	yes      bool
@@ -57,6 +58,7 @@ func newWorkersTTLCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&options.worker, "worker", "", "only the queue of this worker, by id or name; default all")
+	flags.StringVar(&options.reason, "reason", "", "why, for the audit")
 	flags.BoolVar(&options.recreate, "recreate", false, "recreate the queues so that they are declared with it, also where a policy would do")
 	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would be changed and do nothing")
 	flags.BoolVar(&options.yes, "yes", false, "do it")
@@ -215,7 +217,7 @@ func (a *app) changeTTL(cmd *cobra.Command, ttl time.Duration, options *ttlOptio
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	plan, err := d.PlanTTL(ctx, triage.TTLOrder{TTL: ttl, Worker: options.worker, Recreate: options.recreate})
+	plan, err := d.PlanTTL(ctx, triage.TTLOrder{TTL: ttl, Worker: options.worker, Recreate: options.recreate, Reason: options.reason})
 	if err != nil {
 		return d.ttlError(err)
 	}

@@ -130,18 +130,18 @@ func (q *QueueTTLs) newest(ctx context.Context, one QueueTTL) (QueueTTL, error) 
 func (q *QueueTTLs) begin(ctx context.Context, plan *QueueTTLPlan) (int64, error) {
 	request, err := json.Marshal(map[string]any{"plan": plan})
 	if err != nil {
-		return 0, fmt.Errorf("encode the audit of workers.ttl: %w", err)
+		return 0, fmt.Errorf("encode the audit of worker.ttl: %w", err)
 	}
 	row := store.InsertAuditParams{
-		Actor: q.cfg.Actor, Source: q.cfg.Source, Action: "workers.ttl", TargetType: "workers", Target: "all",
-		Request: request, Outcome: outcomeRunning,
+		Actor: q.cfg.Actor, Source: q.cfg.Source, Action: "worker.ttl", TargetType: "workers", Target: "all",
+		Reason: plan.Reason, Request: request, Outcome: outcomeRunning,
 	}
 	if plan.Worker != "" {
 		row.TargetType, row.Target, row.TargetID = "worker", plan.Worker, &plan.queues[0].Worker
 	}
 	id, err := q.store.InsertAudit(ctx, row)
 	if err != nil {
-		return 0, fmt.Errorf("audit workers.ttl: %w", err)
+		return 0, fmt.Errorf("audit worker.ttl: %w", err)
 	}
 	return id, nil
 }

@@ -14,6 +14,7 @@ import (
 type QueueTTLPlan struct {
 	Target int64  `json:"target_ms"`
 	Worker string `json:"worker,omitempty"` // empty: all
+	Reason string `json:"reason,omitempty"`
 	// Put is the policy that would be made or replaced, Delete the names of ours
 	// that would be taken away.
 	Put    *broker.Policy `json:"put_policy,omitempty"`
@@ -52,6 +53,7 @@ type TTLOrder struct {
 	// Recreate has the queues declared with it, also where a policy would do. It
 	// is for workers that declare it.
 	Recreate bool
+	Reason   string // for the audit
 }
 
 // PlanTTL says how the queues of a worker, or of all, come to a time to live.
@@ -64,7 +66,7 @@ func (q *QueueTTLs) PlanTTL(ctx context.Context, order TTLOrder) (*QueueTTLPlan,
 	if err != nil {
 		return nil, err
 	}
-	plan := &QueueTTLPlan{Target: target.Milliseconds(), Worker: worker, Recreate: []QueueTTL{}, declare: order.Recreate}
+	plan := &QueueTTLPlan{Target: target.Milliseconds(), Worker: worker, Recreate: []QueueTTL{}, declare: order.Recreate, Reason: order.Reason}
 	if plan.queues, err = report.pick(worker); err != nil {
 		return nil, err
 	}

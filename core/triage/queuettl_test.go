@@ -172,7 +172,7 @@ func TestTheTTLIsLoweredByPolicyAndRaisedBackWithoutOne(t *testing.T) {
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{triage.PolicyWorkerTTL, fmt.Sprintf("%s-%d", triage.PolicyWorkerTTL, r.worker)}, receipt.Deleted)
 	testkit.Eventually(t, func() bool { return *r.row().Effective == 300_000 }, 10*time.Second)
-	require.Equal(t, 4, testkit.Count(t, r.st, `SELECT count(*) FROM operator_audit WHERE action = 'workers.ttl' AND actor = 'ann' AND outcome IN ('done', 'unchanged')`))
+	require.Equal(t, 4, testkit.Count(t, r.st, `SELECT count(*) FROM operator_audit WHERE action = 'worker.ttl' AND actor = 'ann' AND outcome IN ('done', 'unchanged')`))
 }
 
 // A queue obeys one policy: ours must not put another's out of force.
@@ -375,4 +375,30 @@ func TestOneChangeRunsAtATime(t *testing.T) {
 	require.ErrorIs(t, err, triage.ErrLimit)
 	_, err = r.PlanTTL(r.ctx, triage.TTLOrder{TTL: time.Minute, Worker: "nobody"})
 	require.ErrorIs(t, err, triage.ErrNoWorkerQueue)
+}
+
+// What expires in a recreated queue finds its way among the dead letters, what was
+// moved there too.
+func TestWhatExpiresInARecreatedQueueIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	r.send(3)
+	plan, err := r.PlanTTL(r.ctx, triage.TTLOrder{TTL: time.Second, Worker: "away", Recreate: true})
+	require.NoError(t, err)
+	_, err = r.ApplyTTL(r.ctx, plan)
+	require.NoError(t, err)
+	r.send(1)
+	testkit.Eventually(t, func() bool {
+		state, err := r.broker.QueueState(r.ctx, message.QueueDeadLetter)
+		return err == nil && state.Ready == 4
+	}, 10*time.Second)
+	for range 4 {
+		one, ok, err := r.plain.Get(message.QueueDeadLetter, true)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, message.DispatchKey(r.worker), one.RoutingKey)
+		death := broker.Deaths(one.Headers)[0]
+		require.Equal(t, "expired", death.Reason)
+		require.Equal(t, r.queue(), death.Queue)
+	}
 }
