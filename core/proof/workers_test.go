@@ -22,10 +22,13 @@ import (
 const actScript = "stage.script"
 
 // script makes the action and returns how often each execution was started.
-func (s *stage) script() func() map[int64]int {
+func (s *stage) script() func() map[int64]int { return s.scriptFor("0.02") }
+
+// scriptFor makes it take as long as the shell is told to sleep.
+func (s *stage) scriptFor(pause string) func() map[int64]int {
 	dir := s.t.TempDir()
 	path, starts := filepath.Join(dir, "run.sh"), filepath.Join(dir, "starts")
-	text := fmt.Sprintf("#!/bin/sh\necho \"$ATTUNE_EXEC_ID\" >> '%s'\nsleep 0.02\n", starts)
+	text := fmt.Sprintf("#!/bin/sh\necho \"$ATTUNE_EXEC_ID\" >> '%s'\nsleep %s\n", starts, pause)
 	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o700))
 	testkit.Action(s.t, s.store, actScript, func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = path, 2 })
 	return func() map[int64]int {
