@@ -65,7 +65,8 @@ const forgetPatience = 2 * time.Minute
 // (their history keeps it). The queue of its hand-overs must be empty; notices
 // about packs and cancels that nobody will read go with their queues. Then one
 // transaction looks again under locks, deletes the queues, the routes of its dead
-// letters, and the row. What is interrupted is taken up by the same again.
+// letters, and the row: all of it, or, when its queue refuses, nothing. What is
+// interrupted is taken up by the same again.
 func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, logger *slog.Logger) ([]Forgotten, error) {
 	workers := slices.Sorted(slices.Values(order.Workers))
 	workers = slices.Compact(workers)
@@ -172,6 +173,9 @@ func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logge
 	}
 }
 
+// errKept takes the deletion of a worker back that the broker has refused.
+var errKept = errors.New("the worker is kept")
+
 // forgetWorker removes one worker under its locks.
 func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
 	one := Forgotten{ID: worker}
@@ -193,15 +197,18 @@ func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order For
 			one.Reason = reasonReferred
 			return nil
 		}
-		if one.Discarded, one.Reason, err = deleteQueues(ctx, queues, worker); err != nil || one.Reason != "" {
+		// Whatever else refers to it refuses here; the queues do not come back.
+		if _, err := tx.DeleteWorker(ctx, worker); err != nil {
 			return err
 		}
-		_, err = tx.DeleteWorker(ctx, worker)
+		if one.Discarded, one.Reason, err = deleteQueues(ctx, queues, worker); err == nil && one.Reason != "" {
+			err = errKept
+		}
 		one.Done = err == nil
 		return err
 	})
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errKept):
 		return one, nil
 	case store.ClassOf(err) == store.ClassRefused, store.ClassOf(err) == store.ClassConflict:
 		one.Done, one.Reason = false, err.Error() // something else still refers to it

@@ -184,6 +184,21 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	require.Len(t, q.deleted, 3, "no queue of a worker that stays is deleted")
 }
 
+// In an existing installation other tables may refer to workers: such a worker
+// keeps its queues too.
+func TestAWorkerToWhichOtherTablesReferStays(t *testing.T) {
+	t.Parallel()
+	st, q := testkit.Store(t), &queues{}
+	worker := silent(t, st, "gone", 2*week)
+	testkit.Exec(t, st, `CREATE TABLE lease (worker bigint REFERENCES worker (id))`)
+	testkit.Exec(t, st, `INSERT INTO lease VALUES ($1)`, worker)
+	one := forget(t, st, q, worker)[worker]
+	require.False(t, one.Done)
+	require.Contains(t, one.Reason, "lease_worker_fkey")
+	require.Empty(t, q.deleted)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker`))
+}
+
 // A broker that is away leaves the row: it is what names the queues.
 func TestAWorkerStaysWhileTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
