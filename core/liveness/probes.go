@@ -25,6 +25,8 @@ const (
 	probeParallel = 8
 	probeTimeout  = 3 * time.Second // of one question to the broker
 	unstartedScan = 20_000
+	endingsScan   = 2_000
+	endingsLately = 10 * time.Minute
 )
 
 // SkewLimit is how far a worker's clock may be off before that is said.
@@ -157,6 +159,10 @@ func (p *Probes) look(ctx context.Context, tx *store.Tx, rows []store.FindProbed
 	for _, row := range unstarted {
 		oldest[row.Worker] = &row.Oldest
 	}
+	endings, err := p.endings(ctx, tx, rows)
+	if err != nil {
+		return nil, err
+	}
 	found := make([]finding, len(rows))
 	var away atomic.Bool
 	var group sync.WaitGroup
@@ -166,7 +172,7 @@ func (p *Probes) look(ctx context.Context, tx *store.Tx, rows []store.FindProbed
 		group.Go(func() {
 			defer func() { <-places }()
 			s := p.see(ctx, row, &away)
-			s.oldest = oldest[row.ID]
+			s.oldest, s.endings = oldest[row.ID], endings[row.ID]
 			found[i] = judge(s, p.cfg.Limits, ValidFor*p.cfg.Interval)
 		})
 	}
@@ -175,6 +181,23 @@ func (p *Probes) look(ctx context.Context, tx *store.Tx, rows []store.FindProbed
 		return nil, fmt.Errorf("look at %d workers: %w", len(rows), context.Cause(ctx)) // what was interrupted is no evidence
 	}
 	return found, nil
+}
+
+// endings reads how what the workers ran has ended lately.
+func (p *Probes) endings(ctx context.Context, tx *store.Tx, rows []store.FindProbedRow) (map[int64]*store.FindEndingsRow, error) {
+	ids := make([]int64, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
+	list, err := tx.FindEndings(ctx, endingsScan, ids, endingsLately.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("read how executions of %d workers ended: %w", len(ids), err)
+	}
+	endings := make(map[int64]*store.FindEndingsRow, len(list))
+	for i := range list {
+		endings[list[i].Worker] = &list[i]
+	}
+	return endings, nil
 }
 
 // see asks the broker for the queue of a worker, and the worker itself if it

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/placement"
@@ -424,4 +425,50 @@ func TestProbesSeeWorkThatLiesUnstarted(t *testing.T) {
 	b.look()
 	require.Equal(t, 1, testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE oldest IS NOT NULL AND ready = 100`))
 	require.Equal(t, []string{"unhealthy", "100 wait in its queue"}, []string{b.row(id).Health, b.row(id).HealthReason})
+}
+
+// Existing workers report nothing: what is known of them is how their executions
+// ended. One broken action speaks less against a worker than failures of several.
+func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &inspector{state: consumed})
+	one, other := testkit.Action(t, b.st, "liveness.one"), testkit.Action(t, b.st, "liveness.other")
+	worker := map[string]int64{}
+	for _, name := range []string{"two actions", "one action", "recovered", "long ago", "reports", "few"} {
+		worker[name] = testkit.Worker(t, b.st, name).ID
+	}
+	ends := func(name string, action testkit.ActionRow, status attune.Status, n int, ago string) {
+		id := worker[name]
+		for range n {
+			e := testkit.Execution(t, b.st, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &id })
+			testkit.Exec(t, b.st, `UPDATE execution SET started_at = now(), status = $2::text::execution_status_enum WHERE id = $1`, e.ID, string(status))
+			testkit.Exec(t, b.st, `UPDATE execution SET finished_at = finished_at - $2::text::interval WHERE id = $1`, e.ID, ago)
+		}
+	}
+	failed, fine := attune.StatusFailed, attune.StatusCompleted
+	ends("two actions", one, fine, 1, "3 minutes")
+	ends("two actions", one, failed, 6, "2 minutes")
+	ends("two actions", other, attune.StatusTimeout, 6, "1 minute")
+	ends("one action", one, failed, 12, "1 minute")
+	ends("recovered", one, failed, 2, "2 minutes")
+	ends("recovered", other, failed, 1, "2 minutes")
+	ends("recovered", one, fine, 9, "1 minute")
+	ends("long ago", one, failed, 6, "6 minutes")
+	ends("long ago", other, failed, 6, "6 minutes")
+	ends("reports", one, failed, 6, "1 minute")
+	ends("reports", other, failed, 6, "1 minute")
+	ends("few", one, failed, 2, "1 minute")
+	testkit.Exec(t, b.st, `UPDATE worker SET capabilities = jsonb_set(capabilities, '{health}', '{"consecutive_failures": 0}') WHERE name = 'reports'`)
+	b.look()
+	for name, want := range map[string][2]string{
+		"two actions": {"unhealthy", "12 failures in a row"},
+		"one action":  {"degraded", "12 failures in a row, all of one action"},
+		"recovered":   {"healthy", ""},
+		"long ago":    {"degraded", "12 failures in a row, and none since: on trial"},
+		"reports":     {"healthy", ""},
+		"few":         {"healthy", ""},
+	} {
+		p := b.row(worker[name])
+		require.Equal(t, want, [2]string{p.Health, p.HealthReason}, name)
+	}
 }

@@ -44,6 +44,7 @@ type seen struct {
 	queue    queueLook
 	endpoint *endpointLook // nil when it offers none
 	oldest   *time.Time
+	endings  *store.FindEndingsRow // what has ended on it lately, as far as that is known
 }
 
 // finding is what follows from it.
@@ -78,11 +79,25 @@ func judge(s seen, limits placement.Limits, valid time.Duration) finding {
 		}
 	}
 	f.health, f.healthReason = limits.Judge(signs)
+	if !numbers && s.endings != nil {
+		if health, reason := limits.Judge(s.ended()); health.Worse(f.health) {
+			f.health, f.healthReason = health, reason
+		}
+	}
 	if s.queue.asked && s.queue.err != nil && f.health == placement.HealthUnknown && s.OldHealth != "" {
 		f.health, f.healthReason = placement.Health(s.OldHealth), s.OldHealthReason // nothing new is known
 	}
 	f.details = s.details(fingerprint, valid)
 	return f
+}
+
+// ended is what is known of a worker that does not report it.
+func (s seen) ended() placement.Signs {
+	e := s.endings
+	return placement.Signs{
+		Numbers: true, Ready: -1, Unchanged: time.Duration(max(e.Idle, 0) * float64(time.Second)),
+		Report: placement.Report{InARow: int(e.InARow), Total: int(e.Total), Failed: int(e.Failed), Actions: int(e.Actions)},
+	}
 }
 
 // verdict puts the row, the heartbeat and the queue together; the strictest wins.

@@ -116,23 +116,23 @@ type Signs struct {
 // empty. The worst sign counts.
 func (l Limits) Judge(s Signs) (Health, string) {
 	health, reason := l.judgeQueue(s)
-	if h, why := l.judgeFailures(s); h.worse(health) {
+	if h, why := l.judgeFailures(s); h.Worse(health) {
 		health, reason = h, why
 	}
-	if h, why := l.judgeShare(s); h.worse(health) {
+	if h, why := l.judgeShare(s); h.Worse(health) {
 		health, reason = h, why
 	}
-	if h := s.Report.Status; !s.Numbers && h.worse(health) {
+	if h := s.Report.Status; !s.Numbers && h.Worse(health) {
 		health, reason = h, "it says so itself"
 	}
-	if s.Poor != "" && Degraded.worse(health) {
+	if s.Poor != "" && Degraded.Worse(health) {
 		health, reason = Degraded, s.Poor
 	}
 	return health, reason
 }
 
-// worse compares by how bad they are; what is no health at all is not.
-func (h Health) worse(than Health) bool { return h.rank() > than.rank() }
+// Worse compares by how bad they are; what is no health at all is not.
+func (h Health) Worse(than Health) bool { return h.rank() > than.rank() }
 
 func (h Health) rank() int {
 	switch h {

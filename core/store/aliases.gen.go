@@ -98,6 +98,7 @@ type (
 	FindAdmissionStatesRow          = db.FindAdmissionStatesRow
 	FindCancelsRow                  = db.FindCancelsRow
 	FindEndedWaitersRow             = db.FindEndedWaitersRow
+	FindEndingsRow                  = db.FindEndingsRow
 	FindExpiredWaitersParams        = db.FindExpiredWaitersParams
 	FindExpiredWaitersRow           = db.FindExpiredWaitersRow
 	FindForgettableWorkersParams    = db.FindForgettableWorkersParams
@@ -441,6 +442,7 @@ const (
 	FindCancels                           = db.FindCancels
 	FindDueRetries                        = db.FindDueRetries
 	FindEndedWaiters                      = db.FindEndedWaiters
+	FindEndings                           = db.FindEndings
 	FindExpiredWaiters                    = db.FindExpiredWaiters
 	FindForgettableWorkers                = db.FindForgettableWorkers
 	FindHandedBack                        = db.FindHandedBack

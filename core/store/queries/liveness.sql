@@ -131,6 +131,24 @@ SELECT c.worker::bigint AS worker, min(c.updated)::timestamptz AS oldest FROM (
 WHERE c.status = 'scheduled' AND c.worker IS NOT NULL
 GROUP BY c.worker;
 
+-- name: FindEndings :many
+-- How what workers ran has ended lately, among the newest executions: what they do
+-- not tell themselves. idle is how long ago the last ended.
+WITH recent AS (
+    SELECT e.worker, e.status, e.action_ref, e.started_at, e.finished_at FROM execution e ORDER BY e.id DESC LIMIT sqlc.arg(bound)::int
+), ended AS (
+    SELECT r.worker, r.status <> 'completed' AS failed, r.action_ref, r.finished_at,
+           max(r.finished_at) FILTER (WHERE r.status = 'completed') OVER (PARTITION BY r.worker) AS fine
+    FROM recent r
+    WHERE r.worker = ANY (sqlc.arg(workers)::bigint[]) AND r.started_at IS NOT NULL AND r.status IN ('completed', 'failed', 'timeout')
+      AND r.finished_at > now() - make_interval(secs => sqlc.arg(lately)::float8)
+)
+SELECT d.worker::bigint AS worker, count(*)::int AS total, count(*) FILTER (WHERE d.failed)::int AS failed,
+       count(*) FILTER (WHERE d.failed AND d.finished_at > coalesce(d.fine, '-infinity'))::int AS in_a_row,
+       count(DISTINCT d.action_ref) FILTER (WHERE d.failed)::int AS actions,
+       extract(epoch FROM now() - max(d.finished_at))::float8 AS idle
+FROM ended d GROUP BY d.worker;
+
 -- name: RecordProbes :exec
 -- What was seen, one row for a worker. Workers that were removed meanwhile are left
 -- out. The report and since when it has been the same are kept together.

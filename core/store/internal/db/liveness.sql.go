@@ -139,6 +139,61 @@ func (q *Queries) DeactivateWorkers(ctx context.Context, staleAfter float64, pag
 	return items, nil
 }
 
+const FindEndings = `-- name: FindEndings :many
+WITH recent AS (
+    SELECT e.worker, e.status, e.action_ref, e.started_at, e.finished_at FROM execution e ORDER BY e.id DESC LIMIT $1::int
+), ended AS (
+    SELECT r.worker, r.status <> 'completed' AS failed, r.action_ref, r.finished_at,
+           max(r.finished_at) FILTER (WHERE r.status = 'completed') OVER (PARTITION BY r.worker) AS fine
+    FROM recent r
+    WHERE r.worker = ANY ($2::bigint[]) AND r.started_at IS NOT NULL AND r.status IN ('completed', 'failed', 'timeout')
+      AND r.finished_at > now() - make_interval(secs => $3::float8)
+)
+SELECT d.worker::bigint AS worker, count(*)::int AS total, count(*) FILTER (WHERE d.failed)::int AS failed,
+       count(*) FILTER (WHERE d.failed AND d.finished_at > coalesce(d.fine, '-infinity'))::int AS in_a_row,
+       count(DISTINCT d.action_ref) FILTER (WHERE d.failed)::int AS actions,
+       extract(epoch FROM now() - max(d.finished_at))::float8 AS idle
+FROM ended d GROUP BY d.worker
+`
+
+type FindEndingsRow struct {
+	Worker  int64
+	Total   int32
+	Failed  int32
+	InARow  int32
+	Actions int32
+	Idle    float64
+}
+
+// How what workers ran has ended lately, among the newest executions: what they do
+// not tell themselves. idle is how long ago the last ended.
+func (q *Queries) FindEndings(ctx context.Context, bound int32, workers []int64, lately float64) ([]FindEndingsRow, error) {
+	rows, err := q.db.Query(ctx, FindEndings, bound, workers, lately)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindEndingsRow
+	for rows.Next() {
+		var i FindEndingsRow
+		if err := rows.Scan(
+			&i.Worker,
+			&i.Total,
+			&i.Failed,
+			&i.InARow,
+			&i.Actions,
+			&i.Idle,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const FindProbed = `-- name: FindProbed :many
 SELECT w.id, w.name, w.status::text AS status, w.cordoned, w.draining, (w.deactivated_at IS NOT NULL)::bool AS deactivated,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
