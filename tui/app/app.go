@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/screen/alerts"
 	"github.com/attune-go/attune/tui/screen/deadletters"
 	"github.com/attune-go/attune/tui/screen/execution"
 	"github.com/attune-go/attune/tui/screen/executions"
@@ -151,7 +152,8 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
-		keymap.InLog: operations.New(env),
+		keymap.InAlerts: alerts.New(env),
+		keymap.InLog:    operations.New(env),
 	}
 	if err := checkView(opts.View); err != nil {
 		return nil, err

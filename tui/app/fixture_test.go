@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -38,6 +39,7 @@ type fakeSource struct {
 	workers   *monitor.Workers
 	dead      *monitor.DeadLetters
 	audit     *monitor.Audit
+	alerts    *monitor.Alerts
 	fail      map[screen.Feed]error
 	stuck     map[screen.Feed]bool
 	calls     map[screen.Feed]int
@@ -128,6 +130,10 @@ func (f *fakeSource) Workers(ctx context.Context) (*monitor.Workers, error) {
 
 func (f *fakeSource) DeadLetters(ctx context.Context) (*monitor.DeadLetters, error) {
 	return f.dead, f.answer(ctx, screen.FeedDeadLetters)
+}
+
+func (f *fakeSource) Alerts(ctx context.Context) (*monitor.Alerts, error) {
+	return f.alerts, f.answer(ctx, screen.FeedAlerts)
 }
 
 func (f *fakeSource) Audit(ctx context.Context) (*monitor.Audit, error) {
@@ -283,6 +289,7 @@ func sample() *fakeSource {
 		detail:  sampleDetail(reading),
 		workers: &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
 		audit:   sampleAudit(reading),
+		alerts:  sampleAlerts(reading),
 		dead: &monitor.DeadLetters{Reading: reading, Queue: &deadQueue, Ledger: &monitor.Ledger{
 			Open: monitor.Count{Value: 2}, Oldest: ago(26 * time.Hour), LastDay: monitor.Count{Value: 112}, PerMinute: 0.4,
 			ByReason: []monitor.LedgerGroup{
@@ -291,6 +298,37 @@ func sample() *fakeSource {
 				{Reason: "rejected", Decision: monitor.DecisionOpen, Count: 2, Newest: frozen},
 			},
 			Recent: sampleLetters(),
+		}},
+	}
+}
+
+// sampleAlerts is what is wrong, and what was.
+func sampleAlerts(reading monitor.Reading) *monitor.Alerts {
+	ago := func(d time.Duration) time.Time { return frozen.Add(-d) }
+	at := func(d time.Duration) *time.Time { return new(ago(d)) }
+	rules := monitor.DescribeRules(config.Default().Alerts)
+	return &monitor.Alerts{
+		Reading: reading, Evaluated: true, EvaluatedAt: at(3 * time.Second), Rules: rules,
+		Open: []monitor.Alert{
+			{
+				ID: 3, Rule: "dlq_growth", Severity: monitor.LevelCritical, State: monitor.AlertFiring, Summary: "dead letters growing: +3 in 5m",
+				Hint: "30 in attune.dlx.queue, 7 in the ledger for a person", Value: 3, Since: ago(11 * time.Minute), Fired: at(6 * time.Minute),
+				Seen: ago(3 * time.Second), View: "dlq",
+			},
+			{
+				ID: 2, Rule: "queue_head_wait", Target: "core.http_request", Severity: monitor.LevelWarning, State: monitor.AlertFiring,
+				Summary: "core.http_request head waits 14m2s", Hint: "612 deep, 4 of 4 slots used", Value: 842, Since: ago(4 * time.Minute),
+				Fired: at(4 * time.Minute), Seen: ago(3 * time.Second), View: "queues", Filter: "core.http_request",
+			},
+			{
+				ID: 4, Rule: "retry_rate", Severity: monitor.LevelWarning, State: monitor.AlertPending, Summary: "22 % of executions are repetitions",
+				Hint: "1100 of 5000 requested in 15m", Value: 0.22, Since: ago(20 * time.Second), Seen: ago(3 * time.Second), View: "executions",
+			},
+		},
+		Recent: []monitor.Alert{{
+			ID: 1, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: monitor.LevelWarning, State: monitor.AlertCleared,
+			Summary: "worker-node-02 heartbeat stale for 2m5s", Hint: "limit 1m30s, owns 6 executions", Value: 125, Since: ago(2 * time.Hour),
+			Fired: at(2 * time.Hour), Cleared: at(118 * time.Minute), Seen: ago(118 * time.Minute), View: "workers",
 		}},
 	}
 }
@@ -399,13 +437,21 @@ func waitingDetail(reading monitor.Reading) *monitor.ExecutionDetail {
 	}
 }
 
+func probe(verdict, reason, health, why string, ahead time.Duration) *monitor.WorkerProbe {
+	rtt := 1300 * time.Microsecond
+	return &monitor.WorkerProbe{
+		At: *ago(9 * time.Second), Verdict: verdict, Reason: reason, Since: *ago(2 * time.Minute), Health: health, HealthReason: why,
+		RTT: &rtt, Skew: &ahead, Valid: true,
+	}
+}
+
 func sampleWorkers() []monitor.Worker {
 	registered := *ago(6 * time.Hour)
 	return []monitor.Worker{
-		{ID: 7, Name: "worker-node-02", Role: "action", Host: "node-b", Status: "active", Heartbeat: ago(4*time.Minute + 11*time.Second), Assigned: ptr(6), Capacity: ptr(8), Runtimes: []string{"node", "shell"}, Version: "1.4.0", Created: registered},
+		{ID: 7, Name: "worker-node-02", Role: "action", Host: "node-b", Status: "active", Heartbeat: ago(4*time.Minute + 11*time.Second), Assigned: ptr(6), Capacity: ptr(8), Runtimes: []string{"node", "shell"}, Version: "1.4.0", Created: registered, Probe: probe("dead", "last heartbeat 4m11s ago", "healthy", "", 90*time.Second)},
 		{ID: 1, Name: "worker-python-01", Role: "action", Status: "active", Heartbeat: ago(4 * time.Second), Assigned: ptr(8), Capacity: ptr(8), Runtimes: []string{"python"}, Created: registered},
 		{ID: 2, Name: "worker-python-03", Role: "action", Status: "active", Heartbeat: ago(9 * time.Second), Assigned: ptr(5), Capacity: ptr(8), Created: registered},
-		{ID: 3, Name: "worker-shell-01", Role: "action", Status: "active", Heartbeat: ago(12 * time.Second), Assigned: ptr(2), Capacity: ptr(8), Created: registered},
+		{ID: 3, Name: "worker-shell-01", Role: "action", Status: "active", Heartbeat: ago(12 * time.Second), Assigned: ptr(2), Capacity: ptr(8), Created: registered, Probe: probe("fresh", "", "degraded", "3 failures in a row", 0)},
 		{ID: 4, Name: "worker-shell-02", Role: "action", Status: "active", Heartbeat: ago(3 * time.Second), Assigned: ptr(1), Capacity: ptr(8), Cordoned: true, CordonReason: "by bob", Created: registered},
 	}
 }
@@ -456,6 +502,10 @@ func empty() *fakeSource {
 		broker:   &monitor.Broker{}, queues: &monitor.Queues{Reading: reading}, workers: &monitor.Workers{Reading: reading},
 		dead:  &monitor.DeadLetters{Reading: reading, QueueMissing: true},
 		audit: &monitor.Audit{Reading: reading, Recorded: true, Current: true},
+		alerts: &monitor.Alerts{
+			Reading: reading, Note: "No replica of the engine evaluates the alerts. What holds now was judged by this program, without waiting for as long as rules ask.",
+			Rules: monitor.DescribeRules(config.Default().Alerts),
+		},
 	}
 }
 

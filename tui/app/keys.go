@@ -17,10 +17,11 @@ import (
 var views = map[keymap.Action]screen.View{
 	keymap.Overview: keymap.InOverview, keymap.Queues: keymap.InQueues, keymap.Executions: keymap.InExecutions,
 	keymap.Workers: keymap.InWorkers, keymap.DeadLetters: keymap.InDeadLetters,
+	keymap.Alerts: keymap.InAlerts,
 }
 
 // Views lists the views that can be opened by name, in the order of their keys.
-var Views = []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters}
+var Views = []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters, keymap.InAlerts}
 
 func checkView(view screen.View) error {
 	if slices.Contains(Views, view) {

@@ -55,9 +55,9 @@ func parts(key string) []string {
 func TestViewsOpenByTheirNumbersAndTabs(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
-	for i, view := range Views {
-		b.press(string(rune('1' + i)))
-		require.Equal(t, view, b.view)
+	for i, key := range []string{"1", "2", "3", "4", "5", "7"} {
+		b.press(key)
+		require.Equal(t, Views[i], b.view)
 	}
 	b.press("1")
 	b.send(tea.MouseMsg{X: 10, Y: tabLine, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})

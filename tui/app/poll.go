@@ -25,6 +25,7 @@ type Reader interface {
 	Workers(ctx context.Context) (*monitor.Workers, error)
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
 	Audit(ctx context.Context) (*monitor.Audit, error)
+	Alerts(ctx context.Context) (*monitor.Alerts, error)
 }
 
 // The pace of polling.
@@ -187,6 +188,8 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.Workers(ctx)) }
 	case screen.FeedDeadLetters:
 		return func(ctx context.Context) (any, error) { return settle(r.DeadLetters(ctx)) }
+	case screen.FeedAlerts:
+		return func(ctx context.Context) (any, error) { return settle(r.Alerts(ctx)) }
 	case screen.FeedAudit:
 		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx)) }
 	default:
@@ -277,6 +280,8 @@ func readAt(result any) time.Time {
 	case *monitor.DeadLetters:
 		return r.At
 	case *monitor.Audit:
+		return r.At
+	case *monitor.Alerts:
 		return r.At
 	default:
 		return time.Time{}

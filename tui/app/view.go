@@ -171,8 +171,8 @@ type tab struct {
 }
 
 func (m *Model) tabs() []tab {
-	short := []string{"1 Ovw", "2 Queue", "3 Exec", "4 Work", "5 DLQ"}
-	long := []string{"1 Overview", "2 Queues", "3 Executions", "4 Workers", "5 DLQ"}
+	short := []string{"1 Ovw", "2 Queue", "3 Exec", "4 Work", "5 DLQ", "7 Alert"}
+	long := []string{"1 Overview", "2 Queues", "3 Executions", "4 Workers", "5 DLQ", "7 Alerts"}
 	names := short
 	if m.width >= 100 {
 		names = long

@@ -29,6 +29,7 @@ const (
 	Executions  Action = "executions"
 	Workers     Action = "workers"
 	DeadLetters Action = "dlq"
+	Alerts      Action = "alerts"
 	NextPane    Action = "next-pane"
 	PrevPane    Action = "previous-pane"
 	Filter      Action = "filter"
@@ -74,8 +75,9 @@ const (
 	InLog         Scope = "log"
 )
 
+	InAlerts      Scope = "alerts"
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLog}
+var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InAlerts, InLog}
 
 // The groups that help shows a binding in.
 const (
@@ -106,7 +108,7 @@ type Binding struct {
 	Acts bool
 }
 
-var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InOverview, InLog}
+var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InAlerts, InOverview, InLog}
 
 // actScopes are the views whose rows can be acted upon.
 var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers}
@@ -129,6 +131,7 @@ var Table = []Binding{
 
 	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1, false},
 	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
+	{Alerts, []string{"7"}, "7", "", "alerts", GroupMove, []Scope{Everywhere}, 0, false},
 	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers}, 4, false},
 	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 5, false},
 	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 9, false},

@@ -32,10 +32,11 @@ const (
 	FeedWorkers     Feed = "workers"
 	FeedDeadLetters Feed = "dlq"
 	FeedAudit       Feed = "audit"
+	FeedAlerts      Feed = "alerts"
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts}
 
 // Screen is one view.
 type Screen interface {
@@ -147,6 +148,7 @@ type Data struct {
 	Workers     *monitor.Workers         `json:"workers,omitempty"`
 	DeadLetters *monitor.DeadLetters     `json:"dlq,omitempty"`
 	Audit       *monitor.Audit           `json:"audit,omitempty"`
+	Alerts      *monitor.Alerts          `json:"alerts,omitempty"`
 	History     *History                 `json:"-"`
 	fresh       map[Feed]*Freshness
 }

@@ -54,6 +54,8 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.recordWorkers(r.At, r.List)
 	case *monitor.DeadLetters:
 		d.DeadLetters = r
+	case *monitor.Alerts:
+		d.Alerts = r
 	case *monitor.Audit:
 		d.Audit = r
 	default:
