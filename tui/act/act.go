@@ -32,6 +32,9 @@ const (
 	UncordonWorker  Kind = "worker.uncordon"
 	DrainWorker     Kind = "worker.drain"
 	ForgetWorker    Kind = "worker.forget"
+	RequeueLetter   Kind = "dead_letter.requeue"
+	DiscardLetter   Kind = "dead_letter.discard"
+	PurgeLetters    Kind = "dead_letter.purge"
 )
 
 // Target is what an act is about.

@@ -36,7 +36,8 @@ var stages = map[string]func(b *bundle, acts *fakeActs){
 			{Text: "All that wait now are cancelled: 612 executions in 1 queue."},
 			{Text: "  core.http_request  612 waiting, the oldest since 02:05:02Z"},
 			{Tone: act.Note, Text: "What runs goes on; who comes after this plan is not touched; who is promoted meanwhile keeps its slot."},
-			{}, {Tone: act.Danger, Text: "It cannot be taken back. A retry makes new executions, at the end of the queue."},
+			{},
+			{Tone: act.Danger, Text: "It cannot be taken back. A retry makes new executions, at the end of the queue."},
 		}
 		b.press("j", "A", "p")
 		b.typed("core.http")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -88,6 +87,24 @@ func (m *Model) openMenu() {
 		return
 	}
 	m.dialog = dialog{scope: keymap.InMenu, menu: menu, list: widget.NewMenu(choices(menu))}
+}
+
+// direct are the acts that have a key of their own.
+var direct = map[keymap.Action]act.Kind{
+	keymap.Requeue: act.RequeueLetter, keymap.Discard: act.DiscardLetter, keymap.Purge: act.PurgeLetters,
+}
+
+// actAtOnce opens the menu and chooses the line that the key stands for. One that
+// does not apply stays in sight with its reason.
+func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
+	m.openMenu()
+	for _, item := range m.dialog.menu.Items {
+		if item.Kind == direct[action] {
+			m.dialog.list.Select(item.Key)
+			return m.choose()
+		}
+	}
+	return nil
 }
 
 func choices(menu act.Menu) []widget.Choice {
@@ -405,24 +422,4 @@ func (m *Model) drop() {
 			m.apply(feed, result)
 		}
 	}
-}
-
-// remember lists an operation. The oldest that are over are forgotten.
-func (m *Model) remember(op *act.Operation) {
-	const most = 500
-	m.env.Session = append(m.env.Session, op)
-	if len(m.env.Session) > most && m.env.Session[0].Over() {
-		m.env.Session = m.env.Session[1:]
-	}
-}
-
-// busy names the operations under way.
-func (m *Model) busy() string {
-	var names []string
-	for _, op := range m.env.Session {
-		if _, ok := m.underWay[op]; ok {
-			names = append(names, op.Title)
-		}
-	}
-	return strings.Join(names, ", ")
 }

@@ -53,7 +53,8 @@ func (f *fakeActs) Plan(ctx context.Context, order act.Order) (*act.Plan, error)
 	lines := f.lines
 	if lines == nil {
 		lines = []act.Line{
-			{Text: "core.http_request  open → paused   4 running, 612 waiting"}, {},
+			{Text: "core.http_request  open → paused   4 running, 612 waiting"},
+			{},
 			{Tone: act.Warn, Text: "Nothing is admitted until it is resumed: 612 executions wait. What runs goes on."},
 		}
 	}
@@ -537,8 +538,10 @@ func TestActingIsLockedWithAReason(t *testing.T) {
 		why    string
 	}{
 		"read only": {func(o *Options, _ *fakeSource) { o.ReadOnly = "the dashboard was started with --read-only" }, "started with --read-only"},
-		"not ours": {func(_ *Options, s *fakeSource) { s.audit = &monitor.Audit{Reading: s.overview.Reading} },
-			"it has no operator_audit"},
+		"not ours": {
+			func(_ *Options, s *fakeSource) { s.audit = &monitor.Audit{Reading: s.overview.Reading} },
+			"it has no operator_audit",
+		},
 		"older":   {func(_ *Options, s *fakeSource) { s.audit.Current = false }, "lacks tables of this version"},
 		"adopted": {func(_ *Options, s *fakeSource) { s.audit.Adopted, s.audit.Replicas = true, 0 }, "--allow-direct-writes acts"},
 		"down": {func(_ *Options, s *fakeSource) {
@@ -587,7 +590,9 @@ func TestEveryViewThatNamesTheActKeyHasRowsToActUpon(t *testing.T) {
 
 func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
 	t.Parallel()
-	for _, view := range []screen.View{keymap.InQueues, keymap.InQueue, keymap.InExecutions, keymap.InExecution, keymap.InWorkers} {
+	for _, view := range []screen.View{
+		keymap.InQueues, keymap.InQueue, keymap.InExecutions, keymap.InExecution, keymap.InWorkers, keymap.InDeadLetters,
+	} {
 		b := acting(t, &fakeActs{}, 100, 30)
 		b.open(view)
 		b.press("j", "A") // the first of the workers is a queue that none owns
@@ -601,6 +606,43 @@ func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
 			require.Equal(t, keymap.None, action, "%s of %s is taken", item.Key, item.Label)
 		}
 	}
+}
+
+func TestLettersThatArriveTogetherAreTakenOneByOne(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("jAp")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, "core.http_request", acts.orders[0].Target.Action)
+	b.send(tea.KeyMsg{Type: tea.KeyEsc, Alt: true})
+	require.Empty(t, b.dialog.scope, "and two escapes are one")
+	b.press("G", "gg")
+	require.Equal(t, "47", b.queues.Key(0))
+	b.press("A")
+	require.Contains(t, b.dialog.menu.Target.Name, "pack.sync")
+}
+
+func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	source := sample()
+	for i := range source.dead.Ledger.Recent {
+		source.dead.Ledger.Recent[i].Decision = "failed"
+	}
+	b := started(t, source, 80, 24, func(o *Options) { o.Acts = acts })
+	b.press("5", "R")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, act.RequeueLetter, acts.orders[0].Kind)
+	b.press("esc", "D")
+	require.Equal(t, keymap.InMenu, b.dialog.scope, "it is decided, which the menu says")
+	require.Contains(t, b.View(), "▲ discard: it is decided")
+	b.press("esc", "P")
+	require.Equal(t, keymap.InForm, b.dialog.scope)
+	require.Contains(t, b.View(), "expired")
+	b.press("esc", "esc", "2", "R")
+	require.Empty(t, b.dialog.scope, "elsewhere they mean nothing")
+	require.Len(t, acts.orders, 1)
 }
 
 func TestPastedTextConfirmsNothing(t *testing.T) {

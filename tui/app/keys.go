@@ -34,9 +34,25 @@ func checkView(view screen.View) error {
 	return fmt.Errorf("unknown view %q: choose one of %s", view, strings.Join(names, ", "))
 }
 
+// keys takes what was typed. Letters that arrive together, as they do from quick
+// hands over a slow line, come as one message and are taken one by one.
+func (m *Model) keys(msg tea.KeyMsg) tea.Cmd {
+	if msg.Type != tea.KeyRunes || msg.Paste || len(msg.Runes) < 2 {
+		return m.key(msg)
+	}
+	var cmds []tea.Cmd
+	for _, r := range msg.Runes {
+		cmds = append(cmds, m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: msg.Alt}))
+	}
+	return tea.Batch(cmds...)
+}
+
 // key takes one key press.
 func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	m.env.LastKey = m.env.Clock
+	if msg.Type == tea.KeyEsc {
+		msg.Alt = false // two that arrive at once over a slow line are read as one with Alt
+	}
 	name := msg.String()
 	if name == "ctrl+c" {
 		return tea.Quit
@@ -100,6 +116,8 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Act:
 		m.openMenu()
 		return nil
+	case keymap.Requeue, keymap.Discard, keymap.Purge:
+		return m.actAtOnce(action)
 	case keymap.Log:
 		return m.goTo(keymap.InLog)
 	default:

@@ -32,6 +32,9 @@ func TestTheManualShowsTheKeysAndAFrame(t *testing.T) {
 	require.NoError(t, err)
 	want := between(t, string(page), "keys", keymap.Manual())
 	want = between(t, want, "frame", "```text\n"+string(frame)+"```\n")
+	menu, err := os.ReadFile(filepath.Join("testdata", "act_menu_80x24.golden"))
+	require.NoError(t, err)
+	want = between(t, want, "menu", "```text\n"+string(menu)+"```\n")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 		return

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/tui/act"
@@ -79,4 +80,24 @@ func receiptTexts(op *act.Operation) []widget.Text {
 		list = append(list, widget.Text{Role: theme.Dim, Text: act.AuditText(r.Audits)})
 	}
 	return list
+}
+
+// remember lists an operation. The oldest that are over are forgotten.
+func (m *Model) remember(op *act.Operation) {
+	const most = 500
+	m.env.Session = append(m.env.Session, op)
+	if len(m.env.Session) > most && m.env.Session[0].Over() {
+		m.env.Session = m.env.Session[1:]
+	}
+}
+
+// busy names the operations under way.
+func (m *Model) busy() string {
+	var names []string
+	for _, op := range m.env.Session {
+		if _, ok := m.underWay[op]; ok {
+			names = append(names, op.Title)
+		}
+	}
+	return strings.Join(names, ", ")
 }

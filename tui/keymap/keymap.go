@@ -47,6 +47,9 @@ const (
 	Act         Action = "act"
 	Log         Action = "log"
 	Why         Action = "why"
+	Requeue     Action = "requeue"
+	Discard     Action = "discard"
+	Purge       Action = "purge"
 )
 
 // The actions of dialogs.
@@ -72,10 +75,10 @@ const (
 	InExecution   Scope = "execution"
 	InWorkers     Scope = "workers"
 	InDeadLetters Scope = "dlq"
+	InAlerts      Scope = "alerts"
 	InLog         Scope = "log"
 )
 
-	InAlerts      Scope = "alerts"
 // Scopes lists every view a binding may be limited to.
 var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InAlerts, InLog}
 
@@ -111,7 +114,7 @@ type Binding struct {
 var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InAlerts, InOverview, InLog}
 
 // actScopes are the views whose rows can be acted upon.
-var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers}
+var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters}
 
 // Table is the whole key map.
 var Table = []Binding{
@@ -128,10 +131,10 @@ var Table = []Binding{
 	{Executions, []string{"3"}, "3", "", "executions", GroupMove, []Scope{Everywhere}, 0, false},
 	{Workers, []string{"4"}, "4", "", "workers", GroupMove, []Scope{Everywhere}, 0, false},
 	{DeadLetters, []string{"5"}, "5", "", "dead letters", GroupMove, []Scope{Everywhere}, 0, false},
+	{Alerts, []string{"7"}, "7", "", "alerts", GroupMove, []Scope{Everywhere}, 0, false},
 
 	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1, false},
 	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
-	{Alerts, []string{"7"}, "7", "", "alerts", GroupMove, []Scope{Everywhere}, 0, false},
 	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers}, 4, false},
 	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 5, false},
 	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 9, false},
@@ -149,6 +152,9 @@ var Table = []Binding{
 	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
 
 	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, actScopes, 2, true},
+	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter, with plan and question", GroupActs, []Scope{InDeadLetters}, 3, true},
+	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, []Scope{InDeadLetters}, 0, true},
+	{Purge, []string{"P"}, "P", "", "purge those that wait and match, with plan", GroupActs, []Scope{InDeadLetters}, 0, true},
 	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},
 }
 

@@ -19,6 +19,7 @@ import (
 type Reader interface {
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Attempts(ctx context.Context, id int64) ([]monitor.Attempt, error)
+	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 }
 
 // Config is what an Operator depends on.
@@ -63,6 +64,9 @@ var planners = map[act.Kind]planner{
 	act.UncordonWorker:  (*Operator).planWorker,
 	act.DrainWorker:     (*Operator).planWorker,
 	act.ForgetWorker:    (*Operator).planWorker,
+	act.RequeueLetter:   (*Operator).planRequeue,
+	act.DiscardLetter:   (*Operator).planDiscard,
+	act.PurgeLetters:    (*Operator).planPurge,
 }
 
 // Plan says what an order would change. Nothing is locked or written.

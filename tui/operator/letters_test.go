@@ -1,0 +1,61 @@
+package operator_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/act"
+)
+
+// letter stores a dead hand-over of an execution that waits for a person.
+func (b *bundle) letter(execution, worker int64) int64 {
+	b.t.Helper()
+	var id int64
+	require.NoError(b.t, b.store.Pool().QueryRow(b.t.Context(), `
+		insert into dead_letter (message_id, message_type, exchange, routing_key, queue, reason, execution, worker, attempt, body)
+		values (gen_random_uuid()::text, 'ExecutionScheduled', 'attune.executions', 'execution.dispatch.worker.' || $2::bigint,
+			'worker.' || $2::bigint || '.executions', 'expired', $1, $2, 1, '{}')
+		returning id`, execution, worker).Scan(&id))
+	return id
+}
+
+func TestADeadLetterIsRequeuedOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "pk.letter")
+	failed := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.letter"), func(e *testkit.ExecutionRow) {
+		e.Status, e.Worker = attune.StatusFailed, &worker.ID
+	})
+	target := act.Target{ID: b.letter(failed.ID, worker.ID)}
+	plan := b.plan(act.RequeueLetter, target)
+	require.Contains(t, text(plan.Lines), "ended as failed: it is repeated as a new execution")
+	receipt := b.run(plan)
+	require.Contains(t, receipt.Text, "as attempt 2")
+	require.NotEmpty(t, b.plan(act.RequeueLetter, target).Nothing)
+	require.Contains(t, b.plan(act.DiscardLetter, target).Nothing, "it is decided")
+}
+
+func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "pk.purge")
+	action := testkit.Action(t, b.store, "pk.purge")
+	running := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &worker.ID })
+	var letters []int64
+	for range 53 {
+		letters = append(letters, b.letter(running.ID, worker.ID))
+	}
+	require.Contains(t, b.plan(act.RequeueLetter, act.Target{ID: letters[0]}).Nothing, "has moved on since")
+	receipt := b.run(b.plan(act.DiscardLetter, act.Target{ID: letters[0]}))
+	require.Contains(t, receipt.Text, "the ledger keeps it")
+	require.Equal(t, "a test", b.reason(receipt))
+	require.Equal(t, "none that waits matches", b.plan(act.PurgeLetters, act.Target{}, act.FieldReason, "rejected").Nothing)
+	plan := b.plan(act.PurgeLetters, act.Target{ID: letters[1]}, act.FieldReason, "expired", act.FieldWorker, "pk.purge")
+	require.Equal(t, "purge 52", plan.Word)
+	receipt = b.run(plan)
+	require.Equal(t, "Planned 52: 52 purged, 0 had been decided, 0 still wait.", receipt.Text)
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from dead_letter where decision is null`))
+}
