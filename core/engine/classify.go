@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/handover"
@@ -82,4 +83,16 @@ const maxAttempts = 7
 func laterPause(attempts int) time.Duration {
 	const first, longest = 250 * time.Millisecond, 15 * time.Second
 	return min(first<<min(attempts-1, 10), longest)
+}
+
+// unwell says whether the server cannot write at all at the moment, which is
+// no message's fault: its disk is full (class 53), its files fail (58), or it
+// is a standby or was made read only.
+func unwell(err error) bool {
+	var server interface{ SQLState() string }
+	if !errors.As(err, &server) {
+		return false
+	}
+	code := server.SQLState()
+	return code == "25006" || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")
 }

@@ -2,11 +2,9 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -143,6 +141,12 @@ func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 	if in.found.Empty() {
 		select {
 		case in.found = <-h.found:
+		default:
+		}
+	}
+	if in.letters == nil {
+		select {
+		case in.letters = <-h.letters:
 		default:
 		}
 	}
@@ -304,18 +308,6 @@ func (h *hot) runRound(ctx context.Context, all []handover.Step) (handover.Resul
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
 	defer cancel()
 	return h.rounds.Run(ctx, all...)
-}
-
-// unwell says whether the server cannot write at all at the moment, which is
-// no message's fault: its disk is full (class 53), its files fail (58), or it
-// is a standby or was made read only.
-func unwell(err error) bool {
-	var server interface{ SQLState() string }
-	if !errors.As(err, &server) {
-		return false
-	}
-	code := server.SQLState()
-	return code == "25006" || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")
 }
 
 // halve isolates what makes a round fail. A single delivery that still fails
