@@ -23,6 +23,15 @@
 // tries: the record of the repetition, its row, its request and its audit are of
 // one commit.
 //
+// Requeue and Discard decide about one dead letter, Purge about all that wait and
+// match, a page a transaction, of those that waited when it was planned. A letter
+// is decided once: who comes second is told who did. A hand-over is never sent
+// again, its execution is repeated; no decision removes anything from the ledger.
+//
+// ActOnWorker takes workers out of service and back, and removes those that are
+// gone. A cordon and a drain hold for every hand-over that commits after the
+// receipt: it waits for the rounds that had looked at the workers before.
+//
 // # On failure
 //
 // What was committed is done, nothing is half done, and the same again goes on
