@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -115,11 +116,15 @@ func (q *QueueTTLs) report(ctx context.Context, only int64) (*QueueTTLReport, er
 		return nil, fmt.Errorf("list workers: %w", err)
 	}
 	report := &QueueTTLReport{Configured: q.cfg.Configured.Milliseconds(), Queues: []QueueTTL{}}
-	if report.policies, err = q.management.Policies(ctx); err != nil {
+	if report.policies, err = q.management.Policies(ctx); denied(err) {
+		report.Notes = append(report.Notes, "policies are not seen, and not changed, by this user of the broker: it needs the tag policymaker")
+	} else if err != nil {
 		return nil, err
 	}
-	if report.operators, err = q.management.OperatorPolicies(ctx); err != nil {
+	if report.operators, err = q.management.OperatorPolicies(ctx); denied(err) {
 		report.Notes = append(report.Notes, "operator policies are not seen by this user of the broker")
+	} else if err != nil {
+		return nil, err
 	}
 	queues, err := q.management.Queues(ctx)
 	if err != nil {
@@ -174,6 +179,12 @@ func (q *QueueTTLs) report(ctx context.Context, only int64) (*QueueTTLReport, er
 		report.Notes = append(report.Notes, "dead_letter.enabled is false: what expires is dropped, and its executions wait for the scheduled timeout")
 	}
 	return report, nil
+}
+
+// denied tells whether the management API has no objection but to the user.
+func denied(err error) bool {
+	answer, ok := errors.AsType[*broker.ManagementError](err)
+	return ok && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden)
 }
 
 func idIn(pattern *regexp.Regexp, name string) (int64, bool) {

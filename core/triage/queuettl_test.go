@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -35,16 +36,16 @@ type queueRig struct {
 
 func newQueueRig(t *testing.T) *queueRig {
 	t.Helper()
-	url := testkit.VHost(t)
-	r := &queueRig{t: t, ctx: testkit.Context(t), st: testkit.Store(t), vhost: testkit.VHostName(t, url)}
-	r.broker = broker.New(broker.Config{URL: url}, testkit.Logger(t), nil)
+	amqpURL := testkit.VHost(t)
+	r := &queueRig{t: t, ctx: testkit.Context(t), st: testkit.Store(t), vhost: testkit.VHostName(t, amqpURL)}
+	r.broker = broker.New(broker.Config{URL: amqpURL}, testkit.Logger(t), nil)
 	require.NoError(t, r.broker.Start(r.ctx))
 	t.Cleanup(r.broker.Stop)
 	var err error
 	r.management, err = broker.NewManagement(testkit.ManagementURL(t), r.vhost, 10*time.Second)
 	require.NoError(t, err)
 	t.Cleanup(r.management.Close)
-	conn, err := amqp.Dial(url)
+	conn, err := amqp.Dial(amqpURL)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // may have been closed by the test
 	r.plain, err = conn.Channel()
@@ -198,6 +199,33 @@ func TestAnotherPolicyInTheWayIsNamed(t *testing.T) {
 	plan, _, err = r.change(time.Minute, "")
 	require.ErrorIs(t, err, triage.ErrQueueTTLRefused)
 	require.Contains(t, plan.Blocked, `operator policy "ops"`)
+}
+
+// Who may not change policies is refused by the broker, and does what needs none.
+func TestWithoutTheRightToPoliciesTheRestIsDone(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	user := r.vhost + "_reader"
+	testkit.Manage(t, "PUT", "/api/users/"+user, map[string]any{"password": "secret", "tags": "management"}, nil)
+	defer testkit.Manage(t, "DELETE", "/api/users/"+user, nil, nil)
+	testkit.Manage(t, "PUT", "/api/permissions/"+r.vhost+"/"+user, map[string]any{"configure": ".*", "write": ".*", "read": ".*"}, nil)
+	base, err := url.Parse(testkit.ManagementURL(t))
+	require.NoError(t, err)
+	base.User = url.UserPassword(user, "secret")
+	management, err := broker.NewManagement(base.String(), r.vhost, 10*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(management.Close)
+	r.QueueTTLs = triage.NewQueueTTLs(triage.QueueTTLConfig{}, r.st, r.broker, management)
+	report, err := r.Report(r.ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 300_000, *report.Queues[0].Argument)
+	_, receipt, err := r.change(time.Minute, "")
+	var answer *broker.ManagementError
+	require.ErrorAs(t, err, &answer)
+	require.Equal(t, "failed", receipt.Outcome)
+	_, _, err = r.change(10*time.Minute, "") // needs no policy
+	require.NoError(t, err)
+	r.whole(10 * time.Minute)
 }
 
 func TestRaisingRecreatesTheQueueAndLosesNothing(t *testing.T) {
