@@ -18,6 +18,14 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
+// data is the object that an answer carries.
+func data(t *testing.T, answer map[string]any) map[string]any {
+	t.Helper()
+	object, ok := answer["data"].(map[string]any)
+	require.True(t, ok, "%v", answer)
+	return object
+}
+
 // TestEveryActOnWorkersAnswersAsDescribed: every answer is held against the
 // description, and says why nothing could be done.
 func TestEveryActOnWorkersAnswersAsDescribed(t *testing.T) {
@@ -75,7 +83,7 @@ func TestEveryActOnWorkersAnswersAsDescribed(t *testing.T) {
 			described = s.Components.Responses[described.Ref[len("#/components/responses/"):]]
 			require.Contains(t, answer["detail"], c.says)
 		} else {
-			require.Contains(t, answer["data"].(map[string]any)["says"], c.says)
+			require.Contains(t, data(t, answer)["says"], c.says)
 		}
 		require.Contains(t, described.Content, kind, url)
 		s.check(t, path, answer, described.Content[kind].Schema)
@@ -95,7 +103,7 @@ func TestEveryActOnWorkersAnswersAsDescribed(t *testing.T) {
 	code, answer := get(fmt.Sprintf("/api/v1/workers/%d", works))
 	require.Equal(t, http.StatusOK, code)
 	s.check(t, "worker", answer, s.Paths["/api/v1/workers/{id}"]["get"].Responses["200"].Content["application/json"].Schema)
-	require.InDelta(t, 1, answer["data"].(map[string]any)["running"], 0)
+	require.InDelta(t, 1, data(t, answer)["running"], 0)
 	code, _ = get("/api/v1/workers/999999")
 	require.Equal(t, http.StatusNotFound, code)
 	code, _ = get("/api/v1/workers/x")

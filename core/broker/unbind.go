@@ -31,8 +31,8 @@ func (b *Broker) UnbindWorkerDeadLetters(ctx context.Context, id int64) error {
 		return struct{}{}, nil
 	}, nil)
 	var refused *amqp.Error
-	if err != nil && !(errors.As(err, &refused) && refused.Code == amqp.NotFound) {
-		return fmt.Errorf("unbind the dead letters of worker %d: %w", id, err)
+	if err == nil || errors.As(err, &refused) && refused.Code == amqp.NotFound {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("unbind the dead letters of worker %d: %w", id, err)
 }

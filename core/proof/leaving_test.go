@@ -72,7 +72,9 @@ func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
 	s.process("drained")
 	s.process("other")
 	ctx := testkit.Context(t)
-	at := func() int { return s.count(`SELECT count(*) FROM execution WHERE worker = (SELECT id FROM worker WHERE name = 'drained')`) }
+	at := func() int {
+		return s.count(`SELECT count(*) FROM execution WHERE worker = (SELECT id FROM worker WHERE name = 'drained')`)
+	}
 	var ids []int64
 	for range 3 {
 		ids = append(ids, s.request(actScript, 80)...)

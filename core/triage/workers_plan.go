@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/placement"
@@ -122,18 +123,11 @@ func counted(n int64, one, many string) string {
 }
 
 func joined(list []string) string {
-	text := ""
-	for i, one := range list {
-		switch {
-		case i == 0:
-		case i == len(list)-1:
-			text += " and "
-		default:
-			text += ", "
-		}
-		text += one
+	last := len(list) - 1
+	if last <= 0 {
+		return strings.Join(list, "")
 	}
-	return text
+	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
 // others finds who could take what the worker has not begun, and what only it can
