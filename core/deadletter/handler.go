@@ -99,7 +99,7 @@ func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 			letters = append(letters, l)
 		}
 	}
-	out, err := h.settle(ctx, letters)
+	out, err := h.settle(ctx, letters, 1)
 	if err != nil {
 		return err
 	}
@@ -150,29 +150,29 @@ func (o *outcome) add(other outcome) {
 }
 
 // settle stores letters, waiting out a database that is away and parting the
-// batch when its content is to blame. It returns an error only when the engine
-// stops.
-func (h *Handler) settle(ctx context.Context, letters []*Letter) (outcome, error) {
+// batch when its content is to blame. tries counts how often it was tried before. It
+// returns an error only when the engine stops.
+func (h *Handler) settle(ctx context.Context, letters []*Letter, tries int) (outcome, error) {
 	if len(letters) == 0 {
 		return outcome{}, nil
 	}
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 200*time.Millisecond, 15*time.Second
-	for {
+	for ; ; tries++ {
 		out, err := h.store(ctx, letters)
 		switch {
 		case err == nil:
 			return out, nil
 		case ctx.Err() != nil:
 			return outcome{}, context.Cause(ctx)
-		case !contentFails(err):
+		case !contentFails(err, tries):
 			pause := pauses.NextBackOff()
 			h.deps.Logger.WarnContext(ctx, "Dead letters could not be stored and are kept", "letters", len(letters), "pause", pause, "error", err)
 			if !supervise.Sleep(ctx, pause) {
 				return outcome{}, context.Cause(ctx)
 			}
 		case len(letters) > 1:
-			return h.part(ctx, letters)
+			return h.part(ctx, letters, tries)
 		case !letters[0].reduced:
 			h.deps.Logger.WarnContext(ctx, "Dead letter is stored in a reduced form", "message_id", letters[0].delivery.MessageID, "error", err)
 			letters[0].reduced = true
@@ -184,26 +184,39 @@ func (h *Handler) settle(ctx context.Context, letters []*Letter) (outcome, error
 }
 
 // part stores the two halves of a batch by themselves.
-func (h *Handler) part(ctx context.Context, letters []*Letter) (outcome, error) {
-	out, err := h.settle(ctx, letters[:len(letters)/2])
+func (h *Handler) part(ctx context.Context, letters []*Letter, tries int) (outcome, error) {
+	out, err := h.settle(ctx, letters[:len(letters)/2], tries)
 	if err != nil {
 		return out, err
 	}
-	rest, err := h.settle(ctx, letters[len(letters)/2:])
+	rest, err := h.settle(ctx, letters[len(letters)/2:], tries)
 	out.add(rest)
 	return out, err
 }
 
-// contentFails reports whether an error may come from what was to be written. All
-// others pass, if one waits.
-func contentFails(err error) bool {
+// maxStores is how often the database may fail without saying why before the
+// content is suspected; with the pauses between, about a minute.
+const maxStores = 10
+
+// contentFails reports whether an error comes from what was to be written, or has
+// come so often that it may. All others pass, if one waits.
+func contentFails(err error, tries int) bool {
+	class := store.ClassOf(err)
+	if class != store.ClassFatal && class != store.ClassRefused && class != store.ClassConflict {
+		return false // the database is away, or has lost a race
+	}
 	var server interface{ SQLState() string }
 	if !errors.As(err, &server) {
-		return store.ClassOf(err) == store.ClassFatal
+		return true
 	}
-	code := server.SQLState()
-	// Data, constraints, limits of the server; and what says that the row is too big.
-	return strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23") || strings.HasPrefix(code, "54")
+	switch code := server.SQLState(); {
+	case strings.HasPrefix(code, "53"), strings.HasPrefix(code, "58"), code == "25006":
+		return false // it cannot write at all: its disk is full, or it is a standby
+	case strings.HasPrefix(code, "22"), strings.HasPrefix(code, "23"), strings.HasPrefix(code, "54"):
+		return true // data, constraints, limits
+	default:
+		return tries >= maxStores
+	}
 }
 
 // Pauses before a letter that the database takes in no form is tried again.
@@ -253,7 +266,7 @@ func (h *Handler) again(ctx context.Context, now time.Time) error {
 	}
 	h.arm(now)
 	for _, l := range due {
-		out, err := h.settle(ctx, []*Letter{l})
+		out, err := h.settle(ctx, []*Letter{l}, maxStores)
 		if err != nil {
 			return err
 		}
@@ -292,7 +305,12 @@ func (h *Handler) Settle(ctx context.Context, l *Letter) {
 // acknowledges it. After an error the letter is not settled.
 func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
 	l.failure = cause.Error()
-	if _, err := h.store(ctx, []*Letter{l}); err != nil {
+	_, err := h.store(ctx, []*Letter{l})
+	if err != nil && contentFails(err, maxStores) {
+		l.reduced = true
+		_, err = h.store(ctx, []*Letter{l})
+	}
+	if err != nil {
 		return fmt.Errorf("store dead letter %s, which no round could decide: %w", l.delivery.MessageID, err)
 	}
 	h.ack(ctx, l)

@@ -221,3 +221,20 @@ func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 	testkit.Exec(t, gate, `ALTER TABLE away RENAME TO dead_letter`)
 	require.Equal(t, "m", d.settled(t, 1)[0].MessageID)
 }
+
+// A hand-over whose row no round can write goes in by itself, reduced, for a person
+// to see to, and says why.
+func TestAHandOverThatNoRoundCanDecideWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (headers IS NULL)`)
+	w := testkit.Worker(t, d.store, "stranger")
+	e := d.scheduled(t, testkit.Action(t, d.store, "pk.do"), w.ID)
+	d.open(t)
+	d.send(t, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
+	got := d.settled(t, 1)[0]
+	require.Empty(t, got.Decision)
+	require.Contains(t, got.Detail, "picky")
+	require.NotNil(t, at(t, got.Evidence, "reduced", "headers"))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, d.store, e.ID), "its timeout will see to it")
+}

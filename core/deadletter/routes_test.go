@@ -128,3 +128,32 @@ func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 	w.set(false, errors.New("no rights"))
 	testkit.Eventually(t, func() bool { return state("lost") == 0 && state("unknown") == 1 }, 10*time.Second)
 }
+
+// watched is a broker whose connection seems to come and go.
+type watched struct {
+	wire
+	changes chan broker.StateChange
+	probes  chan int
+}
+
+func (w *watched) Watch() <-chan broker.StateChange { return w.changes }
+
+func (w *watched) ProbeDeadLetters(ctx context.Context, keys []string) []broker.RouteProbe {
+	w.probes <- len(keys)
+	return w.wire.ProbeDeadLetters(ctx, keys)
+}
+
+// Routes are probed at the start and whenever the connection has come up, without
+// waiting for their time: a broker may have lost them with it.
+func TestRoutesAreProbedAfterEveryReconnect(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	w := &watched{wire: wire{Broker: d.wire}, changes: make(chan broker.StateChange, 1), probes: make(chan int, 10)}
+	routes := deadletter.NewRoutes(deadletter.RoutesConfig{Interval: time.Hour, ProbeEvery: time.Hour}, d.store, w, testkit.Logger(t), nil, nil)
+	require.NoError(t, routes.Start(testkit.Context(t)))
+	t.Cleanup(routes.Stop)
+	require.Equal(t, len(message.DeadLetterKeys()), <-w.probes)
+	w.changes <- broker.StateChange{To: broker.StateDisconnected}
+	w.changes <- broker.StateChange{To: broker.StateConnected}
+	require.Equal(t, len(message.DeadLetterKeys()), <-w.probes)
+}
