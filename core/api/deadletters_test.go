@@ -49,9 +49,11 @@ func TestLettersAreFilteredAndPaged(t *testing.T) {
 		s.check(t, query, value, described.Content[kind].Schema)
 		var page struct {
 			Data struct {
-				List []struct{ ID int64 }
-				Next int64
-			}
+				List []struct {
+					ID int64 `json:"id"`
+				} `json:"list"`
+				Next int64 `json:"next"`
+			} `json:"data"`
 		}
 		require.NoError(t, json.Unmarshal(body, &page))
 		ids := []int64{}
