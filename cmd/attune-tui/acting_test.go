@@ -125,6 +125,7 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	x.press("A", "c")
 	x.shows("worker worker-a is asked to stop it")
 	x.press("Enter") // on the button that cancels
+	x.hides("is asked to stop it")
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, execution.ID))
 	x.press("A", "c")
 	x.shows("worker worker-a is asked to stop it")
@@ -156,8 +157,10 @@ func TestAnAdoptedInstallationIsActedUponOnlyWhenThatIsAllowed(t *testing.T) {
 	testkit.Exec(t, st, `update attune_schema_origin set origin = 'adopted'`)
 	x := openTerminal(t, url, "--view", "workers")
 	x.shows("worker-a")
-	x.press("A")
-	x.shows("--allow-direct-writes")
+	testkit.Eventually(t, func() bool { // at first the schema may not have been looked at
+		x.press("A")
+		return strings.Contains(x.call("capture-pane", "-p"), "--allow-direct-writes")
+	}, 20*time.Second, "it is not said why nothing can be done")
 	x = openTerminal(t, url, "--view", "workers", "--allow-direct-writes")
 	x.shows(" RW ")
 	x.press("A")
