@@ -287,7 +287,7 @@ func (p *Probes) tell(ctx context.Context, rows []store.FindProbedRow, found []f
 			p.logger.WarnContext(ctx, "Worker is unhealthy and given nothing", args...)
 		case f.health == placement.Degraded:
 			p.logger.WarnContext(ctx, "Worker is degraded and given only what the healthy have no room for", args...)
-		case old.OldHealth == string(placement.Unhealthy) || old.OldHealth == string(placement.Degraded):
+		case f.health == placement.Healthy && (old.OldHealth == string(placement.Unhealthy) || old.OldHealth == string(placement.Degraded)):
 			p.logger.InfoContext(ctx, "Worker is healthy again", args...)
 		}
 	}

@@ -425,6 +425,11 @@ func TestProbesSeeWorkThatLiesUnstarted(t *testing.T) {
 	b.look()
 	require.Equal(t, 1, testkit.Count(t, b.st, `SELECT count(*) FROM worker_probe WHERE oldest IS NOT NULL AND ready = 100`))
 	require.Equal(t, []string{"unhealthy", "100 wait in its queue"}, []string{b.row(id).Health, b.row(id).HealthReason})
+	b.j.take()
+	silent(t, b.st, id, time.Hour/2)
+	b.look()
+	require.Equal(t, "unknown", b.row(id).Health, "of one that is gone")
+	require.Empty(t, b.j.take(), "it is not healthy again")
 }
 
 // Existing workers report nothing: what is known of them is how their executions

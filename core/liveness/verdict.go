@@ -87,6 +87,9 @@ func judge(s seen, limits placement.Limits, valid time.Duration) finding {
 	if s.queue.asked && s.queue.err != nil && f.health == placement.HealthUnknown && s.OldHealth != "" {
 		f.health, f.healthReason = placement.Health(s.OldHealth), s.OldHealthReason // nothing new is known
 	}
+	if f.verdict == verdictDead { // how well it was is past
+		f.health, f.healthReason = placement.HealthUnknown, ""
+	}
 	f.details = s.details(fingerprint, valid)
 	return f
 }

@@ -438,10 +438,10 @@ func waitingDetail(reading monitor.Reading) *monitor.ExecutionDetail {
 }
 
 func probe(verdict, reason, health, why string, ahead time.Duration) *monitor.WorkerProbe {
-	rtt := 1300 * time.Microsecond
+	rtt, exists := 1300*time.Microsecond, true
 	return &monitor.WorkerProbe{
 		At: *ago(9 * time.Second), Verdict: verdict, Reason: reason, Since: *ago(2 * time.Minute), Health: health, HealthReason: why,
-		RTT: &rtt, Skew: &ahead, Valid: true,
+		RTT: &rtt, QueueExists: &exists, Ready: ptr(3), Consumers: ptr(1), Skew: &ahead, Valid: true,
 	}
 }
 

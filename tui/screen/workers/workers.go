@@ -280,6 +280,8 @@ func (v *Workers) Cells(i int, into []widget.Cell) []widget.Cell {
 	if r.queue != nil && !r.queue.Uncounted {
 		mark := e.Mark(screen.FeedBroker)
 		ready, unacked, consumers = e.Num(r.queue.Ready)+mark, e.Num(r.queue.Unacked)+mark, e.Num(r.queue.Consumers)+mark
+	} else if p := r.Probe; p != nil && p.Valid && p.Ready != nil && p.Consumers != nil { // what the engine saw is better than nothing
+		ready, consumers = e.Num(*p.Ready), e.Num(*p.Consumers)
 	}
 	return append(into,
 		widget.Cell{Text: look.Glyph, Role: look.Role},
@@ -369,12 +371,12 @@ func (v *Workers) probe(r row) string {
 	if p == nil {
 		return ""
 	}
-	text := p.Verdict + " for " + e.AgeOf(&p.Since) + ", " + p.Health
-	if reason := cmp.Or(p.HealthReason, p.Reason); reason != "" {
-		text += ": " + widget.Clean(reason)
+	text := p.Verdict + " for " + e.AgeOf(&p.Since)
+	if p.Reason != "" {
+		text += ": " + widget.Clean(p.Reason)
 	}
-	if p.RTT != nil {
-		text += "  rtt " + p.RTT.Round(100*time.Microsecond).String()
+	if p.HealthReason != "" {
+		text += "  " + p.Health + ": " + widget.Clean(p.HealthReason)
 	}
 	if p.Oldest != nil {
 		text += "  unstarted " + e.AgeOf(p.Oldest)
@@ -390,6 +392,9 @@ func (v *Workers) probe(r row) string {
 			clock = e.Paint(theme.Warn, clock)
 		}
 		text += "  " + clock
+	}
+	if p.RTT != nil {
+		text += "  rtt " + p.RTT.Round(100*time.Microsecond).String()
 	}
 	if !p.Valid {
 		return e.Paint(theme.Dim, " probe      "+text+"  seen "+e.AgeOf(&p.At)+" ago, too long to count")

@@ -1,0 +1,20 @@
+package app
+
+import (
+	"fmt"
+	"testing"
+)
+
+// The worker under the cursor is told of as the engine saw it.
+func TestGoldenFramesOfOneWorker(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{80, 24}, {140, 40}} {
+		name := fmt.Sprintf("worker_%dx%d", size[0], size[1])
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := started(t, sample(), size[0], size[1])
+			b.press("4", "j")
+			requireGolden(t, name, b.View())
+		})
+	}
+}
