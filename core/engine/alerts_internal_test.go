@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestTheProbeTellsWhatTheBrokerLacks: depths are exact, what is missing is named,
+// routes that lead nowhere too, and a broker that is away is an error and not zero.
+func TestTheProbeTellsWhatTheBrokerLacks(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = testkit.VHost(t), testkit.ManagementURL(t)
+	wire := broker.New(broker.Config{URL: cfg.MessageQueue.URL, ConnectionName: "probe"}, testkit.Logger(t), nil)
+	e := &Engine{cfg: cfg, broker: wire, query: testkit.Store(t)}
+	ask := func() *prober { // a new one has nothing in mind
+		p := &prober{engine: e}
+		t.Cleanup(p.close)
+		return p
+	}
+	_, err := ask().QueueDepth(t.Context(), monitor.DeadLetterQueue)
+	require.ErrorIs(t, err, errBrokerAway)
+	_, err = ask().LostRoutes(t.Context())
+	require.ErrorIs(t, err, errBrokerAway)
+	_, err = ask().Missing(t.Context())
+	require.ErrorIs(t, err, errBrokerAway)
+
+	require.NoError(t, wire.Start(testkit.Context(t)))
+	t.Cleanup(wire.Stop)
+	testkit.Eventually(t, func() bool { return wire.State() == broker.StateConnected }, connectPatience)
+	missing, err := ask().Missing(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, missing, "exchange "+message.ExchangeDeadLetter)
+	require.Contains(t, missing, "queue "+message.QueueDeadLetter)
+	depth, err := ask().QueueDepth(t.Context(), monitor.DeadLetterQueue)
+	require.NoError(t, err)
+	require.Zero(t, depth, "there is no such queue")
+
+	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))
+	missing, err = ask().Missing(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, missing)
+	lost, err := ask().LostRoutes(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, lost)
+
+	vhost := testkit.VHostName(t, cfg.MessageQueue.URL)
+	path := "/api/exchanges/" + vhost + "/" + message.ExchangeDeadLetter
+	testkit.Manage(t, "DELETE", path, nil, nil)
+	testkit.Manage(t, "PUT", path, map[string]any{"type": "direct", "durable": true}, nil)
+	p := ask()
+	lost, err = p.LostRoutes(t.Context())
+	require.NoError(t, err)
+	require.ElementsMatch(t, message.DeadLetterKeys(), lost, "an exchange without bindings keeps nothing")
+	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))
+	again, err := p.LostRoutes(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, lost, again, "an answer is believed for a while")
+
+	alarms, asked, err := p.Alarms(t.Context())
+	require.NoError(t, err)
+	require.True(t, asked)
+	require.Empty(t, alarms)
+	off := *cfg
+	off.MessageQueue.ManagementURL = "http://127.0.0.1:1"
+	deaf := &prober{engine: &Engine{cfg: &off, broker: wire}}
+	_, asked, err = deaf.Alarms(t.Context())
+	require.NoError(t, err)
+	require.False(t, asked, "one that has never answered is not missed")
+
+	e.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled = false
+	lost, err = ask().LostRoutes(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, lost, "none are wanted")
+}
+
+const connectPatience = 10 * time.Second
