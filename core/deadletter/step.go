@@ -115,7 +115,7 @@ func (l *Letter) resolve(round *handover.Round) (v verdict, open bool) {
 	case handover.FateMoved:
 		return verdict{decision: Retried, detail: l.moved(round)}, false
 	case handover.FateEnded:
-		return verdict{decision: Failed, detail: "ended; it is repeated as a new execution if its action allows it"}, false
+		return verdict{decision: Failed, detail: "ended; its repetition, if it may have one, is a new execution"}, false
 	case handover.FateKept:
 	}
 	return stale("execution %d stays where it is", l.Execution), false
