@@ -23,7 +23,7 @@ func newWorkersCommand(a *app) *cobra.Command {
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:     "list",
-			Short:   "List the workers with their heartbeat and load",
+			Short:   "List the workers with their heartbeat, load, queue and health",
 			Example: "  attune-executor workers list -o json",
 			Args:    cobra.NoArgs,
 			RunE:    func(cmd *cobra.Command, _ []string) error { return a.listWorkers(cmd) },
