@@ -26,7 +26,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var handler slog.Handler
 	switch {
 	case format == "json" || ((format == "auto" || format == "") && !terminal):
-		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: parsed})
+		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: parsed, ReplaceAttr: readable})
 	case format == "text" || format == "auto" || format == "":
 		handler = tint.NewTextHandler(w, &tint.Options{
 			Level:      parsed,
@@ -37,6 +37,14 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 		return nil, fmt.Errorf("log format %q is unknown: use auto, json or text", format)
 	}
 	return slog.New(contextHandler{handler}), nil
+}
+
+// readable writes durations as people do, 1.5s, and not in nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // Discard returns a logger that writes nothing.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -23,11 +24,12 @@ func TestNewLogger(t *testing.T) {
 		logger, err := telemetry.NewLogger(&out, "", "auto")
 		require.NoError(t, err)
 		logger.Debug("Hidden")
-		logger.Info("Shown", "execution", 7)
+		logger.Info("Shown", "execution", 7, "pause", 1500*time.Millisecond)
 		var line map[string]any
 		require.NoError(t, json.Unmarshal(out.Bytes(), &line), "exactly one JSON line is written")
 		require.Equal(t, "Shown", line["msg"])
 		require.EqualValues(t, 7, line["execution"])
+		require.Equal(t, "1.5s", line["pause"], "durations are for people")
 	})
 
 	t.Run("TextHasNoColourOutsideATerminal", func(t *testing.T) {
