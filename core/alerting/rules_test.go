@@ -2,9 +2,11 @@ package alerting_test
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,4 +74,24 @@ func TestARuleSwitchedOffIsNotWritten(t *testing.T) {
 	file, err := alerting.RulesFile(rules)
 	require.NoError(t, err)
 	require.NotContains(t, string(file), "alert: topology\n")
+}
+
+// TestEveryRuleIsExplained: docs/alerts.md says of each built-in rule what it means,
+// and of no other.
+func TestEveryRuleIsExplained(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "alerts.md"))
+	require.NoError(t, err)
+	var explained []string
+	for _, heading := range regexp.MustCompile("(?m)^### `([a-z_]+)`$").FindAllStringSubmatch(string(page), -1) {
+		explained = append(explained, heading[1])
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(config.Default().Alerts)), explained)
+	measured := map[string]bool{"failure_ratio": true} // for rules of users
+	for _, rule := range config.Default().Alerts {
+		measured[rule.Measure] = true
+	}
+	for _, m := range config.Measures() {
+		require.True(t, measured[m.Name], "nobody watches %s", m.Name)
+	}
 }
