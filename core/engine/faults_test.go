@@ -4,11 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
@@ -22,6 +24,8 @@ type storm struct {
 	*bundle
 	stack *devstack.Stack
 	wire  *broker.Broker
+
+	buried int // messages that cannot be read
 }
 
 func newStorm(t *testing.T) *storm {
@@ -80,7 +84,24 @@ func (s *storm) load(t *testing.T) (limited []int64) {
 	s.request(t, "core.sleep", half, `{"seconds":0.1}`)
 	testkit.Eventually(t, func() bool { return s.live(t) < 2*half*4/5 }, 20*time.Second, "a fifth has ended")
 	require.Positive(t, s.live(t), "there is something left to interrupt")
+	s.bury(t)
 	return limited
+}
+
+// bury sends dead letters that nobody can read; the replicas are about to store
+// them.
+func (s *storm) bury(t *testing.T) {
+	t.Helper()
+	letters := make([]broker.Message, 200)
+	for i := range letters {
+		letters[i] = broker.Message{
+			ID: uuid.NewString(), Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Type: message.TypeEventCreated, Body: []byte("garbage"),
+		}
+	}
+	for _, outcome := range s.wire.Publisher().Publish(testkit.Context(t), letters) {
+		require.Equal(t, broker.Confirmed, outcome.Status, "%v", outcome.Err)
+	}
+	s.buried += len(letters)
 }
 
 // over waits, however often the database does not answer, until everything
@@ -100,7 +121,12 @@ func (s *storm) over(t *testing.T, limited []int64) {
 		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
 	requireOrder(t, s.bundle, limited)
-	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`), "nothing is given up")
+	testkit.Eventually(t, func() bool {
+		letters, err := s.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
+		return err == nil && letters.Ready == 0 && testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`) >= s.buried
+	}, 20*time.Second, "S20: what was confirmed is in the ledger")
+	require.Equal(t, s.buried, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`), "each once, and nothing was given up")
+	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE message_type IS DISTINCT FROM 'EventCreated' OR decision IS NOT NULL`))
 }
 
 // F2 and F3: a server goes away in the middle of the load and comes back.
