@@ -17,6 +17,7 @@ const (
 	vitalsMost   = 200              // endings that are remembered
 	vitalsPause  = time.Minute      // between reports while the status is the same: each is a row of the history
 	depthTimeout = time.Second
+	depthPause   = vitalsPause / 2
 )
 
 // vitals remembers how the last executions ended. Cancels and what was broken off
@@ -26,9 +27,10 @@ type vitals struct {
 	depth func(ctx context.Context) (int, bool) // what waits in its queue, if that is known
 
 	mu       sync.Mutex
-	endings  []vital // oldest first; guarded by mu
-	ended    int     // since the start; guarded by mu
-	waiting  int     // as last seen; guarded by mu
+	endings  []vital   // oldest first; guarded by mu
+	ended    int       // since the start; guarded by mu
+	waiting  int       // as last seen; guarded by mu
+	looked   time.Time // when that was; guarded by mu
 	reported placement.Report
 	at       time.Time // of the last report
 }
@@ -118,7 +120,13 @@ func (v *vitals) unreported() {
 }
 
 func (v *vitals) look(ctx context.Context) {
-	if v.depth == nil {
+	v.mu.Lock()
+	due := v.depth != nil && v.now().Sub(v.looked) >= depthPause
+	if due {
+		v.looked = v.now()
+	}
+	v.mu.Unlock()
+	if !due {
 		return
 	}
 	if n, ok := v.depth(ctx); ok {
