@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
@@ -124,6 +125,19 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		require.Contains(t, got.Detail, c.want.detail, c.name)
 		require.Equal(t, got.Decision != "", got.At != nil && got.By == deadletter.HandledBy, c.name)
 	}
+	counted := func() error {
+		return testutil.GatherAndCompare(d.registry, strings.NewReader(`
+		# HELP attune_dead_letters_total Dead letters stored in the ledger, by how they died and what was decided.
+		# TYPE attune_dead_letters_total counter
+		attune_dead_letters_total{decision="released",reason="unknown"} 1
+		attune_dead_letters_total{decision="stale",reason="expired"} 6
+		attune_dead_letters_total{decision="stale",reason="poison"} 1
+		attune_dead_letters_total{decision="stale",reason="unknown"} 3
+		attune_dead_letters_total{decision="waiting",reason="poison"} 1
+		attune_dead_letters_total{decision="waiting",reason="unknown"} 12
+	`), "attune_dead_letters_total")
+	}
+	testkit.Eventually(t, func() bool { return counted() == nil }, 5*time.Second, "%v", counted())
 	require.Equal(t, []int64{done.ID}, <-d.ended)
 	require.Empty(t, d.ended)
 	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM execution_history WHERE operation = 'UPDATE'`), "S9: no execution was touched")

@@ -32,13 +32,14 @@ type desk struct {
 	wire     *broker.Broker
 	amqp     string
 	registry *prometheus.Registry
+	metrics  *deadletter.Metrics
 	ended    chan []int64
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{store: testkit.Store(t), amqp: testkit.VHost(t), registry: prometheus.NewRegistry(), ended: make(chan []int64, 100)}
-	d.wire = d.connect(t)
+	d.metrics, d.wire = deadletter.NewMetrics(d.registry), d.connect(t)
 	require.NoError(t, d.wire.DeclareExecutor(testkit.Context(t)))
 	return d
 }
@@ -60,7 +61,7 @@ func (d *desk) open(t *testing.T) *deadletter.Handler {
 	rounds := handover.New(handover.Config{}, hot, nobody{}, testkit.Logger(t), nil)
 	var h *deadletter.Handler
 	h = deadletter.NewHandler(deadletter.Deps{
-		Store: d.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: deadletter.NewMetrics(prometheus.NewRegistry()),
+		Store: d.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: d.metrics,
 		Ended: func(_ context.Context, ids []int64) error { d.ended <- ids; return nil },
 		Rounds: func(ctx context.Context, letters []*deadletter.Letter) error {
 			for {
