@@ -108,12 +108,15 @@ func (a *app) requeueLetters(cmd *cobra.Command, args []string, reason string, y
 	}
 	defer d.stop()
 	var sent triage.Sent
-	look := d.monitor()
+	look, requeue := d.monitor(), d.RequeueIfUseful // what it is of no use for may have changed since it was looked at
+	if yes {
+		requeue = d.Requeue
+	}
 	view, problems := eachLetter(cmd.Context(), ids, func(id int64) (*triage.RequeueReceipt, error) {
 		if err := useless(cmd.Context(), look, id, yes); err != nil {
 			return nil, err
 		}
-		receipt, err := d.Requeue(cmd.Context(), id, reason)
+		receipt, err := requeue(cmd.Context(), id, reason)
 		if err == nil {
 			sent.Rows = append(sent.Rows, receipt.Rows...)
 		}
@@ -216,6 +219,8 @@ func letterProblem(id int64, err error) error {
 		return refusedErrorf("dead letter %d: %w, so there is nothing to repeat: `attune-executor dlq show %d` says more", id, err, id)
 	case errors.Is(err, triage.ErrNoExecution):
 		return refusedErrorf("dead letter %d: its execution does not exist any more: discard it", id)
+	case errors.Is(err, triage.ErrUseless):
+		return refusedErrorf("dead letter %d: %w: --yes requeues it all the same", id, err)
 	case errors.Is(err, triage.ErrDecided):
 		return refusedErrorf("%w", err)
 	case errors.Is(err, triage.ErrNoMessage):

@@ -104,11 +104,18 @@ type letterBody struct {
 }
 
 func (s *Server) requeueLetter(r *http.Request, operator *triage.Triage, id int64) (any, error) {
-	var body letterBody
+	var body struct {
+		letterBody
+		Anyway bool `json:"anyway"`
+	}
 	if err := readAct(r, &body, &body.Reason); err != nil {
 		return nil, err
 	}
-	receipt, err := operator.Requeue(r.Context(), id, body.Reason)
+	requeue := operator.RequeueIfUseful
+	if body.Anyway {
+		requeue = operator.Requeue
+	}
+	receipt, err := requeue(r.Context(), id, body.Reason)
 	return receipt, ofLetter(id, err)
 }
 
@@ -129,6 +136,8 @@ func ofLetter(id int64, err error) error {
 		return &statusError{http.StatusNotFound, "there is no dead letter " + strconv.FormatInt(id, 10)}
 	case isAlready:
 		return conflictf("%s", already.Error())
+	case errors.Is(err, triage.ErrUseless):
+		return conflictf("%s: send anyway", err.Error())
 	case errors.Is(err, triage.ErrDecided), errors.Is(err, triage.ErrNoMessage):
 		return conflictf("%s", err.Error())
 	case errors.Is(err, triage.ErrNotEnded), errors.Is(err, triage.ErrNoExecution):

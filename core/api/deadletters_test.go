@@ -97,6 +97,7 @@ func TestLettersAreDecidedAsDescribed(t *testing.T) {
 	}
 	failed, again := letterOf(t, st, at(attune.StatusFailed), "failed"), at(attune.StatusFailed)
 	first, second := letterOf(t, st, again, ""), letterOf(t, st, again, "")
+	completed := letterOf(t, st, at(attune.StatusCompleted), "stale")
 	event, other, running := letterOf(t, st, 0, ""), letterOf(t, st, 0, ""), letterOf(t, st, at(attune.StatusRunning), "")
 	for _, c := range []struct {
 		act    string
@@ -111,6 +112,8 @@ func TestLettersAreDecidedAsDescribed(t *testing.T) {
 		{"requeue", second, "", 409, "has been repeated already"},
 		{"requeue", running, "", 409, "the execution has not ended: it is running"},
 		{"requeue", event, "", 200, ""},
+		{"requeue", completed, "", 409, "a repetition is of no use: execution "},
+		{"requeue", completed, `{"anyway": true}`, 200, ""},
 		{"discard", event, "", 409, "requeued by"},
 		{"discard", other, `{"reason": "a test"}`, 200, ""},
 		{"discard", other, "", 409, "discarded by"},
@@ -135,7 +138,7 @@ func TestLettersAreDecidedAsDescribed(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where action = 'dead_letter.requeue' and target_id = $1 and reason = 'back'`, failed))
-	require.Equal(t, 3, testkit.Count(t, st, `select count(*) from dead_letter where decision = 'requeued'`))
+	require.Equal(t, 4, testkit.Count(t, st, `select count(*) from dead_letter where decision = 'requeued'`))
 }
 
 // TestDecidingNeedsTheScopeOperate: and the audit and the ledger name the token;

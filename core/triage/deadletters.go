@@ -2,9 +2,11 @@ package triage
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/store"
 )
@@ -17,6 +19,9 @@ var (
 	ErrNoLetter  = deadletter.ErrNotFound  // there is no such dead letter
 	ErrDecided   = deadletter.ErrDecided   // it is decided; the error is a *DecidedError
 	ErrNoMessage = deadletter.ErrNoMessage // it cannot be sent again
+	// ErrUseless says that a repetition could be made and would be of no use, or do
+	// what is done already.
+	ErrUseless = errors.New("a repetition is of no use")
 )
 
 // RequeueReceipt is what requeueing a dead letter did.
@@ -43,6 +48,17 @@ type RequeueReceipt struct {
 // decided it. Errors besides those of the database: ErrNoLetter, a *DecidedError,
 // ErrNoMessage, and those of RetryExecution.
 func (t *Triage) Requeue(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
+	return t.requeue(ctx, id, reason, true)
+}
+
+// RequeueIfUseful is Requeue for whoever has not been told what it would do: what
+// has completed, what no action is left for, and what nobody waits for any more is
+// not repeated, which is ErrUseless.
+func (t *Triage) RequeueIfUseful(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
+	return t.requeue(ctx, id, reason, false)
+}
+
+func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bool) (*RequeueReceipt, error) {
 	var receipt *RequeueReceipt
 	var refused error
 	err := t.store.Tx(ctx, fmt.Sprintf("requeue dead letter %d", id), func(ctx context.Context, tx *store.Tx) error {
@@ -52,6 +68,9 @@ func (t *Triage) Requeue(ctx context.Context, id int64, reason string) (*Requeue
 		}
 		receipt = &RequeueReceipt{Letter: id, Reason: reason}
 		if resent.NewAttempt {
+			if refused = useful(ctx, tx, resent.Execution, anyway); refused != nil {
+				return refused
+			}
 			receipt.Repeated, err = t.repeat(ctx, tx, resent.Execution, reason)
 			if refused = err; err != nil {
 				return err
@@ -68,6 +87,28 @@ func (t *Triage) Requeue(ctx context.Context, id int64, reason string) (*Requeue
 		return nil, refusal(refused, err)
 	}
 	return receipt, nil
+}
+
+// useful says why a repetition of an execution would be of no use, or nothing.
+// Whether it can be made at all is for others to say.
+func useful(ctx context.Context, tx *store.Tx, id int64, anyway bool) error {
+	if anyway {
+		return nil
+	}
+	e, err := tx.ViewLetterExecution(ctx, id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read execution %d: %w", id, err)
+	case e.Status == string(attune.StatusCompleted):
+		return fmt.Errorf("%w: execution %d has completed", ErrUseless, id)
+	case e.ActionGone:
+		return fmt.Errorf("%w: the action %s was deleted", ErrUseless, e.ActionRef)
+	case e.ParentStatus != "" && attune.Status(e.ParentStatus).Terminal():
+		return fmt.Errorf("%w: execution %d, which started execution %d, has ended (%s)", ErrUseless, *e.Parent, id, e.ParentStatus)
+	}
+	return nil
 }
 
 // resent hands what is in the outbox already to the relay.
@@ -140,7 +181,7 @@ func (t *Triage) recordLetter(ctx context.Context, tx *store.Tx, act letterAct) 
 // refusal returns what refused an act, if err is one: what was being done when it
 // was found says nothing more.
 func refusal(inner, err error) error {
-	for _, kind := range []error{ErrNoLetter, ErrDecided, ErrNoMessage, ErrNoExecution, ErrNotEnded} {
+	for _, kind := range []error{ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded} {
 		if errors.Is(inner, kind) {
 			return inner
 		}

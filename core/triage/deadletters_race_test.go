@@ -72,7 +72,9 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(arrive)
 	for i := range errs {
-		wg.Go(func() { _, errs[i] = b.operator.As(fmt.Sprint("user ", i)).Requeue(t.Context(), id, "") })
+		wg.Go(func() {
+			_, errs[i] = b.operator.As(fmt.Sprint("user ", i)).Requeue(t.Context(), id, "")
+		})
 	}
 	wg.Wait()
 	done := 0

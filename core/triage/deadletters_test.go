@@ -156,7 +156,9 @@ func TestOneOfManyWhoRequeueDoes(t *testing.T) {
 		errs := make([]error, 10)
 		var wg sync.WaitGroup
 		for i := range errs {
-			wg.Go(func() { _, errs[i] = b.operator.As(fmt.Sprint("user ", i)).Requeue(t.Context(), id, "") })
+			wg.Go(func() {
+				_, errs[i] = b.operator.As(fmt.Sprint("user ", i)).Requeue(t.Context(), id, "")
+			})
 		}
 		wg.Wait()
 		done := 0
@@ -322,6 +324,13 @@ func TestTheVerdictIsWhatHappens(t *testing.T) {
 		}
 		letters = append(letters, b.letter(t, func(r *letterRow) { r.execution, r.key = execution, message.KeyExecutionRequested }))
 	}
+	parent := b.ended(t, action, attune.StatusCancelled)
+	orphan := b.ended(t, action, attune.StatusFailed, func(e *testkit.ExecutionRow) { e.Parent = &parent })
+	gone := b.ended(t, action, attune.StatusFailed)
+	testkit.Exec(t, b.store, `update execution set action = null where id = $1`, gone)
+	for _, execution := range []int64{orphan, gone} {
+		letters = append(letters, b.letter(t, func(r *letterRow) { r.execution = execution }))
+	}
 	letters = append(letters,
 		b.letter(t), b.letter(t, event), b.letter(t, event, func(r *letterRow) { r.decision = "stale" }),
 		b.letter(t, event, func(r *letterRow) { r.exchange = "" }), b.letter(t, func(r *letterRow) { r.execution = 999_999 }),
@@ -334,7 +343,11 @@ func TestTheVerdictIsWhatHappens(t *testing.T) {
 	for _, id := range append(letters, cut) {
 		letter, err := look.Letter(t.Context(), id)
 		require.NoError(t, err)
-		receipt, err := b.operator.Requeue(t.Context(), id, "")
+		receipt, err := b.operator.RequeueIfUseful(t.Context(), id, "")
+		if letter.Verdict.Requeue == monitor.RequeueRepeats && letter.Verdict.Advice != monitor.AdviseRequeue {
+			require.ErrorIs(t, err, triage.ErrUseless, "%+v", letter.Verdict)
+			receipt, err = b.operator.Requeue(t.Context(), id, "")
+		}
 		seen[letter.Verdict.Requeue]++
 		at := fmt.Sprintf("%+v: %+v: %v", letter.LedgerEntry, letter.Verdict, err)
 		switch letter.Verdict.Requeue {
