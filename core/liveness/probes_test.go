@@ -144,6 +144,13 @@ func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 	p = b.row(deaf)
 	require.Equal(t, []any{verdictFresh, "", 0, 1}, []any{p.Verdict, p.Reason, p.Failures, *p.Consumers})
 	require.Equal(t, "healthy", p.Health)
+
+	wire.Stop()
+	b.look()
+	p = b.row(deaf)
+	require.Equal(t, []any{verdictFresh, unreachable, 0}, []any{p.Verdict, p.Reason, p.Failures})
+	require.Equal(t, verdictSuspect, b.row(none).Verdict)
+	require.Equal(t, "its queue does not exist", b.suspicion(none))
 }
 
 // A broker that is away is no evidence: verdicts stay as they were, and it is not
