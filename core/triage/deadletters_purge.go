@@ -160,6 +160,7 @@ func (t *Triage) Purge(ctx context.Context, plan *PurgePlan) (*PurgeReceipt, err
 		if err = t.purgePage(ctx, plan, page, receipt); err != nil {
 			err = fmt.Errorf("purge dead letters after %d: %w", receipt.Purged, err)
 		}
+		progress(ctx, receipt.Purged+receipt.AlreadyDecided, plan.Letters)
 	}
 	receipt.Seconds = time.Since(began).Seconds()
 	receipt.finish(ctx, err)

@@ -99,9 +99,7 @@ func ForWorker(w *monitor.Worker, now time.Time, staleAfter time.Duration) Menu 
 	case w.Draining:
 		drain, cordon = "it drains", "it drains"
 	case health == monitor.WorkerInactive:
-		drain = "it is inactive"
-	case health == monitor.WorkerStale:
-		drain = "it does not answer: its heartbeat is stale"
+		drain = "it is inactive: cordon keeps work from it when it comes back"
 	}
 	if health != monitor.WorkerInactive && health != monitor.WorkerStale {
 		forget = "it is " + string(health) + ": only workers that are gone are forgotten"

@@ -65,6 +65,9 @@ func (m *Model) overlay(body []string) []string {
 // dialogBox draws the dialog in at most w cells and h lines.
 func (m *Model) dialogBox(w, h int) []string {
 	d, th := &m.dialog, m.env.Theme
+	if d.scope == keymap.InMenu { // as narrow as it can be, so that the rows stay in sight
+		w = min(w, max(d.list.Width(), widget.Width(m.dialogTitle())+4, widget.Width(d.note)+2)+4)
+	}
 	inner, room := w-4, h-2
 	title, note, role := m.dialogTitle(), "", theme.Accent
 	var lines []string

@@ -16,5 +16,15 @@
 // and makes its answer and its timer worthless. Feeds of hidden views are not
 // polled. When the terminal loses the focus, polls come five times less often.
 //
+// How acting flows:
+//
+//	A → menu of the row → form → plan under a deadline → question → run → receipt
+//
+// There is one dialog or none, and while there is one nothing below it moves:
+// what is read is held until it closes. Plans and runs are commands that carry the
+// operation they belong to, so an answer that comes after its dialog was left is
+// dropped and logged, and an operation that was left running reports wherever the
+// operator is by then. A plan is given up when it is run, so nothing runs twice.
+//
 // Update never does I/O; commands never touch the model.
 package app

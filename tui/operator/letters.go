@@ -45,13 +45,12 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan,
 		plan.Nothing = verdict.Why
 		return plan, nil
 	}
-	tone := act.Plain
-	if verdict.Advice != monitor.AdviseRequeue {
-		tone = act.Warn
-	}
-	plan.Lines = append(plan.Lines, line(tone, "%s", sentence(verdict.Why)))
-	if verdict.Advice != monitor.AdviseRequeue && verdict.Advice != "" {
-		plan.Lines = append(plan.Lines, line(act.Warn, "What is advised is %s.", verdict.Advice))
+	advised := verdict.Advice == monitor.AdviseRequeue
+	if advised {
+		plan.Lines = append(plan.Lines, line(act.Plain, "%s", sentence(verdict.Why)))
+	} else {
+		plan.Lines = append(plan.Lines, line(act.Warn, "%s", sentence(verdict.Why)), line(act.Warn, "What is advised is %s.", verdict.Advice))
+		plan.Word = "anyway"
 	}
 	if verdict.Requeue == monitor.RequeueSends {
 		plan.Lines = append(plan.Lines, line(act.Note, "The message may arrive twice if somebody has sent it already; it cannot be lost."))

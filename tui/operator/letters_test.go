@@ -34,6 +34,7 @@ func TestADeadLetterIsRequeuedOnce(t *testing.T) {
 	require.Contains(t, text(plan.Lines), "ended as failed: it is repeated as a new execution")
 	receipt := b.run(plan)
 	require.Contains(t, receipt.Text, "as attempt 2")
+	require.Empty(t, plan.Word)
 	require.NotEmpty(t, b.plan(act.RequeueLetter, target).Nothing)
 	require.Contains(t, b.plan(act.DiscardLetter, target).Nothing, "it is decided")
 }
@@ -58,4 +59,17 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 	receipt = b.run(plan)
 	require.Equal(t, "Planned 52: 52 purged, 0 had been decided, 0 still wait.", receipt.Text)
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from dead_letter where decision is null`))
+}
+
+func TestARequeueThatIsNotAdvisedAsksForAWord(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "pk.done")
+	done := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.done"), func(e *testkit.ExecutionRow) {
+		e.Status, e.Worker = attune.StatusCompleted, &worker.ID
+	})
+	plan := b.plan(act.RequeueLetter, act.Target{ID: b.letter(done.ID, worker.ID)})
+	require.Contains(t, text(plan.Lines), "a requeue would run it once more")
+	require.Equal(t, "anyway", plan.Word)
+	require.Contains(t, b.run(plan).Text, "as attempt 2", "then it is done")
 }

@@ -24,7 +24,7 @@ func Box(title, note string, lines []string, w int, role theme.Role, th *theme.T
 
 func edge(left, right, text string, w int, role theme.Role, th *theme.Theme) string {
 	if text != "" {
-		text = " " + Cut(text, max(1, w-8)) + " "
+		text = " " + Cut(text, max(1, w-6)) + " "
 	}
 	fill := max(0, w-3-Width(text))
 	return th.Paint(role, left+"─") + th.Paint(theme.Strong, text) + th.Paint(role, strings.Repeat("─", fill)+right)
@@ -44,8 +44,12 @@ func Overlay(frame, block []string, x, y, w int, th *theme.Theme) []string {
 		below += Blank(w - Width(below))
 		left := ansi.Truncate(below, x, "")
 		left += Blank(x - Width(left)) // a wide sign may have been cut in half
+		room := max(0, w-x-Width(line))
 		right := ansi.TruncateLeft(below, x+Width(line), "")
-		right = Blank(w-x-Width(line)-Width(right)) + right
+		for cut := 1; Width(right) > room; cut++ { // as above, on the other side
+			right = ansi.TruncateLeft(below, x+Width(line)+cut, "")
+		}
+		right = Blank(room-Width(right)) + right
 		out[at] = th.Paint(theme.Dim, left) + line + th.Paint(theme.Dim, right)
 	}
 	return out

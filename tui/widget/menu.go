@@ -55,6 +55,23 @@ func (m *Menu) Select(key string) bool {
 	return false
 }
 
+// Width is how wide the menu is drawn without anything cut off.
+func (m *Menu) Width() int {
+	label, help := 0, 0
+	for _, c := range m.choices {
+		label, help = max(label, Width(c.Label)), max(help, Width(c.text()))
+	}
+	return label + help + 7
+}
+
+// text is what stands behind the label.
+func (c Choice) text() string {
+	if c.Not != "" {
+		return "not now: " + Clean(c.Not)
+	}
+	return Clean(c.Help)
+}
+
 // Lines draws the menu w cells wide and at most h lines high.
 func (m *Menu) Lines(w, h int, th *theme.Theme) []string {
 	label := 0
@@ -73,14 +90,11 @@ func (m *Menu) Lines(w, h int, th *theme.Theme) []string {
 
 func (m *Menu) line(i, label, w int, th *theme.Theme) string {
 	c := m.choices[i]
-	mark, help := " ", c.Help
-	if c.Not != "" {
-		help = "not now: " + c.Not
-	}
+	mark := " "
 	if i == m.cursor {
 		mark = th.Glyphs.Cursor
 	}
-	text := Left(mark+" "+c.Key+"  "+Left(c.Label, label)+"  "+Clean(help), w)
+	text := Left(mark+" "+c.Key+"  "+Left(c.Label, label)+"  "+c.text(), w)
 	switch {
 	case i == m.cursor:
 		return th.Start(theme.Cursor) + text + th.Stop(theme.Cursor)
@@ -88,6 +102,6 @@ func (m *Menu) line(i, label, w int, th *theme.Theme) string {
 		return th.Paint(theme.Dim, text)
 	default:
 		return mark + " " + th.Paint(theme.Accent, c.Key) + "  " + Left(c.Label, label) + "  " +
-			th.Paint(theme.Dim, Cut(Clean(help), max(0, w-label-6)))
+			th.Paint(theme.Dim, Cut(c.text(), max(0, w-label-6)))
 	}
 }

@@ -1,0 +1,97 @@
+package act_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+)
+
+var now = time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
+
+// applies lists the kinds of a menu that can be chosen.
+func applies(menu act.Menu) []act.Kind {
+	var kinds []act.Kind
+	for _, item := range menu.Items {
+		if item.Not == "" {
+			kinds = append(kinds, item.Kind)
+		}
+	}
+	return kinds
+}
+
+func TestWhatAppliesToAnExecution(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[attune.Status][]act.Kind{
+		attune.StatusRequested: {act.CancelExecution, act.CancelTree},
+		attune.StatusScheduled: {act.CancelExecution, act.CancelTree},
+		attune.StatusRunning:   {act.CancelExecution, act.CancelTree},
+		attune.StatusCanceling: {act.CancelTree},
+		attune.StatusCompleted: {act.RetryExecution, act.CancelTree},
+		attune.StatusFailed:    {act.RetryExecution, act.CancelTree},
+		attune.StatusAbandoned: {act.RetryExecution, act.CancelTree},
+	} {
+		menu := act.ForExecution(&monitor.Execution{ID: 7, ActionRef: "core.echo", Status: string(status)})
+		require.Equal(t, want, applies(menu), status)
+		require.Equal(t, "execution 7 core.echo", menu.Target.Name)
+	}
+}
+
+func TestWhatAppliesToAQueue(t *testing.T) {
+	t.Parallel()
+	open := &monitor.Queue{ID: 1, ActionRef: "a.b", Queued: 3}
+	require.Equal(t, []act.Kind{act.PauseQueue, act.LimitQueue, act.RepairQueue, act.ClearQueue}, applies(act.ForQueue(open)))
+	paused := &monitor.Queue{ID: 1, ActionRef: "a.b", Group: `{"k":1}`, Paused: true, LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride}}
+	menu := act.ForQueue(paused)
+	require.Equal(t, []act.Kind{act.ResumeQueue, act.LimitQueue, act.ResetQueue, act.RepairQueue}, applies(menu))
+	require.Equal(t, act.Target{Name: `queue a.b {"k":1}`, ID: 1, Action: "a.b", Group: `{"k":1}`}, menu.Target)
+}
+
+func TestWhatAppliesToAWorker(t *testing.T) {
+	t.Parallel()
+	beat := now.Add(-time.Second)
+	old := now.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		worker monitor.Worker
+		want   []act.Kind
+	}{
+		"active":   {monitor.Worker{Status: "active", Heartbeat: &beat}, []act.Kind{act.CordonWorker, act.DrainWorker}},
+		"cordoned": {monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true}, []act.Kind{act.UncordonWorker, act.DrainWorker}},
+		"draining": {monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true, Draining: true}, []act.Kind{act.UncordonWorker}},
+		"stale":    {monitor.Worker{Status: "active", Heartbeat: &old}, []act.Kind{act.CordonWorker, act.DrainWorker, act.ForgetWorker}},
+		"inactive": {monitor.Worker{Status: "inactive", Heartbeat: &old}, []act.Kind{act.CordonWorker, act.ForgetWorker}},
+	} {
+		require.Equal(t, c.want, applies(act.ForWorker(&c.worker, now, 90*time.Second)), name)
+	}
+}
+
+func TestWhatAppliesToADeadLetter(t *testing.T) {
+	t.Parallel()
+	waits := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen}
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardLetter, act.PurgeLetters}, applies(act.ForLetter(waits)))
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.PurgeLetters}, applies(act.ForLetter(&monitor.LedgerEntry{Decision: "failed"})))
+}
+
+func TestAges(t *testing.T) {
+	t.Parallel()
+	age, err := act.OlderThan(" 10m ")
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Minute, age)
+	age, err = act.OlderThan("")
+	require.NoError(t, err)
+	require.Zero(t, age)
+	for _, bad := range []string{"10", "-1m", "soon"} {
+		_, err = act.OlderThan(bad)
+		require.Error(t, err, bad)
+	}
+}
+
+func TestAuditText(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "audit 7", act.AuditText([]int64{7}))
+	require.Equal(t, "audits 7, 8", act.AuditText([]int64{7, 8}))
+}

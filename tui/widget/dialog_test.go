@@ -1,0 +1,154 @@
+package widget
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/theme"
+)
+
+func themed(t *testing.T, opts theme.Options) *theme.Theme {
+	t.Helper()
+	th, err := theme.New(opts)
+	require.NoError(t, err)
+	return th
+}
+
+func TestAnOverlayKeepsTheWidthOfEveryLine(t *testing.T) {
+	t.Parallel()
+	th := themed(t, theme.Options{Name: "dark"})
+	below := []string{"", "plain text that is short", th.Paint(theme.Bad, strings.Repeat("x", 40)), strings.Repeat("世", 20), "a世b" + strings.Repeat("👩‍👩‍👧", 12)}
+	for w := 20; w <= 40; w++ {
+		frame := Fit(below, w, len(below))
+		for x := 0; x <= w-12; x++ {
+			block := Box("title", "note", []string{"ab", "世界"}, 12, theme.Accent, th)
+			out := Overlay(frame, block, x, 1, w, th)
+			require.Len(t, out, len(frame))
+			for i, line := range out {
+				require.LessOrEqual(t, ansi.StringWidth(line), w, "line %d at %d of %d: %q", i, x, w, line)
+			}
+			require.Contains(t, ansi.Strip(out[1]), "title")
+		}
+	}
+}
+
+func TestAnOverlayOutsideTheFrameIsLeftOut(t *testing.T) {
+	t.Parallel()
+	th := themed(t, theme.Options{Plain: true})
+	require.Equal(t, []string{"a", "b"}, Overlay([]string{"a", "b"}, []string{"x", "y"}, 0, 2, 1, th))
+	require.Equal(t, []string{"y", "b"}, Overlay([]string{"a", "b"}, []string{"x", "y"}, 0, -1, 1, th))
+}
+
+func TestABarIsAsWideAsItIsAskedToBe(t *testing.T) {
+	t.Parallel()
+	for _, done := range []int64{-1, 0, 1, 5, 10, 99} {
+		require.Equal(t, 20, Width(Bar(done, 10, 20)), done)
+	}
+	require.Empty(t, Bar(3, 0, 20), "of an unknown total there is no bar")
+	require.Equal(t, "██░░", Bar(1, 2, 4))
+}
+
+func TestAWindowSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	th := themed(t, theme.Options{Plain: true})
+	var lines []string
+	for i := range 10 {
+		lines = append(lines, fmt.Sprint(i))
+	}
+	shown, at := Window(lines, 0, 4, th)
+	require.Equal(t, []string{"0", "1", "2", "… 7 more lines: pgdn"}, shown)
+	require.Zero(t, at)
+	shown, at = Window(lines, 99, 4, th)
+	require.Equal(t, []string{"7", "8", "9", "… 7 lines above: pgup"}, shown)
+	require.Equal(t, 7, at)
+	shown, _ = Window(lines, 3, 10, th)
+	require.Equal(t, lines, shown)
+}
+
+func TestAMenuStartsOnWhatCanBeChosen(t *testing.T) {
+	t.Parallel()
+	th := themed(t, theme.Options{Plain: true})
+	m := NewMenu([]Choice{{Key: "a", Label: "first", Not: "gone"}, {Key: "b", Label: "second", Help: "does it"}, {Key: "c", Label: "third"}})
+	require.Equal(t, 1, m.Cursor())
+	m.Move(9)
+	require.Equal(t, 2, m.Cursor())
+	require.True(t, m.Select("a"))
+	require.False(t, m.Select("x"))
+	require.Equal(t, []string{"▶ a  first   not now: gone", "  b  second  does it"}, trimmed(m.Lines(40, 2, th)), "the line under the cursor is in sight")
+	m.Select("c")
+	require.Equal(t, []string{"  b  second  does it", "▶ c  third"}, trimmed(m.Lines(40, 2, th)))
+	require.Equal(t, -1, NewMenu(nil).Cursor())
+}
+
+func trimmed(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = strings.TrimRight(line, " ")
+	}
+	return out
+}
+
+func letters(text string) tea.KeyMsg { return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text)} }
+
+func TestAFormIsDoneWhenAllItsFieldsAreTaken(t *testing.T) {
+	t.Parallel()
+	refuse := func(value string) error {
+		if value == "" {
+			return errors.New("it is missing")
+		}
+		return nil
+	}
+	f := NewForm([]FormField{{Name: "a", Label: "A", Check: refuse}, {Name: "b", Label: "B", Value: "2", Check: refuse}})
+	require.False(t, f.Next())
+	require.Contains(t, strings.Join(f.Lines(40, themed(t, theme.Options{Plain: true})), "\n"), "✗ it is missing")
+	f.Move(1)
+	require.False(t, f.Next(), "the first is looked at again at the end")
+	f.Update(letters("1"))
+	require.False(t, f.Next())
+	require.True(t, f.Next())
+	require.Equal(t, map[string]string{"a": "1", "b": "2"}, f.Values())
+}
+
+func TestAnInputShowsThePartAroundItsCaret(t *testing.T) {
+	t.Parallel()
+	th := themed(t, theme.Options{Plain: true})
+	in := NewInput(strings.Repeat("x", 50)+"end", 100)
+	require.Equal(t, 10, Width(in.View(10, true, th)))
+	require.Equal(t, "xxxxxxend▌", in.View(10, true, th))
+	in.Update(tea.KeyMsg{Type: tea.KeyHome})
+	require.True(t, strings.HasPrefix(in.View(10, true, th), "▌xxx"))
+	require.Equal(t, 10, Width(in.View(10, true, th)))
+	require.NotContains(t, in.View(10, false, th), "▌")
+}
+
+func TestAConfirmationKeepsItsQuestionInSight(t *testing.T) {
+	t.Parallel()
+	th := themed(t, theme.Options{Plain: true})
+	var texts []Text
+	for i := range 40 {
+		texts = append(texts, Text{Text: fmt.Sprintf("line %d", i)})
+	}
+	c := NewConfirm(texts, "word")
+	lines := c.Lines(40, 8, th)
+	require.Len(t, lines, 8)
+	require.Contains(t, lines[7], "[ cancel ]")
+	require.Contains(t, strings.Join(lines, "\n"), "more lines: pgdn")
+	c.Scroll(99)
+	require.Contains(t, strings.Join(c.Lines(40, 8, th), "\n"), "line 39")
+	require.Equal(t, Undecided, c.Yes())
+	c.Update(letters("word"))
+	require.Equal(t, Confirmed, c.Yes())
+	require.Equal(t, Confirmed, c.Enter())
+	c.Move(1)
+	require.Equal(t, Cancelled, c.Enter(), "the button that cancels comes next")
+	notice := NewNotice(texts)
+	notice.Move(1)
+	require.Equal(t, Cancelled, notice.Enter())
+	require.Equal(t, Cancelled, notice.Yes())
+}
