@@ -165,31 +165,28 @@ func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerRec
 	if err != nil {
 		return nil, err
 	}
-	return receipt, t.settle(ctx, receipt)
+	t.settle(ctx, receipt)
+	return receipt, nil
 }
 
 // settle waits for the rounds that may still hand something over by what they saw
-// before, and then counts what the worker has. Without an answer in time the
-// receipt says so.
-func (t *Triage) settle(ctx context.Context, receipt *WorkerReceipt) error {
+// before, and then counts what the worker has. What was said is committed: without
+// an answer in time the receipt says that it is not settled, and nothing fails.
+func (t *Triage) settle(ctx context.Context, receipt *WorkerReceipt) {
 	if receipt.Act == UncordonWorker {
 		receipt.Settled = true
-		return nil
+		return
 	}
 	patient, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
-	if err := t.store.AwaitLockers(patient, "worker_load"); err != nil {
-		if patient.Err() != nil {
-			return nil // what was said is committed and holds for every round that begins
-		}
-		return err
+	if t.store.AwaitLockers(patient, "worker_load") != nil {
+		return
 	}
-	receipt.Settled = true
-	return t.store.ReadTx(ctx, "look at a worker", func(ctx context.Context, tx *store.Tx) error {
-		work, err := tx.CountWorkerWork(ctx, receipt.After.ID)
-		receipt.After.Running, receipt.After.Unstarted = work.Running, work.Unstarted
-		return err
-	})
+	work, err := t.store.CountWorkerWork(patient, receipt.After.ID)
+	if err != nil {
+		return
+	}
+	receipt.Settled, receipt.After.Running, receipt.After.Unstarted = true, work.Running, work.Unstarted
 }
 
 // workerWord is what is to stand on a worker's row.

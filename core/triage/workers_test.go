@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -315,4 +316,33 @@ func TestForgetting(t *testing.T) {
 	_, err = desk.Forget(ctx, "drained", "")
 	require.ErrorIs(t, err, triage.ErrNoWorker)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit WHERE outcome = 'failed' AND target = 'full' AND error LIKE '%2 messages lie%'`))
+}
+
+// A round that stands still under its locks is not waited for without end: what
+// was said holds, and the receipt says that a hand-over may still follow.
+func TestAReceiptThatCannotBeSettledSaysSo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := testkit.Worker(t, b.store, "w").ID
+	locked, over := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		err := b.store.Tx(context.Background(), "stand still", func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `SELECT FROM worker_load WHERE worker = $1 FOR UPDATE`, id)
+			close(locked)
+			<-over
+			return err
+		})
+		if err != nil {
+			panic(err)
+		}
+	})
+	<-locked
+	receipt := b.act(t, triage.CordonWorker, "w", "")
+	require.True(t, receipt.Changed)
+	require.False(t, receipt.Settled)
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE cordoned`))
+	close(over)
+	group.Wait()
+	require.True(t, b.act(t, triage.CordonWorker, "w", "").Settled, "and so it is when it is asked again")
 }

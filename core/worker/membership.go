@@ -162,11 +162,11 @@ func (m *membership) await(ctx context.Context, draining bool) error {
 	}
 }
 
-func (m *membership) status(ctx context.Context, hearing bool) *string {
+func (m *membership) status(ctx context.Context, hearing bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.leaving {
-		return nil
+	if m.leaving { // a beat that was under way may have undone it
+		return string(store.WorkerStatusEnumInactive)
 	}
 	if m.deaf == hearing {
 		m.deaf = !hearing
@@ -176,11 +176,11 @@ func (m *membership) status(ctx context.Context, hearing bool) *string {
 	if !hearing {
 		status = string(store.WorkerStatusEnumError)
 	}
-	return &status
+	return status
 }
 
 // leave takes the worker out of placement while its work goes on, and, with
-// draining false, for good. The heartbeat writes no status from then on.
+// draining false, for good. The heartbeat says so too from then on.
 func (m *membership) leave(ctx context.Context, draining bool) {
 	m.mu.Lock()
 	m.leaving = true

@@ -312,7 +312,7 @@ func (w *Worker) finish(ctx context.Context, l *life, reason error, patience tim
 	}
 }
 
-// close ends what open started, the heartbeat last.
+// close ends what open started, the heartbeat and the worker's last word at the end.
 func (w *Worker) close(ctx context.Context, l *life) {
 	l.tap.shut()
 	l.cancels.Stop()
@@ -321,8 +321,8 @@ func (w *Worker) close(ctx context.Context, l *life) {
 	l.endExecs()
 	l.endOut()
 	l.out.Wait()
+	l.heartbeat.Stop() // a beat that came after the last word would undo it
 	w.bounded(ctx, func(ctx context.Context) { l.member.leave(ctx, false) })
-	l.heartbeat.Stop()
 }
 
 // bounded gives a last word to a server that may not answer.

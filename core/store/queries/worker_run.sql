@@ -24,11 +24,10 @@ WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 -- name: BeatWorker :one
 -- A worker that somebody declared inactive comes back with its next beat. One
 -- that cannot hear the broker says so by the status error: it is alive and its
--- work goes on, but it must get no more. Without a status (it is leaving) only
--- the time is written. No row: another process has taken the name. What it
--- returns is whether somebody has asked it to drain.
-UPDATE worker SET last_heartbeat = now(),
-    status = coalesce(sqlc.narg(status)::text::worker_status_enum, status)
+-- work goes on, but it must get no more. One that is leaving says inactive. No
+-- row: another process has taken the name. What it returns is whether somebody
+-- has asked it to drain.
+UPDATE worker SET last_heartbeat = now(), status = sqlc.arg(status)::text::worker_status_enum
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid
 RETURNING draining;
 

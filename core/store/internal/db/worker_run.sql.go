@@ -28,18 +28,17 @@ func (q *Queries) ActivateWorker(ctx context.Context, iD int64, incarnation uuid
 }
 
 const BeatWorker = `-- name: BeatWorker :one
-UPDATE worker SET last_heartbeat = now(),
-    status = coalesce($1::text::worker_status_enum, status)
+UPDATE worker SET last_heartbeat = now(), status = $1::text::worker_status_enum
 WHERE id = $2 AND incarnation = $3::uuid
 RETURNING draining
 `
 
 // A worker that somebody declared inactive comes back with its next beat. One
 // that cannot hear the broker says so by the status error: it is alive and its
-// work goes on, but it must get no more. Without a status (it is leaving) only
-// the time is written. No row: another process has taken the name. What it
-// returns is whether somebody has asked it to drain.
-func (q *Queries) BeatWorker(ctx context.Context, status *string, iD int64, incarnation uuid.UUID) (bool, error) {
+// work goes on, but it must get no more. One that is leaving says inactive. No
+// row: another process has taken the name. What it returns is whether somebody
+// has asked it to drain.
+func (q *Queries) BeatWorker(ctx context.Context, status string, iD int64, incarnation uuid.UUID) (bool, error) {
 	row := q.db.QueryRow(ctx, BeatWorker, status, iD, incarnation)
 	var draining bool
 	err := row.Scan(&draining)
