@@ -104,8 +104,9 @@ func (p *Probes) tick(ctx context.Context) error {
 }
 
 func (p *Probes) all(ctx context.Context) error {
+	var oldest unstarted
 	for after := int64(0); ; {
-		last, err := p.page(ctx, after)
+		last, err := p.page(ctx, after, &oldest)
 		if err != nil {
 			return fmt.Errorf("look at the workers after %d: %w", after, err)
 		}
@@ -118,7 +119,7 @@ func (p *Probes) all(ctx context.Context) error {
 // page looks at the workers of one page and records what it saw, under the lock
 // that keeps other replicas from looking. It returns the last of a full page, else
 // 0.
-func (p *Probes) page(ctx context.Context, after int64) (last int64, err error) {
+func (p *Probes) page(ctx context.Context, after int64, oldest *unstarted) (last int64, err error) {
 	var found []finding
 	var rows []store.FindProbedRow
 	err = p.store.Tx(ctx, "probes", func(ctx context.Context, tx *store.Tx) error {
@@ -137,7 +138,7 @@ func (p *Probes) page(ctx context.Context, after int64) (last int64, err error) 
 		if len(rows) == probePage {
 			last = rows[len(rows)-1].ID
 		}
-		if found, err = p.look(ctx, tx, rows); err != nil {
+		if found, err = p.look(ctx, tx, rows, oldest); err != nil {
 			return err
 		}
 		return p.record(ctx, tx, found)
@@ -149,15 +150,29 @@ func (p *Probes) page(ctx context.Context, after int64) (last int64, err error) 
 	return last, p.suspect(ctx, found)
 }
 
-// look asks about all workers of a page, some at a time.
-func (p *Probes) look(ctx context.Context, tx *store.Tx, rows []store.FindProbedRow) ([]finding, error) {
-	unstarted, err := tx.FindUnstarted(ctx, unstartedScan)
-	if err != nil {
-		return nil, fmt.Errorf("read since when work lies unstarted: %w", err)
+// unstarted is since when work lies unstarted, by worker; nil before it was read,
+// which is once a tick.
+type unstarted map[int64]*time.Time
+
+func (u *unstarted) read(ctx context.Context, tx *store.Tx) error {
+	if *u != nil {
+		return nil
 	}
-	oldest := make(map[int64]*time.Time, len(unstarted))
-	for _, row := range unstarted {
-		oldest[row.Worker] = &row.Oldest
+	rows, err := tx.FindUnstarted(ctx, unstartedScan)
+	if err != nil {
+		return fmt.Errorf("read since when work lies unstarted: %w", err)
+	}
+	*u = make(unstarted, len(rows))
+	for _, row := range rows {
+		(*u)[row.Worker] = &row.Oldest
+	}
+	return nil
+}
+
+// look asks about all workers of a page, some at a time.
+func (p *Probes) look(ctx context.Context, tx *store.Tx, rows []store.FindProbedRow, oldest *unstarted) ([]finding, error) {
+	if err := oldest.read(ctx, tx); err != nil {
+		return nil, err
 	}
 	endings, err := p.endings(ctx, tx, rows)
 	if err != nil {
@@ -172,7 +187,7 @@ func (p *Probes) look(ctx context.Context, tx *store.Tx, rows []store.FindProbed
 		group.Go(func() {
 			defer func() { <-places }()
 			s := p.see(ctx, row, &away)
-			s.oldest, s.endings = oldest[row.ID], endings[row.ID]
+			s.oldest, s.endings = (*oldest)[row.ID], endings[row.ID]
 			found[i] = judge(s, p.cfg.Limits, ValidFor*p.cfg.Interval)
 		})
 	}
