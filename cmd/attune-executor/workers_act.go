@@ -80,8 +80,7 @@ func (a *app) actOnWorker(cmd *cobra.Command, order triage.WorkerOrder, options 
 		return err
 	}
 	defer d.stop()
-	ctx := cmd.Context()
-	plan, err := d.PlanWorker(ctx, order)
+	plan, err := d.PlanWorker(cmd.Context(), order)
 	if err != nil {
 		return d.workerError(order.Worker, err)
 	}
@@ -97,11 +96,16 @@ func (a *app) actOnWorker(cmd *cobra.Command, order triage.WorkerOrder, options 
 			return err
 		}
 	}
-	desk := d.Triage
+	return a.carryOutOnWorker(cmd, d, order, options)
+}
+
+// carryOutOnWorker does what was planned, prints the receipt and waits if asked.
+func (a *app) carryOutOnWorker(cmd *cobra.Command, d *desk, order triage.WorkerOrder, options *workerOptions) error {
+	operator := d.Triage
 	if order.Act == triage.ForgetWorker {
-		desk = desk.With(d.link)
+		operator = operator.With(d.link)
 	}
-	receipt, err := desk.ActOnWorker(ctx, order)
+	receipt, err := operator.ActOnWorker(cmd.Context(), order)
 	if err != nil {
 		return d.workerError(order.Worker, err)
 	}
