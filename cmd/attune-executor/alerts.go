@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,7 @@ func (a *app) listAlerts(cmd *cobra.Command, history bool) error {
 		a.notef("%s", all.Note)
 	}
 	return a.print(cmd, all, func(w io.Writer) error {
-		list := append(all.Open, all.Recent...)
+		list := slices.Concat(all.Open, all.Recent)
 		if len(list) == 0 {
 			return row(w, "nothing needs attention")
 		}

@@ -163,10 +163,10 @@ func (b *bundle) probed(ready int, health string) {
 	b.exec(`insert into worker_probe (worker, verdict, health, ready) values ($1, 'fresh', $2, $3)`, w.ID, health, ready)
 }
 
-func (b *bundle) execution(status attune.Status, age time.Duration) testkit.ExecutionRow {
+func (b *bundle) execution(status attune.Status, age time.Duration) {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, "demo.sleep")
-	return testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Age = status, age })
+	testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Age = status, age })
 }
 
 // queue makes a queue in which executions wait.

@@ -99,7 +99,7 @@ func (r AlertRule) PromQL() string {
 	if r.Target != "" && m.Each != "" {
 		matcher = m.label() + "=" + strconv.Quote(r.Target)
 	}
-	value := ""
+	var value string
 	switch {
 	case m.Series != "" && matcher == "":
 		value = strings.ReplaceAll(strings.ReplaceAll(m.Series, "{%s}", ""), ",%s", "")

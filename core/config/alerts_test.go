@@ -63,9 +63,9 @@ func TestPublishedRules(t *testing.T) {
 func TestRuleExpressions(t *testing.T) {
 	t.Parallel()
 	for want, rule := range map[string]config.AlertRule{
-		`max by (target) (attune_measure{measure="head_wait",target="mail.send"}) > 30`: {Measure: "head_wait", Above: 30, Target: "mail.send"},
-		`max by (table) (attune_partitions_missing{table="event"}) > 0`:                 {Measure: "partitions_missing", Target: "event"},
-		`max by (table) (attune_partitions_missing) > 0`:                                {Measure: "partitions_missing"},
+		`max by (target) (attune_measure{measure="head_wait",target="mail.send"}) > 30`:                          {Measure: "head_wait", Above: 30, Target: "mail.send"},
+		`max by (table) (attune_partitions_missing{table="event"}) > 0`:                                          {Measure: "partitions_missing", Target: "event"},
+		`max by (table) (attune_partitions_missing) > 0`:                                                         {Measure: "partitions_missing"},
 		`max by (target) (attune_measure{measure="replicas"}) < 2 or absent(attune_measure{measure="replicas"})`: {Measure: "replicas", Below: 2},
 		`up == 0`: {Measure: "replicas", Expression: "up == 0"},
 	} {

@@ -181,10 +181,10 @@ func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err err
 	if p.management == nil {
 		vhost, err := broker.VHostOf(mq.URL)
 		if err != nil {
-			return nil, false, nil //nolint:nilerr // then the engine has no broker at all, which others say
+			return nil, false, nil // then the engine has no broker at all, which others say
 		}
 		if p.management, err = broker.NewManagement(mq.ManagementURL, vhost, depthPatience); err != nil {
-			return nil, false, nil //nolint:nilerr // there is none
+			return nil, false, nil // there is none
 		}
 	}
 	alarms, err := p.management.Alarms(ctx)
@@ -192,7 +192,7 @@ func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err err
 		if p.answered {
 			return nil, true, err
 		}
-		return nil, false, nil //nolint:nilerr // as said above
+		return nil, false, nil
 	}
 	p.answered = true
 	for _, a := range alarms {

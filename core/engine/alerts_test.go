@@ -39,9 +39,12 @@ func TestAReplicaEvaluatesTheAlerts(t *testing.T) {
 	states := func() (found map[string]string, evaluated bool) {
 		var answer struct {
 			Data struct {
-				Evaluated bool
-				Open      []struct{ Rule, State string }
-			}
+				Evaluated bool `json:"evaluated"`
+				Open      []struct {
+					Rule  string `json:"rule"`
+					State string `json:"state"`
+				} `json:"open"`
+			} `json:"data"`
 		}
 		require.NoError(t, json.Unmarshal([]byte(get("/api/v1/alerts")), &answer))
 		found = map[string]string{}

@@ -34,7 +34,7 @@ func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]metric {
 	t.Helper()
 	field := reflect.ValueOf(registry).Elem().FieldByName("collectorsByID")
 	require.True(t, field.IsValid())
-	collectors, ok := reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Interface().(map[uint64]prometheus.Collector) //nolint:gosec // as said above
+	collectors, ok := reflect.TypeAssert[map[uint64]prometheus.Collector](reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem())
 	require.True(t, ok)
 	found := map[string]metric{}
 	for _, collector := range collectors {

@@ -127,7 +127,7 @@ func (m *Monitor) Alerts(ctx context.Context) (*Alerts, error) {
 			return fmt.Errorf("list past alerts: %w", err)
 		}
 		for i := range past {
-			a.Recent = append(a.Recent, m.alertOf(&past[i], a.At))
+			a.Recent = append(a.Recent, m.alertOf(&past[i]))
 		}
 		return nil
 	})
@@ -164,7 +164,7 @@ func (m *Monitor) readAlerts(ctx context.Context, tx *store.Tx, s shape, now tim
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}
 	for i := range rows {
-		one := m.alertOf(&rows[i], now)
+		one := m.alertOf(&rows[i])
 		one.NotEvaluated = a.Evaluated && now.Sub(one.Seen) > unevaluatedAfter
 		a.Open = append(a.Open, one)
 	}
@@ -190,7 +190,7 @@ func (a *Alerts) evaluation(replicas *Replicas, now time.Time) {
 	a.Evaluated = a.EvaluatedAt != nil && now.Sub(*a.EvaluatedAt) <= evaluatedWithin
 }
 
-func (m *Monitor) alertOf(row *store.Alert, now time.Time) Alert {
+func (m *Monitor) alertOf(row *store.Alert) Alert {
 	one := Alert{
 		ID: row.ID, Rule: row.Rule, Target: row.Target, Severity: Level(row.Severity), Summary: row.Summary, Hint: row.Hint, Value: row.Value,
 		Since: row.Since, Fired: row.Fired, Cleared: row.Cleared, Seen: row.Seen, State: AlertPending, View: "overview",

@@ -37,7 +37,7 @@ func (m *Measures) queues(list []Queue, now time.Time) {
 	}
 }
 
-func (q *Queue) slots() string {
+func (q Queue) slots() string {
 	if q.Limit != nil {
 		return fmt.Sprintf("%d of %d slots used", q.Active, *q.Limit)
 	}
