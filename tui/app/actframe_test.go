@@ -98,8 +98,8 @@ func TestEveryFrameOfActingFitsTheWindow(t *testing.T) {
 				if hostile {
 					b.poison(evil)
 				}
-				for _, w := range []int{20, 59, 60, 71, 80, 97, 120, 141, 220} {
-					for _, h := range []int{6, 15, 24, 31, 70} {
+				for _, w := range []int{20, 60, 71, 80, 120, 220} {
+					for _, h := range []int{6, 15, 24, 70} {
 						b.send(tea.WindowSizeMsg{Width: w, Height: h})
 						requireFits(t, b, w, h)
 						require.False(t, strings.ContainsAny(b.View(), "\a\r\u202e\u200b") || strings.Contains(b.View(), "\x1b[2J"))

@@ -58,7 +58,11 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan,
 		plan.Lines = append(plan.Lines, line(act.Note, "The hand-over itself is never sent again, since that could start the execution twice."))
 	}
 	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
-		r, err := o.triage.Requeue(ctx, order.Target.ID, reason)
+		requeue := o.triage.RequeueIfUseful
+		if !advised {
+			requeue = o.triage.Requeue // it was confirmed that it is not advised
+		}
+		r, err := requeue(ctx, order.Target.ID, reason)
 		if err != nil {
 			return nil, err
 		}

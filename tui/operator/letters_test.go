@@ -7,6 +7,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
 )
 
@@ -37,6 +38,22 @@ func TestADeadLetterIsRequeuedOnce(t *testing.T) {
 	require.Empty(t, plan.Word)
 	require.NotEmpty(t, b.plan(act.RequeueLetter, target).Nothing)
 	require.Contains(t, b.plan(act.DiscardLetter, target).Nothing, "it is decided")
+}
+
+func TestARequeueDecidesAgainWhetherItIsOfUse(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "pk.late")
+	action := testkit.Action(t, b.store, "pk.late")
+	parent := testkit.Execution(t, b.store, action)
+	failed := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
+		e.Status, e.Worker, e.Parent = attune.StatusFailed, &worker.ID, &parent.ID
+	})
+	plan := b.plan(act.RequeueLetter, act.Target{ID: b.letter(failed.ID, worker.ID)})
+	require.Empty(t, plan.Word)
+	testkit.Exec(t, b.store, `update execution set status = 'cancelled' where id = $1`, parent.ID)
+	_, err := b.Run(t.Context(), plan, "", &act.Progress{})
+	require.ErrorIs(t, err, triage.ErrUseless, "its parent has ended since the plan was made")
 }
 
 func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
