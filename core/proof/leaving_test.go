@@ -16,7 +16,7 @@ import (
 
 // patient is how long what follows from a leave may take: less than any timeout
 // that would decide it otherwise, which is 90 s at least.
-const patient = 45 * time.Second
+const patient = 75 * time.Second
 
 // Upstream 31: of three workers under load each is stopped and started again in
 // turn. Nothing fails, nothing is repeated, nothing starts twice, and nothing waits
