@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -137,16 +136,11 @@ func (c *scene) open() {
 }
 
 // starts is how often a process was started for an execution.
-func (c *scene) starts(id int64) (times int) {
+func (c *scene) starts(id int64) int { return c.allStarts()[id] }
+
+func (c *scene) allStarts() map[int64]int {
 	c.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(c.dir, "starts"))
-	require.NoError(c.t, err)
-	for line := range strings.Lines(string(raw)) {
-		if strings.TrimSpace(line) == strconv.FormatInt(id, 10) {
-			times++
-		}
-	}
-	return times
+	return startsIn(c.t, filepath.Join(c.dir, "starts"))
 }
 
 // retries has an action repeated so many times.
@@ -228,9 +222,6 @@ func (c *scene) settled() {
 // requireTold asks that the end of an execution was told as its row has it.
 func (c *scene) requireTold(ids ...int64) {
 	c.t.Helper()
-	if c.told == nil {
-		return
-	}
 	for _, id := range ids {
 		testkit.Eventually(c.t, func() bool { return len(c.told.of(id)) > 0 }, 20*time.Second, "S14: the end of execution %d is told", id)
 		require.Equal(c.t, []string{string(testkit.StatusOf(c.t, c.store, id))}, c.told.of(id), "S14: what is told of execution %d", id)

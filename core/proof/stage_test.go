@@ -52,11 +52,12 @@ const (
 
 func newStage(t testing.TB) *stage {
 	t.Helper()
-	database := testkit.Database(t)
-	s := &stage{
-		servers: servers{Database: database, AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)},
-		t:       t, store: testkit.OpenStore(t, database), diary: newDiary(),
-	}
+	return newStageAt(t, servers{Database: testkit.Database(t), AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)})
+}
+
+func newStageAt(t testing.TB, at servers) *stage {
+	t.Helper()
+	s := &stage{servers: at, t: t, store: testkit.OpenStore(t, at.Database), diary: newDiary()}
 	s.wire = s.connect("stage")
 	require.NoError(t, s.wire.DeclareExecutor(testkit.Context(t)))
 	relay := outbox.New(outbox.Config{}, s.store, s.wire.Publisher(), testkit.Logger(t), nil)

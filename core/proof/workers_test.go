@@ -31,17 +31,22 @@ func (s *stage) scriptFor(pause string) func() map[int64]int {
 	text := fmt.Sprintf("#!/bin/sh\necho \"$ATTUNE_EXEC_ID\" >> '%s'\nsleep %s\n", starts, pause)
 	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o700))
 	testkit.Action(s.t, s.store, actScript, func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = path, 2 })
-	return func() map[int64]int {
-		raw, err := os.ReadFile(starts)
-		require.NoError(s.t, err)
-		counts := map[int64]int{}
-		for line := range strings.Lines(string(raw)) {
-			id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-			require.NoError(s.t, err)
-			counts[id]++
-		}
-		return counts
+	return func() map[int64]int { return startsIn(s.t, starts) }
+}
+
+// startsIn reads how often each execution was started, by the account of the
+// actions.
+func startsIn(t testing.TB, path string) map[int64]int {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	counts := map[int64]int{}
+	for line := range strings.Lines(string(raw)) {
+		id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		require.NoError(t, err)
+		counts[id]++
 	}
+	return counts
 }
 
 // process starts a worker as a process and waits until it works.
