@@ -166,3 +166,15 @@ func TestAnAdoptedInstallationIsActedUponOnlyWhenThatIsAllowed(t *testing.T) {
 	x.press("A")
 	x.shows("give it nothing new")
 }
+
+func TestWithoutADatabaseItIsSaidWhyNothingCanBeDone(t *testing.T) {
+	t.Parallel()
+	_, url, _ := strings.Cut(nobody[0], "=")
+	x := openTerminal(t, url, "--view", "workers")
+	x.shows("PG ✗ down")
+	testkit.Eventually(t, func() bool {
+		x.press("A")
+		return strings.Contains(x.call("capture-pane", "-p"), "the database has not answered yet")
+	}, 20*time.Second, "it is not said why nothing can be done")
+	x.shows(" RO ")
+}

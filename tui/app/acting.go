@@ -72,6 +72,9 @@ type runMsg struct {
 
 // openMenu opens the menu of the row under the cursor.
 func (m *Model) openMenu() {
+	if m.tooSmall() {
+		return
+	}
 	if m.env.Locked != "" {
 		m.say("Nothing can be acted upon: " + m.env.Locked)
 		return
@@ -121,6 +124,9 @@ func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
 	action := keymap.None
 	if !msg.Paste {
 		action, _ = keymap.Lookup(d.keys(), msg.String())
+	}
+	if m.tooSmall() && action != keymap.Back && action != keymap.Hide {
+		return nil // nobody confirms what cannot be seen
 	}
 	switch d.scope {
 	case keymap.InMenu:

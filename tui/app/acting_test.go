@@ -645,6 +645,21 @@ func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
 	require.Len(t, acts.orders, 1)
 }
 
+func TestNobodyConfirmsWhatCannotBeSeen(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "p")
+	b.send(tea.WindowSizeMsg{Width: 40, Height: 10})
+	b.press("y", "tab", "enter")
+	require.Zero(t, acts.count())
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	b.send(tea.WindowSizeMsg{Width: 40, Height: 10})
+	b.press("esc", "A")
+	require.Empty(t, b.dialog.scope)
+}
+
 func TestPastedTextConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}

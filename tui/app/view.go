@@ -34,7 +34,7 @@ func (m *Model) View() string {
 }
 
 func (m *Model) lines() []string {
-	if m.width < minWidth || m.height < minHeight {
+	if m.tooSmall() {
 		return []string{widget.Cut("attune-tui needs 60×15; this is smaller. q quits.", m.width)}
 	}
 	body := m.height - topLines - bottomLines
@@ -42,6 +42,9 @@ func (m *Model) lines() []string {
 	lines = append(lines, m.overlay(widget.Fit(m.body(m.width, body), m.width, body))...)
 	return append(lines, m.messageLine(), m.keyLine())
 }
+
+// tooSmall reports that the window has no room for the chrome and a body.
+func (m *Model) tooSmall() bool { return m.width < minWidth || m.height < minHeight }
 
 // body is the open view, or the help above it. Data whose source cannot be
 // reached is drawn grey.

@@ -185,6 +185,8 @@ func TestAnInterruptedClearingSaysWhatIsLeft(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, receipt.Partly)
 	require.Equal(t, "the same again goes on where it stopped", receipt.Next)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit where id = $1 and outcome = 'interrupted'`, receipt.Audits[0]),
+		"also of what was stopped there is a record")
 }
 
 func TestQueuesAreRepaired(t *testing.T) {
