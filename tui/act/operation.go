@@ -7,14 +7,13 @@ type State string
 
 // The states of an operation.
 const (
-	Planning  State = "planning"
-	Planned   State = "planned" // it waits to be confirmed
-	Dropped   State = "dropped" // it was left before it was confirmed; nothing was done
-	Running   State = "running"
-	Done      State = "done"
-	Partial   State = "partly" // less was done than was planned
-	Failed    State = "failed"
-	Uncertain State = "unknown" // whether it was done could not be learned
+	Planning State = "planning"
+	Planned  State = "planned" // it waits to be confirmed
+	Dropped  State = "dropped" // it was left before it was confirmed; nothing was done
+	Running  State = "running"
+	Done     State = "done"
+	Partial  State = "partly" // less was done than was planned
+	Failed   State = "failed"
 )
 
 // Operation is one act of this session from the moment it is asked for.
