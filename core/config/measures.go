@@ -54,7 +54,7 @@ var measures = []Measure{
 	},
 	{
 		Name: "failure_ratio", Unit: UnitRatio, View: "executions",
-		About:   "The share of the executions of the last 15 minutes that failed, timed out or were abandoned, of those that ended; 0 for fewer than 20.",
+		About:   "The share of the executions of the last 15 minutes that failed, timed out or were abandoned, of those that ended, the newest thousand of each way at most; 0 for fewer than 20.",
 		Why:     "Something that many actions need may be down.",
 		Summary: "{value} of executions fail",
 		Hint:    "{detail}",

@@ -101,6 +101,7 @@ type Prober interface {
 // The bounds of measuring.
 const (
 	measureRows   = 5_000 // executions and letters looked at, from each end
+	measureEnds   = 1_000 // of each way to end the newest that are looked at
 	measureQueues = 300   // the longest queues
 	// fewEnds is how many executions make a ratio.
 	fewEnds = 20
@@ -203,7 +204,7 @@ func (m *Monitor) measureExecutions(ctx context.Context, tx *store.Tx, all *Meas
 		}
 	}
 	all.set("execution_timeouts", timeouts, first)
-	leaks, err := tx.AlertLeaks(ctx, measureRows)
+	leaks, err := tx.AlertLeaks(ctx, measureEnds)
 	if err != nil {
 		return fmt.Errorf("look for slots of ended executions: %w", err)
 	}
@@ -222,7 +223,7 @@ func (m *Monitor) measureShares(ctx context.Context, tx *store.Tx, all *Measures
 		return fmt.Errorf("count repetitions: %w", err)
 	}
 	all.share("retry_rate", retries.Repeated, retries.Requested, "requested")
-	ends, err := tx.AlertEnds(ctx, measureRows)
+	ends, err := tx.AlertEnds(ctx, measureEnds)
 	if err != nil {
 		return fmt.Errorf("count failures: %w", err)
 	}

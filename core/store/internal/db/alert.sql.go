@@ -11,12 +11,17 @@ import (
 )
 
 const AlertEnds = `-- name: AlertEnds :one
-SELECT count(*) AS ended, count(*) FILTER (WHERE f.status IN ('failed', 'timeout', 'abandoned')) AS failed
-FROM unnest(ARRAY['completed', 'failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.status, e.finished_at FROM execution e
-                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                    ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-WHERE f.finished_at > now() - interval '15 minutes'
+WITH ends AS MATERIALIZED (
+    SELECT f.id, s.status, f.finished_at, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest
+    FROM unnest(ARRAY['completed', 'failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+    CROSS JOIN LATERAL (SELECT e.id, e.finished_at FROM execution e
+                        WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                        ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
+)
+SELECT count(*) AS ended, count(*) FILTER (WHERE x.status <> 'completed') AS failed
+FROM ends x
+WHERE x.finished_at > now() - interval '15 minutes'
+  AND x.id >= coalesce((SELECT max(o.oldest) FROM ends o WHERE o.n >= $1::bigint), 0)
 `
 
 type AlertEndsRow struct {
@@ -24,7 +29,9 @@ type AlertEndsRow struct {
 	Failed int64
 }
 
-// How the newest that ended within a quarter of an hour did.
+// How those that ended within a quarter of an hour did. Of each way to end the
+// newest are looked at; where there are more, the others are counted back to the
+// same execution only, so that the shares are right.
 func (q *Queries) AlertEnds(ctx context.Context, bound int64) (AlertEndsRow, error) {
 	row := q.db.QueryRow(ctx, AlertEnds, bound)
 	var i AlertEndsRow

@@ -1,0 +1,160 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestGrowthIsKnownAfterSomeMinutes: a replica that has just begun does not say that
+// nothing grows.
+func TestGrowthIsKnownAfterSomeMinutes(t *testing.T) {
+	t.Parallel()
+	m, now := New(Config{}, Deps{}), time.Now()
+	for minute := range 4 {
+		_, known := m.growth(now.Add(time.Duration(minute)*time.Minute), 10+int64(minute))
+		require.False(t, known)
+	}
+	grown, known := m.growth(now.Add(5*time.Minute), 17)
+	require.True(t, known)
+	require.EqualValues(t, 7, grown, "since five minutes ago")
+	grown, known = m.growth(now.Add(10*time.Minute), 12)
+	require.True(t, known)
+	require.Zero(t, grown, "fewer is no growth")
+	_, known = m.growth(now.Add(time.Hour), 50)
+	require.False(t, known, "what was long ago is forgotten")
+}
+
+// TestWithoutADatabaseEverythingIsUnknown: and nothing is zero.
+func TestWithoutADatabaseEverythingIsUnknown(t *testing.T) {
+	t.Parallel()
+	m := New(Config{}, Deps{})
+	all, err := m.Measure(t.Context())
+	require.Error(t, err)
+	for _, name := range databaseMeasures {
+		require.False(t, all.Known(name), name)
+		require.NotEmpty(t, all.Unknown[name], name)
+	}
+	for _, c := range Judge(config.Default().Alerts, all) {
+		require.Equal(t, "unmeasured", c.Rule, "nothing else is known to hold")
+	}
+	for _, name := range databaseMeasures {
+		_, ok := config.MeasureNamed(name)
+		require.True(t, ok, name)
+	}
+}
+
+// TestSharesAreRightHoweverManyEnd: the failures of a busy installation are not
+// counted further back than its successes.
+func TestSharesAreRightHoweverManyEnd(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "demo.sleep")
+	testkit.Exec(t, st, `insert into execution (action, action_ref, status) select $1, 'demo.sleep',
+		case when g % 10 = 0 then 'failed' else 'completed' end::execution_status_enum from generate_series(1, 4000) g`, action.ID)
+	testkit.Exec(t, st, `update execution set finished_at = now()`)
+	all, err := New(Config{}, Deps{Store: st}).Measure(t.Context())
+	require.NoError(t, err)
+	ratio, known := all.Value("failure_ratio")
+	require.True(t, known)
+	require.InDelta(t, 0.1, ratio, 0.01)
+}
+
+// silentProbe is a broker that does not answer.
+type silentProbe struct{}
+
+func (silentProbe) QueueDepth(ctx context.Context, _ string) (int64, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+func (silentProbe) LostRoutes(context.Context) ([]string, error) { return nil, errors.New("away") }
+func (silentProbe) Missing(context.Context) ([]string, error)    { return nil, errors.New("away") }
+func (silentProbe) Alarms(context.Context) ([]string, bool, error) {
+	return nil, false, nil
+}
+
+// TestABrokerThatHangsHoldsNothingUp: what the database says is known all the same.
+func TestABrokerThatHangsHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	testkit.Worker(t, st, "w1")
+	m := New(Config{}, Deps{Store: st, Probe: silentProbe{}})
+	begin := time.Now()
+	all, err := m.Measure(t.Context())
+	require.NoError(t, err)
+	require.Less(t, time.Since(begin), 4*probePatience)
+	require.True(t, all.Known("heartbeat_age"))
+	for _, name := range []string{"dead_letter_depth", "worker_queue_depth", "topology_problems", "dead_letter_routes_lost"} {
+		require.Contains(t, all.Unknown, name)
+	}
+	require.NotContains(t, all.Unknown, "broker_alarms", "nobody asked for it")
+}
+
+// TestMeasuresOfAPublishedSchema: on an installation without our tables what can be
+// read is known, and nothing is missed.
+func TestMeasuresOfAPublishedSchema(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	testkit.Exec(t, st, `drop table alert, lost_work`)
+	all, err := New(Config{}, Deps{Store: st}).Measure(t.Context())
+	require.NoError(t, err)
+	require.True(t, all.Known("head_wait"))
+	require.False(t, all.Known("scheduled_overdue"))
+	require.Empty(t, all.Unknown)
+	read, err := New(Config{}, Deps{Store: st}).Alerts(t.Context())
+	require.NoError(t, err)
+	require.False(t, read.Evaluated)
+}
+
+// TestTheQueriesOfAlertsUseTheirIndexes: none of them reads a table of executions
+// from end to end.
+func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "demo.sleep")
+	testkit.Exec(t, st, `insert into execution (action, action_ref, status, created, updated)
+		select $1, 'demo.sleep', (array['completed', 'failed', 'requested'])[1 + (g % 3)]::execution_status_enum, now(), now() from generate_series(1, 30000) g`, action.ID)
+	testkit.Exec(t, st, `insert into lost_work (at, cause, outcome, execution, attempt, action_ref)
+		select now() - make_interval(mins => g), 'scheduled_timeout', 'failed', g, 1, 'a.b' from generate_series(1, 20000) g`)
+	testkit.Exec(t, st, `insert into dead_letter (fingerprint, decision, created) select 'f' || g, 'failed', now() - make_interval(mins => g) from generate_series(1, 20000) g`)
+	for _, table := range []string{"execution", "lost_work", "dead_letter"} {
+		testkit.Exec(t, st, `vacuum analyze `+table)
+	}
+	const bound = 100
+	for name, query := range map[string]struct {
+		sql  string
+		args []any
+	}{
+		"AlertLive": {store.AlertLive, []any{bound, 300.0}}, "AlertLeaks": {store.AlertLeaks, []any{bound}},
+		"AlertEnds": {store.AlertEnds, []any{bound}}, "AlertRetries": {store.AlertRetries, []any{bound}},
+		"AlertLetters": {store.AlertLetters, []any{bound}}, "AlertLostWork": {store.AlertLostWork, nil},
+		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},
+	} {
+		rows, err := st.Pool().Query(t.Context(), "explain "+query.sql, query.args...)
+		require.NoError(t, err, name)
+		plan := ""
+		for rows.Next() {
+			var line string
+			require.NoError(t, rows.Scan(&line))
+			plan += line + "\n"
+		}
+		require.NoError(t, rows.Err())
+		for _, table := range []string{"execution", "lost_work", "dead_letter"} {
+			require.NotRegexp(t, `Seq Scan on `+table+`\b`, plan, "%s:\n%s", name, plan)
+		}
+	}
+	m := New(Config{}, Deps{Store: st})
+	_, err := m.Measure(t.Context())
+	require.NoError(t, err)
+	begin := time.Now()
+	_, err = m.Measure(t.Context())
+	require.NoError(t, err)
+	t.Logf("measured in %s", time.Since(begin))
+}
