@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -36,6 +37,9 @@ func published() map[string]func(*scene) {
 	}
 }
 
+// TestThePublishedScenariosOfWorkerAvailability plays them side by side.
+//
+//nolint:tparallel // the scenes are parallel, one level further down
 func TestThePublishedScenariosOfWorkerAvailability(t *testing.T) {
 	t.Parallel()
 	newHouse(newStage(t)).play(t, published())
@@ -169,7 +173,7 @@ func stopsGracefully(c *scene) {
 	c.await(func() bool { return leaver.ended() }, "it ends when its work has ended")
 	require.Zero(c.t, leaver.cmd.ProcessState.ExitCode())
 	c.settled()
-	all, courses := append(ids, fresh...), map[string]int{}
+	all, courses := slices.Concat(ids, fresh), map[string]int{}
 	for _, id := range all {
 		courses[c.course(id)]++
 		require.Equal(c.t, 1, c.starts(id), "S2: the starts of execution %d", id)
