@@ -1,0 +1,240 @@
+package alerting_test
+
+import (
+	"errors"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// letters puts dead letters into the ledger that wait for a person.
+func (b *bundle) letters(n int) {
+	b.t.Helper()
+	b.exec(`insert into dead_letter (fingerprint, reason) select 'f' || g, 'expired' from generate_series(1, $1::int) g`, n)
+}
+
+func (b *bundle) noLetters() { b.t.Helper(); b.exec(`delete from dead_letter`) }
+
+// replica puts a replica of the engine into its table.
+func (b *bundle) replica(age time.Duration, loops, details string) {
+	b.t.Helper()
+	b.exec(`insert into engine_replica (id, host, version, pid, state, started, last_seen, loops, details)
+		values ('0194fdc2-fa2f-4cc0-81d3-ff12045b73c8', 'h', 'v', 7, 'connected', now() - interval '1 hour', now() - make_interval(secs => $1), $2, $3)`,
+		age.Seconds(), loops, details)
+}
+
+const short = "0194fdc2" // how the replica is called
+
+func (b *bundle) probed(ready int, health string) {
+	b.t.Helper()
+	w := testkit.Worker(b.t, b.store, "w1")
+	b.exec(`insert into worker_probe (worker, verdict, health, ready) values ($1, 'fresh', $2, $3)`, w.ID, health, ready)
+}
+
+func (b *bundle) execution(status attune.Status, age time.Duration) {
+	b.t.Helper()
+	action := testkit.Action(b.t, b.store, "demo.sleep")
+	testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Age = status, age })
+}
+
+// queue makes a queue in which executions wait.
+func (b *bundle) queue(options ...func(*testkit.StateRow)) testkit.StateRow {
+	b.t.Helper()
+	return testkit.State(b.t, b.store, testkit.Action(b.t, b.store, "demo.sleep"), 2, options...)
+}
+
+type alertCase struct {
+	target     string
+	make, undo func(b *bundle)
+}
+
+// cases makes the condition of every built-in rule true and false again.
+var cases = map[string]alertCase{
+	"high_execution_timeout_rate": {
+		make: func(b *bundle) {
+			b.exec(`insert into lost_work (cause, outcome, execution, attempt, action_ref) select 'scheduled_timeout', 'failed', g, 1, 'a.b' from generate_series(1, 11) g`)
+		},
+		undo: func(b *bundle) { b.exec(`update lost_work set at = now() - interval '2 minutes'`) },
+	},
+	"no_active_workers": {
+		make: func(b *bundle) {
+			testkit.Worker(b.t, b.store, "kept", func(r *testkit.WorkerRow) { r.Cordoned = true })
+		},
+		undo: func(b *bundle) { b.exec(`update worker set cordoned = false`) },
+	},
+	"stale_executions": {
+		make: func(b *bundle) { b.execution(attune.StatusScheduled, 6*time.Minute) },
+		undo: func(b *bundle) { b.exec(`update execution set status = 'running'`) },
+	},
+	"exec_stuck": {
+		make: func(b *bundle) { b.execution(attune.StatusScheduled, 11*time.Minute) },
+		undo: func(b *bundle) { b.exec(`update execution set status = 'running'`) },
+	},
+	"dlq_buildup": {
+		make: func(b *bundle) { b.letters(51); b.probe.set(func(p *fakeProbe) { p.depth = 50 }) },
+		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.depth = 49 }) },
+	},
+	"dlq_depth_critical": {
+		make: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.depth = 101 }) },
+		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.depth = 100 }) },
+	},
+	"dlq_depth_warning": {
+		make: func(b *bundle) { b.letters(11) },
+		undo: func(b *bundle) { b.exec(`update dead_letter set decision = 'failed' where fingerprint = 'f1'`) },
+	},
+	"dlq_waiting": {
+		make: func(b *bundle) { b.letters(1) },
+		undo: (*bundle).noLetters,
+	},
+	"dlq_rate_warning": {
+		make: func(b *bundle) { b.letters(26) },
+		undo: func(b *bundle) {
+			b.exec(`update dead_letter set created = now() - interval '6 minutes' where fingerprint in ('f1', 'f2')`)
+		},
+	},
+	"dlq_rate_critical": {
+		make: func(b *bundle) { b.letters(101) },
+		undo: (*bundle).noLetters,
+	},
+	"dlq_growth": { // how it is measured over minutes is tested where it is
+		make: func(b *bundle) {
+			b.view.edit = func(m *monitor.Measures) { m.Samples["dead_letters_growth"] = []monitor.Sample{{Value: 1}} }
+		},
+		undo: func(b *bundle) {
+			b.view.edit = func(m *monitor.Measures) { m.Samples["dead_letters_growth"] = []monitor.Sample{{Value: 0}} }
+		},
+	},
+	"dlq_routes_lost": {
+		make: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.lost = []string{"execution.dispatch.worker.7"} }) },
+		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.lost = nil }) },
+	},
+	"topology": {
+		make: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.missing = []string{"exchange attune.dlx"} }) },
+		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.missing = nil }) },
+	},
+	"broker_alarm": {
+		make: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.alarms = []string{"memory on rabbit@a"} }) },
+		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.alarms = nil }) },
+	},
+	"unmeasured": {
+		target: "dead_letter_depth",
+		make:   func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.err = errors.New("cut off") }) },
+		undo:   func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.err = nil }) },
+	},
+	"worker_queue_warning": {
+		target: "w1",
+		make:   func(b *bundle) { b.probed(50, "healthy") },
+		undo:   func(b *bundle) { b.exec(`update worker_probe set ready = 49`) },
+	},
+	"worker_queue_critical": {
+		target: "w1",
+		make:   func(b *bundle) { b.probed(100, "healthy") },
+		undo:   func(b *bundle) { b.exec(`update worker_probe set ready = 99`) },
+	},
+	"unhealthy_workers": {
+		make: func(b *bundle) { b.probed(0, "unhealthy") },
+		undo: func(b *bundle) { testkit.Worker(b.t, b.store, "w2") },
+	},
+	"worker_heartbeat": {
+		target: "ill",
+		make: func(b *bundle) {
+			testkit.Worker(b.t, b.store, "ill", func(r *testkit.WorkerRow) { r.HeartbeatAge = 2 * time.Minute })
+		},
+		undo: func(b *bundle) { b.exec(`update worker set last_heartbeat = now()`) },
+	},
+	"worker_suspect": {
+		target: "mute",
+		make: func(b *bundle) {
+			testkit.Worker(b.t, b.store, "mute")
+			b.exec(`update worker set suspect_since = now(), suspect_reason = 'its queue is gone'`)
+		},
+		undo: func(b *bundle) { b.exec(`update worker set suspect_since = null`) },
+	},
+	"workers_missing": {
+		make: func(b *bundle) {
+			q := b.queue(func(r *testkit.StateRow) { r.Queued = 1 })
+			b.exec(`insert into admission_blocked (state_id, ticket, reason) values ($1, 1, 'no compatible worker: 1 has not the runtime')`, q.ID)
+		},
+		undo: func(b *bundle) {
+			b.exec(`update admission_blocked set reason = 'waiting for a worker: the only fitting worker is busy'`)
+		},
+	},
+	"queue_head_wait": {
+		target: "demo.sleep",
+		make: func(b *bundle) {
+			q := b.queue(func(r *testkit.StateRow) { r.Queued = 1 })
+			e := testkit.Execution(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"})
+			b.exec(`insert into execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
+				values ($1, $2, 'queued', 1, now() - interval '11 minutes')`, q.ID, e.ID)
+		},
+		undo: func(b *bundle) { b.exec(`update execution_admission_entry set enqueued_at = now()`) },
+	},
+	"queue_length": {
+		target: "demo.sleep",
+		make:   func(b *bundle) { b.queue(func(r *testkit.StateRow) { r.Queued = 8001 }) },
+		undo:   func(b *bundle) { b.exec(`update execution_admission_state set queued_count = 8000`) },
+	},
+	"queue_paused": {
+		target: "demo.sleep",
+		make:   func(b *bundle) { b.queue(func(r *testkit.StateRow) { r.Queued, r.Paused = 1, true }) },
+		undo:   func(b *bundle) { b.exec(`update execution_admission_state set paused = false`) },
+	},
+	"retry_rate": {
+		make: func(b *bundle) {
+			action := testkit.Action(b.t, b.store, "demo.sleep")
+			for i := range 20 {
+				testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.RetryCount = int32(i / 15) })
+			}
+		},
+		undo: func(b *bundle) { b.exec(`update execution set retry_count = 0`) },
+	},
+	"leaked_slot": {
+		make: func(b *bundle) {
+			q := b.queue(func(r *testkit.StateRow) { r.Active = 1 })
+			testkit.Execution(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"}, func(r *testkit.ExecutionRow) {
+				r.Status, r.AdmissionState = attune.StatusCompleted, &q.ID
+			})
+			b.exec(`update execution set finished_at = now() - interval '2 minutes'`)
+		},
+		undo: func(b *bundle) { b.exec(`update execution set admission_state_id = null`) },
+	},
+	"no_replica": {
+		make: func(*bundle) {},
+		undo: func(b *bundle) { b.replica(0, "{}", "{}") },
+	},
+	"replica_silent": {
+		target: short,
+		make:   func(b *bundle) { b.replica(31*time.Second, "{}", "{}") },
+		undo:   func(b *bundle) { b.exec(`update engine_replica set last_seen = now()`) },
+	},
+	"replica_unwell": {
+		target: short,
+		make: func(b *bundle) {
+			b.replica(0, "{}", `{"clock": "2026-01-01T00:00:10Z", "connections": [{"purpose": "publish", "up": true, "blocked": true, "reason": "memory", "since": "2026-01-01T00:00:00Z"}]}`)
+		},
+		undo: func(b *bundle) { b.exec(`update engine_replica set details = '{}'`) },
+	},
+	"loop_late": {
+		target: short + "/recovery",
+		make: func(b *bundle) {
+			b.replica(0, `{"recovery": "2026-01-01T00:00:00Z"}`, `{"clock": "2026-01-01T00:02:00Z", "loops": {"recovery": {"patience_ns": 60000000000}}}`)
+		},
+		undo: func(b *bundle) { b.exec(`update engine_replica set loops = '{"recovery": "2026-01-01T00:01:59Z"}'`) },
+	},
+	"outbox_age": {
+		make: func(b *bundle) {
+			b.exec(`insert into outbox (created, message_ids, exchanges, routing_keys, message_types, bodies, traces)
+				values (now() - interval '31 seconds', '{}', '{}', '{}', '{}', '{}', '{}')`)
+		},
+		undo: func(b *bundle) { b.exec(`delete from outbox`) },
+	},
+	"partition_missing": {
+		target: "event",
+		make: func(b *bundle) {
+			b.exec(`do $$ begin execute format('drop table event_p%s', to_char((now() + interval '1 day') at time zone 'utc', 'YYYYMMDD')); end $$`)
+		},
+		undo: func(b *bundle) { b.exec(`select attune_partitions_ahead('event', 1, 7)`) },
+	},
+}
