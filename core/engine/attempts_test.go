@@ -66,7 +66,7 @@ func beating(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour }
 // silence makes the last heartbeat of a worker an old one.
 func (b *bundle) silence(t *testing.T, worker int64) {
 	t.Helper()
-	testkit.Exec(t, b.store, `UPDATE worker SET last_heartbeat = now() - interval '1 hour' WHERE id = $1`, worker)
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour' WHERE id = $1`, worker)
 }
 
 // S19, upstream 37: an action that fails is repeated as often as it allows, each

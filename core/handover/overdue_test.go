@@ -29,7 +29,7 @@ func (b *bundle) age(t *testing.T, by time.Duration, ids ...int64) {
 func overdue(t *testing.T, b *bundle, n int) (late []recovery.Stranded, old, other int64) {
 	t.Helper()
 	ids, old, other := stranded(t, b, n)
-	testkit.Exec(t, b.store, `UPDATE worker SET last_heartbeat = now() WHERE id = $1`, old)
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
 	b.age(t, 320*time.Second, ids...)
 	b.rounds = b.replica(t)
 	for _, id := range ids {

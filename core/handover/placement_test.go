@@ -300,7 +300,7 @@ func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
 	never := b.request(t, testkit.Action(t, b.store, "pk.c", func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "z"} }), 1)
 	require.Equal(t, handover.Result{Ended: 1}, b.dispatch(t, never...))
 
-	testkit.Exec(t, b.store, `UPDATE worker SET last_heartbeat = now() WHERE id = $1`, able.ID)
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, able.ID)
 	patient := b.replica(t, func(c *handover.Config) { c.WaitForWorkers = true })
 	require.Equal(t, handover.Result{Granted: 2}, b.fill(t, patient))
 	require.Equal(t, able.ID, b.workerOf(t, ids[0]))

@@ -275,7 +275,7 @@ func TestWithoutALiveWorker(t *testing.T) {
 		"inactive":         `UPDATE worker SET status = 'inactive'`,
 		"cordoned":         `UPDATE worker SET cordoned = true`,
 		"draining":         `UPDATE worker SET draining = true`,
-		"silent":           `UPDATE worker SET last_heartbeat = now() - interval '91 seconds'`,
+		"silent":           `UPDATE worker SET heartbeat_seen = now() - interval '91 seconds'`,
 		"never heard from": `UPDATE worker SET last_heartbeat = NULL`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -222,19 +222,19 @@ func TestUpstream17ClocksOfWorkersDoNotMatter(t *testing.T) {
 		testkit.Exec(t, st, `UPDATE worker SET last_heartbeat = clock_timestamp() + make_interval(secs => $2) WHERE id = $1`, id, offset.Seconds())
 	}
 	for name, offsets := range map[string][]time.Duration{
-		"ahead":         {time.Hour, time.Hour},
-		"behind":        {-time.Hour, -time.Hour},
-		"steps ahead":   {0, time.Hour, time.Hour},
-		"steps back":    {0, -time.Hour, -time.Hour},
-		"there and off": {-time.Hour, -time.Hour, time.Hour, 0, 0},
+		"ahead":         {time.Hour},
+		"behind":        {-time.Hour},
+		"steps ahead":   {0, time.Hour},
+		"steps back":    {0, -time.Hour},
+		"there and off": {-time.Hour, time.Hour, 0},
 	} {
 		id := testkit.Worker(t, st, name, func(w *testkit.WorkerRow) { w.NoHeartbeat = true }).ID
 		for _, offset := range offsets {
 			tell(id, offset)
+			require.NoError(t, h.tick(ctx))
+			status, deactivated := statusOf(t, st, id)
+			require.Equal(t, "active false", fmt.Sprint(status, " ", deactivated), "%s, %s off", name, offset)
 		}
-		require.NoError(t, h.tick(ctx))
-		status, deactivated := statusOf(t, st, id)
-		require.Equal(t, "active false", fmt.Sprint(status, " ", deactivated), name)
 	}
 	require.Empty(t, j.take())
 

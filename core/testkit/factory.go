@@ -145,14 +145,12 @@ func Worker(t testing.TB, st Pooler, name string, options ...func(*WorkerRow)) W
 		option(&row)
 	}
 	row.ID = insert(t, st, `
-		insert into worker (name, worker_type, worker_role, status, capabilities, last_heartbeat, cordoned, draining)
+		insert into worker (name, worker_type, worker_role, status, capabilities, last_heartbeat, heartbeat_seen, cordoned, draining)
 		values ($1, 'local', $2::text::worker_role_enum, $3::text::worker_status_enum, $4,
-			case when $5::bool then null else now() - make_interval(secs => $6::float8) end, $7, $8) returning id`,
+			case when $5::bool then null else now() - make_interval(secs => $6::float8) end,
+			now() - make_interval(secs => $6::float8), $7, $8) returning id`,
 		row.Name, row.Role, row.Status, jsonValue(t, row.Capabilities),
 		row.NoHeartbeat, row.HeartbeatAge.Seconds(), row.Cordoned, row.Draining)
-	if row.HeartbeatAge < 0 { // it stays fresh for that long, as one that beats would
-		Exec(t, st, `update worker set heartbeat_seen = last_heartbeat where id = $1`, row.ID)
-	}
 	return row
 }
 

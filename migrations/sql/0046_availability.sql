@@ -2,8 +2,8 @@
 -- did not do, and the alerts that were raised.
 --
 -- worker.heartbeat_seen is when the newest heartbeat was written, by the clock of
--- the database: last_heartbeat is by the worker's own, which may lie. A heartbeat
--- that goes back in time is taken at its word, and the next one counts again.
+-- the database: last_heartbeat is by the worker's own, which may lie, or be set
+-- back an hour. Who writes heartbeat_seen along with a heartbeat has the last word.
 -- deactivated_at says that the heartbeat monitor has marked the worker inactive,
 -- and not the worker itself; so it may also mark it active again.
 --
@@ -19,10 +19,12 @@ ALTER TABLE worker
 CREATE OR REPLACE FUNCTION attune_heartbeat_seen() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-    IF TG_OP = 'UPDATE' AND NEW.last_heartbeat > OLD.last_heartbeat THEN
+    IF NEW.last_heartbeat IS NULL THEN
+        NEW.heartbeat_seen := NULL;
+    ELSIF TG_OP = 'INSERT' THEN
+        NEW.heartbeat_seen := coalesce(NEW.heartbeat_seen, now());
+    ELSIF NEW.last_heartbeat IS DISTINCT FROM OLD.last_heartbeat AND NEW.heartbeat_seen IS NOT DISTINCT FROM OLD.heartbeat_seen THEN
         NEW.heartbeat_seen := now();
-    ELSIF TG_OP = 'INSERT' OR NEW.last_heartbeat IS DISTINCT FROM OLD.last_heartbeat THEN
-        NEW.heartbeat_seen := CASE WHEN NEW.last_heartbeat IS NOT NULL THEN least(NEW.last_heartbeat, now()) END;
     END IF;
     RETURN NEW;
 END

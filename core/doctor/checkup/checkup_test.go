@@ -197,7 +197,7 @@ func TestDriftOfTheTopologyIsNamed(t *testing.T) {
 
 	b.delete("bindings", "e/"+message.ExchangeExecutions+"/q/"+message.QueueEnforcements+"/"+url.PathEscape(message.PatternEnforcement))
 	requireStatus(t, b.run()["topology"], checkup.Failed, "is not bound to "+message.ExchangeExecutions)
-	testkit.Exec(t, b.store, `update worker set last_heartbeat = now() - interval '1 hour'`)
+	testkit.Exec(t, b.store, `update worker set last_heartbeat = now() - interval '1 hour', heartbeat_seen = now() - interval '1 hour'`)
 	requireStatus(t, b.run()["workers"], checkup.Passed, "is stale: it is given nothing")
 }
 
