@@ -2,15 +2,18 @@
 // admission, told a second time and from the rules alone, and held against the
 // engine at work on real servers.
 //
-// Four judges share this room. A model that is written from the rules follows
+// Five judges share this room. A model that is written from the rules follows
 // a random course of requests, ends, cancels, deletions and changes of limits
 // step by step and must agree with the database about every status, holder and
 // line. A checker of histories looks at replicas from outside, killed and
 // restarted under load, and asks whether some order of the operations explains
 // what was seen. Replicas and workers that can be told where die and stand
 // still at each moment between two effects, alone and in pairs, and whatever
-// was requested has to run once all the same. And every incident of other
-// systems from which a rule was learnt has a test that bears its name.
+// was requested has to run once all the same. Scenes with workers that die, stand
+// still, leave or forget what they were given are played before three replicas that
+// all look for such work, and each loss has to be decided by one of them, once. And
+// every incident of other systems from which a rule was learnt has a test that bears
+// its name.
 //
-// The longer courses of the first three run when ATTUNE_SLOW_TESTS is set.
+// The longer courses of the first four run when ATTUNE_SLOW_TESTS is set.
 package proof

@@ -75,6 +75,23 @@ import (
 //	     that lies                          engine: TestWhatNobodyReportedIsAnnouncedAndLiesAreRecorded
 //	F24  a worker dies at every moment      TestWorkersThatDieAtAnyPointAreFollowedByAnother
 //	L7   nothing is left of any of it       TestFaultsUnderLoad…/L7NothingIsLeft
+//
+// Workers that do not do their work, each on three replicas that all look for it,
+// with every connection cut in the middle; the scenarios are the published ones:
+//
+//	scenario 1, L4, upstream 33             TestThePublishedScenarios…/Scenario1…
+//	scenario 2, upstream 11, 18, 32         TestThePublishedScenarios…/Scenario2… (in place; as a new row)
+//	scenario 3                              TestScenario3AllWorkersAreDown, which has lost_running, too
+//	scenario 4, upstream 31                 TestThePublishedScenarios…/Scenario4…
+//	scenario 5, S20, L5, upstream 1, 34     TestThePublishedScenarios…/Scenario5… (in place; as a new row)
+//	S8, S9: declared dead, and finishes     TestThePublishedScenarios…/AWorkerThatWasTakenForDeadFinishes
+//	F2, S2: frozen and thawed               TestThePublishedScenarios…/AFrozenWorkerGoesOn
+//	upstream 37: a timeout forgotten        TestThePublishedScenarios…/AWorkerForgetsTheTimeout
+//	upstream 30: heartbeats end, resume     TestThePublishedScenarios…/HeartbeatsEndAndResume
+//	F4: the broker restarts in the middle   TestTheBrokerRestartsInTheMiddleOfTheScenarios
+//	upstream 35: all at once, at random     TestThreeReplicasAgreeWhileWorkersFall
+//	upstream 36: parents, questions         recovery: TestTheWorkOfAWorkerThatIsGoneIsEnded leaves alone what has no worker
+//	upstream 38                             belongs to the part that will run workflows
 
 // together runs a function on several fresh replicas at the same moment.
 func (r *room) together(n int, do func(replica *handover.HandOver, which int)) {
