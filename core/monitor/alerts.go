@@ -328,7 +328,7 @@ func (a *Alerts) verdicts() []Condition {
 	for _, one := range a.Open {
 		v := Condition{
 			Rule: one.Rule, Target: one.Target, Severity: one.Severity, Value: one.Value, Summary: one.Summary, Hint: one.Hint,
-			view: one.View, filter: one.Filter, since: &one.Since,
+			view: one.View, filter: one.Filter, since: &one.Since, measure: "rule " + one.Rule, // until the rule is known
 		}
 		if rule := a.ruleOf[one.Rule]; rule != nil {
 			v.measure = rule.Measure
