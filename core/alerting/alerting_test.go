@@ -171,6 +171,7 @@ func TestQuietInstallationsRaiseNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
 	testkit.Worker(t, b.store, "w1")
+	testkit.Worker(t, b.store, "stopped", func(r *testkit.WorkerRow) { r.Status, r.HeartbeatAge = "inactive", time.Hour })
 	b.replica(0, "{}", "{}")
 	b.tick()
 	b.tick()

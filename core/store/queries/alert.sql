@@ -42,7 +42,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NU
 -- name: AlertWorkers :many
 -- Workers that count, or counted until the engine marked them inactive within a
 -- day. silence is negative when no heartbeat ever came.
-SELECT w.id, w.name, w.worker_role::text AS role, (w.status::text <> 'inactive')::bool AS active, w.cordoned, w.draining,
+SELECT w.id, w.name, w.worker_role::text AS role, (w.status::text NOT IN ('inactive', 'error'))::bool AS active, w.cordoned, w.draining,
        coalesce(extract(epoch FROM now() - w.suspect_since), -1)::float8 AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), -1)::float8 AS silence, extract(epoch FROM now() - w.created)::float8 AS age,
        coalesce(l.assigned, 0)::bigint AS assigned,
