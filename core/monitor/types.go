@@ -161,14 +161,14 @@ const (
 func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
 	health, _ := w.HealthInForce()
 	switch {
+	case w.Draining && w.Heartbeat != nil && now.Sub(*w.Heartbeat) <= staleAfter:
+		return WorkerDraining // of its own accord or an operator's; the former is inactive too
 	case w.Status == "inactive" || w.Status == "error":
 		return WorkerInactive
 	case w.Heartbeat == nil || now.Sub(*w.Heartbeat) > staleAfter:
 		return WorkerStale
 	case w.SuspectSince != nil:
 		return WorkerSuspect
-	case w.Draining:
-		return WorkerDraining
 	case w.Cordoned:
 		return WorkerCordoned
 	case health == "unhealthy":

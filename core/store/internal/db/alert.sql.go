@@ -13,12 +13,12 @@ import (
 const AlertEnds = `-- name: AlertEnds :one
 WITH ends AS MATERIALIZED (
     SELECT f.id, s.status, f.finished_at, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest
-    FROM unnest(ARRAY['completed', 'failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+    FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
     CROSS JOIN LATERAL (SELECT e.id, e.finished_at FROM execution e
                         WHERE e.finished_status >= s.status AND e.finished_status <= s.status
                         ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
 )
-SELECT count(*) AS ended, count(*) FILTER (WHERE x.status <> 'completed') AS failed
+SELECT count(*) FILTER (WHERE x.status <> 'cancelled') AS ended, count(*) FILTER (WHERE x.status NOT IN ('completed', 'cancelled')) AS failed
 FROM ends x
 WHERE x.finished_at > now() - interval '15 minutes'
   AND x.id >= coalesce((SELECT max(o.oldest) FROM ends o WHERE o.n >= $1::bigint), 0)
@@ -29,7 +29,7 @@ type AlertEndsRow struct {
 	Failed int64
 }
 
-// How those that ended within a quarter of an hour did. Of each way to end the
+// How those that ended within a quarter of an hour did; the cancelled say nothing. Of each way to end the
 // newest are looked at; where there are more, the others are counted back to the
 // same execution only, so that the shares are right.
 func (q *Queries) AlertEnds(ctx context.Context, bound int64) (AlertEndsRow, error) {
