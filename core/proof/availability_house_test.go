@@ -62,6 +62,9 @@ func (h *house) play(t *testing.T, scenes map[string]func(*scene)) {
 			})
 		}
 	})
+	if t.Failed() {
+		return // what is left then is no news
+	}
 	h.close()
 }
 
@@ -70,6 +73,7 @@ func (h *house) play(t *testing.T, scenes map[string]func(*scene)) {
 // L5, S8, S9).
 func (h *house) close() {
 	h.t.Helper()
+	testkit.Eventually(h.t, func() bool { return h.left() == "0 executions, 0 in lines, 0 unpublished" }, 40*time.Second, "%s", lazily(h.left))
 	h.over()
 	require.Zero(h.t, h.count(`SELECT count(*) FROM (SELECT FROM lost_work GROUP BY execution, attempt HAVING count(*) > 1) twice`),
 		"S9: one decision for each execution and attempt")
@@ -81,6 +85,17 @@ func (h *house) close() {
 	letters, err := h.wire.QueueState(testkit.Context(h.t), message.QueueDeadLetter)
 	require.NoError(h.t, err)
 	require.Zero(h.t, letters.Ready, "L5: the queue of dead letters is empty")
+}
+
+// left says what is not over yet.
+func (h *house) left() (text string) {
+	h.t.Helper()
+	require.NoError(h.t, h.store.Pool().QueryRow(testkit.Context(h.t), `SELECT concat_ws(', ',
+		(SELECT count(*) || ' executions' || coalesce(string_agg(format(E'\n%s %s attempt %s worker %s %s', id, status, attempt, worker, action_ref), ''), '')
+		 FROM execution WHERE finished_status IS NULL OR admission_state_id IS NOT NULL),
+		(SELECT count(*) FROM execution_admission_entry) || ' in lines',
+		(SELECT count(*) || ' unpublished' || coalesce(string_agg(format(E'\n%s attempts %s claimed %s %s', routing_keys, attempts, claimed_at, last_error), ''), '') FROM outbox))`).Scan(&text))
+	return text
 }
 
 // letters describes dead letters, for a test that fails.
@@ -206,6 +221,17 @@ func (c *scene) reach(status attune.Status, ids ...int64) {
 	c.await(func() bool {
 		return c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = $2`, ids, string(status)) == len(ids)
 	}, "all of %d are %s", ids, status)
+}
+
+// among lists those of some executions that have a status.
+func (c *scene) among(ids []int64, status attune.Status) (some []int64) {
+	c.t.Helper()
+	for _, id := range ids {
+		if testkit.StatusOf(c.t, c.store, id) == status {
+			some = append(some, id)
+		}
+	}
+	return some
 }
 
 // settled waits until everything of the scene has ended and been given back, and
