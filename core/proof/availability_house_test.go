@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +26,7 @@ type house struct {
 	*stage
 
 	replicas []*process
+	entering sync.RWMutex     // held for reading while a worker starts, which ends if it is disturbed then
 	disturb  func(testing.TB) // what happens in the middle of every scene
 }
 
@@ -130,7 +133,11 @@ func (h *house) scene(t *testing.T, name string) *scene {
 }
 
 // disturb is what happens in the middle of every scene.
-func (c *scene) disturb() { c.house.disturb(c.t) }
+func (c *scene) disturb() {
+	c.house.entering.Lock()
+	defer c.house.entering.Unlock()
+	c.house.disturb(c.t)
+}
 
 // action makes an action that is a process of its own: it writes down that it was
 // started, and ends when the scene lets it.
@@ -156,6 +163,20 @@ func (c *scene) starts(id int64) int { return c.allStarts()[id] }
 func (c *scene) allStarts() map[int64]int {
 	c.t.Helper()
 	return startsIn(c.t, filepath.Join(c.dir, "starts"))
+}
+
+// begun waits until the processes of all of these run, which is a moment after their
+// rows say so.
+func (c *scene) begun(ids ...int64) {
+	c.t.Helper()
+	c.reach(attune.StatusRunning, ids...)
+	path := filepath.Join(c.dir, "starts")
+	c.await(func() bool {
+		if _, err := os.Stat(path); err != nil {
+			return false
+		}
+		return !slices.ContainsFunc(ids, func(id int64) bool { return c.starts(id) == 0 })
+	}, "the processes of %d run", ids)
 }
 
 // retries has an action repeated so many times.
@@ -184,6 +205,8 @@ func (c *scene) fake(fences bool, cfg testkit.FakeWorkerConfig) *testkit.FakeWor
 // hire starts a worker of the scene in this process.
 func (c *scene) hire(name string) *worker.Worker {
 	c.t.Helper()
+	c.house.entering.RLock()
+	defer c.house.entering.RUnlock()
 	name = "w-" + c.label + "-" + name
 	w, err := worker.New(worker.Config{
 		Name: name, MaxConcurrent: 4, HeartbeatInterval: 200 * time.Millisecond, Labels: map[string]string{"scene": c.label},
@@ -197,6 +220,8 @@ func (c *scene) hire(name string) *worker.Worker {
 // employ starts a worker of the scene as a process.
 func (c *scene) employ(name string, settings ...string) *process {
 	c.t.Helper()
+	c.house.entering.RLock()
+	defer c.house.entering.RUnlock()
 	return c.process("w-"+c.label+"-"+name, append(settings, "ATTUNE__WORKER__LABELS__SCENE="+c.label, "ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1")...)
 }
 

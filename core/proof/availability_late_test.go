@@ -47,7 +47,7 @@ func goesOn(c *scene) {
 	act := c.action("act", retries(1))
 	frozen := c.employ("frozen")
 	id := c.request(act.Ref, 1)[0]
-	c.reach(attune.StatusRunning, id)
+	c.begun(id)
 	require.NoError(c.t, frozen.cmd.Process.Signal(syscall.SIGSTOP))
 	c.reach(attune.StatusAbandoned, id)
 	c.requireDecidedWithin(id)

@@ -37,8 +37,8 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 		return requested
 	}
 	lost, kept, waiting, died, going := request(stops, 2), request(fenced, 2), request(down, 2), request(expires, 3), request(leaves, 2)
-	stops.reach(attune.StatusRunning, lost...)
-	leaves.reach(attune.StatusRunning, going...)
+	stops.begun(lost...)
+	leaves.begun(going...)
 	fenced.await(func() bool {
 		return h.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status <> 'requested'`, append(kept, died...)) == len(kept)+len(died)
 	}, "the others are handed over")

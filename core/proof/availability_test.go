@@ -53,7 +53,7 @@ func stopsMidExecution(c *scene) {
 	once, repeated := c.action("once"), c.action("repeated", retries(1))
 	doomed := c.employ("doomed")
 	ids := append(c.request(once.Ref, 1), c.request(repeated.Ref, 1)...)
-	c.reach(attune.StatusRunning, ids...)
+	c.begun(ids...)
 	doomed.kill()
 	c.disturb()
 	c.hire("rescue")
