@@ -1,7 +1,7 @@
 // Package liveness judges whether workers are there and can be given work.
 //
-// Heartbeats marks workers of any role inactive whose heartbeats have ended, and
-// active again when they resume. When a heartbeat came is judged by the clock of
+// Heartbeats marks workers of any role inactive whose heartbeats have ended, those
+// that drain among them, and active again when they resume. When a heartbeat came is judged by the clock of
 // the database alone; how far a worker's own clock is off is kept and shown.
 //
 // Probes looks at every worker for action executions itself: whether its queue is

@@ -109,7 +109,7 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 		"busy":     {92 * time.Second, status("busy")},
 		"error":    {93 * time.Second, status("error")},
 		"fresh":    {80 * time.Second, func(*testkit.WorkerRow) {}},
-		"drains":   {time.Hour, func(w *testkit.WorkerRow) { w.Draining = true }},
+		"drains":   {80 * time.Second, func(w *testkit.WorkerRow) { w.Draining = true }},
 		"inactive": {time.Hour, status("inactive")},
 		"cordoned": {80 * time.Second, func(w *testkit.WorkerRow) { w.Cordoned = true }},
 	} {
@@ -138,11 +138,11 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 	require.InDelta(t, 1289+91+92+93, sum, 20)
 	require.InDelta(t, 6, testutil.ToFloat64(m.workers.WithLabelValues("inactive")), 0)
 	require.InDelta(t, 1, testutil.ToFloat64(m.workers.WithLabelValues("active")), 0)
-	require.InDelta(t, 1, testutil.ToFloat64(m.workers.WithLabelValues("stale")), 0, "the one that drains")
+	require.InDelta(t, 1, testutil.ToFloat64(m.workers.WithLabelValues("draining")), 0)
 
 	require.NoError(t, h.tick(testkit.Context(t)))
 	require.Empty(t, j.take(), "nothing is told twice")
-	require.InDelta(t, 3600, testutil.ToFloat64(m.age), 20, "the one that drains")
+	require.InDelta(t, 80, testutil.ToFloat64(m.age), 20, "of those that are not inactive")
 
 	gone, cancel := context.WithCancel(testkit.Context(t))
 	cancel()
@@ -244,6 +244,50 @@ func TestUpstream17ClocksOfWorkersDoNotMatter(t *testing.T) {
 	require.NoError(t, h.tick(ctx))
 	status, _ := statusOf(t, st, dead)
 	require.Equal(t, "inactive", status, "its heartbeats end although the last is in the future")
+}
+
+// A worker that dies while it drains, by its own word or an operator's, says no
+// goodbye any more: it is marked as any other. One that beats is never touched, and
+// a cordon stays whatever happens.
+func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	ids := map[string]int64{}
+	for name, c := range map[string]struct {
+		status string
+		age    time.Duration
+	}{
+		"killed while it stopped": {"inactive", time.Hour}, "drained and died": {"active", time.Hour},
+		"stops": {"inactive", 80 * time.Second}, "drains": {"active", 80 * time.Second},
+	} {
+		ids[name] = testkit.Worker(t, st, name, func(w *testkit.WorkerRow) { w.Status, w.Draining, w.Cordoned = c.status, true, true }).ID
+		silent(t, st, ids[name], c.age)
+	}
+	h, j, _ := newHeartbeats(t, st)
+	require.NoError(t, h.tick(testkit.Context(t)))
+	for name, want := range map[string]string{
+		"killed while it stopped": "inactive true draining=false cordoned=true", "drained and died": "inactive true draining=false cordoned=true",
+		"stops": "inactive false draining=true cordoned=true", "drains": "active false draining=true cordoned=true",
+	} {
+		var got string
+		require.NoError(t, st.Pool().QueryRow(testkit.Context(t), `SELECT concat(status, CASE WHEN deactivated_at IS NULL THEN ' false' ELSE ' true' END,
+			CASE WHEN draining THEN ' draining=true' ELSE ' draining=false' END, CASE WHEN cordoned THEN ' cordoned=true' ELSE ' cordoned=false' END)
+			FROM worker WHERE id = $1`, ids[name]).Scan(&got))
+		require.Equal(t, want, got, name)
+	}
+	lines := j.take()
+	require.Len(t, lines, 3)
+	for _, name := range []string{"killed while it stopped", "drained and died"} {
+		require.Contains(t, lines, fmt.Sprintf("WARN Worker %s (ID: %d) heartbeat is stale (3600s old), marking as inactive", name, ids[name]))
+	}
+	require.Equal(t, "INFO Deactivated 2 worker(s) with stale heartbeats", lines[2])
+	require.NoError(t, h.tick(testkit.Context(t)))
+	require.Empty(t, j.take(), "once")
+
+	beat(t, st, ids["drained and died"])
+	require.NoError(t, h.tick(testkit.Context(t)))
+	status, deactivated := statusOf(t, st, ids["drained and died"])
+	require.Equal(t, "active false", fmt.Sprint(status, " ", deactivated), "it was only cut off; the cordon keeps work from it")
 }
 
 // Three replicas look at once: one transition and one line for each worker.

@@ -184,6 +184,43 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	require.Len(t, q.deleted, 3, "no queue of a worker that stays is deleted")
 }
 
+// A worker that died while it drained, or was stopping, is marked by the heartbeat
+// monitor, and from then on goes like any other; a cordon keeps it.
+func TestAWorkerThatDiedWhileItDrainedIsForgotten(t *testing.T) {
+	t.Parallel()
+	st, q := testkit.Store(t), &queues{}
+	drains := func(w *testkit.WorkerRow) { w.Draining = true }
+	stopped := silent(t, st, "killed while it stopped", 2*week, drains)
+	drained := silent(t, st, "drained and died", 2*week, drains)
+	cordoned := silent(t, st, "drained by a person", 2*week, drains, func(w *testkit.WorkerRow) { w.Cordoned = true })
+	testkit.Exec(t, st, `UPDATE worker SET status = 'active' WHERE id <> $1`, stopped)
+	settle := func() {
+		testkit.Exec(t, st, `ALTER TABLE worker DISABLE TRIGGER zz_attune_updated`)
+		testkit.Exec(t, st, `UPDATE worker SET updated = now() - interval '2 hours'`)
+		testkit.Exec(t, st, `ALTER TABLE worker ENABLE TRIGGER zz_attune_updated`)
+	}
+	forgettable := func() (ids []int64) {
+		settle()
+		rows, err := st.FindForgettableWorkers(testkit.Context(t), store.FindForgettableWorkersParams{
+			Silent: week.Seconds(), Settled: time.Hour.Seconds(), Page: 100,
+		})
+		require.NoError(t, err)
+		for _, row := range rows {
+			ids = append(ids, row.ID)
+		}
+		return ids
+	}
+	require.Empty(t, forgettable())
+	marked, err := st.DeactivateWorkers(testkit.Context(t), 90, 100)
+	require.NoError(t, err)
+	require.Len(t, marked, 3)
+	require.Equal(t, []int64{stopped, drained}, forgettable())
+	answers := forget(t, st, q, stopped, drained, cordoned)
+	require.True(t, answers[stopped].Done, answers[stopped].Reason)
+	require.True(t, answers[drained].Done, answers[drained].Reason)
+	require.Equal(t, "a person has cordoned it", answers[cordoned].Reason)
+}
+
 // In an existing installation other tables may refer to workers: such a worker
 // keeps its queues too.
 func TestAWorkerToWhichOtherTablesReferStays(t *testing.T) {

@@ -30,21 +30,22 @@ RETURNING w.id, w.name, a.reason::text AS reason;
 
 -- name: DeactivateWorkers :many
 -- Workers of any role that count as there and have sent no heartbeat for too long,
--- or never. One that drains says goodbye itself. silent is the age of the last
--- heartbeat, negative when there never was one; when it was is kept until the
--- worker is back.
+-- or never. One that drains says goodbye itself as long as it beats; one that has
+-- fallen silent drains no more, and no other would ever end its drain. silent is
+-- the age of the last heartbeat, negative when there never was one; when it was is
+-- kept until the worker is back.
 WITH stale AS (
-    SELECT w.id, w.status FROM worker w
-    WHERE w.status <> 'inactive' AND NOT w.draining
+    SELECT w.id, w.status, w.draining FROM worker w
+    WHERE (w.status <> 'inactive' OR w.draining)
       AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
     ORDER BY w.id LIMIT sqlc.arg(page)::int
     FOR NO KEY UPDATE OF w
 ), marked AS (
-    UPDATE worker w SET status = 'inactive', deactivated_at = now()
+    UPDATE worker w SET status = 'inactive', draining = false, deactivated_at = now()
     FROM stale s
-    WHERE w.id = ANY (ARRAY[s.id]) AND w.status <> 'inactive' AND NOT w.draining
+    WHERE w.id = ANY (ARRAY[s.id]) AND (w.status <> 'inactive' OR w.draining)
       AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
-    RETURNING w.id, w.name, w.worker_role, s.status AS previous, w.cordoned, w.heartbeat_seen
+    RETURNING w.id, w.name, w.worker_role, s.status AS previous, s.draining, w.cordoned, w.heartbeat_seen
 ), noted AS (
     INSERT INTO worker_probe AS p (worker, verdict, reason, details)
     SELECT m.id, 'dead', CASE WHEN m.heartbeat_seen IS NULL THEN 'never sent a heartbeat' ELSE 'its heartbeat is stale' END,
@@ -53,7 +54,7 @@ WITH stale AS (
     ON CONFLICT (worker) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason, details = p.details || excluded.details,
         since = CASE WHEN p.verdict = excluded.verdict THEN p.since ELSE excluded.since END
 )
-SELECT m.id, m.name, m.worker_role::text AS role, m.previous::text AS previous, m.cordoned,
+SELECT m.id, m.name, m.worker_role::text AS role, m.previous::text AS previous, m.cordoned, m.draining AS drained,
        coalesce(extract(epoch FROM now() - m.heartbeat_seen), -1)::float8 AS silent
 FROM marked m ORDER BY m.id;
 
