@@ -25,8 +25,8 @@ const (
 // be asked.
 const unreachable = "broker unreachable"
 
-// deafProbes is how many looks in a row must find no consumer before a worker is
-// suspected: workers register before they consume.
+// deafProbes is how many looks in a row must find no queue, or no consumer of it,
+// before a worker is suspected: workers register before they declare and consume.
 const deafProbes = 2
 
 // queueLook is what was seen of a worker's queue.
@@ -160,21 +160,20 @@ func (s seen) deaf(f *finding) string {
 	if !s.queue.asked || s.queue.err != nil {
 		return ""
 	}
+	bad := ""
 	switch {
 	case !s.queue.state.Exists:
-		f.failures++
-		f.suspect = "its queue does not exist"
-		return f.suspect
+		bad = "its queue does not exist"
 	case s.queue.state.Consumers == 0:
-		f.failures++
-		if f.failures >= deafProbes {
-			f.suspect = "nobody consumes its queue"
-		}
-		return "nobody consumes its queue"
+		bad = "nobody consumes its queue"
 	default:
 		f.failures = 0
 		return ""
 	}
+	if f.failures++; f.failures >= deafProbes {
+		f.suspect = bad
+	}
+	return bad
 }
 
 // poor is what its endpoint says against it. An endpoint that cannot be reached
