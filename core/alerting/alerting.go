@@ -70,21 +70,26 @@ func New(cfg Config, deps Deps) *Loop {
 	return l
 }
 
-// Tick evaluates once. While another replica does, it only measures for the
-// metrics.
+// Tick measures for the metrics, and evaluates unless another replica does at the
+// same time.
 func (l *Loop) Tick(ctx context.Context) error {
-	var measured *monitor.Measures
+	// Measuring asks the broker too and may take seconds: no transaction waits for it.
+	measured, err := l.view.Measure(ctx)
+	if err != nil {
+		return fmt.Errorf("evaluate the alert rules: measure: %w", err)
+	}
 	var changed changes
-	err := l.store.Tx(ctx, "alerts", func(ctx context.Context, tx *store.Tx) error {
-		measured, changed = nil, changes{}
+	err = l.store.Tx(ctx, "alerts", func(ctx context.Context, tx *store.Tx) error {
+		changed = changes{}
 		won, err := tx.TryLoopLock(ctx, lock)
 		if err != nil || !won {
 			return err
 		}
-		// What is judged is read under the lock, so that an older snapshot is never
-		// written over a newer one.
-		if measured, err = l.view.Measure(ctx); err != nil {
-			return fmt.Errorf("measure: %w", err)
+		// What another replica has written since may come from a newer snapshot, which
+		// an older one must not take back.
+		since, err := tx.AlertsWrittenSince(ctx, measured.At)
+		if err != nil || since {
+			return err
 		}
 		changed, err = l.write(ctx, tx, measured)
 		return err
@@ -93,11 +98,6 @@ func (l *Loop) Tick(ctx context.Context) error {
 		return fmt.Errorf("evaluate the alert rules: %w", err)
 	}
 	l.tell(ctx, changed)
-	if measured == nil {
-		if measured, err = l.view.Measure(ctx); err != nil {
-			return fmt.Errorf("measure: %w", err)
-		}
-	}
 	return l.metrics.read(ctx, l.store, measured)
 }
 
@@ -110,30 +110,29 @@ type changes struct {
 // keySeparator is between rule and target where they make one text.
 const keySeparator = "\x1f"
 
+// keyOf names the alert of a condition.
+func keyOf(c monitor.Condition) string { return c.Rule + keySeparator + plain(c.Target) }
+
 // openBound is how many open alerts are looked at in one evaluation; what is beyond
 // is ended by later ones.
 const openBound = 20_000
 
 // write brings the table in line with what holds.
 func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *monitor.Measures) (changed changes, err error) {
-	holds := map[string]bool{}
-	var p store.RaiseAlertsParams
-	for _, c := range monitor.Judge(l.rules, measured) {
-		target := plain(c.Target)
-		key := c.Rule + keySeparator + target
-		if holds[key] {
-			continue // two things of one name
-		}
-		holds[key] = true
-		p.Rules, p.Targets, p.Keys = append(p.Rules, c.Rule), append(p.Targets, target), append(p.Keys, key)
-		p.Severities, p.Values = append(p.Severities, string(c.Severity)), append(p.Values, c.Value)
-		p.Summaries, p.Hints = append(p.Summaries, plain(c.Summary)), append(p.Hints, plain(c.Hint))
-		p.Helds = append(p.Helds, c.For.Seconds())
-	}
 	open, err := tx.OpenAlerts(ctx, openBound)
 	if err != nil {
 		return changed, fmt.Errorf("read the open alerts: %w", err)
 	}
+	opened := make(map[string]bool, len(open))
+	for _, row := range open {
+		opened[row.Rule+keySeparator+row.Target] = true
+	}
+	all := monitor.JudgeAll(l.rules, measured)
+	holds := make(map[string]bool, len(all)) // also what is too much for its rule to raise
+	for _, c := range all {
+		holds[keyOf(c)] = true
+	}
+	p := raising(monitor.Cut(all, func(c monitor.Condition) bool { return opened[keyOf(c)] }))
 	if len(p.Rules) > 0 {
 		raised, err := tx.RaiseAlerts(ctx, p)
 		if err != nil {
@@ -147,6 +146,23 @@ func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *monitor.Measur
 	}
 	changed.cleared, err = l.end(ctx, tx, measured, holds, open)
 	return changed, err
+}
+
+// raising are the rows of conditions.
+func raising(conditions []monitor.Condition) (p store.RaiseAlertsParams) {
+	raises := make(map[string]bool, len(conditions))
+	for _, c := range conditions {
+		target, key := plain(c.Target), keyOf(c)
+		if raises[key] {
+			continue // two things of one name
+		}
+		raises[key] = true
+		p.Rules, p.Targets, p.Keys = append(p.Rules, c.Rule), append(p.Targets, target), append(p.Keys, key)
+		p.Severities, p.Values = append(p.Severities, string(c.Severity)), append(p.Values, c.Value)
+		p.Summaries, p.Hints = append(p.Summaries, plain(c.Summary)), append(p.Hints, plain(c.Hint))
+		p.Helds = append(p.Helds, c.For.Seconds())
+	}
+	return p
 }
 
 // end clears what holds no more. What is not known to hold no more stays.

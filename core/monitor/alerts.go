@@ -251,7 +251,11 @@ func (m *Monitor) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 		begun[one.Rule+"\x1f"+one.Target] = one
 	}
 	a.Open = []Alert{}
-	for _, v := range Judge(m.rules(), measured) {
+	held := Cut(JudgeAll(m.rules(), measured), func(v Condition) bool {
+		_, open := begun[v.Rule+"\x1f"+v.Target]
+		return open
+	})
+	for _, v := range held {
 		one := Alert{
 			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary, Hint: v.Hint, Value: v.Value,
 			Since: a.At, Seen: a.At, View: v.view, Filter: v.filter,

@@ -41,14 +41,43 @@ type Condition struct {
 	since                 *time.Time
 }
 
-// verdictsPerRule bounds how many alerts one rule raises: those with the worst
-// values.
-const verdictsPerRule = 100
+// VerdictsPerRule bounds how many alerts one rule raises.
+const VerdictsPerRule = 100
 
-// Judge says which conditions hold. It is a pure function of a snapshot: a rule
-// whose measure is not known holds for nothing, and Known tells whether that means
-// anything. Rules that are switched off are left out.
+// Judge says which conditions hold, of each rule those with the worst values. It is
+// a pure function of a snapshot: a rule whose measure is not known holds for
+// nothing, and Known tells whether that means anything. Rules that are switched off
+// are left out.
 func Judge(rules Rules, m *Measures) []Condition {
+	return Cut(JudgeAll(rules, m), func(Condition) bool { return false })
+}
+
+// Cut leaves of each rule's conditions VerdictsPerRule, those with the worst values;
+// but those whose alert is open stay, so that alerts do not come and go by the order
+// of values.
+func Cut(all []Condition, open func(Condition) bool) []Condition {
+	stays, taken := make([]bool, len(all)), map[string]int{}
+	for i, one := range all {
+		if open(one) {
+			stays[i] = true
+			taken[one.Rule]++
+		}
+	}
+	var left []Condition
+	for i, one := range all {
+		if !stays[i] && taken[one.Rule] < VerdictsPerRule {
+			stays[i] = true
+			taken[one.Rule]++
+		}
+		if stays[i] {
+			left = append(left, one)
+		}
+	}
+	return left
+}
+
+// JudgeAll says which conditions hold, however many, by rule and the worst first.
+func JudgeAll(rules Rules, m *Measures) []Condition {
 	var found []Condition
 	for _, name := range sortedNames(rules) {
 		if rule := rules[name]; rule.Enabled {
@@ -82,7 +111,7 @@ func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 		}
 		return cmp.Compare(b.Value, a.Value)
 	})
-	return found[:min(len(found), verdictsPerRule)]
+	return found
 }
 
 // worstFirst orders verdicts for people, and of several rules about one measure

@@ -335,6 +335,7 @@ const (
 	AlertSchema                           = db.AlertSchema
 	AlertUnplaced                         = db.AlertUnplaced
 	AlertWorkers                          = db.AlertWorkers
+	AlertsWrittenSince                    = db.AlertsWrittenSince
 	AppendOutbox                          = db.AppendOutbox
 	ApplyPolicy                           = db.ApplyPolicy
 	ApplyQueueStats                       = db.ApplyQueueStats

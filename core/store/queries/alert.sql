@@ -133,6 +133,11 @@ RETURNING a.rule, a.target, a.severity, a.summary, a.value, a.since, (a.fired IS
 SELECT a.id, a.rule, a.target, (a.fired IS NOT NULL)::bool AS fired FROM alert a
 WHERE a.cleared IS NULL ORDER BY a.id LIMIT sqlc.arg(bound)::bigint;
 
+-- name: AlertsWrittenSince :one
+-- Whether somebody has evaluated since a time, as far as that left anything.
+SELECT (EXISTS (SELECT FROM alert a WHERE a.cleared IS NULL AND a.seen > sqlc.arg(at)::timestamptz)
+     OR EXISTS (SELECT FROM alert c WHERE c.cleared > sqlc.arg(at)::timestamptz))::bool AS written;
+
 -- name: ClearAlerts :many
 -- Ends alerts whose condition holds no more.
 UPDATE alert a SET cleared = now(), seen = now()

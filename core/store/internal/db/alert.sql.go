@@ -344,6 +344,19 @@ func (q *Queries) AlertWorkers(ctx context.Context, probedWithin float64, bound 
 	return items, nil
 }
 
+const AlertsWrittenSince = `-- name: AlertsWrittenSince :one
+SELECT (EXISTS (SELECT FROM alert a WHERE a.cleared IS NULL AND a.seen > $1::timestamptz)
+     OR EXISTS (SELECT FROM alert c WHERE c.cleared > $1::timestamptz))::bool AS written
+`
+
+// Whether somebody has evaluated since a time, as far as that left anything.
+func (q *Queries) AlertsWrittenSince(ctx context.Context, at time.Time) (bool, error) {
+	row := q.db.QueryRow(ctx, AlertsWrittenSince, at)
+	var written bool
+	err := row.Scan(&written)
+	return written, err
+}
+
 const ClearAlerts = `-- name: ClearAlerts :many
 UPDATE alert a SET cleared = now(), seen = now()
 WHERE a.id = ANY ($1::bigint[]) AND a.cleared IS NULL AND a.fired IS NOT NULL

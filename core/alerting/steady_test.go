@@ -1,0 +1,104 @@
+package alerting_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestMoreTargetsThanARuleRaisesDoNotFlap: those that are open stay as long as they
+// hold, whatever the order of values; one that ends makes room for another.
+func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
+	t.Parallel()
+	b := setup(t, monitor.Rules{"deep": {Enabled: true, Measure: "queue_length", Above: 10, Severity: "warning"}})
+	const targets = monitor.VerdictsPerRule + 50
+	value := func(i, round int) float64 { return float64(100 + (i*37+round*53)%targets) }
+	round := 0
+	b.view.edit = func(m *monitor.Measures) {
+		m.Samples["queue_length"] = nil
+		for i := range targets {
+			m.Samples["queue_length"] = append(m.Samples["queue_length"], monitor.Sample{Target: fmt.Sprintf("q%d", i), Value: value(i, round)})
+		}
+	}
+	ids := func() string {
+		return testkitText(t, b.store, `select coalesce(string_agg(id::text, ',' order by id), '') from alert where cleared is null`)
+	}
+	b.tick()
+	first := ids()
+	require.Equal(t, monitor.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert`))
+	for round = 1; round <= 3; round++ {
+		b.tick()
+		require.Equal(t, first, ids())
+	}
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from alert where cleared is not null`))
+	require.Equal(t, monitor.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert where seen > since`), "all have their newest values")
+
+	var ended string
+	all := b.view.edit
+	b.view.edit = func(m *monitor.Measures) {
+		all(m)
+		for i := range m.Samples["queue_length"] {
+			if m.Samples["queue_length"][i].Target == ended {
+				m.Samples["queue_length"][i].Value = 1
+			}
+		}
+	}
+	ended = testkitText(t, b.store, `select target from alert where cleared is null order by id limit 1`)
+	b.tick()
+	b.tick()
+	require.Equal(t, "cleared", b.state("deep", ended))
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from alert where cleared is not null`))
+	require.Equal(t, monitor.VerdictsPerRule, testkit.Count(t, b.store, `select count(*) from alert where cleared is null`))
+}
+
+// TestMeasuringHoldsNoTransaction: one connection is enough, also for what is read
+// while it is measured.
+func TestMeasuringHoldsNoTransaction(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(testkit.Context(t), 10*time.Second)
+	defer cancel()
+	st, err := store.Open(ctx, store.Config{URL: testkit.Database(t), MaxConnections: 1}, telemetry.Discard())
+	require.NoError(t, err)
+	t.Cleanup(st.Close)
+	rules := shortened()
+	view := &edited{Monitor: monitor.New(monitor.Config{Alerts: rules}, monitor.Deps{Store: st, Probe: &fakeProbe{}})}
+	view.edit = func(*monitor.Measures) {
+		n := 0
+		require.NoError(t, st.Pool().QueryRow(ctx, `select count(*) from pg_locks where locktype = 'advisory' and database =
+			(select oid from pg_database where datname = current_database())`).Scan(&n))
+		require.Zero(t, n, "nobody waits for what is being measured")
+	}
+	loop := alerting.New(alerting.Config{Rules: rules}, alerting.Deps{Store: st, View: view, Logger: telemetry.Discard()})
+	require.NoError(t, loop.Tick(ctx))
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from alert where rule = 'no_active_workers'`))
+}
+
+// TestAnOlderSnapshotTakesNothingBack: what another replica has written since it was
+// taken stays.
+func TestAnOlderSnapshotTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	rules := shortened()
+	b := setup(t, rules)
+	b.letters(11)
+	b.tick()
+	require.Equal(t, "firing", b.state("dlq_depth_warning", ""))
+	other := b.another(rules)
+	b.view.edit = func(*monitor.Measures) { // this replica has measured and is late
+		b.view.edit = nil
+		b.noLetters()
+		require.NoError(t, other.Tick(t.Context()))
+		require.Equal(t, "cleared", b.state("dlq_depth_warning", ""))
+	}
+	b.tick()
+	require.Equal(t, "cleared", b.state("dlq_depth_warning", ""), "and is not raised again by what was so before")
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from alert where rule = 'dlq_depth_warning'`))
+}
