@@ -65,7 +65,7 @@ func (d *desk) open(t *testing.T) *deadletter.Handler {
 		Ended: func(_ context.Context, ids []int64) error { d.ended <- ids; return nil },
 		Rounds: func(ctx context.Context, letters []*deadletter.Letter) error {
 			for {
-				_, err := rounds.Run(ctx, deadletter.NewStep(letters))
+				_, err := rounds.Run(ctx, deadletter.NewStep(letters, deadletter.MaxOpen))
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}

@@ -180,7 +180,7 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	h2 = deadletter.NewHandler(deadletter.Deps{
 		Store: d.store, Consumer: consumer2, Logger: testkit.Logger(t),
 		Rounds: func(ctx context.Context, letters []*deadletter.Letter) error {
-			_, err := rounds.Run(ctx, deadletter.NewStep(letters))
+			_, err := rounds.Run(ctx, deadletter.NewStep(letters, deadletter.MaxOpen))
 			dying2.Stop()
 			h2.Settle(ctx, letters[0])
 			close(decided)

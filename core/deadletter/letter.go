@@ -65,12 +65,13 @@ type Letter struct {
 	handed  time.Time // of a dispatch; zero when it is not said
 
 	seen     seen
-	failure  string // why the rounds could not decide it
-	reduced  bool   // the database does not take it as it is
-	tries    int    // how often storing it failed by itself
-	open     bool   // no worker had room
-	detail   string // why it was decided so
-	decision string // empty: it waits for a person
+	failure  string    // why the rounds could not decide it
+	reduced  bool      // the database does not take it as it is
+	tries    int       // how often storing it failed by itself
+	open     bool      // no worker had room
+	sighted  time.Time // when a round first saw it, by the database's clock
+	detail   string    // why it was decided so
+	decision string    // empty: it waits for a person
 }
 
 // Read makes a letter of a delivery. It never fails: what cannot be read is a

@@ -175,3 +175,19 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// However wrong the clock of the broker is, an execution waits for room until five
+// minutes after the first sight of its letter, by the clock of the database.
+func TestPatienceIsCountedFromTheFirstSight(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	handed := now.Add(-4 * time.Minute)
+	for _, died := range []time.Time{{}, now.AddDate(-1, 0, 0), now.Add(-time.Hour), now, now.Add(time.Hour), now.AddDate(1, 0, 0)} {
+		l := &Letter{delivery: &broker.Delivery{}, died: died}
+		require.Equal(t, 9*time.Minute, l.wait(now, handed), died)
+		require.Equal(t, 9*time.Minute, l.wait(now.Add(4*time.Minute), handed), "later looks change nothing")
+		require.Equal(t, patience, (&Letter{delivery: &broker.Delivery{Redelivered: true}, died: died}).wait(now, handed), "others may have seen it")
+	}
+	early := &Letter{delivery: &broker.Delivery{}}
+	require.Equal(t, patience, early.wait(now, now.Add(time.Second)), "handed over again meanwhile")
+}

@@ -20,14 +20,20 @@ import (
 // round's own transaction.
 type Step struct {
 	letters []*Letter
+	room    int
 }
 
-// NewStep makes the step. A letter belongs to one round at a time.
-func NewStep(letters []*Letter) *Step {
+// MaxOpen is how many letters a replica keeps in hand for which no worker has
+// room. It is less than Prefetch, so that they never hold up those behind them.
+const MaxOpen = 20
+
+// NewStep makes the step. A letter belongs to one round at a time. Up to room of
+// them may stay open; the others are decided at once.
+func NewStep(letters []*Letter, room int) *Step {
 	letters = slices.Clone(letters)
 	// Two rounds with the same letters write them in the same order.
 	slices.SortFunc(letters, func(a, b *Letter) int { return strings.Compare(a.fingerprint, b.fingerprint) })
-	return &Step{letters: letters}
+	return &Step{letters: letters, room: room}
 }
 
 // Executions implements handover.Step.
@@ -62,14 +68,15 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 
 // Apply implements handover.Step.
 func (s *Step) Apply(round *handover.Round) {
-	moved := map[int64]bool{}
+	moved, kept := map[int64]bool{}, 0
 	for _, l := range s.letters {
 		v, open := stale("decided with another letter of the same hand-over"), false
 		if !moved[l.Execution] {
-			v, open = l.resolve(round)
+			v, open = l.resolve(round, kept < s.room)
 			moved[l.Execution] = v.decision == Retried || v.decision == Failed
 		}
 		if l.open = open; open {
+			kept++
 			continue
 		}
 		l.decision, l.detail = v.decision, v.detail
@@ -81,13 +88,28 @@ func (s *Step) Apply(round *handover.Round) {
 // was decided: the next round is to try again. It is valid after the round.
 func (l *Letter) Open() bool { return l.open }
 
-// patience is how long after its death the execution of a letter keeps its slot
-// while it waits for room elsewhere; then it is ended, and its repetition waits in
-// line like everybody else.
+// patience is how long the execution of a letter keeps its slot while it waits for
+// room elsewhere; then it is ended, and its repetition waits in line like everybody
+// else.
 const patience = 5 * time.Minute
 
-// resolve decides under the locks.
-func (l *Letter) resolve(round *handover.Round) (v verdict, open bool) {
+// wait is how long after its hand-over an execution may wait for room: patience
+// from when a round first saw its letter, by the database's clock, since what the
+// broker says of the death is as right as the broker's clock. A letter that was
+// delivered before may have been seen by others: it has patience from the hand-over.
+func (l *Letter) wait(now, handed time.Time) time.Duration {
+	if l.delivery.Redelivered {
+		return patience
+	}
+	if l.sighted.IsZero() {
+		l.sighted = now
+	}
+	return patience + max(l.sighted.Sub(handed), 0)
+}
+
+// resolve decides under the locks. Only a letter that may wait is left open when
+// no worker has room.
+func (l *Letter) resolve(round *handover.Round, mayWait bool) (v verdict, open bool) {
 	fact, ok := round.Ledger.Fact(l.Execution)
 	if !ok {
 		return stale("no such execution"), false
@@ -103,11 +125,11 @@ func (l *Letter) resolve(round *handover.Round) (v verdict, open bool) {
 	}
 	why := handover.Unstarted{
 		Cause: handover.CauseDeadLetter, Move: true,
-		Same:     l.reason == ReasonExpired, // what expired never reached the worker; what it rejected it rejects again
-		Patience: patience, Result: l.result(round, row.ActionRef),
+		Same:   l.reason == ReasonExpired, // what expired never reached the worker; what it rejected it rejects again
+		Result: l.result(round, row.ActionRef),
 	}
-	if l.died.After(fact.Updated) {
-		why.Patience += l.died.Sub(fact.Updated)
+	if mayWait {
+		why.Patience = l.wait(round.Now(), fact.Updated)
 	}
 	switch round.Replace(fact, why) {
 	case handover.FateOpen:

@@ -267,6 +267,7 @@ func (h *hot) round(ctx context.Context, items []item, errands errands) error {
 	if todo.empty() {
 		return nil
 	}
+	todo.room = h.roomForLetters()
 	h.inFlight.Store(int64(len(items)))
 	defer h.inFlight.Store(0)
 	retry := backoff.NewExponentialBackOff()

@@ -46,6 +46,18 @@ func (h *hot) settleLetter(ctx context.Context, it item) {
 	h.later.add(it, time.Now())
 }
 
+// roomForLetters is how many more letters may be kept in hand because no worker
+// has room: those that wait must not hold up the ones that can be decided.
+func (h *hot) roomForLetters() int {
+	room := deadletter.MaxOpen
+	for i := range h.later.items {
+		if it := &h.later.items[i]; it.letter != nil && it.letter.Open() {
+			room--
+		}
+	}
+	return max(room, 0)
+}
+
 // putOffLetter deals with a letter whose round failed all by itself. In the end a
 // person sees to it: a letter must not become a letter again.
 func (h *hot) putOffLetter(ctx context.Context, it item, cause error, verdict answer) {

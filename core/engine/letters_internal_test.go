@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -118,4 +119,97 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	require.Len(t, desk.settled, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'retried'`))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other.ID))
+}
+
+// What the broker says of the time of a death is as right as its clock, and nothing
+// depends on it: patience counts from when the letter was first seen, by the
+// database's clock, or from the hand-over if it comes again.
+func TestNoClockOfTheBrokerKeepsASlot(t *testing.T) {
+	t.Parallel()
+	s := newCrowded(t)
+	read := func(died time.Time, again bool) *deadletter.Letter {
+		letter := buried(t, s.store, s.action, s.queue, s.old)
+		delivery := *letter.Delivery()
+		delivery.Redelivered = again
+		delivery.Headers = broker.Table{"x-death": []any{broker.Table{"reason": "expired", "queue": "q", "time": died}}}
+		return deadletter.Read(&delivery)
+	}
+	age := func(letter *deadletter.Letter, by time.Duration) {
+		testkit.Exec(t, s.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
+		testkit.Exec(t, s.store, `UPDATE execution SET updated = now() - $2::interval WHERE id = $1`, letter.Execution, by)
+		testkit.Exec(t, s.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
+	}
+	yearAhead, hourBehind, again := read(time.Now().AddDate(1, 0, 0), false), read(time.Now().Add(-time.Hour), false), read(time.Now(), true)
+	letters := []*deadletter.Letter{yearAhead, hourBehind, again}
+	for _, letter := range letters {
+		age(letter, 4*time.Minute)
+	}
+	s.round(t, letters)
+	for _, letter := range letters {
+		require.True(t, letter.Open(), "first seen, or handed over a moment ago")
+	}
+	for _, letter := range letters {
+		age(letter, 6*time.Minute)
+	}
+	s.round(t, letters)
+	require.Equal(t, []bool{true, true, false}, []bool{yearAhead.Open(), hourBehind.Open(), again.Open()}, "those were first seen just now")
+	require.Equal(t, 1, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`))
+}
+
+// Letters for which no worker has room do not take the whole prefetch: a few wait
+// in hand, further ones are decided at once, and others pass them.
+func TestOnlyAFewLettersWaitForRoom(t *testing.T) {
+	t.Parallel()
+	s := newCrowded(t)
+	var letters []*deadletter.Letter
+	for range deadletter.Prefetch {
+		letters = append(letters, buried(t, s.store, s.action, s.queue, s.old))
+	}
+	require.Less(t, deadletter.MaxOpen+deadletter.MaxBatch, deadletter.Prefetch)
+	for some := range slices.Chunk(letters, deadletter.MaxBatch) {
+		s.round(t, some)
+	}
+	open := 0
+	for _, letter := range letters {
+		if letter.Open() {
+			open++
+		}
+	}
+	require.Equal(t, deadletter.MaxOpen, open)
+	require.Len(t, s.hot.later.items, deadletter.MaxOpen)
+	require.Len(t, s.desk.settled, deadletter.Prefetch-deadletter.MaxOpen)
+	require.Equal(t, deadletter.Prefetch-deadletter.MaxOpen, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`))
+	require.Equal(t, deadletter.MaxOpen, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`))
+}
+
+// crowded is an engine whose only other worker has no room.
+type crowded struct {
+	store      *store.Store
+	hot        *hot
+	desk       *shelf
+	action     testkit.ActionRow
+	queue, old int64
+}
+
+func newCrowded(t *testing.T) *crowded {
+	t.Helper()
+	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
+	s := &crowded{store: st, desk: &shelf{givenUp: map[int64]error{}}, action: testkit.Action(t, st, "pk.do")}
+	s.hot = newHot(nil, nil, handover.New(handover.Config{}, st, nobody{}, testkit.Logger(t), nil), course{}, testkit.Logger(t), nil)
+	s.hot.desk = s.desk
+	fences := func(w *testkit.WorkerRow) {
+		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1, -time.Hour
+	}
+	s.old = testkit.Worker(t, st, "old", fences).ID
+	testkit.Worker(t, st, "other", fences)
+	testkit.Exec(t, st, `UPDATE worker SET cordoned = true WHERE id = $1`, s.old)
+	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 100`)
+	s.queue = testkit.State(t, st, s.action, 100, func(s *testkit.StateRow) { s.Active = 100 }).ID
+	return s
+}
+
+// round decides letters as they come.
+func (s *crowded) round(t *testing.T, letters []*deadletter.Letter) {
+	t.Helper()
+	require.NoError(t, s.hot.round(testkit.Context(t), ofLetters(letters), noErrands))
 }

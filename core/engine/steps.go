@@ -35,7 +35,7 @@ func (c course) steps(work work) (its parts, all []handover.Step) {
 		all = append(all, its.rehome)
 	}
 	if len(work.letters) > 0 {
-		all = append(all, deadletter.NewStep(work.letters))
+		all = append(all, deadletter.NewStep(work.letters, work.room))
 	}
 	if len(work.expired) > 0 {
 		all = append(all, recovery.NewExpiry(work.expired, c.queueTimeout))
@@ -66,6 +66,7 @@ type work struct {
 	ended     []completion.Report
 	requested []int64 // executions that ask to run
 	letters   []*deadletter.Letter
+	room      int // how many of the letters may wait for a worker to have room
 	errands
 }
 
