@@ -205,7 +205,7 @@ func defaultAlerts() map[string]*AlertRule {
 		"dlq_rate_warning":      rule("warning", "dead_letter_rate", 5, 0),
 		"dlq_rate_critical":     rule("critical", "dead_letter_rate", 20, 0),
 		"dlq_growth":            rule("critical", "dead_letters_growth", 0, 5*time.Minute),
-		"dlq_routes_lost":       rule("critical", "dead_letter_routes_lost", 0, 0),
+		"dlq_routes_lost":       rule("critical", "dead_letter_routes_lost", 0, 30*time.Second),
 		"worker_queue_warning":  rule("warning", "worker_queue_depth", 49, 0),
 		"worker_queue_critical": rule("critical", "worker_queue_depth", 99, 0),
 

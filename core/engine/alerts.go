@@ -69,16 +69,18 @@ func (p *prober) close() {
 	}
 }
 
-// remembered is an answer that is asked for seldom.
+// remembered is an answer that is asked for seldom while it says that all is well.
 type remembered struct {
 	at   time.Time
 	list []string
 	err  error
 }
 
-// get asks anew when the answer is old. An error is asked about again at once.
+// get asks anew when the answer is old. An error, and what was found, is asked about
+// again at once: a worker whose row is there a moment before its routes are is
+// nothing to believe for a minute.
 func (r *remembered) get(ask func() ([]string, error)) ([]string, error) {
-	if r.err != nil || time.Since(r.at) >= probeEvery {
+	if r.err != nil || len(r.list) > 0 || time.Since(r.at) >= probeEvery {
 		r.list, r.err = ask()
 		r.at = time.Now()
 	}
