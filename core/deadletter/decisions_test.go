@@ -129,11 +129,23 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		return testutil.GatherAndCompare(d.registry, strings.NewReader(`
 		# HELP attune_dead_letters_total Dead letters stored in the ledger, by how they died and what was decided.
 		# TYPE attune_dead_letters_total counter
+		attune_dead_letters_total{decision="failed",reason="expired"} 0
+		attune_dead_letters_total{decision="failed",reason="poison"} 0
+		attune_dead_letters_total{decision="failed",reason="rejected"} 0
+		attune_dead_letters_total{decision="released",reason="expired"} 0
+		attune_dead_letters_total{decision="released",reason="poison"} 0
+		attune_dead_letters_total{decision="released",reason="rejected"} 0
 		attune_dead_letters_total{decision="released",reason="unknown"} 1
+		attune_dead_letters_total{decision="retried",reason="expired"} 0
+		attune_dead_letters_total{decision="retried",reason="poison"} 0
+		attune_dead_letters_total{decision="retried",reason="rejected"} 0
 		attune_dead_letters_total{decision="stale",reason="expired"} 6
 		attune_dead_letters_total{decision="stale",reason="poison"} 1
+		attune_dead_letters_total{decision="stale",reason="rejected"} 0
 		attune_dead_letters_total{decision="stale",reason="unknown"} 3
+		attune_dead_letters_total{decision="waiting",reason="expired"} 0
 		attune_dead_letters_total{decision="waiting",reason="poison"} 1
+		attune_dead_letters_total{decision="waiting",reason="rejected"} 0
 		attune_dead_letters_total{decision="waiting",reason="unknown"} 12
 	`), "attune_dead_letters_total")
 	}

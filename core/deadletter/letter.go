@@ -24,12 +24,13 @@ const (
 	HeaderDied     = "x-attune-died"
 )
 
-// Reasons of the ledger besides those of the broker, which are expired, rejected,
-// maxlen and delivery_limit.
+// Reasons of the ledger. Those of the broker are expired, rejected, maxlen and
+// delivery_limit.
 const (
-	ReasonExpired = "expired"
-	ReasonPoison  = "poison"  // the engine gave up on the message
-	ReasonUnknown = "unknown" // it does not say how it died
+	ReasonExpired  = "expired"
+	ReasonRejected = "rejected"
+	ReasonPoison   = "poison"  // the engine gave up on the message
+	ReasonUnknown  = "unknown" // it does not say how it died
 )
 
 // kind is what a letter is about.

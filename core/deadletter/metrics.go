@@ -34,12 +34,21 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Routes of dead letters by what the newest probe found: they keep letters, lose them, or could not be probed.",
 		}, []string{"state"}),
 	}
+	// Those that happen are there from the start: a rate misses what a series begins with.
+	for _, reason := range []string{ReasonExpired, ReasonRejected, ReasonPoison} {
+		for _, decision := range []string{Retried, Failed, Stale, Released, waitingDecision} {
+			m.letters.WithLabelValues(reason, decision)
+		}
+	}
 	reg.MustRegister(m.letters, m.took, m.waiting, m.routes)
 	return m
 }
 
+// waitingDecision is the label of a letter that waits for a person.
+const waitingDecision = "waiting"
+
 // reasons are those that have a label of their own: the header can be forged.
-var reasons = []string{ReasonExpired, "rejected", "maxlen", "delivery_limit", ReasonPoison, ReasonUnknown}
+var reasons = []string{ReasonExpired, ReasonRejected, "maxlen", "delivery_limit", ReasonPoison, ReasonUnknown}
 
 func (m *Metrics) decided(l *Letter, now time.Time) {
 	if m == nil {
@@ -50,7 +59,7 @@ func (m *Metrics) decided(l *Letter, now time.Time) {
 		reason = ReasonUnknown
 	}
 	if decision == "" {
-		decision = "waiting"
+		decision = waitingDecision
 	}
 	m.letters.WithLabelValues(reason, decision).Inc()
 	if sane(l.died) {
