@@ -17,6 +17,7 @@ import (
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
@@ -59,6 +60,7 @@ type Engine struct {
 	hot    *hot
 	sweep  *recovery.Sweep
 	report *replica
+	sight  *liveness.Sight
 	http   *api.Server
 
 	consumers map[string]*broker.Consumer
@@ -115,6 +117,8 @@ func (e *Engine) assemble(version string) {
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay,
 		NoDeadLetters: !mq.RabbitMQ.DeadLetter.Enabled,
 	}, e.logger, broker.NewMetrics(e.registry))
+	e.sight = liveness.NewSight(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
+	e.loops["sight"] = e.sight.Loop
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
 	e.relay = outbox.New(outbox.Config{Undeliverable: undelivered.Take}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
 	rounds := handover.New(handover.Config{
@@ -123,6 +127,7 @@ func (e *Engine) assemble(version string) {
 		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
 		RetryPlace:          policy.Place(e.cfg.Executor.Queue.RetryPlace),
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
+		Recovering:          e.sight.Recovering,
 	}, e.store, e.relay, e.logger, handover.NewMetrics(e.registry))
 
 	prefetch := mq.RabbitMQ.PrefetchCount
@@ -144,7 +149,7 @@ func (e *Engine) assemble(version string) {
 	orphans := recovery.NewOrphans(recovery.OrphansConfig{
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
 		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, Grace: e.cfg.Executor.TimeoutGrace,
-		FailLost: e.cfg.Executor.LostRunning == "fail", Blind: e.blind,
+		FailLost: e.cfg.Executor.LostRunning == "fail", Blind: e.blind, Unsure: e.sight.Blind,
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
@@ -162,6 +167,7 @@ func (e *Engine) assemble(version string) {
 
 	e.services.Add("http", e.http)
 	e.services.Add("replica", e.report)
+	e.services.Add("sight", e.sight)
 	e.services.Add("queue gauges", gauges)
 	e.services.Add("broker", e.broker)
 	e.services.Add("topology", &topology{engine: e})

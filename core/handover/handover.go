@@ -32,6 +32,9 @@ type Config struct {
 	// RetryPlace is where a retry joins its line when its policies do not say.
 	// Default policy.PlaceBack.
 	RetryPlace policy.Place
+	// Recovering reports that the database was away until lately, so that workers
+	// which seem to be silent may be there: they are waited for. Nil never does.
+	Recovering func() bool
 	// WithoutStats turns queue_stats off.
 	WithoutStats bool
 	// Source is the source_service of the messages written. Default
@@ -54,6 +57,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Recovering == nil {
+		c.Recovering = func() bool { return false }
 	}
 	return c
 }

@@ -97,6 +97,9 @@ func (r *Round) elsewhere(fact admission.Fact, w admission.Waiter, from int64, w
 			return FateOpen
 		}
 	case placement.NoWorkers, placement.Incompatible:
+		if !why.Keep && r.h.cfg.Recovering() {
+			return FateOpen
+		}
 	}
 	return last
 }

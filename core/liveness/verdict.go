@@ -160,7 +160,7 @@ func (s seen) deaf(f *finding) string {
 	if !s.queue.asked || s.queue.err != nil {
 		return ""
 	}
-	bad := ""
+	var bad string
 	switch {
 	case !s.queue.state.Exists:
 		bad = "its queue does not exist"

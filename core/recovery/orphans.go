@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -37,6 +38,10 @@ type OrphansConfig struct {
 	// while the broker is away; then nobody is blamed for not starting them. Nil
 	// never does.
 	Blind func() bool
+	// Unsure reports that silence and age say nothing, because the database has not
+	// been there all the time: nobody could write that he lives, or has begun, or
+	// ended. Then nothing is looked for. Nil never does.
+	Unsure func() bool
 }
 
 func (c OrphansConfig) withDefaults() OrphansConfig {
@@ -56,10 +61,15 @@ func (c OrphansConfig) withDefaults() OrphansConfig {
 		c.Patience = 10 * c.Grace
 	}
 	if c.Blind == nil {
-		c.Blind = func() bool { return false }
+		c.Blind = never
+	}
+	if c.Unsure == nil {
+		c.Unsure = never
 	}
 	return c
 }
+
+func never() bool { return false }
 
 // Relay publishes what a committed transaction has put into the outbox.
 type Relay interface {
@@ -100,7 +110,7 @@ func NewOrphans(
 
 // tick looks through all live rows, a window at a time, one transaction each.
 func (o *Orphans) tick(ctx context.Context) error {
-	for {
+	for !o.cfg.Unsure() {
 		full, err := o.window(ctx)
 		if err != nil {
 			return fmt.Errorf("look for orphaned work: %w", err)
@@ -109,13 +119,15 @@ func (o *Orphans) tick(ctx context.Context) error {
 			return nil
 		}
 	}
+	return nil
 }
 
 // window deals with the orphans of one window and reports whether there are more.
 func (o *Orphans) window(ctx context.Context) (full bool, err error) {
 	var stranded []Stranded
+	after := o.after
 	err = o.store.Tx(ctx, "orphans", func(ctx context.Context, tx *store.Tx) error {
-		full, stranded = false, nil
+		after, stranded = o.after, nil
 		won, err := tx.TryLoopLock(ctx, "timeouts")
 		if err != nil || !won {
 			return err
@@ -127,8 +139,7 @@ func (o *Orphans) window(ctx context.Context) (full bool, err error) {
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
 		}
-		o.after = next(found.Last, found.Scanned)
-		full = o.after > 0
+		after = next(found.Last, found.Scanned)
 		for _, id := range found.Stranded {
 			stranded = append(stranded, Stranded{Execution: id})
 		}
@@ -142,7 +153,8 @@ func (o *Orphans) window(ctx context.Context) (full bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return full, o.handOn(ctx, stranded)
+	o.after = after
+	return after > 0, o.handOn(ctx, stranded)
 }
 
 // overdue describes what workers that live have not started in time.
@@ -150,7 +162,7 @@ func (o *Orphans) overdue(ctx context.Context, tx *store.Tx, ids []int64) ([]Str
 	if len(ids) == 0 || o.cfg.Blind() {
 		return nil, nil
 	}
-	rows, err := tx.DescribeOverdue(ctx, o.cfg.ScheduledTimeout.Seconds(), ids)
+	rows, err := tx.DescribeOverdue(ctx, placement.CapacityDefault, o.cfg.ScheduledTimeout.Seconds(), ids)
 	if err != nil {
 		return nil, fmt.Errorf("describe %d overdue executions: %w", len(ids), err)
 	}

@@ -210,3 +210,26 @@ func TestACancelThatNobodyHeedsEnds(t *testing.T) {
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, fresh))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'cancel_unheard' AND outcome = 'cancelled' AND execution = $1`, old))
 }
+
+// A task's own timeout may be anything that JSON has: what is not above zero does
+// not count, and what is too large is for ever, for it alone.
+func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "w1")
+	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
+	var odd []int64
+	for _, timeout := range []string{"0", "-5", "999999999999", "9223372036854775807", "1e400", "-1e400", `"60"`, "null", "[]"} {
+		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
+		testkit.Exec(t, st, `UPDATE execution SET workflow_task = jsonb_build_object('timeout_seconds', $2::jsonb) WHERE id = $1`, id, timeout)
+		odd = append(odd, id)
+	}
+	aged(t, st, 24*time.Hour, odd...)
+	last := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
+	relay, _ := orphans(t, st)
+	require.Len(t, <-relay, 1)
+	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, st, last))
+	for _, id := range odd {
+		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id))
+	}
+}

@@ -216,6 +216,7 @@ type (
 	ReadAdmissionHeadsParams        = db.ReadAdmissionHeadsParams
 	ReadAdmissionHeadsRow           = db.ReadAdmissionHeadsRow
 	ReadAdmissionMomentRow          = db.ReadAdmissionMomentRow
+	ReadClockRow                    = db.ReadClockRow
 	ReadFleetRow                    = db.ReadFleetRow
 	ReadLetterExecutionsRow         = db.ReadLetterExecutionsRow
 	ReadLetterWorkersRow            = db.ReadLetterWorkersRow
@@ -573,6 +574,7 @@ const (
 	ReadAdmissionFacts                    = db.ReadAdmissionFacts
 	ReadAdmissionHeads                    = db.ReadAdmissionHeads
 	ReadAdmissionMoment                   = db.ReadAdmissionMoment
+	ReadClock                             = db.ReadClock
 	ReadFleet                             = db.ReadFleet
 	ReadLetterExecutions                  = db.ReadLetterExecutions
 	ReadLetterWorkers                     = db.ReadLetterWorkers

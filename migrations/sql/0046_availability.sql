@@ -34,6 +34,14 @@ CREATE OR REPLACE TRIGGER attune_10_heartbeat_seen BEFORE INSERT OR UPDATE OF la
     FOR EACH ROW EXECUTE FUNCTION attune_heartbeat_seen();
 UPDATE worker SET heartbeat_seen = least(last_heartbeat, now()) WHERE last_heartbeat IS NOT NULL AND heartbeat_seen IS NULL;
 
+-- attune_task_timeout is how many seconds a task of a workflow may run, as its
+-- definition says; NULL when it does not, as one that is not above zero. What is
+-- beyond ten years is ten years.
+CREATE OR REPLACE FUNCTION attune_task_timeout(task jsonb) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN jsonb_typeof(task -> 'timeout_seconds') = 'number' AND (task ->> 'timeout_seconds')::numeric > 0
+            THEN least((task ->> 'timeout_seconds')::numeric, 315360000)::double precision END;
+
 CREATE TABLE IF NOT EXISTS worker_probe (
     worker        bigint PRIMARY KEY REFERENCES worker (id) ON DELETE CASCADE,
     at            timestamptz NOT NULL DEFAULT now(),
@@ -96,5 +104,6 @@ DROP INDEX attune_dead_letter_created;
 ALTER TABLE dead_letter DROP COLUMN detail, DROP COLUMN died, DROP COLUMN attempt, DROP COLUMN action_ref, DROP COLUMN correlation_id;
 DROP TABLE lost_work;
 DROP TABLE worker_probe;
+DROP FUNCTION attune_task_timeout(jsonb);
 DROP FUNCTION attune_heartbeat_seen() CASCADE;
 ALTER TABLE worker DROP COLUMN deactivated_at, DROP COLUMN heartbeat_seen;

@@ -22,7 +22,7 @@ FROM (
            CASE e.status WHEN 'scheduled' THEN e.updated < now() - make_interval(secs => coalesce(
                                  (SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, sqlc.arg(scheduled_timeout)::float8))
                          WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(grace)::float8 + coalesce(
-                                 CASE WHEN jsonb_typeof(e.workflow_task -> 'timeout_seconds') = 'number' THEN (e.workflow_task ->> 'timeout_seconds')::float8 END,
+                                 attune_task_timeout(e.workflow_task),
                                  (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8, 1e9))
                          WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(patience)::float8)
                          ELSE false END AS late
@@ -47,7 +47,7 @@ WITH overdue AS MATERIALIZED (
 )
 SELECT o.id, o.worker, o.attempt, o.allowed::float8 AS allowed_seconds,
        coalesce(b.running >= CASE WHEN jsonb_typeof(k.capabilities -> 'max_concurrent_executions') = 'number'
-                                  THEN (k.capabilities ->> 'max_concurrent_executions')::float8 ELSE 1 END, false)::bool AS full
+                                  THEN (k.capabilities ->> 'max_concurrent_executions')::numeric ELSE sqlc.arg(capacity)::int END, false)::bool AS full
 FROM overdue o
 LEFT JOIN worker k ON k.id = o.worker
 LEFT JOIN busy b ON b.worker = o.worker
@@ -91,7 +91,7 @@ WITH ended AS (
             'age_seconds', floor(extract(epoch FROM now() - e.updated)), 'original_status', e.status, 'worker_id', e.worker)
     FROM (
         SELECT x.id, coalesce(
-            CASE WHEN jsonb_typeof(x.workflow_task -> 'timeout_seconds') = 'number' THEN (x.workflow_task ->> 'timeout_seconds')::float8 END,
+            attune_task_timeout(x.workflow_task),
             (SELECT a.timeout_seconds FROM action a WHERE a.id = x.action AND a.timeout_seconds > 0)::float8) AS allowed
         FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
     ) l
@@ -122,3 +122,7 @@ WITH ended AS (
 )
 SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
 FROM ended r ORDER BY r.id;
+
+-- name: ReadClock :one
+-- What time it is for the database, and when its server was started.
+SELECT clock_timestamp()::timestamptz AS at, pg_postmaster_start_time()::timestamptz AS started;

@@ -15,9 +15,9 @@ import (
 const DescribeOverdue = `-- name: DescribeOverdue :many
 WITH overdue AS MATERIALIZED (
     SELECT e.id, e.worker::bigint AS worker, e.attempt,
-           coalesce((SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, $1::float8) AS allowed
+           coalesce((SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, $2::float8) AS allowed
     FROM execution e
-    WHERE e.id = ANY ($2::bigint[]) AND e.status = 'scheduled' AND e.worker IS NOT NULL
+    WHERE e.id = ANY ($3::bigint[]) AND e.status = 'scheduled' AND e.worker IS NOT NULL
 ), busy AS MATERIALIZED (
     SELECT r.worker, count(*) AS running FROM execution r
     WHERE r.finished_status IS NULL AND r.status IN ('running', 'canceling') AND r.worker IN (SELECT o.worker FROM overdue o)
@@ -25,7 +25,7 @@ WITH overdue AS MATERIALIZED (
 )
 SELECT o.id, o.worker, o.attempt, o.allowed::float8 AS allowed_seconds,
        coalesce(b.running >= CASE WHEN jsonb_typeof(k.capabilities -> 'max_concurrent_executions') = 'number'
-                                  THEN (k.capabilities ->> 'max_concurrent_executions')::float8 ELSE 1 END, false)::bool AS full
+                                  THEN (k.capabilities ->> 'max_concurrent_executions')::numeric ELSE $1::int END, false)::bool AS full
 FROM overdue o
 LEFT JOIN worker k ON k.id = o.worker
 LEFT JOIN busy b ON b.worker = o.worker
@@ -42,8 +42,8 @@ type DescribeOverdueRow struct {
 
 // Where executions are that were not started in time, and whether their worker
 // runs all that it can: then it will come to them.
-func (q *Queries) DescribeOverdue(ctx context.Context, scheduledTimeout float64, ids []int64) ([]DescribeOverdueRow, error) {
-	rows, err := q.db.Query(ctx, DescribeOverdue, scheduledTimeout, ids)
+func (q *Queries) DescribeOverdue(ctx context.Context, capacity int32, scheduledTimeout float64, ids []int64) ([]DescribeOverdueRow, error) {
+	rows, err := q.db.Query(ctx, DescribeOverdue, capacity, scheduledTimeout, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ WITH ended AS (
             'age_seconds', floor(extract(epoch FROM now() - e.updated)), 'original_status', e.status, 'worker_id', e.worker)
     FROM (
         SELECT x.id, coalesce(
-            CASE WHEN jsonb_typeof(x.workflow_task -> 'timeout_seconds') = 'number' THEN (x.workflow_task ->> 'timeout_seconds')::float8 END,
+            attune_task_timeout(x.workflow_task),
             (SELECT a.timeout_seconds FROM action a WHERE a.id = x.action AND a.timeout_seconds > 0)::float8) AS allowed
         FROM execution x WHERE x.id = ANY ($2::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
     ) l
@@ -272,7 +272,7 @@ FROM (
            CASE e.status WHEN 'scheduled' THEN e.updated < now() - make_interval(secs => coalesce(
                                  (SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, $2::float8))
                          WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $3::float8 + coalesce(
-                                 CASE WHEN jsonb_typeof(e.workflow_task -> 'timeout_seconds') = 'number' THEN (e.workflow_task ->> 'timeout_seconds')::float8 END,
+                                 attune_task_timeout(e.workflow_task),
                                  (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8, 1e9))
                          WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $4::float8)
                          ELSE false END AS late
@@ -328,5 +328,22 @@ func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindO
 		&i.Overrun,
 		&i.Unheard,
 	)
+	return i, err
+}
+
+const ReadClock = `-- name: ReadClock :one
+SELECT clock_timestamp()::timestamptz AS at, pg_postmaster_start_time()::timestamptz AS started
+`
+
+type ReadClockRow struct {
+	At      time.Time
+	Started time.Time
+}
+
+// What time it is for the database, and when its server was started.
+func (q *Queries) ReadClock(ctx context.Context) (ReadClockRow, error) {
+	row := q.db.QueryRow(ctx, ReadClock)
+	var i ReadClockRow
+	err := row.Scan(&i.At, &i.Started)
 	return i, err
 }

@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/liveness"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/migrations"
+)
+
+// silentRelay publishes nothing.
+type silentRelay struct{}
+
+func (silentRelay) Published(int64, []outbox.Message) {}
+
+// L4, S9: after an outage of the database all heartbeats are old, and say nothing:
+// what runs at workers that beat as soon as they can is not ended, and they are not
+// marked inactive. A worker that is really gone is found a little later.
+func TestAnOutageOfTheDatabaseIsNotTheEndOfAllWorkers(t *testing.T) {
+	t.Parallel()
+	stack := testkit.NewStack(t)
+	ctx := testkit.Context(t)
+	_, err := migrations.Up(ctx, migrations.Options{URL: stack.DatabaseURL(), Schema: testkit.Schema})
+	require.NoError(t, err)
+	st := testkit.OpenStore(t, stack.DatabaseURL())
+	action := testkit.Action(t, st, "pk.a")
+	running := func(worker int64) int64 {
+		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+	}
+	beats, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{}, 5)
+	for i := range 5 {
+		w := testkit.Worker(t, st, fmt.Sprintf("w%d", i))
+		running(w.ID)
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for beats.Err() == nil {
+				bounded, end := context.WithTimeout(beats, time.Second)
+				_, _ = st.Pool().Exec(bounded, `UPDATE worker SET last_heartbeat = clock_timestamp() WHERE id = $1`, w.ID) // the next one may get through
+				end()
+				select {
+				case <-beats.Done():
+				case <-time.After(time.Second):
+				}
+			}
+		}()
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range 5 {
+			<-done
+		}
+	})
+	const stale = 3 * time.Second
+	for range 3 { // replicas
+		sight := liveness.NewSight(stale, st, testkit.Logger(t), nil)
+		orphans := recovery.NewOrphans(recovery.OrphansConfig{StaleAfter: stale, Interval: 200 * time.Millisecond, Unsure: sight.Blind}, st,
+			func(context.Context, recovery.Found) error { return nil }, silentRelay{}, testkit.Logger(t), nil)
+		heartbeats := liveness.NewHeartbeats(liveness.HeartbeatsConfig{StaleAfter: stale, Interval: 200 * time.Millisecond, Unsure: sight.Blind},
+			st, testkit.Logger(t), nil, nil)
+		for _, loop := range []interface {
+			Start(context.Context) error
+			Stop()
+		}{sight, orphans, heartbeats} {
+			require.NoError(t, loop.Start(ctx))
+			t.Cleanup(loop.Stop)
+		}
+	}
+	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
+	lost := running(gone.ID)
+	decided := func() bool { return testkit.StatusOf(t, st, lost) == attune.StatusAbandoned }
+	testkit.Eventually(t, decided, 20*time.Second) // sight is clear
+
+	require.NoError(t, stack.KillPostgres(ctx))
+	time.Sleep(2 * stale) // the outage has to last
+	require.NoError(t, stack.StartPostgres(ctx))
+	lost = running(gone.ID)
+	testkit.Eventually(t, decided, 30*time.Second)
+	require.Equal(t, 5, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'running'`))
+	require.Equal(t, 5, testkit.Count(t, st, `SELECT count(*) FROM worker WHERE status = 'active' AND name LIKE 'w%'`))
+}
