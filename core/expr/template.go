@@ -1,0 +1,246 @@
+package expr
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Template is a text with expressions in it.
+type Template struct {
+	source string
+	parts  []part
+	whole  bool // it is one expression and nothing else
+}
+
+// part is a piece of text, or an expression.
+type part struct {
+	text       string
+	expression *Expression // nil for text
+	at         int
+}
+
+const (
+	opening = "{{"
+	closing = "}}"
+)
+
+// ParseTemplate reads a text. One without {{ is a text that stays what it is.
+func ParseTemplate(source string) (*Template, error) {
+	t := &Template{source: source}
+	for at := 0; at < len(source); {
+		begin := strings.Index(source[at:], opening)
+		if begin < 0 {
+			t.parts = append(t.parts, part{text: source[at:], at: at})
+			break
+		}
+		if begin > 0 {
+			t.parts = append(t.parts, part{text: source[at : at+begin], at: at})
+		}
+		at += begin + len(opening)
+		size, ok := untilClosing(source[at:])
+		if !ok {
+			return nil, &Error{Source: source, Offset: at - len(opening), Text: "the template is not closed by }}"}
+		}
+		expression, err := Parse(source[at : at+size])
+		if err != nil {
+			return nil, t.moved(err, at)
+		}
+		t.parts = append(t.parts, part{expression: expression, at: at})
+		at += size + len(closing)
+	}
+	t.whole = t.single()
+	return t, nil
+}
+
+// untilClosing is how far it is to the }} that is not in a string.
+func untilClosing(s string) (int, bool) {
+	quote := byte(0)
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case strings.HasPrefix(s[i:], closing):
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// single reports whether there is one expression, and around it nothing but blanks.
+func (t *Template) single() bool {
+	expressions := 0
+	for _, p := range t.parts {
+		if p.expression != nil {
+			expressions++
+		} else if strings.TrimSpace(p.text) != "" {
+			return false
+		}
+	}
+	return expressions == 1
+}
+
+// moved makes the error of an expression one of the template around it.
+func (t *Template) moved(err error, by int) error {
+	inner, ok := err.(*Error) //nolint:errorlint // it is never wrapped here
+	if !ok {
+		return err
+	}
+	return &Error{Source: t.source, Offset: by + inner.Offset, Text: inner.Text}
+}
+
+// Plain reports whether the text has no expressions.
+func (t *Template) Plain() bool {
+	for _, p := range t.parts {
+		if p.expression != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Eval is the value of the text.
+func (t *Template) Eval(scope Scope) (any, error) {
+	if t.Plain() {
+		return t.source, nil
+	}
+	var text strings.Builder
+	for _, p := range t.parts {
+		if p.expression == nil {
+			text.WriteString(p.text)
+			continue
+		}
+		value, err := p.expression.Eval(scope)
+		if err != nil {
+			return nil, t.moved(err, p.at)
+		}
+		if t.whole {
+			return value, nil
+		}
+		text.WriteString(Text(value))
+		if text.Len() > maxSize {
+			return nil, &Error{Source: t.source, Offset: p.at, Text: fmt.Sprintf("the text becomes longer than %d bytes", maxSize)}
+		}
+	}
+	return text.String(), nil
+}
+
+// Render evaluates all texts in a value: those of lists and objects as well, keys
+// of objects excepted. An error says where in the value it is.
+func Render(value any, scope Scope) (any, error) {
+	return render(value, "", 0, func(text string) (any, error) {
+		t, err := ParseTemplate(text)
+		if err != nil {
+			return nil, err
+		}
+		return t.Eval(scope)
+	})
+}
+
+// Check reads all templates in a value and returns the first error.
+func Check(value any) error {
+	_, err := render(value, "", 0, func(text string) (any, error) {
+		_, err := ParseTemplate(text)
+		return nil, err
+	})
+	return err
+}
+
+func render(value any, path string, depth int, text func(string) (any, error)) (any, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("%s: nested deeper than %d", path, maxNesting)
+	}
+	switch v := value.(type) {
+	case string:
+		rendered, err := text(v)
+		if err != nil && path != "" {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return rendered, err
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			var err error
+			if list[i], err = render(item, path+"["+strconv.Itoa(i)+"]", depth+1, text); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for _, key := range sortedKeys(v) {
+			rendered, err := render(v[key], under(path, key), depth+1, text)
+			if err != nil {
+				return nil, err
+			}
+			object[key] = rendered
+		}
+		return object, nil
+	default:
+		return Value(v), nil
+	}
+}
+
+func under(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// RenderPaths evaluates texts of the smaller language of rules: only paths stand
+// between {{ and }}, fields and indexes with points between them. What a path does
+// not lead to is null.
+func RenderPaths(value any, scope map[string]any) (any, error) {
+	return render(value, "", 0, func(text string) (any, error) { return paths(text, scope) })
+}
+
+func paths(source string, scope map[string]any) (any, error) {
+	var text strings.Builder
+	for at := 0; ; {
+		begin := strings.Index(source[at:], opening)
+		if begin < 0 {
+			text.WriteString(source[at:])
+			return text.String(), nil
+		}
+		end := strings.Index(source[at+begin:], closing)
+		if end < 0 {
+			return nil, &Error{Source: source, Offset: at + begin, Text: "the template is not closed by }}"}
+		}
+		path := strings.TrimSpace(source[at+begin+len(opening) : at+begin+end])
+		value := follow(scope, path)
+		rest := source[at+begin+end+len(closing):]
+		if at+begin == 0 && rest == "" {
+			return value, nil
+		}
+		text.WriteString(source[at : at+begin])
+		text.WriteString(Text(value))
+		at += begin + end + len(closing)
+	}
+}
+
+// follow goes along a path and returns what is there, or nil.
+func follow(scope map[string]any, path string) any {
+	var value any = scope
+	for segment := range strings.SplitSeq(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[segment]
+		case []any:
+			i, err := strconv.Atoi(segment)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}

@@ -1,0 +1,243 @@
+package expr
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Values are nil, bool, int64, float64, string, []any and map[string]any.
+
+// FromJSON reads a value; whole numbers become integers.
+func FromJSON(raw []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fmt.Errorf("read a value: %w", err)
+	}
+	return Value(value), nil
+}
+
+// Value makes a value of what encoding/json, yaml and Go code have. What has no
+// counterpart becomes its text.
+func Value(v any) any {
+	switch v := v.(type) {
+	case nil, bool, int64, string:
+		return v
+	case float64:
+		return v
+	case float32:
+		return float64(v)
+	case int:
+		return int64(v)
+	case int32:
+		return int64(v)
+	case json.Number:
+		return numberOf(v.String())
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = Value(item)
+		}
+		return list
+	case []string:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = item
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for key, item := range v {
+			object[key] = Value(item)
+		}
+		return object
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func numberOf(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil && math.IsInf(f, 0) {
+		return math.Copysign(math.MaxFloat64, f)
+	}
+	return f
+}
+
+// Truthy is whether a value counts as true: what is neither null, false, zero nor
+// empty.
+func Truthy(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case int64:
+		return v != 0
+	case float64:
+		return v != 0
+	case string:
+		return v != ""
+	case []any:
+		return len(v) > 0
+	case map[string]any:
+		return len(v) > 0
+	default:
+		return true
+	}
+}
+
+// kindOf names the kind of a value as type_of does.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "bool"
+	case int64, float64:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+// Equal compares two values, through and through.
+func Equal(a, b any) bool {
+	switch a := a.(type) {
+	case int64, float64:
+		order, ok := compareNumbers(a, b)
+		return ok && order == 0
+	case []any:
+		other, ok := b.([]any)
+		return ok && slices.EqualFunc(a, other, Equal)
+	case map[string]any:
+		other, ok := b.(map[string]any)
+		if !ok || len(a) != len(other) {
+			return false
+		}
+		for key, item := range a {
+			counterpart, there := other[key]
+			if !there || !Equal(item, counterpart) {
+				return false
+			}
+		}
+		return true
+	default:
+		switch b.(type) {
+		case []any, map[string]any:
+			return false
+		}
+		return a == b
+	}
+}
+
+// compareNumbers orders two numbers; false if one is none, or no number at all.
+func compareNumbers(a, b any) (int, bool) {
+	switch x := a.(type) {
+	case int64:
+		switch y := b.(type) {
+		case int64:
+			return cmp.Compare(x, y), true
+		case float64:
+			return -compareIntFloat(y, x), !math.IsNaN(y)
+		}
+	case float64:
+		switch y := b.(type) {
+		case int64:
+			return compareIntFloat(x, y), !math.IsNaN(x)
+		case float64:
+			return cmp.Compare(x, y), !math.IsNaN(x) && !math.IsNaN(y)
+		}
+	}
+	return 0, false
+}
+
+// compareIntFloat orders f and n without the loss of turning n into a float.
+func compareIntFloat(f float64, n int64) int {
+	switch {
+	case f >= math.MaxInt64:
+		return 1
+	case f < math.MinInt64:
+		return -1
+	}
+	whole := math.Floor(f)
+	if order := cmp.Compare(int64(whole), n); order != 0 {
+		return order
+	}
+	return cmp.Compare(f, whole)
+}
+
+// compare orders numbers, strings, and lists of them.
+func compare(a, b any) (int, bool) {
+	if order, ok := compareNumbers(a, b); ok {
+		return order, true
+	}
+	switch a := a.(type) {
+	case string:
+		other, ok := b.(string)
+		return strings.Compare(a, other), ok
+	case []any:
+		other, ok := b.([]any)
+		if !ok {
+			return 0, false
+		}
+		for i := range min(len(a), len(other)) {
+			if order, ok := compare(a[i], other[i]); !ok || order != 0 {
+				return order, ok
+			}
+		}
+		return cmp.Compare(len(a), len(other)), true
+	}
+	return 0, false
+}
+
+// Text is a value in a text: null is empty, lists and objects are JSON.
+func Text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return floatText(v)
+	default:
+		return string(toJSON(v))
+	}
+}
+
+// floatText keeps a float recognisable as one.
+func floatText(f float64) string {
+	text := strconv.FormatFloat(f, 'g', -1, 64)
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		text = strconv.FormatFloat(f, 'f', 1, 64)
+	}
+	return text
+}
+
+func toJSON(v any) []byte {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return []byte("null") // a float that is no number; evaluation makes none
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+}
