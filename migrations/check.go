@@ -95,6 +95,7 @@ var additiveWhy = map[int64]struct {
 	44: {SafeOnline, "makes a function"},
 	45: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and a trigger to execution"},
 	46: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and dead_letter and a trigger to worker"},
+	47: {SafeBrief, "makes two tables, and adds columns without rewriting and an index to each of the workflow tables"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -314,6 +314,8 @@ type (
 	WorkerTypeEnum                  = db.WorkerTypeEnum
 	WorkflowDefinition              = db.WorkflowDefinition
 	WorkflowExecution               = db.WorkflowExecution
+	WorkflowItem                    = db.WorkflowItem
+	WorkflowLog                     = db.WorkflowLog
 	WorkflowTaskDispatch            = db.WorkflowTaskDispatch
 )
 

@@ -1735,6 +1735,23 @@ type WorkflowExecution struct {
 	PauseReason    *string
 	Created        time.Time
 	Updated        time.Time
+	Version        int64
+	State          []byte
+	Deadline       *time.Time
+}
+
+type WorkflowItem struct {
+	WorkflowExecution int64
+	TaskName          string
+	Index             int32
+	Item              []byte
+}
+
+type WorkflowLog struct {
+	WorkflowExecution int64
+	Version           int64
+	At                time.Time
+	Lines             []string
 }
 
 type WorkflowTaskDispatch struct {
@@ -1745,4 +1762,5 @@ type WorkflowTaskDispatch struct {
 	ExecutionID       *int64
 	Created           time.Time
 	Updated           time.Time
+	Settled           bool
 }

@@ -1,0 +1,226 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+)
+
+// TaskStatus is where a task of a running workflow is.
+type TaskStatus string
+
+// The statuses of tasks. A task that nobody has reached has none.
+const (
+	TaskWaiting   TaskStatus = "waiting" // at its join, for more predecessors
+	TaskReady     TaskStatus = "ready"   // would be started, were the workflow not paused
+	TaskRunning   TaskStatus = "running" // has children that have not ended
+	TaskCompleted TaskStatus = "completed"
+	TaskFailed    TaskStatus = "failed"
+	TaskTimeout   TaskStatus = "timeout"
+	TaskCancelled TaskStatus = "cancelled"
+	TaskSkipped   TaskStatus = "skipped" // its condition was false, or its join can no longer be satisfied
+)
+
+// Ended reports whether nothing more happens to the task.
+func (s TaskStatus) Ended() bool {
+	switch s {
+	case TaskCompleted, TaskFailed, TaskTimeout, TaskCancelled, TaskSkipped:
+		return true
+	default:
+		return false
+	}
+}
+
+// TaskState is what is known of one task. It holds counts and never what its items
+// gave, so that it stays small however many there are.
+type TaskState struct {
+	Status TaskStatus `json:"status"`
+	// Handled says that a failure was answered: a transition led on from it.
+	Handled bool `json:"handled,omitempty"`
+	// Arrived are the predecessors that have led to it.
+	Arrived []string `json:"arrived,omitempty"`
+	// Why says in words why it was skipped or failed before it had a child.
+	Why string `json:"why,omitempty"`
+
+	// Of a task over a list: Total children, the first Next of which were made;
+	// Open of these have not ended. A task without a list has one child.
+	Total     int `json:"total,omitempty"`
+	Next      int `json:"next,omitempty"`
+	Open      int `json:"open,omitempty"`
+	Succeeded int `json:"succeeded,omitempty"`
+	Failed    int `json:"failed,omitempty"` // failed, abandoned or cancelled
+	TimedOut  int `json:"timed_out,omitempty"`
+	Cancelled int `json:"cancelled,omitempty"` // of the failed ones
+}
+
+// State is where a workflow is. Decide never changes the one it is given.
+type State struct {
+	Status attune.Status `json:"status"` // running, or how it has ended
+	Paused bool          `json:"-"`      // the published column
+	// Variables are the workflow's own, in their published column.
+	Variables map[string]any `json:"-"`
+	// Tasks are those that were reached.
+	Tasks map[string]*TaskState `json:"tasks"`
+	// Held are repetitions whose time is not counted while the workflow is paused.
+	Held []Repeat `json:"held,omitempty"`
+}
+
+// Happening is something that a plan answers.
+type Happening struct {
+	Kind HappeningKind
+	// Of a child that has ended.
+	Task    string
+	Index   int // of its item or batch; 0 for a task without a list
+	Status  attune.Status
+	Retries int // how often it had been repeated
+}
+
+// HappeningKind is what a happening is about.
+type HappeningKind int
+
+// The kinds of happenings.
+const (
+	Started    HappeningKind = iota + 1 // the workflow begins
+	ChildEnded                          // a child has ended
+	Paused                              // no more tasks are to be started
+	Resumed
+	Cancelled // an operator, or the workflow above, has ended it
+	TimedOut  // it has run for longer than it may
+	Looked    // nothing; whether it can go on, or has ended, is asked anew
+)
+
+// Result is what a task has given, as expressions see it.
+type Result struct {
+	// Value is what result() gives right after the task has ended: the result of its
+	// child, or the list of those of its items.
+	Value any
+	// View is task.NAME: of one child its result with the keys of its data beside
+	// its own; of a list an object (see ViewOf and ViewOfItems).
+	View any
+}
+
+// Facts is what Decide may look at besides the state.
+type Facts struct {
+	// Parameters are those of the workflow's execution, with defaults.
+	Parameters map[string]any
+	// Execution is the id of the workflow's execution.
+	Execution int64
+	// Begun is when the workflow was started, Now the moment of the decision.
+	Begun, Now time.Time
+	// Results are those of ended tasks, by name, as far as they were asked for.
+	Results map[string]Result
+	// Items are the lists that were kept, by task, from the index From on.
+	Items map[string]Slice
+	// Config and Keystore are what expressions find under these names; nil is null.
+	Config, Keystore any
+}
+
+// Slice is a part of a kept list.
+type Slice struct {
+	From  int
+	Items []any
+}
+
+// NeedError says which facts Decide wants to look at and was not given. The same
+// call with these added goes further; it may need more then.
+type NeedError struct {
+	Results []string         // tasks
+	Items   map[string]Range // by task
+}
+
+// Range is a part of a list: from From on as many as Count.
+type Range struct{ From, Count int }
+
+// Error implements error.
+func (e *NeedError) Error() string {
+	var parts []string
+	if len(e.Results) > 0 {
+		parts = append(parts, "the results of "+strings.Join(e.Results, ", "))
+	}
+	for task, r := range e.Items {
+		parts = append(parts, fmt.Sprintf("%d items of %s from %d on", r.Count, task, r.From))
+	}
+	return "decide a workflow: not given " + strings.Join(parts, "; ")
+}
+
+// Plan is what follows.
+type Plan struct {
+	// State is the state that follows; it replaces the one that was given.
+	State *State
+	// Start are the children to be made, in order.
+	Start []Start
+	// Repeat are ended children to be repeated after a pause.
+	Repeat []Repeat
+	// Keep are lists whose items will be needed later.
+	Keep []Kept
+	// Stop says that children which have not ended shall be stopped: those of these
+	// tasks. It is set when a workflow ends before its tasks do.
+	Stop []string
+	// End is set when the workflow has ended.
+	End *End
+	// Log says in words what was decided and why, one line each, for people.
+	Log []string
+}
+
+// Start is a child to be made.
+type Start struct {
+	Task  string
+	Index *int // of its item or batch; nil for a task without a list
+	Batch *int // the same for a batch
+	// Action is the ref of its action.
+	Action string
+	// Config is its parameters, rendered.
+	Config map[string]any
+	// PermissionSets are those of the task; nil inherits the action's.
+	PermissionSets []string
+	// Selector, Tolerations and Affinity are where it may run; nil inherits.
+	Selector, Tolerations, Affinity any
+	// Timeout is how many seconds it may run; 0 is what its action says.
+	Timeout int
+	// MaxRetries is how often the workflow repeats it.
+	MaxRetries int
+	// TriggeredBy is the task that led to it; empty for an entry.
+	TriggeredBy string
+}
+
+// Repeat is an ended child to be made once more.
+type Repeat struct {
+	Task  string        `json:"task"`
+	Index int           `json:"index"`
+	Delay time.Duration `json:"delay"`
+	// Reason is failed or timeout, for people.
+	Reason string `json:"reason"`
+}
+
+// Kept is a list to be kept, item by item.
+type Kept struct {
+	Task  string
+	Items []any
+}
+
+// End is how a workflow has ended.
+type End struct {
+	Status attune.Status
+	// Result is the result of its execution.
+	Result map[string]any
+	// Error is why, in words; empty when it completed.
+	Error string
+}
+
+// Lists are the names of tasks as the published columns show them.
+type Lists struct{ Current, Completed, Failed, Skipped []string }
+
+// ParseState reads a state as it is kept: what MarshalState gave.
+func ParseState(raw []byte) (*State, error) {
+	s := &State{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("read the state of a workflow: %w", err)
+	}
+	if s.Tasks == nil {
+		s.Tasks = map[string]*TaskState{}
+	}
+	return s, nil
+}
