@@ -10,7 +10,11 @@ type Error struct {
 	Source string // the expression
 	Offset int    // in bytes, where it is
 	Text   string // what is wrong
+	Cause  error  // what the scope said; nil if the expression itself is wrong
 }
+
+// Unwrap gives what the scope said.
+func (e *Error) Unwrap() error { return e.Cause }
 
 // Error implements error.
 func (e *Error) Error() string {

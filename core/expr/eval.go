@@ -2,26 +2,37 @@ package expr
 
 import (
 	"fmt"
-	"math"
-	"strings"
 )
 
 // Scope is what the names of an expression stand for.
 type Scope interface {
-	// Lookup returns the value of a name, and whether there is one. The value is
-	// one that Value returns, and is not changed.
-	Lookup(name string) (any, bool)
+	// Lookup returns the value of a name; known is false if there is none. The value
+	// is one that Value returns, or an Object, and is not changed. An error stops the
+	// evaluation and is found in what Eval returns with errors.As.
+	Lookup(name string) (value any, known bool, err error)
 	// Call calls a function that is not built in; known is false if there is none.
 	Call(name string, arguments []any) (value any, known bool, err error)
+}
+
+// Object is an object whose fields are fetched when they are asked for. It may be
+// what Lookup or another Object returns, and stands nowhere else in a value. Who
+// asks for one field, an index, in, keys or length leaves the others alone; any
+// other use fetches all, and makes an ordinary object of it.
+type Object interface {
+	// Keys are the names of the fields that there are.
+	Keys() []string
+	// Get returns a field; known is false if there is none. An error stops the
+	// evaluation, as one of Lookup does.
+	Get(key string) (value any, known bool, err error)
 }
 
 // Names is a Scope without functions.
 type Names map[string]any
 
 // Lookup implements Scope.
-func (n Names) Lookup(name string) (any, bool) {
+func (n Names) Lookup(name string) (any, bool, error) {
 	value, ok := n[name]
-	return value, ok
+	return value, ok, nil
 }
 
 // Call implements Scope.
@@ -39,12 +50,24 @@ func (e *Expression) Eval(scope Scope) (any, error) {
 	return ev.value(e.root)
 }
 
+// Truth is whether the value of the expression counts as true.
+func (e *Expression) Truth(scope Scope) (bool, error) {
+	ev := evaluation{source: e.source, scope: scope}
+	value, err := ev.lazy(e.root)
+	return Truthy(value), err
+}
+
 // evaluation is one evaluation, with what it has cost so far.
 type evaluation struct {
 	source string
 	scope  Scope
 	steps  int
 	size   int
+}
+
+// broken wraps what the scope said, which callers may look for.
+func (ev *evaluation) broken(n node, err error) error {
+	return &Error{Source: ev.source, Offset: n.at, Text: n.text + ": " + err.Error(), Cause: err}
 }
 
 func (ev *evaluation) fail(n node, format string, args ...any) error {
@@ -67,7 +90,45 @@ func (ev *evaluation) grow(n node, size int) error {
 	return nil
 }
 
+// value is the value of a part, with all that belongs to it.
 func (ev *evaluation) value(n node) (any, error) {
+	value, err := ev.lazy(n)
+	if err != nil {
+		return nil, err
+	}
+	return ev.loaded(n, value, 0)
+}
+
+// loaded makes an ordinary object of one whose fields are to be fetched.
+func (ev *evaluation) loaded(n node, value any, depth int) (any, error) {
+	object, ok := value.(Object)
+	if !ok {
+		return value, nil
+	}
+	if depth > maxNesting {
+		return nil, ev.fail(n, "the value is nested deeper than %d", maxNesting)
+	}
+	all := map[string]any{}
+	for _, key := range object.Keys() {
+		if err := ev.spend(n, 1); err != nil {
+			return nil, err
+		}
+		field, known, err := object.Get(key)
+		if err != nil {
+			return nil, ev.broken(node{at: n.at, text: key}, err)
+		}
+		if !known {
+			continue
+		}
+		if all[key], err = ev.loaded(n, field, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// lazy is the value of a part, which may be an Object.
+func (ev *evaluation) lazy(n node) (any, error) {
 	if err := ev.spend(n, 1); err != nil {
 		return nil, err
 	}
@@ -75,8 +136,11 @@ func (ev *evaluation) value(n node) (any, error) {
 	case nodeValue:
 		return n.value, nil
 	case nodeName:
-		value, ok := ev.scope.Lookup(n.text)
-		if !ok {
+		value, known, err := ev.scope.Lookup(n.text)
+		if err != nil {
+			return nil, ev.broken(n, err)
+		}
+		if !known {
 			return nil, ev.fail(n, "there is no %s", n.text)
 		}
 		return value, nil
@@ -106,85 +170,6 @@ func (ev *evaluation) values(n node) ([]any, error) {
 	return list, ev.grow(n, 8*len(list))
 }
 
-func (ev *evaluation) field(n node) (any, error) {
-	of, err := ev.value(n.parts[0])
-	if err != nil {
-		return nil, err
-	}
-	object, ok := of.(map[string]any)
-	if !ok {
-		return nil, ev.fail(n, "%s has no field %s", a(of), n.text)
-	}
-	value, ok := object[n.text]
-	if !ok {
-		return nil, ev.fail(n, "there is no field %s", n.text)
-	}
-	return value, nil
-}
-
-func (ev *evaluation) index(n node) (any, error) {
-	of, err := ev.value(n.parts[0])
-	if err != nil {
-		return nil, err
-	}
-	index, err := ev.value(n.parts[1])
-	if err != nil {
-		return nil, err
-	}
-	switch of := of.(type) {
-	case map[string]any:
-		key, ok := index.(string)
-		if !ok {
-			return nil, ev.fail(n, "the key of an object is a string, not %s", a(index))
-		}
-		value, ok := of[key]
-		if !ok {
-			return nil, ev.fail(n, "there is no field %s", key)
-		}
-		return value, nil
-	case []any:
-		i, ok := whole(index)
-		if !ok {
-			return nil, ev.fail(n, "the index of a list is an integer, not %s", a(index))
-		}
-		if i < 0 {
-			i += int64(len(of))
-		}
-		if i < 0 || i >= int64(len(of)) {
-			return nil, ev.fail(n, "the index %s is beyond the %d items of the list", Text(index), len(of))
-		}
-		return of[i], nil
-	case string:
-		i, ok := whole(index)
-		runes := []rune(of)
-		if !ok {
-			return nil, ev.fail(n, "the index of a string is an integer, not %s", a(index))
-		}
-		if i < 0 {
-			i += int64(len(runes))
-		}
-		if i < 0 || i >= int64(len(runes)) {
-			return nil, ev.fail(n, "the index %s is beyond the %d characters of the string", Text(index), len(runes))
-		}
-		return string(runes[i]), ev.spend(n, len(of)/100)
-	default:
-		return nil, ev.fail(n, "%s has no items", a(of))
-	}
-}
-
-// whole is an integer, or a float that is one.
-func whole(v any) (int64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return v, true
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<62 {
-			return int64(v), true
-		}
-	}
-	return 0, false
-}
-
 // a is a value in an error: its kind, not what it says, which may be secret.
 func a(v any) string {
 	switch kind := kindOf(v); kind {
@@ -194,61 +179,6 @@ func a(v any) string {
 		return "an " + kind
 	default:
 		return "a " + kind
-	}
-}
-
-func (ev *evaluation) unary(n node) (any, error) {
-	operand, err := ev.value(n.parts[0])
-	if err != nil {
-		return nil, err
-	}
-	if n.text == "not" {
-		return !Truthy(operand), nil
-	}
-	switch v := operand.(type) {
-	case int64:
-		if v == math.MinInt64 {
-			return nil, ev.fail(n, "the result has more than 64 bits")
-		}
-		return -v, nil
-	case float64:
-		return -v, nil
-	default:
-		return nil, ev.fail(n, "%s cannot be negative", a(operand))
-	}
-}
-
-func (ev *evaluation) binary(n node) (any, error) {
-	left, err := ev.value(n.parts[0])
-	if err != nil {
-		return nil, err
-	}
-	switch n.text {
-	case "and", "or":
-		if Truthy(left) == (n.text == "or") {
-			return n.text == "or", nil
-		}
-		right, err := ev.value(n.parts[1])
-		return Truthy(right), err
-	}
-	right, err := ev.value(n.parts[1])
-	if err != nil {
-		return nil, err
-	}
-	switch n.text {
-	case "==", "!=":
-		if err := ev.spend(n, weight(left)); err != nil {
-			return nil, err
-		}
-		return Equal(left, right) == (n.text == "=="), nil
-	case "<", ">", "<=", ">=":
-		return ev.ordered(n, left, right)
-	case "in":
-		return ev.within(n, left, right)
-	case "+":
-		return ev.add(n, left, right)
-	default:
-		return ev.arithmetic(n, left, right)
 	}
 }
 
@@ -274,166 +204,18 @@ func weight(v any) int {
 	}
 }
 
-func (ev *evaluation) ordered(n node, left, right any) (any, error) {
-	if err := ev.spend(n, weight(left)); err != nil {
-		return nil, err
-	}
-	order, ok := compare(left, right)
-	if !ok {
-		return nil, ev.fail(n, "%s and %s have no order", a(left), a(right))
-	}
-	switch n.text {
-	case "<":
-		return order < 0, nil
-	case ">":
-		return order > 0, nil
-	case "<=":
-		return order <= 0, nil
-	default:
-		return order >= 0, nil
-	}
-}
-
-func (ev *evaluation) within(n node, needle, hay any) (bool, error) {
-	if err := ev.spend(n, weight(hay)); err != nil {
-		return false, err
-	}
-	switch hay := hay.(type) {
-	case []any:
-		for _, item := range hay {
-			if Equal(item, needle) {
-				return true, nil
-			}
-		}
-		return false, nil
-	case map[string]any:
-		key, ok := needle.(string)
-		if !ok {
-			return false, ev.fail(n, "the key of an object is a string, not %s", a(needle))
-		}
-		_, ok = hay[key]
-		return ok, nil
-	case string:
-		part, ok := needle.(string)
-		if !ok {
-			return false, ev.fail(n, "%s cannot be part of a string", a(needle))
-		}
-		return strings.Contains(hay, part), nil
-	default:
-		return false, ev.fail(n, "nothing can be in %s", a(hay))
-	}
-}
-
-func (ev *evaluation) add(n node, left, right any) (any, error) {
-	switch l := left.(type) {
-	case string:
-		if r, ok := right.(string); ok {
-			if err := ev.grow(n, len(l)+len(r)); err != nil {
-				return nil, err
-			}
-			return l + r, nil
-		}
-	case []any:
-		if r, ok := right.([]any); ok {
-			if err := ev.grow(n, 8*(len(l)+len(r))); err != nil {
-				return nil, err
-			}
-			return append(append(make([]any, 0, len(l)+len(r)), l...), r...), nil
-		}
-	}
-	return ev.arithmetic(n, left, right)
-}
-
-func (ev *evaluation) arithmetic(n node, left, right any) (any, error) {
-	if kindOf(left) != "number" || kindOf(right) != "number" {
-		return nil, ev.fail(n, "%s does not go between %s and %s", n.text, a(left), a(right))
-	}
-	x, xWhole := left.(int64)
-	y, yWhole := right.(int64)
-	if xWhole && yWhole {
-		return ev.integers(n, x, y)
-	}
-	return ev.floats(n, float(left), float(right))
-}
-
-func float(v any) float64 {
-	if n, ok := v.(int64); ok {
-		return float64(n)
-	}
-	f, _ := v.(float64)
-	return f
-}
-
-func (ev *evaluation) integers(n node, x, y int64) (any, error) {
-	var result int64
-	exact := true
-	switch n.text {
-	case "+":
-		result = x + y
-		exact = (result > x) == (y > 0)
-	case "-":
-		result = x - y
-		exact = (result < x) == (y > 0)
-	case "*":
-		result = x * y
-		exact = x == 0 || result/x == y && (x != -1 || y != math.MinInt64)
-	default:
-		if y == 0 {
-			return nil, ev.fail(n, "division by zero")
-		}
-		if y == -1 { // the one division that overflows
-			if n.text == "%" {
-				return int64(0), nil
-			}
-			return ev.integers(node{at: n.at, text: "-"}, 0, x)
-		}
-		if n.text == "%" {
-			return x % y, nil
-		}
-		if x%y != 0 {
-			return float64(x) / float64(y), nil
-		}
-		result = x / y
-	}
-	if !exact {
-		return nil, ev.fail(n, "the result has more than 64 bits")
-	}
-	return result, nil
-}
-
-func (ev *evaluation) floats(n node, x, y float64) (any, error) {
-	var result float64
-	switch n.text {
-	case "+":
-		result = x + y
-	case "-":
-		result = x - y
-	case "*":
-		result = x * y
-	default:
-		if y == 0 {
-			return nil, ev.fail(n, "division by zero")
-		}
-		result = x / y
-		if n.text == "%" {
-			result = math.Mod(x, y)
-		}
-	}
-	if math.IsInf(result, 0) || math.IsNaN(result) {
-		return nil, ev.fail(n, "the result is too large")
-	}
-	return result, nil
-}
-
 // call calls a function: of the scope, if it has it, else one that is built in.
 func (ev *evaluation) call(n node) (any, error) {
+	if value, done, err := ev.glance(n); done || err != nil {
+		return value, err
+	}
 	arguments, err := ev.values(n)
 	if err != nil {
 		return nil, err
 	}
 	value, known, err := ev.scope.Call(n.text, arguments)
 	if err != nil {
-		return nil, ev.fail(n, "%s: %v", n.text, err)
+		return nil, ev.broken(n, err)
 	}
 	if known {
 		return value, nil

@@ -92,7 +92,7 @@ func (t *Template) moved(err error, by int) error {
 	if !ok {
 		return err
 	}
-	return &Error{Source: t.source, Offset: by + inner.Offset, Text: inner.Text}
+	return &Error{Source: t.source, Offset: by + inner.Offset, Text: inner.Text, Cause: inner.Cause}
 }
 
 // Plain reports whether the text has no expressions.

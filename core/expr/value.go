@@ -92,6 +92,8 @@ func Truthy(v any) bool {
 		return len(v) > 0
 	case map[string]any:
 		return len(v) > 0
+	case Object:
+		return len(v.Keys()) > 0
 	default:
 		return true
 	}

@@ -1,0 +1,175 @@
+package expr
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+func (ev *evaluation) field(n node) (any, error) {
+	of, err := ev.lazy(n.parts[0])
+	if err != nil {
+		return nil, err
+	}
+	switch of.(type) {
+	case map[string]any, Object:
+		return ev.fieldOf(n, of, n.text)
+	default:
+		return nil, ev.fail(n, "%s has no field %s", a(of), n.text)
+	}
+}
+
+func (ev *evaluation) fieldOf(n node, of any, key string) (any, error) {
+	value, known, err := fetch(of, key)
+	if err != nil {
+		return nil, ev.broken(node{at: n.at, text: key}, err)
+	}
+	if !known {
+		return nil, ev.fail(n, "there is no field %s", key)
+	}
+	return value, nil
+}
+
+// fetch is a field of either kind of object.
+func fetch(of any, key string) (value any, known bool, err error) {
+	switch of := of.(type) {
+	case map[string]any:
+		value, known = of[key]
+	case Object:
+		value, known, err = of.Get(key)
+	}
+	return value, known, err
+}
+
+func (ev *evaluation) index(n node) (any, error) {
+	of, err := ev.lazy(n.parts[0])
+	if err != nil {
+		return nil, err
+	}
+	index, err := ev.value(n.parts[1])
+	if err != nil {
+		return nil, err
+	}
+	switch of := of.(type) {
+	case map[string]any, Object:
+		key, ok := index.(string)
+		if !ok {
+			return nil, ev.fail(n, "the key of an object is a string, not %s", a(index))
+		}
+		return ev.fieldOf(n, of, key)
+	case []any:
+		i, err := ev.position(n, index, len(of), "items of the list")
+		if err != nil {
+			return nil, err
+		}
+		return of[i], nil
+	case string:
+		runes := []rune(of)
+		i, err := ev.position(n, index, len(runes), "characters of the string")
+		if err != nil {
+			return nil, err
+		}
+		return string(runes[i]), ev.spend(n, len(of)/100)
+	default:
+		return nil, ev.fail(n, "%s has no items", a(of))
+	}
+}
+
+// position is where an index leads; one below zero counts from the end.
+func (ev *evaluation) position(n node, index any, size int, what string) (int, error) {
+	i, ok := whole(index)
+	if !ok {
+		return 0, ev.fail(n, "the index of a %s is an integer, not %s", what[strings.LastIndexByte(what, ' ')+1:], a(index))
+	}
+	if i < 0 {
+		i += int64(size)
+	}
+	if i < 0 || i >= int64(size) {
+		return 0, ev.fail(n, "the index %s is beyond the %d %s", Text(index), size, what)
+	}
+	return int(i), nil
+}
+
+// whole is an integer, or a float that is one.
+func whole(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<62 {
+			return int64(v), true
+		}
+	}
+	return 0, false
+}
+
+func (ev *evaluation) within(n node, needle, hay any) (bool, error) {
+	if err := ev.spend(n, weight(hay)); err != nil {
+		return false, err
+	}
+	switch hay := hay.(type) {
+	case []any:
+		for _, item := range hay {
+			if Equal(item, needle) {
+				return true, nil
+			}
+		}
+		return false, nil
+	case map[string]any:
+		key, ok := needle.(string)
+		if !ok {
+			return false, ev.fail(n, "the key of an object is a string, not %s", a(needle))
+		}
+		_, ok = hay[key]
+		return ok, nil
+	case Object:
+		key, ok := needle.(string)
+		if !ok {
+			return false, ev.fail(n, "the key of an object is a string, not %s", a(needle))
+		}
+		return slices.Contains(hay.Keys(), key), nil
+	case string:
+		part, ok := needle.(string)
+		if !ok {
+			return false, ev.fail(n, "%s cannot be part of a string", a(needle))
+		}
+		return strings.Contains(hay, part), nil
+	default:
+		return false, ev.fail(n, "nothing can be in %s", a(hay))
+	}
+}
+
+// glance answers the functions that need no more of an Object than its keys.
+func (ev *evaluation) glance(n node) (value any, done bool, err error) {
+	if (n.text != "keys" && n.text != "length") || len(n.parts) != 1 || !canBeLazy(n.parts[0]) {
+		return nil, false, nil
+	}
+	of, err := ev.lazy(n.parts[0])
+	if err != nil {
+		return nil, false, err
+	}
+	object, ok := of.(Object)
+	if !ok {
+		return nil, false, nil
+	}
+	names := slices.Sorted(slices.Values(object.Keys()))
+	if n.text == "length" {
+		return int64(len(names)), true, nil
+	}
+	return Value(names), true, ev.spend(n, len(names))
+}
+
+// canBeLazy reports whether the part may give an Object: a name, or what hangs on
+// one. Looking at these twice costs little.
+func canBeLazy(n node) bool {
+	switch n.kind {
+	case nodeName:
+		return true
+	case nodeField:
+		return canBeLazy(n.parts[0])
+	case nodeIndex:
+		return n.parts[1].kind == nodeValue && canBeLazy(n.parts[0])
+	default:
+		return false
+	}
+}

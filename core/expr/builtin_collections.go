@@ -1,0 +1,291 @@
+package expr
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func length(c call, v []any) (any, error) {
+	switch value := v[0].(type) {
+	case string:
+		return int64(len(value)), nil // in bytes, as existing engines count
+	case []any:
+		return int64(len(value)), nil
+	case map[string]any:
+		return int64(len(value)), nil
+	default:
+		return nil, c.bad("%s has no length", a(value))
+	}
+}
+
+func sortedKeys(object map[string]any) []string {
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func keys(c call, v []any) (any, error) {
+	object, ok := v[0].(map[string]any)
+	if !ok {
+		return nil, c.bad("an object is expected, not %s", a(v[0]))
+	}
+	list := make([]any, 0, len(object))
+	for _, name := range sortedKeys(object) {
+		list = append(list, name)
+	}
+	return c.built(list)
+}
+
+func values(c call, v []any) (any, error) {
+	object, ok := v[0].(map[string]any)
+	if !ok {
+		return nil, c.bad("an object is expected, not %s", a(v[0]))
+	}
+	list := make([]any, 0, len(object))
+	for _, name := range sortedKeys(object) {
+		list = append(list, object[name])
+	}
+	return c.built(list)
+}
+
+func reversed(c call, v []any) (any, error) {
+	switch value := v[0].(type) {
+	case string:
+		runes := []rune(value)
+		slices.Reverse(runes)
+		return c.built(string(runes))
+	case []any:
+		list := slices.Clone(value)
+		slices.Reverse(list)
+		return c.built(list)
+	default:
+		return nil, c.bad("%s cannot be reversed", a(value))
+	}
+}
+
+func sorted(c call, v []any) (any, error) {
+	list, err := c.array(v[0])
+	if err != nil {
+		return nil, err
+	}
+	list = slices.Clone(list)
+	var unordered error
+	slices.SortStableFunc(list, func(x, y any) int {
+		order, ok := compare(x, y)
+		if !ok && unordered == nil {
+			unordered = c.bad("%s and %s have no order", a(x), a(y))
+		}
+		return order
+	})
+	if unordered != nil {
+		return nil, unordered
+	}
+	return c.built(list)
+}
+
+func unique(c call, v []any) (any, error) {
+	list, err := c.array(v[0])
+	if err != nil {
+		return nil, err
+	}
+	kept, index := []any{}, map[string][]any{}
+	for _, item := range list {
+		key := mark(item)
+		if err := c.spend(c.node, len(index[key])*(1+weight(item))); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(index[key], func(other any) bool { return Equal(item, other) }) {
+			continue
+		}
+		index[key] = append(index[key], item)
+		kept = append(kept, item)
+	}
+	return c.built(kept)
+}
+
+// mark is the same for values that are equal, and seldom for others.
+func mark(v any) string {
+	switch v := v.(type) {
+	case int64, float64:
+		return "n" + strconv.FormatFloat(float(v), 'g', -1, 64)
+	case []any, map[string]any:
+		return kindOf(v) + strconv.Itoa(weight(v))
+	default:
+		return kindOf(v) + Text(v)
+	}
+}
+
+func flat(c call, v []any) (any, error) {
+	list, err := c.array(v[0])
+	if err != nil {
+		return nil, err
+	}
+	out := make([]any, 0, len(list))
+	for _, item := range list {
+		if inner, ok := item.([]any); ok {
+			out = append(out, inner...)
+		} else {
+			out = append(out, item)
+		}
+	}
+	return c.built(out)
+}
+
+func zip(c call, v []any) (any, error) {
+	x, err := c.array(v[0])
+	if err != nil {
+		return nil, err
+	}
+	y, err := c.array(v[1])
+	if err != nil {
+		return nil, err
+	}
+	pairs := make([]any, min(len(x), len(y)))
+	for i := range pairs {
+		pairs[i] = []any{x[i], y[i]}
+	}
+	return c.built(pairs)
+}
+
+func span(c call, v []any) (any, error) {
+	begin := int64(0)
+	end, err := c.integer(v[len(v)-1])
+	if err != nil {
+		return nil, err
+	}
+	if len(v) == 2 {
+		if begin, err = c.integer(v[0]); err != nil {
+			return nil, err
+		}
+	}
+	if end <= begin {
+		return []any{}, nil
+	}
+	if end-begin > maxSteps || end-begin < 0 {
+		return nil, c.bad("more than %d numbers", maxSteps)
+	}
+	if err := c.spend(c.node, int(end-begin)); err != nil {
+		return nil, err
+	}
+	list := make([]any, 0, end-begin)
+	for n := begin; n < end; n++ {
+		list = append(list, n)
+	}
+	return c.built(list)
+}
+
+// slice is a part of a list or string; bounds below zero count from the end, and
+// bounds beyond it are the end.
+func slice(c call, v []any) (any, error) {
+	begin, err := c.integer(v[1])
+	if err != nil {
+		return nil, err
+	}
+	list, isList := v[0].([]any)
+	text, isText := v[0].(string)
+	if !isList && !isText {
+		return nil, c.bad("an array or a string is expected, not %s", a(v[0]))
+	}
+	runes := []rune(text)
+	size := len(list) + len(runes)
+	end := int64(size)
+	if len(v) == 3 {
+		if end, err = c.integer(v[2]); err != nil {
+			return nil, err
+		}
+	}
+	from, to := bound(begin, size), bound(end, size)
+	to = max(from, to)
+	if isList {
+		return c.built(slices.Clone(list[from:to]))
+	}
+	return c.built(string(runes[from:to]))
+}
+
+func bound(n int64, size int) int {
+	if n < 0 {
+		n += int64(size)
+	}
+	return int(min(max(n, 0), int64(size)))
+}
+
+// indexOf is where an item or a part is found first, or -1.
+func indexOf(c call, v []any) (any, error) {
+	if list, ok := v[0].([]any); ok {
+		return int64(slices.IndexFunc(list, func(item any) bool { return Equal(item, v[1]) })), nil
+	}
+	s, err := c.str(v[0])
+	if err != nil {
+		return nil, c.bad("an array or a string is expected, not %s", a(v[0]))
+	}
+	part, err := c.str(v[1])
+	if err != nil {
+		return nil, err
+	}
+	at := strings.Index(s, part)
+	if at > 0 {
+		at = len([]rune(s[:at]))
+	}
+	return int64(at), nil
+}
+
+func count(c call, v []any) (any, error) {
+	if list, ok := v[0].([]any); ok {
+		n := int64(0)
+		for _, item := range list {
+			if Equal(item, v[1]) {
+				n++
+			}
+		}
+		return n, nil
+	}
+	s, err := c.str(v[0])
+	if err != nil {
+		return nil, c.bad("an array or a string is expected, not %s", a(v[0]))
+	}
+	part, err := c.str(v[1])
+	if err != nil {
+		return nil, err
+	}
+	if part == "" {
+		return nil, c.bad("an empty string is everywhere")
+	}
+	return int64(strings.Count(s, part)), nil
+}
+
+// merge is two objects in one; where both have a key the second counts.
+func merge(c call, v []any) (any, error) {
+	merged := map[string]any{}
+	for _, argument := range v {
+		object, ok := argument.(map[string]any)
+		if !ok {
+			return nil, c.bad("an object is expected, not %s", a(argument))
+		}
+		maps.Copy(merged, object)
+	}
+	return c.built(merged)
+}
+
+func chunks(c call, v []any) (any, error) {
+	list, err := c.array(v[0])
+	if err != nil {
+		return nil, err
+	}
+	size, err := c.integer(v[1])
+	if err != nil {
+		return nil, err
+	}
+	if size <= 0 {
+		return nil, c.bad("the size is to be above zero")
+	}
+	parts := []any{}
+	for part := range slices.Chunk(list, int(min(size, int64(max(len(list), 1))))) {
+		parts = append(parts, slices.Clone(part))
+	}
+	return c.built(parts)
+}

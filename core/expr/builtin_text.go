@@ -1,0 +1,104 @@
+package expr
+
+import (
+	"regexp"
+	"strings"
+)
+
+func mapped(by func(string) string) func(call, []any) (any, error) {
+	return func(c call, v []any) (any, error) {
+		s, err := c.str(v[0])
+		if err != nil {
+			return nil, err
+		}
+		return c.built(by(s))
+	}
+}
+
+func tested(by func(s, part string) bool) func(call, []any) (any, error) {
+	return func(c call, v []any) (any, error) {
+		s, err := c.str(v[0])
+		if err != nil {
+			return nil, err
+		}
+		part, err := c.str(v[1])
+		if err != nil {
+			return nil, err
+		}
+		return by(s, part), nil
+	}
+}
+
+func split(c call, v []any) (any, error) {
+	s, err := c.str(v[0])
+	if err != nil {
+		return nil, err
+	}
+	separator, err := c.str(v[1])
+	if err != nil {
+		return nil, err
+	}
+	if err := c.spend(c.node, strings.Count(s, separator)); err != nil {
+		return nil, err
+	}
+	return c.built(Value(strings.Split(s, separator)))
+}
+
+func join(c call, v []any) (any, error) {
+	list, err := c.array(v[0])
+	if err != nil {
+		return nil, err
+	}
+	separator := ""
+	if len(v) == 2 {
+		if separator, err = c.str(v[1]); err != nil {
+			return nil, err
+		}
+	}
+	parts, size := make([]string, len(list)), len(separator)*len(list)
+	for i, item := range list {
+		parts[i] = Text(item)
+		size += len(parts[i])
+	}
+	if err := c.grow(c.node, size); err != nil {
+		return nil, err
+	}
+	return strings.Join(parts, separator), nil
+}
+
+func replace(c call, v []any) (any, error) {
+	var text [3]string
+	for i := range text {
+		var err error
+		if text[i], err = c.str(v[i]); err != nil {
+			return nil, err
+		}
+	}
+	found := strings.Count(text[0], text[1])
+	if err := c.grow(c.node, len(text[0])+found*len(text[2])); err != nil {
+		return nil, err
+	}
+	return strings.ReplaceAll(text[0], text[1], text[2]), nil
+}
+
+// match looks for a pattern anywhere in a string. The patterns are those of RE2,
+// whose matching takes time in proportion to the string.
+func match(c call, v []any) (any, error) {
+	pattern, err := c.str(v[0])
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.str(v[1])
+	if err != nil {
+		return nil, err
+	}
+	const most = 1000
+	if len(pattern) > most {
+		return nil, c.bad("the pattern is longer than %d bytes", most)
+	}
+	compiled, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, c.bad("%v", err)
+	}
+	return compiled.MatchString(s), c.spend(c.node, 100)
+}

@@ -1,0 +1,143 @@
+package expr_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/expr"
+)
+
+// needError is what a scope says that has not loaded a value yet.
+type needError struct{ name string }
+
+func (e *needError) Error() string { return e.name + " is not loaded" }
+
+// tasks is an object that knows the names of its fields before their values.
+type tasks struct {
+	known  map[string]any
+	absent []string
+	asked  *[]string
+}
+
+func (o tasks) Keys() []string {
+	names := slices.Clone(o.absent)
+	for name := range o.known {
+		names = append(names, name)
+	}
+	return names
+}
+
+func (o tasks) Get(key string) (any, bool, error) {
+	*o.asked = append(*o.asked, key)
+	if slices.Contains(o.absent, key) {
+		return nil, true, &needError{name: key}
+	}
+	value, ok := o.known[key]
+	return value, ok, nil
+}
+
+// lazy is a scope with such an object, and with a name and a function that fail.
+type lazy struct{ task tasks }
+
+func (s lazy) Lookup(name string) (any, bool, error) {
+	switch name {
+	case "task":
+		return s.task, true, nil
+	case "config":
+		return nil, false, &needError{name: name}
+	}
+	return nil, false, nil
+}
+
+func (lazy) Call(name string, _ []any) (any, bool, error) {
+	if name == "result" {
+		return nil, true, &needError{name: "the last result"}
+	}
+	return nil, false, nil
+}
+
+// Only what an expression really looks at is fetched, and what the scope says when
+// it cannot be comes out as it is.
+func TestFieldsAreFetchedWhenAskedFor(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]struct {
+		value any
+		asked []string
+		need  string
+	}{
+		`task.a.x`:                        {value: int64(1), asked: []string{"a"}},
+		`task["a"].x + 1`:                 {value: int64(2), asked: []string{"a"}},
+		`task.b`:                          {need: "b", asked: []string{"b"}},
+		`task.a.x == 1 or task.b`:         {value: true, asked: []string{"a"}},
+		`task.a.x == 2 or task.b`:         {need: "b", asked: []string{"a", "b"}},
+		`"b" in task and not "c" in task`: {value: true},
+		`length(task)`:                    {value: int64(2)},
+		`keys(task)`:                      {value: []any{"a", "b"}},
+		`not task`:                        {value: false},
+		`config.x`:                        {need: "config"},
+		`result().x`:                      {need: "the last result"},
+		`string([1, result()])`:           {need: "the last result"},
+	} {
+		t.Run(source, func(t *testing.T) {
+			t.Parallel()
+			var asked []string
+			scope := lazy{tasks{known: map[string]any{"a": map[string]any{"x": int64(1)}}, absent: []string{"b"}, asked: &asked}}
+			value, err := expr.Render(map[string]any{"in": "{{ " + source + " }}"}, scope)
+			require.Equal(t, want.asked, asked)
+			if want.need != "" {
+				var need *needError
+				require.ErrorAs(t, err, &need)
+				require.Equal(t, want.need, need.name)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, map[string]any{"in": want.value}, value)
+		})
+	}
+}
+
+// All of it is an ordinary object; a field that is not there is one that is missing.
+func TestAllFieldsMakeAnOrdinaryObject(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	scope := lazy{tasks{known: map[string]any{"a": int64(1), "b": "x"}, asked: &asked}}
+	for source, want := range map[string]any{
+		"{{ task }}":                   map[string]any{"a": int64(1), "b": "x"},
+		"{{ task }}.":                  `{"a":1,"b":"x"}.`,
+		"{{ [task] }}":                 []any{map[string]any{"a": int64(1), "b": "x"}},
+		"{{ merge(task, task).a }}":    int64(1),
+		"{{ values(task) }}":           []any{int64(1), "x"},
+		"{{ task == task }}":           true,
+		`{{ type_of(task) }}`:          "object",
+		`{{ contains(task, "a") }}`:    true,
+		"{{ task.a in values(task) }}": true,
+	} {
+		got, err := expr.Render(source, scope)
+		require.NoError(t, err, source)
+		require.Equal(t, want, got, source)
+	}
+	_, err := expr.Render("{{ task.c }}", scope)
+	require.EqualError(t, err, `column 9: there is no field c in "{{ task.c }}"`)
+	var typed *expr.Error
+	require.ErrorAs(t, err, &typed)
+	require.NoError(t, errors.Unwrap(typed))
+}
+
+func TestTruthOfAnExpression(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]bool{`n == 7`: true, `empty`: false, `[]`: false, `list`: true} {
+		e, err := expr.Parse(source)
+		require.NoError(t, err)
+		truth, err := e.Truth(names(t))
+		require.NoError(t, err)
+		require.Equal(t, want, truth, source)
+	}
+	e, err := expr.Parse("missing")
+	require.NoError(t, err)
+	truth, err := e.Truth(names(t))
+	require.Error(t, err)
+	require.False(t, truth)
+}
