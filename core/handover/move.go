@@ -26,7 +26,7 @@ type stopped struct {
 	waiter admission.Waiter
 	worker int64
 	cause  Cause
-	tell   bool // its worker lives and would start it
+	tell   bool // its worker would start it, now or when it is back
 }
 
 // taken is what a round takes back from workers.
@@ -79,11 +79,15 @@ func (r *Round) move(w admission.Waiter, from, to int64, cause Cause) {
 	r.moves = append(r.moves, moved{waiter: w, from: from, to: to, cause: cause})
 }
 
-// stop ends a scheduled execution that its worker has not started.
+// stop ends a scheduled execution that its worker has not started. A worker that
+// does not fence attempts runs what it still holds whatever its row says, and one
+// that is silent may come back before its queue has let go of it: it is told to
+// drop it, by a message that waits in its queue as long as it has to. So is one that
+// is not known, because it may be such a one. To drop what it never gets does no
+// harm.
 func (r *Round) stop(w admission.Waiter, worker int64, why Unstarted) {
-	known := r.fleet.Worker(worker)
 	r.stops = append(r.stops, stopped{
-		waiter: w, worker: worker, cause: why.Cause, tell: known != nil && !known.AttemptFence && !r.Ledger.Gone(worker),
+		waiter: w, worker: worker, cause: why.Cause, tell: worker != 0 && !r.Fences(worker),
 		ending: ending{
 			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusFailed, result: encode(why.Result),
 		},
