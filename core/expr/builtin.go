@@ -87,7 +87,7 @@ func (c call) built(v any) (any, error) {
 
 // builtins are the functions by their names.
 var builtins = map[string]builtin{
-	"string":      {1, 1, func(c call, v []any) (any, error) { return c.built(Text(v[0])) }},
+	"string":      {1, 1, func(c call, v []any) (any, error) { return c.built(spelled(v[0])) }},
 	"number":      {1, 1, toNumber},
 	"int":         {1, 1, toInt},
 	"bool":        {1, 1, func(_ call, v []any) (any, error) { return Truthy(v[0]), nil }},

@@ -214,7 +214,8 @@ func bound(n int64, size int) int {
 	return int(min(max(n, 0), int64(size)))
 }
 
-// indexOf is where an item or a part is found first, or -1.
+// indexOf is where an item or a part is found first, or -1; in a string in bytes,
+// as length counts.
 func indexOf(c call, v []any) (any, error) {
 	if list, ok := v[0].([]any); ok {
 		return int64(slices.IndexFunc(list, func(item any) bool { return Equal(item, v[1]) })), nil
@@ -227,11 +228,7 @@ func indexOf(c call, v []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := strings.Index(s, part)
-	if at > 0 {
-		at = len([]rune(s[:at]))
-	}
-	return int64(at), nil
+	return int64(strings.Index(s, part)), nil
 }
 
 func count(c call, v []any) (any, error) {
@@ -251,9 +248,6 @@ func count(c call, v []any) (any, error) {
 	part, err := c.str(v[1])
 	if err != nil {
 		return nil, err
-	}
-	if part == "" {
-		return nil, c.bad("an empty string is everywhere")
 	}
 	return int64(strings.Count(s, part)), nil
 }

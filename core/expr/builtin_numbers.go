@@ -12,14 +12,11 @@ func toNumber(c call, v []any) (any, error) {
 		return value, nil
 	case bool:
 		if value {
-			return int64(1), nil
+			return 1.0, nil
 		}
-		return int64(0), nil
+		return 0.0, nil
 	case string:
 		text := strings.TrimSpace(value)
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return n, nil
-		}
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 			return nil, c.bad("the string is no number")
@@ -31,6 +28,11 @@ func toNumber(c call, v []any) (any, error) {
 }
 
 func toInt(c call, v []any) (any, error) {
+	if text, ok := v[0].(string); ok {
+		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil {
+			return n, nil
+		}
+	}
 	number, err := toNumber(c, v)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,19 @@ func split(c call, v []any) (any, error) {
 	if err := c.spend(c.node, strings.Count(s, separator)); err != nil {
 		return nil, err
 	}
-	return c.built(Value(strings.Split(s, separator)))
+	parts := strings.Split(s, separator)
+	if separator == "" { // between all characters, and at both ends
+		parts = append(append([]string{""}, parts...), "")
+	}
+	return c.built(Value(parts))
+}
+
+// spelled is a value as text, in which null has a name.
+func spelled(v any) string {
+	if v == nil {
+		return "null"
+	}
+	return Text(v)
 }
 
 func join(c call, v []any) (any, error) {
@@ -57,7 +69,7 @@ func join(c call, v []any) (any, error) {
 	}
 	parts, size := make([]string, len(list)), len(separator)*len(list)
 	for i, item := range list {
-		parts[i] = Text(item)
+		parts[i] = spelled(item)
 		size += len(parts[i])
 	}
 	if err := c.grow(c.node, size); err != nil {

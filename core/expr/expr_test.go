@@ -58,7 +58,7 @@ func TestTheLanguage(t *testing.T) {
 		`2 in list`: `true`, `2.0 in list`: `true`, `"key" in o`: `true`, `"ell" in s`: `true`, `"z" in s`: `false`, `not 9 in list`: `true`,
 		`o.key`: `"value"`, `o["key"]`: `"value"`, `o.in`: `1`, `o.deep.x[1]`: `20`, `list[-1]`: `3`, `list[1.0]`: `2`, `s[0]`: `"h"`, `o.deep.x[0] + 1`: `11`,
 		// conversion and introspection
-		`string(42)`: `"42"`, `string(null)`: `""`, `string(2.0)`: `"2.0"`, `string([1, "a"])`: `"[1,\"a\"]"`, `number("3.15")`: `3.15`, `number(" 4 ")`: `4`,
+		`string(42)`: `"42"`, `string(null)`: `"null"`, `string(2.0)`: `"2.0"`, `string([1, "a"])`: `"[1,\"a\"]"`, `number("3.15")`: `3.15`, `number(" 4 ")`: `4`,
 		`number(true)`: `1`, `int(3.9)`: `3`, `int(-3.9)`: `-3`, `int("42")`: `42`, `int("4.7")`: `4`, `bool("")`: `false`, `bool("x")`: `true`, `bool(0.0)`: `false`,
 		`type_of(1)`: `"number"`, `type_of(1.5)`: `"number"`, `type_of("")`: `"string"`, `type_of(yes)`: `"bool"`, `type_of(null)`: `"null"`,
 		`type_of(list)`: `"array"`, `type_of(o)`: `"object"`, `length("héllo")`: `6`, `length(list)`: `3`, `length(o)`: `3`,
@@ -68,14 +68,14 @@ func TestTheLanguage(t *testing.T) {
 		`max(3, 7)`: `7`, `min(list)`: `1`, `max("a", "b")`: `"b"`, `sum([1, 2, 3.5])`: `6.5`, `sum([])`: `0`,
 		// strings
 		`lower("HÉ")`: `"hé"`, `upper("é")`: `"É"`, `trim("  a ")`: `"a"`, `split("a,b,", ",")`: `["a","b",""]`, `join(words, "-")`: `"b-a-b"`,
-		`join([1, null, true])`: `"1true"`, `replace("aXbX", "X", "-")`: `"a-b-"`, `starts_with(s, "he")`: `true`, `ends_with(s, "lo")`: `true`,
+		`join([1, null, true])`: `"1nulltrue"`, `replace("aXbX", "X", "-")`: `"a-b-"`, `starts_with(s, "he")`: `true`, `ends_with(s, "lo")`: `true`,
 		`match("^h.*o$", s)`: `true`, `match("ell", s)`: `true`, `match("^ell", s)`: `false`,
 		// collections
 		`contains(list, 2)`: `true`, `contains(s, "ell")`: `true`, `contains(o, "key")`: `true`, `reversed(list)`: `[3,2,1]`, `reversed("añ")`: `"ña"`,
 		`sort(words)`: `["a","b","b"]`, `sort([2, 1.5, 1])`: `[1,1.5,2]`, `unique([1, 1.0, "1", [1], [1]])`: `[1,"1",[1]]`, `flat(nested)`: `[1,2,3,4]`,
 		`zip([1, 2, 3], ["a", "b"])`: `[[1,"a"],[2,"b"]]`, `range(3)`: `[0,1,2]`, `range(2, 4)`: `[2,3]`, `range(0)`: `[]`, `range(3, 1)`: `[]`,
 		`slice(list, 1)`: `[2,3]`, `slice(list, 0, 2)`: `[1,2]`, `slice(list, -2)`: `[2,3]`, `slice(list, 2, 1)`: `[]`, `slice(list, 1, 99)`: `[2,3]`, `slice("héllo", 1, 3)`: `"él"`,
-		`index_of(list, 3)`: `2`, `index_of(list, 9)`: `-1`, `index_of("héllo", "l")`: `2`, `count(words, "b")`: `2`, `count("banana", "an")`: `2`,
+		`index_of(list, 3)`: `2`, `index_of(list, 9)`: `-1`, `index_of("héllo", "l")`: `3`, `count(words, "b")`: `2`, `count("banana", "an")`: `2`, `count("añ", "")`: `3`, `split("añ", "")`: `["","a","ñ",""]`, `string(1234567.5)`: `"1234567.5"`, `string(1e16)`: `"1e16"`, `string(1.5e-7)`: `"1.5e-7"`, `string(0.0001)`: `"0.0001"`, `string(-1e15)`: `"-1000000000000000.0"`, `string(number("4"))`: `"4.0"`, `string(0.0)`: `"0.0"`,
 		`merge(o.deep, o.deep)`: `{"x":[10,20]}`, `chunks([1, 2, 3], 2)`: `[[1,2],[3]]`, `chunks([], 2)`: `[]`,
 	} {
 		value, err := eval(t, source)

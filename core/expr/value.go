@@ -225,11 +225,20 @@ func Text(v any) string {
 	}
 }
 
-// floatText keeps a float recognisable as one.
+// floatText keeps a float recognisable as one, and gives it an exponent only when
+// it is very large or very small.
 func floatText(f float64) string {
-	text := strconv.FormatFloat(f, 'g', -1, 64)
-	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
-		text = strconv.FormatFloat(f, 'f', 1, 64)
+	if size := math.Abs(f); size != 0 && (size < 1e-5 || size >= 1e16) {
+		digits, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
+		n, err := strconv.Atoi(exponent)
+		if err != nil {
+			return digits // of what is no number; evaluation makes none
+		}
+		return digits + "e" + strconv.Itoa(n)
+	}
+	text := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
 	}
 	return text
 }
