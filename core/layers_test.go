@@ -23,7 +23,7 @@ var layers = map[string]int{
 	"attune": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "policy": 10, "placement": 10,
-	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10,
+	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10,
 
 	"store": 20, "broker": 20,
 	"outbox": 30,
@@ -39,8 +39,10 @@ var layers = map[string]int{
 
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
-	"message": {"attune"}, "workflow": {"expr", "schema"}, "pack": {"config", "policy", "expr", "schema", "workflow"},
+	"message": {"attune"}, "workflow": {"expr", "schema"}, "pack": {"config", "policy", "expr", "schema", "workflow", "rule"},
+	"rule":         {"expr"},
 	"handover":     {"admission"},
+	"enforcement":  {"handover"},
 	"dispatch":     {"handover", "admission", "advancement"},
 	"completion":   {"handover", "admission", "advancement", "inquiry"},
 	"progress":     {"handover", "admission"},

@@ -1,0 +1,280 @@
+package rule
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/attune-go/attune/core/expr"
+)
+
+// How the conditions of a list are taken together, spelled as the type of the
+// column enforcement.condition.
+const (
+	All = "all"
+	Any = "any"
+)
+
+// Operators of conditions.
+const (
+	OperatorEquals    = "equals"
+	OperatorNotEquals = "not_equals"
+	OperatorContains  = "contains"
+)
+
+// Operators lists the operators.
+func Operators() []string { return []string{OperatorEquals, OperatorNotEquals, OperatorContains} }
+
+// Error is what is wrong with a rule.
+type Error struct {
+	Rule string // its reference
+	Part string // such as conditions[2].operator or action_params.message
+	Err  error
+}
+
+// Error names the rule, the part and the reason.
+func (e *Error) Error() string {
+	text := e.Err.Error()
+	if e.Part != "" {
+		text = e.Part + ": " + text
+	}
+	if e.Rule == "" {
+		return text
+	}
+	return "rule " + e.Rule + ": " + text
+}
+
+// Unwrap is the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Conditions are the conditions of one rule, ready to be compared with events.
+type Conditions struct {
+	rule       string
+	mode       string
+	list       []condition
+	expression *expr.Expression
+	source     string // the expression as the rule has it, with its braces
+	shift      int    // how much of source stands before the expression
+}
+
+// condition is one entry of a list.
+type condition struct {
+	part     string
+	field    string
+	operator string
+	value    any
+}
+
+// ParseConditions reads the conditions of a rule. The error is an *Error.
+func ParseConditions(rule string, raw []byte) (*Conditions, error) {
+	c := &Conditions{rule: rule, mode: All}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return c, nil
+	}
+	value, err := expr.FromJSON(raw)
+	if err != nil {
+		return nil, c.wrong("conditions", err)
+	}
+	switch v := value.(type) {
+	case nil:
+		return c, nil
+	case []any:
+		return c, c.readList("conditions", v)
+	case map[string]any:
+		return c, c.readObject(v)
+	}
+	return nil, c.wrong("conditions", errors.New(`they must be a list, {"all": […]}, {"any": […]} or {"expression": "…"}`))
+}
+
+func (c *Conditions) wrong(part string, err error) error {
+	return &Error{Rule: c.rule, Part: part, Err: err}
+}
+
+func (c *Conditions) readObject(object map[string]any) error {
+	if len(object) == 0 {
+		return nil
+	}
+	// An expression counts whatever stands beside it, as it always has.
+	if source, ok := object["expression"].(string); ok {
+		return c.readExpression(source)
+	}
+	if len(object) > 1 {
+		return c.wrong("conditions", errors.New("an object has one of the keys all, any and expression"))
+	}
+	for key, value := range object {
+		switch key {
+		case All, Any:
+			list, ok := value.([]any)
+			if !ok {
+				return c.wrong("conditions."+key, errors.New("it must be a list of {field, operator, value}"))
+			}
+			c.mode = key
+			return c.readList("conditions."+key, list)
+		case "expression":
+			return c.wrong("conditions.expression", errors.New("it must be a text"))
+		default:
+			return c.wrong("conditions", fmt.Errorf("the key %q is unknown: use all, any or expression", key))
+		}
+	}
+	return nil
+}
+
+func (c *Conditions) readExpression(source string) error {
+	inner := strings.TrimSpace(source)
+	if body, ok := strings.CutPrefix(inner, "{{"); ok {
+		if body, ok = strings.CutSuffix(body, "}}"); ok {
+			inner = strings.TrimSpace(body)
+		}
+	}
+	c.source, c.shift = source, strings.Index(source, inner)
+	expression, err := expr.Parse(inner)
+	if err != nil {
+		return c.wrong("conditions.expression", c.moved(err))
+	}
+	c.expression = expression
+	return nil
+}
+
+// moved makes the error of the expression one of the text that the rule has.
+func (c *Conditions) moved(err error) error {
+	if inner, ok := errors.AsType[*expr.Error](err); ok {
+		return &expr.Error{Source: c.source, Offset: c.shift + inner.Offset, Text: inner.Text}
+	}
+	return err
+}
+
+func (c *Conditions) readList(part string, list []any) error {
+	for i, item := range list {
+		at := fmt.Sprintf("%s[%d]", part, i)
+		object, ok := item.(map[string]any)
+		if !ok {
+			return c.wrong(at, errors.New("it must be an object with field, operator and value"))
+		}
+		one := condition{part: at, value: object["value"]}
+		if one.field, ok = object["field"].(string); !ok || one.field == "" {
+			return c.wrong(at+".field", errors.New("it must name a field of the payload"))
+		}
+		if one.operator, ok = object["operator"].(string); !ok {
+			return c.wrong(at+".operator", fmt.Errorf("it must be one of %s", strings.Join(Operators(), ", ")))
+		}
+		switch one.operator {
+		case OperatorEquals, OperatorNotEquals, OperatorContains:
+		default:
+			return c.wrong(at+".operator", fmt.Errorf("%q is unknown: use %s", one.operator, strings.Join(Operators(), ", ")))
+		}
+		c.list = append(c.list, one)
+	}
+	return nil
+}
+
+// Mode is All or Any: how the conditions are taken together.
+func (c *Conditions) Mode() string { return c.mode }
+
+// None reports whether there are no conditions.
+func (c *Conditions) None() bool { return c.expression == nil && len(c.list) == 0 }
+
+// Verdict is whether an event meets the conditions of a rule.
+type Verdict struct {
+	Matched bool
+	// Why says it in words.
+	Why string
+	// Err is why an expression could not be evaluated; it did not match then. It
+	// is an *Error.
+	Err error
+}
+
+// Match compares an event with the conditions.
+func (c *Conditions) Match(event Event) Verdict {
+	switch {
+	case c.None():
+		return Verdict{Matched: true, Why: "the rule has no conditions"}
+	case event.Payload == nil:
+		return Verdict{Matched: true, Why: "the event has no payload, which meets any conditions"}
+	case c.expression != nil:
+		return c.evaluate(event)
+	}
+	return c.compare(event)
+}
+
+func (c *Conditions) evaluate(event Event) Verdict {
+	value, err := c.expression.Eval(expr.Names{"event": event.names(true)})
+	if err != nil {
+		err = c.moved(err)
+		return Verdict{Why: "the expression could not be evaluated: " + err.Error(), Err: c.wrong("conditions.expression", err)}
+	}
+	if expr.Truthy(value) {
+		return Verdict{Matched: true, Why: "the expression is " + show(value)}
+	}
+	return Verdict{Why: "the expression is " + show(value)}
+}
+
+// compare goes through the list. The reason of a failure is the first condition
+// that fails, or for Any all of them.
+func (c *Conditions) compare(event Event) Verdict {
+	var failed []string
+	for _, one := range c.list {
+		holds, why := one.holds(event.Payload)
+		switch {
+		case holds && c.mode == Any:
+			return Verdict{Matched: true, Why: why}
+		case !holds && c.mode == All:
+			return Verdict{Why: why}
+		case !holds:
+			failed = append(failed, why)
+		}
+	}
+	if c.mode == Any {
+		return Verdict{Why: "none of the conditions holds: " + strings.Join(failed, "; ")}
+	}
+	if len(c.list) == 1 {
+		return Verdict{Matched: true, Why: "the condition holds"}
+	}
+	return Verdict{Matched: true, Why: fmt.Sprintf("all %d conditions hold", len(c.list))}
+}
+
+// holds compares one condition with the payload.
+func (c condition) holds(payload any) (holds bool, why string) {
+	value, ok := find(payload, c.field)
+	if !ok {
+		return false, fmt.Sprintf("the payload has no field %s", c.field)
+	}
+	switch c.operator {
+	case OperatorEquals:
+		if expr.Equal(value, c.value) {
+			return true, fmt.Sprintf("%s is %s", c.field, show(value))
+		}
+		return false, fmt.Sprintf("%s is %s, not %s", c.field, show(value), show(c.value))
+	case OperatorNotEquals:
+		if expr.Equal(value, c.value) {
+			return false, fmt.Sprintf("%s is %s", c.field, show(value))
+		}
+		return true, fmt.Sprintf("%s is %s, not %s", c.field, show(value), show(c.value))
+	}
+	text, isText := value.(string)
+	part, partIsText := c.value.(string)
+	switch {
+	case !isText:
+		return false, fmt.Sprintf("%s is %s, and only a text contains another", c.field, show(value))
+	case !partIsText:
+		return false, fmt.Sprintf("%s is not a text, and only a text is contained in another", show(c.value))
+	case strings.Contains(text, part):
+		return true, fmt.Sprintf("%s contains %s", c.field, show(part))
+	}
+	return false, fmt.Sprintf("%s is %s and does not contain %s", c.field, show(value), show(part))
+}
+
+// find follows keys from the root of the payload. Lists have none.
+func find(payload any, field string) (any, bool) {
+	value := payload
+	for key := range strings.SplitSeq(field, ".") {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if value, ok = object[key]; !ok {
+			return nil, false
+		}
+	}
+	return value, true
+}

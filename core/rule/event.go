@@ -1,0 +1,70 @@
+package rule
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/expr"
+)
+
+// Event is what rules are compared with.
+type Event struct {
+	ID         int64
+	TriggerRef string
+	Payload    any // a value of package expr; nil when there is none
+	Created    time.Time
+}
+
+// NewEvent makes an event of a stored row. The error says that the payload is no
+// JSON.
+func NewEvent(id int64, triggerRef string, payload []byte, created time.Time) (Event, error) {
+	event := Event{ID: id, TriggerRef: triggerRef, Created: created}
+	if len(payload) == 0 {
+		return event, nil
+	}
+	var err error
+	if event.Payload, err = expr.FromJSON(payload); err != nil {
+		return event, fmt.Errorf("payload of event %d: %w", id, err)
+	}
+	return event, nil
+}
+
+// names is the variable event of expressions and templates.
+func (e Event) names(triggerRef bool) map[string]any {
+	names := map[string]any{"id": e.ID, "trigger": e.TriggerRef, "payload": e.Payload, "created": timestamp(e.Created)}
+	if triggerRef {
+		names["trigger_ref"] = e.TriggerRef
+	}
+	return names
+}
+
+// timestamp writes a time as existing rules see it: with +00:00, and no, three or
+// six digits after the second.
+func timestamp(at time.Time) string {
+	layout := "2006-01-02T15:04:05-07:00"
+	switch at = at.UTC().Truncate(time.Microsecond); {
+	case at.Nanosecond() == 0:
+	case at.Nanosecond()%int(time.Millisecond) == 0:
+		layout = "2006-01-02T15:04:05.000-07:00"
+	default:
+		layout = "2006-01-02T15:04:05.000000-07:00"
+	}
+	return at.Format(layout)
+}
+
+// maxShown bounds a value in a reason.
+const maxShown = 80
+
+// show is a value in a reason: short, and on one line.
+func show(value any) string {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return "a value that cannot be shown"
+	}
+	text := []rune(string(raw))
+	if len(text) > maxShown {
+		return string(text[:maxShown]) + "…"
+	}
+	return string(text)
+}
