@@ -39,7 +39,7 @@ var layers = map[string]int{
 
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
-	"message": {"attune"}, "workflow": {"expr", "schema"}, "pack": {"config", "policy", "expr", "schema", "workflow", "rule"},
+	"message": {"attune"}, "workflow": {"config", "expr", "schema"}, "pack": {"config", "policy", "placement", "expr", "schema", "workflow", "rule"},
 	"rule":         {"expr"},
 	"handover":     {"admission"},
 	"enforcement":  {"handover"},
