@@ -29,6 +29,15 @@ type OrphansConfig struct {
 	// Grace is how long beyond its timeout an execution may run before it is ended
 	// here. Default 30 s.
 	Grace time.Duration
+	// Farewell is how much longer than StaleAfter a worker that has marked itself
+	// inactive may be silent before what it runs is ended: existing workers send no
+	// heartbeats while they finish. Default 30 s, which is what they take at most.
+	Farewell time.Duration
+	// UnfencedTimeout is how long an execution whose task and action set no timeout
+	// may run at a worker that does not fence attempts. Such a worker ends it after
+	// five minutes, or has been started anew and knows nothing of it, which nothing
+	// else would tell. Default 5 min.
+	UnfencedTimeout time.Duration
 	// Patience is how long a worker that lives may take to stop what it was told to
 	// stop. Default 10 times Grace.
 	Patience time.Duration
@@ -56,6 +65,12 @@ func (c OrphansConfig) withDefaults() OrphansConfig {
 	}
 	if c.Grace <= 0 {
 		c.Grace = 30 * time.Second
+	}
+	if c.Farewell <= 0 {
+		c.Farewell = 30 * time.Second
+	}
+	if c.UnfencedTimeout <= 0 {
+		c.UnfencedTimeout = 5 * time.Minute
 	}
 	if c.Patience <= 0 {
 		c.Patience = 10 * c.Grace
@@ -134,7 +149,8 @@ func (o *Orphans) window(ctx context.Context) (full bool, err error) {
 		}
 		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
 			StaleAfter: o.cfg.StaleAfter.Seconds(), ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
-			Patience: o.cfg.Patience.Seconds(), After: o.after, WindowSize: rowsPerSweep,
+			Patience: o.cfg.Patience.Seconds(), Farewell: o.cfg.Farewell.Seconds(), UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
+			After: o.after, WindowSize: rowsPerSweep,
 		})
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
@@ -240,7 +256,9 @@ func (o *Orphans) endLost(ctx context.Context, tx *store.Tx, ids []int64) (said 
 	if o.cfg.FailLost {
 		status = attune.StatusFailed
 	}
-	rows, err := tx.EndOrphanedRuns(ctx, string(status), ids, o.cfg.StaleAfter.Seconds())
+	rows, err := tx.EndOrphanedRuns(ctx, store.EndOrphanedRunsParams{
+		Status: string(status), Ids: ids, StaleAfter: o.cfg.StaleAfter.Seconds(), Farewell: o.cfg.Farewell.Seconds(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("end what ran at workers that are gone: %w", err)
 	}
@@ -255,7 +273,7 @@ func (o *Orphans) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (s
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.EndOverruns(ctx, o.cfg.Grace.Seconds(), ids)
+	rows, err := tx.EndOverruns(ctx, o.cfg.Grace.Seconds(), o.cfg.UnfencedTimeout.Seconds(), ids)
 	if err != nil {
 		return nil, fmt.Errorf("end what runs for too long: %w", err)
 	}

@@ -90,6 +90,16 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	}
 }
 
+// fences makes a worker one that refuses what is no longer its.
+func fences(w *testkit.WorkerRow) { w.Capabilities["attempt_fence"] = true }
+
+// load writes how many executions a worker was handed that have not ended.
+func load(t *testing.T, st *store.Store, worker int64, n int) {
+	t.Helper()
+	testkit.Exec(t, st, `INSERT INTO worker_load (worker, assigned) VALUES ($1, $2)
+		ON CONFLICT (worker) DO UPDATE SET assigned = excluded.assigned`, worker, n)
+}
+
 // aged moves the last change of executions into the past.
 func aged(t *testing.T, st *store.Store, by time.Duration, ids ...int64) {
 	t.Helper()
@@ -120,6 +130,8 @@ func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
 	soon := at(quick, idle.ID, attune.StatusScheduled, 6*time.Second)
 	at(usual, full.ID, attune.StatusRunning, time.Hour)
 	behind := at(usual, full.ID, attune.StatusScheduled, 301*time.Second)
+	load(t, st, idle.ID, 4)
+	load(t, st, full.ID, 2)
 	testkit.Exec(t, st, `UPDATE execution SET attempt = 2 WHERE id = $1`, soon)
 	aged(t, st, 6*time.Second, soon)
 
@@ -147,7 +159,7 @@ func TestWhatRunsBeyondItsTimeoutIsEnded(t *testing.T) {
 	bounded := testkit.Action(t, st, "pk.bounded")
 	unbounded := testkit.Action(t, st, "pk.unbounded")
 	testkit.Exec(t, st, `UPDATE action SET timeout_seconds = 60 WHERE id = $1`, bounded.ID)
-	worker := testkit.Worker(t, st, "w1")
+	worker := testkit.Worker(t, st, "w1", fences)
 	at := func(action testkit.ActionRow, age time.Duration) int64 {
 		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
 		aged(t, st, age, id)
@@ -216,7 +228,7 @@ func TestACancelThatNobodyHeedsEnds(t *testing.T) {
 func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
-	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "w1")
+	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "w1", fences)
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
 	var odd []int64
 	for _, timeout := range []string{"0", "-5", "999999999999", "9223372036854775807", "1e400", "-1e400", `"60"`, "null", "[]"} {

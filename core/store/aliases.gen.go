@@ -68,6 +68,7 @@ type (
 	DecideDeadLetterParams          = db.DecideDeadLetterParams
 	DescribeOverdueRow              = db.DescribeOverdueRow
 	EndCancelledParams              = db.EndCancelledParams
+	EndOrphanedRunsParams           = db.EndOrphanedRunsParams
 	EndOrphanedRunsRow              = db.EndOrphanedRunsRow
 	EndOverrunsRow                  = db.EndOverrunsRow
 	EndScheduledParams              = db.EndScheduledParams

@@ -15,20 +15,17 @@ import (
 const DescribeOverdue = `-- name: DescribeOverdue :many
 WITH overdue AS MATERIALIZED (
     SELECT e.id, e.worker::bigint AS worker, e.attempt,
-           coalesce((SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, $2::float8) AS allowed
+           coalesce((SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, $2::float8) AS allowed,
+           count(*) OVER (PARTITION BY e.worker) AS together
     FROM execution e
     WHERE e.id = ANY ($3::bigint[]) AND e.status = 'scheduled' AND e.worker IS NOT NULL
-), busy AS MATERIALIZED (
-    SELECT r.worker, count(*) AS running FROM execution r
-    WHERE r.finished_status IS NULL AND r.status IN ('running', 'canceling') AND r.worker IN (SELECT o.worker FROM overdue o)
-    GROUP BY r.worker
 )
 SELECT o.id, o.worker, o.attempt, o.allowed::float8 AS allowed_seconds,
-       coalesce(b.running >= CASE WHEN jsonb_typeof(k.capabilities -> 'max_concurrent_executions') = 'number'
-                                  THEN (k.capabilities ->> 'max_concurrent_executions')::numeric ELSE $1::int END, false)::bool AS full
+       coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = o.worker) - o.together
+           >= CASE WHEN jsonb_typeof(k.capabilities -> 'max_concurrent_executions') = 'number'
+                   THEN (k.capabilities ->> 'max_concurrent_executions')::numeric ELSE $1::int END, false)::bool AS full
 FROM overdue o
 LEFT JOIN worker k ON k.id = o.worker
-LEFT JOIN busy b ON b.worker = o.worker
 ORDER BY o.id
 `
 
@@ -40,8 +37,10 @@ type DescribeOverdueRow struct {
 	Full           bool
 }
 
-// Where executions are that were not started in time, and whether their worker
-// runs all that it can: then it will come to them.
+// Where executions are that were not started in time, and whether their worker may
+// have its hands full: then it will come to them. As many as it was handed besides
+// these it runs at most, so that nothing but its load need be read; one that runs
+// fewer and has not come to the others either is taken for full, too.
 func (q *Queries) DescribeOverdue(ctx context.Context, capacity int32, scheduledTimeout float64, ids []int64) ([]DescribeOverdueRow, error) {
 	rows, err := q.db.Query(ctx, DescribeOverdue, capacity, scheduledTimeout, ids)
 	if err != nil {
@@ -72,7 +71,8 @@ const EndOrphanedRuns = `-- name: EndOrphanedRuns :many
 WITH ended AS (
     UPDATE execution e
     SET status = $1::text::execution_status_enum, result = jsonb_build_object(
-            'error', 'The worker stopped sending heartbeats while it ran the execution',
+            'error', CASE WHEN e.worker IS NULL THEN 'The worker was deleted while it ran the execution'
+                          ELSE 'The worker stopped sending heartbeats while it ran the execution' END,
             CASE WHEN $1::text = 'failed' THEN 'failed_by' ELSE 'abandoned_by' END, 'execution_timeout_monitor',
             'original_status', e.status, 'reconciled_at', now(),
             'worker', (SELECT jsonb_build_object(
@@ -81,9 +81,13 @@ WITH ended AS (
              FROM worker k WHERE k.id = e.worker))
     WHERE e.id = ANY (ARRAY(
             SELECT x.id FROM execution x WHERE x.id = ANY ($2::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-      AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL
-      AND coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
-          < now() - make_interval(secs => $3::float8)
+      AND e.status IN ('running', 'canceling')
+      AND CASE WHEN e.worker IS NULL THEN e.admission_state_id IS NOT NULL OR e.attempt > 0 ELSE true END
+      AND CASE WHEN e.worker IS NULL THEN e.updated
+               ELSE coalesce((SELECT k.heartbeat_seen + make_interval(secs => CASE WHEN k.status = 'inactive' AND k.deactivated_at IS NULL
+                                                                              THEN $3::float8 ELSE 0 END)
+                              FROM worker k WHERE k.id = e.worker), '-infinity') END
+          < now() - make_interval(secs => $4::float8)
     RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
 ), noted AS (
     INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
@@ -92,6 +96,13 @@ WITH ended AS (
 SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
 FROM ended r ORDER BY r.id
 `
+
+type EndOrphanedRunsParams struct {
+	Status     string
+	Ids        []int64
+	Farewell   float64
+	StaleAfter float64
+}
 
 type EndOrphanedRunsRow struct {
 	ID         int64
@@ -105,8 +116,13 @@ type EndOrphanedRunsRow struct {
 
 // Ends what runs at workers that are gone: abandoned, or failed if it is to count
 // as a failure.
-func (q *Queries) EndOrphanedRuns(ctx context.Context, status string, ids []int64, staleAfter float64) ([]EndOrphanedRunsRow, error) {
-	rows, err := q.db.Query(ctx, EndOrphanedRuns, status, ids, staleAfter)
+func (q *Queries) EndOrphanedRuns(ctx context.Context, arg EndOrphanedRunsParams) ([]EndOrphanedRunsRow, error) {
+	rows, err := q.db.Query(ctx, EndOrphanedRuns,
+		arg.Status,
+		arg.Ids,
+		arg.Farewell,
+		arg.StaleAfter,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +160,10 @@ WITH ended AS (
     FROM (
         SELECT x.id, coalesce(
             attune_task_timeout(x.workflow_task),
-            (SELECT a.timeout_seconds FROM action a WHERE a.id = x.action AND a.timeout_seconds > 0)::float8) AS allowed
-        FROM execution x WHERE x.id = ANY ($2::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
+            (SELECT a.timeout_seconds FROM action a WHERE a.id = x.action AND a.timeout_seconds > 0)::float8,
+            (SELECT $2::float8 FROM worker k
+             WHERE k.id = x.worker AND k.capabilities -> 'attempt_fence' IS DISTINCT FROM 'true')) AS allowed
+        FROM execution x WHERE x.id = ANY ($3::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
     ) l
     WHERE e.id = l.id AND e.status = 'running' AND e.worker IS NOT NULL
       AND e.updated < now() - make_interval(secs => $1::float8 + l.allowed)
@@ -168,10 +186,11 @@ type EndOverrunsRow struct {
 	Worker     int64
 }
 
-// Ends what runs for longer than its task or its action allows and whose worker
-// has not ended it; by the database's clock, since it was seen to run.
-func (q *Queries) EndOverruns(ctx context.Context, grace float64, ids []int64) ([]EndOverrunsRow, error) {
-	rows, err := q.db.Query(ctx, EndOverruns, grace, ids)
+// Ends what runs for longer than its task, its action or, where these do not say, a
+// worker that does not fence attempts allows, and whose worker has not ended it; by
+// the database's clock, since it was seen to run.
+func (q *Queries) EndOverruns(ctx context.Context, grace float64, unfencedTimeout float64, ids []int64) ([]EndOverrunsRow, error) {
+	rows, err := q.db.Query(ctx, EndOverruns, grace, unfencedTimeout, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -266,27 +285,35 @@ SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
 FROM (
     SELECT e.id, e.status,
            CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
-                WHEN e.status IN ('scheduled', 'running', 'canceling') AND e.worker IS NOT NULL THEN
-               coalesce((SELECT k.heartbeat_seen FROM worker k WHERE k.id = e.worker), '-infinity')
+                WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL THEN
+                    (e.admission_state_id IS NOT NULL OR e.attempt > 0) AND e.updated < now() - make_interval(secs => $1::float8)
+                WHEN e.status IN ('scheduled', 'running', 'canceling') THEN
+               coalesce((SELECT k.heartbeat_seen + make_interval(secs => CASE WHEN e.status <> 'scheduled' AND k.status = 'inactive'
+                                                                                  AND k.deactivated_at IS NULL THEN $2::float8 ELSE 0 END)
+                         FROM worker k WHERE k.id = e.worker), '-infinity')
                    < now() - make_interval(secs => $1::float8) ELSE false END AS gone,
            CASE e.status WHEN 'scheduled' THEN e.updated < now() - make_interval(secs => coalesce(
-                                 (SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, $2::float8))
-                         WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $3::float8 + coalesce(
+                                 (SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, $3::float8))
+                         WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $4::float8 + coalesce(
                                  attune_task_timeout(e.workflow_task),
-                                 (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8, 1e9))
-                         WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $4::float8)
+                                 (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8,
+                                 (SELECT 1e9 FROM worker k WHERE k.id = e.worker AND k.capabilities -> 'attempt_fence' = 'true')::float8,
+                                 $5::float8))
+                         WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $6::float8)
                          ELSE false END AS late
     FROM execution e
-    WHERE e.finished_status IS NULL AND e.id > $5::bigint
+    WHERE e.finished_status IS NULL AND e.id > $7::bigint
     ORDER BY e.id
-    LIMIT $6::int
+    LIMIT $8::int
 ) w
 `
 
 type FindOrphansParams struct {
 	StaleAfter       float64
+	Farewell         float64
 	ScheduledTimeout float64
 	Grace            float64
+	UnfencedTimeout  float64
 	Patience         float64
 	After            int64
 	WindowSize       int32
@@ -303,17 +330,21 @@ type FindOrphansRow struct {
 }
 
 // Work that its worker does not do. A worker is gone when its heartbeat is older
-// than it may be, by the database's clock, whatever its status says. One that
-// drains still sends heartbeats; a parent or a question without a worker is
-// nobody's orphan.
+// than it may be, by the database's clock, whatever its status says; what runs at
+// one that has marked itself inactive is left to it for farewell seconds more. One
+// that drains still sends heartbeats. What was handed to a worker and has none any
+// more had one whose row was deleted. A parent or a question without a worker was
+// never handed to one, holds no slot, and is nobody's orphan.
 // One window of live rows. stranded were handed to workers that are gone and not
 // started, ids run there; overdue were handed to workers that live and not started
 // in time; overrun run for longer than they may; unheard were told to stop long ago.
 func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindOrphansRow, error) {
 	row := q.db.QueryRow(ctx, FindOrphans,
 		arg.StaleAfter,
+		arg.Farewell,
 		arg.ScheduledTimeout,
 		arg.Grace,
+		arg.UnfencedTimeout,
 		arg.Patience,
 		arg.After,
 		arg.WindowSize,

@@ -1,0 +1,172 @@
+package recovery_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// ends waits until the search has ended some executions, and asks that it tells
+// nothing more.
+func ends(t *testing.T, st *store.Store, relay handed, want map[int64]attune.Status, untouched ...int64) (messages []outbox.Message) {
+	t.Helper()
+	testkit.Eventually(t, func() bool {
+		for id, status := range want {
+			if testkit.StatusOf(t, st, id) != status {
+				return false
+			}
+		}
+		return true
+	}, 10*time.Second, "what is lost is ended")
+	quiet := time.After(150 * time.Millisecond)
+	for {
+		select {
+		case more := <-relay:
+			messages = append(messages, more...)
+		case <-quiet:
+			for _, id := range untouched {
+				require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id), "execution %d", id)
+			}
+			return messages
+		}
+	}
+}
+
+// L2: an existing worker that crashes and is there again before anybody misses it
+// knows nothing of what it ran, beats, and writes nothing by which that could be
+// seen. It would have ended by itself what runs longer than its own timeout.
+func TestWhatAnExistingWorkerForgotInACrashEnds(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action, hour := testkit.Action(t, st, "pk.a"), testkit.Action(t, st, "pk.hour")
+	testkit.Exec(t, st, `UPDATE action SET timeout_seconds = 3600 WHERE id = $1`, hour.ID)
+	existing, ours := testkit.Worker(t, st, "existing"), testkit.Worker(t, st, "ours", fences)
+	odd := testkit.Worker(t, st, "odd", func(w *testkit.WorkerRow) { w.Capabilities = map[string]any{"attempt_fence": "yes"} })
+	at := func(action testkit.ActionRow, worker int64, age time.Duration, change ...func(*testkit.ExecutionRow)) int64 {
+		id := testkit.Execution(t, st, action, append(change, func(e *testkit.ExecutionRow) {
+			e.Worker, e.Status = &worker, attune.StatusRunning
+		})...).ID
+		aged(t, st, age, id)
+		return id
+	}
+	lost, lostToo := at(action, existing.ID, 331*time.Second), at(action, odd.ID, 331*time.Second)
+	fresh, fenced := at(action, existing.ID, 320*time.Second), at(action, ours.ID, time.Hour)
+	long := at(hour, existing.ID, 50*time.Minute)
+	task := at(action, existing.ID, 0)
+	testkit.Exec(t, st, `UPDATE execution SET workflow_task = '{"timeout_seconds": 900}' WHERE id = $1`, task)
+	aged(t, st, 10*time.Minute, task)
+
+	relay, _ := orphans(t, st)
+	messages := ends(t, st, relay, map[int64]attune.Status{lost: attune.StatusTimeout, lostToo: attune.StatusTimeout}, fresh, fenced, long, task)
+	keys := map[string]int{}
+	for _, m := range messages {
+		keys[m.RoutingKey]++
+	}
+	require.Equal(t, map[string]int{
+		message.KeyExecutionCompleted: 2, message.CancelKey(existing.ID): 1, message.CancelKey(odd.ID): 1,
+	}, keys, "its worker is told to stop it, should it run it after all")
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND result->>'failed_by' = 'execution_timeout_monitor'
+		AND result->>'timeout_seconds' = '300' AND result->>'error' ~ 'still running 33\d seconds after its start, 300 are allowed'`, lost))
+	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'action_timeout' AND outcome = 'timeout'`))
+}
+
+// L2: what was handed to a worker whose row was deleted meanwhile runs nowhere that
+// anybody knows. A parent and a question have no worker either, and are never ended.
+func TestWhatRanAtAWorkerThatWasDeletedIsEnded(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	state := testkit.State(t, st, action, 5)
+	worker := testkit.Worker(t, st, "w1", fences)
+	row := func(status attune.Status, change ...func(*testkit.ExecutionRow)) int64 {
+		return testkit.Execution(t, st, action, append(change, func(e *testkit.ExecutionRow) { e.Status = status })...).ID
+	}
+	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
+	holds, counted, stopping := row(attune.StatusRunning, at), row(attune.StatusRunning, at), row(attune.StatusCanceling, at)
+	testkit.Exec(t, st, `UPDATE execution SET admission_state_id = $2 WHERE id = $1`, holds, state.ID)
+	testkit.Exec(t, st, `UPDATE execution SET attempt = 1 WHERE id = ANY ($1)`, []int64{counted, stopping})
+	parent, question := row(attune.StatusRunning), row(attune.StatusRunning)
+	testkit.Exec(t, st, `DELETE FROM worker WHERE id = $1`, worker.ID)
+	fresh := row(attune.StatusRunning)
+	testkit.Exec(t, st, `UPDATE execution SET attempt = 1 WHERE id = $1`, fresh)
+	aged(t, st, 61*time.Second, holds, counted, stopping)
+	aged(t, st, 50*time.Second, fresh)
+	aged(t, st, 24*time.Hour, parent, question)
+
+	relay, _ := orphans(t, st)
+	messages := ends(t, st, relay, map[int64]attune.Status{
+		holds: attune.StatusAbandoned, counted: attune.StatusAbandoned, stopping: attune.StatusAbandoned,
+	}, parent, question, fresh)
+	require.Len(t, messages, 3)
+	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = ANY ($1) AND result->>'abandoned_by' = 'execution_timeout_monitor'
+		AND result->>'error' = 'The worker was deleted while it ran the execution' AND result->'worker' = 'null'`, []int64{holds, counted, stopping}))
+	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome = 'abandoned' AND worker IS NULL`))
+}
+
+// Scenario 4 of the published document: an existing worker that stops says so,
+// sends no heartbeat any more and finishes what it runs. It is given the time that
+// this takes at most on top of what silence is allowed.
+func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	worker := func(name, status string, silent time.Duration) int64 {
+		return testkit.Worker(t, st, name, func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = status, silent }).ID
+	}
+	at := func(worker int64, status attune.Status) int64 {
+		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
+	}
+	leaving, left := worker("leaving", "inactive", 80*time.Second), worker("left", "inactive", 91*time.Second)
+	silent, marked := worker("silent", "active", 80*time.Second), worker("marked", "inactive", 80*time.Second)
+	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = now() WHERE id = $1`, marked)
+	finishing := at(leaving, attune.StatusRunning)
+	over, lost, lostToo := at(left, attune.StatusRunning), at(silent, attune.StatusRunning), at(marked, attune.StatusRunning)
+	unstarted := at(leaving, attune.StatusScheduled)
+
+	relay, found := orphans(t, st)
+	ends(t, st, relay, map[int64]attune.Status{
+		over: attune.StatusAbandoned, lost: attune.StatusAbandoned, lostToo: attune.StatusAbandoned,
+	}, finishing)
+	require.Equal(t, []recovery.Stranded{{Execution: unstarted}}, (<-found).Stranded, "what it has not begun goes to another all the same")
+}
+
+// What is overdue at live workers is looked at by its ids alone, however much runs.
+func TestLookingAtWhatIsOverdueReadsNothingElse(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "w1")
+	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref, status, worker)
+		SELECT $1, 'pk.a', 'running', $2 FROM generate_series(1, 5000)`, action.ID, worker.ID)
+	testkit.Exec(t, st, `ANALYZE`)
+	_, sql, _ := strings.Cut(store.DescribeOverdue, "\n")
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		var lines []string
+		err := pgx.BeginFunc(t.Context(), st.Pool(), func(tx pgx.Tx) error {
+			for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = " + mode, "PREPARE it AS " + sql} {
+				if _, err := tx.Exec(t.Context(), setup, pgx.QueryExecModeSimpleProtocol); err != nil {
+					return err
+				}
+			}
+			rows, err := tx.Query(t.Context(), "EXPLAIN EXECUTE it(10, 300, ARRAY[1, 2, 3]::bigint[])", pgx.QueryExecModeSimpleProtocol)
+			if err != nil {
+				return err
+			}
+			lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		})
+		require.NoError(t, err)
+		plan := strings.Join(lines, "\n")
+		require.Equal(t, 1, strings.Count(plan, " on execution "), plan)
+		require.Contains(t, plan, "using execution_pkey on execution ", plan)
+	}
+}
