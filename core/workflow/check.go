@@ -1,0 +1,156 @@
+package workflow
+
+import (
+	"slices"
+	"strings"
+)
+
+// kind checks that a task has what its kind needs, and nothing that has no meaning
+// for it.
+func (r *reader) kind(t *Task, given map[string]field) {
+	refuse := func(why string, keys ...string) {
+		for _, key := range keys {
+			if f, ok := given[key]; ok && !empty(f.value) {
+				r.mistakef(r.at(f.key), "%s %s", key, why)
+			}
+		}
+	}
+	if t.Kind == KindParallel {
+		if f, ok := given["tasks"]; !ok || empty(f.value) {
+			r.mistakef(t.At, "a parallel task has tasks, at least one")
+		}
+		refuse("has no meaning for a parallel task: give it to its tasks", "action", "input", "with_items", "retry", "timeout")
+	} else {
+		if _, ok := given["action"]; !ok {
+			r.mistakef(t.At, "a task of type %s has an action", t.Kind)
+		}
+		refuse("belong to a task of type parallel", "tasks")
+	}
+	if t.WithItems == nil && given["with_items"].value == nil {
+		refuse("has a meaning only with with_items", "concurrency", "batch_size")
+	}
+	if t.Within != nil {
+		refuse("has no meaning within a parallel task: what follows stands with the task around it", "next", "join")
+		refuse("has no meaning within a parallel task: what follows stands with the task around it", legacyKeys...)
+	}
+}
+
+// graph checks what tasks are to each other.
+func (r *reader) graph(d *Definition) {
+	defer func() { r.inside = "" }()
+	seen := map[string]*Task{}
+	var names []string
+	for _, t := range d.All() {
+		if first := seen[t.Name]; first != nil && t.Name != "" {
+			r.mistakef(t.At, "there are two tasks named %s, the first in line %d", shorten(t.Name), first.At.Line)
+		}
+		seen[t.Name] = t
+		if t.Within == nil {
+			names = append(names, t.Name)
+		}
+	}
+	for _, l := range r.leads {
+		r.inside = l.inside
+		switch to := d.Task(l.name); {
+		case to == nil:
+			r.mistakef(l.at, "it leads to %s, which is no task%s", shorten(l.name), nearest(l.name, names))
+		case to.Within != nil:
+			r.mistakef(l.at, "it leads to %s, which is a part of %s: lead to that", shorten(l.name), shorten(to.Within.Name))
+		}
+	}
+	r.inside = ""
+	r.joins(d)
+	if len(r.mistakes) == 0 || len(d.entries) > 0 || len(d.Tasks) > 0 {
+		r.cycles(d)
+	}
+}
+
+// joins checks that as many can arrive as are waited for.
+func (r *reader) joins(d *Definition) {
+	for _, t := range d.Tasks {
+		switch {
+		case t.JoinAll && len(t.Inbound) == 0:
+			r.mistakef(t.At, "task %s: join waits for all that lead to it, and nothing does", shorten(t.Name))
+		case t.Join > len(t.Inbound):
+			r.mistakef(t.At, "task %s: join waits for %d, and only %d lead to it", shorten(t.Name), t.Join, len(t.Inbound))
+		}
+	}
+}
+
+// Cycle is a way through the tasks that leads back to where it began, with the first
+// task once more at its end; nil if there is none.
+func (d *Definition) Cycle() []string {
+	const visiting, done = 1, 2
+	state := map[*Task]int{}
+	var path []string
+	var visit func(t *Task) []string
+	visit = func(t *Task) []string {
+		state[t] = visiting
+		path = append(path, t.Name)
+		for _, name := range t.Outbound {
+			next := d.names[name]
+			switch state[next] {
+			case visiting:
+				return append(slices.Clone(path[slices.Index(path, name):]), name)
+			case done:
+			default:
+				if found := visit(next); found != nil {
+					return found
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		state[t] = done
+		return nil
+	}
+	for _, t := range d.Tasks {
+		if state[t] == 0 {
+			if found := visit(t); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// cycles refuses cycles, and tasks that no way leads to from the beginning.
+func (r *reader) cycles(d *Definition) {
+	cycle := d.Cycle()
+	if cycle == nil {
+		return
+	}
+	first := d.names[cycle[0]]
+	r.mistakef(first.At, "the tasks lead in a circle: %s; every task runs once, so repeat by retry or go over a list by with_items",
+		arrows(cycle))
+	reached := map[*Task]bool{}
+	ahead := slices.Clone(d.entries)
+	for len(ahead) > 0 {
+		t := ahead[len(ahead)-1]
+		ahead = ahead[:len(ahead)-1]
+		if reached[t] {
+			continue
+		}
+		reached[t] = true
+		for _, name := range t.Outbound {
+			ahead = append(ahead, d.names[name])
+		}
+	}
+	for _, t := range d.Tasks {
+		if !reached[t] && !slices.Contains(cycle, t.Name) {
+			r.mistakef(t.At, "task %s is never reached: only what is never reached leads to it", shorten(t.Name))
+		}
+	}
+}
+
+// arrows draws a way through tasks on one line.
+func arrows(names []string) string {
+	const most = 12
+	if len(names) > most {
+		names = slices.Concat(names[:most-2], []string{"…"}, names[len(names)-1:])
+	}
+	short := make([]string, len(names))
+	for i, name := range names {
+		short[i] = shorten(name)
+	}
+	return strings.Join(short, " → ")
+}

@@ -1,0 +1,176 @@
+package workflow
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/expr"
+)
+
+// Names that expressions of a workflow know besides its variables.
+var knownNames = []string{
+	"parameters", "workflow", "vars", "variables", "task", "tasks", "config", "keystore", "system", "item", "index", "batch",
+}
+
+// ofItems are those of them that stand for something only in a task over a list.
+var ofItems = []string{"item", "index", "batch"}
+
+// Functions that expressions of a workflow know besides those that are built in.
+var knownFunctions = append(expr.Functions(), "result", "succeeded", "failed", "timed_out", "cancelled")
+
+// use is the use of a name in an expression.
+type use struct {
+	name   string
+	ofTask bool // task.name
+	inside string
+	task   *Task
+	at     Place
+}
+
+// read checks the templates of one text.
+func (r *reader) read(node *yaml.Node) {
+	if _, err := expr.ParseTemplate(node.Value); err != nil {
+		at := r.at(node)
+		text := err.Error()
+		if e := (*expr.Error)(nil); errors.As(err, &e) {
+			at, text = r.within(node, e.Offset), e.Text
+		}
+		r.mistakef(at, "%s", text)
+		return
+	}
+	for _, part := range expressionsIn(node.Value) {
+		if expression, err := expr.Parse(part.source); err == nil {
+			r.use(expression, r.within(node, part.at))
+		}
+	}
+}
+
+// embedded is an expression within a text.
+type embedded struct {
+	source string
+	at     int
+}
+
+// expressionsIn finds the expressions of a template that was read without an error.
+func expressionsIn(text string) []embedded {
+	var list []embedded
+	for at := 0; ; {
+		begin := strings.Index(text[at:], "{{")
+		if begin < 0 {
+			return list
+		}
+		at += begin + 2
+		end := strings.Index(unquoted(text[at:]), "}}")
+		if end < 0 {
+			return list
+		}
+		list = append(list, embedded{text[at : at+end], at})
+		at += end + 2
+	}
+}
+
+var taskName = regexp.MustCompile(`(?:^|[^.\w])tasks?\.([A-Za-z_]\w*)`)
+
+// use checks the functions of an expression and notes its names.
+func (r *reader) use(expression *expr.Expression, at Place) {
+	names, functions := expression.Names()
+	for _, name := range functions {
+		if slices.Contains(knownFunctions, name) {
+			continue
+		}
+		if near := config.Nearest(name, knownFunctions); near != "" {
+			r.mistakef(at, "there is no function %s; the nearest is %s", name, near)
+			continue
+		}
+		r.mistakef(at, "there is no function %s", shorten(name))
+	}
+	for _, name := range names {
+		r.uses = append(r.uses, use{name: name, inside: r.inside, task: r.task, at: at})
+	}
+	for _, found := range taskName.FindAllStringSubmatch(unquoted(expression.Source()), -1) {
+		r.uses = append(r.uses, use{name: found[1], ofTask: true, inside: r.inside, task: r.task, at: at})
+	}
+}
+
+// names warns of names in expressions that stand for nothing.
+func (r *reader) names(d *Definition) {
+	known := slices.Clone(knownNames)
+	for name := range r.variables {
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	var tasks []string
+	for _, t := range d.All() {
+		tasks = append(tasks, t.Name)
+	}
+	for _, u := range r.uses {
+		r.inside = u.inside
+		switch {
+		case u.ofTask && d.Task(u.name) == nil:
+			r.warnf(u.at, "there is no task %s%s", shorten(u.name), nearest(u.name, tasks))
+		case u.ofTask || r.variables[u.name]:
+		case slices.Contains(ofItems, u.name):
+			if u.task == nil || u.task.WithItems == nil {
+				r.warnf(u.at, "%s stands for something only in a task with with_items", u.name)
+			}
+		case !slices.Contains(known, u.name):
+			r.warnf(u.at, "nothing is named %s%s", shorten(u.name), nearest(u.name, known))
+		}
+	}
+	r.inside = ""
+}
+
+// nearest names the candidate that is most like the word, as the end of a text.
+func nearest(word string, candidates []string) string {
+	if near := config.Nearest(word, candidates); near != "" {
+		return "; the nearest is " + near
+	}
+	return ""
+}
+
+// within is where the byte at this offset of a text stands in the file, as exactly
+// as the form in which the text is written allows.
+func (r *reader) within(node *yaml.Node, offset int) Place {
+	at := r.at(node)
+	before := node.Value[:min(max(offset, 0), len(node.Value))]
+	if at.Line == 0 || at.Line > len(r.lines) {
+		return at
+	}
+	switch node.Style {
+	case yaml.LiteralStyle:
+		return r.withinBlock(at, before)
+	case yaml.DoubleQuotedStyle, yaml.SingleQuotedStyle, 0:
+		written := []rune(strings.TrimRight(r.lines[at.Line-1], "\r"))
+		begin := at.Column - 1
+		if node.Style != 0 {
+			begin++
+		}
+		skip := []rune(before)
+		// The text is found in its line as it is, without escapes, or not at all.
+		if begin >= 0 && begin+len(skip) <= len(written) && string(written[begin:begin+len(skip)]) == before {
+			return Place{at.File, at.Line, begin + len(skip) + 1}
+		}
+	}
+	return at
+}
+
+// withinBlock is the same for a text that is written as a block after |.
+func (r *reader) withinBlock(at Place, before string) Place {
+	down := strings.Count(before, "\n")
+	line := at.Line + down // the block begins in the line after |
+	if line >= len(r.lines) {
+		return at
+	}
+	written := r.lines[line]
+	last := before[strings.LastIndexByte(before, '\n')+1:]
+	indent := strings.Index(written, strings.TrimLeft(written, " "))
+	if at := strings.Index(written, last); last != "" && at >= 0 {
+		indent = at
+	}
+	return Place{at.File, line + 1, indent + len([]rune(last)) + 1}
+}
