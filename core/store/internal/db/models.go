@@ -1098,6 +1098,7 @@ type Enforcement struct {
 	Conditions []byte
 	Created    time.Time
 	ResolvedAt *time.Time
+	Error      *string
 }
 
 type EngineReplica struct {
@@ -1137,6 +1138,19 @@ type EventDefault struct {
 	Rule       *int64
 	RuleRef    *string
 	Created    time.Time
+}
+
+type EventMatched struct {
+	Event    int64
+	Rules    int32
+	Matched  int32
+	Failures []string
+	At       time.Time
+}
+
+type EventMatching struct {
+	One   bool
+	Since time.Time
 }
 
 type Execution struct {
@@ -1314,6 +1328,15 @@ type Inquiry struct {
 	RespondedAt    *time.Time
 	Created        time.Time
 	Updated        time.Time
+	Settled        bool
+	RespondedBy    *int64
+	Responder      *string
+}
+
+type InquiryFault struct {
+	Execution int64
+	At        time.Time
+	Reason    string
 }
 
 type LateWrite struct {
@@ -1737,7 +1760,9 @@ type WorkflowExecution struct {
 	Updated        time.Time
 	Version        int64
 	State          []byte
+	Source         *int64
 	Deadline       *time.Time
+	Open           bool
 }
 
 type WorkflowItem struct {
@@ -1752,6 +1777,13 @@ type WorkflowLog struct {
 	Version           int64
 	At                time.Time
 	Lines             []string
+}
+
+type WorkflowSource struct {
+	ID          int64
+	Digest      string
+	Definition  []byte
+	ParamSchema []byte
 }
 
 type WorkflowTaskDispatch struct {

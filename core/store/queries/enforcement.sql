@@ -1,0 +1,31 @@
+-- Enforcements and the executions they lead to.
+
+-- name: ReadEnforcements :many
+-- Enforcements with what decides about them. execution is the one that there is
+-- already, 0 if there is none. Without an owner the rule acts as the system, if
+-- that identity is there.
+SELECT f.id, f.status, f.rule_ref, f.trigger_ref, f.event, f.config, f.created,
+       coalesce(r.id, 0)::bigint AS rule, coalesce(r.enabled, false)::bool AS enabled,
+       r.action, coalesce(r.action_ref, '')::text AS action_ref, (r.trigger IS NOT NULL)::bool AS has_trigger,
+       coalesce(r.owner_identity, (SELECT i.id FROM identity i WHERE i.id = 1), 0)::bigint AS executor,
+       coalesce(r.permission_set_refs, a.default_execution_permission_set_refs, '{}')::text[] AS permission_set_refs,
+       coalesce((SELECT x.id FROM execution x
+                 WHERE x.enforcement = f.id AND x.parent IS NULL AND (x.config IS NULL OR NOT (x.config ? 'retry_of'))), 0)::bigint AS execution
+FROM enforcement f
+LEFT JOIN rule r ON r.id = f.rule
+LEFT JOIN action a ON a.id = r.action
+WHERE f.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY f.id;
+
+-- name: ResolveEnforcements :exec
+-- Takes up enforcements that nobody has taken up: those with an error are disabled
+-- for it, the others processed.
+WITH changed AS (
+    UPDATE enforcement f
+    SET status = CASE WHEN r.error = '' THEN 'processed' ELSE 'disabled' END::enforcement_status_enum,
+        resolved_at = now(), error = nullif(r.error, '')
+    FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(errors)::text[]) AS error) r
+    WHERE f.id = ANY (ARRAY[r.id]) AND f.status = 'created'
+    RETURNING f.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'enforcements that were to be taken up');

@@ -1,0 +1,104 @@
+-- Events and the rules that answer them.
+
+-- name: ReadEvents :many
+-- The time bounds in which partitions an id is looked for.
+SELECT e.id, e.trigger_ref, e.payload, e.rule, coalesce(e.rule_ref, '')::text AS rule_ref, e.created
+FROM event e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.created > now() - make_interval(secs => sqlc.arg(within)::float8)
+ORDER BY e.id;
+
+-- name: FindRules :many
+-- Rules that events of these triggers, or made for these rules, may fire. now is
+-- the moment of matching.
+SELECT r.id, r.ref, r.pack, r.action, r.action_ref, r.trigger_ref, r.conditions, r.action_params, now()::timestamptz AS now
+FROM rule r
+LEFT JOIN trigger t ON t.ref = r.trigger_ref
+WHERE r.id = ANY (ARRAY(
+        SELECT x.id FROM rule x WHERE x.trigger_ref = ANY (sqlc.arg(trigger_refs)::text[])
+        UNION SELECT y.id FROM rule y WHERE y.id = ANY (sqlc.arg(ids)::bigint[])
+        UNION SELECT z.id FROM rule z WHERE z.ref = ANY (sqlc.arg(refs)::text[])))
+  AND r.enabled AND coalesce(t.enabled, true)
+ORDER BY r.id;
+
+-- name: RuleActions :many
+SELECT a.id, a.ref, a.param_schema FROM action a
+WHERE a.id = ANY (ARRAY(
+    SELECT x.id FROM action x WHERE x.id = ANY (sqlc.arg(ids)::bigint[])
+    UNION SELECT y.id FROM action y WHERE y.ref = ANY (sqlc.arg(refs)::text[])));
+
+-- name: RulePacks :many
+SELECT p.id, p.ref, p.config, p.conf_schema FROM pack p WHERE p.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: MarkEventsMatched :many
+-- Marks events as matched and returns those that were not yet. In order, so that
+-- replicas with the same events wait for each other and do not lock each other out.
+INSERT INTO event_matched (event, rules, matched, failures)
+SELECT m.event, m.rules, m.matched, CASE WHEN m.failures = '' THEN '{}' ELSE string_to_array(m.failures, E'\n') END
+FROM (
+    SELECT unnest(sqlc.arg(events)::bigint[]) AS event, unnest(sqlc.arg(rules)::int[]) AS rules,
+           unnest(sqlc.arg(matched)::int[]) AS matched, unnest(sqlc.arg(failures)::text[]) AS failures
+) m
+ORDER BY m.event
+ON CONFLICT (event) DO NOTHING
+RETURNING event;
+
+-- name: InsertEnforcements :many
+-- One enforcement of a rule and an event, whoever makes it. A rule that is gone
+-- makes none. payloads has one entry an event, to which position points.
+INSERT INTO enforcement (rule, rule_ref, trigger_ref, config, event, status, payload, condition, conditions, resolved_at, error)
+SELECT r.id, r.ref, r.trigger_ref, m.config::jsonb, m.event, CASE WHEN m.error = '' THEN 'created' ELSE 'disabled' END::enforcement_status_enum,
+       (sqlc.arg(payloads)::text[])[m.position]::jsonb, m.condition::enforcement_condition_enum, r.conditions,
+       CASE WHEN m.error <> '' THEN now() END, nullif(m.error, '')
+FROM (
+    SELECT unnest(sqlc.arg(events)::bigint[]) AS event, unnest(sqlc.arg(rules)::bigint[]) AS rule,
+           unnest(sqlc.arg(positions)::int[]) AS position, unnest(sqlc.arg(configs)::text[]) AS config,
+           unnest(sqlc.arg(conditions)::text[]) AS condition, unnest(sqlc.arg(errors)::text[]) AS error
+) m
+JOIN rule r ON r.id = m.rule
+ORDER BY m.event, m.rule
+ON CONFLICT (rule, event) WHERE rule IS NOT NULL AND event IS NOT NULL DO NOTHING
+RETURNING id, rule::bigint AS rule, event::bigint AS event, status;
+
+-- name: CreatedEnforcements :many
+-- Enforcements of these events that nobody has taken up yet.
+SELECT f.id, f.rule, f.rule_ref, f.event::bigint AS event, f.trigger_ref
+FROM enforcement f
+WHERE f.event = ANY (sqlc.arg(events)::bigint[]) AND f.status = 'created'
+ORDER BY f.id;
+
+-- name: FindForgottenEvents :one
+-- Events that were never matched, one window of ids at a time. recent is the
+-- smallest id in the window that is younger than settle seconds, 0 if there is
+-- none.
+WITH w AS MATERIALIZED (
+    SELECT e.id, e.created
+    FROM event e
+    WHERE e.id > sqlc.arg(after)::bigint
+      AND e.created > now() - make_interval(secs => sqlc.arg(horizon)::float8)
+      AND e.created >= (SELECT m.since FROM event_matching m WHERE m.one)
+      AND e.created < now() - make_interval(secs => sqlc.arg(older)::float8)
+    ORDER BY e.id
+    LIMIT sqlc.arg(window_size)::int
+)
+SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
+       coalesce(min(w.id) FILTER (WHERE w.created > now() - make_interval(secs => sqlc.arg(settle)::float8)), 0)::bigint AS recent,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE NOT EXISTS (SELECT FROM event_matched d WHERE d.event = ANY (ARRAY[w.id]))), '{}')::bigint[] AS ids
+FROM w;
+
+-- name: FindForgottenEnforcements :many
+SELECT f.id
+FROM enforcement f
+WHERE f.status = 'created' AND f.id > sqlc.arg(after)::bigint
+  AND f.created >= (SELECT m.since FROM event_matching m WHERE m.one)
+  AND f.created < now() - make_interval(secs => sqlc.arg(older)::float8)
+ORDER BY f.id
+LIMIT sqlc.arg(page)::int;
+
+-- name: PruneEventMatched :execrows
+-- Ids of events grow with time: the oldest are looked at, and the first that is
+-- young enough ends it.
+DELETE FROM event_matched m
+WHERE m.event = ANY (ARRAY(
+        SELECT t.event FROM (SELECT o.event, o.at < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
+                             FROM event_matched o ORDER BY o.event LIMIT sqlc.arg(page)::int) t
+        WHERE t.old));
