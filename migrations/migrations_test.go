@@ -79,7 +79,7 @@ func TestUpOnAnEmptyDatabaseThenAgain(t *testing.T) {
 
 	conn := connect(t, opts)
 	require.Zero(t, one[int64](t, conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"))
-	require.EqualValues(t, 4, one[int64](t, conn, "SELECT count(*) FROM action WHERE entrypoint = 'native'"))
+	require.EqualValues(t, 5, one[int64](t, conn, "SELECT count(*) FROM action WHERE entrypoint = 'native'"))
 	require.EqualValues(t, 1, one[int64](t, conn, "SELECT id FROM identity WHERE login = 'system'"))
 	require.EqualValues(t, 2, one[int64](t, conn, "INSERT INTO identity (login) VALUES ('next') RETURNING id"))
 }

@@ -1,0 +1,193 @@
+package inquiry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Statement is one statement for the transaction that a question belongs to. It
+// locks nothing that comes before inquiries, so it goes after whatever writes the
+// executions.
+type Statement struct {
+	SQL  string
+	Args []any
+}
+
+// Opening is what a transaction has to write to ask questions. The zero Opening
+// asks none.
+type Opening struct {
+	// Questions are to be asked; Faults are those that cannot be.
+	Questions []Question
+	Faults    []Fault
+}
+
+// Fault is a question that cannot be asked, and why.
+type Fault struct {
+	Execution int64
+	Reason    string
+}
+
+// Read finds what completed executions among these ask in their results and were not
+// asked about yet, and prepares it. It reads without locks: if the execution is asked
+// about meanwhile, the statements take their transaction back and the caller reads
+// again.
+func Read(ctx context.Context, q *store.Queries, executions []int64) (Opening, error) {
+	if len(executions) == 0 {
+		return Opening{}, nil
+	}
+	rows, err := q.FindAsking(ctx, executions)
+	if err != nil {
+		return Opening{}, fmt.Errorf("find the questions of %d executions: %w", len(executions), err)
+	}
+	var o Opening
+	for _, row := range rows {
+		question, err := parse(row.Question)
+		if err != nil {
+			o.Faults = append(o.Faults, Fault{row.ID, err.Error()})
+			continue
+		}
+		question.Execution = row.ID
+		o.Questions = append(o.Questions, question)
+	}
+	return o, o.prepare(ctx, q)
+}
+
+// Prepare makes the opening of questions whose executions are to be made by the same
+// transaction: those of core.ask. It gives them their numbers, in the order in which
+// they came; a question that is assigned to nobody who exists becomes a fault.
+func Prepare(ctx context.Context, q *store.Queries, questions []Question) (Opening, error) {
+	o := Opening{Questions: questions}
+	return o, o.prepare(ctx, q)
+}
+
+func (o *Opening) prepare(ctx context.Context, q *store.Queries) error {
+	if err := o.checkAssignees(ctx, q); err != nil {
+		return err
+	}
+	if len(o.Questions) == 0 {
+		return nil
+	}
+	ids, err := q.NewInquiryIDs(ctx, int32(len(o.Questions))) //nolint:gosec // bounded by the size of a round
+	if err != nil {
+		return fmt.Errorf("take numbers for %d inquiries: %w", len(o.Questions), err)
+	}
+	for i := range o.Questions {
+		o.Questions[i].ID = ids[i]
+	}
+	return nil
+}
+
+// checkAssignees leaves out the questions that are for somebody who does not exist.
+func (o *Opening) checkAssignees(ctx context.Context, q *store.Queries) error {
+	var wanted []int64
+	for _, question := range o.Questions {
+		if question.AssignedTo != nil {
+			wanted = append(wanted, *question.AssignedTo)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	known, err := q.KnownIdentities(ctx, wanted)
+	if err != nil {
+		return fmt.Errorf("look for %d identities: %w", len(wanted), err)
+	}
+	there := make(map[int64]bool, len(known))
+	for _, id := range known {
+		there[id] = true
+	}
+	kept := make([]Question, 0, len(o.Questions))
+	for _, question := range o.Questions {
+		if to := question.AssignedTo; to != nil && !there[*to] {
+			o.Faults = append(o.Faults, Fault{question.Execution, fmt.Sprintf("%v: there is no identity %d to assign it to", ErrMalformed, *to)})
+			continue
+		}
+		kept = append(kept, question)
+	}
+	o.Questions = kept
+	return nil
+}
+
+// Empty reports whether there is nothing to write.
+func (o Opening) Empty() bool { return len(o.Questions)+len(o.Faults) == 0 }
+
+// Statements are what the transaction has to run: for completions through
+// Round.Also, or queued in a pipeline.
+func (o Opening) Statements() []Statement {
+	var all []Statement
+	if len(o.Questions) > 0 {
+		all = append(all, Statement{store.OpenInquiries, []any{encode(o.Questions)}})
+	}
+	if n := len(o.Faults); n > 0 {
+		executions, reasons := make([]int64, n), make([]string, n)
+		for i, fault := range o.Faults {
+			executions[i], reasons[i] = fault.Execution, fault.Reason
+		}
+		all = append(all, Statement{store.RecordInquiryFaults, []any{executions, reasons}})
+	}
+	return all
+}
+
+// Messages tell of the questions: one InquiryCreated each. now is the transaction's
+// moment by the database's clock, source the program that writes.
+func (o Opening) Messages(now time.Time, source string) ([]outbox.Message, error) {
+	messages := make([]outbox.Message, 0, len(o.Questions))
+	for _, q := range o.Questions {
+		payload := message.InquiryCreated{
+			InquiryID: q.ID, ExecutionID: q.Execution, Prompt: q.Prompt, ResponseSchema: q.Schema, AssignedTo: q.AssignedTo,
+		}
+		if q.Timeout > 0 {
+			at := now.Add(q.Timeout).UTC()
+			payload.TimeoutAt = &at
+		}
+		m, err := compose(message.TypeInquiryCreated, payload, now, source)
+		if err != nil {
+			return nil, fmt.Errorf("tell of inquiry %d: %w", q.ID, err)
+		}
+		messages = append(messages, m)
+	}
+	return messages, nil
+}
+
+// row is a question as OpenInquiries takes it.
+type row struct {
+	ID         int64           `json:"id"`
+	Execution  int64           `json:"execution"`
+	Prompt     string          `json:"prompt"`
+	Schema     json.RawMessage `json:"schema,omitempty"`
+	AssignedTo *int64          `json:"assigned_to,omitempty"`
+	Seconds    *float64        `json:"seconds,omitempty"`
+}
+
+func encode(questions []Question) []byte {
+	rows := make([]row, len(questions))
+	for i, q := range questions {
+		rows[i] = row{ID: q.ID, Execution: q.Execution, Prompt: q.Prompt, Schema: q.Schema, AssignedTo: q.AssignedTo}
+		if q.Timeout > 0 {
+			seconds := q.Timeout.Seconds()
+			rows[i].Seconds = &seconds
+		}
+	}
+	raw, err := json.Marshal(rows)
+	if err != nil {
+		return []byte(`[]`) // cannot happen: numbers, texts and JSON that was read
+	}
+	return raw
+}
+
+// compose makes a message as it is put into the outbox.
+func compose[P any](kind string, payload P, at time.Time, source string) (outbox.Message, error) {
+	envelope := message.New(kind, payload, at, source)
+	body, err := envelope.Encode()
+	if err != nil {
+		return outbox.Message{}, err
+	}
+	route, _ := message.RouteOf(kind)
+	return outbox.Message{ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind, Body: body}, nil
+}

@@ -1,0 +1,162 @@
+-- Questions to people. Executions are locked in order of id before their inquiries
+-- are; every change of an inquiry repeats that it is pending and, by the
+-- database's clock, in time or not, so that an answer and an expiry exclude each
+-- other (invariant S16).
+
+-- name: NewInquiryIDs :many
+-- Numbers for inquiries that are about to be opened.
+SELECT nextval(pg_get_serial_sequence('inquiry', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
+
+-- name: FindAsking :many
+-- Which of these executions ask something in their result that nobody was asked
+-- yet. Nobody is asked for a workflow that has ended.
+SELECT e.id, attune_inquiry_of(e.result)::jsonb AS question
+FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status = 'completed' AND attune_inquiry_of(e.result) IS NOT NULL
+  AND NOT EXISTS (SELECT FROM inquiry i WHERE i.execution = e.id)
+  AND NOT EXISTS (SELECT FROM inquiry_fault f WHERE f.execution = e.id)
+  AND NOT EXISTS (SELECT FROM execution p WHERE p.id = e.parent AND attune_terminal(p.status))
+ORDER BY e.id;
+
+-- name: KnownIdentities :many
+SELECT i.id FROM identity i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: OpenInquiries :exec
+-- One object for each question. An execution that has an inquiry already takes
+-- the transaction back, as does one that is gone.
+WITH opened AS (
+    INSERT INTO inquiry (id, execution, prompt, response_schema, assigned_to, timeout_at)
+    SELECT (q.v ->> 'id')::bigint, (q.v ->> 'execution')::bigint, q.v ->> 'prompt', nullif(q.v -> 'schema', 'null'::jsonb),
+           (SELECT k.id FROM identity k WHERE k.id = (q.v ->> 'assigned_to')::bigint),
+           now() + make_interval(secs => (q.v ->> 'seconds')::float8)
+    FROM jsonb_array_elements(sqlc.arg(questions)::jsonb) AS q (v)
+    ORDER BY 1
+    RETURNING id
+)
+SELECT attune_expect((SELECT count(*) FROM opened), jsonb_array_length(sqlc.arg(questions)::jsonb)::bigint, 'opened inquiries');
+
+-- name: RecordInquiryFaults :exec
+INSERT INTO inquiry_fault (execution, reason)
+SELECT r.execution, r.reason
+FROM (SELECT unnest(sqlc.arg(executions)::bigint[]) AS execution, unnest(sqlc.arg(reasons)::text[]) AS reason) r
+ORDER BY r.execution
+ON CONFLICT DO NOTHING;
+
+-- name: ReadInquiryStandings :many
+-- How the questions of executions stand; an execution without one has no row. One
+-- that asks and whose question is neither open nor refused yet has the status
+-- 'unopened'.
+SELECT e.id AS execution, coalesce(i.id, 0)::bigint AS inquiry,
+       coalesce(i.status::text, CASE WHEN f.execution IS NULL THEN 'unopened' ELSE 'refused' END)::text AS status,
+       coalesce(i.response, 'null')::jsonb AS response, coalesce(f.reason, '')::text AS fault
+FROM execution e
+LEFT JOIN inquiry i ON i.execution = e.id
+LEFT JOIN inquiry_fault f ON f.execution = e.id
+WHERE e.id = ANY (sqlc.arg(executions)::bigint[])
+  AND (i.id IS NOT NULL OR f.execution IS NOT NULL OR e.status = 'completed' AND attune_inquiry_of(e.result) IS NOT NULL)
+ORDER BY e.id;
+
+-- name: InquiryExecutions :many
+-- The executions of inquiries, to be locked before these are.
+SELECT i.id, i.execution FROM inquiry i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY i.execution;
+
+-- name: LockAskingExecutions :exec
+SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e;
+
+-- name: InquiryFacts :one
+-- What is decided on when somebody answers, read under the lock of the execution.
+SELECT i.id, i.execution, i.status, i.prompt, coalesce(i.response_schema, 'null')::jsonb AS response_schema, i.assigned_to,
+       coalesce(k.login, '')::text AS assignee, i.timeout_at, i.responded_at, coalesce(i.responder, r.login, '')::text AS responder,
+       e.status AS execution_status, e.action_ref, (e.worker IS NOT NULL)::bool AS at_worker,
+       coalesce(i.timeout_at <= clock_timestamp(), false)::bool AS late, clock_timestamp()::timestamptz AS now
+FROM inquiry i
+JOIN execution e ON e.id = i.execution
+LEFT JOIN identity k ON k.id = i.assigned_to
+LEFT JOIN identity r ON r.id = i.responded_by
+WHERE i.id = sqlc.arg(id)::bigint
+FOR UPDATE OF i;
+
+-- name: FindIdentity :one
+SELECT i.id, i.login, i.frozen FROM identity i WHERE i.login = sqlc.arg(login)::text;
+
+-- name: RespondInquiry :execrows
+UPDATE inquiry i
+SET status = 'responded', response = sqlc.arg(response)::jsonb, responded_at = clock_timestamp(), updated = now(),
+    responded_by = nullif(sqlc.arg(responded_by)::bigint, 0), responder = nullif(sqlc.arg(responder)::text, '')
+WHERE i.id = sqlc.arg(id)::bigint AND i.status = 'pending' AND (i.timeout_at IS NULL OR i.timeout_at > clock_timestamp());
+
+-- name: FindExpiredInquiries :many
+-- Pending inquiries whose time is over, the oldest first.
+SELECT i.id, i.execution FROM inquiry i
+WHERE i.status = 'pending' AND i.timeout_at <= now()
+ORDER BY i.timeout_at
+LIMIT sqlc.arg(page)::int;
+
+-- name: ExpireInquiries :exec
+UPDATE inquiry i SET status = 'timeout', updated = now()
+WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status = 'pending' AND i.timeout_at <= now();
+
+-- name: CancelInquiries :exec
+UPDATE inquiry i SET status = 'cancelled', updated = now()
+WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status = 'pending';
+
+-- name: FindUnsettledInquiries :many
+-- Inquiries that have ended and from which nothing was drawn yet.
+SELECT i.id, i.execution FROM inquiry i
+WHERE i.status <> 'pending' AND NOT i.settled
+ORDER BY i.id
+LIMIT sqlc.arg(page)::int;
+
+-- name: FindStrayInquiries :one
+-- One window of pending inquiries. stray are those that nobody waits for: their
+-- execution has ended without completing, or what they would go on with has.
+SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.stray), '{}')::bigint[] AS ids
+FROM (
+    SELECT i.id, (x.ended AND x.status <> 'completed' OR x.ended AND x.above)::bool AS stray
+    FROM inquiry i
+    CROSS JOIN LATERAL (
+        SELECT e.status, attune_terminal(e.status) AS ended,
+               coalesce((SELECT attune_terminal(p.status) FROM execution p WHERE p.id = e.parent), false) AS above
+        FROM execution e WHERE e.id = i.execution OFFSET 0
+    ) x
+    WHERE i.status = 'pending' AND i.id > sqlc.arg(after)::bigint
+    ORDER BY i.id
+    LIMIT sqlc.arg(window_size)::int
+) w;
+
+-- name: EndAskingExecutions :many
+-- Ends the executions that did nothing but ask, as their inquiry has ended. One
+-- that ended otherwise, or that a worker runs, is left.
+UPDATE execution e
+SET status = (CASE i.status WHEN 'responded' THEN 'completed' WHEN 'timeout' THEN 'timeout' ELSE 'cancelled' END)::execution_status_enum,
+    result = CASE i.status
+        WHEN 'responded' THEN jsonb_build_object('response', i.response, '__inquiry_id', i.id, '__inquiry_created_published', true)
+        WHEN 'timeout' THEN jsonb_build_object('error', 'inquiry timed out', '__inquiry_id', i.id)
+        ELSE jsonb_build_object('error', 'inquiry cancelled', '__inquiry_id', i.id) END,
+    workflow_task = CASE WHEN i.status = 'timeout' AND jsonb_typeof(e.workflow_task) = 'object'
+        THEN e.workflow_task || jsonb_build_object('timed_out', true, 'completed_at', now()) ELSE e.workflow_task END
+FROM inquiry i
+WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status <> 'pending' AND NOT i.settled
+  AND e.id = i.execution AND e.status = 'running' AND e.worker IS NULL
+RETURNING e.id;
+
+-- name: SettleInquiries :many
+-- Marks what was drawn from. Only these are announced.
+UPDATE inquiry i SET settled = true
+WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status <> 'pending' AND NOT i.settled
+RETURNING i.id, i.execution, i.status;
+
+-- name: NoteResponders :exec
+-- Who answered, as a message of another service tells it.
+UPDATE inquiry i SET responded_by = r.identity
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(identities)::bigint[]) AS identity) r
+WHERE i.id = r.id AND i.status = 'responded' AND i.responded_by IS NULL AND i.responder IS NULL;
+
+-- name: CountOpenInquiries :one
+-- How many are open, up to a bound, how old the oldest is, and how many of those
+-- that may expire have used up most of their time.
+SELECT (SELECT count(*) FROM (SELECT FROM inquiry a WHERE a.status = 'pending' LIMIT sqlc.arg(bound)::bigint) n)::bigint AS open,
+       coalesce((SELECT extract(epoch FROM now() - o.created) FROM inquiry o WHERE o.status = 'pending' ORDER BY o.id LIMIT 1), 0)::float8 AS oldest_seconds,
+       (SELECT count(*) FROM (SELECT FROM inquiry l WHERE l.status = 'pending' AND l.timeout_at < now() + interval '30 days'
+                              AND now() > l.created + (l.timeout_at - l.created) * 0.8 LIMIT sqlc.arg(bound)::bigint) n)::bigint AS late;

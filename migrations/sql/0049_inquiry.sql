@@ -1,0 +1,55 @@
+-- Questions to people: who answered, and what has been drawn from an answer.
+--
+-- settled says that what follows from the end of an inquiry was written: its
+-- execution has ended, or the workflow that waits for it was told. Inquiries from
+-- before are settled, unless they are open or their execution is.
+--
+-- inquiry_fault has why a question that an execution asked in its result was not
+-- put to anybody.
+
+-- +goose Up
+ALTER TABLE inquiry
+    ADD COLUMN IF NOT EXISTS settled      boolean NOT NULL DEFAULT true,
+    ADD COLUMN IF NOT EXISTS responded_by bigint,
+    ADD COLUMN IF NOT EXISTS responder    text;
+ALTER TABLE inquiry ALTER COLUMN settled SET DEFAULT false;
+UPDATE inquiry i SET settled = false FROM execution e
+WHERE e.id = i.execution AND (i.status = 'pending' OR NOT attune_terminal(e.status));
+
+CREATE INDEX IF NOT EXISTS attune_inquiry_pending ON inquiry (id) WHERE status = 'pending';
+CREATE INDEX IF NOT EXISTS attune_inquiry_unsettled ON inquiry (id) WHERE status <> 'pending' AND NOT settled;
+
+CREATE TABLE IF NOT EXISTS inquiry_fault (
+    execution bigint PRIMARY KEY REFERENCES execution (id) ON DELETE CASCADE,
+    at        timestamptz NOT NULL DEFAULT now(),
+    reason    text NOT NULL
+);
+
+-- attune_inquiry_of is the question that a result asks, NULL if it asks none.
+CREATE OR REPLACE FUNCTION attune_inquiry_of(result jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(nullif(result -> '__inquiry', 'null'::jsonb), nullif(result -> 'data' -> '__inquiry', 'null'::jsonb));
+
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM attune_schema_origin WHERE origin = 'own') THEN
+        INSERT INTO action (ref, pack, pack_ref, label, description, entrypoint, output_format, param_schema)
+        SELECT 'core.ask', p.id, p.ref, 'Ask', 'Asks a person; a task of a workflow', 'native', 'json',
+               '{"prompt": {"type": "string", "description": "What to ask", "default": "A response is required to go on"},
+                 "response_schema": {"type": "object", "description": "What the response must look like"},
+                 "assigned_to": {"type": "integer", "description": "The identity that is to answer; anybody if absent"}}'::jsonb
+        FROM pack p WHERE p.ref = 'core'
+        ON CONFLICT DO NOTHING;
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+DELETE FROM action WHERE ref = 'core.ask' AND entrypoint = 'native' AND EXISTS (SELECT FROM attune_schema_origin WHERE origin = 'own');
+DROP FUNCTION attune_inquiry_of(jsonb);
+DROP TABLE inquiry_fault;
+DROP INDEX attune_inquiry_unsettled;
+DROP INDEX attune_inquiry_pending;
+ALTER TABLE inquiry DROP COLUMN responder, DROP COLUMN responded_by, DROP COLUMN settled;
