@@ -37,15 +37,15 @@ type Fault struct {
 // asked about yet, and prepares it. It reads without locks: if the execution is asked
 // about meanwhile, the statements take their transaction back and the caller reads
 // again.
-func Read(ctx context.Context, q *store.Queries, executions []int64) (Opening, error) {
+func Read(ctx context.Context, q *store.Queries, executions []int64) (*Opening, error) {
+	o := &Opening{}
 	if len(executions) == 0 {
-		return Opening{}, nil
+		return o, nil
 	}
 	rows, err := q.FindAsking(ctx, executions)
 	if err != nil {
-		return Opening{}, fmt.Errorf("find the questions of %d executions: %w", len(executions), err)
+		return nil, fmt.Errorf("find the questions of %d executions: %w", len(executions), err)
 	}
-	var o Opening
 	for _, row := range rows {
 		question, err := parse(row.Question)
 		if err != nil {
@@ -61,8 +61,8 @@ func Read(ctx context.Context, q *store.Queries, executions []int64) (Opening, e
 // Prepare makes the opening of questions whose executions are to be made by the same
 // transaction: those of core.ask. It gives them their numbers, in the order in which
 // they came; a question that is assigned to nobody who exists becomes a fault.
-func Prepare(ctx context.Context, q *store.Queries, questions []Question) (Opening, error) {
-	o := Opening{Questions: questions}
+func Prepare(ctx context.Context, q *store.Queries, questions []Question) (*Opening, error) {
+	o := &Opening{Questions: questions}
 	return o, o.prepare(ctx, q)
 }
 
@@ -73,7 +73,7 @@ func (o *Opening) prepare(ctx context.Context, q *store.Queries) error {
 	if len(o.Questions) == 0 {
 		return nil
 	}
-	ids, err := q.NewInquiryIDs(ctx, int32(len(o.Questions))) //nolint:gosec // bounded by the size of a round
+	ids, err := q.NewInquiryIDs(ctx, int32(len(o.Questions)))
 	if err != nil {
 		return fmt.Errorf("take numbers for %d inquiries: %w", len(o.Questions), err)
 	}
@@ -115,11 +115,11 @@ func (o *Opening) checkAssignees(ctx context.Context, q *store.Queries) error {
 }
 
 // Empty reports whether there is nothing to write.
-func (o Opening) Empty() bool { return len(o.Questions)+len(o.Faults) == 0 }
+func (o *Opening) Empty() bool { return o == nil || len(o.Questions)+len(o.Faults) == 0 }
 
 // Statements are what the transaction has to run: for completions through
 // Round.Also, or queued in a pipeline.
-func (o Opening) Statements() []Statement {
+func (o *Opening) Statements() []Statement {
 	var all []Statement
 	if len(o.Questions) > 0 {
 		all = append(all, Statement{store.OpenInquiries, []any{encode(o.Questions)}})
@@ -136,7 +136,7 @@ func (o Opening) Statements() []Statement {
 
 // Messages tell of the questions: one InquiryCreated each. now is the transaction's
 // moment by the database's clock, source the program that writes.
-func (o Opening) Messages(now time.Time, source string) ([]outbox.Message, error) {
+func (o *Opening) Messages(now time.Time, source string) ([]outbox.Message, error) {
 	messages := make([]outbox.Message, 0, len(o.Questions))
 	for _, q := range o.Questions {
 		payload := message.InquiryCreated{

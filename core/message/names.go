@@ -140,3 +140,8 @@ func DeadLetterKeys() []string {
 		KeyExecutionCompleted, KeyInquiryResponded, KeyPackRegistered, KeyPackDeleted,
 	}
 }
+
+// MayVanish reports whether a message with this key is done with when no queue
+// takes it: no queue of the topology does, and somebody who wants to hear of it
+// binds one of their own.
+func MayVanish(key string) bool { return key == KeyInquiryCreated || key == KeyNotificationCreated }

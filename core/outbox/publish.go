@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -65,7 +66,7 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 	var reason error
 	refused := false
 	for i, outcome := range outcomes {
-		if outcome.Status == broker.Confirmed {
+		if outcome.Status == broker.Confirmed || outcome.Status == broker.Returned && message.MayVanish(each.messages[i].RoutingKey) {
 			continue
 		}
 		left = append(left, each.messages[i])

@@ -1,0 +1,34 @@
+package outbox
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// Nobody has to listen to inquiry.created: where no queue takes it the row is done
+// with, and is not tried for ever.
+func TestWhatNobodyHasToHearIsDoneWithWhenItIsReturned(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	url, name, read := queue(t)
+	asked := make(chan []Message, 10)
+	relay := startRelay(t, st, dial(t, url).Publisher(), func(c *Config) {
+		c.Undeliverable = func(_ context.Context, _ *store.Tx, returned []Message) (map[string]bool, error) {
+			asked <- returned
+			return nil, nil
+		}
+	})
+	commit(t, st, relay,
+		Message{ID: "asked", Exchange: "amq.topic", RoutingKey: message.KeyInquiryCreated, Type: message.TypeInquiryCreated, Body: []byte(`1`)},
+		Message{ID: "heard", RoutingKey: name, Type: "T", Body: []byte(`2`)})
+	require.Equal(t, "heard", read(1)[0].MessageId)
+	testkit.Eventually(t, empty(t, st), 10*time.Second, "nothing is left to send")
+	require.Empty(t, asked, "nobody is asked what to do about it")
+}
