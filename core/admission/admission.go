@@ -174,6 +174,10 @@ type Want struct {
 	// gone it must be made again, while others may go with their actions.
 	Resolved map[int64]bool
 
+	// First queues statements that are run before the first lock is taken, for
+	// what comes before the queues in the lock order. Nil has none.
+	First func(p *store.Pipeline)
+
 	StaleAfter   time.Duration // heartbeats older than this make a worker not live
 	MaxHeads     int           // waiters read of each wanted queue; 0 means as many as a batch bears
 	WithoutStats bool          // do not keep queue_stats (executor.queue.enable_metrics: false)

@@ -259,6 +259,12 @@ func (l *Ledger) knowsLoad(worker *int64) bool {
 // be planned again.
 func (l *Ledger) Unplanned() bool { return l.unplanned }
 
+// Born tells of an execution that this batch makes, so that it is known like one
+// that was read.
+func (l *Ledger) Born(id int64, status attune.Status) {
+	l.facts[id] = Fact{ID: id, Status: status, Updated: l.Now, Since: l.Now}
+}
+
 // End keeps the facts true about an execution that the caller has decided to
 // end in this batch, so that nothing else decides on it.
 func (l *Ledger) End(id int64, status attune.Status) {

@@ -75,6 +75,9 @@ func Lock(ctx context.Context, tx *store.Tx, want Want) (*Ledger, error) {
 // need is not asked.
 func (w Want) read(p *store.Pipeline, ids []int64, releases []int32) reading {
 	var r reading
+	if w.First != nil {
+		w.First(p)
+	}
 	scopes, maxima, back := w.shared()
 	if len(scopes) > 0 {
 		r.scopes = store.Many[store.LockAdmissionScopesRow](p, store.LockAdmissionScopes, scopes)

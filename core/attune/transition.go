@@ -29,7 +29,7 @@ type Transition struct {
 var Transitions = []Transition{
 	{StatusRequested, StatusScheduled, WriterEngine, "admitted and handed to a worker"},
 	{StatusRequested, StatusScheduling, WriterEngine, "claimed; the start needs more than one transaction"},
-	{StatusRequested, StatusRunning, WriterEngine, "a question to a person: no worker runs it"},
+	{StatusRequested, StatusRunning, WriterEngine, "a workflow, or a question to a person: no worker runs it"},
 	{StatusRequested, StatusFailed, WriterEngine, "cannot be placed, or its action is gone"},
 	{StatusRequested, StatusCancelled, WriterOperator, "cancelled while waiting, or refused by policy"},
 	{StatusRequested, StatusTimeout, WriterEngine, "waited longer than its queue allows"},

@@ -121,24 +121,41 @@ func (s *Step) end(round *handover.Round, report Report, status attune.Status) {
 	if outcome, ok := s.outcomes[report.Execution]; ok && (released || withdrawn) {
 		round.Announce(outcome)
 	}
+	row, _ := round.Row(report.Execution)
 	if status.Succeeded() || status == attune.StatusCancelled {
+		if row.Workflow != 0 {
+			round.TaskEnded(row.Workflow, report.Execution)
+		}
 		return
 	}
-	row, _ := round.Row(report.Execution)
 	if row.Status != status {
 		round.Replan() // it ended after it was read: why is not known yet
 		return
 	}
-	if row.Repeated || row.WorkflowTask {
-		return // a task of a workflow is repeated by its workflow
+	if row.Repeated {
+		return
 	}
-	verdict := s.cfg.Retry.Decide(retrypolicy.Ended{
-		Status: status, Error: row.Error, EndedBy: row.EndedBy, Started: row.StartedAt != nil,
-		Retries: int(row.RetryCount), MaxRetries: int(row.AllowedRetries), CancelAsked: row.CancelAsked,
-	}, s.chance())
-	if verdict.Retry {
+	if verdict := s.verdict(row); verdict.Retry {
 		round.Repeat(report.Execution, verdict.Reason, verdict.Delay)
+		return
 	}
+	if row.Workflow != 0 {
+		round.TaskEnded(row.Workflow, report.Execution)
+	}
+}
+
+// verdict decides whether an ended execution is repeated. A task of a workflow
+// that a worker has begun is repeated by its workflow; one that never was is lost
+// work like any other.
+func (s *Step) verdict(row store.ReadRoundExecutionsRow) retrypolicy.Verdict {
+	allowed := int(row.AllowedRetries)
+	if row.Workflow != 0 {
+		allowed = 0
+	}
+	return s.cfg.Retry.Decide(retrypolicy.Ended{
+		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.StartedAt != nil,
+		Retries: int(row.RetryCount), MaxRetries: allowed, CancelAsked: row.CancelAsked,
+	}, s.chance())
 }
 
 // contradicts says whether a report tells of another end than the row. Existing

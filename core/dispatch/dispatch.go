@@ -2,13 +2,11 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -142,7 +140,7 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 		return
 	}
 	if rule.Workflow {
-		round.Fail(id, rule.ActionID, row.ActionRef, "workflows are not supported", "this engine does not run workflow actions")
+		round.StartWorkflow(id) // policies are not applied to it, and it takes no slot
 		return
 	}
 	key, planned := s.keys[id]
@@ -150,45 +148,12 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 		round.Replan() // it stood in a line when it was read
 		return
 	}
-	queue, ok := round.Queue(key)
-	if !ok {
-		round.Fail(id, rule.ActionID, row.ActionRef, "action not found", "the action was deleted while the execution was admitted")
-		return
-	}
 	waiter := admission.Waiter{
 		ExecutionID: id, Status: fact.Status, ActionID: rule.ActionID, ActionRef: row.ActionRef,
 		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
 	}
-	how := admission.Terms{
-		Queue: queue, MayWait: s.move || rule.Limits.Queue.Method != policy.MethodCancel,
-		Priority: row.Priority, Front: row.Retry && round.Front(rule),
-	}
-	if !s.move {
-		how.MaxQueued = round.MaxQueued(rule)
-	}
-	s.report(round, waiter, rule, how)
-}
-
-// report admits and writes down why it was refused, if it was.
-func (s *Step) report(round *handover.Round, w admission.Waiter, rule handover.Rule, how admission.Terms) {
-	result, why := round.Ledger.Admit(w, how, round.Gate())
-	if result != admission.Refused && result != admission.Full {
-		return
-	}
-	q, _ := round.Ledger.Queue(how.Queue)
-	switch {
-	case result == admission.Full:
-		round.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "Queue full",
-			fmt.Sprintf("%d executions wait in the queue of the action, which is as many as may", q.Queued),
-			map[string]any{"queue_length": q.Queued, "max_queue_length": how.MaxQueued})
-	case why != "":
-		round.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation", why+", and it does not let executions wait", nil)
-	default:
-		round.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation",
-			fmt.Sprintf("all %d slots of policy %s are taken or asked for, and it does not let executions wait", q.Max, rule.Limits.Queue.PolicyRef),
-			map[string]any{"policy": rule.Limits.Queue.PolicyRef, "limit": q.Max})
-	}
+	round.Enter(waiter, rule, handover.Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Moved: s.move})
 }
 
 func deref(id *int64) int64 {

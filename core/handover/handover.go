@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -120,6 +121,12 @@ type Result struct {
 	// Unfilled lists queues that have free slots and waiters that this round
 	// did not read: another round should Fill them.
 	Unfilled []int64
+	// Starts are executions of workflows that ask to run, Tasks the ended children
+	// of workflows: both are for whoever advances workflows.
+	Starts []int64
+	Tasks  []Task
+	// Made is how many executions the engine made itself.
+	Made int
 	// Wake is after how long another round should run because somebody waits
 	// for a moment to come; 0 when nobody does.
 	Wake time.Duration
@@ -318,11 +325,18 @@ func (h *HandOver) want(ctx context.Context, plan *Plan, workers []placement.Wor
 func (h *HandOver) decide(
 	ctx context.Context, tx *store.Tx, plan *Plan, want admission.Want, workers []placement.Worker, steps []Step,
 ) (*Round, error) {
+	var workflows *store.Result[store.LockWorkflowsRow]
+	if ids := slices.Sorted(maps.Keys(plan.workflows)); len(ids) > 0 {
+		want.First = func(p *store.Pipeline) { workflows = store.Many[store.LockWorkflowsRow](p, store.LockWorkflows, ids) }
+	}
 	ledger, err := admission.Lock(ctx, tx, want)
 	if err != nil {
 		return nil, err
 	}
 	crashpoint.Reach("round:locked")
+	if workflows != nil && plan.moved(workflows.Rows()) {
+		return nil, errUnplanned
+	}
 	if ledger.Epoch != plan.book.epoch {
 		h.rules.turn(ledger.Epoch)
 		h.admission.ForgetScopes()

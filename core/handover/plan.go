@@ -14,16 +14,17 @@ type scopes map[admission.ScopeKey]policy.Wide
 
 // Plan collects what a round needs before it takes any lock.
 type Plan struct {
-	h        *HandOver
-	book     *book
-	ids      []int64
-	rows     map[int64]store.ReadRoundExecutionsRow
-	keys     map[admission.Key]policy.Limit
-	queues   map[admission.Key]int64 // filled after every step has planned
-	releases map[int64]int
-	workers  map[int64]bool
-	recount  map[int64]bool
-	lost     []int64
+	h         *HandOver
+	book      *book
+	ids       []int64
+	rows      map[int64]store.ReadRoundExecutionsRow
+	keys      map[admission.Key]policy.Limit
+	queues    map[admission.Key]int64 // filled after every step has planned
+	releases  map[int64]int
+	workers   map[int64]bool
+	recount   map[int64]bool
+	lost      []int64
+	workflows map[int64]SeenWorkflow
 
 	scopes    scopes
 	scopeIDs  map[admission.ScopeKey]int64 // filled after every step has planned
@@ -34,7 +35,7 @@ func newPlan(h *HandOver, carried scopes) *Plan {
 	plan := &Plan{
 		h: h, book: h.rules.book(), rows: make(map[int64]store.ReadRoundExecutionsRow),
 		keys: make(map[admission.Key]policy.Limit), releases: make(map[int64]int), workers: make(map[int64]bool),
-		recount: make(map[int64]bool), scopes: make(scopes), scopeBack: make(map[int64]int),
+		recount: make(map[int64]bool), workflows: make(map[int64]SeenWorkflow), scopes: make(scopes), scopeBack: make(map[int64]int),
 	}
 	maps.Copy(plan.scopes, carried)
 	return plan

@@ -34,7 +34,10 @@ type Round struct {
 	missing  scopes
 	ran      []ran
 
+	births []*Birth
+
 	afterwards
+	orchestration
 	taken
 }
 
@@ -207,6 +210,9 @@ func (r *Round) write(ctx context.Context, tx *store.Tx) (int64, error) {
 		return 0, err
 	}
 	p := tx.Pipeline()
+	if err := r.writeBirths(p); err != nil {
+		return 0, err
+	}
 	r.writeEndings(p)
 	r.taken.write(p)
 	r.Ledger.Write(p)
@@ -249,6 +255,14 @@ func (r *Round) compose() error {
 	}
 	for _, e := range r.endings {
 		if err := r.add(r.completed(e)); err != nil {
+			return err
+		}
+	}
+	for _, b := range r.births {
+		if !b.known || !b.rule.Workflow {
+			continue
+		}
+		if err := r.add(r.message(message.TypeExecutionRequested, message.KeyExecutionRequested, r.asked(b))); err != nil {
 			return err
 		}
 	}
@@ -306,6 +320,7 @@ func (r *Round) result(plan *Plan) Result {
 	result := Result{
 		Released: r.Ledger.Released(), Granted: len(r.Ledger.Granted()), Enqueued: r.Ledger.Enqueued(),
 		Ended: len(r.endings) + len(r.stops), Unfilled: r.Ledger.Unfilled(), Moved: len(r.moves), RetryIn: r.soonest(),
+		Starts: r.starts, Tasks: r.tasks, Made: len(r.births),
 	}
 	if r.repeated != nil {
 		result.Repeated = r.repeated.Rows()

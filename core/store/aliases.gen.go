@@ -18,7 +18,6 @@ type (
 	AlertLiveRow                    = db.AlertLiveRow
 	AlertLostWorkRow                = db.AlertLostWorkRow
 	AlertMarksRow                   = db.AlertMarksRow
-	AlertPartitionsRow              = db.AlertPartitionsRow
 	AlertRetriesRow                 = db.AlertRetriesRow
 	AlertUnplacedRow                = db.AlertUnplacedRow
 	AlertWorkersRow                 = db.AlertWorkersRow
@@ -374,7 +373,6 @@ const (
 	AlertLostWork                         = db.AlertLostWork
 	AlertMarks                            = db.AlertMarks
 	AlertOutbox                           = db.AlertOutbox
-	AlertPartitions                       = db.AlertPartitions
 	AlertRetries                          = db.AlertRetries
 	AlertSchema                           = db.AlertSchema
 	AlertUnplaced                         = db.AlertUnplaced

@@ -3,6 +3,8 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +49,7 @@ type TaskState struct {
 
 	// Of a task over a list: Total children, the first Next of which were made;
 	// Open of these have not ended. A task without a list has one child.
+	Items     int `json:"items,omitempty"` // of the list; a batch takes several
 	Total     int `json:"total,omitempty"`
 	Next      int `json:"next,omitempty"`
 	Open      int `json:"open,omitempty"`
@@ -59,7 +62,7 @@ type TaskState struct {
 // State is where a workflow is. Decide never changes the one it is given.
 type State struct {
 	Status attune.Status `json:"status"` // running, or how it has ended
-	Paused bool          `json:"-"`      // the published column
+	Paused bool          `json:"paused,omitempty"`
 	// Variables are the workflow's own, in their published column.
 	Variables map[string]any `json:"-"`
 	// Tasks are those that were reached.
@@ -112,10 +115,19 @@ type Facts struct {
 	Begun, Now time.Time
 	// Results are those of ended tasks, by name, as far as they were asked for.
 	Results map[string]Result
+	// Children are what single children have given, the last repetition of each, as
+	// far as they were asked for: retry.on_error looks at them.
+	Children map[Child]any
 	// Items are the lists that were kept, by task, from the index From on.
 	Items map[string]Slice
 	// Config and Keystore are what expressions find under these names; nil is null.
 	Config, Keystore any
+}
+
+// Child is a child of a workflow, whichever of its repetitions.
+type Child struct {
+	Task  string
+	Index int // of its item or batch; 0 for a task without a list
 }
 
 // Slice is a part of a kept list.
@@ -127,8 +139,9 @@ type Slice struct {
 // NeedError says which facts Decide wants to look at and was not given. The same
 // call with these added goes further; it may need more then.
 type NeedError struct {
-	Results []string         // tasks
-	Items   map[string]Range // by task
+	Results  []string         // tasks
+	Children []Child          // single ones
+	Items    map[string]Range // by task
 }
 
 // Range is a part of a list: from From on as many as Count.
@@ -140,7 +153,11 @@ func (e *NeedError) Error() string {
 	if len(e.Results) > 0 {
 		parts = append(parts, "the results of "+strings.Join(e.Results, ", "))
 	}
-	for task, r := range e.Items {
+	for _, child := range e.Children {
+		parts = append(parts, fmt.Sprintf("the result of child %d of %s", child.Index, child.Task))
+	}
+	for _, task := range slices.Sorted(maps.Keys(e.Items)) {
+		r := e.Items[task]
 		parts = append(parts, fmt.Sprintf("%d items of %s from %d on", r.Count, task, r.From))
 	}
 	return "decide a workflow: not given " + strings.Join(parts, "; ")
@@ -159,6 +176,9 @@ type Plan struct {
 	// Stop says that children which have not ended shall be stopped: those of these
 	// tasks. It is set when a workflow ends before its tasks do.
 	Stop []string
+	// StopUnstarted says that of these only children are stopped that have not begun
+	// to run, and repetitions that still wait; the others go on to their end.
+	StopUnstarted bool
 	// End is set when the workflow has ended.
 	End *End
 	// Log says in words what was decided and why, one line each, for people.

@@ -3,7 +3,11 @@
 -- workflow_execution.state is what Decide of the package workflow goes on from;
 -- version counts the decisions and is repeated by every write, so that none is
 -- lost. The published columns are written along with it. deadline is when the
--- workflow has run for longer than it may.
+-- workflow has run for longer than it may. open is true until the end of the
+-- workflow was drawn its consequences from, whoever has ended it.
+--
+-- workflow_source is the definition that a workflow was started with, whatever
+-- becomes of workflow_definition meanwhile; equal ones are kept once.
 --
 -- workflow_task_dispatch.settled says that the end of the child, or of its last
 -- repetition, was drawn its consequences from.
@@ -12,15 +16,23 @@
 -- workflow_log what was decided, one row a version.
 
 -- +goose Up
+CREATE TABLE IF NOT EXISTS workflow_source (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    digest       text NOT NULL UNIQUE,
+    definition   jsonb NOT NULL,
+    param_schema jsonb
+);
 ALTER TABLE workflow_execution
     ADD COLUMN IF NOT EXISTS version  bigint NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS state    jsonb,
-    ADD COLUMN IF NOT EXISTS deadline timestamptz;
+    ADD COLUMN IF NOT EXISTS source   bigint REFERENCES workflow_source (id),
+    ADD COLUMN IF NOT EXISTS deadline timestamptz,
+    ADD COLUMN IF NOT EXISTS open     boolean NOT NULL DEFAULT true;
+UPDATE workflow_execution SET open = false WHERE status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned');
 ALTER TABLE workflow_task_dispatch
     ADD COLUMN IF NOT EXISTS settled boolean NOT NULL DEFAULT false;
 
-CREATE INDEX IF NOT EXISTS attune_workflow_live ON workflow_execution (id)
-    WHERE status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned');
+CREATE INDEX IF NOT EXISTS attune_workflow_open ON workflow_execution (id) WHERE open;
 CREATE INDEX IF NOT EXISTS attune_workflow_task_open ON workflow_task_dispatch (workflow_execution) WHERE NOT settled;
 
 CREATE TABLE IF NOT EXISTS workflow_item (
@@ -43,6 +55,7 @@ CREATE TABLE IF NOT EXISTS workflow_log (
 DROP TABLE workflow_log;
 DROP TABLE workflow_item;
 DROP INDEX attune_workflow_task_open;
-DROP INDEX attune_workflow_live;
+DROP INDEX attune_workflow_open;
 ALTER TABLE workflow_task_dispatch DROP COLUMN settled;
-ALTER TABLE workflow_execution DROP COLUMN deadline, DROP COLUMN state, DROP COLUMN version;
+ALTER TABLE workflow_execution DROP COLUMN open, DROP COLUMN deadline, DROP COLUMN source, DROP COLUMN state, DROP COLUMN version;
+DROP TABLE workflow_source;

@@ -6,6 +6,7 @@
 -- comes second gets no row. Nor is one repeated by the engine whose end was asked
 -- for since it was read. What it needs to run is copied, secrets too, but not
 -- the enforcement, which has one execution: it is reached through the original.
+-- The task of a workflow that waits for the old one waits for the new one then.
 WITH wanted AS (
     SELECT unnest(sqlc.arg(failed)::bigint[]) AS failed, unnest(sqlc.arg(reasons)::text[]) AS reason,
            unnest(sqlc.arg(delays)::float8[]) AS delay
@@ -29,14 +30,20 @@ WITH wanted AS (
     SELECT s.entity_type, c.execution, s.json_path, s.source_kind, s.source_ref, s.encrypted_value, s.encryption_key_hash
     FROM claimed c
     CROSS JOIN LATERAL (
-        SELECT * FROM execution_secret_value v WHERE v.entity_type = 'execution' AND v.entity_id = c.failed OFFSET 0) s
+        SELECT * FROM execution_secret_value v WHERE v.entity_type = 'execution_config' AND v.entity_id = c.failed OFFSET 0) s
+), tasks AS (
+    UPDATE workflow_task_dispatch d SET execution_id = CASE WHEN d.settled THEN d.execution_id ELSE m.execution END
+    FROM (SELECT c.execution, t.id FROM claimed c
+          CROSS JOIN LATERAL (SELECT x.id FROM workflow_task_dispatch x WHERE x.execution_id = c.failed OFFSET 0) t) m
+    WHERE d.id = ANY (ARRAY[m.id])
 )
 INSERT INTO execution (id, action, action_ref, config, env_vars, parent, executor, permission_set_refs,
                        artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity,
                        workflow_def, workflow_task, priority, retry_count, max_retries, retry_reason, original_execution)
 SELECT c.execution, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.executor, e.permission_set_refs,
        e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
-       e.workflow_def, e.workflow_task, e.priority, e.retry_count + 1, e.max_retries, c.reason, coalesce(e.original_execution, e.id)
+       e.workflow_def, CASE WHEN jsonb_typeof(e.workflow_task) = 'object'
+           THEN e.workflow_task || jsonb_build_object('retry_count', e.retry_count + 1, 'next_retry_at', c.due) ELSE e.workflow_task END, e.priority, e.retry_count + 1, e.max_retries, c.reason, coalesce(e.original_execution, e.id)
 FROM claimed c
 CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = c.failed OFFSET 0) e
 RETURNING id, action, action_ref, config, parent, original_execution, retry_count, coalesce(retry_reason, '')::text AS retry_reason, created;

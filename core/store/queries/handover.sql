@@ -4,7 +4,8 @@
 SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_state_id, e.attempt, e.started_at, e.updated,
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
        e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
-       (e.workflow_task IS NOT NULL)::bool AS workflow_task,
+       -- The workflow of which it is a task; existing engines write the null of JSON where there is none.
+       coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        CASE WHEN e.admission_state_id IS NULL THEN '{}'
             ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes,

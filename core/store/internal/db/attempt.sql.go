@@ -123,8 +123,10 @@ WITH wanted AS (
     CROSS JOIN LATERAL (
         SELECT id, entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value, encryption_key_hash, created, updated FROM execution_secret_value v WHERE v.entity_type = 'execution_config' AND v.entity_id = c.failed OFFSET 0) s
 ), tasks AS (
-    UPDATE workflow_task_dispatch d SET execution_id = c.execution, updated = now()
-    FROM claimed c WHERE d.execution_id = ANY (ARRAY[c.failed]) AND NOT d.settled
+    UPDATE workflow_task_dispatch d SET execution_id = CASE WHEN d.settled THEN d.execution_id ELSE m.execution END
+    FROM (SELECT c.execution, t.id FROM claimed c
+          CROSS JOIN LATERAL (SELECT x.id FROM workflow_task_dispatch x WHERE x.execution_id = c.failed OFFSET 0) t) m
+    WHERE d.id = ANY (ARRAY[m.id])
 )
 INSERT INTO execution (id, action, action_ref, config, env_vars, parent, executor, permission_set_refs,
                        artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity,

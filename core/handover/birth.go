@@ -1,0 +1,132 @@
+package handover
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Birth is an execution that the engine makes itself. It is admitted and handed
+// over, or begins to wait, in the transaction that makes it: nobody has to ask for
+// it. What is left empty is inherited from its parent, if it has one, or from its
+// action. Zero stands for none in ids.
+type Birth struct {
+	// ID is a number from Plan.NewIDs.
+	ID int64 `json:"id"`
+	// ActionID is filled in by NeedBirth; an action that does not exist fails the
+	// execution.
+	ActionID  int64           `json:"action,omitempty"`
+	ActionRef string          `json:"action_ref"`
+	Config    json.RawMessage `json:"config,omitempty"` // parameters, a JSON object
+	Parent    int64           `json:"parent,omitempty"`
+	// Enforcement is what it goes back to; a second one for the same enforcement
+	// takes the round back.
+	Enforcement int64 `json:"enforcement,omitempty"`
+	// Executor is the identity on whose behalf it runs.
+	Executor int64 `json:"executor,omitempty"`
+	// PermissionSets are those of its token; nil takes the action's.
+	PermissionSets []string `json:"permission_sets,omitzero"`
+	// Selector, Tolerations and Affinity say where it may run, in place of its
+	// action; raw JSON.
+	Selector    json.RawMessage `json:"selector,omitempty"`
+	Tolerations json.RawMessage `json:"tolerations,omitempty"`
+	Affinity    json.RawMessage `json:"affinity,omitempty"`
+	// WorkflowTask says of which task of which workflow it is; a JSON object.
+	WorkflowTask json.RawMessage `json:"workflow_task,omitempty"`
+	MaxRetries   *int            `json:"max_retries,omitempty"`
+	Priority     int16           `json:"-"` // of its parent: the row inherits it
+	// Status is running for what no worker runs: a question to a person. Otherwise
+	// it is empty.
+	Status attune.Status   `json:"status,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"` // of one that is running
+
+	rule    Rule
+	known   bool // its action exists
+	planned admission.Key
+}
+
+// NewIDs are numbers for executions that a round will make.
+func (p *Plan) NewIDs(ctx context.Context, n int) ([]int64, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	ids, err := p.h.store.NewExecutionIDs(ctx, int32(n))
+	if err != nil {
+		return nil, fmt.Errorf("take numbers for %d executions: %w", n, err)
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// NeedBirth asks for what making an execution may take. The rules of its action
+// are loaded already.
+func (p *Plan) NeedBirth(b *Birth) {
+	var id *int64
+	if b.ActionID != 0 {
+		id = &b.ActionID
+	}
+	if b.rule, b.known = p.Rule(id, b.ActionRef); !b.known {
+		b.ActionID = 0
+		return
+	}
+	b.ActionID = b.rule.ActionID
+	if b.Status == "" && !b.rule.Workflow {
+		b.planned = p.NeedAdmission(b.rule, b.Config)
+	}
+}
+
+// Create makes an execution that was planned for.
+func (r *Round) Create(b *Birth) {
+	r.births = append(r.births, b)
+	status := cmp.Or(b.Status, attune.StatusRequested)
+	r.Ledger.Born(b.ID, status)
+	switch {
+	case status != attune.StatusRequested:
+	case !b.known:
+		r.Fail(b.ID, 0, b.ActionRef, "action not found", "the action of the execution does not exist")
+	case b.rule.Workflow:
+		r.StartWorkflow(b.ID)
+	default:
+		r.Enter(admission.Waiter{
+			ExecutionID: b.ID, Status: status, ActionID: b.ActionID, ActionRef: b.ActionRef, Config: b.Config,
+			Updated: r.Ledger.Now, Created: r.Ledger.Now, Selector: b.Selector, Tolerations: b.Tolerations, Affinity: b.Affinity,
+		}, b.rule, Entry{Key: b.planned, Priority: b.Priority})
+	}
+}
+
+// writeBirths stores the new rows, before anything refers to them.
+func (r *Round) writeBirths(p *store.Pipeline) error {
+	if len(r.births) == 0 {
+		return nil
+	}
+	slices.SortFunc(r.births, func(a, b *Birth) int { return cmp.Compare(a.ID, b.ID) })
+	rows, err := json.Marshal(r.births)
+	if err != nil {
+		return fmt.Errorf("encode %d new executions: %w", len(r.births), err)
+	}
+	p.Exec(store.InsertBirths, rows)
+	return nil
+}
+
+// asked is the message with which the start of a workflow is asked for that was
+// made by this round. One that was there before has its own.
+func (r *Round) asked(b *Birth) message.ExecutionRequested {
+	asked := message.ExecutionRequested{ExecutionID: b.ID, ActionID: &b.ActionID, ActionRef: b.ActionRef}
+	if b.Parent != 0 {
+		asked.ParentID = &b.Parent
+	}
+	if b.Enforcement != 0 {
+		asked.EnforcementID = &b.Enforcement
+	}
+	if len(b.Config) <= maxConfigInDispatch {
+		asked.Config = b.Config
+	}
+	return asked
+}

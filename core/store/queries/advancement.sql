@@ -1,0 +1,207 @@
+-- Workflows on their way. Whoever changes one has locked its row first, before
+-- any queue and any execution, and repeats the version that was read.
+
+-- name: LockWorkflows :many
+SELECT w.id, w.version, w.status, w.paused, w.open
+FROM workflow_execution w
+WHERE w.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY w.id
+FOR NO KEY UPDATE;
+
+-- name: ReadWorkflowStarts :many
+-- Executions of workflows that ask to run. A workflow is 0 when there is none yet.
+SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
+       d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
+       coalesce(attune_task_timeout(e.workflow_task), a.timeout_seconds, 0)::float8 AS timeout_seconds,
+       coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow
+FROM execution e
+JOIN LATERAL (
+    SELECT * FROM action x WHERE x.id = e.action
+    UNION ALL
+    SELECT * FROM action x WHERE e.action IS NULL AND x.ref = e.action_ref
+) a ON true
+JOIN workflow_definition d ON d.id = a.workflow_def
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: ReadWorkflows :many
+-- Where workflows are, without locks.
+SELECT w.id, w.version, w.status, w.paused, w.open, w.execution, w.source, w.state, w.variables, w.created,
+       (w.deadline IS NOT NULL AND w.deadline <= now())::bool AS overdue,
+       e.status AS parent_status, e.config, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, coalesce(e.action, 0)::bigint AS action,
+       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id) AS cancel_asked, now()::timestamptz AS at
+FROM workflow_execution w
+JOIN execution e ON e.id = w.execution
+WHERE w.id = ANY (sqlc.arg(ids)::bigint[])
+ORDER BY w.id;
+
+-- name: ReadWorkflowSources :many
+-- The definitions that workflows were started with.
+SELECT s.id, s.definition, s.param_schema FROM workflow_source s WHERE s.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: ReadEndedTasks :many
+-- Children that have ended for good and have not been drawn the consequences from:
+-- those that were reported, and those that nobody reported in time. Not what still
+-- holds a slot, for its end is not dealt with, nor what asks a person.
+SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count
+FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS id) w
+CROSS JOIN LATERAL (
+    SELECT t.id, t.workflow_execution, t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
+    WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0
+) d
+CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
+WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+  AND e.admission_state_id IS NULL
+  AND (e.id = ANY (sqlc.arg(reported)::bigint[]) OR e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8))
+  AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')
+ORDER BY d.workflow_execution, e.updated, e.id
+LIMIT sqlc.arg(most)::int;
+
+-- name: ReadTaskResults :many
+-- What the children of tasks have given, in the order of their items.
+SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.status, e.result, q.response,
+       coalesce(q.status::text, '')::text AS asked
+FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task) r
+JOIN workflow_task_dispatch d ON d.workflow_execution = r.workflow AND d.task_name = r.task
+JOIN execution e ON e.id = d.execution_id
+LEFT JOIN inquiry q ON q.execution = e.id
+ORDER BY d.workflow_execution, d.task_name, coalesce(d.task_index, -1);
+
+-- name: ReadWorkflowItems :many
+-- Parts of kept lists.
+SELECT i.workflow_execution, i.task_name, i.index, i.item
+FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task,
+             unnest(sqlc.arg(froms)::int[]) AS first, unnest(sqlc.arg(counts)::int[]) AS n) r
+JOIN workflow_item i ON i.workflow_execution = r.workflow AND i.task_name = r.task AND i.index >= r.first AND i.index < r.first + r.n
+ORDER BY i.workflow_execution, i.task_name, i.index;
+
+-- name: NewWorkflowIDs :many
+SELECT nextval(pg_get_serial_sequence('workflow_execution', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
+
+-- name: KeepWorkflowSource :one
+-- Equal definitions are kept once.
+WITH made AS (
+    INSERT INTO workflow_source (digest, definition, param_schema)
+    VALUES (sqlc.arg(digest), sqlc.arg(definition), sqlc.narg(param_schema))
+    ON CONFLICT (digest) DO NOTHING
+    RETURNING id
+)
+SELECT m.id::bigint AS id FROM made m
+UNION ALL
+SELECT s.id FROM workflow_source s WHERE s.digest = sqlc.arg(digest)
+LIMIT 1;
+
+-- name: InsertWorkflows :exec
+-- One object for each workflow, with its columns, and its execution begins to run.
+WITH given AS MATERIALIZED (
+    SELECT (g.v ->> 'id')::bigint AS id, (g.v ->> 'execution')::bigint AS execution, (g.v ->> 'definition')::bigint AS definition,
+           (g.v ->> 'source')::bigint AS source, g.v -> 'graph' AS graph, (g.v ->> 'timeout')::float8 AS timeout
+    FROM (SELECT jsonb_array_elements(sqlc.arg(workflows)::jsonb) AS v) g
+), begun AS (
+    UPDATE execution e SET status = 'running', started_at = now(), workflow_def = g.definition
+    FROM given g
+    WHERE e.id = ANY (ARRAY[g.execution]) AND e.status = 'requested' AND e.worker IS NULL AND e.admission_state_id IS NULL
+    RETURNING e.id
+), made AS (
+    INSERT INTO workflow_execution (id, execution, workflow_def, source, task_graph, status, deadline)
+    SELECT g.id, g.execution, g.definition, g.source, g.graph, 'running', now() + make_interval(secs => nullif(g.timeout, 0))
+    FROM given g
+    ORDER BY g.id
+    RETURNING id
+)
+SELECT attune_expect((SELECT count(*) FROM begun) + (SELECT count(*) FROM made), 2 * jsonb_array_length(sqlc.arg(workflows)::jsonb)::bigint, 'started workflows');
+
+-- name: AdvanceWorkflows :exec
+-- One object for each workflow, with what it comes to. The version that was read
+-- is repeated (invariant S11).
+WITH changed AS (
+    UPDATE workflow_execution w
+    SET version = w.version + 1, state = g.v -> 'state', variables = g.v -> 'variables', status = (g.v ->> 'status')::execution_status_enum,
+        error_message = coalesce(g.v ->> 'error', w.error_message), open = (g.v ->> 'open')::bool, updated = now(),
+        current_tasks = ARRAY(SELECT t.name FROM jsonb_array_elements_text(g.v -> 'current') t (name)),
+        completed_tasks = ARRAY(SELECT t.name FROM jsonb_array_elements_text(g.v -> 'completed') t (name)),
+        failed_tasks = ARRAY(SELECT t.name FROM jsonb_array_elements_text(g.v -> 'failed') t (name)),
+        skipped_tasks = ARRAY(SELECT t.name FROM jsonb_array_elements_text(g.v -> 'skipped') t (name))
+    FROM (SELECT jsonb_array_elements(sqlc.arg(workflows)::jsonb) AS v) g
+    WHERE w.id = (g.v ->> 'id')::bigint AND w.version = (g.v ->> 'version')::bigint AND w.open
+    RETURNING w.id, w.version, g.v -> 'log' AS log
+), logged AS (
+    INSERT INTO workflow_log (workflow_execution, version, lines)
+    SELECT c.id, c.version, ARRAY(SELECT t.line FROM jsonb_array_elements_text(c.log) t (line)) FROM changed c
+)
+SELECT attune_expect((SELECT count(*) FROM changed), jsonb_array_length(sqlc.arg(workflows)::jsonb)::bigint, 'advanced workflows');
+
+-- name: SettleTasks :exec
+WITH settled AS (
+    UPDATE workflow_task_dispatch SET settled = true, updated = now()
+    WHERE id = ANY (sqlc.arg(ids)::bigint[]) AND NOT settled
+    RETURNING id
+)
+SELECT attune_expect((SELECT count(*) FROM settled), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'settled tasks');
+
+-- name: InsertTasks :exec
+-- One child for each (workflow, task, index), ever (invariant S10). An index of -1 is none.
+INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
+SELECT r.workflow, r.task, nullif(r.index, -1), r.execution
+FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task,
+             unnest(sqlc.arg(indexes)::int[]) AS index, unnest(sqlc.arg(executions)::bigint[]) AS execution) r
+ORDER BY r.workflow, r.task, r.index;
+
+-- name: KeepWorkflowItems :exec
+INSERT INTO workflow_item (workflow_execution, task_name, index, item)
+SELECT sqlc.arg(workflow)::bigint, sqlc.arg(task)::text, (i.n - 1)::int, i.item
+FROM jsonb_array_elements(sqlc.arg(items)::jsonb) WITH ORDINALITY i (item, n);
+
+-- name: DropWorkflowItems :exec
+-- Lists of tasks that have ended.
+DELETE FROM workflow_item i
+USING (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task) r
+WHERE i.workflow_execution = r.workflow AND i.task_name = r.task;
+
+-- name: EndWorkflowParents :exec
+WITH changed AS (
+    UPDATE execution e
+    SET status = r.status::execution_status_enum, result = r.result
+    FROM (
+        SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(statuses)::text[]) AS status, unnest(sqlc.arg(results)::jsonb[]) AS result
+    ) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status IN ('running', 'canceling') AND e.worker IS NULL
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'ended workflows');
+
+-- name: StopTasks :exec
+-- Asks for the end of children that have not ended. Whoever looks after such notes
+-- stops them. With allow_finish, what a worker has begun may come to its end.
+INSERT INTO execution_cancel AS c (execution, actor, reason)
+SELECT e.id, 'workflow', sqlc.arg(reason)::text
+FROM workflow_task_dispatch d
+JOIN execution e ON e.id = d.execution_id
+WHERE d.workflow_execution = sqlc.arg(workflow) AND NOT d.settled AND d.task_name = ANY (sqlc.arg(tasks)::text[])
+  AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+  AND NOT (sqlc.arg(allow_finish)::bool AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL)
+ORDER BY e.id
+ON CONFLICT (execution) DO NOTHING;
+
+-- name: FindWorkflows :many
+-- Workflows that can go on, a page behind the last one seen: one that was paused or
+-- resumed, whose time is over, that somebody else has ended, or that another engine
+-- has left; one of whose children has ended and was not reported; and one that has
+-- no child at all any more.
+SELECT w.id::bigint AS id, coalesce(o.due, true)::bool AS due
+FROM (SELECT x.* FROM workflow_execution x WHERE x.open AND x.id > sqlc.arg(after)::bigint ORDER BY x.id LIMIT sqlc.arg(page)::int) w
+JOIN execution p ON p.id = w.execution
+LEFT JOIN LATERAL (
+    SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL
+                   AND e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)
+                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending'))
+        OR bool_and(d.execution_id IS NULL) AS due
+    FROM (SELECT t.execution_id FROM workflow_task_dispatch t WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0) d
+    LEFT JOIN execution e ON e.id = d.execution_id
+) o ON true
+WHERE w.state IS NULL
+   OR w.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
+   OR w.deadline <= now()
+   OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+   OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+   OR (coalesce(o.due, true) AND w.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8))
+ORDER BY w.id;
