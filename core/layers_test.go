@@ -22,7 +22,7 @@ const module = "github.com/attune-go/attune/"
 var layers = map[string]int{
 	"attune": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0,
 
-	"message": 10, "expr": 10, "schema": 10, "policy": 10, "placement": 10,
+	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10,
 
 	"store": 20, "broker": 20,
@@ -41,6 +41,9 @@ var layers = map[string]int{
 var siblings = map[string][]string{
 	"message": {"attune"}, "workflow": {"config", "expr", "schema"}, "pack": {"config", "policy", "placement", "expr", "schema", "workflow", "rule"},
 	"rule":         {"expr"},
+	"secret":       {"expr"},
+	"schema":       {"expr"},
+	"policy":       {"schema"},
 	"handover":     {"admission"},
 	"enforcement":  {"handover"},
 	"dispatch":     {"handover", "admission", "advancement"},

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -207,7 +208,13 @@ func compare(a, b any) (int, bool) {
 	return 0, false
 }
 
-// Text is a value in a text: null is empty, lists and objects are JSON.
+// Secret is the key by which an object marks the place of a secret value. In a text
+// such a marker says that it stands for text there, by a key text; one inside of a
+// list or object does not, for there JSON is to take its place.
+const Secret = "$attune_secret"
+
+// Text is a value in a text: null is empty, lists and objects are JSON with the keys
+// sorted.
 func Text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -220,6 +227,13 @@ func Text(v any) string {
 		return strconv.FormatInt(v, 10)
 	case float64:
 		return floatText(v)
+	case map[string]any:
+		if v[Secret] == true {
+			marker := maps.Clone(v)
+			marker["text"] = true
+			return string(toJSON(marker))
+		}
+		return string(toJSON(v))
 	default:
 		return string(toJSON(v))
 	}

@@ -1,0 +1,140 @@
+package secret
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/attune-go/attune/core/expr"
+)
+
+// LeastKey is how many characters a key has at least.
+const LeastKey = 32
+
+// Reasons why a value cannot be sealed or opened.
+var (
+	// ErrNoKey says that there is no key.
+	ErrNoKey = errors.New("security.encryption_key is not set")
+	// ErrOtherKey says that the value was sealed with another key, or was damaged.
+	ErrOtherKey = errors.New("it was encrypted with another security.encryption_key, or is damaged")
+)
+
+// Keyring seals and opens values. The zero Keyring has no key: it can do neither.
+// It may be used by many goroutines at once.
+type Keyring struct {
+	aead cipher.AEAD
+	sum  [sha256.Size]byte
+}
+
+// NewKeyring makes a Keyring for the configured key; an empty one gives a Keyring
+// without a key.
+func NewKeyring(key string) (Keyring, error) {
+	if key == "" {
+		return Keyring{}, nil
+	}
+	if utf8.RuneCountInString(key) < LeastKey {
+		return Keyring{}, fmt.Errorf("security.encryption_key has fewer than %d characters", LeastKey)
+	}
+	k := Keyring{sum: sha256.Sum256([]byte(key))}
+	block, err := aes.NewCipher(k.sum[:])
+	if err == nil {
+		k.aead, err = cipher.NewGCM(block)
+	}
+	if err != nil {
+		return Keyring{}, fmt.Errorf("make a cipher: %w", err)
+	}
+	return k, nil
+}
+
+// Ready reports whether there is a key.
+func (k Keyring) Ready() bool { return k.aead != nil }
+
+// String keeps keys out of logs.
+func (k Keyring) String() string {
+	if k.Ready() {
+		return "keyring(key)"
+	}
+	return "keyring()"
+}
+
+// GoString keeps keys out of logs.
+func (k Keyring) GoString() string { return k.String() }
+
+// Sealed is a secret value as a row of execution_secret_value holds it.
+type Sealed struct {
+	// Path is the JSON pointer of its marker.
+	Path string
+	// Kind and Ref say where it came from: one of the kinds of this package.
+	Kind, Ref string
+	// Value is the encrypted value, a JSON string.
+	Value []byte
+	// KeyHash is what some services write about the key. It is the key that
+	// encrypts, so nothing here writes it; it is only compared.
+	KeyHash string
+}
+
+// Seal encrypts a value: base64(nonce ‖ ciphertext ‖ tag) of its compact JSON, as a
+// JSON string.
+func (k Keyring) Seal(value any) ([]byte, error) {
+	if !k.Ready() {
+		return nil, ErrNoKey
+	}
+	plain, err := compact(value)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, k.aead.NonceSize(), k.aead.NonceSize()+len(plain)+k.aead.Overhead())
+	_, _ = rand.Read(nonce) // it never fails
+	sealed := k.aead.Seal(nonce, nonce, plain, nil)
+	return []byte(`"` + base64.StdEncoding.EncodeToString(sealed) + `"`), nil
+}
+
+// Open decrypts a value.
+func (k Keyring) Open(sealed Sealed) (any, error) {
+	if !k.Ready() {
+		return nil, ErrNoKey
+	}
+	if sealed.KeyHash != "" {
+		own := hex.EncodeToString(k.sum[:])
+		if subtle.ConstantTimeCompare([]byte(own), []byte(sealed.KeyHash)) != 1 {
+			return nil, ErrOtherKey
+		}
+	}
+	var text string
+	if json.Unmarshal(sealed.Value, &text) != nil {
+		return nil, ErrOtherKey
+	}
+	raw, err := base64.StdEncoding.DecodeString(text)
+	size := k.aead.NonceSize()
+	if err != nil || len(raw) < size {
+		return nil, ErrOtherKey
+	}
+	plain, err := k.aead.Open(nil, raw[:size], raw[size:], nil)
+	if err != nil {
+		return nil, ErrOtherKey
+	}
+	value, err := expr.FromJSON(plain)
+	if err != nil {
+		return nil, ErrOtherKey
+	}
+	return value, nil
+}
+
+func compact(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, errors.New("a secret value cannot be written as JSON") // the cause may repeat it
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
