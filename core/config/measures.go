@@ -97,7 +97,7 @@ var measures = []Measure{
 	{
 		Name: "partitions_missing", Unit: UnitCount, Each: "table", View: "overview", Label: "table",
 		Series:  "max by (table) (attune_partitions_missing{%s})",
-		About:   "Partitions of the coming three days (two weeks for weekly ones) that do not exist, and the default partition.",
+		About:   "Partitions that do not exist, whatever their names, once the first of them is less than three days ahead; and the default partition.",
 		Why:     "Rows land in the default partition, which is never dropped; without that, writes fail.",
 		Summary: "{target} lacks {value} partitions: {detail}",
 		Hint:    "look at the loop retention of the replicas, which makes them a week ahead",

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -103,6 +105,9 @@ const (
 	measureRows   = 5_000 // executions and letters looked at, from each end
 	measureEnds   = 1_000 // of each way to end the newest that are looked at
 	measureQueues = 300   // the longest queues
+	// gapNear is how far ahead the first gap between partitions is at most when it
+	// is measured: those that are made for the day after are not late yet.
+	gapNear = 3 * 24 * time.Hour
 	// fewEnds is how many executions make a ratio.
 	fewEnds = 20
 	// measureProbes is how many queues of workers without a probe are asked for.
@@ -127,7 +132,7 @@ var databaseMeasures = []string{
 func (m *Monitor) Measure(ctx context.Context) (*Measures, error) {
 	all := newMeasures()
 	var workers []store.AlertWorkersRow
-	open := int64(-1)
+	open, counted := int64(-1), false
 	err := m.database(ctx, "measures", &all.Reading, func(ctx context.Context, tx *store.Tx, s shape) (err error) {
 		*all = Measures{Reading: all.Reading, Samples: map[string][]Sample{}, Unknown: map[string]string{}}
 		if err := m.measureShared(ctx, tx, s, all); err != nil {
@@ -137,6 +142,7 @@ func (m *Monitor) Measure(ctx context.Context) (*Measures, error) {
 		if err != nil || !there || !s.shared {
 			return err
 		}
+		counted = true
 		if err := m.measureExecutions(ctx, tx, all); err != nil {
 			return err
 		}
@@ -148,6 +154,8 @@ func (m *Monitor) Measure(ctx context.Context) (*Measures, error) {
 	})
 	if err != nil {
 		all.lose(err, databaseMeasures...)
+	} else if counted {
+		m.measurePartitions(ctx, all)
 	}
 	switch {
 	case m.deps.Probe != nil:
@@ -233,15 +241,41 @@ func (m *Monitor) measureShares(ctx context.Context, tx *store.Tx, all *Measures
 		return fmt.Errorf("look at the outbox: %w", err)
 	}
 	all.set("outbox_age", max(oldest, 0), "")
-	partitions, err := tx.AlertPartitions(ctx)
+	return nil
+}
+
+// measurePartitions counts what is missing of the partitions of each table, by
+// their bounds and whatever their names, as soon as the first gap is near; and the
+// default partition. A table that is not natively partitioned has none to miss.
+func (m *Monitor) measurePartitions(ctx context.Context, all *Measures) {
+	tables, err := retention.ReadCoverage(ctx, m.deps.Store)
 	if err != nil {
-		return fmt.Errorf("look for partitions: %w", err)
+		all.lose(err, "partitions_missing")
+		return
 	}
 	all.know("partitions_missing")
-	for _, row := range partitions {
-		all.add("partitions_missing", Sample{Target: row.Name, Value: float64(row.N), Detail: row.Which})
+	for _, table := range tables {
+		if !table.Partitioned {
+			continue
+		}
+		missing, lacks := 0, []string(nil)
+		if table.Default == "" {
+			missing, lacks = 1, append(lacks, "the default partition")
+		}
+		if table.Missing > 0 && table.Ahead < gapNear {
+			missing += table.Missing
+			lacks = append(lacks, "the first gap is "+nearness(table.Ahead))
+		}
+		all.add("partitions_missing", Sample{Target: table.Table, Value: float64(missing), Detail: strings.Join(lacks, ", ")})
 	}
-	return nil
+}
+
+// nearness says how far ahead a gap is.
+func nearness(ahead time.Duration) string {
+	if ahead <= 0 {
+		return "now"
+	}
+	return "in " + span(ahead.Round(time.Hour))
 }
 
 func (m *Measures) share(measure string, part, whole int64, word string) {

@@ -95,24 +95,6 @@ FROM ends x
 WHERE x.finished_at > now() - interval '15 minutes'
   AND x.id >= coalesce((SELECT max(o.oldest) FROM ends o WHERE o.n >= sqlc.arg(bound)::bigint), 0);
 
--- name: AlertPartitions :many
--- What is missing of the partitions from now to some days ahead, and of the default
--- ones, by table; a table that is not natively partitioned has none to miss.
-SELECT t.name::text AS name, (CASE WHEN p.partdefid = 0 THEN 1 ELSE 0 END + coalesce(cardinality(m.missing), 0))::bigint AS n,
-       concat_ws(', ', CASE WHEN p.partdefid = 0 THEN 'the default partition' END, array_to_string(m.missing, ', '))::text AS which
-FROM (VALUES ('event', 1, 3), ('execution_history', 1, 3), ('audit_event', 1, 3), ('worker_history', 7, 14), ('sensor_process_history', 7, 14))
-     AS t (name, step, ahead)
-JOIN pg_catalog.pg_class c ON c.oid = to_regclass(t.name)
-JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = c.oid
-CROSS JOIN LATERAL (
-    SELECT array_agg(d.child ORDER BY d.child) AS missing
-    FROM (SELECT format('%s_p%s', t.name, to_char(g AT TIME ZONE 'UTC', 'YYYYMMDD')) AS child
-          FROM generate_series(date_bin(make_interval(days => t.step), now(), timestamptz '2000-01-03 00:00:00+00'),
-                               now() + make_interval(days => t.ahead), make_interval(days => t.step)) AS g) d
-    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
-                      WHERE i.inhparent = c.oid AND k.relname = d.child)) m
-ORDER BY t.name;
-
 -- name: RaiseAlerts :many
 -- Opens the alerts of conditions that hold, and takes over their newest values. One
 -- that has held for as long as its rule asks fires. news says that it fires now.

@@ -177,51 +177,6 @@ func (q *Queries) AlertOutbox(ctx context.Context) (float64, error) {
 	return oldest, err
 }
 
-const AlertPartitions = `-- name: AlertPartitions :many
-SELECT t.name::text AS name, (CASE WHEN p.partdefid = 0 THEN 1 ELSE 0 END + coalesce(cardinality(m.missing), 0))::bigint AS n,
-       concat_ws(', ', CASE WHEN p.partdefid = 0 THEN 'the default partition' END, array_to_string(m.missing, ', '))::text AS which
-FROM (VALUES ('event', 1, 3), ('execution_history', 1, 3), ('audit_event', 1, 3), ('worker_history', 7, 14), ('sensor_process_history', 7, 14))
-     AS t (name, step, ahead)
-JOIN pg_catalog.pg_class c ON c.oid = to_regclass(t.name)
-JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = c.oid
-CROSS JOIN LATERAL (
-    SELECT array_agg(d.child ORDER BY d.child) AS missing
-    FROM (SELECT format('%s_p%s', t.name, to_char(g AT TIME ZONE 'UTC', 'YYYYMMDD')) AS child
-          FROM generate_series(date_bin(make_interval(days => t.step), now(), timestamptz '2000-01-03 00:00:00+00'),
-                               now() + make_interval(days => t.ahead), make_interval(days => t.step)) AS g) d
-    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
-                      WHERE i.inhparent = c.oid AND k.relname = d.child)) m
-ORDER BY t.name
-`
-
-type AlertPartitionsRow struct {
-	Name  string
-	N     int64
-	Which string
-}
-
-// What is missing of the partitions from now to some days ahead, and of the default
-// ones, by table; a table that is not natively partitioned has none to miss.
-func (q *Queries) AlertPartitions(ctx context.Context) ([]AlertPartitionsRow, error) {
-	rows, err := q.db.Query(ctx, AlertPartitions)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []AlertPartitionsRow
-	for rows.Next() {
-		var i AlertPartitionsRow
-		if err := rows.Scan(&i.Name, &i.N, &i.Which); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const AlertRetries = `-- name: AlertRetries :one
 SELECT count(*) AS requested, count(*) FILTER (WHERE c.retry_count > 0) AS repeated
 FROM (SELECT e.created, e.retry_count FROM execution e ORDER BY e.id DESC LIMIT $1::bigint) c
