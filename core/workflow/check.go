@@ -26,7 +26,7 @@ func (r *reader) kind(t *Task, given map[string]field) {
 		}
 		refuse("belong to a task of type parallel", "tasks")
 	}
-	if t.WithItems == nil && given["with_items"].value == nil {
+	if given["with_items"].value == nil && !r.stored { // others store these without a list, and mean nothing by it
 		refuse("has a meaning only with with_items", "concurrency", "batch_size")
 	}
 	if t.Within != nil {
@@ -60,9 +60,7 @@ func (r *reader) graph(d *Definition) {
 	}
 	r.inside = ""
 	r.joins(d)
-	if len(r.mistakes) == 0 || len(d.entries) > 0 || len(d.Tasks) > 0 {
-		r.cycles(d)
-	}
+	r.cycles(d)
 }
 
 // joins checks that as many can arrive as are waited for.

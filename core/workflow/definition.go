@@ -75,6 +75,8 @@ type Task struct {
 	Inbound []string
 	// Outbound are the tasks that it can lead to, each once, in the order of its transitions.
 	Outbound []string
+	// Chart is what drawing programs keep about it.
+	Chart any
 	// At is where it is written.
 	At Place
 }
@@ -98,6 +100,8 @@ type Transition struct {
 	Publish []Assignment
 	// Do are the tasks that it leads to.
 	Do []string
+	// Chart is what drawing programs keep about it.
+	Chart any
 	// At is where it is written.
 	At Place
 }

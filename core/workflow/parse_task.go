@@ -12,8 +12,11 @@ var taskKeys = []string{
 	"name", "type", "action", "input", "permission_set_refs", "worker_selector", "worker_tolerations", "worker_affinity", "when",
 	"with_items", "concurrency", "batch_size", "retry", "timeout", "next", "join", "tasks",
 	"on_success", "on_failure", "on_complete", "on_timeout", "decision", "publish",
-	"iterate_cache", "wait_for",
+	"iterate_cache", "wait_for", chartKey,
 }
+
+// chartKey is where drawing programs keep what they need.
+const chartKey = "__chart_meta__"
 
 // reserved are names that stand for something else in expressions.
 var reserved = []string{"parameters", "vars", "task", "system", "kv", "pack", "item", "batch", "index"}
@@ -123,6 +126,8 @@ func (r *reader) taskKey(t *Task, f field) {
 		}
 	case "tasks":
 		r.subtasks(t, f)
+	case chartKey:
+		t.Chart = r.value(f.value, 0)
 	case "iterate_cache":
 		r.mistakef(r.at(f.key), "iterate_cache is not supported: have an action read the entries and go over its result by with_items")
 	case "wait_for":

@@ -33,7 +33,9 @@ func (r *reader) transitions(t *Task, given map[string]field) {
 	r.legacy(t, given)
 }
 
-func empty(node *yaml.Node) bool { return isNull(node) || node.Kind != yaml.ScalarNode && len(node.Content) == 0 }
+func empty(node *yaml.Node) bool {
+	return isNull(node) || node.Kind != yaml.ScalarNode && len(node.Content) == 0
+}
 
 func (r *reader) transition(t *Task, node *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
@@ -41,7 +43,7 @@ func (r *reader) transition(t *Task, node *yaml.Node) {
 		return
 	}
 	transition := Transition{At: r.at(node)}
-	for _, f := range r.fields(node, []string{"when", "publish", "do"}, " of a transition") {
+	for _, f := range r.fields(node, []string{"when", "publish", "do", chartKey}, " of a transition") {
 		if isNull(f.value) {
 			continue
 		}
@@ -52,6 +54,8 @@ func (r *reader) transition(t *Task, node *yaml.Node) {
 			transition.Publish = r.publish(f)
 		case "do":
 			transition.Do = r.targets(f)
+		case chartKey:
+			transition.Chart = r.value(f.value, 0)
 		}
 	}
 	t.Next = append(t.Next, transition)

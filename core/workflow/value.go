@@ -159,7 +159,7 @@ func NewCondition(source string) (*Condition, error) {
 	trimmed := strings.TrimSpace(source)
 	if strings.HasPrefix(trimmed, "{{") && strings.HasSuffix(trimmed, "}}") && len(trimmed) >= 4 {
 		from = strings.Index(source, "{{") + 2
-		inner = source[from : strings.LastIndex(source, "}}")]
+		inner = source[from:strings.LastIndex(source, "}}")]
 	}
 	if strings.Contains(unquoted(source), "{{") {
 		if _, err := expr.ParseTemplate(source); err != nil {

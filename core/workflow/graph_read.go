@@ -1,0 +1,102 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// ParseTaskGraph reads the definition of a workflow that was started: what TaskGraph
+// gave, or what others wrote there. In what others wrote the tasks are in the order
+// of their names, and vars, output map and cancellation are not there: they are those
+// of rest if that is not nil. The error is a *MistakesError if it cannot be run.
+func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
+	var g taskGraph
+	if err := decode(stored, &g); err != nil {
+		return nil, fmt.Errorf("read the task graph of a workflow: %w", err)
+	}
+	form := storedDefinition{Version: "1"}
+	order := slices.Sorted(maps.Keys(g.Nodes))
+	if w := g.Workflow; w != nil {
+		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = w.Ref, w.Version, w.Vars, w.OutputMap, w.Parameters
+		form.Cancellation = w.Cancellation
+		order = w.Order
+	} else if rest != nil {
+		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = rest.Ref, rest.Version, rest.Vars, rawOf(rest.OutputMap), rest.Parameters
+		form.Cancellation = rest.Cancellation
+	}
+	for _, name := range order {
+		node, ok := g.Nodes[name]
+		if !ok {
+			return nil, fmt.Errorf("read the task graph of a workflow: there is no node %s", name)
+		}
+		form.Tasks = append(form.Tasks, node.task())
+	}
+	again, err := marshal(form)
+	if err != nil {
+		return nil, err
+	}
+	return ParseJSON(again)
+}
+
+// decode reads JSON and keeps numbers as they are written.
+func decode(raw []byte, to any) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return decoder.Decode(to)
+}
+
+// task is a node in the form of definitions.
+func (n graphNode) task() storedTask {
+	t := storedTask{
+		Name: n.Name, Type: n.Type, Action: n.Action, Input: n.Input, PermissionSets: n.PermissionSets, Selector: n.Selector,
+		Tolerations: n.Tolerations, Affinity: n.Affinity, When: n.When, WithItems: n.WithItems, BatchSize: n.BatchSize,
+		Concurrency: n.Concurrency, Retry: n.Retry, Timeout: n.Timeout, Join: n.Join,
+	}
+	for _, transition := range n.Transitions {
+		next := storedTransition{When: transition.When, Do: transition.Do}
+		for _, a := range transition.Publish {
+			next.Publish = append(next.Publish, map[string]any{a.Name: a.Value})
+		}
+		t.Next = append(t.Next, next)
+	}
+	for _, sub := range n.SubTasks {
+		t.Tasks = append(t.Tasks, sub.task())
+	}
+	return t
+}
+
+// UnmarshalJSON reads a node; null permission sets are not the same as none.
+func (n *graphNode) UnmarshalJSON(raw []byte) error {
+	type plain graphNode
+	if err := decode(raw, (*plain)(n)); err != nil {
+		return fmt.Errorf("read a task: %w", err)
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &keys); err != nil {
+		return fmt.Errorf("read a task: %w", err)
+	}
+	if sets, ok := keys["permission_set_refs"]; ok && string(sets) == "null" {
+		n.PermissionSets = new(any)
+	}
+	return nil
+}
+
+// UnmarshalJSON reads an assignment; older ones call the value expression.
+func (a *graphAssign) UnmarshalJSON(raw []byte) error {
+	var stored struct {
+		Name       string `json:"name"`
+		Value      any    `json:"value"`
+		Expression any    `json:"expression"`
+	}
+	if err := decode(raw, &stored); err != nil {
+		return fmt.Errorf("read what is published: %w", err)
+	}
+	a.Name, a.Value = stored.Name, stored.Value
+	if a.Value == nil {
+		a.Value = stored.Expression
+	}
+	return nil
+}
