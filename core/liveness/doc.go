@@ -11,6 +11,9 @@
 // worker whose queue is missing or that nobody consumes is suspected, and given
 // nothing; so is one to which the broker returned a hand-over.
 //
+// Sight says when silence counts: not before the database has been seen without a
+// gap for as long as a worker may be silent.
+//
 // Suspects acquits a suspected worker when its queue has a consumer again.
 //
 // Nothing here moves work: what a worker was handed that is gone is decided by the
