@@ -45,6 +45,11 @@ func (r *reader) tasks(f field, within *Task) []*Task {
 func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 	t := &Task{Kind: KindAction, Concurrency: 1, Within: within, At: r.at(node)}
 	r.task = t
+	for i := 0; i+1 < len(node.Content); i += 2 { // what is said of its keys names it as well
+		if value := follow(node.Content[i+1]); node.Content[i].Value == "name" && value.Kind == yaml.ScalarNode {
+			r.inside = "task " + shorten(value.Value) + ": "
+		}
+	}
 	fields := r.fields(node, taskKeys, " of a task")
 	given := map[string]field{}
 	for _, f := range fields {
@@ -67,6 +72,7 @@ func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 
 // name reads the name of a task, which the mistakes that follow are told with.
 func (r *reader) name(t *Task, f field, node *yaml.Node) {
+	r.inside = ""
 	if f.value == nil {
 		r.mistakef(r.at(node), "a task has no name")
 		r.inside = "a task without a name: "
