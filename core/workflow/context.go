@@ -1,0 +1,210 @@
+package workflow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/expr"
+)
+
+// scope is what the names and functions of an expression stand for: parameters,
+// variables (workflow, vars, variables, or their bare names), task and tasks,
+// item, index and batch, system, config and keystore; result() and how the task
+// has ended that the expression is about, or that led to the one it belongs to.
+type scope struct {
+	x       *decision
+	outcome outcome
+	place   *place
+}
+
+// outcome is how something has ended. The zero value is nothing at all: its result
+// is null, and it has neither succeeded nor failed.
+type outcome struct {
+	status TaskStatus
+	result func() (any, error)
+}
+
+var _ expr.Scope = scope{}
+
+// scopeOf is what the expressions of a task see that is to be started.
+func (x *decision) scopeOf(t *Task) scope {
+	if t.Within != nil {
+		t = t.Within
+	}
+	if cause := x.def.Task(x.cause(t)); cause != nil {
+		return x.scopeAfter(cause)
+	}
+	return scope{x: x}
+}
+
+// scopeAfter is what the transitions of a task see that has ended.
+func (x *decision) scopeAfter(t *Task) scope {
+	return scope{x: x, outcome: outcome{status: x.state.Tasks[t.Name].Status, result: func() (any, error) {
+		result, _, err := x.result(t)
+		return result.Value, err
+	}}}
+}
+
+// Lookup implements expr.Scope.
+func (s scope) Lookup(name string) (any, bool, error) {
+	switch name {
+	case "parameters":
+		return object(s.x.facts.Parameters), true, nil
+	case "workflow", "vars", "variables":
+		return object(s.x.state.Variables), true, nil
+	case "task", "tasks":
+		return tasksObject{s.x}, true, nil
+	case "config":
+		return s.x.facts.Config, true, nil
+	case "keystore":
+		return s.x.facts.Keystore, true, nil
+	case "system":
+		return s.system(), true, nil
+	}
+	if s.place != nil {
+		switch {
+		case name == "item":
+			return s.place.item, true, nil
+		case name == "index":
+			return int64(s.place.index), true, nil
+		case name == "batch" && s.place.batch != nil:
+			return s.place.batch, true, nil
+		}
+	}
+	value, known := s.x.state.Variables[name]
+	return value, known, nil
+}
+
+func (s scope) system() map[string]any {
+	return map[string]any{
+		"workflow_start": s.x.facts.Begun.UTC().Format(time.RFC3339Nano),
+		"execution_id":   s.x.facts.Execution,
+	}
+}
+
+// Call implements expr.Scope.
+func (s scope) Call(name string, arguments []any) (any, bool, error) {
+	status := s.outcome.status
+	var value any
+	switch name {
+	case "result":
+		if s.outcome.result != nil && len(arguments) == 0 {
+			result, err := s.outcome.result()
+			if err != nil {
+				return nil, true, err
+			}
+			value = result
+		}
+	case "succeeded":
+		value = status == TaskCompleted || status == TaskSkipped
+	case "failed":
+		value = status == TaskFailed || status == TaskCancelled
+	case "timed_out":
+		value = status == TaskTimeout
+	case "cancelled":
+		value = status == TaskCancelled
+	default:
+		return nil, false, nil
+	}
+	if len(arguments) > 0 {
+		return nil, true, fmt.Errorf("it takes no arguments")
+	}
+	return value, true, nil
+}
+
+// tasksObject is the tasks that have ended, whose results are fetched one by one.
+type tasksObject struct{ x *decision }
+
+// Keys implements expr.Object.
+func (o tasksObject) Keys() []string {
+	var names []string
+	for name, st := range o.x.state.Tasks {
+		if st.Status.Ended() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Get implements expr.Object.
+func (o tasksObject) Get(name string) (any, bool, error) {
+	t := o.x.def.Task(name)
+	if t == nil {
+		return nil, false, nil
+	}
+	result, known, err := o.x.result(t)
+	return result.View, known, err
+}
+
+// result is what a task has given; known is false while it has not ended.
+func (x *decision) result(t *Task) (r Result, known bool, err error) {
+	st := x.state.Tasks[t.Name]
+	switch {
+	case st == nil || !st.Status.Ended():
+		return Result{}, false, nil
+	case st.Status == TaskSkipped:
+		return Result{}, true, nil
+	case t.Kind == KindParallel && st.Next > 0:
+		r, err = x.results(t)
+		return r, true, err
+	case st.Next == 0 && st.Status == TaskCompleted && t.WithItems != nil:
+		return t.ResultOf(st, nil), true, nil
+	case st.Next == 0:
+		why := map[string]any{"error": st.Why}
+		return Result{Value: why, View: why}, true, nil
+	}
+	r, given := x.facts.Results[t.Name]
+	if !given {
+		return Result{}, true, &NeedError{Results: []string{t.Name}}
+	}
+	return r, true, nil
+}
+
+// results are those of a parallel task: an object by the tasks within.
+func (x *decision) results(t *Task) (Result, error) {
+	values, views := map[string]any{}, map[string]any{}
+	missing := &NeedError{}
+	for _, sub := range t.Tasks {
+		r, _, err := x.result(sub)
+		if need := needs(err); need != nil {
+			missing.Results = append(missing.Results, need.Results...)
+		}
+		values[sub.Name], views[sub.Name] = r.Value, r.View
+	}
+	if len(missing.Results) > 0 {
+		return Result{}, missing
+	}
+	return Result{Value: values, View: views}, nil
+}
+
+// value evaluates a value of the definition. When results are missing it asks for
+// all that the value mentions, not one after the other.
+func (x *decision) value(v *Value, in scope) (any, error) {
+	value, err := v.Eval(in)
+	if need := needs(err); need != nil {
+		return nil, x.foresee(need, v.Raw())
+	}
+	return value, err
+}
+
+// holds evaluates a condition of the definition.
+func (x *decision) holds(c *Condition, in scope) (bool, error) {
+	holds, err := c.Holds(in)
+	if need := needs(err); need != nil {
+		return false, x.foresee(need, "{{ "+c.Expression()+" }}")
+	}
+	return holds, err
+}
+
+func object(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}
+
+// sortedNames are the keys of a set in order.
+func sortedNames(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -1,0 +1,284 @@
+package workflow_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+const (
+	completed = attune.StatusCompleted
+	failed    = attune.StatusFailed
+	timeout   = attune.StatusTimeout
+	cancelled = attune.StatusCancelled
+	abandoned = attune.StatusAbandoned
+)
+
+// define reads tasks, written as YAML, as a definition without mistakes.
+func define(t testing.TB, source string) *workflow.Definition {
+	t.Helper()
+	source = strings.ReplaceAll(strings.TrimLeft(source, "\n"), "\t", "  ")
+	if strings.HasPrefix(source, "-") {
+		source = "tasks:\n" + source
+	}
+	d, mistakes, _ := workflow.Parse("test.yaml", []byte("version: 1.0.0\n"+source))
+	require.Empty(t, mistakes)
+	return d
+}
+
+// world is what a workflow runs in: it keeps state, rows of children and lists, and
+// answers what Decide needs, the way that the engine does.
+type world struct {
+	t     testing.TB
+	def   *workflow.Definition
+	state *workflow.State
+	facts workflow.Facts
+
+	children map[workflow.Child]*row
+	order    []workflow.Child // in which they were made
+	lists    map[string][]any
+	end      *workflow.End
+	stopped  []string
+	gently   bool
+	log      []string
+	asked    []*workflow.NeedError
+	repeats  []workflow.Repeat
+}
+
+// row is a child, with its last repetition.
+type row struct {
+	start   workflow.Start
+	made    int
+	retries int
+	open    bool
+	due     bool // waits for its time
+	status  attune.Status
+	result  any
+}
+
+func newWorld(t testing.TB, source string) *world {
+	t.Helper()
+	return worldOf(t, define(t, source))
+}
+
+func worldOf(t testing.TB, d *workflow.Definition) *world {
+	t.Helper()
+	return &world{
+		t: t, def: d, state: d.Begin(), children: map[workflow.Child]*row{}, lists: map[string][]any{},
+		facts: workflow.Facts{
+			Parameters: map[string]any{"who": "me", "n": int64(3)}, Execution: 7,
+			Begun: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Now: time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC),
+		},
+	}
+}
+
+// start begins the workflow.
+func start(t testing.TB, source string) *world {
+	t.Helper()
+	w := newWorld(t, source)
+	w.tell(workflow.Happening{Kind: workflow.Started})
+	return w
+}
+
+func (w *world) tell(happened ...workflow.Happening) *workflow.Plan {
+	w.t.Helper()
+	plan := w.decide(w.state, happened)
+	w.apply(plan)
+	return plan
+}
+
+// decide asks until nothing is missing any more.
+func (w *world) decide(state *workflow.State, happened []workflow.Happening) *workflow.Plan {
+	w.t.Helper()
+	facts := w.facts
+	facts.Results, facts.Children, facts.Items = map[string]workflow.Result{}, map[workflow.Child]any{}, map[string]workflow.Slice{}
+	for range 100 {
+		plan, err := w.def.Decide(state, happened, facts)
+		var need *workflow.NeedError
+		if err == nil {
+			return plan
+		}
+		require.ErrorAs(w.t, err, &need)
+		w.asked = append(w.asked, need)
+		w.load(need, &facts)
+	}
+	require.Fail(w.t, "it asks for ever", "%v", w.asked[len(w.asked)-1])
+	return nil
+}
+
+func (w *world) load(need *workflow.NeedError, facts *workflow.Facts) {
+	w.t.Helper()
+	for _, name := range need.Results {
+		require.NotContains(w.t, facts.Results, name, "it was given")
+		results := map[int]any{}
+		for key, child := range w.children {
+			if key.Task == name {
+				require.False(w.t, child.open, "%s is asked for while it runs", name)
+				results[key.Index] = child.result
+			}
+		}
+		facts.Results[name] = w.def.Task(name).ResultOf(w.resultState(name), results)
+	}
+	for _, key := range need.Children {
+		require.NotContains(w.t, facts.Children, key, "it was given")
+		facts.Children[key] = w.children[key].result
+	}
+	for task, r := range need.Items {
+		list := w.lists[task]
+		require.NotEmpty(w.t, list, "nothing was kept of %s", task)
+		require.Positive(w.t, r.Count)
+		require.LessOrEqual(w.t, r.From+r.Count, len(list))
+		facts.Items[task] = workflow.Slice{From: r.From, Items: list[r.From : r.From+r.Count]}
+	}
+}
+
+// resultState is the counts of a task, with what has just ended: the caller has rows,
+// not the state that is being decided on.
+func (w *world) resultState(name string) *workflow.TaskState {
+	st := *w.state.Tasks[name]
+	st.Succeeded, st.Failed, st.TimedOut = 0, 0, 0
+	for key, child := range w.children {
+		if key.Task == name {
+			switch child.status {
+			case completed:
+				st.Succeeded++
+			case timeout:
+				st.TimedOut++
+			default:
+				st.Failed++
+			}
+		}
+	}
+	st.Failed += st.Total - st.Succeeded - st.TimedOut - st.Failed
+	return &st
+}
+
+func (w *world) apply(plan *workflow.Plan) {
+	w.t.Helper()
+	w.state = w.roundTrip(plan.State)
+	for _, s := range plan.Start {
+		key := keyOf(s)
+		_, made := w.children[key]
+		require.False(w.t, made, "each child is made once: %v", key)
+		w.children[key] = &row{start: s, open: true, made: 1}
+		w.order = append(w.order, key)
+	}
+	for _, r := range plan.Repeat {
+		child := w.children[workflow.Child{Task: r.Task, Index: r.Index}]
+		require.False(w.t, child.open)
+		child.open, child.due, child.status = true, true, ""
+		child.made++
+		child.retries++
+		w.repeats = append(w.repeats, r)
+	}
+	for _, k := range plan.Keep {
+		w.lists[k.Task] = k.Items
+	}
+	if plan.End != nil {
+		require.Nil(w.t, w.end, "a workflow ends once")
+		w.end = plan.End
+		require.Equal(w.t, plan.End.Status, plan.State.Status)
+	}
+	w.stopped, w.gently = append(w.stopped, plan.Stop...), plan.StopUnstarted
+	w.log = append(w.log, plan.Log...)
+}
+
+// roundTrip is the state as it comes back from where it is kept.
+func (w *world) roundTrip(s *workflow.State) *workflow.State {
+	w.t.Helper()
+	raw, err := workflow.MarshalState(s)
+	require.NoError(w.t, err)
+	back, err := workflow.ParseState(raw)
+	require.NoError(w.t, err)
+	back.Paused, back.Variables = s.Paused, s.Variables
+	return back
+}
+
+func keyOf(s workflow.Start) workflow.Child {
+	key := workflow.Child{Task: s.Task}
+	if s.Index != nil {
+		key.Index = *s.Index
+	}
+	return key
+}
+
+// ended makes the happening of the end of a child, and writes its row.
+func (w *world) ended(task string, index int, status attune.Status, result any) workflow.Happening {
+	w.t.Helper()
+	child := w.children[workflow.Child{Task: task, Index: index}]
+	require.NotNil(w.t, child, "%s was not started", task)
+	require.True(w.t, child.open, "%s has ended", task)
+	child.open, child.due, child.status, child.result = false, false, status, result
+	return workflow.Happening{Kind: workflow.ChildEnded, Task: task, Index: index, Status: status, Retries: child.retries}
+}
+
+// ends lets the child of a task end.
+func (w *world) ends(task string, status attune.Status, result ...any) {
+	w.t.Helper()
+	w.item(task, 0, status, result...)
+}
+
+func (w *world) item(task string, index int, status attune.Status, result ...any) {
+	w.t.Helper()
+	var value any
+	if len(result) > 0 {
+		value = expr.Value(result[0])
+	}
+	w.tell(w.ended(task, index, status, value))
+}
+
+// open lists the children that run.
+func (w *world) open() []string {
+	names := []string{}
+	for _, key := range w.order {
+		if child := w.children[key]; child.open {
+			name := key.Task
+			if child.start.Index != nil {
+				name = fmt.Sprintf("%s[%d]", name, key.Index)
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (w *world) runs(names ...string) {
+	w.t.Helper()
+	require.ElementsMatch(w.t, names, w.open(), "%s", strings.Join(w.log, "\n"))
+}
+
+func (w *world) hasEnded(status attune.Status) {
+	w.t.Helper()
+	require.NotNil(w.t, w.end, "it goes on: %s", strings.Join(w.log, "\n"))
+	require.Equal(w.t, status, w.end.Status, w.end.Error)
+}
+
+func (w *world) status(task string) workflow.TaskStatus {
+	w.t.Helper()
+	st := w.state.Tasks[task]
+	if st == nil {
+		return ""
+	}
+	return st.Status
+}
+
+func (w *world) lists4() workflow.Lists { return w.state.Lists(w.def) }
+
+func (w *world) said(part string) {
+	w.t.Helper()
+	require.True(w.t, slices.ContainsFunc(w.log, func(line string) bool { return strings.Contains(line, part) }),
+		"nothing says %q:\n%s", part, strings.Join(w.log, "\n"))
+}
+
+func (w *world) config(task string, index int) map[string]any {
+	w.t.Helper()
+	return w.children[workflow.Child{Task: task, Index: index}].start.Config
+}

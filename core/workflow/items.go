@@ -1,0 +1,160 @@
+package workflow
+
+import (
+	"fmt"
+
+	"github.com/attune-go/attune/core/attune"
+)
+
+// MaxItems is how many items the list of a task may have. A longer list fails its
+// task: each item is a row, and the results of all are read together at the end.
+const MaxItems = 10_000
+
+// place is where in the list of its task a child is.
+type place struct {
+	index int
+	item  any // of a batch the list of its items
+	batch []any
+}
+
+// part is what a child of a task over a list is, in words.
+func (t *Task) part(index int) string {
+	if t.BatchSize > 0 {
+		return fmt.Sprintf("batch %d", index)
+	}
+	return fmt.Sprintf("item %d", index)
+}
+
+// width is how many items a child gets.
+func (t *Task) width() int { return max(t.BatchSize, 1) }
+
+// runList evaluates the list of a task and starts the first children.
+func (x *decision) runList(t *Task) error {
+	value, err := x.value(t.WithItems, x.scopeOf(t))
+	if err != nil {
+		return fmt.Errorf("with_items: %w", err)
+	}
+	items, ok := value.([]any)
+	if !ok {
+		items = []any{value}
+	}
+	if len(items) > MaxItems {
+		return fmt.Errorf("with_items: the list has %d items, and %d is the most; divide it among several workflows", len(items), MaxItems)
+	}
+	st := x.move(t.Name, TaskRunning)
+	st.Items = len(items)
+	st.Total = (len(items) + t.width() - 1) / t.width()
+	x.logf("%s runs over %s, %d at a time", t.Name, counted(len(items), "item"), max(t.Concurrency, 1))
+	x.lists[t.Name] = items
+	if err := x.fill(t); err != nil {
+		return err
+	}
+	if st = x.state.Tasks[t.Name]; st.Next < st.Total {
+		x.plan.Keep = append(x.plan.Keep, Kept{Task: t.Name, Items: items})
+	}
+	return nil
+}
+
+// fill starts as many more children of a task as may run, and ends the task when
+// all have ended. An item whose parameters cannot be rendered has failed.
+func (x *decision) fill(t *Task) error {
+	st := x.state.Tasks[t.Name]
+	if t.Kind == KindParallel {
+		return nil
+	}
+	for !x.state.Paused && st.Next < st.Total && st.Open < max(t.Concurrency, 1) {
+		at, err := x.place(t, st.Next)
+		if err != nil {
+			return err
+		}
+		child, err := x.child(t, at)
+		if needs(err) != nil {
+			return err
+		}
+		st = x.own(t.Name)
+		st.Next++
+		if err != nil {
+			st.count(attune.StatusFailed)
+			x.unstarted(t, at, err)
+			continue
+		}
+		st.Open++
+		x.plan.Start = append(x.plan.Start, child)
+	}
+	if st.Open == 0 && st.Next == st.Total {
+		x.finish(t.Name, st.outcome(), "")
+		x.logf("%s %s", t.Name, x.state.Tasks[t.Name].summary(t))
+	}
+	return nil
+}
+
+// unstarted notes that a child could not be made; the first one is kept as why.
+func (x *decision) unstarted(t *Task, at *place, err error) {
+	st := x.own(t.Name)
+	if st.Why == "" {
+		st.Why = fmt.Sprintf("%s: %v", t.part(at.index), err)
+		x.logf("%s of %s failed before it was started: %v", t.part(at.index), t.Name, err)
+	}
+}
+
+// place finds the items of a child, in the list at hand or in what was kept of it.
+func (x *decision) place(t *Task, index int) (*place, error) {
+	st := x.state.Tasks[t.Name]
+	from, to := index*t.width(), min((index+1)*t.width(), max(st.Items, st.Total))
+	items, at := x.lists[t.Name], 0
+	if items == nil {
+		kept := x.facts.Items[t.Name]
+		items, at = kept.Items, kept.From
+	}
+	if from < at || to > at+len(items) {
+		return nil, x.needItems(t)
+	}
+	part := items[from-at : to-at]
+	if t.BatchSize == 0 {
+		return &place{index: index, item: part[0]}, nil
+	}
+	batch := append([]any(nil), part...)
+	return &place{index: index, item: batch, batch: batch}, nil
+}
+
+// needItems asks for the items that this call can need, as far as it shows: one
+// for each child that has ended and for what may run besides. What was given and
+// did not do is doubled.
+func (x *decision) needItems(t *Task) error {
+	given := x.given.Tasks[t.Name]
+	if given == nil {
+		given = x.state.Tasks[t.Name]
+	}
+	children := max(t.Concurrency, 1) - given.Open
+	for _, h := range x.ahead {
+		if h.Kind == ChildEnded && h.Task == t.Name {
+			children++
+		}
+	}
+	children = max(children, x.state.Tasks[t.Name].Next-given.Next+1)
+	from := given.Next * t.width()
+	count := max(children*t.width(), 2*len(x.facts.Items[t.Name].Items))
+	count = min(count, max(given.Items, given.Total)-from)
+	return &NeedError{Items: map[string]Range{t.Name: {From: from, Count: count}}}
+}
+
+// summary says how a task has ended.
+func (st *TaskState) summary(t *Task) string {
+	if t.WithItems == nil {
+		switch st.Status {
+		case TaskTimeout:
+			return "timed out"
+		case TaskCancelled:
+			return "was cancelled"
+		default:
+			return string(st.Status)
+		}
+	}
+	if st.Total == 0 {
+		return "completed: its list is empty"
+	}
+	if st.Status == TaskCompleted {
+		return fmt.Sprintf("completed: all %d", st.Total)
+	}
+	return fmt.Sprintf("ended: %d of %d succeeded, %d failed, %d timed out", st.Succeeded, st.Total, st.Failed, st.TimedOut)
+}

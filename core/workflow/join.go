@@ -1,0 +1,60 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+)
+
+// skipDead gives up tasks that wait at a join for more predecessors than can still
+// arrive. They lead nowhere, so that others may be given up with them.
+func (x *decision) skipDead() error {
+	if x.waiting == 0 || !x.running() {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, t := range x.def.All() {
+		st := x.state.Tasks[t.Name]
+		if st == nil || st.Status != TaskWaiting || x.alive(t, known) {
+			continue
+		}
+		why := fmt.Sprintf("join: %d of %d have arrived, and no more can", len(st.Arrived), t.Join)
+		x.move(t.Name, TaskSkipped).Why = why
+		x.logf("%s is skipped: %s", t.Name, why)
+	}
+	return nil
+}
+
+// alive reports whether a task runs, or can still be started: enough of those that
+// lead to it have arrived or are alive. known holds the answers so far.
+func (x *decision) alive(t *Task, known map[string]bool) bool {
+	if answer, ok := known[t.Name]; ok {
+		return answer
+	}
+	known[t.Name] = false // what leads back to itself does not start itself
+	known[t.Name] = x.canRun(t, known)
+	return known[t.Name]
+}
+
+func (x *decision) canRun(t *Task, known map[string]bool) bool {
+	st := x.state.Tasks[t.Name]
+	var arrived []string
+	if st != nil {
+		switch {
+		case st.Status.Ended():
+			return false
+		case st.Status == TaskRunning || st.Status == TaskReady:
+			return true
+		}
+		arrived = st.Arrived
+	}
+	may, enough := len(arrived), max(t.Join, 1)
+	for _, name := range t.Inbound {
+		if may >= enough {
+			break
+		}
+		if !slices.Contains(arrived, name) && x.alive(x.def.Task(name), known) {
+			may++
+		}
+	}
+	return may >= enough
+}

@@ -1,0 +1,79 @@
+package workflow
+
+import (
+	"slices"
+
+	"github.com/attune-go/attune/core/attune"
+)
+
+// repeatable are the ends that a task may ask to be repeated. What somebody has
+// cancelled is not.
+var repeatable = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned}
+
+// repeat repeats a child that has ended, if its task says so: after a pause, and
+// while the workflow is paused only when it is resumed.
+func (x *decision) repeat(t *Task, h Happening) (bool, error) {
+	if t.Retry == nil || !x.running() || h.Retries >= t.Retry.Count || !slices.Contains(repeatable, h.Status) {
+		return false, nil
+	}
+	if wanted, err := x.wanted(t, h); !wanted || err != nil {
+		return false, err
+	}
+	r := Repeat{Task: t.Name, Index: h.Index, Delay: t.Retry.Wait(h.Retries + 1), Reason: "failed"}
+	if h.Status == attune.StatusTimeout {
+		r.Reason = "timeout"
+	}
+	what := t.Name
+	if t.WithItems != nil {
+		what = t.part(h.Index) + " of " + t.Name
+	}
+	if x.state.Paused {
+		x.state.Held = append(x.state.Held, r)
+		x.logf("%s %s and is repeated after the workflow is resumed (%d of %d)", what, said(h.Status), h.Retries+1, t.Retry.Count)
+		return true, nil
+	}
+	x.plan.Repeat = append(x.plan.Repeat, r)
+	x.logf("%s %s and is repeated in %s (%d of %d)", what, said(h.Status), r.Delay, h.Retries+1, t.Retry.Count)
+	return true, nil
+}
+
+// wanted asks on_error about the end of a child. One that cannot be evaluated
+// repeats nothing.
+func (x *decision) wanted(t *Task, h Happening) (bool, error) {
+	if t.Retry.OnError == nil {
+		return true, nil
+	}
+	key := Child{Task: t.Name, Index: h.Index}
+	in := x.scopeOf(t)
+	in.outcome = outcome{status: statusOf(h.Status), result: func() (any, error) {
+		value, ok := x.facts.Children[key]
+		if !ok {
+			return nil, &NeedError{Children: []Child{key}}
+		}
+		return value, nil
+	}}
+	holds, err := x.holds(t.Retry.OnError, in)
+	switch {
+	case needs(err) != nil:
+		return false, err
+	case err != nil:
+		x.logf("%s is not repeated: retry.on_error: %v", t.Name, err)
+	case !holds:
+		x.logf("%s is not repeated: %s is false", t.Name, t.Retry.OnError.Source())
+	}
+	return holds && err == nil, nil
+}
+
+// statusOf is the status of a child as that of a task.
+func statusOf(status attune.Status) TaskStatus {
+	switch status {
+	case attune.StatusCompleted:
+		return TaskCompleted
+	case attune.StatusTimeout:
+		return TaskTimeout
+	case attune.StatusCancelled:
+		return TaskCancelled
+	default:
+		return TaskFailed
+	}
+}
