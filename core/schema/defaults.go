@@ -1,0 +1,118 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// Defaults are those of the parameters, by name.
+func (s *Schema) Defaults() map[string]any {
+	found := map[string]any{}
+	for name, field := range s.root.properties {
+		if field.fallback != nil {
+			found[name] = *field.fallback
+		}
+	}
+	return found
+}
+
+// WithDefaults returns the parameters with the default of each that is missing or
+// null. What was given is not changed.
+func (s *Schema) WithDefaults(params map[string]any) map[string]any {
+	filled := maps.Clone(params)
+	if filled == nil {
+		filled = map[string]any{}
+	}
+	for name, value := range s.Defaults() {
+		if filled[name] == nil {
+			filled[name] = value
+		}
+	}
+	return filled
+}
+
+// Fill does the same with JSON, whose values stay as they are written. Either argument
+// may be empty or null. A schema that is none has no defaults: it is its author's
+// affair and must not stop the action.
+func Fill(schema, params json.RawMessage) (json.RawMessage, error) {
+	if isNull(schema) && !isNull(params) && isObject(params) {
+		return params, nil
+	}
+	fields, err := object(params)
+	if err != nil {
+		return nil, fmt.Errorf("read parameters: %w", err)
+	}
+	for name, value := range RawDefaults(schema) {
+		if present, ok := fields[name]; !ok || isNull(present) {
+			fields[name] = value
+		}
+	}
+	filled, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encode parameters: %w", err)
+	}
+	return filled, nil
+}
+
+// RawDefaults are the defaults of a schema as they are written in it. It looks at
+// nothing else of the schema, and is cheap.
+func RawDefaults(schema json.RawMessage) map[string]json.RawMessage {
+	fields, err := object(schema)
+	if err != nil {
+		return nil
+	}
+	if properties, err := object(fields["properties"]); err == nil && isJSONForm(fields, properties) {
+		fields = properties
+	}
+	found := make(map[string]json.RawMessage, len(fields))
+	for name, raw := range fields {
+		var field struct {
+			Default json.RawMessage `json:"default"`
+		}
+		if isObject(raw) && json.Unmarshal(raw, &field) == nil && !isNull(field.Default) {
+			found[name] = field.Default
+		}
+	}
+	return found
+}
+
+// isJSONForm tells the two forms apart as isJSONSchema does, for a schema that has
+// properties.
+func isJSONForm(fields, properties map[string]json.RawMessage) bool {
+	if raw, ok := fields["type"]; ok && !isObject(raw) {
+		return true
+	}
+	for _, raw := range properties {
+		if !isObject(raw) {
+			return false
+		}
+	}
+	return len(properties) > 0
+}
+
+func isNull(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null"
+}
+
+func isObject(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) > 0 && raw[0] == '{'
+}
+
+func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if isNull(raw) {
+		return fields, nil
+	}
+	if !isObject(raw) {
+		return nil, errors.New("they are no JSON object")
+	}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("they are no JSON object: %w", err)
+	}
+	return fields, nil
+}

@@ -1,0 +1,352 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/attune-go/attune/core/expr"
+)
+
+// Bounds of a schema.
+const (
+	maxBytes   = 256 << 10
+	maxNesting = 64
+	maxPattern = 1000
+)
+
+// Schema is one that was read. It may be used by many goroutines at once.
+type Schema struct {
+	root    *node
+	ignored []string
+}
+
+// node is what a schema says of one value.
+type node struct {
+	types              []string
+	enum               []any // nil for no bound
+	constant           *any
+	least, most        *float64
+	above, below       *float64
+	multiple           *float64
+	shortest, longest  *int // of strings, in characters
+	fewest, mostItems  *int
+	fewestKeys, maxKey *int
+	unique             bool
+	pattern            *regexp.Regexp
+	properties         map[string]*node
+	required           []string
+	additional         *node
+	closed             bool // no further properties
+	items              *node
+	anyOf, oneOf       []*node
+	allOf              []*node
+	not                *node
+	secret             bool
+	fallback           *any
+}
+
+// Parse reads a schema of either form. Nothing, null and what is no object allow
+// everything.
+func Parse(raw []byte) (*Schema, error) {
+	if len(raw) == 0 {
+		return &Schema{root: &node{}}, nil
+	}
+	if len(raw) > maxBytes {
+		return nil, fmt.Errorf("a schema of %d bytes is larger than %d", len(raw), maxBytes)
+	}
+	value, err := expr.FromJSON(raw)
+	if err != nil {
+		return nil, fmt.Errorf("read a schema: %w", err)
+	}
+	return FromValue(value)
+}
+
+// FromValue reads a schema that was decoded already.
+func FromValue(value any) (*Schema, error) {
+	r := reader{schema: &Schema{root: &node{}}}
+	object, ok := value.(map[string]any)
+	switch {
+	case !ok:
+		if value != nil {
+			r.ignoref("", "it is no object")
+		}
+		return r.schema, nil
+	case isJSONSchema(object):
+		r.schema.root = r.node(object, "", 0)
+	default:
+		r.schema.root = r.flat(object, "", 0)
+	}
+	if r.deep {
+		return nil, errors.New("a schema is nested deeper than " + strconv.Itoa(maxNesting))
+	}
+	return r.schema, nil
+}
+
+// Ignored lists what the schema says that is not understood, in words.
+func (s *Schema) Ignored() []string { return slices.Clone(s.ignored) }
+
+// isJSONSchema tells the two forms apart: in the flat one every key has an object.
+func isJSONSchema(object map[string]any) bool {
+	for key, value := range object {
+		switch value := value.(type) {
+		case string:
+			if key == "type" || key == "$schema" || key == "$id" || key == "$ref" {
+				return true
+			}
+		case []any:
+			switch key {
+			case "type", "enum", "required", "anyOf", "oneOf", "allOf":
+				return true
+			}
+		case map[string]any:
+			if key == "properties" && allObjects(value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func allObjects(object map[string]any) bool {
+	for _, value := range object {
+		if _, ok := value.(map[string]any); !ok {
+			return false
+		}
+	}
+	return len(object) > 0
+}
+
+type reader struct {
+	schema *Schema
+	deep   bool
+}
+
+func (r *reader) ignoref(path, format string, args ...any) {
+	const most = 50
+	if len(r.schema.ignored) >= most {
+		return
+	}
+	what := fmt.Sprintf(format, args...)
+	if path != "" {
+		what = path + ": " + what
+	}
+	r.schema.ignored = append(r.schema.ignored, what)
+}
+
+// flat reads an object of fields, in which required is said by each.
+func (r *reader) flat(object map[string]any, path string, depth int) *node {
+	n := &node{types: []string{"object"}, properties: map[string]*node{}}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		field, ok := object[name].(map[string]any)
+		if !ok {
+			r.ignoref(under(path, name), "it is no object with a type")
+			continue
+		}
+		n.properties[name] = r.node(field, under(path, name), depth+1)
+		if field["required"] == true {
+			n.required = append(n.required, name)
+		}
+	}
+	return n
+}
+
+// node reads what is said of one value.
+func (r *reader) node(object map[string]any, path string, depth int) *node {
+	n := &node{}
+	if depth > maxNesting {
+		r.deep = true
+		return n
+	}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		value := object[key]
+		known := r.scalar(n, key, value, path) || r.number(n, key, value) || r.nested(n, key, value, path, depth)
+		if !known {
+			r.ignoref(path, "%s is not understood", key)
+		}
+	}
+	return n
+}
+
+// annotations say nothing about which values fit.
+var annotations = []string{
+	"$comment", "$id", "$schema", "default", "deprecated", "description", "example", "examples", "immutable", "label",
+	"position", "readOnly", "secret", "title", "writeOnly",
+}
+
+// kinds are the types by name.
+var kinds = []string{"any", "array", "boolean", "integer", "null", "number", "object", "string"}
+
+// scalar reads what is no number and holds no schema. It reports whether the key and
+// its value were understood.
+func (r *reader) scalar(n *node, key string, value any, path string) bool {
+	switch key {
+	case "type":
+		n.types = r.types(value, path)
+	case "enum":
+		list, ok := value.([]any)
+		if ok {
+			n.enum = list
+		}
+		return ok
+	case "const":
+		n.constant = &value
+	case "required":
+		return r.requires(n, value)
+	case "pattern":
+		text, ok := value.(string)
+		if !ok || len(text) > maxPattern {
+			return false
+		}
+		compiled, err := regexp.Compile(text)
+		n.pattern = compiled
+		return err == nil
+	case "uniqueItems":
+		n.unique = value == true
+	default:
+		if !slices.Contains(annotations, key) {
+			return false
+		}
+		if key == "secret" {
+			n.secret = value == true
+		}
+		if key == "default" && value != nil {
+			n.fallback = &value
+		}
+	}
+	return true
+}
+
+// requires reads required: a flag of a flat field, which its parent has read, or a
+// list of names.
+func (r *reader) requires(n *node, value any) bool {
+	if _, ok := value.(bool); ok {
+		return true
+	}
+	list, ok := value.([]any)
+	for _, item := range list {
+		name, isText := item.(string)
+		if isText {
+			n.required = append(n.required, name)
+		}
+		ok = ok && isText
+	}
+	return ok
+}
+
+func (r *reader) types(value any, path string) []string {
+	list, ok := value.([]any)
+	if !ok {
+		list = []any{value}
+	}
+	var types []string
+	for _, item := range list {
+		name, _ := item.(string)
+		if !slices.Contains(kinds, name) {
+			r.ignoref(path, "type %s is not understood", expr.Text(item))
+			return nil
+		}
+		if name == "any" {
+			return nil
+		}
+		types = append(types, name)
+	}
+	return types
+}
+
+// number reads a bound.
+func (r *reader) number(n *node, key string, value any) bool {
+	var bound float64
+	switch value := value.(type) {
+	case int64:
+		bound = float64(value)
+	case float64:
+		bound = value
+	default:
+		return false
+	}
+	whole := int(min(max(bound, 0), maxBytes*1024))
+	switch key {
+	case "minimum":
+		n.least = &bound
+	case "maximum":
+		n.most = &bound
+	case "exclusiveMinimum":
+		n.above = &bound
+	case "exclusiveMaximum":
+		n.below = &bound
+	case "multipleOf":
+		n.multiple = &bound
+		return bound > 0
+	case "minLength":
+		n.shortest = &whole
+	case "maxLength":
+		n.longest = &whole
+	case "minItems":
+		n.fewest = &whole
+	case "maxItems":
+		n.mostItems = &whole
+	case "minProperties":
+		n.fewestKeys = &whole
+	case "maxProperties":
+		n.maxKey = &whole
+	default:
+		return false
+	}
+	return true
+}
+
+// nested reads what holds further schemas.
+func (r *reader) nested(n *node, key string, value any, path string, depth int) bool {
+	object, isObject := value.(map[string]any)
+	switch key {
+	case "properties":
+		if !isObject {
+			return false
+		}
+		inner := r.flat(object, path, depth)
+		n.properties, n.required = inner.properties, append(n.required, inner.required...)
+	case "additionalProperties":
+		n.closed = value == false
+		if isObject {
+			n.additional = r.node(object, under(path, "*"), depth+1)
+		}
+		_, isFlag := value.(bool)
+		return isObject || isFlag
+	case "items":
+		if isObject {
+			n.items = r.node(object, path+"[]", depth+1)
+		}
+		return isObject
+	case "not":
+		if isObject {
+			n.not = r.node(object, path, depth+1)
+		}
+		return isObject
+	case "anyOf", "oneOf", "allOf":
+		list, ok := value.([]any)
+		of := make([]*node, 0, len(list))
+		for _, item := range list {
+			object, isObject := item.(map[string]any)
+			ok = ok && isObject
+			of = append(of, r.node(object, path, depth+1))
+		}
+		if !ok {
+			return false
+		}
+		*map[string]*[]*node{"anyOf": &n.anyOf, "oneOf": &n.oneOf, "allOf": &n.allOf}[key] = of
+	default:
+		return false
+	}
+	return true
+}
+
+func under(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

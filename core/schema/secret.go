@@ -1,0 +1,116 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Secrets lists the JSON pointers that the schema marks as secret, sorted. Those
+// within lists, which only a value can tell, are not among them.
+func (s *Schema) Secrets() []string {
+	var paths []string
+	s.root.secrets("", 0, &paths)
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+func (n *node) secrets(path string, depth int, paths *[]string) {
+	if depth > maxNesting {
+		return
+	}
+	if n.secret && path != "" {
+		*paths = append(*paths, path)
+		return
+	}
+	for name, field := range n.properties {
+		field.secrets(path+pointer(name), depth+1, paths)
+	}
+	for _, one := range n.variants() {
+		one.secrets(path, depth+1, paths)
+	}
+}
+
+// variants are schemas for the same value: what one of them marks is secret.
+func (n *node) variants() []*node {
+	return slices.Concat(n.allOf, n.anyOf, n.oneOf)
+}
+
+// SecretPaths lists the JSON pointers of what is secret in a value, sorted. In what
+// is secret as a whole nothing further is named.
+func (s *Schema) SecretPaths(value any) []string {
+	f := &finder{}
+	f.look(s.root, value, "")
+	slices.Sort(f.paths)
+	f.paths = slices.Compact(f.paths)
+	whole := make(map[string]bool, len(f.paths))
+	for _, path := range f.paths {
+		whole[path] = true
+	}
+	return slices.DeleteFunc(f.paths, func(path string) bool { return within(path, whole) })
+}
+
+// within reports whether something around the path is in the set.
+func within(path string, set map[string]bool) bool {
+	for end := strings.LastIndexByte(path, '/'); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+		if set[path[:end]] {
+			return true
+		}
+	}
+	return false
+}
+
+type finder struct {
+	paths []string
+	steps int
+}
+
+// look never leaves anything out for its cost: what is too large to be looked through
+// is secret as a whole.
+func (f *finder) look(n *node, value any, path string) {
+	if f.steps++; f.steps > maxSteps && n.marks(0) {
+		f.paths = append(f.paths, path)
+		return
+	}
+	if n.secret && path != "" {
+		f.paths = append(f.paths, path)
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, item := range v {
+			if field := n.properties[name]; field != nil {
+				f.look(field, item, path+pointer(name))
+			} else if n.additional != nil {
+				f.look(n.additional, item, path+pointer(name))
+			}
+		}
+	case []any:
+		if n.items == nil {
+			break
+		}
+		for i, item := range v {
+			f.look(n.items, item, path+"/"+strconv.Itoa(i))
+		}
+	}
+	for _, one := range n.variants() {
+		f.look(one, value, path)
+	}
+}
+
+// marks reports whether the schema marks anything as secret.
+func (n *node) marks(depth int) bool {
+	if n == nil || depth > maxNesting {
+		return false
+	}
+	inner := slices.Concat(n.variants(), slices.Collect(maps.Values(n.properties)), []*node{n.items, n.additional})
+	return n.secret || slices.ContainsFunc(inner, func(one *node) bool { return one.marks(depth + 1) })
+}
+
+// HasSecrets reports whether the schema marks anything as secret.
+func (s *Schema) HasSecrets() bool { return s.root.marks(0) }
+
+func pointer(name string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}

@@ -1,0 +1,328 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/attune-go/attune/core/expr"
+)
+
+// Bounds of a check.
+const (
+	maxSteps    = 100_000
+	maxMistakes = 20
+)
+
+// Mistake is something that does not fit.
+type Mistake struct {
+	Path string // such as target.ports[2]; empty for the value itself
+	Text string // such as: is a string, not an integer
+}
+
+// String is the mistake as a part of a sentence.
+func (m Mistake) String() string {
+	if m.Path == "" {
+		return "the value " + m.Text
+	}
+	return m.Path + " " + m.Text
+}
+
+// Words lists mistakes on one line.
+func Words(mistakes []Mistake) string {
+	parts := make([]string, len(mistakes))
+	for i, m := range mistakes {
+		parts[i] = m.String()
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Option changes how a check is made.
+type Option func(*check)
+
+// AllowTemplates lets every text with {{ }} in it fit everywhere: what will stand
+// there is not known yet.
+func AllowTemplates() Option { return func(c *check) { c.templates = true } }
+
+// Validate lists what is wrong with a value, an answer for instance.
+func (s *Schema) Validate(value any, options ...Option) []Mistake {
+	return s.run(value, false, options)
+}
+
+// ValidateParams lists what is wrong with parameters, before defaults are filled in:
+// what is null is missing, and what has a default is not.
+func (s *Schema) ValidateParams(params map[string]any, options ...Option) []Mistake {
+	given := make(map[string]any, len(params))
+	for name, value := range params {
+		if value != nil {
+			given[name] = value
+		}
+	}
+	return s.run(given, true, options)
+}
+
+func (s *Schema) run(value any, params bool, options []Option) []Mistake {
+	c := &check{params: params}
+	for _, option := range options {
+		option(c)
+	}
+	c.node(s.root, value, "")
+	return c.mistakes
+}
+
+// check is one check, with what it has cost and found so far.
+type check struct {
+	templates bool
+	params    bool // of the outermost object those with a default are not required
+	steps     int
+	mistakes  []Mistake
+}
+
+func (c *check) wrongf(path, format string, args ...any) {
+	if len(c.mistakes) < maxMistakes {
+		c.mistakes = append(c.mistakes, Mistake{path, fmt.Sprintf(format, args...)})
+	}
+}
+
+// spent reports whether the check has taken too long or found enough.
+func (c *check) spent() bool {
+	if c.steps++; c.steps == maxSteps {
+		c.mistakes = append(c.mistakes, Mistake{Text: "is more than can be checked"})
+	}
+	return c.steps >= maxSteps || len(c.mistakes) >= maxMistakes
+}
+
+// node adds what is wrong with a value.
+func (c *check) node(n *node, value any, path string) {
+	if c.spent() || c.fitsAnywhere(value) {
+		return
+	}
+	if !c.kind(n, value, path) {
+		return
+	}
+	c.among(n, value, path)
+	switch v := value.(type) {
+	case int64:
+		c.number(n, float64(v), path)
+	case float64:
+		c.number(n, v, path)
+	case string:
+		c.text(n, v, path)
+	case []any:
+		c.list(n, v, path)
+	case map[string]any:
+		c.object(n, v, path)
+	}
+	c.combined(n, value, path)
+}
+
+func (c *check) fitsAnywhere(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return v[expr.Secret] == true
+	case string:
+		return c.templates && strings.Contains(v, "{{") && strings.Contains(v, "}}")
+	}
+	return false
+}
+
+func (c *check) kind(n *node, value any, path string) bool {
+	if len(n.types) == 0 {
+		return true
+	}
+	have := kindOf(value)
+	for _, want := range n.types {
+		if want == have || want == "number" && have == "integer" || want == "integer" && isWhole(value) {
+			return true
+		}
+	}
+	want := make([]string, len(n.types))
+	for i, name := range n.types {
+		want[i] = article(name)
+	}
+	c.wrongf(path, "is %s, not %s", article(have), strings.Join(want, " or "))
+	return false
+}
+
+func kindOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case int64:
+		return "integer"
+	case float64:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+func isWhole(value any) bool {
+	f, ok := value.(float64)
+	return ok && f == math.Trunc(f)
+}
+
+func article(kind string) string {
+	switch kind {
+	case "null":
+		return kind
+	case "array", "integer", "object":
+		return "an " + kind
+	default:
+		return "a " + kind
+	}
+}
+
+func (c *check) among(n *node, value any, path string) {
+	if n.constant != nil && !expr.Equal(*n.constant, value) {
+		c.wrongf(path, "is not the one value that it may be")
+	}
+	if n.enum == nil || slices.ContainsFunc(n.enum, func(one any) bool { return expr.Equal(one, value) }) {
+		return
+	}
+	const most = 8
+	names := make([]string, 0, most)
+	for _, one := range n.enum[:min(most, len(n.enum))] {
+		names = append(names, expr.Text(one))
+	}
+	if len(n.enum) > most {
+		names = append(names, "…")
+	}
+	c.wrongf(path, "is none of %s", strings.Join(names, ", "))
+}
+
+func (c *check) number(n *node, value float64, path string) {
+	switch {
+	case n.least != nil && value < *n.least:
+		c.wrongf(path, "is below %s", figure(*n.least))
+	case n.most != nil && value > *n.most:
+		c.wrongf(path, "is above %s", figure(*n.most))
+	case n.above != nil && value <= *n.above:
+		c.wrongf(path, "is not above %s", figure(*n.above))
+	case n.below != nil && value >= *n.below:
+		c.wrongf(path, "is not below %s", figure(*n.below))
+	}
+	if n.multiple != nil && *n.multiple > 0 {
+		if times := value / *n.multiple; math.Abs(times-math.Round(times)) > 1e-9 {
+			c.wrongf(path, "is no multiple of %s", figure(*n.multiple))
+		}
+	}
+}
+
+func figure(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+func (c *check) text(n *node, value, path string) {
+	size := utf8.RuneCountInString(value)
+	if n.shortest != nil && size < *n.shortest {
+		c.wrongf(path, "has fewer than %d characters", *n.shortest)
+	}
+	if n.longest != nil && size > *n.longest {
+		c.wrongf(path, "has more than %d characters", *n.longest)
+	}
+	if n.pattern != nil && !n.pattern.MatchString(value) {
+		c.wrongf(path, "does not match %s", n.pattern)
+	}
+}
+
+func (c *check) list(n *node, list []any, path string) {
+	if n.fewest != nil && len(list) < *n.fewest {
+		c.wrongf(path, "has fewer than %d items", *n.fewest)
+	}
+	if n.mostItems != nil && len(list) > *n.mostItems {
+		c.wrongf(path, "has more than %d items", *n.mostItems)
+	}
+	seen := map[string]bool{}
+	for i, item := range list {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		if n.unique {
+			raw, err := json.Marshal(item)
+			if err == nil && seen[string(raw)] {
+				c.wrongf(at, "is there twice")
+			}
+			seen[string(raw)] = true
+		}
+		if n.items != nil {
+			c.node(n.items, item, at)
+		}
+		if c.spent() {
+			return
+		}
+	}
+}
+
+func (c *check) object(n *node, object map[string]any, path string) {
+	if n.fewestKeys != nil && len(object) < *n.fewestKeys {
+		c.wrongf(path, "has fewer than %d fields", *n.fewestKeys)
+	}
+	if n.maxKey != nil && len(object) > *n.maxKey {
+		c.wrongf(path, "has more than %d fields", *n.maxKey)
+	}
+	for _, name := range n.required {
+		field := n.properties[name]
+		if _, ok := object[name]; !ok && (!c.params || path != "" || field == nil || field.fallback == nil) {
+			c.wrongf(under(path, name), "is missing")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		field := n.properties[name]
+		if field == nil {
+			field = n.additional
+		}
+		if field == nil && n.closed {
+			c.wrongf(under(path, name), "is unknown")
+		}
+		if field != nil {
+			c.node(field, object[name], under(path, name))
+		}
+		if c.spent() {
+			return
+		}
+	}
+}
+
+// combined checks what is said by several schemas together.
+func (c *check) combined(n *node, value any, path string) {
+	for _, all := range n.allOf {
+		c.node(all, value, path)
+	}
+	if n.anyOf != nil && c.fitting(n.anyOf, value, path) == 0 {
+		c.wrongf(path, "is nothing of what it may be")
+	}
+	if n.oneOf != nil {
+		switch c.fitting(n.oneOf, value, path) {
+		case 0:
+			c.wrongf(path, "is nothing of what it may be")
+		case 1:
+		default:
+			c.wrongf(path, "can be understood in several ways")
+		}
+	}
+	if n.not != nil && c.fitting([]*node{n.not}, value, path) == 1 {
+		c.wrongf(path, "is what it must not be")
+	}
+}
+
+// fitting counts the schemas that a value fits.
+func (c *check) fitting(of []*node, value any, path string) int {
+	count := 0
+	for _, one := range of {
+		probe := &check{templates: c.templates, steps: c.steps}
+		probe.node(one, value, path)
+		c.steps = probe.steps
+		if len(probe.mistakes) == 0 {
+			count++
+		}
+	}
+	return count
+}
