@@ -151,7 +151,7 @@ func (x *decision) result(t *Task) (r Result, known bool, err error) {
 		r, err = x.results(t)
 		return r, true, err
 	case st.Next == 0 && st.Status == TaskCompleted && t.WithItems != nil:
-		return t.ResultOf(st, nil), true, nil
+		return st.ofList(Result{}), true, nil
 	case st.Next == 0:
 		why := map[string]any{"error": st.Why}
 		return Result{Value: why, View: why}, true, nil
@@ -159,6 +159,9 @@ func (x *decision) result(t *Task) (r Result, known bool, err error) {
 	r, given := x.facts.Results[t.Name]
 	if !given {
 		return Result{}, true, &NeedError{Results: []string{t.Name}}
+	}
+	if t.WithItems != nil {
+		r = st.ofList(r)
 	}
 	return r, true, nil
 }

@@ -125,7 +125,7 @@ func (w *world) load(need *workflow.NeedError, facts *workflow.Facts) {
 				results[key.Index] = child.result
 			}
 		}
-		facts.Results[name] = w.def.Task(name).ResultOf(w.resultState(name), results)
+		facts.Results[name] = w.def.Task(name).ResultOf(nil, results)
 	}
 	for _, key := range need.Children {
 		require.NotContains(w.t, facts.Children, key, "it was given")
@@ -138,27 +138,6 @@ func (w *world) load(need *workflow.NeedError, facts *workflow.Facts) {
 		require.LessOrEqual(w.t, r.From+r.Count, len(list))
 		facts.Items[task] = workflow.Slice{From: r.From, Items: list[r.From : r.From+r.Count]}
 	}
-}
-
-// resultState is the counts of a task, with what has just ended: the caller has rows,
-// not the state that is being decided on.
-func (w *world) resultState(name string) *workflow.TaskState {
-	st := *w.state.Tasks[name]
-	st.Succeeded, st.Failed, st.TimedOut = 0, 0, 0
-	for key, child := range w.children {
-		if key.Task == name {
-			switch child.status {
-			case completed:
-				st.Succeeded++
-			case timeout:
-				st.TimedOut++
-			default:
-				st.Failed++
-			}
-		}
-	}
-	st.Failed += st.Total - st.Succeeded - st.TimedOut - st.Failed
-	return &st
 }
 
 func (w *world) apply(plan *workflow.Plan) {

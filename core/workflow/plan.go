@@ -95,13 +95,15 @@ const (
 	Looked    // nothing; whether it can go on, or has ended, is asked anew
 )
 
-// Result is what a task has given, as expressions see it.
+// Result is what the children of a task have given; ResultOf makes it of theirs. Of
+// a parallel task those of the tasks within are asked for.
 type Result struct {
 	// Value is what result() gives right after the task has ended: the result of its
 	// child, or the list of those of its items.
 	Value any
 	// View is task.NAME: of one child its result with the keys of its data beside
-	// its own; of a list an object (see ViewOf and ViewOfItems).
+	// its own (see ViewOf); of a list the list of these, which Decide makes an object
+	// of (see ViewOfItems).
 	View any
 }
 

@@ -3,6 +3,7 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/expr"
@@ -49,9 +50,6 @@ func Answered(result, response any) any {
 // ViewOfItems is a task over a list as task.NAME shows it: the views of its
 // children in order, and how many there are of each kind.
 func ViewOfItems(st *TaskState, views []any) any {
-	if views == nil {
-		views = []any{}
-	}
 	return map[string]any{
 		"results":         views,
 		"items_total":     int64(st.Total),
@@ -64,21 +62,38 @@ func ViewOfItems(st *TaskState, views []any) any {
 	}
 }
 
-// ResultOf makes the result of a task of those of its children, by index. What has
-// none, since it could not be started, is null.
+// ResultOf makes the result of a task of those of its children, by index: the last
+// repetition of each. Those of a task over a list that have none are null. All it
+// wants of the state is how many children there are; it may be nil.
 func (t *Task) ResultOf(st *TaskState, children map[int]any) Result {
 	if t.WithItems == nil {
 		value := expr.Value(children[0])
 		return Result{Value: value, View: ViewOf(value)}
 	}
-	values, views := make([]any, st.Total), make([]any, st.Total)
-	for index, child := range children {
-		if index >= 0 && index < st.Total {
-			values[index] = expr.Value(child)
-			views[index] = ViewOf(values[index])
-		}
+	size := 0
+	if st != nil {
+		size = st.Total
 	}
-	return Result{Value: values, View: ViewOfItems(st, views)}
+	for index := range children {
+		size = max(size, index+1)
+	}
+	values, views := make([]any, size), make([]any, size)
+	for index, child := range children {
+		values[index] = expr.Value(child)
+		views[index] = ViewOf(values[index])
+	}
+	return Result{Value: values, View: views}
+}
+
+// ofList is the result of a task over a list, as long as the list is: the last items
+// may have no children.
+func (st *TaskState) ofList(r Result) Result {
+	return Result{Value: padded(r.Value, st.Total), View: ViewOfItems(st, padded(r.View, st.Total))}
+}
+
+func padded(list any, size int) []any {
+	items, _ := list.([]any)
+	return append(slices.Clone(items), make([]any, max(size-len(items), 0))...)
 }
 
 // MarshalState writes a state as it is kept. Its variables and whether it is paused
