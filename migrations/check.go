@@ -97,7 +97,7 @@ var additiveWhy = map[int64]struct {
 	46: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and dead_letter and a trigger to worker"},
 	47: {SafeBrief, "makes three tables, and adds columns without rewriting and an index to each of the workflow tables"},
 	48: {SafeOnline, "makes two tables, adds a column without rewriting and builds an index without blocking writers; in a schema that lacks them, two more indexes under a brief lock"},
-	49: {SafeBrief, "makes a table, and adds columns without rewriting and two indexes to inquiry"},
+	49: {SafeBrief, "makes a table, and adds columns without rewriting, two indexes and a trigger to inquiry"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

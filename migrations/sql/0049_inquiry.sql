@@ -4,6 +4,9 @@
 -- execution has ended, or the workflow that waits for it was told. Inquiries from
 -- before are settled, unless they are open or their execution is.
 --
+-- An inquiry leaves pending once: services that answer without looking whether it
+-- has ended meanwhile change nothing (invariant S16).
+--
 -- inquiry_fault has why a question that an execution asked in its result was not
 -- put to anybody.
 
@@ -18,6 +21,26 @@ WHERE e.id = i.execution AND (i.status = 'pending' OR NOT attune_terminal(e.stat
 
 CREATE INDEX IF NOT EXISTS attune_inquiry_pending ON inquiry (id) WHERE status = 'pending';
 CREATE INDEX IF NOT EXISTS attune_inquiry_unsettled ON inquiry (id) WHERE status <> 'pending' AND NOT settled;
+
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION attune_keep_ended_inquiry() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    NEW.status       := OLD.status;
+    NEW.response     := OLD.response;
+    NEW.responded_at := OLD.responded_at;
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+CREATE OR REPLACE TRIGGER attune_10_ended_inquiry
+    BEFORE UPDATE OF status, response, responded_at ON inquiry
+    FOR EACH ROW WHEN (
+        OLD.status <> 'pending'
+        AND (NEW.status IS DISTINCT FROM OLD.status
+             OR NEW.response IS DISTINCT FROM OLD.response
+             OR NEW.responded_at IS DISTINCT FROM OLD.responded_at))
+    EXECUTE FUNCTION attune_keep_ended_inquiry();
 
 CREATE TABLE IF NOT EXISTS inquiry_fault (
     execution bigint PRIMARY KEY REFERENCES execution (id) ON DELETE CASCADE,
@@ -50,6 +73,7 @@ $$;
 DELETE FROM action WHERE ref = 'core.ask' AND entrypoint = 'native' AND EXISTS (SELECT FROM attune_schema_origin WHERE origin = 'own');
 DROP FUNCTION attune_inquiry_of(jsonb);
 DROP TABLE inquiry_fault;
+DROP FUNCTION attune_keep_ended_inquiry() CASCADE;
 DROP INDEX attune_inquiry_unsettled;
 DROP INDEX attune_inquiry_pending;
 ALTER TABLE inquiry DROP COLUMN responder, DROP COLUMN responded_by, DROP COLUMN settled;

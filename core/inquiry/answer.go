@@ -1,0 +1,220 @@
+package inquiry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// ErrNotFound says that there is no inquiry with the number.
+var ErrNotFound = errors.New("there is no such inquiry")
+
+// MaxResponse is the largest response that is taken, in bytes.
+const MaxResponse = 1 << 20
+
+// Reason is why an answer is refused.
+type Reason string
+
+// The reasons.
+const (
+	AlreadyAnswered Reason = "answered"
+	TimeOver        Reason = "expired"
+	WasCancelled    Reason = "cancelled"
+	ExecutionEnded  Reason = "execution_ended" // or is being stopped
+	NotAssigned     Reason = "assignee"        // it is for somebody else
+	NoIdentity      Reason = "identity"        // in whose name it was given
+	DoesNotFit      Reason = "invalid"         // the response is not what is asked for
+)
+
+// RefusedError says why an answer was not taken. Nothing was changed.
+type RefusedError struct {
+	Inquiry int64
+	Reason  Reason
+	Text    string
+	// Mistakes are all that is wrong with a response that does not fit.
+	Mistakes []string
+}
+
+// Error says it in a sentence.
+func (e *RefusedError) Error() string {
+	text := fmt.Sprintf("inquiry %d: %s", e.Inquiry, e.Text)
+	if len(e.Mistakes) > 0 {
+		text += ": " + strings.Join(e.Mistakes, "; ")
+	}
+	return text
+}
+
+// Answer is a response to be given.
+type Answer struct {
+	Inquiry  int64
+	Response json.RawMessage
+	// As is the login of the identity in whose name it is given; it may be empty
+	// where the question is for anybody.
+	As string
+	// By is who gives it, for people who ask later.
+	By string
+	// Source is the program that writes the messages.
+	Source string
+}
+
+// Answered is an answer that was taken.
+type Answered struct {
+	Inquiry   int64
+	Execution int64
+	ActionRef string
+	Prompt    string
+	At        time.Time
+	Identity  int64 // in whose name; 0 for nobody's
+	// Completed says that the execution, which only asked, has ended with it.
+	Completed bool
+	// Messages are for the outbox, in the same transaction.
+	Messages []outbox.Message
+}
+
+// Respond takes an answer in the caller's transaction: at most one, in time by the
+// database's clock, from whom it is assigned to, and as the question asks for it. The
+// execution that only asked ends with it, and the workflow is told in any case. What
+// is refused is a RefusedError or ErrNotFound. It locks the execution and the inquiry,
+// so that it comes after whatever of workflows and queues the transaction locks.
+func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
+	if err := lock(ctx, tx, []int64{a.Inquiry}); err != nil {
+		return nil, err
+	}
+	facts, err := tx.InquiryFacts(ctx, a.Inquiry)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read inquiry %d: %w", a.Inquiry, err)
+	}
+	identity, err := identify(ctx, tx, a)
+	if err != nil {
+		return nil, err
+	}
+	if refused := judge(&facts, a, identity); refused != nil {
+		return nil, refused
+	}
+	n, err := tx.RespondInquiry(ctx, store.RespondInquiryParams{ID: a.Inquiry, Response: a.Response, RespondedBy: identity, Responder: cmp.Or(a.As, a.By)})
+	if err != nil {
+		return nil, fmt.Errorf("answer inquiry %d: %w", a.Inquiry, err)
+	}
+	if n == 0 { // its time ended between the two statements
+		return nil, refuse(a.Inquiry, TimeOver, "its time is over")
+	}
+	done := &Answered{
+		Inquiry: a.Inquiry, Execution: facts.Execution, ActionRef: facts.ActionRef, Prompt: facts.Prompt, At: facts.Now.UTC(), Identity: identity,
+		Completed: facts.ExecutionStatus == attune.StatusRunning,
+	}
+	settled, err := settle(ctx, tx, []int64{a.Inquiry}, a.Source)
+	if err != nil {
+		return nil, err
+	}
+	told, err := compose(message.TypeInquiryResponded, message.InquiryResponded{
+		InquiryID: a.Inquiry, ExecutionID: facts.Execution, Response: a.Response, RespondedBy: positive(identity), RespondedAt: done.At,
+	}, done.At, a.Source)
+	if err != nil {
+		return nil, fmt.Errorf("tell of the answer to inquiry %d: %w", a.Inquiry, err)
+	}
+	done.Messages = slices.Concat(settled.messages, []outbox.Message{told})
+	return done, nil
+}
+
+// identify finds the identity in whose name an answer is given.
+func identify(ctx context.Context, tx *store.Tx, a Answer) (int64, error) {
+	if a.As == "" {
+		return 0, nil
+	}
+	row, err := tx.FindIdentity(ctx, a.As)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, refuse(a.Inquiry, NoIdentity, fmt.Sprintf("there is no identity with the login %q", a.As))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look for the identity %q: %w", a.As, err)
+	}
+	if row.Frozen {
+		return 0, refuse(a.Inquiry, NoIdentity, fmt.Sprintf("the identity %q is frozen", a.As))
+	}
+	return row.ID, nil
+}
+
+// judge says why an answer is refused, or nil.
+func judge(f *store.InquiryFactsRow, a Answer, identity int64) error {
+	switch status := Status(f.Status); {
+	case status == Responded:
+		return refuse(f.ID, AlreadyAnswered, answeredText(f))
+	case status == Expired || status == Pending && f.Late:
+		text := "its time is over"
+		if f.TimeoutAt != nil {
+			text += " since " + f.TimeoutAt.UTC().Format(time.RFC3339)
+		}
+		return refuse(f.ID, TimeOver, text)
+	case status != Pending:
+		return refuse(f.ID, WasCancelled, "it was cancelled")
+	}
+	completed := f.ExecutionStatus == attune.StatusCompleted // it asked in its result
+	if !completed && (f.ExecutionStatus != attune.StatusRunning || f.AtWorker) {
+		return refuse(f.ID, ExecutionEnded, fmt.Sprintf("nothing waits for the answer: execution %d is %s", f.Execution, f.ExecutionStatus))
+	}
+	if f.AssignedTo != nil && *f.AssignedTo != identity {
+		text := fmt.Sprintf("it is assigned to %s (identity %d), and only they may answer", cmp.Or(f.Assignee, "somebody else"), *f.AssignedTo)
+		return refuse(f.ID, NotAssigned, text)
+	}
+	if mistakes := mistakes(f.ResponseSchema, a.Response); len(mistakes) > 0 {
+		return &RefusedError{Inquiry: f.ID, Reason: DoesNotFit, Text: "the answer does not fit", Mistakes: mistakes}
+	}
+	return nil
+}
+
+func answeredText(f *store.InquiryFactsRow) string {
+	text := "it was answered already"
+	if f.Responder != "" {
+		text += " by " + f.Responder
+	}
+	if f.RespondedAt != nil {
+		text += " at " + f.RespondedAt.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// mistakes are all reasons why a response cannot be taken: what no database takes,
+// and what the schema does not allow.
+func mistakes(schema, response json.RawMessage) []string {
+	var value any
+	switch {
+	case len(bytes.TrimSpace(response)) == 0:
+		return []string{"there is no answer"}
+	case len(response) > MaxResponse:
+		return []string{fmt.Sprintf("it is larger than %d bytes", MaxResponse)}
+	case json.Unmarshal(response, &value) != nil:
+		return []string{"it is not JSON"}
+	case bytes.Contains(response, []byte(`\u0000`)):
+		return []string{`it holds the character \u0000, which cannot be stored`}
+	}
+	if none(schema) {
+		return nil
+	}
+	return checkResponse(schema, response)
+}
+
+func refuse(inquiry int64, reason Reason, text string) *RefusedError {
+	return &RefusedError{Inquiry: inquiry, Reason: reason, Text: text}
+}
+
+func positive(id int64) *int64 {
+	if id == 0 {
+		return nil
+	}
+	return &id
+}

@@ -1,0 +1,74 @@
+package inquiry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// Metrics are the measurements of questions. A nil *Metrics measures nothing.
+type Metrics struct {
+	open      *prometheus.GaugeVec // without labels: a number that is not known is not shown
+	oldest    *prometheus.GaugeVec
+	late      *prometheus.GaugeVec
+	responses prometheus.Counter
+	endings   *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics. A nil registerer gives metrics that nobody
+// collects.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, nil)
+	}
+	m := &Metrics{
+		open:   gauge("attune_inquiries_open", "Questions that wait for an answer."),
+		oldest: gauge("attune_inquiry_oldest_seconds", "Age of the question that has waited for an answer for longest."),
+		late:   gauge("attune_inquiries_late", "Open questions that have used up four fifths of the time in which they may be answered."),
+		responses: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_inquiry_responses_total", Help: "Answers that this replica heard of.",
+		}),
+		endings: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_inquiries_ended_total",
+			Help: "Questions that this replica has ended, or found ended without having heard of it, by how they ended.",
+		}, []string{"status"}),
+	}
+	for _, status := range []Status{Responded, Expired, Cancelled} {
+		m.endings.WithLabelValues(string(status))
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.open, m.oldest, m.late, m.responses, m.endings)
+	}
+	return m
+}
+
+func (m *Metrics) count(row store.CountOpenInquiriesRow) {
+	if m == nil {
+		return
+	}
+	m.open.WithLabelValues().Set(float64(row.Open))
+	m.oldest.WithLabelValues().Set(row.OldestSeconds)
+	m.late.WithLabelValues().Set(float64(row.Late))
+}
+
+// unknown shows no numbers, since they are not known.
+func (m *Metrics) unknown() {
+	if m == nil {
+		return
+	}
+	m.open.Reset()
+	m.oldest.Reset()
+	m.late.Reset()
+}
+
+func (m *Metrics) ended(status Status) {
+	if m != nil {
+		m.endings.WithLabelValues(string(status)).Inc()
+	}
+}
+
+func (m *Metrics) responded() {
+	if m != nil {
+		m.responses.Inc()
+	}
+}

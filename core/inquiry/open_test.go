@@ -1,0 +1,142 @@
+package inquiry_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+type object = map[string]any
+
+// S10: one inquiry per execution, ever, with its message in the same transaction.
+func TestAQuestionInAResultIsOpenedOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	who := testkit.Count(t, b.store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
+	execution := b.completed(t, object{"data": object{"__inquiry": object{
+		"prompt": "deploy?", "response_schema": object{"type": "object"}, "assigned_to": who, "timeout_seconds": 90,
+	}}})
+	quiet := b.completed(t, object{"data": object{"a": 1}})
+	ctx := testkit.Context(t)
+	read := func() *inquiry.Opening {
+		o, err := inquiry.Read(ctx, b.store.Queries, []int64{execution, quiet})
+		require.NoError(t, err)
+		return o
+	}
+	standing := func() inquiry.Standing {
+		all, err := inquiry.Standings(ctx, b.store.Queries, []int64{execution, quiet})
+		require.NoError(t, err)
+		require.NotContains(t, all, quiet)
+		return all[execution]
+	}
+	first, second := read(), read()
+	require.Equal(t, inquiry.Standing{Status: inquiry.Unopened}, standing())
+	require.True(t, standing().Status.Open(), "nobody goes on before the question is opened")
+	require.NoError(t, b.open(ctx, first))
+	err := b.open(ctx, second)
+	require.Equal(t, store.ClassConflict, store.ClassOf(err), "a second replica takes its transaction back: %v", err)
+	require.True(t, read().Empty())
+
+	id := first.Questions[0].ID
+	require.Equal(t, inquiry.Standing{Inquiry: id, Status: inquiry.Pending}, standing())
+	require.Len(t, b.relay.messages, 1)
+	told, err := message.Decode[message.InquiryCreated](b.relay.messages[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, message.KeyInquiryCreated, b.relay.messages[0].RoutingKey)
+	require.Equal(t, id, told.Payload.InquiryID)
+	require.Equal(t, execution, told.Payload.ExecutionID)
+	require.Equal(t, "deploy?", told.Payload.Prompt)
+	require.EqualValues(t, who, *told.Payload.AssignedTo)
+	require.JSONEq(t, `{"type": "object"}`, string(told.Payload.ResponseSchema))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND execution = $2 AND status = 'pending' AND NOT settled
+		AND prompt = 'deploy?' AND response_schema = '{"type": "object"}' AND assigned_to = $3 AND timeout_at = $4 AND timeout_at = created + interval '90 s'`,
+		id, execution, who, *told.Payload.TimeoutAt), "the row says what the message says")
+}
+
+// A question that cannot be asked is recorded with the reason, once, and nobody
+// waits for it.
+func TestAQuestionThatCannotBeAskedIsRecorded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := testkit.Context(t)
+	malformed := b.completed(t, object{"__inquiry": object{"prompt": 7}})
+	nobody := b.completed(t, object{"__inquiry": object{"prompt": "go on?", "assigned_to": 999}})
+	fine := b.completed(t, object{"__inquiry": object{"prompt": "go on?"}})
+	all := []int64{malformed, nobody, fine}
+	for range 2 {
+		opening, err := inquiry.Read(ctx, b.store.Queries, all)
+		require.NoError(t, err)
+		require.NoError(t, b.open(ctx, opening))
+	}
+	standings, err := inquiry.Standings(ctx, b.store.Queries, all)
+	require.NoError(t, err)
+	require.Equal(t, inquiry.Standing{Status: inquiry.Refused, Fault: "the question is malformed: prompt must be a text"}, standings[malformed])
+	require.Equal(t, inquiry.Standing{Status: inquiry.Refused, Fault: "the question is malformed: there is no identity 999 to assign it to"}, standings[nobody])
+	require.Equal(t, inquiry.Pending, standings[fine].Status)
+	require.False(t, standings[malformed].Status.Open())
+}
+
+// What failed asks nothing, and nobody is asked for a workflow that has ended.
+func TestOnlyWhatCompletedForALiveWorkflowAsks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	question := object{"__inquiry": object{"prompt": "go on?"}}
+	failed := testkit.Execution(t, b.store, b.act, func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusFailed, question }).ID
+	alone := testkit.Execution(t, b.store, b.act, func(e *testkit.ExecutionRow) { e.Status, e.Result = attune.StatusCompleted, question }).ID
+	child := b.completed(t, question)
+	read := func() (ids []int64) {
+		o, err := inquiry.Read(testkit.Context(t), b.store.Queries, []int64{failed, alone, child})
+		require.NoError(t, err)
+		for _, q := range o.Questions {
+			ids = append(ids, q.Execution)
+		}
+		return ids
+	}
+	require.Equal(t, []int64{alone, child}, read())
+	testkit.Exec(t, b.store, `UPDATE execution SET status = 'cancelled' WHERE id = $1`, b.workflow)
+	require.Equal(t, []int64{alone}, read())
+}
+
+// A thousand answers to the question where the engine's next second goes: every
+// search goes by its index, however many inquiries have ended.
+func TestSearchesGoByTheirIndexes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Exec(t, b.store, `WITH e AS (INSERT INTO execution (action_ref, status) SELECT 'pk.old', 'completed' FROM generate_series(1, 20000) RETURNING id)
+		INSERT INTO inquiry (execution, prompt, status, timeout_at, settled) SELECT id, 'old', 'timeout', now() - interval '1 day', true FROM e`)
+	for range 3 {
+		b.task(t, func(q *inquiry.Question) { q.Timeout = time.Hour })
+	}
+	testkit.Exec(t, b.store, `ANALYZE inquiry, execution`)
+	for sql, want := range map[string]struct {
+		index string
+		args  []any
+	}{
+		store.FindExpiredInquiries:   {"idx_inquiry_pending_timeout", []any{200}},
+		store.FindUnsettledInquiries: {"attune_inquiry_unsettled", []any{200}},
+		store.FindStrayInquiries:     {"attune_inquiry_pending", []any{0, 200}},
+		store.CountOpenInquiries:     {"attune_inquiry_pending", []any{1000}},
+		store.ReadInquiryStandings:   {"uq_inquiry_execution", []any{[]int64{b.workflow}}},
+		store.FindAsking:             {"uq_inquiry_execution", []any{[]int64{b.workflow}}},
+	} {
+		rows, err := b.store.Pool().Query(t.Context(), "EXPLAIN "+sql, want.args...)
+		require.NoError(t, err)
+		plan := ""
+		for rows.Next() {
+			var line string
+			require.NoError(t, rows.Scan(&line))
+			plan += line + "\n"
+		}
+		require.NoError(t, rows.Err())
+		require.Contains(t, plan, want.index, sql)
+		require.NotContains(t, plan, "Seq Scan on inquiry", sql)
+		require.NotContains(t, plan, "Seq Scan on execution", sql)
+	}
+}
