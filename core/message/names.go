@@ -142,6 +142,12 @@ func DeadLetterKeys() []string {
 }
 
 // MayVanish reports whether a message with this key is done with when no queue
-// takes it: no queue of the topology does, and somebody who wants to hear of it
-// binds one of their own.
-func MayVanish(key string) bool { return key == KeyInquiryCreated || key == KeyNotificationCreated }
+// takes it: sensors and workers that want to hear of it bind queues of their own,
+// and none may be there.
+func MayVanish(key string) bool {
+	switch key {
+	case KeyInquiryCreated, KeyNotificationCreated, KeyRuleCreated, KeyRuleEnabled, KeyRuleDisabled, KeyPackRegistered, KeyPackDeleted:
+		return true
+	}
+	return false
+}
