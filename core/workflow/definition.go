@@ -26,6 +26,7 @@ type Definition struct {
 	names   map[string]*Task // with those within parallel ones
 	entries []*Task
 	order   []*Task
+	sorted  []*Task // of the upper level, each behind those that lead to it
 }
 
 // Cancellation is what a cancelled workflow does with what runs.
@@ -208,4 +209,6 @@ func (d *Definition) link() {
 			t.Join = len(t.Inbound)
 		}
 	}
+	d.sorted = nil
+	d.sorted = d.topological()
 }

@@ -71,7 +71,7 @@ func (r *reader) targets(f field) []string {
 	for _, node := range nodes {
 		node = follow(node)
 		if node.Kind != yaml.ScalarNode || isNull(node) {
-			r.mistakef(r.at(node), "%s names tasks: write a list of their names", f.key.Value)
+			r.mistakef(r.at(node), "%s names tasks; conditions stand in next, with when and do", f.key.Value)
 			continue
 		}
 		list = append(list, node.Value)

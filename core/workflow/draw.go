@@ -1,0 +1,293 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Drawing is how a workflow is drawn for people.
+type Drawing struct {
+	// Tasks are where the tasks of a running workflow are; nil draws the definition.
+	Tasks map[string]*TaskState
+	// Width is how many columns a line may have; 0 is 80, and 40 the least.
+	Width int
+	// ASCII does without the signs that not every terminal has.
+	ASCII bool
+}
+
+// Draw draws the tasks from the top to the bottom, one a line. What follows a task
+// stands below it, branches are set in, and a task that several lead to stands below
+// the task in which their ways part. No line is longer than the width.
+func (d *Definition) Draw(how Drawing) string {
+	p := &painter{def: d, how: how, signs: unicodeSigns, width: 80, children: map[*Task][]*Task{}}
+	parent := d.dominators()
+	for _, t := range d.topological() {
+		p.children[parent[t]] = append(p.children[parent[t]], t)
+	}
+	if how.Width > 0 {
+		p.width = max(how.Width, 40)
+	}
+	if how.ASCII {
+		p.signs = asciiSigns
+	}
+	p.paint()
+	return p.text()
+}
+
+// signs are what lines are drawn with.
+type signs struct {
+	down, fork, last, blank, arrow, inside, more string
+	status                                       map[TaskStatus]string
+}
+
+var unicodeSigns = signs{
+	down: "│", fork: "├─", last: "└─", blank: " ", arrow: "→", inside: "‖", more: "…",
+	status: map[TaskStatus]string{
+		"": "·", TaskWaiting: "◌", TaskReady: "○", TaskRunning: "●", TaskCompleted: "✓", TaskFailed: "✗", TaskTimeout: "◷",
+		TaskCancelled: "⊘", TaskSkipped: "-",
+	},
+}
+
+var asciiSigns = signs{
+	down: "|", fork: "|-", last: "`-", blank: " ", arrow: "->", inside: "=", more: "...",
+	status: map[TaskStatus]string{
+		"": ".", TaskWaiting: "~", TaskReady: "o", TaskRunning: "*", TaskCompleted: "+", TaskFailed: "x", TaskTimeout: "t",
+		TaskCancelled: "c", TaskSkipped: "-",
+	},
+}
+
+// painter draws one workflow.
+type painter struct {
+	def   *Definition
+	how   Drawing
+	signs signs
+	width int
+	// children are the tasks below one in the tree of dominators, in the order in which
+	// they can be run; below nil stand those at its top.
+	children map[*Task][]*Task
+	lines    []line
+	later    []*Task // that are too far to the right, and drawn at the left in the end
+}
+
+// line is one line; what belongs to a task begins in the same column for all.
+type line struct{ left, right string }
+
+// paint draws from the entries on.
+func (p *painter) paint() {
+	tops := p.children[nil]
+	if len(tops) == 1 {
+		p.task(tops[0], "")
+	} else if len(tops) > 1 {
+		p.lines = append(p.lines, line{left: "start"})
+		p.below(nil, "")
+	}
+	for len(p.later) > 0 {
+		t := p.later[0]
+		p.later = p.later[1:]
+		p.lines = append(p.lines, line{}, line{left: "continued: " + t.Name})
+		p.task(t, "")
+	}
+}
+
+// task draws a task and what follows. The prefix is what stands to its left.
+func (p *painter) task(t *Task, prefix string) {
+	p.lines = append(p.lines, line{prefix + p.symbol(t.Name) + " " + t.Name, p.about(t)})
+	children := p.children[t]
+	bar := p.signs.blank
+	if len(children) > 0 {
+		bar = p.signs.down
+	}
+	for _, sub := range t.Tasks {
+		p.lines = append(p.lines, line{prefix + bar + " " + p.signs.inside + " " + p.symbol(sub.Name) + " " + sub.Name, p.about(sub)})
+	}
+	for i := range t.Next {
+		p.elsewhere(t, &t.Next[i], prefix+bar)
+	}
+	if len(children) == 1 && p.follows(t, children[0]) {
+		p.lines = append(p.lines, line{left: strings.TrimRight(prefix+p.signs.down+" "+p.condition(t, children[0]), " ")})
+		p.task(children[0], prefix)
+		return
+	}
+	p.below(t, prefix)
+}
+
+// follows reports whether a task comes from this one only.
+func (p *painter) follows(t, next *Task) bool {
+	return len(next.Inbound) == 1 && next.Inbound[0] == t.Name
+}
+
+// below draws the branches of a task, and then the tasks in which these meet.
+func (p *painter) below(t *Task, prefix string) {
+	var branches, meets []*Task
+	for _, child := range p.children[t] {
+		if t == nil && len(child.Inbound) == 0 || t != nil && p.follows(t, child) {
+			branches = append(branches, child)
+		} else {
+			meets = append(meets, child)
+		}
+	}
+	for i, branch := range branches {
+		sign, next := p.signs.fork, p.signs.down
+		if i == len(branches)-1 && len(meets) == 0 {
+			sign, next = p.signs.last, p.signs.blank
+		}
+		condition := ""
+		if t != nil {
+			condition = p.condition(t, branch)
+		}
+		p.lines = append(p.lines, line{left: strings.TrimRight(prefix+sign+" "+condition, " ")})
+		inner := prefix + next + "  "
+		if len([]rune(inner)) > p.width/2 {
+			p.lines = append(p.lines, line{left: inner + p.signs.arrow + " " + branch.Name + "; see below"})
+			p.later = append(p.later, branch)
+			continue
+		}
+		p.task(branch, inner)
+	}
+	for _, meet := range meets {
+		p.lines = append(p.lines, line{left: prefix + p.signs.down})
+		p.task(meet, prefix)
+	}
+}
+
+// elsewhere tells of transitions to tasks that are not drawn right below, and of those
+// that lead nowhere.
+func (p *painter) elsewhere(t *Task, transition *Transition, prefix string) {
+	var away []string
+	for _, name := range transition.Do {
+		if to := p.def.Task(name); to != nil && !p.follows(t, to) {
+			away = append(away, name)
+		}
+	}
+	if len(away) == 0 {
+		return
+	}
+	text := p.signs.arrow + " " + strings.Join(away, ", ")
+	if transition.When != nil {
+		text += " if " + oneLine(transition.When.Expression())
+	}
+	p.lines = append(p.lines, line{left: prefix + " " + text})
+}
+
+// condition is when a task leads to another one.
+func (p *painter) condition(t, to *Task) string {
+	var list []string
+	for i := range t.Next {
+		transition := &t.Next[i]
+		if !slices.Contains(transition.Do, to.Name) {
+			continue
+		}
+		if transition.When == nil {
+			return ""
+		}
+		list = append(list, oneLine(transition.When.Expression()))
+	}
+	return "if " + strings.Join(list, ", or if ")
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func (p *painter) state(name string) *TaskState {
+	if state := p.how.Tasks[name]; state != nil {
+		return state
+	}
+	return &TaskState{}
+}
+
+// symbol stands before the name of a task.
+func (p *painter) symbol(name string) string {
+	if p.how.Tasks == nil {
+		return p.signs.status[TaskReady]
+	}
+	return p.signs.status[p.state(name).Status]
+}
+
+// about is what is said of a task behind its name.
+func (p *painter) about(t *Task) string {
+	var parts []string
+	if p.how.Tasks != nil {
+		parts = append(parts, Words(t, p.state(t.Name)))
+	}
+	what := t.Action
+	if t.Kind == KindParallel {
+		what = fmt.Sprintf("%d at once", len(t.Tasks))
+	}
+	if t.WithItems != nil {
+		what += ", for each item"
+		if t.BatchSize > 0 {
+			what = strings.TrimSuffix(what, "item") + fmt.Sprintf("%d items", t.BatchSize)
+		}
+		if t.Concurrency > 1 {
+			what += fmt.Sprintf(", %d at a time", t.Concurrency)
+		}
+	}
+	if len(t.Inbound) > 1 {
+		switch {
+		case t.Join == 0:
+			what += fmt.Sprintf(", after the first of %d", len(t.Inbound))
+		case t.Join == len(t.Inbound):
+			what += fmt.Sprintf(", after all %d", t.Join)
+		default:
+			what += fmt.Sprintf(", after %d of %d", t.Join, len(t.Inbound))
+		}
+	}
+	return strings.Join(append(parts, what), "  ")
+}
+
+// Words says where a task is: its status, and of a task over a list, or one that waits
+// at its join, how far it is.
+func Words(t *Task, s *TaskState) string {
+	if s == nil || s.Status == "" {
+		return "not reached"
+	}
+	text := string(s.Status)
+	if s.Status == TaskFailed && s.Handled || s.Status == TaskTimeout && s.Handled {
+		text += ", handled"
+	}
+	ended := s.Succeeded + s.Failed + s.TimedOut
+	switch {
+	case t.WithItems != nil && s.Total > 0:
+		text += fmt.Sprintf(" %d/%d", ended, s.Total)
+		if s.Failed+s.TimedOut > 0 {
+			text += fmt.Sprintf(" (%d failed)", s.Failed+s.TimedOut)
+		}
+	case t.Kind == KindParallel && s.Status == TaskRunning && s.Total > 0:
+		text += fmt.Sprintf(" %d/%d", ended, s.Total)
+	case s.Status == TaskWaiting && t.Join > 0:
+		text += fmt.Sprintf(" %d/%d", len(s.Arrived), t.Join)
+	}
+	return text
+}
+
+// text puts the lines together, each within the width.
+func (p *painter) text() string {
+	column := 0
+	for _, l := range p.lines {
+		if l.right != "" {
+			column = max(column, len([]rune(l.left))+2)
+		}
+	}
+	column = min(column, p.width*3/5)
+	var out strings.Builder
+	for _, l := range p.lines {
+		left := l.left
+		if l.right != "" {
+			left = p.cut(left, column-2)
+			left += strings.Repeat(" ", column-len([]rune(left))) + l.right
+		}
+		out.WriteString(strings.TrimRight(p.cut(left, p.width), " "))
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// cut shortens a text to so many columns.
+func (p *painter) cut(text string, columns int) string {
+	runes := []rune(text)
+	if len(runes) <= columns {
+		return text
+	}
+	more := []rune(p.signs.more)
+	return string(runes[:max(columns-len(more), 0)]) + p.signs.more
+}
