@@ -34,10 +34,16 @@ func define(t testing.TB, source string) *workflow.Definition {
 	return d
 }
 
+// tester is a test, or one try of a property.
+type tester interface {
+	require.TestingT
+	Helper()
+}
+
 // world is what a workflow runs in: it keeps state, rows of children and lists, and
 // answers what Decide needs, the way that the engine does.
 type world struct {
-	t     testing.TB
+	t     tester
 	def   *workflow.Definition
 	state *workflow.State
 	facts workflow.Facts
@@ -69,7 +75,7 @@ func newWorld(t testing.TB, source string) *world {
 	return worldOf(t, define(t, source))
 }
 
-func worldOf(t testing.TB, d *workflow.Definition) *world {
+func worldOf(t tester, d *workflow.Definition) *world {
 	t.Helper()
 	return &world{
 		t: t, def: d, state: d.Begin(), children: map[workflow.Child]*row{}, lists: map[string][]any{},

@@ -1,0 +1,372 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// anyDefinition draws an acyclic workflow with everything that one may have. In one
+// that is free of order nothing depends on which of two tasks ends first.
+func anyDefinition(rt *rapid.T, free bool) *workflow.Definition {
+	count := rapid.IntRange(1, 9).Draw(rt, "tasks")
+	tasks := make([]map[string]any, count)
+	inbound := make([]map[int]bool, count)
+	for i := range tasks {
+		inbound[i] = map[int]bool{}
+	}
+	for i := range tasks {
+		tasks[i] = anyTask(rt, i, free)
+		var next []any
+		for range rapid.IntRange(0, 3).Draw(rt, "transitions") {
+			next = append(next, anyTransition(rt, i, inbound, free))
+		}
+		if next != nil {
+			tasks[i]["next"] = next
+		}
+	}
+	for i := range tasks {
+		if n := len(inbound[i]); n > 0 {
+			switch rapid.IntRange(0, 2).Draw(rt, "join") {
+			case 1:
+				tasks[i]["join"] = rapid.IntRange(1, n).Draw(rt, "joined")
+			case 2:
+				tasks[i]["join"] = "all"
+			}
+		}
+	}
+	raw, err := json.Marshal(map[string]any{
+		"version": "1.0.0", "tasks": tasks, "vars": map[string]any{"n": 0, "seen": []any{}},
+		"output_map":          map[string]any{"n": "{{ n }}", "seen": "{{ seen }}", "who": "{{ parameters.who }}"},
+		"cancellation_policy": rapid.SampledFrom([]string{"allow_finish", "cancel_running"}).Draw(rt, "policy"),
+	})
+	require.NoError(rt, err)
+	d, err := workflow.ParseJSON(raw)
+	require.NoError(rt, err, string(raw))
+	return d
+}
+
+func anyTask(rt *rapid.T, i int, free bool) map[string]any {
+	name := fmt.Sprintf("t%d", i)
+	task := map[string]any{"name": name}
+	if !free && rapid.IntRange(0, 9).Draw(rt, "conditional") == 0 {
+		task["when"] = rapid.SampledFrom([]string{"{{ n > 1 }}", "{{ false }}", "{{ nothing }}", "{{ succeeded() }}"}).Draw(rt, "when")
+	}
+	if rapid.IntRange(0, 5).Draw(rt, "parallel") == 0 {
+		task["type"] = "parallel"
+		var subs []any
+		for j := range rapid.IntRange(1, 3).Draw(rt, "parts") {
+			subs = append(subs, anyAction(rt, map[string]any{"name": fmt.Sprintf("%sp%d", name, j)}))
+		}
+		task["tasks"] = subs
+		return task
+	}
+	if !free && i > 0 && rapid.IntRange(0, 6).Draw(rt, "looks") == 0 {
+		task["input"] = map[string]any{"of": fmt.Sprintf("{{ task.t%d }}", rapid.IntRange(0, i-1).Draw(rt, "at")), "last": "{{ result() }}"}
+	}
+	return anyAction(rt, task)
+}
+
+func anyAction(rt *rapid.T, task map[string]any) map[string]any {
+	task["action"] = "core.act"
+	if rapid.IntRange(0, 3).Draw(rt, "listed") == 0 {
+		size := rapid.SampledFrom([]string{"[]", "range(1)", "range(2)", "range(7)", "[1, 'x', parameters]", "7", "missing"}).Draw(rt, "list")
+		task["with_items"] = "{{ " + size + " }}"
+		task["concurrency"] = rapid.IntRange(1, 4).Draw(rt, "concurrency")
+		task["input"] = map[string]any{"x": rapid.SampledFrom([]string{"{{ item }}", "{{ index }}", "{{ item + 1 }}"}).Draw(rt, "item")}
+		if rapid.Bool().Draw(rt, "batched") {
+			task["batch_size"] = rapid.IntRange(1, 3).Draw(rt, "batch")
+		}
+	}
+	if rapid.IntRange(0, 2).Draw(rt, "repeated") == 0 {
+		retry := map[string]any{"count": rapid.IntRange(1, 2).Draw(rt, "count"), "delay": rapid.IntRange(0, 5).Draw(rt, "delay")}
+		if rapid.Bool().Draw(rt, "asked") {
+			retry["on_error"] = rapid.SampledFrom([]string{"{{ timed_out() }}", "{{ result().code > 1 }}", "{{ nothing }}"}).Draw(rt, "on_error")
+		}
+		task["retry"] = retry
+	}
+	return task
+}
+
+func anyTransition(rt *rapid.T, from int, inbound []map[int]bool, free bool) map[string]any {
+	count := len(inbound)
+	transition := map[string]any{}
+	when := rapid.SampledFrom([]string{
+		"", "", "{{ succeeded() }}", "{{ succeeded() }}", "{{ failed() }}", "{{ not succeeded() }}", "{{ timed_out() or failed() }}",
+		"{{ n > 2 }}", "{{ result().code == 1 and failed() }}", "{{ nothing }}",
+	}).Draw(rt, "when")
+	if when != "" {
+		transition["when"] = when
+	}
+	if !free && rapid.Bool().Draw(rt, "publishes") {
+		transition["publish"] = []any{map[string]any{
+			"n": "{{ n + 1 }}", "seen": fmt.Sprintf("{{ seen + [['t%d', result(), n]] }}", from),
+		}}
+	}
+	if from+1 < count {
+		var targets []any
+		for range rapid.IntRange(0, 3).Draw(rt, "targets") {
+			to := rapid.IntRange(from+1, count-1).Draw(rt, "to")
+			targets = append(targets, fmt.Sprintf("t%d", to))
+			inbound[to][from] = true
+		}
+		if targets != nil {
+			transition["do"] = targets
+		}
+	}
+	return transition
+}
+
+// outcomeOf is how a child ends, drawn once for each of its repetitions, so that the
+// same happens in every order.
+type outcomes map[string]end
+
+type end struct {
+	status attune.Status
+	result any
+}
+
+func (o outcomes) of(rt *rapid.T, key workflow.Child, retries int) end {
+	name := fmt.Sprintf("%s[%d] %d", key.Task, key.Index, retries)
+	if e, ok := o[name]; ok {
+		return e
+	}
+	e := end{
+		status: rapid.SampledFrom([]attune.Status{completed, completed, completed, failed, timeout, cancelled, abandoned}).Draw(rt, name),
+		result: rapid.SampledFrom([]any{nil, "text", map[string]any{"code": int64(1)}, map[string]any{"code": int64(2), "data": map[string]any{"k": "v"}}}).Draw(rt, name+" gives"),
+	}
+	o[name] = e
+	return e
+}
+
+func (o outcomes) end(rt *rapid.T, w *world, key workflow.Child) workflow.Happening {
+	e := o.of(rt, key, w.children[key].retries)
+	return w.ended(key.Task, key.Index, e.status, e.result)
+}
+
+// openKeys are the children that have not ended, in the order in which they were made.
+func (w *world) openKeys() []workflow.Child {
+	var keys []workflow.Child
+	for _, key := range w.order {
+		if w.children[key].open {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// holds checks what is true after every decision.
+func (w *world) holds() {
+	w.t.Helper()
+	open := map[string]int{}
+	for _, key := range w.openKeys() {
+		open[key.Task]++
+	}
+	busy := false
+	for _, t := range w.def.All() {
+		st := w.state.Tasks[t.Name]
+		if st == nil {
+			require.Zero(w.t, open[t.Name])
+			continue
+		}
+		busy = busy || st.Status == workflow.TaskRunning || st.Status == workflow.TaskReady
+		if t.Kind != workflow.KindParallel {
+			held := 0
+			for _, r := range w.state.Held {
+				if r.Task == t.Name {
+					held++
+				}
+			}
+			require.Equal(w.t, st.Open, open[t.Name]+held, "%s has as many open as there are", t.Name)
+		}
+		if t.WithItems != nil {
+			require.LessOrEqual(w.t, st.Open, t.Concurrency)
+		}
+		require.Equal(w.t, st.Next, st.Open+st.Succeeded+st.Failed+st.TimedOut)
+		if started := st.Status == workflow.TaskRunning || st.Next > 0; started && t.Within == nil {
+			require.GreaterOrEqual(w.t, len(st.Arrived), min(t.Join, len(t.Inbound)), "%s was started by enough", t.Name)
+			require.True(w.t, len(st.Arrived) > 0 || len(t.Inbound) == 0)
+			require.Subset(w.t, t.Inbound, st.Arrived)
+		}
+	}
+	if w.end == nil {
+		require.True(w.t, busy, "nothing runs, is held or is ready, and it has not ended")
+	}
+}
+
+// A workflow ends, whatever its tasks do and whenever it is paused.
+func TestEveryWorkflowEnds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := worldOf(rt, anyDefinition(rt, false))
+		drawn := outcomes{}
+		w.tell(workflow.Happening{Kind: workflow.Started})
+		w.holds()
+		for step := 0; w.end == nil; step++ {
+			require.Less(rt, step, 2000, "it hangs: %v", w.log)
+			var batch []workflow.Happening
+			switch rapid.IntRange(0, 9).Draw(rt, "what") {
+			case 0:
+				batch = append(batch, pause)
+			case 1:
+				batch = append(batch, workflow.Happening{Kind: workflow.Looked})
+			}
+			open := w.openKeys()
+			for range min(len(open), rapid.IntRange(0, 4).Draw(rt, "ends")) {
+				i := rapid.IntRange(0, len(open)-1).Draw(rt, "which")
+				batch = append(batch, drawn.end(rt, w, open[i]))
+				open = slices.Delete(open, i, i+1)
+			}
+			if len(open) == 0 || rapid.Bool().Draw(rt, "resumes") {
+				batch = append(batch, resume)
+			}
+			w.tell(batch...)
+			w.holds()
+		}
+		require.Contains(rt, []attune.Status{completed, failed}, w.end.Status)
+		require.Empty(rt, w.openKeys())
+		require.Empty(rt, w.lists4().Current)
+		require.Equal(rt, w.end.Status == failed, len(w.lists4().Failed) > 0, "%v", w.end)
+		for name, st := range w.state.Tasks {
+			require.True(rt, st.Status.Ended(), name)
+		}
+	})
+}
+
+// The same things in the same order have the same consequences, however many of them
+// are told at a time, and each of them may be told again.
+func TestItDoesNotMatterHowManyThingsAreToldAtATime(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		def := anyDefinition(rt, false)
+		one, drawn := worldOf(rt, def), outcomes{}
+		tape := []workflow.Happening{{Kind: workflow.Started}}
+		one.tell(tape[0])
+		for one.end == nil && len(tape) < 2000 {
+			h := workflow.Happening{Kind: rapid.SampledFrom([]workflow.HappeningKind{
+				workflow.Looked, workflow.Paused, workflow.Resumed, workflow.ChildEnded, workflow.ChildEnded, workflow.ChildEnded,
+			}).Draw(rt, "what")}
+			if rapid.IntRange(0, 60).Draw(rt, "breaks off") == 0 {
+				h.Kind = rapid.SampledFrom([]workflow.HappeningKind{workflow.Cancelled, workflow.TimedOut}).Draw(rt, "how")
+			}
+			if open := one.openKeys(); h.Kind == workflow.ChildEnded {
+				if len(open) == 0 {
+					continue
+				}
+				h = drawn.end(rt, one, rapid.SampledFrom(open).Draw(rt, "which"))
+			}
+			one.tell(h)
+			tape = append(tape, h)
+		}
+		for range min(3, len(one.openKeys())) { // after it was cancelled
+			tape = append(tape, drawn.end(rt, one, one.openKeys()[0]))
+			one.tell(tape[len(tape)-1])
+		}
+
+		many := worldOf(rt, def)
+		for at := 0; at < len(tape); {
+			size := many.possible(tape[at:], rapid.IntRange(1, 6).Draw(rt, "at a time"))
+			for _, h := range tape[at : at+size] {
+				if h.Kind == workflow.ChildEnded {
+					e := drawn.of(rt, workflow.Child{Task: h.Task, Index: h.Index}, h.Retries)
+					many.ended(h.Task, h.Index, e.status, e.result)
+				}
+			}
+			many.tell(tape[at : at+size]...)
+			at += size
+		}
+		same(rt, one, many)
+	})
+}
+
+// possible is how many of these things can be told at once: no child ends that the
+// first of them make.
+func (w *world) possible(tape []workflow.Happening, most int) int {
+	taken := map[workflow.Child]bool{}
+	for i, h := range tape[:min(most, len(tape))] {
+		if h.Kind != workflow.ChildEnded {
+			continue
+		}
+		key := workflow.Child{Task: h.Task, Index: h.Index}
+		child := w.children[key]
+		if child == nil || !child.open || taken[key] {
+			return i
+		}
+		taken[key] = true
+	}
+	return min(most, len(tape))
+}
+
+// same compares how two worlds have ended.
+func same(t tester, a, b *world) {
+	t.Helper()
+	require.Equal(t, a.state, b.state)
+	require.Equal(t, a.lists4(), b.lists4())
+	require.Equal(t, a.end, b.end)
+	require.Equal(t, a.order, b.order)
+	require.Equal(t, a.repeats, b.repeats)
+	require.Equal(t, a.stopped, b.stopped)
+	require.Equal(t, a.log, b.log)
+	require.Equal(t, slices.Sorted(maps.Keys(a.lists)), slices.Sorted(maps.Keys(b.lists)))
+	for key := range a.children {
+		require.Equal(t, a.children[key].start, b.children[key].start)
+	}
+}
+
+// Decide changes nothing that it is given, and gives the same for the same.
+func TestDecideIsAFunction(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w, drawn := worldOf(rt, anyDefinition(rt, false)), outcomes{}
+		happened := []workflow.Happening{{Kind: workflow.Started}}
+		for steps := 0; w.end == nil && steps < 50; steps++ {
+			before, variables := w.roundTrip(w.state), fmt.Sprint(w.state.Variables)
+			first := w.decide(w.state, happened)
+			require.Equal(rt, before, w.state)
+			require.Equal(rt, variables, fmt.Sprint(w.state.Variables))
+			for range 3 {
+				require.Equal(rt, first, w.decide(w.state, happened))
+			}
+			w.apply(first)
+			happened = []workflow.Happening{{Kind: workflow.Looked}}
+			if open := w.openKeys(); len(open) > 0 {
+				happened = append(happened, drawn.end(rt, w, rapid.SampledFrom(open).Draw(rt, "which")))
+			}
+		}
+	})
+}
+
+// A pause changes when things happen, not what: with outcomes that do not depend on
+// the order, the same tasks have run in the end.
+func TestPausesChangeNothingButTheOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		def, drawn := anyDefinition(rt, true), outcomes{}
+		calm, disturbed := worldOf(rt, def), worldOf(rt, def)
+		for _, w := range []*world{calm, disturbed} {
+			w.tell(workflow.Happening{Kind: workflow.Started})
+			for w.end == nil {
+				if w == disturbed {
+					w.tell(rapid.SampledFrom([]workflow.Happening{pause, resume, pause}).Draw(rt, "disturb"))
+				}
+				if open := w.openKeys(); len(open) > 0 {
+					w.tell(drawn.end(rt, w, open[0]))
+				} else {
+					w.tell(resume)
+				}
+			}
+		}
+		require.ElementsMatch(rt, calm.order, disturbed.order)
+		require.ElementsMatch(rt, calm.repeats, disturbed.repeats)
+		require.Equal(rt, calm.end.Status, disturbed.end.Status)
+		require.Equal(rt, calm.lists4(), disturbed.lists4())
+	})
+}
