@@ -45,18 +45,27 @@ func newRuin(t *testing.T) *ruin {
 // survive puts load on, does harm every so often until it has been done so many
 // times, and asks that everything ran once all the same.
 func (r *ruin) survive(times int, pause time.Duration, harm func(nth int)) {
-	r.suffer(times, pause, harm)
+	r.suffer(times, pause, harm, nil)
 	r.recover()
 }
 
-func (r *ruin) suffer(times int, pause time.Duration, harm func(nth int)) {
+// outlive goes on with the harm beyond that until it has done so much damage: how
+// soon there is something again that can be harmed depends on the machine.
+func (r *ruin) outlive(times int, pause time.Duration, damage int, harm func() int) {
+	done := 0
+	r.suffer(times, pause, func(int) { done += harm() }, func() bool { return done >= damage })
+	r.recover()
+}
+
+func (r *ruin) suffer(times int, pause time.Duration, harm func(nth int), enough func() bool) {
 	done, next := 0, time.Now()
+	over := func() bool { return done >= times && (enough == nil || enough()) }
 	r.ids = append(r.ids, r.load(func() bool {
-		if done < times && !time.Now().Before(next) {
+		if !over() && !time.Now().Before(next) {
 			harm(done)
 			done, next = done+1, time.Now().Add(pause)
 		}
-		return done == times
+		return over()
 	})...)
 }
 
@@ -145,7 +154,7 @@ func (r *ruin) rests(t *testing.T) holdings {
 		}
 		last = now
 		return same == 5
-	}, 20*time.Second)
+	}, time.Minute)
 	return last
 }
 
@@ -179,29 +188,25 @@ func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 
 	// F4.
 	t.Run("AnOperatorClosesEveryConnection", func(t *testing.T) {
-		closed := 0
-		r.survive(4, 400*time.Millisecond, func(int) { closed += r.closeConnections(t) })
-		require.GreaterOrEqual(t, closed, 8, "connections were closed")
+		r.outlive(4, 400*time.Millisecond, 8, func() int { return r.closeConnections(t) })
 	})
 
 	// F9.
 	t.Run("TheConnectionsOfTheRoundsAreTerminated", func(t *testing.T) {
-		ended := 0
-		r.survive(20, 60*time.Millisecond, func(int) {
-			ended += r.count(`SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
+		r.outlive(20, 60*time.Millisecond, 10, func() int {
+			return r.count(`SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
 				WHERE datname = current_database() AND application_name = 'attune-executor rounds'`)
 		})
-		require.GreaterOrEqual(t, ended, 10, "connections were ended")
 	})
 
 	// F17. Each kind of poison goes into both hot queues while the load goes on,
 	// and all of it becomes dead letters.
 	t.Run("PoisonComesByBothHotQueues", func(t *testing.T) {
 		poison := corpus()
-		r.suffer(len(poison), 10*time.Millisecond, func(nth int) { r.poison(t, poison[nth]) })
+		r.suffer(len(poison), 10*time.Millisecond, func(nth int) { r.poison(t, poison[nth]) }, nil)
 		testkit.Eventually(t, func() bool {
 			return r.count(`SELECT count(*) FROM dead_letter WHERE decision IS NULL`) == 2*len(poison)
-		}, 40*time.Second, "upstream 1: all of it is in the ledger and waits for a person")
+		}, testkit.TestTimeout, "upstream 1: all of it is in the ledger and waits for a person")
 		r.count(`WITH gone AS (DELETE FROM dead_letter RETURNING 1) SELECT count(*) FROM gone`)
 		r.recover()
 	})
@@ -215,7 +220,7 @@ func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 		require.NotNil(t, id)
 		testkit.Eventually(t, func() bool {
 			return !slices.ContainsFunc(r.connections(t), func(c connection) bool { return strings.Contains(c.Properties.Name, id[1]) })
-		}, 20*time.Second, "the broker gives the frozen one up")
+		}, time.Minute, "the broker gives the frozen one up")
 		require.NoError(t, frozen.Signal(syscall.SIGCONT))
 		r.survive(0, 0, nil)
 	})
@@ -233,7 +238,7 @@ func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 				}
 			}
 			return true
-		}, 20*time.Second, "%s", lazily(func() string { return fmt.Sprintf("before %+v, after %+v", before, after) }))
+		}, time.Minute, "%s", lazily(func() string { return fmt.Sprintf("before %+v, after %+v", before, after) }))
 		require.Zero(t, r.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 			AND application_name LIKE 'attune-executor%' AND state LIKE 'idle in transaction%'`))
 		for _, replica := range r.replicas {
@@ -242,7 +247,7 @@ func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 		testkit.Eventually(t, func() bool {
 			return r.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 				AND application_name LIKE 'attune-executor%'`) == 0
-		}, 10*time.Second, "the connections go with the replicas")
+		}, 30*time.Second, "the connections go with the replicas")
 	})
 }
 

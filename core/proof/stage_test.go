@@ -220,7 +220,7 @@ func (s *stage) request(ref string, n int) []int64 {
 // load requests five executions every 20 ms, ten times and on until enough says
 // that it is enough. It returns those that run but once.
 func (s *stage) load(enough func() bool) (ids []int64) {
-	deadline := time.Now().Add(40 * time.Second)
+	deadline := time.Now().Add(testkit.TestTimeout)
 	for len(ids) < 40 || !enough() {
 		require.True(s.t, time.Now().Before(deadline), "what the load waits for has not happened")
 		ids = append(ids, s.request(actFree, 2)...)
@@ -320,7 +320,7 @@ func (s *stage) requireOnce(ids []int64) {
 			}
 		}
 		return true
-	}, 5*time.Second, "S14: every end is told")
+	}, 30*time.Second, "S14: every end is told")
 	for _, id := range ids {
 		require.Equal(s.t, []string{"completed"}, s.told.of(id), "S14: what is told of execution %d", id)
 	}
