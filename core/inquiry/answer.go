@@ -205,7 +205,7 @@ func mistakes(schema, response json.RawMessage) []string {
 	if none(schema) {
 		return nil
 	}
-	return checkResponse(schema, response)
+	return checkResponse(schema, value)
 }
 
 func refuse(inquiry int64, reason Reason, text string) *RefusedError {

@@ -149,7 +149,7 @@ func (b *bundle) yes(ctx context.Context, id int64) (*inquiry.Answered, error) {
 }
 
 // watch starts the watch of a replica.
-func (b *bundle) watch(t *testing.T, change ...func(*inquiry.WatchConfig)) *inquiry.Watch {
+func (b *bundle) watch(t *testing.T, change ...func(*inquiry.WatchConfig)) {
 	t.Helper()
 	cfg := inquiry.WatchConfig{Interval: 20 * time.Millisecond}
 	for _, c := range change {
@@ -158,7 +158,6 @@ func (b *bundle) watch(t *testing.T, change ...func(*inquiry.WatchConfig)) *inqu
 	w := inquiry.NewWatch(cfg, b.store, b.relay, testkit.Logger(t), inquiry.NewMetrics(nil), nil)
 	require.NoError(t, w.Start(testkit.Context(t)))
 	t.Cleanup(w.Stop)
-	return w
 }
 
 // over makes the time of a question end a moment ago.

@@ -3,7 +3,9 @@ package inquiry
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -45,11 +47,13 @@ type settled struct {
 }
 
 // settle draws what follows from those of the inquiries that have ended and were not
-// drawn from: executions that only asked end, and every execution that has ended is
-// announced, so that whoever waits for it looks again. The executions are locked.
+// drawn from. Executions that only asked end, and that is told; of those that completed
+// before, with a question in their result, it is told again, so that the workflow that
+// waits looks again. What ended in another way was told by whoever ended it. The
+// executions are locked.
 func settle(ctx context.Context, tx *store.Tx, ids []int64, source string) (*settled, error) {
 	pipe := tx.Pipeline()
-	pipe.Exec(store.EndAskingExecutions, ids)
+	ended := store.Many[int64](pipe, store.EndAskingExecutions, ids)
 	marked := store.Many[store.SettleInquiriesRow](pipe, store.SettleInquiries, ids)
 	if err := pipe.Send(ctx); err != nil {
 		return nil, fmt.Errorf("settle %d inquiries: %w", len(ids), err)
@@ -67,6 +71,9 @@ func settle(ctx context.Context, tx *store.Tx, ids []int64, source string) (*set
 		return nil, fmt.Errorf("read how %d executions ended: %w", len(executions), err)
 	}
 	for _, o := range outcomes {
+		if o.Status != attune.StatusCompleted && !slices.Contains(ended.Rows(), o.ID) {
+			continue
+		}
 		m, err := completed(o, source)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,123 @@
+package inquiry_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// What nobody answers in time ends as published, with the task marked, once, with
+// two replicas looking; what has time left, or has no limit, stays open.
+func TestWhatNobodyAnswersInTimeEnds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	late := b.task(t, func(q *inquiry.Question) { q.Timeout = time.Hour })
+	wakes := b.result(t, object{"__inquiry": object{"prompt": "go on?", "timeout_seconds": 3600}})
+	for _, a := range []asked{late, wakes} {
+		b.over(t, a.inquiry)
+	}
+	stays, forever := b.task(t, func(q *inquiry.Question) { q.Timeout = time.Hour }), b.task(t)
+	b.watch(t)
+	b.watch(t)
+	b.becomes(t, late, inquiry.Expired, attune.StatusTimeout)
+	b.becomes(t, wakes, inquiry.Expired, attune.StatusCompleted)
+	require.JSONEq(t, string(mustJSON(t, object{"error": "inquiry timed out", "__inquiry_id": late.inquiry})), b.resultOf(t, late.execution))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND workflow_task->'timed_out' = 'true'
+		AND workflow_task->>'task_name' = 'approve' AND (workflow_task->>'completed_at')::timestamptz <= now()`, late.execution))
+	require.Equal(t, inquiry.Pending, b.status(t, stays.inquiry))
+	require.Equal(t, inquiry.Pending, b.status(t, forever.inquiry))
+	require.Equal(t, map[int64]int{late.execution: 1, wakes.execution: 1}, b.relay.completions(t))
+}
+
+// upstream 57: what another service has ended, and whose message was lost, is made up
+// for; what was settled before is not looked at again.
+func TestWhatAnotherServiceHasEndedIsSettled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	answered, expired, cancelled := b.task(t), b.task(t), b.task(t)
+	wakes := b.result(t, object{"__inquiry": object{"prompt": "go on?"}})
+	foreign := func(a asked, status string) {
+		testkit.Exec(t, b.store, `UPDATE inquiry SET status = $2::inquiry_status_enum, response = CASE $2 WHEN 'responded' THEN '{"ok": 1}'::jsonb END,
+			responded_at = now() WHERE id = $1`, a.inquiry, status)
+	}
+	foreign(answered, "responded")
+	foreign(expired, "timeout")
+	foreign(cancelled, "cancelled")
+	foreign(wakes, "responded")
+	b.watch(t)
+	b.watch(t)
+	b.becomes(t, answered, inquiry.Responded, attune.StatusCompleted)
+	b.becomes(t, expired, inquiry.Expired, attune.StatusTimeout)
+	b.becomes(t, cancelled, inquiry.Cancelled, attune.StatusCancelled)
+	b.becomes(t, wakes, inquiry.Responded, attune.StatusCompleted)
+	require.JSONEq(t, string(mustJSON(t, object{"response": object{"ok": 1}, "__inquiry_id": answered.inquiry, "__inquiry_created_published": true})),
+		b.resultOf(t, answered.execution))
+	require.Equal(t, map[int64]int{answered.execution: 1, expired.execution: 1, cancelled.execution: 1, wakes.execution: 1}, b.relay.completions(t))
+}
+
+// Questions that nobody waits for any more are cancelled, so that nobody answers
+// them; those of a live workflow, or of nobody's, stay.
+func TestQuestionsThatNobodyWaitsForAreCancelled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	abandoned, live := b.task(t), b.task(t)
+	b.ended(t, abandoned.execution, "abandoned")
+	alone := b.result(t, object{"__inquiry": object{"prompt": "alone"}})
+	testkit.Exec(t, b.store, `UPDATE execution SET parent = NULL WHERE id = $1`, alone.execution)
+	waited := b.result(t, object{"__inquiry": object{"prompt": "for the workflow"}})
+	b.watch(t, func(c *inquiry.WatchConfig) { c.Page = 2 })
+	b.becomes(t, abandoned, inquiry.Cancelled, attune.StatusAbandoned)
+	require.Equal(t, inquiry.Pending, b.status(t, waited.inquiry))
+
+	b.ended(t, b.workflow, "failed")
+	b.becomes(t, waited, inquiry.Cancelled, attune.StatusCompleted)
+	require.Equal(t, inquiry.Pending, b.status(t, alone.inquiry))
+	require.Equal(t, inquiry.Pending, b.status(t, live.inquiry), "its execution is for the cancellation of the workflow to end")
+}
+
+func (b *bundle) ended(t *testing.T, execution int64, status string) {
+	t.Helper()
+	testkit.Exec(t, b.store, `UPDATE execution SET status = $2::execution_status_enum WHERE id = $1`, execution, status)
+}
+
+// L1: a thousand questions whose time ends at once are all ended, each told once.
+func TestAThousandQuestionsEndAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const many = 1000
+	testkit.Exec(t, b.store, `WITH e AS (INSERT INTO execution (action, action_ref, status, parent, started_at)
+			SELECT $1, 'pk.ask', 'running', $2, now() FROM generate_series(1, $3::int) RETURNING id)
+		INSERT INTO inquiry (execution, prompt, timeout_at) SELECT id, 'go on?', now() - interval '1 second' FROM e`, b.ask.ID, b.workflow, many)
+	begun := time.Now()
+	b.watch(t)
+	b.watch(t)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE status = 'timeout' AND settled`) == many
+	}, 15*time.Second)
+	t.Logf("%d ended within %s", many, time.Since(begun))
+	require.Equal(t, many, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'timeout'`))
+	told := b.relay.completions(t)
+	require.Len(t, told, many)
+	for id, n := range told {
+		require.Equal(t, 1, n, "execution %d", id)
+	}
+}
+
+// An inquiry from before is settled; what is open is not.
+func TestAnEndedInquiryKeepsItsEnd(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	a := b.task(t)
+	b.over(t, a.inquiry)
+	b.watch(t)
+	b.becomes(t, a, inquiry.Expired, attune.StatusTimeout)
+	require.Equal(t, 1, testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry),
+		"a service that answers without looking does not fail")
+	require.Equal(t, inquiry.Expired, b.status(t, a.inquiry))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE response IS NULL AND responded_at IS NULL AND settled`))
+}
