@@ -69,9 +69,9 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 		{"bare condition", task("    next: [{when: succeeded() and}]\n"), []string{
 			"5:34: task a: when: the expression ends where a value is expected",
 		}},
-		{"function", task("    input: {at: '{{ now() }}', id: \"x-{{ uuid() }}\", s: '{{ lenght(a) }}'}\n"), []string{
+		{"function", task("    input: {at: '{{ now() }}', id: \"x-{{ uuid() }}\", s: '{{ leength(a) }}'}\n"), []string{
 			"5:20: task a: there is no function now", "5:41: task a: there is no function uuid",
-			"5:60: task a: there is no function lenght; the nearest is length",
+			"5:60: task a: there is no function leength; the nearest is length",
 		}},
 		{"retry", task("    retry: {count: 0, delay: -1}\n"), []string{
 			"5:20: task a: count is 0; it must be at least 1", "5:30: task a: delay is -1; it must be at least 0",
@@ -160,7 +160,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	_, mistakes, warnings := workflow.Parse("w", []byte(`
 version: 1
-nmae: check
+nme: check
 vars: {a: "{{ parameters.x }}", known: 1}
 output_map: {x: "{{ task.b.y }}", y: "{{ knwon + workflow.known }}"}
 tasks:
@@ -174,11 +174,11 @@ tasks:
   - name: a2
     action: core.echo
     with_items: "{{ parameters.list }}"
-    input: {i: "{{ item }}", n: "{{ paramters.x }}"}
+    input: {i: "{{ item }}", n: "{{ parametrs.x }}"}
 `))
 	require.Empty(t, texts(mistakes))
 	require.Equal(t, []string{
-		"w:3:1: nmae is not a known key and is ignored",
+		"w:3:1: nme is not a known key and is ignored",
 		"w:4:11: vars are taken as they stand: the template in a is not evaluated",
 		"w:5:20: there is no task b",
 		"w:5:41: nothing is named knwon",
@@ -187,7 +187,7 @@ tasks:
 		"w:12:5: task a: on_success is ignored beside next",
 		"w:13:59: task a: x is published twice by one transition; the last value counts",
 		"w:13:67: task a: doo is not a known key of a transition and is ignored; the nearest is do",
-		"w:17:36: task a2: nothing is named paramters; the nearest is parameters",
+		"w:17:36: task a2: nothing is named parametrs; the nearest is parameters",
 	}, texts(warnings))
 }
 

@@ -250,7 +250,7 @@ tasks:
 	require.Equal(t, 2, d.Task("two").Retry.Count)
 	require.Equal(t, []string{"one"}, d.Task("two").Inbound)
 	publish := d.Task("one").Next[0].Publish
-	require.Equal(t, 12345678901234567890.0, publish[1].Value.Raw())
+	require.InEpsilon(t, 12345678901234567890.0, publish[1].Value.Raw(), 1e-9)
 	require.Equal(t, "2020-01-01", publish[2].Value.Raw())
 }
 
