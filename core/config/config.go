@@ -101,8 +101,10 @@ type DeadLetter struct {
 // Security holds the one security key that concerns execution; the others of
 // the section belong to the API service.
 type Security struct {
-	// The key that encrypts secret parameters, at least 32 characters.
-	EncryptionKey string `koanf:"encryption_key" secret:"value" unused:"true"`
+	// The key that encrypts secret parameters and results, at least 32 characters.
+	// Whoever requests executions with such parameters, runs them, or puts secrets
+	// together in workflows needs the same one.
+	EncryptionKey string `koanf:"encryption_key" secret:"value"`
 }
 
 // Executor configures an engine replica.

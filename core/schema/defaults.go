@@ -19,6 +19,15 @@ func (s *Schema) Defaults() map[string]any {
 	return found
 }
 
+// Type is the one type that a parameter is declared with; empty if there is none, or
+// several.
+func (s *Schema) Type(name string) string {
+	if field := s.root.properties[name]; field != nil && len(field.types) == 1 {
+		return field.types[0]
+	}
+	return ""
+}
+
 // WithDefaults returns the parameters with the default of each that is missing or
 // null. What was given is not changed.
 func (s *Schema) WithDefaults(params map[string]any) map[string]any {

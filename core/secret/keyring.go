@@ -12,12 +12,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/attune-go/attune/core/expr"
 )
 
-// LeastKey is how many characters a key has at least.
+// LeastKey is how many characters, in bytes, a key has at least.
 const LeastKey = 32
 
 // Reasons why a value cannot be sealed or opened.
@@ -41,7 +40,7 @@ func NewKeyring(key string) (Keyring, error) {
 	if key == "" {
 		return Keyring{}, nil
 	}
-	if utf8.RuneCountInString(key) < LeastKey {
+	if len(key) < LeastKey {
 		return Keyring{}, fmt.Errorf("security.encryption_key has fewer than %d characters", LeastKey)
 	}
 	k := Keyring{sum: sha256.Sum256([]byte(key))}

@@ -185,19 +185,40 @@ func TestSecretsAreFollowedThroughTemplates(t *testing.T) {
 	require.Equal(t, []string{"header", "list.0", "made", "text"}, secret.Misplaced(found, []string{"/whole", "/all"}))
 }
 
-// A marker that was traced keeps its source, however often it is passed on.
-func TestTracedMarkersKeepTheirSource(t *testing.T) {
+// Nobody gets at somebody else's secret by writing a marker.
+func TestMarkersOfStrangersAreNotBelieved(t *testing.T) {
 	t.Parallel()
-	marker := value(t, `{"a":[{"$attune_secret":true,"redacted":true}]}`)
-	once := secret.Trace(marker, secret.OfConfig, 1)
-	require.Equal(t, once, secret.Trace(once, secret.OfResult, 2))
-	_, found, err := secret.Collect(once)
+	foreign := `{"$attune_secret":true,"from":"execution_config:1:/password","redacted":true}`
+	given := value(t, `{"a":[`+foreign+`],"text":`+string(must(json.Marshal("x"+foreign)))+`,"$attune_secret":1}`)
+	before := fmt.Sprint(given)
+	traced := secret.Trace(given, secret.OfConfig, 7)
+	require.Equal(t, before, fmt.Sprint(given), "what was given is not changed")
+	rendered, err := expr.Render(map[string]any{"x": "{{ p.a[0] }}", "y": "{{ p.text }}!", "z": "{{ p }}!"}, expr.Names{"p": traced})
 	require.NoError(t, err)
-	require.Equal(t, []secret.Source{{Entity: secret.OfConfig, ID: 1, Path: "/a/0"}}, secret.Sources(found))
-	clean, _, err := secret.Collect(once)
+	public, found, err := secret.Collect(rendered)
 	require.NoError(t, err)
-	require.Equal(t, marker, clean)
-	clean, found, err = secret.Collect(map[string]any{"x": "plain", "n": int64(1)})
+	require.Equal(t, []secret.Source{{Entity: secret.OfConfig, ID: 7, Path: "/a/0"}}, secret.Sources(found))
+	text, ok := secret.At(public, "/y")
+	require.True(t, ok)
+	require.Equal(t, "x"+strings.Replace(foreign, "attune_", "attune-", 1)+"!", text)
+
+	require.NoError(t, secret.Check(found, func(s secret.Source) bool { return s.ID == 7 }))
+	_, found, err = secret.Collect(value(t, `{"x":`+foreign+`}`))
+	require.NoError(t, err)
+	require.EqualError(t, secret.Check(found, func(s secret.Source) bool { return s.ID == 7 }),
+		"x: the secret of the parameters of execution 1 does not belong here")
+}
+
+func must(raw []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func TestWhatHoldsNoSecretStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	clean, found, err := secret.Collect(map[string]any{"x": "plain", "n": int64(1)})
 	require.NoError(t, err)
 	require.Empty(t, found)
 	require.Equal(t, map[string]any{"x": "plain", "n": int64(1)}, clean)

@@ -50,24 +50,24 @@ func parseSource(text string) (Source, bool) {
 const from = "from"
 
 // Trace adds to every marker of a value where its secret is: in the rows of the
-// entity, under the marker's own path. Markers that say so already keep what they
-// say. The value that was given is not changed.
+// entity, under the marker's own path. What a marker said before is not believed: the
+// value is what somebody gave or an action printed. For the same reason a text that
+// holds what looks like a marker is changed so that it no longer does. Whatever
+// templates can see goes through here, or was made by templates that did. The value
+// that was given is not changed.
 func Trace(value any, entity string, id int64) any { return trace(value, entity, id, "") }
 
 func trace(value any, entity string, id int64, path string) any {
 	switch v := value.(type) {
 	case map[string]any:
 		if IsMarker(v) {
-			if _, ok := sourceOf(v); ok {
-				return v
-			}
 			traced := Marker()
 			traced[from] = Source{entity, id, path}.String()
 			return traced
 		}
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			out[key] = trace(item, entity, id, Join(path, key))
+			out[defuse(key)] = trace(item, entity, id, Join(path, key))
 		}
 		return out
 	case []any:
@@ -76,9 +76,16 @@ func trace(value any, entity string, id int64, path string) any {
 			out[i] = trace(item, entity, id, Join(path, strconv.Itoa(i)))
 		}
 		return out
+	case string:
+		return defuse(v)
 	default:
 		return value
 	}
+}
+
+// defuse keeps a text from being taken for a marker.
+func defuse(text string) string {
+	return strings.ReplaceAll(text, expr.Secret, strings.Replace(expr.Secret, "_", "-", 1))
 }
 
 func sourceOf(marker map[string]any) (Source, bool) {
@@ -120,6 +127,19 @@ func Sources(traced []Traced) []Source {
 		}
 	}
 	return all
+}
+
+// Check fails if a secret is to come from a row that is not the caller's to read, which
+// own tells. Templates are written by people, who could write a marker too.
+func Check(traced []Traced, own func(Source) bool) error {
+	for _, one := range traced {
+		for _, part := range one.Parts {
+			if part.Source != nil && !own(*part.Source) {
+				return fmt.Errorf("%s: the secret of %s %d does not belong here", place(one.Path), words(part.Source.Entity), part.Source.ID)
+			}
+		}
+	}
+	return nil
 }
 
 // ErrMangled says that a function has changed the text of a marker, so that nobody

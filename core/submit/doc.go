@@ -6,9 +6,14 @@
 // will happen, whatever becomes of the broker or of this process: somebody's
 // relay publishes the message. Parameters are stored as they were given;
 // defaults of the action are applied when it runs, and a request without
-// parameters stores none.
+// parameters stores none. Those that the action's schema marks as secret are
+// sealed and stored apart, in the same transaction; in the row and in the message
+// markers stand for them.
 //
-// An unknown action is an UnknownActionError that names the nearest one. A
+// An unknown action is an UnknownActionError that names the nearest one.
+// Parameters that do not fit the schema are an InvalidParamsError that lists all
+// mistakes, and secret ones without a key are refused (ErrSealed): nothing secret
+// is ever stored in the clear. A
 // commit whose outcome is unknown is returned as such (store.ClassUnknown) and
 // never repeated here, so that nothing is requested twice.
 package submit

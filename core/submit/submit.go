@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -37,12 +38,21 @@ type Relay interface {
 type Submitter struct {
 	store *store.Store
 	relay Relay
+	keys  secret.Keyring
 }
 
 // New makes a Submitter. Without a relay the messages are left to the sweep of
 // a running engine, which takes them within seconds.
 func New(st *store.Store, relay Relay) *Submitter {
 	return &Submitter{store: st, relay: relay}
+}
+
+// WithKeyring returns a Submitter that can seal secret parameters. Without a key
+// requests that have such are refused.
+func (s *Submitter) WithKeyring(keys secret.Keyring) *Submitter {
+	with := *s
+	with.keys = keys
+	return &with
 }
 
 // Request is one execution to be requested.
@@ -111,10 +121,16 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := s.examine(requests, configs, actions)
+	if err != nil {
+		return nil, err
+	}
 	var done []Requested
 	err = s.store.Tx(ctx, "request executions", func(ctx context.Context, tx *store.Tx) error {
-		done, err = s.insert(ctx, tx, requests, configs, actions)
-		return err
+		if done, err = s.insert(ctx, tx, requests, configs, actions); err != nil {
+			return err
+		}
+		return insertSecrets(ctx, tx, secrets, done)
 	})
 	if err != nil {
 		return nil, err

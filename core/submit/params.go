@@ -1,0 +1,122 @@
+package submit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+)
+
+// InvalidParamsError says what is wrong with the parameters of a request, all of it.
+type InvalidParamsError struct {
+	Ref      string // of the action
+	Mistakes []schema.Mistake
+}
+
+// Error lists the mistakes on one line.
+func (e *InvalidParamsError) Error() string {
+	return fmt.Sprintf("the parameters do not fit %s: %s", e.Ref, schema.Words(e.Mistakes))
+}
+
+// ErrSealed is wrapped by the error for secret parameters that cannot be kept.
+var ErrSealed = errors.New("secret parameters cannot be kept")
+
+// sealed is a secret of a request, by its index: it has no id before it is stored.
+type sealed struct {
+	request int
+	value   secret.Sealed
+}
+
+// examine checks all parameters against the schemas of their actions. In configs,
+// markers take the place of what these mark as secret; the values are returned.
+func (s *Submitter) examine(requests []Request, configs []string, actions map[string]Action) ([]sealed, error) {
+	schemas := make(map[string]*schema.Schema, len(actions))
+	for ref, action := range actions {
+		if len(action.ParamSchema) == 0 {
+			continue
+		}
+		read, err := schema.Parse(action.ParamSchema)
+		if err != nil {
+			return nil, fmt.Errorf("request %s: its schema of parameters: %w", ref, err)
+		}
+		schemas[ref] = read
+	}
+	var all []sealed
+	for i, request := range requests {
+		rules := schemas[request.ActionRef]
+		if rules == nil {
+			continue
+		}
+		config, secrets, err := s.examineOne(request.ActionRef, configs[i], rules)
+		if err != nil {
+			return nil, err
+		}
+		configs[i] = config
+		for _, one := range secrets {
+			all = append(all, sealed{i, one})
+		}
+	}
+	return all, nil
+}
+
+func (s *Submitter) examineOne(ref, config string, rules *schema.Schema) (string, []secret.Sealed, error) {
+	params := map[string]any{}
+	if config != "" {
+		decoder := json.NewDecoder(strings.NewReader(config))
+		decoder.UseNumber() // what is stored keeps its digits
+		if err := decoder.Decode(&params); err != nil {
+			return "", nil, fmt.Errorf("request %s: %w", ref, ErrParams)
+		}
+	}
+	values, _ := expr.Value(params).(map[string]any)
+	mistakes := rules.ValidateParams(values, schema.AllowTemplates())
+	for _, path := range secret.Paths(values) {
+		mistakes = append(mistakes, schema.Mistake{
+			Path: strings.ReplaceAll(path[1:], "/", "."), Text: "is the marker of a secret, not its value",
+		})
+	}
+	if len(mistakes) > 0 {
+		return "", nil, &InvalidParamsError{ref, mistakes}
+	}
+	if !rules.HasSecrets() {
+		return config, nil, nil
+	}
+	public, taken := secret.Take(params, rules.SecretPaths(params))
+	secrets := make([]secret.Sealed, len(taken))
+	for i, one := range taken {
+		value, err := s.keys.Seal(one.Value)
+		if err != nil {
+			return "", nil, fmt.Errorf("request %s: %w: %w", ref, ErrSealed, err)
+		}
+		secrets[i] = secret.Sealed{Path: one.Path, Kind: secret.FromSchema, Ref: one.Path, Value: value}
+	}
+	if len(secrets) == 0 {
+		return config, nil, nil
+	}
+	stored, err := json.Marshal(public)
+	if err != nil {
+		return "", nil, fmt.Errorf("request %s: %w", ref, ErrParams)
+	}
+	return string(stored), secrets, nil
+}
+
+// insertSecrets stores the secrets of what was just requested.
+func insertSecrets(ctx context.Context, tx *store.Tx, secrets []sealed, done []Requested) error {
+	if len(secrets) == 0 {
+		return nil
+	}
+	var rows store.InsertSecretValuesParams
+	for _, one := range secrets {
+		store.AddSecret(&rows, secret.OfConfig, done[one.request].ID, one.value)
+	}
+	if err := tx.InsertSecretValues(ctx, rows); err != nil {
+		return fmt.Errorf("store %d secret parameters: %w", len(secrets), err)
+	}
+	return nil
+}
