@@ -14,6 +14,7 @@ func (e *Engine) guards(view *monitor.Monitor, metrics *supervise.Metrics) {
 	e.addLiveness(metrics)
 	e.addAlerts(view, metrics)
 	e.addRetention(metrics)
+	e.addInquiries(metrics)
 }
 
 // blind reports that hand-overs may not have reached workers yet: while the broker

@@ -1,0 +1,20 @@
+package engine
+
+import (
+	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// addInquiries adds what takes answers that other services were given, and what
+// watches over open questions.
+func (e *Engine) addInquiries(metrics *supervise.Metrics) {
+	measured := inquiry.NewMetrics(e.registry)
+	consumer := e.consume(message.QueueInquiryResponses, "executor.inquiry", inquiry.Prefetch, inquiry.MaxBatch)
+	responses := inquiry.NewResponses(inquiry.Deps{Store: e.query, Consumer: consumer, Relay: e.relay, Logger: e.logger, Metrics: measured})
+	watch := inquiry.NewWatch(inquiry.WatchConfig{}, e.query, e.relay, e.logger, measured, metrics)
+	e.loops["inquiries"] = watch.Loop
+	e.services.Add("answer consumer", consumer)
+	e.services.Add("answers", responses)
+	e.services.Add("inquiries", watch)
+}
