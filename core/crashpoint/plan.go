@@ -54,6 +54,16 @@ func Letters() []string {
 	}
 }
 
+// Events returns the points that an engine replica passes from an event to its
+// executions, besides those of a round.
+func Events() []string {
+	return []string{
+		"events:before-commit", // the enforcements are written, nobody sees them
+		"events:committed",     // the same, and everybody does
+		"inbox:before-ack",     // events or enforcements are done, their messages are still the broker's
+	}
+}
+
 // Worker returns the points that a worker passes, in the order of a run.
 func Worker() []string {
 	return []string{
@@ -65,7 +75,7 @@ func Worker() []string {
 }
 
 // Names returns every point there is.
-func Names() []string { return slices.Concat(Engine(), Letters(), Worker()) }
+func Names() []string { return slices.Concat(Engine(), Letters(), Events(), Worker()) }
 
 // Parse reads a plan: for each point that it names, the reach at which the
 // process dies, counted from 1.

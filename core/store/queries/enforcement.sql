@@ -29,3 +29,13 @@ WITH changed AS (
     RETURNING f.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'enforcements that were to be taken up');
+
+-- name: CopyEnforcementSecrets :exec
+-- The secrets of parameters go with the parameters.
+INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value, encryption_key_hash)
+SELECT 'execution_config', c.execution, v.json_path, v.source_kind, v.source_ref, v.encrypted_value, v.encryption_key_hash
+FROM (SELECT unnest(sqlc.arg(enforcements)::bigint[]) AS enforcement, unnest(sqlc.arg(executions)::bigint[]) AS execution) c
+CROSS JOIN LATERAL (
+    SELECT * FROM execution_secret_value x WHERE x.entity_type = 'enforcement_config' AND x.entity_id = c.enforcement OFFSET 0) v
+ORDER BY c.execution, v.json_path
+ON CONFLICT (entity_type, entity_id, json_path) DO NOTHING;

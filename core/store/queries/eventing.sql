@@ -12,12 +12,11 @@ ORDER BY e.id;
 -- the moment of matching.
 SELECT r.id, r.ref, r.pack, r.action, r.action_ref, r.trigger_ref, r.conditions, r.action_params, now()::timestamptz AS now
 FROM rule r
-LEFT JOIN trigger t ON t.ref = r.trigger_ref
 WHERE r.id = ANY (ARRAY(
         SELECT x.id FROM rule x WHERE x.trigger_ref = ANY (sqlc.arg(trigger_refs)::text[])
         UNION SELECT y.id FROM rule y WHERE y.id = ANY (sqlc.arg(ids)::bigint[])
         UNION SELECT z.id FROM rule z WHERE z.ref = ANY (sqlc.arg(refs)::text[])))
-  AND r.enabled AND coalesce(t.enabled, true)
+  AND r.enabled AND coalesce((SELECT t.enabled FROM trigger t WHERE t.ref = r.trigger_ref), true)
 ORDER BY r.id;
 
 -- name: RuleActions :many
@@ -61,7 +60,7 @@ RETURNING id, rule::bigint AS rule, event::bigint AS event, status;
 
 -- name: CreatedEnforcements :many
 -- Enforcements of these events that nobody has taken up yet.
-SELECT f.id, f.rule, f.rule_ref, f.event::bigint AS event, f.trigger_ref
+SELECT f.id, f.rule, f.rule_ref, f.event::bigint AS event, f.trigger_ref, now()::timestamptz AS now
 FROM enforcement f
 WHERE f.event = ANY (sqlc.arg(events)::bigint[]) AND f.status = 'created'
 ORDER BY f.id;

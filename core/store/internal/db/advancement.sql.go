@@ -12,6 +12,34 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
+const AdoptWorkflow = `-- name: AdoptWorkflow :exec
+WITH kept AS (
+    UPDATE workflow_execution w SET source = $3::bigint WHERE w.id = $4 AND w.source IS NULL
+)
+UPDATE workflow_task_dispatch d SET execution_id = r.execution
+FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS execution) r
+WHERE d.id = ANY (ARRAY[r.id])
+`
+
+type AdoptWorkflowParams struct {
+	Tasks      []int64
+	Executions []int64
+	Source     int64
+	ID         int64
+}
+
+// What leads on a workflow of another engine: its definition, its deadline, and
+// the last repetition of each child.
+func (q *Queries) AdoptWorkflow(ctx context.Context, arg AdoptWorkflowParams) error {
+	_, err := q.db.Exec(ctx, AdoptWorkflow,
+		arg.Tasks,
+		arg.Executions,
+		arg.Source,
+		arg.ID,
+	)
+	return err
+}
+
 const AdvanceWorkflows = `-- name: AdvanceWorkflows :exec
 WITH changed AS (
     UPDATE workflow_execution w
@@ -69,23 +97,23 @@ func (q *Queries) EndWorkflowParents(ctx context.Context, ids []int64, statuses 
 }
 
 const FindWorkflows = `-- name: FindWorkflows :many
-SELECT w.id::bigint AS id, coalesce(o.due, true)::bool AS due
-FROM (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x WHERE x.open AND x.id > $1::bigint ORDER BY x.id LIMIT $2::int) w
-JOIN execution p ON p.id = w.execution
+SELECT w.id::bigint AS id,
+       (w.state IS NULL
+        OR w.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
+        OR coalesce(w.deadline <= now(), false)
+        OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+        OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+        OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution)
+        OR (coalesce(o.due, NOT w.paused) AND w.updated < now() - make_interval(secs => $1::float8)))::bool AS due
+FROM (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x WHERE x.open AND x.id > $2::bigint ORDER BY x.id LIMIT $3::int) w
+CROSS JOIN LATERAL (SELECT e.status FROM execution e WHERE e.id = w.execution OFFSET 0) p
 LEFT JOIN LATERAL (
     SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL
-                   AND e.updated < now() - make_interval(secs => $3::float8)
-                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending'))
-        OR bool_and(d.execution_id IS NULL) AS due
+                   AND e.updated < now() - make_interval(secs => $1::float8)
+                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')) AS due
     FROM (SELECT t.execution_id FROM workflow_task_dispatch t WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0) d
-    LEFT JOIN execution e ON e.id = d.execution_id
+    CROSS JOIN LATERAL (SELECT id, action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs, artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity, worker, status, result, started_at, workflow_def, workflow_task, retry_count, max_retries, retry_reason, original_execution, created, updated, admission_state_id, attempt, finished_at, priority, admitted_at, finished_status FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
 ) o ON true
-WHERE w.state IS NULL
-   OR w.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
-   OR w.deadline <= now()
-   OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-   OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-   OR (coalesce(o.due, true) AND w.updated < now() - make_interval(secs => $3::float8))
 ORDER BY w.id
 `
 
@@ -94,12 +122,12 @@ type FindWorkflowsRow struct {
 	Due bool
 }
 
-// Workflows that can go on, a page behind the last one seen: one that was paused or
+// A page of open workflows. due are those that can go on: one that was paused or
 // resumed, whose time is over, that somebody else has ended, or that another engine
 // has left; one of whose children has ended and was not reported; and one that has
 // no child at all any more.
-func (q *Queries) FindWorkflows(ctx context.Context, after int64, page int32, unreportedAfter float64) ([]FindWorkflowsRow, error) {
-	rows, err := q.db.Query(ctx, FindWorkflows, after, page, unreportedAfter)
+func (q *Queries) FindWorkflows(ctx context.Context, unreportedAfter float64, after int64, page int32) ([]FindWorkflowsRow, error) {
+	rows, err := q.db.Query(ctx, FindWorkflows, unreportedAfter, after, page)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +300,8 @@ func (q *Queries) NewWorkflowIDs(ctx context.Context, n int32) ([]int64, error) 
 }
 
 const ReadEndedTasks = `-- name: ReadEndedTasks :many
-SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count
+SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count,
+       EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked
 FROM (SELECT unnest($1::bigint[]) AS id) w
 CROSS JOIN LATERAL (
     SELECT t.id, t.workflow_execution, t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
@@ -302,6 +331,7 @@ type ReadEndedTasksRow struct {
 	Execution         int64
 	Status            attune.Status
 	RetryCount        int32
+	CancelAsked       bool
 }
 
 // Children that have ended for good and have not been drawn the consequences from:
@@ -329,6 +359,45 @@ func (q *Queries) ReadEndedTasks(ctx context.Context, arg ReadEndedTasksParams) 
 			&i.Execution,
 			&i.Status,
 			&i.RetryCount,
+			&i.CancelAsked,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ReadSettledTasks = `-- name: ReadSettledTasks :many
+SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, d.execution_id AS execution
+FROM workflow_task_dispatch d
+WHERE d.workflow_execution = $1 AND d.task_name = ANY ($2::text[]) AND d.settled
+`
+
+type ReadSettledTasksRow struct {
+	ID        int64
+	TaskName  string
+	TaskIndex int32
+	Execution *int64
+}
+
+func (q *Queries) ReadSettledTasks(ctx context.Context, workflow int64, tasks []string) ([]ReadSettledTasksRow, error) {
+	rows, err := q.db.Query(ctx, ReadSettledTasks, workflow, tasks)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadSettledTasksRow
+	for rows.Next() {
+		var i ReadSettledTasksRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TaskName,
+			&i.TaskIndex,
+			&i.Execution,
 		); err != nil {
 			return nil, err
 		}
@@ -341,7 +410,7 @@ func (q *Queries) ReadEndedTasks(ctx context.Context, arg ReadEndedTasksParams) 
 }
 
 const ReadTaskResults = `-- name: ReadTaskResults :many
-SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.status, e.result, q.response,
+SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status, e.result, q.response,
        coalesce(q.status::text, '')::text AS asked
 FROM (SELECT unnest($1::bigint[]) AS workflow, unnest($2::text[]) AS task) r
 JOIN workflow_task_dispatch d ON d.workflow_execution = r.workflow AND d.task_name = r.task
@@ -354,6 +423,7 @@ type ReadTaskResultsRow struct {
 	WorkflowExecution int64
 	TaskName          string
 	TaskIndex         int32
+	Execution         int64
 	Status            attune.Status
 	Result            []byte
 	Response          []byte
@@ -374,10 +444,66 @@ func (q *Queries) ReadTaskResults(ctx context.Context, workflows []int64, tasks 
 			&i.WorkflowExecution,
 			&i.TaskName,
 			&i.TaskIndex,
+			&i.Execution,
 			&i.Status,
 			&i.Result,
 			&i.Response,
 			&i.Asked,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ReadWorkflowChildren = `-- name: ReadWorkflowChildren :many
+SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.updated,
+       (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL)::bool AS ended
+FROM workflow_task_dispatch d
+CROSS JOIN LATERAL (
+    SELECT x.id, x.action, x.action_ref, x.config, x.env_vars, x.parent, x.enforcement, x.executor, x.permission_set_refs, x.artifact_retention_policy, x.artifact_retention_limit, x.worker_selector, x.worker_tolerations, x.worker_affinity, x.worker, x.status, x.result, x.started_at, x.workflow_def, x.workflow_task, x.retry_count, x.max_retries, x.retry_reason, x.original_execution, x.created, x.updated, x.admission_state_id, x.attempt, x.finished_at, x.priority, x.admitted_at, x.finished_status FROM execution x
+    WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
+      AND x.workflow_task ->> 'task_name' = d.task_name AND coalesce((x.workflow_task ->> 'task_index')::int, -1) = coalesce(d.task_index, -1)
+    ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
+) e
+WHERE d.workflow_execution = $1
+ORDER BY d.id
+`
+
+type ReadWorkflowChildrenRow struct {
+	ID        int64
+	TaskName  string
+	TaskIndex int32
+	Execution int64
+	Status    attune.Status
+	Updated   time.Time
+	Ended     bool
+}
+
+// The children of a workflow that another engine has started: of each task and item
+// the last repetition, which its row is pointed to. What was made and never handed
+// over counts as not ended.
+func (q *Queries) ReadWorkflowChildren(ctx context.Context, id int64) ([]ReadWorkflowChildrenRow, error) {
+	rows, err := q.db.Query(ctx, ReadWorkflowChildren, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadWorkflowChildrenRow
+	for rows.Next() {
+		var i ReadWorkflowChildrenRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TaskName,
+			&i.TaskIndex,
+			&i.Execution,
+			&i.Status,
+			&i.Updated,
+			&i.Ended,
 		); err != nil {
 			return nil, err
 		}
@@ -435,6 +561,29 @@ func (q *Queries) ReadWorkflowItems(ctx context.Context, arg ReadWorkflowItemsPa
 	return items, nil
 }
 
+const ReadWorkflowOrigin = `-- name: ReadWorkflowOrigin :one
+SELECT d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema, w.source
+FROM workflow_execution w
+JOIN workflow_definition d ON d.id = w.workflow_def
+JOIN execution e ON e.id = w.execution
+LEFT JOIN action a ON a.id = e.action
+WHERE w.id = $1
+`
+
+type ReadWorkflowOriginRow struct {
+	Definition  []byte
+	ParamSchema []byte
+	Source      *int64
+}
+
+// The definition of a workflow that another engine has started, as it is now.
+func (q *Queries) ReadWorkflowOrigin(ctx context.Context, id int64) (ReadWorkflowOriginRow, error) {
+	row := q.db.QueryRow(ctx, ReadWorkflowOrigin, id)
+	var i ReadWorkflowOriginRow
+	err := row.Scan(&i.Definition, &i.ParamSchema, &i.Source)
+	return i, err
+}
+
 const ReadWorkflowSources = `-- name: ReadWorkflowSources :many
 SELECT s.id, s.definition, s.param_schema FROM workflow_source s WHERE s.id = ANY ($1::bigint[])
 `
@@ -470,7 +619,7 @@ const ReadWorkflowStarts = `-- name: ReadWorkflowStarts :many
 SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
        coalesce(attune_task_timeout(e.workflow_task), a.timeout_seconds, 0)::float8 AS timeout_seconds,
-       coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow
+       coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at
 FROM execution e
 JOIN LATERAL (
     SELECT id, ref, pack, pack_ref, label, description, entrypoint, runtime, param_schema, out_schema, parameter_delivery, parameter_format, output_format, is_adhoc, timeout_seconds, max_retries, runtime_version_constraint, accesses_mcp, default_execution_permission_set_refs, log_retention_policy, log_retention_limit, artifact_retention_policy, artifact_retention_limit, workflow_def, required_worker_runtimes, worker_selector, worker_tolerations, worker_affinity, created, updated, scheduled_timeout_seconds FROM action x WHERE x.id = e.action
@@ -494,6 +643,7 @@ type ReadWorkflowStartsRow struct {
 	ParamSchema    []byte
 	TimeoutSeconds float64
 	Workflow       int64
+	At             time.Time
 }
 
 // Executions of workflows that ask to run. A workflow is 0 when there is none yet.
@@ -519,6 +669,7 @@ func (q *Queries) ReadWorkflowStarts(ctx context.Context, ids []int64) ([]ReadWo
 			&i.ParamSchema,
 			&i.TimeoutSeconds,
 			&i.Workflow,
+			&i.At,
 		); err != nil {
 			return nil, err
 		}
@@ -600,6 +751,16 @@ func (q *Queries) ReadWorkflows(ctx context.Context, ids []int64) ([]ReadWorkflo
 		return nil, err
 	}
 	return items, nil
+}
+
+const ReopenTasks = `-- name: ReopenTasks :exec
+UPDATE workflow_task_dispatch SET settled = false, updated = now() WHERE id = ANY ($1::bigint[])
+`
+
+// Their children are repeated after all.
+func (q *Queries) ReopenTasks(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, ReopenTasks, ids)
+	return err
 }
 
 const SettleTasks = `-- name: SettleTasks :exec

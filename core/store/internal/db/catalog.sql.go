@@ -10,8 +10,72 @@ import (
 	"time"
 )
 
+const ApplyAction = `-- name: ApplyAction :one
+INSERT INTO action (ref, pack, pack_ref, label, description, entrypoint, runtime, workflow_def, param_schema, out_schema,
+                    parameter_delivery, parameter_format, output_format, timeout_seconds, scheduled_timeout_seconds,
+                    max_retries, runtime_version_constraint, accesses_mcp, default_execution_permission_set_refs,
+                    log_retention_policy, log_retention_limit, artifact_retention_policy, artifact_retention_limit,
+                    required_worker_runtimes, worker_selector, worker_tolerations, worker_affinity)
+SELECT $1::text, d.pack, d.pack_ref, d.label, d.description, d.entrypoint, d.runtime, d.workflow_def,
+       d.param_schema, d.out_schema, d.parameter_delivery, d.parameter_format, d.output_format, d.timeout_seconds,
+       d.scheduled_timeout_seconds, d.max_retries, d.runtime_version_constraint, d.accesses_mcp,
+       d.default_execution_permission_set_refs, d.log_retention_policy::artifact_retention_enum, d.log_retention_limit,
+       d.artifact_retention_policy::artifact_retention_enum, d.artifact_retention_limit, d.required_worker_runtimes,
+       d.worker_selector, d.worker_tolerations, d.worker_affinity
+FROM jsonb_to_record($2::jsonb) AS d (
+    pack bigint, pack_ref text, label text, description text, entrypoint text, runtime bigint, workflow_def bigint,
+    param_schema jsonb, out_schema jsonb, parameter_delivery text, parameter_format text, output_format text,
+    timeout_seconds integer, scheduled_timeout_seconds integer, max_retries integer, runtime_version_constraint text,
+    accesses_mcp boolean, default_execution_permission_set_refs text[], log_retention_policy text,
+    log_retention_limit integer, artifact_retention_policy text, artifact_retention_limit integer,
+    required_worker_runtimes jsonb, worker_selector jsonb, worker_tolerations jsonb, worker_affinity jsonb)
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
+    entrypoint = excluded.entrypoint, runtime = excluded.runtime, workflow_def = excluded.workflow_def,
+    param_schema = excluded.param_schema, out_schema = excluded.out_schema,
+    parameter_delivery = excluded.parameter_delivery, parameter_format = excluded.parameter_format,
+    output_format = excluded.output_format, timeout_seconds = excluded.timeout_seconds,
+    scheduled_timeout_seconds = excluded.scheduled_timeout_seconds, max_retries = excluded.max_retries,
+    runtime_version_constraint = excluded.runtime_version_constraint, accesses_mcp = excluded.accesses_mcp,
+    default_execution_permission_set_refs = excluded.default_execution_permission_set_refs,
+    log_retention_policy = excluded.log_retention_policy, log_retention_limit = excluded.log_retention_limit,
+    artifact_retention_policy = excluded.artifact_retention_policy,
+    artifact_retention_limit = excluded.artifact_retention_limit,
+    required_worker_runtimes = excluded.required_worker_runtimes, worker_selector = excluded.worker_selector,
+    worker_tolerations = excluded.worker_tolerations, worker_affinity = excluded.worker_affinity
+RETURNING id
+`
+
+func (q *Queries) ApplyAction(ctx context.Context, ref string, doc []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, ApplyAction, ref, doc)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
+const ApplyPack = `-- name: ApplyPack :one
+INSERT INTO pack (ref, label, description, version, conf_schema, config, meta, tags, runtime_deps, dependencies, is_standard)
+SELECT $1::text, d.label, d.description, d.version, d.conf_schema, d.config, d.meta, d.tags, d.runtime_deps,
+       d.dependencies, d.is_standard
+FROM jsonb_to_record($2::jsonb) AS d (
+    label text, description text, version text, conf_schema jsonb, config jsonb, meta jsonb, tags text[],
+    runtime_deps text[], dependencies text[], is_standard boolean)
+ON CONFLICT (ref) DO UPDATE
+SET label = excluded.label, description = excluded.description, version = excluded.version,
+    conf_schema = excluded.conf_schema, config = excluded.config, meta = excluded.meta, tags = excluded.tags,
+    runtime_deps = excluded.runtime_deps, dependencies = excluded.dependencies, is_standard = excluded.is_standard
+RETURNING id
+`
+
+func (q *Queries) ApplyPack(ctx context.Context, ref string, doc []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, ApplyPack, ref, doc)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
 const ApplyPolicy = `-- name: ApplyPolicy :one
-    INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
+INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
                     burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
                     adaptive_latency_ms)
 VALUES ($1, $2, nullif($3::text, ''), $4::text[],
@@ -83,6 +147,135 @@ func (q *Queries) ApplyPolicy(ctx context.Context, arg ApplyPolicyParams) (int64
 	return id, err
 }
 
+const ApplyRule = `-- name: ApplyRule :one
+INSERT INTO rule (ref, pack, pack_ref, label, description, action, action_ref, trigger, trigger_ref, conditions,
+                  action_params, trigger_params, permission_set_refs, enabled)
+SELECT $1::text, d.pack, d.pack_ref, d.label, d.description, d.action, d.action_ref, d.trigger, d.trigger_ref,
+       d.conditions, d.action_params, d.trigger_params, d.permission_set_refs, d.enabled
+FROM jsonb_to_record($2::jsonb) AS d (
+    pack bigint, pack_ref text, label text, description text, action bigint, action_ref text, trigger bigint,
+    trigger_ref text, conditions jsonb, action_params jsonb, trigger_params jsonb, permission_set_refs text[],
+    enabled boolean)
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
+    action = excluded.action, action_ref = excluded.action_ref, trigger = excluded.trigger,
+    trigger_ref = excluded.trigger_ref, conditions = excluded.conditions, action_params = excluded.action_params,
+    trigger_params = excluded.trigger_params, permission_set_refs = excluded.permission_set_refs,
+    enabled = excluded.enabled
+RETURNING id
+`
+
+func (q *Queries) ApplyRule(ctx context.Context, ref string, doc []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, ApplyRule, ref, doc)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
+const ApplyRuntime = `-- name: ApplyRuntime :one
+INSERT INTO runtime (ref, pack, pack_ref, description, name, aliases, distributions, installation, execution_config)
+SELECT $1::text, d.pack, d.pack_ref, d.description, d.name, d.aliases, d.distributions, d.installation,
+       d.execution_config
+FROM jsonb_to_record($2::jsonb) AS d (
+    pack bigint, pack_ref text, description text, name text, aliases text[], distributions jsonb, installation jsonb,
+    execution_config jsonb)
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, description = excluded.description, name = excluded.name,
+    aliases = excluded.aliases, distributions = excluded.distributions, installation = excluded.installation,
+    execution_config = excluded.execution_config
+RETURNING id
+`
+
+func (q *Queries) ApplyRuntime(ctx context.Context, ref string, doc []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, ApplyRuntime, ref, doc)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
+const ApplyTrigger = `-- name: ApplyTrigger :one
+INSERT INTO trigger (ref, pack, pack_ref, label, description, enabled, param_schema, out_schema)
+SELECT $1::text, d.pack, d.pack_ref, d.label, d.description, d.enabled, d.param_schema, d.out_schema
+FROM jsonb_to_record($2::jsonb) AS d (
+    pack bigint, pack_ref text, label text, description text, enabled boolean, param_schema jsonb, out_schema jsonb)
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
+    enabled = excluded.enabled, param_schema = excluded.param_schema, out_schema = excluded.out_schema
+RETURNING id
+`
+
+func (q *Queries) ApplyTrigger(ctx context.Context, ref string, doc []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, ApplyTrigger, ref, doc)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
+const ApplyWorkflow = `-- name: ApplyWorkflow :one
+INSERT INTO workflow_definition (ref, pack, pack_ref, label, description, version, param_schema, out_schema, definition, tags)
+SELECT $1::text, d.pack, d.pack_ref, d.label, d.description, d.version, d.param_schema, d.out_schema,
+       d.definition, d.tags
+FROM jsonb_to_record($2::jsonb) AS d (
+    pack bigint, pack_ref text, label text, description text, version text, param_schema jsonb, out_schema jsonb,
+    definition jsonb, tags text[])
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
+    version = excluded.version, param_schema = excluded.param_schema, out_schema = excluded.out_schema,
+    definition = excluded.definition, tags = excluded.tags
+RETURNING id
+`
+
+func (q *Queries) ApplyWorkflow(ctx context.Context, ref string, doc []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, ApplyWorkflow, ref, doc)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
+const CatalogActionRows = `-- name: CatalogActionRows :many
+SELECT a.id, a.ref, a.pack_ref, a.is_adhoc,
+       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb AS doc
+FROM action a
+LEFT JOIN runtime r ON r.id = a.runtime
+LEFT JOIN workflow_definition w ON w.id = a.workflow_def
+WHERE a.ref = ANY ($1::text[])
+ORDER BY a.id
+`
+
+type CatalogActionRowsRow struct {
+	ID      int64
+	Ref     string
+	PackRef string
+	IsAdhoc bool
+	Doc     []byte
+}
+
+func (q *Queries) CatalogActionRows(ctx context.Context, refs []string) ([]CatalogActionRowsRow, error) {
+	rows, err := q.db.Query(ctx, CatalogActionRows, refs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CatalogActionRowsRow
+	for rows.Next() {
+		var i CatalogActionRowsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.PackRef,
+			&i.IsAdhoc,
+			&i.Doc,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const CatalogActions = `-- name: CatalogActions :many
 SELECT a.id, a.ref, a.pack, p.ref AS pack_ref, a.param_schema
 FROM action a
@@ -117,6 +310,36 @@ func (q *Queries) CatalogActions(ctx context.Context, refs []string, packs []str
 			&i.PackRef,
 			&i.ParamSchema,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const CatalogPackRows = `-- name: CatalogPackRows :many
+SELECT p.id, p.ref, to_jsonb(p) AS doc FROM pack p WHERE p.ref = ANY ($1::text[]) ORDER BY p.id
+`
+
+type CatalogPackRowsRow struct {
+	ID  int64
+	Ref string
+	Doc []byte
+}
+
+func (q *Queries) CatalogPackRows(ctx context.Context, refs []string) ([]CatalogPackRowsRow, error) {
+	rows, err := q.db.Query(ctx, CatalogPackRows, refs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CatalogPackRowsRow
+	for rows.Next() {
+		var i CatalogPackRowsRow
+		if err := rows.Scan(&i.ID, &i.Ref, &i.Doc); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -285,6 +508,163 @@ func (q *Queries) CatalogRivals(ctx context.Context, actions []int64, packs []in
 	return items, nil
 }
 
+const CatalogRules = `-- name: CatalogRules :many
+SELECT r.id, r.ref, r.pack_ref, r.is_adhoc, to_jsonb(r) AS doc
+FROM rule r WHERE r.ref = ANY ($1::text[]) ORDER BY r.id
+`
+
+type CatalogRulesRow struct {
+	ID      int64
+	Ref     string
+	PackRef string
+	IsAdhoc bool
+	Doc     []byte
+}
+
+func (q *Queries) CatalogRules(ctx context.Context, refs []string) ([]CatalogRulesRow, error) {
+	rows, err := q.db.Query(ctx, CatalogRules, refs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CatalogRulesRow
+	for rows.Next() {
+		var i CatalogRulesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.PackRef,
+			&i.IsAdhoc,
+			&i.Doc,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const CatalogRuntimes = `-- name: CatalogRuntimes :many
+SELECT r.id, r.ref, coalesce(r.pack_ref, '')::text AS pack_ref, r.name, r.aliases, to_jsonb(r) AS doc
+FROM runtime r ORDER BY r.id
+`
+
+type CatalogRuntimesRow struct {
+	ID      int64
+	Ref     string
+	PackRef string
+	Name    string
+	Aliases []string
+	Doc     []byte
+}
+
+// All of them: an action may mean one by any of its names.
+func (q *Queries) CatalogRuntimes(ctx context.Context) ([]CatalogRuntimesRow, error) {
+	rows, err := q.db.Query(ctx, CatalogRuntimes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CatalogRuntimesRow
+	for rows.Next() {
+		var i CatalogRuntimesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.PackRef,
+			&i.Name,
+			&i.Aliases,
+			&i.Doc,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const CatalogTriggers = `-- name: CatalogTriggers :many
+SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.is_adhoc, to_jsonb(t) AS doc
+FROM trigger t WHERE t.ref = ANY ($1::text[]) ORDER BY t.id
+`
+
+type CatalogTriggersRow struct {
+	ID      int64
+	Ref     string
+	PackRef string
+	IsAdhoc bool
+	Doc     []byte
+}
+
+func (q *Queries) CatalogTriggers(ctx context.Context, refs []string) ([]CatalogTriggersRow, error) {
+	rows, err := q.db.Query(ctx, CatalogTriggers, refs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CatalogTriggersRow
+	for rows.Next() {
+		var i CatalogTriggersRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.PackRef,
+			&i.IsAdhoc,
+			&i.Doc,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const CatalogWorkflows = `-- name: CatalogWorkflows :many
+SELECT w.id, w.ref::text AS ref, w.pack_ref, to_jsonb(w) AS doc
+FROM workflow_definition w WHERE w.ref = ANY ($1::text[]) ORDER BY w.id
+`
+
+type CatalogWorkflowsRow struct {
+	ID      int64
+	Ref     string
+	PackRef string
+	Doc     []byte
+}
+
+func (q *Queries) CatalogWorkflows(ctx context.Context, refs []string) ([]CatalogWorkflowsRow, error) {
+	rows, err := q.db.Query(ctx, CatalogWorkflows, refs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CatalogWorkflowsRow
+	for rows.Next() {
+		var i CatalogWorkflowsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.PackRef,
+			&i.Doc,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const FindWaitingHeads = `-- name: FindWaitingHeads :many
 SELECT s.id AS state_id, h.execution_id, s.action_id, e.action_ref, e.parent, e.enforcement, e.config,
        now()::timestamptz AS at
@@ -371,7 +751,8 @@ const LockCatalog = `-- name: LockCatalog :exec
 SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.attune.catalog', 0))
 `
 
-// What people describe in files and apply: policies.
+// What people describe in files and apply: packs with all that is in them, and
+// policies. A document is a row as JSON: what a file says over what the table has.
 // One at a time compares files with the tables and changes them; readers and
 // rounds are not held up.
 func (q *Queries) LockCatalog(ctx context.Context) error {
@@ -463,6 +844,167 @@ SELECT p.ref FROM pack p ORDER BY p.ref LIMIT $1::int
 // For a hint when a ref is unknown; read only then.
 func (q *Queries) PackRefs(ctx context.Context, page int32) ([]string, error) {
 	rows, err := q.db.Query(ctx, PackRefs, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var ref string
+		if err := rows.Scan(&ref); err != nil {
+			return nil, err
+		}
+		items = append(items, ref)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PackRuntimeNames = `-- name: PackRuntimeNames :many
+SELECT DISTINCT lower(r.name)::text AS name
+FROM runtime r
+WHERE r.id IN (SELECT a.runtime FROM action a WHERE a.pack = $1)
+   OR r.id IN (SELECT s.runtime FROM sensor s WHERE s.pack = $1::bigint)
+ORDER BY name
+`
+
+// What workers prepare for a pack.
+func (q *Queries) PackRuntimeNames(ctx context.Context, pack int64) ([]string, error) {
+	rows, err := q.db.Query(ctx, PackRuntimeNames, pack)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PrunableRows = `-- name: PrunableRows :many
+SELECT 'rule'::text AS kind, r.id, r.ref, r.trigger_ref AS detail, 0::bigint AS busy
+FROM rule r
+WHERE r.pack_ref = ANY ($1::text[]) AND NOT r.is_adhoc AND r.ref <> ALL ($2::text[])
+UNION ALL
+SELECT 'trigger'::text, t.id, t.ref, ''::text, 0::bigint
+FROM trigger t
+WHERE t.pack_ref = ANY ($1::text[]) AND NOT t.is_adhoc AND t.ref <> ALL ($3::text[])
+UNION ALL
+SELECT 'action'::text, a.id, a.ref, ''::text,
+       (SELECT count(*) FROM execution e WHERE e.action = a.id AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))
+FROM action a
+WHERE a.pack_ref = ANY ($1::text[]) AND NOT a.is_adhoc AND a.ref <> ALL ($4::text[])
+UNION ALL
+SELECT 'workflow'::text, w.id, w.ref::text, ''::text,
+       (SELECT count(*) FROM workflow_execution x WHERE x.workflow_def = w.id AND x.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))
+FROM workflow_definition w
+WHERE w.pack_ref = ANY ($1::text[]) AND w.ref <> ALL ($5::text[])
+  AND NOT EXISTS (SELECT FROM action a WHERE a.workflow_def = w.id AND a.is_adhoc)
+`
+
+type PrunableRowsParams struct {
+	Packs     []string
+	Rules     []string
+	Triggers  []string
+	Actions   []string
+	Workflows []string
+}
+
+type PrunableRowsRow struct {
+	Kind   string
+	ID     int64
+	Ref    string
+	Detail string
+	Busy   int64
+}
+
+// What packs have and their files do not, but for what people made by hand, in the
+// order in which it can be deleted. Busy counts executions that have not ended.
+func (q *Queries) PrunableRows(ctx context.Context, arg PrunableRowsParams) ([]PrunableRowsRow, error) {
+	rows, err := q.db.Query(ctx, PrunableRows,
+		arg.Packs,
+		arg.Rules,
+		arg.Triggers,
+		arg.Actions,
+		arg.Workflows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PrunableRowsRow
+	for rows.Next() {
+		var i PrunableRowsRow
+		if err := rows.Scan(
+			&i.Kind,
+			&i.ID,
+			&i.Ref,
+			&i.Detail,
+			&i.Busy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PruneActions = `-- name: PruneActions :exec
+DELETE FROM action WHERE id = ANY ($1::bigint[])
+`
+
+func (q *Queries) PruneActions(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, PruneActions, ids)
+	return err
+}
+
+const PruneRules = `-- name: PruneRules :exec
+DELETE FROM rule WHERE id = ANY ($1::bigint[])
+`
+
+func (q *Queries) PruneRules(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, PruneRules, ids)
+	return err
+}
+
+const PruneTriggers = `-- name: PruneTriggers :exec
+DELETE FROM trigger WHERE id = ANY ($1::bigint[])
+`
+
+func (q *Queries) PruneTriggers(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, PruneTriggers, ids)
+	return err
+}
+
+const PruneWorkflows = `-- name: PruneWorkflows :exec
+DELETE FROM workflow_definition WHERE id = ANY ($1::bigint[])
+`
+
+func (q *Queries) PruneWorkflows(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, PruneWorkflows, ids)
+	return err
+}
+
+const TriggerRefs = `-- name: TriggerRefs :many
+SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT $1::int
+`
+
+// For a hint when a ref is unknown; read only then.
+func (q *Queries) TriggerRefs(ctx context.Context, page int32) ([]string, error) {
+	rows, err := q.db.Query(ctx, TriggerRefs, page)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 const CreatedEnforcements = `-- name: CreatedEnforcements :many
-SELECT f.id, f.rule, f.rule_ref, f.event::bigint AS event, f.trigger_ref
+SELECT f.id, f.rule, f.rule_ref, f.event::bigint AS event, f.trigger_ref, now()::timestamptz AS now
 FROM enforcement f
 WHERE f.event = ANY ($1::bigint[]) AND f.status = 'created'
 ORDER BY f.id
@@ -23,6 +23,7 @@ type CreatedEnforcementsRow struct {
 	RuleRef    string
 	Event      int64
 	TriggerRef string
+	Now        time.Time
 }
 
 // Enforcements of these events that nobody has taken up yet.
@@ -41,6 +42,7 @@ func (q *Queries) CreatedEnforcements(ctx context.Context, events []int64) ([]Cr
 			&i.RuleRef,
 			&i.Event,
 			&i.TriggerRef,
+			&i.Now,
 		); err != nil {
 			return nil, err
 		}
@@ -138,12 +140,11 @@ func (q *Queries) FindForgottenEvents(ctx context.Context, arg FindForgottenEven
 const FindRules = `-- name: FindRules :many
 SELECT r.id, r.ref, r.pack, r.action, r.action_ref, r.trigger_ref, r.conditions, r.action_params, now()::timestamptz AS now
 FROM rule r
-LEFT JOIN trigger t ON t.ref = r.trigger_ref
 WHERE r.id = ANY (ARRAY(
         SELECT x.id FROM rule x WHERE x.trigger_ref = ANY ($1::text[])
         UNION SELECT y.id FROM rule y WHERE y.id = ANY ($2::bigint[])
         UNION SELECT z.id FROM rule z WHERE z.ref = ANY ($3::text[])))
-  AND r.enabled AND coalesce(t.enabled, true)
+  AND r.enabled AND coalesce((SELECT t.enabled FROM trigger t WHERE t.ref = r.trigger_ref), true)
 ORDER BY r.id
 `
 

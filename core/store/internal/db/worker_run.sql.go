@@ -103,6 +103,19 @@ WITH locked AS (
     WHERE e.worker = $5 AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
+), secrets AS (
+    INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value)
+    SELECT 'execution_result', l.id, s.json_path, s.source_kind, s.source_ref, s.encrypted_value::jsonb
+    FROM (
+        SELECT unnest($6::bigint[]) AS id, unnest($7::text[]) AS json_path,
+               unnest($8::text[]) AS source_kind, unnest($9::text[]) AS source_ref,
+               unnest($10::text[]) AS encrypted_value
+    ) s
+    JOIN locked l ON l.id = s.id
+    ORDER BY l.id, s.json_path
+    ON CONFLICT (entity_type, entity_id, json_path) DO UPDATE
+    SET source_kind = excluded.source_kind, source_ref = excluded.source_ref,
+        encrypted_value = excluded.encrypted_value, encryption_key_hash = NULL
 )
 UPDATE execution e SET status = l.status::execution_status_enum, result = l.result::jsonb
 FROM locked l
@@ -111,11 +124,16 @@ RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous
 `
 
 type FinishExecutionsParams struct {
-	Ids      []int64
-	Attempts []int32
-	Statuses []string
-	Results  []string
-	Worker   *int64
+	Ids          []int64
+	Attempts     []int32
+	Statuses     []string
+	Results      []string
+	Worker       *int64
+	SecretOf     []int64
+	SecretPaths  []string
+	SecretKinds  []string
+	SecretRefs   []string
+	SecretValues []string
 }
 
 type FinishExecutionsRow struct {
@@ -128,7 +146,8 @@ type FinishExecutionsRow struct {
 }
 
 // Ends what this worker still runs in this attempt. What somebody else has
-// ended or taken away is not returned.
+// ended or taken away is not returned. Secrets of results, encrypted, are kept
+// apart; row i of their arrays is one, and those of what was not ended are not kept.
 func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsParams) ([]FinishExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, FinishExecutions,
 		arg.Ids,
@@ -136,6 +155,11 @@ func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsPara
 		arg.Statuses,
 		arg.Results,
 		arg.Worker,
+		arg.SecretOf,
+		arg.SecretPaths,
+		arg.SecretKinds,
+		arg.SecretRefs,
+		arg.SecretValues,
 	)
 	if err != nil {
 		return nil, err
@@ -307,7 +331,7 @@ WITH wanted AS (
     SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result FROM moved UNION ALL SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result FROM ended
 )
 SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, t.workflow_task, t.finished_at,
-       a.entrypoint, a.pack_ref, a.param_schema, a.parameter_delivery, a.parameter_format, a.output_format,
+       a.entrypoint, a.pack_ref, a.param_schema, a.out_schema, a.parameter_delivery, a.parameter_format, a.output_format,
        a.timeout_seconds, r.name AS runtime, f.rule_ref, f.trigger_ref,
        CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS result
 FROM taken t
@@ -339,6 +363,7 @@ type StartExecutionsRow struct {
 	Entrypoint        *string
 	PackRef           *string
 	ParamSchema       []byte
+	OutSchema         []byte
 	ParameterDelivery *string
 	ParameterFormat   *string
 	OutputFormat      *string
@@ -383,6 +408,7 @@ func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams
 			&i.Entrypoint,
 			&i.PackRef,
 			&i.ParamSchema,
+			&i.OutSchema,
 			&i.ParameterDelivery,
 			&i.ParameterFormat,
 			&i.OutputFormat,

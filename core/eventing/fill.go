@@ -1,0 +1,215 @@
+package eventing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/rule"
+	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+)
+
+// target is the action of a rule.
+type target struct {
+	ref    string
+	schema *schema.Schema
+	err    error // why its schema cannot be read
+}
+
+func newTarget(row store.RuleActionsRow) target {
+	t := target{ref: row.Ref}
+	if t.schema, t.err = schema.Parse(row.ParamSchema); t.err != nil {
+		t.err = fmt.Errorf("the parameters of action %s: %w", row.Ref, t.err)
+	}
+	return t
+}
+
+// pack is the pack of a rule.
+type pack struct {
+	ref    string
+	config any                   // with a traced marker in place of every secret
+	values map[secret.Source]any // what the markers stand for
+	err    error
+}
+
+// surroundings are what rules that fire need to know of others.
+type surroundings struct {
+	actions map[int64]target
+	byRef   map[string]target
+	packs   map[int64]*pack
+}
+
+func (s surroundings) action(row store.FindRulesRow) (target, bool) {
+	if row.Action != nil {
+		found, ok := s.actions[*row.Action]
+		return found, ok
+	}
+	found, ok := s.byRef[row.ActionRef]
+	return found, ok
+}
+
+// fill renders the parameters of every rule that fires. What goes wrong is the
+// error of that rule alone.
+func (b *batch) fill(ctx context.Context) error {
+	around, err := b.surroundings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range b.fires {
+		if f.err == nil {
+			f.err = b.render(f, around)
+		}
+		if f.err != nil {
+			f.config, f.secrets = nil, nil
+			f.rule.wrong, f.rule.why = f.rule.wrong+1, f.err
+		}
+	}
+	return nil
+}
+
+func (b *batch) surroundings(ctx context.Context) (surroundings, error) {
+	var actions, packs []int64
+	var refs []string
+	seen := map[*candidate]bool{}
+	for _, f := range b.fires {
+		if f.err != nil || seen[f.rule] {
+			continue
+		}
+		seen[f.rule] = true
+		packs = append(packs, f.rule.row.Pack)
+		if f.rule.row.Action != nil {
+			actions = append(actions, *f.rule.row.Action)
+		} else {
+			refs = append(refs, f.rule.row.ActionRef)
+		}
+	}
+	around := surroundings{map[int64]target{}, map[string]target{}, map[int64]*pack{}}
+	if len(seen) == 0 {
+		return around, nil
+	}
+	p := b.tx.Pipeline()
+	foundActions := store.Many[store.RuleActionsRow](p, store.RuleActions, actions, refs)
+	foundPacks := store.Many[store.RulePacksRow](p, store.RulePacks, packs)
+	if err := p.Send(ctx); err != nil {
+		return around, fmt.Errorf("read what %d rules refer to: %w", len(seen), err)
+	}
+	for _, row := range foundActions.Rows() {
+		found := newTarget(row)
+		around.actions[row.ID], around.byRef[row.Ref] = found, found
+	}
+	for _, row := range foundPacks.Rows() {
+		around.packs[row.ID] = newPack(row)
+	}
+	return around, nil
+}
+
+// newPack puts traced markers in place of the secrets of a configuration.
+func newPack(row store.RulePacksRow) *pack {
+	p := &pack{ref: row.Ref, values: map[secret.Source]any{}}
+	config, err := expr.FromJSON(row.Config)
+	if err != nil {
+		p.err = fmt.Errorf("the configuration of pack %s: %w", row.Ref, err)
+		return p
+	}
+	known, err := schema.Parse(row.ConfSchema)
+	if err != nil {
+		p.err = fmt.Errorf("the schema of the configuration of pack %s: %w", row.Ref, err)
+		return p
+	}
+	public, taken := secret.Take(config, known.SecretPaths(config))
+	for _, one := range taken {
+		p.values[secret.Source{Entity: secret.OfEnforcement, Path: one.Path}] = one.Value
+	}
+	p.config = secret.Trace(public, secret.OfEnforcement, 0)
+	return p
+}
+
+// render fills in the parameters of one rule and takes the secrets out.
+func (b *batch) render(f *fire, around surroundings) error {
+	row := f.rule.row
+	action, ok := around.action(row)
+	if !ok {
+		return f.wrong("action", fmt.Errorf("%s does not exist", row.ActionRef))
+	}
+	if action.err != nil {
+		return f.wrong("action", action.err)
+	}
+	its := around.packs[row.Pack]
+	if its == nil {
+		return f.wrong("pack", errors.New("it does not exist"))
+	}
+	if its.err != nil {
+		return f.wrong("pack", its.err)
+	}
+	values, err := f.rule.params.Render(f.event.event, rule.Subject{ID: row.ID, Ref: row.Ref, PackConfig: its.config, Now: row.Now})
+	if err != nil {
+		return err
+	}
+	public, err := b.hide(f, values, its, action)
+	if err != nil {
+		return f.wrong("action_params", err)
+	}
+	if f.config, err = json.Marshal(public); err != nil {
+		return f.wrong("action_params", err)
+	}
+	return nil
+}
+
+func (f *fire) wrong(part string, err error) error {
+	return &rule.Error{Rule: f.rule.row.Ref, Part: part, Err: err}
+}
+
+// hide leaves markers in the parameters in place of the secrets, which are those
+// of the pack's configuration and those that the action's schema names. A secret of
+// the configuration may only go where the schema names one.
+func (b *batch) hide(f *fire, values map[string]any, its *pack, action target) (any, error) {
+	public, traced, err := secret.Collect(values)
+	if err != nil {
+		return nil, err
+	}
+	hidden := action.schema.SecretPaths(public)
+	if wrong := secret.Misplaced(traced, hidden); len(wrong) > 0 {
+		return nil, fmt.Errorf("a secret of the pack's configuration would go to %s, which action %s does not mark as secret", wrong[0], action.ref)
+	}
+	if err := b.pass(f, traced, its); err != nil {
+		return nil, err
+	}
+	public, taken := secret.Take(public, hidden)
+	for _, one := range taken {
+		value, err := b.cfg.Keys.Seal(one.Value)
+		if err != nil {
+			return nil, fmt.Errorf("keep the secret parameters of action %s: %w", action.ref, err)
+		}
+		f.secrets = append(f.secrets, secret.Sealed{Path: one.Path, Kind: secret.FromSchema, Ref: action.ref, Value: value})
+	}
+	return public, nil
+}
+
+// pass encrypts the secrets of the configuration that the parameters are made of.
+func (b *batch) pass(f *fire, traced []secret.Traced, its *pack) error {
+	rows := map[secret.Source]secret.Sealed{}
+	for _, source := range secret.Sources(traced) {
+		value, ok := its.values[source]
+		if !ok {
+			return secret.ErrUntraced // somebody wrote what only this package makes
+		}
+		sealed, err := b.cfg.Keys.Seal(value)
+		if err != nil {
+			return fmt.Errorf("use a secret of the pack's configuration: %w", err)
+		}
+		rows[source] = secret.Sealed{Value: sealed}
+	}
+	for _, one := range traced {
+		sealed, err := b.cfg.Keys.Assemble(one, rows)
+		if err != nil {
+			return err
+		}
+		sealed.Kind, sealed.Ref = secret.FromPackConfig, its.ref
+		f.secrets = append(f.secrets, sealed)
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package eventing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Config is what matching depends on besides the database.
+type Config struct {
+	// Keys encrypt secret parameters. Without a key rules that make such cannot be
+	// carried out.
+	Keys secret.Keyring
+	// MaxEnforcements is how many enforcements one transaction makes, unless one
+	// event alone fires more rules. Default 2,000.
+	MaxEnforcements int
+	// Source is the source_service of the messages written. Default
+	// "attune-executor".
+	Source string
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxEnforcements <= 0 {
+		c.MaxEnforcements = 2_000
+	}
+	if c.Source == "" {
+		c.Source = "attune-executor"
+	}
+	return c
+}
+
+// Relay publishes what was committed; *outbox.Relay is one.
+type Relay interface {
+	Published(id int64, messages []outbox.Message)
+}
+
+// Matcher compares events with rules. Its methods may be used by many goroutines.
+type Matcher struct {
+	cfg     Config
+	store   *store.Store
+	relay   Relay
+	logger  *slog.Logger
+	metrics *Metrics
+}
+
+// New makes a Matcher. Metrics may be nil.
+func New(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metrics *Metrics) *Matcher {
+	return &Matcher{cfg: cfg.withDefaults(), store: st, relay: relay, logger: logger, metrics: metrics}
+}
+
+// Result says what became of a batch.
+type Result struct {
+	Events   int // events that were compared with the rules now
+	Repeated int // events that had been before
+	Created  int // enforcements that were made and ask for an execution
+	Disabled int // enforcements that were made for rules that cannot be carried out
+	// Missing lists events without a row.
+	Missing []int64
+}
+
+func (r *Result) add(other Result) {
+	r.Events += other.Events
+	r.Repeated += other.Repeated
+	r.Created += other.Created
+	r.Disabled += other.Disabled
+	r.Missing = append(r.Missing, other.Missing...)
+}
+
+// errTooMany asks for the batch in two parts.
+var errTooMany = errors.New("the events fire too many rules for one transaction")
+
+// Match compares events with the rules, each once. An error means that nothing was
+// written for the part of the batch that it is about; the rest may have been.
+func (m *Matcher) Match(ctx context.Context, ids []int64) (Result, error) {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return m.match(ctx, slices.Compact(ids))
+}
+
+func (m *Matcher) match(ctx context.Context, ids []int64) (Result, error) {
+	if len(ids) == 0 {
+		return Result{}, nil
+	}
+	var b *batch
+	err := m.store.Tx(ctx, "match events", func(ctx context.Context, tx *store.Tx) error {
+		b = &batch{Matcher: m, tx: tx}
+		return b.run(ctx, ids)
+	})
+	if errors.Is(err, errTooMany) {
+		var whole Result
+		for _, part := range [][]int64{ids[:len(ids)/2], ids[len(ids)/2:]} {
+			result, err := m.match(ctx, part)
+			whole.add(result)
+			if err != nil {
+				return whole, err
+			}
+		}
+		return whole, nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	crashpoint.Reach("events:committed")
+	b.tell(ctx)
+	return b.result, nil
+}
+
+// batch is one transaction.
+type batch struct {
+	*Matcher
+	tx     *store.Tx
+	events []*event
+	rules  []*candidate
+	fires  []*fire
+	marked map[int64]bool // events that this transaction is the first to match
+	result Result
+}
+
+// withinDays is where most events are found; the others are looked for in all
+// partitions.
+const (
+	withinDays = 2 * 24 * 3600.0
+	withinEver = 200 * 365 * 24 * 3600.0
+)
+
+func (b *batch) run(ctx context.Context, ids []int64) error {
+	if err := b.read(ctx, ids); err != nil {
+		return err
+	}
+	if len(b.events) == 0 {
+		return nil
+	}
+	if err := b.judge(ctx); err != nil {
+		return err
+	}
+	if len(b.fires) > b.cfg.MaxEnforcements && len(b.events) > 1 {
+		return errTooMany
+	}
+	if err := b.fill(ctx); err != nil {
+		return err
+	}
+	return b.write(ctx)
+}
+
+// read loads the events. What is not there is missing.
+func (b *batch) read(ctx context.Context, ids []int64) error {
+	missing := ids
+	for _, within := range []float64{withinDays, withinEver} {
+		rows, err := b.tx.ReadEvents(ctx, missing, within)
+		if err != nil {
+			return fmt.Errorf("read %d events: %w", len(missing), err)
+		}
+		found := make(map[int64]bool, len(rows))
+		for _, row := range rows {
+			if !found[row.ID] {
+				b.events = append(b.events, newEvent(row))
+			}
+			found[row.ID] = true
+		}
+		missing = slices.DeleteFunc(slices.Clone(missing), func(id int64) bool { return found[id] })
+		if len(missing) == 0 {
+			break
+		}
+	}
+	if len(missing) > 0 {
+		b.result.Missing = missing
+	}
+	slices.SortFunc(b.events, func(x, y *event) int { return int(x.row.ID - y.row.ID) })
+	return nil
+}
+
+// maxErrorText bounds the reason that is kept.
+const maxErrorText = 2000
+
+func reason(err error) string {
+	text := []rune(err.Error())
+	return string(text[:min(len(text), maxErrorText)])
+}
+
+// fresh lists the events that this transaction is the first to match.
+func (b *batch) fresh() []*event {
+	return slices.DeleteFunc(slices.Clone(b.events), func(e *event) bool { return !b.marked[e.row.ID] })
+}
+
+// failed lists the rules that could not answer, or not be carried out.
+func (b *batch) failed() []*candidate {
+	return slices.DeleteFunc(slices.Clone(b.rules), func(c *candidate) bool { return c.wrong == 0 })
+}

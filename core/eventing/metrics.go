@@ -1,0 +1,94 @@
+package eventing
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Outcomes of comparing an event with a rule, as the metric names them.
+const (
+	outcomeFired    = "fired"    // an enforcement asks for an execution
+	outcomeDisabled = "disabled" // it fired and cannot be carried out
+	outcomeNoMatch  = "no_match"
+	outcomeFailed   = "failed" // its expression could not be evaluated
+)
+
+// Metrics measures the matching. A nil *Metrics measures nothing.
+type Metrics struct {
+	events    prometheus.Counter
+	repeated  prometheus.Counter
+	rules     *prometheus.CounterVec
+	age       prometheus.Histogram
+	forgotten *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics of events.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		events: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_events_matched_total", Help: "Events that were compared with the rules.",
+		}),
+		repeated: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_events_repeated_total", Help: "Deliveries of events that had been compared with the rules before.",
+		}),
+		rules: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_event_rules_total", Help: "Comparisons of an event with a rule, by what came of them.",
+		}, []string{"outcome"}),
+		age: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "attune_event_age_seconds", Help: "Age of events when they were compared with the rules.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 12),
+		}),
+		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_events_forgotten_total", Help: "Events and enforcements that the sweep found because their message was lost or late.",
+		}, []string{"kind"}),
+	}
+	for _, outcome := range []string{outcomeFired, outcomeDisabled, outcomeNoMatch, outcomeFailed} {
+		m.rules.WithLabelValues(outcome)
+	}
+	for _, kind := range []string{"event", "enforcement"} {
+		m.forgotten.WithLabelValues(kind)
+	}
+	reg.MustRegister(m.events, m.repeated, m.rules, m.age, m.forgotten)
+	return m
+}
+
+func (m *Metrics) found(kind string, n int) {
+	if m != nil {
+		m.forgotten.WithLabelValues(kind).Add(float64(n))
+	}
+}
+
+// tell measures what a batch has done, and says once which rules failed in it.
+func (b *batch) tell(ctx context.Context) {
+	b.measure()
+	for _, c := range b.failed() {
+		b.logger.WarnContext(ctx, "Rule failed", "rule_ref", c.row.Ref, "events", c.wrong, "reason", c.why)
+	}
+	if b.result.Created+b.result.Disabled > 0 {
+		b.logger.DebugContext(ctx, "Events matched", "events", b.result.Events,
+			"enforcements", b.result.Created, "disabled", b.result.Disabled)
+	}
+}
+
+func (b *batch) measure() {
+	m := b.metrics
+	if m == nil {
+		return
+	}
+	m.events.Add(float64(b.result.Events))
+	m.repeated.Add(float64(b.result.Repeated))
+	if b.result.Events == 0 {
+		return
+	}
+	compared, fired, failed := 0, 0, 0
+	for _, e := range b.fresh() {
+		compared, fired, failed = compared+e.rules, fired+e.matched, failed+len(e.failures)
+		m.age.Observe(max(time.Since(e.row.Created).Seconds(), 0))
+	}
+	m.rules.WithLabelValues(outcomeFired).Add(float64(b.result.Created))
+	m.rules.WithLabelValues(outcomeDisabled).Add(float64(b.result.Disabled))
+	m.rules.WithLabelValues(outcomeFailed).Add(float64(failed))
+	m.rules.WithLabelValues(outcomeNoMatch).Add(float64(max(compared-fired-failed, 0)))
+}

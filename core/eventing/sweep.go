@@ -1,0 +1,223 @@
+package eventing
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// SweepConfig is what the sweep depends on.
+type SweepConfig struct {
+	// Interval between sweeps. Default 10 s.
+	Interval time.Duration
+	// Age is how old an event or an enforcement is before its message counts as
+	// lost. Default 30 s.
+	Age time.Duration
+	// Horizon is the age from which a forgotten event stays forgotten: what fires
+	// because of it would come too late. Default 24 h.
+	Horizon time.Duration
+	// Keep is how long it is known of an event that it was matched. Default 7
+	// days, at least twice the horizon.
+	Keep time.Duration
+}
+
+func (c SweepConfig) withDefaults() SweepConfig {
+	if c.Interval <= 0 {
+		c.Interval = 10 * time.Second
+	}
+	if c.Age <= 0 {
+		c.Age = 30 * time.Second
+	}
+	if c.Horizon <= 0 {
+		c.Horizon = 24 * time.Hour
+	}
+	if c.Keep <= 0 {
+		c.Keep = 7 * 24 * time.Hour
+	}
+	c.Keep = max(c.Keep, 2*c.Horizon)
+	return c
+}
+
+// Submit takes what a sweep has found and deals with it as with messages. It
+// returns when that is taken up, or with an error when the engine stops.
+type Submit func(ctx context.Context, ids []int64) error
+
+// Sweep finds events and enforcements that nobody has dealt with, because their
+// message was lost between a commit and the broker, or in it. One replica at a time
+// looks; what it finds goes the way of messages, and may be found again until it is
+// done.
+type Sweep struct {
+	*supervise.Loop
+
+	cfg          SweepConfig
+	store        *store.Store
+	events       Submit
+	enforcements Submit
+	logger       *slog.Logger
+	metrics      *Metrics
+
+	floor    int64     // events up to here have met the rules
+	thorough time.Time // when all events within the horizon are looked at again
+	pruned   time.Time // when marks were pruned last
+}
+
+// Bounds of one sweep.
+const (
+	eventWindow   = 10_000 // events looked at in one transaction
+	eventsAtOnce  = 200    // found events submitted at once
+	openPage      = 500    // enforcements found and submitted at once
+	markPage      = 5_000  // marks removed in one transaction
+	thoroughEvery = time.Hour
+	pruneEvery    = 10 * time.Minute
+	// settle is for how long after an event others with smaller ids may still be
+	// committed.
+	settle = 10 * time.Minute
+)
+
+// NewSweep makes the loop. Metrics may be nil.
+func NewSweep(cfg SweepConfig, st *store.Store, events, enforcements Submit, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Sweep {
+	s := &Sweep{cfg: cfg.withDefaults(), store: st, events: events, enforcements: enforcements, logger: logger, metrics: metrics}
+	s.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "events", Interval: s.cfg.Interval, Timeout: 2 * time.Minute, Jitter: 0.2, Tick: s.tick, Logger: logger, Metrics: loops,
+	})
+	return s
+}
+
+// tick looks at the events first: enforcements come of them.
+func (s *Sweep) tick(ctx context.Context) error {
+	if err := s.forgottenEvents(ctx); err != nil {
+		return err
+	}
+	if err := s.forgottenEnforcements(ctx); err != nil {
+		return err
+	}
+	return s.prune(ctx)
+}
+
+// alone runs a look in a transaction of its own, unless another replica looks.
+func (s *Sweep) alone(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) (won bool, err error) {
+	err = s.store.Tx(ctx, "sweep of events", func(ctx context.Context, tx *store.Tx) error {
+		if won, err = tx.TryLoopLock(ctx, "events"); err != nil || !won {
+			return err
+		}
+		// A plan that was made for empty tables would be kept for full ones.
+		if _, err = tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
+			return fmt.Errorf("have plans made anew: %w", err)
+		}
+		return fn(ctx, tx)
+	})
+	return won, err
+}
+
+// forgottenEvents goes through the events from the last ones that may have had
+// predecessors still to be committed, and now and then through all within the
+// horizon.
+func (s *Sweep) forgottenEvents(ctx context.Context) error {
+	if time.Now().After(s.thorough) {
+		s.floor = 0
+	}
+	after, floor := s.floor, int64(-1)
+	for {
+		var row store.FindForgottenEventsRow
+		won, err := s.alone(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			row, err = tx.FindForgottenEvents(ctx, store.FindForgottenEventsParams{
+				After: after, Horizon: s.cfg.Horizon.Seconds(), Older: s.cfg.Age.Seconds(), WindowSize: eventWindow, Settle: settle.Seconds(),
+			})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("look for forgotten events after %d: %w", after, err)
+		}
+		if !won {
+			return nil
+		}
+		if floor < 0 && row.Recent > 0 {
+			floor = row.Recent - 1
+		}
+		if len(row.Ids) > 0 && (floor < 0 || row.Ids[0] <= floor) {
+			floor = row.Ids[0] - 1 // until it is done
+		}
+		if err := s.submitEvents(ctx, row.Ids); err != nil {
+			return err
+		}
+		if row.Scanned < eventWindow {
+			if floor < 0 {
+				floor = max(row.Last, after) // nothing is recent
+			}
+			break
+		}
+		after = row.Last
+	}
+	if s.floor == 0 {
+		s.thorough = time.Now().Add(thoroughEvery)
+	}
+	s.floor = floor
+	return nil
+}
+
+func (s *Sweep) submitEvents(ctx context.Context, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	s.logger.InfoContext(ctx, "Forgotten events found", "events", len(ids), "first", ids[0])
+	s.metrics.found("event", len(ids))
+	for len(ids) > 0 {
+		n := min(eventsAtOnce, len(ids))
+		if err := s.events(ctx, ids[:n:n]); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// forgottenEnforcements pages through those that are still created.
+func (s *Sweep) forgottenEnforcements(ctx context.Context) error {
+	for after := int64(0); ; {
+		var ids []int64
+		won, err := s.alone(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			ids, err = tx.FindForgottenEnforcements(ctx, after, s.cfg.Age.Seconds(), openPage)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("look for forgotten enforcements after %d: %w", after, err)
+		}
+		if !won || len(ids) == 0 {
+			return nil
+		}
+		s.logger.InfoContext(ctx, "Forgotten enforcements found", "enforcements", len(ids), "first", ids[0])
+		s.metrics.found("enforcement", len(ids))
+		if err := s.enforcements(ctx, ids); err != nil {
+			return err
+		}
+		if len(ids) < openPage {
+			return nil
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+// prune forgets which events were matched, once nobody asks any more.
+func (s *Sweep) prune(ctx context.Context) error {
+	if time.Since(s.pruned) < pruneEvery {
+		return nil
+	}
+	for {
+		var removed int64
+		_, err := s.alone(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			removed, err = tx.PruneEventMatched(ctx, s.cfg.Keep.Seconds(), markPage)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("prune marks of matched events: %w", err)
+		}
+		if removed < markPage {
+			s.pruned = time.Now()
+			return nil
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package eventing_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/eventing"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// taker takes what sweeps find.
+type taker struct {
+	mu                   sync.Mutex
+	events, enforcements []int64 // guarded by mu
+}
+
+func (k *taker) take(list *[]int64) eventing.Submit {
+	return func(_ context.Context, ids []int64) error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		*list = append(*list, ids...)
+		return nil
+	}
+}
+
+func (k *taker) taken() (events, enforcements []int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	slices.Sort(k.events)
+	slices.Sort(k.enforcements)
+	return slices.Compact(slices.Clone(k.events)), slices.Compact(slices.Clone(k.enforcements))
+}
+
+// sweep starts a sweep that looks often.
+func (b *bundle) sweep(k *taker, change ...func(*eventing.SweepConfig)) *eventing.Sweep {
+	b.t.Helper()
+	cfg := eventing.SweepConfig{Interval: 20 * time.Millisecond}
+	for _, c := range change {
+		c(&cfg)
+	}
+	s := eventing.NewSweep(cfg, b.store, k.take(&k.events), k.take(&k.enforcements), testkit.Logger(b.t), eventing.NewMetrics(b.registryOf()), nil)
+	require.NoError(b.t, s.Start(testkit.Context(b.t)))
+	b.t.Cleanup(s.Stop)
+	return s
+}
+
+// aged makes an event that is older than its message may be under way.
+func (b *bundle) aged(age time.Duration) int64 {
+	b.t.Helper()
+	id := b.event(`{}`)
+	b.age(`event`, id, age)
+	return id
+}
+
+func (b *bundle) age(table string, id int64, age time.Duration) {
+	b.t.Helper()
+	testkit.Exec(b.t, b.store, fmt.Sprintf(`update %s set created = now() - make_interval(secs => $2) where id = $1`, table), id, age.Seconds())
+}
+
+// L1: events and enforcements whose message was lost are found, and nothing else:
+// not what was matched, is fresh, or was there before any of this.
+func TestWhatLostItsMessageIsFound(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.rule("demo.one", `[]`, `{}`)
+	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
+	lost, late := b.aged(time.Minute), b.aged(20*time.Hour)
+	b.aged(25 * time.Hour)       // too late for anything to come of it
+	b.aged(4 * 24 * time.Hour)   // before the rules were looked after
+	b.event(`{}`)                // its message is under way
+	matched := b.aged(time.Hour) // done
+	b.match(matched)
+	open := b.id(`select id from enforcement`)
+	b.age("enforcement", open, time.Minute)
+	fresh := b.event(`{}`)
+	b.match(fresh)
+
+	k := &taker{}
+	b.sweep(k)
+	testkit.Eventually(t, func() bool {
+		events, enforcements := k.taken()
+		return len(events) >= 2 && len(enforcements) >= 1
+	}, 10*time.Second)
+	events, enforcements := k.taken()
+	require.Equal(t, []int64{lost, late}, events)
+	require.Equal(t, []int64{open}, enforcements)
+
+	// What is lost later is found too, in front of what was matched as well.
+	b.match(lost, late)
+	next := b.aged(40 * time.Second)
+	testkit.Eventually(t, func() bool { events, _ := k.taken(); return slices.Contains(events, next) }, 10*time.Second)
+}
+
+// What cannot be dealt with yet is found again until it is.
+func TestWhatIsFoundIsFoundAgainUntilItIsDone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
+	lost := b.aged(time.Hour)
+	b.aged(time.Minute)
+	k := &taker{}
+	b.sweep(k)
+	times := func() int {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		n := 0
+		for _, id := range k.events {
+			if id == lost {
+				n++
+			}
+		}
+		return n
+	}
+	testkit.Eventually(t, func() bool { return times() > 2 }, 10*time.Second)
+	b.match(lost)
+	testkit.Eventually(t, func() bool { before := times(); time.Sleep(100 * time.Millisecond); return times() == before }, 10*time.Second)
+}
+
+// Of several replicas one looks at a time.
+func TestOneReplicaSweepsAtATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
+	b.aged(time.Minute)
+	tx, err := b.store.Pool().Begin(testkit.Context(t))
+	require.NoError(t, err)
+	_, err = tx.Exec(testkit.Context(t), `select pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.events', 0))`)
+	require.NoError(t, err)
+	k := &taker{}
+	s := b.sweep(k)
+	testkit.Eventually(t, func() bool { return !s.LastTick().IsZero() }, 10*time.Second)
+	events, _ := k.taken()
+	require.Empty(t, events)
+	require.NoError(t, tx.Rollback(testkit.Context(t)))
+	testkit.Eventually(t, func() bool { events, _ := k.taken(); return len(events) == 1 }, 10*time.Second)
+}
+
+// Marks go when nobody asks any more, and the event does not fire again.
+func TestMarksArePruned(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	old, young := b.event(`{}`), b.event(`{}`)
+	b.match(old, young)
+	testkit.Exec(t, b.store, `update event_matched set at = now() - interval '8 days' where event = $1`, old)
+	b.age("event", old, 8*24*time.Hour)
+	b.sweep(&taker{})
+	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `select count(*) from event_matched`) == 1 }, 10*time.Second)
+	require.Equal(t, young, b.id(`select event from event_matched`))
+}

@@ -1,0 +1,200 @@
+package eventing
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+)
+
+// key names an enforcement by what it is of.
+type key struct{ rule, event int64 }
+
+// write marks the events, makes the enforcements of those that were not marked
+// before, and has executions asked for.
+func (b *batch) write(ctx context.Context) error {
+	if err := b.mark(ctx); err != nil {
+		return err
+	}
+	b.result.Events, b.result.Repeated = len(b.marked), len(b.events)-len(b.marked)
+	made, err := b.insert(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.keepSecrets(ctx, made); err != nil {
+		return err
+	}
+	if err := b.request(ctx); err != nil {
+		return err
+	}
+	crashpoint.Reach("events:before-commit")
+	return nil
+}
+
+// mark says which events this transaction is the first to match.
+func (b *batch) mark(ctx context.Context) error {
+	arg := store.MarkEventsMatchedParams{}
+	for _, e := range b.events {
+		lines := make([]string, len(e.failures))
+		for i, failure := range e.failures {
+			lines[i] = strings.Join(strings.Fields(failure), " ")
+		}
+		arg.Events = append(arg.Events, e.row.ID)
+		arg.Rules = append(arg.Rules, int32(e.rules))       //nolint:gosec // as many as there are rules
+		arg.Matched = append(arg.Matched, int32(e.matched)) //nolint:gosec // the same
+		arg.Failures = append(arg.Failures, strings.Join(lines, "\n"))
+	}
+	marked, err := b.tx.MarkEventsMatched(ctx, arg)
+	if err != nil {
+		return fmt.Errorf("mark %d events: %w", len(b.events), err)
+	}
+	b.marked = make(map[int64]bool, len(marked))
+	for _, id := range marked {
+		b.marked[id] = true
+	}
+	return nil
+}
+
+// insert makes the enforcements, and returns those that nobody had made before.
+func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
+	var arg store.InsertEnforcementsParams
+	for _, e := range b.fresh() {
+		if len(e.fires) == 0 {
+			continue
+		}
+		arg.Payloads = append(arg.Payloads, payloadObject(e.row.Payload))
+		for _, f := range e.fires {
+			text := ""
+			if f.err != nil {
+				text = reason(f.err)
+			}
+			arg.Events, arg.Rules = append(arg.Events, e.row.ID), append(arg.Rules, f.rule.row.ID)
+			arg.Positions = append(arg.Positions, int32(len(arg.Payloads))) //nolint:gosec // at most a batch
+			arg.Configs = append(arg.Configs, orEmpty(f.config))
+			arg.Conditions, arg.Errors = append(arg.Conditions, f.mode()), append(arg.Errors, text)
+		}
+	}
+	made := make(map[key]int64, len(arg.Events))
+	if len(arg.Events) == 0 {
+		return made, nil
+	}
+	rows, err := b.tx.InsertEnforcements(ctx, arg)
+	if err != nil {
+		return nil, fmt.Errorf("insert %d enforcements: %w", len(arg.Events), err)
+	}
+	for _, row := range rows {
+		made[key{row.Rule, row.Event}] = row.ID
+		if row.Status == store.EnforcementStatusEnumCreated {
+			b.result.Created++
+		} else {
+			b.result.Disabled++
+		}
+	}
+	return made, nil
+}
+
+// payloadObject is what an enforcement keeps of a payload: objects only.
+func payloadObject(payload []byte) string {
+	if text := strings.TrimSpace(string(payload)); strings.HasPrefix(text, "{") {
+		return text
+	}
+	return "{}"
+}
+
+func orEmpty(config []byte) string {
+	if len(config) == 0 {
+		return "{}"
+	}
+	return string(config)
+}
+
+// keepSecrets stores the secrets of the enforcements that were made.
+func (b *batch) keepSecrets(ctx context.Context, made map[key]int64) error {
+	var arg store.InsertSecretValuesParams
+	for _, f := range b.fires {
+		id, ok := made[key{f.rule.row.ID, f.event.row.ID}]
+		if !ok {
+			continue
+		}
+		for _, one := range f.secrets {
+			arg.EntityTypes, arg.EntityIds = append(arg.EntityTypes, secret.OfEnforcement), append(arg.EntityIds, id)
+			arg.JsonPaths, arg.SourceKinds = append(arg.JsonPaths, one.Path), append(arg.SourceKinds, one.Kind)
+			arg.SourceRefs, arg.KeyHashes = append(arg.SourceRefs, one.Ref), append(arg.KeyHashes, one.KeyHash)
+			arg.EncryptedValues = append(arg.EncryptedValues, string(one.Value))
+		}
+	}
+	if len(arg.EntityIds) == 0 {
+		return nil
+	}
+	if err := b.tx.InsertSecretValues(ctx, arg); err != nil {
+		return fmt.Errorf("store %d secrets of enforcements: %w", len(arg.EntityIds), err)
+	}
+	return nil
+}
+
+// request asks for the execution of every enforcement of these events that nobody
+// has taken up: those made now, and those that somebody else has made.
+func (b *batch) request(ctx context.Context) error {
+	ids := make([]int64, 0, len(b.events))
+	events := make(map[int64]*event, len(b.events))
+	for _, e := range b.events {
+		events[e.row.ID] = e
+		if !b.marked[e.row.ID] || len(e.fires) > 0 {
+			ids = append(ids, e.row.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := b.tx.CreatedEnforcements(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read the enforcements of %d events: %w", len(ids), err)
+	}
+	messages := make([]outbox.Message, len(rows))
+	for i, row := range rows {
+		if messages[i], err = b.message(row, events[row.Event]); err != nil {
+			return err
+		}
+	}
+	for part := range slices.Chunk(messages, messagesPerRow) {
+		id, err := outbox.Append(ctx, b.tx, part)
+		if err != nil {
+			return err
+		}
+		b.tx.AfterCommit(func() { b.relay.Published(id, part) })
+	}
+	return nil
+}
+
+// messagesPerRow bounds one outbox row, so that a relay publishes many in pieces.
+const messagesPerRow = 500
+
+// maxPayloadInMessage bounds the payload carried in a message. Who takes it reads
+// the row; the copy is a courtesy.
+const maxPayloadInMessage = 16 << 10
+
+func (b *batch) message(row store.CreatedEnforcementsRow, e *event) (outbox.Message, error) {
+	payload := message.EnforcementCreated{
+		EnforcementID: row.ID, RuleID: row.Rule, RuleRef: row.RuleRef, EventID: &row.Event, TriggerRef: row.TriggerRef,
+		Payload: json.RawMessage("{}"),
+	}
+	if len(e.row.Payload) > 0 && len(e.row.Payload) <= maxPayloadInMessage {
+		payload.Payload = e.row.Payload
+	}
+	envelope := message.New(message.TypeEnforcementCreated, payload, row.Now, b.cfg.Source)
+	body, err := envelope.Encode()
+	if err != nil {
+		return outbox.Message{}, fmt.Errorf("encode the message of enforcement %d: %w", row.ID, err)
+	}
+	return outbox.Message{
+		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyEnforcementCreated,
+		Type: message.TypeEnforcementCreated, Body: body,
+	}, nil
+}
