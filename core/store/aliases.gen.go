@@ -165,6 +165,7 @@ type (
 	ListActionsRow                  = db.ListActionsRow
 	ListQueueWorkersRow             = db.ListQueueWorkersRow
 	ListReplicasRow                 = db.ListReplicasRow
+	LockActWorkflowRow              = db.LockActWorkflowRow
 	LockAdmissionScopesRow          = db.LockAdmissionScopesRow
 	LockAdmissionStatesParams       = db.LockAdmissionStatesParams
 	LockAdmissionStatesRow          = db.LockAdmissionStatesRow
@@ -231,6 +232,7 @@ type (
 	OwnerTypeEnum                   = db.OwnerTypeEnum
 	Pack                            = db.Pack
 	PackEnvironmentStatusEnum       = db.PackEnvironmentStatusEnum
+	PauseWorkflowParams             = db.PauseWorkflowParams
 	PlanLetterPurgeParams           = db.PlanLetterPurgeParams
 	PlanLetterPurgeRow              = db.PlanLetterPurgeRow
 	Policy                          = db.Policy
@@ -322,6 +324,11 @@ type (
 	ViewHoldersBelowParams          = db.ViewHoldersBelowParams
 	ViewHoldersBelowRow             = db.ViewHoldersBelowRow
 	ViewHoldersRow                  = db.ViewHoldersRow
+	ViewInquiriesRow                = db.ViewInquiriesRow
+	ViewInquiryFaultsRow            = db.ViewInquiryFaultsRow
+	ViewInquiryFormsRow             = db.ViewInquiryFormsRow
+	ViewInquiryIDsParams            = db.ViewInquiryIDsParams
+	ViewInquiryIDsRow               = db.ViewInquiryIDsRow
 	ViewLetterExecutionRow          = db.ViewLetterExecutionRow
 	ViewLetterGroupsParams          = db.ViewLetterGroupsParams
 	ViewLetterGroupsRow             = db.ViewLetterGroupsRow
@@ -347,6 +354,13 @@ type (
 	ViewScopesByKeyRow              = db.ViewScopesByKeyRow
 	ViewScopesRow                   = db.ViewScopesRow
 	ViewWorkerNamesRow              = db.ViewWorkerNamesRow
+	ViewWorkflowChildrenRow         = db.ViewWorkflowChildrenRow
+	ViewWorkflowLogRow              = db.ViewWorkflowLogRow
+	ViewWorkflowOfRow               = db.ViewWorkflowOfRow
+	ViewWorkflowPageParams          = db.ViewWorkflowPageParams
+	ViewWorkflowPageRow             = db.ViewWorkflowPageRow
+	ViewWorkflowRow                 = db.ViewWorkflowRow
+	ViewWorkflowTasksRow            = db.ViewWorkflowTasksRow
 	WorkQueue                       = db.WorkQueue
 	WorkQueueBatchModeEnum          = db.WorkQueueBatchModeEnum
 	WorkQueueDispatch               = db.WorkQueueDispatch
@@ -555,6 +569,7 @@ const (
 	GroupUnstarted                        = db.GroupUnstarted
 	InquiryExecutions                     = db.InquiryExecutions
 	InquiryFacts                          = db.InquiryFacts
+	InquirySchema                         = db.InquirySchema
 	InquiryStatusEnumCancelled            = db.InquiryStatusEnumCancelled
 	InquiryStatusEnumPending              = db.InquiryStatusEnumPending
 	InquiryStatusEnumResponded            = db.InquiryStatusEnumResponded
@@ -582,6 +597,7 @@ const (
 	ListQueueWorkers                      = db.ListQueueWorkers
 	ListReplicas                          = db.ListReplicas
 	LockActWorker                         = db.LockActWorker
+	LockActWorkflow                       = db.LockActWorkflow
 	LockActionQueues                      = db.LockActionQueues
 	LockAdmissionScopes                   = db.LockAdmissionScopes
 	LockAdmissionStates                   = db.LockAdmissionStates
@@ -658,6 +674,7 @@ const (
 	PackEnvironmentStatusEnumReady        = db.PackEnvironmentStatusEnumReady
 	PackRefs                              = db.PackRefs
 	PackRuntimeNames                      = db.PackRuntimeNames
+	PauseWorkflow                         = db.PauseWorkflow
 	PlanLetterPurge                       = db.PlanLetterPurge
 	PolicyMethodEnumCancel                = db.PolicyMethodEnumCancel
 	PolicyMethodEnumEnqueue               = db.PolicyMethodEnumEnqueue
@@ -780,6 +797,10 @@ const (
 	ViewHolders                           = db.ViewHolders
 	ViewHoldersAlive                      = db.ViewHoldersAlive
 	ViewHoldersBelow                      = db.ViewHoldersBelow
+	ViewInquiries                         = db.ViewInquiries
+	ViewInquiryFaults                     = db.ViewInquiryFaults
+	ViewInquiryForms                      = db.ViewInquiryForms
+	ViewInquiryIDs                        = db.ViewInquiryIDs
 	ViewLetterExecution                   = db.ViewLetterExecution
 	ViewLetterGroups                      = db.ViewLetterGroups
 	ViewLetterIDs                         = db.ViewLetterIDs
@@ -803,6 +824,14 @@ const (
 	ViewScopes                            = db.ViewScopes
 	ViewScopesByKey                       = db.ViewScopesByKey
 	ViewWorkerNames                       = db.ViewWorkerNames
+	ViewWorkflow                          = db.ViewWorkflow
+	ViewWorkflowChildren                  = db.ViewWorkflowChildren
+	ViewWorkflowEdge                      = db.ViewWorkflowEdge
+	ViewWorkflowLog                       = db.ViewWorkflowLog
+	ViewWorkflowOf                        = db.ViewWorkflowOf
+	ViewWorkflowPage                      = db.ViewWorkflowPage
+	ViewWorkflowTables                    = db.ViewWorkflowTables
+	ViewWorkflowTasks                     = db.ViewWorkflowTasks
 	WorkQueueBatchModeEnumBatch           = db.WorkQueueBatchModeEnumBatch
 	WorkQueueBatchModeEnumSingle          = db.WorkQueueBatchModeEnumSingle
 	WorkQueueDispatchStatusEnumCancelled  = db.WorkQueueDispatchStatusEnumCancelled

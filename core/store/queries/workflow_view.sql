@@ -1,0 +1,115 @@
+-- What people ask about workflows. They know one by the execution that it runs for.
+
+-- name: ViewWorkflowTables :one
+-- Whether it is recorded here how far workflows are.
+SELECT (to_regclass('workflow_log') IS NOT NULL)::boolean AS recorded;
+
+-- name: ViewWorkflowPage :many
+-- A page of workflows from the newest down, after looking at no more than scan rows.
+-- Of those that are open there are few, whatever there has ever been.
+WITH looked AS (
+    SELECT w.* FROM (
+        (SELECT x.* FROM workflow_execution x
+         WHERE NOT sqlc.arg(only_open)::bool AND x.execution < sqlc.arg(before)::bigint
+         ORDER BY x.execution DESC LIMIT sqlc.arg(scan)::int)
+        UNION ALL
+        (SELECT x.* FROM workflow_execution x
+         WHERE sqlc.arg(only_open)::bool AND x.open AND x.execution < sqlc.arg(before)::bigint
+         ORDER BY x.execution DESC LIMIT sqlc.arg(scan)::int)) w
+)
+SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
+       coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(cardinality(w.completed_tasks), 0)::int AS completed,
+       coalesce(cardinality(w.failed_tasks), 0)::int AS failed, coalesce(cardinality(w.skipped_tasks), 0)::int AS skipped,
+       coalesce((SELECT count(*) FROM jsonb_object_keys(CASE WHEN jsonb_typeof(w.task_graph -> 'nodes') = 'object' THEN w.task_graph -> 'nodes' END)), 0)::int AS tasks,
+       left(coalesce(w.error_message, ''), 300)::text AS error, e.parent, e.created, e.started_at, e.finished_at
+FROM looked w
+JOIN execution e ON e.id = w.execution
+WHERE (sqlc.arg(pattern)::text = '' OR e.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
+  AND (NOT sqlc.arg(only_paused)::bool OR w.paused)
+ORDER BY w.execution DESC
+LIMIT sqlc.arg(page)::int;
+
+-- name: ViewWorkflowEdge :many
+-- The key at which a search that looks at scan rows stops; no row if it reaches the end.
+SELECT x.execution FROM workflow_execution x
+WHERE x.execution < sqlc.arg(before)::bigint
+ORDER BY x.execution DESC OFFSET sqlc.arg(scan)::int LIMIT 1;
+
+-- name: ViewWorkflow :one
+-- One workflow, with where its tasks are.
+SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
+       coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(w.completed_tasks, '{}')::text[] AS completed_tasks,
+       coalesce(w.failed_tasks, '{}')::text[] AS failed_tasks, coalesce(w.skipped_tasks, '{}')::text[] AS skipped_tasks,
+       w.task_graph, w.state, w.version, w.deadline, w.open, coalesce(d.ref, '')::text AS definition_ref,
+       coalesce(CASE WHEN pg_column_size(w.variables) <= sqlc.arg(most)::int THEN w.variables::text END, '')::text AS variables,
+       coalesce(w.error_message, '')::text AS error, e.parent, e.created, e.started_at, e.finished_at,
+       coalesce((SELECT p.id FROM execution p WHERE p.id = e.parent AND jsonb_typeof(e.workflow_task) = 'object'), 0)::bigint AS within,
+       coalesce(e.workflow_task ->> 'task_name', '')::text AS within_task,
+       coalesce((SELECT s.definition FROM workflow_source s WHERE s.id = w.source), 'null'::jsonb)::jsonb AS definition
+FROM workflow_execution w
+JOIN execution e ON e.id = w.execution
+LEFT JOIN workflow_definition d ON d.id = w.workflow_def
+WHERE w.execution = sqlc.arg(execution)::bigint;
+
+-- name: ViewWorkflowOf :one
+-- What an execution is that no workflow is known by: a task of one, or a workflow
+-- that was not begun.
+SELECT e.status::text AS status, e.action_ref, coalesce(e.parent, 0)::bigint AS parent,
+       coalesce(e.workflow_task ->> 'task_name', '')::text AS task,
+       coalesce((SELECT a.workflow_def IS NOT NULL FROM action a WHERE a.id = e.action), false)::bool AS workflow
+FROM execution e
+WHERE e.id = sqlc.arg(execution)::bigint;
+
+-- name: ViewWorkflowTasks :many
+-- What the children of each task have come to, the last repetition of each. It
+-- looks at no more than scan children.
+WITH child AS (
+    SELECT d.task_name, d.execution_id FROM workflow_task_dispatch d
+    WHERE d.workflow_execution = sqlc.arg(workflow)::bigint
+    LIMIT sqlc.arg(scan)::int
+)
+SELECT c.task_name, count(*)::int AS children,
+       count(*) FILTER (WHERE e.status = 'completed')::int AS completed,
+       count(*) FILTER (WHERE e.status IN ('failed', 'abandoned', 'cancelled'))::int AS failed,
+       count(*) FILTER (WHERE e.status = 'timeout')::int AS timed_out,
+       count(*) FILTER (WHERE e.status IN ('running', 'canceling'))::int AS running,
+       count(*) FILTER (WHERE e.status IN ('requested', 'scheduling', 'scheduled'))::int AS waiting,
+       coalesce(max(e.retry_count), 0)::int AS repeated,
+       coalesce(min(e.created), 'epoch')::timestamptz AS created, coalesce(min(e.started_at), 'epoch')::timestamptz AS started,
+       coalesce(CASE WHEN bool_and(e.finished_at IS NOT NULL) THEN max(e.finished_at) END, 'epoch')::timestamptz AS finished
+FROM child c
+JOIN execution e ON e.id = c.execution_id
+GROUP BY c.task_name;
+
+-- name: ViewWorkflowChildren :many
+-- The first children of each task: those that have not ended, then those that did not
+-- succeed, then the others, in the order of their items. Due is when one is repeated
+-- that waits for it; asked is the question that one waits for.
+SELECT x.task_name, x.task_index, x.execution, x.status, x.retry_count, x.worker, x.worker_name, x.created, x.started_at, x.finished_at,
+       x.due, x.asked, x.error
+FROM (
+    SELECT d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status::text AS status, e.retry_count,
+           e.worker, coalesce(v.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at, r.due,
+           coalesce(q.id, 0)::bigint AS asked,
+           coalesce(CASE WHEN e.finished_status <> 'completed' AND pg_column_size(e.result) < 8000
+                 THEN left(coalesce(e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), 300) END, '')::text AS error,
+           row_number() OVER (PARTITION BY d.task_name
+                              ORDER BY CASE WHEN e.finished_status IS NULL THEN 0 WHEN e.finished_status = 'completed' THEN 2 ELSE 1 END,
+                                       coalesce(d.task_index, -1)) AS place
+    FROM (SELECT t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
+          WHERE t.workflow_execution = sqlc.arg(workflow)::bigint LIMIT sqlc.arg(scan)::int) d
+    JOIN execution e ON e.id = d.execution_id
+    LEFT JOIN worker v ON v.id = e.worker
+    LEFT JOIN execution_retry r ON r.execution = e.id AND r.waiting AND e.status = 'requested'
+    LEFT JOIN inquiry q ON q.execution = e.id AND q.status = 'pending'
+) x
+WHERE x.place <= sqlc.arg(each)::int
+ORDER BY x.task_name, x.place;
+
+-- name: ViewWorkflowLog :many
+-- What was decided, the last first.
+SELECT l.version, l.at, l.lines FROM workflow_log l
+WHERE l.workflow_execution = sqlc.arg(workflow)::bigint AND cardinality(l.lines) > 0
+ORDER BY l.version DESC
+LIMIT sqlc.arg(page)::int;
