@@ -160,3 +160,67 @@ SELECT (SELECT count(*) FROM (SELECT FROM inquiry a WHERE a.status = 'pending' L
        coalesce((SELECT extract(epoch FROM now() - o.created) FROM inquiry o WHERE o.status = 'pending' ORDER BY o.id LIMIT 1), 0)::float8 AS oldest_seconds,
        (SELECT count(*) FROM (SELECT FROM inquiry l WHERE l.status = 'pending' AND l.timeout_at < now() + interval '30 days'
                               AND now() > l.created + (l.timeout_at - l.created) * 0.8 LIMIT sqlc.arg(bound)::bigint) n)::bigint AS late;
+
+-- name: ViewInquiryIDs :one
+-- A page of ids. Open ones come from the one that has waited longest on, above after;
+-- ended ones from the newest down, below before. The rows that were looked at are
+-- told; last is where a search goes on. An execution is the one that asks, or the
+-- workflow that it is a task of.
+WITH scanned AS MATERIALIZED (
+    (SELECT i.id, i.status, i.execution, i.assigned_to FROM inquiry i
+     WHERE sqlc.arg(open)::bool AND sqlc.arg(execution)::bigint = 0 AND i.status = 'pending' AND i.id > sqlc.arg(after)::bigint
+     ORDER BY i.id LIMIT sqlc.arg(scan)::bigint)
+    UNION ALL
+    (SELECT i.id, i.status, i.execution, i.assigned_to FROM inquiry i
+     WHERE NOT sqlc.arg(open)::bool AND sqlc.arg(execution)::bigint = 0 AND i.status <> 'pending' AND i.id < sqlc.arg(before)::bigint
+     ORDER BY i.id DESC LIMIT sqlc.arg(scan)::bigint)
+    UNION ALL
+    (SELECT i.id, i.status, i.execution, i.assigned_to
+     FROM (SELECT sqlc.arg(execution)::bigint AS id WHERE sqlc.arg(execution)::bigint <> 0
+           UNION ALL (SELECT c.id FROM execution c WHERE sqlc.arg(execution)::bigint <> 0 AND c.parent = sqlc.arg(execution)::bigint LIMIT 100000)) x
+     JOIN inquiry i ON i.execution = x.id
+     WHERE (i.status = 'pending') = sqlc.arg(open)::bool
+       AND CASE WHEN sqlc.arg(open)::bool THEN i.id > sqlc.arg(after)::bigint ELSE i.id < sqlc.arg(before)::bigint END
+     ORDER BY CASE WHEN sqlc.arg(open)::bool THEN i.id ELSE -i.id END LIMIT sqlc.arg(scan)::bigint)
+), hit AS (
+    SELECT s.id FROM scanned s
+    WHERE (cardinality(sqlc.arg(statuses)::text[]) = 0 OR s.status::text = ANY (sqlc.arg(statuses)::text[]))
+      AND (sqlc.arg(assigned_to)::bigint = 0 OR s.assigned_to = sqlc.arg(assigned_to)::bigint)
+      AND (sqlc.arg(pattern)::text = '' OR EXISTS (
+            SELECT FROM execution e WHERE e.id = ANY (ARRAY[s.execution]) AND (e.action_ref ILIKE sqlc.arg(pattern)::text
+                OR EXISTS (SELECT FROM execution p WHERE p.id = ANY (ARRAY[e.parent]) AND p.action_ref ILIKE sqlc.arg(pattern)::text))))
+    ORDER BY CASE WHEN sqlc.arg(open)::bool THEN s.id ELSE -s.id END LIMIT sqlc.arg(page)::bigint
+)
+SELECT coalesce((SELECT array_agg(h.id ORDER BY CASE WHEN sqlc.arg(open)::bool THEN h.id ELSE -h.id END) FROM hit h), '{}')::bigint[] AS ids,
+       count(*)::bigint AS looked_at,
+       coalesce(CASE WHEN sqlc.arg(open)::bool THEN max(s.id) ELSE min(s.id) END, 0)::bigint AS last
+FROM scanned s;
+
+-- name: ViewInquiries :many
+-- The inquiries of a page with what asks and for whom; prompts up to a cut.
+SELECT i.id, i.execution, i.status::text AS status, left(i.prompt, sqlc.arg(cut)::int)::text AS prompt, i.created, i.timeout_at, i.responded_at,
+       i.assigned_to, coalesce(k.login, '')::text AS assignee, coalesce(i.responder, r.login, '')::text AS responder, i.responded_by,
+       (i.response_schema IS NOT NULL)::bool AS has_schema,
+       e.action_ref, e.status::text AS execution_status, coalesce(e.workflow_task ->> 'task_name', '')::text AS task,
+       e.parent, coalesce(p.action_ref, '')::text AS parent_ref, coalesce(p.status::text, '')::text AS parent_status,
+       (attune_inquiry_of(e.result) IS NULL)::bool AS only_asks
+FROM inquiry i
+JOIN execution e ON e.id = ANY (ARRAY[i.execution])
+LEFT JOIN LATERAL (SELECT x.action_ref, x.status FROM execution x WHERE x.id = e.parent OFFSET 0) p ON true
+LEFT JOIN identity k ON k.id = i.assigned_to
+LEFT JOIN identity r ON r.id = i.responded_by
+WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: ViewInquiryForms :many
+-- What only one inquiry shows.
+SELECT i.id, coalesce(i.response_schema, 'null')::jsonb AS response_schema, coalesce(i.response, 'null')::jsonb AS response, i.updated
+FROM inquiry i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: ViewInquiryFaults :many
+-- The newest questions that could not be asked.
+SELECT f.execution, f.at, f.reason, e.action_ref FROM inquiry_fault f JOIN execution e ON e.id = f.execution
+ORDER BY f.at DESC LIMIT sqlc.arg(bound)::bigint;
+
+-- name: InquirySchema :one
+-- Whether the schema has what is kept of inquiries beside the published table.
+SELECT (to_regclass('inquiry_fault') IS NOT NULL)::bool AS there;

@@ -328,6 +328,18 @@ func (q *Queries) InquiryFacts(ctx context.Context, id int64) (InquiryFactsRow, 
 	return i, err
 }
 
+const InquirySchema = `-- name: InquirySchema :one
+SELECT (to_regclass('inquiry_fault') IS NOT NULL)::bool AS there
+`
+
+// Whether the schema has what is kept of inquiries beside the published table.
+func (q *Queries) InquirySchema(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, InquirySchema)
+	var there bool
+	err := row.Scan(&there)
+	return there, err
+}
+
 const KnownIdentities = `-- name: KnownIdentities :many
 SELECT i.id FROM identity i WHERE i.id = ANY ($1::bigint[])
 `
@@ -543,4 +555,229 @@ func (q *Queries) SettleInquiries(ctx context.Context, ids []int64) ([]SettleInq
 		return nil, err
 	}
 	return items, nil
+}
+
+const ViewInquiries = `-- name: ViewInquiries :many
+SELECT i.id, i.execution, i.status::text AS status, left(i.prompt, $1::int)::text AS prompt, i.created, i.timeout_at, i.responded_at,
+       i.assigned_to, coalesce(k.login, '')::text AS assignee, coalesce(i.responder, r.login, '')::text AS responder, i.responded_by,
+       (i.response_schema IS NOT NULL)::bool AS has_schema,
+       e.action_ref, e.status::text AS execution_status, coalesce(e.workflow_task ->> 'task_name', '')::text AS task,
+       e.parent, coalesce(p.action_ref, '')::text AS parent_ref, coalesce(p.status::text, '')::text AS parent_status,
+       (attune_inquiry_of(e.result) IS NULL)::bool AS only_asks
+FROM inquiry i
+JOIN execution e ON e.id = ANY (ARRAY[i.execution])
+LEFT JOIN LATERAL (SELECT x.action_ref, x.status FROM execution x WHERE x.id = e.parent OFFSET 0) p ON true
+LEFT JOIN identity k ON k.id = i.assigned_to
+LEFT JOIN identity r ON r.id = i.responded_by
+WHERE i.id = ANY ($2::bigint[])
+`
+
+type ViewInquiriesRow struct {
+	ID              int64
+	Execution       int64
+	Status          string
+	Prompt          string
+	Created         time.Time
+	TimeoutAt       *time.Time
+	RespondedAt     *time.Time
+	AssignedTo      *int64
+	Assignee        string
+	Responder       string
+	RespondedBy     *int64
+	HasSchema       bool
+	ActionRef       string
+	ExecutionStatus string
+	Task            string
+	Parent          *int64
+	ParentRef       string
+	ParentStatus    string
+	OnlyAsks        bool
+}
+
+// The inquiries of a page with what asks and for whom; prompts up to a cut.
+func (q *Queries) ViewInquiries(ctx context.Context, cut int32, ids []int64) ([]ViewInquiriesRow, error) {
+	rows, err := q.db.Query(ctx, ViewInquiries, cut, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ViewInquiriesRow
+	for rows.Next() {
+		var i ViewInquiriesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Execution,
+			&i.Status,
+			&i.Prompt,
+			&i.Created,
+			&i.TimeoutAt,
+			&i.RespondedAt,
+			&i.AssignedTo,
+			&i.Assignee,
+			&i.Responder,
+			&i.RespondedBy,
+			&i.HasSchema,
+			&i.ActionRef,
+			&i.ExecutionStatus,
+			&i.Task,
+			&i.Parent,
+			&i.ParentRef,
+			&i.ParentStatus,
+			&i.OnlyAsks,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ViewInquiryFaults = `-- name: ViewInquiryFaults :many
+SELECT f.execution, f.at, f.reason, e.action_ref FROM inquiry_fault f JOIN execution e ON e.id = f.execution
+ORDER BY f.at DESC LIMIT $1::bigint
+`
+
+type ViewInquiryFaultsRow struct {
+	Execution int64
+	At        time.Time
+	Reason    string
+	ActionRef string
+}
+
+// The newest questions that could not be asked.
+func (q *Queries) ViewInquiryFaults(ctx context.Context, bound int64) ([]ViewInquiryFaultsRow, error) {
+	rows, err := q.db.Query(ctx, ViewInquiryFaults, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ViewInquiryFaultsRow
+	for rows.Next() {
+		var i ViewInquiryFaultsRow
+		if err := rows.Scan(
+			&i.Execution,
+			&i.At,
+			&i.Reason,
+			&i.ActionRef,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ViewInquiryForms = `-- name: ViewInquiryForms :many
+SELECT i.id, coalesce(i.response_schema, 'null')::jsonb AS response_schema, coalesce(i.response, 'null')::jsonb AS response, i.updated
+FROM inquiry i WHERE i.id = ANY ($1::bigint[])
+`
+
+type ViewInquiryFormsRow struct {
+	ID             int64
+	ResponseSchema []byte
+	Response       []byte
+	Updated        time.Time
+}
+
+// What only one inquiry shows.
+func (q *Queries) ViewInquiryForms(ctx context.Context, ids []int64) ([]ViewInquiryFormsRow, error) {
+	rows, err := q.db.Query(ctx, ViewInquiryForms, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ViewInquiryFormsRow
+	for rows.Next() {
+		var i ViewInquiryFormsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ResponseSchema,
+			&i.Response,
+			&i.Updated,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ViewInquiryIDs = `-- name: ViewInquiryIDs :one
+WITH scanned AS MATERIALIZED (
+    (SELECT i.id, i.status, i.execution, i.assigned_to FROM inquiry i
+     WHERE $1::bool AND $2::bigint = 0 AND i.status = 'pending' AND i.id > $3::bigint
+     ORDER BY i.id LIMIT $4::bigint)
+    UNION ALL
+    (SELECT i.id, i.status, i.execution, i.assigned_to FROM inquiry i
+     WHERE NOT $1::bool AND $2::bigint = 0 AND i.status <> 'pending' AND i.id < $5::bigint
+     ORDER BY i.id DESC LIMIT $4::bigint)
+    UNION ALL
+    (SELECT i.id, i.status, i.execution, i.assigned_to
+     FROM (SELECT $2::bigint AS id WHERE $2::bigint <> 0
+           UNION ALL (SELECT c.id FROM execution c WHERE $2::bigint <> 0 AND c.parent = $2::bigint LIMIT 100000)) x
+     JOIN inquiry i ON i.execution = x.id
+     WHERE (i.status = 'pending') = $1::bool
+       AND CASE WHEN $1::bool THEN i.id > $3::bigint ELSE i.id < $5::bigint END
+     ORDER BY CASE WHEN $1::bool THEN i.id ELSE -i.id END LIMIT $4::bigint)
+), hit AS (
+    SELECT s.id FROM scanned s
+    WHERE (cardinality($6::text[]) = 0 OR s.status::text = ANY ($6::text[]))
+      AND ($7::bigint = 0 OR s.assigned_to = $7::bigint)
+      AND ($8::text = '' OR EXISTS (
+            SELECT FROM execution e WHERE e.id = ANY (ARRAY[s.execution]) AND (e.action_ref ILIKE $8::text
+                OR EXISTS (SELECT FROM execution p WHERE p.id = ANY (ARRAY[e.parent]) AND p.action_ref ILIKE $8::text))))
+    ORDER BY CASE WHEN $1::bool THEN s.id ELSE -s.id END LIMIT $9::bigint
+)
+SELECT coalesce((SELECT array_agg(h.id ORDER BY CASE WHEN $1::bool THEN h.id ELSE -h.id END) FROM hit h), '{}')::bigint[] AS ids,
+       count(*)::bigint AS looked_at,
+       coalesce(CASE WHEN $1::bool THEN max(s.id) ELSE min(s.id) END, 0)::bigint AS last
+FROM scanned s
+`
+
+type ViewInquiryIDsParams struct {
+	Open       bool
+	Execution  int64
+	After      int64
+	Scan       int64
+	Before     int64
+	Statuses   []string
+	AssignedTo int64
+	Pattern    string
+	Page       int64
+}
+
+type ViewInquiryIDsRow struct {
+	Ids      []int64
+	LookedAt int64
+	Last     int64
+}
+
+// A page of ids. Open ones come from the one that has waited longest on, above after;
+// ended ones from the newest down, below before. The rows that were looked at are
+// told; last is where a search goes on. An execution is the one that asks, or the
+// workflow that it is a task of.
+func (q *Queries) ViewInquiryIDs(ctx context.Context, arg ViewInquiryIDsParams) (ViewInquiryIDsRow, error) {
+	row := q.db.QueryRow(ctx, ViewInquiryIDs,
+		arg.Open,
+		arg.Execution,
+		arg.After,
+		arg.Scan,
+		arg.Before,
+		arg.Statuses,
+		arg.AssignedTo,
+		arg.Pattern,
+		arg.Page,
+	)
+	var i ViewInquiryIDsRow
+	err := row.Scan(&i.Ids, &i.LookedAt, &i.Last)
+	return i, err
 }

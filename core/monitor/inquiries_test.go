@@ -1,0 +1,181 @@
+package monitor
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// inquiryRow is an inquiry as a test writes it; what is empty is NULL.
+type inquiryRow struct {
+	execution                              int64
+	status, prompt, form, response, answer string
+	assigned                               int64
+	age, timeout                           time.Duration // timeout counts from the creation
+}
+
+func (b *testBundle) inquiry(t *testing.T, r inquiryRow) int64 {
+	t.Helper()
+	return int64(testkit.Count(t, b.store, `
+		INSERT INTO inquiry (execution, status, prompt, response_schema, response, responder, assigned_to, created, timeout_at, responded_at, settled)
+		VALUES ($1, coalesce(nullif($2, ''), 'pending')::inquiry_status_enum, coalesce(nullif($3, ''), 'go on?'), nullif($4, '')::jsonb, nullif($5, '')::jsonb,
+			nullif($6, ''), nullif($7::bigint, 0), now() - make_interval(secs => $8),
+			CASE WHEN $9::float8 > 0 THEN now() - make_interval(secs => $8) + make_interval(secs => $9::float8) END,
+			CASE WHEN $2 = 'responded' THEN now() END, $2 <> '')
+		RETURNING id`,
+		r.execution, r.status, r.prompt, r.form, r.response, r.answer, r.assigned, r.age.Seconds(), r.timeout.Seconds()))
+}
+
+// inquiries makes one of each kind in a workflow, and returns the executions and
+// inquiries by name.
+func (b *testBundle) inquiries(t *testing.T) (executions, ids map[string]int64) {
+	t.Helper()
+	ask, act, flow := testkit.Action(t, b.store, "pk.ask"), testkit.Action(t, b.store, "pk.act"), testkit.Action(t, b.store, "pk.deploy")
+	ada := int64(testkit.Count(t, b.store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`))
+	workflow := testkit.Execution(t, b.store, flow, status(attune.StatusRunning)).ID
+	child := func(action testkit.ActionRow, s attune.Status, result any) int64 {
+		return testkit.Execution(t, b.store, action, status(s), func(e *testkit.ExecutionRow) {
+			e.Parent, e.Result, e.WorkflowTask = &workflow, result, map[string]any{"task_name": "approve"}
+		}).ID
+	}
+	executions = map[string]int64{
+		"workflow": workflow, "task": child(ask, attune.StatusRunning, nil),
+		"result":   child(act, attune.StatusCompleted, map[string]any{"data": map[string]any{"__inquiry": map[string]any{"prompt": "go on?"}}}),
+		"answered": child(ask, attune.StatusCompleted, nil), "expired": child(ask, attune.StatusTimeout, nil),
+		"alone": testkit.Execution(t, b.store, ask, status(attune.StatusRunning)).ID,
+	}
+	ids = map[string]int64{
+		"task":    b.inquiry(t, inquiryRow{execution: executions["task"], assigned: ada, age: time.Hour, timeout: 2 * time.Hour, prompt: "deploy?"}),
+		"result":  b.inquiry(t, inquiryRow{execution: executions["result"], age: time.Minute}),
+		"alone":   b.inquiry(t, inquiryRow{execution: executions["alone"]}),
+		"expired": b.inquiry(t, inquiryRow{execution: executions["expired"], status: "timeout", timeout: time.Minute}),
+		"answered": b.inquiry(t, inquiryRow{
+			execution: executions["answered"], status: "responded", answer: "ada",
+			form: `{"user": {"type": "string"}, "token": {"type": "string", "secret": true}}`, response: `{"user": "x", "token": "hidden"}`,
+		}),
+	}
+	return executions, ids
+}
+
+func (b *testBundle) asked(t *testing.T, f InquiryFilter) []int64 {
+	t.Helper()
+	page, err := b.Inquiries(t.Context(), f, "")
+	require.NoError(t, err)
+	require.Empty(t, page.Next)
+	ids := []int64{}
+	for _, one := range page.List {
+		ids = append(ids, one.ID)
+	}
+	return ids
+}
+
+func TestInquiriesAreListedOpenOnesFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	executions, ids := b.inquiries(t)
+	all := []int64{ids["task"], ids["result"], ids["alone"], ids["answered"], ids["expired"]}
+	require.Equal(t, all, b.asked(t, InquiryFilter{}))
+	require.Equal(t, all[:3], b.asked(t, InquiryFilter{Statuses: []string{"pending"}}))
+	require.Equal(t, all[3:], b.asked(t, InquiryFilter{Statuses: []string{"responded", "timeout"}}))
+	require.Equal(t, []int64{ids["task"], ids["result"], ids["answered"], ids["expired"]}, b.asked(t, InquiryFilter{Execution: executions["workflow"]}))
+	require.Equal(t, []int64{ids["expired"]}, b.asked(t, InquiryFilter{Execution: executions["expired"]}))
+	require.Equal(t, []int64{ids["task"]}, b.asked(t, InquiryFilter{AssignedTo: "ada"}))
+	require.Empty(t, b.asked(t, InquiryFilter{AssignedTo: "eve"}))
+	require.Equal(t, []int64{ids["result"]}, b.asked(t, InquiryFilter{Action: "pk.act"}))
+	require.Equal(t, []int64{ids["task"], ids["result"], ids["answered"], ids["expired"]}, b.asked(t, InquiryFilter{Action: "pk.dep*"}))
+
+	for limit := 1; limit <= 6; limit++ {
+		var paged []int64
+		for cursor, pages := "", 0; ; pages++ {
+			require.Less(t, pages, 7)
+			page, err := b.Inquiries(t.Context(), InquiryFilter{Limit: limit}, cursor)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(page.List), limit)
+			require.Equal(t, Count{Value: 3}, page.Open)
+			for _, one := range page.List {
+				paged = append(paged, one.ID)
+			}
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+		}
+		require.Equal(t, all, paged, "in pages of %d", limit)
+	}
+	for _, cursor := range []string{"7", "open-", "ended--1", "x-1"} {
+		_, err := b.Inquiries(t.Context(), InquiryFilter{}, cursor)
+		require.ErrorIs(t, err, ErrFilter, cursor)
+	}
+	_, err := b.Inquiries(t.Context(), InquiryFilter{Statuses: []string{"open"}}, "")
+	require.ErrorIs(t, err, ErrFilter)
+}
+
+func TestAnInquirySaysWhoAsksAndForHowLong(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	executions, ids := b.inquiries(t)
+	testkit.Exec(t, b.store, `INSERT INTO inquiry_fault (execution, reason) VALUES ($1, 'the question is malformed')`, executions["workflow"])
+	task, err := b.Inquiry(t.Context(), ids["task"])
+	require.NoError(t, err)
+	require.Equal(t, "deploy?", task.Prompt)
+	require.Equal(t, InquiryOfTask, task.Kind)
+	require.Equal(t, executions["workflow"], *task.Workflow)
+	require.Equal(t, "pk.deploy", task.WorkflowRef)
+	require.Equal(t, "approve", task.Task)
+	require.Equal(t, "ada", task.Assignee)
+	require.InDelta(t, time.Hour, task.Age, float64(time.Minute))
+	require.InDelta(t, time.Hour, *task.Left, float64(time.Minute))
+	require.JSONEq(t, `null`, string(task.Response))
+
+	result, err := b.Inquiry(t.Context(), ids["result"])
+	require.NoError(t, err)
+	require.Equal(t, InquiryOfResult, result.Kind)
+	require.Nil(t, result.Left)
+
+	answered, err := b.Inquiry(t.Context(), ids["answered"])
+	require.NoError(t, err)
+	require.Equal(t, "ada", answered.Responder)
+	require.Contains(t, string(answered.Response), `"user":"x"`)
+	require.NotContains(t, string(answered.Response), "hidden")
+
+	_, err = b.Inquiry(t.Context(), 999)
+	require.ErrorIs(t, err, ErrNotFound)
+	page, err := b.Inquiries(t.Context(), InquiryFilter{Statuses: []string{"pending"}}, "")
+	require.NoError(t, err)
+	require.Len(t, page.Faults, 1)
+	require.Equal(t, "pk.deploy", page.Faults[0].ActionRef)
+}
+
+// However many inquiries have ended, what is open is read by its index.
+func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	testkit.Exec(t, b.store, `WITH e AS (INSERT INTO execution (action_ref, status) SELECT 'pk.old', 'completed' FROM generate_series(1, 20000) RETURNING id)
+		INSERT INTO inquiry (execution, prompt, status, settled) SELECT id, 'old', 'timeout', true FROM e`)
+	b.inquiries(t)
+	testkit.Exec(t, b.store, `ANALYZE inquiry, execution`)
+	p := store.ViewInquiryIDsParams{Statuses: []string{}, Scan: 5000, Page: 50, Before: 1 << 62}
+	for name, change := range map[string]func(*store.ViewInquiryIDsParams){
+		"open": func(p *store.ViewInquiryIDsParams) { p.Open = true }, "ended": func(*store.ViewInquiryIDsParams) {},
+		"of one": func(p *store.ViewInquiryIDsParams) { p.Execution = 7 },
+	} {
+		p := p
+		change(&p)
+		rows, err := b.store.Pool().Query(t.Context(), "EXPLAIN "+store.ViewInquiryIDs,
+			p.Open, p.Execution, p.After, p.Scan, p.Before, p.Statuses, p.AssignedTo, p.Pattern, p.Page)
+		require.NoError(t, err, name)
+		plan := ""
+		for rows.Next() {
+			var line string
+			require.NoError(t, rows.Scan(&line))
+			plan += line + "\n"
+		}
+		require.NoError(t, rows.Err())
+		require.NotRegexp(t, `Seq Scan on (inquiry|execution)\b`, plan, fmt.Sprint(name, "\n", plan))
+	}
+}
