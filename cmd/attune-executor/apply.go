@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,41 +21,52 @@ import (
 	"github.com/attune-go/attune/core/submit"
 )
 
+type applyOptions struct {
+	dryRun, prune, yes bool
+}
+
 func newApplyCommand(a *app) *cobra.Command {
-	dryRun := false
+	var options applyOptions
 	cmd := &cobra.Command{
 		Use:   "apply PATH...",
-		Short: "Make the policies those of files",
-		Long: "Make the policies those of YAML files, all or nothing: a mistake in any file, and nothing is changed. A folder is\n" +
-			"read with all folders below it; of a pack, the folder policies. The path - is the standard input. Policies that no\n" +
-			"file has stay as they are.",
-		Example: "  attune-executor apply policies/ --dry-run\n  attune-executor apply deploy/ limits.yaml\n  attune-executor apply - < limits.yaml",
+		Short: "Make packs and policies those of files",
+		Long: "Make packs, with their actions, workflows, triggers, rules and policies, those of YAML files, all or nothing: a mistake\n" +
+			"in any file, and nothing is changed. A folder is read with all folders below it; one with a pack.yaml is a pack. The\n" +
+			"path - is the standard input. What no file describes stays as it is, unless --prune deletes what a pack no longer has.",
+		Example: "  attune-executor apply packs/deploy --dry-run\n  attune-executor apply packs/deploy --prune\n" +
+			"  attune-executor apply packs/deploy/rules/on_push.yaml limits.yaml\n  attune-executor apply - < limits.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("%s needs files or folders, such as policies/", cmd.Name())
+				return fmt.Errorf("%s needs files or folders, such as packs/deploy", cmd.Name())
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.apply(cmd, args, dryRun) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.apply(cmd, args, options) },
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change and write nothing")
+	flags := cmd.Flags()
+	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would change and write nothing")
+	flags.BoolVar(&options.prune, "prune", false, "delete rules, triggers, actions and workflows that the folder of a pack no longer has")
+	flags.BoolVar(&options.yes, "yes", false, "do not ask before deleting")
 	return cmd
 }
 
 // applied is what `apply` prints.
 type applied struct {
-	DryRun     bool            `json:"dry_run"`
-	Policies   []appliedPolicy `json:"policies"`
-	New        int             `json:"new"`
-	Changed    int             `json:"changed"`
-	Unchanged  int             `json:"unchanged"`
-	Nudged     int             `json:"nudged_queues"` // whose first waiter looks again at once
-	NotApplied []string        `json:"not_applied"`   // files that describe something else
-	Mistakes   []fileMistake   `json:"mistakes"`
-	Warnings   []string        `json:"warnings"` // of what was applied
+	DryRun     bool          `json:"dry_run"`
+	Items      []appliedItem `json:"items"` // but for policies
+	Policies   []appliedItem `json:"policies"`
+	New        int           `json:"new"`
+	Changed    int           `json:"changed"`
+	Unchanged  int           `json:"unchanged"`
+	Deleted    int           `json:"deleted"`
+	Nudged     int           `json:"nudged_queues"` // whose first waiter looks again at once
+	NotApplied []string      `json:"not_applied"`   // files that describe something else
+	Mistakes   []fileMistake `json:"mistakes"`
+	Warnings   []string      `json:"warnings"` // of what was applied
 }
 
-type appliedPolicy struct {
+type appliedItem struct {
+	Kind       pack.Kind             `json:"kind"`
 	Ref        string                `json:"ref"`
 	Change     catalog.How           `json:"change"`
 	Fields     []catalog.FieldChange `json:"fields"`
@@ -69,11 +82,11 @@ type fileMistake struct {
 	Text   string `json:"text"`
 }
 
-func (a *app) apply(cmd *cobra.Command, paths []string, dryRun bool) error {
+func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) error {
 	files, err := catalog.Read(paths, cmd.InOrStdin())
 	switch {
 	case errors.Is(err, catalog.ErrNoFiles):
-		return usageErrorf("%w: name a file, or a folder that holds policies", err)
+		return usageErrorf("%w: name a file, or a folder with a pack or policies", err)
 	case err != nil:
 		return &exitError{exitUsage, err}
 	}
@@ -82,28 +95,72 @@ func (a *app) apply(cmd *cobra.Command, paths []string, dryRun bool) error {
 	if err != nil {
 		if len(files.Mistakes) > 0 {
 			a.notef("the files were not compared with the database: %s", oneLine(err.Error()))
-			return a.refuseFiles(cmd, files, dryRun, files.Mistakes)
+			return a.refuseFiles(cmd, files, options, files.Mistakes)
 		}
 		return err
 	}
 	defer c.store.Close()
 	var committed committedMessages
-	result, err := catalog.New(c.store, &committed).Apply(cmd.Context(), catalog.Request{
-		Policies: files.Policies, Mistakes: files.Mistakes, DryRun: dryRun,
+	catalogue := catalog.New(c.store, &committed)
+	request := catalog.Request{
+		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, DryRun: options.dryRun, Prune: options.prune,
 		Actor: operator(), Source: "attune-executor",
-	})
-	if wrong, ok := errors.AsType[*pack.MistakesError](err); ok {
-		return a.refuseFiles(cmd, files, dryRun, wrong.Mistakes)
 	}
+	if options.prune && !options.dryRun {
+		if request.PruneOnly, err = a.confirmPrune(cmd, catalogue, request, options.yes); err != nil {
+			return a.applyError(cmd, files, options, err)
+		}
+	}
+	result, err := catalogue.Apply(cmd.Context(), request)
 	if err != nil {
-		return applyError(err)
+		return a.applyError(cmd, files, options, err)
 	}
 	c.publish(cmd.Context(), a, &committed)
-	return a.printApplied(cmd, files, dryRun, result)
+	return a.printApplied(cmd, files, options, result)
+}
+
+// confirmPrune shows what would be deleted and asks a person for the number of it.
+func (a *app) confirmPrune(cmd *cobra.Command, catalogue *catalog.Catalog, request catalog.Request, yes bool) ([]catalog.Name, error) {
+	request.DryRun = true
+	result, err := catalogue.Apply(cmd.Context(), request)
+	if err != nil {
+		return nil, err
+	}
+	doomed := []catalog.Name{}
+	var words []string
+	for _, change := range result.Changes {
+		if change.How == catalog.Deleted {
+			doomed = append(doomed, catalog.Name{Kind: change.Kind, Ref: change.Ref})
+			words = append(words, string(change.Kind)+" "+change.Ref)
+		}
+	}
+	if yes || len(doomed) == 0 {
+		return doomed, nil
+	}
+	what := count(len(doomed), "item")
+	in := cmd.InOrStdin()
+	if !interactive(in) {
+		return nil, refusedErrorf("%s would be deleted (%s): --yes deletes, --dry-run shows the difference", what, clean(strings.Join(words, ", ")))
+	}
+	_, _ = fmt.Fprintf(a.stderr, "delete %s (%s)? type how many: ", what, clean(strings.Join(words, ", ")))
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if strings.TrimSpace(answer) != strconv.Itoa(len(doomed)) {
+		return nil, refusedErrorf("nothing was applied: the answer is not %d", len(doomed))
+	}
+	return doomed, nil
 }
 
 // applyError says what to do where it is not obvious.
-func applyError(err error) error {
+func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyOptions, err error) error {
+	if wrong, ok := errors.AsType[*pack.MistakesError](err); ok {
+		return a.refuseFiles(cmd, files, options, wrong.Mistakes)
+	}
+	if busy, ok := errors.AsType[*catalog.BusyError](err); ok {
+		return refusedErrorf("%w: nothing was applied; wait for them, or cancel them", busy)
+	}
 	if store.ClassOf(err) == store.ClassUnknown {
 		return failedErrorf("%w: whether it was applied is unknown, apply again: what is there already does not change", err)
 	}
@@ -111,8 +168,15 @@ func applyError(err error) error {
 }
 
 // refuseFiles reports every mistake, as data too if that was asked for.
-func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, dryRun bool, mistakes []pack.Mistake) error {
-	out := applied{DryRun: dryRun, Policies: []appliedPolicy{}, Warnings: []string{}, NotApplied: append([]string{}, files.Skipped...)}
+func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options applyOptions, mistakes []pack.Mistake) error {
+	out := applied{
+		DryRun: options.dryRun, Items: []appliedItem{}, Policies: []appliedItem{}, Warnings: []string{},
+		NotApplied: append([]string{}, files.Skipped...),
+	}
+	for _, warning := range files.Warnings {
+		out.Warnings = append(out.Warnings, warning.String())
+		a.notef("warning: %s", clean(warning.String()))
+	}
 	for _, m := range mistakes {
 		a.notef("%s", clean(m.String()))
 		out.Mistakes = append(out.Mistakes, fileMistake{m.Place.File, m.Place.Line, m.Place.Column, m.Text})
@@ -123,53 +187,72 @@ func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, dryRun bool, 
 	return usageErrorf("%s: nothing was applied", count(len(mistakes), "mistake"))
 }
 
-func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, dryRun bool, result catalog.Result) error {
+func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options applyOptions, result catalog.Result) error {
 	out := applied{
-		DryRun: dryRun, Policies: []appliedPolicy{}, Mistakes: []fileMistake{}, Warnings: []string{},
-		NotApplied: append([]string{}, files.Skipped...),
-		Nudged:     result.Nudged, New: result.Count(catalog.Added), Changed: result.Count(catalog.Changed), Unchanged: result.Count(catalog.Unchanged),
+		DryRun: options.dryRun, Items: []appliedItem{}, Policies: []appliedItem{}, Mistakes: []fileMistake{}, Warnings: []string{},
+		NotApplied: append([]string{}, files.Skipped...), Nudged: result.Nudged,
+		New: result.Count(catalog.Added), Changed: result.Count(catalog.Changed), Unchanged: result.Count(catalog.Unchanged),
+		Deleted: result.Count(catalog.Deleted),
+	}
+	for _, warning := range slices.Concat(files.Warnings, result.Warnings) {
+		out.Warnings = append(out.Warnings, "warning: "+warning.String())
 	}
 	for _, change := range result.Changes {
-		out.Policies = append(out.Policies, appliedPolicy{
-			change.Ref, change.How, change.Fields, change.Place.File, change.Place.Line, change.Superseded,
-		})
+		one := appliedItem{
+			change.Kind, change.Ref, change.How, change.Fields, change.Place.File, change.Place.Line, change.Superseded,
+		}
+		if change.Kind == pack.KindPolicy {
+			out.Policies = append(out.Policies, one)
+		} else {
+			out.Items = append(out.Items, one)
+		}
 		if change.Superseded != "" {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("%s has no effect: %s is a newer concurrency policy of the same scope",
 				change.Ref, change.Superseded))
 		}
 	}
-	err := a.print(cmd, out, func(w io.Writer) error {
-		for _, policy := range out.Policies {
-			if err := row(w, policy.line()); err != nil {
-				return err
-			}
-		}
-		summary := fmt.Sprintf("%d new, %d changed, %d unchanged", out.New, out.Changed, out.Unchanged)
-		if dryRun {
-			summary += "; a dry run: nothing was written"
-		}
-		return row(w, summary)
-	})
+	err := a.print(cmd, out, func(w io.Writer) error { return out.table(w) })
 	for _, warning := range out.Warnings {
-		a.notef("%s", warning)
+		a.notef("%s", clean(warning))
 	}
 	return err
 }
 
-// line is one policy of the difference.
-func (p appliedPolicy) line() string {
+// table shows what changes. What stays as it is is only counted.
+func (out applied) table(w io.Writer) error {
+	for _, one := range slices.Concat(out.Items, out.Policies) {
+		if one.Change == catalog.Unchanged {
+			continue
+		}
+		if err := row(w, clean(one.line())); err != nil {
+			return err
+		}
+	}
+	summary := fmt.Sprintf("%d new, %d changed, %d unchanged", out.New, out.Changed, out.Unchanged)
+	if out.Deleted > 0 {
+		summary += fmt.Sprintf(", %d deleted", out.Deleted)
+	}
+	if out.DryRun {
+		summary += "; a dry run: nothing was written"
+	}
+	return row(w, summary)
+}
+
+// line is one item of the difference.
+func (p appliedItem) line() string {
+	name := string(p.Kind) + " " + p.Ref
 	switch p.Change {
 	case catalog.Added:
-		return "+ " + p.Ref + " (new)"
-	case catalog.Unchanged:
-		return "= " + p.Ref + " unchanged"
+		return "+ " + name + " (new)"
+	case catalog.Deleted:
+		return "- " + name + " (deleted)"
 	default:
 	}
 	changes := make([]string, len(p.Fields))
 	for i, field := range p.Fields {
 		changes[i] = field.Key + " " + brief(field.Old) + " → " + brief(field.New)
 	}
-	return "~ " + p.Ref + " " + strings.Join(changes, ", ")
+	return "~ " + name + " " + strings.Join(changes, ", ")
 }
 
 // maxBrief bounds a value in the difference; -o json has all of it.
@@ -206,7 +289,7 @@ func (a *app) noteSkipped(names []string) {
 			shown[i] = fmt.Sprintf("%s (%d files)", folder+string(filepath.Separator), n)
 		}
 	}
-	a.notef("not applied, as this version applies policies only: %s", clean(strings.Join(shown, ", ")))
+	a.notef("not applied, as they describe nothing that the engine keeps: %s", clean(strings.Join(shown, ", ")))
 }
 
 func count(n int, what string) string {
@@ -219,29 +302,35 @@ func count(n int, what string) string {
 // committedMessages keeps what was committed until there is a broker to send
 // it to: most applications have nothing to send.
 type committedMessages struct {
-	row      int64
-	messages []outbox.Message
+	rows     []int64
+	messages [][]outbox.Message
 }
 
 // Published keeps the messages of an outbox row.
 func (m *committedMessages) Published(row int64, messages []outbox.Message) {
-	m.row, m.messages = row, messages
+	m.rows, m.messages = append(m.rows, row), append(m.messages, messages)
 }
 
 // publish sends what was committed. Where it cannot be sent a running engine
 // does it, so that is no failure.
 func (c *client) publish(ctx context.Context, a *app, committed *committedMessages) {
-	if len(committed.messages) == 0 {
+	if len(committed.rows) == 0 {
 		return
 	}
 	relay, stop, err := c.relay(ctx, "attune-executor apply", nil)
 	if err == nil {
 		defer stop()
-		relay.Published(committed.row, committed.messages)
-		err = awaitPublished(ctx, submit.New(c.store, nil), committed.row)
+		for i, row := range committed.rows {
+			relay.Published(row, committed.messages[i])
+		}
+		for _, row := range committed.rows {
+			if err = awaitPublished(ctx, submit.New(c.store, nil), row); err != nil {
+				break
+			}
+		}
 	}
 	if err != nil && ctx.Err() == nil {
-		a.notef("the broker %s does not answer: the executions that wait will be told by a running engine",
+		a.notef("the broker %s does not answer: whom the changes concern will be told by a running engine",
 			config.MaskURL(c.cfg.MessageQueue.URL))
 	}
 }

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,9 +13,6 @@ import (
 
 // source is the name under which requests are published again.
 const source = "attune-executor"
-
-// auditAction is what operator_audit calls an application.
-const auditAction = "policy.apply"
 
 // Relay publishes what was committed; *outbox.Relay is one.
 type Relay interface {
@@ -36,26 +32,43 @@ func New(st *store.Store, relay Relay) *Catalog {
 	return &Catalog{store: st, relay: relay}
 }
 
-// Request is an application of policies.
+// Name is one item.
+type Name struct {
+	Kind pack.Kind
+	Ref  string
+}
+
+// Request is an application of what files describe.
 type Request struct {
+	// Set is what the files describe; nil is nothing but policies.
+	Set      *pack.Set
 	Policies []pack.Policy
 	// Mistakes are those that were found in the files. With any, nothing is
-	// applied and the policies are only checked further.
+	// applied and the rest is only checked further.
 	Mistakes []pack.Mistake
 	// Actor and Source are who applies, by what, for the audit.
 	Actor, Source string
 	// DryRun compares and writes nothing.
 	DryRun bool
+	// Prune deletes what packs whose folder was read as a whole no longer describe:
+	// rules, triggers, actions and workflows that nobody made by hand. PruneOnly
+	// bounds it to what was agreed to; nil is all.
+	Prune     bool
+	PruneOnly []Name
 }
 
 // Result is what an application changed, or would change.
 type Result struct {
-	Changes []Change // in the order of the policies
+	// Changes are items in the order of their kinds, then those deleted, then the
+	// policies in the order of the files.
+	Changes []Change
 	// Nudged are the queues whose first waiter was told to look again.
 	Nudged int
+	// Warnings are not mistakes.
+	Warnings []pack.Mistake
 }
 
-// Count is how many policies were changed in this way.
+// Count is how many items were changed in this way.
 func (r Result) Count(how How) int {
 	n := 0
 	for _, change := range r.Changes {
@@ -66,63 +79,98 @@ func (r Result) Count(how How) int {
 	return n
 }
 
-// Apply applies the policies, all or none. Mistakes, those given and those
-// found by comparing with the database, are a *pack.MistakesError.
+// errDryRun takes back what a dry run has written.
+var errDryRun = errors.New("nothing is written in a dry run")
+
+// Apply applies what the files describe, all or none. Mistakes, those given and
+// those found by comparing with the database, are a *pack.MistakesError. A dry run
+// does all of it and takes it back, so that it shows what an application would do.
 func (c *Catalog) Apply(ctx context.Context, request Request) (Result, error) {
-	if request.DryRun || len(request.Mistakes) > 0 {
-		return c.compare(ctx, request)
+	if request.Set == nil {
+		request.Set = &pack.Set{}
 	}
 	var result Result
-	err := c.store.Tx(ctx, "apply policies", func(ctx context.Context, tx *store.Tx) error {
-		if err := lock(ctx, tx, request.Policies); err != nil {
+	err := c.store.Tx(ctx, "apply files", func(ctx context.Context, tx *store.Tx) (err error) {
+		if err := lock(ctx, tx, request); err != nil {
 			return err
 		}
-		p, err := planOf(ctx, tx.Queries, request.Policies)
-		if err != nil {
-			return err
+		result, err = c.apply(ctx, tx, request)
+		if err == nil && request.DryRun {
+			err = errDryRun
 		}
-		result = Result{Changes: p.changes}
-		if err := p.write(ctx, tx, request); err != nil {
-			return err
-		}
-		result.Nudged, err = c.nudge(ctx, tx, p.scopes)
 		return err
 	})
+	if errors.Is(err, errDryRun) {
+		return result, nil
+	}
 	if err != nil {
 		return Result{}, err
 	}
 	return result, nil
 }
 
-// compare says what Apply would do, from one snapshot.
-func (c *Catalog) compare(ctx context.Context, request Request) (Result, error) {
-	var p *plan
-	err := c.store.ReadTx(ctx, "compare policies", func(ctx context.Context, tx *store.Tx) (err error) {
-		p, err = planOf(ctx, tx.Queries, request.Policies)
-		return err
-	})
-	mistakes := request.Mistakes
-	if found, ok := errors.AsType[*pack.MistakesError](err); ok {
-		mistakes = slices.Concat(mistakes, found.Mistakes)
-	} else if err != nil {
+func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Result, error) {
+	w, err := worldOf(ctx, tx.Queries, request.Set)
+	if err != nil {
 		return Result{}, err
 	}
-	if len(mistakes) > 0 {
-		return Result{}, &pack.MistakesError{Mistakes: pack.Sort(mistakes)}
+	request.Set = request.Set.Supply(w.known())
+	warnings, err := check(ctx, tx.Queries, request, w)
+	if err != nil {
+		return Result{}, err
 	}
-	return Result{Changes: p.changes}, nil
+	items := newWriter(tx, request, w)
+	if err := items.all(ctx); err != nil {
+		return Result{}, err
+	}
+	pruned, err := items.prune(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	p, err := planOf(ctx, tx.Queries, request.Policies)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := p.write(ctx, tx, request); err != nil {
+		return Result{}, err
+	}
+	result := Result{Changes: slices.Concat(items.changes, p.changes), Warnings: warnings}
+	if request.DryRun {
+		return result, nil
+	}
+	if err := c.announce(ctx, tx, items.written, pruned); err != nil {
+		return Result{}, err
+	}
+	result.Nudged, err = c.nudge(ctx, tx, p.scopes)
+	return result, err
 }
 
-// lock makes applications follow one another and keeps what the policies name.
-func lock(ctx context.Context, tx *store.Tx, policies []pack.Policy) error {
-	needs := pack.NeedsOf(policies)
+// check compares everything with the database before anything is written.
+func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]pack.Mistake, error) {
+	found, warnings := request.Set.Check(w.known())
+	f, err := lookUp(ctx, q, request.Policies)
+	if err != nil {
+		return nil, err
+	}
+	mistakes := slices.Concat(request.Mistakes, found, pack.Check(request.Policies, f.with(request.Set)))
+	if len(mistakes) > 0 {
+		return nil, &pack.MistakesError{Mistakes: pack.Sort(mistakes)}
+	}
+	return warnings, nil
+}
+
+// lock makes applications follow one another and keeps what the files name.
+func lock(ctx context.Context, tx *store.Tx, request Request) error {
+	needs := pack.NeedsOf(request.Policies)
+	refs := request.Set.Refs()
+	packs, actions := slices.Concat(needs.Packs, refs[pack.KindPack]), slices.Concat(needs.Actions, refs[pack.KindAction])
 	pipeline := tx.Pipeline()
 	pipeline.Exec(store.LockCatalog)
-	pipeline.Exec(store.LockPolicyPacks, needs.Packs, needs.Actions)
-	pipeline.Exec(store.LockPolicyActions, needs.Actions)
-	pipeline.Exec(store.LockPolicies, refsOf(policies))
+	pipeline.Exec(store.LockPolicyPacks, packs, actions)
+	pipeline.Exec(store.LockPolicyActions, actions)
+	pipeline.Exec(store.LockPolicies, refsOf(request.Policies))
 	if err := pipeline.Send(ctx); err != nil {
-		return fmt.Errorf("lock %d policies: %w", len(policies), err)
+		return fmt.Errorf("lock what is applied: %w", err)
 	}
 	return nil
 }
@@ -137,16 +185,8 @@ func (p *plan) write(ctx context.Context, tx *store.Tx, request Request) error {
 		if err != nil {
 			return fmt.Errorf("write the policy %s: %w", change.Ref, err)
 		}
-		details, err := json.Marshal(auditOf(change))
-		if err != nil {
-			return fmt.Errorf("encode the audit of the policy %s: %w", change.Ref, err)
-		}
-		_, err = tx.InsertAudit(ctx, store.InsertAuditParams{
-			Actor: request.Actor, Source: request.Source, Action: auditAction, TargetType: "policy", TargetID: &id,
-			Target: change.Ref, Request: details, Outcome: "done",
-		})
-		if err != nil {
-			return fmt.Errorf("audit the policy %s: %w", change.Ref, err)
+		if err := audit(ctx, tx, request, change, id); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,140 +13,162 @@ import (
 	"github.com/attune-go/attune/core/pack"
 )
 
-// maxFile bounds a policy file.
+// maxFile bounds a file.
 const maxFile = 1 << 20
-
-// policiesFolder is the folder of a pack that holds its policies.
-const policiesFolder = "policies"
-
-// packFiles are the names of the file that makes a folder a pack.
-var packFiles = []string{"pack.yaml", "pack.yml"}
-
-// otherFolders are folders whose files describe something else.
-var otherFolders = []string{
-	"actions", "permission_sets", "queues", "rules", "runtimes", "sensors", "triggers", "workflows",
-}
 
 // ErrNoFiles is wrapped by the error for paths below which there is no file to
 // apply.
-var ErrNoFiles = errors.New("there is no policy file")
+var ErrNoFiles = errors.New("there is no file to apply")
 
 // Files is what was read from files.
 type Files struct {
+	// Set is what the files describe, but for policies.
+	Set      *pack.Set
 	Policies []pack.Policy
 	Mistakes []pack.Mistake // in order; also of refs that are given twice
-	// Skipped are the files below the given folders that describe something other
-	// than policies.
+	Warnings []pack.Mistake // in order
+	// Skipped are the files below the given folders that describe what is not
+	// applied, such as sensors.
 	Skipped []string
 }
 
 // stdinName is the path that stands for the standard input.
 const stdinName = "-"
 
-// Read reads policy files. The path - is stdin. A path is a file, or a folder that is read with all
-// folders below it: its files *.yaml and *.yml, but in a pack (where there is a
-// pack.yaml) only those below policies, and none of folders that are named
-// after another kind of description, such as actions. What begins with a dot
-// is left out. A file that is named itself must hold a policy.
+// Read reads files. The path - is stdin. A path is a file, or a folder that is read
+// with all folders below it: its files *.yaml and *.yml. A folder with a pack.yaml
+// is a pack, whose files are told by the folder they are in; elsewhere too a folder
+// that is called actions, triggers, rules, runtimes, workflows or policies says what
+// its files describe, and other files are told by their keys, or are policies. What
+// begins with a dot is left out. A file that is named itself must describe
+// something.
 func Read(paths []string, stdin io.Reader) (Files, error) {
-	var files Files
-	var names, named []string
+	f := finder{roots: map[string]string{}, seen: map[string]bool{}}
 	for _, path := range paths {
-		if path == stdinName {
-			named = append(named, path)
-			continue
-		}
-		found, skipped, err := find(filepath.Clean(path))
-		if err != nil {
+		if err := f.add(path); err != nil {
 			return Files{}, err
 		}
-		if len(found) == 1 && found[0] == filepath.Clean(path) {
-			named = append(named, found[0])
-			continue
-		}
-		names, files.Skipped = append(names, found...), append(files.Skipped, skipped...)
 	}
-	if names = once(append(named, names...)); len(names) == 0 {
+	if len(f.found) == 0 {
 		return Files{}, fmt.Errorf("%w below %s", ErrNoFiles, strings.Join(paths, ", "))
 	}
-	files.Skipped = once(files.Skipped)
-	for _, name := range names {
-		content, err := content(name, stdin)
+	var files Files
+	var sources []pack.Source
+	for _, one := range f.ordered() {
+		text, err := content(one.name, stdin)
 		if err != nil {
 			return Files{}, err
 		}
-		if len(content) > maxFile {
+		if len(text) > maxFile {
 			files.Mistakes = append(files.Mistakes, pack.Mistake{
-				Place: pack.Place{File: name}, Text: fmt.Sprintf("the file is larger than %d KiB", maxFile>>10),
+				Place: pack.Place{File: one.name}, Text: fmt.Sprintf("the file is larger than %d KiB", maxFile>>10),
 			})
 			continue
 		}
-		policies, mistakes := pack.Parse(name, content)
-		if len(policies)+len(mistakes) == 0 && slices.ContainsFunc(named, func(path string) bool { return sameFile(path, name) }) {
-			mistakes = []pack.Mistake{{Place: pack.Place{File: name}, Text: "it holds no policy"}}
+		source := one.source(text)
+		if empty := one.named && source.Kind == pack.KindPolicy && holdsNothing(source); empty {
+			files.Mistakes = append(files.Mistakes, pack.Mistake{Place: pack.Place{File: one.name}, Text: "it holds no policy"})
+			continue
 		}
-		files.Policies, files.Mistakes = append(files.Policies, policies...), append(files.Mistakes, mistakes...)
+		sources = append(sources, source)
 	}
-	files.Mistakes = pack.Sort(append(files.Mistakes, pack.Duplicates(files.Policies)...))
+	sources, err := f.complete(sources)
+	if err != nil {
+		return Files{}, err
+	}
+	set, mistakes := pack.Read(sources)
+	files.Set, files.Policies, files.Warnings = set, set.Policies, set.Warnings
+	files.Mistakes = pack.Sort(append(files.Mistakes, mistakes...))
+	files.Skipped = once(f.skipped)
 	return files, nil
 }
 
-// find lists the policy files at or below a path, and the files that are not.
-func find(path string) (policies, skipped []string, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the policies: %w", err)
-	}
-	if !info.IsDir() {
-		if slices.Contains(packFiles, filepath.Base(path)) {
-			return nil, []string{path}, nil
-		}
-		return []string{path}, nil, nil
-	}
-	applies := map[string]bool{} // by folder
-	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
-		switch hidden := name != path && strings.HasPrefix(entry.Name(), "."); {
-		case err != nil:
-			return err
-		case entry.IsDir() && hidden:
-			return filepath.SkipDir
-		case entry.IsDir():
-			above, inside := applies[filepath.Dir(name)]
-			applies[name], err = folderApplies(name, above || !inside)
-			return err
-		case hidden || !isYAML(name):
-		case applies[filepath.Dir(name)] && !slices.Contains(packFiles, entry.Name()):
-			policies = append(policies, name)
-		default:
-			skipped = append(skipped, name)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the policies: %w", err)
-	}
-	return policies, skipped, nil
+func holdsNothing(source pack.Source) bool {
+	policies, mistakes := pack.Parse(source.Name, source.Content)
+	return len(policies)+len(mistakes) == 0
 }
 
-// folderApplies reports whether the files of a folder are policies. above says
-// it of the folder that it is in.
-func folderApplies(folder string, above bool) (bool, error) {
-	absolute, err := filepath.Abs(folder)
-	if err != nil {
-		return false, err
+// source is the file with what its path or its keys say it describes.
+func (o found) source(text []byte) pack.Source {
+	source := pack.Source{Name: o.name, Kind: o.kind, Root: o.root, Path: o.within, Content: text}
+	if source.Kind == "" {
+		source.Kind = pack.Guess(filepath.Base(o.name), text)
 	}
-	for _, name := range packFiles {
-		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
-			return false, nil
+	if source.Path == "" {
+		source.Path = filepath.ToSlash(filepath.Base(o.name))
+	}
+	return source
+}
+
+// complete adds what the files refer to and nobody has named: the pack.yaml of
+// their pack, which is only looked at, the workflow files of actions, and the
+// actions of workflow files.
+func (f *finder) complete(sources []pack.Source) ([]pack.Source, error) {
+	have := map[string]bool{}
+	for _, source := range sources {
+		have[absolute(source.Name)] = true
+	}
+	add := func(name string, source pack.Source) error {
+		if have[absolute(name)] || !isFile(name) {
+			return nil
+		}
+		have[absolute(name)] = true
+		text, err := content(name, nil)
+		if err != nil {
+			return err
+		}
+		source.Name, source.Content = name, text[:min(len(text), maxFile)]
+		sources = append(sources, source)
+		return nil
+	}
+	for _, source := range slices.Clone(sources) {
+		if source.Root == "" {
+			continue
+		}
+		if source.Kind == pack.KindWorkflow && strings.HasPrefix(source.Path, "actions/workflows/") {
+			for _, name := range namedBy(source.Root, source.Path) {
+				if err := add(name, pack.Source{Kind: pack.KindAction, Root: source.Root, Path: within(source.Root, name)}); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := add(packFile(source.Root), pack.Source{Kind: pack.KindPack, Root: source.Root, Path: "pack.yaml", Context: true}); err != nil {
+			return nil, err
 		}
 	}
-	switch name := filepath.Base(absolute); {
-	case name == policiesFolder:
-		return true, nil
-	case slices.Contains(otherFolders, name):
-		return false, nil
+	for _, source := range slices.Clone(sources) {
+		if source.Kind != pack.KindAction || source.Root == "" {
+			continue
+		}
+		for _, path := range pack.WorkflowFiles(source.Content) {
+			name := filepath.Join(source.Root, filepath.FromSlash(path))
+			if err := add(name, pack.Source{Kind: pack.KindWorkflow, Root: source.Root, Path: path}); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return above, nil
+	return sources, nil
+}
+
+// namedBy are the action files of a pack that name a workflow file.
+func namedBy(root, path string) []string {
+	names, _ := filepath.Glob(filepath.Join(root, "actions", "*"))
+	var naming []string
+	for _, name := range names {
+		if !isYAML(name) || !isFile(name) {
+			continue
+		}
+		text, err := content(name, nil)
+		if err == nil && slices.Contains(pack.WorkflowFiles(text), path) {
+			naming = append(naming, name)
+		}
+	}
+	return naming
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func isYAML(name string) bool {
@@ -180,22 +201,20 @@ func absolute(name string) string {
 	return path
 }
 
-func sameFile(a, b string) bool { return absolute(a) == absolute(b) }
-
 // content reads a file, one byte more than it may have at most.
 func content(name string, stdin io.Reader) ([]byte, error) {
 	from := stdin
 	if name != stdinName {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("read the policies: %w", err)
+			return nil, fmt.Errorf("read the files: %w", err)
 		}
 		defer func() { _ = file.Close() }() // it was only read
 		from = file
 	}
 	text, err := io.ReadAll(io.LimitReader(from, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the policies: %w", err)
+		return nil, fmt.Errorf("read the files: %w", err)
 	}
 	return text, nil
 }

@@ -19,9 +19,28 @@ func tree(t *testing.T, names ...string) string {
 		path := filepath.Join(root, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		ref := strings.NewReplacer(".", "-", "/", "-").Replace(name)
-		require.NoError(t, os.WriteFile(path, []byte("ref: p."+ref+"\nthreshold: 1\n"), 0o600))
+		content := "ref: p." + ref + "\nthreshold: 1\n"
+		switch filepath.Base(filepath.Dir(name)) {
+		case "actions":
+			content = "ref: deploy." + strings.TrimSuffix(filepath.Base(name), ".yaml") + "\nentry_point: x.sh\n"
+		case "sensors":
+			content = "ref: deploy.sensor\n"
+		}
+		if filepath.Base(name) == "pack.yaml" {
+			content = "ref: deploy\nversion: 1.0.0\n"
+		}
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	return root
+}
+
+// items are the items of files, as kind and ref.
+func items(files catalog.Files) []string {
+	list := []string{}
+	for _, item := range files.Set.Items {
+		list = append(list, string(item.Kind)+" "+item.Ref)
+	}
+	return list
 }
 
 // inside are the names of the policies' files and of those left out, below the
@@ -48,16 +67,16 @@ func TestReadFolders(t *testing.T) {
 	root := tree(t,
 		"limits.yaml", "more/deep/limits.yml", "notes.txt", ".hidden.yaml", ".git/config.yaml", "actions/echo.yaml",
 		"deploy/pack.yaml", "deploy/config.yaml", "deploy/actions/rollout.yaml", "deploy/policies/limit.yaml",
-		"deploy/policies/prod/quota.yaml", "deploy/lib/data.yaml",
+		"deploy/policies/prod/quota.yaml", "deploy/lib/data.yaml", "deploy/sensors/timer.yaml", "deploy/pack.d/x.txt",
 	)
 	files, err := catalog.Read([]string{root}, nil)
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
 	policies, skipped := inside(t, root, files)
 	require.Equal(t, []string{"deploy/policies/limit.yaml", "deploy/policies/prod/quota.yaml", "limits.yaml", "more/deep/limits.yml"}, policies)
-	require.Equal(t, []string{
-		"actions/echo.yaml", "deploy/actions/rollout.yaml", "deploy/config.yaml", "deploy/lib/data.yaml", "deploy/pack.yaml",
-	}, skipped)
+	require.Equal(t, []string{"deploy/config.yaml", "deploy/lib/data.yaml", "deploy/sensors/timer.yaml"}, skipped)
+	require.Equal(t, []string{"pack deploy", "action deploy.echo", "action deploy.rollout"}, items(files))
+	require.Equal(t, []string{"deploy"}, files.Set.Whole)
 
 	files, err = catalog.Read([]string{filepath.Join(root, "deploy")}, nil)
 	require.NoError(t, err)
@@ -86,15 +105,44 @@ func TestReadReportsDuplicatesAcrossFiles(t *testing.T) {
 	require.Equal(t, root+"/b.yaml:2:1: the policy p.a-yaml is given twice, also at "+root+"/a.yaml:1:1", files.Mistakes[0].String())
 }
 
+// One file of a pack is read by itself; the pack it lies in is only looked at.
+func TestReadOneFileOfAPack(t *testing.T) {
+	t.Parallel()
+	root := tree(t, "pack.yaml", "actions/echo.yaml", "actions/other.yaml", "workflows/all.workflow.yaml")
+	write := func(name, content string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(content), 0o600))
+	}
+	write("actions/roll.yaml", "ref: deploy.roll\nworkflow_file: workflows/roll.workflow.yaml\n")
+	write("actions/workflows/roll.workflow.yaml", "version: 1.0.0\ntasks: [{name: a, action: deploy.echo}]\n")
+	write("rules/r.yaml", "ref: roll_all\ntrigger: push\naction: roll\n")
+	for path, want := range map[string][]string{
+		"actions/echo.yaml":                    {"action deploy.echo"},
+		"actions/roll.yaml":                    {"workflow deploy.roll", "action deploy.roll"},
+		"actions/workflows/roll.workflow.yaml": {"workflow deploy.roll", "action deploy.roll"},
+		"rules/r.yaml":                         {"rule deploy.roll_all"},
+		"pack.yaml":                            {"pack deploy"},
+	} {
+		files, err := catalog.Read([]string{filepath.Join(root, path)}, nil)
+		require.NoError(t, err)
+		require.Empty(t, files.Mistakes, path)
+		require.Equal(t, want, items(files), path)
+	}
+	files, err := catalog.Read([]string{filepath.Join(root, "rules")}, nil)
+	require.NoError(t, err)
+	require.Equal(t, "deploy.push", files.Set.Items[0].Trigger)
+	require.Empty(t, files.Set.Whole)
+}
+
 func TestReadRefusals(t *testing.T) {
 	t.Parallel()
-	root := tree(t, "actions/echo.yaml", "pack.yaml")
+	root := tree(t, "sensors/timer.yaml", "pack/lib/a.txt")
 	_, err := catalog.Read([]string{filepath.Join(root, "missing.yaml")}, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	for _, path := range []string{root, filepath.Join(root, "pack.yaml"), filepath.Join(root, "actions")} {
+	for _, path := range []string{root, filepath.Join(root, "sensors"), filepath.Join(root, "sensors", "timer.yaml")} {
 		_, err = catalog.Read([]string{path}, nil)
 		require.ErrorIs(t, err, catalog.ErrNoFiles, path)
-		require.ErrorContains(t, err, "there is no policy file below "+path)
+		require.ErrorContains(t, err, "there is no file to apply below "+path)
 	}
 
 	large := filepath.Join(root, "large.yaml")

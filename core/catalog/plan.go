@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
@@ -18,15 +20,11 @@ type plan struct {
 	scopes  scopes  // whose executions are concerned
 }
 
-// planOf compares the policies with the database. What the files get wrong
-// about it is a *pack.MistakesError.
+// planOf compares the policies, in which nothing is wrong, with the database.
 func planOf(ctx context.Context, q *store.Queries, policies []pack.Policy) (*plan, error) {
 	f, err := lookUp(ctx, q, policies)
 	if err != nil {
 		return nil, err
-	}
-	if mistakes := pack.Check(policies, f.known); len(mistakes) > 0 {
-		return nil, &pack.MistakesError{Mistakes: mistakes}
 	}
 	rows, err := q.CatalogPolicies(ctx, refsOf(policies))
 	if err != nil {
@@ -45,7 +43,7 @@ func planOf(ctx context.Context, q *store.Queries, policies []pack.Policy) (*pla
 
 func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) {
 	was, exists := current[policy.Ref]
-	change := Change{Ref: policy.Ref, How: Added, Place: policy.Place, Fields: difference(state{}, wanted)}
+	change := Change{Kind: pack.KindPolicy, Ref: policy.Ref, How: Added, Place: policy.Place, Fields: difference(state{}, wanted)}
 	if exists {
 		wanted.ID, wanted.Created = was.ID, was.Created
 		change.How, change.Fields = Changed, difference(was, wanted)
@@ -90,6 +88,28 @@ func lookUp(ctx context.Context, q *store.Queries, policies []pack.Policy) (*fac
 		f.known.Packs = append(f.known.Packs, row.Ref)
 	}
 	return f, f.hints(ctx, q, needs)
+}
+
+// with adds what a set describes to what policies may be about.
+func (f *facts) with(set *pack.Set) pack.Known {
+	known := f.known
+	known.Actions = slices.Clone(known.Actions)
+	for _, item := range set.Of(pack.KindAction) {
+		if item.Ref == "" {
+			continue
+		}
+		schema, err := json.Marshal(item.Columns["param_schema"])
+		if err != nil || item.Columns["param_schema"] == nil {
+			schema = nil
+		}
+		known.Actions = slices.DeleteFunc(known.Actions, func(a pack.Action) bool { return a.Ref == item.Ref })
+		known.Actions = append(known.Actions, pack.Action{Ref: item.Ref, Pack: item.Pack, ParamSchema: schema})
+		known.ActionRefs = append(known.ActionRefs, item.Ref)
+	}
+	for _, item := range set.Of(pack.KindPack) {
+		known.Packs, known.PackRefs = append(known.Packs, item.Ref), append(known.PackRefs, item.Ref)
+	}
+	return known
 }
 
 // hints reads what could have been meant by names that do not exist.

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// How is what an application does to a policy.
+// How is what an application does to an item.
 type How string
 
 // What an application does.
@@ -17,13 +17,15 @@ const (
 	Added     How = "new"
 	Changed   How = "changed"
 	Unchanged How = "unchanged"
+	Deleted   How = "deleted"
 )
 
-// Change is one policy of an application.
+// Change is one item of an application.
 type Change struct {
+	Kind   pack.Kind
 	Ref    string
 	How    How
-	Fields []FieldChange // in the order of the keys of a file; of a new policy what it sets
+	Fields []FieldChange // of a new item what it sets
 	Place  pack.Place    // where the file describes it
 	// Superseded is the newer concurrency policy of the same scope that counts in
 	// place of this one; empty: none.

@@ -45,6 +45,8 @@ type reader struct {
 	file     string
 	policies []Policy
 	mistakes []Mistake
+	warnings []Mistake
+	values   int // that were made of aliases and all
 }
 
 func (r *reader) at(node *yaml.Node) Place { return Place{r.file, node.Line, node.Column} }

@@ -1,4 +1,5 @@
--- What people describe in files and apply: policies.
+-- What people describe in files and apply: packs with all that is in them, and
+-- policies. A document is a row as JSON: what a file says over what the table has.
 
 -- name: LockCatalog :exec
 -- One at a time compares files with the tables and changes them; readers and
@@ -66,7 +67,7 @@ ORDER BY p.created DESC, p.id DESC;
 -- name: ApplyPolicy :one
 -- Writes one policy by its ref. created stays what it was: it says which of
 -- several policies of one scope is the newest.
-    INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
+INSERT INTO policy (ref, name, description, tags, action, action_ref, pack, pack_ref, kind, threshold, window_seconds,
                     burst, method, parameters, max_queue_length, queue_timeout_seconds, retry_place, adaptive_min,
                     adaptive_latency_ms)
 VALUES (sqlc.arg(ref), sqlc.arg(name), nullif(sqlc.arg(description)::text, ''), sqlc.arg(tags)::text[],
@@ -113,3 +114,179 @@ CROSS JOIN LATERAL (
 ) h
 JOIN execution e ON e.id = h.execution_id
 ORDER BY s.id;
+
+-- name: CatalogPackRows :many
+SELECT p.id, p.ref, to_jsonb(p) AS doc FROM pack p WHERE p.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY p.id;
+
+-- name: CatalogRuntimes :many
+-- All of them: an action may mean one by any of its names.
+SELECT r.id, r.ref, coalesce(r.pack_ref, '')::text AS pack_ref, r.name, r.aliases, to_jsonb(r) AS doc
+FROM runtime r ORDER BY r.id;
+
+-- name: CatalogWorkflows :many
+SELECT w.id, w.ref::text AS ref, w.pack_ref, to_jsonb(w) AS doc
+FROM workflow_definition w WHERE w.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY w.id;
+
+-- name: CatalogActionRows :many
+SELECT a.id, a.ref, a.pack_ref, a.is_adhoc,
+       (to_jsonb(a) || jsonb_build_object('runtime_ref', r.ref, 'workflow_ref', w.ref))::jsonb AS doc
+FROM action a
+LEFT JOIN runtime r ON r.id = a.runtime
+LEFT JOIN workflow_definition w ON w.id = a.workflow_def
+WHERE a.ref = ANY (sqlc.arg(refs)::text[])
+ORDER BY a.id;
+
+-- name: CatalogTriggers :many
+SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.is_adhoc, to_jsonb(t) AS doc
+FROM trigger t WHERE t.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY t.id;
+
+-- name: CatalogRules :many
+SELECT r.id, r.ref, r.pack_ref, r.is_adhoc, to_jsonb(r) AS doc
+FROM rule r WHERE r.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY r.id;
+
+-- name: TriggerRefs :many
+-- For a hint when a ref is unknown; read only then.
+SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT sqlc.arg(page)::int;
+
+-- name: ApplyPack :one
+INSERT INTO pack (ref, label, description, version, conf_schema, config, meta, tags, runtime_deps, dependencies, is_standard)
+SELECT sqlc.arg(ref)::text, d.label, d.description, d.version, d.conf_schema, d.config, d.meta, d.tags, d.runtime_deps,
+       d.dependencies, d.is_standard
+FROM jsonb_to_record(sqlc.arg(doc)::jsonb) AS d (
+    label text, description text, version text, conf_schema jsonb, config jsonb, meta jsonb, tags text[],
+    runtime_deps text[], dependencies text[], is_standard boolean)
+ON CONFLICT (ref) DO UPDATE
+SET label = excluded.label, description = excluded.description, version = excluded.version,
+    conf_schema = excluded.conf_schema, config = excluded.config, meta = excluded.meta, tags = excluded.tags,
+    runtime_deps = excluded.runtime_deps, dependencies = excluded.dependencies, is_standard = excluded.is_standard
+RETURNING id;
+
+-- name: ApplyRuntime :one
+INSERT INTO runtime (ref, pack, pack_ref, description, name, aliases, distributions, installation, execution_config)
+SELECT sqlc.arg(ref)::text, d.pack, d.pack_ref, d.description, d.name, d.aliases, d.distributions, d.installation,
+       d.execution_config
+FROM jsonb_to_record(sqlc.arg(doc)::jsonb) AS d (
+    pack bigint, pack_ref text, description text, name text, aliases text[], distributions jsonb, installation jsonb,
+    execution_config jsonb)
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, description = excluded.description, name = excluded.name,
+    aliases = excluded.aliases, distributions = excluded.distributions, installation = excluded.installation,
+    execution_config = excluded.execution_config
+RETURNING id;
+
+-- name: ApplyWorkflow :one
+INSERT INTO workflow_definition (ref, pack, pack_ref, label, description, version, param_schema, out_schema, definition, tags)
+SELECT sqlc.arg(ref)::text, d.pack, d.pack_ref, d.label, d.description, d.version, d.param_schema, d.out_schema,
+       d.definition, d.tags
+FROM jsonb_to_record(sqlc.arg(doc)::jsonb) AS d (
+    pack bigint, pack_ref text, label text, description text, version text, param_schema jsonb, out_schema jsonb,
+    definition jsonb, tags text[])
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
+    version = excluded.version, param_schema = excluded.param_schema, out_schema = excluded.out_schema,
+    definition = excluded.definition, tags = excluded.tags
+RETURNING id;
+
+-- name: ApplyAction :one
+INSERT INTO action (ref, pack, pack_ref, label, description, entrypoint, runtime, workflow_def, param_schema, out_schema,
+                    parameter_delivery, parameter_format, output_format, timeout_seconds, scheduled_timeout_seconds,
+                    max_retries, runtime_version_constraint, accesses_mcp, default_execution_permission_set_refs,
+                    log_retention_policy, log_retention_limit, artifact_retention_policy, artifact_retention_limit,
+                    required_worker_runtimes, worker_selector, worker_tolerations, worker_affinity)
+SELECT sqlc.arg(ref)::text, d.pack, d.pack_ref, d.label, d.description, d.entrypoint, d.runtime, d.workflow_def,
+       d.param_schema, d.out_schema, d.parameter_delivery, d.parameter_format, d.output_format, d.timeout_seconds,
+       d.scheduled_timeout_seconds, d.max_retries, d.runtime_version_constraint, d.accesses_mcp,
+       d.default_execution_permission_set_refs, d.log_retention_policy::artifact_retention_enum, d.log_retention_limit,
+       d.artifact_retention_policy::artifact_retention_enum, d.artifact_retention_limit, d.required_worker_runtimes,
+       d.worker_selector, d.worker_tolerations, d.worker_affinity
+FROM jsonb_to_record(sqlc.arg(doc)::jsonb) AS d (
+    pack bigint, pack_ref text, label text, description text, entrypoint text, runtime bigint, workflow_def bigint,
+    param_schema jsonb, out_schema jsonb, parameter_delivery text, parameter_format text, output_format text,
+    timeout_seconds integer, scheduled_timeout_seconds integer, max_retries integer, runtime_version_constraint text,
+    accesses_mcp boolean, default_execution_permission_set_refs text[], log_retention_policy text,
+    log_retention_limit integer, artifact_retention_policy text, artifact_retention_limit integer,
+    required_worker_runtimes jsonb, worker_selector jsonb, worker_tolerations jsonb, worker_affinity jsonb)
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
+    entrypoint = excluded.entrypoint, runtime = excluded.runtime, workflow_def = excluded.workflow_def,
+    param_schema = excluded.param_schema, out_schema = excluded.out_schema,
+    parameter_delivery = excluded.parameter_delivery, parameter_format = excluded.parameter_format,
+    output_format = excluded.output_format, timeout_seconds = excluded.timeout_seconds,
+    scheduled_timeout_seconds = excluded.scheduled_timeout_seconds, max_retries = excluded.max_retries,
+    runtime_version_constraint = excluded.runtime_version_constraint, accesses_mcp = excluded.accesses_mcp,
+    default_execution_permission_set_refs = excluded.default_execution_permission_set_refs,
+    log_retention_policy = excluded.log_retention_policy, log_retention_limit = excluded.log_retention_limit,
+    artifact_retention_policy = excluded.artifact_retention_policy,
+    artifact_retention_limit = excluded.artifact_retention_limit,
+    required_worker_runtimes = excluded.required_worker_runtimes, worker_selector = excluded.worker_selector,
+    worker_tolerations = excluded.worker_tolerations, worker_affinity = excluded.worker_affinity
+RETURNING id;
+
+-- name: ApplyTrigger :one
+INSERT INTO trigger (ref, pack, pack_ref, label, description, enabled, param_schema, out_schema)
+SELECT sqlc.arg(ref)::text, d.pack, d.pack_ref, d.label, d.description, d.enabled, d.param_schema, d.out_schema
+FROM jsonb_to_record(sqlc.arg(doc)::jsonb) AS d (
+    pack bigint, pack_ref text, label text, description text, enabled boolean, param_schema jsonb, out_schema jsonb)
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
+    enabled = excluded.enabled, param_schema = excluded.param_schema, out_schema = excluded.out_schema
+RETURNING id;
+
+-- name: ApplyRule :one
+INSERT INTO rule (ref, pack, pack_ref, label, description, action, action_ref, trigger, trigger_ref, conditions,
+                  action_params, trigger_params, permission_set_refs, enabled)
+SELECT sqlc.arg(ref)::text, d.pack, d.pack_ref, d.label, d.description, d.action, d.action_ref, d.trigger, d.trigger_ref,
+       d.conditions, d.action_params, d.trigger_params, d.permission_set_refs, d.enabled
+FROM jsonb_to_record(sqlc.arg(doc)::jsonb) AS d (
+    pack bigint, pack_ref text, label text, description text, action bigint, action_ref text, trigger bigint,
+    trigger_ref text, conditions jsonb, action_params jsonb, trigger_params jsonb, permission_set_refs text[],
+    enabled boolean)
+ON CONFLICT (ref) DO UPDATE
+SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, description = excluded.description,
+    action = excluded.action, action_ref = excluded.action_ref, trigger = excluded.trigger,
+    trigger_ref = excluded.trigger_ref, conditions = excluded.conditions, action_params = excluded.action_params,
+    trigger_params = excluded.trigger_params, permission_set_refs = excluded.permission_set_refs,
+    enabled = excluded.enabled
+RETURNING id;
+
+-- name: PackRuntimeNames :many
+-- What workers prepare for a pack.
+SELECT DISTINCT lower(r.name)::text AS name
+FROM runtime r
+WHERE r.id IN (SELECT a.runtime FROM action a WHERE a.pack = sqlc.arg(pack))
+   OR r.id IN (SELECT s.runtime FROM sensor s WHERE s.pack = sqlc.arg(pack)::bigint)
+ORDER BY name;
+
+-- name: PrunableRows :many
+-- What packs have and their files do not, but for what people made by hand, in the
+-- order in which it can be deleted. Busy counts executions that have not ended.
+SELECT 'rule'::text AS kind, r.id, r.ref, r.trigger_ref AS detail, 0::bigint AS busy
+FROM rule r
+WHERE r.pack_ref = ANY (sqlc.arg(packs)::text[]) AND NOT r.is_adhoc AND r.ref <> ALL (sqlc.arg(rules)::text[])
+UNION ALL
+SELECT 'trigger'::text, t.id, t.ref, ''::text, 0::bigint
+FROM trigger t
+WHERE t.pack_ref = ANY (sqlc.arg(packs)::text[]) AND NOT t.is_adhoc AND t.ref <> ALL (sqlc.arg(triggers)::text[])
+UNION ALL
+SELECT 'action'::text, a.id, a.ref, ''::text,
+       (SELECT count(*) FROM execution e WHERE e.action = a.id AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))
+FROM action a
+WHERE a.pack_ref = ANY (sqlc.arg(packs)::text[]) AND NOT a.is_adhoc AND a.ref <> ALL (sqlc.arg(actions)::text[])
+UNION ALL
+SELECT 'workflow'::text, w.id, w.ref::text, ''::text,
+       (SELECT count(*) FROM workflow_execution x WHERE x.workflow_def = w.id AND x.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))
+FROM workflow_definition w
+WHERE w.pack_ref = ANY (sqlc.arg(packs)::text[]) AND w.ref <> ALL (sqlc.arg(workflows)::text[])
+  AND NOT EXISTS (SELECT FROM action a WHERE a.workflow_def = w.id AND a.is_adhoc);
+
+-- name: PruneRules :exec
+DELETE FROM rule WHERE id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: PruneTriggers :exec
+DELETE FROM trigger WHERE id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: PruneActions :exec
+DELETE FROM action WHERE id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: PruneWorkflows :exec
+DELETE FROM workflow_definition WHERE id = ANY (sqlc.arg(ids)::bigint[]);

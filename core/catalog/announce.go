@@ -1,0 +1,148 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/pack"
+	"github.com/attune-go/attune/core/store"
+)
+
+// maxMessages bounds the messages of one row of the outbox.
+const maxMessages = 300
+
+// announce appends the messages that workers and sensors wait for when packs and
+// rules change.
+func (c *Catalog) announce(ctx context.Context, tx *store.Tx, done []written, pruned []store.PrunableRowsRow) error {
+	if len(done)+len(pruned) == 0 {
+		return nil
+	}
+	now, err := tx.ControlNow(ctx)
+	if err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
+	messages, err := packMessages(ctx, tx, done, now)
+	if err != nil {
+		return err
+	}
+	for _, one := range done {
+		if one.item.Kind == pack.KindRule {
+			if messages, err = ruleMessages(messages, one, now); err != nil {
+				return err
+			}
+		}
+	}
+	for _, row := range pruned {
+		if row.Kind != string(pack.KindRule) {
+			continue
+		}
+		one, err := encode(message.New(message.TypeRuleDisabled, message.RuleDisabled{
+			RuleID: row.ID, RuleRef: row.Ref, TriggerRef: row.Detail,
+		}, now, source), message.KeyRuleDisabled)
+		if err != nil {
+			return err
+		}
+		messages = append(messages, one)
+	}
+	for some := range slices.Chunk(messages, maxMessages) {
+		id, err := outbox.Append(ctx, tx, some)
+		if err != nil {
+			return err
+		}
+		if c.relay != nil {
+			tx.AfterCommit(func() { c.relay.Published(id, some) })
+		}
+	}
+	return nil
+}
+
+// packMessages say of every pack of which something changed that it is registered.
+func packMessages(ctx context.Context, tx *store.Tx, done []written, now time.Time) ([]outbox.Message, error) {
+	changed := map[string]bool{}
+	for _, one := range done {
+		changed[one.item.Pack] = true
+	}
+	rows, err := tx.CatalogPackRows(ctx, slices.Sorted(maps.Keys(changed)))
+	if err != nil {
+		return nil, fmt.Errorf("read the packs that changed: %w", err)
+	}
+	var messages []outbox.Message
+	for _, row := range rows {
+		names, err := tx.PackRuntimeNames(ctx, row.ID)
+		if err != nil {
+			return nil, fmt.Errorf("read the runtimes of the pack %s: %w", row.Ref, err)
+		}
+		var doc struct {
+			Version string `json:"version"`
+		}
+		if err := json.Unmarshal(row.Doc, &doc); err != nil {
+			return nil, fmt.Errorf("read the pack %s: %w", row.Ref, err)
+		}
+		one, err := encode(message.New(message.TypePackRegistered, message.PackRegistered{
+			PackID: row.ID, PackRef: row.Ref, Version: doc.Version, RuntimeNames: append([]string{}, names...),
+		}, now, source), message.KeyPackRegistered)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, one)
+	}
+	return messages, nil
+}
+
+// ruleMessages say that a rule is new, or that it was switched; one whose trigger
+// changed is enabled anew, as sensors follow that.
+func ruleMessages(messages []outbox.Message, one written, now time.Time) ([]outbox.Message, error) {
+	enabled := one.now["enabled"] == true
+	params, err := json.Marshal(one.now["trigger_params"])
+	if err != nil {
+		return nil, fmt.Errorf("encode the parameters of the rule %s: %w", one.item.Ref, err)
+	}
+	wasEnabled := one.was != nil && one.was["enabled"] == true
+	moved := one.was != nil && (!sameJSON(one.was["trigger_ref"], one.now["trigger_ref"]) ||
+		!sameJSON(one.was["trigger_params"], plain(one.now["trigger_params"])))
+	var next outbox.Message
+	switch {
+	case one.was == nil:
+		next, err = encode(message.New(message.TypeRuleCreated, message.RuleCreated{
+			RuleID: one.id, RuleRef: one.item.Ref, TriggerID: idOf(one.now["trigger"]), TriggerRef: one.item.Trigger,
+			ActionID: idOf(one.now["action"]), ActionRef: one.item.Action, TriggerParams: params, Enabled: enabled,
+		}, now, source), message.KeyRuleCreated)
+	case enabled && (!wasEnabled || moved):
+		next, err = encode(message.New(message.TypeRuleEnabled, message.RuleEnabled{
+			RuleID: one.id, RuleRef: one.item.Ref, TriggerRef: one.item.Trigger, TriggerParams: params,
+		}, now, source), message.KeyRuleEnabled)
+	case !enabled && wasEnabled:
+		next, err = encode(message.New(message.TypeRuleDisabled, message.RuleDisabled{
+			RuleID: one.id, RuleRef: one.item.Ref, TriggerRef: one.item.Trigger,
+		}, now, source), message.KeyRuleDisabled)
+	default:
+		return messages, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append(messages, next), nil
+}
+
+func idOf(value any) *int64 {
+	if id, ok := value.(int64); ok && id != 0 {
+		return &id
+	}
+	return nil
+}
+
+func encode[P any](envelope message.Envelope[P], key string) (outbox.Message, error) {
+	body, err := envelope.Encode()
+	if err != nil {
+		return outbox.Message{}, fmt.Errorf("encode a message of type %s: %w", envelope.MessageType, err)
+	}
+	return outbox.Message{
+		ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: key, Type: envelope.MessageType, Body: body,
+	}, nil
+}

@@ -1,0 +1,154 @@
+package catalog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// shownAs are the columns that people know by the key of the file. What is shown
+// nowhere, because something else says it in words, is empty.
+var shownAs = map[string]string{
+	"entrypoint": "entry_point", "param_schema": "parameters", "out_schema": "output", "action_ref": "action",
+	"trigger_ref": "trigger", "runtime_ref": "runner_type", "workflow_ref": "workflow", "pack_ref": "pack",
+	"runtime_version_constraint": "runtime_version",
+	"pack":                       "", "action": "", "trigger": "", "runtime": "", "workflow_def": "",
+}
+
+// inWords is the column that says in words what an id refers to.
+var inWords = map[string]string{
+	"pack": "pack_ref", "action": "action_ref", "trigger": "trigger_ref", "runtime": "runtime_ref", "workflow_def": "workflow_ref",
+}
+
+// documentDifference lists the columns of wanted that the table does not have.
+func documentDifference(was, wanted map[string]any) []FieldChange {
+	changes := []FieldChange{}
+	for _, column := range slices.Sorted(maps.Keys(wanted)) {
+		before, after := was[column], plain(wanted[column])
+		if sameJSON(before, after) {
+			continue
+		}
+		name, known := shownAs[column]
+		if known && name == "" {
+			words := inWords[column]
+			if !sameJSON(was[words], plain(wanted[words])) {
+				continue // its words differ as well
+			}
+			// What it referred to was deleted meanwhile and is there again.
+			changes = append(changes, FieldChange{Key: column, New: shown(words, plain(wanted[words]))})
+			continue
+		}
+		if !known {
+			name = column
+		}
+		change := FieldChange{Key: name, Old: shown(column, before), New: shown(column, after)}
+		if was == nil && change.New == "" {
+			continue
+		}
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+// plain is a value as the database would give it back.
+func plain(value any) any {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return value
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var back any
+	if decoder.Decode(&back) != nil {
+		return value
+	}
+	return back
+}
+
+// sameJSON compares values; numbers by what they are worth.
+func sameJSON(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		other, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, other, sameJSON)
+	case []any:
+		other, ok := b.([]any)
+		return ok && slices.EqualFunc(a, other, sameJSON)
+	case json.Number:
+		other, ok := b.(json.Number)
+		return ok && sameNumber(a, other)
+	}
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return a == b
+}
+
+// longNumber bounds what is compared by its worth: 1e999999999 has a billion digits.
+const longNumber = 40
+
+func sameNumber(a, b json.Number) bool {
+	if a == b || len(a) > longNumber || len(b) > longNumber {
+		return a == b
+	}
+	if strings.ContainsAny(string(a+b), "eE") {
+		x, errX := a.Float64()
+		y, errY := b.Float64()
+		return errX == nil && errY == nil && x == y
+	}
+	x, okX := new(big.Rat).SetString(string(a))
+	y, okY := new(big.Rat).SetString(string(b))
+	return okX && okY && x.Cmp(y) == 0
+}
+
+// shown is a value as people read it; of a definition only what tells versions apart.
+func shown(column string, value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	case []any:
+		if texts, ok := allTexts(value); ok {
+			return list(texts)
+		}
+	case map[string]any:
+		if column == "definition" {
+			return definitionShown(value)
+		}
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(raw)
+}
+
+func allTexts(values []any) ([]string, bool) {
+	texts := make([]string, len(values))
+	for i, value := range values {
+		text, ok := value.(string)
+		if !ok {
+			return nil, false
+		}
+		texts[i] = text
+	}
+	return texts, true
+}
+
+func definitionShown(definition map[string]any) string {
+	tasks, _ := definition["tasks"].([]any)
+	raw, err := json.Marshal(definition)
+	if err != nil {
+		return fmt.Sprintf("%d tasks", len(tasks))
+	}
+	sum := sha256.Sum256(raw)
+	return fmt.Sprintf("%d tasks (%s)", len(tasks), hex.EncodeToString(sum[:4]))
+}

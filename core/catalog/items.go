@@ -1,0 +1,170 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/attune-go/attune/core/pack"
+	"github.com/attune-go/attune/core/store"
+)
+
+// writer writes the items of a set, each after those that it refers to.
+type writer struct {
+	tx      *store.Tx
+	request Request
+	world   *world
+	after   pack.World
+	ids     map[pack.Kind]map[string]int64
+	changes []Change
+	written []written
+}
+
+// written is an item that was written, for the messages about it.
+type written struct {
+	item     *pack.Item
+	id       int64
+	was, now map[string]any // was is nil of a new one
+}
+
+func newWriter(tx *store.Tx, request Request, w *world) *writer {
+	ids := map[pack.Kind]map[string]int64{}
+	for kind, rows := range w.rows {
+		ids[kind] = map[string]int64{}
+		for ref, r := range rows {
+			ids[kind][ref] = r.id
+		}
+	}
+	return &writer{tx: tx, request: request, world: w, ids: ids, after: w.known().With(request.Set)}
+}
+
+// all writes every item that differs from the table.
+func (w *writer) all(ctx context.Context) error {
+	for _, item := range w.request.Set.Items {
+		if err := w.item(ctx, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) item(ctx context.Context, item *pack.Item) error {
+	was, exists := w.world.rows[item.Kind][item.Ref]
+	wanted := w.wanted(item, was.doc)
+	change := Change{Kind: item.Kind, Ref: item.Ref, How: Added, Place: item.Place, Fields: documentDifference(was.doc, wanted)}
+	switch {
+	case exists && len(change.Fields) == 0:
+		change.How = Unchanged
+		w.changes = append(w.changes, change)
+		return nil
+	case exists:
+		change.How = Changed
+	}
+	doc := maps.Clone(was.doc)
+	if doc == nil {
+		doc = map[string]any{}
+	}
+	maps.Copy(doc, wanted)
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return fmt.Errorf("encode the %s %s: %w", item.Kind, item.Ref, err)
+	}
+	id, err := w.apply(ctx, item.Kind, item.Ref, raw)
+	if err != nil {
+		return fmt.Errorf("write the %s %s: %w", item.Kind, item.Ref, err)
+	}
+	w.ids[item.Kind][item.Ref] = id
+	w.changes = append(w.changes, change)
+	w.written = append(w.written, written{item, id, was.doc, doc})
+	return audit(ctx, w.tx, w.request, change, id)
+}
+
+func (w *writer) apply(ctx context.Context, kind pack.Kind, ref string, doc []byte) (int64, error) {
+	switch kind {
+	case pack.KindPack:
+		return w.tx.ApplyPack(ctx, ref, doc)
+	case pack.KindRuntime:
+		return w.tx.ApplyRuntime(ctx, ref, doc)
+	case pack.KindWorkflow:
+		return w.tx.ApplyWorkflow(ctx, ref, doc)
+	case pack.KindAction:
+		return w.tx.ApplyAction(ctx, ref, doc)
+	case pack.KindTrigger:
+		return w.tx.ApplyTrigger(ctx, ref, doc)
+	case pack.KindRule:
+		return w.tx.ApplyRule(ctx, ref, doc)
+	default:
+		return 0, fmt.Errorf("nothing of kind %s is written here", kind)
+	}
+}
+
+// wanted is what the table shall have: what the file says, whom it belongs to and
+// whom it refers to. What keeps its value is left out where there is one.
+func (w *writer) wanted(item *pack.Item, was map[string]any) map[string]any {
+	wanted := maps.Clone(item.Columns)
+	if was != nil {
+		for _, column := range item.Keep {
+			delete(wanted, column)
+		}
+	}
+	if item.Kind != pack.KindPack && item.Pack != "" {
+		wanted["pack"], wanted["pack_ref"] = w.ids[pack.KindPack][item.Pack], item.Pack
+	}
+	switch item.Kind {
+	case pack.KindAction:
+		wanted["runtime"], wanted["runtime_ref"], wanted["workflow_def"], wanted["workflow_ref"] = nil, nil, nil, nil
+		if runtime := w.after.FindRuntime(item.Runtime); item.Runtime != "" && runtime != nil {
+			wanted["runtime"], wanted["runtime_ref"] = w.ids[pack.KindRuntime][runtime.Ref], runtime.Ref
+		}
+		if item.Workflow != "" {
+			wanted["workflow_def"], wanted["workflow_ref"] = w.ids[pack.KindWorkflow][item.Workflow], item.Workflow
+		}
+	case pack.KindRule:
+		wanted["action"], wanted["trigger"] = w.ids[pack.KindAction][item.Action], w.ids[pack.KindTrigger][item.Trigger]
+		if isEmpty(wanted["conditions"]) && was != nil && isEmpty(was["conditions"]) {
+			delete(wanted, "conditions") // {} and [] say the same
+		}
+	default:
+	}
+	return wanted
+}
+
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	}
+	return false
+}
+
+// audit keeps who changed what.
+func audit(ctx context.Context, tx *store.Tx, request Request, change Change, id int64) error {
+	details, err := json.Marshal(auditOf(change))
+	if err != nil {
+		return fmt.Errorf("encode the audit of the %s %s: %w", change.Kind, change.Ref, err)
+	}
+	_, err = tx.InsertAudit(ctx, store.InsertAuditParams{
+		Actor: request.Actor, Source: request.Source, Action: string(change.Kind) + ".apply", TargetType: string(change.Kind),
+		TargetID: &id, Target: change.Ref, Request: details, Outcome: "done",
+	})
+	if err != nil {
+		return fmt.Errorf("audit the %s %s: %w", change.Kind, change.Ref, err)
+	}
+	return nil
+}
+
+// names are the refs of the items of a kind.
+func names(set *pack.Set, kind pack.Kind) []string {
+	refs := []string{}
+	for _, item := range set.Of(kind) {
+		refs = append(refs, item.Ref)
+	}
+	slices.Sort(refs)
+	return refs
+}

@@ -1,0 +1,74 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/pack"
+	"github.com/attune-go/attune/core/store"
+)
+
+// BusyError says that something cannot be deleted because it runs.
+type BusyError struct {
+	Kind pack.Kind
+	Ref  string
+	// Executions is how many have not ended.
+	Executions int
+}
+
+// Error names what runs.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("the %s %s is not deleted: %d of its executions have not ended", e.Kind, e.Ref, e.Executions)
+}
+
+// prune deletes what the packs that were read as a whole no longer describe.
+func (w *writer) prune(ctx context.Context) ([]store.PrunableRowsRow, error) {
+	set := w.request.Set
+	if !w.request.Prune || len(set.Whole) == 0 {
+		return nil, nil
+	}
+	rows, err := w.tx.PrunableRows(ctx, store.PrunableRowsParams{
+		Packs: set.Whole, Rules: names(set, pack.KindRule), Triggers: names(set, pack.KindTrigger),
+		Actions: names(set, pack.KindAction), Workflows: names(set, pack.KindWorkflow),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find what the packs %s no longer have: %w", strings.Join(set.Whole, ", "), err)
+	}
+	var doomed []store.PrunableRowsRow
+	ids := map[pack.Kind][]int64{}
+	for _, row := range rows {
+		kind := pack.Kind(row.Kind)
+		switch {
+		case w.request.PruneOnly != nil && !slices.Contains(w.request.PruneOnly, Name{kind, row.Ref}):
+			continue
+		case row.Busy > 0:
+			return nil, &BusyError{kind, row.Ref, int(row.Busy)}
+		}
+		doomed = append(doomed, row)
+		ids[kind] = append(ids[kind], row.ID)
+		change := Change{Kind: kind, Ref: row.Ref, How: Deleted, Fields: []FieldChange{}}
+		w.changes = append(w.changes, change)
+		if err := audit(ctx, w.tx, w.request, change, row.ID); err != nil {
+			return nil, err
+		}
+	}
+	for _, step := range []struct {
+		kind   pack.Kind
+		delete func(context.Context, []int64) error
+	}{
+		{pack.KindRule, w.tx.PruneRules},
+		{pack.KindTrigger, w.tx.PruneTriggers},
+		{pack.KindAction, w.tx.PruneActions},
+		{pack.KindWorkflow, w.tx.PruneWorkflows},
+	} {
+		if len(ids[step.kind]) == 0 {
+			continue
+		}
+		if err := step.delete(ctx, ids[step.kind]); err != nil {
+			return nil, fmt.Errorf("delete %d of kind %s: %w", len(ids[step.kind]), step.kind, err)
+		}
+	}
+	return doomed, nil
+}

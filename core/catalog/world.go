@@ -1,0 +1,148 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/attune-go/attune/core/pack"
+	"github.com/attune-go/attune/core/store"
+)
+
+// row is an item as the table has it.
+type row struct {
+	id    int64
+	pack  string // ref
+	adhoc bool
+	doc   map[string]any
+}
+
+// world is what the database has of what a set describes and names.
+type world struct {
+	rows     map[pack.Kind]map[string]row
+	runtimes []pack.Runtime
+	hints    map[pack.Kind][]string
+}
+
+// known is the world as package pack looks at it.
+func (w *world) known() pack.World {
+	known := pack.World{Has: map[pack.Kind]map[string]pack.Found{}, Runtimes: w.runtimes, Hints: w.hints}
+	for kind, rows := range w.rows {
+		known.Has[kind] = make(map[string]pack.Found, len(rows))
+		for ref, r := range rows {
+			known.Has[kind][ref] = pack.Found{Pack: r.pack, Adhoc: r.adhoc}
+		}
+	}
+	return known
+}
+
+// worldOf reads what there is of a set.
+func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, error) {
+	w := &world{rows: map[pack.Kind]map[string]row{}, hints: map[pack.Kind][]string{}}
+	if len(set.Items) == 0 {
+		return w, nil
+	}
+	refs := set.Refs()
+	for kind, read := range map[pack.Kind]func(context.Context, *store.Queries, []string) error{
+		pack.KindPack: w.packs, pack.KindRuntime: w.readRuntimes, pack.KindWorkflow: w.workflows,
+		pack.KindAction: w.actions, pack.KindTrigger: w.triggers, pack.KindRule: w.rules,
+	} {
+		w.rows[kind] = map[string]row{}
+		if err := read(ctx, q, refs[kind]); err != nil {
+			return nil, fmt.Errorf("look up what there is of kind %s: %w", kind, err)
+		}
+	}
+	return w, w.readHints(ctx, q, set)
+}
+
+func (w *world) put(kind pack.Kind, ref string, r row, doc []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(doc))
+	decoder.UseNumber()
+	if err := decoder.Decode(&r.doc); err != nil {
+		return fmt.Errorf("read the %s %s: %w", kind, ref, err)
+	}
+	w.rows[kind][ref] = r
+	return nil
+}
+
+func (w *world) packs(ctx context.Context, q *store.Queries, refs []string) error {
+	rows, err := q.CatalogPackRows(ctx, refs)
+	for _, r := range rows {
+		if err := w.put(pack.KindPack, r.Ref, row{id: r.ID, pack: r.Ref}, r.Doc); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (w *world) readRuntimes(ctx context.Context, q *store.Queries, _ []string) error {
+	rows, err := q.CatalogRuntimes(ctx)
+	for _, r := range rows {
+		w.runtimes = append(w.runtimes, pack.Runtime{Ref: r.Ref, Name: r.Name, Aliases: r.Aliases})
+		if err := w.put(pack.KindRuntime, r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (w *world) workflows(ctx context.Context, q *store.Queries, refs []string) error {
+	rows, err := q.CatalogWorkflows(ctx, refs)
+	for _, r := range rows {
+		if err := w.put(pack.KindWorkflow, r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (w *world) actions(ctx context.Context, q *store.Queries, refs []string) error {
+	rows, err := q.CatalogActionRows(ctx, refs)
+	for _, r := range rows {
+		if err := w.put(pack.KindAction, r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (w *world) triggers(ctx context.Context, q *store.Queries, refs []string) error {
+	rows, err := q.CatalogTriggers(ctx, refs)
+	for _, r := range rows {
+		if err := w.put(pack.KindTrigger, r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (w *world) rules(ctx context.Context, q *store.Queries, refs []string) error {
+	rows, err := q.CatalogRules(ctx, refs)
+	for _, r := range rows {
+		if err := w.put(pack.KindRule, r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// readHints reads what could have been meant by names that do not exist.
+func (w *world) readHints(ctx context.Context, q *store.Queries, set *pack.Set) error {
+	for _, kind := range set.Missing(w.known()) {
+		var err error
+		switch kind {
+		case pack.KindPack:
+			w.hints[kind], err = q.PackRefs(ctx, hintRefs)
+		case pack.KindAction:
+			w.hints[kind], err = q.ActionRefs(ctx, hintRefs)
+		case pack.KindTrigger:
+			w.hints[kind], err = q.TriggerRefs(ctx, hintRefs)
+		default:
+		}
+		if err != nil {
+			return fmt.Errorf("list what there is of kind %s: %w", kind, err)
+		}
+	}
+	return nil
+}

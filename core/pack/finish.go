@@ -1,0 +1,156 @@
+package pack
+
+import (
+	"encoding/json"
+	"errors"
+	"path"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/rule"
+)
+
+// finish turns what was read into the columns of the table and checks what an
+// item must keep by itself.
+func (r *reader) finish(item *Item, values map[string]any, given map[string]field, broken map[string]bool) {
+	if _, ok := values["label"]; ok && text(values, "label") == "" {
+		item.Columns["label"] = Label(item.Ref)
+	}
+	delete(item.Columns, "ref")
+	switch item.Kind {
+	case KindRuntime:
+		if text(values, "name") == "" {
+			_, name, _ := strings.Cut(item.Ref, ".")
+			item.Columns["name"] = name
+		}
+	case KindAction:
+		r.finishAction(item, values, given)
+	case KindRule:
+		r.finishRule(item, values, given, broken)
+	default:
+	}
+}
+
+func text(values map[string]any, name string) string {
+	text, _ := values[name].(string)
+	return text
+}
+
+// finishAction finds out how an action is run.
+func (r *reader) finishAction(item *Item, values map[string]any, given map[string]field) {
+	delete(item.Columns, "runner_type")
+	workflow, linked := given["workflow_file"]
+	entry, started := given["entry_point"]
+	switch {
+	case linked && started:
+		r.mistakef(r.at(entry.key), "%s and workflow_file in line %d both say what is run: keep one", entry.key.Value, workflow.key.Line)
+	case linked:
+		item.Columns["entrypoint"] = text(values, "workflow_file")
+		if f, ok := given["runner_type"]; ok {
+			r.mistakef(r.at(f.key), "%s is for actions with an entry_point; a workflow runs on nothing", f.key.Value)
+		}
+	case !started:
+		r.mistakef(item.Place, "the action%s has no entry_point and no workflow_file", ofRef(given))
+	default:
+		delete(item.Columns, "workflow_file")
+		item.Runtime = orText(text(values, "runner_type"), "shell")
+		if at, known := given["runner_type"]; known {
+			item.places["runtime"] = r.at(at.value)
+		}
+		if !local(text(values, "entry_point")) && text(values, "entry_point") != "" {
+			r.mistakef(r.at(entry.value), "%s is %s; it must lie within the pack", entry.key.Value, show(entry.value))
+		}
+	}
+	r.retention(given, "log_retention_policy", "log_retention_limit")
+	r.retention(given, "artifact_retention_policy", "artifact_retention_limit")
+}
+
+// local reports whether a path stays within its folder. Absolute ones name a
+// program of the worker.
+func local(name string) bool {
+	return path.IsAbs(name) || name != ".." && !strings.HasPrefix(path.Clean(name), "../")
+}
+
+func (r *reader) retention(given map[string]field, policy, limit string) {
+	p, hasPolicy := given[policy]
+	l, hasLimit := given[limit]
+	switch {
+	case hasPolicy && !hasLimit:
+		r.mistakef(r.at(p.key), "%s needs %s", policy, limit)
+	case hasLimit && !hasPolicy:
+		r.mistakef(r.at(l.key), "%s needs %s", limit, policy)
+	}
+}
+
+// finishRule checks conditions and parameters by the rules that decide later.
+func (r *reader) finishRule(item *Item, values map[string]any, given map[string]field, broken map[string]bool) {
+	item.Trigger = qualified(text(values, "trigger"), item.Pack)
+	item.Action = qualified(text(values, "action"), item.Pack)
+	item.Columns["trigger_ref"], item.Columns["action_ref"] = item.Trigger, item.Action
+	for _, name := range []string{"trigger", "action"} {
+		if f, ok := given[name]; ok && !broken[name] && text(values, name) == "" {
+			r.mistakef(r.at(f.key), "%s is empty", f.key.Value)
+		}
+	}
+	if f, ok := given["conditions"]; ok && !broken["conditions"] {
+		r.ofRule(item, f, func(raw []byte) error {
+			_, err := rule.ParseConditions(item.Ref, raw)
+			return err
+		}, values["conditions"])
+	}
+	if f, ok := given["action_params"]; ok && !broken["action_params"] {
+		r.ofRule(item, f, func(raw []byte) error {
+			_, err := rule.ParseParams(item.Ref, raw)
+			return err
+		}, values["action_params"])
+	}
+}
+
+// ofRule reports what package rule does not accept, where it stands.
+func (r *reader) ofRule(_ *Item, f field, check func([]byte) error, value any) {
+	raw, err := json.Marshal(value)
+	if err == nil {
+		err = check(raw)
+	}
+	if err == nil {
+		return
+	}
+	at, what := f.value, err.Error()
+	if wrong, ok := errors.AsType[*rule.Error](err); ok {
+		at, what = locate(f, wrong.Part), wrong.Part+": "+wrong.Err.Error()
+	}
+	r.mistakef(r.at(at), "%s", oneLine(what))
+}
+
+// locate finds the node of a part such as conditions[2].operator, or the nearest
+// one above it.
+func locate(f field, part string) *yaml.Node {
+	node := follow(f.value)
+	_, rest, _ := strings.Cut(strings.ReplaceAll(part, "[", "."), ".")
+	for rest != "" {
+		var segment string
+		segment, rest, _ = strings.Cut(rest, ".")
+		index, isIndex := strings.CutSuffix(segment, "]")
+		var inner *yaml.Node
+		if i, err := strconv.Atoi(index); isIndex && err == nil && node.Kind == yaml.SequenceNode && i < len(node.Content) {
+			inner = follow(node.Content[i])
+		} else {
+			inner = below(node, segment)
+		}
+		if inner == node {
+			return node
+		}
+		node = inner
+	}
+	return node
+}
+
+// qualified is a ref with its pack.
+func qualified(ref, packRef string) string {
+	if ref == "" || packRef == "" || strings.Contains(ref, ".") {
+		return ref
+	}
+	return packRef + "." + ref
+}

@@ -1,0 +1,159 @@
+package pack_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/pack"
+)
+
+// kinds says what the folders of a pack hold.
+var kinds = map[string]pack.Kind{
+	"actions": pack.KindAction, "runtimes": pack.KindRuntime, "triggers": pack.KindTrigger, "rules": pack.KindRule,
+	"workflows": pack.KindWorkflow, "actions/workflows": pack.KindWorkflow, "policies": pack.KindPolicy, ".": pack.KindPack,
+}
+
+// sources are the files of packs below a folder of testdata.
+func sources(t *testing.T, folder string) []pack.Source {
+	t.Helper()
+	var list []pack.Source
+	root := os.DirFS("testdata/packs")
+	require.NoError(t, fs.WalkDir(root, folder, func(name string, entry fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		ref, within, _ := strings.Cut(name, "/")
+		kind, known := kinds[path.Dir(within)]
+		if entry.IsDir() || !known {
+			return nil
+		}
+		content, err := fs.ReadFile(root, name)
+		require.NoError(t, err)
+		list = append(list, pack.Source{Name: name, Kind: kind, Root: ref, Path: within, Content: content})
+		return nil
+	}))
+	return list
+}
+
+// one is a set of one file.
+func one(kind pack.Kind, content string) (set *pack.Set, mistakes []pack.Mistake) {
+	within := map[pack.Kind]string{
+		pack.KindAction: "actions/f.yaml", pack.KindWorkflow: "actions/workflows/f.workflow.yaml", pack.KindPack: "pack.yaml",
+	}[kind]
+	return pack.Read([]pack.Source{{Name: "f", Kind: kind, Path: within, Content: []byte(content)}})
+}
+
+func item(t *testing.T, set *pack.Set, kind pack.Kind, ref string) *pack.Item {
+	t.Helper()
+	for _, item := range set.Of(kind) {
+		if item.Ref == ref {
+			return item
+		}
+	}
+	require.Fail(t, "there is no "+string(kind)+" "+ref)
+	return nil
+}
+
+// TestPublishedPacksRead: packs in the form that the existing system ships are
+// read without a mistake, with the values that its loader stores.
+func TestPublishedPacksRead(t *testing.T) {
+	t.Parallel()
+	set, mistakes := pack.Read(append(sources(t, "core"), sources(t, "examples")...))
+	require.Empty(t, texts(mistakes))
+	require.Len(t, set.Warnings, 1, "of the workflow that cannot be run")
+	require.Contains(t, set.Warnings[0].String(), "core/workflows/install.yaml:")
+	require.Contains(t, set.Warnings[0].Text, "the file is left out")
+	require.Equal(t, []string{"core", "examples"}, set.Whole)
+
+	core := item(t, set, pack.KindPack, "core").Columns
+	require.Equal(t, true, core["is_standard"])
+	require.Equal(t, "1.0.3", core["version"])
+	require.Equal(t, []any{"shell", "python", "native"}, core["runtime_deps"])
+
+	request := item(t, set, pack.KindAction, "core.http_request")
+	require.Equal(t, "shell", request.Runtime)
+	require.Equal(t, "http_request.sh", request.Columns["entrypoint"])
+	require.Equal(t, "dotenv", request.Columns["parameter_format"])
+	require.Equal(t, 0, request.Columns["max_retries"])
+	require.Nil(t, request.Columns["timeout_seconds"])
+	envs := item(t, set, pack.KindAction, "core.build_envs")
+	require.Equal(t, "Build Envs", envs.Columns["label"])
+	require.Equal(t, ">=3.9", envs.Columns["runtime_version_constraint"])
+	require.Equal(t, 600, envs.Columns["timeout_seconds"])
+	require.Equal(t, map[string]any{"python": ">=3.9"}, envs.Columns["required_worker_runtimes"])
+	require.Equal(t, []any{"python", "python3"}, item(t, set, pack.KindRuntime, "core.python").Columns["aliases"])
+	require.Equal(t, "Crontimer", item(t, set, pack.KindTrigger, "core.crontimer").Columns["label"])
+
+	news := item(t, set, pack.KindAction, "examples.news")
+	require.Equal(t, "workflows/news.workflow.yaml", news.Columns["entrypoint"])
+	require.Equal(t, "examples.news", news.Workflow)
+	require.Empty(t, news.Runtime)
+	definition := item(t, set, pack.KindWorkflow, "examples.news")
+	require.Equal(t, "News", definition.Columns["label"])
+	require.Equal(t, news.Columns["param_schema"], definition.Columns["param_schema"], "the action's are authoritative")
+	require.Len(t, definition.Uses, 3)
+	stored, ok := definition.Columns["definition"].(map[string]any)
+	require.True(t, ok)
+	require.Equal(t, "examples.news", stored["ref"])
+}
+
+// TestItemMistakes: every mistake of a file at once, at its place.
+func TestItemMistakes(t *testing.T) {
+	t.Parallel()
+	const action = "ref: a_b.x\nentry_point: x.sh\n"
+	const rule = "ref: ab.r\ntrigger: ab.t\naction: ab.x\n"
+	for name, tc := range map[string]struct {
+		kind    pack.Kind
+		content string
+		want    []string
+	}{
+		"Pack":         {pack.KindPack, "ref: Deploy\nversion: 1\n", []string{`f:1:1: ref is "Deploy"; that of a pack begins with a letter and goes on with a-z, 0-9, _ and -, and is lower case`, "f:2:10: version is 1; it must have three parts, as in 1.0.0"}},
+		"PackNoRef":    {pack.KindPack, "label: x\n", []string{"f:1:1: the pack has no ref", "f:1:1: the pack has no version"}},
+		"Nothing":      {pack.KindAction, "# later\n", []string{"f: it describes no action"}},
+		"List":         {pack.KindAction, "- ref: ab.x\n", []string{"f:1:1: this is not an action: write a mapping with ref and so on"}},
+		"Syntax":       {pack.KindRule, "ref: [\n", []string{"f:1: this is not YAML: did not find expected node content"}},
+		"Action":       {pack.KindAction, action, nil},
+		"NoEntry":      {pack.KindAction, "ref: ab.x\n", []string{"f:1:1: the action ab.x has no entry_point and no workflow_file"}},
+		"TwoEntries":   {pack.KindAction, action + "workflow_file: workflows/a.yaml\n", []string{"f:2:1: entry_point and workflow_file in line 3 both say what is run: keep one", "f:3:1: there is no file actions/workflows/a.yaml in the pack"}},
+		"TwoNames":     {pack.KindAction, action + "entrypoint: y.sh\n", []string{"f:3:1: entrypoint and entry_point in line 2 both give entry_point: keep one"}},
+		"NoFile":       {pack.KindAction, "ref: ab.x\nworkflow_file: workflows/a.yaml\n", []string{"f:2:1: there is no file actions/workflows/a.yaml in the pack"}},
+		"FileOutside":  {pack.KindAction, "ref: ab.x\nworkflow_file: ../a.yaml\n", []string{`f:2:1: workflow_file is "../a.yaml"; it is a path below actions/workflows, such as workflows/rollout.workflow.yaml`}},
+		"EntryOutside": {pack.KindAction, "ref: ab.x\nentry_point: ../../x.sh\n", []string{`f:2:14: entry_point is "../../x.sh"; it must lie within the pack`}},
+		"NoDot":        {pack.KindAction, "ref: x\nentry_point: x.sh\n", []string{`f:1:1: ref is "x"; it must be the pack, a dot and a name in lower case, as in deploy.rollout`}},
+		"Words": {pack.KindAction, action + "parameter_delivery: env\noutput_format: xml\nmax_retries: -1\ntimeout_seconds: 0\naccesses_mcp: maybe\nworker_selector: a\nworker_tolerations: {}\nruntime_version: '>>3'\n", []string{
+			`f:3:21: parameter_delivery is "env"; it must be stdin or file`,
+			`f:4:16: output_format is "xml"; it must be text, json, yaml or jsonl`,
+			"f:5:14: max_retries is -1; it must be a whole number of at least 0",
+			"f:6:18: timeout_seconds is 0; it must be at least 1s",
+			`f:7:15: accesses_mcp is "maybe"; it must be true or false`,
+			`f:8:18: worker_selector is "a"; it must be a mapping`,
+			"f:9:21: worker_tolerations is a mapping; it must be a list",
+			`f:10:18: runtime_version is ">>3"; it must be a constraint, as in >=3.9`,
+		}},
+		"Retention": {pack.KindAction, action + "log_retention_limit: 3\nartifact_retention_policy: days\n", []string{"f:3:1: log_retention_limit needs log_retention_policy", "f:4:1: artifact_retention_policy needs artifact_retention_limit"}},
+		"Schema": {pack.KindAction, action + "parameters:\n  a: string\n  b: {type: text}\n  c: {type: string, required: x, enum: y}\n", []string{
+			"f:4:6: the parameter a must be described by a mapping, as in {type: string}",
+			`f:5:13: the parameter b is of type "text"; known are array, boolean, integer, null, number, object, string`,
+			"f:6:31: required of the parameter c must be true or false",
+			"f:6:40: enum of the parameter c must be a list",
+		}},
+		"Rule":          {pack.KindRule, rule + "conditions: []\naction_params: {a: '{{ event.payload.b }}'}\n", nil},
+		"RuleNoTrigger": {pack.KindRule, "ref: ab.r\n", []string{"f:1:1: the rule ab.r has no action", "f:1:1: the rule ab.r has no trigger"}},
+		"RuleOperator":  {pack.KindRule, rule + "conditions:\n  - {field: a, operator: equals, value: 1}\n  - {field: a, operator: like, value: 1}\n", []string{`f:6:26: conditions[1].operator: "like" is unknown: use equals, not_equals, contains`}},
+		"RuleAny":       {pack.KindRule, rule + "conditions:\n  any:\n    - {field: a, operator: equals, value: 1}\n", nil},
+		"NaN":           {pack.KindRule, rule + "action_params: {a: .nan}\n", []string{`f:4:20: .nan is no number that can be stored`}},
+		"NUL":           {pack.KindTrigger, "ref: ab.t\nlabel: \"a\\0\"\noutput: {type: object, x: \"\\0\"}\n", []string{"f:2:8: label holds a character that cannot be stored", "f:3:27: this holds a character that cannot be stored"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, mistakes := one(tc.kind, tc.content)
+			if tc.want == nil {
+				tc.want = []string{}
+			}
+			require.Equal(t, tc.want, texts(mistakes))
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package pack
+
+import "slices"
+
+// Kind is what an item of a pack is.
+type Kind string
+
+// The kinds of items, in the order in which they depend on each other: what is
+// described later may name what is described before.
+const (
+	KindPack     Kind = "pack"
+	KindRuntime  Kind = "runtime"
+	KindWorkflow Kind = "workflow"
+	KindAction   Kind = "action"
+	KindTrigger  Kind = "trigger"
+	KindRule     Kind = "rule"
+	KindPolicy   Kind = "policy"
+)
+
+// Kinds are the kinds of items in order. Policies, which have a type of their
+// own, come last.
+var Kinds = []Kind{KindPack, KindRuntime, KindWorkflow, KindAction, KindTrigger, KindRule}
+
+// key is one key of a kind of file.
+type key struct {
+	name   string   // as it is documented
+	also   []string // other names that it may have
+	column string   // of the table; empty: it is used in another way
+	read   func(r *reader, f field) (any, bool)
+	// absent is what is stored when the key is not given. Nil is null.
+	absent any
+	// keep leaves what the table has when the key is not given; once also when it
+	// is given.
+	keep, once bool
+	required   bool
+}
+
+// form is what a kind of file may say.
+type form struct {
+	keys []key
+	// silent are keys that have a meaning elsewhere and none for the engine.
+	silent []string
+}
+
+// names are all names of the keys.
+func (f form) names() []string {
+	var names []string
+	for _, k := range f.keys {
+		names = append(append(names, k.name), k.also...)
+	}
+	return names
+}
+
+// find is the key that goes by the name.
+func (f form) find(name string) (key, bool) {
+	for _, k := range f.keys {
+		if k.name == name || slices.Contains(k.also, name) {
+			return k, true
+		}
+	}
+	return key{}, false
+}
+
+// texts that forms share.
+var (
+	emptyList   = []any{}
+	emptyObject = map[string]any{}
+)
+
+// described are the keys that say what something is called.
+func described(more ...key) []key {
+	return append([]key{
+		{name: "ref", column: "ref", read: readText, required: true},
+		{name: "label", column: "label", read: readText},
+		{name: "description", column: "description", read: readText},
+	}, more...)
+}
+
+// aside are keys for people and for other programs, in files of every kind.
+var aside = []string{"name", "tags", "pack", "pack_ref", "examples", "metadata", "meta", "notes", "documentation", "version"}
+
+// forms are the keys of each kind. Workflows have their own, read by package
+// workflow.
+var forms = map[Kind]form{
+	KindPack: {
+		keys: described(
+			key{name: "version", column: "version", read: readVersion, required: true},
+			key{name: "conf_schema", also: []string{"config_schema"}, column: "conf_schema", read: readSchema, absent: emptyObject},
+			key{name: "config", column: "config", read: readObject, absent: emptyObject, once: true},
+			key{name: "meta", column: "meta", read: readObject, absent: emptyObject},
+			key{name: "tags", column: "tags", read: readTexts, absent: emptyList},
+			key{name: "runtime_deps", column: "runtime_deps", read: readTexts, absent: emptyList},
+			key{name: "dependencies", column: "dependencies", read: readTexts, absent: emptyList},
+			key{name: "is_standard", also: []string{"system"}, column: "is_standard", read: readBool, absent: false},
+		),
+		silent: []string{"name", "author", "email", "enabled", "testing", "license", "homepage", "repository", "keywords", "contributors"},
+	},
+	KindRuntime: {
+		keys: []key{
+			{name: "ref", column: "ref", read: readText, required: true},
+			{name: "name", column: "name", read: readText},
+			{name: "description", column: "description", read: readText},
+			{name: "aliases", column: "aliases", read: readLowerTexts, absent: emptyList},
+			{name: "distributions", column: "distributions", read: readObject, absent: emptyObject},
+			{name: "installation", column: "installation", read: readAny},
+			{name: "execution_config", column: "execution_config", read: readObject, absent: emptyObject},
+		},
+		silent: append([]string{"label", "runtime_type", "versions", "auto_detected", "detection_config", "installers"}, aside...),
+	},
+	KindAction:  {keys: actionKeys, silent: append([]string{"enabled", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...)},
+	KindTrigger: {keys: triggerKeys, silent: append([]string{"type", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...)},
+	KindRule: {keys: ruleKeys, silent: append([]string{
+		"is_adhoc", "trace_tag_template", "sensor_worker_selector", "sensor_worker_tolerations", "sensor_worker_affinity",
+	}, aside...)},
+}
+
+var actionKeys = described(
+	key{name: "entry_point", also: []string{"entrypoint"}, column: "entrypoint", read: readText},
+	key{name: "runner_type", also: []string{"runtime"}, read: readText},
+	key{name: "runtime_version", also: []string{"runtime_version_constraint"}, column: "runtime_version_constraint", read: readConstraint},
+	key{name: "workflow_file", read: readText},
+	key{name: "parameters", also: []string{"param_schema"}, column: "param_schema", read: readSchema},
+	key{name: "output", also: []string{"out_schema", "output_schema"}, column: "out_schema", read: readSchema},
+	key{name: "parameter_delivery", column: "parameter_delivery", read: readWord("stdin", "file"), absent: "stdin"},
+	key{name: "parameter_format", column: "parameter_format", read: readWord("json", "dotenv", "yaml"), absent: "json"},
+	key{name: "output_format", column: "output_format", read: readWord("text", "json", "yaml", "jsonl"), absent: "text"},
+	key{name: "timeout_seconds", also: []string{"timeout"}, column: "timeout_seconds", read: readSeconds},
+	key{name: "scheduled_timeout_seconds", column: "scheduled_timeout_seconds", read: readSeconds},
+	key{name: "max_retries", column: "max_retries", read: readCount, absent: 0},
+	key{name: "accesses_mcp", column: "accesses_mcp", read: readBool, absent: false},
+	key{
+		name: "default_execution_permission_set_refs", column: "default_execution_permission_set_refs",
+		read: readTexts, absent: emptyList,
+	},
+	key{name: "required_worker_runtimes", column: "required_worker_runtimes", read: readObject, absent: emptyObject},
+	key{name: "worker_selector", column: "worker_selector", read: readObject, absent: emptyObject},
+	key{name: "worker_tolerations", column: "worker_tolerations", read: readList, absent: emptyList},
+	key{name: "worker_affinity", column: "worker_affinity", read: readObject, absent: emptyObject},
+	key{name: "log_retention_policy", column: "log_retention_policy", read: readRetention},
+	key{name: "log_retention_limit", column: "log_retention_limit", read: readNumber},
+	key{name: "artifact_retention_policy", column: "artifact_retention_policy", read: readRetention},
+	key{name: "artifact_retention_limit", column: "artifact_retention_limit", read: readNumber},
+)
+
+var triggerKeys = described(
+	key{name: "enabled", column: "enabled", read: readBool, absent: true, keep: true},
+	key{name: "parameters", also: []string{"param_schema"}, column: "param_schema", read: readSchema},
+	key{name: "output", also: []string{"out_schema", "output_schema", "payload_schema"}, column: "out_schema", read: readSchema},
+)
+
+var ruleKeys = described(
+	key{name: "trigger", also: []string{"trigger_ref"}, column: "trigger_ref", read: readText, required: true},
+	key{name: "action", also: []string{"action_ref"}, column: "action_ref", read: readText, required: true},
+	key{name: "conditions", column: "conditions", read: readAny, absent: emptyList},
+	key{name: "action_params", column: "action_params", read: readObject, absent: emptyObject},
+	key{name: "trigger_params", column: "trigger_params", read: readObject, absent: emptyObject},
+	key{name: "permission_set_refs", also: []string{"permission_set_ref"}, column: "permission_set_refs", read: readTextOrTexts},
+	key{name: "enabled", column: "enabled", read: readBool, absent: true, keep: true},
+)

@@ -1,0 +1,203 @@
+package pack
+
+import (
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// WorkflowPath is the path within its pack of the file that an action names by
+// workflow_file; empty if the path leads elsewhere.
+func WorkflowPath(file string) string {
+	clean := path.Clean(file)
+	if path.IsAbs(file) || !strings.HasPrefix(clean, "workflows/") {
+		return ""
+	}
+	return "actions/" + clean
+}
+
+// WorkflowFiles are the paths within their pack of the files that the actions of a
+// file name by workflow_file.
+func WorkflowFiles(content []byte) []string {
+	r := &reader{}
+	var files []string
+	for _, node := range r.mappings(Source{Content: content, Kind: KindAction}) {
+		for _, f := range r.pairs(node, map[*yaml.Node]bool{}) {
+			if f.key.Value != "workflow_file" || f.value.Kind != yaml.ScalarNode {
+				continue
+			}
+			if file := WorkflowPath(f.value.Value); file != "" {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}
+
+// link notes that an action runs the workflow of a file.
+func (b *builder) link(r *reader, item *Item, source Source, file string) {
+	delete(item.Columns, "workflow_file")
+	within := WorkflowPath(file)
+	if within == "" {
+		r.mistakef(item.At("workflow_file"), "workflow_file is %q; it is a path below actions/workflows, such as workflows/rollout.workflow.yaml", file)
+		return
+	}
+	name := linkName(source.Root, within)
+	b.linked[name] = append(b.linked[name], item)
+}
+
+func linkName(root, within string) string { return root + "\x00" + within }
+
+// workflow reads a file with a definition. The actions that name it run it; when
+// there is none it becomes an action of its own.
+func (b *builder) workflow(source Source) {
+	definition, mistakes, warnings := workflow.Parse(source.Name, source.Content)
+	if b.leftOut(source, mistakes) {
+		return
+	}
+	b.mistakes = append(b.mistakes, fromWorkflow(mistakes)...)
+	b.set.Warnings = append(b.set.Warnings, fromWorkflow(warnings)...)
+	if definition == nil {
+		definition = &workflow.Definition{}
+	}
+	place := Place{File: source.Name, Line: 1, Column: 1}
+	name := linkName(source.Root, source.Path)
+	actions := b.linked[name]
+	delete(b.linked, name)
+	if len(actions) == 0 {
+		b.alone(source, definition, place, len(mistakes) == 0)
+		return
+	}
+	made := map[string]bool{}
+	for _, action := range actions {
+		ref := orText(definition.Ref, action.Ref)
+		action.Workflow = ref
+		b.inherit(action, definition)
+		if !made[ref] {
+			made[ref] = true
+			b.define(definition, ref, action, place)
+		}
+	}
+}
+
+// leftOut says of a file in the folder workflows that is not called
+// NAME.workflow.yaml, and that is no workflow that can be run, that it is left
+// out, as the existing loader leaves it out.
+func (b *builder) leftOut(source Source, mistakes []workflow.Mistake) bool {
+	if len(mistakes) == 0 || strings.Contains(path.Base(source.Path), ".workflow.") || !strings.HasPrefix(source.Path, "workflows/") {
+		return false
+	}
+	b.set.Warnings = append(b.set.Warnings, Mistake{
+		Place(mistakes[0].Place), "the file is left out, as it is not called NAME.workflow.yaml and cannot be run: " + mistakes[0].Text,
+	})
+	return true
+}
+
+// alone makes the action of a workflow that no action file names.
+func (b *builder) alone(source Source, definition *workflow.Definition, place Place, sound bool) {
+	packRef := b.packs[source.Root]
+	ref := definition.Ref
+	if ref == "" {
+		name, _, _ := strings.Cut(path.Base(source.Path), ".")
+		ref = qualified(name, packRef)
+	}
+	first, second, _ := strings.Cut(ref, ".")
+	switch {
+	case !packName.MatchString(first) || !itemName.MatchString(second):
+		if sound || definition.Ref != "" {
+			b.mistakef(place, "the ref of the workflow is %q; it must be the pack, a dot and a name in lower case, as in deploy.rollout", ref)
+		}
+		return
+	case packRef != "" && first != packRef:
+		b.mistakef(place, "the ref of the workflow is %s; in the pack %s it begins with %s.", ref, packRef, packRef)
+		return
+	}
+	r := &reader{file: source.Name}
+	node := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
+	action := r.item(KindAction, node, packRef)
+	action.Ref, action.Pack, action.Workflow = ref, first, ref
+	action.Runtime = ""
+	action.Columns["label"] = orText(definition.Label, Label(ref))
+	if definition.Description != "" {
+		action.Columns["description"] = definition.Description
+	}
+	action.Columns["entrypoint"] = "workflows/" + second + ".workflow.yaml"
+	delete(action.Columns, "workflow_file")
+	b.inherit(action, definition)
+	b.set.Items = append(b.set.Items, action)
+	b.define(definition, ref, action, place)
+}
+
+// inherit gives an action what only its workflow says.
+func (b *builder) inherit(action *Item, definition *workflow.Definition) {
+	if action.Columns["param_schema"] == nil && definition.Parameters != nil {
+		action.Columns["param_schema"] = definition.Parameters
+	}
+	if action.Columns["out_schema"] == nil && definition.Output != nil {
+		action.Columns["out_schema"] = definition.Output
+	}
+}
+
+// define makes the row of a definition. What the file leaves out is that of its
+// action.
+func (b *builder) define(definition *workflow.Definition, ref string, action *Item, place Place) {
+	whole := *definition
+	whole.Ref = ref
+	whole.Label = orText(definition.Label, text(action.Columns, "label"))
+	whole.Description = orText(definition.Description, text(action.Columns, "description"))
+	whole.Version = orText(definition.Version, "1.0.0")
+	raw, err := whole.JSON()
+	var stored any
+	if err == nil {
+		err = json.Unmarshal(raw, &stored)
+	}
+	if err != nil {
+		b.mistakef(place, "the workflow cannot be stored: %s", oneLine(err.Error()))
+		return
+	}
+	item := &Item{
+		Kind: KindWorkflow, Ref: ref, Pack: action.Pack, Place: place, places: map[string]Place{},
+		Columns: map[string]any{
+			"label": whole.Label, "description": null(whole.Description), "version": whole.Version,
+			"param_schema": action.Columns["param_schema"], "out_schema": action.Columns["out_schema"],
+			"definition": stored, "tags": anyList(whole.Tags),
+		},
+	}
+	for _, task := range definition.All() {
+		if task.Action != "" {
+			item.Uses = append(item.Uses, Use{task.Action, Place(task.At)})
+		}
+	}
+	b.set.Items = append(b.set.Items, item)
+}
+
+func null(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// missing reports workflow files that actions name and nobody has read.
+func (b *builder) missing() {
+	for _, name := range slices.Sorted(maps.Keys(b.linked)) {
+		_, within, _ := strings.Cut(name, "\x00")
+		for _, action := range b.linked[name] {
+			b.mistakef(action.At("workflow_file"), "there is no file %s in the pack", within)
+		}
+	}
+}
+
+func fromWorkflow(mistakes []workflow.Mistake) []Mistake {
+	list := make([]Mistake, len(mistakes))
+	for i, mistake := range mistakes {
+		list[i] = Mistake{Place(mistake.Place), mistake.Text}
+	}
+	return list
+}
