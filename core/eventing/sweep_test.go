@@ -38,12 +38,9 @@ func (k *taker) taken() (events, enforcements []int64) {
 }
 
 // sweep starts a sweep that looks often.
-func (b *bundle) sweep(k *taker, change ...func(*eventing.SweepConfig)) *eventing.Sweep {
+func (b *bundle) sweep(k *taker) *eventing.Sweep {
 	b.t.Helper()
 	cfg := eventing.SweepConfig{Interval: 20 * time.Millisecond}
-	for _, c := range change {
-		c(&cfg)
-	}
 	s := eventing.NewSweep(cfg, b.store, k.take(&k.events), k.take(&k.enforcements), testkit.Logger(b.t), eventing.NewMetrics(b.registryOf()), nil)
 	require.NoError(b.t, s.Start(testkit.Context(b.t)))
 	b.t.Cleanup(s.Stop)

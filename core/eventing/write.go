@@ -47,8 +47,8 @@ func (b *batch) mark(ctx context.Context) error {
 			lines[i] = strings.Join(strings.Fields(failure), " ")
 		}
 		arg.Events = append(arg.Events, e.row.ID)
-		arg.Rules = append(arg.Rules, int32(e.rules))       //nolint:gosec // as many as there are rules
-		arg.Matched = append(arg.Matched, int32(e.matched)) //nolint:gosec // the same
+		arg.Rules = append(arg.Rules, int32(e.rules))
+		arg.Matched = append(arg.Matched, int32(e.matched))
 		arg.Failures = append(arg.Failures, strings.Join(lines, "\n"))
 	}
 	marked, err := b.tx.MarkEventsMatched(ctx, arg)
@@ -76,7 +76,7 @@ func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
 				text = reason(f.err)
 			}
 			arg.Events, arg.Rules = append(arg.Events, e.row.ID), append(arg.Rules, f.rule.row.ID)
-			arg.Positions = append(arg.Positions, int32(len(arg.Payloads))) //nolint:gosec // at most a batch
+			arg.Positions = append(arg.Positions, int32(len(arg.Payloads)))
 			arg.Configs = append(arg.Configs, orEmpty(f.config))
 			arg.Conditions, arg.Errors = append(arg.Conditions, f.mode()), append(arg.Errors, text)
 		}

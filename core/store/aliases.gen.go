@@ -155,6 +155,8 @@ type (
 	InsertAuditParams               = db.InsertAuditParams
 	InsertEnforcementsParams        = db.InsertEnforcementsParams
 	InsertEnforcementsRow           = db.InsertEnforcementsRow
+	InsertEventsParams              = db.InsertEventsParams
+	InsertEventsRow                 = db.InsertEventsRow
 	InsertExecutionParams           = db.InsertExecutionParams
 	InsertExecutionRow              = db.InsertExecutionRow
 	InsertRequestedExecutionsParams = db.InsertRequestedExecutionsParams
@@ -288,6 +290,7 @@ type (
 	RespondInquiryParams            = db.RespondInquiryParams
 	Rule                            = db.Rule
 	RuleActionsRow                  = db.RuleActionsRow
+	RuleByRefRow                    = db.RuleByRefRow
 	RulePacksRow                    = db.RulePacksRow
 	Runtime                         = db.Runtime
 	RuntimeVersion                  = db.RuntimeVersion
@@ -304,6 +307,7 @@ type (
 	StopTasksParams                 = db.StopTasksParams
 	SuspectWorkersRow               = db.SuspectWorkersRow
 	Trigger                         = db.Trigger
+	TriggersByRefRow                = db.TriggersByRefRow
 	UndeliveredDispatch             = db.UndeliveredDispatch
 	UpdateAdmissionLanesParams      = db.UpdateAdmissionLanesParams
 	UpdateAdmissionLimitsParams     = db.UpdateAdmissionLimitsParams
@@ -578,6 +582,7 @@ const (
 	InsertAudit                           = db.InsertAudit
 	InsertBirths                          = db.InsertBirths
 	InsertEnforcements                    = db.InsertEnforcements
+	InsertEvents                          = db.InsertEvents
 	InsertExecution                       = db.InsertExecution
 	InsertRequestedExecutions             = db.InsertRequestedExecutions
 	InsertSecretValues                    = db.InsertSecretValues
@@ -588,6 +593,7 @@ const (
 	KeepWorkflowSource                    = db.KeepWorkflowSource
 	KnownDeadLetters                      = db.KnownDeadLetters
 	KnownIdentities                       = db.KnownIdentities
+	KnownTriggers                         = db.KnownTriggers
 	LeaveWorker                           = db.LeaveWorker
 	LeftByAnotherEngine                   = db.LeftByAnotherEngine
 	LetterRouteWorkers                    = db.LetterRouteWorkers
@@ -753,6 +759,7 @@ const (
 	RetireWorker                          = db.RetireWorker
 	ReturnScopeSlots                      = db.ReturnScopeSlots
 	RuleActions                           = db.RuleActions
+	RuleByRef                             = db.RuleByRef
 	RulePacks                             = db.RulePacks
 	SayWorker                             = db.SayWorker
 	SensorProcessStatusEnumBackoff        = db.SensorProcessStatusEnumBackoff
@@ -774,6 +781,7 @@ const (
 	TakeOver                              = db.TakeOver
 	TakeScopeSlots                        = db.TakeScopeSlots
 	TriggerRefs                           = db.TriggerRefs
+	TriggersByRef                         = db.TriggersByRef
 	TryLoopLock                           = db.TryLoopLock
 	UnblockQueues                         = db.UnblockQueues
 	UpdateAdmissionLanes                  = db.UpdateAdmissionLanes

@@ -101,3 +101,25 @@ WHERE m.event = ANY (ARRAY(
         SELECT t.event FROM (SELECT o.event, o.at < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
                              FROM event_matched o ORDER BY o.event LIMIT sqlc.arg(page)::int) t
         WHERE t.old));
+
+-- name: TriggersByRef :many
+SELECT t.id, t.ref, t.enabled, t.out_schema FROM trigger t WHERE t.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY t.id;
+
+-- name: KnownTriggers :many
+-- For a hint when a ref is unknown; read only then.
+SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT sqlc.arg(page)::int;
+
+-- name: RuleByRef :one
+SELECT r.id, r.trigger_ref FROM rule r WHERE r.ref = sqlc.arg(ref);
+
+-- name: InsertEvents :many
+-- The rows get ascending ids in the order of the arrays. An empty payload is
+-- stored as NULL, and so is a rule that is 0.
+INSERT INTO event (trigger, trigger_ref, payload, source_ref, rule, rule_ref)
+SELECT m.trigger, m.ref, nullif(m.payload, '')::jsonb, sqlc.arg(source_ref)::text, nullif(m.rule, 0), nullif(m.rule_ref, '')
+FROM (
+    SELECT unnest(sqlc.arg(triggers)::bigint[]) AS trigger, unnest(sqlc.arg(refs)::text[]) AS ref,
+           unnest(sqlc.arg(payloads)::text[]) AS payload, unnest(sqlc.arg(rules)::bigint[]) AS rule,
+           unnest(sqlc.arg(rule_refs)::text[]) AS rule_ref
+) m
+RETURNING id, created;

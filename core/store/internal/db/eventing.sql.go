@@ -260,6 +260,85 @@ func (q *Queries) InsertEnforcements(ctx context.Context, arg InsertEnforcements
 	return items, nil
 }
 
+const InsertEvents = `-- name: InsertEvents :many
+INSERT INTO event (trigger, trigger_ref, payload, source_ref, rule, rule_ref)
+SELECT m.trigger, m.ref, nullif(m.payload, '')::jsonb, $1::text, nullif(m.rule, 0), nullif(m.rule_ref, '')
+FROM (
+    SELECT unnest($2::bigint[]) AS trigger, unnest($3::text[]) AS ref,
+           unnest($4::text[]) AS payload, unnest($5::bigint[]) AS rule,
+           unnest($6::text[]) AS rule_ref
+) m
+RETURNING id, created
+`
+
+type InsertEventsParams struct {
+	SourceRef string
+	Triggers  []int64
+	Refs      []string
+	Payloads  []string
+	Rules     []int64
+	RuleRefs  []string
+}
+
+type InsertEventsRow struct {
+	ID      int64
+	Created time.Time
+}
+
+// The rows get ascending ids in the order of the arrays. An empty payload is
+// stored as NULL, and so is a rule that is 0.
+func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) ([]InsertEventsRow, error) {
+	rows, err := q.db.Query(ctx, InsertEvents,
+		arg.SourceRef,
+		arg.Triggers,
+		arg.Refs,
+		arg.Payloads,
+		arg.Rules,
+		arg.RuleRefs,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []InsertEventsRow
+	for rows.Next() {
+		var i InsertEventsRow
+		if err := rows.Scan(&i.ID, &i.Created); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const KnownTriggers = `-- name: KnownTriggers :many
+SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT $1::int
+`
+
+// For a hint when a ref is unknown; read only then.
+func (q *Queries) KnownTriggers(ctx context.Context, page int32) ([]string, error) {
+	rows, err := q.db.Query(ctx, KnownTriggers, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var ref string
+		if err := rows.Scan(&ref); err != nil {
+			return nil, err
+		}
+		items = append(items, ref)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MarkEventsMatched = `-- name: MarkEventsMatched :many
 INSERT INTO event_matched (event, rules, matched, failures)
 SELECT m.event, m.rules, m.matched, CASE WHEN m.failures = '' THEN '{}' ELSE string_to_array(m.failures, E'\n') END
@@ -403,6 +482,22 @@ func (q *Queries) RuleActions(ctx context.Context, ids []int64, refs []string) (
 	return items, nil
 }
 
+const RuleByRef = `-- name: RuleByRef :one
+SELECT r.id, r.trigger_ref FROM rule r WHERE r.ref = $1
+`
+
+type RuleByRefRow struct {
+	ID         int64
+	TriggerRef string
+}
+
+func (q *Queries) RuleByRef(ctx context.Context, ref string) (RuleByRefRow, error) {
+	row := q.db.QueryRow(ctx, RuleByRef, ref)
+	var i RuleByRefRow
+	err := row.Scan(&i.ID, &i.TriggerRef)
+	return i, err
+}
+
 const RulePacks = `-- name: RulePacks :many
 SELECT p.id, p.ref, p.config, p.conf_schema FROM pack p WHERE p.id = ANY ($1::bigint[])
 `
@@ -428,6 +523,42 @@ func (q *Queries) RulePacks(ctx context.Context, ids []int64) ([]RulePacksRow, e
 			&i.Ref,
 			&i.Config,
 			&i.ConfSchema,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TriggersByRef = `-- name: TriggersByRef :many
+SELECT t.id, t.ref, t.enabled, t.out_schema FROM trigger t WHERE t.ref = ANY ($1::text[]) ORDER BY t.id
+`
+
+type TriggersByRefRow struct {
+	ID        int64
+	Ref       string
+	Enabled   bool
+	OutSchema []byte
+}
+
+func (q *Queries) TriggersByRef(ctx context.Context, refs []string) ([]TriggersByRefRow, error) {
+	rows, err := q.db.Query(ctx, TriggersByRef, refs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TriggersByRefRow
+	for rows.Next() {
+		var i TriggersByRefRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.Enabled,
+			&i.OutSchema,
 		); err != nil {
 			return nil, err
 		}

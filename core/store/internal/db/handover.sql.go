@@ -381,6 +381,9 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_s
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        CASE WHEN e.admission_state_id IS NULL THEN '{}'
             ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes,
+       -- Of one that completed, whether it asks a person; nobody asks in a result of megabytes.
+       CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
+            THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
        -- Of one that did not succeed, what a repetition depends on.
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
@@ -422,6 +425,7 @@ type ReadRoundExecutionsRow struct {
 	Workflow          int64
 	Waits             int64
 	Scopes            []int64
+	Asks              bool
 	Error             string
 	EndedBy           string
 	CancelAsked       bool
@@ -463,6 +467,7 @@ func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadR
 			&i.Workflow,
 			&i.Waits,
 			&i.Scopes,
+			&i.Asks,
 			&i.Error,
 			&i.EndedBy,
 			&i.CancelAsked,

@@ -1,0 +1,284 @@
+package submit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/store"
+)
+
+// MaxPayload is the largest payload of an event, in bytes.
+const MaxPayload = 1 << 20
+
+// eventSource is what source_ref says of events that are emitted here.
+const eventSource = "attune.emit"
+
+// Event is one event to be emitted.
+type Event struct {
+	// TriggerRef names the trigger, such as core.timer.
+	TriggerRef string
+	// Payload is any JSON value, usually an object; empty and null mean none.
+	Payload json.RawMessage
+	// RuleRef lets the event fire this rule only; empty is all of the trigger's.
+	RuleRef string
+}
+
+// Emitted is an event that was stored.
+type Emitted struct {
+	ID         int64     // of the event
+	TriggerRef string    // as given
+	Enabled    bool      // of the trigger: a disabled one fires nothing
+	Created    time.Time // by the clock of the database
+	OutboxID   int64     // of the row that holds its message
+}
+
+// ErrPayload is wrapped by the error for a payload that cannot be taken at all.
+var ErrPayload = errors.New("the payload cannot be taken")
+
+// UnknownTriggerError says that no trigger has the ref.
+type UnknownTriggerError struct {
+	Ref     string
+	Nearest string // empty when none is alike
+}
+
+// Error names the ref and the nearest one.
+func (e *UnknownTriggerError) Error() string {
+	if e.Nearest == "" {
+		return fmt.Sprintf("there is no trigger %s", e.Ref)
+	}
+	return fmt.Sprintf("there is no trigger %s; the nearest is %s", e.Ref, e.Nearest)
+}
+
+// RuleMismatchError says that a rule is not there, or not of the trigger.
+type RuleMismatchError struct {
+	Ref        string
+	TriggerRef string // of the rule; empty if there is no such rule
+}
+
+// Error says which.
+func (e *RuleMismatchError) Error() string {
+	if e.TriggerRef == "" {
+		return fmt.Sprintf("there is no rule %s", e.Ref)
+	}
+	return fmt.Sprintf("rule %s is of trigger %s", e.Ref, e.TriggerRef)
+}
+
+// InvalidPayloadError says what is wrong with a payload, all of it.
+type InvalidPayloadError struct {
+	Ref      string // of the trigger
+	Mistakes []schema.Mistake
+}
+
+// Error lists the mistakes on one line.
+func (e *InvalidPayloadError) Error() string {
+	return fmt.Sprintf("the payload does not fit %s: %s", e.Ref, schema.Words(e.Mistakes))
+}
+
+// EmitEvent stores one event with its message.
+func (s *Submitter) EmitEvent(ctx context.Context, event Event) (Emitted, error) {
+	list, err := s.EmitEvents(ctx, []Event{event})
+	if err != nil {
+		return Emitted{}, err
+	}
+	return list[0], nil
+}
+
+// EmitEvents stores many events in one transaction: all or none. The answer is in
+// the order of the events.
+func (s *Submitter) EmitEvents(ctx context.Context, events []Event) ([]Emitted, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	rows, done, err := s.prepare(ctx, events)
+	if err != nil {
+		return nil, err
+	}
+	err = s.store.Tx(ctx, "emit events", func(ctx context.Context, tx *store.Tx) error {
+		return s.insertEvents(ctx, tx, rows, done)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// prepare looks up the triggers and rules and checks the payloads.
+func (s *Submitter) prepare(ctx context.Context, events []Event) (store.InsertEventsParams, []Emitted, error) {
+	rows := store.InsertEventsParams{SourceRef: eventSource}
+	triggers, err := s.triggers(ctx, events)
+	if err != nil {
+		return rows, nil, err
+	}
+	rules, err := s.rules(ctx, events)
+	if err != nil {
+		return rows, nil, err
+	}
+	done := make([]Emitted, len(events))
+	for i, event := range events {
+		trigger := triggers[event.TriggerRef]
+		payload, err := trigger.check(event)
+		if err != nil {
+			return rows, nil, err
+		}
+		done[i] = Emitted{TriggerRef: event.TriggerRef, Enabled: trigger.enabled}
+		rows.Triggers, rows.Refs = append(rows.Triggers, trigger.id), append(rows.Refs, event.TriggerRef)
+		rows.Payloads = append(rows.Payloads, payload)
+		rows.Rules, rows.RuleRefs = append(rows.Rules, rules[event.RuleRef]), append(rows.RuleRefs, event.RuleRef)
+	}
+	return rows, done, nil
+}
+
+// trigger is what is needed of one.
+type trigger struct {
+	id      int64
+	enabled bool
+	schema  *schema.Schema
+}
+
+func (s *Submitter) triggers(ctx context.Context, events []Event) (map[string]trigger, error) {
+	var refs []string
+	for _, event := range events {
+		refs = append(refs, event.TriggerRef)
+	}
+	slices.Sort(refs)
+	refs = slices.Compact(refs)
+	rows, err := s.store.TriggersByRef(ctx, refs)
+	if err != nil {
+		return nil, fmt.Errorf("look up %d triggers: %w", len(refs), err)
+	}
+	found := make(map[string]trigger, len(rows))
+	for _, row := range rows {
+		known, err := schema.Parse(row.OutSchema)
+		if err != nil {
+			return nil, fmt.Errorf("emit %s: its schema of payloads: %w", row.Ref, err)
+		}
+		found[row.Ref] = trigger{row.ID, row.Enabled, known}
+	}
+	for _, ref := range refs {
+		if _, ok := found[ref]; !ok {
+			known, err := s.store.KnownTriggers(ctx, hintRefs)
+			if err != nil {
+				known = nil // the hint is not worth a second error
+			}
+			return nil, &UnknownTriggerError{Ref: ref, Nearest: config.Nearest(ref, known)}
+		}
+	}
+	return found, nil
+}
+
+// rules are the ids of the rules that events are made for.
+func (s *Submitter) rules(ctx context.Context, events []Event) (map[string]int64, error) {
+	found := map[string]int64{"": 0}
+	for _, event := range events {
+		if _, ok := found[event.RuleRef]; ok {
+			continue
+		}
+		row, err := s.store.RuleByRef(ctx, event.RuleRef)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return nil, &RuleMismatchError{Ref: event.RuleRef}
+		case err != nil:
+			return nil, fmt.Errorf("look up rule %s: %w", event.RuleRef, err)
+		case row.TriggerRef != event.TriggerRef:
+			return nil, &RuleMismatchError{event.RuleRef, row.TriggerRef}
+		}
+		found[event.RuleRef] = row.ID
+	}
+	return found, nil
+}
+
+// check returns the payload in compact form, empty for none.
+func (t trigger) check(event Event) (string, error) {
+	text := bytes.TrimSpace(event.Payload)
+	if len(text) > MaxPayload {
+		return "", fmt.Errorf("emit %s: %w: it has %d bytes, and %d are allowed", event.TriggerRef, ErrPayload, len(text), MaxPayload)
+	}
+	if len(text) == 0 || string(text) == "null" {
+		text = nil
+	}
+	var value any
+	if text != nil {
+		var err error
+		if value, err = expr.FromJSON(text); err == nil && !json.Valid(text) {
+			err = errors.New("something follows its end")
+		}
+		if err != nil {
+			return "", fmt.Errorf("emit %s: %w: it is no JSON: %w", event.TriggerRef, ErrPayload, err)
+		}
+	}
+	if mistakes := t.mistakes(value); len(mistakes) > 0 {
+		return "", &InvalidPayloadError{event.TriggerRef, mistakes}
+	}
+	var compact bytes.Buffer
+	if text != nil {
+		_ = json.Compact(&compact, text) // it is valid
+	}
+	return compact.String(), nil
+}
+
+// mistakes are those of a payload; none at all is like an empty one.
+func (t trigger) mistakes(value any) []schema.Mistake {
+	switch v := value.(type) {
+	case nil:
+		return t.schema.ValidateParams(map[string]any{})
+	case map[string]any:
+		return t.schema.ValidateParams(v)
+	default:
+		return t.schema.Validate(value)
+	}
+}
+
+// insertEvents writes rows and messages and leaves the publishing to the commit.
+func (s *Submitter) insertEvents(ctx context.Context, tx *store.Tx, rows store.InsertEventsParams, done []Emitted) error {
+	made, err := tx.InsertEvents(ctx, rows)
+	if err != nil {
+		return fmt.Errorf("insert %d events: %w", len(done), err)
+	}
+	slices.SortFunc(made, func(a, b store.InsertEventsRow) int { return cmp.Compare(a.ID, b.ID) })
+	messages := make([]outbox.Message, len(made))
+	for i, row := range made {
+		done[i].ID, done[i].Created = row.ID, row.Created
+		if messages[i], err = eventMessage(done[i], rows.Triggers[i], rows.Payloads[i]); err != nil {
+			return err
+		}
+	}
+	for begin := 0; begin < len(messages); begin += messagesPerRow {
+		part := messages[begin:min(begin+messagesPerRow, len(messages))]
+		id, err := outbox.Append(ctx, tx, part)
+		if err != nil {
+			return err
+		}
+		for i := range part {
+			done[begin+i].OutboxID = id
+		}
+		if s.relay != nil {
+			tx.AfterCommit(func() { s.relay.Published(id, part) })
+		}
+	}
+	return nil
+}
+
+func eventMessage(event Emitted, trigger int64, payload string) (outbox.Message, error) {
+	body := message.EventCreated{EventID: event.ID, TriggerID: &trigger, TriggerRef: event.TriggerRef, Payload: json.RawMessage(cmp.Or(payload, "null"))}
+	envelope := message.New(message.TypeEventCreated, body, event.Created, source)
+	raw, err := envelope.Encode()
+	if err != nil {
+		return outbox.Message{}, fmt.Errorf("encode the message of event %d: %w", event.ID, err)
+	}
+	return outbox.Message{
+		ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated,
+		Type: message.TypeEventCreated, Body: raw,
+	}, nil
+}
