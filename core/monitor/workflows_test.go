@@ -1,0 +1,324 @@
+package monitor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+const deliver = `
+version: 1
+vars: {order: null}
+tasks:
+  - {name: reserve, action: shop.reserve, next: [{when: succeeded(), do: [pay, label]}, {when: failed(), do: tell}]}
+  - {name: pay, action: core.ask, next: [{do: ship}]}
+  - {name: label, action: shop.label, retry: {count: 3}, next: [{do: ship}]}
+  - {name: ship, action: shop.ship, join: all, with_items: "{{ [1, 2] }}"}
+  - {name: tell, action: core.echo}
+output_map: {order: "{{ workflow.order }}"}
+`
+
+// begun is a workflow that was made for a test.
+type begun struct {
+	execution, id int64
+	definition    *workflow.Definition
+}
+
+// workflow makes a workflow that was begun, with the state that an engine keeps.
+func (b *testBundle) workflow(t *testing.T, ref, content string, state *workflow.State, options ...func(*testkit.ExecutionRow)) begun {
+	t.Helper()
+	d, mistakes, _ := workflow.Parse("w", []byte(content))
+	require.Empty(t, mistakes)
+	graph, err := d.TaskGraph()
+	require.NoError(t, err)
+	kept, err := workflow.MarshalState(state)
+	require.NoError(t, err)
+	action := testkit.Action(t, b.store, ref)
+	e := testkit.Execution(t, b.store, action, append([]func(*testkit.ExecutionRow){status(attune.StatusRunning)}, options...)...)
+	rows, err := b.store.Pool().Query(t.Context(), `
+		with d as (
+			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
+			select $2, a.pack, a.pack_ref, 'w', '1', '{}' from action a where a.id = $1
+			on conflict (ref) do update set label = 'w' returning id)
+		insert into workflow_execution (execution, workflow_def, task_graph, state, variables, status, paused, version,
+			current_tasks, completed_tasks, failed_tasks, skipped_tasks)
+		select $3, d.id, $4, $5, $6, 'running', $7, 4, $8, $9, $10, $11 from d returning id`,
+		action.ID, ref, e.ID, graph, kept, map[string]any{"order": 7, "token": map[string]any{"$attune_secret": true, "redacted": true}},
+		state.Paused, orNone(state.Lists(d).Current), orNone(state.Lists(d).Completed), orNone(state.Lists(d).Failed), orNone(state.Lists(d).Skipped))
+	require.NoError(t, err)
+	defer rows.Close()
+	require.True(t, rows.Next())
+	made := begun{execution: e.ID, definition: d}
+	require.NoError(t, rows.Scan(&made.id))
+	return made
+}
+
+func orNone(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
+}
+
+// child makes the execution of a task, or of an item of its list.
+func (b *testBundle) child(t *testing.T, of begun, task string, index int, s attune.Status, options ...func(*testkit.ExecutionRow)) int64 {
+	t.Helper()
+	action := testkit.Action(t, b.store, fmt.Sprintf("shop.%s%d_%d", task, of.id, index))
+	options = append([]func(*testkit.ExecutionRow){status(s), func(r *testkit.ExecutionRow) {
+		r.Parent, r.WorkflowTask = &of.execution, map[string]any{"workflow_execution": of.id, "task_name": task}
+	}}, options...)
+	e := testkit.Execution(t, b.store, action, options...)
+	testkit.Exec(t, b.store, `insert into workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
+		values ($1, $2, nullif($3, -1), $4)`, of.id, task, index, e.ID)
+	return e.ID
+}
+
+func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{
+		Status: attune.StatusRunning,
+		Tasks: map[string]*workflow.TaskState{
+			"reserve": {Status: workflow.TaskCompleted, Total: 1, Next: 1, Succeeded: 1},
+			"pay":     {Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1},
+			"label":   {Status: workflow.TaskCompleted, Total: 1, Next: 1, Succeeded: 1},
+			"ship":    {Status: workflow.TaskWaiting, Arrived: []string{"label"}},
+			"tell":    {Status: workflow.TaskSkipped, Why: "reserve has not led to it"},
+		},
+	})
+	reserve := b.child(t, w, "reserve", -1, attune.StatusCompleted)
+	pay := b.child(t, w, "pay", -1, attune.StatusRunning)
+	b.child(t, w, "label", -1, attune.StatusCompleted, func(r *testkit.ExecutionRow) { r.RetryCount = 2 })
+	testkit.Exec(t, b.store, `insert into inquiry (execution, prompt) values ($1, 'How?')`, pay)
+	testkit.Exec(t, b.store, `insert into workflow_log (workflow_execution, version, lines) values ($1, 1, '{"begins"}'), ($1, 2, '{}'), ($1, 3, '{"a", "b"}')`, w.id)
+
+	d, err := b.Workflow(t.Context(), w.execution)
+	require.NoError(t, err)
+	require.Equal(t, "shop.deliver", d.ActionRef)
+	require.Equal(t, WorkflowCounts{Total: 5, Completed: 2, Skipped: 1}, d.Tasks)
+	require.Equal(t, []string{"pay"}, d.Current)
+	require.Nil(t, d.Within)
+	require.JSONEq(t, `{"order": 7, "token": {"$attune_secret": true, "redacted": true}}`, string(d.Variables))
+	tasks := map[string]WorkflowTask{}
+	var order []string
+	for _, task := range d.List {
+		tasks[task.Name] = task
+		order = append(order, task.Name)
+	}
+	require.Equal(t, []string{"reserve", "pay", "label", "ship", "tell"}, order)
+	require.Equal(t, reserve, tasks["reserve"].Children[0].Execution)
+	require.NotNil(t, tasks["reserve"].FinishedAt)
+	require.Equal(t, "running", tasks["pay"].Says)
+	require.Regexp(t, `^waits for the answer to inquiry \d+$`, tasks["pay"].Why)
+	require.EqualValues(t, 3, tasks["label"].Attempts)
+	require.EqualValues(t, 3, tasks["label"].Children[0].Attempt)
+	require.Equal(t, "waiting 1/2", tasks["ship"].Says)
+	require.Equal(t, "has 1 of 2 (label), may come: pay", tasks["ship"].Why)
+	require.Equal(t, "reserve has not led to it", tasks["tell"].Why)
+	require.Len(t, d.Log, 2, "what says nothing is left out")
+	require.Equal(t, []string{"begins"}, d.Log[0].Lines)
+	require.EqualValues(t, 3, d.Log[1].Version)
+
+	drawing, ok := d.Draw(80, false)
+	require.True(t, ok)
+	require.Contains(t, drawing, "◌ ship")
+	require.Contains(t, drawing, "waiting 1/2")
+	dot, ok := d.DOT()
+	require.True(t, ok)
+	require.Contains(t, dot, `"pay" [label="pay\ncore.ask\nrunning", fillcolor=lightblue]`)
+
+	_, err = json.Marshal(d)
+	require.NoError(t, err)
+}
+
+// Of a list with many items those are shown that people look for.
+func TestWorkflowShowsOfAListWhatMatters(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w := b.workflow(t, "shop.many", "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}]", &workflow.State{
+		Status: attune.StatusRunning,
+		Tasks: map[string]*workflow.TaskState{
+			"each": {Status: workflow.TaskRunning, Total: 1000, Next: 33, Open: 2, Succeeded: 30, Failed: 1},
+		},
+	})
+	for i := range 30 {
+		b.child(t, w, "each", i, attune.StatusCompleted)
+	}
+	b.child(t, w, "each", 30, attune.StatusFailed, func(r *testkit.ExecutionRow) { r.Result = map[string]any{"error": "out of paper"} })
+	due := b.child(t, w, "each", 31, attune.StatusRequested, func(r *testkit.ExecutionRow) { r.RetryCount = 1 })
+	b.child(t, w, "each", 32, attune.StatusRunning)
+	failed := b.child(t, w, "other", -1, attune.StatusFailed)
+	testkit.Exec(t, b.store, `insert into execution_retry (execution, failed, reason, due, waiting) values ($1, $2, 'action_failure', now() + interval '1 hour', true)`,
+		due, failed)
+
+	d, err := b.Workflow(t.Context(), w.execution)
+	require.NoError(t, err)
+	require.Len(t, d.List, 2, "a task that the definition does not know is shown as well")
+	each := d.List[0]
+	require.Equal(t, "running 31/1000 (1 failed)", each.Says)
+	require.Equal(t, &WorkflowItems{Total: 1000, Made: 33, Succeeded: 30, Failed: 1}, each.Items)
+	require.EqualValues(t, 33, each.Made)
+	require.Len(t, each.Children, maxTaskChildren)
+	var indexes []int64
+	for _, child := range each.Children {
+		indexes = append(indexes, *child.Index)
+	}
+	require.Equal(t, []int64{31, 32, 30, 0, 1, 2, 3, 4, 5, 6}, indexes)
+	require.NotNil(t, each.Children[0].Due)
+	require.Equal(t, "out of paper", each.Children[2].Error)
+	require.Equal(t, "other", d.List[1].Name)
+}
+
+// What is asked about an execution that is no workflow is told what it is.
+func TestWorkflowSaysWhatIsNone(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	child := b.child(t, w, "pay", -1, attune.StatusRunning)
+	alone := testkit.Execution(t, b.store, testkit.Action(t, b.store, "shop.alone")).ID
+	waiting := testkit.Action(t, b.store, "shop.waiting")
+	testkit.Exec(t, b.store, `update action set workflow_def = (select max(id) from workflow_definition) where id = $1`, waiting.ID)
+	later := testkit.Execution(t, b.store, waiting).ID
+	for id, want := range map[int64]string{
+		child: fmt.Sprintf("is no workflow but task pay of workflow %d", w.execution),
+		alone: "(shop.alone) is no workflow",
+		later: "(shop.waiting) is a workflow that was not begun: it is requested",
+	} {
+		_, err := b.Workflow(t.Context(), id)
+		var none *NoWorkflowError
+		require.ErrorAs(t, err, &none)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := b.Workflow(t.Context(), 1<<40)
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// A workflow that another engine leads is known by the published columns.
+func TestWorkflowOfAnotherEngine(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	testkit.Exec(t, b.store, `update workflow_execution set state = null, task_graph = task_graph - 'workflow', completed_tasks = '{reserve}', current_tasks = '{pay}' where id = $1`, w.id)
+	d, err := b.Workflow(t.Context(), w.execution)
+	require.NoError(t, err)
+	drawing, ok := d.Draw(0, true)
+	require.True(t, ok)
+	require.Regexp(t, `\+ reserve +completed`, drawing)
+	require.Regexp(t, `\* pay +running`, drawing)
+
+	testkit.Exec(t, b.store, `update workflow_execution set task_graph = '{"nodes": 7}' where id = $1`, w.id)
+	d, err = b.Workflow(t.Context(), w.execution)
+	require.NoError(t, err)
+	require.NotEmpty(t, d.Unreadable)
+	_, ok = d.Draw(0, true)
+	require.False(t, ok)
+	page, err := b.Workflows(t.Context(), WorkflowFilter{}, 0)
+	require.NoError(t, err)
+	require.Len(t, page.List, 1, "what cannot be drawn is listed")
+}
+
+func TestWorkflowsArePagedAndFiltered(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	var ids []int64
+	for i := range 5 {
+		state := &workflow.State{Status: attune.StatusRunning, Paused: i == 3, Tasks: map[string]*workflow.TaskState{
+			"reserve": {Status: workflow.TaskCompleted}, "pay": {Status: workflow.TaskRunning},
+		}}
+		w := b.workflow(t, fmt.Sprintf("shop.w%d", i), deliver, state, aged(time.Duration(10-i)*time.Minute))
+		if i < 2 {
+			testkit.Exec(t, b.store, `update execution set status = 'failed' where id = $1`, w.execution)
+			testkit.Exec(t, b.store, `update workflow_execution set status = 'failed', open = false, error_message = 'pay failed' where id = $1`, w.id)
+		}
+		ids = append(ids, w.execution)
+	}
+	listed := func(filter WorkflowFilter, cursor int64) (list []int64, next int64) {
+		page, err := b.Workflows(t.Context(), filter, cursor)
+		require.NoError(t, err)
+		for _, w := range page.List {
+			list = append(list, w.Execution)
+		}
+		require.False(t, page.Bounded)
+		return list, page.Next
+	}
+	all, next := listed(WorkflowFilter{}, 0)
+	require.Equal(t, []int64{ids[4], ids[3], ids[2], ids[1], ids[0]}, all)
+	require.Zero(t, next)
+	two, next := listed(WorkflowFilter{Limit: 2}, 0)
+	require.Equal(t, []int64{ids[4], ids[3]}, two)
+	two, next = listed(WorkflowFilter{Limit: 2}, next)
+	require.Equal(t, []int64{ids[2], ids[1]}, two)
+	two, next = listed(WorkflowFilter{Limit: 2}, next)
+	require.Equal(t, []int64{ids[0]}, two)
+	require.Zero(t, next)
+	failed, _ := listed(WorkflowFilter{Statuses: []string{"failed"}}, 0)
+	require.Equal(t, []int64{ids[1], ids[0]}, failed)
+	running, _ := listed(WorkflowFilter{Statuses: []string{"running", "canceling"}}, 0)
+	require.Equal(t, []int64{ids[4], ids[3], ids[2]}, running)
+	paused, _ := listed(WorkflowFilter{Paused: true}, 0)
+	require.Equal(t, []int64{ids[3]}, paused)
+	named, _ := listed(WorkflowFilter{Action: "shop.W1*"}, 0)
+	require.Equal(t, []int64{ids[1]}, named)
+
+	page, err := b.Workflows(t.Context(), WorkflowFilter{Statuses: []string{"failed"}}, 0)
+	require.NoError(t, err)
+	require.Equal(t, "pay failed", page.List[0].Error)
+	require.Equal(t, WorkflowCounts{Total: 5, Completed: 1}, page.List[0].Tasks)
+	require.Equal(t, []string{"pay"}, page.List[0].Current)
+	_, err = b.Workflows(t.Context(), WorkflowFilter{Statuses: []string{"done"}}, 0)
+	require.ErrorIs(t, err, ErrFilter)
+}
+
+// None of the queries reads a table from end to end, however much there is.
+func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
+	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated)
+		select e.action, e.action_ref, 'completed', now(), now() from execution e, generate_series(1, 6000) where e.id = $1`, w.execution)
+	testkit.Exec(t, b.store, `insert into workflow_execution (execution, workflow_def, task_graph, status, open)
+		select e.id, w.workflow_def, w.task_graph, 'completed', false from execution e, workflow_execution w where w.id = $1 and e.id > $2`, w.id, w.execution)
+	testkit.Exec(t, b.store, `insert into workflow_task_dispatch (workflow_execution, task_name, execution_id, settled)
+		select x.id, t.name, x.execution, true from workflow_execution x, (values ('a'), ('b')) t (name)`)
+	testkit.Exec(t, b.store, `insert into workflow_log (workflow_execution, version, lines) select x.id, v, '{x}' from workflow_execution x, generate_series(1, 2) v`)
+	tables := []string{"execution", "workflow_execution", "workflow_task_dispatch", "workflow_log"}
+	for _, table := range tables {
+		testkit.Exec(t, b.store, `vacuum analyze `+table)
+	}
+	for name, query := range map[string]struct {
+		sql  string
+		args []any
+	}{
+		"ViewWorkflowPage":      {store.ViewWorkflowPage, []any{"", []string{}, false, 50, false, int64(1) << 60, 200}},
+		"ViewWorkflowPage open": {store.ViewWorkflowPage, []any{"", []string{"running"}, true, 50, true, int64(1) << 60, 200}},
+		"ViewWorkflowEdge":      {store.ViewWorkflowEdge, []any{int64(1) << 60, 200}},
+		"ViewWorkflow":          {store.ViewWorkflow, []any{1000, w.execution}},
+		"ViewWorkflowOf":        {store.ViewWorkflowOf, []any{w.execution}},
+		"ViewWorkflowTasks":     {store.ViewWorkflowTasks, []any{w.id, 100}},
+		"ViewWorkflowChildren":  {store.ViewWorkflowChildren, []any{w.id, 100, 10}},
+		"ViewWorkflowLog":       {store.ViewWorkflowLog, []any{w.id, 100}},
+		"LockActWorkflow":       {store.LockActWorkflow, []any{w.execution}},
+	} {
+		rows, err := b.store.Pool().Query(t.Context(), "explain "+query.sql, query.args...)
+		require.NoError(t, err, name)
+		var plan strings.Builder
+		for rows.Next() {
+			var text string
+			require.NoError(t, rows.Scan(&text))
+			plan.WriteString(text + "\n")
+		}
+		require.NoError(t, rows.Err(), name)
+		for _, table := range tables {
+			require.NotRegexp(t, `Seq Scan on `+table+`\b`, plan.String(), "%s:\n%s", name, plan.String())
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// rest reads the children and the log.
+func (d *WorkflowDetail) rest(ctx context.Context, tx *store.Tx) error {
+	tasks, err := tx.ViewWorkflowTasks(ctx, d.ID, maxWorkflowChildren)
+	if err != nil {
+		return fmt.Errorf("read the tasks of workflow %d: %w", d.Execution, err)
+	}
+	children, err := tx.ViewWorkflowChildren(ctx, d.ID, maxWorkflowChildren, maxTaskChildren)
+	if err != nil {
+		return fmt.Errorf("read the children of workflow %d: %w", d.Execution, err)
+	}
+	log, err := tx.ViewWorkflowLog(ctx, d.ID, maxWorkflowLog)
+	if err != nil {
+		return fmt.Errorf("read the log of workflow %d: %w", d.Execution, err)
+	}
+	d.list(tasks, children)
+	for _, l := range slices.Backward(log) {
+		d.Log = append(d.Log, WorkflowDecision{Version: l.Version, At: l.At, Lines: l.Lines})
+	}
+	return nil
+}
+
+// list makes the tasks: those of the definition in its order, and those that have
+// children although it does not know them.
+func (d *WorkflowDetail) list(rows []store.ViewWorkflowTasksRow, children []store.ViewWorkflowChildrenRow) {
+	counts := map[string]*store.ViewWorkflowTasksRow{}
+	for i := range rows {
+		counts[rows[i].TaskName] = &rows[i]
+	}
+	of := map[string][]WorkflowChild{}
+	for i := range children {
+		of[children[i].TaskName] = append(of[children[i].TaskName], childOf(&children[i]))
+	}
+	known := map[string]bool{}
+	add := func(t *workflow.Task) {
+		known[t.Name] = true
+		task := d.task(t, counts[t.Name])
+		task.Children = of[t.Name]
+		task.explain(t, d.states)
+		d.List = append(d.List, task)
+	}
+	if d.drawn != nil {
+		for _, t := range d.drawn.All() {
+			add(t)
+		}
+		d.Tasks.Total = int64(len(d.drawn.Tasks))
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if !known[name] {
+			add(&workflow.Task{Name: name, Kind: workflow.KindAction})
+		}
+	}
+}
+
+// task is where a task is, with what its children have come to.
+func (d *WorkflowDetail) task(t *workflow.Task, row *store.ViewWorkflowTasksRow) WorkflowTask {
+	state := d.states[t.Name]
+	task := WorkflowTask{Name: t.Name, Type: string(t.Kind), Action: t.Action, Says: workflow.Words(t, state)}
+	if t.Within != nil {
+		task.Within = t.Within.Name
+	}
+	if state != nil {
+		task.Status, task.Handled, task.Why = string(state.Status), state.Handled, state.Why
+		if t.WithItems != nil && state.Total > 0 {
+			task.Items = &WorkflowItems{
+				Total: int64(state.Total), Made: int64(state.Next), Succeeded: int64(state.Succeeded),
+				Failed: int64(state.Failed), TimedOut: int64(state.TimedOut),
+			}
+		}
+	}
+	if row == nil {
+		return task
+	}
+	task.Made, task.Attempts = int64(row.Children), int64(row.Repeated)+1
+	task.StartedAt = known(row.Started)
+	if state != nil && state.Status.Ended() {
+		task.FinishedAt = known(row.Finished)
+	}
+	return task
+}
+
+// known is a time, or nil for the one that stands for none.
+func known(at time.Time) *time.Time {
+	if at.Unix() == 0 {
+		return nil
+	}
+	return &at
+}
+
+func childOf(r *store.ViewWorkflowChildrenRow) WorkflowChild {
+	child := WorkflowChild{
+		Execution: r.Execution, Status: r.Status, Attempt: int64(r.RetryCount) + 1, WorkerID: r.Worker, WorkerName: r.WorkerName,
+		Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Due: r.Due, Inquiry: r.Asked, Error: r.Error,
+	}
+	if r.TaskIndex >= 0 {
+		index := int64(r.TaskIndex)
+		child.Index = &index
+	}
+	return child
+}
+
+// explain says why a task is where it is, unless that was said when it was decided.
+func (w *WorkflowTask) explain(t *workflow.Task, states map[string]*workflow.TaskState) {
+	if w.Why != "" {
+		return
+	}
+	switch workflow.TaskStatus(w.Status) {
+	case workflow.TaskWaiting:
+		w.Why = waitsFor(t, states)
+	case workflow.TaskReady:
+		w.Why = "it is started when the workflow is resumed"
+	case workflow.TaskFailed, workflow.TaskTimeout, workflow.TaskCancelled:
+		for _, child := range w.Children {
+			if child.Error != "" {
+				w.Why = child.Error
+				return
+			}
+		}
+	case workflow.TaskRunning:
+		for _, child := range w.Children {
+			switch {
+			case child.Inquiry != 0:
+				w.Why = fmt.Sprintf("waits for the answer to inquiry %d", child.Inquiry)
+				return
+			case child.Due != nil:
+				w.Why = "waits until it is repeated"
+			}
+		}
+	default:
+	}
+}
+
+// waitsFor names what a join has and what may still come.
+func waitsFor(t *workflow.Task, states map[string]*workflow.TaskState) string {
+	state := states[t.Name]
+	var open []string
+	for _, name := range t.Inbound {
+		before := states[name]
+		if !slices.Contains(state.Arrived, name) && (before == nil || !before.Status.Ended()) {
+			open = append(open, name)
+		}
+	}
+	text := fmt.Sprintf("has %d of %d", len(state.Arrived), t.Join)
+	if len(state.Arrived) > 0 {
+		text += " (" + strings.Join(state.Arrived, ", ") + ")"
+	}
+	if len(open) > 0 {
+		text += ", may come: " + strings.Join(open, ", ")
+	}
+	return text
+}
