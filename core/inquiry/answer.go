@@ -1,7 +1,6 @@
 package inquiry
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -15,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -36,6 +36,7 @@ const (
 	NotAssigned     Reason = "assignee"        // it is for somebody else
 	NoIdentity      Reason = "identity"        // in whose name it was given
 	DoesNotFit      Reason = "invalid"         // the response is not what is asked for
+	NotSealed       Reason = "secret"          // it holds secrets that cannot be kept
 )
 
 // RefusedError says why an answer was not taken. Nothing was changed.
@@ -67,6 +68,9 @@ type Answer struct {
 	By string
 	// Source is the program that writes the messages.
 	Source string
+	// Keys seal what the schema of the question marks as secret. Without a key such an
+	// answer is refused.
+	Keys secret.Keyring
 }
 
 // Answered is an answer that was taken.
@@ -75,8 +79,10 @@ type Answered struct {
 	Execution int64
 	ActionRef string
 	Prompt    string
-	At        time.Time
-	Identity  int64 // in whose name; 0 for nobody's
+	// Response is what was stored, with markers in place of secrets.
+	Response json.RawMessage
+	At       time.Time
+	Identity int64 // in whose name; 0 for nobody's
 	// Completed says that the execution, which only asked, has ended with it.
 	Completed bool
 	// Messages are for the outbox, in the same transaction.
@@ -103,26 +109,23 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	if err != nil {
 		return nil, err
 	}
-	if refused := judge(&facts, a, identity); refused != nil {
-		return nil, refused
-	}
-	n, err := tx.RespondInquiry(ctx, store.RespondInquiryParams{ID: a.Inquiry, Response: a.Response, RespondedBy: identity, Responder: cmp.Or(a.As, a.By)})
+	given, err := judge(&facts, a, identity)
 	if err != nil {
-		return nil, fmt.Errorf("answer inquiry %d: %w", a.Inquiry, err)
+		return nil, err
 	}
-	if n == 0 { // its time ended between the two statements
-		return nil, refuse(a.Inquiry, TimeOver, "its time is over")
+	if err := write(ctx, tx, &facts, a, given, identity); err != nil {
+		return nil, err
 	}
 	done := &Answered{
-		Inquiry: a.Inquiry, Execution: facts.Execution, ActionRef: facts.ActionRef, Prompt: facts.Prompt, At: facts.Now.UTC(), Identity: identity,
-		Completed: facts.ExecutionStatus == attune.StatusRunning,
+		Inquiry: a.Inquiry, Execution: facts.Execution, ActionRef: facts.ActionRef, Prompt: facts.Prompt, Response: given.public,
+		At: facts.Now.UTC(), Identity: identity, Completed: facts.ExecutionStatus == attune.StatusRunning,
 	}
 	settled, err := settle(ctx, tx, []int64{a.Inquiry}, a.Source)
 	if err != nil {
 		return nil, err
 	}
 	told, err := compose(message.TypeInquiryResponded, message.InquiryResponded{
-		InquiryID: a.Inquiry, ExecutionID: facts.Execution, Response: a.Response, RespondedBy: positive(identity), RespondedAt: done.At,
+		InquiryID: a.Inquiry, ExecutionID: facts.Execution, Response: given.public, RespondedBy: positive(identity), RespondedAt: done.At,
 	}, done.At, a.Source)
 	if err != nil {
 		return nil, fmt.Errorf("tell of the answer to inquiry %d: %w", a.Inquiry, err)
@@ -149,8 +152,47 @@ func identify(ctx context.Context, tx *store.Tx, a Answer) (int64, error) {
 	return row.ID, nil
 }
 
-// judge says why an answer is refused, or nil.
-func judge(f *store.InquiryFactsRow, a Answer, identity int64) error {
+// write stores an answer that was judged to be right.
+func write(ctx context.Context, tx *store.Tx, f *store.InquiryFactsRow, a Answer, given *response, identity int64) error {
+	n, err := tx.RespondInquiry(ctx, store.RespondInquiryParams{
+		ID: f.ID, Response: given.public, RespondedBy: identity, Responder: cmp.Or(a.As, a.By),
+	})
+	if err != nil {
+		return fmt.Errorf("answer inquiry %d: %w", f.ID, err)
+	}
+	if n == 0 { // its time ended between the two statements
+		return refuse(f.ID, TimeOver, "its time is over")
+	}
+	if len(given.sealed) == 0 {
+		return nil
+	}
+	var rows store.InsertSecretValuesParams
+	for _, one := range given.sealed {
+		store.AddSecret(&rows, secret.OfResult, f.Execution, one)
+	}
+	if err := tx.InsertSecretValues(ctx, rows); err != nil {
+		return fmt.Errorf("store %d secrets of the answer to inquiry %d: %w", len(given.sealed), f.ID, err)
+	}
+	return nil
+}
+
+// judge reads an answer, and says why it is refused.
+func judge(f *store.InquiryFactsRow, a Answer, identity int64) (*response, error) {
+	if err := admissible(f, identity); err != nil {
+		return nil, err
+	}
+	given, mistakes := mistakes(f.ResponseSchema, a.Response)
+	if len(mistakes) > 0 {
+		return nil, &RefusedError{Inquiry: f.ID, Reason: DoesNotFit, Text: "the answer does not fit", Mistakes: mistakes}
+	}
+	if err := given.seal(f.ResponseSchema, a.Keys); err != nil {
+		return nil, refuse(f.ID, NotSealed, "the answer holds secrets, and these cannot be kept: "+err.Error())
+	}
+	return given, nil
+}
+
+// admissible says why no answer of this identity is taken, or nil.
+func admissible(f *store.InquiryFactsRow, identity int64) error {
 	switch status := Status(f.Status); {
 	case status == Responded:
 		return refuse(f.ID, AlreadyAnswered, answeredText(f))
@@ -171,9 +213,6 @@ func judge(f *store.InquiryFactsRow, a Answer, identity int64) error {
 		text := fmt.Sprintf("it is assigned to %s (identity %d), and only they may answer", cmp.Or(f.Assignee, "somebody else"), *f.AssignedTo)
 		return refuse(f.ID, NotAssigned, text)
 	}
-	if mistakes := mistakes(f.ResponseSchema, a.Response); len(mistakes) > 0 {
-		return &RefusedError{Inquiry: f.ID, Reason: DoesNotFit, Text: "the answer does not fit", Mistakes: mistakes}
-	}
 	return nil
 }
 
@@ -186,26 +225,6 @@ func answeredText(f *store.InquiryFactsRow) string {
 		text += " at " + f.RespondedAt.UTC().Format(time.RFC3339)
 	}
 	return text
-}
-
-// mistakes are all reasons why a response cannot be taken: what no database takes,
-// and what the schema does not allow.
-func mistakes(schema, response json.RawMessage) []string {
-	var value any
-	switch {
-	case len(bytes.TrimSpace(response)) == 0:
-		return []string{"there is no answer"}
-	case len(response) > MaxResponse:
-		return []string{fmt.Sprintf("it is larger than %d bytes", MaxResponse)}
-	case json.Unmarshal(response, &value) != nil:
-		return []string{"it is not JSON"}
-	case bytes.Contains(response, []byte(`\u0000`)):
-		return []string{`it holds the character \u0000, which cannot be stored`}
-	}
-	if none(schema) {
-		return nil
-	}
-	return checkResponse(schema, value)
 }
 
 func refuse(inquiry int64, reason Reason, text string) *RefusedError {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -195,4 +197,43 @@ func mustJSON(t *testing.T, value any) []byte {
 	raw, err := json.Marshal(value)
 	require.NoError(t, err)
 	return raw
+}
+
+// What the schema of a question calls secret is sealed with the answer: no row and no
+// message has it in the clear, and the workflow finds it where it finds all secrets.
+func TestSecretsInAnswersAreSealed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := testkit.Context(t)
+	form := json.RawMessage(`{"user": {"type": "string"}, "token": {"type": "string", "secret": true}}`)
+	a := b.task(t, func(q *inquiry.Question) { q.Schema = form })
+	given := inquiry.Answer{Inquiry: a.inquiry, Response: json.RawMessage(`{"user": "x", "token": "hunter2", "n": 12345678901234567890}`)}
+	_, err := b.respond(ctx, given)
+	require.Equal(t, inquiry.NotSealed, refusal(t, err), "without a key nothing secret is taken")
+	require.Equal(t, inquiry.Pending, b.status(t, a.inquiry))
+
+	given.Keys, err = secret.NewKeyring(strings.Repeat("k", secret.LeastKey))
+	require.NoError(t, err)
+	marked := given
+	marked.Response = json.RawMessage(`{"token": {"$attune_secret": true, "redacted": true}}`)
+	_, err = b.respond(ctx, marked)
+	require.Equal(t, inquiry.DoesNotFit, refusal(t, err), "a marker is no secret")
+
+	done, err := b.respond(ctx, given)
+	require.NoError(t, err)
+	require.NotContains(t, string(done.Response), "hunter2")
+	require.Contains(t, string(done.Response), "12345678901234567890")
+	for _, m := range b.relay.messages {
+		require.NotContains(t, string(m.Body), "hunter2")
+	}
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry i, execution e, execution_secret_value v
+		WHERE concat(i, e, v) LIKE '%hunter2%'`))
+	values, err := store.SecretsOf(ctx, b.store.Queries, secret.OfResult, a.execution)
+	require.NoError(t, err)
+	require.Len(t, values, 1)
+	require.Equal(t, "/response/token", values[0].Path)
+	plain, err := given.Keys.Open(values[0])
+	require.NoError(t, err)
+	require.Equal(t, "hunter2", plain)
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND result #> '{response,token,redacted}' = 'true'`, a.execution))
 }

@@ -22,6 +22,8 @@ const (
 	KeyAsk = "__inquiry"
 	// KeyID is the inquiry from which the result of a core.ask comes.
 	KeyID = "__inquiry_id"
+	// KeyResponse is under which it has what was answered.
+	KeyResponse = "response"
 )
 
 // maxTimeout bounds how long a question may be open.
