@@ -97,6 +97,10 @@ func start(t testing.TB, source string) *world {
 func (w *world) tell(happened ...workflow.Happening) *workflow.Plan {
 	w.t.Helper()
 	plan := w.decide(w.state, happened)
+	if resumes := func(h workflow.Happening) bool { return h.Kind == workflow.Resumed }; w.state.Paused && !slices.ContainsFunc(happened, resumes) {
+		require.Empty(w.t, plan.Start, "it is paused")
+		require.Empty(w.t, plan.Repeat, "it is paused")
+	}
 	w.apply(plan)
 	return plan
 }

@@ -302,3 +302,21 @@ func TestAStateThatNothingFollowsFromDoesNotHang(t *testing.T) {
 	w.tell(workflow.Happening{Kind: workflow.Looked})
 	w.hasEnded(completed)
 }
+
+// Two decisions that were begun at the same state do not write into each other.
+func TestDecisionsOnOneStateAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+- {name: a, action: core.a, next: [{do: [d]}]}
+- {name: b, action: core.b, next: [{do: [d]}]}
+- {name: c, action: core.c, next: [{do: [d]}]}
+- {name: d, action: core.d, join: all}
+`)
+	w.tell(workflow.Happening{Kind: workflow.Started})
+	w.ends("a", completed)
+	w.state.Tasks["d"].Arrived = append(make([]string, 0, 8), "a")
+	byB := w.decide(w.state, []workflow.Happening{w.ended("b", 0, completed, nil)})
+	byC := w.decide(w.state, []workflow.Happening{w.ended("c", 0, completed, nil)})
+	require.Equal(t, []string{"a", "b"}, byB.State.Tasks["d"].Arrived)
+	require.Equal(t, []string{"a", "c"}, byC.State.Tasks["d"].Arrived)
+}

@@ -199,6 +199,26 @@ func (w *world) holds() {
 	}
 	if w.end == nil {
 		require.True(w.t, busy, "nothing runs, is held or is ready, and it has not ended")
+		w.idlesNot()
+	}
+}
+
+// idlesNot checks that everything was started that may be.
+func (w *world) idlesNot() {
+	w.t.Helper()
+	if w.state.Paused {
+		return
+	}
+	require.Empty(w.t, w.state.Held)
+	for _, t := range w.def.All() {
+		st := w.state.Tasks[t.Name]
+		if st == nil {
+			continue
+		}
+		require.NotEqual(w.t, workflow.TaskReady, st.Status)
+		if st.Status == workflow.TaskRunning && t.WithItems != nil {
+			require.Equal(w.t, min(t.Concurrency, st.Total-st.Next+st.Open), st.Open, "%s runs as many as it may", t.Name)
+		}
 	}
 }
 
