@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -67,7 +68,8 @@ type Triage struct {
 	cfg   Config
 	store *store.Store
 	relay Relay
-	wires WorkerQueues // nil: what needs the broker is refused
+	wires WorkerQueues   // nil: what needs the broker is refused
+	keys  secret.Keyring // without a key what holds secrets is refused
 }
 
 // New makes a Triage. Without a relay the messages are left to the sweep of a
