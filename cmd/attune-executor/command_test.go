@@ -195,37 +195,3 @@ func TestRunUntilSignal(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
-
-func TestCheckParams(t *testing.T) {
-	t.Parallel()
-	schema := []byte(`{"text":{"type":"string","required":true},"count":{"type":"integer"},"on":{"type":"boolean"},` +
-		`"list":{"type":"array"},"odd":{"type":"secret"},"kept":{"required":true,"default":1}}`)
-	cases := map[string]struct{ params, schema, refusal string }{
-		"AllFit":           {`{"text":"a","count":3,"on":false,"list":[]}`, string(schema), ""},
-		"RequiredMissing":  {`{"count":3}`, string(schema), "core.x needs the parameter text: give it with -p text=value"},
-		"RequiredNull":     {`{"text":null}`, string(schema), "needs the parameter text"},
-		"WordForNumber":    {`{"text":"a","count":"three"}`, string(schema), `parameter count of core.x is of type integer, and "three" is not`},
-		"FractionForWhole": {`{"text":"a","count":1.5}`, string(schema), "of type integer, and 1.5 is not"},
-		"WholeFloat":       {`{"text":"a","count":2.0}`, string(schema), ""},
-		"NumberForText":    {`{"text":5}`, string(schema), "of type string, and 5 is not"},
-		"Template":         {`{"text":"a","count":"{{ parameters.n }}"}`, string(schema), ""},
-		"UnknownType":      {`{"text":"a","odd":{}}`, string(schema), ""},
-		"UnknownParameter": {`{"text":"a","more":1}`, string(schema), ""},
-		"WithoutSchema":    {`{}`, ``, ""},
-		"JSONSchemaForm":   {`{}`, `{"type":"object","required":["n"],"properties":{"n":{"type":"number"}}}`, "needs the parameter n"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var params map[string]any
-			require.NoError(t, json.Unmarshal([]byte(tc.params), &params))
-			err := checkParams("core.x", params, []byte(tc.schema))
-			if tc.refusal == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, tc.refusal)
-			require.Equal(t, exitUsage, (&app{running: true}).exitCode(err))
-		})
-	}
-}

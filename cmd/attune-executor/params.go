@@ -3,15 +3,12 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
-	"math"
-	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/schema"
 )
 
 // maxParamsFile bounds a parameter file.
@@ -45,8 +42,11 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 
 // addPairs adds the -p parameters. What a value means depends on the type that
 // the action's schema gives the parameter.
-func addPairs(params map[string]any, pairs []string, schema []byte) error {
-	fields := fieldsOf(schema)
+func addPairs(params map[string]any, pairs []string, paramSchema []byte) error {
+	declared, err := schema.Parse(paramSchema)
+	if err != nil {
+		return failedErrorf("the action's schema of parameters: %w", err)
+	}
 	for _, pair := range pairs {
 		key, value, _ := strings.Cut(pair, "=")
 		if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
@@ -58,7 +58,7 @@ func addPairs(params map[string]any, pairs []string, schema []byte) error {
 			continue
 		}
 		params[key] = value
-		if fields[key].Type != "string" {
+		if declared.Type(key) != "string" {
 			if parsed, ok := parseJSON(value); ok {
 				params[key] = parsed
 			}
@@ -77,88 +77,4 @@ func parseJSON(text string) (any, bool) {
 	}
 	_, err := decoder.Token()
 	return value, errors.Is(err, io.EOF)
-}
-
-// field is what a schema says of one parameter.
-type field struct {
-	Type     string          `json:"type"`
-	Default  json.RawMessage `json:"default"`
-	Required bool            `json:"required"`
-}
-
-// fieldsOf reads either form of a schema: name to description, or a JSON Schema
-// object with properties. What it does not understand it leaves out.
-func fieldsOf(schema []byte) map[string]field {
-	var raw map[string]json.RawMessage
-	if json.Unmarshal(schema, &raw) != nil {
-		return nil
-	}
-	var required []string
-	var properties map[string]json.RawMessage
-	if json.Unmarshal(raw["properties"], &properties) == nil && len(properties) > 0 {
-		_ = json.Unmarshal(raw["required"], &required) // there may be none
-		raw = properties
-	}
-	fields := make(map[string]field, len(raw))
-	for name, text := range raw {
-		var f field
-		if json.Unmarshal(text, &f) == nil {
-			f.Required = f.Required || slices.Contains(required, name)
-			fields[name] = f
-		}
-	}
-	return fields
-}
-
-// checkParams refuses what the action could not use: a required parameter that
-// is missing, and a value of another type. Templates are not judged.
-func checkParams(ref string, params map[string]any, schema []byte) error {
-	fields := fieldsOf(schema)
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		f := fields[name]
-		value := params[name]
-		if value == nil {
-			if f.Required && len(f.Default) == 0 {
-				return usageErrorf("%s needs the parameter %s: give it with -p %s=value", ref, name, name)
-			}
-			continue
-		}
-		if text, ok := value.(string); ok && strings.Contains(text, "{{") {
-			continue
-		}
-		if !hasType(value, f.Type) {
-			shown, err := json.Marshal(value)
-			if err != nil {
-				shown = fmt.Append(nil, value) // YAML knows values that JSON does not
-			}
-			return usageErrorf("parameter %s of %s is of type %s, and %s is not", name, ref, f.Type, shown)
-		}
-	}
-	return nil
-}
-
-// hasType reports whether a JSON value is of a type of JSON Schema; of an
-// unknown type everything is.
-func hasType(value any, kind string) bool {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return true // said when the parameters are written
-	}
-	first := text[0]
-	switch kind {
-	case "string":
-		return first == '"'
-	case "number":
-		return first == '-' || first >= '0' && first <= '9'
-	case "integer":
-		number, err := strconv.ParseFloat(string(text), 64)
-		return err == nil && number == math.Trunc(number)
-	case "boolean":
-		return first == 't' || first == 'f'
-	case "array":
-		return first == '['
-	case "object":
-		return first == '{'
-	}
-	return true
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
@@ -161,21 +162,34 @@ func awaitPublished(ctx context.Context, submitter *submit.Submitter, id int64) 
 
 // encodeParams makes the parameters what the action asks for.
 func (c *client) encodeParams(ctx context.Context, ref string, params map[string]any, pairs []string) (json.RawMessage, error) {
-	action, err := submit.New(c.store, nil).Action(ctx, ref)
+	submitter, err := c.submitter(nil)
+	if err != nil {
+		return nil, err
+	}
+	action, err := submitter.Action(ctx, ref)
 	if err != nil {
 		return nil, runError(err)
 	}
 	if err := addPairs(params, pairs, action.ParamSchema); err != nil {
 		return nil, err
 	}
-	if err := checkParams(ref, params, action.ParamSchema); err != nil {
-		return nil, err
-	}
 	encoded, err := json.Marshal(params)
 	if err != nil {
 		return nil, usageErrorf("the parameters cannot be written as JSON: %w", err)
 	}
+	if err := submitter.Check(ctx, submit.Request{ActionRef: ref, Params: encoded}); err != nil {
+		return nil, runError(err)
+	}
 	return encoded, nil
+}
+
+// submitter requests executions, with the key for their secret parameters.
+func (c *client) submitter(relay submit.Relay) (*submit.Submitter, error) {
+	keys, err := secret.NewKeyring(c.cfg.Security.EncryptionKey)
+	if err != nil {
+		return nil, usageErrorf("%w", err)
+	}
+	return submit.New(c.store, relay).WithKeyring(keys), nil
 }
 
 // request stores the execution, with a relay of its own that publishes it; stop
@@ -185,7 +199,11 @@ func (c *client) request(ctx context.Context, wanted submit.Request, returned un
 	if err != nil {
 		return submit.Requested{}, nil, nil, err
 	}
-	submitter := submit.New(c.store, relay)
+	submitter, err := c.submitter(relay)
+	if err != nil {
+		stop()
+		return submit.Requested{}, nil, nil, err
+	}
 	done, err := submitter.Request(ctx, wanted)
 	if err != nil {
 		stop()
@@ -237,7 +255,12 @@ func brokerConfig(cfg *config.Config, name string) broker.Config {
 // runError gives errors of a request their exit codes and what to do.
 func runError(err error) error {
 	var unknown *submit.UnknownActionError
+	var invalid *submit.InvalidParamsError
 	switch {
+	case errors.As(err, &invalid):
+		return usageErrorf("%w: give them with -p NAME=VALUE or --params-file", err)
+	case errors.Is(err, submit.ErrSealed):
+		return refusedErrorf("%w: set it to the key that the workers have", err)
 	case errors.As(err, &unknown) && unknown.Nearest == "":
 		return failedErrorf("%w: an action is there once its pack is registered, and this program registers none but core", err)
 	case store.ClassOf(err) == store.ClassUnknown:

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -27,14 +32,15 @@ func newWorkerCommand(a *app) *cobra.Command {
 		name        string
 		concurrency int
 		metrics     string
+		packs       string
 	)
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run a worker until SIGTERM or SIGINT",
 		Long: "Run a worker until SIGTERM or SIGINT: it registers, sends heartbeats and runs actions, those of the core pack without\n" +
-			"any file. A name is one worker: who starts with it replaces who had it, so give each worker of a host its own --name.\n" +
+			"any file, and those of packs from --packs: PACKS/PACK/actions/ENTRY_POINT. A name is one worker: who starts with it replaces who had it, so give each worker of a host its own --name.\n" +
 			"The first signal drains: no new work is taken, and what runs may end within worker.shutdown_timeout.",
-		Example: "  attune-executor worker --name worker-1 --concurrency 20\n" +
+		Example: "  attune-executor worker --name worker-1 --concurrency 20\n  attune-executor worker --packs ./packs\n" +
 			"  ATTUNE__WORKER__LABELS__ZONE=a attune-executor worker --metrics 127.0.0.1:9102",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,12 +54,20 @@ func newWorkerCommand(a *app) *cobra.Command {
 					}
 					cfg.MaxConcurrentTasks = concurrency
 				}
+				if packs == "" {
+					return nil
+				}
+				if info, err := os.Stat(packs); err != nil || !info.IsDir() {
+					return usageErrorf("--packs %s is no folder", packs)
+				}
+				cfg.PacksDir = packs
 				return nil
 			})
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the worker's name (default worker.name, else worker-HOSTNAME)")
 	cmd.Flags().IntVar(&concurrency, "concurrency", 0, "how many executions run at once (default worker.max_concurrent_tasks)")
+	cmd.Flags().StringVar(&packs, "packs", "", "the folder that holds the packs (default worker.packs_dir, else packs_base_dir)")
 	cmd.Flags().StringVar(&metrics, "metrics", "", "serve /healthz, /readyz and /metrics on this address; nowhere if empty")
 	return cmd
 }
@@ -81,7 +95,13 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	registry := telemetry.NewRegistry()
 	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger, broker.NewMetrics(registry))
 	var server *api.Server
-	own := workerConfig(cfg)
+	own, err := workerConfig(cfg)
+	if err != nil {
+		return err
+	}
+	if own.Keyring, err = secret.NewKeyring(cfg.Security.EncryptionKey); err != nil {
+		return usageErrorf("%w", err)
+	}
 	own.HealthURL = func() string { return healthURL(server.Addr(), cfg.Worker.Host) }
 	w, err := worker.New(own, worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})
 	if err != nil {
@@ -141,18 +161,50 @@ func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Bro
 	return api.New(address, deps)
 }
 
-func workerConfig(cfg *config.Config) worker.Config {
+func workerConfig(cfg *config.Config) (worker.Config, error) {
 	c := cfg.Worker
 	taints := make([]worker.Taint, len(c.Taints))
 	for i, taint := range c.Taints {
 		taints[i] = worker.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
 	}
+	packs, err := packsDir(cfg)
+	if err != nil {
+		return worker.Config{}, err
+	}
 	return worker.Config{
 		Actions: builtin.Actions(), ArtifactsDir: cfg.ArtifactsDir, Capabilities: c.Capabilities,
-		HeartbeatInterval: c.HeartbeatInterval, Host: c.Host, Port: c.Port, Interpreters: c.Interpreters, Labels: c.Labels,
+		HeartbeatInterval: c.HeartbeatInterval, Host: c.Host, Port: c.Port, Interpreters: interpreters(c, packs), Labels: c.Labels,
 		MaxConcurrent: c.MaxConcurrentTasks, MaxStdoutBytes: c.MaxStdoutBytes, MaxStderrBytes: c.MaxStderrBytes,
-		Name: c.Name, PacksDir: c.PacksDir, QueueTTL: cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, Runtimes: c.Runtimes,
+		Name: c.Name, PacksDir: packs, QueueTTL: cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, Runtimes: c.Runtimes,
 		ShutdownTimeout: c.ShutdownTimeout, Taints: taints, TaskTimeout: c.TaskTimeout, Type: c.Type,
 		Version: readBuildInfo().Version,
+	}, nil
+}
+
+// packsDir is the folder of packs. It is absolute, since processes run elsewhere.
+func packsDir(cfg *config.Config) (string, error) {
+	dir := cmp.Or(cfg.Worker.PacksDir, cfg.PacksBaseDir)
+	if dir == "" {
+		return "", nil
 	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find the folder of packs: %w", err)
+	}
+	return absolute, nil
+}
+
+// interpreters are those that are configured or, for a worker with packs to run,
+// those that this machine has.
+func interpreters(c config.Worker, packs string) map[string][]string {
+	if len(c.Interpreters) > 0 || len(c.Runtimes) > 0 || packs == "" {
+		return c.Interpreters
+	}
+	found := map[string][]string{}
+	for runtime, program := range map[string]string{"python": "python3", "node": "node", "ruby": "ruby", "perl": "perl"} {
+		if path, err := exec.LookPath(program); err == nil {
+			found[runtime] = []string{path}
+		}
+	}
+	return found
 }

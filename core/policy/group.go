@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/attune-go/attune/core/schema"
 )
 
 // A key is part of unique indexes, which hold about 2,700 bytes of it. In one
@@ -103,18 +106,19 @@ func digest(value []byte) []byte {
 	return fmt.Appendf(nil, `"sha256:%x"`, sha256.Sum256(value))
 }
 
-// WithDefaults returns the parameters with the defaults of a flat parameter
-// schema (name → {"default": …}) filled in for missing and null keys. A
-// parameter document or schema that is not an object counts as empty.
+// WithDefaults returns the parameters with the defaults of a parameter schema, of
+// either form, filled in for missing and null keys. A parameter document or schema
+// that is not an object counts as empty. Numbers keep their digits.
 func WithDefaults(params, paramSchema []byte) map[string]any {
 	out := object(params)
-	for name, spec := range object(paramSchema) {
-		fields, ok := spec.(map[string]any)
-		if !ok {
+	for name, raw := range schema.RawDefaults(paramSchema) {
+		if out[name] != nil {
 			continue
 		}
-		value, ok := fields["default"]
-		if ok && out[name] == nil {
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber()
+		var value any
+		if decoder.Decode(&value) == nil {
 			out[name] = value
 		}
 	}

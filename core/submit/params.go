@@ -27,6 +27,21 @@ func (e *InvalidParamsError) Error() string {
 // ErrSealed is wrapped by the error for secret parameters that cannot be kept.
 var ErrSealed = errors.New("secret parameters cannot be kept")
 
+// Check reports what would be wrong with a request, and requests nothing.
+func (s *Submitter) Check(ctx context.Context, request Request) error {
+	requests := []Request{request}
+	configs, err := configsOf(requests)
+	if err != nil {
+		return err
+	}
+	actions, err := s.actions(ctx, requests)
+	if err != nil {
+		return err
+	}
+	_, err = s.examine(requests, configs, actions)
+	return err
+}
+
 // sealed is a secret of a request, by its index: it has no id before it is stored.
 type sealed struct {
 	request int

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/secret"
 )
 
 // Defaults of a Config.
@@ -64,6 +65,9 @@ type Config struct {
 	// Interpreters are the commands that run the entrypoints of a runtime, by
 	// normalized name. Shell and native are always there.
 	Interpreters map[string][]string
+	// Keyring opens the secret parameters of executions and seals secret results.
+	// Without a key executions with secret parameters fail.
+	Keyring secret.Keyring
 	// KillGrace is the time a stopped execution gets before it is killed.
 	KillGrace time.Duration
 	// Labels can be asked for by placement rules.

@@ -98,6 +98,7 @@ func (f *finisher) write(ctx context.Context, batch []ending, uncertain bool) bo
 			}
 			batch[0].status = attune.StatusFailed
 			batch[0].result = []byte(`{"succeeded":false,"exit_code":-1,"error":"the result could not be stored"}`)
+			batch[0].secrets = nil
 		}
 		uncertain = uncertain || !notAccepted(err)
 		if !sleep(ctx, pause) {
@@ -127,6 +128,17 @@ func (f *finisher) forget(batch []ending) {
 	}
 }
 
+// addSecrets adds what was taken out of a result.
+func addSecrets(params *store.FinishExecutionsParams, e ending) {
+	for _, one := range e.secrets {
+		params.SecretOf = append(params.SecretOf, e.job.id)
+		params.SecretPaths = append(params.SecretPaths, one.Path)
+		params.SecretKinds = append(params.SecretKinds, one.Kind)
+		params.SecretRefs = append(params.SecretRefs, one.Ref)
+		params.SecretValues = append(params.SecretValues, string(one.Value))
+	}
+}
+
 // once runs the statement and announces what it won.
 func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
@@ -138,6 +150,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 		params.Attempts = append(params.Attempts, e.job.attempt)
 		params.Statuses = append(params.Statuses, string(e.status))
 		params.Results = append(params.Results, string(e.result))
+		addSecrets(&params, e)
 		open[e.job.id] = e
 	}
 	rows, err := f.store.FinishExecutions(ctx, params)

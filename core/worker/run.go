@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/worker/deliver"
 	"github.com/attune-go/attune/core/worker/output"
 	"github.com/attune-go/attune/core/worker/process"
 )
@@ -37,16 +38,21 @@ type ending struct {
 	status attune.Status
 	result []byte
 	took   time.Duration
+	// secrets are what was taken out of the result, encrypted.
+	secrets []secret.Sealed
 }
 
 // runner runs one execution to its end.
 type runner struct {
-	cfg Config
-	env []string
-	now func() time.Time
+	cfg   Config
+	env   []string
+	now   func() time.Time
+	vault *vault
 }
 
-func newRunner(cfg Config) *runner { return &runner{cfg: cfg, env: cfg.baseEnv(), now: time.Now} }
+func newRunner(cfg Config, v *vault) *runner {
+	return &runner{cfg: cfg, env: cfg.baseEnv(), now: time.Now, vault: v}
+}
 
 // run returns the end of the job. When a function does not stop although its
 // context ended, returned is closed later than run returns.
@@ -60,7 +66,7 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	var rep report
 	var cause error
 	entrypoint := text(j.row.Entrypoint)
-	params, err := deliver.Fill(j.row.ParamSchema, j.row.Config)
+	params, known, err := r.params(ctx, j)
 	if fn := r.cfg.Actions.find(j.row.ActionRef, entrypoint); err == nil && fn != nil {
 		task := Task{
 			ActionRef: j.row.ActionRef, Attempt: int(j.attempt), ExecutionID: j.id, PackRef: text(j.row.PackRef),
@@ -80,8 +86,21 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	if rep.Data == nil {
 		rep.Stdout = output.Text(stdout.Bytes())
 	}
+	secrets := r.vault.seal(&rep, j.row.OutSchema, known)
 	rep.QueueAck = queueAck(rep.Data)
-	return conclude(j, rep, cause, limit), returned
+	end = conclude(j, rep, cause, limit)
+	end.secrets = secrets
+	return end, returned
+}
+
+// params are the parameters as the action gets them, with the secrets among them.
+func (r *runner) params(ctx context.Context, j *job) (json.RawMessage, hidden, error) {
+	opened, known, err := r.vault.open(ctx, j.id, j.row.Config)
+	if err != nil {
+		return nil, hidden{}, err
+	}
+	params, err := schema.Fill(j.row.ParamSchema, opened)
+	return params, known, err
 }
 
 // function calls a Go function and returns the report, a channel that closes

@@ -216,7 +216,7 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
 	l.intake = &intake{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
-		runner: newRunner(w.cfg), finisher: l.finisher, announcer: l.announcer,
+		runner: newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger)), finisher: l.finisher, announcer: l.announcer,
 		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx,
 	}
 	l.heartbeat = w.loop("worker.heartbeat", w.cfg.HeartbeatInterval, l.member.beat)

@@ -90,7 +90,7 @@ WITH wanted AS (
     SELECT * FROM moved UNION ALL SELECT * FROM ended
 )
 SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, t.workflow_task, t.finished_at,
-       a.entrypoint, a.pack_ref, a.param_schema, a.parameter_delivery, a.parameter_format, a.output_format,
+       a.entrypoint, a.pack_ref, a.param_schema, a.out_schema, a.parameter_delivery, a.parameter_format, a.output_format,
        a.timeout_seconds, r.name AS runtime, f.rule_ref, f.trigger_ref,
        CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS result
 FROM taken t
@@ -101,7 +101,8 @@ ORDER BY t.id;
 
 -- name: FinishExecutions :many
 -- Ends what this worker still runs in this attempt. What somebody else has
--- ended or taken away is not returned.
+-- ended or taken away is not returned. Secrets of results, encrypted, are kept
+-- apart; row i of their arrays is one, and those of what was not ended are not kept.
 WITH locked AS (
     SELECT e.id, e.status AS previous, w.status, w.result
     FROM (
@@ -112,6 +113,19 @@ WITH locked AS (
     WHERE e.worker = sqlc.arg(worker) AND e.attempt = w.attempt AND e.status IN ('running', 'canceling')
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
+), secrets AS (
+    INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value)
+    SELECT 'execution_result', l.id, s.json_path, s.source_kind, s.source_ref, s.encrypted_value::jsonb
+    FROM (
+        SELECT unnest(sqlc.arg(secret_of)::bigint[]) AS id, unnest(sqlc.arg(secret_paths)::text[]) AS json_path,
+               unnest(sqlc.arg(secret_kinds)::text[]) AS source_kind, unnest(sqlc.arg(secret_refs)::text[]) AS source_ref,
+               unnest(sqlc.arg(secret_values)::text[]) AS encrypted_value
+    ) s
+    JOIN locked l ON l.id = s.id
+    ORDER BY l.id, s.json_path
+    ON CONFLICT (entity_type, entity_id, json_path) DO UPDATE
+    SET source_kind = excluded.source_kind, source_ref = excluded.source_ref,
+        encrypted_value = excluded.encrypted_value, encryption_key_hash = NULL
 )
 UPDATE execution e SET status = l.status::execution_status_enum, result = l.result::jsonb
 FROM locked l

@@ -22,53 +22,6 @@ const (
 	FormatYAML   = "yaml"
 )
 
-// Fill returns the parameters as a JSON object in which every key that is
-// missing or null has the default of the action's parameter schema. The schema
-// is flat (name → {default, …}); the object form of JSON Schema, with the names
-// under properties, is understood too. Either argument may be empty or null.
-func Fill(schema, config json.RawMessage) (json.RawMessage, error) {
-	if isNull(schema) && !isNull(config) && isObject(config) {
-		return config, nil
-	}
-	params, err := object(config)
-	if err != nil {
-		return nil, fmt.Errorf("read parameters: %w", err)
-	}
-	for name, value := range defaults(schema) {
-		if present, ok := params[name]; !ok || isNull(present) {
-			params[name] = value
-		}
-	}
-	filled, err := json.Marshal(params)
-	if err != nil {
-		return nil, fmt.Errorf("encode parameters: %w", err)
-	}
-	return filled, nil
-}
-
-// defaults reads the defaults of a schema. What is no schema has none: a
-// malformed schema is its author's affair and must not stop the action.
-func defaults(schema json.RawMessage) map[string]json.RawMessage {
-	fields, err := object(schema)
-	if err != nil {
-		return nil
-	}
-	var kind string
-	if json.Unmarshal(fields["type"], &kind) == nil && kind == "object" && isObject(fields["properties"]) {
-		fields, _ = object(fields["properties"]) // an object, as just seen
-	}
-	found := make(map[string]json.RawMessage, len(fields))
-	for name, raw := range fields {
-		var field struct {
-			Default json.RawMessage `json:"default"`
-		}
-		if json.Unmarshal(raw, &field) == nil && !isNull(field.Default) {
-			found[name] = field.Default
-		}
-	}
-	return found
-}
-
 // Encode writes the parameters, a JSON object, in the format.
 func Encode(format string, params json.RawMessage) ([]byte, error) {
 	switch format {
@@ -206,8 +159,4 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 func isNull(raw json.RawMessage) bool {
 	trimmed := bytes.TrimSpace(raw)
 	return len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null"))
-}
-
-func isObject(raw json.RawMessage) bool {
-	return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
 }

@@ -14,35 +14,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFill(t *testing.T) {
-	t.Parallel()
-	const flat = `{"name": {"type": "string", "default": "you"}, "count": {"default": 3}, "free": {"type": "string"}}`
-	for name, c := range map[string]struct{ schema, config, want string }{
-		"MissingKeysGetDefaults":   {flat, `{"other": 1}`, `{"name":"you","count":3,"other":1}`},
-		"NullCountsAsMissing":      {flat, `{"name": null, "count": 9}`, `{"name":"you","count":9}`},
-		"FalsyValuesArePresent":    {flat, `{"name": "", "count": 0}`, `{"name":"","count":0}`},
-		"NoParametersAtAll":        {flat, ``, `{"name":"you","count":3}`},
-		"NullParameters":           {flat, `null`, `{"name":"you","count":3}`},
-		"NoSchema":                 {``, `{"a": 1}`, `{"a": 1}`},
-		"NothingAtAll":             {``, ``, `{}`},
-		"JSONSchemaObject":         {`{"type":"object","properties":{"a":{"default":[1]}}}`, `{}`, `{"a":[1]}`},
-		"AFlatParameterNamedType":  {`{"type":{"default":"x"}}`, `{}`, `{"type":"x"}`},
-		"MalformedSchemaIsIgnored": {`[1,2]`, `{"a":1}`, `{"a":1}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			filled, err := deliver.Fill(json.RawMessage(c.schema), json.RawMessage(c.config))
-			require.NoError(t, err)
-			require.JSONEq(t, c.want, string(filled))
-		})
-	}
-	t.Run("ParametersThatAreNoObject", func(t *testing.T) {
-		t.Parallel()
-		_, err := deliver.Fill(nil, json.RawMessage(`[1]`))
-		require.ErrorContains(t, err, "read parameters")
-	})
-}
-
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	params := json.RawMessage(`{"b": {"x": [1, 2]}, "a": "it's $HOME\nand more", "n": 12345678901, "f": 0.5, "no": null, "9-x": true}`)
