@@ -17,6 +17,8 @@ type Config struct {
 	Environment string `koanf:"environment" unused:"true"`
 	// The folder in which workflow logs and artifacts live.
 	ArtifactsDir string `koanf:"artifacts_dir"`
+	// The folder that holds the packs; worker.packs_dir wins over it.
+	PacksBaseDir string `koanf:"packs_base_dir" published:"/opt/attune/packs"`
 
 	Database     Database     `koanf:"database"`
 	MessageQueue MessageQueue `koanf:"message_queue"`
@@ -224,9 +226,11 @@ type Worker struct {
 	// The runtimes the worker offers; shell, native and those of interpreters if
 	// empty.
 	Runtimes []string `koanf:"runtimes"`
-	// The command that runs the entrypoints of a runtime, by runtime.
+	// The command that runs the entrypoints of a runtime, by runtime. A worker with a
+	// folder of packs finds python3, node, ruby and perl by itself if this is empty.
 	Interpreters map[string][]string `koanf:"interpreters"`
-	// The folder that holds the packs, each with its actions folder.
+	// The folder that holds the packs, each with its actions folder; packs_base_dir
+	// if empty.
 	PacksDir string `koanf:"packs_dir"`
 	// Labels that placement rules can ask for.
 	Labels map[string]string `koanf:"labels"`
