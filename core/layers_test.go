@@ -45,6 +45,7 @@ var siblings = map[string][]string{
 	"schema":       {"expr"},
 	"policy":       {"schema"},
 	"handover":     {"admission"},
+	"advancement":  {"handover", "inquiry"}, // a task that asks a person opens its question with its row
 	"enforcement":  {"handover"},
 	"dispatch":     {"handover", "admission", "advancement"},
 	"completion":   {"handover", "admission", "advancement", "inquiry"},

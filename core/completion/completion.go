@@ -6,6 +6,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -39,6 +40,8 @@ type Step struct {
 	early []int64
 	// outcomes are the ends that are to be announced.
 	outcomes map[int64]store.ReadOutcomesRow
+	// questions are what results ask people.
+	questions *inquiry.Opening
 }
 
 // New makes the step for executions that are only released.
@@ -64,7 +67,7 @@ func (s *Step) Executions() []int64 { return s.ids }
 
 // Plan implements handover.Step.
 func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
-	var silent []int64
+	var silent, asking []int64
 	for _, report := range s.reports {
 		row, ok := plan.Row(report.Execution)
 		if !ok {
@@ -76,9 +79,16 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 		if row.Waits != 0 {
 			plan.NeedQueue(row.Waits)
 		}
+		if row.Asks {
+			asking = append(asking, report.Execution)
+		}
 		if report.Unreported {
 			silent = append(silent, report.Execution)
 		}
+	}
+	var err error
+	if s.questions, err = inquiry.Read(ctx, plan.Queries(), asking); err != nil {
+		return err
 	}
 	s.outcomes = nil
 	if len(silent) == 0 {
@@ -107,6 +117,22 @@ func (s *Step) Apply(round *handover.Round) {
 		default:
 			s.end(round, report, fact.Status)
 		}
+	}
+	s.ask(round)
+}
+
+// ask puts the questions of results to people, in the transaction that takes their
+// ends. An execution is asked about once; whoever comes second reads again.
+func (s *Step) ask(round *handover.Round) {
+	if s.questions.Empty() {
+		return
+	}
+	for _, statement := range s.questions.Statements() {
+		round.Also(statement.SQL, statement.Args...)
+	}
+	messages, err := s.questions.Messages(round.Now(), round.Source())
+	if err == nil { // texts and numbers always encode
+		round.Send(messages...)
 	}
 }
 

@@ -10,6 +10,12 @@ import (
 	"github.com/attune-go/attune/core/recovery"
 )
 
+// orchestra starts workflows and leads them on.
+type orchestra interface {
+	Begin(executions ...int64)
+	Advance(tasks ...handover.Task)
+}
+
 // after deals with what a committed round could not use.
 func (h *hot) after(ctx context.Context, items []item, early []int64, result handover.Result) {
 	h.unfilled = append(h.unfilled, result.Unfilled...)
@@ -21,6 +27,10 @@ func (h *hot) after(ctx context.Context, items []item, early []int64, result han
 		h.logger.DebugContext(ctx, "Completion of an execution that has not ended", "execution_id", id)
 	}
 	h.repeated(ctx, result)
+	if h.workflows != nil {
+		h.workflows.Begin(result.Starts...)
+		h.workflows.Advance(result.Tasks...)
+	}
 	missing := map[int64]bool{}
 	for _, id := range result.Missing {
 		missing[id] = true

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/cancellation"
@@ -25,6 +26,7 @@ import (
 	"github.com/attune-go/attune/core/progress"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -61,7 +63,11 @@ type Engine struct {
 	sweep  *recovery.Sweep
 	report *replica
 	sight  *liveness.Sight
-	http   *api.Server
+
+	workflows *advancement.Runner
+	keys      secret.Keyring
+
+	http *api.Server
 
 	consumers map[string]*broker.Consumer
 	loops     map[string]*supervise.Loop
@@ -78,6 +84,10 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 		e.registry = telemetry.NewRegistry()
 	}
 	e.logger = deps.Logger.With("replica", e.id.String()[:8])
+	var err error
+	if e.keys, err = secret.NewKeyring(cfg.Security.EncryptionKey); err != nil {
+		return nil, fmt.Errorf("read security.encryption_key: %w", err)
+	}
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
@@ -85,9 +95,10 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	return e, nil
 }
 
-// roundConnections is how many connections the rounds use at most: one loop,
-// and one to spare while a broken one is given up.
-const roundConnections = 3
+// roundConnections is how many connections the rounds use at most: those of the hot
+// loop, of workflows and of enforcements, and two to spare while broken ones are
+// given up.
+const roundConnections = 5
 
 func (e *Engine) open(ctx context.Context) (err error) {
 	base := store.Config{
@@ -177,6 +188,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("status", status)
 	e.services.Add("progress", progress.New(status, e.logger, progress.NewMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
+	e.addWorkflows(rounds, loopMetrics)
 	e.services.Add("recovery", e.sweep)
 	e.services.Add("retries", retries)
 	e.services.Add("cancels", cancels)

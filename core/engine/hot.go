@@ -47,6 +47,8 @@ type hot struct {
 	later  *later
 	soon   func(time.Duration) // is told when a repetition will be due; may be nil
 
+	workflows orchestra // starts workflows and leads them on; nil in tests without any
+
 	reclaim   func(context.Context, []int64) ([]int64, error) // puts stale claims back; may be nil
 	reclaimed []int64                                         // executions that were put back, to be asked for by the next round
 

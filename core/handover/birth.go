@@ -46,6 +46,8 @@ type Birth struct {
 	// it is empty.
 	Status attune.Status   `json:"status,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"` // of one that is running
+	// Refuse says why it cannot run: it is made and ends as failed. Empty if it can.
+	Refuse string `json:"-"`
 
 	rule    Rule
 	known   bool // its action exists
@@ -77,7 +79,7 @@ func (p *Plan) NeedBirth(b *Birth) {
 		return
 	}
 	b.ActionID = b.rule.ActionID
-	if b.Status == "" && !b.rule.Workflow {
+	if b.Status == "" && b.Refuse == "" && !b.rule.Workflow {
 		b.planned = p.NeedAdmission(b.rule, b.Config)
 	}
 }
@@ -88,6 +90,8 @@ func (r *Round) Create(b *Birth) {
 	status := cmp.Or(b.Status, attune.StatusRequested)
 	r.Ledger.Born(b.ID, status)
 	switch {
+	case b.Refuse != "":
+		r.Fail(b.ID, b.ActionID, b.ActionRef, b.Refuse, b.Refuse)
 	case status != attune.StatusRequested:
 	case !b.known:
 		r.Fail(b.ID, 0, b.ActionRef, "action not found", "the action of the execution does not exist")

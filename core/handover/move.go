@@ -99,6 +99,12 @@ func (r *Round) stop(w admission.Waiter, worker int64, why Unstarted) {
 // written. It must lock nothing that comes before them in the lock order.
 func (r *Round) Also(sql string, args ...any) { r.also = append(r.also, statement{sql, args}) }
 
+// Send has messages published when the round has committed.
+func (r *Round) Send(messages ...outbox.Message) { r.more = append(r.more, messages...) }
+
+// Source is the program that the round's messages come from.
+func (r *Round) Source() string { return r.h.cfg.Source }
+
 // Settle deletes the note of a returned message that is decided.
 func (r *Round) Settle(note int64) { r.settled = append(r.settled, note) }
 

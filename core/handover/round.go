@@ -35,6 +35,7 @@ type Round struct {
 	ran      []ran
 
 	births []*Birth
+	more   []outbox.Message // of the steps
 
 	afterwards
 	orchestration
@@ -266,6 +267,7 @@ func (r *Round) compose() error {
 			return err
 		}
 	}
+	r.messages = append(r.messages, r.more...)
 	if err := r.composeTaken(); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ FOR NO KEY UPDATE;
 SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
        coalesce(attune_task_timeout(e.workflow_task), a.timeout_seconds, 0)::float8 AS timeout_seconds,
-       coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow
+       coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at
 FROM execution e
 JOIN LATERAL (
     SELECT * FROM action x WHERE x.id = e.action
@@ -42,7 +42,8 @@ SELECT s.id, s.definition, s.param_schema FROM workflow_source s WHERE s.id = AN
 -- Children that have ended for good and have not been drawn the consequences from:
 -- those that were reported, and those that nobody reported in time. Not what still
 -- holds a slot, for its end is not dealt with, nor what asks a person.
-SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count
+SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count,
+       EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked
 FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS id) w
 CROSS JOIN LATERAL (
     SELECT t.id, t.workflow_execution, t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
@@ -58,13 +59,22 @@ LIMIT sqlc.arg(most)::int;
 
 -- name: ReadTaskResults :many
 -- What the children of tasks have given, in the order of their items.
-SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.status, e.result, q.response,
+SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status, e.result, q.response,
        coalesce(q.status::text, '')::text AS asked
 FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task) r
 JOIN workflow_task_dispatch d ON d.workflow_execution = r.workflow AND d.task_name = r.task
 JOIN execution e ON e.id = d.execution_id
 LEFT JOIN inquiry q ON q.execution = e.id
 ORDER BY d.workflow_execution, d.task_name, coalesce(d.task_index, -1);
+
+-- name: ReadSettledTasks :many
+SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, d.execution_id AS execution
+FROM workflow_task_dispatch d
+WHERE d.workflow_execution = sqlc.arg(workflow) AND d.task_name = ANY (sqlc.arg(tasks)::text[]) AND d.settled;
+
+-- name: ReopenTasks :exec
+-- Their children are repeated after all.
+UPDATE workflow_task_dispatch SET settled = false, updated = now() WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadWorkflowItems :many
 -- Parts of kept lists.
@@ -183,25 +193,60 @@ ORDER BY e.id
 ON CONFLICT (execution) DO NOTHING;
 
 -- name: FindWorkflows :many
--- Workflows that can go on, a page behind the last one seen: one that was paused or
+-- A page of open workflows. due are those that can go on: one that was paused or
 -- resumed, whose time is over, that somebody else has ended, or that another engine
 -- has left; one of whose children has ended and was not reported; and one that has
 -- no child at all any more.
-SELECT w.id::bigint AS id, coalesce(o.due, true)::bool AS due
+SELECT w.id::bigint AS id,
+       (w.state IS NULL
+        OR w.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
+        OR coalesce(w.deadline <= now(), false)
+        OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+        OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+        OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution)
+        OR (coalesce(o.due, NOT w.paused) AND w.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)))::bool AS due
 FROM (SELECT x.* FROM workflow_execution x WHERE x.open AND x.id > sqlc.arg(after)::bigint ORDER BY x.id LIMIT sqlc.arg(page)::int) w
-JOIN execution p ON p.id = w.execution
+CROSS JOIN LATERAL (SELECT e.status FROM execution e WHERE e.id = w.execution OFFSET 0) p
 LEFT JOIN LATERAL (
     SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL
                    AND e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)
-                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending'))
-        OR bool_and(d.execution_id IS NULL) AS due
+                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')) AS due
     FROM (SELECT t.execution_id FROM workflow_task_dispatch t WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0) d
-    LEFT JOIN execution e ON e.id = d.execution_id
+    CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
 ) o ON true
-WHERE w.state IS NULL
-   OR w.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
-   OR w.deadline <= now()
-   OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-   OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-   OR (coalesce(o.due, true) AND w.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8))
 ORDER BY w.id;
+
+-- name: ReadWorkflowOrigin :one
+-- The definition of a workflow that another engine has started, as it is now.
+SELECT d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema, w.source
+FROM workflow_execution w
+JOIN workflow_definition d ON d.id = w.workflow_def
+JOIN execution e ON e.id = w.execution
+LEFT JOIN action a ON a.id = e.action
+WHERE w.id = sqlc.arg(id);
+
+-- name: ReadWorkflowChildren :many
+-- The children of a workflow that another engine has started: of each task and item
+-- the last repetition, which its row is pointed to. What was made and never handed
+-- over counts as not ended.
+SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.updated,
+       (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL)::bool AS ended
+FROM workflow_task_dispatch d
+CROSS JOIN LATERAL (
+    SELECT x.* FROM execution x
+    WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
+      AND x.workflow_task ->> 'task_name' = d.task_name AND coalesce((x.workflow_task ->> 'task_index')::int, -1) = coalesce(d.task_index, -1)
+    ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
+) e
+WHERE d.workflow_execution = sqlc.arg(id)
+ORDER BY d.id;
+
+-- name: AdoptWorkflow :exec
+-- What leads on a workflow of another engine: its definition, its deadline, and
+-- the last repetition of each child.
+WITH kept AS (
+    UPDATE workflow_execution w SET source = sqlc.arg(source)::bigint WHERE w.id = sqlc.arg(id) AND w.source IS NULL
+)
+UPDATE workflow_task_dispatch d SET execution_id = r.execution
+FROM (SELECT unnest(sqlc.arg(tasks)::bigint[]) AS id, unnest(sqlc.arg(executions)::bigint[]) AS execution) r
+WHERE d.id = ANY (ARRAY[r.id]);

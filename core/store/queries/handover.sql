@@ -9,6 +9,9 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_s
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        CASE WHEN e.admission_state_id IS NULL THEN '{}'
             ELSE ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = ANY (ARRAY[e.id])) END::bigint[] AS scopes,
+       -- Of one that completed, whether it asks a person; nobody asks in a result of megabytes.
+       CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
+            THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
        -- Of one that did not succeed, what a repetition depends on.
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,

@@ -1,0 +1,163 @@
+package advancement
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+const (
+	statusRequested = attune.StatusRequested
+	statusRunning   = attune.StatusRunning
+)
+
+// course is what one round does with one workflow.
+type course struct {
+	id        int64 // of the workflow
+	execution int64 // of its parent
+	version   int64 // that was read
+	begun     *beginning
+	parent    parent
+	source    *source
+	config    []byte // of the parent
+	created   time.Time
+	now       time.Time
+
+	before   *workflow.State // nil if it begins
+	happened []workflow.Happening
+	ended    []store.ReadEndedTasksRow
+	broken   string
+
+	inherited map[workflow.Child]store.ReadWorkflowChildrenRow // of one that is taken over
+	adopted   bool                                             // it is taken over
+
+	plan     *workflow.Plan
+	results  map[string]workflow.Result
+	children map[workflow.Child]any
+	items    map[string]workflow.Slice
+
+	births  []*handover.Birth
+	repeats []repeat
+	reopen  []int64 // settled tasks that are to be waited for again
+	settle  []int64
+	opening *inquiry.Opening
+	secrets store.InsertSecretValuesParams
+	result  json.RawMessage // of the parent, when it ends
+}
+
+// parent is what is known of the execution of a workflow.
+type parent struct {
+	status    attune.Status
+	action    int64
+	actionRef string
+	priority  int16
+}
+
+// beginning is what a workflow begins with.
+type beginning struct {
+	definition int64
+	timeout    float64 // seconds; 0 is none
+}
+
+// repeat is a child to be repeated.
+type repeat struct {
+	execution int64
+	reason    retrypolicy.Reason
+	delay     time.Duration
+}
+
+// maxAsked bounds how often Decide asks for more. Each answer lets it come further.
+const maxAsked = 1000
+
+var errAsksAgain = errors.New("the decision asks for what it was given")
+
+// decide asks the definition what follows, and fetches what it wants to know.
+func (s *Step) decide(ctx context.Context, plan *handover.Plan, c *course) error {
+	c.results, c.children, c.items = map[string]workflow.Result{}, map[workflow.Child]any{}, map[string]workflow.Slice{}
+	if c.broken != "" {
+		c.giveUp(c.broken)
+		return s.outcome(ctx, plan, c)
+	}
+	decide := func() error { return c.decide(ctx, plan.Queries()) }
+	if err := decide(); err != nil {
+		return err
+	}
+	if c.adopted {
+		if err := c.replay(decide); err != nil {
+			return err
+		}
+	}
+	return s.outcome(ctx, plan, c)
+}
+
+// decide makes one decision.
+func (c *course) decide(ctx context.Context, q *store.Queries) error {
+	facts := workflow.Facts{
+		Parameters: traced(c.source.parameters(c.config), secret.OfConfig, c.execution),
+		Execution:  c.execution, Begun: c.created, Now: c.now,
+		Results: c.results, Items: c.items, Children: c.children,
+	}
+	for asked := 0; ; asked++ {
+		decided, err := c.source.definition.Decide(c.before, c.happened, facts)
+		var need *workflow.NeedError
+		switch {
+		case err == nil:
+			c.plan = decided
+			return nil
+		case !errors.As(err, &need):
+			c.giveUp(err.Error())
+			return nil
+		case asked == maxAsked:
+			return fmt.Errorf("advance workflow %d: %w: %w", c.id, errAsksAgain, need)
+		}
+		if err := c.fetch(ctx, q, need); err != nil {
+			return fmt.Errorf("advance workflow %d: %w", c.id, err)
+		}
+	}
+}
+
+// giveUp ends a workflow that cannot be decided on.
+func (c *course) giveUp(why string) {
+	state := &workflow.State{Variables: map[string]any{}, Tasks: map[string]*workflow.TaskState{}}
+	if c.before != nil {
+		*state = *c.before
+	}
+	state.Status = attune.StatusFailed
+	var stop []string
+	for name, task := range state.Tasks {
+		if !task.Status.Ended() {
+			stop = append(stop, name)
+		}
+	}
+	c.plan = &workflow.Plan{
+		State: state, Stop: stop, Log: []string{"the workflow cannot go on: " + why},
+		End: &workflow.End{Status: attune.StatusFailed, Error: why, Result: map[string]any{"error": why, "succeeded": false}},
+	}
+}
+
+// traced are values in which every secret says where it is.
+func traced(values map[string]any, entity string, id int64) map[string]any {
+	all, ok := secret.Trace(expr.Value(values), entity, id).(map[string]any)
+	if !ok {
+		return map[string]any{}
+	}
+	return all
+}
+
+// happen says that something has happened besides the ends of children.
+func (c *course) happen(kinds ...workflow.HappeningKind) {
+	for _, kind := range kinds {
+		c.happened = append(c.happened, workflow.Happening{Kind: kind})
+	}
+}

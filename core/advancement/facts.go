@@ -1,0 +1,128 @@
+package advancement
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// fetch reads what a decision wants to know.
+func (c *course) fetch(ctx context.Context, q *store.Queries, need *workflow.NeedError) error {
+	tasks := append([]string{}, need.Results...)
+	for _, child := range need.Children {
+		tasks = append(tasks, child.Task)
+	}
+	if err := c.fetchResults(ctx, q, tasks, need); err != nil {
+		return err
+	}
+	return c.fetchItems(ctx, q, need.Items)
+}
+
+// fetchResults reads what children of these tasks have given.
+func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []string, need *workflow.NeedError) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	workflows := make([]int64, len(tasks))
+	for i := range workflows {
+		workflows[i] = c.id
+	}
+	rows, err := q.ReadTaskResults(ctx, workflows, tasks)
+	if err != nil {
+		return fmt.Errorf("read the results of %d tasks: %w", len(tasks), err)
+	}
+	byTask := map[string][]store.ReadTaskResultsRow{}
+	for _, row := range rows {
+		byTask[row.TaskName] = append(byTask[row.TaskName], row)
+	}
+	for _, name := range need.Results {
+		c.results[name] = c.resultOf(name, byTask[name])
+	}
+	for _, child := range need.Children {
+		c.children[child] = nil
+		for _, row := range byTask[child.Task] {
+			if max(int(row.TaskIndex), 0) == child.Index {
+				c.children[child] = valueOf(row)
+			}
+		}
+	}
+	return nil
+}
+
+// resultOf makes the result of a task of those of its children.
+func (c *course) resultOf(name string, rows []store.ReadTaskResultsRow) workflow.Result {
+	task := c.source.definition.Task(name)
+	state := &workflow.TaskState{}
+	if c.before != nil && c.before.Tasks[name] != nil {
+		*state = *c.before.Tasks[name]
+	}
+	state.Total = max(state.Total, len(rows))
+	state.Succeeded, state.TimedOut, state.Cancelled, state.Failed = 0, 0, 0, state.Total-len(rows)
+	values := make(map[int]any, len(rows))
+	for _, row := range rows {
+		values[max(int(row.TaskIndex), 0)] = valueOf(row)
+		switch row.Status {
+		case attune.StatusCompleted:
+			state.Succeeded++
+		case attune.StatusTimeout:
+			state.TimedOut++
+		case attune.StatusCancelled:
+			state.Cancelled++
+			state.Failed++
+		default:
+			state.Failed++
+		}
+	}
+	return task.ResultOf(state, values)
+}
+
+// valueOf is what a child has given, with what a person has answered.
+func valueOf(row store.ReadTaskResultsRow) any {
+	value, err := expr.FromJSON(row.Result)
+	if err != nil {
+		value = nil // JSON of the database is JSON; NULL is nothing
+	}
+	value = secret.Trace(value, secret.OfResult, row.Execution)
+	if row.Asked != "responded" {
+		return value
+	}
+	response, err := expr.FromJSON(row.Response)
+	if err != nil {
+		response = nil
+	}
+	return workflow.Answered(value, response)
+}
+
+// fetchItems reads parts of kept lists.
+func (c *course) fetchItems(ctx context.Context, q *store.Queries, parts map[string]workflow.Range) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	var wanted store.ReadWorkflowItemsParams
+	for task, part := range parts {
+		wanted.Workflows, wanted.Tasks = append(wanted.Workflows, c.id), append(wanted.Tasks, task)
+		wanted.Froms, wanted.Counts = append(wanted.Froms, int32(part.From)), append(wanted.Counts, int32(part.Count))
+	}
+	rows, err := q.ReadWorkflowItems(ctx, wanted)
+	if err != nil {
+		return fmt.Errorf("read the items of %d lists: %w", len(parts), err)
+	}
+	for task, part := range parts {
+		c.items[task] = workflow.Slice{From: part.From}
+	}
+	for _, row := range rows {
+		item, err := expr.FromJSON(row.Item)
+		if err != nil {
+			return fmt.Errorf("read item %d of %s: %w", row.Index, row.TaskName, err)
+		}
+		part := c.items[row.TaskName]
+		part.Items = append(part.Items, item)
+		c.items[row.TaskName] = part
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package advancement
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics counts what advancing does. A nil Metrics counts nothing.
+type Metrics struct {
+	rounds   prometheus.Counter
+	failures prometheus.Counter
+	took     prometheus.Histogram
+	begun    prometheus.Counter
+	ended    *prometheus.CounterVec
+	tasks    *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		rounds:   prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_rounds_total", Help: "Rounds that led workflows on."}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_round_failures_total", Help: "Rounds of workflows that failed and were tried again."}),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "attune_workflow_round_seconds", Help: "How long a round took that led workflows on.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+		}),
+		begun: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflows_started_total", Help: "Workflows that were started."}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_workflows_ended_total", Help: "Workflows that have ended, by how.",
+		}, []string{"status"}),
+		tasks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attune_workflow_tasks_total", Help: "Children of workflows that were made, repeated, or whose end was dealt with.",
+		}, []string{"what"}),
+	}
+	for _, status := range []string{"completed", "failed", "cancelled", "timeout"} {
+		m.ended.WithLabelValues(status)
+	}
+	for _, what := range []string{"made", "repeated", "settled"} {
+		m.tasks.WithLabelValues(what)
+	}
+	reg.MustRegister(m.rounds, m.failures, m.took, m.begun, m.ended, m.tasks)
+	return m
+}
+
+func (m *Metrics) failed() {
+	if m != nil {
+		m.failures.Inc()
+	}
+}
+
+func (m *Metrics) round(step *Step, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.rounds.Inc()
+	m.took.Observe(took.Seconds())
+	for _, c := range step.courses {
+		if c.begun != nil {
+			m.begun.Inc()
+		}
+		if c.plan != nil && c.plan.End != nil {
+			m.ended.WithLabelValues(string(c.plan.End.Status)).Inc()
+		}
+		m.tasks.WithLabelValues("made").Add(float64(len(c.births)))
+		m.tasks.WithLabelValues("repeated").Add(float64(len(c.repeats)))
+		m.tasks.WithLabelValues("settled").Add(float64(len(c.settle)))
+	}
+}

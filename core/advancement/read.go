@@ -1,0 +1,206 @@
+package advancement
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// maxEnded bounds how many ends of children one round deals with.
+const maxEnded = 2000
+
+// readStarts finds the workflows that are to be started.
+func (s *Step) readStarts(ctx context.Context, plan *handover.Plan) error {
+	ids := s.Executions()
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := plan.Queries().ReadWorkflowStarts(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read %d workflows to be started: %w", len(ids), err)
+	}
+	numbers, err := plan.Queries().NewWorkflowIDs(ctx, int32(len(rows)))
+	if err != nil {
+		return fmt.Errorf("take numbers for %d workflows: %w", len(rows), err)
+	}
+	stuck := map[int64]string{}
+	for _, order := range s.orders {
+		stuck[order.Start] = order.Broken
+	}
+	for i, row := range rows {
+		if row.Status != statusRequested || row.Workflow != 0 {
+			continue // somebody else has started or ended it
+		}
+		var action int64
+		if ran, ok := plan.Row(row.ID); ok && ran.Action != nil {
+			action = *ran.Action
+		}
+		source, err := s.sources.take(ctx, plan.Queries(), row.Definition, row.ParamSchema)
+		if broken(err) {
+			return err
+		}
+		if why := stuck[row.ID]; err == nil && why != "" {
+			err = errors.New(why)
+		}
+		if err != nil {
+			s.unfit = append(s.unfit, unfit{execution: row.ID, action: action, actionRef: row.ActionRef, why: err.Error()})
+			continue
+		}
+		c := &course{
+			id: numbers[i], execution: row.ID, source: source, config: row.Config, created: row.At, now: row.At,
+			begun:  &beginning{definition: *row.WorkflowDef, timeout: row.TimeoutSeconds},
+			parent: parent{status: statusRunning, action: action, actionRef: row.ActionRef, priority: row.Priority},
+		}
+		c.happen(workflow.Started)
+		s.courses = append(s.courses, c)
+	}
+	return nil
+}
+
+// readWorkflows finds where the workflows are that were started, and what has
+// happened to them.
+func (s *Step) readWorkflows(ctx context.Context, plan *handover.Plan) error {
+	ids, reported, stuck := []int64{}, []int64{}, map[int64]string{}
+	for _, order := range s.orders {
+		if order.Workflow != 0 {
+			ids, reported = append(ids, order.Workflow), append(reported, order.Children...)
+			stuck[order.Workflow] = order.Broken
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := plan.Queries().ReadWorkflows(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read %d workflows: %w", len(ids), err)
+	}
+	ended, err := s.readEnded(ctx, plan, ids, reported)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if !row.Open {
+			if len(ended[row.ID]) > 0 { // what ran on after its workflow had ended
+				s.courses = append(s.courses, &course{id: row.ID, settle: tasksOf(ended[row.ID])})
+			}
+			continue
+		}
+		c := &course{id: row.ID, execution: row.Execution, version: row.Version, ended: ended[row.ID], broken: stuck[row.ID]}
+		if err := s.readCourse(ctx, plan, c, row); err != nil {
+			return err
+		}
+		plan.NeedWorkflow(handover.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open})
+		s.courses = append(s.courses, c)
+	}
+	s.inOrder()
+	return nil
+}
+
+func (s *Step) readEnded(ctx context.Context, plan *handover.Plan, ids, reported []int64) (map[int64][]store.ReadEndedTasksRow, error) {
+	rows, err := plan.Queries().ReadEndedTasks(ctx, store.ReadEndedTasksParams{
+		Workflows: ids, Reported: reported, UnreportedAfter: s.cfg.UnreportedAfter.Seconds(), Most: maxEnded,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the ended tasks of %d workflows: %w", len(ids), err)
+	}
+	byWorkflow := map[int64][]store.ReadEndedTasksRow{}
+	for _, row := range rows {
+		byWorkflow[row.WorkflowExecution] = append(byWorkflow[row.WorkflowExecution], row)
+	}
+	if len(rows) == maxEnded { // there may be more
+		s.later = ids
+	}
+	return byWorkflow, nil
+}
+
+func tasksOf(rows []store.ReadEndedTasksRow) []int64 {
+	ids := make([]int64, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
+	return ids
+}
+
+// readCourse fills in where a workflow is, and what has happened since.
+func (s *Step) readCourse(ctx context.Context, plan *handover.Plan, c *course, row store.ReadWorkflowsRow) error {
+	c.config, c.created, c.now = row.Config, row.Created, row.At
+	c.parent = parent{status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef, priority: row.Priority}
+	if row.State == nil || row.Source == nil {
+		return s.takeOver(ctx, plan, c, row)
+	}
+	var err error
+	if c.before, err = workflow.ParseState(row.State); err != nil {
+		c.broken = err.Error()
+		return nil
+	}
+	if c.before.Variables, err = variables(row.Variables); err != nil {
+		c.broken = err.Error()
+		return nil
+	}
+	c.source, err = s.sources.get(ctx, plan.Queries(), *row.Source)
+	if broken(err) {
+		return err
+	}
+	if err != nil {
+		c.broken = err.Error()
+		return nil
+	}
+	c.listen(row)
+	return nil
+}
+
+// listen lists what has happened: the ends of children first, since they came
+// before whatever was noticed just now.
+func (c *course) listen(row store.ReadWorkflowsRow) {
+	for _, ended := range c.ended {
+		status := ended.Status
+		if ended.CancelAsked && status == attune.StatusFailed {
+			status = attune.StatusCancelled // it is not repeated, however it ended
+		}
+		c.happened = append(c.happened, workflow.Happening{
+			Kind: workflow.ChildEnded, Task: ended.TaskName, Index: int(ended.TaskIndex), Status: status, Retries: int(ended.RetryCount),
+		})
+	}
+	switch {
+	case row.ParentStatus.Terminal() || row.Status.Terminal() || row.CancelAsked:
+		c.happen(workflow.Cancelled)
+	case row.Overdue:
+		c.happen(workflow.TimedOut)
+	case row.Paused && !c.before.Paused:
+		c.happen(workflow.Paused)
+	case !row.Paused && c.before.Paused:
+		c.happen(workflow.Resumed)
+	}
+	if len(c.happened) == 0 {
+		c.happen(workflow.Looked)
+	}
+}
+
+// variables reads the published column.
+func variables(raw []byte) (map[string]any, error) {
+	value, err := expr.FromJSON(raw)
+	if err != nil {
+		return nil, fmt.Errorf("read the variables of a workflow: %w", err)
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return map[string]any{}, nil
+	}
+	return object, nil
+}
+
+// text is JSON that is known to encode.
+func text(value any) json.RawMessage {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}

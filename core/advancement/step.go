@@ -1,0 +1,126 @@
+package advancement
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/secret"
+)
+
+// Config is what advancing depends on besides the database.
+type Config struct {
+	// Keys open and seal secrets that templates put into texts.
+	Keys secret.Keyring
+	// UnreportedAfter is how long the end of a child may go unreported before it is
+	// dealt with all the same. Default 10 s.
+	UnreportedAfter time.Duration
+	// Now is the clock of caches. Default time.Now.
+	Now func() time.Time
+}
+
+func (c Config) withDefaults() Config {
+	if c.UnreportedAfter <= 0 {
+		c.UnreportedAfter = 10 * time.Second
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Order asks for one workflow to be started or led on.
+type Order struct {
+	// Start is the execution of a workflow that asks to run, else 0.
+	Start int64
+	// Workflow is the row of a workflow that was started, else 0.
+	Workflow int64
+	// Children are executions of its tasks that were reported as ended.
+	Children []int64
+	// Broken says why the workflow cannot go on; it is ended as failed. Empty when it
+	// can.
+	Broken string
+}
+
+// Step starts workflows and leads them on, as part of a round.
+type Step struct {
+	cfg     Config
+	sources *Sources
+	orders  []Order
+	courses []*course
+	unfit   []unfit
+	later   []int64
+}
+
+// unfit is an execution of a workflow that cannot be started.
+type unfit struct {
+	execution, action int64
+	actionRef, why    string
+}
+
+// NewStep makes the step for these orders, each workflow once.
+func NewStep(cfg Config, sources *Sources, orders []Order) *Step {
+	return &Step{cfg: cfg.withDefaults(), sources: sources, orders: orders}
+}
+
+// Executions implements handover.Step.
+func (s *Step) Executions() []int64 {
+	var ids []int64
+	for _, order := range s.orders {
+		if order.Start != 0 {
+			ids = append(ids, order.Start)
+		}
+	}
+	return ids
+}
+
+// Plan implements handover.Step: it decides what follows for each workflow, and
+// asks for the locks that it takes.
+func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
+	s.courses, s.unfit, s.later = nil, nil, nil
+	if err := s.readStarts(ctx, plan); err != nil {
+		return err
+	}
+	if err := s.readWorkflows(ctx, plan); err != nil {
+		return err
+	}
+	for _, c := range s.courses {
+		if err := s.decide(ctx, plan, c); err != nil {
+			return err
+		}
+	}
+	return s.planBirths(ctx, plan)
+}
+
+// Apply implements handover.Step.
+func (s *Step) Apply(round *handover.Round) {
+	for _, one := range s.unfit {
+		fact, ok := round.Ledger.Fact(one.execution)
+		if ok && fact.Status == statusRequested {
+			round.Fail(one.execution, one.action, one.actionRef, "the workflow cannot be started", one.why)
+		}
+	}
+	s.write(round)
+	for _, c := range s.courses {
+		for _, b := range c.births {
+			round.Create(b)
+		}
+		for _, r := range c.repeats {
+			round.Repeat(r.execution, r.reason, r.delay)
+		}
+		c.announce(round)
+	}
+}
+
+// Again lists workflows of which more has ended than one round takes. It is valid
+// after the round.
+func (s *Step) Again() []int64 { return s.later }
+
+// inOrder sorts the courses by workflow, the order of their locks.
+func (s *Step) inOrder() {
+	slices.SortFunc(s.courses, func(a, b *course) int { return cmp.Compare(a.id, b.id) })
+}
+
+var _ handover.Step = (*Step)(nil)

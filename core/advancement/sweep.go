@@ -1,0 +1,68 @@
+package advancement
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// Sweep finds workflows that can go on although nobody has said so.
+type Sweep struct {
+	*supervise.Loop
+
+	cfg    Config
+	store  *store.Store
+	logger *slog.Logger
+	look   func(workflows ...int64)
+}
+
+// page is how many open workflows are looked at with one statement.
+const page = 500
+
+// NewSweep makes the sweep; look is told what it finds.
+func NewSweep(
+	cfg Config, interval time.Duration, st *store.Store, look func(...int64), logger *slog.Logger, metrics *supervise.Metrics,
+) *Sweep {
+	s := &Sweep{cfg: cfg.withDefaults(), store: st, look: look, logger: logger}
+	s.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "workflows", Interval: interval, Timeout: max(interval, 20*time.Second), Jitter: 0.1,
+		Tick: s.tick, Logger: logger, Metrics: metrics,
+	})
+	return s
+}
+
+func (s *Sweep) tick(ctx context.Context) error {
+	for after, more := int64(0), true; more; {
+		var found []int64
+		err := s.store.Tx(ctx, "find workflows", func(ctx context.Context, tx *store.Tx) error {
+			found, more = nil, false
+			won, err := tx.TryLoopLock(ctx, "workflows")
+			if err != nil || !won {
+				return err
+			}
+			rows, err := tx.FindWorkflows(ctx, s.cfg.UnreportedAfter.Seconds(), after, page)
+			if err != nil {
+				return fmt.Errorf("find workflows that can go on: %w", err)
+			}
+			for _, row := range rows {
+				if after = row.ID; row.Due {
+					found = append(found, row.ID)
+				}
+			}
+			more = len(rows) == page
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			s.logger.DebugContext(ctx, "Workflows are looked at", "workflows", len(found))
+			s.look(found...)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package advancement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// takeOver finds out where a workflow is that another engine has started: its
+// decisions are made once more, from the beginning, with the children that it has.
+// What has no child yet is made. Variables come out as its publish entries say.
+func (s *Step) takeOver(ctx context.Context, plan *handover.Plan, c *course, row store.ReadWorkflowsRow) error {
+	stop := func(why string) error {
+		c.broken = "it was started by another engine and cannot be taken over: " + why
+		return nil
+	}
+	kept, err := plan.Queries().ReadWorkflowOrigin(ctx, c.id)
+	if err != nil {
+		return fmt.Errorf("read the definition of workflow %d: %w", c.id, err)
+	}
+	c.source, err = s.sources.take(ctx, plan.Queries(), kept.Definition, kept.ParamSchema)
+	switch {
+	case broken(err):
+		return err
+	case err != nil:
+		return stop(err.Error())
+	}
+	if row.ParentStatus.Terminal() || row.Status.Terminal() {
+		return stop("it has ended meanwhile")
+	}
+	rows, err := plan.Queries().ReadWorkflowChildren(ctx, c.id)
+	if err != nil {
+		return fmt.Errorf("read the children of workflow %d: %w", c.id, err)
+	}
+	c.inherited = make(map[workflow.Child]store.ReadWorkflowChildrenRow, len(rows))
+	for _, child := range rows {
+		c.inherited[workflow.Child{Task: child.TaskName, Index: int(child.TaskIndex)}] = child
+	}
+	c.ended = nil
+	c.adopted = kept.Source == nil
+	c.happen(workflow.Started)
+	return nil
+}
+
+// replay goes on with a workflow that is taken over until nothing of what its
+// children have done is left to be heard.
+func (c *course) replay(decide func() error) error {
+	whole := *c.plan
+	for {
+		heard := c.hear()
+		if len(heard) == 0 {
+			break
+		}
+		c.before, c.happened = c.plan.State, heard
+		if err := decide(); err != nil {
+			return err
+		}
+		whole.Start, whole.Keep = append(whole.Start, c.plan.Start...), append(whole.Keep, c.plan.Keep...)
+		whole.Stop, whole.Repeat = append(whole.Stop, c.plan.Stop...), append(whole.Repeat, c.plan.Repeat...)
+		whole.Log = append(whole.Log, c.plan.Log...)
+		whole.State, whole.End, whole.StopUnstarted = c.plan.State, c.plan.End, c.plan.StopUnstarted
+	}
+	whole.Start = slices.DeleteFunc(whole.Start, func(start workflow.Start) bool {
+		_, there := c.inherited[childOf(start)]
+		return there
+	})
+	whole.Log = append([]string{"taken over from another engine, with " + counted(len(c.inherited)) + " that it had"}, whole.Log...)
+	c.plan = &whole
+	return nil
+}
+
+// hear lists the ends of children that the last decision wanted started and which
+// have ended already, in the order of their ends.
+func (c *course) hear() []workflow.Happening {
+	var ends []store.ReadWorkflowChildrenRow
+	for _, start := range c.plan.Start {
+		child, there := c.inherited[childOf(start)]
+		if there && child.Ended && !slices.Contains(c.settle, child.ID) {
+			ends = append(ends, child)
+			c.settle = append(c.settle, child.ID)
+		}
+	}
+	slices.SortFunc(ends, func(a, b store.ReadWorkflowChildrenRow) int {
+		return cmp.Or(a.Updated.Compare(b.Updated), cmp.Compare(a.ID, b.ID))
+	})
+	heard := make([]workflow.Happening, len(ends))
+	for i, child := range ends {
+		heard[i] = workflow.Happening{
+			Kind: workflow.ChildEnded, Task: child.TaskName, Index: int(child.TaskIndex), Status: attune.Status(child.Status),
+			Retries: maxRetries, // its own engine has repeated it, or will not any more
+		}
+	}
+	return heard
+}
+
+// maxRetries is more than any task asks for.
+const maxRetries = 1 << 20
+
+func childOf(start workflow.Start) workflow.Child {
+	child := workflow.Child{Task: start.Task}
+	if start.Index != nil {
+		child.Index = *start.Index
+	}
+	return child
+}
+
+func counted(n int) string {
+	if n == 1 {
+		return "the child"
+	}
+	return fmt.Sprintf("%d children", n)
+}

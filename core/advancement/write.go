@@ -1,0 +1,214 @@
+package advancement
+
+import (
+	"encoding/json"
+
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// begun is a workflow that begins, as InsertWorkflows takes it.
+type begun struct {
+	ID         int64           `json:"id"`
+	Execution  int64           `json:"execution"`
+	Definition int64           `json:"definition"`
+	Source     int64           `json:"source"`
+	Graph      json.RawMessage `json:"graph"`
+	Timeout    float64         `json:"timeout"`
+}
+
+// advanced is where a workflow is now, as AdvanceWorkflows takes it.
+type advanced struct {
+	ID        int64           `json:"id"`
+	Version   int64           `json:"version"`
+	State     json.RawMessage `json:"state"`
+	Variables json.RawMessage `json:"variables"`
+	Status    string          `json:"status"`
+	Error     string          `json:"error,omitempty"`
+	Open      bool            `json:"open"`
+	Current   []string        `json:"current"`
+	Completed []string        `json:"completed"`
+	Failed    []string        `json:"failed"`
+	Skipped   []string        `json:"skipped"`
+	Log       []string        `json:"log"`
+}
+
+// write queues what the courses change, in the order in which rows need each other.
+func (s *Step) write(round *handover.Round) {
+	var starts []begun
+	var states []advanced
+	var settle, reopen []int64
+	var tasks store.InsertTasksParams
+	var gone dropped
+	for _, c := range s.courses {
+		settle, reopen = append(settle, c.settle...), append(reopen, c.reopen...)
+		if c.plan == nil {
+			continue
+		}
+		if c.begun != nil {
+			starts = append(starts, c.beginning())
+		}
+		states = append(states, c.state())
+		c.tasks(&tasks)
+		gone.of(c)
+	}
+	also := func(wanted bool, sql string, args ...any) {
+		if wanted {
+			round.Also(sql, args...)
+		}
+	}
+	also(len(starts) > 0, store.InsertWorkflows, text(starts))
+	also(len(states) > 0, store.AdvanceWorkflows, text(states))
+	also(len(settle) > 0, store.SettleTasks, settle)
+	also(len(reopen) > 0, store.ReopenTasks, reopen)
+	also(len(tasks.Executions) > 0, store.InsertTasks, tasks.Workflows, tasks.Tasks, tasks.Indexes, tasks.Executions)
+	also(len(gone.tasks) > 0, store.DropWorkflowItems, gone.workflows, gone.tasks)
+	for _, c := range s.courses {
+		c.follow(round)
+	}
+	s.endParents(round)
+}
+
+func (c *course) beginning() begun {
+	graph, err := c.source.definition.TaskGraph()
+	if err != nil {
+		graph = json.RawMessage("{}")
+	}
+	return begun{
+		ID: c.id, Execution: c.execution, Definition: c.begun.definition, Source: c.source.id, Graph: graph, Timeout: c.begun.timeout,
+	}
+}
+
+// state is the workflow's row after the decision. One that somebody else has ended
+// keeps the status that it was given.
+func (c *course) state() advanced {
+	state := c.plan.State
+	row := advanced{
+		ID: c.id, Version: c.version, Variables: text(state.Variables), Status: string(state.Status), Open: !state.Status.Terminal(),
+		Log: list(c.plan.Log),
+	}
+	if c.plan.End != nil {
+		row.Error = c.plan.End.Error
+		if c.parent.status.Terminal() {
+			row.Status = string(c.parent.status)
+		}
+	}
+	row.State, _ = workflow.MarshalState(state)
+	if c.source != nil {
+		lists := state.Lists(c.source.definition)
+		row.Current, row.Completed = list(lists.Current), list(lists.Completed)
+		row.Failed, row.Skipped = list(lists.Failed), list(lists.Skipped)
+	} else {
+		row.Current, row.Completed, row.Failed, row.Skipped = []string{}, []string{}, []string{}, []string{}
+	}
+	return row
+}
+
+// list is never null in JSON.
+func list(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
+}
+
+// tasks adds the children to those that are waited for.
+func (c *course) tasks(to *store.InsertTasksParams) {
+	for i, b := range c.births {
+		start, index := c.plan.Start[i], int32(-1)
+		if start.Index != nil {
+			index = int32(*start.Index)
+		}
+		to.Workflows, to.Tasks = append(to.Workflows, c.id), append(to.Tasks, start.Task)
+		to.Indexes, to.Executions = append(to.Indexes, index), append(to.Executions, b.ID)
+	}
+}
+
+// follow queues what hangs on one workflow alone.
+func (c *course) follow(round *handover.Round) {
+	if c.plan == nil {
+		return
+	}
+	for _, kept := range c.plan.Keep {
+		round.Also(store.KeepWorkflowItems, c.id, kept.Task, text(kept.Items))
+	}
+	if c.adopted {
+		var tasks, executions []int64
+		for _, child := range c.inherited {
+			tasks, executions = append(tasks, child.ID), append(executions, child.Execution)
+		}
+		round.Also(store.AdoptWorkflow, tasks, executions, c.source.id, c.id)
+	}
+	if v := c.secrets; len(v.JsonPaths) > 0 {
+		round.Also(store.InsertSecretValues, v.EntityTypes, v.EntityIds, v.JsonPaths, v.SourceKinds, v.SourceRefs, v.EncryptedValues, v.KeyHashes)
+	}
+	if !c.opening.Empty() {
+		for _, statement := range c.opening.Statements() {
+			round.Also(statement.SQL, statement.Args...)
+		}
+	}
+	if len(c.plan.Stop) > 0 {
+		reason := "its workflow has ended"
+		if c.plan.End != nil {
+			reason = c.plan.End.Error
+		}
+		round.Also(store.StopTasks, reason, c.id, c.plan.Stop, c.plan.StopUnstarted)
+	}
+}
+
+// endParents ends the executions of workflows that have ended, unless somebody else
+// has done so.
+func (s *Step) endParents(round *handover.Round) {
+	var ids []int64
+	var statuses, results []string
+	for _, c := range s.courses {
+		if c.ends() {
+			ids, statuses, results = append(ids, c.execution), append(statuses, string(c.plan.End.Status)), append(results, string(c.result))
+		}
+	}
+	if len(ids) > 0 {
+		round.Also(store.EndWorkflowParents, ids, statuses, results)
+	}
+}
+
+// ends reports whether the round ends the execution of the workflow.
+func (c *course) ends() bool {
+	return c.plan != nil && c.plan.End != nil && !c.parent.status.Terminal()
+}
+
+// announce tells of the end of a workflow, and of questions to people.
+func (c *course) announce(round *handover.Round) {
+	if c.ends() {
+		round.Announce(store.ReadOutcomesRow{
+			ID: c.execution, Action: &c.parent.action, ActionRef: c.parent.actionRef, Status: c.plan.End.Status,
+			Result: c.result, FinishedAt: round.Now(),
+		})
+	}
+	if c.opening.Empty() {
+		return
+	}
+	messages, err := c.opening.Messages(round.Now(), round.Source())
+	if err == nil { // texts and numbers always encode
+		round.Send(messages...)
+	}
+}
+
+// dropped are lists of tasks that have ended.
+type dropped struct {
+	workflows []int64
+	tasks     []string
+}
+
+func (d *dropped) of(c *course) {
+	if c.before == nil || c.source == nil {
+		return
+	}
+	for _, task := range c.source.definition.All() {
+		before, after := c.before.Tasks[task.Name], c.plan.State.Tasks[task.Name]
+		kept := before != nil && before.Next < before.Total && task.WithItems != nil
+		if kept && after != nil && (after.Next >= after.Total || after.Status.Ended()) {
+			d.workflows, d.tasks = append(d.workflows, c.id), append(d.tasks, task.Name)
+		}
+	}
+}

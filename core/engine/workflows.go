@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/attune-go/attune/core/advancement"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// addWorkflows adds what starts workflows and leads them on.
+func (e *Engine) addWorkflows(rounds *handover.HandOver, metrics *supervise.Metrics) {
+	cfg := advancement.Config{Keys: e.keys}
+	e.workflows = advancement.NewRunner(cfg, rounds, blame, e.besides, e.logger, advancement.NewMetrics(e.registry))
+	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Look, e.logger, metrics)
+	e.hot.workflows, e.loops["workflows"] = e.workflows, sweep.Loop
+	e.services.Add("workflows", e.workflows)
+	e.services.Add("workflow sweep", sweep)
+}
+
+// workflowSweep is how often open workflows are looked through.
+const workflowSweep = 5 * time.Second
+
+// blame says by the same table as everywhere what an error means.
+func blame(err error, tries int) advancement.Blame {
+	switch classify(err, tries) {
+	case blocked:
+		return advancement.Held
+	case suspect:
+		return advancement.Content
+	default:
+		return advancement.Patience
+	}
+}
+
+// besides deals with what a round outside of the hot loop has left undone. Queues
+// that cannot be handed over are found by the sweep.
+func (e *Engine) besides(ctx context.Context, result handover.Result) {
+	e.workflows.Begin(result.Starts...)
+	e.workflows.Advance(result.Tasks...)
+	e.hot.repeated(ctx, result)
+	if result.Wake > 0 {
+		e.hot.wake.Reset(result.Wake)
+	}
+	if len(result.Unfilled) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
+	defer cancel()
+	if err := e.hot.Submit(ctx, recovery.Found{Queues: result.Unfilled}); err != nil {
+		e.logger.DebugContext(ctx, "Queues with free slots are left to the sweep", "queues", result.Unfilled, "error", err)
+	}
+}
