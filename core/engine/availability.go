@@ -15,6 +15,7 @@ func (e *Engine) guards(view *monitor.Monitor, metrics *supervise.Metrics) {
 	e.addAlerts(view, metrics)
 	e.addRetention(metrics)
 	e.addInquiries(metrics)
+	e.addEvents(metrics)
 }
 
 // blind reports that hand-overs may not have reached workers yet: while the broker

@@ -46,21 +46,27 @@ func (h *hot) bury(ctx context.Context, it item, cause error) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
 	defer cancel()
-	d, reason := it.delivery, cause.Error()
-	headers := broker.Table{}
-	maps.Copy(headers, d.Headers)
-	headers[deadletter.HeaderReason], headers[deadletter.HeaderAttempts] = reason[:min(len(reason), maxReason)], strconv.Itoa(it.attempts+1)
-	headers[deadletter.HeaderReplica], headers[deadletter.HeaderQueue] = h.replica, queueOf(it)
-	headers[deadletter.HeaderExchange], headers[deadletter.HeaderDied] = d.Exchange, time.Now().UTC().Format(time.RFC3339Nano)
-	outcomes := h.deadLetters.Publish(ctx, []broker.Message{{
-		ID: d.MessageID, CorrelationID: d.CorrelationID, Exchange: message.ExchangeDeadLetter, RoutingKey: d.RoutingKey,
-		Type: d.Type, Body: d.Body, Timestamp: d.Timestamp, Headers: headers,
-	}})
+	letter := certificate(it.delivery, queueOf(it), h.replica, it.attempts+1, cause)
+	outcomes := h.deadLetters.Publish(ctx, []broker.Message{letter})
 	if outcomes[0].Status != broker.Confirmed {
 		h.noLetters = time.Now().Add(sideTimeout) // the next ones do not wait for the same broker
 		return false
 	}
 	return true
+}
+
+// certificate is a dead letter that says why and where its message died.
+func certificate(d *broker.Delivery, queue, replica string, attempts int, cause error) broker.Message {
+	reason := cause.Error()
+	headers := broker.Table{}
+	maps.Copy(headers, d.Headers)
+	headers[deadletter.HeaderReason], headers[deadletter.HeaderAttempts] = reason[:min(len(reason), maxReason)], strconv.Itoa(attempts)
+	headers[deadletter.HeaderReplica], headers[deadletter.HeaderQueue] = replica, queue
+	headers[deadletter.HeaderExchange], headers[deadletter.HeaderDied] = d.Exchange, time.Now().UTC().Format(time.RFC3339Nano)
+	return broker.Message{
+		ID: d.MessageID, CorrelationID: d.CorrelationID, Exchange: message.ExchangeDeadLetter, RoutingKey: d.RoutingKey,
+		Type: d.Type, Body: d.Body, Timestamp: d.Timestamp, Headers: headers,
+	}
 }
 
 // queueOf is where a delivery came from.

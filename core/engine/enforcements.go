@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/attune-go/attune/core/enforcement"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/recovery"
+)
+
+// maxEnforcements is how many executions are made for enforcements in one round.
+const maxEnforcements = 100
+
+// newEnforcements makes the loop that makes executions for enforcements. Its rounds
+// are its own, beside those of the hot loop, and wait for them in the database; what
+// they leave undone is handed to the hot loop.
+func (e *Engine) newEnforcements() *inbox {
+	b := &inbox{queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement", most: maxEnforcements}
+	measured := enforcement.NewMetrics(e.registry)
+	b.read = func(body []byte) (int64, error) {
+		envelope, err := message.Decode[message.EnforcementCreated](body)
+		return envelope.Payload.EnforcementID, err
+	}
+	b.work = func(ctx context.Context, ids []int64) ([]int64, error) {
+		step := enforcement.New(ids)
+		result, err := e.hot.rounds.Run(ctx, step)
+		if err != nil {
+			return nil, err
+		}
+		outcome := step.Outcome()
+		measured.Observe(outcome)
+		for _, one := range outcome.Disabled {
+			e.logger.WarnContext(ctx, "Enforcement gets no execution", "enforcement_id", one.ID, "rule_ref", one.RuleRef, "reason", one.Reason)
+		}
+		e.leave(ctx, b, result)
+		return outcome.Missing, nil
+	}
+	b.due = func(ctx context.Context) {
+		result, err := e.hot.rounds.Run(ctx, handover.Fill{})
+		if err != nil {
+			e.logger.DebugContext(ctx, "Nobody could be admitted at the moment waited for, the sweep finds them", "error", err)
+			return
+		}
+		e.leave(ctx, b, result)
+	}
+	return e.newInbox(b)
+}
+
+// leave deals with what a round of enforcements has left undone. Queues that cannot
+// be handed over are found by the sweep.
+func (e *Engine) leave(ctx context.Context, b *inbox, result handover.Result) {
+	if result.Wake > 0 {
+		b.wake.Reset(result.Wake)
+	}
+	if len(result.Unfilled) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
+	defer cancel()
+	if err := e.hot.Submit(ctx, recovery.Found{Queues: result.Unfilled}); err != nil {
+		e.logger.DebugContext(ctx, "Queues with free slots are left to the sweep", "queues", result.Unfilled, "error", err)
+	}
+}

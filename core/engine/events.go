@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/attune-go/attune/core/eventing"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// maxEvents is how many events are compared with the rules at once.
+const maxEvents = 200
+
+// addEvents adds what leads from events to executions: the matching of rules, the
+// making of executions, and the sweep for what has lost its message.
+func (e *Engine) addEvents(metrics *supervise.Metrics) {
+	measured := eventing.NewMetrics(e.registry)
+	keys, err := secret.NewKeyring(e.cfg.Security.EncryptionKey)
+	if err != nil { // the configuration was checked
+		e.logger.Error("Rules with secret parameters cannot be carried out", "error", err)
+	}
+	matcher := eventing.New(eventing.Config{Keys: keys}, e.query, e.relay, e.logger, measured)
+	events := e.newInbox(&inbox{
+		queue: message.QueueEvents, kind: message.TypeEventCreated, what: "event", most: maxEvents,
+		read: func(body []byte) (int64, error) {
+			envelope, err := message.Decode[message.EventCreated](body)
+			return envelope.Payload.EventID, err
+		},
+		work: func(ctx context.Context, ids []int64) ([]int64, error) {
+			result, err := matcher.Match(ctx, ids)
+			return result.Missing, err
+		},
+	})
+	enforcements := e.newEnforcements()
+	sweep := eventing.NewSweep(eventing.SweepConfig{}, e.query, events.Submit, enforcements.Submit, e.logger, measured, metrics)
+	e.loops["events"] = sweep.Loop
+	e.services.Add("enforcement consumer", enforcements.consumer)
+	e.services.Add("enforcements", enforcements)
+	e.services.Add("event consumer", events.consumer)
+	e.services.Add("events", events)
+	e.services.Add("event sweep", sweep)
+}
