@@ -177,10 +177,15 @@ func TestScenario3AllWorkersAreDown(t *testing.T) {
 	time.Sleep(time.Second) // what must not happen now has no signal
 	require.Equal(t, 3, c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'requested'`, waiting))
 	c.fake(false, testkit.FakeWorkerConfig{})
-	c.reach(attune.StatusCompleted, waiting...)
+	// Like existing workers it registers before it declares its queue: what it is
+	// handed in between is returned, and repeated.
+	c.await(func() bool {
+		return c.count(`SELECT count(*) FROM execution WHERE coalesce(original_execution, id) = ANY ($1) AND status = 'completed' AND attempt = 1`, waiting) == len(waiting)
+	}, "they are done")
 	c.settled()
 	c.requireTold(running)
-	require.Equal(t, 3, c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND attempt = 1`, waiting))
+	require.Zero(t, c.count(`SELECT count(*) FROM execution WHERE coalesce(original_execution, id) = ANY ($1) AND status <> 'completed'
+		AND result->>'error' <> 'Worker unavailable: it has no queue to take the execution from'`, waiting), "nothing else became of them")
 	h.close()
 }
 

@@ -59,11 +59,12 @@ func (s *stage) process(name string, settings ...string) *process {
 }
 
 // watchful are the settings of a replica that misses a worker after three
-// seconds.
+// seconds. One that lives is given longer to begin: on a busy machine it may take
+// seconds until a worker that has registered takes what it is given.
 func watchful() []string {
 	return []string{
 		"ATTUNE__EXECUTOR__NO_WORKERS=wait", "ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s", "ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=3",
-		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=1s",
+		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=30s",
 	}
 }
 
