@@ -5,7 +5,6 @@ import (
 
 	"github.com/attune-go/attune/core/eventing"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -16,11 +15,7 @@ const maxEvents = 200
 // making of executions, and the sweep for what has lost its message.
 func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	measured := eventing.NewMetrics(e.registry)
-	keys, err := secret.NewKeyring(e.cfg.Security.EncryptionKey)
-	if err != nil { // the configuration was checked
-		e.logger.Error("Rules with secret parameters cannot be carried out", "error", err)
-	}
-	matcher := eventing.New(eventing.Config{Keys: keys}, e.query, e.relay, e.logger, measured)
+	matcher := eventing.New(eventing.Config{Keys: e.keys}, e.query, e.relay, e.logger, measured)
 	events := e.newInbox(&inbox{
 		queue: message.QueueEvents, kind: message.TypeEventCreated, what: "event", most: maxEvents,
 		read: func(body []byte) (int64, error) {
