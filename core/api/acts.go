@@ -42,6 +42,7 @@ func (s *Server) acts(mux *http.ServeMux) {
 	act("/api/v1/executions/{id}/retry", s.retry)
 	act("/api/v1/dead-letters/{id}/requeue", s.requeueLetter)
 	act("/api/v1/dead-letters/{id}/discard", s.discardLetter)
+	act("/api/v1/inquiries/{id}/respond", s.respond)
 	for _, one := range workerActs {
 		act("/api/v1/workers/{id}/"+string(one), s.actOnWorker(one))
 	}

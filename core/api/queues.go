@@ -24,6 +24,8 @@ type View interface {
 	Alerts(ctx context.Context) (*monitor.Alerts, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
+	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 }
 
 // maxQueues bounds the list of queues that one request may ask for.
@@ -55,6 +57,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 	read("/api/v1/alerts", s.alerts, "history")
 	read("/api/v1/dead-letters", s.letters, letterParameters...)
 	read("/api/v1/dead-letters/{id}", s.letter)
+	read("/api/v1/inquiries", s.inquiries, inquiryParameters...)
+	read("/api/v1/inquiries/{id}", s.inquiry)
 	mux.Handle("/api/v1/openapi.yaml", guarded(http.HandlerFunc(s.onlyGet)))
 	mux.Handle("GET /api/v1/openapi.yaml", guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")

@@ -1,0 +1,133 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// inquiryOf stores an execution that asks and its inquiry; the status is that of the
+// inquiry.
+func inquiryOf(t *testing.T, st *store.Store, status string, assigned int) int64 {
+	t.Helper()
+	execution := testkit.Execution(t, st, testkit.ActionRow{Ref: "pk.ask"}, func(e *testkit.ExecutionRow) {
+		e.Action, e.Status = nil, attune.StatusRunning
+	}).ID
+	return int64(testkit.Count(t, st, `INSERT INTO inquiry (execution, prompt, status, assigned_to, response_schema, response, responded_at, timeout_at)
+		VALUES ($1, 'deploy?', $2::inquiry_status_enum, nullif($3::bigint, 0), '{"ok": {"type": "boolean", "required": true}}',
+			CASE WHEN $2 = 'responded' THEN '{"ok": true}'::jsonb END, CASE WHEN $2 = 'responded' THEN now() END, now() + interval '1 hour')
+		RETURNING id`, execution, status, assigned))
+}
+
+// described holds an answer against the description.
+func described(t *testing.T, s *spec, method, path, kind string, code int, answer any) {
+	t.Helper()
+	as, ok := s.Paths[path][method].Responses[fmt.Sprint(code)]
+	require.True(t, ok, "%s answers with %d, which is not described", path, code)
+	if name, ok := strings.CutPrefix(as.Ref, "#/components/responses/"); ok {
+		as = s.Components.Responses[name]
+	}
+	s.check(t, path, answer, as.Content[kind].Schema)
+}
+
+func TestInquiriesAreListedAsDescribed(t *testing.T) {
+	t.Parallel()
+	s := readSpec(t)
+	st := testkit.Store(t)
+	handler := handlerOver(t, st)
+	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
+	open, mine, answered := inquiryOf(t, st, "pending", 0), inquiryOf(t, st, "pending", ada), inquiryOf(t, st, "responded", 0)
+	testkit.Exec(t, st, `INSERT INTO inquiry_fault (execution, reason) SELECT min(id), 'malformed' FROM execution`)
+	list := func(query string) (int, []int64, string) {
+		code, kind, body := ask(t, handler, "/api/v1/inquiries"+query)
+		var value any
+		require.NoError(t, json.Unmarshal(body, &value))
+		described(t, s, "get", "/api/v1/inquiries", kind, code, value)
+		var page struct {
+			Data struct {
+				List []struct {
+					ID int64 `json:"id"`
+				} `json:"list"`
+				Next string `json:"next"`
+			} `json:"data"`
+		}
+		require.NoError(t, json.Unmarshal(body, &page))
+		ids := []int64{}
+		for _, one := range page.Data.List {
+			ids = append(ids, one.ID)
+		}
+		return code, ids, page.Data.Next
+	}
+	for query, want := range map[string][]int64{
+		"": {open, mine, answered}, "?status=pending": {open, mine}, "?status=responded,timeout": {answered}, "?assigned_to=ada": {mine},
+		"?action=pk.*": {open, mine, answered}, "?action=core.*": {}, "?execution=1": {open},
+	} {
+		code, ids, _ := list(query)
+		require.Equal(t, http.StatusOK, code, query)
+		require.Equal(t, want, ids, query)
+	}
+	_, ids, next := list("?limit=2")
+	require.Equal(t, []int64{open, mine}, ids)
+	_, ids, _ = list("?limit=2&cursor=" + next)
+	require.Equal(t, []int64{answered}, ids)
+	for _, bad := range []string{"?status=open", "?limit=0", "?limit=501", "?cursor=7", "?execution=x", "?staus=pending"} {
+		code, _, _ := list(bad)
+		require.Equal(t, http.StatusBadRequest, code, bad)
+	}
+	for path, want := range map[string]int{fmt.Sprint(answered): 200, fmt.Sprint(open): 200, "999999": 404, "x": 400} {
+		code, kind, body := ask(t, handler, "/api/v1/inquiries/"+path)
+		require.Equal(t, want, code, path)
+		var value any
+		require.NoError(t, json.Unmarshal(body, &value))
+		described(t, s, "get", "/api/v1/inquiries/{id}", kind, code, value)
+	}
+}
+
+func TestInquiriesAreAnsweredAsDescribed(t *testing.T) {
+	t.Parallel()
+	s := readSpec(t)
+	st := testkit.Store(t)
+	handler := acting(st)
+	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
+	open, mine, cancelled := inquiryOf(t, st, "pending", 0), inquiryOf(t, st, "pending", ada), inquiryOf(t, st, "cancelled", 0)
+	late := inquiryOf(t, st, "pending", 0)
+	testkit.Exec(t, st, `UPDATE inquiry SET timeout_at = now() - interval '1 second' WHERE id = $1`, late)
+	for _, c := range []struct {
+		id     any
+		body   string
+		code   int
+		detail string
+	}{
+		{open, `{"response": {"ok": "yes"}}`, 422, "ok"},
+		{open, `{"response": null}`, 422, ""},
+		{open, `{}`, 400, "no response"},
+		{open, `{"response": {"ok": true}, "by": "me"}`, 400, "unknown field"},
+		{open, `{"response": {"ok": true}, "reason": "fine"}`, 200, ""},
+		{open, `{"response": {"ok": true}}`, 409, "answered already by http without a token at 20"},
+		{mine, `{"response": {"ok": true}}`, 403, "assigned to ada"},
+		{mine, `{"response": {"ok": true}, "as": "eve"}`, 403, "no identity with the login"},
+		{mine, `{"response": {"ok": true}, "as": "ada"}`, 200, ""},
+		{cancelled, `{"response": {"ok": true}}`, 409, "cancelled"},
+		{late, `{"response": {"ok": true}}`, 409, "its time is over"},
+		{999_999, `{"response": {"ok": true}}`, 404, "there is no inquiry 999999"},
+		{"x", `{"response": 1}`, 400, "not a positive number"},
+		{mine, strings.Repeat(" ", 70_000), 413, "the body exceeds"},
+	} {
+		code, kind, answer := post(t, handler, fmt.Sprintf("/api/v1/inquiries/%v/respond", c.id), c.body)
+		require.Equal(t, c.code, code, "%v %s: %v", c.id, c.body, answer)
+		described(t, s, "post", "/api/v1/inquiries/{id}/respond", kind, code, answer)
+		if c.detail != "" {
+			require.Contains(t, answer["detail"], c.detail)
+		}
+	}
+	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM operator_audit WHERE action = 'inquiry.respond' AND target_type = 'inquiry'`))
+	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'completed'`))
+}
