@@ -157,3 +157,6 @@ var ruleKeys = described(
 	key{name: "permission_set_refs", also: []string{"permission_set_ref"}, column: "permission_set_refs", read: readTextOrTexts},
 	key{name: "enabled", column: "enabled", read: readBool, absent: true, keep: true},
 )
+
+// Keys are all names that the keys of a kind of file may have.
+func Keys(kind Kind) []string { return forms[kind].names() }
