@@ -172,7 +172,7 @@ func newRootCommand(a *app) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(
 		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
-		newRunCommand(a), newExecutionCommand(a), newQueueCommand(a), newDeadLettersCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
+		newRunCommand(a), newExecutionCommand(a), newWorkflowCommand(a), newQueueCommand(a), newDeadLettersCommand(a), newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
 		newApplyCommand(a), newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newAlertsCommand(a),
 	)
 	return root

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// workflowShow are the flags of `workflow show`.
+type workflowShow struct {
+	graph, dot, log, ascii bool
+	width                  int
+}
+
+func newWorkflowShowCommand(a *app) *cobra.Command {
+	options := workflowShow{}
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one workflow: where its tasks are and why, its variables, what was decided",
+		Long: "Show one workflow, known by the id of its execution. --graph draws its tasks, --dot writes them in the language of\n" +
+			"Graphviz; both show where the tasks are now.",
+		Example: "  attune-executor workflow show 42\n  attune-executor workflow show 42 --graph --log\n" +
+			"  attune-executor workflow show 42 --dot | dot -Tsvg > 42.svg",
+		Args: oneArg("the id of a workflow"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case options.graph && options.dot:
+				return usageErrorf("--graph and --dot exclude each other")
+			case options.width < 0:
+				return usageErrorf("--width must not be negative")
+			case (options.ascii || options.width > 0) && !options.graph:
+				return usageErrorf("--ascii and --width need --graph")
+			}
+			return a.showWorkflow(cmd, args[0], options)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&options.graph, "graph", false, "draw the tasks")
+	flags.BoolVar(&options.dot, "dot", false, "write the tasks in the language of Graphviz, and nothing else")
+	flags.BoolVar(&options.log, "log", false, "what was decided, and why")
+	flags.BoolVar(&options.ascii, "ascii", false, "draw without the signs that not every terminal has")
+	flags.IntVar(&options.width, "width", 0, "how many columns the drawing may have (default $COLUMNS, else 80)")
+	return cmd
+}
+
+// workflowView is a workflow with its drawing.
+type workflowView struct {
+	*monitor.WorkflowDetail
+
+	Drawing string `json:"drawing,omitempty"`
+	DOT     string `json:"dot,omitempty"`
+}
+
+func (a *app) showWorkflow(cmd *cobra.Command, text string, options workflowShow) error {
+	id, err := workflowID(text)
+	if err != nil {
+		return err
+	}
+	c, err := a.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.store.Close()
+	d, err := c.monitor().Workflow(cmd.Context(), id)
+	if err != nil {
+		return workflowError(id, err)
+	}
+	view, drawn := workflowView{WorkflowDetail: d}, true
+	if options.graph {
+		view.Drawing, drawn = d.Draw(a.columns(options.width), options.ascii)
+	}
+	if options.dot {
+		view.DOT, drawn = d.DOT()
+	}
+	if !drawn {
+		return failedErrorf("workflow %d cannot be drawn: %s", id, d.Unreadable)
+	}
+	return a.print(cmd, view, func(w io.Writer) error {
+		if options.dot {
+			return lines(w, view.DOT)
+		}
+		return workflowTable(w, d, view.Drawing, options)
+	})
+}
+
+// columns is how wide the terminal is.
+func (a *app) columns(wanted int) int {
+	for _, setting := range a.environ {
+		if text, ok := strings.CutPrefix(setting, "COLUMNS="); ok && wanted == 0 {
+			wanted, _ = strconv.Atoi(text) // what is no number leaves it to the default
+		}
+	}
+	return max(wanted, 0)
+}
+
+// lines writes a text of many lines, without what could steer the terminal.
+func lines(w io.Writer, text string) error {
+	for line := range strings.Lines(text) {
+		if _, err := fmt.Fprintln(w, clean(strings.TrimSuffix(line, "\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func workflowTable(w io.Writer, d *monitor.WorkflowDetail, drawing string, options workflowShow) error {
+	for _, fact := range workflowFacts(d) {
+		if err := row(w, fact[0], fact[1]); err != nil {
+			return err
+		}
+	}
+	section := func(title string, write func() error) error {
+		if _, err := fmt.Fprintln(w, "\n"+title); err != nil {
+			return err
+		}
+		return write()
+	}
+	if len(d.Variables) > 0 && string(d.Variables) != "{}" {
+		if err := section("variables", func() error { return lines(w, pretty(d.Variables)+"\n") }); err != nil {
+			return err
+		}
+	}
+	show, title := func() error { return workflowTasks(w, d) }, "tasks"
+	if options.graph {
+		show, title = func() error { return lines(w, drawing) }, "graph"
+	}
+	if err := section(title, show); err != nil {
+		return err
+	}
+	if !options.log {
+		return nil
+	}
+	return section("log", func() error {
+		for _, decision := range d.Log {
+			for _, line := range decision.Lines {
+				if err := row(w, "  "+decision.At.Format(time.RFC3339), decision.Version, line); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func workflowFacts(d *monitor.WorkflowDetail) [][2]string {
+	facts := [][2]string{
+		{"workflow", strconv.FormatInt(d.Execution, 10)},
+		{"action", d.ActionRef},
+		{"status", workflowStatus(&d.Workflow)},
+	}
+	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
+	if d.Paused && d.PauseReason != "" {
+		add("paused", d.PauseReason)
+	}
+	if d.Unreadable == "" {
+		add("tasks", tasksText(&d.Workflow)+" have ended")
+	} else {
+		add("unreadable", d.Unreadable)
+	}
+	if d.Within != nil {
+		add("within", fmt.Sprintf("task %s of workflow %d", d.Within.Task, d.Within.Execution))
+	}
+	add("requested", at(d.Created, d.At))
+	if d.StartedAt != nil {
+		add("begun", at(*d.StartedAt, d.At))
+	}
+	if d.FinishedAt != nil {
+		add("ended", at(*d.FinishedAt, d.At))
+		add("took", workflowTook(&d.Workflow))
+	} else if d.Deadline != nil {
+		add("deadline", dueText(*d.Deadline, d.At))
+	}
+	if d.Error != "" {
+		add("error", d.Error)
+	}
+	return facts
+}
+
+// workflowTasks lists the tasks; below one over a list, the items that have not
+// ended or not succeeded.
+func workflowTasks(w io.Writer, d *monitor.WorkflowDetail) error {
+	if err := row(w, "  TASK", "STATUS", "EXECUTION", "ATTEMPTS", "TOOK", "WHY"); err != nil {
+		return err
+	}
+	for i := range d.List {
+		task := &d.List[i]
+		name, execution, attempts := "  "+task.Name, "-", "-"
+		if task.Within != "" {
+			name = "    " + task.Name
+		}
+		if task.Attempts > 0 {
+			attempts = strconv.FormatInt(task.Attempts, 10)
+		}
+		many := task.Made > 1 || len(task.Children) == 1 && task.Children[0].Index != nil
+		if many {
+			execution = fmt.Sprintf("%d of them", task.Made)
+		} else if len(task.Children) == 1 {
+			execution = strconv.FormatInt(task.Children[0].Execution, 10)
+		}
+		took := spanText(task.StartedAt, task.FinishedAt)
+		if err := row(w, name, taskStatus(task), execution, attempts, took, dash(cut(task.Why, 80))); err != nil {
+			return err
+		}
+		if many {
+			if err := workflowItems(w, task, d.At); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// taskStatus is where a task is, with the statuses of its only child while it runs.
+func taskStatus(task *monitor.WorkflowTask) string {
+	if task.Status == "running" && len(task.Children) == 1 && task.Children[0].Index == nil && task.Children[0].Status != "running" {
+		return task.Says + ", " + task.Children[0].Status
+	}
+	return task.Says
+}
+
+func workflowItems(w io.Writer, task *monitor.WorkflowTask, now time.Time) error {
+	for i := range task.Children {
+		child := &task.Children[i]
+		if child.Index == nil || child.Status == "completed" {
+			continue
+		}
+		why := child.Error
+		switch {
+		case child.Inquiry != 0:
+			why = fmt.Sprintf("waits for the answer to inquiry %d", child.Inquiry)
+		case child.Due != nil:
+			why = "is repeated " + dueText(*child.Due, now)
+		}
+		took := spanText(child.StartedAt, child.FinishedAt)
+		err := row(w, fmt.Sprintf("    [%d]", *child.Index), child.Status, child.Execution, child.Attempt, took, dash(cut(why, 80)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func spanText(from, to *time.Time) string {
+	return tookText(monitor.Execution{StartedAt: from, FinishedAt: to})
+}
