@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -27,6 +28,7 @@ type course struct {
 	id        int64 // of the workflow
 	execution int64 // of its parent
 	version   int64 // that was read
+	closed    bool  // it has ended: what ran on is settled, and that is all
 	begun     *beginning
 	parent    parent
 	source    *source
@@ -109,7 +111,7 @@ func (c *course) decide(ctx context.Context, q *store.Queries) error {
 		Results: c.results, Items: c.items, Children: c.children,
 	}
 	for asked := 0; ; asked++ {
-		decided, err := c.source.definition.Decide(c.before, c.happened, facts)
+		decided, err := c.ask(facts)
 		var need *workflow.NeedError
 		switch {
 		case err == nil:
@@ -125,6 +127,16 @@ func (c *course) decide(ctx context.Context, q *store.Queries) error {
 			return fmt.Errorf("advance workflow %d: %w", c.id, err)
 		}
 	}
+}
+
+// ask asks the definition. A defect there ends this workflow and no other.
+func (c *course) ask(facts workflow.Facts) (decided *workflow.Plan, err error) {
+	defer func() {
+		if defect := recover(); defect != nil {
+			err = fmt.Errorf("a defect of the engine: %v\n%s", defect, debug.Stack())
+		}
+	}()
+	return c.source.definition.Decide(c.before, c.happened, facts)
 }
 
 // giveUp ends a workflow that cannot be decided on.

@@ -88,7 +88,7 @@ func (s *Step) readWorkflows(ctx context.Context, plan *handover.Plan) error {
 	for _, row := range rows {
 		if !row.Open {
 			if len(ended[row.ID]) > 0 { // what ran on after its workflow had ended
-				s.courses = append(s.courses, &course{id: row.ID, settle: tasksOf(ended[row.ID])})
+				s.courses = append(s.courses, &course{id: row.ID, closed: true, settle: tasksOf(ended[row.ID])})
 			}
 			continue
 		}
@@ -156,9 +156,18 @@ func (s *Step) readCourse(ctx context.Context, plan *handover.Plan, c *course, r
 	return nil
 }
 
-// listen lists what has happened: the ends of children first, since they came
-// before whatever was noticed just now.
+// listen lists what has happened. That it shall stop, or wait, comes before the ends
+// of children, which then lead nowhere, or not yet; that its time is over behind
+// them, for they may be its own end.
 func (c *course) listen(row store.ReadWorkflowsRow) {
+	switch {
+	case row.ParentStatus.Terminal() || row.Status.Terminal() || row.CancelAsked:
+		c.happen(workflow.Cancelled)
+	case row.Paused && !c.before.Paused:
+		c.happen(workflow.Paused)
+	case !row.Paused && c.before.Paused:
+		c.happen(workflow.Resumed)
+	}
 	for _, ended := range c.ended {
 		status := ended.Status
 		if ended.CancelAsked && status == attune.StatusFailed {
@@ -168,15 +177,8 @@ func (c *course) listen(row store.ReadWorkflowsRow) {
 			Kind: workflow.ChildEnded, Task: ended.TaskName, Index: int(ended.TaskIndex), Status: status, Retries: int(ended.RetryCount),
 		})
 	}
-	switch {
-	case row.ParentStatus.Terminal() || row.Status.Terminal() || row.CancelAsked:
-		c.happen(workflow.Cancelled)
-	case row.Overdue:
+	if row.Overdue {
 		c.happen(workflow.TimedOut)
-	case row.Paused && !c.before.Paused:
-		c.happen(workflow.Paused)
-	case !row.Paused && c.before.Paused:
-		c.happen(workflow.Resumed)
 	}
 	if len(c.happened) == 0 {
 		c.happen(workflow.Looked)

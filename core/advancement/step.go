@@ -87,6 +87,9 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 		return err
 	}
 	for _, c := range s.courses {
+		if c.closed {
+			continue
+		}
 		if err := s.decide(ctx, plan, c); err != nil {
 			return err
 		}

@@ -66,7 +66,11 @@ func setup(t *testing.T) *world {
 		does: func(string, int, int) end { return end{status: attune.StatusCompleted} },
 	}
 	w.rounds = w.replica()
-	w.worker = testkit.Worker(t, w.store, "w1", func(k *testkit.WorkerRow) { k.Capabilities = testkit.DefaultCapabilities(5000) }).ID
+	w.worker = testkit.Worker(t, w.store, "w1", func(k *testkit.WorkerRow) {
+		able := testkit.DefaultCapabilities(5000)
+		able["attempt_fence"] = true
+		k.Capabilities = able
+	}).ID
 	testkit.Action(t, w.store, "pk.a")
 	w.pack = w.ids(`SELECT pack FROM action WHERE ref = 'pk.a'`)[0]
 	return w
@@ -161,12 +165,16 @@ func (w *world) take(ended, requested []int64) {
 	w.t.Helper()
 	steps := []handover.Step{
 		completion.NewReports(completion.Config{Retry: retrypolicy.Config{Enabled: true, Unstarted: 2}}, reports(ended)),
-		handover.Fill{}, dispatch.New(requested),
+		handover.Fill{},
+		dispatch.New(requested),
 	}
 	result, err := w.rounds.Run(testkit.Context(w.t), steps...)
 	require.NoError(w.t, err)
 	w.lead(result)
 }
+
+// completionOf is the step for one report.
+func completionOf(id int64) handover.Step { return completion.New([]int64{id}) }
 
 func reports(ended []int64) []completion.Report {
 	list := make([]completion.Report, len(ended))
@@ -283,7 +291,6 @@ func (w *world) keys(key string) secret.Keyring {
 	w.cfg.Keys = keys
 	return keys
 }
-
 
 // text is one value as text.
 func (w *world) text(sql string, args ...any) string {
