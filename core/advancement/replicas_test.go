@@ -1,0 +1,247 @@
+package advancement_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/advancement"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/completion"
+	"github.com/attune-go/attune/core/dispatch"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+const diamond = `
+version: "1"
+vars: {count: 0}
+tasks:
+  - name: start
+    action: pk.start
+    next: [{publish: [{count: "{{ count + 1 }}"}], do: [left, right, each]}]
+  - {name: left, action: pk.left, retry: {count: 3, delay: 0}, next: [{publish: [{count: "{{ count + 1 }}"}], do: [join]}]}
+  - {name: right, action: pk.right, next: [{publish: [{count: "{{ count + 1 }}"}], do: [join]}]}
+  - {name: each, action: pk.each, with_items: "{{ range(12) }}", concurrency: 4, input: {i: "{{ item }}"}, next: [{publish: [{count: "{{ count + 1 }}"}], do: [join]}]}
+  - {name: join, action: pk.join, join: all, input: {n: "{{ length(task.each.results) }}"}}
+output_map: {count: "{{ count }}"}
+`
+
+// Three replicas are told everything twice, in any order, while the work is done:
+// each task runs once, nothing published is lost, no list has more at a time than it
+// may, and the versions have no gap (S10, S11, S12, upstream 44).
+func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	action := w.define("pk.diamond", diamond)
+	var parents []int64
+	for range 8 {
+		parents = append(parents, w.request(action, nil))
+	}
+	crowd := newCrowd(w, 3)
+	crowd.tell(parents, nil)
+	deadline := time.Now().Add(60 * time.Second)
+	ended := map[int64]bool{}
+	for testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NULL AND status = 'completed'`) < len(parents) {
+		require.True(t, time.Now().Before(deadline), "the workflows come to an end")
+		var told []int64
+		for _, child := range w.handed() {
+			running := testkit.Count(t, w.store, `SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM execution
+				WHERE action_ref = 'pk.each' AND status IN ('scheduled', 'running') GROUP BY parent) x`)
+			require.LessOrEqual(t, running, 4)
+			if child.Task == "left" && child.Retries < 2 {
+				w.does = func(string, int, int) end { return end{attune.StatusFailed, map[string]any{"error": "again"}} }
+			} else {
+				w.does = func(string, int, int) end { return end{attune.StatusCompleted, map[string]any{"i": child.Index}} }
+			}
+			w.finish(child)
+		}
+		for _, id := range w.ids(`SELECT id FROM execution WHERE status IN ('completed', 'failed')`) {
+			if !ended[id] {
+				ended[id] = true
+				told = append(told, id)
+			}
+		}
+		due := w.ids(`SELECT execution FROM execution_retry WHERE waiting AND due <= now()`)
+		crowd.tell(due, told)
+	}
+	crowd.stop()
+	for _, id := range parents {
+		_, result := w.outcome(id)
+		require.Equal(t, map[string]any{"count": 4.0, "succeeded": true}, result)
+		require.Equal(t, 1, w.told(id), "its end is announced, once")
+	}
+	require.Equal(t, len(parents)*(1+3+1+12+1), testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
+	w.sound()
+}
+
+// crowd is several engines on one database.
+type crowd struct {
+	w       *world
+	mu      sync.Mutex
+	pending []message
+	wake    chan struct{}
+	done    sync.WaitGroup
+	cancel  context.CancelFunc
+	runners []*advancement.Runner
+}
+
+// message is what one replica is told.
+type message struct {
+	id    int64
+	ended bool
+}
+
+func newCrowd(w *world, replicas int) *crowd {
+	c := &crowd{w: w, wake: make(chan struct{}, 1000)}
+	ctx, cancel := context.WithCancel(testkit.Context(w.t))
+	c.cancel = cancel
+	for range replicas {
+		rounds := w.replica()
+		blame := func(err error, tries int) advancement.Blame {
+			if errors.Is(err, handover.ErrMoved) || store.ClassOf(err) != store.ClassFatal || tries < 20 {
+				return advancement.Patience
+			}
+			return advancement.Content
+		}
+		var runner *advancement.Runner
+		runner = advancement.NewRunner(w.cfg, rounds, blame, func(_ context.Context, result handover.Result) {
+			runner.Begin(result.Starts...)
+		}, testkit.Logger(w.t), nil)
+		require.NoError(w.t, runner.Start(ctx))
+		c.runners = append(c.runners, runner)
+		c.done.Go(func() { c.serve(ctx, rounds, runner) })
+	}
+	return c
+}
+
+// tell gives every message twice to anybody, in any order.
+func (c *crowd) tell(requested, ended []int64) {
+	c.mu.Lock()
+	for range 2 {
+		for _, id := range requested {
+			c.pending = append(c.pending, message{id, false})
+		}
+		for _, id := range ended {
+			c.pending = append(c.pending, message{id, true})
+		}
+	}
+	rand.Shuffle(len(c.pending), func(i, j int) { c.pending[i], c.pending[j] = c.pending[j], c.pending[i] })
+	c.mu.Unlock()
+	for range c.runners {
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// serve is the hot loop of one replica.
+func (c *crowd) serve(ctx context.Context, rounds *handover.HandOver, runner *advancement.Runner) {
+	for {
+		c.mu.Lock()
+		n := min(len(c.pending), 1+rand.IntN(6))
+		taken := c.pending[:n]
+		c.pending = c.pending[n:]
+		c.mu.Unlock()
+		if n == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.wake:
+			}
+			continue
+		}
+		var ended []completion.Report
+		var requested []int64
+		seen := map[message]bool{}
+		for _, m := range taken {
+			switch {
+			case seen[m]:
+			case m.ended:
+				ended = append(ended, completion.Report{Execution: m.id})
+			default:
+				requested = append(requested, m.id)
+			}
+			seen[m] = true
+		}
+		for try := 0; ; try++ {
+			result, err := rounds.Run(ctx, completion.NewReports(completion.Config{}, ended), handover.Fill{}, dispatch.New(requested))
+			if err == nil {
+				runner.Begin(result.Starts...)
+				runner.Advance(result.Tasks...)
+				break
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if try > 50 {
+				panic(fmt.Sprintf("the round never succeeds: %v", err))
+			}
+		}
+	}
+}
+
+func (c *crowd) stop() {
+	for _, runner := range c.runners {
+		runner.Stop()
+	}
+	c.cancel()
+	c.done.Wait()
+}
+
+// A replica that dies between a commit and what it would have done next leaves
+// everything to the sweep of another one.
+func TestALostOrderIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.request(w.define("pk.one", "version: \"1\"\ntasks: [{name: a, action: pk.a}]"), nil)
+	w.take(nil, []int64{id})
+	child := w.handed()[0]
+	w.finish(child)
+	w.released(child.ID)
+	w.cfg.UnreportedAfter = time.Millisecond
+
+	found := make(chan []int64, 100)
+	sweep := advancement.NewSweep(w.cfg, 10*time.Millisecond, w.store, func(ids ...int64) { found <- ids }, testkit.Logger(t), nil)
+	require.NoError(t, sweep.Start(testkit.Context(t)))
+	t.Cleanup(sweep.Stop)
+	require.Equal(t, []int64{w.workflowOf(id)}, <-found)
+	w.order(advancement.Order{Workflow: w.workflowOf(id)})
+	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, id))
+}
+
+// A workflow whose round always fails is ended alone, and the others go on.
+func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	action := w.define("pk.chain", chain)
+	w.does = func(string, int, int) end {
+		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+	}
+	bad, good := w.request(action, map[string]any{"n": 666}), w.request(action, map[string]any{"n": 1})
+	w.take(nil, []int64{bad, good})
+	testkit.Exec(t, w.store, fmt.Sprintf(`ALTER TABLE execution ADD CHECK (NOT (action_ref = 'pk.b' AND parent = %d))`, bad))
+	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) advancement.Blame { return advancement.Content },
+		func(context.Context, handover.Result) {}, testkit.Logger(t), nil)
+	require.NoError(t, runner.Start(testkit.Context(t)))
+	t.Cleanup(runner.Stop)
+	for _, child := range w.handed() {
+		w.finish(child)
+		result, err := w.rounds.Run(testkit.Context(t), completionOf(child.ID))
+		require.NoError(t, err)
+		runner.Advance(result.Tasks...)
+	}
+	testkit.Eventually(t, func() bool { return len(w.handed()) == 1 }, 20*time.Second, "the good one goes on")
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, bad) == attune.StatusFailed }, 60*time.Second, "the bad one ends")
+	_, result := w.outcome(bad)
+	require.Contains(t, result["error"], "execution_check")
+	require.Equal(t, 1, w.told(bad))
+}
