@@ -30,6 +30,9 @@ func (m *Monitor) Execution(ctx context.Context, id int64) (*ExecutionDetail, er
 		if err := d.rest(ctx, tx, s); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
+		if err := d.redact(ctx, tx); err != nil {
+			return err
+		}
 		if err := d.timeline(ctx, tx, s); err != nil {
 			return err
 		}

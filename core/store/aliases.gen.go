@@ -63,6 +63,8 @@ type (
 	ControlReadQueuesRow            = db.ControlReadQueuesRow
 	ControlWaitingRow               = db.ControlWaitingRow
 	CountAdmissionEntriesRow        = db.CountAdmissionEntriesRow
+	CountEnforcementsBelowRow       = db.CountEnforcementsBelowRow
+	CountEventsBelowRow             = db.CountEventsBelowRow
 	CountFiringRow                  = db.CountFiringRow
 	CountLettersSinceRow            = db.CountLettersSinceRow
 	CountLostWorkSinceRow           = db.CountLostWorkSinceRow
@@ -322,6 +324,12 @@ type (
 	ViewAheadParams                 = db.ViewAheadParams
 	ViewAttemptsRow                 = db.ViewAttemptsRow
 	ViewBusiestRow                  = db.ViewBusiestRow
+	ViewEnforcementsOfEventRow      = db.ViewEnforcementsOfEventRow
+	ViewEnforcementsParams          = db.ViewEnforcementsParams
+	ViewEnforcementsRow             = db.ViewEnforcementsRow
+	ViewEventRow                    = db.ViewEventRow
+	ViewEventsParams                = db.ViewEventsParams
+	ViewEventsRow                   = db.ViewEventsRow
 	ViewFleetRow                    = db.ViewFleetRow
 	ViewHeadsRow                    = db.ViewHeadsRow
 	ViewHoldersAliveRow             = db.ViewHoldersAliveRow
@@ -352,8 +360,11 @@ type (
 	ViewQueuesRow                   = db.ViewQueuesRow
 	ViewRepetitionRow               = db.ViewRepetitionRow
 	ViewReplicasRow                 = db.ViewReplicasRow
+	ViewRulesParams                 = db.ViewRulesParams
+	ViewRulesRow                    = db.ViewRulesRow
 	ViewSampleParams                = db.ViewSampleParams
 	ViewSampleRow                   = db.ViewSampleRow
+	ViewSchemasRow                  = db.ViewSchemasRow
 	ViewScopeHoldersRow             = db.ViewScopeHoldersRow
 	ViewScopesByKeyRow              = db.ViewScopesByKeyRow
 	ViewScopesRow                   = db.ViewScopesRow
@@ -484,6 +495,8 @@ const (
 	ControlWaiting                        = db.ControlWaiting
 	CopyEnforcementSecrets                = db.CopyEnforcementSecrets
 	CountAdmissionEntries                 = db.CountAdmissionEntries
+	CountEnforcementsBelow                = db.CountEnforcementsBelow
+	CountEventsBelow                      = db.CountEventsBelow
 	CountFiring                           = db.CountFiring
 	CountLettersSince                     = db.CountLettersSince
 	CountLostWorkSince                    = db.CountLostWorkSince
@@ -518,6 +531,7 @@ const (
 	EnsureAdmissionStates                 = db.EnsureAdmissionStates
 	EnsureGroupStates                     = db.EnsureGroupStates
 	EnsureWorkerLoads                     = db.EnsureWorkerLoads
+	EventSchema                           = db.EventSchema
 	ExecutionIDBounds                     = db.ExecutionIDBounds
 	ExecutionStatusEnumAbandoned          = db.ExecutionStatusEnumAbandoned
 	ExecutionStatusEnumCanceling          = db.ExecutionStatusEnumCanceling
@@ -800,6 +814,10 @@ const (
 	ViewAttemptTables                     = db.ViewAttemptTables
 	ViewAttempts                          = db.ViewAttempts
 	ViewBusiest                           = db.ViewBusiest
+	ViewEnforcements                      = db.ViewEnforcements
+	ViewEnforcementsOfEvent               = db.ViewEnforcementsOfEvent
+	ViewEvent                             = db.ViewEvent
+	ViewEvents                            = db.ViewEvents
 	ViewFleet                             = db.ViewFleet
 	ViewHeads                             = db.ViewHeads
 	ViewHolders                           = db.ViewHolders
@@ -826,7 +844,9 @@ const (
 	ViewQueues                            = db.ViewQueues
 	ViewRepetition                        = db.ViewRepetition
 	ViewReplicas                          = db.ViewReplicas
+	ViewRules                             = db.ViewRules
 	ViewSample                            = db.ViewSample
+	ViewSchemas                           = db.ViewSchemas
 	ViewScopeHolders                      = db.ViewScopeHolders
 	ViewScopeIDs                          = db.ViewScopeIDs
 	ViewScopes                            = db.ViewScopes

@@ -24,3 +24,13 @@ ORDER BY s.entity_type, s.entity_id, s.json_path
 ON CONFLICT (entity_type, entity_id, json_path) DO UPDATE
 SET source_kind = excluded.source_kind, source_ref = excluded.source_ref,
     encrypted_value = excluded.encrypted_value, encryption_key_hash = excluded.encryption_key_hash;
+
+-- name: ViewSchemas :one
+-- What the action of an execution marks as secret.
+SELECT a.param_schema, a.out_schema
+FROM execution e
+CROSS JOIN LATERAL (
+    SELECT x.param_schema, x.out_schema FROM action x WHERE x.id = e.action UNION ALL
+    SELECT x.param_schema, x.out_schema FROM action x WHERE e.action IS NULL AND x.ref = e.action_ref
+    LIMIT 1) a
+WHERE e.id = sqlc.arg(execution);

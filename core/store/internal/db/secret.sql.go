@@ -96,3 +96,26 @@ func (q *Queries) ReadSecretValues(ctx context.Context, entities []int64, entity
 	}
 	return items, nil
 }
+
+const ViewSchemas = `-- name: ViewSchemas :one
+SELECT a.param_schema, a.out_schema
+FROM execution e
+CROSS JOIN LATERAL (
+    SELECT x.param_schema, x.out_schema FROM action x WHERE x.id = e.action UNION ALL
+    SELECT x.param_schema, x.out_schema FROM action x WHERE e.action IS NULL AND x.ref = e.action_ref
+    LIMIT 1) a
+WHERE e.id = $1
+`
+
+type ViewSchemasRow struct {
+	ParamSchema []byte
+	OutSchema   []byte
+}
+
+// What the action of an execution marks as secret.
+func (q *Queries) ViewSchemas(ctx context.Context, execution int64) (ViewSchemasRow, error) {
+	row := q.db.QueryRow(ctx, ViewSchemas, execution)
+	var i ViewSchemasRow
+	err := row.Scan(&i.ParamSchema, &i.OutSchema)
+	return i, err
+}
