@@ -191,7 +191,7 @@ func TestPauseAndResume(t *testing.T) {
 	require.Equal(t, []string{"a/0/0"}, w.ran)
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
-	w.order(advancement.Order{Workflow: w.workflowOf(id)})
+	w.look(id)
 	w.completes(id)
 	require.Equal(t, []string{"a/0/0", "b/0/0"}, w.ran)
 }
@@ -212,7 +212,7 @@ func TestRepetitionsWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	w.run()
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_retry`))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
-	w.order(advancement.Order{Workflow: w.workflowOf(id)})
+	w.look(id)
 	w.completes(id)
 	require.Equal(t, []string{"try/0/0", "try/0/1", "cheer/0/0"}, w.ran)
 }
@@ -239,7 +239,7 @@ tasks:
 			testkit.Exec(t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, children[0].ID)
 			w.cancel(id)
 			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, id))
-			w.order(advancement.Order{Workflow: w.workflowOf(id)})
+			w.look(id)
 			w.poll()
 			require.Equal(t, running, testkit.StatusOf(t, w.store, children[0].ID))
 			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, children[1].ID))
@@ -280,7 +280,7 @@ func TestAWorkflowWhoseTimeIsOver(t *testing.T) {
 	child := w.handed()[0]
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution WHERE deadline BETWEEN now() + interval '50 s' AND now() + interval '60 s'`))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET deadline = now()`)
-	w.order(advancement.Order{Workflow: w.workflowOf(id)})
+	w.look(id)
 	require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, w.store, id))
 	w.poll()
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, child.ID), "what was not begun is not begun any more")
@@ -331,11 +331,11 @@ func TestTheSweepFindsWhatNobodyHasSaid(t *testing.T) {
 	testkit.Exec(t, w.store, `ALTER TABLE workflow_execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET updated = now() - interval '1 min'`)
 	require.Equal(t, []int64{w.workflowOf(id)}, w.due())
-	w.order(advancement.Order{Workflow: w.workflowOf(id)})
+	w.look(id)
 	require.Len(t, w.handed(), 1, "b has begun")
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true`)
 	require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "somebody has paused it")
-	w.order(advancement.Order{Workflow: w.workflowOf(id)})
+	w.look(id)
 	require.Empty(t, w.due())
 }
 

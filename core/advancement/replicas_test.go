@@ -214,7 +214,7 @@ func TestALostOrderIsMadeUpFor(t *testing.T) {
 	require.NoError(t, sweep.Start(testkit.Context(t)))
 	t.Cleanup(sweep.Stop)
 	require.Equal(t, []int64{w.workflowOf(id)}, <-found)
-	w.order(advancement.Order{Workflow: w.workflowOf(id)})
+	w.look(id)
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, id))
 }
 

@@ -312,3 +312,9 @@ func (w *world) told(id int64) int {
 	}
 	return n
 }
+
+// look has a workflow looked at, as the sweep does.
+func (w *world) look(execution int64) {
+	w.t.Helper()
+	w.order(advancement.Order{Workflow: w.workflowOf(execution)})
+}

@@ -1,0 +1,74 @@
+package advancement_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// existing makes a workflow as the existing engine leaves it: no state, no source,
+// children as executions that name their task, one row for each.
+func (w *world) existing(action testkit.ActionRow, params any, children map[string]attune.Status) int64 {
+	w.t.Helper()
+	id := testkit.Execution(w.t, w.store, action, func(e *testkit.ExecutionRow) { e.Status, e.Config = attune.StatusRunning, params }).ID
+	testkit.Exec(w.t, w.store, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, variables)
+		SELECT $1, a.workflow_def, '{}', 'running', '{"sum": 99}' FROM action a WHERE a.id = $2`, id, action.ID)
+	for task, status := range children {
+		of := testkit.ActionRow{ID: w.ids(`SELECT id FROM action WHERE ref = $1`, "pk."+task)[0], Ref: "pk." + task}
+		child := testkit.Execution(w.t, w.store, of, func(e *testkit.ExecutionRow) {
+			e.Parent, e.Status, e.Worker = &id, status, &w.worker
+			e.Result = map[string]any{"data": map[string]any{"value": 41}}
+			e.WorkflowTask = map[string]any{"workflow_execution": w.workflowOf(id), "task_name": task, "task_index": nil, "retry_count": 0}
+		}).ID
+		testkit.Exec(w.t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id) VALUES ($1, $2, $3)`,
+			w.workflowOf(id), task, child)
+	}
+	return id
+}
+
+// A workflow that another engine has left is led on from where its children are:
+// none is run again, and what comes next is started.
+func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		children map[string]attune.Status
+		ran      []string
+	}{
+		"before its first child":  {nil, []string{"a/0/0", "b/0/0"}},
+		"while the first runs":    {map[string]attune.Status{"a": attune.StatusScheduled}, []string{"a/0/0", "b/0/0"}},
+		"after the first":         {map[string]attune.Status{"a": attune.StatusCompleted}, []string{"b/0/0"}},
+		"while the second runs":   {map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusScheduled}, []string{"b/0/0"}},
+		"when all but it is done": {map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusCompleted}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			w.does = func(string, int, int) end {
+				return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 41}}}
+			}
+			id := w.existing(w.define("pk.chain", chain), map[string]any{"n": 7}, c.children)
+			require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "the sweep finds it")
+			w.take(nil, w.ids(`SELECT id FROM execution WHERE parent = $1`, id))
+			w.look(id)
+			require.Equal(t, map[string]any{"sum": 42.0, "succeeded": true}, w.completes(id), fmt.Sprint(w.log(id)))
+			require.Equal(t, c.ran, w.ran)
+		})
+	}
+}
+
+// What cannot be taken over ends with the reason, instead of staying for ever.
+func TestAWorkflowThatCannotBeTakenOverEnds(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	action := w.keep("pk.round", []byte(`{"version": "1", "tasks": [
+		{"name": "a", "action": "pk.a", "next": [{"do": ["b"]}]}, {"name": "b", "action": "pk.a", "next": [{"do": ["a"]}]}]}`))
+	id := w.existing(action, nil, map[string]attune.Status{"a": attune.StatusScheduled})
+	w.look(id)
+	status, result := w.outcome(id)
+	require.Equal(t, attune.StatusFailed, status)
+	require.Contains(t, result["error"], "a → b → a")
+}
