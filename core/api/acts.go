@@ -43,6 +43,9 @@ func (s *Server) acts(mux *http.ServeMux) {
 	act("/api/v1/dead-letters/{id}/requeue", s.requeueLetter)
 	act("/api/v1/dead-letters/{id}/discard", s.discardLetter)
 	act("/api/v1/inquiries/{id}/respond", s.respond)
+	act("/api/v1/workflows/{id}/pause", s.pauseWorkflow)
+	act("/api/v1/workflows/{id}/resume", s.resumeWorkflow)
+	act("/api/v1/workflows/{id}/cancel", s.cancelWorkflow)
 	for _, one := range workerActs {
 		act("/api/v1/workers/{id}/"+string(one), s.actOnWorker(one))
 	}
@@ -149,6 +152,11 @@ func (s *Server) cancel(r *http.Request, operator *triage.Triage, id int64) (any
 	}
 	order := triage.CancelOrder{IDs: []int64{id}, Tree: body.Tree, Reason: body.Reason}
 	receipt, err := operator.Cancel(r.Context(), &triage.CancelPlan{CancelOrder: order})
+	return s.cancelled(r, id, receipt, err)
+}
+
+// cancelled answers a cancellation by what it has come to.
+func (s *Server) cancelled(r *http.Request, id int64, receipt *triage.CancelReceipt, err error) (any, error) {
 	switch {
 	case err != nil && receipt.Acted() > 0:
 		s.deps.Logger.WarnContext(r.Context(), "A cancellation was interrupted", "execution_id", id, "done", receipt.Acted(), "error", err)

@@ -24,6 +24,8 @@ type View interface {
 	Alerts(ctx context.Context) (*monitor.Alerts, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
+	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 }
@@ -57,6 +59,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 	read("/api/v1/alerts", s.alerts, "history")
 	read("/api/v1/dead-letters", s.letters, letterParameters...)
 	read("/api/v1/dead-letters/{id}", s.letter)
+	read("/api/v1/workflows", s.workflows, "status", "action", "paused", "limit", "cursor")
+	read("/api/v1/workflows/{id}", s.workflow)
 	read("/api/v1/inquiries", s.inquiries, inquiryParameters...)
 	read("/api/v1/inquiries/{id}", s.inquiry)
 	mux.Handle("/api/v1/openapi.yaml", guarded(http.HandlerFunc(s.onlyGet)))

@@ -10,8 +10,9 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// ErrNoWorkflow says that an execution is no workflow that was begun.
-var ErrNoWorkflow = errors.New("it is no workflow that was begun")
+// ErrNoWorkflow says that an execution is no workflow, or is not there, or is to be
+// paused and was not begun.
+var ErrNoWorkflow = errors.New("it is no workflow")
 
 // WorkflowEndedError says that a workflow has ended, so that nothing is to be paused.
 type WorkflowEndedError struct {
@@ -119,4 +120,17 @@ func (t *Triage) pauseWord(receipt *WorkflowReceipt, paused bool) string {
 		receipt.Says = "starts nothing more"
 	}
 	return word
+}
+
+// CancelWorkflow stops a workflow as Cancel does, and refuses with ErrNoWorkflow what
+// is none. One that was not begun is stopped before it begins.
+func (t *Triage) CancelWorkflow(ctx context.Context, execution int64, reason string) (*CancelReceipt, error) {
+	row, err := t.store.ViewWorkflowOf(ctx, execution)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !row.Workflow {
+		return nil, ErrNoWorkflow
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at workflow %d: %w", execution, err)
+	}
+	return t.Cancel(ctx, &CancelPlan{CancelOrder: CancelOrder{IDs: []int64{execution}, Reason: reason}})
 }

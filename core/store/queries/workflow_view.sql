@@ -53,11 +53,12 @@ LEFT JOIN workflow_definition d ON d.id = w.workflow_def
 WHERE w.execution = sqlc.arg(execution)::bigint;
 
 -- name: ViewWorkflowOf :one
--- What an execution is that no workflow is known by: a task of one, or a workflow
--- that was not begun.
+-- What an execution is: whether it is a workflow, begun or not, and of which one it
+-- is a task.
 SELECT e.status::text AS status, e.action_ref, coalesce(e.parent, 0)::bigint AS parent,
        coalesce(e.workflow_task ->> 'task_name', '')::text AS task,
-       coalesce((SELECT a.workflow_def IS NOT NULL FROM action a WHERE a.id = e.action), false)::bool AS workflow
+       (EXISTS (SELECT FROM workflow_execution w WHERE w.execution = e.id)
+        OR EXISTS (SELECT FROM action a WHERE a.id = e.action AND a.workflow_def IS NOT NULL))::bool AS workflow
 FROM execution e
 WHERE e.id = sqlc.arg(execution)::bigint;
 
