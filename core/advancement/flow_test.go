@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -237,6 +238,10 @@ tasks:
 			children := w.handed()
 			require.Len(t, children, 2)
 			testkit.Exec(t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, children[0].ID)
+			tree, err := w.store.CancelChildren(testkit.Context(t), []int64{id}, 10)
+			require.NoError(t, err)
+			require.Equal(t, running != attune.StatusRunning, slices.Contains(tree, children[0].ID), "what an operator cancels with it")
+			require.Contains(t, tree, children[1].ID)
 			w.cancel(id)
 			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, id))
 			w.look(id)

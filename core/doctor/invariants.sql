@@ -226,6 +226,42 @@ WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND w.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND coalesce(e.finished_at, e.updated) < now() - interval '2 minutes';
 
+-- name: workflow_hang
+-- guards: S12, L2: a workflow waits for something: a child, a person, or to be resumed
+SELECT 'workflow execution ' || w.id AS subject, format('%s since %s, and waits for nothing', w.status, w.updated) AS detail
+FROM workflow_execution w JOIN execution e ON e.id = w.execution
+WHERE w.open AND NOT w.paused AND w.updated < now() - interval '5 minutes'
+  AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+  AND NOT EXISTS (SELECT FROM workflow_task_dispatch d WHERE d.workflow_execution = w.id AND NOT d.settled);
+
+-- name: workflow_forgotten
+-- guards: S11, L2: what has ended in a workflow leads on
+SELECT 'workflow execution ' || w.id AS subject,
+       format('task %s is %s since %s, and nothing followed', d.task_name, e.status, coalesce(e.finished_at, e.updated)) AS detail
+FROM workflow_execution w
+JOIN workflow_task_dispatch d ON d.workflow_execution = w.id AND NOT d.settled
+JOIN execution e ON e.id = d.execution_id
+WHERE w.open AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+  AND coalesce(e.finished_at, e.updated) < now() - interval '5 minutes'
+  AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending');
+
+-- name: workflow_versions
+-- guards: S11: the decisions about a workflow have no gap
+SELECT 'workflow execution ' || w.id AS subject, format('version %s, with %s decisions on record', w.version, count(l.version)) AS detail
+FROM workflow_execution w LEFT JOIN workflow_log l ON l.workflow_execution = w.id
+WHERE w.state IS NOT NULL
+GROUP BY w.id HAVING w.version <> count(l.version) OR w.version <> coalesce(max(l.version), 0);
+
+-- name: task_once
+-- guards: S10: a workflow has one child for each task and item, not counting repetitions
+SELECT 'workflow execution ' || c.workflow AS subject, format('task %s, item %s: %s children', c.task, c.item, c.n) AS detail
+FROM (SELECT (e.workflow_task ->> 'workflow_execution')::bigint AS workflow, e.workflow_task ->> 'task_name' AS task,
+             e.workflow_task ->> 'task_index' AS item, count(*) AS n
+      FROM execution e
+      WHERE jsonb_typeof(e.workflow_task) = 'object' AND e.retry_count = 0
+      GROUP BY 1, 2, 3) c
+WHERE c.n > 1;
+
 -- name: lost_once
 -- guards: S9: of what a worker did not do one replica decides, and once
 SELECT 'execution ' || l.execution AS subject,

@@ -161,13 +161,42 @@ var plants = map[string]func(t *testing.T, db database){
 			VALUES ($1, 1, $2, 'x', now() - interval '1 hour')`, lying(t, db, worker), worker.ID)
 	},
 	"workflow_end": func(t *testing.T, db database) {
-		parent := testkit.Execution(t, db, action(t, db), status(attune.StatusFailed), old)
-		testkit.Exec(t, db, `with d as (
-				insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
-				select 'demo.w', id, ref, 'w', '1.0.0', '{}' from pack where ref = 'demo' returning id)
-			insert into workflow_execution (execution, workflow_def, task_graph, status)
-			select $1, d.id, '{}', 'running' from d`, parent.ID)
+		orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusFailed), old))
 	},
+	"workflow_hang": func(t *testing.T, db database) {
+		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
+		testkit.Exec(t, db, `ALTER TABLE workflow_execution DISABLE TRIGGER USER`)
+		testkit.Exec(t, db, `UPDATE workflow_execution SET updated = now() - interval '1 hour' WHERE id = $1`, w)
+	},
+	"workflow_forgotten": func(t *testing.T, db database) {
+		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
+		child := testkit.Execution(t, db, action(t, db), status(attune.StatusCompleted), old)
+		testkit.Exec(t, db, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id) VALUES ($1, 'a', $2)`, w, child.ID)
+	},
+	"workflow_versions": func(t *testing.T, db database) {
+		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
+		testkit.Exec(t, db, `UPDATE workflow_execution SET version = 2, state = '{}' WHERE id = $1`, w)
+		testkit.Exec(t, db, `INSERT INTO workflow_log (workflow_execution, version) VALUES ($1, 2)`, w)
+	},
+	"task_once": func(t *testing.T, db database) {
+		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
+		for range 2 {
+			testkit.Execution(t, db, action(t, db), func(e *testkit.ExecutionRow) {
+				e.Status, e.WorkflowTask = attune.StatusCompleted, map[string]any{"workflow_execution": w, "task_name": "a", "task_index": 3}
+			})
+		}
+	},
+}
+
+// orchestrated makes the workflow row of an execution.
+func orchestrated(t *testing.T, db database, parent testkit.ExecutionRow) int64 {
+	t.Helper()
+	testkit.Exec(t, db, `with d as (
+			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
+			select 'demo.w', id, ref, 'w', '1.0.0', '{}' from pack where ref = 'demo' returning id)
+		insert into workflow_execution (execution, workflow_def, task_graph, status)
+		select $1, d.id, '{}', 'running' from d`, parent.ID)
+	return int64(testkit.Count(t, db, `SELECT id FROM workflow_execution WHERE execution = $1`, parent.ID))
 }
 
 // also lists the checks that see a plant besides its own.

@@ -268,6 +268,9 @@ func (w *Why) sentence(staleAfter time.Duration) string {
 		if w.StartedAt != nil {
 			from = *w.StartedAt
 		}
+		if w.workflow {
+			return fmt.Sprintf("%s is a workflow and runs for %s; what it waits for is shown by workflow show %d.", name, since(from, w.At), w.ID)
+		}
 		return fmt.Sprintf("%s runs on %s, for %s.%s", name, w.on(), since(from, w.At), w.unwell(staleAfter))
 	case attune.StatusCanceling:
 		return fmt.Sprintf("%s is being cancelled on %s, for %s.%s", name, w.on(), since(w.Updated, w.At), w.unwell(staleAfter))
@@ -283,7 +286,7 @@ func (w *Why) requested() string {
 	case w.Unknown != "":
 		return text + "; where it waits is not known."
 	case w.workflow:
-		return text + ", and workflows have no queue."
+		return text + ", and workflows have no queue: the engine has not got to its message."
 	case w.Replicas != nil && *w.Replicas == 0:
 		return text + " and stands in no queue yet: " + strings.ToLower(noEngine[:1]) + noEngine[1:]
 	default:
