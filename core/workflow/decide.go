@@ -64,7 +64,7 @@ type decision struct {
 	live, waiting int
 }
 
-var errStatus = errors.New("a state has a status and tasks that its definition knows")
+var errStatus = errors.New("a state has a status")
 
 func (d *Definition) decisionOn(given *State, happened []Happening, facts Facts) (*decision, error) {
 	if given == nil {
@@ -82,10 +82,18 @@ func (d *Definition) decisionOn(given *State, happened []Happening, facts Facts)
 		def: d, facts: facts, state: &state, given: given, ahead: happened,
 		plan: &Plan{State: &state}, lists: map[string][]any{}, owned: map[string]bool{},
 	}
-	for _, st := range state.Tasks {
-		x.weigh(st.Status, 1)
+	for name, st := range state.Tasks {
+		if x.expected(name, st) {
+			x.weigh(st.Status, 1)
+		}
 	}
 	return x, nil
+}
+
+// expected reports whether something may still come of a task. Of one that its
+// definition does not have any more only the ends of its children do.
+func (x *decision) expected(name string, st *TaskState) bool {
+	return x.def.Task(name) != nil || st.Status == TaskRunning && st.Open > 0
 }
 
 // weigh keeps the counts of tasks that something is still expected of.
@@ -121,6 +129,9 @@ func (x *decision) move(name string, to TaskStatus) *TaskState {
 	x.weigh(st.Status, -1)
 	x.weigh(to, 1)
 	st.Status = to
+	if to.Ended() {
+		st.Arrived = nil // nothing asks for them any more
+	}
 	return st
 }
 

@@ -101,6 +101,10 @@ func (w *world) tell(happened ...workflow.Happening) *workflow.Plan {
 		require.Empty(w.t, plan.Start, "it is paused")
 		require.Empty(w.t, plan.Repeat, "it is paused")
 	}
+	if w.end != nil {
+		require.Empty(w.t, plan.Start, "it has ended")
+		require.Empty(w.t, plan.Repeat, "it has ended")
+	}
 	w.apply(plan)
 	return plan
 }
@@ -187,7 +191,7 @@ func (w *world) roundTrip(s *workflow.State) *workflow.State {
 	require.NoError(w.t, err)
 	back, err := workflow.ParseState(raw)
 	require.NoError(w.t, err)
-	back.Paused, back.Variables = s.Paused, s.Variables
+	back.Variables = s.Variables
 	return back
 }
 

@@ -65,19 +65,21 @@ func (x *decision) end(as attune.Status, why string) {
 func (x *decision) unhandled() []*Task {
 	var failed []*Task
 	for _, t := range x.def.All() {
-		if st := x.state.Tasks[t.Name]; st != nil && x.state.unhandled(t) {
+		if x.state.unhandled(t) {
 			failed = append(failed, t)
 		}
 	}
 	return failed
 }
 
+// unhandled reports whether a task has failed and nothing answers it. The parallel
+// task around one answers for it.
 func (s *State) unhandled(t *Task) bool {
 	st := s.Tasks[t.Name]
 	if st == nil || !st.Status.bad() || st.Handled || st.Next == 0 && st.Status == TaskCancelled {
 		return false
 	}
-	return t.Within == nil || s.unhandled(t.Within)
+	return t.Within == nil || !s.Tasks[t.Within.Name].Handled
 }
 
 // failure says which tasks have failed, and why as far as it is known here.

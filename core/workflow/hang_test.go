@@ -90,6 +90,20 @@ func TestAJoinCountsPredecessorsThatHaveFailed(t *testing.T) {
 	w.hasEnded(completed)
 }
 
+// A predecessor arrives once, however many of its transitions lead to the join.
+func TestAJoinCountsEachPredecessorOnce(t *testing.T) {
+	t.Parallel()
+	w := start(t, `
+- {name: a, action: core.a, next: [{do: [c]}, {when: "{{ succeeded() }}", do: [c]}]}
+- {name: b, action: core.b, next: [{do: [c]}]}
+- {name: c, action: core.c, join: 2}
+`)
+	w.ends("a", completed)
+	w.runs("b")
+	w.ends("b", completed)
+	w.runs("c")
+}
+
 // Upstream 40: joins behind joins are given up together.
 func TestJoinsBehindAJoinThatIsGivenUpDoNotHang(t *testing.T) {
 	t.Parallel()
@@ -254,6 +268,19 @@ const parallelSource = `
   next: [{when: "{{ succeeded() }}", publish: [{all: "{{ string(result()) }}"}], do: [after]}]
 - {name: after, action: core.after, input: {n: "{{ task.both.x.n }}", all: "{{ all }}"}}
 `
+
+func TestTasksWithinAParallelOneSeeWhatLedToIt(t *testing.T) {
+	t.Parallel()
+	w := start(t, `
+- {name: a, action: core.a, next: [{do: [p]}]}
+- name: p
+  type: parallel
+  tasks: [{name: x, action: core.x, input: {r: "{{ result() }}", ok: "{{ succeeded() }}"}}]
+`)
+	w.ends("a", completed, "text")
+	require.Equal(t, map[string]any{"r": "text", "ok": true}, w.config("x", 0))
+	require.Equal(t, "p", w.children[workflow.Child{Task: "x"}].start.TriggeredBy)
+}
 
 func TestAParallelTaskFailsWithAnyOfItsTasks(t *testing.T) {
 	t.Parallel()

@@ -116,8 +116,12 @@ func (x *decision) breakOff(as attune.Status, why string) {
 // childEnded is the end of a child: it is repeated, or its task has one less open.
 func (x *decision) childEnded(h Happening) error {
 	t, st := x.def.Task(h.Task), x.state.Tasks[h.Task]
-	if t == nil || st == nil || t.Kind == KindParallel || st.Status != TaskRunning || st.Open == 0 {
+	if st == nil || st.Status != TaskRunning || st.Open == 0 {
 		return nil // it was heard before
+	}
+	if t == nil || t.Kind == KindParallel {
+		x.strangerEnded(h)
+		return nil
 	}
 	again, err := x.repeat(t, h)
 	if again || err != nil {
@@ -134,6 +138,18 @@ func (x *decision) childEnded(h Happening) error {
 		return nil
 	}
 	return x.fill(t)
+}
+
+// strangerEnded is the end of a child whose task was taken out of the definition
+// while it ran: it is counted, and leads nowhere.
+func (x *decision) strangerEnded(h Happening) {
+	st := x.own(h.Task)
+	st.Open--
+	st.count(h.Status)
+	if st.Open == 0 {
+		x.move(h.Task, st.outcome())
+		x.logf("%s %s: the definition does not have it any more", h.Task, said(h.Status))
+	}
 }
 
 // count adds the end of one child.

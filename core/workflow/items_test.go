@@ -99,11 +99,6 @@ func TestAListMayHaveTenThousandItems(t *testing.T) {
 func TestItemsWhoseParametersAreWrongFailAndTheOthersRun(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
-- name: a
-  action: core.a
-  with_items: "{{ [{'x': 1}] }}"
-  input: {x: "{{ item.x }}"}
-`[:0]+`
 vars: {list: [{y: 0}, {x: 1}, {y: 2}, {y: 3}, {y: 4}, {x: 5}]}
 tasks:
 - name: a
@@ -150,4 +145,19 @@ func TestItemsAreAskedForAsManyAsCanStart(t *testing.T) {
 	require.Equal(t, []*workflow.NeedError{{Items: map[string]workflow.Range{"a": {From: 4, Count: 3}}}}, w.asked)
 	w.runs("a[2]", "a[4]", "a[5]", "a[6]")
 	require.EqualError(t, w.asked[0], "decide a workflow: not given 3 items of a from 4 on")
+}
+
+func TestManyItemsWhoseParametersAreWrongAreAskedForInFewPortions(t *testing.T) {
+	t.Parallel()
+	w := start(t, `
+vars: {broken: false}
+tasks:
+- {name: b, action: core.b, next: [{publish: [{broken: true}]}]}
+- {name: a, action: core.a, with_items: "{{ range(1000) }}", input: {x: "{{ 1 / (1 - int(broken)) }}"}}
+`)
+	w.ends("b", completed)
+	w.item("a", 0, completed)
+	w.hasEnded(failed)
+	require.Equal(t, 999, w.state.Tasks["a"].Failed)
+	require.Less(t, len(w.asked), 15)
 }

@@ -1,9 +1,6 @@
 package workflow
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // skipDead gives up tasks that wait at a join for more predecessors than can still
 // arrive. They lead nowhere, so that others may be given up with them.
@@ -37,7 +34,7 @@ func (x *decision) alive(t *Task, known map[string]bool) bool {
 
 func (x *decision) canRun(t *Task, known map[string]bool) bool {
 	st := x.state.Tasks[t.Name]
-	var arrived []string
+	arrived := 0
 	if st != nil {
 		switch {
 		case st.Status.Ended():
@@ -45,14 +42,14 @@ func (x *decision) canRun(t *Task, known map[string]bool) bool {
 		case st.Status == TaskRunning || st.Status == TaskReady:
 			return true
 		}
-		arrived = st.Arrived
+		arrived = len(st.Arrived)
 	}
-	may, enough := len(arrived), max(t.Join, 1)
+	may, enough := arrived, max(t.Join, 1)
 	for _, name := range t.Inbound {
 		if may >= enough {
 			break
 		}
-		if !slices.Contains(arrived, name) && x.alive(x.def.Task(name), known) {
+		if x.alive(x.def.Task(name), known) { // none of those that have arrived is
 			may++
 		}
 	}

@@ -68,7 +68,7 @@ tasks:
 - {name: a, action: core.a, next: [{publish: [{x: 1}], do: [b]}]}
 - {name: b, action: core.b, join: 1}
 - {name: l, action: core.l, with_items: "{{ range(3) }}"}
-- {name: j, action: core.j, next: [{do: [w]}]}
+- {name: j, action: core.j, retry: {count: 1, delay: 1}, next: [{do: [w]}]}
 - {name: k, action: core.k, next: [{do: [w]}]}
 - {name: w, action: core.w, join: 2}
 - name: p
@@ -156,4 +156,26 @@ func TestWhatWasCancelledIsNotRepeated(t *testing.T) {
 	require.Len(t, w.repeats, 1)
 	w.ends("b", completed)
 	w.hasEnded(failed)
+}
+
+func TestAPausedListWithinAParallelTaskIsCancelledWithIt(t *testing.T) {
+	t.Parallel()
+	w := start(t, `
+- name: p
+  type: parallel
+  tasks:
+  - {name: l, action: core.l, with_items: "{{ range(3) }}"}
+  - {name: m, action: core.m, with_items: "{{ range(3) }}"}
+`)
+	w.tell(pause)
+	h := w.ended("l", 0, completed, nil)
+	w.tell(h, h)
+	require.Equal(t, 1, w.state.Tasks["l"].Succeeded, "none is open whose end could be heard again")
+	w.tell(workflow.Happening{Kind: workflow.Cancelled})
+	require.Equal(t, []string{"m"}, w.stopped)
+	require.Equal(t, workflow.TaskCancelled, w.status("l"))
+	require.Equal(t, workflow.TaskRunning, w.status("p"))
+	w.item("m", 0, completed)
+	require.Equal(t, workflow.TaskCancelled, w.status("m"))
+	require.Equal(t, workflow.TaskCancelled, w.status("p"))
 }

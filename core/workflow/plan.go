@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,7 +41,7 @@ type TaskState struct {
 	Status TaskStatus `json:"status"`
 	// Handled says that a failure was answered: a transition led on from it.
 	Handled bool `json:"handled,omitempty"`
-	// Arrived are the predecessors that have led to it.
+	// Arrived are the predecessors that have led to it, until it has ended.
 	Arrived []string `json:"arrived,omitempty"`
 	// Why says in words why it was skipped or failed before it had a child.
 	Why string `json:"why,omitempty"`
@@ -59,16 +58,17 @@ type TaskState struct {
 	Cancelled int `json:"cancelled,omitempty"` // of the failed ones
 }
 
-// State is where a workflow is. Decide never changes the one it is given.
+// State is where a workflow is. Decide never changes the one it is given. It is kept
+// as MarshalState writes it.
 type State struct {
-	Status attune.Status `json:"status"` // running, or how it has ended
-	Paused bool          `json:"paused,omitempty"`
+	Status attune.Status // running, or how it has ended
+	Paused bool
 	// Variables are the workflow's own, in their published column.
-	Variables map[string]any `json:"-"`
+	Variables map[string]any
 	// Tasks are those that were reached.
-	Tasks map[string]*TaskState `json:"tasks"`
+	Tasks map[string]*TaskState
 	// Held are repetitions whose time is not counted while the workflow is paused.
-	Held []Repeat `json:"held,omitempty"`
+	Held []Repeat
 }
 
 // Happening is something that a plan answers.
@@ -234,15 +234,3 @@ type End struct {
 
 // Lists are the names of tasks as the published columns show them.
 type Lists struct{ Current, Completed, Failed, Skipped []string }
-
-// ParseState reads a state as it is kept: what MarshalState gave.
-func ParseState(raw []byte) (*State, error) {
-	s := &State{}
-	if err := json.Unmarshal(raw, s); err != nil {
-		return nil, fmt.Errorf("read the state of a workflow: %w", err)
-	}
-	if s.Tasks == nil {
-		s.Tasks = map[string]*TaskState{}
-	}
-	return s, nil
-}

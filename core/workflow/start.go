@@ -56,8 +56,9 @@ func (x *decision) try(t *Task) error {
 			return fmt.Errorf("when: %w", err)
 		}
 		if !holds {
-			x.logf("%s is skipped: its condition %s is false", t.Name, t.When.Source())
-			x.finish(t.Name, TaskSkipped, "its condition "+t.When.Source()+" is false")
+			why := fmt.Sprintf("its condition %s is false", shorten(t.When.Source()))
+			x.logf("%s is skipped: %s", t.Name, why)
+			x.finish(t.Name, TaskSkipped, why)
 			return nil
 		}
 	}

@@ -1,8 +1,6 @@
 package workflow
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -94,16 +92,6 @@ func (st *TaskState) ofList(r Result) Result {
 func padded(list any, size int) []any {
 	items, _ := list.([]any)
 	return append(slices.Clone(items), make([]any, max(size-len(items), 0))...)
-}
-
-// MarshalState writes a state as it is kept. Its variables and whether it is paused
-// are not in it: they have columns of their own.
-func MarshalState(s *State) ([]byte, error) {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("write the state of a workflow: %w", err)
-	}
-	return raw, nil
 }
 
 // kind names the kind of a value, for people.
