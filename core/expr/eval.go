@@ -40,14 +40,22 @@ func (Names) Call(string, []any) (any, bool, error) { return nil, false, nil }
 
 // Bounds of one evaluation.
 const (
-	maxSteps = 100_000
-	maxSize  = 4 << 20 // of everything that is built, in bytes as JSON has them, roughly
+	maxSteps  = 100_000
+	maxRender = 1_000_000 // steps of all templates of a value
+	maxSize   = 4 << 20   // of everything that is built, in bytes as JSON has them, roughly
 )
 
 // Eval evaluates the expression.
-func (e *Expression) Eval(scope Scope) (any, error) {
-	ev := evaluation{source: e.source, scope: scope}
-	return ev.value(e.root)
+func (e *Expression) Eval(scope Scope) (any, error) { return e.eval(scope, &spent{}) }
+
+func (e *Expression) eval(scope Scope, all *spent) (any, error) {
+	ev := evaluation{source: e.source, scope: scope, size: all.size}
+	if all.steps > maxRender {
+		return nil, ev.fail(e.root, "the templates take more than %d steps", maxRender)
+	}
+	value, err := ev.value(e.root)
+	all.steps, all.size = all.steps+ev.steps, ev.size
+	return value, err
 }
 
 // Truth is whether the value of the expression counts as true.

@@ -165,6 +165,29 @@ func TestCostIsBounded(t *testing.T) {
 	require.EqualValues(t, 20_001, long)
 }
 
+// Nor does anything that can be written in many templates.
+func TestCostOfManyTemplatesIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text string
+		many int
+		want string
+	}{
+		"steps": {`{{ sum(range(40000)) }}`, 100, "the templates take more than 1000000 steps"},
+		"texts": {`{{ s }} {{ join(range(9000), s) }}`, 100, "builds more than 4194304 bytes"},
+		"built": {`{{ range(30000) }}`, 100, "builds more than 4194304 bytes"},
+	} {
+		list := make([]any, c.many)
+		for i := range list {
+			list[i] = c.text
+		}
+		_, err := expr.Render(list, names(t))
+		require.ErrorContains(t, err, c.want, name)
+		_, err = expr.Render(list[:5], names(t))
+		require.NoError(t, err, name)
+	}
+}
+
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
@@ -210,17 +233,21 @@ func TestRenderGoesThroughValues(t *testing.T) {
 // The templates of rules know paths only, and what they do not lead to is null.
 func TestRulesKnowPathsOnly(t *testing.T) {
 	t.Parallel()
-	scope := map[string]any{"event": map[string]any{"payload": map[string]any{"a": []any{int64(1), map[string]any{"b": "x"}}, "s": "text"}}}
+	scope := map[string]any{"event": map[string]any{"payload": map[string]any{"a": []any{int64(1), map[string]any{"b": "x"}}, "s": "text", "t": "{{ event.payload.s }}"}}}
 	for source, want := range map[string]any{
 		"{{ event.payload.s }}": "text", "{{event.payload.a.1.b}}": "x", "{{ event.payload.a.0 }}": int64(1), "{{ event.nope.x }}": nil,
-		"{{ 1 + 1 }}": nil, "s={{ event.payload.s }};{{ event.nope }}": "s=text;", "{{ event.payload.a }}!": `[1,{"b":"x"}]!`, "none": "none",
+		"{{ 1 + 1 }}": nil, "{{}}": "{{}}", "{{ event.payload.s }} ": "text ", "{{\nevent.payload.s\t}}": "text",
+		"{{ event.payload.s }}{{ event.payload.a.0 }}": "text1", "{{{ event.payload.s }}}": "}", "{{ event.payload.t }}!": "{{ event.payload.s }}!", "s={{ event.payload.s }};{{ event.nope }}": "s=text;", "{{ event.payload.a }}!": `[1,{"b":"x"}]!`, "none": "none",
 	} {
 		got, err := expr.RenderPaths(source, scope)
 		require.NoError(t, err, source)
 		require.Equal(t, want, got, source)
 	}
-	_, err := expr.RenderPaths([]any{"{{ x"}, scope)
-	require.ErrorContains(t, err, "[0]: column 1: the template is not closed")
+	long := strings.Repeat("x", 1<<20)
+	_, err := expr.RenderPaths(map[string]any{"a": []any{strings.Repeat("{{ event.long }}{{ event.long }}", 3)}}, map[string]any{"event": map[string]any{"long": long}})
+	_, open := expr.RenderPaths([]any{"a {{ x }} {{ y"}, scope)
+	require.EqualError(t, open, `[0]: column 11: the template is not closed by }} in "a {{ x }} {{ y"`)
+	require.ErrorContains(t, err, "a[0]: column 65: the texts become longer than 4194304 bytes")
 }
 
 // counting is a scope with functions of its own.

@@ -106,7 +106,12 @@ func (t *Template) Plain() bool {
 }
 
 // Eval is the value of the text.
-func (t *Template) Eval(scope Scope) (any, error) {
+func (t *Template) Eval(scope Scope) (any, error) { return t.eval(scope, &spent{}) }
+
+// spent is what several templates have cost together.
+type spent struct{ steps, size int }
+
+func (t *Template) eval(scope Scope, all *spent) (any, error) {
 	if t.Plain() {
 		return t.source, nil
 	}
@@ -116,7 +121,7 @@ func (t *Template) Eval(scope Scope) (any, error) {
 			text.WriteString(p.text)
 			continue
 		}
-		value, err := p.expression.Eval(scope)
+		value, err := p.expression.eval(scope, all)
 		if err != nil {
 			return nil, t.moved(err, p.at)
 		}
@@ -124,22 +129,25 @@ func (t *Template) Eval(scope Scope) (any, error) {
 			return value, nil
 		}
 		text.WriteString(Text(value))
-		if text.Len() > maxSize {
-			return nil, &Error{Source: t.source, Offset: p.at, Text: fmt.Sprintf("the text becomes longer than %d bytes", maxSize)}
+		if all.size+text.Len() > maxSize {
+			return nil, &Error{Source: t.source, Offset: p.at, Text: fmt.Sprintf("the texts become longer than %d bytes", maxSize)}
 		}
 	}
+	all.size += text.Len()
 	return text.String(), nil
 }
 
 // Render evaluates all texts in a value: those of lists and objects as well, keys
-// of objects excepted. An error says where in the value it is.
+// of objects excepted. An error says where in the value it is. What is built in all of
+// them together is bounded.
 func Render(value any, scope Scope) (any, error) {
+	all := &spent{}
 	return render(value, "", 0, func(text string) (any, error) {
 		t, err := ParseTemplate(text)
 		if err != nil {
 			return nil, err
 		}
-		return t.Eval(scope)
+		return t.eval(scope, all)
 	})
 }
 
@@ -192,55 +200,4 @@ func under(path, key string) string {
 		return key
 	}
 	return path + "." + key
-}
-
-// RenderPaths evaluates texts of the smaller language of rules: only paths stand
-// between {{ and }}, fields and indexes with points between them. What a path does
-// not lead to is null.
-func RenderPaths(value any, scope map[string]any) (any, error) {
-	return render(value, "", 0, func(text string) (any, error) { return paths(text, scope) })
-}
-
-func paths(source string, scope map[string]any) (any, error) {
-	var text strings.Builder
-	for at := 0; ; {
-		begin := strings.Index(source[at:], opening)
-		if begin < 0 {
-			text.WriteString(source[at:])
-			return text.String(), nil
-		}
-		end := strings.Index(source[at+begin:], closing)
-		if end < 0 {
-			return nil, &Error{Source: source, Offset: at + begin, Text: "the template is not closed by }}"}
-		}
-		path := strings.TrimSpace(source[at+begin+len(opening) : at+begin+end])
-		value := follow(scope, path)
-		rest := source[at+begin+end+len(closing):]
-		if at+begin == 0 && rest == "" {
-			return value, nil
-		}
-		text.WriteString(source[at : at+begin])
-		text.WriteString(Text(value))
-		at += begin + end + len(closing)
-	}
-}
-
-// follow goes along a path and returns what is there, or nil.
-func follow(scope map[string]any, path string) any {
-	var value any = scope
-	for segment := range strings.SplitSeq(path, ".") {
-		switch v := value.(type) {
-		case map[string]any:
-			value = v[segment]
-		case []any:
-			i, err := strconv.Atoi(segment)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil
-			}
-			value = v[i]
-		default:
-			return nil
-		}
-	}
-	return value
 }

@@ -1,0 +1,74 @@
+package expr_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/expr"
+)
+
+// rows are the cells of the lines of the tables under a heading, code in backquotes
+// without these.
+func rows(t *testing.T, document, header string) [][]string {
+	t.Helper()
+	_, rest, found := strings.Cut(document, header+"\n")
+	require.True(t, found, header)
+	var all [][]string
+	for line := range strings.SplitSeq(rest, "\n") {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		if strings.HasPrefix(line, "| ---") {
+			continue
+		}
+		var cells []string
+		for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
+			cells = append(cells, strings.Trim(cell, "` "))
+		}
+		all = append(all, cells)
+	}
+	require.NotEmpty(t, all, header)
+	return all
+}
+
+// What the documentation says of the language is so.
+func TestTheDocumentIsTrue(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../docs/expressions.md")
+	require.NoError(t, err)
+	document := string(raw)
+	scope := expr.Names{"object": map[string]any{"a": int64(1), "b": int64(2)}}
+	is := func(got any, want, what string) {
+		value, err := expr.FromJSON([]byte(want))
+		require.NoError(t, err, what)
+		require.True(t, expr.Equal(value, got), "%s gives %s, not %s", what, expr.Text(got), want)
+	}
+	for _, row := range rows(t, document, "| Text | Value |") {
+		got, err := expr.Render(row[0], scope)
+		require.NoError(t, err, row[0])
+		is(got, row[1], row[0])
+	}
+	evaluated := func(source, want string) {
+		e, err := expr.Parse(source)
+		require.NoError(t, err, source)
+		got, err := e.Eval(scope)
+		require.NoError(t, err, source)
+		is(got, want, source)
+	}
+	for _, row := range rows(t, document, "| Example | Value | |") {
+		evaluated(row[0], row[1])
+	}
+	var described []string
+	for _, row := range rows(t, document, "| Function | What it gives | Example | Value |") {
+		name, _, _ := strings.Cut(row[0], "(")
+		require.Contains(t, row[2], name+"(", "the example of %s shows it", name)
+		described = append(described, name)
+		evaluated(row[2], row[3])
+	}
+	require.True(t, slices.IsSorted(described))
+	require.Equal(t, expr.Functions(), described, "every function is described")
+}
