@@ -135,7 +135,7 @@ func (x *Workflows) read(ctx context.Context, tx *store.Tx) error {
 	f, page := x.Filter, cmp.Or(x.Filter.Limit, DefaultPage)
 	arg := store.ViewWorkflowPageParams{
 		Pattern: pattern(f.Action, false), Statuses: f.Statuses, OnlyPaused: f.Paused, OnlyOpen: f.live(),
-		Before: x.From, Scan: scanBound, Page: int32(min(page, scanBound)), //nolint:gosec // it is bounded
+		Before: x.From, Scan: scanBound, Page: int32(min(page, scanBound)),
 	}
 	if arg.Before <= 0 {
 		arg.Before = math.MaxInt64
