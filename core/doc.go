@@ -37,7 +37,8 @@
 //	4w  a workflow, in place of 4 advancement         state, first tasks
 //	5   the dispatch message      worker              running, then terminal
 //	6   execution.completed       completion          release, promote, hand over
-//	7   the same transaction      retrypolicy, inquiry, advancement
+//	7   the same transaction      retrypolicy, inquiry
+//	7w  the end of a task         advancement         next tasks, or the workflow's end
 //	    loops and dead letters    recovery, deadletter, liveness
 //
 // Every message is written to the outbox in the transaction that made it true,

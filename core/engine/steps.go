@@ -24,6 +24,13 @@ import (
 //	move          a policy's new groups puts who waits into the right line
 //	dispatch      execution.requested   claims, admits or queues, hands over
 //	(a worker)    execution.dispatch.…  scheduled → running → terminal
+//
+// Workflows that ask to run, and children that have ended, are handed to the rounds
+// of package advancement, and enforcements get their executions in rounds of their
+// own (workflows.go, enforcements.go):
+//
+//	advancement   a workflow's turn     decides; makes children, admits and hands them over
+//	enforcement   enforcement.created   makes the execution, admits and hands it over
 func (c course) steps(work work) (its parts, all []handover.Step) {
 	its.done, its.asked = completion.NewReports(c.completion, work.ended), dispatch.New(work.requested)
 	its.rehome = recovery.NewRehome(work.stranded, c.moveLate)
