@@ -98,6 +98,7 @@ var additiveWhy = map[int64]struct {
 	47: {SafeBrief, "makes three tables, and adds columns without rewriting and an index to each of the workflow tables"},
 	48: {SafeOnline, "makes two tables, adds a column without rewriting and builds an index without blocking writers; in a schema that lacks them, two more indexes under a brief lock"},
 	49: {SafeBrief, "makes a table, and adds columns without rewriting, two indexes and a trigger to inquiry"},
+	50: {SafeBrief, "adds a trigger each to execution and enforcement"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -74,3 +74,27 @@ func TestSecretsAreReadBySource(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 }
+
+// The secrets of an execution or enforcement go with it, whoever deletes it.
+func TestSecretsGoWithWhatTheyBelongTo(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "probe.secret")
+	stays, goes := testkit.Execution(t, st, action).ID, testkit.Execution(t, st, action).ID
+	var rows store.InsertSecretValuesParams
+	for _, entity := range []string{secret.OfConfig, secret.OfResult, secret.OfEnforcement} {
+		for _, id := range []int64{stays, goes} {
+			store.AddSecret(&rows, entity, id, secret.Sealed{Path: "/a", Kind: secret.FromSchema, Value: []byte(`"c"`)})
+		}
+	}
+	require.NoError(t, st.InsertSecretValues(t.Context(), rows))
+	testkit.Exec(t, st, "DELETE FROM execution WHERE id = $1", goes)
+	left := func(entity string) int {
+		return testkit.Count(t, st, "SELECT count(*) FROM execution_secret_value WHERE entity_type = $1", entity)
+	}
+	require.Equal(t, []int{1, 1, 2}, []int{left(secret.OfConfig), left(secret.OfResult), left(secret.OfEnforcement)})
+	testkit.Exec(t, st, `INSERT INTO enforcement (id, rule_ref, trigger_ref, status, payload, condition, conditions, config)
+		VALUES ($1, 'p.r', 'p.t', 'created', '{}', 'all', '[]', '{}')`, goes)
+	testkit.Exec(t, st, "DELETE FROM enforcement WHERE id = $1", goes)
+	require.Equal(t, []int{1, 1, 1}, []int{left(secret.OfConfig), left(secret.OfResult), left(secret.OfEnforcement)})
+}
