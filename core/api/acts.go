@@ -119,10 +119,12 @@ func noExecution(id int64) error {
 }
 
 // readBody decodes the JSON object of an act. No body at all is an empty object.
-func readBody(r *http.Request, into any) error {
-	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxActBody))
+func readBody(r *http.Request, into any) error { return readBodyUpTo(r, into, maxActBody) }
+
+func readBodyUpTo(r *http.Request, into any, most int64) error {
+	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
-		return &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body exceeds %d bytes", maxActBody)}
+		return &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body exceeds %d bytes", most)}
 	}
 	if err != nil {
 		return requestError("the body could not be read")

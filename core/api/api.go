@@ -81,6 +81,7 @@ type Server struct {
 	address  string
 	deps     Deps
 	tokens   *Tokens // nil without a file
+	emitter  Emitter // nil when events cannot be emitted
 	listener net.Listener
 	server   *http.Server
 }
@@ -200,6 +201,9 @@ func (s *Server) Handler() http.Handler {
 	}
 	if s.deps.Acts != nil {
 		s.acts(mux)
+	}
+	if s.emitter != nil {
+		s.emits(mux)
 	}
 	mux.Handle("/", s.guarded(ScopeRead, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusNotFound, "there is no "+r.Method+" on this path")

@@ -28,6 +28,11 @@ type View interface {
 	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
+	Events(ctx context.Context, filter monitor.EventFilter, cursor int64) (*monitor.EventPage, error)
+	EventDetail(ctx context.Context, id int64) (*monitor.EventDetail, error)
+	Enforcements(ctx context.Context, filter monitor.EnforcementFilter, cursor int64) (*monitor.EnforcementPage, error)
+	Rules(ctx context.Context, trigger, cursor string) (*monitor.RulePage, error)
+	Rule(ctx context.Context, ref string) (*monitor.RuleDetail, error)
 }
 
 // maxQueues bounds the list of queues that one request may ask for.
@@ -63,6 +68,11 @@ func (s *Server) routes(mux *http.ServeMux) {
 	read("/api/v1/workflows/{id}", s.workflow)
 	read("/api/v1/inquiries", s.inquiries, inquiryParameters...)
 	read("/api/v1/inquiries/{id}", s.inquiry)
+	read("/api/v1/events", s.events, "trigger", "limit", "cursor")
+	read("/api/v1/events/{id}", s.event)
+	read("/api/v1/enforcements", s.enforcements, "rule", "status", "event", "limit", "cursor")
+	read("/api/v1/rules", s.rules, "trigger", "cursor")
+	read("/api/v1/rules/{ref}", s.rule)
 	mux.Handle("/api/v1/openapi.yaml", guarded(http.HandlerFunc(s.onlyGet)))
 	mux.Handle("GET /api/v1/openapi.yaml", guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")

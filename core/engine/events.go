@@ -5,6 +5,7 @@ import (
 
 	"github.com/attune-go/attune/core/eventing"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -29,6 +30,7 @@ func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	})
 	enforcements := e.newEnforcements()
 	sweep := eventing.NewSweep(eventing.SweepConfig{}, e.query, events.Submit, enforcements.Submit, e.logger, measured, metrics)
+	e.http.Emits(submit.New(e.query, e.relay).WithKeyring(e.keys))
 	e.loops["events"] = sweep.Loop
 	e.services.Add("enforcement consumer", enforcements.consumer)
 	e.services.Add("enforcements", enforcements)

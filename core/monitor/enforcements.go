@@ -1,0 +1,176 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// EnforcementStatuses lists the statuses of enforcements.
+var EnforcementStatuses = []string{"created", "processed", "disabled"}
+
+// Check reports what a filter says that means nothing.
+func (f EnforcementFilter) Check() error {
+	if f.Status != "" && !slices.Contains(EnforcementStatuses, f.Status) {
+		return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, f.Status, strings.Join(EnforcementStatuses, ", "))
+	}
+	return nil
+}
+
+func enforcementOf(r store.ViewEnforcementsRow) Enforcement {
+	return Enforcement{
+		ID: r.ID, RuleRef: r.RuleRef, TriggerRef: r.TriggerRef, Event: r.Event, Status: r.Status, Error: r.Error, Created: r.Created,
+		ResolvedAt: r.ResolvedAt, Config: r.Config, Condition: r.Condition, Conditions: r.Conditions,
+		Execution: r.Execution, ExecutionStatus: r.ExecutionStatus, ActionRef: r.ActionRef,
+	}
+}
+
+// Enforcements reads one page of enforcements below a cursor that a page before
+// gave; 0 begins. It looks at a bounded number of rows and says when it stopped
+// there.
+func (m *Monitor) Enforcements(ctx context.Context, filter EnforcementFilter, cursor int64) (*EnforcementPage, error) {
+	page := &EnforcementPage{List: []Enforcement{}}
+	if err := filter.Check(); err != nil {
+		return page, err
+	}
+	err := m.database(ctx, "enforcements", &page.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+		if err := eventsThere(ctx, tx); err != nil {
+			return err
+		}
+		if filter.Event != 0 {
+			return page.ofEvent(ctx, tx, filter)
+		}
+		return page.fill(ctx, tx, filter, cmp.Or(cursor, math.MaxInt64), cmp.Or(filter.Limit, DefaultPage))
+	})
+	return page, err
+}
+
+func (p *EnforcementPage) ofEvent(ctx context.Context, tx *store.Tx, f EnforcementFilter) error {
+	rows, err := tx.ViewEnforcementsOfEvent(ctx, f.Event, enforcedOfOne)
+	if err != nil {
+		return fmt.Errorf("read the enforcements of event %d: %w", f.Event, err)
+	}
+	for _, r := range rows {
+		if (f.Rule == "" || r.RuleRef == f.Rule) && (f.Status == "" || r.Status == f.Status) {
+			p.List = append(p.List, enforcementOf(store.ViewEnforcementsRow(r)))
+		}
+	}
+	return nil
+}
+
+func (p *EnforcementPage) fill(ctx context.Context, tx *store.Tx, f EnforcementFilter, before int64, limit int) error {
+	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{
+		Before: before, Scan: eventScan, Rule: f.Rule, Status: f.Status, Page: int32(limit), //nolint:gosec // a page
+	})
+	if err != nil {
+		return fmt.Errorf("read a page of enforcements: %w", err)
+	}
+	for _, r := range rows {
+		p.List = append(p.List, enforcementOf(r))
+	}
+	if len(rows) == limit {
+		p.Next = rows[len(rows)-1].ID
+		return nil
+	}
+	seen, err := tx.CountEnforcementsBelow(ctx, before, eventScan)
+	if err != nil {
+		return fmt.Errorf("count the enforcements that were looked at: %w", err)
+	}
+	if seen.N == eventScan {
+		p.Next, p.Bounded = seen.Last, true
+	}
+	return nil
+}
+
+// EnforcementDetail is one enforcement, with when it was read.
+type EnforcementDetail struct {
+	Reading
+	Enforcement
+}
+
+// Enforcement reads one enforcement, ErrNotFound if there is none.
+func (m *Monitor) Enforcement(ctx context.Context, id int64) (*EnforcementDetail, error) {
+	d := &EnforcementDetail{}
+	err := m.database(ctx, "an enforcement", &d.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+		if err := eventsThere(ctx, tx); err != nil {
+			return err
+		}
+		rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: id + 1, Scan: 1, Page: 1})
+		if err != nil {
+			return fmt.Errorf("read enforcement %d: %w", id, err)
+		}
+		if len(rows) == 0 || rows[0].ID != id {
+			return ErrNotFound
+		}
+		d.Enforcement = enforcementOf(rows[0])
+		return nil
+	})
+	return d, err
+}
+
+// Rules reads one page of rules by reference behind a cursor that a page before
+// gave, of one trigger if it is named.
+func (m *Monitor) Rules(ctx context.Context, trigger, cursor string) (*RulePage, error) {
+	page := &RulePage{List: []Rule{}}
+	err := m.database(ctx, "rules", &page.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+		rows, err := tx.ViewRules(ctx, store.ViewRulesParams{Recent: RecentFirings, After: cursor, Trigger: trigger, Page: pageOfRules})
+		if err != nil {
+			return fmt.Errorf("read a page of rules: %w", err)
+		}
+		for _, r := range rows {
+			page.List = append(page.List, ruleOf(r))
+		}
+		if len(rows) == pageOfRules {
+			page.Next = rows[len(rows)-1].Ref
+		}
+		return nil
+	})
+	return page, err
+}
+
+// Rule reads everything about one rule, ErrNotFound if there is none.
+func (m *Monitor) Rule(ctx context.Context, ref string) (*RuleDetail, error) {
+	d := &RuleDetail{}
+	if ref == "" {
+		return d, errors.New("a rule has a ref")
+	}
+	err := m.database(ctx, "a rule", &d.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
+		rows, err := tx.ViewRules(ctx, store.ViewRulesParams{Recent: RecentFirings, Ref: ref, Page: 1})
+		if err != nil {
+			return fmt.Errorf("read rule %s: %w", ref, err)
+		}
+		if len(rows) == 0 {
+			return ErrNotFound
+		}
+		r := rows[0]
+		d.Rule, d.PackRef, d.Description, d.Owner = ruleOf(r), r.PackRef, r.Description, text(r.Owner)
+		d.Conditions, d.Params, d.Created, d.Updated = r.Conditions, r.ActionParams, r.Created, r.Updated
+		return nil
+	})
+	return d, err
+}
+
+func ruleOf(r store.ViewRulesRow) Rule {
+	one := Rule{
+		ID: r.ID, Ref: r.Ref, Label: r.Label, TriggerRef: r.TriggerRef, ActionRef: r.ActionRef, Enabled: r.Enabled,
+		Fired: int(r.Fired), Disabled: int(r.Disabled),
+	}
+	if last := r.Last; last.Unix() != 0 {
+		one.LastFired = &last
+	}
+	switch {
+	case !r.HasTrigger:
+		one.Note = fmt.Sprintf("trigger %s does not exist", r.TriggerRef)
+	case !r.TriggerEnabled:
+		one.Note = fmt.Sprintf("trigger %s is disabled", r.TriggerRef)
+	case !r.HasAction:
+		one.Note = fmt.Sprintf("action %s does not exist", r.ActionRef)
+	}
+	return one
+}
