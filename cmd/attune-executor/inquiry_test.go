@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -71,7 +70,7 @@ func TestAPersonIsAskedForWhatTheSchemaNames(t *testing.T) {
 	} {
 		_, _, err := typed(document, lines)
 		var coded *exitError
-		require.True(t, errors.As(err, &coded), name)
+		require.ErrorAs(t, err, &coded, name)
 		require.Equal(t, exitRefused, coded.code, name)
 		require.ErrorContains(t, err, "nothing was answered", name)
 	}
