@@ -25,8 +25,14 @@ type field struct {
 // aliases are keys with another name.
 var aliases = map[string]string{"permission_set_ref": "permission_set_refs"}
 
+// forPeople are keys of the upper level that say something to people and other programs.
+var forPeople = []string{"name", "examples", "notes", "documentation", "metadata"}
+
+// passed reports whether a key is no business of ours.
+func passed(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "x-") }
+
 // fields lists the keys of a mapping that are known, null ones too, and warns of the
-// others. What begins with __ is the business of drawing programs.
+// others, except of those that are for people and other programs.
 func (r *reader) fields(node *yaml.Node, known []string, where string) []field {
 	var list []field
 	seen := map[string]*yaml.Node{}
@@ -40,7 +46,7 @@ func (r *reader) fields(node *yaml.Node, known []string, where string) []field {
 			r.mistakef(r.at(f.key), "a key must be a word")
 			continue
 		case slices.Contains(known, name):
-		case strings.HasPrefix(name, "__"):
+		case passed(name), where == "" && slices.Contains(forPeople, name):
 			continue
 		default:
 			r.unknown(f.key, known, where)
