@@ -67,12 +67,18 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 		if cfg.Duration, err = demoDuration(a.environ); err != nil {
 			return err
 		}
+	} else {
+		cfg.AnswerAfter = peopleAnswerAfter
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once, and its processes with it
 	return showDemo(ctx, cfg, tui)
 }
+
+// peopleAnswerAfter is how long somebody at the dashboard may think before the demo
+// answers a question itself.
+const peopleAnswerAfter = 20 * time.Second
 
 // dashboardBinary is the dashboard beside this program, empty if it is not
 // there.

@@ -29,9 +29,12 @@ type Config struct {
 	Replicas int
 	Workers  int
 	Faults   bool
-	Binary   string // the executor to start replicas and workers from
-	Out      io.Writer
-	Logger   *slog.Logger // of the servers' start and end
+	// AnswerAfter is how long a question waits for a person before the demo answers
+	// it; at once if 0.
+	AnswerAfter time.Duration
+	Binary      string // the executor to start replicas and workers from
+	Out         io.Writer
+	Logger      *slog.Logger // of the servers' start and end
 }
 
 // Defaults of the demo.
@@ -57,14 +60,15 @@ type Demo struct {
 	store *store.Store
 	fleet *fleet
 
-	broker  *broker.Broker // of the traffic
-	relay   *outbox.Relay
-	begun   time.Time
-	before  int64 // the newest execution before this run
-	waiting atomic.Int64
-	muted   atomic.Bool
-	logger  *slog.Logger // of what the demo does itself
-	log     io.Closer
+	broker      *broker.Broker // of the traffic
+	relay       *outbox.Relay
+	begun       time.Time
+	before      int64 // the newest execution before this run
+	beforeEvent int64 // the same of events
+	waiting     atomic.Int64
+	muted       atomic.Bool
+	logger      *slog.Logger // of what the demo does itself
+	log         io.Closer
 }
 
 // Start brings up the servers, the schema, the replicas and the workers. The
@@ -101,6 +105,9 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if err := d.seed(ctx); err != nil {
 		return err
 	}
+	if err := d.openShop(ctx); err != nil {
+		return err
+	}
 	if err := d.connect(ctx); err != nil {
 		return err
 	}
@@ -111,7 +118,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 		}
 	}
 	for i := range d.cfg.Workers {
-		if err := d.fleet.start(workerName(i), "worker", "--name", workerName(i), "--concurrency", "10"); err != nil {
+		if err := d.fleet.start(workerName(i), "worker", "--name", workerName(i), "--concurrency", "10", "--packs", d.packsDir()); err != nil {
 			return err
 		}
 	}
@@ -173,6 +180,9 @@ func (d *Demo) awaitWorkers(ctx context.Context) error {
 	}
 }
 
+// secretsKey seals the secrets of the demo, which are none.
+const secretsKey = "the demo has no secrets worth a better key" //nolint:gosec // it is shown to everybody
+
 // Env lists the variables that point a program at the demo's servers.
 func (d *Demo) Env() []string {
 	return []string{
@@ -180,6 +190,7 @@ func (d *Demo) Env() []string {
 		"ATTUNE__MESSAGE_QUEUE__URL=" + d.stack.AMQPURL(),
 		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + d.stack.ManagementURL(),
 		"ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0",
+		"ATTUNE__SECURITY__ENCRYPTION_KEY=" + secretsKey,
 		// A killed worker is missed soon enough for the show.
 		"ATTUNE__WORKER__HEARTBEAT_INTERVAL=1s",
 		"ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=2s",
@@ -200,6 +211,8 @@ func (d *Demo) Run(ctx context.Context) error {
 	news := make(chan string, 16)
 	traffic := make(chan error, 1)
 	go func() { traffic <- d.traffic(show) }()
+	stopAnswers := d.runShop(ctx, show)
+	defer stopAnswers()
 	faults := make(chan struct{})
 	go func() {
 		defer close(faults)
@@ -233,7 +246,7 @@ func (d *Demo) drain(ctx context.Context) counts {
 	progress := time.Now()
 	for time.Since(progress) < drainPatience {
 		if now, err := d.count(ctx); err == nil {
-			if now.live() == 0 && now.Outbox == 0 {
+			if orders, err := d.countShop(ctx); err == nil && now.live() == 0 && now.Outbox == 0 && orders.done() {
 				return now
 			}
 			if now.ended() > last.ended() {

@@ -9,8 +9,14 @@
 // a worker is restarted under load and another killed, executions are cancelled
 // while they wait and run, and some fail and are repeated.
 //
+// Beside that traffic a shop is open, whose pack is in the folder packs: orders are
+// events, rules start workflows for them, with tasks that run side by side, over
+// lists, repeated and in workflows of their own; large orders ask a person, whom the
+// demo stands in for when nobody answers.
+//
 // At the end traffic stops, everything that was requested is awaited, and the
-// invariant queries are run. The demo succeeds only if every execution has
-// reached a terminal state and no query returned a row. Everything it started
+// invariant queries are run. The demo succeeds only if every execution and
+// workflow has reached a terminal state, every order has had its consequence, every
+// question is answered, and no query returned a row. Everything it started
 // it stops, also when it fails or is interrupted.
 package demo

@@ -84,6 +84,13 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	if p50, p99, err := d.latency(ctx); err == nil {
 		add("  requested → running   p50 %s, p99 %s (those that did not wait for a limit)", p50, p99)
 	}
+	orders, err := d.countShop(ctx)
+	if err != nil {
+		return err
+	}
+	add("  orders                %8d events, %d of them without consequence", orders.Events, orders.Unmet)
+	add("  workflows             %8d completed, %d failed, %d without an end", orders.Completed, orders.Failed, orders.Live)
+	add("  questions             %8d answered, %d open", orders.Answered, orders.Open)
 	if len(violations) == 0 {
 		add("  invariants            all %d queries are silent", len(doctor.Checks()))
 	}
@@ -91,7 +98,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 		add("  invariant broken      %s", v)
 	}
 	d.sayf("%s", strings.Join(lines, "\n"))
-	if c.live() > 0 || len(violations) > 0 || total == 0 {
+	if c.live() > 0 || len(violations) > 0 || total == 0 || !orders.done() {
 		return ErrLost
 	}
 	return nil

@@ -1,0 +1,9 @@
+-- Questions of the shop that have waited for long enough.
+SELECT coalesce(array_agg(q.id ORDER BY q.id), '{}')
+FROM (
+    SELECT i.id
+    FROM inquiry i
+    JOIN execution e ON e.id = i.execution
+    WHERE i.status = 'pending' AND e.id > $1 AND i.created < now() - $2::interval
+    ORDER BY i.id LIMIT 50
+) q

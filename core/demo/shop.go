@@ -1,0 +1,154 @@
+package demo
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/catalog"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// packs holds the pack of the demo as a person would write it.
+//
+//go:embed packs
+var packs embed.FS
+
+//go:embed shop.sql
+var shopSQL string
+
+//go:embed questions.sql
+var questionsSQL string
+
+// orderEvery is the time between two orders of the shop.
+const orderEvery = 900 * time.Millisecond
+
+// openShop writes the pack into a folder, from which the workers run it, and
+// applies it.
+func (d *Demo) openShop(ctx context.Context) error {
+	folder := d.packsDir()
+	err := fs.WalkDir(packs, "packs", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(filepath.Dir(folder), filepath.FromSlash(name))
+		if entry.IsDir() {
+			return os.MkdirAll(path, 0o750)
+		}
+		content, err := packs.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, content, 0o600)
+	})
+	if err != nil {
+		return fmt.Errorf("write the demo's pack: %w", err)
+	}
+	files, err := catalog.Read([]string{folder}, nil)
+	if err != nil {
+		return fmt.Errorf("read the demo's pack: %w", err)
+	}
+	_, err = catalog.New(d.store, nil).Apply(ctx, catalog.Request{
+		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Actor: "demo", Source: "attune-demo",
+	})
+	if err != nil {
+		return fmt.Errorf("apply the demo's pack: %w", err)
+	}
+	if err := d.store.Pool().QueryRow(ctx, "SELECT coalesce(max(id), 0) FROM event").Scan(&d.beforeEvent); err != nil {
+		return fmt.Errorf("look for the newest event: %w", err)
+	}
+	return nil
+}
+
+// packsDir is the folder of the demo's packs.
+func (d *Demo) packsDir() string { return filepath.Join(d.stack.Dir(), "demo", "packs") }
+
+// order is the payload of one event of the shop. Every sixth order is so large that
+// a person is asked; every fourth customer is a good one.
+func order(n int) map[string]any {
+	items := make([]string, n%4+1)
+	for i := range items {
+		items[i] = []string{"tea", "cup", "pot", "spoon"}[(n+i)%4]
+	}
+	amount := 20 + n*13%300
+	if n%6 == 2 {
+		amount += 900
+	}
+	customer := []string{"ada", "grace-vip", "edsger", "barbara"}[n%4]
+	country := []string{"france", "japan", "iceland"}[n%3]
+	return map[string]any{"order": n, "customer": customer, "amount": amount, "items": items, "country": country}
+}
+
+// orders emits an event for every order until the context ends.
+func (d *Demo) orders(ctx context.Context) {
+	requests := submit.New(d.store, d.relay)
+	for n := 1; supervise.Sleep(ctx, orderEvery); n++ {
+		payload, err := json.Marshal(order(n))
+		if err == nil {
+			_, err = requests.EmitEvent(ctx, submit.Event{TriggerRef: "shop.order_placed", Payload: payload})
+		}
+		if err != nil && ctx.Err() == nil {
+			d.logger.WarnContext(ctx, "An order could not be placed", "error", err)
+			n-- // it is placed the next time
+		}
+	}
+}
+
+// runShop places orders until show ends, and answers questions until the returned
+// function is called: some are asked after the last order.
+func (d *Demo) runShop(ctx, show context.Context) (stop func()) {
+	answering, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { d.orders(show) })
+	wg.Go(func() { d.answers(answering) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// answers answers the questions of the shop after a while, in place of a person,
+// until the context ends.
+func (d *Demo) answers(ctx context.Context) {
+	desk := triage.New(triage.Config{Actor: "demo", Source: "attune-demo"}, d.store, d.relay)
+	for supervise.Sleep(ctx, time.Second) {
+		var ids []int64
+		if err := d.store.Pool().QueryRow(ctx, questionsSQL, d.before, d.cfg.AnswerAfter).Scan(&ids); err != nil {
+			d.logger.WarnContext(ctx, "The questions could not be read", "error", err)
+			continue
+		}
+		for _, id := range ids {
+			response := json.RawMessage(`{"approved": true}`)
+			if _, err := desk.Answer(ctx, triage.AnswerOrder{Inquiry: id, Response: response, Note: "the demo"}); err != nil {
+				d.logger.WarnContext(ctx, "A question could not be answered", "inquiry", id, "error", err)
+			}
+		}
+	}
+}
+
+// shop is what has become of the orders.
+type shop struct {
+	Events, Unmet           int64
+	Live, Completed, Failed int64 // workflows
+	Open, Answered          int64 // questions
+}
+
+// done reports whether nothing more follows from any order.
+func (s shop) done() bool { return s.Unmet == 0 && s.Live == 0 && s.Open == 0 }
+
+func (d *Demo) countShop(ctx context.Context) (s shop, err error) {
+	err = d.store.Pool().QueryRow(ctx, shopSQL, d.beforeEvent, d.before).Scan(
+		&s.Events, &s.Unmet, &s.Live, &s.Completed, &s.Failed, &s.Open, &s.Answered)
+	if err != nil {
+		return s, fmt.Errorf("count what became of the orders: %w", err)
+	}
+	return s, nil
+}
