@@ -1,0 +1,41 @@
+package workflow_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// Whatever a file holds, it is read or refused with mistakes, and what was read is
+// kept and read again as the same.
+func FuzzDefinition(f *testing.F) {
+	f.Add(everything)
+	f.Add("version: 1\ntasks: [{name: a, action: core.echo, decision: [{when: 'x', next: a}, {default: true, next: a}]}]")
+	f.Add("a: &a [*a]\nversion: 1\ntasks: *a")
+	f.Add("version: 1\ntasks: [{<<: {name: b}, action: \"a.b\", input: {x: |\n {{ y }}\n}}]")
+	f.Add(`{"version": "1", "tasks": [{"name": "a", "action": "b.c", "when": "{{ '}}' }}"}]}`)
+	f.Fuzz(func(t *testing.T, content string) {
+		d, mistakes, _ := workflow.Parse("w", []byte(content))
+		for _, m := range mistakes {
+			require.NotEmpty(t, m.Text)
+		}
+		if d == nil || len(mistakes) > 0 {
+			require.NotEmpty(t, mistakes)
+			return
+		}
+		require.Nil(t, d.Cycle())
+		stored, err := d.JSON()
+		require.NoError(t, err)
+		again, err := workflow.ParseJSON(stored)
+		require.NoError(t, err)
+		graph, err := d.TaskGraph()
+		require.NoError(t, err)
+		same, err := again.TaskGraph()
+		require.NoError(t, err)
+		require.JSONEq(t, string(graph), string(same))
+		_, err = workflow.ParseTaskGraph(graph, nil)
+		require.NoError(t, err)
+	})
+}
