@@ -33,7 +33,7 @@ func (x *decision) scopeOf(t *Task) scope {
 	if t.Within != nil {
 		t = t.Within
 	}
-	if cause := x.def.Task(x.cause(t)); cause != nil {
+	if cause := x.def.Task(x.cause(t)); cause != nil && x.state.Tasks[cause.Name] != nil {
 		return x.scopeAfter(cause)
 	}
 	return scope{x: x}

@@ -151,11 +151,11 @@ func (r *Retry) Wait(n int) time.Duration {
 		}
 		wait = r.Delay * time.Duration(n)
 	case BackoffExponential:
-		for i := 1; i < n && wait < most; i++ {
-			wait *= 2
-			if wait == 0 {
-				return 0
+		for i := 1; i < n && wait > 0; i++ {
+			if wait > most/2 {
+				return most
 			}
+			wait *= 2
 		}
 	case BackoffConstant:
 	}

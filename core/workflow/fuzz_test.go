@@ -1,41 +1,83 @@
 package workflow_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// Whatever a file holds, it is read or refused with mistakes, and what was read is
-// kept and read again as the same.
-func FuzzParse(f *testing.F) {
-	f.Add(everything)
-	f.Add("version: 1\ntasks: [{name: a, action: core.echo, decision: [{when: 'x', next: a}, {default: true, next: a}]}]")
-	f.Add("a: &a [*a]\nversion: 1\ntasks: *a")
-	f.Add("version: 1\ntasks: [{<<: {name: b}, action: \"a.b\", input: {x: |\n {{ y }}\n}}]")
-	f.Add(`{"version": "1", "tasks": [{"name": "a", "action": "b.c", "when": "{{ '}}' }}"}]}`)
-	f.Fuzz(func(t *testing.T, content string) {
-		d, mistakes, _ := workflow.Parse("w", []byte(content))
-		for _, m := range mistakes {
-			require.NotEmpty(t, m.Text)
-		}
-		if d == nil || len(mistakes) > 0 {
-			require.NotEmpty(t, mistakes)
+const everyKind = `
+vars: {n: 0}
+output_map: {n: "{{ n }}", d: "{{ task.d }}"}
+tasks:
+- {name: a, action: core.a, when: "{{ n < 5 }}", next: [{publish: [{n: "{{ n + 1 }}"}], do: [b, c, d]}, {when: "{{ failed() }}", do: [e]}]}
+- {name: b, action: core.b, with_items: "{{ range(5) }}", concurrency: 2, batch_size: 2, input: {x: "{{ item }}"}, next: [{do: [d]}]}
+- {name: c, action: core.c, retry: {count: 2, delay: 1, backoff: exponential, on_error: "{{ result().code == 1 }}"}, next: [{when: "{{ succeeded() }}", do: [d]}]}
+- name: d
+  type: parallel
+  join: 2
+  tasks: [{name: x, action: core.x}, {name: y, action: core.y, with_items: "{{ [1, 2] }}"}]
+  next: [{when: "{{ result().x == task.d.x }}", do: [e]}]
+- {name: e, action: core.e, join: all, input: {all: "{{ task.b }} {{ task.c }}"}}
+`
+
+// Whatever a state says, and whatever happens: there is a plan or something to be
+// asked for, and a workflow that goes on has something that it waits for.
+func FuzzDecideOnAnyState(f *testing.F) {
+	d := define(f, everyKind)
+	f.Add([]byte(`{"status": "running", "tasks": {}}`), uint8(1), "a", 0, uint8(0), 0)
+	f.Add([]byte(`{"status": "running", "done": ["a"], "tasks": {"b": {"status": "running", "items": 5, "total": 3, "next": 2, "open": 1}}}`), uint8(2), "b", 1, uint8(1), 0)
+	f.Add([]byte(`{"status": "running", "paused": true, "tasks": {"c": {"status": "running", "open": 1}, "d": {"status": "ready", "arrived": ["a"]}}, "held": [{"task": "c"}]}`), uint8(4), "c", 0, uint8(1), 1)
+	f.Add([]byte(`{"status": "running", "tasks": {"d": {"status": "running", "open": -1}, "e": {"status": "waiting"}, "z": {"status": "running"}}}`), uint8(7), "x", 0, uint8(2), 9)
+	f.Add([]byte(`{"status": "running", "tasks": {"d": {"status": "running", "total": 2, "next": 2, "open": 2}, "x": {"status": "running", "open": 1, "next": 1, "total": 1}}, "held": [{"task": "gone"}]}`), uint8(5), "d", 0, uint8(3), 0)
+	f.Fuzz(func(t *testing.T, raw []byte, kind uint8, task string, index int, status uint8, retries int) {
+		state, err := workflow.ParseState(raw)
+		if err != nil {
 			return
 		}
-		require.Nil(t, d.Cycle())
-		stored, err := d.JSON()
-		require.NoError(t, err)
-		again, err := workflow.ParseJSON(stored)
-		require.NoError(t, err)
-		graph, err := d.TaskGraph()
-		require.NoError(t, err)
-		same, err := again.TaskGraph()
-		require.NoError(t, err)
-		require.JSONEq(t, string(graph), string(same))
-		_, err = workflow.ParseTaskGraph(graph, nil)
-		require.NoError(t, err)
+		state.Variables = map[string]any{"n": int64(1)}
+		happened := []workflow.Happening{
+			{Kind: workflow.HappeningKind(kind % 9), Task: task, Index: index, Status: attune.Statuses[int(status)%len(attune.Statuses)], Retries: retries},
+			{Kind: workflow.Looked},
+		}
+		facts := workflow.Facts{Results: map[string]workflow.Result{}, Children: map[workflow.Child]any{}}
+		for range 20 {
+			plan, err := d.Decide(state, happened, facts)
+			need, asks := errors.AsType[*workflow.NeedError](err)
+			if !asks {
+				if err == nil {
+					goesOn(t, d, plan)
+				}
+				return
+			}
+			for _, name := range need.Results {
+				facts.Results[name] = d.Task(name).ResultOf(nil, map[int]any{0: "r"})
+			}
+			for _, child := range need.Children {
+				facts.Children[child] = map[string]any{"code": int64(1)}
+			}
+			if len(need.Items) > 0 {
+				return
+			}
+		}
+		require.Fail(t, "it asks for ever")
 	})
+}
+
+func goesOn(t *testing.T, d *workflow.Definition, plan *workflow.Plan) {
+	t.Helper()
+	if plan.State.Status != attune.StatusRunning || len(plan.State.Tasks) == 0 {
+		return
+	}
+	for name, st := range plan.State.Tasks {
+		known := d.Task(name) != nil && (st.Status == workflow.TaskRunning || st.Status == workflow.TaskReady)
+		if known || st.Status == workflow.TaskRunning && st.Open > 0 {
+			return
+		}
+	}
+	require.Fail(t, "it waits for nothing", "%v", plan.Log)
 }

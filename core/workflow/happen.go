@@ -91,6 +91,9 @@ func (x *decision) breakOff(as attune.Status, why string) {
 		return
 	}
 	for _, r := range x.state.Held {
+		if x.state.Tasks[r.Task] == nil {
+			continue
+		}
 		st := x.own(r.Task)
 		st.count(attune.StatusCancelled)
 		st.Open--
