@@ -181,6 +181,19 @@ SELECT 'inquiry ' || i.id AS subject,
 FROM inquiry i JOIN execution e ON e.id = i.execution
 WHERE i.status = 'pending' AND e.admission_state_id IS NOT NULL;
 
+-- name: inquiry_overdue
+-- guards: S16, L2: a question whose time is over ends, if nobody has answered it
+SELECT 'inquiry ' || i.id AS subject, format('open although its time was over at %s', i.timeout_at) AS detail
+FROM inquiry i
+WHERE i.status = 'pending' AND i.timeout_at < now() - interval '1 minute';
+
+-- name: inquiry_unsettled
+-- guards: S16, L1: what follows from the end of a question is drawn
+SELECT 'inquiry ' || i.id AS subject,
+       format('%s since %s, and nothing was drawn from it; execution %s is %s', i.status, i.updated, e.id, e.status) AS detail
+FROM inquiry i JOIN execution e ON e.id = i.execution
+WHERE i.status <> 'pending' AND NOT i.settled AND i.updated < now() - interval '1 minute';
+
 -- name: stale_claim
 -- guards: L2: a claim that was not finished is taken back
 SELECT 'execution ' || e.id AS subject, format('scheduling since %s', e.updated) AS detail

@@ -137,6 +137,14 @@ var plants = map[string]func(t *testing.T, db database){
 		asking := testkit.Execution(t, db, action(t, db), holding(state), on(worker), status(attune.StatusRunning))
 		testkit.Exec(t, db, `insert into inquiry (execution, prompt) values ($1, 'go on?')`, asking.ID)
 	},
+	"inquiry_overdue": func(t *testing.T, db database) {
+		asking := testkit.Execution(t, db, action(t, db), status(attune.StatusRunning))
+		testkit.Exec(t, db, `insert into inquiry (execution, prompt, timeout_at) values ($1, 'go on?', now() - interval '5 minutes')`, asking.ID)
+	},
+	"inquiry_unsettled": func(t *testing.T, db database) {
+		asking := testkit.Execution(t, db, action(t, db), status(attune.StatusRunning))
+		testkit.Exec(t, db, `insert into inquiry (execution, prompt, status, updated) values ($1, 'go on?', 'responded', now() - interval '5 minutes')`, asking.ID)
+	},
 	"stale_claim": func(t *testing.T, db database) {
 		testkit.Execution(t, db, action(t, db), status(attune.StatusScheduling), old)
 	},
