@@ -107,11 +107,11 @@ func (x *decision) fire(t *Task, transition *Transition) (bool, error) {
 			return false, fmt.Errorf("publish %s: %w", p.Name, err)
 		}
 	}
-	x.publish(transition.Publish, published)
+	x.publish(t, transition.Publish, published)
 	return true, nil
 }
 
-func (x *decision) publish(names []Assignment, values []any) {
+func (x *decision) publish(t *Task, names []Assignment, values []any) {
 	if len(names) == 0 {
 		return
 	}
@@ -126,5 +126,5 @@ func (x *decision) publish(names []Assignment, values []any) {
 		x.state.Variables[p.Name], said[i] = values[i], p.Name
 	}
 	slices.Sort(said)
-	x.logf("published %s", strings.Join(slices.Compact(said), ", "))
+	x.logf("%s publishes %s", t.Name, strings.Join(slices.Compact(said), ", "))
 }

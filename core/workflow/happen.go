@@ -35,7 +35,7 @@ func (x *decision) begin() error {
 		return nil
 	}
 	for _, t := range x.def.Entries() {
-		if err := x.start(t, ""); err != nil {
+		if err := x.start(t); err != nil {
 			return err
 		}
 	}

@@ -44,7 +44,7 @@ func (x *decision) runList(t *Task) error {
 	st := x.move(t.Name, TaskRunning)
 	st.Items = len(items)
 	st.Total = (len(items) + t.width() - 1) / t.width()
-	x.logf("%s runs over %s, %d at a time", t.Name, counted(len(items), "item"), max(t.Concurrency, 1))
+	x.logf("%s runs over %s, %d at a time%s", t.Name, counted(len(items), "item"), max(t.Concurrency, 1), x.after(t))
 	x.lists[t.Name] = items
 	if err := x.fill(t); err != nil {
 		return err
@@ -156,5 +156,12 @@ func (st *TaskState) summary(t *Task) string {
 	if st.Status == TaskCompleted {
 		return fmt.Sprintf("completed: all %d", st.Total)
 	}
-	return fmt.Sprintf("ended: %d of %d succeeded, %d failed, %d timed out", st.Succeeded, st.Total, st.Failed, st.TimedOut)
+	text := fmt.Sprintf("ended: %d of %d succeeded", st.Succeeded, st.Total)
+	if st.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", st.Failed)
+	}
+	if st.TimedOut > 0 {
+		text += fmt.Sprintf(", %d timed out", st.TimedOut)
+	}
+	return text
 }

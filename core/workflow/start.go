@@ -22,18 +22,15 @@ func (x *decision) arrive(name, from string) error {
 		x.logf("join of %s: %d of %d have arrived", name, len(st.Arrived), t.Join)
 		return nil
 	}
-	return x.start(t, from)
+	return x.start(t)
 }
 
 // start starts a task, or leaves it ready while the workflow is paused.
-func (x *decision) start(t *Task, from string) error {
+func (x *decision) start(t *Task) error {
 	if x.state.Paused {
 		x.move(t.Name, TaskReady)
 		x.logf("%s is ready, and starts when the workflow is resumed", t.Name)
 		return nil
-	}
-	if from != "" && t.Within == nil {
-		x.logf("%s leads to %s", from, t.Name)
 	}
 	return x.run(t)
 }
@@ -80,7 +77,7 @@ func (x *decision) runOne(t *Task) error {
 	st := x.move(t.Name, TaskRunning)
 	st.Total, st.Next, st.Open = 1, 1, 1
 	x.plan.Start = append(x.plan.Start, child)
-	x.logf("%s is started", t.Name)
+	x.logf("%s is started%s", t.Name, x.after(t))
 	return nil
 }
 
@@ -88,7 +85,7 @@ func (x *decision) runOne(t *Task) error {
 func (x *decision) runParallel(t *Task) error {
 	st := x.move(t.Name, TaskRunning)
 	st.Total, st.Next, st.Open = len(t.Tasks), len(t.Tasks), len(t.Tasks)
-	x.logf("%s starts %s", t.Name, counted(len(t.Tasks), "task"))
+	x.logf("%s starts %s%s", t.Name, counted(len(t.Tasks), "task"), x.after(t))
 	if len(t.Tasks) == 0 {
 		x.finish(t.Name, TaskCompleted, "")
 	}
@@ -130,6 +127,14 @@ func (x *decision) child(t *Task, at *place) (Start, error) {
 func (x *decision) cause(t *Task) string {
 	if st := x.state.Tasks[t.Name]; st != nil && len(st.Arrived) > 0 {
 		return st.Arrived[len(st.Arrived)-1]
+	}
+	return ""
+}
+
+// after says what led to a task, in words.
+func (x *decision) after(t *Task) string {
+	if cause := x.cause(t); cause != "" && t.Within == nil {
+		return " after " + cause
 	}
 	return ""
 }
