@@ -81,3 +81,30 @@ func goesOn(t *testing.T, d *workflow.Definition, plan *workflow.Plan) {
 	}
 	require.Fail(t, "it waits for nothing", "%v", plan.Log)
 }
+
+// Every definition that is read without mistakes can be run to an end.
+func FuzzEveryDefinitionEnds(f *testing.F) {
+	f.Add([]byte("version: 1\n"+everyKind), uint64(7))
+	f.Add([]byte("version: 1\ntasks:\n- {name: a, action: core.a, on_success: b, on_failure: c}\n- {name: b, action: core.b}\n- {name: c, action: core.c}\n"), uint64(1))
+	f.Add([]byte(`{"version": "1", "tasks": [{"name": "a", "action": "x.y", "with_items": "{{ range(9) }}", "concurrency": 4, "retry": {"count": 2}}]}`), uint64(99))
+	f.Fuzz(func(t *testing.T, content []byte, seed uint64) {
+		d, mistakes, _ := workflow.Parse("w", content)
+		if d == nil || len(mistakes) > 0 || len(d.All()) > 200 {
+			return
+		}
+		w := worldOf(t, d)
+		w.tell(workflow.Happening{Kind: workflow.Started})
+		for range 1000 {
+			open := w.openKeys()
+			if w.end != nil || len(open) > 1000 {
+				return
+			}
+			require.NotEmpty(t, open, "nothing runs, and it has not ended")
+			seed = seed*6364136223846793005 + 1442695040888963407
+			key := open[int(seed>>33)%len(open)]
+			status := attune.TerminalStatuses[int(seed>>40)%len(attune.TerminalStatuses)]
+			w.tell(w.ended(key.Task, key.Index, status, map[string]any{"code": int64(seed>>50) % 3}))
+			w.holds()
+		}
+	})
+}
