@@ -64,6 +64,23 @@ func Events() []string {
 	}
 }
 
+// Workflows returns the points that an engine replica passes when it leads workflows
+// on, besides those of a round.
+func Workflows() []string {
+	return []string{
+		"advancement:committed", // what followed is true, and what follows from that was not begun
+	}
+}
+
+// Inquiries returns the points that an engine replica passes when the time of a
+// question is over.
+func Inquiries() []string {
+	return []string{
+		"inquiry:before-commit", // the question has expired, and nobody sees it
+		"inquiry:committed",     // everybody does, and the workflow has not gone on
+	}
+}
+
 // Worker returns the points that a worker passes, in the order of a run.
 func Worker() []string {
 	return []string{
@@ -75,7 +92,9 @@ func Worker() []string {
 }
 
 // Names returns every point there is.
-func Names() []string { return slices.Concat(Engine(), Letters(), Events(), Worker()) }
+func Names() []string {
+	return slices.Concat(Engine(), Letters(), Events(), Workflows(), Inquiries(), Worker())
+}
 
 // Parse reads a plan: for each point that it names, the reach at which the
 // process dies, counted from 1.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -117,10 +118,17 @@ func (w *Watch) page(ctx context.Context, pass pass) (full bool, err error) {
 		if done, err = settle(ctx, tx, ids, w.cfg.Source); err != nil {
 			return err
 		}
-		return publish(ctx, tx, w.relay, done.messages)
+		if err := publish(ctx, tx, w.relay, done.messages); err != nil {
+			return err
+		}
+		crashpoint.Reach("inquiry:before-commit")
+		return nil
 	})
 	if err != nil {
 		return false, err
+	}
+	if len(done.inquiries) > 0 {
+		crashpoint.Reach("inquiry:committed")
 	}
 	w.tell(ctx, done.inquiries)
 	return full, nil
