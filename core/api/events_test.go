@@ -58,7 +58,9 @@ func TestEventsAreEmitted(t *testing.T) {
 	}
 	code, answer := post(`{"trigger_ref":"demo.door","payload":{"state":"open"},"rule_ref":"demo.rule"}`)
 	require.Equal(t, http.StatusOK, code)
-	id := answer["data"].(map[string]any)["id"]
+	data, ok := answer["data"].(map[string]any)
+	require.True(t, ok)
+	id := data["id"]
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from event where id = $1::float8::bigint and payload = '{"state":"open"}' and rule_ref = 'demo.rule'`, id))
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox where 'event.created' = any (routing_keys)`))
 

@@ -175,9 +175,9 @@ func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 			'failed', 'dead_letter_handler', now(), now(), 'm', 'c', 'f', 'd', '{"a": [1, null]}', '[{"count": 1}]', '{"x": {"y": 1.5}}', '{"worker": {"id": 1}}')
 		returning id`, holder.ID, worker.ID).Scan(&letter))
 	return handlerOver(t, st), map[string]string{
-		"/api/v1/dead-letters/{id}":   fmt.Sprint(letter),
-		"/api/v1/workflows/{id}":      fmt.Sprint(workflowOf(t, st)),
-		"/api/v1/events/{id}":         fmt.Sprint(eventOf(t, st)), "/api/v1/rules/{ref}": "demo.rule",
+		"/api/v1/dead-letters/{id}": fmt.Sprint(letter),
+		"/api/v1/workflows/{id}":    fmt.Sprint(workflowOf(t, st)),
+		"/api/v1/events/{id}":       fmt.Sprint(eventOf(t, st)), "/api/v1/rules/{ref}": "demo.rule",
 		"/api/v1/inquiries/{id}":      fmt.Sprint(inquiryOf(t, st, "responded", 0)),
 		"/api/v1/executions/{id}/why": fmt.Sprint(waiter.ID), "/api/v1/queues/{id}": fmt.Sprint(state.ID),
 		"/api/v1/actions/{ref}/queue-stats": "demo.sleep", "/api/v1/workers/{id}": fmt.Sprint(worker.ID),

@@ -34,8 +34,9 @@ type candidate struct {
 	params     *rule.Params
 	unreadable error // why its conditions cannot be read
 	unfillable error // why its parameters cannot be
-	wrong      int   // how many events it could not answer, with the last reason
-	why        error
+	unsure     int   // for how many events its expression could not be evaluated
+	wrong      int   // for how many it could not be carried out
+	why        error // the last reason of either
 }
 
 // fire is a rule that an event fires.
@@ -143,7 +144,7 @@ func (b *batch) compare(e *event, c *candidate) {
 		b.fire(&fire{event: e, rule: c, err: c.unfillable})
 	case verdict.Err != nil:
 		e.failures = append(e.failures, reason(verdict.Err))
-		c.wrong, c.why = c.wrong+1, verdict.Err
+		c.unsure, c.why = c.unsure+1, verdict.Err
 	}
 }
 

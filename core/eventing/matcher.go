@@ -188,8 +188,3 @@ func reason(err error) string {
 func (b *batch) fresh() []*event {
 	return slices.DeleteFunc(slices.Clone(b.events), func(e *event) bool { return !b.marked[e.row.ID] })
 }
-
-// failed lists the rules that could not answer, or not be carried out.
-func (b *batch) failed() []*candidate {
-	return slices.DeleteFunc(slices.Clone(b.rules), func(c *candidate) bool { return c.wrong == 0 })
-}

@@ -63,8 +63,14 @@ func (m *Metrics) found(kind string, n int) {
 // tell measures what a batch has done, and says once which rules failed in it.
 func (b *batch) tell(ctx context.Context) {
 	b.measure()
-	for _, c := range b.failed() {
-		b.logger.WarnContext(ctx, "Rule failed", "rule_ref", c.row.Ref, "events", c.wrong, "reason", c.why)
+	for _, c := range b.rules {
+		switch {
+		case c.wrong > 0:
+			b.logger.WarnContext(ctx, "Rule fired and cannot be carried out", "rule_ref", c.row.Ref, "events", c.wrong, "reason", c.why)
+		case c.unsure > 0:
+			// Usual for a rule about a field that not all events have; it is on record.
+			b.logger.DebugContext(ctx, "Conditions of a rule could not be evaluated", "rule_ref", c.row.Ref, "events", c.unsure, "reason", c.why)
+		}
 	}
 	if b.result.Created+b.result.Disabled > 0 {
 		b.logger.DebugContext(ctx, "Events matched", "events", b.result.Events,

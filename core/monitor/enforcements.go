@@ -66,7 +66,7 @@ func (p *EnforcementPage) ofEvent(ctx context.Context, tx *store.Tx, f Enforceme
 
 func (p *EnforcementPage) fill(ctx context.Context, tx *store.Tx, f EnforcementFilter, before int64, limit int) error {
 	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{
-		Before: before, Scan: eventScan, Rule: f.Rule, Status: f.Status, Page: int32(limit), //nolint:gosec // a page
+		Before: before, Scan: eventScan, Rule: f.Rule, Status: f.Status, Page: int32(limit),
 	})
 	if err != nil {
 		return fmt.Errorf("read a page of enforcements: %w", err)

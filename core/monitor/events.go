@@ -14,10 +14,10 @@ import (
 
 // The bounds of what is read about events.
 const (
-	eventScan      = 20_000
-	rulesOfOne     = 500 // rules that one event is explained with
-	enforcedOfOne  = 500
-	pageOfRules    = 200
+	eventScan     = 20_000
+	rulesOfOne    = 500 // rules that one event is explained with
+	enforcedOfOne = 500
+	pageOfRules   = 200
 )
 
 func eventsThere(ctx context.Context, tx *store.Tx) error {
@@ -40,7 +40,7 @@ func (m *Monitor) Events(ctx context.Context, filter EventFilter, cursor int64) 
 		if err := eventsThere(ctx, tx); err != nil {
 			return err
 		}
-		rows, err := tx.ViewEvents(ctx, store.ViewEventsParams{Before: before, Scan: eventScan, Trigger: filter.Trigger, Page: int32(limit)}) //nolint:gosec // a page
+		rows, err := tx.ViewEvents(ctx, store.ViewEventsParams{Before: before, Scan: eventScan, Trigger: filter.Trigger, Page: int32(limit)})
 		if err != nil {
 			return fmt.Errorf("read a page of events: %w", err)
 		}
