@@ -97,6 +97,7 @@ func TestOtherBranchesGoOnToTheirEndAfterAFailure(t *testing.T) {
 	require.Equal(t, "1 task failed: a", w.end.Error)
 }
 
+// Upstream 45.
 func TestConditionsAreEvaluatedAndNotGuessed(t *testing.T) {
 	t.Parallel()
 	for source, fires := range map[string]map[string]bool{ // by how the task has ended

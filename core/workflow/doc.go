@@ -17,6 +17,13 @@
 // the list is empty (invariant S12). A workflow in which nothing runs, waits for
 // its time or can be started has ended: it never hangs (upstream 38 to 43).
 //
+// # Bounds
+//
+// A list has at most MaxItems items, a repetition waits for 30 days at the longest,
+// and evaluations have the bounds of the package expr. The state holds counts and no
+// results, and of tasks that have simply completed the names: what a decision costs
+// does not depend on how many items there are or have ended.
+//
 // # On failure
 //
 // A condition, template or list that cannot be evaluated fails its task, with the

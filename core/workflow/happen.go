@@ -62,7 +62,10 @@ func (x *decision) goOn() error {
 	if !x.running() || x.state.Paused {
 		return nil
 	}
-	x.plan.Repeat = append(x.plan.Repeat, x.state.Held...)
+	for _, r := range x.state.Held {
+		x.plan.Repeat = append(x.plan.Repeat, r)
+		x.logf("%s is repeated in %s", x.nameOf(r.Task, r.Index), r.Delay)
+	}
 	x.state.Held = nil
 	for _, t := range x.def.All() {
 		st := x.state.Tasks[t.Name]

@@ -42,6 +42,7 @@ func TestAPausedWorkflowStartsNothing(t *testing.T) {
 	require.Equal(t, []workflow.Repeat{{Task: "r", Delay: time.Minute, Reason: "failed"}}, w.repeats)
 	require.Equal(t, []string{"c"}, w.lists4().Skipped)
 	require.Empty(t, w.state.Held)
+	w.said("r is repeated in 1m0s")
 	w.ends("b", completed)
 	w.ends("r", completed)
 	w.item("l", 1, completed)

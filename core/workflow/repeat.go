@@ -23,10 +23,7 @@ func (x *decision) repeat(t *Task, h Happening) (bool, error) {
 	if h.Status == attune.StatusTimeout {
 		r.Reason = "timeout"
 	}
-	what := t.Name
-	if t.WithItems != nil {
-		what = t.part(h.Index) + " of " + t.Name
-	}
+	what := x.nameOf(t.Name, h.Index)
 	if x.state.Paused {
 		x.state.Held = append(x.state.Held, r)
 		x.logf("%s %s and is repeated after the workflow is resumed (%d of %d)", what, said(h.Status), h.Retries+1, t.Retry.Count)
@@ -35,6 +32,14 @@ func (x *decision) repeat(t *Task, h Happening) (bool, error) {
 	x.plan.Repeat = append(x.plan.Repeat, r)
 	x.logf("%s %s and is repeated in %s (%d of %d)", what, said(h.Status), r.Delay, h.Retries+1, t.Retry.Count)
 	return true, nil
+}
+
+// nameOf is a child in words.
+func (x *decision) nameOf(task string, index int) string {
+	if t := x.def.Task(task); t != nil && t.WithItems != nil {
+		return t.part(index) + " of " + task
+	}
+	return task
 }
 
 // wanted asks on_error about the end of a child. One that cannot be evaluated
