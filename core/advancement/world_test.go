@@ -45,7 +45,7 @@ type end struct {
 
 // world is a database, the rounds of one engine and somebody who does the work.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	store   *store.Store
 	rounds  *handover.HandOver
 	relay   *relay
@@ -65,6 +65,13 @@ func setup(t *testing.T) *world {
 		t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), relay: &relay{}, sources: advancement.NewSources(),
 		does: func(string, int, int) end { return end{status: attune.StatusCompleted} },
 	}
+	w.begin()
+	return w
+}
+
+// begin makes the engine and the worker.
+func (w *world) begin() {
+	t := w.t
 	w.rounds = w.replica()
 	w.worker = testkit.Worker(t, w.store, "w1", func(k *testkit.WorkerRow) {
 		able := testkit.DefaultCapabilities(5000)
@@ -73,7 +80,6 @@ func setup(t *testing.T) *world {
 	}).ID
 	testkit.Action(t, w.store, "pk.a")
 	w.pack = w.ids(`SELECT pack FROM action WHERE ref = 'pk.a'`)[0]
-	return w
 }
 
 func (w *world) replica() *handover.HandOver {
