@@ -27,7 +27,7 @@ func (s *Server) Emits(emitter Emitter) { s.emitter = emitter }
 
 // emits adds what emits events.
 func (s *Server) emits(mux *http.ServeMux) {
-	mux.Handle("POST /api/v1/events", s.guarded(ScopeOperate, s.sameSite(s.answer(func(r *http.Request) (any, error) {
+	mux.Handle("POST /api/v1/events", s.guarded(ScopeSubmit, s.sameSite(s.answer(func(r *http.Request) (any, error) {
 		if err := onlyParameters(r, nil); err != nil {
 			return nil, err
 		}
