@@ -23,7 +23,7 @@ type Scope string
 const (
 	ScopeRead    Scope = "read"    // look
 	ScopeOperate Scope = "operate" // act on queues, executions and workers
-	ScopeSubmit  Scope = "submit"  // request executions
+	ScopeSubmit  Scope = "submit"  // request executions and emit events
 )
 
 var allScopes = []Scope{ScopeRead, ScopeOperate, ScopeSubmit}
