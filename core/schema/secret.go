@@ -64,13 +64,28 @@ func within(path string, set map[string]bool) bool {
 type finder struct {
 	paths []string
 	steps int
+	known map[*node]bool // whether a node marks anything
+}
+
+func (f *finder) marks(n *node) bool {
+	marks, ok := f.known[n]
+	if !ok {
+		marks = n.marks(0)
+		if f.known == nil {
+			f.known = map[*node]bool{}
+		}
+		f.known[n] = marks
+	}
+	return marks
 }
 
 // look never leaves anything out for its cost: what is too large to be looked through
 // is secret as a whole.
 func (f *finder) look(n *node, value any, path string) {
-	if f.steps++; f.steps > maxSteps && n.marks(0) {
-		f.paths = append(f.paths, path)
+	if f.steps++; f.steps > maxSteps {
+		if f.marks(n) {
+			f.paths = append(f.paths, path)
+		}
 		return
 	}
 	if n.secret && path != "" {
@@ -111,6 +126,7 @@ func (n *node) marks(depth int) bool {
 // HasSecrets reports whether the schema marks anything as secret.
 func (s *Schema) HasSecrets() bool { return s.root.marks(0) }
 
-func pointer(name string) string {
-	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+// pointer is a name as a segment of a JSON pointer.
+func pointer(name string) string { return "/" + escaper.Replace(name) }
