@@ -211,7 +211,7 @@ func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options appl
 				change.Ref, change.Superseded))
 		}
 	}
-	err := a.print(cmd, out, func(w io.Writer) error { return out.table(w) })
+	err := a.print(cmd, out, out.table)
 	for _, warning := range out.Warnings {
 		a.notef("%s", clean(warning))
 	}
