@@ -49,7 +49,7 @@ tasks:
 			if job.ActionRef != "pk.check" {
 				return testkit.Answer{}
 			}
-			return testkit.Answer{Result: map[string]any{"succeeded": true, "data": map[string]any{"__inquiry": map[string]any{"prompt": "Sure?"}}}}
+			return testkit.Answer{Times: 3, Result: map[string]any{"succeeded": true, "data": map[string]any{"__inquiry": map[string]any{"prompt": "Sure?"}}}}
 		},
 	})
 }

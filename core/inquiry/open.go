@@ -25,6 +25,8 @@ type Opening struct {
 	// Questions are to be asked; Faults are those that cannot be.
 	Questions []Question
 	Faults    []Fault
+
+	begins bool // the executions are set running too
 }
 
 // Fault is a question that cannot be asked, and why.
@@ -121,6 +123,9 @@ func (o *Opening) Empty() bool { return o == nil || len(o.Questions)+len(o.Fault
 // Round.Also, or queued in a pipeline.
 func (o *Opening) Statements() []Statement {
 	var all []Statement
+	if o.begins && len(o.Questions) > 0 {
+		all = append(all, o.begin())
+	}
 	if len(o.Questions) > 0 {
 		all = append(all, Statement{store.OpenInquiries, []any{encode(o.Questions)}})
 	}

@@ -140,3 +140,39 @@ func TestSearchesGoByTheirIndexes(t *testing.T) {
 		require.NotContains(t, plan, "Seq Scan on execution", sql)
 	}
 }
+
+// A repetition of a core.ask asks again, as its task did, and takes no slot; whoever
+// comes second reads again.
+func TestAnExecutionThatAsksToRunBeginsToAsk(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := testkit.Context(t)
+	ask := testkit.ActionRow{Ref: inquiry.Action}
+	request := func(config, task any) int64 {
+		return testkit.Execution(t, b.store, ask, func(e *testkit.ExecutionRow) {
+			e.Action, e.Parent, e.Config, e.WorkflowTask = nil, &b.workflow, config, task
+		}).ID
+	}
+	task := object{"task_name": "approve", "timeout_seconds": 60}
+	id, wrong := request(object{"prompt": "deploy?"}, task), request(object{"prompt": 7}, task)
+	nobody := request(object{"assigned_to": 999}, task)
+	alone := request(object{"prompt": "deploy?"}, nil)
+	begin := func() map[int64]*inquiry.Opening {
+		all, err := inquiry.Begin(ctx, b.store.Queries, []int64{id, wrong, nobody, alone, b.workflow})
+		require.NoError(t, err)
+		return all
+	}
+	first, second := begin(), begin()
+	require.Len(t, first, 3, "outside of a workflow it is an action like others")
+	require.Equal(t, []inquiry.Fault{{Execution: wrong, Reason: "the question is malformed: prompt must be a text"}}, first[wrong].Faults)
+	require.Contains(t, first[nobody].Faults[0].Reason, "no identity 999")
+	require.NoError(t, b.open(ctx, first[id]))
+	require.Equal(t, store.ClassRefused, store.ClassOf(b.open(ctx, second[id])))
+	require.NotContains(t, begin(), id)
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id))
+	require.JSONEq(t, string(first[id].Questions[0].Waiting()), b.resultOf(t, id))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE execution = $1 AND timeout_at = created + interval '60 s'`, id))
+	_, err := b.yes(ctx, first[id].Questions[0].ID)
+	require.NoError(t, err)
+	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
+}

@@ -253,6 +253,7 @@ type (
 	ReadAdmissionHeadsParams        = db.ReadAdmissionHeadsParams
 	ReadAdmissionHeadsRow           = db.ReadAdmissionHeadsRow
 	ReadAdmissionMomentRow          = db.ReadAdmissionMomentRow
+	ReadBeginningQuestionsRow       = db.ReadBeginningQuestionsRow
 	ReadClockRow                    = db.ReadClockRow
 	ReadEndedTasksParams            = db.ReadEndedTasksParams
 	ReadEndedTasksRow               = db.ReadEndedTasksRow
@@ -457,6 +458,7 @@ const (
 	AuditRecent                           = db.AuditRecent
 	AuditShape                            = db.AuditShape
 	BeatWorker                            = db.BeatWorker
+	BeginQuestions                        = db.BeginQuestions
 	BlockQueues                           = db.BlockQueues
 	CancelChildren                        = db.CancelChildren
 	CancelFacts                           = db.CancelFacts
@@ -719,6 +721,7 @@ const (
 	ReadAdmissionFacts                    = db.ReadAdmissionFacts
 	ReadAdmissionHeads                    = db.ReadAdmissionHeads
 	ReadAdmissionMoment                   = db.ReadAdmissionMoment
+	ReadBeginningQuestions                = db.ReadBeginningQuestions
 	ReadClock                             = db.ReadClock
 	ReadEndedTasks                        = db.ReadEndedTasks
 	ReadEnforcements                      = db.ReadEnforcements

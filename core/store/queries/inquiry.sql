@@ -18,6 +18,23 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status = 'completed' AND attune
   AND NOT EXISTS (SELECT FROM execution p WHERE p.id = e.parent AND attune_terminal(p.status))
 ORDER BY e.id;
 
+-- name: ReadBeginningQuestions :many
+-- Executions of the action that asks, as tasks of workflows, which ask to run.
+SELECT e.id, coalesce(e.config, 'null')::jsonb AS config, coalesce(attune_task_timeout(e.workflow_task), 0)::float8 AS timeout_seconds
+FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.action_ref = sqlc.arg(action)::text AND e.status = 'requested'
+  AND jsonb_typeof(e.workflow_task) = 'object'
+ORDER BY e.id;
+
+-- name: BeginQuestions :exec
+WITH begun AS (
+    UPDATE execution e SET status = 'running', started_at = now(), result = r.result::jsonb
+    FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(results)::text[]) AS result) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.worker IS NULL AND e.admission_state_id IS NULL
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM begun), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'executions that begin to ask');
+
 -- name: KnownIdentities :many
 SELECT i.id FROM identity i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]);
 

@@ -12,6 +12,21 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
+const BeginQuestions = `-- name: BeginQuestions :exec
+WITH begun AS (
+    UPDATE execution e SET status = 'running', started_at = now(), result = r.result::jsonb
+    FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::text[]) AS result) r
+    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.worker IS NULL AND e.admission_state_id IS NULL
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM begun), cardinality($1::bigint[])::bigint, 'executions that begin to ask')
+`
+
+func (q *Queries) BeginQuestions(ctx context.Context, ids []int64, results []string) error {
+	_, err := q.db.Exec(ctx, BeginQuestions, ids, results)
+	return err
+}
+
 const CancelInquiries = `-- name: CancelInquiries :exec
 UPDATE inquiry i SET status = 'cancelled', updated = now()
 WHERE i.id = ANY ($1::bigint[]) AND i.status = 'pending'
@@ -433,6 +448,41 @@ SELECT attune_expect((SELECT count(*) FROM opened), jsonb_array_length($1::jsonb
 func (q *Queries) OpenInquiries(ctx context.Context, questions []byte) error {
 	_, err := q.db.Exec(ctx, OpenInquiries, questions)
 	return err
+}
+
+const ReadBeginningQuestions = `-- name: ReadBeginningQuestions :many
+SELECT e.id, coalesce(e.config, 'null')::jsonb AS config, coalesce(attune_task_timeout(e.workflow_task), 0)::float8 AS timeout_seconds
+FROM execution e
+WHERE e.id = ANY ($1::bigint[]) AND e.action_ref = $2::text AND e.status = 'requested'
+  AND jsonb_typeof(e.workflow_task) = 'object'
+ORDER BY e.id
+`
+
+type ReadBeginningQuestionsRow struct {
+	ID             int64
+	Config         []byte
+	TimeoutSeconds float64
+}
+
+// Executions of the action that asks, as tasks of workflows, which ask to run.
+func (q *Queries) ReadBeginningQuestions(ctx context.Context, ids []int64, action string) ([]ReadBeginningQuestionsRow, error) {
+	rows, err := q.db.Query(ctx, ReadBeginningQuestions, ids, action)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadBeginningQuestionsRow
+	for rows.Next() {
+		var i ReadBeginningQuestionsRow
+		if err := rows.Scan(&i.ID, &i.Config, &i.TimeoutSeconds); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ReadInquiryStandings = `-- name: ReadInquiryStandings :many
