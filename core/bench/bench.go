@@ -30,6 +30,9 @@ type Config struct {
 	Concurrency int     // executions a worker runs at once
 	Rate        float64 // requests a second; 0 floods
 	Profile     string  // a name for the report
+	// Workflow has the executions be the tasks of one workflow, a List or a Chain;
+	// empty has them be requested one by one.
+	Workflow string `json:",omitempty"`
 }
 
 // Profiles are the measurements that `make bench` makes.
@@ -52,6 +55,13 @@ func Profiles() []Config {
 			c.Profile, c.Executions, c.Actions, c.Limit = "flood, one action, limit 5", 3_000, 1, 5
 		}),
 		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Rate = "paced 200/s, no limit", 2_000, 10, 200 }),
+		with(func(c *Config) {
+			c.Profile, c.Executions, c.Actions, c.Limit, c.Workflow = "workflow, list, 10 at a time", 1_000, 1, 10, List
+		}),
+		with(func(c *Config) {
+			c.Profile, c.Executions, c.Actions, c.Limit, c.Workflow = "workflow, list, all at once", 1_000, 1, 1_000, List
+		}),
+		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Workflow = "workflow, chain", 100, 1, Chain }),
 	}
 }
 
@@ -79,6 +89,11 @@ type Report struct {
 	NextP50 float64 `json:"completed_to_next_running_p50,omitempty"`
 	NextP95 float64 `json:"completed_to_next_running_p95,omitempty"`
 	NextP99 float64 `json:"completed_to_next_running_p99,omitempty"`
+
+	// EarlyTask and LateTask are how long a task of a workflow took, of the first and
+	// of the last fifth: they are alike when what has ended costs nothing.
+	EarlyTask float64 `json:"early_task_seconds,omitempty"`
+	LateTask  float64 `json:"late_task_seconds,omitempty"`
 
 	CommitsPerExecution  float64 `json:"commits_per_execution"`
 	WALBytesPerExecution float64 `json:"wal_bytes_per_execution"`
@@ -110,6 +125,11 @@ func Run(ctx context.Context, cfg Config, servers Servers, logger *slog.Logger) 
 	m := &measurement{cfg: cfg, servers: servers, store: st, logger: logger}
 	if err := m.seed(ctx); err != nil {
 		return report, err
+	}
+	if cfg.Workflow != "" {
+		if err := m.seedWorkflow(ctx); err != nil {
+			return report, err
+		}
 	}
 	stop, err := m.start(ctx)
 	defer func() { err = errors.Join(err, stop()) }()
@@ -234,6 +254,11 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	if err := m.latencies(ctx, &report); err != nil {
 		return Report{}, err
 	}
+	if m.cfg.Workflow != "" {
+		if err := m.pace(ctx, &report); err != nil {
+			return Report{}, err
+		}
+	}
 	report.PerSecond = float64(report.Completed) / took.Seconds()
 	report.perExecution(before, after)
 	return report, nil
@@ -243,6 +268,9 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 const burst = 250
 
 func (m *measurement) send(ctx context.Context) error {
+	if m.cfg.Workflow != "" {
+		return m.begin(ctx)
+	}
 	requests := submit.New(m.store, m.relay)
 	sent := 0
 	begun := time.Now()
@@ -272,6 +300,14 @@ func (m *measurement) send(ctx context.Context) error {
 // ErrStalled says that executions stopped ending.
 var ErrStalled = errors.New("no execution has ended for a minute")
 
+// total is how many executions end: a workflow is one itself.
+func (c Config) total() int {
+	if c.Workflow != "" {
+		return c.Executions + 1
+	}
+	return c.Executions
+}
+
 func (m *measurement) await(ctx context.Context) error {
 	last, since := -1, time.Now()
 	for {
@@ -279,7 +315,7 @@ func (m *measurement) await(ctx context.Context) error {
 		if err := m.store.Pool().QueryRow(ctx, endedSQL, m.after).Scan(&ended); err != nil {
 			return fmt.Errorf("count ended executions: %w", err)
 		}
-		if ended >= m.cfg.Executions {
+		if ended >= m.cfg.total() {
 			return nil
 		}
 		if ended != last {

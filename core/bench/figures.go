@@ -22,11 +22,15 @@ var (
 
 // seed makes the actions and limits of the measurement.
 func (m *measurement) seed(ctx context.Context) error {
-	if _, err := m.store.Pool().Exec(ctx, seedSQL, m.cfg.Limit, m.cfg.Actions); err != nil {
+	limit := m.cfg.Limit
+	if m.cfg.Workflow != "" {
+		limit = 0 // that of a list is its concurrency, not a policy
+	}
+	if _, err := m.store.Pool().Exec(ctx, seedSQL, limit, m.cfg.Actions); err != nil {
 		return fmt.Errorf("make the actions to measure: %w", err)
 	}
-	if m.cfg.Limit > 0 {
-		if _, err := m.store.Pool().Exec(ctx, limitSQL, m.cfg.Limit); err != nil {
+	if limit > 0 {
+		if _, err := m.store.Pool().Exec(ctx, limitSQL, limit); err != nil {
 			return fmt.Errorf("make the limits to measure: %w", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // published are the throughputs that the documents of the existing executor give
 // for one action, by its limit.
 func published(c Config) float64 {
-	if c.Actions != 1 || c.Rate > 0 {
+	if c.Actions != 1 || c.Rate > 0 || c.Workflow != "" {
 		return 0
 	}
 	return map[int]float64{5: 200, 10: 500}[c.Limit]
@@ -21,7 +21,9 @@ func Print(out io.Writer, reports []Report) {
 		"requested→running ms", "completed→next ms", "commits", "WAL B", "HOT")
 	for _, r := range reports {
 		next := "-"
-		if r.Config.Limit > 0 {
+		if r.Config.Workflow != "" {
+			next = fmt.Sprintf("task %s, late %s", ms(r.EarlyTask), ms(r.LateTask))
+		} else if r.Config.Limit > 0 {
 			next = fmt.Sprintf("p50 %s p99 %s", ms(r.NextP50), ms(r.NextP99))
 		}
 		known := "-"
@@ -33,6 +35,7 @@ func Print(out io.Writer, reports []Report) {
 	}
 	if len(reports) > 0 {
 		r := reports[0]
+		_, _ = fmt.Fprintln(out, "task, late: of a workflow, how long one took among the first fifth and among the last")
 		_, _ = fmt.Fprintln(out, "published: what the documents of the existing executor give for such a limit, on another machine")
 		_, _ = fmt.Fprintf(out, "%d CPUs, %s, PostgreSQL %s; %d engine, %d workers × %d; engine, workers and servers share the machine\n",
 			r.Machine.CPUs, r.Machine.GoVersion, r.Machine.PostgreSQL, r.Config.Replicas, r.Config.Workers, r.Config.Concurrency)
