@@ -36,6 +36,7 @@ type WorkflowDetail struct {
 	// Unreadable says why the tasks cannot be drawn; empty if they can.
 	Unreadable string `json:"unreadable,omitempty"`
 
+	open   bool
 	drawn  *workflow.Definition
 	states map[string]*workflow.TaskState
 }
@@ -187,6 +188,7 @@ func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
 		},
 		Current: r.CurrentTasks, Error: r.Error, Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 	}
+	d.open = r.Open
 	d.Definition, d.Version, d.Deadline = r.DefinitionRef, r.Version, r.Deadline
 	if r.Within != 0 {
 		d.Within = &WithinWorkflow{r.Within, r.WithinTask}

@@ -178,6 +178,38 @@ func TestWorkflowShowsOfAListWhatMatters(t *testing.T) {
 	require.Equal(t, "other", d.List[1].Name)
 }
 
+// What runs on when a workflow has ended is told as it is now.
+func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	running := func() *workflow.TaskState {
+		return &workflow.TaskState{Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1}
+	}
+	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{Status: attune.StatusCancelled, Tasks: map[string]*workflow.TaskState{
+		"reserve": running(), "pay": running(), "label": running(), "tell": running(), "ship": {Status: workflow.TaskRunning, Total: 2, Next: 1, Open: 1},
+	}})
+	for task, s := range map[string]attune.Status{
+		"reserve": attune.StatusCompleted, "pay": attune.StatusCancelled, "label": attune.StatusTimeout, "tell": attune.StatusRunning,
+	} {
+		b.child(t, w, task, -1, s)
+	}
+	b.child(t, w, "ship", 0, attune.StatusCompleted)
+	statuses := func() map[string]string {
+		d, err := b.Workflow(t.Context(), w.execution)
+		require.NoError(t, err)
+		found := map[string]string{}
+		for _, task := range d.List {
+			found[task.Name] = task.Says
+		}
+		return found
+	}
+	require.Equal(t, "running", statuses()["pay"], "an engine has still to decide")
+	testkit.Exec(t, b.store, `update workflow_execution set open = false, status = 'cancelled' where id = $1`, w.id)
+	require.Equal(t, map[string]string{
+		"reserve": "completed", "pay": "cancelled", "label": "timeout", "tell": "running", "ship": "cancelled 1/2",
+	}, statuses())
+}
+
 // What is asked about an execution that is no workflow is told what it is.
 func TestWorkflowSaysWhatIsNone(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 )
@@ -44,6 +45,9 @@ func (d *WorkflowDetail) list(rows []store.ViewWorkflowTasksRow, children []stor
 	for i := range children {
 		of[children[i].TaskName] = append(of[children[i].TaskName], childOf(&children[i]))
 	}
+	if !d.open {
+		d.afterTheEnd(counts, of)
+	}
 	known := map[string]bool{}
 	add := func(t *workflow.Task) {
 		known[t.Name] = true
@@ -56,11 +60,66 @@ func (d *WorkflowDetail) list(rows []store.ViewWorkflowTasksRow, children []stor
 		for _, t := range d.drawn.All() {
 			add(t)
 		}
-		d.Tasks.Total = int64(len(d.drawn.Tasks))
+		d.Tasks.Total = int64(len(d.drawn.All()))
 	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		if !known[name] {
 			add(&workflow.Task{Name: name, Kind: workflow.KindAction})
+		}
+	}
+	d.span()
+}
+
+// afterTheEnd brings the tasks up to date that ran when the workflow ended: what has
+// become of them since decides nothing any more, and is not in its state.
+func (d *WorkflowDetail) afterTheEnd(counts map[string]*store.ViewWorkflowTasksRow, of map[string][]WorkflowChild) {
+	for name, state := range d.states {
+		row := counts[name]
+		if state.Status != workflow.TaskRunning || row == nil || row.Running+row.Waiting > 0 {
+			continue
+		}
+		last := "" // of a task without a list
+		if children := of[name]; len(children) == 1 && children[0].Index == nil {
+			last = children[0].Status
+		}
+		now := *state
+		now.Open, now.Succeeded, now.TimedOut, now.Failed = 0, int(row.Completed), int(row.TimedOut), int(row.Failed)
+		switch {
+		case row.Completed == row.Children && now.Total <= int(row.Children):
+			now.Status = workflow.TaskCompleted
+		case last == string(attune.StatusTimeout):
+			now.Status = workflow.TaskTimeout
+		case last == string(attune.StatusFailed), last == string(attune.StatusAbandoned):
+			now.Status = workflow.TaskFailed
+		default:
+			now.Status = workflow.TaskCancelled
+		}
+		d.states[name] = &now
+	}
+}
+
+// span gives parallel tasks the times of the tasks within.
+func (d *WorkflowDetail) span() {
+	at := map[string]*WorkflowTask{}
+	for i := range d.List {
+		at[d.List[i].Name] = &d.List[i]
+	}
+	for i := range d.List {
+		task := &d.List[i]
+		around := at[task.Within]
+		if around == nil {
+			continue
+		}
+		if task.StartedAt != nil && (around.StartedAt == nil || task.StartedAt.Before(*around.StartedAt)) {
+			around.StartedAt = task.StartedAt
+		}
+		if task.FinishedAt != nil && (around.FinishedAt == nil || task.FinishedAt.After(*around.FinishedAt)) {
+			around.FinishedAt = task.FinishedAt
+		}
+	}
+	for i := range d.List {
+		if task := &d.List[i]; !workflow.TaskStatus(task.Status).Ended() {
+			task.FinishedAt = nil
 		}
 	}
 }

@@ -20,7 +20,8 @@ WITH looked AS (
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(cardinality(w.completed_tasks), 0)::int AS completed,
        coalesce(cardinality(w.failed_tasks), 0)::int AS failed, coalesce(cardinality(w.skipped_tasks), 0)::int AS skipped,
-       coalesce((SELECT count(*) FROM jsonb_object_keys(CASE WHEN jsonb_typeof(w.task_graph -> 'nodes') = 'object' THEN w.task_graph -> 'nodes' END)), 0)::int AS tasks,
+       coalesce((SELECT sum(1 + CASE WHEN jsonb_typeof(n.value -> 'sub_tasks') = 'array' THEN jsonb_array_length(n.value -> 'sub_tasks') ELSE 0 END)
+                 FROM jsonb_each(CASE WHEN jsonb_typeof(w.task_graph -> 'nodes') = 'object' THEN w.task_graph -> 'nodes' END) n), 0)::int AS tasks,
        left(coalesce(w.error_message, ''), 300)::text AS error, e.parent, e.created, e.started_at, e.finished_at
 FROM looked w
 JOIN execution e ON e.id = w.execution
