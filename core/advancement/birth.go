@@ -194,6 +194,9 @@ func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
 // outcome finds the rows that a decision is about besides new ones, and makes the
 // result of a workflow that ends.
 func (s *Step) outcome(ctx context.Context, plan *handover.Plan, c *course) error {
+	if c.plan.End != nil { // nothing is made any more, and nothing has to be stopped that was not there
+		c.plan.Start, c.plan.Repeat = nil, nil
+	}
 	again := map[workflow.Child]workflow.Repeat{}
 	for _, r := range c.plan.Repeat {
 		again[workflow.Child{Task: r.Task, Index: r.Index}] = r

@@ -428,3 +428,30 @@ output_map: {out: "{{ kept }}"}
 	_, result := w.outcome(id)
 	require.Equal(t, map[string]any{"$attune_secret": true, "redacted": true}, result["out"])
 }
+
+// What a child's end would have led to is not made when the time is over as well,
+// and its repetition neither.
+func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.does = func(task string, _, _ int) end {
+		if task == "try" {
+			return end{attune.StatusFailed, map[string]any{"code": 1}}
+		}
+		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+	}
+	for ref, definition := range map[string]string{"pk.chain": chain, "pk.fallback": fallback} {
+		id := w.request(w.define(ref, definition), map[string]any{"n": 1})
+		w.take(nil, []int64{id})
+		child := w.handed()[0]
+		w.finish(child)
+		w.released(child.ID)
+		testkit.Exec(t, w.store, `UPDATE workflow_execution SET deadline = now() WHERE execution = $1`, id)
+		w.order(advancement.Order{Workflow: w.workflowOf(id), Children: []int64{child.ID}})
+		require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, w.store, id), ref)
+		require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent = $1`, id), ref)
+	}
+	w.run()
+	require.Len(t, w.ran, 2)
+	w.sound()
+}
