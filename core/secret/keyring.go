@@ -97,6 +97,21 @@ func (k Keyring) Seal(value any) ([]byte, error) {
 	return []byte(`"` + base64.StdEncoding.EncodeToString(sealed) + `"`), nil
 }
 
+// Hide puts markers in place of the values at the given JSON pointers, those that a
+// schema marks as secret, and seals the values. Without a key it fails if there is
+// anything to hide.
+func (k Keyring) Hide(value any, paths []string) (public any, sealed []Sealed, err error) {
+	public, taken := Take(value, paths)
+	for _, one := range taken {
+		raw, err := k.Seal(one.Value)
+		if err != nil {
+			return nil, nil, err
+		}
+		sealed = append(sealed, Sealed{Path: one.Path, Kind: FromSchema, Ref: one.Path, Value: raw})
+	}
+	return public, sealed, nil
+}
+
 // Open decrypts a value.
 func (k Keyring) Open(sealed Sealed) (any, error) {
 	if !k.Ready() {

@@ -124,6 +124,23 @@ func TestTakeLeavesMarkers(t *testing.T) {
 	require.Empty(t, none, "a marker is taken once")
 }
 
+func TestHideSealsWhatItTakes(t *testing.T) {
+	t.Parallel()
+	k := keyring(t, testKey)
+	public, sealed, err := k.Hide(value(t, `{"a":"hunter2","b":1}`), []string{"/a", "/missing"})
+	require.NoError(t, err)
+	require.Equal(t, value(t, `{"a":M,"b":1}`), public)
+	require.Len(t, sealed, 1)
+	require.Equal(t, []string{"/a", secret.FromSchema, "/a", ""}, []string{sealed[0].Path, sealed[0].Kind, sealed[0].Ref, sealed[0].KeyHash})
+	opened, err := k.Open(sealed[0])
+	require.NoError(t, err)
+	require.Equal(t, "hunter2", opened)
+	_, _, err = secret.Keyring{}.Hide(value(t, `{"a":"hunter2"}`), []string{"/a"})
+	require.ErrorIs(t, err, secret.ErrNoKey)
+	_, _, err = secret.Keyring{}.Hide(value(t, `{"b":1}`), []string{"/a"})
+	require.NoError(t, err, "who has nothing to hide needs no key")
+}
+
 // Secrets are followed through templates, wherever these put them.
 func TestSecretsAreFollowedThroughTemplates(t *testing.T) {
 	t.Parallel()

@@ -102,14 +102,9 @@ func (s *Submitter) examineOne(ref, config string, rules *schema.Schema) (string
 	if !rules.HasSecrets() {
 		return config, nil, nil
 	}
-	public, taken := secret.Take(params, rules.SecretPaths(params))
-	secrets := make([]secret.Sealed, len(taken))
-	for i, one := range taken {
-		value, err := s.keys.Seal(one.Value)
-		if err != nil {
-			return "", nil, fmt.Errorf("request %s: %w: %w", ref, ErrSealed, err)
-		}
-		secrets[i] = secret.Sealed{Path: one.Path, Kind: secret.FromSchema, Ref: one.Path, Value: value}
+	public, secrets, err := s.keys.Hide(params, rules.SecretPaths(params))
+	if err != nil {
+		return "", nil, fmt.Errorf("request %s: %w: %w", ref, ErrSealed, err)
 	}
 	if len(secrets) == 0 {
 		return config, nil, nil
