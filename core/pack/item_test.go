@@ -1,6 +1,7 @@
 package pack_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path"
@@ -140,6 +141,13 @@ func TestItemMistakes(t *testing.T) {
 			"f:6:31: required of the parameter c must be true or false",
 			"f:6:40: enum of the parameter c must be a list",
 		}},
+		"Defaults": {pack.KindAction, action + "parameters:\n  a: {type: string, default: 3}\n  b: {type: integer, minimum: 2, default: 1}\n  c: {type: integer, required: true}\n  d: {type: object, default: {}}\n", []string{
+			"f:4:30: the default of the parameter a does not fit: a is an integer, not a string",
+			"f:5:43: the default of the parameter b does not fit: b is below 2",
+		}},
+		"DefaultsBelow": {pack.KindAction, action + "parameters:\n  type: object\n  properties: {a: {type: array, default: x}}\n", []string{
+			"f:5:42: the default of the parameter a does not fit: a is a string, not an array",
+		}},
 		"Rule":          {pack.KindRule, rule + "conditions: []\naction_params: {a: '{{ event.payload.b }}'}\n", nil},
 		"RuleNoTrigger": {pack.KindRule, "ref: ab.r\n", []string{"f:1:1: the rule ab.r has no action", "f:1:1: the rule ab.r has no trigger"}},
 		"RuleOperator":  {pack.KindRule, rule + "conditions:\n  - {field: a, operator: equals, value: 1}\n  - {field: a, operator: like, value: 1}\n", []string{`f:6:26: conditions[1].operator: "like" is unknown: use equals, not_equals, contains`}},
@@ -155,5 +163,30 @@ func TestItemMistakes(t *testing.T) {
 			}
 			require.Equal(t, tc.want, texts(mistakes))
 		})
+	}
+}
+
+// TestWarningsOfParameters: what the action of a rule will refuse is said where the
+// rule gives it.
+func TestWarningsOfParameters(t *testing.T) {
+	t.Parallel()
+	const rule = "ref: ab.r\ntrigger: ab.t\naction: ab.x\n"
+	world := pack.World{Has: map[pack.Kind]map[string]pack.Found{
+		pack.KindPack:    {"ab": {Pack: "ab"}},
+		pack.KindTrigger: {"ab.t": {Pack: "ab"}},
+		pack.KindAction: {"ab.x": {Pack: "ab", ParamSchema: map[string]any{
+			"a": map[string]any{"type": "integer", "required": true}, "b": map[string]any{"type": "integer", "default": json.Number("1"), "minimum": json.Number("1")},
+		}}},
+	}}
+	for params, want := range map[string][]string{
+		"{a: 1}": {}, "{a: '{{ event.payload.a }}', c: 1}": {},
+		"{}":     {"f:4:1: the action ab.x will not take these parameters: a is missing"},
+		"{a: x}": {"f:4:1: the action ab.x will not take these parameters: a is a string, not an integer"},
+	} {
+		set, mistakes := one(pack.KindRule, rule+"action_params: "+params+"\n")
+		require.Empty(t, texts(mistakes))
+		mistakes, warnings := set.Check(world)
+		require.Empty(t, texts(mistakes))
+		require.Equal(t, want, texts(warnings), params)
 	}
 }

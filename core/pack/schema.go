@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/schema"
 )
 
 // readSchema reads a description of parameters: name to description, or a JSON
@@ -18,7 +21,31 @@ func readSchema(r *reader, f field) (any, bool) {
 	before := len(r.mistakes)
 	object, _ := value.(map[string]any)
 	r.schema(f.value, object)
+	if len(r.mistakes) == before {
+		r.defaults(f, object)
+	}
 	return value, len(r.mistakes) == before
+}
+
+// defaults checks that the defaults of parameters fit what is said of them.
+func (r *reader) defaults(f field, object map[string]any) {
+	parsed, err := schema.FromValue(expr.Value(object))
+	if err != nil {
+		r.mistakef(r.at(f.value), "%s cannot be used: %s", f.key.Value, oneLine(err.Error()))
+		return
+	}
+	given := parsed.Defaults()
+	for _, mistake := range parsed.ValidateParams(given) {
+		name, _, _ := strings.Cut(mistake.Path, ".")
+		if _, ok := given[name]; !ok {
+			continue // that it has none
+		}
+		at := below(f.value, name)
+		if at == follow(f.value) {
+			at = below(below(f.value, "properties"), name)
+		}
+		r.mistakef(r.at(below(at, "default")), "the default of the parameter %s does not fit: %s", name, mistake.String())
+	}
 }
 
 // types are what a schema may call a value.

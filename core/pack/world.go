@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/schema"
 )
 
 // Refs is what must be looked up for a set, by kind: what it describes and what it
@@ -41,6 +43,8 @@ func (s *Set) Refs() map[Kind][]string {
 type Found struct {
 	Pack  string // ref of its pack; empty: it has none
 	Adhoc bool   // people made it by the API
+	// ParamSchema describes the parameters of an action; nil: it does not say.
+	ParamSchema any
 }
 
 // World is what the database has of what a set describes and names.
@@ -102,7 +106,7 @@ func (w World) With(s *Set) World {
 		if after.Has[item.Kind] == nil {
 			after.Has[item.Kind] = map[string]Found{}
 		}
-		after.Has[item.Kind][item.Ref] = Found{Pack: item.Pack}
+		after.Has[item.Kind][item.Ref] = Found{Pack: item.Pack, ParamSchema: item.Columns["param_schema"]}
 		after.Hints[item.Kind] = append(after.Hints[item.Kind], item.Ref)
 		if item.Kind == KindRuntime {
 			after.Runtimes = append(after.Runtimes, Runtime{Ref: item.Ref, Name: text(item.Columns, "name"), Aliases: aliases(item)})
@@ -162,9 +166,34 @@ func (c *itemChecker) item(item *Item) {
 	for _, use := range item.Uses {
 		c.exists(KindAction, use.Ref, use.Place)
 	}
+	c.params(item)
 	if item.Runtime != "" && c.after.FindRuntime(item.Runtime) == nil {
 		c.runtime(item)
 	}
+}
+
+// params warns of parameters of a rule that its action will not take. What templates
+// stand for is not known.
+func (c *itemChecker) params(item *Item) {
+	action, ok := c.after.found(KindAction, item.Action)
+	given, isObject := item.Columns["action_params"].(map[string]any)
+	if item.Kind != KindRule || !ok || action.ParamSchema == nil || !isObject {
+		return
+	}
+	parsed, err := schema.FromValue(expr.Value(action.ParamSchema))
+	if err != nil {
+		return
+	}
+	for _, mistake := range parsed.ValidateParams(plainParams(given), schema.AllowTemplates()) {
+		c.warnings = append(c.warnings, Mistake{
+			item.At("action_params"), fmt.Sprintf("the action %s will not take these parameters: %s", item.Action, mistake.String()),
+		})
+	}
+}
+
+func plainParams(given map[string]any) map[string]any {
+	params, _ := expr.Value(given).(map[string]any)
+	return params
 }
 
 // runtime reports a runtime that nobody knows. Programs run without one.
