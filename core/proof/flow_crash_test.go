@@ -1,0 +1,94 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/crashpoint"
+)
+
+// death is where and when a replica dies.
+type death struct {
+	point string
+	nth   int
+}
+
+func (d death) String() string { return fmt.Sprintf("%s at reach %d", d.point, d.nth) }
+
+// flowPoints are the moments between two effects on the way from an event to the end
+// of its workflow.
+func flowPoints() []string {
+	return slices.Concat(crashpoint.Events(), crashpoint.Engine(), crashpoint.Workflows())
+}
+
+// deaths are all of them, at the first reach and at a later one. Which of the many
+// rounds of a workflow the later one is in differs from point to point.
+func deaths() (all []death) {
+	for i, point := range flowPoints() {
+		all = append(all, death{point, 1}, death{point, 4 + 3*(i%4)})
+	}
+	return all
+}
+
+// F1, F16, S10–S12: a replica dies at each of the moments between the event and the
+// end of its workflow. Another one goes on from the database and the broker, and
+// every workflow ends as it would have: the same tasks, items and repetitions with
+// the same ends, each of them run once.
+func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
+	t.Parallel()
+	tried := []death{
+		{"events:committed", 1}, {"round:before-commit", 6}, {"advancement:committed", 1}, {"advancement:committed", 9}, {"outbox:after-publish", 7},
+	}
+	if slow {
+		tried = deaths()
+	}
+	for _, d := range tried {
+		t.Run(d.String(), func(t *testing.T) {
+			t.Parallel()
+			f := newFlow(t)
+			f.worker("w1")
+			f.worker("w2")
+			victim := f.serve(dieAt(d.point, d.nth))
+			f.until(victim.killed)
+			f.age()
+			next := f.serve()
+			f.over()
+			f.requireFlows()
+			require.Zero(t, next.stop(t))
+		})
+	}
+}
+
+// The same for two replicas that work at the same time and die at two moments; a
+// third one finishes.
+func TestAWorkflowSurvivesTwoReplicasThatDie(t *testing.T) {
+	t.Parallel()
+	pairs := [][2]string{{"round:committed", "advancement:committed"}}
+	if slow {
+		pairs = nil
+		points := flowPoints()
+		for i, first := range points {
+			for _, second := range points[i:] {
+				pairs = append(pairs, [2]string{first, second})
+			}
+		}
+	}
+	for i, pair := range pairs {
+		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
+			t.Parallel()
+			f := newFlow(t)
+			f.worker("w1")
+			f.worker("w2")
+			first, second := f.serve(dieAt(pair[0], 1+i%5)), f.serve(dieAt(pair[1], 1+i/5%5))
+			f.until(func() bool { return first.killed() && second.killed() })
+			f.age()
+			third := f.serve()
+			f.over()
+			f.requireFlows()
+			require.Zero(t, third.stop(t))
+		})
+	}
+}
