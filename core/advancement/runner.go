@@ -2,6 +2,7 @@ package advancement
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -168,10 +169,12 @@ func (r *Runner) round(ctx context.Context, orders []Order) {
 			r.round(ctx, orders[:middle])
 			r.round(ctx, orders[middle:])
 			return
-		case verdict == Held:
-			r.logger.WarnContext(ctx, "Somebody holds what a workflow needs", "workflow", orders[0].Workflow, "error", err)
+		case verdict == Held, verdict == Content && errors.Is(err, handover.ErrMoved):
+			// What changes too fast is led on by others: that is not the workflow's fault,
+			// however often a slow replica loses against them.
+			r.logger.WarnContext(ctx, "Workflow is held or changed by others and put off", "workflow", orders[0].Workflow, "error", err)
 			r.add(orders[0]) // behind the others
-			supervise.Sleep(ctx, pauseLeast)
+			supervise.Sleep(ctx, pause)
 			return
 		case verdict == Content && failures > maxFailures:
 			r.giveUp(ctx, orders[0], err)

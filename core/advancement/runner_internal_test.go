@@ -1,0 +1,64 @@
+package advancement
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+// losing are rounds that lose against others so many times.
+type losing struct {
+	mu     sync.Mutex
+	left   int
+	broken []string
+	orders []int64
+	done   chan struct{}
+}
+
+func (l *losing) Run(_ context.Context, steps ...handover.Step) (handover.Result, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, order := range steps[0].(*Step).orders {
+		l.orders = append(l.orders, order.Workflow)
+		if order.Broken != "" {
+			l.broken = append(l.broken, order.Broken)
+		}
+	}
+	if l.left--; l.left >= 0 {
+		return handover.Result{}, handover.ErrMoved
+	}
+	close(l.done)
+	return handover.Result{}, nil
+}
+
+// A replica that is slower than the others loses against them on a workflow with
+// much to do, again and again. The workflow is not ended for that.
+func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	rounds := &losing{left: 3 * maxFailures, done: make(chan struct{})}
+	blame := func(_ error, tries int) Blame {
+		if tries > 1 {
+			return Content
+		}
+		return Patience
+	}
+	r := NewRunner(Config{}, rounds, blame, func(context.Context, handover.Result) {}, telemetry.Discard(), nil)
+	require.NoError(t, r.Start(t.Context()))
+	defer r.Stop()
+	r.Look(7)
+	select {
+	case <-rounds.done:
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "it is not tried again")
+	}
+	rounds.mu.Lock()
+	defer rounds.mu.Unlock()
+	require.Empty(t, rounds.broken)
+	require.Len(t, rounds.orders, 3*maxFailures+1)
+}
