@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func (d *WorkflowDetail) list(rows []store.ViewWorkflowTasksRow, children []stor
 		known[t.Name] = true
 		task := d.task(t, counts[t.Name])
 		task.Children = of[t.Name]
-		task.explain(t, d.states)
+		task.explain(t, d.states, d.At)
 		d.List = append(d.List, task)
 	}
 	if d.drawn != nil {
@@ -172,7 +173,7 @@ func childOf(r *store.ViewWorkflowChildrenRow) WorkflowChild {
 }
 
 // explain says why a task is where it is, unless that was said when it was decided.
-func (w *WorkflowTask) explain(t *workflow.Task, states map[string]*workflow.TaskState) {
+func (w *WorkflowTask) explain(t *workflow.Task, states map[string]*workflow.TaskState, now time.Time) {
 	if w.Why != "" {
 		return
 	}
@@ -195,11 +196,19 @@ func (w *WorkflowTask) explain(t *workflow.Task, states map[string]*workflow.Tas
 				w.Why = fmt.Sprintf("waits for the answer to inquiry %d", child.Inquiry)
 				return
 			case child.Due != nil:
-				w.Why = "waits until it is repeated"
+				w.Why = "is repeated " + in(child.Due.Sub(now)) + ", attempt " + strconv.FormatInt(child.Attempt, 10)
 			}
 		}
 	default:
 	}
+}
+
+// in says when something is due.
+func in(d time.Duration) string {
+	if d <= time.Second {
+		return "now"
+	}
+	return "in " + d.Round(time.Second).String()
 }
 
 // waitsFor names what a join has and what may still come.
