@@ -6,7 +6,6 @@ import (
 	"github.com/attune-go/attune/core/enforcement"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/recovery"
 )
 
 // maxEnforcements is how many executions are made for enforcements in one round.
@@ -47,18 +46,13 @@ func (e *Engine) newEnforcements() *inbox {
 	return e.newInbox(b)
 }
 
-// leave deals with what a round of enforcements has left undone. Queues that cannot
-// be handed over are found by the sweep.
+// leave deals with what a round of enforcements has left undone: workflows begin,
+// and the moment that somebody waits for is kept here, since the hot loop's own may
+// come sooner.
 func (e *Engine) leave(ctx context.Context, b *inbox, result handover.Result) {
 	if result.Wake > 0 {
 		b.wake.Reset(result.Wake)
+		result.Wake = 0
 	}
-	if len(result.Unfilled) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
-	defer cancel()
-	if err := e.hot.Submit(ctx, recovery.Found{Queues: result.Unfilled}); err != nil {
-		e.logger.DebugContext(ctx, "Queues with free slots are left to the sweep", "queues", result.Unfilled, "error", err)
-	}
+	e.besides(ctx, result)
 }
