@@ -143,6 +143,9 @@ func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *monitor.Measur
 				changed.fired = append(changed.fired, row)
 			}
 		}
+		if err := l.announce(ctx, tx, changed.fired); err != nil {
+			return changed, err
+		}
 	}
 	changed.cleared, err = l.end(ctx, tx, measured, holds, open)
 	return changed, err
