@@ -116,13 +116,14 @@ func TestAListRunsThroughItsWindow(t *testing.T) {
 			require.Len(t, result["values"], c.n)
 			require.LessOrEqual(t, most, 3)
 			failed := 0
-			for i, value := range result["values"].([]any) {
+			values, _ := result["values"].([]any)
+			for i, value := range values {
 				if i == 3 {
 					require.Nil(t, value)
 					failed++
 					continue
 				}
-				require.EqualValues(t, i, value.(map[string]any)["index"])
+				require.Equal(t, map[string]any{"index": float64(i)}, value)
 			}
 			require.Equal(t, failed, testkit.Count(t, w.store, `SELECT (config ->> 'failed')::int FROM execution WHERE action_ref = 'pk.after'`))
 			require.Equal(t, c.n, testkit.Count(t, w.store, `SELECT (config ->> 'n')::int FROM execution WHERE action_ref = 'pk.after'`))

@@ -135,25 +135,28 @@ func (s *Step) readCourse(ctx context.Context, plan *handover.Plan, c *course, r
 	if row.State == nil || row.Source == nil {
 		return s.takeOver(ctx, plan, c, row)
 	}
-	var err error
+	err := s.locate(ctx, plan, c, row)
+	switch {
+	case broken(err):
+		return err
+	case err != nil:
+		c.broken = err.Error()
+	default:
+		c.listen(row)
+	}
+	return nil
+}
+
+// locate reads where a workflow is and by which definition.
+func (s *Step) locate(ctx context.Context, plan *handover.Plan, c *course, row store.ReadWorkflowsRow) (err error) {
 	if c.before, err = workflow.ParseState(row.State); err != nil {
-		c.broken = err.Error()
-		return nil
-	}
-	if c.before.Variables, err = variables(row.Variables); err != nil {
-		c.broken = err.Error()
-		return nil
-	}
-	c.source, err = s.sources.get(ctx, plan.Queries(), *row.Source)
-	if broken(err) {
 		return err
 	}
-	if err != nil {
-		c.broken = err.Error()
-		return nil
+	if c.before.Variables, err = variables(row.Variables); err != nil {
+		return err
 	}
-	c.listen(row)
-	return nil
+	c.source, err = s.sources.get(ctx, plan.Queries(), *row.Source)
+	return err
 }
 
 // listen lists what has happened. That it shall stop, or wait, comes before the ends

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -92,7 +91,7 @@ func (c *course) hear() []workflow.Happening {
 	heard := make([]workflow.Happening, len(ends))
 	for i, child := range ends {
 		heard[i] = workflow.Happening{
-			Kind: workflow.ChildEnded, Task: child.TaskName, Index: int(child.TaskIndex), Status: attune.Status(child.Status),
+			Kind: workflow.ChildEnded, Task: child.TaskName, Index: int(child.TaskIndex), Status: child.Status,
 			Retries: maxRetries, // its own engine has repeated it, or will not any more
 		}
 	}
