@@ -84,7 +84,7 @@ func workflowsTable(w io.Writer, page *monitor.Workflows) error {
 		one := &page.List[i]
 		now := strings.Join(one.Current, ", ")
 		switch {
-		case one.Paused && one.PauseReason != "":
+		case one.Paused && one.PauseReason != "" && one.FinishedAt == nil:
 			now = "paused: " + one.PauseReason
 		case one.Error != "":
 			now = one.Error

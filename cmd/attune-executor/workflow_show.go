@@ -155,7 +155,7 @@ func workflowFacts(d *monitor.WorkflowDetail) [][2]string {
 		{"status", workflowStatus(&d.Workflow)},
 	}
 	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
-	if d.Paused && d.PauseReason != "" {
+	if d.Paused && d.PauseReason != "" && d.FinishedAt == nil {
 		add("paused", d.PauseReason)
 	}
 	if d.Unreadable == "" {
