@@ -295,3 +295,18 @@ SELECT 'execution ' || d.execution AS subject, format('its hand-over to worker %
 FROM dead_letter d JOIN execution e ON e.id = d.execution
 WHERE d.decision IS NULL AND d.created < now() - interval '10 minutes'
   AND e.status = 'scheduled' AND e.worker = d.worker AND e.attempt = d.attempt;
+
+-- name: forgotten_event
+-- guards: L1: every event is compared with the rules
+SELECT 'event ' || e.id AS subject, format('of trigger %s, of %s, was never compared with the rules', e.trigger_ref, e.created) AS detail
+FROM event e
+WHERE e.created < now() - interval '10 minutes' AND e.created > now() - interval '20 hours'
+  AND e.created >= (SELECT m.since FROM event_matching m WHERE m.one)
+  AND NOT EXISTS (SELECT FROM event_matched d WHERE d.event = e.id);
+
+-- name: forgotten_enforcement
+-- guards: L1: every rule that an event has fired gets its execution, or the reason why not
+SELECT 'enforcement ' || f.id AS subject, format('of rule %s, of %s, was never taken up', f.rule_ref, f.created) AS detail
+FROM enforcement f
+WHERE f.status = 'created' AND f.created < now() - interval '10 minutes'
+  AND f.created >= (SELECT m.since FROM event_matching m WHERE m.one);

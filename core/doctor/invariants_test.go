@@ -33,6 +33,15 @@ func setup(t *testing.T) database {
 
 // plants holds one way to break each invariant.
 var plants = map[string]func(t *testing.T, db database){
+	"forgotten_event": func(t *testing.T, db database) {
+		testkit.Exec(t, db, `update event_matching set since = now() - interval '1 day'`)
+		testkit.Exec(t, db, `insert into event (trigger_ref, created) values ('a.b', now() - interval '1 hour'), ('a.b', now()), ('a.b', now() - interval '2 days')`)
+	},
+	"forgotten_enforcement": func(t *testing.T, db database) {
+		testkit.Exec(t, db, `update event_matching set since = now() - interval '1 day'`)
+		testkit.Exec(t, db, `insert into enforcement (rule_ref, trigger_ref, payload, created, status) values
+			('a.b', 'a.c', '{}', now() - interval '1 hour', 'created'), ('a.b', 'a.c', '{}', now() - interval '1 hour', 'disabled'), ('a.b', 'a.c', '{}', now(), 'created')`)
+	},
 	"lost_once": func(t *testing.T, db database) {
 		testkit.Exec(t, db, `insert into lost_work (cause, outcome, execution, attempt, action_ref)
 			values ('worker_gone', 'moved', 1, 1, 'a.b'), ('dead_letter', 'failed', 1, 1, 'a.b'), ('dead_letter', 'failed', 1, 2, 'a.b')`)
