@@ -198,7 +198,7 @@ func (f *flow) over() {
 	f.t.Helper()
 	testkit.Eventually(f.t, func() bool {
 		f.answer()
-		return f.count(`SELECT count(*) FROM execution WHERE enforcement IS NOT NULL AND finished_status IS NOT NULL`) >= f.runs &&
+		return f.count(`SELECT count(*) FROM execution WHERE parent IS NULL AND finished_status IS NOT NULL`) >= f.runs &&
 			f.count(`SELECT count(*) FROM execution WHERE finished_status IS NULL`) == 0
 	}, testkit.TestTimeout, "S12, L2: every workflow ends: %s", lazily(f.open))
 	f.stage.over()
@@ -235,7 +235,7 @@ func (f *flow) requireFlows() {
 			SELECT format('%s/%s/%s %s', coalesce(e.workflow_task ->> 'task_name', 'main'), coalesce((e.workflow_task ->> 'task_index')::int, -1), e.retry_count, e.status)
 			FROM execution e LEFT JOIN execution p ON p.id = e.parent
 			WHERE r.id IN (e.id, e.parent, p.parent)) t (task)
-		WHERE r.action_ref = $1 AND r.enforcement IS NOT NULL
+		WHERE r.action_ref = $1 AND r.parent IS NULL
 		GROUP BY r.id ORDER BY 1`, flowMain)
 	require.NoError(f.t, err)
 	outcomes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[outcome])
