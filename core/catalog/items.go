@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
 )
 
 // writer writes the items of a set, each after those that it refers to.
@@ -113,6 +115,10 @@ func (w *writer) wanted(item *pack.Item, was map[string]any) map[string]any {
 		wanted["pack"], wanted["pack_ref"] = w.ids[pack.KindPack][item.Pack], item.Pack
 	}
 	switch item.Kind {
+	case pack.KindWorkflow:
+		if was != nil && sameDefinition(was["definition"], wanted["definition"]) {
+			delete(wanted, "definition")
+		}
 	case pack.KindAction:
 		wanted["runtime"], wanted["runtime_ref"], wanted["workflow_def"], wanted["workflow_ref"] = nil, nil, nil, nil
 		if runtime := w.after.FindRuntime(item.Runtime); item.Runtime != "" && runtime != nil {
@@ -129,6 +135,27 @@ func (w *writer) wanted(item *pack.Item, was map[string]any) map[string]any {
 	default:
 	}
 	return wanted
+}
+
+// sameDefinition reports whether two definitions say the same: other loaders write
+// down what is not given, or in another form.
+func sameDefinition(was, wanted any) bool {
+	a, okA := definitionOf(was)
+	b, okB := definitionOf(wanted)
+	return okA && okB && bytes.Equal(a, b)
+}
+
+func definitionOf(value any) ([]byte, bool) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, false
+	}
+	definition, err := workflow.ParseJSON(raw)
+	if err != nil {
+		return nil, false
+	}
+	plain, err := definition.JSON()
+	return plain, err == nil
 }
 
 func isEmpty(value any) bool {

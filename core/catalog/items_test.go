@@ -290,8 +290,15 @@ func TestPacksThatAnotherLoaderWrote(t *testing.T) {
 		from pack p, runtime r where p.ref = 'shop' and r.ref = 'core.python'`)
 	testkit.Exec(t, b.store, `insert into trigger (ref, pack, pack_ref, label, out_schema)
 		select 'shop.ordered', id, ref, 'Ordered', '{"amount": {"type": "number"}}' from pack where ref = 'shop'`)
+	testkit.Exec(t, b.store, `insert into workflow_definition (ref, pack, pack_ref, label, version, param_schema, definition)
+		select 'shop.order', id, ref, 'Order', '1.0.0', '{"amount": {"type": "number"}}',
+		       '{"ref": "shop.order", "label": "Order", "description": null, "version": "1.0.0", "parameters": null, "output": null, "vars": {},
+		         "tasks": [{"name": "charge", "type": "action", "action": "shop.charge", "input": {"amount": "{{ parameters.amount }}"},
+		                    "when": null, "with_items": null, "retry": null, "next": [], "on_success": null, "join": null}],
+		         "output_map": null, "tags": []}'
+		from pack where ref = 'shop'`)
 	result := b.must(t, order(t, folder(t, shop)))
-	require.Equal(t, []string{"new workflow shop.order", "new action shop.order", "new rule shop.on_order", "new policy shop.limit"}, happened(result))
+	require.Equal(t, []string{"new action shop.order", "new rule shop.on_order", "new policy shop.limit"}, happened(result))
 }
 
 // TestOthersThingsAreNotTaken: what people made by hand, and what belongs to other

@@ -37,7 +37,10 @@ type Item struct {
 // Use is one naming of an action by the task of a workflow.
 type Use struct {
 	Ref   string
+	Task  string
 	Place Place
+	// Input are the parameters that it gives, with templates; nil: it does not say.
+	Input map[string]any
 }
 
 // At is where the key was given, or where the item begins if it was not.

@@ -180,8 +180,8 @@ func TestWarningsOfParameters(t *testing.T) {
 	}}
 	for params, want := range map[string][]string{
 		"{a: 1}": {}, "{a: '{{ event.payload.a }}', c: 1}": {},
-		"{}":     {"f:4:1: the action ab.x will not take these parameters: a is missing"},
-		"{a: x}": {"f:4:1: the action ab.x will not take these parameters: a is a string, not an integer"},
+		"{}":     {"f:4:1: the action ab.x will not take the parameters of this rule: a is missing"},
+		"{a: x}": {"f:4:1: the action ab.x will not take the parameters of this rule: a is a string, not an integer"},
 	} {
 		set, mistakes := one(pack.KindRule, rule+"action_params: "+params+"\n")
 		require.Empty(t, texts(mistakes))
@@ -189,4 +189,8 @@ func TestWarningsOfParameters(t *testing.T) {
 		require.Empty(t, texts(mistakes))
 		require.Equal(t, want, texts(warnings), params)
 	}
+	set, mistakes := one(pack.KindWorkflow, "ref: ab.w\nversion: 1.0.0\ntasks:\n  - {name: t, action: ab.x, input: {b: '{{ 1 }}'}}\n  - {name: u, action: ab.x}\n")
+	require.Empty(t, texts(mistakes))
+	_, warnings := set.Check(world)
+	require.Equal(t, []string{"f:4:12: the action ab.x will not take the parameters of the task t: a is missing"}, texts(warnings))
 }

@@ -171,7 +171,11 @@ func (b *builder) define(definition *workflow.Definition, ref string, action *It
 	}
 	for _, task := range definition.All() {
 		if task.Action != "" {
-			item.Uses = append(item.Uses, Use{task.Action, Place(task.At)})
+			use := Use{Ref: task.Action, Task: task.Name, Place: Place(task.At)}
+			if task.Input != nil {
+				use.Input, _ = task.Input.Raw().(map[string]any)
+			}
+			item.Uses = append(item.Uses, use)
 		}
 	}
 	b.set.Items = append(b.set.Items, item)

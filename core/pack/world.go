@@ -165,28 +165,31 @@ func (c *itemChecker) item(item *Item) {
 	c.exists(KindTrigger, item.Trigger, item.At("trigger"))
 	for _, use := range item.Uses {
 		c.exists(KindAction, use.Ref, use.Place)
+		c.params(use.Ref, use.Input, use.Place, "the task "+use.Task)
 	}
-	c.params(item)
+	if item.Kind == KindRule {
+		c.params(item.Action, item.Columns["action_params"], item.At("action_params"), "this rule")
+	}
 	if item.Runtime != "" && c.after.FindRuntime(item.Runtime) == nil {
 		c.runtime(item)
 	}
 }
 
-// params warns of parameters of a rule that its action will not take. What templates
-// stand for is not known.
-func (c *itemChecker) params(item *Item) {
-	action, ok := c.after.found(KindAction, item.Action)
-	given, isObject := item.Columns["action_params"].(map[string]any)
-	if item.Kind != KindRule || !ok || action.ParamSchema == nil || !isObject {
+// params warns of parameters that an action will not take from a rule or a task.
+// What templates stand for is not known.
+func (c *itemChecker) params(ref string, given any, at Place, who string) {
+	action, ok := c.after.found(KindAction, ref)
+	params, isObject := given.(map[string]any)
+	if !ok || action.ParamSchema == nil || !isObject || params == nil {
 		return
 	}
 	parsed, err := schema.FromValue(expr.Value(action.ParamSchema))
 	if err != nil {
 		return
 	}
-	for _, mistake := range parsed.ValidateParams(plainParams(given), schema.AllowTemplates()) {
+	for _, mistake := range parsed.ValidateParams(plainParams(params), schema.AllowTemplates()) {
 		c.warnings = append(c.warnings, Mistake{
-			item.At("action_params"), fmt.Sprintf("the action %s will not take these parameters: %s", item.Action, mistake.String()),
+			at, fmt.Sprintf("the action %s will not take the parameters of %s: %s", ref, who, mistake.String()),
 		})
 	}
 }
