@@ -1,7 +1,9 @@
 package workflow_test
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +22,12 @@ func FuzzDefinition(f *testing.F) {
 		d, mistakes, _ := workflow.Parse("w", []byte(content))
 		for _, m := range mistakes {
 			require.NotEmpty(t, m.Text)
+		}
+		if d != nil { // also what is wrong can be drawn
+			for text := range strings.Lines(d.Draw(workflow.Drawing{Width: 60})) {
+				require.LessOrEqual(t, utf8.RuneCountInString(text), 61)
+			}
+			require.NotEmpty(t, d.DOT(map[string]*workflow.TaskState{}))
 		}
 		if d == nil || len(mistakes) > 0 {
 			require.NotEmpty(t, mistakes)
