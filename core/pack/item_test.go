@@ -145,6 +145,7 @@ func TestItemMistakes(t *testing.T) {
 			"f:4:30: the default of the parameter a does not fit: a is an integer, not a string",
 			"f:5:43: the default of the parameter b does not fit: b is below 2",
 		}},
+		"SchemaOfList": {pack.KindAction, action + "output: {type: array, items: {type: object}}\nparameters: {properties: {a: {type: string}}, required: [a]}\n", nil},
 		"DefaultsBelow": {pack.KindAction, action + "parameters:\n  type: object\n  properties: {a: {type: array, default: x}}\n", []string{
 			"f:5:42: the default of the parameter a does not fit: a is a string, not an array",
 		}},

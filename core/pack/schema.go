@@ -54,10 +54,12 @@ var types = []string{"array", "boolean", "integer", "null", "number", "object", 
 // schema checks the descriptions of parameters, of either form.
 func (r *reader) schema(node *yaml.Node, schema map[string]any) {
 	described, at := schema, node
-	if properties, ok := schema["properties"].(map[string]any); ok && schema["type"] == "object" {
+	if isJSONSchema(schema) {
+		properties, ok := schema["properties"].(map[string]any)
+		if !ok {
+			return // any object, or no object at all
+		}
 		described, at = properties, below(node, "properties")
-	} else if schema["type"] == "object" && schema["properties"] == nil {
-		return // any object
 	}
 	for _, name := range slices.Sorted(maps.Keys(described)) {
 		one, ok := described[name].(map[string]any)
@@ -80,6 +82,23 @@ func (r *reader) schema(node *yaml.Node, schema map[string]any) {
 			}
 		}
 	}
+}
+
+// isJSONSchema tells the two forms apart: in the flat one every key has a mapping.
+func isJSONSchema(schema map[string]any) bool {
+	for name, value := range schema {
+		switch value.(type) {
+		case string:
+			if name == "type" || strings.HasPrefix(name, "$") {
+				return true
+			}
+		case []any:
+			if slices.Contains([]string{"type", "required", "oneOf", "anyOf", "allOf", "enum"}, name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (r *reader) schemaType(node *yaml.Node, name string, kind any) {
