@@ -17,8 +17,8 @@
 //	     messages that become true with the transaction that wrote them
 //	L4   admission, handover → admission, inquiry, advancement, eventing,
 //	     enforcement, retention,
-//	     dispatch → handover, admission, advancement
-//	     completion → handover, admission, advancement, inquiry
+//	     dispatch → handover, admission, inquiry
+//	     completion → handover, admission, inquiry
 //	     progress, recovery, deadletter, liveness, cancellation → handover, admission
 //	     the steps: each moves executions in transactions
 //	L5a  monitor triage catalog submit doctor

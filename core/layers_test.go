@@ -47,8 +47,8 @@ var siblings = map[string][]string{
 	"handover":     {"admission"},
 	"advancement":  {"handover", "inquiry"}, // a task that asks a person opens its question with its row
 	"enforcement":  {"handover"},
-	"dispatch":     {"handover", "admission", "advancement"},
-	"completion":   {"handover", "admission", "advancement", "inquiry"},
+	"dispatch":     {"handover", "admission", "inquiry"},
+	"completion":   {"handover", "admission", "inquiry"},
 	"progress":     {"handover", "admission"},
 	"cancellation": {"handover", "admission"},
 	"recovery":     {"handover", "admission"},

@@ -3,7 +3,6 @@ package advancement
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -50,7 +49,7 @@ func (s *Step) planBirths(ctx context.Context, plan *handover.Plan) error {
 			c.births = append(c.births, b)
 			plan.NeedBirth(b)
 		}
-		if err := s.conceal(ctx, plan.Queries(), c); err != nil {
+		if err := s.conceal(ctx, plan, c); err != nil {
 			return err
 		}
 		if err := s.ask(ctx, plan.Queries(), c); err != nil {
@@ -105,53 +104,6 @@ func given(value any) json.RawMessage {
 		return nil
 	}
 	return text(value)
-}
-
-// conceal puts markers in place of the secrets that went into the parameters of
-// children and into the result, and makes their values.
-func (s *Step) conceal(ctx context.Context, q *store.Queries, c *course) error {
-	for i, b := range c.births {
-		if !secret.Has(b.Config) {
-			continue
-		}
-		public, err := s.hide(ctx, q, c, c.plan.Start[i].Config, secret.OfConfig, b.ID)
-		if broken(err) {
-			return fmt.Errorf("task %s: %w", c.plan.Start[i].Task, err)
-		}
-		if b.Config = nil; err != nil {
-			b.Status, b.Refuse = "", err.Error()
-			continue
-		}
-		b.Config = text(public)
-	}
-	return nil
-}
-
-// hide returns a value with plain markers, and keeps the secrets that they stand for
-// as those of the entity.
-func (s *Step) hide(ctx context.Context, q *store.Queries, c *course, value any, entity string, id int64) (any, error) {
-	public, found, err := secret.Collect(value)
-	if err != nil || len(found) == 0 {
-		return public, err
-	}
-	rows, err := store.ReadSecrets(ctx, q, secret.Sources(found))
-	if err != nil {
-		return nil, &readError{err}
-	}
-	for _, one := range found {
-		sealed, err := s.cfg.Keys.Assemble(one, rows)
-		if err != nil {
-			return nil, err
-		}
-		store.AddSecret(&c.secrets, entity, id, sealed)
-	}
-	return public, nil
-}
-
-// broken reports whether an error is one of the database.
-func broken(err error) bool {
-	var failed *readError
-	return errors.As(err, &failed)
 }
 
 // ask prepares the questions to people among the children.
@@ -216,7 +168,7 @@ func (s *Step) outcome(ctx context.Context, plan *handover.Plan, c *course) erro
 	if c.plan.End == nil {
 		return nil
 	}
-	public, err := s.hide(ctx, plan.Queries(), c, expr.Value(c.plan.End.Result), secret.OfResult, c.execution)
+	public, err := s.hide(ctx, plan.Queries(), c, expr.Value(c.plan.End.Result), nil, secret.OfResult, c.execution)
 	if broken(err) {
 		return fmt.Errorf("the result of workflow %d: %w", c.id, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -57,28 +56,11 @@ func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []str
 // resultOf makes the result of a task of those of its children.
 func (c *course) resultOf(name string, rows []store.ReadTaskResultsRow) workflow.Result {
 	task := c.source.definition.Task(name)
-	state := &workflow.TaskState{}
-	if c.before != nil && c.before.Tasks[name] != nil {
-		*state = *c.before.Tasks[name]
-	}
-	state.Total = max(state.Total, len(rows))
-	state.Succeeded, state.TimedOut, state.Cancelled, state.Failed = 0, 0, 0, state.Total-len(rows)
 	values := make(map[int]any, len(rows))
 	for _, row := range rows {
 		values[max(int(row.TaskIndex), 0)] = valueOf(row)
-		switch row.Status {
-		case attune.StatusCompleted:
-			state.Succeeded++
-		case attune.StatusTimeout:
-			state.TimedOut++
-		case attune.StatusCancelled:
-			state.Cancelled++
-			state.Failed++
-		default:
-			state.Failed++
-		}
 	}
-	return task.ResultOf(state, values)
+	return task.ResultOf(nil, values) // it is counted where it is decided
 }
 
 // valueOf is what a child has given, with what a person has answered.
@@ -88,6 +70,9 @@ func valueOf(row store.ReadTaskResultsRow) any {
 		value = nil // JSON of the database is JSON; NULL is nothing
 	}
 	value = secret.Trace(value, secret.OfResult, row.Execution)
+	if row.Fault != "" { // its question could not be asked
+		return map[string]any{"error": row.Fault, "result": value}
+	}
 	if row.Asked != "responded" {
 		return value
 	}
@@ -95,7 +80,8 @@ func valueOf(row store.ReadTaskResultsRow) any {
 	if err != nil {
 		response = nil
 	}
-	return workflow.Answered(value, response)
+	answered, _ := secret.Trace(map[string]any{"response": response}, secret.OfResult, row.Execution).(map[string]any)
+	return workflow.Answered(value, answered["response"])
 }
 
 // fetchItems reads parts of kept lists.

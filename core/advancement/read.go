@@ -172,12 +172,8 @@ func (c *course) listen(row store.ReadWorkflowsRow) {
 		c.happen(workflow.Resumed)
 	}
 	for _, ended := range c.ended {
-		status := ended.Status
-		if ended.CancelAsked && status == attune.StatusFailed {
-			status = attune.StatusCancelled // it is not repeated, however it ended
-		}
 		c.happened = append(c.happened, workflow.Happening{
-			Kind: workflow.ChildEnded, Task: ended.TaskName, Index: int(ended.TaskIndex), Status: status, Retries: int(ended.RetryCount),
+			Kind: workflow.ChildEnded, Task: ended.TaskName, Index: int(ended.TaskIndex), Status: statusOf(ended), Retries: int(ended.RetryCount),
 		})
 	}
 	if row.Overdue {
@@ -185,6 +181,27 @@ func (c *course) listen(row store.ReadWorkflowsRow) {
 	}
 	if len(c.happened) == 0 {
 		c.happen(workflow.Looked)
+	}
+}
+
+// statusOf is how a child has ended for its workflow: with the question that it asked,
+// if there was one, and as cancelled when somebody asked for its end.
+func statusOf(ended store.ReadEndedTasksRow) attune.Status {
+	if ended.CancelAsked && ended.Status == attune.StatusFailed {
+		return attune.StatusCancelled // it is not repeated, however it ended
+	}
+	if ended.Status != attune.StatusCompleted {
+		return ended.Status
+	}
+	switch ended.Asked {
+	case "timeout":
+		return attune.StatusTimeout
+	case "cancelled":
+		return attune.StatusCancelled
+	case "refused":
+		return attune.StatusFailed
+	default:
+		return attune.StatusCompleted
 	}
 }
 

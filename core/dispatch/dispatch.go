@@ -7,6 +7,7 @@ import (
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -15,6 +16,8 @@ type Step struct {
 	ids  []int64
 	move bool
 	keys map[int64]admission.Key // the queue of each execution that may enter one
+	// asking are the questions of tasks that only ask a person and are asked once more.
+	asking map[int64]*inquiry.Opening
 	// stale are executions whose claim nobody has finished for too long.
 	stale []int64
 }
@@ -38,6 +41,9 @@ func (s *Step) Executions() []int64 { return s.ids }
 // group, and so its queue.
 func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	s.keys = make(map[int64]admission.Key, len(s.ids))
+	if err := s.readQuestions(ctx, plan); err != nil {
+		return err
+	}
 	var actions []int64
 	var refs []string
 	for _, id := range s.ids {
@@ -62,6 +68,22 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	return nil
 }
 
+// readQuestions prepares the questions of those that only ask a person. The first
+// time a workflow opens them itself; these are repetitions.
+func (s *Step) readQuestions(ctx context.Context, plan *handover.Plan) (err error) {
+	var asking []int64
+	for _, id := range s.ids {
+		if row, ok := plan.Row(id); ok && row.Workflow != 0 && row.ActionRef == inquiry.Action && row.Status == attune.StatusRequested {
+			asking = append(asking, id)
+		}
+	}
+	s.asking = nil
+	if len(asking) > 0 {
+		s.asking, err = inquiry.Begin(ctx, plan.Queries(), asking)
+	}
+	return err
+}
+
 func (s *Step) planOne(plan *handover.Plan, row store.ReadRoundExecutionsRow) {
 	if row.Waits != 0 {
 		plan.NeedQueue(row.Waits) // it may have to leave the line
@@ -70,7 +92,7 @@ func (s *Step) planOne(plan *handover.Plan, row store.ReadRoundExecutionsRow) {
 		}
 	}
 	rule, ok := plan.Rule(row.Action, row.ActionRef)
-	if !ok || rule.Workflow || row.Status != attune.StatusRequested {
+	if !ok || rule.Workflow || s.asking[row.ID] != nil || row.Status != attune.StatusRequested {
 		return
 	}
 	s.keys[row.ID] = plan.NeedAdmission(rule, row.Config)
@@ -134,6 +156,10 @@ func (s *Step) moveTo(round *handover.Round, id int64, fact admission.Fact) {
 
 func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 	row, _ := round.Row(id)
+	if opening := s.asking[id]; opening != nil {
+		ask(round, row, opening)
+		return
+	}
 	rule, ok := round.Rule(row.Action, row.ActionRef)
 	if !ok {
 		round.Fail(id, deref(row.Action), row.ActionRef, "action not found", "the action of the execution does not exist")
@@ -154,6 +180,22 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
 	}
 	round.Enter(waiter, rule, handover.Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Moved: s.move})
+}
+
+// ask puts a question to people; its execution runs without a worker and a slot.
+func ask(round *handover.Round, row store.ReadRoundExecutionsRow, opening *inquiry.Opening) {
+	if len(opening.Faults) > 0 {
+		round.Fail(row.ID, deref(row.Action), row.ActionRef, opening.Faults[0].Reason, opening.Faults[0].Reason)
+		return
+	}
+	for _, statement := range opening.Statements() {
+		round.Also(statement.SQL, statement.Args...)
+	}
+	messages, err := opening.Messages(round.Now(), round.Source())
+	if err == nil { // texts and numbers always encode
+		round.Send(messages...)
+	}
+	round.Ledger.End(row.ID, attune.StatusRunning)
 }
 
 func deref(id *int64) int64 {

@@ -219,7 +219,7 @@ func (e *Engine) course() course {
 func (e *Engine) acts() *triage.Triage {
 	return triage.New(triage.Config{
 		Source: "attune-executor http", HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(), WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
-	}, e.query, e.relay).With(e.broker)
+	}, e.query, e.relay).With(e.broker).WithKeyring(e.keys)
 }
 
 func (e *Engine) consume(queue, tag string, prefetch, maxBatch int) *broker.Consumer {

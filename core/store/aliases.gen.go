@@ -731,6 +731,7 @@ const (
 	ReadLetterExecutions                  = db.ReadLetterExecutions
 	ReadLetterWorkers                     = db.ReadLetterWorkers
 	ReadOutcomes                          = db.ReadOutcomes
+	ReadOwnChildren                       = db.ReadOwnChildren
 	ReadPolicies                          = db.ReadPolicies
 	ReadRoundExecutions                   = db.ReadRoundExecutions
 	ReadRunStates                         = db.ReadRunStates

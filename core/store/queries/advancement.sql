@@ -41,31 +41,44 @@ SELECT s.id, s.definition, s.param_schema FROM workflow_source s WHERE s.id = AN
 -- name: ReadEndedTasks :many
 -- Children that have ended for good and have not been drawn the consequences from:
 -- those that were reported, and those that nobody reported in time. Not what still
--- holds a slot, for its end is not dealt with, nor what asks a person.
+-- holds a slot, for its end is not dealt with, nor what asks a person, or is about
+-- to. asked is how a question ended that a result has asked: empty without one.
 SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count,
-       EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked
+       EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked,
+       coalesce(q.status::text, CASE WHEN f.execution IS NOT NULL THEN 'refused' ELSE '' END)::text AS asked
 FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS id) w
 CROSS JOIN LATERAL (
     SELECT t.id, t.workflow_execution, t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
     WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0
 ) d
 CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
+LEFT JOIN LATERAL (SELECT i.status FROM inquiry i WHERE i.execution = e.id OFFSET 0) q ON true
+LEFT JOIN LATERAL (SELECT x.execution FROM inquiry_fault x WHERE x.execution = e.id OFFSET 0) f ON true
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND e.admission_state_id IS NULL
   AND (e.id = ANY (sqlc.arg(reported)::bigint[]) OR e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8))
-  AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')
+  AND q.status IS DISTINCT FROM 'pending'
+  AND (q.status IS NOT NULL OR f.execution IS NOT NULL OR e.status <> 'completed'
+       OR CASE WHEN pg_column_size(e.result) < 1048576 THEN attune_inquiry_of(e.result) IS NULL ELSE true END)
 ORDER BY d.workflow_execution, e.updated, e.id
 LIMIT sqlc.arg(most)::int;
 
 -- name: ReadTaskResults :many
 -- What the children of tasks have given, in the order of their items.
 SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status, e.result, q.response,
-       coalesce(q.status::text, '')::text AS asked
+       coalesce(q.status::text, '')::text AS asked, coalesce(f.reason, '')::text AS fault
 FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task) r
 JOIN workflow_task_dispatch d ON d.workflow_execution = r.workflow AND d.task_name = r.task
 JOIN execution e ON e.id = d.execution_id
 LEFT JOIN inquiry q ON q.execution = e.id
+LEFT JOIN inquiry_fault f ON f.execution = e.id
 ORDER BY d.workflow_execution, d.task_name, coalesce(d.task_index, -1);
+
+-- name: ReadOwnChildren :many
+-- Which of these executions are tasks of the workflow.
+SELECT e.id FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object'
+  AND (e.workflow_task ->> 'workflow_execution')::bigint = sqlc.arg(workflow)::bigint;
 
 -- name: ReadSettledTasks :many
 SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, d.execution_id AS execution

@@ -301,17 +301,22 @@ func (q *Queries) NewWorkflowIDs(ctx context.Context, n int32) ([]int64, error) 
 
 const ReadEndedTasks = `-- name: ReadEndedTasks :many
 SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count,
-       EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked
+       EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked,
+       coalesce(q.status::text, CASE WHEN f.execution IS NOT NULL THEN 'refused' ELSE '' END)::text AS asked
 FROM (SELECT unnest($1::bigint[]) AS id) w
 CROSS JOIN LATERAL (
     SELECT t.id, t.workflow_execution, t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
     WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0
 ) d
 CROSS JOIN LATERAL (SELECT id, action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs, artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity, worker, status, result, started_at, workflow_def, workflow_task, retry_count, max_retries, retry_reason, original_execution, created, updated, admission_state_id, attempt, finished_at, priority, admitted_at, finished_status FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
+LEFT JOIN LATERAL (SELECT i.status FROM inquiry i WHERE i.execution = e.id OFFSET 0) q ON true
+LEFT JOIN LATERAL (SELECT x.execution FROM inquiry_fault x WHERE x.execution = e.id OFFSET 0) f ON true
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND e.admission_state_id IS NULL
   AND (e.id = ANY ($2::bigint[]) OR e.updated < now() - make_interval(secs => $3::float8))
-  AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')
+  AND q.status IS DISTINCT FROM 'pending'
+  AND (q.status IS NOT NULL OR f.execution IS NOT NULL OR e.status <> 'completed'
+       OR CASE WHEN pg_column_size(e.result) < 1048576 THEN attune_inquiry_of(e.result) IS NULL ELSE true END)
 ORDER BY d.workflow_execution, e.updated, e.id
 LIMIT $4::int
 `
@@ -332,11 +337,13 @@ type ReadEndedTasksRow struct {
 	Status            attune.Status
 	RetryCount        int32
 	CancelAsked       bool
+	Asked             string
 }
 
 // Children that have ended for good and have not been drawn the consequences from:
 // those that were reported, and those that nobody reported in time. Not what still
-// holds a slot, for its end is not dealt with, nor what asks a person.
+// holds a slot, for its end is not dealt with, nor what asks a person, or is about
+// to. asked is how a question ended that a result has asked: empty without one.
 func (q *Queries) ReadEndedTasks(ctx context.Context, arg ReadEndedTasksParams) ([]ReadEndedTasksRow, error) {
 	rows, err := q.db.Query(ctx, ReadEndedTasks,
 		arg.Workflows,
@@ -360,10 +367,38 @@ func (q *Queries) ReadEndedTasks(ctx context.Context, arg ReadEndedTasksParams) 
 			&i.Status,
 			&i.RetryCount,
 			&i.CancelAsked,
+			&i.Asked,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ReadOwnChildren = `-- name: ReadOwnChildren :many
+SELECT e.id FROM execution e
+WHERE e.id = ANY ($1::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object'
+  AND (e.workflow_task ->> 'workflow_execution')::bigint = $2::bigint
+`
+
+// Which of these executions are tasks of the workflow.
+func (q *Queries) ReadOwnChildren(ctx context.Context, ids []int64, workflow int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ReadOwnChildren, ids, workflow)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -411,11 +446,12 @@ func (q *Queries) ReadSettledTasks(ctx context.Context, workflow int64, tasks []
 
 const ReadTaskResults = `-- name: ReadTaskResults :many
 SELECT d.workflow_execution, d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status, e.result, q.response,
-       coalesce(q.status::text, '')::text AS asked
+       coalesce(q.status::text, '')::text AS asked, coalesce(f.reason, '')::text AS fault
 FROM (SELECT unnest($1::bigint[]) AS workflow, unnest($2::text[]) AS task) r
 JOIN workflow_task_dispatch d ON d.workflow_execution = r.workflow AND d.task_name = r.task
 JOIN execution e ON e.id = d.execution_id
 LEFT JOIN inquiry q ON q.execution = e.id
+LEFT JOIN inquiry_fault f ON f.execution = e.id
 ORDER BY d.workflow_execution, d.task_name, coalesce(d.task_index, -1)
 `
 
@@ -428,6 +464,7 @@ type ReadTaskResultsRow struct {
 	Result            []byte
 	Response          []byte
 	Asked             string
+	Fault             string
 }
 
 // What the children of tasks have given, in the order of their items.
@@ -449,6 +486,7 @@ func (q *Queries) ReadTaskResults(ctx context.Context, workflows []int64, tasks 
 			&i.Result,
 			&i.Response,
 			&i.Asked,
+			&i.Fault,
 		); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,120 @@
+package advancement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+)
+
+// conceal puts markers in place of the secrets that went into the parameters of
+// children, and of what their actions call secret, and makes their values. A child
+// whose secrets cannot be kept is refused, with a reason that holds none.
+func (s *Step) conceal(ctx context.Context, plan *handover.Plan, c *course) error {
+	schemas := map[string]*schema.Schema{}
+	for i, b := range c.births {
+		marked, known := schemas[b.ActionRef]
+		if !known {
+			rule, _ := plan.Rule(nil, b.ActionRef)
+			marked, _ = schema.Parse(rule.ParamSchema) // one that cannot be read marks nothing
+			schemas[b.ActionRef] = marked
+		}
+		if !secret.Has(b.Config) && (marked == nil || !marked.HasSecrets()) {
+			continue
+		}
+		public, err := s.hide(ctx, plan.Queries(), c, c.plan.Start[i].Config, marked, secret.OfConfig, b.ID)
+		if broken(err) {
+			return fmt.Errorf("task %s: %w", c.plan.Start[i].Task, err)
+		}
+		if b.Config = nil; err != nil {
+			b.Status, b.Refuse = "", err.Error()
+			continue
+		}
+		b.Config = text(public)
+	}
+	return nil
+}
+
+// hide returns a value with plain markers, and keeps the secrets that they stand for
+// as those of the entity. What the schema calls secret becomes one; nil calls nothing
+// so.
+func (s *Step) hide(
+	ctx context.Context, q *store.Queries, c *course, value any, marked *schema.Schema, entity string, id int64,
+) (any, error) {
+	public, found, err := secret.Collect(value)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		if err := s.pass(ctx, q, c, found, entity, id); err != nil {
+			return nil, err
+		}
+	}
+	if marked == nil {
+		return public, nil
+	}
+	public, sealed, err := s.cfg.Keys.Hide(public, marked.SecretPaths(public))
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range sealed {
+		store.AddSecret(&c.secrets, entity, id, one)
+	}
+	return public, nil
+}
+
+// pass makes the secrets that a value got from elsewhere in the workflow those of
+// the entity too.
+func (s *Step) pass(ctx context.Context, q *store.Queries, c *course, found []secret.Traced, entity string, id int64) error {
+	sources := secret.Sources(found)
+	own, err := c.own(ctx, q, sources)
+	if err != nil {
+		return err
+	}
+	if err := secret.Check(found, func(source secret.Source) bool { return slices.Contains(own, source.ID) }); err != nil {
+		return err
+	}
+	rows, err := store.ReadSecrets(ctx, q, sources)
+	if err != nil {
+		return &readError{err}
+	}
+	for _, one := range found {
+		sealed, err := s.cfg.Keys.Assemble(one, rows)
+		if err != nil {
+			return err
+		}
+		store.AddSecret(&c.secrets, entity, id, sealed)
+	}
+	return nil
+}
+
+// own are the executions of the sources that belong to the workflow: its own and its
+// children. A definition is written by people, who could write a marker by hand that
+// names any execution.
+func (c *course) own(ctx context.Context, q *store.Queries, sources []secret.Source) ([]int64, error) {
+	var others []int64
+	for _, source := range sources {
+		if source.ID != c.execution && !slices.Contains(others, source.ID) {
+			others = append(others, source.ID)
+		}
+	}
+	if len(others) == 0 {
+		return []int64{c.execution}, nil
+	}
+	children, err := q.ReadOwnChildren(ctx, others, c.id)
+	if err != nil {
+		return nil, &readError{fmt.Errorf("look for %d children: %w", len(others), err)}
+	}
+	return append(children, c.execution), nil
+}
+
+// broken reports whether an error is one of the database.
+func broken(err error) bool {
+	var failed *readError
+	return errors.As(err, &failed)
+}
