@@ -186,6 +186,26 @@ func TestARuleThatFailsHidesNoOther(t *testing.T) {
 	`), "attune_event_rules_total"))
 }
 
+// What is kept of failing expressions is bounded; all of them are counted.
+func TestOfManyFailuresSomeAreKept(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for i := range 25 {
+		b.rule(fmt.Sprintf("demo.r%d", i), `{"expression":"event.payload.none"}`, `{}`)
+	}
+	event := b.event(`{}`)
+	require.Equal(t, eventing.Result{Events: 1}, b.match(event))
+	require.Equal(t, 20, testkit.Count(t, b.store, `select cardinality(failures) from event_matched where event = $1 and rules = 25 and matched = 0`, event))
+	require.NoError(t, testutil.GatherAndCompare(b.registry, stringsReader(`
+		# HELP attune_event_rules_total Comparisons of an event with a rule, by what came of them.
+		# TYPE attune_event_rules_total counter
+		attune_event_rules_total{outcome="disabled"} 0
+		attune_event_rules_total{outcome="failed"} 25
+		attune_event_rules_total{outcome="fired"} 0
+		attune_event_rules_total{outcome="no_match"} 0
+	`), "attune_event_rules_total"))
+}
+
 // Upstream 55, and what an event is made for.
 func TestDisabledTriggersAndRulesAreNotFired(t *testing.T) {
 	t.Parallel()

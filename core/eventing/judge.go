@@ -17,7 +17,8 @@ type event struct {
 	err      error // its payload cannot be read
 	rules    int   // with how many it was compared
 	matched  int
-	failures []string
+	failed   int      // rules whose expression could not be evaluated
+	failures []string // the reasons of the first of them
 	fires    []*fire
 }
 
@@ -131,6 +132,9 @@ func (b *batch) judge(ctx context.Context) error {
 	return nil
 }
 
+// maxFailures bounds the reasons that are kept of an event.
+const maxFailures = 20
+
 // compare asks one rule. One that cannot be read fires, so that its failure is
 // seen where people look for what it did.
 func (b *batch) compare(e *event, c *candidate) {
@@ -143,7 +147,9 @@ func (b *batch) compare(e *event, c *candidate) {
 	case verdict.Matched:
 		b.fire(&fire{event: e, rule: c, err: c.unfillable})
 	case verdict.Err != nil:
-		e.failures = append(e.failures, reason(verdict.Err))
+		if e.failed++; len(e.failures) < maxFailures {
+			e.failures = append(e.failures, reason(verdict.Err))
+		}
 		c.unsure, c.why = c.unsure+1, verdict.Err
 	}
 }

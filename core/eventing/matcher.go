@@ -177,7 +177,7 @@ func (b *batch) read(ctx context.Context, ids []int64) error {
 }
 
 // maxErrorText bounds the reason that is kept.
-const maxErrorText = 2000
+const maxErrorText = 1000
 
 func reason(err error) string {
 	text := []rune(err.Error())

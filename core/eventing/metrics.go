@@ -90,7 +90,7 @@ func (b *batch) measure() {
 	}
 	compared, fired, failed := 0, 0, 0
 	for _, e := range b.fresh() {
-		compared, fired, failed = compared+e.rules, fired+e.matched, failed+len(e.failures)
+		compared, fired, failed = compared+e.rules, fired+e.matched, failed+e.failed
 		m.age.Observe(max(time.Since(e.row.Created).Seconds(), 0))
 	}
 	m.rules.WithLabelValues(outcomeFired).Add(float64(b.result.Created))

@@ -209,6 +209,9 @@ func (c *Conditions) evaluate(event Event) Verdict {
 	return Verdict{Why: "the expression is " + show(value)}
 }
 
+// maxReasons bounds what is said of conditions of which none holds.
+const maxReasons = 5
+
 // compare goes through the list. The reason of a failure is the first condition
 // that fails, or for Any all of them.
 func (c *Conditions) compare(event Event) Verdict {
@@ -225,7 +228,11 @@ func (c *Conditions) compare(event Event) Verdict {
 		}
 	}
 	if c.mode == Any {
-		return Verdict{Why: "none of the conditions holds: " + strings.Join(failed, "; ")}
+		more := ""
+		if left := len(failed) - maxReasons; left > 0 {
+			failed, more = failed[:maxReasons], fmt.Sprintf("; and %d more", left)
+		}
+		return Verdict{Why: "none of the conditions holds: " + strings.Join(failed, "; ") + more}
 	}
 	if len(c.list) == 1 {
 		return Verdict{Matched: true, Why: "the condition holds"}

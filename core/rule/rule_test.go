@@ -72,6 +72,10 @@ func TestConditions(t *testing.T) {
 			`{"any":[{"field":"missing","operator":"equals","value":1},{"field":"count","operator":"equals","value":1}]}`, payload,
 			false, "none of the conditions holds: the payload has no field missing; count is 42, not 1",
 		},
+		"none of many": {
+			`{"any":[` + strings.Repeat(`{"field":"x","operator":"equals"},`, 7) + `{"field":"y","operator":"equals"}]}`, payload, false,
+			"none of the conditions holds: " + strings.Repeat("the payload has no field x; ", 5) + "and 3 more",
+		},
 		"expression":             {`{"expression":"event.payload.count > 40 and 'backend' in event.payload.tags"}`, payload, true, "the expression is true"},
 		"expression in braces":   {`{"expression":" {{ event.payload.severity == 'info' }} "}`, payload, false, "the expression is false"},
 		"expression truthy":      {`{"expression":"event.payload.service"}`, payload, true, `the expression is "api-gateway"`},
