@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -9,9 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/worker"
 )
 
 // door makes a trigger with n rules that echo what the event says.
@@ -195,4 +199,42 @@ func TestTenThousandEventsAtOnceAreMatchedInBatches(t *testing.T) {
 	}, 60*time.Second, "all are matched, the one that fires runs, and so does what was requested beside them")
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'completed'`, other))
 	require.GreaterOrEqual(t, testkit.Count(t, b.store, `SELECT count(DISTINCT at) FROM event_matched`), events/200, "in bounded batches")
+}
+
+// What an action marks as secret reaches it, from the event as well as from the
+// configuration of the pack, and stands nowhere in the clear on its way.
+func TestSecretsOfARuleReachTheActionAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const key = "a key of at least thirty-two characters"
+	action := testkit.Action(t, b.store, "demo.knock", func(a *testkit.ActionRow) {
+		a.ParamSchema = map[string]any{"token": map[string]any{"type": "string", "secret": true}}
+	})
+	testkit.Exec(t, b.store, `update pack set config = '{"token":"hush-hush"}', conf_schema = '{"token":{"type":"string","secret":true}}' where ref = 'demo'`)
+	testkit.Exec(t, b.store, `insert into trigger (ref, label) values ('demo.door', 'x')`)
+	testkit.Exec(t, b.store, `insert into rule (ref, pack, pack_ref, label, action, action_ref, trigger, trigger_ref, action_params, enabled)
+		select 'demo.rule', $1, 'demo', 'x', $2, 'demo.knock', id, ref, '{"token":"Bearer {{ pack.config.token }}"}', true from trigger where ref = 'demo.door'`,
+		action.PackID, action.ID)
+	b.engine(t, func(c *config.Config) { c.Security.EncryptionKey = key })
+	keys, err := secret.NewKeyring(key)
+	require.NoError(t, err)
+	given := make(chan string, 1)
+	w, err := worker.New(worker.Config{Name: "w1", MaxConcurrent: 1, HeartbeatInterval: 500 * time.Millisecond, Keyring: keys, Actions: worker.Actions{
+		"demo.knock": func(_ context.Context, task worker.Task) (any, error) {
+			var params struct {
+				Token string `json:"token"`
+			}
+			err := task.Decode(&params)
+			given <- params.Token
+			return nil, err
+		},
+	}}, worker.Deps{Store: b.store, Broker: b.connect(t, "w1"), Logger: testkit.Logger(t)})
+	require.NoError(t, err)
+	require.NoError(t, w.Start(testkit.Context(t)))
+	t.Cleanup(w.Stop)
+	b.emit(t, 1)
+	b.enforced(t, 1, 20*time.Second)
+	require.Equal(t, "Bearer hush-hush", <-given)
+	require.Zero(t, testkit.Count(t, b.store, `SELECT (SELECT count(*) FROM enforcement f WHERE f::text LIKE '%hush-hush%')
+		+ (SELECT count(*) FROM execution e WHERE e::text LIKE '%hush-hush%') + (SELECT count(*) FROM execution_history h WHERE h::text LIKE '%hush-hush%')`))
 }
