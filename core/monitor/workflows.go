@@ -143,6 +143,9 @@ func (x *Workflows) read(ctx context.Context, tx *store.Tx) error {
 	if arg.Statuses == nil {
 		arg.Statuses = []string{}
 	}
+	if f.Action == "" && len(f.Statuses) == 0 && !f.Paused {
+		arg.Scan = arg.Page // there is nothing to look past
+	}
 	rows, err := tx.ViewWorkflowPage(ctx, arg)
 	if err != nil {
 		return fmt.Errorf("search workflows: %w", err)
