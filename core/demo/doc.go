@@ -7,7 +7,8 @@
 // an engine replica is killed with SIGKILL and comes back, every broker
 // connection is closed by the operator's hand, messages are delivered twice,
 // a worker is restarted under load and another killed, executions are cancelled
-// while they wait and run, and some fail and are repeated.
+// while they wait and run, workflows are paused, resumed and cancelled, and some
+// executions fail and are repeated.
 //
 // Beside that traffic a shop is open, whose pack is in the folder packs: orders are
 // events, rules start workflows for them, with tasks that run side by side, over

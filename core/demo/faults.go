@@ -32,11 +32,14 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 		{"demo.report goes on, with a limit of six", d.resume},
 		{"what waits and runs of demo.sync is cancelled", d.cancel},
 		{"kill -9 " + workerName(2) + ", whose work is repeated elsewhere", func(context.Context) error { d.fleet.kill(workerName(2)); return nil }},
+		{"the orders under way are paused", d.pauseOrders},
 		{"every completion of the last seconds is delivered again", d.duplicate},
+		{"the orders go on", d.resumeOrders},
 		{workerName(1) + " drains and restarts", func(context.Context) error {
 			d.fleet.stop(workerName(1))
 			return d.fleet.restart(workerName(1))
 		}},
+		{"an order is cancelled", d.cancelOrder},
 		{"all broker connections are closed", d.closeConnections},
 		{workerName(2) + " starts again", func(context.Context) error { return d.fleet.restart(workerName(2)) }},
 		{"kill -9 " + replicaName(1), func(context.Context) error { d.fleet.kill(replicaName(1)); return nil }},
@@ -55,6 +58,9 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 	// Whatever time has left undone.
 	if err := d.say(triage.Order{Act: triage.Resume})(context.WithoutCancel(ctx)); err != nil {
 		d.logger.WarnContext(ctx, "Pause of the demo could not be ended", "error", err)
+	}
+	if err := d.resumeOrders(context.WithoutCancel(ctx)); err != nil {
+		d.logger.WarnContext(ctx, "Paused orders could not be resumed", "error", err)
 	}
 	d.revive()
 }

@@ -89,7 +89,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 		return err
 	}
 	add("  orders                %8d events, %d of them without consequence", orders.Events, orders.Unmet)
-	add("  workflows             %8d completed, %d failed, %d without an end", orders.Completed, orders.Failed, orders.Live)
+	add("  workflows             %8d completed, %d failed or cancelled, %d without an end", orders.Completed, orders.Failed, orders.Live)
 	add("  questions             %8d answered, %d open", orders.Answered, orders.Open)
 	if len(violations) == 0 {
 		add("  invariants            all %d queries are silent", len(doctor.Checks()))
