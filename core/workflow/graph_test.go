@@ -82,8 +82,8 @@ func TestParseJSONReadsWhatOthersStored(t *testing.T) {
 		"ref": "", "label": "", "description": null, "version": "1.0.0", "parameters": null, "output": null, "vars": {"n": 12345678901234567},
 		"tasks": [
 			{"name": "a", "type": "action", "action": "core.echo", "input": {"text": "caf\u00e9 \ud83d\ude00"}, "worker_selector": null,
-			 "trace_tag_template": null, "when": null, "with_items": null, "iterate_cache": null, "batch_size": 3, "concurrency": null,
-			 "retry": null, "timeout": null, "join": null, "tasks": null,
+			 "trace_tag_template": null, "when": null, "with_items": null, "iterate_cache": null, "batch_size": 3, "concurrency": 0,
+			 "retry": null, "timeout": 0, "join": 0, "tasks": null,
 			 "next": [{"when": "{{ succeeded() }}", "publish": [{"x": "{{ result() }}"}, "whole"], "do": ["b"]}]},
 			{"name": "b", "type": "action", "action": "core.echo", "input": {}, "next": [], "join": 1}
 		],
@@ -92,6 +92,7 @@ func TestParseJSONReadsWhatOthersStored(t *testing.T) {
 	require.Equal(t, map[string]any{"n": int64(12345678901234567)}, d.Vars)
 	require.Equal(t, map[string]any{"text": "café 😀"}, d.Task("a").Input.Raw())
 	require.Equal(t, []string{"a"}, d.Task("b").Inbound)
+	require.Equal(t, 1, d.Task("a").Concurrency)
 	require.Equal(t, workflow.CancelRunning, d.Cancellation)
 
 	_, err = workflow.ParseJSON([]byte(`{"version": "1", "tasks": [

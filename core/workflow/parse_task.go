@@ -117,18 +117,19 @@ func (r *reader) taskKey(t *Task, f field) {
 	case "with_items":
 		t.WithItems = r.template(f)
 	case "concurrency":
-		r.whole(f, &t.Concurrency, 1, math.MaxInt32)
+		r.whole(f, &t.Concurrency, r.least(), math.MaxInt32)
+		t.Concurrency = max(t.Concurrency, 1)
 	case "batch_size":
-		r.whole(f, &t.BatchSize, 1, math.MaxInt32)
+		r.whole(f, &t.BatchSize, r.least(), math.MaxInt32)
 	case "retry":
 		t.Retry = r.retry(f)
 	case "timeout":
-		r.whole(f, &t.Timeout, 1, math.MaxInt32)
+		r.whole(f, &t.Timeout, r.least(), math.MaxInt32)
 	case "join":
 		if f.value.Kind == yaml.ScalarNode && f.value.Value == "all" {
 			t.JoinAll = true
 		} else {
-			r.whole(f, &t.Join, 1, math.MaxInt32)
+			r.whole(f, &t.Join, r.least(), math.MaxInt32)
 		}
 	case "tasks":
 		r.subtasks(t, f)
@@ -139,6 +140,15 @@ func (r *reader) taskKey(t *Task, f field) {
 	case "wait_for":
 		r.mistakef(r.at(f.key), "wait_for is not supported: ask by the action core.ask, or let the action open an inquiry by __inquiry in its result")
 	}
+}
+
+// least is the smallest number that a task may give. What others have stored may have
+// zeros, which mean as much as nothing.
+func (r *reader) least() int {
+	if r.stored {
+		return 0
+	}
+	return 1
 }
 
 // isRef reports whether a text has the form of a ref: names with dots between them.
