@@ -178,4 +178,3 @@ func TestTwoReplicasThatGetEveryMessageTwiceAndOneDies(t *testing.T) {
 		})
 	}
 }
-

@@ -1,0 +1,146 @@
+package proof
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// calamity is a flow with two replicas to which things happen while workflows run
+// and people answer.
+type calamity struct {
+	*flow
+
+	replicas []*process
+}
+
+func newCalamity(s *stage) *calamity {
+	c := &calamity{flow: flowOn(s)}
+	for range 2 {
+		c.replicas = append(c.replicas, c.serve(
+			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1", "ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"))
+	}
+	c.worker("w1")
+	c.worker("w2")
+	return c
+}
+
+// outlive does harm to a flow under load every so often, until it has done so much
+// damage, and then asks that all went as if nothing had happened.
+func (c *calamity) outlive(pause time.Duration, damage int, harm func() int) {
+	c.t.Helper()
+	done, next := 0, time.Now()
+	c.until(func() bool {
+		if done < damage && !time.Now().Before(next) {
+			done, next = done+harm(), time.Now().Add(pause)
+		}
+		return done >= damage
+	})
+	c.age()
+	c.over()
+	c.requireFlows()
+}
+
+// Workflows run and questions are answered while one thing after the other happens
+// to the two replicas that lead them on.
+//
+//nolint:paralleltest,tparallel // one flow, one fault after the other
+func TestWorkflowsOutliveFaults(t *testing.T) {
+	t.Parallel()
+	c := newCalamity(newStage(t))
+
+	// F4.
+	t.Run("AnOperatorClosesEveryConnection", func(t *testing.T) {
+		c.outlive(400*time.Millisecond, 8, func() int { return c.closeConnections(t) })
+	})
+
+	// F9. Whatever the replicas were doing in the database, not only their rounds.
+	t.Run("EveryConnectionToTheDatabaseIsTerminated", func(*testing.T) {
+		c.outlive(150*time.Millisecond, 20, func() int {
+			return c.count(`SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
+				WHERE datname = current_database() AND application_name LIKE 'attune-executor%'`)
+		})
+	})
+
+	// F2. A replica stands still for longer than the broker waits for it, while the
+	// other one goes on without it, and then goes on with what it knew.
+	t.Run("AReplicaIsFrozenAndThawed", func(t *testing.T) {
+		frozen := c.replicas[0].cmd.Process
+		c.outlive(0, 1, func() int {
+			require.NoError(t, frozen.Signal(syscall.SIGSTOP))
+			return 1
+		})
+		id := regexp.MustCompile(`"replica":"([0-9a-f]+)"`).FindStringSubmatch(c.replicas[0].log.String())
+		require.NotNil(t, id)
+		testkit.Eventually(t, func() bool {
+			return !slices.ContainsFunc(c.connections(t), func(one connection) bool { return strings.Contains(one.Properties.Name, id[1]) })
+		}, time.Minute, "the broker gives the frozen one up")
+		require.NoError(t, frozen.Signal(syscall.SIGCONT))
+		c.outlive(0, 0, nil)
+	})
+
+	for _, replica := range c.replicas {
+		require.Zero(t, replica.stop(t))
+	}
+}
+
+// F2, at the worst moments: a replica stands still with a workflow locked, or with
+// its decision written and what follows not begun. Another one leads all of them on;
+// and when the first one goes on, nothing that it still does counts twice.
+func TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater(t *testing.T) {
+	t.Parallel()
+	tried := []death{{"round:before-commit", 8}}
+	if slow {
+		tried = deaths()
+	}
+	for _, d := range tried {
+		t.Run(d.String(), func(t *testing.T) {
+			t.Parallel()
+			f := newFlow(t)
+			f.worker("w1")
+			f.worker("w2")
+			const impatient = "ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1"
+			frozen := f.serve(freezeAt(d.point, d.nth), impatient)
+			f.until(func() bool { return frozen.stopped(t) })
+			f.age()
+			next := f.serve(impatient)
+			f.over()
+			require.NoError(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
+			f.until(func() bool { return true })
+			f.over()
+			f.requireFlows()
+			require.Zero(t, next.stop(t))
+			require.Zero(t, frozen.stop(t))
+		})
+	}
+}
+
+// F4: the broker is killed and started again while workflows run and questions are
+// open.
+func TestWorkflowsOutliveARestartOfTheBroker(t *testing.T) {
+	t.Parallel()
+	if !slow {
+		t.Skip("set ATTUNE_SLOW_TESTS to restart a broker of the test's own")
+	}
+	stack := testkit.NewStack(t)
+	c := newCalamity(newStageAt(t, servers{Database: testkit.Database(t), AMQP: stack.AMQPURL(), Management: stack.ManagementURL()}))
+	for range 3 {
+		c.until(func() bool { return true })
+		require.NoError(t, stack.KillBroker(testkit.Context(t)))
+		c.emit(2)
+		require.NoError(t, stack.StartBroker(testkit.Context(t)))
+	}
+	c.age()
+	c.over()
+	c.requireOutcomes() // who listened to what is told has lost the connection, too
+	for _, replica := range c.replicas {
+		require.Zero(t, replica.stop(t))
+	}
+}

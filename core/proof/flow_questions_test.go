@@ -1,0 +1,166 @@
+package proof
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// flowAsked is a workflow that goes one way when its question is answered and
+// another when its time is over.
+const flowAsked = "flow.asked"
+
+const flowAskedText = `
+version: "1"
+vars: {heard: nothing, took: nothing}
+tasks:
+  - name: ask
+    action: core.ask
+    timeout: 2
+    input: {prompt: "Who?", response_schema: {who: {type: string, required: true}}}
+    next:
+      - {when: "{{ succeeded() }}", publish: [{heard: "{{ result().response.who }}"}], do: [answered]}
+      - {when: "{{ timed_out() }}", publish: [{heard: nobody}], do: [late]}
+  - {name: answered, action: flow.step, input: {run: "{{ parameters.run }}", task: answered}, next: [{publish: [{took: answered}]}]}
+  - {name: late, action: flow.step, input: {run: "{{ parameters.run }}", task: late}, next: [{publish: [{took: late}]}]}
+output_map: {heard: "{{ heard }}", took: "{{ took }}"}
+`
+
+// quarrel is several people who answer the same questions at the moment when their
+// time is over.
+type quarrel struct {
+	f    *flow
+	mu   sync.Mutex
+	seen map[int64]bool
+	took map[int64][]string // the answers that were taken
+	on   sync.WaitGroup
+}
+
+func (f *flow) quarrel() *quarrel {
+	q := &quarrel{f: f, seen: map[int64]bool{}, took: map[int64][]string{}}
+	f.t.Cleanup(q.on.Wait)
+	return q
+}
+
+// look has two people answer each question that was not seen before.
+func (q *quarrel) look() {
+	q.f.t.Helper()
+	rows, err := q.f.store.Pool().Query(testkit.Context(q.f.t), `SELECT id, timeout_at FROM inquiry WHERE status = 'pending'`)
+	require.NoError(q.f.t, err)
+	type open struct {
+		ID  int64
+		Due time.Time
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[open])
+	require.NoError(q.f.t, err)
+	for _, one := range list {
+		if q.seen[one.ID] {
+			continue
+		}
+		q.seen[one.ID] = true
+		at := one.Due.Add(rand.N(400*time.Millisecond) - 250*time.Millisecond)
+		for _, who := range []string{"anna", "bert"} {
+			q.on.Go(func() {
+				time.Sleep(time.Until(at))
+				q.answer(one.ID, who)
+			})
+		}
+	}
+}
+
+func (q *quarrel) answer(id int64, who string) {
+	response := json.RawMessage(fmt.Sprintf(`{"who": %q}`, who))
+	_, err := q.f.operator.Answer(testkit.Context(q.f.t), triage.AnswerOrder{Inquiry: id, Response: response})
+	var refused *triage.AnswerRefusedError
+	switch {
+	case err == nil:
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.took[id] = append(q.took[id], who)
+	case !errors.As(err, &refused):
+		q.f.t.Errorf("answer inquiry %d: %v", id, err)
+	}
+}
+
+// S16: questions are answered by two people at once at the moment when their time is
+// over, which two replicas watch, one of which dies while it says so. Of each one
+// thing becomes true, answered by one of them or expired, and the workflow goes that
+// way and no other.
+func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	points := []string{"inquiry:before-commit"}
+	if slow {
+		points = []string{"inquiry:before-commit", "inquiry:committed", "round:committed", "advancement:committed", "outbox:before-publish", "outbox:after-publish"}
+	}
+	for _, point := range points {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			f := newFlow(t)
+			f.define(flowAsked, flowAskedText)
+			f.worker("w1")
+			victim, next := f.serve(dieAt(point, 1+rand.IntN(2))), f.serve()
+			q := f.quarrel()
+			asked := 0
+			testkit.Eventually(t, func() bool {
+				if q.look(); asked < 40 || !victim.killed() {
+					asked++
+					_, err := f.submitter.RequestMany(testkit.Context(t), []submit.Request{{ActionRef: flowAsked, Params: fmt.Appendf(nil, `{"run":%d}`, asked)}})
+					require.NoError(t, err)
+					return false
+				}
+				return f.count(`SELECT count(*) FROM execution WHERE action_ref = $1 AND finished_status IS NOT NULL`, flowAsked) > 0
+			}, time.Minute, "a replica dies: %s", lazily(f.open))
+			f.stage.age()
+			testkit.Eventually(t, func() bool {
+				q.look()
+				return f.count(`SELECT count(*) FROM execution WHERE finished_status IS NULL`) == 0
+			}, time.Minute, "S12: every workflow ends: %s", lazily(f.open))
+			q.on.Wait()
+			f.stage.over()
+			f.requireOneOf(q, asked)
+			require.Zero(t, next.stop(t))
+		})
+	}
+}
+
+// requireOneOf asks that each workflow went the way of what became of its question.
+func (f *flow) requireOneOf(q *quarrel, asked int) {
+	f.t.Helper()
+	rows, err := f.store.Pool().Query(testkit.Context(f.t), `
+		SELECT i.id, i.status::text, coalesce(i.response ->> 'who', 'nobody'), e.status::text, w.result ->> 'heard', w.result ->> 'took', w.status::text,
+			(SELECT count(*) FROM execution s WHERE s.parent = w.id AND s.action_ref = $1)
+		FROM inquiry i JOIN execution e ON e.id = i.execution JOIN execution w ON w.id = e.parent`, flowStep)
+	require.NoError(f.t, err)
+	type way struct {
+		ID                                        int64
+		Status, Who, Child, Heard, Took, Workflow string
+		Steps                                     int
+	}
+	ways, err := pgx.CollectRows(rows, pgx.RowToStructByPos[way])
+	require.NoError(f.t, err)
+	require.Len(f.t, ways, asked, "one question for each workflow")
+	sums := map[string]int{}
+	for _, w := range ways {
+		sums[w.Status]++
+		want := way{w.ID, "timeout", "nobody", "timeout", "nobody", "late", "completed", 1}
+		if took := q.took[w.ID]; len(took) > 0 {
+			require.Len(f.t, took, 1, "inquiry %d is answered once", w.ID)
+			want = way{w.ID, "responded", took[0], "completed", took[0], "answered", "completed", 1}
+		}
+		require.Equal(f.t, want, w)
+	}
+	require.Positive(f.t, sums["timeout"], "some are late")
+	require.Positive(f.t, sums["responded"], "and some are in time")
+	f.t.Logf("what became of the questions: %v", sums)
+}
