@@ -228,7 +228,11 @@ func (o *Orphans) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 	if err != nil {
 		return err
 	}
-	said := slices.Concat(lost, over, unheard)
+	headless, err := o.endHeadless(ctx, tx, found.Headless)
+	if err != nil {
+		return err
+	}
+	said := slices.Concat(lost, over, unheard, headless)
 	if len(said) == 0 {
 		return nil
 	}
@@ -242,7 +246,7 @@ func (o *Orphans) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 	}
 	tx.AfterCommit(func() {
 		o.logger.WarnContext(ctx, "Work has been ended that its workers did not end",
-			"at_workers_that_are_gone", len(lost), "beyond_their_timeout", len(over)/2, "cancelled_in_vain", len(unheard))
+			"at_workers_that_are_gone", len(lost), "beyond_their_timeout", len(over)/2, "cancelled_in_vain", len(unheard), "without_a_workflow", len(headless))
 		o.relay.Published(row, messages)
 	})
 	return nil
@@ -298,6 +302,21 @@ func (o *Orphans) endUnheard(ctx context.Context, tx *store.Tx, ids []int64) (sa
 	return said, nil
 }
 
+// endHeadless ends parents and questions whose other half was deleted.
+func (o *Orphans) endHeadless(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.EndHeadless(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("end what nothing is left of: %w", err)
+	}
+	for _, row := range rows {
+		said = append(said, endOf(row))
+	}
+	return said, nil
+}
+
 // told is something to be said in the engine's name.
 type told struct {
 	kind, key string
@@ -306,7 +325,7 @@ type told struct {
 }
 
 // endOf is the message that an execution has ended.
-func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndUnheardCancelsRow](row Row) told {
+func endOf[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndUnheardCancelsRow | store.EndHeadlessRow](row Row) told {
 	r := store.EndOverrunsRow(row)
 	payload := message.ExecutionCompleted{
 		ExecutionID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), Result: json.RawMessage(r.Result), CompletedAt: r.FinishedAt.UTC(),

@@ -245,3 +245,34 @@ func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
 		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id))
 	}
 }
+
+// A parent whose workflow was deleted, with its definition for instance, is ended; one
+// that has it, a question, and what has only just begun are left alone.
+func TestAParentWithoutItsWorkflowEnds(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	running := func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }
+	headless, parent, question, fresh := testkit.Execution(t, st, action, running).ID, testkit.Execution(t, st, action, running).ID,
+		testkit.Execution(t, st, action, running).ID, testkit.Execution(t, st, action, running).ID
+	orchestrated(t, st, headless)
+	orchestrated(t, st, parent)
+	testkit.Exec(t, st, `DELETE FROM workflow_definition WHERE ref = 'pk.w' || $1::bigint`, headless)
+	testkit.Exec(t, st, `INSERT INTO inquiry (execution, prompt) VALUES ($1, '?')`, question)
+	aged(t, st, 5*time.Minute, headless, parent, question)
+	relay, _ := orphans(t, st)
+	require.Len(t, <-relay, 1, "its end is announced")
+	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, st, headless))
+	for _, id := range []int64{parent, question, fresh} {
+		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id))
+	}
+}
+
+// orchestrated makes the workflow row of an execution.
+func orchestrated(t *testing.T, st *store.Store, parent int64) {
+	t.Helper()
+	testkit.Exec(t, st, `WITH d AS (
+			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
+			SELECT 'pk.w' || $1::bigint, a.pack, 'pk', 'w', '1', '{}' FROM action a WHERE a.ref = 'pk.a' RETURNING id)
+		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1::bigint, d.id, '{}', 'running' FROM d`, parent)
+}

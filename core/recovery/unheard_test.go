@@ -101,6 +101,8 @@ func TestWhatRanAtAWorkerThatWasDeletedIsEnded(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE execution SET attempt = 1 WHERE id = $1`, fresh)
 	aged(t, st, 61*time.Second, holds, counted, stopping)
 	aged(t, st, 50*time.Second, fresh)
+	orchestrated(t, st, parent)
+	testkit.Exec(t, st, `INSERT INTO inquiry (execution, prompt) VALUES ($1, '?')`, question)
 	aged(t, st, 24*time.Hour, parent, question)
 
 	relay, _ := orphans(t, st)

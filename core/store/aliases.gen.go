@@ -78,6 +78,7 @@ type (
 	DecideDeadLetterParams          = db.DecideDeadLetterParams
 	DescribeOverdueRow              = db.DescribeOverdueRow
 	EndCancelledParams              = db.EndCancelledParams
+	EndHeadlessRow                  = db.EndHeadlessRow
 	EndOrphanedRunsParams           = db.EndOrphanedRunsParams
 	EndOrphanedRunsRow              = db.EndOrphanedRunsRow
 	EndOverrunsRow                  = db.EndOverrunsRow
@@ -518,6 +519,7 @@ const (
 	DropWorkflowItems                     = db.DropWorkflowItems
 	EndAskingExecutions                   = db.EndAskingExecutions
 	EndCancelled                          = db.EndCancelled
+	EndHeadless                           = db.EndHeadless
 	EndOrphanedRuns                       = db.EndOrphanedRuns
 	EndOverruns                           = db.EndOverruns
 	EndScheduled                          = db.EndScheduled

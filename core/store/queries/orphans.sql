@@ -3,20 +3,27 @@
 -- one that has marked itself inactive is left to it for farewell seconds more. One
 -- that drains still sends heartbeats. What was handed to a worker and has none any
 -- more had one whose row was deleted. A parent or a question without a worker was
--- never handed to one, holds no slot, and is nobody's orphan.
+-- never handed to one, holds no slot, and is nobody's orphan, unless its workflow or
+-- its question was deleted, with the pack for instance.
 
 -- name: FindOrphans :one
 -- One window of live rows. stranded were handed to workers that are gone and not
 -- started, ids run there; overdue were handed to workers that live and not started
--- in time; overrun run for longer than they may; unheard were told to stop long ago.
+-- in time; overrun run for longer than they may; unheard were told to stop long ago;
+-- headless run nowhere, and nothing is left that would end them.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS overdue,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running'), '{}')::bigint[] AS overrun,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'canceling'), '{}')::bigint[] AS unheard
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'canceling'), '{}')::bigint[] AS unheard,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.headless), '{}')::bigint[] AS headless
 FROM (
     SELECT e.id, e.status,
+           CASE WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.admission_state_id IS NULL AND e.attempt = 0
+                     AND e.updated < now() - interval '60 seconds'
+                THEN NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
+                     AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id) ELSE false END AS headless,
            CASE WHEN e.status = 'scheduled' AND e.worker IS NULL THEN e.updated < now() - interval '30 seconds' -- its worker's row was deleted
                 WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL THEN
                     (e.admission_state_id IS NOT NULL OR e.attempt > 0) AND e.updated < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
@@ -87,6 +94,23 @@ WITH ended AS (
 ), noted AS (
     INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
     SELECT 'worker_gone', r.status, r.id, r.attempt, r.action_ref, r.worker, extract(epoch FROM now() - r.started_at) FROM ended r
+)
+SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
+FROM ended r ORDER BY r.id;
+
+-- name: EndHeadless :many
+-- Ends what nothing is left of that would end it.
+WITH ended AS (
+    UPDATE execution e
+    SET status = 'failed', result = jsonb_build_object(
+            'error', 'Nothing is left that would end it: its workflow, or its question, was deleted',
+            'failed_by', 'execution_timeout_monitor', 'original_status', e.status, 'succeeded', false, 'reconciled_at', now())
+    WHERE e.id = ANY (ARRAY(
+            SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
+      AND e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.admission_state_id IS NULL AND e.attempt = 0
+      AND NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
+      AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id)
+    RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker
 )
 SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
 FROM ended r ORDER BY r.id;
