@@ -30,6 +30,7 @@ type course struct {
 	version   int64 // that was read
 	closed    bool  // it has ended: what ran on is settled, and that is all
 	begun     *beginning
+	seen      *handover.SeenWorkflow // its row, to be locked; nil if it begins or has ended
 	parent    parent
 	source    *source
 	config    []byte // of the parent
@@ -165,6 +166,13 @@ func traced(values map[string]any, entity string, id int64) map[string]any {
 		return map[string]any{}
 	}
 	return all
+}
+
+// need asks for the lock of the workflow.
+func (c *course) need(plan *handover.Plan) {
+	if c.seen != nil {
+		plan.NeedWorkflow(*c.seen)
+	}
 }
 
 // happen says that something has happened besides the ends of children.

@@ -96,11 +96,11 @@ func (s *Step) readWorkflows(ctx context.Context, plan *handover.Plan) error {
 		if err := s.readCourse(ctx, plan, c, row); err != nil {
 			return err
 		}
-		plan.NeedWorkflow(handover.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open})
+		c.seen = &handover.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open}
 		s.courses = append(s.courses, c)
 	}
 	s.inOrder()
-	return nil
+	return s.readLost(ctx, plan)
 }
 
 func (s *Step) readEnded(ctx context.Context, plan *handover.Plan, ids, reported []int64) (map[int64][]store.ReadEndedTasksRow, error) {
@@ -115,7 +115,9 @@ func (s *Step) readEnded(ctx context.Context, plan *handover.Plan, ids, reported
 		byWorkflow[row.WorkflowExecution] = append(byWorkflow[row.WorkflowExecution], row)
 	}
 	if len(rows) == maxEnded { // there may be more
-		s.later = ids
+		for _, id := range ids {
+			s.later = append(s.later, Order{Workflow: id})
+		}
 	}
 	return byWorkflow, nil
 }

@@ -245,3 +245,28 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	require.Contains(t, result["error"], "execution_check")
 	require.Equal(t, 1, w.told(bad))
 }
+
+// A round makes a bounded number of children, whatever is asked of it; what it leaves
+// is done by the next.
+func TestARoundMakesABoundedNumberOfChildren(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	action := w.define("pk.wide", `
+version: "1"
+tasks: [{name: each, action: pk.each, with_items: "{{ range(600) }}", concurrency: 600, input: {}}]
+`)
+	var ids []int64
+	var orders []advancement.Order
+	for range 3 {
+		id := w.request(action, nil)
+		ids, orders = append(ids, id), append(orders, advancement.Order{Start: id})
+	}
+	step := advancement.NewStep(w.cfg, w.sources, orders)
+	_, err := w.rounds.Run(testkit.Context(t), step)
+	require.NoError(t, err)
+	require.Equal(t, 600, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
+	require.Len(t, step.Again(), 2)
+	w.order(step.Again()...)
+	require.Equal(t, 1200, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, ids[0]))
+}

@@ -202,7 +202,9 @@ func (r *Runner) once(ctx context.Context, orders []Order) error {
 	r.metrics.round(step, time.Since(began))
 	r.tell(ctx, step)
 	r.Begin(result.Starts...)
-	r.Look(step.Again()...)
+	for _, order := range step.Again() {
+		r.add(order)
+	}
 	r.after(ctx, result)
 	return nil
 }

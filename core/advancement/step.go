@@ -51,8 +51,12 @@ type Step struct {
 	orders  []Order
 	courses []*course
 	unfit   []unfit
-	later   []int64
+	later   []Order
 }
+
+// maxBirths bounds how many children one round makes; a workflow that wants more
+// makes them in a round of its own.
+const maxBirths = 1000
 
 // unfit is an execution of a workflow that cannot be started.
 type unfit struct {
@@ -86,13 +90,21 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	if err := s.readWorkflows(ctx, plan); err != nil {
 		return err
 	}
-	for _, c := range s.courses {
+	births := 0
+	for i, c := range s.courses {
 		if c.closed {
 			continue
 		}
 		if err := s.decide(ctx, plan, c); err != nil {
 			return err
 		}
+		if births += len(c.plan.Start); births > maxBirths && i > 0 {
+			s.postpone(i)
+			break
+		}
+	}
+	for _, c := range s.courses {
+		c.need(plan)
 	}
 	return s.planBirths(ctx, plan)
 }
@@ -117,9 +129,23 @@ func (s *Step) Apply(round *handover.Round) {
 	}
 }
 
-// Again lists workflows of which more has ended than one round takes. It is valid
-// after the round.
-func (s *Step) Again() []int64 { return s.later }
+// postpone leaves the courses from the nth on to another round.
+func (s *Step) postpone(n int) {
+	for _, c := range s.courses[n:] {
+		order := Order{Workflow: c.id, Broken: c.broken}
+		if c.begun != nil {
+			order = Order{Start: c.execution, Broken: c.broken}
+		}
+		for _, ended := range c.ended {
+			order.Children = append(order.Children, ended.Execution)
+		}
+		s.later = append(s.later, order)
+	}
+	s.courses = s.courses[:n]
+}
+
+// Again lists orders for what one round did not take. It is valid after the round.
+func (s *Step) Again() []Order { return s.later }
 
 // inOrder sorts the courses by workflow, the order of their locks.
 func (s *Step) inOrder() {

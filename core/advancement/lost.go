@@ -1,0 +1,81 @@
+package advancement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// readLost finds, for workflows of which nothing else is to be said, children whose
+// rows somebody has deleted while they were waited for. Their ends will never be
+// told: they count as abandoned, and are not repeated. If what is read here is not
+// of the moment of the version that was read before, the round is planned anew.
+func (s *Step) readLost(ctx context.Context, plan *handover.Plan) error {
+	var looked []*course
+	var ids []int64
+	for _, c := range s.courses {
+		if c.before != nil && c.source != nil && c.broken == "" && len(c.happened) == 1 && c.happened[0].Kind == workflow.Looked {
+			looked, ids = append(looked, c), append(ids, c.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := plan.Queries().CountOpenTasks(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("count what %d workflows wait for: %w", len(ids), err)
+	}
+	open := map[int64]map[string]int{}
+	for _, row := range rows {
+		if open[row.WorkflowExecution] == nil {
+			open[row.WorkflowExecution] = map[string]int{}
+		}
+		open[row.WorkflowExecution][row.TaskName] = int(row.Open)
+	}
+	for _, c := range looked {
+		if err := c.lose(ctx, plan, open[c.id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lose says of what is missing of each task that it has ended.
+func (c *course) lose(ctx context.Context, plan *handover.Plan, open map[string]int) error {
+	missing := map[string]int{}
+	for name, st := range c.before.Tasks {
+		if task := c.source.definition.Task(name); st.Status == workflow.TaskRunning && task != nil && task.Kind != workflow.KindParallel {
+			missing[name] = st.Open - open[name]
+		}
+	}
+	for _, held := range c.before.Held { // it was settled, and is waited for again after a pause
+		missing[held.Task]--
+	}
+	var lost []workflow.Happening
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		if missing[name] <= 0 {
+			continue
+		}
+		there, err := plan.Queries().ReadTaskIndexes(ctx, c.id, name)
+		if err != nil {
+			return fmt.Errorf("read the children of task %s of workflow %d: %w", name, c.id, err)
+		}
+		for index := 0; index < c.before.Tasks[name].Next && missing[name] > 0; index++ {
+			if !slices.Contains(there, int32(index)) {
+				missing[name]--
+				lost = append(lost, workflow.Happening{
+					Kind: workflow.ChildEnded, Task: name, Index: index, Status: attune.StatusAbandoned, Retries: maxRetries,
+				})
+			}
+		}
+	}
+	if len(lost) > 0 {
+		c.happened = lost
+	}
+	return nil
+}
