@@ -69,6 +69,7 @@ type (
 	CountLettersSinceRow            = db.CountLettersSinceRow
 	CountLostWorkSinceRow           = db.CountLostWorkSinceRow
 	CountOpenInquiriesRow           = db.CountOpenInquiriesRow
+	CountOpenTasksRow               = db.CountOpenTasksRow
 	CountWorkerWorkRow              = db.CountWorkerWorkRow
 	CountWorkersRow                 = db.CountWorkersRow
 	CreatedEnforcementsRow          = db.CreatedEnforcementsRow
@@ -504,6 +505,7 @@ const (
 	CountLettersSince                     = db.CountLettersSince
 	CountLostWorkSince                    = db.CountLostWorkSince
 	CountOpenInquiries                    = db.CountOpenInquiries
+	CountOpenTasks                        = db.CountOpenTasks
 	CountWaitingDeadLetters               = db.CountWaitingDeadLetters
 	CountWorkerWork                       = db.CountWorkerWork
 	CountWorkers                          = db.CountWorkers
@@ -739,6 +741,7 @@ const (
 	ReadRunStates                         = db.ReadRunStates
 	ReadSecretValues                      = db.ReadSecretValues
 	ReadSettledTasks                      = db.ReadSettledTasks
+	ReadTaskIndexes                       = db.ReadTaskIndexes
 	ReadTaskResults                       = db.ReadTaskResults
 	ReadWorkflowChildren                  = db.ReadWorkflowChildren
 	ReadWorkflowItems                     = db.ReadWorkflowItems
