@@ -41,10 +41,7 @@ func (s *Step) planBirths(ctx context.Context, plan *handover.Plan) error {
 			continue
 		}
 		for _, start := range c.plan.Start {
-			b, err := c.child(start, ids[0])
-			if err != nil {
-				return err
-			}
+			b := c.child(start, ids[0])
 			ids = ids[1:]
 			c.births = append(c.births, b)
 			plan.NeedBirth(b)
@@ -73,7 +70,7 @@ type task struct {
 }
 
 // child is the execution of a task.
-func (c *course) child(start workflow.Start, id int64) (*handover.Birth, error) {
+func (c *course) child(start workflow.Start, id int64) *handover.Birth {
 	about := task{
 		Workflow: c.id, Name: start.Task, TriggeredBy: start.TriggeredBy, Index: start.Index, Batch: start.Batch, MaxRetries: start.MaxRetries,
 	}
@@ -86,16 +83,19 @@ func (c *course) child(start workflow.Start, id int64) (*handover.Birth, error) 
 		Selector: given(start.Selector), Tolerations: given(start.Tolerations), Affinity: given(start.Affinity),
 	}
 	if len(start.Config) > 0 {
-		raw, err := object(start.Config)
-		if err != nil {
-			return nil, fmt.Errorf("task %s: its parameters: %w", start.Task, err)
+		raw, err := json.Marshal(start.Config)
+		if err != nil { // an infinite number, say
+			b.Refuse = "its parameters: " + err.Error()
 		}
 		b.Config = raw
 	}
-	if start.Action == inquiry.Action {
+	if start.MaxRetries > 0 {
+		b.MaxRetries = &start.MaxRetries
+	}
+	if start.Action == inquiry.Action && b.Refuse == "" {
 		b.Status = statusRunning
 	}
-	return b, nil
+	return b
 }
 
 // given is JSON of what a task says of its own; nil if it says nothing.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -108,13 +107,4 @@ func (m *Sources) keep(s *source, digest string) *source {
 		m.byDigest[digest] = s.id
 	}
 	return s
-}
-
-// number is a number as it stands in JSON of the published columns.
-func object(fields map[string]any) (json.RawMessage, error) {
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
-	}
-	return raw, nil
 }

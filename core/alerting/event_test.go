@@ -28,9 +28,9 @@ func TestAlertsFireTheRulesOfTheInstallation(t *testing.T) {
 	}
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM event WHERE trigger_ref = 'core.alert' AND payload ->> 'failure_type' = 'dlq_routes_lost'`))
 	var payload struct {
-		Severity, Category, Summary string
-		Component                   string `json:"component_type"`
-		Details                     struct{ Rule string }
+		Severity  string `json:"severity"`
+		Summary   string `json:"summary"`
+		Component string `json:"component_type"`
 	}
 	raw := testkitText(t, b.store, `SELECT payload::text FROM event WHERE payload ->> 'failure_type' = 'dlq_routes_lost'`)
 	require.NoError(t, json.Unmarshal([]byte(raw), &payload))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
@@ -14,6 +16,9 @@ import (
 func (e *Engine) addWorkflows(rounds *handover.HandOver, metrics *supervise.Metrics) {
 	cfg := advancement.Config{Keys: e.keys}
 	e.workflows = advancement.NewRunner(cfg, rounds, blame, e.besides, e.logger, advancement.NewMetrics(e.registry))
+	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "attune_workflow_orders_waiting", Help: "Workflows that this replica was told to lead on and has not come to.",
+	}, func() float64 { return float64(e.workflows.Waiting()) }))
 	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Look, e.logger, metrics)
 	e.hot.workflows, e.loops["workflows"] = e.workflows, sweep.Loop
 	e.services.Add("workflows", e.workflows)
