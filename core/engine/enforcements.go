@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/attune-go/attune/core/enforcement"
-	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/message"
 )
 
@@ -32,27 +31,8 @@ func (e *Engine) newEnforcements() *inbox {
 		for _, one := range outcome.Disabled {
 			e.logger.WarnContext(ctx, "Enforcement gets no execution", "enforcement_id", one.ID, "rule_ref", one.RuleRef, "reason", one.Reason)
 		}
-		e.leave(ctx, b, result)
+		e.besides(ctx, result)
 		return outcome.Missing, nil
 	}
-	b.due = func(ctx context.Context) {
-		result, err := e.hot.rounds.Run(ctx, handover.Fill{})
-		if err != nil {
-			e.logger.DebugContext(ctx, "Nobody could be admitted at the moment waited for, the sweep finds them", "error", err)
-			return
-		}
-		e.leave(ctx, b, result)
-	}
 	return e.newInbox(b)
-}
-
-// leave deals with what a round of enforcements has left undone: workflows begin,
-// and the moment that somebody waits for is kept here, since the hot loop's own may
-// come sooner.
-func (e *Engine) leave(ctx context.Context, b *inbox, result handover.Result) {
-	if result.Wake > 0 {
-		b.wake.Reset(result.Wake)
-		result.Wake = 0
-	}
-	e.besides(ctx, result)
 }

@@ -38,10 +38,6 @@ type inbox struct {
 	logger      *slog.Logger
 	metrics     *Metrics
 
-	// due runs when wake fires, which work sets when somebody waits for a moment.
-	due  func(ctx context.Context)
-	wake *time.Timer
-
 	found chan []int64
 	later *later
 }
@@ -54,8 +50,6 @@ func (e *Engine) newInbox(b *inbox) *inbox {
 	}
 	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most), b.most)
 	b.found, b.later = make(chan []int64), newLater()
-	b.wake = time.NewTimer(time.Hour)
-	b.wake.Stop()
 	return b
 }
 
@@ -91,8 +85,6 @@ func (b *inbox) run(ctx context.Context) {
 			b.all(ctx, items)
 		case <-b.later.timer.C:
 			b.all(handover.Impatient(ctx), b.later.take(b.most, time.Now()))
-		case <-b.wake.C:
-			b.due(ctx)
 		}
 	}
 }
