@@ -49,6 +49,7 @@ type course struct {
 	results  map[string]workflow.Result
 	children map[workflow.Child]any
 	items    map[string]workflow.Slice
+	read     int64 // bytes of results
 
 	births  []*handover.Birth
 	repeats []repeat
@@ -124,7 +125,12 @@ func (c *course) decide(ctx context.Context, q *store.Queries) error {
 		case asked == maxAsked:
 			return fmt.Errorf("advance workflow %d: %w: %w", c.id, errAsksAgain, need)
 		}
-		if err := c.fetch(ctx, q, need); err != nil {
+		err = c.fetch(ctx, q, need)
+		if errors.Is(err, errTooMuch) {
+			c.giveUp(err.Error())
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("advance workflow %d: %w", c.id, err)
 		}
 	}

@@ -2,7 +2,9 @@ package advancement
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/secret"
@@ -10,22 +12,36 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
+// maxResults bounds the results that one decision looks at, as they are stored. More
+// of them could use up the memory of one replica after the other.
+const maxResults = 32 << 20
+
+// errTooMuch says that a decision cannot be made, and not that something failed.
+var errTooMuch = errors.New("is more than can be looked at")
+
 // fetch reads what a decision wants to know.
 func (c *course) fetch(ctx context.Context, q *store.Queries, need *workflow.NeedError) error {
-	tasks := append([]string{}, need.Results...)
-	for _, child := range need.Children {
-		tasks = append(tasks, child.Task)
+	if err := c.fetchResults(ctx, q, need.Results); err != nil {
+		return err
 	}
-	if err := c.fetchResults(ctx, q, tasks, need); err != nil {
+	if err := c.fetchChildren(ctx, q, need.Children); err != nil {
 		return err
 	}
 	return c.fetchItems(ctx, q, need.Items)
 }
 
-// fetchResults reads what children of these tasks have given.
-func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []string, need *workflow.NeedError) error {
+// fetchResults reads what the children of these tasks have given.
+func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []string) error {
 	if len(tasks) == 0 {
 		return nil
+	}
+	bytes, err := q.SizeOfTaskResults(ctx, tasks, c.id)
+	if err != nil {
+		return fmt.Errorf("measure the results of %d tasks: %w", len(tasks), err)
+	}
+	if c.read += bytes; c.read > maxResults {
+		return fmt.Errorf("what tasks have given (with %s %d MB) %w: %d MB is the most; keep large results elsewhere and refer to them",
+			strings.Join(tasks, ", "), c.read>>20, errTooMuch, maxResults>>20)
 	}
 	workflows := make([]int64, len(tasks))
 	for i := range workflows {
@@ -39,16 +55,29 @@ func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []str
 	for _, row := range rows {
 		byTask[row.TaskName] = append(byTask[row.TaskName], row)
 	}
-	for _, name := range need.Results {
+	for _, name := range tasks {
 		c.results[name] = c.resultOf(name, byTask[name])
 	}
-	for _, child := range need.Children {
+	return nil
+}
+
+// fetchChildren reads what single children have given, of however many.
+func (c *course) fetchChildren(ctx context.Context, q *store.Queries, children []workflow.Child) error {
+	if len(children) == 0 {
+		return nil
+	}
+	var tasks []string
+	var indexes []int32
+	for _, child := range children {
+		tasks, indexes = append(tasks, child.Task), append(indexes, int32(child.Index))
 		c.children[child] = nil
-		for _, row := range byTask[child.Task] {
-			if max(int(row.TaskIndex), 0) == child.Index {
-				c.children[child] = valueOf(row)
-			}
-		}
+	}
+	rows, err := q.ReadChildResults(ctx, tasks, indexes, c.id)
+	if err != nil {
+		return fmt.Errorf("read the results of %d children: %w", len(children), err)
+	}
+	for _, row := range rows {
+		c.children[workflow.Child{Task: row.TaskName, Index: max(int(row.TaskIndex), 0)}] = valueOf(store.ReadTaskResultsRow(row))
 	}
 	return nil
 }

@@ -256,6 +256,7 @@ type (
 	ReadAdmissionHeadsRow           = db.ReadAdmissionHeadsRow
 	ReadAdmissionMomentRow          = db.ReadAdmissionMomentRow
 	ReadBeginningQuestionsRow       = db.ReadBeginningQuestionsRow
+	ReadChildResultsRow             = db.ReadChildResultsRow
 	ReadClockRow                    = db.ReadClockRow
 	ReadEndedTasksParams            = db.ReadEndedTasksParams
 	ReadEndedTasksRow               = db.ReadEndedTasksRow
@@ -726,6 +727,7 @@ const (
 	ReadAdmissionHeads                    = db.ReadAdmissionHeads
 	ReadAdmissionMoment                   = db.ReadAdmissionMoment
 	ReadBeginningQuestions                = db.ReadBeginningQuestions
+	ReadChildResults                      = db.ReadChildResults
 	ReadClock                             = db.ReadClock
 	ReadEndedTasks                        = db.ReadEndedTasks
 	ReadEnforcements                      = db.ReadEnforcements
@@ -795,6 +797,7 @@ const (
 	SettleRetries                         = db.SettleRetries
 	SettleTasks                           = db.SettleTasks
 	SettleUndelivered                     = db.SettleUndelivered
+	SizeOfTaskResults                     = db.SizeOfTaskResults
 	SplitOutbox                           = db.SplitOutbox
 	StartExecutions                       = db.StartExecutions
 	StartRetries                          = db.StartRetries
