@@ -2,6 +2,7 @@ package advancement
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +25,11 @@ type losing struct {
 func (l *losing) Run(_ context.Context, steps ...handover.Step) (handover.Result, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, order := range steps[0].(*Step).orders {
+	step, ok := steps[0].(*Step)
+	if !ok || len(steps) != 1 {
+		return handover.Result{}, errors.New("these are not the steps of an advancement")
+	}
+	for _, order := range step.orders {
 		l.orders = append(l.orders, order.Workflow)
 		if order.Broken != "" {
 			l.broken = append(l.broken, order.Broken)

@@ -72,6 +72,9 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 	// F2. A replica stands still for longer than the broker waits for it, while the
 	// other one goes on without it, and then goes on with what it knew.
 	t.Run("AReplicaIsFrozenAndThawed", func(t *testing.T) {
+		if !slow {
+			t.Skip("set ATTUNE_SLOW_TESTS to wait until what it had in hand is found; another test freezes one at the worst moment")
+		}
 		frozen := c.replicas[0].cmd.Process
 		c.outlive(0, 1, func() int {
 			require.NoError(t, frozen.Signal(syscall.SIGSTOP))
