@@ -40,7 +40,7 @@ var layers = map[string]int{
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
 	"message": {"attune"}, "workflow": {"config", "expr", "schema"}, "pack": {"config", "policy", "placement", "expr", "schema", "workflow", "rule"},
-	"rule":         {"expr"},
+	"rule":         {"expr", "secret"},
 	"secret":       {"expr"},
 	"schema":       {"expr"},
 	"policy":       {"schema"},

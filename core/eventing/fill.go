@@ -2,6 +2,8 @@ package eventing
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,7 +109,9 @@ func (b *batch) surroundings(ctx context.Context) (surroundings, error) {
 	return around, nil
 }
 
-// newPack puts traced markers in place of the secrets of a configuration.
+// newPack puts traced markers in place of the secrets of a configuration. Their
+// sources have a number that nobody can know: an event could put a marker together
+// from pieces that are none, by a template such as {{ a }}{{ b }}.
 func newPack(row store.RulePacksRow) *pack {
 	p := &pack{ref: row.Ref, values: map[secret.Source]any{}}
 	config, err := expr.FromJSON(row.Config)
@@ -121,11 +125,18 @@ func newPack(row store.RulePacksRow) *pack {
 		return p
 	}
 	public, taken := secret.Take(config, known.SecretPaths(config))
+	id := unknowable()
 	for _, one := range taken {
-		p.values[secret.Source{Entity: secret.OfEnforcement, Path: one.Path}] = one.Value
+		p.values[secret.Source{Entity: secret.OfEnforcement, ID: id, Path: one.Path}] = one.Value
 	}
-	p.config = secret.Trace(public, secret.OfEnforcement, 0)
+	p.config = secret.Trace(public, secret.OfEnforcement, id)
 	return p
+}
+
+func unknowable() int64 {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return int64(binary.BigEndian.Uint64(random[:]) >> 1)
 }
 
 // render fills in the parameters of one rule and takes the secrets out.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/secret"
 )
 
 // Event is what rules are compared with.
@@ -16,8 +17,9 @@ type Event struct {
 	Created    time.Time
 }
 
-// NewEvent makes an event of a stored row. The error says that the payload is no
-// JSON.
+// NewEvent makes an event of a stored row. What looks like the marker of a secret in
+// its payload, which anybody may have sent, is none. The error says that the payload is
+// no JSON.
 func NewEvent(id int64, triggerRef string, payload []byte, created time.Time) (Event, error) {
 	event := Event{ID: id, TriggerRef: triggerRef, Created: created}
 	if len(payload) == 0 {
@@ -26,6 +28,9 @@ func NewEvent(id int64, triggerRef string, payload []byte, created time.Time) (E
 	var err error
 	if event.Payload, err = expr.FromJSON(payload); err != nil {
 		return event, fmt.Errorf("payload of event %d: %w", id, err)
+	}
+	if secret.Has(payload) {
+		event.Payload = secret.Defuse(event.Payload)
 	}
 	return event, nil
 }

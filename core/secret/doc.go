@@ -13,7 +13,8 @@
 // # Secrets in templates
 //
 // Templates are rendered without any secret at hand. Trace adds to every marker of
-// what they can see which row it stands for; after rendering, Collect finds these
+// what they can see which row it stands for, and Defuse sees to it that what others
+// wrote holds none; after rendering, Collect finds these
 // wherever they have gone, in the middle of texts too, puts plain markers in their
 // place, and lists what each is to be made of. Assemble makes the value: a secret
 // that is passed on as it is needs no key, one within a text is opened and sealed

@@ -285,3 +285,20 @@ func FuzzCollect(f *testing.F) {
 		_ = secret.Put(public, []secret.Taken{{Path: path, Value: 1}})
 	})
 }
+
+// What somebody else wrote holds no marker, however it is nested, and is otherwise as
+// it was.
+func TestDefusedIsNoMarker(t *testing.T) {
+	t.Parallel()
+	in := value(t, `{"a":M,"b":[M,"x{\"$attune_secret\":true}",1],"c":{"d":"fine","n":null}}`)
+	before := fmt.Sprint(in)
+	out := secret.Defuse(in)
+	require.Equal(t, before, fmt.Sprint(in), "what was given is not changed")
+	require.NotContains(t, fmt.Sprint(out), expr.Secret)
+	public, found, err := secret.Collect(out)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.Equal(t, value(t, `{"a":{"$attune-secret":true,"redacted":true},"b":[{"$attune-secret":true,"redacted":true},"x{\"$attune-secret\":true}",1],
+		"c":{"d":"fine","n":null}}`), public)
+	require.Equal(t, value(t, `{"$attune-secret":true,"redacted":true}`), secret.Defuse(secret.Marker()))
+}

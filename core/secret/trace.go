@@ -57,6 +57,31 @@ const from = "from"
 // that was given is not changed.
 func Trace(value any, entity string, id int64) any { return trace(value, entity, id, "") }
 
+// Defuse makes a value that somebody else wrote one in which nothing is taken for a
+// marker: an object that was one becomes an object like others, and a text that holds
+// one a text like others. It is for what templates may see and no row holds secrets
+// of, such as what events carry. The value that was given is not changed.
+func Defuse(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[defuse(key)] = Defuse(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = Defuse(item)
+		}
+		return out
+	case string:
+		return defuse(v)
+	default:
+		return value
+	}
+}
+
 func trace(value any, entity string, id int64, path string) any {
 	switch v := value.(type) {
 	case map[string]any:
