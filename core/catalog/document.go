@@ -26,8 +26,12 @@ var inWords = map[string]string{
 	"pack": "pack_ref", "action": "action_ref", "trigger": "trigger_ref", "runtime": "runtime_ref", "workflow_def": "workflow_ref",
 }
 
-// documentDifference lists the columns of wanted that the table does not have.
-func documentDifference(was, wanted map[string]any) []FieldChange {
+// otherSecrets is said of a value that looks as it was.
+const otherSecrets = " (with other secrets)"
+
+// documentDifference lists the columns of wanted that the table does not have, without
+// the secrets in them.
+func documentDifference(was, wanted map[string]any, hidden veils) []FieldChange {
 	changes := []FieldChange{}
 	for _, column := range slices.Sorted(maps.Keys(wanted)) {
 		before, after := was[column], plain(wanted[column])
@@ -47,7 +51,10 @@ func documentDifference(was, wanted map[string]any) []FieldChange {
 		if !known {
 			name = column
 		}
-		change := FieldChange{Key: name, Old: shown(column, before), New: shown(column, after)}
+		change := FieldChange{Key: name, Old: shown(column, hidden[column].hide(before)), New: shown(column, hidden[column].hide(after))}
+		if hidden[column] != nil && change.Old == change.New {
+			change.New += otherSecrets
+		}
 		if was == nil && change.New == "" {
 			continue
 		}

@@ -55,7 +55,10 @@ func (w *writer) all(ctx context.Context) error {
 func (w *writer) item(ctx context.Context, item *pack.Item) error {
 	was, exists := w.world.rows[item.Kind][item.Ref]
 	wanted := w.wanted(item, was.doc)
-	change := Change{Kind: item.Kind, Ref: item.Ref, How: Added, Place: item.Place, Fields: documentDifference(was.doc, wanted)}
+	change := Change{
+		Kind: item.Kind, Ref: item.Ref, How: Added, Place: item.Place,
+		Fields: documentDifference(was.doc, wanted, w.veilsOf(item, was.doc, wanted)),
+	}
 	switch {
 	case exists && len(change.Fields) == 0:
 		change.How = Unchanged

@@ -23,6 +23,9 @@ type world struct {
 	rows     map[pack.Kind]map[string]row
 	runtimes []pack.Runtime
 	hints    map[pack.Kind][]string
+	// former are the schemas of the parameters of what rules no longer are for, by
+	// kind and ref; nil: it does not say.
+	former map[pack.Kind]map[string]any
 }
 
 // known is the world as package pack looks at it.
@@ -52,6 +55,9 @@ func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, erro
 		if err := read(ctx, q, refs[kind]); err != nil {
 			return nil, fmt.Errorf("look up what there is of kind %s: %w", kind, err)
 		}
+	}
+	if err := w.readFormer(ctx, q); err != nil {
+		return nil, err
 	}
 	return w, w.readHints(ctx, q, set)
 }

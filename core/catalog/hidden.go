@@ -1,0 +1,158 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/attune-go/attune/core/pack"
+	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+)
+
+// veil says what of a column is secret. What any schema of before or after marks is:
+// a value does not become public since its mark goes in the same application.
+type veil struct {
+	schemas []*schema.Schema
+	// unknown says that a schema cannot be read or is gone, so that anything may be
+	// secret.
+	unknown bool
+	// templates may be seen: they name a secret and hold none.
+	templates bool
+}
+
+// veils are those of columns, by name.
+type veils map[string]*veil
+
+// veilsOf is what people may not see of an item.
+func (w *writer) veilsOf(item *pack.Item, was, wanted map[string]any) veils {
+	switch item.Kind {
+	case pack.KindPack:
+		config := &veil{}
+		config.add(was["conf_schema"])
+		config.add(wanted["conf_schema"])
+		return veils{"config": config}
+	case pack.KindRule:
+		return veils{
+			"action_params":  w.params(pack.KindAction, was["action_ref"], item.Action),
+			"trigger_params": w.params(pack.KindTrigger, was["trigger_ref"], item.Trigger),
+		}
+	default:
+		return nil
+	}
+}
+
+// params is what is secret of parameters for something that is named by ref.
+func (w *writer) params(kind pack.Kind, was any, wanted string) *veil {
+	v := &veil{templates: true}
+	refs := []string{wanted}
+	if before, ok := was.(string); ok && before != wanted {
+		refs = append(refs, before)
+	}
+	for _, ref := range refs {
+		after, described := w.after.Has[kind][ref]
+		before, exists := w.world.rows[kind][ref]
+		former, known := w.world.former[kind][ref]
+		v.unknown = v.unknown || !described && !exists && !known
+		v.add(after.ParamSchema)
+		v.add(before.doc["param_schema"])
+		v.add(former)
+	}
+	return v
+}
+
+func (v *veil) add(column any) {
+	if column == nil {
+		return
+	}
+	raw, err := json.Marshal(column)
+	if err != nil {
+		v.unknown = true
+		return
+	}
+	known, err := schema.Parse(raw)
+	if err != nil {
+		v.unknown = true
+		return
+	}
+	v.schemas = append(v.schemas, known)
+}
+
+// onlyTemplate is a text that is nothing but what stands for a value.
+var onlyTemplate = regexp.MustCompile(`^\s*\{\{[^{}]*\}\}\s*$`)
+
+// hide puts markers in place of what people may not see.
+func (v *veil) hide(value any) any {
+	if v == nil || value == nil {
+		return value
+	}
+	if v.unknown {
+		return secret.Marker()
+	}
+	for _, known := range v.schemas {
+		var paths []string
+		for _, path := range known.SecretPaths(value) {
+			found, _ := secret.At(value, path)
+			if text, ok := found.(string); !ok || !v.templates || !onlyTemplate.MatchString(text) {
+				paths = append(paths, path)
+			}
+		}
+		value, _ = secret.Take(value, paths)
+	}
+	return value
+}
+
+// readFormer reads what the parameters of rules were for, where the files name
+// something else now.
+func (w *world) readFormer(ctx context.Context, q *store.Queries) error {
+	w.former = map[pack.Kind]map[string]any{pack.KindAction: {}, pack.KindTrigger: {}}
+	actions, triggers := w.formerRefs(pack.KindAction, "action_ref"), w.formerRefs(pack.KindTrigger, "trigger_ref")
+	if len(actions) > 0 {
+		rows, err := q.CatalogActionRows(ctx, actions)
+		if err != nil {
+			return fmt.Errorf("read %d actions of rules: %w", len(actions), err)
+		}
+		for _, r := range rows {
+			if err := w.putFormer(pack.KindAction, r.Ref, r.Doc); err != nil {
+				return err
+			}
+		}
+	}
+	if len(triggers) > 0 {
+		rows, err := q.CatalogTriggers(ctx, triggers)
+		if err != nil {
+			return fmt.Errorf("read %d triggers of rules: %w", len(triggers), err)
+		}
+		for _, r := range rows {
+			if err := w.putFormer(pack.KindTrigger, r.Ref, r.Doc); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// formerRefs are the refs that rules have in a column and that were not read.
+func (w *world) formerRefs(kind pack.Kind, column string) []string {
+	var refs []string
+	for _, rule := range w.rows[pack.KindRule] {
+		ref, _ := rule.doc[column].(string)
+		if _, read := w.rows[kind][ref]; ref != "" && !read {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+func (w *world) putFormer(kind pack.Kind, ref string, doc []byte) error {
+	var columns struct {
+		ParamSchema any `json:"param_schema"`
+	}
+	if err := json.Unmarshal(doc, &columns); err != nil {
+		return fmt.Errorf("read the %s %s: %w", kind, ref, err)
+	}
+	w.former[kind][ref] = columns.ParamSchema
+	return nil
+}
