@@ -95,10 +95,12 @@ var additiveWhy = map[int64]struct {
 	44: {SafeOnline, "makes a function"},
 	45: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and a trigger to execution"},
 	46: {SafeBrief, "makes three tables, and adds columns without rewriting to worker and dead_letter and a trigger to worker"},
-	47: {SafeBrief, "makes three tables, and adds columns without rewriting and an index to each of the workflow tables"},
+	47: {SafeBrief, "makes three tables, and adds columns without rewriting to each of the workflow tables"},
 	48: {SafeOnline, "makes two tables, adds a column without rewriting and builds an index without blocking writers; in a schema that lacks them, two more indexes under a brief lock"},
 	49: {SafeBrief, "makes a table, and adds columns without rewriting, two indexes and a trigger to inquiry"},
 	50: {SafeBrief, "adds a trigger each to execution and enforcement"},
+	52: {SafeOnline, "marks the workflows that are on their way, and builds an index on each of the workflow tables without blocking writers"},
+	53: {SafeOnline, "replaces a function"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

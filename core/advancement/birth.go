@@ -160,7 +160,7 @@ func (s *Step) outcome(ctx context.Context, plan *handover.Plan, c *course) erro
 			delete(again, key)
 			continue
 		}
-		c.settle = append(c.settle, ended.ID)
+		c.settle = append(c.settle, settled{ended.ID, ended.Execution})
 	}
 	if err := c.held(ctx, plan.Queries(), again); err != nil {
 		return err

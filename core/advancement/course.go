@@ -54,7 +54,7 @@ type course struct {
 	births  []*handover.Birth
 	repeats []repeat
 	reopen  []int64 // settled tasks that are to be waited for again
-	settle  []int64
+	settle  []settled
 	opening *inquiry.Opening
 	secrets store.InsertSecretValuesParams
 	result  json.RawMessage // of the parent, when it ends
@@ -73,6 +73,9 @@ type beginning struct {
 	definition int64
 	timeout    float64 // seconds; 0 is none
 }
+
+// settled is a task whose end was drawn its consequences from.
+type settled struct{ task, execution int64 }
 
 // repeat is a child to be repeated.
 type repeat struct {

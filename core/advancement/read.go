@@ -35,8 +35,12 @@ func (s *Step) readStarts(ctx context.Context, plan *handover.Plan) error {
 		stuck[order.Start] = order.Broken
 	}
 	for i, row := range rows {
-		if row.Status != statusRequested || row.Workflow != 0 {
+		if row.Status != statusRequested {
 			continue // somebody else has started or ended it
+		}
+		if row.Workflow != 0 { // another engine has begun to start it
+			s.later = append(s.later, Order{Workflow: row.Workflow})
+			continue
 		}
 		var action int64
 		if ran, ok := plan.Row(row.ID); ok && ran.Action != nil {
@@ -88,7 +92,7 @@ func (s *Step) readWorkflows(ctx context.Context, plan *handover.Plan) error {
 	for _, row := range rows {
 		if !row.Open {
 			if len(ended[row.ID]) > 0 { // what ran on after its workflow had ended
-				s.courses = append(s.courses, &course{id: row.ID, closed: true, settle: tasksOf(ended[row.ID])})
+				s.courses = append(s.courses, &course{id: row.ID, closed: true, settle: settledBy(ended[row.ID])})
 			}
 			continue
 		}
@@ -115,19 +119,21 @@ func (s *Step) readEnded(ctx context.Context, plan *handover.Plan, ids, reported
 		byWorkflow[row.WorkflowExecution] = append(byWorkflow[row.WorkflowExecution], row)
 	}
 	if len(rows) == maxEnded { // there may be more
-		for _, id := range ids {
-			s.later = append(s.later, Order{Workflow: id})
+		for _, order := range s.orders {
+			if order.Workflow != 0 {
+				s.later = append(s.later, order)
+			}
 		}
 	}
 	return byWorkflow, nil
 }
 
-func tasksOf(rows []store.ReadEndedTasksRow) []int64 {
-	ids := make([]int64, len(rows))
+func settledBy(rows []store.ReadEndedTasksRow) []settled {
+	all := make([]settled, len(rows))
 	for i, row := range rows {
-		ids[i] = row.ID
+		all[i] = settled{row.ID, row.Execution}
 	}
-	return ids
+	return all
 }
 
 // readCourse fills in where a workflow is, and what has happened since.

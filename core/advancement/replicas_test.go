@@ -210,7 +210,7 @@ func TestALostOrderIsMadeUpFor(t *testing.T) {
 	w.cfg.UnreportedAfter = time.Millisecond
 
 	found := make(chan []int64, 100)
-	sweep := advancement.NewSweep(w.cfg, 10*time.Millisecond, w.store, func(ids ...int64) { found <- ids }, testkit.Logger(t), nil)
+	sweep := advancement.NewSweep(w.cfg, 10*time.Millisecond, w.store, func(ids ...int64) { found <- ids }, nil, testkit.Logger(t), nil)
 	require.NoError(t, sweep.Start(testkit.Context(t)))
 	t.Cleanup(sweep.Stop)
 	require.Equal(t, []int64{w.workflowOf(id)}, <-found)

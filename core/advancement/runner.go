@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/crashpoint"
@@ -15,12 +13,8 @@ import (
 )
 
 const (
-	// maxOrders bounds how many workflows one round leads on.
-	maxOrders = 64
 	// roundTimeout bounds one round.
 	roundTimeout = 30 * time.Second
-	// maxFailures is how often a workflow may fail alone before it is given up.
-	maxFailures = 6
 	// pauseLeast and pauseMost bound the pause after a failure.
 	pauseLeast, pauseMost = 100 * time.Millisecond, 5 * time.Second
 )
@@ -43,10 +37,8 @@ type Runner struct {
 	blame   func(err error, tries int) Blame
 	after   func(context.Context, handover.Result)
 
-	mu     sync.Mutex
-	orders map[key]*Order
-	line   []key
-	wake   chan struct{}
+	line *line
+	now  func() time.Time
 }
 
 // Blame is what a failed round says about its content.
@@ -56,11 +48,9 @@ type Blame int
 const (
 	Patience Blame = iota // nothing: the same again may succeed
 	Held                  // somebody holds what a part of it needs
+	Slow                  // a part of it takes longer than a round may
 	Content               // a part of it makes it fail
 )
-
-// key names what an order is about.
-type key struct{ start, workflow int64 }
 
 // NewRunner makes a Runner. blame says what an error of a round means that has
 // failed so often; after is told what each round has done besides.
@@ -70,7 +60,7 @@ func NewRunner(
 ) *Runner {
 	return &Runner{
 		cfg: cfg.withDefaults(), rounds: rounds, sources: NewSources(), logger: logger, metrics: metrics, blame: blame, after: after,
-		orders: map[key]*Order{}, wake: make(chan struct{}, 1),
+		line: newLine(), now: cfg.withDefaults().Now,
 	}
 }
 
@@ -78,87 +68,59 @@ func NewRunner(
 // orders that were not begun are found by the sweep of whoever goes on.
 func (r *Runner) Start(ctx context.Context) error { return r.Launch(ctx, nil, r.run) }
 
+// Waiting is how many workflows have orders that were not begun.
+func (r *Runner) Waiting() int { return r.line.len() }
+
+// Stuck is how many workflows this replica could neither lead on nor end.
+func (r *Runner) Stuck() int { return r.line.stuck() }
+
 // Begin orders workflows to be started.
 func (r *Runner) Begin(executions ...int64) {
 	for _, id := range executions {
-		r.add(Order{Start: id})
+		r.line.add(Order{Start: id})
 	}
 }
 
 // Advance orders workflows to be led on, since these children have ended.
 func (r *Runner) Advance(tasks ...handover.Task) {
 	for _, task := range tasks {
-		r.add(Order{Workflow: task.Workflow, Children: []int64{task.Child}})
+		r.line.add(Order{Workflow: task.Workflow, Children: []int64{task.Child}})
 	}
 }
 
 // Look orders workflows to be looked at.
 func (r *Runner) Look(workflows ...int64) {
 	for _, id := range workflows {
-		r.add(Order{Workflow: id})
+		r.line.add(Order{Workflow: id})
 	}
-}
-
-func (r *Runner) add(order Order) {
-	r.mu.Lock()
-	k := key{order.Start, order.Workflow}
-	if known := r.orders[k]; known != nil {
-		known.Children = append(known.Children, order.Children...)
-	} else {
-		r.orders[k] = &order
-		r.line = append(r.line, k)
-	}
-	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take removes the next orders from the line.
-func (r *Runner) take() []Order {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := min(len(r.line), maxOrders)
-	taken := make([]Order, n)
-	for i, k := range r.line[:n] {
-		taken[i] = *r.orders[k]
-		delete(r.orders, k)
-	}
-	r.line = slices.Delete(r.line, 0, n)
-	return taken
-}
-
-// Waiting is how many workflows have orders that were not begun.
-func (r *Runner) Waiting() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.line)
 }
 
 func (r *Runner) run(ctx context.Context) {
-	for {
-		orders := r.take()
-		if len(orders) == 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-r.wake:
-			}
+	for ctx.Err() == nil {
+		orders, again := r.line.take(r.now())
+		if len(orders) > 0 {
+			r.round(ctx, orders)
 			continue
 		}
-		if r.round(ctx, orders); ctx.Err() != nil {
-			return
+		later := time.NewTimer(again)
+		select {
+		case <-ctx.Done():
+		case <-r.line.wake:
+		case <-later.C:
 		}
+		later.Stop()
 	}
 }
 
-// round runs orders as one round until they have succeeded, each alone if need be.
+// round runs orders as one round. When the database cannot do it now, whatever it is
+// about, it is tried until it can; otherwise the round is halved until the workflow
+// that is to blame is alone, and that is put off.
 func (r *Runner) round(ctx context.Context, orders []Order) {
 	pause := pauseLeast
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := r.once(ctx, orders)
 		if err == nil {
+			r.line.done(orders)
 			return
 		}
 		r.metrics.failed()
@@ -169,15 +131,11 @@ func (r *Runner) round(ctx context.Context, orders []Order) {
 			r.round(ctx, orders[:middle])
 			r.round(ctx, orders[middle:])
 			return
-		case verdict == Held, verdict == Content && errors.Is(err, handover.ErrMoved):
-			// What changes too fast is led on by others: that is not the workflow's fault,
-			// however often a slow replica loses against them.
-			r.logger.WarnContext(ctx, "Workflow is held or changed by others and put off", "workflow", orders[0].Workflow, "error", err)
-			r.add(orders[0]) // behind the others
-			supervise.Sleep(ctx, pause)
-			return
-		case verdict == Content && failures > maxFailures:
-			r.giveUp(ctx, orders[0], err)
+		case verdict != Patience:
+			if errors.Is(err, handover.ErrMoved) {
+				verdict = Held // what changes too fast is led on by others: that is not the workflow's fault
+			}
+			r.putOff(ctx, orders[0], verdict, err)
 			return
 		}
 		r.logger.WarnContext(ctx, "Workflows cannot be advanced now and are tried again", "workflows", len(orders), "pause", pause, "error", err)
@@ -188,13 +146,29 @@ func (r *Runner) round(ctx context.Context, orders []Order) {
 	}
 }
 
+// putOff has an order that failed alone tried later, behind the others. A workflow
+// that fails again and again is ended, and one that cannot even be ended is left
+// alone for a while.
+func (r *Runner) putOff(ctx context.Context, order Order, verdict Blame, cause error) {
+	ctx = telemetry.With(ctx, slog.Int64("execution_id", order.Start), slog.Int64("workflow", order.Workflow))
+	again := r.line.putOff(order, verdict, cause, r.now())
+	switch {
+	case again >= hopeless:
+		r.logger.ErrorContext(ctx, "Workflow can neither be advanced nor ended", "again_in", again, "error", cause)
+	case again == 0:
+		r.logger.ErrorContext(ctx, "Workflow cannot be advanced and is ended", "error", cause)
+	default:
+		r.logger.WarnContext(ctx, "Workflow cannot be advanced now and is put off", "again_in", again, "error", cause)
+	}
+}
+
 // once runs orders as one round, and to its end even when the engine begins to stop.
 func (r *Runner) once(ctx context.Context, orders []Order) error {
 	began := time.Now()
 	step := NewStep(r.cfg, r.sources, orders)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTimeout)
 	defer cancel()
-	result, err := r.rounds.Run(bounded, step)
+	result, err := r.attempt(bounded, step)
 	if err != nil {
 		return err
 	}
@@ -203,21 +177,10 @@ func (r *Runner) once(ctx context.Context, orders []Order) error {
 	r.tell(ctx, step)
 	r.Begin(result.Starts...)
 	for _, order := range step.Again() {
-		r.add(order)
+		r.line.add(order)
 	}
 	r.after(ctx, result)
 	return nil
-}
-
-// giveUp ends a workflow that fails whenever it is to be led on.
-func (r *Runner) giveUp(ctx context.Context, order Order, cause error) {
-	if order.Broken != "" {
-		r.logger.ErrorContext(ctx, "Workflow can neither be advanced nor ended", "execution_id", order.Start, "workflow", order.Workflow, "error", cause)
-		return
-	}
-	r.logger.ErrorContext(ctx, "Workflow cannot be advanced and is ended", "execution_id", order.Start, "workflow", order.Workflow, "error", cause)
-	order.Broken = cause.Error()
-	r.round(ctx, []Order{order})
 }
 
 // tell logs what has become of workflows.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
 )
 
 // losing are rounds that lose against others so many times.
@@ -46,7 +47,7 @@ func (l *losing) Run(_ context.Context, steps ...handover.Step) (handover.Result
 // much to do, again and again. The workflow is not ended for that.
 func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
 	t.Parallel()
-	rounds := &losing{left: 3 * maxFailures, done: make(chan struct{})}
+	rounds := &losing{left: 2 * maxFailures, done: make(chan struct{})}
 	blame := func(_ error, tries int) Blame {
 		if tries > 1 {
 			return Content
@@ -65,5 +66,56 @@ func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
 	rounds.mu.Lock()
 	defer rounds.mu.Unlock()
 	require.Empty(t, rounds.broken)
-	require.Len(t, rounds.orders, 3*maxFailures+1)
+	require.Len(t, rounds.orders, 2*maxFailures+1)
+}
+
+// defective are rounds in which one workflow comes on a defect, and not when it is
+// only ended.
+type defective struct {
+	mu    sync.Mutex
+	did   []int64
+	ended chan Order
+}
+
+func (d *defective) Run(_ context.Context, steps ...handover.Step) (handover.Result, error) {
+	step, ok := steps[0].(*Step)
+	if !ok {
+		return handover.Result{}, errors.New("these are not the steps of an advancement")
+	}
+	for _, order := range step.orders {
+		if order.Workflow == 7 && order.Broken == "" {
+			panic("no such thing")
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, order := range step.orders {
+		if d.did = append(d.did, order.Workflow); order.Broken != "" {
+			d.ended <- order
+		}
+	}
+	return handover.Result{}, nil
+}
+
+// A defect ends the workflow that comes on it, and neither the others nor the
+// replica.
+func TestADefectEndsOneWorkflow(t *testing.T) {
+	t.Parallel()
+	rounds := &defective{ended: make(chan Order, 1)}
+	r := NewRunner(Config{}, rounds, func(error, int) Blame { return Content }, func(context.Context, handover.Result) {}, telemetry.Discard(), nil)
+	r.Look(6, 7, 8)
+	require.NoError(t, r.Start(t.Context()))
+	defer r.Stop()
+	select {
+	case order := <-rounds.ended:
+		require.EqualValues(t, 7, order.Workflow)
+		require.Equal(t, "a defect of the engine: no such thing", order.Broken)
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "it is not ended")
+	}
+	testkit.Eventually(t, func() bool {
+		rounds.mu.Lock()
+		defer rounds.mu.Unlock()
+		return len(rounds.did) == 3
+	}, 10*time.Second, "the others go on")
 }

@@ -3,7 +3,9 @@ package advancement
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -56,6 +58,9 @@ func (m *Sources) take(ctx context.Context, q *store.Queries, definition, schema
 		return nil, fmt.Errorf("read its definition: %w", err)
 	}
 	id, err := q.KeepWorkflowSource(ctx, digest, definition, schema)
+	if errors.Is(err, sql.ErrNoRows) { // another replica kept it at this moment, which shows only now
+		id, err = q.KeepWorkflowSource(ctx, digest, definition, schema)
+	}
 	if err != nil {
 		return nil, &readError{fmt.Errorf("keep the definition of a workflow: %w", err)}
 	}

@@ -54,9 +54,12 @@ type Step struct {
 	later   []Order
 }
 
-// maxBirths bounds how many children one round makes; a workflow that wants more
-// makes them in a round of its own.
-const maxBirths = 1000
+// One round makes so many children, or as many as have parameters of so many bytes;
+// a workflow that wants more makes them in a round of its own.
+const (
+	maxBirths     = 1000
+	maxBirthBytes = 32 << 20
+)
 
 // unfit is an execution of a workflow that cannot be started.
 type unfit struct {
@@ -90,7 +93,7 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	if err := s.readWorkflows(ctx, plan); err != nil {
 		return err
 	}
-	births := 0
+	births, bytes := 0, 0
 	for i, c := range s.courses {
 		if c.closed {
 			continue
@@ -98,9 +101,13 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 		if err := s.decide(ctx, plan, c); err != nil {
 			return err
 		}
-		if births += len(c.plan.Start); births > maxBirths && i > 0 {
+		births, bytes = births+len(c.plan.Start), bytes+c.plan.Bytes
+		if (births > maxBirths || bytes > maxBirthBytes) && i > 0 {
 			s.postpone(i)
 			break
+		}
+		if c.plan.More {
+			s.later = append(s.later, Order{Workflow: c.id})
 		}
 	}
 	for _, c := range s.courses {

@@ -18,16 +18,19 @@ type Sweep struct {
 	store  *store.Store
 	logger *slog.Logger
 	look   func(workflows ...int64)
+	report func(ctx context.Context, executions []int64) error
 }
 
 // page is how many open workflows are looked at with one statement.
 const page = 500
 
-// NewSweep makes the sweep; look is told what it finds.
+// NewSweep makes the sweep. look is told what it finds; report has ends of executions
+// dealt with that nobody has dealt with in full: they ask a person, who was not asked.
 func NewSweep(
-	cfg Config, interval time.Duration, st *store.Store, look func(...int64), logger *slog.Logger, metrics *supervise.Metrics,
+	cfg Config, interval time.Duration, st *store.Store, look func(...int64), report func(context.Context, []int64) error,
+	logger *slog.Logger, metrics *supervise.Metrics,
 ) *Sweep {
-	s := &Sweep{cfg: cfg.withDefaults(), store: st, look: look, logger: logger}
+	s := &Sweep{cfg: cfg.withDefaults(), store: st, look: look, report: report, logger: logger}
 	s.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "workflows", Interval: interval, Timeout: max(interval, 20*time.Second), Jitter: 0.1,
 		Tick: s.tick, Logger: logger, Metrics: metrics,
@@ -37,9 +40,9 @@ func NewSweep(
 
 func (s *Sweep) tick(ctx context.Context) error {
 	for after, more := int64(0), true; more; {
-		var found []int64
+		var found, unasked []int64
 		err := s.store.Tx(ctx, "find workflows", func(ctx context.Context, tx *store.Tx) error {
-			found, more = nil, false
+			found, unasked, more = nil, nil, false
 			won, err := tx.TryLoopLock(ctx, "workflows")
 			if err != nil || !won {
 				return err
@@ -52,6 +55,7 @@ func (s *Sweep) tick(ctx context.Context) error {
 				if after = row.ID; row.Due {
 					found = append(found, row.ID)
 				}
+				unasked = append(unasked, row.Unasked...)
 			}
 			more = len(rows) == page
 			return nil
@@ -62,6 +66,11 @@ func (s *Sweep) tick(ctx context.Context) error {
 		if len(found) > 0 {
 			s.logger.DebugContext(ctx, "Workflows are looked at", "workflows", len(found))
 			s.look(found...)
+		}
+		if len(unasked) > 0 {
+			if err := s.report(ctx, unasked); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -80,9 +80,9 @@ func (c *course) hear() []workflow.Happening {
 	var ends []store.ReadWorkflowChildrenRow
 	for _, start := range c.plan.Start {
 		child, there := c.inherited[childOf(start)]
-		if there && child.Ended && !slices.Contains(c.settle, child.ID) {
+		if one := (settled{child.ID, child.Execution}); there && child.Ended && !slices.Contains(c.settle, one) {
 			ends = append(ends, child)
-			c.settle = append(c.settle, child.ID)
+			c.settle = append(c.settle, one)
 		}
 	}
 	slices.SortFunc(ends, func(a, b store.ReadWorkflowChildrenRow) int {

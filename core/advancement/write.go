@@ -3,6 +3,7 @@ package advancement
 import (
 	"encoding/json"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -38,11 +39,18 @@ type advanced struct {
 func (s *Step) write(round *handover.Round) {
 	var starts []begun
 	var states []advanced
-	var settle, reopen []int64
+	var settle, children, reopen, enter []int64
 	var tasks store.InsertTasksParams
 	var gone dropped
 	for _, c := range s.courses {
-		settle, reopen = append(settle, c.settle...), append(reopen, c.reopen...)
+		reopen = append(reopen, c.reopen...)
+		for _, one := range c.settle {
+			settle, children = append(settle, one.task), append(children, one.execution)
+		}
+		if c.enters() {
+			enter = append(enter, c.execution)
+		}
+		c.adopt(round)
 		if c.plan == nil {
 			continue
 		}
@@ -60,9 +68,10 @@ func (s *Step) write(round *handover.Round) {
 	}
 	also(len(starts) > 0, store.InsertWorkflows, text(starts))
 	also(len(states) > 0, store.AdvanceWorkflows, text(states))
-	also(len(settle) > 0, store.SettleTasks, settle)
+	also(len(enter) > 0, store.RunWorkflowParents, enter)
+	also(len(settle) > 0, store.SettleTasks, settle, children)
 	also(len(reopen) > 0, store.ReopenTasks, reopen)
-	also(len(tasks.Executions) > 0, store.InsertTasks, tasks.Workflows, tasks.Tasks, tasks.Indexes, tasks.Executions)
+	also(len(tasks.Executions) > 0, store.InsertTasks, tasks.Executions, tasks.Workflows, tasks.Tasks, tasks.Indexes)
 	also(len(gone.tasks) > 0, store.DropWorkflowItems, gone.workflows, gone.tasks)
 	for _, c := range s.courses {
 		c.follow(round)
@@ -113,6 +122,24 @@ func list(names []string) []string {
 	return names
 }
 
+// enters reports whether the execution of the workflow is yet to be said to run:
+// another engine has made the workflow and not come further.
+func (c *course) enters() bool {
+	return c.plan != nil && c.begun == nil && (c.parent.status == statusRequested || c.parent.status == attune.StatusScheduling)
+}
+
+// adopt keeps what a workflow of another engine is led on by.
+func (c *course) adopt(round *handover.Round) {
+	if !c.adopted {
+		return
+	}
+	var tasks, executions []int64
+	for _, child := range c.inherited {
+		tasks, executions = append(tasks, child.ID), append(executions, child.Execution)
+	}
+	round.Also(store.AdoptWorkflow, tasks, executions, c.source.id, c.id)
+}
+
 // tasks adds the children to those that are waited for.
 func (c *course) tasks(to *store.InsertTasksParams) {
 	for i, b := range c.births {
@@ -132,13 +159,6 @@ func (c *course) follow(round *handover.Round) {
 	}
 	for _, kept := range c.plan.Keep {
 		round.Also(store.KeepWorkflowItems, c.id, kept.Task, text(kept.Items))
-	}
-	if c.adopted {
-		var tasks, executions []int64
-		for _, child := range c.inherited {
-			tasks, executions = append(tasks, child.ID), append(executions, child.Execution)
-		}
-		round.Also(store.AdoptWorkflow, tasks, executions, c.source.id, c.id)
 	}
 	if v := c.secrets; len(v.JsonPaths) > 0 {
 		round.Also(store.InsertSecretValues, v.EntityTypes, v.EntityIds, v.JsonPaths, v.SourceKinds, v.SourceRefs, v.EncryptedValues, v.KeyHashes)

@@ -148,14 +148,14 @@ func (s *Step) end(round *handover.Round, report Report, status attune.Status) {
 		round.Announce(outcome)
 	}
 	row, _ := round.Row(report.Execution)
+	if row.Status != status {
+		round.Replan() // it ended after it was read: why, and whether it asks somebody, is not known yet
+		return
+	}
 	if status.Succeeded() || status == attune.StatusCancelled {
 		if row.Workflow != 0 {
 			round.TaskEnded(row.Workflow, report.Execution)
 		}
-		return
-	}
-	if row.Status != status {
-		round.Replan() // it ended after it was read: why is not known yet
 		return
 	}
 	if row.Repeated {

@@ -9,6 +9,7 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -19,7 +20,12 @@ func (e *Engine) addWorkflows(rounds *handover.HandOver, metrics *supervise.Metr
 	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "attune_workflow_orders_waiting", Help: "Workflows that this replica was told to lead on and has not come to.",
 	}, func() float64 { return float64(e.workflows.Waiting()) }))
-	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Look, e.logger, metrics)
+	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "attune_workflows_stuck", Help: "Workflows that this replica could neither lead on nor end.",
+	}, func() float64 { return float64(e.workflows.Stuck()) }))
+	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Look, func(ctx context.Context, ended []int64) error {
+		return e.hot.Submit(ctx, recovery.Found{Ended: ended})
+	}, e.logger, metrics)
 	e.hot.workflows, e.loops["workflows"] = e.workflows, sweep.Loop
 	e.services.Add("workflows", e.workflows)
 	e.services.Add("workflow sweep", sweep)
@@ -32,6 +38,9 @@ const workflowSweep = 5 * time.Second
 func blame(err error, tries int) advancement.Blame {
 	switch classify(err, tries) {
 	case blocked:
+		if !store.IsLockTimeout(err) {
+			return advancement.Slow
+		}
 		return advancement.Held
 	case suspect:
 		return advancement.Content

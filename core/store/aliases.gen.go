@@ -179,6 +179,7 @@ type (
 	LockExecutionsRow               = db.LockExecutionsRow
 	LockForgottenWorkerRow          = db.LockForgottenWorkerRow
 	LockLostHoldersRow              = db.LockLostHoldersRow
+	LockUnsettledInquiriesRow       = db.LockUnsettledInquiriesRow
 	LockWorkerLoadsRow              = db.LockWorkerLoadsRow
 	LockWorkflowsRow                = db.LockWorkflowsRow
 	LostHolder                      = db.LostHolder
@@ -639,6 +640,7 @@ const (
 	LockPolicyActions                     = db.LockPolicyActions
 	LockPolicyPacks                       = db.LockPolicyPacks
 	LockScopeQueues                       = db.LockScopeQueues
+	LockUnsettledInquiries                = db.LockUnsettledInquiries
 	LockWorkerLoad                        = db.LockWorkerLoad
 	LockWorkerLoads                       = db.LockWorkerLoads
 	LockWorkflows                         = db.LockWorkflows
@@ -786,6 +788,7 @@ const (
 	RuleActions                           = db.RuleActions
 	RuleByRef                             = db.RuleByRef
 	RulePacks                             = db.RulePacks
+	RunWorkflowParents                    = db.RunWorkflowParents
 	SayWorker                             = db.SayWorker
 	SensorProcessStatusEnumBackoff        = db.SensorProcessStatusEnumBackoff
 	SensorProcessStatusEnumFailed         = db.SensorProcessStatusEnumFailed

@@ -6,6 +6,9 @@
 -- workflow has run for longer than it may. open is true until the end of the
 -- workflow was drawn its consequences from, whoever has ended it.
 --
+-- Rows from before are closed and settled, so that none is rewritten here; those of
+-- workflows on their way are opened by 0052.
+--
 -- workflow_source is the definition that a workflow was started with, whatever
 -- becomes of workflow_definition meanwhile; equal ones are kept once.
 --
@@ -27,13 +30,11 @@ ALTER TABLE workflow_execution
     ADD COLUMN IF NOT EXISTS state    jsonb,
     ADD COLUMN IF NOT EXISTS source   bigint REFERENCES workflow_source (id),
     ADD COLUMN IF NOT EXISTS deadline timestamptz,
-    ADD COLUMN IF NOT EXISTS open     boolean NOT NULL DEFAULT true;
-UPDATE workflow_execution SET open = false WHERE status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned');
+    ADD COLUMN IF NOT EXISTS open     boolean NOT NULL DEFAULT false;
+ALTER TABLE workflow_execution ALTER COLUMN open SET DEFAULT true;
 ALTER TABLE workflow_task_dispatch
-    ADD COLUMN IF NOT EXISTS settled boolean NOT NULL DEFAULT false;
-
-CREATE INDEX IF NOT EXISTS attune_workflow_open ON workflow_execution (id) WHERE open;
-CREATE INDEX IF NOT EXISTS attune_workflow_task_open ON workflow_task_dispatch (workflow_execution) WHERE NOT settled;
+    ADD COLUMN IF NOT EXISTS settled boolean NOT NULL DEFAULT true;
+ALTER TABLE workflow_task_dispatch ALTER COLUMN settled SET DEFAULT false;
 
 CREATE TABLE IF NOT EXISTS workflow_item (
     workflow_execution bigint NOT NULL REFERENCES workflow_execution (id) ON DELETE CASCADE,
@@ -54,8 +55,6 @@ CREATE TABLE IF NOT EXISTS workflow_log (
 -- +goose Down
 DROP TABLE workflow_log;
 DROP TABLE workflow_item;
-DROP INDEX attune_workflow_task_open;
-DROP INDEX attune_workflow_open;
 ALTER TABLE workflow_task_dispatch DROP COLUMN settled;
 ALTER TABLE workflow_execution DROP COLUMN open, DROP COLUMN deadline, DROP COLUMN source, DROP COLUMN state, DROP COLUMN version;
 DROP TABLE workflow_source;

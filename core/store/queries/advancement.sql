@@ -154,20 +154,39 @@ WITH changed AS (
 SELECT attune_expect((SELECT count(*) FROM changed), jsonb_array_length(sqlc.arg(workflows)::jsonb)::bigint, 'advanced workflows');
 
 -- name: SettleTasks :exec
+-- Only with the child that was read: somebody may have repeated it meanwhile.
 WITH settled AS (
-    UPDATE workflow_task_dispatch SET settled = true, updated = now()
-    WHERE id = ANY (sqlc.arg(ids)::bigint[]) AND NOT settled
-    RETURNING id
+    UPDATE workflow_task_dispatch d SET settled = true, updated = now()
+    FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(executions)::bigint[]) AS execution) r
+    WHERE d.id = ANY (ARRAY[r.id]) AND d.execution_id = r.execution AND NOT d.settled
+    RETURNING d.id
 )
 SELECT attune_expect((SELECT count(*) FROM settled), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'settled tasks');
 
 -- name: InsertTasks :exec
--- One child for each (workflow, task, index), ever (invariant S10). An index of -1 is none.
-INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
-SELECT r.workflow, r.task, nullif(r.index, -1), r.execution
-FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task,
-             unnest(sqlc.arg(indexes)::int[]) AS index, unnest(sqlc.arg(executions)::bigint[]) AS execution) r
-ORDER BY r.workflow, r.task, r.index;
+-- One child for each (workflow, task, index), ever (invariant S10). An index of -1 is
+-- none. A row that another engine has made, and never a child for, is taken over.
+WITH made AS (
+    INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
+    SELECT r.workflow, r.task, nullif(r.index, -1), r.execution
+    FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS workflow, unnest(sqlc.arg(tasks)::text[]) AS task,
+                 unnest(sqlc.arg(indexes)::int[]) AS index, unnest(sqlc.arg(executions)::bigint[]) AS execution) r
+    ORDER BY r.workflow, r.task, r.index
+    ON CONFLICT (workflow_execution, task_name, (COALESCE(task_index, -1))) DO UPDATE
+    SET execution_id = excluded.execution_id, settled = false WHERE workflow_task_dispatch.execution_id IS NULL
+    RETURNING id
+)
+SELECT attune_expect((SELECT count(*) FROM made), cardinality(sqlc.arg(executions)::bigint[])::bigint, 'new tasks');
+
+-- name: RunWorkflowParents :exec
+-- Executions whose workflow was made by another engine, which did not get to say that
+-- they run.
+WITH changed AS (
+    UPDATE execution e SET status = 'running', started_at = coalesce(e.started_at, now())
+    WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND (e.status = 'requested' OR e.status = 'scheduling') AND e.worker IS NULL AND e.admission_state_id IS NULL
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'executions of workflows');
 
 -- name: KeepWorkflowItems :exec
 INSERT INTO workflow_item (workflow_execution, task_name, index, item)
@@ -209,8 +228,8 @@ ON CONFLICT (execution) DO NOTHING;
 -- A page of open workflows. due are those that can go on: one that was paused or
 -- resumed, whose time is over, that somebody else has ended, or that another engine
 -- has left; one of whose children has ended and was not reported; and one that has
--- no child at all any more.
-SELECT w.id::bigint AS id,
+-- no child at all any more. unasked are ended children whose question nobody has put.
+SELECT w.id::bigint AS id, coalesce(o.unasked, '{}')::bigint[] AS unasked,
        (w.state IS NULL
         OR w.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
         OR coalesce(w.deadline <= now(), false)
@@ -223,7 +242,12 @@ CROSS JOIN LATERAL (SELECT e.status FROM execution e WHERE e.id = w.execution OF
 LEFT JOIN LATERAL (
     SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL
                    AND e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)
-                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')) AS due
+                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')) AS due,
+           array_agg(e.id) FILTER (WHERE e.status = 'completed' AND e.admission_state_id IS NULL
+                   AND e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)
+                   AND pg_column_size(e.result) < 1048576 AND attune_inquiry_of(e.result) IS NOT NULL
+                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id)
+                   AND NOT EXISTS (SELECT FROM inquiry_fault q WHERE q.execution = e.id)) AS unasked
     FROM (SELECT t.execution_id FROM workflow_task_dispatch t WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0) d
     CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
 ) o ON true

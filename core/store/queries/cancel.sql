@@ -24,7 +24,7 @@ JOIN execution e ON e.id = c.latest
 ORDER BY c.named;
 
 -- name: CancelLockWorkflows :exec
-SELECT id FROM workflow_execution WHERE execution = ANY (sqlc.arg(ids)::bigint[]) ORDER BY id FOR UPDATE;
+SELECT id FROM workflow_execution WHERE execution = ANY (sqlc.arg(ids)::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: CancelLock :exec
 -- The rows are read by the statement after this one: it sees what was committed

@@ -97,7 +97,7 @@ func (q *Queries) EndWorkflowParents(ctx context.Context, ids []int64, statuses 
 }
 
 const FindWorkflows = `-- name: FindWorkflows :many
-SELECT w.id::bigint AS id,
+SELECT w.id::bigint AS id, coalesce(o.unasked, '{}')::bigint[] AS unasked,
        (w.state IS NULL
         OR w.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
         OR coalesce(w.deadline <= now(), false)
@@ -110,7 +110,12 @@ CROSS JOIN LATERAL (SELECT e.status FROM execution e WHERE e.id = w.execution OF
 LEFT JOIN LATERAL (
     SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL
                    AND e.updated < now() - make_interval(secs => $1::float8)
-                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')) AS due
+                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')) AS due,
+           array_agg(e.id) FILTER (WHERE e.status = 'completed' AND e.admission_state_id IS NULL
+                   AND e.updated < now() - make_interval(secs => $1::float8)
+                   AND pg_column_size(e.result) < 1048576 AND attune_inquiry_of(e.result) IS NOT NULL
+                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id)
+                   AND NOT EXISTS (SELECT FROM inquiry_fault q WHERE q.execution = e.id)) AS unasked
     FROM (SELECT t.execution_id FROM workflow_task_dispatch t WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0) d
     CROSS JOIN LATERAL (SELECT id, action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs, artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity, worker, status, result, started_at, workflow_def, workflow_task, retry_count, max_retries, retry_reason, original_execution, created, updated, admission_state_id, attempt, finished_at, priority, admitted_at, finished_status FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
 ) o ON true
@@ -118,14 +123,15 @@ ORDER BY w.id
 `
 
 type FindWorkflowsRow struct {
-	ID  int64
-	Due bool
+	ID      int64
+	Unasked []int64
+	Due     bool
 }
 
 // A page of open workflows. due are those that can go on: one that was paused or
 // resumed, whose time is over, that somebody else has ended, or that another engine
 // has left; one of whose children has ended and was not reported; and one that has
-// no child at all any more.
+// no child at all any more. unasked are ended children whose question nobody has put.
 func (q *Queries) FindWorkflows(ctx context.Context, unreportedAfter float64, after int64, page int32) ([]FindWorkflowsRow, error) {
 	rows, err := q.db.Query(ctx, FindWorkflows, unreportedAfter, after, page)
 	if err != nil {
@@ -135,7 +141,7 @@ func (q *Queries) FindWorkflows(ctx context.Context, unreportedAfter float64, af
 	var items []FindWorkflowsRow
 	for rows.Next() {
 		var i FindWorkflowsRow
-		if err := rows.Scan(&i.ID, &i.Due); err != nil {
+		if err := rows.Scan(&i.ID, &i.Unasked, &i.Due); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -147,27 +153,34 @@ func (q *Queries) FindWorkflows(ctx context.Context, unreportedAfter float64, af
 }
 
 const InsertTasks = `-- name: InsertTasks :exec
-INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
-SELECT r.workflow, r.task, nullif(r.index, -1), r.execution
-FROM (SELECT unnest($1::bigint[]) AS workflow, unnest($2::text[]) AS task,
-             unnest($3::int[]) AS index, unnest($4::bigint[]) AS execution) r
-ORDER BY r.workflow, r.task, r.index
+WITH made AS (
+    INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
+    SELECT r.workflow, r.task, nullif(r.index, -1), r.execution
+    FROM (SELECT unnest($2::bigint[]) AS workflow, unnest($3::text[]) AS task,
+                 unnest($4::int[]) AS index, unnest($1::bigint[]) AS execution) r
+    ORDER BY r.workflow, r.task, r.index
+    ON CONFLICT (workflow_execution, task_name, (COALESCE(task_index, -1))) DO UPDATE
+    SET execution_id = excluded.execution_id, settled = false WHERE workflow_task_dispatch.execution_id IS NULL
+    RETURNING id
+)
+SELECT attune_expect((SELECT count(*) FROM made), cardinality($1::bigint[])::bigint, 'new tasks')
 `
 
 type InsertTasksParams struct {
+	Executions []int64
 	Workflows  []int64
 	Tasks      []string
 	Indexes    []int32
-	Executions []int64
 }
 
-// One child for each (workflow, task, index), ever (invariant S10). An index of -1 is none.
+// One child for each (workflow, task, index), ever (invariant S10). An index of -1 is
+// none. A row that another engine has made, and never a child for, is taken over.
 func (q *Queries) InsertTasks(ctx context.Context, arg InsertTasksParams) error {
 	_, err := q.db.Exec(ctx, InsertTasks,
+		arg.Executions,
 		arg.Workflows,
 		arg.Tasks,
 		arg.Indexes,
-		arg.Executions,
 	)
 	return err
 }
@@ -801,17 +814,35 @@ func (q *Queries) ReopenTasks(ctx context.Context, ids []int64) error {
 	return err
 }
 
+const RunWorkflowParents = `-- name: RunWorkflowParents :exec
+WITH changed AS (
+    UPDATE execution e SET status = 'running', started_at = coalesce(e.started_at, now())
+    WHERE e.id = ANY ($1::bigint[]) AND (e.status = 'requested' OR e.status = 'scheduling') AND e.worker IS NULL AND e.admission_state_id IS NULL
+    RETURNING e.id
+)
+SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'executions of workflows')
+`
+
+// Executions whose workflow was made by another engine, which did not get to say that
+// they run.
+func (q *Queries) RunWorkflowParents(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, RunWorkflowParents, ids)
+	return err
+}
+
 const SettleTasks = `-- name: SettleTasks :exec
 WITH settled AS (
-    UPDATE workflow_task_dispatch SET settled = true, updated = now()
-    WHERE id = ANY ($1::bigint[]) AND NOT settled
-    RETURNING id
+    UPDATE workflow_task_dispatch d SET settled = true, updated = now()
+    FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS execution) r
+    WHERE d.id = ANY (ARRAY[r.id]) AND d.execution_id = r.execution AND NOT d.settled
+    RETURNING d.id
 )
 SELECT attune_expect((SELECT count(*) FROM settled), cardinality($1::bigint[])::bigint, 'settled tasks')
 `
 
-func (q *Queries) SettleTasks(ctx context.Context, ids []int64) error {
-	_, err := q.db.Exec(ctx, SettleTasks, ids)
+// Only with the child that was read: somebody may have repeated it meanwhile.
+func (q *Queries) SettleTasks(ctx context.Context, ids []int64, executions []int64) error {
+	_, err := q.db.Exec(ctx, SettleTasks, ids, executions)
 	return err
 }
 

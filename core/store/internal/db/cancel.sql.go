@@ -188,7 +188,7 @@ func (q *Queries) CancelLock(ctx context.Context, ids []int64) error {
 }
 
 const CancelLockWorkflows = `-- name: CancelLockWorkflows :exec
-SELECT id FROM workflow_execution WHERE execution = ANY ($1::bigint[]) ORDER BY id FOR UPDATE
+SELECT id FROM workflow_execution WHERE execution = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE
 `
 
 func (q *Queries) CancelLockWorkflows(ctx context.Context, ids []int64) error {

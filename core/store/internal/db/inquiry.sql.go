@@ -63,21 +63,23 @@ const EndAskingExecutions = `-- name: EndAskingExecutions :many
 UPDATE execution e
 SET status = (CASE i.status WHEN 'responded' THEN 'completed' WHEN 'timeout' THEN 'timeout' ELSE 'cancelled' END)::execution_status_enum,
     result = CASE i.status
-        WHEN 'responded' THEN jsonb_build_object('response', i.response, '__inquiry_id', i.id, '__inquiry_created_published', true)
+        WHEN 'responded' THEN jsonb_build_object('response', coalesce(s.response::jsonb, i.response), '__inquiry_id', i.id, '__inquiry_created_published', true)
         WHEN 'timeout' THEN jsonb_build_object('error', 'inquiry timed out', '__inquiry_id', i.id)
         ELSE jsonb_build_object('error', 'inquiry cancelled', '__inquiry_id', i.id) END,
     workflow_task = CASE WHEN i.status = 'timeout' AND jsonb_typeof(e.workflow_task) = 'object'
         THEN e.workflow_task || jsonb_build_object('timed_out', true, 'completed_at', now()) ELSE e.workflow_task END
 FROM inquiry i
+LEFT JOIN (SELECT unnest($2::bigint[]) AS id, unnest($3::text[]) AS response) s ON s.id = i.id
 WHERE i.id = ANY ($1::bigint[]) AND i.status <> 'pending' AND NOT i.settled
   AND e.id = i.execution AND e.status = 'running' AND e.worker IS NULL
 RETURNING e.id
 `
 
 // Ends the executions that did nothing but ask, as their inquiry has ended. One
-// that ended otherwise, or that a worker runs, is left.
-func (q *Queries) EndAskingExecutions(ctx context.Context, ids []int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, EndAskingExecutions, ids)
+// that ended otherwise, or that a worker runs, is left. Sealed are answers that are
+// kept without their secrets.
+func (q *Queries) EndAskingExecutions(ctx context.Context, ids []int64, sealed []int64, responses []string) ([]int64, error) {
+	rows, err := q.db.Query(ctx, EndAskingExecutions, ids, sealed, responses)
 	if err != nil {
 		return nil, err
 	}
@@ -388,6 +390,57 @@ func (q *Queries) LockAskingExecutions(ctx context.Context, ids []int64) error {
 	return err
 }
 
+const LockUnsettledInquiries = `-- name: LockUnsettledInquiries :many
+SELECT u.id, u.execution,
+       CASE WHEN u.marked THEN u.response_schema ELSE 'null'::jsonb END::jsonb AS response_schema,
+       CASE WHEN u.marked THEN u.response ELSE 'null'::jsonb END::jsonb AS response, u.marked
+FROM (
+    SELECT i.id, i.execution, i.response_schema, i.response,
+           coalesce(i.status = 'responded' AND i.response IS NOT NULL AND strpos(i.response_schema::text, '"secret"') > 0, false)::bool AS marked
+    FROM inquiry i
+    WHERE i.id = ANY ($1::bigint[]) AND NOT i.settled
+    ORDER BY i.id
+    FOR NO KEY UPDATE OF i
+) u
+ORDER BY u.id
+`
+
+type LockUnsettledInquiriesRow struct {
+	ID             int64
+	Execution      int64
+	ResponseSchema []byte
+	Response       []byte
+	Marked         bool
+}
+
+// Inquiries that nothing was drawn from yet, locked so that nobody answers between
+// this and what follows. Of answers that may hold secrets the schema and the answer.
+func (q *Queries) LockUnsettledInquiries(ctx context.Context, ids []int64) ([]LockUnsettledInquiriesRow, error) {
+	rows, err := q.db.Query(ctx, LockUnsettledInquiries, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LockUnsettledInquiriesRow
+	for rows.Next() {
+		var i LockUnsettledInquiriesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Execution,
+			&i.ResponseSchema,
+			&i.Response,
+			&i.Marked,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const NewInquiryIDs = `-- name: NewInquiryIDs :many
 
 SELECT nextval(pg_get_serial_sequence('inquiry', 'id'))::bigint AS id FROM generate_series(1, $1::int)
@@ -575,8 +628,12 @@ func (q *Queries) RespondInquiry(ctx context.Context, arg RespondInquiryParams) 
 }
 
 const SettleInquiries = `-- name: SettleInquiries :many
-UPDATE inquiry i SET settled = true
-WHERE i.id = ANY ($1::bigint[]) AND i.status <> 'pending' AND NOT i.settled
+UPDATE inquiry i
+SET settled = true, response = coalesce((
+        SELECT s.response::jsonb
+        FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::text[]) AS response) s
+        WHERE s.id = i.id), i.response)
+WHERE i.id = ANY ($3::bigint[]) AND i.status <> 'pending' AND NOT i.settled
 RETURNING i.id, i.execution, i.status
 `
 
@@ -586,9 +643,10 @@ type SettleInquiriesRow struct {
 	Status    InquiryStatusEnum
 }
 
-// Marks what was drawn from. Only these are announced.
-func (q *Queries) SettleInquiries(ctx context.Context, ids []int64) ([]SettleInquiriesRow, error) {
-	rows, err := q.db.Query(ctx, SettleInquiries, ids)
+// Marks what was drawn from. Only these are announced. Sealed are answers that are
+// kept without their secrets.
+func (q *Queries) SettleInquiries(ctx context.Context, sealed []int64, responses []string, ids []int64) ([]SettleInquiriesRow, error) {
+	rows, err := q.db.Query(ctx, SettleInquiries, sealed, responses, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,175 @@
+package advancement
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// maxOrders bounds how many workflows one round leads on.
+	maxOrders = 64
+	// maxFailures is how often a workflow may fail alone, and maxSlow how often it may
+	// take longer than a round may, before it is ended.
+	maxFailures, maxSlow = 6, 5
+	// hopeless is how long a workflow is left alone that cannot even be ended.
+	hopeless = 5 * time.Minute
+	// forgetful bounds of how many workflows it is remembered that they failed.
+	forgetful = 10_000
+)
+
+// key names what an order is about.
+type key struct{ start, workflow int64 }
+
+func keyOf(order Order) key { return key{order.Start, order.Workflow} }
+
+// line holds the orders that were not begun, each workflow once, in the order in
+// which they came. Those in trouble wait for their time and go alone, so that they
+// cost their neighbours nothing. It may be used by many at once.
+type line struct {
+	wake chan struct{}
+
+	mu      sync.Mutex
+	orders  map[key]*Order
+	keys    []key
+	trouble map[key]*trouble
+}
+
+// trouble is what is remembered of a workflow that failed alone.
+type trouble struct {
+	failures, slow, held int
+	broken               string // why it is to be ended
+	stuck                bool   // it could not be ended
+	next                 time.Time
+}
+
+func newLine() *line {
+	return &line{wake: make(chan struct{}, 1), orders: map[key]*Order{}, trouble: map[key]*trouble{}}
+}
+
+// add puts an order behind the others, or adds it to one about the same workflow.
+func (l *line) add(order Order) {
+	l.mu.Lock()
+	k := keyOf(order)
+	if known := l.orders[k]; known != nil {
+		known.Children = append(known.Children, order.Children...)
+	} else {
+		l.orders[k] = &order
+		l.keys = append(l.keys, k)
+	}
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take removes the next orders from the line. When there are none, again is how long
+// it takes until there is one that waits for its time.
+func (l *line) take(now time.Time) (taken []Order, again time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	again = time.Hour
+	var left []key
+	for i, k := range l.keys {
+		t := l.trouble[k]
+		switch {
+		case len(taken) == maxOrders:
+			left = append(left, l.keys[i:]...)
+		case t == nil:
+			taken = append(taken, *l.orders[k])
+			delete(l.orders, k)
+			continue
+		case t.next.After(now):
+			again = min(again, t.next.Sub(now))
+			left = append(left, k)
+			continue
+		case len(taken) > 0: // it goes alone, with the next round
+			left = append(left, k)
+			continue
+		default:
+			order := *l.orders[k]
+			order.Broken = t.broken
+			taken = append(taken, order)
+			delete(l.orders, k)
+			left = append(left, l.keys[i+1:]...)
+		}
+		break
+	}
+	l.keys = left
+	return taken, again
+}
+
+// done forgets the troubles of workflows that were led on.
+func (l *line) done(orders []Order) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, order := range orders {
+		delete(l.trouble, keyOf(order))
+	}
+}
+
+// putOff has an order tried again after a pause, which is returned: none for one that
+// is to be ended now, hopeless for one that could not be ended either.
+func (l *line) putOff(order Order, verdict Blame, cause error, now time.Time) time.Duration {
+	l.mu.Lock()
+	k := keyOf(order)
+	t := l.trouble[k]
+	if t == nil {
+		if len(l.trouble) >= forgetful {
+			clear(l.trouble)
+		}
+		t = &trouble{}
+		l.trouble[k] = t
+	}
+	pause := t.note(verdict, cause)
+	t.next = now.Add(pause)
+	l.mu.Unlock()
+	order.Broken = ""
+	l.add(order)
+	return pause
+}
+
+// note takes over one more failure and says how long to wait.
+func (t *trouble) note(verdict Blame, cause error) time.Duration {
+	n := 0
+	switch verdict {
+	case Slow:
+		t.slow++
+		n = t.slow + 3
+	case Content:
+		t.failures++
+		n = t.failures
+	case Held, Patience:
+		t.held++
+		return min(pauseLeast<<min(t.held-1, 6), pauseMost)
+	}
+	switch {
+	case t.broken != "":
+		t.stuck = true
+		return hopeless
+	case t.failures > maxFailures || t.slow >= maxSlow:
+		t.broken = cause.Error()
+		return 0
+	}
+	return min(pauseLeast<<min(n-1, 10), time.Minute)
+}
+
+// stuck is how many workflows can neither be led on nor ended.
+func (l *line) stuck() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, t := range l.trouble {
+		if t.stuck {
+			n++
+		}
+	}
+	return n
+}
+
+// len is how many workflows have orders.
+func (l *line) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.keys)
+}

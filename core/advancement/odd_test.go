@@ -1,0 +1,118 @@
+package advancement_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/advancement"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+const single = "version: \"1\"\ntasks: [{name: a, action: pk.a}]"
+
+// The existing engine makes the workflow before its execution runs, and may die in
+// between (upstream 38): the execution is said to run, and the workflow goes on.
+func TestAWorkflowWhoseExecutionWasNeverSaidToRun(t *testing.T) {
+	t.Parallel()
+	for _, status := range []attune.Status{attune.StatusRequested, attune.StatusScheduling} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			id := w.existing(w.define("pk.one", single), nil, nil)
+			testkit.Exec(t, w.store, `UPDATE execution SET status = $2 WHERE id = $1`, id, status)
+			step := advancement.NewStep(w.cfg, w.sources, []advancement.Order{{Start: id}})
+			_, err := w.rounds.Run(testkit.Context(t), step)
+			require.NoError(t, err)
+			w.order(append(step.Again(), advancement.Order{Workflow: w.workflowOf(id)})...)
+			require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+			w.completes(id)
+			require.Equal(t, []string{"a/0/0"}, w.ran)
+		})
+	}
+}
+
+// A row for a task that never got its child does not keep the workflow from being
+// taken over.
+func TestARowWithoutItsChildIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.existing(w.define("pk.one", single), nil, nil)
+	testkit.Exec(t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name) VALUES ($1, 'a')`, w.workflowOf(id))
+	w.look(id)
+	w.completes(id)
+	require.Equal(t, []string{"a/0/0"}, w.ran)
+}
+
+// between is a step that does something between the plan of a round and its locks.
+type between func()
+
+func (between) Executions() []int64                          { return nil }
+func (b between) Plan(context.Context, *handover.Plan) error { b(); return nil }
+func (between) Apply(*handover.Round)                        {}
+
+// A child that ends between the reading and the locking of a round that was told too
+// early is read again: what it asks a person is asked.
+func TestAQuestionIsSeenHoweverEarlyItsEndIsReported(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.request(w.define("pk.one", single), nil)
+	w.take(nil, []int64{id})
+	child := w.handed()[0].ID
+	testkit.Exec(t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, child)
+	done := false
+	_, err := w.rounds.Run(testkit.Context(t), completionOf(child), between(func() {
+		if !done {
+			done = true
+			testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed', result = '{"data": {"__inquiry": {"prompt": "ok?"}}}' WHERE id = $1`, child)
+		}
+	}))
+	require.NoError(t, err)
+	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM inquiry WHERE execution = $1`, child))
+}
+
+// A question that nobody has put, for whatever reason, is found by the sweep.
+func TestAQuestionThatNobodyHasPutIsFound(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.request(w.define("pk.one", single), nil)
+	w.take(nil, []int64{id})
+	child := w.handed()[0]
+	w.finish(child)
+	w.released(child.ID)
+	testkit.Exec(t, w.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
+	testkit.Exec(t, w.store, `UPDATE execution SET result = '{"__inquiry": {"prompt": "ok?"}}', updated = now() - interval '1 min' WHERE id = $1`, child.ID)
+	rows, err := w.store.FindWorkflows(testkit.Context(t), 10, 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, []int64{child.ID}, rows[0].Unasked)
+}
+
+// A workflow that can neither be led on nor ended costs the others nothing: it waits
+// for its turns, which become rare.
+func TestAHopelessWorkflowHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	action := w.define("pk.one", single)
+	bad := w.request(action, nil)
+	w.take(nil, []int64{bad})
+	testkit.Exec(t, w.store, fmt.Sprintf(`ALTER TABLE workflow_execution ADD CHECK (execution <> %d OR version = 1)`, bad))
+	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) advancement.Blame { return advancement.Content },
+		func(context.Context, handover.Result) {}, testkit.Logger(t), nil)
+	require.NoError(t, runner.Start(testkit.Context(t)))
+	t.Cleanup(runner.Stop)
+	child := w.handed()[0]
+	w.finish(child)
+	w.released(child.ID)
+	runner.Advance(handover.Task{Workflow: w.workflowOf(bad), Child: child.ID})
+	for range 5 {
+		good := w.request(action, nil)
+		runner.Begin(good)
+		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, good) == attune.StatusRunning }, 10*time.Second)
+	}
+	testkit.Eventually(t, func() bool { return runner.Stuck() == 1 }, 30*time.Second, "it is left alone in the end")
+}
