@@ -11,8 +11,10 @@ import (
 func (e *Engine) addInquiries(metrics *supervise.Metrics) {
 	measured := inquiry.NewMetrics(e.registry)
 	consumer := e.consume(message.QueueInquiryResponses, "executor.inquiry", inquiry.Prefetch, inquiry.MaxBatch)
-	responses := inquiry.NewResponses(inquiry.Deps{Store: e.query, Consumer: consumer, Relay: e.relay, Logger: e.logger, Metrics: measured})
-	watch := inquiry.NewWatch(inquiry.WatchConfig{}, e.query, e.relay, e.logger, measured, metrics)
+	responses := inquiry.NewResponses(inquiry.Deps{
+		Store: e.query, Consumer: consumer, Relay: e.relay, Logger: e.logger, Metrics: measured, Keys: e.keys,
+	})
+	watch := inquiry.NewWatch(inquiry.WatchConfig{Keys: e.keys}, e.query, e.relay, e.logger, measured, metrics)
 	e.loops["inquiries"] = watch.Loop
 	e.services.Add("answer consumer", consumer)
 	e.services.Add("answers", responses)

@@ -120,7 +120,7 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 		Inquiry: a.Inquiry, Execution: facts.Execution, ActionRef: facts.ActionRef, Prompt: facts.Prompt, Response: given.public,
 		At: facts.Now.UTC(), Identity: identity, Completed: facts.ExecutionStatus == attune.StatusRunning,
 	}
-	settled, err := settle(ctx, tx, []int64{a.Inquiry}, a.Source)
+	settled, err := settle(ctx, tx, []int64{a.Inquiry}, a.Source, secret.Keyring{}) // it is sealed
 	if err != nil {
 		return nil, err
 	}

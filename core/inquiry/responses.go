@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -34,6 +35,8 @@ type Deps struct {
 	Metrics  *Metrics // may be nil
 	// Source is the source_service of messages. Default "attune-executor".
 	Source string
+	// Keys seal the secrets of the answers. Without a key these stay in the clear.
+	Keys secret.Keyring
 }
 
 // Responses takes InquiryResponded, which whoever took an answer sends after the row
@@ -177,7 +180,7 @@ func (r *Responses) once(ctx context.Context, all []heard) error {
 				return fmt.Errorf("note who answered %d inquiries: %w", len(told), err)
 			}
 		}
-		done, err := settle(ctx, tx, ids, r.deps.Source)
+		done, err := settle(ctx, tx, ids, r.deps.Source, r.deps.Keys)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -49,12 +50,16 @@ type settled struct {
 // settle draws what follows from those of the inquiries that have ended and were not
 // drawn from. Executions that only asked end, and that is told; of those that completed
 // before, with a question in their result, it is told again, so that the workflow that
-// waits looks again. What ended in another way was told by whoever ended it. The
-// executions are locked.
-func settle(ctx context.Context, tx *store.Tx, ids []int64, source string) (*settled, error) {
+// waits looks again. What ended in another way was told by whoever ended it. What
+// answers hold of secrets is sealed with keys. The executions are locked.
+func settle(ctx context.Context, tx *store.Tx, ids []int64, source string, keys secret.Keyring) (*settled, error) {
+	answers, err := sealAnswers(ctx, tx, ids, keys)
+	if err != nil {
+		return nil, err
+	}
 	pipe := tx.Pipeline()
-	ended := store.Many[int64](pipe, store.EndAskingExecutions, ids)
-	marked := store.Many[store.SettleInquiriesRow](pipe, store.SettleInquiries, ids)
+	ended := store.Many[int64](pipe, store.EndAskingExecutions, ids, answers.inquiries, answers.responses)
+	marked := store.Many[store.SettleInquiriesRow](pipe, store.SettleInquiries, answers.inquiries, answers.responses, ids)
 	if err := pipe.Send(ctx); err != nil {
 		return nil, fmt.Errorf("settle %d inquiries: %w", len(ids), err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -23,6 +24,9 @@ type WatchConfig struct {
 	Page int
 	// Source is the source_service of messages. Default "attune-executor".
 	Source string
+	// Keys seal the secrets of answers that another service has taken. Without a key
+	// these stay in the clear.
+	Keys secret.Keyring
 }
 
 func (c WatchConfig) withDefaults() WatchConfig {
@@ -115,7 +119,7 @@ func (w *Watch) page(ctx context.Context, pass pass) (full bool, err error) {
 				return fmt.Errorf("%s %d inquiries: %w", pass.name, len(ids), err)
 			}
 		}
-		if done, err = settle(ctx, tx, ids, w.cfg.Source); err != nil {
+		if done, err = settle(ctx, tx, ids, w.cfg.Source, w.cfg.Keys); err != nil {
 			return err
 		}
 		if err := publish(ctx, tx, w.relay, done.messages); err != nil {

@@ -142,25 +142,48 @@ FROM (
     LIMIT sqlc.arg(window_size)::int
 ) w;
 
+-- name: LockUnsettledInquiries :many
+-- Inquiries that nothing was drawn from yet, locked so that nobody answers between
+-- this and what follows. Of answers that may hold secrets the schema and the answer.
+SELECT u.id, u.execution,
+       CASE WHEN u.marked THEN u.response_schema ELSE 'null'::jsonb END::jsonb AS response_schema,
+       CASE WHEN u.marked THEN u.response ELSE 'null'::jsonb END::jsonb AS response, u.marked
+FROM (
+    SELECT i.id, i.execution, i.response_schema, i.response,
+           coalesce(i.status = 'responded' AND i.response IS NOT NULL AND strpos(i.response_schema::text, '"secret"') > 0, false)::bool AS marked
+    FROM inquiry i
+    WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND NOT i.settled
+    ORDER BY i.id
+    FOR NO KEY UPDATE OF i
+) u
+ORDER BY u.id;
+
 -- name: EndAskingExecutions :many
 -- Ends the executions that did nothing but ask, as their inquiry has ended. One
--- that ended otherwise, or that a worker runs, is left.
+-- that ended otherwise, or that a worker runs, is left. Sealed are answers that are
+-- kept without their secrets.
 UPDATE execution e
 SET status = (CASE i.status WHEN 'responded' THEN 'completed' WHEN 'timeout' THEN 'timeout' ELSE 'cancelled' END)::execution_status_enum,
     result = CASE i.status
-        WHEN 'responded' THEN jsonb_build_object('response', i.response, '__inquiry_id', i.id, '__inquiry_created_published', true)
+        WHEN 'responded' THEN jsonb_build_object('response', coalesce(s.response::jsonb, i.response), '__inquiry_id', i.id, '__inquiry_created_published', true)
         WHEN 'timeout' THEN jsonb_build_object('error', 'inquiry timed out', '__inquiry_id', i.id)
         ELSE jsonb_build_object('error', 'inquiry cancelled', '__inquiry_id', i.id) END,
     workflow_task = CASE WHEN i.status = 'timeout' AND jsonb_typeof(e.workflow_task) = 'object'
         THEN e.workflow_task || jsonb_build_object('timed_out', true, 'completed_at', now()) ELSE e.workflow_task END
 FROM inquiry i
+LEFT JOIN (SELECT unnest(sqlc.arg(sealed)::bigint[]) AS id, unnest(sqlc.arg(responses)::text[]) AS response) s ON s.id = i.id
 WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status <> 'pending' AND NOT i.settled
   AND e.id = i.execution AND e.status = 'running' AND e.worker IS NULL
 RETURNING e.id;
 
 -- name: SettleInquiries :many
--- Marks what was drawn from. Only these are announced.
-UPDATE inquiry i SET settled = true
+-- Marks what was drawn from. Only these are announced. Sealed are answers that are
+-- kept without their secrets.
+UPDATE inquiry i
+SET settled = true, response = coalesce((
+        SELECT s.response::jsonb
+        FROM (SELECT unnest(sqlc.arg(sealed)::bigint[]) AS id, unnest(sqlc.arg(responses)::text[]) AS response) s
+        WHERE s.id = i.id), i.response)
 WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status <> 'pending' AND NOT i.settled
 RETURNING i.id, i.execution, i.status;
 
