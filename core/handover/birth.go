@@ -111,12 +111,40 @@ func (r *Round) writeBirths(p *store.Pipeline) error {
 		return nil
 	}
 	slices.SortFunc(r.births, func(a, b *Birth) int { return cmp.Compare(a.ID, b.ID) })
-	rows, err := json.Marshal(r.births)
+	parts, err := inParts(r.births)
 	if err != nil {
-		return fmt.Errorf("encode %d new executions: %w", len(r.births), err)
+		return err
 	}
-	p.Exec(store.InsertBirths, rows)
+	for _, rows := range parts {
+		p.Exec(store.InsertBirths, rows)
+	}
 	return nil
+}
+
+// maxBirthBytes bounds what one statement stores of new rows, unless a single one is
+// larger: the database has all of it in memory, several times over, and a value of
+// JSON has its limit there.
+const maxBirthBytes = 8 << 20
+
+// inParts are new rows as JSON arrays, each for a statement of its own.
+func inParts(births []*Birth) ([][]byte, error) {
+	var parts [][]byte
+	var rows []byte
+	for _, b := range births {
+		row, err := json.Marshal(b)
+		if err != nil {
+			return nil, fmt.Errorf("encode the new execution %d: %w", b.ID, err)
+		}
+		if len(rows) > 0 && len(rows)+len(row)+len(",]") > maxBirthBytes {
+			parts, rows = append(parts, append(rows, ']')), nil
+		}
+		separator := byte(',')
+		if rows == nil {
+			separator = '['
+		}
+		rows = append(append(rows, separator), row...)
+	}
+	return append(parts, append(rows, ']')), nil
 }
 
 // asked is the message with which the start of a workflow is asked for that was

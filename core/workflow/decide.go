@@ -34,6 +34,7 @@ func (d *Definition) Decide(state *State, happened []Happening, facts Facts) (*P
 			}
 		}
 	}
+	x.plan.More = x.lacks()
 	return x.plan, nil
 }
 
@@ -60,6 +61,7 @@ type decision struct {
 	owned map[string]bool  // tasks whose state is a copy
 
 	ownsVariables bool
+	passedOn      int // the size of the workflow's parameters, once it was asked for
 	// live counts tasks that run or are ready, waiting those at their joins.
 	live, waiting int
 }

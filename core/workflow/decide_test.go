@@ -57,6 +57,7 @@ type world struct {
 	log      []string
 	asked    []*workflow.NeedError
 	repeats  []workflow.Repeat
+	more     bool // as the last plan says
 }
 
 // row is a child, with its last repetition.
@@ -94,7 +95,22 @@ func start(t testing.TB, source string) *world {
 	return w
 }
 
+// tell has decided what follows, and looks again as long as there is more.
 func (w *world) tell(happened ...workflow.Happening) *workflow.Plan {
+	w.t.Helper()
+	plan := w.once(happened...)
+	for again := plan; again.More; {
+		require.Nil(w.t, w.end, "it has ended")
+		require.False(w.t, w.state.Paused, "it is paused")
+		before := w.state
+		again = w.once(look)
+		require.NotEqual(w.t, before, w.state, "nothing came of it")
+	}
+	return plan
+}
+
+// once has decided what follows, and leaves what is more.
+func (w *world) once(happened ...workflow.Happening) *workflow.Plan {
 	w.t.Helper()
 	plan := w.decide(w.state, happened)
 	if resumes := func(h workflow.Happening) bool { return h.Kind == workflow.Resumed }; w.state.Paused && !slices.ContainsFunc(happened, resumes) {
@@ -181,7 +197,7 @@ func (w *world) apply(plan *workflow.Plan) {
 		require.Equal(w.t, plan.End.Status, plan.State.Status)
 	}
 	w.stopped, w.gently = append(w.stopped, plan.Stop...), plan.StopUnstarted
-	w.log = append(w.log, plan.Log...)
+	w.log, w.more = append(w.log, plan.Log...), plan.More
 }
 
 // roundTrip is the state as it comes back from where it is kept.

@@ -27,6 +27,7 @@ type Definition struct {
 	entries []*Task
 	order   []*Task
 	sorted  []*Task // of the upper level, each behind those that lead to it
+	portion int     // how many children a plan makes of lists; 0 is the default
 }
 
 // Cancellation is what a cancelled workflow does with what runs.

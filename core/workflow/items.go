@@ -55,14 +55,15 @@ func (x *decision) runList(t *Task) error {
 	return nil
 }
 
-// fill starts as many more children of a task as may run, and ends the task when
-// all have ended. An item whose parameters cannot be rendered has failed.
+// fill starts as many more children of a task as may run and the plan has room for,
+// and ends the task when all have ended. An item whose parameters cannot be rendered
+// has failed.
 func (x *decision) fill(t *Task) error {
 	st := x.state.Tasks[t.Name]
 	if t.Kind == KindParallel {
 		return nil
 	}
-	for !x.state.Paused && st.Next < st.Total && st.Open < max(t.Concurrency, 1) {
+	for !x.state.Paused && st.lacks(t) && !x.full() {
 		at, err := x.place(t, st.Next)
 		if err != nil {
 			return err
@@ -79,7 +80,7 @@ func (x *decision) fill(t *Task) error {
 			continue
 		}
 		st.Open++
-		x.plan.Start = append(x.plan.Start, child)
+		x.put(t, child)
 	}
 	if st.Open == 0 && st.Next == st.Total {
 		x.finish(t.Name, st.outcome(), "")
@@ -118,8 +119,8 @@ func (x *decision) place(t *Task, index int) (*place, error) {
 }
 
 // needItems asks for the items that this call can need, as far as it shows: one
-// for each child that has ended and for what may run besides. What was given and
-// did not do is doubled.
+// for each child that has ended and for what may run besides, and no more than a
+// plan has room for. What was given and did not do is doubled.
 func (x *decision) needItems(t *Task) error {
 	given := x.given.Tasks[t.Name]
 	if given == nil {
@@ -131,7 +132,7 @@ func (x *decision) needItems(t *Task) error {
 			children++
 		}
 	}
-	children = max(children, x.state.Tasks[t.Name].Next-given.Next+1)
+	children = max(min(children, x.def.room()), x.state.Tasks[t.Name].Next-given.Next+1)
 	from := given.Next * t.width()
 	count := max(children*t.width(), 2*len(x.facts.Items[t.Name].Items))
 	count = min(count, max(given.Items, given.Total)-from)

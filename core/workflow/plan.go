@@ -92,7 +92,7 @@ const (
 	Resumed
 	Cancelled // an operator, or the workflow above, has ended it
 	TimedOut  // it has run for longer than it may
-	Looked    // nothing; whether it can go on, or has ended, is asked anew
+	Looked    // nothing; whether it can go on, or has ended, is asked anew, and lists go on
 )
 
 // Result is what the children of a task have given; ResultOf makes it of theirs. Of
@@ -171,6 +171,11 @@ type Plan struct {
 	State *State
 	// Start are the children to be made, in order.
 	Start []Start
+	// Bytes is about what their parameters take as JSON.
+	Bytes int
+	// More says that children of lists may be made which this plan had no room for.
+	// A decision on Looked, at once, makes more of them.
+	More bool
 	// Repeat are ended children to be repeated after a pause.
 	Repeat []Repeat
 	// Keep are lists whose items will be needed later.

@@ -13,7 +13,7 @@ var repeatable = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attu
 // repeat repeats a child that has ended, if its task says so: after a pause, and
 // while the workflow is paused only when it is resumed.
 func (x *decision) repeat(t *Task, h Happening) (bool, error) {
-	if t.Retry == nil || !x.running() || h.Retries >= t.Retry.Count || !slices.Contains(repeatable, h.Status) {
+	if !x.running() || !t.repeatable(h) {
 		return false, nil
 	}
 	if wanted, err := x.wanted(t, h); !wanted || err != nil {
@@ -48,12 +48,11 @@ func (x *decision) wanted(t *Task, h Happening) (bool, error) {
 	if t.Retry.OnError == nil {
 		return true, nil
 	}
-	key := Child{Task: t.Name, Index: h.Index}
 	in := x.scopeOf(t)
 	in.outcome = outcome{status: statusOf(h.Status), result: func() (any, error) {
-		value, ok := x.facts.Children[key]
+		value, ok := x.facts.Children[Child{Task: t.Name, Index: h.Index}]
 		if !ok {
-			return nil, &NeedError{Children: []Child{key}}
+			return nil, x.needChildren(t)
 		}
 		return value, nil
 	}}
@@ -67,6 +66,28 @@ func (x *decision) wanted(t *Task, h Happening) (bool, error) {
 		x.logf("%s is not repeated: %s is false", t.Name, shorten(t.Retry.OnError.Source()))
 	}
 	return holds && err == nil, nil
+}
+
+// needChildren asks for what all children have given that on_error is asked about in
+// this call and that were not given: each asking decides anew from the beginning.
+func (x *decision) needChildren(t *Task) error {
+	need, asked := &NeedError{}, map[Child]bool{}
+	for _, h := range x.ahead {
+		key := Child{Task: h.Task, Index: h.Index}
+		if h.Task != t.Name || !t.repeatable(h) || asked[key] {
+			continue
+		}
+		if _, given := x.facts.Children[key]; !given {
+			need.Children, asked[key] = append(need.Children, key), true
+		}
+	}
+	return need
+}
+
+// repeatable reports whether what has happened is an end that the task may ask to be
+// repeated.
+func (t *Task) repeatable(h Happening) bool {
+	return h.Kind == ChildEnded && t.Retry != nil && h.Retries < t.Retry.Count && slices.Contains(repeatable, h.Status)
 }
 
 // statusOf is the status of a child as that of a task.

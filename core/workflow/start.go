@@ -76,7 +76,7 @@ func (x *decision) runOne(t *Task) error {
 	}
 	st := x.move(t.Name, TaskRunning)
 	st.Total, st.Next, st.Open = 1, 1, 1
-	x.plan.Start = append(x.plan.Start, child)
+	x.put(t, child)
 	x.logf("%s is started%s", t.Name, x.after(t))
 	return nil
 }
