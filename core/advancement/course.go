@@ -84,9 +84,6 @@ type repeat struct {
 	delay     time.Duration
 }
 
-// maxAsked bounds how often Decide asks for more. Each answer lets it come further.
-const maxAsked = 1000
-
 var errAsksAgain = errors.New("the decision asks for what it was given")
 
 // decide asks the definition what follows, and fetches what it wants to know.
@@ -115,7 +112,7 @@ func (c *course) decide(ctx context.Context, q *store.Queries) error {
 		Execution:  c.execution, Begun: c.created, Now: c.now,
 		Results: c.results, Items: c.items, Children: c.children,
 	}
-	for asked := 0; ; asked++ {
+	for given := c.nothing(); ; {
 		decided, err := c.ask(facts)
 		var need *workflow.NeedError
 		switch {
@@ -125,7 +122,7 @@ func (c *course) decide(ctx context.Context, q *store.Queries) error {
 		case !errors.As(err, &need):
 			c.giveUp(err.Error())
 			return nil
-		case asked == maxAsked:
+		case !given.lacks(need):
 			return fmt.Errorf("advance workflow %d: %w: %w", c.id, errAsksAgain, need)
 		}
 		err = c.fetch(ctx, q, need)

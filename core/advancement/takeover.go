@@ -52,9 +52,17 @@ func (s *Step) takeOver(ctx context.Context, plan *handover.Plan, c *course, row
 func (c *course) replay(decide func() error) error {
 	whole := *c.plan
 	for {
+		for _, list := range c.plan.Keep { // nothing was stored of it yet
+			c.items[list.Task] = workflow.Slice{Items: list.Items}
+		}
 		heard := c.hear()
-		if len(heard) == 0 {
-			break
+		switch {
+		case len(heard) > 0:
+		case c.plan.More: // of children that are there already, perhaps
+			heard = []workflow.Happening{{Kind: workflow.Looked}}
+		default:
+			c.taken(&whole)
+			return nil
 		}
 		c.before, c.happened = c.plan.State, heard
 		if err := decide(); err != nil {
@@ -65,13 +73,21 @@ func (c *course) replay(decide func() error) error {
 		whole.Log = append(whole.Log, c.plan.Log...)
 		whole.State, whole.End, whole.StopUnstarted = c.plan.State, c.plan.End, c.plan.StopUnstarted
 	}
+}
+
+// taken makes a plan of all that was decided, for what is not there yet.
+func (c *course) taken(whole *workflow.Plan) {
+	whole.More = false
 	whole.Start = slices.DeleteFunc(whole.Start, func(start workflow.Start) bool {
 		_, there := c.inherited[childOf(start)]
 		return there
 	})
+	whole.Keep = slices.DeleteFunc(whole.Keep, func(list workflow.Kept) bool {
+		st := whole.State.Tasks[list.Task]
+		return st == nil || st.Next >= st.Total || st.Status.Ended()
+	})
 	whole.Log = append([]string{"taken over from another engine, with " + counted(len(c.inherited)) + " that it had"}, whole.Log...)
-	c.plan = &whole
-	return nil
+	c.plan = whole
 }
 
 // hear lists the ends of children that the last decision wanted started and which

@@ -1,0 +1,31 @@
+package advancement
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// However often a decision asks, it goes on as long as something of it is new; one
+// that asks for what it was given would ask for ever.
+func TestADecisionThatAsksForNothingNewIsFound(t *testing.T) {
+	t.Parallel()
+	c := &course{results: map[string]workflow.Result{}, children: map[workflow.Child]any{}}
+	given := c.nothing()
+	lacks := func(need workflow.NeedError) bool { return given.lacks(&need) }
+	first, second := workflow.Child{Task: "a"}, workflow.Child{Task: "a", Index: 1}
+	for range 2000 {
+		require.True(t, lacks(workflow.NeedError{Results: []string{"a", "b"}}))
+	}
+	c.results["a"], c.children[first] = workflow.Result{}, nil
+	require.True(t, lacks(workflow.NeedError{Results: []string{"a", "b"}}))
+	require.False(t, lacks(workflow.NeedError{Results: []string{"a"}}))
+	require.True(t, lacks(workflow.NeedError{Results: []string{"a"}, Children: []workflow.Child{first, second}}))
+	require.False(t, lacks(workflow.NeedError{Children: []workflow.Child{first}}))
+	require.True(t, lacks(workflow.NeedError{Items: map[string]workflow.Range{"a": {From: 3, Count: 2}}}))
+	require.False(t, lacks(workflow.NeedError{Items: map[string]workflow.Range{"a": {From: 3, Count: 2}}}))
+	require.True(t, lacks(workflow.NeedError{Items: map[string]workflow.Range{"a": {From: 3, Count: 4}}}))
+	require.False(t, lacks(workflow.NeedError{Items: map[string]workflow.Range{"a": {From: 3, Count: 4}, "b": {}}}))
+}

@@ -1,0 +1,159 @@
+package advancement_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/advancement"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// inRounds runs rounds for these orders, and for what each of them leaves to the next.
+// It lists how many children each has made of the workflow of an execution.
+func (w *world) inRounds(id int64, orders ...advancement.Order) (made []int) {
+	w.t.Helper()
+	for before := 0; len(orders) > 0; {
+		step := advancement.NewStep(w.cfg, w.sources, orders)
+		_, err := w.rounds.Run(testkit.Context(w.t), step)
+		require.NoError(w.t, err)
+		now := w.children(id)
+		made, before, orders = append(made, now-before), now, step.Again()
+	}
+	return made
+}
+
+func (w *world) children(id int64) int {
+	w.t.Helper()
+	return testkit.Count(w.t, w.store, `SELECT count(*) FROM execution WHERE parent = $1`, id)
+}
+
+// endAll has all children fail at once that were handed over, as one round sees it,
+// and leads their workflow on.
+func (w *world) endAll() int {
+	w.t.Helper()
+	handed := w.handed()
+	ids, steps := make([]int64, len(handed)), make([]handover.Step, len(handed))
+	for i, child := range handed {
+		ids[i], steps[i] = child.ID, completionOf(child.ID)
+	}
+	testkit.Exec(w.t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = ANY($1)`, ids)
+	testkit.Exec(w.t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "x"}' WHERE id = ANY($1)`, ids)
+	result, err := w.rounds.Run(testkit.Context(w.t), steps...)
+	require.NoError(w.t, err)
+	w.lead(result)
+	return len(ids)
+}
+
+// A list whose children do not fit into one round has all of them after some.
+func TestAListOfManyItemsIsBegunInSeveralRounds(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.request(w.define("pk.wide", `
+version: "1"
+tasks: [{name: each, action: pk.each, with_items: "{{ range(2100) }}", concurrency: 2050, input: {x: "{{ item }}"}}]
+`), nil)
+	require.Equal(t, []int{1000, 1000, 50}, w.inRounds(id, advancement.Order{Start: id}))
+	require.Equal(t, 2050, testkit.Count(t, w.store, `SELECT count(DISTINCT config ->> 'x') FROM execution WHERE parent = $1`, id))
+	testkit.Invariants(t, w.store)
+}
+
+// A list without parameters of its own passes on those of its workflow to every one of
+// its items. However large they are, a round takes a bounded part of memory.
+func TestAListWithLargeParametersIsBegunInSeveralRounds(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	action := w.define("pk.heavy", `
+version: "1"
+tasks: [{name: each, action: pk.each, with_items: "{{ range(40) }}", concurrency: 40}]
+`)
+	id := w.request(action, map[string]any{"text": strings.Repeat("0123456789", 1<<20/10)})
+	require.Equal(t, []int{16, 16, 8}, w.inRounds(id, advancement.Order{Start: id}))
+
+	var orders []advancement.Order
+	for range 3 { // together they are too large
+		orders = append(orders, advancement.Order{Start: w.request(action, map[string]any{"text": strings.Repeat("0123456789", 1<<20/10)})})
+	}
+	first := advancement.NewStep(w.cfg, w.sources, orders)
+	_, err := w.rounds.Run(testkit.Context(t), first)
+	require.NoError(t, err)
+	require.Equal(t, 16, w.children(orders[0].Start))
+	require.Zero(t, w.children(orders[2].Start))
+	require.Len(t, first.Again(), 3)
+	testkit.Invariants(t, w.store)
+}
+
+const asking = `
+version: "1"
+tasks:
+  - name: each
+    action: pk.each
+    with_items: "{{ range(1100) }}"
+    concurrency: 1100
+    retry: {count: 1, delay: 1, on_error: "{{ result().error == 'y' }}"}
+`
+
+// However many items fail at once: whether they are repeated is found out, and it
+// says nothing against their workflow.
+func TestMoreThanAThousandItemsFailAtOnce(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.request(w.define("pk.asking", asking), nil)
+	require.Equal(t, []int{1000, 100}, w.inRounds(id, advancement.Order{Start: id}))
+	require.Equal(t, 1100, w.endAll())
+	status, result := w.outcome(id)
+	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, "1 task failed: each (1100 of 1100)", result["error"])
+	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_retry`))
+	w.sound()
+}
+
+// begun is a workflow whose one list another engine has begun: so many of its items
+// have a child, and the first of these have completed.
+func (w *world) begun(action testkit.ActionRow, made, completed int) int64 {
+	w.t.Helper()
+	id := w.existing(action, nil, nil)
+	testkit.Exec(w.t, w.store, `WITH child AS (
+			INSERT INTO execution (action, action_ref, parent, status, result, worker, workflow_task)
+			SELECT a.id, a.ref, $1, CASE WHEN n < $4 THEN 'completed' ELSE 'running' END::execution_status_enum, to_jsonb(n), $5,
+				jsonb_build_object('workflow_execution', $2::bigint, 'task_name', 'each', 'task_index', n, 'retry_count', 0)
+			FROM action a, generate_series(0, $3 - 1) n WHERE a.ref = 'pk.each' RETURNING id, workflow_task)
+		INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
+		SELECT $2, 'each', (workflow_task ->> 'task_index')::int, id FROM child`, id, w.workflowOf(id), made, completed, w.worker)
+	return id
+}
+
+// Another engine has begun a list, of more children than one plan makes: all of them
+// are found, and none is made again.
+func TestALongListOfAnotherEngineIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.begun(w.define("pk.wide", `
+version: "1"
+tasks: [{name: each, action: pk.each, with_items: "{{ range(1500) }}", concurrency: 1400, input: {x: "{{ item }}"}}]
+`), 1390, 0)
+	require.Equal(t, []int{1400}, w.inRounds(id, advancement.Order{Workflow: w.workflowOf(id)}))
+	require.Equal(t, "1390,1399", w.text(`SELECT min((config ->> 'x')::int) || ',' || max((config ->> 'x')::int) FROM execution WHERE status = 'scheduled'`))
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+	require.Equal(t, 1500, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_item`))
+}
+
+// What another engine has done of a list counts, and the rest of it is done.
+func TestAListOfAnotherEngineGoesOnWhereItIs(t *testing.T) {
+	t.Parallel()
+	for _, completed := range []int{3, 5, 8} {
+		w := setup(t)
+		w.does = func(_ string, index, _ int) end { return end{attune.StatusCompleted, index} }
+		id := w.begun(w.define("pk.wide", `
+version: "1"
+tasks: [{name: each, action: pk.each, with_items: "{{ range(8) }}", concurrency: 2, next: [{publish: [{all: "{{ result() }}"}]}]}]
+output_map: {all: "{{ all }}"}
+`), completed, completed)
+		w.look(id)
+		require.Equal(t, []any{0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0}, w.completes(id)["all"])
+		require.Len(t, w.ran, 8-completed)
+	}
+}
