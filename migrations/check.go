@@ -101,6 +101,7 @@ var additiveWhy = map[int64]struct {
 	50: {SafeBrief, "adds a trigger each to execution and enforcement"},
 	52: {SafeOnline, "marks the workflows that are on their way, and builds an index on each of the workflow tables without blocking writers"},
 	53: {SafeOnline, "replaces a function"},
+	54: {SafeOnline, "builds indexes on execution and workflow_execution without blocking writers"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -4,23 +4,31 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
 )
 
+// countedBusy is up to where executions that have not ended are counted.
+const countedBusy = 1000
+
 // BusyError says that something cannot be deleted because it runs.
 type BusyError struct {
 	Kind pack.Kind
 	Ref  string
-	// Executions is how many have not ended.
+	// Executions is how many have not ended, counted up to a thousand.
 	Executions int
 }
 
 // Error names what runs.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("the %s %s is not deleted: %d of its executions have not ended", e.Kind, e.Ref, e.Executions)
+	some := strconv.Itoa(e.Executions)
+	if e.Executions >= countedBusy {
+		some = "at least " + some
+	}
+	return fmt.Sprintf("the %s %s is not deleted: %s of its executions have not ended", e.Kind, e.Ref, some)
 }
 
 // prune deletes what the packs that were read as a whole no longer describe.

@@ -259,7 +259,8 @@ ORDER BY name;
 
 -- name: PrunableRows :many
 -- What packs have and their files do not, but for what people made by hand, in the
--- order in which it can be deleted. Busy counts executions that have not ended.
+-- order in which it can be deleted. Busy counts executions that have not ended, up to
+-- a thousand.
 SELECT 'rule'::text AS kind, r.id, r.ref, r.trigger_ref AS detail, 0::bigint AS busy
 FROM rule r
 WHERE r.pack_ref = ANY (sqlc.arg(packs)::text[]) AND NOT r.is_adhoc AND r.ref <> ALL (sqlc.arg(rules)::text[])
@@ -269,12 +270,18 @@ FROM trigger t
 WHERE t.pack_ref = ANY (sqlc.arg(packs)::text[]) AND NOT t.is_adhoc AND t.ref <> ALL (sqlc.arg(triggers)::text[])
 UNION ALL
 SELECT 'action'::text, a.id, a.ref, ''::text,
-       (SELECT count(*) FROM execution e WHERE e.action = a.id AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))
+       (SELECT count(*) FROM (
+            SELECT FROM execution e
+            WHERE e.action = a.id AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+            LIMIT 1000) n)
 FROM action a
 WHERE a.pack_ref = ANY (sqlc.arg(packs)::text[]) AND NOT a.is_adhoc AND a.ref <> ALL (sqlc.arg(actions)::text[])
 UNION ALL
 SELECT 'workflow'::text, w.id, w.ref::text, ''::text,
-       (SELECT count(*) FROM workflow_execution x WHERE x.workflow_def = w.id AND x.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))
+       (SELECT count(*) FROM (
+            SELECT FROM workflow_execution x
+            WHERE x.workflow_def = w.id AND x.open AND x.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+            LIMIT 1000) n)
 FROM workflow_definition w
 WHERE w.pack_ref = ANY (sqlc.arg(packs)::text[]) AND w.ref <> ALL (sqlc.arg(workflows)::text[])
   AND NOT EXISTS (SELECT FROM action a WHERE a.workflow_def = w.id AND a.is_adhoc);

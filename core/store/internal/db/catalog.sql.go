@@ -901,12 +901,18 @@ FROM trigger t
 WHERE t.pack_ref = ANY ($1::text[]) AND NOT t.is_adhoc AND t.ref <> ALL ($3::text[])
 UNION ALL
 SELECT 'action'::text, a.id, a.ref, ''::text,
-       (SELECT count(*) FROM execution e WHERE e.action = a.id AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))
+       (SELECT count(*) FROM (
+            SELECT FROM execution e
+            WHERE e.action = a.id AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+            LIMIT 1000) n)
 FROM action a
 WHERE a.pack_ref = ANY ($1::text[]) AND NOT a.is_adhoc AND a.ref <> ALL ($4::text[])
 UNION ALL
 SELECT 'workflow'::text, w.id, w.ref::text, ''::text,
-       (SELECT count(*) FROM workflow_execution x WHERE x.workflow_def = w.id AND x.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned'))
+       (SELECT count(*) FROM (
+            SELECT FROM workflow_execution x
+            WHERE x.workflow_def = w.id AND x.open AND x.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+            LIMIT 1000) n)
 FROM workflow_definition w
 WHERE w.pack_ref = ANY ($1::text[]) AND w.ref <> ALL ($5::text[])
   AND NOT EXISTS (SELECT FROM action a WHERE a.workflow_def = w.id AND a.is_adhoc)
@@ -929,7 +935,8 @@ type PrunableRowsRow struct {
 }
 
 // What packs have and their files do not, but for what people made by hand, in the
-// order in which it can be deleted. Busy counts executions that have not ended.
+// order in which it can be deleted. Busy counts executions that have not ended, up to
+// a thousand.
 func (q *Queries) PrunableRows(ctx context.Context, arg PrunableRowsParams) ([]PrunableRowsRow, error) {
 	rows, err := q.db.Query(ctx, PrunableRows,
 		arg.Packs,

@@ -1,0 +1,71 @@
+package catalog_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// Deleting a workflow reads what it has run, and of the runs of others nothing.
+func TestPruningReadsOnlyWhatIsDeleted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := testkit.Context(t)
+	testkit.Exec(t, b.store, `INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
+		SELECT 'deploy.w' || i, $1, 'deploy', 'x', '1.0.0', '{}' FROM generate_series(1, 200) i`, b.rollout.PackID)
+	testkit.Exec(t, b.store, `INSERT INTO execution (action_ref, status, workflow_def)
+		SELECT 'deploy.x', 'completed', d.id FROM generate_series(1, 20) i, workflow_definition d`)
+	testkit.Exec(t, b.store, `INSERT INTO execution (action_ref, status) SELECT 'deploy.x', 'completed' FROM generate_series(1, 4000) i`)
+	testkit.Exec(t, b.store, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, open)
+		SELECT e.id, e.workflow_def, '{}', 'completed', false FROM execution e WHERE e.workflow_def IS NOT NULL`)
+	testkit.Exec(t, b.store, `UPDATE workflow_execution SET status = 'running', open = true WHERE id = (SELECT max(id) FROM workflow_execution)`)
+	testkit.Exec(t, b.store, `ANALYZE`)
+
+	type scans struct {
+		table string
+		n     int64
+	}
+	var found []scans
+	var busy, idle int
+	err := b.store.Tx(ctx, "prune", func(ctx context.Context, tx *store.Tx) error {
+		rows, err := tx.PrunableRows(ctx, store.PrunableRowsParams{
+			Packs: []string{"deploy"}, Rules: []string{}, Triggers: []string{}, Actions: []string{b.rollout.Ref}, Workflows: []string{},
+		})
+		if err != nil {
+			return err
+		}
+		var ids []int64
+		for _, row := range rows {
+			if row.Busy > 0 {
+				busy++
+				continue
+			}
+			idle++
+			ids = append(ids, row.ID)
+		}
+		if err := tx.PruneWorkflows(ctx, ids[:3]); err != nil {
+			return err
+		}
+		read, err := tx.Query(ctx, `SELECT relname, seq_tup_read FROM pg_stat_xact_user_tables
+			WHERE schemaname = current_schema() AND relname IN ('execution', 'workflow_execution') AND seq_tup_read > 0`)
+		if err != nil {
+			return err
+		}
+		defer read.Close()
+		for read.Next() {
+			var s scans
+			if err := read.Scan(&s.table, &s.n); err != nil {
+				return err
+			}
+			found = append(found, s)
+		}
+		return read.Err()
+	})
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 199}, []int{busy, idle})
+	require.Empty(t, found, "rows that were read one after the other")
+}

@@ -1,0 +1,12 @@
+-- +goose NO TRANSACTION
+-- What was run by a workflow definition, by which deleting one finds what refers to it.
+-- Built without blocking writers. Neither column changes, so a change of status stays
+-- within its page.
+
+-- +goose Up
+CREATE INDEX CONCURRENTLY IF NOT EXISTS attune_workflow_execution_def ON workflow_execution (workflow_def);
+CREATE INDEX CONCURRENTLY IF NOT EXISTS attune_execution_workflow_def ON execution (workflow_def) WHERE workflow_def IS NOT NULL;
+
+-- +goose Down
+DROP INDEX IF EXISTS attune_execution_workflow_def;
+DROP INDEX IF EXISTS attune_workflow_execution_def;
