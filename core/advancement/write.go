@@ -202,7 +202,7 @@ func (c *course) announce(round *handover.Round) {
 	if c.ends() {
 		round.Announce(store.ReadOutcomesRow{
 			ID: c.execution, Action: &c.parent.action, ActionRef: c.parent.actionRef, Status: c.plan.End.Status,
-			Result: told(c.result), FinishedAt: round.Now(),
+			Result: c.result, FinishedAt: round.Now(),
 		})
 	}
 	if c.opening.Empty() {
@@ -212,17 +212,6 @@ func (c *course) announce(round *handover.Round) {
 	if err == nil { // texts and numbers always encode
 		round.Send(messages...)
 	}
-}
-
-// maxTold is the largest result that a message repeats. Whoever wants to know more
-// reads the row; a message that is too large is taken by nobody.
-const maxTold = 1 << 20
-
-func told(result json.RawMessage) json.RawMessage {
-	if len(result) > maxTold {
-		return nil
-	}
-	return result
 }
 
 // dropped are lists of tasks that have ended.

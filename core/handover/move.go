@@ -180,10 +180,17 @@ func (r *Round) composeTaken() error {
 }
 
 // composeOutcomes announces ends on behalf of others.
+// maxResultInMessage bounds the results that are repeated in the message of an end.
+// The row has them; a broker has bounds of its own.
+const maxResultInMessage = 1 << 20
+
 func (r *Round) composeOutcomes() error {
 	for _, o := range r.outcomes {
 		payload := message.ExecutionCompleted{
-			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), Result: o.Result, CompletedAt: o.FinishedAt.UTC(),
+			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), CompletedAt: o.FinishedAt.UTC(),
+		}
+		if len(o.Result) <= maxResultInMessage {
+			payload.Result = o.Result
 		}
 		if o.Action != nil {
 			payload.ActionID = *o.Action

@@ -29,12 +29,12 @@ type Config struct {
 	StatementTimeout time.Duration
 	// HotPath is for the pool of the engine's own loops: it keeps the planner
 	// to index access and to generic plans, because queue tables are analysed
-	// while they are empty, and it ends transactions that idle for 10 s. It must
+	// while they are empty. It must
 	// not be used for anything with free-form queries.
 	HotPath bool
 }
 
-const hotIdleTimeout = 10 * time.Second
+const idleTimeout = 10 * time.Second
 
 // hotLockTimeout is how long a round waits for a lock. Other rounds hold theirs
 // for milliseconds; who holds one for longer is somebody else.
@@ -77,8 +77,10 @@ func (c Config) pool() (*pgxpool.Config, error) {
 	if c.ReadOnly {
 		params["default_transaction_read_only"] = "on"
 	}
+	// Whoever stands still in the middle of a transaction loses it, and with it what he
+	// holds: rows, and the locks by which loops take turns.
+	params["idle_in_transaction_session_timeout"] = milliseconds(idleTimeout)
 	if c.HotPath {
-		params["idle_in_transaction_session_timeout"] = milliseconds(hotIdleTimeout)
 		params["lock_timeout"] = milliseconds(hotLockTimeout)
 		params["enable_seqscan"] = "off"
 		params["enable_hashjoin"] = "off"

@@ -82,6 +82,18 @@ func TestHotPoolKeepsThePlannerToIndexes(t *testing.T) {
 	}
 }
 
+// Whoever is frozen in the middle of a transaction, in whatever part of a program,
+// loses what it holds.
+func TestNoTransactionIsHeldByWhoStandsStill(t *testing.T) {
+	t.Parallel()
+	for _, hot := range []bool{true, false} {
+		s := open(t, func(c *store.Config) { c.HotPath = hot })
+		var got string
+		require.NoError(t, s.Pool().QueryRow(testkit.Context(t), "SELECT current_setting('idle_in_transaction_session_timeout')").Scan(&got))
+		require.Equal(t, "10s", got)
+	}
+}
+
 func TestReadOnlyStoreRefusesWrites(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
