@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// maxResults bounds the results that one decision looks at, as they are stored. More
+// maxResults bounds the results that one decision looks at, as text. More
 // of them could use up the memory of one replica after the other.
 const maxResults = 32 << 20
 

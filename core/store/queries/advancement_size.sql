@@ -1,9 +1,10 @@
 -- What children of workflows have given, looked at before it is read.
 
 -- name: SizeOfTaskResults :one
--- The bytes that the results of tasks take as they are stored. Compressed ones are
--- not opened for it.
-SELECT (coalesce(sum(pg_column_size(e.result)), 0) + coalesce(sum(pg_column_size(q.response)), 0))::bigint AS bytes
+-- The bytes that the results of tasks take when they are read. How many that are is
+-- only seen of compressed ones when they are opened; the others tell without.
+SELECT (coalesce(sum(CASE WHEN pg_column_compression(e.result) IS NULL THEN pg_column_size(e.result) ELSE octet_length(e.result::text) END), 0)
+        + coalesce(sum(pg_column_size(q.response)), 0))::bigint AS bytes
 FROM (SELECT unnest(sqlc.arg(tasks)::text[]) AS task) r
 JOIN workflow_task_dispatch d ON d.workflow_execution = sqlc.arg(workflow)::bigint AND d.task_name = r.task
 JOIN execution e ON e.id = d.execution_id

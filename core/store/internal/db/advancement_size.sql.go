@@ -72,7 +72,8 @@ func (q *Queries) ReadChildResults(ctx context.Context, tasks []string, indexes 
 
 const SizeOfTaskResults = `-- name: SizeOfTaskResults :one
 
-SELECT (coalesce(sum(pg_column_size(e.result)), 0) + coalesce(sum(pg_column_size(q.response)), 0))::bigint AS bytes
+SELECT (coalesce(sum(CASE WHEN pg_column_compression(e.result) IS NULL THEN pg_column_size(e.result) ELSE octet_length(e.result::text) END), 0)
+        + coalesce(sum(pg_column_size(q.response)), 0))::bigint AS bytes
 FROM (SELECT unnest($1::text[]) AS task) r
 JOIN workflow_task_dispatch d ON d.workflow_execution = $2::bigint AND d.task_name = r.task
 JOIN execution e ON e.id = d.execution_id
@@ -80,8 +81,8 @@ LEFT JOIN inquiry q ON q.execution = e.id
 `
 
 // What children of workflows have given, looked at before it is read.
-// The bytes that the results of tasks take as they are stored. Compressed ones are
-// not opened for it.
+// The bytes that the results of tasks take when they are read. How many that are is
+// only seen of compressed ones when they are opened; the others tell without.
 func (q *Queries) SizeOfTaskResults(ctx context.Context, tasks []string, workflow int64) (int64, error) {
 	row := q.db.QueryRow(ctx, SizeOfTaskResults, tasks, workflow)
 	var bytes int64
