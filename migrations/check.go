@@ -102,6 +102,7 @@ var additiveWhy = map[int64]struct {
 	52: {SafeOnline, "marks the workflows that are on their way, and builds an index on each of the workflow tables without blocking writers"},
 	53: {SafeOnline, "replaces a function"},
 	54: {SafeOnline, "builds indexes on execution and workflow_execution without blocking writers"},
+	55: {SafeOnline, "makes a function"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

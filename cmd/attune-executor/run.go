@@ -262,7 +262,7 @@ func runError(err error) error {
 	case errors.Is(err, submit.ErrSealed):
 		return refusedErrorf("%w: set it to the key that the workers have", err)
 	case errors.As(err, &unknown) && unknown.Nearest == "":
-		return failedErrorf("%w: an action is there once its pack is registered, and this program registers none but core", err)
+		return failedErrorf("%w: apply the pack that has it", err)
 	case store.ClassOf(err) == store.ClassUnknown:
 		return failedErrorf("%w: whether it was requested is unknown, look with `attune-executor execution list`", err)
 	}

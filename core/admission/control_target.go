@@ -75,6 +75,10 @@ func FindTarget(ctx context.Context, queries *store.Queries, ref, group string) 
 	if err != nil {
 		return Target{}, fmt.Errorf("look up action %s: %w", ref, err)
 	}
+	if row.Workflow {
+		return Target{}, targetErrorf(ErrNoQueue,
+			"%s is a workflow, and workflows have no queue: pause one with workflow pause, or the queues of the actions of its tasks", ref)
+	}
 	target := Target{
 		ActionID: row.ID, ActionRef: row.Ref,
 		unlimited: row.Unlimited, threshold: int(row.Threshold), parameters: row.Parameters,

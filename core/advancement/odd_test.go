@@ -116,3 +116,16 @@ func TestAHopelessWorkflowHoldsNobodyUp(t *testing.T) {
 	}
 	testkit.Eventually(t, func() bool { return runner.Stuck() == 1 }, 30*time.Second, "it is left alone in the end")
 }
+
+// A workflow that calls itself comes to an end, however its tasks call it.
+func TestAWorkflowThatCallsItselfEnds(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	raw := []byte(`{"version": "1", "tasks": [{"name": "again", "action": "pk.self"}]}`)
+	id := w.request(w.keep("pk.self", raw), nil)
+	w.run()
+	status, _ := w.outcome(id)
+	require.Equal(t, attune.StatusFailed, status)
+	require.Equal(t, 17, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution`))
+	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE result ->> 'message' LIKE '%does a workflow call itself?'`))
+}

@@ -16,6 +16,10 @@ import (
 // maxEnded bounds how many ends of children one round deals with.
 const maxEnded = 2000
 
+// maxDepth is in how many others a workflow may be nested. One that calls itself
+// without an end would otherwise make executions for ever.
+const maxDepth = 16
+
 // readStarts finds the workflows that are to be started.
 func (s *Step) readStarts(ctx context.Context, plan *handover.Plan) error {
 	ids := s.Executions()
@@ -45,6 +49,11 @@ func (s *Step) readStarts(ctx context.Context, plan *handover.Plan) error {
 		var action int64
 		if ran, ok := plan.Row(row.ID); ok && ran.Action != nil {
 			action = *ran.Action
+		}
+		if row.Depth > maxDepth {
+			s.unfit = append(s.unfit, unfit{execution: row.ID, action: action, actionRef: row.ActionRef, why: fmt.Sprintf(
+				"it is nested in %d other workflows, and %d is the most: does a workflow call itself?", row.Depth, maxDepth)})
+			continue
 		}
 		source, err := s.sources.take(ctx, plan.Queries(), row.Definition, row.ParamSchema)
 		if broken(err) {

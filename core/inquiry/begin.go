@@ -2,6 +2,7 @@ package inquiry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,9 @@ func Begin(ctx context.Context, q *store.Queries, executions []int64) (map[int64
 	for _, row := range rows {
 		question, err := FromConfig(row.Config, time.Duration(row.TimeoutSeconds*float64(time.Second)))
 		question.Execution = row.ID
+		if err == nil && row.Over {
+			err = errors.New("nobody waits for the answer: its workflow has ended")
+		}
 		if err != nil {
 			all[row.ID] = &Opening{Faults: []Fault{{row.ID, err.Error()}}}
 			continue

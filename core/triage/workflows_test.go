@@ -87,3 +87,17 @@ func TestAWorkflowThatIsNotThereIsNotPaused(t *testing.T) {
 	require.ErrorAs(t, err, &ended)
 	require.Equal(t, attune.StatusCompleted, ended.Status)
 }
+
+// Workflows have no queue: what is said to one would be believed and have no effect.
+func TestAWorkflowHasNoQueueToPause(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "shop.flow")
+	testkit.Exec(t, b.store, `with d as (
+			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
+			select 'shop.flow', a.pack, a.pack_ref, 'w', '1', '{}' from action a where a.id = $1 returning id)
+		update action set workflow_def = d.id from d where action.id = $1`, action.ID)
+	_, err := b.operator.Say(t.Context(), triage.Order{Target: triage.Target{Action: "shop.flow"}, Act: triage.Pause})
+	require.ErrorIs(t, err, triage.ErrNoQueue)
+	require.ErrorContains(t, err, "workflow pause")
+}

@@ -9,11 +9,13 @@ ORDER BY w.id
 FOR NO KEY UPDATE;
 
 -- name: ReadWorkflowStarts :many
--- Executions of workflows that ask to run. A workflow is 0 when there is none yet.
+-- Executions of workflows that ask to run. A workflow is 0 when there is none yet;
+-- depth is in how many others it is nested, counted as far as matters.
 SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
        coalesce(attune_task_timeout(e.workflow_task), a.timeout_seconds, 0)::float8 AS timeout_seconds,
-       coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at
+       coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at,
+       coalesce(attune_depth(e.id, 20), 0)::int AS depth
 FROM execution e
 JOIN LATERAL (
     SELECT * FROM action x WHERE x.id = e.action

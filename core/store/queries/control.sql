@@ -5,7 +5,7 @@
 -- name: ControlAction :one
 -- An action with its newest concurrency policy, by which its queues are limited,
 -- and the parameters by which its executions wait in lines of their own.
-SELECT a.id, a.ref, (p.id IS NULL)::bool AS unlimited, coalesce(p.threshold, 0)::int AS threshold,
+SELECT a.id, a.ref, (a.workflow_def IS NOT NULL)::bool AS workflow, (p.id IS NULL)::bool AS unlimited, coalesce(p.threshold, 0)::int AS threshold,
        coalesce(attune_queue_shape(a.id), '{}')::text[] AS parameters
 FROM action a
 LEFT JOIN LATERAL (

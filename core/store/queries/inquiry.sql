@@ -20,7 +20,8 @@ ORDER BY e.id;
 
 -- name: ReadBeginningQuestions :many
 -- Executions of the action that asks, as tasks of workflows, which ask to run.
-SELECT e.id, coalesce(e.config, 'null')::jsonb AS config, coalesce(attune_task_timeout(e.workflow_task), 0)::float8 AS timeout_seconds
+SELECT e.id, coalesce(e.config, 'null')::jsonb AS config, coalesce(attune_task_timeout(e.workflow_task), 0)::float8 AS timeout_seconds,
+       coalesce((SELECT p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') FROM execution p WHERE p.id = e.parent), true)::bool AS over
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.action_ref = sqlc.arg(action)::text AND e.status = 'requested'
   AND jsonb_typeof(e.workflow_task) = 'object'

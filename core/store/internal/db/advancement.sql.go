@@ -670,7 +670,8 @@ const ReadWorkflowStarts = `-- name: ReadWorkflowStarts :many
 SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
        coalesce(attune_task_timeout(e.workflow_task), a.timeout_seconds, 0)::float8 AS timeout_seconds,
-       coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at
+       coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at,
+       coalesce(attune_depth(e.id, 20), 0)::int AS depth
 FROM execution e
 JOIN LATERAL (
     SELECT id, ref, pack, pack_ref, label, description, entrypoint, runtime, param_schema, out_schema, parameter_delivery, parameter_format, output_format, is_adhoc, timeout_seconds, max_retries, runtime_version_constraint, accesses_mcp, default_execution_permission_set_refs, log_retention_policy, log_retention_limit, artifact_retention_policy, artifact_retention_limit, workflow_def, required_worker_runtimes, worker_selector, worker_tolerations, worker_affinity, created, updated, scheduled_timeout_seconds FROM action x WHERE x.id = e.action
@@ -695,9 +696,11 @@ type ReadWorkflowStartsRow struct {
 	TimeoutSeconds float64
 	Workflow       int64
 	At             time.Time
+	Depth          int32
 }
 
-// Executions of workflows that ask to run. A workflow is 0 when there is none yet.
+// Executions of workflows that ask to run. A workflow is 0 when there is none yet;
+// depth is in how many others it is nested, counted as far as matters.
 func (q *Queries) ReadWorkflowStarts(ctx context.Context, ids []int64) ([]ReadWorkflowStartsRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflowStarts, ids)
 	if err != nil {
@@ -721,6 +724,7 @@ func (q *Queries) ReadWorkflowStarts(ctx context.Context, ids []int64) ([]ReadWo
 			&i.TimeoutSeconds,
 			&i.Workflow,
 			&i.At,
+			&i.Depth,
 		); err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func (q *Queries) CancelWaiting(ctx context.Context, ids []int64, result []byte)
 
 const ControlAction = `-- name: ControlAction :one
 
-SELECT a.id, a.ref, (p.id IS NULL)::bool AS unlimited, coalesce(p.threshold, 0)::int AS threshold,
+SELECT a.id, a.ref, (a.workflow_def IS NOT NULL)::bool AS workflow, (p.id IS NULL)::bool AS unlimited, coalesce(p.threshold, 0)::int AS threshold,
        coalesce(attune_queue_shape(a.id), '{}')::text[] AS parameters
 FROM action a
 LEFT JOIN LATERAL (
@@ -42,6 +42,7 @@ WHERE a.ref = $1::text
 type ControlActionRow struct {
 	ID         int64
 	Ref        string
+	Workflow   bool
 	Unlimited  bool
 	Threshold  int32
 	Parameters []string
@@ -58,6 +59,7 @@ func (q *Queries) ControlAction(ctx context.Context, ref string) (ControlActionR
 	err := row.Scan(
 		&i.ID,
 		&i.Ref,
+		&i.Workflow,
 		&i.Unlimited,
 		&i.Threshold,
 		&i.Parameters,

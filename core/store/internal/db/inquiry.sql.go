@@ -504,7 +504,8 @@ func (q *Queries) OpenInquiries(ctx context.Context, questions []byte) error {
 }
 
 const ReadBeginningQuestions = `-- name: ReadBeginningQuestions :many
-SELECT e.id, coalesce(e.config, 'null')::jsonb AS config, coalesce(attune_task_timeout(e.workflow_task), 0)::float8 AS timeout_seconds
+SELECT e.id, coalesce(e.config, 'null')::jsonb AS config, coalesce(attune_task_timeout(e.workflow_task), 0)::float8 AS timeout_seconds,
+       coalesce((SELECT p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') FROM execution p WHERE p.id = e.parent), true)::bool AS over
 FROM execution e
 WHERE e.id = ANY ($1::bigint[]) AND e.action_ref = $2::text AND e.status = 'requested'
   AND jsonb_typeof(e.workflow_task) = 'object'
@@ -515,6 +516,7 @@ type ReadBeginningQuestionsRow struct {
 	ID             int64
 	Config         []byte
 	TimeoutSeconds float64
+	Over           bool
 }
 
 // Executions of the action that asks, as tasks of workflows, which ask to run.
@@ -527,7 +529,12 @@ func (q *Queries) ReadBeginningQuestions(ctx context.Context, ids []int64, actio
 	var items []ReadBeginningQuestionsRow
 	for rows.Next() {
 		var i ReadBeginningQuestionsRow
-		if err := rows.Scan(&i.ID, &i.Config, &i.TimeoutSeconds); err != nil {
+		if err := rows.Scan(
+			&i.ID,
+			&i.Config,
+			&i.TimeoutSeconds,
+			&i.Over,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
