@@ -114,6 +114,9 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err != nil {
 		return Result{}, err
 	}
+	if err := w.readDoomed(ctx, tx.Queries, request); err != nil {
+		return Result{}, err
+	}
 	request.Set = request.Set.Supply(w.known())
 	warnings, err := check(ctx, tx.Queries, request, w)
 	if err != nil {
@@ -123,8 +126,7 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err := items.all(ctx); err != nil {
 		return Result{}, err
 	}
-	pruned, err := items.prune(ctx)
-	if err != nil {
+	if err := items.prune(ctx); err != nil {
 		return Result{}, err
 	}
 	p, err := planOf(ctx, tx.Queries, request.Policies)
@@ -138,7 +140,7 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if request.DryRun {
 		return result, nil
 	}
-	if err := c.announce(ctx, tx, items.written, pruned); err != nil {
+	if err := c.announce(ctx, tx, items.written, w.doomed); err != nil {
 		return Result{}, err
 	}
 	result.Nudged, err = c.nudge(ctx, tx, p.scopes)
@@ -152,7 +154,7 @@ func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]
 	if err != nil {
 		return nil, err
 	}
-	mistakes := slices.Concat(request.Mistakes, found, pack.Check(request.Policies, f.with(request.Set)))
+	mistakes := slices.Concat(request.Mistakes, found, pack.Check(request.Policies, f.with(request.Set, w.known().Doomed[pack.KindAction])))
 	if len(mistakes) > 0 {
 		return nil, &pack.MistakesError{Mistakes: pack.Sort(mistakes)}
 	}

@@ -90,10 +90,13 @@ func lookUp(ctx context.Context, q *store.Queries, policies []pack.Policy) (*fac
 	return f, f.hints(ctx, q, needs)
 }
 
-// with adds what a set describes to what policies may be about.
-func (f *facts) with(set *pack.Set) pack.Known {
+// with adds what a set describes to what policies may be about, and takes away what
+// is deleted with it.
+func (f *facts) with(set *pack.Set, doomed map[string]bool) pack.Known {
 	known := f.known
-	known.Actions = slices.Clone(known.Actions)
+	known.Doomed = doomed
+	known.Actions = slices.DeleteFunc(slices.Clone(known.Actions), func(a pack.Action) bool { return doomed[a.Ref] })
+	known.ActionRefs = slices.DeleteFunc(slices.Clone(known.ActionRefs), func(ref string) bool { return doomed[ref] })
 	for _, item := range set.Of(pack.KindAction) {
 		if item.Ref == "" {
 			continue

@@ -31,35 +31,39 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("the %s %s is not deleted: %s of its executions have not ended", e.Kind, e.Ref, some)
 }
 
-// prune deletes what the packs that were read as a whole no longer describe.
-func (w *writer) prune(ctx context.Context) ([]store.PrunableRowsRow, error) {
-	set := w.request.Set
-	if !w.request.Prune || len(set.Whole) == 0 {
-		return nil, nil
+// readDoomed finds what the packs that were read as a whole no longer describe and
+// what is to be deleted for it. Files with mistakes may describe it.
+func (w *world) readDoomed(ctx context.Context, q *store.Queries, request Request) error {
+	set := request.Set
+	if !request.Prune || len(set.Whole) == 0 || len(request.Mistakes) > 0 {
+		return nil
 	}
-	rows, err := w.tx.PrunableRows(ctx, store.PrunableRowsParams{
+	rows, err := q.PrunableRows(ctx, store.PrunableRowsParams{
 		Packs: set.Whole, Rules: names(set, pack.KindRule), Triggers: names(set, pack.KindTrigger),
 		Actions: names(set, pack.KindAction), Workflows: names(set, pack.KindWorkflow),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find what the packs %s no longer have: %w", strings.Join(set.Whole, ", "), err)
+		return fmt.Errorf("find what the packs %s no longer have: %w", strings.Join(set.Whole, ", "), err)
 	}
-	var doomed []store.PrunableRowsRow
+	w.doomed = slices.DeleteFunc(rows, func(row store.PrunableRowsRow) bool {
+		return request.PruneOnly != nil && !slices.Contains(request.PruneOnly, Name{pack.Kind(row.Kind), row.Ref})
+	})
+	return nil
+}
+
+// prune deletes what is doomed.
+func (w *writer) prune(ctx context.Context) error {
 	ids := map[pack.Kind][]int64{}
-	for _, row := range rows {
+	for _, row := range w.world.doomed {
 		kind := pack.Kind(row.Kind)
-		switch {
-		case w.request.PruneOnly != nil && !slices.Contains(w.request.PruneOnly, Name{kind, row.Ref}):
-			continue
-		case row.Busy > 0:
-			return nil, &BusyError{kind, row.Ref, int(row.Busy)}
+		if row.Busy > 0 {
+			return &BusyError{kind, row.Ref, int(row.Busy)}
 		}
-		doomed = append(doomed, row)
 		ids[kind] = append(ids[kind], row.ID)
 		change := Change{Kind: kind, Ref: row.Ref, How: Deleted, Fields: []FieldChange{}}
 		w.changes = append(w.changes, change)
 		if err := audit(ctx, w.tx, w.request, change, row.ID); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for _, step := range []struct {
@@ -75,8 +79,8 @@ func (w *writer) prune(ctx context.Context) ([]store.PrunableRowsRow, error) {
 			continue
 		}
 		if err := step.delete(ctx, ids[step.kind]); err != nil {
-			return nil, fmt.Errorf("delete %d of kind %s: %w", len(ids[step.kind]), step.kind, err)
+			return fmt.Errorf("delete %d of kind %s: %w", len(ids[step.kind]), step.kind, err)
 		}
 	}
-	return doomed, nil
+	return nil
 }

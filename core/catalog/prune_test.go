@@ -2,10 +2,14 @@ package catalog_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/catalog"
+	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -57,4 +61,41 @@ func TestPruningReadsOnlyWhatIsDeleted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 199}, []int{busy, idle})
 	require.Equal(t, before, after, "rows that were read one after the other")
+}
+
+// TestPruneSparesWhatIsNamed: what the same files name is not deleted, they are
+// refused, at the place of each naming.
+func TestPruneSparesWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.must(t, order(t, folder(t, shop)))
+	root := folder(t, shop, "actions/charge.yaml", "", "actions/order.yaml", "ref: shop.order\nentry_point: order.sh\n",
+		"actions/workflows/order.workflow.yaml", "", "triggers/ordered.yaml", "",
+		"workflows/again.workflow.yaml", "ref: shop.again\nversion: 1.0.0\ntasks:\n  - name: charge\n    action: shop.charge\n",
+		"rules/on_charge.yaml", "ref: on_charge\ntrigger: ordered\naction: charge\n",
+		"rules/near.yaml", "ref: near\ntrigger: ordered\naction: chargee\n")
+	want := []string{
+		root + "/policies/limit.yaml:2:1: there is no action shop.charge: --prune would delete it",
+		root + "/rules/near.yaml:2:1: there is no trigger shop.ordered: --prune would delete it",
+		root + "/rules/near.yaml:3:1: there is no action shop.chargee",
+		root + "/rules/on_charge.yaml:2:1: there is no trigger shop.ordered: --prune would delete it",
+		root + "/rules/on_charge.yaml:3:1: there is no action shop.charge: --prune would delete it",
+		root + "/rules/on_order.yaml:2:1: there is no trigger shop.ordered: --prune would delete it",
+		root + "/workflows/again.workflow.yaml:4:11: there is no action shop.charge: --prune would delete it",
+	}
+	before := b.everything(t)
+	for _, dry := range []bool{true, false} {
+		request := order(t, root)
+		require.Empty(t, request.Mistakes)
+		request.Prune, request.DryRun = true, dry
+		_, err := b.catalog.Apply(t.Context(), request)
+		var wrong *pack.MistakesError
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, want, texts(wrong.Mistakes))
+		require.Equal(t, before, b.everything(t))
+	}
+
+	require.NoError(t, os.Remove(filepath.Join(root, "rules", "near.yaml")))
+	require.Zero(t, b.must(t, order(t, root)).Count(catalog.Deleted))
+	require.Equal(t, b.doc(t, "action", "shop.charge")["id"], b.doc(t, "rule", "shop.on_charge")["action"], "without pruning it is still there")
 }

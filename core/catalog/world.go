@@ -26,11 +26,22 @@ type world struct {
 	// former are the schemas of the parameters of what rules no longer are for, by
 	// kind and ref; nil: it does not say.
 	former map[pack.Kind]map[string]any
+	// doomed is what will be deleted, in the order in which it can be.
+	doomed []store.PrunableRowsRow
 }
 
 // known is the world as package pack looks at it.
 func (w *world) known() pack.World {
-	known := pack.World{Has: map[pack.Kind]map[string]pack.Found{}, Runtimes: w.runtimes, Hints: w.hints}
+	known := pack.World{
+		Has: map[pack.Kind]map[string]pack.Found{}, Runtimes: w.runtimes, Hints: w.hints, Doomed: map[pack.Kind]map[string]bool{},
+	}
+	for _, one := range w.doomed {
+		kind := pack.Kind(one.Kind)
+		if known.Doomed[kind] == nil {
+			known.Doomed[kind] = map[string]bool{}
+		}
+		known.Doomed[kind][one.Ref] = true
+	}
 	for kind, rows := range w.rows {
 		known.Has[kind] = make(map[string]pack.Found, len(rows))
 		for ref, r := range rows {

@@ -60,6 +60,8 @@ type Known struct {
 	// not exist.
 	ActionRefs []string
 	PackRefs   []string
+	// Doomed are actions that will be deleted together with what is applied.
+	Doomed map[string]bool
 }
 
 // Unknown reports whether the needs name something that is not known, so that
@@ -116,6 +118,9 @@ func (c *checker) policy(p *Policy) {
 	action, exists := c.actions[p.Action]
 	switch {
 	case p.Action == "":
+	case c.known.Doomed[p.Action]:
+		c.mistakef(p.At("action"), "there is no action %s: %s", p.Action, prunes)
+		return
 	case !exists:
 		c.mistakef(p.At("action"), "there is no action %s%s", p.Action, nearestAction(p.Action, c.known.ActionRefs))
 		return

@@ -55,6 +55,9 @@ type World struct {
 	Runtimes []Runtime
 	// Hints are the refs that could have been meant, by kind.
 	Hints map[Kind][]string
+	// Doomed is what exists and will be deleted together with what is applied, by
+	// kind and ref: nothing may name it.
+	Doomed map[Kind]map[string]bool
 }
 
 // Runtime is a runtime that actions may name.
@@ -92,12 +95,15 @@ func (w World) FindRuntime(name string) *Runtime {
 
 // With is the world after the set was applied.
 func (w World) With(s *Set) World {
-	after := World{Has: map[Kind]map[string]Found{}, Runtimes: slices.Clone(w.Runtimes), Hints: map[Kind][]string{}}
+	after := World{
+		Has: map[Kind]map[string]Found{}, Runtimes: slices.Clone(w.Runtimes), Hints: map[Kind][]string{}, Doomed: w.Doomed,
+	}
 	for kind, of := range w.Has {
 		after.Has[kind] = maps.Clone(of)
+		maps.DeleteFunc(after.Has[kind], func(ref string, _ Found) bool { return w.Doomed[kind][ref] })
 	}
 	for kind, refs := range w.Hints {
-		after.Hints[kind] = slices.Clone(refs)
+		after.Hints[kind] = slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return w.Doomed[kind][ref] })
 	}
 	for _, item := range s.Items {
 		if item.Ref == "" {
@@ -220,10 +226,18 @@ func (c *itemChecker) exists(kind Kind, ref string, at Place) {
 	if ref == "" {
 		return
 	}
-	if _, ok := c.after.found(kind, ref); !ok {
+	_, ok := c.after.found(kind, ref)
+	switch {
+	case ok:
+	case c.after.Doomed[kind][ref]:
+		c.mistakef(at, "there is no %s %s: %s", kind, ref, prunes)
+	default:
 		c.mistakef(at, "there is no %s %s%s", kind, ref, nearestAction(ref, c.after.Hints[kind]))
 	}
 }
+
+// prunes is said of what is named and would be deleted.
+const prunes = "--prune would delete it"
 
 // Missing are the kinds of which the set names something that neither the database
 // nor the set has, so that hints are worth reading.
