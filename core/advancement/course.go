@@ -25,10 +25,11 @@ const (
 
 // course is what one round does with one workflow.
 type course struct {
-	id        int64 // of the workflow
-	execution int64 // of its parent
-	version   int64 // that was read
-	closed    bool  // it has ended: what ran on is settled, and that is all
+	id        int64         // of the workflow
+	execution int64         // of its parent
+	version   int64         // that was read
+	closed    bool          // it has ended, nobody knows how: what ran on is settled, and that is all
+	late      attune.Status // how it has ended: what ran on is counted; empty if it has not
 	begun     *beginning
 	seen      *handover.SeenWorkflow // its row, to be locked; nil if it begins or has ended
 	parent    parent

@@ -252,6 +252,8 @@ tasks:
 			w.run()
 			require.Empty(t, w.ran, "nothing is started after the end")
 			require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_task_dispatch WHERE NOT settled`))
+			require.Equal(t, "{}", w.text(`SELECT current_tasks FROM workflow_execution`), "nothing is shown as running any more")
+			require.Equal(t, "cancelled", w.text(`SELECT status FROM workflow_execution`))
 			w.sound()
 		})
 	}

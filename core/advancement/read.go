@@ -100,8 +100,8 @@ func (s *Step) readWorkflows(ctx context.Context, plan *handover.Plan) error {
 	}
 	for _, row := range rows {
 		if !row.Open {
-			if len(ended[row.ID]) > 0 { // what ran on after its workflow had ended
-				s.courses = append(s.courses, &course{id: row.ID, closed: true, settle: settledBy(ended[row.ID])})
+			if err := s.readLate(ctx, plan, row, ended[row.ID]); err != nil {
+				return err
 			}
 			continue
 		}
@@ -135,6 +135,29 @@ func (s *Step) readEnded(ctx context.Context, plan *handover.Plan, ids, reported
 		}
 	}
 	return byWorkflow, nil
+}
+
+// readLate takes what ran on after its workflow had ended: it is counted, so that
+// people see how it ended, and has no other consequences.
+func (s *Step) readLate(ctx context.Context, plan *handover.Plan, row store.ReadWorkflowsRow, ended []store.ReadEndedTasksRow) error {
+	if len(ended) == 0 {
+		return nil
+	}
+	c := &course{id: row.ID, execution: row.Execution, version: row.Version, late: row.Status, ended: ended}
+	c.config, c.created, c.now = row.Config, row.Created, row.At
+	c.parent = parent{status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef}
+	if row.State == nil || row.Source == nil {
+		c.closed, c.settle = true, settledBy(ended)
+	} else if err := s.locate(ctx, plan, c, row); broken(err) {
+		return err
+	} else if err != nil || !c.before.Status.Terminal() {
+		c.closed, c.settle = true, settledBy(ended)
+	} else {
+		c.listenTo(ended)
+		c.seen = &handover.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused, Open: row.Open}
+	}
+	s.courses = append(s.courses, c)
+	return nil
 }
 
 func settledBy(rows []store.ReadEndedTasksRow) []settled {
@@ -188,16 +211,21 @@ func (c *course) listen(row store.ReadWorkflowsRow) {
 	case !row.Paused && c.before.Paused:
 		c.happen(workflow.Resumed)
 	}
-	for _, ended := range c.ended {
-		c.happened = append(c.happened, workflow.Happening{
-			Kind: workflow.ChildEnded, Task: ended.TaskName, Index: int(ended.TaskIndex), Status: statusOf(ended), Retries: int(ended.RetryCount),
-		})
-	}
+	c.listenTo(c.ended)
 	if row.Overdue {
 		c.happen(workflow.TimedOut)
 	}
 	if len(c.happened) == 0 {
 		c.happen(workflow.Looked)
+	}
+}
+
+// listenTo takes over the ends of children.
+func (c *course) listenTo(ended []store.ReadEndedTasksRow) {
+	for _, one := range ended {
+		c.happened = append(c.happened, workflow.Happening{
+			Kind: workflow.ChildEnded, Task: one.TaskName, Index: int(one.TaskIndex), Status: statusOf(one), Retries: int(one.RetryCount),
+		})
 	}
 }
 

@@ -28,6 +28,7 @@ type advanced struct {
 	Status    string          `json:"status"`
 	Error     string          `json:"error,omitempty"`
 	Open      bool            `json:"open"`
+	WasOpen   bool            `json:"was_open"`
 	Current   []string        `json:"current"`
 	Completed []string        `json:"completed"`
 	Failed    []string        `json:"failed"`
@@ -94,8 +95,11 @@ func (c *course) beginning() begun {
 func (c *course) state() advanced {
 	state := c.plan.State
 	row := advanced{
-		ID: c.id, Version: c.version, Variables: text(state.Variables), Status: string(state.Status), Open: !state.Status.Terminal(),
+		ID: c.id, Version: c.version, Variables: text(state.Variables), Status: string(state.Status), Open: !state.Status.Terminal(), WasOpen: c.late == "",
 		Log: list(c.plan.Log),
+	}
+	if c.late != "" {
+		row.Status = string(c.late)
 	}
 	if c.plan.End != nil {
 		row.Error = c.plan.End.Error

@@ -284,6 +284,7 @@ type (
 	RecordLostWorkParams            = db.RecordLostWorkParams
 	RecordProbesParams              = db.RecordProbesParams
 	ReleaseWorkerWindowRow          = db.ReleaseWorkerWindowRow
+	RelinkRulesRow                  = db.RelinkRulesRow
 	RepairEndedRow                  = db.RepairEndedRow
 	RepairLoadsRow                  = db.RepairLoadsRow
 	RepairLostRow                   = db.RepairLostRow
@@ -762,6 +763,7 @@ const (
 	ReferredWorkers                       = db.ReferredWorkers
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
 	ReleaseWorkerWindow                   = db.ReleaseWorkerWindow
+	RelinkRules                           = db.RelinkRules
 	ReopenTasks                           = db.ReopenTasks
 	RepairEnded                           = db.RepairEnded
 	RepairLoads                           = db.RepairLoads

@@ -249,6 +249,19 @@ SET pack = excluded.pack, pack_ref = excluded.pack_ref, label = excluded.label, 
     enabled = excluded.enabled
 RETURNING id;
 
+-- name: RelinkRules :many
+-- Deleting an action or a trigger takes it from the rules that name it. Those get it
+-- back when it is there again.
+UPDATE rule r
+SET action = coalesce(r.action, a.id), trigger = coalesce(r.trigger, t.id)
+FROM rule x
+LEFT JOIN action a ON x.action IS NULL AND a.ref = x.action_ref
+LEFT JOIN trigger t ON x.trigger IS NULL AND t.ref = x.trigger_ref
+WHERE r.id = x.id
+  AND (a.ref = ANY (sqlc.arg(actions)::text[]) OR t.ref = ANY (sqlc.arg(triggers)::text[]))
+RETURNING r.id, r.ref, r.pack_ref, r.action_ref, r.trigger_ref, (a.id IS NOT NULL)::bool AS action_linked,
+          (t.id IS NOT NULL)::bool AS trigger_linked, to_jsonb(r) AS doc;
+
 -- name: PackRuntimeNames :many
 -- What workers prepare for a pack.
 SELECT DISTINCT lower(r.name)::text AS name

@@ -50,7 +50,7 @@ WITH changed AS (
         failed_tasks = ARRAY(SELECT t.name FROM jsonb_array_elements_text(g.v -> 'failed') t (name)),
         skipped_tasks = ARRAY(SELECT t.name FROM jsonb_array_elements_text(g.v -> 'skipped') t (name))
     FROM (SELECT jsonb_array_elements($1::jsonb) AS v) g
-    WHERE w.id = (g.v ->> 'id')::bigint AND w.version = (g.v ->> 'version')::bigint AND w.open
+    WHERE w.id = (g.v ->> 'id')::bigint AND w.version = (g.v ->> 'version')::bigint AND w.open = (g.v ->> 'was_open')::bool
     RETURNING w.id, w.version, g.v -> 'log' AS log
 ), logged AS (
     INSERT INTO workflow_log (workflow_execution, version, lines)

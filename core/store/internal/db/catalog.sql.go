@@ -1005,6 +1005,60 @@ func (q *Queries) PruneWorkflows(ctx context.Context, ids []int64) error {
 	return err
 }
 
+const RelinkRules = `-- name: RelinkRules :many
+UPDATE rule r
+SET action = coalesce(r.action, a.id), trigger = coalesce(r.trigger, t.id)
+FROM rule x
+LEFT JOIN action a ON x.action IS NULL AND a.ref = x.action_ref
+LEFT JOIN trigger t ON x.trigger IS NULL AND t.ref = x.trigger_ref
+WHERE r.id = x.id
+  AND (a.ref = ANY ($1::text[]) OR t.ref = ANY ($2::text[]))
+RETURNING r.id, r.ref, r.pack_ref, r.action_ref, r.trigger_ref, (a.id IS NOT NULL)::bool AS action_linked,
+          (t.id IS NOT NULL)::bool AS trigger_linked, to_jsonb(r) AS doc
+`
+
+type RelinkRulesRow struct {
+	ID            int64
+	Ref           string
+	PackRef       string
+	ActionRef     string
+	TriggerRef    string
+	ActionLinked  bool
+	TriggerLinked bool
+	Doc           []byte
+}
+
+// Deleting an action or a trigger takes it from the rules that name it. Those get it
+// back when it is there again.
+func (q *Queries) RelinkRules(ctx context.Context, actions []string, triggers []string) ([]RelinkRulesRow, error) {
+	rows, err := q.db.Query(ctx, RelinkRules, actions, triggers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RelinkRulesRow
+	for rows.Next() {
+		var i RelinkRulesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ref,
+			&i.PackRef,
+			&i.ActionRef,
+			&i.TriggerRef,
+			&i.ActionLinked,
+			&i.TriggerLinked,
+			&i.Doc,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const TriggerRefs = `-- name: TriggerRefs :many
 SELECT t.ref FROM trigger t ORDER BY t.ref LIMIT $1::int
 `
