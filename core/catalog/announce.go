@@ -96,7 +96,7 @@ func packMessages(ctx context.Context, tx *store.Tx, done []written, now time.Ti
 }
 
 // ruleMessages say that a rule is new, or that it was switched; one whose trigger
-// changed is enabled anew, as sensors follow that.
+// changed, or is there again, is enabled anew, as sensors follow that.
 func ruleMessages(messages []outbox.Message, one written, now time.Time) ([]outbox.Message, error) {
 	enabled := one.now["enabled"] == true
 	params, err := json.Marshal(one.now["trigger_params"])
@@ -104,7 +104,8 @@ func ruleMessages(messages []outbox.Message, one written, now time.Time) ([]outb
 		return nil, fmt.Errorf("encode the parameters of the rule %s: %w", one.item.Ref, err)
 	}
 	wasEnabled := one.was != nil && one.was["enabled"] == true
-	moved := one.was != nil && (!sameJSON(one.was["trigger_ref"], one.now["trigger_ref"]) ||
+	moved := one.was != nil && (!sameJSON(one.was["trigger"], plain(one.now["trigger"])) ||
+		!sameJSON(one.was["trigger_ref"], one.now["trigger_ref"]) ||
 		!sameJSON(one.was["trigger_params"], plain(one.now["trigger_params"])))
 	var next outbox.Message
 	switch {

@@ -126,6 +126,9 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err := items.all(ctx); err != nil {
 		return Result{}, err
 	}
+	if err := items.relink(ctx); err != nil {
+		return Result{}, err
+	}
 	if err := items.prune(ctx); err != nil {
 		return Result{}, err
 	}

@@ -45,7 +45,7 @@ func documentDifference(was, wanted map[string]any, hidden veils) []FieldChange 
 				continue // its words differ as well
 			}
 			// What it referred to was deleted meanwhile and is there again.
-			changes = append(changes, FieldChange{Key: column, New: shown(words, plain(wanted[words]))})
+			changes = append(changes, FieldChange{Key: column, New: shown(words, plain(wanted[words])) + linkedAgain})
 			continue
 		}
 		if !known {

@@ -74,13 +74,21 @@ func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, erro
 }
 
 func (w *world) put(kind pack.Kind, ref string, r row, doc []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(doc))
-	decoder.UseNumber()
-	if err := decoder.Decode(&r.doc); err != nil {
+	var err error
+	if r.doc, err = document(doc); err != nil {
 		return fmt.Errorf("read the %s %s: %w", kind, ref, err)
 	}
 	w.rows[kind][ref] = r
 	return nil
+}
+
+// document reads a row with its numbers as they are.
+func document(raw []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var doc map[string]any
+	err := decoder.Decode(&doc)
+	return doc, err
 }
 
 func (w *world) packs(ctx context.Context, q *store.Queries, refs []string) error {
