@@ -95,33 +95,47 @@ func (r *reader) finishRule(item *Item, values map[string]any, given map[string]
 		}
 	}
 	if f, ok := given["conditions"]; ok && !broken["conditions"] {
-		r.ofRule(item, f, func(raw []byte) error {
-			_, err := rule.ParseConditions(item.Ref, raw)
-			return err
-		}, values["conditions"])
+		r.conditions(item, f, values["conditions"])
 	}
 	if f, ok := given["action_params"]; ok && !broken["action_params"] {
-		r.ofRule(item, f, func(raw []byte) error {
-			_, err := rule.ParseParams(item.Ref, raw)
-			return err
-		}, values["action_params"])
+		r.actionParams(item, f, values["action_params"])
 	}
 }
 
-// ofRule reports what package rule does not accept, where it stands.
-func (r *reader) ofRule(_ *Item, f field, check func([]byte) error, value any) {
+// conditions reports everything that is wrong with the conditions of a rule.
+func (r *reader) conditions(item *Item, f field, value any) {
 	raw, err := json.Marshal(value)
-	if err == nil {
-		err = check(raw)
-	}
-	if err == nil {
+	if err != nil {
+		r.mistakes = append(r.mistakes, r.ofRule(f, err))
 		return
 	}
+	mistakes, warnings := rule.Check(item.Ref, raw)
+	for _, wrong := range mistakes {
+		r.mistakes = append(r.mistakes, r.ofRule(f, wrong))
+	}
+	for _, wrong := range warnings {
+		r.warnings = append(r.warnings, r.ofRule(f, wrong))
+	}
+}
+
+// actionParams reports parameters of a rule that cannot be read.
+func (r *reader) actionParams(item *Item, f field, value any) {
+	raw, err := json.Marshal(value)
+	if err == nil {
+		_, err = rule.ParseParams(item.Ref, raw)
+	}
+	if err != nil {
+		r.mistakes = append(r.mistakes, r.ofRule(f, err))
+	}
+}
+
+// ofRule is what package rule does not accept, where it stands.
+func (r *reader) ofRule(f field, err error) Mistake {
 	at, what := f.value, err.Error()
 	if wrong, ok := errors.AsType[*rule.Error](err); ok {
 		at, what = locate(f, wrong.Part), wrong.Part+": "+wrong.Err.Error()
 	}
-	r.mistakef(r.at(at), "%s", oneLine(what))
+	return Mistake{r.at(at), oneLine(what)}
 }
 
 // locate finds the node of a part such as conditions[2].operator, or the nearest

@@ -152,9 +152,14 @@ func TestItemMistakes(t *testing.T) {
 		"Rule":          {pack.KindRule, rule + "conditions: []\naction_params: {a: '{{ event.payload.b }}'}\n", nil},
 		"RuleNoTrigger": {pack.KindRule, "ref: ab.r\n", []string{"f:1:1: the rule ab.r has no action", "f:1:1: the rule ab.r has no trigger"}},
 		"RuleOperator":  {pack.KindRule, rule + "conditions:\n  - {field: a, operator: equals, value: 1}\n  - {field: a, operator: like, value: 1}\n", []string{`f:6:26: conditions[1].operator: "like" is unknown: use equals, not_equals, contains`}},
-		"RuleAny":       {pack.KindRule, rule + "conditions:\n  any:\n    - {field: a, operator: equals, value: 1}\n", nil},
-		"NaN":           {pack.KindRule, rule + "action_params: {a: .nan}\n", []string{`f:4:20: .nan is no number that can be stored`}},
-		"NUL":           {pack.KindTrigger, "ref: ab.t\nlabel: \"a\\0\"\noutput: {type: object, x: \"\\0\"}\n", []string{"f:2:8: label holds a character that cannot be stored", "f:3:27: this holds a character that cannot be stored"}},
+		"RuleConditions": {pack.KindRule, rule + "conditions:\n  - {field: a, operator: like}\n  - {operator: equals, value: 1}\n  - {field: a,\n     operator: equals}\n", []string{
+			`f:5:26: conditions[0].operator: "like" is unknown: use equals, not_equals, contains`,
+			"f:6:5: conditions[1].field: it must name a field of the payload",
+			"f:7:5: conditions[2].value: the operator equals needs a value; write value: null to mean null",
+		}},
+		"RuleAny": {pack.KindRule, rule + "conditions:\n  any:\n    - {field: a, operator: equals, value: 1}\n", nil},
+		"NaN":     {pack.KindRule, rule + "action_params: {a: .nan}\n", []string{`f:4:20: .nan is no number that can be stored`}},
+		"NUL":     {pack.KindTrigger, "ref: ab.t\nlabel: \"a\\0\"\noutput: {type: object, x: \"\\0\"}\n", []string{"f:2:8: label holds a character that cannot be stored", "f:3:27: this holds a character that cannot be stored"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,6 +170,14 @@ func TestItemMistakes(t *testing.T) {
 			require.Equal(t, tc.want, texts(mistakes))
 		})
 	}
+}
+
+// TestWarningsOfConditions: keys that no condition has are named where they stand.
+func TestWarningsOfConditions(t *testing.T) {
+	t.Parallel()
+	set, mistakes := one(pack.KindRule, "ref: ab.r\ntrigger: ab.t\naction: ab.x\nconditions:\n  any:\n    - {field: a, operator: equals, value: 1, note: b}\n")
+	require.Empty(t, mistakes)
+	require.Equal(t, []string{"f:6:52: conditions.any[0].note: it has no effect; known here is field, operator, value"}, texts(set.Warnings))
 }
 
 // TestWarningsOfParameters: what the action of a rule will refuse is said where the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/expr"
@@ -66,8 +67,19 @@ type condition struct {
 	value    any
 }
 
-// ParseConditions reads the conditions of a rule. The error is an *Error.
+// ParseConditions reads the conditions of a rule. The error is an *Error, the first
+// of those that Check tells.
 func ParseConditions(rule string, raw []byte) (*Conditions, error) {
+	c, wrong := read(rule, raw)
+	if len(wrong) > 0 {
+		return c, wrong[0]
+	}
+	return c, nil
+}
+
+// read reads conditions and all that keeps them from being read. They are nil if
+// nothing of them could be.
+func read(rule string, raw []byte) (*Conditions, []*Error) {
 	c := &Conditions{rule: rule, mode: All}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return c, nil
@@ -87,11 +99,15 @@ func ParseConditions(rule string, raw []byte) (*Conditions, error) {
 	return nil, c.wrong("conditions", errors.New(`they must be a list, {"all": […]}, {"any": […]} or {"expression": "…"}`))
 }
 
-func (c *Conditions) wrong(part string, err error) error {
+func (c *Conditions) wrong(part string, err error) []*Error {
+	return []*Error{c.error(part, err)}
+}
+
+func (c *Conditions) error(part string, err error) *Error {
 	return &Error{Rule: c.rule, Part: part, Err: err}
 }
 
-func (c *Conditions) readObject(object map[string]any) error {
+func (c *Conditions) readObject(object map[string]any) []*Error {
 	if len(object) == 0 {
 		return nil
 	}
@@ -120,7 +136,7 @@ func (c *Conditions) readObject(object map[string]any) error {
 	return nil
 }
 
-func (c *Conditions) readExpression(source string) error {
+func (c *Conditions) readExpression(source string) []*Error {
 	inner := strings.TrimSpace(source)
 	if body, ok := strings.CutPrefix(inner, "{{"); ok {
 		if body, ok = strings.CutSuffix(body, "}}"); ok {
@@ -144,28 +160,36 @@ func (c *Conditions) moved(err error) error {
 	return err
 }
 
-func (c *Conditions) readList(part string, list []any) error {
+func (c *Conditions) readList(part string, list []any) []*Error {
+	var wrong []*Error
 	for i, item := range list {
-		at := fmt.Sprintf("%s[%d]", part, i)
-		object, ok := item.(map[string]any)
-		if !ok {
-			return c.wrong(at, errors.New("it must be an object with field, operator and value"))
-		}
-		one := condition{part: at, value: object["value"]}
-		if one.field, ok = object["field"].(string); !ok || one.field == "" {
-			return c.wrong(at+".field", errors.New("it must name a field of the payload"))
-		}
-		if one.operator, ok = object["operator"].(string); !ok {
-			return c.wrong(at+".operator", fmt.Errorf("it must be one of %s", strings.Join(Operators(), ", ")))
-		}
-		switch one.operator {
-		case OperatorEquals, OperatorNotEquals, OperatorContains:
-		default:
-			return c.wrong(at+".operator", fmt.Errorf("%q is unknown: use %s", one.operator, strings.Join(Operators(), ", ")))
-		}
+		wrong = append(wrong, c.readCondition(fmt.Sprintf("%s[%d]", part, i), item)...)
+	}
+	return wrong
+}
+
+func (c *Conditions) readCondition(at string, item any) []*Error {
+	object, ok := item.(map[string]any)
+	if !ok {
+		return c.wrong(at, errors.New("it must be an object with field, operator and value"))
+	}
+	var wrong []*Error
+	one := condition{part: at, value: object["value"]}
+	if one.field, ok = object["field"].(string); !ok || one.field == "" {
+		wrong = append(wrong, c.error(at+".field", errors.New("it must name a field of the payload")))
+	}
+	one.operator, ok = object["operator"].(string)
+	switch {
+	case !ok:
+		wrong = append(wrong, c.error(at+".operator", fmt.Errorf("it must be one of %s", strings.Join(Operators(), ", "))))
+	case !slices.Contains(Operators(), one.operator):
+		wrong = append(wrong, c.error(at+".operator",
+			fmt.Errorf("%q is unknown: use %s", one.operator, strings.Join(Operators(), ", "))))
+	}
+	if len(wrong) == 0 {
 		c.list = append(c.list, one)
 	}
-	return nil
+	return wrong
 }
 
 // Mode is All or Any: how the conditions are taken together.
@@ -201,7 +225,7 @@ func (c *Conditions) evaluate(event Event) Verdict {
 	value, err := c.expression.Eval(expr.Names{"event": event.names(true)})
 	if err != nil {
 		err = c.moved(err)
-		return Verdict{Why: "the expression could not be evaluated: " + err.Error(), Err: c.wrong("conditions.expression", err)}
+		return Verdict{Why: "the expression could not be evaluated: " + err.Error(), Err: c.error("conditions.expression", err)}
 	}
 	if expr.Truthy(value) {
 		return Verdict{Matched: true, Why: "the expression is " + show(value)}

@@ -3,6 +3,7 @@ package rule_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,10 @@ func FuzzRule(f *testing.F) {
 				require.False(t, verdict.Matched)
 				names(verdict.Err)
 			}
+		}
+		mistakes, warnings := rule.Check("a.b", []byte(conditions))
+		for _, wrong := range slices.Concat(mistakes, warnings) {
+			names(wrong)
 		}
 		p, err := rule.ParseParams("a.b", []byte(params))
 		if err != nil {
