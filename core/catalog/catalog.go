@@ -122,6 +122,7 @@ func (c *Catalog) apply(ctx context.Context, tx *store.Tx, request Request) (Res
 	if err != nil {
 		return Result{}, err
 	}
+	warnings = pack.Sort(append(warnings, notPruned(request)...))
 	items := newWriter(tx, request, w)
 	if err := items.all(ctx); err != nil {
 		return Result{}, err

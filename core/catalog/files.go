@@ -90,7 +90,7 @@ func holdsNothing(source pack.Source) bool {
 
 // source is the file with what its path or its keys say it describes.
 func (o found) source(text []byte) pack.Source {
-	source := pack.Source{Name: o.name, Kind: o.kind, Root: o.root, Path: o.within, Content: text}
+	source := pack.Source{Name: o.name, Kind: o.kind, Root: o.root, Path: o.within, Content: text, Single: !o.walked}
 	if source.Kind == "" {
 		source.Kind = pack.Guess(filepath.Base(o.name), text)
 	}

@@ -30,6 +30,7 @@ type found struct {
 	root   string    // folder of its pack; empty: none
 	within string    // its path within the pack
 	named  bool      // by itself
+	walked bool      // with the folder it is in
 }
 
 // finder collects files.
@@ -72,6 +73,7 @@ func (f *finder) add(path string) error {
 			return nil
 		}
 		if one, ok := f.judge(name); ok {
+			one.walked = true
 			f.take(one)
 		} else {
 			f.skipped = append(f.skipped, name)
@@ -94,6 +96,7 @@ func (f *finder) take(one found) {
 	}
 	i := slices.IndexFunc(f.found, func(have found) bool { return absolute(have.name) == key })
 	f.found[i].named = f.found[i].named || one.named
+	f.found[i].walked = f.found[i].walked || one.walked
 	f.found[i].name = min(f.found[i].name, one.name)
 }
 

@@ -51,6 +51,30 @@ func (w *world) readDoomed(ctx context.Context, q *store.Queries, request Reques
 	return nil
 }
 
+// notPruned warns once for each pack of which nothing is pruned although it was
+// asked for.
+func notPruned(request Request) []pack.Mistake {
+	if !request.Prune {
+		return nil
+	}
+	set := request.Set
+	var warnings []pack.Mistake
+	said := map[string]bool{"": true}
+	for _, item := range set.Items {
+		if said[item.Pack] || slices.Contains(set.Whole, item.Pack) {
+			continue
+		}
+		said[item.Pack] = true
+		warnings = append(warnings, pack.Mistake{
+			Place: item.Place, Text: fmt.Sprintf("nothing of the pack %s is pruned: its folder was not read as a whole", item.Pack),
+		})
+	}
+	if len(set.Items) == 0 && len(request.Policies) > 0 {
+		warnings = append(warnings, pack.Mistake{Place: request.Policies[0].Place, Text: "nothing is pruned for policies"})
+	}
+	return warnings
+}
+
 // prune deletes what is doomed.
 func (w *writer) prune(ctx context.Context) error {
 	ids := map[pack.Kind][]int64{}

@@ -63,6 +63,40 @@ func TestPruningReadsOnlyWhatIsDeleted(t *testing.T) {
 	require.Equal(t, before, after, "rows that were read one after the other")
 }
 
+// TestPruneWantsTheFolder: a file says nothing of what else its pack has, be it
+// pack.yaml; and that nothing is pruned for it is said.
+func TestPruneWantsTheFolder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	root := folder(t, shop)
+	b.must(t, order(t, root))
+	before := b.everything(t)
+	for _, tc := range []struct {
+		paths []string
+		want  string
+	}{
+		{[]string{"pack.yaml"}, "pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
+		{[]string{"actions/charge.yaml"}, "actions/charge.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
+		{[]string{"pack.yaml", "rules"}, "pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
+		{[]string{"policies/limit.yaml"}, "policies/limit.yaml:1:1: nothing is pruned for policies"},
+	} {
+		paths := make([]string, len(tc.paths))
+		for i, path := range tc.paths {
+			paths[i] = filepath.Join(root, path)
+		}
+		request := order(t, paths...)
+		require.Empty(t, b.must(t, request).Warnings)
+		request.Prune = true
+		result := b.must(t, request)
+		require.Equal(t, []string{root + "/" + tc.want}, texts(result.Warnings))
+		require.Zero(t, result.Count(catalog.Deleted), tc.paths)
+		require.Equal(t, before, b.everything(t))
+	}
+	request := order(t, root, filepath.Join(root, "pack.yaml"), filepath.Join(root, "policies", "limit.yaml"))
+	request.Prune = true
+	require.Empty(t, b.must(t, request).Warnings)
+}
+
 // TestPruneSparesWhatIsNamed: what the same files name is not deleted, they are
 // refused, at the place of each naming.
 func TestPruneSparesWhatIsNamed(t *testing.T) {

@@ -54,7 +54,7 @@ func (b *builder) read(source Source) {
 			b.link(r, item, source, file)
 		}
 		b.set.Items = append(b.set.Items, item)
-		if source.Kind == KindPack && source.Root != "" && item.Ref != "" {
+		if source.Kind == KindPack && source.Root != "" && item.Ref != "" && !source.Single {
 			b.set.Whole = append(b.set.Whole, item.Ref)
 		}
 	}

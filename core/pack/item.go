@@ -77,6 +77,8 @@ type Source struct {
 	Content []byte
 	// Context is a file that is only looked at, for what others refer to.
 	Context bool
+	// Single is a file that was read without the rest of its folder.
+	Single bool
 }
 
 // Read reads the files together. It returns everything that could be recognised,
