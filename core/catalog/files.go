@@ -77,7 +77,8 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 		return Files{}, err
 	}
 	set, mistakes := pack.Read(sources)
-	files.Set, files.Policies, files.Warnings = set, set.Policies, set.Warnings
+	files.Set, files.Policies = set, set.Policies
+	files.Warnings = pack.Sort(append(set.Warnings, entries(set, sources)...))
 	files.Mistakes = pack.Sort(append(files.Mistakes, mistakes...))
 	files.Skipped = once(f.skipped)
 	return files, nil

@@ -134,6 +134,28 @@ func TestReadOneFileOfAPack(t *testing.T) {
 	require.Empty(t, files.Set.Whole)
 }
 
+// What workers will not find is warned of where it is named.
+func TestReadWarnsOfMissingEntryPoints(t *testing.T) {
+	t.Parallel()
+	root := folder(t, map[string]string{
+		"pack.yaml": "ref: shop\nversion: 1.0.0\n", "actions/here.sh": "true\n", "lib/there.py": "pass\n",
+		"actions/here.yaml":     "ref: shop.here\nentry_point: here.sh\n",
+		"actions/there.yaml":    "ref: shop.there\nentry_point: lib/there.py\nrunner_type: python\n",
+		"actions/absolute.yaml": "ref: shop.absolute\nentry_point: /bin/nothing\n",
+		"actions/function.yaml": "ref: shop.function\nentry_point: core.sleep\n",
+		"actions/missing.yaml":  "ref: shop.missing\nentry_point: missing.sh\n",
+	})
+	files, err := catalog.Read([]string{root}, nil)
+	require.NoError(t, err)
+	require.Empty(t, files.Mistakes)
+	require.Equal(t, []string{
+		root + "/actions/missing.yaml:2:1: there is no file actions/missing.sh in the pack: only a worker that has a function for shop.missing runs it",
+	}, texts(files.Warnings))
+	files, err = catalog.Read([]string{filepath.Join(root, "actions", "here.yaml")}, nil)
+	require.NoError(t, err)
+	require.Empty(t, files.Warnings)
+}
+
 func TestReadRefusals(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "sensors/timer.yaml", "pack/lib/a.txt")
