@@ -91,10 +91,12 @@ func (c *scene) requireDecidedWithin(id int64) {
 func neverPicksUp(c *scene) {
 	act := c.action("act")
 	holder := c.fake(true, testkit.FakeWorkerConfig{Gate: make(chan struct{}), QueueTTL: 1500 * time.Millisecond})
+	c.hire("rescue")
+	let := c.cordoned("w-" + c.label + "-rescue")
 	ids := c.request(act.Ref, 2)
 	c.reach(attune.StatusScheduled, ids...)
 	c.open()
-	c.hire("rescue")
+	let()
 	c.disturb()
 	c.settled()
 	for _, id := range ids {

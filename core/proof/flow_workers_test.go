@@ -47,6 +47,7 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 	f.define(flowSturdy, flowList(`retry: {count: 2, delay: 0}`))
 	f.define(flowFragile, flowList(``)) // that its action may be repeated is not for workflows
 	engine := f.serve(watchful()...)
+	rescue, let := f.aside("rescue", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=8")
 	doomed := f.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=8")
 	sturdy, fragile := f.request(flowSturdy, 1)[0], f.request(flowFragile, 1)[0]
 	running := func(parent int64) int {
@@ -59,7 +60,7 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 		return running(sturdy) > 0 && running(fragile) > 0 && done(sturdy) > 1 && done(fragile) > 1
 	}, 40*time.Second, "both lists are in their middle")
 	doomed.kill()
-	rescue := f.process("rescue", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=8")
+	let()
 	testkit.Eventually(t, func() bool {
 		return f.count(`SELECT count(*) FROM execution WHERE finished_status IS NULL`) == 0
 	}, testkit.TestTimeout, "S12: the workflows end: %s", lazily(f.open))

@@ -58,6 +58,20 @@ func (s *stage) process(name string, settings ...string) *process {
 	return p
 }
 
+// aside starts a worker that is given nothing until it is let in, so that it is there
+// at once when another one is not any more, however busy the machine.
+func (s *stage) aside(name string, settings ...string) (p *process, let func()) {
+	p = s.process(name, settings...)
+	return p, s.cordoned(name)
+}
+
+// cordoned keeps a worker from getting anything until it is let in.
+func (s *stage) cordoned(name string) (let func()) {
+	s.t.Helper()
+	require.Equal(s.t, 1, testkit.Exec(s.t, s.store, `UPDATE worker SET cordoned = true WHERE name = $1`, name))
+	return func() { testkit.Exec(s.t, s.store, `UPDATE worker SET cordoned = false WHERE name = $1`, name) }
+}
+
 // watchful are the settings of a replica that misses a worker after three
 // seconds. One that lives is given longer to begin: on a busy machine it may take
 // seconds until a worker that has registered takes what it is given.
@@ -136,6 +150,7 @@ func TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn(t *testing.T) {
 	engine := s.serve(watchful()...)
 	// It begins three at once at most, and is given two more than the four that it
 	// may run.
+	rescue, let := s.aside("rescue")
 	frozen := s.process("frozen", freezeAt("worker:started", 1))
 	var ids []int64
 	testkit.Eventually(t, func() bool {
@@ -146,7 +161,7 @@ func TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn(t *testing.T) {
 	}, 30*time.Second, "it stands still with work that it has not begun")
 	running := s.count(`SELECT count(*) FROM execution WHERE status = 'running'`)
 	require.Positive(t, running)
-	rescue := s.process("rescue")
+	let()
 	s.over()
 	abandoned := s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`)
 	require.GreaterOrEqual(t, abandoned, running, "and what the database began for it when it stood still already")
