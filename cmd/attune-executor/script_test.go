@@ -25,6 +25,9 @@ import (
 
 // TestMain lets scripts run this test binary as attune-executor.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "attune-executor" {
+		testkit.Together()
+	}
 	testscript.Main(m, map[string]func(){
 		"attune-executor": func() {
 			os.Exit(execute(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))

@@ -62,7 +62,7 @@ func (x *terminal) press(keys ...string) {
 func (x *terminal) shows(text string) {
 	x.t.Helper()
 	var screen string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
 		if screen = x.call("capture-pane", "-p"); strings.Contains(screen, text) {
 			return
 		}
@@ -73,7 +73,7 @@ func (x *terminal) shows(text string) {
 // hides waits until a text is no longer on the screen.
 func (x *terminal) hides(text string) {
 	x.t.Helper()
-	testkit.Eventually(x.t, func() bool { return !strings.Contains(x.call("capture-pane", "-p"), text) }, 20*time.Second, text)
+	testkit.Eventually(x.t, func() bool { return !strings.Contains(x.call("capture-pane", "-p"), text) }, 60*time.Second, text)
 }
 
 func TestAWorkerIsCordonedByKeys(t *testing.T) {
@@ -160,7 +160,7 @@ func TestAnAdoptedInstallationIsActedUponOnlyWhenThatIsAllowed(t *testing.T) {
 	testkit.Eventually(t, func() bool { // at first the schema may not have been looked at
 		x.press("A")
 		return strings.Contains(x.call("capture-pane", "-p"), "--allow-direct-writes")
-	}, 20*time.Second, "it is not said why nothing can be done")
+	}, 60*time.Second, "it is not said why nothing can be done")
 	x = openTerminal(t, url, "--view", "workers", "--allow-direct-writes")
 	x.shows(" RW ")
 	x.press("A")
@@ -175,6 +175,6 @@ func TestWithoutADatabaseItIsSaidWhyNothingCanBeDone(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		x.press("A")
 		return strings.Contains(x.call("capture-pane", "-p"), "the database has not answered yet")
-	}, 20*time.Second, "it is not said why nothing can be done")
+	}, 60*time.Second, "it is not said why nothing can be done")
 	x.shows(" RO ")
 }

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,14 +37,6 @@ const childVariable = "ATTUNE_ENGINE_TEST_CHILD"
 func TestMain(m *testing.M) {
 	if raw := os.Getenv(childVariable); raw != "" {
 		os.Exit(replica(raw))
-	}
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given { // they wait most of the time, so more of them than there are processors go together
-		if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
-			panic(err)
-		}
 	}
 	testkit.Main(m)
 }

@@ -2,7 +2,10 @@ package testkit
 
 import (
 	"context"
+	"flag"
 	"log/slog"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,8 +27,23 @@ const cleanupTimeout = 20 * time.Second
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 func Main(m *testing.M, options ...goleak.Option) {
+	Together()
 	goleak.VerifyTestMain(m, options...)
 }
+
+// Together lets four tests at least run at once, unless somebody has said how many:
+// those that use servers wait most of the time, however few processors there are.
+func Together() {
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	running, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String())
+	if err == nil && running == runtime.GOMAXPROCS(0) && running < together {
+		_ = flag.Set("test.parallel", strconv.Itoa(together))
+	}
+}
+
+const together = 4
 
 // Context returns a context that ends with the test, shortly before the whole
 // run's deadline, or after TestTimeout, whichever is first.
