@@ -163,6 +163,7 @@ func TestAnAdoptedInstallationIsActedUponOnlyWhenThatIsAllowed(t *testing.T) {
 	}, 60*time.Second, "it is not said why nothing can be done")
 	x = openTerminal(t, url, "--view", "workers", "--allow-direct-writes")
 	x.shows(" RW ")
+	x.shows("worker-a") // what is done is done to the row under the cursor
 	x.press("A")
 	x.shows("give it nothing new")
 }

@@ -156,8 +156,8 @@ func TestEventsWhoseMessageWasLostAreFound(t *testing.T) {
 		SELECT id, ref, '{"who":"lost"}', now() - i * interval '10 minutes' FROM trigger, generate_series(1, 10) i WHERE ref = 'demo.door'`)
 	testkit.Exec(t, b.store, `INSERT INTO enforcement (rule, rule_ref, trigger_ref, payload, event, created, config)
 		SELECT id, ref, trigger_ref, '{}', 1 << 30, now() - interval '1 minute', '{"message":"lost"}' FROM rule WHERE ref = 'demo.rule0'`)
+	b.worker(t, "w1", 5) // it is there before what was lost is found, which is at once
 	b.engine(t)
-	b.worker(t, "w1", 5)
 	b.enforced(t, 11, 30*time.Second)
 }
 
