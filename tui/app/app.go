@@ -27,8 +27,13 @@ import (
 
 // Options configures the dashboard.
 type Options struct {
-	// Context is the name of the installation, shown in the header.
+	// Context is the name of the installation, shown in the header in Colour, one
+	// of theme.Colours; empty means the accent of the theme.
 	Context string
+	Colour  string
+	// Protected asks for the name of what is acted upon where y would do
+	// elsewhere, and marks the name in the header.
+	Protected bool
 	// View is the view to open first; empty means the overview.
 	View screen.View
 	// Refresh is the interval between polls; zero means two seconds.
@@ -142,19 +147,12 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := &screen.Env{Theme: look, Data: screen.NewData()}
 	m := &Model{
-		ctx: ctx, opts: opts, source: source, env: env, view: opts.View,
-		queues: queues.New(env), queue: queue.New(env), executions: executions.New(env), execution: execution.New(env),
+		ctx: ctx, opts: opts, source: source, env: &screen.Env{Theme: look}, view: opts.View,
 		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
-		held: map[screen.Feed]any{}, underWay: map[*act.Operation]context.CancelFunc{},
+		underWay: map[*act.Operation]context.CancelFunc{},
 	}
-	m.screens = map[screen.View]screen.Screen{
-		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
-		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
-		keymap.InAlerts: alerts.New(env),
-		keymap.InLog:    operations.New(env),
-	}
+	m.furnish()
 	if err := checkView(opts.View); err != nil {
 		return nil, err
 	}
@@ -163,6 +161,21 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	m.input.Cursor.SetMode(cursor.CursorStatic)
 	m.tick()
 	return m, nil
+}
+
+// furnish makes the screens anew, with nothing read and nothing chosen. All that
+// belongs to one installation begins here.
+func (m *Model) furnish() {
+	env := m.env
+	env.Data = screen.NewData()
+	m.held, m.trail = map[screen.Feed]any{}, nil
+	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env), execution.New(env)
+	m.screens = map[screen.View]screen.Screen{
+		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
+		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
+		keymap.InAlerts: alerts.New(env),
+		keymap.InLog:    operations.New(env),
+	}
 }
 
 // tick takes the time for this message.

@@ -83,11 +83,7 @@ func (m *Model) wide() bool { return m.width >= 120 }
 // header is the first line: which installation, and how its sources are.
 func (m *Model) header() string {
 	e := m.env
-	name := m.opts.Context
-	if name == "" {
-		name = "default"
-	}
-	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + e.Paint(theme.Accent, widget.CutMiddle(widget.Clean(name), 20)) + " " + m.mode() + "  " +
+	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + m.contextName() + " " + m.mode() + "  " +
 		m.sourceState("PG", screen.FeedOverview) + "  " + m.sourceState("MQ", screen.FeedBroker) + "  " + m.pace()
 	right := m.alarms()
 	if m.wide() {
@@ -97,6 +93,26 @@ func (m *Model) header() string {
 		}
 	}
 	return widget.Spread(left, right+"  "+e.Now.UTC().Format("15:04:05Z")+" ", m.width)
+}
+
+// contextName is the name of the installation in its colour. One that is
+// protected carries a mark, which no theme takes away.
+func (m *Model) contextName() string {
+	name, mark := m.opts.Context, ""
+	if name == "" {
+		name = "default"
+	}
+	if m.opts.Protected {
+		mark = m.env.Paint(theme.Warn, "!")
+	}
+	name = widget.CutMiddle(widget.Clean(name), 20)
+	if m.opts.Colour != "" {
+		return m.env.Theme.Colour(m.opts.Colour, name) + mark
+	}
+	if m.opts.Protected {
+		return m.env.Paint(theme.Warn, name) + mark
+	}
+	return m.env.Paint(theme.Accent, name)
 }
 
 // sourceState says whether a source answers: how fast, or since when not.

@@ -9,6 +9,8 @@ package theme
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -47,9 +49,11 @@ type Options struct {
 
 // Theme is a computed look.
 type Theme struct {
-	name   string
-	ascii  bool
-	codes  [roles]string
+	name  string
+	ascii bool
+	codes [roles]string
+	// plain is true where nothing is coloured.
+	plain  bool
 	Glyphs Glyphs
 }
 
@@ -63,7 +67,7 @@ func New(opts Options) (*Theme, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown theme %q: choose one of %s", name, strings.Join(Names, ", "))
 	}
-	t := &Theme{name: name, Glyphs: glyphs, ascii: opts.ASCII}
+	t := &Theme{name: name, Glyphs: glyphs, ascii: opts.ASCII, plain: opts.Plain || opts.NoColor || name == "mono"}
 	if opts.Plain {
 		return t, nil
 	}
@@ -138,4 +142,23 @@ func (t *Theme) Stop(role Role) string {
 		return ""
 	}
 	return reset
+}
+
+// colours are the names by which people mark an installation, in the sixteen
+// colours of the terminal, whose palette rules.
+var colours = map[string]string{
+	"red": "91", "green": "92", "yellow": "93", "blue": "94", "magenta": "95", "cyan": "96", "white": "97", "grey": "90",
+}
+
+// Colours lists the names that Colour knows.
+var Colours = slices.Sorted(maps.Keys(colours))
+
+// Colour paints text in a colour by its name. Where nothing is coloured, and for
+// a name it does not know, the text comes back in bold or as it is.
+func (t *Theme) Colour(name, text string) string {
+	code, ok := colours[name]
+	if !ok || t.plain {
+		return t.Paint(Strong, text)
+	}
+	return "\x1b[1;" + code + "m" + text + reset
 }

@@ -57,3 +57,24 @@ func TestAnUnknownStateIsStillShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, State{"·", Plain}, th.Of("paused_by_moon"))
 }
+
+func TestTheColourOfAnInstallationIsDroppedWithTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, name := range Colours {
+		th, err := New(Options{Name: "dark"})
+		require.NoError(t, err)
+		require.Contains(t, th.Colour(name, "prod"), "prod\x1b[0m")
+		require.NotEqual(t, th.Paint(Strong, "prod"), th.Colour(name, "prod"), name)
+		for _, opts := range []Options{{Name: "dark", NoColor: true}, {Name: "mono"}} {
+			th, err = New(opts)
+			require.NoError(t, err)
+			require.Equal(t, "\x1b[1mprod\x1b[0m", th.Colour(name, "prod"))
+		}
+		th, err = New(Options{Plain: true})
+		require.NoError(t, err)
+		require.Equal(t, "prod", th.Colour(name, "prod"))
+	}
+	th, err := New(Options{})
+	require.NoError(t, err)
+	require.Equal(t, "\x1b[1mprod\x1b[0m", th.Colour("pink", "prod"))
+}
