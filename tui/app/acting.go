@@ -47,6 +47,8 @@ type dialog struct {
 	plan    *act.Plan
 	planned time.Time
 	confirm *widget.Confirm
+	// table is what columns are chosen for.
+	table *widget.Table
 }
 
 // keys names the keys that work in the dialog now.
@@ -137,6 +139,8 @@ func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
 		return m.confirmKey(action, msg)
 	case keymap.InRunning:
 		m.runningKey(action)
+	case keymap.InColumns:
+		m.columnsKey(action)
 	case keymap.InPlanning:
 		if action == keymap.Back {
 			return m.closeDialog()

@@ -65,7 +65,7 @@ func (m *Model) overlay(body []string) []string {
 // dialogBox draws the dialog in at most w cells and h lines.
 func (m *Model) dialogBox(w, h int) []string {
 	d, th := &m.dialog, m.env.Theme
-	if d.scope == keymap.InMenu { // as narrow as it can be, so that the rows stay in sight
+	if d.scope == keymap.InMenu || d.scope == keymap.InColumns { // as narrow as it can be, so that the rows stay in sight
 		w = min(w, max(d.list.Width(), widget.Width(m.dialogTitle())+4, widget.Width(d.note)+2)+4)
 	}
 	inner, room := w-4, h-2
@@ -77,6 +77,8 @@ func (m *Model) dialogBox(w, h int) []string {
 		if d.note != "" {
 			lines = append(lines, "", th.Paint(theme.Warn, widget.Cut("▲ "+widget.Clean(d.note), inner)))
 		}
+	case keymap.InColumns:
+		lines = d.list.Lines(inner, room, th)
 	case keymap.InForm:
 		lines = d.form.Lines(inner, th)
 	case keymap.InPlanning:
@@ -102,6 +104,8 @@ func (m *Model) dialogBox(w, h int) []string {
 func (m *Model) dialogTitle() string {
 	d := &m.dialog
 	switch d.scope {
+	case keymap.InColumns:
+		return "Columns"
 	case keymap.InMenu:
 		return widget.Clean(d.menu.Target.Name)
 	case keymap.InForm:

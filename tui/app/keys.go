@@ -120,6 +120,9 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		return m.actAtOnce(action)
 	case keymap.Log:
 		return m.goTo(keymap.InLog)
+	case keymap.Columns:
+		m.openColumns()
+		return nil
 	default:
 		return m.doLive(action)
 	}

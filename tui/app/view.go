@@ -277,7 +277,11 @@ func (m *Model) messageLine() string {
 	case m.toast != "" && e.Clock.Sub(m.toastAt) < toastTime:
 		return " " + widget.Clean(m.toast)
 	}
-	return m.trouble()
+	note, trouble := m.listNote(), m.trouble()
+	if note == "" {
+		return trouble
+	}
+	return " " + note + trouble
 }
 
 func (m *Model) sortChoices() string {

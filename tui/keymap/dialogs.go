@@ -9,10 +9,11 @@ const (
 	InTyping   Scope = "typing" // a text of the confirmation is being typed
 	InRunning  Scope = "running"
 	InFailed   Scope = "failed"
+	InColumns  Scope = "columns"
 )
 
 // DialogScopes lists every stage of a dialog.
-var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed}
+var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns}
 
 // GroupDialog is the group of the keys of dialogs.
 const GroupDialog = "DIALOG"
@@ -20,8 +21,11 @@ const GroupDialog = "DIALOG"
 // Dialogs is the key map of dialogs. Enter alone never confirms: it presses the
 // button in focus, which is the one that cancels.
 var Dialogs = []Binding{
-	{RowDown, []string{"j", "down"}, "j ↓", "", "next act", GroupDialog, []Scope{InMenu}, 0, false},
-	{RowUp, []string{"k", "up"}, "k ↑", "", "act before", GroupDialog, []Scope{InMenu}, 0, false},
+	{RowDown, []string{"j", "down"}, "j ↓", "", "next line", GroupDialog, []Scope{InMenu, InColumns}, 0, false},
+	{RowUp, []string{"k", "up"}, "k ↑", "", "line before", GroupDialog, []Scope{InMenu, InColumns}, 0, false},
+	{Choose, []string{" "}, "space", "on or off", "turn the column on or off", GroupDialog, []Scope{InColumns}, 1, false},
+	{Yes, []string{"a"}, "a", "all", "turn all columns on", GroupDialog, []Scope{InColumns}, 2, false},
+	{Back, []string{"esc", "q", "enter", "c"}, "esc enter", "close", "close the columns", GroupDialog, []Scope{InColumns}, 10, false},
 	{Choose, []string{"enter"}, "enter", "choose", "choose; its letter does the same", GroupDialog, []Scope{InMenu}, 1, false},
 	{Choose, []string{"enter"}, "enter", "go on", "go on with what is written", GroupDialog, []Scope{InForm, InTyping}, 1, false},
 	{Choose, []string{"enter"}, "enter", "press the button", "press the button in focus", GroupDialog, []Scope{InConfirm}, 2, false},

@@ -50,6 +50,11 @@ const (
 	Requeue     Action = "requeue"
 	Discard     Action = "discard"
 	Purge       Action = "purge"
+	Mark        Action = "mark"
+	MarkRange   Action = "mark-range"
+	MarkAll     Action = "mark-all"
+	Unmark      Action = "unmark"
+	Columns     Action = "columns"
 )
 
 // The actions of dialogs.
@@ -116,6 +121,12 @@ var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLette
 // actScopes are the views whose rows can be acted upon.
 var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters}
 
+// markScopes are the lists whose rows can be marked.
+var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters}
+
+// tableScopes are the lists whose columns can be chosen.
+var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InAlerts, InLog}
+
 // Table is the whole key map.
 var Table = []Binding{
 	{RowDown, []string{"j", "down"}, "j ↓", "", "row down", GroupMove, []Scope{Everywhere}, 0, false},
@@ -126,6 +137,8 @@ var Table = []Binding{
 	{HalfUp, []string{"ctrl+u", "pgup"}, "^u pgup", "", "half a page up", GroupMove, []Scope{Everywhere}, 0, false},
 	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution}, 2, false},
 	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution}, 0, false},
+	{Left, []string{"h", "left"}, "h ←", "", "columns left", GroupMove, tableScopes, 0, false},
+	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit", GroupMove, tableScopes, 0, false},
 	{Overview, []string{"1"}, "1", "", "overview", GroupMove, []Scope{Everywhere}, 0, false},
 	{Queues, []string{"2"}, "2", "", "queues", GroupMove, []Scope{Everywhere}, 0, false},
 	{Executions, []string{"3"}, "3", "", "executions", GroupMove, []Scope{Everywhere}, 0, false},
@@ -134,9 +147,14 @@ var Table = []Binding{
 	{Alerts, []string{"7"}, "7", "", "alerts", GroupMove, []Scope{Everywhere}, 0, false},
 
 	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1, false},
+	{Mark, []string{" "}, "space", "", "mark the row, or take its mark away", GroupRows, markScopes, 0, false},
+	{MarkRange, []string{"V"}, "V", "", "mark from the last mark to here", GroupRows, markScopes, 0, false},
+	{MarkAll, []string{"*"}, "*", "", "mark all that the filter matches now", GroupRows, markScopes, 0, false},
+	{Unmark, []string{"\\"}, "\\", "", "take all marks away", GroupRows, markScopes, 0, false},
 	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
 	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers}, 4, false},
 	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 5, false},
+	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, tableScopes, 0, false},
 	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 9, false},
 
 	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution}, 4, false},

@@ -15,8 +15,14 @@ func PreviewHeight(w, h int, wanted bool) int {
 	return h * 2 / 5
 }
 
-// MoveTable carries out the actions that move a cursor. It reports whether the
-// action was one of them.
+// Tabular is a screen with a table whose rows can be marked and whose columns can
+// be chosen.
+type Tabular interface {
+	Table() *widget.Table
+}
+
+// MoveTable carries out the actions that move a cursor, mark rows or scroll
+// columns. It reports whether the action was one of them.
 func MoveTable(t *widget.Table, action keymap.Action) bool {
 	switch action {
 	case keymap.RowDown:
@@ -31,6 +37,18 @@ func MoveTable(t *widget.Table, action keymap.Action) bool {
 		t.Top()
 	case keymap.Bottom:
 		t.Bottom()
+	case keymap.Left:
+		t.ScrollColumns(-1)
+	case keymap.Right:
+		t.ScrollColumns(1)
+	case keymap.Mark:
+		t.Mark()
+	case keymap.MarkRange:
+		t.MarkRange()
+	case keymap.MarkAll:
+		t.MarkAll()
+	case keymap.Unmark:
+		t.Unmark()
 	default:
 		return false
 	}

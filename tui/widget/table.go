@@ -52,6 +52,12 @@ type Table struct {
 	// on the first row, whichever that is.
 	moved  bool
 	height int
+	marks  marks
+	// hidden are the columns that were turned off; nil: none.
+	hidden []bool
+	// scroll is how many columns were scrolled past.
+	scroll int
+	widths []int
 	cells  []Cell
 }
 
@@ -63,6 +69,7 @@ func NewTable(columns []Column) *Table { return &Table{columns: columns} }
 // cursor keeps its place and Gone says which row was lost.
 func (t *Table) SetRows(rows Rows) {
 	t.rows, t.gone = rows, ""
+	t.missing()
 	n := t.len()
 	if n == 0 {
 		t.cursor, t.offset = 0, 0
@@ -164,50 +171,18 @@ func (t *Table) Lines(w, h int, th *theme.Theme) []string {
 	}
 	t.height = h - 1
 	t.settle()
-	widths := t.layout(w - 1)
+	lead := 1 // of every line: the cursor, and the marks while there are any
+	if len(t.marks.order) > 0 {
+		lead = 3
+	}
+	widths := t.layout(w - lead)
 	out := make([]string, 0, h)
-	out = append(out, " "+th.Paint(theme.Dim, t.header(widths)))
+	out = append(out, Blank(lead)+th.Paint(theme.Dim, t.header(widths)))
 	for row := t.offset; row < t.len() && len(out) < h; row++ {
 		t.cells = t.rows.Cells(row, t.cells[:0])
-		out = append(out, t.line(widths, row == t.cursor, th))
+		out = append(out, t.line(widths, row, th))
 	}
 	return out
-}
-
-// layout gives every column its width; a dropped column gets -1.
-func (t *Table) layout(w int) []int {
-	widths := make([]int, len(t.columns))
-	total := -1
-	grow := -1
-	for i, c := range t.columns {
-		widths[i] = c.Width
-		total += c.Width + 1
-		if c.Grow {
-			grow = i
-		}
-	}
-	for total > w {
-		drop := t.leastWanted(widths)
-		if drop < 0 {
-			break
-		}
-		total -= widths[drop] + 1
-		widths[drop] = -1
-	}
-	if grow >= 0 && widths[grow] >= 0 {
-		widths[grow] = max(4, widths[grow]+w-total)
-	}
-	return widths
-}
-
-func (t *Table) leastWanted(widths []int) int {
-	drop := -1
-	for i, c := range t.columns {
-		if widths[i] >= 0 && c.Priority > 0 && (drop < 0 || c.Priority >= t.columns[drop].Priority) {
-			drop = i
-		}
-	}
-	return drop
 }
 
 func (t *Table) header(widths []int) string {
@@ -224,14 +199,17 @@ func (t *Table) header(widths []int) string {
 	return b.String()
 }
 
-func (t *Table) line(widths []int, cursor bool, th *theme.Theme) string {
+func (t *Table) line(widths []int, row int, th *theme.Theme) string {
 	var b strings.Builder
-	mark := " "
+	cursor, pointer := row == t.cursor, " "
 	if cursor {
-		mark = th.Glyphs.Cursor
+		pointer = th.Glyphs.Cursor
 		b.WriteString(th.Start(theme.Cursor))
 	}
-	b.WriteString(mark)
+	b.WriteString(pointer)
+	if len(t.marks.order) > 0 {
+		b.WriteString(t.mark(row, cursor, th))
+	}
 	first := true
 	for i, c := range t.columns {
 		if widths[i] < 0 || i >= len(t.cells) {
@@ -252,6 +230,18 @@ func (t *Table) line(widths []int, cursor bool, th *theme.Theme) string {
 		b.WriteString(th.Stop(theme.Cursor))
 	}
 	return b.String()
+}
+
+// mark is the sign of a marked row, in a column of its own.
+func (t *Table) mark(row int, cursor bool, th *theme.Theme) string {
+	switch {
+	case !t.marks.has(t.rows.Key(row)):
+		return "  "
+	case cursor:
+		return th.Glyphs.Done + " "
+	default:
+		return th.Paint(theme.Accent, th.Glyphs.Done) + " "
+	}
 }
 
 // maxCell bounds what is looked at of a cell's text, so that a megabyte in one

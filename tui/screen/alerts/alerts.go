@@ -34,6 +34,9 @@ var columns = []widget.Column{
 // New makes the view.
 func New(env *screen.Env) *Alerts { return &Alerts{env: env, table: widget.NewTable(columns)} }
 
+// Table is the list, with its marks and columns.
+func (v *Alerts) Table() *widget.Table { return v.table }
+
 // View is the name of the screen.
 func (v *Alerts) View() screen.View { return keymap.InAlerts }
 

@@ -43,6 +43,9 @@ func New(env *screen.Env) *DeadLetters {
 	return &DeadLetters{env: env, table: widget.NewTable(columns)}
 }
 
+// Table is the list, with its marks and columns.
+func (v *DeadLetters) Table() *widget.Table { return v.table }
+
 // View is the name of the screen.
 func (v *DeadLetters) View() screen.View { return keymap.InDeadLetters }
 

@@ -54,6 +54,9 @@ func New(env *screen.Env) *Executions {
 	return &Executions{env: env, table: widget.NewTable(columns), preview: true}
 }
 
+// Table is the list, with its marks and columns.
+func (x *Executions) Table() *widget.Table { return x.table }
+
 // View is the name of the screen.
 func (x *Executions) View() screen.View { return keymap.InExecutions }
 

@@ -50,6 +50,9 @@ func New(env *screen.Env) *Operations {
 	return &Operations{env: env, table: widget.NewTable(columns)}
 }
 
+// Table is the list, with its marks and columns.
+func (v *Operations) Table() *widget.Table { return v.table }
+
 // View is the name of the screen.
 func (v *Operations) View() screen.View { return keymap.InLog }
 

@@ -58,6 +58,9 @@ func New(env *screen.Env) *Queues {
 	return &Queues{env: env, table: widget.NewTable(columns), preview: true}
 }
 
+// Table is the list, with its marks and columns.
+func (q *Queues) Table() *widget.Table { return q.table }
+
 // View is the name of the screen.
 func (q *Queues) View() screen.View { return keymap.InQueues }
 
@@ -229,6 +232,9 @@ func (q *Queues) Len() int { return len(q.rows) }
 
 // Key identifies a row.
 func (q *Queues) Key(row int) string { return q.keys[row] }
+
+// Name is what people call a row.
+func (q *Queues) Name(row int) string { return screen.QueueName(&q.rows[row]) }
 
 // Cells are the texts of a row.
 func (q *Queues) Cells(row int, into []widget.Cell) []widget.Cell {

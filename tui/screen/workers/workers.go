@@ -66,6 +66,9 @@ func New(env *screen.Env) *Workers {
 	return &Workers{env: env, table: widget.NewTable(columns), preview: true}
 }
 
+// Table is the list, with its marks and columns.
+func (v *Workers) Table() *widget.Table { return v.table }
+
 // View is the name of the screen.
 func (v *Workers) View() screen.View { return keymap.InWorkers }
 
@@ -264,6 +267,9 @@ func (v *Workers) Len() int { return len(v.rows) }
 
 // Key identifies a row.
 func (v *Workers) Key(i int) string { return v.keys[i] }
+
+// Name is what people call a row.
+func (v *Workers) Name(i int) string { return v.rows[i].Name }
 
 // Cells are the texts of a row.
 func (v *Workers) Cells(i int, into []widget.Cell) []widget.Cell {

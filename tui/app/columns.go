@@ -1,0 +1,84 @@
+package app
+
+import (
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// table is the table of the open view, or nil.
+func (m *Model) table() *widget.Table {
+	if s, ok := m.screen().(screen.Tabular); ok {
+		return s.Table()
+	}
+	return nil
+}
+
+// openColumns opens the list of the columns of the open view.
+func (m *Model) openColumns() {
+	table := m.table()
+	if table == nil || m.tooSmall() {
+		return
+	}
+	m.dialog = dialog{scope: keymap.InColumns, table: table, list: widget.NewMenu(columnChoices(table))}
+}
+
+// columnChoices lists the columns with whether they are on, and whether they are
+// in sight at this width.
+func columnChoices(table *widget.Table) []widget.Choice {
+	columns := table.Choosables()
+	list := make([]widget.Choice, len(columns))
+	for i, c := range columns {
+		state, help := "[ ]", ""
+		switch {
+		case c.Fixed:
+			state, help = "[x]", "names the row"
+		case c.On && c.Fits:
+			state = "[x]"
+		case c.On:
+			state, help = "[x]", "no room now: h l scroll to it"
+		}
+		list[i] = widget.Choice{Label: state + " " + c.Title, Help: help}
+	}
+	return list
+}
+
+func (m *Model) columnsKey(action keymap.Action) {
+	d := &m.dialog
+	switch action {
+	case keymap.RowDown:
+		d.list.Move(1)
+	case keymap.RowUp:
+		d.list.Move(-1)
+	case keymap.Yes:
+		d.table.ResetColumns()
+	case keymap.Choose:
+		d.table.ToggleColumn(d.table.Choosables()[d.list.Cursor()].Column)
+	case keymap.Back:
+		m.drop()
+		return
+	}
+	m.screen().Render(m.width, m.height-topLines-bottomLines) // which columns fit is known once they are drawn
+	at := d.list.Cursor()
+	d.list = widget.NewMenu(columnChoices(d.table))
+	d.list.Move(at - d.list.Cursor())
+}
+
+// listNote says what is marked in the open view and which columns are out of
+// sight; empty where there is nothing to say.
+func (m *Model) listNote() string {
+	table := m.table()
+	if table == nil {
+		return ""
+	}
+	space := m.env.Theme.Glyphs.Space
+	note := table.MarkNote(space)
+	if scrolled := table.ScrollNote(space); scrolled != "" {
+		if note != "" {
+			note += " · "
+		}
+		note += scrolled
+	}
+	return m.env.Paint(theme.Accent, widget.Cut(note, max(0, m.width-2)))
+}
