@@ -7,10 +7,21 @@ import (
 	"strings"
 )
 
-// masked replaces the value of a secret.
-const masked = "‹redacted›"
+// Masked replaces the value of a secret.
+const Masked = "‹redacted›"
 
 var secretKey = regexp.MustCompile(`(?i)pass(word|wd|phrase)|secret|token|api_?key|authorization|private_?key|credential`)
+
+// IsSecret reports whether a key names a secret.
+func IsSecret(key string) bool { return secretKey.MatchString(key) }
+
+// MaskLine hides what stands behind a word that names a secret in a line of text.
+func MaskLine(line string) string {
+	if at := secretKey.FindStringIndex(line); at != nil {
+		return line[:at[1]] + " " + Masked
+	}
+	return line
+}
 
 // JSON writes a JSON text on indented lines that are safe to show: values under
 // keys that name secrets, and values the platform has redacted, are masked.
@@ -37,11 +48,11 @@ func mask(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		if v["$attune_secret"] == true || v["redacted"] == true {
-			return masked
+			return Masked
 		}
 		for key, inner := range v {
 			if secretKey.MatchString(key) && inner != nil {
-				v[key] = masked
+				v[key] = Masked
 			} else {
 				v[key] = mask(inner)
 			}
@@ -56,9 +67,7 @@ func mask(value any) any {
 
 func maskLines(lines []string) []string {
 	for i, line := range lines {
-		if at := secretKey.FindStringIndex(line); at != nil {
-			lines[i] = line[:at[1]] + " " + masked
-		}
+		lines[i] = MaskLine(line)
 	}
 	return lines
 }
