@@ -81,23 +81,28 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 		return err
 	}
 	defer c.store.Close()
+	ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer release()
 	var returned atomic.Bool
-	encoded, err := c.encodeParams(cmd.Context(), ref, params, options.params)
+	encoded, err := c.encodeParams(ctx, ref, params, options.params)
 	if err != nil {
 		return err
 	}
-	if err := a.awaitWorker(cmd.Context(), c, options.timeout); err != nil {
+	if err := a.awaitWorker(ctx, c, options.timeout); err != nil {
 		return err
 	}
+	// Whoever interrupts from here on is told what was requested.
+	asking, answered := lingering(ctx, requestPatience)
+	defer answered()
 	wanted := submit.Request{ActionRef: ref, Params: encoded, Priority: priority}
-	done, submitter, stop, err := c.request(cmd.Context(), wanted, noteReturned(&returned))
+	done, submitter, stop, err := c.request(asking, wanted, noteReturned(&returned))
 	if err != nil {
 		return err
 	}
 	defer stop()
-	err = awaitPublished(cmd.Context(), submitter, done.OutboxID)
+	err = awaitPublished(asking, submitter, done.OutboxID)
 	switch {
-	case err != nil && cmd.Context().Err() == nil:
+	case err != nil && asking.Err() == nil:
 		a.notef("the broker %s does not answer: execution %d is stored and will be published by a running engine",
 			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
 	case returned.Load():
@@ -109,7 +114,21 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 			return row(w, fmt.Sprintf("execution %d requested", done.ID))
 		})
 	}
-	return a.awaitEnd(cmd, c, submitter, done, options.timeout)
+	return a.awaitEnd(ctx, cmd, c, submitter, done, options.timeout)
+}
+
+// requestPatience is how long a request that is under way may still take once
+// somebody has interrupted the command.
+const requestPatience = 5 * time.Second
+
+// lingering is a context that ends a while after another one has.
+func lingering(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, cancel) })
+	return out, func() {
+		stop()
+		cancel()
+	}
 }
 
 // workerPatience is how long `run` waits for a worker to register. An engine
@@ -283,16 +302,14 @@ type runResult struct {
 	Original int64 `json:"original_execution,omitempty"`
 }
 
-// awaitEnd prints the end of the last attempt and fails unless it completed.
-func (a *app) awaitEnd(cmd *cobra.Command, c *client, submitter *submit.Submitter, done submit.Requested, timeout time.Duration) error {
-	ctx := cmd.Context()
+// awaitEnd prints the end of the last attempt and fails unless it completed. An
+// interrupt, which ends the context, ends no more than the wait.
+func (a *app) awaitEnd(ctx context.Context, cmd *cobra.Command, c *client, submitter *submit.Submitter, done submit.Requested, timeout time.Duration) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	end, attempts, err := a.followEnd(ctx, c, submitter, done.ID)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return failedErrorf("execution %d has not ended within %s: it goes on, look with `attune-executor execution show %d`",

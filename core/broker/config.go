@@ -55,7 +55,7 @@ func (c Config) withDefaults() Config {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&c.CallTimeout, 10 * time.Second},
+		{&c.CallTimeout, 30 * time.Second},
 		{&c.CloseTimeout, 2 * time.Second},
 		{&c.ConfirmTimeout, 15 * time.Second},
 		{&c.ConnectTimeout, 10 * time.Second},

@@ -202,12 +202,8 @@ func (d *Demo) Env() []string {
 // context ends; then it awaits what was requested and prints the summary.
 func (d *Demo) Run(ctx context.Context) error {
 	d.begun = time.Now()
-	show := ctx
-	if d.cfg.Duration > 0 {
-		var cancel context.CancelFunc
-		show, cancel = context.WithTimeout(ctx, d.cfg.Duration)
-		defer cancel()
-	}
+	show, end := context.WithCancel(ctx)
+	defer end()
 	news := make(chan string, 16)
 	traffic := make(chan error, 1)
 	go func() { traffic <- d.traffic(show) }()
@@ -220,12 +216,34 @@ func (d *Demo) Run(ctx context.Context) error {
 			d.faults(show, news)
 		}
 	}()
+	if d.cfg.Duration > 0 {
+		go d.curtain(show, faults, end)
+	}
 	d.watch(show, news)
 	<-faults
 	if err := <-traffic; err != nil {
 		return fmt.Errorf("send traffic: %w", err)
 	}
 	return d.conclude(context.WithoutCancel(ctx))
+}
+
+// slowest bounds how many times longer than asked for the show may take.
+const slowest = 4
+
+// curtain ends the show when its time is over. On a slow machine the faults take
+// longer, and the show is not over without them.
+func (d *Demo) curtain(show context.Context, faults <-chan struct{}, end func()) {
+	defer end()
+	if !supervise.Sleep(show, d.cfg.Duration) {
+		return
+	}
+	patience := time.NewTimer((slowest - 1) * d.cfg.Duration)
+	defer patience.Stop()
+	select {
+	case <-faults:
+	case <-patience.C:
+	case <-show.Done():
+	}
 }
 
 // conclude awaits the end of everything that was requested and judges it.

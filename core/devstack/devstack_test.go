@@ -21,7 +21,7 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 )
 
-const timeout = 90 * time.Second
+const timeout = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(envRole); role != "" {

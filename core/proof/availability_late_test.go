@@ -152,7 +152,7 @@ func TestScenario3AllWorkersAreDown(t *testing.T) {
 	h := &house{stage: newStage(t), disturb: func(testing.TB) {}}
 	replica := h.serve(append(soon(), "ATTUNE__EXECUTOR__NO_WORKERS=fail", "ATTUNE__EXECUTOR__LOST_RUNNING=fail")...)
 	c := h.scene(t, "down")
-	act := testkit.Action(t, c.store, "down.act")
+	act := testkit.Action(t, c.store, "down.act", unhurried)
 	require.Equal(t, "failed 0", failsAtOnce(c, act.Ref), "there was never one")
 
 	last := c.fake(false, testkit.FakeWorkerConfig{Behave: until(nil)})

@@ -109,6 +109,7 @@ func coverageRounded(t *testing.T, st *store.Store, then retention.Coverage) ret
 	return now
 }
 
+// metric reads one number; -1 where there is none yet.
 func metric(t *testing.T, registry *prometheus.Registry, name, label string) int {
 	t.Helper()
 	families, err := registry.Gather()
@@ -120,8 +121,7 @@ func metric(t *testing.T, registry *prometheus.Registry, name, label string) int
 			}
 		}
 	}
-	require.Fail(t, "no such metric", "%s %s", name, label)
-	return 0
+	return -1
 }
 
 // The last moment of a partition counts: it goes when all of it is too old.
