@@ -32,6 +32,7 @@ build: ## build bin/attune-executor and bin/attune-tui
 
 .PHONY: test
 test: install build ## install what is missing, start private servers, run every test with -race, stop them
+	@sh .ci/install.sh tmux
 	@sh .ci/test.sh $(TEST_ARGS)
 
 .PHONY: race
@@ -80,7 +81,8 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 	@sh .ci/fuzz.sh
 
 .PHONY: screenshots
-screenshots: install build ## pictures of the dashboard for the README, from a short demo
+screenshots: install build ## pictures of the dashboard for the README, from a demo of SCREENSHOT_SECONDS
+	@sh .ci/install.sh tmux
 	@sh .ci/screenshots.sh
 
 .PHONY: clean

@@ -45,10 +45,13 @@ have_rabbitmq() {
 
 have_compiler() { command -v "${CC:-cc}" >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1; }
 
+wanted=${1:-}
+
 missing() {
 	have_postgres || echo postgresql
 	have_rabbitmq || echo rabbitmq
 	have_compiler || echo compiler
+	[ -z "$wanted" ] || command -v "$wanted" >/dev/null 2>&1 || echo "$wanted"
 }
 
 with_apt() {
@@ -89,6 +92,7 @@ packages() { # packages NAME... prints what the manager calls them
 		apt/postgresql) echo postgresql ;;
 		apt/rabbitmq) echo rabbitmq-server ;;
 		apt/compiler) echo gcc libc6-dev ;;
+		*/tmux) echo tmux ;;
 		brew/postgresql) echo postgresql@17 ;;
 		brew/rabbitmq) echo rabbitmq ;;
 		esac
@@ -117,6 +121,6 @@ fi
 lacks=$(missing | tr '\n' ' ')
 [ -z "$lacks" ] || {
 	say "still missing: $lacks"
-	say "install PostgreSQL 15 or newer, RabbitMQ 3.10 or newer (with the management plugin) and a C compiler, then try again"
+	say "install PostgreSQL 15 or newer, RabbitMQ 3.10 or newer (with the management plugin), a C compiler${wanted:+ and $wanted}, then try again"
 	exit 1
 }

@@ -1,46 +1,122 @@
 #!/bin/sh
-# Draws the dashboard's views into docs/screenshots/*.svg from a short demo that
-# runs meanwhile: what --snapshot prints, as a picture of a terminal.
+# Draws the dashboard's views into docs/pictures/*.svg: the real program in a
+# terminal of its own (tmux), beside a demo that runs meanwhile.
+#   SCREENSHOT_SECONDS  how long the demo runs before the first picture (90)
 set -eu
 cd "$(dirname "$0")/.."
 
-dir=${DEMO_DIR:-.attune/demo}
-out=docs/screenshots
-views=${VIEWS:-overview queues executions workers dlq}
-mkdir -p .attune "$out"
+warm=${SCREENSHOT_SECONDS:-90}
+dir=.attune/pictures
+out=docs/pictures
+mkdir -p "$dir" "$out"
+root=$PWD
+socket=$(mktemp -d)/tmux
 
-# picture reads text and writes an SVG of it.
-picture() {
-	awk '
-		{ gsub(/&/, "\\&amp;"); gsub(/</, "\\&lt;"); gsub(/>/, "\\&gt;"); line[NR] = $0 }
-		END {
-			width = 140 * 8.43 + 32; height = NR * 18 + 32
-			printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\">\n", width, height, width
-			printf "<rect width=\"100%%\" height=\"100%%\" rx=\"8\" fill=\"#14161b\"/>\n"
-			printf "<g font-family=\"ui-monospace,Menlo,Consolas,monospace\" font-size=\"14\" fill=\"#d7dae0\">\n"
-			for (i = 1; i <= NR; i++)
-				printf "<text x=\"16\" y=\"%d\" xml:space=\"preserve\">%s</text>\n", i * 18 + 12, line[i]
-			print "</g>\n</svg>"
-		}'
+finish() {
+	code=$?
+	trap '' INT TERM
+	tmux -S "$socket" kill-server 2>/dev/null || true
+	rm -rf "$(dirname "$socket")"
+	kill "$demo" 2>/dev/null || true
+	wait "$demo" 2>/dev/null || true
+	exit "$code"
 }
-
-DEMO_SECONDS=${DEMO_SECONDS:-45} bin/attune-executor demo </dev/null >.attune/screenshots.log 2>&1 &
+go build -o "$dir/draw" ./tui/picture/draw
+bin/attune-executor stack down --wipe --dir "$dir/demo" >/dev/null 2>&1 || true # of a run that was killed
+DEMO_SECONDS=$((warm + 120)) bin/attune-executor demo --dir "$dir/demo" </dev/null >"$dir/demo.log" 2>&1 &
 demo=$!
-trap 'kill "$demo" 2>/dev/null || true; wait "$demo" 2>/dev/null || true' EXIT
+trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Half of the demo has to pass before there is something to see.
-sleep $((${DEMO_SECONDS:-45} / 2 + 10))
-kill -0 "$demo" 2>/dev/null || {
-	cat .attune/screenshots.log >&2
-	exit 1
+# alive fails with what the demo said when it has ended.
+alive() {
+	kill -0 "$demo" 2>/dev/null || {
+		cat "$dir/demo.log" >&2
+		exit 1
+	}
 }
-lines=$(bin/attune-executor stack env --dir "$dir")
-eval "$lines"
-for view in $views; do
-	bin/attune-tui --snapshot "$view" --width 140 --height 40 >".attune/$view.txt"
-	picture <".attune/$view.txt" >"$out/$view.svg"
-	rm -f ".attune/$view.txt"
-	echo "$out/$view.svg"
+
+# ready says whether the demo's servers answer the dashboard.
+ready() {
+	lines=$(bin/attune-executor stack env --dir "$dir/demo" 2>/dev/null) && [ -n "$lines" ] || return 1
+	eval "$lines"
+	bin/attune-tui --snapshot overview >/dev/null 2>&1
+}
+until ready; do
+	alive
+	sleep 1
 done
+unset NO_COLOR
+
+# seat NAME COLUMNS ROWS FLAGS opens a dashboard of that size.
+seat() {
+	tmux -S "$socket" -f /dev/null new-session -d -s "$1" -x "$2" -y "$3" -c "$root" \
+		env TERM=tmux-256color bin/attune-tui --refresh 1s $4
+}
+
+# shows SEAT TEXT waits until the text is on the screen, for at most ten seconds.
+shows() {
+	tries=50
+	until tmux -S "$socket" capture-pane -p -t "$1" | grep -qF -e "$2"; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || {
+			echo "screenshots: $1 never showed: $2" >&2
+			tmux -S "$socket" capture-pane -p -t "$1" >&2
+			exit 1
+		}
+		sleep 0.2
+	done
+}
+
+# picture SEAT NAME FLAGS draws what the seat shows now.
+picture() {
+	columns=$(tmux -S "$socket" display-message -p -t "$1" '#{window_width}')
+	rows=$(tmux -S "$socket" display-message -p -t "$1" '#{window_height}')
+	tmux -S "$socket" capture-pane -e -p -t "$1" |
+		"$dir/draw" --title "attune-tui · $2" --columns "$columns" --rows "$rows" $3 >"$dir/picture.svg"
+	mv "$dir/picture.svg" "$out/$2.svg"
+	echo "$out/$2.svg"
+}
+
+# keys SEAT KEYS… types keys.
+keys() {
+	seat=$1
+	shift
+	tmux -S "$socket" send-keys -t "$seat" "$@"
+}
+
+seat wide 140 40 "--theme dark"
+seat small 80 24 "--theme dark"
+seat light 140 40 "--theme light"
+
+sleep "$warm"
+alive
+picture wide overview ""
+picture light overview-light --light
+keys small 2
+shows small "[2 Queue]"
+sleep 2
+picture small queues-80x24 ""
+
+while read -r key title name; do
+	keys wide "$key"
+	shows wide "$title"
+	sleep 3
+	picture wide "$name" ""
+done <<'VIEWS'
+2 [2 queues
+3 [3 executions
+4 [4 workers
+5 [5 dlq
+7 [7 alerts
+VIEWS
+
+# A plan before an act: nothing is done, since the question is left.
+keys wide 2
+shows wide "[2"
+keys wide A
+shows wide "cancel those who wait"
+picture wide act ""
+keys wide Escape
+alive

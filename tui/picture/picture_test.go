@@ -1,0 +1,92 @@
+package picture
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// elements reads a picture as XML and returns its elements with their text.
+func elements(t *testing.T, svg []byte) []string {
+	t.Helper()
+	var found []string
+	for d := xml.NewDecoder(strings.NewReader(string(svg))); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		require.NoError(t, err, "%s", svg)
+		switch token := token.(type) {
+		case xml.StartElement:
+			s := token.Name.Local
+			for _, a := range token.Attr {
+				s += " " + a.Name.Local + "=" + a.Value
+			}
+			found = append(found, s)
+		case xml.CharData:
+			if text := strings.TrimSpace(string(token)); text != "" {
+				found[len(found)-1] += " |" + text
+			}
+		}
+	}
+}
+
+func TestLettersStandInTheirCells(t *testing.T) {
+	t.Parallel()
+	got := strings.Join(elements(t, SVG("  ab c   \x1b[1;32mok\x1b[0m", Options{})), "\n")
+	require.Contains(t, got, "text x=30.8 y=43.5 textLength=33.6 lengthAdjust=spacingAndGlyphs fill=#d4d7dd |ab c")
+	require.Contains(t, got, "text x=89.6 y=43.5 textLength=16.8 lengthAdjust=spacingAndGlyphs fill=#7fbf7f font-weight=bold |ok")
+}
+
+func TestWideSignsTakeTwoCells(t *testing.T) {
+	t.Parallel()
+	got := strings.Join(elements(t, SVG("界x", Options{})), "\n")
+	require.Contains(t, got, "x=22.4 y=43.5 text-anchor=middle fill=#d4d7dd |界")
+	require.Contains(t, got, "x=30.8 y=43.5 textLength=8.4 lengthAdjust=spacingAndGlyphs fill=#d4d7dd |x")
+}
+
+func TestBarsLinesAndBrailleAreShapes(t *testing.T) {
+	t.Parallel()
+	got := strings.Join(elements(t, SVG("█▁─┌⠁", Options{})), "\n")
+	require.Contains(t, got, "path d=M14 30h8.4v18h-8.4z"+"M22.4 45.8h8.4v2.2h-8.4z", "bars of one colour are one path, from the bottom up")
+	require.Contains(t, got, "M35 39H30.8M35 39H39.2M43.4 39H47.6M43.4 39V48 fill=none")
+	require.NotContains(t, got, "█")
+	require.NotContains(t, got, "⠁")
+}
+
+func TestReverseSwapsInkAndGround(t *testing.T) {
+	t.Parallel()
+	got := strings.Join(elements(t, SVG("\x1b[7m a \x1b[0mb", Options{Light: true})), "\n")
+	require.Contains(t, got, "path d=M14 30h25.2v18h-25.2z fill=#24292f", "the blanks of the row too")
+	require.Contains(t, got, "fill=#ffffff |a")
+	require.Contains(t, got, "fill=#24292f |b")
+}
+
+func TestColoursGoOnInTheNextLine(t *testing.T) {
+	t.Parallel()
+	got := strings.Join(elements(t, SVG("\x1b[38;5;214mone\ntwo\x1b[39m\nthree \x1b[48;5;244mx", Options{})), "\n")
+	require.Contains(t, got, "fill=#ffaf00 |two")
+	require.Contains(t, got, "fill=#d4d7dd |three")
+	require.Contains(t, got, "fill=#808080")
+}
+
+func TestTheTerminalHasAtLeastTheSizeAskedFor(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, string(SVG("a\n", Options{Columns: 80, Rows: 24})), `viewBox="0 0 700 476"`)
+	require.Contains(t, string(SVG(strings.Repeat("x", 100)+"\n\n\n", Options{Columns: 80, Rows: 1})), `viewBox="0 0 868 98"`)
+}
+
+func FuzzPicture(f *testing.F) {
+	for _, seed := range []string{"", "\x1b[", "\x1b[38;5m", "\x1b[38;5;999mx", "<&>\x00\x1b]0;t\a", "\xff\xfe", "e\u0301👩‍👩‍👧", "\x1b[1;;;7mx\r\n"} {
+		f.Add(seed, "<t>")
+	}
+	f.Fuzz(func(t *testing.T, frame, title string) {
+		first := SVG(frame, Options{Title: title})
+		elements(t, first)
+		require.Equal(t, first, SVG(frame, Options{Title: title}))
+	})
+}
