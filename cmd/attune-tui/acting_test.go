@@ -25,6 +25,12 @@ type terminal struct {
 // openTerminal starts the program on a database. Nothing answers for the broker.
 func openTerminal(t *testing.T, databaseURL string, args ...string) *terminal {
 	t.Helper()
+	return openTerminalIn(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + databaseURL, nobody[1]}, args...)
+}
+
+// openTerminalIn starts the program with variables of its own.
+func openTerminalIn(t *testing.T, environ []string, args ...string) *terminal {
+	t.Helper()
 	tmux, err := exec.LookPath("tmux")
 	if err != nil {
 		t.Skip("there is no tmux to make a terminal with")
@@ -35,8 +41,8 @@ func openTerminal(t *testing.T, databaseURL string, args ...string) *terminal {
 		stop.Env = []string{"PATH=" + os.Getenv("PATH")}
 		_ = stop.Run() // It is gone already when the program has ended.
 	})
-	command := "env -i " + asProgram + "=1 TERM=tmux-256color HOME=/nonexistent PATH=" + os.Getenv("PATH") +
-		" 'ATTUNE__DATABASE__URL=" + databaseURL + "' " + nobody[1] + " " + os.Args[0] + " " + strings.Join(args, " ")
+	command := "env -i " + asProgram + "=1 TERM=tmux-256color PATH=" + os.Getenv("PATH") +
+		" '" + strings.Join(environ, "' '") + "' " + os.Args[0] + " " + strings.Join(args, " ")
 	x.call("-f", "/dev/null", "new-session", "-d", "-x", "110", "-y", "32", command)
 	return x
 }

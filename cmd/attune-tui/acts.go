@@ -72,6 +72,9 @@ var errBrokerAway = errors.New("the broker does not answer, and it has the queue
 // openLink connects to the broker for one act.
 func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
 	mq := cfg.MessageQueue
+	if mq.URL == "" {
+		return nil, errNoBroker
+	}
 	link := broker.New(broker.Config{
 		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-tui acts", CloseTimeout: time.Second,
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat, NoDeadLetters: !mq.RabbitMQ.DeadLetter.Enabled,

@@ -13,17 +13,17 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
+	"strings"
 	"syscall"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/cmd/attune-tui/internal/quickstart"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/tui/app"
+	"github.com/attune-go/attune/tui/settings"
 )
 
 // The exit codes, which scripts rely on.
@@ -83,35 +83,43 @@ func start(ctx context.Context, args, environ []string, stdout io.Writer) error 
 	case opts.version:
 		return write(stdout, []byte("attune-tui "+version()+"\n"))
 	}
-	cfg, err := load(ctx, opts.config, environ)
+	file, err := settings.Load(settings.Path(environ))
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	opts.app.Context = contextName(cfg.Database.URL)
-	source, closeSource, err := open(ctx, cfg)
-	if err != nil {
-		return &exitError{exitUsage, err}
+	if opts.contexts {
+		list, err := contexts(file, opts.output)
+		if err != nil {
+			return err
+		}
+		return write(stdout, list)
 	}
-	defer closeSource()
-	if opts.snapshot != "" {
-		opts.app.ReadOnly = "a printed frame acts on nothing"
-		return snapshot(ctx, source, opts, stdout)
-	}
-	return live(ctx, cfg, source, opts)
+	opts.follow(file)
+	opts.app.Notice = strings.Join(file.Warnings, "; ")
+	return show(ctx, &seat{opts: opts, environ: environ, file: file}, stdout)
 }
 
-// load reads the configuration. Where it names no servers, those of a private
-// stack that runs in the current folder are shown, as the other commands use.
-func load(ctx context.Context, path string, environ []string) (*config.Config, error) {
-	cfg, err := config.Load(path, environ)
-	if err != nil || cfg.Source("database.url") != "default" || cfg.Source("message_queue.url") != "default" {
-		return cfg, err
+// show opens the first installation and shows it.
+func show(ctx context.Context, s *seat, stdout io.Writer) error {
+	i, err := s.first(ctx)
+	if err != nil {
+		return &exitError{exitUsage, err}
 	}
-	stack := devstack.Variables(ctx, devstack.DirDefault)
-	if len(stack) == 0 {
-		return cfg, nil
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	to, err := s.open(ctx, i)
+	if err != nil {
+		return &exitError{exitUsage, err}
 	}
-	return config.Load(path, append(slices.Clone(environ), stack...))
+	opts := s.opts
+	opts.app.Context, opts.app.Colour, opts.app.Protected = to.Name, to.Colour, to.Protected
+	opts.app.ReadOnly, opts.app.Acts, opts.app.Close = to.ReadOnly, to.Acts, to.Close
+	opts.app.Contexts, opts.app.Connect = s.file.Names(), s.connect
+	if opts.snapshot != "" {
+		defer to.Close()
+		return snapshot(ctx, to.Source, opts, stdout)
+	}
+	return live(ctx, cancel, to, opts)
 }
 
 func write(to io.Writer, text []byte) error {
@@ -150,31 +158,21 @@ func storeConfig(cfg *config.Config) store.Config {
 
 // live runs the dashboard until the operator leaves. What still runs then is
 // stopped after the step under way and writes down how far it has come.
-func live(ctx context.Context, cfg *config.Config, source *monitor.Monitor, opts options) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if opts.readOnly {
-		opts.app.ReadOnly = "the dashboard was started with --read-only"
-	} else {
-		acts, closeActs, err := openActs(ctx, cfg, source)
-		if err != nil {
-			return &exitError{exitUsage, err}
-		}
-		defer closeActs()
-		opts.app.Acts = acts
-	}
-	model, err := app.New(ctx, source, opts.app)
+func live(ctx context.Context, cancel context.CancelFunc, to *app.Installation, opts options) error {
+	model, err := app.New(ctx, to.Source, opts.app)
 	if err != nil {
+		to.Close()
 		return &exitError{exitUsage, err}
 	}
-	settings := []tea.ProgramOption{tea.WithAltScreen(), tea.WithReportFocus(), tea.WithContext(ctx)}
+	program := []tea.ProgramOption{tea.WithAltScreen(), tea.WithReportFocus(), tea.WithContext(ctx)}
 	if !opts.noMouse {
-		settings = append(settings, tea.WithMouseCellMotion())
+		program = append(program, tea.WithMouseCellMotion())
 	}
-	_, err = tea.NewProgram(model, settings...).Run()
+	_, err = tea.NewProgram(model, program...).Run()
 	failed := err != nil && ctx.Err() == nil
 	cancel()
 	model.Wait(leavePatience)
+	model.Close()
 	if failed {
 		return err
 	}
@@ -182,7 +180,7 @@ func live(ctx context.Context, cfg *config.Config, source *monitor.Monitor, opts
 }
 
 // snapshot prints one frame, or the data behind it.
-func snapshot(ctx context.Context, source *monitor.Monitor, opts options, stdout io.Writer) error {
+func snapshot(ctx context.Context, source app.Reader, opts options, stdout io.Writer) error {
 	shot, err := app.Take(ctx, source, opts.app, opts.width, opts.height)
 	if err != nil {
 		return &exitError{exitUsage, err}

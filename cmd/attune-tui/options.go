@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/settings"
 	"github.com/attune-go/attune/tui/theme"
 )
 
@@ -33,12 +34,15 @@ var errHelp = errors.New("help asked for")
 type options struct {
 	app           app.Options
 	config        string
+	context       string
+	contexts      bool
 	snapshot      string
 	output        string
 	width, height int
 	noMouse       bool
 	readOnly      bool
 	version       bool
+	given         func(flag string) bool
 }
 
 // flags declares the command line.
@@ -46,6 +50,8 @@ func flags(o *options) *pflag.FlagSet {
 	set := pflag.NewFlagSet("attune-tui", pflag.ContinueOnError)
 	set.SortFlags = false
 	set.StringVar(&o.config, "config", "", "configuration file; ATTUNE_CONFIG is the default")
+	set.StringVar(&o.context, "context", "", "installation to show, by its `NAME` in tui.yaml")
+	set.BoolVar(&o.contexts, "contexts", false, "list the contexts of tui.yaml, secrets masked, and exit")
 	set.StringVar((*string)(&o.app.View), "view", "overview", "view to open: "+viewNames())
 	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, "interval between polls, 500ms to 1m")
 	set.StringVar(&o.app.Theme.Name, "theme", "auto", strings.Join(theme.Names, ", "))
@@ -55,7 +61,7 @@ func flags(o *options) *pflag.FlagSet {
 	set.BoolVar(&o.app.DirectWrites, "allow-direct-writes", false,
 		"act also on an adopted installation on which no replica of this engine runs")
 	set.StringVar(&o.snapshot, "snapshot", "", "print one frame of a `VIEW` and exit")
-	set.StringVarP(&o.output, "output", "o", "text", "what --snapshot prints: text or json")
+	set.StringVarP(&o.output, "output", "o", "text", "what --snapshot and --contexts print: text or json")
 	set.IntVar(&o.width, "width", 140, "width of the printed frame")
 	set.IntVar(&o.height, "height", 40, "height of the printed frame")
 	set.BoolVar(&o.version, "version", false, "print the version")
@@ -72,7 +78,7 @@ func viewNames() string {
 
 func usage() string {
 	return "attune-tui shows an Attune installation live, and acts on it: queues, executions, workers, dead letters.\n\n" +
-		"Usage:\n  attune-tui [flags]\n  attune-tui --read-only\n  attune-tui --snapshot queues -o json\n\nFlags:\n" + flags(&options{}).FlagUsages() +
+		"Usage:\n  attune-tui [flags]\n  attune-tui --context prod-eu --read-only\n  attune-tui --snapshot queues -o json\n\nFlags:\n" + flags(&options{}).FlagUsages() +
 		"\nExit codes: 0 done, 1 failed, 2 wrong usage, 4 no source answered (--snapshot).\n"
 }
 
@@ -90,12 +96,29 @@ func parse(args, environ []string) (options, error) {
 	if set.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q; --help lists the flags", set.Arg(0))
 	}
+	o.given = set.Changed
 	if o.config == "" {
 		o.config = lookup(environ, "ATTUNE_CONFIG")
 	}
 	o.app.Theme.NoColor = lookup(environ, "NO_COLOR") != ""
 	o.app.Theme.Dark = darkBackground(lookup(environ, "COLORFGBG"))
 	return o, o.finish()
+}
+
+// follow takes from tui.yaml what no flag says.
+func (o *options) follow(file *settings.Settings) {
+	if !o.given("theme") && file.Theme != "" {
+		o.app.Theme.Name = file.Theme
+	}
+	if !o.given("refresh") && file.Refresh != 0 {
+		o.app.Refresh = file.Refresh
+	}
+	if !o.given("ascii") {
+		o.app.Theme.ASCII = file.ASCII
+	}
+	if !o.given("no-mouse") {
+		o.noMouse = file.NoMouse
+	}
 }
 
 // finish checks what flags say together.
@@ -114,15 +137,6 @@ func (o *options) finish() error {
 		o.app.Theme.Plain = true
 	}
 	return nil
-}
-
-// contextName says which installation this is, by the host of its database.
-func contextName(databaseURL string) string {
-	u, err := url.Parse(databaseURL)
-	if err != nil || u.Hostname() == "" {
-		return "local"
-	}
-	return u.Hostname()
 }
 
 // darkBackground reads COLORFGBG, which some terminals set to foreground and

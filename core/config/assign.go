@@ -135,7 +135,7 @@ func (l *loader) finish() error {
 		c.Warnings = append(c.Warnings, "ignored, as they belong to other Attune services: "+strings.Join(l.foreign, ", "))
 	}
 	if c.sources["message_queue.url"] != "" && c.sources["message_queue.management_url"] == "" {
-		if derived := deriveManagement(c.MessageQueue.URL); derived != "" {
+		if derived := DeriveManagement(c.MessageQueue.URL); derived != "" {
 			c.MessageQueue.ManagementURL = derived
 			c.sources["message_queue.management_url"] = "derived from message_queue.url"
 		}
@@ -247,8 +247,9 @@ func taintProblem(taints []Taint) string {
 	return ""
 }
 
-// deriveManagement guesses the management API of a broker from its AMQP URL.
-func deriveManagement(address string) string {
+// DeriveManagement guesses the management API of a broker from its AMQP URL: the
+// same host, user and password, and the usual port. Without a host it is empty.
+func DeriveManagement(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Hostname() == "" {
 		return ""

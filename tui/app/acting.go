@@ -336,9 +336,12 @@ func (m *Model) run() tea.Cmd {
 	ctx, cancel := context.WithTimeout(m.ctx, act.RunTimeout)
 	m.underWay[op] = cancel
 	m.workers.Add(1)
+	here := m.place
+	here.running.Add(1)
 	acts := m.opts.Acts
 	work := func() (msg tea.Msg) {
 		defer m.workers.Done()
+		defer here.running.Done()
 		defer cancel()
 		defer func() {
 			if fault := recover(); fault != nil {

@@ -48,6 +48,14 @@ type Options struct {
 	Acts Acts
 	// ReadOnly says why nothing may be acted upon; empty where it may.
 	ReadOnly string
+	// Contexts names what Connect can turn the dashboard to.
+	Contexts []string
+	Connect  Connect
+	// Close ends the sessions of the installation that is shown first; nil does
+	// nothing.
+	Close func()
+	// Notice is a line that the operator should see first.
+	Notice string
 	// DirectWrites allows acting on an adopted installation on which no replica of
 	// the engine runs.
 	DirectWrites bool
@@ -127,8 +135,15 @@ type Model struct {
 	// reports are the operations that have ended and whose end is still in sight.
 	reports  []*act.Operation
 	spinning bool
-	// leaving is when the operator asked to quit while something runs.
-	leaving time.Time
+	// leaving is what the operator asked for while something runs, and when.
+	leaving   string
+	leavingAt time.Time
+	// place is the installation that is shown; wishes counts the wishes for
+	// another, of which the last one counts. sessions are the logs of those that
+	// were shown before.
+	place    *place
+	wishes   int
+	sessions map[string][]*act.Operation
 
 	chains       map[screen.Feed]*chain
 	refreshEvery time.Duration
@@ -150,7 +165,7 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	m := &Model{
 		ctx: ctx, opts: opts, source: source, env: &screen.Env{Theme: look}, view: opts.View,
 		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
-		underWay: map[*act.Operation]context.CancelFunc{},
+		underWay: map[*act.Operation]context.CancelFunc{}, place: &place{close: opts.Close},
 	}
 	m.furnish()
 	if err := checkView(opts.View); err != nil {
@@ -160,6 +175,7 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	m.input.Prompt = "/"
 	m.input.Cursor.SetMode(cursor.CursorStatic)
 	m.tick()
+	m.say(opts.Notice)
 	return m, nil
 }
 
@@ -211,6 +227,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.planned(msg)
 	case runMsg:
 		return m, m.ran(msg)
+	case turnedMsg:
+		return m, m.turned(msg)
 	case spinMsg:
 		return m, m.spun()
 	case clockMsg:

@@ -134,10 +134,9 @@ const leavePatience = 5 * time.Second
 
 // quit ends the program. While something runs it asks first.
 func (m *Model) quit() tea.Cmd {
-	if len(m.underWay) == 0 || !m.leaving.IsZero() && m.env.Clock.Sub(m.leaving) < leavePatience {
+	if len(m.underWay) == 0 || m.again("quit") {
 		return tea.Quit
 	}
-	m.leaving = m.env.Clock
 	m.say("Still running: " + m.busy() + ". q again stops it after the step under way and quits.")
 	return nil
 }

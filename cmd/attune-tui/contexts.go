@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/attune-go/attune/tui/settings"
+)
+
+// contextEntry is one context for people and scripts, with secrets masked.
+type contextEntry struct {
+	Name       string `json:"name"`
+	Default    bool   `json:"default"`
+	ReadOnly   bool   `json:"read_only"`
+	Protected  bool   `json:"protected"`
+	Colour     string `json:"colour,omitempty"`
+	Schema     string `json:"schema,omitempty"`
+	Database   string `json:"database_url"`
+	Broker     string `json:"broker_url,omitempty"`
+	Management string `json:"management_url,omitempty"`
+	At         string `json:"at"`
+}
+
+// contexts prints what --context can name. Nothing is connected to, and no
+// reference is followed.
+func contexts(file *settings.Settings, output string) ([]byte, error) {
+	entries := make([]contextEntry, len(file.Contexts))
+	for i, c := range file.Contexts {
+		entries[i] = contextEntry{
+			Name: c.Name, Default: c.Name == file.DefaultContext, ReadOnly: c.ReadOnly, Protected: c.Protected, Colour: c.Colour,
+			Schema: c.Schema, Database: c.Database.Show(), Broker: c.Broker.Show(), Management: c.Management.Show(), At: c.At,
+		}
+	}
+	if output == "json" {
+		out, err := json.MarshalIndent(entries, "", "  ")
+		return append(out, '\n'), err
+	}
+	if len(entries) == 0 {
+		return []byte("There are no contexts: " + noContexts(file) + "\n"), nil
+	}
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tMODE\tDATABASE\tBROKER") // Nothing that is written to memory fails.
+	for _, e := range entries {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Name, e.mode(), e.Database, dash(e.Broker))
+	}
+	_ = table.Flush()
+	return []byte(b.String()), nil
+}
+
+// noContexts says why there is none.
+func noContexts(file *settings.Settings) string {
+	switch {
+	case file.Path == "":
+		return "neither XDG_CONFIG_HOME nor HOME says where tui.yaml is."
+	case !file.Found:
+		return file.Path + " does not exist."
+	default:
+		return file.Path + " names none."
+	}
+}
+
+func (e contextEntry) mode() string {
+	words := []string{"RW"}
+	if e.ReadOnly {
+		words[0] = "RO"
+	}
+	if e.Protected {
+		words = append(words, "protected")
+	}
+	if e.Default {
+		words = append(words, "default")
+	}
+	return strings.Join(words, " ")
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

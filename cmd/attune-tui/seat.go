@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/tui/app"
+	"github.com/attune-go/attune/tui/settings"
+)
+
+// seat is what the program was told: flags, environment and files, from which
+// every installation is opened that the operator turns to.
+type seat struct {
+	opts    options
+	environ []string
+	file    *settings.Settings
+}
+
+// installation is one to open, and who named it.
+type installation struct {
+	name    string
+	context settings.Context // of tui.yaml; the zero value is none
+	cfg     *config.Config
+	from    string
+}
+
+// first decides which installation is shown first:
+//
+//  1. the context that --context names
+//  2. what the environment or the configuration of the executor name
+//  3. the default context of tui.yaml
+//  4. the private stack that runs in the current folder
+//  5. the defaults
+func (s *seat) first(ctx context.Context) (*installation, error) {
+	if s.opts.context != "" {
+		return s.named(s.opts.context, "--context")
+	}
+	cfg, err := config.Load(s.opts.config, s.environ)
+	if err != nil {
+		return nil, err
+	}
+	if from := namedBy(cfg); from != "" {
+		return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: from}, nil
+	}
+	if s.file.DefaultContext != "" {
+		return s.named(s.file.DefaultContext, "default_context of "+s.file.Path)
+	}
+	if stack := devstack.Variables(ctx, devstack.DirDefault); len(stack) > 0 {
+		if cfg, err = config.Load(s.opts.config, append(slices.Clone(s.environ), stack...)); err != nil {
+			return nil, err
+		}
+		return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: "the private stack in " + devstack.DirDefault}, nil
+	}
+	return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: "the defaults, as nothing names servers"}, nil
+}
+
+// namedBy says where the configuration names servers; nothing when it does not.
+func namedBy(cfg *config.Config) string {
+	for _, key := range []string{"database.url", "message_queue.url"} {
+		if from := cfg.Source(key); from != "default" {
+			return from
+		}
+	}
+	return ""
+}
+
+// named is a context of tui.yaml. Its servers are those of the context and no
+// others: an address that it does not name is not taken from the environment or
+// the configuration, which may name another installation's. All else holds as
+// configured.
+func (s *seat) named(name, from string) (*installation, error) {
+	c, err := s.file.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config.Load(s.opts.config, s.environ)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Database.URL, err = c.Database.Address(s.environ); err != nil {
+		return nil, err
+	}
+	cfg.Database.Schema = config.Default().Database.Schema
+	if c.Schema != "" {
+		cfg.Database.Schema = c.Schema
+	}
+	if cfg.MessageQueue.URL, err = c.Broker.Address(s.environ); err != nil {
+		return nil, err
+	}
+	if cfg.MessageQueue.ManagementURL, err = c.Management.Address(s.environ); err != nil {
+		return nil, err
+	}
+	if !c.Management.Given() {
+		cfg.MessageQueue.ManagementURL = config.DeriveManagement(cfg.MessageQueue.URL)
+	}
+	return &installation{name: c.Name, context: c, cfg: cfg, from: from + ", " + c.At}, nil
+}
+
+// open prepares an installation: sessions that only read, and those that act
+// where that is allowed. It waits for no server.
+func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, error) {
+	source, closeSource, err := open(ctx, i.cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", i.name, err)
+	}
+	to := &app.Installation{
+		Name: i.name, Colour: i.context.Colour, Protected: i.context.Protected, Source: source, Close: closeSource,
+	}
+	switch {
+	case s.opts.readOnly:
+		to.ReadOnly = "the dashboard was started with --read-only"
+	case i.context.ReadOnly:
+		to.ReadOnly = "the context " + i.name + " is read_only in " + s.file.Path
+	case s.opts.snapshot != "":
+		to.ReadOnly = "a printed frame acts on nothing"
+	default:
+		acts, closeActs, err := openActs(ctx, i.cfg, source)
+		if err != nil {
+			closeSource()
+			return nil, err
+		}
+		to.Acts = acts
+		to.Close = func() {
+			closeActs()
+			closeSource()
+		}
+	}
+	return to, nil
+}
+
+// connect opens a context that the operator turns to.
+func (s *seat) connect(ctx context.Context, name string) (*app.Installation, error) {
+	i, err := s.named(name, ":ctx")
+	if err != nil {
+		return nil, err
+	}
+	return s.open(ctx, i)
+}
+
+// errNoBroker says that a context names no broker.
+var errNoBroker = errors.New("this context names no broker_url, and the broker has the queues: nothing was done")
+
+// contextName says which installation this is, by the host of its database.
+func contextName(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
+	if err != nil || u.Hostname() == "" {
+		return "local"
+	}
+	return u.Hostname()
+}
