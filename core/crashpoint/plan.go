@@ -91,9 +91,29 @@ func Worker() []string {
 	}
 }
 
+// Redrive returns the points that an operator's program passes when it acts on
+// letters that lie on the broker, in the order of a requeue.
+func Redrive() []string {
+	return []string{
+		"redrive:spooled",      // a copy is safe, nothing else has happened
+		"redrive:committed",    // the row is requested, nobody was told
+		"redrive:published",    // the request is on its way, and the letter the broker's
+		"redrive:confirmed",    // the broker has the request, and the letter
+		"redrive:acknowledged", // the letter has left, the copy does not say so
+	}
+}
+
+// Drain returns the points of emptying a queue, and of putting letters back.
+func Drain() []string {
+	return []string{
+		"redrive:drain-spooled", // a batch is safe, and still the broker's
+		"redrive:undone",        // a letter is back, the copy does not say so
+	}
+}
+
 // Names returns every point there is.
 func Names() []string {
-	return slices.Concat(Engine(), Letters(), Events(), Workflows(), Inquiries(), Worker())
+	return slices.Concat(Engine(), Letters(), Events(), Workflows(), Inquiries(), Worker(), Redrive(), Drain())
 }
 
 // Parse reads a plan: for each point that it names, the reach at which the

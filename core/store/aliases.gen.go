@@ -283,6 +283,11 @@ type (
 	RecordDeadLetterParams          = db.RecordDeadLetterParams
 	RecordLostWorkParams            = db.RecordLostWorkParams
 	RecordProbesParams              = db.RecordProbesParams
+	RedriveAuditParams              = db.RedriveAuditParams
+	RedriveRequestRow               = db.RedriveRequestRow
+	RedriveResetRow                 = db.RedriveResetRow
+	RedriveRowsRow                  = db.RedriveRowsRow
+	RedriveShapeRow                 = db.RedriveShapeRow
 	ReleaseWorkerWindowRow          = db.ReleaseWorkerWindowRow
 	RelinkRulesRow                  = db.RelinkRulesRow
 	RepairEndedRow                  = db.RepairEndedRow
@@ -307,6 +312,7 @@ type (
 	SensorProcessHistory            = db.SensorProcessHistory
 	SensorProcessHistoryDefault     = db.SensorProcessHistoryDefault
 	SensorProcessStatusEnum         = db.SensorProcessStatusEnum
+	SessionLockHolderRow            = db.SessionLockHolderRow
 	SettleInquiriesRow              = db.SettleInquiriesRow
 	SettleOrphansRow                = db.SettleOrphansRow
 	SplitOutboxParams               = db.SplitOutboxParams
@@ -677,6 +683,7 @@ const (
 	MonitorWorkerByName                   = db.MonitorWorkerByName
 	MonitorWorkers                        = db.MonitorWorkers
 	MoveExecutions                        = db.MoveExecutions
+	NameSession                           = db.NameSession
 	NewExecutionIDs                       = db.NewExecutionIDs
 	NewInquiryIDs                         = db.NewInquiryIDs
 	NewWorkflowIDs                        = db.NewWorkflowIDs
@@ -760,6 +767,12 @@ const (
 	RecordInquiryFaults                   = db.RecordInquiryFaults
 	RecordLostWork                        = db.RecordLostWork
 	RecordProbes                          = db.RecordProbes
+	RedriveAudit                          = db.RedriveAudit
+	RedriveHandled                        = db.RedriveHandled
+	RedriveRequest                        = db.RedriveRequest
+	RedriveReset                          = db.RedriveReset
+	RedriveRows                           = db.RedriveRows
+	RedriveShape                          = db.RedriveShape
 	ReferredWorkers                       = db.ReferredWorkers
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
 	ReleaseWorkerWindow                   = db.ReleaseWorkerWindow
@@ -797,6 +810,9 @@ const (
 	SensorProcessStatusEnumRunning        = db.SensorProcessStatusEnumRunning
 	SensorProcessStatusEnumStarting       = db.SensorProcessStatusEnumStarting
 	SensorProcessStatusEnumStopped        = db.SensorProcessStatusEnumStopped
+	SessionAlive                          = db.SessionAlive
+	SessionLockHolder                     = db.SessionLockHolder
+	SessionUnlock                         = db.SessionUnlock
 	SettleInquiries                       = db.SettleInquiries
 	SettleOrphans                         = db.SettleOrphans
 	SettleRetries                         = db.SettleRetries
@@ -814,6 +830,7 @@ const (
 	TriggerRefs                           = db.TriggerRefs
 	TriggersByRef                         = db.TriggersByRef
 	TryLoopLock                           = db.TryLoopLock
+	TrySessionLock                        = db.TrySessionLock
 	UnblockQueues                         = db.UnblockQueues
 	UpdateAdmissionLanes                  = db.UpdateAdmissionLanes
 	UpdateAdmissionLimits                 = db.UpdateAdmissionLimits

@@ -1,0 +1,253 @@
+package redrive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Receipt is what a run has done. Planned is Done, Changed, Failed, Absent and Left
+// together.
+type Receipt struct {
+	Op      string `json:"op"`
+	Do      string `json:"do"`
+	Planned int    `json:"planned"`
+	Done    int    `json:"done"`
+	// Changed are those that were not any more what the plan saw, Absent those that
+	// the queue no longer had.
+	Changed int `json:"changed"`
+	Absent  int `json:"absent"`
+	Failed  int `json:"failed"`
+	// Left were not come to.
+	Left int `json:"left"`
+	// Before, After and Expected are depths of the queue; After is -1 if unknown.
+	Before   int     `json:"before"`
+	After    int     `json:"after"`
+	Expected int     `json:"expected"`
+	Seconds  float64 `json:"seconds"`
+	// Stopped says why the run ended early; empty if it did not.
+	Stopped string   `json:"stopped,omitempty"`
+	Errors  []string `json:"errors,omitempty"`
+	// Undoable says that what was removed is in the spool.
+	Undoable bool `json:"undoable,omitempty"`
+}
+
+// The patience of a run.
+const (
+	// prefetch is how many messages come before some are settled.
+	prefetch = 20
+	// nextPatience is how long a message is awaited that should be there.
+	nextPatience = 2 * time.Second
+	// maxErrors in a row end a run.
+	maxErrors = 3
+	// depthPatience is how long the depth is awaited that should be there at the
+	// end: what goes back does so without an answer.
+	depthPatience = 2 * time.Second
+	depthPause    = 50 * time.Millisecond
+)
+
+// Tell is told after each letter how many are done, of how many.
+type Tell func(done, total int64)
+
+// runner is one run.
+type runner struct {
+	desk    *Desk
+	plan    *Plan
+	errand  *broker.Errand
+	taking  *broker.Taking // nil where nothing is taken from the queue
+	spool   *spool         // nil where nothing is removed
+	lock    *store.SessionLock
+	tell    Tell
+	reason  string
+	receipt *Receipt
+	row     int // errors in a row
+	slot    time.Time
+}
+
+// errChanged says that a row is not any more what the plan saw.
+var errChanged = errors.New("the execution has changed since the plan")
+
+// Run carries out a plan. It always returns a receipt unless it could not begin,
+// which is when the lock is held (*store.LockedError) or a server is away.
+func (d *Desk) Run(ctx context.Context, p *Plan, reason string, tell Tell) (receipt *Receipt, err error) {
+	began := time.Now()
+	lock, err := d.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release(ctx)
+	errand, err := broker.OpenErrand(ctx, d.cfg.Broker)
+	if err != nil {
+		return nil, err
+	}
+	defer errand.Close()
+	r := &runner{desk: d, plan: p, errand: errand, lock: lock, tell: tell, reason: reason}
+	r.receipt = &Receipt{Op: p.Op, Do: p.Do, Planned: p.Work(), After: -1}
+	if r.receipt.Before, _, err = errand.Queue(ctx, d.cfg.Queue); err != nil && len(p.Letters) > 0 {
+		return nil, err
+	}
+	if err := r.openSpool(); err != nil {
+		return nil, err
+	}
+	r.finish(ctx, r.carryOut(ctx))
+	r.receipt.Seconds = time.Since(began).Seconds()
+	return r.receipt, nil
+}
+
+// openSpool makes the file of copies where something is to leave the queue.
+func (r *runner) openSpool() (err error) {
+	p := r.plan
+	if p.Real || p.Do == DoUndo || p.Do == DoRequeue && len(p.Letters) == 0 {
+		return nil
+	}
+	r.spool, err = openSpool(r.desk.cfg.Spool, Head{
+		Op: p.Op, Do: p.Do, By: r.desk.cfg.Actor, Context: r.desk.cfg.Context, Queue: r.desk.cfg.Queue, At: time.Now(), Reason: r.reason,
+	})
+	return err
+}
+
+func (r *runner) carryOut(ctx context.Context) error {
+	switch {
+	case r.plan.Do == DoUndo:
+		return r.undo(ctx)
+	case r.plan.Real:
+		n, err := r.errand.Purge(ctx, r.desk.cfg.Queue)
+		r.receipt.Done = n
+		return err
+	case r.plan.Do == DoPurge:
+		return r.drain(ctx)
+	}
+	chosen, err := r.collect(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range chosen {
+		if err := r.next(ctx, true); err != nil {
+			return err
+		}
+		if err := r.settled(r.one(ctx, c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next waits for its turn and looks whether the run may go on. An alarm, a lost lock
+// and a cancel end it between two letters.
+func (r *runner) next(ctx context.Context, paced bool) error {
+	if paced {
+		pause := time.Until(r.slot)
+		timer := time.NewTimer(max(pause, 0))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		r.slot = time.Now().Add(time.Duration(float64(time.Second) / r.plan.Rate))
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case r.errand.Blocked():
+		return broker.ErrBlocked
+	}
+	return r.lock.Check(ctx)
+}
+
+// settled counts what came of one letter, and ends the run after some errors.
+func (r *runner) settled(err error) error {
+	total := int64(r.receipt.Planned)
+	defer func() {
+		if r.tell != nil {
+			r.tell(int64(r.receipt.Done+r.receipt.Changed+r.receipt.Failed+r.receipt.Absent), total)
+		}
+	}()
+	switch {
+	case err == nil:
+		r.receipt.Done++
+		r.row = 0
+		return nil
+	case errors.Is(err, errChanged):
+		r.receipt.Changed++
+		r.row = 0
+		return nil
+	}
+	r.receipt.Failed++
+	r.row++
+	if len(r.receipt.Errors) < 10 {
+		r.receipt.Errors = append(r.receipt.Errors, err.Error())
+	}
+	if errors.Is(err, broker.ErrBlocked) {
+		return err
+	}
+	if r.row >= maxErrors {
+		return fmt.Errorf("%d errors in a row: %w", r.row, err)
+	}
+	return nil
+}
+
+// finish returns what is held, and reads how deep the queue is.
+func (r *runner) finish(ctx context.Context, err error) {
+	receipt := r.receipt
+	if err != nil {
+		receipt.Stopped = err.Error()
+		if errors.Is(err, context.Canceled) {
+			receipt.Stopped = "stopped by hand"
+		}
+	}
+	receipt.Left = max(0, receipt.Planned-receipt.Done-receipt.Changed-receipt.Failed-receipt.Absent)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), depthPatience+time.Second)
+	defer cancel()
+	if r.taking != nil {
+		if err := r.taking.End(ending); err != nil {
+			receipt.Errors = append(receipt.Errors, err.Error())
+		}
+	}
+	if r.spool != nil {
+		if err := r.spool.close(); err != nil {
+			receipt.Errors = append(receipt.Errors, err.Error())
+		}
+	}
+	receipt.Undoable = receipt.Done > 0 && r.spool != nil && r.plan.Do != DoRequeue
+	receipt.Expected = r.expected()
+	receipt.After = r.depth(ending, receipt.Expected)
+}
+
+func (r *runner) expected() int {
+	switch {
+	case r.plan.Do == DoUndo:
+		return r.receipt.Before + r.receipt.Done
+	case r.plan.Real:
+		return 0
+	case r.plan.Do == DoRequeue && len(r.plan.Letters) == 0:
+		return r.receipt.Before
+	default:
+		return max(0, r.receipt.Before-r.receipt.Done)
+	}
+}
+
+// depth reads the depth, for some time again while it is not the expected one.
+func (r *runner) depth(ctx context.Context, expected int) int {
+	deadline := time.Now().Add(depthPatience)
+	pause := time.NewTicker(depthPause)
+	defer pause.Stop()
+	for {
+		ready, _, err := r.errand.Queue(ctx, r.desk.cfg.Queue)
+		if err != nil {
+			return -1
+		}
+		if ready == expected || time.Now().After(deadline) {
+			return ready
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return ready
+		}
+	}
+}

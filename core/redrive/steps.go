@@ -1,0 +1,326 @@
+package redrive
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+)
+
+// choice is an item that was found in the queue, with its delivery. Items without a
+// letter have none.
+type choice struct {
+	item  *Item
+	whole *Whole
+}
+
+// collect takes from the queue until all that is planned was found, or the bound was
+// reached. What is not in the plan is held, and goes back at the end.
+func (r *runner) collect(ctx context.Context) ([]choice, error) {
+	wanted := map[string][]int{}
+	found := make([]*Whole, len(r.plan.Items))
+	missing := 0
+	for i := range r.plan.Items {
+		if item := &r.plan.Items[i]; item.Skip == "" && item.Letter != nil {
+			wanted[item.Letter.Key()] = append(wanted[item.Letter.Key()], i)
+			missing++
+		}
+	}
+	if missing > 0 {
+		var err error
+		if r.taking, err = r.errand.Take(ctx, r.desk.cfg.Queue, prefetch, r.way()); err != nil {
+			return nil, err
+		}
+	}
+	for taken := 0; missing > 0 && taken < r.plan.Bound; taken++ {
+		w, err := r.taking.Next(ctx, nextPatience)
+		if errors.Is(err, broker.ErrTakingOver) && !r.errand.Lost() {
+			break // somebody else took the rest
+		}
+		if err != nil {
+			return nil, err
+		}
+		l := Read(w, 0)
+		if at := wanted[l.Key()]; len(at) > 0 {
+			found[at[0]], wanted[l.Key()] = w, at[1:]
+			missing--
+		}
+	}
+	r.receipt.Absent = missing
+	var chosen []choice
+	for i := range r.plan.Items {
+		item := &r.plan.Items[i]
+		if item.Skip == "" && (item.Letter == nil || found[i] != nil) {
+			chosen = append(chosen, choice{item, found[i]})
+		}
+	}
+	return chosen, nil
+}
+
+// way is how what is held goes back. A queue that nobody may look into can be taken
+// from all the same.
+func (r *runner) way() broker.Return {
+	way, err := Strategy(&r.plan.Queue)
+	if err != nil {
+		return broker.ReturnByNack
+	}
+	return way.Return
+}
+
+// one does what is planned with one letter.
+func (r *runner) one(ctx context.Context, c choice) error {
+	n := 0
+	if c.whole != nil {
+		var err error
+		if n, err = r.keep(c.whole); err != nil {
+			return err
+		}
+	}
+	crashpoint.Reach("redrive:spooled")
+	var err error
+	switch r.plan.Do {
+	case DoRequeue:
+		err = r.requeue(ctx, c)
+	case DoMove:
+		err = r.errand.Send(ctx, r.plan.Exchange, r.plan.Key, r.again(c.whole, true))
+	}
+	if err != nil {
+		return r.leave(n, err)
+	}
+	crashpoint.Reach("redrive:confirmed")
+	if c.whole == nil {
+		return nil
+	}
+	if err := r.taking.Ack(ctx, c.whole); err != nil {
+		return err
+	}
+	crashpoint.Reach("redrive:acknowledged")
+	return r.spool.mark(n, StateRemoved)
+}
+
+// keep writes a letter down before anything happens to it.
+func (r *runner) keep(w *Whole) (int, error) {
+	n, err := r.spool.add(w, r.desk.cfg.Queue)
+	if err != nil {
+		return 0, err
+	}
+	return n, r.spool.sync()
+}
+
+// leave says in the spool that a letter stays in its queue.
+func (r *runner) leave(n int, cause error) error {
+	if n == 0 {
+		return cause
+	}
+	return errors.Join(cause, r.spool.mark(n, StateKept))
+}
+
+// requeue has the execution of a letter requested again, or sends what is about none.
+func (r *runner) requeue(ctx context.Context, c choice) error {
+	if c.item.Verdict.Do == Replay {
+		return r.errand.Send(ctx, c.item.Letter.SentTo, c.item.Letter.SentKey, r.again(c.whole, false))
+	}
+	request, err := r.reset(ctx, c.item)
+	if err != nil {
+		return err
+	}
+	crashpoint.Reach("redrive:committed")
+	return r.errand.Send(ctx, message.ExchangeExecutions, message.KeyExecutionRequested, request)
+}
+
+// reset puts the row back, with a record of what it was, and makes the request.
+func (r *runner) reset(ctx context.Context, item *Item) (*Whole, error) {
+	var row store.RedriveResetRow
+	err := r.desk.store.Tx(ctx, fmt.Sprintf("reset execution %d", item.Row.ID), func(ctx context.Context, tx *store.Tx) error {
+		if item.Verdict.Do == Publish {
+			again, err := tx.RedriveRequest(ctx, item.Row.ID)
+			row = store.RedriveResetRow(again)
+			return changed(err)
+		}
+		var err error
+		row, err = tx.RedriveReset(ctx, item.Row.ID, item.Row.Status, item.Row.Updated)
+		if err != nil {
+			return changed(err)
+		}
+		details, err := json.Marshal(map[string]any{
+			"op": r.plan.Op, "by": r.desk.cfg.Actor, "source": r.desk.cfg.Source, "reason": r.reason, "override": r.plan.Override, "before": item.Row,
+		})
+		if err != nil {
+			return err
+		}
+		return tx.RedriveAudit(ctx, store.RedriveAuditParams{Action: "dlq.requeue", Execution: item.Row.ID, ActionRef: row.ActionRef, Details: details})
+	})
+	if errors.Is(err, errChanged) {
+		return nil, errChanged
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.request(&row)
+}
+
+func changed(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return errChanged
+	}
+	return err
+}
+
+// request is a fresh request for an execution.
+func (r *runner) request(row *store.RedriveResetRow) (*Whole, error) {
+	now := time.Now()
+	envelope := message.New(message.TypeExecutionRequested, message.ExecutionRequested{
+		ExecutionID: row.ID, ActionID: row.Action, ActionRef: row.ActionRef, ParentID: row.Parent, EnforcementID: row.Enforcement, Config: row.Config,
+	}, now, r.desk.cfg.Source)
+	body, err := envelope.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return &Whole{
+		MessageID: envelope.MessageID, CorrelationID: envelope.CorrelationID, Type: envelope.MessageType, ContentType: "application/json",
+		Timestamp: now, Headers: r.marks(), Body: body,
+	}, nil
+}
+
+// marks are the headers by which others see who sent a message again.
+func (r *runner) marks() broker.Table {
+	return broker.Table{"x-attune-requeue-op": r.plan.Op, "x-attune-requeue-by": r.desk.cfg.Actor, "x-attune-requeue-at": time.Now().UTC().Format(time.RFC3339)}
+}
+
+// brokerHeaders are what the broker wrote or obeys: they are not sent again.
+var brokerHeaders = []string{"x-delivery-count", "x-acquired-count", "x-stream-offset", "CC", "BCC"}
+
+// again is a letter as it is published once more. With its history it is a letter
+// still; without, a message.
+func (r *runner) again(w *Whole, history bool) *Whole {
+	again := *w
+	again.UserID, again.Expiration = "", ""
+	again.Headers = broker.Table{}
+	for key, value := range w.Headers {
+		death := key == "x-death" || strings.HasPrefix(key, "x-first-death-") || strings.HasPrefix(key, "x-last-death-")
+		if death && !history || slices.Contains(brokerHeaders, key) {
+			continue
+		}
+		again.Headers[key] = value
+	}
+	maps.Copy(again.Headers, r.marks())
+	if w.UserID != "" {
+		again.Headers["x-attune-original-user-id"] = w.UserID
+	}
+	if w.Expiration != "" {
+		again.Headers["x-attune-original-expiration"] = w.Expiration
+	}
+	for _, key := range []string{"CC", "BCC"} {
+		if value, ok := w.Headers[key]; ok {
+			again.Headers["x-attune-original-"+strings.ToLower(key)] = value
+		}
+	}
+	return &again
+}
+
+// drain removes what lay in the queue when it was planned, in batches, each of which
+// is safe in the spool before it leaves.
+func (r *runner) drain(ctx context.Context) error {
+	var err error
+	if r.taking, err = r.errand.Take(ctx, r.desk.cfg.Queue, drainBatch, r.way()); err != nil {
+		return err
+	}
+	for left := r.plan.Bound; left > 0; {
+		if err := r.next(ctx, false); err != nil {
+			return err
+		}
+		batch, over, err := r.batch(ctx, min(left, drainBatch))
+		if err != nil {
+			return err
+		}
+		left -= len(batch)
+		if over {
+			r.receipt.Absent = left
+			return nil
+		}
+	}
+	return nil
+}
+
+// drainBatch is how many messages are made safe together.
+const drainBatch = 100
+
+// batch takes, spools and acknowledges up to n messages. Over says that no more came.
+func (r *runner) batch(ctx context.Context, n int) (batch []*Whole, over bool, err error) {
+	var numbers []int
+	for len(batch) < n && !over {
+		w, err := r.taking.Next(ctx, nextPatience)
+		switch {
+		case errors.Is(err, broker.ErrTakingOver) && !r.errand.Lost():
+			over = true
+			continue
+		case err != nil:
+			return nil, false, err
+		}
+		number, err := r.spool.add(w, r.desk.cfg.Queue)
+		if err != nil {
+			return nil, false, err
+		}
+		batch, numbers = append(batch, w), append(numbers, number)
+	}
+	if err := r.spool.sync(); err != nil {
+		return nil, false, err
+	}
+	crashpoint.Reach("redrive:drain-spooled")
+	for i, w := range batch {
+		if err := r.taking.Ack(ctx, w); err != nil {
+			return nil, false, err
+		}
+		if err := r.spool.mark(numbers[i], StateRemoved); err != nil {
+			return nil, false, err
+		}
+		if err := r.settled(nil); err != nil {
+			return nil, false, err
+		}
+	}
+	return batch, over, nil
+}
+
+// undo publishes what an operation removed back to the queue, and writes down that
+// it did, so that the same again puts back only the rest.
+func (r *runner) undo(ctx context.Context) error {
+	source, err := readSpool(spoolPath(r.desk.cfg.Spool, r.plan.Order.Op))
+	if err != nil {
+		return err
+	}
+	marks, err := reopenSpool(r.desk.cfg.Spool, r.plan.Order.Op)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = marks.close() }() // a mark that is lost puts a letter back twice
+	for i := range source.Letters {
+		l := &source.Letters[i]
+		if l.State != StateRemoved && l.State != stateSpooled {
+			continue
+		}
+		if err := r.next(ctx, false); err != nil {
+			return err
+		}
+		again := r.again(l.Whole, true)
+		again.Headers["x-attune-undo-op"] = source.Op
+		err := r.errand.Send(ctx, "", source.Queue, again)
+		crashpoint.Reach("redrive:undone")
+		if err == nil {
+			err = marks.mark(source.numbers[i], StateUndone)
+		}
+		if err := r.settled(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}

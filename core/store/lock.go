@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/attune-go/attune/core/store/internal/db"
+)
+
+// LockedError says that somebody else holds a lock.
+type LockedError struct {
+	Name string
+	// By is what the holder's session calls itself, Address where it comes from.
+	// Both are empty when that is not known.
+	By, Address string
+}
+
+// Error names the holder.
+func (e *LockedError) Error() string {
+	by := e.By
+	if by == "" {
+		by = "another session"
+	}
+	if e.Address != "" {
+		by += " at " + e.Address
+	}
+	return fmt.Sprintf("%s is in use by %s", e.Name, by)
+}
+
+// SessionLock is a lock that lasts for as long as its connection does.
+type SessionLock struct {
+	conn    *pgxpool.Conn
+	queries *db.Queries
+	name    string
+	own     string
+}
+
+// maxHolder is how long a session's name can be.
+const maxHolder = 63
+
+// LockSession takes a lock that outlives transactions, on a connection of its own,
+// or fails at once with a *LockedError. Holder is what others are told.
+func (s *Store) LockSession(ctx context.Context, name, holder string) (*SessionLock, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", name, classified(err))
+	}
+	l := &SessionLock{conn: conn, queries: db.New(conn), name: name, own: s.cfg.ApplicationName}
+	if err := l.take(ctx, holder); err != nil {
+		conn.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *SessionLock) take(ctx context.Context, holder string) error {
+	won, err := l.queries.TrySessionLock(ctx, l.name)
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", l.name, err)
+	}
+	if won {
+		_, err := l.queries.NameSession(ctx, holder[:min(len(holder), maxHolder)])
+		if err != nil {
+			_ = l.conn.Conn().Close(ctx) // and the lock with it
+			return fmt.Errorf("lock %s: %w", l.name, err)
+		}
+		return nil
+	}
+	locked := &LockedError{Name: l.name}
+	row, err := l.queries.SessionLockHolder(ctx, l.name)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("find who holds the lock %s: %w", l.name, err)
+	}
+	locked.By, locked.Address = row.Holder, row.Address
+	return locked
+}
+
+// Check fails when the connection, and with it the lock, is lost.
+func (l *SessionLock) Check(ctx context.Context) error {
+	if _, err := l.queries.SessionAlive(ctx); err != nil {
+		return fmt.Errorf("the lock %s is lost: %w", l.name, classified(err))
+	}
+	return nil
+}
+
+// unlockPatience bounds giving a lock back; after it the connection is closed.
+const unlockPatience = 3 * time.Second
+
+// Release gives the lock back.
+func (l *SessionLock) Release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockPatience)
+	defer cancel()
+	defer l.conn.Release()
+	_, err := l.queries.SessionUnlock(ctx, l.name)
+	if err == nil {
+		_, err = l.queries.NameSession(ctx, l.own)
+	}
+	if err != nil {
+		_ = l.conn.Conn().Close(ctx) // and the lock with it
+	}
+}
