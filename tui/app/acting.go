@@ -125,7 +125,7 @@ func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
 	d := &m.dialog
 	action := keymap.None
 	if !msg.Paste {
-		action, _ = keymap.Lookup(d.keys(), msg.String())
+		action, _ = m.keymap.Lookup(d.keys(), msg.String())
 	}
 	if m.tooSmall() && action != keymap.Back && action != keymap.Hide {
 		return nil // nobody confirms what cannot be seen

@@ -54,6 +54,8 @@ type Options struct {
 	// Close ends the sessions of the installation that is shown first; nil does
 	// nothing.
 	Close func()
+	// Keys is the key map; nil means that of the program.
+	Keys *keymap.Map
 	// Notice is a line that the operator should see first.
 	Notice string
 	// DirectWrites allows acting on an adopted installation on which no replica of
@@ -74,6 +76,9 @@ func (o Options) withDefaults() Options {
 		o.After = func(d time.Duration, msg tea.Msg) tea.Cmd {
 			return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 		}
+	}
+	if o.Keys == nil {
+		o.Keys = keymap.BuiltIn
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -103,6 +108,7 @@ type Model struct {
 	opts   Options
 	source Reader
 	env    *screen.Env
+	keymap *keymap.Map
 
 	queues     *queues.Queues
 	queue      *queue.Queue
@@ -163,7 +169,7 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{
-		ctx: ctx, opts: opts, source: source, env: &screen.Env{Theme: look}, view: opts.View,
+		ctx: ctx, opts: opts, source: source, env: &screen.Env{Theme: look}, keymap: opts.Keys, view: opts.View,
 		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
 		underWay: map[*act.Operation]context.CancelFunc{}, place: &place{close: opts.Close},
 	}

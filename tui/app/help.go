@@ -56,7 +56,7 @@ func beside(columns [][]string, w, h int) []string {
 func (m *Model) helpColumn(group string) []string {
 	e := m.env
 	lines := []string{" " + e.Paint(theme.Dim, group)}
-	for _, b := range keymap.For(m.view) {
+	for _, b := range m.keymap.For(m.view) {
 		if b.Group == group {
 			lines = append(lines, " "+e.Paint(theme.Accent, widget.Left(b.Show, 9))+" "+b.Help)
 		}

@@ -82,11 +82,11 @@ func (m *Model) lookup(name string) keymap.Action {
 	if m.pending != "" {
 		sequence := m.pending + name
 		m.pending = ""
-		if action, _ := keymap.Lookup(scope, sequence); action != keymap.None {
+		if action, _ := m.keymap.Lookup(scope, sequence); action != keymap.None {
 			return action
 		}
 	}
-	action, prefix := keymap.Lookup(scope, name)
+	action, prefix := m.keymap.Lookup(scope, name)
 	if action == keymap.None && prefix {
 		m.pending = name
 	}

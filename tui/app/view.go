@@ -322,9 +322,9 @@ func (m *Model) keyLine() string {
 		return " " + m.keyHint("j/k", "scroll") + "  " + m.keyHint("? or esc", "close")
 	}
 	if m.dialog.scope != "" {
-		return m.keysOf(keymap.BottomLine(m.dialog.keys(), true))
+		return m.keysOf(m.keymap.BottomLine(m.dialog.keys(), true))
 	}
-	return m.keysOf(keymap.BottomLine(m.view, m.env.Locked == ""))
+	return m.keysOf(m.keymap.BottomLine(m.view, m.env.Locked == ""))
 }
 
 func (m *Model) keyHint(key, word string) string {

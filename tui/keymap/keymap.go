@@ -3,10 +3,7 @@
 // one key means two things where both could apply.
 package keymap
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Action is what a key means.
 type Action string
@@ -179,57 +176,4 @@ var Table = []Binding{
 // In reports whether the binding works in the scope.
 func (b Binding) In(scope Scope) bool {
 	return slices.Contains(b.Scopes, Everywhere) || slices.Contains(b.Scopes, scope)
-}
-
-// Lookup returns the action of a key in a scope. A prefix of a longer key, such
-// as the first g of gg, returns None and true.
-func Lookup(scope Scope, key string) (action Action, prefix bool) {
-	for _, b := range For(scope) {
-		for _, k := range b.Keys {
-			if k == key {
-				return b.Action, false
-			}
-			if isSequence(k) && strings.HasPrefix(k, key) {
-				prefix = true
-			}
-		}
-	}
-	return None, prefix
-}
-
-// isSequence reports whether a key is typed as several letters, as gg is.
-func isSequence(key string) bool {
-	return len(key) == 2 && key[0] == key[1]
-}
-
-// For lists the bindings that work in a scope, in the order of the table. While a
-// dialog is open nothing but its own keys work.
-func For(scope Scope) []Binding {
-	table := Table
-	if slices.Contains(DialogScopes, scope) {
-		table = Dialogs
-	}
-	var out []Binding
-	for _, b := range table {
-		if b.In(scope) {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
-// maxBottom is the most keys the bottom line names.
-const maxBottom = 9
-
-// BottomLine lists the bindings for the line of keys, the most useful first.
-// Those that act are left out where acting is not allowed.
-func BottomLine(scope Scope, acting bool) []Binding {
-	var out []Binding
-	for _, b := range For(scope) {
-		if b.Short != "" && (acting || !b.Acts) {
-			out = append(out, b)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b Binding) int { return a.Rank - b.Rank })
-	return out[:min(len(out), maxBottom)]
 }

@@ -7,31 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOneKeyHasOneMeaning(t *testing.T) {
+func TestTheTableKeepsItsOwnRules(t *testing.T) {
 	t.Parallel()
-	meaning := map[string]Action{}
-	for _, b := range Table {
-		for _, key := range b.Keys {
-			if other, taken := meaning[key]; taken {
-				require.Equal(t, other, b.Action, "key %q means two things", key)
-			}
-			meaning[key] = b.Action
-		}
-	}
-}
-
-func TestNoKeyHidesASequence(t *testing.T) {
-	t.Parallel()
-	for _, b := range Table {
-		for _, key := range b.Keys {
-			if !isSequence(key) {
-				continue
-			}
-			for _, other := range Table {
-				require.NotContains(t, other.Keys, key[:1], "%q can never be typed", key)
-			}
-		}
-	}
+	require.NoError(t, Check(Table))
 }
 
 func TestEveryBindingIsComplete(t *testing.T) {

@@ -1,0 +1,167 @@
+package keymap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Map is the keys as they work for one operator: the table of the program, or
+// what the operator has made of it.
+type Map struct {
+	table, dialogs []Binding
+}
+
+// BuiltIn is the table of the program. Nothing changes it.
+var BuiltIn = &Map{table: Table, dialogs: Dialogs}
+
+// Change gives an action other keys. The keys it had are free then.
+type Change struct {
+	Action Action
+	Keys   []string
+}
+
+// New makes a map with other keys for some actions and further bindings, under
+// the rules that the program's own table is held to: one key has one meaning
+// everywhere, no key hides one that is typed as two, and keys that act are
+// neither those that confirm nor on a control key. The dialogs keep their keys.
+func New(changes []Change, added []Binding) (*Map, error) {
+	m := &Map{table: slices.Concat(Table, added), dialogs: Dialogs}
+	for _, c := range changes {
+		at := slices.IndexFunc(m.table, func(b Binding) bool { return b.Action == c.Action })
+		switch {
+		case at < 0:
+			return nil, fmt.Errorf("%s is not an action", c.Action)
+		case slices.Contains(fixed, c.Action):
+			return nil, fmt.Errorf("%s keeps its keys, so that there is always a way out", c.Action)
+		}
+		m.table[at].Keys, m.table[at].Show = c.Keys, Show(c.Keys)
+	}
+	if err := Check(m.table); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// fixed are the actions that keep their keys.
+var fixed = []Action{Abort, Back}
+
+// Check says what breaks the rules of a table; nil when nothing does.
+func Check(table []Binding) error {
+	meaning := map[string]Action{}
+	for _, b := range table {
+		for _, key := range b.Keys {
+			if other, taken := meaning[key]; taken && other != b.Action {
+				return fmt.Errorf("the key %s would mean both %s and %s", spell(key), other, b.Action)
+			}
+			meaning[key] = b.Action
+			if problem := unfit(b, key); problem != "" {
+				return fmt.Errorf("%s cannot be on %s: %s", b.Action, spell(key), problem)
+			}
+		}
+	}
+	for key, action := range meaning {
+		if !isSequence(key) {
+			continue
+		}
+		if other, taken := meaning[key[:1]]; taken {
+			return fmt.Errorf("the key %s of %s hides %s of %s", key[:1], other, key, action)
+		}
+	}
+	return nil
+}
+
+// unfit says why a binding cannot be on a key; nothing when it can.
+func unfit(b Binding, key string) string {
+	if !b.Acts {
+		return ""
+	}
+	if _, confirms := meaningIn(InConfirm, key); confirms {
+		return "what acts is never on a key of the question that follows"
+	}
+	if strings.HasPrefix(key, "ctrl+") {
+		return "what acts is never on a control key"
+	}
+	return ""
+}
+
+func meaningIn(scope Scope, key string) (Action, bool) {
+	for _, b := range BuiltIn.For(scope) {
+		if slices.Contains(b.Keys, key) {
+			return b.Action, true
+		}
+	}
+	return None, false
+}
+
+// Lookup returns the action of a key in a scope. A prefix of a longer key, such
+// as the first g of gg, returns None and true.
+func (m *Map) Lookup(scope Scope, key string) (action Action, prefix bool) {
+	for _, b := range m.For(scope) {
+		for _, k := range b.Keys {
+			if k == key {
+				return b.Action, false
+			}
+			if isSequence(k) && strings.HasPrefix(k, key) {
+				prefix = true
+			}
+		}
+	}
+	return None, prefix
+}
+
+// isSequence reports whether a key is typed as several letters, as gg is.
+func isSequence(key string) bool {
+	return len(key) == 2 && key[0] == key[1]
+}
+
+// For lists the bindings that work in a scope, in the order of the table. While a
+// dialog is open nothing but its own keys work.
+func (m *Map) For(scope Scope) []Binding {
+	table := m.table
+	if slices.Contains(DialogScopes, scope) {
+		table = m.dialogs
+	}
+	var out []Binding
+	for _, b := range table {
+		if b.In(scope) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// Of returns the binding of an action outside dialogs.
+func (m *Map) Of(action Action) (Binding, bool) {
+	for _, b := range m.table {
+		if b.Action == action {
+			return b, true
+		}
+	}
+	return Binding{}, false
+}
+
+// maxBottom is the most keys the bottom line names.
+const maxBottom = 9
+
+// BottomLine lists the bindings for the line of keys, the most useful first.
+// Those that act are left out where acting is not allowed.
+func (m *Map) BottomLine(scope Scope, acting bool) []Binding {
+	var out []Binding
+	for _, b := range m.For(scope) {
+		if b.Short != "" && (acting || !b.Acts) {
+			out = append(out, b)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Binding) int { return a.Rank - b.Rank })
+	return out[:min(len(out), maxBottom)]
+}
+
+// Lookup is that of the program's table.
+func Lookup(scope Scope, key string) (action Action, prefix bool) { return BuiltIn.Lookup(scope, key) }
+
+// For is that of the program's table.
+func For(scope Scope) []Binding { return BuiltIn.For(scope) }
+
+// BottomLine is that of the program's table.
+func BottomLine(scope Scope, acting bool) []Binding { return BuiltIn.BottomLine(scope, acting) }

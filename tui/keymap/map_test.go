@@ -1,0 +1,72 @@
+package keymap
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnActionCanHaveOtherKeys(t *testing.T) {
+	t.Parallel()
+	m, err := New([]Change{{Pause, []string{"f5", "ctrl+p"}}, {Slower, []string{"p"}}}, nil)
+	require.NoError(t, err)
+	action, _ := m.Lookup(InQueues, "f5")
+	require.Equal(t, Pause, action)
+	action, _ = m.Lookup(InQueues, "p")
+	require.Equal(t, Slower, action, "a key that is given up can be used by another")
+	action, _ = m.Lookup(InQueues, "+")
+	require.Equal(t, None, action)
+	b, ok := m.Of(Pause)
+	require.True(t, ok)
+	require.Equal(t, "f5 ^p", b.Show)
+	action, _ = Lookup(InQueues, "p")
+	require.Equal(t, Pause, action, "the table of the program is as it was")
+}
+
+func TestChangedKeysAreHeldToTheSameRules(t *testing.T) {
+	t.Parallel()
+	command := func(key string) []Binding {
+		return []Binding{{Action: "command:logs", Keys: []string{key}, Scopes: []Scope{InWorkers}}}
+	}
+	for name, test := range map[string]struct {
+		changes []Change
+		added   []Binding
+		want    string
+	}{
+		"taken":             {[]Change{{Pause, []string{"r"}}}, nil, "the key r would mean both pause and refresh"},
+		"taken elsewhere":   {nil, command("W"), "the key W would mean both why and command:logs"},
+		"hides a sequence":  {[]Change{{Pause, []string{"g"}}}, nil, "the key g of pause hides gg of top"},
+		"hidden":            {[]Change{{Pause, []string{"rr"}}}, nil, "the key r of refresh hides rr of pause"},
+		"confirms":          {[]Change{{Act, []string{"y"}}}, nil, "act cannot be on y: what acts is never on a key of the question"},
+		"enter confirms":    {[]Change{{Open, []string{"f2"}}, {Act, []string{"enter"}}}, nil, "act cannot be on enter"},
+		"control":           {[]Change{{Act, []string{"ctrl+a"}}}, nil, "act cannot be on ^a: what acts is never on a control key"},
+		"no way out":        {[]Change{{Back, []string{"b"}}}, nil, "back keeps its keys"},
+		"not an action":     {[]Change{{"dance", []string{"f2"}}}, nil, "dance is not an action"},
+		"two commands":      {nil, append(command("f3"), Binding{Action: "command:x", Keys: []string{"f3"}, Scopes: []Scope{InQueues}}), "f3 would mean both"},
+		"the way out taken": {nil, command("esc"), "the key esc would mean both back and command:logs"},
+	} {
+		_, err := New(test.changes, test.added)
+		require.ErrorContains(t, err, test.want, name)
+	}
+	_, err := New(nil, command("f3"))
+	require.NoError(t, err)
+}
+
+func TestKeysAreReadAsPeopleWriteThem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a": "a", "Z": "Z", "gg": "gg", "space": " ", "f12": "f12", "ctrl+k": "ctrl+k", "alt+k": "alt+k", "enter": "enter", "'": "'", "ä": "ä",
+	} {
+		key, err := Parse(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, key)
+	}
+	for text, want := range map[string]string{
+		"ctrl+i": "sends it as tab", "ctrl+c": "always quits", "ab": "is not a key", "": "is not a key", "f13": "is not a key", "f01": "is not a key",
+		"ctrl+1": "is not a key", "\x1b": "is not a key", "shift+k": "is not a key",
+	} {
+		_, err := Parse(text)
+		require.ErrorContains(t, err, want, text)
+	}
+	require.Equal(t, "space ^k ⇧tab k", Show([]string{" ", "ctrl+k", "shift+tab", "k"}))
+}
