@@ -41,8 +41,11 @@ const (
 type Target struct {
 	// Name is what people call it: execution 884301, core.http_request.
 	Name string
-	ID   int64
-	// Action and Group name a queue, as its row does.
+	// Ref is its name alone: of a worker, of a queue, of the action of an execution;
+	// empty for what has none.
+	Ref string
+	ID  int64
+	// Action and Group name a queue, as its row does, and Action what is executed.
 	Action, Group string
 }
 

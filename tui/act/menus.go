@@ -36,7 +36,7 @@ func ForExecution(x *monitor.Execution) Menu {
 		cancel = "its worker was asked to stop it already"
 	}
 	return Menu{
-		Target: Target{Name: "execution " + strconv.FormatInt(x.ID, 10) + " " + x.ActionRef, ID: x.ID},
+		Target: Target{Name: "execution " + strconv.FormatInt(x.ID, 10) + " " + x.ActionRef, Ref: x.ActionRef, ID: x.ID, Action: x.ActionRef},
 		Items: []Item{
 			{Kind: RetryExecution, Key: "r", Label: "retry", Help: "repeat it as a new execution", Not: running},
 			{Kind: CancelExecution, Key: "c", Label: "cancel", Help: "end it, or ask its worker to stop it", Not: cancel},
@@ -69,7 +69,7 @@ func ForQueue(q *monitor.Queue) Menu {
 		name += " " + q.Group
 	}
 	return Menu{
-		Target: Target{Name: "queue " + name, ID: q.ID, Action: q.ActionRef, Group: q.Group},
+		Target: Target{Name: "queue " + name, Ref: name, ID: q.ID, Action: q.ActionRef, Group: q.Group},
 		Items: []Item{
 			{Kind: PauseQueue, Key: "p", Label: "pause", Help: "admit nothing until it is resumed", Not: pause},
 			{Kind: ResumeQueue, Key: "u", Label: "resume", Help: "admit again, in the same order", Not: resume},
@@ -105,7 +105,7 @@ func ForWorker(w *monitor.Worker, now time.Time, staleAfter time.Duration) Menu 
 		forget = "it is " + string(health) + ": only workers that are gone are forgotten"
 	}
 	return Menu{
-		Target: Target{Name: "worker " + w.Name, ID: w.ID},
+		Target: Target{Name: "worker " + w.Name, Ref: w.Name, ID: w.ID},
 		Items: []Item{
 			{Kind: CordonWorker, Key: "c", Label: "cordon", Help: "give it nothing new", Not: cordon},
 			{Kind: UncordonWorker, Key: "u", Label: "uncordon", Help: "give it work again", Not: uncordon},

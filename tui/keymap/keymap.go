@@ -90,6 +90,7 @@ const (
 	GroupRows = "ROWS"
 	GroupView = "VIEW"
 	GroupActs = "ACTS"
+	GroupOwn  = "YOURS" // what the operator has added
 )
 
 // Binding ties keys to an action.

@@ -31,9 +31,9 @@ func New(changes []Change, added []Binding) (*Map, error) {
 		at := slices.IndexFunc(m.table, func(b Binding) bool { return b.Action == c.Action })
 		switch {
 		case at < 0:
-			return nil, fmt.Errorf("%s is not an action", c.Action)
+			return nil, problem(string(c.Action)+" is not an action", c.Action)
 		case slices.Contains(fixed, c.Action):
-			return nil, fmt.Errorf("%s keeps its keys, so that there is always a way out", c.Action)
+			return nil, problem(string(c.Action)+" keeps its keys, so that there is always a way out", c.Action)
 		}
 		m.table[at].Keys, m.table[at].Show = c.Keys, Show(c.Keys)
 	}
@@ -42,6 +42,17 @@ func New(changes []Change, added []Binding) (*Map, error) {
 	}
 	return m, nil
 }
+
+// Problem is what breaks the rules of a key map, and the actions it is about.
+type Problem struct {
+	Actions []Action
+	text    string
+}
+
+// Error says what is wrong in a line.
+func (p *Problem) Error() string { return p.text }
+
+func problem(text string, actions ...Action) error { return &Problem{Actions: actions, text: text} }
 
 // fixed are the actions that keep their keys.
 var fixed = []Action{Abort, Back}
@@ -52,11 +63,11 @@ func Check(table []Binding) error {
 	for _, b := range table {
 		for _, key := range b.Keys {
 			if other, taken := meaning[key]; taken && other != b.Action {
-				return fmt.Errorf("the key %s would mean both %s and %s", spell(key), other, b.Action)
+				return problem(fmt.Sprintf("the key %s would mean both %s and %s", spell(key), other, b.Action), b.Action, other)
 			}
 			meaning[key] = b.Action
-			if problem := unfit(b, key); problem != "" {
-				return fmt.Errorf("%s cannot be on %s: %s", b.Action, spell(key), problem)
+			if why := unfit(b, key); why != "" {
+				return problem(fmt.Sprintf("%s cannot be on %s: %s", b.Action, spell(key), why), b.Action)
 			}
 		}
 	}
@@ -65,7 +76,7 @@ func Check(table []Binding) error {
 			continue
 		}
 		if other, taken := meaning[key[:1]]; taken {
-			return fmt.Errorf("the key %s of %s hides %s of %s", key[:1], other, key, action)
+			return problem(fmt.Sprintf("the key %s of %s hides %s of %s", key[:1], other, key, action), other, action)
 		}
 	}
 	return nil

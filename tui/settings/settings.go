@@ -1,6 +1,6 @@
 // Package settings reads what an operator has set up for the dashboard:
 // $XDG_CONFIG_HOME/attune/tui.yaml, with the installations that it can be turned
-// to and how it looks.
+// to, how it looks, and the keys, commands and bookmarks of its operator.
 //
 // The file is read strictly. A key that is not known, a value of another type
 // and a key that stands twice are errors with the file and the line, and with
@@ -22,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/tui/keymap"
 )
 
 // Settings is the file. The zero value is what holds without one.
@@ -39,8 +40,14 @@ type Settings struct {
 	NoMouse bool
 	// Contexts are in the order of the file.
 	Contexts []Context
+	// Keys are the actions that have other keys, Commands what has a key besides.
+	Keys     []keymap.Change
+	Commands []Command
+	// Bookmarks are those of the file and those that were saved.
+	Bookmarks []Bookmark
 	// Warnings are the lines that the operator should see once.
 	Warnings []string
+	keysAt   map[keymap.Action]string // where the keys of an action are given
 }
 
 // Context is one installation.
@@ -75,23 +82,42 @@ func Path(environ []string) string {
 // Load reads the file. One that does not exist is none; everything else that
 // keeps it from being read is an error in one line.
 func Load(path string) (*Settings, error) {
-	s := &Settings{Path: path}
+	s := &Settings{Path: path, keysAt: map[keymap.Action]string{}}
 	if path == "" {
 		return s, nil
 	}
-	content, err := os.ReadFile(path)
-	if err != nil && !exists(path) {
-		return s, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the settings of the dashboard: %w", err)
-	}
-	s.Found = true
-	if err := s.parse(content); err != nil {
-		return nil, err
+	for _, step := range []func() error{s.loadOwn, s.loadSaved, s.checkKeys} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	s.warnReadable()
 	return s, nil
+}
+
+// loadOwn reads the file that the operator has written.
+func (s *Settings) loadOwn() error {
+	content, err := os.ReadFile(s.Path)
+	if err != nil {
+		if !exists(s.Path) {
+			return nil
+		}
+		return fmt.Errorf("read the settings of the dashboard: %w", err)
+	}
+	s.Found = true
+	root, err := parse(s.Path, content)
+	if root == nil || err != nil {
+		return err
+	}
+	r := &reader{path: s.Path}
+	s.read(r, root)
+	return r.err
+}
+
+// checkKeys holds the keys together to the rules of the key map.
+func (s *Settings) checkKeys() error {
+	_, err := s.Keymap()
+	return err
 }
 
 // exists reports whether there is a file. One below a folder that nobody may
@@ -101,17 +127,16 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func (s *Settings) parse(content []byte) error {
+// parse reads a document; one that holds nothing is nil.
+func parse(path string, content []byte) (*yaml.Node, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
-		return fmt.Errorf("%s: %s", s.Path, strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))
+		return nil, fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))
 	}
 	if len(document.Content) == 0 {
-		return nil
+		return nil, nil
 	}
-	r := &reader{path: s.Path}
-	s.read(r, document.Content[0])
-	return r.err
+	return document.Content[0], nil
 }
 
 // Find returns the context of a name. The error names those there are.
