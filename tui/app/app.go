@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/palette"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/screen/alerts"
 	"github.com/attune-go/attune/tui/screen/deadletters"
@@ -99,6 +100,7 @@ const (
 	noPrompt prompt = iota
 	filterPrompt
 	sortPrompt
+	palettePrompt
 )
 
 // Model is the dashboard. It is the only tea.Model; everything below it is a
@@ -116,8 +118,12 @@ type Model struct {
 	execution  *execution.Execution
 	screens    map[screen.View]screen.Screen
 
-	view  screen.View
-	trail []screen.View
+	view screen.View
+	// trail is the way up; visits are all places of the session in their order, of
+	// which visited is the present one.
+	trail   []spot
+	visits  []visit
+	visited int
 
 	width, height int
 	help          bool
@@ -125,6 +131,9 @@ type Model struct {
 	prompt        prompt
 	input         textinput.Model
 	inputErr      string
+	palette       *palette.Palette
+	// readOnly is why the operator locked acting; empty where they did not.
+	readOnly string
 	// pending is the first letter of a key that is typed as two.
 	pending string
 	toast   string
@@ -171,7 +180,7 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	m := &Model{
 		ctx: ctx, opts: opts, source: source, env: &screen.Env{Theme: look}, keymap: opts.Keys, view: opts.View,
 		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
-		underWay: map[*act.Operation]context.CancelFunc{}, place: &place{close: opts.Close},
+		underWay: map[*act.Operation]context.CancelFunc{}, place: &place{close: opts.Close}, palette: palette.New(),
 	}
 	m.furnish()
 	if err := checkView(opts.View); err != nil {
@@ -190,7 +199,7 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 func (m *Model) furnish() {
 	env := m.env
 	env.Data = screen.NewData()
-	m.held, m.trail = map[screen.Feed]any{}, nil
+	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env), execution.New(env)
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
@@ -278,12 +287,9 @@ func (m *Model) goTo(view screen.View) tea.Cmd {
 	if view == m.view {
 		return nil
 	}
-	m.trail = append(m.trail, m.view)
-	if len(m.trail) > 20 {
-		m.trail = m.trail[1:]
-	}
-	m.view = view
-	return m.resume()
+	from := m.here()
+	m.hideSecrets()
+	return m.leaveFor(from, view)
 }
 
 // back closes what is open, clears the filter, or returns to where the operator
@@ -301,9 +307,7 @@ func (m *Model) back() tea.Cmd {
 	if len(m.trail) == 0 {
 		return nil
 	}
-	m.view = m.trail[len(m.trail)-1]
-	m.trail = m.trail[:len(m.trail)-1]
-	return m.resume()
+	return m.up()
 }
 
 // applyFilter puts a filter in place and reads anew.

@@ -8,8 +8,11 @@ import (
 )
 
 // table is the table of the open view, or nil.
-func (m *Model) table() *widget.Table {
-	if s, ok := m.screen().(screen.Tabular); ok {
+func (m *Model) table() *widget.Table { return m.tableOf(m.view) }
+
+// tableOf is the table of a view, or nil.
+func (m *Model) tableOf(view screen.View) *widget.Table {
+	if s, ok := m.screens[view].(screen.Tabular); ok {
 		return s.Table()
 	}
 	return nil

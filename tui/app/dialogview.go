@@ -54,6 +54,9 @@ func (m *Model) overlay(body []string) []string {
 		x, y := (m.width-widget.Width(box[0]))/2, max(0, (len(body)-len(box))/2)
 		return widget.Overlay(widget.Fade(body, th), box, x, y, m.width, th)
 	}
+	if m.prompt == palettePrompt {
+		return m.paletteOverlay(body)
+	}
 	toast := m.newest()
 	if toast == nil {
 		return body

@@ -178,8 +178,9 @@ func TestEveryFrameFitsTheWindow(t *testing.T) {
 				t.Parallel()
 				b := started(t, set(), 80, 24, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
 				b.open(view)
-				for _, help := range []bool{false, true} {
-					b.help = help
+				for _, cover := range []func(){func() {}, func() { b.help = true }, func() { b.help = false; b.openPalette("q ") }} {
+					b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+					cover()
 					for _, w := range []int{20, 59, 60, 71, 80, 97, 120, 141, 220} {
 						for _, h := range []int{6, 15, 24, 31, 70} {
 							b.send(tea.WindowSizeMsg{Width: w, Height: h})

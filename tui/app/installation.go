@@ -174,18 +174,15 @@ func (m *Model) leaveInstallation() {
 // topView is the view to stay in elsewhere: the open one, or the one that the
 // row it shows was opened from.
 func (m *Model) topView() screen.View {
-	for _, view := range append([]screen.View{m.view}, backwards(m.trail)...) {
-		if slices.Contains(Views, view) {
-			return view
+	if slices.Contains(Views, m.view) {
+		return m.view
+	}
+	for _, p := range slices.Backward(m.trail) {
+		if slices.Contains(Views, p.view) {
+			return p.view
 		}
 	}
 	return keymap.InOverview
-}
-
-func backwards(trail []screen.View) []screen.View {
-	trail = slices.Clone(trail)
-	slices.Reverse(trail)
-	return trail
 }
 
 // Close ends the sessions of the installation that is shown. It is called when

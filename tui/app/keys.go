@@ -62,6 +62,8 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 		return m.filterKey(msg)
 	case sortPrompt:
 		return m.sortKey(name)
+	case palettePrompt:
+		return m.paletteKey(msg)
 	}
 	if m.dialog.scope != "" {
 		return m.dialogKey(msg)
@@ -120,6 +122,13 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		return m.actAtOnce(action)
 	case keymap.Log:
 		return m.goTo(keymap.InLog)
+	case keymap.Command:
+		m.openPalette("")
+		return nil
+	case keymap.Earlier:
+		return m.travel(-1)
+	case keymap.Later:
+		return m.travel(1)
 	case keymap.Columns:
 		m.openColumns()
 		return nil
@@ -177,6 +186,7 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	if effect.Open == "" {
 		return nil
 	}
+	from := m.here()
 	if effect.Open == keymap.InExecution {
 		m.execution.Show(effect.Execution)
 	}
@@ -188,7 +198,14 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 			m.say(err.Error())
 		}
 	}
-	return m.goTo(effect.Open)
+	if t := m.tableOf(effect.Open); t != nil && effect.Row != "" {
+		t.Seek(effect.Row)
+	}
+	if effect.Open == m.view && m.here().same(from) {
+		return nil
+	}
+	m.hideSecrets()
+	return m.leaveFor(from, effect.Open)
 }
 
 func (m *Model) nextTheme() tea.Cmd {

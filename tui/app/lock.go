@@ -14,6 +14,8 @@ func (m *Model) actingLock() string {
 	switch {
 	case m.opts.ReadOnly != "":
 		return m.opts.ReadOnly
+	case m.readOnly != "":
+		return m.readOnly
 	case m.opts.Acts == nil:
 		return "this dashboard only reads"
 	case audit == nil && fresh.Err != nil:

@@ -240,6 +240,7 @@ func (m *Model) tabBar() string {
 func (m *Model) titleRule() string {
 	e := m.env
 	left, right := m.screen().Title()
+	left = m.crumbs(left, m.width-12)
 	if m.help {
 		left, right = "Help · "+string(m.view), "only keys that work here"
 	}
@@ -272,6 +273,8 @@ func (m *Model) messageLine() string {
 			line += "  " + e.Paint(theme.Bad, "✗ "+widget.Clean(m.inputErr))
 		}
 		return line
+	case m.prompt == palettePrompt:
+		return m.paletteLine()
 	case m.prompt == sortPrompt:
 		return " sort by  " + m.sortChoices() + "   esc keeps"
 	case m.toast != "" && e.Clock.Sub(m.toastAt) < toastTime:
@@ -320,6 +323,9 @@ func (m *Model) trouble() string {
 func (m *Model) keyLine() string {
 	if m.help {
 		return " " + m.keyHint("j/k", "scroll") + "  " + m.keyHint("? or esc", "close")
+	}
+	if m.prompt == palettePrompt {
+		return " " + m.keyHint("tab", "complete") + "  " + m.keyHint("↑ ↓", "earlier commands") + "  " + m.keyHint("enter", "do it") + "  " + m.keyHint("esc", "close")
 	}
 	if m.dialog.scope != "" {
 		return m.keysOf(m.keymap.BottomLine(m.dialog.keys(), true))

@@ -126,7 +126,7 @@ var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters}
 var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InAlerts, InLog}
 
 // Table is the whole key map.
-var Table = []Binding{
+var Table = append([]Binding{
 	{RowDown, []string{"j", "down"}, "j ↓", "", "row down", GroupMove, []Scope{Everywhere}, 0, false},
 	{RowUp, []string{"k", "up"}, "k ↑", "", "row up", GroupMove, []Scope{Everywhere}, 0, false},
 	{Top, []string{"gg", "home"}, "gg home", "", "top", GroupMove, []Scope{Everywhere}, 0, false},
@@ -172,7 +172,7 @@ var Table = []Binding{
 	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, []Scope{InDeadLetters}, 0, true},
 	{Purge, []string{"P"}, "P", "", "purge those that wait and match, with plan", GroupActs, []Scope{InDeadLetters}, 0, true},
 	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},
-}
+}, moves...)
 
 // In reports whether the binding works in the scope.
 func (b Binding) In(scope Scope) bool {

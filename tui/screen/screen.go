@@ -83,6 +83,19 @@ type Leaver interface {
 	Leave() bool
 }
 
+// Showing is a screen that shows one thing out of many, such as one execution.
+type Showing interface {
+	// Shown names it, and ShowAgain turns back to it.
+	Shown() string
+	ShowAgain(name string)
+}
+
+// Revealing is a screen that can show secrets. They are masked again when it is
+// left.
+type Revealing interface {
+	Hide()
+}
+
 // Actionable is a screen whose row can be acted upon.
 type Actionable interface {
 	// Acts is what may be done with the row under the cursor, and why the rest may
@@ -100,6 +113,8 @@ type Effect struct {
 	Queue int64
 	// Filter is put in place in the opened view when Open is set.
 	Filter string
+	// Row is the key of the row to go to in the opened view.
+	Row string
 	// Refetch asks for new data of a feed at once.
 	Refetch Feed
 	// Handled is true when the screen used the action up.

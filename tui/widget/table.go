@@ -59,6 +59,8 @@ type Table struct {
 	scroll int
 	widths []int
 	cells  []Cell
+	// sought is the key of a row to go to when the rows come.
+	sought string
 }
 
 // NewTable makes an empty table.
@@ -74,6 +76,9 @@ func (t *Table) SetRows(rows Rows) {
 	if n == 0 {
 		t.cursor, t.offset = 0, 0
 		return
+	}
+	if t.sought != "" {
+		t.seek()
 	}
 	line := t.cursor - t.offset
 	if t.moved && t.key != "" && (t.cursor >= n || rows.Key(t.cursor) != t.key) {
@@ -120,7 +125,7 @@ func (t *Table) settle() {
 // Move moves the cursor by n rows.
 func (t *Table) Move(n int) {
 	t.cursor += n
-	t.gone, t.moved = "", true
+	t.gone, t.sought, t.moved = "", "", true
 	t.settle()
 }
 

@@ -1,0 +1,304 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/palette"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// command is what can be typed behind the colon.
+type command struct {
+	palette.Entry
+
+	// run carries it out. With an error the line stays open.
+	run func(arg string) (tea.Cmd, error)
+}
+
+// viewAliases are other words for views.
+var viewAliases = map[screen.View][]string{
+	keymap.InOverview: {"ov"}, keymap.InQueues: {"queue"}, keymap.InExecutions: {"exec"}, keymap.InWorkers: {"worker"},
+	keymap.InDeadLetters: {"deadletters", "dead-letters"}, keymap.InAlerts: {"alert"},
+	"workflows": {"flows"}, "inquiries": {"ask"}, "broker": {"mq"},
+}
+
+// commands lists what can be typed now.
+func (m *Model) commands() []command {
+	list := m.viewCommands()
+	list = append(list, m.openCommands()...)
+	return append(list, m.otherCommands()...)
+}
+
+func (m *Model) viewCommands() []command {
+	keys := map[screen.View]string{}
+	for action, view := range views {
+		keys[view] = m.keyOf(action)
+	}
+	list := make([]command, 0, len(Views))
+	for _, view := range Views {
+		entry := palette.Entry{Name: string(view), Aliases: viewAliases[view], Key: keys[view], Help: "turn to the view"}
+		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(view), nil }})
+	}
+	return list
+}
+
+// openCommands open one thing.
+func (m *Model) openCommands() []command {
+	return []command{
+		{palette.Entry{Name: "q", Arg: "NAME", Help: "open a queue by its action", Args: m.queueNames}, m.openQueue},
+		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, m.openExecution},
+		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, m.openWorker},
+		{palette.Entry{Name: "since", Arg: "AGE", Help: "executions requested within an age; off ends it", Args: list("15m", "1h", "24h", "7d", "off")}, m.since},
+		{palette.Entry{Name: "jobs", Aliases: []string{"log"}, Key: m.keyOf(keymap.Log), Help: "what was done, here and by others"}, m.turnTo(keymap.InLog)},
+		{palette.Entry{Name: "lint", Aliases: []string{"doctor", "checks"}, Help: "what is wrong with the installation"}, m.turnTo(m.checksView())},
+	}
+}
+
+// otherCommands change the dashboard itself.
+func (m *Model) otherCommands() []command {
+	commands := []command{
+		{palette.Entry{Name: "set", Arg: "poll AGE", Key: "+ -", Help: "set the interval between polls", Args: list("poll 1s", "poll 2s", "poll 5s", "poll 10s", "poll 30s", "poll 1m")}, m.set},
+		{palette.Entry{Name: "theme", Arg: "NAME", Key: m.keyOf(keymap.Theme), Help: "choose the look", Args: list(theme.Names...)}, m.setTheme},
+		{palette.Entry{Name: "readonly", Aliases: []string{"ro"}, Arg: "on|off", Help: "refuse every act in this session", Args: list("on", "off")}, m.setReadOnly},
+		{palette.Entry{Name: "help", Aliases: []string{"h"}, Key: m.keyOf(keymap.Help), Help: "the keys that work here"}, func(string) (tea.Cmd, error) {
+			return m.do(keymap.Help), nil
+		}},
+		{palette.Entry{Name: "quit", Aliases: []string{"exit", "q!"}, Key: m.keyOf(keymap.Quit), Help: "leave the dashboard"}, func(string) (tea.Cmd, error) {
+			return m.quit(), nil
+		}},
+	}
+	if len(m.opts.Contexts) > 0 {
+		entry := palette.Entry{Name: "ctx", Aliases: []string{"context"}, Arg: "NAME", Help: "turn to another installation", Args: list(m.opts.Contexts...)}
+		commands = append(commands, command{entry, m.turnContext})
+	}
+	return commands
+}
+
+func list(words ...string) func() []string { return func() []string { return words } }
+
+// turnTo is a command that turns to a view.
+func (m *Model) turnTo(view screen.View) func(string) (tea.Cmd, error) {
+	return func(string) (tea.Cmd, error) { return m.goTo(view), nil }
+}
+
+// checksView is the view with the checks of the installation.
+func (m *Model) checksView() screen.View {
+	if slices.Contains(Views, "broker") {
+		return "broker"
+	}
+	return keymap.InAlerts
+}
+
+// keyOf is how the keys of an action are written; empty where it has none.
+func (m *Model) keyOf(action keymap.Action) string {
+	b, _ := m.keymap.Of(action)
+	return b.Show
+}
+
+// turnContext turns to another installation. A name that is wrong can be mended.
+func (m *Model) turnContext(name string) (tea.Cmd, error) {
+	if problem := m.contextProblem(name); problem != "" {
+		return nil, errors.New(problem)
+	}
+	return m.switchTo(name), nil
+}
+
+// queueNames lists the queues that were read.
+func (m *Model) queueNames() []string {
+	var names []string
+	for _, q := range m.knownQueues() {
+		if name := screen.QueueName(&q); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (m *Model) knownQueues() []monitor.Queue {
+	var known []monitor.Queue
+	if d := m.env.Data.Queues; d != nil {
+		known = append(known, d.List...)
+	}
+	if d := m.env.Data.Overview; d != nil {
+		known = append(known, d.Top...)
+	}
+	return known
+}
+
+func (m *Model) openQueue(arg string) (tea.Cmd, error) {
+	for _, q := range m.knownQueues() {
+		if screen.QueueName(&q) == arg || q.Name() == arg || q.ActionRef == arg && q.Group == "" {
+			return m.effect(screen.Effect{Open: keymap.InQueue, Queue: q.ID}), nil
+		}
+	}
+	return m.effect(screen.Effect{Open: keymap.InQueues, Filter: arg, Note: "Not among the queues that were read: these have it in their name."}), nil
+}
+
+// executionIDs lists executions that were read.
+func (m *Model) executionIDs() []string {
+	var ids []string
+	if d := m.env.Data.Executions; d != nil {
+		for _, x := range d.List {
+			ids = append(ids, strconv.FormatInt(x.ID, 10))
+		}
+	}
+	return ids
+}
+
+func (m *Model) openExecution(arg string) (tea.Cmd, error) {
+	id, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil || id < 1 {
+		return nil, fmt.Errorf("%q is not the number of an execution", arg)
+	}
+	return m.effect(screen.Effect{Open: keymap.InExecution, Execution: id}), nil
+}
+
+func (m *Model) knownWorkers() []monitor.Worker {
+	if d := m.env.Data.Workers; d != nil {
+		return d.List
+	}
+	if d := m.env.Data.Overview; d != nil {
+		return d.WorkerList
+	}
+	return nil
+}
+
+func (m *Model) workerNames() []string {
+	var names []string
+	for _, w := range m.knownWorkers() {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
+func (m *Model) openWorker(arg string) (tea.Cmd, error) {
+	for _, w := range m.knownWorkers() {
+		if w.Name == arg || strconv.FormatInt(w.ID, 10) == arg {
+			return m.effect(screen.Effect{Open: keymap.InWorkers, Row: strconv.FormatInt(w.ID, 10)}), nil
+		}
+	}
+	return m.effect(screen.Effect{Open: keymap.InWorkers, Filter: arg, Note: "Not among the workers that were read: these have it in their name."}), nil
+}
+
+// since puts an age into the filter of the executions, in place of the one there.
+func (m *Model) since(arg string) (tea.Cmd, error) {
+	var terms []string
+	for term := range strings.FieldsSeq(m.executions.Filter()) {
+		if !strings.HasPrefix(term, "age<") && !strings.HasPrefix(term, "age:") {
+			terms = append(terms, term)
+		}
+	}
+	if arg != "off" {
+		terms = append(terms, "age<"+arg)
+	}
+	from := m.here()
+	if err := m.executions.SetFilter(strings.Join(terms, " ")); err != nil {
+		return nil, err
+	}
+	if from.view == keymap.InExecutions {
+		return m.resume(), nil
+	}
+	return m.leaveFor(from, keymap.InExecutions), nil
+}
+
+func (m *Model) set(arg string) (tea.Cmd, error) {
+	name, value, _ := strings.Cut(arg, " ")
+	if name != "poll" {
+		return nil, fmt.Errorf("there is no setting %q: set poll 5s", name)
+	}
+	every, err := time.ParseDuration(strings.TrimSpace(value))
+	if err != nil || every < minRefresh || every > maxRefresh {
+		return nil, fmt.Errorf("%q is not an interval from %s to %s, such as 5s", strings.TrimSpace(value), minRefresh, maxRefresh)
+	}
+	return m.setRefresh(every), nil
+}
+
+func (m *Model) setTheme(name string) (tea.Cmd, error) {
+	opts := m.opts.Theme
+	opts.Name = name
+	look, err := theme.New(opts)
+	if err != nil {
+		return nil, err
+	}
+	m.env.Theme = look
+	m.say("theme " + look.Name())
+	return nil, nil
+}
+
+// setReadOnly locks acting for this session, or unlocks it. What the dashboard was
+// started with stays.
+func (m *Model) setReadOnly(arg string) (tea.Cmd, error) {
+	switch arg {
+	case "on":
+		m.readOnly = "this session was set to read only; :readonly off ends that"
+		m.say("Read only: nothing can be acted upon until :readonly off.")
+	case "off":
+		m.readOnly = ""
+		if m.opts.ReadOnly != "" {
+			return nil, errors.New("it stays read only: " + m.opts.ReadOnly)
+		}
+		m.say("Acting is allowed again where the installation allows it.")
+	default:
+		return nil, fmt.Errorf("readonly is on or off, not %q", arg)
+	}
+	m.env.Locked = m.actingLock()
+	return nil, nil
+}
+
+// openPalette begins a command.
+func (m *Model) openPalette(text string) {
+	if m.tooSmall() {
+		return
+	}
+	list := m.commands()
+	entries := make([]palette.Entry, len(list))
+	for i, c := range list {
+		entries[i] = c.Entry
+	}
+	m.prompt, m.inputErr = palettePrompt, ""
+	m.palette.Open(entries, text)
+}
+
+// paletteKey takes a key while a command is typed.
+func (m *Model) paletteKey(msg tea.KeyMsg) tea.Cmd {
+	m.inputErr = ""
+	switch m.palette.Key(msg) {
+	case palette.Closed:
+		m.prompt = noPrompt
+	case palette.Entered:
+		return m.command(m.palette.Value())
+	}
+	return nil
+}
+
+// command carries out a line. One that is wrong stays open with what is wrong.
+func (m *Model) command(line string) tea.Cmd {
+	entry, arg, err := m.palette.Parse(line)
+	if err == nil {
+		for _, c := range m.commands() {
+			if c.Name != entry.Name {
+				continue
+			}
+			m.prompt, m.help = noPrompt, false
+			var cmd tea.Cmd
+			if cmd, err = c.run(arg); err == nil {
+				return cmd
+			}
+		}
+	}
+	m.prompt = palettePrompt
+	if err != nil {
+		m.inputErr = err.Error()
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package app
+
+import (
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// spot is where the operator is, or was: the view, what it shows, its filter, and
+// the row under the cursor.
+type spot struct {
+	view   screen.View
+	shown  string
+	filter string
+	key    string
+	// label is the place in the way that leads on from it.
+	label string
+}
+
+// visit is a place and the way up from it.
+type visit struct {
+	spot
+	trail []spot
+}
+
+const (
+	maxTrail  = 20
+	maxVisits = 200
+)
+
+// here is where the operator is now.
+func (m *Model) here() spot {
+	p := spot{view: m.view, label: m.lastCrumb()}
+	if s, ok := m.screen().(screen.Showing); ok {
+		p.shown = s.Shown()
+	}
+	if f, ok := m.screen().(screen.Filterable); ok {
+		p.filter = f.Filter()
+	}
+	if t := m.table(); t != nil && !t.AtTop() {
+		p.key = t.Key()
+	}
+	return p
+}
+
+// same reports whether both show the same thing in the same view.
+func (p spot) same(other spot) bool {
+	return p.view == other.view && p.shown == other.shown && p.filter == other.filter
+}
+
+// leaveFor turns from a place to a view, whose content is in place already, and
+// remembers the way back.
+func (m *Model) leaveFor(from spot, view screen.View) tea.Cmd {
+	m.leftAt(from)
+	m.trail = append(slices.Clip(m.trail), from)
+	if len(m.trail) > maxTrail {
+		m.trail = m.trail[1:]
+	}
+	m.view = view
+	m.arrive()
+	return m.resume()
+}
+
+// leftAt notes in the history what the place being left looks like by now.
+func (m *Model) leftAt(from spot) {
+	if len(m.visits) == 0 {
+		m.visits = []visit{{}}
+	}
+	m.visits[m.visited] = visit{from, m.trail}
+}
+
+// arrive adds the place that was turned to to the history. What was ahead is
+// forgotten.
+func (m *Model) arrive() {
+	m.visits = append(m.visits[:m.visited+1:m.visited+1], visit{m.here(), m.trail})
+	if len(m.visits) > maxVisits {
+		m.visits = m.visits[1:]
+	}
+	m.visited = len(m.visits) - 1
+}
+
+// travel goes back or forward in the history.
+func (m *Model) travel(n int) tea.Cmd {
+	to := m.visited + n
+	if to < 0 || to >= len(m.visits) {
+		if n < 0 {
+			m.say("This is the first view of this session.")
+		} else {
+			m.say("There is nothing ahead: this is the newest view.")
+		}
+		return nil
+	}
+	m.leftAt(m.here())
+	m.visited = to
+	m.trail = m.visits[to].trail
+	return m.restore(m.visits[to].spot)
+}
+
+// restore turns to a place as it was left.
+func (m *Model) restore(p spot) tea.Cmd {
+	m.hideSecrets()
+	m.view = p.view
+	s := m.screen()
+	if shows, ok := s.(screen.Showing); ok && p.shown != "" {
+		shows.ShowAgain(p.shown)
+	}
+	if f, ok := s.(screen.Filterable); ok && f.Filter() != p.filter {
+		if err := f.SetFilter(p.filter); err != nil {
+			m.say(err.Error())
+		}
+	}
+	if t := m.table(); t != nil && p.key != "" && t.Key() != p.key {
+		t.Seek(p.key)
+	}
+	return m.resume()
+}
+
+// up returns to where the operator came from.
+func (m *Model) up() tea.Cmd {
+	to := m.trail[len(m.trail)-1]
+	m.leftAt(m.here())
+	m.trail = m.trail[:len(m.trail)-1]
+	cmd := m.restore(to)
+	m.arrive()
+	return cmd
+}
+
+// hideSecrets masks again what was revealed in the view that is left.
+func (m *Model) hideSecrets() {
+	if s, ok := m.screen().(screen.Revealing); ok {
+		s.Hide()
+	}
+}
+
+// lastCrumb names what the open view shows, without where that belongs.
+func (m *Model) lastCrumb() string {
+	left, _ := m.screen().Title()
+	left, _, _ = strings.Cut(left, "  ") // what follows is a note
+	if at := strings.LastIndex(left, crumb); at >= 0 {
+		return left[at+len(crumb):]
+	}
+	return left
+}
+
+// crumb stands between the steps of the way to a view.
+const crumb = " › "
+
+// crumbs is the way to the open view: from the last list that was turned to, over
+// what was opened. It drops from the front what does not fit into w cells.
+func (m *Model) crumbs(left string, w int) string {
+	from := len(m.trail)
+	if !isTab(m.view) {
+		for from > 0 {
+			from--
+			if isTab(m.trail[from].view) {
+				break
+			}
+		}
+	}
+	if from == len(m.trail) {
+		return left
+	}
+	var names []string
+	for _, p := range m.trail[from:] {
+		names = append(names, p.label)
+	}
+	names = append(names, m.lastCrumb())
+	for len(names) > 2 && widget.Width(widget.Clean(strings.Join(names, crumb))) > w {
+		names = names[1:]
+		names[0] = "…"
+	}
+	return strings.Join(names, crumb)
+}
+
+// isTab reports whether a view is one that is turned to from anywhere.
+func isTab(view screen.View) bool { return view == keymap.InLog || slices.Contains(Views, view) }

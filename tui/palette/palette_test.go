@@ -1,0 +1,145 @@
+package palette_test
+
+import (
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/palette"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+func entries() []palette.Entry {
+	return []palette.Entry{
+		{Name: "overview", Key: "1", Help: "turn to the view"},
+		{Name: "queues", Key: "2", Help: "turn to the view"},
+		{Name: "executions", Aliases: []string{"exec"}, Key: "3", Help: "turn to the view"},
+		{Name: "q", Arg: "NAME", Help: "open a queue", Args: func() []string { return []string{"core.http_request", "core.echo", "etl.load tenant=acme"} }},
+		{Name: "export", Arg: "[FILE]", Key: "e", Help: "write rows to a file"},
+		{Name: "quit", Key: "q", Help: "leave"},
+	}
+}
+
+func opened(text string) *palette.Palette {
+	p := palette.New()
+	p.Open(entries(), text)
+	return p
+}
+
+func press(p *palette.Palette, keys ...string) (last palette.Outcome) {
+	special := map[string]tea.KeyType{
+		"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "shift+tab": tea.KeyShiftTab, "up": tea.KeyUp, "down": tea.KeyDown,
+		"backspace": tea.KeyBackspace,
+	}
+	for _, key := range keys {
+		msg := tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(key)}
+		if t, ok := special[key]; ok {
+			msg = tea.KeyMsg{Type: t}
+		}
+		last = p.Key(msg)
+	}
+	return last
+}
+
+func offers(t *testing.T, p *palette.Palette) []string {
+	t.Helper()
+	th, err := theme.New(theme.Options{Plain: true})
+	require.NoError(t, err)
+	lines := p.Offers(76, 20, th)
+	for i, text := range lines {
+		require.LessOrEqual(t, widget.Width(text), 76)
+		lines[i] = strings.TrimSpace(text)
+	}
+	return lines
+}
+
+func TestOffersShowKeyAndHelp(t *testing.T) {
+	t.Parallel()
+	p := opened("")
+	require.Len(t, offers(t, p), 6)
+	require.Regexp(t, `^:export \[FILE\] +e +write rows to a file$`, offers(t, p)[4])
+	press(p, "e", "x")
+	require.Len(t, offers(t, p), 2)
+	press(p, "e", "c")
+	require.Regexp(t, "^:executions +3 ", offers(t, p)[0], "an alias finds its command")
+}
+
+func TestTabCompletesAndTakesTurns(t *testing.T) {
+	t.Parallel()
+	p := opened("")
+	press(p, "q", "u", "tab")
+	require.Equal(t, "quit", p.Value(), "the shorter name comes first")
+	press(p, "tab")
+	require.Equal(t, "queues", p.Value())
+	require.True(t, strings.HasPrefix(offers(t, p)[1], "▶ :queues"))
+	press(p, "tab")
+	require.Equal(t, "quit", p.Value(), "around the end")
+	press(p, "shift+tab")
+	require.Equal(t, "queues", p.Value())
+}
+
+func TestLettersMayBeLeftOut(t *testing.T) {
+	t.Parallel()
+	p := opened("")
+	press(p, "o", "v", "w", "tab")
+	require.Equal(t, "overview", p.Value())
+}
+
+func TestArgumentsAreCompletedWithWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	p := opened("q ")
+	require.Len(t, offers(t, p), 3)
+	press(p, "a", "c", "m", "e", "tab")
+	require.Equal(t, "q etl.load tenant=acme", p.Value())
+	entry, arg, err := p.Parse(p.Value())
+	require.NoError(t, err)
+	require.Equal(t, "q", entry.Name)
+	require.Equal(t, "etl.load tenant=acme", arg)
+}
+
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	t.Parallel()
+	p := opened("")
+	for line, want := range map[string]string{
+		"qeues":       "no command :qeues; near: :queues",
+		"zzzzzzzz":    "no command :zzzzzzzz; tab lists them",
+		"q":           ":q needs NAME",
+		"queues core": `:queues takes nothing, not "core"`,
+		"ex":          "no command :ex; near: :executions :export",
+	} {
+		_, _, err := p.Parse(line)
+		require.EqualError(t, err, want)
+	}
+	for line, want := range map[string]string{":queues": "queues", "ov": "overview", "exec": "executions", "export": "export", "exp  a b.csv": "export"} {
+		entry, _, err := p.Parse(line)
+		require.NoError(t, err, line)
+		require.Equal(t, want, entry.Name)
+	}
+}
+
+func TestWhatWasEnteredComesBack(t *testing.T) {
+	t.Parallel()
+	p := opened("")
+	for _, line := range []string{"queues", "q core.echo", "q core.echo"} {
+		p.Open(entries(), line)
+		require.Equal(t, palette.Entered, press(p, "enter"))
+	}
+	p.Open(entries(), "")
+	press(p, "o", "v", "up")
+	require.Equal(t, "q core.echo", p.Value())
+	press(p, "up")
+	require.Equal(t, "queues", p.Value(), "the same line twice is remembered once")
+	press(p, "up", "down", "down")
+	require.Equal(t, "ov", p.Value(), "what was being typed is not lost")
+}
+
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, palette.Closed, press(opened("qu"), "esc"))
+	require.Equal(t, palette.Closed, press(opened(""), "enter"))
+	require.Equal(t, palette.Typing, press(opened("q"), "backspace"))
+	require.Equal(t, palette.Closed, press(opened("q"), "backspace", "backspace"))
+}
