@@ -14,7 +14,7 @@ type Finding struct {
 	Hint string `json:"hint,omitempty"`
 	// Since is when it began, where that is known.
 	Since *time.Time `json:"since,omitempty"`
-	// Target is the view that shows more: overview, queues, executions, workers or dlq.
+	// Target is the view that shows more, by its name.
 	Target string `json:"target"`
 	// Filter narrows the target to what the finding is about.
 	Filter string `json:"filter,omitempty"`
@@ -28,7 +28,8 @@ var brokerMeasures = []string{"broker_alarms"}
 
 // Attention is what needs attention, the worst first: the alerts, if a replica of
 // the engine evaluates them; else the same rules judged at once by what was read
-// here, without waiting for as long as they ask. It is a pure function: either
+// here, without waiting for as long as they ask; and besides, whatever the rules, the
+// questions that wait and the workflows that are paused or have failed. It is a pure function: either
 // argument may be nil, and growth is the change of the dead-letter depth over the
 // last minutes, nil while that is unknown.
 func Attention(o *Overview, b *Broker, growth *int64) []Finding {
@@ -38,7 +39,7 @@ func Attention(o *Overview, b *Broker, growth *int64) []Finding {
 		rules = o.rules
 	}
 	if o == nil || o.Alerts == nil || !o.Alerts.Evaluated {
-		return findings(worstFirst(Judge(rules, instant)))
+		return withFlows(findings(worstFirst(Judge(rules, instant))), o)
 	}
 	only := newMeasures()
 	for _, name := range brokerMeasures {
@@ -46,7 +47,7 @@ func Attention(o *Overview, b *Broker, growth *int64) []Finding {
 			only.Samples[name] = instant.Samples[name]
 		}
 	}
-	return findings(worstFirst(append(o.Alerts.verdicts(), Judge(rules, only)...)))
+	return withFlows(findings(worstFirst(append(o.Alerts.verdicts(), Judge(rules, only)...))), o)
 }
 
 func findings(verdicts []Condition) []Finding {

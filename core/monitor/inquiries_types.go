@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -130,4 +131,40 @@ type InquiryDetail struct {
 	// is not shown.
 	Response json.RawMessage `json:"response"`
 	Updated  time.Time       `json:"updated"`
+}
+
+// InquiryTerms lists the words that ParseInquiryFilter understands, for help texts.
+var InquiryTerms = []string{"status:pending", "assigned:ada", "action:shop.*", "execution:700", "a bare word matches the action"}
+
+// ParseInquiryFilter reads the filter that people type, such as "status:pending
+// assigned:ada". Terms are joined by "and". A term it does not know is an error that
+// quotes it, so that a mistyped filter is never applied as something wider.
+func ParseInquiryFilter(text string) (InquiryFilter, error) {
+	var f InquiryFilter
+	for term := range strings.FieldsSeq(text) {
+		name, value, named := strings.Cut(term, ":")
+		switch {
+		case !named && strings.ContainsAny(term, "<>="):
+			return InquiryFilter{}, fmt.Errorf("unknown filter term %q", term)
+		case !named:
+			f.Action = "*" + term + "*"
+		case value == "":
+			return InquiryFilter{}, fmt.Errorf("filter term %q has no value", term)
+		case name == "status":
+			f.Statuses = append(f.Statuses, strings.Split(value, ",")...)
+		case name == "action":
+			f.Action = value
+		case name == "assigned":
+			f.AssignedTo = value
+		case name == "execution":
+			id, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || id < 1 {
+				return InquiryFilter{}, fmt.Errorf("filter term %q needs an execution id", term)
+			}
+			f.Execution = id
+		default:
+			return InquiryFilter{}, fmt.Errorf("unknown filter term %q", term)
+		}
+	}
+	return f, f.Check()
 }

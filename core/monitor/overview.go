@@ -36,7 +36,10 @@ func (m *Monitor) Overview(ctx context.Context) (*Overview, error) {
 		if err != nil {
 			return err
 		}
-		o.Alerts, err = m.readAlerts(ctx, tx, s, o.At, alertOverview)
+		if o.Alerts, err = m.readAlerts(ctx, tx, s, o.At, alertOverview); err != nil {
+			return err
+		}
+		o.Flows, err = readFlows(ctx, tx, s, o.floor)
 		return err
 	})
 	return o, err
@@ -48,6 +51,7 @@ func (m *Monitor) executionCounts(ctx context.Context, tx *store.Tx, s shape, o 
 	if err != nil {
 		return fmt.Errorf("find where the recent executions begin: %w", err)
 	}
+	o.floor = floor
 	if !s.ours {
 		return publishedCounts(ctx, tx, floor, o)
 	}

@@ -63,8 +63,12 @@ type Overview struct {
 	Replicas *Replicas `json:"replicas"`
 	// Alerts are the open alerts; nil where the schema has none.
 	Alerts *Alerts `json:"alerts,omitempty"`
+	// Flows is what of workflows and questions somebody has to look at; nil where the
+	// schema does not record it.
+	Flows *Flows `json:"flows,omitempty"`
 
 	rules Rules // what Attention judges by
+	floor int64 // the smallest id requested within the recent window
 }
 
 // Live counts executions that have not ended, by status.

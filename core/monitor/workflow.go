@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -25,6 +26,12 @@ type WorkflowDetail struct {
 	Version int64 `json:"version"`
 	// Deadline is when it has run for longer than it may.
 	Deadline *time.Time `json:"deadline,omitempty"`
+	// Cancellation is what becomes of what runs when it is cancelled: allow_finish or
+	// cancel_running; empty where its definition cannot be read.
+	Cancellation string `json:"cancellation_policy,omitempty"`
+	// Why says in sentences what it waits for, or why it ended as it did. It is asked
+	// for by WorkflowTree.
+	Why []string `json:"why,omitempty"`
 	// Variables are its variables as they are now. Secrets are not in them: a marker
 	// stands in place of each. They are absent when they are larger than MaxDocument.
 	Variables json.RawMessage `json:"variables,omitempty"`
@@ -54,6 +61,18 @@ type WorkflowTask struct {
 	Action string `json:"action,omitempty"`
 	// Within is the parallel task that it belongs to.
 	Within string `json:"within,omitempty"`
+	// List says that it runs over a list, at most Concurrency children at a time.
+	List        bool  `json:"with_items,omitempty"`
+	Concurrency int64 `json:"concurrency,omitempty"`
+	// Before are the tasks that can lead to it, After those that it can lead to. Join
+	// is how many of Before it waits for; 0 starts it with the first.
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
+	Join   int64    `json:"join,omitempty"`
+	// Retry says how its children are repeated; empty is never.
+	Retry string `json:"retry,omitempty"`
+	// Publishes are the variables that its transitions may set.
+	Publishes []string `json:"publishes,omitempty"`
 	// Status is where it is; empty while nothing has led to it.
 	Status string `json:"status,omitempty"`
 	// Says is the same in words, with how far a list, or what waits at a join, is.
@@ -100,7 +119,13 @@ type WorkflowChild struct {
 	// Inquiry is the question that it waits for an answer to.
 	Inquiry int64 `json:"inquiry,omitempty"`
 	// Error is what it ended with, cut short; empty when there is none.
-	Error string `json:"error,omitempty"`
+	Error     string `json:"error,omitempty"`
+	ActionRef string `json:"action_ref"`
+	// Nested says that it is a workflow itself.
+	Nested bool `json:"nested,omitempty"`
+	// Drawn says that the workflow has gone on from its end: what repeats it by hand
+	// does not change that any more.
+	Drawn bool `json:"drawn,omitempty"`
 }
 
 // WorkflowDecision is what was decided at a time.
@@ -141,11 +166,37 @@ const (
 	maxWorkflowLog      = 500
 )
 
+// MaxTaskChildren is the most children of one task that are read.
+const MaxTaskChildren = 1000
+
+// WorkflowAsk is what to read of one workflow.
+type WorkflowAsk struct {
+	// Execution is the one that the workflow runs for.
+	Execution int64
+	// Task is one of which more children are read than of the others, up to Children
+	// and MaxTaskChildren; empty reads ten of each.
+	Task     string
+	Children int
+}
+
 // Workflow reads everything about one workflow, known by the execution that it runs
 // for. One that does not exist is ErrNotFound, one that is no workflow a
 // *NoWorkflowError.
 func (m *Monitor) Workflow(ctx context.Context, execution int64) (*WorkflowDetail, error) {
-	d := &WorkflowDetail{List: []WorkflowTask{}, Log: []WorkflowDecision{}}
+	return m.readWorkflow(ctx, WorkflowAsk{Execution: execution}, nil)
+}
+
+// WorkflowTree reads the same, of one task more children if that is asked for, and
+// says besides what the workflow waits for.
+func (m *Monitor) WorkflowTree(ctx context.Context, ask WorkflowAsk) (*WorkflowDetail, error) {
+	return m.readWorkflow(ctx, ask, m.whyWorkflow)
+}
+
+// readWorkflow reads one workflow, and what else is asked for in the same transaction.
+func (m *Monitor) readWorkflow(ctx context.Context, ask WorkflowAsk,
+	more func(ctx context.Context, tx *store.Tx, s shape, d *WorkflowDetail) error,
+) (*WorkflowDetail, error) {
+	d, execution := &WorkflowDetail{}, ask.Execution
 	err := m.database(ctx, "workflow "+strconv.FormatInt(execution, 10), &d.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
 		if err := recordsWorkflows(ctx, tx, s); err != nil {
 			return err
@@ -157,8 +208,12 @@ func (m *Monitor) Workflow(ctx context.Context, execution int64) (*WorkflowDetai
 		if err != nil {
 			return fmt.Errorf("read workflow %d: %w", execution, err)
 		}
+		*d = WorkflowDetail{Reading: d.Reading, List: []WorkflowTask{}, Log: []WorkflowDecision{}} // the transaction may be repeated
 		d.take(&row)
-		return d.rest(ctx, tx)
+		if err := d.rest(ctx, tx, ask); err != nil || more == nil {
+			return err
+		}
+		return more(ctx, tx, s, d)
 	})
 	return d, err
 }
@@ -206,6 +261,9 @@ func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
 		d.drawn = rest
 	default:
 		d.Unreadable = err.Error()
+	}
+	if d.drawn != nil {
+		d.Cancellation = string(cmp.Or(d.drawn.Cancellation, workflow.AllowFinish))
 	}
 }
 

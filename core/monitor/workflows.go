@@ -21,6 +21,8 @@ type WorkflowFilter struct {
 	Action string `json:"action,omitempty"`
 	// Paused keeps those that start nothing more until they are resumed.
 	Paused bool `json:"paused,omitempty"`
+	// Trouble keeps those that have ended badly, are paused, or have a task that failed.
+	Trouble bool `json:"trouble,omitempty"`
 	// Limit bounds a page; zero means DefaultPage.
 	Limit int `json:"limit,omitempty"`
 }
@@ -111,7 +113,7 @@ func (m *Monitor) Workflows(ctx context.Context, filter WorkflowFilter, cursor i
 		if err := recordsWorkflows(ctx, tx, s); err != nil {
 			return err
 		}
-		return x.read(ctx, tx)
+		return x.read(ctx, tx, part{open: filter.live()})
 	})
 	return x, err
 }
@@ -131,10 +133,17 @@ func recordsWorkflows(ctx context.Context, tx *store.Tx, s shape) error {
 	return nil
 }
 
-func (x *Workflows) read(ctx context.Context, tx *store.Tx) error {
+// part is which of the workflows a read is about; the zero value is about all.
+type part struct {
+	open, ended bool
+	// past is how many rows an unfiltered read may have to look past.
+	past int
+}
+
+func (x *Workflows) read(ctx context.Context, tx *store.Tx, of part) error {
 	f, page := x.Filter, cmp.Or(x.Filter.Limit, DefaultPage)
 	arg := store.ViewWorkflowPageParams{
-		Pattern: pattern(f.Action, false), Statuses: f.Statuses, OnlyPaused: f.Paused, OnlyOpen: f.live(),
+		Pattern: pattern(f.Action, false), Statuses: f.Statuses, OnlyPaused: f.Paused, OnlyTrouble: f.Trouble, OnlyOpen: of.open, OnlyEnded: of.ended,
 		Before: x.From, Scan: scanBound, Page: int32(min(page, scanBound)),
 	}
 	if arg.Before <= 0 {
@@ -143,8 +152,8 @@ func (x *Workflows) read(ctx context.Context, tx *store.Tx) error {
 	if arg.Statuses == nil {
 		arg.Statuses = []string{}
 	}
-	if f.Action == "" && len(f.Statuses) == 0 && !f.Paused {
-		arg.Scan = arg.Page // there is nothing to look past
+	if f.Action == "" && len(f.Statuses) == 0 && !f.Paused && !f.Trouble {
+		arg.Scan = min(arg.Page+int32(of.past), scanBound)
 	}
 	rows, err := tx.ViewWorkflowPage(ctx, arg)
 	if err != nil {
@@ -160,7 +169,7 @@ func (x *Workflows) read(ctx context.Context, tx *store.Tx) error {
 	if arg.OnlyOpen {
 		return nil
 	}
-	edge, err := tx.ViewWorkflowEdge(ctx, arg.Before, scanBound)
+	edge, err := tx.ViewWorkflowEdge(ctx, arg.Before, arg.Scan)
 	if err != nil {
 		return fmt.Errorf("find where the search of workflows ended: %w", err)
 	}

@@ -330,13 +330,15 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"ViewWorkflowPage":      {store.ViewWorkflowPage, []any{"", []string{}, false, 50, false, int64(1) << 60, 200}},
-		"ViewWorkflowPage open": {store.ViewWorkflowPage, []any{"", []string{"running"}, true, 50, true, int64(1) << 60, 200}},
+		"ViewWorkflowPage":      {store.ViewWorkflowPage, []any{"", []string{}, false, false, false, 50, false, int64(1) << 60, 200}},
+		"ViewWorkflowPage open": {store.ViewWorkflowPage, []any{"", []string{"running"}, true, false, false, 50, true, int64(1) << 60, 200}},
 		"ViewWorkflowEdge":      {store.ViewWorkflowEdge, []any{int64(1) << 60, 200}},
 		"ViewWorkflow":          {store.ViewWorkflow, []any{1000, w.execution}},
 		"ViewWorkflowOf":        {store.ViewWorkflowOf, []any{w.execution}},
 		"ViewWorkflowTasks":     {store.ViewWorkflowTasks, []any{w.id, 100}},
-		"ViewWorkflowChildren":  {store.ViewWorkflowChildren, []any{w.id, 100, 10}},
+		"ViewWorkflowPage bad":  {store.ViewWorkflowPage, []any{"", []string{}, false, true, true, 50, false, int64(1) << 60, 200}},
+		"ViewWorkflowChildren":  {store.ViewWorkflowChildren, []any{w.id, 100, "a", 100, 10}},
+		"ViewWorkflowTrouble":   {store.ViewWorkflowTrouble, []any{100, w.execution}},
 		"ViewWorkflowLog":       {store.ViewWorkflowLog, []any{w.id, 100}},
 		"LockActWorkflow":       {store.LockActWorkflow, []any{w.execution}},
 	} {

@@ -15,12 +15,14 @@ import (
 )
 
 // rest reads the children and the log.
-func (d *WorkflowDetail) rest(ctx context.Context, tx *store.Tx) error {
+func (d *WorkflowDetail) rest(ctx context.Context, tx *store.Tx, ask WorkflowAsk) error {
 	tasks, err := tx.ViewWorkflowTasks(ctx, d.ID, maxWorkflowChildren)
 	if err != nil {
 		return fmt.Errorf("read the tasks of workflow %d: %w", d.Execution, err)
 	}
-	children, err := tx.ViewWorkflowChildren(ctx, d.ID, maxWorkflowChildren, maxTaskChildren)
+	children, err := tx.ViewWorkflowChildren(ctx, store.ViewWorkflowChildrenParams{
+		Workflow: d.ID, Scan: maxWorkflowChildren, Each: maxTaskChildren, WideTask: ask.Task, Wide: int32(min(max(ask.Children, maxTaskChildren), MaxTaskChildren)),
+	})
 	if err != nil {
 		return fmt.Errorf("read the children of workflow %d: %w", d.Execution, err)
 	}
@@ -129,9 +131,7 @@ func (d *WorkflowDetail) span() {
 func (d *WorkflowDetail) task(t *workflow.Task, row *store.ViewWorkflowTasksRow) WorkflowTask {
 	state := d.states[t.Name]
 	task := WorkflowTask{Name: t.Name, Type: string(t.Kind), Action: t.Action, Says: workflow.Words(t, state)}
-	if t.Within != nil {
-		task.Within = t.Within.Name
-	}
+	task.define(t)
 	if state != nil {
 		task.Status, task.Handled, task.Why = string(state.Status), state.Handled, state.Why
 		if t.WithItems != nil && state.Total > 0 {
@@ -152,6 +152,42 @@ func (d *WorkflowDetail) task(t *workflow.Task, row *store.ViewWorkflowTasksRow)
 	return task
 }
 
+// define takes over what the definition says of a task.
+func (w *WorkflowTask) define(t *workflow.Task) {
+	if t.Within != nil {
+		w.Within = t.Within.Name
+	}
+	w.List, w.Before, w.After, w.Join = t.WithItems != nil, t.Inbound, t.Outbound, int64(t.Join)
+	if w.List {
+		w.Concurrency = int64(t.Concurrency)
+	}
+	if t.Retry != nil {
+		w.Retry = retryWords(t.Retry)
+	}
+	for _, transition := range t.Next {
+		for _, assigned := range transition.Publish {
+			if !slices.Contains(w.Publishes, assigned.Name) {
+				w.Publishes = append(w.Publishes, assigned.Name)
+			}
+		}
+	}
+}
+
+// retryWords says how the children of a task are repeated.
+func retryWords(r *workflow.Retry) string {
+	text := "up to " + plural(int64(r.Count), "time", "times")
+	if r.Delay > 0 {
+		text += ", after " + r.Delay.String()
+		if r.Backoff != workflow.BackoffConstant && r.Backoff != "" {
+			text += " and " + string(r.Backoff) + " more"
+		}
+	}
+	if r.OnError != nil {
+		text += ", if its condition says so"
+	}
+	return text
+}
+
 // known is a time, or nil for the one that stands for none.
 func known(at time.Time) *time.Time {
 	if at.Unix() == 0 {
@@ -164,6 +200,7 @@ func childOf(r *store.ViewWorkflowChildrenRow) WorkflowChild {
 	child := WorkflowChild{
 		Execution: r.Execution, Status: r.Status, Attempt: int64(r.RetryCount) + 1, WorkerID: r.Worker, WorkerName: r.WorkerName,
 		Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Due: r.Due, Inquiry: r.Asked, Error: r.Error,
+		ActionRef: r.ActionRef, Drawn: r.Drawn, Nested: r.Nested,
 	}
 	if r.TaskIndex >= 0 {
 		index := int64(r.TaskIndex)

@@ -89,6 +89,13 @@ func FromValue(value any) (*Schema, error) {
 // Ignored lists what the schema says that is not understood, in words.
 func (s *Schema) Ignored() []string { return slices.Clone(s.ignored) }
 
+// IsFlat reports whether a schema is of the form in which every key is a field.
+func IsFlat(raw []byte) bool {
+	value, err := expr.FromJSON(raw)
+	object, ok := value.(map[string]any)
+	return err == nil && ok && !isJSONSchema(object)
+}
+
 // isJSONSchema tells the two forms apart: in the flat one every key has an object.
 func isJSONSchema(object map[string]any) bool {
 	for key, value := range object {

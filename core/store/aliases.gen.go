@@ -381,6 +381,7 @@ type (
 	ViewScopesByKeyRow              = db.ViewScopesByKeyRow
 	ViewScopesRow                   = db.ViewScopesRow
 	ViewWorkerNamesRow              = db.ViewWorkerNamesRow
+	ViewWorkflowChildrenParams      = db.ViewWorkflowChildrenParams
 	ViewWorkflowChildrenRow         = db.ViewWorkflowChildrenRow
 	ViewWorkflowLogRow              = db.ViewWorkflowLogRow
 	ViewWorkflowOfRow               = db.ViewWorkflowOfRow
@@ -388,6 +389,7 @@ type (
 	ViewWorkflowPageRow             = db.ViewWorkflowPageRow
 	ViewWorkflowRow                 = db.ViewWorkflowRow
 	ViewWorkflowTasksRow            = db.ViewWorkflowTasksRow
+	ViewWorkflowTroubleRow          = db.ViewWorkflowTroubleRow
 	WorkQueue                       = db.WorkQueue
 	WorkQueueBatchModeEnum          = db.WorkQueueBatchModeEnum
 	WorkQueueDispatch               = db.WorkQueueDispatch
@@ -894,6 +896,7 @@ const (
 	ViewWorkflowPage                      = db.ViewWorkflowPage
 	ViewWorkflowTables                    = db.ViewWorkflowTables
 	ViewWorkflowTasks                     = db.ViewWorkflowTasks
+	ViewWorkflowTrouble                   = db.ViewWorkflowTrouble
 	WorkQueueBatchModeEnumBatch           = db.WorkQueueBatchModeEnumBatch
 	WorkQueueBatchModeEnumSingle          = db.WorkQueueBatchModeEnumSingle
 	WorkQueueDispatchStatusEnumCancelled  = db.WorkQueueDispatchStatusEnumCancelled

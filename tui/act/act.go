@@ -58,8 +58,9 @@ type Item struct {
 	Label, Help string
 	// Not says why the act does not apply now. It is empty for those that do.
 	Not string
-	// Fields are asked for before the act is planned.
+	// Fields are asked for before the act is planned, About stands above them.
 	Fields []Field
+	About  string
 }
 
 // Menu is what may be done with a row, the harmless first.
@@ -76,6 +77,12 @@ type Field struct {
 	Value, Hint string
 	// Check refuses a value in a few words; nil takes every value.
 	Check func(value string) error
+	// Choices are the values to choose from; none asks for a text. Optional allows to
+	// choose none of them.
+	Choices  []string
+	Optional bool
+	// Secret is not shown while it is written, Long may be as long as a document.
+	Secret, Long bool
 }
 
 // Order is what an operator asks for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -95,8 +96,8 @@ func (m *Model) openMenu() {
 }
 
 // direct are the acts that have a key of their own.
-var direct = map[keymap.Action]act.Kind{
-	keymap.Requeue: act.RequeueLetter, keymap.Discard: act.DiscardLetter, keymap.Purge: act.PurgeLetters,
+var direct = map[keymap.Action][]act.Kind{
+	keymap.Requeue: {act.RequeueLetter, act.RetryTask, act.RetryWorkflow}, keymap.Discard: {act.DiscardLetter}, keymap.Purge: {act.PurgeLetters},
 }
 
 // actAtOnce opens the menu and chooses the line that the key stands for. One that
@@ -104,7 +105,7 @@ var direct = map[keymap.Action]act.Kind{
 func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
 	m.openMenu()
 	for _, item := range m.dialog.menu.Items {
-		if item.Kind == direct[action] {
+		if slices.Contains(direct[action], item.Kind) {
 			m.dialog.list.Select(item.Key)
 			return m.choose()
 		}

@@ -76,6 +76,7 @@ func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
 	t.Parallel()
 	for _, view := range []screen.View{
 		keymap.InQueues, keymap.InQueue, keymap.InExecutions, keymap.InExecution, keymap.InWorkers, keymap.InDeadLetters,
+		keymap.InWorkflows, keymap.InInquiries,
 	} {
 		b := acting(t, &fakeActs{}, 100, 30)
 		b.open(view)

@@ -18,11 +18,13 @@ import (
 	"github.com/attune-go/attune/tui/screen/deadletters"
 	"github.com/attune-go/attune/tui/screen/execution"
 	"github.com/attune-go/attune/tui/screen/executions"
+	"github.com/attune-go/attune/tui/screen/inquiries"
 	"github.com/attune-go/attune/tui/screen/operations"
 	"github.com/attune-go/attune/tui/screen/overview"
 	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/screen/queues"
 	"github.com/attune-go/attune/tui/screen/workers"
+	"github.com/attune-go/attune/tui/screen/workflows"
 	"github.com/attune-go/attune/tui/theme"
 )
 
@@ -116,6 +118,8 @@ type Model struct {
 	queue      *queue.Queue
 	executions *executions.Executions
 	execution  *execution.Execution
+	workflows  *workflows.Workflows
+	inquiries  *inquiries.Inquiries
 	screens    map[screen.View]screen.Screen
 
 	view screen.View
@@ -201,10 +205,11 @@ func (m *Model) furnish() {
 	env.Data = screen.NewData()
 	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env), execution.New(env)
+	m.workflows, m.inquiries = workflows.New(env), inquiries.New(env)
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
-		keymap.InAlerts: alerts.New(env),
+		keymap.InWorkflows: m.workflows, keymap.InAlerts: alerts.New(env), keymap.InInquiries: m.inquiries,
 		keymap.InLog:    operations.New(env),
 	}
 }
@@ -233,7 +238,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case snapMsg:
-		return m, m.snapshot(msg)
+		return m, tea.Batch(m.snapshot(msg), m.follow(msg.err))
 	case dueMsg:
 		if msg.gen == m.chain(msg.feed).gen && !m.paused {
 			return m, m.fetch(msg.feed, false)
@@ -256,9 +261,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.BlurMsg:
 		m.blurred = true
 	case tea.MouseMsg:
-		return m, m.mouse(msg)
+		return m, tea.Batch(m.mouse(msg), m.follow(nil))
 	case tea.KeyMsg:
-		return m, m.keys(msg)
+		return m, tea.Batch(m.keys(msg), m.follow(nil))
 	}
 	return m, nil
 }

@@ -40,6 +40,7 @@ type fakeSource struct {
 	dead      *monitor.DeadLetters
 	audit     *monitor.Audit
 	alerts    *monitor.Alerts
+	flows     fakeFlows
 	fail      map[screen.Feed]error
 	stuck     map[screen.Feed]bool
 	calls     map[screen.Feed]int
@@ -290,6 +291,7 @@ func sample() *fakeSource {
 		workers: &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
 		audit:   sampleAudit(reading),
 		alerts:  sampleAlerts(reading),
+		flows:   sampleFlows(reading),
 		dead: &monitor.DeadLetters{Reading: reading, Queue: &deadQueue, Ledger: &monitor.Ledger{
 			Open: monitor.Count{Value: 2}, Oldest: ago(26 * time.Hour), LastDay: monitor.Count{Value: 112}, PerMinute: 0.4,
 			ByReason: []monitor.LedgerGroup{
@@ -502,6 +504,7 @@ func empty() *fakeSource {
 		broker:   &monitor.Broker{}, queues: &monitor.Queues{Reading: reading}, workers: &monitor.Workers{Reading: reading},
 		dead:  &monitor.DeadLetters{Reading: reading, QueueMissing: true},
 		audit: &monitor.Audit{Reading: reading, Recorded: true, Current: true},
+		flows: noFlows(reading),
 		alerts: &monitor.Alerts{
 			Reading: reading, Note: "No replica of the engine evaluates the alerts. What holds now was judged by this program, without waiting for as long as rules ask.",
 			Rules: monitor.DescribeRules(config.Default().Alerts),
@@ -544,6 +547,7 @@ func hostile() *fakeSource {
 	for i := range s.dead.Ledger.Recent {
 		s.dead.Ledger.Recent[i].Type, s.dead.Ledger.Recent[i].Queue = evil, evil
 	}
+	s.flows = hostileFlows(evil)
 	s.fail = map[screen.Feed]error{}
 	return s
 }
@@ -552,6 +556,7 @@ func hostile() *fakeSource {
 func huge(rows int) *fakeSource {
 	s := sample()
 	s.queues.List, s.list, s.workers.List = nil, nil, nil
+	s.flows = hugeFlows(rows)
 	for i := range rows {
 		id := int64(rows - i)
 		s.queues.List = append(s.queues.List, monitor.Queue{ID: id, ActionRef: fmt.Sprintf("pack.action_%d", id), Queued: id, Active: 3, Limit: ptr(4), Oldest: ago(time.Duration(i) * time.Second), Completed: id * 1_000_000})

@@ -17,11 +17,11 @@ import (
 var views = map[keymap.Action]screen.View{
 	keymap.Overview: keymap.InOverview, keymap.Queues: keymap.InQueues, keymap.Executions: keymap.InExecutions,
 	keymap.Workers: keymap.InWorkers, keymap.DeadLetters: keymap.InDeadLetters,
-	keymap.Alerts: keymap.InAlerts,
+	keymap.Workflows: keymap.InWorkflows, keymap.Alerts: keymap.InAlerts, keymap.Inquiries: keymap.InInquiries,
 }
 
 // Views lists the views that can be opened by name, in the order of their keys.
-var Views = []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters, keymap.InAlerts}
+var Views = []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters, keymap.InWorkflows, keymap.InAlerts, keymap.InInquiries}
 
 func checkView(view screen.View) error {
 	if slices.Contains(Views, view) {
@@ -193,6 +193,7 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	if effect.Open == keymap.InQueue {
 		m.queue.Show(effect.Queue)
 	}
+	m.openFlow(effect)
 	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {
 		if err := f.SetFilter(effect.Filter); err != nil {
 			m.say(err.Error())

@@ -55,7 +55,7 @@ func parts(key string) []string {
 func TestViewsOpenByTheirNumbersAndTabs(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
-	for i, key := range []string{"1", "2", "3", "4", "5", "7"} {
+	for i, key := range []string{"1", "2", "3", "4", "5", "6", "7", "8"} {
 		b.press(key)
 		require.Equal(t, Views[i], b.view)
 	}

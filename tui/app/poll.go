@@ -26,6 +26,10 @@ type Reader interface {
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
 	Audit(ctx context.Context) (*monitor.Audit, error)
 	Alerts(ctx context.Context) (*monitor.Alerts, error)
+	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter) (*monitor.WorkflowBoard, error)
+	WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error)
+	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
+	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 }
 
 // The pace of polling.
@@ -190,6 +194,8 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.DeadLetters(ctx)) }
 	case screen.FeedAlerts:
 		return func(ctx context.Context) (any, error) { return settle(r.Alerts(ctx)) }
+	case screen.FeedWorkflows, screen.FeedWorkflow, screen.FeedInquiries, screen.FeedInquiry:
+		return m.flowReader(feed)
 	case screen.FeedAudit:
 		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx)) }
 	default:
@@ -282,6 +288,14 @@ func readAt(result any) time.Time {
 	case *monitor.Audit:
 		return r.At
 	case *monitor.Alerts:
+		return r.At
+	case *monitor.WorkflowBoard:
+		return r.At
+	case *monitor.WorkflowDetail:
+		return r.At
+	case *monitor.InquiryPage:
+		return r.At
+	case *monitor.InquiryDetail:
 		return r.At
 	default:
 		return time.Time{}

@@ -25,10 +25,17 @@ func Take(ctx context.Context, source Reader, opts Options, width, height int) (
 		return nil, err
 	}
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	feeds := m.visible()
+	m.readOnce(m.visible())
+	m.readOnce(m.behind()) // what the first reading has put under the cursor
+	return &Snapshot{model: m}, nil
+}
+
+// readOnce reads feeds together and takes over their answers.
+func (m *Model) readOnce(feeds []screen.Feed) {
 	answers := make([]tea.Msg, len(feeds))
 	var readers sync.WaitGroup
 	for i, feed := range feeds {
+		m.stop(feed) // what was asked for but never read
 		read := m.fetch(feed, true)
 		readers.Go(func() { answers[i] = read() })
 	}
@@ -36,7 +43,6 @@ func Take(ctx context.Context, source Reader, opts Options, width, height int) (
 	for _, msg := range answers {
 		m.Update(msg)
 	}
-	return &Snapshot{model: m}, nil
 }
 
 // Text is the frame as a person would see it.

@@ -189,27 +189,45 @@ type tab struct {
 	from, to int
 }
 
+// tabNames name the views in the second line, shortly and in full.
+var tabNames = map[screen.View][2]string{
+	keymap.InOverview: {"1 Ovw", "1 Overview"}, keymap.InQueues: {"2 Que", "2 Queues"}, keymap.InExecutions: {"3 Exec", "3 Executions"},
+	keymap.InWorkers: {"4 Work", "4 Workers"}, keymap.InDeadLetters: {"5 DLQ", "5 DLQ"}, keymap.InWorkflows: {"6 Flow", "6 Workflows"},
+	keymap.InAlerts: {"7 Alrt", "7 Alerts"}, keymap.InInquiries: {"8 Ask", "8 Inquiries"},
+}
+
+// longTabs is the width from which the views are named in full.
+const longTabs = 118
+
 func (m *Model) tabs() []tab {
-	short := []string{"1 Ovw", "2 Queue", "3 Exec", "4 Work", "5 DLQ", "7 Alert"}
-	long := []string{"1 Overview", "2 Queues", "3 Executions", "4 Workers", "5 DLQ", "7 Alerts"}
-	names := short
-	if m.width >= 100 {
-		names = long
-	}
 	at := 0
-	tabs := make([]tab, len(names))
-	for i, name := range names {
-		if Views[i] == keymap.InDeadLetters {
-			name += m.deadLetterBadge()
+	tabs := make([]tab, len(Views))
+	for i, view := range Views {
+		name := tabNames[view][0]
+		if m.width >= longTabs {
+			name = tabNames[view][1]
 		}
+		name += m.tabBadge(view)
 		text := " " + name + " "
-		if m.tabOpen(Views[i]) {
+		if m.tabOpen(view) {
 			text = "[" + name + "]"
 		}
-		tabs[i] = tab{Views[i], text, at, at + widget.Width(text)}
+		tabs[i] = tab{view, text, at, at + widget.Width(text)}
 		at = tabs[i].to
 	}
 	return tabs
+}
+
+// tabBadge is the number of what waits in a view.
+func (m *Model) tabBadge(view screen.View) string {
+	switch view {
+	case keymap.InDeadLetters:
+		return m.deadLetterBadge()
+	case keymap.InInquiries:
+		return m.inquiryBadge()
+	default:
+		return ""
+	}
 }
 
 func (m *Model) tabOpen(view screen.View) bool {

@@ -26,7 +26,9 @@ const (
 	Executions  Action = "executions"
 	Workers     Action = "workers"
 	DeadLetters Action = "dlq"
+	Workflows   Action = "workflows"
 	Alerts      Action = "alerts"
+	Inquiries   Action = "inquiries"
 	NextPane    Action = "next-pane"
 	PrevPane    Action = "previous-pane"
 	Filter      Action = "filter"
@@ -77,12 +79,14 @@ const (
 	InExecution   Scope = "execution"
 	InWorkers     Scope = "workers"
 	InDeadLetters Scope = "dlq"
+	InWorkflows   Scope = "workflows"
 	InAlerts      Scope = "alerts"
+	InInquiries   Scope = "inquiries"
 	InLog         Scope = "log"
 )
 
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InAlerts, InLog}
+var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InLog}
 
 // The groups that help shows a binding in.
 const (
@@ -114,16 +118,16 @@ type Binding struct {
 	Acts bool
 }
 
-var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InAlerts, InOverview, InLog}
+var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InOverview, InLog}
 
 // actScopes are the views whose rows can be acted upon.
-var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters}
+var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InWorkflows, InInquiries}
 
 // markScopes are the lists whose rows can be marked.
 var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters}
 
 // tableScopes are the lists whose columns can be chosen.
-var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InAlerts, InLog}
+var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InLog}
 
 // Table is the whole key map.
 var Table = append([]Binding{
@@ -133,16 +137,19 @@ var Table = append([]Binding{
 	{Bottom, []string{"G", "end"}, "G end", "", "end", GroupMove, []Scope{Everywhere}, 0, false},
 	{HalfDown, []string{"ctrl+d", "pgdown"}, "^d pgdn", "", "half a page down", GroupMove, []Scope{Everywhere}, 0, false},
 	{HalfUp, []string{"ctrl+u", "pgup"}, "^u pgup", "", "half a page up", GroupMove, []Scope{Everywhere}, 0, false},
-	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution}, 2, false},
-	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution}, 0, false},
-	{Left, []string{"h", "left"}, "h ←", "", "columns left", GroupMove, tableScopes, 0, false},
-	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit", GroupMove, tableScopes, 0, false},
+	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution, InWorkflows}, 2, false},
+	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution, InWorkflows}, 0, false},
+	{Left, []string{"h", "left"}, "h ←", "", "columns left; fold what is a tree", GroupMove, tableScopes, 0, false},
+	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit; unfold", GroupMove, tableScopes, 0, false},
+	{FoldAll, []string{"0"}, "0", "fold", "fold all, or unfold all", GroupMove, []Scope{InWorkflows}, 8, false},
 	{Overview, []string{"1"}, "1", "", "overview", GroupMove, []Scope{Everywhere}, 0, false},
 	{Queues, []string{"2"}, "2", "", "queues", GroupMove, []Scope{Everywhere}, 0, false},
 	{Executions, []string{"3"}, "3", "", "executions", GroupMove, []Scope{Everywhere}, 0, false},
 	{Workers, []string{"4"}, "4", "", "workers", GroupMove, []Scope{Everywhere}, 0, false},
 	{DeadLetters, []string{"5"}, "5", "", "dead letters", GroupMove, []Scope{Everywhere}, 0, false},
+	{Workflows, []string{"6"}, "6", "", "workflows", GroupMove, []Scope{Everywhere}, 0, false},
 	{Alerts, []string{"7"}, "7", "", "alerts", GroupMove, []Scope{Everywhere}, 0, false},
+	{Inquiries, []string{"8"}, "8", "", "inquiries", GroupMove, []Scope{Everywhere}, 0, false},
 
 	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1, false},
 	{Mark, []string{" "}, "space", "", "mark the row, or take its mark away", GroupRows, markScopes, 0, false},
@@ -150,14 +157,14 @@ var Table = append([]Binding{
 	{MarkAll, []string{"*"}, "*", "", "mark all that the filter matches now", GroupRows, markScopes, 0, false},
 	{Unmark, []string{"\\"}, "\\", "", "take all marks away", GroupRows, markScopes, 0, false},
 	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
-	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers}, 4, false},
-	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 5, false},
+	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers, InWorkflows, InInquiries}, 4, false},
+	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows}, 5, false},
 	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, tableScopes, 0, false},
-	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions}, 9, false},
+	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InInquiries}, 9, false},
 
-	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution}, 4, false},
+	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution, InWorkflows}, 4, false},
 
-	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers}, 3, false},
+	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries}, 3, false},
 	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},
 	{Slower, []string{"+", "="}, "+", "", "poll less often", GroupView, []Scope{Everywhere}, 0, false},
@@ -168,7 +175,7 @@ var Table = append([]Binding{
 	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
 
 	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, actScopes, 2, true},
-	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter, with plan and question", GroupActs, []Scope{InDeadLetters}, 3, true},
+	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter or the task, with plan and question", GroupActs, []Scope{InDeadLetters, InWorkflows}, 3, true},
 	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, []Scope{InDeadLetters}, 0, true},
 	{Purge, []string{"P"}, "P", "", "purge those that wait and match, with plan", GroupActs, []Scope{InDeadLetters}, 0, true},
 	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},

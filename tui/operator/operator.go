@@ -20,6 +20,8 @@ type Reader interface {
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Attempts(ctx context.Context, id int64) ([]monitor.Attempt, error)
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
+	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 }
 
 // Config is what an Operator depends on.
@@ -67,6 +69,12 @@ var planners = map[act.Kind]planner{
 	act.RequeueLetter:   (*Operator).planRequeue,
 	act.DiscardLetter:   (*Operator).planDiscard,
 	act.PurgeLetters:    (*Operator).planPurge,
+	act.PauseWorkflow:   (*Operator).planPause,
+	act.ResumeWorkflow:  (*Operator).planPause,
+	act.CancelWorkflow:  (*Operator).planCancelWorkflow,
+	act.RetryWorkflow:   (*Operator).planRetryWorkflow,
+	act.RetryTask:       (*Operator).planRetryTask,
+	act.AnswerInquiry:   (*Operator).planAnswer,
 }
 
 // Plan says what an order would change. Nothing is locked or written.
@@ -104,6 +112,12 @@ func (o *Operator) plain(err error) error {
 	}
 	if refused, ok := errors.AsType[*triage.WorkerRefusedError](err); ok {
 		return refused
+	}
+	if refused, ok := errors.AsType[*triage.AnswerRefusedError](err); ok {
+		return refused
+	}
+	if invalid, ok := errors.AsType[*act.InvalidError](err); ok {
+		return invalid
 	}
 	if o.cfg.Explain == nil {
 		return err

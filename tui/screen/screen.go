@@ -33,10 +33,14 @@ const (
 	FeedDeadLetters Feed = "dlq"
 	FeedAudit       Feed = "audit"
 	FeedAlerts      Feed = "alerts"
+	FeedWorkflows   Feed = "workflows"
+	FeedWorkflow    Feed = "workflow"
+	FeedInquiries   Feed = "inquiries"
+	FeedInquiry     Feed = "inquiry"
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry}
 
 // Screen is one view.
 type Screen interface {
@@ -77,6 +81,13 @@ type Selectable interface {
 	Select(line int) bool
 }
 
+// Follower is a screen with a feed that is about the row under the cursor.
+type Follower interface {
+	// Behind names the feed whose data is about something else than is to be shown
+	// now; empty when there is none. It is read as soon as its last read has ended.
+	Behind() Feed
+}
+
 // Leaver is a screen that may have something of its own open.
 type Leaver interface {
 	// Leave closes it, and reports false when there was nothing to close.
@@ -111,6 +122,10 @@ type Effect struct {
 	Execution int64
 	// Queue is what to open in the view of one queue.
 	Queue int64
+	// Workflow is what to open in the view of workflows, by its execution.
+	Workflow int64
+	// Inquiry is what to open in the view of inquiries.
+	Inquiry int64
 	// Filter is put in place in the opened view when Open is set.
 	Filter string
 	// Row is the key of the row to go to in the opened view.
@@ -164,6 +179,10 @@ type Data struct {
 	DeadLetters *monitor.DeadLetters     `json:"dlq,omitempty"`
 	Audit       *monitor.Audit           `json:"audit,omitempty"`
 	Alerts      *monitor.Alerts          `json:"alerts,omitempty"`
+	Workflows   *monitor.WorkflowBoard   `json:"workflows,omitempty"`
+	Workflow    *monitor.WorkflowDetail  `json:"workflow,omitempty"`
+	Inquiries   *monitor.InquiryPage     `json:"inquiries,omitempty"`
+	Inquiry     *monitor.InquiryDetail   `json:"inquiry,omitempty"`
 	History     *History                 `json:"-"`
 	fresh       map[Feed]*Freshness
 }

@@ -58,6 +58,14 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.Alerts = r
 	case *monitor.Audit:
 		d.Audit = r
+	case *monitor.WorkflowBoard:
+		d.Workflows = r
+	case *monitor.WorkflowDetail:
+		d.Workflow = r
+	case *monitor.InquiryPage:
+		d.Inquiries = r
+	case *monitor.InquiryDetail:
+		d.Inquiry = r
 	default:
 		return false
 	}

@@ -58,17 +58,17 @@ func (t *Theme) Of(state string) State {
 		return State{g.OK, Good}
 	case "busy":
 		return State{g.Busy, Warn}
-	case "completed", "done":
+	case "completed", "done", "responded":
 		return State{g.Done, Good}
 	case "failed", "stale", "suspect", "unhealthy", "error", "lost":
 		return State{g.Failed, Bad}
-	case "scheduled", "scheduling", "canceling":
+	case "scheduled", "scheduling", "canceling", "ready":
 		return State{g.Scheduled, Plain}
-	case "requested", "queued":
+	case "requested", "queued", "pending", "waiting":
 		return State{g.Queued, Plain}
 	case "timeout":
 		return State{g.Timeout, Bad}
-	case "cancelled", "idle":
+	case "cancelled", "idle", "skipped":
 		return State{g.Idle, Dim}
 	case "abandoned", "critical":
 		return State{g.Critical, Bad}

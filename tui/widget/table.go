@@ -61,6 +61,8 @@ type Table struct {
 	cells  []Cell
 	// sought is the key of a row to go to when the rows come.
 	sought string
+	// blurred is true while the keys go elsewhere.
+	blurred bool
 }
 
 // NewTable makes an empty table.
@@ -121,6 +123,19 @@ func (t *Table) settle() {
 		t.key = t.rows.Key(t.cursor)
 	}
 }
+
+// SetColumns replaces the columns, which the rows give cells for from then on. Those
+// that were turned off stay so by their place while there are as many.
+func (t *Table) SetColumns(columns []Column) {
+	if len(columns) != len(t.columns) {
+		t.ResetColumns()
+	}
+	t.columns = columns
+}
+
+// Focus says whether the keys go to this table. One that has not the focus shows its
+// cursor as a dot only.
+func (t *Table) Focus(on bool) { t.blurred = !on }
 
 // Move moves the cursor by n rows.
 func (t *Table) Move(n int) {
@@ -207,6 +222,9 @@ func (t *Table) header(widths []int) string {
 func (t *Table) line(widths []int, row int, th *theme.Theme) string {
 	var b strings.Builder
 	cursor, pointer := row == t.cursor, " "
+	if cursor && t.blurred {
+		cursor, pointer = false, th.Glyphs.Dot
+	}
 	if cursor {
 		pointer = th.Glyphs.Cursor
 		b.WriteString(th.Start(theme.Cursor))

@@ -28,6 +28,9 @@ JOIN execution e ON e.id = w.execution
 WHERE (sqlc.arg(pattern)::text = '' OR e.action_ref ILIKE sqlc.arg(pattern)::text)
   AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
   AND (NOT sqlc.arg(only_paused)::bool OR w.paused)
+  AND (NOT sqlc.arg(only_ended)::bool OR NOT w.open)
+  AND (NOT sqlc.arg(only_trouble)::bool OR e.status IN ('failed', 'timeout', 'abandoned')
+       OR w.open AND (w.paused OR cardinality(w.failed_tasks) > 0))
 ORDER BY w.execution DESC
 LIMIT sqlc.arg(page)::int;
 
@@ -87,26 +90,29 @@ GROUP BY c.task_name;
 -- name: ViewWorkflowChildren :many
 -- The first children of each task: those that have not ended, then those that did not
 -- succeed, then the others, in the order of their items. Due is when one is repeated
--- that waits for it; asked is the question that one waits for.
+-- that waits for it; asked is the question that one waits for; nested is one that is a
+-- workflow itself, drawn one from whose end the workflow has gone on. Of one task more
+-- are shown than of the others.
 SELECT x.task_name, x.task_index, x.execution, x.status, x.retry_count, x.worker, x.worker_name, x.created, x.started_at, x.finished_at,
-       x.due, x.asked, x.error
+       x.due, x.asked, x.error, x.action_ref, x.drawn,
+       EXISTS (SELECT FROM workflow_execution n WHERE n.execution = x.execution)::bool AS nested
 FROM (
     SELECT d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status::text AS status, e.retry_count,
            e.worker, coalesce(v.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at, r.due,
-           coalesce(q.id, 0)::bigint AS asked,
+           coalesce(q.id, 0)::bigint AS asked, e.action_ref, d.settled AS drawn,
            coalesce(CASE WHEN e.finished_status <> 'completed' AND pg_column_size(e.result) < 8000
                  THEN left(coalesce(e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), 300) END, '')::text AS error,
            row_number() OVER (PARTITION BY d.task_name
                               ORDER BY CASE WHEN e.finished_status IS NULL THEN 0 WHEN e.finished_status = 'completed' THEN 2 ELSE 1 END,
                                        coalesce(d.task_index, -1)) AS place
-    FROM (SELECT t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
+    FROM (SELECT t.task_name, t.task_index, t.execution_id, t.settled FROM workflow_task_dispatch t
           WHERE t.workflow_execution = sqlc.arg(workflow)::bigint LIMIT sqlc.arg(scan)::int) d
     JOIN execution e ON e.id = d.execution_id
     LEFT JOIN worker v ON v.id = e.worker
     LEFT JOIN execution_retry r ON r.execution = e.id AND r.waiting AND e.status = 'requested'
     LEFT JOIN inquiry q ON q.execution = e.id AND q.status = 'pending'
 ) x
-WHERE x.place <= sqlc.arg(each)::int
+WHERE x.place <= CASE WHEN x.task_name = sqlc.arg(wide_task)::text THEN sqlc.arg(wide)::int ELSE sqlc.arg(each)::int END
 ORDER BY x.task_name, x.place;
 
 -- name: ViewWorkflowLog :many
@@ -115,3 +121,14 @@ SELECT l.version, l.at, l.lines FROM workflow_log l
 WHERE l.workflow_execution = sqlc.arg(workflow)::bigint AND cardinality(l.lines) > 0
 ORDER BY l.version DESC
 LIMIT sqlc.arg(page)::int;
+
+-- name: ViewWorkflowTrouble :one
+-- How many workflows are paused, and how many have failed that were requested since the
+-- floor. Both counts stop at a bound: the first at as many open workflows, the second at
+-- as many failures of each kind.
+SELECT (SELECT count(*) FROM (SELECT w.paused FROM workflow_execution w WHERE w.open ORDER BY w.id LIMIT sqlc.arg(bound)::bigint) o WHERE o.paused)::bigint AS paused,
+       (SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+        CROSS JOIN LATERAL (SELECT e.id FROM execution e
+                            WHERE e.finished_status >= s.status AND e.finished_status <= s.status AND e.id >= sqlc.arg(floor)::bigint
+                            ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
+        WHERE EXISTS (SELECT FROM workflow_execution w WHERE w.execution = f.id))::bigint AS failed;

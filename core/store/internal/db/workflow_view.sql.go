@@ -90,26 +90,35 @@ func (q *Queries) ViewWorkflow(ctx context.Context, most int32, execution int64)
 
 const ViewWorkflowChildren = `-- name: ViewWorkflowChildren :many
 SELECT x.task_name, x.task_index, x.execution, x.status, x.retry_count, x.worker, x.worker_name, x.created, x.started_at, x.finished_at,
-       x.due, x.asked, x.error
+       x.due, x.asked, x.error, x.action_ref, x.drawn,
+       EXISTS (SELECT FROM workflow_execution n WHERE n.execution = x.execution)::bool AS nested
 FROM (
     SELECT d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status::text AS status, e.retry_count,
            e.worker, coalesce(v.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at, r.due,
-           coalesce(q.id, 0)::bigint AS asked,
+           coalesce(q.id, 0)::bigint AS asked, e.action_ref, d.settled AS drawn,
            coalesce(CASE WHEN e.finished_status <> 'completed' AND pg_column_size(e.result) < 8000
                  THEN left(coalesce(e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), 300) END, '')::text AS error,
            row_number() OVER (PARTITION BY d.task_name
                               ORDER BY CASE WHEN e.finished_status IS NULL THEN 0 WHEN e.finished_status = 'completed' THEN 2 ELSE 1 END,
                                        coalesce(d.task_index, -1)) AS place
-    FROM (SELECT t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
+    FROM (SELECT t.task_name, t.task_index, t.execution_id, t.settled FROM workflow_task_dispatch t
           WHERE t.workflow_execution = $1::bigint LIMIT $2::int) d
     JOIN execution e ON e.id = d.execution_id
     LEFT JOIN worker v ON v.id = e.worker
     LEFT JOIN execution_retry r ON r.execution = e.id AND r.waiting AND e.status = 'requested'
     LEFT JOIN inquiry q ON q.execution = e.id AND q.status = 'pending'
 ) x
-WHERE x.place <= $3::int
+WHERE x.place <= CASE WHEN x.task_name = $3::text THEN $4::int ELSE $5::int END
 ORDER BY x.task_name, x.place
 `
+
+type ViewWorkflowChildrenParams struct {
+	Workflow int64
+	Scan     int32
+	WideTask string
+	Wide     int32
+	Each     int32
+}
 
 type ViewWorkflowChildrenRow struct {
 	TaskName   string
@@ -125,13 +134,24 @@ type ViewWorkflowChildrenRow struct {
 	Due        *time.Time
 	Asked      int64
 	Error      string
+	ActionRef  string
+	Drawn      bool
+	Nested     bool
 }
 
 // The first children of each task: those that have not ended, then those that did not
 // succeed, then the others, in the order of their items. Due is when one is repeated
-// that waits for it; asked is the question that one waits for.
-func (q *Queries) ViewWorkflowChildren(ctx context.Context, workflow int64, scan int32, each int32) ([]ViewWorkflowChildrenRow, error) {
-	rows, err := q.db.Query(ctx, ViewWorkflowChildren, workflow, scan, each)
+// that waits for it; asked is the question that one waits for; nested is one that is a
+// workflow itself, drawn one from whose end the workflow has gone on. Of one task more
+// are shown than of the others.
+func (q *Queries) ViewWorkflowChildren(ctx context.Context, arg ViewWorkflowChildrenParams) ([]ViewWorkflowChildrenRow, error) {
+	rows, err := q.db.Query(ctx, ViewWorkflowChildren,
+		arg.Workflow,
+		arg.Scan,
+		arg.WideTask,
+		arg.Wide,
+		arg.Each,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +173,9 @@ func (q *Queries) ViewWorkflowChildren(ctx context.Context, workflow int64, scan
 			&i.Due,
 			&i.Asked,
 			&i.Error,
+			&i.ActionRef,
+			&i.Drawn,
+			&i.Nested,
 		); err != nil {
 			return nil, err
 		}
@@ -261,12 +284,12 @@ const ViewWorkflowPage = `-- name: ViewWorkflowPage :many
 WITH looked AS (
     SELECT w.id, w.execution, w.workflow_def, w.current_tasks, w.completed_tasks, w.failed_tasks, w.skipped_tasks, w.variables, w.task_graph, w.status, w.error_message, w.paused, w.pause_reason, w.created, w.updated, w.version, w.state, w.source, w.deadline, w.open FROM (
         (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x
-         WHERE NOT $5::bool AND x.execution < $6::bigint
-         ORDER BY x.execution DESC LIMIT $7::int)
+         WHERE NOT $7::bool AND x.execution < $8::bigint
+         ORDER BY x.execution DESC LIMIT $9::int)
         UNION ALL
         (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x
-         WHERE $5::bool AND x.open AND x.execution < $6::bigint
-         ORDER BY x.execution DESC LIMIT $7::int)) w
+         WHERE $7::bool AND x.open AND x.execution < $8::bigint
+         ORDER BY x.execution DESC LIMIT $9::int)) w
 )
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(cardinality(w.completed_tasks), 0)::int AS completed,
@@ -279,18 +302,23 @@ JOIN execution e ON e.id = w.execution
 WHERE ($1::text = '' OR e.action_ref ILIKE $1::text)
   AND (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
   AND (NOT $3::bool OR w.paused)
+  AND (NOT $4::bool OR NOT w.open)
+  AND (NOT $5::bool OR e.status IN ('failed', 'timeout', 'abandoned')
+       OR w.open AND (w.paused OR cardinality(w.failed_tasks) > 0))
 ORDER BY w.execution DESC
-LIMIT $4::int
+LIMIT $6::int
 `
 
 type ViewWorkflowPageParams struct {
-	Pattern    string
-	Statuses   []string
-	OnlyPaused bool
-	Page       int32
-	OnlyOpen   bool
-	Before     int64
-	Scan       int32
+	Pattern     string
+	Statuses    []string
+	OnlyPaused  bool
+	OnlyEnded   bool
+	OnlyTrouble bool
+	Page        int32
+	OnlyOpen    bool
+	Before      int64
+	Scan        int32
 }
 
 type ViewWorkflowPageRow struct {
@@ -319,6 +347,8 @@ func (q *Queries) ViewWorkflowPage(ctx context.Context, arg ViewWorkflowPagePara
 		arg.Pattern,
 		arg.Statuses,
 		arg.OnlyPaused,
+		arg.OnlyEnded,
+		arg.OnlyTrouble,
 		arg.Page,
 		arg.OnlyOpen,
 		arg.Before,
@@ -439,4 +469,28 @@ func (q *Queries) ViewWorkflowTasks(ctx context.Context, workflow int64, scan in
 		return nil, err
 	}
 	return items, nil
+}
+
+const ViewWorkflowTrouble = `-- name: ViewWorkflowTrouble :one
+SELECT (SELECT count(*) FROM (SELECT w.paused FROM workflow_execution w WHERE w.open ORDER BY w.id LIMIT $1::bigint) o WHERE o.paused)::bigint AS paused,
+       (SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+        CROSS JOIN LATERAL (SELECT e.id FROM execution e
+                            WHERE e.finished_status >= s.status AND e.finished_status <= s.status AND e.id >= $2::bigint
+                            ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
+        WHERE EXISTS (SELECT FROM workflow_execution w WHERE w.execution = f.id))::bigint AS failed
+`
+
+type ViewWorkflowTroubleRow struct {
+	Paused int64
+	Failed int64
+}
+
+// How many workflows are paused, and how many have failed that were requested since the
+// floor. Both counts stop at a bound: the first at as many open workflows, the second at
+// as many failures of each kind.
+func (q *Queries) ViewWorkflowTrouble(ctx context.Context, bound int64, floor int64) (ViewWorkflowTroubleRow, error) {
+	row := q.db.QueryRow(ctx, ViewWorkflowTrouble, bound, floor)
+	var i ViewWorkflowTroubleRow
+	err := row.Scan(&i.Paused, &i.Failed)
+	return i, err
 }

@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"slices"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// flowReader binds the reads of workflows and inquiries to what their screens ask for
+// now.
+func (m *Model) flowReader(feed screen.Feed) func(ctx context.Context) (any, error) {
+	r := m.source
+	switch feed {
+	case screen.FeedWorkflows:
+		filter := m.workflows.Query()
+		return func(ctx context.Context) (any, error) { return settle(r.WorkflowBoard(ctx, filter)) }
+	case screen.FeedWorkflow:
+		ask := m.workflows.Ask()
+		return func(ctx context.Context) (any, error) { return settle(r.WorkflowTree(ctx, ask)) }
+	case screen.FeedInquiries:
+		filter := m.inquiries.Query()
+		return func(ctx context.Context) (any, error) { return settle(r.Inquiries(ctx, filter, "")) }
+	default:
+		id := m.inquiries.Shown()
+		return func(ctx context.Context) (any, error) { return settle(r.Inquiry(ctx, id)) }
+	}
+}
+
+// follow reads what is under the cursor when that is something else than was read
+// last. Nothing that is under way is given up for it: who runs down a list asks for
+// few rows, and last for the one where they stop. After a failure the feed is tried
+// again by itself.
+func (m *Model) follow(failed error) tea.Cmd {
+	f, ok := m.screen().(screen.Follower)
+	if !ok || failed != nil || m.dialog.scope != "" {
+		return nil
+	}
+	feed := f.Behind()
+	if feed == "" || m.chain(feed).busy {
+		return nil
+	}
+	return m.restart(feed)
+}
+
+// openFlow turns the views of workflows and inquiries to what an effect names.
+func (m *Model) openFlow(effect screen.Effect) {
+	if effect.Open == keymap.InWorkflows && effect.Workflow != 0 {
+		m.workflows.Show(effect.Workflow)
+	}
+	if effect.Open == keymap.InInquiries && effect.Inquiry != 0 {
+		m.inquiries.Show(effect.Inquiry)
+	}
+}
+
+// inquiryBadge counts the questions that wait.
+func (m *Model) inquiryBadge() string {
+	o := m.env.Data.Overview
+	if o == nil || o.Flows == nil || o.Flows.Inquiries.Value == 0 {
+		return ""
+	}
+	return " " + m.env.Count(o.Flows.Inquiries) + m.env.Mark(screen.FeedOverview)
+}
+
+// behind lists the feeds that a first reading has shown to be wanted.
+func (m *Model) behind() []screen.Feed {
+	var feeds []screen.Feed
+	for _, feed := range m.screen().Feeds() {
+		if m.env.Data.Fresh(feed).At.IsZero() && m.env.Data.Fresh(feed).Err == nil && !slices.Contains(feeds, feed) {
+			feeds = append(feeds, feed)
+		}
+	}
+	return feeds
+}

@@ -1,0 +1,208 @@
+package workflows
+
+import (
+	"strconv"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Do carries out an action.
+func (v *Workflows) Do(action keymap.Action) screen.Effect {
+	switch action {
+	case keymap.NextPane:
+		v.turnTo(v.focus + 1)
+	case keymap.PrevPane:
+		v.turnTo(v.focus - 1)
+	case keymap.Problems:
+		v.problems = !v.problems
+		v.restart()
+		return screen.Effect{Handled: true, Refetch: screen.FeedWorkflows}
+	case keymap.Preview:
+		v.preview = !v.preview
+		v.turnTo(inList)
+	case keymap.Why:
+		return v.explain()
+	case keymap.FoldAll:
+		v.tree.foldAll()
+	case keymap.Open:
+		return v.open()
+	default:
+		return v.move(action)
+	}
+	return screen.Effect{Handled: true}
+}
+
+// turnTo gives a pane the focus, around the end. The right pane takes part where
+// there is one.
+func (v *Workflows) turnTo(to pane) {
+	there := panes
+	switch {
+	case !v.preview && len(v.path) == 0:
+		there = 1
+	case !v.wide:
+		there = inSide
+	}
+	v.focus = (to + there) % there
+	v.why = false
+}
+
+// move carries out the actions that move a cursor or fold.
+func (v *Workflows) move(action keymap.Action) screen.Effect {
+	effect := screen.Effect{Handled: true}
+	switch {
+	case v.why:
+		v.whyScroll = scrolled(v.whyScroll, action, v.sideHeight)
+	case v.focus == inSide:
+		v.side = scrolled(v.side, action, v.sideHeight)
+	case v.focus == inTree && action == keymap.Left:
+		v.tree.left()
+	case v.focus == inTree && action == keymap.Right:
+		v.tree.right()
+	case v.focus == inTree:
+		effect.Handled = screen.MoveTable(v.tree.table, action)
+		v.side = 0
+	case screen.MoveTable(v.list, action):
+		v.turned()
+		if v.nearEnd() {
+			v.limit = min(v.limit*3, maxRows)
+			effect.Refetch = screen.FeedWorkflows
+		}
+	default:
+		return screen.Effect{}
+	}
+	return effect
+}
+
+// nearEnd reports whether the end of what is loaded comes near and there is more.
+func (v *Workflows) nearEnd() bool {
+	b := v.env.Data.Workflows
+	return b != nil && (b.MoreOpen || b.MoreEnded) && v.limit < maxRows && len(v.rows)-v.list.Cursor() < monitor.DefaultPage/4
+}
+
+// scrolled is an offset after an action; what is drawn keeps it inside.
+func scrolled(offset int, action keymap.Action, h int) int {
+	switch action {
+	case keymap.RowDown:
+		offset++
+	case keymap.RowUp:
+		offset--
+	case keymap.HalfDown:
+		offset += max(1, h/2)
+	case keymap.HalfUp:
+		offset -= max(1, h/2)
+	case keymap.Top:
+		offset = 0
+	case keymap.Bottom:
+		offset = 1 << 20
+	}
+	return max(0, offset)
+}
+
+// open leads from the list into the tree, and from there on.
+func (v *Workflows) open() screen.Effect {
+	effect := screen.Effect{Handled: true}
+	switch {
+	case v.Shown() == 0:
+		return effect
+	case v.why:
+		v.why = false
+		return effect
+	case v.focus == inList:
+		v.preview, v.focus = true, inTree
+		return effect
+	}
+	n := v.tree.current()
+	switch c := n.execution(); {
+	case n == nil:
+		effect.Note = "The tasks are being read."
+	case n.more > 0:
+		return v.widen(n)
+	case c != nil && c.Nested:
+		v.path = append(v.path[:len(v.path):len(v.path)], c.Execution)
+		if len(v.path) == 1 { // so that the way back is known
+			v.path = []int64{v.tree.of.Execution, c.Execution}
+		}
+		v.turned()
+	case c != nil:
+		effect.Open, effect.Execution = keymap.InExecution, c.Execution
+	case n.folds:
+		v.tree.fold(n.task, n.open)
+	default:
+		effect.Note = n.task.Name + " has no execution: " + n.task.Says + "."
+	}
+	return effect
+}
+
+// widen has more of the children of a task read, or leads to all of them.
+func (v *Workflows) widen(n *node) screen.Effect {
+	if v.tree.widen(n.task) {
+		return screen.Effect{Handled: true, Refetch: screen.FeedWorkflow}
+	}
+	return screen.Effect{
+		Handled: true, Open: keymap.InExecutions, Filter: "parent:" + strconv.FormatInt(v.tree.of.Execution, 10),
+		Note: "More than " + v.env.Num(monitor.MaxTaskChildren) + " of one task are shown as a list.",
+	}
+}
+
+// explain turns to all that is known of why the workflow waits, and back.
+func (v *Workflows) explain() screen.Effect {
+	if v.detail() == nil && !v.why {
+		return screen.Effect{Handled: true, Note: "The workflow is being read."}
+	}
+	v.why, v.whyScroll = !v.why, 0
+	return screen.Effect{Handled: true}
+}
+
+// Leave closes what is open: the reasons, a workflow within another one, the tree.
+func (v *Workflows) Leave() bool {
+	switch {
+	case v.why:
+		v.why = false
+	case len(v.path) > 1:
+		v.path = v.path[:len(v.path)-1]
+		if len(v.path) == 1 && !v.guest {
+			v.path = nil
+		}
+		v.turned()
+	case len(v.path) == 1:
+		guest := v.guest
+		v.path, v.guest, v.focus = nil, false, inList
+		v.turned()
+		return !guest
+	case v.focus != inList:
+		v.focus = inList
+	default:
+		return false
+	}
+	return true
+}
+
+// Select puts the cursor on a line of the body and gives its pane the focus.
+func (v *Workflows) Select(line int) bool {
+	switch {
+	case v.why:
+		return false
+	case line < v.listLines:
+		if !v.list.Select(line - 1) {
+			return false
+		}
+		v.focus = inList
+		v.turned()
+		return true
+	case v.tree.table.Select(line - v.treeTop - 1):
+		v.focus = inTree
+		return true
+	default:
+		return false
+	}
+}
+
+// tableOf says which table has the focus.
+func (v *Workflows) focusTables(tables ...*widget.Table) {
+	for i, table := range tables {
+		table.Focus(v.focus == pane(i))
+	}
+}

@@ -1,0 +1,267 @@
+// Package workflows shows the workflows, those that run first, and of the one under
+// the cursor its tasks as a tree, when each of them ran, what the workflow waits for
+// and its variables.
+//
+// There are three panes: the list, the tree, and on a wide screen what is known of
+// the task under the cursor. One of them has the focus, which moves with tab; enter
+// leads from the list into the tree and from there to an execution, or into a
+// workflow that a task has started, and esc leads back.
+package workflows
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// pane is what has the focus.
+type pane int
+
+const (
+	inList pane = iota
+	inTree
+	inSide
+	panes
+)
+
+// maxRows bounds how many workflows of each kind are asked for.
+const maxRows = 1_000
+
+// Workflows is the view.
+type Workflows struct {
+	env   *screen.Env
+	list  *widget.Table
+	rows  []monitor.Workflow
+	order screen.Order
+	focus pane
+
+	text  string
+	query monitor.WorkflowFilter
+	// limit is how many workflows of each kind are asked for; it grows as the operator
+	// comes near the end of the list.
+	limit    int
+	problems bool
+	preview  bool
+
+	// path are the workflows that were opened one within the other; the last of them is
+	// shown instead of the one under the cursor. guest says that another view sent here.
+	path  []int64
+	guest bool
+	tree  tree
+	// side is how far the right pane is scrolled, why is true while all that is known
+	// of why the workflow waits takes the whole view.
+	side, sideHeight, whyScroll int
+	why                         bool
+
+	// listLines and treeTop are where the panes were last drawn.
+	listLines, treeTop int
+	wide               bool
+}
+
+var columns = []widget.Column{
+	{Title: "EXEC", Width: 9, Right: true},
+	{Title: "WORKFLOW", Width: 18, Grow: true, Middle: true},
+	{Title: "STATUS", Width: 11},
+	{Title: "TASKS", Width: 7, Right: true},
+	{Title: "PROGRESS", Width: progressWidth, Priority: 1},
+	{Title: "FOR", Width: 7, Right: true},
+	{Title: "NOW", Width: 20, Priority: 2},
+	{Title: "ERROR", Width: 30, Priority: 3},
+}
+
+// sorts are the orders to choose from; the first keeps those that run on top.
+var sorts = []string{"running first", "newest", "for", "name", "tasks done"}
+
+// New makes the view.
+func New(env *screen.Env) *Workflows {
+	v := &Workflows{env: env, list: widget.NewTable(columns), preview: true, limit: monitor.DefaultPage}
+	v.tree.init(env)
+	return v
+}
+
+// View is the name of the screen.
+func (v *Workflows) View() screen.View { return keymap.InWorkflows }
+
+// Feeds is what the view needs polled: the tree only while there is one to show.
+func (v *Workflows) Feeds() []screen.Feed {
+	if v.Shown() == 0 {
+		return []screen.Feed{screen.FeedWorkflows}
+	}
+	return []screen.Feed{screen.FeedWorkflows, screen.FeedWorkflow}
+}
+
+// Table is the list.
+func (v *Workflows) Table() *widget.Table { return v.list }
+
+// Query is the filter that the database applies.
+func (v *Workflows) Query() monitor.WorkflowFilter {
+	q := v.query
+	q.Trouble, q.Limit = v.problems, v.limit
+	return q
+}
+
+// Shown is the workflow in the tree, by its execution; 0 while there is none.
+func (v *Workflows) Shown() int64 {
+	if len(v.path) > 0 {
+		return v.path[len(v.path)-1]
+	}
+	if at := v.list.Cursor(); at >= 0 && at < len(v.rows) {
+		return v.rows[at].Execution
+	}
+	return 0
+}
+
+// Ask is what is read of the workflow in the tree.
+func (v *Workflows) Ask() monitor.WorkflowAsk {
+	ask := monitor.WorkflowAsk{Execution: v.Shown()}
+	if v.tree.wideOf == ask.Execution {
+		ask.Task, ask.Children = v.tree.wideTask, v.tree.wide
+	}
+	return ask
+}
+
+// Behind asks for the tree of another workflow than the one that was read last.
+func (v *Workflows) Behind() screen.Feed {
+	if id := v.Shown(); id != 0 && v.detail() == nil {
+		return screen.FeedWorkflow
+	}
+	return ""
+}
+
+// Show opens the workflow that an execution runs for.
+func (v *Workflows) Show(execution int64) {
+	v.path, v.guest, v.focus, v.why = []int64{execution}, true, inTree, false
+	v.turned()
+}
+
+// detail is what is known of the workflow in the tree, or nil.
+func (v *Workflows) detail() *monitor.WorkflowDetail {
+	if d := v.env.Data.Workflow; d != nil && d.Execution == v.Shown() {
+		return d
+	}
+	return nil
+}
+
+// Title is the text of the title rule.
+func (v *Workflows) Title() (left, right string) {
+	left = "Workflows"
+	for _, id := range v.path {
+		left += " › " + strconv.FormatInt(id, 10)
+	}
+	right = sorts[v.order.Column]
+	if v.order.Reverse {
+		right += " reversed"
+	}
+	if v.problems {
+		right += " · problems"
+	}
+	if v.text != "" {
+		right += " · /" + v.text
+	}
+	if b := v.env.Data.Workflows; b != nil {
+		right += " · " + strconv.Itoa(len(b.List))
+		if b.MoreOpen || b.MoreEnded {
+			right += "+"
+		}
+	}
+	return left, right + v.env.Mark(screen.FeedWorkflows)
+}
+
+// Filter is the text in place.
+func (v *Workflows) Filter() string { return v.text }
+
+// SetFilter parses a filter; the database applies it.
+func (v *Workflows) SetFilter(text string) error {
+	query, err := monitor.ParseWorkflowFilter(text)
+	if err != nil {
+		return err
+	}
+	v.text, v.query = strings.TrimSpace(text), query
+	v.restart()
+	return nil
+}
+
+// restart forgets the rows, since they answer another question.
+func (v *Workflows) restart() {
+	v.rows, v.env.Data.Workflows, v.limit = nil, nil, monitor.DefaultPage
+	v.path, v.guest, v.focus = nil, false, inList
+	v.list.SetRows(v)
+	v.turned()
+}
+
+// SortKeys lists the orders.
+func (v *Workflows) SortKeys() []string { return sorts }
+
+// SortBy chooses an order.
+func (v *Workflows) SortBy(index int) {
+	v.order.By(index)
+	v.env.LastKey = time.Time{} // sorting is asked for: it is not put off
+	v.rebuild()
+}
+
+// Changed takes over new data.
+func (v *Workflows) Changed(feed screen.Feed) {
+	switch feed {
+	case screen.FeedWorkflows:
+		v.rebuild()
+	case screen.FeedWorkflow:
+		v.tree.take(v.detail())
+	default:
+	}
+}
+
+// turned is called when another workflow may have come into the tree.
+func (v *Workflows) turned() {
+	v.side = 0
+	v.tree.take(v.detail())
+}
+
+// rebuild puts the workflows in order.
+func (v *Workflows) rebuild() {
+	b := v.env.Data.Workflows
+	if b == nil {
+		return
+	}
+	sorted := slices.Clone(b.List)
+	slices.SortStableFunc(sorted, func(x, y monitor.Workflow) int { return v.order.Apply(v.compare(&x, &y)) })
+	old, keys := make([]string, len(v.rows)), make([]string, len(sorted))
+	for i := range v.rows {
+		old[i] = key(&v.rows[i])
+	}
+	for i := range sorted {
+		keys[i] = key(&sorted[i])
+	}
+	rows := make([]monitor.Workflow, 0, len(sorted))
+	for _, i := range v.env.Settle(old, keys) {
+		rows = append(rows, sorted[i])
+	}
+	v.rows = rows
+	v.list.SetRows(v)
+	v.tree.take(v.detail())
+}
+
+func key(w *monitor.Workflow) string { return strconv.FormatInt(w.Execution, 10) }
+
+// compare puts two workflows in the chosen order.
+func (v *Workflows) compare(x, y *monitor.Workflow) int {
+	newest := cmp.Compare(y.Execution, x.Execution)
+	switch sorts[v.order.Column] {
+	case "newest":
+		return newest
+	case "for":
+		return cmp.Or(cmp.Compare(v.lasted(y), v.lasted(x)), newest)
+	case "name":
+		return cmp.Or(strings.Compare(x.ActionRef, y.ActionRef), newest)
+	case "tasks done":
+		return cmp.Or(cmp.Compare(share(y), share(x)), newest)
+	default:
+		return cmp.Or(cmp.Compare(ended(x), ended(y)), newest)
+	}
+}
