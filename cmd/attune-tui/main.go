@@ -111,10 +111,7 @@ func show(ctx context.Context, s *seat, stdout io.Writer) error {
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	opts := s.opts
-	opts.app.Context, opts.app.Colour, opts.app.Protected = to.Name, to.Colour, to.Protected
-	opts.app.ReadOnly, opts.app.Acts, opts.app.Close = to.ReadOnly, to.Acts, to.Close
-	opts.app.Contexts, opts.app.Connect = s.file.Names(), s.connect
+	opts := s.shown(to)
 	if opts.snapshot != "" {
 		defer to.Close()
 		return snapshot(ctx, to.Source, opts, stdout)

@@ -142,6 +142,18 @@ func (s *seat) connect(ctx context.Context, name string) (*app.Installation, err
 	return s.open(ctx, i)
 }
 
+// shown are the options of a dashboard that shows an installation first.
+func (s *seat) shown(first *app.Installation) options {
+	o := s.opts
+	o.app.Context, o.app.Colour, o.app.Protected = first.Name, first.Colour, first.Protected
+	o.app.ReadOnly, o.app.Acts, o.app.Close = first.ReadOnly, first.Acts, first.Close
+	o.app.Contexts, o.app.Connect = s.file.Names(), s.connect
+	o.app.Keys, o.app.Commands, o.app.Environ = s.file.Keymap, s.file.Commands, s.environ
+	o.app.Bookmarks = s.file.Bookmarks
+	o.app.SaveBookmark = func(b settings.Bookmark) error { return settings.Save(s.file.Path, b) }
+	return o
+}
+
 // errNoBroker says that a context names no broker.
 var errNoBroker = errors.New("this context names no broker_url, and the broker has the queues: nothing was done")
 

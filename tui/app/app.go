@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/attune-go/attune/tui/screen/queues"
 	"github.com/attune-go/attune/tui/screen/workers"
 	"github.com/attune-go/attune/tui/screen/workflows"
+	"github.com/attune-go/attune/tui/settings"
 	"github.com/attune-go/attune/tui/theme"
 )
 
@@ -59,6 +61,16 @@ type Options struct {
 	Close func()
 	// Keys is the key map; nil means that of the program.
 	Keys *keymap.Map
+	// Commands are the operator's own; their keys are in Keys. Environ is the
+	// environment they run in, Exec what gives them the terminal, nil means that of
+	// Bubble Tea.
+	Commands []settings.Command
+	Environ  []string
+	Exec     func(tea.ExecCommand, tea.ExecCallback) tea.Cmd
+	// Bookmarks are views as they were arranged; SaveBookmark keeps a further one,
+	// and may write a file. Nil keeps none.
+	Bookmarks    []settings.Bookmark
+	SaveBookmark func(settings.Bookmark) error
 	// Notice is a line that the operator should see first.
 	Notice string
 	// DirectWrites allows acting on an adopted installation on which no replica of
@@ -79,6 +91,9 @@ func (o Options) withDefaults() Options {
 		o.After = func(d time.Duration, msg tea.Msg) tea.Cmd {
 			return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 		}
+	}
+	if o.Exec == nil {
+		o.Exec = tea.Exec
 	}
 	if o.Keys == nil {
 		o.Keys = keymap.BuiltIn
@@ -103,6 +118,9 @@ const (
 	filterPrompt
 	sortPrompt
 	palettePrompt
+	helpPrompt
+	bookmarkPrompt
+	commandPrompt
 )
 
 // Model is the dashboard. It is the only tea.Model; everything below it is a
@@ -132,6 +150,7 @@ type Model struct {
 	width, height int
 	help          bool
 	helpScroll    int
+	helpSearch    string
 	prompt        prompt
 	input         textinput.Model
 	inputErr      string
@@ -160,9 +179,12 @@ type Model struct {
 	// place is the installation that is shown; wishes counts the wishes for
 	// another, of which the last one counts. sessions are the logs of those that
 	// were shown before.
-	place    *place
-	wishes   int
-	sessions map[string][]*act.Operation
+	place  *place
+	wishes int
+	// asked is the command of the operator that waits for an answer.
+	asked     *askedCommand
+	bookmarks []settings.Bookmark
+	sessions  map[string][]*act.Operation
 
 	chains       map[screen.Feed]*chain
 	refreshEvery time.Duration
@@ -185,6 +207,7 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 		ctx: ctx, opts: opts, source: source, env: &screen.Env{Theme: look}, keymap: opts.Keys, view: opts.View,
 		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
 		underWay: map[*act.Operation]context.CancelFunc{}, place: &place{close: opts.Close}, palette: palette.New(),
+		bookmarks: slices.Clone(opts.Bookmarks),
 	}
 	m.furnish()
 	if err := checkView(opts.View); err != nil {
@@ -210,7 +233,7 @@ func (m *Model) furnish() {
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
 		keymap.InWorkflows: m.workflows, keymap.InAlerts: alerts.New(env), keymap.InInquiries: m.inquiries,
-		keymap.InLog:    operations.New(env),
+		keymap.InLog: operations.New(env),
 	}
 }
 
@@ -247,6 +270,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.planned(msg)
 	case runMsg:
 		return m, m.ran(msg)
+	case savedMsg:
+		m.saved(msg)
 	case turnedMsg:
 		return m, m.turned(msg)
 	case spinMsg:

@@ -36,6 +36,7 @@ var viewAliases = map[screen.View][]string{
 func (m *Model) commands() []command {
 	list := m.viewCommands()
 	list = append(list, m.openCommands()...)
+	list = append(list, m.seatCommands()...)
 	return append(list, m.otherCommands()...)
 }
 

@@ -95,8 +95,10 @@ func sampleFlows(reading monitor.Reading) fakeFlows {
 	}
 	for _, w := range append(list[1:], nested) {
 		f.trees[w.Execution] = &monitor.WorkflowDetail{Reading: reading, Workflow: w, List: []monitor.WorkflowTask{
-			{Name: "only", Type: "action", Action: "core.echo", Status: "completed", Says: "completed", StartedAt: w.StartedAt, FinishedAt: w.FinishedAt, Made: 1,
-				Children: []monitor.WorkflowChild{{Execution: w.Execution + 1, Status: "completed", Attempt: 1, Created: w.Created, StartedAt: w.StartedAt, FinishedAt: w.FinishedAt}}},
+			{
+				Name: "only", Type: "action", Action: "core.echo", Status: "completed", Says: "completed", StartedAt: w.StartedAt, FinishedAt: w.FinishedAt, Made: 1,
+				Children: []monitor.WorkflowChild{{Execution: w.Execution + 1, Status: "completed", Attempt: 1, Created: w.Created, StartedAt: w.StartedAt, FinishedAt: w.FinishedAt}},
+			},
 		}, Why: []string{"It ended as " + w.Status + "."}}
 	}
 	for _, one := range sampleInquiries(reading) {

@@ -64,6 +64,12 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 		return m.sortKey(name)
 	case palettePrompt:
 		return m.paletteKey(msg)
+	case helpPrompt:
+		return m.helpSearchKey(msg)
+	case bookmarkPrompt:
+		return m.bookmarkKey(name)
+	case commandPrompt:
+		return m.commandKey(name)
 	}
 	if m.dialog.scope != "" {
 		return m.dialogKey(msg)
@@ -71,16 +77,15 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	if msg.Paste {
 		return nil
 	}
-	action := m.lookup(name)
 	if m.help {
-		return m.helpKey(action)
+		return m.helpKey(m.lookup(keymap.InHelp, name))
 	}
+	action := m.lookup(m.view, name)
 	return m.do(action)
 }
 
-// lookup finds the action of a key, which may be the second letter of two.
-func (m *Model) lookup(name string) keymap.Action {
-	scope := m.view
+// lookup finds the action of a key in a scope, which may be the second letter of two.
+func (m *Model) lookup(scope keymap.Scope, name string) keymap.Action {
 	if m.pending != "" {
 		sequence := m.pending + name
 		m.pending = ""
@@ -113,7 +118,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Back:
 		return m.back()
 	case keymap.Help:
-		m.help, m.helpScroll = true, 0
+		m.help, m.helpScroll, m.helpSearch = true, 0, ""
 		return nil
 	case keymap.Act:
 		m.openMenu()
@@ -170,7 +175,13 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 			m.prompt = sortPrompt
 		}
 		return nil
+	case keymap.Bookmarks:
+		m.openBookmarks()
+		return nil
 	default:
+		if c := m.commandOf(action); c != nil {
+			return m.startCommand(c)
+		}
 		return m.effect(m.screen().Do(action))
 	}
 }
@@ -261,23 +272,6 @@ func (m *Model) sortKey(name string) tea.Cmd {
 	}
 	if at := int(name[0]) - '1'; at >= 0 && at < len(s.SortKeys()) {
 		s.SortBy(at)
-	}
-	return nil
-}
-
-// helpKey takes a key while the help is open.
-func (m *Model) helpKey(action keymap.Action) tea.Cmd {
-	switch action {
-	case keymap.Help, keymap.Back, keymap.Quit:
-		m.help = false
-	case keymap.RowDown:
-		m.helpScroll++
-	case keymap.RowUp:
-		m.helpScroll = max(0, m.helpScroll-1)
-	case keymap.HalfDown:
-		m.helpScroll += 10
-	case keymap.HalfUp, keymap.Top:
-		m.helpScroll = max(0, m.helpScroll-10)
 	}
 	return nil
 }

@@ -284,7 +284,7 @@ func (m *Model) titleRule() string {
 func (m *Model) messageLine() string {
 	e := m.env
 	switch {
-	case m.prompt == filterPrompt:
+	case m.prompt == filterPrompt || m.prompt == helpPrompt:
 		m.input.Width = min(max(10, widget.Width(m.input.Value())+1), m.width-4)
 		line := " " + m.input.View()
 		if m.inputErr != "" {
@@ -295,6 +295,10 @@ func (m *Model) messageLine() string {
 		return m.paletteLine()
 	case m.prompt == sortPrompt:
 		return " sort by  " + m.sortChoices() + "   esc keeps"
+	case m.prompt == bookmarkPrompt:
+		return m.bookmarkLine()
+	case m.prompt == commandPrompt:
+		return m.commandLine()
 	case m.toast != "" && e.Clock.Sub(m.toastAt) < toastTime:
 		return " " + widget.Clean(m.toast)
 	}
@@ -340,7 +344,7 @@ func (m *Model) trouble() string {
 // keyLine names the keys that are most useful here.
 func (m *Model) keyLine() string {
 	if m.help {
-		return " " + m.keyHint("j/k", "scroll") + "  " + m.keyHint("? or esc", "close")
+		return m.keysOf(m.keymap.BottomLine(keymap.InHelp, true))
 	}
 	if m.prompt == palettePrompt {
 		return " " + m.keyHint("tab", "complete") + "  " + m.keyHint("↑ ↓", "earlier commands") + "  " + m.keyHint("enter", "do it") + "  " + m.keyHint("esc", "close")

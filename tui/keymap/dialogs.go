@@ -10,10 +10,11 @@ const (
 	InRunning  Scope = "running"
 	InFailed   Scope = "failed"
 	InColumns  Scope = "columns"
+	InHelp     Scope = "help"
 )
 
 // DialogScopes lists every stage of a dialog.
-var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns}
+var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns, InHelp}
 
 // GroupDialog is the group of the keys of dialogs.
 const GroupDialog = "DIALOG"
@@ -44,4 +45,11 @@ var Dialogs = []Binding{
 	{Back, []string{"esc", "q"}, "esc", "close", "leave it; nothing is done", GroupDialog, []Scope{InMenu, InPlanning, InConfirm, InFailed}, 10, false},
 	{Back, []string{"esc"}, "esc", "close", "leave it; nothing is done", GroupDialog, []Scope{InTyping}, 10, false},
 	{Back, []string{"esc"}, "esc", "back", "back to the menu", GroupDialog, []Scope{InForm}, 10, false},
+	{Filter, []string{"/"}, "/", "search keys", "search the keys of all views; every letter narrows", GroupDialog, []Scope{InHelp}, 1, false},
+	{RowDown, []string{"j", "down"}, "j/k", "scroll", "scroll down", GroupDialog, []Scope{InHelp}, 2, false},
+	{RowUp, []string{"k", "up"}, "k ↑", "", "scroll up", GroupDialog, []Scope{InHelp}, 0, false},
+	{HalfDown, []string{"pgdown", "ctrl+d"}, "^d pgdn", "", "scroll down by ten", GroupDialog, []Scope{InHelp}, 0, false},
+	{HalfUp, []string{"pgup", "ctrl+u"}, "^u pgup", "", "scroll up by ten", GroupDialog, []Scope{InHelp}, 0, false},
+	{Top, []string{"gg", "home"}, "gg home", "", "top", GroupDialog, []Scope{InHelp}, 0, false},
+	{Back, []string{"esc", "q", "?"}, "? or esc", "close", "close the help; first the search", GroupDialog, []Scope{InHelp}, 10, false},
 }

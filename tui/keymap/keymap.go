@@ -40,6 +40,7 @@ const (
 	Slower      Action = "slower"
 	Faster      Action = "faster"
 	Theme       Action = "theme"
+	Bookmarks   Action = "bookmarks"
 	Help        Action = "help"
 	Quit        Action = "quit"
 	Abort       Action = "abort"
@@ -96,6 +97,9 @@ const (
 	GroupActs = "ACTS"
 	GroupOwn  = "YOURS" // what the operator has added
 )
+
+// Groups are the groups in the order of the help.
+var Groups = []string{GroupMove, GroupRows, GroupView, GroupActs, GroupOwn}
 
 // Binding ties keys to an action.
 type Binding struct {
@@ -165,6 +169,7 @@ var Table = append([]Binding{
 	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution, InWorkflows}, 4, false},
 
 	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries}, 3, false},
+	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
 	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},
 	{Slower, []string{"+", "="}, "+", "", "poll less often", GroupView, []Scope{Everywhere}, 0, false},

@@ -9,14 +9,14 @@ import (
 func Manual() string {
 	var b strings.Builder
 	b.WriteString("| Keys | Where | Meaning |\n|---|---|---|\n")
-	for _, binding := range slices.Concat(Table, Dialogs) {
-		b.WriteString("| `" + binding.Show + "` | " + binding.where() + " | " + binding.Help + " |\n")
+	for _, binding := range BuiltIn.All() {
+		b.WriteString("| `" + binding.Show + "` | " + binding.Where() + " | " + binding.Help + " |\n")
 	}
 	return b.String()
 }
 
-// where names the scopes of a binding for people.
-func (b Binding) where() string {
+// Where names the scopes of a binding for people.
+func (b Binding) Where() string {
 	if slices.Contains(b.Scopes, Everywhere) {
 		return "everywhere"
 	}

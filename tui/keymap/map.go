@@ -142,6 +142,9 @@ func (m *Map) For(scope Scope) []Binding {
 	return out
 }
 
+// All lists every binding, those of dialogs last.
+func (m *Map) All() []Binding { return slices.Concat(m.table, m.dialogs) }
+
 // Of returns the binding of an action outside dialogs.
 func (m *Map) Of(action Action) (Binding, bool) {
 	for _, b := range m.table {

@@ -22,7 +22,7 @@ var details = []keymap.Scope{keymap.InQueue, keymap.InExecution, keymap.InLog}
 
 func (r *reader) readBookmark(key, value *yaml.Node) Bookmark {
 	b := Bookmark{Name: key.Value, At: r.at(key)}
-	if problem := nameProblem(b.Name); problem != "" {
+	if problem := NameProblem(b.Name); problem != "" {
 		r.failf(key, "the name of a bookmark %s", problem)
 	}
 	var views []string
@@ -33,7 +33,7 @@ func (r *reader) readBookmark(key, value *yaml.Node) Bookmark {
 	}
 	r.mapping(value, "bookmark "+b.Name, fields{
 		"key": func(node *yaml.Node) {
-			if b.Key = node.Value; utf8.RuneCountInString(b.Key) != 1 || nameProblem(b.Key) != "" {
+			if b.Key = node.Value; utf8.RuneCountInString(b.Key) != 1 || NameProblem(b.Key) != "" {
 				r.failf(node, "the key of a bookmark must be one character")
 			}
 		},

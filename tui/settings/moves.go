@@ -58,11 +58,10 @@ func Variable(placeholder string) string { return "ATTUNE_" + strings.ToUpper(pl
 // Action is what the key of a command means.
 func (c *Command) Action() keymap.Action { return keymap.Action("command:" + c.Name) }
 
-// Keymap is the map of keys with what the operator has changed and added. It is
-// nil where nothing is.
-func (s *Settings) Keymap() (*keymap.Map, error) {
+// makeKeymap holds the keys together to the rules of the key map.
+func (s *Settings) makeKeymap() error {
 	if len(s.Keys) == 0 && len(s.Commands) == 0 {
-		return nil, nil
+		return nil
 	}
 	added := make([]keymap.Binding, len(s.Commands))
 	for i := range s.Commands {
@@ -72,11 +71,11 @@ func (s *Settings) Keymap() (*keymap.Map, error) {
 			Scopes: c.Scopes, Acts: c.Acts || c.Confirm,
 		}
 	}
-	m, err := keymap.New(s.Keys, added)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.placeOf(err), err)
+	var err error
+	if s.Keymap, err = keymap.New(s.Keys, added); err != nil {
+		return fmt.Errorf("%s: %w", s.placeOf(err), err)
 	}
-	return m, nil
+	return nil
 }
 
 // placeOf is the line of the change or the command that breaks a rule.
@@ -152,7 +151,7 @@ func (r *reader) texts(name string, to *[]string) func(*yaml.Node) {
 // readCommand reads a command and checks it as a whole.
 func (r *reader) readCommand(key, value *yaml.Node) Command {
 	c := Command{Name: key.Value, At: r.at(key)}
-	if problem := nameProblem(c.Name); problem != "" {
+	if problem := NameProblem(c.Name); problem != "" {
 		r.failf(key, "the name of a command %s", problem)
 	}
 	r.mapping(value, "command "+c.Name, fields{

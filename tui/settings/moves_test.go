@@ -31,13 +31,11 @@ commands:
 bookmarks:
   failed: { key: f, view: executions, filter: "status:failed", sort: requested, columns: [id, action] }
 `)
-	m, err := s.Keymap()
-	require.NoError(t, err)
 	for key, want := range map[string]keymap.Action{"f5": keymap.Pause, "p": keymap.Slower, "f2": "command:logs", "f3": "command:plain"} {
-		action, _ := m.Lookup(keymap.InWorkers, key)
+		action, _ := s.Keymap.Lookup(keymap.InWorkers, key)
 		require.Equal(t, want, action, key)
 	}
-	action, _ := m.Lookup(keymap.InExecutions, "f2")
+	action, _ := s.Keymap.Lookup(keymap.InExecutions, "f2")
 	require.Equal(t, keymap.None, action, "it works in its views only")
 	logs := s.Commands[0]
 	require.True(t, logs.Background)
@@ -48,9 +46,7 @@ bookmarks:
 		Name: "failed", Key: "f", View: keymap.InExecutions, Filter: "status:failed", Sort: "requested", Columns: []string{"id", "action"},
 		At: s.Bookmarks[0].At,
 	}, s.Bookmarks[0])
-	m, err = load(t, "theme: dark").Keymap()
-	require.NoError(t, err)
-	require.Nil(t, m)
+	require.Nil(t, load(t, "theme: dark").Keymap)
 }
 
 func TestAValueIsOneArgumentAndIsNeverReadAgain(t *testing.T) {

@@ -191,7 +191,7 @@ func valueOf(root *yaml.Node, name string) *yaml.Node {
 
 func (s *Settings) readContext(r *reader, key, value *yaml.Node) {
 	c := Context{Name: key.Value, At: r.at(key)}
-	if problem := nameProblem(c.Name); problem != "" {
+	if problem := NameProblem(c.Name); problem != "" {
 		r.failf(key, "the name of a context %s", problem)
 		return
 	}
@@ -213,8 +213,8 @@ func (s *Settings) readContext(r *reader, key, value *yaml.Node) {
 // maxName bounds the names that people type.
 const maxName = 40
 
-// nameProblem says why a text cannot be a name that people type.
-func nameProblem(name string) string {
+// NameProblem says why a text cannot be a name that people type.
+func NameProblem(name string) string {
 	switch {
 	case name == "":
 		return "is empty"

@@ -41,8 +41,10 @@ type Settings struct {
 	// Contexts are in the order of the file.
 	Contexts []Context
 	// Keys are the actions that have other keys, Commands what has a key besides.
+	// Keymap is what comes of both, nil where nothing is changed.
 	Keys     []keymap.Change
 	Commands []Command
+	Keymap   *keymap.Map
 	// Bookmarks are those of the file and those that were saved.
 	Bookmarks []Bookmark
 	// Warnings are the lines that the operator should see once.
@@ -86,7 +88,7 @@ func Load(path string) (*Settings, error) {
 	if path == "" {
 		return s, nil
 	}
-	for _, step := range []func() error{s.loadOwn, s.loadSaved, s.checkKeys} {
+	for _, step := range []func() error{s.loadOwn, s.loadSaved, s.makeKeymap} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -112,12 +114,6 @@ func (s *Settings) loadOwn() error {
 	r := &reader{path: s.Path}
 	s.read(r, root)
 	return r.err
-}
-
-// checkKeys holds the keys together to the rules of the key map.
-func (s *Settings) checkKeys() error {
-	_, err := s.Keymap()
-	return err
 }
 
 // exists reports whether there is a file. One below a folder that nobody may

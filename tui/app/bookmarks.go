@@ -1,0 +1,208 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/palette"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/settings"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// seatCommands are those of what the operator has set up: bookmarks and commands.
+func (m *Model) seatCommands() []command {
+	var saved, own []string
+	for _, b := range m.bookmarks {
+		saved = append(saved, b.Name)
+	}
+	for i := range m.opts.Commands {
+		if c := &m.opts.Commands[i]; slices.Contains(c.Scopes, keymap.Everywhere) || slices.Contains(c.Scopes, m.view) {
+			own = append(own, c.Name)
+		}
+	}
+	commands := []command{{palette.Entry{Name: "bookmark", Arg: "NAME [LETTER]", Help: "keep the view as it is arranged"}, m.keepBookmark}}
+	if len(saved) > 0 {
+		entry := palette.Entry{Name: "open", Arg: "NAME", Key: m.keyOf(keymap.Bookmarks), Help: "open a bookmark", Args: list(saved...)}
+		commands = append(commands, command{entry, m.openNamed})
+	}
+	if len(own) > 0 {
+		commands = append(commands, command{palette.Entry{Name: "run", Arg: "NAME", Help: "run a command of yours", Args: list(own...)}, m.runNamed})
+	}
+	return commands
+}
+
+// keepBookmark saves the open view under a name and, behind it, a letter.
+func (m *Model) keepBookmark(arg string) (tea.Cmd, error) {
+	name, letter, _ := strings.Cut(arg, " ")
+	return m.saveBookmark(name, strings.TrimSpace(letter))
+}
+
+func (m *Model) openNamed(name string) (tea.Cmd, error) {
+	for i := range m.bookmarks {
+		if m.bookmarks[i].Name == name {
+			return m.openBookmark(&m.bookmarks[i]), nil
+		}
+	}
+	return nil, fmt.Errorf("there is no bookmark %q", name)
+}
+
+func (m *Model) runNamed(name string) (tea.Cmd, error) {
+	for i := range m.opts.Commands {
+		if m.opts.Commands[i].Name == name {
+			return m.startCommand(&m.opts.Commands[i]), nil
+		}
+	}
+	return nil, fmt.Errorf("there is no command %q", name)
+}
+
+// openBookmarks asks for the letter of a bookmark.
+func (m *Model) openBookmarks() {
+	if len(m.bookmarks) == 0 {
+		m.say("There are no bookmarks: :bookmark NAME keeps this view.")
+		return
+	}
+	m.prompt = bookmarkPrompt
+}
+
+// bookmarkLine names the bookmarks that have a letter.
+func (m *Model) bookmarkLine() string {
+	parts := []string{" open"}
+	for _, b := range m.bookmarks {
+		if b.Key != "" {
+			parts = append(parts, m.env.Paint(theme.Accent, widget.Clean(b.Key))+" "+widget.Clean(b.Name))
+		}
+	}
+	return strings.Join(append(parts, "esc stays"), "  ")
+}
+
+// bookmarkKey takes the letter of a bookmark.
+func (m *Model) bookmarkKey(name string) tea.Cmd {
+	m.prompt = noPrompt
+	if name == "esc" {
+		return nil
+	}
+	for i := range m.bookmarks {
+		if m.bookmarks[i].Key == name {
+			return m.openBookmark(&m.bookmarks[i])
+		}
+	}
+	m.say("No bookmark has the letter " + widget.Clean(name) + ".")
+	return nil
+}
+
+// openBookmark opens a view as it was arranged. A filter, a sort or columns that
+// the view does not understand are told and left out.
+func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
+	if !slices.Contains(Views, b.View) {
+		m.say("Bookmark " + b.Name + ": there is no view " + string(b.View) + ".")
+		return nil
+	}
+	target := m.screens[b.View]
+	if f, ok := target.(screen.Filterable); ok {
+		if err := f.SetFilter(b.Filter); err != nil {
+			m.say("Bookmark " + b.Name + ": " + err.Error())
+		}
+	}
+	if t, ok := target.(screen.Tabular); ok {
+		showColumns(t.Table(), b.Columns)
+	}
+	if m.view == b.View {
+		return m.restartView()
+	}
+	return m.goTo(b.View)
+}
+
+// restartView reads the open view anew.
+func (m *Model) restartView() tea.Cmd {
+	var cmds []tea.Cmd
+	for _, feed := range m.screen().Feeds() {
+		cmds = append(cmds, m.restart(feed))
+	}
+	return tea.Batch(cmds...)
+}
+
+// showColumns leaves the columns of these titles, in any case of letters; none
+// means all.
+func showColumns(table *widget.Table, titles []string) {
+	table.ResetColumns()
+	if len(titles) == 0 {
+		return
+	}
+	var hidden []string
+	for _, c := range table.Choosables() {
+		if !c.Fixed && !slices.ContainsFunc(titles, func(title string) bool { return strings.EqualFold(title, c.Title) }) {
+			hidden = append(hidden, c.Title)
+		}
+	}
+	table.HideColumns(hidden)
+}
+
+// shownColumns are the titles of the columns that were chosen; none where all are
+// shown.
+func shownColumns(table *widget.Table) []string {
+	if len(table.HiddenColumns()) == 0 {
+		return nil
+	}
+	var titles []string
+	for _, c := range table.Choosables() {
+		if c.On && c.Title != "" {
+			titles = append(titles, c.Title)
+		}
+	}
+	return titles
+}
+
+// savedMsg is the answer to saving a bookmark.
+type savedMsg struct {
+	bookmark settings.Bookmark
+	err      error
+}
+
+// saveBookmark keeps the open view as it is arranged under a name, and under a
+// letter if one is given. Saving writes a file, so it is a command.
+func (m *Model) saveBookmark(name, key string) (tea.Cmd, error) {
+	problem := settings.NameProblem(name)
+	switch {
+	case m.opts.SaveBookmark == nil:
+		return nil, errors.New("bookmarks cannot be saved here")
+	case problem != "":
+		return nil, errors.New("the name of a bookmark " + problem)
+	case key != "" && (utf8.RuneCountInString(key) != 1 || settings.NameProblem(key) != ""):
+		return nil, errors.New("the letter of a bookmark is one character")
+	case !slices.Contains(Views, m.view):
+		return nil, errors.New("only lists can be kept as bookmarks, not one row")
+	}
+	b := settings.Bookmark{Name: name, Key: key, View: m.view}
+	if f, ok := m.screen().(screen.Filterable); ok {
+		b.Filter = f.Filter()
+	}
+	if t := m.table(); t != nil {
+		b.Columns = shownColumns(t)
+	}
+	save := m.opts.SaveBookmark
+	return func() tea.Msg { return savedMsg{b, save(b)} }, nil
+}
+
+// saved takes over a bookmark that was saved.
+func (m *Model) saved(msg savedMsg) {
+	if msg.err != nil {
+		m.say("Not saved: " + msg.err.Error())
+		return
+	}
+	m.bookmarks = slices.DeleteFunc(m.bookmarks, func(b settings.Bookmark) bool { return b.Name == msg.bookmark.Name })
+	m.bookmarks = append(m.bookmarks, msg.bookmark)
+	text := "Saved as " + msg.bookmark.Name
+	if msg.bookmark.Key != "" {
+		opener, _ := m.keymap.Of(keymap.Bookmarks)
+		text += "; " + opener.Show + " and " + msg.bookmark.Key + " opens it"
+	}
+	m.say(text)
+}

@@ -1,0 +1,66 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/settings"
+)
+
+func TestHelpNamesEveryKeyThatWorksHere(t *testing.T) {
+	t.Parallel()
+	for _, view := range keymap.Scopes {
+		for _, w := range []int{60, 80, 100, 140} {
+			b := started(t, sample(), w, 200)
+			b.open(view)
+			b.press("?")
+			shown := b.View()
+			for _, binding := range keymap.For(view) {
+				require.Contains(t, shown, binding.Help[:min(len(binding.Help), 14)], "%s at %d", view, w)
+			}
+		}
+	}
+}
+
+func TestHelpIsSearched(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2", "?", "/")
+	b.press("r", "e", "q", "u")
+	require.Contains(t, b.View(), "requeue the dead letter", "a key of another view")
+	require.Contains(t, b.frame()[4], "dlq", "and where it works")
+	require.NotContains(t, b.View(), "row down")
+	b.press("enter", "j", "k", "q")
+	require.True(t, b.help, "first the search is left")
+	require.Contains(t, b.View(), "row down")
+	b.press("/", "n", "o", "s", "u", "c", "h")
+	require.Contains(t, b.View(), "No key matches")
+	b.press("esc", "esc")
+	require.False(t, b.help)
+	require.Equal(t, keymap.InQueues, b.view)
+}
+
+func TestHelpAndHintsShowTheKeysOfTheOperator(t *testing.T) {
+	t.Parallel()
+	b, _ := withCommands(t, nil, settings.Command{Name: "journal", Key: "F", Args: []string{"true"}, Scopes: []keymap.Scope{keymap.InWorkers}})
+	var err error
+	b.keymap, err = keymap.New([]keymap.Change{{Action: keymap.Filter, Keys: []string{"f4"}}, {Action: keymap.Help, Keys: []string{"f1"}}}, []keymap.Binding{{
+		Action: "command:journal", Keys: []string{"F"}, Show: "F", Help: "journal", Group: keymap.GroupOwn, Scopes: []keymap.Scope{keymap.InWorkers},
+	}})
+	require.NoError(t, err)
+	b.press("4")
+	last := b.frame()[33]
+	require.Contains(t, last, "f4 filter")
+	require.Contains(t, last, "f1 help")
+	b.send(tea.KeyMsg{Type: tea.KeyF1})
+	require.Contains(t, b.View(), keymap.GroupOwn)
+	require.Contains(t, b.View(), "journal")
+	require.NotContains(t, strings.Join(b.frame(), "\n"), " /         filter")
+	b.press("esc", "2")
+	b.send(tea.KeyMsg{Type: tea.KeyF1})
+	require.NotContains(t, b.View(), "journal", "it works elsewhere")
+}
