@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/bench"
+	"github.com/attune-go/attune/core/bench/dashboard"
 	"github.com/attune-go/attune/core/bench/datapath"
 	"github.com/attune-go/attune/core/devstack"
 )
@@ -27,6 +28,7 @@ type benchOptions struct {
 	out      string
 	cpu      string
 	dataPath bool
+	reads    bool
 	path     datapath.Options
 }
 
@@ -38,7 +40,7 @@ func newBenchCommand(a *app) *cobra.Command {
 		Long: "Start a private, durable PostgreSQL and RabbitMQ, run engines and workers against them, and print what was measured\n" +
 			"with the settings it was measured with. Then measure the path through the database alone, without a broker, beside a\n" +
 			"floor and a one-at-a-time design. With --data-path only the latter is measured; with --executions or --profile only\n" +
-			"the whole system. Do nothing else with the machine meanwhile: what others use of it is measured and reported.",
+			"the whole system; with --dashboard only what the dashboard's readings cost a database of 1,000,000 executions. Do nothing else with the machine meanwhile: what others use of it is measured and reported.",
 		Example: "  attune-executor bench\n  attune-executor bench --executions 20000 --actions 1 --limit 10 --replicas 3 -o json\n" +
 			"  attune-executor bench --data-path --out docs/performance\n  attune-executor bench --data-path --scenario hot --scenario d1-hot --rounds 5",
 		Args: cobra.NoArgs,
@@ -54,6 +56,7 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.Float64Var(&o.one.Rate, "rate", 0, "requests a second; 0 sends all at once")
 	flags.StringVar(&o.one.Profile, "profile", "custom", "measure only this standard profile, or a name for the report")
 	flags.BoolVar(&o.dataPath, "data-path", false, "measure only the path through the database, without a broker")
+	flags.BoolVar(&o.reads, "dashboard", false, "measure only what the dashboard's readings cost a large database")
 	flags.IntVar(&o.path.Rounds, "rounds", 0, "rounds of every scenario of the data path (default 3, or 1 with --quick)")
 	flags.StringArrayVar(&o.path.Scenarios, "scenario", nil, "measure only scenarios of the data path whose names begin so; can be given again")
 	flags.BoolVar(&o.path.Quick, "quick", false, "less of everything, within a minute; the figures are rough")
@@ -85,7 +88,7 @@ func (a *app) benchCommand(cmd *cobra.Command, o benchOptions) error {
 func (o benchOptions) profiles(cmd *cobra.Command) ([]bench.Config, error) {
 	profiles := bench.Profiles()
 	switch {
-	case o.dataPath:
+	case o.dataPath, o.reads:
 		return nil, nil
 	case o.one.Executions > 0:
 		profiles = []bench.Config{o.one}
@@ -108,7 +111,7 @@ func (o benchOptions) profiles(cmd *cobra.Command) ([]bench.Config, error) {
 
 // wantsDataPath says whether the path through the database is measured.
 func (o benchOptions) wantsDataPath(cmd *cobra.Command) bool {
-	return o.dataPath || (o.one.Executions == 0 && !cmd.Flags().Changed("profile"))
+	return o.dataPath || !o.reads && (o.one.Executions == 0 && !cmd.Flags().Changed("profile"))
 }
 
 // profileCPU begins a profile and returns how to end it.
@@ -152,8 +155,9 @@ func scenarioNames() string {
 
 // benchReport is everything that one command has measured.
 type benchReport struct {
-	WholeSystem []bench.Report   `json:"whole_system,omitempty"`
-	DataPath    *datapath.Report `json:"data_path,omitempty"`
+	WholeSystem []bench.Report    `json:"whole_system,omitempty"`
+	DataPath    *datapath.Report  `json:"data_path,omitempty"`
+	Dashboard   *dashboard.Report `json:"dashboard,omitempty"`
 }
 
 func (r benchReport) print(w io.Writer) {
@@ -163,6 +167,9 @@ func (r benchReport) print(w io.Writer) {
 	}
 	if r.DataPath != nil {
 		r.DataPath.Print(w)
+	}
+	if r.Dashboard != nil {
+		r.Dashboard.Print(w)
 	}
 }
 
@@ -189,6 +196,13 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions, profiles []bench.Config)
 			return fmt.Errorf("measure %q: %w", p.Profile, err)
 		}
 		all.WholeSystem = append(all.WholeSystem, report)
+	}
+	if o.reads {
+		report, err := measureDashboard(ctx, cmd, o, stack, logger)
+		if err != nil {
+			return err
+		}
+		all.Dashboard = &report
 	}
 	if o.wantsDataPath(cmd) {
 		report, err := measureDataPath(ctx, cmd, o, stack, logger)

@@ -76,7 +76,7 @@ func (m *Monitor) executionCounts(ctx context.Context, tx *store.Tx, s shape, o 
 }
 
 func recentEnds(ctx context.Context, tx *store.Tx, floor int64, o *Overview) error {
-	ends, err := tx.MonitorEnds(ctx, floor, countBound)
+	ends, err := tx.MonitorEnds(ctx, countBound, floor)
 	if err != nil {
 		return fmt.Errorf("count recently ended executions: %w", err)
 	}

@@ -49,15 +49,13 @@ SELECT s.id, s.action_id, a.ref, a.pack AS pack_id, s.group_key, s.active_count,
        s.paused, s.pause_reason, s.paused_by, s.paused_at, s.resumed_at, s.total_enqueued, s.total_completed,
        s.head_high, s.head_order, s.head_low, s.next_queue_order,
        b.state_id AS blocked, b.reason AS blocked_reason, b.since AS blocked_since, b.until AS blocked_until, b.scope_id,
-       coalesce((SELECT p.id FROM policy p WHERE p.action = s.action_id AND p.kind = 'concurrency'
-                 ORDER BY p.created DESC, p.id DESC LIMIT 1), 0)::bigint AS policy_id,
-       coalesce((SELECT p.ref FROM policy p WHERE p.action = s.action_id AND p.kind = 'concurrency'
-                 ORDER BY p.created DESC, p.id DESC LIMIT 1), '')::text AS policy_ref,
-       coalesce((SELECT p.threshold FROM policy p WHERE p.action = s.action_id AND p.kind = 'concurrency'
-                 ORDER BY p.created DESC, p.id DESC LIMIT 1), 0)::int AS policy_limit
+       coalesce(n.id, 0)::bigint AS policy_id, coalesce(n.ref, '')::text AS policy_ref, coalesce(n.threshold, 0)::int AS policy_limit
 FROM execution_admission_state s
 JOIN action a ON a.id = s.action_id
 LEFT JOIN admission_blocked b ON b.state_id = s.id
+LEFT JOIN (SELECT DISTINCT ON (p.action) p.action, p.id, p.ref, p.threshold FROM policy p
+           WHERE p.kind = 'concurrency' AND p.action IS NOT NULL
+           ORDER BY p.action, p.created DESC, p.id DESC) n ON n.action = s.action_id
 WHERE s.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY s.queued_count DESC, s.active_count DESC, s.id;
 

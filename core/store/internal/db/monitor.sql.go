@@ -107,9 +107,15 @@ func (q *Queries) MonitorEnded(ctx context.Context, arg MonitorEndedParams) ([]i
 
 const MonitorEnds = `-- name: MonitorEnds :many
 SELECT s.status::text AS status,
-       (SELECT count(*) FROM (SELECT 1 FROM execution e
-           WHERE e.finished_status >= s.status AND e.finished_status <= s.status AND e.id >= $1::bigint
-           ORDER BY e.finished_status, e.id DESC LIMIT $2::bigint) c)::bigint AS n
+       (SELECT CASE WHEN count(*) < 500 THEN count(*) ELSE (
+                   SELECT count(*) FROM (SELECT e.id FROM execution e
+                       WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                       ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) c
+                   WHERE c.id >= $2::bigint) END
+        FROM (SELECT e.id FROM execution e
+              WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+              ORDER BY e.finished_status, e.id DESC LIMIT 500) f
+        WHERE f.id >= $2::bigint)::bigint AS n
 FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
 `
 
@@ -118,8 +124,11 @@ type MonitorEndsRow struct {
 	N      int64
 }
 
-func (q *Queries) MonitorEnds(ctx context.Context, floor int64, bound int64) ([]MonitorEndsRow, error) {
-	rows, err := q.db.Query(ctx, MonitorEnds, floor, bound)
+// The newest of each status are looked at, few first, and counted from the floor
+// up. With the floor as a condition of the walk, or the status compared for
+// equality, the walk goes through all that ever ended so, or through the primary key.
+func (q *Queries) MonitorEnds(ctx context.Context, bound int64, floor int64) ([]MonitorEndsRow, error) {
+	rows, err := q.db.Query(ctx, MonitorEnds, bound, floor)
 	if err != nil {
 		return nil, err
 	}

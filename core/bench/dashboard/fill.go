@@ -1,0 +1,50 @@
+package dashboard
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// Size is how much an installation holds.
+type Size struct {
+	Executions int
+	// Queued of the executions wait; at most half of them may.
+	Queued int
+}
+
+// Full is the size that the dashboard's budget speaks of.
+var Full = Size{Executions: 1_000_000, Queued: 100_000}
+
+//go:embed fill.sql
+var fill string
+
+// Fill puts an installation of this size into a migrated database that holds
+// nothing yet. The session must be a superuser's, which may leave triggers out.
+func Fill(ctx context.Context, st *store.Store, size Size) error {
+	if size.Queued < 0 || 2*size.Queued+400 > size.Executions {
+		return fmt.Errorf("%d executions are too few for %d that wait", size.Executions, size.Queued)
+	}
+	err := pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT set_config('bench.executions', $1, true), set_config('bench.queued', $2, true)`,
+			strconv.Itoa(size.Executions), strconv.Itoa(size.Queued)); err != nil {
+			return fmt.Errorf("say the size: %w", err)
+		}
+		if _, err := tx.Exec(ctx, fill); err != nil {
+			return fmt.Errorf("make %d executions: %w", size.Executions, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := st.Pool().Exec(ctx, "VACUUM ANALYZE"); err != nil {
+		return fmt.Errorf("analyse the tables: %w", err)
+	}
+	return nil
+}

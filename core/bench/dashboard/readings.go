@@ -1,0 +1,88 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// Reading is one thing that the dashboard asks for.
+type Reading struct {
+	Name string
+	Read func(ctx context.Context) error
+}
+
+// Busiest is the queue in which half of those who wait are.
+const Busiest = 1001
+
+// Polls are the readings that views repeat every two seconds, all views taken
+// together; no dashboard has all of them open at once. Of the views of one thing
+// it is the busiest queue, and the newest execution that waits, fails or runs.
+func Polls(m *monitor.Monitor) []Reading {
+	return []Reading{
+		reading("overview", func(ctx context.Context) (*monitor.Overview, error) { return m.Overview(ctx) }),
+		reading("queues", func(ctx context.Context) (*monitor.Queues, error) { return m.Queues(ctx, monitor.QueueFilter{}) }),
+		reading("queue", func(ctx context.Context) (*monitor.QueueDetail, error) {
+			return m.QueueDetail(ctx, monitor.QueueRef{ID: Busiest})
+		}),
+		reading("executions", func(ctx context.Context) (*monitor.Executions, error) {
+			return m.Executions(ctx, monitor.ExecutionFilter{}, 0)
+		}),
+		reading("workers", m.Workers),
+		reading("dlq", m.DeadLetters),
+		reading("alerts", m.Alerts),
+		reading("audit", m.Audit),
+		reading("workflows", func(ctx context.Context) (*monitor.Workflows, error) {
+			return m.Workflows(ctx, monitor.WorkflowFilter{}, 0)
+		}),
+		reading("inquiries", func(ctx context.Context) (*monitor.InquiryPage, error) {
+			return m.Inquiries(ctx, monitor.InquiryFilter{}, "")
+		}),
+	}
+}
+
+// Looks are the readings that somebody asks for now and then: one thing, or a list
+// that is filtered or turned to a later page.
+func Looks(m *monitor.Monitor, size Size) []Reading {
+	last := int64(size.Executions)
+	running := last - 2*int64(size.Queued) - 7
+	list := func(name string, cursor int64, text string) Reading {
+		return reading(name, func(ctx context.Context) (*monitor.Executions, error) {
+			filter, err := monitor.ParseExecutionFilter(text)
+			if err != nil {
+				return nil, fmt.Errorf("read the filter %q: %w", text, err)
+			}
+			return m.Executions(ctx, filter, cursor)
+		})
+	}
+	one := func(name string, id int64) Reading {
+		return reading(name, func(ctx context.Context) (*monitor.ExecutionDetail, error) { return m.Execution(ctx, id) })
+	}
+	return []Reading{
+		one("execution that waits", last-last%2),
+		one("execution that runs", running),
+		one("execution that ended", last/2+1),
+		list("executions, page in the middle", last/2, ""),
+		list("executions, failed", 0, "status:failed,timeout"),
+		list("executions, failed, a later page", last/2, "status:failed,timeout"),
+		list("executions, of an action", 0, "action:bench.action_1007"),
+		list("executions, of no action", 0, "action:nothing.like.this"),
+		reading("letters", func(ctx context.Context) (*monitor.LedgerPage, error) {
+			return m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)
+		}),
+		reading("letters, statistics", func(ctx context.Context) (*monitor.LedgerStats, error) { return m.LedgerStats(ctx, time.Hour) }),
+		reading("workflow", func(ctx context.Context) (*monitor.WorkflowDetail, error) {
+			return m.Workflow(ctx, running-running%50+1-50)
+		}),
+	}
+}
+
+// reading binds a method of the monitor whose answer does not matter.
+func reading[T any](name string, read func(context.Context) (*T, error)) Reading {
+	return Reading{Name: name, Read: func(ctx context.Context) error {
+		_, err := read(ctx)
+		return err
+	}}
+}
