@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -52,19 +53,37 @@ type QueueInfo struct {
 	// OperatorPolicy is the policy of those who run the broker, which comes on top.
 	OperatorPolicy string         `json:"operator_policy"`
 	Durable        bool           `json:"durable"`
+	Exclusive      bool           `json:"exclusive"`
 	Arguments      map[string]any `json:"arguments"`
-	Consumers      *int           `json:"consumers"`
-	Ready          *int           `json:"messages_ready"`
-	Unacked        *int           `json:"messages_unacknowledged"`
-	Rates          struct {
+	// InForce are the settings that policies give the queue, all of them together.
+	InForce Definition `json:"effective_policy_definition"`
+	// Head is when the message at the head was published, in seconds, if it says so.
+	Head      *int64 `json:"head_message_timestamp"`
+	Consumers *int   `json:"consumers"`
+	Ready     *int   `json:"messages_ready"`
+	Unacked   *int   `json:"messages_unacknowledged"`
+	Rates     struct {
 		Publish Rate `json:"publish_details"`
 		Deliver Rate `json:"deliver_get_details"`
 		Ack     Rate `json:"ack_details"`
 	} `json:"message_stats"`
 }
 
+// Definition is what a policy sets. The broker writes an empty one as a list.
+type Definition map[string]any
+
+// UnmarshalJSON takes an object; anything else is empty.
+func (d *Definition) UnmarshalJSON(text []byte) error {
+	*d = nil
+	if len(text) == 0 || text[0] != '{' {
+		return nil
+	}
+	return json.Unmarshal(text, (*map[string]any)(d))
+}
+
 // queueColumns keeps the answer small: a queue has some hundred fields.
-const queueColumns = "name,vhost,type,state,policy,operator_policy,durable,arguments,consumers,messages_ready,messages_unacknowledged," +
+const queueColumns = "name,vhost,type,state,policy,operator_policy,durable,exclusive,arguments,effective_policy_definition,head_message_timestamp," +
+	"consumers,messages_ready,messages_unacknowledged," +
 	"message_stats.publish_details.rate,message_stats.deliver_get_details.rate,message_stats.ack_details.rate"
 
 // Alarm is a resource that a node runs out of.

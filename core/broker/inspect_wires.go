@@ -31,27 +31,6 @@ func (m *Management) Exchanges(ctx context.Context) ([]ExchangeInfo, error) {
 	return exchanges, nil
 }
 
-// Bindings lists every route from an exchange to a queue in the virtual host.
-func (m *Management) Bindings(ctx context.Context) ([]Binding, error) {
-	var found []struct {
-		Source      string `json:"source"`
-		Destination string `json:"destination"`
-		Kind        string `json:"destination_type"`
-		RoutingKey  string `json:"routing_key"`
-	}
-	path := "bindings/" + url.PathEscape(m.vhost) + "?columns=source,destination,destination_type,routing_key"
-	if err := m.do(ctx, http.MethodGet, path, nil, &found); err != nil {
-		return nil, fmt.Errorf("list bindings: %w", err)
-	}
-	bindings := make([]Binding, 0, len(found))
-	for _, b := range found {
-		if b.Source != "" && b.Kind == "queue" {
-			bindings = append(bindings, Binding{Source: b.Source, Queue: b.Destination, RoutingKey: b.RoutingKey})
-		}
-	}
-	return bindings, nil
-}
-
 // QueueConsumer is one subscription to a queue, as the management API lists it.
 type QueueConsumer struct {
 	Queue string

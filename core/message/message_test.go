@@ -191,6 +191,15 @@ func TestWorkerKeys(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, int64(9), id)
 	}
+	for _, queue := range []string{"worker.9.executions", "worker.9.cancel", "worker.9.packs"} {
+		id, ok := message.WorkerOfQueue(queue)
+		require.True(t, ok, queue)
+		require.EqualValues(t, 9, id)
+	}
+	for _, queue := range []string{"worker.x.cancel", "worker.9", "worker.9.other", "attune.dlx.queue", "9.cancel"} {
+		_, ok := message.WorkerOfQueue(queue)
+		require.False(t, ok, queue)
+	}
 	_, ok := message.WorkerOfKey("execution.dispatch.worker.x")
 	require.False(t, ok)
 	_, ok = message.WorkerOfKey("execution.requested")

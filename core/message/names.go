@@ -151,3 +151,14 @@ func MayVanish(key string) bool {
 	}
 	return false
 }
+
+// WorkerOfQueue returns the worker that one of its own queues belongs to.
+func WorkerOfQueue(queue string) (int64, bool) {
+	rest, ok := strings.CutPrefix(queue, "worker.")
+	number, kind, parted := strings.Cut(rest, ".")
+	if !ok || !parted || kind != "executions" && kind != "cancel" && kind != "packs" {
+		return 0, false
+	}
+	id, err := strconv.ParseInt(number, 10, 64)
+	return id, err == nil
+}

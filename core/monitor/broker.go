@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+
+	"github.com/attune-go/attune/core/broker"
 )
 
 var (
@@ -12,9 +14,10 @@ var (
 )
 
 // BrokerReader reads the state of the message broker in one go. It fills
-// everything but the Reading.
+// everything but the Reading. ReadWiring reads what Checks judges.
 type BrokerReader interface {
 	ReadBroker(ctx context.Context) (*Broker, error)
+	ReadWiring(ctx context.Context) (*broker.Wiring, error)
 }
 
 // Broker reads the queues and alarms of the message broker.

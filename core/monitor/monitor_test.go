@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -19,8 +20,11 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // fakeBroker answers with fixed data or with an error.
 type fakeBroker struct {
 	broker *Broker
+	wiring *broker.Wiring
 	err    error
 }
+
+func (f fakeBroker) ReadWiring(context.Context) (*broker.Wiring, error) { return f.wiring, f.err }
 
 func (f fakeBroker) ReadBroker(context.Context) (*Broker, error) { return f.broker, f.err }
 

@@ -282,44 +282,6 @@ type ExecutionDetail struct {
 	TimelineKnown bool `json:"timeline_known"`
 }
 
-// BrokerQueue is one queue of the message broker.
-type BrokerQueue struct {
-	Name      string `json:"name"`
-	Ready     int64  `json:"ready"`
-	Unacked   int64  `json:"unacked"`
-	Consumers int64  `json:"consumers"`
-	State     string `json:"state,omitempty"`
-	// Uncounted is true while the broker has not counted yet; the numbers are
-	// then unknown, not zero.
-	Uncounted bool `json:"uncounted,omitempty"`
-}
-
-// Broker is what the message broker's management interface says.
-type Broker struct {
-	Reading
-	Node    string        `json:"node"`
-	Version string        `json:"version"`
-	VHost   string        `json:"vhost"`
-	Queues  []BrokerQueue `json:"queues"`
-	// Alarms lists raised resource alarms.
-	Alarms []string `json:"alarms"`
-	// AlarmsUnknown says why the alarms could not be read; empty when they were.
-	AlarmsUnknown string `json:"alarms_unknown,omitempty"`
-}
-
-// Queue finds a broker queue by name.
-func (b *Broker) Queue(name string) (BrokerQueue, bool) {
-	if b == nil {
-		return BrokerQueue{}, false
-	}
-	for _, q := range b.Queues {
-		if q.Name == name {
-			return q, true
-		}
-	}
-	return BrokerQueue{}, false
-}
-
 // DeadLetters says how many dead letters there are and what became of them.
 type DeadLetters struct {
 	Reading

@@ -51,6 +51,11 @@ type (
 	CatalogTriggersRow              = db.CatalogTriggersRow
 	CatalogWorkflowsRow             = db.CatalogWorkflowsRow
 	ChangeHoldersParams             = db.ChangeHoldersParams
+	CheckEndedHoldersRow            = db.CheckEndedHoldersRow
+	CheckForgottenRow               = db.CheckForgottenRow
+	CheckPublishedLeaksRow          = db.CheckPublishedLeaksRow
+	CheckSlotsRow                   = db.CheckSlotsRow
+	CheckStaleLoadRow               = db.CheckStaleLoadRow
 	ClaimOutboxRow                  = db.ClaimOutboxRow
 	ClearAlertsRow                  = db.ClearAlertsRow
 	ControlActionRow                = db.ControlActionRow
@@ -492,6 +497,13 @@ const (
 	CatalogTriggers                       = db.CatalogTriggers
 	CatalogWorkflows                      = db.CatalogWorkflows
 	ChangeHolders                         = db.ChangeHolders
+	CheckEndedHolders                     = db.CheckEndedHolders
+	CheckForgotten                        = db.CheckForgotten
+	CheckPublishedLeaks                   = db.CheckPublishedLeaks
+	CheckQueueStats                       = db.CheckQueueStats
+	CheckSlots                            = db.CheckSlots
+	CheckStaleLoad                        = db.CheckStaleLoad
+	CheckWorkerIDs                        = db.CheckWorkerIDs
 	ClaimOutbox                           = db.ClaimOutbox
 	ClearAlerts                           = db.ClearAlerts
 	ControlAction                         = db.ControlAction

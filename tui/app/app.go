@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/tui/palette"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/screen/alerts"
+	"github.com/attune-go/attune/tui/screen/brokerqueues"
 	"github.com/attune-go/attune/tui/screen/deadletters"
 	"github.com/attune-go/attune/tui/screen/execution"
 	"github.com/attune-go/attune/tui/screen/executions"
@@ -232,7 +233,7 @@ func (m *Model) furnish() {
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
-		keymap.InWorkflows: m.workflows, keymap.InAlerts: alerts.New(env), keymap.InInquiries: m.inquiries,
+		keymap.InWorkflows: m.workflows, keymap.InAlerts: alerts.New(env), keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
 		keymap.InLog: operations.New(env),
 	}
 }

@@ -41,6 +41,7 @@ type fakeSource struct {
 	audit     *monitor.Audit
 	alerts    *monitor.Alerts
 	flows     fakeFlows
+	checks    *monitor.Checks
 	fail      map[screen.Feed]error
 	stuck     map[screen.Feed]bool
 	calls     map[screen.Feed]int
@@ -135,6 +136,10 @@ func (f *fakeSource) DeadLetters(ctx context.Context) (*monitor.DeadLetters, err
 
 func (f *fakeSource) Alerts(ctx context.Context) (*monitor.Alerts, error) {
 	return f.alerts, f.answer(ctx, screen.FeedAlerts)
+}
+
+func (f *fakeSource) Checks(ctx context.Context) (*monitor.Checks, error) {
+	return f.checks, f.answer(ctx, screen.FeedChecks)
 }
 
 func (f *fakeSource) Audit(ctx context.Context) (*monitor.Audit, error) {
@@ -273,17 +278,7 @@ func sample() *fakeSource {
 			Queues: totals, Top: queues[:5], Workers: workerTotals, WorkerList: workers,
 			Replicas: sampleReplicas(reading),
 		},
-		broker: &monitor.Broker{
-			Reading: monitor.Reading{Sources: reading.Sources[1:]}, Node: "rabbit@mq-1", Version: "3.13.7", VHost: "/attune",
-			Queues: []monitor.BrokerQueue{
-				deadQueue,
-				{Name: "attune.execution.requests.queue", Ready: 2, Unacked: 10, Consumers: 1},
-				{Name: "worker.7.executions", Ready: 2},
-				{Name: "worker.1.executions", Unacked: 2, Consumers: 1},
-				{Name: "worker.2.executions", Unacked: 2, Consumers: 1},
-				{Name: "worker.9.executions", Ready: 2},
-			},
-		},
+		broker:  sampleBroker(reading, deadQueue),
 		queues:  &monitor.Queues{Reading: reading, Totals: totals, List: queues},
 		queue:   sampleQueueDetail(reading, queues[2]),
 		list:    sampleExecutions(),
@@ -292,6 +287,7 @@ func sample() *fakeSource {
 		audit:   sampleAudit(reading),
 		alerts:  sampleAlerts(reading),
 		flows:   sampleFlows(reading),
+		checks:  sampleChecks(reading),
 		dead: &monitor.DeadLetters{Reading: reading, Queue: &deadQueue, Ledger: &monitor.Ledger{
 			Open: monitor.Count{Value: 2}, Oldest: ago(26 * time.Hour), LastDay: monitor.Count{Value: 112}, PerMinute: 0.4,
 			ByReason: []monitor.LedgerGroup{
@@ -503,7 +499,7 @@ func empty() *fakeSource {
 		overview: &monitor.Overview{Reading: reading, Recent: monitor.Recent{Window: 15 * time.Minute}},
 		broker:   &monitor.Broker{}, queues: &monitor.Queues{Reading: reading}, workers: &monitor.Workers{Reading: reading},
 		dead:  &monitor.DeadLetters{Reading: reading, QueueMissing: true},
-		audit: &monitor.Audit{Reading: reading, Recorded: true, Current: true},
+		audit: &monitor.Audit{Reading: reading, Recorded: true, Current: true}, checks: &monitor.Checks{Reading: reading},
 		flows: noFlows(reading),
 		alerts: &monitor.Alerts{
 			Reading: reading, Note: "No replica of the engine evaluates the alerts. What holds now was judged by this program, without waiting for as long as rules ask.",
@@ -531,8 +527,13 @@ func hostile() *fakeSource {
 		s.list[i].ActionRef, s.list[i].WorkerName, s.list[i].Reason, s.list[i].Status = evil, evil, evil, evil
 	}
 	for i := range s.broker.Queues {
-		s.broker.Queues[i].Name += evil
+		q := &s.broker.Queues[i]
+		q.Name, q.Type, q.Policy, q.State, q.DeadLetterExchange, q.Overflow = q.Name+evil, evil, evil, evil, &evil, evil
 	}
+	for i := range s.checks.List {
+		s.checks.List[i].Text, s.checks.List[i].Fix = evil, evil
+	}
+	s.broker.Nodes[0].Name, s.broker.Blocked, s.broker.Version = evil, []string{evil}, evil
 	bad := &s.overview.Replicas.List[0]
 	bad.ID, bad.Host, bad.State, bad.Problems = evil, evil, evil, []string{evil}
 	s.broker.Node, s.broker.VHost, s.broker.Alarms = evil, evil, []string{evil}

@@ -17,11 +17,11 @@ import (
 var views = map[keymap.Action]screen.View{
 	keymap.Overview: keymap.InOverview, keymap.Queues: keymap.InQueues, keymap.Executions: keymap.InExecutions,
 	keymap.Workers: keymap.InWorkers, keymap.DeadLetters: keymap.InDeadLetters,
-	keymap.Workflows: keymap.InWorkflows, keymap.Alerts: keymap.InAlerts, keymap.Inquiries: keymap.InInquiries,
+	keymap.Workflows: keymap.InWorkflows, keymap.Alerts: keymap.InAlerts, keymap.Inquiries: keymap.InInquiries, keymap.Broker: keymap.InBroker,
 }
 
 // Views lists the views that can be opened by name, in the order of their keys.
-var Views = []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters, keymap.InWorkflows, keymap.InAlerts, keymap.InInquiries}
+var Views = []screen.View{keymap.InOverview, keymap.InQueues, keymap.InExecutions, keymap.InWorkers, keymap.InDeadLetters, keymap.InWorkflows, keymap.InAlerts, keymap.InInquiries, keymap.InBroker}
 
 func checkView(view screen.View) error {
 	if slices.Contains(Views, view) {

@@ -30,6 +30,7 @@ type Reader interface {
 	WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
+	Checks(ctx context.Context) (*monitor.Checks, error)
 }
 
 // The pace of polling.
@@ -42,6 +43,8 @@ const (
 	// auditEvery is how often it is looked whether acting is allowed, unless the
 	// log is open.
 	auditEvery = 15 * time.Second
+	// checksEvery is how often the wiring and the rows are checked.
+	checksEvery = 30 * time.Second
 	// blurFactor stretches the interval while the terminal is not in focus.
 	blurFactor = 5
 	minRefresh = 500 * time.Millisecond
@@ -75,9 +78,17 @@ type dueMsg struct {
 
 // visible lists the feeds that the open view needs.
 func (m *Model) visible() []screen.Feed {
-	feeds := append([]screen.Feed{screen.FeedOverview, screen.FeedBroker}, m.screen().Feeds()...)
-	if m.background(screen.FeedAudit) && !slices.Contains(feeds, screen.FeedAudit) {
-		feeds = append(feeds, screen.FeedAudit)
+	feeds := []screen.Feed{screen.FeedOverview, screen.FeedBroker}
+	add := func(feed screen.Feed) {
+		if !slices.Contains(feeds, feed) {
+			feeds = append(feeds, feed)
+		}
+	}
+	for _, feed := range m.screen().Feeds() {
+		add(feed)
+	}
+	if m.background(screen.FeedAudit) {
+		add(screen.FeedAudit)
 	}
 	return feeds
 }
@@ -196,6 +207,8 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.Alerts(ctx)) }
 	case screen.FeedWorkflows, screen.FeedWorkflow, screen.FeedInquiries, screen.FeedInquiry:
 		return m.flowReader(feed)
+	case screen.FeedChecks:
+		return func(ctx context.Context) (any, error) { return settle(r.Checks(ctx)) }
 	case screen.FeedAudit:
 		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx)) }
 	default:
@@ -297,6 +310,8 @@ func readAt(result any) time.Time {
 		return r.At
 	case *monitor.InquiryDetail:
 		return r.At
+	case *monitor.Checks:
+		return r.At
 	default:
 		return time.Time{}
 	}
@@ -313,6 +328,9 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	}
 	if feed == screen.FeedAudit && m.view != keymap.InLog {
 		every = max(every, auditEvery)
+	}
+	if feed == screen.FeedChecks {
+		every = max(every, checksEvery)
 	}
 	if m.blurred {
 		every *= blurFactor

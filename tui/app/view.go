@@ -193,7 +193,7 @@ type tab struct {
 var tabNames = map[screen.View][2]string{
 	keymap.InOverview: {"1 Ovw", "1 Overview"}, keymap.InQueues: {"2 Que", "2 Queues"}, keymap.InExecutions: {"3 Exec", "3 Executions"},
 	keymap.InWorkers: {"4 Work", "4 Workers"}, keymap.InDeadLetters: {"5 DLQ", "5 DLQ"}, keymap.InWorkflows: {"6 Flow", "6 Workflows"},
-	keymap.InAlerts: {"7 Alrt", "7 Alerts"}, keymap.InInquiries: {"8 Ask", "8 Inquiries"},
+	keymap.InAlerts: {"7 Alrt", "7 Alerts"}, keymap.InInquiries: {"8 Ask", "8 Inquiries"}, keymap.InBroker: {"9 Mq", "9 Broker"},
 }
 
 // longTabs is the width from which the views are named in full.

@@ -29,6 +29,7 @@ const (
 	Workflows   Action = "workflows"
 	Alerts      Action = "alerts"
 	Inquiries   Action = "inquiries"
+	Broker      Action = "broker"
 	NextPane    Action = "next-pane"
 	PrevPane    Action = "previous-pane"
 	Filter      Action = "filter"
@@ -83,11 +84,12 @@ const (
 	InWorkflows   Scope = "workflows"
 	InAlerts      Scope = "alerts"
 	InInquiries   Scope = "inquiries"
+	InBroker      Scope = "broker"
 	InLog         Scope = "log"
 )
 
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InLog}
+var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
 
 // The groups that help shows a binding in.
 const (
@@ -122,7 +124,7 @@ type Binding struct {
 	Acts bool
 }
 
-var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InOverview, InLog}
+var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog}
 
 // actScopes are the views whose rows can be acted upon.
 var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InWorkflows, InInquiries}
@@ -131,7 +133,7 @@ var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers,
 var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters}
 
 // tableScopes are the lists whose columns can be chosen.
-var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InLog}
+var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
 
 // Table is the whole key map.
 var Table = append([]Binding{
@@ -154,6 +156,7 @@ var Table = append([]Binding{
 	{Workflows, []string{"6"}, "6", "", "workflows", GroupMove, []Scope{Everywhere}, 0, false},
 	{Alerts, []string{"7"}, "7", "", "alerts", GroupMove, []Scope{Everywhere}, 0, false},
 	{Inquiries, []string{"8"}, "8", "", "inquiries", GroupMove, []Scope{Everywhere}, 0, false},
+	{Broker, []string{"9"}, "9", "", "broker: its queues and how they are wired", GroupMove, []Scope{Everywhere}, 0, false},
 
 	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, listScopes, 1, false},
 	{Mark, []string{" "}, "space", "", "mark the row, or take its mark away", GroupRows, markScopes, 0, false},
@@ -161,14 +164,14 @@ var Table = append([]Binding{
 	{MarkAll, []string{"*"}, "*", "", "mark all that the filter matches now", GroupRows, markScopes, 0, false},
 	{Unmark, []string{"\\"}, "\\", "", "take all marks away", GroupRows, markScopes, 0, false},
 	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
-	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers, InWorkflows, InInquiries}, 4, false},
-	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows}, 5, false},
+	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers, InWorkflows, InInquiries, InBroker}, 4, false},
+	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InBroker}, 5, false},
 	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, tableScopes, 0, false},
-	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InInquiries}, 9, false},
+	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker}, 9, false},
 
 	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution, InWorkflows}, 4, false},
 
-	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries}, 3, false},
+	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries, InBroker}, 3, false},
 	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
 	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},

@@ -37,10 +37,11 @@ const (
 	FeedWorkflow    Feed = "workflow"
 	FeedInquiries   Feed = "inquiries"
 	FeedInquiry     Feed = "inquiry"
+	FeedChecks      Feed = "checks"
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks}
 
 // Screen is one view.
 type Screen interface {
@@ -183,6 +184,7 @@ type Data struct {
 	Workflow    *monitor.WorkflowDetail  `json:"workflow,omitempty"`
 	Inquiries   *monitor.InquiryPage     `json:"inquiries,omitempty"`
 	Inquiry     *monitor.InquiryDetail   `json:"inquiry,omitempty"`
+	Checks      *monitor.Checks          `json:"checks,omitempty"`
 	History     *History                 `json:"-"`
 	fresh       map[Feed]*Freshness
 }

@@ -56,6 +56,8 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.DeadLetters = r
 	case *monitor.Alerts:
 		d.Alerts = r
+	case *monitor.Checks:
+		d.Checks = r
 	case *monitor.Audit:
 		d.Audit = r
 	case *monitor.WorkflowBoard:

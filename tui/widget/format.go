@@ -93,3 +93,16 @@ func Signed(n int64, space string) string {
 	}
 	return Number(n, space)
 }
+
+// Bytes writes a size in at most six cells: 812B, 4.2k, 37M, 1.5G.
+func Bytes(n int64) string {
+	units := []string{"B", "k", "M", "G", "T"}
+	size, unit := float64(n), 0
+	for size >= 1000 && unit < len(units)-1 {
+		size, unit = size/1024, unit+1
+	}
+	if unit == 0 || size >= 10 {
+		return strconv.FormatFloat(size, 'f', 0, 64) + units[unit]
+	}
+	return oneDecimal(size) + units[unit]
+}

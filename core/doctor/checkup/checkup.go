@@ -224,6 +224,7 @@ const (
 	nameWorkers    = "workers"
 	nameLetters    = "dead letters"
 	nameDeaths     = "expiry and rejection"
+	nameWiring     = "queues"
 	nameReplicas   = "replicas"
 	nameVersions   = "versions"
 	nameClocks     = "clocks"
@@ -244,6 +245,7 @@ func checks() []check {
 		{name: nameWorkers, needs: append(stored, nameBroker), after: []string{nameManagement}, timeout: 30 * time.Second, look: lookWorkers},
 		{name: nameLetters, needs: wired, after: []string{nameManagement, nameAlarms, nameWorkers}, timeout: 30 * time.Second, look: lookLetters},
 		{name: nameDeaths, needs: wired, after: []string{nameManagement, nameAlarms}, look: lookDeaths},
+		{name: nameWiring, needs: wired, after: []string{nameManagement, nameWorkers}, look: lookWiring},
 		{name: nameReplicas, needs: stored, look: lookReplicas},
 		{name: nameVersions, needs: stored, after: []string{nameReplicas}, look: lookVersions},
 		{name: nameClocks, needs: stored, after: []string{nameReplicas, nameWorkers}, look: lookClocks},

@@ -140,7 +140,7 @@ func TestAWellInstallationPasses(t *testing.T) {
 
 	without := b.report(noProbe, noManagement)
 	require.True(t, without.Well(), "what is optional and not there does no harm")
-	require.Equal(t, []string{"management", "dead letters", "expiry and rejection"}, without.Names(checkup.Skipped))
+	require.Equal(t, []string{"management", "dead letters", "expiry and rejection", "queues"}, without.Names(checkup.Skipped))
 	requireStatus(t, byName(without)["topology"], checkup.Passed, "not seen without the management API")
 
 	requireStatus(t, b.run(noProbe)["dead letters"], checkup.Passed, "by the bindings")
@@ -156,6 +156,7 @@ func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
 	b.delete("bindings", "e/"+message.ExchangeDeadLetter+"/q/"+message.QueueDeadLetter+"/"+key)
 	requireStatus(t, b.run()["dead letters"], checkup.Failed, "key "+key)
 	requireStatus(t, b.run(noProbe)["dead letters"], checkup.Failed, "1 of 10 routes lead nowhere (by the bindings)")
+	requireStatus(t, b.run(noProbe)["queues"], checkup.Failed, "key "+key+" of "+message.WorkerExecutionsQueue(b.worker.ID)+" matches no binding")
 
 	letter := broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyExecutionCompleted, Type: "letter"}
 	require.NoError(t, b.link.Publisher().Publish(testkit.Context(t), []broker.Message{letter})[0].Err)
@@ -250,7 +251,7 @@ func TestServersThatAreAway(t *testing.T) {
 	require.True(t, away.Unreachable())
 	require.False(t, away.Well())
 	require.Equal(t, []string{"broker"}, away.Names(checkup.Failed))
-	require.Equal(t, []string{"alarms", "topology", "workers", "dead letters", "expiry and rejection", "other engines"}, away.Names(checkup.Unchecked))
+	require.Equal(t, []string{"alarms", "topology", "workers", "dead letters", "expiry and rejection", "queues", "other engines"}, away.Names(checkup.Unchecked))
 	requireStatus(t, byName(away)["invariants"], checkup.Passed, "silent")
 	for _, f := range away.Checks {
 		require.NotContains(t, fmt.Sprint(f), "secret")

@@ -106,38 +106,9 @@ func routes(n int, lost []string, how string) Finding {
 }
 
 // keeps says whether a message with the key through the dead-letter exchange
-// reaches a queue.
+// reaches a queue, as far as it can be seen.
 func (w *wires) keeps(key string) bool {
-	kind := w.exchanges[message.ExchangeDeadLetter].Kind
-	for b := range w.bindings {
-		if b.Source != message.ExchangeDeadLetter {
-			continue
-		}
-		if b.RoutingKey == key || kind == "fanout" || kind == "topic" && b.RoutingKey == "#" {
-			return true
-		}
-	}
-	return w.caught()
-}
-
-// caught says whether an alternate exchange takes what matches no binding.
-func (w *wires) caught() bool {
-	exchange := w.exchanges[message.ExchangeDeadLetter]
-	alternate, _ := exchange.Arguments["alternate-exchange"].(string)
-	for _, policy := range w.policies {
-		if policy.Name != exchange.Policy {
-			continue
-		}
-		if name, ok := policy.Definition["alternate-exchange"].(string); ok && alternate == "" {
-			alternate = name
-		}
-	}
-	for b := range w.bindings {
-		if alternate != "" && b.Source == alternate && w.exchanges[alternate].Kind == "fanout" {
-			return true
-		}
-	}
-	return false
+	return w.Reaches(message.ExchangeDeadLetter, key) != broker.Lost
 }
 
 // lookDeaths asks whether the broker passes on what expires and is rejected.

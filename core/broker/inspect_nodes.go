@@ -1,0 +1,92 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Node is one node of the broker. Numbers are nil where the broker does not say.
+type Node struct {
+	Name        string
+	Running     bool
+	MemoryUsed  *int64
+	MemoryLimit *int64
+	MemoryAlarm bool
+	DiskFree    *int64
+	DiskLimit   *int64
+	DiskAlarm   bool
+	Files       *int64
+	FilesLimit  *int64
+	Uptime      *time.Duration
+}
+
+// Nodes lists the nodes of the broker, which takes the tag monitoring.
+func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
+	var found []struct {
+		Name        string `json:"name"`
+		Running     bool   `json:"running"`
+		MemoryUsed  any    `json:"mem_used"`
+		MemoryLimit any    `json:"mem_limit"`
+		MemoryAlarm bool   `json:"mem_alarm"`
+		DiskFree    any    `json:"disk_free"` // a text where it is not watched
+		DiskLimit   any    `json:"disk_free_limit"`
+		DiskAlarm   bool   `json:"disk_free_alarm"`
+		Files       any    `json:"fd_used"`
+		FilesLimit  any    `json:"fd_total"`
+		Uptime      any    `json:"uptime"`
+	}
+	const path = "nodes?columns=name,running,mem_used,mem_limit,mem_alarm,disk_free,disk_free_limit,disk_free_alarm,fd_used,fd_total,uptime"
+	if err := m.do(ctx, http.MethodGet, path, nil, &found); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	nodes := make([]Node, 0, len(found))
+	for _, n := range found {
+		nodes = append(nodes, Node{
+			Name: n.Name, Running: n.Running, MemoryUsed: whole(n.MemoryUsed), MemoryLimit: whole(n.MemoryLimit), MemoryAlarm: n.MemoryAlarm,
+			DiskFree: whole(n.DiskFree), DiskLimit: whole(n.DiskLimit), DiskAlarm: n.DiskAlarm,
+			Files: whole(n.Files), FilesLimit: whole(n.FilesLimit), Uptime: millis(whole(n.Uptime)),
+		})
+	}
+	return nodes, nil
+}
+
+// BlockedConnection is a client that the broker keeps from publishing.
+type BlockedConnection struct {
+	// Client is the name that the client gave itself, or the broker's if it gave none.
+	Client string
+	// State is blocked, or blocking for one that has not tried to publish yet.
+	State string
+}
+
+// Blocked lists the connections to the virtual host that the broker keeps from
+// publishing.
+func (m *Management) Blocked(ctx context.Context) ([]BlockedConnection, error) {
+	var found []struct {
+		Name   string          `json:"name"`
+		State  string          `json:"state"`
+		Client json.RawMessage `json:"client_properties"` // an empty list where there are none
+	}
+	path := "vhosts/" + url.PathEscape(m.vhost) + "/connections?columns=name,state,client_properties.connection_name"
+	if err := m.do(ctx, http.MethodGet, path, nil, &found); err != nil {
+		return nil, fmt.Errorf("list connections: %w", err)
+	}
+	var blocked []BlockedConnection
+	for _, c := range found {
+		if c.State != "blocked" && c.State != "blocking" {
+			continue
+		}
+		var client struct {
+			Name string `json:"connection_name"`
+		}
+		_ = json.Unmarshal(c.Client, &client) // then the broker's own name stands
+		if client.Name == "" {
+			client.Name = c.Name
+		}
+		blocked = append(blocked, BlockedConnection{Client: client.Name, State: c.State})
+	}
+	return blocked, nil
+}

@@ -1,0 +1,282 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Route is a binding as it stands: from an exchange to a queue or to another
+// exchange.
+type Route struct {
+	Source      string
+	Destination string
+	ToExchange  bool
+	Key         string
+}
+
+// Wiring is how the exchanges and queues of a virtual host hang together.
+type Wiring struct {
+	// Version is the broker's; empty when it was not told.
+	Version   string
+	Exchanges map[string]ExchangeInfo
+	Queues    []QueueInfo
+	Routes    []Route
+	// Policies are those of the virtual host; PoliciesUnknown says why they could not
+	// be read, which takes more rights than the rest.
+	Policies        []Policy
+	PoliciesUnknown string
+}
+
+// Wiring reads the whole wiring of the virtual host. Policies that the login may
+// not see leave the rest readable.
+func (m *Management) Wiring(ctx context.Context) (*Wiring, error) {
+	w := &Wiring{Exchanges: map[string]ExchangeInfo{}}
+	exchanges, err := m.Exchanges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range exchanges {
+		w.Exchanges[e.Name] = e
+	}
+	if w.Queues, err = m.Queues(ctx); err != nil {
+		return nil, err
+	}
+	if w.Routes, err = m.routes(ctx); err != nil {
+		return nil, err
+	}
+	if w.Policies, err = m.Policies(ctx); err != nil {
+		w.PoliciesUnknown = err.Error()
+	}
+	if overview, err := m.Overview(ctx); err == nil { // without it the version stays unknown
+		w.Version = overview.RabbitMQVersion
+	}
+	return w, nil
+}
+
+// routes lists every binding of the virtual host but the implicit ones.
+func (m *Management) routes(ctx context.Context) ([]Route, error) {
+	var found []struct {
+		Source      string `json:"source"`
+		Destination string `json:"destination"`
+		Kind        string `json:"destination_type"`
+		RoutingKey  string `json:"routing_key"`
+	}
+	path := "bindings/" + url.PathEscape(m.vhost) + "?columns=source,destination,destination_type,routing_key"
+	if err := m.do(ctx, http.MethodGet, path, nil, &found); err != nil {
+		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	routes := make([]Route, 0, len(found))
+	for _, b := range found {
+		if b.Source != "" {
+			routes = append(routes, Route{b.Source, b.Destination, b.Kind == "exchange", b.RoutingKey})
+		}
+	}
+	return routes, nil
+}
+
+// Bindings lists every route from an exchange to a queue in the virtual host.
+func (m *Management) Bindings(ctx context.Context) ([]Binding, error) {
+	routes, err := m.routes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bindings := make([]Binding, 0, len(routes))
+	for _, r := range routes {
+		if !r.ToExchange {
+			bindings = append(bindings, Binding{Source: r.Source, Queue: r.Destination, RoutingKey: r.Key})
+		}
+	}
+	return bindings, nil
+}
+
+// Reach says whether a message would get to a queue.
+type Reach int
+
+// The answers of Reaches.
+const (
+	Lost Reach = iota
+	// Unsure means that the way leads through something that is not judged here: a
+	// kind of exchange of a plug-in, headers, or a policy that could not be read.
+	Unsure
+	Kept
+)
+
+// Reaches follows a routing key from an exchange through bindings, other exchanges
+// and alternate exchanges. The empty exchange leads to the queue of that name.
+func (w *Wiring) Reaches(exchange, key string) Reach {
+	return w.follow(exchange, key, map[string]bool{})
+}
+
+// ReachesAny is what Reaches says of a key that nobody knows beforehand.
+func (w *Wiring) ReachesAny(exchange string) Reach {
+	return w.Reaches(exchange, "\x00no key that anybody binds")
+}
+
+func (w *Wiring) follow(exchange, key string, been map[string]bool) Reach {
+	if exchange == "" {
+		for i := range w.Queues {
+			if w.Queues[i].Name == key {
+				return Kept
+			}
+		}
+		return Lost
+	}
+	e, ok := w.Exchanges[exchange]
+	if !ok || been[exchange] {
+		return Lost
+	}
+	been[exchange] = true
+	best := Lost
+	for _, r := range w.Routes {
+		if r.Source != exchange {
+			continue
+		}
+		match := matches(e.Kind, r.Key, key)
+		if match != Lost && r.ToExchange {
+			match = min(match, w.follow(r.Destination, key, been))
+		}
+		best = max(best, match)
+	}
+	if best == Kept {
+		return Kept
+	}
+	alternate, known := w.alternate(e)
+	switch {
+	case !known:
+		return Unsure
+	case alternate != "":
+		return max(best, w.follow(alternate, key, been))
+	default:
+		return best
+	}
+}
+
+// alternate is the exchange that takes what matches no binding; known is false
+// while a policy governs the exchange and could not be read.
+func (w *Wiring) alternate(e ExchangeInfo) (name string, known bool) {
+	if name, ok := e.Arguments["alternate-exchange"].(string); ok {
+		return name, true
+	}
+	if e.Policy == "" {
+		return "", true
+	}
+	if w.PoliciesUnknown != "" {
+		return "", false
+	}
+	for _, p := range w.Policies {
+		if p.Name == e.Policy {
+			name, _ := p.Definition["alternate-exchange"].(string)
+			return name, true
+		}
+	}
+	return "", true
+}
+
+// matches says whether a binding of an exchange of that kind takes the key.
+func matches(kind, binding, key string) Reach {
+	var taken bool
+	switch kind {
+	case "fanout":
+		taken = true
+	case "direct":
+		taken = binding == key
+	case "topic":
+		taken = MatchesTopic(binding, key)
+	default:
+		return Unsure
+	}
+	if taken {
+		return Kept
+	}
+	return Lost
+}
+
+// MatchesTopic says whether the pattern of a topic binding takes a routing key: a
+// star stands for one word, a hash for any number of them.
+func MatchesTopic(pattern, key string) bool {
+	return matchWords(strings.Split(pattern, "."), strings.Split(key, "."))
+}
+
+func matchWords(pattern, words []string) bool {
+	if len(pattern) == 0 {
+		return len(words) == 0
+	}
+	if pattern[0] == "#" {
+		for skip := range len(words) + 1 {
+			if matchWords(pattern[1:], words[skip:]) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(words) > 0 && (pattern[0] == "*" || pattern[0] == words[0]) && matchWords(pattern[1:], words[1:])
+}
+
+// QueueSettings is what is in force for a queue: its own arguments together with
+// the policies over it. What is nil is not set.
+type QueueSettings struct {
+	TTL     *time.Duration
+	Expires *time.Duration
+	// DeadLetterExchange may be the empty default exchange, which is not none.
+	DeadLetterExchange *string
+	DeadLetterKey      string
+	MaxLength          *int64
+	MaxBytes           *int64
+	Overflow           string
+	DeliveryLimit      *int64
+}
+
+// Settings judges what is in force. Of numbers the smaller holds, of texts the
+// queue's own, as the broker does it.
+func (q *QueueInfo) Settings() QueueSettings {
+	s := QueueSettings{
+		TTL: millis(q.smaller("message-ttl")), Expires: millis(q.smaller("expires")),
+		MaxLength: q.smaller("max-length"), MaxBytes: q.smaller("max-length-bytes"), DeliveryLimit: q.smaller("delivery-limit"),
+	}
+	if name, ok := q.text("dead-letter-exchange"); ok {
+		s.DeadLetterExchange = &name
+	}
+	s.DeadLetterKey, _ = q.text("dead-letter-routing-key")
+	s.Overflow, _ = q.text("overflow")
+	return s
+}
+
+func (q *QueueInfo) text(name string) (string, bool) {
+	if text, ok := q.Arguments["x-"+name].(string); ok {
+		return text, true
+	}
+	text, ok := q.InForce[name].(string)
+	return text, ok
+}
+
+func (q *QueueInfo) smaller(name string) *int64 {
+	var least *int64
+	for _, value := range []any{q.Arguments["x-"+name], q.InForce[name]} {
+		if n := whole(value); n != nil && (least == nil || *n < *least) {
+			least = n
+		}
+	}
+	return least
+}
+
+// whole is a number as JSON brings it, or nil for anything else.
+func whole(value any) *int64 {
+	number, ok := value.(float64)
+	if !ok {
+		return nil
+	}
+	n := int64(number)
+	return &n
+}
+
+func millis(n *int64) *time.Duration {
+	if n == nil {
+		return nil
+	}
+	d := time.Duration(*n) * time.Millisecond
+	return &d
+}

@@ -1,0 +1,131 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/store"
+)
+
+// CheckStatus is what came of a check.
+type CheckStatus string
+
+// What can come of a check, from good to bad. A check that could not be made says
+// nothing about what it is called after.
+const (
+	CheckOK      CheckStatus = "ok"
+	CheckUnknown CheckStatus = "unknown"
+	CheckWarning CheckStatus = "warning"
+	CheckProblem CheckStatus = "problem"
+)
+
+// Check is one thing that was looked at, read only.
+type Check struct {
+	// Name is what was looked at, such as topology.route.
+	Name   string      `json:"name"`
+	Status CheckStatus `json:"status"`
+	// Text is what was found, in one line, and Fix what to do; empty for nothing.
+	Text string `json:"text"`
+	Fix  string `json:"fix,omitempty"`
+	// Objects names what it is about, such as queues.
+	Objects []string `json:"objects,omitempty"`
+	// View is the view of the dashboard that shows more, and Filter what narrows it.
+	View   string `json:"view,omitempty"`
+	Filter string `json:"filter,omitempty"`
+}
+
+// Checks is what was looked at beyond the alerts: how the broker is wired, and
+// whether the rows of the database agree with each other.
+type Checks struct {
+	Reading
+	List []Check `json:"list"`
+}
+
+// Count is how many checks came out so.
+func (c *Checks) Count(status CheckStatus) (n int) {
+	if c == nil {
+		return 0
+	}
+	for i := range c.List {
+		if c.List[i].Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// Worst orders the checks, the worst first and otherwise as they stand.
+func (s CheckStatus) Worst() int {
+	switch s {
+	case CheckProblem:
+		return 0
+	case CheckWarning:
+		return 1
+	case CheckUnknown:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// Checks makes every check. Both sources are asked at the same time; of one that
+// does not answer the checks are unknown, and only without both it is an error.
+func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
+	c := &Checks{}
+	var wiring *broker.Wiring
+	var of Source
+	var failed [2]error
+	var reads sync.WaitGroup
+	reads.Go(func() {
+		of, failed[0] = timed(SourceBroker, func() error {
+			if m.deps.Broker == nil {
+				return errNoSource
+			}
+			var err error
+			wiring, err = m.deps.Broker.ReadWiring(ctx)
+			return err
+		})
+	})
+	var workers []int64
+	var rows []Check
+	reads.Go(func() {
+		failed[1] = m.database(ctx, "checks", &c.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+			var err error
+			if workers, err = tx.CheckWorkerIDs(ctx, WorkerLimit); err != nil {
+				return fmt.Errorf("list the ids of workers: %w", err)
+			}
+			rows, err = m.checkRows(ctx, tx, s)
+			return err
+		})
+	})
+	reads.Wait()
+	c.Sources = append(c.Sources, of)
+	if failed[0] != nil && failed[1] != nil {
+		return c, errors.Join(failed[:]...)
+	}
+	if failed[0] != nil || wiring == nil {
+		c.List = unmade(topologyChecks, fmt.Sprintf("the management interface did not answer: %v", failed[0]))
+	} else {
+		if failed[1] != nil {
+			workers = nil
+		}
+		c.List = CheckTopology(wiring, workers)
+	}
+	if failed[1] != nil {
+		rows = unmade(rowChecks, fmt.Sprintf("the database did not answer: %v", failed[1]))
+	}
+	c.List = append(c.List, rows...)
+	return c, nil
+}
+
+// unmade says why none of these checks could be made.
+func unmade(names []string, why string) []Check {
+	list := make([]Check, 0, len(names))
+	for _, name := range names {
+		list = append(list, Check{Name: name, Status: CheckUnknown, Text: why})
+	}
+	return list
+}

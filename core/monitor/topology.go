@@ -1,0 +1,403 @@
+package monitor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+)
+
+// The checks of the wiring.
+const (
+	checkExchange = "topology.dlx"
+	checkRoute    = "topology.route"
+	checkTTL      = "topology.ttl"
+	// CheckDeadLetterQueue asks whether dead letters have a queue and who takes them.
+	CheckDeadLetterQueue = "topology.dlq"
+	checkOrphans         = "topology.orphans"
+	checkKind            = "topology.type"
+	checkDelivery        = "topology.delivery"
+	checkOverflow        = "topology.overflow"
+	maxCheckedKeys       = 4
+)
+
+var topologyChecks = []string{
+	checkExchange, checkRoute, checkTTL, CheckDeadLetterQueue, checkOrphans, checkKind, checkDelivery, checkOverflow,
+}
+
+// wiring is a look at a broker's wiring: the queues that belong to Attune, each
+// with what is in force for it.
+type wiring struct {
+	*broker.Wiring
+	ours []ourQueue
+}
+
+type ourQueue struct {
+	*broker.QueueInfo
+	broker.QueueSettings
+}
+
+// CheckTopology judges how a broker is wired: whether what expires, is rejected or
+// overflows is kept, and whether queues have an owner. Only the queues of Attune
+// are judged; others may share the virtual host. Workers are the ids that have a
+// row, nil while that is unknown. It is a pure function.
+func CheckTopology(w *broker.Wiring, workers []int64) []Check {
+	look := wiring{Wiring: w}
+	for i := range w.Queues {
+		if q := &w.Queues[i]; look.isOurs(q) {
+			look.ours = append(look.ours, ourQueue{q, q.Settings()})
+		}
+	}
+	return []Check{
+		look.exchanges(), look.routes(), look.expiry(), look.letters(),
+		look.orphans(workers), look.kinds(), look.deliveries(), look.overflows(),
+	}
+}
+
+// isOurs says whether a queue belongs to Attune, by its name or by what is bound to
+// it. Private queues of a client, such as those that hear notifications, do not count.
+func (w *wiring) isOurs(q *broker.QueueInfo) bool {
+	if q.Exclusive {
+		return false
+	}
+	if _, ok := message.WorkerOfQueue(q.Name); ok || strings.HasPrefix(q.Name, "attune.") {
+		return true
+	}
+	for _, r := range w.Routes {
+		if !r.ToExchange && r.Destination == q.Name && (r.Source == message.ExchangeExecutions || r.Source == message.ExchangeEvents) {
+			return true
+		}
+	}
+	return false
+}
+
+// exchanges: every dead-letter exchange that a queue names exists.
+func (w *wiring) exchanges() Check {
+	missing := map[string][]string{}
+	if _, ok := w.Exchanges[message.ExchangeDeadLetter]; !ok {
+		missing[message.ExchangeDeadLetter] = nil
+	}
+	for _, q := range w.ours {
+		if name := q.DeadLetterExchange; name != nil && *name != "" {
+			if _, ok := w.Exchanges[*name]; !ok {
+				missing[*name] = append(missing[*name], q.Name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		queues := missing[name]
+		return Check{
+			Name: checkExchange, Status: CheckProblem, Objects: queues, View: "broker",
+			Text: "dead-letter exchange " + name + " does not exist: what " + someOf(queues, "expires or is rejected") + " is deleted",
+			Fix:  "restart a replica, which declares " + message.ExchangeDeadLetter + ", or declare " + name + " as a durable direct exchange",
+		}
+	}
+	kind := w.Exchanges[message.ExchangeDeadLetter].Kind
+	if kind != "direct" {
+		return Check{
+			Name: checkExchange, Status: CheckWarning, Objects: []string{message.ExchangeDeadLetter}, View: "broker",
+			Text: message.ExchangeDeadLetter + " is of type " + kind + "; everybody declares it as direct, and who does so is refused",
+			Fix:  "delete it while nothing is dead-lettered, and restart a replica, which declares it anew",
+		}
+	}
+	return Check{Name: checkExchange, Status: CheckOK, Text: message.ExchangeDeadLetter + " exists, type " + kind}
+}
+
+// someOf begins a sentence about queues.
+func someOf(queues []string, what string) string {
+	switch len(queues) {
+	case 0:
+		return what
+	case 1:
+		return what + " in " + queues[0]
+	default:
+		return what + " in " + strconv.Itoa(len(queues)) + " queues"
+	}
+}
+
+// routes: every key that a queue can dead-letter with leads to a queue.
+func (w *wiring) routes() Check {
+	lost, unsure := map[string][]string{}, []string{}
+	checked := 0
+	for _, q := range w.ours {
+		if q.DeadLetterExchange == nil {
+			continue
+		}
+		for _, key := range w.deadKeys(q) {
+			checked++
+			reach := w.Reaches(*q.DeadLetterExchange, key)
+			if key == anyKey {
+				reach = w.ReachesAny(*q.DeadLetterExchange)
+			}
+			switch reach {
+			case broker.Lost:
+				lost[q.Name] = append(lost[q.Name], key)
+			case broker.Unsure:
+				unsure = append(unsure, q.Name)
+			}
+		}
+	}
+	switch {
+	case len(lost) > 0:
+		return w.lostRoutes(lost)
+	case len(unsure) > 0:
+		slices.Sort(unsure)
+		unsure = slices.Compact(unsure)
+		return Check{
+			Name: checkRoute, Status: CheckUnknown, Objects: unsure, View: "broker",
+			Text: "whether the dead letters of " + countOf(unsure, "queue") + " are kept cannot be seen: headers, a plug-in's exchange, or policies that this login may not read",
+			Fix:  "give the login of message_queue.management_url the tag monitoring and a right on the virtual host, or ask `attune-executor doctor`, which probes",
+		}
+	default:
+		return Check{Name: checkRoute, Status: CheckOK, Text: fmt.Sprintf("all %d keys that can be dead-lettered lead to a queue", checked)}
+	}
+}
+
+func (w *wiring) lostRoutes(lost map[string][]string) Check {
+	queues := slices.Sorted(maps.Keys(lost))
+	first := queues[0]
+	text := fmt.Sprintf("dead letters of %s are lost: key %s of %s matches no binding", countOf(queues, "queue"), lost[first][0], first)
+	if w.bound(message.ExchangeDeadLetter, "#") && w.Exchanges[message.ExchangeDeadLetter].Kind == "direct" {
+		text += `, and "#" at a direct exchange stands for itself only`
+	}
+	var keys []string
+	for _, q := range queues {
+		keys = append(keys, lost[q]...)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	shown := strings.Join(keys[:min(len(keys), maxCheckedKeys)], ", ")
+	if len(keys) > maxCheckedKeys {
+		shown += fmt.Sprintf(" and %d more", len(keys)-maxCheckedKeys)
+	}
+	return Check{
+		Name: checkRoute, Status: CheckProblem, Text: text, Objects: queues, View: "broker",
+		Fix: "restart a replica, which binds every key; or bind " + message.QueueDeadLetter + " to " + message.ExchangeDeadLetter + " with " + shown +
+			"; or give " + message.ExchangeDeadLetter + " an alternate exchange by policy",
+	}
+}
+
+func (w *wiring) bound(exchange, key string) bool {
+	return slices.ContainsFunc(w.Routes, func(r broker.Route) bool { return r.Source == exchange && r.Key == key })
+}
+
+// anyKey stands for a key that nobody knows beforehand.
+const anyKey = "any key"
+
+// deadKeys are the keys that a queue's messages are dead-lettered with: its own
+// key, or those with which they came, which its bindings tell.
+func (w *wiring) deadKeys(q ourQueue) []string {
+	if q.DeadLetterKey != "" {
+		return []string{q.DeadLetterKey}
+	}
+	var keys []string
+	for _, r := range w.Routes {
+		if r.ToExchange || r.Destination != q.Name {
+			continue
+		}
+		switch w.Exchanges[r.Source].Kind {
+		case "direct":
+			keys = append(keys, r.Key)
+		case "topic":
+			keys = append(keys, keysOf(r.Key)...)
+		default:
+			keys = append(keys, anyKey)
+		}
+	}
+	if len(keys) == 0 {
+		return []string{q.Name} // by its name, through the default exchange
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// keysOf are the keys in use that a topic binding takes.
+func keysOf(pattern string) []string {
+	if !strings.ContainsAny(pattern, "*#") {
+		return []string{pattern}
+	}
+	var keys []string
+	for _, key := range message.DeadLetterKeys() {
+		if broker.MatchesTopic(pattern, key) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return []string{anyKey}
+	}
+	return keys
+}
+
+// expiry: what expires is kept.
+func (w *wiring) expiry() Check {
+	var drops []string
+	limited := 0
+	for _, q := range w.ours {
+		if q.TTL == nil || q.Name == message.QueueDeadLetter {
+			continue
+		}
+		limited++
+		if q.DeadLetterExchange == nil {
+			drops = append(drops, q.Name)
+		}
+	}
+	if len(drops) > 0 {
+		return Check{
+			Name: checkTTL, Status: CheckProblem, Objects: drops, View: "broker",
+			Text: countOf(drops, "queue") + " with a time to live and no dead-letter exchange: the broker deletes what expires",
+			Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + drops[0] + " and its like",
+		}
+	}
+	return Check{Name: checkTTL, Status: CheckOK, Text: fmt.Sprintf("%d queues with a time to live have a dead-letter exchange", limited)}
+}
+
+// letters: dead letters have a queue, and somebody takes them.
+func (w *wiring) letters() Check {
+	at := slices.IndexFunc(w.ours, func(q ourQueue) bool { return q.Name == message.QueueDeadLetter })
+	if at < 0 {
+		return Check{
+			Name: CheckDeadLetterQueue, Status: CheckProblem, View: "dlq", Text: message.QueueDeadLetter + " does not exist: dead letters are lost",
+			Fix: "restart a replica, which declares and binds it",
+		}
+	}
+	q := w.ours[at]
+	c := Check{Name: CheckDeadLetterQueue, Objects: []string{q.Name}, View: "dlq"}
+	switch {
+	case q.Type == "stream":
+		c.Status, c.Text = CheckProblem, q.Name+" is a stream, which no handler can take letters from"
+		c.Fix = "delete it and restart a replica, which declares it as everybody does"
+	case q.Consumers == nil:
+		c.Status, c.Text = CheckUnknown, "the broker has not counted the consumers of "+q.Name+" yet"
+	case *q.Consumers == 0:
+		c.Status, c.Text = CheckProblem, "nobody consumes "+q.Name+": dead letters pile up and nobody decides about them"
+		c.Fix = "start a replica: attune-executor serve"
+	case q.TTL != nil || q.MaxLength != nil || q.MaxBytes != nil:
+		c.Status, c.Text = CheckWarning, q.Name+" has a time to live or a length: letters that nobody took in time are deleted"
+		c.Fix = "take the setting away; handled letters are in the ledger, and only the waiting ones are in the queue"
+	default:
+		c.Status, c.Text = CheckOK, fmt.Sprintf("%s: %d consumers, no time to live, no length", q.Name, *q.Consumers)
+	}
+	return c
+}
+
+// orphans: every worker's queue belongs to a worker with a row.
+func (w *wiring) orphans(workers []int64) Check {
+	if workers == nil {
+		return Check{Name: checkOrphans, Status: CheckUnknown, Text: "which workers have a row is not known"}
+	}
+	var names []string
+	waiting := 0
+	for _, q := range w.ours {
+		if id, ok := message.WorkerOfQueue(q.Name); ok && !slices.Contains(workers, id) {
+			names = append(names, q.Name)
+			if q.Ready != nil {
+				waiting += *q.Ready
+			}
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return Check{Name: checkOrphans, Status: CheckOK, Text: "every worker's queue has a worker with a row"}
+	case waiting == 0:
+		return Check{
+			Name: checkOrphans, Status: CheckWarning, Objects: names, View: "broker", Filter: "orphan",
+			Text: countOf(names, "queue") + " of workers without a row, nothing in them", Fix: "delete them; a worker that comes back declares its own",
+		}
+	default:
+		return Check{
+			Name: checkOrphans, Status: CheckProblem, Objects: names, View: "broker", Filter: "orphan",
+			Text: fmt.Sprintf("%s of workers without a row, %d messages wait in them for nobody", countOf(names, "queue"), waiting),
+			Fix:  "leave hand-overs to their time to live, which brings them back through the dead letters; then delete the queues",
+		}
+	}
+}
+
+// kinds: queues survive a restart and can be consumed.
+func (w *wiring) kinds() Check {
+	var streams, fleeting []string
+	kinds := map[string]int{}
+	for _, q := range w.ours {
+		kinds[q.Type]++
+		switch {
+		case q.Type == "stream":
+			streams = append(streams, q.Name)
+		case !q.Durable:
+			fleeting = append(fleeting, q.Name)
+		}
+	}
+	switch {
+	case len(streams) > 0:
+		return Check{
+			Name: checkKind, Status: CheckProblem, Objects: streams, View: "broker", Text: countOf(streams, "queue") + " of type stream: what is taken stays, and nothing is dead-lettered",
+			Fix: "delete it and restart a replica, which declares it as everybody does",
+		}
+	case len(fleeting) > 0:
+		return Check{
+			Name: checkKind, Status: CheckProblem, Objects: fleeting, View: "broker", Text: countOf(fleeting, "queue") + " not durable: gone with its messages when the broker restarts",
+			Fix: "delete it while nothing is in it, and restart who declares it",
+		}
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], kind))
+	}
+	return Check{Name: checkKind, Status: CheckOK, Text: "durable: " + strings.Join(parts, ", ")}
+}
+
+// deliveries: what was returned too often is kept.
+func (w *wiring) deliveries() Check {
+	var drops []string
+	for _, q := range w.ours {
+		limited := q.DeliveryLimit != nil || q.Type == "quorum" && limitsByDefault(w.Version)
+		if q.Type == "quorum" && limited && q.DeadLetterExchange == nil && q.Name != message.QueueDeadLetter {
+			drops = append(drops, q.Name)
+		}
+	}
+	if len(drops) > 0 {
+		return Check{
+			Name: checkDelivery, Status: CheckProblem, Objects: drops, View: "broker",
+			Text: countOf(drops, "quorum queue") + " with a delivery limit and no dead-letter exchange: what is returned too often is deleted",
+			Fix:  "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + drops[0],
+		}
+	}
+	return Check{Name: checkDelivery, Status: CheckOK, Text: "no delivery limit deletes anything"}
+}
+
+// limitsByDefault says whether quorum queues have a delivery limit without being
+// told, as they have from version 4 on.
+func limitsByDefault(version string) bool {
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n >= 4
+}
+
+// overflows: a full queue refuses instead of deleting.
+func (w *wiring) overflows() Check {
+	var drops []string
+	for _, q := range w.ours {
+		full := q.MaxLength != nil || q.MaxBytes != nil
+		if full && !strings.HasPrefix(q.Overflow, "reject-publish") && (q.DeadLetterExchange == nil || q.Name == message.QueueDeadLetter) {
+			drops = append(drops, q.Name)
+		}
+	}
+	if len(drops) > 0 {
+		return Check{
+			Name: checkOverflow, Status: CheckProblem, Objects: drops, View: "broker",
+			Text: countOf(drops, "queue") + " with a length: when it is full the oldest are deleted while publishers are told that all is well",
+			Fix:  "overflow reject-publish, or no length, for " + drops[0],
+		}
+	}
+	return Check{Name: checkOverflow, Status: CheckOK, Text: "no full queue deletes anything"}
+}
+
+// countOf says how many there are, or which one.
+func countOf(names []string, what string) string {
+	if len(names) == 1 {
+		return what + " " + names[0]
+	}
+	return strconv.Itoa(len(names)) + " " + what + "s"
+}

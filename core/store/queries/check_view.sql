@@ -1,0 +1,63 @@
+-- What the dashboard looks at beyond the alerts: whether rows agree with each
+-- other. Nothing locks, every look stops at its bound. All of them belong in one
+-- transaction that sees one state of the rows.
+
+-- name: CheckWorkerIDs :many
+SELECT w.id FROM worker w ORDER BY w.id DESC LIMIT sqlc.arg(bound)::bigint;
+
+-- name: CheckSlots :one
+-- How many slots the queues count, how many of the oldest unfinished rows were
+-- looked at, and how many of those hold one.
+SELECT (SELECT coalesce(sum(s.active_count), 0) FROM execution_admission_state s)::bigint AS counted,
+       count(*) AS looked, count(*) FILTER (WHERE c.admission_state_id IS NOT NULL) AS held
+FROM (SELECT e.admission_state_id FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::bigint) c;
+
+-- name: CheckEndedHolders :many
+-- Holders among the newest that have ended. One is given back within a sweep, so
+-- only those that ended longer ago are leaked.
+SELECT c.id, c.action_ref, (c.ended < now() - interval '2 minutes')::bool AS leaked
+FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+CROSS JOIN LATERAL (
+    SELECT e.id, e.action_ref, e.admission_state_id, coalesce(e.finished_at, e.updated) AS ended FROM execution e
+    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+    ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) c
+WHERE c.admission_state_id IS NOT NULL;
+
+-- name: CheckForgotten :many
+-- Requested executions that wait nowhere, among the oldest unfinished.
+SELECT c.id, c.action_ref FROM (
+    SELECT e.id, e.action_ref, e.status, e.updated FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::bigint) c
+WHERE c.status = 'requested' AND c.updated < now() - interval '10 minutes'
+  AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = c.id)
+  AND NOT EXISTS (SELECT FROM execution_retry t WHERE t.execution = c.id AND t.waiting);
+
+-- name: CheckStaleLoad :many
+-- Workers that were not heard of for so long and have executions in hand.
+SELECT w.name, l.assigned::bigint AS assigned
+FROM worker w JOIN worker_load l ON l.worker = w.id
+WHERE l.assigned > 0
+  AND coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat, w.created) < now() - make_interval(secs => sqlc.arg(seconds)::float8)
+ORDER BY l.assigned DESC, w.id LIMIT 20;
+
+-- name: CheckQueueStats :many
+-- Actions whose published numbers differ from those of their queues, where they
+-- are kept at all.
+SELECT a.ref
+FROM queue_stats t
+JOIN (SELECT s.action_id, sum(s.queued_count) AS queued, sum(s.active_count) AS active, max(s.updated) AS changed
+      FROM execution_admission_state s GROUP BY s.action_id) q ON q.action_id = t.action_id
+JOIN action a ON a.id = t.action_id
+WHERE t.last_updated >= q.changed AND (t.queue_length, t.active_count) IS DISTINCT FROM (q.queued, q.active)
+ORDER BY a.ref LIMIT 20;
+
+-- name: CheckPublishedLeaks :many
+-- The same for a schema that has only what Attune publishes: there an entry holds
+-- the slot.
+SELECT e.id, e.action_ref
+FROM execution_admission_state s
+CROSS JOIN LATERAL (
+    SELECT q.execution_id FROM execution_admission_entry q
+    WHERE q.state_id = s.id AND q.status = 'active' ORDER BY q.queue_order LIMIT 100) h
+JOIN execution e ON e.id = h.execution_id
+WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.updated < now() - interval '2 minutes'
+LIMIT 20;

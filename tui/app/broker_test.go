@@ -1,0 +1,126 @@
+package app
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// TestTheBrokerShowsWhoseQueuesAre: each queue stands with what is in force for it
+// and its worker; a queue whose worker has no row is marked.
+func TestTheBrokerShowsWhoseQueuesAre(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 160, 40)
+	b.press("9")
+	require.Equal(t, keymap.InBroker, b.view)
+	frame := b.View()
+	require.Contains(t, frame, "worker-node-02", "worker 7 is this one")
+	require.Contains(t, frame, "no row")
+	require.Contains(t, frame, "no worker row: orphan")
+	require.Contains(t, frame, "billing.exports")
+	require.Contains(t, frame, "memory 412M of 3.0G")
+	require.Contains(t, frame, "alarms none")
+	require.Contains(t, frame, "topology.ttl")
+	require.Contains(t, frame, "Fix: a policy with dead-letter-exchange attune.dlx")
+}
+
+// TestWhatTheBrokerHasNotCountedIsNotZero: a queue that is new has no numbers yet.
+func TestWhatTheBrokerHasNotCountedIsNotZero(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	b.press("9", "/")
+	b.typed("worker.3.")
+	b.press("enter")
+	frame := b.View()
+	require.Contains(t, frame, "-- ready, -- unacked, -- consumers")
+	require.Contains(t, frame, "-- in, -- out, -- acknowledged")
+	require.Contains(t, frame, "1 not counted yet")
+}
+
+// TestABrokerThatIsAwayReadsAsUnknown: what was read last stays, marked; what was
+// never read has no numbers at all.
+func TestABrokerThatIsAwayReadsAsUnknown(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	b := started(t, source, 140, 40)
+	b.press("9")
+	b.source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("no answer within 1.5s"), screen.FeedChecks: errors.New("no answer")}
+	b.now = b.now.Add(20 * time.Second)
+	b.run(b.refresh())
+	require.Contains(t, b.View(), "last read 20s ago")
+	require.Contains(t, b.View(), "8? queues")
+
+	silent := sample()
+	silent.fail = b.source.fail
+	b = started(t, silent, 140, 40)
+	b.press("9")
+	require.Contains(t, b.View(), "the message broker cannot be read")
+	require.NotContains(t, b.View(), "ready 0")
+
+	blind := sample()
+	blind.broker.AlarmsUnknown, blind.broker.BlockedUnknown, blind.broker.NodesUnknown = "refused", "refused", "not allowed: monitoring"
+	b = started(t, blind, 140, 40)
+	b.press("9")
+	require.Contains(t, b.View(), "alarms --")
+	require.Contains(t, b.View(), "blocked --")
+	require.Contains(t, b.View(), "nodes --  not allowed: monitoring")
+}
+
+// TestTheBrokerNarrowsSortsAndLeadsOn: problems only, filter, sort and enter.
+func TestTheBrokerNarrowsSortsAndLeadsOn(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	b.press("9")
+	list := b.screens[keymap.InBroker].(interface { //nolint:forcetypeassert,errcheck // a test
+		Len() int
+		Key(int) string
+	})
+	keys := func() (out []string) {
+		for i := range list.Len() {
+			out = append(out, list.Key(i))
+		}
+		return out
+	}
+	require.Len(t, keys(), 8)
+	require.Equal(t, "worker.9.executions", keys()[0], "the worst first")
+	b.press("z")
+	require.Equal(t, []string{"worker.9.executions", "worker.7.executions"}, keys())
+	b.press("z", "s", "7")
+	require.True(t, slices.IsSorted(keys()))
+	b.press("s", "7")
+	require.Equal(t, "worker.9.executions", keys()[0], "the same column again reverses")
+	b.press("/")
+	b.typed("orphan")
+	b.press("enter")
+	require.Equal(t, []string{"worker.9.executions"}, keys())
+	b.press("enter")
+	require.Equal(t, keymap.InBroker, b.view, "there is no worker to go to")
+	b = started(t, sample(), 140, 40)
+	b.press("9", "/")
+	b.typed("worker.7")
+	b.press("enter", "enter")
+	require.Equal(t, keymap.InWorkers, b.view)
+	require.Contains(t, b.View(), "/worker-node-02")
+
+	b = started(t, sample(), 140, 40)
+	b.press("9", "/")
+	b.typed("attune.dlx")
+	b.press("enter", "enter")
+	require.Equal(t, keymap.InDeadLetters, b.view)
+}
+
+// TestTheChecksAreMadeEveryHalfMinute, not with every poll.
+func TestTheChecksAreMadeEveryHalfMinute(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	b.press("9")
+	require.Equal(t, 3, b.env.Data.Checks.Count(monitor.CheckProblem))
+	require.Equal(t, checksEvery, b.delay(screen.FeedChecks, b.env.Data.Fresh(screen.FeedChecks)))
+}

@@ -1,0 +1,282 @@
+package brokerqueues
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Cells are the texts of a row.
+func (v *Broker) Cells(i int, into []widget.Cell) []widget.Cell {
+	e, r := v.env, &v.rows[i]
+	look := e.Theme.Of(r.state)
+	worker := widget.Cell{Text: r.worker}
+	if r.orphan {
+		worker = widget.Cell{Text: "no row", Role: theme.Bad}
+	}
+	return append(into,
+		widget.Cell{Text: look.Glyph, Role: look.Role},
+		widget.Cell{Text: r.BrokerQueue.Name},
+		widget.Cell{Text: e.BrokerNum(r.BrokerQueue, r.Ready)},
+		widget.Cell{Text: e.BrokerNum(r.BrokerQueue, r.Unacked)},
+		e.Worry(e.BrokerNum(r.BrokerQueue, r.Consumers), r.Consumers == 0 && r.Ready > 0 && !r.Uncounted),
+		widget.Cell{Text: rate(r.Published)},
+		widget.Cell{Text: rate(r.Delivered)},
+		widget.Cell{Text: r.Type, Role: theme.Dim},
+		widget.Cell{Text: short(r.TTL)},
+		widget.Cell{Text: exchange(r.DeadLetterExchange)},
+		widget.Cell{Text: v.limit(r.BrokerQueue)},
+		widget.Cell{Text: policy(r.BrokerQueue), Role: theme.Dim},
+		worker,
+		widget.Cell{Text: r.note, Role: look.Role},
+	)
+}
+
+func rate(perSecond *float64) string {
+	switch {
+	case perSecond == nil:
+		return widget.Unknown
+	case *perSecond >= 100:
+		return strconv.FormatFloat(*perSecond, 'f', 0, 64)
+	default:
+		return strconv.FormatFloat(*perSecond, 'f', 1, 64)
+	}
+}
+
+func short(d *time.Duration) string {
+	if d == nil {
+		return "-"
+	}
+	return widget.Short(*d)
+}
+
+func exchange(name *string) string {
+	switch {
+	case name == nil:
+		return "-"
+	case *name == "":
+		return "(default)"
+	default:
+		return *name
+	}
+}
+
+func policy(q monitor.BrokerQueue) string {
+	switch {
+	case q.Policy != "" && q.OperatorPolicy != "":
+		return q.Policy + "+" + q.OperatorPolicy
+	case q.Policy != "":
+		return q.Policy
+	case q.OperatorPolicy != "":
+		return q.OperatorPolicy
+	default:
+		return "-"
+	}
+}
+
+func (v *Broker) limit(q monitor.BrokerQueue) string {
+	switch {
+	case q.MaxLength != nil:
+		return v.env.Num(*q.MaxLength)
+	case q.MaxBytes != nil:
+		return widget.Bytes(*q.MaxBytes)
+	default:
+		return "-"
+	}
+}
+
+// Render draws the view.
+func (v *Broker) Render(w, h int) []string {
+	e, b := v.env, v.env.Data.Broker
+	if b == nil {
+		return e.Missing(screen.FeedBroker, "the message broker")
+	}
+	lines := v.head(b, w)
+	v.first = len(lines)
+	ph := screen.PreviewHeight(w, h, v.preview)
+	foot := []string(nil)
+	if ph == 0 {
+		foot = e.CheckSummary(w, "topology.")
+	}
+	room := max(2, h-len(lines)-ph-len(foot))
+	if len(v.rows) == 0 {
+		lines = append(lines, widget.Fit(v.empty(b), w, room)...)
+	} else {
+		lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
+	}
+	if ph > 0 {
+		lines = append(lines, v.previewLines(w, ph)...)
+	}
+	return append(lines, foot...)
+}
+
+// head is the broker as a whole: which it is, what it holds, and what keeps
+// publishers waiting.
+func (v *Broker) head(b *monitor.Broker, w int) []string {
+	e, mark := v.env, v.env.Mark(screen.FeedBroker)
+	var ready, unacked int64
+	uncounted := 0
+	for i := range b.Queues {
+		ready, unacked = ready+b.Queues[i].Ready, unacked+b.Queues[i].Unacked
+		if b.Queues[i].Uncounted {
+			uncounted++
+		}
+	}
+	first := " " + e.Head(screen.FeedBroker, "BROKER") + "  " + widget.CutMiddle(widget.Clean(b.Node), 24) + "  " + widget.Cut(widget.Clean(b.Version), 12) +
+		"  vhost " + widget.CutMiddle(widget.Clean(b.VHost), 20)
+	second := " " + e.Num(int64(len(b.Queues))) + mark + " queues  ready " + e.Num(ready) + mark + "  unacked " + e.Num(unacked) + mark
+	if uncounted > 0 {
+		second += e.Paint(theme.Warn, "  "+strconv.Itoa(uncounted)+" not counted yet")
+	}
+	second += "   alarms " + v.alarms(b) + "   blocked " + v.blocked(b)
+	lines := []string{widget.Cut(first, w), widget.Cut(second, w)}
+	if b.NodesUnknown != "" {
+		return append(lines, widget.Cut(" nodes "+widget.Unknown+"  "+e.Paint(theme.Dim, widget.Clean(b.NodesUnknown)), w))
+	}
+	for _, n := range b.Nodes[:min(len(b.Nodes), 3)] {
+		lines = append(lines, widget.Cut(" "+v.node(n), w))
+	}
+	return lines
+}
+
+func (v *Broker) alarms(b *monitor.Broker) string {
+	switch {
+	case b.AlarmsUnknown != "":
+		return widget.Unknown
+	case len(b.Alarms) > 0:
+		return v.env.Paint(theme.Bad, v.env.Theme.Glyphs.Critical+" "+widget.Cut(widget.Clean(strings.Join(b.Alarms, ", ")), 40))
+	default:
+		return "none" + v.env.Mark(screen.FeedBroker)
+	}
+}
+
+func (v *Broker) blocked(b *monitor.Broker) string {
+	switch {
+	case b.BlockedUnknown != "":
+		return widget.Unknown
+	case len(b.Blocked) > 0:
+		return v.env.Paint(theme.Bad, v.env.Theme.Glyphs.Critical+" "+strconv.Itoa(len(b.Blocked))+" clients: "+widget.Cut(widget.Clean(strings.Join(b.Blocked, ", ")), 40))
+	default:
+		return "no" + v.env.Mark(screen.FeedBroker)
+	}
+}
+
+// node is what one node of the broker has and may use.
+func (v *Broker) node(n monitor.BrokerNode) string {
+	e := v.env
+	name := widget.CutMiddle(widget.Clean(n.Name), 24)
+	if !n.Running {
+		return e.State("stale") + " " + name + "  not running"
+	}
+	of := func(word string, used, limit *int64, alarm bool) string {
+		text := word + " " + bytes(used) + " of " + bytes(limit)
+		if alarm {
+			return e.Paint(theme.Bad, e.Theme.Glyphs.Critical+" "+text)
+		}
+		return text
+	}
+	disk := "disk free " + bytes(n.DiskFree) + " (limit " + bytes(n.DiskLimit) + ")"
+	if n.DiskAlarm {
+		disk = e.Paint(theme.Bad, e.Theme.Glyphs.Critical+" "+disk)
+	}
+	up := ""
+	if n.Uptime != nil {
+		up = "   up " + widget.Short(*n.Uptime)
+	}
+	return e.Paint(theme.Good, e.Theme.Glyphs.OK) + " " + name + "   " + of("memory", n.MemoryUsed, n.MemoryLimit, n.MemoryAlarm) + "   " + disk + up
+}
+
+func bytes(n *int64) string {
+	if n == nil {
+		return widget.Unknown
+	}
+	return widget.Bytes(*n)
+}
+
+func (v *Broker) empty(b *monitor.Broker) []string {
+	switch {
+	case v.filter != "":
+		return []string{"", " No queue matches /" + widget.Clean(v.filter) + ".  esc clears the filter"}
+	case v.problems:
+		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + v.env.Num(int64(len(b.Queues)))}
+	default:
+		return []string{"", " The virtual host has no queue yet. A replica declares what it needs: attune-executor serve"}
+	}
+}
+
+// previewLines are the settings of the queue under the cursor beside the checks of
+// the wiring.
+func (v *Broker) previewLines(w, h int) []string {
+	e, at := v.env, v.table.Cursor()
+	title, left := "checks", []string(nil)
+	if at >= 0 {
+		r := &v.rows[at]
+		title = r.BrokerQueue.Name
+		left = v.settings(r, w/2-2)
+	}
+	lines := []string{e.Rule("preview: "+title, "wiring looked at every 30s", w)}
+	right := append([]string{e.Head(screen.FeedChecks, "WIRING")}, e.CheckLines(w-w/2-2, h-2, "topology.")...)
+	return append(lines, widget.Beside(left, right, w/2, w-w/2-2, h-1, e.Paint(theme.Dim, "│")+" ")...)
+}
+
+func (v *Broker) settings(r *row, w int) []string {
+	e := v.env
+	var lines []string
+	add := func(label, text string) {
+		lines = append(lines, " "+e.Paint(theme.Dim, widget.Left(label, 12))+widget.Cut(widget.Clean(text), w-14))
+	}
+	state := e.Theme.Of(r.state)
+	word := r.state
+	if r.note != "" {
+		word = r.note
+	}
+	for i, part := range widget.Wrap(widget.Clean(word), w-4) {
+		glyph := state.Glyph
+		if i > 0 {
+			glyph = " "
+		}
+		lines = append(lines, " "+e.Paint(state.Role, glyph+" "+part))
+	}
+	durable := "durable"
+	if !r.Durable {
+		durable = "not durable"
+	}
+	add("type", strings.TrimSpace(r.Type+" "+durable)+", "+r.State)
+	add("messages", e.BrokerNum(r.BrokerQueue, r.Ready)+" ready, "+e.BrokerNum(r.BrokerQueue, r.Unacked)+" unacked, "+
+		e.BrokerNum(r.BrokerQueue, r.Consumers)+" consumers")
+	add("a second", rate(r.Published)+" in, "+rate(r.Delivered)+" out, "+rate(r.Acked)+" acknowledged")
+	add("ttl", short(r.TTL)+", queue expires "+short(r.Expires))
+	dead := exchange(r.DeadLetterExchange)
+	if r.DeadLetterKey != "" {
+		dead += ", key " + r.DeadLetterKey
+	}
+	add("dead letter", dead)
+	overflow := v.limit(r.BrokerQueue)
+	if overflow != "-" {
+		overflow += ", then " + fallback(r.Overflow, "drop-head")
+	}
+	add("max length", overflow)
+	if r.DeliveryLimit != nil {
+		add("deliveries", "at most "+strconv.FormatInt(*r.DeliveryLimit, 10))
+	}
+	add("policy", policy(r.BrokerQueue))
+	switch {
+	case r.orphan:
+		add("worker", "none: worker "+strconv.FormatInt(*r.Worker, 10)+" has no row")
+	case r.worker != "":
+		add("worker", r.worker)
+	}
+	return lines
+}
+
+func fallback(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}

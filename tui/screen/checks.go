@@ -1,0 +1,128 @@
+package screen
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// checks lists the checks whose names begin so, the worst first.
+func (e *Env) checks(prefix string) []monitor.Check {
+	if e.Data.Checks == nil {
+		return nil
+	}
+	var list []monitor.Check
+	for _, c := range e.Data.Checks.List {
+		if strings.HasPrefix(c.Name, prefix) {
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b monitor.Check) int { return a.Status.Worst() - b.Status.Worst() })
+	return list
+}
+
+// CheckLook is how a check looks.
+func (e *Env) CheckLook(status monitor.CheckStatus) theme.State {
+	g := &e.Theme.Glyphs
+	switch status {
+	case monitor.CheckOK:
+		return theme.State{Glyph: g.Done, Role: theme.Good}
+	case monitor.CheckWarning:
+		return theme.State{Glyph: g.Warning, Role: theme.Warn}
+	case monitor.CheckProblem:
+		return theme.State{Glyph: g.Failed, Role: theme.Bad}
+	default:
+		return theme.State{Glyph: "?", Role: theme.Dim}
+	}
+}
+
+// CheckLines are the checks whose names begin so, the worst first, each with what
+// was found and the fix: at most h lines of w cells. What finds no room is counted.
+func (e *Env) CheckLines(w, h int, prefix string) []string {
+	list := e.checks(prefix)
+	if list == nil {
+		return e.checksMissing(w, h)
+	}
+	var lines []string
+	for i := range list {
+		one := e.checkLines(&list[i], w)
+		if len(lines)+len(one) > h {
+			if len(lines) == h && h > 0 {
+				lines = lines[:h-1]
+			}
+			if h > 0 {
+				lines = append(lines, e.Paint(theme.Dim, "… "+e.Num(int64(len(list)-i))+" more"))
+			}
+			return lines
+		}
+		lines = append(lines, one...)
+	}
+	return lines
+}
+
+// checkNameWidth is the room that the names of checks take where there is much.
+const checkNameWidth = 24
+
+// checkLines is one check: its sign and name, what was found, and the fix.
+func (e *Env) checkLines(c *monitor.Check, w int) []string {
+	look := e.CheckLook(c.Status)
+	first, indent := e.Paint(look.Role, look.Glyph)+" "+widget.Left(c.Name, checkNameWidth)+" ", checkNameWidth+3
+	text := widget.Clean(c.Text)
+	if w < 90 { // no room for two columns
+		first, indent, text = e.Paint(look.Role, look.Glyph)+" ", 2, c.Name+": "+text
+	}
+	var lines []string
+	for i, part := range widget.Wrap(text, w-indent) {
+		if i > 0 {
+			first = widget.Blank(indent)
+		}
+		lines = append(lines, first+part)
+	}
+	if c.Fix != "" && c.Status != monitor.CheckOK {
+		for _, part := range widget.Wrap("Fix: "+widget.Clean(c.Fix), w-indent) {
+			lines = append(lines, widget.Blank(indent)+e.Paint(theme.Dim, part))
+		}
+	}
+	return lines
+}
+
+func (e *Env) checksMissing(w, h int) []string {
+	if h < 1 {
+		return nil
+	}
+	if err := e.Data.Fresh(FeedChecks).Err; err != nil {
+		return []string{e.Paint(theme.Bad, widget.Cut(e.Theme.Glyphs.Failed+" the checks cannot be made: "+widget.Clean(err.Error()), w))}
+	}
+	return []string{e.Paint(theme.Dim, "Looking …")}
+}
+
+// CheckSummary is one line that counts the checks, and one with the worst.
+func (e *Env) CheckSummary(w int, prefix string) []string {
+	list := e.checks(prefix)
+	head := " " + e.Head(FeedChecks, "CHECKS")
+	if list == nil {
+		return []string{head + "  " + strings.Join(e.checksMissing(w-12, 1), "")}
+	}
+	counts := map[monitor.CheckStatus]int{}
+	for i := range list {
+		counts[list[i].Status]++
+	}
+	for _, one := range []struct {
+		status monitor.CheckStatus
+		word   string
+	}{{monitor.CheckProblem, "failed"}, {monitor.CheckWarning, "warning"}, {monitor.CheckUnknown, "unknown"}, {monitor.CheckOK, "ok"}} {
+		if n := counts[one.status]; n > 0 {
+			look := e.CheckLook(one.status)
+			head += "  " + e.Paint(look.Role, look.Glyph) + " " + e.Num(int64(n)) + " " + one.word
+		}
+	}
+	lines := []string{widget.Cut(head, w)}
+	if worst := list[0]; worst.Status != monitor.CheckOK {
+		look := e.CheckLook(worst.Status)
+		lines = append(lines, widget.Cut("   "+e.Paint(look.Role, look.Glyph)+" "+worst.Name+"  "+widget.Clean(worst.Text), w))
+	}
+	return lines
+}
