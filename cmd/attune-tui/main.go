@@ -23,6 +23,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/tui/app"
+	"github.com/attune-go/attune/tui/plain"
 	"github.com/attune-go/attune/tui/settings"
 )
 
@@ -112,9 +113,13 @@ func show(ctx context.Context, s *seat, stdout io.Writer) error {
 		return &exitError{exitUsage, err}
 	}
 	opts := s.shown(to)
-	if opts.snapshot != "" {
+	switch {
+	case opts.snapshot != "":
 		defer to.Close()
 		return snapshot(ctx, to.Source, opts, stdout)
+	case opts.plain:
+		defer to.Close()
+		return follow(ctx, to, opts, stdout)
 	}
 	return live(ctx, cancel, to, opts)
 }
@@ -174,6 +179,17 @@ func live(ctx context.Context, cancel context.CancelFunc, to *app.Installation, 
 		return err
 	}
 	return nil
+}
+
+// follow prints every change until the program is told to end.
+func follow(ctx context.Context, to *app.Installation, opts options, stdout io.Writer) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	every := opts.app.Refresh
+	if every == 0 {
+		every = app.DefaultRefresh
+	}
+	return plain.Run(ctx, to.Source, plain.Config{Context: to.Name, Every: every, Timeout: statementTimeout, JSON: opts.output == "json"}, stdout)
 }
 
 // snapshot prints one frame, or the data behind it.

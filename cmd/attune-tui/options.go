@@ -36,6 +36,7 @@ type options struct {
 	config        string
 	context       string
 	contexts      bool
+	plain         bool
 	snapshot      string
 	output        string
 	width, height int
@@ -60,8 +61,9 @@ func flags(o *options) *pflag.FlagSet {
 	set.BoolVar(&o.readOnly, "read-only", false, "refuse every act")
 	set.BoolVar(&o.app.DirectWrites, "allow-direct-writes", false,
 		"act also on an adopted installation on which no replica of this engine runs")
+	set.BoolVar(&o.plain, "plain", false, "draw nothing: print a line for every change, for screen readers and logs")
 	set.StringVar(&o.snapshot, "snapshot", "", "print one frame of a `VIEW` and exit")
-	set.StringVarP(&o.output, "output", "o", "text", "what --snapshot and --contexts print: text or json")
+	set.StringVarP(&o.output, "output", "o", "text", "what --snapshot, --plain and --contexts print: text or json")
 	set.IntVar(&o.width, "width", 140, "width of the printed frame")
 	set.IntVar(&o.height, "height", 40, "height of the printed frame")
 	set.BoolVar(&o.version, "version", false, "print the version")
@@ -131,6 +133,9 @@ func (o *options) finish() error {
 	}
 	if o.width < 1 || o.height < 1 {
 		return fmt.Errorf("a frame of %d×%d cannot be drawn", o.width, o.height)
+	}
+	if o.snapshot != "" && o.plain {
+		return errors.New("--snapshot prints one frame and --plain every change: choose one")
 	}
 	if o.snapshot != "" {
 		o.app.View = screen.View(o.snapshot)

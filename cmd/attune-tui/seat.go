@@ -116,8 +116,8 @@ func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, er
 		to.ReadOnly = "the dashboard was started with --read-only"
 	case i.context.ReadOnly:
 		to.ReadOnly = "the context " + i.name + " is read_only in " + s.file.Path
-	case s.opts.snapshot != "":
-		to.ReadOnly = "a printed frame acts on nothing"
+	case s.opts.snapshot != "" || s.opts.plain:
+		to.ReadOnly = "what is printed acts on nothing"
 	default:
 		acts, closeActs, err := openActs(ctx, i.cfg, source)
 		if err != nil {

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestPlainTellsEveryChangeToAPipe is the real program, whose output is no
+// terminal: a line for each change, and 0 when it is told to end.
+func TestPlainTellsEveryChangeToAPipe(t *testing.T) {
+	t.Parallel()
+	url := testkit.Database(t)
+	st := testkit.OpenStore(t, url)
+	testkit.Worker(t, st, "worker-p", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--plain", "--refresh", "500ms")
+	cmd.Env = []string{asProgram + "=1", "HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, nobody[1], "PATH=" + os.Getenv("PATH")}
+	pipe, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(pipe)
+	until := func(text string) string {
+		for lines.Scan() {
+			require.NotContains(t, lines.Text(), "\x1b", "nothing is drawn")
+			if strings.Contains(lines.Text(), text) {
+				return lines.Text()
+			}
+		}
+		require.Fail(t, "it never told "+text)
+		return ""
+	}
+	until("dashboard ")
+	until("worker: 1 registered")
+	testkit.Exec(t, st, `update worker set cordoned = true where name = 'worker-p'`)
+	line := until("worker worker-p: cordoned")
+	at, _, _ := strings.Cut(line, " ")
+	_, err = time.Parse(time.RFC3339, at)
+	require.NoError(t, err, "time comes first")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	require.False(t, lines.Scan() && strings.Contains(lines.Text(), "does not answer"))
+	require.NoError(t, cmd.Wait())
+}
+
+func TestPlainWithoutServersSaysSoAndGoesOn(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--plain", "-o", "json")
+	cmd.Env = append([]string{asProgram + "=1", "HOME=/nonexistent"}, nobody...)
+	pipe, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(pipe)
+	for _, want := range []string{"watched every 2s", "does not answer", "does not answer: "} {
+		require.True(t, lines.Scan())
+		var line struct{ Kind, Text string }
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())
+		require.Contains(t, line.Text, want)
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+}

@@ -1,0 +1,273 @@
+package plain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// watch knows what was told last of everything.
+type watch struct {
+	clock func() time.Time
+	at    time.Time // of the lines that are made now
+	lines []Line
+
+	away    map[string]outage // what cannot be read now
+	alerts  map[string]string
+	workers map[string]string
+	queues  map[string]string
+	asked   map[string]string
+	letters string
+	note    string
+}
+
+// outage is a row of failures.
+type outage struct {
+	since time.Time
+	fails int
+}
+
+func newWatch(clock func() time.Time) *watch {
+	return &watch{clock: clock, at: clock(), away: map[string]outage{}}
+}
+
+func (w *watch) say(kind, name, text string) {
+	w.lines = append(w.lines, Line{At: w.at, Kind: kind, Name: name, Text: text})
+}
+
+func (w *watch) drain() []Line {
+	lines := w.lines
+	w.lines = nil
+	return lines
+}
+
+// fails is how often in a row the database has not answered.
+func (w *watch) fails() int { return w.away["database"].fails }
+
+// take compares one look with what was told before. While the database does not
+// answer, nothing that comes from it is judged.
+func (w *watch) take(a *answers) {
+	w.at = w.clock()
+	if a.overview.err == nil && a.overview.value != nil && !a.overview.value.At.IsZero() {
+		w.at = a.overview.value.At
+	}
+	w.readable("broker", a.broker.err)
+	if w.readable("database", a.overview.err) {
+		w.takeDatabase(a)
+	}
+}
+
+func (w *watch) takeDatabase(a *answers) {
+	if w.readable("alerts", a.alerts.err) {
+		w.takeAlerts(a.alerts.value)
+	}
+	if w.readable("workers", a.workers.err) {
+		w.takeWorkers(a.workers.value)
+	}
+	if w.readable("queues", a.queues.err) {
+		w.takeQueues(a.queues.value)
+	}
+	if w.readable("dead-letters", a.letters.err) {
+		w.takeLetters(a.letters.value)
+	}
+	if w.readable("inquiries", a.inquiries.err) {
+		w.takeInquiries(a.inquiries.value)
+	}
+}
+
+// readable tells when something begins not to answer and when that is over.
+func (w *watch) readable(what string, err error) bool {
+	before, was := w.away[what]
+	switch {
+	case err == nil && was:
+		delete(w.away, what)
+		w.say(what, "", "answers again after "+widget.Age(w.clock().Sub(before.since)))
+	case err != nil && !was:
+		w.away[what] = outage{w.clock(), 1}
+		w.say(what, "", "does not answer: "+err.Error())
+	case err != nil:
+		before.fails++
+		w.away[what] = before
+	}
+	return err == nil
+}
+
+// compare tells what is new or has changed among named things, and what is gone
+// where the list was whole.
+func (w *watch) compare(kind string, before, now map[string]string, whole bool, gone string) map[string]string {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if before[name] != now[name] {
+			w.say(kind, name, now[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, still := now[name]; still {
+			continue
+		}
+		if !whole {
+			now[name] = before[name] // it may only be out of sight
+			continue
+		}
+		w.say(kind, name, gone)
+	}
+	return now
+}
+
+func (w *watch) takeAlerts(a *monitor.Alerts) {
+	now := map[string]string{}
+	for _, one := range a.Open {
+		if one.State != monitor.AlertFiring || one.Behind {
+			continue
+		}
+		name := one.Rule
+		if one.Target != "" {
+			name += " " + one.Target
+		}
+		now[name] = "raised, " + string(one.Severity)
+		if w.alerts[name] != now[name] {
+			w.say("alert", name, now[name]+": "+one.Summary)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.alerts)) {
+		if _, still := now[name]; !still {
+			w.say("alert", name, "cleared")
+		}
+	}
+	if w.alerts == nil && len(now) == 0 {
+		w.say("alert", "", "none is raised")
+	}
+	if a.Note != w.note && a.Note != "" {
+		w.say("alert", "", a.Note)
+	}
+	w.alerts, w.note = now, a.Note
+}
+
+func (w *watch) takeWorkers(d *monitor.Workers) {
+	now := map[string]string{}
+	for _, one := range d.List {
+		now[one.Name] = workerWord(one.Health(d.At, d.StaleAfter))
+	}
+	if w.workers == nil {
+		w.say("worker", "", fmt.Sprintf("%d registered, %d take work", d.Totals.Total, d.Totals.Active+d.Totals.Busy))
+		w.workers = map[string]string{}
+		for name, word := range now {
+			if word == workerWord(monitor.WorkerActive) {
+				w.workers[name] = word // what is well need not be told at the start
+			}
+		}
+	}
+	w.workers = w.compare("worker", w.workers, now, !d.More, "removed")
+}
+
+// workerWord is a verdict in words. A busy worker is as well as an active one: how
+// many slots are taken changes all the time.
+func workerWord(h monitor.WorkerHealth) string {
+	switch h {
+	case monitor.WorkerActive, monitor.WorkerBusy:
+		return "active"
+	case monitor.WorkerStale:
+		return "stale: its heartbeat is overdue"
+	case monitor.WorkerSuspect:
+		return "suspect: the broker returned what it was handed"
+	case monitor.WorkerUnhealthy:
+		return "unhealthy: it is given nothing"
+	case monitor.WorkerDegraded:
+		return "degraded: it is chosen last"
+	default:
+		return string(h)
+	}
+}
+
+// takeQueues tells of queues that are paused or full. A queue is full when all its
+// slots are taken and somebody waits, and is free again when nobody waits any more:
+// in between it stays what it was, so that a queue at its limit is one line.
+func (w *watch) takeQueues(d *monitor.Queues) {
+	now := map[string]string{}
+	for i := range d.List {
+		q := &d.List[i]
+		name := q.Name()
+		switch {
+		case q.Paused:
+			now[name] = "paused"
+		case q.Limit != nil && q.Active > *q.Limit:
+			now[name] = "over its limit"
+		case q.Full() && q.Queued > 0:
+			now[name] = "at its limit and others wait"
+		case q.Queued > 0 && (w.queues[name] == "at its limit and others wait" || w.queues[name] == "over its limit"):
+			now[name] = w.queues[name]
+		default:
+			now[name] = "free"
+		}
+		if now[name] == "free" && w.queues[name] == "" {
+			continue // what is well need not be told when it comes
+		}
+		if w.queues[name] != now[name] {
+			w.say("queue", name, now[name]+queueNumbers(q))
+		}
+	}
+	for name, word := range w.queues {
+		if _, still := now[name]; !still && d.More {
+			now[name] = word
+		}
+	}
+	w.queues = now
+}
+
+func queueNumbers(q *monitor.Queue) string {
+	text := fmt.Sprintf(", %d running, %d waiting", q.Active, q.Queued)
+	if q.Limit != nil {
+		text = ", " + strconv.FormatInt(*q.Limit, 10) + " slots" + text
+	}
+	if q.Paused && q.PauseReason != "" {
+		text += ": " + q.PauseReason
+	}
+	return text
+}
+
+func (w *watch) takeLetters(d *monitor.DeadLetters) {
+	text := "depth unknown"
+	switch {
+	case d.Queue != nil && !d.Queue.Uncounted:
+		text = fmt.Sprintf("%d on the broker", d.Queue.Ready+d.Queue.Unacked)
+	case d.QueueMissing:
+		text = "the broker has no queue for them"
+	}
+	if d.Ledger != nil {
+		text += ", " + count(d.Ledger.Open) + " wait for a person"
+	}
+	if text != w.letters {
+		w.say("dead-letters", "", text)
+	}
+	w.letters = text
+}
+
+func count(c monitor.Count) string {
+	text := strconv.FormatInt(c.Value, 10)
+	if c.AtLeast {
+		text += " or more"
+	}
+	return text
+}
+
+func (w *watch) takeInquiries(d *monitor.InquiryPage) {
+	now := map[string]string{}
+	for _, one := range d.List {
+		if !one.Open() {
+			continue
+		}
+		text := "waits for an answer: " + one.Prompt
+		if one.Assignee != "" {
+			text = "waits for " + one.Assignee + ": " + one.Prompt
+		}
+		now[strconv.FormatInt(one.ID, 10)] = text
+	}
+	if w.asked == nil && len(now) == 0 {
+		w.say("inquiry", "", "none waits")
+	}
+	w.asked = w.compare("inquiry", w.asked, now, d.Next == "" && !d.Bounded, "no longer open")
+}
