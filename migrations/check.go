@@ -103,6 +103,10 @@ var additiveWhy = map[int64]struct {
 	53: {SafeOnline, "replaces a function"},
 	54: {SafeOnline, "builds indexes on execution and workflow_execution without blocking writers"},
 	55: {SafeOnline, "makes a function"},
+	56: {SafeOnline, "makes a function"},
+	57: {SafeOnline, "makes a function"},
+	58: {SafeBrief, "adds a column without rewriting to enforcement"},
+	59: {SafeOnline, "adds a column to a small table, and builds an index on workflow_execution without blocking writers"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

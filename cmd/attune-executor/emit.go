@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +46,7 @@ func newEmitCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.emit(cmd, args[0], options) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.payload, "payload", "", "the payload, JSON")
+	flags.StringVar(&options.payload, "payload", "", "the payload as JSON; @FILE reads it from a file, @- from standard input")
 	flags.StringVar(&options.payloadFile, "payload-file", "", "a YAML or JSON file with the payload, - for the standard input")
 	flags.StringVar(&options.rule, "rule", "", "the only rule that it may fire")
 	flags.BoolVar(&options.wait, "wait", false, "wait until what it fires has ended")
@@ -55,9 +56,14 @@ func newEmitCommand(a *app) *cobra.Command {
 
 // readPayload takes the payload from the flag or the file.
 func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
+	name, isFile := strings.CutPrefix(o.payload, "@")
 	switch {
 	case o.payload != "" && o.payloadFile != "":
 		return nil, usageErrorf("--payload and --payload-file exclude each other")
+	case isFile && name == "":
+		return nil, usageErrorf("--payload @ names no file: write @FILE, or @- for the standard input")
+	case isFile:
+		return readPayloadFile(name, stdin)
 	case o.payload != "":
 		if _, ok := parseJSON(o.payload); !ok {
 			return nil, usageErrorf("--payload is not JSON: quote it, such as '{\"order\": 7}'")
@@ -66,7 +72,11 @@ func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
 	case o.payloadFile == "":
 		return nil, nil
 	}
-	file, err := openParams(o.payloadFile, stdin)
+	return readPayloadFile(o.payloadFile, stdin)
+}
+
+func readPayloadFile(name string, stdin io.Reader) (json.RawMessage, error) {
+	file, err := openParams(name, stdin)
 	if err != nil {
 		return nil, usageErrorf("read the payload: %w", err)
 	}
@@ -80,11 +90,11 @@ func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
 	}
 	var value any
 	if err := yaml.Unmarshal(raw, &value); err != nil {
-		return nil, usageErrorf("%s is neither YAML nor JSON: %w", o.payloadFile, err)
+		return nil, usageErrorf("%s is neither YAML nor JSON: %w", name, err)
 	}
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		return nil, usageErrorf("%s cannot be written as JSON: %w", o.payloadFile, err)
+		return nil, usageErrorf("%s cannot be written as JSON: %w", name, err)
 	}
 	return encoded, nil
 }

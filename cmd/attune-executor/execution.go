@@ -44,7 +44,7 @@ func newExecutionListCommand(a *app) *cobra.Command {
 		Use:   "list",
 		Short: "List executions, the newest first",
 		Example: "  attune-executor execution list --status failed,timeout --action 'core.*' --limit 50\n" +
-			"  attune-executor execution list --cursor 1200",
+			"  attune-executor execution list --parent 42\n  attune-executor execution list --cursor 1200",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, word := range statuses {
@@ -53,6 +53,9 @@ func newExecutionListCommand(a *app) *cobra.Command {
 					return usageErrorf("%w: use one of %s", err, statusWords())
 				}
 				filter.Statuses = append(filter.Statuses, status)
+			}
+			if filter.Parent < 0 || filter.Parent > 0 && (filter.Action+filter.Worker != "" || filter.MaxAge != 0) {
+				return usageErrorf("--parent takes the id of an execution, and goes with --status only")
 			}
 			if filter.Limit < 1 {
 				return usageErrorf("--limit must be at least 1")
@@ -64,6 +67,7 @@ func newExecutionListCommand(a *app) *cobra.Command {
 	flags.StringSliceVar(&statuses, "status", nil, "only these statuses, separated by commas")
 	flags.StringVar(&filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
 	flags.StringVar(&filter.Worker, "worker", "", "only this worker, by id or name")
+	flags.Int64Var(&filter.Parent, "parent", 0, "only what this execution has started: the tasks of a workflow")
 	flags.DurationVar(&filter.MaxAge, "since", 0, "only those requested within this long, such as 1h")
 	flags.IntVar(&filter.Limit, "limit", 20, "how many to list")
 	flags.Int64Var(&cursor, "cursor", 0, "go on below this id")

@@ -119,8 +119,8 @@ type cancelEnd struct {
 // reportCancel prints the receipt, waits for the ends if that is asked for, and
 // gives the whole its exit code.
 func (a *app) reportCancel(ctx context.Context, cmd *cobra.Command, d *desk, view cancelView, options *cancelOptions) error {
-	people := a.output != "json" && a.output != "yaml"
-	if people {
+	people, verdict := a.output != "json" && a.output != "yaml", cancelVerdict(view.CancelReceipt)
+	if people && (verdict == nil || len(view.Executions) > 1) { // of one that was refused the error says it all
 		if err := a.print(cmd, view, func(w io.Writer) error { return cancelTable(w, view.CancelReceipt) }); err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (a *app) reportCancel(ctx context.Context, cmd *cobra.Command, d *desk, vie
 	if waited != nil {
 		return waited
 	}
-	return cancelVerdict(view.CancelReceipt)
+	return verdict
 }
 
 // cancelVerdict is the error of a cancellation that could cancel nothing.
@@ -154,9 +154,9 @@ func cancelVerdict(r *triage.CancelReceipt) error {
 	case r.Ended == 0 && r.Moving == 0:
 		return failedErrorf("there are no such executions: `attune-executor execution list` shows the newest")
 	case len(r.Executions) == 1:
-		return refusedErrorf("nothing was cancelled: %s", cancelLine(r.Executions[0]))
+		return refusedErrorf("nothing was cancelled: %s (audit %d)", cancelLine(r.Executions[0]), r.Audit)
 	}
-	return refusedErrorf("nothing was cancelled: %s", countsText(r.CancelCounts))
+	return refusedErrorf("nothing was cancelled")
 }
 
 // awaitStops waits for the ends of what was asked to stop.

@@ -36,18 +36,24 @@ func newInquiryCommand(a *app) *cobra.Command {
 }
 
 func newInquiryListCommand(a *app) *cobra.Command {
-	filter, cursor, all := monitor.InquiryFilter{}, "", false
+	filter, cursor, all, refused := monitor.InquiryFilter{}, "", false, false
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the open inquiries, those that have waited for longest first",
 		Long: "List the open inquiries, those that have waited for longest first; with --all the ended ones behind them, the newest\n" +
-			"first.",
+			"first. --refused lists the newest questions that could not be asked instead, and why.",
 		Example: "  attune-executor inquiry list\n  attune-executor inquiry list --assigned-to ada --action 'deploy.*'\n" +
 			"  attune-executor inquiry list --status timeout",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if filter.Limit < 1 {
 				return usageErrorf("--limit must be at least 1")
+			}
+			if refused {
+				if all || cursor != "" || len(filter.Statuses) > 0 || filter.Execution != 0 || filter.AssignedTo+filter.Action != "" {
+					return usageErrorf("--refused goes with no other filter")
+				}
+				return a.listRefused(cmd)
 			}
 			if all && len(filter.Statuses) > 0 {
 				return usageErrorf("--all and --status exclude each other")
@@ -64,6 +70,7 @@ func newInquiryListCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&all, "all", false, "also those that have ended")
 	flags.StringSliceVar(&filter.Statuses, "status", nil, "only these: "+strings.Join(monitor.InquiryStatuses, ", "))
+	flags.BoolVar(&refused, "refused", false, "the newest questions that could not be asked, and why")
 	flags.Int64Var(&filter.Execution, "execution", 0, "only what this execution asks, or the tasks of this workflow")
 	flags.StringVar(&filter.AssignedTo, "assigned-to", "", "only what is for this identity, by login or id")
 	flags.StringVar(&filter.Action, "action", "", "only what is asked by actions, or in workflows, whose ref matches; * stands for anything")
@@ -85,20 +92,47 @@ func (a *app) listInquiries(cmd *cobra.Command, filter monitor.InquiryFilter, cu
 	if err != nil {
 		return err
 	}
+	page.Faults = nil // --refused lists them
 	return a.print(cmd, page, func(w io.Writer) error {
 		if err := inquiryTable(w, page); err != nil {
 			return err
-		}
-		for _, fault := range page.Faults {
-			if err := row(w, fmt.Sprintf("execution %d of %s could not ask, %s: %s", fault.Execution, fault.ActionRef, agoText(fault.At, page.At), fault.Reason)); err != nil {
-				return err
-			}
 		}
 		switch {
 		case page.Bounded:
 			return row(w, "the search stopped at its bound; more may match: --cursor "+page.Next+" goes on")
 		case page.Next != "":
 			return row(w, "more: --cursor "+page.Next)
+		}
+		return nil
+	})
+}
+
+// listRefused lists the newest questions that could not be asked.
+func (a *app) listRefused(cmd *cobra.Command) error {
+	c, err := a.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.store.Close()
+	page, err := c.monitor().Inquiries(cmd.Context(), monitor.InquiryFilter{Limit: 1}, "")
+	if err != nil {
+		return err
+	}
+	view := struct {
+		At     time.Time              `json:"at"`
+		Faults []monitor.InquiryFault `json:"refused"`
+	}{page.At, append([]monitor.InquiryFault{}, page.Faults...)}
+	return a.print(cmd, view, func(w io.Writer) error {
+		if len(view.Faults) == 0 {
+			return row(w, "every question could be asked")
+		}
+		if err := row(w, "EXECUTION", "ACTION", "AGE", "WHY"); err != nil {
+			return err
+		}
+		for _, fault := range view.Faults {
+			if err := row(w, fault.Execution, fault.ActionRef, short(view.At.Sub(fault.At)), fault.Reason); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

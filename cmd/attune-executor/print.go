@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -98,15 +99,20 @@ func clean(text string) string {
 
 // pretty indents a JSON text for people, one line per value.
 func pretty(text []byte) string {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
 	var value any
-	if json.Unmarshal(text, &value) != nil {
+	if !json.Valid(text) || decoder.Decode(&value) != nil {
 		return clean(string(text))
 	}
-	out, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if encoder.Encode(value) != nil {
 		return clean(string(text))
 	}
-	return string(out) // JSON escapes control characters
+	return strings.TrimSuffix(out.String(), "\n") // JSON escapes control characters
 }
 
 func dash(text string) string {

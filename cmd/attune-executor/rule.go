@@ -118,7 +118,7 @@ func (a *app) showEnforcement(cmd *cobra.Command, arg string) error {
 			{"trigger", one.TriggerRef},
 			{"event", strconv.FormatInt(one.Event, 10)},
 			{"status", one.Status},
-			{"error", one.Error},
+			{"error", one.Error}, {"note", one.Note},
 			{"created", one.Created.UTC().Format(time.RFC3339)},
 			{"resolved", resolved},
 			{"execution", execution},

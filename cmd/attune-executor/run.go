@@ -19,6 +19,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
@@ -88,8 +89,10 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := a.awaitWorker(ctx, c, options.timeout); err != nil {
-		return err
+	if ref != inquiry.Action { // that needs no worker
+		if err := a.awaitWorker(ctx, c, options.timeout); err != nil {
+			return err
+		}
 	}
 	// Whoever interrupts from here on is told what was requested.
 	asking, answered := lingering(ctx, requestPatience)
@@ -107,6 +110,9 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
 	case returned.Load():
 		a.notef("no engine has run on this broker yet: execution %d is stored and begins when one does", done.ID)
+	}
+	if ref == inquiry.Action {
+		a.tellHowToAnswer(ctx, c, done.ID)
 	}
 	if !options.wait {
 		out := runResult{ID: done.ID, Action: done.ActionRef, Status: "requested"}
@@ -128,6 +134,27 @@ func lingering(ctx context.Context, patience time.Duration) (context.Context, co
 	return out, func() {
 		stop()
 		cancel()
+	}
+}
+
+// tellHowToAnswer says how the question of an execution of core.ask is answered, once an
+// engine has put it.
+func (a *app) tellHowToAnswer(ctx context.Context, c *client, execution int64) {
+	waiting, cancel := context.WithTimeout(ctx, publishPatience)
+	defer cancel()
+	for {
+		page, err := c.monitor().Inquiries(waiting, monitor.InquiryFilter{Execution: execution, Limit: 1}, "")
+		if err == nil && len(page.List) > 0 {
+			a.notef("inquiry %d waits for the answer: `attune-executor inquiry respond %d`", page.List[0].ID, page.List[0].ID)
+			return
+		}
+		if row, err := c.store.GetExecution(waiting, execution); err == nil && row.Status.Terminal() {
+			return // it could not be asked; its end says why
+		}
+		if !supervise.Sleep(waiting, 100*time.Millisecond) {
+			a.notef("no engine has asked yet: `attune-executor inquiry list --execution %d` shows the question when one has", execution)
+			return
+		}
 	}
 }
 

@@ -86,6 +86,8 @@ func workflowsTable(w io.Writer, page *monitor.Workflows) error {
 		switch {
 		case one.Paused && one.PauseReason != "" && one.FinishedAt == nil:
 			now = "paused: " + one.PauseReason
+		case one.PausedAbove != 0:
+			now = fmt.Sprintf("paused with workflow %d", one.PausedAbove)
 		case one.Error != "":
 			now = one.Error
 		}
@@ -105,7 +107,7 @@ func workflowsTable(w io.Writer, page *monitor.Workflows) error {
 }
 
 func workflowStatus(one *monitor.Workflow) string {
-	if one.Paused && one.FinishedAt == nil {
+	if (one.Paused || one.PausedAbove != 0) && one.FinishedAt == nil {
 		return one.Status + ", paused"
 	}
 	return one.Status

@@ -15,9 +15,9 @@ import (
 func newWorkflowPauseCommand(a *app) *cobra.Command {
 	return newWorkflowWordCommand(a, &cobra.Command{
 		Use:   "pause ID",
-		Short: "Have a workflow start nothing more until it is resumed",
-		Long: "Have a workflow start nothing more, neither tasks nor items of lists nor repetitions, until it is resumed. What runs goes\n" +
-			"on to its end, and so do workflows within it. A running engine notices within seconds.",
+		Short: "Have a workflow, and those within it, start nothing more until it is resumed",
+		Long: "Have a workflow, and the workflows within it, start nothing more, neither tasks nor items of lists nor repetitions, until\n" +
+			"it is resumed. What runs goes on to its end. A running engine notices within seconds.",
 		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
 	}, (*triage.Triage).PauseWorkflow)
 }
@@ -25,7 +25,7 @@ func newWorkflowPauseCommand(a *app) *cobra.Command {
 func newWorkflowResumeCommand(a *app) *cobra.Command {
 	return newWorkflowWordCommand(a, &cobra.Command{
 		Use:     "resume ID",
-		Short:   "Have a paused workflow go on",
+		Short:   "Have a paused workflow go on, and those within it that were not paused by themselves",
 		Example: "  attune-executor workflow resume 42",
 	}, (*triage.Triage).ResumeWorkflow)
 }
@@ -90,12 +90,15 @@ func newWorkflowCancelCommand(a *app) *cobra.Command {
 			if err := a.mustBeWorkflow(cmd, id); err != nil {
 				return err
 			}
+			if options.dryRun {
+				return a.planWorkflowCancel(cmd, id, options)
+			}
 			return a.cancelExecutions(cmd, []int64{id}, options)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the result")
-	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would become of it and do nothing")
+	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would become of it and of each task, and do nothing")
 	flags.BoolVar(&options.wait, "wait", false, "wait until it has ended")
 	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
 	return cmd

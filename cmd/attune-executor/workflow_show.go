@@ -158,6 +158,9 @@ func workflowFacts(d *monitor.WorkflowDetail) [][2]string {
 	if d.Paused && d.PauseReason != "" && d.FinishedAt == nil {
 		add("paused", d.PauseReason)
 	}
+	if d.PausedAbove != 0 {
+		add("paused with", fmt.Sprintf("workflow %d above it: `attune-executor workflow resume %d` has both go on", d.PausedAbove, d.PausedAbove))
+	}
 	if d.Unreadable == "" {
 		add("tasks", tasksText(&d.Workflow)+" have ended")
 	} else {

@@ -113,7 +113,11 @@ func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
 		if b.Status != statusRunning {
 			continue
 		}
-		question, err := inquiry.FromConfig(b.Config, time.Duration(c.plan.Start[i].Timeout)*time.Second)
+		config := b.Config
+		if t := c.source.definition.Task(c.plan.Start[i].Task); t != nil && t.Input == nil {
+			config = inquiry.Inherited(config)
+		}
+		question, err := inquiry.FromConfig(config, time.Duration(c.plan.Start[i].Timeout)*time.Second)
 		if err != nil {
 			b.Status, b.Refuse = "", err.Error()
 			continue

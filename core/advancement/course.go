@@ -37,6 +37,7 @@ type course struct {
 	config    []byte // of the parent
 	created   time.Time
 	now       time.Time
+	allowed   time.Duration // to run; 0 is for ever
 
 	before   *workflow.State // nil if it begins
 	happened []workflow.Happening
@@ -110,7 +111,7 @@ func (s *Step) decide(ctx context.Context, plan *handover.Plan, c *course) error
 func (c *course) decide(ctx context.Context, q *store.Queries) error {
 	facts := workflow.Facts{
 		Parameters: traced(c.source.parameters(c.config), secret.OfConfig, c.execution),
-		Execution:  c.execution, Begun: c.created, Now: c.now,
+		Execution:  c.execution, Begun: c.created, Now: c.now, Allowed: c.allowed,
 		Results: c.results, Items: c.items, Children: c.children,
 	}
 	for given := c.nothing(); ; {

@@ -197,6 +197,49 @@ func TestPauseAndResume(t *testing.T) {
 	require.Equal(t, []string{"a/0/0", "b/0/0"}, w.ran)
 }
 
+// What is nested in a paused workflow starts nothing either, be it begun before the pause
+// or after it; resumed, it goes on with it, but for what was paused by itself.
+func TestAPauseIsOneOfTheWholeTree(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.does = func(string, int, int) end {
+		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+	}
+	w.define("pk.chain", chain)
+	id := w.request(w.define("pk.outer", `
+version: "1"
+tasks:
+  - {name: inner, action: pk.chain, type: workflow, with_items: "{{ [1, 2, 3] }}", concurrency: 3, input: {n: "{{ item }}"}}
+`), nil)
+	w.order(advancement.Order{Start: id})
+	inner := w.ids(`SELECT id FROM execution WHERE parent = $1 ORDER BY id`, id)
+	w.order(advancement.Order{Start: inner[0]}, advancement.Order{Start: inner[1]})
+	pause := func(paused bool, execution int64) {
+		testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = $1 WHERE execution = $2`, paused, execution)
+	}
+	pause(true, id)
+	pause(true, inner[1])
+	require.ElementsMatch(t, []int64{w.workflowOf(id), w.workflowOf(inner[0]), w.workflowOf(inner[1])}, w.due(), "the sweep tells all of them")
+	w.run()
+	require.Equal(t, []string{"a/0/0", "a/0/0"}, w.ran, "what ran comes to its end, and the third begins nothing")
+	require.Equal(t, 3, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution w JOIN execution e ON e.id = w.execution
+		WHERE e.parent = $1 AND w.open AND (w.state ->> 'paused')::bool`, id))
+
+	w.look(id) // it takes over what has ended meanwhile
+	pause(false, id)
+	require.Subset(t, w.due(), []int64{w.workflowOf(id), w.workflowOf(inner[0]), w.workflowOf(inner[2])})
+	for _, one := range []int64{id, inner[0], inner[1], inner[2]} {
+		w.look(one)
+	}
+	w.run()
+	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, inner[0]))
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, inner[1]), "it was paused by itself")
+	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, inner[2]))
+	pause(false, inner[1])
+	w.look(inner[1])
+	w.completes(id)
+}
+
 // What was to be repeated while the workflow was paused is repeated afterwards.
 func TestRepetitionsWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	t.Parallel()
@@ -248,6 +291,9 @@ tasks:
 			w.poll()
 			require.Equal(t, running, testkit.StatusOf(t, w.store, children[0].ID))
 			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, children[1].ID))
+			_, result := w.outcome(children[1].ID)
+			require.Equal(t, "wrong host", result["message"], "what is stopped with a workflow says why")
+			require.Equal(t, "anna", result["cancelled_by"])
 			testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed' WHERE id = $1`, children[0].ID)
 			w.run()
 			require.Empty(t, w.ran, "nothing is started after the end")
@@ -286,9 +332,11 @@ func TestAWorkflowWhoseTimeIsOver(t *testing.T) {
 	w.take(nil, []int64{id})
 	child := w.handed()[0]
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution WHERE deadline BETWEEN now() + interval '50 s' AND now() + interval '60 s'`))
-	testkit.Exec(t, w.store, `UPDATE workflow_execution SET deadline = now()`)
+	testkit.Exec(t, w.store, `UPDATE workflow_execution SET created = created - interval '1 minute', deadline = deadline - interval '1 minute'`)
 	w.look(id)
-	require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, w.store, id))
+	status, result := w.outcome(id)
+	require.Equal(t, attune.StatusTimeout, status)
+	require.Equal(t, "the workflow has run for longer than it may: 1m0s", result["error"])
 	w.poll()
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, child.ID), "what was not begun is not begun any more")
 }
@@ -386,7 +434,7 @@ func (w *world) poll() {
 func (w *world) cancel(ids ...int64) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Tx(testkit.Context(w.t), "cancel", func(ctx context.Context, tx *store.Tx) error {
-		_, err := cancellation.Apply(ctx, tx, cancellation.Order{Actor: "anna"}, ids)
+		_, err := cancellation.Apply(ctx, tx, cancellation.Order{Actor: "anna", Reason: "wrong host"}, ids)
 		return err
 	}))
 }

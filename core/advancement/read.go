@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
@@ -55,7 +56,7 @@ func (s *Step) readStarts(ctx context.Context, plan *handover.Plan) error {
 				"it is nested in %d other workflows, and %d is the most: does a workflow call itself?", row.Depth, maxDepth)})
 			continue
 		}
-		source, err := s.sources.take(ctx, plan.Queries(), row.Definition, row.ParamSchema)
+		source, err := s.sources.take(ctx, plan.Queries(), s.cfg.Now(), row.Definition, row.ParamSchema)
 		if broken(err) {
 			return err
 		}
@@ -70,6 +71,9 @@ func (s *Step) readStarts(ctx context.Context, plan *handover.Plan) error {
 			id: numbers[i], execution: row.ID, source: source, config: row.Config, created: row.At, now: row.At,
 			begun:  &beginning{definition: *row.WorkflowDef, timeout: row.TimeoutSeconds},
 			parent: parent{status: statusRunning, action: action, actionRef: row.ActionRef, priority: row.Priority},
+		}
+		if row.Held {
+			c.happen(workflow.Paused) // it begins, and goes on with the workflow above it
 		}
 		c.happen(workflow.Started)
 		s.courses = append(s.courses, c)
@@ -171,6 +175,7 @@ func settledBy(rows []store.ReadEndedTasksRow) []settled {
 // readCourse fills in where a workflow is, and what has happened since.
 func (s *Step) readCourse(ctx context.Context, plan *handover.Plan, c *course, row store.ReadWorkflowsRow) error {
 	c.config, c.created, c.now = row.Config, row.Created, row.At
+	c.allowed = time.Duration(row.AllowedSeconds * float64(time.Second))
 	c.parent = parent{status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef, priority: row.Priority}
 	if row.State == nil || row.Source == nil {
 		return s.takeOver(ctx, plan, c, row)
@@ -206,9 +211,9 @@ func (c *course) listen(row store.ReadWorkflowsRow) {
 	switch {
 	case row.ParentStatus.Terminal() || row.Status.Terminal() || row.CancelAsked:
 		c.happen(workflow.Cancelled)
-	case row.Paused && !c.before.Paused:
+	case (row.Paused || row.Held) && !c.before.Paused:
 		c.happen(workflow.Paused)
-	case !row.Paused && c.before.Paused:
+	case !row.Paused && !row.Held && c.before.Paused:
 		c.happen(workflow.Resumed)
 	}
 	c.listenTo(c.ended)

@@ -3,11 +3,10 @@ package advancement
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
@@ -30,27 +29,37 @@ func (s *source) parameters(config []byte) map[string]any {
 const maxSources = 2000
 
 // Sources keeps definitions in memory. A definition that a workflow was started
-// with never changes, so none is ever read twice. It may be used by many at once.
+// with never changes, so none is read twice while a workflow refers to it. It may be used by many at once.
 type Sources struct {
 	mu       sync.Mutex
 	byID     map[int64]*source
-	byDigest map[string]int64
+	byDigest map[string]taken
 }
+
+// taken is a definition that the database was told is used.
+type taken struct {
+	id int64
+	at time.Time
+}
+
+// sourceFor is how long a definition is taken to be still there although no workflow
+// may refer to it. It is far less than retention keeps one that nobody uses.
+const sourceFor = time.Hour
 
 // NewSources makes an empty memory.
 func NewSources() *Sources {
-	return &Sources{byID: map[int64]*source{}, byDigest: map[string]int64{}}
+	return &Sources{byID: map[int64]*source{}, byDigest: map[string]taken{}}
 }
 
 // take returns the source of a definition as it is now, which is kept in the
 // database for those who lead the workflow on.
-func (m *Sources) take(ctx context.Context, q *store.Queries, definition, schema []byte) (*source, error) {
+func (m *Sources) take(ctx context.Context, q *store.Queries, now time.Time, definition, schema []byte) (*source, error) {
 	sum := sha256.New()
 	sum.Write(definition)
 	sum.Write([]byte{0})
 	sum.Write(schema)
 	digest := hex.EncodeToString(sum.Sum(nil))
-	if found := m.find(0, digest); found != nil {
+	if found := m.used(digest, now); found != nil {
 		return found, nil
 	}
 	parsed, err := workflow.ParseJSON(definition)
@@ -58,18 +67,15 @@ func (m *Sources) take(ctx context.Context, q *store.Queries, definition, schema
 		return nil, fmt.Errorf("read its definition: %w", err)
 	}
 	id, err := q.KeepWorkflowSource(ctx, digest, definition, schema)
-	if errors.Is(err, sql.ErrNoRows) { // another replica kept it at this moment, which shows only now
-		id, err = q.KeepWorkflowSource(ctx, digest, definition, schema)
-	}
 	if err != nil {
 		return nil, &readError{fmt.Errorf("keep the definition of a workflow: %w", err)}
 	}
-	return m.keep(&source{id: id, definition: parsed, schema: schema}, digest), nil
+	return m.keep(&source{id: id, definition: parsed, schema: schema}, digest, now), nil
 }
 
 // get returns the source with the id.
 func (m *Sources) get(ctx context.Context, q *store.Queries, id int64) (*source, error) {
-	if found := m.find(id, ""); found != nil {
+	if found := m.find(id); found != nil {
 		return found, nil
 	}
 	rows, err := q.ReadWorkflowSources(ctx, []int64{id})
@@ -83,7 +89,7 @@ func (m *Sources) get(ctx context.Context, q *store.Queries, id int64) (*source,
 	if err != nil {
 		return nil, fmt.Errorf("read its definition: %w", err)
 	}
-	return m.keep(&source{id: id, definition: parsed, schema: rows[0].ParamSchema}, ""), nil
+	return m.keep(&source{id: id, definition: parsed, schema: rows[0].ParamSchema}, "", time.Time{}), nil
 }
 
 // readError is an error of the database, and not of the definition.
@@ -91,16 +97,23 @@ type readError struct{ error }
 
 func (e *readError) Unwrap() error { return e.error }
 
-func (m *Sources) find(id int64, digest string) *source {
+func (m *Sources) find(id int64) *source {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if digest != "" {
-		id = m.byDigest[digest]
-	}
 	return m.byID[id]
 }
 
-func (m *Sources) keep(s *source, digest string) *source {
+// used finds a definition that the database was told of lately.
+func (m *Sources) used(digest string, now time.Time) *source {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if one, ok := m.byDigest[digest]; ok && now.Sub(one.at) < sourceFor {
+		return m.byID[one.id]
+	}
+	return nil
+}
+
+func (m *Sources) keep(s *source, digest string, at time.Time) *source {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.byID) >= maxSources {
@@ -109,7 +122,7 @@ func (m *Sources) keep(s *source, digest string) *source {
 	}
 	m.byID[s.id] = s
 	if digest != "" {
-		m.byDigest[digest] = s.id
+		m.byDigest[digest] = taken{s.id, at}
 	}
 	return s
 }

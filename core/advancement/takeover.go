@@ -23,7 +23,7 @@ func (s *Step) takeOver(ctx context.Context, plan *handover.Plan, c *course, row
 	if err != nil {
 		return fmt.Errorf("read the definition of workflow %d: %w", c.id, err)
 	}
-	c.source, err = s.sources.take(ctx, plan.Queries(), kept.Definition, kept.ParamSchema)
+	c.source, err = s.sources.take(ctx, plan.Queries(), s.cfg.Now(), kept.Definition, kept.ParamSchema)
 	switch {
 	case broken(err):
 		return err

@@ -58,6 +58,18 @@ var cases = map[string]alertCase{
 		},
 		undo: func(b *bundle) { b.exec(`update lost_work set at = now() - interval '2 minutes'`) },
 	},
+	"rule_failing": {
+		target: "pk.on_push",
+		make: func(b *bundle) {
+			b.exec(`insert into event_matched (event, rules, matched, failures) values (7, 1, 0, '{"rule pk.on_push: conditions.expression: column 1: event.payload has no field n"}')`)
+			b.exec(`insert into enforcement (rule_ref, trigger_ref, payload, status, error) values
+				('pk.on_push', 'pk.push', '{}', 'disabled', 'rule pk.on_push: action: pk.gone does not exist'), ('pk.fine', 'pk.push', '{}', 'processed', null)`)
+		},
+		undo: func(b *bundle) {
+			b.exec(`delete from event_matched`)
+			b.exec(`update enforcement set created = now() - interval '16 minutes'`)
+		},
+	},
 	"no_active_workers": {
 		make: func(b *bundle) {
 			testkit.Worker(b.t, b.store, "kept", func(r *testkit.WorkerRow) { r.Cordoned = true })

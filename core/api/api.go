@@ -235,7 +235,9 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, code int, body an
 func (s *Server) send(w http.ResponseWriter, r *http.Request, code int, kind string, body any) {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(code)
-	if err := json.NewEncoder(w).Encode(body); err != nil {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false) // it is no HTML, and people read it
+	if err := encoder.Encode(body); err != nil {
 		s.deps.Logger.DebugContext(r.Context(), "Answer could not be written", "path", r.URL.Path, "error", err)
 	}
 }

@@ -131,11 +131,13 @@ func shown(column string, value any) string {
 			return definitionShown(value)
 		}
 	}
-	raw, err := json.Marshal(value)
-	if err != nil {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		return fmt.Sprint(value)
 	}
-	return string(raw)
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 func allTexts(values []any) ([]string, bool) {

@@ -53,6 +53,13 @@ var measures = []Measure{
 		Hint:    "see which workers: {detail}",
 	},
 	{
+		Name: "failing_rules", Unit: UnitCount, Each: "rule", View: "overview",
+		About:   "How often a rule failed in the last 15 minutes, of the newest thousand firings and events: it could not be carried out, or its conditions could not be evaluated.",
+		Why:     "What should follow from an event does not happen, and nobody else says so.",
+		Summary: "{target} has failed {value} times: {detail}",
+		Hint:    "`attune-executor rule show {target}`, and `event show` of its events",
+	},
+	{
 		Name: "failure_ratio", Unit: UnitRatio, View: "executions",
 		About:   "The share of the executions of the last 15 minutes that failed, timed out or were abandoned, of those that ended, the newest thousand of each way at most; 0 for fewer than 20.",
 		Why:     "Something that many actions need may be down.",

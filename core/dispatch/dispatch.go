@@ -16,7 +16,7 @@ type Step struct {
 	ids  []int64
 	move bool
 	keys map[int64]admission.Key // the queue of each execution that may enter one
-	// asking are the questions of tasks that only ask a person and are asked once more.
+	// asking are the questions of executions that only ask a person.
 	asking map[int64]*inquiry.Opening
 	// stale are executions whose claim nobody has finished for too long.
 	stale []int64
@@ -69,11 +69,11 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 }
 
 // readQuestions prepares the questions of those that only ask a person. The first
-// time a workflow opens them itself; these are repetitions.
+// time a workflow opens them itself; these are repetitions, and what people request.
 func (s *Step) readQuestions(ctx context.Context, plan *handover.Plan) (err error) {
 	var asking []int64
 	for _, id := range s.ids {
-		if row, ok := plan.Row(id); ok && row.Workflow != 0 && row.ActionRef == inquiry.Action && row.Status == attune.StatusRequested {
+		if row, ok := plan.Row(id); ok && row.ActionRef == inquiry.Action && row.Status == attune.StatusRequested {
 			asking = append(asking, id)
 		}
 	}

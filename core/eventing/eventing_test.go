@@ -153,6 +153,19 @@ func TestAnEventFiresItsRulesOnce(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from enforcement`), "an event meets the rules once")
 }
 
+// A path that leads to nothing is null, and the enforcement says so.
+func TestWhatLeadsToNothingIsNoted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	odd := b.rule("demo.odd", `[]`, `{"text":"by {{ event.paylod.who }}","other":["{{ event.payload.whom }}"],"null":"{{ event.payload.none }}"}`)
+	fine := b.rule("demo.fine", `[]`, `{"text":"by {{ event.payload.who }}"}`)
+	event := b.event(`{"who":"Ann","none":null}`)
+	require.Equal(t, eventing.Result{Events: 1, Created: 2}, b.match(event))
+	require.Equal(t, "these lead to nothing and are null: other[0]: {{ event.payload.whom }}, text: {{ event.paylod.who }}",
+		b.text(`select note from enforcement where rule = $1 and status = 'created' and error is null`, odd))
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from enforcement where rule = $1 and note is null`, fine))
+}
+
 // Upstream 53: one rule that cannot be carried out hides no other, and what is
 // wrong with it is where people look for what it did.
 func TestARuleThatFailsHidesNoOther(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/rule"
@@ -156,10 +157,12 @@ func (b *batch) render(f *fire, around surroundings) error {
 	if its.err != nil {
 		return f.wrong("pack", its.err)
 	}
-	values, err := f.rule.params.Render(f.event.event, rule.Subject{ID: row.ID, Ref: row.Ref, PackConfig: its.config, Now: row.Now})
+	subject := rule.Subject{ID: row.ID, Ref: row.Ref, PackConfig: its.config, Now: row.Now}
+	values, err := f.rule.params.Render(f.event.event, subject)
 	if err != nil {
 		return err
 	}
+	f.note = noteOf(f.rule.params.Absent(f.event.event, subject))
 	public, err := b.hide(f, values, its, action)
 	if err != nil {
 		return f.wrong("action_params", err)
@@ -168,6 +171,19 @@ func (b *batch) render(f *fire, around surroundings) error {
 		return f.wrong("action_params", err)
 	}
 	return nil
+}
+
+// noteOf says which paths have led to nothing.
+func noteOf(absent []string) string {
+	const most = 10
+	if len(absent) == 0 {
+		return ""
+	}
+	more := ""
+	if n := len(absent) - most; n > 0 {
+		absent, more = absent[:most], fmt.Sprintf(", and %d more", n)
+	}
+	return "these lead to nothing and are null: " + strings.Join(absent, ", ") + more
 }
 
 func (f *fire) wrong(part string, err error) error {

@@ -46,6 +46,7 @@ type fire struct {
 	rule    *candidate
 	err     error // why it cannot be carried out
 	config  []byte
+	note    string // what was odd about it
 	secrets []secret.Sealed
 }
 

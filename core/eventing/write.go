@@ -79,6 +79,7 @@ func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
 			arg.Positions = append(arg.Positions, int32(len(arg.Payloads)))
 			arg.Configs = append(arg.Configs, orEmpty(f.config))
 			arg.Conditions, arg.Errors = append(arg.Conditions, f.mode()), append(arg.Errors, text)
+			arg.Notes = append(arg.Notes, noteText(f))
 		}
 	}
 	made := make(map[key]int64, len(arg.Events))
@@ -98,6 +99,14 @@ func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
 		}
 	}
 	return made, nil
+}
+
+// noteText is the note of a fire that could be carried out.
+func noteText(f *fire) string {
+	if f.err != nil {
+		return ""
+	}
+	return strings.ReplaceAll(f.note, "\x00", "")
 }
 
 // payloadObject is what an enforcement keeps of a payload: objects only.

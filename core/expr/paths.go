@@ -44,22 +44,65 @@ func paths(source string, scope map[string]any, size *int) (any, error) {
 	return text.String(), nil
 }
 
+// FoundPath is a path in a text of a value, and where in the value that stands.
+type FoundPath struct{ At, Path string }
+
+// Paths lists the paths in a value, those that RenderPaths evaluates.
+func Paths(value any) []FoundPath {
+	var all []FoundPath
+	list(value, "", 0, &all)
+	return all
+}
+
+func list(value any, at string, depth int, all *[]FoundPath) {
+	if depth > maxNesting {
+		return
+	}
+	switch v := value.(type) {
+	case string:
+		for _, match := range path.FindAllStringSubmatch(v, -1) {
+			*all = append(*all, FoundPath{at, strings.TrimSpace(match[1])})
+		}
+	case []any:
+		for i, item := range v {
+			list(item, at+"["+strconv.Itoa(i)+"]", depth+1, all)
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			list(v[key], under(at, key), depth+1, all)
+		}
+	}
+}
+
+// Leads reports whether a path leads to something, be it null.
+func Leads(scope map[string]any, path string) bool {
+	_, there := walk(scope, path)
+	return there
+}
+
 // follow goes along a path and returns what is there, or nil.
 func follow(scope map[string]any, path string) any {
-	var value any = scope
+	value, _ := walk(scope, path)
+	return value
+}
+
+func walk(scope map[string]any, path string) (value any, there bool) {
+	value = scope
 	for segment := range strings.SplitSeq(path, ".") {
 		switch v := value.(type) {
 		case map[string]any:
-			value = v[segment]
+			if value, there = v[segment]; !there {
+				return nil, false
+			}
 		case []any:
 			i, err := strconv.Atoi(segment)
 			if err != nil || i < 0 || i >= len(v) {
-				return nil
+				return nil, false
 			}
 			value = v[i]
 		default:
-			return nil
+			return nil, false
 		}
 	}
-	return value
+	return value, true
 }

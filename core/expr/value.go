@@ -257,6 +257,9 @@ func floatText(f float64) string {
 	return text
 }
 
+// JSON is a value as people read it: without the escapes that only HTML needs.
+func JSON(v any) string { return string(toJSON(Value(v))) }
+
 func toJSON(v any) []byte {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)

@@ -92,10 +92,12 @@ type Answered struct {
 // Respond takes an answer in the caller's transaction: at most one, in time by the
 // database's clock, from whom it is assigned to, and as the question asks for it. The
 // execution that only asked ends with it, and the workflow is told in any case. What
-// is refused is a RefusedError or ErrNotFound. It locks the execution and the inquiry,
-// so that it comes after whatever of workflows and queues the transaction locks.
+// is refused is a RefusedError or ErrNotFound. It locks the execution, the workflows
+// above it and the inquiry, so that it comes after whatever of workflows and queues the
+// transaction locks, and so that none of them ends or is cancelled meanwhile.
 func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
-	if err := lock(ctx, tx, []int64{a.Inquiry}); err != nil {
+	stopped, err := lockAnswered(ctx, tx, a.Inquiry)
+	if err != nil {
 		return nil, err
 	}
 	facts, err := tx.InquiryFacts(ctx, a.Inquiry)
@@ -109,7 +111,7 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	if err != nil {
 		return nil, err
 	}
-	given, err := judge(&facts, a, identity)
+	given, err := judge(&facts, stopped, a, identity)
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +179,8 @@ func write(ctx context.Context, tx *store.Tx, f *store.InquiryFactsRow, a Answer
 }
 
 // judge reads an answer, and says why it is refused.
-func judge(f *store.InquiryFactsRow, a Answer, identity int64) (*response, error) {
-	if err := admissible(f, identity); err != nil {
+func judge(f *store.InquiryFactsRow, stopped string, a Answer, identity int64) (*response, error) {
+	if err := admissible(f, stopped, identity); err != nil {
 		return nil, err
 	}
 	given, mistakes := mistakes(f.ResponseSchema, a.Response)
@@ -191,8 +193,9 @@ func judge(f *store.InquiryFactsRow, a Answer, identity int64) (*response, error
 	return given, nil
 }
 
-// admissible says why no answer of this identity is taken, or nil.
-func admissible(f *store.InquiryFactsRow, identity int64) error {
+// admissible says why no answer of this identity is taken, or nil. stopped is what of
+// those who wait for it has ended or shall stop.
+func admissible(f *store.InquiryFactsRow, stopped string, identity int64) error {
 	switch status := Status(f.Status); {
 	case status == Responded:
 		return refuse(f.ID, AlreadyAnswered, answeredText(f))
@@ -208,6 +211,9 @@ func admissible(f *store.InquiryFactsRow, identity int64) error {
 	completed := f.ExecutionStatus == attune.StatusCompleted // it asked in its result
 	if !completed && (f.ExecutionStatus != attune.StatusRunning || f.AtWorker) {
 		return refuse(f.ID, ExecutionEnded, fmt.Sprintf("nothing waits for the answer: execution %d is %s", f.Execution, f.ExecutionStatus))
+	}
+	if stopped != "" {
+		return refuse(f.ID, ExecutionEnded, "nothing waits for the answer: "+stopped)
 	}
 	if f.AssignedTo != nil && *f.AssignedTo != identity {
 		text := fmt.Sprintf("it is assigned to %s (identity %d), and only they may answer", cmp.Or(f.Assignee, "somebody else"), *f.AssignedTo)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,14 @@ func TestAnswersAreRefusedWithAReason(t *testing.T) {
 		testkit.Exec(t, b.store, `UPDATE execution SET status = 'abandoned' WHERE id = $1`, a.execution)
 		require.Equal(t, inquiry.ExecutionEnded, refusal(t, say(a, "", `1`)))
 	})
+	t.Run("it shall stop", func(t *testing.T) {
+		t.Parallel()
+		a := b.task(t)
+		testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, actor) VALUES ($1, 'a test')`, a.execution)
+		err := say(a, "", `1`)
+		require.Equal(t, inquiry.ExecutionEnded, refusal(t, err))
+		require.ErrorContains(t, err, "is being cancelled")
+	})
 	t.Run("assigned", func(t *testing.T) {
 		t.Parallel()
 		a := b.task(t, func(q *inquiry.Question) { q.AssignedTo = &ada })
@@ -158,6 +167,39 @@ func TestAnswersAreRefusedWithAReason(t *testing.T) {
 		}
 		require.NoError(t, say(a, "", `null`), "null is an answer")
 	})
+}
+
+// From the moment at which a workflow is cancelled nothing below it is answered, also
+// before anybody has come to close the question, and however deep it stands.
+func TestNothingBelowACancelledWorkflowIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"cancelled", "is being cancelled", "has ended (failed)"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			outermost := b.workflow
+			nested := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.inner"), func(e *testkit.ExecutionRow) {
+				e.Status, e.Parent, e.WorkflowTask = attune.StatusRunning, &outermost, map[string]any{"task_name": "inner"}
+			}).ID
+			b.workflow = nested
+			open := []asked{b.task(t), b.result(t, object{"__inquiry": object{"prompt": "go on?"}})}
+			switch how {
+			case "cancelled":
+				b.cancel(t, outermost)
+			case "is being cancelled":
+				testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, actor) VALUES ($1, 'a test')`, outermost)
+			default:
+				testkit.Exec(t, b.store, `UPDATE execution SET status = 'failed' WHERE id = $1`, outermost)
+			}
+			for _, a := range open {
+				_, err := b.yes(testkit.Context(t), a.inquiry)
+				require.Equal(t, inquiry.ExecutionEnded, refusal(t, err))
+				require.ErrorContains(t, err, fmt.Sprintf("workflow %d above it", outermost))
+				require.ErrorContains(t, err, how)
+				require.Equal(t, inquiry.Pending, b.status(t, a.inquiry))
+			}
+		})
+	}
 }
 
 // cancel stops an execution as an operator does.

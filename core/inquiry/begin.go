@@ -2,6 +2,7 @@ package inquiry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,8 +11,8 @@ import (
 )
 
 // Begin prepares the questions of executions that are there already and ask to run:
-// repetitions of core.ask, and those that another engine has left. It is for tasks of
-// workflows only; an Opening for each of these is returned, whose statements also set
+// those that were asked for by themselves, repetitions, and those that another engine
+// has left. An Opening for each of these is returned, whose statements also set
 // the execution running, without a worker and without a slot, and which has a fault in
 // place of the question if that cannot be asked. It reads without locks: an execution
 // that does not ask to run any more takes the transaction back.
@@ -25,7 +26,11 @@ func Begin(ctx context.Context, q *store.Queries, executions []int64) (map[int64
 	}
 	all := make(map[int64]*Opening, len(rows))
 	for _, row := range rows {
-		question, err := FromConfig(row.Config, time.Duration(row.TimeoutSeconds*float64(time.Second)))
+		config := json.RawMessage(row.Config)
+		if row.Task { // what it was given was looked at when it was made
+			config = Inherited(config)
+		}
+		question, err := FromConfig(config, time.Duration(row.TimeoutSeconds*float64(time.Second)))
 		question.Execution = row.ID
 		if err == nil && row.Over {
 			err = errors.New("nobody waits for the answer: its workflow has ended")

@@ -163,7 +163,9 @@ func TestAnExecutionThatAsksToRunBeginsToAsk(t *testing.T) {
 		return all
 	}
 	first, second := begin(), begin()
-	require.Len(t, first, 3, "outside of a workflow it is an action like others")
+	require.Len(t, first, 4)
+	require.NoError(t, b.open(ctx, first[alone]), "asked for by itself it asks as well")
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, alone))
 	require.Equal(t, []inquiry.Fault{{Execution: wrong, Reason: "the question is malformed: prompt must be a text"}}, first[wrong].Faults)
 	require.Contains(t, first[nobody].Faults[0].Reason, "no identity 999")
 	require.NoError(t, b.open(ctx, first[id]))

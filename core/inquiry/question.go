@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/config"
 )
 
 // Action is the action of tasks that only ask.
@@ -67,15 +71,56 @@ func Asked(result json.RawMessage) (q Question, asked bool, err error) {
 	return q, true, err
 }
 
-// FromConfig makes the question of a core.ask from the parameters of its execution.
-// timeout is that of its task, 0 if it has none.
-func FromConfig(config json.RawMessage, timeout time.Duration) (Question, error) {
-	if none(config) {
-		config = json.RawMessage(`{}`)
-	}
+// parameters are those that core.ask has; the last one is said by its task.
+var parameters = []string{"prompt", "response_schema", "assigned_to", "timeout_seconds"}
+
+// Inherited leaves of parameters that a task passes on as they are those that core.ask
+// has: they were not written for it.
+func Inherited(config json.RawMessage) json.RawMessage {
 	fields, ok := object(config)
 	if !ok {
+		return config
+	}
+	maps.DeleteFunc(fields, func(name string, _ json.RawMessage) bool { return !slices.Contains(parameters, name) })
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return config // cannot happen: it was read from JSON
+	}
+	return raw
+}
+
+// strict refuses parameters that core.ask has not, and a schema of which some would be
+// passed over: whoever wrote them meant something.
+func strict(fields map[string]json.RawMessage) error {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if slices.Contains(parameters, name) {
+			continue
+		}
+		text := "it has " + strings.Join(parameters[:3], ", ")
+		if near := config.Nearest(name, parameters[:3]); near != "" {
+			text = "did you mean " + near + "?"
+		}
+		return fmt.Errorf("%w: %s has no parameter %s: %s", ErrMalformed, Action, name, text)
+	}
+	if ignored := passedOver(fields["response_schema"]); len(ignored) > 0 {
+		return fmt.Errorf("%w: response_schema: %s", ErrMalformed, strings.Join(ignored, "; "))
+	}
+	return nil
+}
+
+// FromConfig makes the question of a core.ask from the parameters of its execution.
+// timeout is that of its task, 0 if it has none. A parameter that core.ask has not is
+// refused, and so is a schema with something in it that is not understood.
+func FromConfig(given json.RawMessage, timeout time.Duration) (Question, error) {
+	if none(given) {
+		given = json.RawMessage(`{}`)
+	}
+	fields, ok := object(given)
+	if !ok {
 		return Question{}, fmt.Errorf("%w: the parameters of %s are not an object", ErrMalformed, Action)
+	}
+	if err := strict(fields); err != nil {
+		return Question{}, err
 	}
 	delete(fields, "timeout_seconds") // the task says it
 	if none(fields["prompt"]) {

@@ -70,10 +70,24 @@ func TestTheQuestionOfATaskIsItsParameters(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, inquiry.Question{Prompt: inquiry.DefaultPrompt, Timeout: time.Hour}, q)
 
-	q, err = inquiry.FromConfig(json.RawMessage(`{"prompt": "deploy?", "assigned_to": 3, "response_schema": {"ok": {"type": "boolean"}}, "timeout_seconds": 5, "more": 1}`), 0)
+	q, err = inquiry.FromConfig(json.RawMessage(`{"prompt": "deploy?", "assigned_to": 3, "response_schema": {"ok": {"type": "boolean"}}, "timeout_seconds": 5}`), 0)
 	require.NoError(t, err)
 	require.Equal(t, inquiry.Question{Prompt: "deploy?", AssignedTo: new(int64(3)), Schema: json.RawMessage(`{"ok": {"type": "boolean"}}`)}, q,
 		"for how long is said by its task")
+
+	for config, fault := range map[string]string{
+		`{"promt": "deploy?"}`:                                         "core.ask has no parameter promt: did you mean prompt?",
+		`{"colour": "red"}`:                                            "core.ask has no parameter colour: it has prompt, response_schema, assigned_to",
+		`{"response_schema": {"ok": {"type": "bool"}}}`:                "response_schema: ok: type bool is not understood",
+		`{"response_schema": {"ok": {"type": "string", "minlen": 3}}}`: "response_schema: ok: minlen is not understood",
+	} {
+		_, err = inquiry.FromConfig(json.RawMessage(config), 0)
+		require.ErrorIs(t, err, inquiry.ErrMalformed, config)
+		require.ErrorContains(t, err, fault)
+	}
+	q, err = inquiry.FromConfig(inquiry.Inherited(json.RawMessage(`{"prompt": "deploy?", "cart": 7}`)), 0)
+	require.NoError(t, err, "what a workflow passes on was not written for it")
+	require.Equal(t, inquiry.Question{Prompt: "deploy?"}, q)
 
 	for _, config := range []string{`[]`, `{"prompt": ["a"]}`, `{"assigned_to": {}}`} {
 		_, err = inquiry.FromConfig(json.RawMessage(config), 0)

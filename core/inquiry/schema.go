@@ -22,6 +22,19 @@ func checkSchema(raw json.RawMessage) error {
 	return err
 }
 
+// passedOver lists what a schema says that is not understood, so that anything would be
+// taken there.
+func passedOver(raw json.RawMessage) []string {
+	if none(raw) {
+		return nil
+	}
+	s, err := schema.Parse(raw)
+	if err != nil {
+		return nil // that is said already
+	}
+	return s.Ignored()
+}
+
 // response is an answer that was read.
 type response struct {
 	value any // numbers keep their digits

@@ -17,18 +17,47 @@ type Relay interface {
 	Published(row int64, messages []outbox.Message)
 }
 
-// lock locks the executions of inquiries in order of id, before anything of the
-// inquiries is locked.
-func lock(ctx context.Context, tx *store.Tx, ids []int64) error {
-	rows, err := tx.InquiryExecutions(ctx, ids)
+// lockAnswered locks the execution of an inquiry, before anything of the inquiry is
+// locked, and the workflows above it. It returns which of them has ended or shall stop,
+// so that nothing waits for an answer any more, or nothing.
+func lockAnswered(ctx context.Context, tx *store.Tx, inquiry int64) (stopped string, err error) {
+	rows, err := tx.InquiryExecutions(ctx, []int64{inquiry})
 	if err != nil {
-		return fmt.Errorf("find the executions of %d inquiries: %w", len(ids), err)
+		return "", fmt.Errorf("find the execution of inquiry %d: %w", inquiry, err)
 	}
-	executions := make([]int64, len(rows))
-	for i, row := range rows {
-		executions[i] = row.Execution
+	if len(rows) == 0 {
+		return "", nil
 	}
-	return lockExecutions(ctx, tx, executions)
+	execution := rows[0].Execution
+	if err := tx.LockAboveAsking(ctx, execution); err != nil {
+		return "", fmt.Errorf("lock the workflows above execution %d: %w", execution, err)
+	}
+	if err := lockExecutions(ctx, tx, []int64{execution}); err != nil {
+		return "", err
+	}
+	above, err := tx.StoppedAboveAsking(ctx, execution)
+	if err != nil {
+		return "", fmt.Errorf("look for what waits for execution %d: %w", execution, err)
+	}
+	if len(above) == 0 {
+		return "", nil
+	}
+	return stopText(above[0]), nil
+}
+
+func stopText(row store.StoppedAboveAskingRow) string {
+	what := fmt.Sprintf("execution %d", row.ID)
+	if row.Height > 0 {
+		what = fmt.Sprintf("workflow %d above it", row.ID)
+	}
+	switch {
+	case !row.Status.Terminal():
+		return what + " is being cancelled"
+	case row.Status == attune.StatusCancelled:
+		return what + " was cancelled"
+	default:
+		return fmt.Sprintf("%s has ended (%s)", what, row.Status)
+	}
 }
 
 func lockExecutions(ctx context.Context, tx *store.Tx, executions []int64) error {

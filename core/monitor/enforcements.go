@@ -25,7 +25,7 @@ func (f EnforcementFilter) Check() error {
 
 func enforcementOf(r store.ViewEnforcementsRow) Enforcement {
 	return Enforcement{
-		ID: r.ID, RuleRef: r.RuleRef, TriggerRef: r.TriggerRef, Event: r.Event, Status: r.Status, Error: r.Error, Created: r.Created,
+		ID: r.ID, RuleRef: r.RuleRef, TriggerRef: r.TriggerRef, Event: r.Event, Status: r.Status, Error: r.Error, Note: r.Note, Created: r.Created,
 		ResolvedAt: r.ResolvedAt, Config: r.Config, Condition: r.Condition, Conditions: r.Conditions,
 		Execution: r.Execution, ExecutionStatus: r.ExecutionStatus, ActionRef: r.ActionRef,
 	}

@@ -86,12 +86,14 @@ type EnforcementFilter struct {
 
 // Enforcement is a rule that an event has fired.
 type Enforcement struct {
-	ID         int64      `json:"id"`
-	RuleRef    string     `json:"rule_ref"`
-	TriggerRef string     `json:"trigger_ref"`
-	Event      int64      `json:"event,omitempty"`
-	Status     string     `json:"status"`
-	Error      string     `json:"error,omitempty"`
+	ID         int64  `json:"id"`
+	RuleRef    string `json:"rule_ref"`
+	TriggerRef string `json:"trigger_ref"`
+	Event      int64  `json:"event,omitempty"`
+	Status     string `json:"status"`
+	Error      string `json:"error,omitempty"`
+	// Note is what was odd about one that could be carried out.
+	Note       string     `json:"note,omitempty"`
 	Created    time.Time  `json:"created"`
 	ResolvedAt *time.Time `json:"resolved_at"`
 	// Config is the parameters; what is secret is not in them.

@@ -120,7 +120,7 @@ const (
 
 // databaseMeasures are those that are unknown when the database is.
 var databaseMeasures = []string{
-	"active_workers", "dead_letter_depth", "dead_letter_rate", "dead_letters_growth", "execution_timeouts", "failure_ratio",
+	"active_workers", "dead_letter_depth", "dead_letter_rate", "dead_letters_growth", "execution_timeouts", "failing_rules", "failure_ratio",
 	"head_wait", "heartbeat_age", "leaked_slots", "loop_silence", "outbox_age", "partitions_missing", "queue_length",
 	"queue_paused", "replica_problems", "replica_silence", "replicas", "retry_rate", "scheduled_overdue", "stuck_seconds",
 	"suspect_seconds", "unhealthy_workers", "worker_queue_depth", "workers_missing",
@@ -222,7 +222,24 @@ func (m *Monitor) measureExecutions(ctx context.Context, tx *store.Tx, all *Meas
 		return fmt.Errorf("count queues that wait for workers: %w", err)
 	}
 	all.set("workers_missing", float64(unplaced.N), unplaced.Reason)
+	if err := m.measureRules(ctx, tx, all); err != nil {
+		return err
+	}
 	return m.measureShares(ctx, tx, all)
+}
+
+// measureRules looks for rules that fail.
+func (m *Monitor) measureRules(ctx context.Context, tx *store.Tx, all *Measures) error {
+	rows, err := tx.AlertRules(ctx, measureEnds)
+	if err != nil {
+		return fmt.Errorf("look for rules that fail: %w", err)
+	}
+	all.know("failing_rules")
+	for _, row := range rows {
+		reason := strings.TrimPrefix(row.Reason, "rule "+row.Rule+": ")
+		all.add("failing_rules", Sample{Target: row.Rule, Value: float64(row.N), Detail: reason, Since: &row.Since})
+	}
+	return nil
 }
 
 func (m *Monitor) measureShares(ctx context.Context, tx *store.Tx, all *Measures) error {

@@ -237,7 +237,7 @@ func noWorkflow(ctx context.Context, tx *store.Tx, execution int64) error {
 // take fills in what stands in the row of the workflow.
 func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
 	d.Workflow = Workflow{
-		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused, PauseReason: r.PauseReason,
+		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused, PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
 		Tasks: WorkflowCounts{
 			Completed: int64(len(r.CompletedTasks)), Failed: int64(len(r.FailedTasks)), Skipped: int64(len(r.SkippedTasks)),
 		},

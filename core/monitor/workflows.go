@@ -19,7 +19,8 @@ type WorkflowFilter struct {
 	Statuses []string `json:"statuses,omitempty"`
 	// Action keeps actions whose ref matches; a star stands for anything.
 	Action string `json:"action,omitempty"`
-	// Paused keeps those that start nothing more until they are resumed.
+	// Paused keeps those that start nothing more until they, or one above them, are
+	// resumed.
 	Paused bool `json:"paused,omitempty"`
 	// Trouble keeps those that have ended badly, are paused, or have a task that failed.
 	Trouble bool `json:"trouble,omitempty"`
@@ -66,6 +67,9 @@ type Workflow struct {
 	Status      string `json:"status"`
 	Paused      bool   `json:"paused"`
 	PauseReason string `json:"pause_reason,omitempty"`
+	// PausedAbove is the nearest workflow above it that is paused, so that this one
+	// starts nothing either; 0 if there is none.
+	PausedAbove int64 `json:"paused_above,omitempty"`
 	// Tasks counts the tasks of its definition, and how many of them have ended how.
 	Tasks WorkflowCounts `json:"task_counts"`
 	// Current are the tasks that are on their way.
@@ -181,7 +185,7 @@ func (x *Workflows) read(ctx context.Context, tx *store.Tx, of part) error {
 
 func workflowOf(r *store.ViewWorkflowPageRow) Workflow {
 	return Workflow{
-		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused, PauseReason: r.PauseReason,
+		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused, PauseReason: r.PauseReason, PausedAbove: r.PausedAbove,
 		Tasks: WorkflowCounts{
 			Total: int64(r.Tasks), Completed: int64(r.Completed), Failed: int64(r.Failed), Skipped: int64(r.Skipped),
 		},

@@ -141,6 +141,34 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 }
 
 // Of a list with many items those are shown that people look for.
+// A task whose question could not be asked says why, and one that is nested in a paused
+// workflow says with which it is paused.
+func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	w := b.workflow(t, "shop.deliver", deliver, &workflow.State{
+		Status: attune.StatusRunning,
+		Tasks:  map[string]*workflow.TaskState{"pay": {Status: workflow.TaskFailed, Total: 1, Next: 1, Failed: 1}},
+	})
+	pay := b.child(t, w, "pay", -1, attune.StatusCompleted)
+	testkit.Exec(t, b.store, `insert into inquiry_fault (execution, reason) values ($1, 'the question is malformed: prompt must be a text')`, pay)
+	outer := b.workflow(t, "shop.outer", deliver, &workflow.State{Status: attune.StatusRunning, Paused: true})
+	testkit.Exec(t, b.store, `update execution set parent = $1, workflow_task = '{"task_name": "inner"}' where id = $2`, outer.execution, w.execution)
+
+	d, err := b.Workflow(t.Context(), w.execution)
+	require.NoError(t, err)
+	for _, task := range d.List {
+		if task.Name == "pay" {
+			require.Equal(t, "the question is malformed: prompt must be a text", task.Why)
+		}
+	}
+	require.False(t, d.Paused)
+	require.Equal(t, outer.execution, d.PausedAbove)
+	page, err := b.Workflows(t.Context(), WorkflowFilter{Paused: true}, 0)
+	require.NoError(t, err)
+	require.Len(t, page.List, 2, "it is listed as one that starts nothing")
+}
+
 func TestWorkflowShowsOfAListWhatMatters(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

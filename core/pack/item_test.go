@@ -180,6 +180,52 @@ func TestWarningsOfConditions(t *testing.T) {
 	require.Equal(t, []string{"f:6:52: conditions.any[0].note: it has no effect; known here is field, operator, value"}, texts(set.Warnings))
 }
 
+// TestWarningsOfNames: what leads to nothing, or will be refused, is said where it is
+// written.
+func TestWarningsOfNames(t *testing.T) {
+	t.Parallel()
+	trigger := func(schema any) pack.World {
+		return pack.World{Has: map[pack.Kind]map[string]pack.Found{
+			pack.KindPack: {"ab": {Pack: "ab"}}, pack.KindAction: {"ab.x": {Pack: "ab"}, "core.ask": {Pack: "core"}},
+			pack.KindTrigger: {"ab.t": {Pack: "ab", OutSchema: schema}},
+		}}
+	}
+	known := trigger(map[string]any{"branch": map[string]any{"type": "string"}})
+	const nothing = "leads to nothing and will be null: "
+	for params, want := range map[string][]string{
+		"{a: '{{ event.payload.branch }} {{ system.rule.ref }} {{ pack.config.x.y }} {{ event.id }}'}": {},
+		"{a: {b: ['{{ event.paylod.branch }}']}}":                                                      {"a.b[0]: {{ event.paylod.branch }} " + nothing + "event.paylod is not known; the nearest is payload"},
+		"{a: '{{ events.id }}'}":           {"a: {{ events.id }} " + nothing + "events is not known; the nearest is event"},
+		"{a: '{{ event.payload.brnch }}'}": {"a: {{ event.payload.brnch }} " + nothing + "event.payload.brnch is not known; the nearest is branch"},
+	} {
+		set, mistakes := one(pack.KindRule, "ref: ab.r\ntrigger: ab.t\naction: ab.x\naction_params: "+params+"\n")
+		require.Empty(t, texts(mistakes))
+		_, warnings := set.Check(known)
+		for i := range want {
+			want[i] = "f:4:1: " + want[i]
+		}
+		require.Equal(t, want, texts(warnings), params)
+	}
+	set, _ := one(pack.KindRule, "ref: ab.r\ntrigger: ab.t\naction: ab.x\naction_params: {a: '{{ event.payload.brnch }}'}\n")
+	_, warnings := set.Check(trigger(nil))
+	require.Empty(t, warnings, "what events hold is not known")
+
+	for input, want := range map[string][]string{
+		"{prompt: x, response_schema: {ok: {type: boolean, required: true}}}": {},
+		"{promt: x}": {"core.ask has no parameter promt; the nearest is prompt"},
+		"{prompt: x, response_schema: {ok: {type: bool}}}":      {"response_schema: ok: type bool is not understood"},
+		"{prompt: x, response_schema: {ok: {type: '{{ 1 }}'}}}": {},
+	} {
+		set, mistakes := one(pack.KindWorkflow, "ref: ab.w\nversion: 1.0.0\ntasks:\n  - {name: t, action: core.ask, input: "+input+"}\n")
+		require.Empty(t, texts(mistakes))
+		_, warnings := set.Check(known)
+		for i := range want {
+			want[i] = "f:4:12: the task t will fail: " + want[i]
+		}
+		require.Equal(t, want, texts(warnings), input)
+	}
+}
+
 // TestWarningsOfParameters: what the action of a rule will refuse is said where the
 // rule gives it.
 func TestWarningsOfParameters(t *testing.T) {

@@ -45,6 +45,8 @@ type Found struct {
 	Adhoc bool   // people made it by the API
 	// ParamSchema describes the parameters of an action; nil: it does not say.
 	ParamSchema any
+	// OutSchema describes the payload of the events of a trigger; nil: it does not say.
+	OutSchema any
 }
 
 // World is what the database has of what a set describes and names.
@@ -112,7 +114,7 @@ func (w World) With(s *Set) World {
 		if after.Has[item.Kind] == nil {
 			after.Has[item.Kind] = map[string]Found{}
 		}
-		after.Has[item.Kind][item.Ref] = Found{Pack: item.Pack, ParamSchema: item.Columns["param_schema"]}
+		after.Has[item.Kind][item.Ref] = Found{Pack: item.Pack, ParamSchema: item.Columns["param_schema"], OutSchema: item.Columns["out_schema"]}
 		after.Hints[item.Kind] = append(after.Hints[item.Kind], item.Ref)
 		if item.Kind == KindRuntime {
 			after.Runtimes = append(after.Runtimes, Runtime{Ref: item.Ref, Name: text(item.Columns, "name"), Aliases: aliases(item)})
@@ -172,8 +174,12 @@ func (c *itemChecker) item(item *Item) {
 	for _, use := range item.Uses {
 		c.exists(KindAction, use.Ref, use.Place)
 		c.params(use.Ref, use.Input, use.Place, "the task "+use.Task)
+		if use.Ref == askAction {
+			c.asks(use)
+		}
 	}
 	if item.Kind == KindRule {
+		c.templates(item)
 		c.params(item.Action, item.Columns["action_params"], item.At("action_params"), "this rule")
 	}
 	if item.Runtime != "" && c.after.FindRuntime(item.Runtime) == nil {

@@ -36,8 +36,13 @@ func (c RowsConfig) withDefaults() RowsConfig {
 	return c
 }
 
+// sourcesKept is how long a definition is kept that no workflow refers to: far longer
+// than an engine remembers that it is there.
+const sourcesKept = 24 * time.Hour
+
 // Rows removes decided dead letters, decisions about lost work, refused late
-// writes and cleared alerts whose time is over, a page a transaction. What
+// writes, cleared alerts, and definitions of workflows that none refers to any more, all
+// of them when their time is over, a page a transaction. What
 // operators did (operator_audit) is never removed.
 type Rows struct {
 	*supervise.Loop
@@ -75,6 +80,9 @@ func (r *Rows) tick(ctx context.Context) error {
 		}},
 		{"alerts", func(ctx context.Context, tx *store.Tx) (int64, error) {
 			return tx.PruneAlerts(ctx, history, pageRows)
+		}},
+		{"workflow definitions", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneWorkflowSources(ctx, sourcesKept.Seconds(), pageRows)
 		}},
 	} {
 		errs = append(errs, prune(ctx, r.store, "retention rows", kind, r.logger, r.metrics))

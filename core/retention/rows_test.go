@@ -52,6 +52,13 @@ func TestRowsThatNobodyReadsAnyMoreGo(t *testing.T) {
 		('open', '', 'warning', '', 1, now() - interval '40 days', NULL)`)
 	testkit.Exec(t, st, `INSERT INTO late_write (execution, old_status, refused_status, at) VALUES
 		(1, 'completed', 'running', now() - interval '31 days'), (2, 'completed', 'running', now() - interval '29 days')`)
+	testkit.Exec(t, st, `INSERT INTO workflow_source (digest, definition, used) VALUES
+		('nobody', '{}', now() - interval '25 hours'), ('just used', '{}', now() - interval '1 hour'), ('referred to', '{}', now() - interval '1 year')`)
+	flow := testkit.Execution(t, st, testkit.Action(t, st, "pk.flow"))
+	testkit.Exec(t, st, `WITH d AS (
+			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition) SELECT 'pk.flow', id, ref, 'x', '1', '{}' FROM pack WHERE ref = 'pk' RETURNING id)
+		INSERT INTO workflow_execution (execution, workflow_def, task_graph, source, open)
+		SELECT $1, d.id, '{}', s.id, false FROM d, workflow_source s WHERE s.digest = 'referred to'`, flow.ID)
 	testkit.Exec(t, st, `INSERT INTO operator_audit (actor, action, at) VALUES ('ann', 'queue.pause', now() - interval '10 years')`)
 
 	registry := prometheus.NewRegistry()
@@ -72,8 +79,9 @@ func TestRowsThatNobodyReadsAnyMoreGo(t *testing.T) {
 	require.Equal(t, []string{"2"}, left("lost_work", "execution"))
 	require.Equal(t, []string{"cleared late", "open"}, left("alert", "rule"))
 	require.Equal(t, []string{"2"}, left("late_write", "execution"))
+	require.Equal(t, []string{"just used", "referred to"}, left("workflow_source", "digest"))
 	require.Equal(t, []string{"ann"}, left("operator_audit", "actor"))
-	for _, what := range []string{"dead letters", "lost work", "alerts", "late writes"} {
+	for _, what := range []string{"dead letters", "lost work", "alerts", "late writes", "workflow definitions"} {
 		require.Equal(t, 1, metric(t, registry, "attune_retention_removed_total", what))
 	}
 }

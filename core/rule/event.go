@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -63,11 +62,7 @@ const maxShown = 80
 
 // show is a value in a reason: short, and on one line.
 func show(value any) string {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return "a value that cannot be shown"
-	}
-	text := []rune(string(raw))
+	text := []rune(expr.JSON(value))
 	if len(text) > maxShown {
 		return string(text[:maxShown]) + "…"
 	}

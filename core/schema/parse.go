@@ -96,6 +96,9 @@ func IsFlat(raw []byte) bool {
 	return err == nil && ok && !isJSONSchema(object)
 }
 
+// Names lists the fields that the schema describes, if it describes an object by them.
+func (s *Schema) Names() []string { return slices.Sorted(maps.Keys(s.root.properties)) }
+
 // isJSONSchema tells the two forms apart: in the flat one every key has an object.
 func isJSONSchema(object map[string]any) bool {
 	for key, value := range object {

@@ -20,6 +20,7 @@ type (
 	AlertLostWorkRow                = db.AlertLostWorkRow
 	AlertMarksRow                   = db.AlertMarksRow
 	AlertRetriesRow                 = db.AlertRetriesRow
+	AlertRulesRow                   = db.AlertRulesRow
 	AlertUnplacedRow                = db.AlertUnplacedRow
 	AlertWorkersRow                 = db.AlertWorkersRow
 	AppendOutboxParams              = db.AppendOutboxParams
@@ -324,6 +325,7 @@ type (
 	StartExecutionsParams           = db.StartExecutionsParams
 	StartExecutionsRow              = db.StartExecutionsRow
 	StopTasksParams                 = db.StopTasksParams
+	StoppedAboveAskingRow           = db.StoppedAboveAskingRow
 	SuspectWorkersRow               = db.SuspectWorkersRow
 	Trigger                         = db.Trigger
 	TriggersByRefRow                = db.TriggersByRefRow
@@ -435,6 +437,7 @@ const (
 	AlertMarks                            = db.AlertMarks
 	AlertOutbox                           = db.AlertOutbox
 	AlertRetries                          = db.AlertRetries
+	AlertRules                            = db.AlertRules
 	AlertSchema                           = db.AlertSchema
 	AlertUnplaced                         = db.AlertUnplaced
 	AlertWorkers                          = db.AlertWorkers
@@ -645,6 +648,7 @@ const (
 	ListPastAlerts                        = db.ListPastAlerts
 	ListQueueWorkers                      = db.ListQueueWorkers
 	ListReplicas                          = db.ListReplicas
+	LockAboveAsking                       = db.LockAboveAsking
 	LockActWorker                         = db.LockActWorker
 	LockActWorkflow                       = db.LockActWorkflow
 	LockActionQueues                      = db.LockActionQueues
@@ -741,6 +745,7 @@ const (
 	PruneRules                            = db.PruneRules
 	PruneScopes                           = db.PruneScopes
 	PruneTriggers                         = db.PruneTriggers
+	PruneWorkflowSources                  = db.PruneWorkflowSources
 	PruneWorkflows                        = db.PruneWorkflows
 	PurgeDeadLetters                      = db.PurgeDeadLetters
 	RaiseAlerts                           = db.RaiseAlerts
@@ -837,6 +842,7 @@ const (
 	StartExecutions                       = db.StartExecutions
 	StartRetries                          = db.StartRetries
 	StopTasks                             = db.StopTasks
+	StoppedAboveAsking                    = db.StoppedAboveAsking
 	SumQueueStats                         = db.SumQueueStats
 	SuspectWorkers                        = db.SuspectWorkers
 	TakeOver                              = db.TakeOver

@@ -32,7 +32,10 @@ type WorkflowReceipt struct {
 	// Paused is whether it starts nothing more, and why somebody wanted that.
 	Paused      bool   `json:"paused"`
 	PauseReason string `json:"pause_reason,omitempty"`
-	Changed     bool   `json:"changed"`
+	// PausedAbove is the nearest workflow above it that is paused, so that this one
+	// starts nothing either; 0 if there is none.
+	PausedAbove int64 `json:"paused_above,omitempty"`
+	Changed     bool  `json:"changed"`
 	// Running are the tasks that are on their way; a pause lets them come to their end.
 	Running []string `json:"running"`
 	Reason  string   `json:"reason,omitempty"`
@@ -41,14 +44,15 @@ type WorkflowReceipt struct {
 	Audit   int64    `json:"audit_id,omitempty"`
 }
 
-// PauseWorkflow has a workflow start nothing more until it is resumed. What runs goes
-// on to its end. An engine notices within seconds. The workflow is known by the
-// execution that it runs for.
+// PauseWorkflow has a workflow, and those nested in it, start nothing more until it is
+// resumed. What runs goes on to its end. An engine notices within seconds. The workflow
+// is known by the execution that it runs for.
 func (t *Triage) PauseWorkflow(ctx context.Context, execution int64, reason string) (*WorkflowReceipt, error) {
 	return t.setPaused(ctx, execution, true, reason)
 }
 
-// ResumeWorkflow has a paused workflow go on.
+// ResumeWorkflow has a paused workflow go on, and those nested in it that were not
+// paused by themselves. One above which another is paused goes on with that.
 func (t *Triage) ResumeWorkflow(ctx context.Context, execution int64, reason string) (*WorkflowReceipt, error) {
 	return t.setPaused(ctx, execution, false, reason)
 }
@@ -69,7 +73,7 @@ func (t *Triage) setPaused(ctx context.Context, execution int64, paused bool, re
 		}
 		receipt = &WorkflowReceipt{
 			Execution: execution, Action: row.ActionRef, Paused: row.Paused, PauseReason: row.PauseReason, Running: row.CurrentTasks,
-			Reason: reason, Outcome: outcomeUnchanged,
+			PausedAbove: row.PausedAbove, Reason: reason, Outcome: outcomeUnchanged,
 		}
 		word := t.pauseWord(receipt, paused)
 		if word != row.PauseReason || paused != row.Paused {
@@ -103,7 +107,14 @@ func (t *Triage) pauseWord(receipt *WorkflowReceipt, paused bool) string {
 			word = receipt.Reason + " (" + word + ")"
 		}
 	}
+	above := fmt.Sprintf("workflow %d above it is paused, and it goes on with that", receipt.PausedAbove)
 	switch {
+	case !paused && receipt.PausedAbove != 0:
+		receipt.Says = above
+		if !was {
+			return receipt.PauseReason
+		}
+		receipt.Says = "is not paused any more, but " + above
 	case !paused && was:
 		receipt.Says = "goes on"
 	case !paused:

@@ -1,6 +1,7 @@
 package triage_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,6 +70,32 @@ func TestPauseAndResumeAWorkflow(t *testing.T) {
 	}
 	require.Equal(t, 4, testkit.Exec(t, b.store,
 		`select from operator_audit where target_type = 'workflow' and target_id = $1 and actor = 'ada' and outcome = 'done' and action in ('workflow.pause', 'workflow.resume')`, id))
+}
+
+// Resuming what is paused with the workflow above it says what has to be resumed.
+func TestAWorkflowIsPausedWithTheOneAboveIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	outer, inner := b.workflow(t, "shop.deliver"), b.workflow(t, "shop.pack")
+	testkit.Exec(t, b.store, `update execution set parent = $1, workflow_task = '{"task_name": "pack"}' where id = $2`, outer, inner)
+	_, err := b.operator.PauseWorkflow(t.Context(), outer, "new prices")
+	require.NoError(t, err)
+	receipt, err := b.operator.ResumeWorkflow(t.Context(), inner, "")
+	require.NoError(t, err)
+	require.False(t, receipt.Changed)
+	require.Equal(t, outer, receipt.PausedAbove)
+	require.Equal(t, fmt.Sprintf("workflow %d above it is paused, and it goes on with that", outer), receipt.Says)
+	_, err = b.operator.PauseWorkflow(t.Context(), inner, "")
+	require.NoError(t, err)
+	receipt, err = b.operator.ResumeWorkflow(t.Context(), inner, "")
+	require.NoError(t, err)
+	require.True(t, receipt.Changed)
+	require.Contains(t, receipt.Says, "is not paused any more, but workflow")
+	_, err = b.operator.ResumeWorkflow(t.Context(), outer, "")
+	require.NoError(t, err)
+	receipt, err = b.operator.ResumeWorkflow(t.Context(), inner, "")
+	require.NoError(t, err)
+	require.Equal(t, "is not paused", receipt.Says)
 }
 
 func TestAWorkflowThatIsNotThereIsNotPaused(t *testing.T) {

@@ -155,6 +155,29 @@ func TestCancelOfOneThatWaitsForAPlace(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution where id = $1 and started_at is not null`, second))
 }
 
+// Who asked for the end, and why, is in the result that the worker gives, and in what
+// it announces.
+func TestTheWorkersResultSaysWhyItWasCancelled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t)
+	id := b.schedule(t, w, b.script(t, "why.long", "echo begun; exec sleep 600", nil), nil)
+	b.dispatch(t, w, id)
+	b.awaitRunning(t, id)
+	require.NoError(t, b.store.Tx(t.Context(), "cancel", func(ctx context.Context, tx *store.Tx) error {
+		_, err := cancellation.Apply(ctx, tx, cancellation.Order{Actor: "ann", Reason: "wrong host"}, []int64{id})
+		return err
+	}))
+	b.cancel(t, w, id)
+	status, r := b.await(t, id)
+	require.Equal(t, attune.StatusCancelled, status)
+	require.True(t, r.Cancelled)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where id = $1
+		and result->>'message' = 'wrong host' and result->>'cancelled_by' = 'ann' and result->>'error' = 'cancelled on request'`, id))
+	testkit.Eventually(t, func() bool { return len(b.completions(id)) == 1 }, patience)
+	b.requireOneEnd(t, id)
+}
+
 // river#1397, #1564: a request to stop that reaches nobody, because the queue is
 // not there, loses nothing: the rows are looked at.
 func TestCancelWithoutItsQueue(t *testing.T) {

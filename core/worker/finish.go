@@ -162,7 +162,7 @@ func (f *finisher) once(ctx context.Context, batch []ending, uncertain bool) err
 	for _, row := range rows {
 		ended = append(ended, announcement{
 			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
-			previous: row.Previous, result: open[row.ID].result, at: at(row.FinishedAt),
+			previous: row.Previous, result: stored(open[row.ID], row.Words), at: at(row.FinishedAt),
 		})
 		f.metrics.ended(row.Status)
 		f.vitals.end(row.Status, row.ActionRef, open[row.ID].took)
@@ -202,11 +202,20 @@ func (f *finisher) wonBefore(ctx context.Context, open map[int64]ending) ([]anno
 		}
 		ended = append(ended, announcement{
 			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
-			previous: attune.StatusRunning, result: e.result, at: at(row.FinishedAt),
+			previous: attune.StatusRunning, result: stored(e, row.Words), at: at(row.FinishedAt),
 		})
 		delete(open, row.ID)
 	}
 	return ended, nil
+}
+
+// stored is the result as the row has it: that of what was cancelled says by whom and
+// why too.
+func stored(e ending, words []byte) []byte {
+	if words != nil {
+		return words
+	}
+	return e.result
 }
 
 // at is the database's time of the end. Without one (a schema that does not

@@ -1,6 +1,11 @@
 package workflow
 
-import "github.com/attune-go/attune/core/attune"
+import (
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+)
 
 // take writes down what has happened.
 func (x *decision) take() error {
@@ -18,11 +23,20 @@ func (x *decision) take() error {
 	case Cancelled:
 		x.breakOff(attune.StatusCancelled, "the workflow was cancelled")
 	case TimedOut:
-		x.breakOff(attune.StatusTimeout, "the workflow has run for longer than it may")
+		x.breakOff(attune.StatusTimeout, x.overdue())
 	case Looked:
 		return x.goOn()
 	}
 	return nil
+}
+
+// overdue says that the time of the workflow is over, and how long that was.
+func (x *decision) overdue() string {
+	const text = "the workflow has run for longer than it may"
+	if x.facts.Allowed <= 0 {
+		return text
+	}
+	return fmt.Sprintf("%s: %s", text, x.facts.Allowed.Round(time.Millisecond))
 }
 
 // begin starts the tasks that nothing leads to.

@@ -115,6 +115,8 @@ type Facts struct {
 	Execution int64
 	// Begun is when the workflow was started, Now the moment of the decision.
 	Begun, Now time.Time
+	// Allowed is how long the workflow may run; 0 is for ever.
+	Allowed time.Duration
 	// Results are those of ended tasks, by name, as far as they were asked for.
 	Results map[string]Result
 	// Children are what single children have given, the last repetition of each, as

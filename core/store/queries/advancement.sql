@@ -9,12 +9,13 @@ ORDER BY w.id
 FOR NO KEY UPDATE;
 
 -- name: ReadWorkflowStarts :many
--- Executions of workflows that ask to run. A workflow is 0 when there is none yet;
--- depth is in how many others it is nested, counted as far as matters.
+-- Executions of workflows that ask to run. A workflow is 0 when there is none yet; held
+-- is one above which another is paused; depth is in how many others it is nested, counted as far as matters.
 SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
        coalesce(attune_task_timeout(e.workflow_task), a.timeout_seconds, 0)::float8 AS timeout_seconds,
        coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at,
+       (e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL)::bool AS held,
        coalesce(attune_depth(e.id, 20), 0)::int AS depth
 FROM execution e
 JOIN LATERAL (
@@ -26,9 +27,11 @@ JOIN workflow_definition d ON d.id = a.workflow_def
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: ReadWorkflows :many
--- Where workflows are, without locks.
+-- Where workflows are, without locks. held are those above which one is paused.
 SELECT w.id, w.version, w.status, w.paused, w.open, w.execution, w.source, w.state, w.variables, w.created,
+       (e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL)::bool AS held,
        (w.deadline IS NOT NULL AND w.deadline <= now())::bool AS overdue,
+       coalesce(extract(epoch FROM w.deadline - w.created), 0)::float8 AS allowed_seconds,
        e.status AS parent_status, e.config, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, coalesce(e.action, 0)::bigint AS action,
        EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id) AS cancel_asked, now()::timestamptz AS at
 FROM workflow_execution w
@@ -103,17 +106,12 @@ ORDER BY i.workflow_execution, i.task_name, i.index;
 SELECT nextval(pg_get_serial_sequence('workflow_execution', 'id'))::bigint AS id FROM generate_series(1, sqlc.arg(n)::int);
 
 -- name: KeepWorkflowSource :one
--- Equal definitions are kept once.
-WITH made AS (
-    INSERT INTO workflow_source (digest, definition, param_schema)
-    VALUES (sqlc.arg(digest), sqlc.arg(definition), sqlc.narg(param_schema))
-    ON CONFLICT (digest) DO NOTHING
-    RETURNING id
-)
-SELECT m.id::bigint AS id FROM made m
-UNION ALL
-SELECT s.id FROM workflow_source s WHERE s.digest = sqlc.arg(digest)
-LIMIT 1;
+-- Equal definitions are kept once. That it is used is written, so that it is not removed
+-- as one that nobody uses before a workflow refers to it.
+INSERT INTO workflow_source AS s (digest, definition, param_schema)
+VALUES (sqlc.arg(digest), sqlc.arg(definition), sqlc.narg(param_schema))
+ON CONFLICT (digest) DO UPDATE SET used = greatest(s.used, now())
+RETURNING s.id;
 
 -- name: InsertWorkflows :exec
 -- One object for each workflow, with its columns, and its execution begins to run.
@@ -215,11 +213,16 @@ SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::
 
 -- name: StopTasks :exec
 -- Asks for the end of children that have not ended. Whoever looks after such notes
--- stops them. With allow_finish, what a worker has begun may come to its end.
+-- stops them. With allow_finish, what a worker has begun may come to its end. By whom
+-- and why is what somebody has said of the workflow.
 INSERT INTO execution_cancel AS c (execution, actor, reason)
-SELECT e.id, 'workflow', sqlc.arg(reason)::text
+SELECT e.id, coalesce(n.actor, 'workflow'), coalesce(n.reason, sqlc.arg(reason)::text)
 FROM workflow_task_dispatch d
 JOIN execution e ON e.id = d.execution_id
+LEFT JOIN LATERAL (
+    SELECT x.actor, x.reason FROM workflow_execution w JOIN execution_cancel x ON x.execution = w.execution
+    WHERE w.id = sqlc.arg(workflow) OFFSET 0
+) n ON true
 WHERE d.workflow_execution = sqlc.arg(workflow) AND NOT d.settled AND d.task_name = ANY (sqlc.arg(tasks)::text[])
   AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND NOT (sqlc.arg(allow_finish)::bool AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL)
@@ -228,19 +231,22 @@ ON CONFLICT (execution) DO NOTHING;
 
 -- name: FindWorkflows :many
 -- A page of open workflows. due are those that can go on: one that was paused or
--- resumed, whose time is over, that somebody else has ended, or that another engine
+-- resumed, itself or with one above it, whose time is over, that somebody else has ended, or that another engine
 -- has left; one of whose children has ended and was not reported; and one that has
 -- no child at all any more. unasked are ended children whose question nobody has put.
 SELECT w.id::bigint AS id, coalesce(o.unasked, '{}')::bigint[] AS unasked,
        (w.state IS NULL
-        OR w.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
+        OR p.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
         OR coalesce(w.deadline <= now(), false)
         OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
         OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
         OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution)
-        OR (coalesce(o.due, NOT w.paused) AND w.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)))::bool AS due
+        OR (coalesce(o.due, NOT p.paused) AND w.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)))::bool AS due
 FROM (SELECT x.* FROM workflow_execution x WHERE x.open AND x.id > sqlc.arg(after)::bigint ORDER BY x.id LIMIT sqlc.arg(page)::int) w
-CROSS JOIN LATERAL (SELECT e.status FROM execution e WHERE e.id = w.execution OFFSET 0) p
+CROSS JOIN LATERAL (
+    SELECT e.status, w.paused OR e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL AS paused
+    FROM execution e WHERE e.id = w.execution OFFSET 0
+) p
 LEFT JOIN LATERAL (
     SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL
                    AND e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)

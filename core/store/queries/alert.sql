@@ -73,6 +73,26 @@ WHERE s.queued_count > 0 AND NOT s.paused AND coalesce(b.reason, '') NOT LIKE 'w
 -- name: AlertOutbox :one
 SELECT coalesce((SELECT extract(epoch FROM now() - o.created) FROM outbox o ORDER BY o.id LIMIT 1), 0)::float8 AS oldest;
 
+-- name: AlertRules :many
+-- Rules that failed in the last 15 minutes, of the newest enforcements and matched
+-- events, as many as are asked for: how often, and the newest reason. One that failed
+-- may not have been carried out, or have conditions that could not be evaluated.
+SELECT f.rule_ref::text AS rule, count(*)::bigint AS n, (array_agg(left(f.reason, 300) ORDER BY f.at DESC))[1]::text AS reason, min(f.at)::timestamptz AS since
+FROM (
+    SELECT n.rule_ref, coalesce(n.error, '') AS reason, n.created AS at
+    FROM (SELECT e.rule_ref, e.error, e.created, e.status FROM enforcement e ORDER BY e.id DESC LIMIT sqlc.arg(most)::int) n
+    WHERE n.status = 'disabled' AND n.created > now() - interval '15 minutes'
+    UNION ALL
+    SELECT substring(x.line FROM '^rule ([^ ]+): '), x.line, m.at
+    FROM (SELECT d.failures, d.at FROM event_matched d ORDER BY d.event DESC LIMIT sqlc.arg(most)::int) m
+    CROSS JOIN LATERAL unnest(m.failures) x (line)
+    WHERE m.at > now() - interval '15 minutes'
+) f
+WHERE f.rule_ref IS NOT NULL
+GROUP BY f.rule_ref
+ORDER BY count(*) DESC, f.rule_ref
+LIMIT 100;
+
 -- name: AlertRetries :one
 -- Of the newest executions of a quarter of an hour, how many repeat another.
 SELECT count(*) AS requested, count(*) FILTER (WHERE c.retry_count > 0) AS repeated

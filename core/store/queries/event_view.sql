@@ -59,7 +59,7 @@ LIMIT sqlc.arg(page)::int;
 
 -- name: ViewEnforcementsOfEvent :many
 SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
-       coalesce(f.error, '')::text AS error, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
+       coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
        coalesce(x.id, 0)::bigint AS execution, coalesce(x.status::text, '')::text AS execution_status, coalesce(x.action_ref, '')::text AS action_ref
 FROM enforcement f
 LEFT JOIN LATERAL (
@@ -72,7 +72,7 @@ LIMIT sqlc.arg(page)::int;
 -- name: ViewEnforcements :many
 -- One page of a bounded number of enforcements below an id, the newest first.
 SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
-       coalesce(f.error, '')::text AS error, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
+       coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
        coalesce(x.id, 0)::bigint AS execution, coalesce(x.status::text, '')::text AS execution_status, coalesce(x.action_ref, '')::text AS action_ref
 FROM (SELECT * FROM enforcement o WHERE o.id < sqlc.arg(before)::bigint ORDER BY o.id DESC LIMIT sqlc.arg(scan)::int) f
 LEFT JOIN LATERAL (

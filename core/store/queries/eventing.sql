@@ -44,14 +44,15 @@ RETURNING event;
 -- name: InsertEnforcements :many
 -- One enforcement of a rule and an event, whoever makes it. A rule that is gone
 -- makes none. payloads has one entry an event, to which position points.
-INSERT INTO enforcement (rule, rule_ref, trigger_ref, config, event, status, payload, condition, conditions, resolved_at, error)
+INSERT INTO enforcement (rule, rule_ref, trigger_ref, config, event, status, payload, condition, conditions, resolved_at, error, note)
 SELECT r.id, r.ref, r.trigger_ref, m.config::jsonb, m.event, CASE WHEN m.error = '' THEN 'created' ELSE 'disabled' END::enforcement_status_enum,
        (sqlc.arg(payloads)::text[])[m.position]::jsonb, m.condition::enforcement_condition_enum, r.conditions,
-       CASE WHEN m.error <> '' THEN now() END, nullif(m.error, '')
+       CASE WHEN m.error <> '' THEN now() END, nullif(m.error, ''), nullif(m.note, '')
 FROM (
     SELECT unnest(sqlc.arg(events)::bigint[]) AS event, unnest(sqlc.arg(rules)::bigint[]) AS rule,
            unnest(sqlc.arg(positions)::int[]) AS position, unnest(sqlc.arg(configs)::text[]) AS config,
-           unnest(sqlc.arg(conditions)::text[]) AS condition, unnest(sqlc.arg(errors)::text[]) AS error
+           unnest(sqlc.arg(conditions)::text[]) AS condition, unnest(sqlc.arg(errors)::text[]) AS error,
+           unnest(sqlc.arg(notes)::text[]) AS note
 ) m
 JOIN rule r ON r.id = m.rule
 ORDER BY m.event, m.rule

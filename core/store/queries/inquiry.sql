@@ -19,12 +19,13 @@ WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status = 'completed' AND attune
 ORDER BY e.id;
 
 -- name: ReadBeginningQuestions :many
--- Executions of the action that asks, as tasks of workflows, which ask to run.
+-- Executions of the action that asks, which ask to run: tasks of workflows, or not.
 SELECT e.id, coalesce(e.config, 'null')::jsonb AS config, coalesce(attune_task_timeout(e.workflow_task), 0)::float8 AS timeout_seconds,
-       coalesce((SELECT p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') FROM execution p WHERE p.id = e.parent), true)::bool AS over
+       coalesce((SELECT p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') FROM execution p WHERE p.id = e.parent),
+                jsonb_typeof(e.workflow_task) IS NOT DISTINCT FROM 'object')::bool AS over,
+       coalesce(jsonb_typeof(e.workflow_task) = 'object', false)::bool AS task
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.action_ref = sqlc.arg(action)::text AND e.status = 'requested'
-  AND jsonb_typeof(e.workflow_task) = 'object'
 ORDER BY e.id;
 
 -- name: BeginQuestions :exec
@@ -80,6 +81,34 @@ SELECT i.id, i.execution FROM inquiry i WHERE i.id = ANY (sqlc.arg(ids)::bigint[
 
 -- name: LockAskingExecutions :exec
 SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e;
+
+-- name: LockAboveAsking :exec
+-- The workflows that wait for an answer: the one that an execution is a task of, the
+-- one that this is a task of, and so on. They neither end nor begin to be cancelled
+-- before the transaction has; many answers may hold them at once.
+WITH RECURSIVE above AS (
+    SELECT e.parent AS id, 1 AS n FROM execution e WHERE e.id = sqlc.arg(execution)::bigint AND e.parent IS NOT NULL
+    UNION ALL
+    SELECT e.parent, a.n + 1 FROM above a JOIN execution e ON e.id = ANY (ARRAY[a.id])
+    WHERE e.parent IS NOT NULL AND jsonb_typeof(e.workflow_task) = 'object' AND a.n < 32
+)
+SELECT x.id FROM execution x WHERE x.id = ANY (ARRAY(SELECT a.id FROM above a)) ORDER BY x.id FOR SHARE OF x;
+
+-- name: StoppedAboveAsking :many
+-- Of an execution that asks and of the workflows above it those that have ended or
+-- shall stop, the nearest first. Of the execution itself its end is not meant.
+WITH RECURSIVE above AS (
+    SELECT e.id, e.parent, true AS task, 0 AS n FROM execution e WHERE e.id = sqlc.arg(execution)::bigint
+    UNION ALL
+    SELECT e.id, e.parent, coalesce(jsonb_typeof(e.workflow_task) = 'object', false), a.n + 1
+    FROM above a JOIN execution e ON e.id = ANY (ARRAY[a.parent])
+    WHERE a.task AND a.n < 32
+)
+SELECT x.id, x.status, a.n::int AS height
+FROM above a JOIN execution x ON x.id = ANY (ARRAY[a.id])
+WHERE a.n > 0 AND attune_terminal(x.status)
+   OR NOT attune_terminal(x.status) AND (x.status = 'canceling' OR EXISTS (SELECT FROM execution_cancel c WHERE c.execution = x.id))
+ORDER BY a.n;
 
 -- name: InquiryFacts :one
 -- What is decided on when somebody answers, read under the lock of the execution.

@@ -89,6 +89,18 @@ WHERE w.id = ANY (ARRAY(
         SELECT t.id FROM lost_work t WHERE t.at < now() - make_interval(secs => sqlc.arg(older)::float8)
         ORDER BY t.at LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED));
 
+-- name: PruneWorkflowSources :execrows
+-- Definitions that no workflow refers to. An engine takes one again at least once an
+-- hour before it starts a workflow with it, and workflows refer to theirs by a key, so
+-- that none is removed that is about to be used.
+DELETE FROM workflow_source s
+WHERE s.id = ANY (ARRAY(
+        SELECT t.id FROM workflow_source t
+        WHERE t.used < now() - make_interval(secs => sqlc.arg(older)::float8)
+          AND NOT EXISTS (SELECT FROM workflow_execution w WHERE w.source = t.id)
+        ORDER BY t.id LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED))
+  AND s.used < now() - make_interval(secs => sqlc.arg(older)::float8);
+
 -- name: PruneAlerts :execrows
 -- Those that have cleared; one that is still open is open for a reason.
 DELETE FROM alert a

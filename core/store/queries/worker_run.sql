@@ -49,10 +49,10 @@ WITH orphan AS (
 )
 UPDATE execution e SET
     status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'abandoned' END::execution_status_enum,
-    result = sqlc.arg(result)::jsonb
+    result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) ELSE '{}' END || sqlc.arg(result)::jsonb
 FROM orphan o
 WHERE e.id = o.id AND e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling')
-RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at;
+RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, e.result;
 
 -- name: StartExecutions :many
 -- Starts what is still scheduled for this worker and attempt (zero stands for
@@ -72,7 +72,7 @@ WITH wanted AS (
     UPDATE execution e SET
         status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'running' END::execution_status_enum,
         started_at = CASE WHEN e.status = 'scheduled' THEN now() ELSE e.started_at END,
-        result = CASE WHEN e.status = 'canceling' THEN sqlc.arg(cancelled_result)::jsonb ELSE e.result END
+        result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) || sqlc.arg(cancelled_result)::jsonb ELSE e.result END
     FROM locked l
     WHERE e.id = l.id AND e.worker = sqlc.arg(worker)
       AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
@@ -103,6 +103,7 @@ ORDER BY t.id;
 -- Ends what this worker still runs in this attempt. What somebody else has
 -- ended or taken away is not returned. Secrets of results, encrypted, are kept
 -- apart; row i of their arrays is one, and those of what was not ended are not kept.
+-- The result of what was cancelled says by whom and why too, and is returned.
 WITH locked AS (
     SELECT e.id, e.status AS previous, w.status, w.result
     FROM (
@@ -127,15 +128,17 @@ WITH locked AS (
     SET source_kind = excluded.source_kind, source_ref = excluded.source_ref,
         encrypted_value = excluded.encrypted_value, encryption_key_hash = NULL
 )
-UPDATE execution e SET status = l.status::execution_status_enum, result = l.result::jsonb
+UPDATE execution e SET status = l.status::execution_status_enum,
+    result = CASE WHEN l.status = 'cancelled' THEN attune_cancel_words(e.id) || l.result::jsonb ELSE l.result::jsonb END
 FROM locked l
 WHERE e.id = ANY (ARRAY[l.id]) AND e.status IN ('running', 'canceling')
-RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous;
+RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous, CASE WHEN e.status = 'cancelled' THEN e.result END::jsonb AS words;
 
 -- name: ReadRunStates :many
 -- How the rows behind running work look, for cancels whose message was lost
 -- and work that was taken away.
-SELECT e.id, e.status, e.worker, e.attempt, e.action, e.action_ref, e.finished_at
+SELECT e.id, e.status, e.worker, e.attempt, e.action, e.action_ref, e.finished_at,
+       CASE WHEN e.status = 'cancelled' THEN e.result END::jsonb AS words
 FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id;

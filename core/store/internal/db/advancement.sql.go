@@ -99,14 +99,17 @@ func (q *Queries) EndWorkflowParents(ctx context.Context, ids []int64, statuses 
 const FindWorkflows = `-- name: FindWorkflows :many
 SELECT w.id::bigint AS id, coalesce(o.unasked, '{}')::bigint[] AS unasked,
        (w.state IS NULL
-        OR w.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
+        OR p.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
         OR coalesce(w.deadline <= now(), false)
         OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
         OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
         OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution)
-        OR (coalesce(o.due, NOT w.paused) AND w.updated < now() - make_interval(secs => $1::float8)))::bool AS due
+        OR (coalesce(o.due, NOT p.paused) AND w.updated < now() - make_interval(secs => $1::float8)))::bool AS due
 FROM (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x WHERE x.open AND x.id > $2::bigint ORDER BY x.id LIMIT $3::int) w
-CROSS JOIN LATERAL (SELECT e.status FROM execution e WHERE e.id = w.execution OFFSET 0) p
+CROSS JOIN LATERAL (
+    SELECT e.status, w.paused OR e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL AS paused
+    FROM execution e WHERE e.id = w.execution OFFSET 0
+) p
 LEFT JOIN LATERAL (
     SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL
                    AND e.updated < now() - make_interval(secs => $1::float8)
@@ -129,7 +132,7 @@ type FindWorkflowsRow struct {
 }
 
 // A page of open workflows. due are those that can go on: one that was paused or
-// resumed, whose time is over, that somebody else has ended, or that another engine
+// resumed, itself or with one above it, whose time is over, that somebody else has ended, or that another engine
 // has left; one of whose children has ended and was not reported; and one that has
 // no child at all any more. unasked are ended children whose question nobody has put.
 func (q *Queries) FindWorkflows(ctx context.Context, unreportedAfter float64, after int64, page int32) ([]FindWorkflowsRow, error) {
@@ -223,19 +226,14 @@ func (q *Queries) KeepWorkflowItems(ctx context.Context, workflow int64, task st
 }
 
 const KeepWorkflowSource = `-- name: KeepWorkflowSource :one
-WITH made AS (
-    INSERT INTO workflow_source (digest, definition, param_schema)
-    VALUES ($1, $2, $3)
-    ON CONFLICT (digest) DO NOTHING
-    RETURNING id
-)
-SELECT m.id::bigint AS id FROM made m
-UNION ALL
-SELECT s.id FROM workflow_source s WHERE s.digest = $1
-LIMIT 1
+INSERT INTO workflow_source AS s (digest, definition, param_schema)
+VALUES ($1, $2, $3)
+ON CONFLICT (digest) DO UPDATE SET used = greatest(s.used, now())
+RETURNING s.id
 `
 
-// Equal definitions are kept once.
+// Equal definitions are kept once. That it is used is written, so that it is not removed
+// as one that nobody uses before a workflow refers to it.
 func (q *Queries) KeepWorkflowSource(ctx context.Context, digest string, definition []byte, paramSchema []byte) (int64, error) {
 	row := q.db.QueryRow(ctx, KeepWorkflowSource, digest, definition, paramSchema)
 	var id int64
@@ -671,6 +669,7 @@ SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
        coalesce(attune_task_timeout(e.workflow_task), a.timeout_seconds, 0)::float8 AS timeout_seconds,
        coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at,
+       (e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL)::bool AS held,
        coalesce(attune_depth(e.id, 20), 0)::int AS depth
 FROM execution e
 JOIN LATERAL (
@@ -696,11 +695,12 @@ type ReadWorkflowStartsRow struct {
 	TimeoutSeconds float64
 	Workflow       int64
 	At             time.Time
+	Held           bool
 	Depth          int32
 }
 
-// Executions of workflows that ask to run. A workflow is 0 when there is none yet;
-// depth is in how many others it is nested, counted as far as matters.
+// Executions of workflows that ask to run. A workflow is 0 when there is none yet; held
+// is one above which another is paused; depth is in how many others it is nested, counted as far as matters.
 func (q *Queries) ReadWorkflowStarts(ctx context.Context, ids []int64) ([]ReadWorkflowStartsRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflowStarts, ids)
 	if err != nil {
@@ -724,6 +724,7 @@ func (q *Queries) ReadWorkflowStarts(ctx context.Context, ids []int64) ([]ReadWo
 			&i.TimeoutSeconds,
 			&i.Workflow,
 			&i.At,
+			&i.Held,
 			&i.Depth,
 		); err != nil {
 			return nil, err
@@ -738,7 +739,9 @@ func (q *Queries) ReadWorkflowStarts(ctx context.Context, ids []int64) ([]ReadWo
 
 const ReadWorkflows = `-- name: ReadWorkflows :many
 SELECT w.id, w.version, w.status, w.paused, w.open, w.execution, w.source, w.state, w.variables, w.created,
+       (e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL)::bool AS held,
        (w.deadline IS NOT NULL AND w.deadline <= now())::bool AS overdue,
+       coalesce(extract(epoch FROM w.deadline - w.created), 0)::float8 AS allowed_seconds,
        e.status AS parent_status, e.config, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, coalesce(e.action, 0)::bigint AS action,
        EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id) AS cancel_asked, now()::timestamptz AS at
 FROM workflow_execution w
@@ -748,27 +751,29 @@ ORDER BY w.id
 `
 
 type ReadWorkflowsRow struct {
-	ID           int64
-	Version      int64
-	Status       attune.Status
-	Paused       bool
-	Open         bool
-	Execution    int64
-	Source       *int64
-	State        []byte
-	Variables    []byte
-	Created      time.Time
-	Overdue      bool
-	ParentStatus attune.Status
-	Config       []byte
-	Priority     int16
-	ActionRef    string
-	Action       int64
-	CancelAsked  bool
-	At           time.Time
+	ID             int64
+	Version        int64
+	Status         attune.Status
+	Paused         bool
+	Open           bool
+	Execution      int64
+	Source         *int64
+	State          []byte
+	Variables      []byte
+	Created        time.Time
+	Held           bool
+	Overdue        bool
+	AllowedSeconds float64
+	ParentStatus   attune.Status
+	Config         []byte
+	Priority       int16
+	ActionRef      string
+	Action         int64
+	CancelAsked    bool
+	At             time.Time
 }
 
-// Where workflows are, without locks.
+// Where workflows are, without locks. held are those above which one is paused.
 func (q *Queries) ReadWorkflows(ctx context.Context, ids []int64) ([]ReadWorkflowsRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflows, ids)
 	if err != nil {
@@ -789,7 +794,9 @@ func (q *Queries) ReadWorkflows(ctx context.Context, ids []int64) ([]ReadWorkflo
 			&i.State,
 			&i.Variables,
 			&i.Created,
+			&i.Held,
 			&i.Overdue,
+			&i.AllowedSeconds,
 			&i.ParentStatus,
 			&i.Config,
 			&i.Priority,
@@ -852,9 +859,13 @@ func (q *Queries) SettleTasks(ctx context.Context, ids []int64, executions []int
 
 const StopTasks = `-- name: StopTasks :exec
 INSERT INTO execution_cancel AS c (execution, actor, reason)
-SELECT e.id, 'workflow', $1::text
+SELECT e.id, coalesce(n.actor, 'workflow'), coalesce(n.reason, $1::text)
 FROM workflow_task_dispatch d
 JOIN execution e ON e.id = d.execution_id
+LEFT JOIN LATERAL (
+    SELECT x.actor, x.reason FROM workflow_execution w JOIN execution_cancel x ON x.execution = w.execution
+    WHERE w.id = $2 OFFSET 0
+) n ON true
 WHERE d.workflow_execution = $2 AND NOT d.settled AND d.task_name = ANY ($3::text[])
   AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND NOT ($4::bool AND e.status IN ('running', 'canceling') AND e.worker IS NOT NULL)
@@ -870,7 +881,8 @@ type StopTasksParams struct {
 }
 
 // Asks for the end of children that have not ended. Whoever looks after such notes
-// stops them. With allow_finish, what a worker has begun may come to its end.
+// stops them. With allow_finish, what a worker has begun may come to its end. By whom
+// and why is what somebody has said of the workflow.
 func (q *Queries) StopTasks(ctx context.Context, arg StopTasksParams) error {
 	_, err := q.db.Exec(ctx, StopTasks,
 		arg.Reason,

@@ -196,6 +196,59 @@ func (q *Queries) AlertRetries(ctx context.Context, bound int64) (AlertRetriesRo
 	return i, err
 }
 
+const AlertRules = `-- name: AlertRules :many
+SELECT f.rule_ref::text AS rule, count(*)::bigint AS n, (array_agg(left(f.reason, 300) ORDER BY f.at DESC))[1]::text AS reason, min(f.at)::timestamptz AS since
+FROM (
+    SELECT n.rule_ref, coalesce(n.error, '') AS reason, n.created AS at
+    FROM (SELECT e.rule_ref, e.error, e.created, e.status FROM enforcement e ORDER BY e.id DESC LIMIT $1::int) n
+    WHERE n.status = 'disabled' AND n.created > now() - interval '15 minutes'
+    UNION ALL
+    SELECT substring(x.line FROM '^rule ([^ ]+): '), x.line, m.at
+    FROM (SELECT d.failures, d.at FROM event_matched d ORDER BY d.event DESC LIMIT $1::int) m
+    CROSS JOIN LATERAL unnest(m.failures) x (line)
+    WHERE m.at > now() - interval '15 minutes'
+) f
+WHERE f.rule_ref IS NOT NULL
+GROUP BY f.rule_ref
+ORDER BY count(*) DESC, f.rule_ref
+LIMIT 100
+`
+
+type AlertRulesRow struct {
+	Rule   string
+	N      int64
+	Reason string
+	Since  time.Time
+}
+
+// Rules that failed in the last 15 minutes, of the newest enforcements and matched
+// events, as many as are asked for: how often, and the newest reason. One that failed
+// may not have been carried out, or have conditions that could not be evaluated.
+func (q *Queries) AlertRules(ctx context.Context, most int32) ([]AlertRulesRow, error) {
+	rows, err := q.db.Query(ctx, AlertRules, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AlertRulesRow
+	for rows.Next() {
+		var i AlertRulesRow
+		if err := rows.Scan(
+			&i.Rule,
+			&i.N,
+			&i.Reason,
+			&i.Since,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const AlertSchema = `-- name: AlertSchema :one
 
 SELECT (to_regclass('alert') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL AND to_regclass('worker_probe') IS NOT NULL)::boolean AS alerts

@@ -60,9 +60,9 @@ func (q *Queries) EventSchema(ctx context.Context) (bool, error) {
 
 const ViewEnforcements = `-- name: ViewEnforcements :many
 SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
-       coalesce(f.error, '')::text AS error, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
+       coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
        coalesce(x.id, 0)::bigint AS execution, coalesce(x.status::text, '')::text AS execution_status, coalesce(x.action_ref, '')::text AS action_ref
-FROM (SELECT id, rule, rule_ref, trigger_ref, config, event, status, payload, condition, conditions, created, resolved_at, error FROM enforcement o WHERE o.id < $1::bigint ORDER BY o.id DESC LIMIT $2::int) f
+FROM (SELECT id, rule, rule_ref, trigger_ref, config, event, status, payload, condition, conditions, created, resolved_at, error, note FROM enforcement o WHERE o.id < $1::bigint ORDER BY o.id DESC LIMIT $2::int) f
 LEFT JOIN LATERAL (
     SELECT e.id, e.status, e.action_ref FROM execution e
     WHERE e.enforcement = f.id AND e.parent IS NULL AND (e.config IS NULL OR NOT (e.config ? 'retry_of')) LIMIT 1) x ON true
@@ -88,6 +88,7 @@ type ViewEnforcementsRow struct {
 	Event           int64
 	Status          string
 	Error           string
+	Note            string
 	Created         time.Time
 	ResolvedAt      *time.Time
 	Config          []byte
@@ -122,6 +123,7 @@ func (q *Queries) ViewEnforcements(ctx context.Context, arg ViewEnforcementsPara
 			&i.Event,
 			&i.Status,
 			&i.Error,
+			&i.Note,
 			&i.Created,
 			&i.ResolvedAt,
 			&i.Config,
@@ -143,7 +145,7 @@ func (q *Queries) ViewEnforcements(ctx context.Context, arg ViewEnforcementsPara
 
 const ViewEnforcementsOfEvent = `-- name: ViewEnforcementsOfEvent :many
 SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
-       coalesce(f.error, '')::text AS error, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
+       coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
        coalesce(x.id, 0)::bigint AS execution, coalesce(x.status::text, '')::text AS execution_status, coalesce(x.action_ref, '')::text AS action_ref
 FROM enforcement f
 LEFT JOIN LATERAL (
@@ -162,6 +164,7 @@ type ViewEnforcementsOfEventRow struct {
 	Event           int64
 	Status          string
 	Error           string
+	Note            string
 	Created         time.Time
 	ResolvedAt      *time.Time
 	Config          []byte
@@ -189,6 +192,7 @@ func (q *Queries) ViewEnforcementsOfEvent(ctx context.Context, event int64, page
 			&i.Event,
 			&i.Status,
 			&i.Error,
+			&i.Note,
 			&i.Created,
 			&i.ResolvedAt,
 			&i.Config,

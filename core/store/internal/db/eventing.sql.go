@@ -193,14 +193,15 @@ func (q *Queries) FindRules(ctx context.Context, triggerRefs []string, ids []int
 }
 
 const InsertEnforcements = `-- name: InsertEnforcements :many
-INSERT INTO enforcement (rule, rule_ref, trigger_ref, config, event, status, payload, condition, conditions, resolved_at, error)
+INSERT INTO enforcement (rule, rule_ref, trigger_ref, config, event, status, payload, condition, conditions, resolved_at, error, note)
 SELECT r.id, r.ref, r.trigger_ref, m.config::jsonb, m.event, CASE WHEN m.error = '' THEN 'created' ELSE 'disabled' END::enforcement_status_enum,
        ($1::text[])[m.position]::jsonb, m.condition::enforcement_condition_enum, r.conditions,
-       CASE WHEN m.error <> '' THEN now() END, nullif(m.error, '')
+       CASE WHEN m.error <> '' THEN now() END, nullif(m.error, ''), nullif(m.note, '')
 FROM (
     SELECT unnest($2::bigint[]) AS event, unnest($3::bigint[]) AS rule,
            unnest($4::int[]) AS position, unnest($5::text[]) AS config,
-           unnest($6::text[]) AS condition, unnest($7::text[]) AS error
+           unnest($6::text[]) AS condition, unnest($7::text[]) AS error,
+           unnest($8::text[]) AS note
 ) m
 JOIN rule r ON r.id = m.rule
 ORDER BY m.event, m.rule
@@ -216,6 +217,7 @@ type InsertEnforcementsParams struct {
 	Configs    []string
 	Conditions []string
 	Errors     []string
+	Notes      []string
 }
 
 type InsertEnforcementsRow struct {
@@ -236,6 +238,7 @@ func (q *Queries) InsertEnforcements(ctx context.Context, arg InsertEnforcements
 		arg.Configs,
 		arg.Conditions,
 		arg.Errors,
+		arg.Notes,
 	)
 	if err != nil {
 		return nil, err

@@ -381,6 +381,24 @@ func (q *Queries) KnownIdentities(ctx context.Context, ids []int64) ([]int64, er
 	return items, nil
 }
 
+const LockAboveAsking = `-- name: LockAboveAsking :exec
+WITH RECURSIVE above AS (
+    SELECT e.parent AS id, 1 AS n FROM execution e WHERE e.id = $1::bigint AND e.parent IS NOT NULL
+    UNION ALL
+    SELECT e.parent, a.n + 1 FROM above a JOIN execution e ON e.id = ANY (ARRAY[a.id])
+    WHERE e.parent IS NOT NULL AND jsonb_typeof(e.workflow_task) = 'object' AND a.n < 32
+)
+SELECT x.id FROM execution x WHERE x.id = ANY (ARRAY(SELECT a.id FROM above a)) ORDER BY x.id FOR SHARE OF x
+`
+
+// The workflows that wait for an answer: the one that an execution is a task of, the
+// one that this is a task of, and so on. They neither end nor begin to be cancelled
+// before the transaction has; many answers may hold them at once.
+func (q *Queries) LockAboveAsking(ctx context.Context, execution int64) error {
+	_, err := q.db.Exec(ctx, LockAboveAsking, execution)
+	return err
+}
+
 const LockAskingExecutions = `-- name: LockAskingExecutions :exec
 SELECT e.id FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e
 `
@@ -505,10 +523,11 @@ func (q *Queries) OpenInquiries(ctx context.Context, questions []byte) error {
 
 const ReadBeginningQuestions = `-- name: ReadBeginningQuestions :many
 SELECT e.id, coalesce(e.config, 'null')::jsonb AS config, coalesce(attune_task_timeout(e.workflow_task), 0)::float8 AS timeout_seconds,
-       coalesce((SELECT p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') FROM execution p WHERE p.id = e.parent), true)::bool AS over
+       coalesce((SELECT p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') FROM execution p WHERE p.id = e.parent),
+                jsonb_typeof(e.workflow_task) IS NOT DISTINCT FROM 'object')::bool AS over,
+       coalesce(jsonb_typeof(e.workflow_task) = 'object', false)::bool AS task
 FROM execution e
 WHERE e.id = ANY ($1::bigint[]) AND e.action_ref = $2::text AND e.status = 'requested'
-  AND jsonb_typeof(e.workflow_task) = 'object'
 ORDER BY e.id
 `
 
@@ -517,9 +536,10 @@ type ReadBeginningQuestionsRow struct {
 	Config         []byte
 	TimeoutSeconds float64
 	Over           bool
+	Task           bool
 }
 
-// Executions of the action that asks, as tasks of workflows, which ask to run.
+// Executions of the action that asks, which ask to run: tasks of workflows, or not.
 func (q *Queries) ReadBeginningQuestions(ctx context.Context, ids []int64, action string) ([]ReadBeginningQuestionsRow, error) {
 	rows, err := q.db.Query(ctx, ReadBeginningQuestions, ids, action)
 	if err != nil {
@@ -534,6 +554,7 @@ func (q *Queries) ReadBeginningQuestions(ctx context.Context, ids []int64, actio
 			&i.Config,
 			&i.TimeoutSeconds,
 			&i.Over,
+			&i.Task,
 		); err != nil {
 			return nil, err
 		}
@@ -662,6 +683,49 @@ func (q *Queries) SettleInquiries(ctx context.Context, sealed []int64, responses
 	for rows.Next() {
 		var i SettleInquiriesRow
 		if err := rows.Scan(&i.ID, &i.Execution, &i.Status); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const StoppedAboveAsking = `-- name: StoppedAboveAsking :many
+WITH RECURSIVE above AS (
+    SELECT e.id, e.parent, true AS task, 0 AS n FROM execution e WHERE e.id = $1::bigint
+    UNION ALL
+    SELECT e.id, e.parent, coalesce(jsonb_typeof(e.workflow_task) = 'object', false), a.n + 1
+    FROM above a JOIN execution e ON e.id = ANY (ARRAY[a.parent])
+    WHERE a.task AND a.n < 32
+)
+SELECT x.id, x.status, a.n::int AS height
+FROM above a JOIN execution x ON x.id = ANY (ARRAY[a.id])
+WHERE a.n > 0 AND attune_terminal(x.status)
+   OR NOT attune_terminal(x.status) AND (x.status = 'canceling' OR EXISTS (SELECT FROM execution_cancel c WHERE c.execution = x.id))
+ORDER BY a.n
+`
+
+type StoppedAboveAskingRow struct {
+	ID     int64
+	Status attune.Status
+	Height int32
+}
+
+// Of an execution that asks and of the workflows above it those that have ended or
+// shall stop, the nearest first. Of the execution itself its end is not meant.
+func (q *Queries) StoppedAboveAsking(ctx context.Context, execution int64) ([]StoppedAboveAskingRow, error) {
+	rows, err := q.db.Query(ctx, StoppedAboveAsking, execution)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StoppedAboveAskingRow
+	for rows.Next() {
+		var i StoppedAboveAskingRow
+		if err := rows.Scan(&i.ID, &i.Status, &i.Height); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

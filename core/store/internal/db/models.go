@@ -1099,6 +1099,7 @@ type Enforcement struct {
 	Created    time.Time
 	ResolvedAt *time.Time
 	Error      *string
+	Note       *string
 }
 
 type EngineReplica struct {
@@ -1784,6 +1785,7 @@ type WorkflowSource struct {
 	Digest      string
 	Definition  []byte
 	ParamSchema []byte
+	Used        time.Time
 }
 
 type WorkflowTaskDispatch struct {

@@ -276,7 +276,7 @@ func (q *Queries) EndOverruns(ctx context.Context, grace float64, unfencedTimeou
 const EndUnheardCancels = `-- name: EndUnheardCancels :many
 WITH ended AS (
     UPDATE execution e
-    SET status = 'cancelled', result = jsonb_build_object(
+    SET status = 'cancelled', result = attune_cancel_words(e.id) || jsonb_build_object(
             'error', 'Cancelled on request; its worker has not confirmed that it stopped', 'cancelled', true, 'succeeded', false,
             'cancelled_by', 'execution_timeout_monitor', 'waited_seconds', floor(extract(epoch FROM now() - e.updated)), 'worker_id', e.worker)
     WHERE e.id = ANY (ARRAY(

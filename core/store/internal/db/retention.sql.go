@@ -264,6 +264,27 @@ func (q *Queries) PruneScopes(ctx context.Context, idle float64, page int32) (in
 	return result.RowsAffected(), nil
 }
 
+const PruneWorkflowSources = `-- name: PruneWorkflowSources :execrows
+DELETE FROM workflow_source s
+WHERE s.id = ANY (ARRAY(
+        SELECT t.id FROM workflow_source t
+        WHERE t.used < now() - make_interval(secs => $1::float8)
+          AND NOT EXISTS (SELECT FROM workflow_execution w WHERE w.source = t.id)
+        ORDER BY t.id LIMIT $2::int FOR UPDATE SKIP LOCKED))
+  AND s.used < now() - make_interval(secs => $1::float8)
+`
+
+// Definitions that no workflow refers to. An engine takes one again at least once an
+// hour before it starts a workflow with it, and workflows refer to theirs by a key, so
+// that none is removed that is about to be used.
+func (q *Queries) PruneWorkflowSources(ctx context.Context, older float64, page int32) (int64, error) {
+	result, err := q.db.Exec(ctx, PruneWorkflowSources, older, page)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const ReferredWorkers = `-- name: ReferredWorkers :many
 SELECT DISTINCT e.worker::bigint AS worker FROM execution e
 WHERE e.finished_status IS NULL AND e.worker = ANY ($1::bigint[])

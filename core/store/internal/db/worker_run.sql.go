@@ -117,10 +117,11 @@ WITH locked AS (
     SET source_kind = excluded.source_kind, source_ref = excluded.source_ref,
         encrypted_value = excluded.encrypted_value, encryption_key_hash = NULL
 )
-UPDATE execution e SET status = l.status::execution_status_enum, result = l.result::jsonb
+UPDATE execution e SET status = l.status::execution_status_enum,
+    result = CASE WHEN l.status = 'cancelled' THEN attune_cancel_words(e.id) || l.result::jsonb ELSE l.result::jsonb END
 FROM locked l
 WHERE e.id = ANY (ARRAY[l.id]) AND e.status IN ('running', 'canceling')
-RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous
+RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, l.previous, CASE WHEN e.status = 'cancelled' THEN e.result END::jsonb AS words
 `
 
 type FinishExecutionsParams struct {
@@ -143,11 +144,13 @@ type FinishExecutionsRow struct {
 	Status     attune.Status
 	FinishedAt *time.Time
 	Previous   attune.Status
+	Words      []byte
 }
 
 // Ends what this worker still runs in this attempt. What somebody else has
 // ended or taken away is not returned. Secrets of results, encrypted, are kept
 // apart; row i of their arrays is one, and those of what was not ended are not kept.
+// The result of what was cancelled says by whom and why too, and is returned.
 func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsParams) ([]FinishExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, FinishExecutions,
 		arg.Ids,
@@ -175,6 +178,7 @@ func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsPara
 			&i.Status,
 			&i.FinishedAt,
 			&i.Previous,
+			&i.Words,
 		); err != nil {
 			return nil, err
 		}
@@ -203,7 +207,8 @@ func (q *Queries) LeaveWorker(ctx context.Context, draining bool, iD int64, inca
 }
 
 const ReadRunStates = `-- name: ReadRunStates :many
-SELECT e.id, e.status, e.worker, e.attempt, e.action, e.action_ref, e.finished_at
+SELECT e.id, e.status, e.worker, e.attempt, e.action, e.action_ref, e.finished_at,
+       CASE WHEN e.status = 'cancelled' THEN e.result END::jsonb AS words
 FROM execution e
 WHERE e.id = ANY ($1::bigint[])
 ORDER BY e.id
@@ -217,6 +222,7 @@ type ReadRunStatesRow struct {
 	Action     *int64
 	ActionRef  string
 	FinishedAt *time.Time
+	Words      []byte
 }
 
 // How the rows behind running work look, for cancels whose message was lost
@@ -238,6 +244,7 @@ func (q *Queries) ReadRunStates(ctx context.Context, ids []int64) ([]ReadRunStat
 			&i.Action,
 			&i.ActionRef,
 			&i.FinishedAt,
+			&i.Words,
 		); err != nil {
 			return nil, err
 		}
@@ -258,10 +265,10 @@ WITH orphan AS (
 )
 UPDATE execution e SET
     status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'abandoned' END::execution_status_enum,
-    result = $1::jsonb
+    result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) ELSE '{}' END || $1::jsonb
 FROM orphan o
 WHERE e.id = o.id AND e.worker = $2 AND e.status IN ('running', 'canceling')
-RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at
+RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, e.result
 `
 
 type SettleOrphansRow struct {
@@ -270,6 +277,7 @@ type SettleOrphansRow struct {
 	ActionRef  string
 	Status     attune.Status
 	FinishedAt *time.Time
+	Result     []byte
 }
 
 // What an earlier process of this worker was running when it died can have no
@@ -289,6 +297,7 @@ func (q *Queries) SettleOrphans(ctx context.Context, result []byte, worker *int6
 			&i.ActionRef,
 			&i.Status,
 			&i.FinishedAt,
+			&i.Result,
 		); err != nil {
 			return nil, err
 		}
@@ -313,7 +322,7 @@ WITH wanted AS (
     UPDATE execution e SET
         status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'running' END::execution_status_enum,
         started_at = CASE WHEN e.status = 'scheduled' THEN now() ELSE e.started_at END,
-        result = CASE WHEN e.status = 'canceling' THEN $5::jsonb ELSE e.result END
+        result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) || $5::jsonb ELSE e.result END
     FROM locked l
     WHERE e.id = l.id AND e.worker = $3
       AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)

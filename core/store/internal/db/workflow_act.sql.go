@@ -12,7 +12,7 @@ import (
 const LockActWorkflow = `-- name: LockActWorkflow :one
 
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason, w.open,
-       coalesce(w.current_tasks, '{}')::text[] AS current_tasks
+       coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(attune_paused_above(w.execution), 0)::bigint AS paused_above
 FROM workflow_execution w
 JOIN execution e ON e.id = w.execution
 WHERE w.execution = $1::bigint
@@ -28,6 +28,7 @@ type LockActWorkflowRow struct {
 	PauseReason  string
 	Open         bool
 	CurrentTasks []string
+	PausedAbove  int64
 }
 
 // What operators do to workflows. An engine notices within seconds.
@@ -43,6 +44,7 @@ func (q *Queries) LockActWorkflow(ctx context.Context, execution int64) (LockAct
 		&i.PauseReason,
 		&i.Open,
 		&i.CurrentTasks,
+		&i.PausedAbove,
 	)
 	return i, err
 }

@@ -12,6 +12,7 @@ import (
 
 const ViewWorkflow = `-- name: ViewWorkflow :one
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
+       coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
        coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(w.completed_tasks, '{}')::text[] AS completed_tasks,
        coalesce(w.failed_tasks, '{}')::text[] AS failed_tasks, coalesce(w.skipped_tasks, '{}')::text[] AS skipped_tasks,
        w.task_graph, w.state, w.version, w.deadline, w.open, coalesce(d.ref, '')::text AS definition_ref,
@@ -33,6 +34,7 @@ type ViewWorkflowRow struct {
 	Status         string
 	Paused         bool
 	PauseReason    string
+	PausedAbove    int64
 	CurrentTasks   []string
 	CompletedTasks []string
 	FailedTasks    []string
@@ -65,6 +67,7 @@ func (q *Queries) ViewWorkflow(ctx context.Context, most int32, execution int64)
 		&i.Status,
 		&i.Paused,
 		&i.PauseReason,
+		&i.PausedAbove,
 		&i.CurrentTasks,
 		&i.CompletedTasks,
 		&i.FailedTasks,
@@ -96,7 +99,7 @@ FROM (
     SELECT d.task_name, coalesce(d.task_index, -1)::int AS task_index, e.id AS execution, e.status::text AS status, e.retry_count,
            e.worker, coalesce(v.name, '')::text AS worker_name, e.created, e.started_at, e.finished_at, r.due,
            coalesce(q.id, 0)::bigint AS asked, e.action_ref, d.settled AS drawn,
-           coalesce(CASE WHEN e.finished_status <> 'completed' AND pg_column_size(e.result) < 8000
+           coalesce(f.reason, CASE WHEN e.finished_status <> 'completed' AND pg_column_size(e.result) < 8000
                  THEN left(coalesce(e.result ->> 'error', e.result ->> 'message', e.result ->> 'reason'), 300) END, '')::text AS error,
            row_number() OVER (PARTITION BY d.task_name
                               ORDER BY CASE WHEN e.finished_status IS NULL THEN 0 WHEN e.finished_status = 'completed' THEN 2 ELSE 1 END,
@@ -107,6 +110,7 @@ FROM (
     LEFT JOIN worker v ON v.id = e.worker
     LEFT JOIN execution_retry r ON r.execution = e.id AND r.waiting AND e.status = 'requested'
     LEFT JOIN inquiry q ON q.execution = e.id AND q.status = 'pending'
+    LEFT JOIN inquiry_fault f ON f.execution = e.id
 ) x
 WHERE x.place <= CASE WHEN x.task_name = $3::text THEN $4::int ELSE $5::int END
 ORDER BY x.task_name, x.place
@@ -143,7 +147,8 @@ type ViewWorkflowChildrenRow struct {
 // succeed, then the others, in the order of their items. Due is when one is repeated
 // that waits for it; asked is the question that one waits for; nested is one that is a
 // workflow itself, drawn one from whose end the workflow has gone on. Of one task more
-// are shown than of the others.
+// are shown than of the others. What could not be asked is the error of one
+// that completed.
 func (q *Queries) ViewWorkflowChildren(ctx context.Context, arg ViewWorkflowChildrenParams) ([]ViewWorkflowChildrenRow, error) {
 	rows, err := q.db.Query(ctx, ViewWorkflowChildren,
 		arg.Workflow,
@@ -292,6 +297,7 @@ WITH looked AS (
          ORDER BY x.execution DESC LIMIT $9::int)) w
 )
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
+       coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
        coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(cardinality(w.completed_tasks), 0)::int AS completed,
        coalesce(cardinality(w.failed_tasks), 0)::int AS failed, coalesce(cardinality(w.skipped_tasks), 0)::int AS skipped,
        coalesce((SELECT sum(1 + CASE WHEN jsonb_typeof(n.value -> 'sub_tasks') = 'array' THEN jsonb_array_length(n.value -> 'sub_tasks') ELSE 0 END)
@@ -301,7 +307,8 @@ FROM looked w
 JOIN execution e ON e.id = w.execution
 WHERE ($1::text = '' OR e.action_ref ILIKE $1::text)
   AND (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
-  AND (NOT $3::bool OR w.paused)
+  AND (NOT $3::bool OR w.paused
+       OR CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) IS NOT NULL ELSE false END)
   AND (NOT $4::bool OR NOT w.open)
   AND (NOT $5::bool OR e.status IN ('failed', 'timeout', 'abandoned')
        OR w.open AND (w.paused OR cardinality(w.failed_tasks) > 0))
@@ -328,6 +335,7 @@ type ViewWorkflowPageRow struct {
 	Status       string
 	Paused       bool
 	PauseReason  string
+	PausedAbove  int64
 	CurrentTasks []string
 	Completed    int32
 	Failed       int32
@@ -368,6 +376,7 @@ func (q *Queries) ViewWorkflowPage(ctx context.Context, arg ViewWorkflowPagePara
 			&i.Status,
 			&i.Paused,
 			&i.PauseReason,
+			&i.PausedAbove,
 			&i.CurrentTasks,
 			&i.Completed,
 			&i.Failed,

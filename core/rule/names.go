@@ -1,0 +1,67 @@
+package rule
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/expr"
+)
+
+// Misname is a path in the parameters of a rule that leads to nothing, whatever the
+// event is.
+type Misname struct {
+	At      string // in the parameters
+	Path    string
+	Unknown string // the path up to the name that is not known
+	Name    string // that name
+	Known   []string
+}
+
+// names are those that paths may go by; nil is where anything may follow.
+type names map[string]names
+
+var known = names{
+	"event":  {"id": {}, "trigger": {}, "created": {}, "payload": nil},
+	"pack":   {"config": nil},
+	"system": {"timestamp": {}, "rule": {"id": {}, "ref": {}}},
+}
+
+// Misnamed lists the paths in parameters that lead to nothing. payload are the fields of
+// the events; nil if they are not known.
+func Misnamed(params any, payload []string) []Misname {
+	var wrong []Misname
+	for _, found := range expr.Paths(expr.Value(params)) {
+		at := known
+		segments := strings.Split(found.Path, ".")
+		for i, segment := range segments {
+			next, ok := at[segment]
+			if !ok {
+				wrong = append(wrong, Misname{
+					found.At, found.Path, strings.Join(segments[:i+1], "."), segment, slices.Sorted(maps.Keys(at)),
+				})
+				break
+			}
+			if next == nil { // anything may follow
+				if segments[0] == "event" && i+1 < len(segments) && payload != nil && !slices.Contains(payload, segments[i+1]) {
+					wrong = append(wrong, Misname{found.At, found.Path, strings.Join(segments[:i+2], "."), segments[i+1], payload})
+				}
+				break
+			}
+			at = next
+		}
+	}
+	return wrong
+}
+
+// Absent lists the paths that lead to nothing for this event: they are null.
+func (p *Params) Absent(event Event, subject Subject) []string {
+	var absent []string
+	scope := Scope(event, subject)
+	for _, found := range expr.Paths(p.values) {
+		if !expr.Leads(scope, found.Path) {
+			absent = append(absent, found.At+": {{ "+found.Path+" }}")
+		}
+	}
+	return absent
+}
