@@ -109,7 +109,7 @@ func pretty(text []byte) string {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if encoder.Encode(value) != nil {
+	if err := encoder.Encode(value); err != nil {
 		return clean(string(text))
 	}
 	return strings.TrimSuffix(out.String(), "\n") // JSON escapes control characters
