@@ -15,7 +15,7 @@ import (
 var (
 	listPattern  = regexp.MustCompile(`(?s)(?:\(|ARRAY\[)('[a-z]+'(?:,\s*'[a-z]+')+)[)\]]`)
 	labelPattern = regexp.MustCompile(`'([a-z]+)'`)
-	movePattern  = regexp.MustCompile(`(?s)UPDATE execution e\s+SET status = '([a-z]+)'.*?e\.status = '([a-z]+)'`)
+	movePattern  = regexp.MustCompile(`UPDATE execution e\s+SET status = '([a-z]+)'[^;]*?e\.status = '([a-z]+)'`)
 )
 
 func queries(t *testing.T) map[string]string {
