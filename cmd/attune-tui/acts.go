@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/operator"
@@ -33,6 +34,10 @@ const (
 // openActs prepares acting: sessions of its own that may write, opened by the
 // first act. It waits for nothing.
 func openActs(ctx context.Context, cfg *config.Config, reader *monitor.Monitor) (*operator.Operator, func(), error) {
+	keys, err := secret.NewKeyring(cfg.Security.EncryptionKey)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the key that seals secrets: %w", err)
+	}
 	settings := storeConfig(cfg)
 	settings.ReadOnly, settings.MaxConnections, settings.StatementTimeout = false, actsPool, actsTimeout
 	settings.ApplicationName = "attune-tui acts"
@@ -43,7 +48,7 @@ func openActs(ctx context.Context, cfg *config.Config, reader *monitor.Monitor) 
 	desk := triage.New(triage.Config{
 		Actor: actor(), Source: "attune-tui",
 		HeartbeatStaleAfter: cfg.Executor.StaleAfter(), WithoutStats: !cfg.Executor.Queue.EnableMetrics,
-	}, st, nil)
+	}, st, nil).WithKeyring(keys)
 	withBroker := func(ctx context.Context) (*triage.Triage, func(), error) {
 		link, err := openLink(ctx, cfg)
 		if err != nil {

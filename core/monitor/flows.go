@@ -25,7 +25,7 @@ type Flows struct {
 }
 
 // flowBound is where counting paused and failed workflows and questions stops.
-const flowBound = 1_000
+const flowBound = 500
 
 // readFlows counts what waits for somebody; nil where the schema does not record it.
 func readFlows(ctx context.Context, tx *store.Tx, s shape, floor int64) (*Flows, error) {

@@ -177,7 +177,7 @@ func TestQuestionsAndWorkflowsNeedAttention(t *testing.T) {
 		return list
 	}
 	require.Equal(t, []string{
-		"warning at least 1000 workflows have failed / workflows status:failed,timeout,abandoned",
+		"warning at least 500 workflows have failed / workflows status:failed,timeout,abandoned",
 		"info 3 questions wait for people / inquiries status:pending",
 		"info 1 workflow is paused / workflows paused",
 	}, texts())

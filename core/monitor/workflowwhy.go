@@ -94,23 +94,26 @@ func (w *workflowWhy) tell(staleAfter time.Duration) {
 		if w.PauseReason != "" {
 			reason = ": " + w.PauseReason
 		}
-		w.say("The workflow is paused%s. What runs goes on to its end, nothing more is started until it is resumed.", reason)
+		w.sayf("The workflow is paused%s. What runs goes on to its end, nothing more is started until it is resumed.", reason)
+	}
+	if w.PausedAbove != 0 {
+		w.sayf("Workflow %d above it is paused, and with that this one: nothing more is started until that is resumed.", w.PausedAbove)
 	}
 	if w.Status == string(attune.StatusCanceling) {
-		w.say("The workflow is being cancelled; it ends when what runs has ended.")
+		w.sayf("The workflow is being cancelled; it ends when what runs has ended.")
 	}
 	for i := range w.List {
 		w.task(&w.List[i], staleAfter)
 	}
 	if len(w.lines) == 0 {
-		w.say("Nothing keeps it: the engine decides next about what has ended.")
+		w.sayf("Nothing keeps it: the engine decides next about what has ended.")
 	}
 	if w.Deadline != nil {
-		w.say("If it has not ended %s, it is ended as timeout.", clock(*w.Deadline, w.At))
+		w.sayf("If it has not ended %s, it is ended as timeout.", clock(*w.Deadline, w.At))
 	}
 }
 
-func (w *workflowWhy) say(format string, args ...any) {
+func (w *workflowWhy) sayf(format string, args ...any) {
 	w.lines = append(w.lines, fmt.Sprintf(format, args...))
 }
 
@@ -124,7 +127,7 @@ func (w *workflowWhy) ended() {
 	if w.Error != "" {
 		text += ": " + strings.TrimSuffix(w.Error, ".")
 	}
-	w.say("%s.", text)
+	w.sayf("%s.", text)
 	for i := range w.List {
 		t := &w.List[i]
 		switch workflow.TaskStatus(t.Status) {
@@ -133,7 +136,7 @@ func (w *workflowWhy) ended() {
 				w.failure(t)
 			}
 		case workflow.TaskRunning:
-			w.say("%s runs on: %s.", t.Name, t.Says)
+			w.sayf("%s runs on: %s.", t.Name, t.Says)
 		default:
 		}
 	}
@@ -147,9 +150,9 @@ func (w *workflowWhy) task(t *WorkflowTask, staleAfter time.Duration) {
 			w.running(t, staleAfter)
 		}
 	case workflow.TaskWaiting:
-		w.say("%s waits at its join: it %s.", t.Name, t.Why)
+		w.sayf("%s waits at its join: it %s.", t.Name, t.Why)
 	case workflow.TaskReady:
-		w.say("%s could be started, and is when the workflow is resumed.", t.Name)
+		w.sayf("%s could be started, and is when the workflow is resumed.", t.Name)
 	case workflow.TaskFailed, workflow.TaskTimeout:
 		if !t.Handled {
 			w.failure(t)
@@ -164,13 +167,14 @@ func (w *workflowWhy) failure(t *WorkflowTask) {
 	if t.Why != "" {
 		text += ": " + strings.TrimSuffix(t.Why, ".")
 	}
+	parts := []string{text}
 	for i := range w.List {
 		after := &w.List[i]
 		if after.Join > 1 && int(after.Join) == len(after.Before) && slices.Contains(after.Before, t.Name) && after.Status != string(workflow.TaskCompleted) {
-			text += fmt.Sprintf("; %s needs all %d before it", after.Name, after.Join)
+			parts = append(parts, fmt.Sprintf("%s needs all %d before it", after.Name, after.Join))
 		}
 	}
-	w.say("%s.", text)
+	w.sayf("%s.", strings.Join(parts, "; "))
 }
 
 // running says what the children of a task do that have not ended. Of those of which
@@ -193,13 +197,13 @@ func (w *workflowWhy) running(t *WorkflowTask, staleAfter time.Duration) {
 		more += max(n-whyNamed, 0)
 	}
 	if more > 0 {
-		w.say("  and %d more of %s", more, t.Name)
+		w.sayf("  and %d more of %s", more, t.Name)
 	}
 	if items := t.Items; items != nil && items.Made < items.Total && t.Concurrency > 0 {
-		w.say("%s has %d of %d items begun: %d may run at once.", t.Name, items.Made, items.Total, t.Concurrency)
+		w.sayf("%s has %d of %d items begun: %d may run at once.", t.Name, items.Made, items.Total, t.Concurrency)
 	}
 	if len(w.lines) == before {
-		w.say("%s has ended its part; the engine decides next.", t.Name)
+		w.sayf("%s has ended its part; the engine decides next.", t.Name)
 	}
 }
 

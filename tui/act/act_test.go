@@ -48,7 +48,7 @@ func TestWhatAppliesToAQueue(t *testing.T) {
 	paused := &monitor.Queue{ID: 1, ActionRef: "a.b", Group: `{"k":1}`, Paused: true, LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride}}
 	menu := act.ForQueue(paused)
 	require.Equal(t, []act.Kind{act.ResumeQueue, act.LimitQueue, act.ResetQueue, act.RepairQueue}, applies(menu))
-	require.Equal(t, act.Target{Name: `queue a.b {"k":1}`, ID: 1, Action: "a.b", Group: `{"k":1}`}, menu.Target)
+	require.Equal(t, act.Target{Name: `queue a.b {"k":1}`, Ref: `a.b {"k":1}`, ID: 1, Action: "a.b", Group: `{"k":1}`}, menu.Target)
 }
 
 func TestWhatAppliesToAWorker(t *testing.T) {

@@ -52,6 +52,8 @@ func ForWorkflow(w *monitor.Workflow) Menu {
 	case over != "":
 	case w.Paused:
 		pause = "it is paused"
+	case w.PausedAbove != 0:
+		resume = "it is paused with workflow " + strconv.FormatInt(w.PausedAbove, 10) + " above it, and goes on with that"
 	default:
 		resume = "it is not paused"
 	}

@@ -188,11 +188,7 @@ func (m *Model) choose() tea.Cmd {
 	if len(d.item.Fields) == 0 {
 		return m.planFor(act.Order{Kind: d.item.Kind, Target: d.menu.Target})
 	}
-	fields := make([]widget.FormField, len(d.item.Fields))
-	for i, f := range d.item.Fields {
-		fields[i] = widget.FormField{Name: f.Name, Label: f.Label, Value: f.Value, Hint: f.Hint, Check: f.Check}
-	}
-	d.scope, d.form = keymap.InForm, widget.NewForm(fields)
+	d.scope, d.form = keymap.InForm, widget.NewForm(formFields(d.item.Fields))
 	return nil
 }
 
@@ -224,8 +220,8 @@ func (m *Model) planFor(order act.Order) tea.Cmd {
 	}
 	m.remember(op)
 	ctx, cancel := context.WithTimeout(m.ctx, act.PlanTimeout)
-	menu := m.dialog.menu
-	m.dialog = dialog{scope: keymap.InPlanning, menu: menu, op: op, cancel: cancel}
+	was := m.dialog
+	m.dialog = dialog{scope: keymap.InPlanning, menu: was.menu, list: was.list, item: was.item, form: was.form, op: op, cancel: cancel}
 	acts := m.opts.Acts
 	ask := func() (msg tea.Msg) {
 		defer cancel()
@@ -253,8 +249,7 @@ func (m *Model) planned(msg planMsg) {
 		return
 	}
 	if msg.err != nil {
-		op.State, op.Err, op.Ended = act.Failed, widget.Clean(planReason(msg.err).Error()), m.env.Clock
-		d.scope = keymap.InFailed
+		m.unplanned(msg.err)
 		return
 	}
 	op.State, op.Title = act.Planned, widget.Clean(msg.plan.Title)

@@ -83,7 +83,7 @@ func (m *Model) dialogBox(w, h int) []string {
 	case keymap.InColumns:
 		lines = d.list.Lines(inner, room, th)
 	case keymap.InForm:
-		lines = d.form.Lines(inner, th)
+		lines = m.formLines(inner, room)
 	case keymap.InPlanning:
 		note = widget.Age(m.env.Clock.Sub(d.op.Began))
 		lines = []string{m.turning() + " Asking what this would change …", th.Paint(theme.Dim, "  Nothing has been done.")}

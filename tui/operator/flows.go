@@ -26,6 +26,8 @@ func (o *Operator) planPause(ctx context.Context, order act.Order) (*act.Plan, e
 		plan.Nothing = "it has ended: " + d.Status
 	case pauses && d.Paused:
 		plan.Nothing = "it is paused already"
+	case !pauses && !d.Paused && d.PausedAbove != 0:
+		plan.Nothing = fmt.Sprintf("it is paused with workflow %d above it, and goes on with that", d.PausedAbove)
 	case !pauses && !d.Paused:
 		plan.Nothing = "it is not paused"
 	case pauses:
@@ -42,7 +44,9 @@ func (o *Operator) planPause(ctx context.Context, order act.Order) (*act.Plan, e
 	plan.Lines = append(plan.Lines, taskLines(d, "goes on to its end")...)
 	switch ready := tasksThat(d, "ready"); {
 	case pauses:
-		plan.Lines = append(plan.Lines, line(act.Warn, "Nothing more is started in it until it is resumed; its deadline does not wait."))
+		plan.Lines = append(plan.Lines, line(act.Warn, "Nothing more is started in it, nor in workflows nested in it, until it is resumed; its deadline does not wait."))
+	case d.PausedAbove != 0:
+		plan.Lines = append(plan.Lines, line(act.Warn, "Workflow %d above it is paused: it goes on with that.", d.PausedAbove))
 	case len(ready) > 0:
 		plan.Lines = append(plan.Lines, line(act.Plain, "What could have been started is started: %s.", strings.Join(ready, ", ")))
 	default:

@@ -106,7 +106,7 @@ func TestAFormIsDoneWhenAllItsFieldsAreTaken(t *testing.T) {
 	}
 	f := NewForm([]FormField{{Name: "a", Label: "A", Check: refuse}, {Name: "b", Label: "B", Value: "2", Check: refuse}})
 	require.False(t, f.Next())
-	require.Contains(t, strings.Join(f.Lines(40, themed(t, theme.Options{Plain: true})), "\n"), "✗ it is missing")
+	require.Contains(t, strings.Join(f.Lines(40, 9, themed(t, theme.Options{Plain: true})), "\n"), "✗ it is missing")
 	f.Move(1)
 	require.False(t, f.Next(), "the first is looked at again at the end")
 	f.Update(letters("1"))

@@ -1,6 +1,10 @@
 package widget
 
 import (
+	"slices"
+	"strings"
+	"unicode"
+
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/theme"
@@ -11,39 +15,89 @@ type FormField struct {
 	Name, Label, Value, Hint string
 	// Check refuses a value in a few words; nil takes every value.
 	Check func(value string) error
+	// Choices are the values to choose from; none asks for a text. Optional allows to
+	// choose none of them.
+	Choices  []string
+	Optional bool
+	// Secret is not shown while it is written.
+	Secret bool
+	// Limit bounds the length of the value; zero is 200 characters.
+	Limit int
 }
 
-// Form asks for values, one a line.
+// Form asks for values, one a line, and says beside each what is wrong with it.
 type Form struct {
 	fields []FormField
 	inputs []*Input
+	// chosen is the choice of each field that has choices; -1 is none.
+	chosen []int
 	focus  int
-	// problem is why the field in focus was not taken.
-	problem string
+	// problems are why fields were not taken; general is what concerns none of them.
+	problems map[int]string
+	general  string
 }
 
-// maxFormValue bounds the length of a value.
+// maxFormValue bounds the length of a value that has no bound of its own.
 const maxFormValue = 200
 
 // NewForm makes a form with the first field in focus.
 func NewForm(fields []FormField) *Form {
-	f := &Form{fields: fields, inputs: make([]*Input, len(fields))}
+	f := &Form{fields: fields, inputs: make([]*Input, len(fields)), chosen: make([]int, len(fields)), problems: map[int]string{}}
 	for i, field := range fields {
-		f.inputs[i] = NewInput(field.Value, maxFormValue)
+		limit := field.Limit
+		if limit == 0 {
+			limit = maxFormValue
+		}
+		f.inputs[i] = NewInput(field.Value, limit)
+		f.inputs[i].Hide(field.Secret)
+		f.chosen[i] = slices.Index(field.Choices, field.Value)
 	}
 	return f
 }
 
 // Move puts the focus n fields further, around the end.
-func (f *Form) Move(n int) {
-	f.focus = (f.focus + n + len(f.fields)) % len(f.fields)
-	f.problem = ""
+func (f *Form) Move(n int) { f.focus = (f.focus + n + len(f.fields)) % len(f.fields) }
+
+// Update takes a key for the field in focus. Among choices the arrows lead on, and a
+// letter to the next one that begins with it.
+func (f *Form) Update(msg tea.KeyMsg) {
+	delete(f.problems, f.focus)
+	f.general = ""
+	if choices := f.fields[f.focus].Choices; len(choices) > 0 {
+		f.choose(msg, choices)
+		return
+	}
+	f.inputs[f.focus].Update(msg)
 }
 
-// Update takes a key for the field in focus.
-func (f *Form) Update(msg tea.KeyMsg) {
-	f.inputs[f.focus].Update(msg)
-	f.problem = ""
+func (f *Form) choose(msg tea.KeyMsg, choices []string) {
+	lowest := 0
+	if f.fields[f.focus].Optional {
+		lowest = -1
+	}
+	now := &f.chosen[f.focus]
+	switch {
+	case msg.Paste:
+	case msg.Type == tea.KeyRight || msg.Type == tea.KeySpace:
+		if *now++; *now >= len(choices) {
+			*now = lowest
+		}
+	case msg.Type == tea.KeyLeft:
+		if *now--; *now < lowest {
+			*now = len(choices) - 1
+		}
+	case msg.Type == tea.KeyBackspace:
+		*now = -1
+	case msg.Type == tea.KeyRunes && len(msg.Runes) == 1:
+		for n := 1; n <= len(choices); n++ {
+			at := (*now + n + len(choices)) % len(choices)
+			first := []rune(choices[at] + " ")[0]
+			if unicode.ToLower(first) == unicode.ToLower(msg.Runes[0]) {
+				*now = at
+				return
+			}
+		}
+	}
 }
 
 // Next goes to the next field if this one is taken, and reports true when the
@@ -64,43 +118,134 @@ func (f *Form) Next() bool {
 }
 
 func (f *Form) check(i int) bool {
+	delete(f.problems, i)
 	if f.fields[i].Check == nil {
 		return true
 	}
-	if err := f.fields[i].Check(f.inputs[i].Value()); err != nil {
-		f.focus, f.problem = i, err.Error()
+	if err := f.fields[i].Check(f.value(i)); err != nil {
+		f.focus, f.problems[i] = i, err.Error()
 		return false
 	}
 	return true
+}
+
+// Refuse says what is wrong with fields, by their names, and goes to the first of
+// them. What has no name or another one concerns all.
+func (f *Form) Refuse(problems map[string]string) {
+	f.problems, f.general = map[int]string{}, ""
+	var general []string
+	for name, text := range problems {
+		at := slices.IndexFunc(f.fields, func(field FormField) bool { return field.Name == name })
+		if at < 0 {
+			general = append(general, text)
+			continue
+		}
+		if len(f.problems) == 0 || at < f.focus {
+			f.focus = at
+		}
+		f.problems[at] = text
+	}
+	slices.Sort(general)
+	f.general = strings.Join(general, "; ")
+}
+
+// value is the text of a field.
+func (f *Form) value(i int) string {
+	if len(f.fields[i].Choices) == 0 {
+		return f.inputs[i].Value()
+	}
+	if f.chosen[i] < 0 {
+		return ""
+	}
+	return f.fields[i].Choices[f.chosen[i]]
 }
 
 // Values are the texts by the names of their fields.
 func (f *Form) Values() map[string]string {
 	values := make(map[string]string, len(f.fields))
 	for i, field := range f.fields {
-		values[field.Name] = f.inputs[i].Value()
+		values[field.Name] = f.value(i)
 	}
 	return values
 }
 
-// Lines draws the form w cells wide: the fields, then what is to be said of the
-// one in focus.
-func (f *Form) Lines(w int, th *theme.Theme) []string {
+// Lines draws the form w cells wide and at most h lines high: the fields with what is
+// wrong with them, then what is to be said of the one in focus, which is always in
+// sight.
+func (f *Form) Lines(w, h int, th *theme.Theme) []string {
 	label := 0
 	for _, field := range f.fields {
-		label = max(label, Width(field.Label))
+		label = max(label, Width(Clean(field.Label)))
 	}
-	label = min(label, w/2)
-	out := make([]string, 0, len(f.fields)+2)
-	for i, field := range f.fields {
-		mark := " "
+	label = min(label, w/3)
+	var out []string
+	at, end := 0, 0
+	for i := range f.fields {
 		if i == f.focus {
-			mark = th.Glyphs.Cursor
+			at = len(out)
 		}
-		out = append(out, mark+" "+Left(field.Label, label)+"  "+f.inputs[i].View(max(4, w-label-4), i == f.focus, th))
+		out = append(out, f.line(i, label, w, th)...)
+		if i == f.focus {
+			end = len(out)
+		}
 	}
-	if f.problem != "" {
-		return append(out, "", th.Paint(theme.Bad, "✗ "+Cut(Clean(f.problem), w-2)))
+	foot := f.foot(w, th)
+	room := max(1, h-len(foot))
+	if len(out) > room {
+		from := max(0, min(at, end-room, len(out)-room))
+		if at >= from+room || end > from+room {
+			from = min(max(0, end-room), at)
+		}
+		out = out[from:min(len(out), from+room)]
 	}
-	return append(out, "", th.Paint(theme.Dim, "  "+f.fields[f.focus].Hint))
+	return append(out, foot...)
+}
+
+// line draws one field, and below it why it was not taken.
+func (f *Form) line(i, label, w int, th *theme.Theme) []string {
+	field, mark := &f.fields[i], " "
+	if i == f.focus {
+		mark = th.Glyphs.Cursor
+	}
+	room := max(4, w-label-4)
+	value := f.inputs[i].View(room, i == f.focus, th)
+	if len(field.Choices) > 0 {
+		value = f.choice(i, room, th)
+	}
+	lines := []string{mark + " " + Left(Clean(field.Label), label) + "  " + value}
+	if problem := f.problems[i]; problem != "" {
+		for _, part := range Wrap("✗ "+problem, room) {
+			lines = append(lines, Blank(label+4)+th.Paint(theme.Bad, part))
+		}
+	}
+	return lines
+}
+
+// choice draws what was chosen among what can be.
+func (f *Form) choice(i, w int, th *theme.Theme) string {
+	if i != f.focus {
+		return Left(Clean(f.value(i)), w)
+	}
+	text := "none"
+	if f.chosen[i] >= 0 {
+		text = Clean(f.value(i))
+	}
+	return th.Paint(theme.Accent, "‹ ") + Cut(text, max(1, w-4)) + th.Paint(theme.Accent, " ›")
+}
+
+// foot says what concerns the whole form, and what may be written into the field in
+// focus.
+func (f *Form) foot(w int, th *theme.Theme) []string {
+	hint := f.fields[f.focus].Hint
+	if len(f.fields[f.focus].Choices) > 0 {
+		hint += "  (← → choose)"
+	}
+	lines := []string{""}
+	if f.general != "" {
+		lines = append(lines, th.Paint(theme.Bad, Cut("✗ "+Clean(f.general), w)))
+	}
+	for _, part := range Wrap(hint, max(8, w-2)) {
+		lines = append(lines, th.Paint(theme.Dim, "  "+part))
+	}
+	return lines[:min(len(lines), 4)]
 }

@@ -1,6 +1,8 @@
 package widget
 
 import (
+	"strings"
+
 	"github.com/charmbracelet/bubbles/cursor"
 	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
@@ -13,6 +15,8 @@ import (
 // which is seen without colours too.
 type Input struct {
 	model textinput.Model
+	// hidden is true of what nobody is to read over a shoulder.
+	hidden bool
 }
 
 // NewInput makes an input with a text in it.
@@ -26,6 +30,9 @@ func NewInput(value string, limit int) *Input {
 	return in
 }
 
+// Hide has the text shown as dots.
+func (in *Input) Hide(hidden bool) { in.hidden = hidden }
+
 // Value is the text.
 func (in *Input) Value() string { return in.model.Value() }
 
@@ -37,6 +44,9 @@ func (in *Input) Update(msg tea.KeyMsg) {
 // View draws the text w cells wide, the part around the caret if it is longer.
 func (in *Input) View(w int, focused bool, th *theme.Theme) string {
 	text := in.model.Value()
+	if in.hidden {
+		text = strings.Repeat(th.Glyphs.OK, len([]rune(text)))
+	}
 	if !focused {
 		return Left(Clean(text), w)
 	}

@@ -34,8 +34,8 @@ func Polls(m *monitor.Monitor) []Reading {
 		reading("dlq", m.DeadLetters),
 		reading("alerts", m.Alerts),
 		reading("audit", m.Audit),
-		reading("workflows", func(ctx context.Context) (*monitor.Workflows, error) {
-			return m.Workflows(ctx, monitor.WorkflowFilter{}, 0)
+		reading("workflows", func(ctx context.Context) (*monitor.WorkflowBoard, error) {
+			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{})
 		}),
 		reading("inquiries", func(ctx context.Context) (*monitor.InquiryPage, error) {
 			return m.Inquiries(ctx, monitor.InquiryFilter{}, "")
@@ -74,8 +74,15 @@ func Looks(m *monitor.Monitor, size Size) []Reading {
 		}),
 		reading("letters, statistics", func(ctx context.Context) (*monitor.LedgerStats, error) { return m.LedgerStats(ctx, time.Hour) }),
 		reading("workflow", func(ctx context.Context) (*monitor.WorkflowDetail, error) {
-			return m.Workflow(ctx, running-running%50+1-50)
+			return m.WorkflowTree(ctx, monitor.WorkflowAsk{Execution: running - running%50 + 1 - 50})
 		}),
+		reading("workflows in trouble", func(ctx context.Context) (*monitor.WorkflowBoard, error) {
+			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{Trouble: true})
+		}),
+		reading("workflows, of no action", func(ctx context.Context) (*monitor.WorkflowBoard, error) {
+			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{Action: "nothing.like.this"})
+		}),
+		reading("inquiry", func(ctx context.Context) (*monitor.InquiryDetail, error) { return m.Inquiry(ctx, 1) }),
 	}
 }
 

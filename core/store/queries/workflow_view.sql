@@ -130,10 +130,10 @@ LIMIT sqlc.arg(page)::int;
 -- name: ViewWorkflowTrouble :one
 -- How many workflows are paused, and how many have failed that were requested since the
 -- floor. Both counts stop at a bound: the first at as many open workflows, the second at
--- as many failures of each kind.
+-- as many failures of each kind, whatever they are of, the newest first.
 SELECT (SELECT count(*) FROM (SELECT w.paused FROM workflow_execution w WHERE w.open ORDER BY w.id LIMIT sqlc.arg(bound)::bigint) o WHERE o.paused)::bigint AS paused,
        (SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
         CROSS JOIN LATERAL (SELECT e.id FROM execution e
-                            WHERE e.finished_status >= s.status AND e.finished_status <= s.status AND e.id >= sqlc.arg(floor)::bigint
+                            WHERE e.finished_status >= s.status AND e.finished_status <= s.status
                             ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
-        WHERE EXISTS (SELECT FROM workflow_execution w WHERE w.execution = f.id))::bigint AS failed;
+        WHERE f.id >= sqlc.arg(floor)::bigint AND EXISTS (SELECT FROM workflow_execution w WHERE w.execution = f.id))::bigint AS failed;

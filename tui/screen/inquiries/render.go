@@ -160,8 +160,8 @@ func (v *Inquiries) fits(d *monitor.InquiryDetail, w int) []string {
 func (v *Inquiries) answer(d *monitor.InquiryDetail) []string {
 	e := v.env
 	lines := []string{"", " " + e.Paint(theme.Dim, "ANSWER")}
-	switch {
-	case d.Status == monitor.InquiryResponded:
+	switch d.Status {
+	case monitor.InquiryResponded:
 		by := widget.Clean(d.Responder)
 		if by == "" {
 			by = "somebody"
@@ -170,7 +170,7 @@ func (v *Inquiries) answer(d *monitor.InquiryDetail) []string {
 		for _, line := range widget.JSON(string(d.Response)) {
 			lines = append(lines, " "+line)
 		}
-	case d.Status == monitor.InquiryTimeout:
+	case monitor.InquiryTimeout:
 		lines = append(lines, " none: its time was over "+stamp(d.TimeoutAt))
 	default:
 		lines = append(lines, " none: it was cancelled "+stamp(&d.Updated))

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -121,7 +122,7 @@ func (v *Workflows) open() screen.Effect {
 	case n.more > 0:
 		return v.widen(n)
 	case c != nil && c.Nested:
-		v.path = append(v.path[:len(v.path):len(v.path)], c.Execution)
+		v.path = append(slices.Clip(v.path), c.Execution)
 		if len(v.path) == 1 { // so that the way back is known
 			v.path = []int64{v.tree.of.Execution, c.Execution}
 		}
@@ -200,7 +201,7 @@ func (v *Workflows) Select(line int) bool {
 	}
 }
 
-// tableOf says which table has the focus.
+// focusTables says which table has the focus.
 func (v *Workflows) focusTables(tables ...*widget.Table) {
 	for i, table := range tables {
 		table.Focus(v.focus == pane(i))

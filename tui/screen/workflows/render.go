@@ -98,8 +98,11 @@ func (v *Workflows) listPart(w, h int) []string {
 func (v *Workflows) headline(d *monitor.WorkflowDetail, w int) string {
 	e := v.env
 	text := e.Paint(theme.Strong, strconv.FormatInt(d.Execution, 10)+" "+widget.CutMiddle(widget.Clean(d.ActionRef), 40)) + "  " + e.State(state(&d.Workflow))
-	if d.Paused && d.PauseReason != "" {
+	switch {
+	case d.Paused && d.PauseReason != "":
 		text += " " + widget.Clean(d.PauseReason)
+	case d.PausedAbove != 0:
+		text += " with workflow " + strconv.FormatInt(d.PausedAbove, 10) + " above it"
 	}
 	if d.Within != nil {
 		text += e.Paint(theme.Dim, "  task "+widget.Clean(d.Within.Task)+" of "+strconv.FormatInt(d.Within.Execution, 10))
@@ -163,14 +166,18 @@ func (v *Workflows) foot(w int) []string {
 func (v *Workflows) empty() []string {
 	b := v.env.Data.Workflows
 	if v.text == "" && !v.problems {
-		return []string{"", " No workflow has been begun yet. A workflow is an action that is made of tasks; start one:",
-			"   attune-executor run PACK.WORKFLOW", " docs/workflows.md says how to write one."}
+		return []string{
+			"", " No workflow has been begun yet. A workflow is an action that is made of tasks; start one:",
+			"   attune-executor run PACK.WORKFLOW", " docs/workflows.md says how to write one.",
+		}
 	}
 	if v.problems && v.text == "" {
 		return []string{"", " No workflow has failed, is paused, or has a task that failed.", " z shows all of them again."}
 	}
-	lines := []string{"", " No workflow matches /" + widget.Clean(v.text) + v.alsoProblems() + ".",
-		" esc clears the filter; terms: " + strings.Join(monitor.WorkflowTerms, "  ")}
+	lines := []string{
+		"", " No workflow matches /" + widget.Clean(v.text) + v.alsoProblems() + ".",
+		" esc clears the filter; terms: " + strings.Join(monitor.WorkflowTerms, "  "),
+	}
 	if b.Bounded {
 		lines = append(lines, " The search stopped at its bound; older matches may exist.")
 	}

@@ -47,7 +47,7 @@ func dash(text string) string {
 
 // state is the status of a workflow as people see it.
 func state(w *monitor.Workflow) string {
-	if w.Paused && !attune.Status(w.Status).Terminal() {
+	if (w.Paused || w.PausedAbove != 0) && !attune.Status(w.Status).Terminal() {
 		return paused
 	}
 	return w.Status

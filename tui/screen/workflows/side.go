@@ -50,11 +50,13 @@ func (v *Workflows) variables(d *monitor.WorkflowDetail) []string {
 	if len(d.Variables) == 0 {
 		return []string{v.env.Paint(theme.Dim, " none, or more than is shown")}
 	}
-	lines := widget.JSON(string(d.Variables))
-	for i := range lines {
-		lines[i] = " " + lines[i]
+	if v.documentOf != d {
+		v.documentOf, v.document = d, widget.JSON(string(d.Variables))
+		for i := range v.document {
+			v.document[i] = " " + v.document[i]
+		}
 	}
-	return lines
+	return v.document
 }
 
 // taskLines are the facts about the line under the cursor.
@@ -99,7 +101,7 @@ func (v *Workflows) facts(n *node) [][2]string {
 		if t.Concurrency > 0 {
 			limit = ", " + strconv.FormatInt(t.Concurrency, 10) + " at once"
 		}
-		list = append(list, [2]string{"with items", v.env.Num(items.Total) + ": " + v.env.Num(items.Made) + " begun, " +
+		list = append(list, [2]string{"items", v.env.Num(items.Total) + ": " + v.env.Num(items.Made) + " begun, " +
 			v.env.Num(items.Succeeded) + " succeeded, " + v.env.Num(items.Failed+items.TimedOut) + " failed" + limit})
 	}
 	return append(list,
@@ -123,7 +125,8 @@ func (v *Workflows) childFacts(c *monitor.WorkflowChild) [][2]string {
 	}
 	list := [][2]string{
 		{"execution", strconv.FormatInt(c.Execution, 10) + " " + c.Status + ", attempt " + strconv.FormatInt(c.Attempt, 10)},
-		{"worker", worker}, {"error", c.Error},
+		{"worker", worker},
+		{"error", c.Error},
 	}
 	if c.Inquiry != 0 {
 		list = append(list, [2]string{"asks", "inquiry " + strconv.FormatInt(c.Inquiry, 10) + "; 8 answers it"})

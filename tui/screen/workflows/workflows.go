@@ -59,6 +59,9 @@ type Workflows struct {
 	// of why the workflow waits takes the whole view.
 	side, sideHeight, whyScroll int
 	why                         bool
+	// document are the variables of documentOf, made for people once.
+	document   []string
+	documentOf *monitor.WorkflowDetail
 
 	// listLines and treeTop are where the panes were last drawn.
 	listLines, treeTop int

@@ -484,9 +484,9 @@ const ViewWorkflowTrouble = `-- name: ViewWorkflowTrouble :one
 SELECT (SELECT count(*) FROM (SELECT w.paused FROM workflow_execution w WHERE w.open ORDER BY w.id LIMIT $1::bigint) o WHERE o.paused)::bigint AS paused,
        (SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
         CROSS JOIN LATERAL (SELECT e.id FROM execution e
-                            WHERE e.finished_status >= s.status AND e.finished_status <= s.status AND e.id >= $2::bigint
+                            WHERE e.finished_status >= s.status AND e.finished_status <= s.status
                             ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-        WHERE EXISTS (SELECT FROM workflow_execution w WHERE w.execution = f.id))::bigint AS failed
+        WHERE f.id >= $2::bigint AND EXISTS (SELECT FROM workflow_execution w WHERE w.execution = f.id))::bigint AS failed
 `
 
 type ViewWorkflowTroubleRow struct {
@@ -496,7 +496,7 @@ type ViewWorkflowTroubleRow struct {
 
 // How many workflows are paused, and how many have failed that were requested since the
 // floor. Both counts stop at a bound: the first at as many open workflows, the second at
-// as many failures of each kind.
+// as many failures of each kind, whatever they are of, the newest first.
 func (q *Queries) ViewWorkflowTrouble(ctx context.Context, bound int64, floor int64) (ViewWorkflowTroubleRow, error) {
 	row := q.db.QueryRow(ctx, ViewWorkflowTrouble, bound, floor)
 	var i ViewWorkflowTroubleRow

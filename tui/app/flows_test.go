@@ -1,0 +1,367 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+func TestTheTreeFollowsTheCursor(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("6")
+	require.Contains(t, b.View(), "884050 etl.nightly  ● running")
+	require.Contains(t, b.View(), "▲ fetch[0] runs on worker-node-02")
+	b.press("j")
+	require.Contains(t, b.View(), "883990 hr.onboard_user  ‖ paused new prices (by bob@ops-1)")
+	b.press("j", "j")
+	asks := b.source.flows.wfAsks
+	require.Equal(t, []int64{884050, 883990, 883977, 883970}, []int64{asks[0].Execution, asks[1].Execution, asks[2].Execution, asks[3].Execution})
+}
+
+// Whoever runs down a list asks for few trees, and last for the one where they stop.
+func TestRunningDownTheListAsksForOneTreeAtATime(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("6")
+	_, first := b.Update(keyMsg("j"))
+	require.NotNil(t, first)
+	for range 2 {
+		_, more := b.Update(keyMsg("j"))
+		require.Nil(t, more, "one is being read")
+	}
+	b.run(first)
+	asks := b.source.flows.wfAsks
+	require.Equal(t, []int64{883990, 883970}, []int64{asks[1].Execution, asks[2].Execution})
+	require.Len(t, asks, 3)
+	require.Contains(t, b.View(), "883970 etl.hourly")
+}
+
+func TestATreeThatCannotBeReadHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.fail = map[screen.Feed]error{screen.FeedWorkflow: errors.New("canceling statement due to statement timeout")}
+	b := started(t, source, 80, 24)
+	b.press("6")
+	require.Equal(t, 1, source.count(screen.FeedWorkflow), "a failure is not repeated at once")
+	require.Contains(t, b.View(), "workflow 884050 cannot be read")
+	require.Contains(t, b.View(), "hr.onboard_user", "the list is there")
+	source.fail = nil
+	b.press("r")
+	require.Contains(t, b.View(), "884050 etl.nightly  ● running")
+}
+
+func TestATreeIsFoldedAndOpened(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("6", "enter", "j")
+	require.Contains(t, b.View(), "[3] 884301")
+	b.press("h")
+	require.NotContains(t, b.View(), "[3] 884301")
+	require.Contains(t, b.View(), "▸ ● fetch")
+	b.press("l", "j", "h")
+	b.press("h")
+	require.NotContains(t, b.View(), "[3] 884301", "from an item left leads to its task, which folds")
+	b.press("0", "0")
+	require.Contains(t, b.View(), "[3] 884301")
+	b.press("j", "enter")
+	require.Equal(t, keymap.InExecution, b.view)
+	require.Equal(t, int64(884101), b.execution.ID())
+	b.press("esc")
+	require.Equal(t, keymap.InWorkflows, b.view, "the way back leads into the same tree")
+	require.Contains(t, b.View(), "▶    ● [0] 884101")
+	b.press("esc")
+	require.Contains(t, b.View(), "▶   884050", "and then to the list")
+	require.Equal(t, keymap.InWorkflows, b.view)
+}
+
+func TestAWorkflowWithinAWorkflowIsOpened(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("6", "enter", "G", "k", "enter")
+	require.Contains(t, b.View(), "Workflows › 884050 › 884070")
+	require.Contains(t, b.View(), "884070 audit.check")
+	b.press("esc")
+	require.Contains(t, b.View(), "884050 etl.nightly  ● running")
+	b.press("esc")
+	b.run(b.effect(screen.Effect{Open: keymap.InInquiries}))
+	b.run(b.effect(screen.Effect{Open: keymap.InWorkflows, Workflow: 884070}))
+	require.Contains(t, b.View(), "884070 audit.check", "another view may send to one that no list shows")
+	b.press("esc")
+	require.Equal(t, keymap.InInquiries, b.view)
+}
+
+// A list of a thousand items is read and shown in parts.
+func TestATaskOverManyItemsIsShownInParts(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.flows = hugeFlows(1500)
+	b := started(t, source, 140, 40)
+	b.press("6", "enter", "j", "l", "G", "k", "k", "k")
+	require.Contains(t, b.View(), "… 1490 more")
+	b.press("enter")
+	last := func() monitor.WorkflowAsk { return source.flows.wfAsks[len(source.flows.wfAsks)-1] }
+	require.Equal(t, monitor.WorkflowAsk{Execution: 884050, Task: "fetch", Children: 100}, last())
+	b.press("G", "k", "k", "k")
+	require.Contains(t, b.View(), "… 1400 more")
+	b.press("enter", "G", "k", "k", "k")
+	require.Equal(t, 1000, last().Children)
+	b.press("enter")
+	require.Equal(t, keymap.InExecutions, b.view, "all of them are a list")
+	require.Equal(t, "parent:884050", b.executions.Filter())
+}
+
+func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("6", "/")
+	b.typed("status:nonsense")
+	b.press("enter")
+	require.Contains(t, b.View(), "unknown status")
+	b.press("esc", "/")
+	b.typed("paused etl")
+	b.press("enter", "z")
+	queries := b.source.flows.wfQuery
+	require.Equal(t, monitor.WorkflowFilter{Action: "*etl*", Paused: true, Trouble: true, Limit: monitor.DefaultPage}, queries[len(queries)-1])
+	require.Contains(t, b.View(), "running first · problems · /paused etl")
+}
+
+func TestEmptyViewsSayWhatIsNext(t *testing.T) {
+	t.Parallel()
+	b := started(t, empty(), 80, 24)
+	b.press("6")
+	require.Contains(t, b.View(), "attune-executor run PACK.WORKFLOW")
+	b.press("z")
+	require.Contains(t, b.View(), "No workflow has failed, is paused")
+	b.press("z", "/")
+	b.typed("nobody")
+	b.press("enter")
+	require.Contains(t, b.View(), "No workflow matches /nobody.")
+	b.press("8")
+	require.Contains(t, b.View(), "core.ask")
+}
+
+func TestWorkflowsArePutInOrder(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("6")
+	s, ok := b.screen().(screen.Sortable)
+	require.True(t, ok)
+	first := func() string { return strings.Fields(b.frame()[4])[1] }
+	require.Equal(t, "884050", first())
+	s.SortBy(3)
+	require.Contains(t, b.frame()[4], "etl.hourly")
+	s.SortBy(3)
+	require.Contains(t, b.frame()[4], "report.weekly", "the same again reverses")
+}
+
+func TestActsOnWorkflowsAndTheirTasks(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("6", "A")
+	require.Contains(t, b.View(), "not now: it is not paused")
+	b.press("p", "y")
+	require.Equal(t, act.PauseWorkflow, acts.orders[0].Kind)
+	require.Equal(t, int64(884050), acts.orders[0].Target.ID)
+	b.press("esc", "enter", "j", "j", "j", "j", "j", "R")
+	require.Equal(t, act.RetryTask, acts.orders[1].Kind)
+	require.Equal(t, int64(884301), acts.orders[1].Target.ID)
+	require.Equal(t, "task fetch[3], execution 884301", acts.orders[1].Target.Name)
+	b.press("esc", "k", "k", "R")
+	require.Contains(t, b.View(), "retry: it has not ended: requested")
+	require.Len(t, acts.orders, 2)
+}
+
+func TestAFindingLeadsToTheQuestions(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.overview.Flows = &monitor.Flows{Inquiries: monitor.Count{Value: 2}, Oldest: 2 * time.Hour, Window: 15 * time.Minute}
+	b := started(t, source, 80, 24)
+	require.Contains(t, b.View(), "2 questions wait for people")
+	require.Contains(t, b.View(), "8 Ask 2")
+	for i, f := range b.env.Findings() {
+		if f.Target == "inquiries" {
+			b.press(strings.Split(strings.Repeat("j ", i)+"enter", " ")...)
+		}
+	}
+	require.Equal(t, keymap.InInquiries, b.view)
+	require.Equal(t, []string{monitor.InquiryPending}, source.flows.inQuery[0].Statuses)
+}
+
+func TestAQuestionIsReadInFull(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("8")
+	require.Contains(t, b.View(), "go_on  yes or no, required: load what is there")
+	b.press("enter")
+	require.Contains(t, b.View(), "Inquiries › 41")
+	require.Contains(t, b.View(), "workflow  884050 etl.nightly task approve  ● running")
+	b.press("enter")
+	require.Equal(t, keymap.InWorkflows, b.view)
+	require.Contains(t, b.View(), "884050 etl.nightly  ● running")
+	b.press("esc")
+	require.Equal(t, keymap.InInquiries, b.view)
+	b.press("esc", "j", "j", "enter")
+	require.Contains(t, b.View(), "by bob@ops-1 2026-11-20 01:19:04Z")
+	require.Contains(t, b.View(), `"ok": true`)
+}
+
+// answering is a model with the form of a question open.
+func answering(t *testing.T, acts *fakeActs, w, h int) *bundle {
+	t.Helper()
+	b := acting(t, acts, w, h)
+	b.press("8", "A")
+	require.Contains(t, b.View(), "the first answer counts")
+	b.press("a")
+	require.Equal(t, keymap.InForm, b.dialog.scope)
+	return b
+}
+
+func TestAQuestionIsAnsweredInAForm(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := answering(t, acts, 80, 24)
+	require.Contains(t, b.View(), "Shall the nightly load go on")
+	b.press("enter")
+	require.Contains(t, b.View(), "✗ it is required", "what is wrong stands beside the field")
+	b.press("n", "enter", "right", "enter")
+	b.typed("0")
+	b.press("enter")
+	require.Contains(t, b.View(), "✗ is below 1")
+	b.press("backspace")
+	b.typed("12")
+	b.press("enter")
+	b.typed("as agreed")
+	b.press("enter")
+	b.typed(`{"a": 1`)
+	b.press("enter")
+	require.Contains(t, b.View(), "✗ it is not an object as JSON")
+	b.typed("}")
+	b.press("enter")
+	b.typed("s3cret")
+	require.NotContains(t, b.View(), "s3cret")
+	require.Contains(t, b.View(), "●●●●●●▌")
+	b.press("enter")
+	require.Contains(t, b.View(), "in the name of")
+	b.press("enter")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, act.AnswerInquiry, acts.orders[0].Kind)
+	require.Equal(t, map[string]string{
+		"answer.go_on": "no", "answer.source": "old", "answer.rows": "12", "answer.note": "as agreed", "answer.more": `{"a": 1}`,
+		"answer.token": "s3cret", act.FieldAs: "ada",
+	}, acts.orders[0].Values)
+	b.press("y")
+	require.Equal(t, 1, acts.count())
+	b.press("L")
+	require.NotContains(t, b.View(), "s3cret")
+}
+
+// What only the database knows to be wrong leads back into the form, with everything
+// that was written.
+func TestARefusedAnswerLeadsBackToItsForm(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{planErr: fmt.Errorf("plan: %w", &act.InvalidError{Problems: map[string]string{
+		"answer.rows": "is odd", act.FieldAs: "it is assigned to eve", "": "it is Friday",
+	}})}
+	b := answering(t, acts, 80, 24)
+	b.press("y", "tab", "tab")
+	b.typed("7")
+	b.press("tab", "tab", "tab", "tab", "enter")
+	require.Equal(t, keymap.InForm, b.dialog.scope)
+	view := b.View()
+	require.Contains(t, view, "✗ is odd")
+	require.Contains(t, view, "✗ it is assigned to eve")
+	require.Contains(t, view, "✗ it is Friday")
+	require.Contains(t, view, "rows", "what was written is still there")
+	require.Equal(t, act.Dropped, b.last().State)
+	acts.planErr = nil
+	b.press("8", "tab", "tab", "tab", "tab", "enter")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	require.Equal(t, "78", acts.orders[1].Values["answer.rows"])
+}
+
+func TestWhoComesSecondIsToldWhoWasFirst(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{nothing: "it was answered already by bob@ops-1 at 2026-11-21T02:18:00Z"}
+	b := answering(t, acts, 80, 24)
+	b.press("y", "tab", "tab", "tab", "tab", "tab", "tab", "enter")
+	require.Contains(t, b.View(), "Nothing to do: it was answered already by bob@ops-1")
+	b.press("y")
+	require.Zero(t, acts.count())
+}
+
+func TestWorkflowsAndQuestionsArePrinted(t *testing.T) {
+	t.Parallel()
+	for view, wants := range map[screen.View][]string{
+		keymap.InWorkflows: {"884050 etl.nightly", "WHY IS THE WORKFLOW WAITING?", "[3] 884301"},
+		keymap.InInquiries: {"Shall the nightly load", "WHAT FITS", "go_on"},
+	} {
+		shot, err := Take(t.Context(), sample(), Options{View: view}, 140, 40)
+		require.NoError(t, err)
+		for _, want := range wants {
+			require.Contains(t, shot.Text(), want)
+		}
+		raw, err := shot.JSON()
+		require.NoError(t, err)
+		var doc struct {
+			View string                     `json:"view"`
+			Data map[string]json.RawMessage `json:"data"`
+		}
+		require.NoError(t, json.Unmarshal(raw, &doc))
+		require.Equal(t, string(view), doc.View)
+		require.Contains(t, doc.Data, string(view))
+		require.Contains(t, doc.Data, map[screen.View]string{keymap.InWorkflows: "workflow", keymap.InInquiries: "inquiry"}[view], "with the one on top")
+	}
+}
+
+func TestAllNineTabsFitOnTheLine(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.overview.Flows = &monitor.Flows{Inquiries: monitor.Count{Value: 12}}
+	b := started(t, source, 80, 24)
+	for _, view := range Views {
+		require.Contains(t, b.frame()[tabLine], tabNames[view][0])
+	}
+	for _, w := range []int{80, 117, 118, 140} {
+		b.send(tea.WindowSizeMsg{Width: w, Height: 24})
+		tabs := b.tabs()
+		require.LessOrEqual(t, tabs[len(tabs)-1].to, w)
+	}
+}
+
+func TestGoldenFlows(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{80, 24}, {140, 40}} {
+		name := func(what string) string { return fmt.Sprintf("%s_%dx%d", what, size[0], size[1]) }
+		t.Run(name("workflow_tree"), func(t *testing.T) {
+			t.Parallel()
+			b := started(t, sample(), size[0], size[1])
+			b.press("6", "enter", "j", "j", "j", "j", "j")
+			requireGolden(t, name("workflow_tree"), b.View())
+		})
+		t.Run(name("workflow_why"), func(t *testing.T) {
+			t.Parallel()
+			b := started(t, sample(), size[0], size[1])
+			b.press("6", "W")
+			requireGolden(t, name("workflow_why"), b.View())
+		})
+		t.Run(name("inquiry_answer"), func(t *testing.T) {
+			t.Parallel()
+			b := answering(t, &fakeActs{}, size[0], size[1])
+			b.press("enter", "tab", "right")
+			requireGolden(t, name("inquiry_answer"), b.View())
+		})
+	}
+}
