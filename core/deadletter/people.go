@@ -143,6 +143,16 @@ func Purge(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]i
 	return purged, nil
 }
 
+// Reopen has letters that were discarded or purged wait again, and returns those that
+// do: others are left as they are.
+func Reopen(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
+	reopened, err := tx.ReopenDeadLetters(ctx, by, note, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reopen %d dead letters: %w", len(ids), err)
+	}
+	return reopened, nil
+}
+
 func lock(ctx context.Context, tx *store.Tx, id int64) (store.LockDeadLetterRow, error) {
 	row, err := tx.LockDeadLetter(ctx, id)
 	if errors.Is(err, sql.ErrNoRows) {

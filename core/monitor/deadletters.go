@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -55,7 +56,7 @@ func (m *Monitor) askBroker(ctx context.Context) <-chan brokerAnswer {
 
 func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
 	if !s.ledger {
-		return nil
+		return d.handled(ctx, tx)
 	}
 	lastDay, err := tx.MonitorLedgerLastDay(ctx, countBound)
 	if err != nil {
@@ -81,6 +82,41 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
 	}
 	d.Ledger = l
 	return nil
+}
+
+// The bounds of the rows that a handler of others has failed.
+const (
+	handledScan = 2_000
+	handledPage = 200
+)
+
+// handled lists what a handler has failed, where no ledger says so.
+func (d *DeadLetters) handled(ctx context.Context, tx *store.Tx) error {
+	ids, err := tx.RedriveHandled(ctx, handledScan, handledPage)
+	if err != nil {
+		return fmt.Errorf("find what dead letters failed: %w", err)
+	}
+	rows, err := redrive.Rows(ctx, tx.Queries, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if row := rows[id]; row != nil {
+			d.Handled = append(d.Handled, HandledRow{*row, redrive.Judge(redrive.Facts{Row: row, Known: true})})
+		}
+	}
+	return nil
+}
+
+// LetterRows reads the executions that letters of the broker are about.
+func (m *Monitor) LetterRows(ctx context.Context, ids []int64) (*LetterRows, error) {
+	r := &LetterRows{}
+	err := m.database(ctx, "the executions of letters", &r.Reading, func(ctx context.Context, tx *store.Tx, s shape) (err error) {
+		r.Ours = s.ledger
+		r.Rows, err = redrive.Rows(ctx, tx.Queries, ids)
+		return err
+	})
+	return r, err
 }
 
 // recentLetters lists who waits for a person, then the newest of the others.

@@ -14,8 +14,7 @@ import (
 // ledger has.
 type ExportedLetter struct {
 	LedgerEntry
-	Fingerprint   string          `json:"fingerprint,omitempty"`
-	CorrelationID string          `json:"correlation_id,omitempty"`
+	Fingerprint string          `json:"fingerprint,omitempty"`
 	XDeath        json.RawMessage `json:"x_death"`
 	Headers       json.RawMessage `json:"headers"`
 	Evidence      json.RawMessage `json:"evidence"`
@@ -90,7 +89,7 @@ func (m *Monitor) exportSome(ctx context.Context, list []LedgerEntry, each func(
 
 func (l *wholeLetter) exported() *ExportedLetter {
 	x := &ExportedLetter{
-		LedgerEntry: l.LedgerEntry, Fingerprint: l.rest.Fingerprint, CorrelationID: l.rest.CorrelationID,
+		LedgerEntry: l.LedgerEntry, Fingerprint: l.rest.Fingerprint,
 		XDeath: l.rest.XDeath, Headers: l.rest.Headers, Evidence: l.rest.Evidence, Updated: l.rest.Updated,
 	}
 	x.Detail = l.rest.Detail

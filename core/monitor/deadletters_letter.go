@@ -33,7 +33,7 @@ func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
 		}
 		letter := letters[0]
 		d.LedgerEntry, d.Detail, d.Updated = letter.LedgerEntry, letter.rest.Detail, letter.rest.Updated
-		d.Fingerprint, d.CorrelationID = letter.rest.Fingerprint, letter.rest.CorrelationID
+		d.Fingerprint = letter.rest.Fingerprint
 		d.XDeath, d.Headers, d.Evidence = letter.rest.XDeath, letter.rest.Headers, letter.rest.Evidence
 		d.Body = bodyOf(letter.rest.Body, letter.Size)
 		if d.LedgerEntry.Execution != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -167,6 +168,22 @@ func (q *letterSearch) finish(page *LedgerPage, row store.ViewLetterIDsRow) {
 	}
 }
 
+// listVerdict is the verdict by what a list reads: of the body it knows only whether
+// it has a type.
+func listVerdict(e *LedgerEntry, r *store.ViewLettersRow) LetterVerdict {
+	facts := LetterFacts{Entry: e, Cut: r.Cut}
+	if _, known := message.RouteOf(e.Type); !known {
+		facts.Unreadable = fmt.Sprintf("the message type %.100q is unknown", e.Type)
+	}
+	if r.ExistsNow {
+		facts.Execution = &LetterExecution{
+			ID: *r.Execution, Status: r.StatusNow, ActionRef: r.ActionRef, Attempt: int64(r.AttemptNow), ActionGone: r.ActionGone,
+			Parent: r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
+		}
+	}
+	return Verdict(facts)
+}
+
 func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -182,8 +199,10 @@ func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry,
 			MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey, Queue: r.Queue, Reason: cmp.Or(r.Reason, "-"),
 			Detail: r.Detail, ActionRef: r.ActionRef, Execution: r.Execution, Attempt: wide(r.Attempt), WorkerID: r.Worker,
 			WorkerName: r.WorkerName, StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow, Decision: decision(r.Decision),
-			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size,
+			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries), MaxTries: wide(r.MaxTries),
+			CorrelationID: r.CorrelationID,
 		}
+		list[i].Verdict = listVerdict(&list[i], &rows[i])
 	}
 	return list, nil
 }

@@ -39,6 +39,12 @@ type LedgerEntry struct {
 	DecidedBy string     `json:"decided_by,omitempty"`
 	// Size is the length of the body that is kept, in bytes.
 	Size int64 `json:"size"`
+	// Tries and MaxTries are those of the execution now.
+	Tries         int64  `json:"tries"`
+	MaxTries      *int64 `json:"max_tries"`
+	CorrelationID string `json:"correlation_id,omitempty"`
+	// Verdict is what a requeue would do, and what is best done.
+	Verdict LetterVerdict `json:"verdict"`
 }
 
 // Open reports whether the letter waits for a person.
@@ -118,8 +124,7 @@ type LetterExecution struct {
 type LedgerDetail struct {
 	Reading
 	LedgerEntry
-	Fingerprint   string          `json:"fingerprint,omitempty"`
-	CorrelationID string          `json:"correlation_id,omitempty"`
+	Fingerprint string          `json:"fingerprint,omitempty"`
 	XDeath        json.RawMessage `json:"x_death"`
 	Headers       json.RawMessage `json:"headers"`
 	// Evidence is what was known when the letter was decided.
@@ -127,7 +132,6 @@ type LedgerDetail struct {
 	Body     LetterBody      `json:"body"`
 	// ExecutionNow is the execution as it is now; nil if there is none.
 	ExecutionNow *LetterExecution `json:"execution_now"`
-	Verdict      LetterVerdict    `json:"verdict"`
 	Updated      time.Time        `json:"updated"`
 }
 

@@ -1,6 +1,10 @@
 package monitor
 
-import "time"
+import (
+	"time"
+
+	"github.com/attune-go/attune/core/redrive"
+)
 
 // The names of the two sources that a read model is made from.
 const (
@@ -293,10 +297,25 @@ type DeadLetters struct {
 	// Ledger counts handled dead letters by decision; nil where no ledger is
 	// kept or the database did not answer.
 	Ledger *Ledger `json:"ledger"`
-	// Expired counts recent failures whose result says that the worker queue's
-	// time to live ran out, which is how dead letters show where no ledger is
-	// kept. Nil when unknown.
-	Expired *Count `json:"expired"`
+	// Handled are the newest executions that a handler failed for a dead letter, where
+	// no ledger is kept.
+	Handled []HandledRow `json:"handled,omitempty"`
+}
+
+// HandledRow is an execution whose letter somebody else's handler took, with what a
+// requeue would do.
+type HandledRow struct {
+	redrive.Row
+
+	Verdict redrive.Verdict `json:"verdict"`
+}
+
+// LetterRows are the executions that letters of the broker are about.
+type LetterRows struct {
+	Reading
+	Rows map[int64]*redrive.Row `json:"rows"`
+	// Ours says that the tables of our engine are here.
+	Ours bool `json:"ours"`
 }
 
 // Ledger sums up the dead-letter ledger.

@@ -246,6 +246,7 @@ type (
 	Pack                            = db.Pack
 	PackEnvironmentStatusEnum       = db.PackEnvironmentStatusEnum
 	PauseWorkflowParams             = db.PauseWorkflowParams
+	PlanLetterPurgeOfRow            = db.PlanLetterPurgeOfRow
 	PlanLetterPurgeParams           = db.PlanLetterPurgeParams
 	PlanLetterPurgeRow              = db.PlanLetterPurgeRow
 	Policy                          = db.Policy
@@ -731,6 +732,7 @@ const (
 	PackRuntimeNames                      = db.PackRuntimeNames
 	PauseWorkflow                         = db.PauseWorkflow
 	PlanLetterPurge                       = db.PlanLetterPurge
+	PlanLetterPurgeOf                     = db.PlanLetterPurgeOf
 	PolicyMethodEnumCancel                = db.PolicyMethodEnumCancel
 	PolicyMethodEnumEnqueue               = db.PolicyMethodEnumEnqueue
 	PrunableRows                          = db.PrunableRows
@@ -796,6 +798,7 @@ const (
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
 	ReleaseWorkerWindow                   = db.ReleaseWorkerWindow
 	RelinkRules                           = db.RelinkRules
+	ReopenDeadLetters                     = db.ReopenDeadLetters
 	ReopenTasks                           = db.ReopenTasks
 	RepairEnded                           = db.RepairEnded
 	RepairLoads                           = db.RepairLoads

@@ -63,6 +63,17 @@ SET decision = sqlc.arg(decision)::text, decided_by = sqlc.arg(decided_by)::text
         'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
 WHERE d.id = sqlc.arg(id);
 
+-- name: ReopenDeadLetters :many
+-- What was discarded or purged waits again. What was decided stays with the evidence.
+UPDATE dead_letter d
+SET decision = NULL, decided_by = NULL, decided_at = NULL,
+    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
+        'decision', 'reopened', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''),
+        'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) AND o.decision IN ('discarded', 'purged') ORDER BY o.id FOR UPDATE)
+  AND d.decision IN ('discarded', 'purged')
+RETURNING d.id;
+
 -- name: PurgeDeadLetters :many
 -- A person is done with many at once. Only what still waits is changed.
 UPDATE dead_letter d

@@ -38,16 +38,26 @@ SELECT coalesce((SELECT array_agg(h.id ORDER BY h.id DESC) FROM hit h), '{}')::b
 FROM scanned s;
 
 -- name: ViewLetters :many
--- The rows of a page, the newest first, with their execution as it is now.
+-- The rows of a page, the newest first, with their execution as it is now and what
+-- the verdict on them depends on. The newest repetition is found by one step.
 SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key, coalesce(d.queue, '')::text AS queue,
        coalesce(d.reason, '')::text AS reason, coalesce(left(d.detail, 300), '')::text AS detail,
        coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker, coalesce(w.name, '')::text AS worker_name,
        coalesce(d.execution_status::text, '')::text AS execution_status, coalesce(e.status::text, '')::text AS status_now,
        coalesce(d.decision, '')::text AS decision, d.decided_at, coalesce(d.decided_by, '')::text AS decided_by,
-       coalesce(octet_length(d.body), 0)::bigint AS size
+       coalesce(octet_length(d.body), 0)::bigint AS size, coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
+       (e.id IS NOT NULL)::bool AS exists_now, coalesce(e.attempt, 0)::int AS attempt_now, (e.id IS NOT NULL AND a.id IS NULL)::bool AS action_gone,
+       e.parent, coalesce(p.status::text, '')::text AS parent_status, coalesce(e.retry_count, 0)::int AS tries, e.max_retries AS max_tries,
+       coalesce(d.correlation_id, '')::text AS correlation_id,
+       coalesce((SELECT x.id FROM execution x
+                 WHERE x.original_execution = coalesce(e.original_execution, e.id) AND (x.retry_count, x.id) > (e.retry_count, e.id)
+                 ORDER BY x.retry_count DESC, x.id DESC LIMIT 1),
+                (SELECT r.execution FROM execution_retry r WHERE r.failed = e.id LIMIT 1), 0)::bigint AS repeated_by
 FROM dead_letter d
 LEFT JOIN execution e ON e.id = ANY (ARRAY[d.execution])
+LEFT JOIN action a ON a.id = e.action
+LEFT JOIN execution p ON p.id = e.parent
 LEFT JOIN worker w ON w.id = ANY (ARRAY[d.worker])
 WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY d.id DESC;
@@ -134,3 +144,10 @@ WHERE d.decision IS NULL
   AND (sqlc.arg(newer_seconds)::float8 <= 0 OR d.created >= now() - make_interval(secs => sqlc.arg(newer_seconds)::float8))
   AND (sqlc.arg(older_seconds)::float8 <= 0 OR d.created < now() - make_interval(secs => sqlc.arg(older_seconds)::float8))
 ORDER BY d.id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: PlanLetterPurgeOf :many
+-- The same of letters that were chosen one by one.
+SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
+FROM dead_letter d
+WHERE d.id = ANY (sqlc.arg(ids)::bigint[]) AND d.decision IS NULL
+ORDER BY d.id;

@@ -367,3 +367,35 @@ func (q *Queries) RecordDeadLetter(ctx context.Context, arg RecordDeadLetterPara
 	}
 	return result.RowsAffected(), nil
 }
+
+const ReopenDeadLetters = `-- name: ReopenDeadLetters :many
+UPDATE dead_letter d
+SET decision = NULL, decided_by = NULL, decided_at = NULL,
+    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
+        'decision', 'reopened', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''),
+        'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AND o.decision IN ('discarded', 'purged') ORDER BY o.id FOR UPDATE)
+  AND d.decision IN ('discarded', 'purged')
+RETURNING d.id
+`
+
+// What was discarded or purged waits again. What was decided stays with the evidence.
+func (q *Queries) ReopenDeadLetters(ctx context.Context, decidedBy string, note string, ids []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ReopenDeadLetters, decidedBy, note, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

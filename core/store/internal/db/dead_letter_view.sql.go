@@ -78,6 +78,46 @@ func (q *Queries) PlanLetterPurge(ctx context.Context, arg PlanLetterPurgeParams
 	return items, nil
 }
 
+const PlanLetterPurgeOf = `-- name: PlanLetterPurgeOf :many
+SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
+FROM dead_letter d
+WHERE d.id = ANY ($1::bigint[]) AND d.decision IS NULL
+ORDER BY d.id
+`
+
+type PlanLetterPurgeOfRow struct {
+	ID          int64
+	Created     time.Time
+	Reason      string
+	MessageType string
+}
+
+// The same of letters that were chosen one by one.
+func (q *Queries) PlanLetterPurgeOf(ctx context.Context, ids []int64) ([]PlanLetterPurgeOfRow, error) {
+	rows, err := q.db.Query(ctx, PlanLetterPurgeOf, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PlanLetterPurgeOfRow
+	for rows.Next() {
+		var i PlanLetterPurgeOfRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Created,
+			&i.Reason,
+			&i.MessageType,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ViewLetterExecution = `-- name: ViewLetterExecution :one
 SELECT e.id, e.status::text AS status, e.action_ref, e.attempt, e.worker, e.updated, e.finished_at,
        (a.id IS NULL)::bool AS action_gone, coalesce(p.status::text, '')::text AS parent_status, e.parent,
@@ -382,9 +422,18 @@ SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, 
        coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker, coalesce(w.name, '')::text AS worker_name,
        coalesce(d.execution_status::text, '')::text AS execution_status, coalesce(e.status::text, '')::text AS status_now,
        coalesce(d.decision, '')::text AS decision, d.decided_at, coalesce(d.decided_by, '')::text AS decided_by,
-       coalesce(octet_length(d.body), 0)::bigint AS size
+       coalesce(octet_length(d.body), 0)::bigint AS size, coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
+       (e.id IS NOT NULL)::bool AS exists_now, coalesce(e.attempt, 0)::int AS attempt_now, (e.id IS NOT NULL AND a.id IS NULL)::bool AS action_gone,
+       e.parent, coalesce(p.status::text, '')::text AS parent_status, coalesce(e.retry_count, 0)::int AS tries, e.max_retries AS max_tries,
+       coalesce(d.correlation_id, '')::text AS correlation_id,
+       coalesce((SELECT x.id FROM execution x
+                 WHERE x.original_execution = coalesce(e.original_execution, e.id) AND (x.retry_count, x.id) > (e.retry_count, e.id)
+                 ORDER BY x.retry_count DESC, x.id DESC LIMIT 1),
+                (SELECT r.execution FROM execution_retry r WHERE r.failed = e.id LIMIT 1), 0)::bigint AS repeated_by
 FROM dead_letter d
 LEFT JOIN execution e ON e.id = ANY (ARRAY[d.execution])
+LEFT JOIN action a ON a.id = e.action
+LEFT JOIN execution p ON p.id = e.parent
 LEFT JOIN worker w ON w.id = ANY (ARRAY[d.worker])
 WHERE d.id = ANY ($1::bigint[])
 ORDER BY d.id DESC
@@ -412,9 +461,20 @@ type ViewLettersRow struct {
 	DecidedAt       *time.Time
 	DecidedBy       string
 	Size            int64
+	Cut             bool
+	ExistsNow       bool
+	AttemptNow      int32
+	ActionGone      bool
+	Parent          *int64
+	ParentStatus    string
+	Tries           int32
+	MaxTries        *int32
+	CorrelationID   string
+	RepeatedBy      int64
 }
 
-// The rows of a page, the newest first, with their execution as it is now.
+// The rows of a page, the newest first, with their execution as it is now and what
+// the verdict on them depends on. The newest repetition is found by one step.
 func (q *Queries) ViewLetters(ctx context.Context, ids []int64) ([]ViewLettersRow, error) {
 	rows, err := q.db.Query(ctx, ViewLetters, ids)
 	if err != nil {
@@ -446,6 +506,16 @@ func (q *Queries) ViewLetters(ctx context.Context, ids []int64) ([]ViewLettersRo
 			&i.DecidedAt,
 			&i.DecidedBy,
 			&i.Size,
+			&i.Cut,
+			&i.ExistsNow,
+			&i.AttemptNow,
+			&i.ActionGone,
+			&i.Parent,
+			&i.ParentStatus,
+			&i.Tries,
+			&i.MaxTries,
+			&i.CorrelationID,
+			&i.RepeatedBy,
 		); err != nil {
 			return nil, err
 		}

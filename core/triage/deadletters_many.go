@@ -1,0 +1,201 @@
+package triage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/core/store"
+)
+
+// LockedError says that somebody else runs a plan on the dead letters, and who.
+type LockedError = store.LockedError
+
+// The pace of requeueing many.
+const (
+	requeueRate = 20 // in a second
+	maxErrors   = 3  // in a row end it
+)
+
+// ManyReceipt is what an act on many frozen letters has done. Planned is Done,
+// Changed, Failed and Left together.
+type ManyReceipt struct {
+	Planned int `json:"planned"`
+	Done    int `json:"done"`
+	// Changed were decided, repeated or taken up by somebody since they were chosen.
+	Changed int      `json:"changed"`
+	Failed  int      `json:"failed"`
+	Left    int      `json:"left"`
+	Errors  []string `json:"errors,omitempty"`
+	// Stopped says why it ended early; empty if it did not.
+	Stopped string  `json:"stopped,omitempty"`
+	Audits  []int64 `json:"audit_ids"`
+}
+
+// underLock runs an act on many letters while nobody else runs one: it fails at once
+// with a *LockedError.
+func (t *Triage) underLock(ctx context.Context, act func(check func() error) error) error {
+	lock, err := t.store.LockSession(ctx, redrive.LockName(message.QueueDeadLetter), t.cfg.Source+" "+t.cfg.Actor)
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx)
+	return act(func() error { return lock.Check(ctx) })
+}
+
+// RequeueMany requeues letters that were chosen one by one, in their order, at a
+// pace, each in a transaction and with an audit of its own. Ids in anyway are
+// requeued although that is of no use. It ends after some errors in a row, when its
+// lock is lost, and when it is stopped; the receipt says how far it came.
+func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason string) (*ManyReceipt, error) {
+	receipt := &ManyReceipt{Planned: len(ids), Audits: []int64{}}
+	err := t.underLock(ctx, func(check func() error) error {
+		pace := time.NewTicker(time.Second / requeueRate)
+		defer pace.Stop()
+		row := 0
+		for i, id := range ids {
+			if i > 0 {
+				select {
+				case <-pace.C:
+				case <-ctx.Done():
+				}
+			}
+			if err := errors.Join(ctx.Err(), check()); err != nil {
+				receipt.stop(ctx, err)
+				return nil
+			}
+			r, err := t.requeue(ctx, id, reason, slices.Contains(anyway, id))
+			if err == nil {
+				receipt.Audits = append(receipt.Audits, r.Audit)
+			}
+			if row = receipt.count(err, row); row >= maxErrors {
+				receipt.stop(ctx, fmt.Errorf("%d errors in a row: %w", row, err))
+				return nil
+			}
+			progress(ctx, i+1, len(ids))
+		}
+		return nil
+	})
+	receipt.Left = receipt.Planned - receipt.Done - receipt.Changed - receipt.Failed
+	return receipt, err
+}
+
+// count counts what came of one letter, and returns how many errors there were in a
+// row.
+func (r *ManyReceipt) count(err error, row int) int {
+	switch {
+	case err == nil:
+		r.Done++
+		return 0
+	case isRefusal(err):
+		r.Changed++
+		r.note(err)
+		return 0
+	default:
+		r.Failed++
+		r.note(err)
+		return row + 1
+	}
+}
+
+func (r *ManyReceipt) note(err error) {
+	if len(r.Errors) < 10 {
+		r.Errors = append(r.Errors, err.Error())
+	}
+}
+
+func (r *ManyReceipt) stop(ctx context.Context, err error) {
+	r.Stopped = err.Error()
+	if ctx.Err() != nil {
+		r.Stopped = "stopped by hand"
+	}
+}
+
+// isRefusal reports whether a letter was refused for what it is by now.
+func isRefusal(err error) bool {
+	for _, kind := range []error{ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	_, already := errors.AsType[*AlreadyRetriedError](err)
+	return already
+}
+
+// PlanPurgeOf freezes the letters with these ids, as far as they wait, for Purge. A
+// purge takes MaxPurge of them at most.
+func (t *Triage) PlanPurgeOf(ctx context.Context, ids []int64) (*PurgePlan, error) {
+	plan := &PurgePlan{Groups: []PurgeGroup{}}
+	err := t.store.ReadTx(ctx, "plan a purge", func(ctx context.Context, tx *store.Tx) error {
+		now, err := tx.ControlNow(ctx)
+		if err != nil {
+			return fmt.Errorf("read the clock: %w", err)
+		}
+		plan.At = now
+		rows, err := tx.PlanLetterPurgeOf(ctx, ids)
+		if err != nil {
+			return fmt.Errorf("find dead letters to purge: %w", err)
+		}
+		list := make([]store.PlanLetterPurgeRow, len(rows))
+		for i, row := range rows {
+			list[i] = store.PlanLetterPurgeRow(row)
+		}
+		plan.fill(list)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// PurgeLocked is Purge while nobody else runs a plan on the dead letters.
+func (t *Triage) PurgeLocked(ctx context.Context, plan *PurgePlan) (receipt *PurgeReceipt, err error) {
+	err = t.underLock(ctx, func(func() error) (err error) {
+		receipt, err = t.Purge(ctx, plan)
+		return err
+	})
+	return receipt, err
+}
+
+// IDs are the letters of a plan, the oldest first.
+func (p *PurgePlan) IDs() []int64 { return slices.Clone(p.ids) }
+
+// Reopen has letters that were discarded or purged wait again; others are left as
+// they are. It returns those that wait now. What had been decided stays written down.
+func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*ManyReceipt, error) {
+	receipt := &ManyReceipt{Planned: len(ids), Audits: []int64{}}
+	err := t.underLock(ctx, func(func() error) error {
+		for page := range slices.Chunk(ids, purgePage) {
+			var reopened []int64
+			var audit int64
+			err := t.store.Tx(ctx, "reopen dead letters", func(ctx context.Context, tx *store.Tx) (err error) {
+				if reopened, err = deadletter.Reopen(ctx, tx, page, t.cfg.Actor, reason); err != nil || len(reopened) == 0 {
+					return err
+				}
+				audit, err = t.recordLetter(ctx, tx, letterAct{
+					action: "dead_letter.reopen", reason: reason, outcome: outcomeDone, request: map[string]any{"letters": reopened},
+				})
+				return err
+			})
+			if err != nil {
+				receipt.Failed += len(page)
+				return err
+			}
+			receipt.Done += len(reopened)
+			receipt.Changed += len(page) - len(reopened)
+			if audit != 0 {
+				receipt.Audits = append(receipt.Audits, audit)
+			}
+			progress(ctx, receipt.Done+receipt.Changed, receipt.Planned)
+		}
+		return nil
+	})
+	receipt.Left = receipt.Planned - receipt.Done - receipt.Changed - receipt.Failed
+	return receipt, err
+}

@@ -1,0 +1,65 @@
+package triage_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+func TestManyLettersAreRequeuedUnderOneLock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "demo.sleep", 1)
+	var ids []int64
+	for range 3 {
+		execution := b.ended(t, action, attune.StatusFailed)
+		ids = append(ids, b.letter(t, func(r *letterRow) { r.execution = execution }))
+	}
+	done := b.ended(t, action, attune.StatusCompleted)
+	useless := b.letter(t, func(r *letterRow) { r.execution = done })
+	decided := b.letter(t, event, func(r *letterRow) { r.decision = "requeued" })
+
+	held, err := b.store.LockSession(t.Context(), redrive.LockName(message.QueueDeadLetter), "attune-tui bob@desk")
+	require.NoError(t, err)
+	_, err = b.operator.RequeueMany(t.Context(), ids, nil, "")
+	locked, ok := errors.AsType[*triage.LockedError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, "attune-tui bob@desk", locked.By)
+	held.Release(t.Context())
+
+	r, err := b.operator.RequeueMany(t.Context(), append(ids[:2:2], useless, decided), nil, "because")
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 2, 2, 0, 0}, []int{r.Planned, r.Done, r.Changed, r.Failed, r.Left})
+	require.Len(t, r.Audits, 2)
+	b.keeps(t, ids[0], "requeued")
+	r, err = b.operator.RequeueMany(t.Context(), []int64{useless}, []int64{useless}, "once more")
+	require.NoError(t, err)
+	require.Equal(t, 1, r.Done, "it was asked for nevertheless")
+}
+
+func TestPurgedLettersWaitAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	first, second, decided := b.letter(t, event), b.letter(t, event), b.letter(t, event, func(r *letterRow) { r.decision = "requeued" })
+	later := b.letter(t, event)
+	plan, err := b.operator.PlanPurgeOf(t.Context(), []int64{first, second, decided})
+	require.NoError(t, err)
+	require.Equal(t, []int64{first, second}, plan.IDs())
+	purged, err := b.operator.PurgeLocked(t.Context(), plan)
+	require.NoError(t, err)
+	require.Equal(t, 2, purged.Purged)
+	r, err := b.operator.Reopen(t.Context(), []int64{first, second, decided, later}, "by mistake")
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 2}, []int{r.Done, r.Changed})
+	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from dead_letter where decision is null`))
+	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from dead_letter where evidence->'decisions'->-1->>'decision' = 'reopened'
+		and evidence->'decisions'->-1->>'before' = 'purged' and evidence->'decisions'->-1->>'note' = 'by mistake'`))
+	require.Equal(t, "dead_letter.reopen", b.audit(t, r.Audits[0]).Action)
+}
