@@ -47,6 +47,18 @@ func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
 	return d, err
 }
 
+// Letters reads the letters with these ids, the newest first, as lists show them.
+func (m *Monitor) Letters(ctx context.Context, ids []int64) (list []LedgerEntry, err error) {
+	err = m.database(ctx, "dead letters", &Reading{}, func(ctx context.Context, tx *store.Tx, s shape) (err error) {
+		if !s.ledger {
+			return ErrUnmigrated
+		}
+		list, err = readLetters(ctx, tx, ids)
+		return err
+	})
+	return list, err
+}
+
 // judge asks for the verdict.
 func (d *LedgerDetail) judge(body []byte) {
 	facts := LetterFacts{Entry: &d.LedgerEntry, Execution: d.ExecutionNow, Cut: keptInPart(d.Evidence)}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/attune-go/attune/core/redrive"
 )
 
 // Kind names an act. The names are those of the audit.
@@ -35,6 +37,10 @@ const (
 	RequeueLetter   Kind = "dead_letter.requeue"
 	DiscardLetter   Kind = "dead_letter.discard"
 	PurgeLetters    Kind = "dead_letter.purge"
+	MoveLetters     Kind = "dead_letter.move"
+	UndoLetters     Kind = "dead_letter.undo"
+	SnapshotLetters Kind = "dead_letter.snapshot"
+	ReadSpool       Kind = "dead_letter.spool"
 )
 
 // Target is what an act is about.
@@ -63,10 +69,15 @@ type Item struct {
 	About  string
 }
 
-// Menu is what may be done with a row, the harmless first.
+// Menu is what may be done with a row, or with those that are marked, the harmless
+// first.
 type Menu struct {
 	Target Target
 	Items  []Item
+	// Targets, Letters and Rows are as in Order.
+	Targets []Target
+	Letters []redrive.Letter
+	Rows    []int64
 }
 
 // Field is one value that an act needs.
@@ -91,7 +102,17 @@ type Order struct {
 	Target Target
 	// Values are the fields of its form.
 	Values map[string]string
+	// Targets are the rows that were marked, frozen; empty means the Target alone.
+	Targets []Target
+	// Letters are frozen letters of a snapshot of the broker's queue, Rows executions
+	// whose letters a handler took.
+	Letters []redrive.Letter
+	Rows    []int64
 }
+
+// Looks reports whether an order of the kind changes nothing of the installation, so
+// that it is possible where acting is not.
+func (k Kind) Looks() bool { return k == SnapshotLetters || k == ReadSpool }
 
 // Tone is how a line is meant.
 type Tone int
@@ -122,6 +143,8 @@ type Plan struct {
 	Word string
 	// Nothing says why there is nothing to run. Such a plan cannot be confirmed.
 	Nothing string
+	// AtOnce runs the plan without a question.
+	AtOnce bool
 	// Handle is what whoever made the plan needs to run it.
 	Handle any
 }
@@ -138,6 +161,10 @@ type Receipt struct {
 	Audits []int64
 	// Partly is true when less was done than was planned.
 	Partly bool
+	// Result is what was read, for the view that asked; nil if nothing was.
+	Result any
+	// Undo is the order that takes it back; nil where nothing does.
+	Undo *Order
 }
 
 // AuditText names the rows that record an act.

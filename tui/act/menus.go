@@ -18,6 +18,12 @@ const (
 	FieldReason    = "reason"
 	FieldAction    = "action"
 	FieldWorker    = "worker"
+	FieldExchange  = "exchange"
+	FieldKey       = "key"
+	FieldOverride  = "override"
+	FieldReal      = "real"
+	FieldBeside    = "beside"
+	FieldOp        = "op"
 )
 
 // ForExecution is what may be done with an execution.

@@ -60,6 +60,14 @@ func (d *dialog) keys() keymap.Scope {
 	return d.scope
 }
 
+// order is what the chosen line of the menu asks for.
+func (d *dialog) order(values map[string]string) act.Order {
+	menu := &d.menu
+	return act.Order{
+		Kind: d.item.Kind, Target: menu.Target, Values: values, Targets: menu.Targets, Letters: menu.Letters, Rows: menu.Rows,
+	}
+}
+
 // planMsg and runMsg are the answers of whoever acts.
 type planMsg struct {
 	op   *act.Operation
@@ -82,6 +90,10 @@ func (m *Model) openMenu() {
 		m.say("Nothing can be acted upon: " + m.env.Locked)
 		return
 	}
+	if m.direct() && m.view != keymap.InDeadLetters && m.view != keymap.InLetter {
+		m.say("Without the engine's tables only dead letters can be acted upon.")
+		return
+	}
 	actionable, ok := m.screen().(screen.Actionable)
 	if !ok {
 		m.say("There is nothing to act upon in this view.")
@@ -95,9 +107,10 @@ func (m *Model) openMenu() {
 	m.dialog = dialog{scope: keymap.InMenu, menu: menu, list: widget.NewMenu(choices(menu))}
 }
 
-// direct are the acts that have a key of their own.
-var direct = map[keymap.Action][]act.Kind{
+// byKey are the acts that have a key of their own.
+var byKey = map[keymap.Action][]act.Kind{
 	keymap.Requeue: {act.RequeueLetter, act.RetryTask, act.RetryWorkflow}, keymap.Discard: {act.DiscardLetter}, keymap.Purge: {act.PurgeLetters},
+	keymap.MoveTo: {act.MoveLetters}, keymap.Undo: {act.UndoLetters},
 }
 
 // actAtOnce opens the menu and chooses the line that the key stands for. One that
@@ -105,7 +118,7 @@ var direct = map[keymap.Action][]act.Kind{
 func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
 	m.openMenu()
 	for _, item := range m.dialog.menu.Items {
-		if slices.Contains(direct[action], item.Kind) {
+		if slices.Contains(byKey[action], item.Kind) {
 			m.dialog.list.Select(item.Key)
 			return m.choose()
 		}
@@ -186,7 +199,7 @@ func (m *Model) choose() tea.Cmd {
 		return nil
 	}
 	if len(d.item.Fields) == 0 {
-		return m.planFor(act.Order{Kind: d.item.Kind, Target: d.menu.Target})
+		return m.planFor(d.order(nil))
 	}
 	d.scope, d.form = keymap.InForm, widget.NewForm(formFields(d.item.Fields))
 	return nil
@@ -203,7 +216,7 @@ func (m *Model) formKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 		d.form.Move(-1)
 	case keymap.Choose:
 		if d.form.Next() {
-			return m.planFor(act.Order{Kind: d.item.Kind, Target: d.menu.Target, Values: d.form.Values()})
+			return m.planFor(d.order(d.form.Values()))
 		}
 	default:
 		d.form.Update(msg)
@@ -240,17 +253,17 @@ func (m *Model) planFor(order act.Order) tea.Cmd {
 }
 
 // planned takes over a plan. One that was left meanwhile is dropped.
-func (m *Model) planned(msg planMsg) {
+func (m *Model) planned(msg planMsg) tea.Cmd {
 	d, op := &m.dialog, msg.op
 	if d.op != op || d.scope != keymap.InPlanning {
 		if op.Remark == "" {
 			op.Remark = "left before its plan came; nothing was done"
 		}
-		return
+		return nil
 	}
 	if msg.err != nil {
 		m.unplanned(msg.err)
-		return
+		return nil
 	}
 	op.State, op.Title = act.Planned, widget.Clean(msg.plan.Title)
 	d.scope, d.plan, d.planned = keymap.InConfirm, msg.plan, m.env.Clock
@@ -258,9 +271,13 @@ func (m *Model) planned(msg planMsg) {
 	if msg.plan.Nothing != "" {
 		list = append(list, widget.Text{}, widget.Text{Role: theme.Warn, Text: "Nothing to do: " + msg.plan.Nothing})
 		d.confirm = widget.NewNotice(list)
-		return
+		return nil
 	}
 	d.confirm = widget.NewConfirm(list, msg.plan.Word)
+	if msg.plan.AtOnce {
+		return m.run()
+	}
+	return nil
 }
 
 // planReason is the error of a plan that an operator can act on.
@@ -319,7 +336,7 @@ func (m *Model) confirmKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 func (m *Model) run() tea.Cmd {
 	d := &m.dialog
 	switch {
-	case m.env.Locked != "":
+	case m.env.Locked != "" && !d.op.Order.Kind.Looks():
 		d.confirm.Refuse(m.env.Locked)
 		return nil
 	case m.env.Clock.Sub(d.planned) > act.PlanTTL:
@@ -382,6 +399,9 @@ func (m *Model) ran(msg runMsg) tea.Cmd {
 			return nil
 		}
 		m.drop()
+	}
+	if msg.err == nil && msg.receipt.Result != nil {
+		m.apply(readFeed(msg.receipt.Result), msg.receipt.Result)
 	}
 	m.report(op)
 	return m.refresh()

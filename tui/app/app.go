@@ -138,6 +138,8 @@ type Model struct {
 	executions *executions.Executions
 	execution  *execution.Execution
 	workflows  *workflows.Workflows
+	letters    *deadletters.DeadLetters
+	letter     *deadletters.Message
 	inquiries  *inquiries.Inquiries
 	screens    map[screen.View]screen.Screen
 
@@ -230,9 +232,11 @@ func (m *Model) furnish() {
 	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env), execution.New(env)
 	m.workflows, m.inquiries = workflows.New(env), inquiries.New(env)
+	m.letters = deadletters.New(env)
+	m.letter = deadletters.NewMessage(env, m.letters)
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
-		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: deadletters.New(env),
+		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
 		keymap.InWorkflows: m.workflows, keymap.InAlerts: alerts.New(env), keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
 		keymap.InLog: operations.New(env),
 	}
@@ -268,7 +272,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, m.fetch(msg.feed, false)
 		}
 	case planMsg:
-		m.planned(msg)
+		return m, m.planned(msg)
 	case runMsg:
 		return m, m.ran(msg)
 	case savedMsg:

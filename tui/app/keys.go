@@ -123,8 +123,10 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Act:
 		m.openMenu()
 		return nil
-	case keymap.Requeue, keymap.Discard, keymap.Purge:
+	case keymap.Requeue, keymap.Discard, keymap.Purge, keymap.MoveTo:
 		return m.actAtOnce(action)
+	case keymap.Undo:
+		return m.undo()
 	case keymap.Log:
 		return m.goTo(keymap.InLog)
 	case keymap.Command:
@@ -191,11 +193,15 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	if effect.Note != "" {
 		m.say(effect.Note)
 	}
+	var cmd tea.Cmd
 	if effect.Refetch != "" {
-		return m.restart(effect.Refetch)
+		cmd = m.restart(effect.Refetch)
+	}
+	if effect.Order != nil {
+		return tea.Batch(cmd, m.orderLook(*effect.Order))
 	}
 	if effect.Open == "" {
-		return nil
+		return cmd
 	}
 	from := m.here()
 	if effect.Open == keymap.InExecution {
@@ -203,6 +209,9 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	}
 	if effect.Open == keymap.InQueue {
 		m.queue.Show(effect.Queue)
+	}
+	if effect.Open == keymap.InLetter {
+		m.letter.Opened()
 	}
 	m.openFlow(effect)
 	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {

@@ -19,7 +19,7 @@ func sampleLetters() []monitor.LedgerEntry {
 	retried.Decision, retried.StatusNow, retried.WorkerName = "retried", "completed", ""
 	requeued.ID, requeued.At, requeued.Execution = 1, *ago(27 * time.Hour), ptr(884120)
 	requeued.Decision, requeued.StatusNow, requeued.DecidedBy = "requeued", "timeout", "ann@desk"
-	return []monitor.LedgerEntry{
+	list := []monitor.LedgerEntry{
 		{
 			ID: 5, At: *ago(3 * time.Hour), Died: ago(3*time.Hour + time.Minute), What: "event", Type: "EventCreated", Reason: "rejected",
 			Decision: monitor.DecisionOpen, Queue: "attune.events.queue", Detail: "no part of this engine decides about EventCreated",
@@ -27,4 +27,18 @@ func sampleLetters() []monitor.LedgerEntry {
 		{ID: 4, At: *ago(26 * time.Hour), What: "unknown", Type: "-", Reason: "poison", Decision: monitor.DecisionOpen, Queue: "attune.execution.requests.queue"},
 		failed, retried, requeued,
 	}
+	list[0].Exchange, list[0].RoutingKey = "attune.events", "event.created"
+	for i := range list {
+		e := &list[i]
+		facts := monitor.LetterFacts{Entry: e}
+		if e.Execution != nil {
+			e.Exchange, e.RoutingKey, e.MaxTries = "attune.executions", "execution.dispatch.worker.7", ptr(3)
+			facts.Execution = &monitor.LetterExecution{ID: *e.Execution, Status: e.StatusNow, ActionRef: e.ActionRef, Attempt: 1, WorkerID: ptr(7), Updated: *ago(22 * time.Minute)}
+		}
+		if e.Type == "-" {
+			facts.Unreadable = "not JSON"
+		}
+		e.Verdict = monitor.Verdict(facts)
+	}
+	return list
 }

@@ -22,6 +22,8 @@ func (m *Model) actingLock() string {
 		return "the database has not answered yet: " + widget.Clean(fresh.Err.Error())
 	case audit == nil:
 		return "the database is being looked at; try again"
+	case m.direct():
+		return ""
 	case !audit.Recorded:
 		return "this database is not the engine's: it has no operator_audit. `attune-executor migrate` prepares it"
 	case !audit.Current:
@@ -30,6 +32,13 @@ func (m *Model) actingLock() string {
 		return "no replica of the engine runs on this adopted installation; --allow-direct-writes acts nevertheless"
 	}
 	return ""
+}
+
+// direct reports whether the installation has none of the engine's tables, and may be
+// acted on nevertheless: then nothing but its dead letters can be.
+func (m *Model) direct() bool {
+	audit := m.env.Data.Audit
+	return m.opts.DirectWrites && audit != nil && !audit.Recorded
 }
 
 // mode is the word in the header for what may be done.

@@ -31,6 +31,8 @@ type Reader interface {
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 	Checks(ctx context.Context) (*monitor.Checks, error)
+	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	LetterRows(ctx context.Context, executions []int64) (*monitor.LetterRows, error)
 }
 
 // The pace of polling.
@@ -203,6 +205,12 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.Workers(ctx)) }
 	case screen.FeedDeadLetters:
 		return func(ctx context.Context) (any, error) { return settle(r.DeadLetters(ctx)) }
+	case screen.FeedLetter:
+		id := m.letter.ID()
+		return func(ctx context.Context) (any, error) { return settle(r.Letter(ctx, id)) }
+	case screen.FeedLetterRows:
+		ids := m.letters.Executions()
+		return func(ctx context.Context) (any, error) { return settle(r.LetterRows(ctx, ids)) }
 	case screen.FeedAlerts:
 		return func(ctx context.Context) (any, error) { return settle(r.Alerts(ctx)) }
 	case screen.FeedWorkflows, screen.FeedWorkflow, screen.FeedInquiries, screen.FeedInquiry:
@@ -285,6 +293,10 @@ func (m *Model) synchronise(result any, took time.Duration) {
 func readAt(result any) time.Time {
 	switch r := result.(type) {
 	case *monitor.Overview:
+		return r.At
+	case *monitor.LedgerDetail:
+		return r.Reading.At
+	case *monitor.LetterRows:
 		return r.At
 	case *monitor.Queues:
 		return r.At

@@ -56,6 +56,11 @@ const (
 	MarkAll     Action = "mark-all"
 	Unmark      Action = "unmark"
 	Columns     Action = "columns"
+	GroupBy     Action = "group-by"
+	Source      Action = "source"
+	Snapshot    Action = "snapshot"
+	MoveTo      Action = "move"
+	Undo        Action = "undo"
 )
 
 // The actions of dialogs.
@@ -81,6 +86,7 @@ const (
 	InExecution   Scope = "execution"
 	InWorkers     Scope = "workers"
 	InDeadLetters Scope = "dlq"
+	InLetter      Scope = "letter"
 	InWorkflows   Scope = "workflows"
 	InAlerts      Scope = "alerts"
 	InInquiries   Scope = "inquiries"
@@ -89,7 +95,7 @@ const (
 )
 
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
+var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
 
 // The groups that help shows a binding in.
 const (
@@ -124,16 +130,22 @@ type Binding struct {
 	Acts bool
 }
 
-var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog}
+var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog}
 
 // actScopes are the views whose rows can be acted upon.
-var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InWorkflows, InInquiries}
+var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLetter, InWorkflows, InInquiries}
+
+// letterScopes are the views of dead letters.
+var letterScopes = []Scope{InDeadLetters, InLetter}
 
 // markScopes are the lists whose rows can be marked.
-var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters}
+var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InLetter}
 
 // tableScopes are the lists whose columns can be chosen.
 var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
+
+// sideScopes are the views in which there is something to the sides, or to fold.
+var sideScopes = append([]Scope{InLetter}, tableScopes...)
 
 // Table is the whole key map.
 var Table = append([]Binding{
@@ -143,11 +155,11 @@ var Table = append([]Binding{
 	{Bottom, []string{"G", "end"}, "G end", "", "end", GroupMove, []Scope{Everywhere}, 0, false},
 	{HalfDown, []string{"ctrl+d", "pgdown"}, "^d pgdn", "", "half a page down", GroupMove, []Scope{Everywhere}, 0, false},
 	{HalfUp, []string{"ctrl+u", "pgup"}, "^u pgup", "", "half a page up", GroupMove, []Scope{Everywhere}, 0, false},
-	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution, InWorkflows}, 2, false},
-	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution, InWorkflows}, 0, false},
-	{Left, []string{"h", "left"}, "h ←", "", "columns left; fold what is a tree", GroupMove, tableScopes, 0, false},
-	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit; unfold", GroupMove, tableScopes, 0, false},
-	{FoldAll, []string{"0"}, "0", "fold", "fold all, or unfold all", GroupMove, []Scope{InWorkflows}, 8, false},
+	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution, InWorkflows, InDeadLetters, InLetter}, 2, false},
+	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution, InWorkflows, InDeadLetters, InLetter}, 0, false},
+	{Left, []string{"h", "left"}, "h ←", "", "columns left; fold what is a tree", GroupMove, sideScopes, 0, false},
+	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit; unfold", GroupMove, sideScopes, 0, false},
+	{FoldAll, []string{"0"}, "0", "fold", "fold all, or unfold all", GroupMove, []Scope{InWorkflows, InLetter}, 8, false},
 	{Overview, []string{"1"}, "1", "", "overview", GroupMove, []Scope{Everywhere}, 0, false},
 	{Queues, []string{"2"}, "2", "", "queues", GroupMove, []Scope{Everywhere}, 0, false},
 	{Executions, []string{"3"}, "3", "", "executions", GroupMove, []Scope{Everywhere}, 0, false},
@@ -166,12 +178,14 @@ var Table = append([]Binding{
 	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
 	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers, InWorkflows, InInquiries, InBroker}, 4, false},
 	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InBroker}, 5, false},
+	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, letterScopes, 0, false},
+	{Source, []string{"b"}, "b", "source", "list the ledger, the broker's snapshot, or the spool", GroupRows, []Scope{InDeadLetters}, 4, false},
 	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, tableScopes, 0, false},
 	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker}, 9, false},
 
 	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution, InWorkflows}, 4, false},
 
-	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries, InBroker}, 3, false},
+	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InInquiries, InBroker}, 3, false},
 	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
 	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},
@@ -183,9 +197,12 @@ var Table = append([]Binding{
 	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
 
 	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, actScopes, 2, true},
-	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter or the task, with plan and question", GroupActs, []Scope{InDeadLetters, InWorkflows}, 3, true},
-	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, []Scope{InDeadLetters}, 0, true},
-	{Purge, []string{"P"}, "P", "", "purge those that wait and match, with plan", GroupActs, []Scope{InDeadLetters}, 0, true},
+	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter or the task, with plan and question", GroupActs, []Scope{InDeadLetters, InLetter, InWorkflows}, 3, true},
+	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, letterScopes, 0, true},
+	{Purge, []string{"P"}, "P", "", "purge those that wait and match, with plan", GroupActs, letterScopes, 0, true},
+	{MoveTo, []string{"M"}, "M", "", "move dead letters of the broker elsewhere, with plan", GroupActs, letterScopes, 0, true},
+	{Undo, []string{"u"}, "u", "", "put back what was discarded, purged or moved last, with plan", GroupActs, letterScopes, 0, true},
+	{Snapshot, []string{"S"}, "S", "snapshot", "look at what lies on the broker; it touches the messages", GroupActs, letterScopes, 6, false},
 	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},
 }, moves...)
 

@@ -36,6 +36,12 @@ func (o *Operator) letterPlan(ctx context.Context, verb string, id int64) (*act.
 
 // planRequeue plans to try again what a letter was about.
 func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan, error) {
+	switch {
+	case onBroker(order):
+		return o.planRedrive(ctx, order)
+	case len(order.Targets) > 0:
+		return o.planRequeueMany(ctx, order)
+	}
 	plan, letter, err := o.letterPlan(ctx, "Requeue", order.Target.ID)
 	if err != nil {
 		return nil, err
@@ -81,6 +87,12 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan,
 
 // planDiscard plans to do nothing about a letter.
 func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan, error) {
+	switch {
+	case onBroker(order):
+		return o.planRedrive(ctx, order)
+	case len(order.Targets) > 0:
+		return o.planPurgeMany(ctx, order)
+	}
 	plan, letter, err := o.letterPlan(ctx, "Discard", order.Target.ID)
 	if err != nil {
 		return nil, err
@@ -98,13 +110,19 @@ func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan,
 		if err != nil {
 			return nil, err
 		}
-		return &act.Receipt{Text: fmt.Sprintf("Dead letter %d is discarded; the ledger keeps it.", r.Letter), Audits: audits(r.Audit)}, nil
+		return &act.Receipt{Text: fmt.Sprintf("Dead letter %d is discarded; the ledger keeps it.", r.Letter), Audits: audits(r.Audit), Undo: reopens(r.Letter)}, nil
 	})
 	return plan, nil
 }
 
 // planPurge plans to discard all letters that wait and match.
 func (o *Operator) planPurge(ctx context.Context, order act.Order) (*act.Plan, error) {
+	switch {
+	case onBroker(order):
+		return o.planRedrive(ctx, order)
+	case len(order.Targets) > 0:
+		return o.planPurgeMany(ctx, order)
+	}
 	age, err := act.OlderThan(order.Values[act.FieldOlderThan])
 	if err != nil {
 		return nil, err
@@ -139,18 +157,11 @@ func (o *Operator) planPurge(ctx context.Context, order act.Order) (*act.Plan, e
 	plan.Word = wordFor(planned.Letters, fmt.Sprintf("purge %d", planned.Letters))
 	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
 		planned.Note = reason
-		r, err := o.triage.Purge(ctx, planned)
+		r, err := o.triage.PurgeLocked(ctx, planned)
 		if r == nil {
 			return nil, err
 		}
-		receipt := &act.Receipt{
-			Text:   fmt.Sprintf("Planned %d: %d purged, %d had been decided, %d still wait.", r.Planned, r.Purged, r.AlreadyDecided, r.Left),
-			Partly: r.Left > 0, Audits: audits(r.Audit),
-		}
-		if planned.More || r.Left > 0 {
-			receipt.Next = "the same again goes on"
-		}
-		return receipt, err
+		return purgeReceipt(r, planned), err
 	})
 	return plan, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
 )
@@ -22,6 +23,7 @@ type Reader interface {
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
+	Letters(ctx context.Context, ids []int64) ([]monitor.LedgerEntry, error)
 }
 
 // Config is what an Operator depends on.
@@ -29,6 +31,8 @@ type Config struct {
 	// WithBroker makes a triage that has a broker, for the acts that need one, and
 	// what ends it. Nil refuses those acts.
 	WithBroker func(ctx context.Context) (*triage.Triage, func(), error)
+	// Desk acts on the broker's dead-letter queue; nil refuses that.
+	Desk Desk
 	// Explain says of an error of the database what it means for what was asked
 	// for. Nil leaves errors as they are.
 	Explain func(err error) error
@@ -75,6 +79,10 @@ var planners = map[act.Kind]planner{
 	act.RetryWorkflow:   (*Operator).planRetryWorkflow,
 	act.RetryTask:       (*Operator).planRetryTask,
 	act.AnswerInquiry:   (*Operator).planAnswer,
+	act.MoveLetters:     (*Operator).planRedrive,
+	act.UndoLetters:     (*Operator).planUndo,
+	act.SnapshotLetters: (*Operator).planSnapshot,
+	act.ReadSpool:       (*Operator).planSpool,
 }
 
 // Plan says what an order would change. Nothing is locked or written.
@@ -97,11 +105,21 @@ func (o *Operator) Run(ctx context.Context, plan *act.Plan, reason string, progr
 	if !ok {
 		return nil, errors.New("this plan cannot be run")
 	}
-	receipt, err := carryOut(triage.WithProgress(ctx, progress.Set), reason)
+	ctx = context.WithValue(triage.WithProgress(ctx, progress.Set), tellKey{}, redrive.Tell(progress.Set))
+	receipt, err := carryOut(ctx, reason)
 	if err != nil {
 		return receipt, o.plain(err)
 	}
 	return receipt, nil
+}
+
+// tellKey is where a context carries who is told of progress.
+type tellKey struct{}
+
+// progressOf is who is told, or nil.
+func progressOf(ctx context.Context) redrive.Tell {
+	tell, _ := ctx.Value(tellKey{}).(redrive.Tell)
+	return tell
 }
 
 // plain takes away from an error what was being done when a target turned out not
@@ -118,6 +136,9 @@ func (o *Operator) plain(err error) error {
 	}
 	if invalid, ok := errors.AsType[*act.InvalidError](err); ok {
 		return invalid
+	}
+	if locked, ok := errors.AsType[*triage.LockedError](err); ok {
+		return locked
 	}
 	if o.cfg.Explain == nil {
 		return err

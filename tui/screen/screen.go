@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
@@ -38,10 +39,15 @@ const (
 	FeedInquiries   Feed = "inquiries"
 	FeedInquiry     Feed = "inquiry"
 	FeedChecks      Feed = "checks"
+	FeedLetter      Feed = "letter"
+	FeedLetterRows  Feed = "letter-rows"
+	// What is read only when it is asked for, by an act.
+	FeedSnapshot Feed = "snapshot"
+	FeedSpool    Feed = "spool"
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedLetter, FeedLetterRows}
 
 // Screen is one view.
 type Screen interface {
@@ -131,6 +137,8 @@ type Effect struct {
 	Filter string
 	// Row is the key of the row to go to in the opened view.
 	Row string
+	// Order is planned, and run where that needs no question.
+	Order *act.Order
 	// Refetch asks for new data of a feed at once.
 	Refetch Feed
 	// Handled is true when the screen used the action up.
@@ -185,6 +193,10 @@ type Data struct {
 	Inquiries   *monitor.InquiryPage     `json:"inquiries,omitempty"`
 	Inquiry     *monitor.InquiryDetail   `json:"inquiry,omitempty"`
 	Checks      *monitor.Checks          `json:"checks,omitempty"`
+	Letter      *monitor.LedgerDetail    `json:"letter,omitempty"`
+	LetterRows  *monitor.LetterRows      `json:"letter_rows,omitempty"`
+	Snapshot    *redrive.Snapshot        `json:"snapshot,omitempty"`
+	Spool       []*redrive.Spooled       `json:"spool,omitempty"`
 	History     *History                 `json:"-"`
 	fresh       map[Feed]*Freshness
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/redrive"
 )
 
 // The names of the series that are kept between polls.
@@ -68,6 +69,14 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.Inquiries = r
 	case *monitor.InquiryDetail:
 		d.Inquiry = r
+	case *monitor.LedgerDetail:
+		d.Letter = r
+	case *monitor.LetterRows:
+		d.LetterRows = r
+	case *redrive.Snapshot:
+		d.Snapshot = r
+	case []*redrive.Spooled:
+		d.Spool = r
 	default:
 		return false
 	}

@@ -1,5 +1,6 @@
-// Package deadletters shows how many messages died, who takes them, and what was
-// decided about each: first those that wait for a person.
+// Package deadletters shows how many messages died, who takes them, what was decided
+// about each, and what a requeue would do: of the ledger, of a snapshot of the
+// broker's queue, and of the copies that were kept of what was removed.
 //
 // A depth of zero on the broker is not health by itself: a consumer may be
 // handling them, or they may be lost before they arrive. So the view always
@@ -12,35 +13,56 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
+// source is where the listed letters come from.
+type source int
+
+const (
+	sourceLedger source = iota // what a handler took: of the ledger, or failed rows where none is kept
+	sourceBroker               // the last snapshot
+	sourceSpool                // copies of what was removed
+)
+
 // DeadLetters is the view.
 type DeadLetters struct {
-	env   *screen.Env
-	table *widget.Table
-	rows  []monitor.LedgerEntry
-	first int
+	env    *screen.Env
+	table  *widget.Table
+	groups *widget.Table
+	source source
+	// all are the rows of the source, rows those that the filter lets through.
+	all, rows []row
+	filter    string
+	terms     []term
+	by        int
+	gathered  []group
+	// onGroups is true while the groups have the focus.
+	onGroups bool
+	first    int
+	width    int
 }
 
 var columns = []widget.Column{
-	{Title: "STORED", Width: 7, Right: true},
-	{Title: "WHAT", Width: 9},
-	{Title: "REASON", Width: 9},
-	{Title: "DECISION", Width: 9},
-	{Title: "EXECUTION", Width: 9, Right: true},
-	{Title: "NOW", Width: 12, Priority: 1},
+	{Title: "DIED", Width: 7, Right: true},
+	{Title: "TYPE", Width: 18, Middle: true},
+	{Title: "REASON", Width: 8},
 	{Title: "ACTION", Width: 16, Grow: true, Middle: true},
-	{Title: "WORKER", Width: 13, Middle: true},
-	{Title: "DIED IN", Width: 22, Priority: 2, Middle: true},
+	{Title: "EXECUTION", Width: 9, Right: true},
+	{Title: "NOW", Width: 12},
+	{Title: "TRY", Width: 4, Right: true, Priority: 4},
+	{Title: "FROM", Width: 14, Priority: 3, Middle: true},
+	{Title: "DECISION", Width: 9, Priority: 2},
+	{Title: "VERDICT", Width: 26, Priority: 1},
 }
 
 // New makes the view.
 func New(env *screen.Env) *DeadLetters {
-	return &DeadLetters{env: env, table: widget.NewTable(columns)}
+	return &DeadLetters{env: env, table: widget.NewTable(columns), groups: widget.NewTable(groupColumns)}
 }
 
 // Table is the list, with its marks and columns.
@@ -49,12 +71,53 @@ func (v *DeadLetters) Table() *widget.Table { return v.table }
 // View is the name of the screen.
 func (v *DeadLetters) View() screen.View { return keymap.InDeadLetters }
 
-// Feeds is what the view needs polled.
-func (v *DeadLetters) Feeds() []screen.Feed { return []screen.Feed{screen.FeedDeadLetters} }
+// Feeds is what the view needs polled: of letters from the broker their executions
+// too.
+func (v *DeadLetters) Feeds() []screen.Feed {
+	if v.source == sourceLedger {
+		return []screen.Feed{screen.FeedDeadLetters}
+	}
+	return []screen.Feed{screen.FeedDeadLetters, screen.FeedLetterRows}
+}
+
+// maxExecutions bounds the executions that are asked for.
+const maxExecutions = 500
+
+// Executions are those of the letters that are listed from the broker or the spool.
+func (v *DeadLetters) Executions() []int64 {
+	ids := []int64{}
+	for i := range v.all {
+		if l := v.all[i].letter; l != nil && l.Execution != 0 && len(ids) < maxExecutions {
+			ids = append(ids, l.Execution)
+		}
+	}
+	return ids
+}
 
 // Title is the text of the title rule.
 func (v *DeadLetters) Title() (left, right string) {
-	return "DLQ " + monitor.DeadLetterQueue, "waiting first, newest first" + v.env.Mark(screen.FeedDeadLetters)
+	right = "waiting first · "
+	if v.source != sourceLedger {
+		right = "as read · "
+	}
+	if v.filter != "" {
+		right = "/" + v.filter + " · "
+	}
+	return "DLQ " + monitor.DeadLetterQueue, right + "verdict = what R would do · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedDeadLetters)
+}
+
+// Filter is the filter in place.
+func (v *DeadLetters) Filter() string { return v.filter }
+
+// SetFilter shows only what matches.
+func (v *DeadLetters) SetFilter(text string) error {
+	terms, err := parseFilter(text)
+	if err != nil {
+		return err
+	}
+	v.filter, v.terms = strings.TrimSpace(text), terms
+	v.arrange()
+	return nil
 }
 
 // Select puts the cursor on a line of the body.
@@ -62,63 +125,220 @@ func (v *DeadLetters) Select(line int) bool { return v.table.Select(line - v.fir
 
 // Changed takes over new data.
 func (v *DeadLetters) Changed(feed screen.Feed) {
-	d := v.env.Data.DeadLetters
-	if feed != screen.FeedDeadLetters || d == nil {
+	switch feed {
+	case screen.FeedDeadLetters, screen.FeedLetterRows, screen.FeedSnapshot, screen.FeedSpool:
+		v.gather()
+	}
+}
+
+// gather makes the rows of the source anew.
+func (v *DeadLetters) gather() {
+	d := v.env.Data
+	v.all = nil
+	seen := map[string]int{}
+	switch {
+	case v.source == sourceBroker && d.Snapshot != nil:
+		for i := range d.Snapshot.Letters {
+			l := &d.Snapshot.Letters[i]
+			v.all = append(v.all, letterRow(l, d.LetterRows, seen[l.Key()]))
+			seen[l.Key()]++
+		}
+	case v.source == sourceSpool:
+		for _, s := range d.Spool {
+			for i := range s.Letters {
+				l := &s.Letters[i]
+				r := letterRow(l, d.LetterRows, seen[l.Key()])
+				seen[l.Key()]++
+				r.undoable = s.Undoable()
+				v.all = append(v.all, r)
+			}
+		}
+	case v.source == sourceLedger && d.DeadLetters != nil:
+		v.gatherHandled(d.DeadLetters)
+	}
+	v.arrange()
+}
+
+func (v *DeadLetters) gatherHandled(d *monitor.DeadLetters) {
+	if d.Ledger != nil {
+		for i := range d.Ledger.Recent {
+			v.all = append(v.all, ledgerRow(&d.Ledger.Recent[i]))
+		}
 		return
 	}
+	for i := range d.Handled {
+		v.all = append(v.all, handledRow(&d.Handled[i]))
+	}
+}
+
+// arrange applies the filter, and gathers the groups.
+func (v *DeadLetters) arrange() {
 	v.rows = nil
-	if d.Ledger != nil {
-		v.rows = d.Ledger.Recent
+	for i := range v.all {
+		if matchesAll(v.terms, &v.all[i]) {
+			v.rows = append(v.rows, v.all[i])
+		}
 	}
 	v.table.SetRows(v)
+	v.gathered = groupings[v.by].gather(v.rows)
+	v.groups.SetRows(&groupRows{v.env, v.gathered, v.isMarked})
 }
+
+func (v *DeadLetters) isMarked(key string) bool { return v.table.MarkName(key) != "" }
 
 // Do carries out an action.
 func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
-	if screen.MoveTable(v.table, action) {
+	switch action {
+	case keymap.GroupBy:
+		v.by = (v.by + 1) % len(groupings)
+		v.arrange()
+		return screen.Effect{Handled: true, Note: "grouped by " + groupings[v.by].name}
+	case keymap.Source:
+		return v.turn()
+	case keymap.Snapshot:
+		v.setSource(sourceBroker)
+		return screen.Effect{Handled: true, Order: &act.Order{Kind: act.SnapshotLetters, Target: act.Target{Name: monitor.DeadLetterQueue}}}
+	case keymap.NextPane, keymap.PrevPane:
+		v.onGroups = !v.onGroups && len(v.gathered) > 0 && v.width >= 100
+		return screen.Effect{Handled: true}
+	case keymap.Open:
+		return v.open()
+	}
+	if v.onGroups {
+		return v.doGroups(action)
+	}
+	return screen.Effect{Handled: screen.MoveTable(v.table, action)}
+}
+
+// doGroups is Do while the groups have the focus: a mark is one of the whole group.
+func (v *DeadLetters) doGroups(action keymap.Action) screen.Effect {
+	if action != keymap.Mark {
+		if action == keymap.MarkAll || action == keymap.MarkRange {
+			return screen.Effect{Handled: true}
+		}
+		if action == keymap.Unmark {
+			v.table.Unmark()
+			return screen.Effect{Handled: true}
+		}
+		return screen.Effect{Handled: screen.MoveTable(v.groups, action)}
+	}
+	at := v.groups.Cursor()
+	if at < 0 {
 		return screen.Effect{Handled: true}
 	}
-	if action != keymap.Open {
-		return screen.Effect{}
+	keys := v.gathered[at].keys
+	marked := 0
+	for _, key := range keys {
+		if v.isMarked(key) {
+			marked++
+		}
 	}
-	at := v.table.Cursor()
-	if at < 0 || v.rows[at].Execution == nil {
-		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
+	if marked == len(keys) {
+		v.table.UnmarkKeys(keys)
+	} else {
+		v.table.MarkKeys(keys)
 	}
-	return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: *v.rows[at].Execution}
+	v.groups.Move(1)
+	return screen.Effect{Handled: true}
+}
+
+// turn goes to the next source.
+func (v *DeadLetters) turn() screen.Effect {
+	v.setSource((v.source + 1) % (sourceSpool + 1))
+	effect := screen.Effect{Handled: true, Note: "source: " + v.sourceName(v.source), Refetch: screen.FeedLetterRows}
+	if v.source == sourceLedger {
+		effect.Refetch = screen.FeedDeadLetters
+	}
+	if v.source == sourceSpool {
+		effect.Order = &act.Order{Kind: act.ReadSpool, Target: act.Target{Name: "the spool"}}
+	}
+	return effect
+}
+
+// setSource turns to a source. Marks are of one source, so they go with it.
+func (v *DeadLetters) setSource(s source) {
+	if v.source != s {
+		v.source, v.onGroups = s, false
+		v.table.Unmark()
+	}
+	v.gather()
+}
+
+func (v *DeadLetters) sourceName(s source) string {
+	switch s {
+	case sourceBroker:
+		return "broker"
+	case sourceSpool:
+		return "spool"
+	default:
+		if d := v.env.Data.DeadLetters; d != nil && d.Ledger == nil {
+			return "handled"
+		}
+		return "ledger"
+	}
+}
+
+// open shows the letter under the cursor.
+func (v *DeadLetters) open() screen.Effect {
+	if v.onGroups && v.groups.Cursor() >= 0 {
+		want := v.gathered[v.groups.Cursor()].keys[0]
+		for i := range v.rows {
+			if v.rows[i].key == want {
+				v.table.Move(i - v.table.Cursor())
+			}
+		}
+		v.onGroups = false
+		return screen.Effect{Handled: true}
+	}
+	r := v.current()
+	switch {
+	case r == nil:
+		return screen.Effect{Handled: true}
+	case r.handled != nil:
+		return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: r.execution}
+	}
+	return screen.Effect{Handled: true, Open: keymap.InLetter}
+}
+
+// current is the row under the cursor, or nil.
+func (v *DeadLetters) current() *row {
+	if at := v.table.Cursor(); at >= 0 && at < len(v.rows) {
+		return &v.rows[at]
+	}
+	return nil
+}
+
+// Leave takes the focus back from the groups.
+func (v *DeadLetters) Leave() bool {
+	was := v.onGroups
+	v.onGroups = false
+	return was
 }
 
 // Len is the number of rows.
 func (v *DeadLetters) Len() int { return len(v.rows) }
 
 // Key identifies a row.
-func (v *DeadLetters) Key(row int) string { return strconv.FormatInt(v.rows[row].ID, 10) }
+func (v *DeadLetters) Key(i int) string { return v.rows[i].key }
+
+// Name is what people call a row.
+func (v *DeadLetters) Name(i int) string { return v.rows[i].name }
 
 // Cells are the texts of a row.
-func (v *DeadLetters) Cells(row int, into []widget.Cell) []widget.Cell {
-	e, r := v.env, v.rows[row]
-	now := widget.Cell{Text: "-"}
-	if r.StatusNow != "" {
-		now = e.StateCell(r.StatusNow)
+func (v *DeadLetters) Cells(i int, into []widget.Cell) []widget.Cell {
+	e, r := v.env, &v.rows[i]
+	now, execution := widget.Cell{Text: "-"}, "-"
+	if r.now != "" {
+		now = e.StateCell(r.now)
+	}
+	if r.execution != 0 {
+		execution = strconv.FormatInt(r.execution, 10)
 	}
 	return append(into,
-		widget.Cell{Text: widget.Age(e.Since(r.At))},
-		widget.Cell{Text: r.What},
-		widget.Cell{Text: r.Reason},
-		e.Worry(r.Decision, r.Open()),
-		widget.Cell{Text: number(r.Execution)},
-		now,
-		widget.Cell{Text: dash(r.ActionRef)},
-		widget.Cell{Text: worker(&r)},
-		widget.Cell{Text: dash(r.Queue), Role: theme.Dim},
+		widget.Cell{Text: e.AgeOf(r.died)}, widget.Cell{Text: r.kind}, widget.Cell{Text: r.reason}, widget.Cell{Text: dash(r.action)},
+		widget.Cell{Text: execution}, now, widget.Cell{Text: r.tries}, widget.Cell{Text: dash(r.from), Role: theme.Dim},
+		e.Worry(r.decision, r.decision == monitor.DecisionOpen), widget.Cell{Text: r.verdict.sign + " " + r.verdict.text, Role: r.verdict.role},
 	)
-}
-
-func number(n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return strconv.FormatInt(*n, 10)
 }
 
 func dash(text string) string {
@@ -128,134 +348,68 @@ func dash(text string) string {
 	return text
 }
 
-func worker(r *monitor.LedgerEntry) string {
-	if r.WorkerName != "" {
-		return r.WorkerName
-	}
-	return number(r.WorkerID)
-}
-
 // Render draws the view.
 func (v *DeadLetters) Render(w, h int) []string {
 	e, d := v.env, v.env.Data.DeadLetters
+	v.width = w
 	if d == nil {
 		return e.Missing(screen.FeedDeadLetters, "the dead letters")
 	}
-	lines := append(v.depth(d), "")
-	lines = append(lines, v.ledger(d)...)
-	lines = append(lines, "")
+	lines := append(v.depth(d, w), v.sourceLines(d, w)...)
 	v.first = len(lines)
+	under := v.selected(w)
+	groups, chart := v.groupLines(w, h-len(lines)-len(under)), 0
+	if h-len(lines)-len(under)-len(groups) > 14 {
+		chart = 6
+	}
+	room := max(2, h-len(lines)-len(under)-len(groups)-chart)
 	if len(v.rows) > 0 {
-		chart := 0
-		if h-len(lines) > 16 {
-			chart = 7
-		}
-		under := v.selected(w)
-		room := h - len(lines) - chart - len(under)
 		lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
-		return append(append(lines, under...), v.chart(w, chart)...)
+	} else {
+		lines = append(lines, widget.Fit(append([]string{""}, v.empty(d)...), w, room)...)
 	}
-	lines = append(lines, v.empty(d)...)
-	if room := h - len(lines); room > 8 {
-		lines = append(lines, "")
-		lines = append(lines, v.chart(w, 7)...)
-	}
-	return lines
+	lines = append(append(lines, under...), groups...)
+	return append(lines, v.chart(w, chart)...)
 }
 
 // selected is what there is to say about the letter under the cursor.
 func (v *DeadLetters) selected(w int) []string {
-	at := v.table.Cursor()
-	if at < 0 || at >= len(v.rows) {
+	e, r := v.env, v.current()
+	if r == nil {
 		return nil
 	}
-	e, r := v.env, &v.rows[at]
-	decided := r.Decision
-	if r.Open() {
-		decided = "waits for a person"
-	} else if r.DecidedBy != "" {
-		decided += " by " + r.DecidedBy
-	}
-	if r.Detail != "" {
-		decided += ": " + r.Detail
-	}
-	title := "dead letter " + strconv.FormatInt(r.ID, 10)
-	if r.Died != nil {
-		title += ", died " + widget.Age(e.Since(*r.Died)) + " ago"
-	}
-	return []string{
-		e.Rule(title, "attune-executor dlq show "+strconv.FormatInt(r.ID, 10), w),
-		" " + widget.Cut(widget.Clean(decided), max(1, w-2)),
-	}
-}
-
-// depth is the line about the queue on the broker.
-func (v *DeadLetters) depth(d *monitor.DeadLetters) []string {
-	e := v.env
-	label := " " + e.Paint(theme.Dim, "broker   ")
-	source, ok := d.Source(monitor.SourceBroker)
-	switch {
-	case d.Queue != nil:
-		q := d.Queue
-		consumers := e.BrokerNum(*q, q.Consumers)
-		if q.Consumers == 0 && !q.Uncounted {
-			consumers = e.Paint(theme.Warn, "0 ▲ nobody handles them")
+	said := r.verdict.why
+	command := ""
+	if r.ledger != nil {
+		command = "attune-executor dlq show " + r.key
+		decided := r.decision
+		if r.ledger.Open() {
+			decided = "waits for a person"
+		} else if r.ledger.DecidedBy != "" {
+			decided += " by " + r.ledger.DecidedBy
 		}
-		return []string{label + "ready " + e.BrokerNum(*q, q.Ready) + "   unacked " + e.BrokerNum(*q, q.Unacked) + "   consumers " + consumers +
-			"   " + e.Change(screen.SeriesDead, 5*time.Minute) + "/5m"}
-	case d.QueueMissing:
-		return []string{
-			label + e.Paint(theme.Warn, "▲ there is no queue "+monitor.DeadLetterQueue+": what expires is lost"),
-			"          An executor declares it when it starts.",
+		if r.ledger.Detail != "" {
+			decided += ": " + r.ledger.Detail
 		}
-	case ok && !source.OK():
-		return []string{label + "? " + widget.Clean(source.Error)}
-	default:
-		return []string{label + widget.Unknown}
+		said = decided + " · " + said
 	}
+	return []string{e.Rule(r.name, command, w), " " + widget.Cut(widget.Clean(r.verdict.sign+" "+said), max(1, w-2)), v.counts(w)}
 }
 
-// ledger is what the database knows about handled dead letters.
-func (v *DeadLetters) ledger(d *monitor.DeadLetters) []string {
+// counts says what a requeue of the marked would do.
+func (v *DeadLetters) counts(w int) string {
+	n := v.table.Marks()
+	if n == 0 {
+		return ""
+	}
+	var by [blocked + 1]int
+	for _, r := range v.chosen() {
+		by[r.verdict.class]++
+	}
 	e := v.env
-	label := " " + e.Paint(theme.Dim, "ledger   ")
-	source, ok := d.Source(monitor.SourceDatabase)
-	switch {
-	case ok && !source.OK():
-		return []string{label + "? " + widget.Clean(source.Error)}
-	case d.Ledger == nil && d.Expired != nil:
-		return []string{label + widget.Unknown + "  no ledger is kept here; " + e.Count(*d.Expired) + " recent failures say that a worker queue expired"}
-	case d.Ledger == nil:
-		return []string{label + widget.Unknown}
-	}
-	l := d.Ledger
-	waiting := "waiting for a person " + e.Count(l.Open)
-	if l.Oldest != nil {
-		waiting = e.Paint(theme.Warn, waiting+", the first for "+widget.Age(e.Since(*l.Oldest)))
-	}
-	lines := []string{label + e.Count(l.LastDay) + " in 24 h   " + strconv.FormatFloat(l.PerMinute, 'f', 1, 64) + "/m   " + waiting}
-	var groups []string
-	for _, g := range l.ByReason[:min(4, len(l.ByReason))] {
-		groups = append(groups, widget.Clean(g.Reason)+" "+widget.Clean(g.Decision)+" "+e.Num(g.Count))
-	}
-	if len(groups) > 0 {
-		lines = append(lines, " "+e.Paint(theme.Dim, "groups   ")+strings.Join(groups, " · "))
-	}
-	return lines
-}
-
-// empty says why there is nothing to list and what that means.
-func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
-	switch {
-	case d.Ledger != nil && d.Queue != nil && d.Queue.Ready == 0 && d.Queue.Consumers > 0:
-		return []string{" No dead letters: none on the broker, none in the ledger. A handler is there to take them."}
-	case d.Ledger != nil && d.Queue != nil && d.Queue.Ready > 0:
-		return []string{" None in the ledger; " + v.env.Num(d.Queue.Ready) + " lie on the broker."}
-	case d.Ledger != nil:
-		return []string{" None in the ledger."}
-	default:
-		return []string{" What was decided cannot be listed without a ledger.", " 3 then z lists the failed executions."}
-	}
+	text := " " + e.Num(int64(n)) + " marked: " + e.Num(int64(by[requeue])) + " can be requeued, " + e.Num(int64(by[stale])) + " stale, " +
+		e.Num(int64(by[blocked])) + " blocked, " + e.Num(int64(by[other])) + " other"
+	return e.Paint(theme.Accent, widget.Cut(text, max(1, w-1)))
 }
 
 func (v *DeadLetters) chart(w, h int) []string {

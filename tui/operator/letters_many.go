@@ -1,0 +1,167 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/tui/act"
+)
+
+// onBroker reports whether an order is about what lies on the broker.
+func onBroker(order act.Order) bool { return len(order.Letters) > 0 || len(order.Rows) > 0 }
+
+func idsOf(targets []act.Target) []int64 {
+	ids := make([]int64, len(targets))
+	for i, t := range targets {
+		ids[i] = t.ID
+	}
+	return ids
+}
+
+// planRequeueMany plans to requeue letters of the ledger that were marked, by the
+// verdict that the list shows.
+func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.Plan, error) {
+	letters, err := o.reader.Letters(ctx, idsOf(order.Targets))
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	skipped := map[string]int{}
+	for i := range letters {
+		if letters[i].Verdict.Advice == monitor.AdviseRequeue {
+			ids = append(ids, letters[i].ID)
+		} else {
+			skipped[letters[i].Verdict.Advice]++
+		}
+	}
+	plan := &act.Plan{Title: "Requeue " + counted(len(ids), "dead letter", "dead letters")}
+	plan.Lines = append(plan.Lines, line(act.Plain, "%d marked: %d will be requeued", len(order.Targets), len(ids)))
+	for _, advice := range []string{monitor.AdviseDiscard, monitor.AdviseExport, monitor.AdviseRetry, monitor.AdviseWait, monitor.AdviseNothing} {
+		if n := skipped[advice]; n > 0 {
+			plan.Lines = append(plan.Lines, line(act.Note, "  %d skipped, what is advised is %s", n, advice))
+		}
+	}
+	if gone := len(order.Targets) - len(letters); gone > 0 {
+		plan.Lines = append(plan.Lines, line(act.Note, "  %d are not in the ledger any more", gone))
+	}
+	if len(ids) == 0 {
+		plan.Nothing = "none of them is worth a requeue"
+		return plan, nil
+	}
+	plan.Lines = append(plan.Lines,
+		line(act.Plain, "order    as they died; executions join the tails of their queues"),
+		line(act.Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1),
+		line(act.Note, "safety   each is one transaction with its audit; hand-overs are repeated as new executions"))
+	plan.Word = wordFor(len(ids), fmt.Sprintf("requeue %d", len(ids)))
+	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
+		r, err := o.triage.RequeueMany(ctx, ids, nil, reason)
+		if err != nil {
+			return nil, err
+		}
+		return manyReceipt("Requeue", r), nil
+	})
+	return plan, nil
+}
+
+// planPurgeMany plans to discard letters of the ledger that were marked.
+func (o *Operator) planPurgeMany(ctx context.Context, order act.Order) (*act.Plan, error) {
+	planned, err := o.triage.PlanPurgeOf(ctx, idsOf(order.Targets))
+	if err != nil {
+		return nil, err
+	}
+	plan := &act.Plan{Title: "Discard " + counted(planned.Letters, "dead letter", "dead letters")}
+	plan.Lines = append(plan.Lines, line(act.Plain, "%d marked: %d wait, %d are decided already", len(order.Targets), planned.Letters, len(order.Targets)-planned.Letters))
+	if planned.Letters == 0 {
+		plan.Nothing = "none of them waits"
+		return plan, nil
+	}
+	plan.Lines = append(plan.Lines, line(act.Note, "Nothing is done about them. The ledger keeps everything, and u has them wait again."))
+	plan.Word = wordFor(planned.Letters, fmt.Sprintf("discard %d", planned.Letters))
+	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
+		planned.Note = reason
+		r, err := o.triage.PurgeLocked(ctx, planned)
+		if r == nil {
+			return nil, err
+		}
+		return purgeReceipt(r, planned), err
+	})
+	return plan, nil
+}
+
+// purgeReceipt says what a purge did, and how to take it back.
+func purgeReceipt(r *triage.PurgeReceipt, planned *triage.PurgePlan) *act.Receipt {
+	receipt := &act.Receipt{
+		Text:   fmt.Sprintf("Planned %d: %d purged, %d had been decided, %d still wait.", r.Planned, r.Purged, r.AlreadyDecided, r.Left),
+		Partly: r.Left > 0, Audits: audits(r.Audit),
+	}
+	if planned.More || r.Left > 0 {
+		receipt.Next = "the same again goes on"
+	}
+	if r.Purged > 0 {
+		receipt.Undo = reopens(planned.IDs()...)
+	}
+	return receipt
+}
+
+// reopens is the order that has letters wait again.
+func reopens(ids ...int64) *act.Order {
+	order := &act.Order{Kind: act.UndoLetters, Target: act.Target{Name: counted(len(ids), "dead letter", "dead letters")}}
+	for _, id := range ids {
+		order.Targets = append(order.Targets, act.Target{ID: id})
+	}
+	return order
+}
+
+// planUndo plans to take back what a discard, a purge or a move did.
+func (o *Operator) planUndo(ctx context.Context, order act.Order) (*act.Plan, error) {
+	if order.Target.Ref != "" {
+		return o.planRedrive(ctx, order)
+	}
+	targets := order.Targets
+	if len(targets) == 0 {
+		targets = []act.Target{order.Target}
+	}
+	letters, err := o.reader.Letters(ctx, idsOf(targets))
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for i := range letters {
+		if d := letters[i].Decision; d == "discarded" || d == "purged" {
+			ids = append(ids, letters[i].ID)
+		}
+	}
+	plan := &act.Plan{
+		Title: "Reopen " + counted(len(ids), "dead letter", "dead letters"),
+		Lines: []act.Line{line(act.Plain, "%s again for a person; what had been decided stays written down.", counted(len(ids), "waits", "wait"))},
+		Word:  wordFor(len(ids), fmt.Sprintf("reopen %d", len(ids))),
+	}
+	if len(ids) == 0 {
+		plan.Nothing = "none of them was discarded or purged"
+		return plan, nil
+	}
+	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
+		r, err := o.triage.Reopen(ctx, ids, reason)
+		if err != nil {
+			return nil, err
+		}
+		return manyReceipt("Reopen", r), nil
+	})
+	return plan, nil
+}
+
+func manyReceipt(verb string, r *triage.ManyReceipt) *act.Receipt {
+	receipt := &act.Receipt{
+		Text:   fmt.Sprintf("%s: planned %d, done %d, changed %d, failed %d, left %d.", verb, r.Planned, r.Done, r.Changed, r.Failed, r.Left),
+		Partly: r.Done < r.Planned, Audits: r.Audits,
+	}
+	if r.Stopped != "" {
+		receipt.Lines = append(receipt.Lines, line(act.Warn, "%s", sentence("stopped: "+r.Stopped)))
+	}
+	for _, text := range r.Errors {
+		receipt.Lines = append(receipt.Lines, line(act.Note, "%s", text))
+	}
+	return receipt
+}

@@ -1,0 +1,235 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/tui/act"
+)
+
+// Desk acts on the dead-letter queue of the broker; *redrive.Desk is one.
+type Desk interface {
+	Queue() string
+	Look(ctx context.Context) (*redrive.Queue, error)
+	Snapshot(ctx context.Context, beside bool) (*redrive.Snapshot, error)
+	Spool() ([]*redrive.Spooled, error)
+	Plan(ctx context.Context, order redrive.Order) (*redrive.Plan, error)
+	Run(ctx context.Context, plan *redrive.Plan, reason string, tell redrive.Tell) (*redrive.Receipt, error)
+}
+
+// errNoDesk says that the broker's queue cannot be acted on from here.
+var errNoDesk = errors.New("message_queue.url is not configured, so the broker's queue cannot be looked into")
+
+// planSnapshot plans a look into the broker's queue. Where nobody takes from it, it
+// runs at once.
+func (o *Operator) planSnapshot(ctx context.Context, _ act.Order) (*act.Plan, error) {
+	if o.cfg.Desk == nil {
+		return nil, errNoDesk
+	}
+	q, err := o.cfg.Desk.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan := &act.Plan{Title: "Snapshot of " + o.cfg.Desk.Queue(), AtOnce: q.Consumers == 0}
+	way, err := redrive.Strategy(q)
+	if err != nil {
+		plan.Nothing, plan.AtOnce = err.Error(), false
+		return plan, nil //nolint:nilerr // it is said
+	}
+	plan.Lines = []act.Line{
+		line(act.Plain, "%s ready, %s; the first 500 are read and returned.", counted(q.Ready, "message is", "messages are"),
+			counted(q.Consumers, "consumer", "consumers")),
+		line(act.Note, "Each look %s.", way.Cost),
+	}
+	if q.Consumers > 0 {
+		plan.Lines = append(plan.Lines, line(act.Warn, "A handler takes them: what is held for the look reaches it late and out of order. Read beside it?"))
+	}
+	plan.Handle = run(func(ctx context.Context, _ string) (*act.Receipt, error) {
+		snap, err := o.cfg.Desk.Snapshot(ctx, q.Consumers > 0)
+		if err != nil {
+			return nil, err
+		}
+		text := fmt.Sprintf("%s read of %d ready.", counted(len(snap.Letters), "letter", "letters"), snap.Queue.Ready)
+		if snap.Cut != "" {
+			text += " " + sentence(snap.Cut)
+		}
+		return &act.Receipt{Text: text, Result: snap}, nil
+	})
+	return plan, nil
+}
+
+// planSpool reads the spool at once.
+func (o *Operator) planSpool(context.Context, act.Order) (*act.Plan, error) {
+	if o.cfg.Desk == nil {
+		return nil, errNoDesk
+	}
+	plan := &act.Plan{Title: "Read the spool", AtOnce: true}
+	plan.Handle = run(func(context.Context, string) (*act.Receipt, error) {
+		list, err := o.cfg.Desk.Spool()
+		if err != nil {
+			return nil, err
+		}
+		return &act.Receipt{Text: counted(len(list), "operation", "operations") + " in the spool.", Result: list}, nil
+	})
+	return plan, nil
+}
+
+// redriveDo names what the desk does for a kind of act.
+var redriveDo = map[act.Kind]string{
+	act.RequeueLetter: redrive.DoRequeue, act.DiscardLetter: redrive.DoDiscard, act.PurgeLetters: redrive.DoPurge, act.MoveLetters: redrive.DoMove,
+	act.UndoLetters: redrive.DoUndo,
+}
+
+// planRedrive plans an act on letters that lie on the broker.
+func (o *Operator) planRedrive(ctx context.Context, order act.Order) (*act.Plan, error) {
+	if o.cfg.Desk == nil {
+		return nil, errNoDesk
+	}
+	value := func(name string) string { return strings.TrimSpace(order.Values[name]) }
+	planned, err := o.cfg.Desk.Plan(ctx, redrive.Order{
+		Do: redriveDo[order.Kind], Letters: order.Letters, Rows: order.Rows, Exchange: value(act.FieldExchange), Key: value(act.FieldKey),
+		Override: value(act.FieldOverride), Real: value(act.FieldReal) == "yes", Op: order.Target.Ref,
+	})
+	if err != nil {
+		return nil, err
+	}
+	plan := &act.Plan{
+		Title: fmt.Sprintf("%s %s  op %.8s", redriveTitle[planned.Do], counted(planned.Work(), "letter", "letters"), planned.Op), Nothing: planned.Nothing,
+		Lines: redriveLines(planned), Word: redriveWord(planned),
+	}
+	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
+		r, err := o.cfg.Desk.Run(ctx, planned, reason, progressOf(ctx))
+		if err != nil {
+			return nil, err
+		}
+		return redriveReceipt(r), nil
+	})
+	return plan, nil
+}
+
+var redriveTitle = map[string]string{
+	redrive.DoRequeue: "Requeue", redrive.DoDiscard: "Discard", redrive.DoPurge: "Purge", redrive.DoMove: "Move", redrive.DoUndo: "Put back",
+}
+
+// redriveWord is what has to be typed: above many, and where it cannot be undone.
+func redriveWord(p *redrive.Plan) string {
+	switch {
+	case p.Nothing != "":
+		return ""
+	case p.Real:
+		return "purge for good"
+	case p.Back:
+		return "move back"
+	case p.Override != "":
+		return "override"
+	}
+	return wordFor(p.Work(), fmt.Sprintf("%s %d", p.Do, p.Work()))
+}
+
+func redriveLines(p *redrive.Plan) []act.Line {
+	lines := []act.Line{}
+	switch p.Do {
+	case redrive.DoRequeue:
+		lines = append(lines, requeueLines(p)...)
+	case redrive.DoPurge:
+		if p.Real {
+			lines = append(lines, line(act.Danger, "The broker removes all that is ready, also what comes until then. No copy is kept, nothing can be put back."))
+			break
+		}
+		lines = append(lines, line(act.Plain, "%s lying there now are copied and removed; what comes later stays.", counted(p.Bound, "message", "messages")))
+	case redrive.DoMove:
+		lines = append(lines, line(act.Plain, "to       %s  key %s", orDefault(p.Target), p.TargetKey))
+	case redrive.DoDiscard:
+		lines = append(lines, line(act.Plain, "They are copied and removed; the others go back to their places."))
+	case redrive.DoUndo:
+		lines = append(lines, line(act.Plain, "They are published to %s again, with all that they had.", p.TargetKey))
+	}
+	for _, check := range p.Checks {
+		tone, sign := act.Good, "✓"
+		if !check.OK {
+			tone, sign = act.Warn, "▲"
+		}
+		lines = append(lines, line(tone, "%s %s", sign, check.Text))
+	}
+	lines = append(lines, line(act.Plain, "bound    %d in the queue now, %s", p.Bound, counted(p.Queue.Consumers, "consumer", "consumers")))
+	if p.Do == redrive.DoRequeue || p.Do == redrive.DoMove || p.Do == redrive.DoDiscard {
+		lines = append(lines, line(act.Plain, "rate     %.0f/s, stop after 3 errors; est. %.0f s", p.Rate, float64(p.Work())/p.Rate))
+	}
+	if !p.Real {
+		lines = append(lines, line(act.Note, "safety   copied before anything, confirmed before it leaves; duplicates are possible, losses are not"))
+	}
+	return lines
+}
+
+func orDefault(exchange string) string {
+	if exchange == "" {
+		return "the queue itself"
+	}
+	return exchange
+}
+
+// requeueLines counts what would be done and what is left alone, with reasons.
+func requeueLines(p *redrive.Plan) []act.Line {
+	does := map[string]int{}
+	skips := map[string][]string{}
+	for _, item := range p.Items {
+		if item.Skip == "" {
+			does[item.Verdict.Do]++
+			continue
+		}
+		skips[item.Verdict.Do] = append(skips[item.Verdict.Do], item.Verdict.Why)
+	}
+	var lines []act.Line
+	for _, each := range []struct{ do, text string }{
+		{redrive.Requeue, "rows back to requested, then a fresh request is published"},
+		{redrive.Publish, "rows are requested already; their request is published"},
+		{redrive.Replay, "messages go to where they had been sent"},
+		{redrive.Blocked, "blocked ones are requeued all the same"},
+	} {
+		if n := does[each.do]; n > 0 {
+			lines = append(lines, line(act.Plain, "%5d  %s: %s", n, each.do, each.text))
+		}
+	}
+	for _, do := range []string{redrive.Stale, redrive.Blocked, redrive.Export, redrive.Engine, redrive.Replay, redrive.Unknown} {
+		if why := skips[do]; len(why) > 0 {
+			slices.Sort(why)
+			why = slices.Compact(why)
+			lines = append(lines, line(act.Note, "%5d  skipped, %s: %s", len(skips[do]), do, strings.Join(why[:min(len(why), 3)], "; ")))
+		}
+	}
+	if p.Target != "" {
+		lines = append(lines, line(act.Plain, "to       %s  key %s", p.Target, p.TargetKey), line(act.Plain, "order    as first requested; they join the tails of their queues"))
+	}
+	return lines
+}
+
+func redriveReceipt(r *redrive.Receipt) *act.Receipt {
+	after := "unknown"
+	if r.After >= 0 {
+		after = fmt.Sprint(r.After)
+	}
+	receipt := &act.Receipt{
+		Text: fmt.Sprintf("%s: planned %d, done %d, changed %d, gone %d, failed %d, left %d.",
+			redriveTitle[r.Do], r.Planned, r.Done, r.Changed, r.Absent, r.Failed, r.Left),
+		Partly: r.Done < r.Planned,
+		Lines:  []act.Line{line(act.Plain, "queue %d → %s, expected %d; op %s", r.Before, after, r.Expected, r.Op)},
+	}
+	if r.After >= 0 && r.After != r.Expected {
+		receipt.Lines = append(receipt.Lines, line(act.Warn, "The depth is not the expected one: others put in or took out meanwhile, or some are still on their way back."))
+	}
+	if r.Stopped != "" {
+		receipt.Lines = append(receipt.Lines, line(act.Warn, "%s", sentence("stopped: "+r.Stopped)))
+	}
+	for _, text := range r.Errors {
+		receipt.Lines = append(receipt.Lines, line(act.Danger, "%s", text))
+	}
+	if r.Undoable {
+		receipt.Undo = &act.Order{Kind: act.UndoLetters, Target: act.Target{Name: "operation " + r.Op, Ref: r.Op}}
+		receipt.Next = "u puts them back"
+	}
+	return receipt
+}

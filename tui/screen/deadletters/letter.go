@@ -1,0 +1,331 @@
+package deadletters
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// letter is all that a message carries, from whichever source.
+type letter struct {
+	id, kind, version, trouble string
+	size, deliveries           int64
+	redelivered, fromBroker    bool
+	deaths                     []redrive.Death
+	exchange, key              string
+	payload                    json.RawMessage
+	headers, properties        any
+	raw                        string
+	// waiting is true while the ledger was not asked yet.
+	waiting bool
+}
+
+// maxShown bounds how much of a body is shown.
+const maxShown = 256 << 10
+
+// letter reads what a row stands for.
+func (m *Message) letter(r *row) *letter {
+	if r.letter != nil {
+		return brokerLetter(r.letter)
+	}
+	if r.ledger == nil {
+		return &letter{}
+	}
+	d := m.detail(r.ledger.ID)
+	if d == nil {
+		return &letter{waiting: true}
+	}
+	return ledgerLetter(d)
+}
+
+func brokerLetter(x *redrive.Letter) *letter {
+	l := &letter{
+		id: x.MessageID, kind: x.Kind, version: x.Version, trouble: x.Trouble, size: int64(len(x.Body)), deliveries: x.Deliveries,
+		redelivered: x.Redelivered, fromBroker: true, deaths: x.Deaths, exchange: x.SentTo, key: x.SentKey, payload: x.Payload, headers: x.Headers,
+	}
+	properties := map[string]any{
+		"exchange": x.Exchange, "routing_key": x.RoutingKey, "message_id": x.MessageID, "correlation_id": x.CorrelationID, "type": x.Type,
+		"app_id": x.AppID, "content_type": x.ContentType, "content_encoding": x.ContentEncoding, "delivery_mode": x.DeliveryMode, "priority": x.Priority,
+		"reply_to": x.ReplyTo, "expiration": x.Expiration, "user_id": x.UserID,
+	}
+	if !x.Timestamp.IsZero() {
+		properties["timestamp"] = x.Timestamp
+	}
+	l.properties = properties
+	l.raw = rawText(x.Body)
+	return l
+}
+
+// rawText is a body as it is, in hexadecimal where it is no text.
+func rawText(body []byte) string {
+	body = body[:min(len(body), maxShown)]
+	if json.Valid(body) {
+		return string(body)
+	}
+	for _, b := range body {
+		if b < ' ' && b != '\n' && b != '\t' && b != '\r' {
+			return hex.Dump(body)
+		}
+	}
+	return string(body)
+}
+
+func ledgerLetter(d *monitor.LedgerDetail) *letter {
+	l := &letter{
+		id: d.MessageID, kind: d.Type, size: d.Size, exchange: d.Exchange, key: d.RoutingKey, headers: d.Headers, raw: d.Body.Text,
+		properties: map[string]any{
+			"exchange": d.Exchange, "routing_key": d.RoutingKey, "message_id": d.MessageID, "correlation_id": d.CorrelationID, "type": d.Type,
+			"fingerprint": d.Fingerprint, "stored": d.LedgerEntry.At, "evidence": d.Evidence,
+		},
+	}
+	var deaths []struct {
+		Queue       string    `json:"queue"`
+		Exchange    string    `json:"exchange"`
+		Reason      string    `json:"reason"`
+		RoutingKeys []string  `json:"routing-keys"`
+		Count       int64     `json:"count"`
+		Time        time.Time `json:"time"`
+		Expiration  string    `json:"original-expiration"`
+	}
+	if json.Unmarshal(d.XDeath, &deaths) == nil {
+		for _, x := range deaths {
+			l.deaths = append(l.deaths, redrive.Death{
+				Queue: x.Queue, Exchange: x.Exchange, Reason: x.Reason, RoutingKeys: x.RoutingKeys, Count: x.Count, At: x.Time, Expiration: x.Expiration,
+			})
+		}
+	}
+	switch d.Body.Format {
+	case "json":
+		l.raw = string(d.Body.JSON)
+		var envelope struct {
+			Version string          `json:"version"`
+			Payload json.RawMessage `json:"payload"`
+		}
+		if json.Unmarshal(d.Body.JSON, &envelope) == nil {
+			l.version, l.payload = envelope.Version, envelope.Payload
+		}
+	case "binary":
+		l.raw = hex.Dump(d.Body.Base64)
+	}
+	return l
+}
+
+// documents are the texts of the sections.
+func (l *letter) documents() [4]string {
+	text := func(v any) string {
+		raw, err := json.MarshalIndent(v, "", "  ")
+		if err != nil || string(raw) == "null" {
+			return "none"
+		}
+		return string(raw)
+	}
+	payload := string(l.payload)
+	if payload == "" {
+		payload = "nobody can read it as a message: the section raw has it as it is"
+	}
+	return [4]string{payload, text(l.headers), text(l.properties), l.raw}
+}
+
+// says are the fields of a payload that rows have too.
+type says struct {
+	ExecutionID *int64     `json:"execution_id"`
+	ActionRef   string     `json:"action_ref"`
+	WorkerID    *int64     `json:"worker_id"`
+	AttemptAt   *time.Time `json:"scheduled_attempt_updated_at"`
+	Attempt     *int64     `json:"attempt"`
+}
+
+// now is the execution of a row as it is.
+type now struct {
+	id                     int64
+	status, action, reason string
+	worker, attempt        *int64
+	parent                 *int64
+	parentStatus, tries    string
+	updated                time.Time
+	gone                   bool
+}
+
+// execution is the execution of a row, or nil.
+func (m *Message) execution(r *row) *now {
+	if r.ledger != nil {
+		d := m.detail(r.ledger.ID)
+		if d == nil || d.ExecutionNow == nil {
+			return nil
+		}
+		x := d.ExecutionNow
+		return &now{
+			id: x.ID, status: x.Status, action: x.ActionRef, reason: x.Reason, worker: x.WorkerID, attempt: &x.Attempt, parent: x.Parent,
+			parentStatus: x.ParentStatus, tries: r.tries, updated: x.Updated, gone: x.ActionGone,
+		}
+	}
+	rows := m.env.Data.LetterRows
+	if rows == nil || rows.Rows[r.execution] == nil {
+		return nil
+	}
+	x := rows.Rows[r.execution]
+	return &now{
+		id: x.ID, status: x.Status, action: x.ActionRef, reason: x.Reason, worker: x.Worker, parent: x.Parent, parentStatus: x.ParentStatus, tries: r.tries,
+		updated: x.Updated, gone: x.ActionGone,
+	}
+}
+
+// row is the pane about the execution.
+func (m *Message) row(r *row) []string {
+	e := m.env
+	x := m.execution(r)
+	lines := []string{e.Paint(theme.Dim, "EXECUTION ROW")}
+	if x == nil {
+		return append(lines, "there is none", "")
+	}
+	line := func(name, value string) string { return e.Paint(theme.Dim, widget.Left(name, 10)) + value }
+	lines[0] = e.Paint(theme.Dim, "EXECUTION ROW "+strconv.FormatInt(x.id, 10)+"   enter opens")
+	action := widget.Clean(x.action)
+	if x.gone {
+		action += e.Paint(theme.Warn, "  ▲ deleted")
+	}
+	parent := number(x.parent)
+	if x.parentStatus != "" {
+		parent += "  " + e.State(x.parentStatus)
+	}
+	return append(lines, line("status", e.State(x.status)+"  "+widget.Clean(x.reason)), line("action", action), line("worker", number(x.worker)),
+		line("parent", parent), line("updated", x.updated.UTC().Format("15:04:05.000Z")), line("tries", x.tries), "")
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// compare holds what the message says against what the row says now.
+func (m *Message) compare(r *row, l *letter, w int) []string {
+	e := m.env
+	each := max(8, min(27, (w-24)/2))
+	lines := []string{" " + e.Paint(theme.Dim, widget.Left("MESSAGE SAYS", each+12)+"ROW SAYS NOW")}
+	var said says
+	if json.Unmarshal(l.payload, &said) != nil || said.ExecutionID == nil {
+		return append(lines, "  it names no execution", "")
+	}
+	x := m.execution(r)
+	if x == nil {
+		return append(lines, "  execution "+number(said.ExecutionID)+": there is no such row", "")
+	}
+	line := func(name, message, row string, same bool, note string) {
+		sign, role := "✓", theme.Good
+		if !same {
+			sign, role = "▲ "+note, theme.Warn
+		}
+		lines = append(lines, "  "+e.Paint(theme.Dim, widget.Left(name, 11))+widget.Left(widget.CutMiddle(widget.Clean(message), each-2), each)+
+			widget.Left(widget.CutMiddle(widget.Clean(row), each-2), each)+e.Paint(role, sign))
+	}
+	line("execution", number(said.ExecutionID), strconv.FormatInt(x.id, 10), *said.ExecutionID == x.id, "")
+	if said.ActionRef != "" {
+		line("action", said.ActionRef, x.action, said.ActionRef == x.action, "differs")
+	}
+	if said.WorkerID != nil {
+		line("worker", number(said.WorkerID), number(x.worker), x.worker != nil && *said.WorkerID == *x.worker, "moved")
+	}
+	if said.AttemptAt != nil {
+		line("attempt at", said.AttemptAt.UTC().Format("15:04:05.000Z"), x.updated.UTC().Format("15:04:05.000Z"), said.AttemptAt.Equal(x.updated), "moved")
+	}
+	if said.Attempt != nil && x.attempt != nil {
+		line("attempt", number(said.Attempt), number(x.attempt), *said.Attempt == *x.attempt, "newer")
+	}
+	return append(lines, "  "+e.Paint(theme.Dim, widget.Left("status", 11))+widget.Left("", each)+e.State(x.status)+"  "+e.Theme.Glyphs.Arrow+" "+r.verdict.text, "")
+}
+
+// same counts the letters with the same problem.
+func (m *Message) same(r *row) []string {
+	v := m.list
+	key, _ := groupings[v.by].key(r)
+	for _, g := range v.gathered {
+		if g.key == key {
+			return []string{
+				m.env.Paint(theme.Dim, "SAME PROBLEM"), strconv.Itoa(len(g.keys)) + " by " + groupings[v.by].name,
+				"in the list tab, then space marks them all", "",
+			}
+		}
+	}
+	return nil
+}
+
+// requestQueue is where requests for executions wait for a scheduler.
+const requestQueue = "attune.execution.requests.queue"
+
+// target is what is known of where a requeue leads; the plan asks the broker itself.
+func (m *Message) target(r *row, l *letter) []string {
+	e, b := m.env, m.env.Data.Broker
+	lines := []string{e.Paint(theme.Dim, "TARGET CHECK") + e.Mark(screen.FeedBroker)}
+	if b == nil {
+		return append(lines, "unknown: the broker was not read")
+	}
+	check := func(ok bool, text string) {
+		sign, role := "✓ ", theme.Good
+		if !ok {
+			sign, role = "▲ ", theme.Warn
+		}
+		lines = append(lines, e.Paint(role, sign)+widget.Clean(text))
+	}
+	queue := func(name, note string) {
+		if q, ok := b.Queue(name); ok {
+			check(q.Consumers > 0, name+" has "+e.BrokerNum(q, q.Consumers)+" consumers"+note)
+		} else {
+			check(false, "there is no queue "+name+note)
+		}
+	}
+	queue(requestQueue, "")
+	if len(l.deaths) > 0 && l.deaths[0].Queue != "" && r.execution != 0 {
+		queue(l.deaths[0].Queue, " (not used: a worker is chosen)")
+	}
+	switch {
+	case b.AlarmsUnknown != "":
+		check(false, "alarms are unknown: "+b.AlarmsUnknown)
+	case len(b.Alarms) > 0:
+		check(false, "alarm: "+b.Alarms[0])
+	default:
+		check(true, "no memory or disk alarm")
+	}
+	return append(lines, e.Paint(theme.Dim, "R asks whether exchange and key lead to a queue"))
+}
+
+// plan is what R would do, step by step.
+func (m *Message) plan(r *row) []string {
+	e := m.env
+	lines := []string{e.Rule("PLAN PREVIEW  R", "nothing done yet", 60)}
+	id := strconv.FormatInt(r.execution, 10)
+	var steps []string
+	switch {
+	case r.verdict.class != requeue:
+		steps = []string{"nothing: " + r.verdict.why}
+	case r.ledger != nil && r.ledger.Verdict.Requeue == monitor.RequeueRepeats:
+		steps = []string{
+			"execution " + id + " is repeated as a new execution, through admission", "the letter is decided as requeued, with its audit, in the same commit",
+			"its request is in the outbox; a running engine sends it",
+		}
+	case r.ledger != nil:
+		steps = []string{
+			"the message is put into the outbox for " + r.ledger.Exchange + ", key " + r.ledger.RoutingKey, "the letter is decided as requeued, in the same commit",
+		}
+	case r.letter != nil && r.verdict.sign == "▲":
+		steps = []string{"publish to " + dash(r.letter.SentTo) + "  " + dash(r.letter.SentKey) + "  mandatory, confirmed", "acknowledge the letter after the confirm"}
+	default:
+		steps = []string{
+			"row " + id + ": " + r.now + " " + e.Theme.Glyphs.Arrow + " requested, where status and updated match", "audit_event: dlq.requeue with what the row was",
+			"publish attune.executions  execution.requested, mandatory, confirmed", "acknowledge the letter after the confirm",
+			"if the row does not match: stop, the letter stays",
+		}
+	}
+	for i, step := range steps {
+		lines = append(lines, "  "+strconv.Itoa(i+1)+" "+widget.Clean(step))
+	}
+	return lines
+}

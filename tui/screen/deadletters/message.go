@@ -1,0 +1,260 @@
+package deadletters
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/jsonview"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// sections are the documents of a letter.
+var sections = []string{"payload", "headers", "properties", "raw"}
+
+// Message is the view of one letter of the list.
+type Message struct {
+	env     *screen.Env
+	list    *DeadLetters
+	section int
+	// inside is true while the document has the focus: then rows are its lines.
+	inside bool
+	doc    *jsonview.View
+	shown  string // what doc shows
+}
+
+// NewMessage makes the view of the letter under the cursor of the list.
+func NewMessage(env *screen.Env, list *DeadLetters) *Message {
+	return &Message{env: env, list: list, doc: jsonview.New()}
+}
+
+// View is the name of the screen.
+func (m *Message) View() screen.View { return keymap.InLetter }
+
+// Table is the list that the letters are of, with its marks.
+func (m *Message) Table() *widget.Table { return m.list.table }
+
+// ID is the letter of the ledger in sight; zero where it is from elsewhere.
+func (m *Message) ID() int64 {
+	if r := m.list.current(); r != nil && r.ledger != nil {
+		return r.ledger.ID
+	}
+	return 0
+}
+
+// Feeds is what the view needs polled.
+func (m *Message) Feeds() []screen.Feed {
+	if m.ID() != 0 {
+		return []screen.Feed{screen.FeedLetter, screen.FeedDeadLetters}
+	}
+	return m.list.Feeds()
+}
+
+// Title is the text of the title rule.
+func (m *Message) Title() (left, right string) {
+	r := m.list.current()
+	if r == nil {
+		return "DLQ › nothing", ""
+	}
+	left = "DLQ › " + strconv.Itoa(m.list.table.Cursor()+1) + " of " + strconv.Itoa(len(m.list.rows)) + " › " + r.name
+	if r.died != nil {
+		right = "died " + widget.Age(m.env.Since(*r.died)) + " ago · "
+	}
+	return left, right + r.reason
+}
+
+// Changed takes over new data.
+func (m *Message) Changed(screen.Feed) { m.prepare() }
+
+// Acts is what may be done with the letter in sight.
+func (m *Message) Acts() (act.Menu, bool) { return m.list.Acts() }
+
+// Leave takes the focus back from the document.
+func (m *Message) Leave() bool {
+	was := m.inside
+	m.inside = false
+	return was
+}
+
+// Do carries out an action. Rows are letters, until tab leads into the document.
+func (m *Message) Do(action keymap.Action) screen.Effect {
+	switch action {
+	case keymap.NextPane, keymap.PrevPane:
+		m.turn(action == keymap.NextPane)
+		return screen.Effect{Handled: true}
+	case keymap.Open:
+		if r := m.list.current(); r != nil && r.execution != 0 && r.now != "" {
+			return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: r.execution}
+		}
+		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
+	case keymap.GroupBy, keymap.Snapshot:
+		return m.list.Do(action)
+	case keymap.Mark:
+		m.list.table.Mark()
+		return m.moved()
+	}
+	folds := action == keymap.Left || action == keymap.Right || action == keymap.FoldAll || action == keymap.Wrap || action == keymap.Reveal
+	if m.inside || folds || action == keymap.HalfDown || action == keymap.HalfUp {
+		return screen.Effect{Handled: m.doc.Do(action)}
+	}
+	if screen.MoveTable(m.list.table, action) {
+		return m.moved()
+	}
+	return screen.Effect{}
+}
+
+// moved shows the letter that is under the cursor now.
+func (m *Message) moved() screen.Effect {
+	m.doc.Reset()
+	m.shown = ""
+	m.prepare()
+	return screen.Effect{Handled: true}
+}
+
+// Behind names what is to be read when another letter is in sight than was read last.
+func (m *Message) Behind() screen.Feed {
+	if id := m.ID(); id != 0 && m.detail(id) == nil {
+		return screen.FeedLetter
+	}
+	return ""
+}
+
+// turn goes from the letters into the sections, one after the other, and back.
+func (m *Message) turn(forward bool) {
+	step := 1
+	if !forward {
+		step = -1
+	}
+	at := 0 // 0 stands for the letters
+	if m.inside {
+		at = m.section + 1
+	}
+	at = (at + step + len(sections) + 1) % (len(sections) + 1)
+	if m.inside = at > 0; m.inside {
+		m.section = at - 1
+	}
+	m.prepare()
+}
+
+// Opened shows the letter under the cursor from its beginning.
+func (m *Message) Opened() {
+	m.section, m.inside = 0, false
+	m.moved()
+}
+
+func (m *Message) prepare() {
+	r := m.list.current()
+	if r == nil {
+		return
+	}
+	l := m.letter(r)
+	if text := l.documents()[m.section]; text != m.shown {
+		m.shown = text
+		m.doc.Set(text)
+	}
+}
+
+// detail is what the ledger says of a letter, once it was read.
+func (m *Message) detail(id int64) *monitor.LedgerDetail {
+	if d := m.env.Data.Letter; d != nil && d.ID == id {
+		return d
+	}
+	return nil
+}
+
+// Render draws the view.
+func (m *Message) Render(w, h int) []string {
+	e, r := m.env, m.list.current()
+	if r == nil {
+		return []string{"", " " + e.Paint(theme.Dim, "The letter is no longer in the list. esc goes back.")}
+	}
+	m.prepare()
+	l := m.letter(r)
+	if l.waiting {
+		return e.Missing(screen.FeedLetter, r.name)
+	}
+	if w >= 120 {
+		lw := w * 82 / 140
+		left := append(m.head(l, lw-1), m.deaths(l, lw-1, 8)...)
+		plan := m.plan(r)
+		room := max(3, h-len(left)-len(plan))
+		left = append(left, widget.Fit(m.document(lw-1, room), lw-1, room)...)
+		left = append(left, plan...)
+		right := append(m.row(r), m.compare(r, l, w-lw-2)...)
+		right = append(append(right, m.same(r)...), m.target(r, l)...)
+		return widget.Beside(left, right, lw, w-lw-2, h, e.Paint(theme.Dim, e.Theme.Glyphs.Bar)+" ")
+	}
+	lines := append(m.head(l, w), m.deaths(l, w, 4)...)
+	lines = append(lines, m.compare(r, l, w)...)
+	plan := m.plan(r)
+	plan = plan[:min(len(plan), 2)]
+	room := max(3, h-len(lines)-len(plan))
+	lines = append(lines, widget.Fit(m.document(w, room), w, room)...)
+	return append(lines, plan...)
+}
+
+func (m *Message) head(l *letter, w int) []string {
+	again := "no"
+	if l.redelivered {
+		again = "yes"
+	}
+	if l.deliveries > 0 {
+		again += " (" + strconv.FormatInt(l.deliveries, 10) + ")"
+	}
+	text := " id " + widget.CutMiddle(widget.Clean(dash(l.id)), max(8, w/3)) + "   " + widget.Clean(dash(l.kind)) + " " + widget.Clean(l.version) + "   " +
+		strconv.FormatInt(l.size, 10) + " B"
+	if l.fromBroker {
+		text += "   redelivered " + again
+	}
+	lines := []string{widget.Cut(text, w)}
+	if l.trouble != "" {
+		lines = append(lines, " "+m.env.Paint(theme.Bad, widget.Cut("✗ "+widget.Clean(l.trouble), max(1, w-2))))
+	}
+	return append(lines, "")
+}
+
+// deaths are the history as the broker keeps it.
+func (m *Message) deaths(l *letter, w, most int) []string {
+	e := m.env
+	lines := []string{widget.Spread(" "+e.Paint(theme.Dim, "DEATHS"), e.Paint(theme.Dim, "time is the first death of its kind"), w-1)}
+	if len(l.deaths) == 0 {
+		return append(lines, "  none that the broker has written down", "")
+	}
+	for i, d := range l.deaths {
+		if i*2 >= most {
+			lines = append(lines, e.Paint(theme.Dim, "  … "+strconv.Itoa(len(l.deaths)-i)+" earlier"))
+			break
+		}
+		at := "-"
+		if !d.At.IsZero() {
+			at = d.At.UTC().Format("2006-01-02 15:04:05Z")
+		}
+		text := "  " + strconv.Itoa(i+1) + " " + dash(d.Reason) + "  " + dash(d.Queue) + "  x" + strconv.FormatInt(d.Count, 10) + "  first " + at
+		if d.Expiration != "" {
+			text += "  ttl " + d.Expiration + "ms"
+		}
+		lines = append(lines, widget.Cut(widget.Clean(text), w),
+			widget.Cut(widget.Clean("    ex "+dash(d.Exchange)+"  key "+dash(strings.Join(d.RoutingKeys, ", "))), w))
+	}
+	return append(lines, "")
+}
+
+func (m *Message) document(w, h int) []string {
+	tabs := make([]string, len(sections))
+	for i, name := range sections {
+		tabs[i] = name
+		if i == m.section {
+			tabs[i] = m.env.Paint(theme.Accent, "["+name+"]")
+		}
+	}
+	state := "tab goes in"
+	if m.inside {
+		state = m.doc.Status()
+	}
+	title := widget.Spread(" "+strings.Join(tabs, " · "), m.env.Paint(theme.Dim, widget.Clean(state)), w-1)
+	return append([]string{title}, m.doc.Lines(w, max(0, h-1), m.env.Theme)...)
+}
