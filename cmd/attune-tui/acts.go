@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
+	"path/filepath"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
@@ -20,8 +22,9 @@ import (
 
 // What the dashboard allows itself for acting.
 const (
-	// actsPool is how many sessions acts have, apart from those that read.
-	actsPool = 2
+	// actsPool is how many sessions acts have, apart from those that read: a plan on
+	// dead letters holds one for its lock.
+	actsPool = 4
 	// actsTimeout bounds one statement of an act, which may wait for a lock.
 	actsTimeout = 30 * time.Second
 	// linkPatience bounds how long an act waits for the broker.
@@ -29,11 +32,13 @@ const (
 	// leavePatience bounds how long leaving waits for what is under way. An act that
 	// is stopped writes down what it has done, for five seconds at most.
 	leavePatience = 6 * time.Second
+	// confirmPatience bounds how long the broker may take to confirm a letter.
+	confirmPatience = 5 * time.Second
 )
 
 // openActs prepares acting: sessions of its own that may write, opened by the
 // first act. It waits for nothing.
-func openActs(ctx context.Context, cfg *config.Config, reader *monitor.Monitor) (*operator.Operator, func(), error) {
+func openActs(ctx context.Context, name string, cfg *config.Config, reader *monitor.Monitor, direct bool) (*operator.Operator, func(), error) {
 	keys, err := secret.NewKeyring(cfg.Security.EncryptionKey)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the key that seals secrets: %w", err)
@@ -56,7 +61,54 @@ func openActs(ctx context.Context, cfg *config.Config, reader *monitor.Monitor) 
 		}
 		return desk.With(link), link.Stop, nil
 	}
-	return operator.New(operator.Config{WithBroker: withBroker, Explain: explain}, desk, reader), st.Close, nil
+	letters, closeLetters, err := openDesk(name, cfg, st, direct)
+	if err != nil {
+		st.Close()
+		return nil, nil, err
+	}
+	closeAll := func() {
+		closeLetters()
+		st.Close()
+	}
+	return operator.New(operator.Config{WithBroker: withBroker, Explain: explain, Desk: letters}, desk, reader), closeAll, nil
+}
+
+// openDesk prepares acting on the broker's dead-letter queue. It connects to nothing;
+// without an address of the broker there is no desk.
+func openDesk(name string, cfg *config.Config, st *store.Store, direct bool) (operator.Desk, func(), error) {
+	mq := cfg.MessageQueue
+	if mq.URL == "" {
+		return nil, func() {}, nil
+	}
+	settings := redrive.Config{
+		Actor: actor(), Source: "attune-tui", Context: name, Spool: spoolFolder(), Direct: direct,
+		Broker: broker.Config{
+			URL: mq.URL, ConnectionName: "attune-tui/" + actor(), CloseTimeout: time.Second, DialTimeout: linkPatience, Heartbeat: mq.RabbitMQ.Heartbeat,
+			ConfirmTimeout: confirmPatience,
+		},
+	}
+	end := func() {}
+	if mq.ManagementURL != "" {
+		management, err := broker.NewManagement(mq.ManagementURL, vhostOf(mq.URL), managementTimeout)
+		if err != nil {
+			return nil, nil, fmt.Errorf("prepare acting: %w", err)
+		}
+		settings.Management, end = management, management.Close
+	}
+	return redrive.New(settings, st), end, nil
+}
+
+// spoolFolder is where copies of removed letters are kept; empty where no folder is
+// known, which refuses what removes any.
+func spoolFolder() string {
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "attune", "spool")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".local", "state", "attune", "spool")
 }
 
 // explain says of an error what it means for what was asked for.

@@ -119,7 +119,7 @@ func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, er
 	case s.opts.snapshot != "" || s.opts.plain:
 		to.ReadOnly = "what is printed acts on nothing"
 	default:
-		acts, closeActs, err := openActs(ctx, i.cfg, source)
+		acts, closeActs, err := openActs(ctx, i.name, i.cfg, source, s.opts.app.DirectWrites)
 		if err != nil {
 			closeSource()
 			return nil, err
