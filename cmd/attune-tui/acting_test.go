@@ -142,6 +142,30 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	x.shows("canceling")
 }
 
+func TestAQuestionIsAnsweredByKeys(t *testing.T) {
+	t.Parallel()
+	url := testkit.Database(t)
+	st := testkit.OpenStore(t, url)
+	execution := testkit.Execution(t, st, testkit.Action(t, st, "demo.ask"), func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })
+	testkit.Exec(t, st, `insert into inquiry (execution, prompt, response_schema)
+		values ($1, 'Shall it be deployed?', '{"ok": {"type": "boolean", "required": true}, "token": {"type": "string", "secret": true}}')`, execution.ID)
+	x := openTerminal(t, url, "--view", "inquiries")
+	x.shows("Shall it be deployed?")
+	x.shows("yes or no, required") // its form was read
+	x.shows(" RW ")
+	x.press("A", "a")
+	x.shows("choose")
+	x.press("Enter")
+	x.shows("it is required")
+	x.press("y", "Enter", "Enter")
+	x.shows("An answer is given once")
+	x.press("y")
+	x.shows("is answered")
+	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, execution.ID))
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from inquiry where status = 'responded' and response = '{"ok": true}'`))
+	x.shows("responded")
+}
+
 func TestReadOnlyActsOnNothing(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)

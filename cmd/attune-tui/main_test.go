@@ -85,7 +85,7 @@ func TestSnapshotOfRealServers(t *testing.T) {
 	code, out, err := call(t, environ, "--snapshot", "dlq", "--width", "80", "--height", "24")
 	require.Zero(t, code, err)
 	require.Contains(t, out, "there is no queue attune.dlx.queue")
-	for _, view := range []string{"overview", "queues", "executions", "workers", "dlq"} {
+	for _, view := range []string{"overview", "queues", "executions", "workers", "dlq", "workflows", "inquiries"} {
 		code, out, err = call(t, environ, "--snapshot", view, "-o", "json")
 		require.Zero(t, code, err)
 		require.True(t, json.Valid([]byte(out)), view)

@@ -58,6 +58,8 @@ func (m *Model) openCommands() []command {
 	return []command{
 		{palette.Entry{Name: "q", Arg: "NAME", Help: "open a queue by its action", Args: m.queueNames}, m.openQueue},
 		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, m.openExecution},
+		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, m.openWorkflow},
+		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, m.openInquiry},
 		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, m.openWorker},
 		{palette.Entry{Name: "since", Arg: "AGE", Help: "executions requested within an age; off ends it", Args: list("15m", "1h", "24h", "7d", "off")}, m.since},
 		{palette.Entry{Name: "jobs", Aliases: []string{"log"}, Key: m.keyOf(keymap.Log), Help: "what was done, here and by others"}, m.turnTo(keymap.InLog)},

@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -25,7 +27,7 @@ func (m *Model) flowReader(feed screen.Feed) func(ctx context.Context) (any, err
 		filter := m.inquiries.Query()
 		return func(ctx context.Context) (any, error) { return settle(r.Inquiries(ctx, filter, "")) }
 	default:
-		id := m.inquiries.Shown()
+		id := m.inquiries.Subject()
 		return func(ctx context.Context) (any, error) { return settle(r.Inquiry(ctx, id)) }
 	}
 }
@@ -54,6 +56,44 @@ func (m *Model) openFlow(effect screen.Effect) {
 	if effect.Open == keymap.InInquiries && effect.Inquiry != 0 {
 		m.inquiries.Show(effect.Inquiry)
 	}
+}
+
+// workflowIDs lists the workflows that were read.
+func (m *Model) workflowIDs() []string {
+	var ids []string
+	if d := m.env.Data.Workflows; d != nil {
+		for i := range d.List {
+			ids = append(ids, strconv.FormatInt(d.List[i].Execution, 10))
+		}
+	}
+	return ids
+}
+
+func (m *Model) openWorkflow(arg string) (tea.Cmd, error) {
+	id, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil || id < 1 {
+		return nil, fmt.Errorf("%q is not the execution of a workflow", arg)
+	}
+	return m.effect(screen.Effect{Open: keymap.InWorkflows, Workflow: id}), nil
+}
+
+// inquiryIDs lists the inquiries that were read.
+func (m *Model) inquiryIDs() []string {
+	var ids []string
+	if d := m.env.Data.Inquiries; d != nil {
+		for i := range d.List {
+			ids = append(ids, strconv.FormatInt(d.List[i].ID, 10))
+		}
+	}
+	return ids
+}
+
+func (m *Model) openInquiry(arg string) (tea.Cmd, error) {
+	id, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil || id < 1 {
+		return nil, fmt.Errorf("%q is not the number of an inquiry", arg)
+	}
+	return m.effect(screen.Effect{Open: keymap.InInquiries, Inquiry: id}), nil
 }
 
 // inquiryBadge counts the questions that wait.

@@ -326,6 +326,32 @@ func TestWorkflowsAndQuestionsArePrinted(t *testing.T) {
 	}
 }
 
+func TestTheWayBackAndForthKnowsWorkflowsAndQuestions(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("6", "8", "enter", "enter")
+	require.Contains(t, b.frame()[2], "884050", "the workflow that asks")
+	b.press("[")
+	require.Contains(t, b.frame()[2], "Inquiries › 41")
+	b.press("[")
+	require.Equal(t, keymap.InWorkflows, b.view)
+	require.NotContains(t, b.frame()[2], "884050", "the list, as it was left")
+	b.press("]", "]")
+	require.Contains(t, b.frame()[2], "884050")
+	b.press(":")
+	b.typed("wf 884070")
+	b.press("enter")
+	require.Contains(t, b.View(), "884070 audit.check")
+	b.press(":")
+	b.typed("inq 42")
+	b.press("enter")
+	require.Contains(t, b.View(), "Which host?")
+	b.press(":")
+	b.typed("inq x")
+	b.press("enter")
+	require.Contains(t, b.View(), "is not the number of an inquiry")
+}
+
 func TestAllNineTabsFitOnTheLine(t *testing.T) {
 	t.Parallel()
 	source := sample()

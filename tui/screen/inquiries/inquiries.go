@@ -63,7 +63,7 @@ func (v *Inquiries) View() screen.View { return keymap.InInquiries }
 
 // Feeds is what the view needs polled: one alone only while there is one to show.
 func (v *Inquiries) Feeds() []screen.Feed {
-	if v.Shown() == 0 {
+	if v.Subject() == 0 {
 		return []screen.Feed{screen.FeedInquiries}
 	}
 	return []screen.Feed{screen.FeedInquiries, screen.FeedInquiry}
@@ -79,8 +79,8 @@ func (v *Inquiries) Query() monitor.InquiryFilter {
 // Table is the list.
 func (v *Inquiries) Table() *widget.Table { return v.table }
 
-// Shown is the inquiry under the cursor; 0 while there is none.
-func (v *Inquiries) Shown() int64 {
+// Subject is the inquiry under the cursor; 0 while there is none.
+func (v *Inquiries) Subject() int64 {
 	if v.wanted != 0 {
 		return v.wanted
 	}
@@ -92,7 +92,7 @@ func (v *Inquiries) Shown() int64 {
 
 // Behind asks for another inquiry than the one that was read last.
 func (v *Inquiries) Behind() screen.Feed {
-	if v.Shown() != 0 && v.current() == nil {
+	if v.Subject() != 0 && v.current() == nil {
 		return screen.FeedInquiry
 	}
 	return ""
@@ -101,9 +101,32 @@ func (v *Inquiries) Behind() screen.Feed {
 // Show opens one inquiry.
 func (v *Inquiries) Show(id int64) { v.wanted, v.detail, v.scroll = id, true, 0 }
 
+// inLists is what Shown says while no inquiry takes the whole view.
+const inLists = "list"
+
+// Shown names the inquiry that takes the whole view.
+func (v *Inquiries) Shown() string {
+	if !v.detail {
+		return inLists
+	}
+	return strconv.FormatInt(v.Subject(), 10)
+}
+
+// ShowAgain turns back to it.
+func (v *Inquiries) ShowAgain(name string) {
+	id, err := strconv.ParseInt(name, 10, 64)
+	switch {
+	case name == v.Shown():
+	case err != nil:
+		v.detail, v.wanted = false, 0
+	default:
+		v.Show(id)
+	}
+}
+
 // current is all that is known of the inquiry under the cursor, or nil.
 func (v *Inquiries) current() *monitor.InquiryDetail {
-	if d := v.env.Data.Inquiry; d != nil && d.ID == v.Shown() {
+	if d := v.env.Data.Inquiry; d != nil && d.ID == v.Subject() {
 		return d
 	}
 	return nil
@@ -121,7 +144,7 @@ func (v *Inquiries) asks(d *monitor.InquiryDetail) *monitor.AnswerForm {
 func (v *Inquiries) Title() (left, right string) {
 	left, right = "Inquiries", sorts[v.order.Column]
 	if v.detail {
-		left += " › " + strconv.FormatInt(v.Shown(), 10)
+		left += " › " + strconv.FormatInt(v.Subject(), 10)
 	}
 	if v.order.Reverse {
 		right += " reversed"
@@ -234,7 +257,7 @@ func (v *Inquiries) Do(action keymap.Action) screen.Effect {
 	case keymap.Preview:
 		v.preview = !v.preview
 	case keymap.Open:
-		if v.Shown() != 0 {
+		if v.Subject() != 0 {
 			v.detail, v.scroll = true, 0
 		}
 	default:

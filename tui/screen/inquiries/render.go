@@ -36,7 +36,7 @@ func (v *Inquiries) Render(w, h int) []string {
 	}
 	lines := widget.Fit(v.table.Lines(w, room-below, e.Theme), w, room-below)
 	if below > 0 {
-		lines = append(lines, e.Rule("inquiry "+strconv.FormatInt(v.Shown(), 10), "enter = all of it", w))
+		lines = append(lines, e.Rule("inquiry "+strconv.FormatInt(v.Subject(), 10), "enter = all of it", w))
 		lines = append(lines, widget.Fit(v.about(w-1), w, below-1)...)
 	}
 	return append(lines, foot...)
@@ -89,10 +89,10 @@ func (v *Inquiries) empty() []string {
 func (v *Inquiries) about(w int) []string {
 	e, d := v.env, v.current()
 	if d == nil {
-		if v.Shown() == 0 {
+		if v.Subject() == 0 {
 			return nil
 		}
-		return e.Missing(screen.FeedInquiry, "inquiry "+strconv.FormatInt(v.Shown(), 10))
+		return e.Missing(screen.FeedInquiry, "inquiry "+strconv.FormatInt(v.Subject(), 10))
 	}
 	lines := []string{" " + e.State(d.Status) + "  for " + e.Paint(theme.Strong, widget.Clean(whom(&d.Inquiry))) + v.deadline(&d.Inquiry)}
 	for _, paragraph := range widget.CleanLines(d.Prompt) {

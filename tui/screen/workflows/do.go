@@ -106,7 +106,7 @@ func scrolled(offset int, action keymap.Action, h int) int {
 func (v *Workflows) open() screen.Effect {
 	effect := screen.Effect{Handled: true}
 	switch {
-	case v.Shown() == 0:
+	case v.Subject() == 0:
 		return effect
 	case v.why:
 		v.why = false

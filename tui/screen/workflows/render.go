@@ -117,10 +117,10 @@ func (v *Workflows) treePart(w, h int, chart bool) []string {
 		return nil
 	}
 	if d == nil {
-		if v.Shown() == 0 {
+		if v.Subject() == 0 {
 			return nil
 		}
-		return e.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Shown(), 10))
+		return e.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10))
 	}
 	lines := []string{" " + v.headline(d, w-2)}
 	if d.Unreadable != "" {

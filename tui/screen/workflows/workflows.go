@@ -94,7 +94,7 @@ func (v *Workflows) View() screen.View { return keymap.InWorkflows }
 
 // Feeds is what the view needs polled: the tree only while there is one to show.
 func (v *Workflows) Feeds() []screen.Feed {
-	if v.Shown() == 0 {
+	if v.Subject() == 0 {
 		return []screen.Feed{screen.FeedWorkflows}
 	}
 	return []screen.Feed{screen.FeedWorkflows, screen.FeedWorkflow}
@@ -110,8 +110,8 @@ func (v *Workflows) Query() monitor.WorkflowFilter {
 	return q
 }
 
-// Shown is the workflow in the tree, by its execution; 0 while there is none.
-func (v *Workflows) Shown() int64 {
+// Subject is the workflow in the tree, by its execution; 0 while there is none.
+func (v *Workflows) Subject() int64 {
 	if len(v.path) > 0 {
 		return v.path[len(v.path)-1]
 	}
@@ -123,7 +123,7 @@ func (v *Workflows) Shown() int64 {
 
 // Ask is what is read of the workflow in the tree.
 func (v *Workflows) Ask() monitor.WorkflowAsk {
-	ask := monitor.WorkflowAsk{Execution: v.Shown()}
+	ask := monitor.WorkflowAsk{Execution: v.Subject()}
 	if v.tree.wideOf == ask.Execution {
 		ask.Task, ask.Children = v.tree.wideTask, v.tree.wide
 	}
@@ -132,7 +132,7 @@ func (v *Workflows) Ask() monitor.WorkflowAsk {
 
 // Behind asks for the tree of another workflow than the one that was read last.
 func (v *Workflows) Behind() screen.Feed {
-	if id := v.Shown(); id != 0 && v.detail() == nil {
+	if id := v.Subject(); id != 0 && v.detail() == nil {
 		return screen.FeedWorkflow
 	}
 	return ""
@@ -144,9 +144,38 @@ func (v *Workflows) Show(execution int64) {
 	v.turned()
 }
 
+// inLists is what Shown says while no workflow but the one under the cursor is shown.
+const inLists = "list"
+
+// Shown names the workflows that were opened one within the other.
+func (v *Workflows) Shown() string {
+	if len(v.path) == 0 {
+		return inLists
+	}
+	ids := make([]string, len(v.path))
+	for i, id := range v.path {
+		ids[i] = strconv.FormatInt(id, 10)
+	}
+	return strings.Join(ids, "/")
+}
+
+// ShowAgain turns back to them.
+func (v *Workflows) ShowAgain(name string) {
+	if name == v.Shown() {
+		return
+	}
+	v.path, v.guest, v.focus, v.why = nil, false, inList, false
+	for part := range strings.SplitSeq(name, "/") {
+		if id, err := strconv.ParseInt(part, 10, 64); err == nil {
+			v.path, v.guest, v.focus = append(v.path, id), true, inTree
+		}
+	}
+	v.turned()
+}
+
 // detail is what is known of the workflow in the tree, or nil.
 func (v *Workflows) detail() *monitor.WorkflowDetail {
-	if d := v.env.Data.Workflow; d != nil && d.Execution == v.Shown() {
+	if d := v.env.Data.Workflow; d != nil && d.Execution == v.Subject() {
 		return d
 	}
 	return nil
