@@ -50,10 +50,10 @@ type options struct {
 func flags(o *options) *pflag.FlagSet {
 	set := pflag.NewFlagSet("attune-tui", pflag.ContinueOnError)
 	set.SortFlags = false
-	set.StringVar(&o.config, "config", "", "configuration file; ATTUNE_CONFIG is the default")
+	set.StringVar(&o.config, "config", "", "configuration `FILE`; ATTUNE_CONFIG is the default")
 	set.StringVar(&o.context, "context", "", "installation to show, by its `NAME` in tui.yaml")
 	set.BoolVar(&o.contexts, "contexts", false, "list the contexts of tui.yaml, secrets masked, and exit")
-	set.StringVar((*string)(&o.app.View), "view", "overview", "view to open: "+viewNames())
+	set.StringVar((*string)(&o.app.View), "view", "overview", "`VIEW` to open: "+viewNames())
 	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, "interval between polls, 500ms to 1m")
 	set.StringVar(&o.app.Theme.Name, "theme", "auto", strings.Join(theme.Names, ", "))
 	set.BoolVar(&o.app.Theme.ASCII, "ascii", false, "draw with ASCII signs only")

@@ -206,3 +206,33 @@ func TestACommandOfTheOperatorRunsInPlaceOfTheDashboard(t *testing.T) {
 	x.press("F5")
 	x.shows("PAUSED")
 }
+
+func TestOneTurnsFromAContextToAnotherAndBackFromOneThatIsDown(t *testing.T) {
+	t.Parallel()
+	var urls []string
+	for _, name := range []string{"worker-one", "worker-two"} {
+		url := testkit.Database(t)
+		testkit.Worker(t, testkit.OpenStore(t, url), name)
+		urls = append(urls, url)
+	}
+	file := settingsFile(t, "default_context: one\ncontexts:\n  one: {database_url: '"+urls[0]+"'}\n"+
+		"  two: {database_url: '"+urls[1]+"', protected: true}\n  down: {database_url: 'postgres://x@127.0.0.1:1/x'}\n")
+	x := openTerminalIn(t, []string{file}, "--view", "workers")
+	x.shows("worker-one")
+	turn := func(name string) {
+		x.press(":")
+		x.shows(":")
+		x.call("send-keys", "-l", "ctx "+name)
+		x.press("Enter")
+	}
+	turn("two")
+	x.shows("ATTUNE two!")
+	x.shows("worker-two")
+	x.hides("worker-one")
+	turn("down")
+	x.shows("ATTUNE down")
+	x.shows("PG ✗ down")
+	turn("one")
+	x.shows("worker-one")
+	x.shows("ATTUNE one RW")
+}

@@ -265,6 +265,9 @@ func (m *Model) planned(msg planMsg) tea.Cmd {
 		m.unplanned(msg.err)
 		return nil
 	}
+	if m.opts.Protected && msg.plan.Word == "" {
+		msg.plan.Word = m.opts.Context // so that nobody acts here who thinks to be elsewhere
+	}
 	op.State, op.Title = act.Planned, widget.Clean(msg.plan.Title)
 	d.scope, d.plan, d.planned = keymap.InConfirm, msg.plan, m.env.Clock
 	list := texts(msg.plan.Lines)

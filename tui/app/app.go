@@ -37,8 +37,8 @@ type Options struct {
 	// of theme.Colours; empty means the accent of the theme.
 	Context string
 	Colour  string
-	// Protected asks for the name of what is acted upon where y would do
-	// elsewhere, and marks the name in the header.
+	// Protected asks for the name of the installation where y would do elsewhere,
+	// and marks it in the header.
 	Protected bool
 	// View is the view to open first; empty means the overview.
 	View screen.View

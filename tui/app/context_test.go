@@ -172,3 +172,16 @@ func TestTurningAsksWhileSomethingRunsAndStopsIt(t *testing.T) {
 	b.run(b.switchTo("prod-eu"))
 	require.Len(t, b.env.Session, 1, "what was done here is still known")
 }
+
+func TestWhereItIsProtectedItsNameIsTypedToAct(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24, func(o *Options) { o.Protected = true })
+	b.press("j", "A", "p")
+	require.Contains(t, b.View(), "type prod-eu to confirm")
+	b.press("tab", "y")
+	require.Zero(t, acts.count(), "the key is too little")
+	b.typed("prod-eu")
+	b.press("enter")
+	require.Equal(t, 1, acts.count())
+}

@@ -41,3 +41,16 @@ func TestTheManualShowsTheKeysAndAFrame(t *testing.T) {
 	}
 	require.Equal(t, want, string(page), "run the test with -update")
 }
+
+func TestTheManualPageShowsTheKeys(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "..", "docs", "man", "attune-tui.1")
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	want := between(t, string(page), "keys", keymap.Roff()+`.\" `)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(page), "run the test with -update")
+}

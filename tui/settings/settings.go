@@ -60,8 +60,8 @@ type Context struct {
 	Database, Broker, Management Reference
 	// Schema holds its tables; empty means the default.
 	Schema string
-	// ReadOnly refuses every act, Protected asks for the name of what is acted
-	// upon.
+	// ReadOnly refuses every act, Protected asks for its name before anything
+	// is done.
 	ReadOnly, Protected bool
 	// Colour is one of theme.Colours, or empty.
 	Colour string

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/keymap"
+)
+
+var update = flag.Bool("update", false, "write the manual page anew")
+
+func TestTheManualPageIsThatOfTheProgram(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "..", "docs", "man", "attune-tui.1")
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(manual()), 0o644))
+		return
+	}
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, withoutKeys(t, manual()), withoutKeys(t, string(page)), "run the test with -update")
+}
+
+// withoutKeys leaves out the keys, which are held to the key map beside those of
+// docs/dashboard.md.
+func withoutKeys(t *testing.T, page string) string {
+	t.Helper()
+	head, rest, begins := strings.Cut(page, "<!-- keys -->")
+	_, tail, ends := strings.Cut(rest, "<!-- /keys -->")
+	require.True(t, begins && ends)
+	return head + tail
+}
+
+func TestTheManualPageHasEveryFlagAndKey(t *testing.T) {
+	t.Parallel()
+	page := manual()
+	for _, want := range []string{`\-\-plain`, `\-\-context`, `\fB\-o\fR, \fB\-\-output\fR`, `\fB\e\fR`, `\fB\(aq\fR`} {
+		require.Contains(t, page, want)
+	}
+	for _, b := range append(keymap.Table[:len(keymap.Table):len(keymap.Table)], keymap.Dialogs...) {
+		require.Contains(t, page, keymap.Escape(b.Help))
+	}
+}
+
+// TestManReadsThePage lets the formatter look for what it does not understand.
+func TestManReadsThePage(t *testing.T) {
+	t.Parallel()
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("there is no groff to read the page with")
+	}
+	out, err := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww", "-z", filepath.Join("..", "..", "docs", "man", "attune-tui.1")).CombinedOutput()
+	require.NoError(t, err)
+	require.Empty(t, string(out))
+}

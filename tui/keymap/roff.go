@@ -1,0 +1,51 @@
+package keymap
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Roff writes the key map in the language of man, a section for each group.
+func Roff() string {
+	var b strings.Builder
+	for _, group := range Groups {
+		b.WriteString(roffGroup(group, group, Table))
+	}
+	b.WriteString(roffGroup("DIALOGS", GroupDialog, Dialogs))
+	return b.String()
+}
+
+// roffGroup is one group of keys; nothing where it has none.
+func roffGroup(title, group string, table []Binding) string {
+	text := ""
+	for _, b := range table {
+		if b.Group == group {
+			text += ".TP\n\\fB" + Escape(b.Show) + "\\fR\n" + Escape(b.Help+" ("+b.Where()+")") + "\n"
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return ".SS " + title + "\n" + text
+}
+
+var roffSigns = map[rune]string{'\\': `\e`, '-': `\-`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
+
+// Escape writes text so that man reads nothing in it as a command.
+func Escape(text string) string {
+	var b strings.Builder
+	if strings.HasPrefix(text, ".") {
+		b.WriteString(`\&`)
+	}
+	for _, r := range text {
+		switch sign, special := roffSigns[r]; {
+		case special:
+			b.WriteString(sign)
+		case r > 0x7e:
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
