@@ -15,10 +15,10 @@ import (
 type ExportedLetter struct {
 	LedgerEntry
 	Fingerprint string          `json:"fingerprint,omitempty"`
-	XDeath        json.RawMessage `json:"x_death"`
-	Headers       json.RawMessage `json:"headers"`
-	Evidence      json.RawMessage `json:"evidence"`
-	Updated       time.Time       `json:"updated"`
+	XDeath      json.RawMessage `json:"x_death"`
+	Headers     json.RawMessage `json:"headers"`
+	Evidence    json.RawMessage `json:"evidence"`
+	Updated     time.Time       `json:"updated"`
 	// Body is the body if it is UTF-8, else BodyBase64 is.
 	Body       *string `json:"body,omitempty"`
 	BodyBase64 []byte  `json:"body_base64,omitempty"`

@@ -125,8 +125,8 @@ type LedgerDetail struct {
 	Reading
 	LedgerEntry
 	Fingerprint string          `json:"fingerprint,omitempty"`
-	XDeath        json.RawMessage `json:"x_death"`
-	Headers       json.RawMessage `json:"headers"`
+	XDeath      json.RawMessage `json:"x_death"`
+	Headers     json.RawMessage `json:"headers"`
 	// Evidence is what was known when the letter was decided.
 	Evidence json.RawMessage `json:"evidence"`
 	Body     LetterBody      `json:"body"`
