@@ -18,6 +18,8 @@ const (
 	topRows = 8
 	// scanBound is how many rows a filtered search looks at before it stops.
 	scanBound = 10_000
+	// statusBound is the same for each status, whose rows an index finds.
+	statusBound = scanBound / 4
 	// sampleBound is how many unfinished rows are counted one by one.
 	sampleBound = 5_000
 	// countBound is where counting recently finished rows stops, per status.

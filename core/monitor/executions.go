@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,24 +15,69 @@ import (
 
 // Executions reads one page of the executions that match the filter, the newest
 // first, below the cursor; a cursor of zero begins at the newest. A filtered
-// search looks at a bounded number of rows and says when it stopped there.
+// search looks at a bounded number of rows and says when it stopped there; Next
+// then goes on below what was looked at, where that is known.
 func (m *Monitor) Executions(ctx context.Context, filter ExecutionFilter, cursor int64) (*Executions, error) {
 	x := &Executions{Filter: filter, From: cursor}
 	err := m.database(ctx, "executions", &x.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		search, err := newSearch(ctx, tx, s, filter, cursor)
-		if err != nil || search == nil {
-			return err
-		}
-		ids, err := search.ids(ctx, tx)
+		page, err := findExecutions(ctx, tx, s, filter, cursor)
 		if err != nil {
-			return fmt.Errorf("search executions: %w", err)
-		}
-		if x.List, err = readExecutions(ctx, tx, s, ids); err != nil {
 			return err
 		}
-		return search.finish(ctx, tx, x)
+		x.Bounded, x.Next = page.bounded, page.next
+		x.List, err = readExecutions(ctx, tx, s, page.ids)
+		return err
 	})
 	return x, err
+}
+
+// idPage is a page of ids and where the next one begins.
+type idPage struct {
+	ids     []int64
+	next    int64
+	bounded bool
+}
+
+// findExecutions finds a page for each alternative of the filter and makes one page
+// of them. Where one of them stopped early, the page ends there: below it rows of
+// that alternative would be missing.
+func findExecutions(ctx context.Context, tx *store.Tx, s shape, filter ExecutionFilter, cursor int64) (*idPage, error) {
+	all := &idPage{}
+	for _, f := range append([]ExecutionFilter{filter}, filter.Or...) {
+		f.Limit = filter.Limit
+		one, err := findPage(ctx, tx, s, f, cursor, scanBound/int64(1+len(filter.Or)))
+		if err != nil {
+			return nil, err
+		}
+		all.ids, all.bounded, all.next = append(all.ids, one.ids...), all.bounded || one.bounded, max(all.next, one.next)
+	}
+	if len(filter.Or) == 0 {
+		return all, nil
+	}
+	slices.Sort(all.ids)
+	slices.Reverse(all.ids)
+	all.ids = slices.Compact(all.ids)
+	if end := slices.IndexFunc(all.ids, func(id int64) bool { return id < all.next }); end >= 0 {
+		all.ids = all.ids[:end]
+	}
+	if page := cmp.Or(filter.Limit, DefaultPage); len(all.ids) > page {
+		all.ids, all.next = all.ids[:page], all.ids[page-1]
+	}
+	return all, nil
+}
+
+// findPage finds the page of one alternative, for which it looks at scan rows.
+func findPage(ctx context.Context, tx *store.Tx, s shape, filter ExecutionFilter, cursor, scan int64) (*idPage, error) {
+	search, err := newSearch(ctx, tx, s, filter, cursor)
+	if err != nil || search == nil {
+		return &idPage{}, err
+	}
+	search.scan = scan
+	page := &idPage{}
+	if page.ids, err = search.ids(ctx, tx, &filter); err != nil {
+		return nil, fmt.Errorf("search executions: %w", err)
+	}
+	return page, search.finish(ctx, tx, page)
 }
 
 // search is a filter made ready for the database.
@@ -43,6 +89,12 @@ type search struct {
 	before, floor   int64
 	page, scan      int64
 	statusesAllowed []string
+	// sift is what is asked of the rows that were found; nil: nothing.
+	sift *sift
+	// byID is true when the ids were given.
+	byID bool
+	// stopped is the id at which looking at rows stopped; zero at the end.
+	stopped int64
 }
 
 // newSearch resolves names and times. It is nil when nothing can match.
@@ -76,6 +128,17 @@ func newSearch(ctx context.Context, tx *store.Tx, s shape, f ExecutionFilter, cu
 		}
 		q.floor = floor
 	}
+	if f.MinAge > 0 {
+		ceiling, err := tx.MonitorFloor(ctx, f.MinAge.Seconds())
+		if err != nil {
+			return nil, fmt.Errorf("find where the time window ends: %w", err)
+		}
+		q.before = min(q.before, ceiling)
+	}
+	var err error
+	if q.sift, err = newSift(ctx, tx, &f, q); err != nil || q.sift != nil && q.sift.impossible {
+		return nil, err
+	}
 	return q, nil
 }
 
@@ -95,8 +158,10 @@ func resolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, err
 }
 
 // ids finds the page: at most page ids, the newest first.
-func (q *search) ids(ctx context.Context, tx *store.Tx) ([]int64, error) {
+func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]int64, error) {
 	switch {
+	case q.sift != nil:
+		return q.siftedIDs(ctx, tx, f)
 	case q.parent != 0:
 		return tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{
 			Parent: q.parent, Before: q.before, Statuses: q.allowed(), Page: q.page,
@@ -123,7 +188,7 @@ func (q *search) allowed() []string {
 
 func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	var all []int64
-	q.scan = scanBound / 4
+	q.scan = min(q.scan, statusBound)
 	ended := q.scan
 	if q.pattern == "" && q.worker == 0 {
 		ended = q.page // The index alone decides; there is nothing to look past.
@@ -153,12 +218,17 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 }
 
 // finish says where the next page begins and whether the search was cut short.
-func (q *search) finish(ctx context.Context, tx *store.Tx, x *Executions) error {
-	if int64(len(x.List)) >= q.page {
-		x.Next = x.List[len(x.List)-1].ID
+func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
+	if int64(len(page.ids)) >= q.page {
+		page.next = page.ids[len(page.ids)-1]
 		return nil
 	}
-	if q.parent != 0 || (q.pattern == "" && q.worker == 0 && len(q.statusesAllowed) == 0) {
+	byIndex := q.parent != 0 || q.shape.ours && len(q.statusesAllowed) > 0
+	if q.stopped != 0 && len(q.live) == 0 {
+		page.bounded, page.next = true, q.stopped
+		return nil
+	}
+	if q.parent != 0 || q.byID || !q.filtered() {
 		return nil
 	}
 	edge, err := tx.MonitorScanEdge(ctx, q.before, q.floor, q.scan)
@@ -168,13 +238,17 @@ func (q *search) finish(ctx context.Context, tx *store.Tx, x *Executions) error 
 	if len(edge) == 0 {
 		return nil
 	}
-	byIndex := q.shape.ours && len(q.statusesAllowed) > 0
 	// Ended rows of a status alone are found whole by their index.
-	x.Bounded = !byIndex || q.pattern != "" || q.worker != 0 || len(q.live) > 0
-	if !byIndex && len(x.List) > 0 {
-		x.Next = edge[0] + 1
+	page.bounded = !byIndex || q.pattern != "" || q.worker != 0 || len(q.live) > 0
+	if !byIndex && len(page.ids) > 0 {
+		page.next = edge[0] + 1
 	}
 	return nil
+}
+
+// filtered reports whether rows are looked at that are not on the page.
+func (q *search) filtered() bool {
+	return q.pattern != "" || q.worker != 0 || len(q.statusesAllowed) > 0 || q.sift != nil
 }
 
 func readExecutions(ctx context.Context, tx *store.Tx, s shape, ids []int64) ([]Execution, error) {

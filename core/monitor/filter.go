@@ -1,7 +1,7 @@
 package monitor
 
 import (
-	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -15,121 +15,80 @@ type ExecutionFilter struct {
 	Statuses []attune.Status `json:"statuses,omitempty"`
 	// Action keeps actions whose ref matches; a star stands for anything.
 	Action string `json:"action,omitempty"`
-	// Worker keeps executions of one worker, given by id or by name.
-	Worker string `json:"worker,omitempty"`
-	// MaxAge keeps executions requested within it; zero keeps all.
+	// Worker keeps executions of one worker, given by id or by name; Workers those of
+	// any of several, NotWorkers all but theirs. One that does not exist has none.
+	Worker     string   `json:"worker,omitempty"`
+	Workers    []string `json:"workers,omitempty"`
+	NotWorkers []string `json:"not_workers,omitempty"`
+	// MaxAge keeps executions requested within it, MinAge those requested before;
+	// zero keeps all.
 	MaxAge time.Duration `json:"max_age_ns,omitempty"`
-	// Parent keeps the children of one execution; zero keeps all.
-	Parent int64 `json:"parent,omitempty"`
+	MinAge time.Duration `json:"min_age_ns,omitempty"`
+	// Parent keeps the children of one execution; zero keeps all. Parented keeps
+	// those that have one, or that have none.
+	Parent   int64  `json:"parent,omitempty"`
+	Parented string `json:"parented,omitempty"`
+	// IDs keeps these executions; empty keeps all.
+	IDs []int64 `json:"ids,omitempty"`
+	// Match are expressions that the action's ref must all contain, Unmatch those of
+	// which it must contain none; capitals do not matter. Reasons and NotReasons are
+	// the same for why an execution ended as it did.
+	Match      []string `json:"match,omitempty"`
+	Unmatch    []string `json:"unmatch,omitempty"`
+	Reasons    []string `json:"reasons,omitempty"`
+	NotReasons []string `json:"not_reasons,omitempty"`
+	// MinTries and MaxTries bound how often it was repeated.
+	MinTries int64  `json:"min_tries,omitempty"`
+	MaxTries *int64 `json:"max_tries,omitempty"`
+	// Or are further filters: what one of them selects is selected too. Their own
+	// limits and alternatives are ignored.
+	Or []ExecutionFilter `json:"or,omitempty"`
 	// Limit bounds a page; zero means DefaultPage.
 	Limit int `json:"limit,omitempty"`
 }
 
-// Terms lists the words that ParseExecutionFilter understands, for help texts.
-var Terms = []string{"status:failed,timeout", "action:core.*", "worker:7", "parent:700", "age<1h", "a bare word matches the action"}
+// The values of Parented.
+const (
+	ParentedAny  = "any"
+	ParentedNone = "none"
+)
 
-// ParseExecutionFilter reads the filter that people type, such as
-// "status:failed,timeout action:core.* age<1h". Terms are joined by "and". A
-// term it does not know is an error that quotes it, so that a mistyped filter
-// is never applied as something wider.
-func ParseExecutionFilter(text string) (ExecutionFilter, error) {
-	var f ExecutionFilter
-	for term := range strings.FieldsSeq(text) {
-		if err := f.add(term); err != nil {
-			return ExecutionFilter{}, err
-		}
-	}
-	return f, nil
+// NoLimit is a number of tries that nothing reaches.
+const NoLimit int64 = math.MaxInt32
+
+// sifted reports whether the filter asks for something that no index finds.
+func (f *ExecutionFilter) sifted() bool {
+	return len(f.Workers) > 0 || len(f.NotWorkers) > 0 || len(f.IDs) > 0 || len(f.Match) > 0 || len(f.Unmatch) > 0 ||
+		f.Parented != "" || f.MinTries > 0 || f.MaxTries != nil || f.reasoned() ||
+		f.Parent != 0 && (f.Action != "" || f.Worker != "" || f.MaxAge > 0)
 }
 
-func (f *ExecutionFilter) add(term string) error {
-	name, value, ok := strings.Cut(term, ":")
-	if !ok {
-		return f.addBare(term)
-	}
-	if value == "" {
-		return fmt.Errorf("filter term %q has no value", term)
-	}
-	switch name {
-	case "status":
-		return f.addStatuses(value)
-	case "action":
-		f.Action = value
-	case "worker":
-		f.Worker = value
-	case "parent":
-		id, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || id < 1 {
-			return fmt.Errorf("filter term %q needs an execution id", term)
-		}
-		f.Parent = id
-	case "age":
-		return f.addAge(strings.TrimPrefix(value, "<"), term)
-	default:
-		return fmt.Errorf("unknown filter term %q", term)
-	}
-	return nil
-}
+// reasoned reports whether results have to be opened.
+func (f *ExecutionFilter) reasoned() bool { return len(f.Reasons) > 0 || len(f.NotReasons) > 0 }
 
-func (f *ExecutionFilter) addBare(term string) error {
-	if age, ok := strings.CutPrefix(term, "age<"); ok {
-		return f.addAge(age, term)
-	}
-	if strings.ContainsAny(term, "<>=") {
-		return fmt.Errorf("unknown filter term %q", term)
-	}
-	f.Action = "*" + term + "*"
-	return nil
-}
-
-func (f *ExecutionFilter) addStatuses(list string) error {
-	for word := range strings.SplitSeq(list, ",") {
-		s, err := attune.ParseStatus(word)
-		if err != nil {
-			return fmt.Errorf("filter: %w", err)
-		}
-		f.Statuses = append(f.Statuses, s)
-	}
-	return nil
-}
-
-func (f *ExecutionFilter) addAge(value, term string) error {
-	if days, ok := strings.CutSuffix(value, "d"); ok {
-		n, err := strconv.ParseFloat(days, 64)
-		if err == nil && n > 0 {
-			f.MaxAge = time.Duration(n * 24 * float64(time.Hour))
-			return nil
-		}
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil || d <= 0 {
-		return fmt.Errorf("filter term %q needs an age such as 90s, 1h or 2d", term)
-	}
-	f.MaxAge = d
-	return nil
-}
-
-// String writes the filter as ParseExecutionFilter reads it.
+// String says the filter in words.
 func (f *ExecutionFilter) String() string {
 	var terms []string
-	if len(f.Statuses) > 0 {
-		words := make([]string, len(f.Statuses))
-		for i, s := range f.Statuses {
-			words[i] = string(s)
+	add := func(name string, values ...string) {
+		if len(values) > 0 && values[0] != "" {
+			terms = append(terms, name+strings.Join(values, ","))
 		}
-		terms = append(terms, "status:"+strings.Join(words, ","))
 	}
-	if f.Action != "" {
-		terms = append(terms, "action:"+f.Action)
+	words := make([]string, len(f.Statuses))
+	for i, s := range f.Statuses {
+		words[i] = string(s)
 	}
-	if f.Worker != "" {
-		terms = append(terms, "worker:"+f.Worker)
-	}
+	add("status:", words...)
+	add("action:", f.Action)
+	add("worker:", f.Worker)
 	if f.Parent != 0 {
-		terms = append(terms, "parent:"+strconv.FormatInt(f.Parent, 10))
+		add("parent:", strconv.FormatInt(f.Parent, 10))
 	}
 	if f.MaxAge > 0 {
-		terms = append(terms, "age<"+f.MaxAge.String())
+		add("age<", f.MaxAge.String())
+	}
+	if f.MinAge > 0 {
+		add("age>", f.MinAge.String())
 	}
 	return strings.Join(terms, " ")
 }

@@ -3,7 +3,7 @@ package monitor
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -179,10 +179,9 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 			}
 		}).ID)
 	}
-	list := func(filter string, limit int, cursor int64) *Executions {
+	failed := []attune.Status{attune.StatusFailed}
+	list := func(f ExecutionFilter, limit int, cursor int64) *Executions {
 		t.Helper()
-		f, err := ParseExecutionFilter(filter)
-		require.NoError(t, err)
 		f.Limit = limit
 		x, err := b.Executions(t.Context(), f, cursor)
 		require.NoError(t, err)
@@ -190,7 +189,7 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 	}
 	var paged []int64
 	for cursor := int64(0); ; {
-		x := list("", 3, cursor)
+		x := list(ExecutionFilter{}, 3, cursor)
 		for _, r := range x.List {
 			paged = append(paged, r.ID)
 		}
@@ -202,19 +201,19 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 	require.Equal(t, ids[9], paged[0])
 	require.IsDecreasing(t, paged)
 
-	require.Len(t, list("status:failed", 0, 0).List, 3)
-	require.Equal(t, "went wrong", list("status:failed", 0, 0).List[0].Reason)
-	require.Len(t, list("status:running,requested", 0, 0).List, 4)
-	require.Len(t, list("status:failed,running", 0, 0).List, 5)
-	require.Len(t, list("action:core.*", 0, 0).List, 2)
-	require.Len(t, list("http_request", 0, 0).List, 2)
-	require.Empty(t, list("action:core", 0, 0).List, "without a star the whole name must match")
-	require.Len(t, list("worker:worker-1", 0, 0).List, 2)
-	require.Len(t, list(fmt.Sprintf("worker:%d", worker.ID), 0, 0).List, 2)
-	require.Equal(t, "worker-1", list("worker:worker-1", 0, 0).List[0].WorkerName)
-	require.Empty(t, list("worker:nobody", 0, 0).List)
-	require.Len(t, list("age<3h30m", 0, 0).List, 3)
-	require.Len(t, list("status:failed age<7h", 0, 0).List, 2)
+	require.Len(t, list(ExecutionFilter{Statuses: failed}, 0, 0).List, 3)
+	require.Equal(t, "went wrong", list(ExecutionFilter{Statuses: failed}, 0, 0).List[0].Reason)
+	require.Len(t, list(ExecutionFilter{Statuses: []attune.Status{attune.StatusRunning, attune.StatusRequested}}, 0, 0).List, 4)
+	require.Len(t, list(ExecutionFilter{Statuses: []attune.Status{attune.StatusFailed, attune.StatusRunning}}, 0, 0).List, 5)
+	require.Len(t, list(ExecutionFilter{Action: "core.*"}, 0, 0).List, 2)
+	require.Len(t, list(ExecutionFilter{Action: "*http_request*"}, 0, 0).List, 2)
+	require.Empty(t, list(ExecutionFilter{Action: "core"}, 0, 0).List, "without a star the whole name must match")
+	require.Len(t, list(ExecutionFilter{Worker: "worker-1"}, 0, 0).List, 2)
+	require.Len(t, list(ExecutionFilter{Worker: strconv.FormatInt(worker.ID, 10)}, 0, 0).List, 2)
+	require.Equal(t, "worker-1", list(ExecutionFilter{Worker: "worker-1"}, 0, 0).List[0].WorkerName)
+	require.Empty(t, list(ExecutionFilter{Worker: "nobody"}, 0, 0).List)
+	require.Len(t, list(ExecutionFilter{MaxAge: 210 * time.Minute}, 0, 0).List, 3)
+	require.Len(t, list(ExecutionFilter{Statuses: failed, MaxAge: 7 * time.Hour}, 0, 0).List, 2)
 }
 
 func TestExecutionTellsItsTimeline(t *testing.T) {
@@ -354,22 +353,20 @@ func TestReadingNeverWalksTheTable(t *testing.T) {
 	queries := map[string]ExecutionFilter{
 		"all": {}, "failed": {Statuses: []attune.Status{attune.StatusFailed}}, "running": {Statuses: []attune.Status{attune.StatusRunning}},
 		"recent": {MaxAge: time.Hour}, "by action": {Action: "core.*"}, "children": {Parent: 7},
+		"expression": {Match: []string{"^core"}}, "retried": {MinTries: 1}, "of others": {NotWorkers: []string{"7"}},
+		"reason":       {Statuses: []attune.Status{attune.StatusFailed}, Reasons: []string{"expired"}},
+		"any reason":   {Reasons: []string{"expired"}},
+		"old failures": {Statuses: []attune.Status{attune.StatusFailed}, MinAge: 5 * time.Hour, Unmatch: []string{"sleep"}},
+		"alternatives": {Match: []string{"^core"}, Or: []ExecutionFilter{{MinTries: 3}, {IDs: []int64{7, 9}}}},
 	}
 	for name, filter := range queries {
 		requireIndexed(t, b.store, name, func(ctx context.Context, tx *store.Tx) error {
-			q, err := newSearch(ctx, tx, shape{ours: true}, filter, 0)
+			page, err := findExecutions(ctx, tx, shape{ours: true}, filter, 0)
 			if err != nil {
 				return err
 			}
-			ids, err := q.ids(ctx, tx)
-			if err != nil {
-				return err
-			}
-			x := &Executions{}
-			if x.List, err = readExecutions(ctx, tx, shape{ours: true}, ids); err != nil {
-				return err
-			}
-			return q.finish(ctx, tx, x)
+			_, err = readExecutions(ctx, tx, shape{ours: true}, page.ids)
+			return err
 		})
 	}
 	requireIndexed(t, b.store, "overview", func(ctx context.Context, tx *store.Tx) error {

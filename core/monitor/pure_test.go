@@ -7,42 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFilterReadsBackWhatItWrites(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"", "status:failed,timeout", "action:core.*", "worker:7 age<1h0m0s", "parent:700", "action:*echo*"} {
-		f, err := ParseExecutionFilter(text)
-		require.NoError(t, err, text)
-		again, err := ParseExecutionFilter(f.String())
-		require.NoError(t, err, f.String())
-		require.Equal(t, f, again)
-	}
-	f, err := ParseExecutionFilter("age:2d echo")
-	require.NoError(t, err)
-	require.Equal(t, 48*time.Hour, f.MaxAge)
-	require.Equal(t, "*echo*", f.Action)
-}
-
-func TestFilterRefusesWhatItDoesNotKnow(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"statsu:failed", "status:finished", "age<soon", "age>5m", "parent:x", "worker:", "age<-1h", "parent:0"} {
-		_, err := ParseExecutionFilter(text)
-		require.Error(t, err, text)
-	}
-}
-
-func FuzzParseExecutionFilter(f *testing.F) {
-	f.Add("status:failed age<1h core.*")
-	f.Fuzz(func(t *testing.T, text string) {
-		parsed, err := ParseExecutionFilter(text)
-		if err != nil {
-			return
-		}
-		if _, err := ParseExecutionFilter(parsed.String()); err != nil {
-			t.Fatalf("%q becomes %q: %v", text, parsed.String(), err)
-		}
-	})
-}
-
 func TestWorkerHealthTakesTheStricterWord(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -210,6 +210,7 @@ type (
 	MonitorPublishedWorkersRow      = db.MonitorPublishedWorkersRow
 	MonitorQueueTotalsRow           = db.MonitorQueueTotalsRow
 	MonitorSchemaRow                = db.MonitorSchemaRow
+	MonitorSiftParams               = db.MonitorSiftParams
 	MonitorTimelineRow              = db.MonitorTimelineRow
 	MonitorUnendedParams            = db.MonitorUnendedParams
 	MonitorWorkersRow               = db.MonitorWorkersRow
@@ -697,6 +698,7 @@ const (
 	MonitorQueueTotals                    = db.MonitorQueueTotals
 	MonitorScanEdge                       = db.MonitorScanEdge
 	MonitorSchema                         = db.MonitorSchema
+	MonitorSift                           = db.MonitorSift
 	MonitorTimeline                       = db.MonitorTimeline
 	MonitorUnended                        = db.MonitorUnended
 	MonitorWorkerByName                   = db.MonitorWorkerByName

@@ -159,7 +159,8 @@ type Model struct {
 	inputErr      string
 	palette       *palette.Palette
 	// readOnly is why the operator locked acting; empty where they did not.
-	readOnly string
+	readOnly  string
+	filtering filtering
 	// pending is the first letter of a key that is typed as two.
 	pending string
 	toast   string
@@ -343,23 +344,4 @@ func (m *Model) back() tea.Cmd {
 		return nil
 	}
 	return m.up()
-}
-
-// applyFilter puts a filter in place and reads anew.
-func (m *Model) applyFilter(text string) tea.Cmd {
-	f, ok := m.screen().(screen.Filterable)
-	if !ok {
-		return nil
-	}
-	if err := f.SetFilter(text); err != nil {
-		m.inputErr = err.Error()
-		return nil
-	}
-	m.inputErr, m.prompt = "", noPrompt
-	m.input.Blur()
-	var cmds []tea.Cmd
-	for _, feed := range m.screen().Feeds() {
-		cmds = append(cmds, m.restart(feed))
-	}
-	return tea.Batch(cmds...)
 }

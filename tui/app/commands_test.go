@@ -97,7 +97,7 @@ func TestSinceIsATermOfTheFilter(t *testing.T) {
 	b.enter("since off")
 	require.Equal(t, "status:failed", b.executions.Filter())
 	b.enter("since ever")
-	require.Contains(t, b.View(), "needs an age")
+	require.Contains(t, b.View(), "is no age")
 }
 
 func TestThePaletteListsWhatCanBeTyped(t *testing.T) {

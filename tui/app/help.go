@@ -6,8 +6,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -130,15 +130,19 @@ func (m *Model) helpColumn(group string, w int) []string {
 func (m *Model) helpText() []string {
 	e := m.env
 	g := &e.Theme.Glyphs
-	return []string{
-		"", " " + e.Paint(theme.Dim, "FILTER"),
-		" executions: " + strings.Join(monitor.Terms[:len(monitor.Terms)-1], "  "),
-		" a space means and; " + monitor.Terms[len(monitor.Terms)-1] + ". Queues and workers: any part of the name.",
-		"", " " + e.Paint(theme.Dim, "SIGNS"),
-		" " + strings.Join([]string{g.OK + " running", g.Busy + " busy", g.Idle + " idle, cancelled", g.Done + " completed", g.Failed + " failed, stale"}, "   "),
-		" " + strings.Join([]string{g.Scheduled + " scheduled", g.Queued + " queued", g.Timeout + " timeout", g.Paused + " paused", g.Warning + " warning", g.Critical + " critical"}, "   "),
-		" ~ older than two polls   ? source unreachable, last known value   -- not collected",
+	var lines []string
+	if q, ok := m.screen().(screen.Queryable); ok {
+		lines = append(lines, "", " "+e.Paint(theme.Dim, "FILTER"))
+		for _, part := range widget.Wrap(strings.Join(q.Schema().Examples(), "  "), max(20, m.width-2)) {
+			lines = append(lines, " "+part)
+		}
+		lines = append(lines, " space and   | or   ! not   , any of   * anything   regex:/…/   "+`"as it is"`+"   tab completes")
 	}
+	return append(lines,
+		"", " "+e.Paint(theme.Dim, "SIGNS"),
+		" "+strings.Join([]string{g.OK + " running", g.Busy + " busy", g.Idle + " idle, cancelled", g.Done + " completed", g.Failed + " failed, stale"}, "   "),
+		" "+strings.Join([]string{g.Scheduled + " scheduled", g.Queued + " queued", g.Timeout + " timeout", g.Paused + " paused", g.Warning + " warning", g.Critical + " critical"}, "   "),
+		" ~ older than two polls   ? source unreachable, last known value   -- not collected")
 }
 
 // helpKey takes a key while the help is open.

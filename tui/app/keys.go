@@ -242,36 +242,6 @@ func (m *Model) nextTheme() tea.Cmd {
 	return nil
 }
 
-func (m *Model) openFilter() tea.Cmd {
-	f, ok := m.screen().(screen.Filterable)
-	if !ok {
-		return nil
-	}
-	m.prompt, m.inputErr = filterPrompt, ""
-	m.input.SetValue(f.Filter())
-	if m.view == keymap.InExecutions && f.Filter() != "" {
-		m.input.SetValue(f.Filter() + " ") // what is typed is a further term
-	}
-	m.input.CursorEnd()
-	return m.input.Focus()
-}
-
-// filterKey takes a key while a filter is typed.
-func (m *Model) filterKey(msg tea.KeyMsg) tea.Cmd {
-	switch msg.String() {
-	case "enter":
-		return m.applyFilter(m.input.Value())
-	case "esc":
-		m.prompt, m.inputErr = noPrompt, ""
-		m.input.Blur()
-		return nil
-	}
-	var cmd tea.Cmd
-	m.input, cmd = m.input.Update(msg)
-	m.inputErr = ""
-	return cmd
-}
-
 // sortKey takes the digit that chooses the column to sort by.
 func (m *Model) sortKey(name string) tea.Cmd {
 	m.prompt = noPrompt

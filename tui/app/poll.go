@@ -190,7 +190,7 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 	case screen.FeedBroker:
 		return func(ctx context.Context) (any, error) { return settle(r.Broker(ctx)) }
 	case screen.FeedQueues:
-		filter := m.queues.Query()
+		filter := m.queues.Wanted()
 		return func(ctx context.Context) (any, error) { return settle(r.Queues(ctx, filter)) }
 	case screen.FeedQueue:
 		ref := monitor.QueueRef{ID: m.queue.ID()}

@@ -285,12 +285,7 @@ func (m *Model) messageLine() string {
 	e := m.env
 	switch {
 	case m.prompt == filterPrompt || m.prompt == helpPrompt:
-		m.input.Width = min(max(10, widget.Width(m.input.Value())+1), m.width-4)
-		line := " " + m.input.View()
-		if m.inputErr != "" {
-			line += "  " + e.Paint(theme.Bad, "✗ "+widget.Clean(m.inputErr))
-		}
-		return line
+		return m.filterLine()
 	case m.prompt == palettePrompt:
 		return m.paletteLine()
 	case m.prompt == sortPrompt:

@@ -2,9 +2,9 @@ package dashboard
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -48,15 +48,10 @@ func Polls(m *monitor.Monitor) []Reading {
 func Looks(m *monitor.Monitor, size Size) []Reading {
 	last := int64(size.Executions)
 	running := last - 2*int64(size.Queued) - 7
-	list := func(name string, cursor int64, text string) Reading {
-		return reading(name, func(ctx context.Context) (*monitor.Executions, error) {
-			filter, err := monitor.ParseExecutionFilter(text)
-			if err != nil {
-				return nil, fmt.Errorf("read the filter %q: %w", text, err)
-			}
-			return m.Executions(ctx, filter, cursor)
-		})
+	list := func(name string, cursor int64, filter monitor.ExecutionFilter) Reading {
+		return reading(name, func(ctx context.Context) (*monitor.Executions, error) { return m.Executions(ctx, filter, cursor) })
 	}
+	failed := monitor.ExecutionFilter{Statuses: []attune.Status{attune.StatusFailed, attune.StatusTimeout}}
 	one := func(name string, id int64) Reading {
 		return reading(name, func(ctx context.Context) (*monitor.ExecutionDetail, error) { return m.Execution(ctx, id) })
 	}
@@ -64,11 +59,13 @@ func Looks(m *monitor.Monitor, size Size) []Reading {
 		one("execution that waits", last-last%2),
 		one("execution that runs", running),
 		one("execution that ended", last/2+1),
-		list("executions, page in the middle", last/2, ""),
-		list("executions, failed", 0, "status:failed,timeout"),
-		list("executions, failed, a later page", last/2, "status:failed,timeout"),
-		list("executions, of an action", 0, "action:bench.action_1007"),
-		list("executions, of no action", 0, "action:nothing.like.this"),
+		list("executions, page in the middle", last/2, monitor.ExecutionFilter{}),
+		list("executions, failed", 0, failed),
+		list("executions, failed, a later page", last/2, failed),
+		list("executions, of an action", 0, monitor.ExecutionFilter{Action: "bench.action_1007"}),
+		list("executions, by an expression", 0, monitor.ExecutionFilter{Match: []string{"^nothing"}, MinTries: 1}),
+		list("executions, by a reason", 0, monitor.ExecutionFilter{Reasons: []string{"nothing"}}),
+		list("executions, of no action", 0, monitor.ExecutionFilter{Action: "nothing.like.this"}),
 		reading("letters", func(ctx context.Context) (*monitor.LedgerPage, error) {
 			return m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)
 		}),

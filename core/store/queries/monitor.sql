@@ -170,6 +170,25 @@ WHERE e.parent = sqlc.arg(parent)::bigint AND e.id < sqlc.arg(before)::bigint
   AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
 ORDER BY e.id DESC LIMIT sqlc.arg(page)::bigint;
 
+-- name: MonitorSift :many
+-- Of a bounded number of ids the newest whose rows pass what no index finds.
+SELECT e.id FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
+  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
+  AND (sqlc.arg(pattern)::text = '' OR e.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND e.action_ref ~* ALL (sqlc.arg(match)::text[])
+  AND NOT (e.action_ref ~* ANY (sqlc.arg(unmatch)::text[]))
+  AND (cardinality(sqlc.arg(workers)::bigint[]) = 0 OR e.worker = ANY (sqlc.arg(workers)::bigint[]))
+  AND NOT (coalesce(e.worker, 0) = ANY (sqlc.arg(not_workers)::bigint[]))
+  AND e.retry_count >= sqlc.arg(min_tries)::bigint AND e.retry_count <= sqlc.arg(max_tries)::bigint
+  AND (sqlc.arg(parent)::bigint = 0 OR e.parent = sqlc.arg(parent)::bigint)
+  AND (sqlc.arg(parented)::text = '' OR (sqlc.arg(parented)::text = 'any') = (e.parent IS NOT NULL))
+  AND (cardinality(sqlc.arg(reasons)::text[]) + cardinality(sqlc.arg(not_reasons)::text[]) = 0 OR (
+       SELECT r.reason ~* ALL (sqlc.arg(reasons)::text[]) AND NOT (r.reason ~* ANY (sqlc.arg(not_reasons)::text[]))
+       FROM (SELECT coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
+             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '') AS reason) r))
+ORDER BY e.id DESC LIMIT sqlc.arg(page)::bigint;
+
 -- name: MonitorExecutionsByID :many
 -- The rows of a page. A result too large for a list is not opened.
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -63,15 +63,6 @@ func (x *Executions) View() screen.View { return keymap.InExecutions }
 // Feeds is what the view needs polled.
 func (x *Executions) Feeds() []screen.Feed { return []screen.Feed{screen.FeedExecutions} }
 
-// Query is the filter that the database applies.
-func (x *Executions) Query() monitor.ExecutionFilter {
-	q := x.query
-	if x.problems && len(q.Statuses) == 0 {
-		q.Statuses = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned, attune.StatusCanceling}
-	}
-	return q
-}
-
 // Cursor is where the next poll starts: zero for the newest rows, otherwise the
 // key just above the first row on the screen, or below the last loaded row when
 // the operator has come near it.
@@ -96,20 +87,6 @@ func (x *Executions) Title() (left, right string) {
 		right += " · /" + x.text
 	}
 	return "Executions", right + x.env.Mark(screen.FeedExecutions)
-}
-
-// Filter is the text in place.
-func (x *Executions) Filter() string { return x.text }
-
-// SetFilter parses a filter; the database applies it.
-func (x *Executions) SetFilter(text string) error {
-	query, err := monitor.ParseExecutionFilter(text)
-	if err != nil {
-		return err
-	}
-	x.text, x.query = strings.TrimSpace(text), query
-	x.restart()
-	return nil
 }
 
 // restart forgets the rows, since they answer another question.
@@ -248,10 +225,13 @@ func (x *Executions) empty() []string {
 	if x.text == "" && !x.problems {
 		return []string{"", " No execution exists yet. Request one:", "   attune-executor run core.echo -p message=hello"}
 	}
-	query := x.Query()
+	asked := "/" + x.text
+	if x.problems {
+		asked = strings.TrimPrefix(asked+", problems only", "/, ")
+	}
 	lines := []string{
-		"", " No execution matches " + widget.Clean(query.String()) + ".",
-		" esc clears the filter; terms: " + strings.Join(monitor.Terms, "  "),
+		"", " No execution matches " + widget.Clean(asked) + ".",
+		" esc clears the filter; terms: " + strings.Join(filter.Executions.Examples(), "  "),
 	}
 	if x.env.Data.Executions.Bounded {
 		lines = append(lines, " The search stopped at its bound; older matches may exist.")

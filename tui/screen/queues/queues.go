@@ -29,11 +29,12 @@ var sortKeys = []string{"head", "queued", "running", "done", "name"}
 
 // Queues is the view.
 type Queues struct {
-	env      *screen.Env
-	table    *widget.Table
-	rows     []monitor.Queue
-	keys     []string
-	filter   string
+	env   *screen.Env
+	table *widget.Table
+	rows  []monitor.Queue
+	keys  []string
+	screen.Filtered
+
 	order    screen.Order
 	problems bool
 	preview  bool
@@ -55,7 +56,7 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *Queues {
-	return &Queues{env: env, table: widget.NewTable(columns), preview: true}
+	return &Queues{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields)}
 }
 
 // Table is the list, with its marks and columns.
@@ -67,8 +68,10 @@ func (q *Queues) View() screen.View { return keymap.InQueues }
 // Feeds is what the view needs polled.
 func (q *Queues) Feeds() []screen.Feed { return []screen.Feed{screen.FeedQueues} }
 
-// Query is the filter that the database applies.
-func (q *Queues) Query() monitor.QueueFilter { return monitor.QueueFilter{Text: q.filter} }
+// Wanted is what the database is asked for.
+func (q *Queues) Wanted() monitor.QueueFilter {
+	return monitor.QueueFilter{Text: narrowed(q.Query())}
+}
 
 // Title is the text of the title rule.
 func (q *Queues) Title() (left, right string) {
@@ -76,8 +79,8 @@ func (q *Queues) Title() (left, right string) {
 	if q.problems {
 		right += " · problems"
 	}
-	if q.filter != "" {
-		right += " · /" + q.filter
+	if q.Filter() != "" {
+		right += " · /" + q.Filter()
 	}
 	if d := q.env.Data.Queues; d != nil {
 		right += " · " + strconv.Itoa(len(q.rows))
@@ -89,12 +92,11 @@ func (q *Queues) Title() (left, right string) {
 	return "Queues  per action, FIFO", right
 }
 
-// Filter is the text in place, SetFilter replaces it.
-func (q *Queues) Filter() string { return q.filter }
-
-// SetFilter keeps queues whose name contains the text.
+// SetFilter keeps the queues that pass.
 func (q *Queues) SetFilter(text string) error {
-	q.filter = strings.TrimSpace(text)
+	if err := q.SetQuery(text); err != nil {
+		return err
+	}
 	q.rebuild(true)
 	return nil
 }
@@ -181,7 +183,7 @@ func (q *Queues) matches(row monitor.Queue) bool {
 	if q.problems && !q.worrying(row) {
 		return false
 	}
-	return q.filter == "" || strings.Contains(strings.ToLower(row.Name()), strings.ToLower(q.filter))
+	return q.Matches(asked{q, &row})
 }
 
 func (q *Queues) worrying(row monitor.Queue) bool {
@@ -359,8 +361,8 @@ func (q *Queues) Render(w, h int) []string {
 
 func (q *Queues) empty(d *monitor.Queues) []string {
 	switch {
-	case q.filter != "":
-		return []string{"", " No queue matches /" + widget.Clean(q.filter) + ".  esc clears the filter"}
+	case q.Filter() != "":
+		return []string{"", " No queue matches /" + widget.Clean(q.Filter()) + ".  esc clears the filter"}
 	case q.problems:
 		return []string{"", " " + q.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + q.env.Num(d.Totals.Queues)}
 	default:

@@ -29,11 +29,12 @@ var sortKeys = []string{"problem", "name", "slots", "heartbeat"}
 
 // Workers is the view.
 type Workers struct {
-	env      *screen.Env
-	table    *widget.Table
-	rows     []row
-	keys     []string
-	filter   string
+	env   *screen.Env
+	table *widget.Table
+	rows  []row
+	keys  []string
+	screen.Filtered
+
 	order    screen.Order
 	problems bool
 	preview  bool
@@ -63,7 +64,7 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *Workers {
-	return &Workers{env: env, table: widget.NewTable(columns), preview: true}
+	return &Workers{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields)}
 }
 
 // Table is the list, with its marks and columns.
@@ -81,8 +82,8 @@ func (v *Workers) Title() (left, right string) {
 	if v.problems {
 		right += " · problems"
 	}
-	if v.filter != "" {
-		right += " · /" + v.filter
+	if v.Filter() != "" {
+		right += " · /" + v.Filter()
 	}
 	if v.env.Data.Workers != nil {
 		right += " · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedWorkers)
@@ -90,12 +91,11 @@ func (v *Workers) Title() (left, right string) {
 	return "Workers", right
 }
 
-// Filter is the text in place.
-func (v *Workers) Filter() string { return v.filter }
-
-// SetFilter keeps workers whose name, host, role or runtime contains the text.
+// SetFilter keeps the workers that pass.
 func (v *Workers) SetFilter(text string) error {
-	v.filter = strings.TrimSpace(text)
+	if err := v.SetQuery(text); err != nil {
+		return err
+	}
 	v.rebuild(true)
 	return nil
 }
@@ -203,8 +203,7 @@ func (v *Workers) matches(r row) bool {
 	if v.problems && r.health == monitor.WorkerActive && !r.deaf() {
 		return false
 	}
-	text := strings.ToLower(strings.Join(append([]string{r.Name, r.Host, r.Role}, r.Runtimes...), " "))
-	return strings.Contains(text, strings.ToLower(v.filter))
+	return v.Matches(asked{v, r})
 }
 
 // deaf reports that the worker is alive by its row and consumes nothing.
@@ -359,8 +358,8 @@ func (v *Workers) Render(w, h int) []string {
 
 func (v *Workers) empty() []string {
 	switch {
-	case v.filter != "":
-		return []string{"", " No worker matches /" + widget.Clean(v.filter) + ".  esc clears the filter"}
+	case v.Filter() != "":
+		return []string{"", " No worker matches /" + widget.Clean(v.Filter()) + ".  esc clears the filter"}
 	case v.problems:
 		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No worker has a problem.  z shows all"}
 	default:

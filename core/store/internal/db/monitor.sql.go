@@ -947,6 +947,78 @@ func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 	return i, err
 }
 
+const MonitorSift = `-- name: MonitorSift :many
+SELECT e.id FROM execution e
+WHERE e.id = ANY ($1::bigint[])
+  AND (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
+  AND ($3::text = '' OR e.action_ref ILIKE $3::text)
+  AND e.action_ref ~* ALL ($4::text[])
+  AND NOT (e.action_ref ~* ANY ($5::text[]))
+  AND (cardinality($6::bigint[]) = 0 OR e.worker = ANY ($6::bigint[]))
+  AND NOT (coalesce(e.worker, 0) = ANY ($7::bigint[]))
+  AND e.retry_count >= $8::bigint AND e.retry_count <= $9::bigint
+  AND ($10::bigint = 0 OR e.parent = $10::bigint)
+  AND ($11::text = '' OR ($11::text = 'any') = (e.parent IS NOT NULL))
+  AND (cardinality($12::text[]) + cardinality($13::text[]) = 0 OR (
+       SELECT r.reason ~* ALL ($12::text[]) AND NOT (r.reason ~* ANY ($13::text[]))
+       FROM (SELECT coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
+             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '') AS reason) r))
+ORDER BY e.id DESC LIMIT $14::bigint
+`
+
+type MonitorSiftParams struct {
+	Ids        []int64
+	Statuses   []string
+	Pattern    string
+	Match      []string
+	Unmatch    []string
+	Workers    []int64
+	NotWorkers []int64
+	MinTries   int64
+	MaxTries   int64
+	Parent     int64
+	Parented   string
+	Reasons    []string
+	NotReasons []string
+	Page       int64
+}
+
+// Of a bounded number of ids the newest whose rows pass what no index finds.
+func (q *Queries) MonitorSift(ctx context.Context, arg MonitorSiftParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, MonitorSift,
+		arg.Ids,
+		arg.Statuses,
+		arg.Pattern,
+		arg.Match,
+		arg.Unmatch,
+		arg.Workers,
+		arg.NotWorkers,
+		arg.MinTries,
+		arg.MaxTries,
+		arg.Parent,
+		arg.Parented,
+		arg.Reasons,
+		arg.NotReasons,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MonitorTimeline = `-- name: MonitorTimeline :many
 SELECT h."time" AS at, h.changed_fields, coalesce(h.new_values ->> 'status', '')::text AS status,
        coalesce(h.new_values ->> 'worker', '')::text AS worker

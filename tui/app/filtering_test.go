@@ -1,0 +1,100 @@
+package app
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// types presses the keys of a text.
+func (b *bundle) types(text string) {
+	b.t.Helper()
+	for _, r := range text {
+		b.press(string(r))
+	}
+}
+
+func TestAFilterIsTriedWhileItIsTyped(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.press("2", "/")
+	b.types("group:tenant=acme")
+	require.Equal(t, 1, b.queues.Len(), "before enter")
+	b.types(" !x:")
+	require.Contains(t, b.messages(), "✗ there is no field")
+	require.Equal(t, 1, b.queues.Len(), "what cannot be understood is not applied")
+	b.press("esc")
+	require.Equal(t, 7, b.queues.Len(), "esc brings back what was in place")
+	require.Empty(t, b.queues.Filter())
+	b.press("/")
+	b.types("state:paused | head>10m")
+	b.press("enter")
+	require.Equal(t, 2, b.queues.Len())
+}
+
+func TestABadTermIsPaintedWhereItIs(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
+	b.press("3", "/")
+	b.types("http status:broken x")
+	require.Contains(t, b.View(), "http status:\x1b[91mbroken\x1b[0m x")
+	polls := len(b.source.filters)
+	b.press("enter")
+	require.Len(t, b.source.filters, polls, "the database is not asked")
+	for range " x" {
+		b.press("backspace")
+	}
+	for range "broken" {
+		b.press("backspace")
+	}
+	b.types("failed")
+	b.press("enter")
+	require.Equal(t, "http status:failed", b.executions.Filter())
+}
+
+func TestTabCompletes(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.press("3", "/")
+	b.types("st")
+	b.press("tab")
+	require.Equal(t, "status:", b.input.Value())
+	b.types("f")
+	b.press("tab")
+	require.Equal(t, "status:failed ", b.input.Value())
+	b.types("a")
+	b.press("tab")
+	require.Equal(t, "status:failed action:", b.input.Value())
+	require.Contains(t, b.messages(), "action:  age>")
+	b.press("tab")
+	require.Equal(t, "status:failed age>", b.input.Value(), "again is the next")
+	b.press("shift+tab")
+	require.Equal(t, "status:failed action:", b.input.Value())
+	b.types("core.h")
+	b.press("tab", "enter")
+	require.Equal(t, "status:failed action:core.http_request", b.executions.Filter(), "values that were read are known")
+	b.press("4", "/")
+	b.types("worker:worker-n")
+	b.press("tab", "enter")
+	workers, ok := b.screen().(screen.Filterable)
+	require.True(t, ok)
+	require.Equal(t, "worker:worker-node-02", workers.Filter())
+}
+
+func TestTheInputLineFitsWhateverIsTyped(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6))
+	keys := []string{"a", "世", ":", " ", "\"", "|", "!", "status:", "tab", "shift+tab", "left", "right", "backspace", "/", ","}
+	for _, view := range []string{"2", "3", "4"} {
+		b := started(t, sample(), 61, 16)
+		b.press(view, "/")
+		for range 150 {
+			b.press(keys[random.IntN(len(keys))])
+			requireFits(t, b, 61, 16)
+		}
+	}
+}

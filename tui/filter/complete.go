@@ -1,0 +1,86 @@
+package filter
+
+import (
+	"slices"
+	"strings"
+)
+
+// Completion is what may stand at the caret.
+type Completion struct {
+	// Span is what the offers replace.
+	Span
+	// Offers are the texts, in the order in which they are offered. A whole value
+	// ends with a space, the name of a field with its sign.
+	Offers []string
+}
+
+// maxOffers bounds how many values are offered.
+const maxOffers = 50
+
+// Complete says what may stand at the caret, a place in bytes: names of fields, or
+// behind one of these its values. known adds values to those of the schema.
+func Complete(schema Schema, text string, caret int, known func(field string) []string) Completion {
+	caret = max(0, min(caret, len(text)))
+	begin := termBegin(text[:caret])
+	for begin < caret && text[begin] == '!' {
+		begin++
+	}
+	name, op, behind := operator(text[begin:caret])
+	if op == "" {
+		return schema.names(text, Span{begin, caret})
+	}
+	field, ok := schema.Field(strings.ToLower(name))
+	if !ok || op != Is {
+		return Completion{Span: Span{caret, caret}}
+	}
+	list := values(text, Span{begin + behind, caret})
+	last := list[len(list)-1]
+	c := Completion{Span: Span{last.From, caret}}
+	all := slices.Clone(field.Values)
+	if known != nil {
+		all = append(all, known(field.Name)...)
+	}
+	for _, v := range all {
+		if len(v) >= len(last.text) && strings.EqualFold(v[:len(last.text)], last.text) && len(c.Offers) < maxOffers {
+			if offer := quoteValue(v) + " "; !slices.Contains(c.Offers, offer) {
+				c.Offers = append(c.Offers, offer)
+			}
+		}
+	}
+	return c
+}
+
+// termBegin is where the last term of a text begins; behind a space that is its end.
+func termBegin(text string) int {
+	for at := 0; at < len(text); {
+		if blank(text[at]) || text[at] == '|' {
+			at++
+			continue
+		}
+		end, err := termEnd(text, at)
+		if err != nil || end == len(text) {
+			return at
+		}
+		at = end
+	}
+	return len(text)
+}
+
+// names offers the fields that begin with what is written.
+func (s Schema) names(text string, at Span) Completion {
+	c := Completion{Span: at}
+	written := strings.ToLower(text[at.From:at.To])
+	for _, f := range s {
+		if strings.HasPrefix(f.Name, written) {
+			sign := ":"
+			if f.Kind == Number || f.Kind == Age {
+				sign = ">"
+			}
+			c.Offers = append(c.Offers, f.Name+sign)
+		}
+	}
+	if strings.HasPrefix(regexWord, written) {
+		c.Offers = append(c.Offers, regexWord)
+	}
+	return c
+}

@@ -1,0 +1,98 @@
+package filter
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Row is what a query asks of a row.
+type Row interface {
+	// Texts are the texts of a field; of the empty name those that a text without a
+	// field is looked for in.
+	Texts(field string) []string
+	// Number is the number of a field, ages in seconds; false when it is unknown.
+	Number(field string) (float64, bool)
+}
+
+// Matches reports whether a row passes. What is unknown fits no comparison.
+func (q *Query) Matches(row Row) bool {
+	if q.Empty() {
+		return true
+	}
+	return slices.ContainsFunc(q.Any, func(terms []Term) bool {
+		for i := range terms {
+			if terms[i].matches(row) == terms[i].Not {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (t *Term) matches(row Row) bool {
+	if t.Kind == Number || t.Kind == Age {
+		n, known := row.Number(t.Field)
+		return known && t.compares(n)
+	}
+	return slices.ContainsFunc(row.Texts(t.Field), t.fits)
+}
+
+func (t *Term) compares(n float64) bool {
+	switch t.Op {
+	case Less:
+		return n < t.Number
+	case LessEqual:
+		return n <= t.Number
+	case More:
+		return n > t.Number
+	case MoreEqual:
+		return n >= t.Number
+	default:
+		return n == t.Number
+	}
+}
+
+func (t *Term) fits(text string) bool {
+	if t.Regex != nil {
+		return t.Regex.MatchString(text)
+	}
+	for i, v := range t.Values {
+		switch {
+		case t.globs[i] != nil && t.globs[i].MatchString(text),
+			t.globs[i] == nil && t.Kind == Within && contains(text, v),
+			t.globs[i] == nil && t.Kind != Within && strings.EqualFold(text, v):
+			return true
+		}
+	}
+	return false
+}
+
+// prepare compiles the values that hold a star.
+func (t *Term) prepare() {
+	t.globs = make([]*regexp.Regexp, len(t.Values))
+	for i, v := range t.Values {
+		if strings.Contains(v, "*") {
+			t.globs[i] = regexp.MustCompile("(?is)" + Pattern(v, t.Kind == Within))
+		}
+	}
+}
+
+// contains is whether a text contains another, whatever the capitals.
+func contains(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// Pattern is a value as a regular expression that both Go and PostgreSQL read: a
+// star stands for anything, everything else for itself.
+func Pattern(value string, within bool) string {
+	parts := strings.Split(value, "*")
+	for i, part := range parts {
+		parts[i] = regexp.QuoteMeta(part)
+	}
+	expression := strings.Join(parts, ".*")
+	if within {
+		return expression
+	}
+	return "^" + expression + "$"
+}

@@ -1,0 +1,202 @@
+package filter
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// term reads one term.
+func (s Schema) term(text string, tok token) (Term, *Error) {
+	t := Term{Span: tok.Span, Op: Is, Kind: Within}
+	body := tok.From
+	for body < tok.To && text[body] == '!' {
+		body++
+		t.Not = !t.Not
+	}
+	if body == tok.To {
+		return t, fail(tok.Span, "! stands before a term")
+	}
+	if strings.HasPrefix(text[body:tok.To], regexWord) {
+		return t, t.expression(text, Span{body + len(regexWord), tok.To - 1})
+	}
+	name, op, from := operator(text[body:tok.To])
+	if op == "" {
+		return t, t.bare(text, Span{body, tok.To})
+	}
+	at, rest := Span{body, body + len(name)}, Span{body + from, tok.To}
+	field, known := s.Field(strings.ToLower(name))
+	if !known {
+		return t, fail(at, "there is no field %q here; in quotes it is a text", name)
+	}
+	t.Field, t.Kind, t.Op = field.Name, field.Kind, op
+	if rest.From == rest.To {
+		return t, fail(tok.Span, "%s has no value", field.Name)
+	}
+	return t, t.read(field, text, rest, Span{at.To, rest.From})
+}
+
+// operator splits a term into the name of a field and the sign behind it. What
+// begins with a quote has none.
+func operator(term string) (name string, op Op, behind int) {
+	at := strings.IndexAny(term, `:<>="`)
+	if at < 0 || term[at] == '"' {
+		return "", "", 0
+	}
+	behind = at + 1
+	sign := term[at]
+	if sign == ':' && behind < len(term) && (term[behind] == '<' || term[behind] == '>') {
+		sign = term[behind] // age:>10m is age>10m
+		behind++
+	}
+	equal := behind < len(term) && term[behind] == '='
+	if equal && (sign == '<' || sign == '>') {
+		behind++
+	}
+	switch {
+	case sign == '<' && equal:
+		op = LessEqual
+	case sign == '<':
+		op = Less
+	case sign == '>' && equal:
+		op = MoreEqual
+	case sign == '>':
+		op = More
+	default:
+		op = Is
+	}
+	return term[:at], op, behind
+}
+
+// bare reads a text that is looked for in all of the row.
+func (t *Term) bare(text string, at Span) *Error {
+	for _, v := range values(text, at) {
+		if v.text == "" && !v.quoted {
+			return fail(at, "a comma stands between two texts")
+		}
+		t.Values = append(t.Values, v.text)
+	}
+	return nil
+}
+
+// expression reads what stands between the slashes of regex:/…/.
+func (t *Term) expression(text string, at Span) *Error {
+	source := strings.ReplaceAll(text[at.From:at.To], `\/`, `/`)
+	if source == "" {
+		return fail(Span{t.From, t.To}, "the expression is empty")
+	}
+	compiled, err := regexp.Compile("(?i)" + source)
+	if err != nil {
+		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+		return fail(at, "not an expression: %s", strings.ReplaceAll(why, "(?i)", ""))
+	}
+	t.Regex, t.Values = compiled, []string{source}
+	return nil
+}
+
+// read takes the values of a field.
+func (t *Term) read(field Field, text string, at, op Span) *Error {
+	if field.Kind == Number || field.Kind == Age {
+		return t.compare(field, text[at.From:at.To], at, op)
+	}
+	if t.Op != Is {
+		return fail(op, "%s is not compared: write %s:", field.Name, field.Name)
+	}
+	for _, v := range values(text, at) {
+		switch {
+		case v.text == "" && !v.quoted:
+			return fail(Span{v.From, min(v.To+1, at.To)}, "a value of %s is missing", field.Name)
+		case field.Kind == Word:
+			v.text = strings.ToLower(v.text)
+			if !slices.Contains(field.Values, v.text) {
+				return fail(v.Span, "%s is one of %s", field.Name, strings.Join(field.Values, ", "))
+			}
+		case field.Kind == ID:
+			if n, err := strconv.ParseInt(v.text, 10, 64); err != nil || n < 1 {
+				return fail(v.Span, "%s needs a number", field.Name)
+			}
+		}
+		t.Values = append(t.Values, v.text)
+	}
+	return nil
+}
+
+// compare takes the number behind a sign.
+func (t *Term) compare(field Field, text string, at, op Span) *Error {
+	if field.Kind == Number {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fail(at, "%s needs a number", field.Name)
+		}
+		t.Number, t.Values = float64(n), []string{text}
+		return nil
+	}
+	if t.Op == Is {
+		return fail(op, "an age is compared: %s>10m or %s<1h", field.Name, field.Name)
+	}
+	d, ok := duration(text)
+	if !ok {
+		return fail(at, "%q is no age such as 90s, 10m, 2h or 3d", text)
+	}
+	t.Number, t.Values = d.Seconds(), []string{text}
+	return nil
+}
+
+// duration reads an age; it may be in days.
+func duration(text string) (time.Duration, bool) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil || !(n > 0 && n < 36_500) {
+			return 0, false
+		}
+		return time.Duration(n * 24 * float64(time.Hour)), true
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d > 0
+}
+
+// String writes the term as it is read.
+func (t *Term) String() string {
+	head := ""
+	if t.Not {
+		head = "!"
+	}
+	if t.Regex != nil {
+		return head + regexWord + strings.ReplaceAll(t.Values[0], "/", `\/`) + "/"
+	}
+	quoted := make([]string, len(t.Values))
+	for i, v := range t.Values {
+		quoted[i] = quoteValue(v)
+	}
+	text := strings.Join(quoted, ",")
+	if t.Field == "" {
+		return head + text
+	}
+	return head + t.Field + string(t.Op) + text
+}
+
+// quoteValue quotes a value where it would be read otherwise.
+func quoteValue(text string) string {
+	if text == "" || strings.ContainsAny(text, " \t\r\n|\"\\:<>=!,/") {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+	}
+	return text
+}
+
+// String writes the query as it is read.
+func (q *Query) String() string {
+	if q.Empty() {
+		return ""
+	}
+	parts := make([]string, len(q.Any))
+	for i, terms := range q.Any {
+		words := make([]string, len(terms))
+		for j := range terms {
+			words[j] = terms[j].String()
+		}
+		parts[i] = strings.Join(words, " ")
+	}
+	return strings.Join(parts, " | ")
+}
