@@ -79,7 +79,7 @@ func viewNames() string {
 }
 
 func usage() string {
-	return "attune-tui shows an Attune installation live, and acts on it: queues, executions, workers, dead letters.\n\n" +
+	return "attune-tui shows an Attune installation live, and acts on it: queues, executions, workers, dead letters, workflows,\nquestions to people.\n\n" +
 		"Usage:\n  attune-tui [flags]\n  attune-tui --context prod-eu --read-only\n  attune-tui --snapshot queues -o json\n\nFlags:\n" + flags(&options{}).FlagUsages() +
 		"\nExit codes: 0 done, 1 failed, 2 wrong usage, 4 no source answered (--snapshot).\n"
 }

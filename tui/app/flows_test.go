@@ -48,6 +48,17 @@ func TestRunningDownTheListAsksForOneTreeAtATime(t *testing.T) {
 	require.Contains(t, b.View(), "883970 etl.hourly")
 }
 
+func TestAHiddenTreeIsNotRead(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("6", "v", "j", "j")
+	require.NotContains(t, b.View(), "WHERE IT IS")
+	require.Equal(t, 1, b.source.count(screen.FeedWorkflow))
+	b.press("enter")
+	require.Contains(t, b.View(), "884050 etl.nightly", "enter shows it again")
+	require.Contains(t, b.View(), "883977 report.weekly  ✗ failed")
+}
+
 func TestATreeThatCannotBeReadHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	source := sample()

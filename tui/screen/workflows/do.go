@@ -41,7 +41,7 @@ func (v *Workflows) Do(action keymap.Action) screen.Effect {
 func (v *Workflows) turnTo(to pane) {
 	there := panes
 	switch {
-	case !v.preview && len(v.path) == 0:
+	case !v.treed():
 		there = 1
 	case !v.wide:
 		there = inSide

@@ -28,7 +28,7 @@ func (v *Workflows) Render(w, h int) []string {
 		return v.empty()
 	}
 	switch {
-	case !v.preview:
+	case !v.treed():
 		return v.listPart(w, h)
 	case v.wide:
 		return v.beside(w, h)

@@ -94,7 +94,7 @@ func (v *Workflows) View() screen.View { return keymap.InWorkflows }
 
 // Feeds is what the view needs polled: the tree only while there is one to show.
 func (v *Workflows) Feeds() []screen.Feed {
-	if v.Subject() == 0 {
+	if v.Subject() == 0 || !v.treed() {
 		return []screen.Feed{screen.FeedWorkflows}
 	}
 	return []screen.Feed{screen.FeedWorkflows, screen.FeedWorkflow}
@@ -102,6 +102,9 @@ func (v *Workflows) Feeds() []screen.Feed {
 
 // Table is the list.
 func (v *Workflows) Table() *widget.Table { return v.list }
+
+// treed reports whether there is a tree beside the list.
+func (v *Workflows) treed() bool { return v.preview || len(v.path) > 0 }
 
 // Query is the filter that the database applies.
 func (v *Workflows) Query() monitor.WorkflowFilter {
@@ -132,7 +135,7 @@ func (v *Workflows) Ask() monitor.WorkflowAsk {
 
 // Behind asks for the tree of another workflow than the one that was read last.
 func (v *Workflows) Behind() screen.Feed {
-	if id := v.Subject(); id != 0 && v.detail() == nil {
+	if id := v.Subject(); id != 0 && v.treed() && v.detail() == nil {
 		return screen.FeedWorkflow
 	}
 	return ""
