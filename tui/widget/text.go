@@ -15,12 +15,34 @@ import (
 // Clean makes text from rows and messages safe for a terminal: escape
 // sequences, control characters, bidirectional overrides and other invisible
 // format characters are removed, line breaks and tabs become spaces, and bytes
-// that are not text become a replacement sign.
+// that are not text become a replacement sign. Of a text that no screen has room
+// for, the beginning and the end are kept, so that a frame never waits for it.
 func Clean(s string) string {
+	if len(s) > longest {
+		s = whole(s[:longest*3/4]) + "…" + whole(s[len(s)-longest/4:])
+	}
 	if isPlain(s) {
 		return s
 	}
 	return strings.Map(cleanRune, ansi.Strip(strings.Map(breakToSpace, s)))
+}
+
+// longest is how many bytes of a text are looked at: more than the largest screen
+// has cells.
+const longest = 16 << 10
+
+// whole is the text without the parts of a character at either end.
+func whole(s string) string {
+	for i := 0; i < utf8.UTFMax && s != "" && !utf8.RuneStart(s[0]); i++ {
+		s = s[1:]
+	}
+	for range utf8.UTFMax {
+		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size != 1 {
+			break
+		}
+		s = s[:len(s)-1]
+	}
+	return s
 }
 
 // isPlain reports whether s is printable ASCII, which most text is.

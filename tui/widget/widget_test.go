@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
@@ -103,6 +104,22 @@ func TestJSONMasksSecretsAndKeepsNumbers(t *testing.T) {
 	require.Contains(t, lines, "a&b")
 	cut := strings.Join(JSON(`{"token": "abc", "x": "cut of`), "\n")
 	require.NotContains(t, cut, "abc", "a text that is not JSON is masked too")
+}
+
+func TestALongTextIsShownWithBothItsEnds(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{strings.Repeat("m", 1<<20), strings.Repeat("界", 1<<19), "a" + strings.Repeat("界", 1<<19), strings.Repeat("\xff", 1<<20), strings.Repeat("é", 1<<15)} {
+		text = "begins " + text + " ends"
+		got := Clean(text)
+		require.LessOrEqual(t, len(got), 4*longest)
+		require.True(t, strings.HasPrefix(got, "begins "))
+		require.True(t, strings.HasSuffix(got, " ends"))
+		require.Contains(t, got, "…")
+		if utf8.ValidString(text) {
+			require.NotContains(t, got, "\uFFFD", "a character was cut in two")
+		}
+	}
+	require.NotContains(t, Clean(strings.Repeat("m", longest)), "…", "what fits is whole")
 }
 
 // numbered is a list of n rows with the numbers as keys, in order.

@@ -1,0 +1,157 @@
+package app
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+)
+
+// listed are the views whose rows may be many.
+var listed = []screen.View{keymap.InQueues, keymap.InWorkers}
+
+// crowded is a model at 140×40 with many rows, in colour.
+func crowded(t *testing.T, source *fakeSource, view screen.View) *bundle {
+	t.Helper()
+	b := started(t, source, 140, 40, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
+	b.open(view)
+	return b
+}
+
+// frameTime is the fastest of some frames, each after a key that moves the cursor.
+func (b *bundle) frameTime() time.Duration {
+	b.t.Helper()
+	fastest := time.Hour
+	for i := range 60 {
+		key := keyMsg([]string{"j", "k", "ctrl+d", "ctrl+u", "end", "gg"}[i%6])
+		begun := time.Now()
+		b.Update(key)
+		_ = b.View()
+		fastest = min(fastest, time.Since(begun))
+	}
+	return fastest
+}
+
+// TestAFrameCostsTheSameWhateverIsBehindIt compares within one run, so that it does
+// not depend on the machine: with a hundred times as many rows a frame may take
+// four times as long, for what varies. That a table looks at no row out of sight is
+// tested where tables are, with a million.
+func TestAFrameCostsTheSameWhateverIsBehindIt(t *testing.T) {
+	t.Parallel()
+	few, many := huge(100), huge(10_000)
+	for _, view := range listed {
+		small, large := crowded(t, few, view).frameTime(), crowded(t, many, view).frameTime()
+		t.Logf("%s: %s with 100 rows, %s with 10,000", view, small, large)
+		require.Less(t, large, 4*small, "%s: drawing looks at more than what is in sight", view)
+	}
+}
+
+// TestAKeyIsAnsweredWhileEveryPollIsStuck runs no command at all: what a key changes
+// is drawn from the model, and nothing is waited for.
+func TestAKeyIsAnsweredWhileEveryPollIsStuck(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	for _, step := range []struct{ key, shows string }{
+		{"2", "[2 Queues]"},
+		{"?", "keys that work here"},
+		{"esc", "[2 Queues]"},
+		{"4", "[4 Workers]"},
+		{"p", "PAUSED"},
+		{"p", "poll 2s"},
+		{"/", "/"},
+		{"w", "/w"},
+		{"esc", "[4 Workers]"},
+		{"1", "[1 Overview]"},
+		{"j", "▶"},
+	} {
+		calls := b.allCalls()
+		before := b.View()
+		_, _ = b.Update(keyMsg(step.key)) // what it would read is never read
+		require.NotEqual(t, before, b.View(), "%q changed nothing", step.key)
+		require.Contains(t, b.View(), step.shows)
+		require.Equal(t, calls, b.allCalls(), "%q read something on the way", step.key)
+	}
+	require.True(t, b.quits("ctrl+c"))
+}
+
+// allCalls is how often the source was asked for anything.
+func (b *bundle) allCalls() (n int) {
+	b.source.mu.Lock()
+	defer b.source.mu.Unlock()
+	for _, calls := range b.source.calls {
+		n += calls
+	}
+	return n
+}
+
+// TestTheFirstFrameWaitsForNobody: it is drawn before anything was read, and again
+// as soon as one source has answered, or has failed.
+func TestTheFirstFrameWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	for _, view := range Views {
+		b := setup(t, sample(), func(o *Options) { o.View = view })
+		cmd := b.Init()
+		b.Update(tea.WindowSizeMsg{Width: 140, Height: 40})
+		requireFits(t, b, 140, 40)
+		require.Contains(t, b.View(), "PG ◌ --", "what is unknown is not zero")
+		require.Zero(t, b.allCalls(), "%s reads before it has drawn", view)
+		require.NotNil(t, cmd)
+	}
+}
+
+func TestWithBothServersDownTheFirstFrameSaysSo(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.fail = map[screen.Feed]error{}
+	for _, feed := range screen.Feeds {
+		source.fail[feed] = errors.New("connection refused")
+	}
+	for _, view := range Views {
+		b := started(t, source, 140, 40, func(o *Options) { o.View = view })
+		require.Contains(t, b.View(), "PG ✗ down", view)
+		require.Contains(t, b.View(), "MQ ✗ down", view)
+		requireFits(t, b, 140, 40)
+	}
+}
+
+// TestTwoDashboardsShareNothing: what one does with what it has read is not seen by
+// another that was given the same answers.
+func TestTwoDashboardsShareNothing(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	one, other := started(t, source, 140, 40), started(t, source, 140, 40)
+	one.press("2")
+	other.press("2")
+	before := other.View()
+	one.press("s", "1", "j", "j", "/")
+	for _, r := range "etl" {
+		one.press(string(r))
+	}
+	one.press("enter")
+	require.Equal(t, before, other.View())
+	require.True(t, slices.IsSortedFunc(source.queues.List, func(a, b2 monitor.Queue) int { return int(a.ID - b2.ID) }), "the answer itself was sorted")
+}
+
+func BenchmarkFirstFrame(b *testing.B) {
+	t := &testing.T{}
+	down := sample()
+	down.fail = map[screen.Feed]error{}
+	for _, feed := range screen.Feeds {
+		down.fail[feed] = errors.New("connection refused")
+	}
+	for name, source := range map[string]*fakeSource{"up": sample(), "down": down} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_ = started(t, source, 140, 40).View()
+			}
+		})
+	}
+}

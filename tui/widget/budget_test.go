@@ -1,0 +1,40 @@
+package widget
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// counted are numbered rows that count how often they are looked at.
+type counted struct {
+	numbered
+	keys, cells *int
+}
+
+func (r counted) Key(row int) string {
+	*r.keys++
+	return r.numbered.Key(row)
+}
+
+func (r counted) Cells(row int, into []Cell) []Cell {
+	*r.cells++
+	return r.numbered.Cells(row, into)
+}
+
+// TestATableLooksAtNoRowThatIsNotInSight has a million rows behind a table: a key
+// and the frame after it look at those in sight, wherever the cursor is.
+func TestATableLooksAtNoRowThatIsNotInSight(t *testing.T) {
+	t.Parallel()
+	const height = 36
+	rows := counted{numbered{0, 1_000_000}, new(int), new(int)}
+	table := NewTable(twoColumns)
+	table.SetRows(rows)
+	for _, move := range []func(){func() { table.Move(1) }, table.Bottom, func() { table.Page(-1) }, table.Top, func() { table.Move(500_000) }, func() { table.Select(3) }} {
+		*rows.keys, *rows.cells = 0, 0
+		move()
+		require.Len(t, table.Lines(140, height, look(t)), height)
+		require.LessOrEqual(t, *rows.cells, height)
+		require.LessOrEqual(t, *rows.keys, 3*height)
+	}
+}
