@@ -37,7 +37,7 @@ func ParseWorkflowFilter(text string) (WorkflowFilter, error) {
 	for term := range strings.FieldsSeq(text) {
 		name, value, named := strings.Cut(term, ":")
 		switch {
-		case term == "paused":
+		case term == "paused", term == "status:paused":
 			f.Paused = true
 		case !named && strings.ContainsAny(term, "<>="):
 			return WorkflowFilter{}, fmt.Errorf("unknown filter term %q", term)

@@ -149,6 +149,7 @@ func TestABoardHasOpenWorkflowsFirst(t *testing.T) {
 	require.Equal(t, []int64{ids[2], ids[0], ids[3], ids[1]}, board(""))
 	require.Equal(t, []int64{ids[2], ids[3]}, board("", func(f *WorkflowFilter) { f.Limit = 1 }))
 	require.Equal(t, []int64{ids[2]}, board("paused"))
+	require.Equal(t, []int64{ids[2]}, board("status:paused"))
 	require.Equal(t, []int64{ids[2], ids[0], ids[1]}, board("status:running,failed shop"))
 	require.Equal(t, []int64{ids[2], ids[1]}, board("", func(f *WorkflowFilter) { f.Trouble = true }))
 	require.Empty(t, board("action:other.*"))

@@ -303,6 +303,29 @@ func TestARefusedAnswerLeadsBackToItsForm(t *testing.T) {
 	require.Equal(t, "78", acts.orders[1].Values["answer.rows"])
 }
 
+// Whatever a question asks for, its form fits every window and draws nothing but text.
+func TestEveryFormFitsTheWindow(t *testing.T) {
+	t.Parallel()
+	for name, source := range map[string]*fakeSource{"sample": sample(), "hostile": hostile()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := started(t, source, 140, 40, func(o *Options) { o.Acts = &fakeActs{} })
+			b.press("8", "A", "a")
+			require.Equal(t, keymap.InForm, b.dialog.scope)
+			for range 8 {
+				b.press("enter", "tab")
+				for _, w := range []int{20, 59, 60, 71, 80, 120, 220} {
+					for _, h := range []int{6, 15, 24, 70} {
+						b.send(tea.WindowSizeMsg{Width: w, Height: h})
+						requireFits(t, b, w, h)
+						require.NotContains(t, b.View(), "\u202e")
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestWhoComesSecondIsToldWhoWasFirst(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{nothing: "it was answered already by bob@ops-1 at 2026-11-21T02:18:00Z"}
