@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -89,4 +90,35 @@ func (m *Management) Blocked(ctx context.Context) ([]BlockedConnection, error) {
 		blocked = append(blocked, BlockedConnection{Client: client.Name, State: c.State})
 	}
 	return blocked, nil
+}
+
+// LengthSample is how many messages were ready in a queue at a time.
+type LengthSample struct {
+	At    time.Time
+	Ready int64
+}
+
+// Lengths is how many messages were ready in a queue over the last hour, the oldest
+// first: what the management API keeps, a sample a minute. It is empty where the
+// broker keeps none; errors.Is(err, ErrNotFound) if there is no such queue.
+func (m *Management) Lengths(ctx context.Context, queue string) ([]LengthSample, error) {
+	var found struct {
+		Ready struct {
+			Samples []struct {
+				Sample any   `json:"sample"`
+				At     int64 `json:"timestamp"` // milliseconds
+			} `json:"samples"`
+		} `json:"messages_ready_details"`
+	}
+	path := "queues/" + url.PathEscape(m.vhost) + "/" + url.PathEscape(queue) + "?lengths_age=3600&lengths_incr=60&columns=messages_ready_details.samples"
+	if err := m.do(ctx, http.MethodGet, path, nil, &found); err != nil {
+		return nil, fmt.Errorf("read the lengths of queue %s: %w", queue, err)
+	}
+	samples := make([]LengthSample, 0, len(found.Ready.Samples))
+	for _, s := range slices.Backward(found.Ready.Samples) { // the newest come first
+		if ready := whole(s.Sample); ready != nil {
+			samples = append(samples, LengthSample{At: time.UnixMilli(s.At), Ready: *ready})
+		}
+	}
+	return samples, nil
 }

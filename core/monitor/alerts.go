@@ -362,6 +362,8 @@ func filterOf(measure config.Measure, target string) string {
 	case measure.Each == "queue":
 		action, _, _ := strings.Cut(target, " ")
 		return action
+	case measure.Each == "worker":
+		return target
 	case measure.Name == "stuck_seconds" || measure.Name == "scheduled_overdue":
 		return "status:scheduled"
 	default:

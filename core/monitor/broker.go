@@ -14,10 +14,12 @@ var (
 )
 
 // BrokerReader reads the state of the message broker in one go. It fills
-// everything but the Reading. ReadWiring reads what Checks judges.
+// everything but the Reading. ReadWiring reads what Checks judges, ReadDepth what
+// the broker keeps of a queue's length.
 type BrokerReader interface {
 	ReadBroker(ctx context.Context) (*Broker, error)
 	ReadWiring(ctx context.Context) (*broker.Wiring, error)
+	ReadDepth(ctx context.Context, queue string) ([]PastDepth, error)
 }
 
 // Broker reads the queues and alarms of the message broker.

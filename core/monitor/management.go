@@ -64,6 +64,23 @@ func (m *management) ReadWiring(ctx context.Context) (*broker.Wiring, error) {
 	return m.client.Wiring(ctx)
 }
 
+// ReadDepth reads how long a queue was over the last hour. One that does not exist
+// has no past.
+func (m *management) ReadDepth(ctx context.Context, queue string) ([]PastDepth, error) {
+	samples, err := m.client.Lengths(ctx, queue)
+	if errors.Is(err, broker.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	depth := make([]PastDepth, len(samples))
+	for i, s := range samples {
+		depth[i] = PastDepth(s)
+	}
+	return depth, nil
+}
+
 func brokerQueue(q *broker.QueueInfo) BrokerQueue {
 	s := q.Settings()
 	out := BrokerQueue{

@@ -26,6 +26,10 @@ type fakeBroker struct {
 
 func (f fakeBroker) ReadWiring(context.Context) (*broker.Wiring, error) { return f.wiring, f.err }
 
+func (f fakeBroker) ReadDepth(context.Context, string) ([]PastDepth, error) {
+	return []PastDepth{{At: time.Unix(1, 0), Ready: 3}}, f.err
+}
+
 func (f fakeBroker) ReadBroker(context.Context) (*Broker, error) { return f.broker, f.err }
 
 type testBundle struct {

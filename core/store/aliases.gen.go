@@ -246,6 +246,8 @@ type (
 	OwnerTypeEnum                   = db.OwnerTypeEnum
 	Pack                            = db.Pack
 	PackEnvironmentStatusEnum       = db.PackEnvironmentStatusEnum
+	PastEndsRow                     = db.PastEndsRow
+	PastLettersRow                  = db.PastLettersRow
 	PauseWorkflowParams             = db.PauseWorkflowParams
 	PlanLetterPurgeOfRow            = db.PlanLetterPurgeOfRow
 	PlanLetterPurgeParams           = db.PlanLetterPurgeParams
@@ -732,6 +734,8 @@ const (
 	PackEnvironmentStatusEnumReady        = db.PackEnvironmentStatusEnumReady
 	PackRefs                              = db.PackRefs
 	PackRuntimeNames                      = db.PackRuntimeNames
+	PastEnds                              = db.PastEnds
+	PastLetters                           = db.PastLetters
 	PauseWorkflow                         = db.PauseWorkflow
 	PlanLetterPurge                       = db.PlanLetterPurge
 	PlanLetterPurgeOf                     = db.PlanLetterPurgeOf

@@ -42,6 +42,7 @@ type fakeSource struct {
 	alerts    *monitor.Alerts
 	flows     fakeFlows
 	checks    *monitor.Checks
+	past      *monitor.Past
 	fail      map[screen.Feed]error
 	stuck     map[screen.Feed]bool
 	calls     map[screen.Feed]int
@@ -136,6 +137,13 @@ func (f *fakeSource) DeadLetters(ctx context.Context) (*monitor.DeadLetters, err
 
 func (f *fakeSource) Alerts(ctx context.Context) (*monitor.Alerts, error) {
 	return f.alerts, f.answer(ctx, screen.FeedAlerts)
+}
+
+func (f *fakeSource) Past(ctx context.Context) (*monitor.Past, error) {
+	if f.past == nil {
+		return &monitor.Past{}, f.answer(ctx, screen.FeedPast)
+	}
+	return f.past, f.answer(ctx, screen.FeedPast)
 }
 
 func (f *fakeSource) Checks(ctx context.Context) (*monitor.Checks, error) {

@@ -104,6 +104,13 @@ func TestGoldenFrames(t *testing.T) {
 		}
 	}
 	for _, size := range [][2]int{{80, 24}, {140, 40}} {
+		history := fmt.Sprintf("history_%dx%d", size[0], size[1])
+		t.Run(history, func(t *testing.T) {
+			t.Parallel()
+			source := sample()
+			source.past = samplePast(frozen)
+			requireGolden(t, history, started(t, source, size[0], size[1]).View())
+		})
 		name := fmt.Sprintf("waiting_%dx%d", size[0], size[1])
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,7 +141,7 @@ func TestGoldenFrames(t *testing.T) {
 		t.Parallel()
 		b := started(t, sample(), 80, 24)
 		down := errors.New("dial tcp 127.0.0.1:5432: connection refused")
-		b.source.fail = map[screen.Feed]error{screen.FeedOverview: down}
+		b.source.fail = map[screen.Feed]error{screen.FeedOverview: down, screen.FeedChecks: down}
 		b.now = b.now.Add(34 * time.Second)
 		b.run(b.refresh())
 		b.now = b.now.Add(10 * time.Second)

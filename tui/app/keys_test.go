@@ -292,7 +292,10 @@ func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
 func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	t.Parallel()
 	s := empty()
-	s.fail = map[screen.Feed]error{screen.FeedOverview: os.ErrDeadlineExceeded, screen.FeedBroker: os.ErrDeadlineExceeded}
+	s.fail = map[screen.Feed]error{}
+	for _, feed := range screen.Feeds {
+		s.fail[feed] = os.ErrDeadlineExceeded
+	}
 	shot, err := Take(t.Context(), s, Options{Theme: theme.Options{Plain: true}}, 80, 24)
 	require.NoError(t, err)
 	require.True(t, shot.Failed())

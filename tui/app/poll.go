@@ -33,6 +33,7 @@ type Reader interface {
 	Checks(ctx context.Context) (*monitor.Checks, error)
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	LetterRows(ctx context.Context, executions []int64) (*monitor.LetterRows, error)
+	Past(ctx context.Context) (*monitor.Past, error)
 }
 
 // The pace of polling.
@@ -80,7 +81,7 @@ type dueMsg struct {
 
 // visible lists the feeds that the open view needs.
 func (m *Model) visible() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedOverview, screen.FeedBroker}
+	feeds := []screen.Feed{screen.FeedOverview, screen.FeedBroker, screen.FeedPast}
 	add := func(feed screen.Feed) {
 		if !slices.Contains(feeds, feed) {
 			feeds = append(feeds, feed)
@@ -99,7 +100,7 @@ func (m *Model) visible() []screen.Feed {
 // where acting is possible at all: it says whether it is allowed here.
 func (m *Model) background(feed screen.Feed) bool {
 	switch feed {
-	case screen.FeedOverview, screen.FeedBroker:
+	case screen.FeedOverview, screen.FeedBroker, screen.FeedPast:
 		return true
 	case screen.FeedAudit:
 		return m.opts.Acts != nil && m.opts.ReadOnly == ""
@@ -154,6 +155,9 @@ func (m *Model) resume() tea.Cmd {
 func (m *Model) refresh() tea.Cmd {
 	var cmds []tea.Cmd
 	for _, feed := range m.visible() {
+		if fresh := m.env.Data.Fresh(feed); feed == screen.FeedPast && fresh.Err == nil && !fresh.At.IsZero() {
+			continue // what has passed does not change
+		}
 		cmds = append(cmds, m.restart(feed))
 	}
 	return tea.Batch(cmds...)
@@ -215,6 +219,8 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.Alerts(ctx)) }
 	case screen.FeedWorkflows, screen.FeedWorkflow, screen.FeedInquiries, screen.FeedInquiry:
 		return m.flowReader(feed)
+	case screen.FeedPast:
+		return func(ctx context.Context) (any, error) { return settle(r.Past(ctx)) }
 	case screen.FeedChecks:
 		return func(ctx context.Context) (any, error) { return settle(r.Checks(ctx)) }
 	case screen.FeedAudit:
@@ -245,6 +251,10 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	m.tick()
 	fresh := m.env.Data.Fresh(msg.feed)
 	fresh.Took = msg.took
+	var missed tea.Cmd
+	if msg.feed == screen.FeedOverview && msg.err == nil && fresh.Err != nil {
+		missed = m.restart(screen.FeedPast) // what happened while nobody could look
+	}
 	if msg.err != nil {
 		m.failed(fresh, msg.err)
 	} else {
@@ -256,12 +266,12 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 			m.apply(msg.feed, msg.result)
 		}
 	}
-	if c.once || m.paused {
-		return nil
+	if c.once || m.paused || msg.feed == screen.FeedPast && msg.err == nil {
+		return missed // the polls extend what has passed
 	}
 	delay := m.delay(msg.feed, fresh)
 	fresh.Every = delay
-	return m.opts.After(m.jitter(delay), dueMsg{feed: msg.feed, gen: c.gen})
+	return tea.Batch(missed, m.opts.After(m.jitter(delay), dueMsg{feed: msg.feed, gen: c.gen}))
 }
 
 // apply shows what was read.
@@ -323,6 +333,8 @@ func readAt(result any) time.Time {
 	case *monitor.InquiryDetail:
 		return r.At
 	case *monitor.Checks:
+		return r.At
+	case *monitor.Past:
 		return r.At
 	default:
 		return time.Time{}

@@ -14,7 +14,7 @@ func (e *Env) checks(prefix string) []monitor.Check {
 	if e.Data.Checks == nil {
 		return nil
 	}
-	var list []monitor.Check
+	list := []monitor.Check{}
 	for _, c := range e.Data.Checks.List {
 		if strings.HasPrefix(c.Name, prefix) {
 			list = append(list, c)
@@ -120,6 +120,9 @@ func (e *Env) CheckSummary(w int, prefix string) []string {
 		}
 	}
 	lines := []string{widget.Cut(head, w)}
+	if len(list) == 0 {
+		return []string{head + "  " + widget.Unknown}
+	}
 	if worst := list[0]; worst.Status != monitor.CheckOK {
 		look := e.CheckLook(worst.Status)
 		lines = append(lines, widget.Cut("   "+e.Paint(look.Role, look.Glyph)+" "+worst.Name+"  "+widget.Clean(worst.Text), w))

@@ -53,6 +53,31 @@ func (h *History) Record(name string, at time.Time, value float64) {
 	h.sweep(bucket)
 }
 
+// Backfill adds a sample from before the polls began. What was recorded live stays.
+func (h *History) Backfill(name string, at time.Time, value float64) {
+	s, ok := h.series[name]
+	if !ok {
+		h.Record(name, at, value)
+		return
+	}
+	bucket := at.UnixNano() / int64(historyStep)
+	if bucket <= s.last.bucket-historyBuckets {
+		return
+	}
+	if at.After(s.last.at) {
+		h.Record(name, at, value)
+		return
+	}
+	slot := &s.slots[bucket%historyBuckets]
+	if slot.bucket == bucket && !slot.at.IsZero() {
+		return
+	}
+	*slot = sample{bucket, at, value}
+	if at.Before(s.first.at) {
+		s.first = *slot
+	}
+}
+
 // sweep forgets series that were not recorded for as long as the ring reaches.
 func (h *History) sweep(bucket int64) {
 	if bucket-h.swept < historyBuckets/4 {

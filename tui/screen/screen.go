@@ -39,6 +39,7 @@ const (
 	FeedInquiries   Feed = "inquiries"
 	FeedInquiry     Feed = "inquiry"
 	FeedChecks      Feed = "checks"
+	FeedPast        Feed = "past"
 	FeedLetter      Feed = "letter"
 	FeedLetterRows  Feed = "letter-rows"
 	// What is read only when it is asked for, by an act.
@@ -47,7 +48,7 @@ const (
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedLetter, FeedLetterRows}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows}
 
 // Screen is one view.
 type Screen interface {
@@ -197,8 +198,11 @@ type Data struct {
 	LetterRows  *monitor.LetterRows      `json:"letter_rows,omitempty"`
 	Snapshot    *redrive.Snapshot        `json:"snapshot,omitempty"`
 	Spool       []*redrive.Spooled       `json:"spool,omitempty"`
+	Past        *monitor.Past            `json:"past,omitempty"`
 	History     *History                 `json:"-"`
-	fresh       map[Feed]*Freshness
+	// seeded is the past that the trends begin with already.
+	seeded *monitor.Past
+	fresh  map[Feed]*Freshness
 }
 
 // NewData makes an empty store.

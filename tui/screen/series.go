@@ -2,6 +2,7 @@ package screen
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,10 @@ const (
 	SeriesDone   = "done"
 	SeriesQueued = "queued"
 	SeriesDead   = "dead letters"
+	// SeriesFailed and SeriesLetters count what failed and the dead letters of each
+	// minute that has passed.
+	SeriesFailed  = "failed"
+	SeriesLetters = "letters"
 )
 
 // QueueSeries names the depth of a queue, QueueDone its completions.
@@ -36,6 +41,7 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.History.Record(SeriesQueued, r.At, float64(r.Queues.Queued))
 		d.recordQueues(r.At, r.Top)
 		d.recordWorkers(r.At, r.WorkerList)
+		d.seed()
 	case *monitor.Broker:
 		d.Broker = r
 		if q, ok := r.Queue(monitor.DeadLetterQueue); ok && !q.Uncounted {
@@ -57,6 +63,9 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.DeadLetters = r
 	case *monitor.Alerts:
 		d.Alerts = r
+	case *monitor.Past:
+		d.Past = r
+		d.seed()
 	case *monitor.Checks:
 		d.Checks = r
 	case *monitor.Audit:
@@ -81,6 +90,35 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		return false
 	}
 	return true
+}
+
+// seed begins the trends with the last hour, once for each time it was read. What
+// ended is a counter, which the past counts back from what the first poll found.
+func (d *Data) seed() {
+	p := d.Past
+	if p == nil || p == d.seeded {
+		return
+	}
+	for _, one := range p.Depth {
+		d.History.Backfill(SeriesDead, one.At, float64(one.Ready))
+	}
+	if len(p.Minutes) == 0 {
+		d.seeded = p
+		return
+	}
+	if d.Overview == nil {
+		return // the counter to count back from comes with it
+	}
+	d.seeded = p
+	count := float64(d.Overview.Queues.Completed)
+	for _, minute := range slices.Backward(p.Minutes) {
+		d.History.Backfill(SeriesDone, minute.At, count)
+		d.History.Backfill(SeriesFailed, minute.At, minute.Failed)
+		if p.Letters && !minute.At.Before(p.LettersFrom) {
+			d.History.Backfill(SeriesLetters, minute.At, minute.Letters)
+		}
+		count -= minute.Done
+	}
 }
 
 func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {

@@ -3,6 +3,7 @@ package widget
 import (
 	"math"
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/tui/theme"
 )
@@ -67,6 +68,24 @@ func Chart(values []float64, w, h int, g *theme.Glyphs) []string {
 			chartRow(values, peak, row, rows, room, g))
 	}
 	return append(lines, Right("0", label-1)+" "+g.AxisZero+strings.Repeat(g.AxisLine, room))
+}
+
+// TimeAxis is the line below a chart of that width: the times of its left and right
+// ends, and between them as many as find room.
+func TimeAxis(from, to time.Time, w int) string {
+	const label, text = 7, 5
+	room := w - label - 1
+	if room < 2*text+2 || !from.Before(to) {
+		return ""
+	}
+	steps := min(3, room/(text+6))
+	line := Blank(label + 1)
+	for i := range steps + 1 {
+		at := from.Add(to.Sub(from) * time.Duration(i) / time.Duration(steps)).UTC().Format("15:04")
+		column := label + 1 + (room-text)*i/steps
+		line += Blank(column-Width(line)) + at
+	}
+	return line
 }
 
 func chartRow(values []float64, peak float64, row, rows, room int, g *theme.Glyphs) string {

@@ -69,6 +69,8 @@ func Looks(m *monitor.Monitor, size Size) []Reading {
 		reading("letters", func(ctx context.Context) (*monitor.LedgerPage, error) {
 			return m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)
 		}),
+		reading("the last hour", m.Past),
+		reading("checks", m.Checks),
 		reading("letters, statistics", func(ctx context.Context) (*monitor.LedgerStats, error) { return m.LedgerStats(ctx, time.Hour) }),
 		reading("workflow", func(ctx context.Context) (*monitor.WorkflowDetail, error) {
 			return m.WorkflowTree(ctx, monitor.WorkflowAsk{Execution: running - running%50 + 1 - 50})

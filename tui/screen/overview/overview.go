@@ -28,8 +28,10 @@ func New(env *screen.Env) *Overview { return &Overview{env: env, perFinding: 1} 
 // View is the name of the screen.
 func (o *Overview) View() screen.View { return keymap.InOverview }
 
-// Feeds is empty: the overview is always polled.
-func (o *Overview) Feeds() []screen.Feed { return nil }
+// Feeds is what the view needs polled: itself first, and the checks.
+func (o *Overview) Feeds() []screen.Feed {
+	return []screen.Feed{screen.FeedOverview, screen.FeedChecks}
+}
 
 // Title is the text of the title rule.
 func (o *Overview) Title() (left, right string) { return "Overview", "" }
@@ -119,7 +121,9 @@ func (o *Overview) wide(w, h int) []string {
 	}
 	right = append(right, widget.Spread(o.env.Paint(theme.Dim, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), rw-1), "")
 	o.firstFinding, o.perFinding = len(right), 3
-	right = append(right, o.longFindings(rw, h-len(right))...)
+	checks := o.env.CheckSummary(rw, "")
+	right = append(right, widget.Fit(o.longFindings(rw, h-len(right)-len(checks)), rw, max(0, h-len(right)-len(checks)))...)
+	right = append(right, checks...)
 	return widget.Beside(left, right, lw, rw, h, o.env.Paint(theme.Dim, "│")+" ")
 }
 
@@ -281,7 +285,25 @@ func (o *Overview) brokerBlock(w int) []string {
 	if len(b.Alarms) > 0 {
 		alarms = e.Paint(theme.Bad, "■ "+widget.Clean(strings.Join(b.Alarms, " ")))
 	}
-	return append(lines, "  alarms "+alarms)
+	return append(lines, "  alarms "+alarms+"   blocked "+o.blocked(b), o.wiring(w))
+}
+
+// blocked says whether the broker keeps clients from publishing.
+func (o *Overview) blocked(b *monitor.Broker) string {
+	switch {
+	case b.BlockedUnknown != "":
+		return widget.Unknown
+	case len(b.Blocked) > 0:
+		return o.env.Paint(theme.Bad, "■ "+o.env.Num(int64(len(b.Blocked))))
+	default:
+		return "no"
+	}
+}
+
+// wiring is one line about whether dead letters find their way.
+func (o *Overview) wiring(w int) string {
+	lines := o.env.CheckSummary(w-3, "topology.")
+	return " " + strings.TrimPrefix(lines[len(lines)-1], "   ")
 }
 
 func totals(b *monitor.Broker) (ready, unacked int64) {

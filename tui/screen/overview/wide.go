@@ -12,11 +12,18 @@ import (
 )
 
 func (o *Overview) leftPane(w, h int) []string {
-	lines := []string{" " + o.env.Head(screen.FeedOverview, "THROUGHPUT  executions/min, last 60 min")}
-	values := o.env.Data.History.Rates(screen.SeriesDone, time.Hour, min(60, w-9))
-	lines = append(lines, widget.Chart(values, w, 5, &o.env.Theme.Glyphs)...)
-	lines = append(lines, "       done "+o.env.PerMinute(screen.SeriesDone)+"   failed "+o.failRate()+
-		"   dead letters "+o.env.Change(screen.SeriesDead, 5*time.Minute)+"/5m", "")
+	e := o.env
+	title := "THROUGHPUT  executions/min, last 60 min"
+	if p := e.Data.Past; p != nil && p.Estimated {
+		title += " (estimated before " + p.At.UTC().Format("15:04") + ")"
+	}
+	lines := []string{" " + e.Head(screen.FeedOverview, title)}
+	values := e.Data.History.Rates(screen.SeriesDone, time.Hour, w-9)
+	lines = append(lines, widget.Chart(values, w, 5, &e.Theme.Glyphs)...)
+	lines = append(lines, e.Paint(theme.Dim, widget.TimeAxis(e.Now.Add(-time.Hour), e.Now, w)), "       done "+o.env.PerMinute(screen.SeriesDone)+"   failed "+o.failRate()+
+		"   dead letters "+o.env.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
+	lines = append(lines, o.pastLines(w)...)
+	lines = append(lines, "")
 	states := o.stateLines()
 	broker := o.brokerLines(w, 6)
 	room := h - len(lines) - len(states) - len(broker) - 2
@@ -25,6 +32,20 @@ func (o *Overview) leftPane(w, h int) []string {
 	lines = append(lines, states...)
 	lines = append(lines, "")
 	return append(lines, broker...)
+}
+
+// pastLines are what failed and was dead-lettered in the minutes that have passed;
+// none where nobody recorded it.
+func (o *Overview) pastLines(w int) []string {
+	e := o.env
+	if p := e.Data.Past; p == nil || len(p.Minutes) == 0 {
+		return nil
+	}
+	half := w/2 - 4
+	line := func(word, series string) string {
+		return "  " + e.Paint(theme.Dim, widget.Left(word, 13)) + e.Spark(series, time.Hour, max(4, half-13))
+	}
+	return []string{widget.Left(line("failed 60m", screen.SeriesFailed), half+4) + line("dlq depth", screen.SeriesDead)}
 }
 
 // queueLines are the queues whose head waits longest.

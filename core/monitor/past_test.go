@@ -1,0 +1,85 @@
+package monitor
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// ended writes executions that ended evenly over the last so many minutes.
+func (b *testBundle) ended(t *testing.T, action testkit.ActionRow, n int, status string, minutes int) {
+	t.Helper()
+	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated, started_at, finished_at)
+		select $1, $2, $3::text::execution_status_enum, at, at, at, at
+		from generate_series(1, $4::int) i, lateral (select now() - make_interval(secs => 60.0 * $5::int * (1 - i::float8 / ($4::int + 1)))) a (at)`,
+		action.ID, action.Ref, status, n, minutes)
+}
+
+func total(p *Past) (done, failed, letters float64) {
+	for _, m := range p.Minutes {
+		done, failed, letters = done+m.Done, failed+m.Failed, letters+m.Letters
+	}
+	return done, failed, letters
+}
+
+// TestTheLastHourIsCountedFromTheRows: what ended in it by minute, whatever ended
+// before.
+func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
+	t.Parallel()
+	b := setup(t, fakeBroker{})
+	ctx := testkit.Context(t)
+	p, err := b.Past(ctx)
+	require.NoError(t, err)
+	require.Len(t, p.Minutes, 60)
+	done, _, _ := total(p)
+	require.Zero(t, done)
+	require.Len(t, p.Depth, 1, "the broker's own record of the dead-letter queue")
+
+	action := testkit.Action(t, b.store, "demo.echo")
+	b.ended(t, action, 500, "completed", 300)
+	b.ended(t, action, 600, "completed", 59)
+	b.ended(t, action, 118, "failed", 59)
+	testkit.Exec(t, b.store, `insert into dead_letter (fingerprint, queue, routing_key, exchange, body, created)
+		select 'f' || i, 'q', 'k', 'x', '', now() - make_interval(mins => i) from generate_series(0, 90) i`)
+	p, err = b.Past(ctx)
+	require.NoError(t, err)
+	require.False(t, p.Estimated)
+	done, failed, letters := total(p)
+	require.InDelta(t, 600+118+100, done, 2, "a hundred of the five hundred ended within the hour")
+	require.InDelta(t, 118, failed, 0)
+	require.InDelta(t, 60, letters, 1)
+	require.InDelta(t, 10+2+2, p.Minutes[40].Done, 3)
+	require.Equal(t, p.At, p.Minutes[59].At)
+	require.True(t, p.Letters)
+}
+
+// TestMoreThanCanBeReadIsEstimated: within some per cent, at a bounded cost.
+func TestMoreThanCanBeReadIsEstimated(t *testing.T) {
+	t.Parallel()
+	b := setup(t, fakeBroker{})
+	action := testkit.Action(t, b.store, "demo.echo")
+	b.ended(t, action, 40_000, "completed", 59)
+	p, err := b.Past(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, p.Estimated)
+	done, _, _ := total(p)
+	require.InEpsilon(t, 40_000, done, 0.05)
+	require.InEpsilon(t, 678, p.Minutes[30].Done, 0.35)
+}
+
+// TestThePastOfASourceThatIsAwayIsUnknown.
+func TestThePastOfASourceThatIsAwayIsUnknown(t *testing.T) {
+	t.Parallel()
+	ctx := testkit.Context(t)
+	p, err := New(Config{}, Deps{Broker: fakeBroker{}}).Past(ctx)
+	require.NoError(t, err)
+	require.Empty(t, p.Minutes)
+	require.Len(t, p.Depth, 1)
+	require.Equal(t, time.Unix(1, 0), p.Depth[0].At)
+	_, err = New(Config{}, Deps{Broker: fakeBroker{err: errors.New("refused")}}).Past(ctx)
+	require.ErrorContains(t, err, "refused")
+}

@@ -1,0 +1,54 @@
+-- The last hour, for a dashboard that has just started. Nothing is indexed by time,
+-- so what ended is found by id in the index on how rows ended, and where that is
+-- more than can be read it is estimated from looks spread evenly over it.
+
+-- name: PastEnds :many
+-- How many ended, by status and minute. Each look reads at most per rows of its
+-- share of the ids; where there are more, a row stands for as many as its share
+-- has per row that was read, and the minute is estimated.
+WITH RECURSIVE search (status, lo, hi) AS (
+    SELECT s.status,
+           coalesce((SELECT e.id FROM execution e WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                     ORDER BY e.finished_status DESC, e.id LIMIT 1), 0)::bigint,
+           coalesce((SELECT e.id FROM execution e WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                     ORDER BY e.finished_status, e.id DESC LIMIT 1), -1)::bigint + 1
+    FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+    UNION ALL
+    SELECT s.status,
+           CASE WHEN p.finished_at < now() - interval '1 hour' THEN p.id + 1 ELSE s.lo END,
+           CASE WHEN p.finished_at < now() - interval '1 hour' THEN s.hi ELSE (s.lo + s.hi) / 2 END
+    FROM search s
+    CROSS JOIN LATERAL (SELECT e.id, e.finished_at FROM execution e
+                        WHERE e.finished_status >= s.status AND e.finished_status <= s.status AND e.id >= (s.lo + s.hi) / 2
+                        ORDER BY e.finished_status DESC, e.id LIMIT 1) p
+    WHERE s.lo < s.hi
+), edges AS (
+    SELECT DISTINCT ON (f.status) f.status, f.hi AS floor,
+           coalesce((SELECT e.id FROM execution e WHERE e.finished_status >= f.status AND e.finished_status <= f.status
+                     ORDER BY e.finished_status, e.id DESC LIMIT 1), -1)::bigint AS newest
+    FROM search f ORDER BY f.status, f.hi, f.lo DESC
+), looks AS (
+    SELECT d.status, d.step, d.floor + k * d.step AS start
+    FROM (SELECT g.status, g.floor, g.newest, greatest(1, (g.newest - g.floor) / sqlc.arg(looks)::bigint + 1) AS step FROM edges g WHERE g.floor <= g.newest) d
+    CROSS JOIN LATERAL generate_series(0, (d.newest - d.floor) / d.step) k
+), seen AS (
+    SELECT l.status, r.finished_at,
+           (CASE WHEN count(*) OVER w < sqlc.arg(per)::bigint THEN 1 ELSE l.step::float8 / (max(r.id) OVER w - l.start + 1) END)::float8 AS weight
+    FROM looks l
+    CROSS JOIN LATERAL (SELECT e.id, e.finished_at FROM execution e
+                        WHERE e.finished_status >= l.status AND e.finished_status <= l.status AND e.id >= l.start AND e.id < l.start + l.step
+                        ORDER BY e.finished_status DESC, e.id LIMIT sqlc.arg(per)::bigint) r
+    WINDOW w AS (PARTITION BY l.status, l.start)
+)
+SELECT n.status::text AS status, floor(extract(epoch FROM now() - n.finished_at) / 60)::int AS minutes_ago,
+       sum(n.weight)::float8 AS n, bool_or(n.weight > 1)::bool AS estimated
+FROM seen n
+WHERE n.finished_at > now() - interval '1 hour' AND n.finished_at <= now()
+GROUP BY 1, 2;
+
+-- name: PastLetters :many
+-- Dead letters by minute, the newest up to the bound.
+SELECT floor(extract(epoch FROM now() - c.created) / 60)::int AS minutes_ago, count(*) AS n
+FROM (SELECT d.created FROM dead_letter d
+      WHERE d.created > now() - interval '1 hour' AND d.created <= now() ORDER BY d.created DESC LIMIT sqlc.arg(bound)::bigint) c
+GROUP BY 1;
