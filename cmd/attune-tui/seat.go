@@ -27,6 +27,7 @@ type installation struct {
 	context settings.Context // of tui.yaml; the zero value is none
 	cfg     *config.Config
 	from    string
+	unnamed bool // nobody named servers
 }
 
 // first decides which installation is shown first:
@@ -56,7 +57,7 @@ func (s *seat) first(ctx context.Context) (*installation, error) {
 		}
 		return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: "the private stack in " + devstack.DirDefault}, nil
 	}
-	return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: "the defaults, as nothing names servers"}, nil
+	return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: "the defaults, as nothing names servers", unnamed: true}, nil
 }
 
 // namedBy says where the configuration names servers; nothing when it does not.
@@ -110,6 +111,10 @@ func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, er
 	}
 	to := &app.Installation{
 		Name: i.name, Colour: i.context.Colour, Protected: i.context.Protected, Source: source, Close: closeSource,
+		Origin: app.Origin{
+			Database: config.MaskURL(i.cfg.Database.URL), Broker: config.MaskURL(i.cfg.MessageQueue.ManagementURL),
+			NamedBy: i.from, Unnamed: i.unnamed, Settings: s.file.Path,
+		},
 	}
 	switch {
 	case s.opts.readOnly:
@@ -147,6 +152,7 @@ func (s *seat) shown(first *app.Installation) options {
 	o := s.opts
 	o.app.Context, o.app.Colour, o.app.Protected = first.Name, first.Colour, first.Protected
 	o.app.ReadOnly, o.app.Acts, o.app.Close = first.ReadOnly, first.Acts, first.Close
+	o.app.Origin = first.Origin
 	o.app.Contexts, o.app.Connect = s.file.Names(), s.connect
 	o.app.Keys, o.app.Commands, o.app.Environ = s.file.Keymap, s.file.Commands, s.environ
 	o.app.Bookmarks = s.file.Bookmarks

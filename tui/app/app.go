@@ -54,6 +54,8 @@ type Options struct {
 	Acts Acts
 	// ReadOnly says why nothing may be acted upon; empty where it may.
 	ReadOnly string
+	// Origin says where the installation is looked for.
+	Origin Origin
 	// Contexts names what Connect can turn the dashboard to.
 	Contexts []string
 	Connect  Connect
@@ -185,6 +187,9 @@ type Model struct {
 	// were shown before.
 	place  *place
 	wishes int
+	// clicked is the line that was clicked last, and when.
+	clicked   int
+	clickedAt time.Time
 	// asked is the command of the operator that waits for an answer.
 	asked     *askedCommand
 	bookmarks []settings.Bookmark

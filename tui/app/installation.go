@@ -25,6 +25,8 @@ type Installation struct {
 	// Source is where it is read, Acts what carries out acts, nil for none.
 	Source Reader
 	Acts   Acts
+	// Origin is where it is looked for.
+	Origin Origin
 	// Close ends its sessions. It is called once, off the path of keys and frames,
 	// and may wait for what is under way; nil does nothing.
 	Close func()
@@ -130,7 +132,7 @@ func (m *Model) turned(msg turnedMsg) tea.Cmd {
 	m.place = &place{close: msg.to.Close}
 	m.source = msg.to.Source
 	m.opts.Context, m.opts.Colour, m.opts.Protected = msg.to.Name, msg.to.Colour, msg.to.Protected
-	m.opts.ReadOnly, m.opts.Acts = msg.to.ReadOnly, msg.to.Acts
+	m.opts.ReadOnly, m.opts.Acts, m.opts.Origin = msg.to.ReadOnly, msg.to.Acts, msg.to.Origin
 	m.furnish()
 	m.env.Session = m.sessions[msg.to.Name]
 	m.tick()

@@ -255,9 +255,16 @@ func (m *Model) sortKey(name string) tea.Cmd {
 	return nil
 }
 
-// mouse scrolls with the wheel and points with the left button.
+// doubleClick is how soon a second click on a row opens it.
+const doubleClick = 400 * time.Millisecond
+
+// mouse scrolls with the wheel and points with the left button; pointing twice
+// opens the row.
 func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
-	if m.help || m.prompt != noPrompt || m.dialog.scope != "" {
+	if m.help && m.prompt == noPrompt {
+		return m.helpKey(map[tea.MouseButton]keymap.Action{tea.MouseButtonWheelDown: keymap.RowDown, tea.MouseButtonWheelUp: keymap.RowUp}[msg.Button])
+	}
+	if m.prompt != noPrompt || m.dialog.scope != "" {
 		return nil
 	}
 	m.env.LastKey = m.env.Clock
@@ -271,8 +278,20 @@ func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
 	case msg.Y == tabLine:
 		return m.clickTab(msg.X)
 	}
-	if s, ok := m.screen().(screen.Selectable); ok {
-		s.Select(msg.Y - topLines)
+	return m.point(msg.Y)
+}
+
+// point puts the cursor on a line. The same line again at once opens its row.
+func (m *Model) point(y int) tea.Cmd {
+	s, ok := m.screen().(screen.Selectable)
+	if !ok || !s.Select(y-topLines) {
+		return nil
+	}
+	again := m.clicked == y && m.env.Clock.Sub(m.clickedAt) < doubleClick
+	m.clicked, m.clickedAt = y, m.env.Clock
+	if again {
+		m.clicked = -1
+		return m.do(keymap.Open)
 	}
 	return nil
 }

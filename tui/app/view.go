@@ -52,6 +52,9 @@ func (m *Model) body(w, h int) []string {
 	if m.help {
 		return m.helpLines(w, h)
 	}
+	if m.neverAnswered() {
+		return m.firstRun(w)
+	}
 	lines := m.screen().Render(w, h)
 	if !m.unreachable() {
 		return lines

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// silent is an installation of which nothing answers.
+func silent() *fakeSource {
+	s := sample()
+	s.fail = map[screen.Feed]error{}
+	for _, feed := range screen.Feeds {
+		s.fail[feed] = errors.New("dial tcp 127.0.0.1:5432: connection refused")
+	}
+	return s
+}
+
+func TestWhereNothingAnswersItIsSaidWhatWasTriedAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{60, 15}, {80, 24}, {140, 40}} {
+		b := started(t, silent(), size[0], size[1], func(o *Options) {
+			o.Contexts = []string{"prod-eu", "staging"}
+			o.Origin = Origin{
+				Database: "postgresql://attune:***@localhost:5432/attune", Broker: "http://guest:***@localhost:15672",
+				NamedBy: "the defaults, as nothing names servers", Unnamed: true, Settings: "/home/a/.config/attune/tui.yaml",
+			}
+		})
+		requireFits(t, b, size[0], size[1])
+		require.Contains(t, b.View(), "The database has not answered yet.")
+		require.Contains(t, b.View(), "connection refused")
+		if size[1] < 24 {
+			continue
+		}
+		for _, want := range []string{"attune:***@localhost:5432", "the defaults", "attune-executor demo", "stack up", "tui.yaml", ":ctx turns to prod-eu, staging", "r tries at once"} {
+			require.Contains(t, b.View(), want)
+		}
+		b.source.fail = nil
+		b.run(b.refresh())
+		require.NotContains(t, b.View(), "has not answered yet")
+	}
+}
+
+func TestWhereServersAreNamedTheyAreNotExplained(t *testing.T) {
+	t.Parallel()
+	b := started(t, silent(), 80, 24, func(o *Options) {
+		o.Origin = Origin{Database: "postgresql://db.prod/attune", NamedBy: "--context, tui.yaml:3"}
+	})
+	require.NotContains(t, b.View(), "stack up")
+	require.Contains(t, b.View(), "attune-executor doctor")
+	require.Contains(t, b.View(), "--context, tui.yaml:3")
+	require.Contains(t, b.View(), "none is named")
+	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("connection refused")}
+	b.run(b.refresh())
+	b.press("2")
+	require.NotContains(t, b.View(), "has not answered yet", "what was read is shown")
+}
+
+func TestTwoClicksOpenARow(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2")
+	b.View() // rows can be pointed at once they are drawn
+	click := func(y int) {
+		b.send(tea.MouseMsg{X: 5, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
+	}
+	click(topLines + 2)
+	require.Equal(t, keymap.InQueues, b.view)
+	b.now = b.now.Add(time.Second)
+	click(topLines + 2)
+	require.Equal(t, keymap.InQueues, b.view, "that was no double click")
+	click(topLines + 1)
+	require.Equal(t, keymap.InQueues, b.view, "nor was that")
+	click(topLines + 1)
+	require.Equal(t, keymap.InQueue, b.view)
+}
+
+func TestTheWheelScrollsTheHelp(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 60, 15)
+	b.press("?")
+	b.send(tea.MouseMsg{Button: tea.MouseButtonWheelDown})
+	b.View()
+	require.Equal(t, 1, b.helpScroll)
+	b.send(tea.MouseMsg{Button: tea.MouseButtonWheelUp})
+	require.Zero(t, b.helpScroll)
+}
