@@ -57,6 +57,8 @@ func TestAHiddenTreeIsNotRead(t *testing.T) {
 	b.press("enter")
 	require.Contains(t, b.View(), "884050 etl.nightly", "enter shows it again")
 	require.Contains(t, b.View(), "883977 report.weekly  ✗ failed")
+	b.press("esc", "v", "k", "W")
+	require.Contains(t, b.View(), "WHY IS THE WORKFLOW WAITING?", "and so does who asks why")
 }
 
 func TestATreeThatCannotBeReadHoldsUpNobody(t *testing.T) {

@@ -150,9 +150,10 @@ func (v *Workflows) widen(n *node) screen.Effect {
 
 // explain turns to all that is known of why the workflow waits, and back.
 func (v *Workflows) explain() screen.Effect {
-	if v.detail() == nil && !v.why {
-		return screen.Effect{Handled: true, Note: "The workflow is being read."}
+	if v.Subject() == 0 {
+		return screen.Effect{Handled: true, Note: "There is no workflow under the cursor."}
 	}
+	v.preview = true // what is not shown is not read
 	v.why, v.whyScroll = !v.why, 0
 	return screen.Effect{Handled: true}
 }

@@ -20,6 +20,7 @@ func (v *Workflows) Render(w, h int) []string {
 		if d := v.detail(); d != nil {
 			return v.whyLines(d, w, h)
 		}
+		return e.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10))
 	}
 	if e.Data.Workflows == nil && len(v.path) == 0 {
 		return e.Missing(screen.FeedWorkflows, "the workflows")
