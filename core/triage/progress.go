@@ -12,6 +12,10 @@ func WithProgress(ctx context.Context, tell func(done, total int64)) context.Con
 	return context.WithValue(ctx, progressKey{}, tell)
 }
 
+// Progress tells whoever a context was given for, by WithProgress, how far an act
+// of many acts has come.
+func Progress(ctx context.Context, done, total int64) { progress(ctx, int(done), int(total)) }
+
 // progress tells how far an act has come, if anybody wants to know.
 func progress(ctx context.Context, done, total int) {
 	if tell, ok := ctx.Value(progressKey{}).(func(done, total int64)); ok {

@@ -161,6 +161,10 @@ type Receipt struct {
 	Audits []int64
 	// Partly is true when less was done than was planned.
 	Partly bool
+	// Unchanged is true when it was so already.
+	Unchanged bool
+	// Left are the rows of many that were not reached.
+	Left []int64
 	// Result is what was read, for the view that asked; nil if nothing was.
 	Result any
 	// Undo is the order that takes it back; nil where nothing does.

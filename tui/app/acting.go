@@ -109,7 +109,7 @@ func (m *Model) openMenu() {
 
 // byKey are the acts that have a key of their own.
 var byKey = map[keymap.Action][]act.Kind{
-	keymap.Requeue: {act.RequeueLetter, act.RetryTask, act.RetryWorkflow}, keymap.Discard: {act.DiscardLetter}, keymap.Purge: {act.PurgeLetters},
+	keymap.Requeue: {act.RequeueLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow}, keymap.Discard: {act.DiscardLetter}, keymap.Purge: {act.PurgeLetters},
 	keymap.MoveTo: {act.MoveLetters}, keymap.Undo: {act.UndoLetters},
 }
 
@@ -403,6 +403,7 @@ func (m *Model) ran(msg runMsg) tea.Cmd {
 		}
 		m.drop()
 	}
+	m.unmark(op)
 	if msg.err == nil && msg.receipt.Result != nil {
 		m.apply(readFeed(msg.receipt.Result), msg.receipt.Result)
 	}

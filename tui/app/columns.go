@@ -1,6 +1,10 @@
 package app
 
 import (
+	"slices"
+	"strconv"
+
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -84,4 +88,24 @@ func (m *Model) listNote() string {
 		note += scrolled
 	}
 	return m.env.Paint(theme.Accent, widget.Cut(note, max(0, m.width-2)))
+}
+
+// manyViews are the views whose marked rows are acted upon together, by what these
+// are.
+var manyViews = map[string]screen.View{"execution": keymap.InExecutions, "queue": keymap.InQueues, "worker": keymap.InWorkers}
+
+// unmark takes the marks of what was acted upon away. What was not reached stays
+// marked, so that the same again goes on; after a failure everything does.
+func (m *Model) unmark(op *act.Operation) {
+	s, ok := m.screens[manyViews[op.Order.Kind.Of()]].(screen.Tabular)
+	if !ok || op.Receipt == nil || op.State == act.Failed {
+		return
+	}
+	var keys []string
+	for _, target := range op.Order.Targets {
+		if !slices.Contains(op.Receipt.Left, target.ID) {
+			keys = append(keys, strconv.FormatInt(target.ID, 10))
+		}
+	}
+	s.Table().UnmarkKeys(keys)
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/redrive"
@@ -24,6 +25,7 @@ type Reader interface {
 	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 	Letters(ctx context.Context, ids []int64) ([]monitor.LedgerEntry, error)
+	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
 }
 
 // Config is what an Operator depends on.
@@ -33,6 +35,8 @@ type Config struct {
 	WithBroker func(ctx context.Context) (*triage.Triage, func(), error)
 	// Desk acts on the broker's dead-letter queue; nil refuses that.
 	Desk Desk
+	// Pace is the time between two rows of an act on many; zero means 20 a second.
+	Pace time.Duration
 	// Explain says of an error of the database what it means for what was asked
 	// for. Nil leaves errors as they are.
 	Explain func(err error) error
@@ -88,6 +92,9 @@ var planners = map[act.Kind]planner{
 // Plan says what an order would change. Nothing is locked or written.
 func (o *Operator) Plan(ctx context.Context, order act.Order) (*act.Plan, error) {
 	plan, known := planners[order.Kind]
+	if _, many := manyVerbs[order.Kind]; many && len(order.Targets) > 0 {
+		plan = (*Operator).planMany
+	}
 	if !known {
 		return nil, fmt.Errorf("%s is not something that can be done from here", order.Kind)
 	}

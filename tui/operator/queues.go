@@ -143,7 +143,7 @@ var wordDone = map[triage.Act]string{
 func wordReceipt(r *triage.WordReceipt) *act.Receipt {
 	receipt := &act.Receipt{Audits: audits(r.Audit)}
 	if r.Changed == 0 {
-		receipt.Text = "Nothing changed: it was so already."
+		receipt.Text, receipt.Unchanged = "Nothing changed: it was so already.", true
 		return receipt
 	}
 	receipt.Text = sentence(counted(r.Changed, "queue is ", "queues are ") + wordDone[r.Act] + ", " + counted(r.Waiting, "execution waits", "executions wait"))

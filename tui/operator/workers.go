@@ -76,7 +76,7 @@ func workerReceipt(r *triage.WorkerReceipt) *act.Receipt {
 	if r == nil {
 		return nil
 	}
-	receipt := &act.Receipt{Text: sentence("worker " + r.Before.Name + " " + r.Says), Audits: audits(r.Audit)}
+	receipt := &act.Receipt{Text: sentence("worker " + r.Before.Name + " " + r.Says), Audits: audits(r.Audit), Unchanged: !r.Changed}
 	switch {
 	case r.Act == triage.ForgetWorker:
 		if r.Discarded > 0 {

@@ -140,7 +140,11 @@ func (x *Executions) merge(page *monitor.Executions) {
 // Do carries out an action.
 func (x *Executions) Do(action keymap.Action) screen.Effect {
 	if screen.MoveTable(x.table, action) {
-		return x.moved()
+		effect := x.moved()
+		if action == keymap.MarkAll && x.next != 0 {
+			effect.Note = "Those that are loaded are marked; more match below: G loads them."
+		}
+		return effect
 	}
 	switch action {
 	case keymap.Problems:

@@ -376,9 +376,12 @@ func (q *Queues) empty(d *monitor.Queues) []string {
 func (q *Queues) summary(d *monitor.Queues) []string {
 	e, t := q.env, d.Totals
 	mark := e.Mark(screen.FeedQueues)
+	slots := ""
+	if t.Slots > 0 { // where nothing is limited there are none to count
+		slots = " · " + e.Num(t.Slots) + " limited slots"
+	}
 	return []string{
-		" " + e.Num(t.Queues) + mark + " queues · " + e.Num(t.Queued) + mark + " queued · " + e.Num(t.Active) + mark + " running · " +
-			e.Num(t.Slots) + " limited slots" + q.env.GoneNote(q.table, "the queue under the cursor"),
+		" " + e.Num(t.Queues) + mark + " queues · " + e.Num(t.Queued) + mark + " queued · " + e.Num(t.Active) + mark + " running" + slots + q.env.GoneNote(q.table, "the queue under the cursor"),
 		e.Paint(theme.Dim, " head = wait of the oldest queued execution; Δ1m = net change in a minute"),
 	}
 }

@@ -1,0 +1,39 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+)
+
+func TestMarkedRowsAreActedUponTogether(t *testing.T) {
+	t.Parallel()
+	for view, kind := range map[string]act.Kind{"2": act.PauseQueue, "3": act.RetryExecution, "4": act.CordonWorker} {
+		acts := &fakeActs{}
+		b := acting(t, acts, 100, 30)
+		b.press(view, " ", " ", "A")
+		require.Equal(t, keymap.InMenu, b.dialog.scope, view)
+		require.Contains(t, b.View(), "2 marked ", view)
+		require.Len(t, b.dialog.menu.Targets, 2)
+		require.Equal(t, kind, b.dialog.menu.Items[0].Kind)
+		require.NotZero(t, b.dialog.menu.Targets[0].ID)
+		b.press("esc")
+		require.Contains(t, b.messages(), "2 marked", "nothing was done")
+	}
+}
+
+func TestMarksAreTakenAwayFromWhatWasReached(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.press("3", " ", " ", " ")
+	menu, ok := b.executions.Acts()
+	require.True(t, ok)
+	b.unmark(&act.Operation{
+		Order: act.Order{Kind: act.RetryExecution, Targets: menu.Targets}, State: act.Partial,
+		Receipt: &act.Receipt{Left: []int64{menu.Targets[2].ID}},
+	})
+	require.Equal(t, []string{menu.Targets[2].Name}, b.executions.Table().Marked())
+}

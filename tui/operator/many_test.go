@@ -1,0 +1,179 @@
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/operator"
+)
+
+func quick(c *operator.Config) { c.Pace = time.Microsecond }
+
+// ended makes executions that have failed, and marks them.
+func (b *bundle) ended(n int) []act.Target {
+	b.t.Helper()
+	action := testkit.Action(b.t, b.store, "demo.job")
+	targets := make([]act.Target, n)
+	for i := range targets {
+		e := testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusFailed })
+		targets[i] = act.Target{ID: e.ID, Name: fmt.Sprint(e.ID)}
+	}
+	return targets
+}
+
+func (b *bundle) planMany(kind act.Kind, targets []act.Target) *act.Plan {
+	b.t.Helper()
+	plan, err := b.Plan(b.t.Context(), act.Order{Kind: kind, Targets: targets})
+	require.NoError(b.t, err)
+	return plan
+}
+
+func words(lines []act.Line) string {
+	text := ""
+	for _, l := range lines {
+		text += l.Text + "\n"
+	}
+	return text
+}
+
+func TestManyAreRepeatedAsOnePlan(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	targets := b.ended(4)
+	running := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.other"), func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
+	marked := append(targets, act.Target{ID: running.ID, Name: "running"}, act.Target{ID: 1 << 40, Name: "gone"})
+	plan := b.planMany(act.RetryExecution, marked)
+	text := words(plan.Lines)
+	require.Contains(t, text, "6 marked: 4 to retry, 2 skipped.")
+	require.Contains(t, text, "skipped, it has not ended: running")
+	require.Contains(t, text, "skipped, there is no such execution: 1099511627776")
+	require.Contains(t, text, "Touches the queues of 1 action: demo.job.")
+	require.Empty(t, plan.Word, "a few are run by a key")
+
+	// Between the plan and the run one of them is repeated by somebody else.
+	other := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
+	_, err := other.RetryExecution(t.Context(), targets[1].ID, "")
+	require.NoError(t, err)
+	progress := &act.Progress{}
+	receipt, err := b.Run(t.Context(), plan, "a test", progress)
+	require.NoError(t, err)
+	require.Equal(t, "Planned 4: 3 done, 1 changed under us, 0 failed.", receipt.Text)
+	require.Contains(t, words(receipt.Lines), "has been repeated already")
+	require.True(t, receipt.Partly)
+	require.Len(t, receipt.Audits, 3)
+	done, total := progress.Read()
+	require.Equal(t, []int64{4, 4}, []int64{done, total})
+	require.Equal(t, 4, testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`), "each once")
+}
+
+func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	targets := b.ended(12)
+	desk := func(name string) *operator.Operator {
+		return operator.New(operator.Config{Pace: time.Microsecond}, triage.New(triage.Config{Actor: name}, b.store, nil),
+			monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}))
+	}
+	results := make(chan *act.Receipt, 2)
+	for _, name := range []string{"ann", "bob"} {
+		one := desk(name)
+		plan, err := one.Plan(t.Context(), act.Order{Kind: act.RetryExecution, Targets: targets})
+		require.NoError(t, err)
+		go func() {
+			receipt, _ := one.Run(context.WithoutCancel(t.Context()), plan, "", &act.Progress{})
+			results <- receipt
+		}()
+	}
+	first, second := <-results, <-results
+	require.Len(t, append(first.Audits, second.Audits...), 12, "%s / %s", first.Text, second.Text)
+	require.Equal(t, 12, testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`))
+}
+
+func TestManyAreCancelled(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	_, ids := b.waiting("demo.sleep", 4)
+	failed := b.ended(1)
+	targets := failed
+	for _, id := range ids[1:] {
+		targets = append(targets, act.Target{ID: id, Name: fmt.Sprint(id)})
+	}
+	plan := b.planMany(act.CancelExecution, targets)
+	require.Contains(t, words(plan.Lines), "4 marked: 3 to cancel, 1 skipped.")
+	require.Contains(t, words(plan.Lines), "cannot be taken back")
+	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = $1`, ids[3])
+	receipt, err := b.Run(t.Context(), plan, "", &act.Progress{})
+	require.NoError(t, err)
+	require.Equal(t, "Planned 3: 2 done, 1 changed under us, 0 failed.", receipt.Text)
+	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
+	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, ids[3]))
+}
+
+func TestManyWorkersAndQueues(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	var workers []act.Target
+	for _, name := range []string{"w-1", "w-2"} {
+		workers = append(workers, act.Target{ID: testkit.Worker(t, b.store, name).ID, Name: name})
+	}
+	desk := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
+	_, err := desk.Cordon(t.Context(), "w-2", "")
+	require.NoError(t, err)
+	plan := b.planMany(act.CordonWorker, append(workers, act.Target{ID: 999, Name: "nobody"}))
+	require.Contains(t, words(plan.Lines), "3 marked: 1 to cordon, 2 skipped.")
+	receipt, err := b.Run(t.Context(), plan, "", &act.Progress{})
+	require.NoError(t, err)
+	require.Equal(t, "Planned 1: 1 done, 0 changed under us, 0 failed.", receipt.Text)
+	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from worker where cordoned`))
+
+	one, _ := b.waiting("demo.one", 2)
+	two, _ := b.waiting("demo.two", 2)
+	queues := []act.Target{b.queue(one).Target, b.queue(two).Target, {ID: 7, Name: "left"}}
+	plan = b.planMany(act.PauseQueue, queues)
+	require.Contains(t, words(plan.Lines), "3 marked: 2 to pause, 1 skipped.")
+	require.Contains(t, words(plan.Lines), "skipped, it is no longer in the list: left")
+	_, err = desk.Say(t.Context(), triage.Order{Target: triage.Target{Action: two.Ref}, Act: triage.Pause})
+	require.NoError(t, err)
+	receipt, err = b.Run(t.Context(), plan, "", &act.Progress{})
+	require.NoError(t, err)
+	require.Equal(t, "Planned 2: 1 done, 1 changed under us, 0 failed.", receipt.Text)
+}
+
+func TestAboveFiftyAWordIsAskedFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	require.Equal(t, "retry 51", b.planMany(act.RetryExecution, b.ended(51)).Word)
+	_, err := b.Plan(t.Context(), act.Order{Kind: act.PauseQueue, Targets: make([]act.Target, 201)})
+	require.ErrorContains(t, err, "at most 200 at once")
+}
+
+func TestManyStopAfterFailuresAndByHand(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	targets := b.ended(6)
+	plan := b.planMany(act.RetryExecution, targets)
+	testkit.Exec(t, b.store, `alter table operator_audit rename to away`)
+	receipt, err := b.Run(t.Context(), plan, "", &act.Progress{})
+	require.NoError(t, err)
+	require.Equal(t, "Planned 6: 0 done, 0 changed under us, 3 failed.", receipt.Text)
+	require.Contains(t, words(receipt.Lines), "Stopped after 3 failures in a row; 3 were not reached")
+	require.Equal(t, []int64{targets[3].ID, targets[4].ID, targets[5].ID}, receipt.Left)
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`))
+
+	testkit.Exec(t, b.store, `alter table away rename to operator_audit`)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	receipt, err = b.Run(ctx, b.planMany(act.RetryExecution, targets), "", &act.Progress{})
+	require.NoError(t, err)
+	require.Len(t, receipt.Left, 6)
+	require.Contains(t, words(receipt.Lines), "Stopped by hand; 6 were not reached")
+}
