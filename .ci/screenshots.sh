@@ -95,7 +95,7 @@ alive
 picture wide overview ""
 picture light overview-light --light
 keys small 2
-shows small "[2 Queue]"
+shows small "[2 "
 sleep 2
 picture small queues-80x24 ""
 
@@ -109,7 +109,10 @@ done <<'VIEWS'
 3 [3 executions
 4 [4 workers
 5 [5 dlq
+6 [6 workflows
 7 [7 alerts
+8 [8 inquiries
+9 [9 broker
 VIEWS
 
 # A plan before an act: nothing is done, since the question is left.
