@@ -109,7 +109,7 @@ func TestAWorkerIsCordonedByKeys(t *testing.T) {
 	x.press("Escape")
 	x.hides("esc · L log")
 	x.press("Escape")
-	x.shows("[4 Workers]")
+	x.shows("[4 Work")
 	x.press("A", "u")
 	x.shows("Uncordon worker worker-a")
 	x.press("y")

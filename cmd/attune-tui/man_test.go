@@ -44,7 +44,7 @@ func TestTheManualPageHasEveryFlagAndKey(t *testing.T) {
 	for _, want := range []string{`\-\-plain`, `\-\-context`, `\fB\-o\fR, \fB\-\-output\fR`, `\fB\e\fR`, `\fB\(aq\fR`} {
 		require.Contains(t, page, want)
 	}
-	for _, b := range append(keymap.Table[:len(keymap.Table):len(keymap.Table)], keymap.Dialogs...) {
+	for _, b := range keymap.BuiltIn.All() {
 		require.Contains(t, page, keymap.Escape(b.Help))
 	}
 }

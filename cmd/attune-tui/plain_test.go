@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/plain"
 )
 
 // TestPlainTellsEveryChangeToAPipe is the real program, whose output is no
@@ -60,7 +61,7 @@ func TestPlainWithoutServersSaysSoAndGoesOn(t *testing.T) {
 	lines := bufio.NewScanner(pipe)
 	for _, want := range []string{"watched every 2s", "does not answer", "does not answer: "} {
 		require.True(t, lines.Scan())
-		var line struct{ Kind, Text string }
+		var line plain.Line
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())
 		require.Contains(t, line.Text, want)
 	}

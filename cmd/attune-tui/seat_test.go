@@ -202,7 +202,8 @@ func TestACommandOfTheOperatorRunsInPlaceOfTheDashboard(t *testing.T) {
 	x.shows("hello worker-c of ")
 	x.shows("Enter goes back to the dashboard.")
 	x.press("Enter")
-	x.shows("[4 Workers]")
+	x.hides("Enter goes back")
+	x.shows("WORKER")
 	x.press("F5")
 	x.shows("PAUSED")
 }

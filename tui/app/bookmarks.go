@@ -98,8 +98,8 @@ func (m *Model) bookmarkKey(name string) tea.Cmd {
 	return nil
 }
 
-// openBookmark opens a view as it was arranged. A filter, a sort or columns that
-// the view does not understand are told and left out.
+// openBookmark opens a view as it was arranged. A filter that the view
+// does not understand is told and left out.
 func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 	if !slices.Contains(Views, b.View) {
 		m.say("Bookmark " + b.Name + ": there is no view " + string(b.View) + ".")

@@ -136,7 +136,7 @@ func (m *Model) runCommand() tea.Cmd {
 		return m.inBackground(op, asked.argv, environ)
 	}
 	outside := &outside{title: asked.command.Name, argv: asked.argv, clock: m.opts.Clock}
-	outside.cmd = exec.CommandContext(m.ctx, asked.argv[0], asked.argv[1:]...) //nolint:gosec // Running what the operator has set up is the purpose.
+	outside.cmd = exec.CommandContext(m.ctx, asked.argv[0], asked.argv[1:]...)
 	outside.cmd.Env = environ
 	return m.opts.Exec(outside, func(err error) tea.Msg { return runMsg{op: op, receipt: commandReceipt(nil), err: commandError(err)} })
 }
@@ -179,7 +179,7 @@ func (m *Model) inBackground(op *act.Operation, argv, environ []string) tea.Cmd 
 		defer here.running.Done()
 		defer cancel()
 		out := &tail{}
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // Running what the operator has set up is the purpose.
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		cmd.Env, cmd.Stdout, cmd.Stderr = environ, out, out
 		cmd.WaitDelay = time.Second // what it has started itself may hold its output open
 		err := cmd.Run()

@@ -43,16 +43,18 @@ func New(changes []Change, added []Binding) (*Map, error) {
 	return m, nil
 }
 
-// Problem is what breaks the rules of a key map, and the actions it is about.
-type Problem struct {
+// ProblemError is what breaks the rules of a key map, and the actions it is about.
+type ProblemError struct {
 	Actions []Action
 	text    string
 }
 
 // Error says what is wrong in a line.
-func (p *Problem) Error() string { return p.text }
+func (p *ProblemError) Error() string { return p.text }
 
-func problem(text string, actions ...Action) error { return &Problem{Actions: actions, text: text} }
+func problem(text string, actions ...Action) error {
+	return &ProblemError{Actions: actions, text: text}
+}
 
 // fixed are the actions that keep their keys.
 var fixed = []Action{Abort, Back}

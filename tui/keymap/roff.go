@@ -17,16 +17,16 @@ func Roff() string {
 
 // roffGroup is one group of keys; nothing where it has none.
 func roffGroup(title, group string, table []Binding) string {
-	text := ""
+	var text strings.Builder
 	for _, b := range table {
 		if b.Group == group {
-			text += ".TP\n\\fB" + Escape(b.Show) + "\\fR\n" + Escape(b.Help+" ("+b.Where()+")") + "\n"
+			text.WriteString(".TP\n\\fB" + Escape(b.Show) + "\\fR\n" + Escape(b.Help+" ("+b.Where()+")") + "\n")
 		}
 	}
-	if text == "" {
+	if text.Len() == 0 {
 		return ""
 	}
-	return ".SS " + title + "\n" + text
+	return ".SS " + title + "\n" + text.String()
 }
 
 var roffSigns = map[rune]string{'\\': `\e`, '-': `\-`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}

@@ -79,10 +79,13 @@ func Run(ctx context.Context, reader Reader, cfg Config, out io.Writer) error {
 	w := newWatch(cfg.Clock)
 	w.say("dashboard", cfg.Context, "watched every "+cfg.Every.String()+"; what there is now, then every change")
 	for {
-		w.take(look(ctx, reader, cfg.Timeout))
-		if ctx.Err() != nil {
-			return nil
+		found := look(ctx, reader, cfg.Timeout)
+		select {
+		case <-ctx.Done():
+			return nil // what it was told to leave does not count as silent
+		default:
 		}
+		w.take(found)
 		if err := write(out, w.drain(), cfg.JSON); err != nil {
 			return fmt.Errorf("write the changes: %w", err)
 		}

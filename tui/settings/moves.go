@@ -38,10 +38,8 @@ type Bookmark struct {
 	// Key is the letter that opens it after the key of bookmarks; empty for none.
 	Key  string
 	View keymap.Scope
-	// Filter, Sort and Columns are as the view writes them; empty leaves the
-	// default.
+	// Filter and Columns are as the view writes them; empty leaves the default.
 	Filter  string
-	Sort    string
 	Columns []string
 	// At is the file and the line that it begins in.
 	At    string
@@ -80,7 +78,7 @@ func (s *Settings) makeKeymap() error {
 
 // placeOf is the line of the change or the command that breaks a rule.
 func (s *Settings) placeOf(err error) string {
-	if problem, ok := errors.AsType[*keymap.Problem](err); ok {
+	if problem, ok := errors.AsType[*keymap.ProblemError](err); ok {
 		for _, action := range problem.Actions {
 			if at, ok := s.keysAt[action]; ok {
 				return at

@@ -29,7 +29,7 @@ commands:
     key: f3
     shell: echo "$ATTUNE_ID"
 bookmarks:
-  failed: { key: f, view: executions, filter: "status:failed", sort: requested, columns: [id, action] }
+  failed: { key: f, view: executions, filter: "status:failed", columns: [id, action] }
 `)
 	for key, want := range map[string]keymap.Action{"f5": keymap.Pause, "p": keymap.Slower, "f2": "command:logs", "f3": "command:plain"} {
 		action, _ := s.Keymap.Lookup(keymap.InWorkers, key)
@@ -43,7 +43,7 @@ bookmarks:
 	require.Equal(t, []string{"name", "action"}, logs.Needs())
 	require.Equal(t, []string{"id"}, s.Commands[1].Needs())
 	require.Equal(t, settings.Bookmark{
-		Name: "failed", Key: "f", View: keymap.InExecutions, Filter: "status:failed", Sort: "requested", Columns: []string{"id", "action"},
+		Name: "failed", Key: "f", View: keymap.InExecutions, Filter: "status:failed", Columns: []string{"id", "action"},
 		At: s.Bookmarks[0].At,
 	}, s.Bookmarks[0])
 	require.Nil(t, load(t, "theme: dark").Keymap)
