@@ -1,0 +1,222 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// The bounds of a family.
+const (
+	maxAncestors = 16
+	// maxBrood bounds the children that are read of one execution, the newest ones,
+	// maxFamily all of them together.
+	maxBrood  = 50
+	maxFamily = 200
+	// maxAsked bounds for how many executions it is asked what they have started.
+	maxAsked = 40
+)
+
+// Relative is an execution in the tree of another one.
+type Relative struct {
+	Execution
+
+	// Depth is how many are above it.
+	Depth int `json:"depth"`
+	// More is true when it has started more than is listed below it.
+	More bool `json:"more,omitempty"`
+}
+
+// Family is what an execution has to do with.
+type Family struct {
+	Reading
+
+	ID int64 `json:"id"`
+	// Tree begins with the one above all and lists below each what it has started,
+	// the oldest first. It is cut at a bound, which More says.
+	Tree []Relative `json:"tree"`
+	More bool       `json:"more,omitempty"`
+	// Attempts are those of its chain of repetitions, the first one first.
+	Attempts []Attempt `json:"attempts"`
+	// Letters are its dead letters, the newest first; nil where no ledger is kept.
+	Letters []LedgerEntry `json:"letters"`
+	// Enforcement is what it was made by, nil when it was requested otherwise.
+	Enforcement *Enforcement `json:"enforcement"`
+	// Inquiries are the questions that it, or a task of it, has asked.
+	Inquiries []int64 `json:"inquiries"`
+}
+
+// Family reads what an execution has to do with: who started it and what it has
+// started, its attempts, dead letters, questions, and the rule behind it. One that
+// does not exist is ErrNotFound. What the schema does not record is left empty.
+func (m *Monitor) Family(ctx context.Context, id int64) (*Family, error) {
+	f := &Family{ID: id}
+	err := m.database(ctx, "family of execution "+strconv.FormatInt(id, 10), &f.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		top, err := ancestor(ctx, tx, s, id)
+		if err != nil {
+			return err
+		}
+		if err := f.grow(ctx, tx, s, top); err != nil {
+			return err
+		}
+		if f.Attempts, err = readAttempts(ctx, tx, s, id); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		return f.rest(ctx, tx, s)
+	})
+	return f, err
+}
+
+// ancestor finds the execution above all others.
+func ancestor(ctx context.Context, tx *store.Tx, s shape, id int64) (*Execution, error) {
+	var top *Execution
+	for range maxAncestors {
+		rows, err := readExecutions(ctx, tx, s, []int64{id})
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 { // retention may have taken the parent
+			break
+		}
+		top = &rows[0]
+		if top.Parent == nil {
+			break
+		}
+		id = *top.Parent
+	}
+	if top == nil {
+		return nil, ErrNotFound
+	}
+	return top, nil
+}
+
+// grow reads the tree level by level, so that what is cut is what is deepest. The
+// line of the execution itself is followed first.
+func (f *Family) grow(ctx context.Context, tx *store.Tx, s shape, top *Execution) error {
+	below := map[int64][]Execution{}
+	more := map[int64]bool{}
+	level, asked, found := []int64{top.ID}, 0, 1
+	for len(level) > 0 {
+		var next []int64
+		for _, parent := range level {
+			if asked == maxAsked || found >= maxFamily {
+				f.More = true
+				break
+			}
+			asked++
+			ids, err := tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{}, Page: maxBrood + 1})
+			if err != nil {
+				return fmt.Errorf("read the children of execution %d: %w", parent, err)
+			}
+			if len(ids) > maxBrood {
+				more[parent], ids = true, ids[:maxBrood]
+			}
+			rows, err := readExecutions(ctx, tx, s, ids)
+			if err != nil {
+				return err
+			}
+			slices.Reverse(rows)
+			below[parent] = rows
+			found += len(rows)
+			for i := range rows {
+				next = append(next, rows[i].ID)
+			}
+		}
+		level = next
+	}
+	f.list(top, below, more, 0)
+	return nil
+}
+
+// list writes the tree down, each before what is below it.
+func (f *Family) list(x *Execution, below map[int64][]Execution, more map[int64]bool, depth int) {
+	f.Tree = append(f.Tree, Relative{Execution: *x, Depth: depth, More: more[x.ID]})
+	for i := range below[x.ID] {
+		f.list(&below[x.ID][i], below, more, depth+1)
+	}
+}
+
+// rest reads what is not an execution.
+func (f *Family) rest(ctx context.Context, tx *store.Tx, s shape) error {
+	if !s.ours {
+		return nil
+	}
+	if s.ledger {
+		search, err := newLetterSearch(ctx, tx, DeadLetterFilter{Execution: f.ID, Limit: 20}, 0)
+		if err != nil {
+			return err
+		}
+		row, err := search.ids(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if f.Letters, err = readLetters(ctx, tx, row.Ids); err != nil {
+			return err
+		}
+	}
+	if err := f.questions(ctx, tx); err != nil {
+		return err
+	}
+	if err := eventsThere(ctx, tx); err != nil {
+		if errors.Is(err, ErrUnmigrated) {
+			return nil
+		}
+		return err
+	}
+	return f.cause(ctx, tx)
+}
+
+// questions reads which inquiries there are.
+func (f *Family) questions(ctx context.Context, tx *store.Tx) error {
+	for _, open := range []bool{true, false} {
+		row, err := tx.ViewInquiryIDs(ctx, store.ViewInquiryIDsParams{
+			Open: open, Execution: f.ID, Before: math.MaxInt64, Scan: 100, Page: 20, Statuses: []string{},
+		})
+		if err != nil {
+			return fmt.Errorf("read the inquiries of execution %d: %w", f.ID, err)
+		}
+		f.Inquiries = append(f.Inquiries, row.Ids...)
+	}
+	return nil
+}
+
+// cause reads the enforcement that the execution came from.
+func (f *Family) cause(ctx context.Context, tx *store.Tx) error {
+	row, err := tx.MonitorExecutionRest(ctx, 1, f.ID)
+	if err != nil {
+		return fmt.Errorf("read what execution %d came from: %w", f.ID, err)
+	}
+	if row.Enforcement == nil {
+		return nil
+	}
+	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: *row.Enforcement + 1, Scan: 1, Page: 1})
+	if err != nil {
+		return fmt.Errorf("read enforcement %d: %w", *row.Enforcement, err)
+	}
+	if len(rows) > 0 && rows[0].ID == *row.Enforcement {
+		cause := enforcementOf(rows[0])
+		f.Enforcement = &cause
+	}
+	return nil
+}
+
+// Parent is who started the execution; nil when nobody did or it is not there any
+// more.
+func (f *Family) Parent() *Relative {
+	for i := range f.Tree {
+		if f.Tree[i].ID != f.ID || f.Tree[i].Parent == nil {
+			continue
+		}
+		for j := range f.Tree {
+			if f.Tree[j].ID == *f.Tree[i].Parent {
+				return &f.Tree[j]
+			}
+		}
+	}
+	return nil
+}
