@@ -9,6 +9,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -48,6 +49,11 @@ type dialog struct {
 	plan    *act.Plan
 	planned time.Time
 	confirm *widget.Confirm
+	// relations are what the menu of related things turns to, under a title.
+	relations []screen.Relation
+	title     string
+	// about is the execution of that menu, of which more is being read.
+	about *monitor.Execution
 	// table is what columns are chosen for.
 	table *widget.Table
 }
@@ -155,6 +161,8 @@ func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
 		m.runningKey(action)
 	case keymap.InColumns:
 		m.columnsKey(action)
+	case keymap.InRelated:
+		return m.relatedKey(action, msg)
 	case keymap.InPlanning:
 		if action == keymap.Back {
 			return m.closeDialog()

@@ -25,8 +25,10 @@ import (
 	"github.com/attune-go/attune/tui/screen/overview"
 	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/screen/queues"
+	"github.com/attune-go/attune/tui/screen/record"
 	"github.com/attune-go/attune/tui/screen/workers"
 	"github.com/attune-go/attune/tui/screen/workflows"
+	"github.com/attune-go/attune/tui/screen/xray"
 	"github.com/attune-go/attune/tui/settings"
 	"github.com/attune-go/attune/tui/theme"
 )
@@ -124,6 +126,7 @@ const (
 	helpPrompt
 	bookmarkPrompt
 	commandPrompt
+	searchPrompt
 )
 
 // Model is the dashboard. It is the only tea.Model; everything below it is a
@@ -138,6 +141,8 @@ type Model struct {
 	queues     *queues.Queues
 	queue      *queue.Queue
 	executions *executions.Executions
+	xray       *xray.Xray
+	record     *record.Record
 	execution  *execution.Execution
 	workflows  *workflows.Workflows
 	letters    *deadletters.DeadLetters
@@ -240,11 +245,12 @@ func (m *Model) furnish() {
 	m.workflows, m.inquiries = workflows.New(env), inquiries.New(env)
 	m.letters = deadletters.New(env)
 	m.letter = deadletters.NewMessage(env, m.letters)
+	m.xray, m.record = xray.New(env), record.New(env)
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
 		keymap.InWorkflows: m.workflows, keymap.InAlerts: alerts.New(env), keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
-		keymap.InLog: operations.New(env),
+		keymap.InLog: operations.New(env), keymap.InXray: m.xray, keymap.InRecord: m.record,
 	}
 }
 
@@ -277,6 +283,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.gen == m.chain(msg.feed).gen && !m.paused {
 			return m, m.fetch(msg.feed, false)
 		}
+	case familyMsg:
+		m.relatedRead(msg)
 	case planMsg:
 		return m, m.planned(msg)
 	case runMsg:

@@ -27,6 +27,9 @@ type filtering struct {
 }
 
 func (m *Model) openFilter() tea.Cmd {
+	if s, ok := m.screen().(screen.Searchable); ok {
+		return m.openSearch(s)
+	}
 	f, ok := m.screen().(screen.Filterable)
 	if !ok {
 		return nil

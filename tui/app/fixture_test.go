@@ -49,6 +49,7 @@ type fakeSource struct {
 	cursors   []int64
 	filters   []monitor.ExecutionFilter
 	cancelled int
+	family    *monitor.Family
 }
 
 // answer counts a call and behaves as the test asked.
@@ -286,11 +287,11 @@ func sample() *fakeSource {
 			Queues: totals, Top: queues[:5], Workers: workerTotals, WorkerList: workers,
 			Replicas: sampleReplicas(reading),
 		},
-		broker:  sampleBroker(reading, deadQueue),
-		queues:  &monitor.Queues{Reading: reading, Totals: totals, List: queues},
-		queue:   sampleQueueDetail(reading, queues[2]),
-		list:    sampleExecutions(),
-		detail:  sampleDetail(reading),
+		broker: sampleBroker(reading, deadQueue),
+		queues: &monitor.Queues{Reading: reading, Totals: totals, List: queues},
+		queue:  sampleQueueDetail(reading, queues[2]),
+		list:   sampleExecutions(),
+		detail: sampleDetail(reading), family: sampleFamily(reading),
 		workers: &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
 		audit:   sampleAudit(reading),
 		alerts:  sampleAlerts(reading),

@@ -30,6 +30,14 @@ func (b *bundle) open(view screen.View) {
 		b.run(b.effect(screen.Effect{Open: view, Execution: 884301}))
 		return
 	}
+	if view == keymap.InXray {
+		b.run(b.effect(screen.Effect{Open: view, Execution: 884301}))
+		return
+	}
+	if view == keymap.InRecord {
+		b.run(b.effect(screen.OpenRecordID(screen.RecordEnforcement, 55120)))
+		return
+	}
 	if view == keymap.InQueue {
 		b.press("2")
 		b.run(b.effect(screen.Effect{Open: view, Queue: 44}))
@@ -185,7 +193,7 @@ func TestEveryFrameFitsTheWindow(t *testing.T) {
 				t.Parallel()
 				b := started(t, set(), 80, 24, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
 				b.open(view)
-				for _, cover := range []func(){func() {}, func() { b.help = true }, func() { b.help = false; b.openPalette("q ") }} {
+				for _, cover := range []func(){func() {}, func() { b.help = true }, func() { b.help = false; b.openPalette("q ") }, func() { b.prompt = noPrompt; b.press("o") }} {
 					b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 					cover()
 					for _, w := range []int{20, 59, 60, 71, 80, 97, 120, 141, 220} {

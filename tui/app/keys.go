@@ -70,6 +70,8 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 		return m.bookmarkKey(name)
 	case commandPrompt:
 		return m.commandKey(name)
+	case searchPrompt:
+		return m.searchKey(msg)
 	}
 	if m.dialog.scope != "" {
 		return m.dialogKey(msg)
@@ -132,6 +134,8 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Command:
 		m.openPalette("")
 		return nil
+	case keymap.Related:
+		return m.openRelated()
 	case keymap.Earlier:
 		return m.travel(-1)
 	case keymap.Later:
@@ -212,6 +216,12 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	}
 	if effect.Open == keymap.InLetter {
 		m.letter.Opened()
+	}
+	if effect.Open == keymap.InXray {
+		m.xray.Show(effect.Execution)
+	}
+	if effect.Open == keymap.InRecord {
+		m.record.Show(effect.Record)
 	}
 	m.openFlow(effect)
 	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {

@@ -88,8 +88,8 @@ func TestEveryListWithColumnsHasATable(t *testing.T) {
 	t.Parallel()
 	b := setup(t, sample())
 	for _, scope := range keymap.Scopes {
-		for _, key := range []string{"c", "l", " "} {
-			if action, _ := keymap.Lookup(scope, key); action == keymap.Columns || action == keymap.Right || action == keymap.Mark {
+		for _, key := range []string{"c", " "} {
+			if action, _ := keymap.Lookup(scope, key); action == keymap.Columns || action == keymap.Mark {
 				require.Implements(t, (*screen.Tabular)(nil), b.screens[scope], "%s %s", scope, key)
 			}
 		}

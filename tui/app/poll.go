@@ -26,6 +26,7 @@ type Reader interface {
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
 	Audit(ctx context.Context) (*monitor.Audit, error)
 	Alerts(ctx context.Context) (*monitor.Alerts, error)
+	RecordReader
 	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter) (*monitor.WorkflowBoard, error)
 	WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
@@ -48,6 +49,8 @@ const (
 	auditEvery = 15 * time.Second
 	// checksEvery is how often the wiring and the rows are checked.
 	checksEvery = 30 * time.Second
+	// familyEvery is how often it is read at most what an execution has to do with.
+	familyEvery = 5 * time.Second
 	// blurFactor stretches the interval while the terminal is not in focus.
 	blurFactor = 5
 	minRefresh = 500 * time.Millisecond
@@ -223,6 +226,10 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.Past(ctx)) }
 	case screen.FeedChecks:
 		return func(ctx context.Context) (any, error) { return settle(r.Checks(ctx)) }
+	case screen.FeedFamily:
+		return m.readFamily()
+	case screen.FeedRecord:
+		return m.readRecord()
 	case screen.FeedAudit:
 		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx)) }
 	default:
@@ -324,6 +331,10 @@ func readAt(result any) time.Time {
 		return r.At
 	case *monitor.Alerts:
 		return r.At
+	case *monitor.Family:
+		return r.At
+	case *screen.Record:
+		return r.At
 	case *monitor.WorkflowBoard:
 		return r.At
 	case *monitor.WorkflowDetail:
@@ -355,6 +366,9 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	}
 	if feed == screen.FeedChecks {
 		every = max(every, checksEvery)
+	}
+	if feed == screen.FeedFamily {
+		every = max(every, familyEvery)
 	}
 	if m.blurred {
 		every *= blurFactor

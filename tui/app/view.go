@@ -287,7 +287,7 @@ func (m *Model) titleRule() string {
 func (m *Model) messageLine() string {
 	e := m.env
 	switch {
-	case m.prompt == filterPrompt || m.prompt == helpPrompt:
+	case m.prompt == filterPrompt, m.prompt == helpPrompt, m.prompt == searchPrompt:
 		return m.filterLine()
 	case m.prompt == palettePrompt:
 		return m.paletteLine()

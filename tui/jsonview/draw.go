@@ -329,22 +329,23 @@ func (v *View) Status() string {
 	if n == 0 {
 		return ""
 	}
-	parts := []string{strconv.Itoa(n) + " lines"}
-	if n == 1 {
-		parts[0] = "1 line"
-	}
-	if v.search.text != "" {
-		parts = append(parts, v.matches())
-	}
-	if v.doc.cut {
-		parts = append(parts, "cut off here")
+	var parts []string
+	if v.revealed {
+		parts = append(parts, "secrets shown")
 	}
 	if v.doc.plain {
 		parts = append(parts, "no JSON")
 	}
-	if v.revealed {
-		parts = append(parts, "secrets shown")
+	if v.doc.cut {
+		parts = append(parts, "cut off here")
 	}
+	if v.search.text != "" {
+		parts = append(parts, v.matches())
+	}
+	if n == 1 {
+		return strings.Join(append(parts, "1 line"), " · ")
+	}
+	parts = append(parts, strconv.Itoa(n)+" lines")
 	return strings.Join(parts, " · ")
 }
 
@@ -362,6 +363,9 @@ func (v *View) matches() string {
 				return "match " + strconv.Itoa(n+1) + "/" + of
 			}
 		}
+	}
+	if of == "1" {
+		return "1 match"
 	}
 	return of + " matches"
 }
@@ -411,4 +415,25 @@ func (v *View) hidden(i int32) bool {
 		}
 	}
 	return false
+}
+
+// Member is a value of the outermost object.
+type Member struct{ Path, Text string }
+
+// Members lists the plain values of the outermost object that are not masked.
+func (v *View) Members() []Member {
+	var out []Member
+	for i := range v.doc.lines {
+		l := &v.doc.lines[i]
+		if l.depth != 1 || l.key == l.keyEnd || l.is(opens|closes|empty|long) || l.is(secret) {
+			continue
+		}
+		text := v.doc.text[l.val:l.valEnd]
+		var said string
+		if json.Unmarshal([]byte(text), &said) == nil {
+			text = said
+		}
+		out = append(out, Member{v.doc.path(int32(i)), text})
+	}
+	return out
 }

@@ -11,10 +11,11 @@ const (
 	InFailed   Scope = "failed"
 	InColumns  Scope = "columns"
 	InHelp     Scope = "help"
+	InRelated  Scope = "related"
 )
 
 // DialogScopes lists every stage of a dialog.
-var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns, InHelp}
+var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns, InHelp, InRelated}
 
 // GroupDialog is the group of the keys of dialogs.
 const GroupDialog = "DIALOG"
@@ -22,12 +23,13 @@ const GroupDialog = "DIALOG"
 // Dialogs is the key map of dialogs. Enter alone never confirms: it presses the
 // button in focus, which is the one that cancels.
 var Dialogs = []Binding{
-	{RowDown, []string{"j", "down"}, "j ↓", "", "next line", GroupDialog, []Scope{InMenu, InColumns}, 0, false},
-	{RowUp, []string{"k", "up"}, "k ↑", "", "line before", GroupDialog, []Scope{InMenu, InColumns}, 0, false},
+	{RowDown, []string{"j", "down"}, "j ↓", "", "next line", GroupDialog, []Scope{InMenu, InColumns, InRelated}, 0, false},
+	{RowUp, []string{"k", "up"}, "k ↑", "", "line before", GroupDialog, []Scope{InMenu, InColumns, InRelated}, 0, false},
 	{Choose, []string{" "}, "space", "on or off", "turn the column on or off", GroupDialog, []Scope{InColumns}, 1, false},
 	{Yes, []string{"a"}, "a", "all", "turn all columns on", GroupDialog, []Scope{InColumns}, 2, false},
+	{Back, []string{"esc"}, "esc", "close", "turn to nothing", GroupDialog, []Scope{InRelated}, 10, false},
 	{Back, []string{"esc", "q", "enter", "c"}, "esc enter", "close", "close the columns", GroupDialog, []Scope{InColumns}, 10, false},
-	{Choose, []string{"enter"}, "enter", "choose", "choose; its letter does the same", GroupDialog, []Scope{InMenu}, 1, false},
+	{Choose, []string{"enter"}, "enter", "choose", "choose; its letter does the same", GroupDialog, []Scope{InMenu, InRelated}, 1, false},
 	{Choose, []string{"enter"}, "enter", "go on", "go on with what is written", GroupDialog, []Scope{InForm, InTyping}, 1, false},
 	{Choose, []string{"enter"}, "enter", "press the button", "press the button in focus", GroupDialog, []Scope{InConfirm}, 2, false},
 	{Yes, []string{"y"}, "y", "run it", "run the plan, where no word is asked for", GroupDialog, []Scope{InConfirm}, 1, false},

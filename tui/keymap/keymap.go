@@ -92,10 +92,12 @@ const (
 	InInquiries   Scope = "inquiries"
 	InBroker      Scope = "broker"
 	InLog         Scope = "log"
+	InXray        Scope = "xray"
+	InRecord      Scope = "record"
 )
 
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
+var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog, InXray, InRecord}
 
 // The groups that help shows a binding in.
 const (
@@ -130,10 +132,10 @@ type Binding struct {
 	Acts bool
 }
 
-var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog}
+var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog, InXray, InRecord}
 
 // actScopes are the views whose rows can be acted upon.
-var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLetter, InWorkflows, InInquiries}
+var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLetter, InWorkflows, InInquiries, InXray}
 
 // letterScopes are the views of dead letters.
 var letterScopes = []Scope{InDeadLetters, InLetter}
@@ -144,8 +146,12 @@ var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InLet
 // tableScopes are the lists whose columns can be chosen.
 var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
 
-// sideScopes are the views in which there is something to the sides, or to fold.
-var sideScopes = append([]Scope{InLetter}, tableScopes...)
+// foldScopes are the views with something to fold, sideScopes those in which
+// something is to the left and the right.
+var (
+	foldScopes = []Scope{InWorkflows, InExecution, InXray, InRecord, InLetter}
+	sideScopes = append([]Scope{InExecution, InLetter, InXray, InRecord}, tableScopes...)
+)
 
 // Table is the whole key map.
 var Table = append([]Binding{
@@ -159,7 +165,7 @@ var Table = append([]Binding{
 	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution, InWorkflows, InDeadLetters, InLetter}, 0, false},
 	{Left, []string{"h", "left"}, "h ←", "", "columns left; fold what is a tree", GroupMove, sideScopes, 0, false},
 	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit; unfold", GroupMove, sideScopes, 0, false},
-	{FoldAll, []string{"0"}, "0", "fold", "fold all, or unfold all", GroupMove, []Scope{InWorkflows, InLetter}, 8, false},
+	{FoldAll, []string{"0"}, "0", "fold", "fold all, or unfold all", GroupMove, foldScopes, 8, false},
 	{Overview, []string{"1"}, "1", "", "overview", GroupMove, []Scope{Everywhere}, 0, false},
 	{Queues, []string{"2"}, "2", "", "queues", GroupMove, []Scope{Everywhere}, 0, false},
 	{Executions, []string{"3"}, "3", "", "executions", GroupMove, []Scope{Everywhere}, 0, false},
@@ -185,7 +191,7 @@ var Table = append([]Binding{
 
 	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution, InWorkflows}, 4, false},
 
-	{Filter, []string{"/"}, "/", "filter", "filter", GroupView, []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InInquiries, InBroker}, 3, false},
+	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, []Scope{InExecution, InRecord, InLetter, InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InInquiries, InBroker}, 3, false},
 	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
 	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},

@@ -5,6 +5,8 @@ const (
 	Command   Action = "command"
 	Earlier   Action = "earlier"
 	Later     Action = "later"
+	Related   Action = "related"
+	Xray      Action = "xray"
 	FoldAll   Action = "fold-all"
 	Wrap      Action = "wrap"
 	NextMatch Action = "next-match"
@@ -12,9 +14,21 @@ const (
 	Reveal    Action = "reveal"
 )
 
+// documentScopes are the views that show a document.
+var documentScopes = []Scope{InExecution, InRecord, InLetter}
+
+// rowScopes are the views whose row, or what they show, has to do with others.
+var rowScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InXray, InRecord}
+
 // moves are their keys.
 var moves = []Binding{
 	{Earlier, []string{"["}, "[", "", "the view before, as it was", GroupMove, []Scope{Everywhere}, 0, false},
 	{Later, []string{"]"}, "]", "", "the view after it again", GroupMove, []Scope{Everywhere}, 0, false},
+	{Related, []string{"o"}, "o", "", "what it has to do with; then a letter", GroupRows, rowScopes, 0, false},
+	{Xray, []string{"x"}, "x", "", "the tree that it is in", GroupRows, []Scope{InExecutions, InExecution}, 0, false},
+	{NextMatch, []string{"n"}, "n", "", "next match of the search", GroupMove, documentScopes, 0, false},
+	{PrevMatch, []string{"N"}, "N", "", "match before", GroupMove, documentScopes, 0, false},
+	{Wrap, []string{"w"}, "w", "", "break long lines, or cut them", GroupView, documentScopes, 0, false},
+	{Reveal, []string{"U"}, "U", "", "show the secrets of the document, or mask them", GroupView, documentScopes, 0, false},
 	{Command, []string{":"}, ":", "", "commands, with completion", GroupView, []Scope{Everywhere}, 0, false},
 }

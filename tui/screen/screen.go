@@ -34,6 +34,8 @@ const (
 	FeedDeadLetters Feed = "dlq"
 	FeedAudit       Feed = "audit"
 	FeedAlerts      Feed = "alerts"
+	FeedFamily      Feed = "family"
+	FeedRecord      Feed = "record"
 	FeedWorkflows   Feed = "workflows"
 	FeedWorkflow    Feed = "workflow"
 	FeedInquiries   Feed = "inquiries"
@@ -48,7 +50,7 @@ const (
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows, FeedFamily, FeedRecord}
 
 // Screen is one view.
 type Screen interface {
@@ -102,6 +104,15 @@ type Leaver interface {
 	Leave() bool
 }
 
+// Searchable is a screen with a document that can be searched.
+type Searchable interface {
+	// Search goes to the first place that has the text and returns how many there
+	// are. An empty text ends the search.
+	Search(text string) int
+	// Query is the text that is looked for.
+	Query() string
+}
+
 // Showing is a screen that shows one thing out of many, such as one execution.
 type Showing interface {
 	// Shown names it, and ShowAgain turns back to it.
@@ -134,6 +145,8 @@ type Effect struct {
 	Workflow int64
 	// Inquiry is what to open in the view of inquiries.
 	Inquiry int64
+	// Record is what to open in the view of one record.
+	Record RecordRef
 	// Filter is put in place in the opened view when Open is set.
 	Filter string
 	// Row is the key of the row to go to in the opened view.
@@ -199,6 +212,8 @@ type Data struct {
 	Snapshot    *redrive.Snapshot        `json:"snapshot,omitempty"`
 	Spool       []*redrive.Spooled       `json:"spool,omitempty"`
 	Past        *monitor.Past            `json:"past,omitempty"`
+	Family      *monitor.Family          `json:"family,omitempty"`
+	Record      *Record                  `json:"record,omitempty"`
 	History     *History                 `json:"-"`
 	// seeded is the past that the trends begin with already.
 	seeded *monitor.Past

@@ -86,6 +86,10 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.Snapshot = r
 	case []*redrive.Spooled:
 		d.Spool = r
+	case *monitor.Family:
+		d.Family = r
+	case *Record:
+		d.Record = r
 	default:
 		return false
 	}

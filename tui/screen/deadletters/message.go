@@ -97,7 +97,8 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 		m.list.table.Mark()
 		return m.moved()
 	}
-	folds := action == keymap.Left || action == keymap.Right || action == keymap.FoldAll || action == keymap.Wrap || action == keymap.Reveal
+	folds := action == keymap.Left || action == keymap.Right || action == keymap.FoldAll || action == keymap.Wrap || action == keymap.Reveal ||
+		action == keymap.NextMatch || action == keymap.PrevMatch
 	if m.inside || folds || action == keymap.HalfDown || action == keymap.HalfUp {
 		return screen.Effect{Handled: m.doc.Do(action)}
 	}

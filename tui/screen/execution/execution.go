@@ -9,13 +9,12 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
-
-var sections = []string{"config", "result", "env"}
 
 // Execution is the view of one execution.
 type Execution struct {
@@ -23,9 +22,9 @@ type Execution struct {
 	id      int64
 	section int
 	scroll  int
-	// document is the prepared text of the section in sight.
-	document []string
-	visible  int
+	// documents are the views of the sections that are documents.
+	documents [6]*jsonview.View
+	visible   int
 	// why is true while the reasons why it waits take the whole view.
 	why bool
 }
@@ -37,7 +36,9 @@ func New(env *screen.Env) *Execution { return &Execution{env: env} }
 func (x *Execution) View() screen.View { return keymap.InExecution }
 
 // Feeds is what the view needs polled.
-func (x *Execution) Feeds() []screen.Feed { return []screen.Feed{screen.FeedExecution} }
+func (x *Execution) Feeds() []screen.Feed {
+	return []screen.Feed{screen.FeedExecution, screen.FeedFamily}
+}
 
 // ID is the execution in sight.
 func (x *Execution) ID() int64 { return x.id }
@@ -47,8 +48,9 @@ func (x *Execution) Show(id int64) {
 	if id == x.id {
 		return
 	}
-	x.id, x.scroll, x.section, x.document, x.why = id, 0, 0, nil, false
-	x.env.Data.Execution = nil
+	x.id, x.scroll, x.section, x.why = id, 0, 0, false
+	x.documents = [6]*jsonview.View{}
+	x.env.Data.Execution, x.env.Data.Family = nil, nil
 }
 
 // Title is the text of the title rule.
@@ -75,22 +77,14 @@ func (x *Execution) Changed(feed screen.Feed) {
 	}
 }
 
-func (x *Execution) prepare() {
-	d := x.current()
-	if d == nil {
-		return
-	}
-	text := [...]string{d.Config, d.Result, d.Env}[x.section]
-	if text == "" {
-		x.document = []string{x.env.Paint(theme.Dim, "no "+sections[x.section])}
-		return
-	}
-	x.document = widget.JSON(text)
-}
-
 // Do carries out an action.
 func (x *Execution) Do(action keymap.Action) screen.Effect {
+	if x.documentAction(action) {
+		return screen.Effect{Handled: true}
+	}
 	switch action {
+	case keymap.Xray:
+		return screen.Effect{Handled: true, Open: keymap.InXray, Execution: x.id}
 	case keymap.Why:
 		return x.explain()
 	case keymap.NextPane:
@@ -108,20 +102,12 @@ func (x *Execution) Do(action keymap.Action) screen.Effect {
 	case keymap.Top:
 		x.scroll = 0
 	case keymap.Bottom:
-		x.scroll = len(x.document)
+		x.scroll = 1 << 20
 	default:
 		return screen.Effect{}
 	}
-	if !x.why { // what is drawn then keeps the scroll inside
-		x.scroll = max(0, min(x.scroll, len(x.document)-x.visible))
-	}
+	x.scroll = max(0, x.scroll) // what is drawn keeps the rest inside
 	return screen.Effect{Handled: true}
-}
-
-func (x *Execution) turn(n int) {
-	x.section = (x.section + n + len(sections)) % len(sections)
-	x.scroll, x.why = 0, false
-	x.prepare()
 }
 
 // timelineLines is the least room that the timeline is left when there is much
@@ -140,13 +126,13 @@ func (x *Execution) Render(w, h int) []string {
 	if w >= 120 {
 		lw := w * 82 / 140
 		left := append(x.head(d, lw-1, h-timelineLines), x.timeline(d, max(4, h/3))...)
-		left = append(left, x.documentLines(lw-1, h-len(left))...)
-		return widget.Beside(left, x.related(d), lw, w-lw-2, h, e.Paint(theme.Dim, "│")+" ")
+		left = append(left, x.sectionLines(d, lw-1, h-len(left))...)
+		return widget.Beside(left, x.side(d, w-lw-2, h), lw, w-lw-2, h, e.Paint(theme.Dim, "│")+" ")
 	}
 	foot := x.footLines(d)
 	lines := x.head(d, w, h-timelineLines-len(foot))
 	lines = append(lines, x.timeline(d, min(max(1, h-len(lines)-len(foot)-2), max(3, h/3)))...)
-	lines = append(lines, widget.Fit(x.documentLines(w, h-len(lines)-len(foot)), w, max(0, h-len(lines)-len(foot)))...)
+	lines = append(lines, widget.Fit(x.sectionLines(d, w, h-len(lines)-len(foot)), w, max(0, h-len(lines)-len(foot)))...)
 	return append(lines, foot...)
 }
 
@@ -249,30 +235,6 @@ func (x *Execution) step(s monitor.Step, delta string) string {
 		widget.Right(delta, 8) + "   " + worker
 }
 
-func (x *Execution) documentLines(w, h int) []string {
-	if h < 2 {
-		return nil
-	}
-	var tabs []string
-	for i, name := range sections {
-		if i == x.section {
-			name = x.env.Paint(theme.Accent, "["+name+"]")
-		}
-		tabs = append(tabs, name)
-	}
-	x.visible = h - 1
-	x.scroll = max(0, min(x.scroll, len(x.document)-x.visible))
-	title := " " + strings.Join(tabs, " · ")
-	if len(x.document) > x.visible {
-		title = widget.Spread(title, strconv.Itoa(len(x.document))+" lines", w-1)
-	}
-	lines := []string{title}
-	for _, line := range x.document[x.scroll:min(len(x.document), x.scroll+x.visible)] {
-		lines = append(lines, " "+line)
-	}
-	return lines
-}
-
 func (x *Execution) footLines(d *monitor.ExecutionDetail) []string {
 	return []string{x.env.Paint(theme.Dim, " parent ") + reference(d.Parent) + x.env.Paint(theme.Dim, "   children ") + x.env.Count(d.Children) +
 		x.env.Paint(theme.Dim, "   retry of ") + reference(d.Original) + x.env.Paint(theme.Dim, "   enforcement ") + reference(d.Enforcement)}
@@ -283,26 +245,4 @@ func reference(id *int64) string {
 		return "-"
 	}
 	return strconv.FormatInt(*id, 10)
-}
-
-// related is the right pane of a wide screen.
-func (x *Execution) related(d *monitor.ExecutionDetail) []string {
-	e := x.env
-	line := func(name, value string) string { return e.Paint(theme.Dim, widget.Left(name, 13)) + value }
-	attempt := widget.Unknown
-	if d.Attempt != nil {
-		attempt = strconv.FormatInt(*d.Attempt, 10)
-	}
-	return []string{
-		e.Paint(theme.Dim, "RELATED"), "",
-		line("parent", reference(d.Parent)),
-		line("children", e.Count(d.Children)),
-		line("retry of", reference(d.Original)+"  "+widget.Clean(d.RetryReason)),
-		line("enforcement", reference(d.Enforcement)),
-		line("worker", widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))),
-		line("hand-overs", attempt), "",
-		e.Paint(theme.Dim, "TIMES"), "",
-		line("created", d.Created.UTC().Format("2006-01-02 15:04:05.000Z")),
-		line("updated", d.Updated.UTC().Format("2006-01-02 15:04:05.000Z")),
-	}
 }

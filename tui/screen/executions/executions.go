@@ -153,6 +153,10 @@ func (x *Executions) Do(action keymap.Action) screen.Effect {
 		return screen.Effect{Handled: true, Refetch: screen.FeedExecutions}
 	case keymap.Preview:
 		x.preview = !x.preview
+	case keymap.Xray:
+		if at := x.table.Cursor(); at >= 0 {
+			return screen.Effect{Handled: true, Open: keymap.InXray, Execution: x.rows[at].ID}
+		}
 	case keymap.Open:
 		if at := x.table.Cursor(); at >= 0 {
 			return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: x.rows[at].ID}

@@ -1,0 +1,183 @@
+package app
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+func TestSectionsOfAnExecution(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	b.open(keymap.InExecution)
+	for _, want := range [][]string{
+		{"[result]", "TTL expired"},
+		{"[env]"},
+		{"[history]", "ATTEMPTS", "884309"},
+		{"[dead letter]", "nobody took it for 5m"},
+		{"[raw]", `"retry_count"`},
+		{"[config]", "authorization"},
+	} {
+		b.press("tab")
+		for _, text := range want {
+			require.Contains(t, b.View(), text)
+		}
+	}
+	b.press("shift+tab")
+	require.Contains(t, b.View(), "[raw]")
+	require.NotContains(t, b.View(), "Bearer abc", "secrets are masked in the whole too")
+}
+
+func TestSearchFoldAndRevealInAnExecution(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	b.open(keymap.InExecution)
+	b.press("/")
+	b.typed("ACCEPT")
+	require.Contains(t, b.messages(), "/ACCEPT")
+	b.press("enter")
+	require.Contains(t, b.View(), "match 1/")
+	b.press("n", "N", "h", "h")
+	require.Contains(t, b.View(), `"headers": { … 2 keys }`)
+	b.press("l", "0")
+	require.Contains(t, b.View(), `{ … 2 keys }`)
+	b.press("0", "U")
+	require.Contains(t, b.View(), "Bearer abc")
+	require.Contains(t, b.View(), "secrets shown")
+	b.press("3", "[")
+	require.NotContains(t, b.View(), "Bearer abc", "what was revealed is masked when the view is left")
+	b.press("/")
+	b.typed("nowhere to be found")
+	b.press("enter")
+	require.Contains(t, b.View(), "Nothing here has")
+}
+
+func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]func(*bundle){
+		"r": func(b *bundle) { require.Equal(t, int64(884309), b.execution.ID()) },
+		"c": func(b *bundle) { require.Equal(t, "parent:884301", b.executions.Filter()) },
+		"q": func(b *bundle) { require.Equal(t, keymap.InQueues, b.view) },
+		"w": func(b *bundle) { require.Equal(t, keymap.InWorkers, b.view) },
+		"f": func(b *bundle) { require.Equal(t, keymap.InXray, b.view) },
+		"e": func(b *bundle) {
+			require.Equal(t, screen.RecordRef{Kind: screen.RecordEnforcement, Name: "55120"}, b.record.Ref())
+		},
+		"v": func(b *bundle) {
+			require.Equal(t, screen.RecordRef{Kind: screen.RecordEvent, Name: "9007"}, b.record.Ref())
+		},
+		"u": func(b *bundle) {
+			require.Equal(t, screen.RecordRef{Kind: screen.RecordRule, Name: "nightly.start"}, b.record.Ref())
+		},
+		"d": func(b *bundle) {
+			require.Equal(t, screen.RecordRef{Kind: screen.RecordLetter, Name: "71"}, b.record.Ref())
+		},
+	} {
+		b := started(t, sample(), 80, 24)
+		b.open(keymap.InExecution)
+		b.press("o", key)
+		require.Empty(t, b.dialog.scope, key)
+		want(b)
+		b.press("esc")
+		require.Equal(t, keymap.InExecution, b.view, key)
+		require.Equal(t, int64(884301), b.execution.ID(), key)
+	}
+}
+
+func TestTheMenuOfRelatedThingsSaysWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.open(keymap.InExecution)
+	b.press("o", "i")
+	require.Contains(t, b.View(), "inquiry: there is none")
+	require.Equal(t, keymap.InRelated, b.dialog.scope)
+	b.press("esc")
+	require.Empty(t, b.dialog.scope)
+	require.Equal(t, keymap.InExecution, b.view)
+}
+
+func TestOfARowMoreIsReadWhileTheMenuIsOpen(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("3", "gg")
+	held := b.hold("o")
+	require.Contains(t, b.View(), "it has not been read yet")
+	b.answers(held)
+	require.Contains(t, b.View(), "nightly.start")
+	b.press("u")
+	require.Equal(t, keymap.InRecord, b.view)
+
+	b.press("3")
+	b.source.fail = map[screen.Feed]error{screen.FeedFamily: errors.New("connection refused")}
+	b.press("o")
+	require.Contains(t, b.View(), "more cannot be read: connection refused")
+	b.press("c")
+	require.Equal(t, keymap.InExecutions, b.view, "what the row says is there nevertheless")
+	require.True(t, strings.HasPrefix(b.executions.Filter(), "parent:"))
+}
+
+func TestQueuesAndWorkersLeadToTheirExecutions(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2", "o", "f")
+	require.Contains(t, b.executions.Filter(), "status:failed,timeout,abandoned")
+	b.press("4", "o", "x")
+	require.Contains(t, b.executions.Filter(), "worker:")
+}
+
+func TestXrayIsATreeThatOpensItsRows(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.open(keymap.InExecution)
+	b.press("x")
+	require.Equal(t, keymap.InXray, b.view)
+	require.Contains(t, b.View(), "884050  etl-nightly")
+	require.Contains(t, b.View(), "ATTEMPTS of 884301")
+	require.Equal(t, "884301", b.table().Key(), "the cursor is on the one it was opened for")
+	b.press("gg", "j", "j", "h")
+	require.NotContains(t, b.View(), "884102")
+	require.Contains(t, b.View(), "▸ 884101")
+	b.press("l")
+	require.Contains(t, b.View(), "884102")
+	b.press("0")
+	require.NotContains(t, b.View(), "884102")
+	b.press("0", "j", "enter")
+	require.Equal(t, keymap.InExecution, b.view)
+	require.Equal(t, int64(884102), b.execution.ID())
+	b.press("esc")
+	require.Equal(t, keymap.InXray, b.view)
+	require.Equal(t, int64(884301), b.xray.ID())
+}
+
+func TestARecordOpensWhatItNames(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.run(b.effect(screen.OpenRecordID(screen.RecordEnforcement, 55120)))
+	require.Contains(t, b.View(), `"rule_ref": "nightly.start"`)
+	b.press("/")
+	b.typed(`"execution"`)
+	b.press("enter", "enter")
+	require.Equal(t, keymap.InExecution, b.view)
+	require.Equal(t, int64(884301), b.execution.ID())
+	b.press("esc", "o", "v")
+	require.Equal(t, screen.RecordRef{Kind: screen.RecordEvent, Name: "9007"}, b.record.Ref())
+	b.press("esc", "gg", "enter")
+	require.Contains(t, b.View(), "names nothing")
+	b.run(b.effect(screen.OpenRecordID(screen.RecordEnforcement, 1)))
+	require.Contains(t, b.View(), "cannot be read: not found")
+}
+
+func TestTheFamilyIsReadLessOften(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.open(keymap.InExecution)
+	require.Equal(t, familyEvery, b.delay(screen.FeedFamily, &screen.Freshness{}))
+	require.Positive(t, b.source.count(screen.FeedFamily))
+	require.IsType(t, &monitor.Family{}, b.env.Data.Family)
+}

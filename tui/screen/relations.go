@@ -1,0 +1,108 @@
+package screen
+
+import (
+	"strconv"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+)
+
+// ExecutionRelations is what an execution has to do with, as far as its row and,
+// where it was read, its family say.
+func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
+	id := strconv.FormatInt(x.ID, 10)
+	list := []Relation{
+		parentOf(x, f),
+		{Key: "c", Label: "children", Help: "what it has started", To: Effect{Handled: true, Open: keymap.InExecutions, Filter: "parent:" + id}},
+		{Key: "q", Label: "queue", Help: x.ActionRef, To: Effect{Handled: true, Open: keymap.InQueues, Filter: x.ActionRef}},
+		{Key: "w", Label: "worker", Not: "it was handed to none"},
+		{Key: "f", Label: "workflow", Help: "the tree that it is in", To: Effect{Handled: true, Open: keymap.InXray, Execution: x.ID}},
+	}
+	if x.WorkerID != nil {
+		list[3] = Relation{
+			Key: "w", Label: "worker", Help: WorkerName(x.WorkerID, x.WorkerName),
+			To: Effect{Handled: true, Open: keymap.InWorkers, Row: strconv.FormatInt(*x.WorkerID, 10)},
+		}
+	}
+	return append(append(list, recorded(f)...), retries(x, f)...)
+}
+
+func parentOf(x *monitor.Execution, f *monitor.Family) Relation {
+	r := Relation{Key: "p", Label: "parent", Not: "nothing started it"}
+	if x.Parent == nil {
+		return r
+	}
+	r.Not, r.Help, r.To = "", strconv.FormatInt(*x.Parent, 10), OpenExecution(*x.Parent)
+	if f != nil {
+		if p := f.Parent(); p != nil {
+			r.Help += "  " + p.ActionRef + "  " + p.Status
+		}
+	}
+	return r
+}
+
+// recorded are the records behind an execution.
+func recorded(f *monitor.Family) []Relation {
+	unread := "it has not been read yet"
+	if f != nil {
+		unread = "there is none"
+	}
+	letter := Relation{Key: "d", Label: "dead letter", Not: unread}
+	cause := Relation{Key: "e", Label: "enforcement", Not: unread}
+	event := Relation{Key: "v", Label: "event", Not: unread}
+	rule := Relation{Key: "u", Label: "rule", Not: unread}
+	inquiry := Relation{Key: "i", Label: "inquiry", Not: unread}
+	if f == nil {
+		return []Relation{letter, cause, event, rule, inquiry}
+	}
+	if len(f.Letters) > 0 {
+		l := &f.Letters[0]
+		letter = Relation{Key: "d", Label: "dead letter", Help: strconv.FormatInt(l.ID, 10) + "  " + l.Reason + "  " + l.Decision, To: OpenRecordID(RecordLetter, l.ID)}
+	}
+	if c := f.Enforcement; c != nil {
+		cause = Relation{Key: "e", Label: "enforcement", Help: strconv.FormatInt(c.ID, 10) + "  " + c.Status, To: OpenRecordID(RecordEnforcement, c.ID)}
+		rule = Relation{Key: "u", Label: "rule", Help: c.RuleRef, To: OpenRecord(RecordRule, c.RuleRef)}
+		if c.Event != 0 {
+			event = Relation{Key: "v", Label: "event", Help: strconv.FormatInt(c.Event, 10) + "  " + c.TriggerRef, To: OpenRecordID(RecordEvent, c.Event)}
+		}
+	}
+	if len(f.Inquiries) > 0 {
+		at := f.Inquiries[0]
+		inquiry = Relation{Key: "i", Label: "inquiry", Help: strconv.FormatInt(at, 10), To: Effect{Handled: true, Open: keymap.InInquiries, Inquiry: at}}
+	}
+	return []Relation{letter, cause, event, rule, inquiry}
+}
+
+// retries are the attempts around an execution.
+func retries(x *monitor.Execution, f *monitor.Family) []Relation {
+	before := Relation{Key: "b", Label: "try before", Not: "it is the first"}
+	after := Relation{Key: "r", Label: "retry", Not: "it was not repeated"}
+	if f == nil {
+		before.Not, after.Not = "it has not been read yet", "it has not been read yet"
+		return []Relation{before, after}
+	}
+	for _, a := range f.Attempts {
+		if a.ID != x.ID {
+			continue
+		}
+		if a.Repeats != nil {
+			before = Relation{Key: "b", Label: "try before", Help: strconv.FormatInt(*a.Repeats, 10), To: OpenExecution(*a.Repeats)}
+		}
+		if a.RepeatedBy != nil {
+			after = Relation{Key: "r", Label: "retry", Help: strconv.FormatInt(*a.RepeatedBy, 10), To: OpenExecution(*a.RepeatedBy)}
+		}
+	}
+	return []Relation{before, after}
+}
+
+// ActionRelations is what the queues of an action have to do with.
+func ActionRelations(ref string) []Relation {
+	to := func(filter string) Effect {
+		return Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + ref + filter}
+	}
+	return []Relation{
+		{Key: "x", Label: "executions", Help: "all of its action", To: to("")},
+		{Key: "n", Label: "unfinished", Help: "those that have not ended", To: to(" status:requested,scheduling,scheduled,running,canceling")},
+		{Key: "f", Label: "failed", Help: "those that went wrong", To: to(" status:failed,timeout,abandoned")},
+	}
+}
