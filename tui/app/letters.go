@@ -1,6 +1,8 @@
 package app
 
 import (
+	"slices"
+
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/core/redrive"
@@ -57,8 +59,8 @@ func (m *Model) undo() tea.Cmd {
 		m.say("Nothing can be acted upon: " + m.env.Locked)
 		return nil
 	}
-	for i := len(m.env.Session) - 1; i >= 0; i-- {
-		if op := m.env.Session[i]; op.Receipt != nil && op.Receipt.Undo != nil {
+	for _, op := range slices.Backward(m.env.Session) {
+		if op.Receipt != nil && op.Receipt.Undo != nil {
 			return m.planFor(*op.Receipt.Undo)
 		}
 	}

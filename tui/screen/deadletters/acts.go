@@ -12,9 +12,6 @@ import (
 func (v *DeadLetters) Acts() (act.Menu, bool) {
 	chosen := v.chosen()
 	if len(chosen) == 0 {
-		if v.source == sourceBroker && v.env.Data.Snapshot != nil {
-			return act.Menu{}, false
-		}
 		return act.Menu{}, false
 	}
 	first := chosen[0]
