@@ -18,8 +18,8 @@ const PastSpan = time.Hour
 // The bounds of looking back: so many looks of so many rows for each status, and so
 // many dead letters.
 const (
-	pastLooks   = 200
-	pastPer     = 50
+	pastLooks   = 120
+	pastPer     = 25
 	pastLetters = 20_000
 )
 

@@ -69,10 +69,10 @@ const checkNameWidth = 24
 // checkLines is one check: its sign and name, what was found, and the fix.
 func (e *Env) checkLines(c *monitor.Check, w int) []string {
 	look := e.CheckLook(c.Status)
-	first, indent := e.Paint(look.Role, look.Glyph)+" "+widget.Left(c.Name, checkNameWidth)+" ", checkNameWidth+3
+	first, indent := e.Paint(look.Role, look.Glyph)+" "+widget.Left(widget.Clean(c.Name), checkNameWidth)+" ", checkNameWidth+3
 	text := widget.Clean(c.Text)
 	if w < 90 { // no room for two columns
-		first, indent, text = e.Paint(look.Role, look.Glyph)+" ", 2, c.Name+": "+text
+		first, indent, text = e.Paint(look.Role, look.Glyph)+" ", 2, widget.Clean(c.Name)+": "+text
 	}
 	var lines []string
 	for i, part := range widget.Wrap(text, w-indent) {
@@ -125,7 +125,7 @@ func (e *Env) CheckSummary(w int, prefix string) []string {
 	}
 	if worst := list[0]; worst.Status != monitor.CheckOK {
 		look := e.CheckLook(worst.Status)
-		lines = append(lines, widget.Cut("   "+e.Paint(look.Role, look.Glyph)+" "+worst.Name+"  "+widget.Clean(worst.Text), w))
+		lines = append(lines, widget.Cut("   "+e.Paint(look.Role, look.Glyph)+" "+widget.Clean(worst.Name)+"  "+widget.Clean(worst.Text), w))
 	}
 	return lines
 }
