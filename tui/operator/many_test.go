@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,7 +51,7 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	b := setup(t, quick)
 	targets := b.ended(4)
 	running := testkit.Execution(t, b.store, testkit.Action(t, b.store, "demo.other"), func(r *testkit.ExecutionRow) { r.Status = attune.StatusRunning })
-	marked := append(targets, act.Target{ID: running.ID, Name: "running"}, act.Target{ID: 1 << 40, Name: "gone"})
+	marked := append(slices.Clone(targets), act.Target{ID: running.ID, Name: "running"}, act.Target{ID: 1 << 40, Name: "gone"})
 	plan := b.planMany(act.RetryExecution, marked)
 	text := words(plan.Lines)
 	require.Contains(t, text, "6 marked: 4 to retry, 2 skipped.")

@@ -52,7 +52,7 @@ func (e *Env) oldestTick(all *monitor.Replicas) string {
 	return "oldest tick " + widget.Age(oldest+e.Since(all.At)) + " (" + widget.Clean(name) + ")"
 }
 
-// ReplicaLines is the list of replicas, the unwell first, with a title: at most
+// ReplicaLines is the list of replicas, the unwell first and the gone last, with a title: at most
 // h lines, none if less than one replica finds room.
 func (e *Env) ReplicaLines(w, h int) []string {
 	all := e.replicas()
@@ -94,10 +94,19 @@ func (e *Env) replicas() *monitor.Replicas {
 	return e.Data.Overview.Replicas
 }
 
+// deadAfter is the silence from which a replica is taken for gone, not for ill.
+const deadAfter = 10 * time.Minute
+
+// worstFirst puts the replicas that are unwell first and those that are gone last:
+// what ended long ago hides nothing that needs help now.
 func worstFirst(list []monitor.Replica) []monitor.Replica {
 	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b monitor.Replica) int {
-		return len(b.Problems) - len(a.Problems)
-	})
+	weight := func(r monitor.Replica) int {
+		if r.Age > deadAfter {
+			return -1
+		}
+		return len(r.Problems)
+	}
+	slices.SortStableFunc(sorted, func(a, b monitor.Replica) int { return weight(b) - weight(a) })
 	return sorted
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
 )
 
 var start = time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
@@ -87,4 +89,16 @@ func TestSettleKeepsTheOrderWhileSomebodyReads(t *testing.T) {
 	require.Equal(t, []int{2, 0, 1}, e.Settle([]string{"a", "gone", "b"}, []string{"b", "new", "a"}))
 	e.Clock = start.Add(time.Minute)
 	require.Equal(t, []int{0, 1, 2}, e.Settle([]string{"a", "b"}, []string{"b", "new", "a"}))
+}
+
+func TestReplicasThatAreGoneComeLast(t *testing.T) {
+	t.Parallel()
+	list := []monitor.Replica{
+		{ID: "gone", Age: time.Hour, Problems: []string{"silent for 1h", "loop x is silent"}}, {ID: "well"}, {ID: "ill", Problems: []string{"broker away"}},
+	}
+	var order []string
+	for _, r := range worstFirst(list) {
+		order = append(order, r.ID)
+	}
+	require.Equal(t, []string{"ill", "well", "gone"}, order)
 }
