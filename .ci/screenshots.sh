@@ -37,11 +37,11 @@ alive() {
 	}
 }
 
-# ready says whether the demo's servers answer the dashboard.
+# ready says whether the demo's traffic is seen in the dashboard.
 ready() {
 	lines=$(bin/attune-executor stack env --dir "$dir/demo" 2>/dev/null) && [ -n "$lines" ] || return 1
 	eval "$lines"
-	bin/attune-tui --snapshot overview >/dev/null 2>&1
+	bin/attune-tui --snapshot queues 2>/dev/null | grep -q demo
 }
 until ready; do
 	alive
