@@ -30,6 +30,8 @@ const (
 	Alerts      Action = "alerts"
 	Inquiries   Action = "inquiries"
 	Broker      Action = "broker"
+	Acknowledge Action = "acknowledge"
+	Mute        Action = "mute"
 	NextPane    Action = "next-pane"
 	PrevPane    Action = "previous-pane"
 	Filter      Action = "filter"
@@ -191,6 +193,8 @@ var Table = append([]Binding{
 
 	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution, InWorkflows}, 4, false},
 
+	{Acknowledge, []string{"i"}, "i", "ack", "acknowledge in this session; again takes it back", GroupRows, []Scope{InAlerts}, 2, false},
+	{Mute, []string{"m"}, "m", "mute", "mute for 15 minutes in this session; again takes it back", GroupRows, []Scope{InAlerts}, 3, false},
 	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, []Scope{InExecution, InRecord, InLetter, InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InInquiries, InBroker}, 3, false},
 	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
 	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6, false},

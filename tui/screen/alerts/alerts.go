@@ -6,6 +6,7 @@ package alerts
 
 import (
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
@@ -20,19 +21,28 @@ type Alerts struct {
 	table *widget.Table
 	rows  []monitor.Alert
 	first int
+	// acked are the alerts that were seen in this session, muted those out of the
+	// way until a time, by their keys.
+	acked map[string]bool
+	muted map[string]time.Time
 }
+
+// muteTime is how long a muted alert stays out of the way.
+const muteTime = 15 * time.Minute
 
 var columns = []widget.Column{
 	{Title: "", Width: 1},
 	{Title: "SINCE", Width: 7, Right: true},
-	{Title: "STATE", Width: 8},
+	{Title: "STATE", Width: 9},
 	{Title: "SUMMARY", Width: 30, Grow: true},
 	{Title: "RULE", Width: 24, Priority: 1},
 	{Title: "SEVERITY", Width: 8, Priority: 2},
 }
 
 // New makes the view.
-func New(env *screen.Env) *Alerts { return &Alerts{env: env, table: widget.NewTable(columns)} }
+func New(env *screen.Env) *Alerts {
+	return &Alerts{env: env, table: widget.NewTable(columns), acked: map[string]bool{}, muted: map[string]time.Time{}}
+}
 
 // Table is the list, with its marks and columns.
 func (v *Alerts) Table() *widget.Table { return v.table }
@@ -85,13 +95,57 @@ func (v *Alerts) Do(action keymap.Action) screen.Effect {
 		return screen.Effect{Handled: true}
 	}
 	at := v.table.Cursor()
-	if action != keymap.Open {
+	switch action {
+	case keymap.Acknowledge, keymap.Mute:
+		return v.quiet(action, at)
+	case keymap.Open:
+	default:
 		return screen.Effect{}
 	}
 	if at < 0 {
 		return screen.Effect{Handled: true, Note: "Nothing needs attention."}
 	}
 	return screen.Effect{Handled: true, Open: screen.View(v.rows[at].View), Filter: v.rows[at].Filter}
+}
+
+// quiet acknowledges the alert under the cursor, or mutes it; the same again takes
+// that back. Nothing but this screen of this session knows of it.
+func (v *Alerts) quiet(action keymap.Action, at int) screen.Effect {
+	if at < 0 || v.rows[at].Cleared != nil {
+		return screen.Effect{Handled: true, Note: "Only what is open can be acknowledged or muted."}
+	}
+	key := v.Key(at)
+	switch {
+	case action == keymap.Acknowledge && v.acked[key]:
+		delete(v.acked, key)
+		return screen.Effect{Handled: true, Note: "No longer acknowledged."}
+	case action == keymap.Acknowledge:
+		v.acked[key] = true
+		return screen.Effect{Handled: true, Note: "Acknowledged in this session; it stays open."}
+	case v.isMuted(key):
+		delete(v.muted, key)
+		return screen.Effect{Handled: true, Note: "Heard again."}
+	default:
+		v.muted[key] = v.env.Clock.Add(muteTime)
+		return screen.Effect{Handled: true, Note: "Muted here for " + widget.Short(muteTime) + "; the engine goes on evaluating it."}
+	}
+}
+
+func (v *Alerts) isMuted(key string) bool { return v.env.Clock.Before(v.muted[key]) }
+
+// word is the state of a row, with what was done about it here.
+func (v *Alerts) word(row int) string {
+	key := v.Key(row)
+	switch {
+	case v.rows[row].Cleared != nil:
+		return v.rows[row].State
+	case v.isMuted(key):
+		return "muted " + widget.Short(v.muted[key].Sub(v.env.Clock))
+	case v.acked[key]:
+		return "seen"
+	default:
+		return v.rows[row].State
+	}
 }
 
 // Len is the number of rows.
@@ -120,7 +174,7 @@ func (v *Alerts) Cells(row int, into []widget.Cell) []widget.Cell {
 	return append(into,
 		widget.Cell{Text: look.Glyph, Role: role},
 		widget.Cell{Text: widget.Age(e.Since(begin))},
-		widget.Cell{Text: r.State, Role: role},
+		widget.Cell{Text: v.word(row), Role: role},
 		widget.Cell{Text: r.Summary},
 		widget.Cell{Text: r.Rule, Role: theme.Dim},
 		widget.Cell{Text: string(r.Severity), Role: role},
@@ -223,7 +277,7 @@ func (v *Alerts) details(a *monitor.Alerts, w, h int) []string {
 func span(e *screen.Env, r *monitor.Alert) string {
 	since := "since " + r.Since.UTC().Format("2006-01-02 15:04:05Z")
 	if r.Cleared != nil {
-		return since + " until " + r.Cleared.UTC().Format("15:04:05Z")
+		return since + " until " + r.Cleared.UTC().Format("15:04:05Z") + ", lasted " + widget.Age(r.Cleared.Sub(r.Since))
 	}
 	return since + ", " + widget.Age(e.Since(r.Since))
 }
