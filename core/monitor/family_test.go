@@ -12,12 +12,12 @@ func TestAFamilyIsTheWholeTreeWithWhatBelongsToTheExecution(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.store, "demo.flow")
-	make := func(parent *int64) int64 {
+	birth := func(parent *int64) int64 {
 		return testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Parent = parent }).ID
 	}
-	top := make(nil)
-	first, second := make(&top), make(&top)
-	leaf := make(&second)
+	top := birth(nil)
+	first, second := birth(&top), birth(&top)
+	leaf := birth(&second)
 	b.fail(t, leaf, `{"error": "exit 1"}`)
 	again := b.repeat(t, leaf, "action_failure", 0, nil)
 

@@ -44,7 +44,7 @@ const (
 	FeedPast        Feed = "past"
 	FeedLetter      Feed = "letter"
 	FeedLetterRows  Feed = "letter-rows"
-	// What is read only when it is asked for, by an act.
+	// FeedSnapshot and FeedSpool are read only when they are asked for, by an act.
 	FeedSnapshot Feed = "snapshot"
 	FeedSpool    Feed = "spool"
 )

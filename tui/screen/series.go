@@ -50,22 +50,31 @@ func (d *Data) Apply(result any, now time.Time) bool {
 	case *monitor.Queues:
 		d.Queues = r
 		d.recordQueues(r.At, r.List)
+	case *monitor.Workers:
+		d.Workers = r
+		d.recordWorkers(r.At, r.List)
+	case *monitor.Past:
+		d.Past = r
+		d.seed()
+	default:
+		return d.put(result)
+	}
+	return true
+}
+
+// put puts into the store what no trend is made of.
+func (d *Data) put(result any) bool {
+	switch r := result.(type) {
 	case *monitor.QueueDetail:
 		d.Queue = r
 	case *monitor.Executions:
 		d.Executions = r
 	case *monitor.ExecutionDetail:
 		d.Execution = r
-	case *monitor.Workers:
-		d.Workers = r
-		d.recordWorkers(r.At, r.List)
 	case *monitor.DeadLetters:
 		d.DeadLetters = r
 	case *monitor.Alerts:
 		d.Alerts = r
-	case *monitor.Past:
-		d.Past = r
-		d.seed()
 	case *monitor.Checks:
 		d.Checks = r
 	case *monitor.Audit:

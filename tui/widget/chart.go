@@ -79,13 +79,15 @@ func TimeAxis(from, to time.Time, w int) string {
 		return ""
 	}
 	steps := min(3, room/(text+6))
-	line := Blank(label + 1)
+	var line strings.Builder
+	line.WriteString(Blank(label + 1))
 	for i := range steps + 1 {
 		at := from.Add(to.Sub(from) * time.Duration(i) / time.Duration(steps)).UTC().Format("15:04")
 		column := label + 1 + (room-text)*i/steps
-		line += Blank(column-Width(line)) + at
+		line.WriteString(Blank(column - Width(line.String())))
+		line.WriteString(at)
 	}
-	return line
+	return line.String()
 }
 
 func chartRow(values []float64, peak float64, row, rows, room int, g *theme.Glyphs) string {
