@@ -33,7 +33,6 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-go vet ./... || exit 1
 "$attune" stack up --fast --stats-interval 250ms --dir "$dir" >/dev/null || exit 1
 lines=$("$attune" stack env --dir "$dir") || exit 1
 url() { (
