@@ -171,10 +171,13 @@ WHERE e.parent = sqlc.arg(parent)::bigint AND e.id < sqlc.arg(before)::bigint
 ORDER BY e.id DESC LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorSift :many
--- Of a bounded number of ids the newest whose rows pass what no index finds.
-SELECT e.id FROM execution e
-WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
-  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
+-- Of a bounded number of ids the newest whose rows pass what no index finds. Each row is
+-- looked up by its id, however few rows there are besides.
+SELECT e.id FROM unnest(sqlc.arg(ids)::bigint[]) AS wanted(id)
+CROSS JOIN LATERAL (
+    SELECT x.id, x.status, x.action_ref, x.worker, x.retry_count, x.parent, x.result FROM execution x WHERE x.id = wanted.id OFFSET 0
+) e
+WHERE (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
   AND (sqlc.arg(pattern)::text = '' OR e.action_ref ILIKE sqlc.arg(pattern)::text)
   AND e.action_ref ~* ALL (sqlc.arg(match)::text[])
   AND NOT (e.action_ref ~* ANY (sqlc.arg(unmatch)::text[]))

@@ -948,9 +948,11 @@ func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 }
 
 const MonitorSift = `-- name: MonitorSift :many
-SELECT e.id FROM execution e
-WHERE e.id = ANY ($1::bigint[])
-  AND (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
+SELECT e.id FROM unnest($1::bigint[]) AS wanted(id)
+CROSS JOIN LATERAL (
+    SELECT x.id, x.status, x.action_ref, x.worker, x.retry_count, x.parent, x.result FROM execution x WHERE x.id = wanted.id OFFSET 0
+) e
+WHERE (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
   AND ($3::text = '' OR e.action_ref ILIKE $3::text)
   AND e.action_ref ~* ALL ($4::text[])
   AND NOT (e.action_ref ~* ANY ($5::text[]))
@@ -983,7 +985,8 @@ type MonitorSiftParams struct {
 	Page       int64
 }
 
-// Of a bounded number of ids the newest whose rows pass what no index finds.
+// Of a bounded number of ids the newest whose rows pass what no index finds. Each row is
+// looked up by its id, however few rows there are besides.
 func (q *Queries) MonitorSift(ctx context.Context, arg MonitorSiftParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorSift,
 		arg.Ids,
