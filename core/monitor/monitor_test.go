@@ -110,7 +110,7 @@ func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
 	require.WithinDuration(t, *w.SuspectSince, *found[0].Since, time.Millisecond)
 	found[0].Since = nil
 	require.Equal(t, []Finding{{
-		Level: LevelWarning, Target: "workers", Text: "mute suspect, given nothing", Hint: "its queue is gone", Rule: "worker_suspect",
+		Level: LevelWarning, Target: "workers", Filter: "mute", Text: "mute suspect, given nothing", Hint: "its queue is gone", Rule: "worker_suspect",
 	}}, found)
 
 	action := testkit.Action(t, b.store, "demo.sleep")
