@@ -119,7 +119,7 @@ VIEWS
 keys wide 2
 shows wide "[2"
 keys wide A
-shows wide "cancel those who wait"
+shows wide "reset limit"
 picture wide act ""
 keys wide Escape
 alive
