@@ -30,22 +30,14 @@ func TestAQuestionInAResultIsOpenedOnce(t *testing.T) {
 		require.NoError(t, err)
 		return o
 	}
-	standing := func() inquiry.Standing {
-		all, err := inquiry.Standings(ctx, b.store.Queries, []int64{execution, quiet})
-		require.NoError(t, err)
-		require.NotContains(t, all, quiet)
-		return all[execution]
-	}
 	first, second := read(), read()
-	require.Equal(t, inquiry.Standing{Status: inquiry.Unopened}, standing())
-	require.True(t, standing().Status.Open(), "nobody goes on before the question is opened")
 	require.NoError(t, b.open(ctx, first))
 	err := b.open(ctx, second)
 	require.Equal(t, store.ClassConflict, store.ClassOf(err), "a second replica takes its transaction back: %v", err)
 	require.True(t, read().Empty())
 
 	id := first.Questions[0].ID
-	require.Equal(t, inquiry.Standing{Inquiry: id, Status: inquiry.Pending}, standing())
+	require.Equal(t, inquiry.Pending, b.status(t, id))
 	require.Len(t, b.relay.messages, 1)
 	told, err := message.Decode[message.InquiryCreated](b.relay.messages[0].Body)
 	require.NoError(t, err)
@@ -75,12 +67,15 @@ func TestAQuestionThatCannotBeAskedIsRecorded(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, b.open(ctx, opening))
 	}
-	standings, err := inquiry.Standings(ctx, b.store.Queries, all)
-	require.NoError(t, err)
-	require.Equal(t, inquiry.Standing{Status: inquiry.Refused, Fault: "the question is malformed: prompt must be a text"}, standings[malformed])
-	require.Equal(t, inquiry.Standing{Status: inquiry.Refused, Fault: "the question is malformed: there is no identity 999 to assign it to"}, standings[nobody])
-	require.Equal(t, inquiry.Pending, standings[fine].Status)
-	require.False(t, standings[malformed].Status.Open())
+	fault := func(execution int64) (reason string) {
+		require.NoError(t, b.store.Pool().QueryRow(ctx, `SELECT reason FROM inquiry_fault WHERE execution = $1`, execution).Scan(&reason))
+		return reason
+	}
+	require.Equal(t, "the question is malformed: prompt must be a text", fault(malformed))
+	require.Equal(t, "the question is malformed: there is no identity 999 to assign it to", fault(nobody))
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry_fault`))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry`))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE execution = $1 AND status = 'pending'`, fine))
 }
 
 // What failed asks nothing, and nobody is asked for a workflow that has ended.
@@ -123,7 +118,6 @@ func TestSearchesGoByTheirIndexes(t *testing.T) {
 		store.FindUnsettledInquiries: {"attune_inquiry_unsettled", []any{200}},
 		store.FindStrayInquiries:     {"attune_inquiry_pending", []any{0, 200}},
 		store.CountOpenInquiries:     {"attune_inquiry_pending", []any{1000}},
-		store.ReadInquiryStandings:   {"uq_inquiry_execution", []any{[]int64{b.workflow}}},
 		store.FindAsking:             {"uq_inquiry_execution", []any{[]int64{b.workflow}}},
 	} {
 		rows, err := b.store.Pool().Query(t.Context(), "EXPLAIN "+sql, want.args...)

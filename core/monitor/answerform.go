@@ -246,7 +246,7 @@ func (f *AnswerField) read(text string) (value any, given bool, err error) {
 		return nil, false, nil
 	}
 	if len(f.Choices) > 0 {
-		at := slices.IndexFunc(f.Choices, func(choice string) bool { return strings.EqualFold(choice, trimmed) })
+		at := f.choice(trimmed)
 		if at < 0 {
 			return nil, false, errors.New("say " + f.Words)
 		}
@@ -262,6 +262,20 @@ func (f *AnswerField) read(text string) (value any, given bool, err error) {
 		return text, true, nil
 	}
 	return nil, false, errors.New("it is not " + f.Words)
+}
+
+// choice finds the choice that a text stands for; -1 is none. Yes and no are known by
+// their first letter too, and as JSON has them.
+func (f *AnswerField) choice(text string) int {
+	if slices.Equal(f.kinds, []string{"boolean"}) && len(f.Choices) == 2 {
+		switch strings.ToLower(text) {
+		case "y", "true":
+			text = "yes"
+		case "n", "false":
+			text = "no"
+		}
+	}
+	return slices.IndexFunc(f.Choices, func(choice string) bool { return strings.EqualFold(choice, text) })
 }
 
 // Check says why a text cannot be the value, or nothing.

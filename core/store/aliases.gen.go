@@ -274,7 +274,6 @@ type (
 	ReadEnforcementsRow             = db.ReadEnforcementsRow
 	ReadEventsRow                   = db.ReadEventsRow
 	ReadFleetRow                    = db.ReadFleetRow
-	ReadInquiryStandingsRow         = db.ReadInquiryStandingsRow
 	ReadLetterExecutionsRow         = db.ReadLetterExecutionsRow
 	ReadLetterWorkersRow            = db.ReadLetterWorkersRow
 	ReadOutcomesRow                 = db.ReadOutcomesRow
@@ -770,7 +769,6 @@ const (
 	ReadEnforcements                      = db.ReadEnforcements
 	ReadEvents                            = db.ReadEvents
 	ReadFleet                             = db.ReadFleet
-	ReadInquiryStandings                  = db.ReadInquiryStandings
 	ReadLetterExecutions                  = db.ReadLetterExecutions
 	ReadLetterWorkers                     = db.ReadLetterWorkers
 	ReadOutcomes                          = db.ReadOutcomes

@@ -61,20 +61,6 @@ FROM (SELECT unnest(sqlc.arg(executions)::bigint[]) AS execution, unnest(sqlc.ar
 ORDER BY r.execution
 ON CONFLICT DO NOTHING;
 
--- name: ReadInquiryStandings :many
--- How the questions of executions stand; an execution without one has no row. One
--- that asks and whose question is neither open nor refused yet has the status
--- 'unopened'.
-SELECT e.id AS execution, coalesce(i.id, 0)::bigint AS inquiry,
-       coalesce(i.status::text, CASE WHEN f.execution IS NULL THEN 'unopened' ELSE 'refused' END)::text AS status,
-       coalesce(i.response, 'null')::jsonb AS response, coalesce(f.reason, '')::text AS fault
-FROM execution e
-LEFT JOIN inquiry i ON i.execution = e.id
-LEFT JOIN inquiry_fault f ON f.execution = e.id
-WHERE e.id = ANY (sqlc.arg(executions)::bigint[])
-  AND (i.id IS NOT NULL OR f.execution IS NOT NULL OR e.status = 'completed' AND attune_inquiry_of(e.result) IS NOT NULL)
-ORDER BY e.id;
-
 -- name: InquiryExecutions :many
 -- The executions of inquiries, to be locked before these are.
 SELECT i.id, i.execution FROM inquiry i WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY i.execution;

@@ -566,55 +566,6 @@ func (q *Queries) ReadBeginningQuestions(ctx context.Context, ids []int64, actio
 	return items, nil
 }
 
-const ReadInquiryStandings = `-- name: ReadInquiryStandings :many
-SELECT e.id AS execution, coalesce(i.id, 0)::bigint AS inquiry,
-       coalesce(i.status::text, CASE WHEN f.execution IS NULL THEN 'unopened' ELSE 'refused' END)::text AS status,
-       coalesce(i.response, 'null')::jsonb AS response, coalesce(f.reason, '')::text AS fault
-FROM execution e
-LEFT JOIN inquiry i ON i.execution = e.id
-LEFT JOIN inquiry_fault f ON f.execution = e.id
-WHERE e.id = ANY ($1::bigint[])
-  AND (i.id IS NOT NULL OR f.execution IS NOT NULL OR e.status = 'completed' AND attune_inquiry_of(e.result) IS NOT NULL)
-ORDER BY e.id
-`
-
-type ReadInquiryStandingsRow struct {
-	Execution int64
-	Inquiry   int64
-	Status    string
-	Response  []byte
-	Fault     string
-}
-
-// How the questions of executions stand; an execution without one has no row. One
-// that asks and whose question is neither open nor refused yet has the status
-// 'unopened'.
-func (q *Queries) ReadInquiryStandings(ctx context.Context, executions []int64) ([]ReadInquiryStandingsRow, error) {
-	rows, err := q.db.Query(ctx, ReadInquiryStandings, executions)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReadInquiryStandingsRow
-	for rows.Next() {
-		var i ReadInquiryStandingsRow
-		if err := rows.Scan(
-			&i.Execution,
-			&i.Inquiry,
-			&i.Status,
-			&i.Response,
-			&i.Fault,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const RecordInquiryFaults = `-- name: RecordInquiryFaults :exec
 INSERT INTO inquiry_fault (execution, reason)
 SELECT r.execution, r.reason
