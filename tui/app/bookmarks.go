@@ -98,7 +98,7 @@ func (m *Model) bookmarkKey(name string) tea.Cmd {
 	return nil
 }
 
-// openBookmark opens a view as it was arranged. A filter that the view
+// openBookmark opens a view as it was arranged. A filter or an order that the view
 // does not understand is told and left out.
 func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 	if !slices.Contains(Views, b.View) {
@@ -111,6 +111,7 @@ func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 			m.say("Bookmark " + b.Name + ": " + err.Error())
 		}
 	}
+	m.sortBookmark(b)
 	if t, ok := target.(screen.Tabular); ok {
 		showColumns(t.Table(), b.Columns)
 	}
@@ -118,6 +119,24 @@ func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 		return m.restartView()
 	}
 	return m.goTo(b.View)
+}
+
+// sortBookmark puts the view of a bookmark in its order.
+func (m *Model) sortBookmark(b *settings.Bookmark) {
+	s, ok := m.screens[b.View].(screen.Sortable)
+	if !ok {
+		if b.Sort != "" {
+			m.say("Bookmark " + b.Name + ": the order of " + string(b.View) + " cannot be chosen.")
+		}
+		return
+	}
+	order, known := screen.ReadOrder(s, b.Sort)
+	if !known {
+		m.say("Bookmark " + b.Name + ": " + string(b.View) + " is sorted by one of " + strings.Join(s.SortKeys(), ", ") + ", not by " + b.Sort + ".")
+	}
+	if order != s.Order() {
+		s.SetOrder(order)
+	}
 }
 
 // restartView reads the open view anew.
@@ -183,6 +202,9 @@ func (m *Model) saveBookmark(name, key string) (tea.Cmd, error) {
 	b := settings.Bookmark{Name: name, Key: key, View: m.view}
 	if f, ok := m.screen().(screen.Filterable); ok {
 		b.Filter = f.Filter()
+	}
+	if s, ok := m.screen().(screen.Sortable); ok {
+		b.Sort = screen.OrderText(s)
 	}
 	if t := m.table(); t != nil {
 		b.Columns = shownColumns(t)

@@ -259,8 +259,18 @@ func (m *Model) sortKey(name string) tea.Cmd {
 	if !ok || len(name) != 1 {
 		return nil
 	}
-	if at := int(name[0]) - '1'; at >= 0 && at < len(s.SortKeys()) {
-		s.SortBy(at)
+	at := int(name[0]) - '1'
+	if at < 0 || at >= len(s.SortKeys()) {
+		return nil
+	}
+	return m.sortBy(s, s.Order().By(at))
+}
+
+// sortBy puts a list in another order, and reads it anew where the database sorts.
+func (m *Model) sortBy(s screen.Sortable, order screen.Order) tea.Cmd {
+	s.SetOrder(order)
+	if q, ok := s.(screen.Queryable); ok && !q.Live() {
+		return m.restartView()
 	}
 	return nil
 }

@@ -181,3 +181,16 @@ func TestTheFamilyIsReadLessOften(t *testing.T) {
 	require.Positive(t, b.source.count(screen.FeedFamily))
 	require.IsType(t, &monitor.Family{}, b.env.Data.Family)
 }
+
+func TestHistoryKeepsTheOrderOfEachVisit(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.press("2", "s", "2", "1", "2", "s", "5", "s", "5", "3")
+	b.press("[")
+	require.Equal(t, screen.Order{Column: 4, Reverse: true}, b.queues.Order())
+	b.press("[", "[")
+	require.Equal(t, keymap.InQueues, b.view)
+	require.Equal(t, screen.Order{Column: 1}, b.queues.Order())
+	b.press("]", "]")
+	require.Equal(t, screen.Order{Column: 4, Reverse: true}, b.queues.Order())
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/settings"
 )
 
@@ -166,17 +167,25 @@ func TestBookmarksOpenAViewAsItWasArranged(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30, func(o *Options) {
 		o.Bookmarks = []settings.Bookmark{
-			{Name: "etl", Key: "e", View: keymap.InQueues, Filter: "etl", Columns: []string{"queued"}},
+			{Name: "etl", Key: "e", View: keymap.InQueues, Filter: "etl", Sort: "queued reversed", Columns: []string{"queued"}},
 			{Name: "broken", Key: "b", View: keymap.InExecutions, Filter: "statsu:failed"},
+			{Name: "order", Key: "o", View: keymap.InWorkers, Sort: "depth"},
+			{Name: "none", Key: "n", View: keymap.InOverview, Sort: "depth"},
 		}
 	})
 	b.press("'")
-	require.Contains(t, b.View(), "open  e etl  b broken  esc stays")
+	require.Contains(t, b.View(), "open  e etl  b broken  o order  n none  esc stays")
 	b.press("e")
 	require.Equal(t, keymap.InQueues, b.view)
 	require.Equal(t, "etl", b.queues.Filter())
 	require.Contains(t, b.View(), "QUEUED")
 	require.NotContains(t, b.View(), "RUN/MAX")
+	require.Equal(t, screen.Order{Column: 1, Reverse: true}, b.queues.Order())
+	require.Contains(t, b.View(), "sort queued↑")
+	b.press("'", "o")
+	require.Contains(t, b.View(), "workers is sorted by one of problem, name, slots, heartbeat, not by depth")
+	b.press("'", "n")
+	require.Contains(t, b.View(), "the order of overview cannot be chosen")
 	b.press("'", "b")
 	require.Equal(t, keymap.InExecutions, b.view)
 	require.Contains(t, b.View(), "Bookmark broken:")
@@ -200,16 +209,17 @@ func TestABookmarkIsSavedFromTheOpenView(t *testing.T) {
 	})
 	b.press("'")
 	require.Contains(t, b.View(), "There are no bookmarks")
-	b.press("2", "/", "e", "t", "l", "enter")
+	b.press("2", "/", "e", "t", "l", "enter", "s", "4", "s", "4")
 	b.press(":")
 	b.run(b.command("bookmark mine m"))
-	require.Equal(t, []settings.Bookmark{{Name: "mine", Key: "m", View: keymap.InQueues, Filter: "etl"}}, saved)
+	require.Equal(t, []settings.Bookmark{{Name: "mine", Key: "m", View: keymap.InQueues, Filter: "etl", Sort: "done reversed"}}, saved)
 	require.Contains(t, b.View(), "Saved as mine; ' and m opens it")
 	for _, open := range []func(){func() { b.press("'", "m") }, func() { b.press(":"); b.run(b.command("open mine")) }} {
 		b.press("2")
 		b.run(b.applyFilter(""))
-		b.press("1")
+		b.press("s", "1", "1")
 		open()
+		require.Equal(t, screen.Order{Column: 3, Reverse: true}, b.queues.Order())
 		require.Equal(t, "etl", b.queues.Filter())
 	}
 	b.press(":")

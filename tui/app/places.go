@@ -11,12 +11,13 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// spot is where the operator is, or was: the view, what it shows, its filter, and
-// the row under the cursor.
+// spot is where the operator is, or was: the view, what it shows, its filter and
+// order, and the row under the cursor.
 type spot struct {
 	view   screen.View
 	shown  string
 	filter string
+	order  screen.Order
 	key    string
 	// label is the place in the way that leads on from it.
 	label string
@@ -41,6 +42,9 @@ func (m *Model) here() spot {
 	}
 	if f, ok := m.screen().(screen.Filterable); ok {
 		p.filter = f.Filter()
+	}
+	if s, ok := m.screen().(screen.Sortable); ok {
+		p.order = s.Order()
 	}
 	if t := m.table(); t != nil && !t.AtTop() {
 		p.key = t.Key()
@@ -113,6 +117,9 @@ func (m *Model) restore(p spot) tea.Cmd {
 		if err := f.SetFilter(p.filter); err != nil {
 			m.say(err.Error())
 		}
+	}
+	if sorts, ok := s.(screen.Sortable); ok && sorts.Order() != p.order {
+		sorts.SetOrder(p.order)
 	}
 	if t := m.table(); t != nil && p.key != "" && t.Key() != p.key {
 		t.Seek(p.key)

@@ -55,38 +55,6 @@ func MoveTable(t *widget.Table, action keymap.Action) bool {
 	return true
 }
 
-// Order is the column a list is sorted by. Choosing the same column again
-// reverses it.
-type Order struct {
-	Column  int
-	Reverse bool
-}
-
-// By chooses a column.
-func (o *Order) By(column int) {
-	if o.Column == column {
-		o.Reverse = !o.Reverse
-		return
-	}
-	o.Column, o.Reverse = column, false
-}
-
-// Apply turns the result of a comparison around if the order is reversed.
-func (o *Order) Apply(cmp int) int {
-	if o.Reverse {
-		return -cmp
-	}
-	return cmp
-}
-
-// Arrow is the sign behind the name of the sorted column.
-func (o *Order) Arrow(descending bool) string {
-	if descending != o.Reverse {
-		return "↓"
-	}
-	return "↑"
-}
-
 // GoneNote says that the row under the cursor has left the data.
 func (e *Env) GoneNote(t *widget.Table, what string) string {
 	if t.Gone() == "" {

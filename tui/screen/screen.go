@@ -77,14 +77,6 @@ type Filterable interface {
 	SetFilter(text string) error
 }
 
-// Sortable is a screen whose rows can be put in another order.
-type Sortable interface {
-	// SortKeys lists the columns to choose from.
-	SortKeys() []string
-	// SortBy orders by the column; the same column again reverses.
-	SortBy(index int)
-}
-
 // Selectable is a screen with rows that can be pointed at.
 type Selectable interface {
 	// Select puts the cursor on a line of the body, as it was last drawn.

@@ -39,6 +39,7 @@ func (r *reader) readBookmark(key, value *yaml.Node) Bookmark {
 		},
 		"view":    r.choice("view", (*string)(&b.View), views),
 		"filter":  r.text("filter", &b.Filter),
+		"sort":    r.text("sort", &b.Sort),
 		"columns": r.texts("columns", &b.Columns),
 	})
 	if b.View == "" {
@@ -129,11 +130,12 @@ type savedBookmark struct {
 	Key     string   `yaml:"key,omitempty"`
 	View    string   `yaml:"view"`
 	Filter  string   `yaml:"filter,omitempty"`
+	Sort    string   `yaml:"sort,omitempty"`
 	Columns []string `yaml:"columns,omitempty"`
 }
 
 func toSaved(b Bookmark) savedBookmark {
-	return savedBookmark{Key: b.Key, View: string(b.View), Filter: b.Filter, Columns: b.Columns}
+	return savedBookmark{Key: b.Key, View: string(b.View), Filter: b.Filter, Sort: b.Sort, Columns: b.Columns}
 }
 
 // replaceFile writes a file that only its owner can read, whole or not at all.

@@ -38,8 +38,9 @@ type Bookmark struct {
 	// Key is the letter that opens it after the key of bookmarks; empty for none.
 	Key  string
 	View keymap.Scope
-	// Filter and Columns are as the view writes them; empty leaves the default.
+	// Filter, Sort and Columns are as the view writes them; empty leaves the default.
 	Filter  string
+	Sort    string
 	Columns []string
 	// At is the file and the line that it begins in.
 	At    string

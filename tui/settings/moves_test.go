@@ -29,7 +29,7 @@ commands:
     key: f3
     shell: echo "$ATTUNE_ID"
 bookmarks:
-  failed: { key: f, view: executions, filter: "status:failed", columns: [id, action] }
+  failed: { key: f, view: executions, filter: "status:failed", sort: oldest, columns: [id, action] }
 `)
 	for key, want := range map[string]keymap.Action{"f5": keymap.Pause, "p": keymap.Slower, "f2": "command:logs", "f3": "command:plain"} {
 		action, _ := s.Keymap.Lookup(keymap.InWorkers, key)
@@ -43,7 +43,7 @@ bookmarks:
 	require.Equal(t, []string{"name", "action"}, logs.Needs())
 	require.Equal(t, []string{"id"}, s.Commands[1].Needs())
 	require.Equal(t, settings.Bookmark{
-		Name: "failed", Key: "f", View: keymap.InExecutions, Filter: "status:failed", Columns: []string{"id", "action"},
+		Name: "failed", Key: "f", View: keymap.InExecutions, Filter: "status:failed", Sort: "oldest", Columns: []string{"id", "action"},
 		At: s.Bookmarks[0].At,
 	}, s.Bookmarks[0])
 	require.Nil(t, load(t, "theme: dark").Keymap)
@@ -98,7 +98,7 @@ func TestBookmarksAreSavedBesideTheFile(t *testing.T) {
 	path := write(t, text)
 	one := settings.Bookmark{Name: "one", Key: "1", View: keymap.InWorkers, Filter: "a: b #c"}
 	require.NoError(t, settings.Save(path, one))
-	require.NoError(t, settings.Save(path, settings.Bookmark{Name: "two", View: keymap.InQueues, Columns: []string{"a", "b"}}))
+	require.NoError(t, settings.Save(path, settings.Bookmark{Name: "two", View: keymap.InQueues, Sort: "queued reversed", Columns: []string{"a", "b"}}))
 	one.Filter = "\"quoted\" \x1b[2J"
 	require.NoError(t, settings.Save(path, one), "a saved one can be saved anew")
 	require.ErrorContains(t, settings.Save(path, settings.Bookmark{Name: "own", View: keymap.InQueues}), "only its writer changes")
@@ -113,6 +113,7 @@ func TestBookmarksAreSavedBesideTheFile(t *testing.T) {
 	}
 	require.Equal(t, one.Filter, byName["one"].Filter)
 	require.Equal(t, []string{"a", "b"}, byName["two"].Columns)
+	require.Equal(t, "queued reversed", byName["two"].Sort)
 	own, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, text, string(own), "what a person wrote is as it was")

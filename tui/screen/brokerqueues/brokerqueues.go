@@ -33,12 +33,13 @@ var sortKeys = []string{"problem", "ready", "unacked", "consumers", "in", "out",
 
 // Broker is the view.
 type Broker struct {
-	env      *screen.Env
-	table    *widget.Table
-	rows     []row
-	keys     []string
-	filter   string
-	order    screen.Order
+	env    *screen.Env
+	table  *widget.Table
+	rows   []row
+	keys   []string
+	filter string
+	screen.Sorted
+
 	problems bool
 	preview  bool
 	first    int
@@ -72,7 +73,7 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *Broker {
-	return &Broker{env: env, table: widget.NewTable(columns), preview: true}
+	return &Broker{env: env, table: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sortKeys...)}
 }
 
 // View is the name of the screen.
@@ -91,7 +92,7 @@ func (v *Broker) Name(i int) string { return v.rows[i].BrokerQueue.Name }
 
 // Title is the text of the title rule.
 func (v *Broker) Title() (left, right string) {
-	right = "sort " + sortKeys[v.order.Column] + v.order.Arrow(v.order.Column != byName)
+	right = "sort " + v.SortKey() + v.Order().Arrow(v.Order().Column != byName)
 	if v.problems {
 		right += " · problems"
 	}
@@ -115,13 +116,11 @@ func (v *Broker) SetFilter(text string) error {
 	return nil
 }
 
-// SortKeys lists the columns to sort by.
-func (v *Broker) SortKeys() []string { return sortKeys }
-
-// SortBy orders the list by a column.
-func (v *Broker) SortBy(index int) {
-	v.order.By(index)
-	v.rebuild(true)
+// SetOrder orders the list.
+func (v *Broker) SetOrder(order screen.Order) {
+	if v.Sort(order) {
+		v.rebuild(true)
+	}
 }
 
 // Select puts the cursor on a line of the body.
@@ -289,7 +288,7 @@ func (v *Broker) matches(r *row) bool {
 
 func (v *Broker) compare(a, b row) int {
 	var c int
-	switch v.order.Column {
+	switch v.Order().Column {
 	case byProblem:
 		c = cmp.Or(cmp.Compare(severity(a.state), severity(b.state)), cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked))
 	case byReady:
@@ -303,10 +302,10 @@ func (v *Broker) compare(a, b row) int {
 	case byOut:
 		c = compareRate(a.Delivered, b.Delivered)
 	case byName:
-		return v.order.Apply(cmp.Compare(a.BrokerQueue.Name, b.BrokerQueue.Name))
+		return v.Order().Apply(cmp.Compare(a.BrokerQueue.Name, b.BrokerQueue.Name))
 	}
 	if c != 0 {
-		return v.order.Apply(c)
+		return v.Order().Apply(c)
 	}
 	return cmp.Compare(a.BrokerQueue.Name, b.BrokerQueue.Name)
 }

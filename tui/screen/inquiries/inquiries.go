@@ -22,10 +22,11 @@ const maxRows = 1_000
 
 // Inquiries is the view.
 type Inquiries struct {
-	env     *screen.Env
-	table   *widget.Table
-	rows    []monitor.Inquiry
-	order   screen.Order
+	env   *screen.Env
+	table *widget.Table
+	rows  []monitor.Inquiry
+	screen.Sorted
+
 	text    string
 	query   monitor.InquiryFilter
 	limit   int
@@ -55,7 +56,7 @@ var sorts = []string{"waiting first", "time left", "age", "asked by"}
 
 // New makes the view.
 func New(env *screen.Env) *Inquiries {
-	return &Inquiries{env: env, table: widget.NewTable(columns), preview: true, limit: monitor.DefaultPage}
+	return &Inquiries{env: env, table: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sorts...), limit: monitor.DefaultPage}
 }
 
 // View is the name of the screen.
@@ -142,11 +143,11 @@ func (v *Inquiries) asks(d *monitor.InquiryDetail) *monitor.AnswerForm {
 
 // Title is the text of the title rule.
 func (v *Inquiries) Title() (left, right string) {
-	left, right = "Inquiries", sorts[v.order.Column]
+	left, right = "Inquiries", v.SortKey()
 	if v.detail {
 		left += " › " + strconv.FormatInt(v.Subject(), 10)
 	}
-	if v.order.Reverse {
+	if v.Order().Reverse {
 		right += " reversed"
 	}
 	if v.text != "" {
@@ -173,14 +174,12 @@ func (v *Inquiries) SetFilter(text string) error {
 	return nil
 }
 
-// SortKeys lists the orders.
-func (v *Inquiries) SortKeys() []string { return sorts }
-
-// SortBy chooses an order.
-func (v *Inquiries) SortBy(index int) {
-	v.order.By(index)
-	v.env.LastKey = time.Time{} // sorting is asked for: it is not put off
-	v.rebuild()
+// SetOrder puts the list in order.
+func (v *Inquiries) SetOrder(order screen.Order) {
+	if v.Sort(order) {
+		v.env.LastKey = time.Time{} // sorting is asked for: it is not put off
+		v.rebuild()
+	}
 }
 
 // Changed takes over new data.
@@ -197,7 +196,7 @@ func (v *Inquiries) rebuild() {
 	}
 	sorted := slices.Clone(p.List)
 	slices.SortStableFunc(sorted, func(x, y monitor.Inquiry) int {
-		return cmp.Or(cmp.Compare(over(&x), over(&y)), v.order.Apply(v.compare(&x, &y)))
+		return cmp.Or(cmp.Compare(over(&x), over(&y)), v.Order().Apply(v.compare(&x, &y)))
 	})
 	old, keys := make([]string, len(v.rows)), make([]string, len(sorted))
 	for i := range v.rows {
@@ -232,7 +231,7 @@ func (v *Inquiries) compare(x, y *monitor.Inquiry) int {
 		}
 		return *i.Left
 	}
-	switch sorts[v.order.Column] {
+	switch v.SortKey() {
 	case "time left":
 		return cmp.Compare(left(x), left(y))
 	case "age":

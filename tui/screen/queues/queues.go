@@ -34,8 +34,8 @@ type Queues struct {
 	rows  []monitor.Queue
 	keys  []string
 	screen.Filtered
+	screen.Sorted
 
-	order    screen.Order
 	problems bool
 	preview  bool
 }
@@ -56,7 +56,7 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *Queues {
-	return &Queues{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields)}
+	return &Queues{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields), Sorted: screen.NewSorted(sortKeys...)}
 }
 
 // Table is the list, with its marks and columns.
@@ -75,7 +75,7 @@ func (q *Queues) Wanted() monitor.QueueFilter {
 
 // Title is the text of the title rule.
 func (q *Queues) Title() (left, right string) {
-	right = "sort " + sortKeys[q.order.Column] + q.order.Arrow(q.order.Column != byName)
+	right = "sort " + q.SortKey() + q.Order().Arrow(q.Order().Column != byName)
 	if q.problems {
 		right += " · problems"
 	}
@@ -101,13 +101,11 @@ func (q *Queues) SetFilter(text string) error {
 	return nil
 }
 
-// SortKeys lists the columns to sort by.
-func (q *Queues) SortKeys() []string { return sortKeys }
-
-// SortBy orders the list by a column.
-func (q *Queues) SortBy(index int) {
-	q.order.By(index)
-	q.rebuild(true)
+// SetOrder orders the list.
+func (q *Queues) SetOrder(order screen.Order) {
+	if q.Sort(order) {
+		q.rebuild(true)
+	}
 }
 
 // Select puts the cursor on a line of the body.
@@ -196,7 +194,7 @@ func (q *Queues) late(row monitor.Queue) bool {
 
 func (q *Queues) compare(a, b monitor.Queue) int {
 	var c int
-	switch q.order.Column {
+	switch q.Order().Column {
 	case byHead:
 		c = compareHead(a.Oldest, b.Oldest)
 	case byQueued:
@@ -207,10 +205,10 @@ func (q *Queues) compare(a, b monitor.Queue) int {
 		c = cmp.Compare(b.Completed, a.Completed)
 	}
 	if c != 0 {
-		return q.order.Apply(c)
+		return q.Order().Apply(c)
 	}
-	if q.order.Column == byName {
-		return q.order.Apply(cmp.Compare(a.Name(), b.Name()))
+	if q.Order().Column == byName {
+		return q.Order().Apply(cmp.Compare(a.Name(), b.Name()))
 	}
 	return cmp.Compare(a.Name(), b.Name())
 }

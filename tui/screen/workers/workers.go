@@ -34,8 +34,8 @@ type Workers struct {
 	rows  []row
 	keys  []string
 	screen.Filtered
+	screen.Sorted
 
-	order    screen.Order
 	problems bool
 	preview  bool
 }
@@ -64,7 +64,7 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *Workers {
-	return &Workers{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields)}
+	return &Workers{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields), Sorted: screen.NewSorted(sortKeys...)}
 }
 
 // Table is the list, with its marks and columns.
@@ -78,7 +78,7 @@ func (v *Workers) Feeds() []screen.Feed { return []screen.Feed{screen.FeedWorker
 
 // Title is the text of the title rule.
 func (v *Workers) Title() (left, right string) {
-	right = "sort " + sortKeys[v.order.Column] + v.order.Arrow(v.order.Column != byName)
+	right = "sort " + v.SortKey() + v.Order().Arrow(v.Order().Column != byName)
 	if v.problems {
 		right += " · problems"
 	}
@@ -100,13 +100,11 @@ func (v *Workers) SetFilter(text string) error {
 	return nil
 }
 
-// SortKeys lists the columns to sort by.
-func (v *Workers) SortKeys() []string { return sortKeys }
-
-// SortBy orders the list by a column.
-func (v *Workers) SortBy(index int) {
-	v.order.By(index)
-	v.rebuild(true)
+// SetOrder orders the list.
+func (v *Workers) SetOrder(order screen.Order) {
+	if v.Sort(order) {
+		v.rebuild(true)
+	}
 }
 
 // Select puts the cursor on a line of the body.
@@ -225,7 +223,7 @@ func (r row) severity() int {
 
 func (v *Workers) compare(a, b row) int {
 	var c int
-	switch v.order.Column {
+	switch v.Order().Column {
 	case byProblem:
 		c = cmp.Compare(a.severity(), b.severity())
 	case bySlots:
@@ -236,7 +234,7 @@ func (v *Workers) compare(a, b row) int {
 		c = cmp.Compare(a.Name, b.Name)
 	}
 	if c != 0 {
-		return v.order.Apply(c)
+		return v.Order().Apply(c)
 	}
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }

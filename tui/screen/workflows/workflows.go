@@ -36,10 +36,11 @@ const maxRows = 1_000
 
 // Workflows is the view.
 type Workflows struct {
-	env   *screen.Env
-	list  *widget.Table
-	rows  []monitor.Workflow
-	order screen.Order
+	env  *screen.Env
+	list *widget.Table
+	rows []monitor.Workflow
+	screen.Sorted
+
 	focus pane
 
 	text  string
@@ -84,7 +85,7 @@ var sorts = []string{"running first", "newest", "for", "name", "tasks done"}
 
 // New makes the view.
 func New(env *screen.Env) *Workflows {
-	v := &Workflows{env: env, list: widget.NewTable(columns), preview: true, limit: monitor.DefaultPage}
+	v := &Workflows{env: env, list: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sorts...), limit: monitor.DefaultPage}
 	v.tree.init(env)
 	return v
 }
@@ -190,8 +191,8 @@ func (v *Workflows) Title() (left, right string) {
 	for _, id := range v.path {
 		left += " › " + strconv.FormatInt(id, 10)
 	}
-	right = sorts[v.order.Column]
-	if v.order.Reverse {
+	right = v.SortKey()
+	if v.Order().Reverse {
 		right += " reversed"
 	}
 	if v.problems {
@@ -231,14 +232,12 @@ func (v *Workflows) restart() {
 	v.turned()
 }
 
-// SortKeys lists the orders.
-func (v *Workflows) SortKeys() []string { return sorts }
-
-// SortBy chooses an order.
-func (v *Workflows) SortBy(index int) {
-	v.order.By(index)
-	v.env.LastKey = time.Time{} // sorting is asked for: it is not put off
-	v.rebuild()
+// SetOrder puts the list in order.
+func (v *Workflows) SetOrder(order screen.Order) {
+	if v.Sort(order) {
+		v.env.LastKey = time.Time{} // sorting is asked for: it is not put off
+		v.rebuild()
+	}
 }
 
 // Changed takes over new data.
@@ -265,7 +264,7 @@ func (v *Workflows) rebuild() {
 		return
 	}
 	sorted := slices.Clone(b.List)
-	slices.SortStableFunc(sorted, func(x, y monitor.Workflow) int { return v.order.Apply(v.compare(&x, &y)) })
+	slices.SortStableFunc(sorted, func(x, y monitor.Workflow) int { return v.Order().Apply(v.compare(&x, &y)) })
 	old, keys := make([]string, len(v.rows)), make([]string, len(sorted))
 	for i := range v.rows {
 		old[i] = key(&v.rows[i])
@@ -287,7 +286,7 @@ func key(w *monitor.Workflow) string { return strconv.FormatInt(w.Execution, 10)
 // compare puts two workflows in the chosen order.
 func (v *Workflows) compare(x, y *monitor.Workflow) int {
 	newest := cmp.Compare(y.Execution, x.Execution)
-	switch sorts[v.order.Column] {
+	switch v.SortKey() {
 	case "newest":
 		return newest
 	case "for":

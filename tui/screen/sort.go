@@ -1,0 +1,103 @@
+package screen
+
+import "strings"
+
+// Sortable is a screen whose rows can be put in another order.
+type Sortable interface {
+	// SortKeys lists the columns to choose from. The first is the order that a view
+	// begins with.
+	SortKeys() []string
+	// Order is the order in place.
+	Order() Order
+	// SetOrder puts the rows in another order. One by a column that is not listed
+	// changes nothing.
+	SetOrder(order Order)
+}
+
+// Order is the column a list is sorted by. Choosing the same column again
+// reverses it. The zero value is the order that a view begins with.
+type Order struct {
+	Column  int
+	Reverse bool
+}
+
+// By is the order after a column was chosen.
+func (o Order) By(column int) Order {
+	return Order{Column: column, Reverse: o.Column == column && !o.Reverse}
+}
+
+// Apply turns the result of a comparison around if the order is reversed.
+func (o Order) Apply(cmp int) int {
+	if o.Reverse {
+		return -cmp
+	}
+	return cmp
+}
+
+// Arrow is the sign behind the name of the sorted column.
+func (o Order) Arrow(descending bool) string {
+	if descending != o.Reverse {
+		return "↓"
+	}
+	return "↑"
+}
+
+// Sorted is the order of a list. A screen embeds it, sets the order with Sort and
+// puts its rows in that order itself.
+type Sorted struct {
+	keys  []string
+	order Order
+}
+
+// NewSorted makes an order by the first of the columns.
+func NewSorted(keys ...string) Sorted { return Sorted{keys: keys} }
+
+// SortKeys lists the columns to choose from.
+func (s *Sorted) SortKeys() []string { return s.keys }
+
+// Order is the order in place.
+func (s *Sorted) Order() Order { return s.order }
+
+// SortKey is the column in place.
+func (s *Sorted) SortKey() string { return s.keys[s.order.Column] }
+
+// Sort puts another order in place and reports whether there is such a column.
+func (s *Sorted) Sort(order Order) bool {
+	if order.Column < 0 || order.Column >= len(s.keys) {
+		return false
+	}
+	s.order = order
+	return true
+}
+
+// reversed stands behind the name of a column whose order is turned around.
+const reversed = " reversed"
+
+// OrderText is the order of a screen in words, empty for the one it begins with.
+func OrderText(s Sortable) string {
+	order, keys := s.Order(), s.SortKeys()
+	if order == (Order{}) || order.Column >= len(keys) {
+		return ""
+	}
+	text := keys[order.Column]
+	if order.Reverse {
+		text += reversed
+	}
+	return text
+}
+
+// ReadOrder finds the order that OrderText has written for such a screen; of an
+// empty text the one it begins with. It reports false for a column the screen has
+// not.
+func ReadOrder(s Sortable, text string) (Order, bool) {
+	if text = strings.TrimSpace(text); text == "" {
+		return Order{}, true
+	}
+	name, turned := strings.CutSuffix(text, reversed)
+	for i, key := range s.SortKeys() {
+		if strings.EqualFold(key, name) {
+			return Order{Column: i, Reverse: turned}, true
+		}
+	}
+	return Order{}, false
+}
