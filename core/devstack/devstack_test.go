@@ -109,6 +109,19 @@ func processesNaming(t *testing.T, text string) []string {
 	return found
 }
 
+// firstSeen says where a stack is as soon as there is anything to be seen of it.
+func firstSeen(ctx context.Context, cfg devstack.Config) string {
+	for ctx.Err() == nil {
+		if _, err := os.Stat(filepath.Join(cfg.Dir, "stack.json")); err != nil {
+			continue
+		}
+		if stack, err := devstack.Attach(ctx, cfg); err == nil {
+			return stack.Env()
+		}
+	}
+	return ""
+}
+
 // TestLifeOfAStack walks one stack through its life, because each start costs
 // seconds: up, attach, faults, down in order, up again with what was stored.
 func TestLifeOfAStack(t *testing.T) {
@@ -121,7 +134,10 @@ func TestLifeOfAStack(t *testing.T) {
 	require.ErrorIs(t, err, devstack.ErrNoStack)
 	require.NoDirExists(t, dir, "looking for a stack made a folder")
 
+	starting := make(chan string, 1)
+	go func() { starting <- firstSeen(ctx, cfg) }()
 	stack := up(t, cfg)
+	require.Equal(t, stack.Env(), <-starting, "who looks while it starts is told where it is going to be")
 	require.Equal(t, dir, stack.Dir())
 	require.Empty(t, stack.Moved())
 	serves(t, stack.DatabaseURL(), stack.AMQPURL())

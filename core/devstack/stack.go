@@ -48,6 +48,9 @@ func Up(ctx context.Context, cfg Config) (*Stack, error) {
 		return nil, err
 	}
 	s.adopt()
+	if err := s.choosePorts(); err != nil {
+		return nil, err
+	}
 	if err := s.startAll(ctx); err != nil {
 		return nil, fmt.Errorf("start the stack in %s: %w", s.place.dir, err)
 	}
@@ -107,6 +110,21 @@ func (s *Stack) adopt() {
 	if !postgres && !broker {
 		st.Detached = s.cfg.Detached
 	}
+}
+
+// choosePorts chooses the ports of a new stack before any server starts, so that
+// whoever looks at it meanwhile is told where its servers are going to be.
+func (s *Stack) choosePorts() error {
+	if st := s.snapshot(); st.PostgresPort != 0 && st.AMQPPort != 0 {
+		return nil
+	}
+	ports, err := freePorts(5)
+	if err != nil {
+		return err
+	}
+	return s.update(func(st *state) {
+		st.PostgresPort, st.AMQPPort, st.ManagementPort, st.DistPort, st.EpmdPort = ports[0], ports[1], ports[2], ports[3], ports[4]
+	})
 }
 
 func (s *Stack) startAll(ctx context.Context) error {
