@@ -32,8 +32,9 @@ type Acts interface {
 //	menu ─▸ form ─▸ planning ─▸ confirm ─▸ running ─▸ closed, receipt as a toast
 //	                   └──▸ failed ◂──────────┘
 //
-// Esc leads back from the form and out of everything else; out of running it
-// leaves the operation alone, which goes on and reports.
+// Esc leads one step back: from the question to the form, with what was written
+// there, and from the form to the menu; where there is no form, out of the dialog. Out
+// of running it leaves the operation alone, which goes on and reports.
 type dialog struct {
 	// scope is the stage, by the name of its keys; empty while no dialog is open.
 	scope keymap.Scope
@@ -165,12 +166,12 @@ func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
 		return m.relatedKey(action, msg)
 	case keymap.InPlanning:
 		if action == keymap.Back {
-			return m.closeDialog()
+			return m.backToForm()
 		}
 	case keymap.InFailed:
 		switch action {
 		case keymap.Back:
-			return m.closeDialog()
+			return m.backToForm()
 		case keymap.Refresh:
 			return m.planFor(d.op.Order)
 		}
@@ -312,7 +313,9 @@ func (m *Model) confirmKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	d := &m.dialog
 	answer := widget.Undecided
 	switch action {
-	case keymap.Back, keymap.No:
+	case keymap.Back:
+		return m.backToForm()
+	case keymap.No:
 		answer = widget.Cancelled
 	case keymap.NextPane, keymap.Right:
 		d.confirm.Move(1)

@@ -3,6 +3,8 @@ package app
 import (
 	"errors"
 
+	tea "github.com/charmbracelet/bubbletea"
+
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/widget"
@@ -40,6 +42,22 @@ func (m *Model) formLines(w, h int) []string {
 	}
 	about = append(about, "")
 	return append(about, d.form.Lines(w, h-len(about), m.env.Theme)...)
+}
+
+// backToForm leaves the plan and turns back to the form that it was made from, which
+// still says what was written. Without one, or after something was run, the dialog
+// closes.
+func (m *Model) backToForm() tea.Cmd {
+	d := &m.dialog
+	if d.form == nil || !d.op.Ran.IsZero() {
+		return m.closeDialog()
+	}
+	m.leave(d.op, "left; nothing was done")
+	if d.cancel != nil {
+		d.cancel()
+	}
+	d.scope, d.op, d.cancel, d.plan, d.confirm = keymap.InForm, nil, nil, nil, nil
+	return nil
 }
 
 // unplanned takes over why there is no plan. What was written wrongly leads back to

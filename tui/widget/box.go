@@ -30,6 +30,11 @@ func edge(left, right, text string, w int, role theme.Role, th *theme.Theme) str
 	return th.Paint(role, left+"─") + th.Paint(theme.Strong, text) + th.Paint(role, strings.Repeat("─", fill)+right)
 }
 
+// sliver is how many cells beside a block are too few for what lies below to be
+// understood. They are left blank, since half a word beside a dialog looks as if it
+// belonged to it.
+const sliver = 3
+
 // Overlay lays a block upon a frame of w cells, its upper left corner at x and
 // y. What lies below loses its colours, so that the block is what is read.
 func Overlay(frame, block []string, x, y, w int, th *theme.Theme) []string {
@@ -42,10 +47,16 @@ func Overlay(frame, block []string, x, y, w int, th *theme.Theme) []string {
 		}
 		below := ansi.Strip(out[at])
 		below += Blank(w - Width(below))
-		left := ansi.Truncate(below, x, "")
+		left := ""
+		if x > sliver {
+			left = ansi.Truncate(below, x, "")
+		}
 		left += Blank(x - Width(left)) // a wide sign may have been cut in half
 		room := max(0, w-x-Width(line))
-		right := ansi.TruncateLeft(below, x+Width(line), "")
+		right := ""
+		if room > sliver {
+			right = ansi.TruncateLeft(below, x+Width(line), "")
+		}
 		for cut := 1; Width(right) > room; cut++ { // as above, on the other side
 			right = ansi.TruncateLeft(below, x+Width(line)+cut, "")
 		}

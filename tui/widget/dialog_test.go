@@ -38,6 +38,14 @@ func TestAnOverlayKeepsTheWidthOfEveryLine(t *testing.T) {
 	}
 }
 
+func TestBesideAnOverlayNoHalfWordIsLeft(t *testing.T) {
+	t.Parallel()
+	th := themed(t, theme.Options{Plain: true})
+	frame := []string{"name of a queue, paused by bob main…"}
+	require.Equal(t, []string{" |" + strings.Repeat("-", 32) + "|  "}, Overlay(frame, []string{"|" + strings.Repeat("-", 32) + "|"}, 1, 0, 37, th))
+	require.Equal(t, []string{"name|--|a queue, paused by bob main…"}, Overlay(frame, []string{"|--|"}, 4, 0, 36, th), "what can be read stays")
+}
+
 func TestAnOverlayOutsideTheFrameIsLeftOut(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Plain: true})

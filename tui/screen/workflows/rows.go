@@ -69,8 +69,12 @@ func tasks(w *monitor.Workflow) string {
 	return strconv.FormatInt(w.Tasks.Completed+w.Tasks.Skipped, 10) + "/" + total
 }
 
-// share is the part of its tasks that need nothing more.
+// share is the part of its tasks that need nothing more. Those that a completed
+// workflow never came to are among them.
 func share(w *monitor.Workflow) float64 {
+	if w.Status == string(attune.StatusCompleted) {
+		return 1
+	}
 	return float64(w.Tasks.Completed+w.Tasks.Skipped) / float64(max(w.Tasks.Total, 1))
 }
 
@@ -87,7 +91,8 @@ func (v *Workflows) lasted(w *monitor.Workflow) time.Duration {
 }
 
 // progress draws what is done, what has failed and what is left. What has failed is
-// never too little to be seen.
+// never too little to be seen, and of a completed workflow nothing is left, whichever
+// of its branches it never took.
 func (v *Workflows) progress(w *monitor.Workflow) widget.Cell {
 	t := w.Tasks
 	if t.Total <= 0 {
@@ -98,7 +103,7 @@ func (v *Workflows) progress(w *monitor.Workflow) widget.Cell {
 		failed = max(failed, 1)
 	}
 	failed = min(failed, progressWidth)
-	done := min(int((t.Completed+t.Skipped)*progressWidth/t.Total), progressWidth-failed)
+	done := min(int(share(w)*progressWidth), progressWidth-failed)
 	cell := widget.Cell{
 		Text: strings.Repeat("█", done) + strings.Repeat(v.env.Theme.Glyphs.Failed, failed) + strings.Repeat("░", progressWidth-done-failed),
 	}
