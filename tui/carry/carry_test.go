@@ -1,0 +1,205 @@
+package carry
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheClipboardIsAskedThroughWhatIsAround(t *testing.T) {
+	t.Parallel()
+	encoded := base64.StdEncoding.EncodeToString([]byte("884301"))
+	plain := "\x1b]52;c;" + encoded + "\a"
+	for name, want := range map[string]struct {
+		environ []string
+		text    string
+	}{
+		"a terminal":  {[]string{"TERM=xterm", "TMUX="}, plain},
+		"inside tmux": {[]string{"TMUX=/tmp/tmux-0/default,1,0"}, plain + "\x1bPtmux;\x1b" + plain + "\x1b\\"},
+		"inside screen": {
+			[]string{"STY=1.pts"}, "\x1bP" + plain + "\x1b\\",
+		},
+	} {
+		got, err := Clipboard("884301", WithinOf(want.environ))
+		require.NoError(t, err, name)
+		require.Equal(t, want.text, got, name)
+	}
+	_, err := Clipboard(strings.Repeat("x", MaxCopy), Within{})
+	require.NoError(t, err)
+	_, err = Clipboard(strings.Repeat("x", MaxCopy+1), Within{})
+	tooLong, ok := errors.AsType[*TooLongError](err)
+	require.True(t, ok)
+	require.Equal(t, MaxCopy+1, tooLong.Bytes)
+	require.ErrorContains(t, err, "74995 bytes")
+}
+
+func TestJSONIsMaskedInertAndExact(t *testing.T) {
+	t.Parallel()
+	got, err := JSON(map[string]any{
+		"id": json.Number("9007199254740993"), "config": `{"url":"https://a:b@c/","headers":{"authorization":"Bearer abc"}}`,
+		"cut": `{"api_key":"abc","rest":"to`, "token": []string{"abc"}, "text": "a\x1b[2J\u202e\u200b\U000E0041 <b> \"quoted\" {",
+		"deep": `{"inner":"{\"password\":\"abc\"}"}`,
+	})
+	require.NoError(t, err)
+	require.True(t, json.Valid([]byte(got)), got)
+	require.NotContains(t, got, "abc")
+	require.NotContains(t, got, ":b@")
+	require.Contains(t, got, "9007199254740993")
+	require.NotContains(t, got, "\n")
+	require.Contains(t, got, `\u202e\u200b\udb40\udc41 <b> \"quoted\" {`)
+	for _, r := range got {
+		require.False(t, harmful(r), "%U", r)
+	}
+	var back struct {
+		Text string `json:"text"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(got), &back))
+	require.Equal(t, "a\x1b[2J\u202e\u200b\U000E0041 <b> \"quoted\" {", back.Text, "nothing is lost")
+	_, err = JSON(func() {})
+	require.Error(t, err)
+}
+
+type base struct {
+	ID   int64 `json:"id"`
+	Skip int   `json:"-"`
+}
+
+type sample struct {
+	base
+	Name  string          `json:"name,omitempty"`
+	Tags  []string        `json:"tags"`
+	Inner struct{ X int } `json:"inner"`
+	Bare  *int
+}
+
+func TestCSVHasTheColumnsOfTheType(t *testing.T) {
+	t.Parallel()
+	columns := Columns(&sample{})
+	require.Equal(t, []string{"id", "name", "tags", "inner", "Bare"}, columns)
+	line, err := JSON(sample{base: base{ID: 9007199254740993}, Name: "=cmd|' /C calc'!A0", Tags: []string{"a,b", "c\"d"}})
+	require.NoError(t, err)
+	record, err := Record(columns, line)
+	require.NoError(t, err)
+	require.Equal(t, []string{"9007199254740993", "'=cmd|' /C calc'!A0", `["a,b","c\"d"]`, `{"X":0}`, ""}, record)
+	out, err := Line(record)
+	require.NoError(t, err)
+	require.Equal(t, "9007199254740993,'=cmd|' /C calc'!A0,\"[\"\"a,b\"\",\"\"c\\\"\"d\"\"]\",\"{\"\"X\"\":0}\",\n", out)
+	require.Equal(t, []string{"b", "a"}, Columns(json.RawMessage(`{"b":1,"a":{"c":2}}`)), "a document has its own")
+	require.Empty(t, Columns("text"))
+	_, err = Record(columns, "text")
+	require.Error(t, err)
+	require.Equal(t, "-3.5", cell(json.RawMessage(`"-3.5"`)), "a number is none")
+	require.Equal(t, "'-x", cell(json.RawMessage(`"-x"`)))
+	require.Equal(t, "ab", cell(json.RawMessage(`"a\u001bb"`)))
+}
+
+func TestAFileIsItsOwnersAndWholeOrNotThere(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "exports", "a.jsonl")
+	f, err := Create(path)
+	require.NoError(t, err)
+	require.NoError(t, f.WriteString("one\n"))
+	taken, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Empty(t, taken, "what is not whole has not the name")
+	_, err = Create(path)
+	require.ErrorContains(t, err, "exists")
+	require.NoError(t, f.Finish())
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "one\n", string(whole))
+	require.EqualValues(t, 4, f.Size())
+	about, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), about.Mode().Perm())
+	_, err = Create(path)
+	exists, ok := errors.AsType[*ExistsError](err)
+	require.True(t, ok)
+	require.Equal(t, path, exists.Path)
+	require.NoFileExists(t, path+unfinished)
+
+	require.NoError(t, os.Symlink(path, path+".link"))
+	_, err = Create(path + ".link")
+	require.Error(t, err, "a link is not followed to what it leads to")
+}
+
+func TestAFileThatIsLeftSaysThatItIsNotWhole(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	f, err := Create(path)
+	require.NoError(t, err)
+	require.NoError(t, f.WriteString("one\n"))
+	require.Equal(t, path+".part", f.Leave())
+	require.NoFileExists(t, path)
+	kept, err := os.ReadFile(path + ".part")
+	require.NoError(t, err)
+	require.Equal(t, "one\n", string(kept))
+	_, err = Create(path)
+	require.ErrorContains(t, err, ".part exists")
+	require.NoFileExists(t, path)
+
+	empty, err := Create(path + "2")
+	require.NoError(t, err)
+	require.Empty(t, empty.Leave())
+	require.NoFileExists(t, path+"2.part")
+}
+
+func TestAnArchiveHoldsItsParts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "b.tar.gz")
+	at := time.Date(2026, 11, 21, 2, 19, 4, 0, time.UTC)
+	size, err := Archive(path, "b", at, []Part{{"view.jsonl", "{}\n"}, {"README.txt", "what this is\n"}})
+	require.NoError(t, err)
+	about, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, size, about.Size())
+	require.Equal(t, fs.FileMode(0o600), about.Mode().Perm())
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = file.Close() })
+	packed, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	archive := tar.NewReader(packed)
+	first, err := archive.Next()
+	require.NoError(t, err)
+	require.Equal(t, "b/view.jsonl", first.Name)
+	body, err := io.ReadAll(archive)
+	require.NoError(t, err)
+	require.Equal(t, "{}\n", string(body))
+	_, err = Archive(path, "b", at, nil)
+	require.ErrorContains(t, err, "exists")
+}
+
+func TestALineForAShellKeepsEachArgument(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	argv := []string{"plain", "two words", "it's", "$(rm -rf /)", "a\x1b[2J\nb", `back\slash`, "", "`x`", "世界", `'\` + "\x01"}
+	line := Shell(argv...)
+	require.NotContains(t, line, "\x1b")
+	require.NotContains(t, line, "\n")
+	out, err := exec.CommandContext(t.Context(), bash, "-c", `printf '%s\0' `+line).Output()
+	require.NoError(t, err)
+	require.Equal(t, strings.Join(argv, "\x00")+"\x00", string(out))
+}
+
+func TestAQueryNamesNoPassword(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `psql "$ATTUNE__DATABASE__URL" -x -c 'SELECT * FROM attune.rule WHERE ref = '\''it'\'''\''s'\'''`,
+		Query("attune", "rule", "ref = "+Literal("it's")))
+	require.Equal(t, "text\nwith lines", Plain("te\x1bxt\nwith\u202e lines"))
+}

@@ -1,0 +1,8 @@
+// Package carry takes things out of the dashboard: through the terminal into the
+// clipboard, into a file, or into one archive.
+//
+// What leaves is masked as on the screen and inert: a control character or one that
+// turns the direction of text is written as an escape where the form has one, and
+// left out where it has none. Files are made with mode 0600, are never written over
+// what is there, and have their name only when they are whole.
+package carry
