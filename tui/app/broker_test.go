@@ -116,6 +116,39 @@ func TestTheBrokerNarrowsSortsAndLeadsOn(t *testing.T) {
 	require.Equal(t, keymap.InDeadLetters, b.view)
 }
 
+// TestTheBrokerIsFilteredInTheLanguageOfAllLists, while it is typed.
+func TestTheBrokerIsFilteredInTheLanguageOfAllLists(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"worker:orphan": 1, "worker:none": 3, "worker:worker-node-02": 1, "state:problem": 1, "state:warning": 1, "state:uncounted": 1, "ready>0 !worker:orphan": 3,
+		"consumers:0 | queue:attune.*": 4, "consumers<1": 2, "ttl>1m": 5, "dlx:none": 3, "type:classic": 7, "note:orphan": 1, "policy:none": 7, "regex:/^worker\\.[79]/": 2,
+		"in>=0": 5, "max>0": 1, "unacked>1": 3, "out>1000": 0,
+	} {
+		b := started(t, sample(), 140, 40)
+		b.press("9", "/")
+		b.typed(text)
+		require.Empty(t, b.inputErr, text)
+		got, ok := b.screen().(interface{ Len() int })
+		require.True(t, ok)
+		require.Equal(t, want, got.Len(), text)
+	}
+	b := started(t, sample(), 140, 40)
+	b.press("9", "/")
+	b.typed("stat")
+	b.press("tab")
+	b.typed("pro")
+	b.press("tab", "enter")
+	require.Contains(t, b.View(), "/state:problem")
+	b.press("/")
+	b.typed("depth>1")
+	require.Contains(t, b.View(), `there is no field "depth" here`)
+	b.press("esc", "/")
+	b.typed("worker:nobody")
+	b.press("enter")
+	require.Contains(t, b.View(), "No queue matches /state:problem worker:nobody.")
+	require.Contains(t, b.View(), "ready>2")
+}
+
 // TestTheChecksAreMadeEveryHalfMinute, not with every poll.
 func TestTheChecksAreMadeEveryHalfMinute(t *testing.T) {
 	t.Parallel()

@@ -33,11 +33,11 @@ var sortKeys = []string{"problem", "ready", "unacked", "consumers", "in", "out",
 
 // Broker is the view.
 type Broker struct {
-	env    *screen.Env
-	table  *widget.Table
-	rows   []row
-	keys   []string
-	filter string
+	env   *screen.Env
+	table *widget.Table
+	rows  []row
+	keys  []string
+	screen.Filtered
 	screen.Sorted
 
 	problems bool
@@ -73,7 +73,7 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *Broker {
-	return &Broker{env: env, table: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sortKeys...)}
+	return &Broker{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields), Sorted: screen.NewSorted(sortKeys...)}
 }
 
 // View is the name of the screen.
@@ -92,26 +92,18 @@ func (v *Broker) Name(i int) string { return v.rows[i].BrokerQueue.Name }
 
 // Title is the text of the title rule.
 func (v *Broker) Title() (left, right string) {
-	right = "sort " + v.SortKey() + v.Order().Arrow(v.Order().Column != byName)
-	if v.problems {
-		right += " · problems"
-	}
-	if v.filter != "" {
-		right += " · /" + v.filter
-	}
+	right = screen.ListTitle("sort "+v.SortKey()+v.Order().Arrow(v.Order().Column != byName), v.problems, v.Filter())
 	if b := v.env.Data.Broker; b != nil {
 		right += " · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedBroker)
 	}
 	return "Broker", right
 }
 
-// Filter is the text in place.
-func (v *Broker) Filter() string { return v.filter }
-
-// SetFilter keeps queues whose name, type, policy, worker or fault contains the
-// text; orphan keeps those of workers without a row.
+// SetFilter keeps the queues that pass.
 func (v *Broker) SetFilter(text string) error {
-	v.filter = strings.TrimSpace(text)
+	if err := v.SetQuery(text); err != nil {
+		return err
+	}
 	v.rebuild(true)
 	return nil
 }
@@ -188,19 +180,11 @@ func (v *Broker) rebuild(asked bool) {
 			rows = append(rows, r)
 		}
 	}
-	slices.SortStableFunc(rows, v.compare)
-	keys := make([]string, len(rows))
-	for i := range rows {
-		keys[i] = rows[i].BrokerQueue.Name
-	}
 	old := v.keys
 	if asked {
 		old = nil
 	}
-	v.rows, v.keys = v.rows[:0:0], v.keys[:0:0]
-	for _, i := range v.env.Settle(old, keys) {
-		v.rows, v.keys = append(v.rows, rows[i]), append(v.keys, keys[i])
-	}
+	v.rows, v.keys = screen.Arrange(v.env, rows, old, v.compare, func(r *row) string { return r.BrokerQueue.Name })
 	v.table.SetRows(v)
 }
 
@@ -274,19 +258,10 @@ func (v *Broker) matches(r *row) bool {
 	if v.problems && r.state != "failed" && r.state != "warning" {
 		return false
 	}
-	want := strings.ToLower(v.filter)
-	if want == "" || want == "orphan" && r.orphan {
-		return true
-	}
-	for _, text := range []string{r.BrokerQueue.Name, r.Type, r.Policy, r.worker, r.note} {
-		if strings.Contains(strings.ToLower(text), want) {
-			return true
-		}
-	}
-	return false
+	return v.Matches(asked{r})
 }
 
-func (v *Broker) compare(a, b row) int {
+func (v *Broker) compare(a, b *row) int {
 	var c int
 	switch v.Order().Column {
 	case byProblem:
@@ -340,7 +315,7 @@ func (v *Broker) Key(i int) string { return v.keys[i] }
 
 var (
 	_ screen.Screen     = (*Broker)(nil)
-	_ screen.Filterable = (*Broker)(nil)
+	_ screen.Queryable  = (*Broker)(nil)
 	_ screen.Sortable   = (*Broker)(nil)
 	_ screen.Selectable = (*Broker)(nil)
 	_ screen.Tabular    = (*Broker)(nil)

@@ -200,8 +200,10 @@ func bytes(n *int64) string {
 
 func (v *Broker) empty(b *monitor.Broker) []string {
 	switch {
-	case v.filter != "":
-		return []string{"", " No queue matches /" + widget.Clean(v.filter) + ".  esc clears the filter"}
+	case v.Filter() != "":
+		return []string{
+			"", " No queue matches /" + widget.Clean(v.Filter()) + ".", " esc clears the filter; terms: " + strings.Join(fields.Examples(), "  "),
+		}
 	case v.problems:
 		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + v.env.Num(int64(len(b.Queues)))}
 	default:

@@ -5,7 +5,6 @@ package inquiries
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +24,7 @@ type Inquiries struct {
 	env   *screen.Env
 	table *widget.Table
 	rows  []monitor.Inquiry
+	keys  []string
 	screen.Sorted
 
 	text    string
@@ -169,7 +169,7 @@ func (v *Inquiries) SetFilter(text string) error {
 		return err
 	}
 	v.text, v.query, v.limit = strings.TrimSpace(text), query, monitor.DefaultPage
-	v.rows, v.wanted, v.detail, v.env.Data.Inquiries = nil, 0, false, nil
+	v.rows, v.keys, v.wanted, v.detail, v.env.Data.Inquiries = nil, nil, 0, false, nil
 	v.table.SetRows(v)
 	return nil
 }
@@ -194,22 +194,9 @@ func (v *Inquiries) rebuild() {
 	if p == nil {
 		return
 	}
-	sorted := slices.Clone(p.List)
-	slices.SortStableFunc(sorted, func(x, y monitor.Inquiry) int {
-		return cmp.Or(cmp.Compare(over(&x), over(&y)), v.Order().Apply(v.compare(&x, &y)))
-	})
-	old, keys := make([]string, len(v.rows)), make([]string, len(sorted))
-	for i := range v.rows {
-		old[i] = key(&v.rows[i])
-	}
-	for i := range sorted {
-		keys[i] = key(&sorted[i])
-	}
-	rows := make([]monitor.Inquiry, 0, len(sorted))
-	for _, i := range v.env.Settle(old, keys) {
-		rows = append(rows, sorted[i])
-	}
-	v.rows = rows
+	v.rows, v.keys = screen.Arrange(v.env, p.List, v.keys, func(x, y *monitor.Inquiry) int {
+		return cmp.Or(cmp.Compare(over(x), over(y)), v.Order().Apply(v.compare(x, y)))
+	}, key)
 	v.table.SetRows(v)
 }
 
@@ -332,7 +319,7 @@ func (v *Inquiries) Select(line int) bool {
 func (v *Inquiries) Len() int { return len(v.rows) }
 
 // Key identifies a row.
-func (v *Inquiries) Key(row int) string { return key(&v.rows[row]) }
+func (v *Inquiries) Key(row int) string { return v.keys[row] }
 
 // Cells are the texts of a row.
 func (v *Inquiries) Cells(row int, into []widget.Cell) []widget.Cell {

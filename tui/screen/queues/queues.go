@@ -4,7 +4,6 @@ package queues
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,13 +74,7 @@ func (q *Queues) Wanted() monitor.QueueFilter {
 
 // Title is the text of the title rule.
 func (q *Queues) Title() (left, right string) {
-	right = "sort " + q.SortKey() + q.Order().Arrow(q.Order().Column != byName)
-	if q.problems {
-		right += " · problems"
-	}
-	if q.Filter() != "" {
-		right += " · /" + q.Filter()
-	}
+	right = screen.ListTitle("sort "+q.SortKey()+q.Order().Arrow(q.Order().Column != byName), q.problems, q.Filter())
 	if d := q.env.Data.Queues; d != nil {
 		right += " · " + strconv.Itoa(len(q.rows))
 		if d.More {
@@ -161,19 +154,11 @@ func (q *Queues) rebuild(asked bool) {
 			rows = append(rows, row)
 		}
 	}
-	slices.SortStableFunc(rows, q.compare)
-	keys := make([]string, len(rows))
-	for i, row := range rows {
-		keys[i] = strconv.FormatInt(row.ID, 10)
-	}
 	old := q.keys
 	if asked {
 		old = nil
 	}
-	q.rows, q.keys = q.rows[:0:0], q.keys[:0:0]
-	for _, i := range q.env.Settle(old, keys) {
-		q.rows, q.keys = append(q.rows, rows[i]), append(q.keys, keys[i])
-	}
+	q.rows, q.keys = screen.Arrange(q.env, rows, old, q.compare, func(r *monitor.Queue) string { return strconv.FormatInt(r.ID, 10) })
 	q.table.SetRows(q)
 }
 
@@ -192,7 +177,7 @@ func (q *Queues) late(row monitor.Queue) bool {
 	return row.Oldest != nil && q.env.Since(*row.Oldest) > monitor.HeadWaitLimit
 }
 
-func (q *Queues) compare(a, b monitor.Queue) int {
+func (q *Queues) compare(a, b *monitor.Queue) int {
 	var c int
 	switch q.Order().Column {
 	case byHead:

@@ -78,13 +78,7 @@ func (v *Workers) Feeds() []screen.Feed { return []screen.Feed{screen.FeedWorker
 
 // Title is the text of the title rule.
 func (v *Workers) Title() (left, right string) {
-	right = "sort " + v.SortKey() + v.Order().Arrow(v.Order().Column != byName)
-	if v.problems {
-		right += " · problems"
-	}
-	if v.Filter() != "" {
-		right += " · /" + v.Filter()
-	}
+	right = screen.ListTitle("sort "+v.SortKey()+v.Order().Arrow(v.Order().Column != byName), v.problems, v.Filter())
 	if v.env.Data.Workers != nil {
 		right += " · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedWorkers)
 	}
@@ -154,19 +148,11 @@ func (v *Workers) rebuild(asked bool) {
 	}
 	rows := v.join(d)
 	rows = slices.DeleteFunc(rows, func(r row) bool { return !v.matches(r) })
-	slices.SortStableFunc(rows, v.compare)
-	keys := make([]string, len(rows))
-	for i, r := range rows {
-		keys[i] = strconv.FormatInt(r.ID, 10)
-	}
 	old := v.keys
 	if asked {
 		old = nil
 	}
-	v.rows, v.keys = v.rows[:0:0], v.keys[:0:0]
-	for _, i := range v.env.Settle(old, keys) {
-		v.rows, v.keys = append(v.rows, rows[i]), append(v.keys, keys[i])
-	}
+	v.rows, v.keys = screen.Arrange(v.env, rows, old, v.compare, func(r *row) string { return strconv.FormatInt(r.ID, 10) })
 	v.table.SetRows(v)
 }
 
@@ -221,7 +207,7 @@ func (r row) severity() int {
 	return severity[r.health]
 }
 
-func (v *Workers) compare(a, b row) int {
+func (v *Workers) compare(a, b *row) int {
 	var c int
 	switch v.Order().Column {
 	case byProblem:

@@ -21,7 +21,7 @@ const paused = "paused"
 func (v *Workflows) Len() int { return len(v.rows) }
 
 // Key identifies a row.
-func (v *Workflows) Key(row int) string { return key(&v.rows[row]) }
+func (v *Workflows) Key(row int) string { return v.keys[row] }
 
 // Cells are the texts of a row.
 func (v *Workflows) Cells(row int, into []widget.Cell) []widget.Cell {

@@ -10,7 +10,6 @@ package workflows
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +38,7 @@ type Workflows struct {
 	env  *screen.Env
 	list *widget.Table
 	rows []monitor.Workflow
+	keys []string
 	screen.Sorted
 
 	focus pane
@@ -226,7 +226,7 @@ func (v *Workflows) SetFilter(text string) error {
 
 // restart forgets the rows, since they answer another question.
 func (v *Workflows) restart() {
-	v.rows, v.env.Data.Workflows, v.limit = nil, nil, monitor.DefaultPage
+	v.rows, v.keys, v.env.Data.Workflows, v.limit = nil, nil, nil, monitor.DefaultPage
 	v.path, v.guest, v.focus = nil, false, inList
 	v.list.SetRows(v)
 	v.turned()
@@ -263,20 +263,7 @@ func (v *Workflows) rebuild() {
 	if b == nil {
 		return
 	}
-	sorted := slices.Clone(b.List)
-	slices.SortStableFunc(sorted, func(x, y monitor.Workflow) int { return v.Order().Apply(v.compare(&x, &y)) })
-	old, keys := make([]string, len(v.rows)), make([]string, len(sorted))
-	for i := range v.rows {
-		old[i] = key(&v.rows[i])
-	}
-	for i := range sorted {
-		keys[i] = key(&sorted[i])
-	}
-	rows := make([]monitor.Workflow, 0, len(sorted))
-	for _, i := range v.env.Settle(old, keys) {
-		rows = append(rows, sorted[i])
-	}
-	v.rows = rows
+	v.rows, v.keys = screen.Arrange(v.env, b.List, v.keys, func(x, y *monitor.Workflow) int { return v.Order().Apply(v.compare(x, y)) }, key)
 	v.list.SetRows(v)
 	v.tree.take(v.detail())
 }
