@@ -1,9 +1,11 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
@@ -30,57 +32,119 @@ type Ages struct {
 	// Estimated is true when only Probes of the waiters were looked at.
 	Estimated bool  `json:"estimated,omitempty"`
 	Probes    int64 `json:"probes,omitempty"`
+	// Waited is how long they have waited by now; nil when nobody waits.
+	Waited *Percentiles `json:"waited"`
+}
+
+// waitedSoFar is how long a waiter has waited, who stands for so many.
+type waitedSoFar struct {
+	lane   int16
+	since  time.Duration
+	weight float64
 }
 
 func newAges() *Ages { return &Ages{Classes: make([]int64, len(AgeBounds)+1), Bounds: AgeBounds} }
 
-func ageClass(seconds float64) int {
+func ageClass(age time.Duration) int {
 	for i, bound := range AgeBounds {
-		if seconds < bound.Seconds() {
+		if age < bound {
 			return i
 		}
 	}
 	return len(AgeBounds)
 }
 
-// readAges makes the histogram of a queue's waiters: of all of them, or of a
-// few hundred spread evenly over the places of each lane.
-func readAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
-	ages := newAges()
-	if q.Queued == 0 {
-		return ages, nil
+// readWaits reads how long those in a queue have waited: all of them, or a few
+// hundred spread evenly over the places of each lane, who then stand for the others.
+func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []waitedSoFar, estimated bool, err error) {
+	switch {
+	case q.Queued == 0:
+		return nil, false, nil
+	case q.Queued > agesExact:
+		list, err = probeWaits(ctx, tx, q)
+		return list, true, err
 	}
-	if q.Queued <= agesExact {
-		p := store.ViewAgesParams{State: q.ID, Bound: agesExact}
-		for _, l := range q.lanes {
-			p.Lanes, p.Heads = append(p.Lanes, l.number), append(p.Heads, l.head)
-		}
-		rows, err := tx.ViewAges(ctx, p)
-		if err != nil {
-			return nil, fmt.Errorf("read how long those in queue %d have waited: %w", q.ID, err)
-		}
-		for _, age := range rows {
-			ages.Classes[ageClass(age)]++
-		}
-		return ages, nil
+	p := store.ViewAgesParams{State: q.ID, Bound: agesExact}
+	for _, l := range q.lanes {
+		p.Lanes, p.Heads = append(p.Lanes, l.number), append(p.Heads, l.head)
 	}
+	rows, err := tx.ViewAges(ctx, p)
+	if err != nil {
+		return nil, false, fmt.Errorf("read how long those in queue %d have waited: %w", q.ID, err)
+	}
+	for _, age := range rows {
+		list = append(list, waitedSoFar{since: seconds(age), weight: 1})
+	}
+	return list, false, nil
+}
+
+func probeWaits(ctx context.Context, tx *store.Tx, q *Queue) ([]waitedSoFar, error) {
 	lanes, places := probes(q)
 	rows, err := tx.ViewAgeProbes(ctx, lanes, places, q.ID)
 	if err != nil {
 		return nil, fmt.Errorf("probe how long those in queue %d have waited: %w", q.ID, err)
 	}
-	ages.Estimated, ages.Probes = true, int64(len(rows))
-	hits := map[int16][]int64{}
+	hits := map[int16]float64{}
 	for _, r := range rows {
-		if hits[r.Lane] == nil {
-			hits[r.Lane] = make([]int64, len(ages.Classes))
+		hits[r.Lane]++
+	}
+	stands := map[int16]float64{}
+	for _, l := range q.lanes {
+		stands[l.number] = float64(l.queued) / max(hits[l.number], 1)
+	}
+	list := make([]waitedSoFar, len(rows))
+	for i, r := range rows {
+		list[i] = waitedSoFar{lane: r.Lane, since: seconds(r.Age), weight: stands[r.Lane]}
+	}
+	return list, nil
+}
+
+// readAges makes the histogram of a queue's waiters.
+func readAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
+	ages := newAges()
+	list, estimated, err := readWaits(ctx, tx, q)
+	if err != nil || len(list) == 0 {
+		return ages, err
+	}
+	ages.Waited = weigh(list)
+	ages.Waited.Count = q.Queued
+	if !estimated {
+		for _, w := range list {
+			ages.Classes[ageClass(w.since)]++
 		}
-		hits[r.Lane][ageClass(r.Age)]++
+		return ages, nil
+	}
+	ages.Estimated, ages.Probes = true, int64(len(list))
+	hits := map[int16][]int64{}
+	for _, w := range list {
+		if hits[w.lane] == nil {
+			hits[w.lane] = make([]int64, len(ages.Classes))
+		}
+		hits[w.lane][ageClass(w.since)]++
 	}
 	for _, l := range q.lanes {
 		spread(ages.Classes, hits[l.number], l.queued)
 	}
 	return ages, nil
+}
+
+// weigh takes percentiles of waits of which each stands for some.
+func weigh(list []waitedSoFar) *Percentiles {
+	slices.SortFunc(list, func(a, b waitedSoFar) int { return cmp.Compare(a.since, b.since) })
+	total := 0.0
+	for _, w := range list {
+		total += w.weight
+	}
+	at := func(share float64) time.Duration {
+		upTo := 0.0
+		for _, w := range list {
+			if upTo += w.weight; upTo >= share*total {
+				return w.since
+			}
+		}
+		return list[len(list)-1].since
+	}
+	return &Percentiles{P50: at(0.5), P90: at(0.9), P95: at(0.95), P99: at(0.99), Max: list[len(list)-1].since}
 }
 
 // probes spreads the probes over the lanes by their length, and over the places

@@ -248,6 +248,7 @@ type (
 	PackEnvironmentStatusEnum       = db.PackEnvironmentStatusEnum
 	PastEndsRow                     = db.PastEndsRow
 	PastLettersRow                  = db.PastLettersRow
+	PastRunsRow                     = db.PastRunsRow
 	PauseWorkflowParams             = db.PauseWorkflowParams
 	PlanLetterPurgeOfRow            = db.PlanLetterPurgeOfRow
 	PlanLetterPurgeParams           = db.PlanLetterPurgeParams
@@ -363,6 +364,8 @@ type (
 	ViewInquiryFormsRow             = db.ViewInquiryFormsRow
 	ViewInquiryIDsParams            = db.ViewInquiryIDsParams
 	ViewInquiryIDsRow               = db.ViewInquiryIDsRow
+	ViewLeftParams                  = db.ViewLeftParams
+	ViewLeftRow                     = db.ViewLeftRow
 	ViewLetterExecutionRow          = db.ViewLetterExecutionRow
 	ViewLetterGroupsParams          = db.ViewLetterGroupsParams
 	ViewLetterGroupsRow             = db.ViewLetterGroupsRow
@@ -372,11 +375,14 @@ type (
 	ViewLetterRestRow               = db.ViewLetterRestRow
 	ViewLetterTotalsRow             = db.ViewLetterTotalsRow
 	ViewLettersRow                  = db.ViewLettersRow
+	ViewLineParams                  = db.ViewLineParams
+	ViewLineRow                     = db.ViewLineRow
 	ViewLostGroupsParams            = db.ViewLostGroupsParams
 	ViewLostGroupsRow               = db.ViewLostGroupsRow
 	ViewPlacementRow                = db.ViewPlacementRow
 	ViewPoliciesRow                 = db.ViewPoliciesRow
 	ViewPublishedAttemptsRow        = db.ViewPublishedAttemptsRow
+	ViewPublishedWorkerRunsRow      = db.ViewPublishedWorkerRunsRow
 	ViewQueueIDsParams              = db.ViewQueueIDsParams
 	ViewQueueStatsRow               = db.ViewQueueStatsRow
 	ViewQueuesRow                   = db.ViewQueuesRow
@@ -390,7 +396,11 @@ type (
 	ViewScopeHoldersRow             = db.ViewScopeHoldersRow
 	ViewScopesByKeyRow              = db.ViewScopesByKeyRow
 	ViewScopesRow                   = db.ViewScopesRow
+	ViewWorkerChangesParams         = db.ViewWorkerChangesParams
+	ViewWorkerChangesRow            = db.ViewWorkerChangesRow
+	ViewWorkerFactsRow              = db.ViewWorkerFactsRow
 	ViewWorkerNamesRow              = db.ViewWorkerNamesRow
+	ViewWorkerRunsRow               = db.ViewWorkerRunsRow
 	ViewWorkflowChildrenParams      = db.ViewWorkflowChildrenParams
 	ViewWorkflowChildrenRow         = db.ViewWorkflowChildrenRow
 	ViewWorkflowLogRow              = db.ViewWorkflowLogRow
@@ -735,6 +745,7 @@ const (
 	PackRuntimeNames                      = db.PackRuntimeNames
 	PastEnds                              = db.PastEnds
 	PastLetters                           = db.PastLetters
+	PastRuns                              = db.PastRuns
 	PauseWorkflow                         = db.PauseWorkflow
 	PlanLetterPurge                       = db.PlanLetterPurge
 	PlanLetterPurgeOf                     = db.PlanLetterPurgeOf
@@ -888,6 +899,7 @@ const (
 	ViewInquiryFaults                     = db.ViewInquiryFaults
 	ViewInquiryForms                      = db.ViewInquiryForms
 	ViewInquiryIDs                        = db.ViewInquiryIDs
+	ViewLeft                              = db.ViewLeft
 	ViewLetterExecution                   = db.ViewLetterExecution
 	ViewLetterGroups                      = db.ViewLetterGroups
 	ViewLetterIDs                         = db.ViewLetterIDs
@@ -895,10 +907,12 @@ const (
 	ViewLetterRest                        = db.ViewLetterRest
 	ViewLetterTotals                      = db.ViewLetterTotals
 	ViewLetters                           = db.ViewLetters
+	ViewLine                              = db.ViewLine
 	ViewLostGroups                        = db.ViewLostGroups
 	ViewPlacement                         = db.ViewPlacement
 	ViewPolicies                          = db.ViewPolicies
 	ViewPublishedAttempts                 = db.ViewPublishedAttempts
+	ViewPublishedWorkerRuns               = db.ViewPublishedWorkerRuns
 	ViewQueueID                           = db.ViewQueueID
 	ViewQueueIDs                          = db.ViewQueueIDs
 	ViewQueueStats                        = db.ViewQueueStats
@@ -912,7 +926,10 @@ const (
 	ViewScopeIDs                          = db.ViewScopeIDs
 	ViewScopes                            = db.ViewScopes
 	ViewScopesByKey                       = db.ViewScopesByKey
+	ViewWorkerChanges                     = db.ViewWorkerChanges
+	ViewWorkerFacts                       = db.ViewWorkerFacts
 	ViewWorkerNames                       = db.ViewWorkerNames
+	ViewWorkerRuns                        = db.ViewWorkerRuns
 	ViewWorkflow                          = db.ViewWorkflow
 	ViewWorkflowChildren                  = db.ViewWorkflowChildren
 	ViewWorkflowEdge                      = db.ViewWorkflowEdge

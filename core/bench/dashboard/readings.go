@@ -27,10 +27,14 @@ func Polls(m *monitor.Monitor) []Reading {
 		reading("queue", func(ctx context.Context) (*monitor.QueueDetail, error) {
 			return m.QueueDetail(ctx, monitor.QueueRef{ID: Busiest})
 		}),
+		reading("line of a queue", func(ctx context.Context) (*monitor.Line, error) {
+			return m.QueueLine(ctx, monitor.LineAsk{Queue: Busiest})
+		}),
 		reading("executions", func(ctx context.Context) (*monitor.Executions, error) {
 			return m.Executions(ctx, monitor.ExecutionFilter{}, 0)
 		}),
 		reading("workers", m.Workers),
+		reading("worker", func(ctx context.Context) (*monitor.WorkerDetail, error) { return m.Worker(ctx, 8) }),
 		reading("dlq", m.DeadLetters),
 		reading("alerts", m.Alerts),
 		reading("audit", m.Audit),
@@ -70,6 +74,12 @@ func Looks(m *monitor.Monitor, size Size) []Reading {
 			return m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)
 		}),
 		reading("the last hour", m.Past),
+		reading("the last hour of a queue", func(ctx context.Context) (*monitor.QueuesPast, error) { return m.QueuesPast(ctx, Busiest) }),
+		reading("the last hour of queues", func(ctx context.Context) (*monitor.QueuesPast, error) { return m.QueuesPast(ctx, 0) }),
+		reading("the last hour of workers", m.WorkersPast),
+		reading("end of the line of a queue", func(ctx context.Context) (*monitor.Line, error) {
+			return m.QueueLine(ctx, monitor.LineAsk{Queue: Busiest, End: true})
+		}),
 		reading("checks", m.Checks),
 		reading("letters, statistics", func(ctx context.Context) (*monitor.LedgerStats, error) { return m.LedgerStats(ctx, time.Hour) }),
 		reading("workflow", func(ctx context.Context) (*monitor.WorkflowDetail, error) {

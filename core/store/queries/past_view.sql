@@ -52,3 +52,60 @@ SELECT floor(extract(epoch FROM now() - c.created) / 60)::int AS minutes_ago, co
 FROM (SELECT d.created FROM dead_letter d
       WHERE d.created > now() - interval '1 hour' AND d.created <= now() ORDER BY d.created DESC LIMIT sqlc.arg(bound)::bigint) c
 GROUP BY 1;
+
+-- name: PastRuns :many
+-- What ran at each worker, minute by minute: for how many seconds of work there was,
+-- and how many ended. Those that ended are looked for as PastEnds does.
+WITH RECURSIVE search (status, lo, hi) AS (
+    SELECT s.status,
+           coalesce((SELECT e.id FROM execution e WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                     ORDER BY e.finished_status DESC, e.id LIMIT 1), 0)::bigint,
+           coalesce((SELECT e.id FROM execution e WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                     ORDER BY e.finished_status, e.id DESC LIMIT 1), -1)::bigint + 1
+    FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+    UNION ALL
+    SELECT s.status,
+           CASE WHEN p.finished_at < now() - interval '1 hour' THEN p.id + 1 ELSE s.lo END,
+           CASE WHEN p.finished_at < now() - interval '1 hour' THEN s.hi ELSE (s.lo + s.hi) / 2 END
+    FROM search s
+    CROSS JOIN LATERAL (SELECT e.id, e.finished_at FROM execution e
+                        WHERE e.finished_status >= s.status AND e.finished_status <= s.status AND e.id >= (s.lo + s.hi) / 2
+                        ORDER BY e.finished_status DESC, e.id LIMIT 1) p
+    WHERE s.lo < s.hi
+), edges AS (
+    SELECT DISTINCT ON (f.status) f.status, f.hi AS floor,
+           coalesce((SELECT e.id FROM execution e WHERE e.finished_status >= f.status AND e.finished_status <= f.status
+                     ORDER BY e.finished_status, e.id DESC LIMIT 1), -1)::bigint AS newest
+    FROM search f ORDER BY f.status, f.hi, f.lo DESC
+), looks AS (
+    SELECT d.status, d.step, d.floor + k * d.step AS start
+    FROM (SELECT g.status, g.floor, g.newest, greatest(1, (g.newest - g.floor) / sqlc.arg(looks)::bigint + 1) AS step FROM edges g WHERE g.floor <= g.newest) d
+    CROSS JOIN LATERAL generate_series(0, (d.newest - d.floor) / d.step) k
+), seen AS (
+    SELECT r.worker, r.began, r.finished_at,
+           (CASE WHEN count(*) OVER w < sqlc.arg(per)::bigint THEN 1 ELSE l.step::float8 / (max(r.id) OVER w - l.start + 1) END)::float8 AS weight
+    FROM looks l
+    CROSS JOIN LATERAL (SELECT e.id, e.worker, coalesce(e.started_at, e.admitted_at, e.finished_at) AS began, e.finished_at FROM execution e
+                        WHERE e.finished_status >= l.status AND e.finished_status <= l.status AND e.id >= l.start AND e.id < l.start + l.step
+                        ORDER BY e.finished_status DESC, e.id LIMIT sqlc.arg(per)::bigint) r
+    WINDOW w AS (PARTITION BY l.status, l.start)
+), held AS (
+    SELECT u.worker, coalesce(u.started_at, u.admitted_at, u.updated) AS began, NULL::timestamptz AS finished_at, 1::float8 AS weight
+    FROM ((SELECT e.id, e.worker, e.started_at, e.admitted_at, e.updated FROM execution e
+           WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(scan)::bigint)
+          UNION
+          (SELECT e.id, e.worker, e.started_at, e.admitted_at, e.updated FROM execution e
+           WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)) u
+), work AS (
+    SELECT c.worker, c.weight, c.finished_at, greatest(extract(epoch FROM now() - c.began), 0)::float8 AS oldest,
+           greatest(extract(epoch FROM now() - coalesce(c.finished_at, now())), 0)::float8 AS newest
+    FROM (SELECT * FROM seen UNION ALL SELECT * FROM held) c
+    WHERE c.worker IS NOT NULL AND (c.finished_at IS NULL OR c.finished_at > now() - interval '1 hour')
+)
+SELECT k.worker::bigint AS worker, minute::int AS minutes_ago,
+       sum(k.weight * greatest(least(k.oldest, 60.0 * (minute + 1)) - greatest(k.newest, 60.0 * minute), 0))::float8 AS seconds,
+       coalesce(sum(k.weight) FILTER (WHERE k.finished_at IS NOT NULL AND floor(k.newest / 60) = minute), 0)::float8 AS ended,
+       bool_or(k.weight > 1)::bool AS estimated
+FROM work k
+CROSS JOIN LATERAL generate_series(least(floor(k.newest / 60), 59)::int, least(floor(k.oldest / 60), 59)::int) minute
+GROUP BY 1, 2;

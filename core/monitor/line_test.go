@@ -1,0 +1,190 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestTheLineIsInTheOrderInWhichItIsLetIn: by lanes, then by who came first, with
+// what asked for each.
+func TestTheLineIsInTheOrderInWhichItIsLetIn(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w")
+	state, holders, normal := b.line(t, action, 1, 1, 3, worker.ID)
+	low, high := b.enqueue(t, action, state, -1), b.enqueue(t, action, state, 1)
+	testkit.Exec(t, b.store, `update execution_admission_state set queued_count = 5, queued_high = 1, queued_low = 1 where id = $1`, state)
+	testkit.Exec(t, b.store, `insert into identity (login) values ('alice')`)
+	testkit.Exec(t, b.store, `update execution set executor = (select id from identity where login = 'alice') where id = $1`, high)
+	testkit.Exec(t, b.store, `update execution set original_execution = $2 where id = $1`, normal[0], holders[0])
+	testkit.Exec(t, b.store, `update execution set parent = $2, workflow_task = '{"task_name": "fetch"}' where id = $1`, normal[1], holders[0])
+	testkit.Exec(t, b.store, `with n as (insert into enforcement (rule_ref, trigger_ref, payload) values ('nightly.start', 'core.timer', '{}') returning id)
+		update execution set enforcement = n.id from n where execution.id = $1`, normal[2])
+
+	l, err := b.QueueLine(t.Context(), LineAsk{Queue: state})
+	require.NoError(t, err)
+	require.EqualValues(t, 5, l.Of)
+	want := append(append([]int64{high}, normal...), low)
+	require.Len(t, l.List, len(want))
+	for i, w := range l.List {
+		require.Equal(t, want[i], w.ID)
+		require.EqualValues(t, i+1, w.Place)
+		require.InDelta(t, 120, l.At.Sub(w.Since).Seconds(), 60)
+	}
+	require.Equal(t, LaneHigh, l.List[0].Lane)
+	require.Equal(t, "by alice", l.List[0].Source)
+	require.Equal(t, "retry of "+name(holders[0]), l.List[1].Source)
+	require.Equal(t, "workflow", l.List[2].Source)
+	require.Equal(t, "fetch", l.List[2].Task)
+	require.Equal(t, "demo.sleep", l.List[2].ParentRef)
+	require.Equal(t, holders[0], *l.List[2].Parent)
+	require.Equal(t, "rule nightly.start", l.List[3].Source)
+	require.Equal(t, "request", l.List[4].Source)
+
+	l, err = b.QueueLine(t.Context(), LineAsk{Queue: state, Rows: 2})
+	require.NoError(t, err)
+	require.Equal(t, []int64{high, normal[0]}, ids(l))
+	l, err = b.QueueLine(t.Context(), LineAsk{Queue: state, Rows: 2, End: true})
+	require.NoError(t, err)
+	require.Equal(t, []int64{normal[2], low}, ids(l))
+	require.EqualValues(t, 4, l.List[0].Place)
+	require.EqualValues(t, 5, l.List[1].Place)
+	_, err = b.QueueLine(t.Context(), LineAsk{Queue: state + 1})
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+func ids(l *Line) []int64 {
+	var out []int64
+	for _, w := range l.List {
+		out = append(out, w.ID)
+	}
+	return out
+}
+
+// passed writes what a queue let in during the last two hours: one every 30 seconds,
+// each after it had waited for ten minutes.
+func (b *testBundle) passed(t *testing.T, action testkit.ActionRow, n int, config string) {
+	t.Helper()
+	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, config, created, updated, admitted_at, started_at, finished_at)
+		select $1, $2, 'completed', $4::jsonb, at - interval '10 minutes', at, at, at, at
+		from generate_series(1, $3::int) i, lateral (select now() - make_interval(secs => 30.0 * ($3::int - i))) a (at)`, action.ID, action.Ref, n, config)
+}
+
+// TestThePastOfAQueueIsTheRowsOfItsExecutions: who has left and who waits still are
+// both counted, at every minute of the hour.
+func TestThePastOfAQueueIsTheRowsOfItsExecutions(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	b.passed(t, action, 240, `{}`)
+	state := testkit.State(t, b.store, action, 1, func(r *testkit.StateRow) { r.Queued = 3 })
+	for range 3 { // they joined two minutes ago
+		e := b.enqueue(t, action, state.ID, 0)
+		testkit.Exec(t, b.store, `update execution set created = now() - interval '2 minutes' where id = $1`, e)
+	}
+	for _, id := range []int64{state.ID, 0} {
+		p, err := b.QueuesPast(t.Context(), id)
+		require.NoError(t, err)
+		require.Len(t, p.List, 1)
+		past := p.List[0]
+		require.Equal(t, state.ID, past.ID)
+		require.Len(t, past.Minutes, 60)
+		require.False(t, past.Estimated)
+		require.Equal(t, p.At, past.Minutes[59].At)
+		require.InDelta(t, 3, past.Minutes[59].Depth, 0, "those that wait now")
+		require.InDelta(t, 120, past.Minutes[59].Head.Seconds(), 5)
+		require.InDelta(t, 19, past.Minutes[10].Depth, 1.5, "one joined every 30 seconds and stayed for ten minutes")
+		require.InDelta(t, 585, past.Minutes[10].Head.Seconds(), 16)
+		require.InDelta(t, 10, past.Minutes[54].Depth, 1.5, "the last of those joined ten minutes ago")
+	}
+}
+
+// TestThePastOfABusyQueueIsEstimated, at a bounded cost.
+func TestThePastOfABusyQueueIsEstimated(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at)
+		select $1, $2, 'completed', at - interval '5 minutes', at, at, at, at
+		from generate_series(1, 20000) i, lateral (select now() - make_interval(secs => 7200.0 * (1 - i / 20000.0))) a (at)`, action.ID, action.Ref)
+	state := testkit.State(t, b.store, action, 1)
+	p, err := b.QueuesPast(t.Context(), state.ID)
+	require.NoError(t, err)
+	past := p.List[0]
+	require.True(t, past.Estimated)
+	require.InEpsilon(t, 20_000.0*5/120, past.Minutes[20].Depth, 0.25)
+	require.InDelta(t, 300, past.Minutes[20].Head.Seconds(), 40)
+	require.Zero(t, past.Minutes[59].Depth)
+}
+
+// TestThePastOfAGroupIsItsOwn: it is told from the parameters of what has ended.
+func TestThePastOfAGroupIsItsOwn(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	policy := testkit.Policy(t, b.store, action, 1)
+	testkit.Exec(t, b.store, `update policy set parameters = '{tenant}' where id = $1`, policy.ID)
+	b.passed(t, action, 240, `{"tenant": "acme"}`)
+	group := func(tenant string) testkit.StateRow {
+		s := testkit.State(t, b.store, action, 1)
+		testkit.Exec(t, b.store, `update execution_admission_state set group_key = $2 where id = $1`, s.ID, `{"tenant":"`+tenant+`"}`)
+		return s
+	}
+	acme, zeta := group("acme"), group("zeta")
+	p, err := b.QueuesPast(t.Context(), acme.ID)
+	require.NoError(t, err)
+	require.InDelta(t, 19, p.List[0].Minutes[10].Depth, 1.5)
+	p, err = b.QueuesPast(t.Context(), zeta.ID)
+	require.NoError(t, err)
+	require.Zero(t, p.List[0].Minutes[10].Depth)
+}
+
+// TestWaitsOfALineHavePercentiles.
+func TestWaitsOfALineHavePercentiles(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w")
+	state, _, waiters := b.line(t, action, 1, 1, 4, worker.ID)
+	testkit.Exec(t, b.store, `update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = $1`, waiters[0])
+	w := mustDetail(t, b, state).Ages.Waited
+	require.EqualValues(t, 4, w.Count)
+	require.InDelta(t, 120, w.P50.Seconds(), 30)
+	require.InDelta(t, 3600, w.Max.Seconds(), 30)
+	p := weigh([]waitedSoFar{{since: time.Second, weight: 98}, {since: time.Hour, weight: 2}})
+	require.Equal(t, time.Second, p.P95)
+	require.Equal(t, time.Hour, p.P99)
+}
+
+// TestPlacesOfAPublishedSchemaAreUnknown and not an error of SQL.
+func TestPlacesOfAPublishedSchemaAreUnknown(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w")
+	testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &worker.ID })
+	testkit.Exec(t, b.store, `drop table worker_load, admission_blocked, admission_scope, engine_replica, worker_history cascade`)
+	testkit.Exec(t, b.store, `alter table execution drop column if exists finished_status cascade, drop column finished_at cascade,
+		drop column attempt cascade, drop column admitted_at cascade, drop column priority cascade`)
+	testkit.Exec(t, b.store, `update worker set created = now() - interval '1 hour'`)
+	_, err := b.QueueLine(t.Context(), LineAsk{Queue: 1})
+	require.ErrorIs(t, err, ErrUnmigrated)
+	p, err := b.QueuesPast(t.Context(), 0)
+	require.NoError(t, err)
+	require.Empty(t, p.List)
+	past, err := b.WorkersPast(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, past.List)
+	d, err := b.Worker(t.Context(), worker.ID)
+	require.NoError(t, err)
+	require.False(t, d.Recorded)
+	require.Len(t, d.Running, 1)
+	require.Equal(t, BeatUnknown, d.Beats[58], "nobody wrote it down")
+	require.Equal(t, BeatAlive, d.Beats[59])
+}

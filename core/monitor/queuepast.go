@@ -1,0 +1,173 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// The bounds of looking back at queues: so many looks of so many rows for one queue,
+// and at how many queues where none is named. Then each is given fewer looks.
+const (
+	leftLooks      = 150
+	leftLooksShort = 40
+	leftPer        = 20
+	pastQueues     = 12
+	// mostBefore is how far before the hour what joined a queue of groups is looked for
+	// at most.
+	mostBefore = 24 * time.Hour
+)
+
+// QueuesPast is the last hour of some queues.
+type QueuesPast struct {
+	Reading
+	// List is empty where nobody records when executions were let in.
+	List []QueuePast `json:"list"`
+}
+
+// QueuePast is the last hour of a queue, as the rows of its executions tell it.
+type QueuePast struct {
+	ID int64 `json:"id"`
+	// Minutes are the last sixty, the oldest first; the last is now.
+	Minutes []QueueMinute `json:"minutes"`
+	// Estimated says that more left the queue than were looked at one by one.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// QueueMinute is a queue at the end of a minute.
+type QueueMinute struct {
+	At time.Time `json:"at"`
+	// Depth is how many waited.
+	Depth float64 `json:"depth"`
+	// Head is for how long the one had waited who had waited longest.
+	Head time.Duration `json:"head_ns"`
+}
+
+// QueuesPast reads the last hour of a queue, or of the busiest where the id is zero.
+// It is meant for the start of a dashboard and not for every poll. Who waited is told
+// from when executions were requested and let in, or ended without that; so an
+// attempt that was kept back before it joined counts as waiting all the while.
+func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error) {
+	p := &QueuesPast{}
+	err := m.database(ctx, "the last hour of queues", &p.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		p.List = nil // the transaction may be repeated
+		if !s.shared {
+			return nil
+		}
+		ids, looks := []int64{id}, int64(leftLooks)
+		if id == 0 {
+			var err error
+			if ids, err = tx.ViewQueueIDs(ctx, store.ViewQueueIDsParams{Bound: pastQueues}); err != nil {
+				return fmt.Errorf("list the busiest queues: %w", err)
+			}
+			looks = leftLooksShort
+		}
+		queues, err := m.queuesByID(ctx, tx, ids)
+		if err != nil {
+			return err
+		}
+		for i := range queues {
+			past, err := readQueuePast(ctx, tx, &queues[i], p.At, looks)
+			if err != nil {
+				return err
+			}
+			p.List = append(p.List, *past)
+		}
+		return nil
+	})
+	return p, err
+}
+
+// left is an execution that waited in a queue, and stands for so many.
+type left struct {
+	joined, gone time.Time
+	weight       float64
+}
+
+func readQueuePast(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks int64) (*QueuePast, error) {
+	past := &QueuePast{ID: q.ID}
+	list, err := readLeft(ctx, tx, q, at, looks)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range list {
+		past.Estimated = past.Estimated || l.weight > 1
+	}
+	waits, estimated, err := readWaits(ctx, tx, q)
+	if err != nil {
+		return nil, err
+	}
+	past.Estimated = past.Estimated || estimated
+	const minutes = int(PastSpan / time.Minute)
+	for i := range minutes {
+		past.Minutes = append(past.Minutes, minuteOf(list, waits, at, at.Add(-time.Duration(minutes-1-i)*time.Minute)))
+	}
+	return past, nil
+}
+
+// minuteOf counts who waited at a time: of those who have left since, and of those
+// who wait still.
+func minuteOf(list []left, waits []waitedSoFar, now, then time.Time) QueueMinute {
+	m := QueueMinute{At: then}
+	for _, l := range list {
+		if !l.joined.After(then) && l.gone.After(then) {
+			m.Depth += l.weight
+			m.Head = max(m.Head, then.Sub(l.joined))
+		}
+	}
+	ago := now.Sub(then)
+	for _, w := range waits {
+		if w.since >= ago {
+			m.Depth += w.weight
+			m.Head = max(m.Head, w.since-ago)
+		}
+	}
+	m.Depth = math.Round(m.Depth)
+	return m
+}
+
+// readLeft reads what left the queue within the hour.
+func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks int64) ([]left, error) {
+	p := &policies{}
+	before := time.Duration(0)
+	if q.Group != "" {
+		a, err := action(ctx, tx, "", q.ActionID)
+		if err != nil {
+			return nil, err
+		}
+		if p, err = readPolicies(ctx, tx, a.ID, a.PackID, a.ParamSchema); err != nil {
+			return nil, err
+		}
+		before = PastSpan // the groups of an action do not move at one pace
+		if q.Oldest != nil {
+			before = max(before, 2*at.Sub(*q.Oldest))
+		}
+	}
+	rows, err := tx.ViewLeft(ctx, store.ViewLeftParams{
+		ActionID: q.ActionID, Below: behind(q), Seconds: (PastSpan + min(before, mostBefore)).Seconds(), Looks: looks, Per: leftPer,
+		WithConfig: q.Group != "", Cut: configCut,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what left queue %d within the hour: %w", q.ID, err)
+	}
+	var list []left
+	for _, r := range rows {
+		one := store.ViewSampleRow{ID: r.ID, AdmissionStateID: r.AdmissionStateID, Config: r.Config}
+		if gone := moment(r.At); gone != nil && (q.Group == "" && r.AdmissionStateID == nil || belongs(one, q, p)) {
+			list = append(list, left{joined: r.Created, gone: *gone, weight: r.Weight})
+		}
+	}
+	return list, nil
+}
+
+// behind is an id that everybody who has left the line is below, as far as they came
+// in order. Where lanes overtake each other there is none.
+func behind(q *Queue) int64 {
+	if normal := q.lanes[1]; normal.first != 0 && q.QueuedHigh+q.QueuedLow == 0 {
+		return normal.first
+	}
+	return math.MaxInt64
+}

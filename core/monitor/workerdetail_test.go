@@ -1,0 +1,126 @@
+package monitor
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+func name(id int64) string { return strconv.FormatInt(id, 10) }
+
+// TestAWorkerIsToldOfWithWhatItHasAndWhatChanged: a loss after which it was back soon
+// is a flap.
+func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker, other := testkit.Worker(t, b.store, "w"), testkit.Worker(t, b.store, "other")
+	_, holders, _ := b.line(t, action, 2, 2, 1, worker.ID)
+	testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &other.ID })
+	testkit.Exec(t, b.store, `delete from worker_history`)
+	testkit.Exec(t, b.store, `update worker set created = now() - interval '6 hours' where id = $1`, worker.ID)
+	change := func(ago time.Duration, field, was, is string) {
+		testkit.Exec(t, b.store, `insert into worker_history (time, operation, entity_id, changed_fields, old_values, new_values)
+			values (now() - make_interval(secs => $2), 'UPDATE', $1, array[$3::text], jsonb_build_object($3::text, $4::text), jsonb_build_object($3::text, $5::text))`,
+			worker.ID, ago.Seconds(), field, was, is)
+	}
+	testkit.Exec(t, b.store, `insert into worker_history (time, operation, entity_id, changed_fields, new_values)
+		values (now() - interval '6 hours', 'INSERT', $1, '{name,status}', '{"status": "active"}')`, worker.ID)
+	change(5*time.Hour, "status", "active", "inactive")
+	change(4*time.Hour, "status", "inactive", "active")
+	change(40*time.Minute, "status", "active", "inactive")
+	change(35*time.Minute-30*time.Second, "status", "inactive", "active")
+	change(20*time.Minute, "cordoned", "false", "true")
+	change(19*time.Minute, "capabilities", "{}", "{}")
+
+	d, err := b.Worker(t.Context(), worker.ID)
+	require.NoError(t, err)
+	require.True(t, d.Exists)
+	require.True(t, d.Recorded)
+	require.Equal(t, []int64{d.Running[0].ID, d.Running[1].ID}, holders, "the oldest first, and none of another")
+	require.Equal(t, "demo.sleep", d.Running[0].Queue)
+	var what []string
+	for _, c := range d.Changes {
+		what = append(what, c.What)
+	}
+	require.Equal(t, []string{"cordoned", "active", "inactive", "active", "inactive", "registered"}, what)
+	require.True(t, d.Changes[1].Flap)
+	require.False(t, d.Changes[3].Flap, "it was away for an hour")
+	require.EqualValues(t, 1, d.Flaps)
+	require.Len(t, d.Beats, 60)
+	require.Equal(t, BeatAlive, d.Beats[18])
+	require.Equal(t, BeatSilent, d.Beats[22])
+	require.Equal(t, BeatAlive, d.Beats[26])
+	require.Equal(t, BeatAlive, d.Beats[59])
+
+	testkit.Exec(t, b.store, `update worker set last_heartbeat = now() - interval '270 seconds', heartbeat_seen = now() - interval '270 seconds' where id = $1`, worker.ID)
+	d, err = b.Worker(t.Context(), worker.ID)
+	require.NoError(t, err)
+	require.Equal(t, []Beat{BeatAlive, BeatSilent, BeatSilent, BeatSilent, BeatSilent}, d.Beats[55:])
+	d, err = b.Worker(t.Context(), worker.ID+100)
+	require.NoError(t, err)
+	require.False(t, d.Exists)
+	require.Empty(t, d.Beats)
+}
+
+// TestBeatsFollowTheRecord.
+func TestBeatsFollowTheRecord(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
+	worker := store.ViewWorkerFactsRow{Created: at.Add(-30 * time.Minute), Status: "inactive", LastHeartbeat: new(at.Add(-time.Second)), Recorded: true}
+	changes := []WorkerChange{
+		{At: at.Add(-10 * time.Minute), status: "inactive", was: "active"},
+		{At: at.Add(-15 * time.Minute)}, // something else
+		{At: at.Add(-30 * time.Minute), status: "active"},
+	}
+	got := beats(worker, changes, at)
+	require.Equal(t, BeatAbsent, got[0])
+	require.Equal(t, BeatAlive, got[31])
+	require.Equal(t, BeatAlive, got[48])
+	require.Equal(t, BeatSilent, got[51])
+	require.Equal(t, BeatSilent, got[59])
+	require.Equal(t, BeatSilent, beats(worker, nil, at)[59], "as its row says, where nothing changed")
+}
+
+// TestThePastOfWorkersIsTheRowsOfWhatRanThere.
+func TestThePastOfWorkersIsTheRowsOfWhatRanThere(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.sleep")
+	worker := testkit.Worker(t, b.store, "w")
+	run := func(from, to time.Duration, status string) {
+		testkit.Exec(t, b.store, `insert into execution (action, action_ref, worker, status, created, updated, started_at, finished_at)
+			select $1, $2, $3, $4::text::execution_status_enum, f, f, f, case when $6 >= 0 then now() - make_interval(secs => $6) end
+			from (select now() - make_interval(secs => $5)) x (f)`,
+			action.ID, action.Ref, worker.ID, status, from.Seconds(), to.Seconds())
+	}
+	run(5*time.Hour, 4*time.Hour, "completed")
+	run(3*time.Hour, 20*time.Minute, "completed")
+	run(30*time.Minute, 29*time.Minute+30*time.Second, "failed")
+	run(10*time.Minute, -time.Second, "running")
+	p, err := b.WorkersPast(t.Context())
+	require.NoError(t, err)
+	require.False(t, p.Estimated)
+	w := p.Of(worker.ID)
+	require.NotNil(t, w)
+	require.Len(t, w.Minutes, 60)
+	require.InDelta(t, 1, w.Minutes[0].Slots, 0.1)
+	require.InDelta(t, 1.5, w.Minutes[30].Slots+w.Minutes[29].Slots-1, 0.1, "half a minute of another")
+	require.InDelta(t, 0, w.Minutes[45].Slots, 0.1)
+	require.InDelta(t, 1, w.Minutes[59].Slots, 0.1)
+	ended := 0.0
+	for _, m := range w.Minutes {
+		ended += m.Ended
+	}
+	require.InDelta(t, 2, ended, 0, "what ended before the hour is left out")
+	require.InDelta(t, 2.0/60, w.PerMinute(60), 1e-9)
+	require.Zero(t, w.PerMinute(5))
+	require.Nil(t, p.Of(worker.ID+1))
+	require.Nil(t, (*WorkersPast)(nil).Of(1))
+}

@@ -1,0 +1,108 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// The bounds of looking back at workers: so many looks of so many rows for each way
+// to end, and so many rows at both ends of what has not ended.
+const (
+	runLooks = 120
+	runPer   = 15
+	runScan  = 5_000
+)
+
+// WorkersPast is the last hour of all workers.
+type WorkersPast struct {
+	Reading
+	// List is empty where nobody records when executions ended.
+	List []WorkerPast `json:"list"`
+	// Estimated says that more ended than were looked at one by one.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// WorkerPast is the last hour of a worker, as the rows of its executions tell it.
+type WorkerPast struct {
+	ID int64 `json:"id"`
+	// Minutes are the last sixty, the oldest first; the last has just passed.
+	Minutes []WorkerMinute `json:"minutes"`
+}
+
+// WorkerMinute is what a worker did in a minute.
+type WorkerMinute struct {
+	// At is the end of the minute.
+	At time.Time `json:"at"`
+	// Slots is how many executions ran, taken over the minute; Ended how many ended,
+	// however.
+	Slots float64 `json:"slots"`
+	Ended float64 `json:"ended"`
+}
+
+// Of finds the past of a worker; nil when nothing ran at it.
+func (p *WorkersPast) Of(worker int64) *WorkerPast {
+	if p == nil {
+		return nil
+	}
+	for i := range p.List {
+		if p.List[i].ID == worker {
+			return &p.List[i]
+		}
+	}
+	return nil
+}
+
+// PerMinute is how many ended at the worker in a minute, over the last minutes.
+func (w *WorkerPast) PerMinute(minutes int) float64 {
+	minutes = min(minutes, len(w.Minutes))
+	if minutes == 0 {
+		return 0
+	}
+	n := 0.0
+	for _, m := range w.Minutes[len(w.Minutes)-minutes:] {
+		n += m.Ended
+	}
+	return n / float64(minutes)
+}
+
+// WorkersPast reads the last hour of all workers. It is meant for once a minute and
+// not for every poll. What ended is looked for among the ids around those that ended
+// an hour ago, so a run that began long before the others may be missed once it ended.
+func (m *Monitor) WorkersPast(ctx context.Context) (*WorkersPast, error) {
+	p := &WorkersPast{}
+	err := m.database(ctx, "the last hour of workers", &p.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
+		p.List, p.Estimated = nil, false // the transaction may be repeated
+		if !s.ours {
+			return nil
+		}
+		rows, err := tx.PastRuns(ctx, runLooks, runPer, runScan)
+		if err != nil {
+			return fmt.Errorf("count what ran in the last hour: %w", err)
+		}
+		for _, r := range rows {
+			p.add(r)
+		}
+		return nil
+	})
+	return p, err
+}
+
+func (p *WorkersPast) add(r store.PastRunsRow) {
+	const minutes = int(PastSpan / time.Minute)
+	w := p.Of(r.Worker)
+	if w == nil {
+		one := WorkerPast{ID: r.Worker, Minutes: make([]WorkerMinute, minutes)}
+		for i := range one.Minutes {
+			one.Minutes[i].At = p.At.Add(-time.Duration(minutes-1-i) * time.Minute)
+		}
+		p.List = append(p.List, one)
+		w = &p.List[len(p.List)-1]
+	}
+	if at := minutes - 1 - int(r.MinutesAgo); at >= 0 && at < minutes {
+		w.Minutes[at].Slots, w.Minutes[at].Ended = r.Seconds/time.Minute.Seconds(), r.Ended
+		p.Estimated = p.Estimated || r.Estimated
+	}
+}

@@ -1,0 +1,111 @@
+-- What the pages of one queue and of one worker show beside the lists: who stands
+-- in line, how long the line was, what runs at a worker, and what became of it.
+-- Everything is bounded, and found by the indexes that queue_view.sql names.
+
+-- name: ViewLine :many
+-- Who stands in a queue: of each lane so many from its head on, and so many before its
+-- end, with what asked for them.
+SELECT r.lane::smallint AS lane, q.queue_order, q.enqueued_at, e.id, e.parent, e.original_execution,
+       coalesce(e.workflow_task ->> 'task_name', '')::text AS task, coalesce(p.action_ref, '')::text AS parent_ref,
+       coalesce(n.rule_ref, '')::text AS rule_ref, coalesce(i.login, '')::text AS login
+FROM (
+    SELECT unnest(sqlc.arg(lanes)::smallint[]) AS lane, unnest(sqlc.arg(heads)::bigint[]) AS head
+) r
+CROSS JOIN LATERAL (
+    (SELECT x.queue_order, x.enqueued_at, x.execution_id FROM execution_admission_entry x
+     WHERE x.state_id = sqlc.arg(state)::bigint AND x.lane = r.lane AND x.queue_order >= r.head
+     ORDER BY x.queue_order LIMIT sqlc.arg(first)::bigint)
+    UNION ALL
+    (SELECT x.queue_order, x.enqueued_at, x.execution_id FROM execution_admission_entry x
+     WHERE x.state_id = sqlc.arg(state)::bigint AND x.lane = r.lane AND x.queue_order >= r.head
+     ORDER BY x.queue_order DESC LIMIT sqlc.arg(last)::bigint)) q
+JOIN execution e ON e.id = ANY (ARRAY[q.execution_id])
+LEFT JOIN execution p ON p.id = ANY (ARRAY[e.parent])
+LEFT JOIN enforcement n ON n.id = ANY (ARRAY[e.enforcement])
+LEFT JOIN identity i ON i.id = ANY (ARRAY[e.executor])
+ORDER BY r.lane DESC, q.queue_order;
+
+-- name: ViewLeft :many
+-- What left the line of an action's queues within the last hour, below an id. The
+-- first such row is found by halving, since those that came first leave first; rows
+-- requested since so many seconds are looked at in any case. Each look reads at most
+-- per rows of its share of the ids; where there are more, a row stands for as many as
+-- its share has per row that was read. The epoch stands for who waits still.
+WITH RECURSIVE ends AS MATERIALIZED (
+    SELECT coalesce((SELECT e.id FROM execution e
+                     WHERE (e.action, e.id) >= (sqlc.arg(action_id)::bigint, 0::bigint) AND e.action <= sqlc.arg(action_id)::bigint
+                     ORDER BY e.action, e.id LIMIT 1), 0)::bigint AS first,
+           coalesce((SELECT e.id + 1 FROM execution e
+                     WHERE (e.action, e.id) < (sqlc.arg(action_id)::bigint, sqlc.arg(below)::bigint) AND e.action >= sqlc.arg(action_id)::bigint
+                     ORDER BY e.action DESC, e.id DESC LIMIT 1), 0)::bigint AS last
+), search (lo, hi) AS (
+    SELECT f.first, f.last FROM ends f
+    UNION ALL
+    SELECT CASE WHEN gone.it THEN p.id + 1 ELSE s.lo END, CASE WHEN gone.it THEN s.hi ELSE (s.lo + s.hi) / 2 END
+    FROM search s
+    LEFT JOIN LATERAL (
+        SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at) AS at FROM execution e
+        WHERE (e.action, e.id) >= (sqlc.arg(action_id)::bigint, (s.lo + s.hi) / 2) AND e.action <= sqlc.arg(action_id)::bigint AND e.id < s.hi
+        ORDER BY e.action, e.id LIMIT 1) p ON true
+    CROSS JOIN LATERAL (
+        SELECT coalesce(p.at < now() - interval '1 hour' AND p.created < now() - make_interval(secs => sqlc.arg(seconds)::float8), false) AS it) gone
+    WHERE s.lo < s.hi
+), looks AS (
+    SELECT d.step, d.floor + k * d.step AS start
+    FROM (SELECT h.hi AS floor, f.last, greatest(1, (f.last - h.hi) / sqlc.arg(looks)::bigint + 1) AS step
+          FROM (SELECT x.hi FROM search x ORDER BY x.hi, x.lo DESC LIMIT 1) h CROSS JOIN ends f WHERE h.hi < f.last) d
+    CROSS JOIN LATERAL generate_series(0, (d.last - 1 - d.floor) / d.step) k
+)
+SELECT r.id, r.created, r.at::timestamptz AS at, r.admission_state_id, r.config,
+       (CASE WHEN count(*) OVER w < sqlc.arg(per)::bigint THEN 1 ELSE l.step::float8 / (max(r.id) OVER w - l.start + 1) END)::float8 AS weight
+FROM looks l
+CROSS JOIN LATERAL (
+    SELECT e.id, e.created, coalesce(e.admitted_at, e.finished_at, 'epoch') AS at, e.admission_state_id,
+           coalesce(CASE WHEN sqlc.arg(with_config)::bool AND pg_column_size(e.config) <= sqlc.arg(cut)::int THEN e.config END, 'null')::jsonb AS config
+    FROM execution e
+    WHERE (e.action, e.id) >= (sqlc.arg(action_id)::bigint, l.start) AND e.action <= sqlc.arg(action_id)::bigint
+      AND e.id < least(l.start + l.step, sqlc.arg(below)::bigint)
+    ORDER BY e.action, e.id LIMIT sqlc.arg(per)::bigint) r
+WINDOW w AS (PARTITION BY l.start);
+
+-- name: ViewWorkerRuns :many
+-- What a worker has now, among the oldest and the newest that have not ended.
+SELECT c.id, c.action_ref, c.status::text AS status, c.started_at, c.admitted_at, c.updated, coalesce(a.ref, '')::text AS queue_ref,
+       coalesce(s.group_key, '')::text AS group_key
+FROM (
+    (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e
+     WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(scan)::bigint)
+    UNION
+    (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e
+     WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)) c
+LEFT JOIN execution_admission_state s ON s.id = c.admission_state_id
+LEFT JOIN action a ON a.id = s.action_id
+WHERE c.worker = sqlc.arg(worker)::bigint
+ORDER BY coalesce(c.started_at, c.admitted_at, c.updated), c.id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ViewPublishedWorkerRuns :many
+-- The same from what the published schema has, where the statuses are indexed.
+SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, e.updated
+FROM unnest(ARRAY['scheduled', 'running', 'canceling']::execution_status_enum[]) AS s (status)
+CROSS JOIN LATERAL (
+    SELECT x.id, x.action_ref, x.status, x.started_at, x.updated FROM execution x
+    WHERE x.status = s.status AND x.worker = sqlc.arg(worker)::bigint LIMIT sqlc.arg(bound)::bigint) e
+ORDER BY coalesce(e.started_at, e.updated), e.id LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ViewWorkerChanges :many
+-- What changed of a worker lately, the newest first. What it says of its own health
+-- changes its row too, and is left out.
+SELECT c.at, c.operation, c.changed_fields, coalesce(c.old_values ->> 'status', '')::text AS was,
+       coalesce(c.new_values ->> 'status', '')::text AS status,
+       coalesce((c.new_values ->> 'cordoned')::bool, false)::bool AS cordoned, coalesce(c.new_values ->> 'cordon_reason', '')::text AS cordon_reason,
+       coalesce((c.new_values ->> 'draining')::bool, false)::bool AS draining, coalesce(c.new_values ->> 'host', '')::text AS host
+FROM (SELECT h."time" AS at, h.operation, h.changed_fields, h.old_values, h.new_values FROM worker_history h
+      WHERE h.entity_id = sqlc.arg(worker)::bigint AND h."time" > now() - make_interval(secs => sqlc.arg(seconds)::float8)
+      ORDER BY h."time" DESC LIMIT sqlc.arg(scan)::bigint) c
+WHERE c.operation = 'INSERT' OR c.changed_fields && ARRAY['status', 'cordoned', 'draining', 'host']
+ORDER BY c.at DESC LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ViewWorkerFacts :many
+SELECT w.id, w.created, w.status::text AS status, coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
+       (to_regclass('worker_history') IS NOT NULL)::bool AS recorded
+FROM worker w WHERE w.id = sqlc.arg(worker)::bigint;
