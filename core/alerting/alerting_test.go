@@ -286,6 +286,9 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	require.InDelta(t, 3, a.At.Sub(*a.EvaluatedAt).Seconds(), 2)
 	require.Empty(t, a.Note)
 	require.Equal(t, "no_active_workers", a.Open[0].Rule)
+	require.Equal(t, "active_workers", a.Open[0].Measure)
+	require.Equal(t, "0", a.Open[0].Shown)
+	require.EqualValues(t, 1, a.Open[0].Times)
 	require.Equal(t, 1, a.Firing(monitor.LevelCritical))
 	behind := map[string]bool{}
 	states := map[string]string{}
@@ -315,11 +318,39 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	require.False(t, a.Evaluated)
 	require.Contains(t, a.Note, "No replica of the engine evaluates")
 	require.Len(t, a.Recent, 2)
+	require.EqualValues(t, 1, a.Recent[0].Times)
 	rules := []string{}
 	for _, one := range a.Open {
 		rules = append(rules, one.Rule)
 	}
 	require.Contains(t, rules, "no_replica", "judged here")
+}
+
+// TestAlertsCountHowOftenTheyFired: within a day, this time included; those that only
+// may come do not count.
+func TestAlertsCountHowOftenTheyFired(t *testing.T) {
+	t.Parallel()
+	b := setup(t, shortened())
+	b.exec(`insert into alert (rule, target, severity, summary, value, since, fired, cleared) values
+		('worker_heartbeat', 'w1', 'warning', 's', 1, now() - interval '23 hours', now() - interval '23 hours', now() - interval '22 hours'),
+		('worker_heartbeat', 'w1', 'warning', 's', 1, now() - interval '2 hours', now() - interval '2 hours', now() - interval '1 hour'),
+		('worker_heartbeat', 'w2', 'warning', 's', 1, now() - interval '2 hours', now() - interval '2 hours', now() - interval '1 hour'),
+		('worker_heartbeat', 'w1', 'warning', 's', 1, now() - interval '25 hours', now() - interval '25 hours', now() - interval '24 hours')`)
+	b.exec(`insert into alert (rule, target, severity, summary, value, since, fired) values
+		('worker_heartbeat', 'w1', 'warning', 's', 1, now(), now()), ('worker_heartbeat', 'w3', 'warning', 's', 1, now(), null),
+		('worker_suspect', 'w4', 'warning', 's', 1, now() - interval '3 days', now() - interval '3 days')`)
+	b.replica(0, `{"alerts": "2026-01-01T00:00:00Z"}`, `{"clock": "2026-01-01T00:00:03Z", "loops": {"alerts": {"patience_ns": 60000000000}}}`)
+	a, err := b.view.Alerts(t.Context())
+	require.NoError(t, err)
+	times := map[string]int64{}
+	for _, one := range a.Open {
+		times[one.Target] = one.Times
+	}
+	require.Equal(t, map[string]int64{"w1": 3, "w3": 0, "w4": 1}, times)
+	for _, one := range a.Recent {
+		require.Equal(t, map[string]int64{"w1": 3, "w2": 1}[one.Target], one.Times)
+		require.Equal(t, "worker", one.Of)
+	}
 }
 
 // TestMetricsShowWhatIsWatched.

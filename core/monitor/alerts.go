@@ -57,6 +57,14 @@ type Alert struct {
 	NotEvaluated bool      `json:"not_evaluated,omitempty"`
 	// Behind says that another alert about the same is worse.
 	Behind bool `json:"behind,omitempty"`
+	// Times is how often it has fired within the last day, this time included; zero
+	// where nobody has counted.
+	Times int64 `json:"times,omitempty"`
+	// Measure is what is measured, Of what each value is of, such as queue or worker;
+	// empty for the installation as a whole. Shown is the value in its unit.
+	Measure string `json:"measure,omitempty"`
+	Of      string `json:"of,omitempty"`
+	Shown   string `json:"value_text,omitempty"`
 	// View is the view of the dashboard that shows more, and Filter what narrows it.
 	View   string `json:"view"`
 	Filter string `json:"filter,omitempty"`
@@ -129,7 +137,7 @@ func (m *Monitor) Alerts(ctx context.Context) (*Alerts, error) {
 		for i := range past {
 			a.Recent = append(a.Recent, m.alertOf(&past[i]))
 		}
-		return nil
+		return a.count(ctx, tx)
 	})
 	if err != nil {
 		return a, err
@@ -204,6 +212,7 @@ func (m *Monitor) alertOf(row *store.Alert) Alert {
 	if rule := m.rules()[row.Rule]; rule != nil {
 		if measure, ok := config.MeasureNamed(rule.Measure); ok {
 			one.View, one.Filter = measure.View, filterOf(measure, row.Target)
+			one.measured(measure)
 		}
 	}
 	return one
@@ -260,8 +269,11 @@ func (m *Monitor) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary, Hint: v.Hint, Value: v.Value,
 			Since: a.At, Seen: a.At, View: v.view, Filter: v.filter,
 		}
+		if measure, ok := config.MeasureNamed(v.measure); ok {
+			one.measured(measure)
+		}
 		if before, ok := begun[v.Rule+"\x1f"+v.Target]; ok {
-			one.ID, one.Since, one.Fired = before.ID, before.Since, before.Fired
+			one.ID, one.Since, one.Fired, one.Times = before.ID, before.Since, before.Fired, before.Times
 		} else if v.since != nil {
 			one.Since = *v.since
 		}

@@ -18,8 +18,10 @@ type Finding struct {
 	Target string `json:"target"`
 	// Filter narrows the target to what the finding is about.
 	Filter string `json:"filter,omitempty"`
-	// Rule is the name of the alert rule that says so.
-	Rule string `json:"rule,omitempty"`
+	// Rule is the name of the alert rule that says so, and About the queue, worker or
+	// what else it says so of; empty for the installation as a whole.
+	Rule  string `json:"rule,omitempty"`
+	About string `json:"about,omitempty"`
 }
 
 // brokerMeasures are those that the dashboard's own look at the broker adds to what
@@ -54,7 +56,7 @@ func findings(verdicts []Condition) []Finding {
 	found := make([]Finding, 0, len(verdicts))
 	for _, v := range verdicts {
 		found = append(found, Finding{
-			Level: v.Severity, Text: v.Summary, Hint: v.Hint, Since: v.since, Target: v.view, Filter: v.filter, Rule: v.Rule,
+			Level: v.Severity, Text: v.Summary, Hint: v.Hint, Since: v.since, Target: v.view, Filter: v.filter, Rule: v.Rule, About: v.Target,
 		})
 	}
 	return found

@@ -69,6 +69,7 @@ type (
 	ControlReadQueuesRow            = db.ControlReadQueuesRow
 	ControlWaitingRow               = db.ControlWaitingRow
 	CountAdmissionEntriesRow        = db.CountAdmissionEntriesRow
+	CountAlertTimesRow              = db.CountAlertTimesRow
 	CountEnforcementsBelowRow       = db.CountEnforcementsBelowRow
 	CountEventsBelowRow             = db.CountEventsBelowRow
 	CountFiringRow                  = db.CountFiringRow
@@ -538,6 +539,7 @@ const (
 	ControlWaiting                        = db.ControlWaiting
 	CopyEnforcementSecrets                = db.CopyEnforcementSecrets
 	CountAdmissionEntries                 = db.CountAdmissionEntries
+	CountAlertTimes                       = db.CountAlertTimes
 	CountEnforcementsBelow                = db.CountEnforcementsBelow
 	CountEventsBelow                      = db.CountEventsBelow
 	CountFiring                           = db.CountFiring

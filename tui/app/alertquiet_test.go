@@ -14,9 +14,9 @@ func TestAlertsAreAcknowledgedAndMutedHere(t *testing.T) {
 	b := started(t, sample(), 140, 40)
 	b.press("7", "i")
 	require.Contains(t, b.View(), "Acknowledged in this session")
-	require.Contains(t, b.View(), " seen ")
+	require.Contains(t, b.View(), "■ acked")
 	b.press("i")
-	require.NotContains(t, b.View(), " seen ")
+	require.NotContains(t, b.View(), " acked ")
 	b.press("m")
 	require.Contains(t, b.View(), "muted 15m")
 	b.press("m")
@@ -24,9 +24,41 @@ func TestAlertsAreAcknowledgedAndMutedHere(t *testing.T) {
 	b.press("m")
 	b.now = b.now.Add(16 * time.Minute)
 	b.dates()
-	require.NotContains(t, b.View(), "Only what")
-	b.press("G", "i")
-	require.Contains(t, b.View(), "Only what is open can be acknowledged")
+	require.NotContains(t, b.View(), "Only alerts")
+	b.press("tab", "i")
+	require.Contains(t, b.View(), "Only alerts that are open can be acknowledged")
 	require.NotContains(t, b.View(), "muted 1", "a mute ends by itself")
 	require.Contains(t, b.View(), ", lasted ")
+	b.press("esc", "G", "k", "m")
+	require.Contains(t, b.View(), "Only alerts that are open", "a check is not muted")
+}
+
+// TestAMuteQuietsTheHeader: what is muted is not counted as trouble, but as muted,
+// and is not among the problems.
+func TestAMuteQuietsTheHeader(t *testing.T) {
+	t.Parallel()
+	for _, w := range []int{80, 140} {
+		source := sample()
+		overview := *source.overview
+		overview.Alerts = sampleAlerts(source.overview.Reading)
+		source.overview = &overview
+		b := started(t, source, w, 40)
+		b.press("7")
+		loud, quiet := "■1 ▲2", "■0 ▲2 ‖1"
+		if w > 100 {
+			loud, quiet = "■ 1 crit ▲ 2 warn", "■ 0 crit ▲ 2 warn ‖ 1 muted"
+		}
+		require.Contains(t, b.header(), loud)
+		b.press("m")
+		require.Contains(t, b.header(), quiet)
+		b.press("z")
+		require.NotContains(t, b.View(), "dead letters growing: +3 in 5m")
+		require.Contains(t, b.View(), "core.http_request head waits")
+		b.press("1")
+		require.Contains(t, b.View(), "dead letters growing", "the overview still says it")
+		b.now = b.now.Add(16 * time.Minute)
+		b.dates()
+		b.tick()
+		require.Contains(t, b.header(), loud)
+	}
 }

@@ -23,7 +23,7 @@ func TestAlertsLeadToWhatTheyAreAbout(t *testing.T) {
 	b.press("j", "enter")
 	require.Equal(t, keymap.InQueues, b.view)
 	require.Equal(t, "core.http_request", b.queues.Filter())
-	b.press("q", "G", "enter")
+	b.press("q", "tab", "enter")
 	require.Equal(t, keymap.InWorkers, b.view, "a past one leads there too")
 }
 
@@ -62,4 +62,109 @@ func TestTheOverviewShowsTheAlertsOfTheEngine(t *testing.T) {
 	require.Equal(t, "core.http_request", found[1].Filter)
 	require.WithinDuration(t, frozen.Add(-4*time.Minute), *found[1].Since, time.Second)
 	require.Equal(t, "22 % of executions are repetitions", found[2].Text)
+}
+
+// onAlerts is the view of alerts, with what a test changes of it.
+func onAlerts(t *testing.T, w, h int, change func(*fakeSource)) *bundle {
+	t.Helper()
+	source := sample()
+	change(source)
+	b := started(t, source, w, h)
+	b.press("7")
+	return b
+}
+
+// TestAlertsAreFilteredAndSorted: in the language of all lists, what was cleared too.
+func TestAlertsAreFilteredAndSorted(t *testing.T) {
+	t.Parallel()
+	b := onAlerts(t, 140, 40, func(*fakeSource) {})
+	for text, want := range map[string]int{
+		"level:check": 3, "level:critical": 1, "target:core.http*": 1, "seen>1": 1, "age>5m": 1, "rule:topology.*": 2, "state:muted": 0, "measure:retry_rate": 1,
+		"view:queues": 2, "nothing of the kind": 0, "dead | level:pending": 3,
+	} {
+		require.NoError(t, b.alerts.SetFilter(text))
+		require.Equal(t, want, b.alerts.Len(), text)
+		requireFits(t, b, 140, 40)
+	}
+	require.Error(t, b.alerts.SetFilter("colour:red"))
+	require.Contains(t, b.alerts.Known("rule"), "dlq_growth")
+	require.NoError(t, b.alerts.SetFilter("worker"))
+	require.Contains(t, b.View(), "worker-node-02", "what was cleared is filtered too")
+	require.NoError(t, b.alerts.SetFilter("level:info"))
+	require.Contains(t, b.View(), "Nothing that is open matches")
+	require.NotContains(t, b.View(), "recently cleared")
+	require.NoError(t, b.alerts.SetFilter(""))
+	first := func() string { return b.alerts.Table().Key() }
+	b.press("gg", "s", "3")
+	b.press("gg")
+	require.Equal(t, "check\x1fadmission.leaked_slot", first(), "by rule")
+	b.press("s", "3", "gg")
+	require.Equal(t, "check\x1ftopology.ttl", first(), "the same again reverses")
+	b.press("s", "5", "gg")
+	require.Contains(t, first(), "queue_head_wait", "what fired most often")
+	require.Contains(t, b.View(), "sort seen↓")
+}
+
+// TestAlertsSayWhatLiesBehind: by what else was read, and what the rule means where
+// nothing was.
+func TestAlertsSayWhatLiesBehind(t *testing.T) {
+	t.Parallel()
+	b := onAlerts(t, 140, 40, func(s *fakeSource) {
+		for i := range s.dead.Ledger.Recent {
+			l := &s.dead.Ledger.Recent[i]
+			l.WorkerName, l.Reason = "worker-node-02", "expired"
+		}
+	})
+	require.Contains(t, b.View(), "worker-node-02 is silent for 4m11s")
+	require.Contains(t, b.View(), "dead letters came from worker-node-02, reason expired")
+	require.Contains(t, b.View(), "dead_letters_growth above 0 for 5m")
+	b.press("j")
+	require.Contains(t, b.View(), "all 4/4 slots are taken")
+	require.Contains(t, b.View(), "threshold above 10m")
+	b.press("tab")
+	require.Contains(t, b.View(), "it is silent for 4m11s")
+	require.Contains(t, b.View(), "flap, 2nd that day")
+	b.press("esc", "j")
+	require.Contains(t, b.View(), "a policy with dead-letter-exchange attune.dlx")
+}
+
+// TestAlertsAreRelatedToWhatTheyAreAbout: o and a letter, of a check too.
+func TestAlertsAreRelatedToWhatTheyAreAbout(t *testing.T) {
+	t.Parallel()
+	b := onAlerts(t, 140, 40, func(*fakeSource) {})
+	b.press("j", "o", "x")
+	require.Equal(t, keymap.InExecutions, b.view)
+	require.Equal(t, "action:core.http_request", b.executions.Filter())
+	b.press("q", "o", "w")
+	require.Contains(t, b.View(), "worker: it is about none")
+	b.press("esc", "o", "d")
+	require.Equal(t, keymap.InDeadLetters, b.view)
+	require.Equal(t, "action:core.http_request", b.letters.Filter())
+	b.press("q", "tab", "o", "x")
+	require.Equal(t, "worker:worker-node-02", b.executions.Filter())
+	b.press("q", "G", "k", "o", "t")
+	require.NotEqual(t, keymap.InAlerts, b.view)
+}
+
+// TestAlertsShowHowTheirValuesGo: a trend begins with the first poll, whichever view
+// is open.
+func TestAlertsShowHowTheirValuesGo(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	overview := *source.overview
+	overview.Alerts = sampleAlerts(source.overview.Reading)
+	source.overview = &overview
+	b := started(t, source, 140, 40)
+	for i := range 10 {
+		one := *b.source.overview.Alerts
+		one.Open = append([]monitor.Alert(nil), one.Open...)
+		one.Open[1].Value = float64(100 * (i + 1))
+		o := *b.source.overview
+		o.Alerts = &one
+		b.source.overview, b.source.alerts = &o, &one
+		b.later(time.Minute)
+		one.At = b.now
+	}
+	b.press("7")
+	require.Contains(t, b.View(), "▂▄▅▇█")
 }

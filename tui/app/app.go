@@ -148,6 +148,7 @@ type Model struct {
 	letters    *deadletters.DeadLetters
 	letter     *deadletters.Message
 	inquiries  *inquiries.Inquiries
+	alerts     *alerts.Alerts
 	screens    map[screen.View]screen.Screen
 
 	view screen.View
@@ -239,17 +240,17 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 // belongs to one installation begins here.
 func (m *Model) furnish() {
 	env := m.env
-	env.Data = screen.NewData()
+	env.Data, env.Quiet = screen.NewData(), screen.Quiet{}
 	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env), execution.New(env)
 	m.workflows, m.inquiries = workflows.New(env), inquiries.New(env)
-	m.letters = deadletters.New(env)
+	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
 	m.letter = deadletters.NewMessage(env, m.letters)
 	m.xray, m.record = xray.New(env), record.New(env)
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
-		keymap.InWorkflows: m.workflows, keymap.InAlerts: alerts.New(env), keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
+		keymap.InWorkflows: m.workflows, keymap.InAlerts: m.alerts, keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
 		keymap.InLog: operations.New(env), keymap.InXray: m.xray, keymap.InRecord: m.record,
 	}
 }

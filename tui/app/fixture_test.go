@@ -320,23 +320,33 @@ func sampleAlerts(reading monitor.Reading) *monitor.Alerts {
 			{
 				ID: 3, Rule: "dlq_growth", Severity: monitor.LevelCritical, State: monitor.AlertFiring, Summary: "dead letters growing: +3 in 5m",
 				Hint: "30 in attune.dlx.queue, 7 in the ledger for a person", Value: 3, Since: ago(11 * time.Minute), Fired: at(6 * time.Minute),
-				Seen: ago(3 * time.Second), View: "dlq",
+				Seen: ago(3 * time.Second), View: "dlq", Times: 1, Measure: "dead_letters_growth", Shown: "3",
 			},
 			{
 				ID: 2, Rule: "queue_head_wait", Target: "core.http_request", Severity: monitor.LevelWarning, State: monitor.AlertFiring,
 				Summary: "core.http_request head waits 14m2s", Hint: "612 deep, 4 of 4 slots used", Value: 842, Since: ago(4 * time.Minute),
 				Fired: at(4 * time.Minute), Seen: ago(3 * time.Second), View: "queues", Filter: "core.http_request",
+				Times: 2, Measure: "head_wait", Of: "queue", Shown: "14m2s",
 			},
 			{
 				ID: 4, Rule: "retry_rate", Severity: monitor.LevelWarning, State: monitor.AlertPending, Summary: "22 % of executions are repetitions",
 				Hint: "1100 of 5000 requested in 15m", Value: 0.22, Since: ago(20 * time.Second), Seen: ago(3 * time.Second), View: "executions",
+				Measure: "retry_rate", Shown: "22 %",
 			},
 		},
-		Recent: []monitor.Alert{{
-			ID: 1, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: monitor.LevelWarning, State: monitor.AlertCleared,
-			Summary: "worker-node-02 heartbeat stale for 2m5s", Hint: "limit 1m30s, owns 6 executions", Value: 125, Since: ago(2 * time.Hour),
-			Fired: at(2 * time.Hour), Cleared: at(118 * time.Minute), Seen: ago(118 * time.Minute), View: "workers",
-		}},
+		Recent: []monitor.Alert{
+			{
+				ID: 1, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: monitor.LevelWarning, State: monitor.AlertCleared,
+				Summary: "worker-node-02 heartbeat stale for 2m5s", Hint: "limit 1m30s, owns 6 executions", Value: 125, Since: ago(2 * time.Hour),
+				Fired: at(2 * time.Hour), Cleared: at(118 * time.Minute), Seen: ago(118 * time.Minute), View: "workers", Filter: "worker-node-02",
+				Times: 2, Measure: "heartbeat_age", Of: "worker", Shown: "2m5s",
+			},
+			{
+				ID: 5, Rule: "worker_heartbeat", Target: "worker-node-02", Severity: monitor.LevelWarning, State: monitor.AlertCleared,
+				Summary: "worker-node-02 heartbeat stale for 1m40s", Value: 100, Since: ago(138 * time.Minute), Fired: at(138 * time.Minute),
+				Cleared: at(137 * time.Minute), Seen: ago(137 * time.Minute), View: "workers", Times: 2, Measure: "heartbeat_age", Of: "worker", Shown: "1m40s",
+			},
+		},
 	}
 }
 

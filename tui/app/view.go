@@ -160,11 +160,13 @@ func (m *Model) lastOK() string {
 	return fresh.At.Add(m.skew).UTC().Format("15:04:05Z")
 }
 
-// alarms counts what needs attention.
+// alarms counts what needs attention. What is muted counts by itself, so that nothing
+// is gone without a word.
 func (m *Model) alarms() string {
 	e := m.env
 	critical, warning := 0, 0
-	for _, f := range e.Findings() {
+	found, muted := e.Loud(e.Findings())
+	for _, f := range found {
 		switch f.Level {
 		case monitor.LevelCritical:
 			critical++
@@ -182,7 +184,11 @@ func (m *Model) alarms() string {
 		}
 		return e.Paint(role, text)
 	}
-	return one(theme.Bad, "■", critical, "crit") + " " + one(theme.Warn, "▲", warning, "warn")
+	text := one(theme.Bad, "■", critical, "crit") + " " + one(theme.Warn, "▲", warning, "warn")
+	if muted > 0 {
+		text += " " + one(theme.Plain, e.Theme.Glyphs.Paused, muted, "muted")
+	}
+	return text
 }
 
 // tab is one view in the second line, with the cells it covers.

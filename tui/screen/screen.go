@@ -168,6 +168,8 @@ type Env struct {
 	Session []*act.Operation
 	// Locked says why nothing can be acted upon; empty where it can.
 	Locked string
+	// Quiet is what was done about alerts in this session.
+	Quiet Quiet
 }
 
 // SettleTime is how long after a key press lists keep their order.

@@ -30,6 +30,15 @@ func QueueDone(id int64) string { return "queue done " + strconv.FormatInt(id, 1
 // WorkerSeries names the slots taken at a worker.
 func WorkerSeries(id int64) string { return "worker " + strconv.FormatInt(id, 10) }
 
+// AlertSeries names the course of what an alert is about. How many dead letters there
+// are is known from before the alert.
+func AlertSeries(a *monitor.Alert) string {
+	if a.Measure == "dead_letter_depth" || a.Measure == "dead_letters_growth" {
+		return SeriesDead
+	}
+	return "alert " + AlertKey(a.Rule, a.Target)
+}
+
 // Apply puts what was read into the store and extends the trends; now dates
 // what carries no database time of its own. It reports false for a value it
 // does not know.
@@ -41,6 +50,9 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.History.Record(SeriesQueued, r.At, float64(r.Queues.Queued))
 		d.recordQueues(r.At, r.Top)
 		d.recordWorkers(r.At, r.WorkerList)
+		if r.Alerts != nil && r.Alerts.Evaluated {
+			d.recordAlerts(r.At, r.Alerts)
+		}
 		d.seed()
 	case *monitor.Broker:
 		d.Broker = r
@@ -53,6 +65,9 @@ func (d *Data) Apply(result any, now time.Time) bool {
 	case *monitor.Workers:
 		d.Workers = r
 		d.recordWorkers(r.At, r.List)
+	case *monitor.Alerts:
+		d.Alerts = r
+		d.recordAlerts(r.At, r)
 	case *monitor.Past:
 		d.Past = r
 		d.seed()
@@ -73,8 +88,6 @@ func (d *Data) put(result any) bool {
 		d.Execution = r
 	case *monitor.DeadLetters:
 		d.DeadLetters = r
-	case *monitor.Alerts:
-		d.Alerts = r
 	case *monitor.Checks:
 		d.Checks = r
 	case *monitor.Audit:
@@ -145,6 +158,15 @@ func (d *Data) recordWorkers(at time.Time, list []monitor.Worker) {
 	for _, w := range list {
 		if w.Assigned != nil {
 			d.History.Record(WorkerSeries(w.ID), at, float64(*w.Assigned))
+		}
+	}
+}
+
+// recordAlerts keeps the values of what is open, so that it is seen whether they grow.
+func (d *Data) recordAlerts(at time.Time, a *monitor.Alerts) {
+	for i := range a.Open {
+		if name := AlertSeries(&a.Open[i]); !a.Open[i].NotEvaluated && name != SeriesDead {
+			d.History.Record(name, at, a.Open[i].Value)
 		}
 	}
 }

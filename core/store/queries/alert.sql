@@ -186,3 +186,11 @@ SELECT coalesce(d.reason, '')::text AS reason, count(*) AS n, max(d.id)::bigint 
 FROM (SELECT x.id, x.reason FROM dead_letter x
       WHERE x.id > sqlc.arg(after)::bigint AND x.created < now() - interval '5 seconds' ORDER BY x.id LIMIT sqlc.arg(bound)::bigint) d
 GROUP BY 1 ORDER BY 1;
+
+-- name: CountAlertTimes :many
+-- How often each alert has fired within a day, among the newest.
+SELECT r.rule, r.target, count(*) AS n
+FROM (SELECT a.rule, a.target, a.fired FROM alert a
+      WHERE a.since > now() - interval '1 day' ORDER BY a.since DESC LIMIT sqlc.arg(bound)::bigint) r
+WHERE r.fired IS NOT NULL
+GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT sqlc.arg(bound)::bigint;

@@ -1,4 +1,6 @@
-// Package alerts is the view of what is wrong, what was, and who watches.
+// Package alerts is the view of what is wrong, what was, and who watches: the alerts
+// and the checks that failed in one list, what is known of the one under the cursor,
+// all checks, and what was cleared lately.
 //
 // An empty list is no health by itself: the view always says how old the newest
 // evaluation of the rules is, and that nobody evaluates them when that is so.
@@ -6,7 +8,6 @@ package alerts
 
 import (
 	"strings"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
@@ -17,31 +18,43 @@ import (
 
 // Alerts is the view.
 type Alerts struct {
-	env   *screen.Env
-	table *widget.Table
-	rows  []monitor.Alert
-	first int
-	// acked are the alerts that were seen in this session, muted those out of the
-	// way until a time, by their keys.
-	acked map[string]bool
-	muted map[string]time.Time
-}
+	env *screen.Env
+	screen.Filtered
+	screen.Sorted
 
-// muteTime is how long a muted alert stays out of the way.
-const muteTime = 15 * time.Minute
+	table, past *widget.Table
+	rows        []row
+	keys        []string
+	cleared     clearedRows
+	problems    bool
+	// onPast is true while what was cleared has the focus.
+	onPast bool
+	// first and pastFirst are the lines of the body on which the lists begin.
+	first, pastFirst int
+}
 
 var columns = []widget.Column{
 	{Title: "", Width: 1},
-	{Title: "SINCE", Width: 7, Right: true},
-	{Title: "STATE", Width: 9},
-	{Title: "SUMMARY", Width: 30, Grow: true},
-	{Title: "RULE", Width: 24, Priority: 1},
-	{Title: "SEVERITY", Width: 8, Priority: 2},
+	{Title: "LEVEL", Width: 9},
+	{Title: "RULE", Width: 20, Middle: true},
+	{Title: "DETAIL", Width: 34, Grow: true},
+	{Title: "SINCE", Width: 6, Right: true},
+	{Title: "SEEN", Width: 4, Right: true},
+	{Title: "TARGET", Width: 24, Middle: true, Priority: 1},
+	{Title: "TREND", Width: trendWidth, Priority: 2},
 }
+
+// trendWidth is the room of a trend, whose span is trendSpan.
+const trendWidth = 8
 
 // New makes the view.
 func New(env *screen.Env) *Alerts {
-	return &Alerts{env: env, table: widget.NewTable(columns), acked: map[string]bool{}, muted: map[string]time.Time{}}
+	v := &Alerts{
+		env: env, table: widget.NewTable(columns), past: widget.NewTable(clearedColumns), Filtered: screen.NewFiltered(fields),
+		Sorted: screen.NewSorted(sortKeys...),
+	}
+	v.past.Focus(false)
+	return v
 }
 
 // Table is the list, with its marks and columns.
@@ -50,136 +63,233 @@ func (v *Alerts) Table() *widget.Table { return v.table }
 // View is the name of the screen.
 func (v *Alerts) View() screen.View { return keymap.InAlerts }
 
-// Feeds is what the view needs polled.
-func (v *Alerts) Feeds() []screen.Feed { return []screen.Feed{screen.FeedAlerts} }
+// Feeds is what the view needs polled: the letters too while an alert is about them,
+// since they say where they came from.
+func (v *Alerts) Feeds() []screen.Feed {
+	feeds := []screen.Feed{screen.FeedAlerts, screen.FeedChecks}
+	if v.aboutLetters() {
+		feeds = append(feeds, screen.FeedDeadLetters)
+	}
+	return feeds
+}
+
+// Behind names the letters when an alert is about them and they were not read yet.
+func (v *Alerts) Behind() screen.Feed {
+	d := v.env.Data
+	if v.aboutLetters() && d.DeadLetters == nil && d.Fresh(screen.FeedDeadLetters).Err == nil {
+		return screen.FeedDeadLetters
+	}
+	return ""
+}
+
+func (v *Alerts) aboutLetters() bool {
+	a := v.env.Data.Alerts
+	if a == nil && v.env.Data.Overview != nil {
+		a = v.env.Data.Overview.Alerts
+	}
+	if a == nil {
+		return false
+	}
+	for i := range a.Open {
+		if strings.HasPrefix(a.Open[i].Measure, letterMeasures) {
+			return true
+		}
+	}
+	return false
+}
+
+// letterMeasures is how the measures of dead letters begin.
+const letterMeasures = "dead_letter"
 
 // Title is the text of the title rule.
 func (v *Alerts) Title() (left, right string) {
-	a := v.env.Data.Alerts
-	if a == nil {
+	if v.env.Data.Alerts == nil {
 		return "Alerts", ""
 	}
-	quiet := int64(0)
-	for _, rule := range a.Rules {
-		if rule.State == monitor.RuleQuiet {
-			quiet++
+	order := "sort " + v.SortKey() + v.Order().Arrow(v.Order().Column != byRule && v.Order().Column != byTarget)
+	parts := append([]string{screen.ListTitle(order, v.problems, v.Filter())}, v.counts()...)
+	return "Alerts", strings.Join(parts, " · ") + v.env.Mark(screen.FeedAlerts)
+}
+
+// counts says how much there is of each level.
+func (v *Alerts) counts() []string {
+	by := map[string]int64{}
+	for i := range v.rows {
+		by[v.rows[i].class()]++
+	}
+	var parts []string
+	for _, class := range classes {
+		if n := by[class]; n > 0 {
+			parts = append(parts, v.env.Num(n)+" "+class)
 		}
 	}
-	return "Alerts", v.env.Num(int64(len(a.Rules))) + " rules, " + v.env.Num(quiet) + " quiet" + v.env.Mark(screen.FeedAlerts)
+	if len(parts) == 0 {
+		return []string{"none open"}
+	}
+	return parts
+}
+
+// SetFilter keeps the alerts that pass, of what was cleared too.
+func (v *Alerts) SetFilter(text string) error {
+	if err := v.SetQuery(text); err != nil {
+		return err
+	}
+	v.gather(true)
+	return nil
+}
+
+// SetOrder orders the list.
+func (v *Alerts) SetOrder(order screen.Order) {
+	if v.Sort(order) {
+		v.gather(true)
+	}
 }
 
 // Select puts the cursor on a line of the body.
-func (v *Alerts) Select(line int) bool { return v.table.Select(line - v.first - 1) }
+func (v *Alerts) Select(line int) bool {
+	if v.table.Select(line - v.first - 1) {
+		v.focus(false)
+		return true
+	}
+	if v.pastFirst > 0 && v.past.Select(line-v.pastFirst) {
+		v.focus(true)
+		return true
+	}
+	return false
+}
 
-// Changed takes over new data: what is open, then what has ended lately. Alerts
-// behind a worse one about the same are left out.
+func (v *Alerts) focus(past bool) {
+	v.onPast = past && v.cleared.Len() > 0
+	v.table.Focus(!v.onPast)
+	v.past.Focus(v.onPast)
+}
+
+// Leave takes the focus back from what was cleared.
+func (v *Alerts) Leave() bool {
+	was := v.onPast
+	v.focus(false)
+	return was
+}
+
+// Changed takes over new data.
 func (v *Alerts) Changed(feed screen.Feed) {
-	a := v.env.Data.Alerts
-	if feed != screen.FeedAlerts || a == nil {
-		return
+	if feed == screen.FeedAlerts || feed == screen.FeedChecks {
+		v.gather(false)
 	}
-	v.rows = nil
-	for _, list := range [][]monitor.Alert{a.Open, a.Recent} {
-		for i := range list {
-			if !list[i].Behind {
-				v.rows = append(v.rows, list[i])
-			}
-		}
-	}
-	v.table.SetRows(v)
 }
 
 // Do carries out an action.
 func (v *Alerts) Do(action keymap.Action) screen.Effect {
-	if screen.MoveTable(v.table, action) {
+	at := v.focused()
+	if screen.MoveTable(at, action) {
 		return screen.Effect{Handled: true}
 	}
-	at := v.table.Cursor()
 	switch action {
+	case keymap.NextPane, keymap.PrevPane:
+		v.focus(!v.onPast)
+	case keymap.Problems:
+		v.problems = !v.problems
+		v.gather(true)
 	case keymap.Acknowledge, keymap.Mute:
-		return v.quiet(action, at)
+		return v.quiet(action)
 	case keymap.Open:
+		if r := v.current(); r != nil {
+			return r.open()
+		}
+		return screen.Effect{Handled: true, Note: "Nothing needs attention."}
 	default:
 		return screen.Effect{}
 	}
-	if at < 0 {
-		return screen.Effect{Handled: true, Note: "Nothing needs attention."}
+	return screen.Effect{Handled: true}
+}
+
+func (v *Alerts) focused() *widget.Table {
+	if v.onPast {
+		return v.past
 	}
-	return screen.Effect{Handled: true, Open: screen.View(v.rows[at].View), Filter: v.rows[at].Filter}
+	return v.table
+}
+
+// current is the row under the cursor, or nil.
+func (v *Alerts) current() *row {
+	list := v.rows
+	if v.onPast {
+		list = v.cleared.rows
+	}
+	if at := v.focused().Cursor(); at >= 0 && at < len(list) {
+		return &list[at]
+	}
+	return nil
 }
 
 // quiet acknowledges the alert under the cursor, or mutes it; the same again takes
-// that back. Nothing but this screen of this session knows of it.
-func (v *Alerts) quiet(action keymap.Action, at int) screen.Effect {
-	if at < 0 || v.rows[at].Cleared != nil {
-		return screen.Effect{Handled: true, Note: "Only what is open can be acknowledged or muted."}
+// that back. Nothing but this session knows of it.
+func (v *Alerts) quiet(action keymap.Action) screen.Effect {
+	r := v.current()
+	if r == nil || r.alert == nil || r.alert.Cleared != nil {
+		return screen.Effect{Handled: true, Note: "Only alerts that are open can be acknowledged or muted."}
 	}
-	key := v.Key(at)
+	e := v.env
+	note := "No longer acknowledged."
 	switch {
-	case action == keymap.Acknowledge && v.acked[key]:
-		delete(v.acked, key)
-		return screen.Effect{Handled: true, Note: "No longer acknowledged."}
+	case action == keymap.Acknowledge && e.Quiet.Acknowledge(r.key):
+		note = "Acknowledged in this session; it stays open."
 	case action == keymap.Acknowledge:
-		v.acked[key] = true
-		return screen.Effect{Handled: true, Note: "Acknowledged in this session; it stays open."}
-	case v.isMuted(key):
-		delete(v.muted, key)
-		return screen.Effect{Handled: true, Note: "Heard again."}
+	case e.Quiet.Mute(r.key, e.Clock):
+		note = "Muted here for " + widget.Short(screen.MuteTime) + ", in the header too; the engine goes on evaluating it."
 	default:
-		v.muted[key] = v.env.Clock.Add(muteTime)
-		return screen.Effect{Handled: true, Note: "Muted here for " + widget.Short(muteTime) + "; the engine goes on evaluating it."}
+		note = "Heard again."
 	}
-}
-
-func (v *Alerts) isMuted(key string) bool { return v.env.Clock.Before(v.muted[key]) }
-
-// word is the state of a row, with what was done about it here.
-func (v *Alerts) word(row int) string {
-	key := v.Key(row)
-	switch {
-	case v.rows[row].Cleared != nil:
-		return v.rows[row].State
-	case v.isMuted(key):
-		return "muted " + widget.Short(v.muted[key].Sub(v.env.Clock))
-	case v.acked[key]:
-		return "seen"
-	default:
-		return v.rows[row].State
-	}
+	v.gather(true)
+	return screen.Effect{Handled: true, Note: note}
 }
 
 // Len is the number of rows.
 func (v *Alerts) Len() int { return len(v.rows) }
 
 // Key identifies a row.
-func (v *Alerts) Key(row int) string {
-	r := &v.rows[row]
-	if r.Cleared != nil {
-		return r.Rule + "\x1f" + r.Target + "\x1f" + r.Since.String()
-	}
-	return r.Rule + "\x1f" + r.Target
-}
+func (v *Alerts) Key(i int) string { return v.rows[i].key }
 
 // Cells are the texts of a row.
-func (v *Alerts) Cells(row int, into []widget.Cell) []widget.Cell {
-	e, r := v.env, &v.rows[row]
-	look := e.Theme.Of(levelState(r.Severity))
-	role, begin := look.Role, r.Since
-	if r.State != monitor.AlertFiring {
-		role = theme.Dim
-	}
-	if r.Cleared != nil {
-		begin = *r.Cleared
+func (v *Alerts) Cells(i int, into []widget.Cell) []widget.Cell {
+	e, r := v.env, &v.rows[i]
+	look, word := v.look(r)
+	since, seen, trend := "-", "-", "-"
+	if a := r.alert; a != nil {
+		since, seen = widget.Age(e.Since(a.Since)), widget.Unknown
+		if a.Times > 0 {
+			seen = e.Num(a.Times)
+		}
+		trend = e.Spark(screen.AlertSeries(a), trendSpan, trendWidth)
 	}
 	return append(into,
-		widget.Cell{Text: look.Glyph, Role: role},
-		widget.Cell{Text: widget.Age(e.Since(begin))},
-		widget.Cell{Text: v.word(row), Role: role},
-		widget.Cell{Text: r.Summary},
-		widget.Cell{Text: r.Rule, Role: theme.Dim},
-		widget.Cell{Text: string(r.Severity), Role: role},
+		widget.Cell{Text: look.Glyph, Role: look.Role}, widget.Cell{Text: word, Role: look.Role}, widget.Cell{Text: r.rule}, widget.Cell{Text: r.text},
+		widget.Cell{Text: since}, widget.Cell{Text: seen}, widget.Cell{Text: r.target, Role: theme.Dim}, widget.Cell{Text: trend, Role: look.Role},
 	)
 }
+
+// look is how the level of a row looks, and the word for it: what was done about it
+// here goes before how bad it is, which the sign says too.
+func (v *Alerts) look(r *row) (look theme.State, word string) {
+	e := v.env
+	if r.check != nil {
+		return e.CheckLook(r.check.Status), "check"
+	}
+	look = e.Theme.Of(levelState(r.alert.Severity))
+	word = levelWords[r.alert.Severity]
+	if r.alert.State == monitor.AlertPending {
+		look.Role, word = theme.Dim, "pending"
+	}
+	if e.Quiet.Acked(r.key) {
+		look.Role, word = theme.Dim, "acked"
+	}
+	if left := e.Quiet.MutedFor(r.key, e.Clock); left > 0 {
+		look.Role, word = theme.Dim, "muted "+widget.Short(left)
+	}
+	return look, word
+}
+
+var levelWords = map[monitor.Level]string{monitor.LevelCritical: "crit", monitor.LevelWarning: "warn", monitor.LevelInfo: "info"}
 
 func levelState(level monitor.Level) string {
 	if level == monitor.LevelInfo {
@@ -188,118 +298,12 @@ func levelState(level monitor.Level) string {
 	return string(level)
 }
 
-// detailLines is how many lines the chosen alert takes.
-const detailLines = 6
-
-// Render draws the view.
-func (v *Alerts) Render(w, h int) []string {
-	e, a := v.env, v.env.Data.Alerts
-	if a == nil {
-		return e.Missing(screen.FeedAlerts, "the alerts")
-	}
-	lines := append(v.evaluation(a, w), "")
-	v.first = len(lines)
-	if len(v.rows) == 0 {
-		if a.Evaluated {
-			return append(lines, " "+e.Paint(theme.Good, "✓")+" "+e.Paint(theme.Dim, "Nothing needs attention, and nothing did lately."))
-		}
-		return append(lines, " "+e.Paint(theme.Dim, "Nothing that could be looked at needs attention."))
-	}
-	details := 0
-	if h-len(lines) >= detailLines+5 {
-		details = detailLines
-	}
-	room := h - len(lines) - details
-	lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
-	return append(lines, v.details(a, w, details)...)
-}
-
-// evaluation is the line about who watches.
-func (v *Alerts) evaluation(a *monitor.Alerts, w int) []string {
-	e := v.env
-	if a.Evaluated && a.EvaluatedAt != nil {
-		line := " " + e.Paint(theme.Dim, "evaluated ") + widget.Age(e.Since(*a.EvaluatedAt)) + e.Paint(theme.Dim, " ago by the engine")
-		unknown := 0
-		for _, rule := range a.Rules {
-			if rule.State == monitor.RuleUnknown {
-				unknown++
-			}
-		}
-		if unknown > 0 {
-			line += "   " + e.Paint(theme.Warn, "▲ "+e.Num(int64(unknown))+" rules cannot be evaluated")
-		}
-		return []string{line}
-	}
-	var lines []string
-	for _, text := range wrap(widget.Clean(a.Note), w-4) {
-		lines = append(lines, " "+e.Paint(theme.Warn, "▲ "+text))
-	}
-	return lines
-}
-
-// details says more about the alert under the cursor.
-func (v *Alerts) details(a *monitor.Alerts, w, h int) []string {
-	at := v.table.Cursor()
-	if h == 0 || at < 0 || at >= len(v.rows) {
-		return nil
-	}
-	e, r := v.env, &v.rows[at]
-	lines := []string{e.Rule(r.Rule, span(e, r), w)}
-	add := func(label, text string) {
-		if text == "" {
-			return
-		}
-		for i, part := range wrap(widget.Clean(text), w-10) {
-			if i > 0 {
-				label = ""
-			}
-			lines = append(lines, " "+e.Paint(theme.Dim, widget.Left(label, 8))+part)
-		}
-	}
-	add("what", r.Summary)
-	if r.NotEvaluated {
-		add("", "not evaluated since "+r.Seen.UTC().Format("15:04:05Z"))
-	}
-	add("do", r.Hint)
-	for _, rule := range a.Rules {
-		if rule.Name == r.Rule {
-			held := ""
-			if rule.For > 0 {
-				held = " for " + widget.Short(rule.For)
-			}
-			add("rule", rule.Measure+" "+rule.Limit+held)
-			add("means", rule.Why)
-		}
-	}
-	return widget.Fit(lines, w, h)
-}
-
-func span(e *screen.Env, r *monitor.Alert) string {
-	since := "since " + r.Since.UTC().Format("2006-01-02 15:04:05Z")
-	if r.Cleared != nil {
-		return since + " until " + r.Cleared.UTC().Format("15:04:05Z") + ", lasted " + widget.Age(r.Cleared.Sub(r.Since))
-	}
-	return since + ", " + widget.Age(e.Since(r.Since))
-}
-
-// wrap breaks a text into lines of at most w cells.
-func wrap(text string, w int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && widget.Width(line)+1+widget.Width(word) > w {
-			lines = append(lines, line)
-			line = ""
-		}
-		line = strings.TrimSpace(line + " " + word)
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
-}
-
 var (
 	_ screen.Screen     = (*Alerts)(nil)
 	_ screen.Selectable = (*Alerts)(nil)
+	_ screen.Queryable  = (*Alerts)(nil)
+	_ screen.Sortable   = (*Alerts)(nil)
+	_ screen.Related    = (*Alerts)(nil)
+	_ screen.Follower   = (*Alerts)(nil)
+	_ screen.Leaver     = (*Alerts)(nil)
 )

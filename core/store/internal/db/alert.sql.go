@@ -410,6 +410,41 @@ func (q *Queries) ClearAlerts(ctx context.Context, ids []int64) ([]ClearAlertsRo
 	return items, nil
 }
 
+const CountAlertTimes = `-- name: CountAlertTimes :many
+SELECT r.rule, r.target, count(*) AS n
+FROM (SELECT a.rule, a.target, a.fired FROM alert a
+      WHERE a.since > now() - interval '1 day' ORDER BY a.since DESC LIMIT $1::bigint) r
+WHERE r.fired IS NOT NULL
+GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT $1::bigint
+`
+
+type CountAlertTimesRow struct {
+	Rule   string
+	Target string
+	N      int64
+}
+
+// How often each alert has fired within a day, among the newest.
+func (q *Queries) CountAlertTimes(ctx context.Context, bound int64) ([]CountAlertTimesRow, error) {
+	rows, err := q.db.Query(ctx, CountAlertTimes, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountAlertTimesRow
+	for rows.Next() {
+		var i CountAlertTimesRow
+		if err := rows.Scan(&i.Rule, &i.Target, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const CountFiring = `-- name: CountFiring :many
 SELECT a.rule, a.severity, count(*) AS n FROM alert a
 WHERE a.cleared IS NULL AND a.fired IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 500

@@ -1,0 +1,188 @@
+package alerts
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// likely is what probably lies behind an alert, by what else was read; without that,
+// what the rule means.
+func (v *Alerts) likely(a *monitor.Alert, rule *monitor.AlertRule) string {
+	why := ""
+	switch {
+	case strings.HasPrefix(a.Measure, letterMeasures):
+		why = v.lettersFrom()
+	case a.Of == "queue":
+		why = v.behindQueue(a.Target)
+	case a.Of == "worker":
+		why = v.behindWorker(a.Target)
+	case a.View == string(keymap.InExecutions):
+		why = v.silentWorkers()
+	}
+	if why == "" && rule != nil {
+		why = rule.Why
+	}
+	return why
+}
+
+// lettersFrom says where most of the newest letters came from.
+func (v *Alerts) lettersFrom() string {
+	d := v.env.Data.DeadLetters
+	if d == nil || d.Ledger == nil || len(d.Ledger.Recent) == 0 {
+		return ""
+	}
+	type origin struct{ worker, reason string }
+	counts := map[origin]int{}
+	var most origin
+	for i := range d.Ledger.Recent {
+		l := &d.Ledger.Recent[i]
+		at := origin{l.WorkerName, l.Reason}
+		if at.worker == "" && l.WorkerID != nil {
+			at.worker = "worker " + strconv.FormatInt(*l.WorkerID, 10)
+		}
+		counts[at]++
+		if counts[at] > counts[most] {
+			most = at
+		}
+	}
+	all := len(d.Ledger.Recent)
+	if counts[most]*2 < all || most.worker == "" {
+		return ""
+	}
+	text := fmt.Sprintf("%d of the newest %d dead letters came from %s, reason %s", counts[most], all, most.worker, most.reason)
+	if ill := v.illness(most.worker); ill != "" {
+		text = most.worker + " " + ill + "; " + text
+	}
+	return text
+}
+
+// illness says what is wrong with a worker; empty when nothing is known to be.
+func (v *Alerts) illness(name string) string {
+	w := v.worker(name)
+	if w == nil {
+		return ""
+	}
+	limit := v.env.Data.StaleAfter()
+	switch {
+	case w.Heartbeat == nil:
+		return "never sent a heartbeat"
+	case v.env.Since(*w.Heartbeat) > limit:
+		return "is silent for " + widget.Age(v.env.Since(*w.Heartbeat)) + ", limit " + widget.Short(limit)
+	case w.SuspectSince != nil:
+		return "is suspect: " + w.SuspectReason
+	case w.Cordoned:
+		return "is cordoned"
+	default:
+		return ""
+	}
+}
+
+func (v *Alerts) worker(name string) *monitor.Worker {
+	d := v.env.Data
+	var list []monitor.Worker
+	if d.Workers != nil {
+		list = append(list, d.Workers.List...)
+	}
+	if d.Overview != nil {
+		list = append(list, d.Overview.WorkerList...)
+	}
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// behindQueue says what keeps a queue from moving.
+func (v *Alerts) behindQueue(name string) string {
+	q := v.queue(name)
+	switch {
+	case q == nil:
+		return ""
+	case q.Paused:
+		return strings.TrimSuffix("it is paused by "+q.PausedBy+": "+q.PauseReason, ": ")
+	case q.Blocked != "":
+		return q.Blocked
+	case q.Limit != nil && q.Active >= *q.Limit:
+		return "all " + screen.Slots(q.Active, q.Limit) + " slots are taken; enter, then tab shows who holds them"
+	default:
+		return ""
+	}
+}
+
+func (v *Alerts) queue(name string) *monitor.Queue {
+	d := v.env.Data
+	var list []monitor.Queue
+	if d.Overview != nil {
+		list = append(list, d.Overview.Top...)
+	}
+	if d.Queues != nil {
+		list = append(list, d.Queues.List...)
+	}
+	for i := range list {
+		if list[i].Name() == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// behindWorker says how a worker is, and what waits for it.
+func (v *Alerts) behindWorker(name string) string {
+	w := v.worker(name)
+	if w == nil {
+		return ""
+	}
+	var parts []string
+	if ill := v.illness(name); ill != "" {
+		parts = append(parts, "it "+ill)
+	}
+	if w.Assigned != nil && *w.Assigned > 0 {
+		parts = append(parts, "owns "+v.env.Num(*w.Assigned)+" executions")
+	}
+	if q, ok := v.env.Data.Broker.Queue(monitor.WorkerQueue(w.ID)); ok && !q.Uncounted && q.Ready > 0 {
+		parts = append(parts, v.env.Num(q.Ready)+" wait in "+q.Name+", which "+v.env.Num(q.Consumers)+" consume")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// silentWorkers says which workers take what they were handed to nowhere.
+func (v *Alerts) silentWorkers() string {
+	o := v.env.Data.Overview
+	if o == nil {
+		return ""
+	}
+	for i := range o.WorkerList {
+		if w := &o.WorkerList[i]; w.Assigned != nil && *w.Assigned > 0 {
+			if ill := v.illness(w.Name); ill != "" {
+				return w.Name + " " + ill + ", and owns " + v.env.Num(*w.Assigned) + " executions"
+			}
+		}
+	}
+	return ""
+}
+
+// tries are the keys that lead on, by the view that an alert leads to.
+var tries = map[screen.View]string{
+	keymap.InDeadLetters: "enter opens the dead letters · there a groups them · R plans a requeue",
+	keymap.InQueues:      "enter shows the queue · enter again who holds its slots and who waits",
+	keymap.InWorkers:     "enter shows the worker · A drains it or gives its work to others",
+	keymap.InExecutions:  "enter lists them · enter again and W says why one waits",
+	keymap.InOverview:    "enter shows the overview with the engine's replicas",
+	keymap.InBroker:      "enter shows the broker's queues and how they are wired",
+}
+
+func (v *Alerts) try(a *monitor.Alert) string {
+	text := tries[screen.View(a.View)]
+	if a.Of == "worker" || a.Of == "queue" {
+		text += " · o leads to its executions and dead letters"
+	}
+	return text
+}
