@@ -13,10 +13,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Executions reads one page of the executions that match the filter, the newest
-// first, below the cursor; a cursor of zero begins at the newest. A filtered
-// search looks at a bounded number of rows and says when it stopped there; Next
-// then goes on below what was looked at, where that is known.
+// Executions reads one page of the executions that match the filter, the newest or
+// the oldest first, beyond the cursor; a cursor of zero begins. A filtered search
+// looks at a bounded number of rows and says when it stopped there; Next then goes
+// on beyond what was looked at, where that is known.
 func (m *Monitor) Executions(ctx context.Context, filter ExecutionFilter, cursor int64) (*Executions, error) {
 	x := &Executions{Filter: filter, From: cursor}
 	err := m.database(ctx, "executions", &x.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
@@ -26,6 +26,9 @@ func (m *Monitor) Executions(ctx context.Context, filter ExecutionFilter, cursor
 		}
 		x.Bounded, x.Next = page.bounded, page.next
 		x.List, err = readExecutions(ctx, tx, s, page.ids)
+		if filter.Oldest {
+			slices.Reverse(x.List)
+		}
 		return err
 	})
 	return x, err
@@ -44,26 +47,44 @@ type idPage struct {
 func findExecutions(ctx context.Context, tx *store.Tx, s shape, filter ExecutionFilter, cursor int64) (*idPage, error) {
 	all := &idPage{}
 	for _, f := range append([]ExecutionFilter{filter}, filter.Or...) {
-		f.Limit = filter.Limit
+		f.Limit, f.Oldest = filter.Limit, filter.Oldest
 		one, err := findPage(ctx, tx, s, f, cursor, scanBound/int64(1+len(filter.Or)))
 		if err != nil {
 			return nil, err
 		}
-		all.ids, all.bounded, all.next = append(all.ids, one.ids...), all.bounded || one.bounded, max(all.next, one.next)
+		all.ids, all.bounded, all.next = append(all.ids, one.ids...), all.bounded || one.bounded, sooner(filter.Oldest, all.next, one.next)
 	}
 	if len(filter.Or) == 0 {
 		return all, nil
 	}
-	slices.Sort(all.ids)
-	slices.Reverse(all.ids)
-	all.ids = slices.Compact(all.ids)
-	if end := slices.IndexFunc(all.ids, func(id int64) bool { return id < all.next }); end >= 0 {
+	all.ids = inOrder(filter.Oldest, all.ids)
+	beyond := func(id int64) bool {
+		return all.next != 0 && id != all.next && sooner(filter.Oldest, id, all.next) == all.next
+	}
+	if end := slices.IndexFunc(all.ids, beyond); end >= 0 {
 		all.ids = all.ids[:end]
 	}
 	if page := cmp.Or(filter.Limit, DefaultPage); len(all.ids) > page {
 		all.ids, all.next = all.ids[:page], all.ids[page-1]
 	}
 	return all, nil
+}
+
+// sooner is the one of two ids that comes first in a list; zero is none.
+func sooner(oldest bool, a, b int64) int64 {
+	if oldest && a != 0 && b != 0 {
+		return min(a, b)
+	}
+	return max(a, b)
+}
+
+// inOrder puts ids in the order of a list, each once.
+func inOrder(oldest bool, ids []int64) []int64 {
+	slices.Sort(ids)
+	if !oldest {
+		slices.Reverse(ids)
+	}
+	return slices.Compact(ids)
 }
 
 // findPage finds the page of one alternative, for which it looks at scan rows.
@@ -91,16 +112,16 @@ type search struct {
 	statusesAllowed []string
 	// sift is what is asked of the rows that were found; nil: nothing.
 	sift *sift
-	// byID is true when the ids were given.
-	byID bool
+	// byID is true when the ids were given, rising when the oldest come first.
+	byID, rising bool
 	// stopped is the id at which looking at rows stopped; zero at the end.
 	stopped int64
 }
 
 // newSearch resolves names and times. It is nil when nothing can match.
 func newSearch(ctx context.Context, tx *store.Tx, s shape, f ExecutionFilter, cursor int64) (*search, error) {
-	q := &search{shape: s, pattern: pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound}
-	if q.before <= 0 {
+	q := &search{shape: s, pattern: pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
+	if q.before <= 0 || q.rising {
 		q.before = math.MaxInt64
 	}
 	if q.page <= 0 {
@@ -135,6 +156,9 @@ func newSearch(ctx context.Context, tx *store.Tx, s shape, f ExecutionFilter, cu
 		}
 		q.before = min(q.before, ceiling)
 	}
+	if q.rising {
+		q.floor = max(q.floor, cursor+1)
+	}
 	var err error
 	if q.sift, err = newSift(ctx, tx, &f, q); err != nil || q.sift != nil && q.sift.impossible {
 		return nil, err
@@ -157,23 +181,29 @@ func resolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, err
 	return id, nil
 }
 
-// ids finds the page: at most page ids, the newest first.
+// ids finds the page: at most page ids, in the order of the list.
 func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]int64, error) {
 	switch {
 	case q.sift != nil:
 		return q.siftedIDs(ctx, tx, f)
 	case q.parent != 0:
 		return tx.MonitorChildIDs(ctx, store.MonitorChildIDsParams{
-			Parent: q.parent, Before: q.before, Statuses: q.allowed(), Page: q.page,
+			Parent: q.parent, Before: q.before, Floor: q.floor, Statuses: q.allowed(), Rising: q.rising, Page: q.page,
 		})
 	case !q.shape.ours:
-		return tx.MonitorPublishedIDs(ctx, store.MonitorPublishedIDsParams{
+		arg := store.MonitorPublishedIDsParams{
 			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Statuses: q.allowed(), Page: q.page,
-		})
+		}
+		if q.rising {
+			return tx.MonitorPublishedOldest(ctx, store.MonitorPublishedOldestParams(arg))
+		}
+		return tx.MonitorPublishedIDs(ctx, arg)
 	case len(q.ended) == 0 && len(q.live) == 0:
-		return tx.MonitorNewest(ctx, store.MonitorNewestParams{
-			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Page: q.page,
-		})
+		arg := store.MonitorNewestParams{Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Page: q.page}
+		if q.rising {
+			return tx.MonitorOldest(ctx, store.MonitorOldestParams(arg))
+		}
+		return tx.MonitorNewest(ctx, arg)
 	}
 	return q.idsByStatus(ctx, tx)
 }
@@ -194,9 +224,7 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 		ended = q.page // The index alone decides; there is nothing to look past.
 	}
 	if len(q.ended) > 0 {
-		ids, err := tx.MonitorEnded(ctx, store.MonitorEndedParams{
-			Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: ended, Pattern: q.pattern, Worker: q.worker, Page: q.page,
-		})
+		ids, err := q.idsEnded(ctx, tx, ended)
 		if err != nil {
 			return nil, err
 		}
@@ -204,17 +232,36 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 	}
 	if len(q.live) > 0 {
 		ids, err := tx.MonitorUnended(ctx, store.MonitorUnendedParams{
-			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Page: q.page,
+			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Rising: q.rising, Page: q.page,
 		})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, ids...)
 	}
-	slices.Sort(all)
-	slices.Reverse(all)
-	all = slices.Compact(all)
+	all = inOrder(q.rising, all)
 	return all[:min(int64(len(all)), q.page)], nil
+}
+
+// idsEnded finds a page of those that have ended, for which it looks at scan rows of
+// each status.
+func (q *search) idsEnded(ctx context.Context, tx *store.Tx, scan int64) ([]int64, error) {
+	arg := store.MonitorEndedParams{
+		Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: scan, Pattern: q.pattern, Worker: q.worker, Page: q.page,
+	}
+	if q.rising {
+		return tx.MonitorOldestEnded(ctx, store.MonitorOldestEndedParams(arg))
+	}
+	return tx.MonitorEnded(ctx, arg)
+}
+
+// edge is the id at which the search stops to look at rows; none where it reaches
+// the end.
+func (q *search) edge(ctx context.Context, tx *store.Tx) ([]int64, error) {
+	if q.rising {
+		return tx.MonitorOldestEdge(ctx, q.before, q.floor, q.scan)
+	}
+	return tx.MonitorScanEdge(ctx, q.before, q.floor, q.scan)
 }
 
 // finish says where the next page begins and whether the search was cut short.
@@ -231,7 +278,7 @@ func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
 	if q.parent != 0 || q.byID || !q.filtered() {
 		return nil
 	}
-	edge, err := tx.MonitorScanEdge(ctx, q.before, q.floor, q.scan)
+	edge, err := q.edge(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("find where the search stopped: %w", err)
 	}
@@ -242,6 +289,9 @@ func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
 	page.bounded = !byIndex || q.pattern != "" || q.worker != 0 || len(q.live) > 0
 	if !byIndex && len(page.ids) > 0 {
 		page.next = edge[0] + 1
+		if q.rising {
+			page.next = edge[0] - 1
+		}
 	}
 	return nil
 }

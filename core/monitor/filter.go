@@ -43,6 +43,8 @@ type ExecutionFilter struct {
 	// Or are further filters: what one of them selects is selected too. Their own
 	// limits and alternatives are ignored.
 	Or []ExecutionFilter `json:"or,omitempty"`
+	// Oldest begins with the oldest instead of the newest.
+	Oldest bool `json:"oldest,omitempty"`
 	// Limit bounds a page; zero means DefaultPage.
 	Limit int `json:"limit,omitempty"`
 }

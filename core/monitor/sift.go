@@ -1,10 +1,8 @@
 package monitor
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -27,7 +25,7 @@ func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (
 	}
 	s := &sift{params: store.MonitorSiftParams{
 		Statuses: q.allowed(), Pattern: q.pattern, Match: list(f.Match), Unmatch: list(f.Unmatch), Reasons: list(f.Reasons),
-		NotReasons: list(f.NotReasons), MinTries: f.MinTries, MaxTries: NoLimit, Parent: f.Parent, Parented: f.Parented, Page: q.page,
+		NotReasons: list(f.NotReasons), MinTries: f.MinTries, MaxTries: NoLimit, Parent: f.Parent, Parented: f.Parented, Rising: q.rising, Page: q.page,
 	}}
 	if f.MaxTries != nil {
 		s.params.MaxTries = *f.MaxTries
@@ -104,7 +102,7 @@ func (q *search) siftedIDs(ctx context.Context, tx *store.Tx, f *ExecutionFilter
 	return ids, nil
 }
 
-// named are the ids that were asked for and are on the page, the newest first.
+// named are the ids that were asked for and are on the page, in the order of the list.
 func (q *search) named(ids []int64) []int64 {
 	var out []int64
 	for _, id := range ids {
@@ -112,6 +110,5 @@ func (q *search) named(ids []int64) []int64 {
 			out = append(out, id)
 		}
 	}
-	slices.SortFunc(out, func(a, b int64) int { return cmp.Compare(b, a) })
-	return slices.Compact(out)
+	return inOrder(q.rising, out)
 }

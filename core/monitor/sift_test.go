@@ -115,7 +115,10 @@ func TestAFilteredListIsWhatEveryRowSays(t *testing.T) {
 				want = append(want, rows[i].ID)
 			}
 		}
-		f.Limit = 1 + random.IntN(9)
+		f.Limit, f.Oldest = 1+random.IntN(9), random.IntN(2) == 0
+		if f.Oldest {
+			slices.Reverse(want)
+		}
 		for cursor, pages := int64(0), 0; ; pages++ {
 			page, err := b.Executions(t.Context(), f, cursor)
 			require.NoError(t, err)
@@ -142,6 +145,7 @@ func TestASearchThatStopsGoesOnBelow(t *testing.T) {
 	for name, f := range map[string]ExecutionFilter{
 		"all": {MinTries: 2}, "ended": {MinTries: 2, Statuses: []attune.Status{attune.StatusCompleted}},
 		"either": {MinTries: 2, Or: []ExecutionFilter{{IDs: []int64{1 << 40}}}},
+		"oldest": {MinTries: 2, Oldest: true}, "ended, oldest": {MinTries: 2, Oldest: true, Statuses: []attune.Status{attune.StatusCompleted}},
 	} {
 		var found int
 		bounded := false

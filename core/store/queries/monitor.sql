@@ -127,11 +127,27 @@ WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::tex
   AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
 ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
 
+-- name: MonitorOldest :many
+-- The same from the oldest up, after looking at no more than scan rows.
+SELECT c.id FROM (
+    SELECT e.id, e.action_ref, e.worker FROM execution e
+    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+    ORDER BY e.id LIMIT sqlc.arg(scan)::bigint) c
+WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
+ORDER BY c.id LIMIT sqlc.arg(page)::bigint;
+
 -- name: MonitorScanEdge :many
 -- The id at which a search that looks at scan rows stops; no row if it reaches the end.
 SELECT e.id FROM execution e
 WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
 ORDER BY e.id DESC OFFSET sqlc.arg(scan)::bigint LIMIT 1;
+
+-- name: MonitorOldestEdge :many
+-- The same of a search from the oldest up.
+SELECT e.id FROM execution e
+WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+ORDER BY e.id OFFSET sqlc.arg(scan)::bigint LIMIT 1;
 
 -- name: MonitorEnded :many
 -- A page of ids that ended in one of the statuses, each found in the index on
@@ -148,6 +164,20 @@ CROSS JOIN LATERAL (
     ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint) t
 ORDER BY t.id DESC LIMIT sqlc.arg(page)::bigint;
 
+-- name: MonitorOldestEnded :many
+-- The same from the oldest up; the index is read backwards.
+SELECT t.id FROM unnest(sqlc.arg(statuses)::text[]) AS s (status)
+CROSS JOIN LATERAL (
+    SELECT c.id FROM (
+        SELECT e.id, e.action_ref, e.worker FROM execution e
+        WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
+          AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+        ORDER BY e.finished_status DESC, e.id LIMIT sqlc.arg(scan)::bigint) c
+    WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
+      AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
+    ORDER BY c.id LIMIT sqlc.arg(page)::bigint) t
+ORDER BY t.id LIMIT sqlc.arg(page)::bigint;
+
 -- name: MonitorUnended :many
 -- A page of unfinished ids in one of the statuses. Both ends of the unfinished
 -- rows are searched, since what runs is old and what waits may be many.
@@ -162,16 +192,16 @@ SELECT c.id FROM (
 WHERE c.status = ANY (sqlc.arg(statuses)::text[]::execution_status_enum[])
   AND (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
   AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
-ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
+ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN c.id ELSE -c.id END LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorChildIDs :many
 SELECT e.id FROM execution e
-WHERE e.parent = sqlc.arg(parent)::bigint AND e.id < sqlc.arg(before)::bigint
+WHERE e.parent = sqlc.arg(parent)::bigint AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
   AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
-ORDER BY e.id DESC LIMIT sqlc.arg(page)::bigint;
+ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN e.id ELSE -e.id END LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorSift :many
--- Of a bounded number of ids the newest whose rows pass what no index finds. Each row is
+-- Of a bounded number of ids those first in order whose rows pass what no index finds. Each row is
 -- looked up by its id, however few rows there are besides.
 SELECT e.id FROM unnest(sqlc.arg(ids)::bigint[]) AS wanted(id)
 CROSS JOIN LATERAL (
@@ -190,7 +220,7 @@ WHERE (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc
        SELECT r.reason ~* ALL (sqlc.arg(reasons)::text[]) AND NOT (r.reason ~* ANY (sqlc.arg(not_reasons)::text[]))
        FROM (SELECT coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
              THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '') AS reason) r))
-ORDER BY e.id DESC LIMIT sqlc.arg(page)::bigint;
+ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN e.id ELSE -e.id END LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorExecutionsByID :many
 -- The rows of a page. A result too large for a list is not opened.
@@ -273,6 +303,16 @@ WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::tex
   AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
   AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR c.status::text = ANY (sqlc.arg(statuses)::text[]))
 ORDER BY c.id DESC LIMIT sqlc.arg(page)::bigint;
+
+-- name: MonitorPublishedOldest :many
+SELECT c.id FROM (
+    SELECT e.id, e.action_ref, e.worker, e.status, e.parent FROM execution e
+    WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+    ORDER BY e.id LIMIT sqlc.arg(scan)::bigint) c
+WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::text)
+  AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
+  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR c.status::text = ANY (sqlc.arg(statuses)::text[]))
+ORDER BY c.id LIMIT sqlc.arg(page)::bigint;
 
 -- name: MonitorPublishedByID :many
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,

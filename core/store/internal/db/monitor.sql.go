@@ -14,15 +14,17 @@ import (
 
 const MonitorChildIDs = `-- name: MonitorChildIDs :many
 SELECT e.id FROM execution e
-WHERE e.parent = $1::bigint AND e.id < $2::bigint
-  AND (cardinality($3::text[]) = 0 OR e.status::text = ANY ($3::text[]))
-ORDER BY e.id DESC LIMIT $4::bigint
+WHERE e.parent = $1::bigint AND e.id < $2::bigint AND e.id >= $3::bigint
+  AND (cardinality($4::text[]) = 0 OR e.status::text = ANY ($4::text[]))
+ORDER BY CASE WHEN $5::bool THEN e.id ELSE -e.id END LIMIT $6::bigint
 `
 
 type MonitorChildIDsParams struct {
 	Parent   int64
 	Before   int64
+	Floor    int64
 	Statuses []string
+	Rising   bool
 	Page     int64
 }
 
@@ -30,7 +32,9 @@ func (q *Queries) MonitorChildIDs(ctx context.Context, arg MonitorChildIDsParams
 	rows, err := q.db.Query(ctx, MonitorChildIDs,
 		arg.Parent,
 		arg.Before,
+		arg.Floor,
 		arg.Statuses,
+		arg.Rising,
 		arg.Page,
 	)
 	if err != nil {
@@ -429,6 +433,133 @@ func (q *Queries) MonitorNow(ctx context.Context) (time.Time, error) {
 	return at, err
 }
 
+const MonitorOldest = `-- name: MonitorOldest :many
+SELECT c.id FROM (
+    SELECT e.id, e.action_ref, e.worker FROM execution e
+    WHERE e.id < $1::bigint AND e.id >= $2::bigint
+    ORDER BY e.id LIMIT $3::bigint) c
+WHERE ($4::text = '' OR c.action_ref ILIKE $4::text)
+  AND ($5::bigint = 0 OR c.worker = $5::bigint)
+ORDER BY c.id LIMIT $6::bigint
+`
+
+type MonitorOldestParams struct {
+	Before  int64
+	Floor   int64
+	Scan    int64
+	Pattern string
+	Worker  int64
+	Page    int64
+}
+
+// The same from the oldest up, after looking at no more than scan rows.
+func (q *Queries) MonitorOldest(ctx context.Context, arg MonitorOldestParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, MonitorOldest,
+		arg.Before,
+		arg.Floor,
+		arg.Scan,
+		arg.Pattern,
+		arg.Worker,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const MonitorOldestEdge = `-- name: MonitorOldestEdge :many
+SELECT e.id FROM execution e
+WHERE e.id < $1::bigint AND e.id >= $2::bigint
+ORDER BY e.id OFFSET $3::bigint LIMIT 1
+`
+
+// The same of a search from the oldest up.
+func (q *Queries) MonitorOldestEdge(ctx context.Context, before int64, floor int64, scan int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, MonitorOldestEdge, before, floor, scan)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const MonitorOldestEnded = `-- name: MonitorOldestEnded :many
+SELECT t.id FROM unnest($1::text[]) AS s (status)
+CROSS JOIN LATERAL (
+    SELECT c.id FROM (
+        SELECT e.id, e.action_ref, e.worker FROM execution e
+        WHERE e.finished_status >= s.status::execution_status_enum AND e.finished_status <= s.status::execution_status_enum
+          AND e.id < $2::bigint AND e.id >= $3::bigint
+        ORDER BY e.finished_status DESC, e.id LIMIT $4::bigint) c
+    WHERE ($5::text = '' OR c.action_ref ILIKE $5::text)
+      AND ($6::bigint = 0 OR c.worker = $6::bigint)
+    ORDER BY c.id LIMIT $7::bigint) t
+ORDER BY t.id LIMIT $7::bigint
+`
+
+type MonitorOldestEndedParams struct {
+	Statuses []string
+	Before   int64
+	Floor    int64
+	Scan     int64
+	Pattern  string
+	Worker   int64
+	Page     int64
+}
+
+// The same from the oldest up; the index is read backwards.
+func (q *Queries) MonitorOldestEnded(ctx context.Context, arg MonitorOldestEndedParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, MonitorOldestEnded,
+		arg.Statuses,
+		arg.Before,
+		arg.Floor,
+		arg.Scan,
+		arg.Pattern,
+		arg.Worker,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MonitorProbeTable = `-- name: MonitorProbeTable :one
 SELECT (to_regclass('worker_probe') IS NOT NULL)::bool AS recorded
 `
@@ -626,6 +757,55 @@ type MonitorPublishedIDsParams struct {
 
 func (q *Queries) MonitorPublishedIDs(ctx context.Context, arg MonitorPublishedIDsParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorPublishedIDs,
+		arg.Before,
+		arg.Floor,
+		arg.Scan,
+		arg.Pattern,
+		arg.Worker,
+		arg.Statuses,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const MonitorPublishedOldest = `-- name: MonitorPublishedOldest :many
+SELECT c.id FROM (
+    SELECT e.id, e.action_ref, e.worker, e.status, e.parent FROM execution e
+    WHERE e.id < $1::bigint AND e.id >= $2::bigint
+    ORDER BY e.id LIMIT $3::bigint) c
+WHERE ($4::text = '' OR c.action_ref ILIKE $4::text)
+  AND ($5::bigint = 0 OR c.worker = $5::bigint)
+  AND (cardinality($6::text[]) = 0 OR c.status::text = ANY ($6::text[]))
+ORDER BY c.id LIMIT $7::bigint
+`
+
+type MonitorPublishedOldestParams struct {
+	Before   int64
+	Floor    int64
+	Scan     int64
+	Pattern  string
+	Worker   int64
+	Statuses []string
+	Page     int64
+}
+
+func (q *Queries) MonitorPublishedOldest(ctx context.Context, arg MonitorPublishedOldestParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, MonitorPublishedOldest,
 		arg.Before,
 		arg.Floor,
 		arg.Scan,
@@ -965,7 +1145,7 @@ WHERE (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
        SELECT r.reason ~* ALL ($12::text[]) AND NOT (r.reason ~* ANY ($13::text[]))
        FROM (SELECT coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
              THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '') AS reason) r))
-ORDER BY e.id DESC LIMIT $14::bigint
+ORDER BY CASE WHEN $14::bool THEN e.id ELSE -e.id END LIMIT $15::bigint
 `
 
 type MonitorSiftParams struct {
@@ -982,10 +1162,11 @@ type MonitorSiftParams struct {
 	Parented   string
 	Reasons    []string
 	NotReasons []string
+	Rising     bool
 	Page       int64
 }
 
-// Of a bounded number of ids the newest whose rows pass what no index finds. Each row is
+// Of a bounded number of ids those first in order whose rows pass what no index finds. Each row is
 // looked up by its id, however few rows there are besides.
 func (q *Queries) MonitorSift(ctx context.Context, arg MonitorSiftParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, MonitorSift,
@@ -1002,6 +1183,7 @@ func (q *Queries) MonitorSift(ctx context.Context, arg MonitorSiftParams) ([]int
 		arg.Parented,
 		arg.Reasons,
 		arg.NotReasons,
+		arg.Rising,
 		arg.Page,
 	)
 	if err != nil {
@@ -1075,7 +1257,7 @@ SELECT c.id FROM (
 WHERE c.status = ANY ($4::text[]::execution_status_enum[])
   AND ($5::text = '' OR c.action_ref ILIKE $5::text)
   AND ($6::bigint = 0 OR c.worker = $6::bigint)
-ORDER BY c.id DESC LIMIT $7::bigint
+ORDER BY CASE WHEN $7::bool THEN c.id ELSE -c.id END LIMIT $8::bigint
 `
 
 type MonitorUnendedParams struct {
@@ -1085,6 +1267,7 @@ type MonitorUnendedParams struct {
 	Statuses []string
 	Pattern  string
 	Worker   int64
+	Rising   bool
 	Page     int64
 }
 
@@ -1098,6 +1281,7 @@ func (q *Queries) MonitorUnended(ctx context.Context, arg MonitorUnendedParams) 
 		arg.Statuses,
 		arg.Pattern,
 		arg.Worker,
+		arg.Rising,
 		arg.Page,
 	)
 	if err != nil {
