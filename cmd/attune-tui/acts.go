@@ -100,15 +100,18 @@ func openDesk(name string, cfg *config.Config, st *store.Store, direct bool) (op
 
 // spoolFolder is where copies of removed letters are kept; empty where no folder is
 // known, which refuses what removes any.
-func spoolFolder() string {
+func spoolFolder() string { return stateFolder("spool") }
+
+// stateFolder is a folder for what the dashboard keeps; empty where none is known.
+func stateFolder(name string) string {
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "attune", "spool")
+		return filepath.Join(state, "attune", name)
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(home, ".local", "state", "attune", "spool")
+	return filepath.Join(home, ".local", "state", "attune", name)
 }
 
 // explain says of an error what it means for what was asked for.

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/tui/app"
+	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/settings"
 )
 
@@ -114,6 +118,7 @@ func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, er
 		Origin: app.Origin{
 			Database: config.MaskURL(i.cfg.Database.URL), Broker: config.MaskURL(i.cfg.MessageQueue.ManagementURL),
 			NamedBy: i.from, Unnamed: i.unnamed, Settings: s.file.Path,
+			Schema: i.cfg.Database.Schema, Queues: queuePages(i.cfg.MessageQueue.ManagementURL, vhostOf(i.cfg.MessageQueue.URL)),
 		},
 	}
 	switch {
@@ -156,8 +161,31 @@ func (s *seat) shown(first *app.Installation) options {
 	o.app.Contexts, o.app.Connect = s.file.Names(), s.connect
 	o.app.Keys, o.app.Commands, o.app.Environ = s.file.Keymap, s.file.Commands, s.environ
 	o.app.Bookmarks = s.file.Bookmarks
+	o.app.Exports, o.app.Version = stateFolder("exports"), version()
+	o.app.Clipboard = clipboard(os.Stdout, carry.WithinOf(s.environ))
 	o.app.SaveBookmark = func(b settings.Bookmark) error { return settings.Save(s.file.Path, b) }
 	return o
+}
+
+// clipboard asks the terminal to take a text, in one write to where the frames go.
+func clipboard(terminal io.Writer, within carry.Within) func(text string) error {
+	return func(text string) error {
+		sequence, err := carry.Clipboard(text, within)
+		if err != nil {
+			return err
+		}
+		return write(terminal, []byte(sequence))
+	}
+}
+
+// queuePages is where the management interface shows the queues of a virtual host,
+// up to their names and without a login; empty where it is not known.
+func queuePages(management, vhost string) string {
+	u, err := url.Parse(management)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.Path, "/") + "/#/queues/" + url.PathEscape(vhost) + "/"
 }
 
 // errNoBroker says that a context names no broker.

@@ -55,6 +55,8 @@ type dialog struct {
 	title     string
 	// about is the execution of that menu, of which more is being read.
 	about *monitor.Execution
+	// offers are what can be taken out of the dashboard.
+	offers []offer
 	// table is what columns are chosen for.
 	table *widget.Table
 }
@@ -164,6 +166,8 @@ func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
 		m.columnsKey(action)
 	case keymap.InRelated:
 		return m.relatedKey(action, msg)
+	case keymap.InCarry:
+		return m.carryKey(action, msg)
 	case keymap.InPlanning:
 		if action == keymap.Back {
 			return m.backToForm()

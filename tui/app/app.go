@@ -76,6 +76,12 @@ type Options struct {
 	// and may write a file. Nil keeps none.
 	Bookmarks    []settings.Bookmark
 	SaveBookmark func(settings.Bookmark) error
+	// Clipboard puts a text into the clipboard of the terminal. It writes to the
+	// terminal, at once and from a goroutine of its own. Nil says that there is none.
+	Clipboard func(text string) error
+	// Exports is the folder for exports that are given no name, and for bundles; empty
+	// where none is known. Version is that of the program.
+	Exports, Version string
 	// Notice is a line that the operator should see first.
 	Notice string
 	// DirectWrites allows acting on an adopted installation on which no replica of
@@ -292,6 +298,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.ran(msg)
 	case savedMsg:
 		m.saved(msg)
+	case copiedMsg:
+		m.copied(msg)
 	case turnedMsg:
 		return m, m.turned(msg)
 	case spinMsg:

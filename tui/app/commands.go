@@ -37,6 +37,7 @@ func (m *Model) commands() []command {
 	list := m.viewCommands()
 	list = append(list, m.openCommands()...)
 	list = append(list, m.seatCommands()...)
+	list = append(list, m.carryCommands()...)
 	return append(list, m.otherCommands()...)
 }
 

@@ -68,14 +68,14 @@ func (m *Model) overlay(body []string) []string {
 // dialogBox draws the dialog in at most w cells and h lines.
 func (m *Model) dialogBox(w, h int) []string {
 	d, th := &m.dialog, m.env.Theme
-	if d.scope == keymap.InMenu || d.scope == keymap.InColumns || d.scope == keymap.InRelated { // as narrow as it can be, so that the rows stay in sight
+	if d.scope == keymap.InMenu || d.scope == keymap.InColumns || d.scope == keymap.InRelated || d.scope == keymap.InCarry { // as narrow as it can be, so that the rows stay in sight
 		w = min(w, max(d.list.Width(), widget.Width(m.dialogTitle())+4, widget.Width(d.note)+2)+4)
 	}
 	inner, room := w-4, h-2
 	title, note, role := m.dialogTitle(), "", theme.Accent
 	var lines []string
 	switch d.scope {
-	case keymap.InMenu, keymap.InRelated:
+	case keymap.InMenu, keymap.InRelated, keymap.InCarry:
 		lines = d.list.Lines(inner, room-2, th)
 		if d.note != "" {
 			lines = append(lines, "", th.Paint(theme.Warn, widget.Cut("▲ "+widget.Clean(d.note), inner)))
@@ -107,7 +107,7 @@ func (m *Model) dialogBox(w, h int) []string {
 func (m *Model) dialogTitle() string {
 	d := &m.dialog
 	switch d.scope {
-	case keymap.InRelated:
+	case keymap.InRelated, keymap.InCarry:
 		return widget.Clean(d.title)
 	case keymap.InColumns:
 		return "Columns"

@@ -17,6 +17,9 @@ type Origin struct {
 	NamedBy string
 	// Unnamed is true where nobody did, which is how most begin.
 	Unnamed bool
+	// Schema is where its tables are, Queues the address of the broker's pages without
+	// a login, up to the name of a queue; empty where they are not known.
+	Schema, Queues string
 	// Settings is the file that can name installations.
 	Settings string
 }

@@ -136,6 +136,12 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		return nil
 	case keymap.Related:
 		return m.openRelated()
+	case keymap.Export:
+		m.openExport()
+		return nil
+	case keymap.Yank:
+		m.openYank()
+		return nil
 	case keymap.Earlier:
 		return m.travel(-1)
 	case keymap.Later:

@@ -69,6 +69,14 @@ type feedDocument struct {
 	Error  string      `json:"error,omitempty"`
 }
 
+func feedOf(feed screen.Feed, fresh *screen.Freshness) feedDocument {
+	f := feedDocument{Feed: feed, Millis: fresh.Took.Milliseconds()}
+	if fresh.Err != nil {
+		f.Error = fresh.Err.Error()
+	}
+	return f
+}
+
 // JSON is the data behind the frame.
 func (s *Snapshot) JSON() ([]byte, error) {
 	findings, err := json.Marshal(s.model.env.Findings())
@@ -78,11 +86,7 @@ func (s *Snapshot) JSON() ([]byte, error) {
 	doc := document{View: s.model.view, Data: s.model.env.Data, Findings: findings}
 	for _, feed := range s.model.visible() {
 		fresh := s.model.env.Data.Fresh(feed)
-		f := feedDocument{Feed: feed, Millis: fresh.Took.Milliseconds()}
-		if fresh.Err != nil {
-			f.Error = fresh.Err.Error()
-		}
-		doc.Feeds = append(doc.Feeds, f)
+		doc.Feeds = append(doc.Feeds, feedOf(feed, fresh))
 	}
 	out, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {

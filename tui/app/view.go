@@ -306,7 +306,7 @@ func (m *Model) messageLine() string {
 	case m.toast != "" && e.Clock.Sub(m.toastAt) < toastTime:
 		return " " + widget.Clean(m.toast)
 	}
-	note, trouble := m.listNote(), m.trouble()
+	note, trouble := m.exportNote()+m.listNote(), m.trouble()
 	if note == "" {
 		return trouble
 	}

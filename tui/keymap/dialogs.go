@@ -12,10 +12,11 @@ const (
 	InColumns  Scope = "columns"
 	InHelp     Scope = "help"
 	InRelated  Scope = "related"
+	InCarry    Scope = "carry"
 )
 
 // DialogScopes lists every stage of a dialog.
-var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns, InHelp, InRelated}
+var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns, InHelp, InRelated, InCarry}
 
 // GroupDialog is the group of the keys of dialogs.
 const GroupDialog = "DIALOG"
@@ -25,11 +26,14 @@ const GroupDialog = "DIALOG"
 var Dialogs = []Binding{
 	{RowDown, []string{"j", "down"}, "j ↓", "", "next line", GroupDialog, []Scope{InMenu, InColumns, InRelated}, 0, false},
 	{RowUp, []string{"k", "up"}, "k ↑", "", "line before", GroupDialog, []Scope{InMenu, InColumns, InRelated}, 0, false},
+	{RowDown, []string{"down", "tab"}, "↓", "", "next line", GroupDialog, []Scope{InCarry}, 0, false},
+	{RowUp, []string{"up", "shift+tab"}, "↑", "", "line before", GroupDialog, []Scope{InCarry}, 0, false},
 	{Choose, []string{" "}, "space", "on or off", "turn the column on or off", GroupDialog, []Scope{InColumns}, 1, false},
 	{Yes, []string{"a"}, "a", "all", "turn all columns on", GroupDialog, []Scope{InColumns}, 2, false},
 	{Back, []string{"esc"}, "esc", "close", "turn to nothing", GroupDialog, []Scope{InRelated}, 10, false},
 	{Back, []string{"esc", "q", "enter", "c"}, "esc enter", "close", "close the columns", GroupDialog, []Scope{InColumns}, 10, false},
-	{Choose, []string{"enter"}, "enter", "choose", "choose; its letter does the same", GroupDialog, []Scope{InMenu, InRelated}, 1, false},
+	{Back, []string{"esc", "q"}, "esc", "close", "copy or write nothing", GroupDialog, []Scope{InCarry}, 10, false},
+	{Choose, []string{"enter"}, "enter", "choose", "choose; its letter does the same", GroupDialog, []Scope{InMenu, InRelated, InCarry}, 1, false},
 	{Choose, []string{"enter"}, "enter", "go on", "go on with what is written", GroupDialog, []Scope{InForm, InTyping}, 1, false},
 	{Choose, []string{"enter"}, "enter", "press the button", "press the button in focus", GroupDialog, []Scope{InConfirm}, 2, false},
 	{Yes, []string{"y"}, "y", "run it", "run the plan, where no word is asked for", GroupDialog, []Scope{InConfirm}, 1, false},

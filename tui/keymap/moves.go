@@ -12,6 +12,8 @@ const (
 	NextMatch Action = "next-match"
 	PrevMatch Action = "previous-match"
 	Reveal    Action = "reveal"
+	Yank      Action = "yank"
+	Export    Action = "export"
 )
 
 // documentScopes are the views that show a document.
@@ -30,5 +32,7 @@ var moves = []Binding{
 	{PrevMatch, []string{"N"}, "N", "", "match before", GroupMove, documentScopes, 0, false},
 	{Wrap, []string{"w"}, "w", "", "break long lines, or cut them", GroupView, documentScopes, 0, false},
 	{Reveal, []string{"U"}, "U", "", "show the secrets of the document, or mask them", GroupView, documentScopes, 0, false},
+	{Yank, []string{"y"}, "y", "yank", "copy; then a letter", GroupRows, []Scope{Everywhere}, 12, false},
+	{Export, []string{"e"}, "e", "export", "write to a file: what is marked, else all that matches", GroupRows, []Scope{Everywhere}, 12, false},
 	{Command, []string{":"}, ":", "", "commands, with completion", GroupView, []Scope{Everywhere}, 0, false},
 }

@@ -1,0 +1,256 @@
+package app
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// offer is one line of a menu of what can be taken out, and what takes it. It is
+// about the rows as they were when the menu was opened.
+type offer struct {
+	widget.Choice
+
+	take func() tea.Cmd
+}
+
+// openOffers opens a menu of what can be taken out.
+func (m *Model) openOffers(title string, offers []offer) {
+	lines := make([]widget.Choice, len(offers))
+	for i := range offers {
+		lines[i] = offers[i].Choice
+	}
+	m.dialog = dialog{scope: keymap.InCarry, title: title, offers: offers, list: widget.NewMenu(lines)}
+}
+
+func (m *Model) carryKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
+	d := &m.dialog
+	d.note = ""
+	switch action {
+	case keymap.RowDown:
+		d.list.Move(1)
+	case keymap.RowUp:
+		d.list.Move(-1)
+	case keymap.Choose:
+		return m.takeOffer()
+	default:
+		if !msg.Paste && d.list.Select(msg.String()) {
+			return m.takeOffer()
+		}
+		if action == keymap.Back {
+			m.drop()
+		}
+	}
+	return nil
+}
+
+// takeOffer takes what is under the cursor, if it can be taken.
+func (m *Model) takeOffer() tea.Cmd {
+	d := &m.dialog
+	o := d.offers[d.list.Cursor()]
+	if o.Not != "" {
+		d.note = o.Label + ": " + o.Not
+		return nil
+	}
+	m.drop()
+	return o.take()
+}
+
+// thing is what the open view shows, or the row under the cursor of its list.
+func (m *Model) thing() (screen.Thing, bool) {
+	if s, ok := m.screen().(screen.Shows); ok {
+		if thing, ok := s.Shows(); ok {
+			return thing, true
+		}
+	}
+	list, ok := m.screen().(screen.Listed)
+	table := m.table()
+	if !ok || table == nil {
+		return screen.Thing{}, false
+	}
+	at := table.Cursor()
+	if at < 0 || at >= list.Len() {
+		return screen.Thing{}, false
+	}
+	return list.Thing(at), true
+}
+
+// markedThings are the marked rows of the open list, in its order, and how many of
+// those that are marked are not in it now.
+func (m *Model) markedThings() (things []screen.Thing, missing int) {
+	list, ok := m.screen().(screen.Listed)
+	table := m.table()
+	if !ok || table == nil || table.Marks() == 0 {
+		return nil, 0
+	}
+	marked := map[string]bool{}
+	for _, key := range table.Marked() {
+		marked[key] = true
+	}
+	for i := range list.Len() {
+		if marked[list.Key(i)] {
+			things = append(things, list.Thing(i))
+			delete(marked, list.Key(i))
+		}
+	}
+	return things, len(marked)
+}
+
+// openYank opens the menu of what can be copied of the marked rows, else of the one
+// under the cursor.
+func (m *Model) openYank() {
+	if m.tooSmall() {
+		return
+	}
+	if m.opts.Clipboard == nil {
+		m.say("Nothing can be copied here: there is no terminal to ask.")
+		return
+	}
+	if things, _ := m.markedThings(); len(things) > 0 {
+		m.openOffers("copy "+m.env.Num(int64(len(things)))+" marked", m.yankMarked(things))
+		return
+	}
+	thing, ok := m.thing()
+	if !ok {
+		m.say("There is nothing under the cursor to copy.")
+		return
+	}
+	m.openOffers("copy of "+thing.Name, m.yankOne(thing))
+}
+
+func (m *Model) yankOne(t screen.Thing) []offer {
+	command, query := m.commandOfThing(&t), m.queryOf(&t)
+	offers := []offer{
+		m.yank("i", "id", widget.Clean(t.ID), "", func() (string, error) { return widget.Clean(t.ID), nil }),
+		m.yank("j", "JSON", "what was read of it, secrets masked", "", func() (string, error) { return carry.JSON(t.Value) }),
+		m.yankText("l", "link", m.link(t.Queue), m.noLink(t.Queue)),
+		m.yankText("c", "command", command, "no command shows it"),
+		m.yankText("s", "psql", query, "it is no row of the database"),
+	}
+	if t.InDocument {
+		offers = append(offers,
+			m.yankText("p", "path", carry.Plain(t.Path), "the cursor is on no member"),
+			m.yank(".", "value", "the one under the cursor, as it is shown", "", func() (string, error) { return carry.Plain(t.Text), nil }))
+	}
+	return offers
+}
+
+// yankMarked offers what can be copied of many rows.
+func (m *Model) yankMarked(things []screen.Thing) []offer {
+	ids := make([]string, len(things))
+	for i := range things {
+		ids[i] = widget.Clean(things[i].ID)
+	}
+	line := m.commandOfMany(things)
+	return []offer{
+		m.yank("i", "ids", "a line each", "", func() (string, error) { return strings.Join(ids, "\n"), nil }),
+		m.yank("j", "JSON", "a line each, secrets masked", "", func() (string, error) { return jsonLines(valuesOf(things)) }),
+		m.yankText("c", "command", line, "no command shows them"),
+	}
+}
+
+// jsonLines writes a line of JSON for each.
+func jsonLines(values []any) (string, error) {
+	var b strings.Builder
+	for _, value := range values {
+		line, err := carry.JSON(value)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String(), nil
+}
+
+// yankText offers a text that is shown in the menu; not says why there is none.
+func (m *Model) yankText(key, label, text, not string) offer {
+	if text != "" {
+		not = ""
+	}
+	return m.yank(key, label, text, not, func() (string, error) { return text, nil })
+}
+
+// yank offers what a function makes, which runs beside the dashboard.
+func (m *Model) yank(key, label, help, not string, text func() (string, error)) offer {
+	return offer{widget.Choice{Key: key, Label: label, Help: help, Not: not}, func() tea.Cmd { return m.copyText(label, text) }}
+}
+
+// copiedMsg is what became of a copy.
+type copiedMsg struct {
+	what  string
+	bytes int
+	err   error
+}
+
+// copyText asks the terminal to take a text.
+func (m *Model) copyText(what string, text func() (string, error)) tea.Cmd {
+	put := m.opts.Clipboard
+	return func() tea.Msg {
+		made, err := text()
+		if err == nil {
+			err = put(made)
+		}
+		return copiedMsg{what, len(made), err}
+	}
+}
+
+func (m *Model) copied(msg copiedMsg) {
+	if msg.err != nil {
+		m.say("Not copied: " + msg.err.Error())
+		return
+	}
+	bytes := " bytes"
+	if msg.bytes == 1 {
+		bytes = " byte"
+	}
+	m.say("Copied " + msg.what + ": " + m.env.Num(int64(msg.bytes)) + bytes + " given to the terminal.")
+}
+
+// link is the page of a queue in the management interface of the broker.
+func (m *Model) link(queue string) string {
+	if queue == "" || m.opts.Origin.Queues == "" {
+		return ""
+	}
+	return m.opts.Origin.Queues + url.PathEscape(queue)
+}
+
+func (m *Model) noLink(queue string) string {
+	if queue == "" {
+		return "it has no page in the broker's management interface"
+	}
+	return "message_queue.management_url is not known here"
+}
+
+const executor = "attune-executor"
+
+func (m *Model) commandOfThing(t *screen.Thing) string {
+	if len(t.Command) == 0 {
+		return ""
+	}
+	return carry.Shell(slices.Concat([]string{executor}, t.Command)...)
+}
+
+// commandOfMany shows one after the other.
+func (m *Model) commandOfMany(things []screen.Thing) string {
+	var lines []string
+	for i := range things {
+		if line := m.commandOfThing(&things[i]); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (m *Model) queryOf(t *screen.Thing) string {
+	if t.Table == "" {
+		return ""
+	}
+	return carry.Query(m.opts.Origin.Schema, t.Table, t.Where)
+}

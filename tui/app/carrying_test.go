@@ -1,0 +1,350 @@
+package app
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// clip is a clipboard in memory.
+type clip struct {
+	texts []string
+	err   error
+}
+
+func (c *clip) put(text string) error {
+	c.texts = append(c.texts, text)
+	return c.err
+}
+
+func (c *clip) last() string { return c.texts[len(c.texts)-1] }
+
+// carrying is a dashboard with a clipboard and a folder for files.
+func carrying(t *testing.T, source *fakeSource, change ...func(*Options)) (*bundle, *clip, string) {
+	t.Helper()
+	c, folder := &clip{}, filepath.Join(t.TempDir(), "exports")
+	b := started(t, source, 140, 40, append([]func(*Options){func(o *Options) {
+		o.Clipboard, o.Exports, o.Version, o.Environ = c.put, folder, "v1.2.3", []string{"HOME=" + filepath.Dir(folder)}
+		o.Origin = Origin{Database: "postgresql://u:***@db/attune", Schema: "attune", Queues: "https://mq:15671/#/queues/%2Fattune/"}
+	}}, change...)...)
+	return b, c, folder
+}
+
+func TestARowIsCopiedInEveryForm(t *testing.T) {
+	t.Parallel()
+	b, c, _ := carrying(t, sample())
+	b.press("3", "j")
+	for key, want := range map[string]string{
+		"i": "884300",
+		"l": "https://mq:15671/#/queues/%2Fattune/worker.7.executions",
+		"c": "attune-executor execution show 884300",
+		"s": `psql "$ATTUNE__DATABASE__URL" -x -c 'SELECT * FROM attune.execution WHERE id = 884300'`,
+	} {
+		b.press("y")
+		require.Equal(t, keymap.InCarry, b.dialog.scope)
+		require.Contains(t, b.View(), "copy of execution 884300")
+		b.press(key)
+		require.Empty(t, b.dialog.scope)
+		require.Equal(t, want, c.last(), key)
+		require.Contains(t, b.messages(), strconv.Itoa(len(want))+" bytes given to the terminal")
+	}
+	b.press("y", "j")
+	var x monitor.Execution
+	require.NoError(t, json.Unmarshal([]byte(c.last()), &x))
+	require.Equal(t, int64(884300), x.ID)
+	b.press("y", "down", "up", "esc", "y", "q")
+	require.Empty(t, b.dialog.scope)
+	require.Equal(t, keymap.InExecutions, b.view)
+	require.Len(t, c.texts, 5, "what is closed copies nothing")
+	c.err = &carry.TooLongError{Bytes: 80_000}
+	b.press("y", "enter")
+	require.Contains(t, b.messages(), "Not copied: 80000 bytes are more than terminals take")
+}
+
+func TestWhatIsCopiedIsWhatTheMenuWasOpenedFor(t *testing.T) {
+	t.Parallel()
+	b, c, _ := carrying(t, sample())
+	b.press("3", "y")
+	b.source.list = b.source.list[3:]
+	b.run(b.refresh())
+	b.press("i")
+	require.Equal(t, "884301", c.last())
+}
+
+func TestMarkedRowsAreCopiedTogether(t *testing.T) {
+	t.Parallel()
+	b, c, _ := carrying(t, sample())
+	b.press("3", " ", " ", "y")
+	require.Contains(t, b.View(), "copy 2 marked")
+	b.press("i")
+	require.Equal(t, "884301\n884300", c.last())
+	b.press("y", "c")
+	require.Equal(t, "attune-executor execution show 884301\nattune-executor execution show 884300", c.last())
+	b.press("y", "j")
+	require.Equal(t, 2, strings.Count(c.last(), "\n"))
+}
+
+func TestEveryViewHasSomethingToTakeOut(t *testing.T) {
+	t.Parallel()
+	for _, view := range keymap.Scopes {
+		b, c, folder := carrying(t, sample())
+		b.open(view)
+		if view == keymap.InLog {
+			b.press("esc")
+		}
+		b.press("y")
+		require.Equal(t, keymap.InCarry, b.dialog.scope, view)
+		b.press("i", "y", "j")
+		require.NotEmpty(t, c.texts[0], view)
+		require.True(t, json.Valid([]byte(c.last())), view)
+		require.NotContains(t, c.last(), "Bearer abc", view)
+		b.press("e", "j", "e", "c")
+		files, err := filepath.Glob(filepath.Join(folder, "*"))
+		require.NoError(t, err)
+		require.Len(t, files, 2, view)
+		for _, file := range files {
+			text := read(t, file)
+			require.NotEmpty(t, text)
+			require.NotContains(t, text, "Bearer abc", view)
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestThePlaceInADocumentIsCopied(t *testing.T) {
+	t.Parallel()
+	b, c, _ := carrying(t, sample())
+	b.open(keymap.InExecution)
+	b.press("/")
+	b.typed("authorization")
+	b.press("enter", "y", "p")
+	require.Equal(t, "/headers/authorization", c.last())
+	b.press("y", ".")
+	require.Equal(t, "‹redacted›", c.last(), "what is masked is not copied")
+	b.press("U", "y", ".")
+	require.Equal(t, "Bearer abc", c.last(), "what is shown is")
+	b.press("y", "j")
+	require.NotContains(t, c.last(), "Bearer abc", "the whole is masked always")
+}
+
+func TestWhatCannotBeCopiedSaysWhy(t *testing.T) {
+	t.Parallel()
+	b, c, _ := carrying(t, sample(), func(o *Options) { o.Origin = Origin{} })
+	b.press("9", "y", "s")
+	require.Contains(t, b.View(), "it is no row of the database")
+	b.press("l")
+	require.Contains(t, b.View(), "message_queue.management_url is not known here")
+	require.Empty(t, c.texts)
+	b.press("esc")
+	empties, _, _ := carrying(t, empty())
+	empties.press("3", "y")
+	require.Contains(t, empties.messages(), "nothing under the cursor to copy")
+	empties.press("e")
+	require.Contains(t, empties.messages(), "nothing here to export")
+	none, _, _ := carrying(t, sample(), func(o *Options) { o.Clipboard, o.Exports = nil, "" })
+	none.press("3", "y")
+	require.Contains(t, none.messages(), "no terminal to ask")
+	none.press("e", "j")
+	require.Contains(t, none.View(), ":export FILE names one")
+}
+
+func TestAnExportHoldsAllThatTheFilterMatches(t *testing.T) {
+	t.Parallel()
+	source := huge(0)
+	for id := int64(5_000); id > 0; id-- {
+		source.list = append(source.list, monitor.Execution{ID: id, ActionRef: "core.echo", Status: "completed", Created: frozen, Updated: frozen})
+	}
+	b, _, folder := carrying(t, source)
+	b.press("3", "e")
+	require.Contains(t, b.View(), "all executions that the filter matches")
+	b.press("c")
+	file, err := os.Open(filepath.Join(folder, "prod-eu-executions-20261121T021904Z.csv"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = file.Close() })
+	rows, err := csv.NewReader(file).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 5_001)
+	require.Equal(t, []string{"id", "action_ref", "status"}, rows[0][:3])
+	require.Equal(t, "5000", rows[1][0])
+	require.Equal(t, "1", rows[5_000][0])
+	require.Contains(t, b.View(), "5000 rows")
+	require.Contains(t, b.View(), "secrets masked")
+	require.Equal(t, exportPage, source.filters[len(source.filters)-2].Limit, "by pages of its own")
+	b.press("esc", "L")
+	require.Contains(t, b.View(), "export of executions")
+}
+
+func TestAnExportSaysHowFarItIsAndIsStopped(t *testing.T) {
+	t.Parallel()
+	b, _, folder := carrying(t, sample())
+	b.press("3")
+	_, cmd := b.Update(keyMsg("e"))
+	b.run(cmd)
+	_, write := b.Update(keyMsg("j"))
+	b.exportUnderWay().Progress.Set(4_200, 0)
+	require.Contains(t, b.messages(), "writing export of executions: 4")
+	b.press("q")
+	require.False(t, quits(t, b, "q"), "leaving asks first")
+	b.press("3", "e", "x")
+	b.run(write)
+	require.Nil(t, b.exportUnderWay())
+	require.Contains(t, b.View(), "nothing was written")
+	require.NoFileExists(t, filepath.Join(folder, "prod-eu-executions-20261121T021904Z.jsonl"))
+}
+
+func TestAnExportThatFailsKeepsWhatItHas(t *testing.T) {
+	t.Parallel()
+	b, _, _ := carrying(t, sample())
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	h := &haul{name: "x", values: []any{1, 2}, more: nil}
+	h.more = b.executionPages(monitor.ExecutionFilter{})
+	b.source.fail = map[screen.Feed]error{screen.FeedExecutions: errors.New("connection refused")}
+	_, err := writeHaul(t.Context(), h, path, &act.Progress{})
+	require.ErrorContains(t, err, "connection refused")
+	require.ErrorContains(t, err, "the 2 rows until then are in "+path+".part")
+	require.Equal(t, "1\n2\n", read(t, path+".part"))
+	ctx, cancel := context.WithCancel(t.Context())
+	h.more = func(_ context.Context, take func([]any) error) (string, error) {
+		cancel()
+		return "", take([]any{3})
+	}
+	receipt, err := writeHaul(ctx, h, path+"l", &act.Progress{})
+	require.NoError(t, err)
+	require.True(t, receipt.Partly)
+	require.Equal(t, path+"l.part", receipt.Next)
+	require.NoFileExists(t, path)
+}
+
+func TestExportNamesItsFileAndWritesOverNothing(t *testing.T) {
+	t.Parallel()
+	b, _, folder := carrying(t, sample())
+	path := filepath.Join(filepath.Dir(folder), "mine.csv")
+	b.press("2", ":")
+	b.typed("export ~/mine.csv")
+	b.press("enter")
+	first := read(t, path)
+	require.Contains(t, first, "core.http_request")
+	require.True(t, strings.HasPrefix(first, "id,"), first[:20])
+	b.press("esc", ":")
+	b.typed("export " + path)
+	b.press("enter")
+	require.Contains(t, b.View(), "nothing is written over it")
+	require.Equal(t, first, read(t, path))
+	b.press("esc", " ", " ", ":")
+	b.typed("export " + path + "2")
+	b.press("enter")
+	require.Equal(t, 2, strings.Count(read(t, path+"2"), "\n"), "marked rows only, as JSON")
+}
+
+func TestABundleHoldsTheMomentWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	b, _, folder := carrying(t, sample())
+	b.open(keymap.InExecution)
+	b.press("U")
+	require.Contains(t, b.View(), "Bearer abc")
+	b.press(":")
+	b.typed("bundle")
+	b.press("enter")
+	files, err := filepath.Glob(filepath.Join(folder, "*.tar.gz"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.Contains(t, strings.ReplaceAll(strings.Join(b.frame(), ""), " ", ""), "secretsmasked")
+	parts := unpack(t, files[0])
+	for _, name := range []string{"README.txt", "frame.txt", "about.json", "view.jsonl", "operations.jsonl", "overview.json", "broker.json", "checks.json", "alerts.json"} {
+		require.Contains(t, parts, name)
+	}
+	for name, text := range parts {
+		require.NotContains(t, text, "Bearer abc", name)
+		if strings.HasSuffix(name, ".json") {
+			require.True(t, json.Valid([]byte(text)), name)
+		}
+	}
+	var a about
+	require.NoError(t, json.Unmarshal([]byte(parts["about.json"]), &a))
+	require.Equal(t, "v1.2.3", a.Dashboard)
+	require.Equal(t, "884301", a.Shown)
+	require.NotEmpty(t, a.Feeds)
+	require.Contains(t, parts["frame.txt"], "Executions › 884301")
+}
+
+func TestABundleSaysWhatCouldNotBeRead(t *testing.T) {
+	t.Parallel()
+	b, _, folder := carrying(t, sample(), func(o *Options) { o.View = keymap.InQueues })
+	b.source.fail = map[screen.Feed]error{screen.FeedChecks: errors.New("connection refused"), screen.FeedAlerts: errors.New("connection refused")}
+	b.press(" ", " ", ":")
+	b.typed("bundle " + folder + "/b.tar.gz")
+	b.press("enter")
+	require.Contains(t, b.View(), "The checks could not be made")
+	parts := unpack(t, folder+"/b.tar.gz")
+	require.NotContains(t, parts, "checks.json")
+	require.Contains(t, parts["README.txt"], "The alerts could not be read: connection refused")
+	require.Equal(t, 2, strings.Count(parts["marked.jsonl"], "\n"))
+	require.Equal(t, 7, strings.Count(parts["view.jsonl"], "\n"))
+}
+
+func unpack(t *testing.T, path string) map[string]string {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = file.Close() })
+	packed, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	archive := tar.NewReader(packed)
+	parts := map[string]string{}
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return parts
+		}
+		require.NoError(t, err)
+		body, err := io.ReadAll(archive)
+		require.NoError(t, err)
+		_, name, _ := strings.Cut(header.Name, "/")
+		parts[name] = string(body)
+	}
+}
+
+func TestTheMenusOfTakingOutFitEveryWindow(t *testing.T) {
+	t.Parallel()
+	for _, view := range keymap.Scopes {
+		for _, source := range []func() *fakeSource{sample, hostile} {
+			b, _, _ := carrying(t, source())
+			b.open(view)
+			for _, key := range []string{"y", "e"} {
+				b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+				b.press("esc", key)
+				for _, w := range []int{20, 60, 80, 141} {
+					for _, h := range []int{6, 15, 40} {
+						b.send(tea.WindowSizeMsg{Width: w, Height: h})
+						requireFits(t, b, w, h)
+						require.False(t, strings.ContainsAny(b.View(), "\a\r\u202e\u200b"), view)
+					}
+				}
+			}
+		}
+	}
+}

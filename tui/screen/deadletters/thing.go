@@ -1,0 +1,78 @@
+package deadletters
+
+import (
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// taken is a letter as it leaves the dashboard: what the list says of it, and all
+// that was read.
+type taken struct {
+	Name      string     `json:"name"`
+	Died      *time.Time `json:"died"`
+	Type      string     `json:"type"`
+	Reason    string     `json:"reason"`
+	Action    string     `json:"action"`
+	Execution int64      `json:"execution"`
+	Now       string     `json:"now"`
+	From      string     `json:"from"`
+	Decision  string     `json:"decision"`
+	Verdict   string     `json:"verdict"`
+	Why       string     `json:"why"`
+	Letter    any        `json:"letter"`
+}
+
+func (r *row) taken(letter any) taken {
+	return taken{
+		Name: r.name, Died: r.died, Type: r.kind, Reason: r.reason, Action: r.action, Execution: r.execution, Now: r.now, From: r.from,
+		Decision: r.decision, Verdict: r.verdict.text, Why: r.verdict.why, Letter: letter,
+	}
+}
+
+// Thing is the letter of a row.
+func (v *DeadLetters) Thing(i int) screen.Thing {
+	r := v.rows[i]
+	switch {
+	case r.ledger != nil:
+		return screen.LetterThing(r.ledger.ID, r.taken(*r.ledger))
+	case r.handled != nil:
+		return screen.ExecutionThing(&monitor.Execution{ID: r.handled.ID, WorkerID: r.handled.Worker}, r.taken(*r.handled))
+	default:
+		thing := screen.Thing{Name: r.name, ID: r.letter.Hash, Value: r.taken(*r.letter), Queue: monitor.DeadLetterQueue}
+		if r.letter.Whole != nil && r.letter.MessageID != "" {
+			thing.ID = r.letter.MessageID
+		}
+		return thing
+	}
+}
+
+// Shows is the letter in sight, with the place in the document that the cursor is at.
+func (m *Message) Shows() (screen.Thing, bool) {
+	r := m.list.current()
+	if r == nil {
+		return screen.Thing{}, false
+	}
+	m.prepare()
+	thing := m.list.Thing(m.list.table.Cursor())
+	if d := m.detail(m.ID()); d != nil {
+		thing.Value = r.taken(d)
+	}
+	thing.Path, thing.Text, thing.InDocument = m.doc.Value()
+	return thing, true
+}
+
+// Beyond says that the ledger holds more.
+func (v *DeadLetters) Beyond() string {
+	d := v.env.Data
+	switch {
+	case v.source == sourceBroker && d.Snapshot != nil:
+		return d.Snapshot.Cut
+	case v.source == sourceLedger && d.DeadLetters != nil && d.DeadLetters.Ledger != nil:
+		if l := d.DeadLetters.Ledger; int64(len(l.Recent)) < l.LastDay.Value {
+			return "the ledger holds more; attune-executor dlq export writes all of it"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,26 @@
+package inquiries
+
+import "github.com/attune-go/attune/tui/screen"
+
+// Thing is the question of a row.
+func (v *Inquiries) Thing(row int) screen.Thing {
+	r := v.rows[row]
+	return screen.Numbered("inquiry", r.ID, "inquiry", "inquiry", r)
+}
+
+// Shows is the question that takes the whole view.
+func (v *Inquiries) Shows() (screen.Thing, bool) {
+	d := v.current()
+	if !v.detail || d == nil {
+		return screen.Thing{}, false
+	}
+	return screen.Numbered("inquiry", d.ID, "inquiry", "inquiry", d), true
+}
+
+// Beyond says that further questions match.
+func (v *Inquiries) Beyond() string {
+	if d := v.env.Data.Inquiries; d != nil && (d.Next != "" || d.Bounded) {
+		return "more questions may match than are read"
+	}
+	return ""
+}
