@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// MaxTargets is how many rows one plan takes at most.
+const MaxTargets = 5_000
+
 // ForMarkedExecutions is what may be done with executions that are marked. Which of
 // them it applies to is known when it is planned.
 func ForMarkedExecutions(targets []Target) Menu {

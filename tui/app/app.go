@@ -205,7 +205,9 @@ type Model struct {
 	// asked is the command of the operator that waits for an answer.
 	asked     *askedCommand
 	bookmarks []settings.Bookmark
-	sessions  map[string][]*act.Operation
+	// takes counts the wishes to mark all of a list, of which the last one counts.
+	takes    int
+	sessions map[string][]*act.Operation
 
 	chains       map[screen.Feed]*chain
 	refreshEvery time.Duration
@@ -248,6 +250,7 @@ func (m *Model) furnish() {
 	env := m.env
 	env.Data, env.Quiet = screen.NewData(), screen.Quiet{}
 	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
+	m.takes++
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env), execution.New(env)
 	m.workflows, m.inquiries = workflows.New(env), inquiries.New(env)
 	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
@@ -300,6 +303,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.saved(msg)
 	case copiedMsg:
 		m.copied(msg)
+	case takenMsg:
+		m.marked(msg)
 	case turnedMsg:
 		return m, m.turned(msg)
 	case spinMsg:

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +49,7 @@ type fakeSource struct {
 	stuck     map[screen.Feed]bool
 	calls     map[screen.Feed]int
 	cursors   []int64
+	bounded   bool
 	filters   []monitor.ExecutionFilter
 	cancelled int
 	family    *monitor.Family
@@ -105,16 +108,21 @@ func (f *fakeSource) Executions(ctx context.Context, filter monitor.ExecutionFil
 	defer f.mu.Unlock()
 	f.cursors, f.filters = append(f.cursors, cursor), append(f.filters, filter)
 	page := &monitor.Executions{Reading: monitor.Reading{At: f.overview.At}, From: cursor, Filter: filter}
-	for _, r := range f.list {
-		if cursor != 0 && r.ID >= cursor {
+	list := slices.Clone(f.list)
+	if filter.Oldest {
+		slices.Reverse(list)
+	}
+	for _, r := range list {
+		if cursor != 0 && (r.ID >= cursor) != filter.Oldest || filter.Oldest && r.ID == cursor {
 			continue
 		}
-		if len(page.List) == monitor.DefaultPage {
+		if len(page.List) == cmp.Or(filter.Limit, monitor.DefaultPage) {
 			page.Next = page.List[len(page.List)-1].ID
 			break
 		}
 		page.List = append(page.List, r)
 	}
+	page.Bounded = f.bounded && page.Next == 0
 	return page, err
 }
 

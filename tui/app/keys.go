@@ -194,6 +194,9 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 		if c := m.commandOf(action); c != nil {
 			return m.startCommand(c)
 		}
+		if action == keymap.Unmark {
+			m.takes++ // what is being read to be marked no longer is
+		}
 		return m.effect(m.screen().Do(action))
 	}
 }
@@ -209,6 +212,9 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	}
 	if effect.Order != nil {
 		return tea.Batch(cmd, m.orderLook(*effect.Order))
+	}
+	if effect.Take {
+		cmd = tea.Batch(cmd, m.take())
 	}
 	if effect.Open == "" {
 		return cmd

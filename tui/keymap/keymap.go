@@ -184,7 +184,7 @@ var Table = append([]Binding{
 	{MarkAll, []string{"*"}, "*", "", "mark all that the filter matches now", GroupRows, markScopes, 0, false},
 	{Unmark, []string{"\\"}, "\\", "", "take all marks away", GroupRows, markScopes, 0, false},
 	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
-	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InWorkers, InWorkflows, InInquiries, InBroker, InAlerts}, 4, false},
+	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries, InBroker, InAlerts}, 4, false},
 	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InBroker, InAlerts}, 5, false},
 	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, letterScopes, 0, false},
 	{Source, []string{"b"}, "b", "source", "list the ledger, the broker's snapshot, or the spool", GroupRows, []Scope{InDeadLetters}, 4, false},

@@ -17,9 +17,7 @@ import (
 
 // The bounds of acting on many rows at once.
 const (
-	// maxMany bounds the executions of one plan, maxSlow the queues or workers, which
-	// are planned one by one.
-	maxMany = 5_000
+	// maxSlow bounds the rows of one plan that are planned one by one.
 	maxSlow = 200
 	// defaultPace is the time between two steps: 20 a second.
 	defaultPace = 50 * time.Millisecond
@@ -136,8 +134,8 @@ func (o *Operator) sort(ctx context.Context, order act.Order) (*sorted, error) {
 // sortExecutions reads the marked executions at once, the oldest first, so that
 // what is repeated joins its queue in the order in which it came.
 func (o *Operator) sortExecutions(ctx context.Context, order act.Order) (*sorted, error) {
-	if len(order.Targets) > maxMany {
-		return nil, fmt.Errorf("%d are marked; at most %d at once", len(order.Targets), maxMany)
+	if len(order.Targets) > act.MaxTargets {
+		return nil, fmt.Errorf("%d are marked; at most %d at once", len(order.Targets), act.MaxTargets)
 	}
 	ids := idsOf(order.Targets)
 	page, err := o.reader.Executions(ctx, monitor.ExecutionFilter{IDs: ids, Limit: len(ids)}, 0)

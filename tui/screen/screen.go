@@ -125,6 +125,14 @@ type Actionable interface {
 	Acts() (act.Menu, bool)
 }
 
+// Taker is a list of which only a part was read, but all of which can be marked.
+type Taker interface {
+	Tabular
+	// Asked numbers the question that the rows answer: filter, problems and order.
+	// Rows that answer another one are not marked.
+	Asked() int
+}
+
 // Effect is what an action asks of the root model. The zero value asks nothing.
 type Effect struct {
 	// Open names a view to go to.
@@ -147,6 +155,9 @@ type Effect struct {
 	Order *act.Order
 	// Refetch asks for new data of a feed at once.
 	Refetch Feed
+	// Take asks to mark every row that the filter matches now, not only those that
+	// were read. The screen is a Taker.
+	Take bool
 	// Handled is true when the screen used the action up.
 	Handled bool
 	// Note is a short message for the operator.

@@ -20,7 +20,9 @@ type marks struct {
 	order []string
 	// anchor is the key of the row marked last, from which a range begins.
 	anchor string
-	// lost are the names of marked rows that are not among the rows now.
+	// unseen are the keys of rows that were marked before they were among the rows.
+	unseen map[string]bool
+	// lost are the names of marked rows that have left the rows.
 	lost []string
 }
 
@@ -100,6 +102,20 @@ func (t *Table) MarkKeys(keys []string) {
 	t.missing()
 }
 
+// MarkAhead marks rows by their keys of which most have not come yet. These are not
+// missed before they have been there.
+func (t *Table) MarkAhead(keys []string) {
+	if t.marks.unseen == nil {
+		t.marks.unseen = map[string]bool{}
+	}
+	for _, key := range keys {
+		if !t.marks.has(key) {
+			t.marks.unseen[key] = true
+		}
+	}
+	t.MarkKeys(keys)
+}
+
 // Unmark takes all marks away.
 func (t *Table) Unmark() { t.marks = marks{} }
 
@@ -146,10 +162,11 @@ func (t *Table) missing() {
 	for row := range t.len() {
 		if key := t.rows.Key(row); t.marks.has(key) {
 			here[key] = true
+			delete(t.marks.unseen, key)
 		}
 	}
 	for _, key := range t.marks.order {
-		if !here[key] {
+		if !here[key] && !t.marks.unseen[key] {
 			t.marks.lost = append(t.marks.lost, t.marks.names[key])
 		}
 	}

@@ -69,6 +69,18 @@ func TestMarkingAllIsFrozen(t *testing.T) {
 	require.Equal(t, []string{"0", "2"}, table.Marked())
 }
 
+func TestRowsAreMarkedBeforeTheyCome(t *testing.T) {
+	t.Parallel()
+	table := NewTable(twoColumns)
+	table.SetRows(numbered{0, 3})
+	table.MarkAhead([]string{"1", "7", "8"})
+	require.Equal(t, "3 marked", table.MarkNote(" "), "they are not missed")
+	table.SetRows(numbered{0, 9})
+	require.Equal(t, []string{"1", "7", "8"}, table.Marked())
+	table.SetRows(numbered{0, 8})
+	require.Equal(t, "3 marked, 1 of them not in the list now: 8", table.MarkNote(" "), "it was there")
+}
+
 func TestAnEmptyListTakesNoMarks(t *testing.T) {
 	t.Parallel()
 	table := NewTable(twoColumns)

@@ -1,4 +1,4 @@
-// Package executions is the list of executions, the newest first.
+// Package executions is the list of executions, the newest or the oldest first.
 //
 // The list is paged by key: while the cursor is on the first row it follows
 // what is new; once the operator moves down, the polls read the page that is on
@@ -7,7 +7,6 @@
 package executions
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,22 +19,25 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// maxRows bounds how many rows are kept while the operator pages down.
-const maxRows = 10_000
-
 // Executions is the view.
 type Executions struct {
 	env     *screen.Env
 	table   *widget.Table
+	pages   screen.Pages[monitor.Execution]
 	rows    []monitor.Execution
 	text    string
 	query   monitor.ExecutionFilter
 	preview bool
 	// problems adds the statuses that mean trouble to the filter.
 	problems bool
-	// next continues below the last row; zero at the end.
-	next int64
+	screen.Sorted
+
+	// asked counts the questions that the rows have answered.
+	asked int
 }
+
+// sorts are the orders that an index serves, however many executions there are.
+var sorts = []string{"newest", "oldest"}
 
 var columns = []widget.Column{
 	{Title: "EXEC", Width: 9, Right: true},
@@ -51,7 +53,28 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *Executions {
-	return &Executions{env: env, table: widget.NewTable(columns), preview: true}
+	x := &Executions{env: env, table: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sorts...)}
+	x.pages = screen.NewPages(func(r *monitor.Execution) int64 { return x.turn(r.ID) })
+	return x
+}
+
+// oldest reports whether the oldest come first.
+func (x *Executions) oldest() bool { return (x.SortKey() == "oldest") != x.Order().Reverse }
+
+// end names the end of the executions that the list begins with.
+func (x *Executions) end() string {
+	if x.oldest() {
+		return "oldest"
+	}
+	return "newest"
+}
+
+// turn makes a place in the list of an id, and an id of a place.
+func (x *Executions) turn(id int64) int64 {
+	if x.oldest() {
+		return -id
+	}
+	return id
 }
 
 // Table is the list, with its marks and columns.
@@ -63,38 +86,44 @@ func (x *Executions) View() screen.View { return keymap.InExecutions }
 // Feeds is what the view needs polled.
 func (x *Executions) Feeds() []screen.Feed { return []screen.Feed{screen.FeedExecutions} }
 
-// Cursor is where the next poll starts: zero for the newest rows, otherwise the
-// key just above the first row on the screen, or below the last loaded row when
-// the operator has come near it.
+// Cursor is where the next poll starts: zero for the first rows, otherwise the key
+// just above the first row on the screen, or below the last loaded row when the
+// operator has come near it.
 func (x *Executions) Cursor() int64 {
 	at := x.table.Cursor()
 	if at <= 0 || len(x.rows) == 0 {
 		return 0
 	}
-	if x.next != 0 && len(x.rows)-at < monitor.DefaultPage/4 {
-		return x.next
+	if next := x.pages.Next(); next != 0 && len(x.rows)-at < monitor.DefaultPage/4 {
+		return x.turn(next)
 	}
-	return x.rows[min(x.table.Offset(), len(x.rows)-1)].ID + 1
+	return x.turn(x.turn(x.rows[min(x.table.Offset(), len(x.rows)-1)].ID) + 1)
 }
 
 // Title is the text of the title rule.
 func (x *Executions) Title() (left, right string) {
-	right = "newest first"
-	if x.problems {
-		right += " · problems"
-	}
-	if x.text != "" {
-		right += " · /" + x.text
-	}
-	return "Executions", right + x.env.Mark(screen.FeedExecutions)
+	return "Executions", screen.ListTitle(x.end()+" first", x.problems, x.text) + x.env.Mark(screen.FeedExecutions)
 }
 
 // restart forgets the rows, since they answer another question.
 func (x *Executions) restart() {
-	x.rows, x.next = nil, 0
+	x.pages.Forget()
+	x.rows = nil
+	x.asked++
 	x.env.Data.Executions = nil
 	x.table.SetRows(x)
 }
+
+// SetOrder reads the list in another order.
+func (x *Executions) SetOrder(order screen.Order) {
+	if x.Sort(order) {
+		x.table.Top()
+		x.restart()
+	}
+}
+
+// Asked numbers the question that the rows answer.
+func (x *Executions) Asked() int { return x.asked }
 
 // Select puts the cursor on a line of the body.
 func (x *Executions) Select(line int) bool { return x.table.Select(line - 1) }
@@ -107,43 +136,24 @@ func (x *Executions) Changed(feed screen.Feed) {
 	}
 }
 
-// merge puts a page into the list. A page from the top replaces the list; one
-// from further down replaces the rows of its range and keeps those around it.
+// merge puts a page into the list. While the cursor is on the first row, a first page
+// is the list; one from further down replaces the rows of its range.
 func (x *Executions) merge(page *monitor.Executions) {
-	if page.From == 0 {
-		if x.table.Cursor() <= 0 {
-			x.rows, x.next = page.List, page.Next
-		}
-		return
+	switch {
+	case page.From == 0 && x.table.Cursor() <= 0:
+		x.pages.Reload(page.List, x.turn(page.Next))
+	case page.From == 0 && !x.oldest(): // nothing moves under the cursor
+	default:
+		x.pages.Merge(page.List, x.turn(page.From), x.turn(page.Next))
 	}
-	merged := make([]monitor.Execution, 0, len(x.rows)+len(page.List))
-	for _, r := range x.rows {
-		if r.ID >= page.From {
-			merged = append(merged, r)
-		}
-	}
-	merged = append(merged, page.List...)
-	if page.Next == 0 {
-		x.next = 0
-	} else {
-		last := page.Next
-		below := slices.IndexFunc(x.rows, func(r monitor.Execution) bool { return r.ID < last })
-		if below >= 0 {
-			merged = append(merged, x.rows[below:]...)
-		} else {
-			x.next = page.Next
-		}
-	}
-	x.rows = merged[max(0, len(merged)-maxRows):]
+	x.rows = x.pages.Rows()
 }
 
 // Do carries out an action.
 func (x *Executions) Do(action keymap.Action) screen.Effect {
 	if screen.MoveTable(x.table, action) {
 		effect := x.moved()
-		if action == keymap.MarkAll && x.next != 0 {
-			effect.Note = "Those that are loaded are marked; more match below: G loads them."
-		}
+		effect.Take = action == keymap.MarkAll && x.pages.Next() != 0
 		return effect
 	}
 	switch action {
@@ -170,7 +180,7 @@ func (x *Executions) Do(action keymap.Action) screen.Effect {
 // moved asks for the next page when the end of what is loaded comes near.
 func (x *Executions) moved() screen.Effect {
 	effect := screen.Effect{Handled: true}
-	if x.next != 0 && len(x.rows)-x.table.Cursor() < monitor.DefaultPage/4 {
+	if x.pages.Next() != 0 && len(x.rows)-x.table.Cursor() < monitor.DefaultPage/4 {
 		effect.Refetch = screen.FeedExecutions
 	}
 	return effect
@@ -250,14 +260,14 @@ func (x *Executions) empty() []string {
 func (x *Executions) summary() string {
 	e := x.env
 	text := " " + e.Num(int64(len(x.rows))) + " loaded"
-	if x.next != 0 {
-		text += ", more below"
+	if x.pages.Next() != 0 {
+		text += ", more below: G loads them"
 	}
 	if e.Data.Executions.Bounded {
 		text += " · search stopped at its bound"
 	}
 	if x.table.Cursor() > 0 {
-		text += " · not following, gg returns to the newest"
+		text += " · not following, gg returns to the " + x.end()
 	}
 	return e.Paint(theme.Dim, text) + e.GoneNote(x.table, "the execution under the cursor")
 }

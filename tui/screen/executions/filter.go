@@ -66,6 +66,7 @@ var troubled = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune
 // Query is the filter that the database applies.
 func (x *Executions) Query() monitor.ExecutionFilter {
 	q := x.query
+	q.Oldest = x.oldest()
 	if !x.problems {
 		return q
 	}

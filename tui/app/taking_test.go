@@ -1,0 +1,103 @@
+package app
+
+import (
+	"errors"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+func TestTheStarMarksEverythingThatMatches(t *testing.T) {
+	t.Parallel()
+	b := started(t, huge(3_500), 100, 30)
+	b.press("3", "*")
+	table := b.executions.Table()
+	require.Equal(t, 3_500, table.Marks())
+	require.Equal(t, 200, b.executions.Len(), "they are marked without being listed")
+	require.Contains(t, b.messages(), "All 3 500 that match now are marked.")
+	b.now = b.now.Add(toastTime)
+	require.Equal(t, "3 500 marked", b.messages(), "what was never listed is not missed")
+	menu, ok := b.executions.Acts()
+	require.True(t, ok)
+	require.Len(t, menu.Targets, 3_500)
+	require.Equal(t, "3500 marked executions", menu.Target.Name)
+	b.press("\\")
+	require.Zero(t, table.Marks())
+	require.Equal(t, keymap.InExecutions, b.view)
+}
+
+func TestTheStarStopsAtWhatOnePlanTakesAndSaysSo(t *testing.T) {
+	t.Parallel()
+	b := started(t, huge(act.MaxTargets+1), 100, 30)
+	b.press("3", "*")
+	require.Equal(t, act.MaxTargets, b.executions.Table().Marks())
+	require.Contains(t, b.messages(), "The first 5 000 are marked, which is the most that one plan takes; more match.")
+	b = started(t, huge(act.MaxTargets), 100, 30)
+	b.press("3", "*")
+	require.Contains(t, b.messages(), "All 5 000 that match now are marked.")
+	b = started(t, huge(500), 100, 30)
+	b.source.bounded = true
+	b.press("3", "*")
+	require.Contains(t, b.messages(), "500 are marked. The search stopped at its bound: more may match.")
+}
+
+// What is read to be marked answers the question that was asked: no other list and no
+// other filter is marked by it, and taking the marks away ends it.
+func TestWhatIsReadToBeMarkedIsForTheListThatAsked(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(b *bundle){
+		"filter": func(b *bundle) { b.run(b.applyFilter("status:failed")) }, "problems": func(b *bundle) { b.press("z") },
+		"order": func(b *bundle) { b.press("s", "2") }, "unmark": func(b *bundle) { b.press("\\") },
+		"again": func(b *bundle) { b.take() },
+	} {
+		b := started(t, huge(900), 100, 30)
+		b.press("3")
+		held := b.hold("*")
+		require.Contains(t, b.messages(), "Reading all that match", name)
+		loaded := b.executions.Table().Marks()
+		meanwhile(b)
+		if name == "unmark" {
+			loaded = 0
+		}
+		b.answers(held)
+		require.Equal(t, loaded, b.executions.Table().Marks(), name)
+	}
+	b := started(t, huge(900), 100, 30)
+	b.press("3")
+	b.source.fail = map[screen.Feed]error{screen.FeedExecutions: errors.New("no answer within 1.5s")}
+	b.press("*")
+	require.Contains(t, b.messages(), "Only those that are loaded are marked: no answer within 1.5s")
+	require.Equal(t, 200, b.executions.Table().Marks())
+	b.press("1")
+	require.Nil(t, b.take(), "there is nothing to mark")
+}
+
+func TestExecutionsAreReadFromTheOldestUp(t *testing.T) {
+	t.Parallel()
+	b := started(t, huge(1_000), 100, 30)
+	b.press("3", "s", "2")
+	require.True(t, b.source.filters[len(b.source.filters)-1].Oldest)
+	require.Equal(t, "1", b.executions.Key(0))
+	title := func() string { return b.frame()[2] }
+	require.Contains(t, title(), "oldest first")
+	for range 6 {
+		b.press("G")
+	}
+	require.Equal(t, 1_000, b.executions.Len())
+	require.Equal(t, "1000", b.executions.Key(999))
+	b.press("j", "k")
+	b.press("r")
+	require.Equal(t, 1_000, b.executions.Len(), "the page in sight is read anew in its place")
+	require.Contains(t, b.View(), "gg returns to the oldest")
+	b.press("s", "2")
+	require.Contains(t, title(), "newest first", "the same again reverses")
+	require.Equal(t, "1000", b.executions.Key(0))
+	require.True(t, b.executions.Table().AtTop())
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	require.NotEmpty(t, b.View())
+}

@@ -1,0 +1,80 @@
+package screen
+
+import "slices"
+
+// maxPaged bounds how many rows of a list are kept while the operator pages on.
+const maxPaged = 10_000
+
+// Pages is a list that is read page by page. Place says where a row stands: it falls
+// from row to row, so of a list with the newest first it is the id, of one with the
+// oldest first the id with a minus. Zero is no place.
+type Pages[T any] struct {
+	place func(row *T) int64
+	rows  []T
+	next  int64
+	// missed is the place of a row that should be read again.
+	missed int64
+}
+
+// NewPages makes an empty list.
+func NewPages[T any](place func(row *T) int64) Pages[T] { return Pages[T]{place: place} }
+
+// Rows are the rows that were read, in their order.
+func (p *Pages[T]) Rows() []T { return p.rows }
+
+// Next is the place beyond which rows were not read; zero at the end of the list.
+func (p *Pages[T]) Next() int64 { return p.next }
+
+// Forget empties the list.
+func (p *Pages[T]) Forget() { p.rows, p.next, p.missed = nil, 0, 0 }
+
+// Reload begins the list anew with its first page. Next is where it goes on.
+func (p *Pages[T]) Reload(page []T, next int64) { p.rows, p.next, p.missed = page, next, 0 }
+
+// Missing asks for the row at a place to be read again, unless it is there.
+func (p *Pages[T]) Missing(place int64) {
+	if !slices.ContainsFunc(p.rows, func(row T) bool { return p.place(&row) == place }) {
+		p.missed = max(p.missed, place)
+	}
+}
+
+// Before is the place below which a page is to be read for what is missing; zero
+// while nothing is.
+func (p *Pages[T]) Before() int64 {
+	if p.missed == 0 {
+		return 0
+	}
+	return p.missed + 1
+}
+
+// Merge takes over a page of the rows below from, all of them down to next; a from of
+// zero begins the list, a next of zero ends it. Rows around the page stay. A first
+// page that leaves a gap to what is known begins the list anew.
+func (p *Pages[T]) Merge(page []T, from, next int64) {
+	above, below := p.rows[:0:0], p.rows[:0:0]
+	for _, row := range p.rows {
+		at := p.place(&row)
+		switch {
+		case from != 0 && at >= from:
+			above = append(above, row)
+		case next != 0 && at < next:
+			below = append(below, row)
+		}
+	}
+	if from == 0 && len(below) > 0 && len(below) == len(p.rows) {
+		below = nil
+	}
+	if len(below) == 0 {
+		p.next = next
+	}
+	if p.missed != 0 && (next == 0 || p.missed >= next) && (from == 0 || p.missed < from) {
+		p.missed = 0
+	}
+	p.rows = slices.Concat(above, page, below)
+	if over := len(p.rows) - maxPaged; over > 0 && from == 0 {
+		p.rows = p.rows[:maxPaged]
+		p.next = p.place(&p.rows[maxPaged-1])
+	} else if over > 0 {
+		p.rows = p.rows[over:]
+	}
+}
