@@ -37,6 +37,11 @@ func openTerminalIn(t *testing.T, environ []string, args ...string) *terminal {
 	}
 	x := &terminal{t: t, tmux: tmux, socket: filepath.Join(t.TempDir(), "tmux")}
 	t.Cleanup(func() {
+		if t.Failed() {
+			last := exec.Command(tmux, "-S", x.socket, "capture-pane", "-p") //nolint:noctx // The test's context has ended by then.
+			screen, _ := last.CombinedOutput()                               // It may be gone.
+			t.Logf("the last screen:\n%s", screen)
+		}
 		stop := exec.Command(tmux, "-S", x.socket, "kill-server") //nolint:noctx // The test's context has ended by then.
 		stop.Env = []string{"PATH=" + os.Getenv("PATH")}
 		_ = stop.Run() // It is gone already when the program has ended.

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestWhatKeysDoReachesTheWorker leads queues, executions and workers of an
+// installation that works, from one dashboard. Every act is looked for where it ends:
+// in the database, and at the worker that the broker brings it to.
+func TestWhatKeysDoReachesTheWorker(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	action := testkit.Action(t, i.store, "demo.hold")
+	testkit.Policy(t, i.store, action, 1)
+	i.request("demo.hold", 4)
+	i.began(1)
+	x := i.open("--view", "queues")
+	x.shows("demo.hold")
+	x.shows(" RW ")
+
+	i.leadAQueue(x)
+	i.leadExecutions(x)
+	i.leadAWorker(x)
+}
+
+// leadAQueue begins with one that runs and three that wait, and ends with three that
+// run and none that waits.
+func (i *house) leadAQueue(x *terminal) {
+	t, waiting := i.t, `select queued_count from execution_admission_state`
+	x.plans("p", "pause", "Pause demo.hold")
+	x.runs("Pause demo.hold")
+	i.ends <- struct{}{}
+	i.becomes(1, `select count(*) from execution where status = 'completed'`)
+	i.becomes(0, `select active_count from execution_admission_state`)
+	require.Len(t, i.worker.Runs(), 1, "nobody follows in a paused queue")
+	x.plans("u", "resume", "Resume demo.hold")
+	x.runs("Resume demo.hold")
+	i.began(2)
+
+	x.plans("l", "limit", "limit queue demo.hold")
+	x.press("BSpace", "3", "Enter")
+	x.shows("limit 1 → 3")
+	x.runs("Limit to 3 demo.hold")
+	i.began(4)
+	require.Equal(t, 3, i.worker.MostAtOnce())
+	x.plans("o", "reset limit", "Reset the limit of demo.hold")
+	x.runs("Reset the limit of demo.hold")
+	require.Equal(t, 1, testkit.Count(t, i.store, `select max_concurrent from execution_admission_state`))
+
+	i.request("demo.hold", 2)
+	i.becomes(2, waiting)
+	x.plans("c", "clear", "clear queue demo.hold")
+	x.press("Enter")
+	x.shows("2 executions in 1 queue")
+	x.runs("Clear demo.hold")
+	i.becomes(0, waiting)
+	require.Equal(t, 2, testkit.Count(t, i.store, `select count(*) from execution where status = 'cancelled'`))
+	i.becomes(0, `select count(*) from outbox`) // the broker has what was to be told of it
+	for _, done := range []string{"queue.pause", "queue.resume", "queue.limit", "queue.reset", "queue.clear"} {
+		i.audited(done)
+	}
+}
+
+// leadExecutions stops one of the three that run, and repeats it.
+func (i *house) leadExecutions(x *terminal) {
+	t := i.t
+	id := i.worker.Runs()[1].Job.ExecutionID
+	name := strconv.FormatInt(id, 10)
+	x.command("e " + name)
+	x.shows("TIMELINE")
+	x.plans("c", "cancel", "Cancel execution "+name)
+	x.shows("worker worker-a is asked to stop it")
+	x.runs("Cancel execution " + name)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait, "it ends as its worker says")
+	require.EqualValues(t, 1, i.asked.Load(), "the worker was asked, once, and about this one")
+	x.plans("r", "retry", "Retry execution "+name)
+	x.runs("Retry execution " + name)
+	require.Equal(t, 1, testkit.Count(t, i.store,
+		`select count(*) from execution where original_execution = $1 and retry_reason = 'manual_retry'`, id))
+	i.ends <- struct{}{}
+	i.ends <- struct{}{} // of two that run, so that there is room
+	i.began(5)
+	i.audited("execution.cancel")
+	i.audited("execution.retry")
+	require.Equal(t, "completed", i.end())
+}
+
+// end lets the last run come to its end and says how it did.
+func (i *house) end() string {
+	i.t.Helper()
+	i.ends <- struct{}{}
+	var status string
+	testkit.Eventually(i.t, func() bool {
+		return i.store.Pool().QueryRow(i.t.Context(), `select status::text from execution where original_execution is not null and finished_at is not null`).Scan(&status) == nil
+	}, wait, "the repetition ends")
+	return status
+}
+
+// leadAWorker takes the only worker out of service, in both ways, and puts it back.
+func (i *house) leadAWorker(x *terminal) {
+	t := i.t
+	x.press("4")
+	x.shows("▶● worker-a")
+	x.plans("d", "drain", "Drain worker worker-a")
+	x.shows("type worker-a to confirm") // it is the last one
+	x.call("send-keys", "-l", "worker-a")
+	x.press("Enter")
+	x.reports("Drain worker worker-a")
+	require.Equal(t, 1, testkit.Count(t, i.store, `select count(*) from worker where draining`))
+	i.request("demo.hold", 1)
+	i.becomes(1, `select count(*) from execution where status = 'failed'`)
+	require.Len(t, i.worker.Runs(), 5, "a worker that drains is given nothing, and there is no other")
+	x.plans("u", "uncordon", "Uncordon worker worker-a")
+	x.runs("Uncordon worker worker-a")
+	i.request("demo.hold", 1)
+	i.began(6)
+	i.ends <- struct{}{}
+	i.becomes(0, `select count(*) from execution where finished_at is null`)
+	i.audited("worker.drain")
+	i.audited("worker.uncordon")
+}

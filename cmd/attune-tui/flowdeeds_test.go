@@ -1,0 +1,89 @@
+package main
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestAWorkflowIsLedByKeys holds one between two of its tasks, lets it go on, cancels
+// it, and begins it anew.
+func TestAWorkflowIsLedByKeys(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	i.flow("shop.deliver")
+	id := i.request("shop.deliver", 1)[0]
+	name := "workflow " + strconv.FormatInt(id, 10)
+	i.began(1)
+	x := i.open("--view", "workflows")
+	x.shows("▶")
+	x.shows("shop.deliver")
+	x.shows(" RW ")
+
+	x.plans("p", "pause", "Pause "+name)
+	x.runs("Pause " + name)
+	i.ends <- struct{}{}
+	i.becomes(1, `select count(*) from workflow_execution where paused and completed_tasks = '{pay}'`)
+	require.Len(t, i.worker.Runs(), 1, "nothing follows in a paused workflow")
+	x.plans("u", "resume", "Resume "+name)
+	x.runs("Resume " + name)
+	i.began(2)
+	x.plans("c", "cancel", "Cancel "+name)
+	x.runs("Cancel " + name)
+	i.ends <- struct{}{}
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait, "it ends")
+	x.plans("r", "begin anew", "Begin "+name+" anew")
+	x.runs("Begin " + name + " anew")
+	i.becomes(1, `select count(*) from execution where original_execution = $1 and retry_reason = 'manual_retry'`, id)
+	i.began(3)
+	for _, done := range []string{"workflow.pause", "workflow.resume", "execution.cancel", "execution.retry"} {
+		i.audited(done)
+	}
+}
+
+// TestLettersOfTheLedgerAreLedByKeys requeues one so that its work is done after all,
+// discards one, purges those that are left, and takes the discard back.
+func TestLettersOfTheLedgerAreLedByKeys(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	action := testkit.Action(t, i.store, "demo.hold")
+	for range 4 {
+		failed := testkit.Execution(t, i.store, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusFailed, &i.worker.ID })
+		testkit.Exec(t, i.store, `insert into dead_letter (message_id, message_type, exchange, routing_key, queue, reason, execution, worker, attempt, body)
+			values (gen_random_uuid()::text, 'ExecutionScheduled', 'attune.executions', 'execution.dispatch.worker.1', 'worker.1.executions', 'expired', $1, $2, 1, '{}')`,
+			failed.ID, i.worker.ID)
+	}
+	open := `select count(*) from dead_letter where decision is null`
+	x := i.open("--view", "dlq")
+	x.shows("waiting for a person 4")
+	x.shows(" RW ")
+
+	x.press("R")
+	x.shows("─ Requeue dead letter")
+	x.runs("Requeue dead letter")
+	i.began(1)
+	require.Equal(t, 3, testkit.Count(t, i.store, open))
+	x.shows("waiting for a person 3")
+	x.press("D")
+	x.shows("─ Discard dead letter")
+	x.runs("Discard dead letter")
+	require.Equal(t, 2, testkit.Count(t, i.store, open))
+	x.shows("waiting for a person 2")
+	x.press("u")
+	x.shows("─ Reopen 1 dead letter")
+	x.runs("Reopen 1 dead letter")
+	require.Equal(t, 3, testkit.Count(t, i.store, open))
+	x.shows("waiting for a person 3")
+	x.press("P")
+	x.shows("died because")
+	x.press("Enter", "Enter", "Enter", "Enter")
+	x.shows("─ Purge")
+	x.runs("Purge")
+	require.Zero(t, testkit.Count(t, i.store, open))
+	i.ends <- struct{}{}
+	i.becomes(1, `select count(*) from execution where status = 'completed' and original_execution is not null`)
+}

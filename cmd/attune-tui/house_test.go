@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// wait is how long something may take that happens at once.
+const wait = 60 * time.Second
+
+// house is an installation that works: an engine, and a worker that holds on to what it
+// runs until it is told to let one go, or is asked to stop it.
+type house struct {
+	t                          *testing.T
+	database, amqp, management string
+	store                      *store.Store
+	relay                      *outbox.Relay
+	worker                     *testkit.FakeWorker
+	ends                       chan struct{} // lets one run end
+	asked                      atomic.Int64  // how many runs were asked to stop
+}
+
+func install(t *testing.T) *house {
+	t.Helper()
+	database := testkit.Database(t)
+	i := &house{
+		t: t, database: database, amqp: testkit.VHost(t), management: testkit.ManagementURL(t), store: testkit.OpenStore(t, database),
+		ends: make(chan struct{}, 100),
+	}
+	cfg := config.Default()
+	cfg.Database.URL, cfg.Database.Schema = database, testkit.Schema
+	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = i.amqp, i.management
+	cfg.Executor.HTTP.Listen = ""
+	e, err := engine.New(testkit.Context(t), cfg, engine.Deps{Logger: testkit.Logger(t), Version: "test"})
+	require.NoError(t, err)
+	require.NoError(t, e.Start(testkit.Context(t)))
+	t.Cleanup(func() { require.NoError(t, e.Stop(context.Background())) })
+	wire := broker.New(broker.Config{URL: i.amqp, ManagementURL: i.management, ConnectionName: "test"}, testkit.Logger(t), nil)
+	require.NoError(t, wire.Start(testkit.Context(t)))
+	t.Cleanup(wire.Stop)
+	// What acts leave to the engine's sweeps, which take it within seconds, is sent at once.
+	i.relay = outbox.New(outbox.Config{SweepInterval: 50 * time.Millisecond, SweepAge: 50 * time.Millisecond}, i.store, wire.Publisher(), testkit.Logger(t), nil)
+	require.NoError(t, i.relay.Start(testkit.Context(t)))
+	t.Cleanup(i.relay.Stop)
+	i.worker = testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
+		AMQPURL: i.amqp, DatabaseURL: database, Name: "worker-a", Behave: i.hold,
+	})
+	return i
+}
+
+// hold runs until a run may end or is asked to stop.
+func (i *house) hold(ctx context.Context, _ testkit.Job) testkit.Answer {
+	select {
+	case <-ctx.Done():
+		i.asked.Add(1)
+	case <-i.ends:
+	}
+	return testkit.Answer{}
+}
+
+// request asks for n executions of an action.
+func (i *house) request(ref string, n int) []int64 {
+	i.t.Helper()
+	requests := make([]submit.Request, n)
+	for at := range requests {
+		requests[at] = submit.Request{ActionRef: ref, Params: json.RawMessage("{}")}
+	}
+	list, err := submit.New(i.store, i.relay).RequestMany(testkit.Context(i.t), requests)
+	require.NoError(i.t, err)
+	ids := make([]int64, n)
+	for at, r := range list {
+		ids[at] = r.ID
+	}
+	return ids
+}
+
+// flow makes a workflow of two tasks, one after the other.
+func (i *house) flow(ref string) {
+	i.t.Helper()
+	parsed, mistakes, _ := workflow.Parse(ref, []byte(`{version: "1", tasks: [{name: pay, action: shop.pay, next: [{do: [ship]}]}, {name: ship, action: shop.ship}]}`))
+	require.Empty(i.t, mistakes)
+	definition, err := parsed.JSON()
+	require.NoError(i.t, err)
+	testkit.Action(i.t, i.store, "shop.pay")
+	testkit.Action(i.t, i.store, "shop.ship")
+	action := testkit.Action(i.t, i.store, ref)
+	testkit.Exec(i.t, i.store, `with d as (
+			insert into workflow_definition (ref, pack, pack_ref, label, version, definition) values ($2::text, $3, 'shop', $2::text, '1.0.0', $4) returning id)
+		update action set workflow_def = d.id from d where action.id = $1`, action.ID, ref, action.PackID, definition)
+}
+
+// becomes waits until a query answers a number.
+func (i *house) becomes(want int, sql string, args ...any) {
+	i.t.Helper()
+	testkit.Eventually(i.t, func() bool { return testkit.Count(i.t, i.store, sql, args...) == want }, wait, sql)
+}
+
+// began waits until the worker has been given n runs in all.
+func (i *house) began(n int) {
+	i.t.Helper()
+	testkit.Eventually(i.t, func() bool { return len(i.worker.Runs()) == n }, wait, "%d runs begin", n)
+}
+
+// audited checks that an act was recorded, once and by this program.
+func (i *house) audited(action string) {
+	i.t.Helper()
+	require.Equal(i.t, 1, testkit.Count(i.t, i.store,
+		`select count(*) from operator_audit where action = $1 and source = 'attune-tui' and outcome = 'done'`, action), action)
+}
+
+// open shows the installation in a terminal.
+func (i *house) open(args ...string) *terminal {
+	i.t.Helper()
+	return openTerminalIn(i.t, []string{
+		"HOME=/nonexistent", "XDG_STATE_HOME=" + i.t.TempDir(), "ATTUNE__DATABASE__URL=" + i.database, "ATTUNE__MESSAGE_QUEUE__URL=" + i.amqp,
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + i.management,
+	}, append(args, "--refresh", "500ms")...)
+}
+
+// plans chooses an act from the menu of the row under the cursor, and waits for its
+// dialog. What the row is may come to the screen a moment later than to the database,
+// and of what does not apply to the older row the menu says so.
+func (x *terminal) plans(key, label, title string) {
+	x.t.Helper()
+	planned := false
+	testkit.Eventually(x.t, func() bool {
+		x.press("A", key)
+		testkit.Eventually(x.t, func() bool {
+			screen := x.call("capture-pane", "-p")
+			planned = strings.Contains(screen, "─ "+title)
+			return planned || strings.Contains(screen, "▲ "+label+": ")
+		}, wait, "%s, or why not", title)
+		if !planned {
+			x.press("Escape")
+			x.hides("▲ " + label + ": ")
+		}
+		return planned
+	}, wait, "%s is planned", title)
+}
+
+// runs confirms a plan and waits for its receipt.
+func (x *terminal) runs(title string) {
+	x.t.Helper()
+	x.press("y")
+	x.reports(title)
+}
+
+// reports waits for a receipt and closes it, so that the next one is seen to come.
+func (x *terminal) reports(title string) {
+	x.t.Helper()
+	x.shows("✓ " + title)
+	x.press("Escape")
+	x.hides("✓ " + title)
+}
+
+// command types a command line.
+func (x *terminal) command(line string) {
+	x.t.Helper()
+	x.press(":")
+	x.shows(":")
+	x.call("send-keys", "-l", line)
+	x.press("Enter")
+}
