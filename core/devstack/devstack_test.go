@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/testkit"
 )
 
 const timeout = 5 * time.Minute
@@ -294,7 +295,7 @@ func TestAsAnotherUser(t *testing.T) {
 // moment: they end up with one stack.
 func TestStartedByTwoAtOnce(t *testing.T) {
 	t.Parallel()
-	slow(t)
+	testkit.NeedsSlow(t, "start one folder twice at once")
 	dir := tempDir(t, "stack")
 	one, two := startHelper(t, helperOptions{dir: dir}), startHelper(t, helperOptions{dir: dir})
 	var statuses [2]devstack.Status
@@ -310,7 +311,7 @@ func TestStartedByTwoAtOnce(t *testing.T) {
 
 func TestBusyPortsAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	slow(t)
+	testkit.NeedsSlow(t, "start beside busy ports")
 	ctx := within(t)
 	cfg := devstack.Config{Dir: tempDir(t, "stack")}
 	stack := up(t, cfg)
@@ -328,7 +329,7 @@ func TestBusyPortsAreLeftAlone(t *testing.T) {
 // TestInterruptedInitdb leaves what an interrupted first start leaves.
 func TestInterruptedInitdb(t *testing.T) {
 	t.Parallel()
-	slow(t)
+	testkit.NeedsSlow(t, "start after an interrupted start")
 	dir := tempDir(t, "stack")
 	half := filepath.Join(dir, "postgres", "data.new", "base")
 	require.NoError(t, os.MkdirAll(half, 0o755))
@@ -336,15 +337,6 @@ func TestInterruptedInitdb(t *testing.T) {
 	stack := up(t, devstack.Config{Dir: dir})
 	serves(t, stack.DatabaseURL(), stack.AMQPURL())
 	require.NoDirExists(t, filepath.Join(dir, "postgres", "data.new"))
-}
-
-// slow skips what costs a start of its own and repeats a path that the quick
-// tests walk in part.
-func slow(t *testing.T) {
-	t.Helper()
-	if os.Getenv("ATTUNE_SLOW_TESTS") == "" {
-		t.Skip("set ATTUNE_SLOW_TESTS=1 to run it")
-	}
 }
 
 func eventually(t *testing.T, condition func() bool) {

@@ -91,9 +91,7 @@ func TestAReplicaReportsItself(t *testing.T) {
 // once.
 func TestAVanishedReplicaIsMissedOnce(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ATTUNE_SLOW_TESTS") == "" {
-		t.Skip("set ATTUNE_SLOW_TESTS to wait until a replica is missed")
-	}
+	testkit.NeedsSlow(t, "wait until a replica is missed")
 	b := setup(t)
 	var log logBuffer
 	b.logged(t, &log)
@@ -152,9 +150,7 @@ func fetch(t *testing.T, e *engine.Engine, path string) (int, string) {
 //nolint:paralleltest,tparallel // one stack, one fault after the other
 func TestReadinessSaysWhichServerIsAway(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ATTUNE_SLOW_TESTS") == "" {
-		t.Skip("set ATTUNE_SLOW_TESTS to stop and block servers of a private stack")
-	}
+	testkit.NeedsSlow(t, "stop and block servers of a private stack")
 	stack := testkit.NewStack(t)
 	_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: stack.DatabaseURL(), Schema: testkit.Schema})
 	require.NoError(t, err)

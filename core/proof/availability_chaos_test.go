@@ -61,7 +61,7 @@ func (s *stage) mishap(v *victim, rng *rand.Rand) string {
 func TestThreeReplicasAgreeWhileWorkersFall(t *testing.T) {
 	t.Parallel()
 	seed, lasts := rand.Uint64(), 4*time.Second
-	if slow {
+	if testkit.Slow() {
 		lasts = 20 * time.Second
 	}
 	t.Logf("seed %d", seed)

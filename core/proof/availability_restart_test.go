@@ -20,9 +20,7 @@ import (
 // S9, S14, S20).
 func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 	t.Parallel()
-	if !slow {
-		t.Skip("set ATTUNE_SLOW_TESTS to restart a broker of the test's own")
-	}
+	testkit.NeedsSlow(t, "restart a broker of the test's own")
 	stack := testkit.NewStack(t)
 	h := newHouse(newStageAt(t, servers{Database: testkit.Database(t), AMQP: stack.AMQPURL(), Management: stack.ManagementURL()}))
 	stops, fenced, down, expires, leaves := h.scene(t, "stops"), h.scene(t, "fenced"), h.scene(t, "down"), h.scene(t, "expires"), h.scene(t, "leaves")

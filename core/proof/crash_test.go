@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/testkit"
 )
 
 // doomed starts a replica that dies at the point, at one of the first times it
@@ -24,7 +25,7 @@ func (s *stage) doomed(point string) *process {
 // every slot is given back (S1, S2, S6, S7, S13, S14; L2, L3, L5).
 func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
 	t.Parallel()
-	for _, point := range crashpoint.Engine() {
+	for _, point := range testkit.Some(crashpoint.Engine(), 4) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
@@ -42,25 +43,10 @@ func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
 }
 
 // The same for two replicas that work at the same time and die at two moments;
-// a third one finishes. All pairs are tried when ATTUNE_SLOW_TESTS is set.
+// a third one finishes.
 func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
 	t.Parallel()
-	pairs := [][2]string{
-		{"round:locked", "outbox:before-publish"},
-		{"round:before-commit", "hot:before-ack"},
-		{"round:committed", "outbox:before-delete"},
-		{"outbox:after-publish", "hot:after-ack"},
-	}
-	if slow {
-		pairs = nil
-		points := crashpoint.Engine()
-		for i, first := range points {
-			for _, second := range points[i:] {
-				pairs = append(pairs, [2]string{first, second})
-			}
-		}
-	}
-	for _, pair := range pairs {
+	for _, pair := range testkit.Some(pairs(crashpoint.Engine()), 2) {
 		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
@@ -77,6 +63,16 @@ func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
 	}
 }
 
+// pairs are all pairs of points, each with itself too.
+func pairs(points []string) (all [][2]string) {
+	for i, first := range points {
+		for _, second := range points[i:] {
+			all = append(all, [2]string{first, second})
+		}
+	}
+	return all
+}
+
 // F2, at the worst moments: a replica stands still with the queues locked, with
 // everything decided or with everything done and nobody told, for longer than
 // the database and the broker wait for it. Another one takes over, at the latest
@@ -84,11 +80,7 @@ func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
 // nothing that it still does counts twice.
 func TestAReplicaThatStandsStillIsFollowedByAnotherAndDoesNoHarmLater(t *testing.T) {
 	t.Parallel()
-	points := []string{"round:committed"}
-	if slow {
-		points = crashpoint.Engine()
-	}
-	for _, point := range points {
+	for _, point := range testkit.Some(crashpoint.Engine(), 1) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)

@@ -15,5 +15,6 @@
 // every incident of other systems from which a rule was learnt has a test that bears
 // its name.
 //
-// The longer courses of the first four run when ATTUNE_SLOW_TESTS is set.
+// Each run draws anew which of the moments and pairs of moments it tries. All of
+// them, and the longer courses, are tried by `make chaos`.
 package proof

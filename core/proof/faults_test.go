@@ -281,7 +281,7 @@ func corpus() [][]byte {
 		valid(message.TypeExecutionRequested, `{"execution_id":9223372036854775808}`),
 		append(valid(message.TypeExecutionRequested, `{"execution_id":1,"filler":"`+strings.Repeat("x", 2<<20)+`"`), '!'),
 	}
-	if slow {
+	if testkit.Slow() {
 		bodies = append(bodies, valid(message.TypeExecutionCompleted, `{"execution_id":-1}`),
 			valid(message.TypeExecutionRequested, `{"execution_id":9223372036854775807,"action_ref":"no.such"}`))
 	}

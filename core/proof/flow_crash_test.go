@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/testkit"
 )
 
 // death is where and when a replica dies.
@@ -39,13 +40,7 @@ func deaths() (all []death) {
 // the same ends, each of them run once.
 func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
 	t.Parallel()
-	tried := []death{
-		{"events:committed", 1}, {"round:before-commit", 6}, {"advancement:committed", 1}, {"advancement:committed", 9}, {"outbox:after-publish", 7},
-	}
-	if slow {
-		tried = deaths()
-	}
-	for _, d := range tried {
+	for _, d := range testkit.Some(deaths(), 3) {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)
@@ -66,17 +61,7 @@ func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
 // third one finishes.
 func TestAWorkflowSurvivesTwoReplicasThatDie(t *testing.T) {
 	t.Parallel()
-	pairs := [][2]string{{"round:committed", "advancement:committed"}}
-	if slow {
-		pairs = nil
-		points := flowPoints()
-		for i, first := range points {
-			for _, second := range points[i:] {
-				pairs = append(pairs, [2]string{first, second})
-			}
-		}
-	}
-	for i, pair := range pairs {
+	for i, pair := range testkit.Some(pairs(flowPoints()), 1) {
 		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)

@@ -72,9 +72,7 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 	// F2. A replica stands still for longer than the broker waits for it, while the
 	// other one goes on without it, and then goes on with what it knew.
 	t.Run("AReplicaIsFrozenAndThawed", func(t *testing.T) {
-		if !slow {
-			t.Skip("set ATTUNE_SLOW_TESTS to wait until what it had in hand is found; another test freezes one at the worst moment")
-		}
+		testkit.NeedsSlow(t, "wait until what it had in hand is found; another test freezes one at the worst moment")
 		frozen := c.replicas[0].cmd.Process
 		c.outlive(0, 1, func() int {
 			require.NoError(t, frozen.Signal(syscall.SIGSTOP))
@@ -99,11 +97,7 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 // and when the first one goes on, nothing that it still does counts twice.
 func TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater(t *testing.T) {
 	t.Parallel()
-	moments := []death{{"round:before-commit", 8}}
-	if slow {
-		moments = deaths()
-	}
-	for _, d := range moments {
+	for _, d := range testkit.Some(deaths(), 1) {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)
@@ -129,9 +123,7 @@ func TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater(t *testing.T) {
 // open.
 func TestWorkflowsOutliveARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
-	if !slow {
-		t.Skip("set ATTUNE_SLOW_TESTS to restart a broker of the test's own")
-	}
+	testkit.NeedsSlow(t, "restart a broker of the test's own")
 	stack := testkit.NewStack(t)
 	c := newCalamity(newStageAt(t, servers{Database: testkit.Database(t), AMQP: stack.AMQPURL(), Management: stack.ManagementURL()}))
 	for range 3 {

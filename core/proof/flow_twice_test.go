@@ -159,9 +159,7 @@ func TestThreeReplicasThatGetEveryMessageTwiceInAnyOrder(t *testing.T) {
 // from the broker.
 func TestTwoReplicasThatGetEveryMessageTwiceAndOneDies(t *testing.T) {
 	t.Parallel()
-	if !slow {
-		t.Skip("set ATTUNE_SLOW_TESTS to let a replica die meanwhile")
-	}
+	testkit.NeedsSlow(t, "let a replica die meanwhile")
 	for _, d := range []death{{"round:committed", 7}, {"advancement:committed", 5}, {"hot:before-ack", 6}, {"inbox:before-ack", 3}} {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()

@@ -309,7 +309,7 @@ func (s *siege) history() []act {
 func TestReplicasUnderSiegeAreLinearizable(t *testing.T) {
 	t.Parallel()
 	seed, each, kills := uint64(time.Now().UnixNano()), 60, 3
-	if slow {
+	if testkit.Slow() {
 		each, kills = 500, 30
 	}
 	if given, err := strconv.ParseUint(os.Getenv("ATTUNE_PROOF_SEED"), 10, 64); err == nil {

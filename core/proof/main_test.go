@@ -12,9 +12,6 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// slow says that the long courses are wanted.
-var slow = os.Getenv("ATTUNE_SLOW_TESTS") != ""
-
 func TestMain(m *testing.M) {
 	if raw := os.Getenv(childVariable); raw != "" {
 		os.Exit(replica(raw))
@@ -25,7 +22,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	checks := "7"
-	if slow {
+	if testkit.Slow() {
 		checks = "150"
 	}
 	if os.Getenv("RAPID_CHECKS") == "" {

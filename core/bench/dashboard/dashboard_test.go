@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 
@@ -75,9 +74,7 @@ func TestNoReadingLooksAtEveryExecution(t *testing.T) {
 // beyond every bound: then an index is deeper, and that is all.
 func TestNoReadingCostsMoreWhereMoreIsStored(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ATTUNE_SLOW_TESTS") == "" {
-		t.Skip("set ATTUNE_SLOW_TESTS to fill two large databases")
-	}
+	testkit.NeedsSlow(t, "fill two large databases")
 	sizes := []Size{{Executions: 100_000, Queued: 20_000}, {Executions: 400_000, Queued: 80_000}}
 	small, large := setup(t, sizes[0]), setup(t, sizes[1])
 	for i, r := range small.readings(sizes[0]) {

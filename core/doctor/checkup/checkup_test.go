@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -285,9 +284,7 @@ func TestASchemaThatIsNotMigratedIsSaid(t *testing.T) {
 // F5: an alarm of the broker is named, and no check hangs on it.
 func TestAnAlarmOfTheBrokerIsNamed(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ATTUNE_SLOW_TESTS") == "" {
-		t.Skip("set ATTUNE_SLOW_TESTS to block publishers of a private stack")
-	}
+	testkit.NeedsSlow(t, "block publishers of a private stack")
 	b := setup(t)
 	stack := testkit.NewStack(t)
 	b.cfg.MessageQueue.URL = stack.AMQPURL()
