@@ -26,6 +26,7 @@ import (
 	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/screen/queues"
 	"github.com/attune-go/attune/tui/screen/record"
+	"github.com/attune-go/attune/tui/screen/worker"
 	"github.com/attune-go/attune/tui/screen/workers"
 	"github.com/attune-go/attune/tui/screen/workflows"
 	"github.com/attune-go/attune/tui/screen/xray"
@@ -149,6 +150,8 @@ type Model struct {
 	executions *executions.Executions
 	xray       *xray.Xray
 	record     *record.Record
+	worker     *worker.Worker
+	workerList *workers.Workers
 	execution  *execution.Execution
 	workflows  *workflows.Workflows
 	letters    *deadletters.DeadLetters
@@ -256,9 +259,10 @@ func (m *Model) furnish() {
 	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
 	m.letter = deadletters.NewMessage(env, m.letters)
 	m.xray, m.record = xray.New(env), record.New(env)
+	m.worker, m.workerList = worker.New(env), workers.New(env)
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
-		keymap.InExecution: m.execution, keymap.InWorkers: workers.New(env), keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
+		keymap.InExecution: m.execution, keymap.InWorkers: m.workerList, keymap.InWorker: m.worker, keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
 		keymap.InWorkflows: m.workflows, keymap.InAlerts: m.alerts, keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
 		keymap.InLog: operations.New(env), keymap.InXray: m.xray, keymap.InRecord: m.record,
 	}
@@ -287,6 +291,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
+		m.env.Width, m.env.Height = m.width, m.height-topLines-bottomLines
+		return m, m.follow(nil) // a larger view may show more of the row under the cursor
 	case snapMsg:
 		return m, tea.Batch(m.snapshot(msg), m.follow(msg.err))
 	case dueMsg:

@@ -188,7 +188,7 @@ func (m *Model) workerNames() []string {
 func (m *Model) openWorker(arg string) (tea.Cmd, error) {
 	for _, w := range m.knownWorkers() {
 		if w.Name == arg || strconv.FormatInt(w.ID, 10) == arg {
-			return m.effect(screen.Effect{Open: keymap.InWorkers, Row: strconv.FormatInt(w.ID, 10)}), nil
+			return m.effect(screen.OpenWorker(w.ID)), nil
 		}
 	}
 	return m.effect(screen.Effect{Open: keymap.InWorkers, Filter: arg, Note: "Not among the workers that were read: these have it in their name."}), nil

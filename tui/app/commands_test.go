@@ -53,8 +53,8 @@ func TestCommandsOpenThings(t *testing.T) {
 	b.press("esc")
 	worker := b.source.workers.List[2]
 	b.enter("w " + worker.Name)
-	require.Equal(t, keymap.InWorkers, b.view)
-	require.Equal(t, strconv.FormatInt(worker.ID, 10), b.table().Key())
+	require.Equal(t, keymap.InWorker, b.view)
+	require.Equal(t, worker.ID, b.worker.ID())
 }
 
 func TestCommandsSetTheDashboard(t *testing.T) {

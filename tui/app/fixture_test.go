@@ -53,6 +53,7 @@ type fakeSource struct {
 	filters   []monitor.ExecutionFilter
 	cancelled int
 	family    *monitor.Family
+	fakePlaces
 }
 
 // answer counts a call and behaves as the test asked.
@@ -300,11 +301,12 @@ func sample() *fakeSource {
 		queue:  sampleQueueDetail(reading, queues[2]),
 		list:   sampleExecutions(),
 		detail: sampleDetail(reading), family: sampleFamily(reading),
-		workers: &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
-		audit:   sampleAudit(reading),
-		alerts:  sampleAlerts(reading),
-		flows:   sampleFlows(reading),
-		checks:  sampleChecks(reading),
+		workers:    &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
+		audit:      sampleAudit(reading),
+		fakePlaces: samplePlaces(reading),
+		alerts:     sampleAlerts(reading),
+		flows:      sampleFlows(reading),
+		checks:     sampleChecks(reading),
 		dead: &monitor.DeadLetters{Reading: reading, Queue: &deadQueue, Ledger: &monitor.Ledger{
 			Open: monitor.Count{Value: 2}, Oldest: ago(26 * time.Hour), LastDay: monitor.Count{Value: 112}, PerMinute: 0.4,
 			ByReason: []monitor.LedgerGroup{
@@ -436,7 +438,10 @@ func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *monitor.QueueD
 			Wait: &monitor.Percentiles{Count: 800, P50: time.Minute, P90: 2 * time.Minute, P95: 3 * time.Minute, P99: 4 * time.Minute, Max: 5 * time.Minute},
 			Run:  &monitor.Percentiles{Count: 799, P50: 20 * time.Second, P90: 30 * time.Second, P95: 31 * time.Second, P99: 40 * time.Second, Max: time.Minute},
 		},
-		Ages:    &monitor.Ages{Classes: []int64{0, 3, 20, 97, 0, 0}, Bounds: monitor.AgeBounds},
+		Ages: &monitor.Ages{
+			Classes: []int64{0, 3, 20, 97, 0, 0}, Bounds: monitor.AgeBounds,
+			Waited: &monitor.Percentiles{Count: 120, P50: 2 * time.Minute, P90: 3 * time.Minute, P95: 3 * time.Minute, Max: 3*time.Minute + 12*time.Second},
+		},
 		Drain:   monitor.Drain{PerMinute: &rate, Basis: "30 executions ended in the last 15m", Ended: 30, Period: 15 * time.Minute},
 		Empties: monitor.Expected{At: ago(-time.Hour), Basis: "place 120 at 2 a minute"},
 	}
@@ -527,7 +532,7 @@ func empty() *fakeSource {
 		broker:   &monitor.Broker{}, queues: &monitor.Queues{Reading: reading}, workers: &monitor.Workers{Reading: reading},
 		dead:  &monitor.DeadLetters{Reading: reading, QueueMissing: true},
 		audit: &monitor.Audit{Reading: reading, Recorded: true, Current: true}, checks: &monitor.Checks{Reading: reading},
-		flows: noFlows(reading),
+		flows: noFlows(reading), fakePlaces: noPlaces(reading),
 		alerts: &monitor.Alerts{
 			Reading: reading, Note: "No replica of the engine evaluates the alerts. What holds now was judged by this program, without waiting for as long as rules ask.",
 			Rules: monitor.DescribeRules(config.Default().Alerts),
@@ -576,6 +581,7 @@ func hostile() *fakeSource {
 		s.dead.Ledger.Recent[i].Type, s.dead.Ledger.Recent[i].Queue = evil, evil
 	}
 	s.flows = hostileFlows(evil)
+	s.fakePlaces.spoil(evil)
 	s.fail = map[screen.Feed]error{}
 	return s
 }

@@ -38,6 +38,11 @@ func (b *bundle) open(view screen.View) {
 		b.run(b.effect(screen.OpenRecordID(screen.RecordEnforcement, 55120)))
 		return
 	}
+	if view == keymap.InWorker {
+		b.press("4")
+		b.run(b.effect(screen.OpenWorker(7)))
+		return
+	}
 	if view == keymap.InQueue {
 		b.press("2")
 		b.run(b.effect(screen.Effect{Open: view, Queue: 44}))

@@ -226,6 +226,9 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	if effect.Open == keymap.InQueue {
 		m.queue.Show(effect.Queue)
 	}
+	if effect.Open == keymap.InWorker {
+		m.worker.Show(effect.Worker)
+	}
 	if effect.Open == keymap.InLetter {
 		m.letter.Opened()
 	}

@@ -86,7 +86,7 @@ func TestEnterOnAQueueShowsItAndThenItsExecutions(t *testing.T) {
 	require.Equal(t, int64(42), b.queue.ID())
 	require.Contains(t, b.View(), "Queues › core.http_request")
 	require.Equal(t, 1, b.source.count(screen.FeedQueue))
-	b.press("enter")
+	b.press("shift+tab", "enter")
 	require.Equal(t, keymap.InExecutions, b.view)
 	require.Equal(t, "action:etl.load", b.executions.Filter())
 	b.press("esc")

@@ -64,7 +64,7 @@ func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
 		"r": func(b *bundle) { require.Equal(t, int64(884309), b.execution.ID()) },
 		"c": func(b *bundle) { require.Equal(t, "parent:884301", b.executions.Filter()) },
 		"q": func(b *bundle) { require.Equal(t, keymap.InQueues, b.view) },
-		"w": func(b *bundle) { require.Equal(t, keymap.InWorkers, b.view) },
+		"w": func(b *bundle) { require.Equal(t, keymap.InWorker, b.view) },
 		"f": func(b *bundle) { require.Equal(t, keymap.InXray, b.view) },
 		"e": func(b *bundle) {
 			require.Equal(t, screen.RecordRef{Kind: screen.RecordEnforcement, Name: "55120"}, b.record.Ref())

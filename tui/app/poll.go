@@ -35,6 +35,7 @@ type Reader interface {
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	LetterRows(ctx context.Context, executions []int64) (*monitor.LetterRows, error)
 	Past(ctx context.Context) (*monitor.Past, error)
+	PlaceReader
 }
 
 // The pace of polling.
@@ -158,7 +159,7 @@ func (m *Model) resume() tea.Cmd {
 func (m *Model) refresh() tea.Cmd {
 	var cmds []tea.Cmd
 	for _, feed := range m.visible() {
-		if fresh := m.env.Data.Fresh(feed); feed == screen.FeedPast && fresh.Err == nil && !fresh.At.IsZero() {
+		if fresh := m.env.Data.Fresh(feed); isPast(feed) && fresh.Err == nil && !fresh.At.IsZero() {
 			continue // what has passed does not change
 		}
 		cmds = append(cmds, m.restart(feed))
@@ -224,6 +225,8 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return m.flowReader(feed)
 	case screen.FeedPast:
 		return func(ctx context.Context) (any, error) { return settle(r.Past(ctx)) }
+	case screen.FeedLine, screen.FeedGlance, screen.FeedWorker, screen.FeedQueuesPast, screen.FeedWorkersPast:
+		return m.placeReader(feed)
 	case screen.FeedChecks:
 		return func(ctx context.Context) (any, error) { return settle(r.Checks(ctx)) }
 	case screen.FeedFamily:
@@ -260,7 +263,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	fresh.Took = msg.took
 	var missed tea.Cmd
 	if msg.feed == screen.FeedOverview && msg.err == nil && fresh.Err != nil {
-		missed = m.restart(screen.FeedPast) // what happened while nobody could look
+		missed = m.readMissed()
 	}
 	if msg.err != nil {
 		m.failed(fresh, msg.err)
@@ -273,7 +276,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 			m.apply(msg.feed, msg.result)
 		}
 	}
-	if c.once || m.paused || msg.feed == screen.FeedPast && msg.err == nil {
+	if c.once || m.paused || isPast(msg.feed) && msg.err == nil {
 		return missed // the polls extend what has passed
 	}
 	delay := m.delay(msg.feed, fresh)
@@ -348,7 +351,7 @@ func readAt(result any) time.Time {
 	case *monitor.Past:
 		return r.At
 	default:
-		return time.Time{}
+		return placeReadAt(result)
 	}
 }
 
@@ -369,6 +372,9 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	}
 	if feed == screen.FeedFamily {
 		every = max(every, familyEvery)
+	}
+	if feed == screen.FeedWorkersPast {
+		every = max(every, workersPastEvery)
 	}
 	if m.blurred {
 		every *= blurFactor

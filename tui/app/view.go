@@ -241,7 +241,7 @@ func (m *Model) tabBadge(view screen.View) string {
 
 func (m *Model) tabOpen(view screen.View) bool {
 	return view == m.view || view == keymap.InExecutions && m.view == keymap.InExecution ||
-		view == keymap.InQueues && m.view == keymap.InQueue || view == keymap.InDeadLetters && m.view == keymap.InLetter
+		view == keymap.InQueues && m.view == keymap.InQueue || view == keymap.InWorkers && m.view == keymap.InWorker || view == keymap.InDeadLetters && m.view == keymap.InLetter
 }
 
 func (m *Model) deadLetterBadge() string {

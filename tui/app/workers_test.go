@@ -9,7 +9,7 @@ import (
 func TestGoldenFramesOfOneWorker(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {140, 40}} {
-		name := fmt.Sprintf("worker_%dx%d", size[0], size[1])
+		name := fmt.Sprintf("worker_row_%dx%d", size[0], size[1])
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := started(t, sample(), size[0], size[1])

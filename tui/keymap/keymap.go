@@ -87,6 +87,7 @@ const (
 	InExecutions  Scope = "executions"
 	InExecution   Scope = "execution"
 	InWorkers     Scope = "workers"
+	InWorker      Scope = "worker"
 	InDeadLetters Scope = "dlq"
 	InLetter      Scope = "letter"
 	InWorkflows   Scope = "workflows"
@@ -99,7 +100,7 @@ const (
 )
 
 // Scopes lists every view a binding may be limited to.
-var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog, InXray, InRecord}
+var Scopes = []Scope{InOverview, InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog, InXray, InRecord}
 
 // The groups that help shows a binding in.
 const (
@@ -134,10 +135,10 @@ type Binding struct {
 	Acts bool
 }
 
-var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog, InXray, InRecord}
+var listScopes = []Scope{InQueues, InQueue, InExecutions, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InOverview, InBroker, InLog, InXray, InRecord}
 
 // actScopes are the views whose rows can be acted upon.
-var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InDeadLetters, InLetter, InWorkflows, InInquiries, InXray}
+var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InDeadLetters, InLetter, InWorkflows, InInquiries, InXray}
 
 // letterScopes are the views of dead letters.
 var letterScopes = []Scope{InDeadLetters, InLetter}
@@ -163,8 +164,8 @@ var Table = append([]Binding{
 	{Bottom, []string{"G", "end"}, "G end", "", "end", GroupMove, []Scope{Everywhere}, 0, false},
 	{HalfDown, []string{"ctrl+d", "pgdown"}, "^d pgdn", "", "half a page down", GroupMove, []Scope{Everywhere}, 0, false},
 	{HalfUp, []string{"ctrl+u", "pgup"}, "^u pgup", "", "half a page up", GroupMove, []Scope{Everywhere}, 0, false},
-	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution, InWorkflows, InDeadLetters, InLetter, InAlerts}, 2, false},
-	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution, InWorkflows, InDeadLetters, InLetter, InAlerts}, 0, false},
+	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, []Scope{InExecution, InWorkflows, InDeadLetters, InLetter, InAlerts, InQueue, InWorker}, 2, false},
+	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, []Scope{InExecution, InWorkflows, InDeadLetters, InLetter, InAlerts, InQueue, InWorker}, 0, false},
 	{Left, []string{"h", "left"}, "h ←", "", "columns left; fold what is a tree", GroupMove, sideScopes, 0, false},
 	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit; unfold", GroupMove, sideScopes, 0, false},
 	{FoldAll, []string{"0"}, "0", "fold", "fold all, or unfold all", GroupMove, foldScopes, 8, false},
@@ -189,7 +190,7 @@ var Table = append([]Binding{
 	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, letterScopes, 0, false},
 	{Source, []string{"b"}, "b", "source", "list the ledger, the broker's snapshot, or the spool", GroupRows, []Scope{InDeadLetters}, 4, false},
 	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, tableScopes, 0, false},
-	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker}, 9, false},
+	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InQueue, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker}, 9, false},
 
 	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution, InWorkflows}, 4, false},
 

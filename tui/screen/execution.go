@@ -37,3 +37,8 @@ func WorkerName(id *int64, name string) string {
 		return name
 	}
 }
+
+// Glance is the execution under the cursor of a view that shows it beside its rows.
+type Glance struct {
+	*monitor.ExecutionDetail
+}

@@ -68,6 +68,11 @@ func OpenRecord(kind RecordKind, name string) Effect {
 	return Effect{Handled: true, Open: keymap.InRecord, Record: RecordRef{kind, name}}
 }
 
+// OpenWorker turns to a worker.
+func OpenWorker(id int64) Effect {
+	return Effect{Handled: true, Open: keymap.InWorker, Worker: id}
+}
+
 // OpenRecordID turns to a record by its number.
 func OpenRecordID(kind RecordKind, id int64) Effect {
 	return OpenRecord(kind, strconv.FormatInt(id, 10))

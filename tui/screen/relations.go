@@ -21,7 +21,7 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	if x.WorkerID != nil {
 		list[3] = Relation{
 			Key: "w", Label: "worker", Help: WorkerName(x.WorkerID, x.WorkerName),
-			To: Effect{Handled: true, Open: keymap.InWorkers, Row: strconv.FormatInt(*x.WorkerID, 10)},
+			To: OpenWorker(*x.WorkerID),
 		}
 	}
 	return append(append(list, recorded(f)...), retries(x, f)...)
@@ -104,5 +104,19 @@ func ActionRelations(ref string) []Relation {
 		{Key: "x", Label: "executions", Help: "all of its action", To: to("")},
 		{Key: "n", Label: "unfinished", Help: "those that have not ended", To: to(" status:requested,scheduling,scheduled,running,canceling")},
 		{Key: "f", Label: "failed", Help: "those that went wrong", To: to(" status:failed,timeout,abandoned")},
+	}
+}
+
+// WorkerRelations is what a worker has to do with.
+func WorkerRelations(id int64) []Relation {
+	worker := "worker:" + strconv.FormatInt(id, 10)
+	to := func(filter string) Effect {
+		return Effect{Handled: true, Open: keymap.InExecutions, Filter: filter}
+	}
+	return []Relation{
+		{Key: "x", Label: "executions", Help: "all of it", To: to(worker)},
+		{Key: "n", Label: "unfinished", Help: "what it has now", To: to(worker + " status:scheduled,running,canceling")},
+		{Key: "f", Label: "failed", Help: "what went wrong on it", To: to(worker + " status:failed,timeout,abandoned")},
+		{Key: "d", Label: "dead letters", Help: "the view of dead letters", To: Effect{Handled: true, Open: keymap.InDeadLetters}},
 	}
 }

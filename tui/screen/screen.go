@@ -44,13 +44,21 @@ const (
 	FeedPast        Feed = "past"
 	FeedLetter      Feed = "letter"
 	FeedLetterRows  Feed = "letter-rows"
+	// FeedLine is who stands in a queue, FeedGlance the execution under the cursor of a
+	// view that shows it beside its rows.
+	FeedLine   Feed = "line"
+	FeedGlance Feed = "glance"
+	FeedWorker Feed = "worker"
+	// FeedQueuesPast and FeedWorkersPast are the last hour.
+	FeedQueuesPast  Feed = "queues-past"
+	FeedWorkersPast Feed = "workers-past"
 	// FeedSnapshot and FeedSpool are read only when they are asked for, by an act.
 	FeedSnapshot Feed = "snapshot"
 	FeedSpool    Feed = "spool"
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows, FeedFamily, FeedRecord}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows, FeedFamily, FeedRecord, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast}
 
 // Screen is one view.
 type Screen interface {
@@ -141,6 +149,8 @@ type Effect struct {
 	Execution int64
 	// Queue is what to open in the view of one queue.
 	Queue int64
+	// Worker is what to open in the view of one worker.
+	Worker int64
 	// Workflow is what to open in the view of workflows, by its execution.
 	Workflow int64
 	// Inquiry is what to open in the view of inquiries.
@@ -172,6 +182,8 @@ type Env struct {
 	Now time.Time
 	// Clock is the local time, against which the age of data is measured.
 	Clock time.Time
+	// Width and Height are the room that views are drawn in.
+	Width, Height int
 	// LastKey is when a key was pressed last. Rows stay in their order for
 	// SettleTime after it.
 	LastKey time.Time
@@ -219,6 +231,11 @@ type Data struct {
 	Past        *monitor.Past            `json:"past,omitempty"`
 	Family      *monitor.Family          `json:"family,omitempty"`
 	Record      *Record                  `json:"record,omitempty"`
+	Line        *monitor.Line            `json:"line,omitempty"`
+	Glance      *Glance                  `json:"glance,omitempty"`
+	Worker      *monitor.WorkerDetail    `json:"worker,omitempty"`
+	QueuesPast  *monitor.QueuesPast      `json:"queues_past,omitempty"`
+	WorkersPast *monitor.WorkersPast     `json:"workers_past,omitempty"`
 	History     *History                 `json:"-"`
 	// seeded is the past that the trends begin with already.
 	seeded *monitor.Past

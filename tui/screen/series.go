@@ -27,6 +27,9 @@ func QueueSeries(id int64) string { return "queue " + strconv.FormatInt(id, 10) 
 // QueueDone names the completions of a queue.
 func QueueDone(id int64) string { return "queue done " + strconv.FormatInt(id, 10) }
 
+// QueueHead names for how many seconds the head of a queue has waited.
+func QueueHead(id int64) string { return "queue head " + strconv.FormatInt(id, 10) }
+
 // WorkerSeries names the slots taken at a worker.
 func WorkerSeries(id int64) string { return "worker " + strconv.FormatInt(id, 10) }
 
@@ -71,6 +74,15 @@ func (d *Data) Apply(result any, now time.Time) bool {
 	case *monitor.Past:
 		d.Past = r
 		d.seed()
+	case *monitor.QueueDetail:
+		d.Queue = r
+		d.recordQueues(r.At, []monitor.Queue{r.Queue})
+	case *monitor.QueuesPast:
+		d.QueuesPast = r
+		d.seedQueues(r)
+	case *monitor.WorkersPast:
+		d.WorkersPast = r
+		d.seedWorkers(r)
 	default:
 		return d.put(result)
 	}
@@ -80,8 +92,12 @@ func (d *Data) Apply(result any, now time.Time) bool {
 // put puts into the store what no trend is made of.
 func (d *Data) put(result any) bool {
 	switch r := result.(type) {
-	case *monitor.QueueDetail:
-		d.Queue = r
+	case *monitor.Line:
+		d.Line = r
+	case *Glance:
+		d.Glance = r
+	case *monitor.WorkerDetail:
+		d.Worker = r
 	case *monitor.Executions:
 		d.Executions = r
 	case *monitor.ExecutionDetail:
@@ -151,6 +167,31 @@ func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {
 	for _, q := range list {
 		d.History.Record(QueueSeries(q.ID), at, float64(q.Queued))
 		d.History.Record(QueueDone(q.ID), at, float64(q.Completed))
+		wait := 0.0
+		if q.Oldest != nil {
+			wait = max(at.Sub(*q.Oldest), 0).Seconds()
+		}
+		d.History.Record(QueueHead(q.ID), at, wait)
+	}
+}
+
+// seedQueues begins the trends of queues with the last hour.
+func (d *Data) seedQueues(p *monitor.QueuesPast) {
+	for i := range p.List {
+		for _, minute := range p.List[i].Minutes {
+			d.History.Backfill(QueueSeries(p.List[i].ID), minute.At, minute.Depth)
+			d.History.Backfill(QueueHead(p.List[i].ID), minute.At, minute.Head.Seconds())
+		}
+	}
+}
+
+// seedWorkers begins the trends of workers with the last hour, and fills what no poll
+// has seen since.
+func (d *Data) seedWorkers(p *monitor.WorkersPast) {
+	for i := range p.List {
+		for _, minute := range p.List[i].Minutes {
+			d.History.Backfill(WorkerSeries(p.List[i].ID), minute.At, minute.Slots)
+		}
 	}
 }
 

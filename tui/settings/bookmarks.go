@@ -18,7 +18,7 @@ import (
 const savedName = "bookmarks.yaml"
 
 // details are the views that show one row, which a bookmark cannot name.
-var details = []keymap.Scope{keymap.InQueue, keymap.InExecution, keymap.InLog}
+var details = []keymap.Scope{keymap.InQueue, keymap.InWorker, keymap.InExecution, keymap.InLog}
 
 func (r *reader) readBookmark(key, value *yaml.Node) Bookmark {
 	b := Bookmark{Name: key.Value, At: r.at(key)}

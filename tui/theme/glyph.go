@@ -7,6 +7,8 @@ type Glyphs struct {
 	OK, Busy, Idle, Done, Failed, Scheduled, Queued, Timeout string
 	Paused, Warning, Critical, Cursor, Rule, Bar, Up, Down   string
 	Ellipsis, Dot, Arrow                                     string
+	// Beat is a minute in which somebody was there.
+	Beat string
 	// Space separates groups of three digits.
 	Space string
 	// Levels are the steps of a sparkline from empty to full.
@@ -18,7 +20,7 @@ type Glyphs struct {
 var glyphs = Glyphs{
 	OK: "●", Busy: "◐", Idle: "○", Done: "✓", Failed: "✗", Scheduled: "◌", Queued: "⧗", Timeout: "◷",
 	Paused: "‖", Warning: "▲", Critical: "■", Cursor: "▶", Rule: "─", Bar: "│", Up: "↑", Down: "↓",
-	Ellipsis: "…", Dot: "·", Arrow: "→", Space: "\u2009",
+	Ellipsis: "…", Dot: "·", Arrow: "→", Beat: "▏", Space: "\u2009",
 	Levels:   []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	AxisZero: "┼", AxisTick: "┤", AxisLine: "─",
 }
@@ -29,7 +31,7 @@ var ascii = strings.NewReplacer(
 	"●", "*", "◐", "%", "○", "o", "✓", "+", "✗", "x", "◌", "~", "⧗", ":", "◷", "@", "‖", "=",
 	"▲", "!", "■", "#", "▶", ">", "─", "-", "│", "|", "↑", "^", "↓", "v", "…", ".", "·", ".",
 	"→", ">", "›", ">", "\u2009", " ", "┼", "+", "┤", "|", "Δ", "d", "⇧", "^", "≤", "<", "‹", "<", "×", "x",
-	"┌", "+", "┐", "+", "└", "+", "┘", "+", "▌", "_", "░", ".", "▾", "v", "▸", ">",
+	"▏", "|", "┌", "+", "┐", "+", "└", "+", "┘", "+", "▌", "_", "░", ".", "▾", "v", "▸", ">",
 	"▁", "_", "▂", ".", "▃", ".", "▄", ":", "▅", "-", "▆", "=", "▇", "+", "█", "#",
 )
 

@@ -53,18 +53,27 @@ func maximum(values []float64) float64 {
 // Chart draws values as bars h lines high with an axis that is labelled on the
 // left. The newest value is on the right, w is the whole width.
 func Chart(values []float64, w, h int, g *theme.Glyphs) []string {
+	return scaled(values, w, h, g, niceCeiling, axisLabel)
+}
+
+// DurationChart does the same of times in seconds.
+func DurationChart(values []float64, w, h int, g *theme.Glyphs) []string {
+	return scaled(values, w, h, g, niceSpan, func(seconds float64) string { return Short(time.Duration(seconds * float64(time.Second))) })
+}
+
+func scaled(values []float64, w, h int, g *theme.Glyphs, ceiling func(float64) float64, written func(float64) string) []string {
 	const label = 7
 	room := w - label - 1
 	if room < 4 || h < 2 {
 		return []string{Spark(values, w, g)}
 	}
 	values = values[max(0, len(values)-room):]
-	peak := niceCeiling(maximum(values))
+	peak := ceiling(maximum(values))
 	rows := h - 1
 	lines := make([]string, 0, h)
 	for row := rows; row >= 1; row-- {
 		top := peak * float64(row) / float64(rows)
-		lines = append(lines, Right(axisLabel(top), label-1)+" "+g.AxisTick+
+		lines = append(lines, Right(written(top), label-1)+" "+g.AxisTick+
 			chartRow(values, peak, row, rows, room, g))
 	}
 	return append(lines, Right("0", label-1)+" "+g.AxisZero+strings.Repeat(g.AxisLine, room))
@@ -130,6 +139,21 @@ func niceCeiling(v float64) float64 {
 		}
 	}
 	return 10 * base
+}
+
+// niceSpan is the smallest of some round times that is not below so many seconds;
+// beyond a day it is a whole number of days.
+func niceSpan(v float64) float64 {
+	for _, span := range []time.Duration{
+		time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+	} {
+		if v <= span.Seconds() {
+			return span.Seconds()
+		}
+	}
+	const day = 24 * 60 * 60
+	return math.Ceil(v/day) * day
 }
 
 func axisLabel(v float64) string {

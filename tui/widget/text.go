@@ -182,3 +182,20 @@ func Beside(left, right []string, lw, rw, h int, bar string) []string {
 func Wrap(s string, w int) []string {
 	return strings.Split(ansi.Wrap(Clean(s), max(w, 1), ""), "\n")
 }
+
+// Hang writes a text behind a start, and what does not fit below it.
+func Hang(start, text string, w int) []string {
+	indent := Width(start)
+	room := w - indent
+	if room < 12 {
+		return []string{Cut(start+text, w)}
+	}
+	var lines []string
+	for i, part := range Wrap(text, room) {
+		if i > 0 {
+			start = Blank(indent)
+		}
+		lines = append(lines, start+part)
+	}
+	return lines
+}

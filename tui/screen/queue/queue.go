@@ -1,16 +1,24 @@
-// Package queue shows one admission queue: its limits and who set them, who
-// holds the slots, who waits and for how long, and how fast it drains.
+// Package queue shows one admission queue: who holds its slots, who stands in its
+// line and for how long, how both were over the last hour, and its limits and who
+// set them.
 package queue
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
+)
+
+// The parts that tab goes through.
+const (
+	inHolders = iota
+	inLine
+	inAbout
+	parts
 )
 
 // Queue is the view of one queue.
@@ -18,20 +26,39 @@ type Queue struct {
 	env *screen.Env
 	id  int64
 	// name is how the queue was called where it was opened from.
-	name    string
-	scroll  int
-	total   int
-	visible int
+	name string
+	part int
+	// chosen is true once the operator has turned to a part. Until then it is the first
+	// that has something.
+	chosen  bool
+	holders *holders
+	line    *line
+	preview bool
+	// doc is the config of the execution beside the rows, shown what it was made from.
+	doc   *jsonview.View
+	shown string
+	// scroll and visible are of the part that is text; tops are the lines on
+	// which the rows of the tables begin, as they were last drawn.
+	scroll, visible int
+	tops            [2]int
 }
 
 // New makes the view.
-func New(env *screen.Env) *Queue { return &Queue{env: env} }
+func New(env *screen.Env) *Queue {
+	return &Queue{env: env, preview: true, holders: newHolders(env), line: newLine(env), doc: jsonview.New()}
+}
 
 // View is the name of the screen.
 func (q *Queue) View() screen.View { return keymap.InQueue }
 
 // Feeds is what the view needs polled.
-func (q *Queue) Feeds() []screen.Feed { return []screen.Feed{screen.FeedQueue} }
+func (q *Queue) Feeds() []screen.Feed {
+	feeds := []screen.Feed{screen.FeedQueue, screen.FeedLine, screen.FeedQueuesPast}
+	if q.wide() && q.Subject() != 0 {
+		feeds = append(feeds, screen.FeedGlance)
+	}
+	return feeds
+}
 
 // ID is the queue in sight.
 func (q *Queue) ID() int64 { return q.id }
@@ -42,6 +69,8 @@ func (q *Queue) Show(id int64) {
 		return
 	}
 	q.id, q.scroll, q.name = id, 0, strconv.FormatInt(id, 10)
+	q.part, q.chosen = inHolders, false
+	q.holders, q.line = newHolders(q.env), newLine(q.env)
 	if list := q.env.Data.Queues; list != nil {
 		for _, row := range list.List {
 			if row.ID == id {
@@ -49,25 +78,31 @@ func (q *Queue) Show(id int64) {
 			}
 		}
 	}
-	q.env.Data.Queue = nil
+	q.env.Data.Queue, q.env.Data.Line, q.env.Data.Glance, q.env.Data.QueuesPast = nil, nil, nil, nil
 }
 
 // Title is the text of the title rule.
 func (q *Queue) Title() (left, right string) {
 	left = "Queues › " + widget.Clean(q.name)
 	if d := q.current(); d != nil {
-		state := "open"
-		switch {
-		case d.Paused:
-			state = "paused"
-		case d.Blocked != "":
-			state = "blocked"
-		case d.Full():
-			state = "full"
-		}
-		right = state + " · queue " + strconv.FormatInt(q.id, 10) + q.env.Mark(screen.FeedQueue)
+		right = q.env.Num(d.Queued) + " queued · " + screen.Slots(d.Active, d.Limit) + " · " + state(d) + " · queue " + strconv.FormatInt(q.id, 10) +
+			q.env.Mark(screen.FeedQueue)
 	}
 	return left, right
+}
+
+// state is the state of the queue in a word.
+func state(d *monitor.QueueDetail) string {
+	switch {
+	case d.Paused:
+		return "paused"
+	case d.Blocked != "":
+		return "blocked"
+	case d.Full():
+		return "full"
+	default:
+		return "open"
+	}
 }
 
 // current is the detail, unless it belongs to a queue left behind.
@@ -78,11 +113,113 @@ func (q *Queue) current() *monitor.QueueDetail {
 	return nil
 }
 
-// Changed has nothing to prepare.
-func (q *Queue) Changed(screen.Feed) {}
+// Ask is the part of the line that is wanted.
+func (q *Queue) Ask() monitor.LineAsk { return q.line.ask(q.id) }
+
+// Subject is the execution under the cursor; zero where there is none.
+func (q *Queue) Subject() int64 {
+	switch q.part {
+	case inHolders:
+		return number(q.holders.table)
+	case inLine:
+		return number(q.line.table)
+	default:
+		return 0
+	}
+}
+
+// wide reports whether the execution under the cursor is shown beside the rows.
+func (q *Queue) wide() bool { return q.preview && q.env.Width >= 120 && q.env.Height >= 20 }
+
+// number is the key of the row under the cursor as a number.
+func number(t *widget.Table) int64 {
+	id, err := strconv.ParseInt(t.Key(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// Behind names what is to be read when another execution is under the cursor than was
+// read last.
+func (q *Queue) Behind() screen.Feed {
+	if id := q.Subject(); q.wide() && id != 0 && q.glance(id) == nil {
+		return screen.FeedGlance
+	}
+	return ""
+}
+
+// glance is the execution beside the rows, once it was read.
+func (q *Queue) glance(id int64) *monitor.ExecutionDetail {
+	if g := q.env.Data.Glance; g != nil && g.ExecutionDetail != nil && g.ID == id {
+		return g.ExecutionDetail
+	}
+	return nil
+}
+
+// Changed takes over new data.
+func (q *Queue) Changed(feed screen.Feed) {
+	switch feed {
+	case screen.FeedQueue:
+		if d := q.current(); d != nil {
+			q.holders.set(d)
+		}
+	case screen.FeedLine:
+		if l := q.env.Data.Line; l != nil && l.Queue == q.id {
+			q.line.set(l)
+		}
+	default:
+		return
+	}
+	if !q.chosen {
+		q.part = inHolders
+		if q.holders.Len() == 0 && q.line.Len() > 0 {
+			q.part = inLine
+		}
+	}
+}
 
 // Do carries out an action.
 func (q *Queue) Do(action keymap.Action) screen.Effect {
+	switch action {
+	case keymap.NextPane:
+		return q.turn(1)
+	case keymap.PrevPane:
+		return q.turn(-1)
+	case keymap.Open:
+		return q.open()
+	case keymap.Preview:
+		q.preview = !q.preview
+		return screen.Effect{Handled: true}
+	}
+	switch q.part {
+	case inHolders:
+		return screen.Effect{Handled: screen.MoveTable(q.holders.table, action)}
+	case inLine:
+		return q.line.do(action)
+	default:
+		return q.read(action)
+	}
+}
+
+func (q *Queue) turn(n int) screen.Effect {
+	q.part, q.chosen, q.scroll = (q.part+n+parts)%parts, true, 0
+	return screen.Effect{Handled: true}
+}
+
+// open shows the execution under the cursor, or all of the action.
+func (q *Queue) open() screen.Effect {
+	if id := q.Subject(); id != 0 {
+		return screen.OpenExecution(id)
+	}
+	if d := q.current(); d != nil {
+		return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + d.ActionRef}
+	}
+	return screen.Effect{}
+}
+
+// read scrolls the part that is text.
+func (q *Queue) read(action keymap.Action) screen.Effect {
 	switch action {
 	case keymap.RowDown:
 		q.scroll++
@@ -95,89 +232,24 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 	case keymap.Top:
 		q.scroll = 0
 	case keymap.Bottom:
-		q.scroll = q.total
-	case keymap.Open:
-		if d := q.current(); d != nil {
-			return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + d.ActionRef}
-		}
-		return screen.Effect{}
+		q.scroll = 1 << 20
 	default:
 		return screen.Effect{}
 	}
-	q.scroll = max(0, min(q.scroll, q.total-q.visible))
+	q.scroll = max(0, q.scroll) // what is drawn keeps the rest inside
 	return screen.Effect{Handled: true}
 }
 
-// Render draws the view.
-func (q *Queue) Render(w, h int) []string {
-	e, d := q.env, q.current()
-	if d == nil {
-		return e.Missing(screen.FeedQueue, "queue "+widget.Clean(q.name))
+// Select puts the cursor on a line of the body, in the table that is drawn there.
+func (q *Queue) Select(at int) bool {
+	if q.part == inAbout {
+		return false
 	}
-	var lines []string
-	for i, section := range d.Sections() {
-		if i > 0 {
-			lines = append(lines, "", " "+e.Paint(theme.Dim, widget.Clean(section.Title)))
-		}
-		lines = append(lines, q.rows(section.Rows, w-2)...)
-	}
-	q.total, q.visible = len(lines), h
-	if q.total > h { // the last line says that there is more
-		q.visible = h - 1
-	}
-	q.scroll = max(0, min(q.scroll, q.total-q.visible))
-	out := lines[q.scroll:min(q.total, q.scroll+q.visible)]
-	if q.total > h {
-		at := strconv.Itoa(q.scroll+1) + "-" + strconv.Itoa(min(q.total, q.scroll+q.visible)) + " of " + strconv.Itoa(q.total)
-		out = append(append([]string{}, out...), e.Paint(theme.Dim, " lines "+at+" · j and k scroll · enter shows its executions"))
-	}
-	return out
-}
-
-// rows aligns the cells of a section. The last cell of a row goes on below
-// itself where it is too long.
-func (q *Queue) rows(rows [][]string, w int) []string {
-	widths := columnWidths(rows, w/4)
-	var lines []string
-	for _, cells := range rows {
-		parts := make([]string, 0, len(cells))
-		for i, cell := range cells[:len(cells)-1] {
-			parts = append(parts, widget.Left(widget.CutMiddle(widget.Clean(cell), widths[i]), widths[i])+"  ")
-		}
-		lines = append(lines, hang(" "+strings.Join(parts, ""), widget.Clean(cells[len(cells)-1]), w)...)
-	}
-	return lines
-}
-
-// hang writes a text behind a start, and what does not fit below it.
-func hang(start, text string, w int) []string {
-	indent := widget.Width(start)
-	room := w - indent
-	if room < 12 {
-		return []string{widget.Cut(start+text, w)}
-	}
-	var lines []string
-	for i, part := range widget.Wrap(text, room) {
-		if i > 0 {
-			start = widget.Blank(indent)
-		}
-		lines = append(lines, start+part)
-	}
-	return lines
-}
-
-// columnWidths measures the columns; none but the last is wider than most.
-func columnWidths(rows [][]string, most int) []int {
-	var widths []int
-	for _, cells := range rows {
-		for i, cell := range cells {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			if i < len(cells)-1 {
-				widths[i] = min(max(widths[i], widget.Width(widget.Clean(cell))), most)
-			}
+	for part, t := range []*widget.Table{q.holders.table, q.line.table} {
+		if q.tops[part] > 0 && at >= q.tops[part] && t.Select(at-q.tops[part]) {
+			q.part, q.chosen = part, true
+			return true
 		}
 	}
-	return widths
+	return false
 }

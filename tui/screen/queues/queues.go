@@ -65,7 +65,9 @@ func (q *Queues) Table() *widget.Table { return q.table }
 func (q *Queues) View() screen.View { return keymap.InQueues }
 
 // Feeds is what the view needs polled.
-func (q *Queues) Feeds() []screen.Feed { return []screen.Feed{screen.FeedQueues} }
+func (q *Queues) Feeds() []screen.Feed {
+	return []screen.Feed{screen.FeedQueues, screen.FeedQueuesPast}
+}
 
 // Wanted is what the database is asked for.
 func (q *Queues) Wanted() monitor.QueueFilter {

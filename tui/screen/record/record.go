@@ -116,7 +116,7 @@ func Names(at, text string) (screen.Effect, bool) {
 	case recordKeys[key] != "" && text != "" && text != "null" && text != "0" && !strings.HasPrefix(text, "{"):
 		return screen.OpenRecord(recordKeys[key], text), true
 	case (key == "worker_id" || key == "worker") && err == nil && id > 0:
-		return screen.Effect{Handled: true, Open: keymap.InWorkers, Row: text}, true
+		return screen.OpenWorker(id), true
 	case key == "action_ref":
 		return screen.Effect{Handled: true, Open: keymap.InQueues, Filter: text}, true
 	default:

@@ -1,11 +1,6 @@
 package workers
 
-import (
-	"strconv"
-
-	"github.com/attune-go/attune/tui/keymap"
-	"github.com/attune-go/attune/tui/screen"
-)
+import "github.com/attune-go/attune/tui/screen"
 
 // Relations is what the worker under the cursor has to do with.
 func (v *Workers) Relations() (title string, list []screen.Relation, ok bool) {
@@ -13,14 +8,8 @@ func (v *Workers) Relations() (title string, list []screen.Relation, ok bool) {
 	if at < 0 {
 		return "", nil, false
 	}
-	worker := "worker:" + strconv.FormatInt(v.rows[at].ID, 10)
-	to := func(filter string) screen.Effect {
-		return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: filter}
-	}
-	return "worker " + v.rows[at].Name, []screen.Relation{
-		{Key: "x", Label: "executions", Help: "all of it", To: to(worker)},
-		{Key: "n", Label: "unfinished", Help: "what it has now", To: to(worker + " status:scheduled,running,canceling")},
-		{Key: "f", Label: "failed", Help: "what went wrong on it", To: to(worker + " status:failed,timeout,abandoned")},
-		{Key: "d", Label: "dead letters", Help: "the view of dead letters", To: screen.Effect{Handled: true, Open: keymap.InDeadLetters}},
-	}, true
+	r := &v.rows[at]
+	return "worker " + r.Name, append([]screen.Relation{
+		{Key: "w", Label: "worker", Help: "its heartbeats, what it has, its queue", To: screen.OpenWorker(r.ID)},
+	}, screen.WorkerRelations(r.ID)...), true
 }

@@ -5,6 +5,7 @@ package workers
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/screen/worker"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -58,8 +60,9 @@ var columns = []widget.Column{
 	{Title: "READY", Width: 6, Right: true, Priority: 2},
 	{Title: "UNACK", Width: 6, Right: true, Priority: 5},
 	{Title: "CONS", Width: 5, Right: true, Priority: 2},
-	{Title: "15m", Width: 8, Priority: 3},
-	{Title: "NOTE", Width: 26, Priority: 6},
+	{Title: "DONE/m", Width: 6, Right: true, Priority: 6},
+	{Title: "SLOTS 15m", Width: 9, Priority: 3},
+	{Title: "NOTE", Width: 26, Priority: 7},
 }
 
 // New makes the view.
@@ -74,7 +77,13 @@ func (v *Workers) Table() *widget.Table { return v.table }
 func (v *Workers) View() screen.View { return keymap.InWorkers }
 
 // Feeds is what the view needs polled.
-func (v *Workers) Feeds() []screen.Feed { return []screen.Feed{screen.FeedWorkers} }
+func (v *Workers) Feeds() []screen.Feed {
+	feeds := []screen.Feed{screen.FeedWorkers, screen.FeedWorkersPast}
+	if v.Subject() != 0 {
+		feeds = append(feeds, screen.FeedWorker)
+	}
+	return feeds
+}
 
 // Title is the text of the title rule.
 func (v *Workers) Title() (left, right string) {
@@ -135,10 +144,7 @@ func (v *Workers) open() screen.Effect {
 	if at < 0 {
 		return screen.Effect{Handled: true}
 	}
-	if v.rows[at].orphan {
-		return screen.Effect{Handled: true, Note: "No worker row owns this queue."}
-	}
-	return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "worker:" + strconv.FormatInt(v.rows[at].ID, 10)}
+	return screen.OpenWorker(v.rows[at].ID)
 }
 
 func (v *Workers) rebuild(asked bool) {
@@ -282,9 +288,28 @@ func (v *Workers) Cells(i int, into []widget.Cell) []widget.Cell {
 		widget.Cell{Text: ready},
 		widget.Cell{Text: unacked},
 		e.Worry(consumers, r.deaf()),
-		widget.Cell{Text: e.Spark(screen.WorkerSeries(r.ID), 15*time.Minute, 8), Role: theme.Dim},
+		widget.Cell{Text: v.done(r)},
+		widget.Cell{Text: e.Spark(screen.WorkerSeries(r.ID), 15*time.Minute, 9), Role: theme.Dim},
 		widget.Cell{Text: v.note(r), Role: theme.Dim},
 	)
+}
+
+// doneSpan is over how many minutes it is counted what ends at a worker.
+const doneSpan = 5
+
+// done is how many end at a worker in a minute.
+func (v *Workers) done(r row) string {
+	past := v.env.Data.WorkersPast
+	switch w := past.Of(r.ID); {
+	case r.orphan:
+		return "-"
+	case past == nil || len(past.List) == 0:
+		return widget.Unknown
+	case w == nil:
+		return "0"
+	default:
+		return strconv.FormatFloat(math.Round(w.PerMinute(doneSpan)*10)/10, 'f', -1, 64)
+	}
 }
 
 // note says in words what is wrong with a worker.
@@ -323,6 +348,9 @@ func (v *Workers) Render(w, h int) []string {
 		return v.empty()
 	}
 	detail := min(6, max(0, h-8))
+	if v.wide() && w >= 120 {
+		detail = h * 2 / 5
+	}
 	if !v.preview {
 		detail = 0
 	}
@@ -335,7 +363,7 @@ func (v *Workers) Render(w, h int) []string {
 	}
 	lines := widget.Fit(table, w, h-detail)
 	if detail > 0 {
-		lines = append(lines, widget.Fit(v.detail(w), w, detail)...)
+		lines = append(lines, widget.Fit(v.detail(w, detail), w, detail)...)
 	}
 	return lines
 }
@@ -351,77 +379,36 @@ func (v *Workers) empty() []string {
 	}
 }
 
-// skewTold is how far a worker's clock may be off before that is marked.
-const skewTold = 5 * time.Second
-
-// probe is what the engine saw when it last looked at a worker.
-func (v *Workers) probe(r row) string {
-	e, p := v.env, r.Probe
-	if p == nil {
-		return ""
+// detail says more about the worker under the cursor: all there is room for.
+func (v *Workers) detail(w, h int) []string {
+	e, r := v.env, v.rows[max(0, v.table.Cursor())]
+	s := v.subject(r)
+	if v.wide() && h > 6 {
+		return worker.Pane(e, &s, w, h)
 	}
-	text := p.Verdict + " for " + e.AgeOf(&p.Since)
-	if p.Reason != "" {
-		text += ": " + widget.Clean(p.Reason)
-	}
-	if p.HealthReason != "" {
-		text += "  " + p.Health + ": " + widget.Clean(p.HealthReason)
-	}
-	if p.Oldest != nil {
-		text += "  unstarted " + e.AgeOf(p.Oldest)
-	}
-	if p.Skew != nil && p.Skew.Abs() >= time.Second {
-		clock := "clock " + widget.Age(p.Skew.Abs())
-		if *p.Skew > 0 {
-			clock += " ahead"
-		} else {
-			clock += " behind"
-		}
-		if p.Skew.Abs() > skewTold {
-			clock = e.Paint(theme.Warn, clock)
-		}
-		text += "  " + clock
-	}
-	if p.RTT != nil {
-		text += "  rtt " + p.RTT.Round(100*time.Microsecond).String()
-	}
-	if !p.Valid {
-		return e.Paint(theme.Dim, " probe      "+text+"  seen "+e.AgeOf(&p.At)+" ago, too long to count")
-	}
-	return " probe      " + text
+	lines := append([]string{worker.Rule(e, &s, w)}, worker.Facts(e, &s)...)
+	return append(lines, e.GoneNote(v.table, "the worker under the cursor"))
 }
 
-// detail says more about the worker under the cursor.
-func (v *Workers) detail(w int) []string {
-	e, r := v.env, v.rows[max(0, v.table.Cursor())]
-	clean := func(s string) string {
-		if s == "" {
-			return "-"
-		}
-		return widget.Clean(s)
+func (v *Workers) subject(r row) worker.Subject {
+	return worker.Subject{Worker: r.Worker, Health: r.health, Queue: r.queue, Orphan: r.orphan}
+}
+
+// wide reports whether the worker under the cursor is told of at length.
+func (v *Workers) wide() bool { return v.preview && v.env.Width >= 120 && v.env.Height >= 25 }
+
+// Subject is the worker that is told of beside the list; zero where there is none.
+func (v *Workers) Subject() int64 {
+	if at := v.table.Cursor(); v.wide() && at >= 0 && !v.rows[at].orphan {
+		return v.rows[at].ID
 	}
-	lines := []string{e.Rule(r.Name, "id "+strconv.FormatInt(r.ID, 10)+" · "+clean(r.Host)+" · "+clean(r.Role), w)}
-	if r.orphan {
-		return append(lines, " Messages in this queue expire into the dead letters: no worker row owns it.")
+	return 0
+}
+
+// Behind names what is to be read when another worker is told of than was read last.
+func (v *Workers) Behind() screen.Feed {
+	if id := v.Subject(); id != 0 && worker.Detail(v.env, id) == nil {
+		return screen.FeedWorker
 	}
-	beat := "never"
-	if r.Heartbeat != nil {
-		beat = r.Heartbeat.UTC().Format("15:04:05Z") + " (" + e.AgeOf(r.Heartbeat) + " ago)"
-	}
-	lines = append(lines,
-		" heartbeat  last "+beat+"   stale after "+widget.Age(e.Data.StaleAfter()),
-		" runtimes   "+clean(strings.Join(r.Runtimes, ", "))+"   version "+clean(r.Version)+"   registered "+r.Created.UTC().Format("2006-01-02 15:04Z"))
-	if r.queue != nil {
-		lines = append(lines, fmt.Sprintf(" queue      %s  ready %d  unacked %d  consumers %d", r.queue.Name, r.queue.Ready, r.queue.Unacked, r.queue.Consumers))
-	}
-	if probe := v.probe(r); probe != "" {
-		lines = append(lines, probe)
-	}
-	if r.health == monitor.WorkerSuspect {
-		lines = append(lines, e.Paint(theme.Warn, " ▲ suspect for "+e.AgeOf(r.SuspectSince)+", given nothing: "+clean(r.SuspectReason)))
-	}
-	if r.Status == "active" && r.health == monitor.WorkerStale {
-		lines = append(lines, e.Paint(theme.Warn, " ▲ status says active but the heartbeat is stale: trust the heartbeat."))
-	}
-	return append(lines, e.GoneNote(v.table, "the worker under the cursor"))
+	return ""
 }

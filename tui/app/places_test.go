@@ -1,0 +1,215 @@
+package app
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// TestAQueueShowsTheExecutionUnderTheCursor beside its rows, where there is room.
+func TestAQueueShowsTheExecutionUnderTheCursor(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	b.open(keymap.InQueue)
+	frame := b.View()
+	require.Contains(t, frame, "PREVIEW  execution 884100")
+	require.Contains(t, frame, "TIMELINE")
+	require.NotContains(t, frame, "Bearer abc", "secrets stay masked")
+	b.press("tab", "j")
+	require.Contains(t, b.View(), "PREVIEW  execution 884161")
+	require.EqualValues(t, 884161, b.env.Data.Glance.ID)
+	b.press("v")
+	require.NotContains(t, b.View(), "PREVIEW")
+	read := b.source.count(screen.FeedExecution)
+	b.press("j", "j")
+	require.Equal(t, read, b.source.count(screen.FeedExecution), "what is not shown is not read")
+	b.press("v")
+	require.Contains(t, b.View(), "PREVIEW  execution 884163")
+	b.press("enter")
+	require.Equal(t, keymap.InExecution, b.view)
+	require.EqualValues(t, 884163, b.execution.ID())
+
+	b = started(t, sample(), 80, 24)
+	b.open(keymap.InQueue)
+	require.NotContains(t, b.View(), "PREVIEW")
+	b.send(tea.WindowSizeMsg{Width: 140, Height: 40})
+	require.Contains(t, b.View(), "PREVIEW  execution 884100", "a larger window shows it")
+}
+
+// TestTheEndOfALineIsReadByItself: G and gg turn from one end to the other, and more is
+// read when the cursor comes near what was not.
+func TestTheEndOfALineIsReadByItself(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.open(keymap.InQueue)
+	b.press("tab")
+	require.Contains(t, b.View(), "20 more, G the last")
+	b.press("G")
+	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 100, End: true}, b.source.lines[len(b.source.lines)-1])
+	require.EqualValues(t, 884_279, b.queue.Subject())
+	require.Contains(t, b.View(), "20 before them, gg the first")
+	b.press("gg")
+	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 100}, b.source.lines[len(b.source.lines)-1])
+	require.EqualValues(t, 884_160, b.queue.Subject())
+	for range 80 {
+		b.press("j")
+	}
+	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 200}, b.source.lines[len(b.source.lines)-1])
+	require.EqualValues(t, 884_240, b.queue.Subject(), "the cursor stays where it was")
+	require.Contains(t, b.View(), "wait p50 2m00s  p95 3m00s  max 3m12s")
+}
+
+// TestAQueueBeginsWithTheLastHour, as the database tells it, and reads it once.
+func TestAQueueBeginsWithTheLastHour(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	past := monitor.QueuePast{ID: 44}
+	for i := range 60 {
+		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute), Depth: float64(i), Head: time.Duration(i) * time.Second})
+	}
+	source.queuesPast = &monitor.QueuesPast{Reading: source.overview.Reading, List: []monitor.QueuePast{past}}
+	b := started(t, source, 140, 40)
+	b.press("2")
+	require.Equal(t, []int64{0}, source.pastIDs, "the list asks for the busiest")
+	trend := b.env.Data.History.Trend(screen.QueueSeries(44), time.Hour, 60)
+	require.InDelta(t, 30, trend[30], 1)
+	require.InDelta(t, 120, trend[59], 0, "what was polled stays")
+	b.open(keymap.InQueue)
+	require.EqualValues(t, 44, source.pastIDs[1])
+	head := b.env.Data.History.Trend(screen.QueueHead(44), time.Hour, 60)
+	require.InDelta(t, 30, head[30], 1)
+	require.InDelta(t, 192, head[59], 1)
+	requireGolden(t, "queue_past_140x40", b.View())
+	b.later(time.Minute)
+	require.Len(t, source.pastIDs, 2)
+
+	source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("down")}
+	b.run(b.refresh())
+	source.fail = nil
+	b.run(b.refresh())
+	require.Len(t, source.pastIDs, 3, "what passed while the database was away is read again")
+}
+
+// TestHoldersSayWhatIsWrong.
+func TestHoldersSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	h := &source.queue.Holders.List[0]
+	h.Health, h.HeartbeatAge = monitor.WorkerStale, new(4*time.Minute+11*time.Second)
+	b := started(t, source, 140, 40)
+	b.open(keymap.InQueue)
+	require.Contains(t, b.View(), "▲ 48x p95, worker stale 4m11s")
+	require.Contains(t, b.View(), "Its worker is stale 4m11s: the slot stays")
+	b.press("o", "w")
+	require.Equal(t, keymap.InWorker, b.view)
+	require.EqualValues(t, 7, b.worker.ID())
+	b.press("esc")
+	require.Equal(t, keymap.InQueue, b.view)
+	b.press("o", "e")
+	require.EqualValues(t, 884100, b.execution.ID())
+}
+
+// TestNobodyHoldsAndNobodyWaits is said in words.
+func TestNobodyHoldsAndNobodyWaits(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.queue.Holders, source.queue.Active, source.queue.Queued, source.queue.Ages = &monitor.Holders{}, 0, 0, nil
+	source.line = &monitor.Line{Reading: source.line.Reading}
+	b := started(t, source, 140, 40)
+	b.open(keymap.InQueue)
+	require.Contains(t, b.View(), "Nobody holds a slot.")
+	require.Contains(t, b.View(), "Nobody waits.")
+	b.press("enter")
+	require.Equal(t, "action:etl.load", b.executions.Filter())
+}
+
+// TestAWorkerIsOpened from the list, with what it has and what changed of it.
+func TestAWorkerIsOpened(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("4", "j", "enter")
+	require.Equal(t, keymap.InWorker, b.view)
+	require.EqualValues(t, 7, b.worker.ID())
+	frame := b.View()
+	require.Contains(t, frame, "Workers › worker-node-02")
+	require.Contains(t, frame, "[4 Work]")
+	require.Contains(t, frame, "RUNNING HERE 4")
+	require.Contains(t, frame, "heartbeat lost")
+	b.press("tab")
+	require.Contains(t, b.View(), "flapped 1x")
+	require.Contains(t, b.View(), "active (flap)")
+	require.Contains(t, b.View(), "11-20 20:19:04 registered")
+	b.press("tab", "j", "enter")
+	require.EqualValues(t, 884_103, b.execution.ID())
+	b.press("esc", "o", "x")
+	require.Equal(t, "worker:7", b.executions.Filter())
+	b.press("esc", "esc")
+	require.Equal(t, keymap.InWorkers, b.view)
+	b.press("gg", "enter")
+	require.EqualValues(t, 9, b.worker.ID(), "a queue without a worker")
+	require.Contains(t, b.View(), "no row has this id")
+}
+
+// TestTheWorkerUnderTheCursorIsReadWhereItIsShown.
+func TestTheWorkerUnderTheCursorIsReadWhereItIsShown(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("4", "j", "j")
+	require.Zero(t, b.source.count(screen.FeedWorker))
+	b = started(t, sample(), 140, 40)
+	b.press("4", "j")
+	require.Equal(t, int64(7), b.source.workerIDs[len(b.source.workerIDs)-1])
+	require.Contains(t, b.View(), "RUNNING HERE 4")
+	require.Contains(t, b.View(), "flap")
+	b.press("j")
+	require.Equal(t, int64(3), b.source.workerIDs[len(b.source.workerIDs)-1])
+}
+
+// TestTheHeadOfAWorkersQueueIsForecast: by the broker's word, or by what the engine saw
+// unstarted.
+func TestTheHeadOfAWorkersQueueIsForecast(t *testing.T) {
+	t.Parallel()
+	frame := func(change func(q *monitor.BrokerQueue, w *monitor.Worker)) string {
+		source := sample()
+		for i := range source.broker.Queues {
+			if source.broker.Queues[i].Name == monitor.WorkerQueue(7) {
+				change(&source.broker.Queues[i], &source.workers.List[0])
+			}
+		}
+		b := started(t, source, 100, 30)
+		b.open(keymap.InWorker)
+		return b.View()
+	}
+	require.Contains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head = ago(3*time.Minute + 2*time.Second) }), "▲ head expires in 1m58s → dead letter")
+	require.Contains(t, frame(func(_ *monitor.BrokerQueue, w *monitor.Worker) { w.Probe.Oldest = ago(time.Minute) }), "head expires in 4m00s")
+	require.Contains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head, q.DeadLetterExchange = ago(time.Hour), nil }), "head is about to expire → deleted by the broker")
+	require.Contains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head, q.Consumers = ago(time.Minute), 1 }), "unless it is taken before")
+	require.Contains(t, frame(func(*monitor.BrokerQueue, *monitor.Worker) {}), "since when the head waits is not known")
+	require.NotContains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.TTL = nil }), "expire")
+	require.NotContains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Ready = 0 }), "expires")
+}
+
+// TestSlotsBeginWithTheLastHour, and what ended is counted.
+func TestSlotsBeginWithTheLastHour(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	past := monitor.WorkerPast{ID: 1}
+	for i := range 60 {
+		past.Minutes = append(past.Minutes, monitor.WorkerMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute), Slots: float64(i % 8), Ended: 61})
+	}
+	source.workersPast = &monitor.WorkersPast{Reading: source.overview.Reading, List: []monitor.WorkerPast{past}}
+	b := started(t, source, 140, 40)
+	b.press("4")
+	trend := b.env.Data.History.Trend(screen.WorkerSeries(1), time.Hour, 60)
+	require.InDelta(t, 6, trend[30], 1)
+	require.InDelta(t, 8, trend[59], 0, "what was polled stays")
+	require.Regexp(t, `worker-python-01.* 61 `, b.View())
+	require.Equal(t, time.Minute, b.timers.due(screen.FeedWorkersPast)[0].after, "it is read once a minute")
+}

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// PlaceReader is where the views of one queue and of one worker read from.
+type PlaceReader interface {
+	QueueLine(ctx context.Context, ask monitor.LineAsk) (*monitor.Line, error)
+	QueuesPast(ctx context.Context, id int64) (*monitor.QueuesPast, error)
+	Worker(ctx context.Context, id int64) (*monitor.WorkerDetail, error)
+	WorkersPast(ctx context.Context) (*monitor.WorkersPast, error)
+}
+
+// workersPastEvery is how often the last hour of workers is read.
+const workersPastEvery = time.Minute
+
+// isPast reports whether a feed is what has passed, which the polls of others extend:
+// it is read once, and again after the database was away.
+func isPast(feed screen.Feed) bool {
+	return feed == screen.FeedPast || feed == screen.FeedQueuesPast
+}
+
+// readMissed reads what happened while nobody could look.
+func (m *Model) readMissed() tea.Cmd {
+	cmd := m.restart(screen.FeedPast)
+	if slices.Contains(m.screen().Feeds(), screen.FeedQueuesPast) {
+		cmd = tea.Batch(cmd, m.restart(screen.FeedQueuesPast))
+	}
+	return cmd
+}
+
+// placeReader binds the reads of the views of one queue and of one worker.
+func (m *Model) placeReader(feed screen.Feed) func(ctx context.Context) (any, error) {
+	r := m.source
+	switch feed {
+	case screen.FeedLine:
+		ask := m.queue.Ask()
+		return func(ctx context.Context) (any, error) { return settle(r.QueueLine(ctx, ask)) }
+	case screen.FeedGlance:
+		id := m.queue.Subject()
+		return func(ctx context.Context) (any, error) {
+			d, err := r.Execution(ctx, id)
+			return settle(&screen.Glance{ExecutionDetail: d}, err)
+		}
+	case screen.FeedQueuesPast:
+		id := int64(0)
+		if m.view == keymap.InQueue {
+			id = m.queue.ID()
+		}
+		return func(ctx context.Context) (any, error) { return settle(r.QueuesPast(ctx, id)) }
+	case screen.FeedWorkersPast:
+		return func(ctx context.Context) (any, error) { return settle(r.WorkersPast(ctx)) }
+	default:
+		id := m.shownWorker()
+		return func(ctx context.Context) (any, error) { return settle(r.Worker(ctx, id)) }
+	}
+}
+
+// shownWorker is the worker that is told of: the one that was opened, or the one under
+// the cursor of the list.
+func (m *Model) shownWorker() int64 {
+	if m.view == keymap.InWorker {
+		return m.worker.ID()
+	}
+	return m.workerList.Subject()
+}
+
+// placeReadAt is the database's time of an answer to these views.
+func placeReadAt(result any) time.Time {
+	switch r := result.(type) {
+	case *monitor.Line:
+		return r.At
+	case *monitor.QueuesPast:
+		return r.At
+	case *monitor.WorkersPast:
+		return r.At
+	case *monitor.WorkerDetail:
+		return r.At
+	case *screen.Glance:
+		if r.ExecutionDetail != nil {
+			return r.At
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Subject is a worker with its queue at the broker, or a queue that no worker owns.
+type Subject struct {
+	Worker monitor.Worker
+	Health monitor.WorkerHealth
+	// Queue is nil where the broker does not know it or was not asked.
+	Queue *monitor.BrokerQueue
+	// Orphan is true when no row has the id.
+	Orphan bool
+}
+
+// Name is what people call it.
+func (s *Subject) Name() string {
+	if s.Worker.Name == "" {
+		return "worker " + strconv.FormatInt(s.Worker.ID, 10)
+	}
+	return s.Worker.Name
+}
+
+// Find is the worker with the id, as far as the list of workers and the broker were
+// read.
+func Find(e *screen.Env, id int64) Subject {
+	s := Subject{Worker: monitor.Worker{ID: id}, Health: monitor.WorkerStale}
+	if q, ok := e.Data.Broker.Queue(monitor.WorkerQueue(id)); ok {
+		s.Queue = &q
+	}
+	d := e.Data.Workers
+	if d == nil {
+		return s
+	}
+	for i := range d.List {
+		if d.List[i].ID == id {
+			s.Worker, s.Health = d.List[i], d.List[i].Health(d.At, e.Data.StaleAfter())
+			return s
+		}
+	}
+	s.Orphan = !d.More
+	return s
+}
+
+// Detail is what was read of a worker beside its row; nil before it was.
+func Detail(e *screen.Env, id int64) *monitor.WorkerDetail {
+	if d := e.Data.Worker; d != nil && d.ID == id {
+		return d
+	}
+	return nil
+}
+
+// cells are the texts of an execution that a worker has.
+func cells(e *screen.Env, r *monitor.WorkerRun, into []widget.Cell) []widget.Cell {
+	queue := r.Queue
+	if queue == "" {
+		queue = "-"
+	}
+	return append(into,
+		widget.Cell{Text: strconv.FormatInt(r.ID, 10)},
+		e.StateCell(r.Status),
+		widget.Cell{Text: r.ActionRef},
+		widget.Cell{Text: widget.Age(e.Since(r.Since))},
+		widget.Cell{Text: queue, Role: theme.Dim},
+	)
+}
+
+// runs are the rows of a table that nobody moves in, as a preview shows them.
+type runs struct {
+	env  *screen.Env
+	rows []monitor.WorkerRun
+}
+
+// Len is the number of rows.
+func (r *runs) Len() int { return len(r.rows) }
+
+// Key identifies a row.
+func (r *runs) Key(i int) string { return strconv.FormatInt(r.rows[i].ID, 10) }
+
+// Cells are the texts of a row.
+func (r *runs) Cells(i int, into []widget.Cell) []widget.Cell { return cells(r.env, &r.rows[i], into) }
+
+// skewTold is how far a worker's clock may be off before that is marked.
+const skewTold = 5 * time.Second
+
+// Probe is what the engine saw when it last looked at a worker; empty when it never
+// has.
+func Probe(e *screen.Env, p *monitor.WorkerProbe) string {
+	if p == nil {
+		return ""
+	}
+	text := p.Verdict + " for " + e.AgeOf(&p.Since)
+	if p.Reason != "" {
+		text += ": " + widget.Clean(p.Reason)
+	}
+	if p.HealthReason != "" {
+		text += "  " + p.Health + ": " + widget.Clean(p.HealthReason)
+	}
+	if p.Oldest != nil {
+		text += "  unstarted " + e.AgeOf(p.Oldest)
+	}
+	text += skew(e, p)
+	if p.RTT != nil {
+		text += "  rtt " + p.RTT.Round(100*time.Microsecond).String()
+	}
+	if !p.Valid {
+		return e.Paint(theme.Dim, " probe      "+text+"  seen "+e.AgeOf(&p.At)+" ago, too long to count")
+	}
+	return " probe      " + text
+}
+
+// skew says by how much the worker's clock is off.
+func skew(e *screen.Env, p *monitor.WorkerProbe) string {
+	if p.Skew == nil || p.Skew.Abs() < time.Second {
+		return ""
+	}
+	clock := "clock " + widget.Age(p.Skew.Abs())
+	if *p.Skew > 0 {
+		clock += " ahead"
+	} else {
+		clock += " behind"
+	}
+	if p.Skew.Abs() > skewTold {
+		clock = e.Paint(theme.Warn, clock)
+	}
+	return "  " + clock
+}
+
+// Facts say in some lines how the worker is, by its row, the engine and the broker.
+func Facts(e *screen.Env, s *Subject) []string {
+	if s.Orphan {
+		return []string{" Messages in this queue expire into the dead letters: no worker row owns it."}
+	}
+	r := &s.Worker
+	beat := "never"
+	if r.Heartbeat != nil {
+		beat = r.Heartbeat.UTC().Format("15:04:05Z") + " (" + e.AgeOf(r.Heartbeat) + " ago)"
+	}
+	lines := []string{
+		" heartbeat  last " + beat + "   stale after " + widget.Age(e.Data.StaleAfter()),
+		" runtimes   " + listed(r.Runtimes) + "   version " + orDash(r.Version) + "   registered " + r.Created.UTC().Format("2006-01-02 15:04Z"),
+	}
+	if s.Queue != nil {
+		lines = append(lines, " queue      "+counts(e, s.Queue))
+	}
+	if probe := Probe(e, r.Probe); probe != "" {
+		lines = append(lines, probe)
+	}
+	return append(lines, Warnings(e, s)...)
+}
+
+// Warnings say what contradicts the row of the worker.
+func Warnings(e *screen.Env, s *Subject) []string {
+	var lines []string
+	if s.Health == monitor.WorkerSuspect {
+		lines = append(lines, e.Paint(theme.Warn, " ▲ suspect for "+e.AgeOf(s.Worker.SuspectSince)+", given nothing: "+orDash(s.Worker.SuspectReason)))
+	}
+	if s.Worker.Status == "active" && s.Health == monitor.WorkerStale {
+		lines = append(lines, e.Paint(theme.Warn, " ▲ status says active but the heartbeat is stale: trust the heartbeat."))
+	}
+	return lines
+}
+
+func counts(e *screen.Env, q *monitor.BrokerQueue) string {
+	mark := e.Mark(screen.FeedBroker)
+	return widget.Clean(q.Name) + "  ready " + e.BrokerNum(*q, q.Ready) + mark + "  unacked " + e.BrokerNum(*q, q.Unacked) + mark +
+		"  consumers " + e.BrokerNum(*q, q.Consumers) + mark
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return widget.Clean(s)
+}
