@@ -46,13 +46,14 @@ const (
 // Target is what an act is about.
 type Target struct {
 	// Name is what people call it: execution 884301, core.http_request.
-	Name string
+	Name string `json:"name"`
 	// Ref is its name alone: of a worker, of a queue, of the action of an execution;
 	// empty for what has none.
-	Ref string
-	ID  int64
+	Ref string `json:"ref,omitempty"`
+	ID  int64  `json:"id"`
 	// Action and Group name a queue, as its row does, and Action what is executed.
-	Action, Group string
+	Action string `json:"action,omitempty"`
+	Group  string `json:"group,omitempty"`
 }
 
 // Item is one line of a menu.

@@ -332,6 +332,10 @@ func (m *Model) confirmKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	case keymap.Refresh:
 		m.leave(d.op, "planned again")
 		return m.planFor(d.op.Order)
+	case keymap.Export:
+		return m.exportPlan()
+	case keymap.Yank:
+		return m.copyPlan()
 	case keymap.Yes:
 		answer = d.confirm.Yes()
 	case keymap.Choose:
@@ -417,6 +421,9 @@ func (m *Model) ran(msg runMsg) tea.Cmd {
 			return nil
 		}
 		m.drop()
+	}
+	if m.dialog.scope != "" && op.Order.Kind == kindExport && msg.err == nil {
+		m.say("Written: " + op.Receipt.Next) // its report stands behind the dialog
 	}
 	m.unmark(op)
 	if msg.err == nil && msg.receipt.Result != nil {

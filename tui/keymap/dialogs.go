@@ -47,6 +47,8 @@ var Dialogs = []Binding{
 	{Refresh, []string{"r"}, "r", "plan again", "plan again on newer facts", GroupDialog, []Scope{InConfirm, InFailed}, 4, false},
 	{Stop, []string{"x"}, "x", "stop after this step", "stop after the step under way; what is done stays", GroupDialog, []Scope{InRunning}, 2, false},
 	{Hide, []string{"esc", "q", "enter"}, "esc", "go on in the background", "leave it running; it reports when it ends", GroupDialog, []Scope{InRunning}, 1, false},
+	{Export, []string{"e"}, "e", "export first", "write the plan to a file", GroupDialog, []Scope{InConfirm}, 5, false},
+	{Yank, []string{"c"}, "c", "copy command", "copy the command that does the same", GroupDialog, []Scope{InConfirm}, 6, false},
 	{No, []string{"n"}, "n", "", "leave it; nothing is done", GroupDialog, []Scope{InConfirm}, 0, false},
 	{Back, []string{"esc", "q"}, "esc", "close", "leave it; nothing is done", GroupDialog, []Scope{InMenu}, 10, false},
 	{Back, []string{"esc", "q"}, "esc", "back", "back to the form, or leave it; nothing is done", GroupDialog, []Scope{InPlanning, InConfirm, InFailed}, 10, false},

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// planning is a dashboard that acts, copies and writes files.
+func planning(t *testing.T, acts *fakeActs) (*bundle, *clip, string) {
+	t.Helper()
+	b, c, folder := carrying(t, sample(), func(o *Options) { o.Acts = acts })
+	b.press("2", "j")
+	return b, c, folder
+}
+
+func TestAPlanIsExportedAndCopiedBeforeItIsRun(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b, c, folder := planning(t, acts)
+	b.press("A", "p", "tab", "tab")
+	b.typed("it's late")
+	b.press("tab")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	b.press("c")
+	require.Equal(t, `attune-executor queue pause core.http_request --reason 'it'\''s late'`, c.last())
+	b.press("e")
+	require.Contains(t, b.messages(), "Written: "+folder)
+	files, err := filepath.Glob(filepath.Join(folder, "prod-eu-plan-queue.pause-*.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	var doc plannedDoc
+	require.NoError(t, json.Unmarshal([]byte(read(t, files[0])), &doc))
+	require.Equal(t, act.PauseQueue, doc.Kind)
+	require.NotEmpty(t, doc.Lines)
+	require.Len(t, doc.Commands, 1)
+	require.Zero(t, acts.runs, "nothing was done")
+	b.press("y")
+	require.Equal(t, 1, acts.runs, "and it can be run still")
+}
+
+func TestAPlanForManyNamesEachOfThem(t *testing.T) {
+	t.Parallel()
+	b, c, folder := planning(t, &fakeActs{})
+	b.press("3", " ", " ", "R", "c")
+	require.Equal(t, "attune-executor execution retry 884301 884300", c.last())
+	b.press("e")
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	lines := strings.Split(strings.TrimSpace(read(t, files[0])), "\n")
+	require.Len(t, lines, 3)
+	require.Contains(t, lines[2], "884300")
+}
+
+func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
+	t.Parallel()
+	b, c, folder := planning(t, &fakeActs{})
+	b.press("A", "p")
+	b.dialog.item.Fields = []act.Field{{Name: "pin", Secret: true}}
+	b.dialog.op.Order.Values = map[string]string{"pin": "1234"}
+	b.dialog.op.Order.Letters = []redrive.Letter{{ActionRef: "core.echo", Payload: []byte(`{"password":"abc"}`)}}
+	b.dialog.op.Order.Rows = []int64{884301}
+	b.press("c")
+	require.Empty(t, c.texts)
+	require.Contains(t, b.messages(), "No command of attune-executor does this")
+	b.press("e")
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+	require.NoError(t, err)
+	text := read(t, files[0])
+	require.NotContains(t, text, "1234")
+	require.NotContains(t, text, "abc")
+	require.Contains(t, text, widget.Masked)
+	require.Contains(t, text, `{"execution":884301}`)
+	require.Equal(t, "1234", b.dialog.op.Order.Values["pin"], "the plan itself has it")
+}
+
+func TestAPlanIsNotTakenOutWhereNothingTakesIt(t *testing.T) {
+	t.Parallel()
+	b, _, _ := carrying(t, sample(), func(o *Options) { o.Acts, o.Clipboard, o.Exports = &fakeActs{}, nil, "" })
+	b.press("2", "j", "A", "p", "c")
+	require.Contains(t, b.messages(), "no terminal to ask")
+	b.press("e")
+	require.Contains(t, b.messages(), "Not written: no folder is known")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+}
