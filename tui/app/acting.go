@@ -53,8 +53,10 @@ type dialog struct {
 	// relations are what the menu of related things turns to, under a title.
 	relations []screen.Relation
 	title     string
-	// about is the execution of that menu, of which more is being read.
+	// about is the execution of that menu, of which more is being read; own are the
+	// lines that stand before what that says.
 	about *monitor.Execution
+	own   []screen.Relation
 	// offers are what can be taken out of the dashboard.
 	offers []offer
 	// table is what columns are chosen for.

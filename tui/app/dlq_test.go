@@ -125,7 +125,62 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 	b.press("/")
 	b.input.SetValue("colour:red")
 	b.press("enter")
-	require.Contains(t, b.View(), "is no field")
+	require.Contains(t, b.View(), "there is no field")
+}
+
+func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
+	t.Parallel()
+	b := onLetters(t, &letterActs{}, 140, 40)
+	for text, want := range map[string]int{
+		"decision:waiting": 2, "!decision:waiting": 3, "reason:expired,poison": 4, "queue:worker.7.*": 3, "age>20h": 2, "age<1h | id:4": 3, "execution:884301": 1,
+		"by:ann*": 1, "status:completed": 1, "try>0": 0, "try<=0": 3, "regex:/^worker-node/": 2, "event": 1, "verdict:decided": 2,
+	} {
+		require.NoError(t, b.letters.SetFilter(text), text)
+		require.Equal(t, want, b.letters.Len(), text)
+	}
+	require.NoError(t, b.letters.SetFilter("reason:none"))
+	require.Contains(t, b.View(), "None of 5 matches the filter")
+	require.Contains(t, b.letters.Known("from"), "worker-node-02")
+	b.press("/")
+	b.input.SetValue("decis")
+	b.input.CursorEnd()
+	b.press("tab")
+	require.Contains(t, b.input.Value(), "decision:")
+}
+
+func TestDeadLettersAreSorted(t *testing.T) {
+	t.Parallel()
+	b := onLetters(t, &letterActs{}, 140, 40)
+	first := func() string { return b.letters.Key(0) }
+	require.Contains(t, b.View(), "waiting first")
+	b.press("s", "2")
+	require.Equal(t, "3", first(), "who died last")
+	require.Contains(t, b.View(), "sort died↓")
+	b.press("s", "2")
+	require.Equal(t, "1", first(), "who died first")
+	b.press("s", "3")
+	require.Equal(t, "3", first(), "by reason, otherwise as listed")
+	b.press("s", "6")
+	require.Contains(t, b.letters.Cells(0, nil)[9].Text, "✓", "what can be requeued first")
+	b.press("S")
+	require.Equal(t, 10, b.letters.Len(), "what lies on the broker is sorted too")
+	b.press("s", "1")
+	require.Contains(t, b.View(), "as read")
+}
+
+func TestOnlyLettersThatAskForSomebody(t *testing.T) {
+	t.Parallel()
+	b := onLetters(t, &letterActs{}, 140, 40)
+	b.press("z")
+	require.Equal(t, 2, b.letters.Len(), "those that wait for a person")
+	require.Contains(t, b.View(), "problems")
+	b.press("S")
+	for i := range b.letters.Len() {
+		require.NotContains(t, b.letters.Cells(i, nil)[9].Text, "stale")
+	}
+	require.Less(t, b.letters.Len(), 10)
+	b.press("z")
+	require.Equal(t, 10, b.letters.Len())
 }
 
 func TestALetterIsShownBesideItsRow(t *testing.T) {

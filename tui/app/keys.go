@@ -230,7 +230,7 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 		m.worker.Show(effect.Worker)
 	}
 	if effect.Open == keymap.InLetter {
-		m.letter.Opened()
+		m.letter.Opened(effect.Letter)
 	}
 	if effect.Open == keymap.InXray {
 		m.xray.Show(effect.Execution)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -20,7 +21,6 @@ type RecordReader interface {
 	Enforcement(ctx context.Context, id int64) (*monitor.EnforcementDetail, error)
 	EventDetail(ctx context.Context, id int64) (*monitor.EventDetail, error)
 	Rule(ctx context.Context, ref string) (*monitor.RuleDetail, error)
-	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 }
 
 // readFamily reads what the execution in sight has to do with.
@@ -66,13 +66,6 @@ func recordOf(ctx context.Context, r RecordReader, ref screen.RecordRef) (*scree
 		}
 		reading, d.Reading = d.Reading, monitor.Reading{}
 		body = d
-	case screen.RecordLetter:
-		d, err := r.Letter(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		reading, d.Reading = d.Reading, monitor.Reading{}
-		body = d
 	default:
 		return nil, fmt.Errorf("unknown kind of record %q", ref.Kind)
 	}
@@ -105,7 +98,7 @@ func (m *Model) openRelated() tea.Cmd {
 		return nil
 	}
 	row := *x
-	m.dialog.about = &row
+	m.dialog.about, m.dialog.own = &row, screen.BesidesExecution(list, &row)
 	r, ctx := m.source, m.ctx
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -134,7 +127,7 @@ func (m *Model) relatedRead(msg familyMsg) {
 		return
 	}
 	at := d.list.Cursor()
-	m.relate(screen.ExecutionRelations(d.about, msg.family))
+	m.relate(append(slices.Clip(d.own), screen.ExecutionRelations(d.about, msg.family)...))
 	d.list.Move(at - d.list.Cursor())
 }
 

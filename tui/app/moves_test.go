@@ -76,7 +76,8 @@ func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
 			require.Equal(t, screen.RecordRef{Kind: screen.RecordRule, Name: "nightly.start"}, b.record.Ref())
 		},
 		"d": func(b *bundle) {
-			require.Equal(t, screen.RecordRef{Kind: screen.RecordLetter, Name: "71"}, b.record.Ref())
+			require.Equal(t, keymap.InLetter, b.view)
+			require.Equal(t, int64(71), b.letter.ID())
 		},
 	} {
 		b := started(t, sample(), 80, 24)

@@ -20,7 +20,7 @@ const (
 var documentScopes = []Scope{InExecution, InRecord, InLetter}
 
 // rowScopes are the views whose row, or what they show, has to do with others.
-var rowScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InXray, InRecord, InAlerts}
+var rowScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers, InWorker, InXray, InRecord, InAlerts, InDeadLetters, InLetter, InWorkflows, InInquiries, InBroker}
 
 // moves are their keys.
 var moves = []Binding{

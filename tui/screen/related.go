@@ -16,8 +16,9 @@ type Related interface {
 	Relations() (title string, list []Relation, ok bool)
 }
 
-// RelatedExecution is a screen whose row is an execution, of which more is read
-// when it is asked what it has to do with.
+// RelatedExecution is a screen whose row is an execution or is about one, of which
+// more is read when it is asked what it has to do with. What Relations lists under
+// letters of its own stands before that.
 type RelatedExecution interface {
 	RelatedExecution() (*monitor.Execution, bool)
 }
@@ -41,7 +42,6 @@ const (
 	RecordEnforcement RecordKind = "enforcement"
 	RecordEvent       RecordKind = "event"
 	RecordRule        RecordKind = "rule"
-	RecordLetter      RecordKind = "dead letter"
 )
 
 // RecordRef names a record.
@@ -61,6 +61,16 @@ type Record struct {
 // OpenExecution turns to an execution, and OpenRecord to a record.
 func OpenExecution(id int64) Effect {
 	return Effect{Handled: true, Open: keymap.InExecution, Execution: id}
+}
+
+// OpenLetter turns to a letter of the ledger.
+func OpenLetter(id int64) Effect {
+	return Effect{Handled: true, Open: keymap.InLetter, Letter: id}
+}
+
+// OpenList turns to a list with a filter in place.
+func OpenList(view View, filter string) Effect {
+	return Effect{Handled: true, Open: view, Filter: filter}
 }
 
 // OpenRecord turns to a record.

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -27,16 +28,28 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	return append(append(list, recorded(f)...), retries(x, f)...)
 }
 
+// BesidesExecution is what of a menu is not about its execution.
+func BesidesExecution(list []Relation, x *monitor.Execution) []Relation {
+	of := ExecutionRelations(x, nil)
+	return slices.DeleteFunc(slices.Clone(list), func(r Relation) bool {
+		return slices.ContainsFunc(of, func(other Relation) bool { return other.Key == r.Key })
+	})
+}
+
 func parentOf(x *monitor.Execution, f *monitor.Family) Relation {
 	r := Relation{Key: "p", Label: "parent", Not: "nothing started it"}
-	if x.Parent == nil {
-		return r
-	}
-	r.Not, r.Help, r.To = "", strconv.FormatInt(*x.Parent, 10), OpenExecution(*x.Parent)
 	if f != nil {
 		if p := f.Parent(); p != nil {
-			r.Help += "  " + p.ActionRef + "  " + p.Status
+			r.Not, r.To = "", OpenExecution(p.ID)
+			r.Help = strconv.FormatInt(p.ID, 10) + "  " + p.ActionRef + "  " + p.Status
+			return r
 		}
+	}
+	switch {
+	case x.Parent != nil:
+		r.Not, r.Help, r.To = "", strconv.FormatInt(*x.Parent, 10), OpenExecution(*x.Parent)
+	case f == nil && x.Created.IsZero(): // it was only named by something else
+		r.Not = "it has not been read yet"
 	}
 	return r
 }
@@ -57,7 +70,7 @@ func recorded(f *monitor.Family) []Relation {
 	}
 	if len(f.Letters) > 0 {
 		l := &f.Letters[0]
-		letter = Relation{Key: "d", Label: "dead letter", Help: strconv.FormatInt(l.ID, 10) + "  " + l.Reason + "  " + l.Decision, To: OpenRecordID(RecordLetter, l.ID)}
+		letter = Relation{Key: "d", Label: "dead letter", Help: strconv.FormatInt(l.ID, 10) + "  " + l.Reason + "  " + l.Decision, To: OpenLetter(l.ID)}
 	}
 	if c := f.Enforcement; c != nil {
 		cause = Relation{Key: "e", Label: "enforcement", Help: strconv.FormatInt(c.ID, 10) + "  " + c.Status, To: OpenRecordID(RecordEnforcement, c.ID)}

@@ -155,6 +155,9 @@ type Effect struct {
 	Workflow int64
 	// Inquiry is what to open in the view of inquiries.
 	Inquiry int64
+	// Letter is the letter of the ledger to open in the view of one; zero opens the one
+	// under the cursor of the list.
+	Letter int64
 	// Record is what to open in the view of one record.
 	Record RecordRef
 	// Filter is put in place in the opened view when Open is set.

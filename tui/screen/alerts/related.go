@@ -15,9 +15,6 @@ func (v *Alerts) Relations() (title string, list []screen.Relation, ok bool) {
 	if r == nil {
 		return "", nil, false
 	}
-	to := func(view screen.View, filter string) screen.Effect {
-		return screen.Effect{Handled: true, Open: view, Filter: filter}
-	}
 	name, kind := "", ""
 	if r.alert != nil {
 		name, kind = r.alert.Target, r.alert.Of
@@ -26,22 +23,22 @@ func (v *Alerts) Relations() (title string, list []screen.Relation, ok bool) {
 	queue := screen.Relation{Key: "q", Label: "queue", Not: "it is about none"}
 	worker := screen.Relation{Key: "w", Label: "worker", Not: "it is about none"}
 	executions := screen.Relation{Key: "x", Label: "executions", Not: "it is about none by name"}
-	letters := screen.Relation{Key: "d", Label: "dead letters", Help: "all", To: to(keymap.InDeadLetters, "")}
+	letters := screen.Relation{Key: "d", Label: "dead letters", Help: "all", To: screen.OpenList(keymap.InDeadLetters, "")}
 	switch kind {
 	case "queue":
-		queue = screen.Relation{Key: "q", Label: "queue", Help: name, To: to(keymap.InQueues, action)}
-		executions = screen.Relation{Key: "x", Label: "executions", Help: "of " + action, To: to(keymap.InExecutions, "action:"+action)}
+		queue = screen.Relation{Key: "q", Label: "queue", Help: name, To: screen.OpenList(keymap.InQueues, action)}
+		executions = screen.Relation{Key: "x", Label: "executions", Help: "of " + action, To: screen.OpenList(keymap.InExecutions, "action:"+action)}
 		letters.Help, letters.To.Filter = "of "+action, "action:"+action
 	case "worker":
 		quoted := filter.Quote(name)
-		worker = screen.Relation{Key: "w", Label: "worker", Help: name, To: to(keymap.InWorkers, quoted)}
-		executions = screen.Relation{Key: "x", Label: "executions", Help: "given to " + name, To: to(keymap.InExecutions, "worker:"+quoted)}
+		worker = screen.Relation{Key: "w", Label: "worker", Help: name, To: screen.OpenList(keymap.InWorkers, quoted)}
+		executions = screen.Relation{Key: "x", Label: "executions", Help: "given to " + name, To: screen.OpenList(keymap.InExecutions, "worker:"+quoted)}
 		letters.Help, letters.To.Filter = "on their way to "+name, "from:"+quoted
 	}
 	opens := r.open()
 	return r.rule, []screen.Relation{
 		{Key: "t", Label: "target", Help: strings.TrimSpace(string(opens.Open) + "  " + opens.Filter), To: opens},
 		queue, worker, executions, letters,
-		{Key: "m", Label: "broker", Help: "queues and wiring, " + monitor.DeadLetterQueue + " among them", To: to(keymap.InBroker, "")},
+		{Key: "m", Label: "broker", Help: "queues and wiring, " + monitor.DeadLetterQueue + " among them", To: screen.OpenList(keymap.InBroker, "")},
 	}, true
 }

@@ -9,7 +9,6 @@ package deadletters
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -35,10 +34,13 @@ type DeadLetters struct {
 	table  *widget.Table
 	groups *widget.Table
 	source source
-	// all are the rows of the source, rows those that the filter lets through.
+	screen.Filtered
+	screen.Sorted
+
+	// all are the rows of the source, rows those that the filter lets through, in order.
 	all, rows []row
-	filter    string
-	terms     []term
+	keys      []string
+	problems  bool
 	by        int
 	gathered  []group
 	// onGroups is true while the groups have the focus.
@@ -62,7 +64,10 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *DeadLetters {
-	return &DeadLetters{env: env, table: widget.NewTable(columns), groups: widget.NewTable(groupColumns)}
+	return &DeadLetters{
+		env: env, table: widget.NewTable(columns), groups: widget.NewTable(groupColumns), Filtered: screen.NewFiltered(fields),
+		Sorted: screen.NewSorted(sortKeys...),
+	}
 }
 
 // Table is the list, with its marks and columns.
@@ -96,28 +101,31 @@ func (v *DeadLetters) Executions() []int64 {
 
 // Title is the text of the title rule.
 func (v *DeadLetters) Title() (left, right string) {
-	right = "waiting first · "
-	if v.source != sourceLedger {
-		right = "as read · "
+	order := "sort " + v.SortKey() + v.Order().Arrow(v.Order().Column == byDied || v.Order().Column == byTries)
+	switch {
+	case v.Order() == screen.Order{} && v.source == sourceLedger:
+		order = "waiting first"
+	case v.Order() == screen.Order{}:
+		order = "as read"
 	}
-	if v.filter != "" {
-		right = "/" + v.filter + " · "
-	}
+	right = screen.ListTitle(order, v.problems, v.Filter()) + " · "
 	return "DLQ " + monitor.DeadLetterQueue, right + "verdict = what R would do · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedDeadLetters)
 }
 
-// Filter is the filter in place.
-func (v *DeadLetters) Filter() string { return v.filter }
-
 // SetFilter shows only what matches.
 func (v *DeadLetters) SetFilter(text string) error {
-	terms, err := parseFilter(text)
-	if err != nil {
+	if err := v.SetQuery(text); err != nil {
 		return err
 	}
-	v.filter, v.terms = strings.TrimSpace(text), terms
-	v.arrange()
+	v.arrange(true)
 	return nil
+}
+
+// SetOrder orders the list.
+func (v *DeadLetters) SetOrder(order screen.Order) {
+	if v.Sort(order) {
+		v.arrange(true)
+	}
 }
 
 // Select puts the cursor on a line of the body.
@@ -156,7 +164,10 @@ func (v *DeadLetters) gather() {
 	case v.source == sourceLedger && d.DeadLetters != nil:
 		v.gatherHandled(d.DeadLetters)
 	}
-	v.arrange()
+	for i := range v.all {
+		v.all[i].at = i
+	}
+	v.arrange(false)
 }
 
 func (v *DeadLetters) gatherHandled(d *monitor.DeadLetters) {
@@ -171,14 +182,20 @@ func (v *DeadLetters) gatherHandled(d *monitor.DeadLetters) {
 	}
 }
 
-// arrange applies the filter, and gathers the groups.
-func (v *DeadLetters) arrange() {
-	v.rows = nil
+// arrange applies filter and order, and gathers the groups. Unless the operator asked
+// for it, rows stay where they are while somebody reads.
+func (v *DeadLetters) arrange(asked bool) {
+	rows := make([]row, 0, len(v.all))
 	for i := range v.all {
-		if matchesAll(v.terms, &v.all[i]) {
-			v.rows = append(v.rows, v.all[i])
+		if r := &v.all[i]; (!v.problems || r.troubles()) && v.Matches(asking{v, r}) {
+			rows = append(rows, *r)
 		}
 	}
+	old := v.keys
+	if asked {
+		old = nil
+	}
+	v.rows, v.keys = screen.Arrange(v.env, rows, old, v.compare, func(r *row) string { return r.key })
 	v.table.SetRows(v)
 	v.gathered = groupings[v.by].gather(v.rows)
 	v.groups.SetRows(&groupRows{v.env, v.gathered, v.isMarked})
@@ -191,8 +208,12 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 	switch action {
 	case keymap.GroupBy:
 		v.by = (v.by + 1) % len(groupings)
-		v.arrange()
+		v.arrange(false)
 		return screen.Effect{Handled: true, Note: "grouped by " + groupings[v.by].name}
+	case keymap.Problems:
+		v.problems = !v.problems
+		v.arrange(true)
+		return screen.Effect{Handled: true}
 	case keymap.Source:
 		return v.turn()
 	case keymap.Snapshot:
@@ -258,7 +279,7 @@ func (v *DeadLetters) turn() screen.Effect {
 // setSource turns to a source. Marks are of one source, so they go with it.
 func (v *DeadLetters) setSource(s source) {
 	if v.source != s {
-		v.source, v.onGroups = s, false
+		v.source, v.onGroups, v.keys = s, false, nil
 		v.table.Unmark()
 	}
 	v.gather()

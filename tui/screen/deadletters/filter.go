@@ -1,82 +1,155 @@
 package deadletters
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
+	"github.com/attune-go/attune/tui/screen"
 )
 
-// term is one condition of a filter.
-type term struct{ field, text string }
+var fields = filter.Schema{
+	{Name: "reason", Kind: filter.Text, Values: []string{"expired", "rejected", "maxlen", "delivery_limit"}, Help: "why it died"},
+	{Name: "action", Kind: filter.Text, Help: "the action it is about; a star stands for anything"},
+	{Name: "type", Kind: filter.Text, Help: "its type"},
+	{Name: "from", Kind: filter.Text, Help: "the worker it was on its way to, or where it died"},
+	{Name: "queue", Kind: filter.Text, Help: "the queue it died in"},
+	{Name: "verdict", Kind: filter.Within, Values: []string{"requeue", "publish", "replay", "stale", "blocked", "export", "wait", "repeated", "decided"}, Help: "what R would do"},
+	{Name: "status", Kind: filter.Text, Help: "the status of its execution now"},
+	{Name: "decision", Kind: filter.Text, Values: append(slices.Clone(monitor.LetterDecisions), "unhandled"), Help: "what was decided"},
+	{Name: "by", Kind: filter.Text, Help: "who decided"},
+	{Name: "error", Kind: filter.Within, Help: "what is said of it"},
+	{Name: "execution", Kind: filter.ID, Help: "the execution it is about"},
+	{Name: "id", Kind: filter.ID, Help: "its number in the ledger"},
+	{Name: "try", Kind: filter.Number, Help: "how often its execution was repeated"},
+	{Name: "age", Kind: filter.Age, Help: "how long ago it died"},
+}
 
-// fields are what a filter can name, and how a row says them.
-var fields = map[string]func(*row) string{
-	"reason": func(r *row) string { return r.reason }, "action": func(r *row) string { return r.action }, "type": func(r *row) string { return r.kind },
-	"from": func(r *row) string { return r.from }, "verdict": func(r *row) string { return r.verdict.text }, "status": func(r *row) string { return r.now },
-	"decision": func(r *row) string { return r.decision }, "error": func(r *row) string { return r.problem },
+// Known lists the values of a field that are in the list.
+func (v *DeadLetters) Known(field string) []string {
+	var known screen.Distinct
+	switch field {
+	case "reason", "action", "type", "from", "queue", "status", "decision", "by":
+		for i := range v.all {
+			known.Add(asking{v, &v.all[i]}.Texts(field)...)
+		}
+	}
+	return known.List()
+}
+
+// asking is a letter as filters see it.
+type asking struct {
+	v *DeadLetters
+	r *row
+}
+
+// texts are how a row says what a field names.
+var texts = map[string]func(*row) string{
+	"reason": byReason, "action": byAction, "type": byType, "from": byFrom, "error": byError, "queue": (*row).queue,
+	"verdict": func(r *row) string { return r.verdict.text }, "status": func(r *row) string { return r.now },
+	"decision": func(r *row) string { return r.decision },
+	"by": func(r *row) string {
+		if r.ledger == nil {
+			return ""
+		}
+		return r.ledger.DecidedBy
+	},
 	"execution": func(r *row) string { return strconv.FormatInt(r.execution, 10) },
+	"id": func(r *row) string {
+		if r.ledger == nil {
+			return ""
+		}
+		return strconv.FormatInt(r.ledger.ID, 10)
+	},
 }
 
-// fieldNames lists them in the order in which a refusal names them.
-var fieldNames = []string{"reason", "action", "type", "from", "verdict", "status", "decision", "error", "execution"}
-
-// parseFilter reads terms that all have to match: field:text, where a star stands for
-// anything, or a word that any field contains.
-func parseFilter(text string) ([]term, error) {
-	var terms []term
-	for word := range strings.FieldsSeq(strings.ToLower(text)) {
-		field, value, named := strings.Cut(word, ":")
-		if !named {
-			terms = append(terms, term{"", word})
-			continue
-		}
-		if _, known := fields[field]; !known {
-			return nil, fmt.Errorf("%q is no field: use one of %s", field, strings.Join(fieldNames, ", "))
-		}
-		terms = append(terms, term{field, value})
+// Texts are the texts of a field.
+func (a asking) Texts(field string) []string {
+	if of, ok := texts[field]; ok {
+		return []string{of(a.r)}
 	}
-	return terms, nil
+	r := a.r
+	return []string{r.name, r.reason, r.action, r.kind, r.from, r.now, r.decision, r.problem, r.verdict.text, strconv.FormatInt(r.execution, 10), r.queue()}
 }
 
-func (t term) matches(r *row) bool {
-	if t.field != "" {
-		return like(t.text, strings.ToLower(fields[t.field](r)))
-	}
-	for _, name := range fieldNames {
-		if strings.Contains(strings.ToLower(fields[name](r)), t.text) {
-			return true
+// Number is the number of a field.
+func (a asking) Number(field string) (float64, bool) {
+	switch field {
+	case "try":
+		return float64(a.r.retries), a.r.tries != "-"
+	case "age":
+		if a.r.died != nil {
+			return a.v.env.Since(*a.r.died).Seconds(), true
 		}
 	}
-	return strings.Contains(strings.ToLower(r.name), t.text)
+	return 0, false
 }
 
-// like compares a text with a pattern of stars. Without a star the pattern is a
-// beginning.
-func like(pattern, text string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !strings.HasPrefix(text, head) {
-		return false
+// What the list can be sorted by.
+const (
+	byOrder = iota
+	byDied
+	byReasonOf
+	byActionOf
+	byFromOf
+	byVerdict
+	byTries
+)
+
+// sortKeys are the columns to sort by. The first is the order of the source: those of
+// the ledger that wait come first, what lies on the broker stands as it lies there.
+var sortKeys = []string{"as listed", "died", "reason", "action", "from", "verdict", "tries"}
+
+// compare puts two letters in the chosen order, those that are alike as they were
+// listed.
+func (v *DeadLetters) compare(a, b *row) int {
+	var c int
+	switch v.Order().Column {
+	case byDied:
+		c = compareDied(a, b)
+	case byReasonOf:
+		c = cmp.Compare(a.reason, b.reason)
+	case byActionOf:
+		c = cmp.Compare(a.action, b.action)
+	case byFromOf:
+		c = cmp.Compare(a.from, b.from)
+	case byVerdict:
+		c = cmp.Or(cmp.Compare(a.verdict.rank(), b.verdict.rank()), cmp.Compare(a.verdict.text, b.verdict.text))
+	case byTries:
+		c = cmp.Compare(b.retries, a.retries)
+	default:
+		return v.Order().Apply(cmp.Compare(a.at, b.at))
 	}
-	if !star {
-		return true
-	}
-	text = text[len(head):]
-	parts := strings.Split(rest, "*")
-	for _, part := range parts[:len(parts)-1] {
-		at := strings.Index(text, part)
-		if at < 0 {
-			return false
-		}
-		text = text[at+len(part):]
-	}
-	return strings.HasSuffix(text, parts[len(parts)-1])
+	return cmp.Or(v.Order().Apply(c), cmp.Compare(a.at, b.at))
 }
 
-func matchesAll(terms []term, r *row) bool {
-	for _, t := range terms {
-		if !t.matches(r) {
-			return false
-		}
+// compareDied puts the newest first; when nobody knows when one died it comes last.
+func compareDied(a, b *row) int {
+	switch {
+	case a.died == nil || b.died == nil:
+		return cmp.Compare(boolInt(a.died == nil), boolInt(b.died == nil))
+	default:
+		return b.died.Compare(*a.died)
 	}
-	return true
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// rank puts first what can be requeued, then what stands in the way.
+func (v *verdict) rank() int { return slices.Index([]class{requeue, blocked, stale, other}, v.class) }
+
+// troubles reports whether a letter asks for somebody: it waits for a person, or what
+// lies on the broker is neither stale nor anybody else's to decide.
+func (r *row) troubles() bool {
+	if r.ledger != nil {
+		return r.ledger.Open()
+	}
+	return r.verdict.class == requeue || r.verdict.class == blocked
 }

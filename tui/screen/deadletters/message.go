@@ -25,6 +25,9 @@ type Message struct {
 	inside bool
 	doc    *jsonview.View
 	shown  string // what doc shows
+	// alone is the letter of the ledger that another view sent to, which need not be in
+	// the list; zero shows the one under the cursor of the list.
+	alone int64
 }
 
 // NewMessage makes the view of the letter under the cursor of the list.
@@ -40,7 +43,7 @@ func (m *Message) Table() *widget.Table { return m.list.table }
 
 // ID is the letter of the ledger in sight; zero where it is from elsewhere.
 func (m *Message) ID() int64 {
-	if r := m.list.current(); r != nil && r.ledger != nil {
+	if r := m.current(); r != nil && r.ledger != nil {
 		return r.ledger.ID
 	}
 	return 0
@@ -56,11 +59,14 @@ func (m *Message) Feeds() []screen.Feed {
 
 // Title is the text of the title rule.
 func (m *Message) Title() (left, right string) {
-	r := m.list.current()
+	r := m.current()
 	if r == nil {
 		return "DLQ › nothing", ""
 	}
 	left = "DLQ › " + strconv.Itoa(m.list.table.Cursor()+1) + " of " + strconv.Itoa(len(m.list.rows)) + " › " + r.name
+	if m.alone != 0 {
+		left = "DLQ › " + r.name
+	}
 	if r.died != nil {
 		right = "died " + widget.Age(m.env.Since(*r.died)) + " ago · "
 	}
@@ -70,8 +76,17 @@ func (m *Message) Title() (left, right string) {
 // Changed takes over new data.
 func (m *Message) Changed(screen.Feed) { m.prepare() }
 
-// Acts is what may be done with the letter in sight.
-func (m *Message) Acts() (act.Menu, bool) { return m.list.Acts() }
+// Acts is what may be done with the letter in sight, or with those that are marked in
+// the list it is of.
+func (m *Message) Acts() (act.Menu, bool) {
+	if m.alone == 0 {
+		return m.list.Acts()
+	}
+	if d := m.detail(m.alone); d != nil {
+		return act.ForLetter(&d.LedgerEntry), true
+	}
+	return act.Menu{}, false
+}
 
 // Leave takes the focus back from the document.
 func (m *Message) Leave() bool {
@@ -87,13 +102,17 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 		m.turn(action == keymap.NextPane)
 		return screen.Effect{Handled: true}
 	case keymap.Open:
-		if r := m.list.current(); r != nil && r.execution != 0 && r.now != "" {
+		if r := m.current(); r != nil && r.execution != 0 && r.now != "" {
 			return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: r.execution}
 		}
 		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
 	case keymap.GroupBy, keymap.Snapshot:
 		return m.list.Do(action)
-	case keymap.Mark:
+	}
+	if m.alone != 0 {
+		return m.doAlone(action)
+	}
+	if action == keymap.Mark {
 		m.list.table.Mark()
 		return m.moved()
 	}
@@ -106,6 +125,15 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 		return m.moved()
 	}
 	return screen.Effect{}
+}
+
+// doAlone is Do while the letter is of no list: rows are the lines of the document.
+func (m *Message) doAlone(action keymap.Action) screen.Effect {
+	switch action {
+	case keymap.Mark, keymap.MarkRange, keymap.MarkAll, keymap.Unmark:
+		return screen.Effect{Handled: true, Note: "Letters are marked in their list: 5."}
+	}
+	return screen.Effect{Handled: m.doc.Do(action)}
 }
 
 // moved shows the letter that is under the cursor now.
@@ -141,14 +169,51 @@ func (m *Message) turn(forward bool) {
 	m.prepare()
 }
 
-// Opened shows the letter under the cursor from its beginning.
-func (m *Message) Opened() {
-	m.section, m.inside = 0, false
+// Opened shows a letter of the ledger from its beginning; zero that under the cursor
+// of the list.
+func (m *Message) Opened(id int64) {
+	m.section, m.inside, m.alone = 0, false, id
 	m.moved()
 }
 
+// inList is what Shown says of the letter under the cursor of the list.
+const inList = "list"
+
+// Shown names the letter that another view sent to.
+func (m *Message) Shown() string {
+	if m.alone == 0 {
+		return inList
+	}
+	return strconv.FormatInt(m.alone, 10)
+}
+
+// ShowAgain turns back to it.
+func (m *Message) ShowAgain(name string) {
+	if name == m.Shown() {
+		return
+	}
+	id, err := strconv.ParseInt(name, 10, 64)
+	if err != nil {
+		id = 0
+	}
+	m.Opened(id)
+}
+
+// current is the letter in sight; nil when the list has none.
+func (m *Message) current() *row {
+	if m.alone == 0 {
+		return m.list.current()
+	}
+	entry := &monitor.LedgerEntry{ID: m.alone}
+	if d := m.detail(m.alone); d != nil {
+		entry = &d.LedgerEntry
+	}
+	r := ledgerRow(entry)
+	return &r
+}
+
 func (m *Message) prepare() {
-	r := m.list.current()
+	r := m.current()
 	if r == nil {
 		return
 	}
@@ -169,7 +234,7 @@ func (m *Message) detail(id int64) *monitor.LedgerDetail {
 
 // Render draws the view.
 func (m *Message) Render(w, h int) []string {
-	e, r := m.env, m.list.current()
+	e, r := m.env, m.current()
 	if r == nil {
 		return []string{"", " " + e.Paint(theme.Dim, "The letter is no longer in the list. esc goes back.")}
 	}

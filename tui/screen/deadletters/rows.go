@@ -38,10 +38,13 @@ type row struct {
 	execution int64
 	now       string
 	tries     string
-	from      string
-	decision  string
-	problem   string
-	verdict   verdict
+	retries   int64
+	// at is its place in what its source lists.
+	at       int
+	from     string
+	decision string
+	problem  string
+	verdict  verdict
 
 	// One of these is set.
 	ledger  *monitor.LedgerEntry
@@ -58,7 +61,7 @@ func ledgerRow(l *monitor.LedgerEntry) row {
 		action: l.ActionRef, now: l.StatusNow, tries: "-", decision: l.Decision, problem: problemOf(l.Detail), ledger: l,
 	}
 	if l.Execution != nil {
-		r.execution, r.tries = *l.Execution, tries(l.Tries, l.MaxTries)
+		r.execution, r.tries, r.retries = *l.Execution, tries(l.Tries, l.MaxTries), l.Tries
 	}
 	switch {
 	case l.WorkerName != "":
@@ -141,6 +144,7 @@ func letterRow(l *redrive.Letter, rows *monitor.LetterRows, n int) row {
 		facts.Known, facts.Ours = true, rows.Ours
 		if facts.Row = rows.Rows[l.Execution]; facts.Row != nil {
 			r.now, r.tries, r.action = facts.Row.Status, tries(facts.Row.Tries, facts.Row.MaxTries), facts.Row.ActionRef
+			r.retries = facts.Row.Tries
 		}
 	}
 	judged := redrive.Judge(facts)
@@ -153,7 +157,7 @@ func letterRow(l *redrive.Letter, rows *monitor.LetterRows, n int) row {
 func handledRow(h *monitor.HandledRow) row {
 	r := row{
 		key: "x" + strconv.FormatInt(h.ID, 10), name: "execution " + strconv.FormatInt(h.ID, 10), died: &h.Updated, kind: "ExecutionRequested", reason: "expired",
-		action: h.ActionRef, execution: h.ID, now: h.Status, tries: tries(h.Tries, h.MaxTries), decision: "failed", problem: problemOf(h.Reason),
+		action: h.ActionRef, execution: h.ID, now: h.Status, tries: tries(h.Tries, h.MaxTries), retries: h.Tries, decision: "failed", problem: problemOf(h.Reason),
 		verdict: brokerVerdict(h.Verdict), handled: h,
 	}
 	switch {

@@ -102,8 +102,12 @@ func (v *DeadLetters) ledger(d *monitor.DeadLetters) []string {
 // empty says why there is nothing to list and what that means.
 func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
 	switch {
-	case v.filter != "" && len(v.all) > 0:
-		return []string{" None of " + v.env.Num(int64(len(v.all))) + " matches the filter."}
+	case (v.Filter() != "" || v.problems) && len(v.all) > 0:
+		text := " None of " + v.env.Num(int64(len(v.all))) + " matches the filter; esc clears it."
+		if v.problems {
+			text = " None of " + v.env.Num(int64(len(v.all))) + " asks for somebody; z shows all."
+		}
+		return []string{text}
 	case v.source == sourceBroker && v.env.Data.Snapshot == nil:
 		return []string{" The messages on the broker are looked at only when asked: S."}
 	case v.source == sourceBroker:

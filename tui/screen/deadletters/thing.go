@@ -32,8 +32,9 @@ func (r *row) taken(letter any) taken {
 }
 
 // Thing is the letter of a row.
-func (v *DeadLetters) Thing(i int) screen.Thing {
-	r := v.rows[i]
+func (v *DeadLetters) Thing(i int) screen.Thing { return v.rows[i].thing() }
+
+func (r *row) thing() screen.Thing {
 	switch {
 	case r.ledger != nil:
 		return screen.LetterThing(r.ledger.ID, r.taken(*r.ledger))
@@ -50,12 +51,12 @@ func (v *DeadLetters) Thing(i int) screen.Thing {
 
 // Shows is the letter in sight, with the place in the document that the cursor is at.
 func (m *Message) Shows() (screen.Thing, bool) {
-	r := m.list.current()
+	r := m.current()
 	if r == nil {
 		return screen.Thing{}, false
 	}
 	m.prepare()
-	thing := m.list.Thing(m.list.table.Cursor())
+	thing := r.thing()
 	if d := m.detail(m.ID()); d != nil {
 		thing.Value = r.taken(d)
 	}

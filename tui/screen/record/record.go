@@ -1,5 +1,5 @@
 // Package record shows one record that has no view of its own: an enforcement, an
-// event, a rule, a dead letter. Every number in it that names something opens.
+// event, a rule. Every number in it that names something opens.
 package record
 
 import (
@@ -102,7 +102,6 @@ var (
 	recordKeys   = map[string]screen.RecordKind{
 		"enforcement": screen.RecordEnforcement, "enforcement_id": screen.RecordEnforcement,
 		"event": screen.RecordEvent, "event_id": screen.RecordEvent, "rule_ref": screen.RecordRule, "rule": screen.RecordRule,
-		"dead_letter": screen.RecordLetter,
 	}
 )
 
@@ -113,6 +112,8 @@ func Names(at, text string) (screen.Effect, bool) {
 	switch {
 	case executionKey.MatchString(key) && err == nil && id > 0:
 		return screen.OpenExecution(id), true
+	case key == "dead_letter" && err == nil && id > 0:
+		return screen.OpenLetter(id), true
 	case recordKeys[key] != "" && text != "" && text != "null" && text != "0" && !strings.HasPrefix(text, "{"):
 		return screen.OpenRecord(recordKeys[key], text), true
 	case (key == "worker_id" || key == "worker") && err == nil && id > 0:

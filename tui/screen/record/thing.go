@@ -21,8 +21,6 @@ func (r *Record) Shows() (screen.Thing, bool) {
 func named(ref screen.RecordRef, value any) screen.Thing {
 	id, _ := strconv.ParseInt(ref.Name, 10, 64) // A rule has a name in place of a number.
 	switch ref.Kind {
-	case screen.RecordLetter:
-		return screen.LetterThing(id, value)
 	case screen.RecordRule:
 		return screen.Thing{
 			Name: "rule " + ref.Name, ID: ref.Name, Value: value, Command: []string{"rule", "show", ref.Name},

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// related are the views in which o works, with the keys that lead to a row.
+var related = map[screen.View][]string{
+	keymap.InDeadLetters: {"5", "j", "j"}, keymap.InLetter: {"5", "j", "j", "enter"}, keymap.InAlerts: {"7"}, keymap.InWorkflows: {"6"},
+	keymap.InInquiries: {"8"}, keymap.InBroker: {"9"}, keymap.InExecutions: {"3"}, keymap.InQueues: {"2"}, keymap.InWorkers: {"4"},
+}
+
+// TestLettersOfRelatedThingsAreUnambiguous: in each menu every letter leads to one
+// thing, and every line either leads somewhere or says why not.
+func TestLettersOfRelatedThingsAreUnambiguous(t *testing.T) {
+	t.Parallel()
+	for view, keys := range related {
+		b := started(t, sample(), 140, 40)
+		b.press(keys...)
+		require.Equal(t, view, b.view)
+		b.press("o")
+		require.Equal(t, keymap.InRelated, b.dialog.scope, view)
+		require.NotEmpty(t, b.dialog.relations)
+		seen := map[string]string{}
+		for _, r := range b.dialog.relations {
+			require.Empty(t, seen[r.Key], "%s: %s and %s", view, seen[r.Key], r.Label)
+			seen[r.Key] = r.Label
+			require.True(t, r.Not != "" || r.To.Open != "", "%s: %s leads nowhere and says nothing", view, r.Label)
+		}
+		for _, w := range []int{60, 80, 140} {
+			b.width, b.height = w, 24
+			requireFits(t, b, w, 24)
+		}
+	}
+}
+
+// TestEveryRelationLeadsToItsView: and its filter is understood there.
+func TestEveryRelationLeadsToItsView(t *testing.T) {
+	t.Parallel()
+	for view, keys := range related {
+		b := started(t, sample(), 140, 40)
+		b.press(keys...)
+		b.press("o")
+		for _, r := range b.dialog.relations {
+			if r.Not != "" {
+				continue
+			}
+			c := started(t, sample(), 140, 40)
+			c.press(keys...)
+			c.press("o", r.Key)
+			require.Empty(t, c.dialog.scope, "%s: %s", view, r.Label)
+			require.Equal(t, r.To.Open, c.view, "%s: %s", view, r.Label)
+			if f, ok := c.screen().(screen.Filterable); ok && r.To.Filter != "" {
+				require.Equal(t, r.To.Filter, f.Filter(), "%s: %s: %s", view, r.Label, c.toast)
+			}
+		}
+	}
+}
+
+// TestADeadLetterOpensFromElsewhere: it need not be in the list, and esc leads back.
+func TestADeadLetterOpensFromElsewhere(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.family.Letters[0].ID = 3
+	acts := &letterActs{}
+	b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts })
+	b.open(keymap.InExecution)
+	b.press("o", "d")
+	require.Equal(t, keymap.InLetter, b.view)
+	require.Contains(t, b.View(), "dead letter 3")
+	require.Contains(t, b.View(), "MESSAGE SAYS")
+	require.NotContains(t, b.View(), " of 5", "it is not one of a list")
+	b.press(" ")
+	require.Contains(t, b.View(), "marked in their list")
+	b.press("j", "j")
+	require.Equal(t, int64(3), b.letter.ID(), "rows are lines of the document")
+	b.press("R")
+	require.Equal(t, int64(3), acts.orders[len(acts.orders)-1].Target.ID)
+	b.press("esc", "o", "x")
+	require.Equal(t, int64(884301), b.execution.ID())
+	b.press("[")
+	require.Equal(t, keymap.InLetter, b.view)
+	require.Equal(t, int64(3), b.letter.ID(), "history knows which letter it was")
+	b.press("5", "enter")
+	require.Equal(t, int64(5), b.letter.ID(), "from the list it is the one under the cursor")
+	b.press("[", "[")
+	require.Equal(t, int64(3), b.letter.ID())
+}
+
+// TestALetterThatIsGoneSaysSo.
+func TestALetterThatIsGoneSaysSo(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.run(b.effect(screen.OpenLetter(99)))
+	require.Equal(t, keymap.InLetter, b.view)
+	require.Contains(t, b.View(), "dead letter 99 cannot be read")
+	b.press("A", "D", "o", "esc", "enter", "tab", "j")
+	requireFits(t, b, 80, 24)
+}

@@ -1,0 +1,98 @@
+package deadletters
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// RelatedExecution is the execution that the letter under the cursor is about.
+func (v *DeadLetters) RelatedExecution() (*monitor.Execution, bool) {
+	return v.related(v.current())
+}
+
+// Relations is what the letter under the cursor has to do with.
+func (v *DeadLetters) Relations() (title string, list []screen.Relation, ok bool) {
+	return v.relations(v.current())
+}
+
+// RelatedExecution is the execution that the letter in sight is about.
+func (m *Message) RelatedExecution() (*monitor.Execution, bool) { return m.list.related(m.current()) }
+
+// Relations is what the letter in sight has to do with.
+func (m *Message) Relations() (title string, list []screen.Relation, ok bool) {
+	return m.list.relations(m.current())
+}
+
+// related is the execution of a row, as far as the row says; false where there is
+// none, or none any more.
+func (v *DeadLetters) related(r *row) (*monitor.Execution, bool) {
+	if r == nil || r.execution == 0 || r.now == "" {
+		return nil, false
+	}
+	x := &monitor.Execution{ID: r.execution, ActionRef: r.action, Status: r.now}
+	switch {
+	case r.ledger != nil:
+		x.WorkerID, x.WorkerName = r.ledger.WorkerID, r.ledger.WorkerName
+	case r.handled != nil:
+		x.WorkerID, x.WorkerName, x.Parent, x.Created = r.handled.Worker, r.handled.WorkerName, r.handled.Parent, r.handled.Created
+	default:
+		if rows := v.env.Data.LetterRows; rows != nil && rows.Rows[r.execution] != nil {
+			of := rows.Rows[r.execution]
+			x.WorkerID, x.WorkerName, x.Parent, x.Created = of.Worker, of.WorkerName, of.Parent, of.Created
+		}
+	}
+	return x, true
+}
+
+func (v *DeadLetters) relations(r *row) (title string, list []screen.Relation, ok bool) {
+	if r == nil {
+		return "", nil, false
+	}
+	queue := screen.Relation{Key: "m", Label: "broker queue", Not: "nobody wrote down where it died"}
+	if name := r.queue(); name != "" {
+		queue = screen.Relation{Key: "m", Label: "broker queue", Help: "it died in " + name, To: screen.OpenList(keymap.InBroker, "queue:"+filter.Quote(name))}
+	}
+	list = []screen.Relation{
+		{Key: "x", Label: "execution", Not: "it is about none"},
+		queue,
+		{Key: "s", Label: "same problem", Help: "all that died like it", To: screen.OpenList(keymap.InDeadLetters, r.alike())},
+	}
+	x, ok := v.related(r)
+	switch {
+	case ok:
+		list[0] = screen.Relation{Key: "x", Label: "execution", To: screen.OpenExecution(x.ID), Help: x.Status}
+		list = append(list, screen.ExecutionRelations(x, nil)...)
+	case r.execution != 0:
+		list[0].Not = "it does not exist any more"
+	}
+	return r.name, list, true
+}
+
+// queue is where a letter died; empty where nobody knows.
+func (r *row) queue() string {
+	switch {
+	case r.ledger != nil:
+		return r.ledger.Queue
+	case r.letter != nil && len(r.letter.Deaths) > 0:
+		return r.letter.Deaths[0].Queue
+	default:
+		return ""
+	}
+}
+
+// alike is the filter for all that died for the same reason, of the same action, on
+// the way to the same place.
+func (r *row) alike() string {
+	var terms []string
+	for _, one := range []struct{ field, value string }{{"reason", r.reason}, {"action", r.action}, {"from", r.from}} {
+		if cmp.Or(one.value, "-") != "-" {
+			terms = append(terms, one.field+":"+filter.Quote(one.value))
+		}
+	}
+	return strings.Join(terms, " ")
+}
