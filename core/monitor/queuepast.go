@@ -13,7 +13,7 @@ import (
 // and at how many queues where none is named. Then each is given fewer looks.
 const (
 	leftLooks      = 150
-	leftLooksShort = 40
+	leftLooksShort = 30
 	leftPer        = 20
 	pastQueues     = 12
 	// mostBefore is how far before the hour what joined a queue of groups is looked for

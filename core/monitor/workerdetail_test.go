@@ -22,6 +22,7 @@ func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
 	action := testkit.Action(t, b.store, "demo.sleep")
 	worker, other := testkit.Worker(t, b.store, "w"), testkit.Worker(t, b.store, "other")
 	_, holders, _ := b.line(t, action, 2, 2, 1, worker.ID)
+	b.load(t, worker.ID, 3) // one more than there are: then both ends are looked at
 	testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &other.ID })
 	testkit.Exec(t, b.store, `delete from worker_history`)
 	testkit.Exec(t, b.store, `update worker set created = now() - interval '6 hours' where id = $1`, worker.ID)

@@ -11,9 +11,9 @@ import (
 // The bounds of looking back at workers: so many looks of so many rows for each way
 // to end, and so many rows at both ends of what has not ended.
 const (
-	runLooks = 120
+	runLooks = 60
 	runPer   = 15
-	runScan  = 5_000
+	runScan  = 2_000
 )
 
 // WorkersPast is the last hour of all workers.

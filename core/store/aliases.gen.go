@@ -404,6 +404,7 @@ type (
 	ViewWorkerChangesRow            = db.ViewWorkerChangesRow
 	ViewWorkerFactsRow              = db.ViewWorkerFactsRow
 	ViewWorkerNamesRow              = db.ViewWorkerNamesRow
+	ViewWorkerRunsParams            = db.ViewWorkerRunsParams
 	ViewWorkerRunsRow               = db.ViewWorkerRunsRow
 	ViewWorkflowChildrenParams      = db.ViewWorkflowChildrenParams
 	ViewWorkflowChildrenRow         = db.ViewWorkflowChildrenRow
@@ -935,6 +936,7 @@ const (
 	ViewScopeIDs                          = db.ViewScopeIDs
 	ViewScopes                            = db.ViewScopes
 	ViewScopesByKey                       = db.ViewScopesByKey
+	ViewWorkerAssigned                    = db.ViewWorkerAssigned
 	ViewWorkerChanges                     = db.ViewWorkerChanges
 	ViewWorkerFacts                       = db.ViewWorkerFacts
 	ViewWorkerNames                       = db.ViewWorkerNames

@@ -86,6 +86,7 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	head := b.env.Data.History.Trend(screen.QueueHead(44), time.Hour, 60)
 	require.InDelta(t, 30, head[30], 1)
 	require.InDelta(t, 192, head[59], 1)
+	require.NotContains(t, b.View(), "from samples")
 	requireGolden(t, "queue_past_140x40", b.View())
 	b.later(time.Minute)
 	require.Len(t, source.pastIDs, 2)
@@ -95,6 +96,9 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	source.fail = nil
 	b.run(b.refresh())
 	require.Len(t, source.pastIDs, 3, "what passed while the database was away is read again")
+	source.queuesPast.List[0].Estimated = true
+	b.press("r")
+	require.Contains(t, b.View(), "QUEUED, 60m from samples")
 }
 
 // TestHoldersSayWhatIsWrong.

@@ -69,19 +69,19 @@ CROSS JOIN LATERAL (
 WINDOW w AS (PARTITION BY l.start);
 
 -- name: ViewWorkerRuns :many
--- What a worker has now, among the oldest and the newest that have not ended.
+-- What a worker has now, among so many of the oldest and of the newest that have not
+-- ended. It stops as soon as it has found as many as the bound.
 SELECT c.id, c.action_ref, c.status::text AS status, c.started_at, c.admitted_at, c.updated, coalesce(a.ref, '')::text AS queue_ref,
        coalesce(s.group_key, '')::text AS group_key
 FROM (
-    (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e
-     WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(scan)::bigint)
-    UNION
-    (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e
-     WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)) c
+    SELECT u.id, u.action_ref, u.status, u.started_at, u.admitted_at, u.updated, u.admission_state_id FROM (
+        (SELECT e.* FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(oldest)::bigint)
+        UNION ALL
+        (SELECT e.* FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT sqlc.arg(newest)::bigint)) u
+    WHERE u.worker = sqlc.arg(worker)::bigint LIMIT sqlc.arg(bound)::bigint) c
 LEFT JOIN execution_admission_state s ON s.id = c.admission_state_id
 LEFT JOIN action a ON a.id = s.action_id
-WHERE c.worker = sqlc.arg(worker)::bigint
-ORDER BY coalesce(c.started_at, c.admitted_at, c.updated), c.id LIMIT sqlc.arg(bound)::bigint;
+ORDER BY coalesce(c.started_at, c.admitted_at, c.updated), c.id;
 
 -- name: ViewPublishedWorkerRuns :many
 -- The same from what the published schema has, where the statuses are indexed.
@@ -104,6 +104,9 @@ FROM (SELECT h."time" AS at, h.operation, h.changed_fields, h.old_values, h.new_
       ORDER BY h."time" DESC LIMIT sqlc.arg(scan)::bigint) c
 WHERE c.operation = 'INSERT' OR c.changed_fields && ARRAY['status', 'cordoned', 'draining', 'host']
 ORDER BY c.at DESC LIMIT sqlc.arg(bound)::bigint;
+
+-- name: ViewWorkerAssigned :many
+SELECT l.assigned::bigint AS assigned FROM worker_load l WHERE l.worker = sqlc.arg(worker)::bigint;
 
 -- name: ViewWorkerFacts :many
 SELECT w.id, w.created, w.status::text AS status, coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,

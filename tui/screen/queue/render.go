@@ -91,9 +91,25 @@ func (q *Queue) charts(d *monitor.QueueDetail, w int) []string {
 		lines := []string{widget.Spread(" "+e.Head(screen.FeedQueue, title), e.Paint(theme.Dim, "now ")+now, cw)}
 		return append(lines, draw(e.Data.History.Trend(series, time.Hour, max(1, cw-8)), cw, 5, &e.Theme.Glyphs)...)
 	}
-	head := chart("HEAD WAIT, 60m", now, screen.QueueHead(d.ID), widget.DurationChart)
-	depth := chart("QUEUED, 60m", e.Num(d.Queued), screen.QueueSeries(d.ID), widget.Chart)
+	sampled := ""
+	if p := q.past(); p != nil && p.Estimated {
+		sampled = " from samples"
+	}
+	head := chart("HEAD WAIT, 60m"+sampled, now, screen.QueueHead(d.ID), widget.DurationChart)
+	depth := chart("QUEUED, 60m"+sampled, e.Num(d.Queued), screen.QueueSeries(d.ID), widget.Chart)
 	return widget.Beside(head, depth, cw, cw, len(head), "  ")
+}
+
+// past is the last hour of the queue as the database told it; nil before it did.
+func (q *Queue) past() *monitor.QueuePast {
+	if d := q.env.Data.QueuesPast; d != nil {
+		for i := range d.List {
+			if d.List[i].ID == q.id {
+				return &d.List[i]
+			}
+		}
+	}
+	return nil
 }
 
 // heading is the title of a part, lit up while the keys go there.

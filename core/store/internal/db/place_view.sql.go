@@ -238,6 +238,30 @@ func (q *Queries) ViewPublishedWorkerRuns(ctx context.Context, worker int64, bou
 	return items, nil
 }
 
+const ViewWorkerAssigned = `-- name: ViewWorkerAssigned :many
+SELECT l.assigned::bigint AS assigned FROM worker_load l WHERE l.worker = $1::bigint
+`
+
+func (q *Queries) ViewWorkerAssigned(ctx context.Context, worker int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ViewWorkerAssigned, worker)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var assigned int64
+		if err := rows.Scan(&assigned); err != nil {
+			return nil, err
+		}
+		items = append(items, assigned)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ViewWorkerChanges = `-- name: ViewWorkerChanges :many
 SELECT c.at, c.operation, c.changed_fields, coalesce(c.old_values ->> 'status', '')::text AS was,
        coalesce(c.new_values ->> 'status', '')::text AS status,
@@ -350,16 +374,22 @@ const ViewWorkerRuns = `-- name: ViewWorkerRuns :many
 SELECT c.id, c.action_ref, c.status::text AS status, c.started_at, c.admitted_at, c.updated, coalesce(a.ref, '')::text AS queue_ref,
        coalesce(s.group_key, '')::text AS group_key
 FROM (
-    (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e
-     WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::bigint)
-    UNION
-    (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e
-     WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT $1::bigint)) c
+    SELECT u.id, u.action_ref, u.status, u.started_at, u.admitted_at, u.updated, u.admission_state_id FROM (
+        (SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs, e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries, e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at, e.priority, e.admitted_at, e.finished_status FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::bigint)
+        UNION ALL
+        (SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs, e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries, e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at, e.priority, e.admitted_at, e.finished_status FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT $2::bigint)) u
+    WHERE u.worker = $3::bigint LIMIT $4::bigint) c
 LEFT JOIN execution_admission_state s ON s.id = c.admission_state_id
 LEFT JOIN action a ON a.id = s.action_id
-WHERE c.worker = $2::bigint
-ORDER BY coalesce(c.started_at, c.admitted_at, c.updated), c.id LIMIT $3::bigint
+ORDER BY coalesce(c.started_at, c.admitted_at, c.updated), c.id
 `
+
+type ViewWorkerRunsParams struct {
+	Oldest int64
+	Newest int64
+	Worker int64
+	Bound  int64
+}
 
 type ViewWorkerRunsRow struct {
 	ID         int64
@@ -372,9 +402,15 @@ type ViewWorkerRunsRow struct {
 	GroupKey   string
 }
 
-// What a worker has now, among the oldest and the newest that have not ended.
-func (q *Queries) ViewWorkerRuns(ctx context.Context, scan int64, worker int64, bound int64) ([]ViewWorkerRunsRow, error) {
-	rows, err := q.db.Query(ctx, ViewWorkerRuns, scan, worker, bound)
+// What a worker has now, among so many of the oldest and of the newest that have not
+// ended. It stops as soon as it has found as many as the bound.
+func (q *Queries) ViewWorkerRuns(ctx context.Context, arg ViewWorkerRunsParams) ([]ViewWorkerRunsRow, error) {
+	rows, err := q.db.Query(ctx, ViewWorkerRuns,
+		arg.Oldest,
+		arg.Newest,
+		arg.Worker,
+		arg.Bound,
+	)
 	if err != nil {
 		return nil, err
 	}
