@@ -1,11 +1,7 @@
 package main
 
 import (
-	"io"
-	"net"
-	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -89,70 +85,4 @@ func TestTwoDashboardsSeeWhatEachDoes(t *testing.T) {
 	other.shows("cordoned")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where cordoned`))
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where name = 'worker-a' and cordoned`))
-}
-
-// TestADashboardComesBackWithItsServers starts where nobody answers.
-func TestADashboardComesBackWithItsServers(t *testing.T) {
-	t.Parallel()
-	address := testkit.Database(t)
-	st := testkit.OpenStore(t, address)
-	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
-	u, err := url.Parse(address)
-	require.NoError(t, err)
-	server := u.Host
-	u.Host = freeAddress(t)
-	x := openTerminal(t, u.String(), "--view", "workers", "--refresh", "500ms")
-	x.shows("PG ✗ down")
-	x.shows("MQ ✗ down")
-	relay(t, u.Host, server)
-	x.shows("worker-a")
-	x.shows("PG ●")
-}
-
-// freeAddress is where nobody listens now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // Nothing is waited for.
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
-}
-
-// relay passes on what comes to an address until the test ends.
-func relay(t *testing.T, at, to string) {
-	t.Helper()
-	l, err := net.Listen("tcp", at) //nolint:noctx // Nothing is waited for.
-	require.NoError(t, err)
-	var copies sync.WaitGroup
-	var open sync.Map
-	copies.Go(func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", to) //nolint:noctx // It is on this machine.
-			if err != nil {
-				_ = from.Close() // the dashboard tries again
-				continue
-			}
-			open.Store(from, nil)
-			open.Store(server, nil)
-			for _, pair := range [][2]net.Conn{{from, server}, {server, from}} {
-				copies.Go(func() {
-					_, _ = io.Copy(pair[0], pair[1]) // ends with either connection
-					_, _ = pair[0].Close(), pair[1].Close()
-				})
-			}
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close() // ends the loop
-		for conn := range open.Range {
-			if conn, ok := conn.(net.Conn); ok {
-				_ = conn.Close() // the test is over
-			}
-		}
-		copies.Wait()
-	})
 }

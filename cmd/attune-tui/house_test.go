@@ -137,20 +137,27 @@ func (i *house) open(args ...string) *terminal {
 // and of what does not apply to the older row the menu says so.
 func (x *terminal) plans(key, label, title string) {
 	x.t.Helper()
-	planned := false
 	testkit.Eventually(x.t, func() bool {
 		x.press("A", key)
-		testkit.Eventually(x.t, func() bool {
-			screen := x.call("capture-pane", "-p")
-			planned = strings.Contains(screen, "─ "+title)
-			return planned || strings.Contains(screen, "▲ "+label+": ")
-		}, wait, "%s, or why not", title)
+		planned := x.either("─ "+title, "▲ "+label+": ")
 		if !planned {
 			x.press("Escape")
 			x.hides("▲ " + label + ": ")
 		}
 		return planned
 	}, wait, "%s is planned", title)
+}
+
+// either waits until one of two texts is on the screen, and reports whether it is the
+// first.
+func (x *terminal) either(one, other string) (first bool) {
+	x.t.Helper()
+	testkit.Eventually(x.t, func() bool {
+		screen := x.call("capture-pane", "-p")
+		first = strings.Contains(screen, one)
+		return first || strings.Contains(screen, other)
+	}, wait, "%q or %q is shown", one, other)
+	return first
 }
 
 // runs confirms a plan and waits for its receipt.

@@ -58,18 +58,22 @@ func (s *Store) LockSession(ctx context.Context, name, holder string) (*SessionL
 	return l, nil
 }
 
+// take names the session before it has the lock, so that whoever finds it taken is
+// never told less than who has it.
 func (l *SessionLock) take(ctx context.Context, holder string) error {
+	if _, err := l.queries.NameSession(ctx, holder[:min(len(holder), maxHolder)]); err != nil {
+		return fmt.Errorf("lock %s: %w", l.name, err)
+	}
 	won, err := l.queries.TrySessionLock(ctx, l.name)
 	if err != nil {
+		_ = l.conn.Conn().Close(ctx) // and the lock with it, if it was taken
 		return fmt.Errorf("lock %s: %w", l.name, err)
 	}
 	if won {
-		_, err := l.queries.NameSession(ctx, holder[:min(len(holder), maxHolder)])
-		if err != nil {
-			_ = l.conn.Conn().Close(ctx) // and the lock with it
-			return fmt.Errorf("lock %s: %w", l.name, err)
-		}
 		return nil
+	}
+	if _, err := l.queries.NameSession(ctx, l.own); err != nil {
+		_ = l.conn.Conn().Close(ctx) // under a name that is not its own
 	}
 	locked := &LockedError{Name: l.name}
 	row, err := l.queries.SessionLockHolder(ctx, l.name)

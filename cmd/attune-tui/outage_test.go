@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/migrations"
+)
+
+// linked is a dashboard that reaches its servers over links.
+type linked struct {
+	*terminal
+	database, broker *link
+}
+
+// behindLinks opens the workers of a database and of a virtual host over links that are
+// cut until they are mended.
+func behindLinks(t *testing.T, address string) *linked {
+	t.Helper()
+	l := &linked{}
+	var database, management string
+	l.database, database = through(t, address)
+	l.broker, management = through(t, testkit.ManagementURL(t))
+	l.terminal = openTerminalIn(t, []string{
+		"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + database, "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t),
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + management,
+	}, "--view", "workers", "--refresh", "500ms")
+	return l
+}
+
+// TestServersComeGoAndComeAgain begins where neither answers. What was read stays in
+// sight, marked, while its source is away; acting is refused with the reason, and goes
+// on when it is back, in the same dashboard.
+func TestServersComeGoAndComeAgain(t *testing.T) {
+	t.Parallel()
+	address := testkit.Database(t)
+	st := testkit.OpenStore(t, address)
+	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	testkit.Worker(t, st, "worker-b", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	x := behindLinks(t, address)
+	x.shows("PG ✗ down")
+	x.shows("MQ ✗ down")
+	x.press("?") // no key waits for a server
+	x.shows("keys that work here")
+	x.press("Escape")
+
+	x.database.mend()
+	x.shows("worker-a")
+	x.shows("PG ●")
+	x.shows("MQ ✗ down") // one is not the other
+	x.broker.mend()
+	x.shows("MQ ●")
+
+	x.broker.cut()
+	x.shows("MQ ✗ down")
+	x.plans("c", "cordon", "Cordon worker worker-a") // which needs the database alone
+	x.runs("Cordon worker worker-a")
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where cordoned`))
+
+	x.shows(" cordoned ")
+	x.database.cut()
+	x.shows("PG ✗ down")
+	x.shows("worker-b") // as it was read last
+	x.press("A", "u")
+	x.shows("the database does not answer")
+	x.press("Escape")
+	x.database.mend()
+	x.broker.mend()
+	x.shows("PG ●")
+	x.shows("MQ ●")
+	x.plans("u", "uncordon", "Uncordon worker worker-a")
+	x.runs("Uncordon worker worker-a")
+	require.Zero(t, testkit.Count(t, st, `select count(*) from worker where cordoned`))
+}
+
+// TestAServerThatSaysNothingHoldsUpNoKey: a connection that is there and silent is the
+// worst that can happen to a poll, and nobody at the keyboard notices.
+func TestAServerThatSaysNothingHoldsUpNoKey(t *testing.T) {
+	t.Parallel()
+	address := testkit.Database(t)
+	testkit.Worker(t, testkit.OpenStore(t, address), "worker-a")
+	x := behindLinks(t, address)
+	x.database.mend()
+	x.broker.mend()
+	x.shows("worker-a")
+	x.shows("MQ ●")
+	x.database.clog()
+	x.broker.clog()
+	for _, step := range [][2]string{{"2", "[2 Que]"}, {"4", "[4 Work]"}, {"9", "[9 Mq]"}, {"p", "PAUSED"}} {
+		begun := time.Now()
+		x.press(step[0])
+		x.shows(step[1])
+		require.Less(t, time.Since(begun), patience, "%s waits for a server", step[0])
+	}
+}
+
+// patience is less than the shortest poll that gives up.
+const patience = 4 * time.Second
+
+// TestRealServersAreKilledAndStartedAgain is the same with servers of its own, whose
+// processes die.
+func TestRealServersAreKilledAndStartedAgain(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("ATTUNE_SLOW_TESTS") == "" {
+		t.Skip("set ATTUNE_SLOW_TESTS to kill servers of the test's own; another test cuts the links to servers")
+	}
+	stack := testkit.NewStack(t)
+	_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: stack.DatabaseURL(), Schema: testkit.Schema})
+	require.NoError(t, err)
+	st := testkit.OpenStore(t, stack.DatabaseURL())
+	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	testkit.Worker(t, st, "worker-b", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	x := openTerminalIn(t, []string{
+		"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + stack.DatabaseURL(), "ATTUNE__MESSAGE_QUEUE__URL=" + stack.AMQPURL(),
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + stack.ManagementURL(),
+	}, "--view", "workers")
+	x.shows("worker-a")
+	x.shows("MQ ●")
+	for _, server := range []struct {
+		name        string
+		kill, start func(context.Context) error
+	}{
+		{"PG", stack.KillPostgres, stack.StartPostgres},
+		{"MQ", stack.KillBroker, stack.StartBroker},
+	} {
+		require.NoError(t, server.kill(t.Context()))
+		x.shows(server.name + " ✗ down")
+		x.shows("worker-a")
+		require.NoError(t, server.start(t.Context()))
+		x.shows(server.name + " ●")
+	}
+	x.plans("c", "cordon", "Cordon worker worker-a")
+	x.runs("Cordon worker worker-a")
+	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where cordoned`))
+}
