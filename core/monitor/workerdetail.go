@@ -190,7 +190,9 @@ func (d *WorkerDetail) readChanges(ctx context.Context, tx *store.Tx) error {
 		switch {
 		case c.status == "":
 		case away(c.status):
-			lost = c.At
+			if c.was != "" { // one that has only just been registered was not lost
+				lost = c.At
+			}
 		case !lost.IsZero():
 			c.Flap = c.At.Sub(lost) <= flapSpan
 			if c.Flap {

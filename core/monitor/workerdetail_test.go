@@ -32,7 +32,8 @@ func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
 			worker.ID, ago.Seconds(), field, was, is)
 	}
 	testkit.Exec(t, b.store, `insert into worker_history (time, operation, entity_id, changed_fields, new_values)
-		values (now() - interval '6 hours', 'INSERT', $1, '{name,status}', '{"status": "active"}')`, worker.ID)
+		values (now() - interval '6 hours', 'INSERT', $1, '{name,status}', '{"status": "inactive"}')`, worker.ID)
+	change(6*time.Hour-time.Second, "status", "inactive", "active") // as workers begin: that is no flap
 	change(5*time.Hour, "status", "active", "inactive")
 	change(4*time.Hour, "status", "inactive", "active")
 	change(40*time.Minute, "status", "active", "inactive")
@@ -50,7 +51,7 @@ func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
 	for _, c := range d.Changes {
 		what = append(what, c.What)
 	}
-	require.Equal(t, []string{"cordoned", "active", "inactive", "active", "inactive", "registered"}, what)
+	require.Equal(t, []string{"cordoned", "active", "inactive", "active", "inactive", "active", "registered"}, what)
 	require.True(t, d.Changes[1].Flap)
 	require.False(t, d.Changes[3].Flap, "it was away for an hour")
 	require.EqualValues(t, 1, d.Flaps)

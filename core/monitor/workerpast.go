@@ -90,19 +90,31 @@ func (m *Monitor) WorkersPast(ctx context.Context) (*WorkersPast, error) {
 	return p, err
 }
 
+// add counts a run in every minute that it took a part of.
 func (p *WorkersPast) add(r store.PastRunsRow) {
-	const minutes = int(PastSpan / time.Minute)
 	w := p.Of(r.Worker)
 	if w == nil {
-		one := WorkerPast{ID: r.Worker, Minutes: make([]WorkerMinute, minutes)}
-		for i := range one.Minutes {
-			one.Minutes[i].At = p.At.Add(-time.Duration(minutes-1-i) * time.Minute)
-		}
-		p.List = append(p.List, one)
-		w = &p.List[len(p.List)-1]
+		w = p.begin(r.Worker)
 	}
-	if at := minutes - 1 - int(r.MinutesAgo); at >= 0 && at < minutes {
-		w.Minutes[at].Slots, w.Minutes[at].Ended = r.Seconds/time.Minute.Seconds(), r.Ended
-		p.Estimated = p.Estimated || r.Estimated
+	p.Estimated = p.Estimated || r.Weight > 1
+	const minute = 60.0
+	last := len(w.Minutes) - 1
+	for ago := int(r.EndedAgo / minute); ago <= last && minute*float64(ago) < r.BeganAgo; ago++ {
+		taken := min(r.BeganAgo, minute*float64(ago+1)) - max(r.EndedAgo, minute*float64(ago))
+		w.Minutes[last-ago].Slots += r.Weight * taken / minute
 	}
+	if ago := int(r.EndedAgo / minute); r.Ended && ago <= last {
+		w.Minutes[last-ago].Ended += r.Weight
+	}
+}
+
+// begin adds a worker at which nothing was seen yet.
+func (p *WorkersPast) begin(id int64) *WorkerPast {
+	const minutes = int(PastSpan / time.Minute)
+	w := WorkerPast{ID: id, Minutes: make([]WorkerMinute, minutes)}
+	for i := range w.Minutes {
+		w.Minutes[i].At = p.At.Add(-time.Duration(minutes-1-i) * time.Minute)
+	}
+	p.List = append(p.List, w)
+	return &p.List[len(p.List)-1]
 }

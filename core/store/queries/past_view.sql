@@ -54,8 +54,8 @@ FROM (SELECT d.created FROM dead_letter d
 GROUP BY 1;
 
 -- name: PastRuns :many
--- What ran at each worker, minute by minute: for how many seconds of work there was,
--- and how many ended. Those that ended are looked for as PastEnds does.
+-- What ran at workers, and since and until how many seconds ago. Those that ended are
+-- looked for as PastEnds does.
 WITH RECURSIVE search (status, lo, hi) AS (
     SELECT s.status,
            coalesce((SELECT e.id FROM execution e WHERE e.finished_status >= s.status AND e.finished_status <= s.status
@@ -96,16 +96,9 @@ WITH RECURSIVE search (status, lo, hi) AS (
           UNION
           (SELECT e.id, e.worker, e.started_at, e.admitted_at, e.updated FROM execution e
            WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)) u
-), work AS (
-    SELECT c.worker, c.weight, c.finished_at, greatest(extract(epoch FROM now() - c.began), 0)::float8 AS oldest,
-           greatest(extract(epoch FROM now() - coalesce(c.finished_at, now())), 0)::float8 AS newest
-    FROM (SELECT * FROM seen UNION ALL SELECT * FROM held) c
-    WHERE c.worker IS NOT NULL AND (c.finished_at IS NULL OR c.finished_at > now() - interval '1 hour')
 )
-SELECT k.worker::bigint AS worker, minute::int AS minutes_ago,
-       sum(k.weight * greatest(least(k.oldest, 60.0 * (minute + 1)) - greatest(k.newest, 60.0 * minute), 0))::float8 AS seconds,
-       coalesce(sum(k.weight) FILTER (WHERE k.finished_at IS NOT NULL AND floor(k.newest / 60) = minute), 0)::float8 AS ended,
-       bool_or(k.weight > 1)::bool AS estimated
-FROM work k
-CROSS JOIN LATERAL generate_series(least(floor(k.newest / 60), 59)::int, least(floor(k.oldest / 60), 59)::int) minute
-GROUP BY 1, 2;
+SELECT c.worker::bigint AS worker, (c.finished_at IS NOT NULL)::bool AS ended, c.weight,
+       greatest(extract(epoch FROM now() - c.began), 0)::float8 AS began_ago,
+       greatest(extract(epoch FROM now() - coalesce(c.finished_at, now())), 0)::float8 AS ended_ago
+FROM (SELECT * FROM seen UNION ALL SELECT * FROM held) c
+WHERE c.worker IS NOT NULL AND (c.finished_at IS NULL OR c.finished_at > now() - interval '1 hour');

@@ -308,7 +308,8 @@ func (v *Workers) done(r row) string {
 	case w == nil:
 		return "0"
 	default:
-		return strconv.FormatFloat(math.Round(w.PerMinute(doneSpan)*10)/10, 'f', -1, 64)
+		lived := int(v.env.Since(r.Created)/time.Minute) + 1
+		return strconv.FormatFloat(math.Round(w.PerMinute(min(doneSpan, max(1, lived)))*10)/10, 'f', -1, 64)
 	}
 }
 

@@ -164,31 +164,24 @@ WITH RECURSIVE search (status, lo, hi) AS (
           UNION
           (SELECT e.id, e.worker, e.started_at, e.admitted_at, e.updated FROM execution e
            WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT $3::bigint)) u
-), work AS (
-    SELECT c.worker, c.weight, c.finished_at, greatest(extract(epoch FROM now() - c.began), 0)::float8 AS oldest,
-           greatest(extract(epoch FROM now() - coalesce(c.finished_at, now())), 0)::float8 AS newest
-    FROM (SELECT worker, began, finished_at, weight FROM seen UNION ALL SELECT worker, began, finished_at, weight FROM held) c
-    WHERE c.worker IS NOT NULL AND (c.finished_at IS NULL OR c.finished_at > now() - interval '1 hour')
 )
-SELECT k.worker::bigint AS worker, minute::int AS minutes_ago,
-       sum(k.weight * greatest(least(k.oldest, 60.0 * (minute + 1)) - greatest(k.newest, 60.0 * minute), 0))::float8 AS seconds,
-       coalesce(sum(k.weight) FILTER (WHERE k.finished_at IS NOT NULL AND floor(k.newest / 60) = minute), 0)::float8 AS ended,
-       bool_or(k.weight > 1)::bool AS estimated
-FROM work k
-CROSS JOIN LATERAL generate_series(least(floor(k.newest / 60), 59)::int, least(floor(k.oldest / 60), 59)::int) minute
-GROUP BY 1, 2
+SELECT c.worker::bigint AS worker, (c.finished_at IS NOT NULL)::bool AS ended, c.weight,
+       greatest(extract(epoch FROM now() - c.began), 0)::float8 AS began_ago,
+       greatest(extract(epoch FROM now() - coalesce(c.finished_at, now())), 0)::float8 AS ended_ago
+FROM (SELECT worker, began, finished_at, weight FROM seen UNION ALL SELECT worker, began, finished_at, weight FROM held) c
+WHERE c.worker IS NOT NULL AND (c.finished_at IS NULL OR c.finished_at > now() - interval '1 hour')
 `
 
 type PastRunsRow struct {
-	Worker     int64
-	MinutesAgo int32
-	Seconds    float64
-	Ended      float64
-	Estimated  bool
+	Worker   int64
+	Ended    bool
+	Weight   float64
+	BeganAgo float64
+	EndedAgo float64
 }
 
-// What ran at each worker, minute by minute: for how many seconds of work there was,
-// and how many ended. Those that ended are looked for as PastEnds does.
+// What ran at workers, and since and until how many seconds ago. Those that ended are
+// looked for as PastEnds does.
 func (q *Queries) PastRuns(ctx context.Context, looks int64, per int64, scan int64) ([]PastRunsRow, error) {
 	rows, err := q.db.Query(ctx, PastRuns, looks, per, scan)
 	if err != nil {
@@ -200,10 +193,10 @@ func (q *Queries) PastRuns(ctx context.Context, looks int64, per int64, scan int
 		var i PastRunsRow
 		if err := rows.Scan(
 			&i.Worker,
-			&i.MinutesAgo,
-			&i.Seconds,
 			&i.Ended,
-			&i.Estimated,
+			&i.Weight,
+			&i.BeganAgo,
+			&i.EndedAgo,
 		); err != nil {
 			return nil, err
 		}
