@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// ledgerRecent is how many dead letters are listed beside the counts.
-	ledgerRecent = 200
+	// LedgerRecent is how many dead letters at most are listed beside the counts.
+	LedgerRecent = 200
 	// RatePace is the time over which the pace of dead letters is measured.
 	RatePace = 5 * time.Minute
 )
@@ -122,18 +122,18 @@ func (m *Monitor) LetterRows(ctx context.Context, ids []int64) (*LetterRows, err
 // recentLetters lists who waits for a person, then the newest of the others.
 func recentLetters(ctx context.Context, tx *store.Tx) ([]LedgerEntry, error) {
 	search := letterSearch{ViewLetterIDsParams: store.ViewLetterIDsParams{
-		OnlyOpen: true, Before: math.MaxInt64, Scan: ledgerRecent, Page: ledgerRecent, Decisions: []string{},
+		OnlyOpen: true, Before: math.MaxInt64, Scan: LedgerRecent, Page: LedgerRecent, Decisions: []string{},
 	}}
 	open, err := search.ids(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	list, err := readLetters(ctx, tx, open.Ids)
-	if err != nil || len(list) == ledgerRecent {
+	if err != nil || len(list) == LedgerRecent {
 		return list, err
 	}
 	search.OnlyOpen, search.OnlyDecided = false, true
-	search.Scan, search.Page = 2*ledgerRecent, int64(ledgerRecent-len(list))
+	search.Scan, search.Page = 2*LedgerRecent, int64(LedgerRecent-len(list))
 	decided, err := search.ids(ctx, tx)
 	if err != nil {
 		return nil, err

@@ -53,6 +53,9 @@ type fakeSource struct {
 	filters   []monitor.ExecutionFilter
 	cancelled int
 	family    *monitor.Family
+	// ledger is all dead letters, the newest first; asked is how it was asked.
+	ledger []monitor.LedgerEntry
+	asked  []monitor.DeadLetterFilter
 	fakePlaces
 }
 

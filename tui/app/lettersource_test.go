@@ -36,6 +36,25 @@ func (f *fakeSource) Letter(ctx context.Context, id int64) (*monitor.LedgerDetai
 	return nil, monitor.ErrNotFound
 }
 
+func (f *fakeSource) LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error) {
+	err := f.answer(ctx, screen.FeedLedger)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, filter)
+	page := &monitor.LedgerPage{Reading: monitor.Reading{At: f.overview.At}, Filter: filter, From: cursor}
+	for _, l := range f.ledger {
+		if cursor != 0 && l.ID >= cursor || filter.Open != l.Open() || filter.Action != "" && filter.Action != l.ActionRef {
+			continue
+		}
+		if len(page.List) == monitor.DefaultPage {
+			page.Next = page.List[len(page.List)-1].ID
+			break
+		}
+		page.List = append(page.List, l)
+	}
+	return page, err
+}
+
 func (f *fakeSource) LetterRows(ctx context.Context, ids []int64) (*monitor.LetterRows, error) {
 	rows := &monitor.LetterRows{Reading: monitor.Reading{At: f.overview.At}, Rows: map[int64]*redrive.Row{}}
 	for _, id := range ids {

@@ -33,6 +33,7 @@ type Reader interface {
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 	Checks(ctx context.Context) (*monitor.Checks, error)
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
 	LetterRows(ctx context.Context, executions []int64) (*monitor.LetterRows, error)
 	Past(ctx context.Context) (*monitor.Past, error)
 	PlaceReader
@@ -216,6 +217,14 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 	case screen.FeedLetter:
 		id := m.letter.ID()
 		return func(ctx context.Context) (any, error) { return settle(r.Letter(ctx, id)) }
+	case screen.FeedLedger:
+		filter, cursor, asked := m.letters.Ask()
+		return func(ctx context.Context) (any, error) {
+			if !asked {
+				return &monitor.LedgerPage{}, nil
+			}
+			return settle(r.LedgerList(ctx, filter, cursor))
+		}
 	case screen.FeedLetterRows:
 		ids := m.letters.Executions()
 		return func(ctx context.Context) (any, error) { return settle(r.LetterRows(ctx, ids)) }
@@ -317,6 +326,8 @@ func readAt(result any) time.Time {
 	case *monitor.LedgerDetail:
 		return r.Reading.At
 	case *monitor.LetterRows:
+		return r.At
+	case *monitor.LedgerPage:
 		return r.At
 	case *monitor.Queues:
 		return r.At

@@ -120,6 +120,8 @@ func (d *Data) put(result any) bool {
 		d.Letter = r
 	case *monitor.LetterRows:
 		d.LetterRows = r
+	case *monitor.LedgerPage:
+		d.LedgerPage = r
 	case *redrive.Snapshot:
 		d.Snapshot = r
 	case []*redrive.Spooled:

@@ -9,13 +9,11 @@ package deadletters
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
@@ -36,6 +34,8 @@ type DeadLetters struct {
 	source source
 	screen.Filtered
 	screen.Sorted
+
+	older older
 
 	// all are the rows of the source, rows those that the filter lets through, in order.
 	all, rows []row
@@ -64,10 +64,12 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *DeadLetters {
-	return &DeadLetters{
+	v := &DeadLetters{
 		env: env, table: widget.NewTable(columns), groups: widget.NewTable(groupColumns), Filtered: screen.NewFiltered(fields),
 		Sorted: screen.NewSorted(sortKeys...),
 	}
+	v.restart()
+	return v
 }
 
 // Table is the list, with its marks and columns.
@@ -80,7 +82,7 @@ func (v *DeadLetters) View() screen.View { return keymap.InDeadLetters }
 // too.
 func (v *DeadLetters) Feeds() []screen.Feed {
 	if v.source == sourceLedger {
-		return []screen.Feed{screen.FeedDeadLetters}
+		return []screen.Feed{screen.FeedDeadLetters, screen.FeedLedger}
 	}
 	return []screen.Feed{screen.FeedDeadLetters, screen.FeedLetterRows}
 }
@@ -117,6 +119,8 @@ func (v *DeadLetters) SetFilter(text string) error {
 	if err := v.SetQuery(text); err != nil {
 		return err
 	}
+	v.restart()
+	v.gather()
 	v.arrange(true)
 	return nil
 }
@@ -134,6 +138,9 @@ func (v *DeadLetters) Select(line int) bool { return v.table.Select(line - v.fir
 // Changed takes over new data.
 func (v *DeadLetters) Changed(feed screen.Feed) {
 	switch feed {
+	case screen.FeedLedger:
+		v.take(v.env.Data.LedgerPage)
+		v.gather()
 	case screen.FeedDeadLetters, screen.FeedLetterRows, screen.FeedSnapshot, screen.FeedSpool:
 		v.gather()
 	}
@@ -175,6 +182,7 @@ func (v *DeadLetters) gatherHandled(d *monitor.DeadLetters) {
 		for i := range d.Ledger.Recent {
 			v.all = append(v.all, ledgerRow(&d.Ledger.Recent[i]))
 		}
+		v.gatherOlder()
 		return
 	}
 	for i := range d.Handled {
@@ -212,6 +220,8 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 		return screen.Effect{Handled: true, Note: "grouped by " + groupings[v.by].name}
 	case keymap.Problems:
 		v.problems = !v.problems
+		v.restart()
+		v.gather()
 		v.arrange(true)
 		return screen.Effect{Handled: true}
 	case keymap.Source:
@@ -228,7 +238,25 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 	if v.onGroups {
 		return v.doGroups(action)
 	}
-	return screen.Effect{Handled: screen.MoveTable(v.table, action)}
+	effect := screen.Effect{Handled: screen.MoveTable(v.table, action)}
+	switch {
+	case action == keymap.Top && v.table.Marks() == 0:
+		v.restart() // from the top the ledger is read anew, with what came meanwhile
+		v.gather()
+	case action == keymap.Bottom:
+		v.older.bounded = false // it is asked for
+	case action == keymap.MarkAll && v.more() != "":
+		effect.Note = "Those that are loaded are marked; more match below: G loads them."
+	}
+	return effect
+}
+
+// Behind asks for the next page of the ledger when the end of what was read is near.
+func (v *DeadLetters) Behind() screen.Feed {
+	if v.wanting() {
+		return screen.FeedLedger
+	}
+	return ""
 }
 
 // doGroups is Do while the groups have the focus: a mark is one of the whole group.
@@ -344,101 +372,3 @@ func (v *DeadLetters) Key(i int) string { return v.rows[i].key }
 
 // Name is what people call a row.
 func (v *DeadLetters) Name(i int) string { return v.rows[i].name }
-
-// Cells are the texts of a row.
-func (v *DeadLetters) Cells(i int, into []widget.Cell) []widget.Cell {
-	e, r := v.env, &v.rows[i]
-	now, execution := widget.Cell{Text: "-"}, "-"
-	if r.now != "" {
-		now = e.StateCell(r.now)
-	}
-	if r.execution != 0 {
-		execution = strconv.FormatInt(r.execution, 10)
-	}
-	return append(into,
-		widget.Cell{Text: e.AgeOf(r.died)}, widget.Cell{Text: r.kind}, widget.Cell{Text: r.reason}, widget.Cell{Text: dash(r.action)},
-		widget.Cell{Text: execution}, now, widget.Cell{Text: r.tries}, widget.Cell{Text: dash(r.from), Role: theme.Dim},
-		e.Worry(r.decision, r.decision == monitor.DecisionOpen), widget.Cell{Text: r.verdict.sign + " " + r.verdict.text, Role: r.verdict.role},
-	)
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
-// Render draws the view.
-func (v *DeadLetters) Render(w, h int) []string {
-	e, d := v.env, v.env.Data.DeadLetters
-	v.width = w
-	if d == nil {
-		return e.Missing(screen.FeedDeadLetters, "the dead letters")
-	}
-	lines := append(v.depth(d, w), v.sourceLines(d, w)...)
-	v.first = len(lines)
-	under := v.selected(w)
-	groups, chart := v.groupLines(w, h-len(lines)-len(under)), 0
-	if h-len(lines)-len(under)-len(groups) > 14 {
-		chart = 6
-	}
-	room := max(2, h-len(lines)-len(under)-len(groups)-chart)
-	if len(v.rows) > 0 {
-		lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
-	} else {
-		lines = append(lines, widget.Fit(append([]string{""}, v.empty(d)...), w, room)...)
-	}
-	lines = append(append(lines, under...), groups...)
-	return append(lines, v.chart(w, chart)...)
-}
-
-// selected is what there is to say about the letter under the cursor.
-func (v *DeadLetters) selected(w int) []string {
-	e, r := v.env, v.current()
-	if r == nil {
-		return nil
-	}
-	said := r.verdict.why
-	command := ""
-	if r.ledger != nil {
-		command = "attune-executor dlq show " + r.key
-		decided := r.decision
-		if r.ledger.Open() {
-			decided = "waits for a person"
-		} else if r.ledger.DecidedBy != "" {
-			decided += " by " + r.ledger.DecidedBy
-		}
-		if r.ledger.Detail != "" {
-			decided += ": " + r.ledger.Detail
-		}
-		said = decided + " · " + said
-	}
-	return []string{e.Rule(r.name, command, w), " " + widget.Cut(widget.Clean(r.verdict.sign+" "+said), max(1, w-2)), v.counts(w)}
-}
-
-// counts says what a requeue of the marked would do.
-func (v *DeadLetters) counts(w int) string {
-	n := v.table.Marks()
-	if n == 0 {
-		return ""
-	}
-	var by [blocked + 1]int
-	for _, r := range v.chosen() {
-		by[r.verdict.class]++
-	}
-	e := v.env
-	text := " " + e.Num(int64(n)) + " marked: " + e.Num(int64(by[requeue])) + " can be requeued, " + e.Num(int64(by[stale])) + " stale, " +
-		e.Num(int64(by[blocked])) + " blocked, " + e.Num(int64(by[other])) + " other"
-	return e.Paint(theme.Accent, widget.Cut(text, max(1, w-1)))
-}
-
-func (v *DeadLetters) chart(w, h int) []string {
-	if h < 3 {
-		return nil
-	}
-	e := v.env
-	lines := []string{e.Rule("depth 60 min", e.Change(screen.SeriesDead, 5*time.Minute)+" in 5m", w)}
-	values := e.Data.History.Trend(screen.SeriesDead, time.Hour, max(1, min(120, w-10)))
-	return append(lines, widget.Chart(values, min(w, 130), h-1, &e.Theme.Glyphs)...)
-}

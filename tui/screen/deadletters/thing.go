@@ -70,10 +70,8 @@ func (v *DeadLetters) Beyond() string {
 	switch {
 	case v.source == sourceBroker && d.Snapshot != nil:
 		return d.Snapshot.Cut
-	case v.source == sourceLedger && d.DeadLetters != nil && d.DeadLetters.Ledger != nil:
-		if l := d.DeadLetters.Ledger; int64(len(l.Recent)) < l.LastDay.Value {
-			return "the ledger holds more; attune-executor dlq export writes all of it"
-		}
+	case v.more() != "":
+		return "the ledger holds more; G loads it, attune-executor dlq export writes all of it"
 	}
 	return ""
 }

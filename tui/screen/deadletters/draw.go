@@ -1,0 +1,112 @@
+package deadletters
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// Cells are the texts of a row.
+func (v *DeadLetters) Cells(i int, into []widget.Cell) []widget.Cell {
+	e, r := v.env, &v.rows[i]
+	now, execution := widget.Cell{Text: "-"}, "-"
+	if r.now != "" {
+		now = e.StateCell(r.now)
+	}
+	if r.execution != 0 {
+		execution = strconv.FormatInt(r.execution, 10)
+	}
+	return append(into,
+		widget.Cell{Text: e.AgeOf(r.died)}, widget.Cell{Text: r.kind}, widget.Cell{Text: r.reason}, widget.Cell{Text: dash(r.action)},
+		widget.Cell{Text: execution}, now, widget.Cell{Text: r.tries}, widget.Cell{Text: dash(r.from), Role: theme.Dim},
+		e.Worry(r.decision, r.decision == monitor.DecisionOpen), widget.Cell{Text: r.verdict.sign + " " + r.verdict.text, Role: r.verdict.role},
+	)
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// Render draws the view.
+func (v *DeadLetters) Render(w, h int) []string {
+	e, d := v.env, v.env.Data.DeadLetters
+	v.width = w
+	if d == nil {
+		return e.Missing(screen.FeedDeadLetters, "the dead letters")
+	}
+	lines := append(v.depth(d, w), v.sourceLines(d, w)...)
+	v.first = len(lines)
+	under := v.selected(w)
+	groups, chart := v.groupLines(w, h-len(lines)-len(under)), 0
+	if h-len(lines)-len(under)-len(groups) > 14 {
+		chart = 6
+	}
+	room := max(2, h-len(lines)-len(under)-len(groups)-chart)
+	if len(v.rows) > 0 {
+		lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
+	} else {
+		lines = append(lines, widget.Fit(append([]string{""}, v.empty(d)...), w, room)...)
+	}
+	lines = append(append(lines, under...), groups...)
+	return append(lines, v.chart(w, chart)...)
+}
+
+// selected is what there is to say about the letter under the cursor.
+func (v *DeadLetters) selected(w int) []string {
+	e, r := v.env, v.current()
+	if r == nil {
+		return nil
+	}
+	said := r.verdict.why
+	command := ""
+	if r.ledger != nil {
+		command = "attune-executor dlq show " + r.key
+		decided := r.decision
+		if r.ledger.Open() {
+			decided = "waits for a person"
+		} else if r.ledger.DecidedBy != "" {
+			decided += " by " + r.ledger.DecidedBy
+		}
+		if r.ledger.Detail != "" {
+			decided += ": " + r.ledger.Detail
+		}
+		said = decided + " · " + said
+	}
+	return []string{e.Rule(r.name, command, w), " " + widget.Cut(widget.Clean(r.verdict.sign+" "+said), max(1, w-2)), v.counts(w)}
+}
+
+// counts says what a requeue of the marked would do.
+func (v *DeadLetters) counts(w int) string {
+	n := v.table.Marks()
+	if n == 0 {
+		if more := v.more(); more != "" {
+			return v.env.Paint(theme.Dim, widget.Cut(" "+v.env.Num(int64(len(v.rows)))+" listed, "+widget.Clean(more), max(1, w-1)))
+		}
+		return ""
+	}
+	var by [blocked + 1]int
+	for _, r := range v.chosen() {
+		by[r.verdict.class]++
+	}
+	e := v.env
+	text := " " + e.Num(int64(n)) + " marked: " + e.Num(int64(by[requeue])) + " can be requeued, " + e.Num(int64(by[stale])) + " stale, " +
+		e.Num(int64(by[blocked])) + " blocked, " + e.Num(int64(by[other])) + " other"
+	return e.Paint(theme.Accent, widget.Cut(text, max(1, w-1)))
+}
+
+func (v *DeadLetters) chart(w, h int) []string {
+	if h < 3 {
+		return nil
+	}
+	e := v.env
+	lines := []string{e.Rule("depth 60 min", e.Change(screen.SeriesDead, 5*time.Minute)+" in 5m", w)}
+	values := e.Data.History.Trend(screen.SeriesDead, time.Hour, max(1, min(120, w-10)))
+	return append(lines, widget.Chart(values, min(w, 130), h-1, &e.Theme.Glyphs)...)
+}
