@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// The budgets of the program on two cores that have nothing else to do, and how much
+// more is borne by a test, which shares them with others. What is measured is the
+// fastest of several tries; memory is not shared, and is not borne more of.
+const (
+	frameBudget = 200 * time.Millisecond // until the first frame with both servers up
+	downBudget  = 300 * time.Millisecond // and with both down
+	keyBudget   = 16 * time.Millisecond  // until a key press shows
+	idleBudget  = 0.01                   // of a core while nobody presses a key
+	memory      = 40 << 20               // resident
+	borne       = 5
+)
+
+// TestTheProgramKeepsItsBudgets measures the program as it is built for use, not the
+// instrumented one of the other tests.
+func TestTheProgramKeepsItsBudgets(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "attune-tui")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	address := testkit.Database(t)
+	testkit.Worker(t, testkit.OpenStore(t, address), "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+	database, through1 := through(t, address)
+	broker, through2 := through(t, testkit.ManagementURL(t))
+	database.mend()
+	broker.mend()
+	up := []string{"ATTUNE__DATABASE__URL=" + through1, "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t), "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + through2}
+
+	var down, first, full []time.Duration
+	for range 3 {
+		p := launch(t, program, nobody)
+		down = append(down, p.shows("ATTUNE"))
+		p.kill()
+		p = launch(t, program, up)
+		first, full = append(first, p.shows("ATTUNE")), append(full, p.shows("MQ ●"))
+		p.kill()
+	}
+	p := launch(t, program, up, "--view", "workers")
+	p.shows("worker-a")
+	p.shows("MQ ●")
+	idle := p.idle(4 * time.Second)
+	database.clog()
+	broker.clog()
+	var keys []time.Duration
+	for range 5 {
+		keys = append(keys, p.press("p", "PAUSED"), p.press("p", "poll 2s"))
+	}
+	resident := p.resident()
+	t.Logf("first frame %s, with both servers down %s, with what they say %s; a key %s; idle %.2f %% of a core; %.1f MB",
+		fastest(first), fastest(down), fastest(full), fastest(keys), 100*idle, float64(resident)/(1<<20))
+	require.Less(t, fastest(first), borne*frameBudget)
+	require.Less(t, fastest(down), borne*downBudget)
+	require.Less(t, fastest(keys), borne*keyBudget, "a key waits for a poll that is stuck")
+	require.Less(t, idle, borne*idleBudget)
+	require.Less(t, resident, int64(memory))
+}
+
+func fastest(list []time.Duration) time.Duration {
+	least := list[0]
+	for _, d := range list {
+		least = min(least, d)
+	}
+	return least
+}
+
+// process is the program on a terminal that answers nothing.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	begun time.Time
+	hands *os.File // what is written there is typed
+
+	mu   sync.Mutex
+	drew bytes.Buffer // guarded by mu; what was written to the terminal
+	read sync.WaitGroup
+}
+
+// launch starts the program on a terminal of 140×40.
+func launch(t *testing.T, program string, environ []string, args ...string) *process {
+	t.Helper()
+	hands, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("this machine makes no terminals")
+	}
+	fd := int(hands.Fd())
+	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	require.NoError(t, err)
+	require.NoError(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 140}))
+	screen, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	p := &process{t: t, hands: hands, begun: time.Now()}
+	p.cmd = exec.Command(program, args...)                                                             //nolint:noctx // It is killed at the end.
+	p.cmd.Env = append([]string{"HOME=/nonexistent", "TERM=xterm-256color", "NO_COLOR=1"}, environ...) // so that texts are drawn in one piece
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = screen, screen, screen
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, p.cmd.Start())
+	require.NoError(t, screen.Close())
+	p.read.Go(p.watch)
+	t.Cleanup(p.kill)
+	return p
+}
+
+// watch reads what the program draws, until it has ended.
+func (p *process) watch() {
+	part := make([]byte, 64<<10)
+	for {
+		n, err := p.hands.Read(part)
+		p.mu.Lock()
+		p.drew.Write(part[:n])
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// kill ends the program. Doing so again is nothing.
+func (p *process) kill() {
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	_ = p.cmd.Wait()         // it was killed
+	p.read.Wait()
+	_ = p.hands.Close() // nothing more comes
+}
+
+// shows is how long after its start the program has drawn a text.
+func (p *process) shows(text string) time.Duration {
+	p.t.Helper()
+	return p.sees(0, text, p.begun)
+}
+
+// press types a key and says how long it takes until a text is drawn.
+func (p *process) press(key, text string) time.Duration {
+	p.t.Helper()
+	p.mu.Lock()
+	from := p.drew.Len()
+	p.mu.Unlock()
+	begun := time.Now()
+	_, err := p.hands.WriteString(key)
+	require.NoError(p.t, err)
+	return p.sees(from, text, begun)
+}
+
+func (p *process) sees(from int, text string, since time.Time) time.Duration {
+	p.t.Helper()
+	for deadline := time.Now().Add(wait); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		there := bytes.Contains(p.drew.Bytes()[from:], []byte(text))
+		p.mu.Unlock()
+		if there {
+			return time.Since(since)
+		}
+	}
+	require.Fail(p.t, "the program never drew "+text)
+	return 0
+}
+
+// idle is the part of a core that the program takes while nobody does anything.
+func (p *process) idle(lasts time.Duration) float64 {
+	p.t.Helper()
+	before := p.spent()
+	time.Sleep(lasts)
+	return float64(p.spent()-before) / float64(lasts)
+}
+
+// spent is the time that the program has had a core.
+func (p *process) spent() (total time.Duration) {
+	p.t.Helper()
+	tasks, err := filepath.Glob(p.proc("task/*/schedstat"))
+	require.NoError(p.t, err)
+	for _, task := range tasks {
+		raw, _ := os.ReadFile(filepath.Clean(task)) // a thread may end meanwhile
+		first, _, _ := strings.Cut(string(raw), " ")
+		n, _ := strconv.ParseInt(first, 10, 64)
+		total += time.Duration(n)
+	}
+	return total
+}
+
+// resident is how much memory the program takes.
+func (p *process) resident() int64 {
+	p.t.Helper()
+	raw, err := os.ReadFile(p.proc("statm"))
+	require.NoError(p.t, err)
+	pages, err := strconv.ParseInt(strings.Fields(string(raw))[1], 10, 64)
+	require.NoError(p.t, err)
+	return pages * int64(os.Getpagesize())
+}
+
+func (p *process) proc(name string) string {
+	return filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), name)
+}
