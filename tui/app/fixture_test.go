@@ -102,6 +102,11 @@ func (f *fakeSource) QueueDetail(ctx context.Context, ref monitor.QueueRef) (*mo
 		return nil, errors.Join(err, monitor.ErrNotFound)
 	}
 	d := *f.queue
+	for i := range f.queues.List { // the trends must not get the numbers of another
+		if q := &f.queues.List[i]; q.ID == ref.ID && q.ID != d.ID {
+			d.Queued, d.Completed, d.Oldest = q.Queued, q.Completed, q.Oldest
+		}
+	}
 	d.ID = ref.ID
 	return &d, err
 }

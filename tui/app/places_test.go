@@ -134,6 +134,30 @@ func TestNobodyHoldsAndNobodyWaits(t *testing.T) {
 	require.Equal(t, "action:etl.load", b.executions.Filter())
 }
 
+// TestTheQueueUnderTheCursorIsToldOfBelowAWideList, and read less often than when it
+// is open.
+func TestTheQueueUnderTheCursorIsToldOfBelowAWideList(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("2", "j")
+	require.Zero(t, b.source.count(screen.FeedQueue), "there is no room for it")
+	b = started(t, sample(), 140, 40)
+	b.press("2", "j", "j", "j")
+	require.EqualValues(t, 44, b.env.Data.Queue.ID)
+	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 10}, b.source.lines[len(b.source.lines)-1])
+	frame := b.View()
+	require.Contains(t, frame, "SLOT HOLDERS 1/2")
+	require.Contains(t, frame, "HEAD OF LINE")
+	require.Contains(t, frame, "▲ 884100 holds a slot for 25m00s: 48x p95.")
+	require.Equal(t, 5*time.Second, b.timers.due(screen.FeedQueue)[0].after)
+	read := b.source.count(screen.FeedQueue)
+	b.press("enter")
+	require.Contains(t, b.View(), "ACTIVE 1/2")
+	require.Greater(t, b.source.count(screen.FeedQueue), read)
+	b.press("esc", "v", "j")
+	require.NotContains(t, b.View(), "HEAD OF LINE")
+}
+
 // TestAWorkerIsOpened from the list, with what it has and what changed of it.
 func TestAWorkerIsOpened(t *testing.T) {
 	t.Parallel()

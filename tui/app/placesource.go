@@ -10,6 +10,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/screen/queue"
 )
 
 // PlaceReader is where the views of one queue and of one worker read from.
@@ -20,8 +21,24 @@ type PlaceReader interface {
 	WorkersPast(ctx context.Context) (*monitor.WorkersPast, error)
 }
 
-// workersPastEvery is how often the last hour of workers is read.
-const workersPastEvery = time.Minute
+const (
+	// workersPastEvery is how often the last hour of workers is read, previewEvery how
+	// often what is told of a queue below the list.
+	workersPastEvery = time.Minute
+	previewEvery     = 5 * time.Second
+)
+
+// placeEvery is how long to wait at least before a feed of these views is read again.
+func (m *Model) placeEvery(feed screen.Feed) time.Duration {
+	switch {
+	case feed == screen.FeedWorkersPast:
+		return workersPastEvery
+	case m.view == keymap.InQueues && (feed == screen.FeedQueue || feed == screen.FeedLine):
+		return previewEvery
+	default:
+		return 0
+	}
+}
 
 // isPast reports whether a feed is what has passed, which the polls of others extend:
 // it is read once, and again after the database was away.
@@ -43,7 +60,7 @@ func (m *Model) placeReader(feed screen.Feed) func(ctx context.Context) (any, er
 	r := m.source
 	switch feed {
 	case screen.FeedLine:
-		ask := m.queue.Ask()
+		ask := m.shownQueue()
 		return func(ctx context.Context) (any, error) { return settle(r.QueueLine(ctx, ask)) }
 	case screen.FeedGlance:
 		id := m.queue.Subject()
@@ -63,6 +80,15 @@ func (m *Model) placeReader(feed screen.Feed) func(ctx context.Context) (any, er
 		id := m.shownWorker()
 		return func(ctx context.Context) (any, error) { return settle(r.Worker(ctx, id)) }
 	}
+}
+
+// shownQueue is the queue that is told of, and how much of its line is wanted: of the
+// one that was opened, or of the one under the cursor of the list.
+func (m *Model) shownQueue() monitor.LineAsk {
+	if m.view == keymap.InQueue {
+		return m.queue.Ask()
+	}
+	return monitor.LineAsk{Queue: m.queues.Subject(), Rows: queue.PreviewRows}
 }
 
 // shownWorker is the worker that is told of: the one that was opened, or the one under

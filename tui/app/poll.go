@@ -202,7 +202,7 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		filter := m.queues.Wanted()
 		return func(ctx context.Context) (any, error) { return settle(r.Queues(ctx, filter)) }
 	case screen.FeedQueue:
-		ref := monitor.QueueRef{ID: m.queue.ID()}
+		ref := monitor.QueueRef{ID: m.shownQueue().Queue}
 		return func(ctx context.Context) (any, error) { return settle(r.QueueDetail(ctx, ref)) }
 	case screen.FeedExecutions:
 		filter, cursor := m.executions.Query(), m.executions.Cursor()
@@ -384,9 +384,7 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	if feed == screen.FeedFamily {
 		every = max(every, familyEvery)
 	}
-	if feed == screen.FeedWorkersPast {
-		every = max(every, workersPastEvery)
-	}
+	every = max(every, m.placeEvery(feed))
 	if m.blurred {
 		every *= blurFactor
 	}

@@ -78,7 +78,16 @@ func (q *Queue) Show(id int64) {
 			}
 		}
 	}
-	q.env.Data.Queue, q.env.Data.Line, q.env.Data.Glance, q.env.Data.QueuesPast = nil, nil, nil, nil
+	q.env.Data.Glance, q.env.Data.QueuesPast = nil, nil
+	// The preview of the list may have read it already.
+	if d := q.env.Data.Queue; d != nil && d.ID != id {
+		q.env.Data.Queue = nil
+	}
+	if l := q.env.Data.Line; l != nil && (l.Queue != id || l.End) {
+		q.env.Data.Line = nil
+	}
+	q.Changed(screen.FeedQueue)
+	q.Changed(screen.FeedLine)
 }
 
 // Title is the text of the title rule.

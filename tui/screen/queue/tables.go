@@ -24,7 +24,7 @@ type holders struct {
 func newHolders(env *screen.Env) *holders {
 	return &holders{env: env, table: widget.NewTable([]widget.Column{
 		{Title: "EXEC", Width: 9, Right: true},
-		{Title: "STATUS", Width: 11},
+		{Title: "STATUS", Width: 11, Priority: 2},
 		{Title: "WORKER", Width: 18, Middle: true},
 		{Title: "FOR", Width: 7, Right: true},
 		{Title: "NOTE", Width: 20, Grow: true},
@@ -64,8 +64,16 @@ func (h *holders) Cells(i int, into []widget.Cell) []widget.Cell {
 // longRun is by how much a run must exceed what nineteen of twenty take to be told of.
 const longRun = 3
 
-// note says what is wrong with a holder.
+// note says what is wrong with a holder, as the table shows it.
 func (h *holders) note(r *monitor.Holder) (string, theme.Role) {
+	if note := h.complaint(r); note != "" {
+		return h.env.Theme.Glyphs.Warning + " " + note, theme.Warn
+	}
+	return "", theme.Plain
+}
+
+// complaint says what is wrong with a holder; empty when nothing is.
+func (h *holders) complaint(r *monitor.Holder) string {
 	note := ""
 	if lasted := h.env.Since(r.Since); h.p95 > 0 && lasted >= longRun*h.p95 {
 		note = fmt.Sprintf("%dx p95", int64(lasted/h.p95))
@@ -76,10 +84,7 @@ func (h *holders) note(r *monitor.Holder) (string, theme.Role) {
 		}
 		note += worker
 	}
-	if note == "" {
-		return "", theme.Plain
-	}
-	return h.env.Theme.Glyphs.Warning + " " + note, theme.Warn
+	return note
 }
 
 // workerNote says that the worker of a holder is not well.

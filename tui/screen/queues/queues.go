@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/screen/queue"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -66,7 +67,29 @@ func (q *Queues) View() screen.View { return keymap.InQueues }
 
 // Feeds is what the view needs polled.
 func (q *Queues) Feeds() []screen.Feed {
-	return []screen.Feed{screen.FeedQueues, screen.FeedQueuesPast}
+	feeds := []screen.Feed{screen.FeedQueues, screen.FeedQueuesPast}
+	if q.Subject() != 0 {
+		feeds = append(feeds, screen.FeedQueue, screen.FeedLine)
+	}
+	return feeds
+}
+
+// Subject is the queue that is told of below the list; zero where there is none, or
+// where queues are not recorded one by one.
+func (q *Queues) Subject() int64 {
+	at := q.table.Cursor()
+	if at < 0 || q.rows[at].LimitFrom.Kind == "" || screen.PreviewHeight(q.env.Width, q.env.Height, q.preview) == 0 {
+		return 0
+	}
+	return q.rows[at].ID
+}
+
+// Behind names what is to be read when another queue is told of than was read last.
+func (q *Queues) Behind() screen.Feed {
+	if id := q.Subject(); id != 0 {
+		return queue.Unread(q.env, id)
+	}
+	return ""
 }
 
 // Wanted is what the database is asked for.
@@ -339,7 +362,7 @@ func (q *Queues) Render(w, h int) []string {
 	ph := screen.PreviewHeight(w, h, q.preview)
 	lines := widget.Fit(q.table.Lines(w, h-ph-len(foot), e.Theme), w, h-ph-len(foot))
 	if ph > 0 {
-		lines = append(lines, widget.Fit(q.previewLines(w), w, ph)...)
+		lines = append(lines, widget.Fit(q.previewLines(w, ph), w, ph)...)
 	}
 	return append(lines, foot...)
 }
@@ -371,7 +394,7 @@ func (q *Queues) summary(d *monitor.Queues) []string {
 	}
 }
 
-func (q *Queues) previewLines(w int) []string {
+func (q *Queues) previewLines(w, h int) []string {
 	row := q.table.Cursor()
 	if row < 0 {
 		return nil
@@ -386,8 +409,11 @@ func (q *Queues) previewLines(w int) []string {
 		" " + e.State(state) + "  " + widget.Clean(note),
 		" waiting " + e.Num(r.Queued) + "   running " + screen.Slots(r.Active, r.Limit) + "   head " + e.AgeOf(r.Oldest) +
 			"   ever enqueued " + e.Num(r.Enqueued) + "   ever completed " + e.Num(r.Completed),
-		"", " " + e.Paint(theme.Dim, "DEPTH, last 60 min"),
 	}
+	if id := q.Subject(); id != 0 {
+		return append(lines, queue.Preview(e, id, w, h-len(lines))...)
+	}
+	lines = append(lines, "", " "+e.Paint(theme.Dim, "DEPTH, last 60 min"))
 	lines = append(lines, widget.Chart(e.Data.History.Trend(screen.QueueSeries(r.ID), time.Hour, min(60, w-10)), min(w, 70), 6, &e.Theme.Glyphs)...)
 	return append(lines, " "+e.Paint(theme.Dim, "enter shows its limits, holders and waiters"))
 }
