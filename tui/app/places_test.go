@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +119,34 @@ func TestHoldersSayWhatIsWrong(t *testing.T) {
 	require.Equal(t, keymap.InQueue, b.view)
 	b.press("o", "e")
 	require.EqualValues(t, 884100, b.execution.ID())
+}
+
+// TestPointingPutsTheCursorIntoTheTableThatIsThere.
+func TestPointingPutsTheCursorIntoTheTableThatIsThere(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.open(keymap.InQueue)
+	point := func(text string) {
+		for y, line := range b.frame() {
+			if strings.Contains(line, text) {
+				b.send(tea.MouseMsg{X: 5, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
+				return
+			}
+		}
+		t.Fatalf("nothing shows %s", text)
+	}
+	point("884163")
+	require.EqualValues(t, 884_163, b.queue.Subject())
+	point("884100")
+	require.EqualValues(t, 884_100, b.queue.Subject())
+	point("884100")
+	require.Equal(t, keymap.InExecution, b.view, "pointing twice opens it")
+	b.open(keymap.InWorker)
+	_ = b.View()
+	point("884105")
+	require.Equal(t, "884105", b.worker.Key(2))
+	b.press("enter")
+	require.EqualValues(t, 884_105, b.execution.ID())
 }
 
 // TestNobodyHoldsAndNobodyWaits is said in words.

@@ -201,3 +201,20 @@ func BenchmarkTable(b *testing.B) {
 		})
 	}
 }
+
+func TestChartsOfTimesAreLabelledWithTimes(t *testing.T) {
+	t.Parallel()
+	g := &look(t).Glyphs
+	for seconds, top := range map[float64]string{20: "1m", 192: "4m", 840: "16m", 3_700: "2h", 5 * 86_400: "5d"} {
+		lines := DurationChart([]float64{0, seconds}, 40, 5, g)
+		require.Len(t, lines, 5)
+		require.Contains(t, lines[0], " "+top+" ", seconds)
+		require.Contains(t, lines[4], " 0 ")
+	}
+}
+
+func TestWhatHangsGoesOnBelowItself(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"state  one two", "       three"}, Hang("state  ", "one two three", 19))
+	require.Equal(t, []string{"state  one t…"}, Hang("state  ", "one two three", 13), "where there is no room it is cut")
+}
