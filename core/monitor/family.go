@@ -18,6 +18,8 @@ const (
 	// maxFamily all of them together.
 	maxBrood  = 50
 	maxFamily = 200
+	// maxActs bounds the acts of operators that are read.
+	maxActs = 20
 	// maxAsked bounds for how many executions it is asked what they have started.
 	maxAsked = 40
 )
@@ -30,6 +32,10 @@ type Relative struct {
 	Depth int `json:"depth"`
 	// More is true when it has started more than is listed below it.
 	More bool `json:"more,omitempty"`
+	// Task is the task of the workflow above that it runs, empty where it is none, and
+	// Item which one it is of a task over a list, from 0.
+	Task string `json:"task,omitempty"`
+	Item *int64 `json:"item,omitempty"`
 }
 
 // Family is what an execution has to do with.
@@ -49,6 +55,9 @@ type Family struct {
 	Enforcement *Enforcement `json:"enforcement"`
 	// Inquiries are the questions that it, or a task of it, has asked.
 	Inquiries []int64 `json:"inquiries"`
+	// Acts are what operators did lately with it, with the attempts around it, and
+	// with their dead letters, the newest first; nil where acts are not recorded.
+	Acts []AuditEntry `json:"acts"`
 }
 
 // Family reads what an execution has to do with: who started it and what it has
@@ -67,9 +76,78 @@ func (m *Monitor) Family(ctx context.Context, id int64) (*Family, error) {
 		if f.Attempts, err = readAttempts(ctx, tx, s, id); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		return f.rest(ctx, tx, s)
+		if err := f.name(ctx, tx); err != nil {
+			return err
+		}
+		if err := f.rest(ctx, tx, s); err != nil {
+			return err
+		}
+		return f.acts(ctx, tx)
 	})
 	return f, err
+}
+
+// name finds which of the tree are tasks.
+func (f *Family) name(ctx context.Context, tx *store.Tx) error {
+	ids := make([]int64, len(f.Tree))
+	at := make(map[int64]int, len(f.Tree))
+	for i := range f.Tree {
+		ids[i], at[f.Tree[i].ID] = f.Tree[i].ID, i
+	}
+	rows, err := tx.MonitorTaskNames(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read the tasks of %d executions: %w", len(ids), err)
+	}
+	for _, row := range rows {
+		r := &f.Tree[at[row.ID]]
+		r.Task = row.Task
+		if item, err := strconv.ParseInt(row.Item, 10, 64); err == nil {
+			r.Item = &item
+		}
+	}
+	return nil
+}
+
+// acts reads what operators did with it and what belongs to it.
+func (f *Family) acts(ctx context.Context, tx *store.Tx) error {
+	shape, err := tx.AuditShape(ctx)
+	if err != nil {
+		return fmt.Errorf("read whether acts are recorded: %w", err)
+	}
+	if !shape.Recorded {
+		return nil
+	}
+	executions, letters := []int64{f.ID}, []int64{}
+	for i := range f.Attempts {
+		if f.Attempts[i].ID != f.ID {
+			executions = append(executions, f.Attempts[i].ID)
+		}
+	}
+	for i := range f.Letters {
+		letters = append(letters, f.Letters[i].ID)
+	}
+	rows, err := tx.AuditAbout(ctx, executions, letters, maxActs)
+	if err != nil {
+		return fmt.Errorf("read what was done with execution %d: %w", f.ID, err)
+	}
+	f.Acts = make([]AuditEntry, len(rows))
+	for i, r := range rows {
+		f.Acts[i] = AuditEntry{
+			ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType, TargetID: r.TargetID,
+			Target: r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error,
+		}
+	}
+	return nil
+}
+
+// Of is the execution in its tree; nil when it is not there.
+func (f *Family) Of(id int64) *Relative {
+	for i := range f.Tree {
+		if f.Tree[i].ID == id {
+			return &f.Tree[i]
+		}
+	}
+	return nil
 }
 
 // ancestor finds the execution above all others.
@@ -208,15 +286,8 @@ func (f *Family) cause(ctx context.Context, tx *store.Tx) error {
 // Parent is who started the execution; nil when nobody did or it is not there any
 // more.
 func (f *Family) Parent() *Relative {
-	for i := range f.Tree {
-		if f.Tree[i].ID != f.ID || f.Tree[i].Parent == nil {
-			continue
-		}
-		for j := range f.Tree {
-			if f.Tree[j].ID == *f.Tree[i].Parent {
-				return &f.Tree[j]
-			}
-		}
+	if x := f.Of(f.ID); x != nil && x.Parent != nil {
+		return f.Of(*x.Parent)
 	}
 	return nil
 }

@@ -56,3 +56,40 @@ func TestALargeFamilyIsCutAndSaysSo(t *testing.T) {
 	require.True(t, f.Tree[0].More, "of many children the newest are listed")
 	require.True(t, f.More, "and not all are asked what they have started")
 }
+
+func TestAFamilyNamesItsTasksAndWhatOperatorsDid(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.store, "demo.flow")
+	top := testkit.Execution(t, b.store, action).ID
+	task := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
+		e.Parent, e.WorkflowTask = &top, map[string]any{"task_name": "fetch", "task_index": 3}
+	}).ID
+	b.fail(t, task, `{"error": "exit 1"}`)
+	again := b.repeat(t, task, "action_failure", 0, nil)
+	act := func(kind, action string, id int64) {
+		testkit.Exec(t, b.store, `insert into operator_audit (actor, source, action, target_type, target_id, target) values ('ada@here', 'test', $1, $2, $3, 'it')`, action, kind, id)
+	}
+	act("execution", "execution.cancel", task)
+	act("execution", "execution.retry", again)
+	act("execution", "execution.retry", top)
+	act("worker", "worker.cordon", task)
+
+	f, err := b.Family(t.Context(), task)
+	require.NoError(t, err)
+	require.Equal(t, "fetch", f.Of(task).Task)
+	require.EqualValues(t, 3, *f.Of(task).Item)
+	require.Empty(t, f.Of(top).Task)
+	require.Nil(t, f.Of(top).Item)
+	require.Nil(t, f.Of(1<<40))
+	require.Len(t, f.Acts, 2, "those on it and on its attempts, of executions only")
+	require.Equal(t, "execution.retry", f.Acts[0].Action)
+	require.Equal(t, "execution.cancel", f.Acts[1].Action)
+	require.Equal(t, task, *f.Acts[1].TargetID)
+	require.Equal(t, "ada@here", f.Acts[1].Actor)
+
+	testkit.Exec(t, b.store, `alter table operator_audit rename to elsewhere`)
+	f, err = b.Family(t.Context(), task)
+	require.NoError(t, err)
+	require.Nil(t, f.Acts, "where acts are not recorded nobody knows of any")
+}

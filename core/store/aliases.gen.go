@@ -31,6 +31,7 @@ type (
 	ArtifactVisibilityEnum          = db.ArtifactVisibilityEnum
 	AskToStopParams                 = db.AskToStopParams
 	AttuneSchemaOrigin              = db.AttuneSchemaOrigin
+	AuditAboutRow                   = db.AuditAboutRow
 	AuditCategoryEnum               = db.AuditCategoryEnum
 	AuditEvent                      = db.AuditEvent
 	AuditEventDefault               = db.AuditEventDefault
@@ -215,6 +216,7 @@ type (
 	MonitorQueueTotalsRow           = db.MonitorQueueTotalsRow
 	MonitorSchemaRow                = db.MonitorSchemaRow
 	MonitorSiftParams               = db.MonitorSiftParams
+	MonitorTaskNamesRow             = db.MonitorTaskNamesRow
 	MonitorTimelineRow              = db.MonitorTimelineRow
 	MonitorUnendedParams            = db.MonitorUnendedParams
 	MonitorWorkersRow               = db.MonitorWorkersRow
@@ -483,6 +485,7 @@ const (
 	ArtifactVisibilityEnumPrivate         = db.ArtifactVisibilityEnumPrivate
 	ArtifactVisibilityEnumPublic          = db.ArtifactVisibilityEnumPublic
 	AskToStop                             = db.AskToStop
+	AuditAbout                            = db.AuditAbout
 	AuditCategoryEnumAdmin                = db.AuditCategoryEnumAdmin
 	AuditCategoryEnumApi                  = db.AuditCategoryEnumApi
 	AuditCategoryEnumAuth                 = db.AuditCategoryEnumAuth
@@ -720,6 +723,7 @@ const (
 	MonitorScanEdge                       = db.MonitorScanEdge
 	MonitorSchema                         = db.MonitorSchema
 	MonitorSift                           = db.MonitorSift
+	MonitorTaskNames                      = db.MonitorTaskNames
 	MonitorTimeline                       = db.MonitorTimeline
 	MonitorUnended                        = db.MonitorUnended
 	MonitorWorkerByName                   = db.MonitorWorkerByName

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
@@ -123,6 +122,21 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 	return receipt
 }
 
+// parent reads who started an execution; nil when nobody did, or when it is gone.
+func (o *Operator) parent(ctx context.Context, id *int64) (*monitor.Execution, error) {
+	if id == nil {
+		return nil, nil
+	}
+	d, err := o.reader.Execution(ctx, *id)
+	if errors.Is(err, monitor.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &d.Execution, nil
+}
+
 // planRetry plans to repeat what has ended.
 func (o *Operator) planRetry(ctx context.Context, order act.Order) (*act.Plan, error) {
 	id := order.Target.ID
@@ -139,13 +153,14 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order) (*act.Plan, e
 	if err != nil {
 		return nil, err
 	}
-	newest := attempts[len(attempts)-1]
-	switch {
-	case !attune.Status(detail.Status).Terminal():
-		plan.Nothing = "it has not ended: " + detail.Status
-	case newest.ID != id:
-		plan.Nothing = fmt.Sprintf("it has been repeated already: the newest attempt is execution %d, %s", newest.ID, newest.Status)
+	facts := monitor.RetryFacts{Execution: &detail.Execution, Attempts: attempts}
+	if order.Kind != act.RetryTask { // of which its workflow says more
+		if facts.Parent, err = o.parent(ctx, detail.Parent); err != nil {
+			return nil, err
+		}
 	}
+	judged := monitor.JudgeRetry(facts)
+	plan.Nothing = monitor.Refusal(judged)
 	plan.Lines = []act.Line{
 		line(act.Plain, "%s ended as %s; %s so far.", detail.ActionRef, detail.Status, counted(len(attempts), "attempt", "attempts")),
 	}
@@ -155,8 +170,10 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order) (*act.Plan, e
 	plan.Lines = append(plan.Lines,
 		line(act.Plain, "A new execution with the same parameters is requested at once; it joins its queue like any other."),
 		line(act.Note, "This one stays as it is. The limit of retries binds the engine, not people."))
-	if detail.Status == string(attune.StatusCompleted) {
-		plan.Lines = append(plan.Lines, line(act.Warn, "It completed: what it did is done a second time."))
+	for _, c := range judged {
+		if c.Standing == monitor.RetryMinded {
+			plan.Lines = append(plan.Lines, line(act.Warn, "%s", sentence(c.Text)))
+		}
 	}
 	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
 		r, err := o.triage.RetryExecution(ctx, id, reason)

@@ -23,3 +23,12 @@ SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.ta
        a.outcome, coalesce(a.error, '')::text AS error,
        CASE WHEN pg_column_size(a.request) <= sqlc.arg(longest)::integer THEN a.request::text ELSE '' END AS request
 FROM operator_audit a ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint;
+
+-- name: AuditAbout :many
+-- The newest acts on some executions and dead letters, by the index of targets.
+SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
+       a.outcome, coalesce(a.error, '')::text AS error
+FROM operator_audit a
+WHERE a.target_type = 'execution' AND a.target_id = ANY (sqlc.arg(executions)::bigint[])
+   OR a.target_type = 'dead_letter' AND a.target_id = ANY (sqlc.arg(letters)::bigint[])
+ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint;

@@ -232,6 +232,13 @@ FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY e.id DESC;
 
+-- name: MonitorTaskNames :many
+-- Which of a bounded number of executions are tasks of workflows, and what these are
+-- called.
+SELECT e.id, coalesce(e.workflow_task ->> 'task_name', '')::text AS task, coalesce(e.workflow_task ->> 'task_index', '')::text AS item
+FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object';
+
 -- name: MonitorExecutionRest :one
 -- What only the page of one execution shows. Documents are cut.
 SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, e.attempt,

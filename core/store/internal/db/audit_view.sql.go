@@ -10,6 +10,62 @@ import (
 	"time"
 )
 
+const AuditAbout = `-- name: AuditAbout :many
+SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
+       a.outcome, coalesce(a.error, '')::text AS error
+FROM operator_audit a
+WHERE a.target_type = 'execution' AND a.target_id = ANY ($1::bigint[])
+   OR a.target_type = 'dead_letter' AND a.target_id = ANY ($2::bigint[])
+ORDER BY a.id DESC LIMIT $3::bigint
+`
+
+type AuditAboutRow struct {
+	ID         int64
+	At         time.Time
+	Actor      string
+	Source     string
+	Action     string
+	TargetType string
+	TargetID   *int64
+	Target     string
+	Reason     string
+	Outcome    string
+	Error      string
+}
+
+// The newest acts on some executions and dead letters, by the index of targets.
+func (q *Queries) AuditAbout(ctx context.Context, executions []int64, letters []int64, bound int64) ([]AuditAboutRow, error) {
+	rows, err := q.db.Query(ctx, AuditAbout, executions, letters, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AuditAboutRow
+	for rows.Next() {
+		var i AuditAboutRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.At,
+			&i.Actor,
+			&i.Source,
+			&i.Action,
+			&i.TargetType,
+			&i.TargetID,
+			&i.Target,
+			&i.Reason,
+			&i.Outcome,
+			&i.Error,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const AuditOrigin = `-- name: AuditOrigin :one
 SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::boolean AS adopted,
        (SELECT count(*) FROM engine_replica r

@@ -1204,6 +1204,40 @@ func (q *Queries) MonitorSift(ctx context.Context, arg MonitorSiftParams) ([]int
 	return items, nil
 }
 
+const MonitorTaskNames = `-- name: MonitorTaskNames :many
+SELECT e.id, coalesce(e.workflow_task ->> 'task_name', '')::text AS task, coalesce(e.workflow_task ->> 'task_index', '')::text AS item
+FROM execution e
+WHERE e.id = ANY ($1::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object'
+`
+
+type MonitorTaskNamesRow struct {
+	ID   int64
+	Task string
+	Item string
+}
+
+// Which of a bounded number of executions are tasks of workflows, and what these are
+// called.
+func (q *Queries) MonitorTaskNames(ctx context.Context, ids []int64) ([]MonitorTaskNamesRow, error) {
+	rows, err := q.db.Query(ctx, MonitorTaskNames, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MonitorTaskNamesRow
+	for rows.Next() {
+		var i MonitorTaskNamesRow
+		if err := rows.Scan(&i.ID, &i.Task, &i.Item); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MonitorTimeline = `-- name: MonitorTimeline :many
 SELECT h."time" AS at, h.changed_fields, coalesce(h.new_values ->> 'status', '')::text AS status,
        coalesce(h.new_values ->> 'worker', '')::text AS worker
