@@ -38,6 +38,15 @@ type Relative struct {
 	Item *int64 `json:"item,omitempty"`
 }
 
+// TaskName is the task that it runs, with its place in a list; empty where it is
+// none.
+func (r *Relative) TaskName() string {
+	if r.Task == "" || r.Item == nil {
+		return r.Task
+	}
+	return r.Task + "[" + strconv.FormatInt(*r.Item, 10) + "]"
+}
+
 // Family is what an execution has to do with.
 type Family struct {
 	Reading

@@ -520,8 +520,10 @@ func sampleExecutions() []monitor.Execution {
 }
 
 func sampleDetail(reading monitor.Reading) *monitor.ExecutionDetail {
+	x := sampleExecutions()[0]
+	x.Parent = ptr(884050)
 	return &monitor.ExecutionDetail{
-		Reading: reading, Execution: sampleExecutions()[0], ActionID: ptr(4), Enforcement: ptr(55120), Attempt: ptr(1),
+		Reading: reading, Execution: x, ActionID: ptr(4), Enforcement: ptr(55120), Attempt: ptr(1),
 		Config: `{"url": "https://partner.example/feed", "method": "GET", "headers": {"authorization": "Bearer abc", "accept": "application/json"}, "timeout": 30, "id": 9007199254740993}`,
 		Result: `{"error": "Worker queue TTL expired", "message": "waited past the queue's time to live"}`,
 		Timeline: []monitor.Step{

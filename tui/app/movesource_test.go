@@ -46,14 +46,21 @@ func sampleFamily(reading monitor.Reading) *monitor.Family {
 			ID: id, ActionRef: action, Status: status, Parent: parent, Created: frozen.Add(-28 * time.Minute), Updated: frozen.Add(-20 * time.Minute),
 		}}
 	}
+	tree := []monitor.Relative{
+		one(884050, 0, "running", "etl-nightly", nil), one(884051, 1, "completed", "etl.list", ptr(884050)),
+		one(884101, 1, "running", "etl.fetch", ptr(884050)), one(884102, 2, "completed", "etl.part", ptr(884101)),
+		one(884301, 1, "failed", "core.http_request", ptr(884050)),
+	}
+	tree[1].Task, tree[2].Task, tree[4].Task = "list", "split", "fetch"
+	tree[4].Item = ptr(3)
 	again := one(884309, 1, "running", "core.http_request", ptr(884050))
 	again.RetryCount = 1
 	return &monitor.Family{
 		Reading: reading, ID: 884301,
-		Tree: []monitor.Relative{
-			one(884050, 0, "running", "etl-nightly", nil), one(884051, 1, "completed", "etl.list", ptr(884050)),
-			one(884101, 1, "running", "etl.fetch", ptr(884050)), one(884102, 2, "completed", "etl.part", ptr(884101)),
-			one(884301, 1, "failed", "core.http_request", ptr(884050)), again,
+		Tree: append(tree, again),
+		Acts: []monitor.AuditEntry{
+			{ID: 312, At: frozen.Add(-time.Minute), Actor: "bob@desk", Action: "execution.cancel", Target: "execution 884309", Outcome: "failed", Reason: "wrong host"},
+			{ID: 311, At: frozen.Add(-2 * time.Minute), Actor: "ada@here", Action: "dead_letter.requeue", Target: "dead letter 71", Outcome: "done"},
 		},
 		Attempts: []monitor.Attempt{
 			{ID: 884301, Number: 1, Status: "failed", RepeatedBy: ptr(884309), Created: frozen.Add(-28 * time.Minute), Error: "Worker queue TTL expired"},

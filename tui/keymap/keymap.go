@@ -208,7 +208,7 @@ var Table = append([]Binding{
 	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
 
 	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, actScopes, 2, true},
-	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter or repeat, with plan", GroupActs, []Scope{InDeadLetters, InLetter, InWorkflows, InExecutions}, 3, true},
+	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter or repeat, with plan", GroupActs, []Scope{InDeadLetters, InLetter, InWorkflows, InExecutions, InExecution}, 3, true},
 	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, letterScopes, 0, true},
 	{Purge, []string{"P"}, "P", "", "purge those that wait and match, with plan", GroupActs, letterScopes, 0, true},
 	{MoveTo, []string{"M"}, "M", "", "move dead letters of the broker elsewhere, with plan", GroupActs, letterScopes, 0, true},

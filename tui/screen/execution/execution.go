@@ -216,28 +216,25 @@ func (x *Execution) timeline(d *monitor.ExecutionDetail, h int) []string {
 		if i > 0 {
 			delta = widget.Age(d.Timeline[i].At.Sub(d.Timeline[i-1].At))
 		}
-		lines = append(lines, x.step(d.Timeline[i], delta))
+		lines = append(lines, x.step(d, i, delta))
 	}
 	return append(lines, "")
 }
 
-func (x *Execution) step(s monitor.Step, delta string) string {
+func (x *Execution) step(d *monitor.ExecutionDetail, i int, delta string) string {
+	s := d.Timeline[i]
 	what := s.Status
 	if what == "" {
 		what = strings.Join(s.Changed, ", ") + " recorded"
 	}
 	look := x.env.Theme.Of(s.Status)
-	worker := ""
-	if s.Worker != nil {
-		worker = "worker " + strconv.FormatInt(*s.Worker, 10)
-	}
 	return "  " + s.At.UTC().Format("15:04:05.0") + "  " + x.env.Paint(look.Role, look.Glyph+" "+widget.Left(widget.Clean(what), 16)) +
-		widget.Right(delta, 8) + "   " + worker
+		widget.Right(delta, 8) + "   " + x.remark(d, i)
 }
 
 func (x *Execution) footLines(d *monitor.ExecutionDetail) []string {
 	return []string{x.env.Paint(theme.Dim, " parent ") + reference(d.Parent) + x.env.Paint(theme.Dim, "   children ") + x.env.Count(d.Children) +
-		x.env.Paint(theme.Dim, "   retry of ") + reference(d.Original) + x.env.Paint(theme.Dim, "   enforcement ") + reference(d.Enforcement)}
+		x.env.Paint(theme.Dim, "   retry of ") + reference(d.Original) + x.env.Paint(theme.Dim, "   enforcement ") + reference(d.Enforcement), x.verdictLine(d)}
 }
 
 func reference(id *int64) string {

@@ -225,6 +225,9 @@ func (v *Xray) Cells(i int, into []widget.Cell) []widget.Cell {
 		sign = "▾ "
 	}
 	name := widget.Blank(2*min(r.Depth, 16)) + sign + strconv.FormatInt(r.ID, 10) + "  " + r.ActionRef
+	if task := r.TaskName(); task != "" {
+		name += "  " + task
+	}
 	if r.More {
 		name += "  (the newest of more)"
 	}
