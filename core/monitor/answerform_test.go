@@ -87,17 +87,3 @@ func TestAFormOfBothKindsOfSchemas(t *testing.T) {
 	_, problems = NewAnswerForm(nil).Compose(nil)
 	require.Equal(t, map[string]string{"answer": "it is required"}, problems)
 }
-
-func TestInquiryFiltersAreRead(t *testing.T) {
-	t.Parallel()
-	f, err := ParseInquiryFilter("status:pending,timeout assigned:ada execution:7 deploy")
-	require.NoError(t, err)
-	require.Equal(t, InquiryFilter{Statuses: []string{"pending", "timeout"}, AssignedTo: "ada", Execution: 7, Action: "*deploy*"}, f)
-	f, err = ParseInquiryFilter("action:shop.*")
-	require.NoError(t, err)
-	require.Equal(t, "shop.*", f.Action)
-	for _, bad := range []string{"status:open", "execution:x", "age<1h", "worker:7", "assigned:"} {
-		_, err := ParseInquiryFilter(bad)
-		require.Error(t, err, bad)
-	}
-}

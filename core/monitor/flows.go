@@ -82,7 +82,7 @@ func (f *Flows) findings(at time.Time) []Finding {
 	if f.Paused.Value > 0 {
 		found = append(found, Finding{
 			Level: LevelInfo, Text: f.Paused.words("workflow is paused", "workflows are paused"), Target: "workflows",
-			Hint: "nothing more is started in them until they are resumed", Filter: "paused",
+			Hint: "nothing more is started in them until they are resumed", Filter: "status:" + WorkflowPaused,
 		})
 	}
 	return found

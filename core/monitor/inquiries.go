@@ -1,13 +1,9 @@
 package monitor
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,11 +46,17 @@ func (m *Monitor) Inquiries(ctx context.Context, filter InquiryFilter, cursor st
 		if err := readFaults(ctx, tx, page); err != nil {
 			return err
 		}
-		search, err := newInquirySearch(ctx, tx, filter)
-		if err != nil || search == nil {
-			return err
+		var searches inquirySearches
+		for _, f := range filter.alternatives() {
+			search, err := newInquirySearch(ctx, tx, f)
+			if err != nil {
+				return err
+			}
+			if search != nil {
+				searches = append(searches, search)
+			}
 		}
-		return search.fill(ctx, tx, page, from)
+		return searches.fill(ctx, tx, page, from)
 	})
 	return page, err
 }
@@ -74,7 +76,7 @@ func inquiriesThere(ctx context.Context, tx *store.Tx) error {
 // everything.
 func readFaults(ctx context.Context, tx *store.Tx, page *InquiryPage) error {
 	f := page.Filter
-	if page.From != "" || f.Execution != 0 || f.AssignedTo != "" || f.Action != "" {
+	if page.From != "" || !f.unfiltered() {
 		return nil
 	}
 	rows, err := tx.ViewInquiryFaults(ctx, inquiryFaults)
@@ -111,92 +113,6 @@ func parseInquiryCursor(text string) (inquiryCursor, error) {
 		return inquiryCursor{}, fmt.Errorf("%w has the cursor %q, which no page gave", ErrFilter, text)
 	}
 	return inquiryCursor{open: kind == "open", id: id}, nil
-}
-
-// inquirySearch is a filter made ready for the database.
-type inquirySearch struct {
-	store.ViewInquiryIDsParams
-
-	open, ended bool // which of them are wanted
-}
-
-// newInquirySearch resolves names. It is nil when nothing can match.
-func newInquirySearch(ctx context.Context, tx *store.Tx, f InquiryFilter) (*inquirySearch, error) {
-	q := &inquirySearch{
-		ViewInquiryIDsParams: store.ViewInquiryIDsParams{
-			Statuses: f.Statuses, Execution: f.Execution, Pattern: pattern(f.Action, false), Scan: inquiryScan, Page: int64(cmp.Or(f.Limit, DefaultPage)),
-		},
-		open: len(f.Statuses) == 0 || slices.Contains(f.Statuses, InquiryPending),
-	}
-	q.ended = len(f.Statuses) == 0 || len(f.Statuses) > 1 || !q.open
-	if f.Statuses == nil {
-		q.Statuses = []string{} // a NULL array is not an empty one
-	}
-	if f.AssignedTo != "" {
-		id, err := resolveIdentity(ctx, tx, f.AssignedTo)
-		if err != nil || id == 0 {
-			return nil, err
-		}
-		q.AssignedTo = id
-	}
-	return q, nil
-}
-
-// resolveIdentity finds an identity by its login or its id; 0 if there is none.
-func resolveIdentity(ctx context.Context, tx *store.Tx, text string) (int64, error) {
-	row, err := tx.FindIdentity(ctx, text)
-	if err == nil {
-		return row.ID, nil
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("look for the identity %q: %w", text, err)
-	}
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, nil //nolint:nilerr // neither a login nor an id: nothing matches
-	}
-	return id, nil
-}
-
-// fill reads open ones until there are no more, and then ended ones.
-func (q *inquirySearch) fill(ctx context.Context, tx *store.Tx, page *InquiryPage, from inquiryCursor) error {
-	limit := q.Page
-	for _, open := range []bool{true, false} {
-		if open && (!q.open || !from.open) || !open && !q.ended {
-			continue
-		}
-		q.Open, q.After, q.Before, q.Page = open, 0, math.MaxInt64, limit-int64(len(page.List))+1 // one more tells whether there are more
-		if open {
-			q.After = from.id
-		} else if !from.open && from.id > 0 {
-			q.Before = from.id
-		}
-		row, err := tx.ViewInquiryIDs(ctx, q.ViewInquiryIDsParams)
-		if err != nil {
-			return fmt.Errorf("search inquiries: %w", err)
-		}
-		more := int64(len(row.Ids)) == q.Page
-		if more {
-			row.Ids = row.Ids[:len(row.Ids)-1]
-		}
-		list, err := readInquiries(ctx, tx, &page.Reading, inquiryPrompt, row.Ids)
-		if err != nil {
-			return err
-		}
-		page.List = append(page.List, list...)
-		switch {
-		case more && len(row.Ids) > 0:
-			page.Next = inquiryCursor{open, row.Ids[len(row.Ids)-1]}.String()
-		case more: // the page is full with the open ones
-			page.Next = inquiryCursor{open: open}.String()
-		case row.LookedAt >= inquiryScan:
-			page.Next, page.Bounded = inquiryCursor{open, row.Last}.String(), true
-		default:
-			continue
-		}
-		return nil
-	}
-	return nil
 }
 
 // readInquiries reads the rows of ids, in their order.

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -115,6 +116,63 @@ func TestInquiriesAreListedOpenOnesFirst(t *testing.T) {
 	require.ErrorIs(t, err, ErrFilter)
 }
 
+// A filter says of each inquiry what its row says, also page by page.
+func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	_, ids := b.inquiries(t)
+	ada, err := b.Inquiry(t.Context(), ids["task"])
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		f    InquiryFilter
+		want []string
+	}{
+		"match":           {InquiryFilter{Match: []string{"^PK\\.deploy$"}}, []string{"task", "result", "answered", "expired"}},
+		"unmatch":         {InquiryFilter{Unmatch: []string{"deploy"}}, []string{"alone"}},
+		"assignee":        {InquiryFilter{Assignees: []string{"ada", "eve"}}, []string{"task"}},
+		"assignee by id":  {InquiryFilter{Assignees: []string{strconv.FormatInt(*ada.AssignedTo, 10)}}, []string{"task"}},
+		"nobody known":    {InquiryFilter{Assignees: []string{"eve"}}, nil},
+		"not assignee":    {InquiryFilter{NotAssignees: []string{"ada"}}, []string{"result", "alone", "answered", "expired"}},
+		"for anybody":     {InquiryFilter{Assigned: ParentedNone}, []string{"result", "alone", "answered", "expired"}},
+		"for somebody":    {InquiryFilter{Assigned: ParentedAny}, []string{"task"}},
+		"task":            {InquiryFilter{Tasks: []string{"^approve$"}, Statuses: []string{"pending"}}, []string{"task", "result"}},
+		"prompt":          {InquiryFilter{Prompts: []string{"DEPLOY"}, Statuses: []string{"pending"}}, []string{"task"}},
+		"text":            {InquiryFilter{Texts: []string{"pk\\.act"}}, []string{"result"}},
+		"left":            {InquiryFilter{MaxLeft: 2 * time.Hour}, []string{"task"}},
+		"much left":       {InquiryFilter{MinLeft: 2 * time.Hour}, []string{"result", "alone"}},
+		"age":             {InquiryFilter{MinAge: 30 * time.Minute, Statuses: []string{"pending"}, MaxLeft: time.Hour * 2}, []string{"task"}},
+		"ids":             {InquiryFilter{IDs: []int64{ids["expired"], ids["alone"]}}, []string{"alone", "expired"}},
+		"trouble":         {InquiryFilter{Trouble: true}, []string{"expired"}},
+		"either":          {InquiryFilter{IDs: []int64{ids["expired"]}, Or: []InquiryFilter{{Prompts: []string{"deploy"}, Statuses: []string{"pending"}}, {IDs: []int64{ids["alone"]}}}}, []string{"task", "alone", "expired"}},
+		"either, or none": {InquiryFilter{Assignees: []string{"eve"}, Or: []InquiryFilter{{Statuses: []string{"responded"}}}}, []string{"answered"}},
+	} {
+		var want []int64
+		for _, name := range c.want {
+			want = append(want, ids[name])
+		}
+		for limit := range 4 {
+			c.f.Limit = limit
+			var got []int64
+			for cursor, pages := "", 0; ; pages++ {
+				require.Less(t, pages, 9)
+				page, err := b.Inquiries(t.Context(), c.f, cursor)
+				require.NoError(t, err, name)
+				for _, one := range page.List {
+					got = append(got, one.ID)
+				}
+				if cursor = page.Next; cursor == "" {
+					break
+				}
+			}
+			require.Equal(t, want, got, "%s in pages of %d", name, limit)
+		}
+	}
+	testkit.Exec(t, b.store, `update inquiry set created = now() - interval '2 days' where id = any($1)`, []int64{ids["alone"], ids["task"]})
+	require.Equal(t, []int64{ids["task"], ids["alone"], ids["expired"]}, b.asked(t, InquiryFilter{Trouble: true}), "little time is left, or it waits for days")
+	_, err = b.Inquiries(t.Context(), InquiryFilter{Or: []InquiryFilter{{Statuses: []string{"open"}}}}, "")
+	require.ErrorIs(t, err, ErrFilter)
+}
+
 func TestAnInquirySaysWhoAsksAndForHowLong(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -159,15 +217,24 @@ func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
 		INSERT INTO inquiry (execution, prompt, status, settled) SELECT id, 'old', 'timeout', true FROM e`)
 	b.inquiries(t)
 	testkit.Exec(t, b.store, `ANALYZE inquiry, execution`)
-	p := store.ViewInquiryIDsParams{Statuses: []string{}, Scan: 5000, Page: 50, Before: 1 << 62}
+	none := []string{}
+	p := store.ViewInquiryIDsParams{
+		Statuses: none, Scan: 5000, Page: 50, Before: 1 << 62, Ids: []int64{}, Assignees: []int64{}, NotAssignees: []int64{},
+		Match: none, Unmatch: none, Tasks: none, NotTasks: none, Prompts: none, NotPrompts: none, Texts: none, NotTexts: none,
+	}
 	for name, change := range map[string]func(*store.ViewInquiryIDsParams){
 		"open": func(p *store.ViewInquiryIDsParams) { p.Open = true }, "ended": func(*store.ViewInquiryIDsParams) {},
 		"of one": func(p *store.ViewInquiryIDsParams) { p.Execution = 7 },
+		"worded": func(p *store.ViewInquiryIDsParams) {
+			p.Worded, p.Open, p.Texts, p.Trouble = true, true, []string{"x"}, true
+		},
 	} {
 		p := p
 		change(&p)
 		rows, err := b.store.Pool().Query(t.Context(), "EXPLAIN "+store.ViewInquiryIDs,
-			p.Open, p.Execution, p.After, p.Scan, p.Before, p.Statuses, p.AssignedTo, p.Pattern, p.Page)
+			p.Open, p.Execution, p.After, p.Scan, p.Before, p.Statuses, p.AssignedTo, p.Pattern,
+			p.Ids, p.Assignees, p.NotAssignees, p.Assigned, p.MaxAge, p.MinAge, p.MaxLeft, p.MinLeft, p.Trouble, p.Patience, p.Worded,
+			p.Prompts, p.NotPrompts, p.Tasks, p.NotTasks, p.Match, p.Unmatch, p.Texts, p.NotTexts, p.Page)
 		require.NoError(t, err, name)
 		plan := ""
 		for rows.Next() {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -31,8 +30,53 @@ type InquiryFilter struct {
 	// Action keeps what is asked by actions, or in workflows, whose ref matches; a
 	// star stands for anything.
 	Action string `json:"action,omitempty"`
+	// Assignees keeps what is for one of these, given by login or by id, NotAssignees
+	// what is for none of them. Assigned keeps what is for somebody, or for anybody.
+	Assignees    []string `json:"assignees,omitempty"`
+	NotAssignees []string `json:"not_assignees,omitempty"`
+	Assigned     string   `json:"assigned,omitempty"`
+	// Match are expressions that the ref of the action that asks, or of its workflow,
+	// must contain, all of them; Unmatch those of which both must contain none; capitals
+	// do not matter. Tasks and NotTasks are the same for the task that asks, Prompts and
+	// NotPrompts for the beginning of the question, Texts and NotTexts for all of these
+	// together.
+	Match      []string `json:"match,omitempty"`
+	Unmatch    []string `json:"unmatch,omitempty"`
+	Tasks      []string `json:"tasks,omitempty"`
+	NotTasks   []string `json:"not_tasks,omitempty"`
+	Prompts    []string `json:"prompts,omitempty"`
+	NotPrompts []string `json:"not_prompts,omitempty"`
+	Texts      []string `json:"texts,omitempty"`
+	NotTexts   []string `json:"not_texts,omitempty"`
+	// MaxAge keeps what was asked within it, MinAge what was asked before; MaxLeft and
+	// MinLeft keep what waits for an answer by the time that is left, which is endless
+	// where there is no limit. Zero keeps all.
+	MaxAge  time.Duration `json:"max_age_ns,omitempty"`
+	MinAge  time.Duration `json:"min_age_ns,omitempty"`
+	MaxLeft time.Duration `json:"max_left_ns,omitempty"`
+	MinLeft time.Duration `json:"min_left_ns,omitempty"`
+	// Trouble keeps what nobody has answered in time, what has used up four fifths of
+	// its time, and what waits for more than InquiryPatience without a limit.
+	Trouble bool `json:"trouble,omitempty"`
+	// IDs keeps these; empty keeps all.
+	IDs []int64 `json:"ids,omitempty"`
+	// Or are further filters: what one of them selects is selected too. Their own
+	// limits and alternatives are ignored.
+	Or []InquiryFilter `json:"or,omitempty"`
 	// Limit bounds a page; zero means DefaultPage.
 	Limit int `json:"limit,omitempty"`
+}
+
+// InquiryPatience is how long a question without a limit waits before that is trouble.
+const InquiryPatience = 24 * time.Hour
+
+// alternatives are the filter and those of Or, each by itself.
+func (f *InquiryFilter) alternatives() []InquiryFilter {
+	all := append([]InquiryFilter{*f}, f.Or...)
+	for i := range all {
+		all[i].Or, all[i].Limit = nil, f.Limit
+	}
+	return all
 }
 
 // Check says what is wrong with a filter, so that a mistyped one is never applied as
@@ -45,6 +89,11 @@ func (f *InquiryFilter) Check() error {
 	}
 	if f.Limit < 0 || f.Execution < 0 {
 		return fmt.Errorf("%w has a negative number", ErrFilter)
+	}
+	for i := range f.Or {
+		if err := f.Or[i].Check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -131,40 +180,4 @@ type InquiryDetail struct {
 	// is not shown.
 	Response json.RawMessage `json:"response"`
 	Updated  time.Time       `json:"updated"`
-}
-
-// InquiryTerms lists the words that ParseInquiryFilter understands, for help texts.
-var InquiryTerms = []string{"status:pending", "assigned:ada", "action:shop.*", "execution:700", "a bare word matches the action"}
-
-// ParseInquiryFilter reads the filter that people type, such as "status:pending
-// assigned:ada". Terms are joined by "and". A term it does not know is an error that
-// quotes it, so that a mistyped filter is never applied as something wider.
-func ParseInquiryFilter(text string) (InquiryFilter, error) {
-	var f InquiryFilter
-	for term := range strings.FieldsSeq(text) {
-		name, value, named := strings.Cut(term, ":")
-		switch {
-		case !named && strings.ContainsAny(term, "<>="):
-			return InquiryFilter{}, fmt.Errorf("unknown filter term %q", term)
-		case !named:
-			f.Action = "*" + term + "*"
-		case value == "":
-			return InquiryFilter{}, fmt.Errorf("filter term %q has no value", term)
-		case name == "status":
-			f.Statuses = append(f.Statuses, strings.Split(value, ",")...)
-		case name == "action":
-			f.Action = value
-		case name == "assigned":
-			f.AssignedTo = value
-		case name == "execution":
-			id, err := strconv.ParseInt(value, 10, 64)
-			if err != nil || id < 1 {
-				return InquiryFilter{}, fmt.Errorf("filter term %q needs an execution id", term)
-			}
-			f.Execution = id
-		default:
-			return InquiryFilter{}, fmt.Errorf("unknown filter term %q", term)
-		}
-	}
-	return f, f.Check()
 }

@@ -45,11 +45,11 @@ func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (
 }
 
 // list is never nil, since the database would take that for an unknown list.
-func list(texts []string) []string {
-	if texts == nil {
-		return []string{}
+func list[T any](values []T) []T {
+	if values == nil {
+		return []T{}
 	}
-	return texts
+	return values
 }
 
 // resolveWorkers turns ids and names into ids; those that do not exist are left out.

@@ -3,8 +3,6 @@ package monitor
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -14,52 +12,27 @@ import (
 type WorkflowBoard struct {
 	Reading
 	Filter WorkflowFilter `json:"filter"`
-	// List holds at most as many of each kind as the filter's limit says; the first
-	// Open of it have not ended.
+	// From is the id that those which have ended were read from: theirs are smaller.
+	// Zero means from the newest.
+	From int64 `json:"from,omitempty"`
+	// List holds at most as many of each kind as the filter's limit says, and of those
+	// that have ended no more than DefaultPage; the first Open of it have not ended.
 	List []Workflow `json:"list"`
 	Open int        `json:"open"`
-	// MoreOpen and MoreEnded say that further ones match.
-	MoreOpen  bool `json:"more_open,omitempty"`
-	MoreEnded bool `json:"more_ended,omitempty"`
+	// MoreOpen says that further ones match that have not ended; Next continues those
+	// that have, and is zero at their end.
+	MoreOpen bool  `json:"more_open,omitempty"`
+	Next     int64 `json:"next,omitempty"`
 	// Bounded is true when the search stopped at its bound before it had looked at
 	// every row, so that older matches may exist.
 	Bounded bool `json:"bounded,omitempty"`
 }
 
-// WorkflowTerms lists the words that ParseWorkflowFilter understands, for help texts.
-var WorkflowTerms = []string{"status:running,failed", "action:shop.*", "paused", "a bare word matches the action"}
-
-// ParseWorkflowFilter reads the filter that people type, such as "status:failed
-// action:shop.*". Terms are joined by "and". A term it does not know is an error that
-// quotes it, so that a mistyped filter is never applied as something wider.
-func ParseWorkflowFilter(text string) (WorkflowFilter, error) {
-	var f WorkflowFilter
-	for term := range strings.FieldsSeq(text) {
-		name, value, named := strings.Cut(term, ":")
-		switch {
-		case term == "paused", term == "status:paused":
-			f.Paused = true
-		case !named && strings.ContainsAny(term, "<>="):
-			return WorkflowFilter{}, fmt.Errorf("unknown filter term %q", term)
-		case !named:
-			f.Action = "*" + term + "*"
-		case value == "":
-			return WorkflowFilter{}, fmt.Errorf("filter term %q has no value", term)
-		case name == "status":
-			f.Statuses = append(f.Statuses, strings.Split(value, ",")...)
-		case name == "action":
-			f.Action = value
-		default:
-			return WorkflowFilter{}, fmt.Errorf("unknown filter term %q", term)
-		}
-	}
-	return f, f.Check()
-}
-
-// WorkflowBoard reads the workflows that match, those that have not ended first. The
-// searches look at a bounded number of rows and say when they stopped there.
-func (m *Monitor) WorkflowBoard(ctx context.Context, filter WorkflowFilter) (*WorkflowBoard, error) {
-	b := &WorkflowBoard{Filter: filter, List: []Workflow{}}
+// WorkflowBoard reads the workflows that match, those that have not ended first, and
+// of those that have the ones that are older than an id; zero begins with the newest.
+// The searches look at a bounded number of rows and say when they stopped there.
+func (m *Monitor) WorkflowBoard(ctx context.Context, filter WorkflowFilter, below int64) (*WorkflowBoard, error) {
+	b := &WorkflowBoard{Filter: filter, From: below, List: []Workflow{}}
 	if err := filter.Check(); err != nil {
 		return b, err
 	}
@@ -71,25 +44,14 @@ func (m *Monitor) WorkflowBoard(ctx context.Context, filter WorkflowFilter) (*Wo
 		if err := open.read(ctx, tx, part{open: true}); err != nil {
 			return err
 		}
-		*b = WorkflowBoard{Reading: b.Reading, Filter: filter, List: open.List, Open: len(open.List), MoreOpen: open.Next != 0}
-		if filter.live() {
-			b.List = orNoWorkflows(b.List)
-			return nil
-		}
-		ended := &Workflows{Filter: filter}
-		if err := ended.read(ctx, tx, part{ended: true, past: cmp.Or(filter.Limit, DefaultPage)}); err != nil {
+		ended := &Workflows{Filter: filter, From: below}
+		ended.Filter.Limit = min(cmp.Or(filter.Limit, DefaultPage), DefaultPage)
+		if err := ended.read(ctx, tx, part{ended: true, past: ended.Filter.Limit}); err != nil {
 			return err
 		}
-		b.List = orNoWorkflows(append(b.List, ended.List...))
-		b.MoreEnded, b.Bounded = ended.Next != 0, ended.Bounded
+		b.List, b.Open, b.MoreOpen = list(append(open.List, ended.List...)), len(open.List), open.Next != 0
+		b.Next, b.Bounded = ended.Next, ended.Bounded
 		return nil
 	})
 	return b, err
-}
-
-func orNoWorkflows(list []Workflow) []Workflow {
-	if list == nil {
-		return []Workflow{}
-	}
-	return list
 }

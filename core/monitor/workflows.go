@@ -6,58 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 )
-
-// WorkflowFilter selects workflows. The zero value selects all.
-type WorkflowFilter struct {
-	// Statuses keeps these statuses of the executions that workflows run for.
-	Statuses []string `json:"statuses,omitempty"`
-	// Action keeps actions whose ref matches; a star stands for anything.
-	Action string `json:"action,omitempty"`
-	// Paused keeps those that start nothing more until they, or one above them, are
-	// resumed.
-	Paused bool `json:"paused,omitempty"`
-	// Trouble keeps those that have ended badly, are paused, or have a task that failed.
-	Trouble bool `json:"trouble,omitempty"`
-	// Limit bounds a page; zero means DefaultPage.
-	Limit int `json:"limit,omitempty"`
-}
-
-// Check says what is wrong with a filter, so that a mistyped one is never applied
-// as something else.
-func (f *WorkflowFilter) Check() error {
-	for _, word := range f.Statuses {
-		if !slices.Contains(attune.Statuses, attune.Status(word)) {
-			var words []string
-			for _, status := range attune.Statuses {
-				words = append(words, string(status))
-			}
-			return fmt.Errorf("%w names an unknown status %q: use one of %s", ErrFilter, word, strings.Join(words, ", "))
-		}
-	}
-	if f.Limit < 0 {
-		return fmt.Errorf("%w has a negative number", ErrFilter)
-	}
-	return nil
-}
-
-// live reports whether only workflows can match that have not ended.
-func (f *WorkflowFilter) live() bool {
-	if f.Paused {
-		return true
-	}
-	for _, word := range f.Statuses {
-		if attune.Status(word).Terminal() {
-			return false
-		}
-	}
-	return len(f.Statuses) > 0
-}
 
 // Workflow is one workflow. It is known by the execution that it runs for.
 type Workflow struct {
@@ -117,7 +69,7 @@ func (m *Monitor) Workflows(ctx context.Context, filter WorkflowFilter, cursor i
 		if err := recordsWorkflows(ctx, tx, s); err != nil {
 			return err
 		}
-		return x.read(ctx, tx, part{open: filter.live()})
+		return x.read(ctx, tx, part{open: filter.allLive()})
 	})
 	return x, err
 }
@@ -145,18 +97,39 @@ type part struct {
 }
 
 func (x *Workflows) read(ctx context.Context, tx *store.Tx, of part) error {
-	f, page := x.Filter, cmp.Or(x.Filter.Limit, DefaultPage)
-	arg := store.ViewWorkflowPageParams{
-		Pattern: pattern(f.Action, false), Statuses: f.Statuses, OnlyPaused: f.Paused, OnlyTrouble: f.Trouble, OnlyOpen: of.open, OnlyEnded: of.ended,
-		Before: x.From, Scan: scanBound, Page: int32(min(page, scanBound)),
+	filters := x.Filter.alternatives()
+	for i := range filters {
+		one := &Workflows{Filter: filters[i], From: x.From}
+		if err := one.readOne(ctx, tx, of, int32(scanBound/len(filters))); err != nil {
+			return err
+		}
+		x.List, x.Next, x.Bounded = append(x.List, one.List...), max(x.Next, one.Next), x.Bounded || one.Bounded
 	}
-	if arg.Before <= 0 {
-		arg.Before = math.MaxInt64
+	if len(filters) == 1 {
+		return nil
 	}
-	if arg.Statuses == nil {
-		arg.Statuses = []string{}
+	slices.SortFunc(x.List, func(a, b Workflow) int { return cmp.Compare(b.Execution, a.Execution) })
+	x.List = slices.CompactFunc(x.List, func(a, b Workflow) bool { return a.Execution == b.Execution })
+	// Where one alternative has stopped, rows of it would be missing below.
+	x.List = slices.DeleteFunc(x.List, func(w Workflow) bool { return w.Execution < x.Next })
+	if page := cmp.Or(x.Filter.Limit, DefaultPage); len(x.List) > page {
+		x.List, x.Next = x.List[:page], x.List[page-1].Execution
 	}
-	if f.Action == "" && len(f.Statuses) == 0 && !f.Paused && !f.Trouble {
+	return nil
+}
+
+// readOne reads the page of one alternative, for which it looks at scan rows.
+func (x *Workflows) readOne(ctx context.Context, tx *store.Tx, of part, scan int32) error {
+	f := &x.Filter
+	if of.open && f.ended() || of.ended && f.live() {
+		return nil
+	}
+	arg := f.params()
+	arg.OnlyOpen, arg.OnlyEnded, arg.Scan = of.open, of.ended, scan
+	if err := x.window(ctx, tx, &arg); err != nil {
+		return err
+	}
+	if f.unfiltered() {
 		arg.Scan = min(arg.Page+int32(of.past), scanBound)
 	}
 	rows, err := tx.ViewWorkflowPage(ctx, arg)
@@ -170,15 +143,37 @@ func (x *Workflows) read(ctx context.Context, tx *store.Tx, of part) error {
 		x.Next = rows[len(rows)-1].Execution
 		return nil
 	}
-	if arg.OnlyOpen {
+	if arg.OnlyOpen || len(f.IDs) > 0 {
 		return nil
 	}
-	edge, err := tx.ViewWorkflowEdge(ctx, arg.Before, arg.Scan)
+	edge, err := tx.ViewWorkflowEdge(ctx, arg.Before, arg.Floor, arg.Scan)
 	if err != nil {
 		return fmt.Errorf("find where the search of workflows ended: %w", err)
 	}
 	if len(edge) > 0 { // what is older was not looked at
 		x.Next, x.Bounded = edge[0]+1, true
+	}
+	return nil
+}
+
+// window sets from where to where the rows of a page are.
+func (x *Workflows) window(ctx context.Context, tx *store.Tx, arg *store.ViewWorkflowPageParams) error {
+	if arg.Before = x.From; arg.Before <= 0 {
+		arg.Before = math.MaxInt64
+	}
+	if f := &x.Filter; f.MaxAge > 0 {
+		floor, err := tx.MonitorFloor(ctx, f.MaxAge.Seconds())
+		if err != nil {
+			return fmt.Errorf("find where the time window begins: %w", err)
+		}
+		arg.Floor = floor
+	}
+	if f := &x.Filter; f.MinAge > 0 {
+		ceiling, err := tx.MonitorFloor(ctx, f.MinAge.Seconds())
+		if err != nil {
+			return fmt.Errorf("find where the time window ends: %w", err)
+		}
+		arg.Before = min(arg.Before, ceiling)
 	}
 	return nil
 }

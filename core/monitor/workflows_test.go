@@ -350,6 +350,13 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 	testkit.Exec(t, b.store, `insert into workflow_task_dispatch (workflow_execution, task_name, execution_id, settled)
 		select x.id, t.name, x.execution, true from workflow_execution x, (values ('a'), ('b')) t (name)`)
 	testkit.Exec(t, b.store, `insert into workflow_log (workflow_execution, version, lines) select x.id, v, '{x}' from workflow_execution x, generate_series(1, 2) v`)
+	page := func(f WorkflowFilter, of part) []any {
+		p := f.params()
+		return []any{
+			p.Pattern, p.Statuses, p.OnlyPaused, p.NotPaused, p.Match, p.Unmatch, p.Errors, p.NotErrors, p.Tasks, p.NotTasks, p.MinFailed, p.MaxFailed,
+			p.Parent, p.Parented, of.ended, p.OnlyTrouble, 50, of.open, int64(1) << 60, 0, p.Ids, 200,
+		}
+	}
 	tables := []string{"execution", "workflow_execution", "workflow_task_dispatch", "workflow_log"}
 	for _, table := range tables {
 		testkit.Exec(t, b.store, `vacuum analyze `+table)
@@ -358,13 +365,14 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"ViewWorkflowPage":      {store.ViewWorkflowPage, []any{"", []string{}, false, false, false, 50, false, int64(1) << 60, 200}},
-		"ViewWorkflowPage open": {store.ViewWorkflowPage, []any{"", []string{"running"}, true, false, false, 50, true, int64(1) << 60, 200}},
-		"ViewWorkflowEdge":      {store.ViewWorkflowEdge, []any{int64(1) << 60, 200}},
+		"ViewWorkflowPage":      {store.ViewWorkflowPage, page(WorkflowFilter{}, part{})},
+		"ViewWorkflowPage open": {store.ViewWorkflowPage, page(WorkflowFilter{Statuses: []string{"running", WorkflowPaused}, Paused: true, Match: []string{"x"}}, part{open: true})},
+		"ViewWorkflowPage ids":  {store.ViewWorkflowPage, page(WorkflowFilter{IDs: []int64{w.execution, 7}}, part{})},
+		"ViewWorkflowEdge":      {store.ViewWorkflowEdge, []any{int64(1) << 60, 0, 200}},
 		"ViewWorkflow":          {store.ViewWorkflow, []any{1000, w.execution}},
 		"ViewWorkflowOf":        {store.ViewWorkflowOf, []any{w.execution}},
 		"ViewWorkflowTasks":     {store.ViewWorkflowTasks, []any{w.id, 100}},
-		"ViewWorkflowPage bad":  {store.ViewWorkflowPage, []any{"", []string{}, false, true, true, 50, false, int64(1) << 60, 200}},
+		"ViewWorkflowPage bad":  {store.ViewWorkflowPage, page(WorkflowFilter{Trouble: true, Tasks: []string{"x"}, Errors: []string{"x"}}, part{ended: true})},
 		"ViewWorkflowChildren":  {store.ViewWorkflowChildren, []any{w.id, 100, "a", 100, 10}},
 		"ViewWorkflowTrouble":   {store.ViewWorkflowTrouble, []any{100, w.execution}},
 		"ViewWorkflowLog":       {store.ViewWorkflowLog, []any{w.id, 100}},

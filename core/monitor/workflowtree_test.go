@@ -130,37 +130,90 @@ func TestABoardHasOpenWorkflowsFirst(t *testing.T) {
 		}
 		ids = append(ids, w.execution)
 	}
-	board := func(text string, change ...func(*WorkflowFilter)) []int64 {
-		filter, err := ParseWorkflowFilter(text)
+	board := func(filter WorkflowFilter) []int64 {
+		x, err := b.WorkflowBoard(t.Context(), filter, 0)
 		require.NoError(t, err)
-		for _, c := range change {
-			c(&filter)
-		}
-		x, err := b.WorkflowBoard(t.Context(), filter)
-		require.NoError(t, err)
-		list := []int64{}
+		found := []int64{}
 		for _, w := range x.List {
-			list = append(list, w.Execution)
+			found = append(found, w.Execution)
 		}
-		require.LessOrEqual(t, x.Open, len(list))
-		require.Equal(t, filter.Limit == 1, x.MoreOpen && x.MoreEnded)
-		return list
+		require.LessOrEqual(t, x.Open, len(found))
+		require.Equal(t, filter.Limit == 1, x.MoreOpen && x.Next != 0)
+		return found
 	}
-	require.Equal(t, []int64{ids[2], ids[0], ids[3], ids[1]}, board(""))
-	require.Equal(t, []int64{ids[2], ids[3]}, board("", func(f *WorkflowFilter) { f.Limit = 1 }))
-	require.Equal(t, []int64{ids[2]}, board("paused"))
-	require.Equal(t, []int64{ids[2]}, board("status:paused"))
-	require.Equal(t, []int64{ids[2], ids[0], ids[1]}, board("status:running,failed shop"))
-	require.Equal(t, []int64{ids[2], ids[1]}, board("", func(f *WorkflowFilter) { f.Trouble = true }))
-	require.Empty(t, board("action:other.*"))
-	for _, bad := range []string{"status:done", "age<1h", "worker:7", "status:"} {
-		_, err := ParseWorkflowFilter(bad)
-		require.Error(t, err, bad)
+	require.Equal(t, []int64{ids[2], ids[0], ids[3], ids[1]}, board(WorkflowFilter{}))
+	require.Equal(t, []int64{ids[2], ids[3]}, board(WorkflowFilter{Limit: 1}))
+	require.Equal(t, []int64{ids[2]}, board(WorkflowFilter{Paused: true}))
+	require.Equal(t, []int64{ids[2], ids[0], ids[1]}, board(WorkflowFilter{Statuses: []string{"running", "failed"}, Action: "*shop*"}))
+	require.Equal(t, []int64{ids[2], ids[1]}, board(WorkflowFilter{Trouble: true}))
+	require.Empty(t, board(WorkflowFilter{Action: "other.*"}))
+	_, err := b.WorkflowBoard(t.Context(), WorkflowFilter{Or: []WorkflowFilter{{Statuses: []string{"done"}}}}, 0)
+	require.ErrorIs(t, err, ErrFilter)
+	for _, id := range []int64{ids[3], ids[1]} { // the ended ones are read page by page, the open ones with each
+		x, err := b.WorkflowBoard(t.Context(), WorkflowFilter{}, id)
+		require.NoError(t, err)
+		require.Equal(t, id, x.From)
+		require.Equal(t, 2, x.Open)
+		require.Equal(t, id == ids[3], len(x.List) == 3)
+		require.Zero(t, x.Next)
 	}
 	o, err := b.Overview(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, Count{Value: 1}, o.Flows.Paused)
 	require.Equal(t, Count{Value: 1}, o.Flows.Failed)
+}
+
+// A filter says of each workflow what its row says.
+func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	var ids []int64
+	for i, s := range []attune.Status{attune.StatusRunning, attune.StatusFailed, attune.StatusRunning, attune.StatusTimeout, attune.StatusCompleted} {
+		state := &workflow.State{Status: attune.StatusRunning, Paused: i == 2, Tasks: map[string]*workflow.TaskState{}}
+		w := b.workflow(t, "shop.w"+strconv.Itoa(i), deliver, state, status(s), aged(time.Duration(50-10*i)*time.Minute))
+		if s.Terminal() {
+			testkit.Exec(t, b.store, `update workflow_execution set open = false, error_message = 'task load: exit status 1' where id = $1`, w.id)
+		}
+		ids = append(ids, w.execution)
+	}
+	testkit.Exec(t, b.store, `update workflow_execution set failed_tasks = '{load}', current_tasks = '{}' where execution = $1`, ids[1])
+	testkit.Exec(t, b.store, `update workflow_execution set current_tasks = '{fetch,wait}' where execution = $1`, ids[0])
+	testkit.Exec(t, b.store, `update workflow_execution set current_tasks = '{}' where execution = any($1)`, []int64{ids[2], ids[3], ids[4]})
+	testkit.Exec(t, b.store, `update execution set parent = $1 where id = $2`, ids[0], ids[3])
+	for name, c := range map[string]struct {
+		f    WorkflowFilter
+		want []int
+	}{
+		"match":              {WorkflowFilter{Match: []string{"^SHOP", "w[13]$"}}, []int{3, 1}},
+		"unmatch":            {WorkflowFilter{Unmatch: []string{"w[13]$", "w0"}}, []int{2, 4}},
+		"age":                {WorkflowFilter{MaxAge: 35 * time.Minute, MinAge: 15 * time.Minute}, []int{2, 3}},
+		"error":              {WorkflowFilter{Errors: []string{"EXIT status"}}, []int{4, 3, 1}},
+		"no error":           {WorkflowFilter{NotErrors: []string{"exit"}}, []int{2, 0}},
+		"task":               {WorkflowFilter{Tasks: []string{"^fetch$", "wait"}}, []int{0}},
+		"failed task":        {WorkflowFilter{Tasks: []string{"load"}}, []int{1}},
+		"not task":           {WorkflowFilter{NotTasks: []string{"load|fetch"}}, []int{2, 4, 3}},
+		"failed":             {WorkflowFilter{MinFailed: 1}, []int{1}},
+		"none failed":        {WorkflowFilter{MaxFailed: new(int64(0))}, []int{2, 0, 4, 3}},
+		"parent":             {WorkflowFilter{Parent: ids[0]}, []int{3}},
+		"parented":           {WorkflowFilter{Parented: ParentedAny}, []int{3}},
+		"ids":                {WorkflowFilter{IDs: []int64{ids[4], ids[0], 1 << 40}}, []int{0, 4}},
+		"paused as a status": {WorkflowFilter{Statuses: []string{WorkflowPaused, "failed"}}, []int{2, 1}},
+		"not paused":         {WorkflowFilter{NotPaused: true, Statuses: []string{"running", "timeout"}}, []int{0, 3}},
+		"or":                 {WorkflowFilter{Tasks: []string{"fetch"}, Or: []WorkflowFilter{{Statuses: []string{"failed"}}, {IDs: []int64{ids[0]}}}}, []int{0, 1}},
+		"or, a page each":    {WorkflowFilter{Limit: 1, Tasks: []string{"fetch"}, Or: []WorkflowFilter{{Statuses: []string{"failed", "timeout"}}}}, []int{0, 3}},
+	} {
+		x, err := b.WorkflowBoard(t.Context(), c.f, 0)
+		require.NoError(t, err, name)
+		var want, got []int64
+		for _, i := range c.want {
+			want = append(want, ids[i])
+		}
+		for _, w := range x.List {
+			got = append(got, w.Execution)
+		}
+		require.Equal(t, want, got, name)
+		require.Equal(t, c.f.Limit == 1, x.Next != 0, name)
+	}
 }
 
 // What waits for somebody is found whatever the rules of the alerts say.
@@ -180,7 +233,7 @@ func TestQuestionsAndWorkflowsNeedAttention(t *testing.T) {
 	require.Equal(t, []string{
 		"warning at least 500 workflows have failed / workflows status:failed,timeout,abandoned",
 		"info 3 questions wait for people / inquiries status:pending",
-		"info 1 workflow is paused / workflows paused",
+		"info 1 workflow is paused / workflows status:paused",
 	}, texts())
 	o.Flows = &Flows{Inquiries: Count{Value: 1}, Late: Count{Value: 1}}
 	require.Equal(t, []string{"warning 1 question waits for a person / inquiries status:pending"}, texts())

@@ -34,11 +34,43 @@ func ForMarkedWorkers(targets []Target) Menu {
 	}}
 }
 
-func marked(targets []Target, what string) Target {
-	if len(targets) != 1 {
-		what += "s"
+// ForMarkedWorkflows is what may be done with workflows that are marked.
+func ForMarkedWorkflows(targets []Target) Menu {
+	return Menu{Target: marked(targets, "workflow"), Targets: targets, Items: []Item{
+		{Kind: PauseWorkflow, Key: "p", Label: "pause", Help: "start nothing more in them until they are resumed"},
+		{Kind: ResumeWorkflow, Key: "u", Label: "resume", Help: "go on"},
+		{Kind: RetryWorkflow, Key: "r", Label: "begin anew", Help: "those that have ended, all of each, as new executions"},
+		{Kind: CancelWorkflow, Key: "c", Label: "cancel", Help: "start nothing more in them and end them"},
+	}}
+}
+
+// ForMarkedInquiries is what may be done with questions that are marked: to give all
+// of them the answer whose form is that of one of them.
+func ForMarkedInquiries(targets []Target, one Menu) Menu {
+	menu := Menu{Target: marked(targets, "inquiry"), Targets: targets}
+	for _, item := range one.Items {
+		if item.Kind == AnswerInquiry {
+			item.Label, item.Help = "answer all alike", "those for which it fits; the first answer counts"
+			menu.Items = append(menu.Items, item)
+		}
 	}
-	return Target{Name: fmt.Sprintf("%d marked %s", len(targets), what)}
+	return menu
+}
+
+func marked(targets []Target, what string) Target {
+	return Target{Name: fmt.Sprintf("%d marked %s", len(targets), Counted(len(targets), what))}
+}
+
+// Counted is the word for one thing, or for as many as there are.
+func Counted(n int, what string) string {
+	switch {
+	case n == 1:
+		return what
+	case strings.HasSuffix(what, "y"):
+		return strings.TrimSuffix(what, "y") + "ies"
+	default:
+		return what + "s"
+	}
 }
 
 // Of is what the kind acts upon: execution, queue, worker and so on.

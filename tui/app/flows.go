@@ -18,14 +18,14 @@ func (m *Model) flowReader(feed screen.Feed) func(ctx context.Context) (any, err
 	r := m.source
 	switch feed {
 	case screen.FeedWorkflows:
-		filter := m.workflows.Query()
-		return func(ctx context.Context) (any, error) { return settle(r.WorkflowBoard(ctx, filter)) }
+		filter, below := m.workflows.Query(), m.workflows.Below()
+		return func(ctx context.Context) (any, error) { return settle(r.WorkflowBoard(ctx, filter, below)) }
 	case screen.FeedWorkflow:
 		ask := m.workflows.Ask()
 		return func(ctx context.Context) (any, error) { return settle(r.WorkflowTree(ctx, ask)) }
 	case screen.FeedInquiries:
-		filter := m.inquiries.Query()
-		return func(ctx context.Context) (any, error) { return settle(r.Inquiries(ctx, filter, "")) }
+		filter, cursor := m.inquiries.Query(), m.inquiries.From()
+		return func(ctx context.Context) (any, error) { return settle(r.Inquiries(ctx, filter, cursor)) }
 	default:
 		id := m.inquiries.Subject()
 		return func(ctx context.Context) (any, error) { return settle(r.Inquiry(ctx, id)) }

@@ -141,13 +141,151 @@ func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
 	b.press("6", "/")
 	b.typed("status:nonsense")
 	b.press("enter")
-	require.Contains(t, b.View(), "unknown status")
+	require.Contains(t, b.View(), "status is one of")
+	require.Empty(t, b.workflows.Filter(), "what is wrong is not applied")
 	b.press("esc", "/")
-	b.typed("paused etl")
+	b.typed("status:paused etl | failed>1")
 	b.press("enter", "z")
 	queries := b.source.flows.wfQuery
-	require.Equal(t, monitor.WorkflowFilter{Action: "*etl*", Paused: true, Trouble: true, Limit: monitor.DefaultPage}, queries[len(queries)-1])
-	require.Contains(t, b.View(), "running first · problems · /paused etl")
+	last := queries[len(queries)-1]
+	require.Equal(t, []string{"etl"}, last.Match)
+	require.Equal(t, []string{"paused"}, last.Statuses)
+	require.True(t, last.Trouble)
+	require.Equal(t, monitor.DefaultPage, last.Limit)
+	require.EqualValues(t, 2, last.Or[0].MinFailed)
+	require.True(t, last.Or[0].Trouble, "every alternative is narrowed")
+	require.Contains(t, b.View(), "running first · problems · /status:paused etl | failed>1")
+	b.press("/")
+	b.typed("task:fe")
+	b.press("tab", "enter")
+	require.Contains(t, b.workflows.Filter(), "task:fetch", "what is known is completed")
+}
+
+// longFlows is an installation with many workflows and questions that are over.
+func longFlows() *fakeSource {
+	s := sample()
+	b := *s.flows.board
+	b.List = b.List[:b.Open]
+	s.flows.board = &b
+	for i := range int64(900) {
+		s.flows.ended = append(s.flows.ended, monitor.Workflow{Execution: 800_000 - i, ActionRef: "etl.old", Status: "completed", Created: frozen, Current: []string{}})
+	}
+	open := func(id int64, status string) monitor.Inquiry {
+		return monitor.Inquiry{ID: id, Status: status, Prompt: "Go on?", ActionRef: "core.ask", Created: frozen}
+	}
+	for i := range int64(300) {
+		s.flows.many = append(s.flows.many, open(1_000+i, monitor.InquiryPending))
+	}
+	for i := range int64(500) {
+		s.flows.many = append(s.flows.many, open(900-i, monitor.InquiryResponded))
+	}
+	return s
+}
+
+// unread reads anew while nobody reads, so that rows go to their places.
+func (b *bundle) unread() {
+	b.now = b.now.Add(10 * time.Second)
+	b.run(b.refresh())
+}
+
+func TestEndedWorkflowsAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	b := started(t, longFlows(), 100, 30)
+	b.press("6")
+	require.Equal(t, 202, b.workflows.Len())
+	require.Contains(t, b.frame()[2], "· 202+")
+	for range 6 {
+		b.press("G")
+	}
+	require.Equal(t, 902, b.workflows.Len())
+	require.Contains(t, b.frame()[2], "· 902")
+	require.Equal(t, "799101", b.workflows.Key(901))
+	b.press("r")
+	require.Equal(t, "799101", b.workflows.Table().Key(), "the page in sight is read anew in its place")
+	require.Equal(t, 902, b.workflows.Len())
+	require.NotZero(t, b.source.flows.wfBelow[len(b.source.flows.wfBelow)-1])
+
+	// One that ends goes to its place among those that have, however old it is.
+	b.press("gg"[:1], "g")
+	b.unshare()
+	ended := b.source.flows.board.List[1]
+	ended.Status, ended.Execution = "failed", 799_500
+	board := *b.source.flows.board
+	board.List = append([]monitor.Workflow{}, board.List...)
+	board.List[1].Execution = 799_500
+	b.source.flows.board = &board
+	b.unread()
+	require.Equal(t, "799500", b.workflows.Key(1))
+	gone := board
+	gone.List, gone.Open = board.List[:1], 1
+	b.source.flows.board = &gone
+	for i := range b.source.flows.ended {
+		if b.source.flows.ended[i].Execution == 799_500 {
+			b.source.flows.ended[i] = ended
+		}
+	}
+	b.unread()
+	b.unread()
+	require.Equal(t, 901, b.workflows.Len())
+	b.press("s", "4", "s", "4", "r")
+	require.Equal(t, 901, b.workflows.Len(), "whatever the order, what was read stays")
+}
+
+func TestQuestionsAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	b := started(t, longFlows(), 100, 30)
+	b.press("8")
+	require.Equal(t, 200, b.inquiries.Len())
+	require.Contains(t, b.View(), "more below: G loads them")
+	for range 6 {
+		b.press("G")
+	}
+	require.Equal(t, 800, b.inquiries.Len())
+	require.Equal(t, "1000", b.inquiries.Key(0))
+	require.Equal(t, "1299", b.inquiries.Key(299))
+	require.Equal(t, "900", b.inquiries.Key(300), "those that are over follow, the newest first")
+	require.Equal(t, "401", b.inquiries.Key(799))
+	require.NotContains(t, b.View(), "more below")
+	b.press("r")
+	require.Equal(t, 800, b.inquiries.Len())
+
+	// One that is answered leaves those that wait and stands among those that are over.
+	b.unshare()
+	many := b.source.flows.many
+	answered := many[0]
+	answered.Status = monitor.InquiryResponded
+	b.source.flows.many = append(append(append([]monitor.Inquiry{}, many[1:300]...), answered), many[300:]...)
+	b.press("gg"[:1], "g")
+	b.unread()
+	b.unread()
+	require.Equal(t, 800, b.inquiries.Len())
+	require.Equal(t, "1001", b.inquiries.Key(0))
+	require.Equal(t, "1000", b.inquiries.Key(299))
+}
+
+func TestQuestionsAreFilteredAndNarrowedByTheDatabase(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.press("8", "/")
+	b.typed("assigned:anybody prompt:ship !task:x")
+	b.press("enter", "z")
+	last := b.source.flows.inQuery[len(b.source.flows.inQuery)-1]
+	require.Equal(t, monitor.ParentedNone, last.Assigned)
+	require.Equal(t, []string{"ship"}, last.Prompts)
+	require.Equal(t, []string{"^x$"}, last.NotTasks)
+	require.True(t, last.Trouble)
+	require.Contains(t, b.frame()[2], "waiting first · problems · /assigned:anybody")
+	b.press("z")
+	require.False(t, b.source.flows.inQuery[len(b.source.flows.inQuery)-1].Trouble)
+	e := started(t, empty(), 100, 30)
+	e.press("8", "z")
+	require.Contains(t, e.View(), "No question has used up most of its time")
+	e.press("/")
+	e.typed("nobody")
+	e.press("enter")
+	require.Contains(t, e.View(), "No inquiry matches /nobody among those in trouble (z shows all).")
+	e.press("6", "z")
+	require.Contains(t, e.View(), "No workflow has failed, is paused")
 }
 
 func TestEmptyViewsSayWhatIsNext(t *testing.T) {

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -20,14 +23,35 @@ type fakeFlows struct {
 	wfAsks  []monitor.WorkflowAsk
 	wfQuery []monitor.WorkflowFilter
 	inQuery []monitor.InquiryFilter
+	// ended and many are long lists, read page by page; wfBelow and inFrom are from
+	// where they were asked for.
+	ended   []monitor.Workflow
+	many    []monitor.Inquiry
+	wfBelow []int64
+	inFrom  []string
 }
 
-func (f *fakeSource) WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter) (*monitor.WorkflowBoard, error) {
+func (f *fakeSource) WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter, below int64) (*monitor.WorkflowBoard, error) {
 	err := f.answer(ctx, screen.FeedWorkflows)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flows.wfQuery = append(f.flows.wfQuery, filter)
-	return f.flows.board, err
+	f.flows.wfQuery, f.flows.wfBelow = append(f.flows.wfQuery, filter), append(f.flows.wfBelow, below)
+	if f.flows.ended == nil {
+		return f.flows.board, err
+	}
+	b := *f.flows.board
+	b.List, b.From, b.Next = slices.Clone(b.List[:b.Open]), below, 0
+	for _, w := range f.flows.ended {
+		if below != 0 && w.Execution >= below {
+			continue
+		}
+		if len(b.List)-b.Open == monitor.DefaultPage {
+			b.Next = b.List[len(b.List)-1].Execution
+			break
+		}
+		b.List = append(b.List, w)
+	}
+	return &b, err
 }
 
 func (f *fakeSource) WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error) {
@@ -51,12 +75,33 @@ func (f *fakeSource) WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) 
 	return &shown, err
 }
 
-func (f *fakeSource) Inquiries(ctx context.Context, filter monitor.InquiryFilter, _ string) (*monitor.InquiryPage, error) {
+func (f *fakeSource) Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error) {
 	err := f.answer(ctx, screen.FeedInquiries)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flows.inQuery = append(f.flows.inQuery, filter)
-	return f.flows.page, err
+	f.flows.inQuery, f.flows.inFrom = append(f.flows.inQuery, filter), append(f.flows.inFrom, cursor)
+	if f.flows.many == nil {
+		return f.flows.page, err
+	}
+	p := *f.flows.page
+	p.List, p.From, p.Next = nil, cursor, ""
+	_, number, _ := strings.Cut(cursor, "-")
+	id, _ := strconv.ParseInt(number, 10, 64) // without a cursor it is zero
+	for _, i := range f.flows.many {          // the open ones rising, then the others falling
+		past := strings.HasPrefix(cursor, "ended-")
+		if i.Open() && (past || i.ID <= id) || !i.Open() && past && id != 0 && i.ID >= id {
+			continue
+		}
+		if len(p.List) == monitor.DefaultPage {
+			p.Next = map[bool]string{true: "open-", false: "ended-"}[i.Open()] + strconv.FormatInt(p.List[len(p.List)-1].ID, 10)
+			if last := p.List[len(p.List)-1]; last.Open() && !i.Open() {
+				p.Next = "ended-0"
+			}
+			break
+		}
+		p.List = append(p.List, i)
+	}
+	return &p, err
 }
 
 func (f *fakeSource) Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error) {

@@ -11,7 +11,7 @@ import (
 
 func TestMarkedRowsAreActedUponTogether(t *testing.T) {
 	t.Parallel()
-	for view, kind := range map[string]act.Kind{"2": act.PauseQueue, "3": act.RetryExecution, "4": act.CordonWorker} {
+	for view, kind := range map[string]act.Kind{"2": act.PauseQueue, "3": act.RetryExecution, "4": act.CordonWorker, "6": act.PauseWorkflow} {
 		acts := &fakeActs{}
 		b := acting(t, acts, 100, 30)
 		b.press(view, " ", " ", "A")
@@ -36,4 +36,29 @@ func TestMarksAreTakenAwayFromWhatWasReached(t *testing.T) {
 		Receipt: &act.Receipt{Left: []int64{menu.Targets[2].ID}},
 	})
 	require.Equal(t, []string{menu.Targets[2].Name}, b.executions.Table().Marked())
+}
+
+func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 100, 30)
+	b.press("8", "*", "A")
+	require.Contains(t, b.View(), "marked inquir")
+	require.NotEmpty(t, b.dialog.menu.Targets)
+	require.Equal(t, act.AnswerInquiry, b.dialog.menu.Items[0].Kind)
+	require.Equal(t, "answer all alike", b.dialog.menu.Items[0].Label)
+	b.press("esc", "\\", "A")
+	require.Empty(t, b.dialog.menu.Targets)
+}
+
+func TestWorkflowsAreMarkedInTheirListOnly(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	b.press("6", "tab", " ")
+	require.Contains(t, b.messages(), "Workflows are marked in their list")
+	require.Zero(t, b.workflows.Table().Marks())
+	b.press("shift+tab", " ")
+	require.Equal(t, 1, b.workflows.Table().Marks())
+	b.press("*")
+	require.Equal(t, b.workflows.Len(), b.workflows.Table().Marks())
 }

@@ -17,7 +17,7 @@ func (b *bundle) messages() string {
 
 func TestRowsAreMarkedByKey(t *testing.T) {
 	t.Parallel()
-	for _, view := range []string{"2", "3", "4", "5"} {
+	for _, view := range []string{"2", "3", "4", "5", "6", "8"} {
 		b := started(t, sample(), 100, 30)
 		b.press(view, "gg", " ")
 		require.Contains(t, b.messages(), "1 marked", view)

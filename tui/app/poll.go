@@ -27,7 +27,7 @@ type Reader interface {
 	Audit(ctx context.Context) (*monitor.Audit, error)
 	Alerts(ctx context.Context) (*monitor.Alerts, error)
 	RecordReader
-	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter) (*monitor.WorkflowBoard, error)
+	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter, below int64) (*monitor.WorkflowBoard, error)
 	WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)

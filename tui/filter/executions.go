@@ -1,10 +1,7 @@
 package filter
 
 import (
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
@@ -49,12 +46,13 @@ func ForExecutions(q *Query) (monitor.ExecutionFilter, error) {
 	return list[0], nil
 }
 
-func addTerm(f *monitor.ExecutionFilter, t Term) error {
+func addTerm(f *monitor.ExecutionFilter, t Term) (err error) {
 	switch t.Field {
 	case "":
 		return addText(f, t)
 	case "status":
-		return addStatuses(f, t)
+		f.Statuses, err = narrowed(t, attune.Statuses, f.Statuses)
+		return err
 	case "action":
 		return addPattern(t, &f.Match, &f.Unmatch)
 	case "reason":
@@ -62,59 +60,23 @@ func addTerm(f *monitor.ExecutionFilter, t Term) error {
 	case "worker":
 		return addWorkers(f, t)
 	case "parent":
-		return addParent(f, t)
+		return addParent(t, &f.Parent, &f.Parented)
 	case "id":
-		return addIDs(f, t)
+		return addIDs(t, &f.IDs)
 	case "age":
-		return addAge(f, t)
+		addAge(t, &f.MinAge, &f.MaxAge)
 	case "try":
-		return addTries(f, t)
+		return addCount(t, &f.MinTries, &f.MaxTries)
 	}
 	return nil
 }
 
 // addText looks for a text in the action. Digits alone are an id.
 func addText(f *monitor.ExecutionFilter, t Term) error {
-	if t.Regex == nil && !slices.ContainsFunc(t.Values, func(v string) bool { return v == "" || !isNumber(v) }) {
-		return addIDs(f, t)
+	if t.numbers() {
+		return addIDs(t, &f.IDs)
 	}
 	return addPattern(t, &f.Match, &f.Unmatch)
-}
-
-// addPattern adds the values as one expression.
-func addPattern(t Term, match, unmatch *[]string) error {
-	parts := make([]string, len(t.Values))
-	for i, v := range t.Values {
-		parts[i] = Pattern(v, t.Kind == Within)
-		if t.Regex != nil {
-			written, err := expression(v)
-			if err != nil {
-				return fail(t.Span, "%s", err)
-			}
-			parts[i] = written
-		}
-	}
-	into := match
-	if t.Not {
-		into = unmatch
-	}
-	*into = append(*into, strings.Join(parts, "|"))
-	return nil
-}
-
-// addStatuses narrows the statuses; none at all would be every one.
-func addStatuses(f *monitor.ExecutionFilter, t Term) error {
-	var left []attune.Status
-	for _, s := range attune.Statuses {
-		if slices.Contains(t.Values, string(s)) != t.Not && (len(f.Statuses) == 0 || slices.Contains(f.Statuses, s)) {
-			left = append(left, s)
-		}
-	}
-	if len(left) == 0 {
-		return fail(t.Span, "no status is left")
-	}
-	f.Statuses = left
-	return nil
 }
 
 func addWorkers(f *monitor.ExecutionFilter, t Term) error {
@@ -132,84 +94,6 @@ func addWorkers(f *monitor.ExecutionFilter, t Term) error {
 		f.Worker = t.Values[0]
 	default:
 		f.Workers = t.Values
-	}
-	return nil
-}
-
-func addParent(f *monitor.ExecutionFilter, t Term) error {
-	if f.Parent != 0 || f.Parented != "" {
-		return fail(t.Span, "one parent: term at once")
-	}
-	word := t.Values[0]
-	if len(t.Values) == 1 && (word == monitor.ParentedAny || word == monitor.ParentedNone) {
-		f.Parented = word
-		if t.Not && word == monitor.ParentedAny {
-			f.Parented = monitor.ParentedNone
-		} else if t.Not {
-			f.Parented = monitor.ParentedAny
-		}
-		return nil
-	}
-	id, err := strconv.ParseInt(word, 10, 64)
-	if err != nil || id < 1 || len(t.Values) > 1 || t.Not {
-		return fail(t.Span, "parent: takes one execution, any or none")
-	}
-	f.Parent = id
-	return nil
-}
-
-func addIDs(f *monitor.ExecutionFilter, t Term) error {
-	if t.Not || len(f.IDs) > 0 {
-		return fail(t.Span, "one list of ids at once, and not turned around")
-	}
-	for _, v := range t.Values {
-		id, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || id < 1 {
-			return fail(t.Span, "%q is no id", v)
-		}
-		f.IDs = append(f.IDs, id)
-	}
-	return nil
-}
-
-// addAge narrows the window of time. Not younger is older.
-func addAge(f *monitor.ExecutionFilter, t Term) error {
-	age := time.Duration(t.Number * float64(time.Second))
-	if younger := t.Op == Less || t.Op == LessEqual; younger != t.Not {
-		if f.MaxAge == 0 || age < f.MaxAge {
-			f.MaxAge = age
-		}
-		return nil
-	}
-	f.MinAge = max(f.MinAge, age)
-	return nil
-}
-
-func addTries(f *monitor.ExecutionFilter, t Term) error {
-	n, op := int64(t.Number), t.Op
-	if t.Not {
-		turned := map[Op]Op{Less: MoreEqual, LessEqual: More, More: LessEqual, MoreEqual: Less}
-		if op == Is {
-			return fail(t.Span, "write try<%d | try>%d", n, n)
-		}
-		op = turned[op]
-	}
-	low, high := int64(0), monitor.NoLimit
-	switch op {
-	case Less:
-		high = n - 1
-	case LessEqual:
-		high = n
-	case More:
-		low = n + 1
-	case MoreEqual:
-		low = n
-	default:
-		low, high = n, n
-	}
-	f.MinTries = max(f.MinTries, low)
-	if f.MaxTries == nil || high < *f.MaxTries {
-		f.MaxTries = &high
 	}
 	return nil
 }

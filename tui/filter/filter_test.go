@@ -269,6 +269,89 @@ func TestWhatTheDatabaseIsAsked(t *testing.T) {
 	require.Len(t, got.Statuses, len(attune.Statuses)-1)
 }
 
+func TestWhatTheDatabaseIsAskedAboutWorkflows(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]monitor.WorkflowFilter{
+		"":                       {},
+		"status:failed,paused":   {Statuses: []string{"failed", "paused"}},
+		"shop !test":             {Match: []string{"shop"}, Unmatch: []string{"test"}},
+		"action:shop.* task:pay": {Match: []string{`^shop\..*$`}, Tasks: []string{"^pay$"}},
+		"!task:pay error:exit":   {NotTasks: []string{"^pay$"}, Errors: []string{"exit"}},
+		"age<1h failed>=1":       {MaxAge: time.Hour, MinFailed: 1, MaxFailed: new(monitor.NoLimit)},
+		"parent:none":            {Parented: monitor.ParentedNone},
+		"884050":                 {IDs: []int64{884050}},
+		"id:7 | status:running":  {IDs: []int64{7}, Or: []monitor.WorkflowFilter{{Statuses: []string{"running"}}}},
+	} {
+		q, err := Parse(Workflows, text)
+		require.NoError(t, err, text)
+		got, err := ForWorkflows(q)
+		require.NoError(t, err, text)
+		if len(got.Or) == 0 {
+			got.Or = nil
+		}
+		require.Equal(t, want, got, text)
+		require.NoError(t, got.Check(), text)
+	}
+	q, err := Parse(Workflows, "!status:paused")
+	require.NoError(t, err)
+	got, err := ForWorkflows(q)
+	require.NoError(t, err)
+	require.True(t, got.NotPaused)
+	require.Len(t, got.Statuses, len(attune.Statuses))
+	for _, text := range []string{"status:failed status:running", "parent:x", "!failed:2", "!id:7", `regex:/(?:a{300})/`} {
+		q, err := Parse(Workflows, text)
+		require.NoError(t, err, text)
+		_, err = ForWorkflows(q)
+		var mistake *Error
+		require.ErrorAs(t, err, &mistake, text)
+		require.Less(t, mistake.From, mistake.To, text)
+	}
+	_, err = Parse(Workflows, "status:done")
+	require.Error(t, err)
+}
+
+func TestWhatTheDatabaseIsAskedAboutQuestions(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]monitor.InquiryFilter{
+		"":                         {},
+		"status:pending,timeout":   {Statuses: []string{"pending", "timeout"}},
+		"deploy !test":             {Texts: []string{"deploy"}, NotTexts: []string{"test"}},
+		"assigned:ada,eve":         {Assignees: []string{"ada", "eve"}},
+		"!assigned:ada":            {NotAssignees: []string{"ada"}},
+		"assigned:anybody":         {Assigned: monitor.ParentedNone},
+		"!assigned:anybody":        {Assigned: monitor.ParentedAny},
+		"assigned:*":               {Assigned: monitor.ParentedAny},
+		"action:shop.* task:ask":   {Match: []string{`^shop\..*$`}, Tasks: []string{"^ask$"}},
+		"prompt:ship !prompt:test": {Prompts: []string{"ship"}, NotPrompts: []string{"test"}},
+		"age>1h left<10m":          {MinAge: time.Hour, MaxLeft: 10 * time.Minute},
+		"execution:700":            {Execution: 700},
+		"71,72":                    {IDs: []int64{71, 72}},
+		"status:timeout | left<5m": {Statuses: []string{"timeout"}, Or: []monitor.InquiryFilter{{MaxLeft: 5 * time.Minute}}},
+		"left>2h assigned:anybody": {MinLeft: 2 * time.Hour, Assigned: monitor.ParentedNone},
+	} {
+		q, err := Parse(Inquiries, text)
+		require.NoError(t, err, text)
+		got, err := ForInquiries(q)
+		require.NoError(t, err, text)
+		if len(got.Or) == 0 {
+			got.Or = nil
+		}
+		require.Equal(t, want, got, text)
+		require.NoError(t, got.Check(), text)
+	}
+	for _, text := range []string{
+		"status:pending status:timeout", "assigned:a assigned:b", "assigned:a*", "assigned:ada,anybody", "assigned:anybody assigned:*", "!left<5m",
+		"execution:1,2", "execution:1 execution:2", "!execution:1", "!id:7",
+	} {
+		q, err := Parse(Inquiries, text)
+		require.NoError(t, err, text)
+		_, err = ForInquiries(q)
+		var mistake *Error
+		require.ErrorAs(t, err, &mistake, text)
+		require.Less(t, mistake.From, mistake.To, text)
+	}
+}
+
 func TestExpressionsMeanTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	for source, texts := range map[string][]string{

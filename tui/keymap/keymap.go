@@ -144,7 +144,7 @@ var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers,
 var letterScopes = []Scope{InDeadLetters, InLetter}
 
 // markScopes are the lists whose rows can be marked.
-var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InLetter}
+var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InLetter, InWorkflows, InInquiries}
 
 // tableScopes are the lists whose columns can be chosen.
 var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
@@ -186,7 +186,7 @@ var Table = append([]Binding{
 	{Unmark, []string{"\\"}, "\\", "", "take all marks away", GroupRows, markScopes, 0, false},
 	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
 	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 4, false},
-	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InBroker, InAlerts, InDeadLetters}, 5, false},
+	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 5, false},
 	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, letterScopes, 0, false},
 	{Source, []string{"b"}, "b", "source", "list the ledger, the broker's snapshot, or the spool", GroupRows, []Scope{InDeadLetters}, 4, false},
 	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, tableScopes, 0, false},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,7 +62,7 @@ func (o *Operator) planPause(ctx context.Context, order act.Order) (*act.Plan, e
 		if err != nil {
 			return nil, err
 		}
-		return &act.Receipt{Text: fmt.Sprintf("Workflow %d %s.", id, r.Says), Next: next, Audits: audits(r.Audit), Partly: !r.Changed}, nil
+		return &act.Receipt{Text: fmt.Sprintf("Workflow %d %s.", id, r.Says), Next: next, Audits: audits(r.Audit), Partly: !r.Changed, Unchanged: !r.Changed}, nil
 	})
 	return plan, nil
 }
@@ -231,6 +232,11 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order) (*act.Plan, 
 		}
 	}
 	response, problems := form.Compose(texts)
+	for name := range texts {
+		if !slices.ContainsFunc(form.Fields, func(f monitor.AnswerField) bool { return f.Name == name }) {
+			problems = map[string]string{"": "it does not ask for " + name} // it would be left out
+		}
+	}
 	if len(problems) > 0 && d.Open() {
 		return nil, invalid(problems)
 	}

@@ -45,8 +45,9 @@ type sorted struct {
 	skipped []skipped
 	// word is true when one of the steps alone would ask for a word.
 	word bool
-	// reach says what else is touched.
-	reach []act.Line
+	// reach says what else is touched, answer what is answered where something is.
+	reach  []act.Line
+	answer act.Line
 }
 
 func (s *sorted) skip(target act.Target, why string) {
@@ -57,6 +58,7 @@ func (s *sorted) skip(target act.Target, why string) {
 var manyVerbs = map[act.Kind]string{
 	act.RetryExecution: "retry", act.CancelExecution: "cancel", act.PauseQueue: "pause", act.ResumeQueue: "resume",
 	act.CordonWorker: "cordon", act.UncordonWorker: "uncordon", act.DrainWorker: "drain",
+	act.PauseWorkflow: "pause", act.ResumeWorkflow: "resume", act.CancelWorkflow: "cancel", act.RetryWorkflow: "begin anew", act.AnswerInquiry: "answer",
 }
 
 // planMany plans an act on marked rows as one plan. The rows are those of the
@@ -67,7 +69,7 @@ func (o *Operator) planMany(ctx context.Context, order act.Order) (*act.Plan, er
 		return nil, err
 	}
 	n, verb := len(rows.steps), manyVerbs[order.Kind]
-	title := fmt.Sprintf("%s %s", sentenceCase(verb), counted(n, order.Kind.Of(), order.Kind.Of()+"s"))
+	title := fmt.Sprintf("%s %s", sentenceCase(verb), counted(n, order.Kind.Of(), act.Counted(2, order.Kind.Of())))
 	plan := &act.Plan{Title: title, Lines: []act.Line{
 		line(act.Plain, "%d marked: %d to %s, %d skipped.", len(order.Targets), n, verb, len(rows.skipped)),
 	}}
@@ -77,6 +79,10 @@ func (o *Operator) planMany(ctx context.Context, order act.Order) (*act.Plan, er
 		return plan, nil
 	}
 	plan.Lines = append(plan.Lines, rows.reach...)
+	if rows.answer.Text != "" {
+		plan.Lines = append(plan.Lines, line(act.Plain, "Each is answered with:"), rows.answer,
+			line(act.Warn, "An answer is given once and cannot be changed."))
+	}
 	plan.Lines = append(plan.Lines, line(act.Plain, ""),
 		line(act.Note, "One after the other, at most %d a second; it stops after %d failures in a row.", time.Second/defaultPace, maxFailures),
 		line(act.Note, "Each row is decided again when its turn comes; what has changed by then is left alone."))
@@ -99,36 +105,62 @@ func (o *Operator) sort(ctx context.Context, order act.Order) (*sorted, error) {
 		return nil, fmt.Errorf("%d are marked; at most %d at once", len(order.Targets), maxSlow)
 	}
 	rows := &sorted{}
+	var unfit *act.InvalidError
 	for _, target := range order.Targets {
 		if order.Kind.Of() == "queue" && target.Action == "" {
 			rows.skip(target, "it is no longer in the list")
 			continue
 		}
 		one, err := planners[order.Kind](o, ctx, act.Order{Kind: order.Kind, Target: target, Values: order.Values})
-		if gone, ok := errors.AsType[*triage.TargetError](err); ok {
-			rows.skip(target, gone.Error())
+		if mistake, ok := errors.AsType[*act.InvalidError](err); ok {
+			unfit = mistake
+			rows.skip(target, "the answer does not fit it")
 			continue
 		}
-		if errors.Is(err, triage.ErrNoWorker) {
-			rows.skip(target, triage.ErrNoWorker.Error())
+		if why := skipFor(err); why != "" {
+			rows.skip(target, why)
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		carryOut, ok := one.Handle.(run)
-		if one.Nothing != "" || !ok {
-			rows.skip(target, one.Nothing)
-			continue
-		}
-		rows.steps, rows.word = append(rows.steps, step{target, carryOut}), rows.word || one.Word != ""
-		for _, l := range one.Lines {
-			if l.Tone == act.Warn && len(rows.reach) < maxNamed {
-				rows.reach = append(rows.reach, line(act.Warn, "%s: %s", target.Name, l.Text))
-			}
-		}
+		rows.take(order.Kind, target, one)
+	}
+	if unfit != nil && len(rows.steps) == 0 {
+		return nil, unfit // what was written is wrong, not the rows
 	}
 	return rows, nil
+}
+
+// skipFor is why a row cannot be acted upon that the others can be without; empty for
+// another error.
+func skipFor(err error) string {
+	if gone, ok := errors.AsType[*triage.TargetError](err); ok {
+		return gone.Error()
+	}
+	if errors.Is(err, triage.ErrNoWorker) {
+		return triage.ErrNoWorker.Error()
+	}
+	return ""
+}
+
+// take makes a step of the plan for one row.
+func (s *sorted) take(kind act.Kind, target act.Target, one *act.Plan) {
+	carryOut, ok := one.Handle.(run)
+	if one.Nothing != "" || !ok {
+		s.skip(target, one.Nothing)
+		return
+	}
+	s.steps, s.word = append(s.steps, step{target, carryOut}), s.word || one.Word != ""
+	for i, l := range one.Lines {
+		asks := kind == act.AnswerInquiry && i == 0 // its question, without which nobody knows what they answer
+		if (asks || kind != act.AnswerInquiry && l.Tone == act.Warn) && len(s.reach) < maxNamed {
+			s.reach = append(s.reach, line(l.Tone, "%s: %s", target.Name, l.Text))
+		}
+		if kind == act.AnswerInquiry && l.Tone == act.Good && len(s.steps) == 1 {
+			s.answer = l
+		}
+	}
 }
 
 // sortExecutions reads the marked executions at once, the oldest first, so that

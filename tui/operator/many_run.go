@@ -84,6 +84,9 @@ func movedOn(err error) bool {
 	if _, ok := errors.AsType[*triage.WorkerRefusedError](err); ok {
 		return true
 	}
+	if _, ok := errors.AsType[*triage.AnswerRefusedError](err); ok {
+		return true
+	}
 	_, ok := errors.AsType[*triage.TargetError](err)
 	return ok || errors.Is(err, triage.ErrNotEnded) || errors.Is(err, triage.ErrNoExecution) || errors.Is(err, triage.ErrNoWorker)
 }

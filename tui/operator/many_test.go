@@ -178,3 +178,62 @@ func TestManyStopAfterFailuresAndByHand(t *testing.T) {
 	require.Len(t, receipt.Left, 6)
 	require.Contains(t, words(receipt.Lines), "Stopped by hand; 6 were not reached")
 }
+
+func TestMarkedWorkflowsArePausedAsOnePlan(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	one, two := b.workflow("shop.one"), b.workflow("shop.two")
+	b.run(b.plan(act.PauseWorkflow, act.Target{ID: two}))
+	var targets []act.Target
+	for _, id := range []int64{one, two, 1 << 40} {
+		targets = append(targets, act.Target{ID: id, Name: fmt.Sprint(id)})
+	}
+	plan := b.planMany(act.PauseWorkflow, targets)
+	require.Equal(t, "Pause 1 workflow", plan.Title)
+	require.Contains(t, words(plan.Lines), "3 marked: 1 to pause, 2 skipped.")
+	require.Contains(t, words(plan.Lines), "skipped, it is paused already")
+	require.Contains(t, words(plan.Lines), "skipped, there is no such workflow")
+	require.Equal(t, "Planned 1: 1 done, 0 changed under us, 0 failed.", b.run(plan).Text)
+	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from workflow_execution where paused`))
+	plan = b.planMany(act.ResumeWorkflow, targets)
+	require.Equal(t, "Resume 2 workflows", plan.Title)
+	b.run(b.plan(act.ResumeWorkflow, act.Target{ID: one}))
+	require.Equal(t, "Planned 2: 1 done, 1 changed under us, 0 failed.", b.run(plan).Text)
+}
+
+func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	_, one := b.asking("pk.one", nil)
+	_, two := b.asking("pk.two", nil)
+	_, other := b.asking("pk.other", nil)
+	testkit.Exec(t, b.store, `update inquiry set response_schema = '{"note": {"type": "string"}}' where id = $1`, other)
+	_, over := b.asking("pk.over", nil)
+	b.run(b.plan(act.AnswerInquiry, act.Target{ID: over}, "answer.ok", "yes"))
+	order := act.Order{Kind: act.AnswerInquiry, Values: map[string]string{"answer.ok": "no", "answer.host": "h1"}}
+	for _, id := range []int64{one, two, other, over} {
+		order.Targets = append(order.Targets, act.Target{ID: id, Name: fmt.Sprint(id)})
+	}
+	plan, err := b.Plan(t.Context(), order)
+	require.NoError(t, err)
+	text := words(plan.Lines)
+	require.Equal(t, "Answer 2 inquiries", plan.Title)
+	require.Contains(t, text, "4 marked: 2 to answer, 2 skipped.")
+	require.Contains(t, text, "skipped, the answer does not fit it", "what it would leave out is not answered with nothing")
+	require.Contains(t, text, "skipped, it was answered already")
+	require.Contains(t, text, fmt.Sprintf("%d: deploy?", one))
+	require.Contains(t, text, `{"host":"h1","ok":false}`)
+
+	b.run(b.plan(act.AnswerInquiry, act.Target{ID: two}, "answer.ok", "yes"))
+	receipt := b.run(plan)
+	require.Equal(t, "Planned 2: 1 done, 1 changed under us, 0 failed.", receipt.Text, "the first answer counts")
+	require.Len(t, receipt.Audits, 1)
+
+	order.Values = map[string]string{"answer.host": "x"}
+	_, err = b.Plan(t.Context(), order)
+	require.Error(t, err)
+	order.Targets = order.Targets[2:3]
+	_, err = b.Plan(t.Context(), order)
+	var invalid *act.InvalidError
+	require.ErrorAs(t, err, &invalid, "where it fits none, it leads back to the form")
+}

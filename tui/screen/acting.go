@@ -1,6 +1,8 @@
 package screen
 
 import (
+	"strconv"
+
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/theme"
 )
@@ -19,4 +21,15 @@ func Tone(tone act.Tone) theme.Role {
 	default:
 		return theme.Plain
 	}
+}
+
+// Targets are the rows of keys that are numbers, to be acted upon.
+func Targets(keys []string) []act.Target {
+	targets := make([]act.Target, 0, len(keys))
+	for _, key := range keys {
+		if id, err := strconv.ParseInt(key, 10, 64); err == nil {
+			targets = append(targets, act.Target{ID: id, Name: key})
+		}
+	}
+	return targets
 }

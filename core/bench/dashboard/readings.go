@@ -39,7 +39,7 @@ func Polls(m *monitor.Monitor) []Reading {
 		reading("alerts", m.Alerts),
 		reading("audit", m.Audit),
 		reading("workflows", func(ctx context.Context) (*monitor.WorkflowBoard, error) {
-			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{})
+			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{}, 0)
 		}),
 		reading("inquiries", func(ctx context.Context) (*monitor.InquiryPage, error) {
 			return m.Inquiries(ctx, monitor.InquiryFilter{}, "")
@@ -88,10 +88,22 @@ func Looks(m *monitor.Monitor, size Size) []Reading {
 			return m.WorkflowTree(ctx, monitor.WorkflowAsk{Execution: running - running%50 + 1 - 50})
 		}),
 		reading("workflows in trouble", func(ctx context.Context) (*monitor.WorkflowBoard, error) {
-			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{Trouble: true})
+			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{Trouble: true}, 0)
 		}),
 		reading("workflows, of no action", func(ctx context.Context) (*monitor.WorkflowBoard, error) {
-			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{Action: "nothing.like.this"})
+			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{Action: "nothing.like.this"}, 0)
+		}),
+		reading("workflows, by an expression", func(ctx context.Context) (*monitor.WorkflowBoard, error) {
+			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{Match: []string{"^nothing"}, Errors: []string{"x"}}, 0)
+		}),
+		reading("workflows, a later page", func(ctx context.Context) (*monitor.WorkflowBoard, error) {
+			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{}, last/2)
+		}),
+		reading("inquiries, by an expression", func(ctx context.Context) (*monitor.InquiryPage, error) {
+			return m.Inquiries(ctx, monitor.InquiryFilter{Texts: []string{"nothing"}}, "")
+		}),
+		reading("inquiries in trouble", func(ctx context.Context) (*monitor.InquiryPage, error) {
+			return m.Inquiries(ctx, monitor.InquiryFilter{Trouble: true}, "")
 		}),
 		reading("inquiry", func(ctx context.Context) (*monitor.InquiryDetail, error) { return m.Inquiry(ctx, 1) }),
 	}

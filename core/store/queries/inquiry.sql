@@ -223,15 +223,15 @@ SELECT (SELECT count(*) FROM (SELECT FROM inquiry a WHERE a.status = 'pending' L
 -- told; last is where a search goes on. An execution is the one that asks, or the
 -- workflow that it is a task of.
 WITH scanned AS MATERIALIZED (
-    (SELECT i.id, i.status, i.execution, i.assigned_to FROM inquiry i
+    (SELECT i.id, i.status, i.execution, i.assigned_to, i.created, i.timeout_at FROM inquiry i
      WHERE sqlc.arg(open)::bool AND sqlc.arg(execution)::bigint = 0 AND i.status = 'pending' AND i.id > sqlc.arg(after)::bigint
      ORDER BY i.id LIMIT sqlc.arg(scan)::bigint)
     UNION ALL
-    (SELECT i.id, i.status, i.execution, i.assigned_to FROM inquiry i
+    (SELECT i.id, i.status, i.execution, i.assigned_to, i.created, i.timeout_at FROM inquiry i
      WHERE NOT sqlc.arg(open)::bool AND sqlc.arg(execution)::bigint = 0 AND i.status <> 'pending' AND i.id < sqlc.arg(before)::bigint
      ORDER BY i.id DESC LIMIT sqlc.arg(scan)::bigint)
     UNION ALL
-    (SELECT i.id, i.status, i.execution, i.assigned_to
+    (SELECT i.id, i.status, i.execution, i.assigned_to, i.created, i.timeout_at
      FROM (SELECT sqlc.arg(execution)::bigint AS id WHERE sqlc.arg(execution)::bigint <> 0
            UNION ALL (SELECT c.id FROM execution c WHERE sqlc.arg(execution)::bigint <> 0 AND c.parent = sqlc.arg(execution)::bigint LIMIT 100000)) x
      JOIN inquiry i ON i.execution = x.id
@@ -245,6 +245,28 @@ WITH scanned AS MATERIALIZED (
       AND (sqlc.arg(pattern)::text = '' OR EXISTS (
             SELECT FROM execution e WHERE e.id = ANY (ARRAY[s.execution]) AND (e.action_ref ILIKE sqlc.arg(pattern)::text
                 OR EXISTS (SELECT FROM execution p WHERE p.id = ANY (ARRAY[e.parent]) AND p.action_ref ILIKE sqlc.arg(pattern)::text))))
+      AND (cardinality(sqlc.arg(ids)::bigint[]) = 0 OR s.id = ANY (sqlc.arg(ids)::bigint[]))
+      AND (cardinality(sqlc.arg(assignees)::bigint[]) = 0 OR s.assigned_to = ANY (sqlc.arg(assignees)::bigint[]))
+      AND NOT (coalesce(s.assigned_to, 0) = ANY (sqlc.arg(not_assignees)::bigint[]))
+      AND (sqlc.arg(assigned)::text = '' OR (sqlc.arg(assigned)::text = 'any') = (s.assigned_to IS NOT NULL))
+      AND (sqlc.arg(max_age)::float8 = 0 OR s.created >= now() - make_interval(secs => sqlc.arg(max_age)::float8))
+      AND (sqlc.arg(min_age)::float8 = 0 OR s.created < now() - make_interval(secs => sqlc.arg(min_age)::float8))
+      AND (sqlc.arg(max_left)::float8 = 0 OR s.status = 'pending' AND s.timeout_at < now() + make_interval(secs => sqlc.arg(max_left)::float8))
+      AND (sqlc.arg(min_left)::float8 = 0 OR s.status = 'pending' AND (s.timeout_at IS NULL OR s.timeout_at >= now() + make_interval(secs => sqlc.arg(min_left)::float8)))
+      AND (NOT sqlc.arg(trouble)::bool OR s.status = 'timeout' OR s.status = 'pending' AND CASE WHEN s.timeout_at IS NULL
+           THEN s.created < now() - make_interval(secs => sqlc.arg(patience)::float8) ELSE s.timeout_at - now() < (s.timeout_at - s.created) / 5 END)
+      AND (NOT sqlc.arg(worded)::bool OR EXISTS (
+            SELECT FROM inquiry q
+            JOIN execution e ON e.id = ANY (ARRAY[q.execution])
+            LEFT JOIN LATERAL (SELECT x.action_ref FROM execution x WHERE x.id = e.parent OFFSET 0) p ON true
+            CROSS JOIN LATERAL (SELECT left(q.prompt, 300) AS prompt, coalesce(p.action_ref, '') AS flow, coalesce(e.workflow_task ->> 'task_name', '') AS task) t
+            WHERE q.id = ANY (ARRAY[s.id])
+              AND t.prompt ~* ALL (sqlc.arg(prompts)::text[]) AND NOT (t.prompt ~* ANY (sqlc.arg(not_prompts)::text[]))
+              AND t.task ~* ALL (sqlc.arg(tasks)::text[]) AND NOT (t.task ~* ANY (sqlc.arg(not_tasks)::text[]))
+              AND NOT EXISTS (SELECT FROM unnest(sqlc.arg(match)::text[]) AS m (expression) WHERE NOT (e.action_ref ~* m.expression OR t.flow ~* m.expression))
+              AND NOT (e.action_ref ~* ANY (sqlc.arg(unmatch)::text[]) OR t.flow ~* ANY (sqlc.arg(unmatch)::text[]))
+              AND concat_ws(' ', e.action_ref, t.flow, t.task, t.prompt) ~* ALL (sqlc.arg(texts)::text[])
+              AND NOT (concat_ws(' ', e.action_ref, t.flow, t.task, t.prompt) ~* ANY (sqlc.arg(not_texts)::text[]))))
     ORDER BY CASE WHEN sqlc.arg(open)::bool THEN s.id ELSE -s.id END LIMIT sqlc.arg(page)::bigint
 )
 SELECT coalesce((SELECT array_agg(h.id ORDER BY CASE WHEN sqlc.arg(open)::bool THEN h.id ELSE -h.id END) FROM hit h), '{}')::bigint[] AS ids,

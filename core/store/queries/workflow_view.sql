@@ -5,17 +5,24 @@
 SELECT (to_regclass('workflow_log') IS NOT NULL)::boolean AS recorded;
 
 -- name: ViewWorkflowPage :many
--- A page of workflows from the newest down, after looking at no more than scan rows.
+-- A page of workflows from the newest down, after looking at no more than scan rows,
+-- or at those with the ids. A task is one that is on its way or has failed.
 -- Of those that are open there are few, whatever there has ever been.
 WITH looked AS (
     SELECT w.* FROM (
         (SELECT x.* FROM workflow_execution x
-         WHERE NOT sqlc.arg(only_open)::bool AND x.execution < sqlc.arg(before)::bigint
+         WHERE NOT sqlc.arg(only_open)::bool AND x.execution < sqlc.arg(before)::bigint AND x.execution >= sqlc.arg(floor)::bigint
+           AND cardinality(sqlc.arg(ids)::bigint[]) = 0
          ORDER BY x.execution DESC LIMIT sqlc.arg(scan)::int)
         UNION ALL
         (SELECT x.* FROM workflow_execution x
-         WHERE sqlc.arg(only_open)::bool AND x.open AND x.execution < sqlc.arg(before)::bigint
-         ORDER BY x.execution DESC LIMIT sqlc.arg(scan)::int)) w
+         WHERE sqlc.arg(only_open)::bool AND x.open AND x.execution < sqlc.arg(before)::bigint AND x.execution >= sqlc.arg(floor)::bigint
+           AND cardinality(sqlc.arg(ids)::bigint[]) = 0
+         ORDER BY x.execution DESC LIMIT sqlc.arg(scan)::int)
+        UNION ALL
+        (SELECT x.* FROM workflow_execution x
+         WHERE x.execution = ANY (sqlc.arg(ids)::bigint[]) AND x.execution < sqlc.arg(before)::bigint AND x.execution >= sqlc.arg(floor)::bigint
+           AND (x.open OR NOT sqlc.arg(only_open)::bool))) w
 )
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
@@ -27,9 +34,25 @@ SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coal
 FROM looked w
 JOIN execution e ON e.id = w.execution
 WHERE (sqlc.arg(pattern)::text = '' OR e.action_ref ILIKE sqlc.arg(pattern)::text)
-  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
+  AND (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[])
+       OR w.open AND 'paused' = ANY (sqlc.arg(statuses)::text[])
+          AND CASE WHEN w.paused OR e.parent IS NULL THEN w.paused ELSE attune_paused_above(e.id) IS NOT NULL END)
   AND (NOT sqlc.arg(only_paused)::bool OR w.paused
        OR CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) IS NOT NULL ELSE false END)
+  AND (NOT sqlc.arg(not_paused)::bool OR NOT w.open
+       OR CASE WHEN w.paused OR e.parent IS NULL THEN NOT w.paused ELSE attune_paused_above(e.id) IS NULL END)
+  AND e.action_ref ~* ALL (sqlc.arg(match)::text[])
+  AND NOT (e.action_ref ~* ANY (sqlc.arg(unmatch)::text[]))
+  AND (cardinality(sqlc.arg(errors)::text[]) + cardinality(sqlc.arg(not_errors)::text[]) = 0 OR (
+       SELECT m.text ~* ALL (sqlc.arg(errors)::text[]) AND NOT (m.text ~* ANY (sqlc.arg(not_errors)::text[]))
+       FROM (SELECT left(coalesce(w.error_message, ''), 300) AS text) m))
+  AND (cardinality(sqlc.arg(tasks)::text[]) + cardinality(sqlc.arg(not_tasks)::text[]) = 0 OR (
+       NOT EXISTS (SELECT FROM unnest(sqlc.arg(tasks)::text[]) AS x (expression)
+                   WHERE NOT EXISTS (SELECT FROM unnest(w.current_tasks || w.failed_tasks) AS t (name) WHERE t.name ~* x.expression))
+       AND NOT EXISTS (SELECT FROM unnest(w.current_tasks || w.failed_tasks) AS t (name) WHERE t.name ~* ANY (sqlc.arg(not_tasks)::text[]))))
+  AND coalesce(cardinality(w.failed_tasks), 0) >= sqlc.arg(min_failed)::bigint AND coalesce(cardinality(w.failed_tasks), 0) <= sqlc.arg(max_failed)::bigint
+  AND (sqlc.arg(parent)::bigint = 0 OR e.parent = sqlc.arg(parent)::bigint)
+  AND (sqlc.arg(parented)::text = '' OR (sqlc.arg(parented)::text = 'any') = (e.parent IS NOT NULL))
   AND (NOT sqlc.arg(only_ended)::bool OR NOT w.open)
   AND (NOT sqlc.arg(only_trouble)::bool OR e.status IN ('failed', 'timeout', 'abandoned')
        OR w.open AND (w.paused OR cardinality(w.failed_tasks) > 0))
@@ -39,7 +62,7 @@ LIMIT sqlc.arg(page)::int;
 -- name: ViewWorkflowEdge :many
 -- The key at which a search that looks at scan rows stops; no row if it reaches the end.
 SELECT x.execution FROM workflow_execution x
-WHERE x.execution < sqlc.arg(before)::bigint
+WHERE x.execution < sqlc.arg(before)::bigint AND x.execution >= sqlc.arg(floor)::bigint
 ORDER BY x.execution DESC OFFSET sqlc.arg(scan)::int LIMIT 1;
 
 -- name: ViewWorkflow :one

@@ -1,22 +1,15 @@
 package executions
 
 import (
-	"strconv"
-
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/screen"
 )
 
 // Acts is what may be done with the executions that are marked, or else with the
 // one under the cursor.
 func (x *Executions) Acts() (act.Menu, bool) {
 	if keys := x.table.Marked(); len(keys) > 0 {
-		targets := make([]act.Target, 0, len(keys))
-		for _, key := range keys {
-			if id, err := strconv.ParseInt(key, 10, 64); err == nil {
-				targets = append(targets, act.Target{ID: id, Name: key})
-			}
-		}
-		return act.ForMarkedExecutions(targets), true
+		return act.ForMarkedExecutions(screen.Targets(keys)), true
 	}
 	at := x.table.Cursor()
 	if at < 0 {

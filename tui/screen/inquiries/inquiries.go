@@ -5,6 +5,7 @@ package inquiries
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,21 +17,23 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// maxRows bounds how many inquiries are asked for.
-const maxRows = 1_000
-
 // Inquiries is the view.
 type Inquiries struct {
 	env   *screen.Env
 	table *widget.Table
-	rows  []monitor.Inquiry
-	keys  []string
+	// rows are those that wait and below them those that are over, each read page by
+	// page.
+	rows       []monitor.Inquiry
+	keys       []string
+	open, over screen.Pages[monitor.Inquiry]
+	// next is where the list goes on, empty at its end.
+	next string
 	screen.Sorted
 
-	text    string
-	query   monitor.InquiryFilter
-	limit   int
-	preview bool
+	text     string
+	query    monitor.InquiryFilter
+	problems bool
+	preview  bool
 	// wanted is an inquiry that another view sent to; it is shown until the cursor moves.
 	wanted int64
 	// detail is true while all that is known of one takes the whole view.
@@ -56,7 +59,10 @@ var sorts = []string{"waiting first", "time left", "age", "asked by"}
 
 // New makes the view.
 func New(env *screen.Env) *Inquiries {
-	return &Inquiries{env: env, table: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sorts...), limit: monitor.DefaultPage}
+	v := &Inquiries{env: env, table: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sorts...)}
+	v.open = screen.NewPages(func(i *monitor.Inquiry) int64 { return -i.ID })
+	v.over = screen.NewPages(func(i *monitor.Inquiry) int64 { return i.ID })
+	return v
 }
 
 // View is the name of the screen.
@@ -68,13 +74,6 @@ func (v *Inquiries) Feeds() []screen.Feed {
 		return []screen.Feed{screen.FeedInquiries}
 	}
 	return []screen.Feed{screen.FeedInquiries, screen.FeedInquiry}
-}
-
-// Query is the filter that the database applies.
-func (v *Inquiries) Query() monitor.InquiryFilter {
-	q := v.query
-	q.Limit = v.limit
-	return q
 }
 
 // Table is the list.
@@ -150,28 +149,11 @@ func (v *Inquiries) Title() (left, right string) {
 	if v.Order().Reverse {
 		right += " reversed"
 	}
-	if v.text != "" {
-		right += " · /" + v.text
-	}
+	right = screen.ListTitle(right, v.problems, v.text)
 	if p := v.env.Data.Inquiries; p != nil {
 		right += " · " + v.env.Count(p.Open) + " waiting"
 	}
 	return left, right + v.env.Mark(screen.FeedInquiries)
-}
-
-// Filter is the text in place.
-func (v *Inquiries) Filter() string { return v.text }
-
-// SetFilter parses a filter; the database applies it.
-func (v *Inquiries) SetFilter(text string) error {
-	query, err := monitor.ParseInquiryFilter(text)
-	if err != nil {
-		return err
-	}
-	v.text, v.query, v.limit = strings.TrimSpace(text), query, monitor.DefaultPage
-	v.rows, v.keys, v.wanted, v.detail, v.env.Data.Inquiries = nil, nil, 0, false, nil
-	v.table.SetRows(v)
-	return nil
 }
 
 // SetOrder puts the list in order.
@@ -185,24 +167,24 @@ func (v *Inquiries) SetOrder(order screen.Order) {
 // Changed takes over new data.
 func (v *Inquiries) Changed(feed screen.Feed) {
 	if feed == screen.FeedInquiries {
+		v.merge()
 		v.rebuild()
 	}
 }
 
 func (v *Inquiries) rebuild() {
-	p := v.env.Data.Inquiries
-	if p == nil {
+	if v.env.Data.Inquiries == nil {
 		return
 	}
-	v.rows, v.keys = screen.Arrange(v.env, p.List, v.keys, func(x, y *monitor.Inquiry) int {
-		return cmp.Or(cmp.Compare(over(x), over(y)), v.Order().Apply(v.compare(x, y)))
+	v.rows, v.keys = screen.Arrange(v.env, slices.Concat(v.open.Rows(), v.over.Rows()), v.keys, func(x, y *monitor.Inquiry) int {
+		return cmp.Or(cmp.Compare(ended(x), ended(y)), v.Order().Apply(v.compare(x, y)))
 	}, key)
 	v.table.SetRows(v)
 }
 
 func key(i *monitor.Inquiry) string { return strconv.FormatInt(i.ID, 10) }
 
-func over(i *monitor.Inquiry) int {
+func ended(i *monitor.Inquiry) int {
 	if i.Open() {
 		return 0
 	}
@@ -237,9 +219,13 @@ func (v *Inquiries) Do(action keymap.Action) screen.Effect {
 	}
 	if screen.MoveTable(v.table, action) {
 		v.wanted = 0
-		return v.moved()
+		return v.moved(action)
 	}
 	switch action {
+	case keymap.Problems:
+		v.problems = !v.problems
+		v.restart()
+		return screen.Effect{Handled: true, Refetch: screen.FeedInquiries}
 	case keymap.Preview:
 		v.preview = !v.preview
 	case keymap.Open:
@@ -250,16 +236,6 @@ func (v *Inquiries) Do(action keymap.Action) screen.Effect {
 		return screen.Effect{}
 	}
 	return screen.Effect{Handled: true}
-}
-
-// moved asks for more when the end of what is loaded comes near.
-func (v *Inquiries) moved() screen.Effect {
-	effect := screen.Effect{Handled: true}
-	if p := v.env.Data.Inquiries; p != nil && p.Next != "" && v.limit < maxRows && len(v.rows)-v.table.Cursor() < monitor.DefaultPage/4 {
-		v.limit = min(v.limit*3, maxRows)
-		effect.Refetch = screen.FeedInquiries
-	}
-	return effect
 }
 
 // inDetail scrolls one inquiry, and leads to what asks it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -54,8 +55,8 @@ func (v *Inquiries) whole(w, h int) []string {
 func (v *Inquiries) foot(w int) []string {
 	e, p := v.env, v.env.Data.Inquiries
 	text := " " + e.Num(int64(len(v.rows))) + " loaded"
-	if p.Next != "" {
-		text += ", more match"
+	if v.next != "" {
+		text += ", more below: G loads them"
 	}
 	if p.Bounded {
 		text += " · search stopped at its bound"
@@ -70,9 +71,17 @@ func (v *Inquiries) foot(w int) []string {
 }
 
 func (v *Inquiries) empty() []string {
+	if v.problems && v.text == "" {
+		return []string{"", " No question has used up most of its time, waits for long, or was answered by nobody.", " z shows all of them again."}
+	}
 	if v.text != "" {
+		also := ""
+		if v.problems {
+			also = " among those in trouble (z shows all)"
+		}
 		lines := []string{
-			"", " No inquiry matches /" + widget.Clean(v.text) + ".", " esc clears the filter; terms: " + strings.Join(monitor.InquiryTerms, "  "),
+			"", " No inquiry matches /" + widget.Clean(v.text) + also + ".",
+			" esc clears the filter; terms: " + strings.Join(filter.Inquiries.Examples(), "  "),
 		}
 		if v.env.Data.Inquiries.Open.Value > 0 {
 			lines = append(lines, " "+v.env.Count(v.env.Data.Inquiries.Open)+" wait for an answer that do not match.")

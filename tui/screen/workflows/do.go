@@ -50,10 +50,15 @@ func (v *Workflows) turnTo(to pane) {
 	v.why = false
 }
 
+// marking are the actions that mark rows, which only those of the list can be.
+var marking = []keymap.Action{keymap.Mark, keymap.MarkRange, keymap.MarkAll, keymap.Unmark}
+
 // move carries out the actions that move a cursor or fold.
 func (v *Workflows) move(action keymap.Action) screen.Effect {
 	effect := screen.Effect{Handled: true}
 	switch {
+	case v.focus != inList && slices.Contains(marking, action):
+		effect.Note = "Workflows are marked in their list: tab leads there."
 	case v.why:
 		v.whyScroll = scrolled(v.whyScroll, action, v.sideHeight)
 	case v.focus == inSide:
@@ -67,9 +72,9 @@ func (v *Workflows) move(action keymap.Action) screen.Effect {
 		v.side = 0
 	case screen.MoveTable(v.list, action):
 		v.turned()
-		if v.nearEnd() {
-			v.limit = min(v.limit*3, maxRows)
-			effect.Refetch = screen.FeedWorkflows
+		v.extend(&effect)
+		if action == keymap.MarkAll && v.more() {
+			effect.Note = "Those that are loaded are marked; more match below: G loads them."
 		}
 	default:
 		return screen.Effect{}
@@ -77,10 +82,17 @@ func (v *Workflows) move(action keymap.Action) screen.Effect {
 	return effect
 }
 
-// nearEnd reports whether the end of what is loaded comes near and there is more.
-func (v *Workflows) nearEnd() bool {
-	b := v.env.Data.Workflows
-	return b != nil && (b.MoreOpen || b.MoreEnded) && v.limit < maxRows && len(v.rows)-v.list.Cursor() < monitor.DefaultPage/4
+// extend asks for more when the end of what is loaded comes near.
+func (v *Workflows) extend(effect *screen.Effect) {
+	if !v.nearEnd() {
+		return
+	}
+	if v.env.Data.Workflows.MoreOpen && v.limit < maxRows {
+		v.limit = min(v.limit*3, maxRows)
+	} else if v.ended.Next() == 0 {
+		return
+	}
+	effect.Refetch = screen.FeedWorkflows
 }
 
 // scrolled is an offset after an action; what is drawn keeps it inside.

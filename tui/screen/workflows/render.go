@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -177,7 +178,7 @@ func (v *Workflows) empty() []string {
 	}
 	lines := []string{
 		"", " No workflow matches /" + widget.Clean(v.text) + v.alsoProblems() + ".",
-		" esc clears the filter; terms: " + strings.Join(monitor.WorkflowTerms, "  "),
+		" esc clears the filter; terms: " + strings.Join(filter.Workflows.Examples(), "  "),
 	}
 	if b.Bounded {
 		lines = append(lines, " The search stopped at its bound; older matches may exist.")

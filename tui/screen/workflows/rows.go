@@ -53,7 +53,7 @@ func state(w *monitor.Workflow) string {
 	return w.Status
 }
 
-func ended(w *monitor.Workflow) int {
+func over(w *monitor.Workflow) int {
 	if attune.Status(w.Status).Terminal() {
 		return 1
 	}

@@ -37,7 +37,7 @@ func (v *Workflows) Shows() (screen.Thing, bool) {
 
 // Beyond says that further workflows match.
 func (v *Workflows) Beyond() string {
-	if d := v.env.Data.Workflows; d != nil && (d.MoreOpen || d.MoreEnded || d.Bounded) {
+	if d := v.env.Data.Workflows; d != nil && (d.MoreOpen || v.ended.Next() != 0 || d.Bounded) {
 		return "more workflows may match than are read"
 	}
 	return ""

@@ -10,6 +10,7 @@ package workflows
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,23 +31,27 @@ const (
 	panes
 )
 
-// maxRows bounds how many workflows of each kind are asked for.
+// maxRows bounds how many workflows are asked for that have not ended.
 const maxRows = 1_000
 
 // Workflows is the view.
 type Workflows struct {
 	env  *screen.Env
 	list *widget.Table
-	rows []monitor.Workflow
-	keys []string
+	// rows are the live workflows and below them those that have ended, of which there
+	// may be many: they are read page by page.
+	rows  []monitor.Workflow
+	keys  []string
+	live  []monitor.Workflow
+	ended screen.Pages[monitor.Workflow]
 	screen.Sorted
 
 	focus pane
 
 	text  string
 	query monitor.WorkflowFilter
-	// limit is how many workflows of each kind are asked for; it grows as the operator
-	// comes near the end of the list.
+	// limit is how many open workflows are asked for; it grows as the operator comes
+	// near the end of the list.
 	limit    int
 	problems bool
 	preview  bool
@@ -86,6 +91,7 @@ var sorts = []string{"running first", "newest", "for", "name", "tasks done"}
 // New makes the view.
 func New(env *screen.Env) *Workflows {
 	v := &Workflows{env: env, list: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sorts...), limit: monitor.DefaultPage}
+	v.ended = screen.NewPages(func(w *monitor.Workflow) int64 { return w.Execution })
 	v.tree.init(env)
 	return v
 }
@@ -106,13 +112,6 @@ func (v *Workflows) Table() *widget.Table { return v.list }
 
 // treed reports whether there is a tree beside the list.
 func (v *Workflows) treed() bool { return v.preview || len(v.path) > 0 }
-
-// Query is the filter that the database applies.
-func (v *Workflows) Query() monitor.WorkflowFilter {
-	q := v.query
-	q.Trouble, q.Limit = v.problems, v.limit
-	return q
-}
 
 // Subject is the workflow in the tree, by its execution; 0 while there is none.
 func (v *Workflows) Subject() int64 {
@@ -195,41 +194,14 @@ func (v *Workflows) Title() (left, right string) {
 	if v.Order().Reverse {
 		right += " reversed"
 	}
-	if v.problems {
-		right += " · problems"
-	}
-	if v.text != "" {
-		right += " · /" + v.text
-	}
-	if b := v.env.Data.Workflows; b != nil {
-		right += " · " + strconv.Itoa(len(b.List))
-		if b.MoreOpen || b.MoreEnded {
+	right = screen.ListTitle(right, v.problems, v.text)
+	if v.env.Data.Workflows != nil {
+		right += " · " + strconv.Itoa(len(v.rows))
+		if v.more() {
 			right += "+"
 		}
 	}
 	return left, right + v.env.Mark(screen.FeedWorkflows)
-}
-
-// Filter is the text in place.
-func (v *Workflows) Filter() string { return v.text }
-
-// SetFilter parses a filter; the database applies it.
-func (v *Workflows) SetFilter(text string) error {
-	query, err := monitor.ParseWorkflowFilter(text)
-	if err != nil {
-		return err
-	}
-	v.text, v.query = strings.TrimSpace(text), query
-	v.restart()
-	return nil
-}
-
-// restart forgets the rows, since they answer another question.
-func (v *Workflows) restart() {
-	v.rows, v.keys, v.env.Data.Workflows, v.limit = nil, nil, nil, monitor.DefaultPage
-	v.path, v.guest, v.focus = nil, false, inList
-	v.list.SetRows(v)
-	v.turned()
 }
 
 // SetOrder puts the list in order.
@@ -244,6 +216,7 @@ func (v *Workflows) SetOrder(order screen.Order) {
 func (v *Workflows) Changed(feed screen.Feed) {
 	switch feed {
 	case screen.FeedWorkflows:
+		v.merge()
 		v.rebuild()
 	case screen.FeedWorkflow:
 		v.tree.take(v.detail())
@@ -259,11 +232,10 @@ func (v *Workflows) turned() {
 
 // rebuild puts the workflows in order.
 func (v *Workflows) rebuild() {
-	b := v.env.Data.Workflows
-	if b == nil {
+	if v.env.Data.Workflows == nil {
 		return
 	}
-	v.rows, v.keys = screen.Arrange(v.env, b.List, v.keys, func(x, y *monitor.Workflow) int { return v.Order().Apply(v.compare(x, y)) }, key)
+	v.rows, v.keys = screen.Arrange(v.env, slices.Concat(v.live, v.ended.Rows()), v.keys, func(x, y *monitor.Workflow) int { return v.Order().Apply(v.compare(x, y)) }, key)
 	v.list.SetRows(v)
 	v.tree.take(v.detail())
 }
@@ -283,6 +255,6 @@ func (v *Workflows) compare(x, y *monitor.Workflow) int {
 	case "tasks done":
 		return cmp.Or(cmp.Compare(share(y), share(x)), newest)
 	default:
-		return cmp.Or(cmp.Compare(ended(x), ended(y)), newest)
+		return cmp.Or(cmp.Compare(over(x), over(y)), newest)
 	}
 }

@@ -843,15 +843,15 @@ func (q *Queries) ViewInquiryForms(ctx context.Context, ids []int64) ([]ViewInqu
 
 const ViewInquiryIDs = `-- name: ViewInquiryIDs :one
 WITH scanned AS MATERIALIZED (
-    (SELECT i.id, i.status, i.execution, i.assigned_to FROM inquiry i
+    (SELECT i.id, i.status, i.execution, i.assigned_to, i.created, i.timeout_at FROM inquiry i
      WHERE $1::bool AND $2::bigint = 0 AND i.status = 'pending' AND i.id > $3::bigint
      ORDER BY i.id LIMIT $4::bigint)
     UNION ALL
-    (SELECT i.id, i.status, i.execution, i.assigned_to FROM inquiry i
+    (SELECT i.id, i.status, i.execution, i.assigned_to, i.created, i.timeout_at FROM inquiry i
      WHERE NOT $1::bool AND $2::bigint = 0 AND i.status <> 'pending' AND i.id < $5::bigint
      ORDER BY i.id DESC LIMIT $4::bigint)
     UNION ALL
-    (SELECT i.id, i.status, i.execution, i.assigned_to
+    (SELECT i.id, i.status, i.execution, i.assigned_to, i.created, i.timeout_at
      FROM (SELECT $2::bigint AS id WHERE $2::bigint <> 0
            UNION ALL (SELECT c.id FROM execution c WHERE $2::bigint <> 0 AND c.parent = $2::bigint LIMIT 100000)) x
      JOIN inquiry i ON i.execution = x.id
@@ -865,7 +865,29 @@ WITH scanned AS MATERIALIZED (
       AND ($8::text = '' OR EXISTS (
             SELECT FROM execution e WHERE e.id = ANY (ARRAY[s.execution]) AND (e.action_ref ILIKE $8::text
                 OR EXISTS (SELECT FROM execution p WHERE p.id = ANY (ARRAY[e.parent]) AND p.action_ref ILIKE $8::text))))
-    ORDER BY CASE WHEN $1::bool THEN s.id ELSE -s.id END LIMIT $9::bigint
+      AND (cardinality($9::bigint[]) = 0 OR s.id = ANY ($9::bigint[]))
+      AND (cardinality($10::bigint[]) = 0 OR s.assigned_to = ANY ($10::bigint[]))
+      AND NOT (coalesce(s.assigned_to, 0) = ANY ($11::bigint[]))
+      AND ($12::text = '' OR ($12::text = 'any') = (s.assigned_to IS NOT NULL))
+      AND ($13::float8 = 0 OR s.created >= now() - make_interval(secs => $13::float8))
+      AND ($14::float8 = 0 OR s.created < now() - make_interval(secs => $14::float8))
+      AND ($15::float8 = 0 OR s.status = 'pending' AND s.timeout_at < now() + make_interval(secs => $15::float8))
+      AND ($16::float8 = 0 OR s.status = 'pending' AND (s.timeout_at IS NULL OR s.timeout_at >= now() + make_interval(secs => $16::float8)))
+      AND (NOT $17::bool OR s.status = 'timeout' OR s.status = 'pending' AND CASE WHEN s.timeout_at IS NULL
+           THEN s.created < now() - make_interval(secs => $18::float8) ELSE s.timeout_at - now() < (s.timeout_at - s.created) / 5 END)
+      AND (NOT $19::bool OR EXISTS (
+            SELECT FROM inquiry q
+            JOIN execution e ON e.id = ANY (ARRAY[q.execution])
+            LEFT JOIN LATERAL (SELECT x.action_ref FROM execution x WHERE x.id = e.parent OFFSET 0) p ON true
+            CROSS JOIN LATERAL (SELECT left(q.prompt, 300) AS prompt, coalesce(p.action_ref, '') AS flow, coalesce(e.workflow_task ->> 'task_name', '') AS task) t
+            WHERE q.id = ANY (ARRAY[s.id])
+              AND t.prompt ~* ALL ($20::text[]) AND NOT (t.prompt ~* ANY ($21::text[]))
+              AND t.task ~* ALL ($22::text[]) AND NOT (t.task ~* ANY ($23::text[]))
+              AND NOT EXISTS (SELECT FROM unnest($24::text[]) AS m (expression) WHERE NOT (e.action_ref ~* m.expression OR t.flow ~* m.expression))
+              AND NOT (e.action_ref ~* ANY ($25::text[]) OR t.flow ~* ANY ($25::text[]))
+              AND concat_ws(' ', e.action_ref, t.flow, t.task, t.prompt) ~* ALL ($26::text[])
+              AND NOT (concat_ws(' ', e.action_ref, t.flow, t.task, t.prompt) ~* ANY ($27::text[]))))
+    ORDER BY CASE WHEN $1::bool THEN s.id ELSE -s.id END LIMIT $28::bigint
 )
 SELECT coalesce((SELECT array_agg(h.id ORDER BY CASE WHEN $1::bool THEN h.id ELSE -h.id END) FROM hit h), '{}')::bigint[] AS ids,
        count(*)::bigint AS looked_at,
@@ -874,15 +896,34 @@ FROM scanned s
 `
 
 type ViewInquiryIDsParams struct {
-	Open       bool
-	Execution  int64
-	After      int64
-	Scan       int64
-	Before     int64
-	Statuses   []string
-	AssignedTo int64
-	Pattern    string
-	Page       int64
+	Open         bool
+	Execution    int64
+	After        int64
+	Scan         int64
+	Before       int64
+	Statuses     []string
+	AssignedTo   int64
+	Pattern      string
+	Ids          []int64
+	Assignees    []int64
+	NotAssignees []int64
+	Assigned     string
+	MaxAge       float64
+	MinAge       float64
+	MaxLeft      float64
+	MinLeft      float64
+	Trouble      bool
+	Patience     float64
+	Worded       bool
+	Prompts      []string
+	NotPrompts   []string
+	Tasks        []string
+	NotTasks     []string
+	Match        []string
+	Unmatch      []string
+	Texts        []string
+	NotTexts     []string
+	Page         int64
 }
 
 type ViewInquiryIDsRow struct {
@@ -905,6 +946,25 @@ func (q *Queries) ViewInquiryIDs(ctx context.Context, arg ViewInquiryIDsParams) 
 		arg.Statuses,
 		arg.AssignedTo,
 		arg.Pattern,
+		arg.Ids,
+		arg.Assignees,
+		arg.NotAssignees,
+		arg.Assigned,
+		arg.MaxAge,
+		arg.MinAge,
+		arg.MaxLeft,
+		arg.MinLeft,
+		arg.Trouble,
+		arg.Patience,
+		arg.Worded,
+		arg.Prompts,
+		arg.NotPrompts,
+		arg.Tasks,
+		arg.NotTasks,
+		arg.Match,
+		arg.Unmatch,
+		arg.Texts,
+		arg.NotTexts,
 		arg.Page,
 	)
 	var i ViewInquiryIDsRow

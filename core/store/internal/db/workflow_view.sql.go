@@ -194,13 +194,13 @@ func (q *Queries) ViewWorkflowChildren(ctx context.Context, arg ViewWorkflowChil
 
 const ViewWorkflowEdge = `-- name: ViewWorkflowEdge :many
 SELECT x.execution FROM workflow_execution x
-WHERE x.execution < $1::bigint
-ORDER BY x.execution DESC OFFSET $2::int LIMIT 1
+WHERE x.execution < $1::bigint AND x.execution >= $2::bigint
+ORDER BY x.execution DESC OFFSET $3::int LIMIT 1
 `
 
 // The key at which a search that looks at scan rows stops; no row if it reaches the end.
-func (q *Queries) ViewWorkflowEdge(ctx context.Context, before int64, scan int32) ([]int64, error) {
-	rows, err := q.db.Query(ctx, ViewWorkflowEdge, before, scan)
+func (q *Queries) ViewWorkflowEdge(ctx context.Context, before int64, floor int64, scan int32) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ViewWorkflowEdge, before, floor, scan)
 	if err != nil {
 		return nil, err
 	}
@@ -289,12 +289,18 @@ const ViewWorkflowPage = `-- name: ViewWorkflowPage :many
 WITH looked AS (
     SELECT w.id, w.execution, w.workflow_def, w.current_tasks, w.completed_tasks, w.failed_tasks, w.skipped_tasks, w.variables, w.task_graph, w.status, w.error_message, w.paused, w.pause_reason, w.created, w.updated, w.version, w.state, w.source, w.deadline, w.open FROM (
         (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x
-         WHERE NOT $7::bool AND x.execution < $8::bigint
-         ORDER BY x.execution DESC LIMIT $9::int)
+         WHERE NOT $18::bool AND x.execution < $19::bigint AND x.execution >= $20::bigint
+           AND cardinality($21::bigint[]) = 0
+         ORDER BY x.execution DESC LIMIT $22::int)
         UNION ALL
         (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x
-         WHERE $7::bool AND x.open AND x.execution < $8::bigint
-         ORDER BY x.execution DESC LIMIT $9::int)) w
+         WHERE $18::bool AND x.open AND x.execution < $19::bigint AND x.execution >= $20::bigint
+           AND cardinality($21::bigint[]) = 0
+         ORDER BY x.execution DESC LIMIT $22::int)
+        UNION ALL
+        (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x
+         WHERE x.execution = ANY ($21::bigint[]) AND x.execution < $19::bigint AND x.execution >= $20::bigint
+           AND (x.open OR NOT $18::bool))) w
 )
 SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coalesce(w.pause_reason, '')::text AS pause_reason,
        coalesce(CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) END, 0)::bigint AS paused_above,
@@ -306,25 +312,54 @@ SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coal
 FROM looked w
 JOIN execution e ON e.id = w.execution
 WHERE ($1::text = '' OR e.action_ref ILIKE $1::text)
-  AND (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
+  AND (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[])
+       OR w.open AND 'paused' = ANY ($2::text[])
+          AND CASE WHEN w.paused OR e.parent IS NULL THEN w.paused ELSE attune_paused_above(e.id) IS NOT NULL END)
   AND (NOT $3::bool OR w.paused
        OR CASE WHEN w.open AND e.parent IS NOT NULL THEN attune_paused_above(e.id) IS NOT NULL ELSE false END)
-  AND (NOT $4::bool OR NOT w.open)
-  AND (NOT $5::bool OR e.status IN ('failed', 'timeout', 'abandoned')
+  AND (NOT $4::bool OR NOT w.open
+       OR CASE WHEN w.paused OR e.parent IS NULL THEN NOT w.paused ELSE attune_paused_above(e.id) IS NULL END)
+  AND e.action_ref ~* ALL ($5::text[])
+  AND NOT (e.action_ref ~* ANY ($6::text[]))
+  AND (cardinality($7::text[]) + cardinality($8::text[]) = 0 OR (
+       SELECT m.text ~* ALL ($7::text[]) AND NOT (m.text ~* ANY ($8::text[]))
+       FROM (SELECT left(coalesce(w.error_message, ''), 300) AS text) m))
+  AND (cardinality($9::text[]) + cardinality($10::text[]) = 0 OR (
+       NOT EXISTS (SELECT FROM unnest($9::text[]) AS x (expression)
+                   WHERE NOT EXISTS (SELECT FROM unnest(w.current_tasks || w.failed_tasks) AS t (name) WHERE t.name ~* x.expression))
+       AND NOT EXISTS (SELECT FROM unnest(w.current_tasks || w.failed_tasks) AS t (name) WHERE t.name ~* ANY ($10::text[]))))
+  AND coalesce(cardinality(w.failed_tasks), 0) >= $11::bigint AND coalesce(cardinality(w.failed_tasks), 0) <= $12::bigint
+  AND ($13::bigint = 0 OR e.parent = $13::bigint)
+  AND ($14::text = '' OR ($14::text = 'any') = (e.parent IS NOT NULL))
+  AND (NOT $15::bool OR NOT w.open)
+  AND (NOT $16::bool OR e.status IN ('failed', 'timeout', 'abandoned')
        OR w.open AND (w.paused OR cardinality(w.failed_tasks) > 0))
 ORDER BY w.execution DESC
-LIMIT $6::int
+LIMIT $17::int
 `
 
 type ViewWorkflowPageParams struct {
 	Pattern     string
 	Statuses    []string
 	OnlyPaused  bool
+	NotPaused   bool
+	Match       []string
+	Unmatch     []string
+	Errors      []string
+	NotErrors   []string
+	Tasks       []string
+	NotTasks    []string
+	MinFailed   int64
+	MaxFailed   int64
+	Parent      int64
+	Parented    string
 	OnlyEnded   bool
 	OnlyTrouble bool
 	Page        int32
 	OnlyOpen    bool
 	Before      int64
+	Floor       int64
+	Ids         []int64
 	Scan        int32
 }
 
@@ -348,18 +383,32 @@ type ViewWorkflowPageRow struct {
 	FinishedAt   *time.Time
 }
 
-// A page of workflows from the newest down, after looking at no more than scan rows.
+// A page of workflows from the newest down, after looking at no more than scan rows,
+// or at those with the ids. A task is one that is on its way or has failed.
 // Of those that are open there are few, whatever there has ever been.
 func (q *Queries) ViewWorkflowPage(ctx context.Context, arg ViewWorkflowPageParams) ([]ViewWorkflowPageRow, error) {
 	rows, err := q.db.Query(ctx, ViewWorkflowPage,
 		arg.Pattern,
 		arg.Statuses,
 		arg.OnlyPaused,
+		arg.NotPaused,
+		arg.Match,
+		arg.Unmatch,
+		arg.Errors,
+		arg.NotErrors,
+		arg.Tasks,
+		arg.NotTasks,
+		arg.MinFailed,
+		arg.MaxFailed,
+		arg.Parent,
+		arg.Parented,
 		arg.OnlyEnded,
 		arg.OnlyTrouble,
 		arg.Page,
 		arg.OnlyOpen,
 		arg.Before,
+		arg.Floor,
+		arg.Ids,
 		arg.Scan,
 	)
 	if err != nil {

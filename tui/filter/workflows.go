@@ -1,0 +1,77 @@
+package filter
+
+import (
+	"slices"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// Workflows are the fields of the list of workflows.
+var Workflows = Schema{
+	{Name: "status", Kind: Word, Values: workflowWords(), Help: "one of its statuses, or that it is paused"},
+	{Name: "action", Kind: Text, Help: "its action; a star stands for anything"},
+	{Name: "task", Kind: Text, Help: "a task that is on its way or has failed"},
+	{Name: "age", Kind: Age, Help: "how long ago it was requested"},
+	{Name: "failed", Kind: Number, Help: "how many of its tasks have failed"},
+	{Name: "parent", Kind: Text, Values: []string{monitor.ParentedAny, monitor.ParentedNone}, Help: "the execution that has started it"},
+	{Name: "error", Kind: Within, Help: "why it failed"},
+	{Name: "id", Kind: ID, Help: "the number of its execution"},
+}
+
+func workflowWords() []string { return append(statusWords(), monitor.WorkflowPaused) }
+
+// ForWorkflows turns a query into what the database filters workflows by. A text
+// without a field is looked for in the action, a number is an id. An error is an
+// *Error.
+func ForWorkflows(q *Query) (monitor.WorkflowFilter, error) {
+	if q.Empty() {
+		return monitor.WorkflowFilter{}, nil
+	}
+	list := make([]monitor.WorkflowFilter, len(q.Any))
+	for i, terms := range q.Any {
+		for _, t := range terms {
+			if err := addToWorkflows(&list[i], t); err != nil {
+				return monitor.WorkflowFilter{}, err
+			}
+		}
+	}
+	list[0].Or = list[1:]
+	return list[0], nil
+}
+
+func addToWorkflows(f *monitor.WorkflowFilter, t Term) error {
+	switch t.Field {
+	case "":
+		if t.numbers() {
+			return addIDs(t, &f.IDs)
+		}
+		return addPattern(t, &f.Match, &f.Unmatch)
+	case "status":
+		return addStates(f, t)
+	case "action":
+		return addPattern(t, &f.Match, &f.Unmatch)
+	case "task":
+		return addPattern(t, &f.Tasks, &f.NotTasks)
+	case "error":
+		return addPattern(t, &f.Errors, &f.NotErrors)
+	case "parent":
+		return addParent(t, &f.Parent, &f.Parented)
+	case "id":
+		return addIDs(t, &f.IDs)
+	case "age":
+		addAge(t, &f.MinAge, &f.MaxAge)
+	case "failed":
+		return addCount(t, &f.MinFailed, &f.MaxFailed)
+	}
+	return nil
+}
+
+// addStates narrows the statuses. That a workflow is paused is no status of its
+// execution: it comes on top of that, so whoever does not want it excludes it.
+func addStates(f *monitor.WorkflowFilter, t Term) (err error) {
+	f.Statuses, err = narrowed(t, workflowWords(), f.Statuses)
+	if t.Not && slices.Contains(t.Values, monitor.WorkflowPaused) {
+		f.NotPaused = true
+	}
+	return err
+}

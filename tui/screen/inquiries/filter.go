@@ -1,0 +1,170 @@
+package inquiries
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// Schema is what questions can be filtered by.
+func (*Inquiries) Schema() filter.Schema { return filter.Inquiries }
+
+// Live is false: the database filters.
+func (*Inquiries) Live() bool { return false }
+
+// Known lists the values of a field that were read lately.
+func (v *Inquiries) Known(field string) []string {
+	var known screen.Distinct
+	for i := range v.rows {
+		r := &v.rows[i]
+		switch field {
+		case "action":
+			known.Add(r.WorkflowRef, r.ActionRef)
+		case "task":
+			known.Add(r.Task)
+		case "assigned":
+			known.Add(r.Assignee)
+		}
+	}
+	return known.List()
+}
+
+// Filter is the text in place.
+func (v *Inquiries) Filter() string { return v.text }
+
+// SetFilter reads a filter; the database applies it.
+func (v *Inquiries) SetFilter(text string) error {
+	query, err := filter.Parse(filter.Inquiries, text)
+	if err != nil {
+		return err
+	}
+	asked, err := filter.ForInquiries(query)
+	if err != nil {
+		return err
+	}
+	v.text, v.query = strings.TrimSpace(text), asked
+	v.restart()
+	return nil
+}
+
+// Query is the filter that the database applies.
+func (v *Inquiries) Query() monitor.InquiryFilter {
+	q := v.query
+	q.Trouble, q.Or = v.problems, slices.Clone(q.Or)
+	for i := range q.Or {
+		q.Or[i].Trouble = v.problems
+	}
+	return q
+}
+
+// The two parts of the list, as cursors name them before an id.
+const (
+	openPart = "open-"
+	overPart = "ended-"
+)
+
+// From is the cursor that the list is read from: beyond the last one that is known
+// when the operator comes near it, or where one is looked for that was answered just
+// now. An empty one begins.
+func (v *Inquiries) From() string {
+	switch {
+	case v.nearEnd():
+		return v.next
+	case v.over.Before() != 0:
+		return overPart + strconv.FormatInt(v.over.Before(), 10)
+	default:
+		return ""
+	}
+}
+
+// nearEnd reports whether the end of what is loaded comes near and there is more.
+func (v *Inquiries) nearEnd() bool {
+	at := v.table.Cursor()
+	return at > 0 && v.next != "" && len(v.rows)-at < monitor.DefaultPage/4
+}
+
+// moved asks for more when the end of what is loaded comes near.
+func (v *Inquiries) moved(action keymap.Action) screen.Effect {
+	effect := screen.Effect{Handled: true}
+	if v.nearEnd() {
+		effect.Refetch = screen.FeedInquiries
+	}
+	if action == keymap.MarkAll && v.next != "" {
+		effect.Note = "Those that are loaded are marked; more match below: G loads them."
+	}
+	return effect
+}
+
+// merge takes over a page. It begins in one part of the list and may end in the other;
+// a part that it has not reached stays as it is. What waited and waits no more is
+// looked for among those that are over, whose page may not reach it.
+func (v *Inquiries) merge() {
+	p := v.env.Data.Inquiries
+	if p == nil {
+		return
+	}
+	first := slices.IndexFunc(p.List, func(i monitor.Inquiry) bool { return !i.Open() })
+	if first < 0 {
+		first = len(p.List)
+	}
+	from, next := place(p.From), place(p.Next)
+	before := v.open.Rows()
+	if !strings.HasPrefix(p.From, overPart) {
+		v.open.Merge(p.List[:first], -from, -next*part(p.Next, openPart))
+	}
+	if reached := !strings.HasPrefix(p.Next, openPart) && p.Next != overPart+"0"; reached {
+		v.over.Merge(p.List[first:], from*part(p.From, overPart), next)
+	}
+	for _, i := range before {
+		if !slices.ContainsFunc(v.open.Rows(), func(other monitor.Inquiry) bool { return other.ID == i.ID }) {
+			v.over.Missing(i.ID)
+		}
+	}
+	v.follow(p)
+}
+
+// follow finds where the list goes on: below the page, unless more is known there
+// already.
+func (v *Inquiries) follow(p *monitor.InquiryPage) {
+	switch {
+	case v.open.Next() != 0:
+		v.next = openPart + strconv.FormatInt(-v.open.Next(), 10)
+	case v.over.Next() != 0:
+		v.next = overPart + strconv.FormatInt(v.over.Next(), 10)
+	case p.Next == overPart+"0" && len(v.over.Rows()) == 0:
+		v.next = p.Next
+	default:
+		v.next = ""
+	}
+}
+
+// place is the id of a cursor; zero of an empty one.
+func place(cursor string) int64 {
+	_, number, _ := strings.Cut(cursor, "-")
+	id, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// part is one for a cursor in a part of the list, else zero.
+func part(cursor, of string) int64 {
+	if strings.HasPrefix(cursor, of) {
+		return 1
+	}
+	return 0
+}
+
+// restart forgets the rows, since they answer another question.
+func (v *Inquiries) restart() {
+	v.open.Forget()
+	v.over.Forget()
+	v.rows, v.keys, v.next, v.wanted, v.detail, v.env.Data.Inquiries = nil, nil, "", 0, false, nil
+	v.table.SetRows(v)
+}
