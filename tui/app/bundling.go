@@ -90,6 +90,8 @@ type incident struct {
 	frame  string
 	about  about
 	lists  []incidentList
+	// marked are the marked rows; nil where there are none.
+	marked *haul
 	docs   []incidentDoc
 	// checks and alerts are read where they were not.
 	checks *monitor.Checks
@@ -132,11 +134,8 @@ type about struct {
 func (m *Model) incident(folder string) *incident {
 	d := m.env.Data
 	b := &incident{folder: folder, at: m.env.Now, source: m.source, frame: ansi.Strip(m.View()), about: m.about(), checks: d.Checks, alerts: d.Alerts}
-	if things, missing := m.markedThings(); len(things) > 0 {
-		b.lists = append(b.lists, incidentList{"marked.jsonl", valuesOf(things)})
-		if missing > 0 {
-			b.notes = append(b.notes, fmt.Sprintf("%d marked rows are no longer in the list.", missing))
-		}
+	if m.marks() > 0 {
+		b.marked = m.markedHaul()
 	}
 	b.lists = append(b.lists, m.viewList(b))
 	var done []any
@@ -228,6 +227,7 @@ func (b *incident) write(ctx context.Context, path string, progress *act.Progres
 // complete reads the checks and the alerts where they were not in sight. What cannot
 // be read is said.
 func (b *incident) complete(ctx context.Context) {
+	b.readMarked(ctx)
 	ctx, cancel := context.WithTimeout(ctx, 2*fetchTimeout)
 	defer cancel()
 	var err error
@@ -249,6 +249,28 @@ func (b *incident) complete(ctx context.Context) {
 	if b.alerts != nil {
 		b.docs = append(b.docs, incidentDoc{"alerts.json", b.alerts})
 	}
+}
+
+// readMarked puts the marked rows into a list, those first that were read already.
+func (b *incident) readMarked(ctx context.Context) {
+	if b.marked == nil {
+		return
+	}
+	list, note := incidentList{"marked.jsonl", b.marked.values}, b.marked.note
+	if b.marked.more != nil {
+		var err error
+		note, err = b.marked.more(ctx, func(values []any) error {
+			list.values = append(list.values, values...)
+			return nil
+		})
+		if err != nil {
+			note = "not all marked rows could be read: " + err.Error()
+		}
+	}
+	if note != "" {
+		b.notes = append(b.notes, "marked.jsonl: "+note)
+	}
+	b.lists = append(b.lists, list)
 }
 
 // parts writes all of it down.

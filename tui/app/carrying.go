@@ -3,10 +3,12 @@ package app
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -82,25 +84,37 @@ func (m *Model) thing() (screen.Thing, bool) {
 	return list.Thing(at), true
 }
 
-// markedThings are the marked rows of the open list, in its order, and how many of
-// those that are marked are not in it now.
-func (m *Model) markedThings() (things []screen.Thing, missing int) {
+// markedThings are the marked rows of the open list, in its order, and the keys of
+// those that are marked and not in it now.
+func (m *Model) markedThings() (things []screen.Thing, missing []string) {
 	list, ok := m.screen().(screen.Listed)
 	table := m.table()
 	if !ok || table == nil || table.Marks() == 0 {
-		return nil, 0
+		return nil, nil
 	}
-	marked := map[string]bool{}
-	for _, key := range table.Marked() {
-		marked[key] = true
-	}
+	at := make(map[string]int, list.Len())
 	for i := range list.Len() {
-		if marked[list.Key(i)] {
+		at[list.Key(i)] = i
+	}
+	for _, key := range table.Marked() {
+		if i, listed := at[key]; listed {
 			things = append(things, list.Thing(i))
-			delete(marked, list.Key(i))
+		} else {
+			missing = append(missing, key)
 		}
 	}
-	return things, len(marked)
+	return things, missing
+}
+
+// executionIDsOf are the executions that have these keys.
+func executionIDsOf(keys []string) []int64 {
+	var ids []int64
+	for _, key := range keys {
+		if id, err := strconv.ParseInt(key, 10, 64); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // openYank opens the menu of what can be copied of the marked rows, else of the one
@@ -113,8 +127,17 @@ func (m *Model) openYank() {
 		m.say("Nothing can be copied here: there is no terminal to ask.")
 		return
 	}
-	if things, _ := m.markedThings(); len(things) > 0 {
-		m.openOffers("copy "+m.env.Num(int64(len(things)))+" marked", m.yankMarked(things))
+	if things, missing := m.markedThings(); len(things)+len(missing) > 0 {
+		unread := ""
+		if len(missing) > 0 {
+			unread = m.env.Num(int64(len(missing))) + " of them are not loaded: e writes all to a file"
+		}
+		if m.view == keymap.InExecutions { // which are marked by the filter without being listed
+			for _, id := range executionIDsOf(missing) {
+				things = append(things, screen.ExecutionThing(&monitor.Execution{ID: id}, nil))
+			}
+		}
+		m.openOffers("copy "+m.env.Num(int64(len(things)))+" marked", m.yankMarked(things, unread))
 		return
 	}
 	thing, ok := m.thing()
@@ -142,8 +165,9 @@ func (m *Model) yankOne(t screen.Thing) []offer {
 	return offers
 }
 
-// yankMarked offers what can be copied of many rows.
-func (m *Model) yankMarked(things []screen.Thing) []offer {
+// yankMarked offers what can be copied of many rows; unread says which of them were
+// not read.
+func (m *Model) yankMarked(things []screen.Thing, unread string) []offer {
 	ids := make([]string, len(things))
 	for i := range things {
 		ids[i] = widget.Clean(things[i].ID)
@@ -151,7 +175,7 @@ func (m *Model) yankMarked(things []screen.Thing) []offer {
 	line := m.commandOfMany(things)
 	return []offer{
 		m.yank("i", "ids", "a line each", "", func() (string, error) { return strings.Join(ids, "\n"), nil }),
-		m.yank("j", "JSON", "a line each, secrets masked", "", func() (string, error) { return jsonLines(valuesOf(things)) }),
+		m.yank("j", "JSON", "a line each, secrets masked", unread, func() (string, error) { return jsonLines(valuesOf(things)) }),
 		m.yankText("c", "command", line, "no command shows them"),
 	}
 }

@@ -348,3 +348,30 @@ func TestTheMenusOfTakingOutFitEveryWindow(t *testing.T) {
 		}
 	}
 }
+
+func TestMarksThatAreNotListedAreTakenOutToo(t *testing.T) {
+	t.Parallel()
+	b, c, folder := carrying(t, huge(1_200))
+	b.press("3", "*")
+	n := b.table().Marks()
+	require.Equal(t, len(b.source.list), n)
+	require.Less(t, b.executions.Len(), n)
+	b.press("y", "j")
+	require.Contains(t, b.View(), "are not loaded: e writes all to a file")
+	b.press("i")
+	require.Equal(t, n, strings.Count(c.last(), "\n")+1)
+	b.press("e", "j")
+	files, err := filepath.Glob(filepath.Join(folder, "*executions-marked*"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.Equal(t, n, strings.Count(read(t, files[0]), "\n"))
+
+	gone := len(b.source.list) - 5
+	b.source.list = b.source.list[:gone]
+	b.press("esc", ":")
+	b.typed("bundle " + folder + "/b.tar.gz")
+	b.press("enter")
+	parts := unpack(t, folder+"/b.tar.gz")
+	require.Equal(t, gone, strings.Count(parts["marked.jsonl"], "\n"))
+	require.Contains(t, parts["README.txt"], "5 marked executions are gone")
+}

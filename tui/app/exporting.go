@@ -48,12 +48,8 @@ type haul struct {
 // haul is what an export of the open view writes: the marked rows, else all that the
 // filter matches, else the one thing that is shown.
 func (m *Model) haul() (*haul, bool) {
-	if things, missing := m.markedThings(); len(things) > 0 {
-		h := &haul{name: string(m.view) + "-marked", what: m.env.Num(int64(len(things))) + " marked rows", values: valuesOf(things)}
-		if missing > 0 {
-			h.note = m.env.Num(int64(missing)) + " marked rows are no longer in the list"
-		}
-		return h, true
+	if m.marks() > 0 {
+		return m.markedHaul(), true
 	}
 	list, listed := m.screen().(screen.Listed)
 	if s, ok := m.screen().(screen.Shows); ok && (!listed || m.table() != nil) {
@@ -79,6 +75,60 @@ func (m *Model) haul() (*haul, bool) {
 	return h, true
 }
 
+// marks is how many rows of the open list are marked.
+func (m *Model) marks() int {
+	table := m.table()
+	if _, listed := m.screen().(screen.Listed); !listed || table == nil {
+		return 0
+	}
+	return table.Marks()
+}
+
+// markedHaul is the marked rows. Executions are marked by the filter without being
+// listed, so those that are not are read.
+func (m *Model) markedHaul() *haul {
+	things, missing := m.markedThings()
+	h := &haul{name: string(m.view) + "-marked", what: m.env.Num(int64(m.marks())) + " marked rows", values: valuesOf(things)}
+	switch {
+	case len(missing) == 0:
+	case m.view == keymap.InExecutions:
+		h.more = m.executionsOf(executionIDsOf(missing))
+	default:
+		h.note = m.env.Num(int64(len(missing))) + " marked rows are no longer in the list"
+	}
+	return h
+}
+
+// executionsOf reads executions by their ids.
+func (m *Model) executionsOf(ids []int64) func(context.Context, func([]any) error) (string, error) {
+	source := m.source
+	return func(ctx context.Context, take func([]any) error) (string, error) {
+		gone := 0
+		for some := range slices.Chunk(ids, exportPage) {
+			page, err := source.Executions(ctx, monitor.ExecutionFilter{IDs: some, Limit: exportPage}, 0)
+			if err != nil {
+				return "", reason(err)
+			}
+			if err := take(executionValues(page.List)); err != nil {
+				return "", err
+			}
+			gone += len(some) - len(page.List)
+		}
+		if gone > 0 {
+			return fmt.Sprintf("%d marked executions are gone", gone), nil
+		}
+		return "", nil
+	}
+}
+
+func executionValues(list []monitor.Execution) []any {
+	values := make([]any, len(list))
+	for i := range list {
+		values[i] = list[i]
+	}
+	return values
+}
+
 func valuesOf(things []screen.Thing) []any {
 	values := make([]any, len(things))
 	for i := range things {
@@ -98,11 +148,7 @@ func (m *Model) executionPages(filter monitor.ExecutionFilter) func(context.Cont
 				return "", reason(err)
 			}
 			rows := page.List[:min(len(page.List), exportMost-n)]
-			values := make([]any, len(rows))
-			for i := range rows {
-				values[i] = rows[i]
-			}
-			if err := take(values); err != nil {
+			if err := take(executionValues(rows)); err != nil {
 				return "", err
 			}
 			n += len(rows)

@@ -122,6 +122,9 @@ func (f *fakeSource) Executions(ctx context.Context, filter monitor.ExecutionFil
 		slices.Reverse(list)
 	}
 	for _, r := range list {
+		if len(filter.IDs) > 0 && !slices.Contains(filter.IDs, r.ID) {
+			continue
+		}
 		if cursor != 0 && (r.ID >= cursor) != filter.Oldest || filter.Oldest && r.ID == cursor {
 			continue
 		}
