@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -49,18 +51,46 @@ func createDatabase(t testing.TB, options string) string {
 	return withDatabase(admin, name)
 }
 
-// template builds the migrated template once per state of the migrations
-// folder, whoever asks first, and returns its name.
-var template = sync.OnceValues(func() (string, error) {
+const templatePrefix = "attune_template_"
+
+// templates are the templates that this binary has asked for, by their names.
+var templates = struct {
+	sync.Mutex
+	ready map[string]bool
+}{ready: map[string]bool{}}
+
+// template returns the name of the migrated template and builds it if nobody has.
+// There is one for each state of the migrations folder and for each day, because a
+// migrated database has partitions for the days around the one it was made on.
+func template() (string, error) {
 	found, err := shared()
 	if err != nil {
 		return "", err
 	}
-	sum := migrations.Checksum()
+	name := templatePrefix + migrations.Checksum() + "_" + day(time.Now())
+	templates.Lock()
+	defer templates.Unlock()
+	if templates.ready[name] {
+		return name, nil
+	}
 	ctx, cancel := cleanupContext()
 	defer cancel()
-	return "attune_template_" + sum, buildTemplate(ctx, found.database, "attune_template_"+sum)
-})
+	if err := buildTemplate(ctx, found.database, name); err != nil {
+		return "", err
+	}
+	templates.ready[name] = true
+	return name, nil
+}
+
+// day is how a day stands at the end of a template's name.
+func day(at time.Time) string { return at.UTC().Format("20060102") }
+
+// outlived reports whether a database is a template of a day that is over for all.
+func outlived(name string) bool {
+	rest, ok := strings.CutPrefix(name, templatePrefix)
+	_, made, dated := strings.Cut(rest, "_")
+	return ok && (!dated || made < day(time.Now().Add(-48*time.Hour)))
+}
 
 // buildTemplate migrates beside and renames, under a lock that all test
 // binaries on this server share.
@@ -116,7 +146,8 @@ func execute(ctx context.Context, databaseURL, sql string) error {
 	return nil
 }
 
-// sweepDatabases drops what killed test binaries left on the private server.
+// sweepDatabases drops what killed test binaries left on the private server, and
+// templates of days gone by.
 func sweepDatabases(ctx context.Context, admin string) error {
 	conn, err := pgx.Connect(ctx, admin)
 	if err != nil {
@@ -132,7 +163,7 @@ func sweepDatabases(ctx context.Context, admin string) error {
 		return fmt.Errorf("list databases: %w", err)
 	}
 	for _, name := range names {
-		if abandoned(name, databasePrefix) {
+		if abandoned(name, databasePrefix) || outlived(name) {
 			if _, err := conn.Exec(ctx, "drop database if exists "+name+" with (force)"); err != nil {
 				return fmt.Errorf("drop an abandoned database: %w", err)
 			}
