@@ -15,7 +15,7 @@ const (
 	// agesExact is up to how many waiters are looked at one by one.
 	agesExact = 5_000
 	// ageProbes is how many are looked at in a longer queue.
-	ageProbes = 500
+	ageProbes = 250
 )
 
 // AgeBounds are the upper bounds of the classes of Ages; the last class has none.

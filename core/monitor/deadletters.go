@@ -14,6 +14,8 @@ import (
 const (
 	// LedgerRecent is how many dead letters at most are listed beside the counts.
 	LedgerRecent = 200
+	// ledgerBound is where counting the letters of a day stops.
+	ledgerBound = 2_000
 	// RatePace is the time over which the pace of dead letters is measured.
 	RatePace = 5 * time.Minute
 )
@@ -58,23 +60,19 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
 	if !s.ledger {
 		return d.handled(ctx, tx)
 	}
-	lastDay, err := tx.MonitorLedgerLastDay(ctx, countBound)
-	if err != nil {
-		return fmt.Errorf("count the dead-letter ledger: %w", err)
-	}
 	numbers, err := readLedgerNumbers(ctx, tx)
 	if err != nil {
 		return err
 	}
 	l := &Ledger{
 		Open: numbers.open, Oldest: numbers.oldest, PerMinute: numbers.perMinute,
-		LastDay: Count{Value: lastDay, AtLeast: lastDay >= countBound},
 	}
-	groups, err := tx.MonitorLedgerGroups(ctx, countBound)
+	groups, err := tx.MonitorLedgerGroups(ctx, ledgerBound)
 	if err != nil {
 		return fmt.Errorf("group the dead-letter ledger: %w", err)
 	}
 	for _, g := range groups {
+		l.LastDay = Count{Value: g.Total, AtLeast: g.Total >= ledgerBound}
 		l.ByReason = append(l.ByReason, LedgerGroup{Reason: g.Reason, Decision: decision(g.Decision), Count: g.N, Newest: g.Newest})
 	}
 	if l.Recent, err = recentLetters(ctx, tx); err != nil {

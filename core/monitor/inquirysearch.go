@@ -29,19 +29,21 @@ type inquirySearch struct {
 	store.ViewInquiryIDsParams
 
 	open, ended bool // which of them are wanted
+	plain       bool // it looks for statuses alone
 }
 
 // newInquirySearch resolves names. It is nil when nothing can match.
 func newInquirySearch(ctx context.Context, tx *store.Tx, f InquiryFilter) (*inquirySearch, error) {
 	q := &inquirySearch{
 		ViewInquiryIDsParams: store.ViewInquiryIDsParams{
-			Statuses: list(f.Statuses), Execution: f.Execution, Pattern: pattern(f.Action, false), Scan: inquiryScan, Page: int64(cmp.Or(f.Limit, DefaultPage)),
+			Statuses: list(f.Statuses), Execution: f.Execution, Pattern: pattern(f.Action, false), Page: int64(cmp.Or(f.Limit, DefaultPage)),
 			Ids: list(f.IDs), Assigned: f.Assigned, Trouble: f.Trouble, Patience: InquiryPatience.Seconds(), Worded: f.worded(),
 			MaxAge: f.MaxAge.Seconds(), MinAge: f.MinAge.Seconds(), MaxLeft: f.MaxLeft.Seconds(), MinLeft: f.MinLeft.Seconds(),
 			Match: list(f.Match), Unmatch: list(f.Unmatch), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
 			Prompts: list(f.Prompts), NotPrompts: list(f.NotPrompts), Texts: list(f.Texts), NotTexts: list(f.NotTexts),
 		},
-		open: len(f.Statuses) == 0 || slices.Contains(f.Statuses, InquiryPending),
+		open:  len(f.Statuses) == 0 || slices.Contains(f.Statuses, InquiryPending),
+		plain: f.unfiltered(),
 	}
 	q.ended = len(f.Statuses) == 0 || len(f.Statuses) > 1 || !q.open
 	if f.AssignedTo != "" {
@@ -173,6 +175,9 @@ func (q *inquirySearch) find(ctx context.Context, tx *store.Tx, open bool, from 
 	if len(q.Ids) > 0 {
 		q.After, q.Before = max(q.After, slices.Min(q.Ids)-1), min(q.Before, slices.Max(q.Ids)+1)
 	}
+	if q.Scan = inquiryScan; q.plain && (open || len(q.Statuses) == 0) {
+		q.Scan = q.Page // every row that is looked at matches
+	}
 	row, err := tx.ViewInquiryIDs(ctx, q.ViewInquiryIDsParams)
 	if err != nil {
 		return nil, fmt.Errorf("search inquiries: %w", err)
@@ -184,7 +189,7 @@ func (q *inquirySearch) find(ctx context.Context, tx *store.Tx, open bool, from 
 		if room > 0 {
 			hits.stop = row.Ids[room-1]
 		}
-	case row.LookedAt >= inquiryScan:
+	case row.LookedAt >= q.Scan:
 		hits.stop, hits.bounded = row.Last, true
 	}
 	return hits, nil

@@ -701,7 +701,6 @@ const (
 	MonitorFailedLastMinute               = db.MonitorFailedLastMinute
 	MonitorFloor                          = db.MonitorFloor
 	MonitorLedgerGroups                   = db.MonitorLedgerGroups
-	MonitorLedgerLastDay                  = db.MonitorLedgerLastDay
 	MonitorLive                           = db.MonitorLive
 	MonitorNewest                         = db.MonitorNewest
 	MonitorNow                            = db.MonitorNow

@@ -43,7 +43,7 @@ FROM scanned s;
 SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key, coalesce(d.queue, '')::text AS queue,
        coalesce(d.reason, '')::text AS reason, coalesce(left(d.detail, 300), '')::text AS detail,
-       coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker, coalesce(w.name, '')::text AS worker_name,
+       coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker, coalesce((SELECT w.name FROM worker w WHERE w.id = d.worker), '')::text AS worker_name,
        coalesce(d.execution_status::text, '')::text AS execution_status, coalesce(e.status::text, '')::text AS status_now,
        coalesce(d.decision, '')::text AS decision, d.decided_at, coalesce(d.decided_by, '')::text AS decided_by,
        coalesce(octet_length(d.body), 0)::bigint AS size, coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
@@ -58,7 +58,6 @@ FROM dead_letter d
 LEFT JOIN execution e ON e.id = ANY (ARRAY[d.execution])
 LEFT JOIN action a ON a.id = e.action
 LEFT JOIN execution p ON p.id = e.parent
-LEFT JOIN worker w ON w.id = ANY (ARRAY[d.worker])
 WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY d.id DESC;
 

@@ -256,11 +256,10 @@ FROM execution_history h
 WHERE h.entity_id = sqlc.arg(id)::bigint AND h."time" >= sqlc.arg(created)::timestamptz - interval '1 minute'
 ORDER BY h."time" LIMIT 200;
 
--- name: MonitorLedgerLastDay :one
-SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.created > now() - interval '24 hours' LIMIT sqlc.arg(bound)::bigint) r;
-
 -- name: MonitorLedgerGroups :many
-SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest
+-- What died within a day by reason and decision, and with each line how many in all.
+SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest,
+       (sum(count(*)) OVER ())::bigint AS total
 FROM (SELECT d.reason, d.decision, d.created FROM dead_letter d ORDER BY d.id DESC LIMIT sqlc.arg(bound)::bigint) r
 WHERE r.created > now() - interval '24 hours'
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 20;

@@ -292,7 +292,8 @@ func (q *Queries) MonitorFloor(ctx context.Context, seconds float64) (int64, err
 }
 
 const MonitorLedgerGroups = `-- name: MonitorLedgerGroups :many
-SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest
+SELECT coalesce(r.reason, '-')::text AS reason, coalesce(r.decision, '')::text AS decision, count(*) AS n, max(r.created)::timestamptz AS newest,
+       (sum(count(*)) OVER ())::bigint AS total
 FROM (SELECT d.reason, d.decision, d.created FROM dead_letter d ORDER BY d.id DESC LIMIT $1::bigint) r
 WHERE r.created > now() - interval '24 hours'
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 20
@@ -303,8 +304,10 @@ type MonitorLedgerGroupsRow struct {
 	Decision string
 	N        int64
 	Newest   time.Time
+	Total    int64
 }
 
+// What died within a day by reason and decision, and with each line how many in all.
 func (q *Queries) MonitorLedgerGroups(ctx context.Context, bound int64) ([]MonitorLedgerGroupsRow, error) {
 	rows, err := q.db.Query(ctx, MonitorLedgerGroups, bound)
 	if err != nil {
@@ -319,6 +322,7 @@ func (q *Queries) MonitorLedgerGroups(ctx context.Context, bound int64) ([]Monit
 			&i.Decision,
 			&i.N,
 			&i.Newest,
+			&i.Total,
 		); err != nil {
 			return nil, err
 		}
@@ -328,17 +332,6 @@ func (q *Queries) MonitorLedgerGroups(ctx context.Context, bound int64) ([]Monit
 		return nil, err
 	}
 	return items, nil
-}
-
-const MonitorLedgerLastDay = `-- name: MonitorLedgerLastDay :one
-SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.created > now() - interval '24 hours' LIMIT $1::bigint) r
-`
-
-func (q *Queries) MonitorLedgerLastDay(ctx context.Context, bound int64) (int64, error) {
-	row := q.db.QueryRow(ctx, MonitorLedgerLastDay, bound)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
 }
 
 const MonitorLive = `-- name: MonitorLive :many
