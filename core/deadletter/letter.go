@@ -73,6 +73,7 @@ type Letter struct {
 	sighted  time.Time // when a round first saw it, by the database's clock
 	detail   string    // why it was decided so
 	decision string    // empty: it waits for a person
+	removal  *Removal  // what a person does with it; nil for what the handler takes
 }
 
 // Read makes a letter of a delivery. It never fails: what cannot be read is a

@@ -31,7 +31,10 @@ func (l *Letter) row(v verdict) []any {
 		died = &l.died
 	}
 	var by *string
-	if v.decision != "" {
+	switch {
+	case l.removal != nil:
+		by = orNil(l.removal.By)
+	case v.decision != "":
 		by = orNil(HandledBy)
 	}
 	return []any{
@@ -90,6 +93,11 @@ func (l *Letter) evidence() map[string]any {
 	known := map[string]any{"body": body, "message": l.properties()}
 	if l.reduced {
 		known["reduced"] = l.reduction()
+	}
+	if r := l.removal; r != nil {
+		known["decisions"] = []any{map[string]any{
+			"decision": r.Decision, "by": text(clean(r.By)), "at": time.Now().UTC(), "note": text(clean(bounded(r.Note))), "op": r.Op, "from": "broker",
+		}}
 	}
 	if e := l.seen.execution; e != nil && e.Status.Valid() {
 		e.ActionRef = clean(e.ActionRef)

@@ -49,12 +49,20 @@ type site struct {
 
 func newSite(t *testing.T, arguments amqp.Table, options ...func(*Config)) *site {
 	t.Helper()
+	return newSiteOf(t, false, arguments, options...)
+}
+
+// newSiteOf is newSite, with a ledger if the tables are to be ours.
+func newSiteOf(t *testing.T, ours bool, arguments amqp.Table, options ...func(*Config)) *site {
+	t.Helper()
 	s := &site{t: t, ctx: testkit.Context(t), url: testkit.Database(t), amqp: testkit.VHost(t), folder: filepath.Join(t.TempDir(), "spool")}
 	s.store = testkit.OpenStore(t, s.url)
-	if t.Name() == published {
+	switch {
+	case ours:
+	case t.Name() == published:
 		_, err := migrations.Down(s.ctx, migrations.Options{URL: s.url, Schema: testkit.Schema}, 19)
 		require.NoError(t, err)
-	} else { // which is faster
+	default: // which is faster
 		testkit.Exec(t, s.store, `drop table dead_letter cascade`)
 		testkit.Exec(t, s.store, `alter table execution disable trigger user`)
 	}

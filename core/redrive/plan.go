@@ -66,6 +66,10 @@ type Plan struct {
 	// Target and TargetKey are where it is published to; empty when nothing is.
 	Target    string `json:"target,omitempty"`
 	TargetKey string `json:"target_key,omitempty"`
+	// Ledger says that what is removed is written to the ledger first, and Spool that a
+	// copy of it is spooled, from which it can be put back.
+	Ledger bool `json:"ledger,omitempty"`
+	Spool  bool `json:"spool,omitempty"`
 	// Nothing says why there is nothing to run.
 	Nothing string `json:"nothing,omitempty"`
 }
@@ -102,8 +106,8 @@ func (d *Desk) Plan(ctx context.Context, order Order) (*Plan, error) {
 	if q != nil {
 		p.Queue, p.Bound = *q, q.Ready
 	}
-	if d.cfg.Spool == "" && !order.Real && (order.Do != DoRequeue || len(order.Letters) > 0) {
-		return nil, errSpoolOff
+	if err := d.planCopies(ctx, p); err != nil {
+		return nil, err
 	}
 	switch order.Do {
 	case DoRequeue:
@@ -123,6 +127,25 @@ func (d *Desk) Plan(ctx context.Context, order Order) (*Plan, error) {
 	}
 	p.conclude()
 	return p, nil
+}
+
+// planCopies says where copies are kept of what is removed. Where there is neither a
+// ledger nor a spool nothing is.
+func (d *Desk) planCopies(ctx context.Context, p *Plan) error {
+	if p.Real || p.Do == DoRequeue && len(p.Letters) == 0 {
+		return nil
+	}
+	if p.Do == DoDiscard || p.Do == DoPurge {
+		shape, err := d.store.RedriveShape(ctx)
+		if err != nil {
+			return fmt.Errorf("look at the schema: %w", err)
+		}
+		p.Ledger = shape.Ours
+	}
+	if p.Spool = d.cfg.Spool != "" && p.Do != DoUndo; p.Spool || p.Ledger || p.Do == DoUndo && d.cfg.Spool != "" {
+		return nil
+	}
+	return errSpoolOff
 }
 
 // conclude says why there may be nothing to run.

@@ -32,8 +32,10 @@ type Receipt struct {
 	// Stopped says why the run ended early; empty if it did not.
 	Stopped string   `json:"stopped,omitempty"`
 	Errors  []string `json:"errors,omitempty"`
-	// Undoable says that what was removed is in the spool.
+	// Undoable says that what was removed is in the spool, Ledger that it is in the
+	// ledger.
 	Undoable bool `json:"undoable,omitempty"`
+	Ledger   bool `json:"ledger,omitempty"`
 }
 
 // The patience of a run.
@@ -59,7 +61,7 @@ type runner struct {
 	plan    *Plan
 	errand  *broker.Errand
 	taking  *broker.Taking // nil where nothing is taken from the queue
-	spool   *spool         // nil where nothing is removed
+	spool   *spool         // nil where no copies are spooled
 	lock    *store.SessionLock
 	tell    Tell
 	reason  string
@@ -101,7 +103,7 @@ func (d *Desk) Run(ctx context.Context, p *Plan, reason string, tell Tell) (rece
 // openSpool makes the file of copies where something is to leave the queue.
 func (r *runner) openSpool() (err error) {
 	p := r.plan
-	if p.Real || p.Do == DoUndo || p.Do == DoRequeue && len(p.Letters) == 0 {
+	if !p.Spool {
 		return nil
 	}
 	r.spool, err = openSpool(r.desk.cfg.Spool, Head{
@@ -213,6 +215,7 @@ func (r *runner) finish(ctx context.Context, err error) {
 			receipt.Errors = append(receipt.Errors, err.Error())
 		}
 	}
+	receipt.Ledger = receipt.Done > 0 && r.plan.Ledger
 	receipt.Undoable = receipt.Done > 0 && r.spool != nil && r.plan.Do != DoRequeue
 	receipt.Expected = r.expected()
 	receipt.After = r.depth(ending, receipt.Expected)

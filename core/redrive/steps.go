@@ -82,7 +82,7 @@ func (r *runner) one(ctx context.Context, c choice) error {
 	n := 0
 	if c.whole != nil {
 		var err error
-		if n, err = r.keep(c.whole); err != nil {
+		if n, err = r.keep(ctx, c.whole); err != nil {
 			return err
 		}
 	}
@@ -105,11 +105,21 @@ func (r *runner) one(ctx context.Context, c choice) error {
 		return err
 	}
 	crashpoint.Reach("redrive:acknowledged")
+	if r.spool == nil {
+		return nil
+	}
 	return r.spool.mark(n, StateRemoved)
 }
 
-// keep writes a letter down before anything happens to it.
-func (r *runner) keep(w *Whole) (int, error) {
+// keep writes a letter down before anything happens to it: into the ledger first, where
+// there is one and it is to be removed, and into the spool.
+func (r *runner) keep(ctx context.Context, w *Whole) (int, error) {
+	if err := r.ledger(ctx, w); err != nil {
+		return 0, err
+	}
+	if r.spool == nil {
+		return 0, nil
+	}
 	n, err := r.spool.add(w, r.desk.cfg.Queue)
 	if err != nil {
 		return 0, err
@@ -267,13 +277,13 @@ func (r *runner) batch(ctx context.Context, n int) (batch []*Whole, over bool, e
 		case err != nil:
 			return nil, false, err
 		}
-		number, err := r.spool.add(w, r.desk.cfg.Queue)
+		number, err := r.note(w)
 		if err != nil {
 			return nil, false, err
 		}
 		batch, numbers = append(batch, w), append(numbers, number)
 	}
-	if err := r.spool.sync(); err != nil {
+	if err := r.safe(ctx, batch); err != nil {
 		return nil, false, err
 	}
 	crashpoint.Reach("redrive:drain-spooled")
@@ -281,14 +291,35 @@ func (r *runner) batch(ctx context.Context, n int) (batch []*Whole, over bool, e
 		if err := r.taking.Ack(ctx, w); err != nil {
 			return nil, false, err
 		}
-		if err := r.spool.mark(numbers[i], StateRemoved); err != nil {
-			return nil, false, err
+		if r.spool != nil {
+			if err := r.spool.mark(numbers[i], StateRemoved); err != nil {
+				return nil, false, err
+			}
 		}
 		if err := r.settled(nil); err != nil {
 			return nil, false, err
 		}
 	}
 	return batch, over, nil
+}
+
+// note writes a letter of a batch to the spool, which is safe after the batch.
+func (r *runner) note(w *Whole) (int, error) {
+	if r.spool == nil {
+		return 0, nil
+	}
+	return r.spool.add(w, r.desk.cfg.Queue)
+}
+
+// safe makes sure that a batch outlives its removal.
+func (r *runner) safe(ctx context.Context, batch []*Whole) error {
+	if err := r.ledger(ctx, batch...); err != nil {
+		return err
+	}
+	if r.spool == nil {
+		return nil
+	}
+	return r.spool.sync()
 }
 
 // undo publishes what an operation removed back to the queue, and writes down that
@@ -317,6 +348,9 @@ func (r *runner) undo(ctx context.Context) error {
 		crashpoint.Reach("redrive:undone")
 		if err == nil {
 			err = marks.mark(source.numbers[i], StateUndone)
+		}
+		if err == nil {
+			err = r.returned(ctx, source, l.Whole)
 		}
 		if err := r.settled(err); err != nil {
 			return err

@@ -827,6 +827,7 @@ const (
 	ReleaseWorkerWindow                   = db.ReleaseWorkerWindow
 	RelinkRules                           = db.RelinkRules
 	ReopenDeadLetters                     = db.ReopenDeadLetters
+	ReopenKeptLetters                     = db.ReopenKeptLetters
 	ReopenTasks                           = db.ReopenTasks
 	RepairEnded                           = db.RepairEnded
 	RepairLoads                           = db.RepairLoads

@@ -159,6 +159,13 @@ func redriveLines(p *redrive.Plan) []act.Line {
 	if p.Do == redrive.DoRequeue || p.Do == redrive.DoMove || p.Do == redrive.DoDiscard {
 		lines = append(lines, line(act.Plain, "rate     %.0f/s, stop after 3 errors; est. %.0f s", p.Rate, float64(p.Work())/p.Rate))
 	}
+	if p.Ledger {
+		kept := "the ledger has each of them, as " + map[string]string{redrive.DoDiscard: "discarded", redrive.DoPurge: "purged"}[p.Do] + ", before it leaves"
+		if !p.Spool {
+			kept += "; the spool is off, so they come back to the queue from there only"
+		}
+		lines = append(lines, line(act.Plain, "ledger   %s", kept))
+	}
 	if !p.Real {
 		lines = append(lines, line(act.Note, "safety   copied before anything, confirmed before it leaves; duplicates are possible, losses are not"))
 	}

@@ -74,6 +74,15 @@ WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::b
   AND d.decision IN ('discarded', 'purged')
 RETURNING d.id;
 
+-- name: ReopenKeptLetters :exec
+-- What a person removed from the broker was put back there: its rows wait again.
+UPDATE dead_letter d
+SET decision = NULL, decided_by = NULL, decided_at = NULL,
+    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
+        'decision', 'reopened', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''),
+        'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
+WHERE d.fingerprint = ANY (sqlc.arg(fingerprints)::text[]) AND d.decision IN ('discarded', 'purged');
+
 -- name: PurgeDeadLetters :many
 -- A person is done with many at once. Only what still waits is changed.
 UPDATE dead_letter d

@@ -399,3 +399,18 @@ func (q *Queries) ReopenDeadLetters(ctx context.Context, decidedBy string, note 
 	}
 	return items, nil
 }
+
+const ReopenKeptLetters = `-- name: ReopenKeptLetters :exec
+UPDATE dead_letter d
+SET decision = NULL, decided_by = NULL, decided_at = NULL,
+    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
+        'decision', 'reopened', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''),
+        'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
+WHERE d.fingerprint = ANY ($3::text[]) AND d.decision IN ('discarded', 'purged')
+`
+
+// What a person removed from the broker was put back there: its rows wait again.
+func (q *Queries) ReopenKeptLetters(ctx context.Context, decidedBy string, note string, fingerprints []string) error {
+	_, err := q.db.Exec(ctx, ReopenKeptLetters, decidedBy, note, fingerprints)
+	return err
+}
