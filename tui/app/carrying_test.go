@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -325,6 +326,22 @@ func unpack(t *testing.T, path string) map[string]string {
 		require.NoError(t, err)
 		_, name, _ := strings.Cut(header.Name, "/")
 		parts[name] = string(body)
+	}
+}
+
+func TestGoldenFramesOfTakingOut(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{80, 24}, {140, 40}} {
+		for name, key := range map[string]string{"yank": "y", "export": "e"} {
+			t.Run(fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), func(t *testing.T) {
+				t.Parallel()
+				b, _, _ := carrying(t, sample(), func(o *Options) { o.Exports = "/home/ada/.local/state/attune/exports" })
+				b.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+				b.open(keymap.InExecution)
+				b.press(key)
+				requireGolden(t, fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), b.View())
+			})
+		}
 	}
 }
 
