@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
 )
 
-// AuditBound is how many acts are read at most.
+// AuditBound is how many acts are read at once.
 const AuditBound = 200
 
 // maxAuditRequest bounds the document of one act that is read.
@@ -27,10 +28,13 @@ type Audit struct {
 	// before the engine.
 	Adopted bool `json:"adopted"`
 	// Replicas counts the replicas of the engine that have reported lately.
-	Replicas int64        `json:"replicas"`
-	List     []AuditEntry `json:"list"`
-	// More is true when there are older acts.
-	More bool `json:"more,omitempty"`
+	Replicas int64 `json:"replicas"`
+	// From is the id that the acts were read from: theirs are smaller. Zero means from
+	// the newest.
+	From int64        `json:"from,omitempty"`
+	List []AuditEntry `json:"list"`
+	// Next continues the list; it is zero at its end.
+	Next int64 `json:"next,omitempty"`
 }
 
 // AuditEntry is one act as it was recorded.
@@ -51,10 +55,10 @@ type AuditEntry struct {
 	Request json.RawMessage `json:"request,omitempty"`
 }
 
-// Audit reads the newest acts. On a schema that records none the list is empty
-// and Recorded is false.
-func (m *Monitor) Audit(ctx context.Context) (*Audit, error) {
-	a := &Audit{List: []AuditEntry{}}
+// Audit reads a page of acts, the newest first, below an id; zero begins with the
+// newest. On a schema that records none the list is empty and Recorded is false.
+func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
+	a := &Audit{From: below, List: []AuditEntry{}}
 	err := m.database(ctx, "the acts of operators", &a.Reading, func(ctx context.Context, tx *store.Tx, _ shape) error {
 		shape, err := tx.AuditShape(ctx)
 		if err != nil {
@@ -77,11 +81,17 @@ func (m *Monitor) Audit(ctx context.Context) (*Audit, error) {
 }
 
 func (a *Audit) read(ctx context.Context, tx *store.Tx) error {
-	rows, err := tx.AuditRecent(ctx, maxAuditRequest, AuditBound+1)
+	before := a.From
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	rows, err := tx.AuditRecent(ctx, maxAuditRequest, before, AuditBound+1)
 	if err != nil {
 		return fmt.Errorf("list acts: %w", err)
 	}
-	a.More = len(rows) > AuditBound
+	if len(rows) > AuditBound {
+		a.Next = rows[AuditBound-1].ID
+	}
 	a.List = make([]AuditEntry, min(len(rows), AuditBound))
 	for i := range a.List {
 		r := rows[i]

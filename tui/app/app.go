@@ -157,6 +157,7 @@ type Model struct {
 	letters    *deadletters.DeadLetters
 	letter     *deadletters.Message
 	inquiries  *inquiries.Inquiries
+	operations *operations.Operations
 	alerts     *alerts.Alerts
 	screens    map[screen.View]screen.Screen
 
@@ -255,7 +256,7 @@ func (m *Model) furnish() {
 	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
 	m.takes++
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env), execution.New(env)
-	m.workflows, m.inquiries = workflows.New(env), inquiries.New(env)
+	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
 	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
 	m.letter = deadletters.NewMessage(env, m.letters)
 	m.xray, m.record = xray.New(env), record.New(env)
@@ -264,7 +265,7 @@ func (m *Model) furnish() {
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue, keymap.InExecutions: m.executions,
 		keymap.InExecution: m.execution, keymap.InWorkers: m.workerList, keymap.InWorker: m.worker, keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
 		keymap.InWorkflows: m.workflows, keymap.InAlerts: m.alerts, keymap.InInquiries: m.inquiries, keymap.InBroker: brokerqueues.New(env),
-		keymap.InLog: operations.New(env), keymap.InXray: m.xray, keymap.InRecord: m.record,
+		keymap.InLog: m.operations, keymap.InXray: m.xray, keymap.InRecord: m.record,
 	}
 }
 

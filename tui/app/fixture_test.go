@@ -171,8 +171,24 @@ func (f *fakeSource) Checks(ctx context.Context) (*monitor.Checks, error) {
 	return f.checks, f.answer(ctx, screen.FeedChecks)
 }
 
-func (f *fakeSource) Audit(ctx context.Context) (*monitor.Audit, error) {
-	return f.audit, f.answer(ctx, screen.FeedAudit)
+func (f *fakeSource) Audit(ctx context.Context, below int64) (*monitor.Audit, error) {
+	err := f.answer(ctx, screen.FeedAudit)
+	if f.audit == nil || len(f.audit.List) <= monitor.AuditBound {
+		return f.audit, err
+	}
+	a := *f.audit
+	a.From, a.List = below, nil
+	for _, e := range f.audit.List {
+		if below != 0 && e.ID >= below {
+			continue
+		}
+		if len(a.List) == monitor.AuditBound {
+			a.Next = a.List[len(a.List)-1].ID
+			break
+		}
+		a.List = append(a.List, e)
+	}
+	return &a, err
 }
 
 // manualTimers collects what is to be delivered later instead of waiting.

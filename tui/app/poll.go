@@ -24,7 +24,7 @@ type Reader interface {
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Workers(ctx context.Context) (*monitor.Workers, error)
 	DeadLetters(ctx context.Context) (*monitor.DeadLetters, error)
-	Audit(ctx context.Context) (*monitor.Audit, error)
+	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
 	Alerts(ctx context.Context) (*monitor.Alerts, error)
 	RecordReader
 	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter, below int64) (*monitor.WorkflowBoard, error)
@@ -243,7 +243,11 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 	case screen.FeedRecord:
 		return m.readRecord()
 	case screen.FeedAudit:
-		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx)) }
+		below := int64(0)
+		if m.view == keymap.InLog {
+			below = m.operations.Below()
+		}
+		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx, below)) }
 	default:
 		return func(context.Context) (any, error) { return nil, fmt.Errorf("unknown feed %q", feed) }
 	}

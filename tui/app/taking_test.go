@@ -3,10 +3,12 @@ package app
 import (
 	"errors"
 	"testing"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -101,4 +103,26 @@ func TestExecutionsAreReadFromTheOldestUp(t *testing.T) {
 	require.True(t, b.executions.Table().AtTop())
 	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 	require.NotEmpty(t, b.View())
+}
+
+func TestOlderOperationsAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	audit := *source.audit
+	audit.List = nil
+	for i := range int64(500) {
+		audit.List = append(audit.List, monitor.AuditEntry{ID: 900 - i, At: frozen.Add(-time.Duration(i) * time.Minute), Actor: "ann", Action: "queue.pause", Outcome: "done"})
+	}
+	source.audit = &audit
+	b := started(t, source, 100, 30)
+	b.press("L")
+	require.Contains(t, b.frame()[2], "200 recorded+")
+	for range 4 {
+		b.press("G")
+	}
+	require.Contains(t, b.frame()[2], "500 recorded ")
+	require.Equal(t, "audit 401", b.table().Key())
+	b.press("r")
+	require.Equal(t, "audit 401", b.table().Key())
+	require.Contains(t, b.frame()[2], "500 recorded ", "what was read stays while the newest are read again")
 }

@@ -37,7 +37,7 @@ func Polls(m *monitor.Monitor) []Reading {
 		reading("worker", func(ctx context.Context) (*monitor.WorkerDetail, error) { return m.Worker(ctx, 8) }),
 		reading("dlq", m.DeadLetters),
 		reading("alerts", m.Alerts),
-		reading("audit", m.Audit),
+		reading("audit", func(ctx context.Context) (*monitor.Audit, error) { return m.Audit(ctx, 0) }),
 		reading("workflows", func(ctx context.Context) (*monitor.WorkflowBoard, error) {
 			return m.WorkflowBoard(ctx, monitor.WorkflowFilter{}, 0)
 		}),

@@ -18,11 +18,13 @@ SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::b
         WHERE r.last_seen > now() - make_interval(secs => sqlc.arg(alive_seconds)::float8))::bigint AS replicas;
 
 -- name: AuditRecent :many
--- The newest acts. A document longer than the bound is left out.
+-- A page of acts from the newest down, below an id. A document longer than the bound is
+-- left out.
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
        a.outcome, coalesce(a.error, '')::text AS error,
        CASE WHEN pg_column_size(a.request) <= sqlc.arg(longest)::integer THEN a.request::text ELSE '' END AS request
-FROM operator_audit a ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint;
+FROM operator_audit a WHERE a.id < sqlc.arg(before)::bigint
+ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint;
 
 -- name: AuditAbout :many
 -- The newest acts on some executions and dead letters, by the index of targets.

@@ -19,9 +19,11 @@ import (
 
 // Operations is the view.
 type Operations struct {
-	env    *screen.Env
-	table  *widget.Table
-	rows   []row
+	env   *screen.Env
+	table *widget.Table
+	rows  []row
+	// acts are those that the database records, read page by page.
+	acts   screen.Pages[monitor.AuditEntry]
 	detail bool
 	scroll int
 }
@@ -47,7 +49,23 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *Operations {
-	return &Operations{env: env, table: widget.NewTable(columns)}
+	acts := screen.NewPages(func(a *monitor.AuditEntry) int64 { return a.ID })
+	return &Operations{env: env, table: widget.NewTable(columns), acts: acts}
+}
+
+// Below is the id below which acts are read: those beyond the last one that is known
+// when the operator comes near it. Zero begins with the newest.
+func (v *Operations) Below() int64 {
+	if v.nearEnd() {
+		return v.acts.Next()
+	}
+	return 0
+}
+
+// nearEnd reports whether the end of what is loaded comes near and there is more.
+func (v *Operations) nearEnd() bool {
+	at := v.table.Cursor()
+	return at > 0 && v.acts.Next() != 0 && len(v.rows)-at < monitor.AuditBound/4
 }
 
 // Table is the list, with its marks and columns.
@@ -62,9 +80,9 @@ func (v *Operations) Feeds() []screen.Feed { return []screen.Feed{screen.FeedAud
 // Title is the text of the title rule.
 func (v *Operations) Title() (left, right string) {
 	right = strconv.Itoa(len(v.env.Session)) + " in this session"
-	if a := v.env.Data.Audit; a != nil {
-		right += " · " + strconv.Itoa(len(a.List)) + " recorded"
-		if a.More {
+	if v.env.Data.Audit != nil {
+		right += " · " + strconv.Itoa(len(v.acts.Rows())) + " recorded"
+		if v.acts.Next() != 0 {
 			right += "+"
 		}
 		right += v.env.Mark(screen.FeedAudit)
@@ -77,7 +95,8 @@ func (v *Operations) Select(line int) bool { return v.table.Select(line - 1) }
 
 // Changed takes over new data.
 func (v *Operations) Changed(feed screen.Feed) {
-	if feed == screen.FeedAudit {
+	if a := v.env.Data.Audit; feed == screen.FeedAudit && a != nil {
+		v.acts.Merge(a.List, a.From, a.Next)
 		v.rebuild()
 	}
 }
@@ -98,11 +117,10 @@ func (v *Operations) rebuild() {
 		}
 		v.rows = append(v.rows, r)
 	}
-	if a := v.env.Data.Audit; a != nil {
-		for i := range a.List {
-			if e := &a.List[i]; !recorded[e.ID] {
-				v.rows = append(v.rows, row{key: "audit " + strconv.FormatInt(e.ID, 10), at: e.At, audit: e})
-			}
+	list := v.acts.Rows()
+	for i := range list {
+		if e := &list[i]; !recorded[e.ID] {
+			v.rows = append(v.rows, row{key: "audit " + strconv.FormatInt(e.ID, 10), at: e.At, audit: e})
 		}
 	}
 	slices.SortStableFunc(v.rows, func(a, b row) int { return b.at.Compare(a.at) })
@@ -110,10 +128,7 @@ func (v *Operations) rebuild() {
 }
 
 func (v *Operations) entry(id int64) *monitor.AuditEntry {
-	if v.env.Data.Audit == nil {
-		return nil
-	}
-	list := v.env.Data.Audit.List
+	list := v.acts.Rows()
 	for i := range list {
 		if list[i].ID == id {
 			return &list[i]
@@ -141,7 +156,11 @@ func (v *Operations) Do(action keymap.Action) screen.Effect {
 		}
 	}
 	if screen.MoveTable(v.table, action) {
-		return screen.Effect{Handled: true}
+		effect := screen.Effect{Handled: true}
+		if v.nearEnd() {
+			effect.Refetch = screen.FeedAudit
+		}
+		return effect
 	}
 	if action == keymap.Open && len(v.rows) > 0 {
 		v.detail, v.scroll = !v.detail, 0

@@ -67,7 +67,7 @@ func (v *Operations) Thing(row int) screen.Thing {
 
 // Beyond says that older acts are recorded.
 func (v *Operations) Beyond() string {
-	if a := v.env.Data.Audit; a != nil && a.More {
+	if v.acts.Next() != 0 {
 		return "older acts are recorded; the newest are read"
 	}
 	return ""

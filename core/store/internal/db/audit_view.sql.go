@@ -90,7 +90,8 @@ const AuditRecent = `-- name: AuditRecent :many
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
        a.outcome, coalesce(a.error, '')::text AS error,
        CASE WHEN pg_column_size(a.request) <= $1::integer THEN a.request::text ELSE '' END AS request
-FROM operator_audit a ORDER BY a.id DESC LIMIT $2::bigint
+FROM operator_audit a WHERE a.id < $2::bigint
+ORDER BY a.id DESC LIMIT $3::bigint
 `
 
 type AuditRecentRow struct {
@@ -108,9 +109,10 @@ type AuditRecentRow struct {
 	Request    string
 }
 
-// The newest acts. A document longer than the bound is left out.
-func (q *Queries) AuditRecent(ctx context.Context, longest int32, bound int64) ([]AuditRecentRow, error) {
-	rows, err := q.db.Query(ctx, AuditRecent, longest, bound)
+// A page of acts from the newest down, below an id. A document longer than the bound is
+// left out.
+func (q *Queries) AuditRecent(ctx context.Context, longest int32, before int64, bound int64) ([]AuditRecentRow, error) {
+	rows, err := q.db.Query(ctx, AuditRecent, longest, before, bound)
 	if err != nil {
 		return nil, err
 	}
