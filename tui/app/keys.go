@@ -219,6 +219,10 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	if effect.Open == "" {
 		return cmd
 	}
+	if m.screens[effect.Open] == nil { // a finding may name one that only a newer dashboard has
+		m.say("This dashboard has no view for that.")
+		return cmd
+	}
 	from := m.here()
 	if effect.Open == keymap.InExecution {
 		m.execution.Show(effect.Execution)
