@@ -111,6 +111,7 @@ func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
 	found[0].Since = nil
 	require.Equal(t, []Finding{{
 		Level: LevelWarning, Target: "workers", Filter: "mute", Text: "mute suspect, given nothing", Hint: "its queue is gone", Rule: "worker_suspect",
+		About: "mute",
 	}}, found)
 
 	action := testkit.Action(t, b.store, "demo.sleep")
