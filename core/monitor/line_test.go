@@ -118,9 +118,22 @@ func TestThePastOfABusyQueueIsEstimated(t *testing.T) {
 	require.NoError(t, err)
 	past := p.List[0]
 	require.True(t, past.Estimated)
-	require.InEpsilon(t, 20_000.0*5/120, past.Minutes[20].Depth, 0.25)
+	require.InEpsilon(t, 20_000.0*5/120, past.Minutes[20].Depth, 0.1)
 	require.InDelta(t, 300, past.Minutes[20].Head.Seconds(), 40)
 	require.Zero(t, past.Minutes[59].Depth)
+
+	// Where few looks are made of many that waited shortly, no minute falls between.
+	quick := testkit.Action(t, b.store, "demo.quick")
+	testkit.Exec(t, b.store, `insert into execution (action, action_ref, status, created, updated, admitted_at, started_at, finished_at)
+		select $1, $2, 'completed', at - interval '3 seconds', at, at, at, at
+		from generate_series(1, 40000) i, lateral (select now() - make_interval(secs => 7200.0 * (1 - i / 40000.0))) a (at)`, quick.ID, quick.Ref)
+	testkit.State(t, b.store, quick, 1, func(r *testkit.StateRow) { r.Active = 1 })
+	p, err = b.QueuesPast(t.Context(), 0)
+	require.NoError(t, err)
+	for _, minute := range p.List[0].Minutes[2:57] {
+		require.InEpsilon(t, 40_000.0/7200*3, minute.Depth, 0.2)
+		require.InDelta(t, 3, minute.Head.Seconds(), 0.1)
+	}
 }
 
 // TestThePastOfAGroupIsItsOwn: it is told from the parameters of what has ended.

@@ -14,7 +14,7 @@ import (
 const (
 	leftLooks      = 150
 	leftLooksShort = 30
-	leftPer        = 20
+	leftPer        = 15
 	pastQueues     = 12
 	// mostBefore is how far before the hour what joined a queue of groups is looked for
 	// at most.
@@ -81,10 +81,35 @@ func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error)
 	return p, err
 }
 
-// left is an execution that waited in a queue, and stands for so many.
+// left is an execution that waited in a queue. Where it stands for more than itself,
+// these joined evenly until another time, and each waited for as long.
 type left struct {
-	joined, gone time.Time
-	weight       float64
+	joined, until time.Time
+	wait          time.Duration
+	weight        float64
+}
+
+// at counts who of them waited at a time, and tells for how long the first of them
+// had.
+func (l *left) at(then time.Time) (n float64, head time.Duration) {
+	first := then.Add(-l.wait)
+	if l.weight <= 1 {
+		if l.joined.After(then) || !l.joined.After(first) {
+			return 0, 0
+		}
+		return l.weight, then.Sub(l.joined)
+	}
+	from, to := l.joined, l.until
+	if first.After(from) {
+		from = first
+	}
+	if then.Before(to) {
+		to = then
+	}
+	if !from.Before(to) {
+		return 0, 0
+	}
+	return l.weight * to.Sub(from).Seconds() / l.until.Sub(l.joined).Seconds(), then.Sub(from)
 }
 
 func readQueuePast(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks int64) (*QueuePast, error) {
@@ -113,10 +138,9 @@ func readQueuePast(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, lo
 func minuteOf(list []left, waits []waitedSoFar, now, then time.Time) QueueMinute {
 	m := QueueMinute{At: then}
 	for _, l := range list {
-		if !l.joined.After(then) && l.gone.After(then) {
-			m.Depth += l.weight
-			m.Head = max(m.Head, then.Sub(l.joined))
-		}
+		n, head := l.at(then)
+		m.Depth += n
+		m.Head = max(m.Head, head)
 	}
 	ago := now.Sub(then)
 	for _, w := range waits {
@@ -154,13 +178,37 @@ func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks i
 		return nil, fmt.Errorf("read what left queue %d within the hour: %w", q.ID, err)
 	}
 	var list []left
-	for _, r := range rows {
+	for i, r := range rows {
 		one := store.ViewSampleRow{ID: r.ID, AdmissionStateID: r.AdmissionStateID, Config: r.Config}
 		if gone := moment(r.At); gone != nil && (q.Group == "" && r.AdmissionStateID == nil || belongs(one, q, p)) {
-			list = append(list, left{joined: r.Created, gone: *gone, weight: r.Weight})
+			l := left{joined: r.Created, wait: max(gone.Sub(r.Created), 0), weight: r.Weight}
+			if r.Weight > 1 {
+				l.joined, l.until = stretch(rows, i, at)
+			}
+			list = append(list, l)
 		}
 	}
 	return list, nil
+}
+
+// stretch is from when to when those were requested for which the rows of a look
+// stand.
+func stretch(rows []store.ViewLeftRow, i int, now time.Time) (from, until time.Time) {
+	first, next := i, i
+	for first > 0 && rows[first-1].Start == rows[i].Start {
+		first--
+	}
+	for next < len(rows) && rows[next].Start == rows[i].Start {
+		next++
+	}
+	from, until = rows[first].Created, now
+	if next < len(rows) {
+		until = rows[next].Created
+	}
+	if !from.Before(until) {
+		until = from.Add(time.Millisecond)
+	}
+	return from, until
 }
 
 // behind is an id that everybody who has left the line is below, as far as they came

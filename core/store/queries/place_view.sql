@@ -56,7 +56,7 @@ WITH RECURSIVE ends AS MATERIALIZED (
           FROM (SELECT x.hi FROM search x ORDER BY x.hi, x.lo DESC LIMIT 1) h CROSS JOIN ends f WHERE h.hi < f.last) d
     CROSS JOIN LATERAL generate_series(0, (d.last - 1 - d.floor) / d.step) k
 )
-SELECT r.id, r.created, r.at::timestamptz AS at, r.admission_state_id, r.config,
+SELECT l.start, r.id, r.created, r.at::timestamptz AS at, r.admission_state_id, r.config,
        (CASE WHEN count(*) OVER w < sqlc.arg(per)::bigint THEN 1 ELSE l.step::float8 / (max(r.id) OVER w - l.start + 1) END)::float8 AS weight
 FROM looks l
 CROSS JOIN LATERAL (
@@ -66,7 +66,8 @@ CROSS JOIN LATERAL (
     WHERE (e.action, e.id) >= (sqlc.arg(action_id)::bigint, l.start) AND e.action <= sqlc.arg(action_id)::bigint
       AND e.id < least(l.start + l.step, sqlc.arg(below)::bigint)
     ORDER BY e.action, e.id LIMIT sqlc.arg(per)::bigint) r
-WINDOW w AS (PARTITION BY l.start);
+WINDOW w AS (PARTITION BY l.start)
+ORDER BY l.start, r.id;
 
 -- name: ViewWorkerRuns :many
 -- What a worker has now, among so many of the oldest and of the newest that have not

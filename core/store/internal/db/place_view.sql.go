@@ -36,7 +36,7 @@ WITH RECURSIVE ends AS MATERIALIZED (
           FROM (SELECT x.hi FROM search x ORDER BY x.hi, x.lo DESC LIMIT 1) h CROSS JOIN ends f WHERE h.hi < f.last) d
     CROSS JOIN LATERAL generate_series(0, (d.last - 1 - d.floor) / d.step) k
 )
-SELECT r.id, r.created, r.at::timestamptz AS at, r.admission_state_id, r.config,
+SELECT l.start, r.id, r.created, r.at::timestamptz AS at, r.admission_state_id, r.config,
        (CASE WHEN count(*) OVER w < $1::bigint THEN 1 ELSE l.step::float8 / (max(r.id) OVER w - l.start + 1) END)::float8 AS weight
 FROM looks l
 CROSS JOIN LATERAL (
@@ -47,6 +47,7 @@ CROSS JOIN LATERAL (
       AND e.id < least(l.start + l.step, $5::bigint)
     ORDER BY e.action, e.id LIMIT $1::bigint) r
 WINDOW w AS (PARTITION BY l.start)
+ORDER BY l.start, r.id
 `
 
 type ViewLeftParams struct {
@@ -60,6 +61,7 @@ type ViewLeftParams struct {
 }
 
 type ViewLeftRow struct {
+	Start            int32
 	ID               int64
 	Created          time.Time
 	At               time.Time
@@ -91,6 +93,7 @@ func (q *Queries) ViewLeft(ctx context.Context, arg ViewLeftParams) ([]ViewLeftR
 	for rows.Next() {
 		var i ViewLeftRow
 		if err := rows.Scan(
+			&i.Start,
 			&i.ID,
 			&i.Created,
 			&i.At,
