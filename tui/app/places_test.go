@@ -78,28 +78,43 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	source.queuesPast = &monitor.QueuesPast{Reading: source.overview.Reading, List: []monitor.QueuePast{past}}
 	b := started(t, source, 140, 40)
 	b.press("2")
-	require.Equal(t, []int64{0}, source.pastIDs, "the list asks for the busiest")
+	require.Equal(t, []int64{0, 0}, source.pastIDs, "the overview and the list ask for the busiest")
 	trend := b.env.Data.History.Trend(screen.QueueSeries(44), time.Hour, 60)
 	require.InDelta(t, 30, trend[30], 1)
 	require.InDelta(t, 120, trend[59], 0, "what was polled stays")
 	b.open(keymap.InQueue)
-	require.EqualValues(t, 44, source.pastIDs[1])
+	require.EqualValues(t, 44, source.pastIDs[2])
 	head := b.env.Data.History.Trend(screen.QueueHead(44), time.Hour, 60)
 	require.InDelta(t, 30, head[30], 1)
 	require.InDelta(t, 192, head[59], 1)
 	require.NotContains(t, b.View(), "from samples")
 	requireGolden(t, "queue_past_140x40", b.View())
 	b.later(time.Minute)
-	require.Len(t, source.pastIDs, 2)
+	require.Len(t, source.pastIDs, 3)
 
 	source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("down")}
 	b.run(b.refresh())
 	source.fail = nil
 	b.run(b.refresh())
-	require.Len(t, source.pastIDs, 3, "what passed while the database was away is read again")
+	require.Len(t, source.pastIDs, 4, "what passed while the database was away is read again")
 	source.queuesPast.List[0].Estimated = true
 	b.press("r")
 	require.Contains(t, b.View(), "QUEUED, 60m from samples")
+}
+
+// TestTheOverviewBeginsWithTheLastHourOfQueuesAndWorkers, once its own numbers are
+// there, and where it has room for them.
+func TestTheOverviewBeginsWithTheLastHourOfQueuesAndWorkers(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	require.Empty(t, b.source.pastIDs)
+	b = started(t, sample(), 140, 40)
+	require.Equal(t, []int64{0}, b.source.pastIDs)
+	require.Equal(t, 1, b.source.count(screen.FeedWorkersPast))
+	b.later(time.Minute)
+	require.Len(t, b.source.pastIDs, 1, "the polls go on from there")
+	require.Equal(t, 1, b.source.count(screen.FeedWorkersPast))
+	require.Empty(t, b.timers.due(screen.FeedWorkersPast))
 }
 
 // TestHoldersSayWhatIsWrong.

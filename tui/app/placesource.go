@@ -41,16 +41,19 @@ func (m *Model) placeEvery(feed screen.Feed) time.Duration {
 }
 
 // isPast reports whether a feed is what has passed, which the polls of others extend:
-// it is read once, and again after the database was away.
-func isPast(feed screen.Feed) bool {
-	return feed == screen.FeedPast || feed == screen.FeedQueuesPast
+// it is read once, and again after the database was away. The overview needs of the
+// workers only how it was.
+func (m *Model) isPast(feed screen.Feed) bool {
+	return feed == screen.FeedPast || feed == screen.FeedQueuesPast || feed == screen.FeedWorkersPast && m.view == keymap.InOverview
 }
 
 // readMissed reads what happened while nobody could look.
 func (m *Model) readMissed() tea.Cmd {
 	cmd := m.restart(screen.FeedPast)
-	if slices.Contains(m.screen().Feeds(), screen.FeedQueuesPast) {
-		cmd = tea.Batch(cmd, m.restart(screen.FeedQueuesPast))
+	for _, feed := range []screen.Feed{screen.FeedQueuesPast, screen.FeedWorkersPast} {
+		if slices.Contains(m.screen().Feeds(), feed) {
+			cmd = tea.Batch(cmd, m.restart(feed))
+		}
 	}
 	return cmd
 }

@@ -160,7 +160,7 @@ func (m *Model) resume() tea.Cmd {
 func (m *Model) refresh() tea.Cmd {
 	var cmds []tea.Cmd
 	for _, feed := range m.visible() {
-		if fresh := m.env.Data.Fresh(feed); isPast(feed) && fresh.Err == nil && !fresh.At.IsZero() {
+		if fresh := m.env.Data.Fresh(feed); m.isPast(feed) && fresh.Err == nil && !fresh.At.IsZero() {
 			continue // what has passed does not change
 		}
 		cmds = append(cmds, m.restart(feed))
@@ -289,7 +289,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 			m.apply(msg.feed, msg.result)
 		}
 	}
-	if c.once || m.paused || isPast(msg.feed) && msg.err == nil {
+	if c.once || m.paused || m.isPast(msg.feed) && msg.err == nil {
 		return missed // the polls extend what has passed
 	}
 	delay := m.delay(msg.feed, fresh)

@@ -30,7 +30,28 @@ func (o *Overview) View() screen.View { return keymap.InOverview }
 
 // Feeds is what the view needs polled: itself first, and the checks.
 func (o *Overview) Feeds() []screen.Feed {
-	return []screen.Feed{screen.FeedOverview, screen.FeedChecks}
+	feeds := []screen.Feed{screen.FeedOverview, screen.FeedChecks}
+	if o.trends() {
+		feeds = append(feeds, screen.FeedQueuesPast, screen.FeedWorkersPast)
+	}
+	return feeds
+}
+
+// trends reports whether there is room for the trends of queues and workers.
+func (o *Overview) trends() bool { return o.env.Width >= 120 && o.env.Height >= 25 }
+
+// Behind names what the trends begin with, until it was read.
+func (o *Overview) Behind() screen.Feed {
+	switch {
+	case !o.trends() || o.env.Data.Overview == nil: // what is now comes first
+		return ""
+	case o.env.Data.QueuesPast == nil:
+		return screen.FeedQueuesPast
+	case o.env.Data.WorkersPast == nil:
+		return screen.FeedWorkersPast
+	default:
+		return ""
+	}
 }
 
 // Title is the text of the title rule.
