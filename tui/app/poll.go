@@ -243,14 +243,19 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 	case screen.FeedRecord:
 		return m.readRecord()
 	case screen.FeedAudit:
-		below := int64(0)
-		if m.view == keymap.InLog {
-			below = m.operations.Below()
-		}
+		below := m.actsBelow()
 		return func(ctx context.Context) (any, error) { return settle(r.Audit(ctx, below)) }
 	default:
 		return func(context.Context) (any, error) { return nil, fmt.Errorf("unknown feed %q", feed) }
 	}
+}
+
+// actsBelow is where acts are read from: only the log goes further than the newest.
+func (m *Model) actsBelow() int64 {
+	if m.view != keymap.InLog {
+		return 0
+	}
+	return m.operations.Below()
 }
 
 // settle turns a typed nil into a plain one, so that an answer can be tested.
