@@ -320,7 +320,7 @@ func (d *Desk) lockName() string { return LockName(d.cfg.Queue) }
 
 // LockName is the lock of the database on a dead-letter queue. Whoever runs a plan
 // on it, or on the ledger of it, holds it.
-func LockName(queue string) string { return "plans on " + queue }
+func LockName(queue string) string { return "the queue " + queue }
 
 // Lock takes the lock, or says who holds it.
 func (d *Desk) Lock(ctx context.Context) (*store.SessionLock, error) {
