@@ -3,8 +3,10 @@ package broker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -114,6 +116,37 @@ func (w *Wiring) Reaches(exchange, key string) Reach {
 // ReachesAny is what Reaches says of a key that nobody knows beforehand.
 func (w *Wiring) ReachesAny(exchange string) Reach {
 	return w.Reaches(exchange, "\x00no key that anybody binds")
+}
+
+// Leads lists the queues that a key leads to by bindings that are judged here, through
+// other exchanges too, but not through alternate ones.
+func (w *Wiring) Leads(exchange, key string) []string {
+	found := map[string]bool{}
+	w.lead(exchange, key, map[string]bool{}, found)
+	return slices.Sorted(maps.Keys(found))
+}
+
+func (w *Wiring) lead(exchange, key string, been, found map[string]bool) {
+	if exchange == "" {
+		found[key] = w.Reaches("", key) == Kept
+		if !found[key] {
+			delete(found, key)
+		}
+		return
+	}
+	if been[exchange] {
+		return
+	}
+	been[exchange] = true
+	for _, r := range w.Routes {
+		switch {
+		case r.Source != exchange || matches(w.Exchanges[exchange].Kind, r.Key, key) != Kept:
+		case r.ToExchange:
+			w.lead(r.Destination, key, been, found)
+		default:
+			found[r.Destination] = true
+		}
+	}
 }
 
 func (w *Wiring) follow(exchange, key string, been map[string]bool) Reach {

@@ -137,3 +137,28 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 	require.Nil(t, nodes[0].DiskFree, "a number that is not watched is unknown")
 	require.Nil(t, nodes[0].MemoryLimit)
 }
+
+// TestAKeyLeadsToQueues: by every binding that takes it, through exchanges, and each
+// queue once.
+func TestAKeyLeadsToQueues(t *testing.T) {
+	t.Parallel()
+	w := &broker.Wiring{
+		Exchanges: map[string]broker.ExchangeInfo{"t": {Name: "t", Kind: "topic"}, "d": {Name: "d", Kind: "direct"}, "loop": {Name: "loop", Kind: "fanout"}},
+		Queues:    []broker.QueueInfo{{Name: "q"}},
+		Routes: []broker.Route{
+			{Source: "t", Key: "a.*", Destination: "one"},
+			{Source: "t", Key: "#", Destination: "one"},
+			{Source: "t", Key: "a.b", Destination: "d", ToExchange: true},
+			{Source: "d", Key: "a.b", Destination: "two"},
+			{Source: "d", Key: "#", Destination: "never"},
+			{Source: "t", Key: "#", Destination: "loop", ToExchange: true},
+			{Source: "loop", Destination: "t", ToExchange: true},
+		},
+	}
+	require.Equal(t, []string{"one", "two"}, w.Leads("t", "a.b"))
+	require.Equal(t, []string{"one"}, w.Leads("t", "z"))
+	require.Empty(t, w.Leads("d", "z"))
+	require.Equal(t, []string{"q"}, w.Leads("", "q"))
+	require.Empty(t, w.Leads("", "gone"))
+	require.Empty(t, w.Leads("gone", "q"))
+}

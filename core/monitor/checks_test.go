@@ -122,4 +122,17 @@ func TestTheManagementReaderReadsARealBroker(t *testing.T) {
 	checks, err = m.Checks(ctx)
 	require.NoError(t, err)
 	require.Equal(t, CheckOK, named(checks)[checkRoute].Status, named(checks)[checkRoute].Text)
+
+	there, err := m.Route(ctx, message.ExchangeExecutions, message.DispatchKey(7))
+	require.NoError(t, err)
+	require.True(t, there.Exists)
+	require.Equal(t, []string{message.WorkerExecutionsQueue(7)}, there.Queues)
+	require.False(t, there.Lost)
+	nowhere, err := m.Route(ctx, message.ExchangeExecutions, message.DispatchKey(8))
+	require.NoError(t, err)
+	require.True(t, nowhere.Lost, "nothing takes what is for worker 8")
+	gone, err := m.Route(ctx, "no.such.exchange", "key")
+	require.NoError(t, err)
+	require.False(t, gone.Exists)
+	require.Empty(t, gone.Queues)
 }

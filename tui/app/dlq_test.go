@@ -228,7 +228,7 @@ func TestLettersOfTheBrokerFitEverywhere(t *testing.T) {
 					b.width, b.height = w, h
 					frame := requireFits(t, b, w, h)
 					for _, bad := range []string{"\a", "\r", "\u202e", "\x1b[2J"} {
-						require.False(t, strings.Contains(frame, bad), name)
+						require.NotContains(t, frame, bad, name)
 					}
 				}
 			}

@@ -56,6 +56,8 @@ type fakeSource struct {
 	// ledger is all dead letters, the newest first; asked is how it was asked.
 	ledger []monitor.LedgerEntry
 	asked  []monitor.DeadLetterFilter
+	// routes are the queues that keys lead to.
+	routes map[string][]string
 	fakePlaces
 }
 
@@ -332,6 +334,7 @@ func sample() *fakeSource {
 		audit:      sampleAudit(reading),
 		fakePlaces: samplePlaces(reading),
 		alerts:     sampleAlerts(reading),
+		routes:     map[string][]string{"execution.requested": {"attune.execution.requests.queue"}},
 		flows:      sampleFlows(reading),
 		checks:     sampleChecks(reading),
 		dead: &monitor.DeadLetters{Reading: reading, Queue: &deadQueue, Ledger: &monitor.Ledger{

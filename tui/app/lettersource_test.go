@@ -55,6 +55,15 @@ func (f *fakeSource) LedgerList(ctx context.Context, filter monitor.DeadLetterFi
 	return page, err
 }
 
+func (f *fakeSource) Route(ctx context.Context, exchange, key string) (*monitor.Route, error) {
+	err := f.answer(ctx, screen.FeedRoute)
+	r := &monitor.Route{Reading: monitor.Reading{At: f.overview.At}, Exchange: exchange, Key: key, Exists: true, Kind: "topic"}
+	if r.Queues = f.routes[key]; len(r.Queues) == 0 {
+		r.Lost = true
+	}
+	return r, err
+}
+
 func (f *fakeSource) LetterRows(ctx context.Context, ids []int64) (*monitor.LetterRows, error) {
 	rows := &monitor.LetterRows{Reading: monitor.Reading{At: f.overview.At}, Rows: map[int64]*redrive.Row{}}
 	for _, id := range ids {

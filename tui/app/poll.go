@@ -33,6 +33,7 @@ type Reader interface {
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 	Checks(ctx context.Context) (*monitor.Checks, error)
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	Route(ctx context.Context, exchange, key string) (*monitor.Route, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
 	LetterRows(ctx context.Context, executions []int64) (*monitor.LetterRows, error)
 	Past(ctx context.Context) (*monitor.Past, error)
@@ -212,22 +213,8 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.Execution(ctx, id)) }
 	case screen.FeedWorkers:
 		return func(ctx context.Context) (any, error) { return settle(r.Workers(ctx)) }
-	case screen.FeedDeadLetters:
-		return func(ctx context.Context) (any, error) { return settle(r.DeadLetters(ctx)) }
-	case screen.FeedLetter:
-		id := m.letter.ID()
-		return func(ctx context.Context) (any, error) { return settle(r.Letter(ctx, id)) }
-	case screen.FeedLedger:
-		filter, cursor, asked := m.letters.Ask()
-		return func(ctx context.Context) (any, error) {
-			if !asked {
-				return &monitor.LedgerPage{}, nil
-			}
-			return settle(r.LedgerList(ctx, filter, cursor))
-		}
-	case screen.FeedLetterRows:
-		ids := m.letters.Executions()
-		return func(ctx context.Context) (any, error) { return settle(r.LetterRows(ctx, ids)) }
+	case screen.FeedDeadLetters, screen.FeedLetter, screen.FeedLedger, screen.FeedRoute, screen.FeedLetterRows:
+		return m.letterReader(feed)
 	case screen.FeedAlerts:
 		return func(ctx context.Context) (any, error) { return settle(r.Alerts(ctx)) }
 	case screen.FeedWorkflows, screen.FeedWorkflow, screen.FeedInquiries, screen.FeedInquiry:
@@ -387,7 +374,7 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	if feed == screen.FeedAudit && m.view != keymap.InLog {
 		every = max(every, auditEvery)
 	}
-	if feed == screen.FeedChecks {
+	if feed == screen.FeedChecks || feed == screen.FeedRoute {
 		every = max(every, checksEvery)
 	}
 	if feed == screen.FeedFamily {

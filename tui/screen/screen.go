@@ -45,6 +45,7 @@ const (
 	FeedLetter      Feed = "letter"
 	FeedLetterRows  Feed = "letter-rows"
 	FeedLedger      Feed = "ledger"
+	FeedRoute       Feed = "route"
 	// FeedLine is who stands in a queue, FeedGlance the execution under the cursor of a
 	// view that shows it beside its rows.
 	FeedLine   Feed = "line"
@@ -59,7 +60,7 @@ const (
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows, FeedLedger, FeedFamily, FeedRecord, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows, FeedLedger, FeedRoute, FeedFamily, FeedRecord, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast}
 
 // Screen is one view.
 type Screen interface {
@@ -231,6 +232,7 @@ type Data struct {
 	Letter      *monitor.LedgerDetail    `json:"letter,omitempty"`
 	LetterRows  *monitor.LetterRows      `json:"letter_rows,omitempty"`
 	LedgerPage  *monitor.LedgerPage      `json:"-"`
+	Route       *monitor.Route           `json:"route,omitempty"`
 	Snapshot    *redrive.Snapshot        `json:"snapshot,omitempty"`
 	Spool       []*redrive.Spooled       `json:"spool,omitempty"`
 	Past        *monitor.Past            `json:"past,omitempty"`

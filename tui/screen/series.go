@@ -122,6 +122,8 @@ func (d *Data) put(result any) bool {
 		d.LetterRows = r
 	case *monitor.LedgerPage:
 		d.LedgerPage = r
+	case *monitor.Route:
+		d.Route = r
 	case *redrive.Snapshot:
 		d.Snapshot = r
 	case []*redrive.Spooled:

@@ -258,10 +258,7 @@ func (m *Message) same(r *row) []string {
 	return nil
 }
 
-// requestQueue is where requests for executions wait for a scheduler.
-const requestQueue = "attune.execution.requests.queue"
-
-// target is what is known of where a requeue leads; the plan asks the broker itself.
+// target is what is known of where a requeue leads; the plan asks the broker again.
 func (m *Message) target(r *row, l *letter) []string {
 	e, b := m.env, m.env.Data.Broker
 	lines := []string{e.Paint(theme.Dim, "TARGET CHECK") + e.Mark(screen.FeedBroker)}
@@ -282,7 +279,7 @@ func (m *Message) target(r *row, l *letter) []string {
 			check(false, "there is no queue "+name+note)
 		}
 	}
-	queue(requestQueue, "")
+	m.routeLines(r, check, queue)
 	if len(l.deaths) > 0 && l.deaths[0].Queue != "" && r.execution != 0 {
 		queue(l.deaths[0].Queue, " (not used: a worker is chosen)")
 	}
@@ -294,7 +291,7 @@ func (m *Message) target(r *row, l *letter) []string {
 	default:
 		check(true, "no memory or disk alarm")
 	}
-	return append(lines, e.Paint(theme.Dim, "R asks whether exchange and key lead to a queue"))
+	return lines
 }
 
 // plan is what R would do, step by step.

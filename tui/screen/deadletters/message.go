@@ -52,9 +52,9 @@ func (m *Message) ID() int64 {
 // Feeds is what the view needs polled.
 func (m *Message) Feeds() []screen.Feed {
 	if m.ID() != 0 {
-		return []screen.Feed{screen.FeedLetter, screen.FeedDeadLetters}
+		return []screen.Feed{screen.FeedLetter, screen.FeedDeadLetters, screen.FeedRoute}
 	}
-	return m.list.Feeds()
+	return append(m.list.Feeds(), screen.FeedRoute)
 }
 
 // Title is the text of the title rule.
@@ -148,6 +148,9 @@ func (m *Message) moved() screen.Effect {
 func (m *Message) Behind() screen.Feed {
 	if id := m.ID(); id != 0 && m.detail(id) == nil {
 		return screen.FeedLetter
+	}
+	if exchange, key, ok := m.Target(); ok && m.route(exchange, key) == nil && m.env.Data.Fresh(screen.FeedRoute).Err == nil {
+		return screen.FeedRoute
 	}
 	return ""
 }

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// TestTheTargetOfARequeueIsChecked: whether it exists, where its key leads, who takes
+// from there; of each letter its own.
+func TestTheTargetOfARequeueIsChecked(t *testing.T) {
+	t.Parallel()
+	b := onLetters(t, &letterActs{}, 140, 40)
+	b.press("S", "enter")
+	require.Equal(t, keymap.InLetter, b.view)
+	for _, text := range []string{"✓ exchange attune.executions exists", "✓ execution.requested routes to 1 queue", "attune.execution.requests.queue has"} {
+		require.Contains(t, b.View(), text)
+	}
+	for range 8 {
+		b.press("j") // the event, which is sent to its own exchange
+		if _, key, ok := b.letter.Target(); ok && key != "execution.requested" {
+			require.Contains(t, b.View(), "▲ "+key+" routes to no queue")
+			return
+		}
+	}
+	require.Fail(t, "no letter is sent elsewhere")
+}
+
+// TestAnUnknownTargetIsNotAGoodOne: while the broker does not answer nothing is said.
+func TestAnUnknownTargetIsNotAGoodOne(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.fail = map[screen.Feed]error{screen.FeedRoute: errors.New("cut off")}
+	b := started(t, source, 140, 40, func(o *Options) { o.Acts = &letterActs{} })
+	b.press("5", "S", "enter")
+	require.Contains(t, b.View(), "where execution.requested leads is unknown: cut off")
+	require.NotContains(t, b.View(), "exchange attune.executions exists")
+}
