@@ -201,9 +201,12 @@ func stretch(rows []store.ViewLeftRow, i int, now time.Time) (from, until time.T
 	for next < len(rows) && rows[next].Start == rows[i].Start {
 		next++
 	}
-	from, until = rows[first].Created, now
+	from = rows[first].Created
 	if next < len(rows) {
 		until = rows[next].Created
+	} else { // nothing was seen behind the last look: its pace goes on for its share
+		pace := rows[next-1].Created.Sub(from)
+		until = from.Add(min(time.Duration(rows[i].Weight*float64(pace)), now.Sub(from)))
 	}
 	if !from.Before(until) {
 		until = from.Add(time.Millisecond)

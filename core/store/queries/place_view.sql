@@ -51,7 +51,7 @@ WITH RECURSIVE ends AS MATERIALIZED (
         SELECT coalesce(p.at < now() - interval '1 hour' AND p.created < now() - make_interval(secs => sqlc.arg(seconds)::float8), false) AS it) gone
     WHERE s.lo < s.hi
 ), looks AS (
-    SELECT d.step, d.floor + k * d.step AS start
+    SELECT least(d.step, d.last - d.floor - k * d.step) AS step, d.floor + k * d.step AS start
     FROM (SELECT h.hi AS floor, f.last, greatest(1, (f.last - h.hi) / sqlc.arg(looks)::bigint + 1) AS step
           FROM (SELECT x.hi FROM search x ORDER BY x.hi, x.lo DESC LIMIT 1) h CROSS JOIN ends f WHERE h.hi < f.last) d
     CROSS JOIN LATERAL generate_series(0, (d.last - 1 - d.floor) / d.step) k
