@@ -23,8 +23,8 @@ func (r *runner) ledger(ctx context.Context, letters ...*Whole) error {
 	})
 }
 
-// returned has a letter that was put back wait for a person again in the ledger, where
-// there is one and it was removed by a decision.
+// returned has a letter that is about to be put back wait for a person again in the
+// ledger, where there is one and it was removed by a decision.
 func (r *runner) returned(ctx context.Context, source *Spooled, w *Whole) error {
 	if source.Do != DoDiscard && source.Do != DoPurge {
 		return nil

@@ -121,3 +121,25 @@ func TestAHandlerKnowsWhatAPersonRemoved(t *testing.T) {
 	require.NoError(t, deadletter.Keep(s.ctx, s.store, append(d, &broker.Delivery{MessageID: "other", Redelivered: true}), note))
 	require.Len(t, s.ledgered(), 2, "once, however often it is delivered")
 }
+
+// TestTheLedgerIsToldBeforeALetterIsPutBack: a handler that takes it at once would drop
+// what stands there as decided.
+func TestTheLedgerIsToldBeforeALetterIsPutBack(t *testing.T) {
+	t.Parallel()
+	s := newSiteOf(t, true, nil)
+	s.letters(1)
+	gone := s.run(Order{Do: DoDiscard, Letters: s.snapshot().Letters})
+	require.Equal(t, 1, gone.Done)
+	testkit.Exec(t, s.store, `alter table dead_letter add constraint stays check (decision is not null)`)
+	p, err := s.Plan(s.ctx, Order{Do: DoUndo, Op: gone.Op})
+	require.NoError(t, err)
+	back, err := s.Run(s.ctx, p, "", nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1}, []int{back.Done, back.Failed})
+	require.Zero(t, s.ready(message.QueueDeadLetter), "it would be dropped as discarded")
+
+	testkit.Exec(t, s.store, `alter table dead_letter drop constraint stays`)
+	require.Equal(t, 1, s.run(Order{Do: DoUndo, Op: gone.Op}).Done)
+	s.becomes(message.QueueDeadLetter, 1)
+	require.Equal(t, map[string]string{"m1": "waiting by nobody"}, s.ledgered())
+}

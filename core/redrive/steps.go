@@ -342,19 +342,25 @@ func (r *runner) undo(ctx context.Context) error {
 		if err := r.next(ctx, false); err != nil {
 			return err
 		}
-		again := r.again(l.Whole, true)
-		again.Headers["x-attune-undo-op"] = source.Op
-		err := r.errand.Send(ctx, "", source.Queue, again)
-		crashpoint.Reach("redrive:undone")
-		if err == nil {
-			err = marks.mark(source.numbers[i], StateUndone)
-		}
-		if err == nil {
-			err = r.returned(ctx, source, l.Whole)
-		}
-		if err := r.settled(err); err != nil {
+		if err := r.settled(r.putBack(ctx, source, marks, i)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// putBack publishes one letter of an operation again. The ledger is told first: a
+// handler drops what it finds decided there.
+func (r *runner) putBack(ctx context.Context, source *Spooled, marks *spool, i int) error {
+	w := source.Letters[i].Whole
+	if err := r.returned(ctx, source, w); err != nil {
+		return err
+	}
+	again := r.again(w, true)
+	again.Headers["x-attune-undo-op"] = source.Op
+	if err := r.errand.Send(ctx, "", source.Queue, again); err != nil {
+		return err
+	}
+	crashpoint.Reach("redrive:undone")
+	return marks.mark(source.numbers[i], StateUndone)
 }
