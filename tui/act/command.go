@@ -31,6 +31,10 @@ func (o *Order) Commands(reason string) [][]string {
 	if !ok || len(o.Letters)+len(o.Rows) > 0 {
 		return nil
 	}
+	if o.Kind == PurgeLetters && len(o.Targets) > 0 { // the command purges all that match, never these alone
+		these := Order{Kind: DiscardLetter, Target: o.Target, Targets: o.Targets}
+		return these.Commands(reason)
+	}
 	var commands [][]string
 	for _, of := range o.subjects() {
 		command := append(append([]string{}, begin...), of...)

@@ -18,16 +18,17 @@ func TestAnOrderIsWrittenAsCommands(t *testing.T) {
 		reason string
 		want   [][]string
 	}{
-		"cancel":  {Order{Kind: CancelExecution, Target: two[0]}, "wrong host", [][]string{{"execution", "cancel", "42", "--reason", "wrong host"}}},
-		"tree":    {Order{Kind: CancelTree, Target: two[0]}, "", [][]string{{"execution", "cancel", "42", "--tree"}}},
-		"many":    {Order{Kind: RetryExecution, Targets: two}, "", [][]string{{"execution", "retry", "42", "43"}}},
-		"pause":   {Order{Kind: PauseQueue, Target: queue}, "why", [][]string{{"queue", "pause", "etl.load", "--group", `{"tenant":"acme"}`, "--reason", "why"}}},
-		"limit":   {Order{Kind: LimitQueue, Target: queue, Values: map[string]string{FieldLimit: " 2 "}}, "why", [][]string{{"queue", "limit", "etl.load", "2", "--group", `{"tenant":"acme"}`}}},
-		"reset":   {Order{Kind: ResetQueue, Target: Target{Action: "a"}}, "", [][]string{{"queue", "limit", "a", "--reset"}}},
-		"repair":  {Order{Kind: RepairQueue, Target: queue}, "", [][]string{{"queue", "repair", "etl.load"}}},
-		"clear":   {Order{Kind: ClearQueue, Target: Target{Action: "a"}, Values: map[string]string{FieldOlderThan: "10m"}}, "", [][]string{{"queue", "clear", "a", "--older-than", "10m"}}},
-		"workers": {Order{Kind: DrainWorker, Targets: []Target{worker, {ID: 8}}}, "", [][]string{{"workers", "drain", "w-1"}, {"workers", "drain", "8"}}},
-		"letters": {Order{Kind: DiscardLetter, Targets: two}, "", [][]string{{"dlq", "discard", "42", "43"}}},
+		"cancel":      {Order{Kind: CancelExecution, Target: two[0]}, "wrong host", [][]string{{"execution", "cancel", "42", "--reason", "wrong host"}}},
+		"tree":        {Order{Kind: CancelTree, Target: two[0]}, "", [][]string{{"execution", "cancel", "42", "--tree"}}},
+		"many":        {Order{Kind: RetryExecution, Targets: two}, "", [][]string{{"execution", "retry", "42", "43"}}},
+		"pause":       {Order{Kind: PauseQueue, Target: queue}, "why", [][]string{{"queue", "pause", "etl.load", "--group", `{"tenant":"acme"}`, "--reason", "why"}}},
+		"limit":       {Order{Kind: LimitQueue, Target: queue, Values: map[string]string{FieldLimit: " 2 "}}, "why", [][]string{{"queue", "limit", "etl.load", "2", "--group", `{"tenant":"acme"}`}}},
+		"reset":       {Order{Kind: ResetQueue, Target: Target{Action: "a"}}, "", [][]string{{"queue", "limit", "a", "--reset"}}},
+		"repair":      {Order{Kind: RepairQueue, Target: queue}, "", [][]string{{"queue", "repair", "etl.load"}}},
+		"clear":       {Order{Kind: ClearQueue, Target: Target{Action: "a"}, Values: map[string]string{FieldOlderThan: "10m"}}, "", [][]string{{"queue", "clear", "a", "--older-than", "10m"}}},
+		"workers":     {Order{Kind: DrainWorker, Targets: []Target{worker, {ID: 8}}}, "", [][]string{{"workers", "drain", "w-1"}, {"workers", "drain", "8"}}},
+		"letters":     {Order{Kind: DiscardLetter, Targets: two}, "", [][]string{{"dlq", "discard", "42", "43"}}},
+		"purge these": {Order{Kind: PurgeLetters, Targets: two}, "old", [][]string{{"dlq", "discard", "42", "43", "--reason", "old"}}},
 		"purge": {
 			Order{Kind: PurgeLetters, Target: two[0], Values: map[string]string{FieldReason: "expired", FieldAction: "core.*", FieldWorker: "7"}},
 			"old",
