@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -106,9 +105,7 @@ const patience = 4 * time.Second
 // processes die.
 func TestRealServersAreKilledAndStartedAgain(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ATTUNE_SLOW_TESTS") == "" {
-		t.Skip("set ATTUNE_SLOW_TESTS to kill servers of the test's own; another test cuts the links to servers")
-	}
+	testkit.NeedsSlow(t, "kill servers of the test's own; another test cuts the links to servers")
 	stack := testkit.NewStack(t)
 	_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: stack.DatabaseURL(), Schema: testkit.Schema})
 	require.NoError(t, err)
