@@ -17,7 +17,7 @@ import (
 
 // Bounds of what the ledger keeps of one letter.
 const (
-	maxBody    = 1 << 20  // bytes of a body
+	MaxBody    = 1 << 20  // bytes of a body
 	maxValue   = 4 << 10  // bytes of one value in a header
 	maxHeaders = 64 << 10 // bytes of all headers
 	maxItems   = 100      // of one table or list

@@ -126,7 +126,8 @@ func (l *Letter) sentTo() string {
 }
 
 // print is the fingerprint: one dead-lettering of one message, however often the
-// letter is delivered. A message without an id is told by all that it says.
+// letter is delivered. Ids may be repeated, and so what a message says counts too; one
+// without an id is told by everything about it.
 func (l *Letter) print() string {
 	d, hash := l.delivery, sha256.New()
 	died, count := l.died.UTC().Format(time.RFC3339Nano), int64(0)
@@ -142,8 +143,8 @@ func (l *Letter) print() string {
 	write(d.MessageID, l.queue, l.reason, died, count)
 	if d.MessageID == "" {
 		write(d.CorrelationID, d.Type, d.Exchange, d.RoutingKey, d.Timestamp.UTC(), string(jsonOf(d.Headers)))
-		_, _ = hash.Write(d.Body) // as above
 	}
+	_, _ = hash.Write(d.Body) // as above
 	return hex.EncodeToString(hash.Sum(nil))
 }
 

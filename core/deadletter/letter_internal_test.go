@@ -44,6 +44,7 @@ func TestAFingerprintIsOneDeathOfOneMessage(t *testing.T) {
 	prints := map[string]bool{of(nil): true}
 	for _, change := range []func(*broker.Delivery){
 		func(d *broker.Delivery) { d.MessageID = "n" },
+		func(d *broker.Delivery) { d.Body = []byte("another that bears the same id") },
 		func(d *broker.Delivery) { d.Headers = died("rejected", "q", at, 1) },
 		func(d *broker.Delivery) { d.Headers = died("expired", "p", at, 1) },
 		func(d *broker.Delivery) { d.Headers = died("expired", "q", at.Add(time.Second), 1) },
@@ -59,7 +60,7 @@ func TestAFingerprintIsOneDeathOfOneMessage(t *testing.T) {
 	} {
 		prints[of(change)] = true
 	}
-	require.Len(t, prints, 10)
+	require.Len(t, prints, 11)
 }
 
 // A policy may give dead letters another key; what the broker wrote down says

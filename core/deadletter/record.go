@@ -12,7 +12,7 @@ import (
 func (l *Letter) row(v verdict) []any {
 	d := l.delivery
 	xDeath, headers := l.headers()
-	body := append([]byte{}, d.Body[:min(len(d.Body), maxBody)]...)
+	body := append([]byte{}, d.Body[:min(len(d.Body), MaxBody)]...)
 	if l.reduced {
 		xDeath, headers = nil, nil
 	}
@@ -86,9 +86,9 @@ func idOrNil(id int64) *int64 {
 func (l *Letter) evidence() map[string]any {
 	d := l.delivery
 	body := map[string]any{"bytes": len(d.Body)}
-	if len(d.Body) > maxBody {
+	if len(d.Body) > MaxBody {
 		digest := sha256.Sum256(d.Body)
-		body["cut"], body["kept"], body["sha256"] = true, maxBody, hex.EncodeToString(digest[:])
+		body["cut"], body["kept"], body["sha256"] = true, MaxBody, hex.EncodeToString(digest[:])
 	}
 	known := map[string]any{"body": body, "message": l.properties()}
 	if l.reduced {

@@ -14,6 +14,13 @@ func (r *runner) ledger(ctx context.Context, letters ...*Whole) error {
 	if !r.plan.Ledger || len(letters) == 0 {
 		return nil
 	}
+	if r.spool == nil {
+		for _, w := range letters {
+			if len(w.Body) > deadletter.MaxBody {
+				return fmt.Errorf("its body of %d bytes is more than the ledger keeps, %d, and there is no spool: it stays", len(w.Body), deadletter.MaxBody)
+			}
+		}
+	}
 	decision := deadletter.Discarded
 	if r.plan.Do == DoPurge {
 		decision = deadletter.Purged

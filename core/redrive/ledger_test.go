@@ -1,6 +1,7 @@
 package redrive
 
 import (
+	"bytes"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -75,6 +76,9 @@ func TestALetterIsNotRemovedWithoutTheLedger(t *testing.T) {
 	require.Contains(t, r.Errors[0], "full_up")
 	require.Equal(t, map[string]string{"m1": "discarded by ann@desk"}, s.ledgered())
 	s.becomes(message.QueueDeadLetter, 1)
+	back := s.run(Order{Do: DoUndo, Op: r.Op})
+	require.Equal(t, 1, back.Done, "what stayed is not put back a second time")
+	s.becomes(message.QueueDeadLetter, 2)
 }
 
 // TestTheLedgerTakesWhatNobodyCanRead: with texts that the database has no place for.
@@ -102,7 +106,16 @@ func TestTheLedgerIsEnoughWithoutASpool(t *testing.T) {
 	r = s.run(Order{Do: DoPurge})
 	require.Equal(t, 2, r.Done)
 	require.Len(t, s.ledgered(), 3)
-	_, err := s.Plan(s.ctx, Order{Do: DoMove, Letters: letters, Key: requests})
+	s.send(amqp.Publishing{MessageId: "large", Body: bytes.Repeat([]byte("x"), deadletter.MaxBody+1)})
+	p, err := s.Plan(s.ctx, Order{Do: DoDiscard, Letters: s.snapshot().Letters})
+	require.NoError(t, err)
+	large, err := s.Run(s.ctx, p, "", nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1}, []int{large.Done, large.Failed}, "the ledger would cut it")
+	require.Contains(t, large.Errors[0], "more than the ledger keeps")
+	s.becomes(message.QueueDeadLetter, 1)
+	require.Len(t, s.ledgered(), 3)
+	_, err = s.Plan(s.ctx, Order{Do: DoMove, Letters: letters, Key: requests})
 	require.ErrorIs(t, err, errSpoolOff, "what is moved is decided by nobody")
 
 	others := newSite(t, nil, off)

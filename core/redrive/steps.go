@@ -111,20 +111,18 @@ func (r *runner) one(ctx context.Context, c choice) error {
 	return r.spool.mark(n, StateRemoved)
 }
 
-// keep writes a letter down before anything happens to it: into the ledger first, where
-// there is one and it is to be removed, and into the spool.
+// keep writes a letter down before anything happens to it: into the spool first, and
+// into the ledger where there is one and it is to be removed. The ledger comes last,
+// because whoever reads there that a letter is decided drops it.
 func (r *runner) keep(ctx context.Context, w *Whole) (int, error) {
-	if err := r.ledger(ctx, w); err != nil {
-		return 0, err
-	}
-	if r.spool == nil {
-		return 0, nil
-	}
-	n, err := r.spool.add(w, r.desk.cfg.Queue)
+	n, err := r.note(w)
 	if err != nil {
 		return 0, err
 	}
-	return n, r.spool.sync()
+	if err := r.safe(ctx, w); err != nil {
+		return 0, r.leave(n, err)
+	}
+	return n, nil
 }
 
 // leave says in the spool that a letter stays in its queue.
@@ -283,7 +281,10 @@ func (r *runner) batch(ctx context.Context, n int) (batch []*Whole, over bool, e
 		}
 		batch, numbers = append(batch, w), append(numbers, number)
 	}
-	if err := r.safe(ctx, batch); err != nil {
+	if err := r.safe(ctx, batch...); err != nil {
+		for _, n := range numbers {
+			err = r.leave(n, err)
+		}
 		return nil, false, err
 	}
 	crashpoint.Reach("redrive:drain-spooled")
@@ -303,7 +304,7 @@ func (r *runner) batch(ctx context.Context, n int) (batch []*Whole, over bool, e
 	return batch, over, nil
 }
 
-// note writes a letter of a batch to the spool, which is safe after the batch.
+// note writes a letter to the spool, where it is safe only after safe.
 func (r *runner) note(w *Whole) (int, error) {
 	if r.spool == nil {
 		return 0, nil
@@ -311,15 +312,14 @@ func (r *runner) note(w *Whole) (int, error) {
 	return r.spool.add(w, r.desk.cfg.Queue)
 }
 
-// safe makes sure that a batch outlives its removal.
-func (r *runner) safe(ctx context.Context, batch []*Whole) error {
-	if err := r.ledger(ctx, batch...); err != nil {
-		return err
+// safe makes sure that letters outlive their removal.
+func (r *runner) safe(ctx context.Context, letters ...*Whole) error {
+	if r.spool != nil {
+		if err := r.spool.sync(); err != nil {
+			return err
+		}
 	}
-	if r.spool == nil {
-		return nil
-	}
-	return r.spool.sync()
+	return r.ledger(ctx, letters...)
 }
 
 // undo publishes what an operation removed back to the queue, and writes down that

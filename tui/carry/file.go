@@ -92,14 +92,12 @@ func (f *File) Finish() error {
 }
 
 // Leave ends the file as it is, under a name that says it is not whole, which is
-// returned. One in which nothing stands is removed, and the name is empty.
+// returned. One in which nothing stands is removed, and the name is empty. What cannot
+// be written any more is missing at its end, as it is not whole anyway.
 func (f *File) Leave() string {
-	err := errors.Join(f.out.Flush(), f.file.Close(), os.Remove(f.path))
+	_ = errors.Join(f.out.Flush(), f.file.Close(), os.Remove(f.path))
 	if f.size == 0 {
 		_ = os.Remove(f.path + unfinished) // Nothing stands in it that anybody could miss.
-		return ""
-	}
-	if err != nil {
 		return ""
 	}
 	return f.path + unfinished

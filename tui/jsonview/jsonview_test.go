@@ -107,10 +107,10 @@ func TestFoldsAndCursorOutliveAChange(t *testing.T) {
 func TestSecretsAreNeitherShownNorFoundNorCopied(t *testing.T) {
 	t.Parallel()
 	v := of(`{"password":"hunter2","api_key":{"id":"hunter2"},"value":{"$attune_secret":true,"id":"hunter2"},"t\u006fken":"hunter2",` +
-		`"url":"amqp://user:hunter2@host/","list":["postgres://u:hunter2@h/db"]}`)
+		`"url":"amqp://user:hunter2@host/","list":["postgres://u:hunter2@h/db","amqp:\/\/u:hunter2@h"]}`)
 	frame := strings.Join(drawn(t, v, 70, 40), "\n")
 	require.NotContains(t, frame, "hunter2")
-	require.Equal(t, 6, strings.Count(frame, "‹redacted›"))
+	require.Equal(t, 7, strings.Count(frame, "‹redacted›"))
 	require.Zero(t, v.Search("hunter2"))
 	require.NotContains(t, v.Text(), "hunter2")
 	require.True(t, json.Valid([]byte(v.Text())))
@@ -119,9 +119,9 @@ func TestSecretsAreNeitherShownNorFoundNorCopied(t *testing.T) {
 	require.Equal(t, widget.Masked, text)
 
 	do(v, keymap.Reveal)
-	require.Equal(t, 6, strings.Count(strings.Join(drawn(t, v, 70, 40), "\n"), "hunter2"))
+	require.Equal(t, 7, strings.Count(strings.Join(drawn(t, v, 70, 40), "\n"), "hunter2"))
 	require.Contains(t, v.Status(), "secrets shown")
-	require.Equal(t, 6, v.Search("hunter2"))
+	require.Equal(t, 7, v.Search("hunter2"))
 	v.Hide()
 	require.NotContains(t, strings.Join(drawn(t, v, 70, 40), "\n"), "hunter2")
 	do(v, keymap.Reveal)

@@ -23,12 +23,18 @@ func namesSecret(quoted string) bool {
 	return widget.IsSecret(quoted)
 }
 
-// address finds the password in an address such as amqp://user:password@host.
-var address = regexp.MustCompile(`(://[^/\s:@"]*:)[^/\s@"]+@`)
+// address finds the password in an address such as amqp://user:password@host, also
+// where JSON escapes the slashes.
+var address = regexp.MustCompile(`(:\\?/\\?/[^/\s:@"]*:)[^/\s@"]+@`)
+
+// hasAddress reports whether there may be an address in a text.
+func hasAddress(text string) bool {
+	return strings.Contains(text, "://") || strings.Contains(text, `:\/\/`) || strings.Contains(text, `:\//`) || strings.Contains(text, `:/\/`)
+}
 
 // maskAddresses hides the passwords of addresses in a text.
 func maskAddresses(text string) string {
-	if !strings.Contains(text, "://") {
+	if !hasAddress(text) {
 		return text
 	}
 	return address.ReplaceAllString(text, "${1}"+widget.Masked+"@")

@@ -79,7 +79,7 @@ func (v *View) hides(i int32, position int) bool {
 		return false
 	}
 	l := &v.doc.lines[i]
-	if v.doc.plain || strings.Contains(v.doc.text[l.val:l.valEnd], "://") {
+	if v.doc.plain || hasAddress(v.doc.text[l.val:l.valEnd]) {
 		text := lower(v.plainText(i))
 		return !strings.Contains(text, v.search.text)
 	}

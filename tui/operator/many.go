@@ -114,7 +114,7 @@ func (o *Operator) sort(ctx context.Context, order act.Order) (*sorted, error) {
 		one, err := planners[order.Kind](o, ctx, act.Order{Kind: order.Kind, Target: target, Values: order.Values})
 		if mistake, ok := errors.AsType[*act.InvalidError](err); ok {
 			unfit = mistake
-			rows.skip(target, "the answer does not fit it")
+			rows.skip(target, unfitFor(mistake))
 			continue
 		}
 		if why := skipFor(err); why != "" {
@@ -130,6 +130,14 @@ func (o *Operator) sort(ctx context.Context, order act.Order) (*sorted, error) {
 		return nil, unfit // what was written is wrong, not the rows
 	}
 	return rows, nil
+}
+
+// unfitFor is why a row does not take what was written.
+func unfitFor(mistake *act.InvalidError) string {
+	if why := mistake.Problems[act.FieldAs]; why != "" {
+		return why
+	}
+	return "the answer does not fit it"
 }
 
 // skipFor is why a row cannot be acted upon that the others can be without; empty for
@@ -151,14 +159,19 @@ func (s *sorted) take(kind act.Kind, target act.Target, one *act.Plan) {
 		s.skip(target, one.Nothing)
 		return
 	}
+	if kind == act.AnswerInquiry {
+		answer := one.Lines[max(slices.IndexFunc(one.Lines, func(l act.Line) bool { return l.Tone == act.Good }), 0)]
+		if s.answer.Text != "" && s.answer.Text != answer.Text {
+			s.skip(target, "its form makes another answer of it")
+			return
+		}
+		s.answer = answer
+	}
 	s.steps, s.word = append(s.steps, step{target, carryOut}), s.word || one.Word != ""
 	for i, l := range one.Lines {
 		asks := kind == act.AnswerInquiry && i == 0 // its question, without which nobody knows what they answer
 		if (asks || kind != act.AnswerInquiry && l.Tone == act.Warn) && len(s.reach) < maxNamed {
 			s.reach = append(s.reach, line(l.Tone, "%s: %s", target.Name, l.Text))
-		}
-		if kind == act.AnswerInquiry && l.Tone == act.Good && len(s.steps) == 1 {
-			s.answer = l
 		}
 	}
 }

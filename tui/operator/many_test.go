@@ -208,28 +208,31 @@ func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
 	_, two := b.asking("pk.two", nil)
 	_, other := b.asking("pk.other", nil)
 	testkit.Exec(t, b.store, `update inquiry set response_schema = '{"note": {"type": "string"}}' where id = $1`, other)
+	_, text := b.asking("pk.text", nil)
+	testkit.Exec(t, b.store, `update inquiry set response_schema = '{"ok": {"type": "string"}, "host": {"type": "string"}}' where id = $1`, text)
 	_, over := b.asking("pk.over", nil)
 	b.run(b.plan(act.AnswerInquiry, act.Target{ID: over}, "answer.ok", "yes"))
 	order := act.Order{Kind: act.AnswerInquiry, Values: map[string]string{"answer.ok": "no", "answer.host": "h1"}}
-	for _, id := range []int64{one, two, other, over} {
+	for _, id := range []int64{one, two, other, over, text} {
 		order.Targets = append(order.Targets, act.Target{ID: id, Name: fmt.Sprint(id)})
 	}
 	plan, err := b.Plan(t.Context(), order)
 	require.NoError(t, err)
-	text := words(plan.Lines)
+	says := words(plan.Lines)
 	require.Equal(t, "Answer 2 inquiries", plan.Title)
-	require.Contains(t, text, "4 marked: 2 to answer, 2 skipped.")
-	require.Contains(t, text, "skipped, the answer does not fit it", "what it would leave out is not answered with nothing")
-	require.Contains(t, text, "skipped, it was answered already")
-	require.Contains(t, text, fmt.Sprintf("%d: deploy?", one))
-	require.Contains(t, text, `{"host":"h1","ok":false}`)
+	require.Contains(t, says, "5 marked: 2 to answer, 3 skipped.")
+	require.Contains(t, says, "skipped, the answer does not fit it", "what it would leave out is not answered with nothing")
+	require.Contains(t, says, "skipped, it was answered already")
+	require.Contains(t, says, "skipped, its form makes another answer of it")
+	require.Contains(t, says, fmt.Sprintf("%d: deploy?", one))
+	require.Contains(t, says, `{"host":"h1","ok":false}`)
 
 	b.run(b.plan(act.AnswerInquiry, act.Target{ID: two}, "answer.ok", "yes"))
 	receipt := b.run(plan)
 	require.Equal(t, "Planned 2: 1 done, 1 changed under us, 0 failed.", receipt.Text, "the first answer counts")
 	require.Len(t, receipt.Audits, 1)
 
-	order.Values = map[string]string{"answer.host": "x"}
+	order.Targets, order.Values = order.Targets[:4], map[string]string{"answer.host": "x"}
 	_, err = b.Plan(t.Context(), order)
 	require.Error(t, err)
 	order.Targets = order.Targets[2:3]

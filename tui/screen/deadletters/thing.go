@@ -58,10 +58,20 @@ func (m *Message) Shows() (screen.Thing, bool) {
 	m.prepare()
 	thing := r.thing()
 	if d := m.detail(m.ID()); d != nil {
-		thing.Value = r.taken(d)
+		thing.Value = r.taken(legible(d))
 	}
 	thing.Path, thing.Text, thing.InDocument = m.doc.Value()
 	return thing, true
+}
+
+// legible is a letter without a body in which nobody can look for secrets.
+func legible(d *monitor.LedgerDetail) *monitor.LedgerDetail {
+	if d.Body.Base64 == nil {
+		return d
+	}
+	without := *d
+	without.Body.Base64, without.Body.Text = nil, "not taken out: nobody can look for secrets in it; attune-executor dlq show has it"
+	return &without
 }
 
 // Beyond says that the ledger holds more.
