@@ -2,10 +2,12 @@ package app
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 )
@@ -34,6 +36,26 @@ func TestAFilterIsTriedWhileItIsTyped(t *testing.T) {
 	b.types("state:paused | head>10m")
 	b.press("enter")
 	require.Equal(t, 2, b.queues.Len())
+}
+
+// TestTheLineOfKeysIsThatOfWhatIsTyped: while a filter is typed the keys of the view
+// are letters.
+func TestTheLineOfKeysIsThatOfWhatIsTyped(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	keys := func() string {
+		lines := strings.Split(strings.TrimRight(b.View(), "\n"), "\n")
+		return strings.TrimSpace(lines[len(lines)-1])
+	}
+	b.press("2")
+	before := keys()
+	b.press("/")
+	require.Equal(t, "tab complete  enter apply it  esc the filter before", keys())
+	b.press("esc")
+	require.Equal(t, before, keys())
+	b.open(keymap.InExecution)
+	b.press("/")
+	require.Equal(t, "enter search  esc close", keys())
 }
 
 func TestABadTermIsPaintedWhereItIs(t *testing.T) {

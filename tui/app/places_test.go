@@ -51,11 +51,11 @@ func TestTheEndOfALineIsReadByItself(t *testing.T) {
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InQueue)
 	b.press("tab")
-	require.Contains(t, b.View(), "20 more, G the last")
+	require.Contains(t, b.View(), "20 more than are read, G the last")
 	b.press("G")
 	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 100, End: true}, b.source.lines[len(b.source.lines)-1])
 	require.EqualValues(t, 884_279, b.queue.Subject())
-	require.Contains(t, b.View(), "20 before them, gg the first")
+	require.Contains(t, b.View(), "20 before those read, gg the first")
 	b.press("gg")
 	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 100}, b.source.lines[len(b.source.lines)-1])
 	require.EqualValues(t, 884_160, b.queue.Subject())
@@ -65,6 +65,18 @@ func TestTheEndOfALineIsReadByItself(t *testing.T) {
 	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 200}, b.source.lines[len(b.source.lines)-1])
 	require.EqualValues(t, 884_240, b.queue.Subject(), "the cursor stays where it was")
 	require.Contains(t, b.View(), "wait p50 2m00s  p95 3m00s  max 3m12s")
+}
+
+// TestThePaceOfAQueueIsWrittenInDigits, and as what it can be at most.
+func TestThePaceOfAQueueIsWrittenInDigits(t *testing.T) {
+	t.Parallel()
+	for rate, text := range map[float64]string{0.25: "up to 0.25/min", 999.4: "up to 999/min", 1130.4: "up to 1\u2009130/min"} {
+		source := sample()
+		source.queue.Drain.PerMinute = &rate
+		b := started(t, source, 80, 24)
+		b.open(keymap.InQueue)
+		require.Contains(t, b.View(), text)
+	}
 }
 
 // TestAQueueBeginsWithTheLastHour, as the database tells it, and reads it once.

@@ -347,16 +347,36 @@ func (m *Model) trouble() string {
 
 // keyLine names the keys that are most useful here.
 func (m *Model) keyLine() string {
+	if line := m.promptKeys(); line != "" {
+		return line
+	}
 	if m.help {
 		return m.keysOf(m.keymap.BottomLine(keymap.InHelp, true))
-	}
-	if m.prompt == palettePrompt {
-		return " " + m.keyHint("tab", "complete") + "  " + m.keyHint("↑ ↓", "earlier commands") + "  " + m.keyHint("enter", "do it") + "  " + m.keyHint("esc", "close")
 	}
 	if m.dialog.scope != "" {
 		return m.keysOf(m.keymap.BottomLine(m.dialog.keys(), true))
 	}
 	return m.keysOf(m.keymap.BottomLine(m.view, m.env.Locked == ""))
+}
+
+// promptKeys names the keys of the line that is being typed, where those of the
+// view are letters like all others.
+func (m *Model) promptKeys() string {
+	enter, esc := m.keyHint("enter", "apply it"), "  "+m.keyHint("esc", "close")
+	switch m.prompt {
+	case palettePrompt:
+		return " " + m.keyHint("tab", "complete") + "  " + m.keyHint("↑ ↓", "earlier commands") + "  " + m.keyHint("enter", "do it") + esc
+	case filterPrompt:
+		back := "  " + m.keyHint("esc", "the filter before")
+		if _, ok := m.screen().(screen.Queryable); ok {
+			return " " + m.keyHint("tab", "complete") + "  " + enter + back
+		}
+		return " " + enter + back
+	case searchPrompt:
+		return " " + m.keyHint("enter", "search") + esc
+	default:
+		return ""
+	}
 }
 
 func (m *Model) keyHint(key, word string) string {

@@ -146,7 +146,11 @@ func wordReceipt(r *triage.WordReceipt) *act.Receipt {
 		receipt.Text, receipt.Unchanged = "Nothing changed: it was so already.", true
 		return receipt
 	}
-	receipt.Text = sentence(counted(r.Changed, "queue is ", "queues are ") + wordDone[r.Act] + ", " + counted(r.Waiting, "execution waits", "executions wait"))
+	done := wordDone[r.Act]
+	if r.Act == triage.Reset && r.Changed == 1 {
+		done = "back to its policy's limit"
+	}
+	receipt.Text = sentence(counted(r.Changed, "queue is ", "queues are ") + done + ", " + counted(r.Waiting, "execution waits", "executions wait"))
 	switch {
 	case r.Act == triage.Pause:
 		receipt.Next = "A, then u resumes"

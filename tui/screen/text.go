@@ -95,13 +95,15 @@ func Slots(taken int64, limit *int64) string {
 	return strconv.FormatInt(taken, 10) + "/" + strconv.FormatInt(*limit, 10)
 }
 
-// Missing explains why a feed has nothing to show yet.
-func (e *Env) Missing(feed Feed, what string) []string {
+// Missing explains in w cells why a feed has nothing to show yet. The cause stands at
+// the end of an error, so all of it is shown.
+func (e *Env) Missing(feed Feed, what string, w int) []string {
 	if f := e.Data.Fresh(feed); f.Err != nil {
-		return []string{
-			"", " " + e.Paint(theme.Bad, "✗ "+what+" cannot be read: "+widget.Clean(f.Err.Error())),
-			" It is tried again by itself; r tries at once.",
+		lines := []string{""}
+		for _, line := range widget.Hang(" ✗ ", what+" cannot be read: "+widget.Clean(f.Err.Error()), w-1) {
+			lines = append(lines, e.Paint(theme.Bad, line))
 		}
+		return append(lines, " It is tried again by itself; r tries at once.")
 	}
 	return []string{"", " " + e.Paint(theme.Dim, "Reading "+what+" …")}
 }

@@ -16,7 +16,7 @@ const trendSpan = 15 * time.Minute
 func (v *Alerts) Render(w, h int) []string {
 	e, a := v.env, v.env.Data.Alerts
 	if a == nil {
-		return e.Missing(screen.FeedAlerts, "the alerts")
+		return e.Missing(screen.FeedAlerts, "the alerts", w)
 	}
 	lines := v.evaluation(a, w)
 	v.first, v.pastFirst = len(lines), 0

@@ -94,7 +94,7 @@ func (v *Broker) limit(q monitor.BrokerQueue) string {
 func (v *Broker) Render(w, h int) []string {
 	e, b := v.env, v.env.Data.Broker
 	if b == nil {
-		return e.Missing(screen.FeedBroker, "the message broker")
+		return e.Missing(screen.FeedBroker, "the message broker", w)
 	}
 	lines := v.head(b, w)
 	v.first = len(lines)

@@ -39,7 +39,7 @@ func (v *DeadLetters) Render(w, h int) []string {
 	e, d := v.env, v.env.Data.DeadLetters
 	v.width = w
 	if d == nil {
-		return e.Missing(screen.FeedDeadLetters, "the dead letters")
+		return e.Missing(screen.FeedDeadLetters, "the dead letters", w)
 	}
 	lines := append(v.depth(d, w), v.sourceLines(d, w)...)
 	v.first = len(lines)
@@ -52,7 +52,7 @@ func (v *DeadLetters) Render(w, h int) []string {
 	if len(v.rows) > 0 {
 		lines = append(lines, widget.Fit(v.table.Lines(w, room, e.Theme), w, room)...)
 	} else {
-		lines = append(lines, widget.Fit(append([]string{""}, v.empty(d)...), w, room)...)
+		lines = append(lines, widget.Fit(append([]string{""}, v.nothing(d, w)...), w, room)...)
 	}
 	lines = append(append(lines, under...), groups...)
 	return append(lines, v.chart(w, chart)...)

@@ -244,7 +244,7 @@ func (m *Message) Render(w, h int) []string {
 	m.prepare()
 	l := m.letter(r)
 	if l.waiting {
-		return e.Missing(screen.FeedLetter, r.name)
+		return e.Missing(screen.FeedLetter, r.name, w)
 	}
 	if w >= 120 {
 		lw := w * 82 / 140

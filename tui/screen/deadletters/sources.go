@@ -99,6 +99,15 @@ func (v *DeadLetters) ledger(d *monitor.DeadLetters) []string {
 	return []string{label + e.Count(l.LastDay) + " in 24 h   " + strconv.FormatFloat(l.PerMinute, 'f', 1, 64) + "/m   " + waiting}
 }
 
+// nothing says in as many lines as it takes why no letter is listed.
+func (v *DeadLetters) nothing(d *monitor.DeadLetters, w int) []string {
+	var lines []string
+	for _, text := range v.empty(d) {
+		lines = append(lines, widget.Hang(" ", strings.TrimPrefix(text, " "), w-1)...)
+	}
+	return lines
+}
+
 // empty says why there is nothing to list and what that means.
 func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
 	switch {

@@ -118,7 +118,7 @@ const timelineLines = 3
 func (x *Execution) Render(w, h int) []string {
 	e, d := x.env, x.current()
 	if d == nil {
-		return e.Missing(screen.FeedExecution, "execution "+strconv.FormatInt(x.id, 10))
+		return e.Missing(screen.FeedExecution, "execution "+strconv.FormatInt(x.id, 10), w)
 	}
 	if x.why {
 		return x.whyLines(d, w, h)

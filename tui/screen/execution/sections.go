@@ -208,7 +208,7 @@ func (x *Execution) letterLines(w int) []string {
 	e, f := x.env, x.family()
 	switch {
 	case f == nil:
-		return e.Missing(screen.FeedFamily, "its dead letters")
+		return e.Missing(screen.FeedFamily, "its dead letters", w)
 	case f.Letters == nil:
 		return []string{" No ledger of dead letters is kept here, or it has none of this execution."}
 	case len(f.Letters) == 0:

@@ -225,7 +225,7 @@ func Tries(r *monitor.Execution) string {
 func (x *Executions) Render(w, h int) []string {
 	e := x.env
 	if e.Data.Executions == nil {
-		return e.Missing(screen.FeedExecutions, "the executions")
+		return e.Missing(screen.FeedExecutions, "the executions", w)
 	}
 	if len(x.rows) == 0 {
 		return x.empty()

@@ -19,7 +19,7 @@ func (v *Inquiries) Render(w, h int) []string {
 		return v.whole(w, h)
 	}
 	if e.Data.Inquiries == nil {
-		return e.Missing(screen.FeedInquiries, "the inquiries")
+		return e.Missing(screen.FeedInquiries, "the inquiries", w)
 	}
 	foot := v.foot(w)
 	if len(v.rows) == 0 {
@@ -101,7 +101,7 @@ func (v *Inquiries) about(w int) []string {
 		if v.Subject() == 0 {
 			return nil
 		}
-		return e.Missing(screen.FeedInquiry, "inquiry "+strconv.FormatInt(v.Subject(), 10))
+		return e.Missing(screen.FeedInquiry, "inquiry "+strconv.FormatInt(v.Subject(), 10), w)
 	}
 	lines := []string{" " + e.State(d.Status) + "  for " + e.Paint(theme.Strong, widget.Clean(whom(&d.Inquiry))) + v.deadline(&d.Inquiry)}
 	for _, paragraph := range widget.CleanLines(d.Prompt) {

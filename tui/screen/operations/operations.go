@@ -246,7 +246,7 @@ func (v *Operations) outcome(r row) (string, theme.Role) {
 func (v *Operations) Render(w, h int) []string {
 	v.join()
 	if len(v.rows) == 0 {
-		return v.empty()
+		return v.empty(w)
 	}
 	if v.detail {
 		lines := v.detailLines(w)
@@ -277,9 +277,9 @@ func (v *Operations) join() {
 	}
 }
 
-func (v *Operations) empty() []string {
+func (v *Operations) empty(w int) []string {
 	if v.env.Data.Audit == nil {
-		return v.env.Missing(screen.FeedAudit, "the acts of operators")
+		return v.env.Missing(screen.FeedAudit, "the acts of operators", w)
 	}
 	lines := []string{"", " Nobody has acted on this installation yet."}
 	if v.env.Locked != "" {

@@ -105,8 +105,8 @@ func (o *Overview) Select(line int) bool {
 // Render draws the view.
 func (o *Overview) Render(w, h int) []string {
 	if o.env.Data.Overview == nil && o.env.Data.Broker == nil {
-		return append(o.env.Missing(screen.FeedOverview, "the overview"),
-			o.env.Missing(screen.FeedBroker, "the broker")...)
+		return append(o.env.Missing(screen.FeedOverview, "the overview", w),
+			o.env.Missing(screen.FeedBroker, "the broker", w)...)
 	}
 	if w >= 120 && h >= 25 {
 		return o.wide(w, h)
@@ -192,7 +192,7 @@ func (o *Overview) queueBlock() []string {
 	return []string{
 		" " + e.Head(screen.FeedOverview, "QUEUES") + "  " + e.Num(q.Busy) + " busy of " + e.Num(q.Queues),
 		"   queued " + o.number(e.Num(q.Queued)) + "  " + e.Spark(screen.SeriesQueued, 15*time.Minute, 7) + " " + e.Change(screen.SeriesQueued, 5*time.Minute) + "/5m",
-		"   running" + o.number(e.Num(q.Active)) + "  of " + e.Num(q.Slots) + " limited slots",
+		"   running" + o.number(e.Num(q.Active)) + "  · " + e.Num(q.Slots) + " limited slots",
 		"   oldest " + o.number(oldest) + "  " + name,
 	}
 }

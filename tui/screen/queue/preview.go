@@ -28,9 +28,9 @@ func Preview(e *screen.Env, id int64, w, h int) []string {
 	switch feed := Unread(e, id); feed {
 	case "":
 	case screen.FeedLine:
-		return e.Missing(feed, "the line")
+		return e.Missing(feed, "the line", w)
 	default:
-		return e.Missing(feed, "it")
+		return e.Missing(feed, "it", w)
 	}
 	d := e.Data.Queue
 	held, first := newHolders(e), newLine(e)

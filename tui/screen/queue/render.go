@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ func (q *Queue) Render(w, h int) []string {
 	e, d := q.env, q.current()
 	q.tops = [2]int{}
 	if d == nil {
-		return e.Missing(screen.FeedQueue, "queue "+widget.Clean(q.name))
+		return e.Missing(screen.FeedQueue, "queue "+widget.Clean(q.name), w)
 	}
 	if q.part == inAbout {
 		return q.about(d, w, h)
@@ -59,7 +60,7 @@ func (q *Queue) head(d *monitor.QueueDetail, w int) []string {
 	if from := d.LimitFrom.String(); from != "" && from != string(monitor.LimitNone) {
 		limit += " by " + widget.Clean(from)
 	}
-	facts := []string{limit, drains(d), "enqueued " + e.Num(d.Enqueued), "done " + e.Num(d.Completed)}
+	facts := []string{limit, q.drains(d), "enqueued " + e.Num(d.Enqueued), "done " + e.Num(d.Completed)}
 	line, hint := " "+e.Paint(theme.Dim, strings.Join(facts, " · ")), e.Paint(theme.Dim, "tab: limits, times")
 	if widget.Width(line)+widget.Width(hint) < w-2 {
 		line = widget.Spread(line, hint, w-1)
@@ -67,16 +68,24 @@ func (q *Queue) head(d *monitor.QueueDetail, w int) []string {
 	return append(lines[:min(len(lines), 3)], widget.Cut(line, w-1))
 }
 
-// drains says how fast the queue becomes shorter, and when it is empty.
-func drains(d *monitor.QueueDetail) string {
+// drains says how fast the queue can become shorter, and when it is empty.
+func (q *Queue) drains(d *monitor.QueueDetail) string {
 	if d.Drain.PerMinute == nil {
 		return "pace unknown"
 	}
-	text := strconv.FormatFloat(*d.Drain.PerMinute, 'g', 3, 64) + "/min"
+	text := "up to " + pace(*d.Drain.PerMinute, q.env) + "/min"
 	if at := d.Empties.At; at != nil && d.Queued > 0 {
 		text += ", empty in " + widget.Age(at.Sub(d.At))
 	}
 	return text
+}
+
+// pace writes a rate in three digits, or whole where it has more.
+func pace(rate float64, e *screen.Env) string {
+	if rate >= 999.5 {
+		return e.Num(int64(math.Round(rate)))
+	}
+	return strconv.FormatFloat(rate, 'g', 3, 64)
 }
 
 // charts are the last hour: how long the head waited, and how many did.
@@ -148,7 +157,7 @@ func (q *Queue) linePart(d *monitor.QueueDetail, w, h, top int) []string {
 	case d.Queued == 0 && q.line.Len() == 0:
 		return append(lines, " "+e.Paint(theme.Dim, "Nobody waits."))
 	case e.Data.Line == nil:
-		return append(lines, e.Missing(screen.FeedLine, "the line")[1:]...)
+		return append(lines, e.Missing(screen.FeedLine, "the line", w)[1:]...)
 	}
 	foot := []string{}
 	if h >= 5 {
@@ -177,9 +186,9 @@ func (q *Queue) lineFoot(d *monitor.QueueDetail, w int) string {
 	e := q.env
 	text := ""
 	if more := q.line.of - int64(q.line.Len()); more > 0 && q.line.shows {
-		text = "… " + e.Num(more) + " before them, gg the first   "
+		text = "… " + e.Num(more) + " before those read, gg the first   "
 	} else if more > 0 {
-		text = "… " + e.Num(more) + " more, G the last   "
+		text = "… " + e.Num(more) + " more than are read, G the last   "
 	}
 	if d.Ages != nil && d.Ages.Waited != nil {
 		a := d.Ages.Waited

@@ -19,7 +19,7 @@ func (q *Queue) side(w, h int) []string {
 	lines := []string{widget.Spread(e.Paint(theme.Dim, "PREVIEW")+"  execution "+strconv.FormatInt(id, 10), e.Paint(theme.Dim, "v closes"), w-1)}
 	d := q.glance(id)
 	if d == nil {
-		return append(lines, e.Missing(screen.FeedGlance, "it")...)
+		return append(lines, e.Missing(screen.FeedGlance, "it", w)...)
 	}
 	lines = append(append(lines, ""), q.facts(d, w)...)
 	timeline, why := q.timeline(d, max(3, h/4)), q.why(d, w)

@@ -353,7 +353,7 @@ func (q *Queues) drain(r monitor.Queue) string {
 func (q *Queues) Render(w, h int) []string {
 	e, d := q.env, q.env.Data.Queues
 	if d == nil {
-		return e.Missing(screen.FeedQueues, "the queues")
+		return e.Missing(screen.FeedQueues, "the queues", w)
 	}
 	if len(q.rows) == 0 {
 		return q.empty(d)

@@ -144,7 +144,7 @@ func (r *Record) Relations() (title string, list []screen.Relation, ok bool) {
 func (r *Record) Render(w, h int) []string {
 	d := r.env.Data.Record
 	if d == nil || d.RecordRef != r.ref {
-		return r.env.Missing(screen.FeedRecord, string(r.ref.Kind)+" "+r.ref.Name)
+		return r.env.Missing(screen.FeedRecord, string(r.ref.Kind)+" "+r.ref.Name, w)
 	}
 	lines := r.view.Lines(w, max(1, h-1), r.env.Theme)
 	for len(lines) < h-1 {

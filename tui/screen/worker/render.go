@@ -18,7 +18,7 @@ func (v *Worker) Render(w, h int) []string {
 	v.top = 0
 	v.table.Focus(!v.inHistory)
 	if e.Data.Workers == nil && Detail(e, v.id) == nil {
-		return e.Missing(screen.FeedWorkers, "worker "+strconv.FormatInt(v.id, 10))
+		return e.Missing(screen.FeedWorkers, "worker "+strconv.FormatInt(v.id, 10), w)
 	}
 	if w >= 120 && h >= 20 {
 		lw := w * 82 / 140
@@ -138,7 +138,7 @@ func (v *Worker) running(w, h int) []string {
 		return nil
 	}
 	if d == nil {
-		return e.Missing(screen.FeedWorker, "what it has")[1:]
+		return e.Missing(screen.FeedWorker, "what it has", w)[1:]
 	}
 	lines := []string{v.heading(!v.inHistory, "RUNNING HERE "+total(d), w)}
 	if len(v.rows) == 0 {

@@ -343,7 +343,7 @@ func (v *Workers) note(r row) string {
 func (v *Workers) Render(w, h int) []string {
 	e, d := v.env, v.env.Data.Workers
 	if d == nil {
-		return e.Missing(screen.FeedWorkers, "the workers")
+		return e.Missing(screen.FeedWorkers, "the workers", w)
 	}
 	if len(v.rows) == 0 {
 		return v.empty()

@@ -21,10 +21,10 @@ func (v *Workflows) Render(w, h int) []string {
 		if d := v.detail(); d != nil {
 			return v.whyLines(d, w, h)
 		}
-		return e.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10))
+		return e.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10), w)
 	}
 	if e.Data.Workflows == nil && len(v.path) == 0 {
-		return e.Missing(screen.FeedWorkflows, "the workflows")
+		return e.Missing(screen.FeedWorkflows, "the workflows", w)
 	}
 	if len(v.rows) == 0 && len(v.path) == 0 {
 		return v.empty()
@@ -122,7 +122,7 @@ func (v *Workflows) treePart(w, h int, chart bool) []string {
 		if v.Subject() == 0 {
 			return nil
 		}
-		return e.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10))
+		return e.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10), w)
 	}
 	lines := []string{" " + v.headline(d, w-2)}
 	if d.Unreadable != "" {

@@ -251,7 +251,7 @@ func (*Xray) try(r *monitor.Relative) string {
 func (v *Xray) Render(w, h int) []string {
 	f := v.family()
 	if f == nil {
-		return v.env.Missing(screen.FeedFamily, "the tree of execution "+strconv.FormatInt(v.id, 10))
+		return v.env.Missing(screen.FeedFamily, "the tree of execution "+strconv.FormatInt(v.id, 10), w)
 	}
 	attempts := v.attempts(f)
 	lines := widget.Fit(v.table.Lines(w, max(2, h-len(attempts)), v.env.Theme), w, max(2, h-len(attempts)))
