@@ -140,8 +140,11 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, execution.ID))
 	x.press("A", "c")
 	x.shows("worker worker-a is asked to stop it")
-	x.press("y", "y")
+	x.press("y")
 	x.shows("1 worker was asked to stop an execution")
+	x.press("y") // which copies now, and confirms nothing a second time
+	x.shows("copy of execution")
+	x.press("Escape")
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, execution.ID))
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where action = 'execution.cancel'`))
 	x.shows("canceling")

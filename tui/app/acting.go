@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -298,12 +299,18 @@ func (m *Model) planned(msg planMsg) tea.Cmd {
 	return nil
 }
 
-// planReason is the error of a plan that an operator can act on.
+// planReason is the error of a plan that an operator can act on. Which server is away
+// stands around what the network says of it.
 func planReason(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
+	var network *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %s", act.PlanTimeout)
+	case errors.As(err, &network):
+		return err
+	default:
+		return reason(err)
 	}
-	return reason(err)
 }
 
 // texts paints the lines of a plan or a receipt by how they are meant.

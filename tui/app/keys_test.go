@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -120,6 +121,21 @@ func TestEnterOnAFindingOpensItsView(t *testing.T) {
 		}
 	}
 	require.Fail(t, "the sample has a finding about a queue")
+}
+
+// A finding of which no other view has more says so.
+func TestEnterOnAFindingThatLeadsNowhereSaysSo(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.env.Data.Fresh(screen.FeedOverview).Err = errors.New("refused")
+	b.press("gg")
+	for range b.env.Findings() {
+		b.press("k")
+	}
+	require.Equal(t, "overview", b.env.Findings()[0].Target)
+	b.press("enter")
+	require.Equal(t, keymap.InOverview, b.view)
+	require.Contains(t, b.View(), "No view has more of this")
 }
 
 func TestQDoesNotQuitWhileTyping(t *testing.T) {

@@ -253,8 +253,9 @@ func (w *world) send(ctx context.Context, from, n int, rate float64) error {
 	return nil
 }
 
-// stalled is how long nothing may happen.
-const stalled = 30 * time.Second
+// stalled is how long nothing may happen: longer than the engine takes to find by
+// itself what no message tells it of.
+const stalled = time.Minute
 
 var errStalled = errors.New("nothing comes to its end any more")
 

@@ -89,6 +89,13 @@ func (o *Overview) open() screen.Effect {
 		return screen.Effect{Handled: true, Note: "Nothing needs attention."}
 	}
 	f := found[o.cursor]
+	here := f.Target == "" || screen.View(f.Target) == o.View()
+	if here && f.Rule != "" {
+		return screen.Effect{Handled: true, Open: keymap.InAlerts, Row: screen.AlertKey(f.Rule, f.About)}
+	}
+	if here {
+		return screen.Effect{Handled: true, Note: "No view has more of this than stands here."}
+	}
 	return screen.Effect{Handled: true, Open: screen.View(f.Target), Filter: f.Filter}
 }
 
