@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,8 +57,20 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 	done := func(parent int64) int {
 		return f.count(`SELECT count(*) FROM execution WHERE parent = $1 AND status = 'completed'`, parent)
 	}
-	testkit.Eventually(t, func() bool {
+	middle := func() bool {
 		return running(sturdy) > 0 && running(fragile) > 0 && done(sturdy) > 1 && done(fragile) > 1
+	}
+	testkit.Eventually(t, func() bool {
+		if !middle() {
+			return false
+		}
+		// It says nothing more of what it runs, however long it takes to be killed.
+		require.NoError(t, doomed.cmd.Process.Signal(syscall.SIGSTOP))
+		if middle() {
+			return true
+		}
+		require.NoError(t, doomed.cmd.Process.Signal(syscall.SIGCONT))
+		return false
 	}, 40*time.Second, "both lists are in their middle")
 	doomed.kill()
 	let()
