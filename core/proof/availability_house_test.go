@@ -139,6 +139,44 @@ func (c *scene) disturb() {
 	c.house.disturb(c.t)
 }
 
+// undisturbed does what no scene may disturb meanwhile.
+func (c *scene) undisturbed(do func()) {
+	c.house.entering.RLock()
+	defer c.house.entering.RUnlock()
+	do()
+}
+
+// connectionsOf are the broker's names for the connections of a worker of the scene.
+func (c *scene) connectionsOf(worker string) (names []string) {
+	c.t.Helper()
+	for _, connection := range c.connections(c.t) {
+		if strings.HasPrefix(connection.Properties.Name, "w-"+c.label+"-"+worker) {
+			names = append(names, connection.Name)
+		}
+	}
+	return names
+}
+
+// hearsAgain waits until a worker whose connections were cut consumes with others and
+// has said so, as placement wants it.
+func (c *scene) hearsAgain(worker string, cut []string) {
+	c.t.Helper()
+	name := "w-" + c.label + "-" + worker
+	c.await(func() bool {
+		now := c.connectionsOf(worker)
+		return len(now) > 0 && !slices.ContainsFunc(now, func(name string) bool { return slices.Contains(cut, name) })
+	}, "%s is connected anew", name)
+	id := c.count(`SELECT id FROM worker WHERE name = $1`, name)
+	c.await(func() bool {
+		state, err := c.wire.QueueState(testkit.Context(c.t), message.WorkerExecutionsQueue(int64(id)))
+		return err == nil && state.Consumers == 1
+	}, "%s consumes", name)
+	heard := time.Now()
+	c.await(func() bool {
+		return c.count(`SELECT count(*) FROM worker WHERE id = $1 AND status = 'active' AND heartbeat_seen > $2`, id, heard) == 1
+	}, "%s says that it hears", name)
+}
+
 // action makes an action that is a process of its own: it writes down that it was
 // started, and ends when the scene lets it.
 func (c *scene) action(name string, options ...func(*testkit.ActionRow)) testkit.ActionRow {

@@ -87,9 +87,10 @@ func (c *scene) requireDecidedWithin(id int64) {
 
 // Scenario 2; upstream 18: a worker lives, beats, takes what it is handed and never
 // begins it. It loses it in place to another one, and what it still has of it
-// expires and is stale (S2, L5).
+// expires and is stale (S2, L5). Its time is over when the other one is there and
+// hears again: with nobody to take it, it would be repeated as a new row.
 func neverPicksUp(c *scene) {
-	act := c.action("act")
+	act := c.action("act", unhurried)
 	holder := c.fake(true, testkit.FakeWorkerConfig{Gate: make(chan struct{}), QueueTTL: 1500 * time.Millisecond})
 	c.hire("rescue")
 	let := c.cordoned("w-" + c.label + "-rescue")
@@ -97,7 +98,15 @@ func neverPicksUp(c *scene) {
 	c.reach(attune.StatusScheduled, ids...)
 	c.open()
 	let()
+	before := c.connectionsOf("rescue")
 	c.disturb()
+	c.undisturbed(func() {
+		c.hearsAgain("rescue", before)
+		testkit.Exec(c.t, c.store, `UPDATE action SET scheduled_timeout_seconds = 1 WHERE id = $1`, act.ID)
+		c.await(func() bool {
+			return c.count(`SELECT count(*) FROM lost_work WHERE execution = ANY ($1)`, ids) == len(ids)
+		}, "both are taken away")
+	})
 	c.settled()
 	for _, id := range ids {
 		require.Equal(c.t, "completed 2", c.course(id), "in place")
