@@ -186,6 +186,9 @@ func (s *Stack) postgresArgs() []string {
 		set("max_wal_senders", "0")
 		set("checkpoint_timeout", "30min")
 		set("max_wal_size", "2GB")
+		// In a file of the data folder, and not in the memory file system, which is
+		// small in many containers.
+		set("dynamic_shared_memory_type", "mmap")
 	}
 	return args
 }

@@ -2,35 +2,54 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// enumTypes are registered with every connection, so that they can be passed
-// and read in arrays too.
-var enumTypes = []string{
-	"execution_status_enum", "_execution_status_enum",
-	"enforcement_status_enum", "_enforcement_status_enum",
-	"inquiry_status_enum", "_inquiry_status_enum",
-	"worker_status_enum", "_worker_status_enum",
-}
+// enumTypes are registered with every connection, and so are their arrays, so
+// that both can be passed and read.
+var enumTypes = []string{"execution_status_enum", "enforcement_status_enum", "inquiry_status_enum", "worker_status_enum"}
 
 const untyped = "attune: enum types not known yet"
 
 // registerTypes runs on every new connection. A schema that does not exist yet
 // is no failure: the connection is marked and asked again before its next use.
+//
+// It asks for two numbers a type, which is all that an enum needs. pgx's own
+// LoadTypes walks the whole catalogue for what a type may be made of, and that
+// costs the server more than most connections do in their life.
 func registerTypes(ctx context.Context, conn *pgx.Conn) error {
-	types, err := conn.LoadTypes(ctx, enumTypes)
+	types, err := enumsOf(ctx, conn)
 	if err != nil {
-		if conn.IsClosed() || ctx.Err() != nil {
-			return err
-		}
+		return fmt.Errorf("read the types of states: %w", err)
+	}
+	conn.TypeMap().RegisterTypes(types)
+	if len(types) < 2*len(enumTypes) {
 		conn.PgConn().CustomData()[untyped] = true
 		return nil
 	}
-	conn.TypeMap().RegisterTypes(types)
 	delete(conn.PgConn().CustomData(), untyped)
 	return nil
+}
+
+// enumsOf are the enums that the connection's search path leads to, and their
+// arrays; those that do not exist are left out.
+func enumsOf(ctx context.Context, conn *pgx.Conn) ([]*pgtype.Type, error) {
+	rows, err := conn.Query(ctx, `SELECT name, t.oid, t.typarray FROM unnest($1::text[]) name JOIN pg_type t ON t.oid = to_regtype(name)`, enumTypes)
+	if err != nil {
+		return nil, err
+	}
+	var types []*pgtype.Type
+	var name string
+	var oid, array uint32
+	_, err = pgx.ForEachRow(rows, []any{&name, &oid, &array}, func() error {
+		enum := &pgtype.Type{Name: name, OID: oid, Codec: &pgtype.EnumCodec{}}
+		types = append(types, enum, &pgtype.Type{Name: "_" + name, OID: array, Codec: &pgtype.ArrayCodec{ElementType: enum}})
+		return nil
+	})
+	return types, err
 }
 
 // retryTypes runs before a pooled connection is used.
