@@ -5,7 +5,21 @@
 set -u
 cd "$(dirname "$0")/.."
 
-dir=${TEST_STACK_DIR:-.attune/test-stack}
+# The servers are in memory where the system has a memory file system with room
+# for them (they use some 400 MB at most) that programs may be run from: what they
+# write there costs next to nothing. TEST_MEMORY_DIR names another folder, and an
+# empty one keeps everything on disk.
+memory=${TEST_MEMORY_DIR-/dev/shm}
+roomy() {
+	[ -d "$memory" ] && [ -w "$memory" ] || return 1
+	[ "$(df -Pk "$memory" | awk 'NR == 2 { print $4 }')" -ge 3145728 ] || return 1
+	probe=$(mktemp "$memory/attune-probe.XXXXXX") || return 1
+	printf '#!/bin/sh\n' >"$probe" && chmod 755 "$probe" && "$probe" 2>/dev/null
+	able=$?
+	rm -f "$probe"
+	return $able
+}
+
 attune=bin/attune-executor
 mkdir -p .attune
 log=.attune/test.log
@@ -14,9 +28,12 @@ began=$(date +%s)
 
 # Whatever tests put into the temporary folder goes with it, also the servers
 # of a test that was interrupted. Other users' processes work in it too.
-TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/attune-run.XXXXXX") || exit 1
+place=${TMPDIR:-/tmp}
+if [ -n "$memory" ] && roomy; then place=$memory; fi
+TMPDIR=$(mktemp -d "$place/attune-run.XXXXXX") || exit 1
 chmod 1777 "$TMPDIR"
 export TMPDIR
+dir=${TEST_STACK_DIR:-$TMPDIR/stack}
 
 finish() {
 	code=$?
