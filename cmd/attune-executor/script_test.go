@@ -81,10 +81,14 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 			ts.Fatalf("usage: until REGEXP COMMAND [ARGUMENT...]")
 		}
 		wanted := regexp.MustCompile("(?m)" + args[0])
-		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(50 * time.Millisecond) {
+		// Each look starts a process: the longer it takes the less often it is asked,
+		// so that those who wait do not slow down what they wait for.
+		pause := 50 * time.Millisecond
+		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(pause) {
 			if ts.Exec(args[1], args[2:]...) == nil && wanted.MatchString(ts.ReadFile("stdout")) {
 				return
 			}
+			pause = min(pause*3/2, time.Second)
 		}
 		ts.Fatalf("the output never matched %s", args[0])
 	},
