@@ -33,6 +33,8 @@ type DeadLetterFilter struct {
 	// MaxAge keeps what was stored within it, MinAge what was stored before.
 	MaxAge time.Duration `json:"max_age_ns,omitempty"`
 	MinAge time.Duration `json:"min_age_ns,omitempty"`
+	// IDs asks for these letters and no others, whatever else the filter says.
+	IDs []int64 `json:"ids,omitempty"`
 	// Limit bounds a page; zero means DefaultPage.
 	Limit int `json:"limit,omitempty"`
 }
@@ -77,6 +79,11 @@ func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, curso
 			return err
 		}
 		page.Open = numbers.open
+		if len(filter.IDs) > 0 {
+			list, err := readLetters(ctx, tx, filter.IDs)
+			page.List = append(page.List, list...)
+			return err
+		}
 		search, err := newLetterSearch(ctx, tx, filter, cursor)
 		if err != nil || search == nil {
 			return err

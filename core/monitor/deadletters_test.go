@@ -118,6 +118,14 @@ func TestEveryFilterKeepsWhatItSays(t *testing.T) {
 	require.Equal(t, "dispatch", page.List[0].What)
 }
 
+// TestLettersAreReadByTheirIDs: those and no others, whatever else is asked.
+func TestLettersAreReadByTheirIDs(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	first, _, third := b.letter(t), b.letter(t), b.letter(t)
+	require.ElementsMatch(t, []int64{first, third}, b.listed(t, DeadLetterFilter{IDs: []int64{first, third, 1 << 40}, Reason: "never", Limit: 1}))
+}
+
 // TestAPageGoesOnWhereTheLastEnded: what is stored or decided meanwhile neither
 // repeats nor hides a letter that was there.
 func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {

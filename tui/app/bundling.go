@@ -256,16 +256,13 @@ func (b *incident) readMarked(ctx context.Context) {
 	if b.marked == nil {
 		return
 	}
-	list, note := incidentList{"marked.jsonl", b.marked.values}, b.marked.note
-	if b.marked.more != nil {
-		var err error
-		note, err = b.marked.more(ctx, func(values []any) error {
-			list.values = append(list.values, values...)
-			return nil
-		})
-		if err != nil {
-			note = "not all marked rows could be read: " + err.Error()
-		}
+	list := incidentList{name: "marked.jsonl"}
+	note, err := b.marked.each(ctx, func(value any) error {
+		list.values = append(list.values, value)
+		return nil
+	})
+	if err != nil {
+		note = "not all marked rows could be read: " + err.Error()
 	}
 	if note != "" {
 		b.notes = append(b.notes, "marked.jsonl: "+note)

@@ -3,7 +3,6 @@ package app
 import (
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -106,17 +105,6 @@ func (m *Model) markedThings() (things []screen.Thing, missing []string) {
 	return things, missing
 }
 
-// executionIDsOf are the executions that have these keys.
-func executionIDsOf(keys []string) []int64 {
-	var ids []int64
-	for _, key := range keys {
-		if id, err := strconv.ParseInt(key, 10, 64); err == nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // openYank opens the menu of what can be copied of the marked rows, else of the one
 // under the cursor.
 func (m *Model) openYank() {
@@ -133,7 +121,7 @@ func (m *Model) openYank() {
 			unread = m.env.Num(int64(len(missing))) + " of them are not loaded: e writes all to a file"
 		}
 		if m.view == keymap.InExecutions { // which are marked by the filter without being listed
-			for _, id := range executionIDsOf(missing) {
+			for _, id := range numbersOf(missing) {
 				things = append(things, screen.ExecutionThing(&monitor.Execution{ID: id}, nil))
 			}
 		}

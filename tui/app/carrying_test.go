@@ -194,9 +194,86 @@ func TestAnExportHoldsAllThatTheFilterMatches(t *testing.T) {
 	require.Equal(t, "1", rows[5_000][0])
 	require.Contains(t, b.View(), "5000 rows")
 	require.Contains(t, b.View(), "secrets masked")
-	require.Equal(t, exportPage, source.filters[len(source.filters)-2].Limit, "by pages of its own")
+	require.Equal(t, wholePage, source.filters[len(source.filters)-2].Limit, "by pages of its own")
 	b.press("esc", "L")
 	require.Contains(t, b.View(), "export of executions")
+}
+
+// exported are the lines of an export of the open list.
+func (b *bundle) exported(t *testing.T) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "out.jsonl")
+	b.press(":")
+	b.typed("export " + path)
+	b.press("enter")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err, b.messages())
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// Lists that are longer than what was read of them are exported whole.
+func TestLongListsAreExportedWhole(t *testing.T) {
+	t.Parallel()
+	source := longFlows()
+	for view, rows := range map[string]int{"6": 902, "8": 800} {
+		b, _, _ := carrying(t, source)
+		b.press(view)
+		require.Less(t, b.screen().(screen.Listed).Len(), rows, "only a part was read")
+		b.press("e")
+		require.Contains(t, b.View(), "that the filter matches, at most 100\u2009000")
+		b.press("esc")
+		require.Len(t, b.exported(t), rows, view)
+	}
+	b, _, _ := carrying(t, longLedger(1_500))
+	b.press("5")
+	lines := b.exported(t)
+	require.Len(t, lines, 1_500)
+	require.Contains(t, lines[0], `"name":"dead letter 1500"`, "those that wait come first")
+	require.Contains(t, lines[500], `"name":"dead letter 1499"`)
+	b.press("/")
+	b.typed("error:nothing | action:mail.send id:3,6,1497")
+	b.press("enter")
+	require.Len(t, b.exported(t), 3, "what the database cannot be asked is sifted here")
+	b.press("z", "/")
+	b.typed("zzz")
+	b.press("enter")
+	b.press(":")
+	path := filepath.Join(t.TempDir(), "none.jsonl")
+	b.typed("export " + path)
+	b.press("enter")
+	require.NoFileExists(t, path)
+}
+
+// What matches nothing leaves no file behind.
+func TestAnEmptyExportWritesNoFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "none.jsonl")
+	source := sample()
+	h := &haul{name: "x", rest: allExecutions(source, monitor.ExecutionFilter{IDs: []int64{1}})}
+	receipt, err := writeHaul(t.Context(), h, path, &act.Progress{})
+	require.NoError(t, err)
+	require.Equal(t, "Nothing matches: no file was written.", receipt.Text)
+	require.Empty(t, receipt.Next)
+	files, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Empty(t, files)
+}
+
+// All acts that are recorded are exported, also those that the log has not read.
+func TestTheLogIsExportedWhole(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	audit := *source.audit
+	audit.List = nil
+	for i := range int64(500) {
+		audit.List = append(audit.List, monitor.AuditEntry{ID: 900 - i, At: frozen, Actor: "ann", Action: "queue.pause", Outcome: "done"})
+	}
+	source.audit = &audit
+	b, _, _ := carrying(t, source)
+	b.press("L")
+	lines := b.exported(t)
+	require.GreaterOrEqual(t, len(lines), 500)
+	require.Contains(t, lines[len(lines)-1], `"id":401`)
 }
 
 func TestAnExportSaysHowFarItIsAndIsStopped(t *testing.T) {
@@ -221,17 +298,17 @@ func TestAnExportThatFailsKeepsWhatItHas(t *testing.T) {
 	t.Parallel()
 	b, _, _ := carrying(t, sample())
 	path := filepath.Join(t.TempDir(), "x.jsonl")
-	h := &haul{name: "x", values: []any{1, 2}, more: nil}
-	h.more = b.executionPages(monitor.ExecutionFilter{})
+	h := &haul{name: "x", values: []any{1, 2}, rest: allExecutions(b.source, monitor.ExecutionFilter{})}
 	b.source.fail = map[screen.Feed]error{screen.FeedExecutions: errors.New("connection refused")}
 	_, err := writeHaul(t.Context(), h, path, &act.Progress{})
 	require.ErrorContains(t, err, "connection refused")
 	require.ErrorContains(t, err, "the 2 rows until then are in "+path+".part")
 	require.Equal(t, "1\n2\n", read(t, path+".part"))
 	ctx, cancel := context.WithCancel(t.Context())
-	h.more = func(_ context.Context, take func([]any) error) (string, error) {
+	h.rest = func(_ context.Context, take func([]fetched, bool) (bool, error)) (bool, error) {
 		cancel()
-		return "", take([]any{3})
+		_, err := take([]fetched{{"3", 3}}, true)
+		return false, err
 	}
 	receipt, err := writeHaul(ctx, h, path+"l", &act.Progress{})
 	require.NoError(t, err)
@@ -389,5 +466,5 @@ func TestMarksThatAreNotListedAreTakenOutToo(t *testing.T) {
 	b.press("enter")
 	parts := unpack(t, folder+"/b.tar.gz")
 	require.Equal(t, gone, strings.Count(parts["marked.jsonl"], "\n"))
-	require.Contains(t, parts["README.txt"], "5 marked executions are gone")
+	require.Contains(t, parts["README.txt"], "5 of the marked rows are gone")
 }

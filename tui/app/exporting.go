@@ -12,7 +12,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/keymap"
@@ -22,9 +21,7 @@ import (
 
 // The bounds of an export.
 const (
-	// exportPage is how many rows are read at once of a list that is longer than what
-	// the view holds, exportMost how many there are in one file at most.
-	exportPage = 1_000
+	// exportMost is how many rows there are in one file at most.
 	exportMost = 100_000
 	// exportTime ends an export that does not end by itself.
 	exportTime = 10 * time.Minute
@@ -38,11 +35,14 @@ const kindExport act.Kind = "export"
 type haul struct {
 	// name is the beginning of the file's name, what says it for people.
 	name, what string
-	// values are what is held already, more what reads the rest; nil where there is
-	// none. note says what is missing nevertheless.
+	// values are what is held already, rest reads what is not; nil where there is
+	// nothing. note says what is missing nevertheless.
 	values []any
-	more   func(ctx context.Context, take func(values []any) error) (note string, err error)
+	rest   whole
 	note   string
+	// wanted is how many rows there should be, where that is known: of those that were
+	// marked some may be gone.
+	wanted int
 }
 
 // haul is what an export of the open view writes: the marked rows, else all that the
@@ -60,19 +60,38 @@ func (m *Model) haul() (*haul, bool) {
 	if !listed || list.Len() == 0 {
 		return nil, false
 	}
+	return m.listHaul(list), true
+}
+
+// listHaul is all that the filter of a list matches. What the view does not hold is
+// read from the database; where it holds everything, that is written in its order.
+func (m *Model) listHaul(list screen.Listed) *haul {
 	h := &haul{name: string(m.view)}
-	if m.view == keymap.InExecutions {
-		h.what, h.more = "all executions that the filter matches", m.executionPages(m.executions.Query())
-		return h, true
+	beyond := ""
+	if cut, ok := list.(screen.Cut); ok {
+		beyond = cut.Beyond()
+	}
+	if rest := m.all(); rest != nil && (beyond != "" || m.view == keymap.InExecutions) {
+		h.rest, h.what = rest, "all "+things(m.view)+" that the filter matches, at most "+m.env.Num(exportMost)
+		return h
 	}
 	for i := range list.Len() {
 		h.values = append(h.values, list.Thing(i).Value)
 	}
-	h.what = "the " + m.env.Num(int64(len(h.values))) + " rows of the list"
-	if cut, ok := list.(screen.Cut); ok {
-		h.note = cut.Beyond()
+	if h.rest = m.olderActs(); h.rest != nil {
+		h.what = "all acts that are recorded, at most " + m.env.Num(exportMost)
+		return h
 	}
-	return h, true
+	h.what, h.note = "the "+m.env.Num(int64(len(h.values)))+" rows of the list", beyond
+	return h
+}
+
+// things are what a list that is read in pages lists.
+func things(view screen.View) string {
+	if view == keymap.InDeadLetters {
+		return "dead letters"
+	}
+	return string(view)
 }
 
 // marks is how many rows of the open list are marked.
@@ -84,49 +103,20 @@ func (m *Model) marks() int {
 	return table.Marks()
 }
 
-// markedHaul is the marked rows. Executions are marked by the filter without being
-// listed, so those that are not are read.
+// markedHaul is the marked rows. What is marked by the filter without being listed is
+// read.
 func (m *Model) markedHaul() *haul {
-	things, missing := m.markedThings()
-	h := &haul{name: string(m.view) + "-marked", what: m.env.Num(int64(m.marks())) + " marked rows", values: valuesOf(things)}
-	switch {
-	case len(missing) == 0:
-	case m.view == keymap.InExecutions:
-		h.more = m.executionsOf(executionIDsOf(missing))
-	default:
+	rows, missing := m.markedThings()
+	h := &haul{name: string(m.view) + "-marked", what: m.env.Num(int64(m.marks())) + " marked rows", values: valuesOf(rows)}
+	if len(missing) == 0 {
+		return h
+	}
+	if h.rest = m.those(missing); h.rest != nil {
+		h.wanted = m.marks()
+	} else {
 		h.note = m.env.Num(int64(len(missing))) + " marked rows are no longer in the list"
 	}
 	return h
-}
-
-// executionsOf reads executions by their ids.
-func (m *Model) executionsOf(ids []int64) func(context.Context, func([]any) error) (string, error) {
-	source := m.source
-	return func(ctx context.Context, take func([]any) error) (string, error) {
-		gone := 0
-		for some := range slices.Chunk(ids, exportPage) {
-			page, err := source.Executions(ctx, monitor.ExecutionFilter{IDs: some, Limit: exportPage}, 0)
-			if err != nil {
-				return "", reason(err)
-			}
-			if err := take(executionValues(page.List)); err != nil {
-				return "", err
-			}
-			gone += len(some) - len(page.List)
-		}
-		if gone > 0 {
-			return fmt.Sprintf("%d marked executions are gone", gone), nil
-		}
-		return "", nil
-	}
-}
-
-func executionValues(list []monitor.Execution) []any {
-	values := make([]any, len(list))
-	for i := range list {
-		values[i] = list[i]
-	}
-	return values
 }
 
 func valuesOf(things []screen.Thing) []any {
@@ -137,32 +127,46 @@ func valuesOf(things []screen.Thing) []any {
 	return values
 }
 
-// executionPages reads all executions that a filter matches, page by page.
-func (m *Model) executionPages(filter monitor.ExecutionFilter) func(context.Context, func([]any) error) (string, error) {
-	source := m.source
-	filter.Limit = exportPage
-	return func(ctx context.Context, take func([]any) error) (string, error) {
-		for cursor, n := int64(0), 0; ; {
-			page, err := source.Executions(ctx, filter, cursor)
-			if err != nil {
-				return "", reason(err)
-			}
-			rows := page.List[:min(len(page.List), exportMost-n)]
-			if err := take(executionValues(rows)); err != nil {
-				return "", err
-			}
-			n += len(rows)
-			switch {
-			case page.Next == 0 && page.Bounded:
-				return "the search stopped at its bound; older matches may exist", nil
-			case page.Next == 0:
-				return "", nil
-			case n >= exportMost:
-				return fmt.Sprintf("cut at %d rows; narrow the filter for the rest", exportMost), nil
-			}
-			cursor = page.Next
+// each gives everything that is to be written to a function, and says what is missing
+// in it.
+func (h *haul) each(ctx context.Context, add func(value any) error) (note string, err error) {
+	n, cut := 0, false
+	give := func(value any) error {
+		n++
+		return add(value)
+	}
+	for _, value := range h.values {
+		if err := give(value); err != nil {
+			return "", err
 		}
 	}
+	if h.rest == nil {
+		return h.note, nil
+	}
+	bounded, err := h.rest(ctx, func(rows []fetched, more bool) (bool, error) {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		room := exportMost - n
+		cut = len(rows) > room || len(rows) == room && more
+		for i := range rows[:min(len(rows), room)] {
+			if err := give(rows[i].value); err != nil {
+				return false, err
+			}
+		}
+		return !cut, nil
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case cut:
+		return fmt.Sprintf("cut at %d rows; narrow the filter for the rest", exportMost), nil
+	case bounded:
+		return "the search stopped at its bound; older matches may exist", nil
+	case n < h.wanted:
+		return fmt.Sprintf("%d of the marked rows are gone", h.wanted-n), nil
+	}
+	return h.note, nil
 }
 
 // openExport opens the menu of the forms in which the view can be written.
@@ -285,18 +289,13 @@ func writeHaul(ctx context.Context, h *haul, path string, progress *act.Progress
 		return nil, err
 	}
 	out := &sheet{file: file, csv: strings.EqualFold(filepath.Ext(path), ".csv"), progress: progress}
-	err = out.add(h.values)
-	note := h.note
-	if h.more != nil && err == nil {
-		note, err = h.more(ctx, func(values []any) error {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return out.add(values)
-		})
-	}
+	note, err := h.each(ctx, out.add)
 	if err != nil {
 		return unfinished(err, file.Leave(), out.rows)
+	}
+	if out.rows == 0 {
+		file.Leave()
+		return &act.Receipt{Text: "Nothing matches: no file was written.", Lines: warning(note)}, nil
 	}
 	if err := file.Finish(); err != nil {
 		return nil, err
@@ -305,11 +304,16 @@ func writeHaul(ctx context.Context, h *haul, path string, progress *act.Progress
 	if out.rows == 1 {
 		rows = "row"
 	}
-	receipt := &act.Receipt{Text: fmt.Sprintf("%d %s, %d bytes, secrets masked.", out.rows, rows, file.Size()), Next: path}
-	if note != "" {
-		receipt.Lines = []act.Line{{Tone: act.Warn, Text: note}}
+	text := fmt.Sprintf("%d %s, %d bytes, secrets masked.", out.rows, rows, file.Size())
+	return &act.Receipt{Text: text, Next: path, Lines: warning(note)}, nil
+}
+
+// warning is a note as a line of a receipt.
+func warning(note string) []act.Line {
+	if note == "" {
+		return nil
 	}
-	return receipt, nil
+	return []act.Line{{Tone: act.Warn, Text: note}}
 }
 
 // unfinished says what is left of an export that did not come to its end.
@@ -334,23 +338,21 @@ type sheet struct {
 	progress *act.Progress
 }
 
-func (s *sheet) add(values []any) error {
-	for _, value := range values {
-		line, err := carry.JSON(value)
-		if err == nil && s.csv {
-			line, err = s.record(value, line)
-		} else {
-			line += "\n"
-		}
-		if err == nil {
-			err = s.file.WriteString(line)
-		}
-		if err != nil {
-			return err
-		}
-		s.rows++
-		s.progress.Set(int64(s.rows), 0)
+func (s *sheet) add(value any) error {
+	line, err := carry.JSON(value)
+	if err == nil && s.csv {
+		line, err = s.record(value, line)
+	} else {
+		line += "\n"
 	}
+	if err == nil {
+		err = s.file.WriteString(line)
+	}
+	if err != nil {
+		return err
+	}
+	s.rows++
+	s.progress.Set(int64(s.rows), 0)
 	return nil
 }
 

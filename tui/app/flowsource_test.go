@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,26 @@ func (f *fakeSource) WorkflowBoard(ctx context.Context, filter monitor.WorkflowF
 	return &b, err
 }
 
+// Workflows lists those of the board that have not ended and those that have.
+func (f *fakeSource) Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error) {
+	err := f.answer(ctx, screen.FeedWorkflows)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.flows.wfQuery = append(f.flows.wfQuery, filter)
+	p := &monitor.Workflows{Filter: filter, From: cursor}
+	for _, w := range slices.Concat(f.flows.board.List[:f.flows.board.Open], f.flows.ended) {
+		if cursor != 0 && w.Execution >= cursor || len(filter.IDs) > 0 && !slices.Contains(filter.IDs, w.Execution) {
+			continue
+		}
+		if len(p.List) == filter.Limit {
+			p.Next = p.List[len(p.List)-1].Execution
+			break
+		}
+		p.List = append(p.List, w)
+	}
+	return p, err
+}
+
 func (f *fakeSource) WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error) {
 	err := f.answer(ctx, screen.FeedWorkflow)
 	f.mu.Lock()
@@ -88,11 +109,14 @@ func (f *fakeSource) Inquiries(ctx context.Context, filter monitor.InquiryFilter
 	_, number, _ := strings.Cut(cursor, "-")
 	id, _ := strconv.ParseInt(number, 10, 64) // without a cursor it is zero
 	for _, i := range f.flows.many {          // the open ones rising, then the others falling
+		if len(filter.IDs) > 0 && !slices.Contains(filter.IDs, i.ID) {
+			continue
+		}
 		past := strings.HasPrefix(cursor, "ended-")
 		if i.Open() && (past || i.ID <= id) || !i.Open() && past && id != 0 && i.ID >= id {
 			continue
 		}
-		if len(p.List) == monitor.DefaultPage {
+		if len(p.List) == cmp.Or(filter.Limit, monitor.DefaultPage) {
 			p.Next = map[bool]string{true: "open-", false: "ended-"}[i.Open()] + strconv.FormatInt(p.List[len(p.List)-1].ID, 10)
 			if last := p.List[len(p.List)-1]; last.Open() && !i.Open() {
 				p.Next = "ended-0"

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,10 +45,16 @@ func (f *fakeSource) LedgerList(ctx context.Context, filter monitor.DeadLetterFi
 	f.asked = append(f.asked, filter)
 	page := &monitor.LedgerPage{Reading: monitor.Reading{At: f.overview.At}, Filter: filter, From: cursor}
 	for _, l := range f.ledger {
+		if len(filter.IDs) > 0 {
+			if slices.Contains(filter.IDs, l.ID) {
+				page.List = append(page.List, l)
+			}
+			continue
+		}
 		if cursor != 0 && l.ID >= cursor || filter.Open != l.Open() || filter.Action != "" && filter.Action != l.ActionRef {
 			continue
 		}
-		if len(page.List) == monitor.DefaultPage {
+		if len(page.List) == cmp.Or(filter.Limit, monitor.DefaultPage) {
 			page.Next = page.List[len(page.List)-1].ID
 			break
 		}

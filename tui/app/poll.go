@@ -27,6 +27,7 @@ type Reader interface {
 	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
 	Alerts(ctx context.Context) (*monitor.Alerts, error)
 	RecordReader
+	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
 	WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter, below int64) (*monitor.WorkflowBoard, error)
 	WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)

@@ -3,18 +3,13 @@ package app
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
 )
-
-// takePage is how many rows are read at once to be marked.
-const takePage = 1_000
 
 // taken are the keys of the rows that a filter matched when they were read.
 type taken struct {
@@ -37,7 +32,7 @@ type takenMsg struct {
 // among them.
 func (m *Model) take() tea.Cmd {
 	s, ok := m.screen().(screen.Taker)
-	read := m.taker(m.view)
+	read := m.all()
 	if !ok || read == nil {
 		return nil
 	}
@@ -45,59 +40,24 @@ func (m *Model) take() tea.Cmd {
 	m.say("Reading all that match, to mark them …")
 	msg, ctx := takenMsg{view: m.view, asked: s.Asked(), wish: m.takes}, m.ctx
 	return func() tea.Msg {
-		msg.err = read(ctx, &msg.taken)
+		msg.err = msg.taken.read(ctx, read)
 		return msg
 	}
 }
 
-// taker reads the keys of all rows of a view, as it is filtered now.
-func (m *Model) taker(view screen.View) func(ctx context.Context, into *taken) error {
-	r := m.source
-	if view != keymap.InExecutions {
-		return nil
-	}
-	filter := m.executions.Query()
-	filter.Limit = takePage
-	return func(ctx context.Context, into *taken) error {
-		return pageThrough(ctx, into, func(ctx context.Context, cursor int64) ([]string, int64, bool, error) {
-			page, err := settled(r.Executions(ctx, filter, cursor))
-			if err != nil {
-				return nil, 0, false, err
-			}
-			keys := make([]string, len(page.List))
-			for i := range page.List {
-				keys[i] = strconv.FormatInt(page.List[i].ID, 10)
-			}
-			return keys, page.Next, page.Bounded, nil
-		})
-	}
-}
-
-// pageThrough reads page after page, each in its own time, until there are no more
-// or there are as many as one plan takes. The zero cursor begins, and ends.
-func pageThrough[C comparable](ctx context.Context, into *taken, read func(context.Context, C) (keys []string, next C, bounded bool, err error)) error {
-	var cursor, none C
-	for {
-		keys, next, bounded, err := readPage(ctx, cursor, read)
-		if err != nil {
-			return err
+// read takes the keys of all of a list, until there are as many as one plan takes.
+func (t *taken) read(ctx context.Context, all whole) error {
+	bounded, err := all(ctx, func(rows []fetched, more bool) (bool, error) {
+		for i := range rows {
+			t.keys = append(t.keys, rows[i].key)
 		}
-		into.keys, into.bounded = append(into.keys, keys...), into.bounded || bounded && next == none
-		if len(into.keys) > act.MaxTargets || len(into.keys) == act.MaxTargets && next != none {
-			into.keys, into.cut = into.keys[:act.MaxTargets], true
-			return nil
+		if len(t.keys) > act.MaxTargets || len(t.keys) == act.MaxTargets && more {
+			t.keys, t.cut = t.keys[:act.MaxTargets], true
 		}
-		if next == none || next == cursor {
-			return nil
-		}
-		cursor = next
-	}
-}
-
-func readPage[C comparable](ctx context.Context, cursor C, read func(context.Context, C) ([]string, C, bool, error)) ([]string, C, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	return read(ctx, cursor)
+		return !t.cut, nil
+	})
+	t.bounded = bounded
+	return err
 }
 
 // settled is settle with the type kept.
@@ -116,7 +76,7 @@ func (m *Model) marked(msg takenMsg) {
 		return
 	}
 	if msg.err != nil {
-		m.say("Only those that are loaded are marked: " + reason(msg.err).Error())
+		m.say("Only those that are loaded are marked: " + msg.err.Error())
 		return
 	}
 	s.Table().MarkAhead(msg.taken.keys)

@@ -34,6 +34,34 @@ func TestTheStarMarksEverythingThatMatches(t *testing.T) {
 	require.Equal(t, keymap.InExecutions, b.view)
 }
 
+// What the star marks is not only what was read, in every list that is read in pages.
+func TestTheStarMarksAllOfWorkflowsQuestionsAndLetters(t *testing.T) {
+	t.Parallel()
+	source := longFlows()
+	b := started(t, source, 140, 40)
+	b.press("6", "*")
+	require.Equal(t, 902, b.workflows.Table().Marks())
+	menu, _ := b.workflows.Acts()
+	require.Len(t, menu.Targets, 902)
+	b.press("8", "*")
+	require.Equal(t, 800, b.inquiries.Table().Marks())
+	require.Len(t, b.exported(t), 800, "what was never listed is read for a file")
+	b = started(t, longLedger(1_500), 140, 40)
+	b.press("5", "/")
+	b.typed("action:mail.send")
+	b.press("enter", "*")
+	require.Equal(t, 500, b.letters.Table().Marks(), "no more than the filter lets through")
+	require.Contains(t, b.messages(), "All 500 that match now are marked.")
+	menu, _ = b.letters.Acts()
+	require.Len(t, menu.Targets, 500)
+	require.Equal(t, "dead letter 3", menu.Targets[499].Name)
+	require.Len(t, b.exported(t), 500)
+	held := b.hold("*")
+	b.press("b")
+	b.answers(held)
+	require.Zero(t, b.letters.Table().Marks(), "another source was turned to")
+}
+
 func TestTheStarStopsAtWhatOnePlanTakesAndSaysSo(t *testing.T) {
 	t.Parallel()
 	b := started(t, huge(act.MaxTargets+1), 100, 30)

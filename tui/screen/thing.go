@@ -48,6 +48,18 @@ type Shows interface {
 	Shows() (Thing, bool)
 }
 
+// AllLetters is what is asked for to read every letter of the ledger that a list would
+// show. Row and Any touch nothing of the view, so that they can be used beside it.
+type AllLetters struct {
+	// Filter is what the database is asked; it leaves out no more than the list does.
+	Filter monitor.DeadLetterFilter
+	// Waiting says that letters are wanted which wait, Decided that others are.
+	Waiting, Decided bool
+	// Row is a letter as it leaves the dashboard, and whether the list would show it.
+	// Any is the same of a letter that is wanted whatever the filter says.
+	Row, Any func(l *monitor.LedgerEntry) (id int64, value any, wanted bool)
+}
+
 // ExecutionThing is an execution, of which a value was read.
 func ExecutionThing(x *monitor.Execution, value any) Thing {
 	id := strconv.FormatInt(x.ID, 10)

@@ -2,14 +2,17 @@ package deadletters
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/screen"
 )
 
 // Acts is what may be done with the marked letters, or with the one under the cursor.
 func (v *DeadLetters) Acts() (act.Menu, bool) {
+	if v.source == sourceLedger && v.table.Marks() > 0 && v.recent() != nil {
+		return act.ForMarkedLetters(v.markedLetters()), true
+	}
 	chosen := v.chosen()
 	if len(chosen) == 0 {
 		return act.Menu{}, false
@@ -20,14 +23,19 @@ func (v *DeadLetters) Acts() (act.Menu, bool) {
 		return act.ForSpooled(first.letter.Op, first.undoable), true
 	case first.letter != nil, first.handled != nil:
 		return onBroker(chosen), true
-	case v.table.Marks() == 0:
+	default:
 		return act.ForLetter(first.ledger), true
 	}
-	targets := make([]act.Target, len(chosen))
-	for i, r := range chosen {
-		targets[i] = act.Target{Name: r.name, Ref: strconv.FormatInt(r.ledger.ID, 10), ID: r.ledger.ID}
+}
+
+// markedLetters are the letters of the ledger that are marked, also those that no page
+// has brought.
+func (v *DeadLetters) markedLetters() []act.Target {
+	targets := screen.Targets(v.table.Marked())
+	for i := range targets {
+		targets[i].Ref, targets[i].Name = targets[i].Name, "dead letter "+targets[i].Name
 	}
-	return act.ForMarkedLetters(targets), true
+	return targets
 }
 
 // chosen are the marked rows that are known still, or else the one under the cursor.

@@ -36,6 +36,8 @@ type DeadLetters struct {
 	screen.Sorted
 
 	older older
+	// question counts the questions that the rows have answered.
+	question int
 
 	// all are the rows of the source, rows those that the filter lets through, in order.
 	all, rows []row
@@ -195,7 +197,7 @@ func (v *DeadLetters) gatherHandled(d *monitor.DeadLetters) {
 func (v *DeadLetters) arrange(asked bool) {
 	rows := make([]row, 0, len(v.all))
 	for i := range v.all {
-		if r := &v.all[i]; (!v.problems || r.troubles()) && v.Matches(asking{v, r}) {
+		if r := &v.all[i]; v.wants(r) {
 			rows = append(rows, *r)
 		}
 	}
@@ -208,6 +210,14 @@ func (v *DeadLetters) arrange(asked bool) {
 	v.gathered = groupings[v.by].gather(v.rows)
 	v.groups.SetRows(&groupRows{v.env, v.gathered, v.isMarked})
 }
+
+// wants reports whether the filter lets a letter through.
+func (v *DeadLetters) wants(r *row) bool {
+	return (!v.problems || r.troubles()) && v.Matches(asking{v, r})
+}
+
+// Asked numbers the question that the rows answer.
+func (v *DeadLetters) Asked() int { return v.question }
 
 func (v *DeadLetters) isMarked(key string) bool { return v.table.MarkName(key) != "" }
 
@@ -245,8 +255,8 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 		v.gather()
 	case action == keymap.Bottom:
 		v.older.bounded = false // it is asked for
-	case action == keymap.MarkAll && v.more() != "":
-		effect.Note = "Those that are loaded are marked; more match below: G loads them."
+	case action == keymap.MarkAll:
+		effect.Take = v.more() != ""
 	}
 	return effect
 }
@@ -308,6 +318,7 @@ func (v *DeadLetters) turn() screen.Effect {
 func (v *DeadLetters) setSource(s source) {
 	if v.source != s {
 		v.source, v.onGroups, v.keys = s, false, nil
+		v.question++
 		v.table.Unmark()
 	}
 	v.gather()

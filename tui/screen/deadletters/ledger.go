@@ -35,6 +35,7 @@ type older struct {
 
 // restart forgets what was read beyond the newest, since it answers another question.
 func (v *DeadLetters) restart() {
+	v.question++
 	waiting, _ := v.kinds()
 	v.older = older{letters: map[int64]*monitor.LedgerEntry{}, decided: !waiting}
 }
@@ -53,10 +54,7 @@ func (v *DeadLetters) Ask() (f monitor.DeadLetterFilter, cursor int64, ok bool) 
 	if v.source != sourceLedger || v.recent() == nil {
 		return f, 0, false
 	}
-	f = v.narrowed()
-	if slices.Contains(f.Decisions, monitor.DecisionOpen) {
-		f.Decisions = nil // it is what Open asks for
-	}
+	f = v.asked()
 	if v.wanting() {
 		f.Open, f.Decided = !v.older.decided, v.older.decided
 		return f, v.below(), true
@@ -70,6 +68,15 @@ func (v *DeadLetters) Ask() (f monitor.DeadLetterFilter, cursor int64, ok bool) 
 		}
 	}
 	return f, 0, false
+}
+
+// asked is what the database is asked for, of those that wait or of the others.
+func (v *DeadLetters) asked() monitor.DeadLetterFilter {
+	f := v.narrowed()
+	if slices.Contains(f.Decisions, monitor.DecisionOpen) {
+		f.Decisions = nil // it is what Open asks for
+	}
+	return f
 }
 
 // recent is what every poll reads of the ledger, or nil.

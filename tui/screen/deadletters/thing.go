@@ -81,7 +81,27 @@ func (v *DeadLetters) Beyond() string {
 	case v.source == sourceBroker && d.Snapshot != nil:
 		return d.Snapshot.Cut
 	case v.more() != "":
-		return "the ledger holds more; G loads it, attune-executor dlq export writes all of it"
+		return "the ledger holds more"
 	}
 	return ""
+}
+
+// All is what is asked for to read all letters of the ledger that the list would show;
+// false where it lists something else.
+func (v *DeadLetters) All() (screen.AllLetters, bool) {
+	if v.source != sourceLedger || v.recent() == nil {
+		return screen.AllLetters{}, false
+	}
+	frozen := &DeadLetters{env: &screen.Env{Now: v.env.Now}, Filtered: v.Filtered, problems: v.problems}
+	ask := screen.AllLetters{Filter: v.asked()}
+	ask.Waiting, ask.Decided = v.kinds()
+	ask.Row = func(l *monitor.LedgerEntry) (int64, any, bool) {
+		r := ledgerRow(l)
+		return l.ID, r.taken(*l), frozen.wants(&r)
+	}
+	ask.Any = func(l *monitor.LedgerEntry) (int64, any, bool) {
+		r := ledgerRow(l)
+		return l.ID, r.taken(*l), true
+	}
+	return ask, true
 }

@@ -82,6 +82,9 @@ func (v *Inquiries) From() string {
 	}
 }
 
+// Asked numbers the question that the rows answer.
+func (v *Inquiries) Asked() int { return v.question }
+
 // nearEnd reports whether the end of what is loaded comes near and there is more.
 func (v *Inquiries) nearEnd() bool {
 	at := v.table.Cursor()
@@ -94,9 +97,7 @@ func (v *Inquiries) moved(action keymap.Action) screen.Effect {
 	if v.nearEnd() {
 		effect.Refetch = screen.FeedInquiries
 	}
-	if action == keymap.MarkAll && v.next != "" {
-		effect.Note = "Those that are loaded are marked; more match below: G loads them."
-	}
+	effect.Take = action == keymap.MarkAll && v.next != ""
 	return effect
 }
 
@@ -163,6 +164,7 @@ func part(cursor, of string) int64 {
 
 // restart forgets the rows, since they answer another question.
 func (v *Inquiries) restart() {
+	v.question++
 	v.open.Forget()
 	v.over.Forget()
 	v.rows, v.keys, v.next, v.wanted, v.detail, v.env.Data.Inquiries = nil, nil, "", 0, false, nil

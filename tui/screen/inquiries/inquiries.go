@@ -30,8 +30,10 @@ type Inquiries struct {
 	next string
 	screen.Sorted
 
-	text     string
-	query    monitor.InquiryFilter
+	text  string
+	query monitor.InquiryFilter
+	// asked counts the questions that the rows have answered.
+	question int
 	problems bool
 	preview  bool
 	// wanted is an inquiry that another view sent to; it is shown until the cursor moves.

@@ -47,22 +47,31 @@ func Taken(op *act.Operation, skew time.Duration) Operation {
 // Thing is the operation of a row.
 func (v *Operations) Thing(row int) screen.Thing {
 	r := v.rows[row]
-	var thing screen.Thing
+	if r.op == nil {
+		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", recorded(r.audit))
+	}
+	o := Taken(r.op, v.env.Now.Sub(v.env.Clock))
+	o.Recorded = r.audit
 	if r.audit != nil {
-		thing = screen.Numbered("audit", r.audit.ID, "", "operator_audit", nil)
-	} else {
-		thing = screen.Thing{Name: "operation", ID: r.op.Title}
+		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", o)
 	}
-	o := Operation{At: r.at, Recorded: r.audit}
-	if r.op != nil {
-		o = Taken(r.op, v.env.Now.Sub(v.env.Clock))
-		o.Recorded = r.audit
-	} else {
-		o.Title, o.Kind, o.Target = r.audit.Action+" "+r.audit.Target, act.Kind(r.audit.Action), r.audit.Target
-		o.State, o.Reason, o.Audits = act.State(r.audit.Outcome), r.audit.Reason, []int64{r.audit.ID}
+	return screen.Thing{Name: "operation", ID: r.op.Title, Value: o}
+}
+
+// recorded is an act of which only its record is known.
+func recorded(a *monitor.AuditEntry) Operation {
+	return Operation{
+		At: a.At, Title: a.Action + " " + a.Target, Kind: act.Kind(a.Action), Target: a.Target, State: act.State(a.Outcome), Reason: a.Reason,
+		Audits: []int64{a.ID}, Recorded: a,
 	}
-	thing.Value = o
-	return thing
+}
+
+// Older is the id below which acts are recorded that were not read; zero for none.
+func (v *Operations) Older() int64 { return v.acts.Next() }
+
+// Row is what makes rows of acts that were not read. It touches nothing of the view.
+func (v *Operations) Row() func(a *monitor.AuditEntry) (id int64, value any, wanted bool) {
+	return func(a *monitor.AuditEntry) (int64, any, bool) { return a.ID, recorded(a), true }
 }
 
 // Beyond says that older acts are recorded.

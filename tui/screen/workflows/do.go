@@ -73,9 +73,7 @@ func (v *Workflows) move(action keymap.Action) screen.Effect {
 	case screen.MoveTable(v.list, action):
 		v.turned()
 		v.extend(&effect)
-		if action == keymap.MarkAll && v.more() {
-			effect.Note = "Those that are loaded are marked; more match below: G loads them."
-		}
+		effect.Take = action == keymap.MarkAll && v.more()
 	default:
 		return screen.Effect{}
 	}

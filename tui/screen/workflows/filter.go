@@ -81,6 +81,9 @@ func (v *Workflows) byID() bool {
 	return !v.Order().Reverse && (v.SortKey() == "running first" || v.SortKey() == "newest")
 }
 
+// Asked numbers the question that the rows answer.
+func (v *Workflows) Asked() int { return v.question }
+
 // more reports whether further workflows match than were read.
 func (v *Workflows) more() bool {
 	b := v.env.Data.Workflows
@@ -114,6 +117,7 @@ func (v *Workflows) merge() {
 
 // restart forgets the rows, since they answer another question.
 func (v *Workflows) restart() {
+	v.question++
 	v.ended.Forget()
 	v.rows, v.keys, v.live, v.env.Data.Workflows, v.limit = nil, nil, nil, nil, monitor.DefaultPage
 	v.path, v.guest, v.focus = nil, false, inList

@@ -50,6 +50,8 @@ type Workflows struct {
 
 	text  string
 	query monitor.WorkflowFilter
+	// asked counts the questions that the rows have answered.
+	question int
 	// limit is how many open workflows are asked for; it grows as the operator comes
 	// near the end of the list.
 	limit    int
