@@ -20,7 +20,7 @@ type orchestra interface {
 func (h *hot) after(ctx context.Context, items []item, early []int64, result handover.Result) {
 	h.unfilled = append(h.unfilled, result.Unfilled...)
 	if result.Wake > 0 {
-		h.wake.Reset(result.Wake)
+		h.wake.in(result.Wake, time.Now())
 	}
 	for _, id := range early {
 		h.metrics.early()

@@ -57,7 +57,7 @@ type hot struct {
 	displaced []recovery.Stranded
 
 	unfilled []int64      // queues that the last round left with free slots and waiters
-	wake     *time.Timer  // fires when somebody waits for a moment that has come
+	wake     *alarm       // rings when somebody waits for a moment that has come
 	inFlight atomic.Int64 // executions in the round that is running
 	lastDone atomic.Int64 // unix nanoseconds of the last committed round
 	begun    atomic.Int64 // unix nanoseconds at which what is in hand was taken, 0 while nothing is
@@ -66,11 +66,9 @@ type hot struct {
 func newHot(
 	completed, requested *broker.Consumer, rounds *handover.HandOver, course course, logger *slog.Logger, metrics *Metrics,
 ) *hot {
-	wake := time.NewTimer(time.Hour)
-	wake.Stop()
 	return &hot{
 		completed: completed, requested: requested, rounds: rounds, course: course, logger: logger, metrics: metrics,
-		found: make(chan recovery.Found, 1), letters: make(chan []*deadletter.Letter), wake: wake, later: newLater(),
+		found: make(chan recovery.Found, 1), letters: make(chan []*deadletter.Letter), wake: newAlarm(), later: newLater(),
 	}
 }
 
@@ -121,6 +119,7 @@ func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 		case in.found = <-h.found:
 		case in.letters = <-h.letters:
 		case <-h.wake.C:
+			h.wake.rang(time.Now())
 			in.errands.due = true
 		case <-h.later.timer.C:
 		}

@@ -56,7 +56,7 @@ func (e *Engine) besides(ctx context.Context, result handover.Result) {
 	e.workflows.Advance(result.Tasks...)
 	e.hot.repeated(ctx, result)
 	if result.Wake > 0 {
-		e.hot.wake.Reset(result.Wake)
+		e.hot.wake.in(result.Wake, time.Now())
 	}
 	if len(result.Unfilled) == 0 {
 		return
