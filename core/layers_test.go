@@ -108,6 +108,11 @@ var edges = []struct {
 		"the terminal is the dashboard's business",
 	},
 	{
+		"golang.org/x/crypto",
+		[]string{"core/redrive"},
+		"only copies of removed letters are sealed with it; secrets are sealed by core/secret",
+	},
+	{
 		"github.com/spf13/cobra",
 		[]string{"cmd"},
 		"flags and commands are the programs' business",

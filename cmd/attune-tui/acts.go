@@ -38,7 +38,8 @@ const (
 
 // openActs prepares acting: sessions of its own that may write, opened by the
 // first act. It waits for nothing.
-func openActs(ctx context.Context, name string, cfg *config.Config, reader *monitor.Monitor, direct bool) (*operator.Operator, func(), error) {
+func openActs(ctx context.Context, i *installation, reader *monitor.Monitor, direct bool) (*operator.Operator, func(), error) {
+	cfg := i.cfg
 	keys, err := secret.NewKeyring(cfg.Security.EncryptionKey)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the key that seals secrets: %w", err)
@@ -61,7 +62,7 @@ func openActs(ctx context.Context, name string, cfg *config.Config, reader *moni
 		}
 		return desk.With(link), link.Stop, nil
 	}
-	letters, closeLetters, err := openDesk(name, cfg, st, direct)
+	letters, closeLetters, err := openDesk(i, st, direct)
 	if err != nil {
 		st.Close()
 		return nil, nil, err
@@ -75,13 +76,14 @@ func openActs(ctx context.Context, name string, cfg *config.Config, reader *moni
 
 // openDesk prepares acting on the broker's dead-letter queue. It connects to nothing;
 // without an address of the broker there is no desk.
-func openDesk(name string, cfg *config.Config, st *store.Store, direct bool) (operator.Desk, func(), error) {
-	mq := cfg.MessageQueue
+func openDesk(i *installation, st *store.Store, direct bool) (operator.Desk, func(), error) {
+	mq := i.cfg.MessageQueue
 	if mq.URL == "" {
 		return nil, func() {}, nil
 	}
 	settings := redrive.Config{
-		Actor: actor(), Source: "attune-tui", Context: name, Spool: spoolFolder(), Direct: direct,
+		Actor: actor(), Source: "attune-tui", Context: i.name, Direct: direct,
+		Spool: spoolFolder(), SpoolKey: i.spool.Key, SpoolOff: i.spool.Off(),
 		Broker: broker.Config{
 			URL: mq.URL, ConnectionName: "attune-tui/" + actor(), CloseTimeout: time.Second, DialTimeout: linkPatience, Heartbeat: mq.RabbitMQ.Heartbeat,
 			ConfirmTimeout: confirmPatience,

@@ -32,6 +32,7 @@ type installation struct {
 	cfg     *config.Config
 	from    string
 	unnamed bool // nobody named servers
+	spool   settings.Spool
 }
 
 // first decides which installation is shown first:
@@ -129,7 +130,8 @@ func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, er
 	case s.opts.snapshot != "" || s.opts.plain:
 		to.ReadOnly = "what is printed acts on nothing"
 	default:
-		acts, closeActs, err := openActs(ctx, i.name, i.cfg, source, s.opts.app.DirectWrites)
+		i.spool = s.file.SpoolOf(i.context)
+		acts, closeActs, err := openActs(ctx, i, source, s.opts.app.DirectWrites)
 		if err != nil {
 			closeSource()
 			return nil, err

@@ -24,8 +24,12 @@ type Config struct {
 	Broker broker.Config
 	// Management tells what AMQP does not; nil leaves that unknown.
 	Management *broker.Management
-	// Spool is the folder of copies. Empty refuses all that removes messages.
-	Spool string
+	// Spool is the folder of copies. Empty refuses all that removes messages, unless
+	// SpoolOff says that no copies are wanted. SpoolKey is the file of the key by which
+	// copies are sealed; empty leaves them plain.
+	Spool    string
+	SpoolKey string
+	SpoolOff bool
 	// Queue is the dead-letter queue. Default is message.QueueDeadLetter.
 	Queue string
 	// Rate is how many letters are requeued in a second. Default 20.
@@ -43,6 +47,7 @@ type Desk struct {
 	looking sync.Mutex
 	mu      sync.Mutex
 	highest int64 // the highest count of deliveries that was seen; guarded by mu
+	off     bool  // no copies are written; guarded by mu
 }
 
 // New makes a Desk. It does not connect.
@@ -59,7 +64,7 @@ func New(cfg Config, st *store.Store) *Desk {
 	if cfg.Broker.ConfirmTimeout <= 0 {
 		cfg.Broker.ConfirmTimeout = 5 * time.Second
 	}
-	return &Desk{cfg: cfg, store: st}
+	return &Desk{cfg: cfg, store: st, off: cfg.SpoolOff}
 }
 
 // Queue is the name of the dead-letter queue.

@@ -328,7 +328,7 @@ func TestRowsAreResetOnlyWhereThatIsAllowed(t *testing.T) {
 	require.ErrorIs(t, err, ErrDirect)
 	s.Desk = s.desk(func(c *Config) { c.Spool = "" })
 	_, err = s.Plan(s.ctx, Order{Do: DoDiscard, Letters: letters})
-	require.ErrorIs(t, err, errSpoolOff)
+	require.ErrorIs(t, err, errNoSpool)
 }
 
 func TestDiscardedLettersCanBePutBack(t *testing.T) {

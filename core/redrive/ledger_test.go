@@ -116,11 +116,11 @@ func TestTheLedgerIsEnoughWithoutASpool(t *testing.T) {
 	s.becomes(message.QueueDeadLetter, 1)
 	require.Len(t, s.ledgered(), 3)
 	_, err = s.Plan(s.ctx, Order{Do: DoMove, Letters: letters, Key: requests})
-	require.ErrorIs(t, err, errSpoolOff, "what is moved is decided by nobody")
+	require.ErrorIs(t, err, errNoSpool, "what is moved is decided by nobody")
 
 	others := newSite(t, nil, off)
 	_, err = others.Plan(others.ctx, Order{Do: DoPurge})
-	require.ErrorIs(t, err, errSpoolOff)
+	require.ErrorIs(t, err, errNoSpool)
 }
 
 // TestAHandlerKnowsWhatAPersonRemoved: the same death has the same name for both.

@@ -70,8 +70,15 @@ type Plan struct {
 	// copy of it is spooled, from which it can be put back.
 	Ledger bool `json:"ledger,omitempty"`
 	Spool  bool `json:"spool,omitempty"`
+	// Sealed says that the copy can be read with a key only.
+	Sealed bool `json:"sealed,omitempty"`
 	// Nothing says why there is nothing to run.
 	Nothing string `json:"nothing,omitempty"`
+}
+
+// Gone reports whether nothing brings back what the plan removes.
+func (p *Plan) Gone() bool {
+	return p.Real || (p.Do == DoDiscard || p.Do == DoPurge || p.Do == DoMove) && !p.Spool && !p.Ledger
 }
 
 // Work counts the items that a run would touch.
@@ -130,7 +137,7 @@ func (d *Desk) Plan(ctx context.Context, order Order) (*Plan, error) {
 }
 
 // planCopies says where copies are kept of what is removed. Where there is neither a
-// ledger nor a spool nothing is.
+// ledger nor a spool nothing is, unless somebody has turned the spool off.
 func (d *Desk) planCopies(ctx context.Context, p *Plan) error {
 	if p.Real || p.Do == DoRequeue && len(p.Letters) == 0 {
 		return nil
@@ -142,10 +149,17 @@ func (d *Desk) planCopies(ctx context.Context, p *Plan) error {
 		}
 		p.Ledger = shape.Ours
 	}
-	if p.Spool = d.cfg.Spool != "" && p.Do != DoUndo; p.Spool || p.Ledger || p.Do == DoUndo && d.cfg.Spool != "" {
+	if p.Do == DoUndo {
+		return nil // planUndo reads it
+	}
+	state := d.SpoolState()
+	if state.On && state.Problem != "" {
+		return errors.New(state.Problem)
+	}
+	if p.Spool, p.Sealed = state.On && state.Folder != "", state.Sealed; p.Spool || p.Ledger || !state.On {
 		return nil
 	}
-	return errSpoolOff
+	return errNoSpool
 }
 
 // conclude says why there may be nothing to run.
@@ -300,7 +314,7 @@ func (d *Desk) planMove(ctx context.Context, errand *broker.Errand, p *Plan) err
 }
 
 func (d *Desk) planUndo(p *Plan) error {
-	s, err := readSpool(spoolPath(d.cfg.Spool, p.Order.Op))
+	s, err := d.spooled(p.Order.Op)
 	if err != nil {
 		return err
 	}

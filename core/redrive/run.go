@@ -106,9 +106,13 @@ func (r *runner) openSpool() (err error) {
 	if !p.Spool {
 		return nil
 	}
+	seal, err := loadSeal(r.desk.cfg.SpoolKey)
+	if err != nil {
+		return err
+	}
 	r.spool, err = openSpool(r.desk.cfg.Spool, Head{
 		Op: p.Op, Do: p.Do, By: r.desk.cfg.Actor, Context: r.desk.cfg.Context, Queue: r.desk.cfg.Queue, At: time.Now(), Reason: r.reason,
-	})
+	}, seal)
 	return err
 }
 

@@ -325,7 +325,7 @@ func (r *runner) safe(ctx context.Context, letters ...*Whole) error {
 // undo publishes what an operation removed back to the queue, and writes down that
 // it did, so that the same again puts back only the rest.
 func (r *runner) undo(ctx context.Context) error {
-	source, err := readSpool(spoolPath(r.desk.cfg.Spool, r.plan.Order.Op))
+	source, err := r.desk.spooled(r.plan.Order.Op)
 	if err != nil {
 		return err
 	}

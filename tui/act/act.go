@@ -41,6 +41,7 @@ const (
 	UndoLetters     Kind = "dead_letter.undo"
 	SnapshotLetters Kind = "dead_letter.snapshot"
 	ReadSpool       Kind = "dead_letter.spool"
+	KeepSpool       Kind = "dead_letter.spool-state"
 )
 
 // Target is what an act is about.
@@ -113,7 +114,7 @@ type Order struct {
 
 // Looks reports whether an order of the kind changes nothing of the installation, so
 // that it is possible where acting is not.
-func (k Kind) Looks() bool { return k == SnapshotLetters || k == ReadSpool }
+func (k Kind) Looks() bool { return k == SnapshotLetters || k == ReadSpool || k == KeepSpool }
 
 // Tone is how a line is meant.
 type Tone int

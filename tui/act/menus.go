@@ -24,6 +24,7 @@ const (
 	FieldReal      = "real"
 	FieldBeside    = "beside"
 	FieldOp        = "op"
+	FieldSpool     = "spool" // on, off, or nothing to ask how it is
 )
 
 // ForExecution is what may be done with an execution.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"slices"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -41,6 +42,14 @@ func (m *Model) orderLook(order act.Order) tea.Cmd {
 		}
 	}
 	return m.planFor(order)
+}
+
+// keepSpool asks how copies of removed letters are kept, or turns that on or off.
+func (m *Model) keepSpool(arg string) (tea.Cmd, error) {
+	if arg != "" && arg != "on" && arg != "off" {
+		return nil, fmt.Errorf("spool is on or off, not %q", arg)
+	}
+	return m.orderLook(act.Order{Kind: act.KeepSpool, Target: act.Target{Name: "spool"}, Values: map[string]string{act.FieldSpool: arg}}), nil
 }
 
 // undo plans to take back the operation under the cursor or the marked letters, or

@@ -87,6 +87,7 @@ var planners = map[act.Kind]planner{
 	act.UndoLetters:     (*Operator).planUndo,
 	act.SnapshotLetters: (*Operator).planSnapshot,
 	act.ReadSpool:       (*Operator).planSpool,
+	act.KeepSpool:       (*Operator).planKeepSpool,
 }
 
 // Plan says what an order would change. Nothing is locked or written.

@@ -17,6 +17,8 @@ type Desk interface {
 	Look(ctx context.Context) (*redrive.Queue, error)
 	Snapshot(ctx context.Context, beside bool) (*redrive.Snapshot, error)
 	Spool() ([]*redrive.Spooled, error)
+	SpoolState() redrive.SpoolState
+	SetSpool(on bool)
 	Plan(ctx context.Context, order redrive.Order) (*redrive.Plan, error)
 	Run(ctx context.Context, plan *redrive.Plan, reason string, tell redrive.Tell) (*redrive.Receipt, error)
 }
@@ -58,22 +60,6 @@ func (o *Operator) planSnapshot(ctx context.Context, _ act.Order) (*act.Plan, er
 			text += " " + sentence(snap.Cut)
 		}
 		return &act.Receipt{Text: text, Result: snap}, nil
-	})
-	return plan, nil
-}
-
-// planSpool reads the spool at once.
-func (o *Operator) planSpool(context.Context, act.Order) (*act.Plan, error) {
-	if o.cfg.Desk == nil {
-		return nil, errNoDesk
-	}
-	plan := &act.Plan{Title: "Read the spool", AtOnce: true}
-	plan.Handle = run(func(context.Context, string) (*act.Receipt, error) {
-		list, err := o.cfg.Desk.Spool()
-		if err != nil {
-			return nil, err
-		}
-		return &act.Receipt{Text: counted(len(list), "operation", "operations") + " in the spool.", Result: list}, nil
 	})
 	return plan, nil
 }
@@ -126,12 +112,14 @@ func redriveWord(p *redrive.Plan) string {
 		return "move back"
 	case p.Override != "":
 		return "override"
+	case p.Gone():
+		return p.Do + " for good"
 	}
 	return wordFor(p.Work(), fmt.Sprintf("%s %d", p.Do, p.Work()))
 }
 
 func redriveLines(p *redrive.Plan) []act.Line {
-	lines := []act.Line{}
+	lines := goneLines(p)
 	switch p.Do {
 	case redrive.DoRequeue:
 		lines = append(lines, requeueLines(p)...)
@@ -140,11 +128,11 @@ func redriveLines(p *redrive.Plan) []act.Line {
 			lines = append(lines, line(act.Danger, "The broker removes all that is ready, also what comes until then. No copy is kept, nothing can be put back."))
 			break
 		}
-		lines = append(lines, line(act.Plain, "%s lying there now are copied and removed; what comes later stays.", counted(p.Bound, "message", "messages")))
+		lines = append(lines, line(act.Plain, "%s lying there now are %sremoved; what comes later stays.", counted(p.Bound, "message", "messages"), copied(p)))
 	case redrive.DoMove:
 		lines = append(lines, line(act.Plain, "to       %s  key %s", orDefault(p.Target), p.TargetKey))
 	case redrive.DoDiscard:
-		lines = append(lines, line(act.Plain, "They are copied and removed; the others go back to their places."))
+		lines = append(lines, line(act.Plain, "They are %sremoved; the others go back to their places.", copied(p)))
 	case redrive.DoUndo:
 		lines = append(lines, line(act.Plain, "They are published to %s again, with all that they had.", p.TargetKey))
 	}
@@ -166,10 +154,42 @@ func redriveLines(p *redrive.Plan) []act.Line {
 		}
 		lines = append(lines, line(act.Plain, "ledger   %s", kept))
 	}
-	if !p.Real {
-		lines = append(lines, line(act.Note, "safety   copied before anything, confirmed before it leaves; duplicates are possible, losses are not"))
+	return append(lines, safetyLines(p)...)
+}
+
+// copied says in passing that what is removed is copied first, where it is.
+func copied(p *redrive.Plan) string {
+	if p.Spool {
+		return "copied and "
 	}
-	return lines
+	return ""
+}
+
+// goneLines say before all else that nothing brings back what a plan removes. A purge
+// by the broker says so by itself.
+func goneLines(p *redrive.Plan) []act.Line {
+	switch {
+	case p.Real || !p.Gone():
+		return nil
+	case p.Do == redrive.DoMove:
+		return []act.Line{line(act.Danger, "The spool is off: no copy is kept, and nothing takes this back.")}
+	default:
+		return []act.Line{line(act.Danger, "The spool is off and there is no ledger: no copy is kept, nothing can be put back.")}
+	}
+}
+
+// safetyLines say what cannot go wrong, and what can.
+func safetyLines(p *redrive.Plan) []act.Line {
+	switch {
+	case p.Gone():
+		return nil
+	case p.Sealed:
+		return []act.Line{line(act.Note, "safety   copied, sealed, before anything, confirmed before it leaves; duplicates are possible, losses are not")}
+	case p.Spool || p.Do == redrive.DoUndo:
+		return []act.Line{line(act.Note, "safety   copied before anything, confirmed before it leaves; duplicates are possible, losses are not")}
+	default:
+		return []act.Line{line(act.Note, "safety   confirmed before it leaves; duplicates are possible, losses are not")}
+	}
 }
 
 func orDefault(exchange string) string {

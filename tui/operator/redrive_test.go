@@ -23,11 +23,16 @@ type fakeDesk struct {
 	order  redrive.Order
 	beside bool
 	err    error
+	spool  redrive.SpoolState
+	list   []*redrive.Spooled
 }
 
 func (d *fakeDesk) Queue() string                                { return "attune.dlx.queue" }
 func (d *fakeDesk) Look(context.Context) (*redrive.Queue, error) { return &d.queue, d.err }
-func (d *fakeDesk) Spool() ([]*redrive.Spooled, error)           { return []*redrive.Spooled{{}}, d.err }
+func (d *fakeDesk) Spool() ([]*redrive.Spooled, error)           { return d.list, d.err }
+
+func (d *fakeDesk) SpoolState() redrive.SpoolState { return d.spool }
+func (d *fakeDesk) SetSpool(on bool)               { d.spool.On = on }
 
 func (d *fakeDesk) Snapshot(_ context.Context, beside bool) (*redrive.Snapshot, error) {
 	d.beside = beside
@@ -99,7 +104,7 @@ func TestAPlanOnTheBrokersLettersSaysWhatItDoesAndWhatNot(t *testing.T) {
 		items = append(items, item)
 	}
 	d := &fakeDesk{plan: redrive.Plan{
-		Op: "01J9ZKAA", Items: items, Bound: 99, Rate: 20, Target: "attune.executions", TargetKey: "execution.requested",
+		Op: "01J9ZKAA", Items: items, Bound: 99, Rate: 20, Spool: true, Target: "attune.executions", TargetKey: "execution.requested",
 		Checks: []redrive.Check{{OK: true, Text: "exchange attune.executions exists"}, {Warn: true, Text: "it has 0 consumers"}},
 	}}
 	o := withDesk(t, d)

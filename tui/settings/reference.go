@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -109,16 +108,7 @@ func (r Reference) content() (string, error) {
 }
 
 func (r Reference) path() string {
-	path := strings.TrimPrefix(r.text, filePrefix)
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.folder, path)
-	}
-	return path
+	return absolute(strings.TrimPrefix(r.text, filePrefix), r.folder)
 }
 
 // problem says what is wrong with an address, without repeating it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -61,9 +62,24 @@ func (v *DeadLetters) sourceLines(d *monitor.DeadLetters, w int) []string {
 	case sourceBroker:
 		return []string{head, " " + e.Paint(theme.Dim, "snapshot ") + v.age(w)}
 	case sourceSpool:
-		return []string{head, " " + e.Paint(theme.Dim, "spool    ") + "copies of what was removed; u puts those of one operation back"}
+		return []string{head, " " + e.Paint(theme.Dim, "spool    ") + v.spool(w)}
 	}
 	return append([]string{head}, v.ledger(d)...)
+}
+
+// spool says what the copies are for, or that some cannot be opened.
+func (v *DeadLetters) spool(w int) string {
+	shut, why := 0, ""
+	for _, s := range v.env.Data.Spool {
+		if s.Trouble != "" {
+			shut, why = shut+1, s.Trouble
+		}
+	}
+	if shut == 0 {
+		return "copies of what was removed; u puts those of one operation back"
+	}
+	text := v.env.Num(int64(shut)) + " " + act.Counted(shut, "operation") + " cannot be opened: " + widget.Clean(why)
+	return v.env.Paint(theme.Warn, widget.Cut("▲ "+text, max(1, w-11)))
 }
 
 // age says when the snapshot was taken, and what another one costs.

@@ -1,0 +1,103 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/operator"
+)
+
+// sampleDesk answers as the desk of an installation without our tables does.
+type sampleDesk struct {
+	plan    redrive.Plan
+	receipt redrive.Receipt
+	spool   redrive.SpoolState
+	refused error
+}
+
+func (d *sampleDesk) Queue() string { return monitor.DeadLetterQueue }
+func (d *sampleDesk) Look(context.Context) (*redrive.Queue, error) {
+	return &redrive.Queue{Type: "classic"}, nil
+}
+func (d *sampleDesk) Spool() ([]*redrive.Spooled, error) { return sampleSpool(), nil }
+func (d *sampleDesk) SpoolState() redrive.SpoolState     { return d.spool }
+func (d *sampleDesk) SetSpool(on bool)                   { d.spool.On = on }
+
+func (d *sampleDesk) Snapshot(context.Context, bool) (*redrive.Snapshot, error) {
+	return sampleSnapshot(), nil
+}
+
+func (d *sampleDesk) Plan(_ context.Context, order redrive.Order) (*redrive.Plan, error) {
+	p := d.plan
+	p.Order = order
+	return &p, nil
+}
+
+func (d *sampleDesk) Run(_ context.Context, p *redrive.Plan, _ string, _ redrive.Tell) (*redrive.Receipt, error) {
+	r := d.receipt
+	r.Op, r.Do = p.Op, p.Do
+	return &r, d.refused
+}
+
+// redriveStages bring a model to each dialog of acts on the letters of the broker.
+var redriveStages = map[string]func(b *bundle, d *sampleDesk){
+	"spool": func(b *bundle, d *sampleDesk) {
+		d.spool = redrive.SpoolState{
+			Folder: "/home/ann/.local/state/attune/spool", On: true, Sealed: true, Key: "/home/ann/.config/attune/keys/spool", KeyName: "0badcafe",
+			Operations: 12, Bytes: 3 << 20, Oldest: frozen.Add(-72 * time.Hour),
+		}
+		b.enter("spool")
+	},
+	"spool_off": func(b *bundle, d *sampleDesk) {
+		d.spool = redrive.SpoolState{Folder: "/home/ann/.local/state/attune/spool"}
+		b.enter("spool off")
+	},
+	"discard": func(b *bundle, d *sampleDesk) {
+		d.plan = redrive.Plan{Op: "01J9ZKAB", Items: make([]redrive.Item, 3), Bound: 37, Rate: 20, Spool: true, Sealed: true, Queue: redrive.Queue{Ready: 37}}
+		b.press("D")
+	},
+	"discard_off": func(b *bundle, d *sampleDesk) {
+		d.plan = redrive.Plan{Op: "01J9ZKAB", Items: make([]redrive.Item, 3), Bound: 37, Rate: 20, Queue: redrive.Queue{Ready: 37}}
+		b.press("D")
+	},
+}
+
+func TestGoldenFramesOfActingOnTheBroker(t *testing.T) {
+	t.Parallel()
+	for name, bring := range redriveStages {
+		for _, size := range [][2]int{{80, 24}, {60, 15}} {
+			t.Run(fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), func(t *testing.T) {
+				t.Parallel()
+				desk := &sampleDesk{}
+				b := started(t, sample(), size[0], size[1], func(o *Options) { o.Acts = operator.New(operator.Config{Desk: desk}, nil, nil) })
+				b.press("5", "S", "esc")
+				bring(b, desk)
+				requireFits(t, b, size[0], size[1])
+				requireGolden(t, fmt.Sprintf("redrive_%s_%dx%d", name, size[0], size[1]), b.View())
+			})
+		}
+	}
+}
+
+func TestTheSpoolIsTurnedOffByItsCommand(t *testing.T) {
+	t.Parallel()
+	acts := &letterActs{}
+	b := onLetters(t, acts, 80, 24)
+	b.enter("spool maybe")
+	require.Contains(t, b.View(), `spool is on or off, not "maybe"`)
+	b.press("esc")
+	for _, wish := range []string{"", "off", "on"} {
+		b.enter("spool " + wish)
+		order := acts.orders[len(acts.orders)-1]
+		require.Equal(t, act.KeepSpool, order.Kind)
+		require.Equal(t, wish, order.Values[act.FieldSpool])
+	}
+	require.Equal(t, 3, acts.count(), "at once")
+}
