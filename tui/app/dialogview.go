@@ -156,13 +156,18 @@ func (m *Model) failedLines(w, h int) []string {
 
 // keysOf writes as many key hints as fit into the line.
 func (m *Model) keysOf(bindings []keymap.Binding) string {
+	if len(bindings) == 0 {
+		return ""
+	}
+	last := bindings[len(bindings)-1]
+	end := " " + m.keyHint(last.Show, last.Short) + " "
 	line := ""
-	for _, b := range bindings {
-		next := m.keyHint(b.Show, b.Short)
-		if widget.Width(line)+widget.Width(next)+2 > m.width {
+	for _, b := range bindings[:len(bindings)-1] {
+		next := " " + m.keyHint(b.Show, b.Short) + " "
+		if widget.Width(line)+widget.Width(next)+widget.Width(end) > m.width {
 			break
 		}
-		line += " " + next + " "
+		line += next
 	}
-	return line
+	return line + end
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/settings"
+	"github.com/attune-go/attune/tui/widget"
 )
 
 func TestHelpNamesEveryKeyThatWorksHere(t *testing.T) {
@@ -63,4 +64,23 @@ func TestHelpAndHintsShowTheKeysOfTheOperator(t *testing.T) {
 	b.press("esc", "2")
 	b.send(tea.KeyMsg{Type: tea.KeyF1})
 	require.NotContains(t, b.View(), "journal", "it works elsewhere")
+}
+
+// The line of keys names the way to all other keys in every view at every width,
+// whether acting is allowed or not.
+func TestTheLineOfKeysAlwaysEndsWithHelp(t *testing.T) {
+	t.Parallel()
+	for _, locked := range []string{"", "read-only"} {
+		b := started(t, sample(), 140, 40, func(o *Options) { o.ReadOnly = locked })
+		for _, view := range keymap.Scopes {
+			b.open(view)
+			for _, width := range []int{60, 80, 100, 120, 140, 200} {
+				b.send(tea.WindowSizeMsg{Width: width, Height: 30})
+				frame := b.frame()
+				line := frame[len(frame)-1]
+				require.True(t, strings.HasSuffix(strings.TrimRight(line, " "), "? help"), "%s at %d: %q", view, width, line)
+				require.LessOrEqual(t, widget.Width(line), width, view)
+			}
+		}
+	}
 }

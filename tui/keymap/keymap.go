@@ -203,7 +203,7 @@ var Table = append([]Binding{
 	{Slower, []string{"+", "="}, "+", "", "poll less often", GroupView, []Scope{Everywhere}, 0, false},
 	{Faster, []string{"-"}, "-", "", "poll more often", GroupView, []Scope{Everywhere}, 0, false},
 	{Theme, []string{"t"}, "t", "", "next theme", GroupView, []Scope{Everywhere}, 0, false},
-	{Help, []string{"?"}, "?", "help", "keys that work here", GroupView, []Scope{Everywhere}, 11, false},
+	{Help, []string{"?"}, "?", "help", "keys that work here", GroupView, []Scope{Everywhere}, 99, false},
 	{Quit, []string{"q"}, "q", "quit", "up one level; quit at the top", GroupView, []Scope{Everywhere}, 12, false},
 	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
 

@@ -64,6 +64,7 @@ func TestBottomLineNamesAtMostNine(t *testing.T) {
 		for i := 1; i < len(line); i++ {
 			require.LessOrEqual(t, line[i-1].Rank, line[i].Rank, scope)
 		}
+		require.Equal(t, Help, line[len(line)-1].Action, "%s: the way to all other keys is never left out", scope)
 	}
 }
 

@@ -160,8 +160,9 @@ func (m *Map) Of(action Action) (Binding, bool) {
 // maxBottom is the most keys the bottom line names.
 const maxBottom = 9
 
-// BottomLine lists the bindings for the line of keys, the most useful first.
-// Those that act are left out where acting is not allowed.
+// BottomLine lists the bindings for the line of keys, the most useful first and the
+// one that leads to all others last. Those that act are left out where acting is not
+// allowed.
 func (m *Map) BottomLine(scope Scope, acting bool) []Binding {
 	var out []Binding
 	for _, b := range m.For(scope) {
@@ -170,7 +171,10 @@ func (m *Map) BottomLine(scope Scope, acting bool) []Binding {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Binding) int { return a.Rank - b.Rank })
-	return out[:min(len(out), maxBottom)]
+	if len(out) <= maxBottom {
+		return out
+	}
+	return append(out[:maxBottom-1:maxBottom-1], out[len(out)-1])
 }
 
 // Lookup is that of the program's table.
