@@ -183,7 +183,7 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 		for _, worker := range workers.List {
 			switch worker.Health(workers.At, workers.StaleAfter) {
 			case monitor.WorkerActive, monitor.WorkerBusy, monitor.WorkerDegraded, // the engine waits for those that get nothing now too
-				monitor.WorkerSuspect, monitor.WorkerUnhealthy:
+				monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerDeaf:
 				return nil
 			case monitor.WorkerCordoned:
 				kept = append(kept, worker.Name)

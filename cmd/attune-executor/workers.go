@@ -91,6 +91,8 @@ func (v workerView) note(at time.Time) string {
 		return dash(v.CordonReason)
 	case monitor.WorkerUnhealthy, monitor.WorkerDegraded:
 		return dash(v.Probe.HealthReason)
+	case monitor.WorkerDeaf:
+		return "nobody consumes its queue"
 	case monitor.WorkerDraining:
 		return "takes no more work"
 	default:
@@ -192,7 +194,7 @@ func (v workerView) probeLines() [][2]string {
 	if p.QueueExists != nil {
 		queue := "does not exist"
 		if *p.QueueExists && p.Ready != nil && p.Consumers != nil {
-			queue = fmt.Sprintf("%d waiting, %d consumers", *p.Ready, *p.Consumers)
+			queue = fmt.Sprintf("%d waiting, %s", *p.Ready, monitor.Plural(*p.Consumers, "consumer", "consumers"))
 		}
 		if p.RTT != nil {
 			queue += ", told in " + p.RTT.Round(100*time.Microsecond).String()

@@ -74,7 +74,7 @@ func instantMeasures(o *Overview, b *Broker, growth *int64) *Measures {
 		m.instantWorkers(o)
 		if o.Live.Stuck.Value > 0 {
 			// At least as long; which is longest the overview does not read.
-			m.set("stuck_seconds", (o.Live.StuckAfter + time.Millisecond).Seconds(), plural(o.Live.Stuck.Value, "execution", "executions"))
+			m.set("stuck_seconds", (o.Live.StuckAfter + time.Millisecond).Seconds(), Plural(o.Live.Stuck.Value, "execution", "executions"))
 		}
 	}
 	if b != nil && len(b.Queues)+len(b.Alarms) > 0 {
@@ -93,7 +93,7 @@ func (m *Measures) instantLetters(o *Overview, b *Broker, growth *int64) {
 	}
 	m.letters(dead.Ready, 0, consumers(dead))
 	if growth != nil {
-		m.set("dead_letters_growth", float64(max(*growth, 0)), plural(dead.Ready, "dead letter", "dead letters")+", "+consumers(dead))
+		m.set("dead_letters_growth", float64(max(*growth, 0)), Plural(dead.Ready, "dead letter", "dead letters")+", "+consumers(dead))
 	}
 	if o == nil {
 		return
@@ -110,7 +110,7 @@ func consumers(q BrokerQueue) string {
 	if q.Consumers == 0 {
 		return "nobody consumes " + q.Name
 	}
-	return plural(q.Consumers, "consumer", "consumers") + " on " + q.Name
+	return Plural(q.Consumers, "consumer", "consumers") + " on " + q.Name
 }
 
 // instantWorkers takes over the workers of an overview, which are the unwell ones;

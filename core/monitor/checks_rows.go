@@ -58,7 +58,7 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s shape) ([]Check
 		names, work = append(names, row.Name), work+row.Assigned
 	}
 	list = append(list, verdict(checkStaleWork, names, Check{
-		Text: fmt.Sprintf("%d executions are at %s, not heard of for %s", work, countOf(names, "worker"), span(m.cfg.StaleAfter)),
+		Text: Plural(work, "execution is", "executions are") + " at " + countOf(names, "worker") + ", silent for more than " + span(m.cfg.StaleAfter),
 		Fix:  "the engine ends or repeats them when it takes the worker for lost; a worker that comes back reports its own", View: "workers", Filter: first(names),
 	}, "no execution is at a worker that is silent"))
 	stats, err := tx.CheckQueueStats(ctx)
@@ -89,16 +89,16 @@ func checkSlotRows(ctx context.Context, tx *store.Tx) (slots, leaked Check, err 
 		}
 	}
 	leaked = verdict(checkLeaked, ids, Check{
-		Text: countOf(ids, "ended execution") + " still hold a slot, one of " + action + ": its queue cannot use it",
+		Text: countOf(ids, "ended execution") + stillHold(ids) + ", one of " + action + ": its queue cannot use it",
 		Fix:  "a replica gives it back within a minute; A repair on the queue does it now", View: "queues", Filter: action,
 	}, "no execution that has ended holds a slot")
 	counter := Check{
-		Text: fmt.Sprintf("the queues count %d slots, %d executions hold one", row.Counted, row.Held+int64(len(ended))),
+		Text: "the queues count " + Plural(row.Counted, "slot", "slots") + ", " + Plural(row.Held+int64(len(ended)), "execution holds", "executions hold") + " one",
 		Fix:  "`attune-executor doctor` names the queues; A repair counts one again", View: "queues",
 	}
 	switch difference := row.Counted - row.Held - int64(len(ended)); {
 	case difference == 0:
-		slots = Check{Name: checkSlots, Status: CheckOK, Text: fmt.Sprintf("%d slots counted, as many held", row.Counted)}
+		slots = Check{Name: checkSlots, Status: CheckOK, Text: Plural(row.Counted, "slot", "slots") + " counted, as many held"}
 	case difference > 0 && row.Looked >= checkAliveBound:
 		slots = Check{
 			Name: checkSlots, Status: CheckUnknown,
@@ -120,7 +120,7 @@ func publishedRows(ctx context.Context, tx *store.Tx) ([]Check, error) {
 		ids = append(ids, strconv.FormatInt(row.ID, 10))
 	}
 	leaked := verdict(checkLeaked, ids, Check{
-		Text: countOf(ids, "ended execution") + " still hold a slot: the queue cannot use it",
+		Text: countOf(ids, "ended execution") + stillHold(ids) + ": the queue cannot use it",
 		Fix:  "`attune-executor migrate up` and a replica, which sweep them", View: "queues",
 	}, "no execution that has ended holds a slot")
 	list := []Check{leaked}
@@ -146,4 +146,11 @@ func first(names []string) string {
 		return ""
 	}
 	return names[0]
+}
+
+func stillHold(ids []string) string {
+	if len(ids) == 1 {
+		return " still holds a slot"
+	}
+	return " still hold a slot each"
 }

@@ -90,7 +90,7 @@ func (f *Flows) findings(at time.Time) []Finding {
 
 // words writes the count before a word.
 func (c Count) words(one, many string) string {
-	text := plural(c.Value, one, many)
+	text := Plural(c.Value, one, many)
 	if c.AtLeast {
 		return "at least " + text
 	}

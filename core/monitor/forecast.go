@@ -163,7 +163,7 @@ func (f *forecast) slots(place, active, limit int64, name string) bound {
 	run := max(f.runs.P50, time.Millisecond)
 	perMinute := float64(limit) / run.Minutes()
 	what := fmt.Sprintf("%s in %s, each taken for %s (median of the last %s%s)",
-		plural(limit, "slot", "slots"), name, span(run), plural(f.runs.Count, "run", "runs"), f.whose)
+		Plural(limit, "slot", "slots"), name, span(run), Plural(f.runs.Count, "run", "runs"), f.whose)
 	b := bound{at: f.at, drain: Drain{PerMinute: &perMinute, Basis: what, Ended: f.runs.Count}}
 	if before > 0 {
 		b.at = later(f.at, float64(before)/perMinute)
@@ -199,7 +199,7 @@ func rateBound(s *Scope, place int64, at time.Time) bound {
 // quotaBound is in which period a quota allows the start of a place in line.
 func quotaBound(s *Scope, place int64, at time.Time) bound {
 	perMinute := float64(s.Limit) / s.Window.Minutes()
-	what := fmt.Sprintf("%s, %s per period of %s", s.Name, plural(s.Limit, "start", "starts"), span(s.Window))
+	what := fmt.Sprintf("%s, %s per period of %s", s.Name, Plural(s.Limit, "start", "starts"), span(s.Window))
 	b := bound{at: at, drain: Drain{PerMinute: &perMinute, Basis: what}}
 	left := s.Limit
 	if s.Used != nil {
@@ -342,6 +342,6 @@ func busyPace(list []admitted, q *Queue, changed, at time.Time) Drain {
 	}
 	rate := float64(d.Ended) / d.Period.Minutes()
 	d.PerMinute = &rate
-	d.Basis = fmt.Sprintf("%s ended in the last %s", plural(d.Ended, "execution", "executions"), span(d.Period))
+	d.Basis = fmt.Sprintf("%s ended in the last %s", Plural(d.Ended, "execution", "executions"), span(d.Period))
 	return d
 }

@@ -41,7 +41,7 @@ func (q Queue) slots() string {
 	if q.Limit != nil {
 		return fmt.Sprintf("%d of %d slots used", q.Active, *q.Limit)
 	}
-	return fmt.Sprintf("%d slots used", q.Active)
+	return Plural(q.Active, "slot", "slots") + " used"
 }
 
 // replicas takes over how the replicas of the engine are.
@@ -66,7 +66,7 @@ func (m *Measures) replicas(all *Replicas, waiting int64) {
 	}
 	detail := ""
 	if waiting > 0 {
-		detail = fmt.Sprintf(": %s", plural(waiting, "execution waits", "executions wait"))
+		detail = fmt.Sprintf(": %s", Plural(waiting, "execution waits", "executions wait"))
 	}
 	m.set("replicas", float64(alive), detail)
 }
@@ -97,7 +97,7 @@ func (m *Measures) workers(list []worker, now time.Time, staleAfter time.Duratio
 		since := now.Add(-w.silence)
 		owns := ""
 		if w.assigned > 0 {
-			owns = fmt.Sprintf(", owns %d executions", w.assigned)
+			owns = ", owns " + Plural(w.assigned, "execution", "executions")
 		}
 		detail := owns
 		if w.never {

@@ -28,8 +28,8 @@ func (m *Monitor) Overview(ctx context.Context) (*Overview, error) {
 		if err != nil {
 			return err
 		}
-		o.Workers = m.sumWorkers(workers, o.At)
-		o.WorkerList = m.unwellFirst(workers, o.At)
+		o.everyWorker = workers
+		o.Workers, o.WorkerList = sumWorkers(workers, m.judgeAt(o.At)), unwellFirst(workers, m.judgeAt(o.At))
 		if o.Replicas, err = readReplicas(ctx, tx, s); o.Replicas != nil {
 			o.Replicas.At = o.At
 		}

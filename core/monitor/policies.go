@@ -215,12 +215,12 @@ func (l PolicyLine) Title() string {
 	text := fmt.Sprintf("at most %d at once", l.Threshold)
 	switch policy.Kind(l.Kind) {
 	case policy.KindRate:
-		text = fmt.Sprintf("at most %s every %s", plural(l.Threshold, "start", "starts"), span(l.Window))
+		text = fmt.Sprintf("at most %s every %s", Plural(l.Threshold, "start", "starts"), span(l.Window))
 		if l.Burst > 1 {
 			text += fmt.Sprintf(", %d together", l.Burst)
 		}
 	case policy.KindQuota:
-		text = fmt.Sprintf("at most %s per period of %s", plural(l.Threshold, "start", "starts"), span(l.Window))
+		text = fmt.Sprintf("at most %s per period of %s", Plural(l.Threshold, "start", "starts"), span(l.Window))
 	}
 	if len(l.Parameters) > 0 {
 		text += " for each " + strings.Join(l.Parameters, ", ")

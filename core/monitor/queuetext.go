@@ -49,7 +49,7 @@ func (d *QueueDetail) Sections() []Section {
 func (d *QueueDetail) groupsFirst() []Section {
 	head := [][]string{
 		{"action", d.ActionRef},
-		{"queues", fmt.Sprintf("%s, one for each %s", plural(d.Together.Groups, "group", "groups"), strings.Join(d.GroupedBy, ", "))},
+		{"queues", fmt.Sprintf("%s, one for each %s", Plural(d.Together.Groups, "group", "groups"), strings.Join(d.GroupedBy, ", "))},
 		{"waiting", strconv.FormatInt(d.Together.Queued, 10)},
 		{"running", strconv.FormatInt(d.Together.Active, 10)},
 	}
@@ -166,7 +166,7 @@ func holderSection(title string, h *Holders, at time.Time) Section {
 		s.Rows = append(s.Rows, []string{strconv.FormatInt(one.ID, 10), one.ActionRef, one.Status, span(one.Lasted(at)), worker})
 	}
 	if more := h.Active - int64(len(h.List)); more > 0 {
-		s.Rows = append(s.Rows, []string{"and " + plural(more, "more", "more")})
+		s.Rows = append(s.Rows, []string{"and " + Plural(more, "more", "more")})
 	}
 	return s
 }
@@ -177,7 +177,7 @@ func (d *QueueDetail) timingSection() Section {
 		return Section{}
 	}
 	s := Section{
-		Title: fmt.Sprintf("times of the last %s, admitted within %s", plural(t.Sample, "execution", "executions"), span(d.At.Sub(*t.From))),
+		Title: fmt.Sprintf("times of the last %s, admitted within %s", Plural(t.Sample, "execution", "executions"), span(d.At.Sub(*t.From))),
 		Rows:  [][]string{{"", "P50", "P90", "P95", "P99", "MAX", "OF"}},
 	}
 	for _, one := range []struct {

@@ -65,7 +65,7 @@ func (s Scope) State(at time.Time) string {
 	case policy.WideKind(s.Kind).Slots():
 		return fmt.Sprintf("%d of %d in %s", s.Active, s.Limit, s.Name)
 	case s.Kind == string(policy.WideQuota) && s.Used != nil:
-		return fmt.Sprintf("%d of %s used in this period of %s, the next begins %s", *s.Used, plural(s.Limit, "start", "starts"), span(s.Window), clock(*s.Resets, at))
+		return fmt.Sprintf("%d of %s used in this period of %s, the next begins %s", *s.Used, Plural(s.Limit, "start", "starts"), span(s.Window), clock(*s.Resets, at))
 	case s.NextStart != nil:
 		return "next start " + clock(*s.NextStart, at)
 	default:

@@ -105,7 +105,7 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 		"a worker without a row": {func(w *broker.Wiring) {
 			at(w, worker).Name = "worker.9.executions"
 			w.Routes[1].Destination = "worker.9.executions"
-		}, checkOrphans, CheckProblem, "1 messages wait"},
+		}, checkOrphans, CheckProblem, "1 message waits"},
 		"a stream":                      {func(w *broker.Wiring) { at(w, worker).Type = "stream" }, checkKind, CheckProblem, "of type stream"},
 		"a queue that does not survive": {func(w *broker.Wiring) { at(w, worker).Durable = false }, checkKind, CheckProblem, "not durable"},
 		"a delivery limit and no way on": {func(w *broker.Wiring) {

@@ -73,6 +73,8 @@ type Overview struct {
 
 	rules Rules // what Attention judges by
 	floor int64 // the smallest id requested within the recent window
+
+	everyWorker []Worker // what Judged judges
 }
 
 // Live counts executions that have not ended, by status.
@@ -145,13 +147,15 @@ type Worker struct {
 	Probe *WorkerProbe `json:"probe"`
 }
 
-// WorkerHealth is the verdict on a worker: what its heartbeat and its row say
-// together, the stricter of the two.
+// WorkerHealth is the verdict on a worker: what its heartbeat, its queue and its row
+// say together, the strictest of them.
 type WorkerHealth string
 
 // The verdicts, from worst to best.
 const (
-	WorkerStale    WorkerHealth = "stale"
+	WorkerStale WorkerHealth = "stale"
+	// WorkerDeaf sends heartbeats, but nobody consumes its queue.
+	WorkerDeaf     WorkerHealth = "deaf"
 	WorkerSuspect  WorkerHealth = "suspect"
 	WorkerInactive WorkerHealth = "inactive"
 	WorkerDraining WorkerHealth = "draining"
@@ -164,30 +168,9 @@ const (
 	WorkerActive    WorkerHealth = "active"
 )
 
-// Health judges the worker at the given database time. A worker whose row says
-// active but whose heartbeat is older than staleAfter is stale.
+// Health judges the worker at the given database time by what the database says of it.
 func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
-	health, _ := w.HealthInForce()
-	switch {
-	case w.Draining && w.Heartbeat != nil && now.Sub(*w.Heartbeat) <= staleAfter:
-		return WorkerDraining // of its own accord or an operator's; the former is inactive too
-	case w.Status == "inactive" || w.Status == "error":
-		return WorkerInactive
-	case w.Heartbeat == nil || now.Sub(*w.Heartbeat) > staleAfter:
-		return WorkerStale
-	case w.SuspectSince != nil:
-		return WorkerSuspect
-	case w.Cordoned:
-		return WorkerCordoned
-	case health == "unhealthy":
-		return WorkerUnhealthy
-	case w.Assigned != nil && w.Capacity != nil && *w.Assigned >= *w.Capacity:
-		return WorkerBusy
-	case health == "degraded":
-		return WorkerDegraded
-	default:
-		return WorkerActive
-	}
+	return w.Judge(now, staleAfter, nil).Health
 }
 
 // WorkerTotals sums up the workers that were read.
@@ -198,6 +181,8 @@ type WorkerTotals struct {
 	// Cordoned counts those that drain too.
 	Cordoned int64 `json:"cordoned"`
 	Suspect  int64 `json:"suspect"`
+	// Deaf workers send heartbeats and consume nothing.
+	Deaf int64 `json:"deaf"`
 	// Unhealthy workers are given nothing. Degraded ones are among the active.
 	Unhealthy int64 `json:"unhealthy"`
 	Degraded  int64 `json:"degraded"`

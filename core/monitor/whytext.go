@@ -67,7 +67,7 @@ const noEngine = "No replica of the engine is alive: start one with `attune-exec
 // limitLine says how full the queue is and who says so.
 func (q Queue) limitLine() string {
 	if q.Limit == nil {
-		return fmt.Sprintf("The queue has no limit of its own; %s a slot, %s.", plural(q.Active, "holds", "hold"), plural(q.Queued, "waits", "wait"))
+		return fmt.Sprintf("The queue has no limit of its own; %s a slot, %s.", Plural(q.Active, "holds", "hold"), Plural(q.Queued, "waits", "wait"))
 	}
 	from := ""
 	switch q.LimitFrom.Kind {
@@ -81,10 +81,10 @@ func (q Queue) limitLine() string {
 	if q.LimitFrom.Kind != LimitPolicy && q.LimitFrom.Threshold != nil {
 		from += fmt.Sprintf("; policy %s says %d", q.LimitFrom.Policy, *q.LimitFrom.Threshold)
 	}
-	waits := plural(q.Queued, "waits", "wait")
+	waits := Plural(q.Queued, "waits", "wait")
 	switch {
 	case q.Active > *q.Limit:
-		more := plural(*q.Limit, "that is", "that are")
+		more := Plural(*q.Limit, "that is", "that are")
 		return fmt.Sprintf("%d run, more than the %s allowed now (limit %s): it drains. %s.", q.Active, more, from, waits)
 	case *q.Limit == 1:
 		return fmt.Sprintf("%d of 1 slot is taken (limit %s), %s.", q.Active, from, waits)
@@ -145,7 +145,7 @@ func holderLines(title string, h *Holders) []string {
 		return nil
 	}
 	if len(h.List) == 0 {
-		return []string{fmt.Sprintf("%s %s that could not be found within the bound of the search.", title, plural(h.Active, "execution", "executions"))}
+		return []string{fmt.Sprintf("%s %s that could not be found within the bound of the search.", title, Plural(h.Active, "execution", "executions"))}
 	}
 	lines := []string{title + " (the oldest first):"}
 	if h.Incomplete {
@@ -155,7 +155,7 @@ func holderLines(title string, h *Holders) []string {
 		lines = append(lines, "  "+one.line())
 	}
 	if more := h.Active - int64(min(len(h.List), textHolders)); more > 0 {
-		lines = append(lines, "  and "+plural(more, "more", "more"))
+		lines = append(lines, "  and "+Plural(more, "more", "more"))
 	}
 	return lines
 }

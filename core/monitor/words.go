@@ -63,10 +63,10 @@ func clock(t, now time.Time) string {
 // since writes how long ago something began.
 func since(t, now time.Time) string { return span(max(now.Sub(t), 0)) }
 
-// plural puts a number before a word.
-func plural(n int64, one, many string) string {
+// Plural puts a number before a word.
+func Plural[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return strconv.FormatInt(n, 10) + " " + many
+	return strconv.FormatInt(int64(n), 10) + " " + many
 }

@@ -19,7 +19,7 @@ func (m *Monitor) Workers(ctx context.Context) (*Workers, error) {
 		w.List, w.More, err = readWorkers(ctx, tx, s)
 		return err
 	})
-	w.Totals = m.sumWorkers(w.List, w.At)
+	w.Totals = sumWorkers(w.List, m.judgeAt(w.At))
 	return w, err
 }
 
@@ -102,13 +102,21 @@ func runtimes(document string) []string {
 	return names
 }
 
-func (m *Monitor) sumWorkers(list []Worker, now time.Time) WorkerTotals {
+// judgeAt judges by what the database alone says.
+func (m *Monitor) judgeAt(at time.Time) func(*Worker) WorkerHealth {
+	return func(w *Worker) WorkerHealth { return w.Health(at, m.cfg.StaleAfter) }
+}
+
+func sumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
 	var t WorkerTotals
-	for _, w := range list {
+	for i := range list {
+		w := &list[i]
 		t.Total++
-		switch w.Health(now, m.cfg.StaleAfter) {
+		switch judge(w) {
 		case WorkerStale:
 			t.Stale++
+		case WorkerDeaf:
+			t.Deaf++
 		case WorkerSuspect:
 			t.Suspect++
 		case WorkerUnhealthy:
@@ -133,7 +141,7 @@ func (m *Monitor) sumWorkers(list []Worker, now time.Time) WorkerTotals {
 }
 
 // slots counts the slots of a worker that is given work.
-func (t *WorkerTotals) slots(w Worker) {
+func (t *WorkerTotals) slots(w *Worker) {
 	if w.Assigned != nil {
 		t.Assigned += *w.Assigned
 	}
@@ -143,13 +151,14 @@ func (t *WorkerTotals) slots(w Worker) {
 }
 
 var healthOrder = []WorkerHealth{
-	WorkerStale, WorkerSuspect, WorkerUnhealthy, WorkerDegraded, WorkerDraining, WorkerCordoned, WorkerBusy, WorkerActive, WorkerInactive,
+	WorkerStale, WorkerDeaf, WorkerSuspect, WorkerUnhealthy, WorkerDegraded, WorkerDraining, WorkerCordoned, WorkerBusy, WorkerActive, WorkerInactive,
 }
 
 // unwellFirst picks the workers that the overview shows.
-func (m *Monitor) unwellFirst(list []Worker, now time.Time) []Worker {
+func unwellFirst(list []Worker, judge func(*Worker) WorkerHealth) []Worker {
 	sorted := slices.Clone(list)
-	rank := func(w Worker) int { return slices.Index(healthOrder, w.Health(now, m.cfg.StaleAfter)) }
-	slices.SortStableFunc(sorted, func(a, b Worker) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(sorted, func(a, b Worker) int {
+		return slices.Index(healthOrder, judge(&a)) - slices.Index(healthOrder, judge(&b))
+	})
 	return sorted[:min(len(sorted), topRows)]
 }

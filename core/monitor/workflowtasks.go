@@ -175,7 +175,7 @@ func (w *WorkflowTask) define(t *workflow.Task) {
 
 // retryWords says how the children of a task are repeated.
 func retryWords(r *workflow.Retry) string {
-	text := "up to " + plural(int64(r.Count), "time", "times")
+	text := "up to " + Plural(int64(r.Count), "time", "times")
 	if r.Delay > 0 {
 		text += ", after " + r.Delay.String()
 		if r.Backoff != workflow.BackoffConstant && r.Backoff != "" {

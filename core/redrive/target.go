@@ -53,7 +53,11 @@ func (d *Desk) checkTarget(ctx context.Context, errand *broker.Errand, exchange,
 }
 
 func consumed(queue string, consumers int) Check {
-	return Check{OK: consumers > 0, Warn: consumers == 0, Text: fmt.Sprintf("%s has %d consumers", queue, consumers)}
+	has := fmt.Sprintf("%s has %d consumers", queue, consumers)
+	if consumers == 1 {
+		has = queue + " has 1 consumer"
+	}
+	return Check{OK: consumers > 0, Warn: consumers == 0, Text: has}
 }
 
 // refused is the first check that forbids a run; empty if none does.

@@ -49,7 +49,8 @@ func (w *WorkerNow) forgettable() error {
 }
 
 func (w *WorkerNow) has() string {
-	return fmt.Sprintf("%d executions run there and %d were handed to it and have not begun", w.Running, w.Unstarted)
+	return counted(w.Running, "execution runs", "executions run") + " there and " +
+		counted(w.Unstarted, "was handed to it and has not begun", "were handed to it and have not begun")
 }
 
 // forget removes a worker. What is refused before anything was done has no audit.

@@ -49,7 +49,7 @@ func sampleChecks(reading monitor.Reading) *monitor.Checks {
 			Text: "queue worker.9.executions with a time to live and no dead-letter exchange: the broker deletes what expires",
 			Fix:  "a policy with dead-letter-exchange attune.dlx for worker.9.executions and its like",
 		},
-		{Name: "topology.dlq", Status: monitor.CheckOK, Text: "attune.dlx.queue: 1 consumers, no time to live, no length"},
+		{Name: "topology.dlq", Status: monitor.CheckOK, Text: "attune.dlx.queue: 1 consumer, no time to live, no length"},
 		{
 			Name: "topology.orphans", Status: monitor.CheckProblem, Objects: []string{"worker.9.executions"}, View: "broker", Filter: "orphan",
 			Text: "queue worker.9.executions of workers without a row, 2 messages wait in them for nobody", Fix: "delete it",
@@ -59,7 +59,7 @@ func sampleChecks(reading monitor.Reading) *monitor.Checks {
 		monitor.Check{Name: "admission.slots", Status: monitor.CheckOK, Text: "39 slots counted, as many held"},
 		monitor.Check{
 			Name: "admission.leaked_slot", Status: monitor.CheckProblem, Objects: []string{"884291"}, View: "queues", Filter: "pack.sync",
-			Text: "ended execution 884291 still hold a slot, one of pack.sync: its queue cannot use it", Fix: "A repair on the queue gives it back",
+			Text: "ended execution 884291 still holds a slot, one of pack.sync: its queue cannot use it", Fix: "A repair on the queue gives it back",
 		},
 		monitor.Check{Name: "execution.forgotten", Status: monitor.CheckOK, Text: "no request waits outside a queue"},
 		monitor.Check{Name: "queue_stats", Status: monitor.CheckUnknown, Text: "the database did not answer in time"},

@@ -172,6 +172,8 @@ func workerWord(h monitor.WorkerHealth) string {
 		return "active"
 	case monitor.WorkerStale:
 		return "stale: its heartbeat is overdue"
+	case monitor.WorkerDeaf:
+		return "deaf: it sends heartbeats, and nobody consumes its queue"
 	case monitor.WorkerSuspect:
 		return "suspect: the broker returned what it was handed"
 	case monitor.WorkerUnhealthy:

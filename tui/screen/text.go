@@ -28,6 +28,22 @@ func (e *Env) Head(feed Feed, text string) string {
 // Num writes a number.
 func (e *Env) Num(n int64) string { return widget.Number(n, e.Theme.Glyphs.Space) }
 
+// Plural is a number with the word for what it counts.
+func (e *Env) Plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return e.Num(n) + " " + many
+}
+
+// Consumers counts the consumers of a broker queue, or says that they were not counted.
+func (e *Env) Consumers(q *monitor.BrokerQueue) string {
+	if q.Uncounted {
+		return widget.Unknown + " consumers"
+	}
+	return e.Plural(q.Consumers, "consumer", "consumers")
+}
+
 // Count writes a count, with a plus when it stopped at a bound.
 func (e *Env) Count(c monitor.Count) string {
 	if c.AtLeast {

@@ -62,7 +62,7 @@ func (t *Theme) Of(state string) State {
 		return State{g.Busy, Warn}
 	case "completed", "done", "responded":
 		return State{g.Done, Good}
-	case "failed", "stale", "suspect", "unhealthy", "error", "lost":
+	case "failed", "stale", "deaf", "suspect", "unhealthy", "error", "lost":
 		return State{g.Failed, Bad}
 	case "scheduled", "scheduling", "canceling", "ready":
 		return State{g.Scheduled, Plain}

@@ -160,7 +160,7 @@ func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
 	letter := broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyExecutionCompleted, Type: "letter"}
 	require.NoError(t, b.link.Publisher().Publish(testkit.Context(t), []broker.Message{letter})[0].Err)
 	waiting := b.run()["dead letters"]
-	requireStatus(t, waiting, checkup.Failed, "1 letters wait")
+	requireStatus(t, waiting, checkup.Failed, "1 letter waits")
 	require.Equal(t, 1, b.ready(message.QueueDeadLetter), "no probe is counted with the letters that wait")
 	require.Equal(t, checkup.Unchecked, b.run(noManagement)["dead letters"].Status)
 
@@ -229,7 +229,7 @@ func TestAnotherEngineIsNoticed(t *testing.T) {
 	b := setup(t)
 	rival := b.connect("somebody", "")
 	consumer := b.consume(rival, message.QueueExecutionRequests, "executor.scheduler")
-	requireStatus(t, b.run(noManagement)["other engines"], checkup.Failed, "has 2 consumers, and 1 replicas run")
+	requireStatus(t, b.run(noManagement)["other engines"], checkup.Failed, "has 2 consumers, and 1 replica runs")
 	testkit.Eventually(t, func() bool {
 		return slices.ContainsFunc(b.run()["other engines"].Details, func(line string) bool {
 			return strings.HasPrefix(line, "executor.scheduler consumes "+message.QueueExecutionRequests+" by connection somebody/consume")

@@ -170,7 +170,8 @@ func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 			return Finding{}, err
 		}
 		if state.Consumers > alive {
-			wrong = append(wrong, fmt.Sprintf("%s has %d consumers, and %d replicas run", queue, state.Consumers, alive))
+			wrong = append(wrong, queue+" has "+monitor.Plural(state.Consumers, "consumer", "consumers")+", and "+
+				monitor.Plural(alive, "replica runs", "replicas run"))
 		}
 	}
 	if len(wrong) > 0 {

@@ -3,7 +3,6 @@ package checkup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 
 	"github.com/attune-go/attune/core/broker"
@@ -51,7 +50,8 @@ func lookLetters(ctx context.Context, v *visit) (Finding, error) {
 		return Finding{}, err
 	}
 	if queue.Ready > 0 {
-		found = found.with(fmt.Sprintf("%d letters wait in %s, %d consumers", queue.Ready, message.QueueDeadLetter, queue.Consumers))
+		found = found.with(monitor.Plural(queue.Ready, "letter waits", "letters wait") + " in " + message.QueueDeadLetter + ", " +
+			monitor.Plural(queue.Consumers, "consumer", "consumers"))
 	}
 	return found, nil
 }

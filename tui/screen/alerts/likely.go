@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/widget"
 )
 
 // likely is what probably lies behind an alert, by what else was read; without that,
@@ -64,40 +64,42 @@ func (v *Alerts) lettersFrom() string {
 
 // illness says what is wrong with a worker; empty when nothing is known to be.
 func (v *Alerts) illness(name string) string {
-	w := v.worker(name)
+	w, at := v.worker(name)
 	if w == nil {
 		return ""
 	}
-	limit := v.env.Data.StaleAfter()
-	switch {
-	case w.Heartbeat == nil:
-		return "never sent a heartbeat"
-	case v.env.Since(*w.Heartbeat) > limit:
-		return "is silent for " + widget.Age(v.env.Since(*w.Heartbeat)) + ", limit " + widget.Short(limit)
-	case w.SuspectSince != nil:
-		return "is suspect: " + w.SuspectReason
-	case w.Cordoned:
-		return "is cordoned"
+	switch j := v.env.Judge(w, at); {
+	case j.Health == monitor.WorkerCordoned, j.Health == monitor.WorkerDraining, j.Health == monitor.WorkerInactive:
+		return "is " + string(j.Health)
+	case j.By == monitor.ByBroker && j.Health == monitor.WorkerSuspect:
+		return "is " + j.Why
+	case j.Gone() && w.Heartbeat != nil && j.By == monitor.ByHeartbeat:
+		return "is " + j.Why
+	case j.Gone():
+		return j.Why
 	default:
 		return ""
 	}
 }
 
-func (v *Alerts) worker(name string) *monitor.Worker {
+// worker finds a worker by its name, and when it was read.
+func (v *Alerts) worker(name string) (*monitor.Worker, time.Time) {
 	d := v.env.Data
-	var list []monitor.Worker
 	if d.Workers != nil {
-		list = append(list, d.Workers.List...)
-	}
-	if d.Overview != nil {
-		list = append(list, d.Overview.WorkerList...)
-	}
-	for i := range list {
-		if list[i].Name == name {
-			return &list[i]
+		for i := range d.Workers.List {
+			if d.Workers.List[i].Name == name {
+				return &d.Workers.List[i], d.Workers.At
+			}
 		}
 	}
-	return nil
+	if d.Overview != nil {
+		for i := range d.Overview.WorkerList {
+			if d.Overview.WorkerList[i].Name == name {
+				return &d.Overview.WorkerList[i], d.Overview.At
+			}
+		}
+	}
+	return nil, time.Time{}
 }
 
 // behindQueue says what keeps a queue from moving.
@@ -136,7 +138,7 @@ func (v *Alerts) queue(name string) *monitor.Queue {
 
 // behindWorker says how a worker is, and what waits for it.
 func (v *Alerts) behindWorker(name string) string {
-	w := v.worker(name)
+	w, _ := v.worker(name)
 	if w == nil {
 		return ""
 	}
@@ -145,7 +147,7 @@ func (v *Alerts) behindWorker(name string) string {
 		parts = append(parts, "it "+ill)
 	}
 	if w.Assigned != nil && *w.Assigned > 0 {
-		parts = append(parts, "owns "+v.env.Num(*w.Assigned)+" executions")
+		parts = append(parts, "owns "+v.env.Plural(*w.Assigned, "execution", "executions"))
 	}
 	if q, ok := v.env.Data.Broker.Queue(monitor.WorkerQueue(w.ID)); ok && !q.Uncounted && q.Ready > 0 {
 		parts = append(parts, v.env.Num(q.Ready)+" wait in "+q.Name+", which "+v.env.Num(q.Consumers)+" consume")
@@ -162,7 +164,7 @@ func (v *Alerts) silentWorkers() string {
 	for i := range o.WorkerList {
 		if w := &o.WorkerList[i]; w.Assigned != nil && *w.Assigned > 0 {
 			if ill := v.illness(w.Name); ill != "" {
-				return w.Name + " " + ill + ", and owns " + v.env.Num(*w.Assigned) + " executions"
+				return w.Name + " " + ill + ", and owns " + v.env.Plural(*w.Assigned, "execution", "executions")
 			}
 		}
 	}

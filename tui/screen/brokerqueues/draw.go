@@ -250,7 +250,7 @@ func (v *Broker) settings(r *row, w int) []string {
 	}
 	add("type", strings.TrimSpace(r.Type+" "+durable)+", "+r.State)
 	add("messages", e.BrokerNum(r.BrokerQueue, r.Ready)+" ready, "+e.BrokerNum(r.BrokerQueue, r.Unacked)+" unacked, "+
-		e.BrokerNum(r.BrokerQueue, r.Consumers)+" consumers")
+		e.Consumers(&r.BrokerQueue))
 	add("a second", rate(r.Published)+" in, "+rate(r.Delivered)+" out, "+rate(r.Acked)+" acknowledged")
 	add("ttl", short(r.TTL)+", queue expires "+short(r.Expires))
 	dead := exchange(r.DeadLetterExchange)

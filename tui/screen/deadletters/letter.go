@@ -274,7 +274,7 @@ func (m *Message) target(r *row, l *letter) []string {
 	}
 	queue := func(name, note string) {
 		if q, ok := b.Queue(name); ok {
-			check(q.Consumers > 0, name+" has "+e.BrokerNum(q, q.Consumers)+" consumers"+note)
+			check(q.Consumers > 0, name+" has "+e.Consumers(&q)+note)
 		} else {
 			check(false, "there is no queue "+name+note)
 		}

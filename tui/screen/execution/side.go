@@ -112,13 +112,13 @@ func (x *Execution) worker(d *monitor.ExecutionDetail) monitor.WorkerHealth {
 	if o == nil || d.WorkerID == nil {
 		return ""
 	}
-	list := o.WorkerList
+	list, at := o.WorkerList, o.At
 	if all := x.env.Data.Workers; all != nil {
-		list = all.List
+		list, at = all.List, all.At
 	}
 	for i := range list {
 		if list[i].ID == *d.WorkerID {
-			return list[i].Health(x.env.Now, o.StaleAfter)
+			return x.env.Judge(&list[i], at).Health
 		}
 	}
 	return ""

@@ -20,6 +20,24 @@ type Overview struct {
 	// firstFinding is the body line of the first finding as last drawn, and
 	// perFinding how many lines one takes.
 	firstFinding, perFinding int
+	judged                   judged
+}
+
+// judged are the workers as they were judged last, and by what.
+type judged struct {
+	of     *monitor.Overview
+	broker *monitor.Broker
+	totals monitor.WorkerTotals
+	list   []monitor.Worker
+}
+
+// workers are the workers of the overview, judged once for each thing read.
+func (o *Overview) workers() (monitor.WorkerTotals, []monitor.Worker) {
+	if j, d := &o.judged, o.env.Data; j.of != d.Overview || j.broker != o.env.Heard() {
+		j.of, j.broker = d.Overview, o.env.Heard()
+		j.totals, j.list = j.of.Judged(j.broker)
+	}
+	return o.judged.totals, o.judged.list
 }
 
 // New makes the view.
@@ -219,10 +237,10 @@ func (o *Overview) workerBlock() []string {
 	if ov == nil {
 		return []string{e.Paint(theme.Dim, "WORKERS ") + widget.Unknown}
 	}
-	t := ov.Workers
+	t, list := o.workers()
 	worst, beat := "", "-"
-	for _, w := range ov.WorkerList {
-		if w.Health(e.Now, o.env.Data.StaleAfter()) == monitor.WorkerStale && worst == "" {
+	for _, w := range list {
+		if e.Judge(&w, ov.At).Health == monitor.WorkerStale && worst == "" {
 			worst = widget.CutMiddle(widget.Clean(w.Name), 16) + " " + e.AgeOf(w.Heartbeat)
 		}
 	}
@@ -247,7 +265,7 @@ func (o *Overview) kept(t monitor.WorkerTotals, before string) string {
 	for _, kind := range []struct {
 		word string
 		n    int64
-	}{{"suspect", t.Suspect}, {"cordoned", t.Cordoned}} {
+	}{{"deaf", t.Deaf}, {"suspect", t.Suspect}, {"cordoned", t.Cordoned}} {
 		if kind.n > 0 {
 			kinds = append(kinds, o.env.Num(kind.n)+" "+kind.word)
 		}

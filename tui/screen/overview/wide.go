@@ -136,13 +136,13 @@ func (o *Overview) workerTable(w int) []string {
 	if ov == nil {
 		return o.workerBlock()
 	}
-	t := ov.Workers
+	t, list := o.workers()
 	lines := []string{
 		e.Head(screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " + e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
 		o.kept(t, strings.Repeat(" ", len("WORKERS  "))), e.Paint(theme.Dim, widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"),
 	}
-	for _, wk := range ov.WorkerList {
-		s := e.Theme.Of(string(wk.Health(e.Now, e.Data.StaleAfter())))
+	for _, wk := range list {
+		s := e.Theme.Of(string(e.Judge(&wk, ov.At).Health))
 		taken := widget.Unknown
 		if wk.Assigned != nil {
 			taken = screen.Slots(*wk.Assigned, wk.Capacity)
@@ -150,7 +150,7 @@ func (o *Overview) workerTable(w int) []string {
 		lines = append(lines, e.Paint(s.Role, s.Glyph)+" "+widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28)+
 			widget.Right(taken, 7)+widget.Right(e.AgeOf(wk.Heartbeat), 8)+" "+e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8))
 	}
-	if len(ov.WorkerList) == 0 {
+	if len(list) == 0 {
 		lines = append(lines, "No worker has registered. Start one with: attune-executor worker")
 	}
 	return lines

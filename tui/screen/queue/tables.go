@@ -95,7 +95,7 @@ func workerNote(e *screen.Env, r *monitor.Holder) string {
 			return "worker never beat"
 		}
 		return "worker stale " + widget.Age(*r.HeartbeatAge+e.Since(e.Data.Queue.At))
-	case monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerInactive, monitor.WorkerDraining:
+	case monitor.WorkerDeaf, monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerInactive, monitor.WorkerDraining:
 		return "worker " + string(r.Health)
 	default:
 		return ""

@@ -13,7 +13,7 @@ import (
 // Subject is a worker with its queue at the broker, or a queue that no worker owns.
 type Subject struct {
 	Worker monitor.Worker
-	Health monitor.WorkerHealth
+	monitor.Judgement
 	// Queue is nil where the broker does not know it or was not asked.
 	Queue *monitor.BrokerQueue
 	// Orphan is true when no row has the id.
@@ -31,7 +31,7 @@ func (s *Subject) Name() string {
 // Find is the worker with the id, as far as the list of workers and the broker were
 // read.
 func Find(e *screen.Env, id int64) Subject {
-	s := Subject{Worker: monitor.Worker{ID: id}, Health: monitor.WorkerStale}
+	s := Subject{Worker: monitor.Worker{ID: id}, Judgement: monitor.Judgement{Health: monitor.WorkerStale}}
 	if q, ok := e.Data.Broker.Queue(monitor.WorkerQueue(id)); ok {
 		s.Queue = &q
 	}
@@ -41,7 +41,7 @@ func Find(e *screen.Env, id int64) Subject {
 	}
 	for i := range d.List {
 		if d.List[i].ID == id {
-			s.Worker, s.Health = d.List[i], d.List[i].Health(d.At, e.Data.StaleAfter())
+			s.Worker, s.Judgement = d.List[i], e.Judge(&d.List[i], d.At)
 			return s
 		}
 	}
@@ -162,8 +162,12 @@ func Warnings(e *screen.Env, s *Subject) []string {
 	if s.Health == monitor.WorkerSuspect {
 		lines = append(lines, e.Paint(theme.Warn, " ▲ suspect for "+e.AgeOf(s.Worker.SuspectSince)+", given nothing: "+orDash(s.Worker.SuspectReason)))
 	}
-	if s.Worker.Status == "active" && s.Health == monitor.WorkerStale {
-		lines = append(lines, e.Paint(theme.Warn, " ▲ status says active but the heartbeat is stale: trust the heartbeat."))
+	switch {
+	case s.Overruled == "":
+	case s.By == monitor.ByHeartbeat:
+		lines = append(lines, e.Paint(theme.Warn, " ▲ status says "+widget.Clean(s.Overruled)+" but the heartbeat is stale: trust the heartbeat."))
+	case s.By == monitor.ByBroker:
+		lines = append(lines, e.Paint(theme.Warn, " ▲ status says "+widget.Clean(s.Overruled)+" but nobody consumes its queue: trust the broker."))
 	}
 	return lines
 }

@@ -140,10 +140,10 @@ func (v *Worker) Select(line int) bool {
 // Acts is what may be done with the worker.
 func (v *Worker) Acts() (act.Menu, bool) {
 	s := Find(v.env, v.id)
-	if s.Orphan || s.Worker.ID == 0 {
+	if s.Orphan || v.env.Data.Workers == nil {
 		return act.Menu{}, false
 	}
-	return act.ForWorker(&s.Worker, v.env.Now, v.env.Data.StaleAfter()), true
+	return act.ForWorker(&s.Worker, v.env.Data.Workers.At, v.env.Data.StaleAfter()), true
 }
 
 // Relations is what the worker has to do with.

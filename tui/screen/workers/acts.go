@@ -23,5 +23,5 @@ func (v *Workers) Acts() (act.Menu, bool) {
 	if at < 0 || v.rows[at].orphan {
 		return act.Menu{}, false
 	}
-	return act.ForWorker(&v.rows[at].Worker, v.env.Now, v.env.Data.StaleAfter()), true
+	return act.ForWorker(&v.rows[at].Worker, v.env.Data.Workers.At, v.env.Data.StaleAfter()), true
 }

@@ -24,7 +24,7 @@ var fields = filter.Schema{
 func healthWords() []string {
 	var words []string
 	for _, h := range []monitor.WorkerHealth{
-		monitor.WorkerActive, monitor.WorkerBusy, monitor.WorkerStale, monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerDegraded,
+		monitor.WorkerActive, monitor.WorkerBusy, monitor.WorkerStale, monitor.WorkerDeaf, monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerDegraded,
 		monitor.WorkerDraining, monitor.WorkerCordoned, monitor.WorkerInactive,
 	} {
 		words = append(words, string(h))
@@ -65,7 +65,7 @@ func (a asked) Texts(field string) []string {
 		if a.row.orphan {
 			return nil
 		}
-		return []string{string(a.row.health)}
+		return []string{string(a.row.seen.Health)}
 	case "role":
 		return []string{a.row.Role}
 	case "host":

@@ -45,7 +45,7 @@ type Workers struct {
 // row is a worker with its broker queue, or a queue that no worker owns.
 type row struct {
 	monitor.Worker
-	health monitor.WorkerHealth
+	seen   monitor.Judgement
 	queue  *monitor.BrokerQueue
 	orphan bool
 }
@@ -168,7 +168,7 @@ func (v *Workers) join(d *monitor.Workers) []row {
 	rows := make([]row, 0, len(d.List))
 	known := map[int64]bool{}
 	for _, w := range d.List {
-		r := row{Worker: w, health: w.Health(d.At, v.env.Data.StaleAfter())}
+		r := row{Worker: w, seen: v.env.Judge(&w, d.At)}
 		if q, ok := v.env.Data.Broker.Queue(monitor.WorkerQueue(w.ID)); ok {
 			r.queue = &q
 		}
@@ -181,7 +181,7 @@ func (v *Workers) join(d *monitor.Workers) []row {
 	for _, q := range v.env.Data.Broker.Queues {
 		if id, ok := monitor.WorkerOfQueue(q.Name); ok && !known[id] {
 			rows = append(rows, row{
-				orphan: true, queue: &q, health: monitor.WorkerStale,
+				orphan: true, queue: &q, seen: monitor.Judgement{Health: monitor.WorkerStale},
 				Worker: monitor.Worker{ID: id, Name: fmt.Sprintf("worker %d (no row)", id)},
 			})
 		}
@@ -190,28 +190,18 @@ func (v *Workers) join(d *monitor.Workers) []row {
 }
 
 func (v *Workers) matches(r row) bool {
-	if v.problems && r.health == monitor.WorkerActive && !r.deaf() {
+	if v.problems && r.seen.Health == monitor.WorkerActive {
 		return false
 	}
 	return v.Matches(asked{v, r})
 }
 
-// deaf reports that the worker is alive by its row and consumes nothing.
-func (r row) deaf() bool {
-	return r.queue != nil && !r.queue.Uncounted && r.queue.Consumers == 0 && r.health != monitor.WorkerInactive
-}
-
 var severity = map[monitor.WorkerHealth]int{
-	monitor.WorkerStale: 0, monitor.WorkerSuspect: 1, monitor.WorkerUnhealthy: 1, monitor.WorkerDegraded: 2, monitor.WorkerDraining: 2, monitor.WorkerCordoned: 2,
+	monitor.WorkerStale: 0, monitor.WorkerDeaf: 1, monitor.WorkerSuspect: 1, monitor.WorkerUnhealthy: 1, monitor.WorkerDegraded: 2, monitor.WorkerDraining: 2, monitor.WorkerCordoned: 2,
 	monitor.WorkerBusy: 3, monitor.WorkerActive: 4, monitor.WorkerInactive: 5,
 }
 
-func (r row) severity() int {
-	if r.deaf() {
-		return min(1, severity[r.health])
-	}
-	return severity[r.health]
-}
+func (r row) severity() int { return severity[r.seen.Health] }
 
 func (v *Workers) compare(a, b *row) int {
 	var c int
@@ -263,8 +253,8 @@ func (v *Workers) Name(i int) string { return v.rows[i].Name }
 // Cells are the texts of a row.
 func (v *Workers) Cells(i int, into []widget.Cell) []widget.Cell {
 	e, r := v.env, v.rows[i]
-	look := e.Theme.Of(string(r.health))
-	status, slots := string(r.health), widget.Unknown
+	look := e.Theme.Of(string(r.seen.Health))
+	status, slots := string(r.seen.Health), widget.Unknown
 	if r.orphan {
 		status, slots = "-", "-"
 	}
@@ -282,12 +272,12 @@ func (v *Workers) Cells(i int, into []widget.Cell) []widget.Cell {
 		widget.Cell{Text: look.Glyph, Role: look.Role},
 		widget.Cell{Text: r.Name},
 		widget.Cell{Text: status, Role: look.Role},
-		e.Worry(slots, r.health == monitor.WorkerBusy),
-		e.Worry(e.AgeOf(r.Heartbeat), r.health == monitor.WorkerStale && !r.orphan),
+		e.Worry(slots, r.seen.Health == monitor.WorkerBusy),
+		e.Worry(e.AgeOf(r.Heartbeat), r.seen.Health == monitor.WorkerStale && !r.orphan),
 		widget.Cell{Text: r.Role},
 		widget.Cell{Text: ready},
 		widget.Cell{Text: unacked},
-		e.Worry(consumers, r.deaf()),
+		e.Worry(consumers, r.seen.Health == monitor.WorkerDeaf),
 		widget.Cell{Text: v.done(r)},
 		widget.Cell{Text: e.Spark(screen.WorkerSeries(r.ID), 15*time.Minute, 9), Role: theme.Dim},
 		widget.Cell{Text: v.note(r), Role: theme.Dim},
@@ -318,21 +308,19 @@ func (v *Workers) note(r row) string {
 	switch {
 	case r.orphan:
 		return "queue without worker row"
-	case r.health == monitor.WorkerStale && r.Heartbeat == nil:
-		return "never sent a heartbeat"
-	case r.health == monitor.WorkerStale:
+	case r.seen.Health == monitor.WorkerStale && r.Heartbeat != nil:
 		return fmt.Sprintf("hb stale, %d assigned", max(0, value(r.Assigned)))
-	case r.health == monitor.WorkerSuspect:
-		return strings.TrimSpace("given nothing: " + r.SuspectReason)
-	case r.health == monitor.WorkerUnhealthy:
-		return strings.TrimSpace("given nothing: " + r.Probe.HealthReason)
-	case r.health == monitor.WorkerDegraded:
-		return strings.TrimSpace("last choice: " + r.Probe.HealthReason)
-	case r.deaf():
+	case r.seen.Health == monitor.WorkerDeaf:
 		return "consumes nothing"
-	case r.health == monitor.WorkerCordoned:
+	case r.seen.Health == monitor.WorkerUnhealthy:
+		return strings.TrimSpace("given nothing: " + r.seen.Why)
+	case r.seen.Health == monitor.WorkerDegraded:
+		return strings.TrimSpace("last choice: " + r.seen.Why)
+	case r.seen.Health == monitor.WorkerStale, r.seen.Health == monitor.WorkerSuspect:
+		return r.seen.Why
+	case r.seen.Health == monitor.WorkerCordoned:
 		return strings.TrimSpace("cordoned " + r.CordonReason)
-	case r.health == monitor.WorkerBusy:
+	case r.seen.Health == monitor.WorkerBusy:
 		return "at capacity"
 	default:
 		return ""
@@ -392,7 +380,7 @@ func (v *Workers) detail(w, h int) []string {
 }
 
 func (v *Workers) subject(r row) worker.Subject {
-	return worker.Subject{Worker: r.Worker, Health: r.health, Queue: r.queue, Orphan: r.orphan}
+	return worker.Subject{Worker: r.Worker, Judgement: r.seen, Queue: r.queue, Orphan: r.orphan}
 }
 
 // wide reports whether the worker under the cursor is told of at length.

@@ -1,0 +1,73 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	fresh, old := now.Add(-time.Second), now.Add(-251*time.Second)
+	none, one, no := int64(0), int64(1), false
+	consumed, alone := &BrokerQueue{Name: "worker.7.executions", Consumers: 1}, &BrokerQueue{Name: "worker.7.executions"}
+	for name, c := range map[string]struct {
+		worker Worker
+		queue  *BrokerQueue
+		want   Judgement
+	}{
+		"all well":                   {Worker{Status: "active", Heartbeat: &fresh}, consumed, Judgement{Health: WorkerActive}},
+		"the broker is not known":    {Worker{Status: "active", Heartbeat: &fresh}, nil, Judgement{Health: WorkerActive}},
+		"the broker has not counted": {Worker{Status: "active", Heartbeat: &fresh}, &BrokerQueue{Uncounted: true}, Judgement{Health: WorkerActive}},
+		"silent, whoever consumes": {
+			Worker{Status: "active", Heartbeat: &old}, consumed,
+			Judgement{WorkerStale, ByHeartbeat, "silent for 4m11s, limit 1m30s", "active"},
+		},
+		"nobody consumes": {
+			Worker{Status: "active", Heartbeat: &fresh, Cordoned: true}, alone,
+			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
+		},
+		"nobody consumed when the engine looked": {
+			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}}, nil,
+			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
+		},
+		"the broker knows newer than the engine": {
+			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}}, consumed, Judgement{Health: WorkerActive},
+		},
+		"its queue is gone": {
+			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, QueueExists: &no}}, nil,
+			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but has no queue worker.7.executions", "active"},
+		},
+		"what was seen long ago": {
+			Worker{Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Consumers: &none}}, nil, Judgement{Health: WorkerActive},
+		},
+		"the row says that it has left": {
+			Worker{Status: "inactive", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &one}}, consumed,
+			Judgement{Health: WorkerInactive, By: ByStatus, Why: "status inactive"},
+		},
+		"one that drains need not consume": {
+			Worker{Status: "active", Heartbeat: &fresh, Draining: true}, alone, Judgement{Health: WorkerDraining, By: ByStatus},
+		},
+	} {
+		require.Equal(t, c.want, c.worker.Judge(now, 90*time.Second, c.queue), name)
+	}
+}
+
+func TestTheOverviewCountsWorkersAsTheBrokerSeesThem(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	fresh := now.Add(-time.Second)
+	o := &Overview{Reading: Reading{At: now}, StaleAfter: time.Minute}
+	for id := range int64(topRows + 3) {
+		o.everyWorker = append(o.everyWorker, Worker{ID: id + 1, Status: "active", Heartbeat: &fresh})
+	}
+	o.Workers = sumWorkers(o.everyWorker, func(*Worker) WorkerHealth { return WorkerActive })
+	b := &Broker{Queues: []BrokerQueue{{Name: WorkerQueue(topRows + 2)}, {Name: WorkerQueue(1), Consumers: 1}}}
+	totals, list := o.Judged(b)
+	require.Equal(t, WorkerTotals{Total: topRows + 3, Active: topRows + 2, Deaf: 1}, totals)
+	require.Equal(t, int64(topRows+2), list[0].ID, "the unwell come first, beyond those that the database alone would show")
+	totals, _ = o.Judged(nil)
+	require.Equal(t, int64(topRows+3), totals.Active)
+}
