@@ -51,12 +51,8 @@ func (c *Catalog) announce(ctx context.Context, tx *store.Tx, done []written, pr
 		messages = append(messages, one)
 	}
 	for some := range slices.Chunk(messages, maxMessages) {
-		id, err := outbox.Append(ctx, tx, some)
-		if err != nil {
+		if _, err := outbox.Hand(ctx, tx, c.relay, some); err != nil {
 			return err
-		}
-		if c.relay != nil {
-			tx.AfterCommit(func() { c.relay.Published(id, some) })
 		}
 	}
 	return nil

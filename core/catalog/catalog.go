@@ -15,9 +15,7 @@ import (
 const source = "attune-executor"
 
 // Relay publishes what was committed; *outbox.Relay is one.
-type Relay interface {
-	Published(id int64, messages []outbox.Message)
-}
+type Relay = outbox.Publishing
 
 // Catalog applies what files describe. Its methods may be used by many
 // goroutines.

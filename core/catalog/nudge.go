@@ -62,12 +62,8 @@ func (c *Catalog) nudge(ctx context.Context, tx *store.Tx, s scopes) (int, error
 			return 0, err
 		}
 	}
-	id, err := outbox.Append(ctx, tx, messages)
-	if err != nil {
+	if _, err := outbox.Hand(ctx, tx, c.relay, messages); err != nil {
 		return 0, err
-	}
-	if c.relay != nil {
-		tx.AfterCommit(func() { c.relay.Published(id, messages) })
 	}
 	return len(messages), nil
 }

@@ -131,7 +131,7 @@ func (e *Engine) assemble(version string) {
 	e.sight = liveness.NewSight(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
 	e.loops["sight"] = e.sight.Loop
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
-	e.relay = outbox.New(outbox.Config{Undeliverable: undelivered.Take}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
+	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Take}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
 	rounds := handover.New(handover.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",

@@ -13,9 +13,7 @@ import (
 )
 
 // Relay publishes what a committed transaction has put into the outbox.
-type Relay interface {
-	Published(row int64, messages []outbox.Message)
-}
+type Relay = outbox.Publishing
 
 // lockAnswered locks the execution of an inquiry, before anything of the inquiry is
 // locked, and the workflows above it. It returns which of them has ended or shall stop,
@@ -138,12 +136,6 @@ func publish(ctx context.Context, tx *store.Tx, relay Relay, messages []outbox.M
 	if len(messages) == 0 {
 		return nil
 	}
-	row, err := outbox.Append(ctx, tx, messages)
-	if err != nil {
-		return err
-	}
-	if relay != nil {
-		tx.AfterCommit(func() { relay.Published(row, messages) })
-	}
-	return nil
+	_, err := outbox.Hand(ctx, tx, relay, messages)
+	return err
 }

@@ -17,6 +17,39 @@ type Message struct {
 	Trace      string // trace context of whoever caused it; may be empty
 }
 
+// Publishing publishes at once what was committed; a *Relay does.
+type Publishing interface {
+	Published(id int64, messages []Message)
+}
+
+// Channel is where engines are told of rows that their writer cannot publish: the
+// payload is the schema's name and the row's id.
+const Channel = "attune_outbox"
+
+// Hand writes the messages in the caller's transaction and has them published
+// right after its commit: by relay or, where the caller has none, by an engine,
+// which is told. An engine that does not hear it finds them within seconds.
+func Hand(ctx context.Context, tx *store.Tx, relay Publishing, messages []Message) (int64, error) {
+	id, err := Append(ctx, tx, messages)
+	if err != nil {
+		return 0, err
+	}
+	return id, Publish(ctx, tx, relay, id, messages)
+}
+
+// Publish has the messages of a row that the transaction wrote published after its
+// commit, as Hand does.
+func Publish(ctx context.Context, tx *store.Tx, relay Publishing, id int64, messages []Message) error {
+	if relay != nil {
+		tx.AfterCommit(func() { relay.Published(id, messages) })
+		return nil
+	}
+	if err := tx.NotifyOutbox(ctx, id); err != nil {
+		return fmt.Errorf("tell the engines of row %d of the outbox: %w", id, err)
+	}
+	return nil
+}
+
 // Append writes the messages in the caller's transaction and returns the id
 // of their row. After the commit, Relay.Published publishes them at once;
 // without it a sweep does within seconds.

@@ -28,6 +28,9 @@ type Config struct {
 	MaxPending int
 	// MaxBatch bounds one publish. Default 500.
 	MaxBatch int
+	// Listen has the relay take rows of writers without a relay as soon as they are
+	// committed, on a connection of its own, and not only when a sweep finds them.
+	Listen bool
 	// FlushTimeout bounds what Stop publishes. Default 5 s.
 	FlushTimeout time.Duration
 	// Undeliverable is asked about messages that reached no queue, in the
@@ -137,14 +140,14 @@ func (r *Relay) Start(ctx context.Context) error {
 func (r *Relay) Sweep() *supervise.Loop { return r.sweep }
 
 func (r *Relay) run(ctx context.Context) {
-	deleted := make(chan struct{})
-	go func() {
-		defer close(deleted)
-		r.runDeletes(ctx)
-	}()
+	var besides sync.WaitGroup
+	besides.Go(func() { r.runDeletes(ctx) })
+	if r.cfg.Listen {
+		besides.Go(func() { r.runListen(ctx) })
+	}
 	r.runPublishes(ctx)
 	r.sweep.Stop()
-	<-deleted
+	besides.Wait()
 	r.flush(context.WithoutCancel(ctx))
 }
 

@@ -337,6 +337,7 @@ type (
 	StopTasksParams                 = db.StopTasksParams
 	StoppedAboveAskingRow           = db.StoppedAboveAskingRow
 	SuspectWorkersRow               = db.SuspectWorkersRow
+	TakeOutboxRow                   = db.TakeOutboxRow
 	Trigger                         = db.Trigger
 	TriggersByRefRow                = db.TriggersByRefRow
 	UndeliveredDispatch             = db.UndeliveredDispatch
@@ -740,6 +741,7 @@ const (
 	NotificationStatusEnumError           = db.NotificationStatusEnumError
 	NotificationStatusEnumProcessing      = db.NotificationStatusEnumProcessing
 	NotificationStatusEnumQueued          = db.NotificationStatusEnumQueued
+	NotifyOutbox                          = db.NotifyOutbox
 	OpenAlerts                            = db.OpenAlerts
 	OpenInquiries                         = db.OpenInquiries
 	OutboxBacklog                         = db.OutboxBacklog
@@ -877,6 +879,7 @@ const (
 	StoppedAboveAsking                    = db.StoppedAboveAsking
 	SumQueueStats                         = db.SumQueueStats
 	SuspectWorkers                        = db.SuspectWorkers
+	TakeOutbox                            = db.TakeOutbox
 	TakeOver                              = db.TakeOver
 	TakeScopeSlots                        = db.TakeScopeSlots
 	TriggerRefs                           = db.TriggerRefs

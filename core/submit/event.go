@@ -256,15 +256,12 @@ func (s *Submitter) insertEvents(ctx context.Context, tx *store.Tx, rows store.I
 	}
 	for begin := 0; begin < len(messages); begin += messagesPerRow {
 		part := messages[begin:min(begin+messagesPerRow, len(messages))]
-		id, err := outbox.Append(ctx, tx, part)
+		id, err := outbox.Hand(ctx, tx, s.relay, part)
 		if err != nil {
 			return err
 		}
 		for i := range part {
 			done[begin+i].OutboxID = id
-		}
-		if s.relay != nil {
-			tx.AfterCommit(func() { s.relay.Published(id, part) })
 		}
 	}
 	return nil

@@ -30,9 +30,7 @@ const (
 )
 
 // Relay publishes what was committed; *outbox.Relay is one.
-type Relay interface {
-	Published(id int64, messages []outbox.Message)
-}
+type Relay = outbox.Publishing
 
 // Submitter requests executions. Its methods may be used by many goroutines.
 type Submitter struct {
@@ -221,15 +219,12 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 	for begin := 0; begin < len(messages); begin += messagesPerRow {
 		end := min(begin+messagesPerRow, len(messages))
 		part := messages[begin:end]
-		id, err := outbox.Append(ctx, tx, part)
+		id, err := outbox.Hand(ctx, tx, s.relay, part)
 		if err != nil {
 			return nil, err
 		}
 		for i := begin; i < end; i++ {
 			done[i].OutboxID = id
-		}
-		if s.relay != nil {
-			tx.AfterCommit(func() { s.relay.Published(id, part) })
 		}
 	}
 	return done, nil

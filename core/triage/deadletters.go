@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -77,8 +78,8 @@ func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bo
 			}
 			receipt.Sent = receipt.Repeated.Sent
 			receipt.Repeated.Sent = Sent{}
-		} else {
-			t.resent(tx, resent, receipt)
+		} else if err := t.resent(ctx, tx, resent, receipt); err != nil {
+			return err
 		}
 		receipt.Audit, err = t.recordLetter(ctx, tx, letterAct{"dead_letter.requeue", &id, reason, outcomeDone, receipt, ""})
 		return err
@@ -111,15 +112,13 @@ func useful(ctx context.Context, tx *store.Tx, id int64, anyway bool) error {
 	return nil
 }
 
-// resent hands what is in the outbox already to the relay.
-func (t *Triage) resent(tx *store.Tx, resent deadletter.Resent, receipt *RequeueReceipt) {
+// resent has what is in the outbox already published.
+func (t *Triage) resent(ctx context.Context, tx *store.Tx, resent deadletter.Resent, receipt *RequeueReceipt) error {
 	receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
 	for _, m := range resent.Messages {
 		receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
 	}
-	if t.relay != nil {
-		tx.AfterCommit(func() { t.relay.Published(resent.OutboxRow, resent.Messages) })
-	}
+	return outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages)
 }
 
 // DiscardReceipt is what discarding a dead letter did.

@@ -59,9 +59,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Relay publishes what was committed; *outbox.Relay is one.
-type Relay interface {
-	Published(row int64, messages []outbox.Message)
-}
+type Relay = outbox.Publishing
 
 // Triage acts for one operator. It is safe for concurrent use.
 type Triage struct {
@@ -112,15 +110,12 @@ const maxMessages = 500
 func (t *Triage) send(ctx context.Context, tx *store.Tx, messages []outbox.Message, sent *Sent) error {
 	for begin := 0; begin < len(messages); begin += maxMessages {
 		part := messages[begin:min(begin+maxMessages, len(messages))]
-		row, err := outbox.Append(ctx, tx, part)
+		row, err := outbox.Hand(ctx, tx, t.relay, part)
 		if err != nil {
 			return err
 		}
 		sent.Messages += len(part)
 		sent.Rows = append(sent.Rows, row)
-		if t.relay != nil {
-			tx.AfterCommit(func() { t.relay.Published(row, part) })
-		}
 	}
 	return nil
 }

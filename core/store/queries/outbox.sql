@@ -44,3 +44,13 @@ RETURNING id;
 SELECT count(*) AS batches, coalesce(sum(cardinality(message_ids)), 0)::bigint AS messages,
        coalesce(extract(epoch FROM now() - min(created)), 0)::float8 AS oldest_seconds
 FROM outbox;
+
+-- name: NotifyOutbox :exec
+-- Tells the engines of a row that its writer cannot publish, with the commit.
+SELECT pg_notify('attune_outbox', current_schema() || ' ' || sqlc.arg(id)::bigint);
+
+-- name: TakeOutbox :many
+-- Takes a row of which an engine was told, unless another has it.
+UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
+WHERE o.id = sqlc.arg(id) AND o.claimed_at IS NULL
+RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces;

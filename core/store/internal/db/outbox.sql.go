@@ -134,6 +134,16 @@ func (q *Queries) LockOutbox(ctx context.Context, id int64) ([]int64, error) {
 	return items, nil
 }
 
+const NotifyOutbox = `-- name: NotifyOutbox :exec
+SELECT pg_notify('attune_outbox', current_schema() || ' ' || $1::bigint)
+`
+
+// Tells the engines of a row that its writer cannot publish, with the commit.
+func (q *Queries) NotifyOutbox(ctx context.Context, id int64) error {
+	_, err := q.db.Exec(ctx, NotifyOutbox, id)
+	return err
+}
+
 const OutboxBacklog = `-- name: OutboxBacklog :one
 SELECT count(*) AS batches, coalesce(sum(cardinality(message_ids)), 0)::bigint AS messages,
        coalesce(extract(epoch FROM now() - min(created)), 0)::float8 AS oldest_seconds
@@ -191,4 +201,51 @@ func (q *Queries) SplitOutbox(ctx context.Context, arg SplitOutboxParams) (int64
 	var id int64
 	err := row.Scan(&id)
 	return id, err
+}
+
+const TakeOutbox = `-- name: TakeOutbox :many
+UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
+WHERE o.id = $1 AND o.claimed_at IS NULL
+RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces
+`
+
+type TakeOutboxRow struct {
+	ID           int64
+	Attempts     int32
+	MessageIds   []string
+	Exchanges    []string
+	RoutingKeys  []string
+	MessageTypes []string
+	Bodies       [][]byte
+	Traces       []string
+}
+
+// Takes a row of which an engine was told, unless another has it.
+func (q *Queries) TakeOutbox(ctx context.Context, id int64) ([]TakeOutboxRow, error) {
+	rows, err := q.db.Query(ctx, TakeOutbox, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TakeOutboxRow
+	for rows.Next() {
+		var i TakeOutboxRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Attempts,
+			&i.MessageIds,
+			&i.Exchanges,
+			&i.RoutingKeys,
+			&i.MessageTypes,
+			&i.Bodies,
+			&i.Traces,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
