@@ -39,7 +39,7 @@ func (a *app) planWorkflowCancel(cmd *cobra.Command, id int64, options *cancelOp
 		return err
 	}
 	defer d.stop()
-	plan, err := d.PlanCancel(cmd.Context(), triage.CancelOrder{IDs: []int64{id}, Tree: true, Reason: options.reason})
+	plan, err := d.PlanCancel(cmd.Context(), triage.CancelOrder{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
 	if err != nil {
 		return cancelProblem(cmd.Context(), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/act"
 )
 
 // terminal is the program in a terminal of its own, driven by keys.
@@ -96,10 +97,8 @@ func TestAWorkerIsCordonedByKeys(t *testing.T) {
 	x := openTerminal(t, url, "--view", "workers")
 	x.shows(" RW ")
 	x.shows("worker-a")
-	x.press("A")
-	x.shows("give it nothing new")
-	x.press("c")
-	x.shows("Cordon worker worker-a")
+	x.plans(act.CordonWorker, "Cordon worker worker-a")
+	x.shows(runButton)
 	x.press("BTab")
 	x.call("send-keys", "-l", "disk is full")
 	x.press("Tab", "y")
@@ -115,10 +114,8 @@ func TestAWorkerIsCordonedByKeys(t *testing.T) {
 	x.hides("esc · L log")
 	x.press("Escape")
 	x.shows("[4 Work")
-	x.press("A", "u")
-	x.shows("Uncordon worker worker-a")
-	x.press("y")
-	x.shows("✓ Uncordon worker worker-a")
+	x.plans(act.UncordonWorker, "Uncordon worker worker-a")
+	x.runs("Uncordon worker worker-a")
 	require.Zero(t, testkit.Count(t, st, `select count(*) from worker where cordoned`))
 }
 
@@ -140,6 +137,7 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, execution.ID))
 	x.press("A", "c")
 	x.shows("worker worker-a is asked to stop it")
+	x.shows(runButton)
 	x.press("y")
 	x.shows("1 worker was asked to stop an execution")
 	x.press("y") // which copies now, and confirms nothing a second time
@@ -161,12 +159,13 @@ func TestAQuestionIsAnsweredByKeys(t *testing.T) {
 	x.shows("Shall it be deployed?")
 	x.shows("yes or no, required") // its form was read
 	x.shows(" RW ")
-	x.press("A", "a")
+	x.plans(act.AnswerInquiry, "answer inquiry")
 	x.shows("choose")
 	x.press("Enter")
 	x.shows("it is required")
 	x.press("y", "Enter", "Enter")
 	x.shows("An answer is given once")
+	x.shows(runButton)
 	x.press("y")
 	x.shows("is answered")
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, execution.ID))

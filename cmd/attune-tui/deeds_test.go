@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/act"
 )
 
 // TestWhatKeysDoReachesTheWorker leads queues, executions and workers of an
@@ -33,29 +34,29 @@ func TestWhatKeysDoReachesTheWorker(t *testing.T) {
 // run and none that waits.
 func (i *house) leadAQueue(x *terminal) {
 	t, waiting := i.t, `select queued_count from execution_admission_state`
-	x.plans("p", "pause", "Pause demo.hold")
+	x.plans(act.PauseQueue, "Pause demo.hold")
 	x.runs("Pause demo.hold")
 	i.ends <- struct{}{}
 	i.becomes(1, `select count(*) from execution where status = 'completed'`)
 	i.becomes(0, `select active_count from execution_admission_state`)
 	require.Len(t, i.worker.Runs(), 1, "nobody follows in a paused queue")
-	x.plans("u", "resume", "Resume demo.hold")
+	x.plans(act.ResumeQueue, "Resume demo.hold")
 	x.runs("Resume demo.hold")
 	i.began(2)
 
-	x.plans("l", "limit", "limit queue demo.hold")
+	x.plans(act.LimitQueue, "limit queue demo.hold")
 	x.press("BSpace", "3", "Enter")
 	x.shows("limit 1 → 3")
 	x.runs("Limit to 3 demo.hold")
 	i.began(4)
 	require.Equal(t, 3, i.worker.MostAtOnce())
-	x.plans("o", "reset limit", "Reset the limit of demo.hold")
+	x.plans(act.ResetQueue, "Reset the limit of demo.hold")
 	x.runs("Reset the limit of demo.hold")
 	require.Equal(t, 1, testkit.Count(t, i.store, `select max_concurrent from execution_admission_state`))
 
 	i.request("demo.hold", 2)
 	i.becomes(2, waiting)
-	x.plans("c", "clear", "clear queue demo.hold")
+	x.plans(act.ClearQueue, "clear queue demo.hold")
 	x.press("Enter")
 	x.shows("2 executions in 1 queue")
 	x.runs("Clear demo.hold")
@@ -74,12 +75,12 @@ func (i *house) leadExecutions(x *terminal) {
 	name := strconv.FormatInt(id, 10)
 	x.command("e " + name)
 	x.shows("TIMELINE")
-	x.plans("c", "cancel", "Cancel execution "+name)
+	x.plans(act.CancelExecution, "Cancel execution "+name)
 	x.shows("worker worker-a is asked to stop it")
 	x.runs("Cancel execution " + name)
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait, "it ends as its worker says")
 	require.EqualValues(t, 1, i.asked.Load(), "the worker was asked, once, and about this one")
-	x.plans("r", "retry", "Retry execution "+name)
+	x.plans(act.RetryExecution, "Retry execution "+name)
 	x.runs("Retry execution " + name)
 	require.Equal(t, 1, testkit.Count(t, i.store,
 		`select count(*) from execution where original_execution = $1 and retry_reason = 'manual_retry'`, id))
@@ -107,16 +108,13 @@ func (i *house) leadAWorker(x *terminal) {
 	t := i.t
 	x.press("4")
 	x.shows("▶● worker-a")
-	x.plans("d", "drain", "Drain worker worker-a")
-	x.shows("type worker-a to confirm") // it is the last one
-	x.call("send-keys", "-l", "worker-a")
-	x.press("Enter")
-	x.reports("Drain worker worker-a")
+	x.plans(act.DrainWorker, "Drain worker worker-a")
+	x.types("worker-a", "Drain worker worker-a") // it is the last one
 	require.Equal(t, 1, testkit.Count(t, i.store, `select count(*) from worker where draining`))
 	i.request("demo.hold", 1)
 	i.becomes(1, `select count(*) from execution where status = 'failed'`)
 	require.Len(t, i.worker.Runs(), 5, "a worker that drains is given nothing, and there is no other")
-	x.plans("u", "uncordon", "Uncordon worker worker-a")
+	x.plans(act.UncordonWorker, "Uncordon worker worker-a")
 	x.runs("Uncordon worker worker-a")
 	i.request("demo.hold", 1)
 	i.began(6)

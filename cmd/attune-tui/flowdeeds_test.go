@@ -8,6 +8,8 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
 )
 
 // TestAWorkflowIsLedByKeys holds one between two of its tasks, lets it go on, cancels
@@ -24,19 +26,19 @@ func TestAWorkflowIsLedByKeys(t *testing.T) {
 	x.shows("shop.deliver")
 	x.shows(" RW ")
 
-	x.plans("p", "pause", "Pause "+name)
+	x.plans(act.PauseWorkflow, "Pause "+name)
 	x.runs("Pause " + name)
 	i.ends <- struct{}{}
 	i.becomes(1, `select count(*) from workflow_execution where paused and completed_tasks = '{pay}'`)
 	require.Len(t, i.worker.Runs(), 1, "nothing follows in a paused workflow")
-	x.plans("u", "resume", "Resume "+name)
+	x.plans(act.ResumeWorkflow, "Resume "+name)
 	x.runs("Resume " + name)
 	i.began(2)
-	x.plans("c", "cancel", "Cancel "+name)
+	x.plans(act.CancelWorkflow, "Cancel "+name)
 	x.runs("Cancel " + name)
 	i.ends <- struct{}{}
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait, "it ends")
-	x.plans("r", "begin anew", "Begin "+name+" anew")
+	x.plans(act.RetryWorkflow, "Begin "+name+" anew")
 	x.runs("Begin " + name + " anew")
 	i.becomes(1, `select count(*) from execution where original_execution = $1 and retry_reason = 'manual_retry'`, id)
 	i.began(3)
@@ -63,23 +65,20 @@ func TestLettersOfTheLedgerAreLedByKeys(t *testing.T) {
 	x.shows(" RW ")
 	x.press("z") // those that wait alone, so that the cursor is always on one
 
-	x.press("R")
-	x.shows("─ Requeue dead letter")
+	x.asks(keymap.Requeue, "Requeue dead letter")
 	x.runs("Requeue dead letter")
 	i.began(1)
 	require.Equal(t, 3, testkit.Count(t, i.store, open))
 	x.shows("waiting for a person 3")
-	x.press("D")
-	x.shows("─ Discard dead letter")
+	x.asks(keymap.Discard, "Discard dead letter")
 	x.runs("Discard dead letter")
 	require.Equal(t, 2, testkit.Count(t, i.store, open))
 	x.shows("waiting for a person 2")
-	x.press("u")
-	x.shows("─ Reopen 1 dead letter")
+	x.asks(keymap.Undo, "Reopen 1 dead letter")
 	x.runs("Reopen 1 dead letter")
 	require.Equal(t, 3, testkit.Count(t, i.store, open))
 	x.shows("waiting for a person 3")
-	x.press("P")
+	x.asks(keymap.Purge, "purge dead letter")
 	x.shows("died because")
 	x.press("Enter", "Enter", "Enter", "Enter")
 	x.shows("─ Purge")

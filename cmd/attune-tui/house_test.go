@@ -133,22 +133,6 @@ func (i *house) open(args ...string) *terminal {
 	}, append(args, "--refresh", "500ms")...)
 }
 
-// plans chooses an act from the menu of the row under the cursor, and waits for its
-// dialog. What the row is may come to the screen a moment later than to the database,
-// and of what does not apply to the older row the menu says so.
-func (x *terminal) plans(key, label, title string) {
-	x.t.Helper()
-	testkit.Eventually(x.t, func() bool {
-		x.press("A", key)
-		planned := x.either("─ "+title, "▲ "+label+": ")
-		if !planned {
-			x.press("Escape")
-			x.hides("▲ " + label + ": ")
-		}
-		return planned
-	}, wait, "%s is planned", title)
-}
-
 // either waits until one of two texts is on the screen, and reports whether it is the
 // first.
 func (x *terminal) either(one, other string) (first bool) {
@@ -159,21 +143,6 @@ func (x *terminal) either(one, other string) (first bool) {
 		return first || strings.Contains(screen, other)
 	}, wait, "%q or %q is shown", one, other)
 	return first
-}
-
-// runs confirms a plan and waits for its receipt.
-func (x *terminal) runs(title string) {
-	x.t.Helper()
-	x.press("y")
-	x.reports(title)
-}
-
-// reports waits for a receipt and closes it, so that the next one is seen to come.
-func (x *terminal) reports(title string) {
-	x.t.Helper()
-	x.shows("✓ " + title)
-	x.press("Escape")
-	x.hides("✓ " + title)
 }
 
 // command types a command line.

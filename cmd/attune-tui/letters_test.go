@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/keymap"
 )
 
 // stranger is an installation that has none of our tables, with nobody who takes dead
@@ -95,10 +96,11 @@ func TestALetterOfTheBrokerIsRequeuedByKeys(t *testing.T) {
 	x.shows("its hand-over expired")
 	x.press("Enter")
 	x.shows("MESSAGE SAYS")
-	x.press("R")
+	x.asks(keymap.Requeue, "requeue ")
 	x.shows("of the blocked")
 	x.press("Enter")
 	x.shows("Requeue 1 letter")
+	x.shows(runButton)
 	x.press("y")
 	x.shows("planned 1, done 1")
 	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from execution where status = 'requested' and retry_reason = 'manual_retry'`))
@@ -128,13 +130,11 @@ func TestLettersOfTheBrokerAreTakenAwayAndPutBackByKeys(t *testing.T) {
 	x.shows("demo.c")
 	s.holds(message.QueueDeadLetter, 3) // looking takes nothing
 
-	x.press("D")
-	x.shows("─ Discard 1 letter")
+	x.asks(keymap.Discard, "Discard 1 letter")
 	x.runs("Discard 1 letter")
 	s.holds(message.QueueDeadLetter, 2)
 	require.Len(t, s.spools(), 1)
-	x.press("u")
-	x.shows("─ Put back 1 letter")
+	x.asks(keymap.Undo, "Put back 1 letter")
 	x.runs("Put back 1 letter")
 	s.holds(message.QueueDeadLetter, 3)
 
@@ -142,7 +142,7 @@ func TestLettersOfTheBrokerAreTakenAwayAndPutBackByKeys(t *testing.T) {
 	x.shows("3 letters read")
 	x.press("Escape")
 	x.hides("3 letters read")
-	x.press("M")
+	x.asks(keymap.MoveTo, "move ")
 	x.shows("key or queue")
 	x.press("Enter")
 	x.call("send-keys", "-l", "parked")
@@ -156,7 +156,7 @@ func TestLettersOfTheBrokerAreTakenAwayAndPutBackByKeys(t *testing.T) {
 	x.shows("2 letters read")
 	x.press("Escape")
 	x.hides("2 letters read")
-	x.press("P")
+	x.asks(keymap.Purge, "purge ")
 	x.shows("by the broker")
 	x.press("Enter")
 	x.shows("─ Purge 2 letters")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/migrations"
+	"github.com/attune-go/attune/tui/act"
 )
 
 // linked is a dashboard that reaches its servers over links.
@@ -57,7 +58,7 @@ func TestServersComeGoAndComeAgain(t *testing.T) {
 
 	x.broker.cut()
 	x.shows("MQ ✗ down")
-	x.plans("c", "cordon", "Cordon worker worker-a") // which needs the database alone
+	x.plans(act.CordonWorker, "Cordon worker worker-a") // which needs the database alone
 	x.runs("Cordon worker worker-a")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where cordoned`))
 
@@ -72,7 +73,7 @@ func TestServersComeGoAndComeAgain(t *testing.T) {
 	x.broker.mend()
 	x.shows("PG ●")
 	x.shows("MQ ●")
-	x.plans("u", "uncordon", "Uncordon worker worker-a")
+	x.plans(act.UncordonWorker, "Uncordon worker worker-a")
 	x.runs("Uncordon worker worker-a")
 	require.Zero(t, testkit.Count(t, st, `select count(*) from worker where cordoned`))
 }
@@ -131,7 +132,7 @@ func TestRealServersAreKilledAndStartedAgain(t *testing.T) {
 		require.NoError(t, server.start(t.Context()))
 		x.shows(server.name + " ●")
 	}
-	x.plans("c", "cordon", "Cordon worker worker-a")
+	x.plans(act.CordonWorker, "Cordon worker worker-a")
 	x.runs("Cordon worker worker-a")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where cordoned`))
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
 )
 
 // TestTwoDashboardsLeadOneQueue has two people confirm at the same moment, each with a
@@ -21,9 +23,10 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 	for at, x := range two {
 		x.shows("demo.sleep")
 		x.shows(" RW ")
-		x.plans("l", "limit", "limit queue demo.sleep")
+		x.plans(act.LimitQueue, "limit queue demo.sleep")
 		x.press("BSpace", []string{"3", "5"}[at], "Enter")
 		x.shows("limit 1 → ")
+		x.shows(runButton)
 	}
 	for _, x := range two {
 		x.press("y")
@@ -36,7 +39,8 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 		testkit.Count(t, st, `select max_concurrent from execution_admission_state`), "the later word holds")
 
 	for _, x := range two {
-		x.plans("p", "pause", "Pause demo.sleep")
+		x.plans(act.PauseQueue, "Pause demo.sleep")
+		x.shows(runButton)
 	}
 	for _, x := range two {
 		x.press("y")
@@ -67,10 +71,11 @@ func TestTwoDashboardsTakeOneLetter(t *testing.T) {
 		s.holds(message.QueueDeadLetter, 2)
 	}
 	for _, x := range two {
-		x.press("R")
+		x.asks(keymap.Requeue, "requeue ")
 		x.shows("of the blocked")
 		x.press("Enter")
 		x.shows("─ Requeue 1 letter")
+		x.shows(runButton)
 	}
 	for _, x := range two {
 		x.press("y")

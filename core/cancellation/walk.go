@@ -34,6 +34,9 @@ type Walk struct {
 	all     []int64       // everything that was given out, once each
 	seen    map[int64]int // how often each was given out
 	looks   int
+	// AsDefined leaves out the tasks that run of workflows which let them go on to
+	// their end when they are cancelled themselves.
+	AsDefined bool
 	// Stuck are executions that were changed under every try.
 	Stuck []int64
 }
@@ -126,7 +129,7 @@ func (w *Walk) grow(ctx context.Context, queries *store.Queries) (bool, error) {
 }
 
 func (w *Walk) children(ctx context.Context, queries *store.Queries, parents []int64) error {
-	ids, err := queries.CancelChildren(ctx, parents, MaxTree+1)
+	ids, err := queries.CancelChildren(ctx, parents, w.AsDefined, MaxTree+1)
 	if err != nil {
 		return fmt.Errorf("find the children of %d executions: %w", len(parents), err)
 	}

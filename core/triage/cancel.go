@@ -29,9 +29,12 @@ const (
 
 // CancelOrder says what is to be stopped.
 type CancelOrder struct {
-	IDs    []int64 `json:"ids"`
-	Tree   bool    `json:"tree,omitempty"` // and everything that they have started
-	Reason string  `json:"reason,omitempty"`
+	IDs  []int64 `json:"ids"`
+	Tree bool    `json:"tree,omitempty"` // and everything that they have started
+	// AsDefined leaves out of a tree what goes on to its end when the workflow that has
+	// started it is cancelled, as its cancellation_policy says.
+	AsDefined bool   `json:"-"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 // CancelCounts counts executions by outcome.
@@ -95,6 +98,7 @@ func (t *Triage) PlanCancel(ctx context.Context, order CancelOrder) (*CancelPlan
 	err := t.store.ReadTx(ctx, "plan a cancellation", func(ctx context.Context, tx *store.Tx) error {
 		plan.cancelled = cancelled{Executions: []CancelResult{}}
 		walk := cancellation.NewWalk(order.IDs, order.Tree)
+		walk.AsDefined = order.AsDefined
 		for {
 			page, err := walk.Next(ctx, tx.Queries)
 			if err != nil || len(page) == 0 {
@@ -152,6 +156,7 @@ func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, 
 
 func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error {
 	walk := cancellation.NewWalk(receipt.IDs, receipt.Tree)
+	walk.AsDefined = receipt.AsDefined
 	for {
 		ids, err := walk.Next(ctx, t.store.Queries)
 		if err != nil {

@@ -92,7 +92,7 @@ func (m *Model) listNote() string {
 
 // manyViews are the views whose marked rows are acted upon together, by what these
 // are.
-var manyViews = map[string]screen.View{"execution": keymap.InExecutions, "queue": keymap.InQueues, "worker": keymap.InWorkers, "workflow": keymap.InWorkflows, "inquiry": keymap.InInquiries}
+var manyViews = map[string]screen.View{"execution": keymap.InExecutions, "queue": keymap.InQueues, "worker": keymap.InWorkers, "workflow": keymap.InWorkflows, "inquiry": keymap.InInquiries, "dead_letter": keymap.InDeadLetters}
 
 // unmark takes the marks of what was acted upon away. What was not reached stays
 // marked, so that the same again goes on; after a failure everything does.
@@ -108,4 +108,7 @@ func (m *Model) unmark(op *act.Operation) {
 		}
 	}
 	s.Table().UnmarkKeys(keys)
+	if order := &op.Order; len(order.Letters)+len(order.Rows) > 0 && !op.Receipt.Partly {
+		s.Table().Unmark() // letters of the broker have no numbers, and those are done with
+	}
 }

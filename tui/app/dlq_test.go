@@ -92,10 +92,13 @@ func TestAMarkOnAGroupMarksItsLetters(t *testing.T) {
 	require.Equal(t, act.DiscardLetter, order.Kind)
 	require.Len(t, order.Letters, marked, "the letters are frozen in the order")
 	b.press("y")
+	require.Empty(t, b.letters.Table().Marked(), "what was done with is not marked any more")
 	b.press("u")
 	require.Equal(t, act.UndoLetters, acts.orders[len(acts.orders)-1].Kind)
 	require.Equal(t, "01J9ZK", acts.orders[len(acts.orders)-1].Target.Ref)
 	b.press("esc", "k", " ")
+	require.Len(t, b.letters.Table().Marked(), marked)
+	b.press("k", " ")
 	require.Empty(t, b.letters.Table().Marked(), "the same again takes the marks away")
 }
 

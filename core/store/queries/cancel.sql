@@ -104,15 +104,16 @@ WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND status NOT IN ('completed', 
 
 -- name: CancelChildren :many
 -- The children of executions, as many as are asked for. OFFSET 0 keeps the
--- planner from looking for them along the primary key. A task of a workflow that a
--- worker has begun is let go on to its end, unless the workflow says otherwise.
+-- planner from looking for them along the primary key. Where it is as workflows
+-- define it, a task that a worker has begun is let go on to its end, unless its
+-- workflow says otherwise.
 SELECT c.id::bigint AS id
 FROM (SELECT e.id, e.parent, e.status, e.worker FROM execution e WHERE e.parent = ANY (sqlc.arg(parents)::bigint[]) OFFSET 0) c
 LEFT JOIN LATERAL (
     SELECT coalesce(s.definition ->> 'cancellation_policy', 'allow_finish') AS policy
     FROM workflow_execution w LEFT JOIN workflow_source s ON s.id = ANY (ARRAY[w.source])
     WHERE w.execution = ANY (ARRAY[c.parent]) OFFSET 0
-) p ON c.status IN ('running', 'canceling') AND c.worker IS NOT NULL
+) p ON sqlc.arg(as_defined)::bool AND c.status IN ('running', 'canceling') AND c.worker IS NOT NULL
 WHERE p.policy IS DISTINCT FROM 'allow_finish'
 ORDER BY c.id
 LIMIT sqlc.arg(most)::int;

@@ -51,17 +51,18 @@ LEFT JOIN LATERAL (
     SELECT coalesce(s.definition ->> 'cancellation_policy', 'allow_finish') AS policy
     FROM workflow_execution w LEFT JOIN workflow_source s ON s.id = ANY (ARRAY[w.source])
     WHERE w.execution = ANY (ARRAY[c.parent]) OFFSET 0
-) p ON c.status IN ('running', 'canceling') AND c.worker IS NOT NULL
+) p ON $2::bool AND c.status IN ('running', 'canceling') AND c.worker IS NOT NULL
 WHERE p.policy IS DISTINCT FROM 'allow_finish'
 ORDER BY c.id
-LIMIT $2::int
+LIMIT $3::int
 `
 
 // The children of executions, as many as are asked for. OFFSET 0 keeps the
-// planner from looking for them along the primary key. A task of a workflow that a
-// worker has begun is let go on to its end, unless the workflow says otherwise.
-func (q *Queries) CancelChildren(ctx context.Context, parents []int64, most int32) ([]int64, error) {
-	rows, err := q.db.Query(ctx, CancelChildren, parents, most)
+// planner from looking for them along the primary key. Where it is as workflows
+// define it, a task that a worker has begun is let go on to its end, unless its
+// workflow says otherwise.
+func (q *Queries) CancelChildren(ctx context.Context, parents []int64, asDefined bool, most int32) ([]int64, error) {
+	rows, err := q.db.Query(ctx, CancelChildren, parents, asDefined, most)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+)
+
+// menusOfOne and menusOfMany are all that acts are chosen from: for the row under the
+// cursor, and for rows that are marked.
+func menusOfOne() []act.Menu {
+	return []act.Menu{
+		act.ForExecution(&monitor.Execution{}), act.ForTask(&monitor.WorkflowTask{}, &monitor.WorkflowChild{}), act.ForQueue(&monitor.Queue{}),
+		act.ForWorker(&monitor.Worker{}, time.Time{}, 0), act.ForWorkflow(&monitor.Workflow{}), act.ForInquiry(&monitor.InquiryDetail{}, &monitor.AnswerForm{}),
+		act.ForLetter(&monitor.LedgerEntry{}), act.ForBrokerLetters("", nil, nil), act.ForSpooled("", 0),
+	}
+}
+
+func menusOfMany() []act.Menu {
+	return []act.Menu{
+		act.ForMarkedExecutions(nil), act.ForMarkedQueues(nil), act.ForMarkedWorkers(nil), act.ForMarkedWorkflows(nil), act.ForMarkedLetters(nil),
+		act.ForMarkedInquiries(nil, act.ForInquiry(&monitor.InquiryDetail{}, &monitor.AnswerForm{})),
+	}
+}
+
+// itemOf is the line of a menu that asks for an act.
+func (x *terminal) itemOf(kind act.Kind, menus []act.Menu) act.Item {
+	x.t.Helper()
+	for _, menu := range menus {
+		for _, item := range menu.Items {
+			if item.Kind == kind {
+				return item
+			}
+		}
+	}
+	require.Fail(x.t, "no menu has "+string(kind))
+	return act.Item{}
+}
+
+// plans chooses an act from the menu of the row under the cursor, and waits for its
+// dialog. What the row is may come to the screen a moment later than to the database,
+// and of what does not apply to the older row the menu says so.
+func (x *terminal) plans(kind act.Kind, title string) {
+	x.t.Helper()
+	x.choose(x.itemOf(kind, menusOfOne()), title)
+}
+
+// plansMarked does the same with the rows that are marked.
+func (x *terminal) plansMarked(kind act.Kind, title string) {
+	x.t.Helper()
+	x.choose(x.itemOf(kind, menusOfMany()), title)
+}
+
+func (x *terminal) choose(item act.Item, title string) {
+	x.t.Helper()
+	testkit.Eventually(x.t, func() bool {
+		x.press("A", item.Key)
+		planned := x.either("─ "+title, "▲ "+item.Label+": ")
+		if !planned {
+			x.press("Escape")
+			x.hides("▲ " + item.Label + ": ")
+		}
+		return planned
+	}, wait, "%s is planned", title)
+}
+
+// asks presses the key that an act has of its own, and waits for its dialog.
+func (x *terminal) asks(action keymap.Action, title string) {
+	x.t.Helper()
+	binding, ok := keymap.BuiltIn.Of(action)
+	require.True(x.t, ok, action)
+	x.press(binding.Keys[0])
+	x.shows("─ " + title)
+}
+
+// runButton is on the screen when a plan can be confirmed. Before that it is being
+// made, and a key would be lost.
+const runButton = "[ run ]"
+
+// runs confirms a plan and waits for its receipt.
+func (x *terminal) runs(title string) {
+	x.t.Helper()
+	x.shows(runButton)
+	x.press("y")
+	x.reports(title)
+}
+
+// types confirms a plan that asks for a word, and waits for its receipt.
+func (x *terminal) types(word, title string) {
+	x.t.Helper()
+	x.shows("type " + word + " to confirm")
+	x.call("send-keys", "-l", word)
+	x.press("Enter")
+	x.reports(title)
+}
+
+// reports waits for a receipt and closes it, so that the next one is seen to come.
+func (x *terminal) reports(title string) {
+	x.t.Helper()
+	x.shows("✓ " + title)
+	x.press("Escape")
+	x.hides("✓ " + title)
+}
+
+// TestEveryActHasARunByKeys: of every act that can be chosen there is a run of the
+// program in a terminal in which it is chosen by its key, for one row and, where rows
+// can be marked, for those; and of every key that acts.
+func TestEveryActHasARunByKeys(t *testing.T) {
+	t.Parallel()
+	names, actions := constants(t, "../../tui/act/*.go", "Kind"), constants(t, "../../tui/keymap/*.go", "Action")
+	one, many, keys := asked(t, "plans"), asked(t, "plansMarked"), asked(t, "asks")
+	byKey := map[string]string{ // an act with a key of its own may have no other run
+		"Requeue": "RequeueLetter", "Discard": "DiscardLetter", "Purge": "PurgeLetters", "MoveTo": "MoveLetters", "Undo": "UndoLetters",
+	}
+	for _, action := range keys {
+		one = append(one, byKey[action])
+	}
+	reached := map[string]bool{string(act.SnapshotLetters): true, string(act.ReadSpool): true} // they look, and their keys are S and b
+	for _, menu := range menusOfOne() {
+		for _, item := range menu.Items {
+			reached[string(item.Kind)] = true
+			require.Contains(t, one, names[string(item.Kind)], "%s of one row is in no run by keys", item.Kind)
+		}
+	}
+	for _, menu := range menusOfMany() {
+		for _, item := range menu.Items {
+			require.Contains(t, many, names[string(item.Kind)], "%s of marked rows is in no run by keys", item.Kind)
+		}
+	}
+	for kind := range names {
+		require.True(t, reached[kind], "%s is in no menu that this test knows", kind)
+	}
+	for _, b := range keymap.Table {
+		if b.Acts && b.Action != keymap.Act { // A leads to all the others
+			require.Contains(t, keys, actions[string(b.Action)], "the key %s is in no run by keys", b.Show)
+		}
+	}
+}
+
+// constants reads from the program's source how the values of a type are called.
+func constants(t *testing.T, pattern, typ string) map[string]string {
+	t.Helper()
+	names := map[string]string{}
+	inspect(t, pattern, func(n ast.Node) {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return
+		}
+		of, typed := spec.Type.(*ast.Ident)
+		if value, literal := spec.Values[0].(*ast.BasicLit); typed && literal && of.Name == typ {
+			names[strings.Trim(value.Value, `"`)] = spec.Names[0].Name
+		}
+	})
+	require.NotEmpty(t, names)
+	return names
+}
+
+// asked lists what the runs in this package give to one of the functions above, by
+// itself or as the kind of a line in a table.
+func asked(t *testing.T, function string) []string {
+	t.Helper()
+	var names []string
+	take := func(e ast.Expr) {
+		if what, named := e.(*ast.SelectorExpr); named {
+			names = append(names, what.Sel.Name)
+		}
+	}
+	inspect(t, "*_test.go", func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if method, ok := n.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == function && len(n.Args) > 0 {
+				take(n.Args[0])
+			}
+		case *ast.KeyValueExpr:
+			if field, ok := n.Key.(*ast.Ident); ok && field.Name == "kind" && function == "plansMarked" {
+				take(n.Value)
+			}
+		}
+	})
+	return names
+}
+
+func inspect(t *testing.T, pattern string, look func(ast.Node)) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			look(n)
+			return true
+		})
+	}
+}
