@@ -27,6 +27,8 @@ type Audit struct {
 	// Adopted is true where the schema is that of an installation that was there
 	// before the engine.
 	Adopted bool `json:"adopted"`
+	// ReadOnly says why this login cannot act on the database; empty where it can.
+	ReadOnly string `json:"read_only,omitempty"`
 	// Replicas counts the replicas of the engine that have reported lately.
 	Replicas int64 `json:"replicas"`
 	// From is the id that the acts were read from: theirs are smaller. Zero means from
@@ -65,6 +67,12 @@ func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
 			return fmt.Errorf("read whether acts are recorded: %w", err)
 		}
 		a.Recorded, a.Current = shape.Recorded, shape.Current
+		switch {
+		case shape.Standby:
+			a.ReadOnly = "this database is a standby, which takes no changes"
+		case !shape.MayWrite:
+			a.ReadOnly = "the login " + shape.Login + " may not write here: INSERT on operator_audit and UPDATE on execution are not granted to it"
+		}
 		if a.Current {
 			origin, err := tx.AuditOrigin(ctx, replicaAlive.Seconds())
 			if err != nil {

@@ -1,7 +1,11 @@
 package monitor
 
 import (
+	"context"
+	"net/url"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +42,35 @@ func TestAuditShowsTheNewestActsFirst(t *testing.T) {
 	require.Equal(t, int64(7), *a.List[1].TargetID)
 	require.JSONEq(t, `{"id": 7}`, string(a.List[1].Request))
 	require.Zero(t, a.Next)
+}
+
+// TestALoginWithoutRightsIsToldSo: what cannot be written is known before it is tried.
+func TestALoginWithoutRightsIsToldSo(t *testing.T) {
+	t.Parallel()
+	databaseURL := testkit.Database(t)
+	st := testkit.OpenStore(t, databaseURL)
+	user := "viewer_" + strconv.FormatInt(time.Now().UnixNano(), 10)
+	testkit.Exec(t, st, `CREATE ROLE `+user+` LOGIN`)
+	t.Cleanup(func() {
+		_, err := st.Pool().Exec(context.WithoutCancel(t.Context()), `DROP OWNED BY `+user+`; DROP ROLE `+user)
+		require.NoError(t, err)
+	})
+	testkit.Exec(t, st, `GRANT USAGE ON SCHEMA `+st.Schema()+` TO `+user+`; GRANT SELECT ON ALL TABLES IN SCHEMA `+st.Schema()+` TO `+user)
+	parsed, err := url.Parse(databaseURL)
+	require.NoError(t, err)
+	parsed.User = url.User(user)
+	viewer := New(Config{}, Deps{Store: testkit.OpenStore(t, parsed.String())})
+	a, err := viewer.Audit(t.Context(), 0)
+	require.NoError(t, err)
+	require.Contains(t, a.ReadOnly, "the login "+user+" may not write here")
+	testkit.Exec(t, st, `GRANT INSERT ON operator_audit TO `+user)
+	a, err = viewer.Audit(t.Context(), 0)
+	require.NoError(t, err)
+	require.NotEmpty(t, a.ReadOnly, "it may write down what it may not do")
+	testkit.Exec(t, st, `GRANT UPDATE ON execution TO `+user)
+	a, err = viewer.Audit(t.Context(), 0)
+	require.NoError(t, err)
+	require.Empty(t, a.ReadOnly)
 }
 
 func TestAuditIsBounded(t *testing.T) {

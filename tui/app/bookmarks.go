@@ -112,13 +112,22 @@ func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 		}
 	}
 	m.sortBookmark(b)
+	trouble := m.onlyTrouble(target, b.Problems)
 	if t, ok := target.(screen.Tabular); ok {
 		showColumns(t.Table(), b.Columns)
 	}
 	if m.view == b.View {
-		return m.restartView()
+		return tea.Batch(trouble, m.restartView())
 	}
-	return m.goTo(b.View)
+	return tea.Batch(trouble, m.goTo(b.View))
+}
+
+// onlyTrouble leaves out of a list what means no trouble, or shows all of it.
+func (m *Model) onlyTrouble(s screen.Screen, on bool) tea.Cmd {
+	if t, ok := s.(screen.Troubled); ok && t.Problems() != on {
+		return m.effect(t.Do(keymap.Problems))
+	}
+	return nil
 }
 
 // sortBookmark puts the view of a bookmark in its order.
@@ -205,6 +214,9 @@ func (m *Model) saveBookmark(name, key string) (tea.Cmd, error) {
 	}
 	if s, ok := m.screen().(screen.Sortable); ok {
 		b.Sort = screen.OrderText(s)
+	}
+	if t, ok := m.screen().(screen.Troubled); ok {
+		b.Problems = t.Problems()
 	}
 	if t := m.table(); t != nil {
 		b.Columns = shownColumns(t)

@@ -102,13 +102,13 @@ func (m *Model) unmark(op *act.Operation) {
 		return
 	}
 	var keys []string
+	if order := &op.Order; len(order.Letters)+len(order.Rows) > 0 && !op.Receipt.Partly {
+		keys = m.letters.KeysOf(order.Letters, order.Rows)
+	}
 	for _, target := range op.Order.Targets {
 		if !slices.Contains(op.Receipt.Left, target.ID) {
 			keys = append(keys, strconv.FormatInt(target.ID, 10))
 		}
 	}
 	s.Table().UnmarkKeys(keys)
-	if order := &op.Order; len(order.Letters)+len(order.Rows) > 0 && !op.Receipt.Partly {
-		s.Table().Unmark() // letters of the broker have no numbers, and those are done with
-	}
 }

@@ -82,6 +82,7 @@ func TestCommandsSetTheDashboard(t *testing.T) {
 	require.Empty(t, b.env.Locked)
 	b.enter("help")
 	require.True(t, b.help)
+	require.Empty(t, b.helpSearch)
 }
 
 func TestSinceIsATermOfTheFilter(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/keymap"
-	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -18,7 +17,10 @@ import (
 func (m *Model) helpLines(w, h int) []string {
 	lines := m.helpMatches(w)
 	if m.helpSearch == "" {
-		lines = append(m.helpColumns(w), m.helpText()...)
+		lines = m.helpColumns(w)
+		for _, t := range m.helpTopics() {
+			lines = append(append(lines, "", " "+m.env.Paint(theme.Dim, t.title)), t.lines...)
+		}
 	}
 	m.helpScroll = max(0, min(m.helpScroll, len(lines)-h))
 	return lines[m.helpScroll:]
@@ -60,11 +62,13 @@ func (m *Model) helpColumns(w int) []string {
 }
 
 // helpMatches lists the keys of every view and dialog that match what is
-// searched, each with where it works.
+// searched, each with where it works, below the topics that are called so.
 func (m *Model) helpMatches(w int) []string {
 	e := m.env
 	wanted := strings.Fields(strings.ToLower(m.helpSearch))
-	lines := []string{" " + e.Paint(theme.Dim, "KEYS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(m.helpSearch)))}
+	lines := m.topicsWith(wanted)
+	lines = append(lines, " "+e.Paint(theme.Dim, "KEYS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(m.helpSearch))))
+	topics := len(lines)
 	for _, b := range m.keymap.All() {
 		text := strings.ToLower(b.Show + " " + b.Help + " " + string(b.Action) + " " + b.Where())
 		if slices.ContainsFunc(wanted, func(word string) bool { return !strings.Contains(text, word) }) {
@@ -73,7 +77,7 @@ func (m *Model) helpMatches(w int) []string {
 		left := " " + e.Paint(theme.Accent, widget.Left(widget.Clean(b.Show), 9)) + " " + widget.Clean(b.Help)
 		lines = append(lines, widget.Spread(left, e.Paint(theme.Dim, b.Where()), w-1))
 	}
-	if len(lines) == 1 {
+	if len(lines) == topics {
 		lines = append(lines, " No key matches; esc shows all.")
 	}
 	return lines
@@ -104,8 +108,9 @@ func beside(columns [][]string, w int) []string {
 func (m *Model) helpColumn(group string, w int) []string {
 	e := m.env
 	lines := []string{" " + e.Paint(theme.Dim, group)}
+	locked := m.env.Locked != ""
 	for _, b := range m.keymap.For(m.view) {
-		if b.Group != group {
+		if b.Group != group || b.Acts && locked {
 			continue
 		}
 		for i, part := range widget.Wrap(b.Help, w-helpIndent) {
@@ -119,30 +124,12 @@ func (m *Model) helpColumn(group string, w int) []string {
 	if len(lines) == 1 {
 		return nil
 	}
-	if group == keymap.GroupActs && m.env.Locked != "" {
+	if group == keymap.GroupActs && locked {
 		for _, part := range widget.Wrap("Not here: "+m.env.Locked, w-1) {
 			lines = append(lines, " "+e.Paint(theme.Warn, part))
 		}
 	}
 	return lines
-}
-
-func (m *Model) helpText() []string {
-	e := m.env
-	g := &e.Theme.Glyphs
-	var lines []string
-	if q, ok := m.screen().(screen.Queryable); ok {
-		lines = append(lines, "", " "+e.Paint(theme.Dim, "FILTER"))
-		for _, part := range widget.Wrap(strings.Join(q.Schema().Examples(), "  "), max(20, m.width-2)) {
-			lines = append(lines, " "+part)
-		}
-		lines = append(lines, " space and   | or   ! not   , any of   * anything   regex:/…/   "+`"as it is"`+"   tab completes")
-	}
-	return append(lines,
-		"", " "+e.Paint(theme.Dim, "SIGNS"),
-		" "+strings.Join([]string{g.OK + " running", g.Busy + " busy", g.Idle + " idle, cancelled", g.Done + " completed", g.Failed + " failed, stale"}, "   "),
-		" "+strings.Join([]string{g.Scheduled + " scheduled", g.Queued + " queued", g.Timeout + " timeout", g.Paused + " paused", g.Warning + " warning", g.Critical + " critical"}, "   "),
-		" ~ older than two polls   ? source unreachable, last known value   -- not collected")
 }
 
 // helpKey takes a key while the help is open.

@@ -16,7 +16,7 @@ func TestHelpNamesEveryKeyThatWorksHere(t *testing.T) {
 	t.Parallel()
 	for _, view := range keymap.Scopes {
 		for _, w := range []int{60, 80, 100, 140} {
-			b := started(t, sample(), w, 200)
+			b := started(t, sample(), w, 250, func(o *Options) { o.Acts = &fakeActs{} })
 			b.open(view)
 			b.press("?")
 			shown := b.View()
@@ -43,6 +43,54 @@ func TestHelpIsSearched(t *testing.T) {
 	b.press("esc", "esc")
 	require.False(t, b.help)
 	require.Equal(t, keymap.InQueues, b.view)
+}
+
+func TestHelpIsOpenedAtATopic(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("3")
+	b.enter("help filter")
+	require.Contains(t, b.frame()[3], "FILTER")
+	require.Contains(t, b.frame()[4], "status:requested")
+	b.press("esc")
+	require.True(t, b.help, "all of the help")
+	b.press("esc")
+	b.enter("help commands")
+	require.Contains(t, b.View(), ":help [TOPIC]")
+	require.NotContains(t, b.View(), "Every change first shows a plan")
+	b.press("esc", "esc")
+	b.enter("help dlq")
+	require.Contains(t, b.View(), "requeue the dead letter")
+	require.NotContains(t, b.View(), "acknowledge in this session")
+	b.press("esc", "esc")
+	b.enter("help nonsense")
+	require.Contains(t, b.View(), "No key matches")
+}
+
+// Where nothing can be acted upon the keys that act are hidden, and the help says why.
+func TestKeysThatActAreHiddenWhereNothingCanBeActedUpon(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	audit := *source.audit
+	audit.ReadOnly = "the login viewer may not write here"
+	source.audit = &audit
+	b := started(t, source, 140, 200, func(o *Options) { o.Acts = &fakeActs{} })
+	for _, view := range keymap.Scopes {
+		b.open(view)
+		require.NotContains(t, b.frame()[0], "RW")
+		require.Contains(t, b.frame()[0], " RO ")
+		b.press("?")
+		for _, binding := range keymap.For(view) {
+			if binding.Acts {
+				require.NotContains(t, b.View(), binding.Help, "%s", view)
+			}
+		}
+		require.Contains(t, b.View(), "the login viewer may not write here")
+		b.press("esc")
+	}
+	b.press("5", "R")
+	require.Empty(t, b.dialog.scope)
+	require.Contains(t, b.messages(), "the login viewer may not write here")
 }
 
 func TestHelpAndHintsShowTheKeysOfTheOperator(t *testing.T) {

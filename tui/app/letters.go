@@ -29,7 +29,7 @@ func (m *Model) orderLook(order act.Order) tea.Cmd {
 	switch {
 	case m.tooSmall() || m.dialog.scope != "":
 		return nil
-	case m.opts.Acts == nil || m.opts.ReadOnly != "":
+	case m.opts.Acts == nil || m.opts.ReadOnly != "" || m.readOnly != "":
 		if order.Kind != act.ReadSpool { // what was not asked for by its own key is not refused aloud
 			m.say("Nothing is looked at: " + m.env.Locked)
 		}

@@ -22,6 +22,8 @@ func (m *Model) actingLock() string {
 		return "the database has not answered yet: " + widget.Clean(fresh.Err.Error())
 	case audit == nil:
 		return "the database is being looked at; try again"
+	case audit.ReadOnly != "":
+		return audit.ReadOnly
 	case m.direct():
 		return ""
 	case !audit.Recorded:

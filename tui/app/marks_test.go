@@ -17,7 +17,7 @@ func (b *bundle) messages() string {
 
 func TestRowsAreMarkedByKey(t *testing.T) {
 	t.Parallel()
-	for _, view := range []string{"2", "3", "4", "5", "6", "8"} {
+	for _, view := range []string{"2", "3", "4", "5", "6", "7", "8", "9", "L"} {
 		b := started(t, sample(), 100, 30)
 		b.press(view, "gg", " ")
 		require.Contains(t, b.messages(), "1 marked", view)
@@ -47,6 +47,24 @@ func TestMarksStayOnTheirRowsAndNameThoseThatLeft(t *testing.T) {
 	b.press("r")
 	require.Equal(t, "4 marked, 1 of them not in the list now: pack.sync", b.messages())
 	require.Contains(t, b.queues.Table().Marked(), gone)
+}
+
+// w shows what the cells of the row under the cursor have no room for, in every list.
+func TestARowIsShownWhole(t *testing.T) {
+	t.Parallel()
+	for _, view := range []string{"2", "3", "4", "5", "6", "7", "8", "9"} {
+		b := started(t, sample(), 80, 30)
+		b.press(view)
+		before := b.View()
+		b.press("w")
+		require.NotEqual(t, before, b.View(), view)
+		require.Len(t, b.frame(), 30, view)
+		b.press("j", "k", "w")
+		require.Equal(t, before, b.View(), view)
+	}
+	b := started(t, sample(), 80, 30)
+	b.press("3", "w")
+	require.Contains(t, b.View(), "    REASON  Worker queue TTL expired")
 }
 
 func TestColumnsAreChosenInADialog(t *testing.T) {

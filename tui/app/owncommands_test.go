@@ -209,16 +209,20 @@ func TestABookmarkIsSavedFromTheOpenView(t *testing.T) {
 	})
 	b.press("'")
 	require.Contains(t, b.View(), "There are no bookmarks")
-	b.press("2", "/", "e", "t", "l", "enter", "s", "4", "s", "4")
+	b.press("2", "/", "e", "t", "l", "enter", "s", "4", "s", "4", "z")
 	b.press(":")
 	b.run(b.command("bookmark mine m"))
-	require.Equal(t, []settings.Bookmark{{Name: "mine", Key: "m", View: keymap.InQueues, Filter: "etl", Sort: "done reversed"}}, saved)
+	require.Equal(t, []settings.Bookmark{{Name: "mine", Key: "m", View: keymap.InQueues, Filter: "etl", Sort: "done reversed", Problems: true}}, saved)
 	require.Contains(t, b.View(), "Saved as mine; ' and m opens it")
 	for _, open := range []func(){func() { b.press("'", "m") }, func() { b.press(":"); b.run(b.command("open mine")) }} {
 		b.press("2")
 		b.run(b.applyFilter(""))
 		b.press("s", "1", "1")
+		if b.queues.Problems() {
+			b.press("z")
+		}
 		open()
+		require.True(t, b.queues.Problems(), "problems only, as it was kept")
 		require.Equal(t, screen.Order{Column: 3, Reverse: true}, b.queues.Order())
 		require.Equal(t, "etl", b.queues.Filter())
 	}

@@ -18,7 +18,9 @@ type spot struct {
 	shown  string
 	filter string
 	order  screen.Order
-	key    string
+	// problems is true where only what means trouble was listed.
+	problems bool
+	key      string
 	// label is the place in the way that leads on from it.
 	label string
 }
@@ -45,6 +47,9 @@ func (m *Model) here() spot {
 	}
 	if s, ok := m.screen().(screen.Sortable); ok {
 		p.order = s.Order()
+	}
+	if s, ok := m.screen().(screen.Troubled); ok {
+		p.problems = s.Problems()
 	}
 	if t := m.table(); t != nil && !t.AtTop() {
 		p.key = t.Key()
@@ -121,10 +126,11 @@ func (m *Model) restore(p spot) tea.Cmd {
 	if sorts, ok := s.(screen.Sortable); ok && sorts.Order() != p.order {
 		sorts.SetOrder(p.order)
 	}
+	trouble := m.onlyTrouble(s, p.problems)
 	if t := m.table(); t != nil && p.key != "" && t.Key() != p.key {
 		t.Seek(p.key)
 	}
-	return m.resume()
+	return tea.Batch(trouble, m.resume())
 }
 
 // up returns to where the operator came from.

@@ -144,7 +144,7 @@ var actScopes = []Scope{InQueues, InQueue, InExecutions, InExecution, InWorkers,
 var letterScopes = []Scope{InDeadLetters, InLetter}
 
 // markScopes are the lists whose rows can be marked.
-var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InLetter, InWorkflows, InInquiries}
+var markScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InLetter, InWorkflows, InAlerts, InInquiries, InBroker, InLog}
 
 // tableScopes are the lists whose columns can be chosen.
 var tableScopes = []Scope{InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InAlerts, InInquiries, InBroker, InLog}

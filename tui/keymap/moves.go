@@ -1,5 +1,7 @@
 package keymap
 
+import "slices"
+
 // The actions that lead from one thing to another and look closely at it.
 const (
 	Command   Action = "command"
@@ -30,7 +32,7 @@ var moves = []Binding{
 	{Xray, []string{"x"}, "x", "", "the tree that it is in", GroupRows, []Scope{InExecutions, InExecution}, 0, false},
 	{NextMatch, []string{"n"}, "n", "", "next match of the search", GroupMove, documentScopes, 0, false},
 	{PrevMatch, []string{"N"}, "N", "", "match before", GroupMove, documentScopes, 0, false},
-	{Wrap, []string{"w"}, "w", "", "break long lines, or cut them", GroupView, documentScopes, 0, false},
+	{Wrap, []string{"w"}, "w", "", "break long lines, or cut them; in lists show a row whole", GroupView, slices.Concat(documentScopes, tableScopes), 0, false},
 	{Reveal, []string{"U"}, "U", "", "show the secrets of the document, or mask them", GroupView, documentScopes, 0, false},
 	{Yank, []string{"y"}, "y", "yank", "copy; then a letter", GroupRows, []Scope{Everywhere}, 12, false},
 	{Export, []string{"e"}, "e", "export", "write to a file: what is marked, else all that matches", GroupRows, []Scope{Everywhere}, 12, false},

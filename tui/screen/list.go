@@ -21,8 +21,8 @@ type Tabular interface {
 	Table() *widget.Table
 }
 
-// MoveTable carries out the actions that move a cursor, mark rows or scroll
-// columns. It reports whether the action was one of them.
+// MoveTable carries out the actions that move a cursor, mark rows, scroll columns or
+// unfold the row under the cursor. It reports whether the action was one of them.
 func MoveTable(t *widget.Table, action keymap.Action) bool {
 	switch action {
 	case keymap.RowDown:
@@ -49,6 +49,8 @@ func MoveTable(t *widget.Table, action keymap.Action) bool {
 		t.MarkAll()
 	case keymap.Unmark:
 		t.Unmark()
+	case keymap.Wrap:
+		t.ToggleWrap()
 	default:
 		return false
 	}

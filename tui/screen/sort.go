@@ -70,6 +70,13 @@ func (s *Sorted) Sort(order Order) bool {
 	return true
 }
 
+// Troubled is a screen that can leave out what means no trouble, which the action
+// Problems turns on and off.
+type Troubled interface {
+	Screen
+	Problems() bool
+}
+
 // reversed stands behind the name of a column whose order is turned around.
 const reversed = " reversed"
 

@@ -37,10 +37,11 @@ func (r *reader) readBookmark(key, value *yaml.Node) Bookmark {
 				r.failf(node, "the key of a bookmark must be one character")
 			}
 		},
-		"view":    r.choice("view", (*string)(&b.View), views),
-		"filter":  r.text("filter", &b.Filter),
-		"sort":    r.text("sort", &b.Sort),
-		"columns": r.texts("columns", &b.Columns),
+		"view":     r.choice("view", (*string)(&b.View), views),
+		"filter":   r.text("filter", &b.Filter),
+		"sort":     r.text("sort", &b.Sort),
+		"columns":  r.texts("columns", &b.Columns),
+		"problems": r.flag("problems", func(on bool) { b.Problems = on }),
 	})
 	if b.View == "" {
 		r.failf(key, "bookmark %s has no view", b.Name)
@@ -127,15 +128,16 @@ func Save(path string, b Bookmark) error {
 
 // savedBookmark is a bookmark as it stands in the file.
 type savedBookmark struct {
-	Key     string   `yaml:"key,omitempty"`
-	View    string   `yaml:"view"`
-	Filter  string   `yaml:"filter,omitempty"`
-	Sort    string   `yaml:"sort,omitempty"`
-	Columns []string `yaml:"columns,omitempty"`
+	Key      string   `yaml:"key,omitempty"`
+	View     string   `yaml:"view"`
+	Filter   string   `yaml:"filter,omitempty"`
+	Sort     string   `yaml:"sort,omitempty"`
+	Columns  []string `yaml:"columns,omitempty"`
+	Problems bool     `yaml:"problems,omitempty"`
 }
 
 func toSaved(b Bookmark) savedBookmark {
-	return savedBookmark{Key: b.Key, View: string(b.View), Filter: b.Filter, Sort: b.Sort, Columns: b.Columns}
+	return savedBookmark{Key: b.Key, View: string(b.View), Filter: b.Filter, Sort: b.Sort, Columns: b.Columns, Problems: b.Problems}
 }
 
 // replaceFile writes a file that only its owner can read, whole or not at all.

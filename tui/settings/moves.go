@@ -42,6 +42,8 @@ type Bookmark struct {
 	Filter  string
 	Sort    string
 	Columns []string
+	// Problems leaves out what means no trouble.
+	Problems bool
 	// At is the file and the line that it begins in.
 	At    string
 	saved bool // by the program, in a file of its own

@@ -63,6 +63,10 @@ type Table struct {
 	sought string
 	// blurred is true while the keys go elsewhere.
 	blurred bool
+	// wrap shows below the row under the cursor what its cells have no room for;
+	// unfolded is how many lines that took last.
+	wrap     bool
+	unfolded int
 }
 
 // NewTable makes an empty table.
@@ -176,6 +180,9 @@ func (t *Table) Gone() string { return t.gone }
 // Select puts the cursor on a visible line, counted from the first row below
 // the header, and reports whether there is a row on it.
 func (t *Table) Select(line int) bool {
+	if below := line - (t.cursor - t.offset); below > 0 {
+		line -= min(below, t.unfolded)
+	}
 	row := t.offset + line
 	if line < 0 || line >= t.height || row >= t.len() {
 		return false
@@ -189,20 +196,24 @@ func (t *Table) Lines(w, h int, th *theme.Theme) []string {
 	if h <= 0 {
 		return nil
 	}
-	t.height = h - 1
-	t.settle()
 	lead := 1 // of every line: the cursor, and the marks while there are any
 	if len(t.marks.order) > 0 {
 		lead = 3
 	}
 	widths := t.layout(w - lead)
+	below := t.below(widths, w, h, th)
+	t.height, t.unfolded = h-1-len(below), len(below)
+	t.settle()
 	out := make([]string, 0, h)
 	out = append(out, Blank(lead)+th.Paint(theme.Dim, t.header(widths)))
 	for row := t.offset; row < t.len() && len(out) < h; row++ {
 		t.cells = t.rows.Cells(row, t.cells[:0])
 		out = append(out, t.line(widths, row, th))
+		if row == t.cursor {
+			out = append(out, below...)
+		}
 	}
-	return out
+	return out[:min(len(out), h)]
 }
 
 func (t *Table) header(widths []int) string {

@@ -207,6 +207,34 @@ func TestATableFitsWhateverIsDoneToIt(t *testing.T) {
 	}
 }
 
+// What a row has no room for stands below it, and the lines below belong to it.
+func TestARowIsUnfoldedBelowItself(t *testing.T) {
+	t.Parallel()
+	table, th := NewTable(manyColumns()), look(t)
+	table.SetRows(wideRows{numbered{1_000_000_000, 10}})
+	table.Move(1)
+	table.ToggleWrap()
+	lines := table.Lines(40, 9, th)
+	require.Len(t, lines, 9)
+	require.Contains(t, lines[3], "A  1000000001")
+	require.Contains(t, lines[4], "D  1000000001", "it has no column here")
+	require.True(t, table.Select(3))
+	require.Equal(t, 1, table.Cursor(), "a line below belongs to its row")
+	table.Lines(40, 9, th)
+	require.True(t, table.Select(6))
+	require.Equal(t, 2, table.Cursor(), "the first line below is the next row")
+	for h := range 12 {
+		require.LessOrEqual(t, len(table.Lines(40, h, th)), h)
+	}
+	for range 9 {
+		table.Move(1)
+		lines = table.Lines(40, 9, th)
+		require.Contains(t, strings.Join(lines, "\n"), "▶", "the cursor stays in sight")
+	}
+	table.ToggleWrap()
+	require.NotContains(t, strings.Join(table.Lines(40, 9, th), "\n"), "A  10000")
+}
+
 // asked counts how often its rows are asked for.
 type asked struct {
 	numbered

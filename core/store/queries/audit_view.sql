@@ -3,12 +3,17 @@
 
 -- name: AuditShape :one
 -- recorded is true where acts are written down, current where the schema is at
--- least the one that the acts of this version are made for.
+-- least the one that the acts of this version are made for. may_write is false where
+-- this login lacks what every act needs: to write down that it is done, and to change
+-- an execution; what is not there lacks nothing.
 SELECT now()::timestamptz AS at,
        (to_regclass('operator_audit') IS NOT NULL)::boolean AS recorded,
        (to_regclass('operator_audit') IS NOT NULL AND to_regclass('outbox') IS NOT NULL
         AND to_regclass('engine_replica') IS NOT NULL AND to_regclass('attune_schema_origin') IS NOT NULL
-        AND to_regclass('worker_probe') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL)::boolean AS current;
+        AND to_regclass('worker_probe') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL)::boolean AS current,
+       (coalesce(has_table_privilege(to_regclass('operator_audit'), 'INSERT'), true)
+        AND coalesce(has_table_privilege(to_regclass('execution'), 'UPDATE'), true))::boolean AS may_write,
+       current_user::text AS login, pg_is_in_recovery()::boolean AS standby;
 
 -- name: AuditOrigin :one
 -- adopted is true where the schema belongs to an installation that was there

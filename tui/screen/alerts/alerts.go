@@ -60,6 +60,9 @@ func New(env *screen.Env) *Alerts {
 // Table is the list, with its marks and columns.
 func (v *Alerts) Table() *widget.Table { return v.table }
 
+// Problems reports whether only what means trouble is listed.
+func (v *Alerts) Problems() bool { return v.problems }
+
 // View is the name of the screen.
 func (v *Alerts) View() screen.View { return keymap.InAlerts }
 

@@ -76,6 +76,9 @@ func New(env *screen.Env) *Broker {
 	return &Broker{env: env, table: widget.NewTable(columns), preview: true, Filtered: screen.NewFiltered(fields), Sorted: screen.NewSorted(sortKeys...)}
 }
 
+// Problems reports whether only what means trouble is listed.
+func (v *Broker) Problems() bool { return v.problems }
+
 // View is the name of the screen.
 func (v *Broker) View() screen.View { return keymap.InBroker }
 

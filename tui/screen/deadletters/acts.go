@@ -2,6 +2,7 @@ package deadletters
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/tui/act"
@@ -36,6 +37,25 @@ func (v *DeadLetters) markedLetters() []act.Target {
 		targets[i].Ref, targets[i].Name = targets[i].Name, "dead letter "+targets[i].Name
 	}
 	return targets
+}
+
+// KeysOf are the keys by which letters of the broker and rows without letters are
+// marked.
+func (v *DeadLetters) KeysOf(letters []redrive.Letter, rows []int64) []string {
+	of := make(map[string]bool, len(letters))
+	for i := range letters {
+		of[letters[i].Key()] = true
+	}
+	var keys []string
+	for _, id := range rows {
+		keys = append(keys, handledKey(id))
+	}
+	for _, key := range v.table.Marked() {
+		if at := strings.LastIndexByte(key, '#'); at >= 0 && of[key[:at]] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // chosen are the marked rows that are known still, or else the one under the cursor.

@@ -77,6 +77,9 @@ func New(env *screen.Env) *DeadLetters {
 // Table is the list, with its marks and columns.
 func (v *DeadLetters) Table() *widget.Table { return v.table }
 
+// Problems reports whether only what means trouble is listed.
+func (v *DeadLetters) Problems() bool { return v.problems }
+
 // View is the name of the screen.
 func (v *DeadLetters) View() screen.View { return keymap.InDeadLetters }
 

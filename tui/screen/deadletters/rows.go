@@ -154,9 +154,12 @@ func letterRow(l *redrive.Letter, rows *monitor.LetterRows, n int) row {
 	return r
 }
 
+// handledKey identifies a row of which no letter is left.
+func handledKey(execution int64) string { return "x" + strconv.FormatInt(execution, 10) }
+
 func handledRow(h *monitor.HandledRow) row {
 	r := row{
-		key: "x" + strconv.FormatInt(h.ID, 10), name: "execution " + strconv.FormatInt(h.ID, 10), died: &h.Updated, kind: "ExecutionRequested", reason: "expired",
+		key: handledKey(h.ID), name: "execution " + strconv.FormatInt(h.ID, 10), died: &h.Updated, kind: "ExecutionRequested", reason: "expired",
 		action: h.ActionRef, execution: h.ID, now: h.Status, tries: tries(h.Tries, h.MaxTries), retries: h.Tries, decision: "failed", problem: problemOf(h.Reason),
 		verdict: brokerVerdict(h.Verdict), handled: h,
 	}

@@ -80,6 +80,9 @@ func (x *Executions) turn(id int64) int64 {
 // Table is the list, with its marks and columns.
 func (x *Executions) Table() *widget.Table { return x.table }
 
+// Problems reports whether only what means trouble is listed.
+func (x *Executions) Problems() bool { return x.problems }
+
 // View is the name of the screen.
 func (x *Executions) View() screen.View { return keymap.InExecutions }
 

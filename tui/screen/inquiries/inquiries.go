@@ -67,6 +67,9 @@ func New(env *screen.Env) *Inquiries {
 	return v
 }
 
+// Problems reports whether only what means trouble is listed.
+func (v *Inquiries) Problems() bool { return v.problems }
+
 // View is the name of the screen.
 func (v *Inquiries) View() screen.View { return keymap.InInquiries }
 

@@ -62,6 +62,9 @@ func New(env *screen.Env) *Queues {
 // Table is the list, with its marks and columns.
 func (q *Queues) Table() *widget.Table { return q.table }
 
+// Problems reports whether only what means trouble is listed.
+func (q *Queues) Problems() bool { return q.problems }
+
 // View is the name of the screen.
 func (q *Queues) View() screen.View { return keymap.InQueues }
 

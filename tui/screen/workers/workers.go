@@ -73,6 +73,9 @@ func New(env *screen.Env) *Workers {
 // Table is the list, with its marks and columns.
 func (v *Workers) Table() *widget.Table { return v.table }
 
+// Problems reports whether only what means trouble is listed.
+func (v *Workers) Problems() bool { return v.problems }
+
 // View is the name of the screen.
 func (v *Workers) View() screen.View { return keymap.InWorkers }
 

@@ -98,6 +98,9 @@ func New(env *screen.Env) *Workflows {
 	return v
 }
 
+// Problems reports whether only what means trouble is listed.
+func (v *Workflows) Problems() bool { return v.problems }
+
 // View is the name of the screen.
 func (v *Workflows) View() screen.View { return keymap.InWorkflows }
 
