@@ -71,8 +71,14 @@ func (s *stranger) holds(queue string, n int) {
 // open shows the dead letters to somebody who may act on them.
 func (s *stranger) open() *terminal {
 	s.t.Helper()
+	return s.openOver(s.address)
+}
+
+// openOver is open with an address that leads to the broker.
+func (s *stranger) openOver(address string) *terminal {
+	s.t.Helper()
 	return openTerminalIn(s.t, []string{
-		"HOME=/nonexistent", "XDG_STATE_HOME=" + s.home, "ATTUNE__DATABASE__URL=" + s.database, "ATTUNE__MESSAGE_QUEUE__URL=" + s.address,
+		"HOME=/nonexistent", "XDG_STATE_HOME=" + s.home, "ATTUNE__DATABASE__URL=" + s.database, "ATTUNE__MESSAGE_QUEUE__URL=" + address,
 		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(s.t),
 	}, "--view", "dlq", "--allow-direct-writes")
 }

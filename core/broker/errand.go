@@ -164,6 +164,9 @@ func (e *Errand) Purge(ctx context.Context, queue string) (int, error) {
 		defer discardChannel(channel)
 		return channel.QueuePurge(queue, false)
 	}, nil)
+	if err != nil && e.Lost() {
+		err = fmt.Errorf("%w: %w", ErrUnanswered, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("purge queue %s: %w", queue, err)
 	}
@@ -218,11 +221,17 @@ func giveBack(channel *amqp.Channel, back Return) error {
 	return channel.Close()
 }
 
-// Sending errors, besides ErrReturned, ErrNacked and ErrConfirmTimeout.
-var errSendBlocked = fmt.Errorf("%w: nothing was sent", ErrBlocked)
+// Errors of an errand, besides ErrReturned and ErrNacked.
+var (
+	errSendBlocked = fmt.Errorf("%w: nothing was sent", ErrBlocked)
+	// ErrUnanswered is the ErrNotConnected of what was asked of a broker that went away
+	// or fell silent before it answered: whether it was done is unknown.
+	ErrUnanswered = fmt.Errorf("%w: it was asked and has not answered", ErrNotConnected)
+)
 
 // Send publishes a message, mandatory, and waits until the broker has confirmed
-// that it is in a queue. Everything but nil leaves the outcome to whoever repeats.
+// that it is in a queue. With ErrUnanswered it may be there; with any other error it
+// is not.
 func (e *Errand) Send(ctx context.Context, exchange, key string, w *Whole) error {
 	if e.out == nil || e.out.IsClosed() {
 		if err := e.openSending(ctx); err != nil {
@@ -242,11 +251,8 @@ func (e *Errand) Send(ctx context.Context, exchange, key string, w *Whole) error
 		crashpoint.Reach("redrive:published")
 		return confirm.WaitContext(ctx)
 	}, nil)
-	switch {
-	case err != nil && e.Blocked():
-		return ErrBlocked
-	case err != nil:
-		return fmt.Errorf("publish to %s with the key %s: %w", exchange, key, err)
+	if err != nil || !acked && e.send.IsClosed() { // whose end refuses whatever was not confirmed
+		return fmt.Errorf("publish to %s with the key %s: %w", exchange, key, e.unanswered(ctx, err))
 	}
 	select { // a return arrives before the confirm of its message
 	case one := <-e.returns:
@@ -257,6 +263,20 @@ func (e *Errand) Send(ctx context.Context, exchange, key string, w *Whole) error
 		return ErrNacked
 	}
 	return nil
+}
+
+// unanswered says why a message has no confirm.
+func (e *Errand) unanswered(ctx context.Context, err error) error {
+	switch {
+	case e.Blocked():
+		return fmt.Errorf("%w: %w", ErrUnanswered, ErrBlocked)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ErrUnanswered, context.Cause(ctx))
+	case err == nil || e.send.IsClosed():
+		return ErrUnanswered
+	default:
+		return err
+	}
 }
 
 func (e *Errand) openSending(ctx context.Context) (err error) {

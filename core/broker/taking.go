@@ -95,17 +95,35 @@ func (t *Taking) resubscribe(ctx context.Context) error {
 	return t.subscribe(ctx)
 }
 
-// Ack settles a message: it leaves the queue. The protocol has no answer to it, so
-// a connection lost in that moment may leave it there all the same.
+// Ack settles a message: it leaves the queue. The protocol has no answer to it:
+// Settled tells that it has arrived.
 func (t *Taking) Ack(ctx context.Context, w *Whole) error {
 	_, err := ask(ctx, t.errand.take, func() (struct{}, error) { return struct{}{}, t.channel.Ack(w.tag, false) }, nil)
 	if err != nil {
-		return fmt.Errorf("acknowledge a message of queue %s: %w", t.queue, err)
+		return fmt.Errorf("acknowledge a message of queue %s: %w", t.queue, t.unanswered(err))
 	}
 	if w.consumer == t.consumer {
 		t.held--
 	}
 	return nil
+}
+
+// Settled waits until the broker has taken every Ack before: it answers what comes
+// after them on the channel only then.
+func (t *Taking) Settled(ctx context.Context) error {
+	_, err := ask(ctx, t.errand.take, func() (struct{}, error) { return struct{}{}, t.channel.Qos(t.prefetch, 0, false) }, nil)
+	if err != nil {
+		return fmt.Errorf("acknowledge messages of queue %s: %w", t.queue, t.unanswered(err))
+	}
+	return nil
+}
+
+// unanswered says of an error that the connection was lost, where it was.
+func (t *Taking) unanswered(err error) error {
+	if t.errand.Lost() || t.channel.IsClosed() {
+		return fmt.Errorf("%w: %w", ErrUnanswered, err)
+	}
+	return err
 }
 
 // End returns what is held and was not settled, and stops taking. It waits until

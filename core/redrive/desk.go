@@ -64,6 +64,9 @@ func New(cfg Config, st *store.Store) *Desk {
 	if cfg.Broker.ConfirmTimeout <= 0 {
 		cfg.Broker.ConfirmTimeout = 5 * time.Second
 	}
+	if cfg.Broker.CallTimeout <= 0 {
+		cfg.Broker.CallTimeout = 15 * time.Second // somebody looks at the screen
+	}
 	return &Desk{cfg: cfg, store: st, off: cfg.SpoolOff}
 }
 

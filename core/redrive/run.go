@@ -10,8 +10,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Receipt is what a run has done. Planned is Done, Changed, Failed, Absent and Left
-// together.
+// Receipt is what a run has done. Planned is Done, Changed, Failed, Absent, Unknown
+// and Left together.
 type Receipt struct {
 	Op      string `json:"op"`
 	Do      string `json:"do"`
@@ -22,6 +22,9 @@ type Receipt struct {
 	Changed int `json:"changed"`
 	Absent  int `json:"absent"`
 	Failed  int `json:"failed"`
+	// Unknown are those that were in hand when a server stopped answering: each may be
+	// done or not.
+	Unknown int `json:"unknown"`
 	// Left were not come to.
 	Left int `json:"left"`
 	// Before, After and Expected are depths of the queue; After is -1 if unknown.
@@ -121,9 +124,7 @@ func (r *runner) carryOut(ctx context.Context) error {
 	case r.plan.Do == DoUndo:
 		return r.undo(ctx)
 	case r.plan.Real:
-		n, err := r.errand.Purge(ctx, r.desk.cfg.Queue)
-		r.receipt.Done = n
-		return err
+		return r.purge(ctx)
 	case r.plan.Do == DoPurge:
 		return r.drain(ctx)
 	}
@@ -135,11 +136,20 @@ func (r *runner) carryOut(ctx context.Context) error {
 		if err := r.next(ctx, true); err != nil {
 			return err
 		}
-		if err := r.settled(r.one(ctx, c)); err != nil {
+		if err := r.settled(r.one(context.WithoutCancel(ctx), c)); err != nil { // which is bounded, and stops after it
 			return err
 		}
 	}
 	return nil
+}
+
+// purge has the broker remove all that is ready.
+func (r *runner) purge(ctx context.Context) error {
+	n, err := r.errand.Purge(ctx, r.desk.cfg.Queue)
+	if r.receipt.Done = n; errors.Is(err, broker.ErrUnanswered) {
+		r.receipt.Unknown = r.receipt.Planned
+	}
+	return err
 }
 
 // next waits for its turn and looks whether the run may go on. An alarm, a lost lock
@@ -161,11 +171,14 @@ func (r *runner) next(ctx context.Context, paced bool) error {
 		return context.Cause(ctx)
 	case r.errand.Blocked():
 		return broker.ErrBlocked
+	case r.errand.Lost(): // what is sent now could not be acknowledged
+		return broker.ErrNotConnected
 	}
 	return r.lock.Check(ctx)
 }
 
-// settled counts what came of one letter, and ends the run after some errors.
+// settled counts what came of one letter. The first that a server cannot answer ends
+// the run, and so do some errors in a row.
 func (r *runner) settled(err error) error {
 	total := int64(r.receipt.Planned)
 	defer func() {
@@ -182,19 +195,29 @@ func (r *runner) settled(err error) error {
 		r.receipt.Changed++
 		r.row = 0
 		return nil
+	case unanswered(err):
+		r.receipt.Unknown++
+		return err
+	case errors.Is(err, broker.ErrNotConnected), store.ClassOf(err) == store.ClassUnreachable:
+		return err // nothing was done with it
 	}
 	r.receipt.Failed++
 	r.row++
 	if len(r.receipt.Errors) < 10 {
 		r.receipt.Errors = append(r.receipt.Errors, err.Error())
 	}
-	if errors.Is(err, broker.ErrBlocked) {
-		return err
-	}
 	if r.row >= maxErrors {
 		return fmt.Errorf("%d errors in a row: %w", r.row, err)
 	}
 	return nil
+}
+
+// errHalf says that a row was reset and its request was not sent.
+var errHalf = errors.New("its execution is requested, and whether the request was sent is unknown; requeue sends it again")
+
+// unanswered reports whether it is unknown what became of a letter.
+func unanswered(err error) bool {
+	return errors.Is(err, broker.ErrUnanswered) || errors.Is(err, errHalf) || store.ClassOf(err) == store.ClassUnknown
 }
 
 // finish returns what is held, and reads how deep the queue is.
@@ -206,10 +229,10 @@ func (r *runner) finish(ctx context.Context, err error) {
 			receipt.Stopped = "stopped by hand"
 		}
 	}
-	receipt.Left = max(0, receipt.Planned-receipt.Done-receipt.Changed-receipt.Failed-receipt.Absent)
+	receipt.Left = max(0, receipt.Planned-receipt.Done-receipt.Changed-receipt.Failed-receipt.Absent-receipt.Unknown)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), depthPatience+time.Second)
 	defer cancel()
-	if r.taking != nil {
+	if r.taking != nil && !r.errand.Lost() { // else the broker returns it by itself
 		if err := r.taking.End(ending); err != nil {
 			receipt.Errors = append(receipt.Errors, err.Error())
 		}

@@ -44,11 +44,11 @@ func (r *runner) collect(ctx context.Context) ([]choice, error) {
 	}
 	for taken := 0; missing > 0 && taken < r.plan.Bound; taken++ {
 		w, err := r.taking.Next(ctx, nextPatience)
-		if errors.Is(err, broker.ErrTakingOver) && !r.errand.Lost() {
-			break // somebody else took the rest
+		if errors.Is(err, broker.ErrTakingOver) && r.taking.Settled(ctx) == nil {
+			break // it answers: somebody else took the rest
 		}
 		if err != nil {
-			return nil, err
+			return nil, r.lost(err)
 		}
 		l := Read(w, 0)
 		if at := wanted[l.Key()]; len(at) > 0 {
@@ -65,6 +65,14 @@ func (r *runner) collect(ctx context.Context) ([]choice, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// lost says of an error that the broker went away, where it did.
+func (r *runner) lost(err error) error {
+	if r.errand.Lost() && !errors.Is(err, broker.ErrNotConnected) {
+		return fmt.Errorf("%w: %w", broker.ErrNotConnected, err)
+	}
+	return err
 }
 
 // way is how what is held goes back. A queue that nobody may look into can be taken
@@ -101,7 +109,7 @@ func (r *runner) one(ctx context.Context, c choice) error {
 	if c.whole == nil {
 		return nil
 	}
-	if err := r.taking.Ack(ctx, c.whole); err != nil {
+	if err := r.ack(ctx, c.whole); err != nil {
 		return err
 	}
 	crashpoint.Reach("redrive:acknowledged")
@@ -109,6 +117,16 @@ func (r *runner) one(ctx context.Context, c choice) error {
 		return nil
 	}
 	return r.spool.mark(n, StateRemoved)
+}
+
+// ack has letters leave their queue, and waits until the broker has taken that.
+func (r *runner) ack(ctx context.Context, letters ...*Whole) error {
+	for _, w := range letters {
+		if err := r.taking.Ack(ctx, w); err != nil {
+			return err
+		}
+	}
+	return r.taking.Settled(ctx)
 }
 
 // keep writes a letter down before anything happens to it: into the spool first, and
@@ -143,7 +161,11 @@ func (r *runner) requeue(ctx context.Context, c choice) error {
 		return err
 	}
 	crashpoint.Reach("redrive:committed")
-	return r.errand.Send(ctx, message.ExchangeExecutions, message.KeyExecutionRequested, request)
+	err = r.errand.Send(ctx, message.ExchangeExecutions, message.KeyExecutionRequested, request)
+	if errors.Is(err, broker.ErrNotConnected) {
+		return fmt.Errorf("%w: %w", errHalf, err)
+	}
+	return err
 }
 
 // reset puts the row back, with a record of what it was, and makes the request.
@@ -264,34 +286,18 @@ func (r *runner) drain(ctx context.Context) error {
 const drainBatch = 100
 
 // batch takes, spools and acknowledges up to n messages. Over says that no more came.
+// Without answer whether they have left is unknown of all of them.
 func (r *runner) batch(ctx context.Context, n int) (batch []*Whole, over bool, err error) {
-	var numbers []int
-	for len(batch) < n && !over {
-		w, err := r.taking.Next(ctx, nextPatience)
-		switch {
-		case errors.Is(err, broker.ErrTakingOver) && !r.errand.Lost():
-			over = true
-			continue
-		case err != nil:
-			return nil, false, err
-		}
-		number, err := r.note(w)
-		if err != nil {
-			return nil, false, err
-		}
-		batch, numbers = append(batch, w), append(numbers, number)
-	}
-	if err := r.safe(ctx, batch...); err != nil {
-		for _, n := range numbers {
-			err = r.leave(n, err)
-		}
+	batch, numbers, over, err := r.gather(ctx, n)
+	if err != nil {
 		return nil, false, err
 	}
 	crashpoint.Reach("redrive:drain-spooled")
-	for i, w := range batch {
-		if err := r.taking.Ack(ctx, w); err != nil {
-			return nil, false, err
-		}
+	if err := r.ack(context.WithoutCancel(ctx), batch...); err != nil {
+		r.receipt.Unknown += len(batch)
+		return nil, false, err
+	}
+	for i := range batch {
 		if r.spool != nil {
 			if err := r.spool.mark(numbers[i], StateRemoved); err != nil {
 				return nil, false, err
@@ -302,6 +308,34 @@ func (r *runner) batch(ctx context.Context, n int) (batch []*Whole, over bool, e
 		}
 	}
 	return batch, over, nil
+}
+
+// gather takes up to n messages and makes their copies safe. With an error none of
+// them leaves the queue.
+func (r *runner) gather(ctx context.Context, n int) (batch []*Whole, numbers []int, over bool, err error) {
+	defer func() {
+		if err != nil {
+			for _, n := range numbers {
+				err = r.leave(n, err)
+			}
+		}
+	}()
+	for len(batch) < n && !over {
+		w, err := r.taking.Next(ctx, nextPatience)
+		switch {
+		case errors.Is(err, broker.ErrTakingOver) && r.taking.Settled(ctx) == nil:
+			over = true
+			continue
+		case err != nil:
+			return nil, numbers, false, r.lost(err)
+		}
+		number, err := r.note(w)
+		if err != nil {
+			return nil, numbers, false, err
+		}
+		batch, numbers = append(batch, w), append(numbers, number)
+	}
+	return batch, numbers, over, r.safe(ctx, batch...)
 }
 
 // note writes a letter to the spool, where it is safe only after safe.

@@ -239,9 +239,13 @@ func redriveReceipt(r *redrive.Receipt) *act.Receipt {
 	if r.After >= 0 {
 		after = fmt.Sprint(r.After)
 	}
+	unknown := ""
+	if r.Unknown > 0 {
+		unknown = fmt.Sprintf(", unknown %d", r.Unknown)
+	}
 	receipt := &act.Receipt{
-		Text: fmt.Sprintf("%s: planned %d, done %d, changed %d, gone %d, failed %d, left %d.",
-			redriveTitle[r.Do], r.Planned, r.Done, r.Changed, r.Absent, r.Failed, r.Left),
+		Text: fmt.Sprintf("%s: planned %d, done %d, changed %d, gone %d, failed %d%s, left %d.",
+			redriveTitle[r.Do], r.Planned, r.Done, r.Changed, r.Absent, r.Failed, unknown, r.Left),
 		Partly: r.Done < r.Planned,
 		Lines:  []act.Line{line(act.Plain, "queue %d → %s, expected %d; op %s", r.Before, after, r.Expected, r.Op)},
 	}
@@ -251,6 +255,9 @@ func redriveReceipt(r *redrive.Receipt) *act.Receipt {
 	if r.Stopped != "" {
 		receipt.Lines = append(receipt.Lines, line(act.Warn, "%s", sentence("stopped: "+r.Stopped)))
 	}
+	if r.Unknown > 0 {
+		receipt.Lines = append(receipt.Lines, line(act.Warn, "%s", unknownText(r)))
+	}
 	for _, text := range r.Errors {
 		receipt.Lines = append(receipt.Lines, line(act.Danger, "%s", text))
 	}
@@ -259,4 +266,18 @@ func redriveReceipt(r *redrive.Receipt) *act.Receipt {
 		receipt.Next = "u puts them back"
 	}
 	return receipt
+}
+
+// unknownText says of what was in hand when a server went away what it may have become.
+func unknownText(r *redrive.Receipt) string {
+	switch r.Do {
+	case redrive.DoRequeue:
+		return fmt.Sprintf("Of %d nobody knows whether the request was sent. S shows what still lies there; the same again is safe.", r.Unknown)
+	case redrive.DoMove:
+		return fmt.Sprintf("Of %d nobody knows whether the target has them; they may be in both queues. Look at both before the same again.", r.Unknown)
+	case redrive.DoUndo:
+		return fmt.Sprintf("Of %d nobody knows whether the queue has them. S shows it.", r.Unknown)
+	default:
+		return fmt.Sprintf("Of %d nobody knows whether they have left. S shows what still lies there.", r.Unknown)
+	}
 }

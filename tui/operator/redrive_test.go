@@ -25,6 +25,8 @@ type fakeDesk struct {
 	err    error
 	spool  redrive.SpoolState
 	list   []*redrive.Spooled
+
+	unknown int
 }
 
 func (d *fakeDesk) Queue() string                                { return "attune.dlx.queue" }
@@ -49,7 +51,7 @@ func (d *fakeDesk) Plan(_ context.Context, order redrive.Order) (*redrive.Plan, 
 func (d *fakeDesk) Run(_ context.Context, p *redrive.Plan, _ string, tell redrive.Tell) (*redrive.Receipt, error) {
 	tell(1, 2)
 	return &redrive.Receipt{
-		Op: "op", Do: p.Do, Planned: 2, Done: 1, Failed: 1, Before: 5, After: 3, Expected: 4, Stopped: "blocked", Errors: []string{"no route"}, Undoable: true,
+		Op: "op", Do: p.Do, Planned: 2, Done: 1, Failed: 1, Unknown: d.unknown, Before: 5, After: 3, Expected: 4, Stopped: "blocked", Errors: []string{"no route"}, Undoable: true,
 	}, nil
 }
 
@@ -129,6 +131,19 @@ func TestAPlanOnTheBrokersLettersSaysWhatItDoesAndWhatNot(t *testing.T) {
 	require.Contains(t, text(receipt.Lines), "queue 5 → 3, expected 4")
 	require.Contains(t, text(receipt.Lines), "not the expected one")
 	require.Equal(t, "op", receipt.Undo.Target.Ref)
+
+	d.unknown = 1
+	for kind, part := range map[act.Kind]string{
+		act.RequeueLetter: "whether the request was sent", act.DiscardLetter: "whether they have left", act.MoveLetters: "may be in both queues",
+		act.UndoLetters: "whether the queue has them",
+	} {
+		plan, err = o.Plan(t.Context(), act.Order{Kind: kind, Letters: letters, Target: act.Target{Ref: "op"}})
+		require.NoError(t, err)
+		receipt, err = o.Run(t.Context(), plan, "", progress)
+		require.NoError(t, err)
+		require.Contains(t, receipt.Text, "failed 1, unknown 1, left 0.")
+		require.Contains(t, text(receipt.Lines), part)
+	}
 
 	for kind, want := range map[act.Kind]string{act.PurgeLetters: "purge for good", act.MoveLetters: "move 57"} {
 		plan, err = o.Plan(t.Context(), act.Order{Kind: kind, Letters: letters, Values: map[string]string{act.FieldReal: map[bool]string{true: "yes"}[kind == act.PurgeLetters], act.FieldKey: "parking"}})
