@@ -279,8 +279,24 @@ func (m *Monitor) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 		}
 		a.Open = append(a.Open, one)
 	}
+	m.holdAlerts(a)
 	a.order(m.rules())
 	return measured, nil
+}
+
+// holdAlerts has alerts that nobody wrote down, and whose beginning no row tells, begin
+// when this program found them first.
+func (m *Monitor) holdAlerts(a *Alerts) {
+	var found []string
+	var which []int
+	for i := range a.Open {
+		if one := &a.Open[i]; one.Since.Equal(a.At) {
+			found, which = append(found, one.Rule+"\x1f"+one.Target), append(which, i)
+		}
+	}
+	for i, since := range m.memory.hold("alert\x1f", found, a.At) {
+		a.Open[which[i]].Since = since
+	}
 }
 
 // ruleStates says of every rule how it is.
@@ -346,10 +362,13 @@ func (a *Alerts) verdicts() []Condition {
 			Rule: one.Rule, Target: one.Target, Severity: one.Severity, Value: one.Value, Summary: one.Summary, Hint: one.Hint,
 			view: one.View, filter: one.Filter, since: &one.Since, measure: "rule " + one.Rule, // until the rule is known
 		}
+		if one.State == AlertPending {
+			v.Severity = LevelInfo
+		}
 		if rule := a.ruleOf[one.Rule]; rule != nil {
 			v.measure = rule.Measure
 			if one.State == AlertPending {
-				v.Severity, v.Hint = LevelInfo, fmt.Sprintf("not for %s yet; %s", span(rule.For), v.Hint)
+				v.Hint = fmt.Sprintf("not for %s yet; %s", span(rule.For), v.Hint)
 			}
 		}
 		if one.NotEvaluated {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
@@ -30,6 +31,9 @@ type Check struct {
 	// Text is what was found, in one line, and Fix what to do; empty for nothing.
 	Text string `json:"text"`
 	Fix  string `json:"fix,omitempty"`
+	// Seen is since when this program has found it wrong, every time that it looked; it
+	// may be so for longer. Nil for what is not wrong.
+	Seen *time.Time `json:"seen,omitempty"`
 	// Objects names what it is about, such as queues.
 	Objects []string `json:"objects,omitempty"`
 	// View is the view of the dashboard that shows more, and Filter what narrows it.
@@ -118,6 +122,11 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 		rows = unmade(rowChecks, fmt.Sprintf("the database did not answer: %v", failed[1]))
 	}
 	c.List = append(c.List, rows...)
+	at := c.At
+	if at.IsZero() {
+		at = time.Now() // the database's time is not to be had
+	}
+	m.holdChecks(c.List, at)
 	return c, nil
 }
 

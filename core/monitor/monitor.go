@@ -50,6 +50,8 @@ type Monitor struct {
 	shapeAt time.Time
 	// depths is how many dead letters waited in the last minutes; guarded by mu.
 	depths []depthAt
+
+	memory memory
 }
 
 // shape is what a schema offers beyond what Attune publishes. shared says that

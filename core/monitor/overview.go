@@ -89,7 +89,7 @@ func recentEnds(ctx context.Context, tx *store.Tx, floor int64, o *Overview) err
 		return fmt.Errorf("count the failures of the last minute: %w", err)
 	}
 	o.Recent.FailedLastMinute = &Count{Value: failed, AtLeast: failed >= lookBack}
-	return nil
+	return readFailReasons(ctx, tx, floor, o)
 }
 
 func publishedCounts(ctx context.Context, tx *store.Tx, floor int64, o *Overview) error {

@@ -100,6 +100,9 @@ type Recent struct {
 	// FailedLastMinute counts what ended badly during the last minute. It is
 	// nil where the schema does not record when a row ended.
 	FailedLastMinute *Count `json:"failed_last_minute"`
+	// Reasons say why those that ended badly did, the most frequent first, of the
+	// newest of each status; empty where that is not recorded.
+	Reasons []FailReason `json:"reasons,omitempty"`
 }
 
 // QueueTotals sums up every admission queue.

@@ -199,6 +199,7 @@ type (
 	MonitorEndsRow                  = db.MonitorEndsRow
 	MonitorExecutionRestRow         = db.MonitorExecutionRestRow
 	MonitorExecutionsByIDRow        = db.MonitorExecutionsByIDRow
+	MonitorFailReasonsRow           = db.MonitorFailReasonsRow
 	MonitorLedgerGroupsRow          = db.MonitorLedgerGroupsRow
 	MonitorLiveRow                  = db.MonitorLiveRow
 	MonitorNewestParams             = db.MonitorNewestParams
@@ -699,6 +700,7 @@ const (
 	MonitorEnds                           = db.MonitorEnds
 	MonitorExecutionRest                  = db.MonitorExecutionRest
 	MonitorExecutionsByID                 = db.MonitorExecutionsByID
+	MonitorFailReasons                    = db.MonitorFailReasons
 	MonitorFailedLastMinute               = db.MonitorFailedLastMinute
 	MonitorFloor                          = db.MonitorFloor
 	MonitorLedgerGroups                   = db.MonitorLedgerGroups

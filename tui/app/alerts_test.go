@@ -158,7 +158,7 @@ func TestAlertsShowHowTheirValuesGo(t *testing.T) {
 	for i := range 10 {
 		one := *b.source.overview.Alerts
 		one.Open = append([]monitor.Alert(nil), one.Open...)
-		one.Open[1].Value = float64(100 * (i + 1))
+		one.Open[1].Target, one.Open[1].Value = "not.among.the.top", float64(100*(i+1))
 		o := *b.source.overview
 		o.Alerts = &one
 		b.source.overview, b.source.alerts = &o, &one
@@ -167,4 +167,40 @@ func TestAlertsShowHowTheirValuesGo(t *testing.T) {
 	}
 	b.press("7")
 	require.Contains(t, b.View(), "▂▄▅▇█")
+}
+
+// TestTrendsOfAlertsBeginBeforeTheDashboard: how a silence grew is known without having
+// seen it, and how long a queue's head waited from the rows of the database.
+func TestTrendsOfAlertsBeginBeforeTheDashboard(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	one := *source.alerts
+	one.Open = []monitor.Alert{
+		{Rule: "worker_heartbeat", Target: "worker-node-02", Severity: monitor.LevelWarning, State: monitor.AlertFiring, Measure: "heartbeat_age", Of: "worker", View: "workers", Value: 600, Since: *ago(9 * time.Minute)},
+		{Rule: "queue_head_wait", Target: "core.http_request", Severity: monitor.LevelWarning, State: monitor.AlertFiring, Measure: "head_wait", Of: "queue", View: "queues", Value: 842, Since: *ago(4 * time.Minute)},
+	}
+	past := monitor.QueuePast{ID: source.overview.Top[0].ID}
+	for i := range 60 {
+		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute), Head: max(0, time.Duration(i-44)) * time.Minute})
+	}
+	source.alerts, source.queuesPast = &one, &monitor.QueuesPast{Reading: one.Reading, List: []monitor.QueuePast{past}}
+	b := started(t, source, 140, 40)
+	b.press("7")
+	require.Regexp(t, `worker worker-node-02 +▁▁▁▂▄▅▇█`, b.View())
+	require.Regexp(t, `queue core.http_request +▂▂▃▄▆▇██`, b.View())
+}
+
+// TestTheAlertsTabCountsWhatIsLoud, at both sizes, and not what is muted.
+func TestTheAlertsTabCountsWhatIsLoud(t *testing.T) {
+	t.Parallel()
+	for size, name := range map[int]string{80: "7 Alrt", 140: "7 Alerts"} {
+		source := sample()
+		overview := *source.overview
+		overview.Alerts = sampleAlerts(source.overview.Reading)
+		source.overview = &overview
+		b := started(t, source, size, 24)
+		require.Contains(t, b.frame()[1], name+" 2 ")
+		b.press("7", "m")
+		require.Contains(t, b.frame()[1], name+" 1]")
+	}
 }

@@ -45,7 +45,7 @@ func sampleChecks(reading monitor.Reading) *monitor.Checks {
 		{Name: "topology.dlx", Status: monitor.CheckOK, Text: "attune.dlx exists, type direct"},
 		{Name: "topology.route", Status: monitor.CheckOK, Text: "all 17 keys that can be dead-lettered lead to a queue"},
 		{
-			Name: "topology.ttl", Status: monitor.CheckProblem, Objects: []string{"worker.9.executions"}, View: "broker",
+			Name: "topology.ttl", Status: monitor.CheckProblem, Seen: ago(6 * time.Hour), Objects: []string{"worker.9.executions"}, View: "broker",
 			Text: "queue worker.9.executions with a time to live and no dead-letter exchange: the broker deletes what expires",
 			Fix:  "a policy with dead-letter-exchange attune.dlx for worker.9.executions and its like",
 		},

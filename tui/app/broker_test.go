@@ -91,7 +91,7 @@ func TestTheBrokerNarrowsSortsAndLeadsOn(t *testing.T) {
 	require.Len(t, keys(), 8)
 	require.Equal(t, "worker.9.executions", keys()[0], "the worst first")
 	b.press("z")
-	require.Equal(t, []string{"worker.9.executions", "worker.7.executions"}, keys())
+	require.Equal(t, []string{"worker.9.executions", "attune.dlx.queue", "worker.7.executions"}, keys())
 	b.press("z", "s", "7")
 	require.True(t, slices.IsSorted(keys()))
 	b.press("s", "7")
@@ -120,7 +120,7 @@ func TestTheBrokerNarrowsSortsAndLeadsOn(t *testing.T) {
 func TestTheBrokerIsFilteredInTheLanguageOfAllLists(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
-		"worker:orphan": 1, "worker:none": 3, "worker:worker-node-02": 1, "state:problem": 1, "state:warning": 1, "state:uncounted": 1, "ready>0 !worker:orphan": 3,
+		"worker:orphan": 1, "worker:none": 3, "worker:worker-node-02": 1, "state:problem": 1, "state:warning": 2, "state:uncounted": 1, "ready>0 !worker:orphan": 3,
 		"consumers:0 | queue:attune.*": 4, "consumers<1": 2, "ttl>1m": 5, "dlx:none": 3, "type:classic": 7, "note:orphan": 1, "policy:none": 7, "regex:/^worker\\.[79]/": 2,
 		"in>=0": 5, "max>0": 1, "unacked>1": 3, "out>1000": 0,
 	} {

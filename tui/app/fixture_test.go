@@ -321,6 +321,7 @@ func sample() *fakeSource {
 			Recent: monitor.Recent{
 				Window: 15 * time.Minute, Completed: monitor.Count{Value: 5981}, Failed: monitor.Count{Value: 131},
 				Timeout: monitor.Count{Value: 12}, Cancelled: monitor.Count{Value: 3}, FailedLastMinute: &monitor.Count{Value: 9},
+				Reasons: []monitor.FailReason{{Reason: "exit code #", Count: 71}, {Reason: "Worker queue TTL expired", Count: 34}, {Reason: "no route to host", Count: 14}, {Reason: "timeout", Count: 12}},
 			},
 			Queues: totals, Top: queues[:5], Workers: workerTotals, WorkerList: workers,
 			Replicas: sampleReplicas(reading),

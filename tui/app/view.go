@@ -234,6 +234,8 @@ func (m *Model) tabBadge(view screen.View) string {
 		return m.deadLetterBadge()
 	case keymap.InInquiries:
 		return m.inquiryBadge()
+	case keymap.InAlerts:
+		return m.alertBadge()
 	default:
 		return ""
 	}
@@ -242,6 +244,21 @@ func (m *Model) tabBadge(view screen.View) string {
 func (m *Model) tabOpen(view screen.View) bool {
 	return view == m.view || view == keymap.InExecutions && m.view == keymap.InExecution ||
 		view == keymap.InQueues && m.view == keymap.InQueue || view == keymap.InWorkers && m.view == keymap.InWorker || view == keymap.InDeadLetters && m.view == keymap.InLetter
+}
+
+// alertBadge counts the alerts that fire, are more than a remark and are not muted.
+func (m *Model) alertBadge() string {
+	found, _ := m.env.Loud(m.env.Findings())
+	n := 0
+	for _, f := range found {
+		if f.Rule != "" && f.Level != monitor.LevelInfo {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return " " + m.env.Num(int64(n)) + m.env.Mark(screen.FeedOverview)
 }
 
 func (m *Model) deadLetterBadge() string {

@@ -129,3 +129,29 @@ func (e *Env) CheckSummary(w int, prefix string) []string {
 	}
 	return lines
 }
+
+// blockName is the room of the names in a block of checks.
+const blockName = 22
+
+// CheckBlock is a line for each check, the worst first, below a title, where at least
+// some find room in h lines; else what CheckSummary says.
+func (e *Env) CheckBlock(w, h int) []string {
+	list := e.checks("")
+	if len(list) == 0 || h < 4 {
+		return e.CheckSummary(w, "")
+	}
+	note := "read-only"
+	if every := e.Data.Fresh(FeedChecks).Every; every > 0 {
+		note = "each " + widget.Short(every) + ", " + note
+	}
+	lines := []string{widget.Spread(e.Head(FeedChecks, "CONSISTENCY CHECKS"), e.Paint(theme.Dim, note), w)}
+	for i := range list {
+		if len(lines) == h-1 && len(list)-i > 1 {
+			return append(lines, e.Paint(theme.Dim, "… "+e.Num(int64(len(list)-i))+" more"))
+		}
+		look := e.CheckLook(list[i].Status)
+		name := widget.CutMiddle(widget.Clean(list[i].Name), blockName)
+		lines = append(lines, e.Paint(look.Role, look.Glyph)+" "+widget.Left(name, blockName)+" "+widget.Cut(widget.Clean(list[i].Text), max(0, w-blockName-3)))
+	}
+	return lines
+}

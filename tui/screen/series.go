@@ -33,14 +33,32 @@ func QueueHead(id int64) string { return "queue head " + strconv.FormatInt(id, 1
 // WorkerSeries names the slots taken at a worker.
 func WorkerSeries(id int64) string { return "worker " + strconv.FormatInt(id, 10) }
 
-// AlertSeries names the course of what an alert is about. How many dead letters there
-// are is known from before the alert.
-func AlertSeries(a *monitor.Alert) string {
-	if a.Measure == "dead_letter_depth" || a.Measure == "dead_letters_growth" {
+// AlertSeries names the course of what an alert is about. Of dead letters and of queues
+// it is known from before the alert, and from before the dashboard began.
+func (d *Data) AlertSeries(a *monitor.Alert) string {
+	switch a.Measure {
+	case "dead_letter_depth", "dead_letters_growth":
 		return SeriesDead
+	case "head_wait", "queue_length":
+		if d.Overview == nil {
+			break
+		}
+		for i := range d.Overview.Top {
+			if q := &d.Overview.Top[i]; q.Name() == a.Target && a.Measure == "head_wait" {
+				return QueueHead(q.ID)
+			} else if q.Name() == a.Target {
+				return QueueSeries(q.ID)
+			}
+		}
 	}
-	return "alert " + AlertKey(a.Rule, a.Target)
+	return alertSeries(a)
 }
+
+func alertSeries(a *monitor.Alert) string { return "alert " + AlertKey(a.Rule, a.Target) }
+
+// ageing are the measures that grow by a second each second for as long as their
+// alerts last, so that their course is known without having been seen.
+var ageing = []string{"heartbeat_age", "replica_silence", "loop_silence", "outbox_age", "stuck_seconds"}
 
 // Apply puts what was read into the store and extends the trends; now dates
 // what carries no database time of its own. It reports false for a value it
@@ -210,9 +228,22 @@ func (d *Data) recordWorkers(at time.Time, list []monitor.Worker) {
 // recordAlerts keeps the values of what is open, so that it is seen whether they grow.
 func (d *Data) recordAlerts(at time.Time, a *monitor.Alerts) {
 	for i := range a.Open {
-		if name := AlertSeries(&a.Open[i]); !a.Open[i].NotEvaluated && name != SeriesDead {
-			d.History.Record(name, at, a.Open[i].Value)
+		one := &a.Open[i]
+		if one.NotEvaluated {
+			continue
 		}
+		d.History.Record(alertSeries(one), at, one.Value)
+		if slices.Contains(ageing, one.Measure) {
+			d.seedAge(alertSeries(one), at, one.Value)
+		}
+	}
+}
+
+// seedAge tells of the quarter of an hour before how old something was that is so many
+// seconds old.
+func (d *Data) seedAge(series string, at time.Time, value float64) {
+	for ago := time.Minute; ago <= 15*time.Minute; ago += time.Minute {
+		d.History.Backfill(series, at.Add(-ago), max(0, value-ago.Seconds()))
 	}
 }
 

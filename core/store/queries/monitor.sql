@@ -66,6 +66,20 @@ CROSS JOIN LATERAL (SELECT e.finished_at FROM execution e
                     ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
 WHERE f.finished_at > now() - interval '1 minute';
 
+-- name: MonitorFailReasons :many
+-- Why the newest that ended badly did, of those from the floor up, a bounded number of
+-- each status. A result too large for a list is not opened.
+SELECT s.status::text AS status,
+       coalesce(CASE WHEN pg_column_size(f.result) < 2000
+           THEN left(coalesce(f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), 80) END, '')::text AS reason, count(*) AS n
+FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+CROSS JOIN LATERAL (SELECT e.id, e.result
+                    FROM execution e
+                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                    ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
+WHERE f.id >= sqlc.arg(floor)::bigint
+GROUP BY 1, 2;
+
 -- name: MonitorQueueTotals :one
 -- Queues that are left over (see ViewQueueIDs) are not counted, and slots only
 -- where something is in the queue.

@@ -69,7 +69,7 @@ func (v *Alerts) View() screen.View { return keymap.InAlerts }
 // Feeds is what the view needs polled: the letters too while an alert is about them,
 // since they say where they came from.
 func (v *Alerts) Feeds() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedAlerts, screen.FeedChecks}
+	feeds := []screen.Feed{screen.FeedAlerts, screen.FeedChecks, screen.FeedQueuesPast}
 	if v.aboutLetters() {
 		feeds = append(feeds, screen.FeedDeadLetters)
 	}
@@ -263,7 +263,10 @@ func (v *Alerts) Cells(i int, into []widget.Cell) []widget.Cell {
 		if a.Times > 0 {
 			seen = e.Num(a.Times)
 		}
-		trend = e.Spark(screen.AlertSeries(a), trendSpan, trendWidth)
+		trend = e.Spark(e.Data.AlertSeries(a), trendSpan, trendWidth)
+	}
+	if c := r.check; c != nil && c.Seen != nil { // it may be so for longer than anybody has looked
+		since = ">" + widget.Age(e.Since(*c.Seen))
 	}
 	return append(into,
 		widget.Cell{Text: look.Glyph, Role: look.Role}, widget.Cell{Text: word, Role: look.Role}, widget.Cell{Text: r.rule}, widget.Cell{Text: r.text},

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -80,7 +79,7 @@ func (v *Alerts) value(a *monitor.Alert, rule *monitor.AlertRule, w int) string 
 		if w < 100 {
 			points = trendWidth
 		}
-		text += "    " + e.Spark(screen.AlertSeries(a), trendSpan, points)
+		text += "    " + e.Spark(e.Data.AlertSeries(a), trendSpan, points)
 	}
 	line := " " + e.Paint(theme.Dim, widget.Left("value", labelWidth)) + text
 	if rule != nil {
@@ -104,7 +103,11 @@ func (v *Alerts) span(a *monitor.Alert) string {
 // ofCheck says what a check found, and what to do.
 func (v *Alerts) ofCheck(r *row, w, h int) []string {
 	look := v.env.CheckLook(r.check.Status)
-	lines := []string{v.env.Rule(r.rule, look.Glyph+" "+string(r.check.Status), w)}
+	state := look.Glyph + " " + string(r.check.Status)
+	if at := r.check.Seen; at != nil {
+		state += " since " + at.UTC().Format("15:04:05Z") + " at least"
+	}
+	lines := []string{v.env.Rule(r.rule, state, w)}
 	lines = append(lines, v.labelled("found", r.check.Text, w)...)
 	lines = append(lines, v.labelled("try", r.check.Fix, w)...)
 	lines = append(lines, v.labelled("about", strings.Join(r.check.Objects, ", "), w)...)

@@ -150,7 +150,7 @@ func (v *Alerts) behindWorker(name string) string {
 		parts = append(parts, "owns "+v.env.Plural(*w.Assigned, "execution", "executions"))
 	}
 	if q, ok := v.env.Data.Broker.Queue(monitor.WorkerQueue(w.ID)); ok && !q.Uncounted && q.Ready > 0 {
-		parts = append(parts, v.env.Num(q.Ready)+" wait in "+q.Name+", which "+v.env.Num(q.Consumers)+" consume")
+		parts = append(parts, v.env.Num(q.Ready)+" wait in "+q.Name+", which has "+v.env.Consumers(&q))
 	}
 	return strings.Join(parts, "; ")
 }

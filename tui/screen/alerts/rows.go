@@ -176,10 +176,13 @@ func (r *row) times() int64 {
 	return r.alert.Times
 }
 
-// age is since when a row is there; of a check nobody knows.
+// age is since when a row is there; of a check it is since when it was seen.
 func (v *Alerts) age(r *row) time.Duration {
-	if r.alert == nil {
+	switch {
+	case r.alert == nil && r.check.Seen == nil:
 		return 0
+	case r.alert == nil:
+		return v.env.Since(*r.check.Seen)
 	}
 	return v.env.Since(r.alert.Since)
 }

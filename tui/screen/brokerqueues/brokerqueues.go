@@ -8,7 +8,6 @@ package brokerqueues
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -224,9 +223,6 @@ func (v *Broker) wrong() map[string]monitor.Check {
 	return found
 }
 
-// down are the states of a queue in which it does not work.
-var down = []string{"down", "crashed", "stopped", "terminated", "minority", "nodeleader"}
-
 // judge says whose a queue is and what is wrong with it, the worst first.
 func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong map[string]monitor.Check) row {
 	r := row{BrokerQueue: *q, state: "active"}
@@ -237,9 +233,9 @@ func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong m
 	ours := q.Worker != nil || strings.HasPrefix(q.Name, "attune.")
 	check, checked := wrong[q.Name]
 	switch {
-	case slices.Contains(down, q.State):
+	case q.Down():
 		r.state, r.note = "failed", "the queue is "+q.State
-	case r.orphan:
+	case r.orphan && q.Ready > 0:
 		r.state, r.note = "failed", "no worker row: orphan"
 	case checked && check.Status == monitor.CheckProblem:
 		r.state, r.note = "failed", strings.TrimPrefix(check.Name, "topology.")+": "+check.Text
@@ -249,10 +245,14 @@ func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong m
 		r.state, r.note = "warning", check.Text
 	case q.Uncounted:
 		r.state, r.note = "scheduled", "not counted yet"
-	case ours && q.Consumers == 0 && (q.Ready > 0 || q.Worker == nil):
+	case q.Name == monitor.DeadLetterQueue && q.Ready > 0 && q.Consumers > 0:
+		r.state, r.note = "warning", "dead letters wait"
+	case ours && q.Unheard():
 		r.state, r.note = "warning", "nobody consumes it"
-	case q.Consumers == 0 && q.Ready == 0 && q.Unacked == 0:
-		r.state = "idle"
+	case r.orphan:
+		r.state, r.note = "idle", "left over, empty"
+	case q.Idle():
+		r.state, r.note = "idle", "unused"
 	}
 	return r
 }
@@ -268,7 +268,7 @@ func (v *Broker) compare(a, b *row) int {
 	var c int
 	switch v.Order().Column {
 	case byProblem:
-		c = cmp.Or(cmp.Compare(severity(a.state), severity(b.state)), cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked))
+		c = cmp.Or(cmp.Compare(severity(a.state), severity(b.state)), monitor.ComparePressing(&a.BrokerQueue, &b.BrokerQueue))
 	case byReady:
 		c = cmp.Compare(b.Ready, a.Ready)
 	case byUnacked:
@@ -294,6 +294,8 @@ func severity(state string) int {
 		return 0
 	case "warning":
 		return 1
+	case "idle":
+		return 3
 	default:
 		return 2
 	}

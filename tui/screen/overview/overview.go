@@ -167,7 +167,7 @@ func (o *Overview) wide(w, h int) []string {
 	}
 	right = append(right, widget.Spread(o.env.Paint(theme.Dim, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), rw-1), "")
 	o.firstFinding, o.perFinding = len(right), 3
-	checks := o.env.CheckSummary(rw, "")
+	checks := o.env.CheckBlock(rw-1, h-len(right)-max(3, 3*len(o.env.Findings())))
 	right = append(right, widget.Fit(o.longFindings(rw, h-len(right)-len(checks)), rw, max(0, h-len(right)-len(checks)))...)
 	right = append(right, checks...)
 	return widget.Beside(left, right, lw, rw, h, o.env.Paint(theme.Dim, "│")+" ")

@@ -24,7 +24,7 @@ func (o *Overview) leftPane(w, h int) []string {
 		"   dead letters "+o.env.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	lines = append(lines, o.pastLines(w)...)
 	lines = append(lines, "")
-	states := o.stateLines()
+	states := o.stateLines(w)
 	broker := o.brokerLines(w, 6)
 	room := h - len(lines) - len(states) - len(broker) - 2
 	lines = append(lines, o.queueLines(w, max(4, room))...)
@@ -87,7 +87,7 @@ func compareWait(a, b *time.Time) int {
 	}
 }
 
-func (o *Overview) stateLines() []string {
+func (o *Overview) stateLines(w int) []string {
 	e, ov := o.env, o.env.Data.Overview
 	if ov == nil {
 		return []string{" " + e.Paint(theme.Dim, "EXECUTION STATES ") + widget.Unknown}
@@ -95,13 +95,40 @@ func (o *Overview) stateLines() []string {
 	mark := e.Mark(screen.FeedOverview)
 	pairs := func(list ...string) string { return "  " + strings.Join(list, "  ") }
 	one := func(name string, c monitor.Count) string { return name + " " + e.Count(c) + mark }
-	return []string{
+	return append([]string{
 		" " + e.Head(screen.FeedOverview, "EXECUTION STATES") + e.Paint(theme.Dim, "  now, and ended of those requested in the last "+widget.Short(ov.Recent.Window)),
 		pairs(one("requested", ov.Live.Requested), one("scheduling", ov.Live.Scheduling), one("scheduled", ov.Live.Scheduled),
 			one("running", ov.Live.Running), one("canceling", ov.Live.Canceling)),
 		pairs(one("completed", ov.Recent.Completed), one("failed", ov.Recent.Failed), one("timeout", ov.Recent.Timeout),
 			one("cancelled", ov.Recent.Cancelled), one("abandoned", ov.Recent.Abandoned)),
+	}, o.reasons(w)...)
+}
+
+// reasons are why executions ended badly, as many as find room in a line; none where
+// that is not known.
+func (o *Overview) reasons(w int) []string {
+	list := o.env.Data.Overview.Recent.Reasons
+	if len(list) == 0 {
+		return nil
 	}
+	const named = 2
+	line, rest := "  failed by reason: ", int64(0)
+	room := (w - widget.Width(line) - 12) / min(len(list), named)
+	for i, r := range list {
+		if i >= named && len(list) > named+1 {
+			rest += r.Count
+			continue
+		}
+		if i > 0 {
+			line += " · "
+		}
+		count := " " + o.env.Num(r.Count)
+		line += widget.Cut(widget.Clean(r.Reason), max(8, room-widget.Width(count)-3)) + count
+	}
+	if rest > 0 {
+		line += " · other " + o.env.Num(rest)
+	}
+	return []string{widget.Cut(line, w)}
 }
 
 func (o *Overview) brokerLines(w, rows int) []string {
@@ -109,26 +136,39 @@ func (o *Overview) brokerLines(w, rows int) []string {
 	if b == nil {
 		return o.brokerBlock(w)
 	}
-	name := max(20, w-38)
+	name := max(20, w-47)
 	lines := []string{
 		" " + e.Head(screen.FeedBroker, "BROKER") + "   " + widget.Clean(b.Node) + "  " + widget.Clean(b.Version) + "   vhost " + widget.Clean(b.VHost),
-		e.Paint(theme.Dim, " "+widget.Left("QUEUE", name)+"     READY   UNACK    CONS"),
+		e.Paint(theme.Dim, " "+widget.Left("QUEUE", name)+"     READY   UNACK    CONS AGE HEAD"),
 	}
 	list := slices.Clone(b.Queues)
-	slices.SortStableFunc(list, func(x, y monitor.BrokerQueue) int { return rank(y) - rank(x) })
+	slices.SortStableFunc(list, func(x, y monitor.BrokerQueue) int { return monitor.ComparePressing(&x, &y) })
 	for _, q := range list[:min(rows-2, len(list))] {
 		lines = append(lines, " "+widget.Left(widget.CutMiddle(widget.Clean(q.Name), name), name)+
-			widget.Right(e.BrokerNum(q, q.Ready), 10)+widget.Right(e.BrokerNum(q, q.Unacked), 8)+widget.Right(e.BrokerNum(q, q.Consumers), 8))
+			widget.Right(e.BrokerNum(q, q.Ready), 10)+widget.Right(e.BrokerNum(q, q.Unacked), 8)+widget.Right(e.BrokerNum(q, q.Consumers), 8)+
+			widget.Right(o.headAge(&q), 9))
 	}
 	return lines
 }
 
-// rank puts the dead-letter queue first and then what holds the most.
-func rank(q monitor.BrokerQueue) int {
-	if q.Name == monitor.DeadLetterQueue {
-		return 1 << 30
+// headAge is how old what is at the head of a queue is: when it was sent, where
+// messages say so, else since when the worker's oldest lies unstarted, as the engine
+// saw it.
+func (o *Overview) headAge(q *monitor.BrokerQueue) string {
+	switch {
+	case q.Ready == 0 && !q.Uncounted:
+		return "-"
+	case q.Head != nil:
+		return o.env.AgeOf(q.Head)
 	}
-	return int(min(q.Ready+q.Unacked, 1<<29))
+	if id, ok := monitor.WorkerOfQueue(q.Name); ok && o.env.Data.Overview != nil {
+		for _, w := range o.env.Data.Overview.WorkerList {
+			if w.ID == id && w.Probe != nil && w.Probe.Valid && w.Probe.Oldest != nil {
+				return o.env.AgeOf(w.Probe.Oldest)
+			}
+		}
+	}
+	return widget.Unknown
 }
 
 func (o *Overview) workerTable(w int) []string {

@@ -251,6 +251,47 @@ func (q *Queries) MonitorExecutionsByID(ctx context.Context, ids []int64) ([]Mon
 	return items, nil
 }
 
+const MonitorFailReasons = `-- name: MonitorFailReasons :many
+SELECT s.status::text AS status,
+       coalesce(CASE WHEN pg_column_size(f.result) < 2000
+           THEN left(coalesce(f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), 80) END, '')::text AS reason, count(*) AS n
+FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+CROSS JOIN LATERAL (SELECT e.id, e.result
+                    FROM execution e
+                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                    ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
+WHERE f.id >= $2::bigint
+GROUP BY 1, 2
+`
+
+type MonitorFailReasonsRow struct {
+	Status string
+	Reason string
+	N      int64
+}
+
+// Why the newest that ended badly did, of those from the floor up, a bounded number of
+// each status. A result too large for a list is not opened.
+func (q *Queries) MonitorFailReasons(ctx context.Context, bound int64, floor int64) ([]MonitorFailReasonsRow, error) {
+	rows, err := q.db.Query(ctx, MonitorFailReasons, bound, floor)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MonitorFailReasonsRow
+	for rows.Next() {
+		var i MonitorFailReasonsRow
+		if err := rows.Scan(&i.Status, &i.Reason, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MonitorFailedLastMinute = `-- name: MonitorFailedLastMinute :one
 SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
 CROSS JOIN LATERAL (SELECT e.finished_at FROM execution e

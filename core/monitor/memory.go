@@ -1,0 +1,54 @@
+package monitor
+
+import (
+	"strings"
+	"sync"
+	"time"
+)
+
+// memory is since when this program has found what nobody writes down the beginning
+// of. What is no longer found is forgotten.
+type memory struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// hold remembers what was found at a time, of all whose key begins so, and says since
+// when each was.
+func (m *memory) hold(prefix string, found []string, at time.Time) []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kept, begun := map[string]time.Time{}, make([]time.Time, len(found))
+	for i, key := range found {
+		key = prefix + key
+		if begun[i] = at; !m.since[key].IsZero() {
+			begun[i] = m.since[key]
+		}
+		kept[key] = begun[i]
+	}
+	for key, since := range m.since {
+		if !strings.HasPrefix(key, prefix) {
+			kept[key] = since
+		}
+	}
+	m.since = kept
+	return begun
+}
+
+// holdChecks says of what is wrong since when this program has seen it.
+func (m *Monitor) holdChecks(list []Check, at time.Time) {
+	var found []string
+	for i := range list {
+		if list[i].Status.wrong() {
+			found = append(found, list[i].Name)
+		}
+	}
+	begun := m.memory.hold("check\x1f", found, at)
+	for i := range list {
+		if list[i].Status.wrong() {
+			list[i].Seen, begun = &begun[0], begun[1:]
+		}
+	}
+}
+
+func (s CheckStatus) wrong() bool { return s == CheckProblem || s == CheckWarning }
