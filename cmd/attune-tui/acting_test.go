@@ -21,6 +21,8 @@ type terminal struct {
 	t      *testing.T
 	tmux   string
 	socket string
+	// program is the command line that starts it.
+	program string
 }
 
 // openTerminal starts the program on a database. Nothing answers for the broker.
@@ -47,9 +49,9 @@ func openTerminalIn(t *testing.T, environ []string, args ...string) *terminal {
 		stop.Env = []string{"PATH=" + os.Getenv("PATH")}
 		_ = stop.Run() // It is gone already when the program has ended.
 	})
-	command := "env -i " + asProgram + "=1 TERM=tmux-256color PATH=" + os.Getenv("PATH") +
+	x.program = "env -i " + asProgram + "=1 TERM=tmux-256color PATH=" + os.Getenv("PATH") +
 		" '" + strings.Join(environ, "' '") + "' " + os.Args[0] + " " + strings.Join(args, " ")
-	x.call("-f", "/dev/null", "new-session", "-d", "-x", "110", "-y", "32", command)
+	x.call("-f", "/dev/null", "new-session", "-d", "-x", "110", "-y", "32", x.program)
 	return x
 }
 

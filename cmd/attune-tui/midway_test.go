@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/act"
+)
+
+// manyFailed are executions enough for a run that lasts some seconds, and few enough
+// for no word to be typed.
+const manyFailed = 50
+
+// repeated counts the executions that were repeated, and repetitions the rows that
+// were made of it.
+const (
+	repeated    = `select count(distinct original_execution) from execution where original_execution is not null`
+	repetitions = `select count(*) from execution where original_execution is not null`
+)
+
+func failedExecutions(t *testing.T) (url string, st *store.Store, action testkit.ActionRow) {
+	t.Helper()
+	url = testkit.Database(t)
+	st = testkit.OpenStore(t, url)
+	action = testkit.Action(t, st, "demo.sleep")
+	for range manyFailed {
+		testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
+	}
+	return url, st, action
+}
+
+// plansAll marks all that there are and plans to repeat those that failed.
+func (x *terminal) plansAll(all int) {
+	x.t.Helper()
+	x.shows("demo.sleep")
+	x.shows(" RW ")
+	x.press("*")
+	x.shows(fmt.Sprintf("%d marked", all))
+	x.plansMarked(act.RetryExecution, fmt.Sprintf("Retry %d executions", manyFailed))
+	x.shows(runButton)
+}
+
+// reads waits for a text and returns the numbers in it.
+func (x *terminal) reads(pattern string) []int {
+	x.t.Helper()
+	var found []string
+	testkit.Eventually(x.t, func() bool {
+		found = regexp.MustCompile(pattern).FindStringSubmatch(x.call("capture-pane", "-p"))
+		return found != nil
+	}, wait, "%s is shown", pattern)
+	numbers := make([]int, len(found)-1)
+	for i, text := range found[1:] {
+		n, err := strconv.Atoi(text)
+		require.NoError(x.t, err)
+		numbers[i] = n
+	}
+	return numbers
+}
+
+// TestARunIsStoppedInTheMiddleAndGoneOnWith: what was marked is what is acted upon,
+// also when more has come meanwhile; while it runs the window may change; x ends it
+// after the step under way; and what was not reached stays marked and is done by the
+// same act again.
+func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
+	t.Parallel()
+	url, st, action := failedExecutions(t)
+	x := openTerminal(t, url, "--view", "executions", "--refresh", "500ms")
+	x.plansAll(manyFailed)
+	x.press("Escape", "Escape")
+	x.hides(runButton)
+	late := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
+	x.shows(fmt.Sprintf(" %d ✗ failed", late.ID)) // polls go on around the marks
+	x.plansMarked(act.RetryExecution, fmt.Sprintf("Retry %d executions", manyFailed))
+	x.shows(runButton)
+	x.press("y")
+	x.reads(`(\d+) done of`)
+	for _, size := range [][2]string{{"60", "15"}, {"20", "4"}, {"140", "40"}} {
+		x.call("resize-window", "-x", size[0], "-y", size[1])
+	}
+	x.shows("Running for")
+	x.press("x")
+	n := x.reads(`Planned 50: (\d+) done, 0 changed under us, 0 failed`)
+	left := x.reads(`Stopped by hand; (\d+) were not reached and stay marked`)[0]
+	require.Equal(t, manyFailed, n[0]+left)
+	require.Positive(t, left)
+	require.Equal(t, n[0], testkit.Count(t, st, repetitions))
+	require.Equal(t, n[0], testkit.Count(t, st, `select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
+	x.press("Escape")
+	x.shows(fmt.Sprintf("%d marked", left))
+	again := "Retry " + strconv.Itoa(left) + " execution"
+	x.plansMarked(act.RetryExecution, again)
+	x.runs(again)
+	require.Equal(t, manyFailed, testkit.Count(t, st, repeated))
+	require.Equal(t, manyFailed, testkit.Count(t, st, repetitions))
+	require.Zero(t, testkit.Count(t, st, `select count(*) from execution where original_execution = $1`, late.ID), "it came after the marks")
+}
+
+// TestTwoDashboardsRepeatTheSameExecutions: each is repeated once, by one of the two,
+// and the other is told that it has changed.
+func TestTwoDashboardsRepeatTheSameExecutions(t *testing.T) {
+	t.Parallel()
+	url, st, _ := failedExecutions(t)
+	two := []*terminal{openTerminal(t, url, "--view", "executions"), openTerminal(t, url, "--view", "executions")}
+	for _, x := range two {
+		x.plansAll(manyFailed)
+	}
+	for _, x := range two {
+		x.press("y")
+	}
+	done := 0
+	for _, x := range two {
+		n := x.reads(`Planned 50: (\d+) done, (\d+) changed under us, 0 failed`)
+		require.Equal(t, manyFailed, n[0]+n[1])
+		done += n[0]
+	}
+	require.Equal(t, manyFailed, done)
+	require.Equal(t, manyFailed, testkit.Count(t, st, repeated))
+	require.Equal(t, manyFailed, testkit.Count(t, st, repetitions))
+	require.Equal(t, manyFailed, testkit.Count(t, st, `select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
+}
+
+// TestADashboardIsKilledInTheMiddleOfARun: what was done is recorded, nothing goes on
+// without it, the next dashboard does the rest and nothing twice, and leaves the
+// terminal as a shell wants it.
+func TestADashboardIsKilledInTheMiddleOfARun(t *testing.T) {
+	t.Parallel()
+	url, st, _ := failedExecutions(t)
+	x := openTerminal(t, url, "--view", "executions")
+	x.shows("demo.sleep")
+	x.call("respawn-pane", "-k", "exec sh")
+	x.call("send-keys", "-l", x.program)
+	x.press("Enter")
+	x.plansAll(manyFailed)
+	x.press("y")
+	x.reads(`(\d+) done of`)
+	shell := strings.TrimSpace(x.call("display-message", "-p", "#{pane_pid}"))
+	x.call("run-shell", "kill -9 $(ps -o pid= --ppid "+shell+")")
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, st, `select count(*) from pg_stat_activity where datname = current_database() and application_name like 'attune-tui%'`) == 0
+	}, wait, "a session of the killed dashboard goes on")
+	done := testkit.Count(t, st, repetitions)
+	require.Positive(t, done)
+	require.Less(t, done, manyFailed)
+	require.Equal(t, done, testkit.Count(t, st, `select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
+	require.Equal(t, "alternate screen 1, cursor 0, mouse 1", x.state(), "nobody is left who could put it right")
+	x.press("C-j") // to the shell, since Enter is not a line's end in such a terminal
+	x.call("send-keys", "-l", `reset; printf 'it is %s\n' well`)
+	x.press("C-j")
+	x.shows("it is well")
+	x.becomes("alternate screen 1, cursor 1, mouse 0")
+	x.call("send-keys", "-l", x.program)
+	x.press("Enter")
+	x.plansAll(manyFailed + done)
+	x.press("y")
+	n := x.reads(`Planned 50: (\d+) done, (\d+) changed under us, 0 failed`)
+	require.Equal(t, done, n[1])
+	require.Equal(t, manyFailed, testkit.Count(t, st, repeated))
+	require.Equal(t, manyFailed, testkit.Count(t, st, repetitions))
+	x.press("C-c")
+	x.becomes("alternate screen 0, cursor 1, mouse 0")
+}
+
+// state is what the program has made of the terminal.
+func (x *terminal) state() string {
+	return strings.TrimSpace(x.call("display-message", "-p", "alternate screen #{alternate_on}, cursor #{cursor_flag}, mouse #{mouse_any_flag}"))
+}
+
+// becomes waits until the terminal is in a state.
+func (x *terminal) becomes(state string) {
+	x.t.Helper()
+	testkit.Eventually(x.t, func() bool { return x.state() == state }, wait, state)
+}
