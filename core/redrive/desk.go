@@ -228,5 +228,5 @@ func Rows(ctx context.Context, q *store.Queries, ids []int64) (map[int64]*Row, e
 		}
 		rows[r.ID] = row
 	}
-	return rows, nil
+	return rows, leases(ctx, q, rows, ids)
 }

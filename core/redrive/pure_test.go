@@ -88,6 +88,8 @@ func TestVerdicts(t *testing.T) {
 		"parent ended":        {about(letter(nil), row(func(r *Row) { r.Parent, r.ParentStatus = new(int64(2)), "failed" })), Blocked, "execution 2"},
 		"parent runs":         {about(letter(nil), row(func(r *Row) { r.Parent, r.ParentStatus = new(int64(2)), "running" })), Requeue, ""},
 		"tries used up":       {about(letter(nil), row(func(r *Row) { r.Tries, r.MaxTries = 3, new(int64(3)) })), Blocked, "3 of 3"},
+		"leased elsewhere":    {about(letter(nil), row(func(r *Row) { r.Lease = &Lease{Item: 12, Holder: 99} })), Blocked, "item of work 12 is leased to execution 99"},
+		"leased to somebody":  {about(letter(nil), row(func(r *Row) { r.Lease = &Lease{Item: 12} })), Blocked, "is leased elsewhere"},
 		"no tries asked for":  {about(letter(nil), row(func(r *Row) { r.MaxTries = new(int64(0)) })), Requeue, ""},
 		"handled":             {Facts{Row: row(nil), Known: true}, Requeue, ""},
 		"handled, moved on":   {Facts{Row: row(func(r *Row) { r.Expired = false }), Known: true}, Stale, ""},

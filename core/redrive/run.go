@@ -39,6 +39,8 @@ type Receipt struct {
 	// ledger.
 	Undoable bool `json:"undoable,omitempty"`
 	Ledger   bool `json:"ledger,omitempty"`
+	// Audit is the row of operator_audit that records it; 0 where there is none.
+	Audit int64 `json:"audit,omitempty"`
 }
 
 // The patience of a run.
@@ -53,7 +55,12 @@ const (
 	// end: what goes back does so without an answer.
 	depthPatience = 2 * time.Second
 	depthPause    = 50 * time.Millisecond
+	// auditPatience bounds writing down what a run has come to.
+	auditPatience = 2 * time.Second
 )
+
+// stoppedByHand is why a run ended that its operator has stopped.
+const stoppedByHand = "stopped by hand"
 
 // Tell is told after each letter how many are done, of how many.
 type Tell func(done, total int64)
@@ -95,11 +102,19 @@ func (d *Desk) Run(ctx context.Context, p *Plan, reason string, tell Tell) (rece
 	if r.receipt.Before, _, err = errand.Queue(ctx, d.cfg.Queue); err != nil && len(p.Letters) > 0 {
 		return nil, err
 	}
+	if err := r.record(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.openSpool(); err != nil {
+		r.receipt.Stopped = err.Error()
+		r.amend(ctx)
 		return nil, err
 	}
 	r.finish(ctx, r.carryOut(ctx))
 	r.receipt.Seconds = time.Since(began).Seconds()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	defer cancel()
+	r.amend(ending)
 	return r.receipt, nil
 }
 
@@ -226,7 +241,7 @@ func (r *runner) finish(ctx context.Context, err error) {
 	if err != nil {
 		receipt.Stopped = err.Error()
 		if errors.Is(err, context.Canceled) {
-			receipt.Stopped = "stopped by hand"
+			receipt.Stopped = stoppedByHand
 		}
 	}
 	receipt.Left = max(0, receipt.Planned-receipt.Done-receipt.Changed-receipt.Failed-receipt.Absent-receipt.Unknown)

@@ -172,6 +172,9 @@ func (r *runner) requeue(ctx context.Context, c choice) error {
 func (r *runner) reset(ctx context.Context, item *Item) (*Whole, error) {
 	var row store.RedriveResetRow
 	err := r.desk.store.Tx(ctx, fmt.Sprintf("reset execution %d", item.Row.ID), func(ctx context.Context, tx *store.Tx) error {
+		if err := r.judgeAgain(ctx, tx, item); err != nil {
+			return err
+		}
 		if item.Verdict.Do == Publish {
 			again, err := tx.RedriveRequest(ctx, item.Row.ID)
 			row = store.RedriveResetRow(again)
@@ -197,6 +200,19 @@ func (r *runner) reset(ctx context.Context, item *Item) (*Whole, error) {
 		return nil, err
 	}
 	return r.request(&row)
+}
+
+// judgeAgain compares the verdict with that of the plan. What else it depends on than
+// the row itself may have changed: the parent, the action, the lease of an item of work.
+func (r *runner) judgeAgain(ctx context.Context, tx *store.Tx, item *Item) error {
+	rows, err := Rows(ctx, tx.Queries, []int64{item.Row.ID})
+	if err != nil {
+		return err
+	}
+	if now := Judge(Facts{Letter: item.Letter, Row: rows[item.Row.ID], Known: true}); now.Do != item.Verdict.Do {
+		return errChanged
+	}
+	return nil
 }
 
 func changed(err error) error {

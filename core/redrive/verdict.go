@@ -42,6 +42,8 @@ type Row struct {
 	RetryReason  string    `json:"retry_reason,omitempty"`
 	Created      time.Time `json:"created"`
 	Updated      time.Time `json:"updated"`
+	// Lease is an item of work of it that another holds; nil if none is.
+	Lease *Lease `json:"lease,omitempty"`
 	// Expired says that a handler of dead letters has failed it.
 	Expired bool   `json:"expired,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -62,8 +64,8 @@ type Facts struct {
 // requested is the reason that a reset row names.
 const requested = "manual_retry"
 
-// Judge is the verdict. It is pure: the list, the plan and the run ask it, and the
-// reset of a row checks again that the row is what was judged.
+// Judge is the verdict. It is pure: the list, the plan and the run ask it, the run
+// once more in the transaction that resets a row.
 func Judge(f Facts) Verdict {
 	l := f.Letter
 	switch {
@@ -123,6 +125,8 @@ func handOver(l *Letter, row *Row) Verdict {
 		return Verdict{Blocked, fmt.Sprintf("its parent, execution %d, has ended: %s", *row.Parent, row.ParentStatus)}
 	case row.MaxTries != nil && *row.MaxTries > 0 && row.Tries >= *row.MaxTries:
 		return Verdict{Blocked, fmt.Sprintf("its tries are used up: %d of %d", row.Tries, *row.MaxTries)}
+	case row.Lease != nil:
+		return Verdict{Blocked, row.Lease.text()}
 	case waits:
 		return Verdict{Requeue, fmt.Sprintf("execution %d is still scheduled with this hand-over", row.ID)}
 	}

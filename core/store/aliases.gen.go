@@ -301,6 +301,7 @@ type (
 	RecordLostWorkParams            = db.RecordLostWorkParams
 	RecordProbesParams              = db.RecordProbesParams
 	RedriveAuditParams              = db.RedriveAuditParams
+	RedriveLeasesRow                = db.RedriveLeasesRow
 	RedriveRequestRow               = db.RedriveRequestRow
 	RedriveResetRow                 = db.RedriveResetRow
 	RedriveRowsRow                  = db.RedriveRowsRow
@@ -822,6 +823,7 @@ const (
 	RecordProbes                          = db.RecordProbes
 	RedriveAudit                          = db.RedriveAudit
 	RedriveHandled                        = db.RedriveHandled
+	RedriveLeases                         = db.RedriveLeases
 	RedriveRequest                        = db.RedriveRequest
 	RedriveReset                          = db.RedriveReset
 	RedriveRows                           = db.RedriveRows

@@ -261,6 +261,9 @@ func redriveReceipt(r *redrive.Receipt) *act.Receipt {
 	for _, text := range r.Errors {
 		receipt.Lines = append(receipt.Lines, line(act.Danger, "%s", text))
 	}
+	if r.Audit != 0 {
+		receipt.Audits = []int64{r.Audit}
+	}
 	if r.Undoable {
 		receipt.Undo = &act.Order{Kind: act.UndoLetters, Target: act.Target{Name: "operation " + r.Op, Ref: r.Op}}
 		receipt.Next = "u puts them back"

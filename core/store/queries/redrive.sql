@@ -45,5 +45,16 @@ INSERT INTO audit_event (category, action, outcome, entity_type, entity_id, enti
 VALUES ('admin', sqlc.arg(action)::text, 'success', 'execution', sqlc.arg(execution)::bigint, sqlc.arg(action_ref)::text, sqlc.arg(details)::jsonb);
 
 -- name: RedriveShape :one
--- Whether the tables of our engine are here, and the one that acts are written to.
-SELECT (to_regclass('dead_letter') IS NOT NULL)::boolean AS ours, (to_regclass('audit_event') IS NOT NULL)::boolean AS audits;
+-- Whether the tables of our engine are here, those that acts are written to, and those
+-- that lease items of work to executions.
+SELECT (to_regclass('dead_letter') IS NOT NULL)::boolean AS ours, (to_regclass('audit_event') IS NOT NULL)::boolean AS audits,
+       (to_regclass('operator_audit') IS NOT NULL)::boolean AS records,
+       (to_regclass('work_queue_dispatch') IS NOT NULL AND to_regclass('work_queue_item') IS NOT NULL)::boolean AS leases;
+
+-- name: RedriveLeases :many
+-- Of executions that were given items of work, which item is leased to another by now.
+SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.execution, 0)::bigint AS holder
+FROM work_queue_dispatch d JOIN work_queue_item i ON i.id = ANY (d.item_ids)
+WHERE d.execution = ANY (sqlc.arg(ids)::bigint[]) AND i.status = 'leased' AND i.execution IS DISTINCT FROM d.execution
+  AND coalesce(i.lease_until > now(), true)
+ORDER BY d.execution, i.id;

@@ -62,6 +62,41 @@ func (q *Queries) RedriveHandled(ctx context.Context, scan int64, page int64) ([
 	return items, nil
 }
 
+const RedriveLeases = `-- name: RedriveLeases :many
+SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.execution, 0)::bigint AS holder
+FROM work_queue_dispatch d JOIN work_queue_item i ON i.id = ANY (d.item_ids)
+WHERE d.execution = ANY ($1::bigint[]) AND i.status = 'leased' AND i.execution IS DISTINCT FROM d.execution
+  AND coalesce(i.lease_until > now(), true)
+ORDER BY d.execution, i.id
+`
+
+type RedriveLeasesRow struct {
+	Execution int64
+	Item      int64
+	Holder    int64
+}
+
+// Of executions that were given items of work, which item is leased to another by now.
+func (q *Queries) RedriveLeases(ctx context.Context, ids []int64) ([]RedriveLeasesRow, error) {
+	rows, err := q.db.Query(ctx, RedriveLeases, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RedriveLeasesRow
+	for rows.Next() {
+		var i RedriveLeasesRow
+		if err := rows.Scan(&i.Execution, &i.Item, &i.Holder); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const RedriveRequest = `-- name: RedriveRequest :one
 SELECT e.id, e.action, e.action_ref, e.parent, e.enforcement, e.config FROM execution e
 WHERE e.id = $1::bigint AND e.status = 'requested' AND e.retry_reason = 'manual_retry'
@@ -203,18 +238,28 @@ func (q *Queries) RedriveRows(ctx context.Context, ids []int64) ([]RedriveRowsRo
 }
 
 const RedriveShape = `-- name: RedriveShape :one
-SELECT (to_regclass('dead_letter') IS NOT NULL)::boolean AS ours, (to_regclass('audit_event') IS NOT NULL)::boolean AS audits
+SELECT (to_regclass('dead_letter') IS NOT NULL)::boolean AS ours, (to_regclass('audit_event') IS NOT NULL)::boolean AS audits,
+       (to_regclass('operator_audit') IS NOT NULL)::boolean AS records,
+       (to_regclass('work_queue_dispatch') IS NOT NULL AND to_regclass('work_queue_item') IS NOT NULL)::boolean AS leases
 `
 
 type RedriveShapeRow struct {
-	Ours   bool
-	Audits bool
+	Ours    bool
+	Audits  bool
+	Records bool
+	Leases  bool
 }
 
-// Whether the tables of our engine are here, and the one that acts are written to.
+// Whether the tables of our engine are here, those that acts are written to, and those
+// that lease items of work to executions.
 func (q *Queries) RedriveShape(ctx context.Context) (RedriveShapeRow, error) {
 	row := q.db.QueryRow(ctx, RedriveShape)
 	var i RedriveShapeRow
-	err := row.Scan(&i.Ours, &i.Audits)
+	err := row.Scan(
+		&i.Ours,
+		&i.Audits,
+		&i.Records,
+		&i.Leases,
+	)
 	return i, err
 }
