@@ -26,8 +26,11 @@ type RecordReader interface {
 // readFamily reads what the execution in sight has to do with.
 func (m *Model) readFamily() func(ctx context.Context) (any, error) {
 	r, id := m.source, m.execution.ID()
-	if m.view == keymap.InXray {
+	switch m.view {
+	case keymap.InXray:
 		id = m.xray.ID()
+	case keymap.InExecutions:
+		id = m.executions.Subject()
 	}
 	return func(ctx context.Context) (any, error) { return settle(r.Family(ctx, id)) }
 }

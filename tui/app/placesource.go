@@ -67,6 +67,9 @@ func (m *Model) placeReader(feed screen.Feed) func(ctx context.Context) (any, er
 		return func(ctx context.Context) (any, error) { return settle(r.QueueLine(ctx, ask)) }
 	case screen.FeedGlance:
 		id := m.queue.Subject()
+		if m.view == keymap.InExecutions {
+			id = m.executions.Subject()
+		}
 		return func(ctx context.Context) (any, error) {
 			d, err := r.Execution(ctx, id)
 			return settle(&screen.Glance{ExecutionDetail: d}, err)

@@ -27,6 +27,8 @@ type Execution struct {
 	visible   int
 	// why is true while the reasons why it waits take the whole view.
 	why bool
+	// glance is what was read of it where it is only looked at, in a preview.
+	glance *monitor.ExecutionDetail
 }
 
 // New makes the view.
@@ -64,6 +66,9 @@ func (x *Execution) Title() (left, right string) {
 
 // current is the detail, unless it belongs to an execution left behind.
 func (x *Execution) current() *monitor.ExecutionDetail {
+	if x.glance != nil {
+		return x.glance
+	}
 	if d := x.env.Data.Execution; d != nil && d.ID == x.id {
 		return d
 	}

@@ -9,12 +9,12 @@ package executions
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/screen/execution"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -87,7 +87,29 @@ func (x *Executions) Problems() bool { return x.problems }
 func (x *Executions) View() screen.View { return keymap.InExecutions }
 
 // Feeds is what the view needs polled.
-func (x *Executions) Feeds() []screen.Feed { return []screen.Feed{screen.FeedExecutions} }
+func (x *Executions) Feeds() []screen.Feed {
+	if x.Subject() == 0 {
+		return []screen.Feed{screen.FeedExecutions}
+	}
+	return []screen.Feed{screen.FeedExecutions, screen.FeedGlance, screen.FeedFamily}
+}
+
+// Subject is the execution that is told of below the list; zero where there is none.
+func (x *Executions) Subject() int64 {
+	at := x.table.Cursor()
+	if at < 0 || at >= len(x.rows) || screen.PreviewHeight(x.env.Width, x.env.Height, x.preview) == 0 {
+		return 0
+	}
+	return x.rows[at].ID
+}
+
+// Behind names what is to be read when another execution is told of than was read last.
+func (x *Executions) Behind() screen.Feed {
+	if id := x.Subject(); id != 0 {
+		return execution.Unread(x.env, id)
+	}
+	return ""
+}
 
 // Cursor is where the next poll starts: zero for the first rows, otherwise the key
 // just above the first row on the screen, or below the last loaded row when the
@@ -280,23 +302,6 @@ func (x *Executions) previewLines(w int) []string {
 	if at < 0 {
 		return nil
 	}
-	e, r := x.env, &x.rows[at]
-	reason := r.Reason
-	if reason == "" {
-		reason = "-"
-	}
-	return []string{
-		e.Rule("preview "+strconv.FormatInt(r.ID, 10), "enter = full screen", w),
-		" " + e.State(r.Status) + "  " + widget.Clean(r.ActionRef) + "   try " + Tries(r) + "   worker " +
-			widget.Clean(screen.WorkerName(r.WorkerID, r.WorkerName)),
-		" reason    " + widget.Clean(reason),
-		" created   " + stamp(&r.Created) + "   started " + stamp(r.StartedAt) + "   ended " + stamp(r.FinishedAt) + "   updated " + stamp(&r.Updated),
-	}
-}
-
-func stamp(at *time.Time) string {
-	if at == nil {
-		return "-"
-	}
-	return at.UTC().Format("2006-01-02 15:04:05.000Z")
+	r := &x.rows[at]
+	return append([]string{x.env.Rule("preview "+strconv.FormatInt(r.ID, 10), "enter = full screen", w)}, execution.Preview(x.env, r, w)...)
 }

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// previewed is the part of the frame below the list, line by line.
+func (b *bundle) previewed() string {
+	_, below, _ := strings.Cut(b.View(), "─ preview ")
+	return below
+}
+
+// TestThePreviewOfExecutionsTellsOfTheOneUnderTheCursor: why it is as it is, its steps,
+// and whether R does anything, read for each row that the cursor comes to.
+func TestThePreviewOfExecutionsTellsOfTheOneUnderTheCursor(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	b.press("3")
+	first := b.executions.Subject()
+	require.Equal(t, first, b.env.Data.Glance.ID)
+	require.Equal(t, first, b.env.Data.Family.ID)
+	for _, want := range []string{"timeline   requested", "waited the full TTL", "related    parent 884050 etl-nightly", "repeat     R not now"} {
+		require.Contains(t, b.previewed(), want)
+	}
+	b.press("j")
+	require.NotEqual(t, first, b.executions.Subject())
+	require.Equal(t, b.executions.Subject(), b.env.Data.Glance.ID)
+	require.Equal(t, b.executions.Subject(), b.env.Data.Family.ID)
+	b.press("v")
+	require.Zero(t, b.executions.Subject(), "what is not in sight is not read")
+	require.NotContains(t, b.View(), "─ preview ")
+}
+
+// TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow: what a list knows of a row is
+// shown before more is read, and when more cannot be.
+func TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow(t *testing.T) {
+	t.Parallel()
+	data := sample()
+	data.detail = nil
+	b := started(t, data, 140, 40)
+	b.press("3")
+	require.Contains(t, b.previewed(), "Worker queue TTL expired")
+	require.Contains(t, b.previewed(), "timeline   created")
+	require.NotContains(t, b.previewed(), "repeat")
+}
+
+// TestThePreviewOfAWaitingExecutionSaysWhatItWaitsFor in a line.
+func TestThePreviewOfAWaitingExecutionSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	data := sample()
+	data.detail = &monitor.ExecutionDetail{
+		Execution: monitor.Execution{Status: "requested", ActionRef: "core.http_request"},
+		Why:       []string{"It waits in queue core.http_request:", "  place 3 of 612."},
+	}
+	b := started(t, data, 140, 40)
+	b.press("3")
+	require.Contains(t, b.previewed(), "waits      It waits in queue core.http_request: place 3 of 612.")
+	require.Contains(t, b.previewed(), "R not now: it has not ended: requested")
+}
