@@ -83,6 +83,9 @@ func (m *Measures) lose(err error, measures ...string) {
 func reasonOf(err error) string {
 	const most = 200
 	text := []rune(err.Error())
+	if cause := Cause(err); cause != "" {
+		text = []rune("the server " + cause + ": " + err.Error())
+	}
 	return string(text[:min(len(text), most)])
 }
 

@@ -17,7 +17,7 @@ func reason(err error) error {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s", fetchTimeout)
+		return late{}
 	case errors.As(err, &network):
 		return network
 	case errors.As(err, &server):
@@ -26,3 +26,10 @@ func reason(err error) error {
 		return err
 	}
 }
+
+// late is the deadline of a read that ran out.
+type late struct{}
+
+func (late) Error() string { return fmt.Sprintf("no answer within %s", fetchTimeout) }
+
+func (late) Is(target error) bool { return target == context.DeadlineExceeded } //nolint:errorlint // this is what errors.Is asks

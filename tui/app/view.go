@@ -354,7 +354,11 @@ func (m *Model) trouble() string {
 		if fresh.Err == nil || s.name == "this view" && len(parts) > 0 {
 			continue
 		}
-		parts = append(parts, s.name+" down since "+fresh.Since.Add(m.skew).UTC().Format("15:04:05Z")+": "+widget.Clean(fresh.Err.Error()))
+		what := "down"
+		if cause := monitor.Cause(fresh.Err); cause != "" {
+			what = widget.Clean(cause)
+		}
+		parts = append(parts, s.name+" "+what+" since "+fresh.Since.Add(m.skew).UTC().Format("15:04:05Z")+": "+widget.Clean(fresh.Err.Error()))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -1,7 +1,7 @@
 package screen
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -267,9 +267,10 @@ func (e *Env) Findings() []monitor.Finding {
 		name string
 	}{{FeedOverview, "PostgreSQL"}, {FeedBroker, "RabbitMQ management"}} {
 		if f := e.Data.Fresh(source.feed); f.Err != nil {
+			since := f.Since.Add(e.Now.Sub(e.Clock)) // by the database's clock, as all that stands beside it
 			found = append(found, monitor.Finding{
 				Level: monitor.LevelCritical, Target: string("overview"),
-				Text: fmt.Sprintf("%s cannot be read since %s", source.name, f.Since.UTC().Format("15:04:05Z")), Hint: f.Err.Error(),
+				Text: source.name + " " + cmp.Or(monitor.Cause(f.Err), "cannot be read"), Since: &since, Hint: f.Err.Error(),
 			})
 		}
 	}

@@ -133,10 +133,30 @@ func (o *Overview) Render(w, h int) []string {
 		return append(o.env.Missing(screen.FeedOverview, "the overview", w),
 			o.env.Missing(screen.FeedBroker, "the broker", w)...)
 	}
-	if w >= 120 && h >= 25 {
+	switch {
+	case w >= 120 && h >= 25:
 		return o.wide(w, h)
+	case w < 76 || h < 17:
+		return o.small(w, h)
 	}
 	return o.narrow(w, h)
+}
+
+// small is for windows in which the blocks find no room: a line with the numbers, and
+// what needs attention.
+func (o *Overview) small(w, h int) []string {
+	e := o.env
+	line := " done " + e.PerMinute(screen.SeriesDone) + "  fail " + o.failRate() + "  dlq " + o.deadDepth()
+	if ov := e.Data.Overview; ov != nil {
+		mark := e.Mark(screen.FeedOverview)
+		line = " queued " + e.Num(ov.Queues.Queued) + mark + "  running " + e.Num(ov.Queues.Active) + mark + " " + line
+	}
+	lines := []string{
+		widget.Cut(line, w),
+		" " + widget.Spread(e.Paint(theme.Dim, "NEEDS ATTENTION"), e.Paint(theme.Dim, "enter = jump"), w-2),
+	}
+	o.firstFinding, o.perFinding = len(lines), 1
+	return append(lines, o.findings(w, h-len(lines))...)
 }
 
 func (o *Overview) narrow(w, h int) []string {

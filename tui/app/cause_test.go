@@ -1,0 +1,45 @@
+package app
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// What an error means stands before what it says, where a narrow line is cut.
+func TestTheCauseComesFirst(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.fail = map[screen.Feed]error{screen.FeedBroker: fmt.Errorf("read the broker: %w",
+		&broker.ManagementError{StatusCode: 401, Reason: "credentials were refused by the node rabbit@a-very-long-name.of.a.host.example"})}
+	b := started(t, source, 80, 24)
+	require.Contains(t, b.View(), "▶■ RabbitMQ management refuses the login, ")
+	require.Contains(t, b.View(), " ✗ RabbitMQ refuses the login since 02:19:04Z: ")
+	source.fail[screen.FeedBroker] = &broker.ManagementError{StatusCode: 418}
+	b.press("r")
+	require.Contains(t, b.View(), "▶■ RabbitMQ management cannot be read, ")
+	source.stuck = map[screen.Feed]bool{}
+	source.fail[screen.FeedBroker] = late{}
+	b.press("r")
+	require.Contains(t, b.View(), "RabbitMQ management does not answer in time, no answer within 1.5s")
+}
+
+// In a small window the overview is what needs attention, and its cursor works there.
+func TestASmallOverviewIsTheListOfWhatNeedsAttention(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 60, 15)
+	require.Regexp(t, `queued 1.204  running 39`, b.frame()[3])
+	require.Contains(t, b.frame()[4], "NEEDS ATTENTION")
+	require.Contains(t, b.frame()[5], "▶▲ 37 dead letters wait")
+	b.press("j", "enter")
+	require.EqualValues(t, "queues", b.view)
+	calm := sample()
+	calm.overview = &monitor.Overview{Reading: calm.overview.Reading}
+	calm.broker = &monitor.Broker{Reading: calm.broker.Reading}
+	require.NotContains(t, started(t, calm, 60, 15).View(), "THROUGHPUT")
+}
