@@ -62,7 +62,7 @@ func TestTheProgramKeepsItsBudgets(t *testing.T) {
 	broker.clog()
 	var keys []time.Duration
 	for range 5 {
-		keys = append(keys, p.press("p", "PAUSED"), p.press("p", "poll 2s"))
+		keys = append(keys, p.press("p", "FROZEN"), p.press("p", "poll 2s"))
 	}
 	resident := p.resident()
 	t.Logf("first frame %s, with both servers down %s, with what they say %s; a key %s; idle %.2f %% of a core; %.1f MB",

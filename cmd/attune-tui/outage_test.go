@@ -91,7 +91,7 @@ func TestAServerThatSaysNothingHoldsUpNoKey(t *testing.T) {
 	x.shows("MQ ●")
 	x.database.clog()
 	x.broker.clog()
-	for _, step := range [][2]string{{"2", "[2 Que]"}, {"4", "[4 Work]"}, {"9", "[9 Mq]"}, {"p", "PAUSED"}} {
+	for _, step := range [][2]string{{"2", "[2 Que]"}, {"4", "[4 Work]"}, {"9", "[9 Mq]"}, {"p", "FROZEN"}} {
 		begun := time.Now()
 		x.press(step[0])
 		x.shows(step[1])

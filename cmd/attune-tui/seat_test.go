@@ -205,7 +205,7 @@ func TestACommandOfTheOperatorRunsInPlaceOfTheDashboard(t *testing.T) {
 	x.hides("Enter goes back")
 	x.shows("WORKER")
 	x.press("F5")
-	x.shows("PAUSED")
+	x.shows("FROZEN")
 }
 
 func TestOneTurnsFromAContextToAnotherAndBackFromOneThatIsDown(t *testing.T) {

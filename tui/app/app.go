@@ -297,7 +297,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case snapMsg:
 		return m, tea.Batch(m.snapshot(msg), m.follow(msg.err))
 	case dueMsg:
-		if msg.gen == m.chain(msg.feed).gen && !m.paused {
+		switch {
+		case msg.gen != m.chain(msg.feed).gen:
+		case m.paused:
+			return m, m.probe(msg.feed)
+		default:
 			return m, m.fetch(msg.feed, false)
 		}
 	case familyMsg:

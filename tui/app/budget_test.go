@@ -64,7 +64,7 @@ func TestAKeyIsAnsweredWhileEveryPollIsStuck(t *testing.T) {
 		{"?", "keys that work here"},
 		{"esc", "[2 Queues]"},
 		{"4", "[4 Workers]"},
-		{"p", "PAUSED"},
+		{"p", "FROZEN"},
 		{"p", "poll 2s"},
 		{"/", "/"},
 		{"w", "/w"},

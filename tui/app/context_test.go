@@ -66,7 +66,7 @@ func TestTurningToAnotherContextBeginsWithNothing(t *testing.T) {
 	require.Contains(t, b.frame()[0], "ATTUNE staging! RW")
 	require.Equal(t, keymap.InQueues, b.view, "it stays in the view")
 	require.NotContains(t, b.View(), "etl", "neither rows nor the filter are kept")
-	require.NotContains(t, b.View(), "PAUSED")
+	require.NotContains(t, b.View(), "FROZEN")
 	require.Equal(t, 1, *closed)
 	require.Zero(t, other.closed)
 	require.Positive(t, other.source.count(screen.FeedQueues))

@@ -52,6 +52,7 @@ type fakeSource struct {
 	bounded   bool
 	filters   []monitor.ExecutionFilter
 	cancelled int
+	probes    int
 	family    *monitor.Family
 	// ledger is all dead letters, the newest first; asked is how it was asked.
 	ledger []monitor.LedgerEntry
@@ -167,6 +168,18 @@ func (f *fakeSource) Past(ctx context.Context) (*monitor.Past, error) {
 		return &monitor.Past{}, f.answer(ctx, screen.FeedPast)
 	}
 	return f.past, f.answer(ctx, screen.FeedPast)
+}
+
+func (f *fakeSource) Answers(ctx context.Context, source string) error {
+	feed := screen.FeedOverview
+	if source == monitor.SourceBroker {
+		feed = screen.FeedBroker
+	}
+	f.mu.Lock()
+	f.probes++
+	err := f.fail[feed]
+	f.mu.Unlock()
+	return err
 }
 
 func (f *fakeSource) Checks(ctx context.Context) (*monitor.Checks, error) {

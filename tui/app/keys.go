@@ -170,7 +170,7 @@ func (m *Model) quit() tea.Cmd {
 // doLive carries out what concerns polling, the input line and the look.
 func (m *Model) doLive(action keymap.Action) tea.Cmd {
 	switch action {
-	case keymap.Pause:
+	case keymap.Freeze:
 		return m.setPaused(!m.paused)
 	case keymap.Refresh:
 		return m.refresh()

@@ -38,6 +38,8 @@ type Reader interface {
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
 	LetterRows(ctx context.Context, executions []int64) (*monitor.LetterRows, error)
 	Past(ctx context.Context) (*monitor.Past, error)
+	// Answers asks a source, as monitor names them, whether it is there.
+	Answers(ctx context.Context, source string) error
 	PlaceReader
 }
 
@@ -68,8 +70,9 @@ type chain struct {
 	gen    int
 	cancel context.CancelFunc
 	busy   bool
-	// once is true for a single read that starts no further polls.
-	once bool
+	// once is true for a single read that starts no further polls, probe for a look
+	// whether the source answers while what is shown is frozen.
+	once, probe bool
 }
 
 // snapMsg is the answer of one read; dueMsg says that a feed is due.
@@ -179,7 +182,7 @@ func (m *Model) fetch(feed screen.Feed, once bool) tea.Cmd {
 	}
 	read := m.reader(feed)
 	ctx, cancel := context.WithTimeout(m.ctx, fetchTimeout)
-	c.busy, c.once, c.cancel = true, once, cancel
+	c.busy, c.once, c.probe, c.cancel = true, once, false, cancel
 	gen, clock := c.gen, m.opts.Clock
 	return func() tea.Msg {
 		defer cancel()
@@ -265,6 +268,9 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	}
 	c.busy, c.cancel = false, nil
 	m.tick()
+	if c.probe {
+		return m.probed(msg)
+	}
 	fresh := m.env.Data.Fresh(msg.feed)
 	fresh.Took = msg.took
 	var missed tea.Cmd
@@ -282,7 +288,10 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 			m.apply(msg.feed, msg.result)
 		}
 	}
-	if c.once || m.paused || m.isPast(msg.feed) && msg.err == nil {
+	if m.paused {
+		return tea.Batch(missed, m.probeLater(msg.feed))
+	}
+	if c.once || m.isPast(msg.feed) && msg.err == nil {
 		return missed // the polls extend what has passed
 	}
 	delay := m.delay(msg.feed, fresh)
@@ -405,7 +414,8 @@ func (m *Model) setRefresh(every time.Duration) tea.Cmd {
 	return nil
 }
 
-// setPaused stops and starts all polling.
+// setPaused stops and starts all polling. What is left while it is stopped are looks
+// whether the servers are there.
 func (m *Model) setPaused(paused bool) tea.Cmd {
 	m.paused = paused
 	if !paused {
@@ -414,5 +424,5 @@ func (m *Model) setPaused(paused bool) tea.Cmd {
 	for _, feed := range screen.Feeds {
 		m.stop(feed)
 	}
-	return nil
+	return tea.Batch(m.probeLater(screen.FeedOverview), m.probeLater(screen.FeedBroker))
 }

@@ -94,19 +94,22 @@ func TestHiddenViewsAreNotPolled(t *testing.T) {
 	require.Equal(t, 1, b.source.count(screen.FeedOverview), "turning a page does not double the polls that always run")
 }
 
-func TestPauseReallyPauses(t *testing.T) {
+func TestAFrozenScreenReallyIsFrozen(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	gen := b.chain(screen.FeedOverview).gen
 	b.press("p")
-	require.Contains(t, b.View(), "PAUSED")
+	require.Contains(t, b.View(), "FROZEN")
 	b.send(dueMsg{feed: screen.FeedOverview, gen: gen})
 	require.Equal(t, 1, b.source.count(screen.FeedOverview))
 
 	b.timers.pending = nil
 	b.press("r")
 	require.Equal(t, 2, b.source.count(screen.FeedOverview), "r reads once")
-	require.Empty(t, b.timers.due(screen.FeedOverview), "and starts no polling")
+	for _, due := range b.timers.due(screen.FeedOverview) {
+		b.send(due.msg)
+	}
+	require.Equal(t, 2, b.source.count(screen.FeedOverview), "and starts no polling")
 	b.press("p")
 	require.Equal(t, 3, b.source.count(screen.FeedOverview))
 	require.NotEmpty(t, b.timers.due(screen.FeedOverview))
@@ -285,4 +288,37 @@ func TestTheReasonIsWhatAnOperatorCanActOn(t *testing.T) {
 	require.EqualError(t, reason(fmt.Errorf("read overview: acquire connection: %w", refused)), "dial tcp: connection refused")
 	require.EqualError(t, reason(fmt.Errorf("read: %w", context.DeadlineExceeded)), "no answer within 1.5s")
 	require.EqualError(t, reason(errors.New("other")), "other")
+}
+
+// TestServersAreWatchedWhileTheScreenIsFrozen: nothing that is shown changes but whether
+// they are up.
+func TestServersAreWatchedWhileTheScreenIsFrozen(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.timers.pending = nil
+	b.press("p")
+	later := func() {
+		t.Helper()
+		b.now = b.now.Add(10 * time.Second)
+		pending := b.timers.pending
+		b.timers.pending = nil
+		for _, p := range pending {
+			b.send(p.msg)
+		}
+	}
+	later()
+	require.Contains(t, b.frame()[0], "PG ▣ ~10s  MQ ▣ ~10s")
+	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errNoRoute}
+	later()
+	require.Contains(t, b.frame()[0], "PG ✗ down 0s  MQ ▣ ~20s")
+	b.source.fail = nil
+	later()
+	require.Contains(t, b.frame()[0], "PG ▣ ~30s  MQ ▣ ~30s", "it is back, and what is shown no younger")
+	require.Equal(t, 1, b.source.count(screen.FeedOverview))
+	b.press("p")
+	require.Equal(t, 2, b.source.count(screen.FeedOverview))
+	require.Contains(t, b.frame()[0], "PG ● ")
+	probes := b.source.probes
+	later()
+	require.Equal(t, probes, b.source.probes, "what is polled need not be probed")
 }

@@ -127,10 +127,12 @@ func (m *Model) sourceState(name string, feed screen.Feed) string {
 		return name + " " + e.Paint(theme.Dim, "◌ --")
 	case screen.Unreachable:
 		return name + " " + e.Paint(theme.Bad, "✗ down "+widget.Short(e.Clock.Sub(fresh.Since)))
+	}
+	if m.paused { // it answers; what is shown is as old as that
+		return name + " " + e.Paint(theme.Warn, e.Theme.Glyphs.Frozen+" ~"+widget.Short(e.Clock.Sub(fresh.At)))
+	}
+	switch e.Data.Condition(feed, e.Clock) {
 	case screen.Old:
-		if m.paused {
-			return name + " " + e.Paint(theme.Dim, "‖ ~"+widget.Short(e.Clock.Sub(fresh.At)))
-		}
 		return name + " " + e.Paint(theme.Warn, "◐ ~"+widget.Short(e.Clock.Sub(fresh.At)))
 	default:
 		dot := e.Theme.Glyphs.OK
@@ -144,7 +146,7 @@ func (m *Model) sourceState(name string, feed screen.Feed) string {
 func (m *Model) pace() string {
 	switch {
 	case m.paused:
-		return m.env.Paint(theme.Warn, "‖ PAUSED")
+		return m.env.Paint(theme.Warn, m.env.Theme.Glyphs.Frozen+" FROZEN")
 	case m.blurred:
 		return "poll " + (m.refreshEvery * blurFactor).String() + " (no focus)"
 	default:

@@ -38,7 +38,7 @@ const (
 	Sort        Action = "sort"
 	Problems    Action = "problems"
 	Preview     Action = "preview"
-	Pause       Action = "pause"
+	Freeze      Action = "freeze"
 	Refresh     Action = "refresh"
 	Slower      Action = "slower"
 	Faster      Action = "faster"
@@ -198,7 +198,7 @@ var Table = append([]Binding{
 	{Mute, []string{"m"}, "m", "mute", "mute for 15 minutes in this session; again takes it back", GroupRows, []Scope{InAlerts}, 3, false},
 	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, []Scope{InAlerts, InExecution, InRecord, InLetter, InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InInquiries, InBroker}, 3, false},
 	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
-	{Pause, []string{"p"}, "p", "pause", "pause and resume live data", GroupView, []Scope{Everywhere}, 6, false},
+	{Freeze, []string{"p"}, "p", "freeze", "freeze what is shown, and thaw it; whether the servers are up is still watched", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},
 	{Slower, []string{"+", "="}, "+", "", "poll less often", GroupView, []Scope{Everywhere}, 0, false},
 	{Faster, []string{"-"}, "-", "", "poll more often", GroupView, []Scope{Everywhere}, 0, false},

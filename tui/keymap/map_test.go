@@ -8,19 +8,19 @@ import (
 
 func TestAnActionCanHaveOtherKeys(t *testing.T) {
 	t.Parallel()
-	m, err := New([]Change{{Pause, []string{"f5", "ctrl+p"}}, {Slower, []string{"p"}}}, nil)
+	m, err := New([]Change{{Freeze, []string{"f5", "ctrl+p"}}, {Slower, []string{"p"}}}, nil)
 	require.NoError(t, err)
 	action, _ := m.Lookup(InQueues, "f5")
-	require.Equal(t, Pause, action)
+	require.Equal(t, Freeze, action)
 	action, _ = m.Lookup(InQueues, "p")
 	require.Equal(t, Slower, action, "a key that is given up can be used by another")
 	action, _ = m.Lookup(InQueues, "+")
 	require.Equal(t, None, action)
-	b, ok := m.Of(Pause)
+	b, ok := m.Of(Freeze)
 	require.True(t, ok)
 	require.Equal(t, "f5 ^p", b.Show)
 	action, _ = Lookup(InQueues, "p")
-	require.Equal(t, Pause, action, "the table of the program is as it was")
+	require.Equal(t, Freeze, action, "the table of the program is as it was")
 }
 
 func TestChangedKeysAreHeldToTheSameRules(t *testing.T) {
@@ -33,10 +33,10 @@ func TestChangedKeysAreHeldToTheSameRules(t *testing.T) {
 		added   []Binding
 		want    string
 	}{
-		"taken":             {[]Change{{Pause, []string{"r"}}}, nil, "the key r would mean both pause and refresh"},
+		"taken":             {[]Change{{Freeze, []string{"r"}}}, nil, "the key r would mean both freeze and refresh"},
 		"taken elsewhere":   {nil, command("W"), "the key W would mean both why and command:logs"},
-		"hides a sequence":  {[]Change{{Pause, []string{"g"}}}, nil, "the key g of pause hides gg of top"},
-		"hidden":            {[]Change{{Pause, []string{"rr"}}}, nil, "the key r of refresh hides rr of pause"},
+		"hides a sequence":  {[]Change{{Freeze, []string{"g"}}}, nil, "the key g of freeze hides gg of top"},
+		"hidden":            {[]Change{{Freeze, []string{"rr"}}}, nil, "the key r of refresh hides rr of freeze"},
 		"confirms":          {[]Change{{Act, []string{"y"}}}, nil, "act cannot be on y: what acts is never on a key of the question"},
 		"enter confirms":    {[]Change{{Open, []string{"f2"}}, {Act, []string{"enter"}}}, nil, "act cannot be on enter"},
 		"control":           {[]Change{{Act, []string{"ctrl+a"}}}, nil, "act cannot be on ^a: what acts is never on a control key"},

@@ -91,6 +91,9 @@ func (s *Settings) placeOf(err error) string {
 	return s.Path
 }
 
+// formerFreeze is what freezing was called before it was told apart from pausing queues.
+const formerFreeze = "pause"
+
 // readKeys reads the actions that get other keys.
 func (s *Settings) readKeys(r *reader, node *yaml.Node) {
 	var actions []string
@@ -98,11 +101,14 @@ func (s *Settings) readKeys(r *reader, node *yaml.Node) {
 		actions = append(actions, string(b.Action))
 	}
 	r.entries(node, "keys", func(key, value *yaml.Node) {
-		if !slices.Contains(actions, key.Value) {
+		if !slices.Contains(actions, key.Value) && key.Value != formerFreeze {
 			r.failf(key, "%s is not an action%s", key.Value, suggestion(key.Value, actions))
 			return
 		}
 		change := keymap.Change{Action: keymap.Action(key.Value)}
+		if key.Value == formerFreeze {
+			change.Action = keymap.Freeze
+		}
 		for _, one := range r.list(value, key.Value, true) {
 			change.Keys = append(change.Keys, r.key(one))
 		}

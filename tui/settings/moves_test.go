@@ -31,7 +31,7 @@ commands:
 bookmarks:
   failed: { key: f, view: executions, filter: "status:failed", sort: oldest, columns: [id, action] }
 `)
-	for key, want := range map[string]keymap.Action{"f5": keymap.Pause, "p": keymap.Slower, "f2": "command:logs", "f3": "command:plain"} {
+	for key, want := range map[string]keymap.Action{"f5": keymap.Freeze, "p": keymap.Slower, "f2": "command:logs", "f3": "command:plain"} {
 		action, _ := s.Keymap.Lookup(keymap.InWorkers, key)
 		require.Equal(t, want, action, key)
 	}
@@ -62,11 +62,11 @@ func TestMistakesInKeysCommandsAndBookmarks(t *testing.T) {
 	t.Parallel()
 	command := func(rest string) string { return "commands:\n  logs:\n    key: f2\n    " + rest }
 	for text, want := range map[string]string{
-		"keys:\n  paus: x":                           "tui.yaml:2: paus is not an action; did you mean pause?",
+		"keys:\n  freez: x":                           "tui.yaml:2: freez is not an action; did you mean freeze?",
 		"keys:\n  pause: ctrl+i":                     "tui.yaml:2: the key ctrl+i cannot be used: the terminal sends it as tab",
 		"keys:\n  pause: []":                         "tui.yaml:2: pause is an empty list",
 		"keys:\n  pause: {a: b}":                     "tui.yaml:2: pause must be a text or a list",
-		"theme: dark\nkeys:\n  pause: r":             "tui.yaml:3: the key r would mean both pause and refresh",
+		"theme: dark\nkeys:\n  pause: r":             "tui.yaml:3: the key r would mean both freeze and refresh",
 		"keys:\n  act: y":                            "tui.yaml:2: act cannot be on y",
 		"keys:\n  back: f2":                          "tui.yaml:2: back keeps its keys",
 		command("run: [a]\n    shell: b"):            "tui.yaml:2: command logs: it needs either run, a list, or shell, a text",

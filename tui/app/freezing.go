@@ -1,0 +1,67 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// probeEvery is how often it is looked at least whether a server is there while what
+// is shown is frozen.
+const probeEvery = 5 * time.Second
+
+// probedSource is the source that a feed tells of when it is not read, by its name for
+// the monitor; empty for feeds that tell of none.
+func probedSource(feed screen.Feed) string {
+	switch feed {
+	case screen.FeedOverview:
+		return monitor.SourceDatabase
+	case screen.FeedBroker:
+		return monitor.SourceBroker
+	default:
+		return ""
+	}
+}
+
+// probeLater arms the next look whether the source of a feed is there.
+func (m *Model) probeLater(feed screen.Feed) tea.Cmd {
+	if probedSource(feed) == "" {
+		return nil
+	}
+	delay := max(m.delay(feed, m.env.Data.Fresh(feed)), probeEvery)
+	return m.opts.After(m.jitter(delay), dueMsg{feed: feed, gen: m.chain(feed).gen})
+}
+
+// probe looks whether the source of a feed is there, and reads nothing.
+func (m *Model) probe(feed screen.Feed) tea.Cmd {
+	c, source := m.chain(feed), probedSource(feed)
+	if c.busy || source == "" {
+		return nil
+	}
+	read := m.source.Answers
+	ctx, cancel := context.WithTimeout(m.ctx, fetchTimeout)
+	c.busy, c.once, c.probe, c.cancel = true, false, true, cancel
+	gen, clock := c.gen, m.opts.Clock
+	return func() tea.Msg {
+		defer cancel()
+		start := clock()
+		err := read(ctx, source)
+		return snapMsg{feed: feed, gen: gen, err: err, took: clock().Sub(start)}
+	}
+}
+
+// probed takes over whether a source is there. How old what is shown is does not change.
+func (m *Model) probed(msg snapMsg) tea.Cmd {
+	fresh := m.env.Data.Fresh(msg.feed)
+	fresh.Took = msg.took
+	if msg.err != nil {
+		m.failed(fresh, msg.err)
+	} else {
+		fresh.Err, fresh.Fails = nil, 0
+	}
+	return m.probeLater(msg.feed)
+}
