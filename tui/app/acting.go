@@ -60,8 +60,9 @@ type dialog struct {
 	own   []screen.Relation
 	// offers are what can be taken out of the dashboard.
 	offers []offer
-	// table is what columns are chosen for.
+	// table is what columns are chosen for, ticks are the statuses of a filter.
 	table *widget.Table
+	ticks ticks
 }
 
 // keys names the keys that work in the dialog now.
@@ -128,6 +129,9 @@ var byKey = map[keymap.Action][]act.Kind{
 // actAtOnce opens the menu and chooses the line that the key stands for. One that
 // does not apply stays in sight with its reason.
 func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
+	if action == keymap.Purge && m.env.Locked == "" && m.view == keymap.InDeadLetters && m.letters.PurgesFiltered() {
+		return m.takeFor(action) // what the filter matches is frozen before it is asked about
+	}
 	m.openMenu()
 	for _, item := range m.dialog.menu.Items {
 		if slices.Contains(byKey[action], item.Kind) {
@@ -167,6 +171,8 @@ func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
 		m.runningKey(action)
 	case keymap.InColumns:
 		m.columnsKey(action)
+	case keymap.InStatuses:
+		return m.statusesKey(action)
 	case keymap.InRelated:
 		return m.relatedKey(action, msg)
 	case keymap.InCarry:

@@ -179,6 +179,8 @@ type Model struct {
 	// readOnly is why the operator locked acting; empty where they did not.
 	readOnly  string
 	filtering filtering
+	// led are the filters with which the operator was led to views.
+	led map[screen.View]string
 	// pending is the first letter of a key that is typed as two.
 	pending string
 	toast   string
@@ -255,6 +257,7 @@ func (m *Model) furnish() {
 	env.Data, env.Quiet = screen.NewData(), screen.Quiet{}
 	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
 	m.takes++
+	m.led = map[screen.View]string{}
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env), execution.New(env)
 	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
 	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
@@ -315,7 +318,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case copiedMsg:
 		m.copied(msg)
 	case takenMsg:
-		m.marked(msg)
+		return m, m.marked(msg)
 	case turnedMsg:
 		return m, m.turned(msg)
 	case spinMsg:
@@ -366,20 +369,32 @@ func (m *Model) goTo(view screen.View) tea.Cmd {
 	return m.leaveFor(from, view)
 }
 
-// back closes what is open, clears the filter, or returns to where the operator
-// came from. At the top level there is nothing to do.
+// back closes what is open, then clears the filter, then returns to where the
+// operator came from, at once where the filter is of the way that led here. At the top level there is nothing to do.
 func (m *Model) back() tea.Cmd {
-	if m.dismiss() {
+	if m.dismiss() || m.closePart() {
 		return nil
 	}
-	if l, ok := m.screen().(screen.Leaver); ok && l.Leave() {
-		return nil
-	}
-	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" && len(m.trail) == 0 {
+	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" && (len(m.trail) == 0 || f.Filter() != m.led[m.view]) {
 		return m.applyFilter("")
 	}
 	if len(m.trail) == 0 {
 		return nil
 	}
 	return m.up()
+}
+
+// leaveView closes what is open, or returns to where the operator came from, with the
+// filter left as it is.
+func (m *Model) leaveView() tea.Cmd {
+	if m.dismiss() || m.closePart() {
+		return nil
+	}
+	return m.up()
+}
+
+// closePart closes what a screen has open of its own.
+func (m *Model) closePart() bool {
+	l, ok := m.screen().(screen.Leaver)
+	return ok && l.Leave()
 }

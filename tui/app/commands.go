@@ -11,6 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/palette"
 	"github.com/attune-go/attune/tui/screen"
@@ -195,17 +196,18 @@ func (m *Model) openWorker(arg string) (tea.Cmd, error) {
 
 // since puts an age into the filter of the executions, in place of the one there.
 func (m *Model) since(arg string) (tea.Cmd, error) {
-	var terms []string
-	for term := range strings.FieldsSeq(m.executions.Filter()) {
-		if !strings.HasPrefix(term, "age<") && !strings.HasPrefix(term, "age:") {
-			terms = append(terms, term)
-		}
-	}
+	term := ""
 	if arg != "off" {
-		terms = append(terms, "age<"+arg)
+		term = "age<" + arg
+	}
+	text, err := filter.With(filter.Executions, m.executions.Filter(), term, func(t *filter.Term) bool {
+		return t.Field == "age" && !t.Not && (t.Op == filter.Less || t.Op == filter.LessEqual)
+	})
+	if err != nil {
+		return nil, err
 	}
 	from := m.here()
-	if err := m.executions.SetFilter(strings.Join(terms, " ")); err != nil {
+	if err := m.executions.SetFilter(text); err != nil {
 		return nil, err
 	}
 	if from.view == keymap.InExecutions {

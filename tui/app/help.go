@@ -7,6 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -69,7 +70,7 @@ func (m *Model) helpMatches(w int) []string {
 	lines := m.topicsWith(wanted)
 	lines = append(lines, " "+e.Paint(theme.Dim, "KEYS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(m.helpSearch))))
 	topics := len(lines)
-	for _, b := range m.keymap.All() {
+	for _, b := range m.searchedKeys() {
 		text := strings.ToLower(b.Show + " " + b.Help + " " + string(b.Action) + " " + b.Where())
 		if slices.ContainsFunc(wanted, func(word string) bool { return !strings.Contains(text, word) }) {
 			continue
@@ -81,6 +82,16 @@ func (m *Model) helpMatches(w int) []string {
 		lines = append(lines, " No key matches; esc shows all.")
 	}
 	return lines
+}
+
+// searchedKeys are the keys to be searched: all, those first that work nowhere but in
+// the view that is asked for by its name.
+func (m *Model) searchedKeys() []keymap.Binding {
+	all := m.keymap.All()
+	if slices.Contains(Views, screen.View(m.helpSearch)) {
+		slices.SortStableFunc(all, func(a, b keymap.Binding) int { return len(a.Scopes) - len(b.Scopes) })
+	}
+	return all
 }
 
 // beside puts columns next to each other, each as wide as the others.

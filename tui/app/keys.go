@@ -116,7 +116,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		if len(m.trail) == 0 {
 			return m.quit()
 		}
-		return m.back()
+		return m.leaveView()
 	case keymap.Back:
 		return m.back()
 	case keymap.Help:
@@ -148,6 +148,9 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		return m.travel(1)
 	case keymap.Columns:
 		m.openColumns()
+		return nil
+	case keymap.Statuses:
+		m.openStatuses()
 		return nil
 	default:
 		return m.doLive(action)
@@ -197,8 +200,22 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 		if action == keymap.Unmark {
 			m.takes++ // what is being read to be marked no longer is
 		}
-		return m.effect(m.screen().Do(action))
+		effect := m.screen().Do(action)
+		if action == keymap.Xray && !effect.Handled {
+			return m.openTree()
+		}
+		return m.effect(effect)
 	}
+}
+
+// openTree shows the tree of executions that what is under the cursor stands in.
+func (m *Model) openTree() tea.Cmd {
+	thing, ok := m.thing()
+	if !ok || thing.Execution == 0 {
+		m.say("This is about no one execution, so there is no tree to show; enter and o lead on.")
+		return nil
+	}
+	return m.effect(screen.Effect{Open: keymap.InXray, Execution: thing.Execution})
 }
 
 // effect does what a screen asked for.
@@ -247,6 +264,7 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 		if err := f.SetFilter(effect.Filter); err != nil {
 			m.say(err.Error())
 		}
+		m.led[effect.Open] = f.Filter()
 	}
 	if t := m.tableOf(effect.Open); t != nil && effect.Row != "" {
 		t.Seek(effect.Row)

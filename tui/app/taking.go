@@ -7,6 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -26,11 +27,16 @@ type takenMsg struct {
 	wish  int
 	taken taken
 	err   error
+	// then is what is done with the marks once they are there.
+	then keymap.Action
 }
 
 // take reads the keys of all rows that match, to mark them. What comes later is not
 // among them.
-func (m *Model) take() tea.Cmd {
+func (m *Model) take() tea.Cmd { return m.takeFor(keymap.None) }
+
+// takeFor does so for an act on all of them.
+func (m *Model) takeFor(then keymap.Action) tea.Cmd {
 	s, ok := m.screen().(screen.Taker)
 	read := m.all()
 	if !ok || read == nil {
@@ -38,7 +44,7 @@ func (m *Model) take() tea.Cmd {
 	}
 	m.takes++
 	m.say("Reading all that match, to mark them …")
-	msg, ctx := takenMsg{view: m.view, asked: s.Asked(), wish: m.takes}, m.ctx
+	msg, ctx := takenMsg{view: m.view, asked: s.Asked(), wish: m.takes, then: then}, m.ctx
 	return func() tea.Msg {
 		msg.err = msg.taken.read(ctx, read)
 		return msg
@@ -70,14 +76,14 @@ func settled[T any](result *T, err error) (*T, error) {
 
 // marked marks what was read, unless the list asks something else by now or the
 // operator has taken the marks away.
-func (m *Model) marked(msg takenMsg) {
+func (m *Model) marked(msg takenMsg) tea.Cmd {
 	s, ok := m.screens[msg.view].(screen.Taker)
 	if !ok || msg.wish != m.takes || msg.asked != s.Asked() {
-		return
+		return nil
 	}
 	if msg.err != nil {
 		m.say("Only those that are loaded are marked: " + msg.err.Error())
-		return
+		return nil
 	}
 	s.Table().MarkAhead(msg.taken.keys)
 	count := widget.Number(int64(len(msg.taken.keys)), m.env.Theme.Glyphs.Space)
@@ -89,4 +95,8 @@ func (m *Model) marked(msg takenMsg) {
 	default:
 		m.say(fmt.Sprintf("All %s that match now are marked.", count))
 	}
+	if msg.then != keymap.None && msg.view == m.view && m.dialog.scope == "" && s.Table().Marks() > 0 {
+		return m.actAtOnce(msg.then)
+	}
+	return nil
 }

@@ -367,3 +367,24 @@ func TestExpressionsMeanTheSameEverywhere(t *testing.T) {
 		require.False(t, slices.ContainsFunc(texts[1:], original.MatchString), source)
 	}
 }
+
+// Terms are put in and taken out, and what is not meant stays as it was written.
+func TestAFilterIsEditedByTerms(t *testing.T) {
+	t.Parallel()
+	status := func(term *Term) bool { return term.Field == "status" }
+	for _, c := range []struct{ text, term, want string }{
+		{"", "status:failed", "status:failed"},
+		{`action:"a b" status:failed !reason:x`, "status:timeout", `action:"a b" !reason:x status:timeout`},
+		{`!status:failed  regex:/a b|c/`, "", `regex:/a b|c/`},
+		{"status:failed | worker:7", "", "worker:7"},
+		{"try>2|worker:7 status:failed", "status:timeout,failed", "try>2 status:timeout,failed | worker:7 status:timeout,failed"},
+	} {
+		got, err := With(Executions, c.text, c.term, status)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got)
+		_, err = Parse(Executions, got)
+		require.NoError(t, err)
+	}
+	_, err := With(Executions, `"open`, "status:failed", status)
+	require.Error(t, err)
+}

@@ -35,6 +35,7 @@ const (
 	NextPane    Action = "next-pane"
 	PrevPane    Action = "previous-pane"
 	Filter      Action = "filter"
+	Statuses    Action = "statuses"
 	Sort        Action = "sort"
 	Problems    Action = "problems"
 	Preview     Action = "preview"
@@ -190,13 +191,14 @@ var Table = append([]Binding{
 	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, letterScopes, 0, false},
 	{Source, []string{"b"}, "b", "source", "list the ledger, the broker's snapshot, or the spool", GroupRows, []Scope{InDeadLetters}, 4, false},
 	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, tableScopes, 0, false},
-	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InQueue, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker}, 9, false},
+	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InQueue, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 9, false},
 
 	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, []Scope{InExecution, InWorkflows}, 4, false},
 
 	{Acknowledge, []string{"i"}, "i", "ack", "acknowledge in this session; again takes it back", GroupRows, []Scope{InAlerts}, 2, false},
 	{Mute, []string{"m"}, "m", "mute", "mute for 15 minutes in this session; again takes it back", GroupRows, []Scope{InAlerts}, 3, false},
-	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, []Scope{InAlerts, InExecution, InRecord, InLetter, InQueues, InExecutions, InWorkers, InDeadLetters, InWorkflows, InInquiries, InBroker}, 3, false},
+	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, []Scope{InAlerts, InExecution, InRecord, InLetter, InQueues, InQueue, InExecutions, InWorkers, InWorker, InDeadLetters, InWorkflows, InInquiries, InBroker, InLog}, 3, false},
+	{Statuses, []string{"f"}, "f", "status", "choose statuses for the filter", GroupView, []Scope{InExecutions, InWorkflows, InInquiries}, 4, false},
 	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
 	{Freeze, []string{"p"}, "p", "freeze", "freeze what is shown, and thaw it; whether the servers are up is still watched", GroupView, []Scope{Everywhere}, 6, false},
 	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},
@@ -212,7 +214,7 @@ var Table = append([]Binding{
 	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, letterScopes, 0, true},
 	{Purge, []string{"P"}, "P", "", "purge those that wait and match, with plan", GroupActs, letterScopes, 0, true},
 	{MoveTo, []string{"M"}, "M", "", "move dead letters of the broker elsewhere, with plan", GroupActs, letterScopes, 0, true},
-	{Undo, []string{"u"}, "u", "", "put back what was discarded, purged or moved last, with plan", GroupActs, letterScopes, 0, true},
+	{Undo, []string{"u"}, "u", "", "put back what was discarded, purged or moved last, with plan", GroupActs, []Scope{Everywhere}, 0, true},
 	{Snapshot, []string{"S"}, "S", "snapshot", "look at what lies on the broker; it touches the messages", GroupActs, letterScopes, 6, false},
 	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},
 }, moves...)

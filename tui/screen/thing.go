@@ -18,6 +18,8 @@ type Thing struct {
 	Table, Where string
 	// Queue is the queue of the broker whose page a link leads to; empty for none.
 	Queue string
+	// Execution is the one whose tree it stands in; zero for none.
+	Execution int64
 	// Path and Text are where the cursor is in the document in sight, and the value
 	// there, as far as that is shown; InDocument is false where there is no document.
 	Path, Text string
@@ -63,7 +65,7 @@ type AllLetters struct {
 // ExecutionThing is an execution, of which a value was read.
 func ExecutionThing(x *monitor.Execution, value any) Thing {
 	id := strconv.FormatInt(x.ID, 10)
-	t := Thing{Name: "execution " + id, ID: id, Value: value, Command: []string{"execution", "show", id}, Table: "execution", Where: "id = " + id}
+	t := Thing{Name: "execution " + id, ID: id, Value: value, Command: []string{"execution", "show", id}, Table: "execution", Where: "id = " + id, Execution: x.ID}
 	if x.WorkerID != nil {
 		t.Queue = monitor.WorkerQueue(*x.WorkerID)
 	}

@@ -27,6 +27,8 @@ type Alerts struct {
 	keys        []string
 	cleared     clearedRows
 	problems    bool
+	// brief leaves out what stands below the list.
+	brief bool
 	// onPast is true while what was cleared has the focus.
 	onPast bool
 	// first and pastFirst are the lines of the body on which the lists begin.
@@ -193,6 +195,9 @@ func (v *Alerts) Do(action keymap.Action) screen.Effect {
 	case keymap.Problems:
 		v.problems = !v.problems
 		v.gather(true)
+	case keymap.Preview:
+		v.brief = !v.brief
+		v.focus(false)
 	case keymap.Acknowledge, keymap.Mute:
 		return v.quiet(action)
 	case keymap.Open:

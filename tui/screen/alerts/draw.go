@@ -37,6 +37,9 @@ func (v *Alerts) Render(w, h int) []string {
 // share says how many lines the blocks below the list may take of those that are
 // left. The list keeps the larger part of a small window.
 func (v *Alerts) share(w, rest int) (details, checks, past int) {
+	if v.brief {
+		return 0, 0, 0
+	}
 	if rest >= 12 {
 		details = min(7, rest-8)
 	}

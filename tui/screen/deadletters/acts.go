@@ -39,6 +39,13 @@ func (v *DeadLetters) markedLetters() []act.Target {
 	return targets
 }
 
+// PurgesFiltered reports whether a purge is about what the filter matches: nothing is
+// marked, and there is a filter.
+func (v *DeadLetters) PurgesFiltered() bool {
+	_, ledger := v.All()
+	return ledger && v.table.Marks() == 0 && (v.Filter() != "" || v.problems)
+}
+
 // KeysOf are the keys by which letters of the broker and rows without letters are
 // marked.
 func (v *DeadLetters) KeysOf(letters []redrive.Letter, rows []int64) []string {

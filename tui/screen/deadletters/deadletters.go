@@ -43,8 +43,10 @@ type DeadLetters struct {
 	all, rows []row
 	keys      []string
 	problems  bool
-	by        int
-	gathered  []group
+	// brief leaves out what stands below the list.
+	brief    bool
+	by       int
+	gathered []group
 	// onGroups is true while the groups have the focus.
 	onGroups bool
 	first    int
@@ -237,13 +239,16 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 		v.gather()
 		v.arrange(true)
 		return screen.Effect{Handled: true}
+	case keymap.Preview:
+		v.brief, v.onGroups = !v.brief, false
+		return screen.Effect{Handled: true}
 	case keymap.Source:
 		return v.turn()
 	case keymap.Snapshot:
 		v.setSource(sourceBroker)
 		return screen.Effect{Handled: true, Order: &act.Order{Kind: act.SnapshotLetters, Target: act.Target{Name: monitor.DeadLetterQueue}}}
 	case keymap.NextPane, keymap.PrevPane:
-		v.onGroups = !v.onGroups && len(v.gathered) > 0 && v.width >= 100
+		v.onGroups = !v.onGroups && !v.brief && len(v.gathered) > 0 && v.width >= 100
 		return screen.Effect{Handled: true}
 	case keymap.Open:
 		return v.open()

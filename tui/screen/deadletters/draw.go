@@ -44,8 +44,12 @@ func (v *DeadLetters) Render(w, h int) []string {
 	lines := append(v.depth(d, w), v.sourceLines(d, w)...)
 	v.first = len(lines)
 	under := v.selected(w)
-	groups, chart := v.groupLines(w, h-len(lines)-len(under)), 0
-	if h-len(lines)-len(under)-len(groups) > 14 {
+	var groups []string
+	chart := 0
+	if !v.brief {
+		groups = v.groupLines(w, h-len(lines)-len(under))
+	}
+	if !v.brief && h-len(lines)-len(under)-len(groups) > 14 {
 		chart = 6
 	}
 	room := max(2, h-len(lines)-len(under)-len(groups)-chart)

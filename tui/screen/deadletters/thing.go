@@ -37,11 +37,13 @@ func (v *DeadLetters) Thing(i int) screen.Thing { return v.rows[i].thing() }
 func (r *row) thing() screen.Thing {
 	switch {
 	case r.ledger != nil:
-		return screen.LetterThing(r.ledger.ID, r.taken(*r.ledger))
+		thing := screen.LetterThing(r.ledger.ID, r.taken(*r.ledger))
+		thing.Execution = r.execution
+		return thing
 	case r.handled != nil:
 		return screen.ExecutionThing(&monitor.Execution{ID: r.handled.ID, WorkerID: r.handled.Worker}, r.taken(*r.handled))
 	default:
-		thing := screen.Thing{Name: r.name, ID: r.letter.Hash, Value: r.taken(*r.letter), Queue: monitor.DeadLetterQueue}
+		thing := screen.Thing{Name: r.name, ID: r.letter.Hash, Value: r.taken(*r.letter), Queue: monitor.DeadLetterQueue, Execution: r.execution}
 		if r.letter.Whole != nil && r.letter.MessageID != "" {
 			thing.ID = r.letter.MessageID
 		}

@@ -5,7 +5,9 @@ import "github.com/attune-go/attune/tui/screen"
 // Thing is the question of a row.
 func (v *Inquiries) Thing(row int) screen.Thing {
 	r := v.rows[row]
-	return screen.Numbered("inquiry", r.ID, "inquiry", "inquiry", r)
+	thing := screen.Numbered("inquiry", r.ID, "inquiry", "inquiry", r)
+	thing.Execution = r.Execution
+	return thing
 }
 
 // Shows is the question that takes the whole view.
@@ -14,7 +16,9 @@ func (v *Inquiries) Shows() (screen.Thing, bool) {
 	if !v.detail || d == nil {
 		return screen.Thing{}, false
 	}
-	return screen.Numbered("inquiry", d.ID, "inquiry", "inquiry", d), true
+	thing := screen.Numbered("inquiry", d.ID, "inquiry", "inquiry", d)
+	thing.Execution = d.Execution
+	return thing, true
 }
 
 // Beyond says that further questions match.

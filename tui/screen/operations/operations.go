@@ -21,7 +21,12 @@ import (
 type Operations struct {
 	env   *screen.Env
 	table *widget.Table
-	rows  []row
+	screen.Filtered
+
+	// all are the rows that were read, rows those that the filter lets through.
+	all, rows []row
+	// further is true once older acts were asked for below what the filter leaves.
+	further bool
 	// acts are those that the database records, read page by page.
 	acts   screen.Pages[monitor.AuditEntry]
 	detail bool
@@ -50,7 +55,7 @@ var columns = []widget.Column{
 // New makes the view.
 func New(env *screen.Env) *Operations {
 	acts := screen.NewPages(func(a *monitor.AuditEntry) int64 { return a.ID })
-	return &Operations{env: env, table: widget.NewTable(columns), acts: acts}
+	return &Operations{env: env, table: widget.NewTable(columns), Filtered: screen.NewFiltered(fields), acts: acts}
 }
 
 // Below is the id below which acts are read: those beyond the last one that is known
@@ -65,7 +70,7 @@ func (v *Operations) Below() int64 {
 // nearEnd reports whether the end of what is loaded comes near and there is more.
 func (v *Operations) nearEnd() bool {
 	at := v.table.Cursor()
-	return at > 0 && v.acts.Next() != 0 && len(v.rows)-at < monitor.AuditBound/4
+	return (at > 0 || v.further) && v.acts.Next() != 0 && len(v.rows)-at < monitor.AuditBound/4
 }
 
 // Table is the list, with its marks and columns.
@@ -85,6 +90,9 @@ func (v *Operations) Title() (left, right string) {
 		if v.acts.Next() != 0 {
 			right += "+"
 		}
+		if v.Filter() != "" {
+			right += " · " + strconv.Itoa(len(v.rows)) + " match /" + v.Filter()
+		}
 		right += v.env.Mark(screen.FeedAudit)
 	}
 	return "Operations", right
@@ -97,6 +105,7 @@ func (v *Operations) Select(line int) bool { return v.table.Select(line - 1) }
 func (v *Operations) Changed(feed screen.Feed) {
 	if a := v.env.Data.Audit; feed == screen.FeedAudit && a != nil {
 		v.acts.Merge(a.List, a.From, a.Next)
+		v.further = v.further && a.From == 0
 		v.rebuild()
 	}
 }
@@ -105,7 +114,7 @@ func (v *Operations) Changed(feed screen.Feed) {
 // operations stand once, with their record.
 func (v *Operations) rebuild() {
 	recorded := map[int64]bool{}
-	v.rows = v.rows[:0:0]
+	v.all = v.all[:0:0]
 	skew := v.env.Now.Sub(v.env.Clock)
 	for _, op := range v.env.Session {
 		r := row{key: "op " + strconv.FormatInt(op.ID, 10), at: op.Began.Add(skew), op: op}
@@ -115,15 +124,21 @@ func (v *Operations) rebuild() {
 			}
 			r.audit = v.entry(op.Receipt.Audits[0])
 		}
-		v.rows = append(v.rows, r)
+		v.all = append(v.all, r)
 	}
 	list := v.acts.Rows()
 	for i := range list {
 		if e := &list[i]; !recorded[e.ID] {
-			v.rows = append(v.rows, row{key: "audit " + strconv.FormatInt(e.ID, 10), at: e.At, audit: e})
+			v.all = append(v.all, row{key: "audit " + strconv.FormatInt(e.ID, 10), at: e.At, audit: e})
 		}
 	}
-	slices.SortStableFunc(v.rows, func(a, b row) int { return b.at.Compare(a.at) })
+	slices.SortStableFunc(v.all, func(a, b row) int { return b.at.Compare(a.at) })
+	v.rows = make([]row, 0, len(v.all))
+	for i := range v.all {
+		if v.Matches(asked{v, &v.all[i]}) {
+			v.rows = append(v.rows, v.all[i])
+		}
+	}
 	v.table.SetRows(v)
 }
 
@@ -157,6 +172,7 @@ func (v *Operations) Do(action keymap.Action) screen.Effect {
 	}
 	if screen.MoveTable(v.table, action) {
 		effect := screen.Effect{Handled: true}
+		v.further = action == keymap.Bottom
 		if v.nearEnd() {
 			effect.Refetch = screen.FeedAudit
 		}
@@ -186,29 +202,30 @@ func (v *Operations) Key(i int) string { return v.rows[i].key }
 func (v *Operations) Cells(i int, into []widget.Cell) []widget.Cell {
 	r := v.rows[i]
 	state, role := v.outcome(r)
-	kind, target, who, audit, reason := "", "", "", "-", ""
-	if r.audit != nil {
-		kind, target, who, reason = r.audit.Action, r.audit.Target, r.audit.Actor, r.audit.Reason
-		audit = strconv.FormatInt(r.audit.ID, 10)
-	}
-	if r.op != nil {
-		kind, target, who = string(r.op.Order.Kind), r.op.Order.Target.Name, "this session"
-		if r.op.Reason != "" {
-			reason = r.op.Reason
-		}
-		if r.op.Receipt != nil && len(r.op.Receipt.Audits) > 0 {
-			audit = strconv.FormatInt(r.op.Receipt.Audits[0], 10)
-		}
-	}
+	t := r.texts()
 	return append(into,
 		widget.Cell{Text: r.at.UTC().Format("15:04:05"), Role: theme.Dim},
 		widget.Cell{Text: state, Role: role},
-		widget.Cell{Text: kind},
-		widget.Cell{Text: target},
-		widget.Cell{Text: who},
-		widget.Cell{Text: audit, Role: theme.Dim},
-		widget.Cell{Text: reason, Role: theme.Dim},
+		widget.Cell{Text: t.kind},
+		widget.Cell{Text: t.target},
+		widget.Cell{Text: t.who},
+		widget.Cell{Text: t.audit, Role: theme.Dim},
+		widget.Cell{Text: t.reason, Role: theme.Dim},
 	)
+}
+
+// state is how an operation stands, in a word.
+func (r *row) state() string {
+	switch {
+	case r.op == nil:
+		return r.audit.Outcome
+	case r.op.State == act.Partial:
+		return "partly"
+	case r.op.State == act.Dropped:
+		return "not run"
+	default:
+		return string(r.op.State)
+	}
 }
 
 // outcome is how an operation stands, with its sign.
@@ -267,7 +284,7 @@ func (v *Operations) Render(w, h int) []string {
 // join takes in operations that began since the database was read.
 func (v *Operations) join() {
 	known := 0
-	for _, r := range v.rows {
+	for _, r := range v.all {
 		if r.op != nil {
 			known++
 		}
@@ -280,6 +297,13 @@ func (v *Operations) join() {
 func (v *Operations) empty(w int) []string {
 	if v.env.Data.Audit == nil {
 		return v.env.Missing(screen.FeedAudit, "the acts of operators", w)
+	}
+	if len(v.all) > 0 {
+		lines := []string{"", " None of the " + v.env.Num(int64(len(v.all))) + " acts that were read matches /" + widget.Clean(v.Filter()) + "; esc clears it."}
+		if v.acts.Next() != 0 {
+			lines = append(lines, " Older ones are recorded: G reads them.")
+		}
+		return lines
 	}
 	lines := []string{"", " Nobody has acted on this installation yet."}
 	if v.env.Locked != "" {

@@ -69,11 +69,6 @@ func recorded(a *monitor.AuditEntry) Operation {
 // Older is the id below which acts are recorded that were not read; zero for none.
 func (v *Operations) Older() int64 { return v.acts.Next() }
 
-// Row is what makes rows of acts that were not read. It touches nothing of the view.
-func (v *Operations) Row() func(a *monitor.AuditEntry) (id int64, value any, wanted bool) {
-	return func(a *monitor.AuditEntry) (int64, any, bool) { return a.ID, recorded(a), true }
-}
-
 // Beyond says that older acts are recorded.
 func (v *Operations) Beyond() string {
 	if v.acts.Next() != 0 {

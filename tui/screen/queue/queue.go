@@ -34,6 +34,7 @@ type Queue struct {
 	holders *holders
 	line    *line
 	preview bool
+	screen.RowSearch
 	// doc is the config of the execution beside the rows, shown what it was made from.
 	doc   *jsonview.View
 	shown string
@@ -188,8 +189,26 @@ func (q *Queue) Changed(feed screen.Feed) {
 	}
 }
 
+// focused is the table that the keys go to, or nil.
+func (q *Queue) focused() *widget.Table {
+	switch q.part {
+	case inHolders:
+		return q.holders.table
+	case inLine:
+		return q.line.table
+	default:
+		return nil
+	}
+}
+
+// Search looks for a text in the rows that the keys go to.
+func (q *Queue) Search(text string) int { return q.SearchIn(q.focused(), text) }
+
 // Do carries out an action.
 func (q *Queue) Do(action keymap.Action) screen.Effect {
+	if q.Again(q.focused(), action) {
+		return screen.Effect{Handled: true}
+	}
 	switch action {
 	case keymap.NextPane:
 		return q.turn(1)

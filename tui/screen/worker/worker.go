@@ -22,6 +22,7 @@ type Worker struct {
 	// scrolled past.
 	inHistory bool
 	scroll    int
+	screen.RowSearch
 	// top is the line on which the rows of the table begin, as they were last drawn.
 	top int
 }
@@ -93,8 +94,14 @@ func (v *Worker) Changed(feed screen.Feed) {
 	}
 }
 
+// Search looks for a text in the rows of what runs.
+func (v *Worker) Search(text string) int { return v.SearchIn(v.table, text) }
+
 // Do carries out an action.
 func (v *Worker) Do(action keymap.Action) screen.Effect {
+	if v.Again(v.table, action) {
+		return screen.Effect{Handled: true}
+	}
 	switch action {
 	case keymap.NextPane, keymap.PrevPane:
 		v.inHistory = !v.inHistory

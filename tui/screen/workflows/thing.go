@@ -17,7 +17,7 @@ func thingOf(w *monitor.Workflow, value any) screen.Thing {
 	id := strconv.FormatInt(w.Execution, 10)
 	return screen.Thing{
 		Name: "workflow " + id, ID: id, Value: value, Command: []string{"workflow", "show", id},
-		Table: "workflow_execution", Where: "execution = " + id,
+		Table: "workflow_execution", Where: "execution = " + id, Execution: w.Execution,
 	}
 }
 

@@ -1,0 +1,191 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// filtered types a filter into the open list.
+func (b *bundle) filtered(text string) {
+	b.t.Helper()
+	b.press("/")
+	b.typed(text)
+	b.press("enter")
+}
+
+func TestStatusesAreChosenFromAList(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.press("3")
+	b.filtered(`action:"core.http request" !worker:7 status:failed`)
+	b.press("f")
+	require.Equal(t, keymap.InStatuses, b.dialog.scope)
+	require.Contains(t, b.View(), "[x] failed")
+	require.Contains(t, b.View(), "[ ] requested   1\u2009204+", "those that are counted anyway say how many")
+	b.press(" ", "j", " ", "enter")
+	require.Equal(t, `action:"core.http request" !worker:7 status:requested,scheduling,failed`, b.executions.Filter(), "the rest stays as it was typed")
+	require.Len(t, b.source.filters[len(b.source.filters)-1].Statuses, 3)
+	b.press("f", "n", "esc")
+	require.Contains(t, b.executions.Filter(), "status:", "what is left changes nothing")
+	b.press("f", "n", "enter")
+	require.Equal(t, `action:"core.http request" !worker:7`, b.executions.Filter())
+	b.filtered("| parent:none")
+	b.press("f", " ", "enter")
+	require.Equal(t, `action:"core.http request" !worker:7 status:requested | parent:none status:requested`, b.executions.Filter())
+	for view, status := range map[string]string{"6": "status:requested", "8": "status:pending"} {
+		b.press(view, "f", " ", "enter")
+		require.Equal(t, status, b.screen().(screen.Queryable).Filter(), view)
+	}
+	b.press("1", "f")
+	require.Empty(t, b.dialog.scope)
+}
+
+func TestSinceLeavesTheRestOfTheFilterAsItWasTyped(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	require.NoError(t, b.executions.SetFilter(`reason:"a b" age<1h age>10m | try>2`))
+	b.enter("since 15m")
+	require.Equal(t, `reason:"a b" age>10m age<15m | try>2 age<15m`, b.executions.Filter())
+	b.enter("since off")
+	require.Equal(t, `reason:"a b" age>10m | try>2`, b.executions.Filter())
+}
+
+// The log is filtered in the language of all lists, over what was read.
+func TestTheLogIsFiltered(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	audit := *source.audit
+	audit.List = nil
+	for i := range int64(500) {
+		e := monitor.AuditEntry{ID: 900 - i, At: frozen, Actor: "ann", Action: "queue.pause", Target: "core.echo", Outcome: "done"}
+		if i%100 == 99 {
+			e.Actor, e.Action, e.Outcome, e.Error = "bob", "worker.drain", "failed", "gone away"
+		}
+		audit.List = append(audit.List, e)
+	}
+	source.audit = &audit
+	b, _, _ := carrying(t, source)
+	b.press("L")
+	b.filtered("who:bob outcome:failed error:gone")
+	require.Equal(t, 2, b.operations.Len())
+	require.Contains(t, b.frame()[2], "2 match /who:bob")
+	b.press("G", "G", "G")
+	require.Equal(t, 5, b.operations.Len(), "older ones are read for it")
+	require.Len(t, b.exported(t), 5, "and written")
+	b.press("esc", "/") // first the report is closed
+	b.typed("who:nobody")
+	require.Contains(t, b.View(), "None of the 501 acts that were read matches /who:bob outcome:failed error:gone who:nobody")
+	b.press("enter", "esc")
+	require.Empty(t, b.operations.Filter(), "esc clears it")
+	require.Equal(t, keymap.InLog, b.view)
+	b.press("esc")
+	require.Equal(t, keymap.InOverview, b.view)
+}
+
+// esc clears a filter before it leads up, q leads up.
+func TestEscClearsTheFilterFirst(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.press("2", "3")
+	b.filtered("status:failed")
+	b.press("esc")
+	require.Equal(t, keymap.InExecutions, b.view)
+	require.Empty(t, b.executions.Filter())
+	b.press("esc")
+	require.Equal(t, keymap.InQueues, b.view)
+	b.press("3")
+	b.filtered("status:failed")
+	b.press("q")
+	require.Equal(t, keymap.InQueues, b.view)
+	require.Equal(t, "status:failed", b.executions.Filter())
+}
+
+// The rows of a queue and of a worker are searched.
+func TestRowsOfAQueueAreSearched(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	b.open(keymap.InQueue)
+	b.press("tab")
+	b.filtered("884160")
+	require.EqualValues(t, 884160, b.queue.Subject())
+	b.press("/")
+	b.send(keyMsg("ctrl+u"))
+	b.typed("retry of")
+	b.press("enter")
+	first := b.queue.Subject()
+	b.press("n")
+	second := b.queue.Subject()
+	require.Greater(t, second, first)
+	b.press("N")
+	require.Equal(t, first, b.queue.Subject())
+	b.filtered("zzz")
+	b.press("k")
+	b.press("j")
+	require.Contains(t, b.messages(), "zzz")
+	require.Equal(t, first, b.queue.Subject())
+	b.now = b.now.Add(toastTime)
+	b.open(keymap.InWorker)
+	b.filtered("8")
+	require.NotContains(t, b.messages(), "Nothing here has")
+}
+
+// x leads to the tree of whatever is about an execution, and says so where nothing is.
+func TestTheTreeIsOpenedFromEveryRowOfAnExecution(t *testing.T) {
+	t.Parallel()
+	for _, view := range []string{"3", "5", "6", "8"} {
+		b := started(t, sample(), 140, 40)
+		b.press(view)
+		if view == "5" {
+			b.filtered("execution:884301")
+		}
+		b.press("x")
+		require.Equal(t, keymap.InXray, b.view, view)
+		b.press("esc")
+		require.NotEqual(t, keymap.InXray, b.view)
+	}
+	for _, view := range []string{"1", "7"} {
+		b := started(t, sample(), 140, 40)
+		b.press(view, "x")
+		require.NotEqual(t, keymap.InXray, b.view)
+		require.Contains(t, b.messages(), "about no one execution", view)
+	}
+}
+
+// v leaves the list of alerts and of dead letters to itself.
+func TestTheListIsLeftToItself(t *testing.T) {
+	t.Parallel()
+	for _, view := range []string{"5", "7"} {
+		b := started(t, sample(), 140, 40)
+		b.press(view)
+		before := b.View()
+		b.press("v")
+		require.Less(t, strings.Count(b.View(), "─ "), strings.Count(before, "─ "), view)
+		b.press("v")
+		require.Equal(t, before, b.View(), view)
+	}
+}
+
+// u takes back from wherever one is, and P is about what the filter matches.
+func TestLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing.T) {
+	t.Parallel()
+	acts := &letterActs{}
+	source := longLedger(900)
+	b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts })
+	b.press("5")
+	b.filtered("action:mail.send")
+	b.press("P")
+	require.Equal(t, keymap.InConfirm, b.dialog.scope)
+	order := acts.orders[len(acts.orders)-1]
+	require.Equal(t, act.PurgeLetters, order.Kind)
+	require.Len(t, order.Targets, 300, "frozen by their ids, also those that were not listed")
+	b.press("esc", "1", "u")
+	require.Equal(t, keymap.InOverview, b.view)
+	require.Contains(t, b.messages(), "Nothing was discarded, purged or moved in this session")
+}
