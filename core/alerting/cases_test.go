@@ -193,6 +193,16 @@ var cases = map[string]alertCase{
 		make:   func(b *bundle) { b.queue(func(r *testkit.StateRow) { r.Queued, r.Paused = 1, true }) },
 		undo:   func(b *bundle) { b.exec(`update execution_admission_state set paused = false`) },
 	},
+	"paused_long": {
+		target: "demo.sleep",
+		make: func(b *bundle) {
+			q := b.queue(func(r *testkit.StateRow) { r.Queued, r.Paused = 1, true })
+			e := testkit.Execution(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"})
+			b.exec(`insert into execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
+				values ($1, $2, 'queued', 1, now() - interval '2 hours')`, q.ID, e.ID)
+		},
+		undo: func(b *bundle) { b.exec(`update execution_admission_state set paused_at = now()`) },
+	},
 	"retry_rate": {
 		make: func(b *bundle) {
 			action := testkit.Action(b.t, b.store, "demo.sleep")

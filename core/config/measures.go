@@ -110,6 +110,13 @@ var measures = []Measure{
 		Hint:    "look at the loop retention of the replicas, which makes them a week ahead",
 	},
 	{
+		Name: "paused_wait", Unit: UnitSeconds, Each: "queue", View: "queues",
+		About:   "For how long executions have waited in a queue that an operator has paused: since the pause began, or since the first of them came.",
+		Why:     "Whoever paused it has forgotten to resume it, or what it was paused for takes long.",
+		Summary: "{target} is paused {detail}",
+		Hint:    "waiting for {value} so far; `attune-executor queue resume`, or A in the dashboard",
+	},
+	{
 		Name: "queue_length", Unit: UnitCount, Each: "queue", View: "queues",
 		About:   "Executions that wait in a queue.",
 		Why:     "At executor.queue.max_queue_length further ones are refused.",

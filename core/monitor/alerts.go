@@ -237,7 +237,7 @@ func (a *Alerts) order(rules Rules) {
 		if rule == nil {
 			continue
 		}
-		key := about{rule.Measure, a.Open[i].Target}
+		key := about{subject(rule.Measure), a.Open[i].Target}
 		a.Open[i].Behind = seen[key]
 		seen[key] = true
 	}

@@ -114,6 +114,14 @@ func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 	return found
 }
 
+// subject is what a measure is about, where several are about the same.
+func subject(measure string) string {
+	if measure == "paused_wait" {
+		return "queue_paused"
+	}
+	return measure
+}
+
 // worstFirst orders verdicts for people, and of several rules about one measure
 // and target leaves the worst.
 func worstFirst(found []Condition) []Condition {
@@ -121,7 +129,7 @@ func worstFirst(found []Condition) []Condition {
 	type about struct{ measure, target string }
 	seen := map[about]bool{}
 	return slices.DeleteFunc(found, func(v Condition) bool {
-		key := about{v.measure, v.Target}
+		key := about{subject(v.measure), v.Target}
 		had := seen[key]
 		seen[key] = true
 		return had

@@ -16,7 +16,7 @@ func sortedNames[V any](of map[string]V) []string { return slices.Sorted(maps.Ke
 
 // queues takes over the waits and lengths of queues.
 func (m *Measures) queues(list []Queue, now time.Time) {
-	m.know("head_wait", "queue_length", "queue_paused")
+	m.know("head_wait", "paused_wait", "queue_length", "queue_paused")
 	for i := range list {
 		q := &list[i]
 		if q.Queued == 0 {
@@ -24,8 +24,7 @@ func (m *Measures) queues(list []Queue, now time.Time) {
 		}
 		s := Sample{Target: q.Name(), Value: float64(q.Queued), Since: q.Oldest}
 		if q.Paused {
-			s.Detail = q.PauseReason
-			m.add("queue_paused", s)
+			m.paused(q, s, now)
 			continue
 		}
 		s.Detail = cmp.Or(q.Blocked, q.slots())
@@ -35,6 +34,33 @@ func (m *Measures) queues(list []Queue, now time.Time) {
 			m.add("head_wait", s)
 		}
 	}
+}
+
+// paused takes over how many wait in a queue that is paused, and for how long they do
+// for that reason.
+func (m *Measures) paused(q *Queue, s Sample, now time.Time) {
+	s.Detail = fmt.Sprintf("%s, %d wait", q.pausedBy(now), q.Queued)
+	if q.PauseReason != "" {
+		s.Detail += ": " + q.PauseReason
+	}
+	m.add("queue_paused", s)
+	begun := q.Oldest
+	if q.PausedAt != nil && (begun == nil || q.PausedAt.After(*begun)) {
+		begun = q.PausedAt
+	}
+	if begun != nil {
+		s.Value, s.Since = max(now.Sub(*begun).Seconds(), 0), begun
+		m.add("paused_wait", s)
+	}
+}
+
+// pausedBy says who has paused the queue and how long ago, as far as that is known.
+func (q *Queue) pausedBy(now time.Time) string {
+	by := "by " + cmp.Or(q.PausedBy, "somebody")
+	if q.PausedAt != nil {
+		by += " for " + since(*q.PausedAt, now)
+	}
+	return by
 }
 
 func (q Queue) slots() string {

@@ -60,3 +60,23 @@ func TestWorkerQueueNames(t *testing.T) {
 		require.False(t, ok, name)
 	}
 }
+
+func TestAPauseThatIsForgottenSaysWhoseItIs(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	paused, oldest := now.Add(-2*time.Hour), now.Add(-5*time.Hour)
+	o := &Overview{Reading: Reading{At: now}, Workers: WorkerTotals{Active: 1}, Top: []Queue{
+		{ActionRef: "a.b", Queued: 300, Oldest: &oldest, Paused: true, PausedBy: "alice", PausedAt: &paused, PauseReason: "new disk"},
+	}}
+	found := Attention(o, nil, nil)
+	require.Len(t, found, 1, "the remark that it is paused is behind it")
+	require.Equal(t, "a.b is paused by alice for 2h, 300 wait: new disk", found[0].Text)
+	require.Equal(t, LevelWarning, found[0].Level)
+	require.Equal(t, paused, *found[0].Since, "what waited before the pause did not wait for its end")
+	soon := now.Add(-time.Minute)
+	o.Top[0].Oldest, o.Top[0].PausedBy, o.Top[0].PauseReason = &soon, "", ""
+	found = Attention(o, nil, nil)
+	require.Equal(t, "a.b is paused with 300 waiting", found[0].Text, "nobody has waited long")
+	require.Equal(t, "by somebody for 2h, 300 wait", found[0].Hint)
+	require.Equal(t, LevelInfo, found[0].Level)
+}
