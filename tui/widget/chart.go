@@ -127,10 +127,11 @@ func chartCell(fill float64, lowest bool, v float64, g *theme.Glyphs) string {
 }
 
 // niceCeiling is the smallest of 1, 2, 4, 5, 8 times a power of ten that is not
-// below v, so that the axis has round numbers.
+// below v, so that the axis has round numbers. Up to twenty it is a multiple of
+// four: there are no halves of a message.
 func niceCeiling(v float64) float64 {
-	if v <= 4 {
-		return 4
+	if v <= 20 {
+		return max(4, 4*math.Ceil(v/4))
 	}
 	base := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, factor := range []float64{1, 2, 4, 5, 8, 10} {

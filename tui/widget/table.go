@@ -13,6 +13,9 @@ type Column struct {
 	Width int
 	// Grow lets the column take the room that is left over. One column grows.
 	Grow bool
+	// Share is how many hundredths of the room left over this column takes from the
+	// one that grows: both are where names and sentences are cut first.
+	Share int
 	// Right aligns the cells to the right, as numbers are.
 	Right bool
 	// Priority decides which columns stay when the room is short: the highest

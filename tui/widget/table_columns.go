@@ -103,14 +103,26 @@ func (t *Table) layout(w int) []int {
 	if t.scroll == 0 {
 		t.dropLeastWanted(w)
 	}
-	total = t.total()
+	t.spread(w - t.total())
+	return t.widths
+}
+
+// spread gives the room that is left over to the columns that can use it. Room that
+// is missing is taken from the one that grows.
+func (t *Table) spread(left int) {
+	rest := left
 	for i, c := range t.columns {
-		if c.Grow && t.widths[i] >= 0 {
-			t.widths[i] = max(4, t.widths[i]+w-total)
-			break
+		if share := left * c.Share / 100; share > 0 && t.widths[i] >= 0 {
+			t.widths[i] += share
+			rest -= share
 		}
 	}
-	return t.widths
+	for i, c := range t.columns {
+		if c.Grow && t.widths[i] >= 0 {
+			t.widths[i] = max(4, t.widths[i]+rest)
+			return
+		}
+	}
 }
 
 // total is how wide the drawn columns are with the space between them.

@@ -188,6 +188,17 @@ func TestColumnsLeaveByPriority(t *testing.T) {
 	require.Equal(t, "A", header(15))
 }
 
+// What is left over goes to the names and to the sentences, and a line is as wide as
+// the terminal.
+func TestColumnsShareTheRoomThatIsLeft(t *testing.T) {
+	t.Parallel()
+	table := NewTable([]Column{{Title: "A", Width: 10, Grow: true}, {Title: "B", Width: 10, Right: true}, {Title: "C", Width: 10, Share: 60, Priority: 1}})
+	table.SetRows(numbered{0, 0})
+	for width, want := range map[int][]int{32: {10, 10, 10}, 132: {50, 10, 70}, 31: {20, 10, -1}, 21: {10, 10, -1}, 18: {7, 10, -1}} {
+		require.Equal(t, want, table.layout(width), width)
+	}
+}
+
 func BenchmarkTable(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

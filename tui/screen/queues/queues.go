@@ -51,7 +51,7 @@ var columns = []widget.Column{
 	{Title: "ETA", Width: 7, Right: true, Priority: 6},
 	{Title: "TOTAL", Width: 9, Right: true, Priority: 5},
 	{Title: "15m", Width: 7, Priority: 4},
-	{Title: "NOTE", Width: 22, Priority: 7},
+	{Title: "NOTE", Width: 22, Share: 60, Priority: 7},
 }
 
 // New makes the view.

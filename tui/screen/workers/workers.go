@@ -62,7 +62,7 @@ var columns = []widget.Column{
 	{Title: "CONS", Width: 5, Right: true, Priority: 2},
 	{Title: "DONE/m", Width: 6, Right: true, Priority: 6},
 	{Title: "SLOTS 15m", Width: 9, Priority: 3},
-	{Title: "NOTE", Width: 26, Priority: 7},
+	{Title: "NOTE", Width: 26, Share: 60, Priority: 7},
 }
 
 // New makes the view.
