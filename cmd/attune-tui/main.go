@@ -194,7 +194,7 @@ func follow(ctx context.Context, to *app.Installation, opts options, stdout io.W
 
 // snapshot prints one frame, or the data behind it.
 func snapshot(ctx context.Context, source app.Reader, opts options, stdout io.Writer) error {
-	shot, err := app.Take(ctx, source, opts.app, opts.width, opts.height)
+	shot, err := app.Take(ctx, source, opts.app, opts.id, opts.width, opts.height)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}

@@ -59,6 +59,9 @@ func TestWrongUsageIsOneLineAndTwo(t *testing.T) {
 		{"--snapshot", "queues", "--width", "0"},
 		{"--theme", "pink", "--snapshot", "queues"},
 		{"--refresh", "0s"},
+		{"--id", "7"},
+		{"--snapshot", "execution"},
+		{"--snapshot", "executions", "--filter", "status:odd"},
 		{"--config", "missing.yaml"},
 	} {
 		code, out, err := call(t, nobody, args...)

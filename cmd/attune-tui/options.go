@@ -38,6 +38,7 @@ type options struct {
 	contexts      bool
 	plain         bool
 	snapshot      string
+	id            string
 	output        string
 	width, height int
 	noMouse       bool
@@ -54,6 +55,7 @@ func flags(o *options) *pflag.FlagSet {
 	set.StringVar(&o.context, "context", "", "installation to show, by its `NAME` in tui.yaml")
 	set.BoolVar(&o.contexts, "contexts", false, "list the contexts of tui.yaml, secrets masked, and exit")
 	set.StringVar((*string)(&o.app.View), "view", "overview", "`VIEW` to open: "+viewNames())
+	set.StringVar(&o.app.Filter, "filter", "", "begin with this `FILTER`, as / takes it: 'status:failed age<1h'")
 	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, "interval between polls, 500ms to 1m")
 	set.StringVar(&o.app.Theme.Name, "theme", "auto", strings.Join(theme.Names, ", "))
 	set.BoolVar(&o.app.Theme.ASCII, "ascii", false, "draw with ASCII signs only")
@@ -62,7 +64,8 @@ func flags(o *options) *pflag.FlagSet {
 	set.BoolVar(&o.app.DirectWrites, "allow-direct-writes", false,
 		"act also on an adopted installation on which no replica of this engine runs")
 	set.BoolVar(&o.plain, "plain", false, "draw nothing: print a line for every change, for screen readers and logs")
-	set.StringVar(&o.snapshot, "snapshot", "", "print one frame of a `VIEW` and exit")
+	set.StringVar(&o.snapshot, "snapshot", "", "print one frame of a `VIEW` and exit: also execution, queue, worker, letter, xray, log, help")
+	set.StringVar(&o.id, "id", "", "which one `--snapshot` shows: a number, of queues and workers also a name")
 	set.StringVarP(&o.output, "output", "o", "text", "what --snapshot, --plain and --contexts print: text or json")
 	set.IntVar(&o.width, "width", 140, "width of the printed frame")
 	set.IntVar(&o.height, "height", 40, "height of the printed frame")
@@ -71,11 +74,7 @@ func flags(o *options) *pflag.FlagSet {
 }
 
 func viewNames() string {
-	names := make([]string, len(app.Views))
-	for i, v := range app.Views {
-		names[i] = string(v)
-	}
-	return strings.Join(names, ", ")
+	return app.Names(app.Views)
 }
 
 func usage() string {
@@ -136,6 +135,9 @@ func (o *options) finish() error {
 	}
 	if o.snapshot != "" && o.plain {
 		return errors.New("--snapshot prints one frame and --plain every change: choose one")
+	}
+	if o.id != "" && o.snapshot == "" {
+		return errors.New("--id says which one --snapshot shows, and there is no --snapshot")
 	}
 	if o.snapshot != "" {
 		o.app.View = screen.View(o.snapshot)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -45,6 +46,8 @@ type Options struct {
 	Protected bool
 	// View is the view to open first; empty means the overview.
 	View screen.View
+	// Filter is put in place in that view; empty lists all.
+	Filter string
 	// Refresh is the interval between polls; zero means two seconds.
 	Refresh time.Duration
 	// Theme chooses the look.
@@ -242,12 +245,30 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	if err := checkView(opts.View); err != nil {
 		return nil, err
 	}
+	if err := m.begin(opts.Filter); err != nil {
+		return nil, err
+	}
 	m.input = textinput.New()
 	m.input.Prompt = "/"
 	m.input.Cursor.SetMode(cursor.CursorStatic)
 	m.tick()
 	m.say(opts.Notice)
 	return m, nil
+}
+
+// begin puts a filter in place before anything is read.
+func (m *Model) begin(filter string) error {
+	if filter == "" {
+		return nil
+	}
+	f, ok := m.screen().(screen.Filterable)
+	if !ok {
+		return fmt.Errorf("%s cannot be filtered", m.view)
+	}
+	if err := f.SetFilter(filter); err != nil {
+		return fmt.Errorf("the filter %q: %w", filter, err)
+	}
+	return nil
 }
 
 // furnish makes the screens anew, with nothing read and nothing chosen. All that

@@ -480,7 +480,7 @@ func TestWorkflowsAndQuestionsArePrinted(t *testing.T) {
 		keymap.InWorkflows: {"884050 etl.nightly", "WHY IS THE WORKFLOW WAITING?", "[3] 884301"},
 		keymap.InInquiries: {"Shall the nightly load", "WHAT FITS", "go_on"},
 	} {
-		shot, err := Take(t.Context(), sample(), Options{View: view}, 140, 40)
+		shot, err := Take(t.Context(), sample(), Options{View: view}, "", 140, 40)
 		require.NoError(t, err)
 		for _, want := range wants {
 			require.Contains(t, shot.Text(), want)

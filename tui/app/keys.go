@@ -3,7 +3,6 @@ package app
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -27,11 +26,7 @@ func checkView(view screen.View) error {
 	if slices.Contains(Views, view) {
 		return nil
 	}
-	names := make([]string, len(Views))
-	for i, v := range Views {
-		names[i] = string(v)
-	}
-	return fmt.Errorf("unknown view %q: choose one of %s", view, strings.Join(names, ", "))
+	return fmt.Errorf("unknown view %q: choose one of %s", view, Names(Views))
 }
 
 // keys takes what was typed. Letters that arrive together, as they do from quick

@@ -284,7 +284,7 @@ func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
 	t.Parallel()
 	for _, view := range Views {
 		opts := Options{View: view, Context: "prod-eu", Theme: theme.Options{Plain: true}, Clock: func() time.Time { return frozen }}
-		shot, err := Take(t.Context(), sample(), opts, 80, 24)
+		shot, err := Take(t.Context(), sample(), opts, "", 80, 24)
 		require.NoError(t, err)
 		live := started(t, sample(), 80, 24, func(o *Options) { o.View = view })
 		var lines []string
@@ -305,6 +305,47 @@ func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
 	}
 }
 
+// A snapshot of one thing is its page, by number or name, and secrets are masked in the
+// text and in the data.
+func TestASnapshotOfOneThing(t *testing.T) {
+	t.Parallel()
+	take := func(view screen.View, id, filter string) (*Snapshot, error) {
+		opts := Options{View: view, Filter: filter, Theme: theme.Options{Plain: true}, Clock: func() time.Time { return frozen }}
+		return Take(t.Context(), sample(), opts, id, 140, 40)
+	}
+	for view, id := range map[screen.View]string{
+		keymap.InExecution: "884301", keymap.InQueue: "etl.load tenant=acme", keymap.InWorker: "worker-node-02", keymap.InLetter: "5",
+		keymap.InWorkflows: "884050", keymap.InXray: "884301", keymap.InLog: "", keymap.InHelp: "",
+	} {
+		shot, err := take(view, id, "")
+		require.NoError(t, err, view)
+		require.NotContains(t, shot.Text(), "cannot be read", view)
+		require.NotContains(t, shot.Text(), "being read", view)
+		out, err := shot.JSON()
+		require.NoError(t, err)
+		require.True(t, json.Valid(out), view)
+		for _, secret := range []string{"Bearer abc", "s3cret"} {
+			require.NotContains(t, string(out), secret, view)
+			require.NotContains(t, shot.Text(), secret, view)
+		}
+		if view == keymap.InHelp {
+			require.Contains(t, shot.Text(), "keys that work here")
+			require.Contains(t, string(out), `"action": "row-down"`)
+		}
+	}
+	shot, err := take(keymap.InExecutions, "", "status:failed")
+	require.NoError(t, err)
+	require.Contains(t, shot.Text(), "/status:failed")
+	for _, c := range []struct{ view, id, filter, want string }{
+		{"execution", "", "", "needs --id"}, {"execution", "first", "", "is no number"}, {"queue", "nowhere", "", `no queue "nowhere"`},
+		{"executions", "7", "", "shows no one thing"}, {"overview", "", "status:failed", "overview cannot be filtered"},
+		{"executions", "", "status:odd", "the filter"}, {"nowhere", "", "", "choose one of overview"},
+	} {
+		_, err := take(screen.View(c.view), c.id, c.filter)
+		require.ErrorContains(t, err, c.want, c)
+	}
+}
+
 func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	t.Parallel()
 	s := empty()
@@ -312,7 +353,7 @@ func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	for _, feed := range screen.Feeds {
 		s.fail[feed] = os.ErrDeadlineExceeded
 	}
-	shot, err := Take(t.Context(), s, Options{Theme: theme.Options{Plain: true}}, 80, 24)
+	shot, err := Take(t.Context(), s, Options{Theme: theme.Options{Plain: true}}, "", 80, 24)
 	require.NoError(t, err)
 	require.True(t, shot.Failed())
 	require.Contains(t, shot.Text(), "cannot be read")

@@ -1,14 +1,19 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 )
 
@@ -17,17 +22,92 @@ type Snapshot struct {
 	model *Model
 }
 
+// single are the views beside those of the tabs that a snapshot can be taken of, and
+// whether they show one thing, which has to be named.
+var single = map[screen.View]bool{
+	keymap.InExecution: true, keymap.InQueue: true, keymap.InWorker: true, keymap.InLetter: true, keymap.InXray: true, keymap.InLog: false, keymap.InHelp: false,
+}
+
+// SnapshotViews lists what a snapshot can be taken of.
+func SnapshotViews() []screen.View {
+	return append(slices.Clone(Views), keymap.InExecution, keymap.InQueue, keymap.InWorker, keymap.InLetter, keymap.InXray, keymap.InLog, keymap.InHelp)
+}
+
 // Take reads what a view shows, once, through the same model that draws it
-// live. A source that does not answer is part of the snapshot, not an error.
-func Take(ctx context.Context, source Reader, opts Options, width, height int) (*Snapshot, error) {
+// live; of a view that shows one thing, that which is named. A source that does not
+// answer is part of the snapshot, not an error.
+func Take(ctx context.Context, source Reader, opts Options, thing string, width, height int) (*Snapshot, error) {
+	view := opts.View
+	named, beside := single[view]
+	switch {
+	case named && thing == "":
+		return nil, fmt.Errorf("a snapshot of %s needs --id: which one?", view)
+	case beside:
+		opts.View = ""
+	case view != "" && !slices.Contains(Views, view):
+		return nil, fmt.Errorf("unknown view %q: choose one of %s", view, Names(SnapshotViews()))
+	}
 	m, err := New(ctx, source, opts)
 	if err != nil {
 		return nil, err
 	}
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
+	if beside {
+		m.help = view == keymap.InHelp
+		if !m.help {
+			m.view = view
+		}
+	}
+	if thing != "" {
+		if err := m.showThing(thing); err != nil {
+			return nil, err
+		}
+	}
 	m.readOnce(m.visible())
 	m.readOnce(m.behind()) // what the first reading has put under the cursor
 	return &Snapshot{model: m}, nil
+}
+
+// showThing turns the open view to one thing, by its number or, of queues and workers,
+// by its name.
+func (m *Model) showThing(name string) error {
+	s, ok := m.screen().(screen.Showing)
+	if !ok {
+		return fmt.Errorf("%s shows no one thing, so --id means nothing there", m.view)
+	}
+	switch id, err := strconv.ParseInt(name, 10, 64); {
+	case err == nil && id > 0:
+		s.ShowAgain(name)
+		return nil
+	case m.view == keymap.InQueue:
+		m.readOnce([]screen.Feed{screen.FeedQueues})
+		for _, q := range m.knownQueues() {
+			if screen.QueueName(&q) == name || q.Name() == name {
+				s.ShowAgain(strconv.FormatInt(q.ID, 10))
+				return nil
+			}
+		}
+	case m.view == keymap.InWorker:
+		m.readOnce([]screen.Feed{screen.FeedWorkers})
+		for _, w := range m.knownWorkers() {
+			if w.Name == name {
+				s.ShowAgain(strconv.FormatInt(w.ID, 10))
+				return nil
+			}
+		}
+	default:
+		return fmt.Errorf("%q is no number, by which %s knows what it shows", name, m.view)
+	}
+	return fmt.Errorf("there is no %s %q among those that were read", m.view, name)
+}
+
+// Names writes views for people.
+func Names(views []screen.View) string {
+	names := make([]string, len(views))
+	for i, v := range views {
+		names[i] = string(v)
+	}
+	return strings.Join(names, ", ")
 }
 
 // readOnce reads feeds together and takes over their answers.
@@ -77,8 +157,25 @@ func feedOf(feed screen.Feed, fresh *screen.Freshness) feedDocument {
 	return f
 }
 
-// JSON is the data behind the frame.
+// keyDocument is a key as JSON prints the help.
+type keyDocument struct {
+	Keys  string         `json:"keys"`
+	Does  keymap.Action  `json:"action"`
+	Help  string         `json:"help"`
+	Where []keymap.Scope `json:"where"`
+	Acts  bool           `json:"acts"`
+}
+
+// JSON is the data behind the frame, with secrets masked as the frame has them; of the
+// help the keys.
 func (s *Snapshot) JSON() ([]byte, error) {
+	if s.model.help {
+		var keys []keyDocument
+		for _, b := range s.model.keymap.All() {
+			keys = append(keys, keyDocument{b.Show, b.Action, b.Help, b.Scopes, b.Acts})
+		}
+		return masked(keys)
+	}
 	findings, err := json.Marshal(s.model.env.Findings())
 	if err != nil {
 		return nil, fmt.Errorf("write findings: %w", err)
@@ -88,11 +185,21 @@ func (s *Snapshot) JSON() ([]byte, error) {
 		fresh := s.model.env.Data.Fresh(feed)
 		doc.Feeds = append(doc.Feeds, feedOf(feed, fresh))
 	}
-	out, err := json.MarshalIndent(doc, "", "  ")
+	return masked(doc)
+}
+
+// masked writes a document on many lines, without its secrets.
+func masked(doc any) ([]byte, error) {
+	text, err := carry.JSON(doc)
 	if err != nil {
-		return nil, fmt.Errorf("write snapshot of %s: %w", doc.View, err)
+		return nil, fmt.Errorf("write the snapshot: %w", err)
 	}
-	return append(out, '\n'), nil
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(text), "", "  "); err != nil {
+		return nil, fmt.Errorf("write the snapshot: %w", err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
 }
 
 // Failed reports whether no source answered at all.

@@ -62,7 +62,7 @@ func TestMistakesInKeysCommandsAndBookmarks(t *testing.T) {
 	t.Parallel()
 	command := func(rest string) string { return "commands:\n  logs:\n    key: f2\n    " + rest }
 	for text, want := range map[string]string{
-		"keys:\n  freez: x":                           "tui.yaml:2: freez is not an action; did you mean freeze?",
+		"keys:\n  freez: x":                          "tui.yaml:2: freez is not an action; did you mean freeze?",
 		"keys:\n  pause: ctrl+i":                     "tui.yaml:2: the key ctrl+i cannot be used: the terminal sends it as tab",
 		"keys:\n  pause: []":                         "tui.yaml:2: pause is an empty list",
 		"keys:\n  pause: {a: b}":                     "tui.yaml:2: pause must be a text or a list",
