@@ -23,7 +23,7 @@ func menusOfOne() []act.Menu {
 	return []act.Menu{
 		act.ForExecution(&monitor.Execution{}), act.ForTask(&monitor.WorkflowTask{}, &monitor.WorkflowChild{}), act.ForQueue(&monitor.Queue{}),
 		act.ForWorker(&monitor.Worker{}, time.Time{}, 0), act.ForWorkflow(&monitor.Workflow{}), act.ForInquiry(&monitor.InquiryDetail{}, &monitor.AnswerForm{}),
-		act.ForLetter(&monitor.LedgerEntry{}), act.ForBrokerLetters("", nil, nil), act.ForSpooled("", 0),
+		act.ForLetter(&monitor.LedgerEntry{}), act.ForBrokerLetters("", nil, nil, 0), act.ForSpooled("", 0),
 	}
 }
 

@@ -49,6 +49,13 @@ type Item struct {
 	Skip string `json:"skip,omitempty"`
 }
 
+// PurgeOffered is the depth above which it is offered that the broker purges the queue
+// by itself, since copies of so many take long.
+const PurgeOffered = 50_000
+
+// DrainRate is about how many messages are copied and removed in a second.
+const DrainRate = 5_000
+
 // Plan is what a run would do. Nothing was locked or written for it.
 type Plan struct {
 	Order

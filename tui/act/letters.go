@@ -22,8 +22,8 @@ func ForMarkedLetters(targets []Target) Menu {
 }
 
 // ForBrokerLetters is what may be done with letters that lie on the broker, or with
-// rows whose letters a handler took.
-func ForBrokerLetters(name string, letters []redrive.Letter, rows []int64) Menu {
+// rows whose letters a handler took. depth is how many lie there.
+func ForBrokerLetters(name string, letters []redrive.Letter, rows []int64, depth int) Menu {
 	onBroker := ""
 	if len(letters) == 0 {
 		onBroker = "no message is left of it"
@@ -35,8 +35,8 @@ func ForBrokerLetters(name string, letters []redrive.Letter, rows []int64) Menu 
 				{Name: FieldOverride, Label: "of the blocked", Hint: "why they are requeued too; empty: leave them"},
 			}},
 			{Kind: DiscardLetter, Key: "d", Label: "discard", Help: "remove them; a copy is kept, u puts them back", Not: onBroker},
-			{Kind: PurgeLetters, Key: "p", Label: "purge", Help: "remove all that lies there now", Not: onBroker, Fields: []Field{
-				{Name: FieldReal, Label: "by the broker", Hint: "yes: also what comes meanwhile, without a copy", Check: checkYes},
+			{Kind: PurgeLetters, Key: "p", Label: "purge", Help: "remove all that lies there now", Not: onBroker, About: purgeOffer(depth), Fields: []Field{
+				{Name: FieldReal, Label: "by the broker", Hint: "yes: at once, also what comes meanwhile, no undo", Check: checkYes},
 			}},
 			{Kind: MoveLetters, Key: "m", Label: "move", Help: "to another exchange or queue", Not: onBroker, Fields: []Field{
 				{Name: FieldExchange, Label: "exchange", Hint: "empty: straight to a queue"},
@@ -44,6 +44,15 @@ func ForBrokerLetters(name string, letters []redrive.Letter, rows []int64) Menu 
 			}},
 		},
 	}
+}
+
+// purgeOffer offers the broker's own purge where there are many.
+func purgeOffer(depth int) string {
+	if depth <= redrive.PurgeOffered {
+		return ""
+	}
+	return fmt.Sprintf("%d lie there. To copy and remove them takes about %d s; the broker purges at once, and also deletes what arrives meanwhile and gives no undo.",
+		depth, max(1, depth/redrive.DrainRate))
 }
 
 // ForSpooled is what may be done with letters of the spool: to put back what an

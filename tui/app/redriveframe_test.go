@@ -59,6 +59,22 @@ var redriveStages = map[string]func(b *bundle, d *sampleDesk){
 		d.spool = redrive.SpoolState{Folder: "/home/ann/.local/state/attune/spool"}
 		b.enter("spool off")
 	},
+	"purge_form": func(b *bundle, _ *sampleDesk) {
+		snap := sampleSnapshot()
+		snap.Queue.Ready = 61_204
+		b.apply("snapshot", snap)
+		b.press("P")
+	},
+	"purge_many": func(b *bundle, d *sampleDesk) {
+		d.plan = redrive.Plan{Op: "01J9ZKAB", Bound: 61_204, Rate: 20, Spool: true, Queue: redrive.Queue{Ready: 61_204}}
+		b.press("P", "enter")
+	},
+	"purge_real": func(b *bundle, d *sampleDesk) {
+		d.plan = redrive.Plan{Op: "01J9ZKAB", Bound: 61_204, Rate: 20, Queue: redrive.Queue{Ready: 61_204}}
+		b.press("P")
+		b.typed("yes")
+		b.press("enter")
+	},
 	"discard": func(b *bundle, d *sampleDesk) {
 		d.plan = redrive.Plan{Op: "01J9ZKAB", Items: make([]redrive.Item, 3), Bound: 37, Rate: 20, Spool: true, Sealed: true, Queue: redrive.Queue{Ready: 37}}
 		b.press("D")

@@ -125,10 +125,14 @@ func redriveLines(p *redrive.Plan) []act.Line {
 		lines = append(lines, requeueLines(p)...)
 	case redrive.DoPurge:
 		if p.Real {
-			lines = append(lines, line(act.Danger, "The broker removes all that is ready, also what comes until then. No copy is kept, nothing can be put back."))
+			lines = append(lines, line(act.Danger, "The broker deletes all that is ready, %d now, and also what arrives meanwhile. No copy is kept: there is no undo.", p.Bound))
 			break
 		}
 		lines = append(lines, line(act.Plain, "%s lying there now are %sremoved; what comes later stays.", counted(p.Bound, "message", "messages"), copied(p)))
+		if p.Bound > redrive.PurgeOffered {
+			lines = append(lines, line(act.Warn, "That takes about %d s. The broker purges at once (esc, then yes): it also deletes what arrives meanwhile and gives no undo.",
+				max(1, p.Bound/redrive.DrainRate)))
+		}
 	case redrive.DoMove:
 		lines = append(lines, line(act.Plain, "to       %s  key %s", orDefault(p.Target), p.TargetKey))
 	case redrive.DoDiscard:

@@ -82,3 +82,29 @@ func TestASpoolThatCannotBeOpenedIsSaidToBeThere(t *testing.T) {
 	require.Equal(t, "2 operations in the spool.", r.Text)
 	require.Equal(t, "op 01J9ZKAA cannot be opened: no spool_key is set", text(r.Lines))
 }
+
+// TestThePurgeOfTheBrokerIsOfferedForMany: with what it costs, and never taken unasked.
+func TestThePurgeOfTheBrokerIsOfferedForMany(t *testing.T) {
+	t.Parallel()
+	d := &fakeDesk{plan: redrive.Plan{Bound: redrive.PurgeOffered, Spool: true}}
+	o := withDesk(t, d)
+	plan := func(values map[string]string) *act.Plan {
+		p, err := o.Plan(t.Context(), act.Order{Kind: act.PurgeLetters, Letters: make([]redrive.Letter, 1), Values: values})
+		require.NoError(t, err)
+		return p
+	}
+	require.NotContains(t, text(plan(nil).Lines), "The broker purges at once")
+	d.plan.Bound++
+	p := plan(nil)
+	require.Contains(t, text(p.Lines), "That takes about 10 s. The broker purges at once (esc, then yes): it also deletes what arrives meanwhile and gives no undo.")
+	require.False(t, d.order.Real)
+	p = plan(map[string]string{act.FieldReal: "yes"})
+	require.True(t, d.order.Real)
+	require.Equal(t, "purge for good", p.Word)
+	require.Contains(t, text(p.Lines), "deletes all that is ready, 50001 now, and also what arrives meanwhile. No copy is kept: there is no undo.")
+	for depth, about := range map[int]string{redrive.PurgeOffered: "", 61_204: "61204 lie there. To copy and remove them takes about 12 s; the broker purges at once"} {
+		menu := act.ForBrokerLetters("x", make([]redrive.Letter, 1), nil, depth)
+		require.Contains(t, menu.Items[2].About, about)
+		require.Equal(t, about == "", menu.Items[2].About == "")
+	}
+}

@@ -23,7 +23,11 @@ func (v *DeadLetters) Acts() (act.Menu, bool) {
 	case v.source == sourceSpool:
 		return act.ForSpooled(first.letter.Op, first.undoable), true
 	case first.letter != nil, first.handled != nil:
-		return onBroker(chosen), true
+		depth := 0
+		if s := v.env.Data.Snapshot; s != nil {
+			depth = s.Queue.Ready
+		}
+		return onBroker(chosen, depth), true
 	default:
 		return act.ForLetter(first.ledger), true
 	}
@@ -82,7 +86,7 @@ func (v *DeadLetters) chosen() []*row {
 	return chosen
 }
 
-func onBroker(chosen []*row) act.Menu {
+func onBroker(chosen []*row, depth int) act.Menu {
 	name := chosen[0].name
 	if len(chosen) > 1 {
 		name = fmt.Sprintf("%d marked letters", len(chosen))
@@ -96,5 +100,5 @@ func onBroker(chosen []*row) act.Menu {
 			rows = append(rows, r.handled.ID)
 		}
 	}
-	return act.ForBrokerLetters(name, letters, rows)
+	return act.ForBrokerLetters(name, letters, rows, depth)
 }
