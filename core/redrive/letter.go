@@ -51,9 +51,43 @@ type Letter struct {
 	// Deliveries is what a quorum queue counts; 0 elsewhere.
 	Deliveries int64 `json:"deliveries,omitempty"`
 
+	// Requeues is how often it was sent again from here, and Requeued by whom, when and in
+	// which operation the last time.
+	Requeues int64     `json:"requeues,omitempty"`
+	Requeued *Requeued `json:"requeued,omitempty"`
+
 	// Op and State are set for what comes from the spool.
 	Op    string `json:"op,omitempty"`
 	State string `json:"state,omitempty"`
+}
+
+// Requeued is the last time that a message was sent again.
+type Requeued struct {
+	Op string `json:"op"`
+	By string `json:"by"`
+	At string `json:"at"`
+}
+
+// The headers by which a message says that it was sent again. The broker's own count of
+// deaths begins anew with every sender, since RabbitMQ 4.
+const (
+	headerRequeues   = "x-attune-requeue-count"
+	headerRequeueOp  = "x-attune-requeue-op"
+	headerRequeuedBy = "x-attune-requeue-by"
+	headerRequeuedAt = "x-attune-requeue-at"
+)
+
+// readRequeues reads how often a letter was sent again. Older ones have no count.
+func (l *Letter) readRequeues() {
+	text := func(key string) string {
+		value, _ := l.Headers[key].(string)
+		return value
+	}
+	l.Requeues = max(0, count(l.Headers[headerRequeues]))
+	if op := text(headerRequeueOp); op != "" {
+		l.Requeues = max(1, l.Requeues)
+		l.Requeued = &Requeued{op, text(headerRequeuedBy), text(headerRequeuedAt)}
+	}
 }
 
 // Read makes a letter of a message. It never fails: what cannot be read says so.
@@ -73,6 +107,7 @@ func Read(w *Whole, seq int) Letter {
 	if l.Deliveries == 0 {
 		l.Deliveries = count(w.Headers["x-acquired-count"])
 	}
+	l.readRequeues()
 	l.readBody()
 	return l
 }

@@ -199,7 +199,7 @@ func (r *runner) reset(ctx context.Context, item *Item) (*Whole, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.request(&row)
+	return r.request(&row, item.Letter)
 }
 
 // judgeAgain compares the verdict with that of the plan. What else it depends on than
@@ -222,8 +222,9 @@ func changed(err error) error {
 	return err
 }
 
-// request is a fresh request for an execution.
-func (r *runner) request(row *store.RedriveResetRow) (*Whole, error) {
+// request is a fresh request for an execution, of which a letter may tell how often it
+// was sent again.
+func (r *runner) request(row *store.RedriveResetRow, of *Letter) (*Whole, error) {
 	now := time.Now()
 	envelope := message.New(message.TypeExecutionRequested, message.ExecutionRequested{
 		ExecutionID: row.ID, ActionID: row.Action, ActionRef: row.ActionRef, ParentID: row.Parent, EnforcementID: row.Enforcement, Config: row.Config,
@@ -234,13 +235,20 @@ func (r *runner) request(row *store.RedriveResetRow) (*Whole, error) {
 	}
 	return &Whole{
 		MessageID: envelope.MessageID, CorrelationID: envelope.CorrelationID, Type: envelope.MessageType, ContentType: "application/json",
-		Timestamp: now, Headers: r.marks(), Body: body,
+		Timestamp: now, Headers: r.marks(of), Body: body,
 	}, nil
 }
 
-// marks are the headers by which others see who sent a message again.
-func (r *runner) marks() broker.Table {
-	return broker.Table{"x-attune-requeue-op": r.plan.Op, "x-attune-requeue-by": r.desk.cfg.Actor, "x-attune-requeue-at": time.Now().UTC().Format(time.RFC3339)}
+// marks are the headers by which others see who sent a message again, and how often
+// that was done.
+func (r *runner) marks(of *Letter) broker.Table {
+	before := int64(0)
+	if of != nil {
+		before = of.Requeues
+	}
+	return broker.Table{
+		headerRequeues: before + 1, headerRequeueOp: r.plan.Op, headerRequeuedBy: r.desk.cfg.Actor, headerRequeuedAt: time.Now().UTC().Format(time.RFC3339),
+	}
 }
 
 // brokerHeaders are what the broker wrote or obeys: they are not sent again.
@@ -259,7 +267,9 @@ func (r *runner) again(w *Whole, history bool) *Whole {
 		}
 		again.Headers[key] = value
 	}
-	maps.Copy(again.Headers, r.marks())
+	letter := Letter{Whole: w}
+	letter.readRequeues()
+	maps.Copy(again.Headers, r.marks(&letter))
 	if w.UserID != "" {
 		again.Headers["x-attune-original-user-id"] = w.UserID
 	}

@@ -2,6 +2,7 @@ package act
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -71,6 +72,22 @@ func Counted(n int, what string) string {
 	default:
 		return what + "s"
 	}
+}
+
+// Ordinal writes a place in a row: 1st, 2nd, 3rd.
+func Ordinal(n int64) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.FormatInt(n, 10) + suffix
 }
 
 // Of is what the kind acts upon: execution, queue, worker and so on.

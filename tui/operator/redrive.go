@@ -232,10 +232,25 @@ func requeueLines(p *redrive.Plan) []act.Line {
 			lines = append(lines, line(act.Note, "%5d  skipped, %s: %s", len(skips[do]), do, strings.Join(why[:min(len(why), 3)], "; ")))
 		}
 	}
+	lines = append(lines, againLines(p)...)
 	if p.Target != "" {
 		lines = append(lines, line(act.Plain, "to       %s  key %s", p.Target, p.TargetKey), line(act.Plain, "order    as first requested; they join the tails of their queues"))
 	}
 	return lines
+}
+
+// againLines warn of what was sent again before and died again.
+func againLines(p *redrive.Plan) []act.Line {
+	n, most := 0, int64(0)
+	for _, item := range p.Items {
+		if item.Skip == "" && item.Letter != nil && item.Letter.Requeues > 0 {
+			n, most = n+1, max(most, item.Letter.Requeues)
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []act.Line{line(act.Warn, "%5d  sent again before and dead again: up to the %s time now", n, act.Ordinal(most+1))}
 }
 
 func redriveReceipt(r *redrive.Receipt) *act.Receipt {

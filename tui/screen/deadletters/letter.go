@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -23,6 +24,8 @@ type letter struct {
 	payload                    json.RawMessage
 	headers, properties        any
 	raw                        string
+	// again says for which time it would be sent again, and what is known of the last.
+	again string
 	// waiting is true while the ledger was not asked yet.
 	waiting bool
 }
@@ -60,7 +63,41 @@ func brokerLetter(x *redrive.Letter) *letter {
 	}
 	l.properties = properties
 	l.raw = rawText(x.Body)
+	l.again = againText(x.Requeues, x.Requeued)
 	return l
+}
+
+// againText says for which time a letter would be sent again; empty for the first.
+func againText(before int64, last *redrive.Requeued) string {
+	if before <= 0 {
+		return ""
+	}
+	text := act.Ordinal(before+1) + " time: it was sent again before and died again"
+	if last != nil {
+		text += ", last by " + dash(last.By) + " at " + dash(last.At) + " op " + last.Op[:min(len(last.Op), 8)]
+	}
+	return text
+}
+
+// ledgerAgain is againText for the headers as the ledger keeps them.
+func ledgerAgain(headers json.RawMessage) string {
+	var h struct {
+		Count int64  `json:"x-attune-requeue-count"`
+		Op    string `json:"x-attune-requeue-op"`
+		By    string `json:"x-attune-requeue-by"`
+		At    string `json:"x-attune-requeue-at"`
+		From  string `json:"x-attune-requeued-from"`
+	}
+	switch {
+	case json.Unmarshal(headers, &h) != nil:
+		return ""
+	case h.Op != "":
+		return againText(max(1, h.Count), &redrive.Requeued{Op: h.Op, By: h.By, At: h.At})
+	case h.From != "":
+		return "it was sent again before, as dead letter " + h.From + ", and died again"
+	default:
+		return ""
+	}
 }
 
 // rawText is a body as it is, in hexadecimal where it is no text.
@@ -79,7 +116,7 @@ func rawText(body []byte) string {
 
 func ledgerLetter(d *monitor.LedgerDetail) *letter {
 	l := &letter{
-		id: d.MessageID, kind: d.Type, size: d.Size, exchange: d.Exchange, key: d.RoutingKey, headers: d.Headers, raw: d.Body.Text,
+		id: d.MessageID, kind: d.Type, size: d.Size, exchange: d.Exchange, key: d.RoutingKey, headers: d.Headers, raw: d.Body.Text, again: ledgerAgain(d.Headers),
 		properties: map[string]any{
 			"exchange": d.Exchange, "routing_key": d.RoutingKey, "message_id": d.MessageID, "correlation_id": d.CorrelationID, "type": d.Type,
 			"fingerprint": d.Fingerprint, "stored": d.LedgerEntry.At, "evidence": d.Evidence,

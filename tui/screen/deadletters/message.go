@@ -283,6 +283,9 @@ func (m *Message) head(l *letter, w int) []string {
 	if l.trouble != "" {
 		lines = append(lines, " "+m.env.Paint(theme.Bad, widget.Cut("✗ "+widget.Clean(l.trouble), max(1, w-2))))
 	}
+	if l.again != "" {
+		lines = append(lines, " "+m.env.Paint(theme.Warn, widget.Cut("▲ "+widget.Clean(l.again), max(1, w-2))))
+	}
 	return append(lines, "")
 }
 

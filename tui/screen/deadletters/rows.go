@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/theme"
 )
 
@@ -148,6 +149,9 @@ func letterRow(l *redrive.Letter, rows *monitor.LetterRows, n int) row {
 		}
 	}
 	judged := redrive.Judge(facts)
+	if l.Requeues > 0 {
+		judged.Why += " · " + act.Ordinal(l.Requeues+1) + " time"
+	}
 	if r.verdict = brokerVerdict(judged); judged.Do == redrive.Replay {
 		r.verdict.text = "replay to " + cmp.Or(l.SentTo, l.SentKey)
 	}
