@@ -63,7 +63,7 @@ func TestEveryActOnTheBrokerIsAudited(t *testing.T) {
 	p, err := s.Plan(s.ctx, Order{Do: DoDiscard, Letters: s.snapshot().Letters})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(s.ctx)
-	_, err = s.Run(ctx, p, "", func(int64, int64) { cancel() })
+	_, err = s.Run(ctx, p, "", func(Progress) { cancel() })
 	require.NoError(t, err)
 	last := s.audits()[4]
 	require.Equal(t, []any{"interrupted", "stopped by hand", 1, 1}, []any{last.Outcome, last.Error, last.Done, last.Left})

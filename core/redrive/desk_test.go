@@ -264,7 +264,7 @@ func TestMarkedLettersAreRequeuedAndTheOthersStay(t *testing.T) {
 		{Warn: true, Text: requests + " has 0 consumers"},
 	}, p.Checks)
 	var told [][2]int64
-	r, err := s.Run(s.ctx, p, "because", func(done, total int64) { told = append(told, [2]int64{done, total}) })
+	r, err := s.Run(s.ctx, p, "because", func(p Progress) { told = append(told, [2]int64{p.Settled(), p.Total}) })
 	require.NoError(t, err)
 	require.Equal(t, &Receipt{Op: p.Op, Do: DoRequeue, Planned: 15, Done: 15, Before: 61, After: 46, Expected: 46, Seconds: r.Seconds}, r)
 	require.Equal(t, [2]int64{15, 15}, told[len(told)-1])
@@ -439,8 +439,8 @@ func TestARunEndsWhenItsLockIsLostOrItIsStopped(t *testing.T) {
 	letters := s.snapshot().Letters
 	p, err := s.Plan(s.ctx, Order{Do: DoRequeue, Letters: letters})
 	require.NoError(t, err)
-	kill := func(done, _ int64) {
-		if done == 1 {
+	kill := func(p Progress) {
+		if p.Settled() == 1 {
 			testkit.Exec(t, s.store, `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'attune-tui ann@desk'
 				and datname = current_database()`)
 		}
@@ -453,7 +453,7 @@ func TestARunEndsWhenItsLockIsLostOrItIsStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	p, err = s.Plan(s.ctx, Order{Do: DoRequeue, Letters: letters[1:]})
 	require.NoError(t, err)
-	r, err = s.Run(ctx, p, "", func(int64, int64) { cancel() })
+	r, err = s.Run(ctx, p, "", func(Progress) { cancel() })
 	require.NoError(t, err)
 	require.Equal(t, []any{"stopped by hand", 1, 1, 1}, []any{r.Stopped, r.Done, r.Left, r.After})
 }

@@ -123,8 +123,8 @@ func (s *site) overWire() *wire {
 // runs carries out a plan, and something when so many are done.
 func (s *site) runs(p *Plan, after int64, then func()) *Receipt {
 	s.t.Helper()
-	r, err := s.Run(s.ctx, p, "because", func(done, _ int64) {
-		if done == after {
+	r, err := s.Run(s.ctx, p, "because", func(p Progress) {
+		if p.Settled() == after {
 			then()
 		}
 	})

@@ -73,6 +73,8 @@ type Plan struct {
 	// Target and TargetKey are where it is published to; empty when nothing is.
 	Target    string `json:"target,omitempty"`
 	TargetKey string `json:"target_key,omitempty"`
+	// Route is where that leads; nil if it is not known, or nothing is published.
+	Route *Route `json:"route,omitempty"`
 	// Ledger says that what is removed is written to the ledger first, and Spool that a
 	// copy of it is spooled, from which it can be put back.
 	Ledger bool `json:"ledger,omitempty"`
@@ -242,7 +244,7 @@ func (d *Desk) planRequeue(ctx context.Context, errand *broker.Errand, p *Plan) 
 		return errors.New("the schema has no audit_event, and no row is reset without a record")
 	}
 	p.Target, p.TargetKey = message.ExchangeExecutions, message.KeyExecutionRequested
-	p.Checks, err = d.checkTarget(ctx, errand, p.Target, p.TargetKey)
+	p.Checks, p.Route, err = d.checkTarget(ctx, errand, p.Target, p.TargetKey)
 	return errors.Join(err, d.checkReplays(ctx, errand, p))
 }
 
@@ -270,7 +272,7 @@ func (d *Desk) checkReplays(ctx context.Context, errand *broker.Errand, p *Plan)
 		at := target{item.Letter.SentTo, item.Letter.SentKey}
 		why, asked := known[at]
 		if !asked {
-			checks, err := d.checkTarget(ctx, errand, at.exchange, at.key)
+			checks, _, err := d.checkTarget(ctx, errand, at.exchange, at.key)
 			if err != nil {
 				return err
 			}
@@ -302,7 +304,7 @@ func (d *Desk) planMove(ctx context.Context, errand *broker.Errand, p *Plan) err
 	p.add(p.Letters)
 	p.Target, p.TargetKey = p.Exchange, p.Key
 	var err error
-	if p.Checks, err = d.checkTarget(ctx, errand, p.Exchange, p.Key); err != nil {
+	if p.Checks, p.Route, err = d.checkTarget(ctx, errand, p.Exchange, p.Key); err != nil {
 		return err
 	}
 	queues, err := d.routes(ctx, p.Exchange, p.Key)
@@ -326,6 +328,7 @@ func (d *Desk) planUndo(p *Plan) error {
 		return err
 	}
 	p.Target, p.TargetKey = "", s.Queue
+	p.Route = &Route{Queues: []string{s.Queue}, Ahead: p.Queue.Ready, Consumers: p.Queue.Consumers}
 	for i := range s.Letters {
 		item := Item{Letter: &s.Letters[i]}
 		if state := s.Letters[i].State; state != StateRemoved && state != stateSpooled {

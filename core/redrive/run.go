@@ -62,8 +62,23 @@ const (
 // stoppedByHand is why a run ended that its operator has stopped.
 const stoppedByHand = "stopped by hand"
 
-// Tell is told after each letter how many are done, of how many.
-type Tell func(done, total int64)
+// Progress is how far a run has come.
+type Progress struct {
+	Done, Changed, Failed, Absent, Total int64
+	// Before is how deep the queue was, and Out whether what is done leaves it.
+	Before int64
+	Out    bool
+	// Target is the queue that it goes to, which had TargetBefore; empty if that is not
+	// known.
+	Target       string
+	TargetBefore int64
+}
+
+// Settled is how many of them were come to.
+func (p *Progress) Settled() int64 { return p.Done + p.Changed + p.Failed + p.Absent }
+
+// Tell is told after each letter how far a run has come.
+type Tell func(Progress)
 
 // runner is one run.
 type runner struct {
@@ -195,12 +210,7 @@ func (r *runner) next(ctx context.Context, paced bool) error {
 // settled counts what came of one letter. The first that a server cannot answer ends
 // the run, and so do some errors in a row.
 func (r *runner) settled(err error) error {
-	total := int64(r.receipt.Planned)
-	defer func() {
-		if r.tell != nil {
-			r.tell(int64(r.receipt.Done+r.receipt.Changed+r.receipt.Failed+r.receipt.Absent), total)
-		}
-	}()
+	defer r.told()
 	switch {
 	case err == nil:
 		r.receipt.Done++
@@ -225,6 +235,22 @@ func (r *runner) settled(err error) error {
 		return fmt.Errorf("%d errors in a row: %w", r.row, err)
 	}
 	return nil
+}
+
+// told says how far the run has come.
+func (r *runner) told() {
+	if r.tell == nil {
+		return
+	}
+	c := r.receipt
+	p := Progress{
+		Done: int64(c.Done), Changed: int64(c.Changed), Failed: int64(c.Failed), Absent: int64(c.Absent), Total: int64(c.Planned), Before: int64(c.Before),
+		Out: r.plan.Do != DoUndo && (r.plan.Do != DoRequeue || len(r.plan.Letters) > 0),
+	}
+	if route := r.plan.Route; route != nil && len(route.Queues) == 1 {
+		p.Target, p.TargetBefore = route.Queues[0], int64(route.Ahead)
+	}
+	r.tell(p)
 }
 
 // errHalf says that a row was reset and its request was not sent.

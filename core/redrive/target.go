@@ -17,40 +17,62 @@ type Check struct {
 	Text string `json:"text"`
 }
 
+// Route is where a message leads that is sent to a target.
+type Route struct {
+	Queues []string `json:"queues"`
+	// Ahead and Consumers are what lies in those queues, and who takes from them.
+	Ahead     int `json:"ahead"`
+	Consumers int `json:"consumers"`
+}
+
 // checkTarget asks whether an exchange exists and where a key leads. Without the
 // management interface the routes are unknown; what is sent is then still returned
 // if no queue takes it.
-func (d *Desk) checkTarget(ctx context.Context, errand *broker.Errand, exchange, key string) ([]Check, error) {
+func (d *Desk) checkTarget(ctx context.Context, errand *broker.Errand, exchange, key string) ([]Check, *Route, error) {
 	if exchange == "" {
 		ready, consumers, err := errand.Queue(ctx, key)
 		if err != nil {
-			return []Check{{Text: "there is no queue " + key}}, nil //nolint:nilerr // it is what was asked
+			return []Check{{Text: "there is no queue " + key}}, nil, nil //nolint:nilerr // it is what was asked
 		}
-		return []Check{{OK: true, Text: fmt.Sprintf("queue %s exists: %d ready", key, ready)}, consumed(key, consumers)}, nil
+		return []Check{{OK: true, Text: fmt.Sprintf("queue %s exists: %d ready", key, ready)}, consumed(key, consumers)},
+			&Route{Queues: []string{key}, Ahead: ready, Consumers: consumers}, nil
 	}
 	exists, err := errand.Exchange(ctx, exchange)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !exists {
-		return []Check{{Text: fmt.Sprintf("exchange %s does not exist", exchange)}}, nil
+		return []Check{{Text: fmt.Sprintf("exchange %s does not exist", exchange)}}, nil, nil
 	}
 	checks := []Check{{OK: true, Text: fmt.Sprintf("exchange %s exists", exchange)}}
 	queues, err := d.routes(ctx, exchange, key)
 	switch {
 	case err != nil:
-		return append(checks, Check{Warn: true, Text: "where the key leads is unknown: " + err.Error()}), nil //nolint:nilerr // it is said, and what is sent is returned if nobody takes it
+		return append(checks, Check{Warn: true, Text: "where the key leads is unknown: " + err.Error()}), nil, nil //nolint:nilerr // it is said, and what is sent is returned if nobody takes it
 	case len(queues) == 0:
-		return append(checks, Check{Text: fmt.Sprintf("%s routes to no queue", key)}), nil
+		return append(checks, Check{Text: fmt.Sprintf("%s routes to no queue", key)}), &Route{}, nil
 	}
 	checks = append(checks, Check{OK: true, Text: fmt.Sprintf("%s routes to %d of the queues", key, len(queues))})
-	for _, name := range queues[:min(len(queues), 3)] {
-		if _, consumers, err := errand.Queue(ctx, name); err == nil {
+	route := &Route{Queues: queues}
+	for i, name := range queues[:min(len(queues), routesAsked)] {
+		ready, consumers, err := errand.Queue(ctx, name)
+		if err != nil {
+			continue // it was deleted since
+		}
+		route.Ahead, route.Consumers = route.Ahead+ready, route.Consumers+consumers
+		if i < routesShown {
 			checks = append(checks, consumed(name, consumers))
 		}
 	}
-	return checks, nil
+	return checks, route, nil
 }
+
+// routesAsked and routesShown bound the queues of a target that are looked at, and
+// those that are named one by one.
+const (
+	routesAsked = 20
+	routesShown = 3
+)
 
 func consumed(queue string, consumers int) Check {
 	has := fmt.Sprintf("%s has %d consumers", queue, consumers)

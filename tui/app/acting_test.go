@@ -521,7 +521,7 @@ func TestProgressIsShown(t *testing.T) {
 	b.last().Progress.Set(200, 600)
 	b.now = b.now.Add(3 * time.Second)
 	b.send(spinMsg{})
-	require.Contains(t, b.View(), "Running for 3s   200 done of 600")
+	require.Contains(t, b.View(), "Running for 3s   200/600   67/s")
 	require.Contains(t, b.View(), "████")
 }
 

@@ -122,25 +122,53 @@ func (m *Model) dialogTitle() string {
 	}
 }
 
+// runningLines say how far an act has come: the mock-up's 18/27, how many a second, and
+// what became of them where the act says so.
 func (m *Model) runningLines(w int) []string {
 	op, th := m.dialog.op, m.env.Theme
-	lasts := widget.Age(m.env.Clock.Sub(op.Ran))
+	ran := m.env.Clock.Sub(op.Ran)
 	done, total := op.Progress.Read()
-	first := m.turning() + " Running for " + lasts
-	if done > 0 || total > 0 {
+	counts := op.Progress.Counts()
+	first := m.turning() + " Running for " + widget.Age(ran)
+	switch {
+	case total > 0:
+		first += "   " + m.env.Num(done) + "/" + m.env.Num(total) + "   " + m.perSecond(done, ran)
+	case done > 0:
 		first += "   " + m.env.Num(done) + " done"
-		if total > 0 {
-			first += " of " + m.env.Num(total)
-		}
 	}
-	lines := []string{first}
+	if counts != nil {
+		first += "   " + m.env.Num(counts.Failed) + " errors"
+	}
+	lines := []string{widget.Cut(first, w)}
 	if total > 0 {
 		lines = append(lines, widget.Bar(done, total, min(w, 60)))
+	}
+	if counts != nil {
+		lines = append(lines, m.countLines(counts, w)...)
 	}
 	if op.Remark != "" {
 		lines = append(lines, th.Paint(theme.Warn, "▲ stopping after the step under way"))
 	}
-	return append(lines, th.Paint(theme.Dim, "esc lets it go on in the background; it reports when it ends."))
+	return append(lines, th.Paint(theme.Dim, widget.Cut("esc goes on in the background   x stops after this one", w)))
+}
+
+// perSecond is how many are done in a second, once there is one.
+func (m *Model) perSecond(done int64, ran time.Duration) string {
+	if ran < time.Second {
+		return "--/s"
+	}
+	return m.env.Num(int64(float64(done)/ran.Seconds()+0.5)) + "/s"
+}
+
+// countLines say what became of those that were come to.
+func (m *Model) countLines(c *act.Counts, w int) []string {
+	g := &m.env.Theme.Glyphs
+	lines := []string{widget.Cut(g.Done+" "+m.env.Num(c.Done)+" confirmed   "+g.Again+" "+m.env.Num(c.Changed)+" changed under us   "+g.Failed+" "+
+		m.env.Num(c.Failed)+" failed", w)}
+	if c.Depths != "" {
+		lines = append(lines, widget.Cut(widget.Clean(c.Depths), w))
+	}
+	return lines
 }
 
 func (m *Model) failedLines(w, h int) []string {

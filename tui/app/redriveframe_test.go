@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/tui/act"
@@ -36,7 +37,9 @@ func (d *sampleDesk) Snapshot(context.Context, bool) (*redrive.Snapshot, error) 
 
 func (d *sampleDesk) Plan(_ context.Context, order redrive.Order) (*redrive.Plan, error) {
 	p := d.plan
+	override := p.Override
 	p.Order = order
+	p.Override = override
 	return &p, nil
 }
 
@@ -75,6 +78,46 @@ var redriveStages = map[string]func(b *bundle, d *sampleDesk){
 		b.typed("yes")
 		b.press("enter")
 	},
+	"requeue": func(b *bundle, d *sampleDesk) {
+		d.plan = samplePlan()
+		b.press("R", "enter")
+	},
+	"requeue_unknown": func(b *bundle, d *sampleDesk) {
+		d.plan = samplePlan()
+		d.plan.Route = nil
+		d.plan.Checks = []redrive.Check{{Warn: true, Text: "where the key leads is unknown: there is no management interface"}}
+		b.press("R", "enter")
+	},
+	"running": func(b *bundle, d *sampleDesk) {
+		d.plan = samplePlan()
+		b.press("R", "enter")
+		b.typed("override")
+		b.press("tab", "tab")
+		b.hold("enter")
+		op := b.last()
+		op.Progress.Set(18, 27)
+		op.Progress.Count(act.Counts{Done: 18, Depths: "dlq 37 → 19   attune.execution.requests 612 → 630"})
+		b.now = b.now.Add(900 * time.Millisecond)
+		b.send(spinMsg{})
+	},
+	"receipt": func(b *bundle, d *sampleDesk) {
+		d.plan = redrive.Plan{Op: "01J9ZKAB", Items: make([]redrive.Item, 27), Bound: 37, Rate: 20, Spool: true, Queue: redrive.Queue{Ready: 37}}
+		d.receipt = redrive.Receipt{
+			Planned: 27, Done: 18, Changed: 1, Unknown: 1, Left: 7, Before: 37, After: -1, Expected: 19, Stopped: "not connected to the message broker", Audit: 312,
+			Undoable: true,
+		}
+		b.press("D", "y")
+	},
+	"again": func(b *bundle, _ *sampleDesk) {
+		snap := sampleSnapshot()
+		w := *snap.Letters[0].Whole
+		w.Headers = broker.Table{
+			"x-attune-requeue-count": int64(2), "x-attune-requeue-op": "01J9ZKABCD", "x-attune-requeue-by": "ann@desk", "x-attune-requeue-at": "2026-11-21T01:40:00Z",
+		}
+		snap.Letters[0] = redrive.Read(&w, 0)
+		b.apply("snapshot", snap)
+		b.press("enter")
+	},
 	"discard": func(b *bundle, d *sampleDesk) {
 		d.plan = redrive.Plan{Op: "01J9ZKAB", Items: make([]redrive.Item, 3), Bound: 37, Rate: 20, Spool: true, Sealed: true, Queue: redrive.Queue{Ready: 37}}
 		b.press("D")
@@ -83,6 +126,28 @@ var redriveStages = map[string]func(b *bundle, d *sampleDesk){
 		d.plan = redrive.Plan{Op: "01J9ZKAB", Items: make([]redrive.Item, 3), Bound: 37, Rate: 20, Queue: redrive.Queue{Ready: 37}}
 		b.press("D")
 	},
+}
+
+// samplePlan is a requeue of many, of which some are skipped and one is overridden.
+func samplePlan() redrive.Plan {
+	p := redrive.Plan{
+		Op: "01J9ZKAB", Bound: 37, Rate: 20, Spool: true, Target: "attune.executions", TargetKey: "execution.requested",
+		Queue: redrive.Queue{Ready: 37}, Route: &redrive.Route{Queues: []string{"attune.execution.requests"}, Ahead: 612, Consumers: 1},
+		Order: redrive.Order{Override: "the parent was begun anew"},
+	}
+	for i := range 30 {
+		row := &redrive.Row{ID: int64(884301 + i), ActionRef: "core.http_request", Parent: ptr(884050), MaxTries: ptr(3), Tries: int64(i % 2)}
+		item := redrive.Item{Letter: &redrive.Letter{Requeues: int64(i % 3)}, Row: row, Verdict: redrive.Verdict{Do: redrive.Requeue}}
+		switch {
+		case i < 2:
+			item.Verdict = redrive.Verdict{Do: redrive.Stale, Why: fmt.Sprintf("execution %d has ended: completed", row.ID)}
+			item.Skip = "stale"
+		case i == 2:
+			item.Verdict = redrive.Verdict{Do: redrive.Blocked, Why: "its parent, execution 884050, has ended: failed"}
+		}
+		p.Items = append(p.Items, item)
+	}
+	return p
 }
 
 func TestGoldenFramesOfActingOnTheBroker(t *testing.T) {

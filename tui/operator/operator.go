@@ -113,7 +113,7 @@ func (o *Operator) Run(ctx context.Context, plan *act.Plan, reason string, progr
 	if !ok {
 		return nil, errors.New("this plan cannot be run")
 	}
-	ctx = context.WithValue(triage.WithProgress(ctx, progress.Set), tellKey{}, redrive.Tell(progress.Set))
+	ctx = context.WithValue(triage.WithProgress(ctx, progress.Set), tellKey{}, redriveTell(progress))
 	receipt, err := carryOut(ctx, reason)
 	if err != nil {
 		return receipt, o.plain(err)

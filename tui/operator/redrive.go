@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/redrive"
@@ -97,6 +96,21 @@ func (o *Operator) planRedrive(ctx context.Context, order act.Order) (*act.Plan,
 	return plan, nil
 }
 
+// redriveTell tells of a run on the broker, with the depths that it changes.
+func redriveTell(progress *act.Progress) redrive.Tell {
+	return func(p redrive.Progress) {
+		progress.Set(p.Settled(), p.Total)
+		c := act.Counts{Done: p.Done, Changed: p.Changed + p.Absent, Failed: p.Failed}
+		if p.Out {
+			c.Depths = fmt.Sprintf("dlq %d → %d", p.Before, max(0, p.Before-p.Done))
+		}
+		if p.Target != "" {
+			c.Depths = strings.TrimSpace(fmt.Sprintf("%s   %s %d → %d", c.Depths, p.Target, p.TargetBefore, p.TargetBefore+p.Done))
+		}
+		progress.Count(c)
+	}
+}
+
 var redriveTitle = map[string]string{
 	redrive.DoRequeue: "Requeue", redrive.DoDiscard: "Discard", redrive.DoPurge: "Purge", redrive.DoMove: "Move", redrive.DoUndo: "Put back",
 }
@@ -116,141 +130,6 @@ func redriveWord(p *redrive.Plan) string {
 		return p.Do + " for good"
 	}
 	return wordFor(p.Work(), fmt.Sprintf("%s %d", p.Do, p.Work()))
-}
-
-func redriveLines(p *redrive.Plan) []act.Line {
-	lines := goneLines(p)
-	switch p.Do {
-	case redrive.DoRequeue:
-		lines = append(lines, requeueLines(p)...)
-	case redrive.DoPurge:
-		if p.Real {
-			lines = append(lines, line(act.Danger, "The broker deletes all that is ready, %d now, and also what arrives meanwhile. No copy is kept: there is no undo.", p.Bound))
-			break
-		}
-		lines = append(lines, line(act.Plain, "%s lying there now are %sremoved; what comes later stays.", counted(p.Bound, "message", "messages"), copied(p)))
-		if p.Bound > redrive.PurgeOffered {
-			lines = append(lines, line(act.Warn, "That takes about %d s. The broker purges at once (esc, then yes): it also deletes what arrives meanwhile and gives no undo.",
-				max(1, p.Bound/redrive.DrainRate)))
-		}
-	case redrive.DoMove:
-		lines = append(lines, line(act.Plain, "to       %s  key %s", orDefault(p.Target), p.TargetKey))
-	case redrive.DoDiscard:
-		lines = append(lines, line(act.Plain, "They are %sremoved; the others go back to their places.", copied(p)))
-	case redrive.DoUndo:
-		lines = append(lines, line(act.Plain, "They are published to %s again, with all that they had.", p.TargetKey))
-	}
-	for _, check := range p.Checks {
-		tone, sign := act.Good, "✓"
-		if !check.OK {
-			tone, sign = act.Warn, "▲"
-		}
-		lines = append(lines, line(tone, "%s %s", sign, check.Text))
-	}
-	lines = append(lines, line(act.Plain, "bound    %d in the queue now, %s", p.Bound, counted(p.Queue.Consumers, "consumer", "consumers")))
-	if p.Do == redrive.DoRequeue || p.Do == redrive.DoMove || p.Do == redrive.DoDiscard {
-		lines = append(lines, line(act.Plain, "rate     %.0f/s, stop after 3 errors; est. %.0f s", p.Rate, float64(p.Work())/p.Rate))
-	}
-	if p.Ledger {
-		kept := "the ledger has each of them, as " + map[string]string{redrive.DoDiscard: "discarded", redrive.DoPurge: "purged"}[p.Do] + ", before it leaves"
-		if !p.Spool {
-			kept += "; the spool is off, so they come back to the queue from there only"
-		}
-		lines = append(lines, line(act.Plain, "ledger   %s", kept))
-	}
-	return append(lines, safetyLines(p)...)
-}
-
-// copied says in passing that what is removed is copied first, where it is.
-func copied(p *redrive.Plan) string {
-	if p.Spool {
-		return "copied and "
-	}
-	return ""
-}
-
-// goneLines say before all else that nothing brings back what a plan removes. A purge
-// by the broker says so by itself.
-func goneLines(p *redrive.Plan) []act.Line {
-	switch {
-	case p.Real || !p.Gone():
-		return nil
-	case p.Do == redrive.DoMove:
-		return []act.Line{line(act.Danger, "The spool is off: no copy is kept, and nothing takes this back.")}
-	default:
-		return []act.Line{line(act.Danger, "The spool is off and there is no ledger: no copy is kept, nothing can be put back.")}
-	}
-}
-
-// safetyLines say what cannot go wrong, and what can.
-func safetyLines(p *redrive.Plan) []act.Line {
-	switch {
-	case p.Gone():
-		return nil
-	case p.Sealed:
-		return []act.Line{line(act.Note, "safety   copied, sealed, before anything, confirmed before it leaves; duplicates are possible, losses are not")}
-	case p.Spool || p.Do == redrive.DoUndo:
-		return []act.Line{line(act.Note, "safety   copied before anything, confirmed before it leaves; duplicates are possible, losses are not")}
-	default:
-		return []act.Line{line(act.Note, "safety   confirmed before it leaves; duplicates are possible, losses are not")}
-	}
-}
-
-func orDefault(exchange string) string {
-	if exchange == "" {
-		return "the queue itself"
-	}
-	return exchange
-}
-
-// requeueLines counts what would be done and what is left alone, with reasons.
-func requeueLines(p *redrive.Plan) []act.Line {
-	does := map[string]int{}
-	skips := map[string][]string{}
-	for _, item := range p.Items {
-		if item.Skip == "" {
-			does[item.Verdict.Do]++
-			continue
-		}
-		skips[item.Verdict.Do] = append(skips[item.Verdict.Do], item.Verdict.Why)
-	}
-	var lines []act.Line
-	for _, each := range []struct{ do, text string }{
-		{redrive.Requeue, "rows back to requested, then a fresh request is published"},
-		{redrive.Publish, "rows are requested already; their request is published"},
-		{redrive.Replay, "messages go to where they had been sent"},
-		{redrive.Blocked, "blocked ones are requeued all the same"},
-	} {
-		if n := does[each.do]; n > 0 {
-			lines = append(lines, line(act.Plain, "%5d  %s: %s", n, each.do, each.text))
-		}
-	}
-	for _, do := range []string{redrive.Stale, redrive.Blocked, redrive.Export, redrive.Engine, redrive.Replay, redrive.Unknown} {
-		if why := skips[do]; len(why) > 0 {
-			slices.Sort(why)
-			why = slices.Compact(why)
-			lines = append(lines, line(act.Note, "%5d  skipped, %s: %s", len(skips[do]), do, strings.Join(why[:min(len(why), 3)], "; ")))
-		}
-	}
-	lines = append(lines, againLines(p)...)
-	if p.Target != "" {
-		lines = append(lines, line(act.Plain, "to       %s  key %s", p.Target, p.TargetKey), line(act.Plain, "order    as first requested; they join the tails of their queues"))
-	}
-	return lines
-}
-
-// againLines warn of what was sent again before and died again.
-func againLines(p *redrive.Plan) []act.Line {
-	n, most := 0, int64(0)
-	for _, item := range p.Items {
-		if item.Skip == "" && item.Letter != nil && item.Letter.Requeues > 0 {
-			n, most = n+1, max(most, item.Letter.Requeues)
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	return []act.Line{line(act.Warn, "%5d  sent again before and dead again: up to the %s time now", n, act.Ordinal(most+1))}
 }
 
 func redriveReceipt(r *redrive.Receipt) *act.Receipt {

@@ -6,7 +6,7 @@ import "strings"
 type Glyphs struct {
 	OK, Busy, Idle, Done, Failed, Scheduled, Queued, Timeout string
 	Paused, Warning, Critical, Cursor, Rule, Bar, Up, Down   string
-	Ellipsis, Dot, Arrow, Frozen                             string
+	Ellipsis, Dot, Arrow, Frozen, Again                      string
 	// Beat is a minute in which somebody was there.
 	Beat string
 	// Space separates groups of three digits.
@@ -20,7 +20,7 @@ type Glyphs struct {
 var glyphs = Glyphs{
 	OK: "●", Busy: "◐", Idle: "○", Done: "✓", Failed: "✗", Scheduled: "◌", Queued: "⧗", Timeout: "◷",
 	Paused: "‖", Warning: "▲", Critical: "■", Cursor: "▶", Rule: "─", Bar: "│", Up: "↑", Down: "↓",
-	Ellipsis: "…", Dot: "·", Arrow: "→", Frozen: "▣", Beat: "▏", Space: "\u2009",
+	Ellipsis: "…", Dot: "·", Arrow: "→", Frozen: "▣", Again: "↺", Beat: "▏", Space: "\u2009",
 	Levels:   []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	AxisZero: "┼", AxisTick: "┤", AxisLine: "─",
 }
@@ -30,7 +30,7 @@ var glyphs = Glyphs{
 var ascii = strings.NewReplacer(
 	"●", "*", "◐", "%", "○", "o", "✓", "+", "✗", "x", "◌", "~", "⧗", ":", "◷", "@", "‖", "=", "▣", "=",
 	"▲", "!", "■", "#", "▶", ">", "─", "-", "│", "|", "↑", "^", "↓", "v", "…", ".", "·", ".",
-	"→", ">", "›", ">", "\u2009", " ", "┼", "+", "┤", "|", "Δ", "d", "⇧", "^", "≤", "<", "‹", "<", "×", "x",
+	"→", ">", "↺", "&", "›", ">", "\u2009", " ", "┼", "+", "┤", "|", "Δ", "d", "⇧", "^", "≤", "<", "‹", "<", "×", "x",
 	"▏", "|", "┌", "+", "┐", "+", "└", "+", "┘", "+", "├", "+", "▌", "_", "░", ".", "▾", "v", "▸", ">",
 	"▁", "_", "▂", ".", "▃", ".", "▄", ":", "▅", "-", "▆", "=", "▇", "+", "█", "#",
 )

@@ -72,11 +72,10 @@ func againText(before int64, last *redrive.Requeued) string {
 	if before <= 0 {
 		return ""
 	}
-	text := act.Ordinal(before+1) + " time: it was sent again before and died again"
-	if last != nil {
-		text += ", last by " + dash(last.By) + " at " + dash(last.At) + " op " + last.Op[:min(len(last.Op), 8)]
+	if last == nil {
+		return act.Ordinal(before+1) + " time: it was sent again before and died again"
 	}
-	return text
+	return act.Ordinal(before+1) + " time: sent again by " + dash(last.By) + " at " + dash(last.At) + ", died again; op " + last.Op[:min(len(last.Op), 8)]
 }
 
 // ledgerAgain is againText for the headers as the ledger keeps them.
