@@ -253,3 +253,30 @@ func TestGoldenFramesOfTheBrokersLetters(t *testing.T) {
 		requireGolden(t, "letter_broker_"+name, b.View())
 	}
 }
+
+// TestASmallTerminalHasLettersBeforeAllElse: the list has all the room that there is,
+// below it stands what R would do, and tab brings the groups, which can be marked.
+func TestASmallTerminalHasLettersBeforeAllElse(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 60, 15)
+	b.press("5")
+	require.Contains(t, b.View(), "884120", "the last of the letters")
+	require.Contains(t, b.View(), "waits for a person: no part")
+	require.NotContains(t, b.View(), "groups")
+	b.press("tab")
+	require.Contains(t, b.View(), "groups reason")
+	require.Contains(t, b.View(), "PROBLEM")
+	b.press(" ")
+	require.Len(t, b.letters.Table().Marked(), 2)
+	b.press("tab")
+	require.Contains(t, b.View(), "2 marked: 1 can be requeued, 0 stale, 0 blocked, 1 other")
+	require.NotContains(t, b.View(), "PROBLEM")
+}
+
+func TestGroupsAreMarkedInEightyColumns(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	b.press("5", "tab", "j", " ")
+	require.Contains(t, b.View(), "space marks a whole group")
+	require.Equal(t, []string{"5"}, b.letters.Table().Marked())
+}

@@ -50,7 +50,6 @@ type DeadLetters struct {
 	// onGroups is true while the groups have the focus.
 	onGroups bool
 	first    int
-	width    int
 }
 
 var columns = []widget.Column{
@@ -248,7 +247,7 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 		v.setSource(sourceBroker)
 		return screen.Effect{Handled: true, Order: &act.Order{Kind: act.SnapshotLetters, Target: act.Target{Name: monitor.DeadLetterQueue}}}
 	case keymap.NextPane, keymap.PrevPane:
-		v.onGroups = !v.onGroups && !v.brief && len(v.gathered) > 0 && v.width >= 100
+		v.onGroups = !v.onGroups && !v.brief && len(v.gathered) > 0
 		return screen.Effect{Handled: true}
 	case keymap.Open:
 		return v.open()

@@ -34,16 +34,24 @@ func dash(text string) string {
 	return text
 }
 
+// smallest is the least room below the facts in which the list does not need all of it.
+const smallest = 10
+
 // Render draws the view.
 func (v *DeadLetters) Render(w, h int) []string {
 	e, d := v.env, v.env.Data.DeadLetters
-	v.width = w
 	if d == nil {
 		return e.Missing(screen.FeedDeadLetters, "the dead letters", w)
 	}
 	lines := append(v.depth(d, w), v.sourceLines(d, w)...)
 	v.first = len(lines)
 	under := v.selected(w)
+	if h-len(lines) < smallest && len(under) > 0 { // the list comes first
+		under = under[1:2]
+		if v.table.Marks() > 0 {
+			under[0] = v.counts(w)
+		}
+	}
 	var groups []string
 	chart := 0
 	if !v.brief {

@@ -150,20 +150,31 @@ func (v *DeadLetters) empty(d *monitor.DeadLetters) []string {
 	}
 }
 
-// groupLines are the groups: a table where there is room, a line where there is not.
+// groupLines are the groups: a table where there is room, or where they have the focus;
+// else a line, and on a small terminal nothing.
 func (v *DeadLetters) groupLines(w, h int) []string {
 	e := v.env
 	if len(v.gathered) == 0 {
 		return nil
 	}
-	if w < 100 || h < 16 {
+	small := w < 100 || h < 16
+	switch {
+	case small && !v.onGroups && h < smallest:
+		return nil
+	case small && !v.onGroups:
 		return v.groupText(w)
 	}
 	hint := "a groups by · tab, then space marks a whole group"
 	if v.onGroups {
 		hint = "space marks a whole group · tab back"
 	}
+	if w < 80 {
+		hint = "tab back"
+	}
 	room := min(len(v.gathered)+1, max(3, h/4))
+	if small {
+		room = min(len(v.gathered)+1, max(3, h/2))
+	}
 	lines := []string{e.Rule("groups "+groupings[v.by].name, hint, w)}
 	return append(lines, widget.Fit(v.groups.Lines(w, room, e.Theme), w, room)...)
 }
