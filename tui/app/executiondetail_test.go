@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -109,4 +110,24 @@ func TestTheTimelineSaysWhoAskedAndWhyItEnded(t *testing.T) {
 		d.Reason, f.Letters[0].At = "", f.Letters[0].At.Add(time.Hour)
 	})
 	require.NotContains(t, far.View(), "full TTL", "a letter of another time explains nothing")
+}
+
+// TestALowTerminalHasTheTimelineOrASection, and tab brings every section.
+func TestALowTerminalHasTheTimelineOrASection(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 60, 15)
+	b.press("3", "enter")
+	require.Contains(t, b.View(), "TIMELINE")
+	require.NotContains(t, b.View(), "[config]")
+	for _, section := range []string{"config", "result", "env", "history", "dead letter", "raw", "config"} {
+		b.press("tab")
+		require.Contains(t, b.View(), "["+section+"]")
+		require.NotContains(t, b.View(), "TIMELINE")
+		require.Contains(t, b.View(), "R not now")
+	}
+	require.Contains(t, b.View(), "partner.example")
+	b.press("esc", "enter")
+	b.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	require.Contains(t, b.View(), "TIMELINE")
+	require.Contains(t, b.View(), "[config]")
 }

@@ -27,6 +27,9 @@ type Execution struct {
 	visible   int
 	// why is true while the reasons why it waits take the whole view.
 	why bool
+	// low is true when it was drawn last where there is no room for both the timeline
+	// and a section, turned once the sections were turned to.
+	low, turned bool
 	// glance is what was read of it where it is only looked at, in a preview.
 	glance *monitor.ExecutionDetail
 }
@@ -50,7 +53,7 @@ func (x *Execution) Show(id int64) {
 	if id == x.id {
 		return
 	}
-	x.id, x.scroll, x.section, x.why = id, 0, 0, false
+	x.id, x.scroll, x.section, x.why, x.turned = id, 0, 0, false, false
 	x.documents = [6]*jsonview.View{}
 	x.env.Data.Execution, x.env.Data.Family = nil, nil
 }
@@ -119,6 +122,10 @@ func (x *Execution) Do(action keymap.Action) screen.Effect {
 // to say of why an execution waits: its title, its last step and a gap.
 const timelineLines = 3
 
+// lowest is the height below which there is room for the timeline or for a section, and
+// not for both.
+const lowest = 14
+
 // Render draws the view.
 func (x *Execution) Render(w, h int) []string {
 	e, d := x.env, x.current()
@@ -136,6 +143,10 @@ func (x *Execution) Render(w, h int) []string {
 	}
 	foot := x.footLines(d)
 	lines := x.head(d, w, h-timelineLines-len(foot))
+	if x.low = h < lowest; x.low && x.turned {
+		lines = append(lines, widget.Fit(x.sectionLines(d, w, h-len(lines)-1), w, h-len(lines)-1)...)
+		return append(lines, foot[len(foot)-1])
+	}
 	lines = append(lines, x.timeline(d, min(max(1, h-len(lines)-len(foot)-2), max(3, h/3)))...)
 	lines = append(lines, widget.Fit(x.sectionLines(d, w, h-len(lines)-len(foot)), w, max(0, h-len(lines)-len(foot)))...)
 	return append(lines, foot...)

@@ -91,6 +91,7 @@ func embedded(text string) any {
 // Search looks for a text in the document in sight. Where none is, the config is
 // turned to.
 func (x *Execution) Search(text string) int {
+	x.turned = x.turned || text != "" // so that what is found is in sight
 	if x.document() == nil {
 		if text == "" {
 			return 0
@@ -121,7 +122,10 @@ func (x *Execution) Hide() {
 
 func (x *Execution) turn(n int) {
 	x.Hide()
-	x.section = (x.section + n + len(sections)) % len(sections)
+	if !x.low || x.turned { // else the first one comes in place of the timeline
+		x.section = (x.section + n + len(sections)) % len(sections)
+	}
+	x.turned = true
 	x.scroll, x.why = 0, false
 	x.prepare()
 }
