@@ -270,7 +270,7 @@ func timelineTable(w io.Writer, e *monitor.ExecutionDetail) error {
 // monitor makes the read side for people.
 func (c *client) monitor() *monitor.Monitor {
 	return monitor.New(monitor.Config{
-		StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
+		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
 		Alerts: c.cfg.Alerts,
 	}, monitor.Deps{Store: c.store})

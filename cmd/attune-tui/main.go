@@ -146,7 +146,7 @@ func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), er
 		st.Close()
 	}
 	return monitor.New(monitor.Config{
-		StaleAfter: cfg.Executor.StaleAfter(), QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
+		HeartbeatEvery: cfg.Executor.HeartbeatInterval, StaleAfter: cfg.Executor.StaleAfter(), QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout, Alerts: cfg.Alerts,
 	}, deps), closeAll, nil
 }

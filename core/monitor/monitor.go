@@ -25,6 +25,9 @@ type Config struct {
 	// StaleAfter is the heartbeat age beyond which a worker is stale; zero means
 	// DefaultStaleAfter.
 	StaleAfter time.Duration
+	// HeartbeatEvery is how often a worker sends a heartbeat; zero means a third of
+	// StaleAfter.
+	HeartbeatEvery time.Duration
 	// QueueTimeout is how long an execution may wait in a queue that says nothing
 	// else, and MaxQueued how many may. Zero means for ever, and any number.
 	QueueTimeout time.Duration
@@ -66,6 +69,9 @@ const shapeTTL = time.Minute
 func New(cfg Config, deps Deps) *Monitor {
 	if cfg.StaleAfter <= 0 {
 		cfg.StaleAfter = DefaultStaleAfter
+	}
+	if cfg.HeartbeatEvery <= 0 {
+		cfg.HeartbeatEvery = cfg.StaleAfter / 3
 	}
 	if cfg.Alerts == nil {
 		cfg.Alerts = config.Default().Alerts

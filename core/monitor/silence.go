@@ -96,6 +96,15 @@ func (w Worker) deaf(q *BrokerQueue) string {
 	}
 }
 
+// Missed is how many heartbeats a worker should have sent since the last; zero where it
+// has never sent one.
+func (w Worker) Missed(at time.Time, every time.Duration) int64 {
+	if w.Heartbeat == nil || every <= 0 {
+		return 0
+	}
+	return max(0, int64(at.Sub(*w.Heartbeat)/every))
+}
+
 // Judged is the state of the workers by all that is known of them: what the database
 // says, and b, what the broker says of their queues; nil where it does not answer.
 func (o *Overview) Judged(b *Broker) (WorkerTotals, []Worker) {

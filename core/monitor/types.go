@@ -201,9 +201,11 @@ type WorkerTotals struct {
 type Workers struct {
 	Reading
 	StaleAfter time.Duration `json:"stale_after_ns"`
-	Totals     WorkerTotals  `json:"totals"`
-	List       []Worker      `json:"list"`
-	More       bool          `json:"more"`
+	// HeartbeatEvery is how often a worker is expected to send a heartbeat.
+	HeartbeatEvery time.Duration `json:"heartbeat_every_ns"`
+	Totals         WorkerTotals  `json:"totals"`
+	List           []Worker      `json:"list"`
+	More           bool          `json:"more"`
 }
 
 // Execution is one row of the list of executions.

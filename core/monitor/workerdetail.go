@@ -204,6 +204,19 @@ func (d *WorkerDetail) readChanges(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
+// UpSince is since when the worker has been there without a break, as the changes of the
+// last day tell; zero where it has been for longer than they reach back.
+func (d *WorkerDetail) UpSince() time.Time {
+	for i := range d.Changes { // the newest first
+		switch c := &d.Changes[i]; {
+		case c.status == "" || away(c.status):
+		case c.was == "" || away(c.was):
+			return c.At
+		}
+	}
+	return time.Time{}
+}
+
 // away reports whether a status means that the worker is not there.
 func away(status string) bool { return status == "inactive" || status == "error" }
 

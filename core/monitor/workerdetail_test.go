@@ -126,3 +126,20 @@ func TestThePastOfWorkersIsTheRowsOfWhatRanThere(t *testing.T) {
 	require.Nil(t, p.Of(worker.ID+1))
 	require.Nil(t, (*WorkersPast)(nil).Of(1))
 }
+
+func TestSinceWhenAWorkerIsThere(t *testing.T) {
+	t.Parallel()
+	at := func(minute int) time.Time { return time.Unix(int64(minute)*60, 0) }
+	d := &WorkerDetail{Changes: []WorkerChange{
+		{At: at(9), What: "cordoned"}, {At: at(8), What: "busy", status: "busy", was: "active"},
+		{At: at(7), What: "active", status: "active", was: "inactive"}, {At: at(5), What: "inactive", status: "inactive", was: "active"},
+	}}
+	require.Equal(t, at(7), d.UpSince(), "a cordon and being busy are no breaks")
+	d.Changes = d.Changes[:2]
+	require.Zero(t, d.UpSince(), "for longer than the changes tell")
+	d.Changes = []WorkerChange{{At: at(3), What: "registered", status: "active"}}
+	require.Equal(t, at(3), d.UpSince())
+	beat := at(10)
+	require.EqualValues(t, 8, Worker{Heartbeat: &beat}.Missed(at(10).Add(251*time.Second), 30*time.Second))
+	require.Zero(t, Worker{}.Missed(at(10), 30*time.Second))
+}

@@ -13,7 +13,7 @@ import (
 // Workers reads the registered workers, the active ones before the inactive.
 // Sensors are left out: they take no executions.
 func (m *Monitor) Workers(ctx context.Context) (*Workers, error) {
-	w := &Workers{StaleAfter: m.cfg.StaleAfter}
+	w := &Workers{StaleAfter: m.cfg.StaleAfter, HeartbeatEvery: m.cfg.HeartbeatEvery}
 	err := m.database(ctx, "workers", &w.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
 		var err error
 		w.List, w.More, err = readWorkers(ctx, tx, s)

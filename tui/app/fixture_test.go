@@ -344,7 +344,7 @@ func sample() *fakeSource {
 		queue:  sampleQueueDetail(reading, queues[2]),
 		list:   sampleExecutions(),
 		detail: sampleDetail(reading), family: sampleFamily(reading),
-		workers:    &monitor.Workers{Reading: reading, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
+		workers:    &monitor.Workers{Reading: reading, HeartbeatEvery: 30 * time.Second, StaleAfter: 90 * time.Second, Totals: workerTotals, List: workers},
 		audit:      sampleAudit(reading),
 		fakePlaces: samplePlaces(reading),
 		alerts:     sampleAlerts(reading),

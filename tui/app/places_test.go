@@ -245,8 +245,11 @@ func TestAWorkerIsOpened(t *testing.T) {
 func TestTheWorkerUnderTheCursorIsReadWhereItIsShown(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
-	b.press("4", "j", "j")
-	require.Zero(t, b.source.count(screen.FeedWorker))
+	b.press("4", "j")
+	require.Equal(t, []int64{7}, b.source.workerIDs, "a queue without a worker has nothing to read")
+	require.Regexp(t, `owns +6 executions of 8 that it takes, the oldest 884101 for 9m00s`, b.View())
+	b.press("v", "j")
+	require.Equal(t, 1, b.source.count(screen.FeedWorker), "what is not shown is not read")
 	b = started(t, sample(), 140, 40)
 	b.press("4", "j")
 	require.Equal(t, int64(7), b.source.workerIDs[len(b.source.workerIDs)-1])

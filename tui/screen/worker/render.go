@@ -59,10 +59,10 @@ func (v *Worker) head(s *Subject, w, h int) []string {
 	}
 	lines := []string{" " + state + "  slots " + slots + e.Mark(screen.FeedWorkers) + "  status " + orDash(s.Worker.Status) + note(s)}
 	lines = append(lines, Strip(e, s.Worker.ID, w)...)
-	facts := Facts(e, s)
-	if s.Queue != nil { // it has lines of its own
-		facts = slices.DeleteFunc(facts, func(line string) bool { return strings.HasPrefix(line, " queue ") })
-	}
+	own := []string{" queue ", " owns ", " history "} // the page has more of these
+	facts := slices.DeleteFunc(Facts(e, s), func(line string) bool {
+		return slices.ContainsFunc(own, func(word string) bool { return strings.HasPrefix(line, word) })
+	})
 	return append(append(lines, facts[:min(len(facts), max(2, h/3))]...), "")
 }
 

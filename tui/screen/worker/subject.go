@@ -2,6 +2,7 @@ package worker
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -139,13 +140,11 @@ func Facts(e *screen.Env, s *Subject) []string {
 		return []string{" Messages in this queue expire into the dead letters: no worker row owns it."}
 	}
 	r := &s.Worker
-	beat := "never"
-	if r.Heartbeat != nil {
-		beat = r.Heartbeat.UTC().Format("15:04:05Z") + " (" + e.AgeOf(r.Heartbeat) + " ago)"
-	}
 	lines := []string{
-		" heartbeat  last " + beat + "   stale after " + widget.Age(e.Data.StaleAfter()),
-		" runtimes   " + listed(r.Runtimes) + "   version " + orDash(r.Version) + "   registered " + r.Created.UTC().Format("2006-01-02 15:04Z"),
+		" heartbeat  " + heartbeat(e, s),
+		" history    " + history(e, s),
+		" owns       " + owns(e, s),
+		" runtimes   " + listed(r.Runtimes) + "   version " + orDash(r.Version),
 	}
 	if s.Queue != nil {
 		lines = append(lines, " queue      "+counts(e, s.Queue))
@@ -154,6 +153,63 @@ func Facts(e *screen.Env, s *Subject) []string {
 		lines = append(lines, probe)
 	}
 	return append(lines, Warnings(e, s)...)
+}
+
+// heartbeat says when the last one came, how often they come, and how many did not.
+func heartbeat(e *screen.Env, s *Subject) string {
+	beat, r := "last never", &s.Worker
+	if r.Heartbeat != nil {
+		beat = "last " + r.Heartbeat.UTC().Format("15:04:05Z") + " (" + e.AgeOf(r.Heartbeat) + " ago)"
+	}
+	if d := e.Data.Workers; d != nil && d.HeartbeatEvery > 0 {
+		beat += "  every " + widget.Short(d.HeartbeatEvery)
+		if missed := r.Missed(d.At, d.HeartbeatEvery); missed > 1 {
+			beat += "  " + e.Paint(theme.Warn, e.Theme.Glyphs.Warning+" "+e.Num(missed)+" missed")
+		}
+	}
+	return beat + "  stale after " + widget.Age(e.Data.StaleAfter())
+}
+
+// history says for how long the worker has been there, and how often it was lost and
+// back soon within a day.
+func history(e *screen.Env, s *Subject) string {
+	registered := "registered " + s.Worker.Created.UTC().Format("2006-01-02 15:04Z")
+	d := Detail(e, s.Worker.ID)
+	if d == nil || !d.Recorded {
+		return registered
+	}
+	text := ""
+	if !s.Gone() && s.Health != monitor.WorkerInactive {
+		text = "up for more than a day · "
+		if since := d.UpSince(); !since.IsZero() {
+			text = "up " + widget.Age(e.Since(since)) + " · "
+		}
+	}
+	if d.Flaps == 0 {
+		return text + "no flap within a day · " + registered
+	}
+	var at []string
+	for i := range d.Changes {
+		if d.Changes[i].Flap && len(at) < 3 {
+			at = append(at, d.Changes[i].At.UTC().Format("15:04"))
+		}
+	}
+	return text + "flapped " + e.Num(d.Flaps) + "x within a day (" + strings.Join(at, ", ") + ") · " + registered
+}
+
+// owns says what the worker has, and since when the oldest of it runs.
+func owns(e *screen.Env, s *Subject) string {
+	if s.Worker.Assigned == nil {
+		return widget.Unknown + ", nobody counts it here"
+	}
+	text := e.Plural(*s.Worker.Assigned, "execution", "executions")
+	if s.Worker.Capacity != nil {
+		text += " of " + e.Num(*s.Worker.Capacity) + " that it takes"
+	}
+	if d := Detail(e, s.Worker.ID); d != nil && len(d.Running) > 0 {
+		text += ", the oldest " + strconv.FormatInt(d.Running[0].ID, 10) + " for " + widget.Age(e.Since(d.Running[0].Since))
+	}
+	return text
 }
 
 // Warnings say what contradicts the row of the worker.

@@ -339,7 +339,7 @@ func (v *Workers) Render(w, h int) []string {
 	if len(v.rows) == 0 {
 		return v.empty()
 	}
-	detail := min(6, max(0, h-8))
+	detail := min(8, max(0, h-8))
 	if v.wide() && w >= 120 {
 		detail = h * 2 / 5
 	}
@@ -389,9 +389,9 @@ func (v *Workers) subject(r row) worker.Subject {
 // wide reports whether the worker under the cursor is told of at length.
 func (v *Workers) wide() bool { return v.preview && v.env.Width >= 120 && v.env.Height >= 25 }
 
-// Subject is the worker that is told of beside the list; zero where there is none.
+// Subject is the worker that is told of beside or below the list; zero where there is none.
 func (v *Workers) Subject() int64 {
-	if at := v.table.Cursor(); v.wide() && at >= 0 && !v.rows[at].orphan {
+	if at := v.table.Cursor(); v.preview && at >= 0 && !v.rows[at].orphan {
 		return v.rows[at].ID
 	}
 	return 0
