@@ -51,6 +51,24 @@ func aged(d time.Duration) func(*testkit.ExecutionRow) {
 	return func(r *testkit.ExecutionRow) { r.Age = d }
 }
 
+// What matches a filter is counted by the search that lists it.
+func TestMatchingCountsWhatAFilterMatches(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	echo, sleep := testkit.Action(t, b.store, "demo.echo"), testkit.Action(t, b.store, "demo.sleep")
+	for range 3 {
+		testkit.Execution(t, b.store, echo, status(attune.StatusFailed))
+		testkit.Execution(t, b.store, sleep)
+	}
+	for want, filter := range map[int64]ExecutionFilter{
+		6: {}, 3: {Statuses: []attune.Status{attune.StatusFailed}, Or: []ExecutionFilter{{Statuses: []attune.Status{attune.StatusFailed}}}}, 0: {Action: "no.such"},
+	} {
+		n, err := b.Matching(t.Context(), filter)
+		require.NoError(t, err)
+		require.Equal(t, Count{Value: want}, n.Count)
+	}
+}
+
 func TestOverviewCountsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

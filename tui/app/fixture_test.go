@@ -51,6 +51,7 @@ type fakeSource struct {
 	cursors   []int64
 	bounded   bool
 	filters   []monitor.ExecutionFilter
+	counted   []monitor.ExecutionFilter
 	cancelled int
 	probes    int
 	family    *monitor.Family
@@ -139,6 +140,16 @@ func (f *fakeSource) Executions(ctx context.Context, filter monitor.ExecutionFil
 	}
 	page.Bounded = f.bounded && page.Next == 0
 	return page, err
+}
+
+func (f *fakeSource) Matching(ctx context.Context, filter monitor.ExecutionFilter) (*monitor.Matching, error) {
+	err := f.answer(ctx, screen.FeedMatches)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counted = append(f.counted, filter)
+	n := &monitor.Matching{Reading: monitor.Reading{At: f.overview.At}, Count: monitor.Count{Value: int64(min(len(f.list), monitor.MatchBound))}}
+	n.Count.AtLeast = len(f.list) > monitor.MatchBound
+	return n, err
 }
 
 func (f *fakeSource) Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error) {

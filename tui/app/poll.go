@@ -20,6 +20,7 @@ type Reader interface {
 	Broker(ctx context.Context) (*monitor.Broker, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
 	QueueDetail(ctx context.Context, ref monitor.QueueRef) (*monitor.QueueDetail, error)
+	Matching(ctx context.Context, filter monitor.ExecutionFilter) (*monitor.Matching, error)
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Workers(ctx context.Context) (*monitor.Workers, error)
@@ -212,6 +213,15 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 	case screen.FeedExecutions:
 		filter, cursor := m.executions.Query(), m.executions.Cursor()
 		return func(ctx context.Context) (any, error) { return settle(r.Executions(ctx, filter, cursor)) }
+	case screen.FeedMatches:
+		filter, asked := m.executions.Query(), m.executions.Asked()
+		return func(ctx context.Context) (any, error) {
+			n, err := settled(r.Matching(ctx, filter))
+			if err != nil {
+				return nil, err
+			}
+			return &screen.Matches{Matching: n, Asked: asked}, nil
+		}
 	case screen.FeedExecution:
 		id := m.execution.ID()
 		return func(ctx context.Context) (any, error) { return settle(r.Execution(ctx, id)) }
@@ -384,7 +394,7 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	if feed == screen.FeedAudit && m.view != keymap.InLog {
 		every = max(every, auditEvery)
 	}
-	if feed == screen.FeedChecks || feed == screen.FeedRoute {
+	if feed == screen.FeedChecks || feed == screen.FeedRoute || feed == screen.FeedMatches {
 		every = max(every, checksEvery)
 	}
 	if feed == screen.FeedFamily {

@@ -108,6 +108,26 @@ func TestWhatIsReadToBeMarkedIsForTheListThatAsked(t *testing.T) {
 	require.Nil(t, b.take(), "there is nothing to mark")
 }
 
+// The foot says how many match, once for each question and not with every poll.
+func TestTheFootSaysHowManyMatch(t *testing.T) {
+	t.Parallel()
+	b := started(t, huge(6_204), 100, 30)
+	b.press("3")
+	require.Contains(t, b.View(), " 200 of 6\u2009204 loaded, more below")
+	n := len(b.source.counted)
+	b.press("j", "j", "r")
+	require.LessOrEqual(t, len(b.source.counted), n+1)
+	b.filtered("status:failed")
+	require.NotEmpty(t, b.source.counted[len(b.source.counted)-1].Statuses, "it is asked anew")
+	b = started(t, huge(monitor.MatchBound+5), 100, 30)
+	b.press("3")
+	require.Contains(t, b.View(), " 200 of 10\u2009000+ loaded")
+	b = started(t, huge(9), 100, 30)
+	b.press("3")
+	require.Contains(t, b.View(), " 9 loaded")
+	require.Empty(t, b.source.counted, "all are there: nothing is counted")
+}
+
 func TestExecutionsAreReadFromTheOldestUp(t *testing.T) {
 	t.Parallel()
 	b := started(t, huge(1_000), 100, 30)

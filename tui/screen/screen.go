@@ -46,6 +46,8 @@ const (
 	FeedLetterRows  Feed = "letter-rows"
 	FeedLedger      Feed = "ledger"
 	FeedRoute       Feed = "route"
+	// FeedMatches is how many executions the filter of their list matches.
+	FeedMatches Feed = "matches"
 	// FeedLine is who stands in a queue, FeedGlance the execution under the cursor of a
 	// view that shows it beside its rows.
 	FeedLine   Feed = "line"
@@ -60,7 +62,15 @@ const (
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows, FeedLedger, FeedRoute, FeedFamily, FeedRecord, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows, FeedLedger, FeedRoute, FeedFamily, FeedRecord, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast, FeedMatches}
+
+// Matches is how many executions a filter matches, and which question of the list that
+// answers.
+type Matches struct {
+	*monitor.Matching
+
+	Asked int `json:"-"`
+}
 
 // Screen is one view.
 type Screen interface {
@@ -220,6 +230,7 @@ type Data struct {
 	Queue       *monitor.QueueDetail     `json:"queue,omitempty"`
 	Executions  *monitor.Executions      `json:"executions,omitempty"`
 	Execution   *monitor.ExecutionDetail `json:"execution,omitempty"`
+	Matches     *Matches                 `json:"matches,omitempty"`
 	Workers     *monitor.Workers         `json:"workers,omitempty"`
 	DeadLetters *monitor.DeadLetters     `json:"dlq,omitempty"`
 	Audit       *monitor.Audit           `json:"audit,omitempty"`

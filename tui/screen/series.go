@@ -80,6 +80,8 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		if q, ok := r.Queue(monitor.DeadLetterQueue); ok && !q.Uncounted {
 			d.History.Record(SeriesDead, now, float64(q.Ready))
 		}
+	case *Matches:
+		d.Matches = r
 	case *monitor.Queues:
 		d.Queues = r
 		d.recordQueues(r.At, r.List)

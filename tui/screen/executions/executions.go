@@ -88,10 +88,22 @@ func (x *Executions) View() screen.View { return keymap.InExecutions }
 
 // Feeds is what the view needs polled.
 func (x *Executions) Feeds() []screen.Feed {
-	if x.Subject() == 0 {
-		return []screen.Feed{screen.FeedExecutions}
+	feeds := []screen.Feed{screen.FeedExecutions}
+	if x.Subject() != 0 {
+		feeds = append(feeds, screen.FeedGlance, screen.FeedFamily)
 	}
-	return []screen.Feed{screen.FeedExecutions, screen.FeedGlance, screen.FeedFamily}
+	if x.pages.Next() != 0 { // while there are more than were read
+		feeds = append(feeds, screen.FeedMatches)
+	}
+	return feeds
+}
+
+// matches is how many match what is listed now, or nil.
+func (x *Executions) matches() *screen.Matches {
+	if n := x.env.Data.Matches; n != nil && n.Asked == x.asked {
+		return n
+	}
+	return nil
 }
 
 // Subject is the execution that is told of below the list; zero where there is none.
@@ -103,8 +115,12 @@ func (x *Executions) Subject() int64 {
 	return x.rows[at].ID
 }
 
-// Behind names what is to be read when another execution is told of than was read last.
+// Behind names what is to be read when another execution is told of than was read last,
+// or when it was not counted how many match.
 func (x *Executions) Behind() screen.Feed {
+	if x.pages.Next() != 0 && x.matches() == nil && x.env.Data.Fresh(screen.FeedMatches).Err == nil {
+		return screen.FeedMatches
+	}
 	if id := x.Subject(); id != 0 {
 		return execution.Unread(x.env, id)
 	}
@@ -285,6 +301,9 @@ func (x *Executions) empty() []string {
 func (x *Executions) summary() string {
 	e := x.env
 	text := " " + e.Num(int64(len(x.rows))) + " loaded"
+	if n := x.matches(); n != nil && x.pages.Next() != 0 {
+		text = " " + e.Num(int64(len(x.rows))) + " of " + e.Count(n.Count) + e.Mark(screen.FeedMatches) + " loaded"
+	}
 	if x.pages.Next() != 0 {
 		text += ", more below: G loads them"
 	}
