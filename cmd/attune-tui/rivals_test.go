@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
@@ -70,6 +71,18 @@ func TestTwoDashboardsTakeOneLetter(t *testing.T) {
 		x.shows("[broker 2]")
 		s.holds(message.QueueDeadLetter, 2)
 	}
+	rival, err := s.store.LockSession(t.Context(), redrive.LockName(message.QueueDeadLetter), "attune-tui bob@ops op 01J9ZKAA since 02:18:58Z")
+	require.NoError(t, err)
+	two[0].shows("a plan runs on them: attune-tui bob@ops op 01J9ZKAA since 02:18:58Z")
+	two[0].asks(keymap.Requeue, "requeue ")
+	two[0].shows("of the blocked")
+	two[0].press("Enter")
+	two[0].shows("Another plan runs on this queue: attune-tui bob@ops")
+	two[0].press("Escape")
+	two[0].shows("of the blocked")
+	two[0].press("Escape", "Escape")
+	two[0].hides("of the blocked")
+	rival.Release(t.Context())
 	for _, x := range two {
 		x.asks(keymap.Requeue, "requeue ")
 		x.shows("of the blocked")

@@ -56,7 +56,10 @@ func (m *Monitor) askBroker(ctx context.Context) <-chan brokerAnswer {
 	return asked
 }
 
-func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) error {
+func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) (err error) {
+	if d.Running, err = redrive.Running(ctx, tx.Queries, DeadLetterQueue); err != nil {
+		return err
+	}
 	if !s.ledger {
 		return d.handled(ctx, tx)
 	}

@@ -284,6 +284,9 @@ type DeadLetters struct {
 	Queue *BrokerQueue `json:"queue"`
 	// QueueMissing is true when the broker answered that there is no such queue.
 	QueueMissing bool `json:"queue_missing,omitempty"`
+	// Running is who runs a plan on them now, with the operation and since when; empty
+	// where nobody does.
+	Running string `json:"running,omitempty"`
 	// Ledger counts handled dead letters by decision; nil where no ledger is
 	// kept or the database did not answer.
 	Ledger *Ledger `json:"ledger"`

@@ -419,14 +419,20 @@ func TestTwoOperatorsDoNotRunPlansOnOneQueue(t *testing.T) {
 	p, err := s.Plan(s.ctx, Order{Do: DoPurge})
 	require.NoError(t, err)
 	other := s.desk(func(c *Config) { c.Actor = "bob@desk" })
-	held, err := other.Lock(s.ctx)
+	held, err := other.Lock(s.ctx, "01J9ZKAA")
 	require.NoError(t, err)
 	_, err = s.Run(s.ctx, p, "", nil)
 	locked, ok := errors.AsType[*store.LockedError](err)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, "attune-tui bob@desk", locked.By)
+	require.Regexp(t, `^attune-tui bob@desk op 01J9ZKAA since \d\d:\d\d:\d\dZ$`, locked.By)
+	again, err := s.Plan(s.ctx, Order{Do: DoPurge})
+	require.NoError(t, err)
+	require.Equal(t, locked.By, again.Running, "before it is refused")
 	require.NoError(t, held.Check(s.ctx))
 	held.Release(s.ctx)
+	again, err = s.Plan(s.ctx, Order{Do: DoPurge})
+	require.NoError(t, err)
+	require.Empty(t, again.Running)
 	r, err := s.Run(s.ctx, p, "", nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Done)
@@ -441,7 +447,7 @@ func TestARunEndsWhenItsLockIsLostOrItIsStopped(t *testing.T) {
 	require.NoError(t, err)
 	kill := func(p Progress) {
 		if p.Settled() == 1 {
-			testkit.Exec(t, s.store, `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'attune-tui ann@desk'
+			testkit.Exec(t, s.store, `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'attune-tui ann@desk op %'
 				and datname = current_database()`)
 		}
 	}

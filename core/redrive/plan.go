@@ -3,6 +3,7 @@ package redrive
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,6 +82,9 @@ type Plan struct {
 	Spool  bool `json:"spool,omitempty"`
 	// Sealed says that the copy can be read with a key only.
 	Sealed bool `json:"sealed,omitempty"`
+	// Running is who ran another plan on the queue when this one was made; empty if nobody
+	// did.
+	Running string `json:"running,omitempty"`
 	// Nothing says why there is nothing to run.
 	Nothing string `json:"nothing,omitempty"`
 }
@@ -121,6 +125,14 @@ func (d *Desk) Plan(ctx context.Context, order Order) (*Plan, error) {
 	}
 	if q != nil {
 		p.Queue, p.Bound = *q, q.Ready
+	}
+	for i := range order.Letters {
+		if order.Do != DoPurge { // what was looked at a moment ago may be on its way back still
+			p.Bound = max(p.Bound, order.Letters[i].Seq+1)
+		}
+	}
+	if p.Running, err = Running(ctx, d.store.Queries, d.cfg.Queue); err != nil {
+		return nil, err
 	}
 	if err := d.planCopies(ctx, p); err != nil {
 		return nil, err
@@ -346,7 +358,21 @@ func (d *Desk) lockName() string { return LockName(d.cfg.Queue) }
 // on it, or on the ledger of it, holds it.
 func LockName(queue string) string { return "the queue " + queue }
 
-// Lock takes the lock, or says who holds it.
-func (d *Desk) Lock(ctx context.Context) (*store.SessionLock, error) {
-	return d.store.LockSession(ctx, d.lockName(), d.cfg.Source+" "+d.cfg.Actor)
+// Lock takes the lock for an operation, or says who holds it.
+func (d *Desk) Lock(ctx context.Context, op string) (*store.SessionLock, error) {
+	holder := fmt.Sprintf("%s %s op %.8s since %s", d.cfg.Source, d.cfg.Actor, op, time.Now().UTC().Format("15:04:05Z"))
+	return d.store.LockSession(ctx, d.lockName(), holder)
+}
+
+// Running says who runs a plan on a queue, or on the ledger of it, with the operation
+// and since when; empty where nobody does.
+func Running(ctx context.Context, q *store.Queries, queue string) (string, error) {
+	row, err := q.SessionLockHolder(ctx, LockName(queue))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("find who acts on %s: %w", queue, err)
+	}
+	return cmp.Or(row.Holder, "another session"), nil
 }

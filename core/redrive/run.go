@@ -102,7 +102,7 @@ var errChanged = errors.New("the execution has changed since the plan")
 // which is when the lock is held (*store.LockedError) or a server is away.
 func (d *Desk) Run(ctx context.Context, p *Plan, reason string, tell Tell) (receipt *Receipt, err error) {
 	began := time.Now()
-	lock, err := d.Lock(ctx)
+	lock, err := d.Lock(ctx, p.Op)
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,16 @@ var redriveStages = map[string]func(b *bundle, d *sampleDesk){
 		d.plan = samplePlan()
 		b.press("R", "enter")
 	},
+	"requeue_rival": func(b *bundle, d *sampleDesk) {
+		d.plan = samplePlan()
+		d.plan.Running = "attune-tui bob@ops op 01J9ZKAA since 02:18:58Z"
+		b.press("R", "enter")
+	},
+	"rival": func(b *bundle, _ *sampleDesk) {
+		dead := *b.source.dead
+		dead.Running = "attune-tui bob@ops op 01J9ZKAA since 02:18:58Z"
+		b.apply("dlq", &dead)
+	},
 	"requeue_unknown": func(b *bundle, d *sampleDesk) {
 		d.plan = samplePlan()
 		d.plan.Route = nil

@@ -12,6 +12,9 @@ import (
 // redriveLines say what a plan on the letters of the broker does.
 func redriveLines(p *redrive.Plan) []act.Line {
 	lines := goneLines(p)
+	if p.Running != "" {
+		lines = append(lines, line(act.Warn, "Another plan runs on this queue: %s. This one is refused until that ends.", p.Running))
+	}
 	switch p.Do {
 	case redrive.DoRequeue:
 		lines = append(lines, requeueLines(p)...)

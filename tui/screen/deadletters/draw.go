@@ -44,6 +44,9 @@ func (v *DeadLetters) Render(w, h int) []string {
 		return e.Missing(screen.FeedDeadLetters, "the dead letters", w)
 	}
 	lines := append(v.depth(d, w), v.sourceLines(d, w)...)
+	if d.Running != "" {
+		lines = append(lines, " "+e.Paint(theme.Warn, widget.Cut("▲ a plan runs on them: "+widget.Clean(d.Running), max(1, w-2))))
+	}
 	v.first = len(lines)
 	under := v.selected(w)
 	if h-len(lines) < smallest && len(under) > 0 { // the list comes first
