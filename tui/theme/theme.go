@@ -53,7 +53,9 @@ type Theme struct {
 	ascii bool
 	codes [roles]string
 	// plain is true where nothing is coloured.
-	plain  bool
+	plain bool
+	// bare is true where nothing but text is drawn.
+	bare   bool
 	Glyphs Glyphs
 }
 
@@ -67,7 +69,7 @@ func New(opts Options) (*Theme, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown theme %q: choose one of %s", name, strings.Join(Names, ", "))
 	}
-	t := &Theme{name: name, Glyphs: glyphs, ascii: opts.ASCII, plain: opts.Plain || opts.NoColor || name == "mono"}
+	t := &Theme{name: name, Glyphs: glyphs, ascii: opts.ASCII, bare: opts.Plain, plain: opts.Plain || opts.NoColor || name == "mono"}
 	if opts.Plain {
 		return t, nil
 	}
@@ -130,6 +132,15 @@ func (t *Theme) Paint(role Role, text string) string {
 		return text
 	}
 	return code + text + reset
+}
+
+// Underline returns the sequences that begin and end an underline, which may stand in
+// any role; both are empty where nothing but text is drawn.
+func (t *Theme) Underline() (on, off string) {
+	if t.bare {
+		return "", ""
+	}
+	return "\x1b[4m", "\x1b[24m"
 }
 
 // Start returns the sequence that begins the role, and Stop what ends it; both

@@ -1,6 +1,7 @@
 package widget
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/tui/theme"
@@ -21,6 +22,9 @@ type Column struct {
 	// Priority decides which columns stay when the room is short: the highest
 	// numbers are dropped first, zero is never dropped.
 	Priority int
+	// Watch underlines a cell that a poll has changed, until the next one. It is not for
+	// what changes by itself, such as ages.
+	Watch bool
 	// Middle cuts long cells in the middle instead of at their end.
 	Middle bool
 }
@@ -70,6 +74,7 @@ type Table struct {
 	// unfolded is how many lines that took last.
 	wrap     bool
 	unfolded int
+	changes  changes
 }
 
 // NewTable makes an empty table.
@@ -80,6 +85,7 @@ func NewTable(columns []Column) *Table { return &Table{columns: columns} }
 // cursor keeps its place and Gone says which row was lost.
 func (t *Table) SetRows(rows Rows) {
 	t.rows, t.gone = rows, ""
+	t.changes.next()
 	t.missing()
 	n := t.len()
 	if n == 0 {
@@ -208,10 +214,18 @@ func (t *Table) Lines(w, h int, th *theme.Theme) []string {
 	t.height, t.unfolded = h-1-len(below), len(below)
 	t.settle()
 	out := make([]string, 0, h)
+	watches := slices.ContainsFunc(t.columns, func(c Column) bool { return c.Watch })
 	out = append(out, Blank(lead)+th.Paint(theme.Dim, t.header(widths)))
 	for row := t.offset; row < t.len() && len(out) < h; row++ {
 		t.cells = t.rows.Cells(row, t.cells[:0])
-		out = append(out, t.line(widths, row, th))
+		key := ""
+		if watches {
+			key = t.rows.Key(row)
+		}
+		out = append(out, t.line(widths, row, key, th))
+		if watches {
+			t.changes.note(key, t.columns, t.cells)
+		}
 		if row == t.cursor {
 			out = append(out, below...)
 		}
@@ -233,7 +247,8 @@ func (t *Table) header(widths []int) string {
 	return b.String()
 }
 
-func (t *Table) line(widths []int, row int, th *theme.Theme) string {
+// line draws a row; its key is wanted where columns are watched only.
+func (t *Table) line(widths []int, row int, key string, th *theme.Theme) string {
 	var b strings.Builder
 	cursor, pointer := row == t.cursor, " "
 	if cursor && t.blurred {
@@ -247,8 +262,13 @@ func (t *Table) line(widths []int, row int, th *theme.Theme) string {
 	if len(t.marks.order) > 0 {
 		b.WriteString(t.mark(row, cursor, th))
 	}
-	first := true
+	first, watched := true, 0
 	for i, c := range t.columns {
+		changed := false
+		if c.Watch && i < len(t.cells) {
+			changed = t.changes.changed(key, watched, t.cells[i].Text)
+			watched++
+		}
 		if widths[i] < 0 || i >= len(t.cells) {
 			continue
 		}
@@ -257,6 +277,9 @@ func (t *Table) line(widths []int, row int, th *theme.Theme) string {
 		}
 		first = false
 		text := align(c, cleanCell(t.cells[i].Text), widths[i])
+		if changed {
+			text = underlined(text, th)
+		}
 		if cursor {
 			b.WriteString(text)
 		} else {

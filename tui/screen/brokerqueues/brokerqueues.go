@@ -56,9 +56,9 @@ type row struct {
 var columns = []widget.Column{
 	{Title: "", Width: 1},
 	{Title: "QUEUE", Width: 24, Grow: true, Middle: true},
-	{Title: "READY", Width: 8, Right: true},
-	{Title: "UNACK", Width: 6, Right: true},
-	{Title: "CONS", Width: 4, Right: true},
+	{Title: "READY", Width: 8, Right: true, Watch: true},
+	{Title: "UNACK", Width: 6, Right: true, Watch: true},
+	{Title: "CONS", Width: 4, Right: true, Watch: true},
 	{Title: "IN/s", Width: 6, Right: true, Priority: 3},
 	{Title: "OUT/s", Width: 6, Right: true, Priority: 3},
 	{Title: "TYPE", Width: 7, Priority: 6},

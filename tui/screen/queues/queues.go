@@ -43,8 +43,8 @@ type Queues struct {
 var columns = []widget.Column{
 	{Title: "", Width: 1},
 	{Title: "ACTION / GROUP", Width: 22, Grow: true, Middle: true},
-	{Title: "QUEUED", Width: 8, Right: true},
-	{Title: "RUN/MAX", Width: 8, Right: true},
+	{Title: "QUEUED", Width: 8, Right: true, Watch: true},
+	{Title: "RUN/MAX", Width: 8, Right: true, Watch: true},
 	{Title: "HEAD", Width: 7, Right: true},
 	{Title: "DONE", Width: 8, Right: true, Priority: 2},
 	{Title: "Δ1m", Width: 6, Right: true, Priority: 3},
