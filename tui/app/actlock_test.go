@@ -173,7 +173,7 @@ func TestTheLogJoinsThisSessionWithWhatIsRecorded(t *testing.T) {
 	require.Equal(t, keymap.InLog, b.view)
 	view := b.View()
 	require.Equal(t, 1, strings.Count(view, " 312 "), "the same act stands once")
-	require.Contains(t, view, "queue.pause")
+	require.Contains(t, view, "pause queue")
 	require.Contains(t, view, "bob@ops-1")
 	require.Contains(t, view, "✗ failed")
 	b.press("j", "enter")

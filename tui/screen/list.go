@@ -57,6 +57,33 @@ func MoveTable(t *widget.Table, action keymap.Action) bool {
 	return true
 }
 
+// farDown is an offset below every end; what is drawn keeps it inside.
+const farDown = 1 << 20
+
+// Scroll carries out the actions that scroll a text of which h lines are in sight. It
+// reports whether the action was one of them. What is drawn keeps the offset from
+// going beyond the end.
+func Scroll(offset *int, action keymap.Action, h int) bool {
+	switch action {
+	case keymap.RowDown:
+		*offset++
+	case keymap.RowUp:
+		*offset--
+	case keymap.HalfDown:
+		*offset += max(1, h/2)
+	case keymap.HalfUp:
+		*offset -= max(1, h/2)
+	case keymap.Top:
+		*offset = 0
+	case keymap.Bottom:
+		*offset = farDown
+	default:
+		return false
+	}
+	*offset = max(0, *offset)
+	return true
+}
+
 // GoneNote says that the row under the cursor has left the data.
 func (e *Env) GoneNote(t *widget.Table, what string) string {
 	if t.Gone() == "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
 )
 
 var start = time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
@@ -101,4 +102,20 @@ func TestReplicasThatAreGoneComeLast(t *testing.T) {
 		order = append(order, r.ID)
 	}
 	require.Equal(t, []string{"ill", "well", "gone"}, order)
+}
+
+// What scrolls a text does so alike in every view, and never above its beginning.
+func TestTextsAreScrolled(t *testing.T) {
+	t.Parallel()
+	offset := 0
+	for _, step := range []struct {
+		action keymap.Action
+		want   int
+	}{
+		{keymap.RowUp, 0}, {keymap.RowDown, 1}, {keymap.HalfDown, 6}, {keymap.HalfUp, 1}, {keymap.HalfUp, 0}, {keymap.Bottom, farDown}, {keymap.Top, 0},
+	} {
+		require.True(t, Scroll(&offset, step.action, 10))
+		require.Equal(t, step.want, offset)
+	}
+	require.False(t, Scroll(&offset, keymap.Open, 10))
 }

@@ -99,22 +99,9 @@ func (x *Execution) Do(action keymap.Action) screen.Effect {
 		x.turn(1)
 	case keymap.PrevPane:
 		x.turn(-1)
-	case keymap.RowDown:
-		x.scroll++
-	case keymap.RowUp:
-		x.scroll--
-	case keymap.HalfDown:
-		x.scroll += max(1, x.visible/2)
-	case keymap.HalfUp:
-		x.scroll -= max(1, x.visible/2)
-	case keymap.Top:
-		x.scroll = 0
-	case keymap.Bottom:
-		x.scroll = 1 << 20
 	default:
-		return screen.Effect{}
+		return screen.Effect{Handled: screen.Scroll(&x.scroll, action, x.visible)}
 	}
-	x.scroll = max(0, x.scroll) // what is drawn keeps the rest inside
 	return screen.Effect{Handled: true}
 }
 

@@ -245,26 +245,10 @@ func (v *Inquiries) Do(action keymap.Action) screen.Effect {
 
 // inDetail scrolls one inquiry, and leads to what asks it.
 func (v *Inquiries) inDetail(action keymap.Action) screen.Effect {
-	switch action {
-	case keymap.RowDown:
-		v.scroll++
-	case keymap.RowUp:
-		v.scroll--
-	case keymap.HalfDown:
-		v.scroll += max(1, v.visible/2)
-	case keymap.HalfUp:
-		v.scroll -= max(1, v.visible/2)
-	case keymap.Top:
-		v.scroll = 0
-	case keymap.Bottom:
-		v.scroll = 1 << 20
-	case keymap.Open:
+	if action == keymap.Open {
 		return v.asking()
-	default:
-		return screen.Effect{}
 	}
-	v.scroll = max(0, v.scroll)
-	return screen.Effect{Handled: true}
+	return screen.Effect{Handled: screen.Scroll(&v.scroll, action, v.visible)}
 }
 
 // asking opens the workflow whose task asks, or the execution.

@@ -2,6 +2,7 @@ package operations
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/filter"
@@ -51,7 +52,7 @@ func (a asked) Texts(field string) []string {
 	t := a.r.texts()
 	switch field {
 	case "act":
-		return []string{t.kind}
+		return []string{t.kind, said(t.kind)}
 	case "target":
 		return []string{t.target}
 	case "who":
@@ -68,7 +69,7 @@ func (a asked) Texts(field string) []string {
 	case "audit":
 		return []string{t.audit}
 	default:
-		return []string{t.kind, t.target, t.who, t.reason, t.problem, a.r.state(), t.audit}
+		return []string{t.kind, said(t.kind), t.target, t.who, t.reason, t.problem, a.r.state(), t.audit}
 	}
 }
 
@@ -78,6 +79,15 @@ func (a asked) Number(field string) (float64, bool) {
 		return a.v.env.Since(a.r.at).Seconds(), true
 	}
 	return 0, false
+}
+
+// said is an act in words: pause queue for queue.pause.
+func said(kind string) string {
+	object, verb, ok := strings.Cut(kind, ".")
+	if !ok {
+		return kind
+	}
+	return strings.NewReplacer("_", " ", "-", " ").Replace(verb + " " + object)
 }
 
 // texts are what a row says in words.

@@ -45,12 +45,15 @@ type row struct {
 var columns = []widget.Column{
 	{Title: "AT", Width: 8},
 	{Title: "OUTCOME", Width: 12},
-	{Title: "ACT", Width: 19},
+	{Title: "ACT", Width: 21},
 	{Title: "TARGET", Width: 18, Grow: true, Middle: true},
 	{Title: "WHO", Width: 14, Priority: 2, Middle: true},
 	{Title: "AUDIT", Width: 6, Right: true, Priority: 1},
 	{Title: "REASON", Width: 24, Priority: 3},
 }
+
+// detailPage is how many lines of an operation are taken for a page.
+const detailPage = 16
 
 // New makes the view.
 func New(env *screen.Env) *Operations {
@@ -154,21 +157,8 @@ func (v *Operations) entry(id int64) *monitor.AuditEntry {
 
 // Do carries out an action.
 func (v *Operations) Do(action keymap.Action) screen.Effect {
-	if v.detail {
-		switch action {
-		case keymap.RowDown:
-			v.scroll++
-			return screen.Effect{Handled: true}
-		case keymap.RowUp:
-			v.scroll = max(0, v.scroll-1)
-			return screen.Effect{Handled: true}
-		case keymap.HalfDown:
-			v.scroll += 8
-			return screen.Effect{Handled: true}
-		case keymap.HalfUp, keymap.Top:
-			v.scroll = max(0, v.scroll-8)
-			return screen.Effect{Handled: true}
-		}
+	if v.detail && screen.Scroll(&v.scroll, action, detailPage) {
+		return screen.Effect{Handled: true}
 	}
 	if screen.MoveTable(v.table, action) {
 		effect := screen.Effect{Handled: true}
@@ -206,7 +196,7 @@ func (v *Operations) Cells(i int, into []widget.Cell) []widget.Cell {
 	return append(into,
 		widget.Cell{Text: r.at.UTC().Format("15:04:05"), Role: theme.Dim},
 		widget.Cell{Text: state, Role: role},
-		widget.Cell{Text: t.kind},
+		widget.Cell{Text: said(t.kind)},
 		widget.Cell{Text: t.target},
 		widget.Cell{Text: t.who},
 		widget.Cell{Text: t.audit, Role: theme.Dim},
@@ -335,7 +325,7 @@ func (v *Operations) detailLines(w int) []string {
 	}
 	if a := r.audit; a != nil {
 		if r.op == nil {
-			title = a.Action + " " + a.Target
+			title = said(a.Action) + " " + a.Target
 			say("outcome", a.Outcome)
 			say("reason", a.Reason)
 			say("error", a.Error)

@@ -226,7 +226,7 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 	case inLine:
 		return q.line.do(action)
 	default:
-		return q.read(action)
+		return screen.Effect{Handled: screen.Scroll(&q.scroll, action, q.visible)}
 	}
 }
 
@@ -244,28 +244,6 @@ func (q *Queue) open() screen.Effect {
 		return screen.Effect{Handled: true, Open: keymap.InExecutions, Filter: "action:" + d.ActionRef}
 	}
 	return screen.Effect{}
-}
-
-// read scrolls the part that is text.
-func (q *Queue) read(action keymap.Action) screen.Effect {
-	switch action {
-	case keymap.RowDown:
-		q.scroll++
-	case keymap.RowUp:
-		q.scroll--
-	case keymap.HalfDown:
-		q.scroll += max(1, q.visible/2)
-	case keymap.HalfUp:
-		q.scroll -= max(1, q.visible/2)
-	case keymap.Top:
-		q.scroll = 0
-	case keymap.Bottom:
-		q.scroll = 1 << 20
-	default:
-		return screen.Effect{}
-	}
-	q.scroll = max(0, q.scroll) // what is drawn keeps the rest inside
-	return screen.Effect{Handled: true}
 }
 
 // Select puts the cursor on a line of the body, in the table that is drawn there.

@@ -27,6 +27,9 @@ type Worker struct {
 	top int
 }
 
+// historyPage is how many lines of what changed are taken for a page.
+const historyPage = 10
+
 // New makes the view.
 func New(env *screen.Env) *Worker { return &Worker{env: env, table: newTable()} }
 
@@ -115,24 +118,7 @@ func (v *Worker) Do(action keymap.Action) screen.Effect {
 	if !v.inHistory {
 		return screen.Effect{Handled: screen.MoveTable(v.table, action)}
 	}
-	switch action {
-	case keymap.RowDown:
-		v.scroll++
-	case keymap.RowUp:
-		v.scroll--
-	case keymap.HalfDown:
-		v.scroll += 5
-	case keymap.HalfUp:
-		v.scroll -= 5
-	case keymap.Top:
-		v.scroll = 0
-	case keymap.Bottom:
-		v.scroll = monitor.WorkerChangeRows
-	default:
-		return screen.Effect{}
-	}
-	v.scroll = max(0, v.scroll) // what is drawn keeps the rest inside
-	return screen.Effect{Handled: true}
+	return screen.Effect{Handled: screen.Scroll(&v.scroll, action, historyPage)}
 }
 
 // Select puts the cursor on a line of the body.

@@ -60,9 +60,9 @@ func (v *Workflows) move(action keymap.Action) screen.Effect {
 	case v.focus != inList && slices.Contains(marking, action):
 		effect.Note = "Workflows are marked in their list: tab leads there."
 	case v.why:
-		v.whyScroll = scrolled(v.whyScroll, action, v.sideHeight)
+		screen.Scroll(&v.whyScroll, action, v.sideHeight)
 	case v.focus == inSide:
-		v.side = scrolled(v.side, action, v.sideHeight)
+		screen.Scroll(&v.side, action, v.sideHeight)
 	case v.focus == inTree && action == keymap.Left:
 		v.tree.left()
 	case v.focus == inTree && action == keymap.Right:
@@ -91,25 +91,6 @@ func (v *Workflows) extend(effect *screen.Effect) {
 		return
 	}
 	effect.Refetch = screen.FeedWorkflows
-}
-
-// scrolled is an offset after an action; what is drawn keeps it inside.
-func scrolled(offset int, action keymap.Action, h int) int {
-	switch action {
-	case keymap.RowDown:
-		offset++
-	case keymap.RowUp:
-		offset--
-	case keymap.HalfDown:
-		offset += max(1, h/2)
-	case keymap.HalfUp:
-		offset -= max(1, h/2)
-	case keymap.Top:
-		offset = 0
-	case keymap.Bottom:
-		offset = 1 << 20
-	}
-	return max(0, offset)
 }
 
 // open leads from the list into the tree, and from there on.

@@ -204,6 +204,9 @@ func (v *Workflows) Title() (left, right string) {
 		right += " · " + strconv.Itoa(len(v.rows))
 		if v.more() {
 			right += "+"
+			if !v.byID() {
+				right += " read, ordered among themselves"
+			}
 		}
 	}
 	return left, right + v.env.Mark(screen.FeedWorkflows)
