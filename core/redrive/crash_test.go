@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,6 +101,11 @@ func (s *site) dies(point, do, op string) {
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	require.True(s.t, ok)
 	require.True(s.t, status.Signaled() && status.Signal() == syscall.SIGKILL, "%s: %s", point, out)
+	testkit.Eventually(s.t, func() bool {
+		who, err := Running(s.ctx, s.store.Queries, s.Queue())
+		require.NoError(s.t, err)
+		return who == ""
+	}, 20*time.Second, "the server notices that whoever held the lock is dead")
 }
 
 // requested lists which executions have a request in the queue of the scheduler,

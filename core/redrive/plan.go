@@ -82,6 +82,10 @@ type Plan struct {
 	Spool  bool `json:"spool,omitempty"`
 	// Sealed says that the copy can be read with a key only.
 	Sealed bool `json:"sealed,omitempty"`
+	// Undoes is what an undo takes back, and Unsure how many of its letters may be back
+	// already, or never left, because whoever removed or put them back died.
+	Undoes string `json:"undoes,omitempty"`
+	Unsure int    `json:"unsure,omitempty"`
 	// Running is who ran another plan on the queue when this one was made; empty if nobody
 	// did.
 	Running string `json:"running,omitempty"`
@@ -340,10 +344,15 @@ func (d *Desk) planUndo(p *Plan) error {
 		return err
 	}
 	p.Target, p.TargetKey = "", s.Queue
+	p.Undoes = s.Do
 	p.Route = &Route{Queues: []string{s.Queue}, Ahead: p.Queue.Ready, Consumers: p.Queue.Consumers}
 	for i := range s.Letters {
 		item := Item{Letter: &s.Letters[i]}
-		if state := s.Letters[i].State; state != StateRemoved && state != stateSpooled {
+		switch state := s.Letters[i].State; state {
+		case StateRemoved:
+		case stateSpooled, stateReturning:
+			p.Unsure++
+		default:
 			item.Skip = "it is " + state
 		}
 		p.Items = append(p.Items, item)

@@ -19,7 +19,14 @@ const (
 	StateRemoved = "removed" // it has left
 	StateKept    = "kept"    // it went back to its queue
 	StateUndone  = "put back"
+	// stateReturning is that of a letter that was being put back: it may be there.
+	stateReturning = "being put back"
 )
+
+// missing reports whether a letter in the state is to be put back.
+func missing(state string) bool {
+	return state == StateRemoved || state == stateSpooled || state == stateReturning
+}
 
 // spoolKept is for how long the spool of an operation is kept.
 const spoolKept = 90 * 24 * time.Hour
@@ -171,7 +178,7 @@ type Spooled struct {
 func (s *Spooled) Undoable() int {
 	n := 0
 	for _, l := range s.Letters {
-		if l.State == StateRemoved || l.State == stateSpooled {
+		if missing(l.State) {
 			n++
 		}
 	}

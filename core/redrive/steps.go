@@ -396,7 +396,7 @@ func (r *runner) undo(ctx context.Context) error {
 	defer func() { _ = marks.close() }() // a mark that is lost puts a letter back twice
 	for i := range source.Letters {
 		l := &source.Letters[i]
-		if l.State != StateRemoved && l.State != stateSpooled {
+		if !missing(l.State) {
 			continue
 		}
 		if err := r.next(ctx, false); err != nil {
@@ -418,7 +418,13 @@ func (r *runner) putBack(ctx context.Context, source *Spooled, marks *spool, i i
 	}
 	again := r.again(w, true)
 	again.Headers["x-attune-undo-op"] = source.Op
+	if err := marks.mark(source.numbers[i], stateReturning); err != nil {
+		return err
+	}
 	if err := r.errand.Send(ctx, "", source.Queue, again); err != nil {
+		if !errors.Is(err, broker.ErrUnanswered) {
+			err = errors.Join(err, marks.mark(source.numbers[i], StateRemoved))
+		}
 		return err
 	}
 	crashpoint.Reach("redrive:undone")

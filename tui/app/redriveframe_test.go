@@ -92,6 +92,13 @@ var redriveStages = map[string]func(b *bundle, d *sampleDesk){
 		dead.Running = "attune-tui bob@ops op 01J9ZKAA since 02:18:58Z"
 		b.apply("dlq", &dead)
 	},
+	"undo": func(b *bundle, d *sampleDesk) {
+		d.plan = redrive.Plan{
+			Op: "01J9ZKAC", Items: make([]redrive.Item, 3), Bound: 37, Undoes: redrive.DoMove, Unsure: 1, TargetKey: monitor.DeadLetterQueue,
+			Queue: redrive.Queue{Ready: 37, Consumers: 1},
+		}
+		b.press("b", "u")
+	},
 	"requeue_unknown": func(b *bundle, d *sampleDesk) {
 		d.plan = samplePlan()
 		d.plan.Route = nil

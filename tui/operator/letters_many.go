@@ -1,8 +1,11 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
@@ -20,6 +23,18 @@ func idsOf(targets []act.Target) []int64 {
 	return ids
 }
 
+// asEnqueued is the order in which the executions of letters were requested, so that
+// first in stays first out in every queue; letters of none come after, as they died.
+func asEnqueued(a, b monitor.LedgerEntry) int {
+	execution := func(e *monitor.LedgerEntry) int64 {
+		if e.Execution == nil {
+			return math.MaxInt64
+		}
+		return *e.Execution
+	}
+	return cmp.Or(cmp.Compare(execution(&a), execution(&b)), cmp.Compare(a.ID, b.ID))
+}
+
 // planRequeueMany plans to requeue letters of the ledger that were marked, by the
 // verdict that the list shows.
 func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.Plan, error) {
@@ -27,6 +42,7 @@ func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.P
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(letters, asEnqueued)
 	var ids []int64
 	skipped := map[string]int{}
 	for i := range letters {
@@ -51,7 +67,7 @@ func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.P
 		return plan, nil
 	}
 	plan.Lines = append(plan.Lines,
-		line(act.Plain, "order    as they died; executions join the tails of their queues"),
+		line(act.Plain, "order    as first enqueued (FIFO kept); executions join the tails of their queues"),
 		line(act.Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1),
 		line(act.Note, "safety   each is one transaction with its audit; hand-overs are repeated as new executions"))
 	plan.Word = wordFor(len(ids), fmt.Sprintf("requeue %d", len(ids)))

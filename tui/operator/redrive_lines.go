@@ -34,6 +34,7 @@ func redriveLines(p *redrive.Plan) []act.Line {
 		lines = append(lines, line(act.Plain, "They are %sremoved; the others go back to their places.", copied(p)))
 	case redrive.DoUndo:
 		lines = append(lines, line(act.Plain, "They are published to %s again, with all that they had.", p.TargetKey))
+		lines = append(lines, undoLines(p)...)
 	}
 	for _, check := range p.Checks {
 		if !check.OK { // what is as it should be stands in the line of the target
@@ -217,4 +218,19 @@ func againLines(p *redrive.Plan) []act.Line {
 		return nil
 	}
 	return []act.Line{line(act.Warn, "%5d  sent again before and dead again: up to the %s time now", n, act.Ordinal(most+1))}
+}
+
+// undoLines warn of what an undo does not take back, and of what it may do twice.
+func undoLines(p *redrive.Plan) []act.Line {
+	var lines []act.Line
+	if p.Undoes == redrive.DoMove {
+		lines = append(lines, line(act.Warn, "They were moved: what the target got stays there, so each may be handled twice. Remove it there first."))
+	}
+	if p.Queue.Consumers > 0 {
+		lines = append(lines, line(act.Warn, "A handler takes from there and decides them as soon as they are back."))
+	}
+	if p.Unsure > 0 {
+		lines = append(lines, line(act.Warn, "Of %d nobody knows whether they left or are back already, since a run was killed: S shows it. They may be there twice.", p.Unsure))
+	}
+	return lines
 }
