@@ -126,7 +126,7 @@ func TestEveryActHasARunByKeys(t *testing.T) {
 	for _, action := range keys {
 		one = append(one, byKey[action])
 	}
-	reached := map[string]bool{string(act.SnapshotLetters): true, string(act.ReadSpool): true} // they look, and their keys are S and b
+	reached := map[string]bool{}
 	for _, menu := range menusOfOne() {
 		for _, item := range menu.Items {
 			reached[string(item.Kind)] = true
@@ -139,7 +139,7 @@ func TestEveryActHasARunByKeys(t *testing.T) {
 		}
 	}
 	for kind := range names {
-		require.True(t, reached[kind], "%s is in no menu that this test knows", kind)
+		require.True(t, reached[kind] || act.Kind(kind).Looks(), "%s is in no menu that this test knows", kind)
 	}
 	for _, b := range keymap.Table {
 		if b.Acts && b.Action != keymap.Act { // A leads to all the others

@@ -78,11 +78,8 @@ func TestLettersOfTheLedgerAreLedByKeys(t *testing.T) {
 	x.runs("Reopen 1 dead letter")
 	require.Equal(t, 3, testkit.Count(t, i.store, open))
 	x.shows("waiting for a person 3")
-	x.asks(keymap.Purge, "purge dead letter")
-	x.shows("died because")
-	x.press("Enter", "Enter", "Enter", "Enter")
-	x.shows("─ Purge")
-	x.runs("Purge")
+	x.asks(keymap.Purge, "Discard 3 dead letters") // all that match, marked first
+	x.runs("Discard 3 dead letters")
 	require.Zero(t, testkit.Count(t, i.store, open))
 	i.ends <- struct{}{}
 	i.becomes(1, `select count(*) from execution where status = 'completed' and original_execution is not null`)
