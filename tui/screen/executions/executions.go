@@ -118,11 +118,13 @@ func (x *Executions) Subject() int64 {
 // Behind names what is to be read when another execution is told of than was read last,
 // or when it was not counted how many match.
 func (x *Executions) Behind() screen.Feed {
+	if id := x.Subject(); id != 0 {
+		if unread := execution.Unread(x.env, id); unread != "" {
+			return unread
+		}
+	}
 	if x.pages.Next() != 0 && x.matches() == nil && x.env.Data.Fresh(screen.FeedMatches).Err == nil {
 		return screen.FeedMatches
-	}
-	if id := x.Subject(); id != 0 {
-		return execution.Unread(x.env, id)
 	}
 	return ""
 }
