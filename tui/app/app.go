@@ -307,7 +307,7 @@ type clockMsg struct{}
 
 // Init starts the clock and the polls of the first view.
 func (m *Model) Init() tea.Cmd {
-	return tea.Batch(m.resume(), m.opts.After(time.Second, clockMsg{}))
+	return tea.Batch(m.resume(), m.listen(), m.opts.After(time.Second, clockMsg{}))
 }
 
 // Update takes one message.
@@ -328,6 +328,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		default:
 			return m, m.fetch(msg.feed, false)
 		}
+	case nudgeMsg:
+		return m, m.nudged(msg)
 	case familyMsg:
 		m.relatedRead(msg)
 	case planMsg:

@@ -42,10 +42,18 @@ type Connect func(ctx context.Context, name string) (*Installation, error)
 type place struct {
 	close   func()
 	running sync.WaitGroup
+	// nudges says that something has changed, deafen ends that, and listening ends
+	// with it; nil where nobody tells.
+	nudges    chan struct{}
+	deafen    context.CancelFunc
+	listening context.Context //nolint:containedctx // it is the time for which nudges are heard
 }
 
 // leave ends the sessions once nothing runs in them any more.
 func (p *place) leave() {
+	if p.deafen != nil {
+		p.deafen()
+	}
 	p.running.Wait()
 	if p.close != nil {
 		p.close()
@@ -137,7 +145,7 @@ func (m *Model) turned(msg turnedMsg) tea.Cmd {
 	m.env.Session = m.sessions[msg.to.Name]
 	m.tick()
 	m.say("Turned to " + msg.to.Name)
-	return tea.Batch(m.refresh(), func() tea.Msg {
+	return tea.Batch(m.refresh(), m.listen(), func() tea.Msg {
 		old.leave()
 		return nil
 	})
