@@ -135,6 +135,11 @@ func TestLettersOfTheBrokerAreTakenAwayAndPutBackByKeys(t *testing.T) {
 	x.shows("[broker 3]")
 	x.shows("demo.c")
 	s.holds(message.QueueDeadLetter, 3) // looking takes nothing
+	x.command("spool")
+	x.shows("Copies are kept of what is removed")
+	x.shows(filepath.Join("attune", "spool"))
+	x.press("Escape")
+	x.hides("Copies are kept of what is removed")
 
 	x.asks(keymap.Discard, "Discard 1 letter")
 	x.runs("Discard 1 letter")
