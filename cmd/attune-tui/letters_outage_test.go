@@ -36,7 +36,7 @@ func (x *terminal) counted(what string) int {
 // what was left, as the queues and the rows have it, and the rest is done when it is back.
 func TestTheBrokerGoesAwayAmidAPlan(t *testing.T) {
 	t.Parallel()
-	const letters = 40
+	const letters = 160 // which is eight seconds at the pace of a plan, so that it is cut amid them
 	s := estrange(t)
 	for i := range letters {
 		s.dies(fmt.Sprintf("demo.a%d", i))

@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/devstack"
@@ -123,6 +125,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 		}
 	}
 	d.sayf("%d engine replicas and %d workers started, logs in %s", d.cfg.Replicas, d.cfg.Workers, logs)
+	d.sayf("watch it from another terminal: %s", d.invitation())
 	return d.awaitWorkers(ctx)
 }
 
@@ -178,6 +181,22 @@ func (d *Demo) awaitWorkers(ctx context.Context) error {
 			return fmt.Errorf("%d of %d workers registered within %s; see the logs", ready, d.cfg.Workers, readyTimeout)
 		}
 	}
+}
+
+// invitation is the line of a shell that opens the dashboard beside the demo.
+func (d *Demo) invitation() string {
+	dashboard := filepath.Join(filepath.Dir(d.cfg.Binary), "attune-tui")
+	return fmt.Sprintf(`(eval "$(%s stack env --dir %s)"; %s)`, inShell(d.cfg.Binary), inShell(d.stack.Dir()), inShell(dashboard))
+}
+
+// inShell quotes a path for a shell where it has to be.
+func inShell(path string) string {
+	if !strings.ContainsFunc(path, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+", r)
+	}) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // secretsKey seals the secrets of the demo, which are none.

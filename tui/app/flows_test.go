@@ -539,6 +539,26 @@ func TestAllNineTabsFitOnTheLine(t *testing.T) {
 	}
 }
 
+// However narrow it is, one sees which view is open and what the time is.
+func TestTheOpenTabAndTheClockStayAtEveryWidth(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.overview.Flows = &monitor.Flows{Inquiries: monitor.Count{Value: 12}}
+	b := started(t, source, 60, 15)
+	for w := 60; w <= 140; w++ {
+		b.send(tea.WindowSizeMsg{Width: w, Height: 24})
+		for i, view := range Views {
+			b.press(fmt.Sprint(i + 1))
+			require.Contains(t, b.frame()[0], "02:19:04Z", "%d columns", w)
+			name := tabNames[view][0]
+			if w >= longTabs {
+				name = tabNames[view][1]
+			}
+			require.Contains(t, b.frame()[tabLine], "["+name, "%d columns", w)
+		}
+	}
+}
+
 func TestGoldenFlows(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {140, 40}} {

@@ -87,15 +87,19 @@ func (m *Model) wide() bool { return m.width >= 120 }
 func (m *Model) header() string {
 	e := m.env
 	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + m.contextName() + " " + m.mode() + "  " +
-		m.sourceState("PG", screen.FeedOverview) + "  " + m.sourceState("MQ", screen.FeedBroker) + "  " + m.pace()
-	right := m.alarms()
+		m.sourceState("PG", screen.FeedOverview) + "  " + m.sourceState("MQ", screen.FeedBroker)
+	right, pace, clock := m.alarms(), "  "+m.pace(), "  "+e.Now.UTC().Format("15:04:05Z")+" "
+	if m.width < wideTabs && !m.paused { // what is the same at every look gives way first
+		pace = ""
+	}
+	left += pace
 	if m.wide() {
 		right += "   last ok " + m.lastOK()
 		if m.synced && (m.skew > time.Second || m.skew < -time.Second) {
 			right += "  skew " + m.skew.Round(100*time.Millisecond).String()
 		}
 	}
-	return widget.Spread(left, right+"  "+e.Now.UTC().Format("15:04:05Z")+" ", m.width)
+	return widget.Spread(left, right+clock, m.width)
 }
 
 // contextName is the name of the installation in its colour. One that is
@@ -210,13 +214,19 @@ var tabNames = map[screen.View][2]string{
 // longTabs is the width from which the views are named in full.
 const longTabs = 118
 
+// wideTabs is the width from which all views are named, and the pace is.
+const wideTabs = 80
+
 func (m *Model) tabs() []tab {
 	at := 0
 	tabs := make([]tab, len(Views))
 	for i, view := range Views {
 		name := tabNames[view][0]
-		if m.width >= longTabs {
+		switch {
+		case m.width >= longTabs:
 			name = tabNames[view][1]
+		case m.width < wideTabs && !m.tabOpen(view):
+			name = name[:1] // its key
 		}
 		name += m.tabBadge(view)
 		text := " " + name + " "
