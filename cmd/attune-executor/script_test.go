@@ -88,7 +88,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 			if ts.Exec(args[1], args[2:]...) == nil && wanted.MatchString(ts.ReadFile("stdout")) {
 				return
 			}
-			pause = min(pause*3/2, time.Second)
+			pause = min(pause*3/2, 400*time.Millisecond)
 		}
 		ts.Fatalf("the output never matched %s", args[0])
 	},

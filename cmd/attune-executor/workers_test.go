@@ -53,7 +53,7 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	var text strings.Builder
 	require.NoError(t, workerTable(&text, v))
 	for _, want := range []string{
-		`verdict\s+fresh since 2026-03-01T09:57:00Z`, `state\s+unhealthy: 12 failures in a row`, `queue\s+7 waiting, 1 consumers, told in 1.3ms`,
+		`verdict\s+fresh since 2026-03-01T09:57:00Z`, `state\s+unhealthy: 12 failures in a row`, `queue\s+7 waiting, 1 consumer, told in 1.3ms`,
 		`unstarted\s+since 2026-03-01T09:57:00Z`, `endpoint\s+answers in 1.3ms`, `clock\s+1h0m0s behind the database's`,
 	} {
 		require.Regexp(t, want, text.String())

@@ -38,7 +38,10 @@ func openTerminalIn(t *testing.T, environ []string, args ...string) *terminal {
 	if err != nil {
 		t.Skip("there is no tmux to make a terminal with")
 	}
-	x := &terminal{t: t, tmux: tmux, socket: filepath.Join(t.TempDir(), "tmux")}
+	folder, err := os.MkdirTemp("", "tmux-*") // not t.TempDir: with a test's name in it a socket's path becomes too long
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	x := &terminal{t: t, tmux: tmux, socket: filepath.Join(folder, "tmux")}
 	t.Cleanup(func() {
 		if t.Failed() {
 			last := exec.Command(tmux, "-S", x.socket, "capture-pane", "-p") //nolint:noctx // The test's context has ended by then.

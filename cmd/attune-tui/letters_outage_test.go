@@ -32,6 +32,20 @@ func (x *terminal) counted(what string) int {
 	return n
 }
 
+// agrees confirms the requeue of so many letters, by the word where they are many.
+func (x *terminal) agrees(letters int) {
+	x.t.Helper()
+	x.shows(fmt.Sprintf("Requeue %d letters", letters))
+	if letters <= 50 {
+		x.press("y")
+		return
+	}
+	word := fmt.Sprintf("requeue %d", letters)
+	x.shows("type " + word + " to confirm")
+	x.call("send-keys", "-l", word)
+	x.press("Enter")
+}
+
 // TestTheBrokerGoesAwayAmidAPlan: the plan stops with what was done, what is unknown and
 // what was left, as the queues and the rows have it, and the rest is done when it is back.
 func TestTheBrokerGoesAwayAmidAPlan(t *testing.T) {
@@ -53,8 +67,7 @@ func TestTheBrokerGoesAwayAmidAPlan(t *testing.T) {
 	x.press("*", "R")
 	x.shows("of the blocked")
 	x.press("Enter")
-	x.shows(fmt.Sprintf("Requeue %d letters", letters))
-	x.press("y")
+	x.agrees(letters)
 	testkit.Eventually(t, func() bool { return s.depth(message.QueueExecutionRequests) >= 5 }, wait, "some are requested")
 	way.cut()
 	x.shows("not connected to the message broker")
@@ -82,8 +95,7 @@ func TestTheBrokerGoesAwayAmidAPlan(t *testing.T) {
 	x.press("*", "R")
 	x.shows("of the blocked")
 	x.press("Enter")
-	x.shows(fmt.Sprintf("Requeue %d letters", letters-done))
-	x.press("y")
+	x.agrees(letters - done)
 	x.shows(fmt.Sprintf("planned %d, done %d", letters-done, letters-done))
 	s.holds(message.QueueDeadLetter, 0)
 	require.Equal(t, letters, requested())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"time"
 
@@ -272,11 +274,18 @@ func (e *Errand) unanswered(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrUnanswered, ErrBlocked)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrUnanswered, context.Cause(ctx))
-	case err == nil || e.send.IsClosed():
+	case err == nil || e.send.IsClosed() || severed(err):
 		return ErrUnanswered
 	default:
 		return err
 	}
+}
+
+// severed reports whether an error is one of the connection's own socket: whoever
+// writes may learn that it is gone before the connection says that it is closed.
+func severed(err error) bool {
+	_, socket := errors.AsType[*net.OpError](err)
+	return socket || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func (e *Errand) openSending(ctx context.Context) (err error) {

@@ -120,7 +120,7 @@ func (t *Taking) Settled(ctx context.Context) error {
 
 // unanswered says of an error that the connection was lost, where it was.
 func (t *Taking) unanswered(err error) error {
-	if t.errand.Lost() || t.channel.IsClosed() {
+	if t.errand.Lost() || t.channel.IsClosed() || severed(err) {
 		return fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
 	return err

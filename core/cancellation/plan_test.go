@@ -26,11 +26,11 @@ func TestStatementsFindRowsByKey(t *testing.T) {
 	testkit.Exec(t, b.store, `INSERT INTO execution_retry (failed, execution, reason, due) SELECT id, id + 1, 'x', now() FROM execution WHERE id % 7 = 0`)
 	check := func(state string) {
 		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
-			for sql, args := range map[string]string{
-				store.CancelTargets: "'{10,20,30,77}'", store.CancelFacts: "90, '{10,20,30,40}'",
-				store.CancelChildren: "'{10,20,30,40}', 1000", store.FindCancels: "0, 200",
+			for _, statement := range [][2]string{
+				{store.CancelTargets, "'{10,20,30,77}'"}, {store.CancelFacts, "90, '{10,20,30,40}'"}, {store.FindCancels, "0, 200"},
+				{store.CancelChildren, "'{10,20,30,40}', false, 1000"}, {store.CancelChildren, "'{10,20,30,40}', true, 1000"},
 			} {
-				plan := b.plan(t, mode, sql, args)
+				plan := b.plan(t, mode, statement[0], statement[1])
 				for _, table := range []string{"execution ", "execution_retry "} {
 					require.NotContains(t, plan, "Seq Scan on "+table, "%s, %s", state, mode)
 				}

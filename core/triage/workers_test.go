@@ -280,8 +280,8 @@ func TestForgetting(t *testing.T) {
 	for name, why := range map[string]string{
 		"works":   "it sends heartbeats: stop its process first",
 		"leaves":  "its process is leaving and has not ended",
-		"died":    "1 executions run there and 0 were handed to it and have not begun: the engine decides about that within executor.timeout_check_interval",
-		"killed":  "0 executions run there and 1 were handed to it",
+		"died":    "1 execution runs there and 0 were handed to it and have not begun: the engine decides about that within executor.timeout_check_interval",
+		"killed":  "0 executions run there and 1 was handed to it",
 		"stopped": "the engine gives it to other workers that can take it",
 		"halted":  "the engine decides about that when the last heartbeat is stale",
 		"full":    "2 messages lie in its queue of hand-overs: none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -217,10 +218,43 @@ func (o *Operator) sortExecutions(ctx context.Context, order act.Order) (*sorted
 		}
 	}
 	rows.reach = append(rows.reach, line(act.Plain, "Touches the queues of %s: %s.", counted(len(actions), "action", "actions"), namesOf(actions)))
+	if order.Kind == act.RetryExecution {
+		return rows, o.unawaited(ctx, rows, found)
+	}
 	if order.Kind == act.CancelExecution {
 		rows.reach = append(rows.reach, line(act.Danger, "It cannot be taken back. %s a slot now.", counted(running, "holds", "hold")))
 	}
 	return rows, nil
+}
+
+// unawaited warns of repetitions for which nobody waits, because who started the
+// execution has ended.
+func (o *Operator) unawaited(ctx context.Context, rows *sorted, found map[int64]*monitor.Execution) error {
+	started := map[int64]int{} // by whom, how many
+	for _, s := range rows.steps {
+		if parent := found[s.target.ID].Parent; parent != nil {
+			started[*parent]++
+		}
+	}
+	if len(started) == 0 {
+		return nil
+	}
+	parents := slices.Sorted(maps.Keys(started))
+	page, err := o.reader.Executions(ctx, monitor.ExecutionFilter{IDs: parents, Limit: len(parents)}, 0)
+	if err != nil {
+		return err
+	}
+	n, ended := 0, map[string]bool{}
+	for i := range page.List {
+		if x := &page.List[i]; attune.Status(x.Status).Terminal() {
+			n += started[x.ID]
+			ended[strconv.FormatInt(x.ID, 10)] = true
+		}
+	}
+	if n > 0 {
+		rows.reach = append(rows.reach, line(act.Warn, "Nobody waits for %d of them: what has started them has ended (%s).", n, namesOf(ended)))
+	}
+	return nil
 }
 
 // namesOf lists a few names.

@@ -46,6 +46,23 @@ func words(lines []act.Line) string {
 	return text
 }
 
+// A repetition of a task does not bring its workflow back, and that is said before.
+func TestManyRepetitionsSayForWhomNobodyWaits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	action := testkit.Action(t, b.store, "demo.job")
+	row := func(status attune.Status, parent *int64) act.Target {
+		e := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.Status, r.Parent = status, parent })
+		return act.Target{ID: e.ID, Name: fmt.Sprint(e.ID)}
+	}
+	over, open := row(attune.StatusFailed, nil), row(attune.StatusRunning, nil)
+	awaited := row(attune.StatusFailed, &open.ID)
+	marked := []act.Target{row(attune.StatusFailed, nil), awaited, row(attune.StatusFailed, &over.ID), row(attune.StatusFailed, &over.ID)}
+	require.Contains(t, words(b.planMany(act.RetryExecution, marked).Lines),
+		fmt.Sprintf("Nobody waits for 2 of them: what has started them has ended (%d).", over.ID))
+	require.NotContains(t, words(b.planMany(act.RetryExecution, marked[:2]).Lines), "Nobody waits")
+}
+
 func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	t.Parallel()
 	b := setup(t, quick)

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -81,6 +82,14 @@ func QueueThing(q *monitor.Queue, value any) Thing {
 	if q.LimitFrom.Kind != "" { // where queues are recorded one by one
 		t.Table, t.Where = "execution_admission_state", "id = "+strconv.FormatInt(q.ID, 10)
 	}
+	return t
+}
+
+// WorkerThing is a worker, of which a value was read.
+func WorkerThing(w *monitor.Worker, value any) Thing {
+	name := cmp.Or(w.Name, strconv.FormatInt(w.ID, 10))
+	t := Numbered("worker", w.ID, "", "worker", value)
+	t.Name, t.ID, t.Queue, t.Command = "worker "+name, name, monitor.WorkerQueue(w.ID), []string{"workers", "show", name}
 	return t
 }
 

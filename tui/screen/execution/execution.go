@@ -152,8 +152,16 @@ func (x *Execution) head(d *monitor.ExecutionDetail, w, h int) []string {
 	if len(d.Why) > 0 {
 		return append(append(first, x.sentences(d.Why, w, max(3, h-2))...), "")
 	}
-	return append(first, " reason  "+x.waits(d, reason), "")
+	said := widget.Hang(" reason  ", x.waits(d, reason), w)
+	if len(said) > mostReason {
+		said = append(said[:mostReason-1:mostReason-1], widget.Cut(said[mostReason-1]+" …", w))
+	}
+	return append(append(first, said...), "")
 }
+
+// mostReason is the most lines for why an execution ended; the error itself is among
+// its documents.
+const mostReason = 2
 
 // sentences says why it waits, in the words of the command line, on at most h
 // lines.

@@ -13,14 +13,18 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Overview is the view. Its cursor walks through the findings.
+// Overview is the view. Its cursor walks through the findings and, where there is
+// room for them, through the lists beside them.
 type Overview struct {
 	env    *screen.Env
 	cursor int
-	// firstFinding is the body line of the first finding as last drawn, and
-	// perFinding how many lines one takes.
-	firstFinding, perFinding int
-	judged                   judged
+	part   part
+	places [parts]place
+	shown  shown
+	// firstFinding is the body line of the first finding as last drawn, perFinding how
+	// many lines one takes, and firstShown which it is.
+	firstFinding, perFinding, firstShown int
+	judged                               judged
 }
 
 // judged are the workers as they were judged last, and by what.
@@ -82,20 +86,31 @@ func (o *Overview) Changed(screen.Feed) { o.move(0) }
 func (o *Overview) Do(action keymap.Action) screen.Effect {
 	switch action {
 	case keymap.RowDown:
-		o.move(1)
+		o.step(1)
 	case keymap.RowUp:
-		o.move(-1)
+		o.step(-1)
 	case keymap.Top:
-		o.cursor = 0
+		o.step(-far)
 	case keymap.Bottom:
-		o.move(len(o.env.Findings()))
+		o.step(far)
+	case keymap.NextPane, keymap.PrevPane:
+		if !o.trends() {
+			return screen.Effect{Handled: true, Note: "The lists beside what needs attention are in windows of 120 columns and more."}
+		}
+		o.turn(map[keymap.Action]part{keymap.NextPane: 1, keymap.PrevPane: -1}[action])
 	case keymap.Open:
+		if of := o.here(); of != findings {
+			return o.enter(of)
+		}
 		return o.open()
 	default:
 		return screen.Effect{}
 	}
 	return screen.Effect{Handled: true}
 }
+
+// far is further than any list is long.
+const far = 1 << 20
 
 func (o *Overview) move(n int) {
 	o.cursor = max(0, min(o.cursor+n, len(o.env.Findings())-1))
@@ -119,11 +134,11 @@ func (o *Overview) open() screen.Effect {
 
 // Select puts the cursor on the finding drawn at a line.
 func (o *Overview) Select(line int) bool {
-	at := (line - o.firstFinding) / o.perFinding
+	at := o.firstShown + (line-o.firstFinding)/o.perFinding
 	if line < o.firstFinding || at >= len(o.env.Findings()) {
 		return false
 	}
-	o.cursor = at
+	o.cursor, o.part = at, findings
 	return true
 }
 
@@ -185,7 +200,7 @@ func (o *Overview) wide(w, h int) []string {
 	if replicas := o.env.ReplicaLines(rw, min(7, h-len(right)-attentionRoom)); len(replicas) > 0 {
 		right = append(append(right, replicas...), "")
 	}
-	right = append(right, widget.Spread(o.env.Paint(theme.Dim, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), rw-1), "")
+	right = append(right, widget.Spread(o.title(findings, screen.FeedOverview, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), rw-1), "")
 	o.firstFinding, o.perFinding = len(right), 3
 	checks := o.env.CheckBlock(rw-1, h-len(right)-max(3, 3*len(o.env.Findings())))
 	right = append(right, widget.Fit(o.longFindings(rw, h-len(right)-len(checks)), rw, max(0, h-len(right)-len(checks)))...)

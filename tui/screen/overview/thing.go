@@ -14,8 +14,11 @@ func (o *Overview) Thing(i int) screen.Thing {
 	return screen.Thing{Name: "finding", ID: f.Text, Value: f, Command: []string{"alerts", "list"}}
 }
 
-// Shows is the finding under the cursor.
+// Shows is what the cursor is on.
 func (o *Overview) Shows() (screen.Thing, bool) {
+	if of := o.here(); of != findings {
+		return o.thing(of)
+	}
 	if o.cursor >= o.Len() {
 		return screen.Thing{}, false
 	}

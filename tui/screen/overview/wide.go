@@ -51,23 +51,22 @@ func (o *Overview) pastLines(w int) []string {
 // queueLines are the queues whose head waits longest.
 func (o *Overview) queueLines(w, h int) []string {
 	e, ov := o.env, o.env.Data.Overview
-	lines := []string{" " + widget.Spread(e.Head(screen.FeedOverview, "TOP ACTION QUEUES"), e.Paint(theme.Dim, "by head wait ↓"), w-8)}
+	lines := []string{" " + widget.Spread(o.title(topQueues, screen.FeedOverview, "TOP ACTION QUEUES"), e.Paint(theme.Dim, "by head wait ↓"), w-8)}
 	if ov == nil {
 		return append(lines, " "+widget.Unknown)
 	}
 	name := max(10, w-43)
 	lines = append(lines, e.Paint(theme.Dim, " "+widget.Left("ACTION / GROUP", name)+"   QUEUED  RUN/MAX    HEAD TREND 15m"))
-	top := slices.Clone(ov.Top)
-	slices.SortStableFunc(top, func(a, b monitor.Queue) int { return compareWait(a.Oldest, b.Oldest) })
+	top := o.top()
+	top = top[:min(len(top), max(0, h-len(lines)))]
+	o.draw(topQueues, keysOf(top, queueKey))
 	for _, q := range top {
-		if len(lines) >= h {
-			break
-		}
-		lines = append(lines, " "+widget.Left(widget.CutMiddle(widget.Clean(screen.QueueName(&q)), name), name)+
-			widget.Right(e.Num(q.Queued), 9)+widget.Right(screen.Slots(q.Active, q.Limit), 9)+
-			widget.Right(e.AgeOf(q.Oldest), 8)+" "+e.Spark(screen.QueueSeries(q.ID), 15*time.Minute, 12))
+		line := widget.Left(widget.CutMiddle(widget.Clean(screen.QueueName(&q)), name), name) +
+			widget.Right(e.Num(q.Queued), 9) + widget.Right(screen.Slots(q.Active, q.Limit), 9) +
+			widget.Right(e.AgeOf(q.Oldest), 8) + " " + e.Spark(screen.QueueSeries(q.ID), 15*time.Minute, 12)
+		lines = append(lines, o.line(topQueues, queueKey(&q), "", line, w-1))
 	}
-	if len(top) == 0 {
+	if len(ov.Top) == 0 {
 		lines = append(lines, " "+e.Paint(theme.Dim, "No queue exists yet. The first execution of an action makes one."))
 	}
 	return lines
@@ -138,15 +137,19 @@ func (o *Overview) brokerLines(w, rows int) []string {
 	}
 	name := max(20, w-47)
 	lines := []string{
-		" " + e.Head(screen.FeedBroker, "BROKER") + "   " + widget.Clean(b.Node) + "  " + widget.Clean(b.Version) + "   vhost " + widget.Clean(b.VHost),
+		" " + o.title(brokerQueues, screen.FeedBroker, "BROKER") + "   " + widget.Clean(b.Node) + "  " + widget.Clean(b.Version) + "   vhost " + widget.Clean(b.VHost),
 		e.Paint(theme.Dim, " "+widget.Left("QUEUE", name)+"     READY   UNACK    CONS AGE HEAD"),
 	}
 	list := slices.Clone(b.Queues)
 	slices.SortStableFunc(list, func(x, y monitor.BrokerQueue) int { return monitor.ComparePressing(&x, &y) })
-	for _, q := range list[:min(rows-2, len(list))] {
-		lines = append(lines, " "+widget.Left(widget.CutMiddle(widget.Clean(q.Name), name), name)+
-			widget.Right(e.BrokerNum(q, q.Ready), 10)+widget.Right(e.BrokerNum(q, q.Unacked), 8)+widget.Right(e.BrokerNum(q, q.Consumers), 8)+
-			widget.Right(o.headAge(&q), 9))
+	list = list[:min(rows-2, len(list))]
+	brokerKey := func(q *monitor.BrokerQueue) string { return q.Name }
+	o.draw(brokerQueues, keysOf(list, brokerKey))
+	for _, q := range list {
+		line := widget.Left(widget.CutMiddle(widget.Clean(q.Name), name), name) +
+			widget.Right(e.BrokerNum(q, q.Ready), 10) + widget.Right(e.BrokerNum(q, q.Unacked), 8) + widget.Right(e.BrokerNum(q, q.Consumers), 8) +
+			widget.Right(o.headAge(&q), 9)
+		lines = append(lines, o.line(brokerQueues, q.Name, "", line, w-1))
 	}
 	return lines
 }
@@ -178,17 +181,19 @@ func (o *Overview) workerTable(w int) []string {
 	}
 	t, list := o.workers()
 	lines := []string{
-		e.Head(screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " + e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
+		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " + e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
 		o.kept(t, strings.Repeat(" ", len("WORKERS  "))), e.Paint(theme.Dim, widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"),
 	}
+	o.draw(workers, keysOf(list, workerKey))
 	for _, wk := range list {
 		s := e.Theme.Of(string(e.Judge(&wk, ov.At).Health))
 		taken := widget.Unknown
 		if wk.Assigned != nil {
 			taken = screen.Slots(*wk.Assigned, wk.Capacity)
 		}
-		lines = append(lines, e.Paint(s.Role, s.Glyph)+" "+widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28)+
-			widget.Right(taken, 7)+widget.Right(e.AgeOf(wk.Heartbeat), 8)+" "+e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8))
+		line := widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28) +
+			widget.Right(taken, 7) + widget.Right(e.AgeOf(wk.Heartbeat), 8) + " " + e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8)
+		lines = append(lines, o.line(workers, workerKey(&wk), e.Paint(s.Role, s.Glyph), line, w-2))
 	}
 	if len(list) == 0 {
 		lines = append(lines, "No worker has registered. Start one with: attune-executor worker")
@@ -202,18 +207,29 @@ func (o *Overview) findings(w, h int) []string {
 	if len(found) == 0 {
 		return []string{" " + e.Paint(theme.Good, "✓") + " " + e.Paint(theme.Dim, "Nothing needs attention.")}
 	}
+	room := h
+	if len(found) > h {
+		room = h - 1
+	}
 	var lines []string
-	for i, f := range found {
-		if len(lines) == h-1 && len(found) > h {
-			return append(lines, e.Paint(theme.Dim, "   … "+e.Num(int64(len(found)-len(lines)))+" more"))
-		}
+	o.firstShown = o.scrolled(len(found), room)
+	for i, f := range found[o.firstShown:min(o.firstShown+max(room, 0), len(found))] {
 		text := widget.Clean(f.Text)
 		if f.Hint != "" {
 			text += ", " + widget.Clean(f.Hint)
 		}
-		lines = append(lines, o.finding(i, f, text, w))
+		lines = append(lines, o.finding(o.firstShown+i, f, text, w))
+	}
+	if len(found) > len(lines) {
+		lines = append(lines, e.Paint(theme.Dim, "   … "+e.Num(int64(len(found)-len(lines)))+" more"))
 	}
 	return lines
+}
+
+// scrolled is the first of n findings to draw where room of them find place, so that
+// the cursor is in sight.
+func (o *Overview) scrolled(n, room int) int {
+	return max(0, min(o.cursor-room+1, n-room))
 }
 
 // finding draws one finding on one line, with the cursor if it is there.
@@ -224,7 +240,7 @@ func (o *Overview) finding(i int, f monitor.Finding, text string, w int) string 
 		since = widget.Short(e.Since(*f.Since))
 	}
 	look := e.Theme.Of(levelState(f.Level))
-	if i == o.cursor {
+	if i == o.cursor && o.here() == findings {
 		line := e.Theme.Glyphs.Cursor + look.Glyph + " " + widget.Spread(widget.Cut(text, w-10), since, w-4) + " "
 		return e.Paint(theme.Cursor, widget.Left(line, w))
 	}
@@ -245,11 +261,10 @@ func (o *Overview) longFindings(w, h int) []string {
 		return []string{e.Paint(theme.Good, "✓") + " " + e.Paint(theme.Dim, "Nothing needs attention.")}
 	}
 	var lines []string
-	for i, f := range found {
-		if len(lines)+3 > h {
-			break
-		}
-		lines = append(lines, o.finding(i, f, widget.Clean(f.Text), w), "    "+widget.Cut(widget.Clean(f.Hint), w-5), "")
+	room := max(0, h/o.perFinding)
+	o.firstShown = o.scrolled(len(found), room)
+	for i, f := range found[o.firstShown:min(o.firstShown+room, len(found))] {
+		lines = append(lines, o.finding(o.firstShown+i, f, widget.Clean(f.Text), w), "    "+widget.Cut(widget.Clean(f.Hint), w-5), "")
 	}
 	return lines
 }

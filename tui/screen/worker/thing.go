@@ -13,10 +13,7 @@ func (s *Subject) Thing(value any) screen.Thing {
 		}
 		return screen.BrokerQueueThing(*s.Queue)
 	}
-	thing := screen.Numbered("worker", s.Worker.ID, "", "worker", value)
-	thing.Name, thing.ID, thing.Queue = "worker "+s.Name(), s.Name(), monitor.WorkerQueue(s.Worker.ID)
-	thing.Command = []string{"workers", "show", s.Name()}
-	return thing
+	return screen.WorkerThing(&s.Worker, value)
 }
 
 // Shows is the worker with all that was read of it.

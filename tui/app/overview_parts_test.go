@@ -1,0 +1,86 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
+)
+
+// cursorLine is the line that the cursor stands on.
+func cursorLine(b *bundle) string {
+	for _, line := range b.frame() {
+		if strings.Contains(line, "▶") {
+			return line
+		}
+	}
+	return ""
+}
+
+// Each list of a wide overview leads on to what it lists, and the cursor finds its row
+// again when it comes back.
+func TestEveryListOfTheOverviewLeadsOn(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40)
+	require.Contains(t, cursorLine(b), "▶")
+	b.press("tab", "j")
+	name := strings.Fields(strings.SplitN(cursorLine(b), "▶", 2)[1])[0]
+	b.press("enter")
+	require.Equal(t, keymap.InQueue, b.view)
+	require.Contains(t, b.View(), name)
+	b.press("esc")
+	require.Contains(t, cursorLine(b), name, "the cursor is where it was")
+
+	b.press("tab")
+	worker := strings.Fields(strings.SplitN(cursorLine(b), "▶", 2)[1])[0]
+	b.press("enter")
+	require.Equal(t, keymap.InWorker, b.view)
+	require.Contains(t, b.View(), worker)
+	b.press("esc", "tab")
+	queue := strings.Fields(strings.SplitN(cursorLine(b), "▶", 2)[1])[0]
+	b.press("enter")
+	require.Equal(t, keymap.InBroker, b.view)
+	require.Contains(t, cursorLine(b), queue)
+	b.press("esc", "tab")
+	require.Contains(t, cursorLine(b), "│ ▶", "a finding again")
+	b.press("shift+tab")
+	require.Contains(t, cursorLine(b), queue)
+
+	// In a narrow window there is one list.
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	first := cursorLine(b)
+	b.press("tab")
+	require.Equal(t, first, cursorLine(b))
+}
+
+// However many things need attention, the one under the cursor is in sight.
+func TestTheFindingUnderTheCursorIsInSight(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{140, 40}, {80, 24}, {60, 15}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			source := sample()
+			source.overview.Alerts = &monitor.Alerts{Evaluated: true, EvaluatedAt: &frozen}
+			for i := range 40 {
+				source.overview.Alerts.Open = append(source.overview.Alerts.Open, monitor.Alert{
+					Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: monitor.LevelWarning, State: monitor.AlertFiring,
+					Summary: fmt.Sprintf("finding number %d", i), Since: frozen, Fired: &frozen,
+				})
+			}
+			b := started(t, source, size[0], size[1])
+			b.press("G")
+			require.Contains(t, cursorLine(b), "finding number")
+			last := cursorLine(b)
+			b.press("k", "k")
+			require.NotEqual(t, last, cursorLine(b))
+			require.NotEmpty(t, cursorLine(b))
+			b.press("g", "g")
+			require.NotContains(t, cursorLine(b), "finding number 3")
+		})
+	}
+}
