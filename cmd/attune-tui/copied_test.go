@@ -33,12 +33,16 @@ type copied struct {
 var copies = []copied{
 	{view: "executions", kind: act.CancelExecution, title: "Cancel execution 3", effect: `select id from execution where status = 'cancelled'`, want: "3"},
 	{view: "executions", kind: act.RetryExecution, title: "Retry execution 3", effect: `select original_execution from execution where original_execution is not null`, want: "3"},
-	{view: "executions", marked: true, kind: act.RetryExecution, title: "Retry 2 executions",
-		effect: `select original_execution from execution where original_execution is not null`, want: "2 3"},
+	{
+		view: "executions", marked: true, kind: act.RetryExecution, title: "Retry 2 executions",
+		effect: `select original_execution from execution where original_execution is not null`, want: "2 3",
+	},
 	{view: "executions", marked: true, kind: act.CancelExecution, title: "Cancel 2 executions", effect: `select id from execution where status = 'cancelled'`, want: "2 3"},
 	{view: "queues", kind: act.PauseQueue, title: "Pause demo.a", effect: `select id from execution_admission_state where paused`, want: "1"},
-	{view: "queues", kind: act.LimitQueue, title: "limit queue demo.a", enters: []string{"BSpace", "3", "Enter"},
-		effect: `select max_concurrent from execution_admission_state where id = 1`, want: "3"},
+	{
+		view: "queues", kind: act.LimitQueue, title: "limit queue demo.a", enters: []string{"BSpace", "3", "Enter"},
+		effect: `select max_concurrent from execution_admission_state where id = 1`, want: "3",
+	},
 	{view: "queues", kind: act.RepairQueue, title: "Repair the queues of demo.a", effect: `select active_count from execution_admission_state where id = 1`, want: "0"},
 	{view: "queues", marked: true, kind: act.PauseQueue, title: "Pause 2 queues", effect: `select id from execution_admission_state where paused`, want: "1 2"},
 	{view: "workers", kind: act.CordonWorker, title: "Cordon worker worker-a", effect: `select id from worker where cordoned`, want: "1"},
@@ -47,8 +51,10 @@ var copies = []copied{
 	{view: "dlq", kind: act.DiscardLetter, title: "Discard dead letter 3", effect: `select id from dead_letter where decision is not null`, want: "3"},
 	{view: "dlq", marked: true, kind: act.DiscardLetter, title: "Discard 2 dead letters", effect: `select id from dead_letter where decision is not null`, want: "2 3"},
 	{view: "dlq", marked: true, kind: act.PurgeLetters, title: "Discard 2 dead letters", effect: `select id from dead_letter where decision is not null`, want: "2 3"},
-	{view: "dlq", marked: true, kind: act.RequeueLetter, title: "Requeue 2 dead letters",
-		effect: `select original_execution from execution where original_execution is not null`, want: "2 3"},
+	{
+		view: "dlq", marked: true, kind: act.RequeueLetter, title: "Requeue 2 dead letters",
+		effect: `select original_execution from execution where original_execution is not null`, want: "2 3",
+	},
 }
 
 func TestCopiedCommandsDoWhatTheirPlansSay(t *testing.T) {

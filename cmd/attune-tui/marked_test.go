@@ -25,9 +25,8 @@ func (x *terminal) marksTwo() {
 type bulk struct {
 	kind  act.Kind
 	title string
-	// fills writes what the form of the act asks for; word is typed to confirm.
+	// fills writes what the form of the act asks for.
 	fills func(x *terminal)
-	word  string
 	// effect counts the rows as they are afterwards: want of them.
 	effect string
 	want   int

@@ -27,8 +27,11 @@ func TestStatementsFindRowsByKey(t *testing.T) {
 	check := func(state string) {
 		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
 			for _, statement := range [][2]string{
-				{store.CancelTargets, "'{10,20,30,77}'"}, {store.CancelFacts, "90, '{10,20,30,40}'"}, {store.FindCancels, "0, 200"},
-				{store.CancelChildren, "'{10,20,30,40}', false, 1000"}, {store.CancelChildren, "'{10,20,30,40}', true, 1000"},
+				{store.CancelTargets, "'{10,20,30,77}'"},
+				{store.CancelFacts, "90, '{10,20,30,40}'"},
+				{store.FindCancels, "0, 200"},
+				{store.CancelChildren, "'{10,20,30,40}', false, 1000"},
+				{store.CancelChildren, "'{10,20,30,40}', true, 1000"},
 			} {
 				plan := b.plan(t, mode, statement[0], statement[1])
 				for _, table := range []string{"execution ", "execution_retry "} {

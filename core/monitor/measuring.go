@@ -55,7 +55,7 @@ func (m *Measures) paused(q *Queue, s Sample, now time.Time) {
 }
 
 // pausedBy says who has paused the queue and how long ago, as far as that is known.
-func (q *Queue) pausedBy(now time.Time) string {
+func (q Queue) pausedBy(now time.Time) string {
 	by := "by " + cmp.Or(q.PausedBy, "somebody")
 	if q.PausedAt != nil {
 		by += " for " + since(*q.PausedAt, now)

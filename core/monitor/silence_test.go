@@ -22,29 +22,34 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 		"the broker is not known":    {Worker{Status: "active", Heartbeat: &fresh}, nil, Judgement{Health: WorkerActive}},
 		"the broker has not counted": {Worker{Status: "active", Heartbeat: &fresh}, &BrokerQueue{Uncounted: true}, Judgement{Health: WorkerActive}},
 		"silent, whoever consumes": {
-			Worker{Status: "active", Heartbeat: &old}, consumed,
+			Worker{Status: "active", Heartbeat: &old},
+			consumed,
 			Judgement{WorkerStale, ByHeartbeat, "silent for 4m11s, limit 1m30s", "active"},
 		},
 		"nobody consumes": {
-			Worker{Status: "active", Heartbeat: &fresh, Cordoned: true}, alone,
+			Worker{Status: "active", Heartbeat: &fresh, Cordoned: true},
+			alone,
 			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
 		},
 		"nobody consumed when the engine looked": {
-			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}}, nil,
+			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}},
+			nil,
 			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
 		},
 		"the broker knows newer than the engine": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}}, consumed, Judgement{Health: WorkerActive},
 		},
 		"its queue is gone": {
-			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, QueueExists: &no}}, nil,
+			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, QueueExists: &no}},
+			nil,
 			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but has no queue worker.7.executions", "active"},
 		},
 		"what was seen long ago": {
 			Worker{Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Consumers: &none}}, nil, Judgement{Health: WorkerActive},
 		},
 		"the row says that it has left": {
-			Worker{Status: "inactive", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &one}}, consumed,
+			Worker{Status: "inactive", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &one}},
+			consumed,
 			Judgement{Health: WorkerInactive, By: ByStatus, Why: "status inactive"},
 		},
 		"one that drains need not consume": {

@@ -131,8 +131,10 @@ func TestSinceWhenAWorkerIsThere(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Unix(int64(minute)*60, 0) }
 	d := &WorkerDetail{Changes: []WorkerChange{
-		{At: at(9), What: "cordoned"}, {At: at(8), What: "busy", status: "busy", was: "active"},
-		{At: at(7), What: "active", status: "active", was: "inactive"}, {At: at(5), What: "inactive", status: "inactive", was: "active"},
+		{At: at(9), What: "cordoned"},
+		{At: at(8), What: "busy", status: "busy", was: "active"},
+		{At: at(7), What: "active", status: "active", was: "inactive"},
+		{At: at(5), What: "inactive", status: "inactive", was: "active"},
 	}}
 	require.Equal(t, at(7), d.UpSince(), "a cordon and being busy are no breaks")
 	d.Changes = d.Changes[:2]

@@ -29,8 +29,8 @@ func (s *site) audits() (list []audited) {
 		var raw []byte
 		require.NoError(s.t, rows.Scan(&a.Actor, &a.Action, &a.Target, &a.Reason, &a.Outcome, &a.Error, &raw))
 		var request struct {
-			Op      string
-			Receipt Receipt
+			Op      string  `json:"op"`
+			Receipt Receipt `json:"receipt"`
 		}
 		require.NoError(s.t, json.Unmarshal(raw, &request))
 		a.Op, a.Done, a.Left = request.Op, request.Receipt.Done, request.Receipt.Left

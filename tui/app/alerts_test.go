@@ -181,7 +181,7 @@ func TestTrendsOfAlertsBeginBeforeTheDashboard(t *testing.T) {
 	}
 	past := monitor.QueuePast{ID: source.overview.Top[0].ID}
 	for i := range 60 {
-		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute), Head: max(0, time.Duration(i-44)) * time.Minute})
+		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute), Head: time.Duration(max(0, i-44)) * time.Minute})
 	}
 	source.alerts, source.queuesPast = &one, &monitor.QueuesPast{Reading: one.Reading, List: []monitor.QueuePast{past}}
 	b := started(t, source, 140, 40)

@@ -218,7 +218,9 @@ func TestLongListsAreExportedWhole(t *testing.T) {
 	for view, rows := range map[string]int{"6": 902, "8": 800} {
 		b, _, _ := carrying(t, source)
 		b.press(view)
-		require.Less(t, b.screen().(screen.Listed).Len(), rows, "only a part was read")
+		list, ok := b.screen().(screen.Listed)
+		require.True(t, ok, view)
+		require.Less(t, list.Len(), rows, "only a part was read")
 		b.press("e")
 		require.Contains(t, b.View(), "that the filter matches, at most 100\u2009000")
 		b.press("esc")

@@ -181,7 +181,7 @@ func (f *fakeSource) Past(ctx context.Context) (*monitor.Past, error) {
 	return f.past, f.answer(ctx, screen.FeedPast)
 }
 
-func (f *fakeSource) Answers(ctx context.Context, source string) error {
+func (f *fakeSource) Answers(_ context.Context, source string) error {
 	feed := screen.FeedOverview
 	if source == monitor.SourceBroker {
 		feed = screen.FeedBroker

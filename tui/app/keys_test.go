@@ -337,9 +337,13 @@ func TestASnapshotOfOneThing(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, shot.Text(), "/status:failed")
 	for _, c := range []struct{ view, id, filter, want string }{
-		{"execution", "", "", "needs --id"}, {"execution", "first", "", "is no number"}, {"queue", "nowhere", "", `no queue "nowhere"`},
-		{"executions", "7", "", "shows no one thing"}, {"overview", "", "status:failed", "overview cannot be filtered"},
-		{"executions", "", "status:odd", "the filter"}, {"nowhere", "", "", "choose one of overview"},
+		{"execution", "", "", "needs --id"},
+		{"execution", "first", "", "is no number"},
+		{"queue", "nowhere", "", `no queue "nowhere"`},
+		{"executions", "7", "", "shows no one thing"},
+		{"overview", "", "status:failed", "overview cannot be filtered"},
+		{"executions", "", "status:odd", "the filter"},
+		{"nowhere", "", "", "choose one of overview"},
 	} {
 		_, err := take(screen.View(c.view), c.id, c.filter)
 		require.ErrorContains(t, err, c.want, c)

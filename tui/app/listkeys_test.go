@@ -41,7 +41,9 @@ func TestStatusesAreChosenFromAList(t *testing.T) {
 	require.Equal(t, `action:"core.http request" !worker:7 status:requested | parent:none status:requested`, b.executions.Filter())
 	for view, status := range map[string]string{"6": "status:requested", "8": "status:pending"} {
 		b.press(view, "f", " ", "enter")
-		require.Equal(t, status, b.screen().(screen.Queryable).Filter(), view)
+		list, ok := b.screen().(screen.Queryable)
+		require.True(t, ok, view)
+		require.Equal(t, status, list.Filter(), view)
 	}
 	b.press("1", "f")
 	require.Empty(t, b.dialog.scope)

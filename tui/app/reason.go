@@ -32,4 +32,5 @@ type late struct{}
 
 func (late) Error() string { return fmt.Sprintf("no answer within %s", fetchTimeout) }
 
-func (late) Is(target error) bool { return target == context.DeadlineExceeded } //nolint:errorlint // this is what errors.Is asks
+// Is takes it for what it stands for.
+func (late) Is(target error) bool { return target == context.DeadlineExceeded }

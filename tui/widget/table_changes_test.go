@@ -16,7 +16,7 @@ func (r tallied) Len() int           { return len(r) }
 func (r tallied) Key(row int) string { return strings.SplitN(r[row], " ", 2)[0] }
 
 func (r tallied) Cells(row int, into []Cell) []Cell {
-	for _, text := range strings.Fields(r[row]) {
+	for text := range strings.FieldsSeq(r[row]) {
 		into = append(into, Cell{Text: text})
 	}
 	return into
