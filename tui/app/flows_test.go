@@ -188,6 +188,19 @@ func (b *bundle) unread() {
 	b.run(b.refresh())
 }
 
+// An order that the database does not give is one of what was read, and the title says
+// so.
+func TestAnOrderOfWhatWasReadSaysThatItIs(t *testing.T) {
+	t.Parallel()
+	b := started(t, longFlows(), 140, 40)
+	for key, order := range map[string]string{"6": "4", "8": "3"} {
+		b.press(key)
+		require.NotContains(t, b.frame()[2], "ordered among themselves", key)
+		b.press("s", order)
+		require.Contains(t, b.frame()[2], "read, ordered among themselves", key)
+	}
+}
+
 func TestEndedWorkflowsAreReadPageByPage(t *testing.T) {
 	t.Parallel()
 	b := started(t, longFlows(), 100, 30)

@@ -157,6 +157,9 @@ func (v *Inquiries) Title() (left, right string) {
 	right = screen.ListTitle(right, v.problems, v.text)
 	if p := v.env.Data.Inquiries; p != nil {
 		right += " · " + v.env.Count(p.Open) + " waiting"
+		if order := v.Order(); v.next != "" && (order.Reverse || v.SortKey() != sorts[0]) {
+			right += " · " + strconv.Itoa(len(v.rows)) + " read, ordered among themselves"
+		}
 	}
 	return left, right + v.env.Mark(screen.FeedInquiries)
 }
