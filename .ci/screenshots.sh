@@ -23,7 +23,8 @@ finish() {
 }
 go build -o "$dir/draw" ./tui/picture/draw
 bin/attune-executor stack down --wipe --dir "$dir/demo" >/dev/null 2>&1 || true # of a run that was killed
-DEMO_SECONDS=$((warm + 120)) bin/attune-executor demo --dir "$dir/demo" </dev/null >"$dir/demo.log" 2>&1 &
+# Longer than the pictures take on any machine: it is stopped after the last.
+DEMO_SECONDS=$((warm + 600)) bin/attune-executor demo --dir "$dir/demo" </dev/null >"$dir/demo.log" 2>&1 &
 demo=$!
 trap finish EXIT
 trap 'exit 130' INT
@@ -76,6 +77,7 @@ picture() {
 	tmux -S "$socket" capture-pane -e -p -t "$1" |
 		"$dir/draw" --title "attune-tui · $2" --columns "$columns" --rows "$rows" $3 >"$dir/picture.svg"
 	mv "$dir/picture.svg" "$out/$2.svg"
+	alive # what is drawn after its end shows servers that are down
 	echo "$out/$2.svg"
 }
 
