@@ -97,12 +97,12 @@ func Probe(e *screen.Env, p *monitor.WorkerProbe) string {
 	if p == nil {
 		return ""
 	}
-	text := p.Verdict + " for " + e.AgeOf(&p.Since)
+	text := widget.Clean(p.Verdict) + " for " + e.AgeOf(&p.Since)
 	if p.Reason != "" {
 		text += ": " + widget.Clean(p.Reason)
 	}
 	if p.HealthReason != "" {
-		text += "  " + p.Health + ": " + widget.Clean(p.HealthReason)
+		text += "  " + widget.Clean(p.Health) + ": " + widget.Clean(p.HealthReason)
 	}
 	if p.Oldest != nil {
 		text += "  unstarted " + e.AgeOf(p.Oldest)
