@@ -37,9 +37,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Relay publishes what was committed; *outbox.Relay is one.
-type Relay interface {
-	Published(id int64, messages []outbox.Message)
-}
+type Relay = outbox.Publishing
 
 // Matcher compares events with rules. Its methods may be used by many goroutines.
 type Matcher struct {

@@ -173,11 +173,9 @@ func (b *batch) request(ctx context.Context) error {
 		}
 	}
 	for part := range slices.Chunk(messages, messagesPerRow) {
-		id, err := outbox.Append(ctx, b.tx, part)
-		if err != nil {
+		if _, err := outbox.Hand(ctx, b.tx, b.relay, part); err != nil {
 			return err
 		}
-		b.tx.AfterCommit(func() { b.relay.Published(id, part) })
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -243,23 +244,8 @@ func (c *clearedRows) Cells(i int, into []widget.Cell) []widget.Cell {
 		at = a.Cleared.UTC().Format("Jan 02")
 	}
 	if n := c.nth[i]; n > 1 {
-		note = "flap, " + ordinal(n) + " that day"
+		note = "flap, " + act.Ordinal(int64(n)) + " that day"
 	}
 	return append(into, widget.Cell{Text: at, Role: theme.Dim}, widget.Cell{Text: a.Rule}, widget.Cell{Text: c.rows[i].target},
 		widget.Cell{Text: "lasted " + widget.Age(a.Cleared.Sub(a.Since)), Role: theme.Dim}, widget.Cell{Text: note, Role: theme.Dim})
-}
-
-func ordinal(n int) string {
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return strconv.Itoa(n) + suffix
 }
