@@ -83,7 +83,6 @@ var conflictTargets = []conflictTarget{
 		`EXPLAIN INSERT INTO execution DEFAULT VALUES ON CONFLICT (enforcement) WHERE enforcement IS NOT NULL AND parent IS NULL
 			AND (config IS NULL OR NOT (config ? 'retry_of')) DO NOTHING`,
 	},
-	{"one inquiry per execution", "EXPLAIN INSERT INTO inquiry DEFAULT VALUES ON CONFLICT (execution) DO NOTHING"},
 	{"one orchestration row per workflow", "EXPLAIN INSERT INTO workflow_execution DEFAULT VALUES ON CONFLICT (execution) DO NOTHING"},
 	{
 		"one child per workflow, task and index",

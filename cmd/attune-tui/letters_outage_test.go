@@ -99,6 +99,6 @@ func TestTheBrokerGoesAwayAmidAPlan(t *testing.T) {
 	x.shows(fmt.Sprintf("planned %d, done %d", letters-done, letters-done))
 	s.holds(message.QueueDeadLetter, 0)
 	require.Equal(t, letters, requested())
-	require.Equal(t, letters, testkit.Count(t, s.store, `select count(distinct entity_id) from audit_event where action = 'dlq.requeue'`))
-	require.Equal(t, letters, testkit.Count(t, s.store, `select count(*) from audit_event where action = 'dlq.requeue'`), "each was reset once")
+	require.Equal(t, letters, testkit.Count(t, s.store, `select count(distinct resource_id) from audit_event where event_type = 'dlq.requeue'`))
+	require.Equal(t, letters, testkit.Count(t, s.store, `select count(*) from audit_event where event_type = 'dlq.requeue'`), "each was reset once")
 }

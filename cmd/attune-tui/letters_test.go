@@ -110,7 +110,7 @@ func TestALetterOfTheBrokerIsRequeuedByKeys(t *testing.T) {
 	x.press("y")
 	x.shows("planned 1, done 1")
 	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from execution where status = 'requested' and retry_reason = 'manual_retry'`))
-	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from audit_event where action = 'dlq.requeue'`))
+	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from audit_event where event_type = 'dlq.requeue'`))
 	request, ok, err := s.channel.Get(message.QueueExecutionRequests, true)
 	require.NoError(t, err)
 	require.True(t, ok)

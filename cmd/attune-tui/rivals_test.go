@@ -103,5 +103,5 @@ func TestTwoDashboardsTakeOneLetter(t *testing.T) {
 	s.holds(message.QueueExecutionRequests, 1)
 	s.holds(message.QueueDeadLetter, 1)
 	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from execution where status = 'requested'`))
-	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from audit_event where action = 'dlq.requeue'`))
+	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from audit_event where event_type = 'dlq.requeue'`))
 }

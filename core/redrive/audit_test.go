@@ -83,13 +83,15 @@ func TestWhatIsLeasedElsewhereIsBlocked(t *testing.T) {
 	s := newSite(t, nil)
 	ids := s.expired(3)
 	s.letters(ids...)
-	testkit.Exec(t, s.store, `insert into work_queue (ref, label, action_ref) values ('q', 'Q', 'pk.a')`)
-	testkit.Exec(t, s.store, `insert into work_queue_item (queue, status, execution, lease_until)
-		select w.id, 'leased', x.id, now() + interval '1 hour' from work_queue w, execution x`)
-	testkit.Exec(t, s.store, `insert into work_queue_dispatch (queue, execution, item_ids)
-		select i.queue, i.execution, array[i.id] from work_queue_item i`)
+	testkit.Exec(t, s.store, `insert into work_queue (ref, label, dispatch_action_ref) values ('q', 'Q', 'pk.a')`)
+	testkit.Exec(t, s.store, `insert into work_queue_item (queue, queue_ref, payload, enqueue_source, status, leased_execution, lease_expires_at)
+		select w.id, w.ref, '{}', 'api', 'leased', x.id, now() + interval '1 hour' from work_queue w, execution x`)
+	testkit.Exec(t, s.store, `insert into work_queue_dispatch (queue, queue_ref, execution, leased_item_count)
+		select i.queue, i.queue_ref, i.leased_execution, 1 from work_queue_item i`)
+	testkit.Exec(t, s.store, `update execution x set config = jsonb_build_object('queue_items', jsonb_build_array(jsonb_build_object('id', i.id)))
+		from work_queue_item i where i.leased_execution = x.id`)
 	lease := func(from, to int64) {
-		testkit.Exec(t, s.store, `update work_queue_item set execution = $2 where execution = $1`, from, to)
+		testkit.Exec(t, s.store, `update work_queue_item set leased_execution = $2 where leased_execution = $1`, from, to)
 	}
 	lease(ids[0], ids[2])
 	letters := s.snapshot().Letters

@@ -147,7 +147,7 @@ func TestARequeueThatDiesLosesNothing(t *testing.T) {
 			}
 			s.becomes(message.QueueDeadLetter, letters)
 			require.Equal(t, reset, s.count(`select count(*) from execution where status = 'requested'`))
-			require.Equal(t, reset, s.count(`select count(*) from audit_event`))
+			require.Equal(t, reset, s.count(`select count(*) from audit_event where event_type like 'dlq.%'`))
 			s.becomes(requests, sent)
 			before := s.requested()
 
@@ -156,8 +156,8 @@ func TestARequeueThatDiesLosesNothing(t *testing.T) {
 			require.Equal(t, letters, r.Done)
 			require.Equal(t, 0, r.After)
 			require.Equal(t, 3, s.count(`select count(*) from execution where status = 'requested' and retry_reason = 'manual_retry'`))
-			require.Equal(t, 3, s.count(`select count(distinct entity_id) from audit_event`))
-			require.Equal(t, 3, s.count(`select count(*) from audit_event`), "each was reset once")
+			require.Equal(t, 3, s.count(`select count(distinct resource_id) from audit_event where event_type like 'dlq.%'`))
+			require.Equal(t, 3, s.count(`select count(*) from audit_event where event_type like 'dlq.%'`), "each was reset once")
 			total := 0
 			for id, n := range s.requested() {
 				before[id] += n

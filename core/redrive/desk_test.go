@@ -14,10 +14,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
-	"github.com/attune-go/attune/migrations"
 )
 
 func TestMain(m *testing.M) {
@@ -28,9 +28,6 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}))
 }
-
-// published is the test with a schema to the letter as others publish it.
-const published = "TestMarkedLettersAreRequeuedAndTheOthersStay"
 
 const requests = message.QueueExecutionRequests
 
@@ -55,17 +52,13 @@ func newSite(t *testing.T, arguments amqp.Table, options ...func(*Config)) *site
 // newSiteOf is newSite, with a ledger if the tables are to be ours.
 func newSiteOf(t *testing.T, ours bool, arguments amqp.Table, options ...func(*Config)) *site {
 	t.Helper()
-	s := &site{t: t, ctx: testkit.Context(t), url: testkit.Database(t), amqp: testkit.VHost(t), folder: filepath.Join(t.TempDir(), "spool")}
-	s.store = testkit.OpenStore(t, s.url)
-	switch {
-	case ours:
-	case t.Name() == published:
-		_, err := migrations.Down(s.ctx, migrations.Options{URL: s.url, Schema: testkit.Schema}, 19)
-		require.NoError(t, err)
-	default: // which is faster
-		testkit.Exec(t, s.store, `drop table dead_letter cascade`)
-		testkit.Exec(t, s.store, `alter table execution disable trigger user`)
+	s := &site{t: t, ctx: testkit.Context(t), amqp: testkit.VHost(t), folder: filepath.Join(t.TempDir(), "spool")}
+	if ours {
+		s.url = testkit.Database(t)
+	} else {
+		s.url = testkit.Installation(t, installation.Newest)
 	}
+	s.store = testkit.OpenStore(t, s.url)
 	conn, err := amqp.Dial(s.amqp)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // may be closed already
@@ -269,7 +262,7 @@ func TestMarkedLettersAreRequeuedAndTheOthersStay(t *testing.T) {
 	require.Equal(t, &Receipt{Op: p.Op, Do: DoRequeue, Planned: 15, Done: 15, Before: 61, After: 46, Expected: 46, Seconds: r.Seconds}, r)
 	require.Equal(t, [2]int64{15, 15}, told[len(told)-1])
 	require.Equal(t, 15, s.count(`select count(*) from execution where status = 'requested' and retry_reason = 'manual_retry' and result is null`))
-	require.Equal(t, 15, s.count(`select count(*) from audit_event where action = 'dlq.requeue' and details->>'op' = $1 and details->>'by' = 'ann@desk'
+	require.Equal(t, 15, s.count(`select count(*) from audit_event where event_type = 'dlq.requeue' and details->>'op' = $1 and details->>'by' = 'ann@desk'
 		and details->>'reason' = 'because' and details->'before'->>'status' = 'failed'`, p.Op))
 	var order []int64
 	for _, d := range s.drain(requests) {
@@ -478,5 +471,5 @@ func TestThreeErrorsInARowEndARun(t *testing.T) {
 	require.NoError(t, s.plain.QueueBind(requests, message.KeyExecutionRequested, message.ExchangeExecutions, false, nil))
 	r = s.run(Order{Do: DoRequeue, Letters: s.snapshot().Letters})
 	require.Equal(t, []int{5, 0}, []int{r.Done, r.After}, "what was reset already is only published")
-	require.Equal(t, 5, s.count(`select count(*) from audit_event`), "and reset once")
+	require.Equal(t, 5, s.count(`select count(*) from audit_event where event_type like 'dlq.%'`), "and reset once")
 }

@@ -183,7 +183,7 @@ func TestALetterInHandWhenTheBrokerFallsSilentIsUnknown(t *testing.T) {
 	s.Desk = s.desk()
 	r = s.run(Order{Do: DoRequeue, Letters: s.snapshot().Letters})
 	require.Equal(t, []int{3, 0}, []int{r.Done, r.After})
-	require.Equal(t, 4, s.count(`select count(*) from audit_event`), "each was reset once")
+	require.Equal(t, 4, s.count(`select count(*) from audit_event where event_type like 'dlq.%'`), "each was reset once")
 	require.Len(t, s.requested(), 4)
 }
 

@@ -34,6 +34,7 @@ type (
 	AuditAboutRow                   = db.AuditAboutRow
 	AuditCategoryEnum               = db.AuditCategoryEnum
 	AuditEvent                      = db.AuditEvent
+	AuditEventBeforeDefault         = db.AuditEventBeforeDefault
 	AuditEventDefault               = db.AuditEventDefault
 	AuditOriginRow                  = db.AuditOriginRow
 	AuditOutcomeEnum                = db.AuditOutcomeEnum

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -24,11 +26,42 @@ const databasePrefix = "attune_test_"
 // Database makes a database for this test, a copy of a fully migrated template,
 // and drops it at the end. It returns the URL. Advisory locks are per database,
 // so tests do not meet there either.
+//
+// With ATTUNE_TEST_SCHEMA=adopted in the environment the schema is that of an
+// existing installation, adopted: `make test-adopted` runs every test so.
 func Database(t testing.TB) string {
 	t.Helper()
-	source, err := template()
+	return copyOf(t, Adopted())
+}
+
+// AdoptedDatabase makes a database whose schema an existing installation made and
+// migrations.Up adopted, and drops it at the end.
+func AdoptedDatabase(t testing.TB) string {
+	t.Helper()
+	return copyOf(t, true)
+}
+
+// Adopted reports whether Database gives adopted schemas in this run. A test asks
+// only where an adopted schema differs by design.
+func Adopted() bool { return os.Getenv("ATTUNE_TEST_SCHEMA") == "adopted" }
+
+func copyOf(t testing.TB, adopted bool) string {
+	t.Helper()
+	source, err := template(adopted)
 	require.NoError(t, err, "build the template database")
 	return createDatabase(t, fmt.Sprintf("template %s strategy file_copy", source))
+}
+
+// Installation makes a database as an existing installation of that shape leaves
+// it, not adopted yet, and drops it at the end.
+func Installation(t testing.TB, shape installation.Shape) string {
+	t.Helper()
+	databaseURL := EmptyDatabase(t)
+	conn, err := pgx.Connect(Context(t), databaseURL)
+	require.NoError(t, err)
+	err = installation.Build(Context(t), conn, Schema, shape)
+	require.NoError(t, errors.Join(err, conn.Close(Context(t))))
+	return databaseURL
 }
 
 // EmptyDatabase makes a database without any table, for tests of migrations,
@@ -59,15 +92,20 @@ var templates = struct {
 	ready map[string]bool
 }{ready: map[string]bool{}}
 
-// template returns the name of the migrated template and builds it if nobody has.
-// There is one for each state of the migrations folder and for each day, because a
-// migrated database has partitions for the days around the one it was made on.
-func template() (string, error) {
+// template returns the name of the migrated template and builds it if it is missing.
+// There is one for each state of the migrations folder, each origin and each day,
+// because a migrated database has partitions for the days around the one it was
+// made on.
+func template(adopted bool) (string, error) {
 	found, err := shared()
 	if err != nil {
 		return "", err
 	}
-	name := templatePrefix + migrations.Checksum() + "_" + day(time.Now())
+	name := templatePrefix + migrations.Checksum()
+	if adopted {
+		name += "adopted" + installation.Checksum()
+	}
+	name += "_" + day(time.Now())
 	templates.Lock()
 	defer templates.Unlock()
 	if templates.ready[name] {
@@ -75,7 +113,7 @@ func template() (string, error) {
 	}
 	ctx, cancel := cleanupContext()
 	defer cancel()
-	if err := buildTemplate(ctx, found.database, name); err != nil {
+	if err := buildTemplate(ctx, found.database, name, adopted); err != nil {
 		return "", err
 	}
 	templates.ready[name] = true
@@ -94,7 +132,7 @@ func outlived(name string) bool {
 
 // buildTemplate migrates beside and renames, under a lock that all test
 // binaries on this server share.
-func buildTemplate(ctx context.Context, admin, name string) error {
+func buildTemplate(ctx context.Context, admin, name string, adopted bool) error {
 	conn, err := pgx.Connect(ctx, admin)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
@@ -114,6 +152,11 @@ func buildTemplate(ctx context.Context, admin, name string) error {
 			return fmt.Errorf("%s: %w", sql, err)
 		}
 	}
+	if adopted {
+		if err := buildInstallation(ctx, withDatabase(admin, raw)); err != nil {
+			return err
+		}
+	}
 	if _, err := migrations.Up(ctx, migrations.Options{URL: withDatabase(admin, raw), Schema: Schema}); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -124,6 +167,39 @@ func buildTemplate(ctx context.Context, admin, name string) error {
 	}
 	return nil
 }
+
+// buildInstallation makes what is there before adoption: the schema, and the
+// catalogue rows that tests expect of a fresh database.
+func buildInstallation(ctx context.Context, databaseURL string) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is open on it
+	if err := installation.Build(ctx, conn, Schema, installation.Newest); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, catalogueRows); err != nil {
+		return fmt.Errorf("insert the core pack: %w", err)
+	}
+	return nil
+}
+
+const catalogueRows = `
+	INSERT INTO identity (login, display_name) VALUES ('system', 'System');
+	INSERT INTO pack (ref, label, description, version, is_standard)
+	VALUES ('core', 'Core', 'Actions that every worker can run', '1.0.0', true);
+	INSERT INTO action (ref, pack, pack_ref, label, description, entrypoint, output_format, param_schema)
+	SELECT v.ref, p.id, p.ref, v.label, v.description, 'native', 'json', v.param_schema::jsonb
+	FROM pack p, (VALUES
+		('core.echo', 'Echo', 'Returns its message',
+		 '{"message": {"type": "string", "description": "What to return", "default": ""}}'),
+		('core.noop', 'Nothing', 'Does nothing and succeeds', '{}'),
+		('core.sleep', 'Sleep', 'Waits and succeeds',
+		 '{"seconds": {"type": "number", "description": "How long to wait", "default": 1}}'),
+		('core.fail', 'Fail', 'Fails with its message',
+		 '{"message": {"type": "string", "description": "Why it fails", "default": "failed on request"}}')
+	) AS v (ref, label, description, param_schema)`
 
 func withDatabase(databaseURL, name string) string {
 	parsed, err := url.Parse(databaseURL)

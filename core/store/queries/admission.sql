@@ -105,7 +105,8 @@ FROM (
     WHERE b.state_id <> ALL (sqlc.arg(ids)::bigint[])
 ) r
 CROSS JOIN LATERAL (
-    SELECT t.*, CASE WHEN t.queued_count = 0 OR t.paused OR t.max_concurrent::bigint - t.active_count + r.releases <= 0 THEN 0
+    SELECT t.id, t.action_id, t.head_high, t.head_order, t.head_low, t.queued_high, t.queued_count, t.queued_low,
+                     CASE WHEN t.queued_count = 0 OR t.paused OR t.max_concurrent::bigint - t.active_count + r.releases <= 0 THEN 0
                      ELSE least(t.max_concurrent::bigint - t.active_count + r.releases + 2, r.most) END AS room
     FROM execution_admission_state t WHERE t.id = r.state_id OFFSET 0
 ) s
@@ -351,7 +352,8 @@ FROM (
            unnest(sqlc.arg(max_concurrent)::int[]) AS max_concurrent, unnest(sqlc.arg(unlimited)::bool[]) AS unlimited
 ) r
 JOIN (
-    SELECT * FROM execution_admission_state t
+    SELECT t.action_id, t.limit_override, t.paused, t.pause_reason, t.paused_by, t.paused_at, t.resumed_at
+    FROM execution_admission_state t
     WHERE t.action_id = ANY (sqlc.arg(actions)::bigint[]) AND t.group_key_normalized = '' ORDER BY t.id FOR SHARE
 ) p ON p.action_id = r.action
 WHERE r.group_key <> ''
@@ -414,6 +416,6 @@ FROM (
     SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(groups)::text[]) AS group_key
 ) r
 CROSS JOIN LATERAL (
-    SELECT * FROM execution_admission_state
+    SELECT id, action_id, group_key_normalized FROM execution_admission_state
     WHERE action_id = r.action AND group_key_normalized = r.group_key OFFSET 0
 ) s;

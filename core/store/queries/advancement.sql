@@ -19,9 +19,9 @@ SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS
        coalesce(attune_depth(e.id, 20), 0)::int AS depth
 FROM execution e
 JOIN LATERAL (
-    SELECT * FROM action x WHERE x.id = e.action
+    SELECT x.workflow_def, x.param_schema, x.timeout_seconds FROM action x WHERE x.id = e.action
     UNION ALL
-    SELECT * FROM action x WHERE e.action IS NULL AND x.ref = e.action_ref
+    SELECT x.workflow_def, x.param_schema, x.timeout_seconds FROM action x WHERE e.action IS NULL AND x.ref = e.action_ref
 ) a ON true
 JOIN workflow_definition d ON d.id = a.workflow_def
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
@@ -56,7 +56,10 @@ CROSS JOIN LATERAL (
     SELECT t.id, t.workflow_execution, t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
     WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0
 ) d
-CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
+CROSS JOIN LATERAL (
+    SELECT x.id, x.status, x.retry_count, x.admission_state_id, x.updated, x.result
+    FROM execution x WHERE x.id = d.execution_id OFFSET 0
+) e
 LEFT JOIN LATERAL (SELECT i.status FROM inquiry i WHERE i.execution = e.id OFFSET 0) q ON true
 LEFT JOIN LATERAL (SELECT x.execution FROM inquiry_fault x WHERE x.execution = e.id OFFSET 0) f ON true
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
@@ -242,7 +245,7 @@ SELECT w.id::bigint AS id, coalesce(o.unasked, '{}')::bigint[] AS unasked,
         OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
         OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution)
         OR (coalesce(o.due, NOT p.paused) AND w.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)))::bool AS due
-FROM (SELECT x.* FROM workflow_execution x WHERE x.open AND x.id > sqlc.arg(after)::bigint ORDER BY x.id LIMIT sqlc.arg(page)::int) w
+FROM (SELECT x.id, x.execution, x.state, x.status, x.paused, x.deadline, x.updated FROM workflow_execution x WHERE x.open AND x.id > sqlc.arg(after)::bigint ORDER BY x.id LIMIT sqlc.arg(page)::int) w
 CROSS JOIN LATERAL (
     SELECT e.status, w.paused OR e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL AS paused
     FROM execution e WHERE e.id = w.execution OFFSET 0
@@ -257,7 +260,9 @@ LEFT JOIN LATERAL (
                    AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id)
                    AND NOT EXISTS (SELECT FROM inquiry_fault q WHERE q.execution = e.id)) AS unasked
     FROM (SELECT t.execution_id FROM workflow_task_dispatch t WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0) d
-    CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
+    CROSS JOIN LATERAL (
+        SELECT x.id, x.status, x.admission_state_id, x.updated, x.result FROM execution x WHERE x.id = d.execution_id OFFSET 0
+    ) e
 ) o ON true
 ORDER BY w.id;
 
@@ -278,7 +283,7 @@ SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS 
        (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL)::bool AS ended
 FROM workflow_task_dispatch d
 CROSS JOIN LATERAL (
-    SELECT x.* FROM execution x
+    SELECT x.id, x.status, x.updated, x.admission_state_id FROM execution x
     WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
       AND x.workflow_task ->> 'task_name' = d.task_name AND coalesce((x.workflow_task ->> 'task_index')::int, -1) = coalesce(d.task_index, -1)
     ORDER BY x.retry_count DESC, x.id DESC LIMIT 1

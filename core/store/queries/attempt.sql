@@ -17,7 +17,7 @@ WITH wanted AS (
            CASE WHEN e.worker IS NULL OR e.worker = ANY (coalesce(p.avoid, '{}')) THEN coalesce(p.avoid, '{}')
                 ELSE coalesce(p.avoid, '{}') || e.worker END
     FROM wanted w
-    CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = w.failed OFFSET 0) e
+    CROSS JOIN LATERAL (SELECT x.id, x.worker, x.status FROM execution x WHERE x.id = w.failed OFFSET 0) e
     LEFT JOIN LATERAL (SELECT t.avoid FROM execution_retry t WHERE t.execution = w.failed OFFSET 0) p ON true
     WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
       AND (sqlc.narg(requested_by)::text IS NOT NULL OR NOT EXISTS (
@@ -30,7 +30,8 @@ WITH wanted AS (
     SELECT s.entity_type, c.execution, s.json_path, s.source_kind, s.source_ref, s.encrypted_value, s.encryption_key_hash
     FROM claimed c
     CROSS JOIN LATERAL (
-        SELECT * FROM execution_secret_value v WHERE v.entity_type = 'execution_config' AND v.entity_id = c.failed OFFSET 0) s
+        SELECT v.entity_type, v.json_path, v.source_kind, v.source_ref, v.encrypted_value, v.encryption_key_hash
+        FROM execution_secret_value v WHERE v.entity_type = 'execution_config' AND v.entity_id = c.failed OFFSET 0) s
 ), tasks AS (
     UPDATE workflow_task_dispatch d SET execution_id = CASE WHEN d.settled THEN d.execution_id ELSE m.execution END
     FROM (SELECT c.execution, t.id FROM claimed c
@@ -45,7 +46,7 @@ SELECT c.execution, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.ex
        e.workflow_def, CASE WHEN jsonb_typeof(e.workflow_task) = 'object'
            THEN e.workflow_task || jsonb_build_object('retry_count', e.retry_count + 1, 'next_retry_at', c.due) ELSE e.workflow_task END, e.priority, e.retry_count + 1, e.max_retries, c.reason, coalesce(e.original_execution, e.id)
 FROM claimed c
-CROSS JOIN LATERAL (SELECT * FROM execution x WHERE x.id = c.failed OFFSET 0) e
+JOIN execution e ON e.id = c.failed
 RETURNING id, action, action_ref, config, parent, original_execution, retry_count, coalesce(retry_reason, '')::text AS retry_reason, created;
 
 -- name: FindDueRetries :many

@@ -20,7 +20,7 @@ WITH born AS (
            b.v -> 'selector', b.v -> 'tolerations', b.v -> 'affinity', b.v -> 'workflow_task', (b.v ->> 'max_retries')::int,
            CASE WHEN b.v ->> 'status' = 'running' THEN now() END
     FROM (SELECT jsonb_array_elements(sqlc.arg(births)::jsonb) AS v) b
-    LEFT JOIN LATERAL (SELECT * FROM execution x WHERE x.id = (b.v ->> 'parent')::bigint OFFSET 0) p ON true
+    LEFT JOIN LATERAL (SELECT x.enforcement, x.executor, x.env_vars, x.priority FROM execution x WHERE x.id = (b.v ->> 'parent')::bigint OFFSET 0) p ON true
     ORDER BY 1
     RETURNING id
 )

@@ -184,7 +184,9 @@ SELECT worker FROM worker_load WHERE worker = ANY (sqlc.arg(workers)::bigint[]) 
 -- those of every action. A deleted holder counts until its note in lost_holder
 -- is worked off, since whoever does that takes it out of the counters.
 WITH chosen AS (
-    SELECT s.* FROM execution_admission_state s
+    SELECT s.id, s.action_id, s.group_key, s.active_count, s.queued_count, s.queued_high, s.queued_low,
+           s.head_order, s.head_high, s.head_low, s.next_queue_order
+    FROM execution_admission_state s
     WHERE (sqlc.narg(ids)::bigint[] IS NULL OR s.id = ANY (sqlc.narg(ids)::bigint[]))
       AND (sqlc.arg(action)::bigint = 0 OR s.action_id = sqlc.arg(action)::bigint)
 ), holders AS (

@@ -74,7 +74,9 @@ LIMIT sqlc.arg(page)::int;
 SELECT f.id, coalesce(f.rule, 0)::bigint AS rule, f.rule_ref, f.trigger_ref, coalesce(f.event, 0)::bigint AS event, f.status::text AS status,
        coalesce(f.error, '')::text AS error, coalesce(f.note, '')::text AS note, f.created, f.resolved_at, f.config, f.condition::text AS condition, f.conditions,
        coalesce(x.id, 0)::bigint AS execution, coalesce(x.status::text, '')::text AS execution_status, coalesce(x.action_ref, '')::text AS action_ref
-FROM (SELECT * FROM enforcement o WHERE o.id < sqlc.arg(before)::bigint ORDER BY o.id DESC LIMIT sqlc.arg(scan)::int) f
+FROM (SELECT o.id, o.rule, o.rule_ref, o.trigger_ref, o.event, o.status, o.error, o.note, o.created, o.resolved_at, o.config,
+             o.condition, o.conditions
+      FROM enforcement o WHERE o.id < sqlc.arg(before)::bigint ORDER BY o.id DESC LIMIT sqlc.arg(scan)::int) f
 LEFT JOIN LATERAL (
     SELECT e.id, e.status, e.action_ref FROM execution e
     WHERE e.enforcement = f.id AND e.parent IS NULL AND (e.config IS NULL OR NOT (e.config ? 'retry_of')) LIMIT 1) x ON true

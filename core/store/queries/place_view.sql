@@ -76,9 +76,9 @@ SELECT c.id, c.action_ref, c.status::text AS status, c.started_at, c.admitted_at
        coalesce(s.group_key, '')::text AS group_key
 FROM (
     SELECT u.id, u.action_ref, u.status, u.started_at, u.admitted_at, u.updated, u.admission_state_id FROM (
-        (SELECT e.* FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(oldest)::bigint)
+        (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(oldest)::bigint)
         UNION ALL
-        (SELECT e.* FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT sqlc.arg(newest)::bigint)) u
+        (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT sqlc.arg(newest)::bigint)) u
     WHERE u.worker = sqlc.arg(worker)::bigint LIMIT sqlc.arg(bound)::bigint) c
 LEFT JOIN execution_admission_state s ON s.id = c.admission_state_id
 LEFT JOIN action a ON a.id = s.action_id

@@ -41,7 +41,7 @@ SELECT e.id, e.action, e.action_ref, e.parent, e.enforcement, e.config FROM exec
 WHERE e.id = sqlc.arg(id)::bigint AND e.status = 'requested' AND e.retry_reason = 'manual_retry';
 
 -- name: RedriveAudit :exec
-INSERT INTO audit_event (category, action, outcome, entity_type, entity_id, entity_ref, details)
+INSERT INTO audit_event (category, event_type, outcome, resource_type, resource_id, resource_ref, details)
 VALUES ('admin', sqlc.arg(action)::text, 'success', 'execution', sqlc.arg(execution)::bigint, sqlc.arg(action_ref)::text, sqlc.arg(details)::jsonb);
 
 -- name: RedriveShape :one
@@ -53,8 +53,14 @@ SELECT (to_regclass('dead_letter') IS NOT NULL)::boolean AS ours, (to_regclass('
 
 -- name: RedriveLeases :many
 -- Of executions that were given items of work, which item is leased to another by now.
-SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.execution, 0)::bigint AS holder
-FROM work_queue_dispatch d JOIN work_queue_item i ON i.id = ANY (d.item_ids)
-WHERE d.execution = ANY (sqlc.arg(ids)::bigint[]) AND i.status = 'leased' AND i.execution IS DISTINCT FROM d.execution
-  AND coalesce(i.lease_until > now(), true)
+SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.leased_execution, 0)::bigint AS holder
+FROM work_queue_dispatch d
+JOIN execution e ON e.id = d.execution
+CROSS JOIN LATERAL (
+    SELECT (CASE WHEN item.v ->> 'id' ~ '^[0-9]{1,18}$' THEN (item.v ->> 'id')::bigint END) AS id
+    FROM jsonb_array_elements(CASE WHEN jsonb_typeof(e.config -> 'queue_items') = 'array' THEN e.config -> 'queue_items' ELSE '[]' END) item (v)
+) given
+JOIN work_queue_item i ON i.id = given.id AND i.queue = d.queue
+WHERE d.execution = ANY (sqlc.arg(ids)::bigint[]) AND i.status = 'leased' AND i.leased_execution IS DISTINCT FROM d.execution
+  AND coalesce(i.lease_expires_at > now(), true)
 ORDER BY d.execution, i.id;

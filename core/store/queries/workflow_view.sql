@@ -9,18 +9,26 @@ SELECT (to_regclass('workflow_log') IS NOT NULL)::boolean AS recorded;
 -- or at those with the ids. A task is one that is on its way or has failed.
 -- Of those that are open there are few, whatever there has ever been.
 WITH looked AS (
-    SELECT w.* FROM (
-        (SELECT x.* FROM workflow_execution x
+    SELECT w.id, w.execution, w.open, w.paused, w.pause_reason, w.current_tasks, w.completed_tasks, w.failed_tasks,
+           w.skipped_tasks, w.task_graph, w.error_message
+    FROM (
+        (SELECT x.id, x.execution, x.open, x.paused, x.pause_reason, x.current_tasks, x.completed_tasks, x.failed_tasks,
+                x.skipped_tasks, x.task_graph, x.error_message
+         FROM workflow_execution x
          WHERE NOT sqlc.arg(only_open)::bool AND x.execution < sqlc.arg(before)::bigint AND x.execution >= sqlc.arg(floor)::bigint
            AND cardinality(sqlc.arg(ids)::bigint[]) = 0
          ORDER BY x.execution DESC LIMIT sqlc.arg(scan)::int)
         UNION ALL
-        (SELECT x.* FROM workflow_execution x
+        (SELECT x.id, x.execution, x.open, x.paused, x.pause_reason, x.current_tasks, x.completed_tasks, x.failed_tasks,
+                x.skipped_tasks, x.task_graph, x.error_message
+         FROM workflow_execution x
          WHERE sqlc.arg(only_open)::bool AND x.open AND x.execution < sqlc.arg(before)::bigint AND x.execution >= sqlc.arg(floor)::bigint
            AND cardinality(sqlc.arg(ids)::bigint[]) = 0
          ORDER BY x.execution DESC LIMIT sqlc.arg(scan)::int)
         UNION ALL
-        (SELECT x.* FROM workflow_execution x
+        (SELECT x.id, x.execution, x.open, x.paused, x.pause_reason, x.current_tasks, x.completed_tasks, x.failed_tasks,
+                x.skipped_tasks, x.task_graph, x.error_message
+         FROM workflow_execution x
          WHERE x.execution = ANY (sqlc.arg(ids)::bigint[]) AND x.execution < sqlc.arg(before)::bigint AND x.execution >= sqlc.arg(floor)::bigint
            AND (x.open OR NOT sqlc.arg(only_open)::bool))) w
 )

@@ -331,7 +331,8 @@ FROM (
            unnest($3::int[]) AS max_concurrent, unnest($4::bool[]) AS unlimited
 ) r
 JOIN (
-    SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason, queued_high, queued_low, head_high, head_low, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds, adaptive_limit, adaptive_at, paused_by, paused_at, resumed_at FROM execution_admission_state t
+    SELECT t.action_id, t.limit_override, t.paused, t.pause_reason, t.paused_by, t.paused_at, t.resumed_at
+    FROM execution_admission_state t
     WHERE t.action_id = ANY ($1::bigint[]) AND t.group_key_normalized = '' ORDER BY t.id FOR SHARE
 ) p ON p.action_id = r.action
 WHERE r.group_key <> ''
@@ -412,7 +413,7 @@ FROM (
     SELECT unnest($1::bigint[]) AS action, unnest($2::text[]) AS group_key
 ) r
 CROSS JOIN LATERAL (
-    SELECT id, action_id, group_key, group_key_normalized, max_concurrent, next_queue_order, total_enqueued, total_completed, created, updated, active_count, queued_count, head_order, unlimited, paused, pause_reason, queued_high, queued_low, head_high, head_low, front_order, lane_streak, limit_override, max_queued, queue_timeout_seconds, adaptive_limit, adaptive_at, paused_by, paused_at, resumed_at FROM execution_admission_state
+    SELECT id, action_id, group_key_normalized FROM execution_admission_state
     WHERE action_id = r.action AND group_key_normalized = r.group_key OFFSET 0
 ) s
 `
@@ -822,7 +823,8 @@ FROM (
     WHERE b.state_id <> ALL ($1::bigint[])
 ) r
 CROSS JOIN LATERAL (
-    SELECT t.id, t.action_id, t.group_key, t.group_key_normalized, t.max_concurrent, t.next_queue_order, t.total_enqueued, t.total_completed, t.created, t.updated, t.active_count, t.queued_count, t.head_order, t.unlimited, t.paused, t.pause_reason, t.queued_high, t.queued_low, t.head_high, t.head_low, t.front_order, t.lane_streak, t.limit_override, t.max_queued, t.queue_timeout_seconds, t.adaptive_limit, t.adaptive_at, t.paused_by, t.paused_at, t.resumed_at, CASE WHEN t.queued_count = 0 OR t.paused OR t.max_concurrent::bigint - t.active_count + r.releases <= 0 THEN 0
+    SELECT t.id, t.action_id, t.head_high, t.head_order, t.head_low, t.queued_high, t.queued_count, t.queued_low,
+                     CASE WHEN t.queued_count = 0 OR t.paused OR t.max_concurrent::bigint - t.active_count + r.releases <= 0 THEN 0
                      ELSE least(t.max_concurrent::bigint - t.active_count + r.releases + 2, r.most) END AS room
     FROM execution_admission_state t WHERE t.id = r.state_id OFFSET 0
 ) s

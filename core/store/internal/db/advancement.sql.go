@@ -105,7 +105,7 @@ SELECT w.id::bigint AS id, coalesce(o.unasked, '{}')::bigint[] AS unasked,
         OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
         OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution)
         OR (coalesce(o.due, NOT p.paused) AND w.updated < now() - make_interval(secs => $1::float8)))::bool AS due
-FROM (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x WHERE x.open AND x.id > $2::bigint ORDER BY x.id LIMIT $3::int) w
+FROM (SELECT x.id, x.execution, x.state, x.status, x.paused, x.deadline, x.updated FROM workflow_execution x WHERE x.open AND x.id > $2::bigint ORDER BY x.id LIMIT $3::int) w
 CROSS JOIN LATERAL (
     SELECT e.status, w.paused OR e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL AS paused
     FROM execution e WHERE e.id = w.execution OFFSET 0
@@ -120,7 +120,9 @@ LEFT JOIN LATERAL (
                    AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id)
                    AND NOT EXISTS (SELECT FROM inquiry_fault q WHERE q.execution = e.id)) AS unasked
     FROM (SELECT t.execution_id FROM workflow_task_dispatch t WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0) d
-    CROSS JOIN LATERAL (SELECT id, action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs, artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity, worker, status, result, started_at, workflow_def, workflow_task, retry_count, max_retries, retry_reason, original_execution, created, updated, admission_state_id, attempt, finished_at, priority, admitted_at, finished_status FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
+    CROSS JOIN LATERAL (
+        SELECT x.id, x.status, x.admission_state_id, x.updated, x.result FROM execution x WHERE x.id = d.execution_id OFFSET 0
+    ) e
 ) o ON true
 ORDER BY w.id
 `
@@ -319,7 +321,10 @@ CROSS JOIN LATERAL (
     SELECT t.id, t.workflow_execution, t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
     WHERE t.workflow_execution = w.id AND NOT t.settled OFFSET 0
 ) d
-CROSS JOIN LATERAL (SELECT id, action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs, artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity, worker, status, result, started_at, workflow_def, workflow_task, retry_count, max_retries, retry_reason, original_execution, created, updated, admission_state_id, attempt, finished_at, priority, admitted_at, finished_status FROM execution x WHERE x.id = d.execution_id OFFSET 0) e
+CROSS JOIN LATERAL (
+    SELECT x.id, x.status, x.retry_count, x.admission_state_id, x.updated, x.result
+    FROM execution x WHERE x.id = d.execution_id OFFSET 0
+) e
 LEFT JOIN LATERAL (SELECT i.status FROM inquiry i WHERE i.execution = e.id OFFSET 0) q ON true
 LEFT JOIN LATERAL (SELECT x.execution FROM inquiry_fault x WHERE x.execution = e.id OFFSET 0) f ON true
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
@@ -514,7 +519,7 @@ SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS 
        (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL)::bool AS ended
 FROM workflow_task_dispatch d
 CROSS JOIN LATERAL (
-    SELECT x.id, x.action, x.action_ref, x.config, x.env_vars, x.parent, x.enforcement, x.executor, x.permission_set_refs, x.artifact_retention_policy, x.artifact_retention_limit, x.worker_selector, x.worker_tolerations, x.worker_affinity, x.worker, x.status, x.result, x.started_at, x.workflow_def, x.workflow_task, x.retry_count, x.max_retries, x.retry_reason, x.original_execution, x.created, x.updated, x.admission_state_id, x.attempt, x.finished_at, x.priority, x.admitted_at, x.finished_status FROM execution x
+    SELECT x.id, x.status, x.updated, x.admission_state_id FROM execution x
     WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
       AND x.workflow_task ->> 'task_name' = d.task_name AND coalesce((x.workflow_task ->> 'task_index')::int, -1) = coalesce(d.task_index, -1)
     ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
@@ -673,9 +678,9 @@ SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS
        coalesce(attune_depth(e.id, 20), 0)::int AS depth
 FROM execution e
 JOIN LATERAL (
-    SELECT id, ref, pack, pack_ref, label, description, entrypoint, runtime, param_schema, out_schema, parameter_delivery, parameter_format, output_format, is_adhoc, timeout_seconds, max_retries, runtime_version_constraint, accesses_mcp, default_execution_permission_set_refs, log_retention_policy, log_retention_limit, artifact_retention_policy, artifact_retention_limit, workflow_def, required_worker_runtimes, worker_selector, worker_tolerations, worker_affinity, created, updated, scheduled_timeout_seconds FROM action x WHERE x.id = e.action
+    SELECT x.workflow_def, x.param_schema, x.timeout_seconds FROM action x WHERE x.id = e.action
     UNION ALL
-    SELECT id, ref, pack, pack_ref, label, description, entrypoint, runtime, param_schema, out_schema, parameter_delivery, parameter_format, output_format, is_adhoc, timeout_seconds, max_retries, runtime_version_constraint, accesses_mcp, default_execution_permission_set_refs, log_retention_policy, log_retention_limit, artifact_retention_policy, artifact_retention_limit, workflow_def, required_worker_runtimes, worker_selector, worker_tolerations, worker_affinity, created, updated, scheduled_timeout_seconds FROM action x WHERE e.action IS NULL AND x.ref = e.action_ref
+    SELECT x.workflow_def, x.param_schema, x.timeout_seconds FROM action x WHERE e.action IS NULL AND x.ref = e.action_ref
 ) a ON true
 JOIN workflow_definition d ON d.id = a.workflow_def
 WHERE e.id = ANY ($1::bigint[])

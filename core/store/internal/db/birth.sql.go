@@ -22,7 +22,7 @@ WITH born AS (
            b.v -> 'selector', b.v -> 'tolerations', b.v -> 'affinity', b.v -> 'workflow_task', (b.v ->> 'max_retries')::int,
            CASE WHEN b.v ->> 'status' = 'running' THEN now() END
     FROM (SELECT jsonb_array_elements($1::jsonb) AS v) b
-    LEFT JOIN LATERAL (SELECT id, action, action_ref, config, env_vars, parent, enforcement, executor, permission_set_refs, artifact_retention_policy, artifact_retention_limit, worker_selector, worker_tolerations, worker_affinity, worker, status, result, started_at, workflow_def, workflow_task, retry_count, max_retries, retry_reason, original_execution, created, updated, admission_state_id, attempt, finished_at, priority, admitted_at, finished_status FROM execution x WHERE x.id = (b.v ->> 'parent')::bigint OFFSET 0) p ON true
+    LEFT JOIN LATERAL (SELECT x.enforcement, x.executor, x.env_vars, x.priority FROM execution x WHERE x.id = (b.v ->> 'parent')::bigint OFFSET 0) p ON true
     ORDER BY 1
     RETURNING id
 )

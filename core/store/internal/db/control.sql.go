@@ -809,7 +809,9 @@ func (q *Queries) RepairLost(ctx context.Context, action int64, page int32) ([]R
 
 const RepairQueues = `-- name: RepairQueues :many
 WITH chosen AS (
-    SELECT s.id, s.action_id, s.group_key, s.group_key_normalized, s.max_concurrent, s.next_queue_order, s.total_enqueued, s.total_completed, s.created, s.updated, s.active_count, s.queued_count, s.head_order, s.unlimited, s.paused, s.pause_reason, s.queued_high, s.queued_low, s.head_high, s.head_low, s.front_order, s.lane_streak, s.limit_override, s.max_queued, s.queue_timeout_seconds, s.adaptive_limit, s.adaptive_at, s.paused_by, s.paused_at, s.resumed_at FROM execution_admission_state s
+    SELECT s.id, s.action_id, s.group_key, s.active_count, s.queued_count, s.queued_high, s.queued_low,
+           s.head_order, s.head_high, s.head_low, s.next_queue_order
+    FROM execution_admission_state s
     WHERE ($1::bigint[] IS NULL OR s.id = ANY ($1::bigint[]))
       AND ($2::bigint = 0 OR s.action_id = $2::bigint)
 ), holders AS (

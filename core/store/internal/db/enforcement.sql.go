@@ -15,7 +15,8 @@ INSERT INTO execution_secret_value (entity_type, entity_id, json_path, source_ki
 SELECT 'execution_config', c.execution, v.json_path, v.source_kind, v.source_ref, v.encrypted_value, v.encryption_key_hash
 FROM (SELECT unnest($1::bigint[]) AS enforcement, unnest($2::bigint[]) AS execution) c
 CROSS JOIN LATERAL (
-    SELECT id, entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value, encryption_key_hash, created, updated FROM execution_secret_value x WHERE x.entity_type = 'enforcement_config' AND x.entity_id = c.enforcement OFFSET 0) v
+    SELECT x.json_path, x.source_kind, x.source_ref, x.encrypted_value, x.encryption_key_hash
+    FROM execution_secret_value x WHERE x.entity_type = 'enforcement_config' AND x.entity_id = c.enforcement OFFSET 0) v
 ORDER BY c.execution, v.json_path
 ON CONFLICT (entity_type, entity_id, json_path) DO NOTHING
 `

@@ -13,7 +13,12 @@ import (
 )
 
 const GetExecution = `-- name: GetExecution :one
-SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs, e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries, e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at, e.priority, e.admitted_at, e.finished_status FROM execution e WHERE e.id = $1
+SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
+       e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
+       e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries,
+       e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at,
+       e.priority, e.admitted_at, e.finished_status
+FROM execution e WHERE e.id = $1
 `
 
 func (q *Queries) GetExecution(ctx context.Context, id int64) (Execution, error) {
@@ -57,7 +62,12 @@ func (q *Queries) GetExecution(ctx context.Context, id int64) (Execution, error)
 }
 
 const GetExecutions = `-- name: GetExecutions :many
-SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs, e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries, e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at, e.priority, e.admitted_at, e.finished_status FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id
+SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs,
+       e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity,
+       e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries,
+       e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at,
+       e.priority, e.admitted_at, e.finished_status
+FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id
 `
 
 func (q *Queries) GetExecutions(ctx context.Context, ids []int64) ([]Execution, error) {

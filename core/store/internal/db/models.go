@@ -7,6 +7,7 @@ package db
 import (
 	"database/sql/driver"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -1032,6 +1033,29 @@ type AttuneSchemaOrigin struct {
 }
 
 type AuditEvent struct {
+	ID               int64
+	Created          time.Time
+	Category         AuditCategoryEnum
+	EventType        string
+	Outcome          AuditOutcomeEnum
+	ActorIdentity    *int64
+	ActorLogin       *string
+	ActorTokenType   *string
+	ActorIp          *netip.Addr
+	ActorUserAgent   *string
+	RequestID        *uuid.UUID
+	ResourceType     *string
+	ResourceID       *int64
+	ResourceRef      *string
+	HttpMethod       *string
+	HttpPath         *string
+	HttpStatus       *int32
+	DurationMs       *int32
+	Details          []byte
+	CorrelationChain []byte
+}
+
+type AuditEventBeforeDefault struct {
 	ID         int64
 	Created    time.Time
 	Category   AuditCategoryEnum
@@ -1045,16 +1069,26 @@ type AuditEvent struct {
 }
 
 type AuditEventDefault struct {
-	ID         int64
-	Created    time.Time
-	Category   AuditCategoryEnum
-	Action     string
-	Outcome    AuditOutcomeEnum
-	Identity   *int64
-	EntityType *string
-	EntityID   *int64
-	EntityRef  *string
-	Details    []byte
+	ID               int64
+	Created          time.Time
+	Category         AuditCategoryEnum
+	EventType        string
+	Outcome          AuditOutcomeEnum
+	ActorIdentity    *int64
+	ActorLogin       *string
+	ActorTokenType   *string
+	ActorIp          *netip.Addr
+	ActorUserAgent   *string
+	RequestID        *uuid.UUID
+	ResourceType     *string
+	ResourceID       *int64
+	ResourceRef      *string
+	HttpMethod       *string
+	HttpPath         *string
+	HttpStatus       *int32
+	DurationMs       *int32
+	Details          []byte
+	CorrelationChain []byte
 }
 
 type DeadLetter struct {
@@ -1612,49 +1646,61 @@ type UndeliveredDispatch struct {
 }
 
 type WorkQueue struct {
-	ID             int64
-	Ref            string
-	Pack           *int64
-	PackRef        *string
-	Label          string
-	Description    *string
-	Action         *int64
-	ActionRef      string
-	ActionParams   []byte
-	Enabled        bool
-	UpdateStrategy WorkQueueUpdateStrategyEnum
-	BatchMode      WorkQueueBatchModeEnum
-	BatchSize      []byte
-	Concurrency    []byte
-	RetryLimit     []byte
-	Created        time.Time
-	Updated        time.Time
+	ID                 int64
+	Ref                string
+	Pack               *int64
+	PackRef            *string
+	IsAdhoc            bool
+	Label              string
+	Description        *string
+	Enabled            bool
+	AcceptingNewItems  bool
+	DispatchAction     *int64
+	DispatchActionRef  string
+	DefaultPriority    int32
+	AllowPendingUpdate bool
+	UpdateStrategy     WorkQueueUpdateStrategyEnum
+	BatchMode          WorkQueueBatchModeEnum
+	ItemSchema         []byte
+	ActionParams       []byte
+	PermissionSetRefs  []string
+	Config             []byte
+	Created            time.Time
+	Updated            time.Time
 }
 
 type WorkQueueDispatch struct {
-	ID        int64
-	Queue     int64
-	Execution int64
-	Status    WorkQueueDispatchStatusEnum
-	ItemIds   []int64
-	Created   time.Time
-	Updated   time.Time
+	ID              int64
+	Queue           int64
+	QueueRef        string
+	Execution       int64
+	Status          WorkQueueDispatchStatusEnum
+	LeasedItemCount int32
+	Created         time.Time
+	Updated         time.Time
 }
 
 type WorkQueueItem struct {
-	ID           int64
-	Queue        int64
-	ItemKey      *string
-	Payload      []byte
-	Priority     int32
-	Status       WorkQueueItemStatusEnum
-	AttemptCount int32
-	LeaseUntil   *time.Time
-	Execution    *int64
-	Summary      *string
-	Error        []byte
-	Created      time.Time
-	Updated      time.Time
+	ID                     int64
+	Queue                  int64
+	QueueRef               string
+	ItemKey                *string
+	Priority               int32
+	Status                 WorkQueueItemStatusEnum
+	Payload                []byte
+	Metadata               []byte
+	EnqueueSource          string
+	RequestedByIdentity    *int64
+	RequestedByExecution   *int64
+	RequestedByEnforcement *int64
+	LeasedExecution        *int64
+	LeaseToken             *uuid.UUID
+	LeaseExpiresAt         *time.Time
+	AttemptCount           int32
+	LastError              []byte
+	AckSummary             []byte
+	Created                time.Time
+	Updated                time.Time
 }
 
 type Worker struct {

@@ -378,9 +378,9 @@ SELECT c.id, c.action_ref, c.status::text AS status, c.started_at, c.admitted_at
        coalesce(s.group_key, '')::text AS group_key
 FROM (
     SELECT u.id, u.action_ref, u.status, u.started_at, u.admitted_at, u.updated, u.admission_state_id FROM (
-        (SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs, e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries, e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at, e.priority, e.admitted_at, e.finished_status FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::bigint)
+        (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT $1::bigint)
         UNION ALL
-        (SELECT e.id, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.enforcement, e.executor, e.permission_set_refs, e.artifact_retention_policy, e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.worker, e.status, e.result, e.started_at, e.workflow_def, e.workflow_task, e.retry_count, e.max_retries, e.retry_reason, e.original_execution, e.created, e.updated, e.admission_state_id, e.attempt, e.finished_at, e.priority, e.admitted_at, e.finished_status FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT $2::bigint)) u
+        (SELECT e.id, e.action_ref, e.status, e.started_at, e.admitted_at, e.updated, e.admission_state_id, e.worker FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id DESC LIMIT $2::bigint)) u
     WHERE u.worker = $3::bigint LIMIT $4::bigint) c
 LEFT JOIN execution_admission_state s ON s.id = c.admission_state_id
 LEFT JOIN action a ON a.id = s.action_id

@@ -11,7 +11,7 @@ import (
 )
 
 const RedriveAudit = `-- name: RedriveAudit :exec
-INSERT INTO audit_event (category, action, outcome, entity_type, entity_id, entity_ref, details)
+INSERT INTO audit_event (category, event_type, outcome, resource_type, resource_id, resource_ref, details)
 VALUES ('admin', $1::text, 'success', 'execution', $2::bigint, $3::text, $4::jsonb)
 `
 
@@ -63,10 +63,16 @@ func (q *Queries) RedriveHandled(ctx context.Context, scan int64, page int64) ([
 }
 
 const RedriveLeases = `-- name: RedriveLeases :many
-SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.execution, 0)::bigint AS holder
-FROM work_queue_dispatch d JOIN work_queue_item i ON i.id = ANY (d.item_ids)
-WHERE d.execution = ANY ($1::bigint[]) AND i.status = 'leased' AND i.execution IS DISTINCT FROM d.execution
-  AND coalesce(i.lease_until > now(), true)
+SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.leased_execution, 0)::bigint AS holder
+FROM work_queue_dispatch d
+JOIN execution e ON e.id = d.execution
+CROSS JOIN LATERAL (
+    SELECT (CASE WHEN item.v ->> 'id' ~ '^[0-9]{1,18}$' THEN (item.v ->> 'id')::bigint END) AS id
+    FROM jsonb_array_elements(CASE WHEN jsonb_typeof(e.config -> 'queue_items') = 'array' THEN e.config -> 'queue_items' ELSE '[]' END) item (v)
+) given
+JOIN work_queue_item i ON i.id = given.id AND i.queue = d.queue
+WHERE d.execution = ANY ($1::bigint[]) AND i.status = 'leased' AND i.leased_execution IS DISTINCT FROM d.execution
+  AND coalesce(i.lease_expires_at > now(), true)
 ORDER BY d.execution, i.id
 `
 

@@ -55,7 +55,8 @@ SELECT v.entity_id, v.json_path, v.source_kind, coalesce(v.source_ref, '')::text
        coalesce(v.encryption_key_hash, '')::text AS encryption_key_hash
 FROM unnest($1::bigint[]) AS w (id)
 CROSS JOIN LATERAL (
-    SELECT id, entity_type, entity_id, json_path, source_kind, source_ref, encrypted_value, encryption_key_hash, created, updated FROM execution_secret_value x WHERE x.entity_type = $2::text AND x.entity_id = w.id OFFSET 0) v
+    SELECT x.entity_id, x.json_path, x.source_kind, x.source_ref, x.encrypted_value, x.encryption_key_hash
+    FROM execution_secret_value x WHERE x.entity_type = $2::text AND x.entity_id = w.id OFFSET 0) v
 ORDER BY v.entity_id, v.json_path
 `
 

@@ -287,18 +287,26 @@ func (q *Queries) ViewWorkflowOf(ctx context.Context, execution int64) (ViewWork
 
 const ViewWorkflowPage = `-- name: ViewWorkflowPage :many
 WITH looked AS (
-    SELECT w.id, w.execution, w.workflow_def, w.current_tasks, w.completed_tasks, w.failed_tasks, w.skipped_tasks, w.variables, w.task_graph, w.status, w.error_message, w.paused, w.pause_reason, w.created, w.updated, w.version, w.state, w.source, w.deadline, w.open FROM (
-        (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x
+    SELECT w.id, w.execution, w.open, w.paused, w.pause_reason, w.current_tasks, w.completed_tasks, w.failed_tasks,
+           w.skipped_tasks, w.task_graph, w.error_message
+    FROM (
+        (SELECT x.id, x.execution, x.open, x.paused, x.pause_reason, x.current_tasks, x.completed_tasks, x.failed_tasks,
+                x.skipped_tasks, x.task_graph, x.error_message
+         FROM workflow_execution x
          WHERE NOT $18::bool AND x.execution < $19::bigint AND x.execution >= $20::bigint
            AND cardinality($21::bigint[]) = 0
          ORDER BY x.execution DESC LIMIT $22::int)
         UNION ALL
-        (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x
+        (SELECT x.id, x.execution, x.open, x.paused, x.pause_reason, x.current_tasks, x.completed_tasks, x.failed_tasks,
+                x.skipped_tasks, x.task_graph, x.error_message
+         FROM workflow_execution x
          WHERE $18::bool AND x.open AND x.execution < $19::bigint AND x.execution >= $20::bigint
            AND cardinality($21::bigint[]) = 0
          ORDER BY x.execution DESC LIMIT $22::int)
         UNION ALL
-        (SELECT x.id, x.execution, x.workflow_def, x.current_tasks, x.completed_tasks, x.failed_tasks, x.skipped_tasks, x.variables, x.task_graph, x.status, x.error_message, x.paused, x.pause_reason, x.created, x.updated, x.version, x.state, x.source, x.deadline, x.open FROM workflow_execution x
+        (SELECT x.id, x.execution, x.open, x.paused, x.pause_reason, x.current_tasks, x.completed_tasks, x.failed_tasks,
+                x.skipped_tasks, x.task_graph, x.error_message
+         FROM workflow_execution x
          WHERE x.execution = ANY ($21::bigint[]) AND x.execution < $19::bigint AND x.execution >= $20::bigint
            AND (x.open OR NOT $18::bool))) w
 )
