@@ -17,25 +17,45 @@ import (
 // IncompatibleError refuses a database whose Attune schema is not one the
 // engine can work on. Nothing was changed.
 type IncompatibleError struct {
-	Schema      string
-	Differences []string
+	Schema string
+	Lack
 }
 
-// Error lists every difference on a line of its own.
+// Lack is what a schema has not and the engine needs.
+type Lack struct {
+	// Differences has a sentence for each object that is missing or different.
+	Differences []string
+	// Remedies are the statements that add what is missing, where adding is all
+	// that an older schema needs. They are empty if one difference cannot be
+	// removed that way.
+	Remedies []string
+}
+
+// Error lists every difference on a line of its own, and what to run first.
 func (e *IncompatibleError) Error() string {
-	return fmt.Sprintf("schema %s cannot be adopted, %d differences:\n  %s",
+	text := fmt.Sprintf("schema %s cannot be adopted, %d differences:\n  %s",
 		e.Schema, len(e.Differences), strings.Join(e.Differences, "\n  "))
+	return text + "\n" + e.Advice()
+}
+
+// Advice says what to run before adoption is tried again.
+func (l Lack) Advice() string {
+	if len(l.Remedies) == 0 {
+		return "Update the existing installation to a release since " + newest + " first, and check again."
+	}
+	return "This is an older installation. To bring it to the tables of a release since " + newest +
+		", run as their owner, and check again:\n  " + strings.Join(l.Remedies, ";\n  ") + ";"
 }
 
 // adopt compares the schema with what the engine needs, and records the base
 // files whose tables are already there as applied.
 func (s *session) adopt(ctx context.Context) error {
-	differences, err := s.compare(ctx)
+	lack, err := s.compare(ctx)
 	if err != nil {
 		return err
 	}
-	if len(differences) > 0 {
-		return &IncompatibleError{Schema: s.opts.Schema, Differences: differences}
+	if len(lack.Differences) > 0 {
+		return &IncompatibleError{Schema: s.opts.Schema, Lack: lack}
 	}
 	versions, err := s.presentBase(ctx)
 	if err != nil {
@@ -80,39 +100,23 @@ func recordAdoption(ctx context.Context, tx *sql.Tx, versions []int64) error {
 	return nil
 }
 
-// presentBase lists the base files whose objects exist. A schema may lack an
-// optional group, whose file is then applied like any other.
+// presentBase lists the base files that adoption records as applied: all but that
+// of the history, where the installation writes none. The tables of work queues
+// and of the audit log are the installation's own, whether it has them or not.
 func (s *session) presentBase(ctx context.Context) ([]int64, error) {
-	var present []int64
-	for _, v := range baseVersions() {
-		group, optional := optionalGroups[v]
-		if !optional {
-			present = append(present, v)
-			continue
-		}
-		found, err := s.presentIn(ctx, group)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) > 0 {
-			present = append(present, v)
-		}
-	}
-	return present, nil
-}
-
-func (s *session) presentIn(ctx context.Context, tables []string) ([]string, error) {
-	var found []string
-	for _, table := range tables {
+	history := true
+	for _, table := range historyTables {
 		exists, err := s.hasTable(ctx, table)
 		if err != nil {
 			return nil, err
 		}
-		if exists {
-			found = append(found, table)
-		}
+		history = history && exists
 	}
-	return found, nil
+	versions := baseVersions()
+	if !history {
+		versions = slices.DeleteFunc(versions, func(v int64) bool { return v == historyFile })
+	}
+	return versions, nil
 }
 
 func baseVersions() []int64 {
@@ -126,20 +130,29 @@ func baseVersions() []int64 {
 	return versions
 }
 
-// compare lists how the schema differs from what the engine needs. A group of
-// optional tables must be there as a whole or not at all.
-func (s *session) compare(ctx context.Context) ([]string, error) {
-	var differences []string
-	for _, part := range []func(context.Context) ([]string, error){
-		s.compareLabels, s.compareColumns, s.compareGroups, s.compareConflictTargets,
-	} {
-		found, err := part(ctx)
-		if err != nil {
-			return nil, err
-		}
-		differences = append(differences, found...)
+// compare lists how the schema differs from what the engine needs.
+func (s *session) compare(ctx context.Context) (Lack, error) {
+	labels, err := s.compareLabels(ctx)
+	if err != nil {
+		return Lack{}, err
 	}
-	return differences, nil
+	lack, err := s.compareColumns(ctx)
+	if err != nil {
+		return Lack{}, err
+	}
+	history, err := s.compareHistory(ctx)
+	if err != nil {
+		return Lack{}, err
+	}
+	targets, err := s.compareConflictTargets(ctx)
+	if err != nil {
+		return Lack{}, err
+	}
+	if others := slices.Concat(labels, history, targets); len(others) > 0 {
+		lack.Remedies = nil
+		lack.Differences = slices.Concat(labels, lack.Differences, history, targets)
+	}
+	return lack, nil
 }
 
 func (s *session) compareLabels(ctx context.Context) ([]string, error) {
@@ -162,7 +175,7 @@ func (s *session) compareLabels(ctx context.Context) ([]string, error) {
 	return differences, nil
 }
 
-func (s *session) compareColumns(ctx context.Context) ([]string, error) {
+func (s *session) compareColumns(ctx context.Context) (Lack, error) {
 	actual := map[string]string{}
 	err := s.eachPair(ctx, actual, `SELECT c.relname || '.' || a.attname,
 		    regexp_replace(format_type(a.atttypid, NULL), '^.*\.', '')
@@ -170,23 +183,50 @@ func (s *session) compareColumns(ctx context.Context) ([]string, error) {
 		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p')`)
 	if err != nil {
-		return nil, fmt.Errorf("read columns: %w", err)
+		return Lack{}, fmt.Errorf("read columns: %w", err)
 	}
-	var differences []string
+	tables := map[string]bool{}
+	for full := range actual {
+		table, _, _ := strings.Cut(full, ".")
+		tables[table] = true
+	}
+	var lack Lack
+	beyond := false // something is missing that no statement adds
 	for _, table := range expectedTables {
+		if !tables[table.name] {
+			made, known := laterTables[table.name]
+			lack.Differences = append(lack.Differences, fmt.Sprintf("table %s is missing", table.name)+since(made.since))
+			lack.Remedies = append(lack.Remedies, made.create)
+			beyond = beyond || !known
+			continue
+		}
 		for column := range strings.FieldsSeq(table.columns) {
 			name, types, _ := strings.Cut(column, ":")
 			full := table.name + "." + name
 			switch got, ok := actual[full]; {
 			case !ok:
-				differences = append(differences, fmt.Sprintf("column %s is missing", full))
+				added, known := later[full]
+				lack.Differences = append(lack.Differences, fmt.Sprintf("column %s is missing", full)+since(added.since))
+				lack.Remedies = append(lack.Remedies, fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s", table.name, name, added.definition))
+				beyond = beyond || !known
 			case !acceptable(got, types):
-				differences = append(differences, fmt.Sprintf("column %s has type %s, expected %s", full, got,
+				lack.Differences = append(lack.Differences, fmt.Sprintf("column %s has type %s, expected %s", full, got,
 					strings.ReplaceAll(types, "|", " or ")))
+				beyond = true
 			}
 		}
 	}
-	return differences, nil
+	if beyond {
+		lack.Remedies = nil
+	}
+	return lack, nil
+}
+
+func since(day string) string {
+	if day == "" {
+		return ""
+	}
+	return "; installations have it since " + day
 }
 
 // acceptable compares a type with alternatives; text and varchar read alike.
@@ -195,23 +235,23 @@ func acceptable(got, types string) bool {
 	return slices.Contains(strings.Split(types, "|"), got)
 }
 
-func (s *session) compareGroups(ctx context.Context) ([]string, error) {
-	var differences []string
-	for _, v := range baseVersions() {
-		group, optional := optionalGroups[v]
-		if !optional {
-			continue
-		}
-		found, err := s.presentIn(ctx, group)
+// compareHistory refuses half of the history: the file that makes the tables
+// makes all of them.
+func (s *session) compareHistory(ctx context.Context) ([]string, error) {
+	var missing []string
+	for _, table := range historyTables {
+		exists, err := s.hasTable(ctx, table)
 		if err != nil {
 			return nil, err
 		}
-		if len(found) > 0 && len(found) < len(group) {
-			differences = append(differences, fmt.Sprintf("of the tables (%s) only (%s) exist",
-				strings.Join(group, " "), strings.Join(found, " ")))
+		if !exists {
+			missing = append(missing, fmt.Sprintf("table %s is missing while other history tables exist", table))
 		}
 	}
-	return differences, nil
+	if len(missing) == len(historyTables) {
+		return nil, nil
+	}
+	return missing, nil
 }
 
 // compareConflictTargets asks the planner whether each constraint that makes a

@@ -1,50 +1,42 @@
 package migrations_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/migrations"
 )
 
-// foreign builds a schema as another Attune installation leaves it: the base
-// tables, with indexes and triggers of its own and nothing of ours.
-func foreign(t *testing.T) (migrations.Options, *pgx.Conn) {
+// foreign builds a database as an existing installation of that shape leaves it:
+// its schema, and a little of everything in it.
+func foreign(t *testing.T, shape installation.Shape) (migrations.Options, *pgx.Conn) {
 	t.Helper()
-	ctx := testkit.Context(t)
-	opts := migrations.Options{URL: testkit.EmptyDatabase(t), Schema: "attune"}
-	_, err := migrations.Up(ctx, opts)
-	require.NoError(t, err)
-	_, err = migrations.Down(ctx, opts, 19)
-	require.NoError(t, err)
+	opts := migrations.Options{URL: testkit.Installation(t, shape), Schema: testkit.Schema}
 	conn := connect(t, opts)
 	for _, sql := range []string{
-		"DROP TABLE attune_schema_version, attune_schema_origin",
-		"TRUNCATE identity, pack CASCADE",
-		"CREATE INDEX idx_execution_status ON execution (status)",
-		"CREATE INDEX idx_execution_status_updated ON execution (status, updated DESC)",
-		`CREATE FUNCTION update_updated_column() RETURNS trigger LANGUAGE plpgsql AS
-			$$ BEGIN NEW.updated = now(); RETURN NEW; END $$`,
-		"CREATE TRIGGER update_execution_updated BEFORE UPDATE ON execution FOR EACH ROW EXECUTE FUNCTION update_updated_column()",
-		`CREATE FUNCTION record_execution_history() RETURNS trigger LANGUAGE plpgsql AS
-			$$ BEGIN INSERT INTO execution_history (operation, entity_id) VALUES (TG_OP, NEW.id); RETURN NULL; END $$`,
-		"CREATE TRIGGER execution_history AFTER INSERT OR UPDATE ON execution FOR EACH ROW EXECUTE FUNCTION record_execution_history()",
 		"INSERT INTO pack (ref, label, version) VALUES ('core', 'Core', '0.9.0')",
-		`INSERT INTO action (ref, pack, pack_ref, label, entrypoint) SELECT 'core.echo', id, ref, 'Echo', 'echo.sh' FROM pack`,
+		`INSERT INTO action (ref, pack, pack_ref, label, entrypoint, description) SELECT 'core.echo', id, ref, 'Echo', 'echo.sh', '' FROM pack`,
 		"INSERT INTO worker (name, worker_type, worker_role) VALUES ('old', 'remote', 'action')",
 		"INSERT INTO execution (action, action_ref) SELECT a.id, a.ref FROM action a, generate_series(1, 4)",
-		"INSERT INTO execution_admission_state (action_id, max_concurrent, next_queue_order) SELECT id, 1, 3 FROM action",
-		`INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
-			SELECT s.id, e.id, CASE WHEN e.id = 1 THEN 'active' ELSE 'queued' END, e.id / 2
-			FROM execution_admission_state s, execution e`,
 	} {
 		exec(t, conn, sql)
 	}
 	return opts, conn
+}
+
+// queued puts the four executions into a queue with limit 1, the first as the one
+// that was let in, with the order numbers that deletions leave.
+func queued(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	exec(t, conn, "INSERT INTO execution_admission_state (action_id, max_concurrent, next_queue_order) SELECT id, 1, 3 FROM action")
+	exec(t, conn, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
+		SELECT s.id, e.id, CASE WHEN e.id = 1 THEN 'active' ELSE 'queued' END, e.id / 2 FROM execution_admission_state s, execution e`)
 }
 
 // shape lists every object of the schema by kind and name.
@@ -67,7 +59,8 @@ func shape(t *testing.T, conn *pgx.Conn) []string {
 func TestExistingSchemaIsAdoptedAddedToAndHandedBack(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
-	opts, conn := foreign(t)
+	opts, conn := foreign(t, installation.Newest)
+	queued(t, conn)
 	before := shape(t, conn)
 
 	planned, err := migrations.Check(ctx, opts)
@@ -101,7 +94,8 @@ func TestExistingSchemaIsAdoptedAddedToAndHandedBack(t *testing.T) {
 
 func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 	t.Parallel()
-	opts, conn := foreign(t)
+	opts, conn := foreign(t, installation.Newest)
+	queued(t, conn)
 	_, err := migrations.Up(testkit.Context(t), opts)
 	require.NoError(t, err)
 
@@ -121,7 +115,8 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 	require.True(t, second.After(first))
 
 	// Its own history is not doubled.
-	require.EqualValues(t, 2, one[int64](t, conn, "SELECT count(*) FROM execution_history WHERE entity_id = 1 AND operation = 'UPDATE'"))
+	exec(t, conn, "UPDATE execution SET started_at = now() WHERE id = 2")
+	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM execution_history WHERE entity_id = 2 AND operation = 'UPDATE'"))
 
 	// The same spelling finds what ended and what lives, by index.
 	exec(t, conn, "UPDATE execution SET status = 'completed' WHERE id = 1")
@@ -136,45 +131,97 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 		WHERE e.finished_status = 'completed' AND e.finished_status IS NOT NULL ORDER BY e.id DESC LIMIT 5`), "attune_execution_finished")
 }
 
-func TestMissingOptionalTablesAreMadeOnAdoption(t *testing.T) {
+// An installation without one of its optional migrations is adopted, and handed
+// back as it was: what it had not, it has not afterwards.
+func TestInstallationsWithoutAMigrationAreAdoptedAndHandedBack(t *testing.T) {
 	t.Parallel()
-	ctx := testkit.Context(t)
-	opts, conn := foreign(t)
-	exec(t, conn, "DROP TABLE work_queue_dispatch, work_queue_item, work_queue, audit_event")
-	up, err := migrations.Up(ctx, opts)
-	require.NoError(t, err)
-	require.True(t, up.Adopted)
-	require.Contains(t, shape(t, conn), "relation work_queue_item")
-	state, err := migrations.Status(ctx, opts)
-	require.NoError(t, err)
-	require.True(t, state.Current())
+	for _, part := range []installation.Migration{
+		installation.Audit, installation.History, installation.Supervisor, installation.WorkQueues,
+	} {
+		t.Run(string(part), func(t *testing.T) {
+			t.Parallel()
+			ctx := testkit.Context(t)
+			opts, conn := foreign(t, installation.Shape{Date: installation.Newest.Date, Without: []installation.Migration{part}})
+			before := shape(t, conn)
+			up, err := migrations.Up(ctx, opts)
+			require.NoError(t, err)
+			require.True(t, up.Adopted)
+			require.Contains(t, shape(t, conn), "relation execution_history")
+			state, err := migrations.Status(ctx, opts)
+			require.NoError(t, err)
+			require.True(t, state.Current())
+
+			_, err = migrations.Down(ctx, opts, 0)
+			require.NoError(t, err)
+			require.Equal(t, before, shape(t, conn))
+		})
+	}
+}
+
+// An older installation is refused with what it lacks. Where adding is enough, the
+// refusal names the statements, and with them the installation is adopted.
+func TestOlderInstallationsAreRefusedWithWhatToRunFirst(t *testing.T) {
+	t.Parallel()
+	for _, old := range installation.Shapes()[1:] {
+		t.Run(old.Date, func(t *testing.T) {
+			t.Parallel()
+			ctx := testkit.Context(t)
+			opts, conn := foreign(t, old)
+			before := shape(t, conn)
+			planned, err := migrations.Check(ctx, opts)
+			require.NoError(t, err)
+			require.True(t, planned.WouldAdopt)
+			_, err = migrations.Up(ctx, opts)
+			refused, ok := errors.AsType[*migrations.IncompatibleError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, planned.Lack, refused.Lack)
+			require.Equal(t, before, shape(t, conn))
+			require.Contains(t, refused.Differences, "column rule.permission_set_refs is missing; installations have it since 2026-05-29")
+			require.Contains(t, refused.Differences, "table execution_secret_value is missing; installations have it since 2026-05-29")
+
+			if old.Date < "2026-04-21" { // queues of its own kind, and a role of workers that later ones do not know
+				require.Empty(t, refused.Remedies)
+				require.Contains(t, err.Error(), "Update the existing installation")
+				return
+			}
+			require.Len(t, refused.Remedies, len(refused.Differences))
+			for _, remedy := range refused.Remedies {
+				require.Contains(t, err.Error(), remedy+";")
+				exec(t, conn, remedy)
+			}
+			up, err := migrations.Up(ctx, opts)
+			require.NoError(t, err)
+			require.True(t, up.Adopted)
+		})
+	}
 }
 
 func TestUnfitSchemaIsRefusedWithEveryDifferenceAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
-	opts, conn := foreign(t)
+	opts, conn := foreign(t, installation.Newest)
 	for _, sql := range []string{
-		"ALTER TABLE execution ALTER COLUMN retry_count TYPE text",
+		"ALTER TABLE inquiry ALTER COLUMN prompt TYPE jsonb USING to_jsonb(prompt)",
 		"ALTER TABLE worker DROP COLUMN cordoned",
 		"ALTER TYPE inquiry_status_enum ADD VALUE 'lost' BEFORE 'timeout'",
 		"DROP INDEX uq_enforcement_rule_event",
-		"DROP TABLE work_queue_dispatch",
+		"DROP TABLE worker_history CASCADE",
 	} {
 		exec(t, conn, sql)
 	}
 	before := shape(t, conn)
 
 	_, err := migrations.Up(ctx, opts)
-	var refused *migrations.IncompatibleError
-	require.ErrorAs(t, err, &refused)
+	refused, ok := errors.AsType[*migrations.IncompatibleError](err)
+	require.True(t, ok, "%v", err)
 	require.Equal(t, []string{
 		"type inquiry_status_enum has labels (pending responded lost timeout cancelled), expected (pending responded timeout cancelled)",
-		"column execution.retry_count has type text, expected integer",
-		"column worker.cordoned is missing",
-		"of the tables (work_queue work_queue_item work_queue_dispatch) only (work_queue work_queue_item) exist",
+		"column worker.cordoned is missing; installations have it since 2026-05-07",
+		"column inquiry.prompt has type jsonb, expected text",
+		"table worker_history is missing while other history tables exist",
 		"no unique index for: one enforcement per rule and event",
 	}, refused.Differences)
+	require.Empty(t, refused.Remedies)
 	require.Equal(t, before, shape(t, conn))
 
 	planned, err := migrations.Check(ctx, opts)
@@ -182,10 +229,35 @@ func TestUnfitSchemaIsRefusedWithEveryDifferenceAndLeftAlone(t *testing.T) {
 	require.Equal(t, refused.Differences, planned.Differences)
 }
 
+// A step that fails in the middle leaves nothing behind, and the next try goes
+// through once its cause is gone.
+func TestAnAdoptionThatFailsLeavesTheSchemaAsItWas(t *testing.T) {
+	t.Parallel()
+	ctx := testkit.Context(t)
+	opts, conn := foreign(t, installation.Shape{
+		Date: installation.Newest.Date, Without: []installation.Migration{installation.History},
+	})
+	queued(t, conn)
+	// In the way of a file near the end: its function cannot replace one of another type.
+	exec(t, conn, "CREATE FUNCTION attune_depth(bigint, integer) RETURNS text LANGUAGE sql RETURN ''")
+	before := shape(t, conn)
+	entries := "SELECT string_agg(execution_id || status || queue_order, ' ' ORDER BY id) FROM execution_admission_entry"
+
+	_, err := migrations.Up(ctx, opts)
+	require.ErrorContains(t, err, "cannot change return type")
+	require.Equal(t, before, shape(t, conn))
+	require.EqualValues(t, 4, one[int64](t, conn, "SELECT count(*) FROM execution_admission_entry"), one[string](t, conn, entries))
+
+	exec(t, conn, "DROP FUNCTION attune_depth(bigint, integer)")
+	up, err := migrations.Up(ctx, opts)
+	require.NoError(t, err)
+	require.True(t, up.Adopted)
+}
+
 func TestMigrationGivesWayWhenItCannotLock(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
-	opts, conn := foreign(t)
+	opts, conn := foreign(t, installation.Newest)
 	opts.LockTimeout = 100 * time.Millisecond
 	exec(t, conn, "BEGIN")
 	exec(t, conn, "LOCK TABLE execution IN ACCESS SHARE MODE")

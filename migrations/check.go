@@ -57,8 +57,8 @@ type Plan struct {
 	State
 	// WouldAdopt says that Up would adopt an existing schema.
 	WouldAdopt bool
-	// Differences is why adoption would be refused; empty when it would not.
-	Differences []string
+	// Lack is why adoption would be refused; without differences it would not.
+	Lack
 	// Pending lists the files Up would apply, in order.
 	Pending []FileState
 }
@@ -134,7 +134,7 @@ func Check(ctx context.Context, opts Options) (Plan, error) {
 		plan.State = state
 		if state.Origin == OriginAdopted && !recorded {
 			plan.WouldAdopt = true
-			if plan.Differences, err = s.compare(ctx); err != nil {
+			if plan.Lack, err = s.compare(ctx); err != nil {
 				return err
 			}
 		}

@@ -1,8 +1,10 @@
 package migrations
 
-// What the engine needs of a schema that was there before it. Columns that it
-// never touches are not listed, so that later versions of the platform are not
-// refused for them.
+import "strings"
+
+// What the engine needs of a schema that was there before it: each column here is
+// read or written by a statement or a trigger of ours, and no other column is. A
+// test of the store holds the list to that.
 
 type expectedLabel struct{ name, labels string }
 
@@ -22,52 +24,132 @@ var expectedLabels = []expectedLabel{
 type expectedTable struct{ name, columns string }
 
 var expectedTables = []expectedTable{
-	{"identity", "id:bigint login:text"},
-	{"pack", "id:bigint ref:text label:text version:text config:jsonb"},
-	{"runtime", "id:bigint ref:text name:text aliases:text[]"},
-	{"runtime_version", "id:bigint runtime:bigint version:text"},
-	{"action", `id:bigint ref:text pack:bigint pack_ref:text label:text entrypoint:text runtime:bigint
-		param_schema:jsonb out_schema:jsonb timeout_seconds:integer max_retries:integer
-		runtime_version_constraint:text default_execution_permission_set_refs:text[] workflow_def:bigint
+	{name: "identity", columns: "id:bigint login:text frozen:boolean"},
+	{name: "pack", columns: `
+		id:bigint ref:text label:text description:text version:text conf_schema:jsonb config:jsonb meta:jsonb
+		tags:text[] runtime_deps:text[] dependencies:text[] is_standard:boolean`},
+	{name: "runtime", columns: `
+		id:bigint ref:text pack:bigint pack_ref:text description:text name:text aliases:text[] distributions:jsonb
+		installation:jsonb execution_config:jsonb`},
+	{name: "action", columns: `
+		id:bigint ref:text pack:bigint pack_ref:text label:text description:text entrypoint:text runtime:bigint
+		param_schema:jsonb out_schema:jsonb parameter_delivery:text parameter_format:text output_format:text
+		is_adhoc:boolean timeout_seconds:integer max_retries:integer runtime_version_constraint:text
+		accesses_mcp:boolean default_execution_permission_set_refs:text[]
+		log_retention_policy:artifact_retention_enum log_retention_limit:integer
+		artifact_retention_policy:artifact_retention_enum artifact_retention_limit:integer workflow_def:bigint
 		required_worker_runtimes:jsonb worker_selector:jsonb worker_tolerations:jsonb worker_affinity:jsonb`},
-	{"trigger", "id:bigint ref:text enabled:boolean"},
-	{"event", "id:bigint trigger:bigint trigger_ref:text config:jsonb payload:jsonb rule:bigint rule_ref:text created:timestamptz"},
-	{"rule", `id:bigint ref:text pack:bigint action:bigint action_ref:text trigger:bigint trigger_ref:text
-		conditions:jsonb action_params:jsonb trigger_params:jsonb permission_set_refs:text[] enabled:boolean owner_identity:bigint`},
-	{"enforcement", `id:bigint rule:bigint rule_ref:text trigger_ref:text config:jsonb event:bigint
+	{name: "sensor", columns: "pack:bigint runtime:bigint"},
+	{name: "trigger", columns: `
+		id:bigint ref:text pack:bigint pack_ref:text label:text description:text enabled:boolean is_adhoc:boolean
+		param_schema:jsonb out_schema:jsonb`},
+	{name: "event", columns: `
+		id:bigint trigger:bigint trigger_ref:text payload:jsonb source_ref:text created:timestamptz rule:bigint
+		rule_ref:text`},
+	{name: "rule", columns: `
+		id:bigint ref:text pack:bigint pack_ref:text label:text description:text action:bigint action_ref:text
+		trigger:bigint trigger_ref:text conditions:jsonb action_params:jsonb trigger_params:jsonb
+		permission_set_refs:text[] enabled:boolean is_adhoc:boolean owner_identity:bigint created:timestamptz
+		updated:timestamptz`},
+	{name: "enforcement", columns: `
+		id:bigint rule:bigint rule_ref:text trigger_ref:text config:jsonb event:bigint
 		status:enforcement_status_enum payload:jsonb condition:enforcement_condition_enum conditions:jsonb
 		created:timestamptz resolved_at:timestamptz`},
-	{"execution", `id:bigint action:bigint action_ref:text config:jsonb env_vars:jsonb parent:bigint enforcement:bigint
-		executor:bigint permission_set_refs:text[] worker_selector:jsonb worker_tolerations:jsonb worker_affinity:jsonb
-		worker:bigint status:execution_status_enum result:jsonb started_at:timestamptz workflow_def:bigint
-		workflow_task:jsonb retry_count:integer max_retries:integer retry_reason:text original_execution:bigint
-		created:timestamptz updated:timestamptz`},
-	{"execution_secret_value", "id:bigint entity_type:text entity_id:bigint json_path:text source_kind:text encrypted_value:jsonb"},
-	{"worker", `id:bigint name:text worker_type:worker_type_enum worker_role:worker_role_enum status:worker_status_enum
-		capabilities:jsonb meta:jsonb last_heartbeat:timestamptz cordoned:boolean cordon_reason:text
-		cordoned_by:bigint cordoned_at:timestamptz`},
-	{"inquiry", `id:bigint execution:bigint prompt:text response_schema:jsonb status:inquiry_status_enum
-		response:jsonb timeout_at:timestamptz responded_at:timestamptz`},
-	{"policy", "id:bigint ref:text pack:bigint action:bigint parameters:text[] method:policy_method_enum threshold:integer"},
-	{"queue_stats", `action_id:bigint queue_length:integer active_count:integer max_concurrent:integer
+	{name: "execution", columns: `
+		id:bigint action:bigint action_ref:text config:jsonb env_vars:jsonb parent:bigint enforcement:bigint
+		executor:bigint permission_set_refs:text[] artifact_retention_policy:artifact_retention_enum
+		artifact_retention_limit:integer worker_selector:jsonb worker_tolerations:jsonb worker_affinity:jsonb
+		worker:bigint status:execution_status_enum result:jsonb started_at:timestamptz created:timestamptz
+		workflow_def:bigint workflow_task:jsonb retry_count:integer max_retries:integer retry_reason:text
+		original_execution:bigint updated:timestamptz`},
+	{name: "execution_secret_value", columns: `
+		entity_type:text entity_id:bigint json_path:text source_kind:text source_ref:text encrypted_value:jsonb
+		encryption_key_hash:text`},
+	{name: "worker", columns: `
+		id:bigint name:text worker_type:worker_type_enum worker_role:worker_role_enum host:text port:integer
+		status:worker_status_enum capabilities:jsonb meta:jsonb last_heartbeat:timestamptz cordoned:boolean
+		cordon_reason:text cordoned_by:bigint cordoned_at:timestamptz created:timestamptz updated:timestamptz`},
+	{name: "inquiry", columns: `
+		id:bigint execution:bigint prompt:text response_schema:jsonb assigned_to:bigint status:inquiry_status_enum
+		response:jsonb timeout_at:timestamptz responded_at:timestamptz created:timestamptz updated:timestamptz`},
+	{name: "policy", columns: `
+		id:bigint ref:text pack:bigint pack_ref:text action:bigint action_ref:text parameters:text[]
+		method:policy_method_enum threshold:integer name:text description:text tags:text[] created:timestamptz
+		updated:timestamptz`},
+	{name: "queue_stats", columns: `
+		action_id:bigint queue_length:integer active_count:integer max_concurrent:integer
 		oldest_enqueued_at:timestamptz total_enqueued:bigint total_completed:bigint last_updated:timestamptz`},
-	{"execution_admission_state", `id:bigint action_id:bigint group_key:text group_key_normalized:text
-		max_concurrent:integer next_queue_order:bigint total_enqueued:bigint total_completed:bigint`},
-	{"execution_admission_entry", "id:bigint state_id:bigint execution_id:bigint status:text queue_order:bigint enqueued_at:timestamptz"},
-	{"workflow_definition", "id:bigint ref:text definition:jsonb"},
-	{"workflow_execution", `id:bigint execution:bigint workflow_def:bigint current_tasks:text[] completed_tasks:text[]
+	{name: "execution_admission_state", columns: `
+		id:bigint action_id:bigint group_key:text group_key_normalized:text max_concurrent:integer
+		next_queue_order:bigint total_enqueued:bigint total_completed:bigint updated:timestamptz`},
+	{name: "execution_admission_entry", columns: `
+		id:bigint state_id:bigint execution_id:bigint status:text queue_order:bigint enqueued_at:timestamptz`},
+	{name: "workflow_definition", columns: `
+		id:bigint ref:text pack:bigint pack_ref:text label:text description:text version:text param_schema:jsonb
+		out_schema:jsonb definition:jsonb tags:text[]`},
+	{name: "workflow_execution", columns: `
+		id:bigint execution:bigint workflow_def:bigint current_tasks:text[] completed_tasks:text[]
 		failed_tasks:text[] skipped_tasks:text[] variables:jsonb task_graph:jsonb status:execution_status_enum
-		error_message:text paused:boolean`},
-	{"workflow_task_dispatch", "id:bigint workflow_execution:bigint task_name:text task_index:integer execution_id:bigint"},
-	{"notification", "id:bigint channel:text entity_type:text entity:text activity:text"},
+		error_message:text paused:boolean pause_reason:text created:timestamptz updated:timestamptz`},
+	{name: "workflow_task_dispatch", columns: `
+		id:bigint workflow_execution:bigint task_name:text task_index:integer execution_id:bigint
+		updated:timestamptz`},
 }
 
-// optionalGroups are the base files whose tables an existing schema may lack.
-var optionalGroups = map[int64][]string{
-	8:  {"execution_history", "worker_history", "sensor_process_history"},
-	9:  {"work_queue", "work_queue_item", "work_queue_dispatch"},
-	10: {"audit_event"},
+// ExpectedColumns lists what adoption asks for, as table.column.
+func ExpectedColumns() []string {
+	var names []string
+	for _, table := range expectedTables {
+		for column := range strings.FieldsSeq(table.columns) {
+			name, _, _ := strings.Cut(column, ":")
+			names = append(names, table.name+"."+name)
+		}
+	}
+	return names
 }
+
+// newest is the day since which installations have everything that is expected.
+const newest = "2026-05-29"
+
+// later says since which day installations have a column, and how to add it to an
+// older one. An installation keeps the tables of the day it was made on.
+var later = map[string]struct{ since, definition string }{
+	"action.required_worker_runtimes":              {"2026-04-22", "jsonb NOT NULL DEFAULT '{}'"},
+	"action.accesses_mcp":                          {"2026-04-28", "boolean NOT NULL DEFAULT false"},
+	"rule.owner_identity":                          {"2026-04-28", "bigint REFERENCES identity (id) ON DELETE SET NULL"},
+	"action.default_execution_permission_set_refs": {"2026-05-05", "text[] NOT NULL DEFAULT '{}'"},
+	"execution.permission_set_refs":                {"2026-05-05", "text[] NOT NULL DEFAULT '{}'"},
+	"action.worker_selector":                       {"2026-05-06", "jsonb NOT NULL DEFAULT '{}'"},
+	"action.worker_tolerations":                    {"2026-05-06", "jsonb NOT NULL DEFAULT '[]'"},
+	"action.worker_affinity":                       {"2026-05-06", "jsonb NOT NULL DEFAULT '{}'"},
+	"execution.worker_selector":                    {"2026-05-06", "jsonb"},
+	"execution.worker_tolerations":                 {"2026-05-06", "jsonb"},
+	"execution.worker_affinity":                    {"2026-05-06", "jsonb"},
+	"worker.cordoned":                              {"2026-05-07", "boolean NOT NULL DEFAULT false"},
+	"worker.cordon_reason":                         {"2026-05-07", "text"},
+	"worker.cordoned_by":                           {"2026-05-07", "bigint REFERENCES identity (id) ON DELETE SET NULL"},
+	"worker.cordoned_at":                           {"2026-05-07", "timestamptz"},
+	"action.log_retention_policy":                  {"2026-05-11", "artifact_retention_enum"},
+	"action.log_retention_limit":                   {"2026-05-11", "integer"},
+	"action.artifact_retention_policy":             {"2026-05-12", "artifact_retention_enum"},
+	"action.artifact_retention_limit":              {"2026-05-12", "integer"},
+	"execution.artifact_retention_policy":          {"2026-05-12", "artifact_retention_enum"},
+	"execution.artifact_retention_limit":           {"2026-05-12", "integer"},
+	"rule.permission_set_refs":                     {"2026-05-29", "text[]"},
+}
+
+// laterTables are tables that installations have since a day, with how to make them.
+var laterTables = map[string]struct{ since, create string }{
+	"execution_secret_value": {"2026-05-29", `CREATE TABLE execution_secret_value (
+    id bigserial PRIMARY KEY, entity_type text NOT NULL, entity_id bigint NOT NULL, json_path text NOT NULL,
+    source_kind text NOT NULL, source_ref text, encrypted_value jsonb NOT NULL, encryption_key_hash text,
+    created timestamptz NOT NULL DEFAULT now(), UNIQUE (entity_type, entity_id, json_path))`},
+}
+
+// historyFile makes the history tables where an installation writes no history.
+const historyFile = 8
+
+var historyTables = []string{"execution_history", "worker_history"}
 
 // conflictTarget is a constraint and the statement that cannot be planned
 // without it.
@@ -82,6 +164,16 @@ var conflictTargets = []conflictTarget{
 		"one top-level execution per enforcement",
 		`EXPLAIN INSERT INTO execution DEFAULT VALUES ON CONFLICT (enforcement) WHERE enforcement IS NOT NULL AND parent IS NULL
 			AND (config IS NULL OR NOT (config ? 'retry_of')) DO NOTHING`,
+	},
+	{
+		"one value per entity and path",
+		"EXPLAIN INSERT INTO execution_secret_value DEFAULT VALUES ON CONFLICT (entity_type, entity_id, json_path) DO NOTHING",
+	},
+	{"one worker per name", "EXPLAIN INSERT INTO worker DEFAULT VALUES ON CONFLICT (name) DO NOTHING"},
+	{"one row of statistics per action", "EXPLAIN INSERT INTO queue_stats DEFAULT VALUES ON CONFLICT (action_id) DO NOTHING"},
+	{
+		"one inquiry per execution",
+		"EXPLAIN INSERT INTO inquiry DEFAULT VALUES ON CONFLICT (execution) WHERE execution IS NOT NULL DO NOTHING",
 	},
 	{"one orchestration row per workflow", "EXPLAIN INSERT INTO workflow_execution DEFAULT VALUES ON CONFLICT (execution) DO NOTHING"},
 	{

@@ -46,8 +46,9 @@ type Result struct {
 const lockAttempts = 5
 
 // Up brings the schema to the newest version. It creates the schema when it is
-// missing and adopts it when another Attune installation made it. It is safe to
-// call from many processes at once.
+// missing and adopts it when another Attune installation made it. An adoption that
+// fails is taken back, and leaves the schema as it was. It is safe to call from
+// many processes at once.
 func Up(ctx context.Context, opts Options) (Result, error) {
 	var result Result
 	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
@@ -73,6 +74,9 @@ func Up(ctx context.Context, opts Options) (Result, error) {
 			return err
 		}
 		result.Applied, err = s.retryOnLock(ctx, provider.Up)
+		if err != nil && result.Adopted {
+			return errors.Join(err, s.giveUp(ctx))
+		}
 		if err != nil {
 			return err
 		}
@@ -99,32 +103,68 @@ func Down(ctx context.Context, opts Options, to int64) (Result, error) {
 		if !recorded {
 			return nil
 		}
-		floor := to
-		if origin == OriginAdopted {
-			floor = max(to, firstAdditive-1)
-		}
-		provider, err := s.provider(origin)
-		if err != nil {
-			return err
-		}
-		result.Applied, err = s.retryOnLock(ctx, func(ctx context.Context) ([]*goose.MigrationResult, error) {
-			return provider.DownTo(ctx, floor)
-		})
-		if err != nil {
-			return err
-		}
-		if result.Version, err = provider.GetDBVersion(ctx); err != nil {
-			return err
-		}
-		if to <= 0 {
-			return s.forget(ctx)
-		}
-		return nil
+		return s.down(ctx, to, &result)
 	})
 	if err != nil {
 		return result, fmt.Errorf("migrate down to %d: %w", to, err)
 	}
 	return result, nil
+}
+
+func (s *session) down(ctx context.Context, to int64, result *Result) error {
+	floor := to
+	if result.Origin == OriginAdopted {
+		floor = max(to, firstAdditive-1)
+	}
+	provider, err := s.provider(result.Origin)
+	if err != nil {
+		return err
+	}
+	result.Applied, err = s.retryOnLock(ctx, func(ctx context.Context) ([]*goose.MigrationResult, error) {
+		return provider.DownTo(ctx, floor)
+	})
+	if err != nil {
+		return err
+	}
+	if result.Version, err = provider.GetDBVersion(ctx); err != nil {
+		return err
+	}
+	if to > 0 {
+		return nil
+	}
+	if result.Origin == OriginAdopted {
+		if err := s.dropMadeHistory(ctx, provider); err != nil {
+			return err
+		}
+	}
+	return s.forget(ctx)
+}
+
+// giveUp takes back an adoption of which a step failed.
+func (s *session) giveUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Minute)
+	defer cancel()
+	if err := s.down(ctx, 0, &Result{Origin: OriginAdopted}); err != nil {
+		return fmt.Errorf("take the adoption back, run `migrate down --yes`: %w", err)
+	}
+	return nil
+}
+
+// dropMadeHistory removes the history tables where adoption made them: then they
+// were applied after the adoption was recorded.
+func (s *session) dropMadeHistory(ctx context.Context, provider *goose.Provider) error {
+	var made bool
+	err := s.conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM `+VersionTable+` v, attune_schema_origin o
+		WHERE v.version_id = $1 AND v.tstamp > o.created)`, historyFile).Scan(&made)
+	if err != nil {
+		return fmt.Errorf("look whether the history tables are ours: %w", err)
+	}
+	if made {
+		if _, err := provider.ApplyVersion(ctx, historyFile, false); err != nil {
+			return fmt.Errorf("drop the history tables: %w", err)
+		}
+	}
+	return nil
 }
 
 // provider lists the files that belong to a schema of this origin.

@@ -161,6 +161,7 @@ type migrationReport struct {
 	Current     bool             `json:"current"`
 	WouldAdopt  bool             `json:"would_adopt,omitempty"`
 	Differences []string         `json:"differences,omitempty"`
+	RunFirst    []string         `json:"run_first,omitempty"` // the statements that remove the differences
 	Files       []migrationState `json:"files"`
 }
 
@@ -219,13 +220,13 @@ func (a *app) migrateCheck(cmd *cobra.Command) error {
 		return migrationError(cfg, err)
 	}
 	out := report(plan.State, plan.Pending)
-	out.WouldAdopt, out.Differences = plan.WouldAdopt, plan.Differences
+	out.WouldAdopt, out.Differences, out.RunFirst = plan.WouldAdopt, plan.Differences, plan.Remedies
 	err = a.print(cmd, out, func(w io.Writer) error { return checkTable(w, out) })
 	if err != nil {
 		return err
 	}
 	if len(out.Differences) > 0 {
-		return refusedErrorf("schema %s cannot be adopted: %d differences", out.Schema, len(out.Differences))
+		return refusedErrorf("schema %s cannot be adopted: %d differences\n%s", out.Schema, len(out.Differences), plan.Advice())
 	}
 	return nil
 }

@@ -1,11 +1,15 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/migrations"
 )
@@ -43,27 +48,153 @@ func statements(t *testing.T) map[string]string {
 	return found
 }
 
+// connectTo opens one connection with the search_path of the engine.
+func connectTo(t *testing.T, databaseURL string) *pgx.Conn {
+	t.Helper()
+	ctx := testkit.Context(t)
+	config, err := pgx.ParseConfig(databaseURL)
+	require.NoError(t, err)
+	config.RuntimeParams["search_path"] = migrations.SearchPath(testkit.Schema)
+	conn, err := pgx.ConnectConfig(ctx, config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(ctx)) })
+	return conn
+}
+
+// unprepared lists the statements that the server refuses, with its reason.
+func unprepared(t *testing.T, conn *pgx.Conn, statements map[string]string) []string {
+	t.Helper()
+	var refused []string
+	for name, sql := range statements {
+		if _, err := conn.Prepare(testkit.Context(t), name, sql); err != nil {
+			refused = append(refused, fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	slices.Sort(refused)
+	return refused
+}
+
+// optional are the statements that are asked only where their tables exist.
+var optional = map[installation.Migration][]string{
+	installation.Audit:      {"RedriveAudit"},
+	installation.WorkQueues: {"RedriveLeases"},
+}
+
 func TestEveryStatementRunsOnEverySchema(t *testing.T) {
 	t.Parallel()
-	for name, databaseURL := range map[string]func(testing.TB) string{
-		"own": testkit.Database, "adopted": testkit.AdoptedDatabase,
+	t.Run("own", func(t *testing.T) {
+		t.Parallel()
+		require.Empty(t, unprepared(t, connectTo(t, testkit.Database(t)), statements(t)))
+	})
+	t.Run("adopted", func(t *testing.T) {
+		t.Parallel()
+		require.Empty(t, unprepared(t, connectTo(t, testkit.AdoptedDatabase(t)), statements(t)))
+	})
+	for _, part := range []installation.Migration{
+		installation.Audit, installation.History, installation.Supervisor, installation.WorkQueues,
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("adopted without "+string(part), func(t *testing.T) {
 			t.Parallel()
-			ctx := testkit.Context(t)
-			config, err := pgx.ParseConfig(databaseURL(t))
+			databaseURL := testkit.Installation(t, installation.Shape{
+				Date: installation.Newest.Date, Without: []installation.Migration{part},
+			})
+			_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: databaseURL, Schema: testkit.Schema})
 			require.NoError(t, err)
-			config.RuntimeParams["search_path"] = migrations.SearchPath(testkit.Schema)
-			conn, err := pgx.ConnectConfig(ctx, config)
-			require.NoError(t, err)
-			defer func() { _ = conn.Close(ctx) }()
-			var refused []string
-			for name, sql := range statements(t) {
-				if _, err := conn.Prepare(ctx, name, sql); err != nil {
-					refused = append(refused, fmt.Sprintf("%s: %v", name, err))
-				}
+			asked := statements(t)
+			for _, name := range optional[part] {
+				require.Contains(t, asked, name)
+				delete(asked, name)
 			}
-			require.Empty(t, refused, strings.Join(refused, "\n"))
+			require.Empty(t, unprepared(t, connectTo(t, databaseURL), asked))
 		})
+	}
+}
+
+// The list of what adoption expects is exact: with nothing else there every
+// statement can be prepared, and each column on it is one that the queries or
+// the migrations name.
+func TestAdoptionExpectsWhatStatementsNeed(t *testing.T) {
+	t.Parallel()
+	ctx := testkit.Context(t)
+	databaseURL := testkit.Installation(t, installation.Newest)
+	conn := connectTo(t, databaseURL)
+	expected := map[string]bool{}
+	tables := map[string]bool{}
+	for _, column := range migrations.ExpectedColumns() {
+		expected[column] = true
+		table, _, _ := strings.Cut(column, ".")
+		tables[table] = true
+	}
+	rows, err := conn.Query(ctx, `SELECT c.relname::text, a.attname::text FROM pg_class c
+		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE c.relnamespace = 'attune'::regnamespace AND c.relkind = 'r' ORDER BY 1, a.attnum`)
+	require.NoError(t, err)
+	type column struct{ Table, Name string }
+	there, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
+	require.NoError(t, err)
+	optional := map[string]bool{
+		"audit_event": true, "work_queue": true, "work_queue_item": true, "work_queue_dispatch": true,
+		"execution_history": true, "worker_history": true, "sensor_process_history": true,
+	}
+	for _, c := range there {
+		sql := ""
+		switch {
+		case optional[c.Table] || expected[c.Table+"."+c.Name]:
+		case tables[c.Table]:
+			sql = fmt.Sprintf("ALTER TABLE %q DROP COLUMN %q CASCADE", c.Table, c.Name)
+		default:
+			sql = fmt.Sprintf("DROP TABLE IF EXISTS %q CASCADE", c.Table)
+		}
+		if sql != "" {
+			_, err := conn.Exec(ctx, sql)
+			require.NoError(t, err)
+		}
+	}
+	_, err = migrations.Up(ctx, migrations.Options{URL: databaseURL, Schema: testkit.Schema})
+	require.NoError(t, err)
+	require.Empty(t, unprepared(t, connectTo(t, databaseURL), statements(t)))
+
+	text := migrationText(t)
+	for _, sql := range statements(t) {
+		text += sql
+	}
+	for column := range expected {
+		table, name, _ := strings.Cut(column, ".")
+		require.Regexp(t, `\b`+name+`\b`, text, "nothing needs %s of %s", name, table)
+	}
+}
+
+func migrationText(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("../../migrations/sql/00[2-9]*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var text strings.Builder
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		text.Write(content)
+	}
+	return text.String()
+}
+
+// A statement that reads every column of a table reads what an installation may
+// not have.
+func TestNoStatementReadsEveryColumnOfASharedTable(t *testing.T) {
+	t.Parallel()
+	conn := connectTo(t, testkit.Installation(t, installation.Newest))
+	rows, err := conn.Query(testkit.Context(t), "SELECT relname::text FROM pg_class WHERE relnamespace = 'attune'::regnamespace AND relkind = 'r'")
+	require.NoError(t, err)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	files, err := filepath.Glob("queries/*.sql")
+	require.NoError(t, err)
+	every := regexp.MustCompile(`(?is)(?:SELECT|RETURNING)\s+(?:\w+\.)?\*(?:[^;()]*?FROM\s+"?(\w+))?`)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, found := range every.FindAllStringSubmatch(string(content), -1) {
+			require.NotContains(t, tables, found[1], "%s: %s", file, found[0])
+		}
 	}
 }

@@ -39,11 +39,11 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-SELECT attune_partitions_ahead('event', 1, 7);
-SELECT attune_partitions_ahead('execution_history', 1, 7);
-SELECT attune_partitions_ahead('audit_event', 1, 7);
-SELECT attune_partitions_ahead('worker_history', 7, 14);
-SELECT attune_partitions_ahead('sensor_process_history', 7, 14);
+SELECT attune_partitions_ahead(to_regclass('event'), 1, 7);
+SELECT attune_partitions_ahead(to_regclass('execution_history'), 1, 7);
+SELECT attune_partitions_ahead(to_regclass('audit_event'), 1, 7);
+SELECT attune_partitions_ahead(to_regclass('worker_history'), 7, 14);
+SELECT attune_partitions_ahead(to_regclass('sensor_process_history'), 7, 14);
 
 -- +goose Down
 DROP FUNCTION attune_partitions_ahead(regclass, integer, integer);
