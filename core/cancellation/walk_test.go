@@ -78,7 +78,7 @@ func TestChildrenBornMeanwhileAreCancelled(t *testing.T) {
 		}
 	}, root)
 	require.Len(t, visited, 2+2*born)
-	require.Zero(t, b.count(t, `SELECT count(*) FROM execution WHERE finished_status IS NULL`))
+	require.Zero(t, b.count(t, `SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`))
 }
 
 // A storm: while a tree is cancelled by two at once, others let children be born
@@ -119,7 +119,7 @@ func TestATreeIsCancelledByTwoWhileItGrows(t *testing.T) {
 	makers.Wait()
 	// Who looked at a parent before its end may have inserted after the last look.
 	require.NoError(t, b.walkQuietly(ctx, root))
-	require.Zero(t, b.count(t, `SELECT count(*) FROM execution WHERE finished_status IS NULL`))
+	require.Zero(t, b.count(t, `SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`))
 	require.Equal(t, b.count(t, `SELECT count(*) FROM execution`),
 		b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "S14: one end each")
 	require.Zero(t, b.count(t, `SELECT count(*) FROM late_write`))

@@ -181,7 +181,7 @@ func TestATreeEndsWhileItsChildrenAreBorn(t *testing.T) {
 	group.Wait()
 	require.GreaterOrEqual(t, receipt.Acted(), 16)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE parent = $1 AND finished_status IS NULL`, root) == 0
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution e WHERE parent = $1 AND e.finished_status IS NULL`, root) == 0
 	}, 20*time.Second)
 	orphans := testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE parent IS NULL AND id <> $1`, root)
 	require.LessOrEqual(t, orphans, 10, "born without a parent that is alive")

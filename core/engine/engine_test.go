@@ -175,7 +175,7 @@ func (b *bundle) request(t *testing.T, ref string, n int, params string) []int64
 
 func (b *bundle) live(t *testing.T) int {
 	t.Helper()
-	return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE finished_status IS NULL`)
+	return testkit.Count(t, b.store, `SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`)
 }
 
 // settled waits until everything has ended and been released.

@@ -111,7 +111,7 @@ func (s *storm) over(t *testing.T, limited []int64) {
 	var left int
 	testkit.Eventually(t, func() bool {
 		err := s.store.Pool().QueryRow(testkit.Context(t),
-			`SELECT count(*) FROM execution WHERE finished_status IS NULL`).Scan(&left)
+			`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`).Scan(&left)
 		return err == nil && left == 0
 	}, 40*time.Second, "everything ends")
 	s.settled(t, 30*time.Second)

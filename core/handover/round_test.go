@@ -389,7 +389,7 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 	}
 	wg.Go(func() { b.work(ctx, t, ended, cancel) })
 	wg.Wait()
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE finished_status IS NULL`), "lost")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`), "lost")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt > 1`), "handed over twice")
 	b.requireOrder(t)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)

@@ -129,7 +129,11 @@ func TestSearchesGoByTheirIndexes(t *testing.T) {
 			plan += line + "\n"
 		}
 		require.NoError(t, rows.Err())
-		require.Contains(t, plan, want.index, sql)
+		if testkit.Adopted() { // other indexes of the installation serve as well
+			require.Contains(t, plan, "Index", sql)
+		} else {
+			require.Contains(t, plan, want.index, sql)
+		}
 		require.NotContains(t, plan, "Seq Scan on inquiry", sql)
 		require.NotContains(t, plan, "Seq Scan on execution", sql)
 	}

@@ -116,12 +116,12 @@ func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 					require.NoError(t, err)
 					return false
 				}
-				return f.count(`SELECT count(*) FROM execution WHERE action_ref = $1 AND finished_status IS NOT NULL`, flowAsked) > 0
+				return f.count(`SELECT count(*) FROM execution e WHERE action_ref = $1 AND e.finished_status IS NOT NULL`, flowAsked) > 0
 			}, time.Minute, "a replica dies: %s", lazily(f.open))
 			f.stage.age()
 			testkit.Eventually(t, func() bool {
 				q.look()
-				return f.count(`SELECT count(*) FROM execution WHERE finished_status IS NULL`) == 0
+				return f.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`) == 0
 			}, time.Minute, "S12: every workflow ends: %s", lazily(f.open))
 			q.on.Wait()
 			f.stage.over()

@@ -166,7 +166,7 @@ func (f *flow) until(enough func() bool) {
 	for emitted := 0; emitted < 5 || !enough(); {
 		require.True(f.t, time.Now().Before(deadline), "what the load waits for has not happened: %s", lazily(f.open))
 		// No more than can be done: what waits for a replica that died waits on.
-		if emitted < 5 || f.count(`SELECT count(*) FROM execution WHERE parent IS NULL AND finished_status IS NULL`) < 20 {
+		if emitted < 5 || f.count(`SELECT count(*) FROM execution e WHERE parent IS NULL AND e.finished_status IS NULL`) < 20 {
 			f.emit(1)
 			emitted++
 		}
@@ -185,7 +185,7 @@ func (f *flow) age() {
 	for _, sql := range []string{
 		`SET LOCAL session_replication_role = replica`, // the time of a row is the database's own to write
 		`UPDATE workflow_execution SET updated = updated - interval '11 s' WHERE open`,
-		`UPDATE execution SET updated = updated - interval '11 s' WHERE finished_status IS NOT NULL`,
+		`UPDATE execution e SET updated = updated - interval '11 s' WHERE e.finished_status IS NOT NULL`,
 	} {
 		_, err := tx.Exec(testkit.Context(f.t), sql)
 		require.NoError(f.t, err)
@@ -198,8 +198,8 @@ func (f *flow) over() {
 	f.t.Helper()
 	testkit.Eventually(f.t, func() bool {
 		f.answer()
-		return f.count(`SELECT count(*) FROM execution WHERE parent IS NULL AND finished_status IS NOT NULL`) >= f.runs &&
-			f.count(`SELECT count(*) FROM execution WHERE finished_status IS NULL`) == 0
+		return f.count(`SELECT count(*) FROM execution e WHERE parent IS NULL AND e.finished_status IS NOT NULL`) >= f.runs &&
+			f.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`) == 0
 	}, testkit.TestTimeout, "S12, L2: every workflow ends: %s", lazily(f.open))
 	f.stage.over()
 	testkit.Eventually(f.t, func() bool {

@@ -75,7 +75,7 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 	doomed.kill()
 	let()
 	testkit.Eventually(t, func() bool {
-		return f.count(`SELECT count(*) FROM execution WHERE finished_status IS NULL`) == 0
+		return f.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`) == 0
 	}, testkit.TestTimeout, "S12: the workflows end: %s", lazily(f.open))
 	f.stage.over()
 

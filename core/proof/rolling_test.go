@@ -54,7 +54,7 @@ func (s *stage) roll() (longest time.Duration) {
 	var load sync.WaitGroup
 	begun := time.Now()
 	load.Go(func() { ids = s.steady(ctx) })
-	ended := func() int { return s.count(`SELECT count(*) FROM execution WHERE finished_status IS NOT NULL`) }
+	ended := func() int { return s.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NOT NULL`) }
 	testkit.Eventually(s.t, func() bool { return ended() >= 30 }, 20*time.Second, "the load is under way")
 	for i, replica := range replicas {
 		stopping := time.Now()

@@ -205,7 +205,7 @@ func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
 		})
 	}
 	group.Wait()
-	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution where finished_status is null`), "no repetition is alive")
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution e where e.finished_status is null`), "no repetition is alive")
 	require.Equal(t, testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0`),
 		testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0 and status = 'cancelled'`))
 	testkit.Invariants(t, b.store)

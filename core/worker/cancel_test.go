@@ -80,7 +80,7 @@ func TestCancelAgainstTheStart(t *testing.T) {
 	group.Wait()
 	b.drained(t, w)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `select count(*) from execution where finished_status is null`) == 0
+		return testkit.Count(t, b.store, `select count(*) from execution e where e.finished_status is null`) == 0
 	}, patience)
 	text, err := os.ReadFile(ran)
 	if !os.IsNotExist(err) {
@@ -125,7 +125,7 @@ func TestCancelAgainstTheEnd(t *testing.T) {
 	group.Wait()
 	b.drained(t, w)
 	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store, `select count(*) from execution where finished_status is null`) == 0
+		return testkit.Count(t, b.store, `select count(*) from execution e where e.finished_status is null`) == 0
 	}, patience)
 	for _, id := range ids {
 		b.requireOneEnd(t, id)

@@ -46,7 +46,12 @@ SELECT c.execution, e.action, e.action_ref, e.config, e.env_vars, e.parent, e.ex
        e.workflow_def, CASE WHEN jsonb_typeof(e.workflow_task) = 'object'
            THEN e.workflow_task || jsonb_build_object('retry_count', e.retry_count + 1, 'next_retry_at', c.due) ELSE e.workflow_task END, e.priority, e.retry_count + 1, e.max_retries, c.reason, coalesce(e.original_execution, e.id)
 FROM claimed c
-JOIN execution e ON e.id = c.failed
+CROSS JOIN LATERAL (
+    SELECT x.id, x.action, x.action_ref, x.config, x.env_vars, x.parent, x.executor, x.permission_set_refs,
+           x.artifact_retention_policy, x.artifact_retention_limit, x.worker_selector, x.worker_tolerations, x.worker_affinity,
+           x.workflow_def, x.workflow_task, x.priority, x.retry_count, x.max_retries, x.original_execution
+    FROM execution x WHERE x.id = c.failed OFFSET 0
+) e
 RETURNING id, action, action_ref, config, parent, original_execution, retry_count, coalesce(retry_reason, '')::text AS retry_reason, created;
 
 -- name: FindDueRetries :many
