@@ -9,7 +9,7 @@
 //
 //	L0   attune supervise telemetry
 //	     words, life cycles, logs and metrics; no I/O of their own
-//	L1   message expr schema policy placement retrypolicy workflow pack config
+//	L1   message expr schema policy placement retrypolicy workflow pack config token
 //	     rules without I/O; time is passed in
 //	L2   store broker
 //	     the two wires: PostgreSQL and RabbitMQ; they decide nothing
@@ -59,4 +59,5 @@
 //	a number on the dashboard       monitor; an operator's action: triage
 //	what must hold                  doctor
 //	a setting                       config
+//	a published bearer token        token
 package core

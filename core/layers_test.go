@@ -23,7 +23,7 @@ var layers = map[string]int{
 	"attune": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
-	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10,
+	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
 
 	"store": 20, "broker": 20,
 	"outbox": 30,
@@ -111,6 +111,11 @@ var edges = []struct {
 		"golang.org/x/crypto",
 		[]string{"core/redrive"},
 		"only copies of removed letters are sealed with it; secrets are sealed by core/secret",
+	},
+	{
+		"github.com/golang-jwt/jwt",
+		[]string{"core/token"},
+		"one package decides which tokens are accepted",
 	},
 	{
 		"github.com/spf13/cobra",

@@ -1,0 +1,253 @@
+// Package token issues and verifies the bearer tokens of the published API: JWTs
+// signed with HS256 and security.jwt_secret.
+//
+// An execution token is what a worker gives an action as ATTUNE_API_TOKEN. It names
+// one execution, and every service with the same secret accepts it. The package is
+// pure: it knows neither rows nor requests. Whether the execution of a token still
+// runs is for the caller to check.
+//
+// Only HS256 is accepted, whatever the header of a token says. There is no built-in
+// secret: without one, nothing is issued and nothing is accepted (ErrNoSecret). No
+// error of this package repeats a token or the secret.
+package token
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Type is the token_type of a token.
+type Type string
+
+// The published types. A refresh token is valid, but only the service that issues
+// access tokens takes it: every other service refuses it.
+const (
+	Access    Type = "access"
+	Refresh   Type = "refresh"
+	Sensor    Type = "sensor"
+	Execution Type = "execution"
+	Worker    Type = "worker"
+)
+
+const (
+	// DefaultTimeout is the process timeout of an execution that names none.
+	DefaultTimeout = 300 * time.Second
+	// Grace is how long an execution token outlives the process timeout.
+	Grace = 60 * time.Second
+	// Leeway is for how long an expired token is still accepted, because the clocks
+	// of services differ.
+	Leeway = 60 * time.Second
+
+	// systemIdentity is the subject of executions without an identity.
+	systemIdentity = 1
+)
+
+// Reasons why a token is not issued or not accepted.
+var (
+	// ErrNoSecret says that security.jwt_secret is not set.
+	ErrNoSecret = errors.New("security.jwt_secret is not set")
+	// ErrExpired says that the token was valid and no longer is.
+	ErrExpired = errors.New("the token has expired")
+	// ErrInvalid says that the text is not a token of this installation: it is
+	// damaged, signed with another secret or algorithm, or lacks a claim.
+	ErrInvalid = errors.New("the token is not valid")
+)
+
+// ExecutionClaims describes the execution that a token is issued for.
+type ExecutionClaims struct {
+	ExecutionID int64
+	ActionRef   string
+	// Identity is execution.executor, nil for the system identity (1).
+	Identity *int64
+	// PermissionSetRefs is execution.permission_set_refs: all that the token permits.
+	PermissionSetRefs []string
+	// WorkflowActionRef is the action of the parent if the execution is a task of a
+	// workflow, else empty.
+	WorkflowActionRef string
+	// Timeout is how long the process may run; DefaultTimeout if zero.
+	Timeout time.Duration
+}
+
+// ExecutionMetadata is the metadata of an execution token.
+type ExecutionMetadata struct {
+	ExecutionID              int64    `json:"execution_id"`
+	ActionRef                string   `json:"action_ref"`
+	PermissionSetRefs        []string `json:"permission_set_refs"`
+	StandardAccessActionRefs []string `json:"standard_access_action_refs"`
+	StandardAccessPackRefs   []string `json:"standard_access_pack_refs"`
+}
+
+// Claims is what a verified token says.
+type Claims struct {
+	Subject string
+	Login   string
+	Type    Type
+	Scope   string // empty for none
+	Issued  time.Time
+	Expires time.Time
+	// Execution is set for the type Execution, and only for it.
+	Execution *ExecutionMetadata
+}
+
+// wire is the claims as a token holds them.
+type wire struct {
+	Subject   string           `json:"sub"`
+	Login     string           `json:"login"`
+	IssuedAt  *jwt.NumericDate `json:"iat"`
+	ExpiresAt *jwt.NumericDate `json:"exp"`
+	Type      Type             `json:"token_type"`
+	Scope     string           `json:"scope,omitempty"`
+	Metadata  json.RawMessage  `json:"metadata,omitempty"`
+}
+
+// GetSubject and the methods below satisfy jwt.Claims.
+func (w *wire) GetSubject() (string, error) { return w.Subject, nil }
+
+// GetIssuedAt returns the claim iat.
+func (w *wire) GetIssuedAt() (*jwt.NumericDate, error) { return w.IssuedAt, nil }
+
+// GetExpirationTime returns the claim exp.
+func (w *wire) GetExpirationTime() (*jwt.NumericDate, error) { return w.ExpiresAt, nil }
+
+// GetNotBefore returns nothing: published tokens hold at once.
+func (w *wire) GetNotBefore() (*jwt.NumericDate, error) { return nil, nil }
+
+// GetIssuer returns nothing: published tokens name no issuer.
+func (w *wire) GetIssuer() (string, error) { return "", nil }
+
+// GetAudience returns nothing: published tokens name no audience.
+func (w *wire) GetAudience() (jwt.ClaimStrings, error) { return nil, nil }
+
+// Signer issues and verifies tokens with one secret. It may be used by many
+// goroutines at once. A nil Signer has no secret.
+type Signer struct {
+	secret []byte
+	now    func() time.Time
+}
+
+// New makes a Signer for security.jwt_secret. An empty secret gives a Signer that
+// neither issues nor accepts anything.
+func New(secret []byte) *Signer { return &Signer{secret: slices.Clone(secret), now: time.Now} }
+
+// Ready reports whether there is a secret.
+func (s *Signer) Ready() bool { return s != nil && len(s.secret) > 0 }
+
+// String keeps secrets out of logs.
+func (s *Signer) String() string {
+	if s.Ready() {
+		return "signer(secret)"
+	}
+	return "signer()"
+}
+
+// GoString keeps secrets out of logs.
+func (s *Signer) GoString() string { return s.String() }
+
+// Sign issues the token of an execution. It expires Grace after the process timeout.
+// Without a secret it fails with ErrNoSecret.
+func (s *Signer) Sign(claims ExecutionClaims) (string, error) {
+	id := claims.ExecutionID
+	if !s.Ready() {
+		return "", fmt.Errorf("issue the token of execution %d: %w", id, ErrNoSecret)
+	}
+	metadata, err := json.Marshal(metadataOf(claims))
+	if err != nil {
+		return "", fmt.Errorf("issue the token of execution %d: %w", id, err)
+	}
+	identity := int64(systemIdentity)
+	if claims.Identity != nil {
+		identity = *claims.Identity
+	}
+	now := s.now()
+	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, &wire{
+		Subject:   strconv.FormatInt(identity, 10),
+		Login:     "execution:" + strconv.FormatInt(id, 10),
+		IssuedAt:  jwt.NewNumericDate(now),
+		ExpiresAt: jwt.NewNumericDate(now.Add(cmp.Or(claims.Timeout, DefaultTimeout) + Grace)),
+		Type:      Execution,
+		Scope:     string(Execution),
+		Metadata:  metadata,
+	}).SignedString(s.secret)
+	if err != nil {
+		return "", fmt.Errorf("issue the token of execution %d: %w", id, err)
+	}
+	return text, nil
+}
+
+// metadataOf returns lists that are never null. Refs of actions are sorted and
+// unique; each gives one ref of a pack, in the same order.
+func metadataOf(claims ExecutionClaims) ExecutionMetadata {
+	actions := []string{claims.ActionRef}
+	if claims.WorkflowActionRef != "" {
+		actions = append(actions, claims.WorkflowActionRef)
+	}
+	slices.Sort(actions)
+	actions = slices.Compact(actions)
+	packs := []string{}
+	for _, ref := range actions {
+		if pack, _, dotted := strings.Cut(ref, "."); dotted {
+			packs = append(packs, pack)
+		}
+	}
+	return ExecutionMetadata{
+		ExecutionID:              claims.ExecutionID,
+		ActionRef:                claims.ActionRef,
+		PermissionSetRefs:        append([]string{}, claims.PermissionSetRefs...),
+		StandardAccessActionRefs: actions,
+		StandardAccessPackRefs:   packs,
+	}
+}
+
+// Verify reads a token of any published type. It fails with ErrNoSecret, ErrExpired
+// or ErrInvalid. A token without a type is an access token.
+func (s *Signer) Verify(text string) (Claims, error) {
+	if !s.Ready() {
+		return Claims{}, ErrNoSecret
+	}
+	var read wire
+	_, err := jwt.ParseWithClaims(text, &read,
+		func(*jwt.Token) (any, error) { return s.secret, nil },
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithExpirationRequired(), jwt.WithLeeway(Leeway), jwt.WithTimeFunc(s.now))
+	switch {
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return Claims{}, ErrExpired
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		return Claims{}, fmt.Errorf("%w: it is signed with another secret or algorithm", ErrInvalid)
+	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
+		return Claims{}, fmt.Errorf("%w: the claim exp is missing", ErrInvalid)
+	case err != nil: // the cause may repeat parts of the token
+		return Claims{}, fmt.Errorf("%w: it cannot be read as a JWT", ErrInvalid)
+	}
+	return read.claims()
+}
+
+func (w *wire) claims() (Claims, error) {
+	claims := Claims{
+		Subject: w.Subject, Login: w.Login, Type: cmp.Or(w.Type, Access), Scope: w.Scope, Expires: w.ExpiresAt.Time,
+	}
+	if w.Subject == "" || w.IssuedAt == nil {
+		return Claims{}, fmt.Errorf("%w: the claim sub or iat is missing", ErrInvalid)
+	}
+	claims.Issued = w.IssuedAt.Time
+	switch claims.Type {
+	case Access, Refresh, Sensor, Worker:
+		return claims, nil
+	case Execution:
+		claims.Execution = &ExecutionMetadata{}
+		err := json.Unmarshal(w.Metadata, claims.Execution)
+		if err != nil || claims.Execution.ExecutionID == 0 || claims.Execution.ActionRef == "" {
+			return Claims{}, fmt.Errorf("%w: an execution token names its execution and action", ErrInvalid)
+		}
+		return claims, nil
+	}
+	return Claims{}, fmt.Errorf("%w: its token_type is unknown", ErrInvalid)
+}
