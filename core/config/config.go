@@ -100,9 +100,13 @@ type DeadLetter struct {
 	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h"`
 }
 
-// Security holds the one security key that concerns execution; the others of
-// the section belong to the API service.
+// Security holds the security keys that concern execution; the others of the
+// section belong to the API service.
 type Security struct {
+	// The secret that signs the bearer tokens of the published API, the same in every
+	// service. Without it no execution gets a token, and published tokens are refused:
+	// there is no built-in secret.
+	JWTSecret string `koanf:"jwt_secret" secret:"value"`
 	// The key that encrypts secret parameters and results, at least 32 characters.
 	// Whoever requests executions with such parameters, runs them, or puts secrets
 	// together in workflows needs the same one.

@@ -300,7 +300,7 @@ func TestForeignAndInertKeysAreNamedOnce(t *testing.T) {
 	path := write(t, `
 server: { port: 8080, host: 0.0.0.0 }
 redis: { url: x }
-security: { jwt_secret: s, enable_auth: false }
+security: { enable_auth: false }
 retention: { cycle_seconds: 3600 }
 message_queue:
   exchange: attune
@@ -315,7 +315,7 @@ worker: { stream_logs: true }
 		path + ":8: message_queue.rabbitmq.queues has no effect: queues keep their published names",
 		path + ":9: worker.stream_logs has no effect: output is stored with the result",
 		"ignored, as they belong to other Attune services: log, redis, retention.cycle_seconds, " +
-			"security.enable_auth, security.jwt_secret, server",
+			"security.enable_auth, server",
 	}, cfg.Warnings)
 }
 
@@ -342,11 +342,11 @@ func TestSecretFiles(t *testing.T) {
 
 	t.Run("BesideTheConfiguration", func(t *testing.T) {
 		t.Parallel()
-		path := write(t, "database: { url_file: db.url }\nsecurity: { encryption_key_file: key }\n"+
+		path := write(t, "database: { url_file: db.url }\nsecurity: { encryption_key_file: key, jwt_secret_file: jwt }\n"+
 			"message_queue: { url: amqp://attune@mq, password_file: mq.password }\n")
 		folder := filepath.Dir(path)
 		for name, content := range map[string]string{
-			"db.url": "postgresql://u:hunter2@db/attune\n", "key": strings.Repeat("k", 32) + "\n", "mq.password": "p@ss/word\n",
+			"db.url": "postgresql://u:hunter2@db/attune\n", "key": strings.Repeat("k", 32) + "\n", "jwt": "signs\n", "mq.password": "p@ss/word\n",
 		} {
 			require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 		}
@@ -354,6 +354,7 @@ func TestSecretFiles(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "postgresql://u:hunter2@db/attune", cfg.Database.URL)
 		require.Equal(t, strings.Repeat("k", 32), cfg.Security.EncryptionKey)
+		require.Equal(t, "signs", cfg.Security.JWTSecret)
 		require.Equal(t, "amqp://attune:p%40ss%2Fword@mq", cfg.MessageQueue.URL)
 		require.Equal(t, "http://attune:p%40ss%2Fword@mq:15672", cfg.MessageQueue.ManagementURL)
 		require.Equal(t, path+":1 from "+filepath.Join(folder, "db.url"), entry(t, cfg, "database.url").Source)
@@ -389,7 +390,7 @@ func TestWorkerVariables(t *testing.T) {
 func TestExplainMasksSecrets(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, "database: { url: 'postgresql://u:hunter2@db/attune?password=hunter2' }\n"+
-		"message_queue: { url: 'amqp://u:hunter2@mq' }\nsecurity: { encryption_key: hunter2hunter2hunter2hunter2hunter2 }\n")
+		"message_queue: { url: 'amqp://u:hunter2@mq' }\nsecurity: { encryption_key: hunter2hunter2hunter2hunter2hunter2, jwt_secret: hunter2 }\n")
 	for _, e := range cfg.Explain() {
 		require.NotContains(t, e.Value, "hunter2", e.Key)
 	}
@@ -397,6 +398,7 @@ func TestExplainMasksSecrets(t *testing.T) {
 	require.Equal(t, "amqp://u:***@mq", entry(t, cfg, "message_queue.url").Value)
 	require.Equal(t, "http://u:***@mq:15672", entry(t, cfg, "message_queue.management_url").Value)
 	require.Equal(t, "***", entry(t, cfg, "security.encryption_key").Value)
+	require.Equal(t, "***", entry(t, cfg, "security.jwt_secret").Value)
 }
 
 func TestMaskURL(t *testing.T) {

@@ -26,7 +26,7 @@ overridden by an environment variable: ` + "`executor.queue.max_queue_length` is
 Lists and maps are given there in YAML or JSON form, lists of words also separated by commas.
 
 - Durations take a plain number (seconds; milliseconds where the key ends in ` + "`_ms`" + `) or Go syntax such as ` + "`1m30s`" + `.
-- Secrets can come from files: ` + "`database.url_file`, `message_queue.url_file`, `message_queue.management_url_file`,\n  `security.encryption_key_file`; `database.password_file` and `message_queue.password_file`" + ` replace the password of the
+- Secrets can come from files: ` + "`database.url_file`, `message_queue.url_file`, `message_queue.management_url_file`,\n  `security.encryption_key_file`, `security.jwt_secret_file`; `database.password_file` and `message_queue.password_file`" + ` replace the password of the
   URL. A relative path begins at the configuration file.
 - An unknown key, a wrong type and a value out of range are refused in one line with the place and the nearest known key.
   Sections and keys of other Attune services in the same file are ignored and named in one line.

@@ -86,6 +86,7 @@ var fileVariants = map[string]string{
 	"message_queue.password_file":       "message_queue.url",
 	"message_queue.management_url_file": "message_queue.management_url",
 	"security.encryption_key_file":      "security.encryption_key",
+	"security.jwt_secret_file":          "security.jwt_secret",
 }
 
 // inert are published keys of our sections that other services may need in the
