@@ -93,7 +93,12 @@ type bundle struct {
 // setup makes a loop over rules that need not hold for long.
 func setup(t *testing.T, rules monitor.Rules) *bundle {
 	t.Helper()
-	b := &bundle{t: t, store: testkit.Store(t), probe: &fakeProbe{}, log: &bytes.Buffer{}}
+	return setupOn(t, testkit.Store(t), rules)
+}
+
+func setupOn(t *testing.T, st *store.Store, rules monitor.Rules) *bundle {
+	t.Helper()
+	b := &bundle{t: t, store: st, probe: &fakeProbe{}, log: &bytes.Buffer{}}
 	b.view = &edited{Monitor: monitor.New(monitor.Config{Alerts: rules}, monitor.Deps{Store: b.store, Probe: b.probe})}
 	b.loop = b.another(rules)
 	return b
@@ -146,7 +151,11 @@ func TestEveryRuleFiresAndClears(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, shortened())
+			open := testkit.Store
+			if c.own {
+				open = testkit.OwnStore
+			}
+			b := setupOn(t, open(t), shortened())
 			c.make(b)
 			b.tick()
 			if config.Default().Alerts[name].For > 0 {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
 )
 
 // Partitions are known by their bounds: somebody else may have made them, by other
@@ -26,7 +28,7 @@ func TestPartitionsAreMissedByTheirBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, shortened())
+			b := setupOn(t, testkit.OwnStore(t), shortened())
 			b.exec(c.make)
 			measures, err := b.view.Measure(t.Context())
 			require.NoError(t, err)

@@ -195,6 +195,8 @@ func (d *desk) scheduled(t *testing.T, action testkit.ActionRow, worker int64) t
 		e.Status, e.Worker, e.Attempt, e.AdmissionState, e.Age = attune.StatusScheduled, &worker, 1, &id, 6*time.Minute
 	})
 	testkit.Exec(t, d.store, `UPDATE execution_admission_state SET active_count = active_count + 1 WHERE id = $1`, id)
+	testkit.Exec(t, d.store, `INSERT INTO queue_stats (action_id, active_count) VALUES ($1, 1)
+		ON CONFLICT (action_id) DO UPDATE SET active_count = queue_stats.active_count + 1`, action.ID)
 	testkit.Exec(t, d.store, `INSERT INTO worker_load (worker, assigned) VALUES ($1, 1) ON CONFLICT (worker) DO UPDATE SET assigned = worker_load.assigned + 1`, worker)
 	return e
 }

@@ -89,7 +89,8 @@ WHERE p.action = ANY (sqlc.arg(actions)::bigint[])
 -- name: MoveExecutions :exec
 -- Hands scheduled executions to other workers, in place: the attempt goes up, so
 -- that the worker it was at refuses what it may still get. Zero rows mean that it
--- was started, or ended, meanwhile.
+-- was started, or ended, meanwhile. Conditions besides the id are spelled so that
+-- no index of an adopted schema can serve them in its place.
 WITH changed AS (
     UPDATE execution e
     SET worker = r.worker, attempt = r.attempt
@@ -97,7 +98,7 @@ WITH changed AS (
         SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(before)::bigint[]) AS before,
                unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt
     ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND e.worker = r.before AND e.attempt = r.attempt - 1
+    WHERE e.id = ANY (ARRAY[r.id]) AND (e.status = 'scheduled') IS TRUE AND coalesce(e.worker, 0) = r.before AND e.attempt = r.attempt - 1
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'moved executions');
@@ -112,7 +113,7 @@ WITH changed AS (
         SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(workers)::bigint[]) AS worker,
                unnest(sqlc.arg(attempts)::int[]) AS attempt, unnest(sqlc.arg(results)::jsonb[]) AS result
     ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt
+    WHERE e.id = ANY (ARRAY[r.id]) AND (e.status = 'scheduled') IS TRUE AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'ended dispatches');

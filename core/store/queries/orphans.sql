@@ -57,7 +57,7 @@ WITH overdue AS MATERIALIZED (
            coalesce((SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, sqlc.arg(scheduled_timeout)::float8) AS allowed,
            count(*) OVER (PARTITION BY e.worker) AS together
     FROM execution e
-    WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status = 'scheduled' AND e.worker IS NOT NULL
+    WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND (e.status = 'scheduled') IS TRUE AND e.worker IS NOT NULL
 )
 SELECT o.id, o.worker, o.attempt, o.allowed::float8 AS allowed_seconds,
        coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = o.worker) - o.together

@@ -40,7 +40,7 @@ WITH changed AS (
         SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS worker,
                unnest($3::int[]) AS attempt, unnest($4::jsonb[]) AS result
     ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt
+    WHERE e.id = ANY (ARRAY[r.id]) AND (e.status = 'scheduled') IS TRUE AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'ended dispatches')
@@ -124,7 +124,7 @@ WITH changed AS (
         SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS before,
                unnest($3::bigint[]) AS worker, unnest($4::int[]) AS attempt
     ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'scheduled' AND e.worker = r.before AND e.attempt = r.attempt - 1
+    WHERE e.id = ANY (ARRAY[r.id]) AND (e.status = 'scheduled') IS TRUE AND coalesce(e.worker, 0) = r.before AND e.attempt = r.attempt - 1
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'moved executions')
@@ -139,7 +139,8 @@ type MoveExecutionsParams struct {
 
 // Hands scheduled executions to other workers, in place: the attempt goes up, so
 // that the worker it was at refuses what it may still get. Zero rows mean that it
-// was started, or ended, meanwhile.
+// was started, or ended, meanwhile. Conditions besides the id are spelled so that
+// no index of an adopted schema can serve them in its place.
 func (q *Queries) MoveExecutions(ctx context.Context, arg MoveExecutionsParams) error {
 	_, err := q.db.Exec(ctx, MoveExecutions,
 		arg.Ids,
