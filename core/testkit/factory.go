@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/installation/worker"
 )
 
 // Pooler is a store as far as factories need it: its pool, with the platform's
@@ -154,17 +155,8 @@ func Worker(t testing.TB, st Pooler, name string, options ...func(*WorkerRow)) W
 	return row
 }
 
-// DefaultCapabilities is what a worker that can run everything announces.
-func DefaultCapabilities(concurrency int) map[string]any {
-	return map[string]any{
-		"runtimes":                  []string{"native", "python", "shell", "node"},
-		"runtime_versions":          map[string]any{"python": []string{"3.11.2"}, "node": []string{"20.10.0"}},
-		"max_concurrent_executions": concurrency,
-		"worker_version":            "0.1.0",
-		"labels":                    map[string]string{},
-		"taints":                    []any{},
-	}
-}
+// DefaultCapabilities is what a worker says of itself when a test does not care.
+func DefaultCapabilities(concurrency int) map[string]any { return worker.Capabilities(concurrency) }
 
 // ExecutionRow is an execution as the factory writes it.
 type ExecutionRow struct {

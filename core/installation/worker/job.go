@@ -1,4 +1,4 @@
-package testkit
+package worker
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type envelope struct {
 
 // takeDispatches starts a job for each message, as soon as a permit is free,
 // and acknowledges it when the job starts.
-func (w *FakeWorker) takeDispatches(ctx context.Context, dispatches <-chan amqp.Delivery) {
+func (w *Worker) takeDispatches(ctx context.Context, dispatches <-chan amqp.Delivery) {
 	for delivery := range dispatches {
 		if !w.opened(ctx) {
 			return
@@ -64,7 +64,7 @@ func (w *FakeWorker) takeDispatches(ctx context.Context, dispatches <-chan amqp.
 
 // opened waits for the gate, if there is one, and reports whether the worker still
 // works.
-func (w *FakeWorker) opened(ctx context.Context) bool {
+func (w *Worker) opened(ctx context.Context) bool {
 	if w.cfg.Gate == nil {
 		return true
 	}
@@ -76,7 +76,7 @@ func (w *FakeWorker) opened(ctx context.Context) bool {
 	}
 }
 
-func (w *FakeWorker) takeCancels(cancels <-chan amqp.Delivery) {
+func (w *Worker) takeCancels(cancels <-chan amqp.Delivery) {
 	for delivery := range cancels {
 		var message envelope
 		var payload struct {
@@ -96,7 +96,7 @@ func (w *FakeWorker) takeCancels(cancels <-chan amqp.Delivery) {
 
 // work is the life of one job: the reports come before the writes at the start
 // and after them at the end.
-func (w *FakeWorker) work(ctx context.Context, job Job) error {
+func (w *Worker) work(ctx context.Context, job Job) error {
 	var status string
 	var actionID *int64
 	err := w.pool.QueryRow(ctx, `select status::text, action, config from execution where id = $1`, job.ExecutionID).
@@ -133,7 +133,7 @@ func (w *FakeWorker) work(ctx context.Context, job Job) error {
 }
 
 // begin writes the start into the record; the returned function writes the end.
-func (w *FakeWorker) begin(_ context.Context, job Job) func(answered bool) {
+func (w *Worker) begin(_ context.Context, job Job) func(answered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := len(w.record)
@@ -151,7 +151,7 @@ func (w *FakeWorker) begin(_ context.Context, job Job) func(answered bool) {
 }
 
 // run reports and writes running, and asks the test what comes of the job.
-func (w *FakeWorker) run(ctx context.Context, job Job) (answer Answer, cancelled bool, err error) {
+func (w *Worker) run(ctx context.Context, job Job) (answer Answer, cancelled bool, err error) {
 	jobCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.mu.Lock()
@@ -172,7 +172,7 @@ func (w *FakeWorker) run(ctx context.Context, job Job) (answer Answer, cancelled
 }
 
 // started tells that the execution runs, then writes it.
-func (w *FakeWorker) started(ctx context.Context, job Job) error {
+func (w *Worker) started(ctx context.Context, job Job) error {
 	if err := w.statusChanged(ctx, job, "scheduled", "running"); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (w *FakeWorker) started(ctx context.Context, job Job) error {
 }
 
 // report writes the end by id, whatever the row says by now, and tells it.
-func (w *FakeWorker) report(ctx context.Context, job Job, actionID *int64, answer Answer) error {
+func (w *Worker) report(ctx context.Context, job Job, actionID *int64, answer Answer) error {
 	if answer.Status == "" {
 		answer.Status = "completed"
 	}
@@ -212,14 +212,14 @@ func (w *FakeWorker) report(ctx context.Context, job Job, actionID *int64, answe
 	})
 }
 
-func (w *FakeWorker) statusChanged(ctx context.Context, job Job, from, to string) error {
+func (w *Worker) statusChanged(ctx context.Context, job Job, from, to string) error {
 	return w.send(ctx, "ExecutionStatusChanged", "execution.status.changed", map[string]any{
 		"execution_id": job.ExecutionID, "action_ref": job.ActionRef,
 		"previous_status": from, "new_status": to, "changed_at": time.Now().UTC(),
 	})
 }
 
-func (w *FakeWorker) send(ctx context.Context, messageType, key string, payload any) error {
+func (w *Worker) send(ctx context.Context, messageType, key string, payload any) error {
 	raw, err := json.Marshal(payload)
 	if err != nil {
 		return err
