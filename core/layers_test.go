@@ -34,9 +34,10 @@ var layers = map[string]int{
 
 	"redrive": 45, // below what people ask for: its verdict is shown and carried out alike
 
-	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
+	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
 	"engine": 55, "api": 55, "worker": 55, "gauge": 55, "alerting": 55,
 	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60, "proof": 60,
+	"installation": 60,
 }
 
 // siblings are the imports allowed within one layer.
@@ -60,7 +61,7 @@ var siblings = map[string][]string{
 	"engine":       {"api", "gauge", "alerting"}, // the engine starts and stops its own HTTP listener, gauges and alerts
 	"bench":        {"devstack"},
 	"demo":         {"devstack", "bench"},
-	"testkit":      {"devstack"},
+	"testkit":      {"devstack", "installation"},
 }
 
 // whyLayer is the reason printed when a package reaches up or sideways.
@@ -88,13 +89,13 @@ var edges = []struct {
 	{
 		"github.com/jackc/pgx/",
 		[]string{
-			"core/store", "migrations", "core/testkit", "core/devstack", "core/bench", "core/outbox", "core/doctor",
+			"core/store", "migrations", "core/testkit", "core/devstack", "core/bench", "core/outbox", "core/doctor", "core/installation",
 		},
 		"SQL goes through the store, which classifies errors and repeats transactions (for no row, compare with sql.ErrNoRows)",
 	},
 	{
 		"github.com/rabbitmq/amqp091-go",
-		[]string{"core/broker", "core/testkit", "core/bench"},
+		[]string{"core/broker", "core/testkit", "core/bench", "core/installation"},
 		"messages go through the broker package, which confirms, reconnects and has deadlines",
 	},
 	{

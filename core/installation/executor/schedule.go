@@ -1,0 +1,171 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// execution is what scheduling reads of a row.
+type execution struct {
+	id        int64
+	status    string
+	action    *int64
+	actionRef string
+	config    json.RawMessage
+}
+
+// schedule handles execution.requested.
+func (e *Executor) schedule(ctx context.Context, id int64) error {
+	x := execution{id: id}
+	err := e.pool.QueryRow(ctx, "SELECT status::text, action, action_ref, config FROM execution WHERE id = $1", id).
+		Scan(&x.status, &x.action, &x.actionRef, &x.config)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read execution %d: %w", id, err)
+	}
+	switch x.status {
+	case "requested":
+		if ok, err := e.move(ctx, id, "requested", "scheduling"); err != nil || !ok {
+			return errors.Join(err, unless(ok || err != nil, errClaimed))
+		}
+	case "scheduling":
+		tag, err := e.pool.Exec(ctx, `UPDATE execution SET status = 'scheduling'
+			WHERE id = $1 AND status = 'scheduling' AND updated <= now() - make_interval(secs => $2::float8)`, id, claimStale.Seconds())
+		if err != nil || tag.RowsAffected() == 0 {
+			return errors.Join(err, unless(err != nil, errClaimed))
+		}
+	default:
+		return e.removeQueued(ctx, id)
+	}
+	return e.claimed(ctx, x)
+}
+
+func unless(cond bool, err error) error {
+	if cond {
+		return nil
+	}
+	return err
+}
+
+// claimed goes on with an execution that is in scheduling.
+func (e *Executor) claimed(ctx context.Context, x execution) error {
+	var action, pack int64
+	var workflow bool
+	var schema json.RawMessage
+	err := e.pool.QueryRow(ctx, `SELECT id, pack, workflow_def IS NOT NULL, param_schema FROM action
+		WHERE id = $1 OR $1 IS NULL AND ref = $2`, x.action, x.actionRef).Scan(&action, &pack, &workflow, &schema)
+	if err != nil {
+		return fmt.Errorf("read the action of execution %d: %w", x.id, err)
+	}
+	if workflow {
+		return fmt.Errorf("execution %d is a workflow, and this executor starts none", x.id)
+	}
+	params := withDefaults(x.config, schema)
+	limit, err := e.policyOf(ctx, action, pack)
+	if err != nil {
+		return err
+	}
+	if limit != nil {
+		acquired, err := e.enqueue(ctx, x.id, action, groupKey(limit.parameters, params), *limit)
+		switch {
+		case err != nil:
+			return err
+		case !acquired && limit.method == "cancel":
+			return e.end(ctx, x, "cancelled", "concurrency limit exceeded")
+		case !acquired:
+			_, err := e.move(ctx, x.id, "scheduling", "requested")
+			return err
+		}
+	}
+	worker, err := e.pick(ctx)
+	if err != nil {
+		return err
+	}
+	if worker == 0 {
+		return errors.Join(e.end(ctx, x, "failed", "no workers available"), e.release(ctx, x.id))
+	}
+	return e.dispatch(ctx, x, worker, params)
+}
+
+func (e *Executor) dispatch(ctx context.Context, x execution, worker int64, params map[string]any) error {
+	var updated time.Time
+	err := e.pool.QueryRow(ctx, `UPDATE execution SET status = 'scheduled', worker = $2
+		WHERE id = $1 AND status = 'scheduling' RETURNING updated`, x.id, worker).Scan(&updated)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return e.release(ctx, x.id)
+	}
+	if err != nil {
+		return fmt.Errorf("schedule execution %d: %w", x.id, err)
+	}
+	return e.send(ctx, "ExecutionRequested", fmt.Sprintf("execution.dispatch.worker.%d", worker), map[string]any{
+		"execution_id": x.id, "worker_id": worker, "action_ref": x.actionRef, "config": params, "scheduled_attempt_updated_at": updated,
+	})
+}
+
+// complete handles execution.completed: it releases the slot and publishes the
+// promoted execution.
+func (e *Executor) complete(ctx context.Context, id int64) error { return e.release(ctx, id) }
+
+func (e *Executor) move(ctx context.Context, id int64, from, to string) (bool, error) {
+	tag, err := e.pool.Exec(ctx, `UPDATE execution SET status = $3::text::execution_status_enum
+		WHERE id = $1 AND status = $2::text::execution_status_enum`, id, from, to)
+	if err != nil {
+		return false, fmt.Errorf("move execution %d from %s to %s: %w", id, from, to, err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+func (e *Executor) end(ctx context.Context, x execution, status, why string) error {
+	result, err := json.Marshal(map[string]any{"error": why, "message": why, "action_ref": x.actionRef})
+	if err != nil {
+		return fmt.Errorf("encode a result: %w", err)
+	}
+	_, err = e.pool.Exec(ctx, "UPDATE execution SET status = $2::text::execution_status_enum, result = $3::jsonb WHERE id = $1",
+		x.id, status, string(result))
+	if err != nil {
+		return fmt.Errorf("end execution %d: %w", x.id, err)
+	}
+	var action int64
+	if x.action != nil {
+		action = *x.action
+	}
+	return e.send(ctx, "ExecutionCompleted", "execution.completed", map[string]any{
+		"execution_id": x.id, "action_id": action, "action_ref": x.actionRef, "status": status,
+		"result": json.RawMessage(result), "completed_at": time.Now().UTC(),
+	})
+}
+
+// pick takes live workers in turn; 0 if there is none.
+func (e *Executor) pick(ctx context.Context) (int64, error) {
+	rows, err := e.pool.Query(ctx, `SELECT id, last_heartbeat FROM worker
+		WHERE worker_role = 'action' AND status = 'active' AND NOT cordoned AND last_heartbeat IS NOT NULL ORDER BY name`)
+	if err != nil {
+		return 0, fmt.Errorf("list workers: %w", err)
+	}
+	var live []int64
+	for rows.Next() {
+		var id int64
+		var beat time.Time
+		if err := rows.Scan(&id, &beat); err != nil {
+			return 0, fmt.Errorf("list workers: %w", err)
+		}
+		if age := time.Since(beat); age >= 0 && age <= 90*time.Second {
+			live = append(live, id)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return 0, fmt.Errorf("list workers: %w", err)
+	}
+	if len(live) == 0 {
+		return 0, nil
+	}
+	e.turn++
+	return live[e.turn%len(live)], nil
+}
