@@ -38,6 +38,15 @@ test: install build ## install what is missing, start private servers, run every
 	@sh .ci/install.sh tmux
 	@sh .ci/test.sh $(TEST_ARGS)
 
+.PHONY: test-adopted
+test-adopted: install build ## the tests of the engine and of what operators see and do, on the schema of an existing installation
+	@sh .ci/install.sh tmux
+	@ATTUNE_TEST_SCHEMA=adopted sh .ci/test.sh $(TEST_ARGS)
+
+.PHONY: adopt
+adopt: install build ## rehearse the adoption of an existing installation on private servers, in two minutes
+	@bin/attune-executor migrate rehearse
+
 .PHONY: race
 race: ## every test with -race on the shared test servers, which stay for the next run
 	@go test -race ./...

@@ -41,6 +41,7 @@ func newMigrateCommand(a *app) *cobra.Command {
 			Example: "  attune-executor migrate check",
 			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateCheck(cmd) },
 		},
+		newMigrateRehearseCommand(a),
 	)
 	return cmd
 }

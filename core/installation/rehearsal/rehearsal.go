@@ -1,0 +1,334 @@
+// Package rehearsal adopts an installation that it has built itself, in the state
+// in which installations are found, and says what became of each thing in it: it
+// runs the installation's own executor and worker, stops the executor, leaves
+// work in every phase, adopts the database, serves, hands it back, and lets the
+// installation's executor go on.
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/installation"
+	"github.com/attune-go/attune/core/installation/executor"
+	"github.com/attune-go/attune/core/installation/worker"
+	"github.com/attune-go/attune/migrations"
+)
+
+// Config says where to rehearse. Database and virtual host are empty, and are the
+// rehearsal's own.
+type Config struct {
+	DatabaseURL, AMQPURL, ManagementURL string
+
+	Out     io.Writer    // a line for each step
+	Logger  *slog.Logger // of the engine and the worker
+	Timeout time.Duration
+}
+
+const (
+	schema         = "attune"
+	timeoutDefault = 2 * time.Minute
+	poll           = 50 * time.Millisecond
+)
+
+// Outcome is what became of one thing.
+type Outcome struct {
+	What string `json:"what"`
+	ID   int64  `json:"execution,omitempty"` // 0 where it is no execution
+	Want string `json:"want"`
+	Got  string `json:"got"`
+	OK   bool   `json:"ok"`
+}
+
+// Report is what a rehearsal found.
+type Report struct {
+	Outcomes []Outcome
+	// Adopted and HandedBack are how long the schema changes took.
+	Adopted, HandedBack time.Duration
+}
+
+// Failed lists the outcomes that are not as they should be.
+func (r Report) Failed() []Outcome {
+	return slices.DeleteFunc(slices.Clone(r.Outcomes), func(o Outcome) bool { return o.OK })
+}
+
+type rehearsal struct {
+	cfg      Config
+	pool     *pgxpool.Pool
+	conn     *amqp.Connection
+	channel  *amqp.Channel
+	executor *executor.Executor
+	worker   *worker.Worker
+
+	things       []thing
+	enforcements int // each of which leads to one execution
+	broken       int // messages that cannot be read
+	before       map[string]string
+	report       Report
+
+	mu   sync.Mutex
+	gate chan struct{} // guarded by mu; holds the jobs that are to stay under way
+}
+
+// Run rehearses once. The report is complete as far as the rehearsal came when
+// the error is not nil.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = timeoutDefault
+	}
+	r := &rehearsal{cfg: cfg, gate: make(chan struct{})}
+	defer r.close()
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"build an installation, with its executor and a worker", r.build},
+		{"leave work in every phase, and stop its executor", r.leave},
+		{"adopt it: migrate check, migrate up", r.adopt},
+		{"serve until everything has settled", r.serve},
+		{"leave a queue under way, hand the installation back: migrate down", nil},
+		{"let its executor finish", r.goOn},
+	} {
+		if _, err := fmt.Fprintln(cfg.Out, "•", step.what); err != nil {
+			return r.report, err
+		}
+		if step.do == nil {
+			continue // done by the step before, while the engine still ran
+		}
+		if err := step.do(ctx); err != nil {
+			return r.report, fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return r.report, nil
+}
+
+func (r *rehearsal) close() {
+	if r.worker != nil {
+		r.worker.Kill()
+	}
+	if r.conn != nil {
+		_ = r.conn.CloseDeadline(time.Now().Add(5 * time.Second)) // nothing is under way on it
+	}
+	if r.pool != nil {
+		r.pool.Close()
+	}
+}
+
+func (r *rehearsal) build(ctx context.Context) error {
+	poolConfig, err := pgxpool.ParseConfig(r.cfg.DatabaseURL)
+	if err != nil {
+		return fmt.Errorf("read the database URL: %w", err)
+	}
+	poolConfig.ConnConfig.RuntimeParams["search_path"] = migrations.SearchPath(schema)
+	poolConfig.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // the schema changes between two statements
+	if r.pool, err = pgxpool.NewWithConfig(ctx, poolConfig); err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to the database: %w", err)
+	}
+	err = installation.Build(ctx, conn.Conn(), schema, installation.Newest)
+	conn.Release()
+	if err != nil {
+		return err
+	}
+	if err := r.exec(ctx, stateSQL); err != nil {
+		return err
+	}
+	if r.executor, err = executor.Start(ctx, r.cfg.DatabaseURL, r.cfg.AMQPURL); err != nil {
+		return err
+	}
+	if r.conn, err = amqp.Dial(r.cfg.AMQPURL); err != nil {
+		return fmt.Errorf("connect to the broker: %w", err)
+	}
+	if r.channel, err = r.conn.Channel(); err != nil {
+		return fmt.Errorf("open a channel: %w", err)
+	}
+	if err := r.channel.Confirm(false); err != nil {
+		return fmt.Errorf("ask for confirms: %w", err)
+	}
+	r.worker, err = worker.Start(worker.Config{
+		AMQPURL: r.cfg.AMQPURL, DatabaseURL: r.cfg.DatabaseURL, Name: liveWorker, Logger: r.cfg.Logger, Behave: r.behave,
+	})
+	return err
+}
+
+// behave is what the actions of the installation do.
+func (r *rehearsal) behave(ctx context.Context, job worker.Job) worker.Answer {
+	switch job.ActionRef {
+	case "demo.limited", "demo.gated":
+		r.mu.Lock()
+		gate := r.gate
+		r.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-gate:
+		}
+	case "demo.shaky", "demo.retried":
+		return worker.Answer{Status: "failed", Result: map[string]any{"succeeded": false, "exit_code": 1, "error": "out of luck"}}
+	}
+	return worker.Answer{Result: map[string]any{
+		"succeeded": true, "exit_code": 0, "duration_ms": 1, "data": map[string]any{"code": 7},
+	}}
+}
+
+// hold makes jobs stay under way from now on; release lets all of them end.
+func (r *rehearsal) hold() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gate = make(chan struct{})
+}
+
+func (r *rehearsal) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.gate)
+}
+
+// untouched are rows that nobody may change: work queues, and executions that had
+// ended before.
+var untouched = map[string]string{
+	"work queues": `SELECT md5((SELECT string_agg(q::text, ',' ORDER BY q.id) FROM work_queue q)
+		|| (SELECT string_agg(i::text, ',' ORDER BY i.id) FROM work_queue_item i))`,
+	"executions that had ended before": `SELECT md5(string_agg(concat_ws(' ', e.id, e.status, e.result, e.worker, e.updated), ',' ORDER BY e.id))
+		FROM execution e WHERE e.updated < now() - interval '12 hours'`,
+}
+
+func (r *rehearsal) adopt(ctx context.Context) error {
+	r.before = map[string]string{}
+	for what, sql := range untouched {
+		var sum string
+		if err := r.pool.QueryRow(ctx, sql).Scan(&sum); err != nil {
+			return fmt.Errorf("read %s: %w", what, err)
+		}
+		r.before[what] = sum
+	}
+	opts := migrations.Options{URL: r.cfg.DatabaseURL, Schema: schema, Logger: r.cfg.Logger}
+	plan, err := migrations.Check(ctx, opts)
+	if err != nil {
+		return err
+	}
+	if !plan.WouldAdopt || len(plan.Differences) > 0 {
+		return fmt.Errorf("the installation is not adopted as it is: %s", strings.Join(plan.Differences, "; "))
+	}
+	begun := time.Now()
+	if _, err = migrations.Up(ctx, opts); err != nil {
+		return err
+	}
+	r.report.Adopted = time.Since(begun)
+	return nil
+}
+
+// serve runs an engine until everything that was left has settled, judges it,
+// leaves a queue under way, and hands the installation back.
+func (r *rehearsal) serve(ctx context.Context) error {
+	cfg := config.Default()
+	cfg.Database.URL, cfg.Database.Schema = r.cfg.DatabaseURL, schema
+	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = r.cfg.AMQPURL, r.cfg.ManagementURL
+	cfg.Executor.HTTP.Listen = ""
+	cfg.Executor.TimeoutCheckInterval = time.Second
+	replica, err := engine.New(ctx, cfg, engine.Deps{Logger: r.cfg.Logger, Version: "rehearsal"})
+	if err != nil {
+		return err
+	}
+	if err := replica.Start(ctx); err != nil {
+		return err
+	}
+	stopped := false
+	defer func() {
+		if !stopped {
+			_ = replica.Stop(context.WithoutCancel(ctx)) // an error before is the one to tell
+		}
+	}()
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	if err := r.judge(ctx); err != nil {
+		return err
+	}
+	if err := r.leaveAgain(ctx); err != nil {
+		return err
+	}
+	stopped = true
+	if err := replica.Stop(ctx); err != nil {
+		return err
+	}
+	begun := time.Now()
+	if _, err := migrations.Down(ctx, migrations.Options{URL: r.cfg.DatabaseURL, Schema: schema, Logger: r.cfg.Logger}, 0); err != nil {
+		return err
+	}
+	r.report.HandedBack = time.Since(begun)
+	return nil
+}
+
+// settle waits until the queue with two slots stands still, lets its jobs end,
+// and waits for everything else. What has not settled in time is judged as it is.
+func (r *rehearsal) settle(ctx context.Context) error {
+	r.release()
+	err := r.await(ctx, "everything settles", `SELECT NOT EXISTS (SELECT FROM execution e
+			WHERE e.status IN ('requested', 'scheduling', 'scheduled', 'running', 'canceling'))
+		AND NOT EXISTS (SELECT FROM execution_admission_entry)
+		AND NOT EXISTS (SELECT FROM enforcement f WHERE f.status = 'created')
+		AND (SELECT count(*) FROM dead_letter) >= $1`, r.broken)
+	if errors.Is(err, errTimeout) {
+		_, err = fmt.Fprintln(r.cfg.Out, "  not everything has settled in time")
+	}
+	return err
+}
+
+// leaveAgain requests six more of the action with two slots, and holds those that
+// run, for the hand-back.
+func (r *rehearsal) leaveAgain(ctx context.Context) error {
+	r.hold()
+	ids, err := r.ids(ctx, `INSERT INTO execution (action, action_ref)
+		SELECT id, ref FROM action, generate_series(1, 6) WHERE ref = 'demo.limited' RETURNING id`)
+	if err != nil {
+		return err
+	}
+	r.things = nil
+	for i, id := range ids {
+		if err := r.request(ctx, id); err != nil {
+			return err
+		}
+		what := "waited for one of two slots when it was handed back"
+		if i < 2 {
+			what = "held one of two slots when it was handed back"
+		}
+		r.expect(id, what, 1, "completed")
+	}
+	return r.await(ctx, "two executions run and four wait again", `SELECT
+		(SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running') = 2
+		AND (SELECT count(*) FROM execution_admission_entry WHERE status = 'queued') = 4`, ids)
+}
+
+// goOn lets the executor of the installation finish what was handed back.
+func (r *rehearsal) goOn(ctx context.Context) (err error) {
+	if r.executor, err = executor.Start(ctx, r.cfg.DatabaseURL, r.cfg.AMQPURL); err != nil {
+		return err
+	}
+	defer r.executor.Stop()
+	r.release()
+	var ids []int64
+	for _, t := range r.things {
+		ids = append(ids, t.execution)
+	}
+	err = r.await(ctx, "the six complete", `SELECT count(*) = 6 FROM execution WHERE id = ANY ($1) AND status = 'completed'`, ids)
+	if err != nil && !errors.Is(err, errTimeout) {
+		return err
+	}
+	return r.judgeThings(ctx)
+}
