@@ -19,7 +19,7 @@ func TestAuditShowsTheNewestActsFirst(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, a.Recorded)
 	require.True(t, a.Current)
-	require.False(t, a.Adopted)
+	require.Equal(t, testkit.Adopted(), a.Adopted)
 	require.Zero(t, a.Replicas)
 	require.Empty(t, a.List)
 

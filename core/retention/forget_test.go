@@ -78,9 +78,9 @@ func silent(t *testing.T, st *store.Store, name string, age time.Duration, optio
 		}
 	})
 	id := testkit.Worker(t, st, name, options...).ID
-	testkit.Exec(t, st, `ALTER TABLE worker DISABLE TRIGGER zz_attune_updated`)
+	testkit.Exec(t, st, `ALTER TABLE worker DISABLE TRIGGER USER`)
 	testkit.Exec(t, st, `UPDATE worker SET updated = now() - make_interval(secs => $2) WHERE id = $1`, id, age.Seconds())
-	testkit.Exec(t, st, `ALTER TABLE worker ENABLE TRIGGER zz_attune_updated`)
+	testkit.Exec(t, st, `ALTER TABLE worker ENABLE TRIGGER USER`)
 	testkit.Exec(t, st, `INSERT INTO worker_load (worker) VALUES ($1) ON CONFLICT DO NOTHING`, id)
 	return id
 }
@@ -195,9 +195,9 @@ func TestAWorkerThatDiedWhileItDrainedIsForgotten(t *testing.T) {
 	cordoned := silent(t, st, "drained by a person", 2*week, drains, func(w *testkit.WorkerRow) { w.Cordoned = true })
 	testkit.Exec(t, st, `UPDATE worker SET status = 'active' WHERE id <> $1`, stopped)
 	settle := func() {
-		testkit.Exec(t, st, `ALTER TABLE worker DISABLE TRIGGER zz_attune_updated`)
+		testkit.Exec(t, st, `ALTER TABLE worker DISABLE TRIGGER USER`)
 		testkit.Exec(t, st, `UPDATE worker SET updated = now() - interval '2 hours'`)
-		testkit.Exec(t, st, `ALTER TABLE worker ENABLE TRIGGER zz_attune_updated`)
+		testkit.Exec(t, st, `ALTER TABLE worker ENABLE TRIGGER USER`)
 	}
 	forgettable := func() (ids []int64) {
 		settle()
@@ -286,7 +286,7 @@ func TestExecutionsAreReleasedInWindows(t *testing.T) {
 // The windows are found by the primary key, however many executions there are.
 func TestTheWindowOfExecutionsIsReadByKey(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, st, `INSERT INTO execution (action_ref, status) SELECT 'pk.a', 'completed' FROM generate_series(1, 20000)`)
 	testkit.Exec(t, st, `ANALYZE execution`)

@@ -66,7 +66,7 @@ func exists(t *testing.T, st *store.Store, name string) bool {
 
 func TestPartitionsAreMadeAheadAndTakeTheirRowsAlong(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	full := coverage(t, st, "execution_history")
 	require.True(t, full.Partitioned)
 	require.Zero(t, full.Missing)
@@ -127,7 +127,7 @@ func metric(t *testing.T, registry *prometheus.Registry, name, label string) int
 // The last moment of a partition counts: it goes when all of it is too old.
 func TestOldPartitionsAreDroppedWhole(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	for _, days := range []int{4, 3, 2} {
 		old(t, st, "execution_history", "time", "days_"+itoa(days), days)
 	}
@@ -143,7 +143,7 @@ func TestOldPartitionsAreDroppedWhole(t *testing.T) {
 // Someone who reads for hours puts the drop off and holds up nobody who writes.
 func TestALongReaderDoesNotBlockWriters(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	old(t, st, "execution_history", "time", "read_for_long", 40)
 	reader, err := st.Pool().Begin(t.Context())
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestALongReaderDoesNotBlockWriters(t *testing.T) {
 
 func TestReplicasMakePartitionsTogether(t *testing.T) {
 	t.Parallel()
-	databaseURL := testkit.Database(t)
+	databaseURL := testkit.OwnDatabase(t)
 	st := testkit.OpenStore(t, databaseURL)
 	testkit.Exec(t, st, `DO $do$ DECLARE c text; BEGIN FOR c IN SELECT inhrelid::regclass::text FROM pg_inherits i
 		WHERE inhparent = 'event'::regclass AND inhrelid::regclass::text NOT LIKE '%_default'
@@ -198,7 +198,7 @@ func TestReplicasMakePartitionsTogether(t *testing.T) {
 // A user without rights is told what to grant, once, and what is missing shows.
 func TestWithoutRightsWhatIsMissingShows(t *testing.T) {
 	t.Parallel()
-	databaseURL := testkit.Database(t)
+	databaseURL := testkit.OwnDatabase(t)
 	st := testkit.OpenStore(t, databaseURL)
 	testkit.Exec(t, st, `DROP TABLE event_p`+time.Now().UTC().Add(48*time.Hour).Format("20060102"))
 	user := "guest_" + strconv.FormatInt(time.Now().UnixNano(), 10)
@@ -224,7 +224,7 @@ func TestWithoutRightsWhatIsMissingShows(t *testing.T) {
 // In an existing installation they are hypertables or plain: not ours to touch.
 func TestTablesThatAreNotPartitionedAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `DROP TABLE event; CREATE TABLE event (id bigint, created timestamptz); INSERT INTO event VALUES (1, now() - interval '1 year')`)
 	loop, registry := partitions(t, st, retention.PartitionsConfig{})
 	require.NoError(t, tick(t, loop))
@@ -239,7 +239,7 @@ func TestTablesThatAreNotPartitionedAreLeftAlone(t *testing.T) {
 // Without a default partition a gap refuses rows; it is made.
 func TestADefaultPartitionIsMadeWhereThereIsNone(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `DROP TABLE audit_event_default`)
 	loop, _ := partitions(t, st, retention.PartitionsConfig{})
 	require.NoError(t, tick(t, loop))
@@ -249,7 +249,7 @@ func TestADefaultPartitionIsMadeWhereThereIsNone(t *testing.T) {
 // A table with the name of a partition that is none is somebody's; the gap shows.
 func TestAGapBehindAForeignTableShows(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	name := "event_p" + time.Now().UTC().Add(72*time.Hour).Format("20060102")
 	testkit.Exec(t, st, `ALTER TABLE event DETACH PARTITION `+name)
 	last := "event_p" + time.Now().UTC().Add(7*24*time.Hour).Format("20060102")
@@ -273,7 +273,7 @@ func gone(t *testing.T, st *store.Store, table string) {
 // row is lost or refused.
 func TestThePartitionOfTodayIsMadeWhileItIsWrittenTo(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	gone(t, st, "execution_history")
 	var written atomic.Int64
 	var writers sync.WaitGroup
@@ -315,7 +315,7 @@ func noError(t *testing.T, err error) {
 // have their partitions all the same.
 func TestVeryManyRowsStayInTheDefaultPartition(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	gone(t, st, "execution_history")
 	testkit.Exec(t, st, `INSERT INTO execution_history (operation, entity_id) SELECT 'INSERT', 1 FROM generate_series(1, 20001)`)
 	loop, registry := partitions(t, st, retention.PartitionsConfig{})
@@ -327,7 +327,7 @@ func TestVeryManyRowsStayInTheDefaultPartition(t *testing.T) {
 // A long reader puts off the making too, and holds up nobody who writes.
 func TestALongReaderPutsOffTheMaking(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	gone(t, st, "execution_history")
 	reader, err := st.Pool().Begin(t.Context())
 	require.NoError(t, err)

@@ -34,6 +34,13 @@ func Database(t testing.TB) string {
 	return copyOf(t, Adopted())
 }
 
+// OwnDatabase is Database on a schema of our own, also where tests run on adopted
+// ones: for what only our own tables have, such as partitions.
+func OwnDatabase(t testing.TB) string {
+	t.Helper()
+	return copyOf(t, false)
+}
+
 // AdoptedDatabase makes a database whose schema an existing installation made and
 // migrations.Up adopted, and drops it at the end.
 func AdoptedDatabase(t testing.TB) string {

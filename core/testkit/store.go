@@ -18,11 +18,10 @@ func Store(t testing.TB, options ...func(*store.Config)) *store.Store {
 	return OpenStore(t, Database(t), options...)
 }
 
-// OwnStore is Store on a schema of our own, also where tests run on adopted ones: for
-// what only our own tables have, such as partitions and their plans.
+// OwnStore is Store on an OwnDatabase.
 func OwnStore(t testing.TB, options ...func(*store.Config)) *store.Store {
 	t.Helper()
-	return OpenStore(t, copyOf(t, false), options...)
+	return OpenStore(t, OwnDatabase(t), options...)
 }
 
 // OpenStore opens a store on the database and closes it at the end of the test.
