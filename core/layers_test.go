@@ -26,7 +26,8 @@ var layers = map[string]int{
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
 
 	"store": 20, "broker": 20,
-	"outbox": 30,
+	"installation": 25,
+	"outbox":       30,
 
 	"admission": 40, "handover": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"enforcement": 40, "retention": 40, "dispatch": 40, "completion": 40, "progress": 40,
@@ -69,6 +70,7 @@ var whyLayer = map[int]string{
 	0:  "the vocabulary and the life cycle depend on nothing of ours, so everything can use them",
 	10: "rules are tested without I/O: no store, no broker, time is passed in",
 	20: "the wires decide nothing; they know neither each other nor the steps",
+	25: "a fault of the installation is told alike by every step",
 	30: "the outbox serves every step and knows none",
 	40: "a step hands on by message or through admission and handover, never by calling the next step",
 	45: "what looks at and acts on the broker's letters is asked by those that people ask, and asks nobody of them",

@@ -24,7 +24,8 @@
 // # On failure
 //
 // A round that fails is tried again, halved if its content may be to blame. A
-// workflow that fails alone, again and again, is ended as failed, with the error.
+// workflow that fails alone, again and again, is ended as failed, with the error. An
+// error that concerns the installation never ends one (package installation).
 // What a killed replica has left is found by the Sweep: children that have ended
 // and were not reported, workflows that were paused, resumed or ended by others,
 // whose time is over, or of which nothing is left to wait for.

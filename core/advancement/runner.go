@@ -96,7 +96,7 @@ func (r *Runner) Look(workflows ...int64) {
 }
 
 func (r *Runner) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for r.cfg.Gate.Enter(ctx) {
 		orders, again := r.line.take(r.now())
 		if len(orders) > 0 {
 			r.round(ctx, orders)
@@ -113,12 +113,16 @@ func (r *Runner) run(ctx context.Context) {
 }
 
 // round runs orders as one round. When the database cannot do it now, whatever it is
-// about, it is tried until it can; otherwise the round is halved until the workflow
+// about, or the installation is at fault, it is tried until it can; otherwise the round is halved until the workflow
 // that is to blame is alone, and that is put off.
 func (r *Runner) round(ctx context.Context, orders []Order) {
 	pause := pauseLeast
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := r.once(ctx, orders)
+		if r.cfg.Gate.Retry(ctx, "workflows", err) {
+			failures--
+			continue
+		}
 		if err == nil {
 			r.line.done(orders)
 			return

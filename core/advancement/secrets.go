@@ -116,5 +116,5 @@ func (c *course) own(ctx context.Context, q *store.Queries, sources []secret.Sou
 // broken reports whether an error is one of the database.
 func broken(err error) bool {
 	var failed *readError
-	return errors.As(err, &failed)
+	return errors.As(err, &failed) || store.ClassOf(err) == store.ClassInstallation
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/secret"
 )
 
@@ -17,6 +18,8 @@ type Config struct {
 	// UnreportedAfter is how long the end of a child may go unreported before it is
 	// dealt with all the same. Default 10 s.
 	UnreportedAfter time.Duration
+	// Gate holds the Runner while the installation is at fault. Nil holds it alone.
+	Gate *installation.Gate
 	// Now is the clock of caches. Default time.Now.
 	Now func() time.Time
 }

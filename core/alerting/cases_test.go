@@ -239,6 +239,13 @@ var cases = map[string]alertCase{
 		},
 		undo: func(b *bundle) { b.exec(`update engine_replica set details = '{}'`) },
 	},
+	"installation_fault": {
+		target: short,
+		make: func(b *bundle) {
+			b.replica(0, "{}", `{"clock": "2026-01-01T00:00:10Z", "installation": [{"source": "rounds", "problem": "column e.x does not exist (SQLSTATE 42703)", "fix": "add it", "since": "2026-01-01T00:00:00Z"}]}`)
+		},
+		undo: func(b *bundle) { b.exec(`update engine_replica set details = '{}'`) },
+	},
 	"loop_late": {
 		target: short + "/recovery",
 		make: func(b *bundle) {

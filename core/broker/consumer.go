@@ -12,6 +12,9 @@ import (
 
 // ConsumerConfig says what to consume.
 type ConsumerConfig struct {
+	// Await is called before every subscription and waits until there may be one; it
+	// returns false when ctx ends. May be nil.
+	Await func(ctx context.Context) bool
 	// MaxBatch caps the messages of a batch. Prefetch if zero.
 	MaxBatch int
 	// Prefetch is how many messages may be unsettled at a time. Twice MaxBatch
@@ -54,6 +57,7 @@ type Consumer struct {
 	logger     *slog.Logger
 	metrics    *Metrics
 	batches    chan *Batch
+	giveBack   chan struct{}
 	subscribed atomic.Bool
 }
 
@@ -63,7 +67,7 @@ var _ supervise.Service = (*Consumer)(nil)
 func (b *Broker) Consume(cfg ConsumerConfig) *Consumer {
 	return &Consumer{
 		cfg: cfg.withDefaults(), link: b.consume, logger: b.logger, metrics: b.metrics,
-		batches: make(chan *Batch),
+		batches: make(chan *Batch), giveBack: make(chan struct{}, 1),
 	}
 }
 
@@ -74,6 +78,19 @@ func (c *Consumer) Start(ctx context.Context) error { return c.Launch(ctx, nil, 
 // Batches is where batches are received. The channel is never closed.
 func (c *Consumer) Batches() <-chan *Batch { return c.batches }
 
+// errGivenBack ends a subscription whose deliveries were given back.
+var errGivenBack = errors.New("deliveries are given back to the queue")
+
+// GiveBack ends the subscription and returns everything unsettled to the queue, in
+// its order: batches that were handed out become stale. The consumer subscribes again
+// when Await allows it. GiveBack does not wait.
+func (c *Consumer) GiveBack() {
+	select {
+	case c.giveBack <- struct{}{}:
+	default:
+	}
+}
+
 // Subscribed tells whether the broker delivers to this consumer now.
 func (c *Consumer) Subscribed() bool { return c.subscribed.Load() }
 
@@ -81,7 +98,7 @@ func (c *Consumer) run(ctx context.Context) {
 	cfg := c.link.broker.cfg
 	pauses := newBackOff(cfg)
 	told := ""
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && (c.cfg.Await == nil || c.cfg.Await(ctx)) {
 		begun := time.Now()
 		err := c.serve(ctx)
 		if ctx.Err() != nil {
@@ -120,8 +137,12 @@ func (c *Consumer) serve(ctx context.Context) error {
 	}
 	c.mark(true)
 	defer c.mark(false)
+	select {
+	case <-c.giveBack: // what it was asked for before has come back already
+	default:
+	}
 	c.logger.DebugContext(ctx, "Queue is being consumed", "queue", c.cfg.Queue)
-	return s.pump(ctx, c.batches)
+	return s.pump(ctx, c.batches, c.giveBack)
 }
 
 func (c *Consumer) mark(on bool) {

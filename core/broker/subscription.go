@@ -56,8 +56,9 @@ func subscribe(conn *connection, cfg ConsumerConfig, metrics *Metrics) (*subscri
 }
 
 // pump offers what has arrived, adding to the offered batch until somebody
-// takes it. It returns when the consumer stops or the subscription is lost.
-func (s *subscription) pump(ctx context.Context, batches chan<- *Batch) error {
+// takes it. It returns when the consumer stops, gives back its deliveries or loses
+// the subscription.
+func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack <-chan struct{}) error {
 	var batch *Batch
 	size, again := 0, 0 // of the batch, which is its taker's once it is out
 	for {
@@ -85,6 +86,9 @@ func (s *subscription) pump(ctx context.Context, batches chan<- *Batch) error {
 				return s.bury(fmt.Errorf("channel lost: %w", reason))
 			}
 			return s.bury(errors.New("channel closed"))
+		case <-giveBack:
+			s.closeChannel()
+			return errGivenBack
 		case <-ctx.Done():
 			return s.retire(batch)
 		}

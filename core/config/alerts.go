@@ -14,7 +14,7 @@ type AlertRule struct {
 	// Watch this rule.
 	Enabled bool `koanf:"enabled"`
 	// What is measured.
-	Measure string `koanf:"measure" oneof:"active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failing_rules failure_ratio head_wait heartbeat_age leaked_slots loop_silence outbox_age partitions_missing paused_wait queue_length queue_paused replica_problems replica_silence replicas retry_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured worker_queue_depth workers_missing"`
+	Measure string `koanf:"measure" oneof:"active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failing_rules failure_ratio head_wait heartbeat_age installation_faults leaked_slots loop_silence outbox_age partitions_missing paused_wait queue_length queue_paused replica_problems replica_silence replicas retry_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured worker_queue_depth workers_missing"`
 	// The value above which the alert is raised (seconds for ages and waits, a share of 1 for ratios).
 	Above float64 `koanf:"above" range:"0..1000000000000"`
 	// The value below which the alert is raised, instead of above; 0 leaves it to above.
@@ -222,16 +222,17 @@ func defaultAlerts() map[string]*AlertRule {
 		"retry_rate":      rule("warning", "retry_rate", 0.2, time.Minute),
 		"leaked_slot":     rule("critical", "leaked_slots", 0, time.Minute),
 
-		"no_replica":        below("critical", "replicas", 1, 0),
-		"replica_silent":    rule("warning", "replica_silence", 30, 0),
-		"replica_unwell":    rule("warning", "replica_problems", 0, 0),
-		"loop_late":         rule("warning", "loop_silence", 0, 0),
-		"outbox_age":        rule("warning", "outbox_age", 30, 0),
-		"topology":          rule("critical", "topology_problems", 0, 0),
-		"broker_alarm":      rule("critical", "broker_alarms", 0, 0),
-		"partition_missing": rule("warning", "partitions_missing", 0, 0),
-		"rule_failing":      rule("warning", "failing_rules", 0, 0),
-		"unmeasured":        rule("warning", "unmeasured", 0, 2*time.Minute),
+		"no_replica":         below("critical", "replicas", 1, 0),
+		"replica_silent":     rule("warning", "replica_silence", 30, 0),
+		"replica_unwell":     rule("warning", "replica_problems", 0, 0),
+		"installation_fault": rule("critical", "installation_faults", 0, 0),
+		"loop_late":          rule("warning", "loop_silence", 0, 0),
+		"outbox_age":         rule("warning", "outbox_age", 30, 0),
+		"topology":           rule("critical", "topology_problems", 0, 0),
+		"broker_alarm":       rule("critical", "broker_alarms", 0, 0),
+		"partition_missing":  rule("warning", "partitions_missing", 0, 0),
+		"rule_failing":       rule("warning", "failing_rules", 0, 0),
+		"unmeasured":         rule("warning", "unmeasured", 0, 2*time.Minute),
 	}
 }
 

@@ -81,6 +81,14 @@ var measures = []Measure{
 		Hint:    "limit {limit}{detail}",
 	},
 	{
+		Name: "installation_faults", Unit: UnitCount, Each: "replica", View: "overview", Label: "replica",
+		Series:  "max by (replica) (attune_installation_faults{%s})",
+		About:   "Consumers and loops of a replica whose statements the database refuses: a table, a column, a function or an index is missing, or a privilege or the login is refused.",
+		Why:     "The replica holds its work, ends nothing and goes on by itself once the database is mended; until then nothing moves.",
+		Summary: "engine replica {target} is held by a fault of the installation",
+		Hint:    "{detail}",
+	},
+	{
 		Name: "leaked_slots", Unit: UnitCount, View: "queues",
 		About:   "Executions that ended more than a minute ago and still hold a slot of their queue, of the newest that ended.",
 		Why:     "The queue runs fewer executions than it may until they are given back, which the recovery loop does within seconds: it does not run, or cannot.",

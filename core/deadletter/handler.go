@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -38,7 +39,9 @@ type Deps struct {
 	Rounds func(ctx context.Context, letters []*Letter) error
 	// Ended has the rounds look at executions that have ended, whose report was
 	// lost.
-	Ended   func(ctx context.Context, executions []int64) error
+	Ended func(ctx context.Context, executions []int64) error
+	// Gate holds the handler while the installation is at fault. Nil holds it alone.
+	Gate    *installation.Gate
 	Logger  *slog.Logger
 	Metrics *Metrics
 }
@@ -71,7 +74,7 @@ func (h *Handler) Start(ctx context.Context) error { return h.Launch(ctx, nil, h
 
 func (h *Handler) run(ctx context.Context) {
 	defer h.timer.Stop()
-	for {
+	for h.deps.Gate.Enter(ctx) {
 		select {
 		case <-ctx.Done():
 			return
@@ -161,6 +164,8 @@ func (h *Handler) settle(ctx context.Context, letters []*Letter, tries int) (out
 	for ; ; tries++ {
 		out, err := h.store(ctx, letters)
 		switch {
+		case h.deps.Gate.Retry(ctx, "dead letters", err):
+			tries--
 		case err == nil:
 			return out, nil
 		case ctx.Err() != nil:
@@ -203,7 +208,7 @@ const maxStores = 10
 func contentFails(err error, tries int) bool {
 	class := store.ClassOf(err)
 	if class != store.ClassFatal && class != store.ClassRefused && class != store.ClassConflict {
-		return false // the database is away, or has lost a race
+		return false // the database is away, has lost a race, or is not as it must be
 	}
 	var server interface{ SQLState() string }
 	if !errors.As(err, &server) {

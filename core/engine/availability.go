@@ -18,6 +18,10 @@ func (e *Engine) guards(view *monitor.Monitor, metrics *supervise.Metrics) {
 	e.addEvents(metrics)
 }
 
+// unsure reports that silence and age say nothing: the database was not there all the
+// time, or did not take everybody's reports.
+func (e *Engine) unsure() bool { return e.sight.Blind() || e.gate.Unsure(e.cfg.Executor.StaleAfter()) }
+
 // blind reports that hand-overs may not have reached workers yet: while the broker
 // is away, and for as long afterwards as it may take to send them what has
 // gathered.

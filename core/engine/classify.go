@@ -51,7 +51,7 @@ func classify(err error, tries int) answer {
 		return blocked
 	}
 	switch store.ClassOf(err) {
-	case store.ClassUnreachable, store.ClassUnknown:
+	case store.ClassUnreachable, store.ClassUnknown, store.ClassInstallation:
 		return again
 	case store.ClassRetryable:
 		return atMost(tries, maxRaces)

@@ -23,7 +23,7 @@ func (e *Engine) addDeadLetters(metrics *supervise.Metrics) {
 		Ended: func(ctx context.Context, executions []int64) error {
 			return e.hot.Submit(ctx, recovery.Found{Ended: executions})
 		},
-		Logger: e.logger, Metrics: measured,
+		Gate: e.gate, Logger: e.logger, Metrics: measured,
 	})
 	e.hot.desk = handler
 	routes := deadletter.NewRoutes(deadletter.RoutesConfig{}, e.query, e.broker, e.logger, measured, metrics)

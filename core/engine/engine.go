@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	"github.com/attune-go/attune/core/dispatch"
 	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
@@ -63,6 +65,7 @@ type Engine struct {
 	sweep  *recovery.Sweep
 	report *replica
 	sight  *liveness.Sight
+	gate   *installation.Gate
 
 	workflows *advancement.Runner
 	keys      secret.Keyring
@@ -91,7 +94,11 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
+	e.gate = installation.New(installation.Config{Logger: e.logger, Prolonged: e.giveBack})
 	e.assemble(deps.Version)
+	for name, loop := range e.loops {
+		loop.Watch(func(err error) time.Duration { return e.gate.Tick("loop "+name, err) })
+	}
 	return e, nil
 }
 
@@ -146,7 +153,7 @@ func (e *Engine) assemble(version string) {
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, 2*maxRequests), maxRequests)
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
 	e.hot = newHot(completed, requested, rounds, e.course(), e.logger, NewMetrics(e.registry))
-	e.hot.replica, e.hot.deadLetters = e.id.String(), e.broker.Publisher()
+	e.hot.replica, e.hot.deadLetters, e.hot.gate = e.id.String(), e.broker.Publisher(), e.gate
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: dispatch.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 	}, e.query, e.hot.Submit, e.logger, loopMetrics)
@@ -160,7 +167,7 @@ func (e *Engine) assemble(version string) {
 	orphans := recovery.NewOrphans(recovery.OrphansConfig{
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
 		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, Grace: e.cfg.Executor.TimeoutGrace,
-		FailLost: e.cfg.Executor.LostRunning == "fail", Blind: e.blind, Unsure: e.sight.Blind,
+		FailLost: e.cfg.Executor.LostRunning == "fail", Blind: e.blind, Unsure: e.unsure,
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
@@ -223,9 +230,19 @@ func (e *Engine) acts() *triage.Triage {
 }
 
 func (e *Engine) consume(queue, tag string, prefetch, maxBatch int) *broker.Consumer {
-	consumer := e.broker.Consume(broker.ConsumerConfig{Queue: queue, Tag: tag, Prefetch: prefetch, MaxBatch: maxBatch})
+	consumer := e.broker.Consume(broker.ConsumerConfig{
+		Queue: queue, Tag: tag, Prefetch: prefetch, MaxBatch: maxBatch, Await: e.gate.Enter,
+	})
 	e.consumers[queue] = consumer
 	return consumer
+}
+
+// giveBack has every consumer return what it was delivered, until the installation
+// is mended: another replica may be able to handle it.
+func (e *Engine) giveBack() {
+	for _, consumer := range e.consumers {
+		consumer.GiveBack()
+	}
 }
 
 // Start brings the replica up. The database must have been migrated; the

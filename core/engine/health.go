@@ -52,12 +52,15 @@ var (
 	readyDesc = prometheus.NewDesc("attune_ready", "1 while a check of /readyz passes.", []string{"check"}, nil)
 	awayDesc  = prometheus.NewDesc("attune_database_away_seconds", "How long the database has been away, 0 while it answers.", nil, nil)
 	blockDesc = prometheus.NewDesc("attune_broker_blocked_seconds", "How long the broker has taken no messages, 0 while it does.", nil, nil)
+	faultDesc = prometheus.NewDesc("attune_installation_faults",
+		"Consumers and loops of this replica whose statements the database refuses, for want of a relation, a column, a function, an index or a privilege.",
+		[]string{"replica"}, nil)
 	roundDesc = prometheus.NewDesc("attune_round_under_way_seconds", "How long the round in hand is under way, 0 while there is none.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (h *health) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{readyDesc, awayDesc, blockDesc, roundDesc} {
+	for _, desc := range []*prometheus.Desc{readyDesc, awayDesc, blockDesc, roundDesc, faultDesc} {
 		descs <- desc
 	}
 }
@@ -92,6 +95,7 @@ func (h *health) Collect(metrics chan<- prometheus.Metric) {
 		round = time.Unix(0, begun)
 	}
 	send(roundDesc, secondsSince(round))
+	send(faultDesc, float64(len(h.engine.gate.Faults())), h.engine.id.String()[:8])
 }
 
 func secondsSince(begin time.Time) float64 {

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/supervise"
@@ -45,6 +46,7 @@ type hot struct {
 
 	course course
 	later  *later
+	gate   *installation.Gate
 	soon   func(time.Duration) // is told when a repetition will be due; may be nil
 
 	workflows orchestra // starts workflows and leads them on; nil in tests without any
@@ -87,7 +89,7 @@ func (h *hot) Submit(ctx context.Context, found recovery.Found) error {
 }
 
 func (h *hot) run(ctx context.Context) {
-	for {
+	for h.gate.Enter(ctx) {
 		in, ok := h.next(ctx)
 		if !ok {
 			return
@@ -260,8 +262,8 @@ func (it *item) decode() error {
 	return err
 }
 
-// round runs the items as one round, waiting out a database that is away and
-// halving the batch on an error that its content may have caused. It returns
+// round runs the items as one round, waiting out a database that is away or not as
+// it must be, and halving the batch on an error that its content may have caused. It returns
 // an error only when the engine stops.
 func (h *hot) round(ctx context.Context, items []item, errands errands) error {
 	todo := collect(items, errands)
@@ -277,6 +279,10 @@ func (h *hot) round(ctx context.Context, items []item, errands errands) error {
 		begun := time.Now()
 		its, all := h.course.steps(todo)
 		result, err := h.runRound(ctx, all)
+		if h.gate.Retry(ctx, "rounds", err) {
+			tries--
+			continue
+		}
 		if err == nil {
 			h.metrics.round(len(items), time.Since(begun))
 			h.lastDone.Store(time.Now().UnixNano())

@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -40,6 +41,7 @@ type inbox struct {
 
 	found chan []int64
 	later *later
+	gate  *installation.Gate
 }
 
 // newInbox fills in what all inboxes have alike.
@@ -49,7 +51,7 @@ func (e *Engine) newInbox(b *inbox) *inbox {
 		b.deadLetters = e.broker.Publisher()
 	}
 	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most), b.most)
-	b.found, b.later = make(chan []int64), newLater()
+	b.found, b.later, b.gate = make(chan []int64), newLater(), e.gate
 	return b
 }
 
@@ -68,7 +70,7 @@ func (b *inbox) Submit(ctx context.Context, ids []int64) error {
 func (b *inbox) Start(ctx context.Context) error { return b.Launch(ctx, nil, b.run) }
 
 func (b *inbox) run(ctx context.Context) {
-	for {
+	for b.gate.Enter(ctx) {
 		select {
 		case <-ctx.Done():
 			return
@@ -138,6 +140,10 @@ func (b *inbox) batch(ctx context.Context, items []item) error {
 	retry.InitialInterval, retry.MaxInterval = 100*time.Millisecond, 5*time.Second
 	for tries := 1; ; tries++ {
 		missing, err := b.once(ctx, ids)
+		if b.gate.Retry(ctx, b.what+"s", err) {
+			tries--
+			continue
+		}
 		if err == nil {
 			b.settle(ctx, items, missing)
 			return nil

@@ -11,7 +11,7 @@ func (e *Engine) addLiveness(metrics *supervise.Metrics) {
 	cfg := e.cfg.Executor
 	watched := liveness.NewMetrics(e.registry)
 	heartbeats := liveness.NewHeartbeats(liveness.HeartbeatsConfig{
-		Interval: cfg.HeartbeatCheckInterval, StaleAfter: cfg.StaleAfter(), Unsure: e.sight.Blind,
+		Interval: cfg.HeartbeatCheckInterval, StaleAfter: cfg.StaleAfter(), Unsure: e.unsure,
 	}, e.query, e.logger, watched, metrics)
 	probes := liveness.NewProbes(liveness.ProbesConfig{
 		Interval: cfg.HealthCheckInterval, StaleAfter: cfg.StaleAfter(), Replica: e.id,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/api"
@@ -51,14 +52,17 @@ func (e *Engine) takeOver(ctx context.Context) error {
 }
 
 // Ready runs the readiness checks: the database answers, the broker is
-// connected and takes messages, every queue has our consumer, every loop ticks,
+// is as it must be, the broker is connected and takes messages, every queue has our consumer, every loop ticks,
 // and the round under way comes to its end.
 func (e *Engine) Ready(ctx context.Context) []api.Check {
-	checks := []api.Check{e.databaseReady(ctx), e.brokerReady()}
+	checks := []api.Check{e.databaseReady(ctx), e.installationReady(), e.brokerReady()}
 	for _, name := range slices.Sorted(maps.Keys(e.consumers)) {
 		check := api.Check{Name: "consumer " + name, OK: e.consumers[name].Subscribed()}
 		if !check.OK {
 			check.Detail = "not subscribed"
+			if e.gate.Holding() {
+				check.Detail = "gave back its deliveries until the installation is mended"
+			}
 		}
 		checks = append(checks, check)
 	}
@@ -82,6 +86,18 @@ func (e *Engine) databaseReady(ctx context.Context) api.Check {
 		return api.Check{Name: "database", OK: true}
 	}
 	return api.Check{Name: "database", Detail: "away since " + moment(e.report.away.began()) + ": " + err.Error()}
+}
+
+// installationReady says what an operator has to mend, one fault after the other.
+func (e *Engine) installationReady() api.Check {
+	faults := e.gate.Faults()
+	check := api.Check{Name: "installation", OK: len(faults) == 0}
+	var lines []string
+	for _, f := range faults {
+		lines = append(lines, fmt.Sprintf("since %s %s", moment(f.Since), f))
+	}
+	check.Detail = strings.Join(lines, "; ")
+	return check
 }
 
 func (e *Engine) brokerReady() api.Check {
@@ -120,7 +136,7 @@ func (e *Engine) roundsReady() api.Check {
 	}
 	if begun := e.hot.begun.Load(); begun > 0 {
 		since := time.Unix(0, begun)
-		check.OK = time.Since(since) < monitor.RoundPatience
+		check.OK = time.Since(since) < monitor.RoundPatience || e.gate.Holding() // which is told by itself
 		check.Detail = fmt.Sprintf("%d executions under way since %s", e.hot.inFlight.Load(), moment(since))
 	}
 	return check

@@ -64,7 +64,9 @@ func (r *replica) Stop() {
 // tick reports this replica, and now and then misses others.
 func (r *replica) tick(ctx context.Context) error {
 	err := r.report(ctx)
-	r.away.note(err)
+	if store.ClassOf(err) != store.ClassInstallation { // which has answered
+		r.away.note(err)
+	}
 	if err != nil {
 		r.judgesAt = time.Time{}
 		return fmt.Errorf("report replica %s: %w", r.engine.id, err)
@@ -132,7 +134,7 @@ func (r *replica) ticks() map[string]time.Time {
 func (r *replica) details() monitor.ReplicaDetails {
 	e := r.engine
 	details := monitor.ReplicaDetails{
-		Clock: time.Now().UTC(), HTTP: e.http.Addr(), Consumers: map[string]bool{}, Outbox: e.relay.Pending(),
+		Clock: time.Now().UTC(), HTTP: e.http.Addr(), Consumers: map[string]bool{}, Outbox: e.relay.Pending(), Installation: e.gate.Faults(),
 		DatabaseAway: r.away.last(), Loops: map[string]monitor.ReplicaLoop{},
 	}
 	for _, link := range e.broker.Links() {
@@ -143,7 +145,7 @@ func (r *replica) details() monitor.ReplicaDetails {
 	for queue, consumer := range e.consumers {
 		details.Consumers[queue] = consumer.Subscribed()
 	}
-	if since := e.hot.begun.Load(); since > 0 {
+	if since := e.hot.begun.Load(); since > 0 && !e.gate.Holding() {
 		begun := time.Unix(0, since).UTC()
 		details.RoundSince = &begun
 	}

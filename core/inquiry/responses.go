@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -35,6 +36,8 @@ type Deps struct {
 	Metrics  *Metrics // may be nil
 	// Source is the source_service of messages. Default "attune-executor".
 	Source string
+	// Gate holds the service while the installation is at fault. Nil holds it alone.
+	Gate *installation.Gate
 	// Keys seal the secrets of the answers. Without a key these stay in the clear.
 	Keys secret.Keyring
 }
@@ -62,7 +65,7 @@ func NewResponses(deps Deps) *Responses {
 func (r *Responses) Start(ctx context.Context) error { return r.Launch(ctx, nil, r.run) }
 
 func (r *Responses) run(ctx context.Context) {
-	for {
+	for r.deps.Gate.Enter(ctx) {
 		select {
 		case <-ctx.Done():
 			return
@@ -118,6 +121,9 @@ func (r *Responses) settle(ctx context.Context, all []heard) error {
 	pauses.InitialInterval, pauses.MaxInterval = 200*time.Millisecond, 15*time.Second
 	for failures := 0; len(all) > 0; {
 		err := r.once(ctx, all)
+		if r.deps.Gate.Retry(ctx, "answers", err) {
+			continue
+		}
 		if err == nil {
 			return nil
 		}

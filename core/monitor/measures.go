@@ -124,7 +124,7 @@ const (
 // databaseMeasures are those that are unknown when the database is.
 var databaseMeasures = []string{
 	"active_workers", "dead_letter_depth", "dead_letter_rate", "dead_letters_growth", "execution_timeouts", "failing_rules", "failure_ratio",
-	"head_wait", "heartbeat_age", "leaked_slots", "loop_silence", "outbox_age", "partitions_missing", "paused_wait", "queue_length",
+	"head_wait", "heartbeat_age", "installation_faults", "leaked_slots", "loop_silence", "outbox_age", "partitions_missing", "paused_wait", "queue_length",
 	"queue_paused", "replica_problems", "replica_silence", "replicas", "retry_rate", "scheduled_overdue", "stuck_seconds",
 	"suspect_seconds", "unhealthy_workers", "worker_queue_depth", "workers_missing",
 }

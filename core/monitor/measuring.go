@@ -72,7 +72,7 @@ func (q Queue) slots() string {
 
 // replicas takes over how the replicas of the engine are.
 func (m *Measures) replicas(all *Replicas, waiting int64) {
-	m.know("replica_silence", "loop_silence", "replica_problems")
+	m.know("replica_silence", "loop_silence", "replica_problems", "installation_faults")
 	alive := 0
 	for i := range all.List {
 		r := &all.List[i]
@@ -82,6 +82,11 @@ func (m *Measures) replicas(all *Replicas, waiting int64) {
 			continue
 		}
 		alive++
+		if faults := r.Details.Installation; len(faults) > 0 {
+			m.add("installation_faults", Sample{
+				Target: r.Short(), Value: float64(len(faults)), Detail: faults[0].Problem + ": " + faults[0].Fix, Since: &faults[0].Since,
+			})
+		}
 		if troubles := r.troubles(); len(troubles) > 0 {
 			m.add("replica_problems", Sample{Target: r.Short(), Value: float64(len(troubles)), Detail: strings.Join(troubles, ", ")})
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -73,7 +74,9 @@ type ReplicaDetails struct {
 	// RoundSince is when the round under way began, by the replica's clock.
 	RoundSince *time.Time `json:"round_since,omitempty"`
 	// DatabaseAway is the last time that it could not report, by its clock.
-	DatabaseAway *ReplicaOutage         `json:"database_away,omitempty"`
+	DatabaseAway *ReplicaOutage `json:"database_away,omitempty"`
+	// Installation is what is wrong with the installation, as the replica has met it.
+	Installation []installation.Fault   `json:"installation,omitempty"`
 	Loops        map[string]ReplicaLoop `json:"loops,omitempty"`
 }
 
@@ -152,6 +155,9 @@ func (r *Replica) judge() {
 	if !r.alive() {
 		return // what it said last is worth nothing any more
 	}
+	for _, fault := range r.Details.Installation {
+		r.Problems = append(r.Problems, "installation at fault: "+fault.String())
+	}
 	r.Problems = append(r.Problems, r.troubles()...)
 	for _, name := range r.silentLoops() {
 		r.Problems = append(r.Problems, fmt.Sprintf("loop %s is silent for %s", name, span(r.Silence(name))))
@@ -174,7 +180,8 @@ func (r *Replica) troubles() (list []string) {
 			add("no %s connection to the broker since %s", link.Purpose, span(now.Sub(link.Since)))
 		}
 	}
-	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" && !starting {
+	held := len(r.Details.Installation) > 0 // which is told by itself
+	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" && !starting && !held {
 		add("does not consume %s", strings.Join(silent, ", "))
 	}
 	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > RoundPatience {

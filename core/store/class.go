@@ -31,7 +31,11 @@ const (
 	ClassCanceled
 	// ClassUnknown: COMMIT was sent and its answer was lost.
 	ClassUnknown
-	// ClassFatal: anything else, usually a defect or a missing migration.
+	// ClassInstallation: the database lacks a relation, a column, a function or an
+	// index that a statement needs, or refuses a privilege or the login. No row and no
+	// message is to blame: the same again succeeds once an operator has mended it.
+	ClassInstallation
+	// ClassFatal: anything else, usually a defect.
 	ClassFatal
 )
 
@@ -39,7 +43,7 @@ const (
 // changed another number of rows than planned.
 const ExpectationCode = "AT001"
 
-var classNames = [...]string{"none", "retryable", "conflict", "refused", "unreachable", "canceled", "unknown", "fatal"}
+var classNames = [...]string{"none", "retryable", "conflict", "refused", "unreachable", "canceled", "unknown", "installation", "fatal"}
 
 // String is the name of the class in logs and metrics.
 func (c Class) String() string {
@@ -75,11 +79,6 @@ func classOfCode(err *pgconn.PgError) Class {
 	switch err.Code {
 	case "40001", "40P01", "55P03":
 		return ClassRetryable
-	case "0A000":
-		if strings.Contains(err.Message, "cached plan must not change result type") {
-			return ClassRetryable
-		}
-		return ClassFatal
 	case "23505", "23P01":
 		return ClassConflict
 	case "57014":
@@ -89,13 +88,22 @@ func classOfCode(err *pgconn.PgError) Class {
 	case "P0001", "25006", ExpectationCode:
 		return ClassRefused
 	}
-	switch {
-	case strings.HasPrefix(err.Code, "23"):
+	switch err.Code[:min(len(err.Code), 2)] {
+	case "23":
 		return ClassRefused
-	case strings.HasPrefix(err.Code, "08"):
+	case "08":
 		return ClassUnreachable
+	case "42", "0A", "3F", "3D", "28":
+		return ClassInstallation
 	}
 	return ClassFatal
+}
+
+// isStalePlan reports whether a connection has prepared a statement for columns that
+// have changed since. Any other connection prepares it anew, and it succeeds.
+func isStalePlan(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "0A000" && strings.Contains(pgErr.Message, "cached plan must not change result type")
 }
 
 func isConnectionError(err error) bool {

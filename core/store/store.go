@@ -36,10 +36,13 @@ func open(ctx context.Context, cfg Config, logger *slog.Logger, adjust func(*pgx
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	adjust(poolConfig)
+	stale := &staleness{}
+	poolConfig.ConnConfig.Tracer = stale
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
+	stale.pool.Store(pool)
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}

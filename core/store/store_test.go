@@ -376,7 +376,7 @@ func TestClassOfTellsWhatACallerCanDo(t *testing.T) {
 		"40001": store.ClassRetryable, "40P01": store.ClassRetryable, "23505": store.ClassConflict,
 		"23503": store.ClassRefused, "23514": store.ClassRefused, "P0001": store.ClassRefused, "AT001": store.ClassRefused,
 		"57P01": store.ClassUnreachable, "08006": store.ClassUnreachable, "57014": store.ClassCanceled,
-		"42P01": store.ClassFatal,
+		"42P01": store.ClassInstallation,
 	} {
 		require.Equal(t, want, store.ClassOf(errors.Join(errors.New("outer"), &pgconn.PgError{Code: code})), code)
 	}

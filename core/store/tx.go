@@ -35,10 +35,11 @@ type Tx struct {
 func (tx *Tx) AfterCommit(fn func()) { tx.hooks = append(tx.hooks, fn) }
 
 // Tx runs fn in a transaction and commits it unless fn returns an error. A
-// transaction that lost to another one, or lost its connection before COMMIT
-// was sent, is repeated a few times after a growing, jittered wait; fn may
-// therefore run several times and must leave effects to AfterCommit. Name says
-// what is being done, in errors and logs.
+// transaction that lost to another one, lost its connection before COMMIT was
+// sent, or met columns that have changed since its statements were prepared, is
+// repeated a few times after a growing, jittered wait; fn may therefore run
+// several times and must leave effects to AfterCommit. Name says what is being
+// done, in errors and logs.
 func (s *Store) Tx(ctx context.Context, name string, fn func(ctx context.Context, tx *Tx) error) error {
 	return s.repeat(ctx, name, "begin", fn)
 }
@@ -107,7 +108,7 @@ func attempt(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (
 		err = &lostError{err: err}
 	}
 	class := ClassOf(err)
-	return (class == ClassRetryable && !IsLockTimeout(err)) || (lost && class == ClassUnreachable), err
+	return (class == ClassRetryable && !IsLockTimeout(err)) || (lost && class == ClassUnreachable) || isStalePlan(err), err
 }
 
 // release rolls back what is still open and gives the connection back.

@@ -51,8 +51,9 @@ type LoopConfig struct {
 // MaxBackoff), panics are treated as errors.
 type Loop struct {
 	Base
-	cfg  LoopConfig
-	wake chan struct{}
+	cfg   LoopConfig
+	wake  chan struct{}
+	watch func(err error) time.Duration // may be nil
 
 	mu       sync.Mutex
 	lastTick time.Time
@@ -81,6 +82,11 @@ func NewLoop(cfg LoopConfig) *Loop {
 	}
 	return &Loop{cfg: cfg, wake: make(chan struct{}, 1)}
 }
+
+// Watch has every tick's outcome told to watch, which is nil after success. If it
+// returns a pause, it has seen to the error: the loop does not warn of it, and tries
+// again after that pause. Watch is called before Start.
+func (l *Loop) Watch(watch func(err error) time.Duration) { l.watch = watch }
 
 // Name returns the loop's name.
 func (l *Loop) Name() string { return l.cfg.Name }
@@ -131,13 +137,16 @@ func (l *Loop) LastError() error {
 func (l *Loop) run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
-		err := l.tick(ctx)
+		pause, err := l.tick(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
 			failures++
-			if !l.waitAfterFailure(ctx, l.pause(failures)) {
+			if pause == 0 {
+				pause = l.pause(failures)
+			}
+			if !l.waitAfterFailure(ctx, pause) {
 				return
 			}
 			continue
@@ -149,25 +158,33 @@ func (l *Loop) run(ctx context.Context) {
 	}
 }
 
-// tick runs one turn and records its outcome.
-func (l *Loop) tick(ctx context.Context) error {
+// tick runs one turn and records its outcome. pause is the one that the watcher of
+// the loop asks for.
+func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 	tickCtx, cancel := context.WithTimeoutCause(ctx, l.cfg.Timeout,
 		fmt.Errorf("tick of %s took longer than %s: %w", l.cfg.Name, l.cfg.Timeout, context.DeadlineExceeded))
 	defer cancel()
 	begin := time.Now()
-	err := l.call(tickCtx)
+	err = l.call(tickCtx)
 	if err != nil && ctx.Err() != nil {
 		err = nil // stopping interrupted it; that is no fault of the tick
 	}
+	if l.watch != nil {
+		pause = l.watch(err)
+	}
 	if err != nil {
-		l.cfg.Logger.WarnContext(ctx, "Loop tick failed", "loop", l.cfg.Name, "error", err)
+		level := slog.LevelWarn
+		if pause > 0 {
+			level = slog.LevelDebug
+		}
+		l.cfg.Logger.Log(ctx, level, "Loop tick failed", "loop", l.cfg.Name, "error", err)
 	}
 	now := l.cfg.Now()
 	l.mu.Lock()
 	l.lastTick, l.lastErr = now, err
 	l.mu.Unlock()
 	l.cfg.Metrics.observe(l.cfg.Name, now, time.Since(begin), err)
-	return err
+	return pause, err
 }
 
 // call runs the function; a panic becomes an error with its stack.

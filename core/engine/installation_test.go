@@ -1,0 +1,227 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// atFault is a replica with a load, whose installation a test breaks and mends.
+type atFault struct {
+	*bundle
+	engine *engine.Engine
+	log    logBuffer
+	events int
+	flows  []int64
+}
+
+// newAtFault starts a replica that reaches the database as role says, workers, and a
+// load of executions with and without a limit, of workflows and of events.
+func newAtFault(t *testing.T, change ...func(*config.Config)) *atFault {
+	t.Helper()
+	a := &atFault{bundle: setup(t)}
+	a.door(t, 2)
+	limited := testkit.Action(t, a.store, "fault.limited", func(r *testkit.ActionRow) { r.Entrypoint = "core.noop" })
+	testkit.Policy(t, a.store, limited, 2)
+	a.chain(t)
+	cfg := a.config()
+	listening(cfg)
+	for _, c := range change {
+		c(cfg)
+	}
+	logger, err := telemetry.NewLogger(&a.log, "info", "text")
+	require.NoError(t, err)
+	a.engine, err = engine.New(testkit.Context(t), cfg, engine.Deps{Logger: logger, Version: "test"})
+	require.NoError(t, err)
+	require.NoError(t, a.engine.Start(testkit.Context(t)))
+	t.Cleanup(func() {
+		require.NoError(t, a.engine.Stop(context.Background()))
+		if t.Failed() {
+			t.Log(a.log.text.String())
+		}
+	})
+	a.worker(t, "w1", 10)
+	a.load(t)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, a.store, `SELECT count(*) FROM execution WHERE status = 'completed'`) >= 10
+	}, 30*time.Second, "the load is under way")
+	return a
+}
+
+func (a *atFault) load(t *testing.T) {
+	t.Helper()
+	a.request(t, "fault.limited", 60, `{}`)
+	a.request(t, "core.noop", 60, `{}`)
+	a.flows = append(a.flows, a.request(t, "fault.flow", 8, `{}`)...)
+	a.emit(t, 15)
+	a.events += 15
+}
+
+// chain makes a workflow of three tasks, one after the other.
+func (a *atFault) chain(t *testing.T) {
+	t.Helper()
+	const ref, text = "fault.flow", `
+version: "1"
+tasks:
+  - {name: one, action: core.noop, next: [{do: [two]}]}
+  - {name: two, action: fault.limited, next: [{do: [three]}]}
+  - {name: three, action: core.noop}
+`
+	parsed, mistakes, _ := workflow.Parse(ref, []byte(text))
+	require.Empty(t, mistakes)
+	definition, err := parsed.JSON()
+	require.NoError(t, err)
+	action := testkit.Action(t, a.store, ref)
+	testkit.Exec(t, a.store, `WITH d AS (
+			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
+			VALUES ($2::text, $3, 'fault', $2::text, '1.0.0', $4) RETURNING id)
+		UPDATE action SET workflow_def = d.id FROM d WHERE action.id = $1`, action.ID, ref, action.PackID, definition)
+}
+
+// held waits until /readyz says what is wrong with the installation, and source has
+// met it for as long as it once took to give work up for it.
+func (a *atFault) held(t *testing.T, source string, words ...string) {
+	t.Helper()
+	var detail string
+	testkit.Eventually(t, func() bool {
+		code, failing := readiness(t, a.engine)
+		detail = failing["installation"]
+		for _, word := range append(words, source) {
+			if code != http.StatusServiceUnavailable || !strings.Contains(detail, word) {
+				return false
+			}
+		}
+		return true
+	}, 30*time.Second, "it is not ready, because of %v: %s", words, detail)
+	since := time.Now()
+	testkit.Eventually(t, func() bool { return time.Since(since) > 9*time.Second }, 20*time.Second)
+	a.nothingEnded(t)
+	_, metrics := fetch(t, a.engine, "/metrics")
+	require.Regexp(t, `attune_installation_faults{replica="`+a.engine.ID().String()[:8]+`"} [1-9]`, metrics)
+	require.Contains(t, metrics, `attune_ready{check="installation"} 0`)
+	require.Equal(t, 1, a.log.count("Installation is at fault"), "one line when it begins")
+}
+
+func (a *atFault) nothingEnded(t *testing.T) {
+	t.Helper()
+	require.Zero(t, testkit.Count(t, a.store, `SELECT count(*) FROM execution
+		WHERE status IN ('failed', 'timeout', 'abandoned', 'cancelled')`))
+	require.Zero(t, testkit.Count(t, a.store, `SELECT count(*) FROM dead_letter`))
+	require.Zero(t, testkit.Count(t, a.store, `SELECT count(*) FROM enforcement WHERE status = 'disabled'`))
+}
+
+// mended waits until the replica is ready and everything has completed, once.
+func (a *atFault) mended(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, func() bool {
+		code, _ := readiness(t, a.engine)
+		return code == http.StatusOK
+	}, 60*time.Second, "it is ready again by itself")
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, a.store, `SELECT count(*) FROM enforcement WHERE status = 'processed'`) == 2*a.events
+	}, 60*time.Second, "every event has fired its rules")
+	a.settled(t, 60*time.Second)
+	a.nothingEnded(t)
+	require.Equal(t, testkit.Count(t, a.store, `SELECT count(*) FROM execution`),
+		testkit.Count(t, a.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
+	require.Equal(t, 3*len(a.flows), testkit.Count(t, a.store, `SELECT count(*) FROM execution WHERE parent = ANY ($1)`, a.flows))
+	require.Zero(t, testkit.Count(t, a.store, `SELECT count(*) FROM (
+		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
+	require.Equal(t, a.log.count("Installation is at fault"), a.log.count("Installation is mended"))
+}
+
+// A column that the rounds need is dropped under load, and added again.
+func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
+	t.Parallel()
+	a := newAtFault(t)
+	testkit.Exec(t, a.store, `ALTER TABLE execution DROP COLUMN worker_affinity`)
+	a.emit(t, 15)
+	a.events += 15
+	a.held(t, "rounds", "worker_affinity does not exist", "SQLSTATE 42703", "run the version of attune-executor that fits the schema")
+
+	view := monitor.New(monitor.Config{}, monitor.Deps{Store: a.store})
+	testkit.Eventually(t, func() bool {
+		all, err := view.Replicas(testkit.Context(t))
+		return err == nil && all.Total == 1 && strings.Contains(strings.Join(all.List[0].Problems, " "), "worker_affinity does not exist")
+	}, 20*time.Second, "doctor and the dashboard are told by its row")
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, a.store, `SELECT count(*) FROM alert WHERE rule = 'installation_fault' AND fired IS NOT NULL AND cleared IS NULL`) == 1
+	}, 30*time.Second, "an alert is raised")
+
+	testkit.Exec(t, a.store, `ALTER TABLE execution ADD COLUMN worker_affinity jsonb`)
+	a.load(t)
+	a.mended(t)
+}
+
+// The statement that reads workflows fails: no workflow is ended for it, as it would
+// be that fails by itself.
+func TestAWrongStatementInAdvancingEndsNoWorkflow(t *testing.T) {
+	t.Parallel()
+	a := newAtFault(t)
+	testkit.Exec(t, a.store, `ALTER TABLE workflow_execution RENAME COLUMN variables TO variables_away`)
+	a.load(t)
+	a.held(t, "workflows", "variables does not exist")
+	testkit.Exec(t, a.store, `ALTER TABLE workflow_execution RENAME COLUMN variables_away TO variables`)
+	a.mended(t)
+}
+
+// The statements of events and enforcements fail: no event and no enforcement becomes
+// a dead letter.
+func TestAMissingTableOfRulesLosesNoEvent(t *testing.T) {
+	t.Parallel()
+	a := newAtFault(t)
+	testkit.Exec(t, a.store, `ALTER TABLE rule RENAME TO rule_away`)
+	a.emit(t, 15)
+	a.events += 15
+	a.held(t, "events", `relation "rule" does not exist`, "SQLSTATE 42P01")
+	testkit.Exec(t, a.store, `ALTER TABLE rule_away RENAME TO rule`)
+	a.mended(t)
+}
+
+// The engine's login loses a privilege, and is granted it again.
+func TestARevokedPrivilegeHoldsAllWorkAndEndsNone(t *testing.T) {
+	t.Parallel()
+	role := "attune_test_" + strings.ReplaceAll(uuid.NewString(), "-", "")[:12]
+	a := newAtFault(t, func(c *config.Config) {
+		st := testkit.OpenStore(t, c.Database.URL)
+		schema := testkit.Schema
+		testkit.Exec(t, st, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD 'secret'`, role))
+		t.Cleanup(func() {
+			for _, sql := range []string{`DROP OWNED BY ` + role, `DROP ROLE ` + role} {
+				_, err := st.Pool().Exec(context.Background(), sql)
+				require.NoError(t, err)
+			}
+		})
+		for _, grant := range []string{
+			`GRANT USAGE, CREATE ON SCHEMA %[1]s TO %[2]s`,
+			`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s TO %[2]s`,
+			`GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA %[1]s TO %[2]s`,
+			`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %[1]s TO %[2]s`,
+		} {
+			testkit.Exec(t, st, fmt.Sprintf(grant, schema, role))
+		}
+		at, err := url.Parse(c.Database.URL)
+		require.NoError(t, err)
+		at.User = url.UserPassword(role, "secret")
+		c.Database.URL = at.String()
+	})
+	testkit.Exec(t, a.store, `REVOKE UPDATE ON execution FROM `+role)
+	a.load(t)
+	a.held(t, "rounds", "permission denied for table execution", "SQLSTATE 42501", "GRANT SELECT, INSERT, UPDATE, DELETE ON execution")
+	testkit.Exec(t, a.store, `GRANT UPDATE ON execution TO `+role)
+	a.mended(t)
+}

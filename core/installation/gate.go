@@ -1,0 +1,253 @@
+// Package installation keeps faults of the installation apart from the work that
+// meets them.
+//
+// An error of class store.ClassInstallation (a relation, a column, a function or an
+// index that is missing, a privilege or a login that is refused) says nothing about
+// the message, the execution or the workflow whose statement failed. The Gate of a
+// replica is the one place that such errors go to. It promises:
+//
+//   - Nothing is decided because of such an error: no message is acknowledged,
+//     dead-lettered or counted as tried, no execution or workflow ends.
+//   - The consumer that met it keeps its batch, unacknowledged and in order, and
+//     tries the same batch again after a pause of 1 s to 15 s until it succeeds.
+//     Meanwhile all consumers of the replica begin nothing new. A batch holds as long
+//     as the fault lasts; if the broker takes it back before, it comes again.
+//   - A loop that meets it goes on trying, with the same pauses. It does not stop the
+//     consumers, for they may be well without it.
+//   - The fault is told once for the whole replica, with what to do about it: Faults
+//     is what /readyz, the alert, doctor and the dashboard show, and the log has one
+//     line when it begins, one a minute while it lasts, and one when it is over.
+//   - When the installation is mended, everything goes on by itself, without a restart.
+package installation
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// The pauses between tries, and how often a lasting fault is logged.
+const (
+	pauseFirst, pauseLongest = time.Second, 15 * time.Second
+	remindEvery              = time.Minute
+	// returnAfter is how long consumers keep what they have been delivered. It is far
+	// below the time after which a broker takes deliveries back again and again, each
+	// of which counts towards the delivery limit of a quorum queue.
+	returnAfter = time.Minute
+)
+
+// Fault is what one consumer or loop of the replica has met.
+type Fault struct {
+	// Source is the consumer or the loop.
+	Source string `json:"source"`
+	// Problem is what the database says, with the code of its error.
+	Problem string `json:"problem"`
+	// Fix is what an operator does about it.
+	Fix string `json:"fix"`
+	// Since is when the source met it first, by the clock of the replica.
+	Since time.Time `json:"since"`
+}
+
+// String is the fault in one line, for people.
+func (f Fault) String() string { return f.Problem + ": " + f.Fix + " (met by " + f.Source + ")" }
+
+// Config is what a Gate depends on.
+type Config struct {
+	// Logger is told of faults. Nil discards.
+	Logger *slog.Logger
+	// Prolonged is called once in a while that consumers have been held for a minute,
+	// so that they give back what other replicas may be able to handle. It must not
+	// block. It may be nil.
+	Prolonged func()
+}
+
+// Gate is the gate of one replica. It may be used by many goroutines. A nil Gate
+// holds the consumer that met a fault, and tells nobody.
+type Gate struct {
+	cfg Config
+
+	mu       sync.Mutex
+	faults   map[string]*fault
+	opened   chan struct{} // closed when no consumer is held any more; nil while none is
+	began    time.Time     // when the first of the present faults was met
+	told     time.Time     // when the log was told last
+	held     time.Time     // when the consumers were stopped
+	mended   time.Time     // when the last fault was over
+	returned bool
+}
+
+type fault struct {
+	Fault
+	holds bool // a consumer has met it
+	tries int
+}
+
+// New makes an open gate.
+func New(cfg Config) *Gate {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Gate{cfg: cfg, faults: map[string]*fault{}}
+}
+
+// Retry is told how every try of a consumer went. If err concerns the installation it
+// waits, and returns true: the consumer is to run the same try again, and to count
+// nothing. It returns false for every other error, for none, and when ctx ends.
+func (g *Gate) Retry(ctx context.Context, source string, err error) bool {
+	if store.ClassOf(err) != store.ClassInstallation {
+		g.passed(ctx, source, err)
+		return false
+	}
+	return supervise.Sleep(ctx, g.met(ctx, source, err, true))
+}
+
+// Tick is told how every tick of a loop went, and returns the pause before the next
+// one if the gate has seen to the error; zero leaves it to the loop.
+func (g *Gate) Tick(source string, err error) time.Duration {
+	ctx := context.Background() //nolint:forbidigo // a log line outlives the tick
+	if store.ClassOf(err) != store.ClassInstallation {
+		if err != nil && g.Holding() && store.ClassOf(err) == store.ClassCanceled {
+			return pauseLongest // it has waited for a consumer that is held
+		}
+		g.passed(ctx, source, err)
+		return 0
+	}
+	return g.met(ctx, source, err, false)
+}
+
+// Enter waits while the consumers are held. A consumer calls it before it begins
+// anything new. It returns false when ctx ends.
+func (g *Gate) Enter(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		var opened chan struct{}
+		if g != nil {
+			g.mu.Lock()
+			opened = g.opened
+			g.mu.Unlock()
+		}
+		if opened == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-opened:
+		}
+	}
+	return false
+}
+
+// Holding reports whether the consumers are held.
+func (g *Gate) Holding() bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.opened != nil
+}
+
+// Unsure reports that age and silence say nothing, because the installation is at
+// fault or was until settle ago: nobody could report a heartbeat, a start or an end.
+func (g *Gate) Unsure(settle time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.faults) > 0 || (!g.mended.IsZero() && time.Since(g.mended) < settle)
+}
+
+// Faults lists what is wrong now, what came first in front; empty when all is well.
+func (g *Gate) Faults() []Fault {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.listLocked()
+}
+
+func (g *Gate) listLocked() []Fault {
+	list := make([]Fault, 0, len(g.faults))
+	for _, f := range g.faults {
+		list = append(list, f.Fault)
+	}
+	slices.SortFunc(list, func(a, b Fault) int {
+		if order := a.Since.Compare(b.Since); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Source, b.Source)
+	})
+	return list
+}
+
+// met records an error and returns the pause before the next try.
+func (g *Gate) met(ctx context.Context, source string, err error, holds bool) time.Duration {
+	if g == nil {
+		return pauseFirst
+	}
+	problem, fix := explain(err)
+	now := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.faults[source]
+	if f == nil {
+		f = &fault{Fault: Fault{Source: source, Since: now}}
+		g.faults[source] = f
+	}
+	f.Problem, f.Fix, f.holds = problem, fix, holds
+	pause := min(pauseFirst<<min(f.tries, 10), pauseLongest)
+	f.tries++
+	switch {
+	case len(g.faults) == 1 && f.tries == 1:
+		g.began, g.told = now, now
+		g.cfg.Logger.ErrorContext(ctx, "Installation is at fault, work is held",
+			"source", source, "problem", problem, "fix", fix, "error", err)
+	case now.Sub(g.told) >= remindEvery:
+		g.told = now
+		g.cfg.Logger.ErrorContext(ctx, "Installation is still at fault, work is held",
+			"source", source, "sources", len(g.faults), "since", g.began.UTC(), "problem", problem, "fix", fix)
+	}
+	if !holds {
+		return pause
+	}
+	switch {
+	case g.opened == nil:
+		g.opened, g.held, g.returned = make(chan struct{}), now, false
+	case !g.returned && now.Sub(g.held) >= returnAfter && g.cfg.Prolonged != nil:
+		g.returned = true
+		g.cfg.Prolonged()
+	}
+	return pause
+}
+
+// passed forgets the fault of a source whose statements are accepted again, be it
+// with another error. A server that is away, and a try that was cut off, say neither.
+func (g *Gate) passed(ctx context.Context, source string, err error) {
+	if g == nil {
+		return
+	}
+	switch store.ClassOf(err) {
+	case store.ClassUnreachable, store.ClassCanceled, store.ClassUnknown:
+		return
+	default:
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.faults[source] == nil {
+		return
+	}
+	delete(g.faults, source)
+	held := false
+	for _, f := range g.faults {
+		held = held || f.holds
+	}
+	if g.opened != nil && !held {
+		close(g.opened)
+		g.opened = nil
+	}
+	if len(g.faults) == 0 {
+		g.mended = time.Now()
+		g.cfg.Logger.InfoContext(ctx, "Installation is mended, work goes on", "after", time.Since(g.began).Round(time.Millisecond))
+	}
+}
