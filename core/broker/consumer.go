@@ -112,6 +112,10 @@ func (c *Consumer) run(ctx context.Context) {
 			<-ctx.Done() // the Broker is gone for good
 			return
 		}
+		if errors.Is(err, errGivenBack) {
+			c.logger.DebugContext(ctx, "Deliveries are given back", "queue", c.cfg.Queue)
+			continue
+		}
 		// The same trouble is told once, however often it is tried.
 		level := slog.LevelWarn
 		if err.Error() == told {

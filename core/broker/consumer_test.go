@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -230,6 +231,57 @@ func TestStopReturnsWhatWasNotHandedOut(t *testing.T) {
 	}
 	again.Stop()
 	b.unacked(0, 0)
+}
+
+// GiveBack returns everything unsettled in its order, of a quorum queue too, what was
+// handed out and detached included, and the consumer takes nothing until it may.
+func TestGiveBackReturnsEverythingInOrder(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"classic", "quorum"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newRig(t)
+			b.queue("q", amqp.Table{"x-queue-type": kind})
+			b.publishAll(messages("q", 10)...)
+			gate := make(chan chan struct{}, 1) // holds what is closed when the consumer may subscribe
+			open := make(chan struct{})
+			close(open)
+			gate <- open
+			consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 8, MaxBatch: 3, Await: func(ctx context.Context) bool {
+				may := <-gate
+				gate <- may
+				select {
+				case <-may:
+					return true
+				case <-ctx.Done():
+					return false
+				}
+			}})
+			held := b.next(consumer)
+			detached := held.Deliveries[0].Detach()
+			b.unacked(2, 1)
+			<-gate
+			shut := make(chan struct{})
+			gate <- shut
+			consumer.GiveBack()
+			b.unacked(10, 0)
+			require.False(t, consumer.Subscribed())
+			require.True(t, detached.Stale())
+			require.ErrorIs(t, detached.Ack(), broker.ErrStale)
+
+			close(shut)
+			var got []string
+			for len(got) < 10 {
+				batch := b.next(consumer)
+				got = append(got, ids(batch)...)
+				require.NoError(t, batch.Ack())
+			}
+			for i, id := range got {
+				require.Equal(t, fmt.Sprintf("m%05d", i), id, "the order is kept")
+			}
+			b.unacked(0, 1)
+		})
+	}
 }
 
 // Batches of a lost channel are nobody's business any more: settling them

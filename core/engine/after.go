@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
+	"github.com/attune-go/attune/core/store"
 )
 
 // orchestra starts workflows and leads them on.
@@ -62,6 +63,9 @@ func (h *hot) putBack(ctx context.Context, stale []int64) {
 	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
 	defer cancel()
 	reclaimed, err := h.reclaim(ctx, stale)
+	if store.ClassOf(err) == store.ClassInstallation {
+		return // the loop that looks for them says so
+	}
 	if err != nil {
 		h.logger.WarnContext(ctx, "Stale claims could not be put back yet", "executions", stale, "error", err)
 		return

@@ -94,7 +94,7 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
-	e.gate = installation.New(installation.Config{Logger: e.logger, Prolonged: e.giveBack})
+	e.gate = installation.New(installation.Config{Logger: e.logger, Refuses: e.refuses, Prolonged: e.giveBack})
 	e.assemble(deps.Version)
 	for name, loop := range e.loops {
 		loop.Watch(func(err error) time.Duration { return e.gate.Tick("loop "+name, err) })
@@ -138,7 +138,7 @@ func (e *Engine) assemble(version string) {
 	e.sight = liveness.NewSight(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
 	e.loops["sight"] = e.sight.Loop
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
-	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Take}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
+	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Take, Gate: e.gate}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
 	rounds := handover.New(handover.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
@@ -235,6 +235,14 @@ func (e *Engine) consume(queue, tag string, prefetch, maxBatch int) *broker.Cons
 	})
 	e.consumers[queue] = consumer
 	return consumer
+}
+
+// refuses asks whether the database still refuses the statement that met err.
+func (e *Engine) refuses(ctx context.Context, err error) error {
+	if still := e.store.Refuses(ctx, err); still != nil {
+		return still
+	}
+	return e.query.Refuses(ctx, err)
 }
 
 // giveBack has every consumer return what it was delivered, until the installation

@@ -66,7 +66,6 @@ func TestAServerThatCannotWriteIsAwaited(t *testing.T) {
 	for _, code := range []string{"53100", "53200", "58030", "25006"} {
 		require.Equal(t, again, classify(fmt.Errorf("round: %w", sqlError(code)), 100), code)
 	}
-	require.Equal(t, suspect, classify(sqlError("42703"), 1))
 	require.Equal(t, suspect, classify(errors.New("something else"), 1))
 }
 
@@ -91,6 +90,9 @@ func TestWhatAnErrorMeans(t *testing.T) {
 		{pg(store.ExpectationCode), maxRefusals + 1, suspect},
 		{pg("23505"), 1, again},
 		{pg("22P02"), 1, suspect},
+		{pg("42703"), 1000, again},
+		{pg("42501"), 1000, again},
+		{pg("0A000"), 1000, again},
 		{pg("55P03"), 1000, blocked},
 		{context.DeadlineExceeded, 1000, blocked},
 	} {

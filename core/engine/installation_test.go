@@ -192,36 +192,64 @@ func TestAMissingTableOfRulesLosesNoEvent(t *testing.T) {
 	a.mended(t)
 }
 
+// loginAs has the engine reach the database by a login of its own, without the rights
+// of an owner, and returns its name.
+func loginAs(t *testing.T, cfg *config.Config) (role string) {
+	t.Helper()
+	role = "attune_test_" + strings.ReplaceAll(uuid.NewString(), "-", "")[:12]
+	st := testkit.OpenStore(t, cfg.Database.URL)
+	testkit.Exec(t, st, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD 'secret'`, role))
+	t.Cleanup(func() {
+		for _, sql := range []string{`DROP OWNED BY ` + role, `DROP ROLE ` + role} {
+			_, err := st.Pool().Exec(context.Background(), sql)
+			require.NoError(t, err)
+		}
+	})
+	for _, grant := range []string{
+		`GRANT USAGE, CREATE ON SCHEMA %[1]s TO %[2]s`,
+		`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s TO %[2]s`,
+		`GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA %[1]s TO %[2]s`,
+		`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %[1]s TO %[2]s`,
+	} {
+		testkit.Exec(t, st, fmt.Sprintf(grant, testkit.Schema, role))
+	}
+	at, err := url.Parse(cfg.Database.URL)
+	require.NoError(t, err)
+	at.User = url.UserPassword(role, "secret")
+	cfg.Database.URL = at.String()
+	return role
+}
+
 // The engine's login loses a privilege, and is granted it again.
 func TestARevokedPrivilegeHoldsAllWorkAndEndsNone(t *testing.T) {
 	t.Parallel()
-	role := "attune_test_" + strings.ReplaceAll(uuid.NewString(), "-", "")[:12]
-	a := newAtFault(t, func(c *config.Config) {
-		st := testkit.OpenStore(t, c.Database.URL)
-		schema := testkit.Schema
-		testkit.Exec(t, st, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD 'secret'`, role))
-		t.Cleanup(func() {
-			for _, sql := range []string{`DROP OWNED BY ` + role, `DROP ROLE ` + role} {
-				_, err := st.Pool().Exec(context.Background(), sql)
-				require.NoError(t, err)
-			}
-		})
-		for _, grant := range []string{
-			`GRANT USAGE, CREATE ON SCHEMA %[1]s TO %[2]s`,
-			`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s TO %[2]s`,
-			`GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA %[1]s TO %[2]s`,
-			`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %[1]s TO %[2]s`,
-		} {
-			testkit.Exec(t, st, fmt.Sprintf(grant, schema, role))
-		}
-		at, err := url.Parse(c.Database.URL)
-		require.NoError(t, err)
-		at.User = url.UserPassword(role, "secret")
-		c.Database.URL = at.String()
-	})
+	var role string
+	a := newAtFault(t, func(c *config.Config) { role = loginAs(t, c) })
 	testkit.Exec(t, a.store, `REVOKE UPDATE ON execution FROM `+role)
 	a.load(t)
 	a.held(t, "rounds", "permission denied for table execution", "SQLSTATE 42501", "GRANT SELECT, INSERT, UPDATE, DELETE ON execution")
+	testkit.Exec(t, a.store, `GRANT UPDATE ON execution TO `+role)
+	a.mended(t)
+}
+
+// A replica whose own login is at fault gives back what it holds after a minute, and
+// another does all the work.
+func TestAReplicaAtFaultLeavesItsWorkToAnother(t *testing.T) {
+	t.Parallel()
+	testkit.NeedsSlow(t, "wait until a replica gives back what it holds")
+	var role string
+	a := newAtFault(t, func(c *config.Config) { role = loginAs(t, c) })
+	testkit.Exec(t, a.store, `REVOKE UPDATE ON execution FROM `+role)
+	a.load(t)
+	a.held(t, "rounds", "permission denied for table execution")
+	a.bundle.engine(t)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, a.store, `SELECT count(*) FROM enforcement WHERE status = 'processed'`) == 2*a.events && a.live(t) == 0
+	}, 110*time.Second, "the other replica does everything")
+	code, failing := readiness(t, a.engine)
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Contains(t, failing["installation"], "permission denied")
+	require.Contains(t, failing["consumer attune.execution.requests.queue"], "gave back its deliveries")
 	testkit.Exec(t, a.store, `GRANT UPDATE ON execution TO `+role)
 	a.mended(t)
 }

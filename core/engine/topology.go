@@ -97,6 +97,9 @@ func (t *topology) routes(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
 	workers, err := t.engine.query.ReadFleet(bounded)
+	if t.engine.gate.Tick("dead-letter routes", err) > 0 {
+		return
+	}
 	if err != nil {
 		t.engine.logger.WarnContext(ctx, "Dead-letter routes of workers could not be read", "error", err)
 		return

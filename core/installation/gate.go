@@ -9,9 +9,10 @@
 //   - Nothing is decided because of such an error: no message is acknowledged,
 //     dead-lettered or counted as tried, no execution or workflow ends.
 //   - The consumer that met it keeps its batch, unacknowledged and in order, and
-//     tries the same batch again after a pause of 1 s to 15 s until it succeeds.
-//     Meanwhile all consumers of the replica begin nothing new. A batch holds as long
-//     as the fault lasts; if the broker takes it back before, it comes again.
+//     tries the same batch again after a pause of 1 s to 15 s, until it succeeds and
+//     the database accepts the statement that it refused. Meanwhile all consumers of
+//     the replica begin nothing new. After a minute they give back what they were
+//     delivered, in its order, so that another replica can handle it.
 //   - A loop that meets it goes on trying, with the same pauses. It does not stop the
 //     consumers, for they may be well without it.
 //   - The fault is told once for the whole replica, with what to do about it: Faults
@@ -22,6 +23,7 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -61,6 +63,11 @@ func (f Fault) String() string { return f.Problem + ": " + f.Fix + " (met by " +
 type Config struct {
 	// Logger is told of faults. Nil discards.
 	Logger *slog.Logger
+	// Refuses asks whether the database still refuses the statement that met an error,
+	// and returns what it says. A try that succeeds proves nothing: what it was about
+	// may have been done by another replica meanwhile, so that nothing was left to
+	// write. May be nil.
+	Refuses func(ctx context.Context, err error) error
 	// Prolonged is called once in a while that consumers have been held for a minute,
 	// so that they give back what other replicas may be able to handle. It must not
 	// block. It may be nil.
@@ -78,12 +85,13 @@ type Gate struct {
 	began    time.Time     // when the first of the present faults was met
 	told     time.Time     // when the log was told last
 	held     time.Time     // when the consumers were stopped
-	mended   time.Time     // when the last fault was over
+	released time.Time     // when the consumers went on
 	returned bool
 }
 
 type fault struct {
 	Fault
+	cause error
 	holds bool // a consumer has met it
 	tries int
 }
@@ -100,11 +108,60 @@ func New(cfg Config) *Gate {
 // waits, and returns true: the consumer is to run the same try again, and to count
 // nothing. It returns false for every other error, for none, and when ctx ends.
 func (g *Gate) Retry(ctx context.Context, source string, err error) bool {
-	if store.ClassOf(err) != store.ClassInstallation {
-		g.passed(ctx, source, err)
+	if store.ClassOf(err) == store.ClassInstallation {
+		return supervise.Sleep(ctx, g.met(ctx, source, err, true))
+	}
+	for still := g.refused(ctx, source, err); still != nil; still = g.refused(ctx, source, err) {
+		if !supervise.Sleep(ctx, g.met(ctx, source, still, true)) {
+			return false
+		}
+	}
+	g.passed(ctx, source, err)
+	return false
+}
+
+// refusedTimeout bounds the question whether a statement is still refused.
+const refusedTimeout = 5 * time.Second
+
+// refused returns the error with which the database still refuses what source met,
+// after a try of the source that ended with err; nil if it is accepted.
+func (g *Gate) refused(ctx context.Context, source string, err error) error {
+	if g == nil || g.cfg.Refuses == nil || undecided(err) {
+		return nil
+	}
+	g.mu.Lock()
+	f := g.faults[source]
+	var cause error
+	if f != nil {
+		cause = f.cause
+	}
+	g.mu.Unlock()
+	if cause == nil {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, refusedTimeout)
+	defer cancel()
+	if still := g.cfg.Refuses(bounded, cause); store.ClassOf(still) == store.ClassInstallation {
+		return &stillRefused{still}
+	}
+	return nil
+}
+
+// stillRefused says that the statement of a fault was asked about in vain.
+type stillRefused struct{ err error }
+
+func (e *stillRefused) Error() string { return e.err.Error() }
+func (e *stillRefused) Unwrap() error { return e.err }
+
+// undecided reports whether an error says nothing about statements: a server that is
+// away, and a try that was cut off.
+func undecided(err error) bool {
+	switch store.ClassOf(err) {
+	case store.ClassUnreachable, store.ClassCanceled, store.ClassUnknown:
+		return true
+	default:
 		return false
 	}
-	return supervise.Sleep(ctx, g.met(ctx, source, err, true))
 }
 
 // Tick is told how every tick of a loop went, and returns the pause before the next
@@ -114,6 +171,9 @@ func (g *Gate) Tick(source string, err error) time.Duration {
 	if store.ClassOf(err) != store.ClassInstallation {
 		if err != nil && g.Holding() && store.ClassOf(err) == store.ClassCanceled {
 			return pauseLongest // it has waited for a consumer that is held
+		}
+		if still := g.refused(ctx, source, err); still != nil {
+			return g.met(ctx, source, still, false)
 		}
 		g.passed(ctx, source, err)
 		return 0
@@ -152,12 +212,15 @@ func (g *Gate) Holding() bool {
 	return g.opened != nil
 }
 
-// Unsure reports that age and silence say nothing, because the installation is at
-// fault or was until settle ago: nobody could report a heartbeat, a start or an end.
+// Unsure reports that age and silence say nothing, because the consumers are held or
+// were until settle ago: reports of workers could not be written, or were not read.
 func (g *Gate) Unsure(settle time.Duration) bool {
+	if g == nil {
+		return false
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.faults) > 0 || (!g.mended.IsZero() && time.Since(g.mended) < settle)
+	return g.opened != nil || (!g.released.IsZero() && time.Since(g.released) < settle)
 }
 
 // Faults lists what is wrong now, what came first in front; empty when all is well.
@@ -196,6 +259,9 @@ func (g *Gate) met(ctx context.Context, source string, err error, holds bool) ti
 		g.faults[source] = f
 	}
 	f.Problem, f.Fix, f.holds = problem, fix, holds
+	if again := (*stillRefused)(nil); !errors.As(err, &again) {
+		f.cause = err
+	}
 	pause := min(pauseFirst<<min(f.tries, 10), pauseLongest)
 	f.tries++
 	switch {
@@ -222,15 +288,10 @@ func (g *Gate) met(ctx context.Context, source string, err error, holds bool) ti
 }
 
 // passed forgets the fault of a source whose statements are accepted again, be it
-// with another error. A server that is away, and a try that was cut off, say neither.
+// with another error.
 func (g *Gate) passed(ctx context.Context, source string, err error) {
-	if g == nil {
+	if g == nil || undecided(err) {
 		return
-	}
-	switch store.ClassOf(err) {
-	case store.ClassUnreachable, store.ClassCanceled, store.ClassUnknown:
-		return
-	default:
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -244,10 +305,9 @@ func (g *Gate) passed(ctx context.Context, source string, err error) {
 	}
 	if g.opened != nil && !held {
 		close(g.opened)
-		g.opened = nil
+		g.opened, g.released = nil, time.Now()
 	}
 	if len(g.faults) == 0 {
-		g.mended = time.Now()
 		g.cfg.Logger.InfoContext(ctx, "Installation is mended, work goes on", "after", time.Since(g.began).Round(time.Millisecond))
 	}
 }

@@ -183,20 +183,22 @@ func (r *Relay) runDeletes(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.delete:
-			r.deleteDone(ctx)
+			for err := r.deleteDone(ctx); r.cfg.Gate.Retry(ctx, "outbox", err); {
+				err = r.deleteDone(ctx)
+			}
 		}
 	}
 }
 
 // deleteDone deletes what is due. Rows whose delete fails are due again; if
 // they are never deleted, a sweep publishes them once more.
-func (r *Relay) deleteDone(ctx context.Context) {
+func (r *Relay) deleteDone(ctx context.Context) error {
 	r.mu.Lock()
 	ids := r.done
 	r.done = nil
 	r.mu.Unlock()
 	if len(ids) == 0 {
-		return
+		return nil
 	}
 	crashPoint("before-delete")
 	crashpoint.Reach("outbox:before-delete")
@@ -210,9 +212,10 @@ func (r *Relay) deleteDone(ctx context.Context) {
 		r.done = append(ids, r.done...)
 	}
 	r.mu.Unlock()
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && store.ClassOf(err) != store.ClassInstallation {
 		r.logger.WarnContext(ctx, "Published outbox rows could not be deleted yet", "rows", len(ids), "error", err)
 	}
+	return err
 }
 
 // sweepPage bounds the rows that are claimed at once.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -33,6 +34,9 @@ type Config struct {
 	Listen bool
 	// FlushTimeout bounds what Stop publishes. Default 5 s.
 	FlushTimeout time.Duration
+	// Gate holds the deletes of published rows, and with them the consumers of the
+	// replica, while the installation is at fault. Nil holds the deletes alone.
+	Gate *installation.Gate
 	// Undeliverable is asked about messages that reached no queue, in the
 	// transaction that settles their row. Those it takes over, by their ids, leave
 	// the outbox with that transaction; the others are tried again. May be nil.
@@ -192,7 +196,7 @@ func (r *Relay) flush(ctx context.Context) {
 			break // the rows are in the database; another replica sweeps them
 		}
 	}
-	r.deleteDone(ctx)
+	_ = r.deleteDone(ctx) // what is left is published once more by a sweep
 }
 
 // take moves rows from pending to the caller, up to the size of one batch.

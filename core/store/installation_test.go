@@ -115,3 +115,40 @@ func prepared(ctx context.Context, on interface {
 	rows.Close()
 	return rows.Err()
 }
+
+// A refused statement can be asked about again without running it: what it needs, be
+// it in a pipeline, and the privileges of the login.
+func TestARefusedStatementIsAskedAboutAgain(t *testing.T) {
+	t.Parallel()
+	ctx := testkit.Context(t)
+	admin := open(t)
+	st := testkit.OpenStore(t, admin.Pool().Config().ConnString())
+	exec := func(sql string) {
+		t.Helper()
+		_, err := admin.Pool().Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
+	}
+	exec(`CREATE TABLE asked (id bigint, note text)`)
+	const insert = "-- name: Ask :exec\nINSERT INTO asked (id, note) VALUES ($1, $2)"
+	for name, write := range map[string]func() error{
+		"alone": func() error { _, err := st.Pool().Exec(ctx, insert, int64(1), "x"); return err },
+		"pipeline": func() error {
+			return st.Tx(ctx, "write", func(ctx context.Context, tx *store.Tx) error {
+				p := tx.Pipeline()
+				p.Exec(`SELECT 1`)
+				p.Exec(insert, int64(1), "x")
+				return p.Commit(ctx)
+			})
+		},
+	} {
+		exec(`ALTER TABLE asked RENAME note TO away`)
+		err := write()
+		require.Equal(t, store.ClassInstallation, store.ClassOf(err), name)
+		require.Equal(t, store.ClassInstallation, store.ClassOf(st.Refuses(ctx, err)), name)
+		require.Equal(t, store.ClassInstallation, store.ClassOf(st.Refuses(ctx, err)), name)
+		exec(`ALTER TABLE asked RENAME away TO note`)
+		require.NoError(t, st.Refuses(ctx, err), name)
+	}
+	require.Zero(t, testkit.Count(t, admin, `SELECT count(*) FROM asked`), "nothing was run")
+	require.NoError(t, st.Refuses(ctx, context.Canceled))
+}

@@ -15,9 +15,10 @@ import (
 // queries it embeds may be used by many goroutines.
 type Store struct {
 	*Queries
-	pool   *pgxpool.Pool
-	cfg    Config
-	logger *slog.Logger
+	pool     *pgxpool.Pool
+	cfg      Config
+	logger   *slog.Logger
+	refusals *refusals
 }
 
 // Open prepares a pool. It does not connect: a server that is away is noticed
@@ -36,17 +37,17 @@ func open(ctx context.Context, cfg Config, logger *slog.Logger, adjust func(*pgx
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	adjust(poolConfig)
-	stale := &staleness{}
-	poolConfig.ConnConfig.Tracer = stale
+	seen := &refusals{}
+	poolConfig.ConnConfig.Tracer = seen
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	stale.pool.Store(pool)
+	seen.pool.Store(pool)
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Store{Queries: db.New(pool), pool: pool, cfg: cfg, logger: logger}, nil
+	return &Store{Queries: db.New(pool), pool: pool, cfg: cfg, logger: logger, refusals: seen}, nil
 }
 
 // Ping reports whether the server answers.

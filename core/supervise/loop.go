@@ -84,8 +84,8 @@ func NewLoop(cfg LoopConfig) *Loop {
 }
 
 // Watch has every tick's outcome told to watch, which is nil after success. If it
-// returns a pause, it has seen to the error: the loop does not warn of it, and tries
-// again after that pause. Watch is called before Start.
+// returns a pause, the loop does not warn of the error, and ticks again after that
+// pause. Watch is called before Start.
 func (l *Loop) Watch(watch func(err error) time.Duration) { l.watch = watch }
 
 // Name returns the loop's name.
@@ -143,15 +143,18 @@ func (l *Loop) run(ctx context.Context) {
 		}
 		if err != nil {
 			failures++
-			if pause == 0 {
-				pause = l.pause(failures)
-			}
+		} else {
+			failures = 0
+		}
+		if err != nil && pause == 0 {
+			pause = l.pause(failures)
+		}
+		if pause > 0 {
 			if !l.waitAfterFailure(ctx, pause) {
 				return
 			}
 			continue
 		}
-		failures = 0
 		if !l.wait(ctx, l.pause(0), l.wake) {
 			return
 		}

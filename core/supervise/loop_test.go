@@ -171,6 +171,40 @@ func TestLoopDeadline(t *testing.T) {
 	})
 }
 
+// A watcher is told of every outcome. An error that it sees to is not warned of, and its
+// pause replaces the loop's, however long the interval is.
+func TestLoopIsWatched(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		theirs, ours := errors.New("theirs"), errors.New("ours")
+		outcomes := []error{theirs, theirs, nil, ours}
+		var at []time.Time
+		var told []error
+		loop := supervise.NewLoop(supervise.LoopConfig{
+			Name: "watched", Interval: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Tick: func(context.Context) error { at = append(at, time.Now()); return outcomes[len(at)-1] },
+		})
+		loop.Watch(func(err error) time.Duration {
+			told = append(told, err)
+			if errors.Is(err, theirs) {
+				return 5 * time.Second
+			}
+			return 0
+		})
+		require.NoError(t, loop.Start(t.Context()))
+		time.Sleep(time.Hour + time.Minute)
+		synctest.Wait()
+		loop.Stop()
+		require.Equal(t, outcomes, told)
+		require.Equal(t, 5*time.Second, at[1].Sub(at[0]))
+		require.Equal(t, 5*time.Second, at[2].Sub(at[1]))
+		require.Equal(t, time.Hour, at[3].Sub(at[2]))
+		require.NotContains(t, log.String(), "theirs")
+		require.Contains(t, log.String(), "ours")
+	})
+}
+
 // moments notes when something happened.
 type moments struct {
 	mu sync.Mutex

@@ -20,8 +20,11 @@ func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
 	}
 	v.replicas = all
 	var lines []string
-	alive := 0
+	alive, fix := 0, ""
 	for _, r := range all.List {
+		if living(r) && len(r.Details.Installation) > 0 {
+			fix = r.Details.Installation[0].Fix
+		}
 		name := fmt.Sprintf("%s on %s, pid %d", r.Short(), r.Host, r.PID)
 		if living(r) {
 			alive++
@@ -35,6 +38,8 @@ func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
 	switch {
 	case alive == 0:
 		return failed("start one with attune-executor serve", "no replica of the engine runs").with(lines...), nil
+	case fix != "":
+		return failed(fix, "the installation is at fault; %d of %d are well", all.Well, all.Total).with(lines...), nil
 	case all.Well < all.Total:
 		return failed("look into the log of the replica; one that was killed leaves the list after 15 minutes",
 			"%d of %d are well", all.Well, all.Total).with(lines...), nil

@@ -1,0 +1,236 @@
+package installation_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/installation"
+)
+
+// sql is an error as the store gives it.
+func sql(code, message string) error {
+	return fmt.Errorf("round: statement 2 of 5 (ReadHeads): %w", &pgconn.PgError{Severity: "ERROR", Code: code, Message: message})
+}
+
+var (
+	errColumn = sql("42703", "column e.note does not exist")
+	errData   = sql("22P02", "invalid input syntax")
+	errAway   = sql("57P01", "terminating connection")
+)
+
+// book keeps what is logged.
+type book struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *book) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *book) count(text string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Count(b.text.String(), text)
+}
+
+func newGate() (*installation.Gate, *book) {
+	b := &book{}
+	return installation.New(installation.Config{Logger: slog.New(slog.NewTextHandler(b, nil))}), b
+}
+
+// A consumer tries the same again with growing pauses until it succeeds, and the log
+// has one line when that begins, one a minute, and one when it is over.
+func TestAConsumerTriesAgainUntilTheInstallationIsMended(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate, log := newGate()
+		begun := time.Now()
+		var pauses []time.Duration
+		for time.Since(begun) < 3*time.Minute {
+			before := time.Now()
+			require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
+			pauses = append(pauses, time.Since(before))
+		}
+		require.Equal(t, []time.Duration{1e9, 2e9, 4e9, 8e9, 15e9, 15e9}, pauses[:6])
+		require.Equal(t, 1, log.count("Installation is at fault"))
+		require.Equal(t, 2, log.count("Installation is still at fault"))
+		require.Len(t, gate.Faults(), 1)
+		fault := gate.Faults()[0]
+		require.Equal(t, "rounds", fault.Source)
+		require.Equal(t, "column e.note does not exist (SQLSTATE 42703)", fault.Problem)
+		require.Contains(t, fault.Fix, "add to the schema what is missing")
+		require.Equal(t, begun, fault.Since)
+		require.True(t, gate.Unsure(0))
+
+		require.False(t, gate.Retry(t.Context(), "rounds", nil))
+		require.Empty(t, gate.Faults())
+		require.Equal(t, 1, log.count("Installation is mended"))
+		require.True(t, gate.Unsure(time.Minute), "for a while afterwards nobody can have reported")
+		time.Sleep(time.Minute)
+		require.False(t, gate.Unsure(time.Minute))
+	})
+}
+
+// All other consumers begin nothing new until the last that is held has got through.
+func TestTheOtherConsumersWaitAtTheGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate, log := newGate()
+		require.True(t, gate.Enter(t.Context()))
+		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
+		require.True(t, gate.Retry(t.Context(), "events", errColumn))
+		entered := false
+		go func() { entered = gate.Enter(t.Context()) }()
+		synctest.Wait()
+		require.False(t, entered)
+		require.True(t, gate.Holding())
+
+		require.False(t, gate.Retry(t.Context(), "rounds", nil))
+		synctest.Wait()
+		require.False(t, entered, "events are still held")
+		require.False(t, gate.Retry(t.Context(), "events", errData), "its own data is at fault now: the statement was accepted")
+		synctest.Wait()
+		require.True(t, entered)
+		require.False(t, gate.Holding())
+		require.Equal(t, 1, log.count("Installation is at fault"), "one line, however many meet it")
+		require.Equal(t, 1, log.count("Installation is mended"))
+	})
+}
+
+// A server that is away does not say that the installation is mended.
+func TestAServerThatIsAwayOpensNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate, _ := newGate()
+		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
+		for _, err := range []error{errAway, context.DeadlineExceeded} {
+			require.False(t, gate.Retry(t.Context(), "rounds", err))
+			require.True(t, gate.Holding())
+		}
+	})
+}
+
+// The end of the engine ends the waiting.
+func TestAStopEndsTheWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate, _ := newGate()
+		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.False(t, gate.Retry(ctx, "rounds", errColumn))
+		require.False(t, gate.Enter(ctx))
+	})
+}
+
+// A loop is told of as a consumer is, and holds no consumer.
+func TestALoopHoldsNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate, log := newGate()
+		require.Zero(t, gate.Tick("loop recovery", errData), "it is the loop's own affair")
+		require.Equal(t, time.Second, gate.Tick("loop recovery", errColumn))
+		require.Equal(t, 2*time.Second, gate.Tick("loop recovery", errColumn))
+		require.Len(t, gate.Faults(), 1)
+		require.False(t, gate.Holding())
+		require.True(t, gate.Enter(t.Context()))
+		require.Zero(t, gate.Tick("loop retries", context.DeadlineExceeded))
+		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
+		require.Positive(t, gate.Tick("loop retries", context.DeadlineExceeded), "it has waited for the rounds, which are held")
+		require.False(t, gate.Retry(t.Context(), "rounds", nil))
+		require.Zero(t, gate.Tick("loop recovery", nil))
+		require.Empty(t, gate.Faults())
+		require.Equal(t, 1, log.count("Installation is at fault"))
+		require.Equal(t, 1, log.count("Installation is mended"))
+	})
+}
+
+// Consumers that are held for long are asked once to give back what they have.
+func TestALongFaultHasDeliveriesGivenBackOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		gate := installation.New(installation.Config{Prolonged: func() { asked++ }})
+		for range 4 {
+			require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
+		}
+		require.Zero(t, asked)
+		for range 20 {
+			require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
+		}
+		require.Equal(t, 1, asked)
+	})
+}
+
+// Without a gate a consumer holds all the same.
+func TestNoGateHoldsItsConsumer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var gate *installation.Gate
+		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
+		require.False(t, gate.Retry(t.Context(), "rounds", errData))
+		require.True(t, gate.Enter(t.Context()))
+		require.False(t, gate.Holding())
+	})
+}
+
+// What an operator is told to do fits the error.
+func TestAFaultSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]string{
+		"42501 permission denied for table execution":                 "GRANT SELECT, INSERT, UPDATE, DELETE ON execution TO the role in database.url",
+		"42501 permission denied for sequence outbox_id_seq":          "GRANT USAGE, SELECT ON SEQUENCE outbox_id_seq",
+		"42501 permission denied for schema attune":                   "GRANT USAGE ON SCHEMA attune",
+		"42501 must be owner of table event":                          "grant what is missing",
+		"28P01 password authentication failed for user \"attune\"":    "correct the user and the password in database.url",
+		"3D000 database \"attune\" does not exist":                    "create the database, or correct database.url",
+		"42P10 there is no unique or exclusion constraint":            "add to the schema what is missing",
+		"3F000 schema \"attune\" does not exist":                      "add to the schema what is missing",
+		"0A000 cached plan must not change result type":               "add to the schema what is missing",
+		"42804 column \"status\" is of type text but expression is x": "add to the schema what is missing",
+	} {
+		gate, _ := newGate()
+		code, text, _ := strings.Cut(message, " ")
+		require.Positive(t, gate.Tick("loop x", sql(code, text)), message)
+		fault := gate.Faults()[0]
+		require.Equal(t, text+" (SQLSTATE "+code+")", fault.Problem)
+		require.Contains(t, fault.Fix, want, message)
+	}
+}
+
+// A try that succeeds is not enough while the database refuses the statement: another
+// replica may have done what it was about.
+func TestATryThatSucceedsProvesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refused := errColumn
+		gate := installation.New(installation.Config{Refuses: func(_ context.Context, cause error) error {
+			require.Equal(t, errColumn, cause)
+			return refused
+		}})
+		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
+		passed := make(chan bool, 1)
+		go func() { passed <- gate.Retry(t.Context(), "rounds", nil) }()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Empty(t, passed)
+		require.True(t, gate.Holding())
+		refused = nil
+		require.False(t, <-passed)
+		require.False(t, gate.Holding())
+		require.Empty(t, gate.Faults())
+	})
+}
