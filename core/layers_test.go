@@ -26,8 +26,8 @@ var layers = map[string]int{
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
 
 	"store": 20, "broker": 20,
-	"installation": 25,
-	"outbox":       30,
+	"gate":   25,
+	"outbox": 30,
 
 	"admission": 40, "handover": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"enforcement": 40, "retention": 40, "dispatch": 40, "completion": 40, "progress": 40,

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/secret"
 )
 
@@ -19,7 +19,7 @@ type Config struct {
 	// dealt with all the same. Default 10 s.
 	UnreportedAfter time.Duration
 	// Gate holds the Runner while the installation is at fault. Nil holds it alone.
-	Gate *installation.Gate
+	Gate *gate.Gate
 	// Now is the clock of caches. Default time.Now.
 	Now func() time.Time
 }

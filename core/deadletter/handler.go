@@ -12,7 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
-	"github.com/attune-go/attune/core/installation"
+	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -41,7 +41,7 @@ type Deps struct {
 	// lost.
 	Ended func(ctx context.Context, executions []int64) error
 	// Gate holds the handler while the installation is at fault. Nil holds it alone.
-	Gate    *installation.Gate
+	Gate    *gate.Gate
 	Logger  *slog.Logger
 	Metrics *Metrics
 }

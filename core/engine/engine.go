@@ -17,9 +17,9 @@ import (
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/dispatch"
+	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
@@ -65,7 +65,7 @@ type Engine struct {
 	sweep  *recovery.Sweep
 	report *replica
 	sight  *liveness.Sight
-	gate   *installation.Gate
+	gate   *gate.Gate
 
 	workflows *advancement.Runner
 	keys      secret.Keyring
@@ -94,7 +94,7 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
-	e.gate = installation.New(installation.Config{Logger: e.logger, Refuses: e.refuses, Prolonged: e.giveBack})
+	e.gate = gate.New(gate.Config{Logger: e.logger, Refuses: e.refuses, Prolonged: e.giveBack})
 	e.assemble(deps.Version)
 	for name, loop := range e.loops {
 		loop.Watch(func(err error) time.Duration { return e.gate.Tick("loop "+name, err) })

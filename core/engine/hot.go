@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/core/completion"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/supervise"
@@ -46,7 +46,7 @@ type hot struct {
 
 	course course
 	later  *later
-	gate   *installation.Gate
+	gate   *gate.Gate
 	soon   func(time.Duration) // is told when a repetition will be due; may be nil
 
 	workflows orchestra // starts workflows and leads them on; nil in tests without any

@@ -10,8 +10,8 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/handover"
-	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -41,7 +41,7 @@ type inbox struct {
 
 	found chan []int64
 	later *later
-	gate  *installation.Gate
+	gate  *gate.Gate
 }
 
 // newInbox fills in what all inboxes have alike.

@@ -9,7 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/installation"
+	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -37,7 +37,7 @@ type Deps struct {
 	// Source is the source_service of messages. Default "attune-executor".
 	Source string
 	// Gate holds the service while the installation is at fault. Nil holds it alone.
-	Gate *installation.Gate
+	Gate *gate.Gate
 	// Keys seal the secrets of the answers. Without a key these stay in the clear.
 	Keys secret.Keyring
 }

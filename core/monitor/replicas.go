@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/installation"
+	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -76,7 +76,7 @@ type ReplicaDetails struct {
 	// DatabaseAway is the last time that it could not report, by its clock.
 	DatabaseAway *ReplicaOutage `json:"database_away,omitempty"`
 	// Installation is what is wrong with the installation, as the replica has met it.
-	Installation []installation.Fault   `json:"installation,omitempty"`
+	Installation []gate.Fault           `json:"installation,omitempty"`
 	Loops        map[string]ReplicaLoop `json:"loops,omitempty"`
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/installation"
+	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -36,7 +36,7 @@ type Config struct {
 	FlushTimeout time.Duration
 	// Gate holds the deletes of published rows, and with them the consumers of the
 	// replica, while the installation is at fault. Nil holds the deletes alone.
-	Gate *installation.Gate
+	Gate *gate.Gate
 	// Undeliverable is asked about messages that reached no queue, in the
 	// transaction that settles their row. Those it takes over, by their ids, leave
 	// the outbox with that transaction; the others are tried again. May be nil.

@@ -1,4 +1,4 @@
-// Package installation keeps faults of the installation apart from the work that
+// Package gate keeps faults of the installation apart from the work that
 // meets them.
 //
 // An error of class store.ClassInstallation (a relation, a column, a function or an
@@ -19,7 +19,7 @@
 //     is what /readyz, the alert, doctor and the dashboard show, and the log has one
 //     line when it begins, one a minute while it lasts, and one when it is over.
 //   - When the installation is mended, everything goes on by itself, without a restart.
-package installation
+package gate
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package installation_test
+package gate_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/installation"
+	"github.com/attune-go/attune/core/gate"
 )
 
 // sql is an error as the store gives it.
@@ -46,9 +46,9 @@ func (b *book) count(text string) int {
 	return strings.Count(b.text.String(), text)
 }
 
-func newGate() (*installation.Gate, *book) {
+func newGate() (*gate.Gate, *book) {
 	b := &book{}
-	return installation.New(installation.Config{Logger: slog.New(slog.NewTextHandler(b, nil))}), b
+	return gate.New(gate.Config{Logger: slog.New(slog.NewTextHandler(b, nil))}), b
 }
 
 // A consumer tries the same again with growing pauses until it succeeds, and the log
@@ -163,7 +163,7 @@ func TestALongFaultHasDeliveriesGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		gate := installation.New(installation.Config{Prolonged: func() { asked++ }})
+		gate := gate.New(gate.Config{Prolonged: func() { asked++ }})
 		for range 4 {
 			require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
 		}
@@ -179,7 +179,7 @@ func TestALongFaultHasDeliveriesGivenBackOnce(t *testing.T) {
 func TestNoGateHoldsItsConsumer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var gate *installation.Gate
+		var gate *gate.Gate
 		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
 		require.False(t, gate.Retry(t.Context(), "rounds", errData))
 		require.True(t, gate.Enter(t.Context()))
@@ -217,7 +217,7 @@ func TestATryThatSucceedsProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		refused := errColumn
-		gate := installation.New(installation.Config{Refuses: func(_ context.Context, cause error) error {
+		gate := gate.New(gate.Config{Refuses: func(_ context.Context, cause error) error {
 			require.Equal(t, errColumn, cause)
 			return refused
 		}})

@@ -1,4 +1,4 @@
-package installation
+package gate
 
 import (
 	"errors"
