@@ -13,8 +13,8 @@
 //	     rules without I/O; time is passed in
 //	L2   store broker
 //	     the two wires: PostgreSQL and RabbitMQ; they decide nothing
-//	L3   outbox
-//	     messages that become true with the transaction that wrote them
+//	L3   outbox, alertevent → outbox
+//	     messages, and core.alert events, that become true with the transaction that wrote them
 //	L4   admission, handover → admission, inquiry, advancement, eventing,
 //	     enforcement, retention,
 //	     dispatch → handover, admission, inquiry

@@ -27,7 +27,7 @@ var layers = map[string]int{
 
 	"store": 20, "broker": 20,
 	"gate":   25,
-	"outbox": 30,
+	"outbox": 30, "alertevent": 30,
 
 	"admission": 40, "handover": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"enforcement": 40, "retention": 40, "dispatch": 40, "completion": 40, "progress": 40,
@@ -44,6 +44,7 @@ var layers = map[string]int{
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
 	"message": {"attune"}, "workflow": {"config", "expr", "schema"}, "pack": {"config", "policy", "placement", "expr", "schema", "workflow", "rule"},
+	"alertevent":   {"outbox"},
 	"rule":         {"expr", "secret"},
 	"secret":       {"expr"},
 	"schema":       {"expr"},

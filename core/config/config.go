@@ -148,6 +148,9 @@ type Executor struct {
 	// until there is one. Workers that are full, or alive but cut off from the
 	// broker, are waited for either way.
 	NoWorkers string `koanf:"no_workers" oneof:"fail wait"`
+	// An event whose message was lost fires its rules if it is found before it is this
+	// old. Older ones are only reported: what fires because of them would come too late.
+	MaxEventAge time.Duration `koanf:"max_event_age" range:"1m..720h"`
 	// How long a replica may take to stop.
 	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..1h"`
 	Queue           Queue         `koanf:"queue"`
@@ -158,6 +161,10 @@ type Executor struct {
 // Health says from when on a worker is degraded, which puts it behind the others,
 // and unhealthy, which keeps all work from it.
 type Health struct {
+	// Whose failed executions speak against the worker they ran on: only that of
+	// workers that ask for it by the capability health_by_failures, since an action
+	// that fails is not its worker's fault, or that of all.
+	ByFailures string `koanf:"by_failures" oneof:"asked all"`
 	// Degraded after so many failures one after the other.
 	DegradedFailures int `koanf:"degraded_failures" range:"1..1000000"`
 	// Unhealthy after so many.
@@ -325,7 +332,7 @@ func Default() *Config {
 			LostRunning:          "abandon",
 			TimeoutGrace:         30 * time.Second,
 			Health: Health{
-				DegradedFailures: 3, UnhealthyFailures: 10, DegradedQueue: 50, UnhealthyQueue: 100,
+				ByFailures: "asked", DegradedFailures: 3, UnhealthyFailures: 10, DegradedQueue: 50, UnhealthyQueue: 100,
 				DegradedFailureRate: 0.3, UnhealthyFailureRate: 0.7,
 			},
 			HealthCheckInterval:          30 * time.Second,
@@ -333,6 +340,7 @@ func Default() *Config {
 			HeartbeatStalenessMultiplier: 3,
 			HeartbeatCheckInterval:       time.Minute,
 			NoWorkers:                    "fail",
+			MaxEventAge:                  24 * time.Hour,
 			ShutdownTimeout:              30 * time.Second,
 			Queue:                        Queue{MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back", EnableMetrics: true},
 			Retry: Retry{

@@ -28,9 +28,8 @@ func (r *Round) place(w admission.Waiter) admission.Answer {
 		return admission.WaitFor(need.Kind(), verdict.Reason)
 	case placement.NoWorkers, placement.Incompatible:
 	}
-	// A repetition waits too: the worker that it was lost with was perhaps the last.
-	// And while those that seem to be away could not say that they are there.
-	if wait := r.h.cfg.WaitForWorkers || len(w.Avoid) > 0 || r.h.cfg.Recovering(); wait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
+	// Execution waits as well while workers that seem to be away could not say that they are there.
+	if wait := r.h.cfg.WaitForWorkers || r.h.cfg.Recovering(); wait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
 		return admission.WaitFor(need.Kind(), patience(verdict))
 	}
 	r.unplaced = true

@@ -249,9 +249,9 @@ func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
 }
 
-// What was lost with the last worker waits for one, instead of failing for want
-// of any.
-func TestWhatWasLostWithTheLastWorkerWaitsForOne(t *testing.T) {
+// What was lost with the last worker is repeated, and the repetition waits for a
+// worker or fails for want of any as executor.no_workers says, like everything else.
+func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ids, _, other := stranded(t, b, 1)
@@ -264,9 +264,25 @@ func TestWhatWasLostWithTheLastWorkerWaitsForOne(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, result.Repeated, 1)
 	next := result.Repeated[0].ID
+	b.rounds = b.replica(t, func(c *handover.Config) { c.WaitForWorkers = true })
 	require.Equal(t, 1, b.dispatch(t, next).Enqueued)
 	testkit.Worker(t, b.store, "new", fenced)
 	b.rounds = b.replica(t)
 	require.Equal(t, 1, b.dispatch(t).Granted)
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, next))
+
+	failing := setup(t)
+	ids, _, other = stranded(t, failing, 1)
+	testkit.Exec(t, failing.store, `DELETE FROM worker WHERE id = $1`, other)
+	testkit.Exec(t, failing.store, `UPDATE action SET max_retries = 0`)
+	failing.rounds = failing.replica(t)
+	require.Equal(t, handover.Result{Ended: 1}, failing.rehome(t, ids))
+	require.Equal(t, 1, testkit.Count(t, failing.store, `SELECT count(*) FROM execution WHERE id = $1
+		AND result->>'error' = 'Worker queue TTL expired: the worker stopped sending heartbeats before it started the execution'`, ids[0]))
+	result, err = failing.rounds.Run(testkit.Context(t), completion.NewReports(retry, []completion.Report{{Execution: ids[0]}}))
+	require.NoError(t, err)
+	next = result.Repeated[0].ID
+	failing.dispatch(t, next)
+	require.Equal(t, 1, testkit.Count(t, failing.store, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'failed'
+		AND result->>'error' = 'no workers available'`, next))
 }

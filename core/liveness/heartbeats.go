@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/attune-go/attune/core/alertevent"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -41,7 +42,8 @@ func (c HeartbeatsConfig) withDefaults() HeartbeatsConfig {
 
 // Heartbeats marks workers inactive that send none, and those it has marked active
 // again when they do. Every replica may look; the statement that marks is guarded
-// by what it marks, so each transition happens once and is told once.
+// by what it marks, so each transition happens once and is told once: in the log, and
+// for a worker that is not cordoned as a core.alert event of the same transaction.
 type Heartbeats struct {
 	*supervise.Loop
 
@@ -124,7 +126,7 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 			if gone, err = tx.DeactivateWorkers(ctx, h.cfg.StaleAfter.Seconds(), page); err != nil {
 				return fmt.Errorf("mark workers without heartbeats: %w", err)
 			}
-			return nil
+			return alertevent.Emit(ctx, tx, nil, h.alerts(gone))
 		})
 		if err != nil {
 			return err
@@ -140,6 +142,37 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 		h.say(ctx, slog.LevelInfo, fmt.Sprintf("Deactivated %d worker(s) with stale heartbeats", total), "workers", total)
 	}
 	return nil
+}
+
+// alerts are the core.alert events of workers that have just been marked. A cordoned
+// worker is being looked after, and one whose row was inactive already is no news.
+func (h *Heartbeats) alerts(gone []store.DeactivateWorkersRow) []alertevent.Alert {
+	var alerts []alertevent.Alert
+	for i := range gone {
+		w := &gone[i]
+		if w.Cordoned || w.Previous == string(store.WorkerStatusEnumInactive) {
+			continue
+		}
+		reason, summary := "missing_heartbeat", fmt.Sprintf("Worker '%s' has no heartbeat and was marked inactive", w.Name)
+		details := map[string]any{"worker_id": w.ID, "worker_name": w.Name, "worker_role": w.Role}
+		if w.Silent >= 0 {
+			reason = "stale_heartbeat"
+			summary = fmt.Sprintf("Worker '%s' heartbeat is stale (%.0fs old), it was marked inactive", w.Name, w.Silent)
+			details["heartbeat_age_seconds"] = int64(w.Silent)
+			details["staleness_threshold_seconds"] = int64(h.cfg.StaleAfter.Seconds())
+		}
+		details["reason"] = reason
+		component := "worker"
+		if w.Role != string(store.WorkerRoleEnumAction) {
+			component = w.Role + "_worker"
+		}
+		alerts = append(alerts, alertevent.Alert{
+			Severity: "error", Category: "worker_health", FailureType: "worker_" + reason, ComponentType: component,
+			ComponentID: &w.ID, ComponentRef: &w.Name, WorkerRole: &w.Role, ObservedAt: w.Now.UTC(), Summary: summary,
+			Details: details, CorrelationID: new(fmt.Sprintf("worker:%d:%s", w.ID, reason)),
+		})
+	}
+	return alerts
 }
 
 func (h *Heartbeats) tellGone(ctx context.Context, gone []store.DeactivateWorkersRow) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,6 +98,7 @@ func newHeartbeats(t *testing.T, st *store.Store) (*Heartbeats, *journal, *Metri
 func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
+	testkit.Exec(t, st, `INSERT INTO trigger (ref, label) VALUES ('core.alert', 'Alert')`)
 	status := func(s string) func(*testkit.WorkerRow) { return func(w *testkit.WorkerRow) { w.Status = s } }
 	ids := map[string]int64{}
 	for name, c := range map[string]struct {
@@ -140,8 +142,23 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 	require.InDelta(t, 1, testutil.ToFloat64(m.workers.WithLabelValues("active")), 0)
 	require.InDelta(t, 1, testutil.ToFloat64(m.workers.WithLabelValues("draining")), 0)
 
+	alerts := func(what, name string) int {
+		return testkit.Count(t, st, `SELECT count(*) FROM event WHERE trigger_ref = 'core.alert' AND payload->>'failure_type' = $1
+			AND payload->>'component_ref' = $2 AND payload->>'correlation_id' = 'worker:' || (payload->>'component_id') || ':' || substr($1, 8)
+			AND payload->>'severity' = 'error' AND payload->>'category' = 'worker_health' AND payload->'details'->>'reason' = substr($1, 8)
+			AND (SELECT count(*) FROM jsonb_object_keys(payload)) = 11`, what, name)
+	}
+	for name := range ids {
+		require.Equal(t, name == "never", alerts("worker_missing_heartbeat", name) == 1, name)
+		require.Equal(t, slices.Contains([]string{"stale", "sensor", "busy", "error"}, name), alerts("worker_stale_heartbeat", name) == 1, name)
+	}
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM event WHERE payload->>'component_type' = 'sensor_worker'
+		AND payload->>'worker_role' = 'sensor' AND (payload->'details'->>'heartbeat_age_seconds')::int BETWEEN 91 AND 120
+		AND (payload->'details'->>'staleness_threshold_seconds')::int = $1`, int(stale.Seconds())))
+
 	require.NoError(t, h.tick(testkit.Context(t)))
 	require.Empty(t, j.take(), "nothing is told twice")
+	require.Equal(t, 5, testkit.Count(t, st, `SELECT count(*) FROM event`), "once")
 	require.InDelta(t, 80, testutil.ToFloat64(m.age), 20, "of those that are not inactive")
 
 	gone, cancel := context.WithCancel(testkit.Context(t))

@@ -45,6 +45,10 @@ type ProbesConfig struct {
 	// Limits say from when on a worker is degraded, and unhealthy. The documented
 	// ones if they are zero.
 	Limits placement.Limits
+	// ByFailures judges every worker by what failed on it. Otherwise only those are
+	// that ask for it by the capability health_by_failures: an action that fails is
+	// not its worker's fault.
+	ByFailures bool
 	// Replica is who looks.
 	Replica uuid.UUID
 }
@@ -187,7 +191,7 @@ func (p *Probes) look(ctx context.Context, tx *store.Tx, rows []store.FindProbed
 		group.Go(func() {
 			defer func() { <-places }()
 			s := p.see(ctx, row, &away)
-			s.oldest, s.endings = (*oldest)[row.ID], endings[row.ID]
+			s.oldest, s.endings, s.byFailures = (*oldest)[row.ID], endings[row.ID], p.cfg.ByFailures || row.ByFailures
 			found[i] = judge(s, p.cfg.Limits, ValidFor*p.cfg.Interval)
 		})
 	}
@@ -198,11 +202,17 @@ func (p *Probes) look(ctx context.Context, tx *store.Tx, rows []store.FindProbed
 	return found, nil
 }
 
-// endings reads how what the workers ran has ended lately.
+// endings reads how what the workers ran has ended lately, of those that are judged
+// by it.
 func (p *Probes) endings(ctx context.Context, tx *store.Tx, rows []store.FindProbedRow) (map[int64]*store.FindEndingsRow, error) {
-	ids := make([]int64, len(rows))
-	for i, row := range rows {
-		ids[i] = row.ID
+	var ids []int64
+	for _, row := range rows {
+		if p.cfg.ByFailures || row.ByFailures {
+			ids = append(ids, row.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
 	}
 	list, err := tx.FindEndings(ctx, endingsScan, ids, endingsLately.Seconds())
 	if err != nil {

@@ -339,6 +339,7 @@ func TestClockSkewIsKeptAndToldOnce(t *testing.T) {
 func TestUpstream31AnUnhealthyWorkerComesBackByTrial(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})
+	b.probes.cfg.ByFailures = true
 	id := testkit.Worker(t, b.st, "ill").ID
 	report := func(text string) {
 		testkit.Exec(t, b.st, `UPDATE worker SET capabilities = jsonb_set(capabilities, '{health}', $2::text::jsonb) WHERE id = $1`, id, text)
@@ -451,6 +452,7 @@ func TestProbesSeeWorkThatLiesUnstarted(t *testing.T) {
 func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})
+	b.probes.cfg.ByFailures = true
 	one, other := testkit.Action(t, b.st, "liveness.one"), testkit.Action(t, b.st, "liveness.other")
 	worker := map[string]int64{}
 	for _, name := range []string{"two actions", "one action", "recovered", "long ago", "reports", "few"} {
@@ -488,6 +490,39 @@ func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
 		"few":         {"healthy", ""},
 	} {
 		p := b.row(worker[name])
+		require.Equal(t, want, [2]string{p.Health, p.HealthReason}, name)
+	}
+}
+
+// An action that fails is not its worker's fault: however many have failed, and
+// whether the worker reports it or not, it is given work, unless it asks to be judged
+// by them.
+func TestFailuresOfActionsSpeakOnlyAgainstWorkersThatAskForIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &inspector{state: consumed})
+	asks := func(w *testkit.WorkerRow) { w.Capabilities["health_by_failures"] = true }
+	reports := func(w *testkit.WorkerRow) {
+		w.Capabilities["health"] = map[string]any{"consecutive_failures": 12, "total_executions": 12, "failed_executions": 12, "failed_actions": 2}
+	}
+	workers := map[string]int64{
+		"silent": testkit.Worker(t, b.st, "silent").ID, "reports": testkit.Worker(t, b.st, "reports", reports).ID,
+		"asks": testkit.Worker(t, b.st, "asks", asks).ID, "both": testkit.Worker(t, b.st, "both", asks, reports).ID,
+	}
+	for _, ref := range []string{"liveness.one", "liveness.other"} {
+		action := testkit.Action(t, b.st, ref)
+		for _, id := range workers {
+			for range 6 {
+				e := testkit.Execution(t, b.st, action, func(e *testkit.ExecutionRow) { e.Status, e.Worker = attune.StatusRunning, &id })
+				testkit.Exec(t, b.st, `UPDATE execution SET started_at = now(), status = 'failed' WHERE id = $1`, e.ID)
+			}
+		}
+	}
+	b.look()
+	for name, want := range map[string][2]string{
+		"silent": {"healthy", ""}, "reports": {"healthy", ""},
+		"asks": {"unhealthy", "12 failures in a row"}, "both": {"unhealthy", "12 failures in a row"},
+	} {
+		p := b.row(workers[name])
 		require.Equal(t, want, [2]string{p.Health, p.HealthReason}, name)
 	}
 }

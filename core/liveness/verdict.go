@@ -45,6 +45,8 @@ type seen struct {
 	endpoint *endpointLook // nil when it offers none
 	oldest   *time.Time
 	endings  *store.FindEndingsRow // what has ended on it lately, as far as that is known
+	// byFailures says that failures of what it runs speak against it.
+	byFailures bool
 }
 
 // finding is what follows from it.
@@ -78,8 +80,11 @@ func judge(s seen, limits placement.Limits, valid time.Duration) finding {
 			signs.Unchanged = time.Duration(s.Unchanged * float64(time.Second))
 		}
 	}
+	if !s.byFailures {
+		signs.Report.InARow, signs.Report.Total, signs.Report.Failed = 0, 0, 0
+	}
 	f.health, f.healthReason = limits.Judge(signs)
-	if !numbers && s.endings != nil {
+	if s.byFailures && !numbers && s.endings != nil {
 		if health, reason := limits.Judge(s.ended()); health.Worse(f.health) {
 			f.health, f.healthReason = health, reason
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/alertevent"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
@@ -29,9 +30,9 @@ type OrphansConfig struct {
 	// Grace is how long beyond its timeout an execution may run before it is ended
 	// here. Default 30 s.
 	Grace time.Duration
-	// Farewell is how much longer than StaleAfter a worker that has marked itself
-	// inactive may be silent before what it runs is ended: existing workers send no
-	// heartbeats while they finish. Default 30 s, which is what they take at most.
+	// Farewell is how long after a worker has marked itself inactive what it runs is
+	// ended: existing workers say so first and send no heartbeats while they finish.
+	// Default 30 s, which is what they take at most.
 	Farewell time.Duration
 	// UnfencedTimeout is how long an execution whose task and action set no timeout
 	// may run at a worker that does not fence attempts. Such a worker ends it after
@@ -49,8 +50,12 @@ type OrphansConfig struct {
 	Blind func() bool
 	// Unsure reports that silence and age say nothing, because the database has not
 	// been there all the time: nobody could write that he lives, or has begun, or
-	// ended. Then nothing is looked for. Nil never does.
+	// ended. Nil never does.
 	Unsure func() bool
+	// Recovering reports that this is because of an outage. Then nothing is looked
+	// for; otherwise, right after the start, only for what workers run that have
+	// marked themselves inactive. Nil always does.
+	Recovering func() bool
 }
 
 func (c OrphansConfig) withDefaults() OrphansConfig {
@@ -81,10 +86,16 @@ func (c OrphansConfig) withDefaults() OrphansConfig {
 	if c.Unsure == nil {
 		c.Unsure = never
 	}
+	if c.Recovering == nil {
+		c.Recovering = func() bool { return true }
+	}
 	return c
 }
 
 func never() bool { return false }
+
+// forever is an age that nothing reaches, in seconds.
+const forever = 1e9
 
 // Relay publishes what a committed transaction has put into the outbox.
 type Relay interface {
@@ -97,7 +108,8 @@ type Relay interface {
 // at one that is gone is ended, and what runs for longer than it may or than its
 // cancel allows. Age, status
 // and heartbeat are judged by the database in the statement that writes (invariant
-// S9), and the message that the execution has ended is written with it; slots are
+// S9), and the message that the execution has ended is written with it, and a
+// core.alert event where its worker was lost; slots are
 // given back when that message is read. A worker that comes back late finds its
 // rows closed, and what it writes is refused and recorded.
 type Orphans struct {
@@ -109,6 +121,7 @@ type Orphans struct {
 	relay  Relay
 	logger *slog.Logger
 	after  int64 // where the next window begins
+	parted *time.Timer
 }
 
 // NewOrphans makes the search. submit is called with what rounds are to decide.
@@ -117,16 +130,29 @@ func NewOrphans(
 ) *Orphans {
 	o := &Orphans{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger}
 	o.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "timeouts", Interval: o.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.2,
+		// Never later than the interval, within which the loss of a worker is promised to be seen.
+		Name: "timeouts", Interval: o.cfg.Interval * 9 / 10, Timeout: 30 * time.Second, Jitter: 0.1,
 		Tick: o.tick, Logger: logger, Metrics: metrics,
 	})
+	o.parted = time.AfterFunc(time.Hour, o.Wake)
+	o.parted.Stop()
 	return o
+}
+
+// Stop implements supervise.Service.
+func (o *Orphans) Stop() {
+	o.Loop.Stop()
+	o.parted.Stop()
 }
 
 // tick looks through all live rows, a window at a time, one transaction each.
 func (o *Orphans) tick(ctx context.Context) error {
-	for !o.cfg.Unsure() {
-		full, err := o.window(ctx)
+	for {
+		sure := !o.cfg.Unsure()
+		if !sure && o.cfg.Recovering() {
+			return nil
+		}
+		full, err := o.window(ctx, sure)
 		if err != nil {
 			return fmt.Errorf("look for orphaned work: %w", err)
 		}
@@ -134,13 +160,17 @@ func (o *Orphans) tick(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil
 }
 
 // window deals with the orphans of one window and reports whether there are more.
-func (o *Orphans) window(ctx context.Context) (full bool, err error) {
+// When silence says nothing, only with what workers run that have said goodbye.
+func (o *Orphans) window(ctx context.Context, sure bool) (full bool, err error) {
 	var stranded []Stranded
-	after := o.after
+	var farewell time.Duration
+	after, staleAfter := o.after, o.cfg.StaleAfter.Seconds()
+	if !sure {
+		staleAfter = forever
+	}
 	err = o.store.Tx(ctx, "orphans", func(ctx context.Context, tx *store.Tx) error {
 		after, stranded = o.after, nil
 		won, err := tx.TryLoopLock(ctx, "timeouts")
@@ -148,14 +178,17 @@ func (o *Orphans) window(ctx context.Context) (full bool, err error) {
 			return err
 		}
 		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
-			StaleAfter: o.cfg.StaleAfter.Seconds(), ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
+			StaleAfter: staleAfter, ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
 			Patience: o.cfg.Patience.Seconds(), Farewell: o.cfg.Farewell.Seconds(), UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
 			After: o.after, WindowSize: rowsPerSweep,
 		})
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
 		}
-		after = next(found.Last, found.Scanned)
+		after, farewell = next(found.Last, found.Scanned), time.Duration(found.FarewellSeconds*float64(time.Second))
+		if !sure {
+			found = store.FindOrphansRow{Ids: found.Ids}
+		}
 		for _, id := range found.Stranded {
 			stranded = append(stranded, Stranded{Execution: id})
 		}
@@ -164,12 +197,15 @@ func (o *Orphans) window(ctx context.Context) (full bool, err error) {
 			return err
 		}
 		stranded = append(stranded, late...)
-		return o.end(ctx, tx, found)
+		return o.end(ctx, tx, found, staleAfter)
 	})
 	if err != nil {
 		return false, err
 	}
 	o.after = after
+	if farewell > 0 {
+		o.parted.Reset(farewell + 10*time.Millisecond) // the tick then comes in time, whatever the interval is
+	}
 	return after > 0, o.handOn(ctx, stranded)
 }
 
@@ -215,8 +251,8 @@ func (o *Orphans) handOn(ctx context.Context, stranded []Stranded) error {
 }
 
 // end ends what runs at workers that are gone, and what does not end by itself.
-func (o *Orphans) end(ctx context.Context, tx *store.Tx, found store.FindOrphansRow) error {
-	lost, err := o.endLost(ctx, tx, found.Ids)
+func (o *Orphans) end(ctx context.Context, tx *store.Tx, found store.FindOrphansRow, staleAfter float64) error {
+	lost, err := o.endLost(ctx, tx, found.Ids, staleAfter)
 	if err != nil {
 		return err
 	}
@@ -252,7 +288,7 @@ func (o *Orphans) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 	return nil
 }
 
-func (o *Orphans) endLost(ctx context.Context, tx *store.Tx, ids []int64) (said []told, err error) {
+func (o *Orphans) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) (said []told, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -261,15 +297,56 @@ func (o *Orphans) endLost(ctx context.Context, tx *store.Tx, ids []int64) (said 
 		status = attune.StatusFailed
 	}
 	rows, err := tx.EndOrphanedRuns(ctx, store.EndOrphanedRunsParams{
-		Status: string(status), Ids: ids, StaleAfter: o.cfg.StaleAfter.Seconds(), Farewell: o.cfg.Farewell.Seconds(),
+		Status: string(status), Ids: ids, StaleAfter: staleAfter, Farewell: o.cfg.Farewell.Seconds(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("end what ran at workers that are gone: %w", err)
 	}
+	var alerts []alertevent.Alert
 	for _, row := range rows {
 		said = append(said, endOf(row))
+		alert, err := lostAlert(row, status)
+		if err != nil {
+			return nil, err
+		}
+		if alert != nil {
+			alerts = append(alerts, *alert)
+		}
 	}
-	return said, nil
+	return said, alertevent.Emit(ctx, tx, nil, alerts)
+}
+
+// lostAlert is the core.alert event of an execution that was ended because its worker
+// is gone; nil where the worker's row is gone too, or an operator has cordoned it.
+func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.Alert, error) {
+	var result struct {
+		At     time.Time `json:"reconciled_at"`
+		Worker *struct {
+			ID            int64           `json:"id"`
+			Name          string          `json:"name"`
+			Role          string          `json:"role"`
+			Status        *string         `json:"status"`
+			LastHeartbeat json.RawMessage `json:"last_heartbeat"`
+			Cordoned      bool            `json:"cordoned"`
+		} `json:"worker"`
+	}
+	if err := json.Unmarshal(row.Result, &result); err != nil {
+		return nil, fmt.Errorf("read the result of execution %d: %w", row.ID, err)
+	}
+	worker := result.Worker
+	if worker == nil || worker.Cordoned {
+		return nil, nil //nolint:nilnil // nothing to tell
+	}
+	return &alertevent.Alert{
+		Severity: "error", Category: "execution_reconciliation", FailureType: "execution_abandoned_worker_unavailable",
+		ComponentType: "execution", ComponentID: &row.ID, ComponentRef: &row.ActionRef, WorkerRole: &worker.Role, ObservedAt: result.At.UTC(),
+		Summary: fmt.Sprintf("Execution %d is %s: its worker '%s' became unavailable", row.ID, status, worker.Name),
+		Details: map[string]any{
+			"execution_id": row.ID, "action_ref": row.ActionRef, "worker_id": worker.ID, "worker_name": worker.Name, "worker_role": worker.Role,
+			"worker_status": worker.Status, "last_heartbeat": worker.LastHeartbeat, "reconciliation_result": json.RawMessage(row.Result),
+		},
+		CorrelationID: new(fmt.Sprintf("execution:%d:worker_unavailable", row.ID)),
+	}, nil
 }
 
 // endOverruns has the workers told to stop, too.

@@ -139,6 +139,9 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	case one.Late != nil:
 		why.Cause, why.Move, why.Keep, why.Patience = handover.CauseOverdue, s.moves, one.Late.Full, 0
 		why.Result = overdue(round, fact, *one.Late)
+		if _, live := round.Ledger.Load(from); !live { // beats, and is given nothing: nobody takes messages out of its queue
+			why.Result["message"] = expiredText + ": " + waitedText(fact, from)
+		}
 	case one.Leaving:
 		why.Keep, why.Result = true, map[string]any{} // it is not ended here
 	case one.Note != 0:
@@ -146,6 +149,9 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 		why.Result = unavailable(round, fact, from, "it has no queue to take the execution from", retrypolicy.ByDispatcher)
 	default:
 		why.Result = unavailable(round, fact, from, "it stopped sending heartbeats before it started the execution", retrypolicy.ByTimeoutMonitor)
+		if from != 0 { // its message waits in a queue that nobody empties; the end is not put off until it expires there
+			why.Result["error"] = expiredText + ": the worker stopped sending heartbeats before it started the execution"
+		}
 	}
 	why.Result["action_ref"] = row.ActionRef
 	return round.Replace(fact, why) != handover.FateOpen
@@ -166,13 +172,21 @@ func (one Stranded) concerns(round *handover.Round, fact admission.Fact, from in
 	}
 }
 
+// expiredText is what users look for in the result of an execution whose message no
+// worker took out of its queue, whichever loop has decided about it first.
+const expiredText = "Worker queue TTL expired"
+
+func waitedText(fact admission.Fact, worker int64) string {
+	return fmt.Sprintf("it was handed to worker %d at %s and never started",
+		worker, fact.Updated.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+}
+
 // unavailable is what the row of a stranded execution says, in the words by which
 // its repetition is decided.
 func unavailable(round *handover.Round, fact admission.Fact, worker int64, why, by string) map[string]any {
 	return map[string]any{
 		"error": "Worker unavailable: " + why, "failed_by": by,
-		"message": fmt.Sprintf("it was handed to worker %d at %s and never started",
-			worker, fact.Updated.UTC().Format("2006-01-02T15:04:05.000Z07:00")),
+		"message":         waitedText(fact, worker),
 		"original_status": string(attune.StatusScheduled), "worker_id": worker, "failed_at": round.Now(),
 	}
 }

@@ -111,35 +111,47 @@ func TestWhatRanAtAWorkerThatWasDeletedIsEnded(t *testing.T) {
 	}, parent, question, fresh)
 	require.Len(t, messages, 3)
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = ANY ($1) AND result->>'abandoned_by' = 'execution_timeout_monitor'
-		AND result->>'error' = 'The worker was deleted while it ran the execution' AND result->'worker' = 'null'`, []int64{holds, counted, stopping}))
+		AND result->>'message' = 'The worker was deleted while it ran the execution' AND result->'worker' = 'null'`, []int64{holds, counted, stopping}))
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome = 'abandoned' AND worker IS NULL`))
 }
 
 // Scenario 4 of the published document: an existing worker that stops says so,
 // sends no heartbeat any more and finishes what it runs. It is given the time that
-// this takes at most on top of what silence is allowed.
+// this takes at most, counted from when it said so, and never longer.
 func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
-	worker := func(name, status string, silent time.Duration) int64 {
-		return testkit.Worker(t, st, name, func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = status, silent }).ID
+	worker := func(name, status string, silent time.Duration, change ...func(*testkit.WorkerRow)) int64 {
+		return testkit.Worker(t, st, name, append(change, func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = status, silent })...).ID
 	}
 	at := func(worker int64, status attune.Status) int64 {
 		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, status }).ID
 	}
-	leaving, left := worker("leaving", "inactive", 80*time.Second), worker("left", "inactive", 91*time.Second)
-	silent, marked := worker("silent", "active", 80*time.Second), worker("marked", "inactive", 80*time.Second)
-	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = now() WHERE id = $1`, marked)
-	finishing := at(leaving, attune.StatusRunning)
-	over, lost, lostToo := at(left, attune.StatusRunning), at(silent, attune.StatusRunning), at(marked, attune.StatusRunning)
-	unstarted := at(leaving, attune.StatusScheduled)
+	left := func(worker int64, since time.Duration) int64 {
+		testkit.Exec(t, st, `DELETE FROM worker_history WHERE entity_id = $1`, worker)
+		testkit.Exec(t, st, `INSERT INTO worker_history (time, operation, entity_id, changed_fields)
+			VALUES (now() - make_interval(secs => $2), 'UPDATE', $1, '{status}')`, worker, since.Seconds())
+		return worker
+	}
+	leaving, gone := left(worker("leaving", "inactive", 40*time.Second), time.Minute), left(worker("gone", "inactive", 0), time.Hour)
+	failed := left(worker("failed", "error", 0), time.Hour)
+	cutOff := left(worker("cut off", "error", 0, fences), time.Hour)
+	draining := left(worker("draining", "inactive", 0, func(w *testkit.WorkerRow) { w.Draining = true }), time.Hour)
+	silent, marked, back := worker("silent", "active", 80*time.Second), worker("marked", "inactive", 80*time.Second), worker("back", "inactive", 0)
+	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = now() - interval '1 hour' WHERE id = ANY ($1)`, []int64{marked, back})
+	finishing, goesOn := at(leaving, attune.StatusRunning), []int64{
+		at(cutOff, attune.StatusRunning), at(draining, attune.StatusRunning), at(back, attune.StatusRunning),
+	}
+	over, broken := at(gone, attune.StatusRunning), at(failed, attune.StatusRunning)
+	lost, lostToo := at(silent, attune.StatusRunning), at(marked, attune.StatusRunning)
+	unstarted := at(silent, attune.StatusScheduled)
 
-	relay, found := orphans(t, st)
+	relay, found := orphans(t, st, func(c *recovery.OrphansConfig) { c.Farewell = 30 * time.Minute })
 	ends(t, st, relay, map[int64]attune.Status{
-		over: attune.StatusAbandoned, lost: attune.StatusAbandoned, lostToo: attune.StatusAbandoned,
-	}, finishing)
-	require.Equal(t, []recovery.Stranded{{Execution: unstarted}}, (<-found).Stranded, "what it has not begun goes to another all the same")
+		over: attune.StatusAbandoned, broken: attune.StatusAbandoned, lost: attune.StatusAbandoned, lostToo: attune.StatusAbandoned,
+	}, append(goesOn, finishing)...)
+	require.Equal(t, []recovery.Stranded{{Execution: unstarted}}, (<-found).Stranded, "what it has not begun goes to another")
 }
 
 // What is overdue at live workers is looked at by its ids alone, however much runs.

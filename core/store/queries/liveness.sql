@@ -55,7 +55,7 @@ WITH stale AS (
         since = CASE WHEN p.verdict = excluded.verdict THEN p.since ELSE excluded.since END
 )
 SELECT m.id, m.name, m.worker_role::text AS role, m.previous::text AS previous, m.cordoned, m.draining AS drained,
-       coalesce(extract(epoch FROM now() - m.heartbeat_seen), -1)::float8 AS silent
+       coalesce(extract(epoch FROM now() - m.heartbeat_seen), -1)::float8 AS silent, now()::timestamptz AS now
 FROM marked m ORDER BY m.id;
 
 -- name: ReactivateWorkers :many
@@ -112,6 +112,7 @@ SELECT w.id, w.name, w.status::text AS status, w.cordoned, w.draining, (w.deacti
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce(extract(epoch FROM w.last_heartbeat - w.heartbeat_seen), 'NaN')::float8 AS skew,
        coalesce(w.capabilities -> 'health', 'null')::jsonb AS health, coalesce(w.capabilities ->> 'health_url', '')::text AS health_url,
+       (w.capabilities -> 'health_by_failures' IS NOT DISTINCT FROM 'true')::bool AS by_failures,
        coalesce(p.verdict, '') AS verdict, coalesce(p.failures, 0)::int AS failures, coalesce(p.skew_seconds, 0)::float8 AS old_skew,
        coalesce(p.health, '') AS old_health, coalesce(p.health_reason, '') AS old_health_reason,
        coalesce(p.details ->> 'report', '')::text AS report,

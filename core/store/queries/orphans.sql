@@ -1,7 +1,8 @@
--- Work that its worker does not do. A worker is gone when its heartbeat is older
--- than it may be, by the database's clock, whatever its status says; what runs at
--- one that has marked itself inactive is left to it for farewell seconds more. One
--- that drains still sends heartbeats. What was handed to a worker and has none any
+-- Work that its worker does not do, by the database's clock. A worker is lost when
+-- its heartbeat is older than it may be. One that has marked itself inactive, or says
+-- error and does not fence attempts, is lost farewell seconds later, whether it beats
+-- or not: existing workers send no heartbeats while they finish. One that drains
+-- still sends heartbeats. What was handed to a worker and has none any
 -- more had one whose row was deleted. A parent or a question without a worker was
 -- never handed to one, holds no slot, and is nobody's orphan, unless its workflow or
 -- its question was deleted, with the pack for instance.
@@ -9,17 +10,20 @@
 -- name: FindOrphans :one
 -- One window of live rows. stranded were handed to workers that are gone and not
 -- started, ids run there; overdue were handed to workers that live and not started
--- in time; overrun run for longer than they may; unheard were told to stop long ago;
--- headless run nowhere, and nothing is left that would end them.
+-- in time; overrun run for longer than they may at workers that were heard of since;
+-- unheard were told to stop long ago; headless run nowhere, and nothing is left that
+-- would end them. farewell_seconds is when the next worker that has said goodbye is
+-- lost with what it runs, 0 if there is none.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS overdue,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running'), '{}')::bigint[] AS overrun,
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running' AND w.lost_at IS NULL), '{}')::bigint[] AS overrun,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'canceling'), '{}')::bigint[] AS unheard,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.headless), '{}')::bigint[] AS headless
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.headless), '{}')::bigint[] AS headless,
+       coalesce(extract(epoch FROM min(w.lost_at) FILTER (WHERE NOT w.gone) - now()), 0)::float8 AS farewell_seconds
 FROM (
-    SELECT e.id, e.status,
+    SELECT e.id, e.status, k.lost_at,
            CASE WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.admission_state_id IS NULL AND e.attempt = 0
                      AND e.updated < now() - interval '60 seconds'
                 THEN NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
@@ -28,20 +32,29 @@ FROM (
                 WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL THEN
                     (e.admission_state_id IS NOT NULL OR e.attempt > 0) AND e.updated < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
                 WHEN e.status IN ('scheduled', 'running', 'canceling') THEN
-               coalesce((SELECT k.heartbeat_seen + make_interval(secs => CASE WHEN e.status <> 'scheduled' AND k.status = 'inactive'
-                                                                                  AND k.deactivated_at IS NULL THEN sqlc.arg(farewell)::float8 ELSE 0 END)
-                         FROM worker k WHERE k.id = e.worker), '-infinity')
-                   < now() - make_interval(secs => sqlc.arg(stale_after)::float8) ELSE false END AS gone,
+                    coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => sqlc.arg(stale_after)::float8), '-infinity') < now()
+                ELSE false END AS gone,
            CASE e.status WHEN 'scheduled' THEN e.updated < now() - make_interval(secs => coalesce(
                                  (SELECT a.scheduled_timeout_seconds FROM action a WHERE a.id = e.action)::float8, sqlc.arg(scheduled_timeout)::float8))
-                         WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(grace)::float8 + coalesce(
+                         WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < least(now(), k.heartbeat_seen)
+                             - make_interval(secs => sqlc.arg(grace)::float8 + coalesce(
                                  attune_task_timeout(e.workflow_task),
                                  (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8,
-                                 (SELECT 1e9 FROM worker k WHERE k.id = e.worker AND k.capabilities -> 'attempt_fence' = 'true')::float8,
+                                 CASE WHEN k.fences THEN 1e9::float8 END,
                                  sqlc.arg(unfenced_timeout)::float8))
                          WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(patience)::float8)
                          ELSE false END AS late
     FROM execution e
+    LEFT JOIN LATERAL (
+        SELECT x.heartbeat_seen, x.fences,
+               CASE WHEN e.status IN ('running', 'canceling') AND x.deactivated_at IS NULL
+                         AND (x.status = 'inactive' AND NOT x.draining OR x.status = 'error' AND NOT x.fences)
+                    THEN coalesce((SELECT max(h.time) FROM worker_history h WHERE h.entity_id = x.id AND 'status' = ANY (h.changed_fields)), x.updated)
+                         + make_interval(secs => sqlc.arg(farewell)::float8) END AS lost_at
+        FROM (SELECT y.id, y.status, y.draining, y.deactivated_at, y.heartbeat_seen, y.updated,
+                     y.capabilities -> 'attempt_fence' IS NOT DISTINCT FROM 'true' AS fences
+              FROM worker y WHERE y.id = e.worker OFFSET 0) x
+    ) k ON true
     WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
     ORDER BY e.id
     LIMIT sqlc.arg(window_size)::int
@@ -69,27 +82,37 @@ ORDER BY o.id;
 
 -- name: EndOrphanedRuns :many
 -- Ends what runs at workers that are gone: abandoned, or failed if it is to count
--- as a failure.
-WITH ended AS (
+-- as a failure. The result has the published keys; message says what was seen.
+WITH locked AS MATERIALIZED (
+    SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
+), ended AS (
     UPDATE execution e
     SET status = sqlc.arg(status)::text::execution_status_enum, result = jsonb_build_object(
-            'error', CASE WHEN e.worker IS NULL THEN 'The worker was deleted while it ran the execution'
-                          ELSE 'The worker stopped sending heartbeats while it ran the execution' END,
+            'error', 'Execution abandoned because its worker became unavailable while running',
+            'message', CASE WHEN e.worker IS NULL THEN 'The worker was deleted while it ran the execution'
+                            WHEN k.lost_at IS NOT NULL THEN 'The worker was marked ' || k.status || ' while it ran the execution'
+                            ELSE 'The worker stopped sending heartbeats while it ran the execution' END,
             CASE WHEN sqlc.arg(status)::text = 'failed' THEN 'failed_by' ELSE 'abandoned_by' END, 'execution_timeout_monitor',
-            'original_status', e.status, 'reconciled_at', now(),
-            'worker', (SELECT jsonb_build_object(
-                 'id', k.id, 'name', k.name, 'role', k.worker_role, 'status', k.status, 'last_heartbeat', k.last_heartbeat,
-                 'heartbeat_age_seconds', round(extract(epoch FROM now() - k.heartbeat_seen)), 'cordoned', k.cordoned)
-             FROM worker k WHERE k.id = e.worker))
-    WHERE e.id = ANY (ARRAY(
-            SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
-      AND e.status IN ('running', 'canceling')
-      AND CASE WHEN e.worker IS NULL THEN e.admission_state_id IS NOT NULL OR e.attempt > 0 ELSE true END
-      AND CASE WHEN e.worker IS NULL THEN e.updated
-               ELSE coalesce((SELECT k.heartbeat_seen + make_interval(secs => CASE WHEN k.status = 'inactive' AND k.deactivated_at IS NULL
-                                                                              THEN sqlc.arg(farewell)::float8 ELSE 0 END)
-                              FROM worker k WHERE k.id = e.worker), '-infinity') END
-          < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+            'original_status', e.status, 'reconciled_at', now(), 'worker', k.described)
+    FROM locked l
+    JOIN execution o ON o.id = l.id
+    LEFT JOIN LATERAL (
+        SELECT x.status::text AS status, x.heartbeat_seen,
+               CASE WHEN x.deactivated_at IS NULL
+                         AND (x.status = 'inactive' AND NOT x.draining
+                              OR x.status = 'error' AND x.capabilities -> 'attempt_fence' IS DISTINCT FROM 'true')
+                    THEN coalesce((SELECT max(h.time) FROM worker_history h WHERE h.entity_id = x.id AND 'status' = ANY (h.changed_fields)), x.updated)
+                         + make_interval(secs => sqlc.arg(farewell)::float8) END AS lost_at,
+               jsonb_build_object(
+                   'id', x.id, 'name', x.name, 'role', x.worker_role, 'status', x.status, 'last_heartbeat', x.last_heartbeat,
+                   'heartbeat_age_seconds', CASE WHEN x.last_heartbeat IS NOT NULL THEN greatest(floor(extract(epoch FROM now() - x.heartbeat_seen)), 0) END,
+                   'cordoned', x.cordoned) AS described
+        FROM worker x WHERE x.id = o.worker OFFSET 0
+    ) k ON true
+    WHERE e.id = l.id AND e.status IN ('running', 'canceling') AND e.worker IS NOT DISTINCT FROM o.worker
+      AND CASE WHEN e.worker IS NULL
+               THEN (e.admission_state_id IS NOT NULL OR e.attempt > 0) AND e.updated < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+               ELSE coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => sqlc.arg(stale_after)::float8), '-infinity') < now() END
     RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
 ), noted AS (
     INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)
@@ -117,8 +140,9 @@ FROM ended r ORDER BY r.id;
 
 -- name: EndOverruns :many
 -- Ends what runs for longer than its task, its action or, where these do not say, a
--- worker that does not fence attempts allows, and whose worker has not ended it; by
--- the database's clock, since it was seen to run.
+-- worker that does not fence attempts allows, and whose worker has not ended it,
+-- though it was heard of after that; by the database's clock, since it was seen to
+-- run. A worker that has fallen silent before is gone: what it ran is abandoned.
 WITH ended AS (
     UPDATE execution e
     SET status = 'timeout', result = jsonb_build_object(
@@ -131,11 +155,12 @@ WITH ended AS (
             attune_task_timeout(x.workflow_task),
             (SELECT a.timeout_seconds FROM action a WHERE a.id = x.action AND a.timeout_seconds > 0)::float8,
             (SELECT sqlc.arg(unfenced_timeout)::float8 FROM worker k
-             WHERE k.id = x.worker AND k.capabilities -> 'attempt_fence' IS DISTINCT FROM 'true')) AS allowed
+             WHERE k.id = x.worker AND k.capabilities -> 'attempt_fence' IS DISTINCT FROM 'true')) AS allowed,
+            (SELECT k.heartbeat_seen FROM worker k WHERE k.id = x.worker AND (k.status <> 'inactive' OR k.draining)) AS heard
         FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
     ) l
     WHERE e.id = l.id AND e.status = 'running' AND e.worker IS NOT NULL
-      AND e.updated < now() - make_interval(secs => sqlc.arg(grace)::float8 + l.allowed)
+      AND l.heard IS NOT NULL AND e.updated < least(now(), l.heard) - make_interval(secs => sqlc.arg(grace)::float8 + l.allowed)
     RETURNING e.id, e.action, e.action_ref, e.status, e.result, e.finished_at, e.worker, e.attempt, e.started_at
 ), noted AS (
     INSERT INTO lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds)

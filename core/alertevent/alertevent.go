@@ -1,0 +1,89 @@
+// Package alertevent writes the events by which an installation hears of trouble:
+// events of the trigger core.alert, which rules answer like any other.
+//
+// An event and its message are part of the transaction that decides, so that each
+// decision is told once, by whichever replica has made it, or not at all.
+package alertevent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Trigger is the trigger whose rules alerts fire.
+const Trigger = "core.alert"
+
+// Source is the source_ref of the events, and the sensor that their messages name.
+const Source = "attune.system"
+
+// messageSource is the source_service of the messages.
+const messageSource = "system-alert"
+
+// Alert is the payload of one event. All keys are always there, null included.
+type Alert struct {
+	Severity      string    `json:"severity"`
+	Category      string    `json:"category"`
+	FailureType   string    `json:"failure_type"`
+	ComponentType string    `json:"component_type"`
+	ComponentID   *int64    `json:"component_id"`
+	ComponentRef  *string   `json:"component_ref"`
+	WorkerRole    *string   `json:"worker_role"`
+	ObservedAt    time.Time `json:"observed_at"`
+	Summary       string    `json:"summary"`
+	Details       any       `json:"details"`
+	// CorrelationID names what has happened, so that rules can tell repetitions.
+	CorrelationID *string `json:"correlation_id"`
+}
+
+// Emit inserts an event for each alert and appends their messages to the outbox, in
+// the caller's transaction; relay, which may be nil, publishes them after the commit.
+// Nothing is written in an installation without the trigger.
+func Emit(ctx context.Context, tx *store.Tx, relay outbox.Publishing, alerts []Alert) error {
+	if len(alerts) == 0 {
+		return nil
+	}
+	triggers, err := tx.TriggersByRef(ctx, []string{Trigger})
+	if err != nil {
+		return fmt.Errorf("look up trigger %s: %w", Trigger, err)
+	}
+	if len(triggers) == 0 {
+		return nil
+	}
+	rows := store.InsertEventsParams{SourceRef: Source}
+	for i := range alerts {
+		payload, err := json.Marshal(&alerts[i])
+		if err != nil {
+			return fmt.Errorf("encode the %s event %s: %w", Trigger, alerts[i].FailureType, err)
+		}
+		rows.Triggers, rows.Refs = append(rows.Triggers, triggers[0].ID), append(rows.Refs, Trigger)
+		rows.Payloads = append(rows.Payloads, string(payload))
+		rows.Rules, rows.RuleRefs = append(rows.Rules, 0), append(rows.RuleRefs, "")
+	}
+	made, err := tx.InsertEvents(ctx, rows)
+	if err != nil {
+		return fmt.Errorf("insert %d %s events: %w", len(alerts), Trigger, err)
+	}
+	messages := make([]outbox.Message, len(made))
+	for i, row := range made {
+		envelope := message.New(message.TypeEventCreated, message.EventCreated{
+			EventID: row.ID, TriggerID: &triggers[0].ID, TriggerRef: Trigger, SensorRef: new(Source), Payload: json.RawMessage(rows.Payloads[i]),
+		}, row.Created, messageSource)
+		body, err := envelope.Encode()
+		if err != nil {
+			return fmt.Errorf("encode the message of event %d: %w", row.ID, err)
+		}
+		messages[i] = outbox.Message{
+			ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated, Type: message.TypeEventCreated, Body: body,
+		}
+	}
+	if _, err := outbox.Hand(ctx, tx, relay, messages); err != nil {
+		return fmt.Errorf("tell of %d %s events: %w", len(alerts), Trigger, err)
+	}
+	return nil
+}
