@@ -91,7 +91,8 @@ type Answered struct {
 
 // Respond takes an answer in the caller's transaction: at most one, in time by the
 // database's clock, from whom it is assigned to, and as the question asks for it. The
-// execution that only asked ends with it, and the workflow is told in any case. What
+// execution that only asked ends with it, and the workflow is told in any case; one
+// about which others have asked through the API stays as it is, ended or not. What
 // is refused is a RefusedError or ErrNotFound. It locks the execution, the workflows
 // above it and the inquiry, so that it comes after whatever of workflows and queues the
 // transaction locks, and so that none of them ends or is cancelled meanwhile.
@@ -100,7 +101,7 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, err := tx.InquiryFacts(ctx, a.Inquiry)
+	facts, err := tx.InquiryFacts(ctx, Action, a.Inquiry)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, ErrNotFound
 	}
@@ -120,7 +121,7 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	}
 	done := &Answered{
 		Inquiry: a.Inquiry, Execution: facts.Execution, ActionRef: facts.ActionRef, Prompt: facts.Prompt, Response: given.public,
-		At: facts.Now.UTC(), Identity: identity, Completed: facts.ExecutionStatus == attune.StatusRunning,
+		At: facts.Now.UTC(), Identity: identity, Completed: facts.OnlyAsks,
 	}
 	settled, err := settle(ctx, tx, []int64{a.Inquiry}, a.Source, secret.Keyring{}) // it is sealed
 	if err != nil {
@@ -208,11 +209,11 @@ func admissible(f *store.InquiryFactsRow, stopped string, identity int64) error 
 	case status != Pending:
 		return refuse(f.ID, WasCancelled, "it was cancelled")
 	}
-	completed := f.ExecutionStatus == attune.StatusCompleted // it asked in its result
-	if !completed && (f.ExecutionStatus != attune.StatusRunning || f.AtWorker) {
+	waits := f.OnlyAsks || f.ExecutionStatus == attune.StatusCompleted // it asks, or asked in its result
+	if f.Asked && !waits {
 		return refuse(f.ID, ExecutionEnded, fmt.Sprintf("nothing waits for the answer: execution %d is %s", f.Execution, f.ExecutionStatus))
 	}
-	if stopped != "" {
+	if (f.Asked || f.OnlyAsks) && stopped != "" {
 		return refuse(f.ID, ExecutionEnded, "nothing waits for the answer: "+stopped)
 	}
 	if f.AssignedTo != nil && *f.AssignedTo != identity {

@@ -116,7 +116,7 @@ func TestSearchesGoByTheirIndexes(t *testing.T) {
 	}{
 		store.FindExpiredInquiries:   {"idx_inquiry_pending_timeout", []any{200}},
 		store.FindUnsettledInquiries: {"attune_inquiry_unsettled", []any{200}},
-		store.FindStrayInquiries:     {"attune_inquiry_pending", []any{0, 200}},
+		store.FindStrayInquiries:     {"attune_inquiry_pending", []any{"core.ask", 0, 200}},
 		store.CountOpenInquiries:     {"attune_inquiry_pending", []any{1000}},
 		store.FindAsking:             {"uq_inquiry_execution", []any{[]int64{b.workflow}}},
 	} {

@@ -163,7 +163,7 @@ func (w *Watch) unsettled(ctx context.Context, tx *store.Tx) (ids, executions []
 // strays looks at one window of open questions a tick, so that a great many of them
 // cost no more than a few.
 func (w *Watch) strays(ctx context.Context, tx *store.Tx) (ids, executions []int64, full bool, err error) {
-	window, err := tx.FindStrayInquiries(ctx, w.after, int32(w.cfg.Page))
+	window, err := tx.FindStrayInquiries(ctx, Action, w.after, int32(w.cfg.Page))
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("find inquiries that nobody waits for: %w", err)
 	}

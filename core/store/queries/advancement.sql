@@ -47,10 +47,11 @@ SELECT s.id, s.definition, s.param_schema FROM workflow_source s WHERE s.id = AN
 -- Children that have ended for good and have not been drawn the consequences from:
 -- those that were reported, and those that nobody reported in time. Not what still
 -- holds a slot, for its end is not dealt with, nor what asks a person, or is about
--- to. asked is how a question ended that a result has asked: empty without one.
+-- to. asked is how a question ended that a result has asked: empty without one. For
+-- what others ask about a child, through the API, its workflow does not wait.
 SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count,
        EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked,
-       coalesce(q.status::text, CASE WHEN f.execution IS NOT NULL THEN 'refused' ELSE '' END)::text AS asked
+       coalesce(CASE WHEN q.asks THEN q.status::text END, CASE WHEN f.execution IS NOT NULL THEN 'refused' ELSE '' END)::text AS asked
 FROM (SELECT unnest(sqlc.arg(workflows)::bigint[]) AS id) w
 CROSS JOIN LATERAL (
     SELECT t.id, t.workflow_execution, t.task_name, t.task_index, t.execution_id FROM workflow_task_dispatch t
@@ -60,12 +61,12 @@ CROSS JOIN LATERAL (
     SELECT x.id, x.status, x.retry_count, x.admission_state_id, x.updated, x.result
     FROM execution x WHERE x.id = d.execution_id OFFSET 0
 ) e
-LEFT JOIN LATERAL (SELECT i.status FROM inquiry i WHERE i.execution = e.id OFFSET 0) q ON true
+LEFT JOIN LATERAL (SELECT i.status, attune_inquiry_of(e.result) IS NOT NULL AS asks FROM inquiry i WHERE i.execution = e.id OFFSET 0) q ON true
 LEFT JOIN LATERAL (SELECT x.execution FROM inquiry_fault x WHERE x.execution = e.id OFFSET 0) f ON true
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
   AND e.admission_state_id IS NULL
   AND (e.id = ANY (sqlc.arg(reported)::bigint[]) OR e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8))
-  AND q.status IS DISTINCT FROM 'pending'
+  AND NOT coalesce(e.status = 'completed' AND q.asks AND q.status = 'pending', false)
   AND (q.status IS NOT NULL OR f.execution IS NOT NULL OR e.status <> 'completed'
        OR CASE WHEN pg_column_size(e.result) < 1048576 THEN attune_inquiry_of(e.result) IS NULL ELSE true END)
 ORDER BY d.workflow_execution, e.updated, e.id
@@ -253,7 +254,8 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT bool_or(e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL
                    AND e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)
-                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending')) AS due,
+                   AND NOT EXISTS (SELECT FROM inquiry q WHERE q.execution = e.id AND q.status = 'pending'
+                                   AND e.status = 'completed' AND attune_inquiry_of(e.result) IS NOT NULL)) AS due,
            array_agg(e.id) FILTER (WHERE e.status = 'completed' AND e.admission_state_id IS NULL
                    AND e.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)
                    AND pg_column_size(e.result) < 1048576 AND attune_inquiry_of(e.result) IS NOT NULL

@@ -93,11 +93,14 @@ SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::
 
 -- name: CancelFollowers :exec
 -- What hangs on a cancelled execution: its time to be repeated at, its question
--- to a person, its workflow.
+-- to a person, its workflow. What others ask about an execution that a worker had
+-- stays open.
 WITH untimed AS (
     UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND waiting
 ), unasked AS (
-    UPDATE inquiry SET status = 'cancelled' WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND status = 'pending'
+    UPDATE inquiry i SET status = 'cancelled'
+    FROM execution e
+    WHERE i.execution = ANY (sqlc.arg(ids)::bigint[]) AND i.status = 'pending' AND e.id = i.execution AND e.worker IS NULL
 )
 UPDATE workflow_execution SET status = 'cancelled'
 WHERE execution = ANY (sqlc.arg(ids)::bigint[]) AND status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned');

@@ -98,9 +98,14 @@ ORDER BY a.n;
 
 -- name: InquiryFacts :one
 -- What is decided on when somebody answers, read under the lock of the execution.
+-- only_asks is set while the execution does nothing else, and ends with the answer;
+-- asked when the engine has put the question for it. Others have been made through
+-- the API about an execution that neither waits for the answer nor is changed by it.
 SELECT i.id, i.execution, i.status, i.prompt, coalesce(i.response_schema, 'null')::jsonb AS response_schema, i.assigned_to,
        coalesce(k.login, '')::text AS assignee, i.timeout_at, i.responded_at, coalesce(i.responder, r.login, '')::text AS responder,
-       e.status AS execution_status, e.action_ref, (e.worker IS NOT NULL)::bool AS at_worker,
+       e.status AS execution_status, e.action_ref,
+       (e.status = 'running' AND e.worker IS NULL AND NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id))::bool AS only_asks,
+       (e.worker IS NULL AND e.action_ref = sqlc.arg(action)::text OR attune_inquiry_of(e.result) IS NOT NULL)::bool AS asked,
        coalesce(i.timeout_at <= clock_timestamp(), false)::bool AS late, clock_timestamp()::timestamptz AS now
 FROM inquiry i
 JOIN execution e ON e.id = i.execution
@@ -141,15 +146,18 @@ ORDER BY i.id
 LIMIT sqlc.arg(page)::int;
 
 -- name: FindStrayInquiries :one
--- One window of pending inquiries. stray are those that nobody waits for: their
--- execution has ended without completing, or what they would go on with has.
+-- One window of pending inquiries. stray are those that the engine has put for an
+-- execution and that nobody waits for: it has ended without completing, or what it
+-- would go on with has. One that was made through the API stays open until it is
+-- answered or its time is over, whatever its execution does.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.stray), '{}')::bigint[] AS ids
 FROM (
-    SELECT i.id, (x.ended AND x.status <> 'completed' OR x.ended AND x.above)::bool AS stray
+    SELECT i.id, (x.asked AND x.ended AND (x.status <> 'completed' OR x.above))::bool AS stray
     FROM inquiry i
     CROSS JOIN LATERAL (
         SELECT e.status, attune_terminal(e.status) AS ended,
+               e.worker IS NULL AND e.action_ref = sqlc.arg(action)::text OR attune_inquiry_of(e.result) IS NOT NULL AS asked,
                coalesce((SELECT attune_terminal(p.status) FROM execution p WHERE p.id = e.parent), false) AS above
         FROM execution e WHERE e.id = i.execution OFFSET 0
     ) x
@@ -176,7 +184,7 @@ ORDER BY u.id;
 
 -- name: EndAskingExecutions :many
 -- Ends the executions that did nothing but ask, as their inquiry has ended. One
--- that ended otherwise, or that a worker runs, is left. Sealed are answers that are
+-- that ended otherwise, that a worker runs, or that is a workflow, is left. Sealed are answers that are
 -- kept without their secrets.
 UPDATE execution e
 SET status = (CASE i.status WHEN 'responded' THEN 'completed' WHEN 'timeout' THEN 'timeout' ELSE 'cancelled' END)::execution_status_enum,
@@ -190,6 +198,7 @@ FROM inquiry i
 LEFT JOIN (SELECT unnest(sqlc.arg(sealed)::bigint[]) AS id, unnest(sqlc.arg(responses)::text[]) AS response) s ON s.id = i.id
 WHERE i.id = ANY (sqlc.arg(ids)::bigint[]) AND i.status <> 'pending' AND NOT i.settled
   AND e.id = i.execution AND e.status = 'running' AND e.worker IS NULL
+  AND NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
 RETURNING e.id;
 
 -- name: SettleInquiries :many

@@ -164,14 +164,17 @@ const CancelFollowers = `-- name: CancelFollowers :exec
 WITH untimed AS (
     UPDATE execution_retry SET waiting = false WHERE execution = ANY ($1::bigint[]) AND waiting
 ), unasked AS (
-    UPDATE inquiry SET status = 'cancelled' WHERE execution = ANY ($1::bigint[]) AND status = 'pending'
+    UPDATE inquiry i SET status = 'cancelled'
+    FROM execution e
+    WHERE i.execution = ANY ($1::bigint[]) AND i.status = 'pending' AND e.id = i.execution AND e.worker IS NULL
 )
 UPDATE workflow_execution SET status = 'cancelled'
 WHERE execution = ANY ($1::bigint[]) AND status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
 `
 
 // What hangs on a cancelled execution: its time to be repeated at, its question
-// to a person, its workflow.
+// to a person, its workflow. What others ask about an execution that a worker had
+// stays open.
 func (q *Queries) CancelFollowers(ctx context.Context, ids []int64) error {
 	_, err := q.db.Exec(ctx, CancelFollowers, ids)
 	return err

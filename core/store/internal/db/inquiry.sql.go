@@ -72,11 +72,12 @@ FROM inquiry i
 LEFT JOIN (SELECT unnest($2::bigint[]) AS id, unnest($3::text[]) AS response) s ON s.id = i.id
 WHERE i.id = ANY ($1::bigint[]) AND i.status <> 'pending' AND NOT i.settled
   AND e.id = i.execution AND e.status = 'running' AND e.worker IS NULL
+  AND NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
 RETURNING e.id
 `
 
 // Ends the executions that did nothing but ask, as their inquiry has ended. One
-// that ended otherwise, or that a worker runs, is left. Sealed are answers that are
+// that ended otherwise, that a worker runs, or that is a workflow, is left. Sealed are answers that are
 // kept without their secrets.
 func (q *Queries) EndAskingExecutions(ctx context.Context, ids []int64, sealed []int64, responses []string) ([]int64, error) {
 	rows, err := q.db.Query(ctx, EndAskingExecutions, ids, sealed, responses)
@@ -199,16 +200,17 @@ const FindStrayInquiries = `-- name: FindStrayInquiries :one
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.stray), '{}')::bigint[] AS ids
 FROM (
-    SELECT i.id, (x.ended AND x.status <> 'completed' OR x.ended AND x.above)::bool AS stray
+    SELECT i.id, (x.asked AND x.ended AND (x.status <> 'completed' OR x.above))::bool AS stray
     FROM inquiry i
     CROSS JOIN LATERAL (
         SELECT e.status, attune_terminal(e.status) AS ended,
+               e.worker IS NULL AND e.action_ref = $1::text OR attune_inquiry_of(e.result) IS NOT NULL AS asked,
                coalesce((SELECT attune_terminal(p.status) FROM execution p WHERE p.id = e.parent), false) AS above
         FROM execution e WHERE e.id = i.execution OFFSET 0
     ) x
-    WHERE i.status = 'pending' AND i.id > $1::bigint
+    WHERE i.status = 'pending' AND i.id > $2::bigint
     ORDER BY i.id
-    LIMIT $2::int
+    LIMIT $3::int
 ) w
 `
 
@@ -218,10 +220,12 @@ type FindStrayInquiriesRow struct {
 	Ids     []int64
 }
 
-// One window of pending inquiries. stray are those that nobody waits for: their
-// execution has ended without completing, or what they would go on with has.
-func (q *Queries) FindStrayInquiries(ctx context.Context, after int64, windowSize int32) (FindStrayInquiriesRow, error) {
-	row := q.db.QueryRow(ctx, FindStrayInquiries, after, windowSize)
+// One window of pending inquiries. stray are those that the engine has put for an
+// execution and that nobody waits for: it has ended without completing, or what it
+// would go on with has. One that was made through the API stays open until it is
+// answered or its time is over, whatever its execution does.
+func (q *Queries) FindStrayInquiries(ctx context.Context, action string, after int64, windowSize int32) (FindStrayInquiriesRow, error) {
+	row := q.db.QueryRow(ctx, FindStrayInquiries, action, after, windowSize)
 	var i FindStrayInquiriesRow
 	err := row.Scan(&i.Last, &i.Scanned, &i.Ids)
 	return i, err
@@ -293,13 +297,15 @@ func (q *Queries) InquiryExecutions(ctx context.Context, ids []int64) ([]Inquiry
 const InquiryFacts = `-- name: InquiryFacts :one
 SELECT i.id, i.execution, i.status, i.prompt, coalesce(i.response_schema, 'null')::jsonb AS response_schema, i.assigned_to,
        coalesce(k.login, '')::text AS assignee, i.timeout_at, i.responded_at, coalesce(i.responder, r.login, '')::text AS responder,
-       e.status AS execution_status, e.action_ref, (e.worker IS NOT NULL)::bool AS at_worker,
+       e.status AS execution_status, e.action_ref,
+       (e.status = 'running' AND e.worker IS NULL AND NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id))::bool AS only_asks,
+       (e.worker IS NULL AND e.action_ref = $1::text OR attune_inquiry_of(e.result) IS NOT NULL)::bool AS asked,
        coalesce(i.timeout_at <= clock_timestamp(), false)::bool AS late, clock_timestamp()::timestamptz AS now
 FROM inquiry i
 JOIN execution e ON e.id = i.execution
 LEFT JOIN identity k ON k.id = i.assigned_to
 LEFT JOIN identity r ON r.id = i.responded_by
-WHERE i.id = $1::bigint
+WHERE i.id = $2::bigint
 FOR UPDATE OF i
 `
 
@@ -316,14 +322,18 @@ type InquiryFactsRow struct {
 	Responder       string
 	ExecutionStatus attune.Status
 	ActionRef       string
-	AtWorker        bool
+	OnlyAsks        bool
+	Asked           bool
 	Late            bool
 	Now             time.Time
 }
 
 // What is decided on when somebody answers, read under the lock of the execution.
-func (q *Queries) InquiryFacts(ctx context.Context, id int64) (InquiryFactsRow, error) {
-	row := q.db.QueryRow(ctx, InquiryFacts, id)
+// only_asks is set while the execution does nothing else, and ends with the answer;
+// asked when the engine has put the question for it. Others have been made through
+// the API about an execution that neither waits for the answer nor is changed by it.
+func (q *Queries) InquiryFacts(ctx context.Context, action string, iD int64) (InquiryFactsRow, error) {
+	row := q.db.QueryRow(ctx, InquiryFacts, action, iD)
 	var i InquiryFactsRow
 	err := row.Scan(
 		&i.ID,
@@ -338,7 +348,8 @@ func (q *Queries) InquiryFacts(ctx context.Context, id int64) (InquiryFactsRow, 
 		&i.Responder,
 		&i.ExecutionStatus,
 		&i.ActionRef,
-		&i.AtWorker,
+		&i.OnlyAsks,
+		&i.Asked,
 		&i.Late,
 		&i.Now,
 	)

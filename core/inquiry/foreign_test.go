@@ -1,0 +1,107 @@
+package inquiry_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/inquiry"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// about makes an inquiry as the existing API does: a row, whatever the execution
+// does, and no message.
+func (b *bundle) about(t *testing.T, status attune.Status, change ...func(*testkit.ExecutionRow)) asked {
+	t.Helper()
+	execution := testkit.Execution(t, b.store, b.act, append(change, func(e *testkit.ExecutionRow) {
+		e.Status, e.Result = status, object{"exit_code": 0}
+	})...).ID
+	return asked{execution, int64(testkit.Count(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'fine?') RETURNING id`, execution))}
+}
+
+// An inquiry that was made through the API is nobody's task: it stays open whatever
+// its execution does and however it ends, before or after the question, until it is
+// answered or its time is over. The execution stays as it is.
+func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wire, _ := b.hear(t)
+	worker := testkit.Worker(t, b.store, "w1")
+	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
+	task := func(e *testkit.ExecutionRow) {
+		e.Worker, e.Parent, e.WorkflowTask = &worker.ID, &b.workflow, object{"task_name": "x"}
+	}
+	list := map[string]asked{}
+	for _, status := range []attune.Status{
+		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout, attune.StatusAbandoned,
+	} {
+		list["ended "+string(status)] = b.about(t, status, at)
+	}
+	list["never begun"] = b.about(t, attune.StatusCancelled)
+	list["of an ended workflow"] = b.about(t, attune.StatusFailed, task)
+	ends := b.about(t, attune.StatusRunning, at)
+	list["ends later"] = ends
+	running := b.about(t, attune.StatusRunning, at)
+	list["running"] = running
+	late := b.about(t, attune.StatusFailed, at)
+	stray := b.task(t) // the engine's own question ends with its execution
+	b.ended(t, stray.execution, "abandoned")
+	b.ended(t, b.workflow, "failed")
+	b.watch(t)
+	b.ended(t, ends.execution, "failed")
+	b.becomes(t, stray, inquiry.Cancelled, attune.StatusAbandoned)
+	for name, a := range list {
+		require.Equal(t, inquiry.Pending, b.status(t, a.inquiry), name)
+	}
+
+	before := map[string]string{}
+	for name, a := range list {
+		before[name] = string(testkit.StatusOf(t, b.store, a.execution)) + b.resultOf(t, a.execution)
+	}
+	early := list["ended failed"]
+	send(t, wire, responded(t, early, nil)) // the message overtakes the commit
+	for _, a := range list {
+		testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '{"approved": true}', responded_at = now() WHERE id = $1`, a.inquiry)
+		send(t, wire, responded(t, a, nil), responded(t, a, nil))
+	}
+	for name, a := range list {
+		b.becomes(t, a, inquiry.Responded, testkit.StatusOf(t, b.store, a.execution))
+		require.Equal(t, before[name], string(testkit.StatusOf(t, b.store, a.execution))+b.resultOf(t, a.execution), name)
+		require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND response = '{"approved": true}'`, a.inquiry))
+	}
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write WHERE execution <> $1`, stray.execution), "nobody writes on closed rows")
+
+	testkit.Exec(t, b.store, `UPDATE inquiry SET timeout_at = clock_timestamp() WHERE id = $1`, late.inquiry)
+	over := time.Now()
+	b.becomes(t, late, inquiry.Expired, attune.StatusFailed)
+	require.Less(t, time.Since(over), 5*time.Second)
+}
+
+// They are answered here, too; one that runs at a worker goes on, and a workflow is
+// not ended by the answer.
+func TestInquiriesOfTheAPIAreAnswered(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "w1")
+	at := func(e *testkit.ExecutionRow) { e.Worker = &worker.ID }
+	workflow := b.about(t, attune.StatusRunning)
+	testkit.Exec(t, b.store, `WITH d AS (
+			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
+			SELECT 'pk.w', p.id, 'pk', 'w', '1', '{}' FROM pack p WHERE p.ref = 'pk' RETURNING id)
+		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1::bigint, d.id, '{}', 'running' FROM d`, workflow.execution)
+	for name, a := range map[string]asked{
+		"failed": b.about(t, attune.StatusFailed, at), "completed": b.about(t, attune.StatusCompleted, at),
+		"running": b.about(t, attune.StatusRunning, at), "workflow": workflow,
+	} {
+		was := testkit.StatusOf(t, b.store, a.execution)
+		done, err := b.yes(testkit.Context(t), a.inquiry)
+		require.NoError(t, err, name)
+		require.False(t, done.Completed, name)
+		b.becomes(t, a, inquiry.Responded, was)
+		require.JSONEq(t, `{"exit_code": 0}`, b.resultOf(t, a.execution), name)
+		_, err = b.yes(testkit.Context(t), a.inquiry)
+		require.Equal(t, inquiry.AlreadyAnswered, refusal(t, err), name)
+	}
+}
