@@ -29,7 +29,7 @@ func (e *Engine) addEvents(metrics *supervise.Metrics) {
 		},
 	})
 	enforcements := e.newEnforcements()
-	sweep := eventing.NewSweep(eventing.SweepConfig{}, e.query, events.Submit, enforcements.Submit, e.logger, measured, metrics)
+	sweep := eventing.NewSweep(eventing.SweepConfig{Horizon: e.cfg.Executor.MaxEventAge}, e.query, events.Submit, enforcements.Submit, e.logger, measured, metrics)
 	e.http.Emits(submit.New(e.query, e.relay).WithKeyring(e.keys))
 	e.loops["events"] = sweep.Loop
 	e.services.Add("enforcement consumer", enforcements.consumer)

@@ -290,6 +290,7 @@ func TestEventsWithoutARowAreReported(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.rule("demo.one", `[]`, `{}`)
+	testkit.Exec(t, b.store, `update rule set created = now() - interval '30 days'`)
 	event := b.event(``)
 	old := b.event(`[1]`)
 	testkit.Exec(t, b.store, `update event set created = now() - interval '20 days' where id = $1`, old)

@@ -126,6 +126,9 @@ func (b *batch) judge(ctx context.Context) error {
 	}
 	for _, e := range b.events {
 		for _, c := range found.of(e) {
+			if e.row.BeforeMatching && c.row.Created.After(e.row.Created) {
+				continue // it came after the event, which was not matched in time
+			}
 			e.rules++
 			b.compare(e, c)
 		}

@@ -17,7 +17,7 @@ type SweepConfig struct {
 	// Age is how old an event or an enforcement is before its message counts as
 	// lost. Default 30 s.
 	Age time.Duration
-	// Horizon is the age from which a forgotten event stays forgotten: what fires
+	// Horizon is the age from which a forgotten event is only reported: what fires
 	// because of it would come too late. Default 24 h.
 	Horizon time.Duration
 	// Keep is how long it is known of an event that it was matched. Default 7
@@ -49,7 +49,8 @@ type Submit func(ctx context.Context, ids []int64) error
 // Sweep finds events and enforcements that nobody has dealt with, because their
 // message was lost between a commit and the broker, or in it. One replica at a time
 // looks; what it finds goes the way of messages, and may be found again until it is
-// done.
+// done. What another engine has left behind is found too: all enforcements, and the
+// events that had a rule and got no enforcement.
 type Sweep struct {
 	*supervise.Loop
 
@@ -63,14 +64,16 @@ type Sweep struct {
 	floor    int64     // events up to here have met the rules
 	thorough time.Time // when all events within the horizon are looked at again
 	pruned   time.Time // when marks were pruned last
+	reported bool      // late events have been told of
 }
 
 // Bounds of one sweep.
 const (
-	eventWindow   = 10_000 // events looked at in one transaction
-	eventsAtOnce  = 200    // found events submitted at once
-	openPage      = 500    // enforcements found and submitted at once
-	markPage      = 5_000  // marks removed in one transaction
+	eventWindow   = 10_000  // events looked at in one transaction
+	eventsAtOnce  = 200     // found events submitted at once
+	openPage      = 500     // enforcements found and submitted at once
+	markPage      = 5_000   // marks removed in one transaction
+	lateScan      = 100_000 // newest events looked at for late ones
 	thoroughEvery = time.Hour
 	pruneEvery    = 10 * time.Minute
 	// settle is for how long after an event others with smaller ids may still be
@@ -156,6 +159,31 @@ func (s *Sweep) forgottenEvents(ctx context.Context) error {
 		s.thorough = time.Now().Add(thoroughEvery)
 	}
 	s.floor = floor
+	return s.reportLate(ctx)
+}
+
+// reportLate says once, after the first look through all events, which of them will not
+// fire their rules any more.
+func (s *Sweep) reportLate(ctx context.Context) error {
+	if s.reported {
+		return nil
+	}
+	var late store.CountLateEventsRow
+	won, err := s.alone(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		late, err = tx.CountLateEvents(ctx, store.CountLateEventsParams{
+			Horizon: s.cfg.Horizon.Seconds(), Keep: s.cfg.Keep.Seconds(), Older: s.cfg.Age.Seconds(), Bound: lateScan,
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("count events that are too old to be matched: %w", err)
+	}
+	s.reported = won
+	if late.Events > 0 {
+		s.logger.WarnContext(ctx, "Events without an enforcement are not matched any more: they are too old, or their rule has changed since",
+			"events", late.Events, "first", late.First, "last", late.Last, "max_event_age", s.cfg.Horizon)
+		s.metrics.found("late_event", int(late.Events))
+	}
 	return nil
 }
 

@@ -150,3 +150,33 @@ func TestMarksArePruned(t *testing.T) {
 	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `select count(*) from event_matched`) == 1 }, 10*time.Second)
 	require.Equal(t, young, b.id(`select event from event_matched`))
 }
+
+// Of events from before matching began only those are found that had a rule, which has
+// not changed since, and got no enforcement; rules that came later do not fire for them.
+func TestWhatAnotherEngineForgotIsFound(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Exec(t, b.store, `update event_matching set since = now()`)
+	old, changed := b.rule("demo.old", `[]`, `{}`), b.rule("demo.changed", `[]`, `{}`)
+	testkit.Exec(t, b.store, `alter table rule disable trigger user`)
+	testkit.Exec(t, b.store, `update rule set created = now() - interval '10 hours', updated = now() - interval '10 hours'`)
+	testkit.Exec(t, b.store, `update rule set updated = now() - interval '2 hours' where id = $1`, changed)
+	testkit.Exec(t, b.store, `alter table rule enable trigger user`)
+	b.rule("demo.new", `[]`, `{}`)
+	b.trigger("demo.window")
+	lost := b.aged(time.Hour)
+	b.aged(11 * time.Hour) // no rule was there
+	b.aged(3 * time.Hour)  // a rule has changed since
+	had := b.aged(time.Hour)
+	testkit.Exec(t, b.store, `insert into enforcement (rule, rule_ref, trigger_ref, payload, event, status, config)
+		values ($1, 'demo.old', 'demo.door', '{}', $2, 'processed', '{}')`, old, had)
+	other := b.aged(time.Hour) // of a trigger without rules
+	testkit.Exec(t, b.store, `update event set trigger_ref = 'demo.window' where id = $1`, other)
+
+	k := &taker{}
+	b.sweep(k)
+	testkit.Eventually(t, func() bool { events, _ := k.taken(); return len(events) > 0 }, 10*time.Second)
+	events, _ := k.taken()
+	require.Equal(t, []int64{lost}, events)
+	require.Equal(t, 2, b.match(lost).Created, "not of the new rule")
+}

@@ -75,6 +75,8 @@ type (
 	CountEnforcementsBelowRow       = db.CountEnforcementsBelowRow
 	CountEventsBelowRow             = db.CountEventsBelowRow
 	CountFiringRow                  = db.CountFiringRow
+	CountLateEventsParams           = db.CountLateEventsParams
+	CountLateEventsRow              = db.CountLateEventsRow
 	CountLettersSinceRow            = db.CountLettersSinceRow
 	CountLostWorkSinceRow           = db.CountLostWorkSinceRow
 	CountOpenInquiriesRow           = db.CountOpenInquiriesRow
@@ -554,6 +556,7 @@ const (
 	CountEnforcementsBelow                = db.CountEnforcementsBelow
 	CountEventsBelow                      = db.CountEventsBelow
 	CountFiring                           = db.CountFiring
+	CountLateEvents                       = db.CountLateEvents
 	CountLettersSince                     = db.CountLettersSince
 	CountLostWorkSince                    = db.CountLostWorkSince
 	CountOpenInquiries                    = db.CountOpenInquiries

@@ -1,8 +1,10 @@
 -- Events and the rules that answer them.
 
 -- name: ReadEvents :many
--- The time bounds in which partitions an id is looked for.
-SELECT e.id, e.trigger_ref, e.payload, e.rule, coalesce(e.rule_ref, '')::text AS rule_ref, e.created
+-- The time bounds in which partitions an id is looked for. before_matching is set
+-- for an event that another engine may have matched.
+SELECT e.id, e.trigger_ref, e.payload, e.rule, coalesce(e.rule_ref, '')::text AS rule_ref, e.created,
+       coalesce(e.created < (SELECT m.since FROM event_matching m WHERE m.one), false)::bool AS before_matching
 FROM event e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.created > now() - make_interval(secs => sqlc.arg(within)::float8)
 ORDER BY e.id;
@@ -10,7 +12,7 @@ ORDER BY e.id;
 -- name: FindRules :many
 -- Rules that events of these triggers, or made for these rules, may fire. now is
 -- the moment of matching.
-SELECT r.id, r.ref, r.pack, r.action, r.action_ref, r.trigger_ref, r.conditions, r.action_params, now()::timestamptz AS now
+SELECT r.id, r.ref, r.pack, r.action, r.action_ref, r.trigger_ref, r.conditions, r.action_params, r.created, now()::timestamptz AS now
 FROM rule r
 WHERE r.id = ANY (ARRAY(
         SELECT x.id FROM rule x WHERE x.trigger_ref = ANY (sqlc.arg(trigger_refs)::text[])
@@ -69,27 +71,58 @@ ORDER BY f.id;
 -- name: FindForgottenEvents :one
 -- Events that were never matched, one window of ids at a time. recent is the
 -- smallest id in the window that is younger than settle seconds, 0 if there is
--- none.
+-- none. Of an event from before matching began, whose matching another engine did not
+-- note, that no enforcement exists says that its message was lost, if a rule was there
+-- for it then; a rule that has changed since leaves that open, and the event alone.
 WITH w AS MATERIALIZED (
-    SELECT e.id, e.created
+    SELECT e.id, e.trigger_ref, e.created, e.created < (SELECT m.since FROM event_matching m WHERE m.one) AS before
     FROM event e
     WHERE e.id > sqlc.arg(after)::bigint
       AND e.created > now() - make_interval(secs => sqlc.arg(horizon)::float8)
-      AND e.created >= (SELECT m.since FROM event_matching m WHERE m.one)
       AND e.created < now() - make_interval(secs => sqlc.arg(older)::float8)
     ORDER BY e.id
     LIMIT sqlc.arg(window_size)::int
 )
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(min(w.id) FILTER (WHERE w.created > now() - make_interval(secs => sqlc.arg(settle)::float8)), 0)::bigint AS recent,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE NOT EXISTS (SELECT FROM event_matched d WHERE d.event = ANY (ARRAY[w.id]))), '{}')::bigint[] AS ids
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
+           WHERE NOT EXISTS (SELECT FROM event_matched d WHERE d.event = ANY (ARRAY[w.id]))
+             AND (NOT w.before
+                  OR NOT EXISTS (SELECT FROM enforcement f WHERE f.event = w.id)
+                     AND coalesce((SELECT bool_and(r.updated <= w.created) FROM rule r
+                                   WHERE r.trigger_ref = w.trigger_ref AND r.enabled AND r.created <= w.created), false))), '{}')::bigint[] AS ids
 FROM w;
 
+-- name: CountLateEvents :one
+-- Events that a rule was there for, that nothing shows the matching of, and that are
+-- not matched any more: they are too old, or come from before matching began and
+-- their rule has changed since. Bounded; keep is how far back it is known what was
+-- matched.
+SELECT count(*)::int AS events, coalesce(min(x.id), 0)::bigint AS first, coalesce(max(x.id), 0)::bigint AS last
+FROM (
+    SELECT e.id
+    FROM (
+        SELECT v.id, v.created, v.trigger_ref FROM event v
+        WHERE v.created > now() - make_interval(secs => sqlc.arg(keep)::float8)
+          AND v.created < now() - make_interval(secs => sqlc.arg(older)::float8)
+        ORDER BY v.id DESC LIMIT sqlc.arg(bound)::int
+    ) e
+    CROSS JOIN LATERAL (
+        SELECT bool_and(r.updated <= e.created) AS unchanged FROM rule r
+        WHERE r.trigger_ref = e.trigger_ref AND r.enabled AND r.created <= e.created
+    ) k
+    WHERE k.unchanged IS NOT NULL
+      AND (e.created < now() - make_interval(secs => sqlc.arg(horizon)::float8)
+           OR NOT k.unchanged AND e.created < (SELECT m.since FROM event_matching m WHERE m.one))
+      AND NOT EXISTS (SELECT FROM event_matched d WHERE d.event = ANY (ARRAY[e.id]))
+      AND NOT EXISTS (SELECT FROM enforcement f WHERE f.event = e.id)
+) x;
+
 -- name: FindForgottenEnforcements :many
+-- Whatever their age: each has one execution at most, whoever made it.
 SELECT f.id
 FROM enforcement f
 WHERE f.status = 'created' AND f.id > sqlc.arg(after)::bigint
-  AND f.created >= (SELECT m.since FROM event_matching m WHERE m.one)
   AND f.created < now() - make_interval(secs => sqlc.arg(older)::float8)
 ORDER BY f.id
 LIMIT sqlc.arg(page)::int;

@@ -10,6 +10,57 @@ import (
 	"time"
 )
 
+const CountLateEvents = `-- name: CountLateEvents :one
+SELECT count(*)::int AS events, coalesce(min(x.id), 0)::bigint AS first, coalesce(max(x.id), 0)::bigint AS last
+FROM (
+    SELECT e.id
+    FROM (
+        SELECT v.id, v.created, v.trigger_ref FROM event v
+        WHERE v.created > now() - make_interval(secs => $1::float8)
+          AND v.created < now() - make_interval(secs => $2::float8)
+        ORDER BY v.id DESC LIMIT $3::int
+    ) e
+    CROSS JOIN LATERAL (
+        SELECT bool_and(r.updated <= e.created) AS unchanged FROM rule r
+        WHERE r.trigger_ref = e.trigger_ref AND r.enabled AND r.created <= e.created
+    ) k
+    WHERE k.unchanged IS NOT NULL
+      AND (e.created < now() - make_interval(secs => $4::float8)
+           OR NOT k.unchanged AND e.created < (SELECT m.since FROM event_matching m WHERE m.one))
+      AND NOT EXISTS (SELECT FROM event_matched d WHERE d.event = ANY (ARRAY[e.id]))
+      AND NOT EXISTS (SELECT FROM enforcement f WHERE f.event = e.id)
+) x
+`
+
+type CountLateEventsParams struct {
+	Keep    float64
+	Older   float64
+	Bound   int32
+	Horizon float64
+}
+
+type CountLateEventsRow struct {
+	Events int32
+	First  int64
+	Last   int64
+}
+
+// Events that a rule was there for, that nothing shows the matching of, and that are
+// not matched any more: they are too old, or come from before matching began and
+// their rule has changed since. Bounded; keep is how far back it is known what was
+// matched.
+func (q *Queries) CountLateEvents(ctx context.Context, arg CountLateEventsParams) (CountLateEventsRow, error) {
+	row := q.db.QueryRow(ctx, CountLateEvents,
+		arg.Keep,
+		arg.Older,
+		arg.Bound,
+		arg.Horizon,
+	)
+	var i CountLateEventsRow
+	err := row.Scan(&i.Events, &i.First, &i.Last)
+	return i, err
+}
+
 const CreatedEnforcements = `-- name: CreatedEnforcements :many
 SELECT f.id, f.rule, f.rule_ref, f.event::bigint AS event, f.trigger_ref, now()::timestamptz AS now
 FROM enforcement f
@@ -58,12 +109,12 @@ const FindForgottenEnforcements = `-- name: FindForgottenEnforcements :many
 SELECT f.id
 FROM enforcement f
 WHERE f.status = 'created' AND f.id > $1::bigint
-  AND f.created >= (SELECT m.since FROM event_matching m WHERE m.one)
   AND f.created < now() - make_interval(secs => $2::float8)
 ORDER BY f.id
 LIMIT $3::int
 `
 
+// Whatever their age: each has one execution at most, whoever made it.
 func (q *Queries) FindForgottenEnforcements(ctx context.Context, after int64, older float64, page int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, FindForgottenEnforcements, after, older, page)
 	if err != nil {
@@ -86,18 +137,22 @@ func (q *Queries) FindForgottenEnforcements(ctx context.Context, after int64, ol
 
 const FindForgottenEvents = `-- name: FindForgottenEvents :one
 WITH w AS MATERIALIZED (
-    SELECT e.id, e.created
+    SELECT e.id, e.trigger_ref, e.created, e.created < (SELECT m.since FROM event_matching m WHERE m.one) AS before
     FROM event e
     WHERE e.id > $2::bigint
       AND e.created > now() - make_interval(secs => $3::float8)
-      AND e.created >= (SELECT m.since FROM event_matching m WHERE m.one)
       AND e.created < now() - make_interval(secs => $4::float8)
     ORDER BY e.id
     LIMIT $5::int
 )
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(min(w.id) FILTER (WHERE w.created > now() - make_interval(secs => $1::float8)), 0)::bigint AS recent,
-       coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE NOT EXISTS (SELECT FROM event_matched d WHERE d.event = ANY (ARRAY[w.id]))), '{}')::bigint[] AS ids
+       coalesce(array_agg(w.id ORDER BY w.id) FILTER (
+           WHERE NOT EXISTS (SELECT FROM event_matched d WHERE d.event = ANY (ARRAY[w.id]))
+             AND (NOT w.before
+                  OR NOT EXISTS (SELECT FROM enforcement f WHERE f.event = w.id)
+                     AND coalesce((SELECT bool_and(r.updated <= w.created) FROM rule r
+                                   WHERE r.trigger_ref = w.trigger_ref AND r.enabled AND r.created <= w.created), false))), '{}')::bigint[] AS ids
 FROM w
 `
 
@@ -118,7 +173,9 @@ type FindForgottenEventsRow struct {
 
 // Events that were never matched, one window of ids at a time. recent is the
 // smallest id in the window that is younger than settle seconds, 0 if there is
-// none.
+// none. Of an event from before matching began, whose matching another engine did not
+// note, that no enforcement exists says that its message was lost, if a rule was there
+// for it then; a rule that has changed since leaves that open, and the event alone.
 func (q *Queries) FindForgottenEvents(ctx context.Context, arg FindForgottenEventsParams) (FindForgottenEventsRow, error) {
 	row := q.db.QueryRow(ctx, FindForgottenEvents,
 		arg.Settle,
@@ -138,7 +195,7 @@ func (q *Queries) FindForgottenEvents(ctx context.Context, arg FindForgottenEven
 }
 
 const FindRules = `-- name: FindRules :many
-SELECT r.id, r.ref, r.pack, r.action, r.action_ref, r.trigger_ref, r.conditions, r.action_params, now()::timestamptz AS now
+SELECT r.id, r.ref, r.pack, r.action, r.action_ref, r.trigger_ref, r.conditions, r.action_params, r.created, now()::timestamptz AS now
 FROM rule r
 WHERE r.id = ANY (ARRAY(
         SELECT x.id FROM rule x WHERE x.trigger_ref = ANY ($1::text[])
@@ -157,6 +214,7 @@ type FindRulesRow struct {
 	TriggerRef   string
 	Conditions   []byte
 	ActionParams []byte
+	Created      time.Time
 	Now          time.Time
 }
 
@@ -180,6 +238,7 @@ func (q *Queries) FindRules(ctx context.Context, triggerRefs []string, ids []int
 			&i.TriggerRef,
 			&i.Conditions,
 			&i.ActionParams,
+			&i.Created,
 			&i.Now,
 		); err != nil {
 			return nil, err
@@ -408,23 +467,26 @@ func (q *Queries) PruneEventMatched(ctx context.Context, older float64, page int
 
 const ReadEvents = `-- name: ReadEvents :many
 
-SELECT e.id, e.trigger_ref, e.payload, e.rule, coalesce(e.rule_ref, '')::text AS rule_ref, e.created
+SELECT e.id, e.trigger_ref, e.payload, e.rule, coalesce(e.rule_ref, '')::text AS rule_ref, e.created,
+       coalesce(e.created < (SELECT m.since FROM event_matching m WHERE m.one), false)::bool AS before_matching
 FROM event e
 WHERE e.id = ANY ($1::bigint[]) AND e.created > now() - make_interval(secs => $2::float8)
 ORDER BY e.id
 `
 
 type ReadEventsRow struct {
-	ID         int64
-	TriggerRef string
-	Payload    []byte
-	Rule       *int64
-	RuleRef    string
-	Created    time.Time
+	ID             int64
+	TriggerRef     string
+	Payload        []byte
+	Rule           *int64
+	RuleRef        string
+	Created        time.Time
+	BeforeMatching bool
 }
 
 // Events and the rules that answer them.
-// The time bounds in which partitions an id is looked for.
+// The time bounds in which partitions an id is looked for. before_matching is set
+// for an event that another engine may have matched.
 func (q *Queries) ReadEvents(ctx context.Context, ids []int64, within float64) ([]ReadEventsRow, error) {
 	rows, err := q.db.Query(ctx, ReadEvents, ids, within)
 	if err != nil {
@@ -441,6 +503,7 @@ func (q *Queries) ReadEvents(ctx context.Context, ids []int64, within float64) (
 			&i.Rule,
 			&i.RuleRef,
 			&i.Created,
+			&i.BeforeMatching,
 		); err != nil {
 			return nil, err
 		}
