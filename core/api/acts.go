@@ -122,23 +122,29 @@ func noExecution(id int64) error {
 func readBody(r *http.Request, into any) error { return readBodyUpTo(r, into, maxActBody) }
 
 func readBodyUpTo(r *http.Request, into any, most int64) error {
-	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
-	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
-		return &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body exceeds %d bytes", most)}
-	}
-	if err != nil {
-		return requestError("the body could not be read")
-	}
-	if len(raw) == 0 {
-		return nil
-	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return &statusError{http.StatusUnsupportedMediaType, "a body must be application/json"}
+	raw, err := readRaw(r, most)
+	if err != nil || len(raw) == 0 {
+		return err
 	}
 	if err := decodeObject(raw, into); err != nil {
 		return requestError("the body is not what this path takes: " + err.Error())
 	}
 	return nil
+}
+
+// readRaw reads a body, which must be JSON unless it is empty.
+func readRaw(r *http.Request, most int64) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
+		return nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body exceeds %d bytes", most)}
+	}
+	if err != nil {
+		return nil, requestError("the body could not be read")
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(raw) > 0 && (err != nil || kind != "application/json") {
+		return nil, &statusError{http.StatusUnsupportedMediaType, "a body must be application/json"}
+	}
+	return raw, nil
 }
 
 // cancelBody is what a cancellation takes.

@@ -63,6 +63,9 @@ type Deps struct {
 	// Acts does what is asked for below /api/v1, in the name of whoever asks; nil
 	// leaves that out.
 	Acts *triage.Triage
+	// Published is what the published routes for executions need; without a store
+	// they are left out.
+	Published Published
 	// TokensFile names the file of bearer tokens; empty means that there are none.
 	TokensFile string
 	// AnyPort takes a free port when that of the address is taken.
@@ -204,6 +207,9 @@ func (s *Server) Handler() http.Handler {
 	}
 	if s.emitter != nil {
 		s.emits(mux)
+	}
+	if s.deps.Published.Store != nil {
+		s.publishes(mux)
 	}
 	mux.Handle("/", s.guarded(ScopeRead, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusNotFound, "there is no "+r.Method+" on this path")

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 )
 
 // loopback reports whether only this machine reaches the listener. An address
@@ -42,16 +41,16 @@ func (s *Server) remote(scope Scope, next http.Handler) http.Handler {
 
 func (s *Server) withToken(scope Scope, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		method, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		secret := bearer(r)
 		if s.tokens == nil {
 			s.refuse(w, r, "no tokens are configured: set executor.http.tokens_file")
 			return
 		}
-		if !strings.EqualFold(method, "Bearer") || secret == "" {
+		if secret == "" {
 			s.refuse(w, r, "a bearer token is needed: send Authorization: Bearer TOKEN")
 			return
 		}
-		one, ok := s.tokens.find(r.Context(), strings.TrimSpace(secret))
+		one, ok := s.tokens.find(r.Context(), secret)
 		if !ok {
 			s.refuse(w, r, "the bearer token is not known")
 			return

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,11 +58,17 @@ type schema struct {
 	Others *schema `yaml:"additionalProperties"`
 }
 
+// readOnce reads the description, which many answers are held against.
+var readOnce = sync.OnceValues(func() (*spec, error) {
+	s := &spec{}
+	return s, yaml.Unmarshal(api.OpenAPI(), s)
+})
+
 func readSpec(t *testing.T) *spec {
 	t.Helper()
-	var s spec
-	require.NoError(t, yaml.Unmarshal(api.OpenAPI(), &s))
-	return &s
+	s, err := readOnce()
+	require.NoError(t, err)
+	return s
 }
 
 // whole follows references and joins the parts of a schema.
@@ -179,6 +186,7 @@ func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 		"/api/v1/workflows/{id}":    fmt.Sprint(workflowOf(t, st)),
 		"/api/v1/events/{id}":       fmt.Sprint(eventOf(t, st)), "/api/v1/rules/{ref}": "demo.rule",
 		"/api/v1/inquiries/{id}":      fmt.Sprint(inquiryOf(t, st, "responded", 0)),
+		"/api/v1/executions/{id}":     fmt.Sprint(holder.ID),
 		"/api/v1/executions/{id}/why": fmt.Sprint(waiter.ID), "/api/v1/queues/{id}": fmt.Sprint(state.ID),
 		"/api/v1/actions/{ref}/queue-stats": "demo.sleep", "/api/v1/workers/{id}": fmt.Sprint(worker.ID),
 	}
@@ -188,7 +196,7 @@ func handlerOver(t *testing.T, st *store.Store) http.Handler {
 	t.Helper()
 	return api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}),
-		Acts: triage.New(triage.Config{}, st, nil), Ready: readyNow,
+		Acts: triage.New(triage.Config{}, st, nil), Ready: readyNow, Published: publishedOver(st),
 	}).Handler()
 }
 

@@ -59,7 +59,13 @@ func (s *Server) routes(mux *http.ServeMux) {
 	read("/api/v1/executions/{id}/why", s.why)
 	read("/api/v1/queues", s.queues, "action", "paused", "blocked", "all", "limit")
 	read("/api/v1/queues/{id}", s.queue)
-	read("/api/v1/actions/{ref}/queue-stats", s.queueStats)
+	mux.Handle("GET /api/v1/actions/{ref}/queue-stats", s.orPublished(s.answer(func(r *http.Request) (any, error) {
+		if err := onlyParameters(r, nil); err != nil {
+			return nil, err
+		}
+		return s.queueStats(r)
+	})))
+	mux.Handle("/api/v1/actions/{ref}/queue-stats", guarded(http.HandlerFunc(s.onlyGet)))
 	read("/api/v1/replicas", s.replicas)
 	read("/api/v1/alerts", s.alerts, "history")
 	read("/api/v1/dead-letters", s.letters, letterParameters...)

@@ -28,8 +28,8 @@ const (
 
 var allScopes = []Scope{ScopeRead, ScopeOperate, ScopeSubmit}
 
-// token is one line of the file: who, what for, and the hash of the secret.
-type token struct {
+// ownToken is one line of the file: who, what for, and the hash of the secret.
+type ownToken struct {
 	name   string
 	scopes []Scope
 	hash   [sha256.Size]byte
@@ -48,7 +48,7 @@ type Tokens struct {
 	mu sync.Mutex
 	// list is what was read last, of the file as stamp describes it; looked is
 	// when the file was asked last. Guarded by mu.
-	list   []token
+	list   []ownToken
 	stamp  string
 	looked time.Time
 }
@@ -78,12 +78,12 @@ func stampOf(path string) (string, error) {
 	return fmt.Sprintf("%d %d %s", info.Size(), info.ModTime().UnixNano(), info.Mode()), nil
 }
 
-func readTokens(path string) ([]token, error) {
+func readTokens(path string) ([]ownToken, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	var list []token
+	var list []ownToken
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -100,21 +100,21 @@ func readTokens(path string) ([]token, error) {
 }
 
 // parseToken never quotes the hash, lest somebody put a token in its place.
-func parseToken(line string) (token, error) {
+func parseToken(line string) (ownToken, error) {
 	fields := strings.Fields(line)
 	if len(fields) != 3 {
-		return token{}, fmt.Errorf("a line has three fields, the name, the scopes and the SHA-256, not %d", len(fields))
+		return ownToken{}, fmt.Errorf("a line has three fields, the name, the scopes and the SHA-256, not %d", len(fields))
 	}
-	one := token{name: fields[0]}
+	one := ownToken{name: fields[0]}
 	for word := range strings.SplitSeq(fields[1], ",") {
 		if !slices.Contains(allScopes, Scope(word)) {
-			return token{}, fmt.Errorf("scope %q is unknown: use read, operate or submit", word)
+			return ownToken{}, fmt.Errorf("scope %q is unknown: use read, operate or submit", word)
 		}
 		one.scopes = append(one.scopes, Scope(word))
 	}
 	hash, err := hex.DecodeString(fields[2])
 	if err != nil || len(hash) != sha256.Size {
-		return token{}, fmt.Errorf("the SHA-256 of token %s is not 64 hexadecimal digits", one.name)
+		return ownToken{}, fmt.Errorf("the SHA-256 of token %s is not 64 hexadecimal digits", one.name)
 	}
 	copy(one.hash[:], hash)
 	return one, nil
@@ -122,9 +122,9 @@ func parseToken(line string) (token, error) {
 
 // find returns the token that the secret belongs to. It takes the same time
 // whichever it is, and if there is none.
-func (t *Tokens) find(ctx context.Context, secret string) (token, bool) {
+func (t *Tokens) find(ctx context.Context, secret string) (ownToken, bool) {
 	hash := sha256.Sum256([]byte(secret))
-	var match token
+	var match ownToken
 	found := false
 	for _, one := range t.current(ctx) {
 		if subtle.ConstantTimeCompare(one.hash[:], hash[:]) == 1 {
@@ -135,7 +135,7 @@ func (t *Tokens) find(ctx context.Context, secret string) (token, bool) {
 }
 
 // current reads the file again if it has changed.
-func (t *Tokens) current(ctx context.Context) []token {
+func (t *Tokens) current(ctx context.Context) []ownToken {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if time.Since(t.looked) < lookEvery {
@@ -146,7 +146,7 @@ func (t *Tokens) current(ctx context.Context) []token {
 	if err == nil && stamp == t.stamp {
 		return t.list
 	}
-	var list []token
+	var list []ownToken
 	if err == nil {
 		list, err = readTokens(t.path)
 	}

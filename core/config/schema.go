@@ -79,7 +79,7 @@ var aliases = map[string]string{
 
 // fileVariants are the keys that name a file holding a secret, by the key whose
 // value it is. The two password files replace the password of the URL.
-var fileVariants = map[string]string{
+var fileVariants = map[string]string{ //nolint:gosec // names of keys
 	"database.url_file":                 "database.url",
 	"database.password_file":            "database.url",
 	"message_queue.url_file":            "message_queue.url",

@@ -30,8 +30,10 @@ import (
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -179,6 +181,10 @@ func (e *Engine) assemble(version string) {
 	e.registry.MustRegister(gauges)
 	e.loops["queue gauges"], e.loops["outbox"] = gauges.Loop, e.relay.Sweep()
 	e.http = api.New(e.cfg.Executor.HTTP.Listen, api.Deps{
+		Published: api.Published{
+			Store: e.query, Requester: submit.New(e.query, e.relay).WithKeyring(e.keys),
+			Signer: token.New([]byte(e.cfg.Security.JWTSecret)),
+		},
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(), TokensFile: e.cfg.Executor.HTTP.TokensFile,
 		AnyPort: e.cfg.Source("executor.http.listen") == "default", // a second replica on one host just works
 	})

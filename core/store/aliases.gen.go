@@ -161,6 +161,8 @@ type (
 	GroupUnstartedRow               = db.GroupUnstartedRow
 	HealthyWorker                   = db.HealthyWorker
 	Identity                        = db.Identity
+	IdentityPermissionSetsRow       = db.IdentityPermissionSetsRow
+	IdentityRoleAssignment          = db.IdentityRoleAssignment
 	Inquiry                         = db.Inquiry
 	InquiryExecutionsRow            = db.InquiryExecutionsRow
 	InquiryFactsRow                 = db.InquiryFactsRow
@@ -260,6 +262,10 @@ type (
 	PastLettersRow                  = db.PastLettersRow
 	PastRunsRow                     = db.PastRunsRow
 	PauseWorkflowParams             = db.PauseWorkflowParams
+	PermissionAssignment            = db.PermissionAssignment
+	PermissionSet                   = db.PermissionSet
+	PermissionSetRoleAssignment     = db.PermissionSetRoleAssignment
+	PermissionSetsByRefRow          = db.PermissionSetsByRefRow
 	PlanLetterPurgeOfRow            = db.PlanLetterPurgeOfRow
 	PlanLetterPurgeParams           = db.PlanLetterPurgeParams
 	PlanLetterPurgeRow              = db.PlanLetterPurgeRow
@@ -267,6 +273,10 @@ type (
 	PolicyMethodEnum                = db.PolicyMethodEnum
 	PrunableRowsParams              = db.PrunableRowsParams
 	PrunableRowsRow                 = db.PrunableRowsRow
+	PublishedActionRow              = db.PublishedActionRow
+	PublishedExecutionRow           = db.PublishedExecutionRow
+	PublishedExecutionsParams       = db.PublishedExecutionsParams
+	PublishedExecutionsRow          = db.PublishedExecutionsRow
 	Queries                         = db.Queries
 	QueueStat                       = db.QueueStat
 	RaiseAlertsParams               = db.RaiseAlertsParams
@@ -343,6 +353,8 @@ type (
 	StoppedAboveAskingRow           = db.StoppedAboveAskingRow
 	SuspectWorkersRow               = db.SuspectWorkersRow
 	TakeOutboxRow                   = db.TakeOutboxRow
+	TokenExecutionRow               = db.TokenExecutionRow
+	TokenIdentityRow                = db.TokenIdentityRow
 	Trigger                         = db.Trigger
 	TriggersByRefRow                = db.TriggersByRefRow
 	UndeliveredDispatch             = db.UndeliveredDispatch
@@ -449,6 +461,7 @@ type (
 // Labels of the enumerated types, and the text of every query by its name.
 const (
 	AcquitWorker                          = db.AcquitWorker
+	ActionIDsLike                         = db.ActionIDsLike
 	ActionRefs                            = db.ActionRefs
 	ActionsByRef                          = db.ActionsByRef
 	ActivateWorker                        = db.ActivateWorker
@@ -646,6 +659,8 @@ const (
 	GetExecution                          = db.GetExecution
 	GetExecutions                         = db.GetExecutions
 	GroupUnstarted                        = db.GroupUnstarted
+	HasPermissionSets                     = db.HasPermissionSets
+	IdentityPermissionSets                = db.IdentityPermissionSets
 	InquiryExecutions                     = db.InquiryExecutions
 	InquiryFacts                          = db.InquiryFacts
 	InquirySchema                         = db.InquirySchema
@@ -769,6 +784,7 @@ const (
 	PastLetters                           = db.PastLetters
 	PastRuns                              = db.PastRuns
 	PauseWorkflow                         = db.PauseWorkflow
+	PermissionSetsByRef                   = db.PermissionSetsByRef
 	PlanLetterPurge                       = db.PlanLetterPurge
 	PlanLetterPurgeOf                     = db.PlanLetterPurgeOf
 	PolicyMethodEnumCancel                = db.PolicyMethodEnumCancel
@@ -787,6 +803,9 @@ const (
 	PruneTriggers                         = db.PruneTriggers
 	PruneWorkflowSources                  = db.PruneWorkflowSources
 	PruneWorkflows                        = db.PruneWorkflows
+	PublishedAction                       = db.PublishedAction
+	PublishedExecution                    = db.PublishedExecution
+	PublishedExecutions                   = db.PublishedExecutions
 	PurgeDeadLetters                      = db.PurgeDeadLetters
 	RaiseAlerts                           = db.RaiseAlerts
 	ReactivateWorkers                     = db.ReactivateWorkers
@@ -890,6 +909,8 @@ const (
 	TakeOutbox                            = db.TakeOutbox
 	TakeOver                              = db.TakeOver
 	TakeScopeSlots                        = db.TakeScopeSlots
+	TokenExecution                        = db.TokenExecution
+	TokenIdentity                         = db.TokenIdentity
 	TriggerRefs                           = db.TriggerRefs
 	TriggersByRef                         = db.TriggersByRef
 	TryLoopLock                           = db.TryLoopLock

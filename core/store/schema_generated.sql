@@ -17,3 +17,9 @@ CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarra
 CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray, k anyarray, l anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
 CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray, k anyarray, l anyarray, m anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
 CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray, k anyarray, l anyarray, m anyarray, n anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
+
+-- Tables that only an existing installation has. Ask HasPermissionSets first.
+CREATE TABLE permission_set (id bigserial PRIMARY KEY, ref text NOT NULL, grants jsonb NOT NULL);
+CREATE TABLE permission_assignment (identity bigint NOT NULL, permset bigint NOT NULL);
+CREATE TABLE permission_set_role_assignment (permset bigint NOT NULL, role text NOT NULL);
+CREATE TABLE identity_role_assignment (identity bigint NOT NULL, role text NOT NULL);

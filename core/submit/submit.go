@@ -61,6 +61,38 @@ type Request struct {
 	Params json.RawMessage
 	// Priority is the lane it waits in when it has to wait.
 	Priority Priority
+	// Options is what the HTTP API adds; nil for nothing.
+	Options *Options
+}
+
+// Options is what a caller of the HTTP API may say of its execution. What is not set
+// is that of the action; artifact retention that neither sets keeps five versions.
+type Options struct {
+	// Executor is the identity the execution acts for. One that does not exist is none.
+	Executor *int64 `json:"executor,omitempty"`
+	// Parent is the execution that requests it.
+	Parent *int64 `json:"parent,omitempty"`
+	// PermissionSetRefs is what its token permits; nil for what its action says.
+	PermissionSetRefs []string `json:"permission_set_refs,omitzero"`
+	// EnvVars is kept with the execution.
+	EnvVars map[string]any `json:"env_vars,omitempty"`
+
+	ArtifactRetentionPolicy string `json:"artifact_retention_policy,omitempty"`
+	ArtifactRetentionLimit  int    `json:"artifact_retention_limit,omitempty"`
+
+	// What workers it may run at, as published.
+	WorkerSelector    json.RawMessage `json:"worker_selector,omitempty"`
+	WorkerTolerations json.RawMessage `json:"worker_tolerations,omitempty"`
+	WorkerAffinity    json.RawMessage `json:"worker_affinity,omitempty"`
+}
+
+// text is what the statement takes: an object, empty without options.
+func (o *Options) text() (string, error) {
+	if o == nil {
+		return "", nil
+	}
+	text, err := json.Marshal(o)
+	return string(text), err
 }
 
 // Requested is a request that was stored.
@@ -201,6 +233,11 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 		params.Actions = append(params.Actions, actions[request.ActionRef].ID)
 		params.Refs = append(params.Refs, request.ActionRef)
 		params.Priorities = append(params.Priorities, int16(request.Priority))
+		options, err := request.Options.text()
+		if err != nil {
+			return nil, fmt.Errorf("encode the options of a request of %s: %w", request.ActionRef, err)
+		}
+		params.Options = append(params.Options, options)
 	}
 	rows, err := tx.InsertRequestedExecutions(ctx, params)
 	if err != nil {
@@ -211,7 +248,7 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 	messages := make([]outbox.Message, len(rows))
 	for i, row := range rows {
 		done[i] = Requested{ID: row.ID, ActionRef: requests[i].ActionRef, Created: row.Created}
-		messages[i], err = requestedMessage(row, params.Actions[i], requests[i].ActionRef, configs[i])
+		messages[i], err = requestedMessage(row, params.Actions[i], requests[i], configs[i])
 		if err != nil {
 			return nil, err
 		}
@@ -230,8 +267,11 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 	return done, nil
 }
 
-func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, ref, config string) (outbox.Message, error) {
-	payload := message.ExecutionRequested{ExecutionID: row.ID, ActionID: &action, ActionRef: ref}
+func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, request Request, config string) (outbox.Message, error) {
+	payload := message.ExecutionRequested{ExecutionID: row.ID, ActionID: &action, ActionRef: request.ActionRef}
+	if request.Options != nil {
+		payload.ParentID = request.Options.Parent
+	}
 	if config != "" {
 		payload.Config = json.RawMessage(config)
 	}

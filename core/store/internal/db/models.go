@@ -1351,6 +1351,11 @@ type Identity struct {
 	Updated      time.Time
 }
 
+type IdentityRoleAssignment struct {
+	Identity int64
+	Role     string
+}
+
 type Inquiry struct {
 	ID             int64
 	Execution      int64
@@ -1473,6 +1478,22 @@ type Pack struct {
 	StoragePath        *string
 	Created            time.Time
 	Updated            time.Time
+}
+
+type PermissionAssignment struct {
+	Identity int64
+	Permset  int64
+}
+
+type PermissionSet struct {
+	ID     int64
+	Ref    string
+	Grants []byte
+}
+
+type PermissionSetRoleAssignment struct {
+	Permset int64
+	Role    string
 }
 
 type Policy struct {

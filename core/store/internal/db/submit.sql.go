@@ -68,22 +68,35 @@ func (q *Queries) ActionsByRef(ctx context.Context, refs []string) ([]ActionsByR
 }
 
 const InsertRequestedExecutions = `-- name: InsertRequestedExecutions :many
-INSERT INTO execution (action, action_ref, config, priority, executor, permission_set_refs)
-SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0), $1::bigint,
-       coalesce((SELECT a.default_execution_permission_set_refs FROM action a WHERE a.id = r.action), '{}')
+INSERT INTO execution (action, action_ref, config, priority, executor, parent, permission_set_refs, env_vars,
+                       artifact_retention_policy, artifact_retention_limit,
+                       worker_selector, worker_tolerations, worker_affinity)
+SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0),
+       (SELECT i.id FROM identity i WHERE i.id = (o.v ->> 'executor')::bigint), (o.v ->> 'parent')::bigint,
+       CASE WHEN jsonb_typeof(o.v -> 'permission_set_refs') = 'array'
+            THEN ARRAY(SELECT s.name FROM jsonb_array_elements_text(o.v -> 'permission_set_refs') s (name))
+            ELSE coalesce(a.default_execution_permission_set_refs, '{}') END,
+       o.v -> 'env_vars',
+       CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_policy')::artifact_retention_enum,
+                                               a.artifact_retention_policy, 'versions') END,
+       CASE WHEN o.v IS NOT NULL THEN coalesce((o.v ->> 'artifact_retention_limit')::int, a.artifact_retention_limit, 5) END,
+       o.v -> 'worker_selector', o.v -> 'worker_tolerations', o.v -> 'worker_affinity'
 FROM (
-    SELECT unnest($2::bigint[]) AS action, unnest($3::text[]) AS ref,
-           unnest($4::text[]) AS config, unnest($5::smallint[]) AS priority
+    SELECT unnest($1::bigint[]) AS action, unnest($2::text[]) AS ref,
+           unnest($3::text[]) AS config, unnest($4::smallint[]) AS priority,
+           unnest($5::text[]) AS option
 ) r
+CROSS JOIN LATERAL (SELECT nullif(r.option, '')::jsonb AS v) o
+LEFT JOIN action a ON a.id = r.action
 RETURNING id, created
 `
 
 type InsertRequestedExecutionsParams struct {
-	Executor   *int64
 	Actions    []int64
 	Refs       []string
 	Configs    []string
 	Priorities []int16
+	Options    []string
 }
 
 type InsertRequestedExecutionsRow struct {
@@ -92,14 +105,15 @@ type InsertRequestedExecutionsRow struct {
 }
 
 // The rows get ascending ids in the order of the arrays. An empty config is
-// stored as NULL, and so is the normal priority, 0.
+// stored as NULL, and so is the normal priority, 0. An option is empty, or an
+// object with what a caller of the HTTP API says of the row.
 func (q *Queries) InsertRequestedExecutions(ctx context.Context, arg InsertRequestedExecutionsParams) ([]InsertRequestedExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, InsertRequestedExecutions,
-		arg.Executor,
 		arg.Actions,
 		arg.Refs,
 		arg.Configs,
 		arg.Priorities,
+		arg.Options,
 	)
 	if err != nil {
 		return nil, err

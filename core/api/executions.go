@@ -1,0 +1,280 @@
+package api
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+)
+
+const (
+	pageSize    = 20
+	maxPageSize = 100
+	// searched is how many executions one list looks at: the newest that its leading
+	// filter finds. Totals end there, too.
+	searched = 20_000
+	// maxPackActions is up to how many actions of a pack are looked up one by one.
+	maxPackActions = 100
+)
+
+// executionBody is an execution as the published API shows it.
+type executionBody struct {
+	ID          int64           `json:"id"`
+	Action      *int64          `json:"action"`
+	ActionRef   string          `json:"action_ref"`
+	Config      json.RawMessage `json:"config"`
+	Parent      *int64          `json:"parent"`
+	Enforcement *int64          `json:"enforcement"`
+	Executor    *int64          `json:"executor"`
+	Worker      *int64          `json:"worker"`
+	Status      attune.Status   `json:"status"`
+	Result      json.RawMessage `json:"result"`
+	Created     time.Time       `json:"created"`
+	Updated     time.Time       `json:"updated"`
+
+	PermissionSetRefs       []string        `json:"permission_set_refs,omitempty"`
+	ArtifactRetentionPolicy string          `json:"artifact_retention_policy,omitempty"`
+	ArtifactRetentionLimit  *int32          `json:"artifact_retention_limit,omitempty"`
+	WorkerSelector          json.RawMessage `json:"worker_selector,omitempty"`
+	WorkerTolerations       json.RawMessage `json:"worker_tolerations,omitempty"`
+	WorkerAffinity          json.RawMessage `json:"worker_affinity,omitempty"`
+	OriginalExecution       *int64          `json:"original_execution,omitempty"`
+	StartedAt               *time.Time      `json:"started_at,omitempty"`
+	WorkflowTask            json.RawMessage `json:"workflow_task,omitempty"`
+}
+
+// summaryBody is an execution in a list.
+type summaryBody struct {
+	ID          int64         `json:"id"`
+	ActionRef   string        `json:"action_ref"`
+	Status      attune.Status `json:"status"`
+	Parent      *int64        `json:"parent"`
+	Enforcement *int64        `json:"enforcement"`
+	RuleRef     *string       `json:"rule_ref"`
+	TriggerRef  *string       `json:"trigger_ref"`
+	Created     time.Time     `json:"created"`
+	Updated     time.Time     `json:"updated"`
+
+	StartedAt         *time.Time      `json:"started_at,omitempty"`
+	WorkflowTask      json.RawMessage `json:"workflow_task,omitempty"`
+	OriginalExecution *int64          `json:"original_execution,omitempty"`
+}
+
+// pagination says where a page is. Totals are there only when they were asked for.
+type pagination struct {
+	Page        int64  `json:"page"`
+	PageSize    int64  `json:"page_size"`
+	TotalItems  *int64 `json:"total_items,omitempty"`
+	TotalPages  *int64 `json:"total_pages,omitempty"`
+	HasPrevious bool   `json:"has_previous"`
+	HasNext     bool   `json:"has_next"`
+}
+
+// executionFilter is the query of a list.
+type executionFilter struct {
+	store.PublishedExecutionsParams
+
+	page, perPage int64
+	total         bool
+}
+
+// getExecution answers one execution.
+func (s *Server) getExecution(r *http.Request, _ *caller) (int, any, error) {
+	id, err := idOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if r.URL.Query().Get("include_secret_values") == "true" {
+		return 0, nil, &statusError{http.StatusForbidden, "this service shows no secret values"}
+	}
+	body, err := s.executionOf(r, id)
+	return http.StatusOK, body, err
+}
+
+func (s *Server) executionOf(r *http.Request, id int64) (any, error) {
+	row, err := s.deps.Published.Store.PublishedExecution(r.Context(), id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, &statusError{http.StatusNotFound, fmt.Sprintf("Execution with ID %d not found", id)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read execution %d: %w", id, err)
+	}
+	return map[string]any{"data": executionBody{
+		ID: row.ID, Action: row.Action, ActionRef: row.ActionRef, Config: row.Config, Parent: row.Parent,
+		Enforcement: row.Enforcement, Executor: row.Executor, Worker: row.Worker, Status: row.Status, Result: row.Result,
+		Created: row.Created.UTC(), Updated: row.Updated.UTC(), PermissionSetRefs: row.PermissionSetRefs,
+		ArtifactRetentionPolicy: row.ArtifactRetentionPolicy, ArtifactRetentionLimit: row.ArtifactRetentionLimit,
+		WorkerSelector: row.WorkerSelector, WorkerTolerations: row.WorkerTolerations, WorkerAffinity: row.WorkerAffinity,
+		OriginalExecution: row.OriginalExecution, StartedAt: inUTC(row.StartedAt), WorkflowTask: row.WorkflowTask,
+	}}, nil
+}
+
+func inUTC(at *time.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	utc := at.UTC()
+	return &utc
+}
+
+// listExecutions answers a page of executions, the newest first. As published, query
+// parameters that do not exist are ignored.
+func (s *Server) listExecutions(r *http.Request, _ *caller) (int, any, error) {
+	f, err := readExecutionFilter(r.URL.Query())
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := s.lead(r, f); err != nil {
+		return 0, nil, err
+	}
+	rows, err := s.deps.Published.Store.PublishedExecutions(r.Context(), f.PublishedExecutionsParams)
+	if err != nil {
+		return 0, nil, fmt.Errorf("list executions: %w", err)
+	}
+	at := pagination{Page: f.page, PageSize: f.perPage, HasPrevious: f.page > 1, HasNext: int64(len(rows)) > f.perPage}
+	if f.total {
+		if err := s.count(r, f, rows, &at); err != nil {
+			return 0, nil, err
+		}
+	}
+	items := []summaryBody{}
+	for _, row := range rows[:min(int64(len(rows)), f.perPage)] {
+		items = append(items, summaryBody{
+			ID: row.ID, ActionRef: row.ActionRef, Status: row.Status, Parent: row.Parent, Enforcement: row.Enforcement,
+			RuleRef: row.RuleRef, TriggerRef: row.TriggerRef, Created: row.Created.UTC(), Updated: row.Updated.UTC(),
+			StartedAt: inUTC(row.StartedAt), WorkflowTask: row.WorkflowTask, OriginalExecution: row.OriginalExecution,
+		})
+	}
+	return http.StatusOK, map[string]any{"items": items, "pagination": at}, nil
+}
+
+// count adds the totals. A page beyond the end has no row that says how many match.
+func (s *Server) count(r *http.Request, f *executionFilter, rows []store.PublishedExecutionsRow, at *pagination) error {
+	if len(rows) == 0 && f.Skip > 0 {
+		first := f.PublishedExecutionsParams
+		first.Skip, first.Page = 0, 1
+		var err error
+		if rows, err = s.deps.Published.Store.PublishedExecutions(r.Context(), first); err != nil {
+			return fmt.Errorf("count executions: %w", err)
+		}
+	}
+	items := int64(0)
+	if len(rows) > 0 {
+		items = rows[0].Matched
+	}
+	pages := (items + f.perPage - 1) / f.perPage
+	at.TotalItems, at.TotalPages = &items, &pages
+	return nil
+}
+
+func readExecutionFilter(query url.Values) (*executionFilter, error) {
+	f := &executionFilter{}
+	f.Status, f.Ended, f.Actions = query.Get("status"), []string{}, []int64{}
+	if f.Status != "" {
+		status, err := attune.ParseStatus(f.Status)
+		if err != nil {
+			return nil, requestError("Invalid execution status: " + f.Status)
+		}
+		f.Status = string(status)
+	}
+	f.Action, f.Rule, f.Trigger = likeRef(query.Get("action_ref")), likeRef(query.Get("rule_ref")), likeRef(query.Get("trigger_ref"))
+	if pack := query.Get("pack_name"); pack != "" {
+		f.Pack = likeRef(pack + ".*")
+	}
+	if text := query.Get("result_contains"); text != "" {
+		f.Result = "%" + literal.Replace(text) + "%"
+	}
+	f.page, f.perPage = 1, pageSize
+	for name, into := range map[string]*int64{
+		"executor": &f.Executor, "enforcement": &f.Enforcement, "parent": &f.Parent, "page": &f.page, "per_page": &f.perPage,
+	} {
+		text := query.Get(name)
+		if text == "" {
+			continue
+		}
+		number, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || number < 1 {
+			return nil, requestError(name + " must be a positive number")
+		}
+		*into = number
+	}
+	for name, into := range map[string]*bool{"top_level_only": &f.TopLevel, "include_total": &f.total} {
+		text := query.Get(name)
+		if text != "" && text != "true" && text != "false" {
+			return nil, requestError(name + " must be true or false")
+		}
+		*into = text == "true"
+	}
+	f.perPage = min(f.perPage, maxPageSize)
+	if f.page > searched/f.perPage {
+		return nil, requestError(fmt.Sprintf("a list ends after %d executions: narrow the filter", searched))
+	}
+	f.Skip, f.Page = (f.page-1)*f.perPage, f.perPage+1
+	return f, nil
+}
+
+// literal makes a text one that LIKE takes as it is.
+var literal = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// likeRef is the pattern for a ref, or for all of a pack: pack.*
+func likeRef(ref string) string {
+	if pack, ok := strings.CutSuffix(ref, ".*"); ok {
+		return literal.Replace(pack) + ".%"
+	}
+	return literal.Replace(ref)
+}
+
+// lead chooses the index that finds candidates. If the others filter what it finds, or
+// a total is asked for, it finds a bounded number; else no more than the page takes.
+func (s *Server) lead(r *http.Request, f *executionFilter) error {
+	rest := *f // what the leading filter leaves to do
+	actions := f.Action
+	if actions == "" {
+		actions = f.Pack
+	}
+	var ids []int64
+	if f.Parent == 0 && f.Enforcement == 0 && actions != "" {
+		var err error
+		if ids, err = s.deps.Published.Store.ActionIDsLike(r.Context(), actions, maxPackActions+1); err != nil {
+			return fmt.Errorf("look up the actions of a filter: %w", err)
+		}
+	}
+	switch {
+	case f.Parent != 0:
+		f.Lead, rest.Parent = "parent", 0
+	case f.Enforcement != 0:
+		f.Lead = "enforcement"
+	case len(ids) > 0 && len(ids) <= maxPackActions:
+		f.Lead, f.Actions = "action", ids
+		if actions == f.Action {
+			rest.Action = ""
+		} else {
+			rest.Pack = ""
+		}
+	case attune.Status(f.Status).Terminal():
+		f.Lead, f.Ended, rest.Status = "ended", []string{f.Status}, ""
+	case f.Status != "":
+		f.Lead = "unended"
+	default:
+		f.Lead = "all"
+	}
+	f.Scan = f.Skip + f.Page
+	if rest.filters() || f.total {
+		f.Scan = searched
+	}
+	return nil
+}
+
+// filters reports whether rows have to be looked at.
+func (f *executionFilter) filters() bool {
+	return f.Status != "" || f.Action != "" || f.Pack != "" || f.Rule != "" || f.Trigger != "" || f.Result != "" ||
+		f.Executor != 0 || f.Enforcement != 0 || f.Parent != 0 || f.TopLevel
+}

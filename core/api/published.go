@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/token"
+)
+
+// Requester requests executions; *submit.Submitter is one.
+type Requester interface {
+	Request(ctx context.Context, request submit.Request) (submit.Requested, error)
+}
+
+// Published is what the published routes for executions need. Without a store there
+// are none.
+type Published struct {
+	Store     *store.Store
+	Requester Requester
+	// Signer verifies published tokens; nil, or one without a secret, refuses them.
+	Signer *token.Signer
+}
+
+// publishes adds the routes for executions as the published documents have them:
+// their paths, bodies, codes and both of their shapes of errors.
+func (s *Server) publishes(mux *http.ServeMux) {
+	mux.Handle("GET /api/v1/executions", s.published(ScopeRead, s.listExecutions))
+	mux.Handle("GET /api/v1/executions/{id}", s.published(ScopeRead, s.getExecution))
+	mux.Handle("POST /api/v1/executions", s.published(ScopeSubmit, s.requestExecution))
+	mux.Handle("POST /api/v1/executions/execute", s.published(ScopeSubmit, s.requestExecution))
+	readers := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
+	mux.Handle("/api/v1/executions", readers(http.HandlerFunc(s.getOrPost)))
+	mux.Handle("/api/v1/executions/{id}", readers(http.HandlerFunc(s.onlyGet)))
+}
+
+// getOrPost answers every other method on a path that is read and written.
+func (s *Server) getOrPost(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD, POST")
+	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+}
+
+// caller is who sent a request to a published route. The zero caller came over
+// loopback where no token is asked for.
+type caller struct {
+	// claims are those of a published token, nil for a token of ours.
+	claims *token.Claims
+	// executor is the identity that executions of this caller act for, nil for none.
+	executor *int64
+}
+
+// published answers a route in the published shape, for whom the token permits it.
+func (s *Server) published(scope Scope, handle func(r *http.Request, by *caller) (code int, body any, err error)) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		code, body, err := 0, any(nil), error(nil)
+		switch by, refused := s.identify(r, scope); {
+		case refused != nil:
+			err = refused
+		case protection.Check(r) != nil:
+			err = &statusError{http.StatusForbidden, "a page of another site may not act here"}
+		case scope != ScopeRead && s.open() && !namesThisMachine(r.Host):
+			err = &statusError{http.StatusForbidden, "without tokens, requests are only taken under the name of this machine, such as 127.0.0.1"}
+		default:
+			code, body, err = handle(r, by)
+		}
+		if err != nil {
+			s.refusePublished(w, r, err)
+			return
+		}
+		s.write(w, r, code, body)
+	})
+}
+
+// open reports whether the published routes ask for no token: on loopback, as long as
+// neither our tokens nor the secret of published ones are configured.
+func (s *Server) open() bool {
+	return s.loopback() && s.tokens == nil && !s.deps.Published.Signer.Ready()
+}
+
+// identify finds out who sends a request, and refuses whoever may not.
+func (s *Server) identify(r *http.Request, scope Scope) (*caller, error) {
+	if s.open() {
+		return &caller{}, nil
+	}
+	text := bearer(r)
+	if text == "" {
+		return nil, unauthorized("Missing authentication token")
+	}
+	if s.tokens != nil {
+		if own, ok := s.tokens.find(r.Context(), text); ok {
+			if !slices.Contains(own.scopes, scope) {
+				return nil, &statusError{http.StatusForbidden, "token " + own.name + " does not have the scope " + string(scope)}
+			}
+			return &caller{}, nil
+		}
+	}
+	claims, err := s.deps.Published.Signer.Verify(text)
+	switch {
+	case errors.Is(err, token.ErrExpired):
+		return nil, unauthorized("Authentication token has expired")
+	case err != nil:
+		return nil, unauthorized("Invalid authentication token")
+	}
+	return s.recognise(r, &claims, scope)
+}
+
+// bearer returns the token of a request, empty without one.
+func bearer(r *http.Request) string {
+	method, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(method, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// recognise checks what a valid token stands for: a token of an ended execution, or of
+// an identity that is gone or frozen, is refused although it has not expired.
+func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (*caller, error) {
+	by := &caller{claims: claims}
+	switch claims.Type {
+	case token.Execution:
+		id := claims.Execution.ExecutionID
+		row, err := s.deps.Published.Store.TokenExecution(r.Context(), id)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && attune.Status(row.Status).Terminal() {
+			return nil, unauthorized("The execution of this token has ended")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read execution %d of a token: %w", id, err)
+		}
+		by.executor = row.Executor
+		return by, nil
+	case token.Access:
+		id, err := strconv.ParseInt(claims.Subject, 10, 64)
+		if err != nil {
+			return nil, unauthorized("Invalid authentication token")
+		}
+		row, err := s.deps.Published.Store.TokenIdentity(r.Context(), id)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && row.Frozen {
+			return nil, unauthorized("The identity of this token does not exist or is frozen")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read identity %d of a token: %w", id, err)
+		}
+		by.executor = &id
+		return by, nil
+	case token.Sensor, token.Worker:
+		if scope == ScopeRead {
+			return by, nil
+		}
+		return nil, &statusError{http.StatusForbidden, "a " + string(claims.Type) + " token may only read executions"}
+	}
+	return nil, unauthorized("A refresh token does not authenticate requests")
+}
+
+// orPublished lets published tokens read on a route of ours, beside our own tokens.
+func (s *Server) orPublished(next http.Handler) http.Handler {
+	own := s.guarded(ScopeRead, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := s.deps.Published.Signer.Verify(bearer(r)); err == nil && s.deps.Published.Store != nil {
+			if _, err = s.identify(r, ScopeRead); err == nil {
+				next.ServeHTTP(w, r)
+				return
+			}
+		}
+		own.ServeHTTP(w, r)
+	})
+}
+
+// authError is a 401, which has a shape of its own.
+type authError string
+
+// Error says why the token was refused.
+func (e authError) Error() string { return string(e) }
+
+func unauthorized(why string) error { return authError(why) }
+
+// codedError is an error whose code is not that of its status.
+type codedError struct {
+	status int
+	code   string
+	text   string
+}
+
+// Error says what is wrong.
+func (e *codedError) Error() string { return e.text }
+
+// refusePublished writes an error in the published shape.
+func (s *Server) refusePublished(w http.ResponseWriter, r *http.Request, err error) {
+	if refused, ok := errors.AsType[authError](err); ok {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="attune"`)
+		s.write(w, r, http.StatusUnauthorized, map[string]any{
+			"error": map[string]any{"code": http.StatusUnauthorized, "message": refused.Error()},
+		})
+		return
+	}
+	if coded, ok := errors.AsType[*codedError](err); ok {
+		s.write(w, r, coded.status, map[string]any{"error": coded.text, "code": coded.code})
+		return
+	}
+	status, detail := s.judge(r, err)
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	code := strings.ToUpper(strings.ReplaceAll(http.StatusText(status), " ", "_"))
+	s.write(w, r, status, map[string]any{"error": detail, "code": code})
+}

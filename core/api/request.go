@@ -1,0 +1,207 @@
+package api
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/token"
+)
+
+// maxRequestBody bounds the body of a request for an execution.
+const maxRequestBody = 2 << 20
+
+// standardAccess is the permission set that permits the own action and pack.
+const standardAccess = "standard"
+
+// requestBody is what a request for an execution takes.
+type requestBody struct {
+	ActionRef               string          `json:"action_ref"`
+	Parameters              json.RawMessage `json:"parameters"`
+	EnvVars                 map[string]any  `json:"env_vars"`
+	PermissionSetRefs       []string        `json:"permission_set_refs"`
+	ArtifactRetentionPolicy string          `json:"artifact_retention_policy"`
+	ArtifactRetentionLimit  *int            `json:"artifact_retention_limit"`
+	WorkerSelector          json.RawMessage `json:"worker_selector"`
+	WorkerTolerations       json.RawMessage `json:"worker_tolerations"`
+	WorkerAffinity          json.RawMessage `json:"worker_affinity"`
+}
+
+// requestExecution requests an execution, as the command run does, and answers it.
+func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error) {
+	body, err := readRequest(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	options := &submit.Options{
+		Executor: by.executor, PermissionSetRefs: body.PermissionSetRefs, EnvVars: body.EnvVars,
+		ArtifactRetentionPolicy: body.ArtifactRetentionPolicy,
+		WorkerSelector:          said(body.WorkerSelector), WorkerTolerations: said(body.WorkerTolerations), WorkerAffinity: said(body.WorkerAffinity),
+	}
+	if body.ArtifactRetentionLimit != nil {
+		options.ArtifactRetentionLimit = *body.ArtifactRetentionLimit
+	}
+	if by.claims != nil && by.claims.Type == token.Execution {
+		options.Parent = &by.claims.Execution.ExecutionID
+	}
+	if err := s.permit(r, by, body); err != nil {
+		return 0, nil, err
+	}
+	done, err := s.deps.Published.Requester.Request(r.Context(), submit.Request{
+		ActionRef: body.ActionRef, Params: body.Parameters, Options: options,
+	})
+	if err != nil {
+		return 0, nil, requestProblem(err)
+	}
+	answer, err := s.executionOf(r, done.ID)
+	return http.StatusCreated, answer, err
+}
+
+// said takes null for nothing.
+func said(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// readRequest reads and checks a body. As published, members that are not known are
+// ignored.
+func readRequest(r *http.Request) (*requestBody, error) {
+	raw, err := readRaw(r, maxRequestBody)
+	if err != nil {
+		return nil, err
+	}
+	body := &requestBody{}
+	if err := json.Unmarshal(raw, body); err != nil {
+		if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
+			return nil, &statusError{http.StatusUnprocessableEntity, "the body is not what this path takes: " + err.Error()}
+		}
+		return nil, requestError("the body is not a JSON object")
+	}
+	switch limit := body.ArtifactRetentionLimit; {
+	case body.ActionRef == "":
+		return nil, &statusError{http.StatusUnprocessableEntity, "the body has no action_ref"}
+	case !slices.Contains([]string{"", "versions", "days", "hours", "minutes"}, body.ArtifactRetentionPolicy):
+		return nil, &statusError{
+			http.StatusUnprocessableEntity, "artifact_retention_policy must be versions, days, hours or minutes",
+		}
+	case limit != nil && *limit <= 0:
+		return nil, requestError("artifact_retention_limit must be greater than zero")
+	}
+	if _, err := (placement.Need{}).Override(body.WorkerSelector, body.WorkerTolerations, body.WorkerAffinity); err != nil {
+		return nil, requestError(err.Error())
+	}
+	return body, nil
+}
+
+// requestProblem gives what is wrong with a request its published code.
+func requestProblem(err error) error {
+	unknown, isUnknown := errors.AsType[*submit.UnknownActionError](err)
+	invalid, isInvalid := errors.AsType[*submit.InvalidParamsError](err)
+	switch {
+	case isUnknown:
+		return &statusError{http.StatusNotFound, unknown.Error()}
+	case isInvalid:
+		return &codedError{http.StatusUnprocessableEntity, "VALIDATION_ERROR", invalid.Error()}
+	case errors.Is(err, submit.ErrParams):
+		return requestError(err.Error())
+	case errors.Is(err, submit.ErrSealed):
+		return &statusError{http.StatusInternalServerError, err.Error()}
+	}
+	return err
+}
+
+// permit refuses a request that the caller may not make: for the action, or with
+// permission sets that the caller does not have.
+func (s *Server) permit(r *http.Request, by *caller, body *requestBody) error {
+	row, err := s.deps.Published.Store.PublishedAction(r.Context(), body.ActionRef)
+	if errors.Is(err, sql.ErrNoRows) {
+		return &statusError{http.StatusNotFound, fmt.Sprintf("Action '%s' not found", body.ActionRef)}
+	}
+	if err != nil {
+		return fmt.Errorf("read action %s: %w", body.ActionRef, err)
+	}
+	action := grantedAction{id: row.ID, ref: row.Ref, pack: row.PackRef}
+	defaults := row.DefaultExecutionPermissionSetRefs
+	wanted := body.PermissionSetRefs
+	if wanted == nil {
+		wanted = defaults
+	}
+	switch {
+	case by.claims == nil:
+		return within(wanted, defaults)
+	case by.claims.Type == token.Execution:
+		return permitExecution(by.claims.Execution, action, wanted)
+	}
+	return s.permitIdentity(r, *by.executor, action, wanted, defaults)
+}
+
+var errBeyond = &statusError{http.StatusForbidden, "Cannot execute action with permission sets beyond current access"}
+
+// within refuses permission sets that are not among the allowed ones.
+func within(wanted, allowed []string) error {
+	for _, ref := range wanted {
+		if !slices.Contains(allowed, ref) {
+			return errBeyond
+		}
+	}
+	return nil
+}
+
+// permitExecution lets an execution request actions of its own and its workflow's pack
+// if it has standard access, with no more permission sets than its own.
+func permitExecution(own *token.ExecutionMetadata, action grantedAction, wanted []string) error {
+	standard := slices.Contains(own.PermissionSetRefs, standardAccess) &&
+		(slices.Contains(own.StandardAccessActionRefs, action.ref) || slices.Contains(own.StandardAccessPackRefs, action.pack))
+	if !standard {
+		return &statusError{
+			http.StatusForbidden, "an execution token may request only actions of its own pack, and only with the permission set standard",
+		}
+	}
+	return within(wanted, own.PermissionSetRefs)
+}
+
+// permitIdentity asks the permission sets of an identity. A schema without them knows
+// no permissions: there the identity may request everything, as our own tokens may.
+func (s *Server) permitIdentity(r *http.Request, identity int64, action grantedAction, wanted, defaults []string) error {
+	st, ctx := s.deps.Published.Store, r.Context()
+	known, err := st.HasPermissionSets(ctx)
+	if err != nil {
+		return fmt.Errorf("look for permission sets: %w", err)
+	}
+	if !known {
+		return within(wanted, defaults)
+	}
+	rows, err := st.IdentityPermissionSets(ctx, identity)
+	if err != nil {
+		return fmt.Errorf("read the permission sets of identity %d: %w", identity, err)
+	}
+	held := permissions{refs: []string{standardAccess}}
+	for _, row := range rows {
+		held.refs = append(held.refs, row.Ref)
+		held.grants = append(held.grants, readGrants(row.Grants)...)
+	}
+	if !held.execute(action) {
+		return &statusError{http.StatusForbidden, "Insufficient permissions: actions:execute"}
+	}
+	others := slices.DeleteFunc(slices.Clone(wanted), func(ref string) bool { return slices.Contains(held.refs, ref) })
+	if len(others) == 0 {
+		return nil
+	}
+	sets, err := st.PermissionSetsByRef(ctx, others)
+	if err != nil {
+		return fmt.Errorf("read %d permission sets: %w", len(others), err)
+	}
+	for _, set := range sets {
+		if held.cover(readGrants(set.Grants)) {
+			others = slices.DeleteFunc(others, func(ref string) bool { return ref == set.Ref })
+		}
+	}
+	return within(others, nil)
+}

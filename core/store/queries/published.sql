@@ -1,0 +1,96 @@
+-- What the published HTTP routes read.
+
+-- name: PublishedExecution :one
+SELECT e.id, e.action, e.action_ref, e.config, e.parent, e.enforcement, e.executor, e.worker, e.status, e.result,
+       e.created, e.updated, e.permission_set_refs, coalesce(e.artifact_retention_policy::text, '')::text AS artifact_retention_policy,
+       e.artifact_retention_limit, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.original_execution,
+       e.started_at, e.workflow_task
+FROM execution e WHERE e.id = sqlc.arg(id);
+
+-- name: PublishedExecutions :many
+-- The newest first. Lead names the one index that finds candidates, at most scan of
+-- them; branches of other indexes are not executed. The other filters look at the
+-- candidates only; a pattern is one of LIKE, empty for any. Matched counts what
+-- matches among the candidates. Unended rows are searched from both ends, since what
+-- runs is old and what waits may be many.
+WITH RECURSIVE tree AS (
+    SELECT e.id FROM execution e
+    WHERE sqlc.arg(lead)::text = 'enforcement' AND e.enforcement = sqlc.arg(enforcement)::bigint
+      AND e.parent IS NULL AND (e.config IS NULL OR NOT (e.config ? 'retry_of'))
+    UNION
+    SELECT c.id FROM tree t JOIN execution c ON c.parent = t.id OR c.original_execution = t.id
+), candidate AS (
+    (SELECT e.id FROM execution e
+     WHERE sqlc.arg(lead)::text = 'all' ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
+    UNION ALL
+    (SELECT u.id FROM (
+        (SELECT e.id FROM execution e WHERE sqlc.arg(lead)::text = 'unended' AND e.finished_status IS NULL
+         ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
+        UNION
+        (SELECT e.id FROM execution e WHERE sqlc.arg(lead)::text = 'unended' AND e.finished_status IS NULL
+         ORDER BY e.id LIMIT sqlc.arg(scan)::bigint)) u)
+    UNION ALL
+    (SELECT e.id FROM unnest(sqlc.arg(ended)::text[]) AS s (status) CROSS JOIN LATERAL (
+        SELECT x.id FROM execution x
+        WHERE x.finished_status >= s.status::execution_status_enum AND x.finished_status <= s.status::execution_status_enum
+        ORDER BY x.finished_status, x.id DESC LIMIT sqlc.arg(scan)::bigint) e
+     WHERE sqlc.arg(lead)::text = 'ended')
+    UNION ALL
+    (SELECT e.id FROM unnest(sqlc.arg(actions)::bigint[]) AS a (id) CROSS JOIN LATERAL (
+        SELECT x.id FROM execution x WHERE x.action >= a.id AND x.action <= a.id
+        ORDER BY x.action DESC, x.id DESC LIMIT sqlc.arg(scan)::bigint) e
+     WHERE sqlc.arg(lead)::text = 'action')
+    UNION ALL
+    (SELECT e.id FROM execution e -- of actions that were deleted
+     WHERE sqlc.arg(lead)::text = 'action' AND e.action IS NULL ORDER BY e.id DESC LIMIT 20000)
+    UNION ALL
+    (SELECT e.id FROM execution e
+     WHERE sqlc.arg(lead)::text = 'parent' AND e.parent = sqlc.arg(parent)::bigint
+     ORDER BY e.id + 0 DESC LIMIT sqlc.arg(scan)::bigint)
+    UNION ALL
+    (SELECT t.id FROM tree t LIMIT sqlc.arg(scan)::bigint)
+)
+SELECT e.id, e.action_ref, e.status, e.parent, e.enforcement, f.rule_ref, f.trigger_ref, e.created, e.updated,
+       e.started_at, e.workflow_task, e.original_execution, count(*) OVER () AS matched
+FROM candidate c
+JOIN execution e ON e.id = c.id
+LEFT JOIN enforcement f ON f.id = e.enforcement
+WHERE (sqlc.arg(status)::text = '' OR e.status::text = sqlc.arg(status)::text)
+  AND (sqlc.arg(action)::text = '' OR e.action_ref LIKE sqlc.arg(action)::text)
+  AND (sqlc.arg(pack)::text = '' OR e.action_ref LIKE sqlc.arg(pack)::text)
+  AND (sqlc.arg(rule)::text = '' OR f.rule_ref LIKE sqlc.arg(rule)::text)
+  AND (sqlc.arg(trigger)::text = '' OR f.trigger_ref LIKE sqlc.arg(trigger)::text)
+  AND (sqlc.arg(executor)::bigint = 0 OR e.executor = sqlc.arg(executor)::bigint)
+  AND (sqlc.arg(enforcement)::bigint = 0 OR e.enforcement = sqlc.arg(enforcement)::bigint)
+  AND (sqlc.arg(parent)::bigint = 0 OR e.parent = sqlc.arg(parent)::bigint)
+  AND (NOT sqlc.arg(top_level)::bool OR e.parent IS NULL)
+  AND (sqlc.arg(result)::text = '' OR e.result::text ILIKE sqlc.arg(result)::text)
+ORDER BY e.id DESC OFFSET sqlc.arg(skip)::bigint LIMIT sqlc.arg(page)::bigint;
+
+-- name: ActionIDsLike :many
+SELECT a.id FROM action a WHERE a.ref LIKE sqlc.arg(pattern)::text ORDER BY a.id LIMIT sqlc.arg(page)::bigint;
+
+-- name: PublishedAction :one
+SELECT a.id, a.ref, a.pack_ref, a.default_execution_permission_set_refs FROM action a WHERE a.ref = sqlc.arg(ref);
+
+-- name: TokenExecution :one
+-- Whether an execution token still holds, and for whom its execution acts.
+SELECT e.status, e.executor FROM execution e WHERE e.id = sqlc.arg(id);
+
+-- name: TokenIdentity :one
+SELECT i.frozen, i.attributes FROM identity i WHERE i.id = sqlc.arg(id);
+
+-- name: HasPermissionSets :one
+-- A schema of our own has none.
+SELECT (to_regclass('permission_set') IS NOT NULL)::bool AS has;
+
+-- name: IdentityPermissionSets :many
+-- Those of an identity, its own and those of its roles.
+SELECT p.ref, p.grants FROM permission_set p
+WHERE p.id IN (SELECT a.permset FROM permission_assignment a WHERE a.identity = sqlc.arg(identity))
+   OR p.id IN (SELECT r.permset FROM permission_set_role_assignment r
+               JOIN identity_role_assignment i ON i.role = r.role WHERE i.identity = sqlc.arg(identity))
+ORDER BY p.id;
+
+-- name: PermissionSetsByRef :many
+SELECT p.ref, p.grants FROM permission_set p WHERE p.ref = ANY (sqlc.arg(refs)::text[]);
