@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -224,7 +225,7 @@ func readExecutionFilter(query url.Values) (*executionFilter, error) {
 // literal makes a text one that LIKE takes as it is.
 var literal = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// likeRef is the pattern for a ref, or for all of a pack: pack.*
+// likeRef is the pattern for a ref, or for all of a pack if it ends in a star.
 func likeRef(ref string) string {
 	if pack, ok := strings.CutSuffix(ref, ".*"); ok {
 		return literal.Replace(pack) + ".%"
@@ -232,43 +233,52 @@ func likeRef(ref string) string {
 	return literal.Replace(ref)
 }
 
-// lead chooses the index that finds candidates. If the others filter what it finds, or
-// a total is asked for, it finds a bounded number; else no more than the page takes.
+// lead chooses the index that finds candidates, the most selective one first: most
+// executions of an action have completed. If other filters look at what it finds, or a
+// total is asked for, it finds a bounded number; else no more than the page takes.
 func (s *Server) lead(r *http.Request, f *executionFilter) error {
 	rest := *f // what the leading filter leaves to do
-	actions := f.Action
-	if actions == "" {
-		actions = f.Pack
-	}
-	var ids []int64
-	if f.Parent == 0 && f.Enforcement == 0 && actions != "" {
-		var err error
-		if ids, err = s.deps.Published.Store.ActionIDsLike(r.Context(), actions, maxPackActions+1); err != nil {
-			return fmt.Errorf("look up the actions of a filter: %w", err)
-		}
-	}
+	status := attune.Status(f.Status)
 	switch {
 	case f.Parent != 0:
 		f.Lead, rest.Parent = "parent", 0
 	case f.Enforcement != 0:
 		f.Lead = "enforcement"
-	case len(ids) > 0 && len(ids) <= maxPackActions:
-		f.Lead, f.Actions = "action", ids
-		if actions == f.Action {
-			rest.Action = ""
-		} else {
-			rest.Pack = ""
-		}
-	case attune.Status(f.Status).Terminal():
+	case status.Terminal() && status != attune.StatusCompleted:
 		f.Lead, f.Ended, rest.Status = "ended", []string{f.Status}, ""
-	case f.Status != "":
+	case f.Status != "" && !status.Terminal():
 		f.Lead = "unended"
 	default:
-		f.Lead = "all"
+		if err := s.leadByAction(r, f, &rest); err != nil {
+			return err
+		}
 	}
 	f.Scan = f.Skip + f.Page
 	if rest.filters() || f.total {
 		f.Scan = searched
+	}
+	return nil
+}
+
+// leadByAction leads by the actions of a ref or a pack, unless there are none or too
+// many of them.
+func (s *Server) leadByAction(r *http.Request, f, rest *executionFilter) error {
+	if actions := cmp.Or(f.Action, f.Pack); actions != "" {
+		ids, err := s.deps.Published.Store.ActionIDsLike(r.Context(), actions, maxPackActions+1)
+		if err != nil {
+			return fmt.Errorf("look up the actions of a filter: %w", err)
+		}
+		if len(ids) > 0 && len(ids) <= maxPackActions {
+			f.Lead, f.Actions, rest.Action = "action", ids, ""
+			if f.Action == "" {
+				rest.Pack = ""
+			}
+			return nil
+		}
+	}
+	f.Lead = "all"
+	if f.Status != "" {
+		f.Lead, f.Ended, rest.Status = "ended", []string{f.Status}, ""
 	}
 	return nil
 }

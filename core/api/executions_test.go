@@ -42,11 +42,11 @@ func signed(st *store.Store) http.Handler {
 }
 
 // published is a token of any type, as the published services sign it.
-func published(t *testing.T, kind token.Type, subject string, metadata map[string]any) string {
+func published(t *testing.T, kind token.Type, subject string) string {
 	t.Helper()
 	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
 		"sub": subject, "login": "x", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
-		"token_type": kind, "metadata": metadata,
+		"token_type": kind,
 	}).SignedString([]byte(jwtSecret))
 	require.NoError(t, err)
 	return text
@@ -159,7 +159,7 @@ func TestPublishedCommandLinesWork(t *testing.T) {
 			require.NoError(t, server.Start(t.Context()))
 			t.Cleanup(server.Stop)
 			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-			bearer := published(t, token.Access, fmt.Sprint(testkit.Count(t, st, `select id from identity where login = 'ann'`)), nil)
+			bearer := published(t, token.Access, fmt.Sprint(testkit.Count(t, st, `select id from identity where login = 'ann'`)))
 			id := ""
 			for _, c := range curlLines {
 				r := curl(t, c.line, strings.NewReplacer("localhost:8080", server.Addr(), "$TOKEN", bearer, "{id}", id))
@@ -241,7 +241,7 @@ func TestListsAreFilteredAsPublished(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	handler := signed(f.store)
-	bearer := published(t, token.Worker, "1", nil)
+	bearer := published(t, token.Worker, "1")
 	of := func(positions ...int) []int64 {
 		ids := []int64{}
 		for _, i := range positions {
@@ -315,7 +315,7 @@ func TestPagesSayWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	handler := signed(f.store)
-	bearer := published(t, token.Sensor, "1", nil)
+	bearer := published(t, token.Sensor, "1")
 	for query, want := range map[string]string{
 		"":                                  `{"page":1,"page_size":20,"has_previous":false,"has_next":false}`,
 		"per_page=3":                        `{"page":1,"page_size":3,"has_previous":false,"has_next":true}`,
@@ -340,7 +340,7 @@ func TestExecutionsHaveThePublishedMembers(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	handler := signed(st)
-	bearer := published(t, token.Worker, "1", nil)
+	bearer := published(t, token.Worker, "1")
 	id := testkit.Execution(t, st, testkit.Action(t, st, "demo.a")).ID
 	testkit.Exec(t, st, `update execution set created = '2026-06-01T10:00:00.5Z' where id = $1`, id)
 	members := func(of any) []string {
@@ -426,7 +426,7 @@ func TestRequestsAreCheckedAndStored(t *testing.T) {
 	require.Equal(t, http.StatusCreated, code)
 	require.Nil(t, jq(t, answer, ".data.config"), "{} is none")
 	require.Equal(t, "versions", jq(t, answer, ".data.artifact_retention_policy"))
-	require.Equal(t, 5.0, jq(t, answer, ".data.artifact_retention_limit"))
+	require.EqualValues(t, 5, jq(t, answer, ".data.artifact_retention_limit"))
 	_, answer = call(t, handler, http.MethodPost, "/api/v1/executions", "", `{"action_ref":"demo.login","parameters":{"user":"a"},
 		"env_vars":{"A":"b"},"permission_set_refs":[],"artifact_retention_policy":"days","artifact_retention_limit":2,
 		"worker_selector":{"zone":"a"},"worker_tolerations":null,"worker_affinity":null}`)
@@ -493,13 +493,13 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 		"Expired":        {expired, 401, 401, "Authentication token has expired"},
 		"OwnRead":        {"reads", 200, 403, ""},
 		"OwnSubmit":      {"submits", 403, 201, ""},
-		"Access":         {published(t, token.Access, "7", nil), 200, 201, ""},
-		"Frozen":         {published(t, token.Access, "8", nil), 401, 401, "The identity of this token does not exist or is frozen"},
-		"Gone":           {published(t, token.Access, "9", nil), 401, 401, "The identity of this token does not exist or is frozen"},
-		"NoIdentity":     {published(t, token.Access, "ann", nil), 401, 401, "Invalid authentication token"},
-		"Refresh":        {published(t, token.Refresh, "7", nil), 401, 401, "A refresh token does not authenticate requests"},
-		"Sensor":         {published(t, token.Sensor, "1", nil), 200, 403, ""},
-		"Worker":         {published(t, token.Worker, "1", nil), 200, 403, ""},
+		"Access":         {published(t, token.Access, "7"), 200, 201, ""},
+		"Frozen":         {published(t, token.Access, "8"), 401, 401, "The identity of this token does not exist or is frozen"},
+		"Gone":           {published(t, token.Access, "9"), 401, 401, "The identity of this token does not exist or is frozen"},
+		"NoIdentity":     {published(t, token.Access, "ann"), 401, 401, "Invalid authentication token"},
+		"Refresh":        {published(t, token.Refresh, "7"), 401, 401, "A refresh token does not authenticate requests"},
+		"Sensor":         {published(t, token.Sensor, "1"), 200, 403, ""},
+		"Worker":         {published(t, token.Worker, "1"), 200, 403, ""},
 		"Execution":      {ofExecution(running), 200, 201, ""},
 		"ExecutionEnded": {ofExecution(ended), 401, 401, "The execution of this token has ended"},
 		"ExecutionGone":  {ofExecution(999_999), 401, 401, "The execution of this token has ended"},
@@ -548,7 +548,7 @@ func TestPublishedTokensReadQueueStatistics(t *testing.T) {
 		server.Handler().ServeHTTP(w, r)
 		return w.Code
 	}
-	worker := published(t, token.Worker, "1", nil)
+	worker := published(t, token.Worker, "1")
 	require.Equal(t, http.StatusOK, get("/api/v1/actions/demo.a/queue-stats", worker))
 	require.Equal(t, http.StatusOK, get("/api/v1/actions/demo.a/queue-stats", "reads"))
 	require.Equal(t, http.StatusUnauthorized, get("/api/v1/actions/demo.a/queue-stats", "other"))
@@ -595,8 +595,8 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 		code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute", c.bearer, c.body)
 		require.Equal(t, c.code, code, "%s: %v", name, answer)
 		if code == http.StatusCreated {
-			require.Equal(t, float64(id), jq(t, answer, ".data.parent"), name)
-			require.Equal(t, 7.0, jq(t, answer, ".data.executor"), name)
+			require.EqualValues(t, id, jq(t, answer, ".data.parent"), name)
+			require.EqualValues(t, 7, jq(t, answer, ".data.executor"), name)
 		}
 	}
 }
@@ -641,7 +641,7 @@ func TestAccessTokensPermitWhatTheirIdentityMay(t *testing.T) {
 		"NothingAtAll":     {"10", `{"action_ref":"demo.a"}`, 403},
 		"UnreadableGrants": {"11", `{"action_ref":"demo.a"}`, 403},
 	} {
-		code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute", published(t, token.Access, c.identity, nil), c.body)
+		code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute", published(t, token.Access, c.identity), c.body)
 		require.Equal(t, c.code, code, "%s: %v", name, answer)
 		if code == http.StatusCreated {
 			require.Equal(t, c.identity, fmt.Sprint(jq(t, answer, ".data.executor")), name)
@@ -655,7 +655,7 @@ func TestPublishedRoutesWithoutTheDatabaseSaySo(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
 	for _, path := range []string{"/api/v1/executions", "/api/v1/executions/1"} {
-		code, answer := call(t, signed(st), http.MethodGet, path, published(t, token.Worker, "1", nil), "")
+		code, answer := call(t, signed(st), http.MethodGet, path, published(t, token.Worker, "1"), "")
 		require.Equal(t, http.StatusServiceUnavailable, code, path)
 		require.Equal(t, map[string]any{"error": "the database does not answer", "code": "SERVICE_UNAVAILABLE"}, answer)
 	}

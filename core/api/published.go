@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/token"
@@ -64,10 +63,11 @@ func (s *Server) published(scope Scope, handle func(r *http.Request, by *caller)
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		code, body, err := 0, any(nil), error(nil)
-		switch by, refused := s.identify(r, scope); {
-		case refused != nil:
-			err = refused
+		var code int
+		var body any
+		by, err := s.identify(r, scope)
+		switch {
+		case err != nil:
 		case protection.Check(r) != nil:
 			err = &statusError{http.StatusForbidden, "a page of another site may not act here"}
 		case scope != ScopeRead && s.open() && !namesThisMachine(r.Host):
@@ -133,7 +133,7 @@ func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (
 	case token.Execution:
 		id := claims.Execution.ExecutionID
 		row, err := s.deps.Published.Store.TokenExecution(r.Context(), id)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && attune.Status(row.Status).Terminal() {
+		if errors.Is(err, sql.ErrNoRows) || err == nil && row.Status.Terminal() {
 			return nil, unauthorized("The execution of this token has ended")
 		}
 		if err != nil {
