@@ -19,7 +19,7 @@ func retryPolicy(cfg *config.Config) retrypolicy.Config {
 	r := cfg.Executor.Retry
 	return retrypolicy.Config{
 		Enabled: r.Enabled, BaseDelay: r.BaseDelay, Multiplier: r.Multiplier, MaxDelay: r.MaxDelay, Jitter: r.Jitter,
-		Unstarted: r.MaxUnstarted,
+		Unstarted: r.MaxUnstarted, ActionRetries: retrypolicy.ActionRetries(r.HonourActionMaxRetries),
 	}
 }
 

@@ -180,7 +180,8 @@ func (s *Step) verdict(row store.ReadRoundExecutionsRow) retrypolicy.Verdict {
 	}
 	return s.cfg.Retry.Decide(retrypolicy.Ended{
 		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.StartedAt != nil,
-		Retries: int(row.RetryCount), MaxRetries: allowed, CancelAsked: row.CancelAsked,
+		Retries: int(row.RetryCount), MaxRetries: allowed, ByAction: row.ActionAllows, Adopted: row.Adopted,
+		CancelAsked: row.CancelAsked,
 	}, s.chance())
 }
 

@@ -8,7 +8,7 @@ import "time"
 // The field tags carry what the loader and Explain need: koanf is the key,
 // range and oneof what is allowed, secret how it is masked (url hides the
 // password of a URL, value hides all), published the published default where
-// ours differs, unused what is read and checked but has no effect yet, for a
+// ours differs, note what the default means, unused what is read and checked but has no effect yet, for a
 // key or a whole section.
 type Config struct {
 	// The name under which this process shows up in connections and messages.
@@ -197,6 +197,8 @@ type Queue struct {
 type Retry struct {
 	// Repeat at all. By hand it can be done either way.
 	Enabled bool `koanf:"enabled"`
+	// Whether max_retries of an action takes effect; that of an execution always does.
+	HonourActionMaxRetries string `koanf:"honour_action_max_retries" oneof:"origin true false" note:"by origin: true on a schema that this program made, false on that of an existing installation, where actions ran once whatever the column says"`
 	// The pause before the first repetition.
 	BaseDelay time.Duration `koanf:"base_delay" range:"0s..24h"`
 	// How much longer each further pause is.
@@ -344,7 +346,7 @@ func Default() *Config {
 			ShutdownTimeout:              30 * time.Second,
 			Queue:                        Queue{MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back", EnableMetrics: true},
 			Retry: Retry{
-				Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, MaxUnstarted: 3,
+				Enabled: true, HonourActionMaxRetries: "origin", BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, MaxUnstarted: 3,
 			},
 			HTTP: HTTP{Listen: "127.0.0.1:8080"},
 		},

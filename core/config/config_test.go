@@ -319,6 +319,74 @@ worker: { stream_logs: true }
 	}, cfg.Warnings)
 }
 
+// A file with every published key loads. What has no effect is named, and what belongs
+// to other services is named in one line.
+func TestEveryPublishedKeyIsAccepted(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Load(filepath.Join("testdata", "published.yaml"), nil)
+	require.NoError(t, err)
+	require.Equal(t, "signs-all-tokens", cfg.Security.JWTSecret)
+	require.Equal(t, 2*time.Minute, cfg.Executor.ScheduledTimeout)
+	require.Equal(t, "attune", cfg.Database.Schema, "null is the default")
+	require.Equal(t, "w1", cfg.Worker.Name)
+	var inert []string
+	for _, warning := range cfg.Warnings[:len(cfg.Warnings)-1] {
+		key, reason, ok := strings.Cut(warning[strings.Index(warning, ": ")+2:], " has no effect: ")
+		require.True(t, ok, warning)
+		require.NotEmpty(t, reason)
+		inert = append(inert, key)
+	}
+	require.Subset(t, inert, []string{
+		"worker.service_name", "worker.cleanup_interval", "worker.work_dir", "worker.python", "worker.nodejs", "worker.shell",
+		"worker.execution_log_retention_policy", "worker.execution_log_retention_limit", "worker.runtime_id", "worker.stream_logs",
+		"message_queue.exchange", "message_queue.rabbitmq.host", "message_queue.rabbitmq.queues",
+	})
+	require.Equal(t, "ignored, as they belong to other Attune services: agent, artifacts, log, maintenance, notifier, pack_registry, "+
+		"pack_upload, rabbitmq, redis, retention.batch_size, retention.cycle_interval_seconds, runtime_envs_dir, "+
+		"security.allow_self_registration, security.enable_auth, security.jwt_access_expiration, security.jwt_refresh_expiration, "+
+		"security.ldap, security.login_page, security.oidc, security.password_min_length, sensor, server",
+		cfg.Warnings[len(cfg.Warnings)-1])
+}
+
+// The same keys from the environment, as published deployments set them.
+func TestPublishedVariablesAreAccepted(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Load("", []string{
+		"ATTUNE__SECURITY__JWT_SECRET=signs", "ATTUNE__WORKER__SERVICE_NAME=x", "ATTUNE__WORKER__PYTHON__EXECUTABLE=python3",
+		"ATTUNE__SENSOR__POLL_INTERVAL=5", "ATTUNE__RUNTIME_ENVS_DIR=/x", "ATTUNE__AGENT__BINARY_DIR=/x",
+	})
+	require.NoError(t, err)
+	require.Equal(t, "signs", cfg.Security.JWTSecret)
+}
+
+// A misspelt key in a section of ours is refused although the section has keys that
+// are ignored.
+func TestMisspeltKeysBesideIgnoredOnesAreRefused(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"worker: { sevice_name: x }":                                "worker.sevice_name is not a known key",
+		"worker: { heartbeat_intervall: 1 }":                        "worker.heartbeat_intervall is not a known key; the nearest is worker.heartbeat_interval",
+		"worker: { pyton: { executable: x } }":                      "worker.pyton is not a known key",
+		"security: { jwt_secrets: x }":                              "security.jwt_secrets is not a known key; the nearest is security.jwt_secret",
+		"executor: { retry: { honor_action_max_retries: true } }":   "the nearest is executor.retry.honour_action_max_retries",
+		"executor: { retry: { honour_action_max_retries: maybe } }": `executor.retry.honour_action_max_retries: "maybe" is not one of origin, true, false`,
+	} {
+		_, err := config.Load(write(t, file+"\n"), nil)
+		require.ErrorContains(t, err, want, file)
+	}
+}
+
+func TestActionRetriesAreExplained(t *testing.T) {
+	t.Parallel()
+	const key = "executor.retry.honour_action_max_retries"
+	e := entry(t, load(t, ""), key)
+	require.Equal(t, "origin", e.Value)
+	require.Contains(t, e.Note, "false on that of an existing installation")
+	cfg := load(t, "executor: { retry: { honour_action_max_retries: true } }\n")
+	require.Equal(t, config.Entry{Key: key, Value: "true", Source: cfg.Path + ":1"}, entry(t, cfg, key))
+	require.Equal(t, "false", load(t, "", "ATTUNE__EXECUTOR__RETRY__HONOUR_ACTION_MAX_RETRIES=false").Executor.Retry.HonourActionMaxRetries)
+}
+
 func TestAlias(t *testing.T) {
 	t.Parallel()
 	const key = "message_queue.rabbitmq.worker_queue_ttl_ms"

@@ -29,6 +29,7 @@ func (c *Config) Explain() []Entry {
 		entry := Entry{Key: s.key, Value: s.text(), Source: c.sources[s.key]}
 		if entry.Source == "" {
 			entry.Source = "default"
+			entry.Note = s.tag.Get("note")
 			if published := s.tag.Get("published"); published != "" {
 				entry.Note = "the published default is " + published
 			}

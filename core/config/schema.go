@@ -108,6 +108,14 @@ var inert = map[string]string{
 	"message_queue.rabbitmq.exchanges":              "exchanges keep their published names",
 	"message_queue.rabbitmq.queues":                 "queues keep their published names",
 	"worker.runtime_id":                             "runtimes are chosen by name",
+	"worker.service_name":                           "use worker.name",
+	"worker.cleanup_interval":                       "folders of executions are removed when these end",
+	"worker.work_dir":                               "executions run in the folder of their pack",
+	"worker.python":                                 "use worker.interpreters",
+	"worker.nodejs":                                 "use worker.interpreters",
+	"worker.shell":                                  "use worker.interpreters",
+	"worker.execution_log_retention_policy":         "output is stored with the result",
+	"worker.execution_log_retention_limit":          "output is stored with the result",
 	"worker.stream_logs":                            "output is stored with the result",
 }
 

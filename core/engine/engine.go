@@ -221,7 +221,7 @@ func (e *Engine) course() course {
 		completion: completion.Config{
 			Retry: retrypolicy.Config{
 				Enabled: retry.Enabled, BaseDelay: retry.BaseDelay, Multiplier: retry.Multiplier, MaxDelay: retry.MaxDelay,
-				Jitter: retry.Jitter, Unstarted: retry.MaxUnstarted,
+				Jitter: retry.Jitter, Unstarted: retry.MaxUnstarted, ActionRetries: retrypolicy.ActionRetries(retry.HonourActionMaxRetries),
 			},
 			Chance: rand.Float64,
 		},

@@ -189,7 +189,8 @@ func (r *Repetition) judge(row store.ViewRepetitionRow, policy retrypolicy.Confi
 	}
 	verdict := policy.Decide(retrypolicy.Ended{
 		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.Started,
-		Retries: int(row.RetryCount), MaxRetries: int(row.Allowed), CancelAsked: row.CancelAsked,
+		Retries: int(row.RetryCount), MaxRetries: int(row.Allowed), ByAction: row.ActionAllows, Adopted: row.Adopted,
+		CancelAsked: row.CancelAsked,
 	}, 0)
 	r.Expected, r.Why = verdict.Retry, verdict.Why
 	if row.WorkflowTask && verdict.Retry {

@@ -19,7 +19,8 @@
 //
 // # How often
 //
-// Up to MaxRetries times. What was handed over and never picked up has done
+// Up to MaxRetries times, if that is a number of the execution itself; that of its action
+// takes effect as Config.ActionRetries says. What was handed over and never picked up has done
 // nothing yet, and its action cannot be blamed, so it is repeated up to
 // Config.Unstarted times at least (invariant L2). What the scheduler refused was
 // never handed over: a repetition is worth it only if the action says so, and
@@ -68,10 +69,27 @@ type Config struct {
 	MaxDelay time.Duration
 	// Jitter is the share by which a delay is spread in both directions.
 	Jitter float64
+	// ActionRetries says whether repetitions that an action allows are made.
+	ActionRetries ActionRetries
 	// Unstarted is how often work that no worker has started is repeated, even
 	// if its action allows fewer repetitions.
 	Unstarted int
 }
+
+// ActionRetries says whether max_retries of an action takes effect.
+type ActionRetries string
+
+// The values of executor.retry.honour_action_max_retries. The zero value is ByOrigin.
+const (
+	// ByOrigin honours it unless the schema is that of an existing installation, whose
+	// actions run once whatever the column says.
+	ByOrigin ActionRetries = "origin"
+	Always   ActionRetries = "true"
+	Never    ActionRetries = "false"
+)
+
+// honours reports whether the number of an action takes effect.
+func (a ActionRetries) honours(adopted bool) bool { return a == Always || a != Never && !adopted }
 
 // Ended is what is known of an execution that has ended.
 type Ended struct {
@@ -81,6 +99,8 @@ type Ended struct {
 	Started     bool   // a worker has started it
 	Retries     int    // how many attempts came before it
 	MaxRetries  int    // how many repetitions its action, or itself, allows
+	ByAction    bool   // it is its action that allows them
+	Adopted     bool   // the schema is that of an existing installation
 	CancelAsked bool   // somebody asked for its end
 }
 
@@ -99,13 +119,20 @@ func (c Config) Decide(e Ended, chance float64) Verdict {
 	}
 	e.Retries = max(e.Retries, 0)
 	allowed := max(e.MaxRetries, 0)
+	ignored := e.ByAction && allowed > 0 && !c.ActionRetries.honours(e.Adopted)
+	if ignored {
+		allowed = 0
+	}
 	if e.lost() {
 		allowed = max(allowed, c.Unstarted)
 	}
-	if e.Retries >= allowed {
-		return Verdict{Why: exhausted(e, allowed)}
+	switch {
+	case e.Retries < allowed:
+		return Verdict{Retry: true, Reason: e.reason(), Delay: c.delay(e.Retries, chance)}
+	case ignored && allowed == 0:
+		return Verdict{Why: "max_retries of its action has no effect here (executor.retry.honour_action_max_retries)"}
 	}
-	return Verdict{Retry: true, Reason: e.reason(), Delay: c.delay(e.Retries, chance)}
+	return Verdict{Why: exhausted(e, allowed)}
 }
 
 // never says why the execution is not repeated whatever its budget, or nothing.

@@ -138,6 +138,41 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 	require.False(t, decide(ran(attune.StatusAbandoned, ""), 0, 0).Retry)
 }
 
+// Actions of an existing installation run once, whatever their max_retries says, unless
+// the setting says otherwise. What an execution itself allows always holds.
+func TestRepetitionsThatAnActionAllowsFollowTheSetting(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		setting           retrypolicy.ActionRetries
+		byAction, adopted bool
+		repeats           bool
+	}{
+		{"", true, false, true},
+		{"", true, true, false},
+		{retrypolicy.ByOrigin, true, false, true},
+		{retrypolicy.ByOrigin, true, true, false},
+		{retrypolicy.ByOrigin, false, true, true},
+		{retrypolicy.Always, true, true, true},
+		{retrypolicy.Always, true, false, true},
+		{retrypolicy.Never, true, false, false},
+		{retrypolicy.Never, true, true, false},
+		{retrypolicy.Never, false, false, true},
+	} {
+		p := policy
+		p.ActionRetries = c.setting
+		e := ran(attune.StatusFailed, "connection lost")
+		e.MaxRetries, e.ByAction, e.Adopted = 2, c.byAction, c.adopted
+		verdict := p.Decide(e, middle)
+		require.Equal(t, c.repeats, verdict.Retry, "%+v", c)
+		if !c.repeats {
+			require.Equal(t, "max_retries of its action has no effect here (executor.retry.honour_action_max_retries)", verdict.Why)
+		}
+		lost := by(retrypolicy.ByDispatcher, "")
+		lost.MaxRetries, lost.ByAction, lost.Adopted = 2, c.byAction, c.adopted
+		require.True(t, p.Decide(lost, middle).Retry, "what nobody picked up is repeated either way")
+	}
+}
+
 func TestDelaysGrowAndAreSpread(t *testing.T) {
 	t.Parallel()
 	delay := func(retries int, chance float64) time.Duration {

@@ -8,6 +8,7 @@ import "github.com/attune-go/attune/core/store/internal/db"
 type (
 	Action                          = db.Action
 	ActionsByRefRow                 = db.ActionsByRefRow
+	ActionsOnceRunOnceRow           = db.ActionsOnceRunOnceRow
 	AdmissionBlocked                = db.AdmissionBlocked
 	AdmissionEpoch                  = db.AdmissionEpoch
 	AdmissionScope                  = db.AdmissionScope
@@ -464,6 +465,7 @@ const (
 	ActionIDsLike                         = db.ActionIDsLike
 	ActionRefs                            = db.ActionRefs
 	ActionsByRef                          = db.ActionsByRef
+	ActionsOnceRunOnce                    = db.ActionsOnceRunOnce
 	ActivateWorker                        = db.ActivateWorker
 	AdoptScopeHolders                     = db.AdoptScopeHolders
 	AdoptWorkflow                         = db.AdoptWorkflow

@@ -4,3 +4,10 @@ FROM action
 WHERE id > sqlc.arg(after)
 ORDER BY id
 LIMIT sqlc.arg(page);
+
+-- name: ActionsOnceRunOnce :many
+-- Actions of an existing installation that name repetitions, which its engine did not
+-- make; none where the schema is our own.
+SELECT a.ref, a.max_retries FROM action a
+WHERE a.max_retries > 0 AND EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')
+ORDER BY a.ref LIMIT sqlc.arg(page)::int;

@@ -59,6 +59,7 @@ SELECT e.status, e.retry_count, (e.started_at IS NOT NULL)::bool AS started, (e.
        left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000)::text AS error,
        coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '')::text AS ended_by,
        coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0)::int AS allowed,
+       (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
        EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id)::bool AS cancel_asked,
        coalesce((SELECT r.execution FROM execution_retry r WHERE r.failed = e.id), 0)::bigint AS repeated_by
 FROM execution e

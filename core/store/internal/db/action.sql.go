@@ -9,6 +9,39 @@ import (
 	"context"
 )
 
+const ActionsOnceRunOnce = `-- name: ActionsOnceRunOnce :many
+SELECT a.ref, a.max_retries FROM action a
+WHERE a.max_retries > 0 AND EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')
+ORDER BY a.ref LIMIT $1::int
+`
+
+type ActionsOnceRunOnceRow struct {
+	Ref        string
+	MaxRetries *int32
+}
+
+// Actions of an existing installation that name repetitions, which its engine did not
+// make; none where the schema is our own.
+func (q *Queries) ActionsOnceRunOnce(ctx context.Context, page int32) ([]ActionsOnceRunOnceRow, error) {
+	rows, err := q.db.Query(ctx, ActionsOnceRunOnce, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ActionsOnceRunOnceRow
+	for rows.Next() {
+		var i ActionsOnceRunOnceRow
+		if err := rows.Scan(&i.Ref, &i.MaxRetries); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListActions = `-- name: ListActions :many
 SELECT id, ref, pack_ref, label, runtime, workflow_def, timeout_seconds, max_retries
 FROM action

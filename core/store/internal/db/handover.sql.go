@@ -396,6 +396,7 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, e.admission_s
             THEN EXISTS (SELECT FROM execution_retry t WHERE t.failed = ANY (ARRAY[e.id])) ELSE false END::bool AS repeated,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0) ELSE 0 END::int AS allowed_retries,
+       (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
        -- Of a repetition, when its time comes, and where it should not run.
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT CASE WHEN t.waiting THEN t.due END FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, 'epoch')::timestamptz AS due,
@@ -432,6 +433,8 @@ type ReadRoundExecutionsRow struct {
 	CancelAsked       bool
 	Repeated          bool
 	AllowedRetries    int32
+	ActionAllows      bool
+	Adopted           bool
 	Due               time.Time
 	Avoid             []int64
 }
@@ -474,6 +477,8 @@ func (q *Queries) ReadRoundExecutions(ctx context.Context, ids []int64) ([]ReadR
 			&i.CancelAsked,
 			&i.Repeated,
 			&i.AllowedRetries,
+			&i.ActionAllows,
+			&i.Adopted,
 			&i.Due,
 			&i.Avoid,
 		); err != nil {
