@@ -69,6 +69,40 @@ func (b *bundle) silence(t *testing.T, worker int64) {
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour' WHERE id = $1`, worker)
 }
 
+// Actions of an existing installation ran once, whatever their max_retries says, so they
+// do unless the setting says otherwise.
+func TestActionsOfAnExistingInstallationRunOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		setting string
+		runs    int
+	}{"Unset": {"origin", 1}, "Honoured": {"true", 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			action := testkit.Action(t, b.store, "again.flaky", func(a *testkit.ActionRow) { a.MaxRetries = 2 })
+			testkit.Policy(t, b.store, action, 1)
+			b.fake(t, func(c *testkit.FakeWorkerConfig) {
+				c.Behave = func(context.Context, testkit.Job) testkit.Answer {
+					return testkit.Answer{Status: "failed", Result: map[string]any{"error": "out of luck"}}
+				}
+			})
+			b.engine(t, func(cfg *config.Config) {
+				quickRetries(cfg)
+				cfg.Executor.Retry.HonourActionMaxRetries = c.setting
+			})
+			testkit.Exec(t, b.store, `update attune_schema_origin set origin = 'adopted'`)
+			first := b.request(t, "again.flaky", 1, `{}`)[0]
+			// A slot is released in the transaction that makes the next attempt.
+			testkit.Eventually(t, func() bool {
+				return testkit.Count(t, b.store, `select count(*) from execution where status = 'failed' and (id = $1 or original_execution = $1)
+					and admission_state_id is null`, first) == c.runs
+			}, 20*time.Second, "attempts")
+			require.Equal(t, c.runs, testkit.Count(t, b.store, `select count(*) from execution where id = $1 or original_execution = $1`, first))
+		})
+	}
+}
+
 // S19, upstream 37: an action that fails is repeated as often as it allows, each
 // attempt a row of its own with its reason, on another worker while there is one,
 // and never before the attempt before it has ended.

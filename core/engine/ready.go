@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
 )
@@ -31,7 +32,34 @@ func (e *Engine) check(ctx context.Context) error {
 		return fmt.Errorf("the schema %q is at version %d of %d: run attune-executor migrate up",
 			e.cfg.Database.Schema, status.Version, status.Latest)
 	}
+	if err := e.nameUnrepeated(ctx); err != nil {
+		return err
+	}
 	return e.takeOver(ctx)
+}
+
+// namedActions bounds how many actions a log line names.
+const namedActions = 20
+
+// nameUnrepeated names the actions of an existing installation whose max_retries has no
+// effect because nothing was configured.
+func (e *Engine) nameUnrepeated(ctx context.Context) error {
+	if retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries) != retrypolicy.ByOrigin {
+		return nil
+	}
+	rows, err := e.query.AdoptedActionsWithRetries(ctx, namedActions)
+	if err != nil {
+		return fmt.Errorf("read which actions allow repetitions: %w", err)
+	}
+	var refs []string
+	for _, row := range rows {
+		refs = append(refs, row.Ref)
+	}
+	if len(refs) > 0 {
+		e.logger.WarnContext(ctx, "Actions run once although they have max_retries, as in the existing installation",
+			"actions", refs, "setting", "executor.retry.honour_action_max_retries")
+	}
+	return nil
 }
 
 // takeOver makes the queues ours when another engine has run on the database

@@ -8,11 +8,11 @@ import "github.com/attune-go/attune/core/store/internal/db"
 type (
 	Action                          = db.Action
 	ActionsByRefRow                 = db.ActionsByRefRow
-	ActionsOnceRunOnceRow           = db.ActionsOnceRunOnceRow
 	AdmissionBlocked                = db.AdmissionBlocked
 	AdmissionEpoch                  = db.AdmissionEpoch
 	AdmissionScope                  = db.AdmissionScope
 	AdoptWorkflowParams             = db.AdoptWorkflowParams
+	AdoptedActionsWithRetriesRow    = db.AdoptedActionsWithRetriesRow
 	Alert                           = db.Alert
 	AlertEndsRow                    = db.AlertEndsRow
 	AlertLeaksRow                   = db.AlertLeaksRow
@@ -465,10 +465,10 @@ const (
 	ActionIDsLike                         = db.ActionIDsLike
 	ActionRefs                            = db.ActionRefs
 	ActionsByRef                          = db.ActionsByRef
-	ActionsOnceRunOnce                    = db.ActionsOnceRunOnce
 	ActivateWorker                        = db.ActivateWorker
 	AdoptScopeHolders                     = db.AdoptScopeHolders
 	AdoptWorkflow                         = db.AdoptWorkflow
+	AdoptedActionsWithRetries             = db.AdoptedActionsWithRetries
 	AdvanceWorkflows                      = db.AdvanceWorkflows
 	AlertEnds                             = db.AlertEnds
 	AlertLeaks                            = db.AlertLeaks

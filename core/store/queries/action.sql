@@ -5,7 +5,7 @@ WHERE id > sqlc.arg(after)
 ORDER BY id
 LIMIT sqlc.arg(page);
 
--- name: ActionsOnceRunOnce :many
+-- name: AdoptedActionsWithRetries :many
 -- Actions of an existing installation that name repetitions, which its engine did not
 -- make; none where the schema is our own.
 SELECT a.ref, a.max_retries FROM action a

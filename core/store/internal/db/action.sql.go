@@ -9,28 +9,28 @@ import (
 	"context"
 )
 
-const ActionsOnceRunOnce = `-- name: ActionsOnceRunOnce :many
+const AdoptedActionsWithRetries = `-- name: AdoptedActionsWithRetries :many
 SELECT a.ref, a.max_retries FROM action a
 WHERE a.max_retries > 0 AND EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')
 ORDER BY a.ref LIMIT $1::int
 `
 
-type ActionsOnceRunOnceRow struct {
+type AdoptedActionsWithRetriesRow struct {
 	Ref        string
 	MaxRetries *int32
 }
 
 // Actions of an existing installation that name repetitions, which its engine did not
 // make; none where the schema is our own.
-func (q *Queries) ActionsOnceRunOnce(ctx context.Context, page int32) ([]ActionsOnceRunOnceRow, error) {
-	rows, err := q.db.Query(ctx, ActionsOnceRunOnce, page)
+func (q *Queries) AdoptedActionsWithRetries(ctx context.Context, page int32) ([]AdoptedActionsWithRetriesRow, error) {
+	rows, err := q.db.Query(ctx, AdoptedActionsWithRetries, page)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ActionsOnceRunOnceRow
+	var items []AdoptedActionsWithRetriesRow
 	for rows.Next() {
-		var i ActionsOnceRunOnceRow
+		var i AdoptedActionsWithRetriesRow
 		if err := rows.Scan(&i.Ref, &i.MaxRetries); err != nil {
 			return nil, err
 		}
