@@ -107,7 +107,7 @@ func TestHistoryTellsItsPlace(t *testing.T) {
 func TestRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, retrypolicy.Config{
-		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3,
+		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3, ActionRetries: retrypolicy.ByOrigin,
 	}, retryPolicy(config.Default()))
 	for _, status := range attune.Statuses {
 		verdict := retryPolicy(config.Default()).Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)

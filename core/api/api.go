@@ -20,6 +20,11 @@
 // operate; the audit names the token. A page that a browser has from elsewhere
 // cannot act, also not on loopback without tokens.
 //
+// # Executions as published
+//
+// Four operations on executions have the shapes of the published API, and accept its
+// tokens beside ours (see published.go). Secret values are never shown.
+//
 // # On failure
 //
 // A database that does not answer is a 503 with Retry-After. What went wrong

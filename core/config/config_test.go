@@ -364,7 +364,7 @@ func TestPublishedVariablesAreAccepted(t *testing.T) {
 func TestMisspeltKeysBesideIgnoredOnesAreRefused(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
-		"worker: { sevice_name: x }":                                "worker.sevice_name is not a known key",
+		"worker: { service_nam: x }":                                "worker.service_nam is not a known key",
 		"worker: { heartbeat_intervall: 1 }":                        "worker.heartbeat_intervall is not a known key; the nearest is worker.heartbeat_interval",
 		"worker: { pyton: { executable: x } }":                      "worker.pyton is not a known key",
 		"security: { jwt_secrets: x }":                              "security.jwt_secrets is not a known key; the nearest is security.jwt_secret",
