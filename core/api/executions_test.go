@@ -147,7 +147,7 @@ func TestPublishedCommandLinesWork(t *testing.T) {
 	for name, secret := range map[string]string{"AsTheyStand": "", "WithAToken": jwtSecret} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			st := testkit.Store(t)
+			st := testkit.OwnStore(t)
 			testkit.Exec(t, st, `insert into queue_stats (action_id, queue_length) select id, 3 from action where ref = 'core.echo'`)
 			testkit.Exec(t, st, `insert into identity (login) values ('ann')`)
 			deps := publishedOver(st)
@@ -461,7 +461,7 @@ func TestOtherSitesCannotRequest(t *testing.T) {
 
 func TestPublishedRoutesAskForTokens(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OwnStore(t)
 	testkit.Exec(t, st, `insert into identity (id, login, frozen) values (7, 'ann', false), (8, 'bob', true)`)
 	action := testkit.Action(t, st, "demo.a")
 	running := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
@@ -605,41 +605,41 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 // those of its roles.
 func TestAccessTokensPermitWhatTheirIdentityMay(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	st := testkit.OpenStore(t, testkit.AdoptedDatabase(t))
 	handler := signed(st)
-	testkit.Exec(t, st, `create table permission_set (id bigserial primary key, ref text not null, grants jsonb not null);
-		create table permission_assignment (identity bigint not null, permset bigint not null);
-		create table permission_set_role_assignment (permset bigint not null, role text not null);
-		create table identity_role_assignment (identity bigint not null, role text not null);
-		insert into identity (id, login) values (7, 'ann'), (8, 'bob'), (9, 'cyd'), (10, 'dan'), (11, 'eve');
-		insert into permission_set (id, ref, grants) values
-			(1, 'core.admin', '[{"resource":"actions","actions":["read","execute"]},{"resource":"keys","actions":["read"],"constraints":null}]'),
-			(2, 'demo.runner', '[{"resource":"actions","actions":["execute"],"constraints":{"pack_refs":["demo"],"ids":null}}]'),
-			(3, 'one', '[{"resource":"actions","actions":["execute"],"constraints":{"refs":["else.a"],"attributes":{"team":"x"}}}]'),
-			(4, 'reader', '[{"resource":"actions","actions":["read"]},{"resource":"keys","actions":["read"]}]'),
-			(5, 'writer', '[{"resource":"keys","actions":["read","update"]}]'), (6, 'broken', '{}');
-		insert into permission_assignment (identity, permset) values (7, 1), (9, 3), (9, 4), (11, 6);
-		insert into identity_role_assignment (identity, role) values (8, 'runners');
-		insert into permission_set_role_assignment (permset, role) values (2, 'runners')`)
+	for _, sql := range []string{
+		`insert into identity (id, login) values (107, 'ann'), (108, 'bob'), (109, 'cyd'), (110, 'dan'), (111, 'eve')`,
+		`insert into permission_set (id, ref, grants) values
+			(101, 'test.admin', '[{"resource":"actions","actions":["read","execute"]},{"resource":"keys","actions":["read"],"constraints":null}]'),
+			(102, 'demo.runner', '[{"resource":"actions","actions":["execute"],"constraints":{"pack_refs":["demo"],"ids":null}}]'),
+			(103, 'test.one', '[{"resource":"actions","actions":["execute"],"constraints":{"refs":["else.a"],"attributes":{"team":"x"}}}]'),
+			(104, 'test.reader', '[{"resource":"actions","actions":["read"]},{"resource":"keys","actions":["read"]}]'),
+			(105, 'test.writer', '[{"resource":"keys","actions":["read","update"]}]'), (106, 'test.broken', '{}')`,
+		`insert into permission_assignment (identity, permset) values (107, 101), (109, 103), (109, 104), (111, 106)`,
+		`insert into identity_role_assignment (identity, role) values (108, 'runners')`,
+		`insert into permission_set_role_assignment (permset, role) values (102, 'runners')`,
+	} {
+		testkit.Exec(t, st, sql)
+	}
 	for _, ref := range []string{"demo.a", "else.a"} {
 		testkit.Action(t, st, ref)
 	}
-	testkit.Exec(t, st, `update action set default_execution_permission_set_refs = '{standard,reader}' where ref = 'else.a'`)
+	testkit.Exec(t, st, `update action set default_execution_permission_set_refs = '{standard,test.reader}' where ref = 'else.a'`)
 	for name, c := range map[string]struct {
 		identity, body string
 		code           int
 	}{
-		"Admin":            {"7", `{"action_ref":"demo.a"}`, 201},
-		"AdminDelegates":   {"7", `{"action_ref":"else.a"}`, 201},
-		"AdminHolds":       {"7", `{"action_ref":"else.a","permission_set_refs":["core.admin"]}`, 201},
-		"BeyondTheAdmin":   {"7", `{"action_ref":"else.a","permission_set_refs":["writer"]}`, 403},
-		"NoSuchSet":        {"7", `{"action_ref":"else.a","permission_set_refs":["none"]}`, 403},
-		"ByRole":           {"8", `{"action_ref":"demo.a"}`, 201},
-		"NotThatPack":      {"8", `{"action_ref":"else.a"}`, 403},
-		"ByAttribute":      {"9", `{"action_ref":"else.a"}`, 403},
-		"ReadOnly":         {"9", `{"action_ref":"demo.a"}`, 403},
-		"NothingAtAll":     {"10", `{"action_ref":"demo.a"}`, 403},
-		"UnreadableGrants": {"11", `{"action_ref":"demo.a"}`, 403},
+		"Admin":            {"107", `{"action_ref":"demo.a"}`, 201},
+		"AdminDelegates":   {"107", `{"action_ref":"else.a"}`, 201},
+		"AdminHolds":       {"107", `{"action_ref":"else.a","permission_set_refs":["test.admin"]}`, 201},
+		"BeyondTheAdmin":   {"107", `{"action_ref":"else.a","permission_set_refs":["test.writer"]}`, 403},
+		"NoSuchSet":        {"107", `{"action_ref":"else.a","permission_set_refs":["test.none"]}`, 403},
+		"ByRole":           {"108", `{"action_ref":"demo.a"}`, 201},
+		"NotThatPack":      {"108", `{"action_ref":"else.a"}`, 403},
+		"ByAttribute":      {"109", `{"action_ref":"else.a"}`, 403},
+		"ReadOnly":         {"109", `{"action_ref":"demo.a"}`, 403},
+		"NothingAtAll":     {"110", `{"action_ref":"demo.a"}`, 403},
+		"UnreadableGrants": {"111", `{"action_ref":"demo.a"}`, 403},
 	} {
 		code, answer := call(t, handler, http.MethodPost, "/api/v1/executions/execute", published(t, token.Access, c.identity), c.body)
 		require.Equal(t, c.code, code, "%s: %v", name, answer)

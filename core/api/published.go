@@ -146,8 +146,8 @@ func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (
 		if err != nil {
 			return nil, unauthorized("Invalid authentication token")
 		}
-		row, err := s.deps.Published.Store.TokenIdentity(r.Context(), id)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && row.Frozen {
+		frozen, err := s.deps.Published.Store.TokenIdentity(r.Context(), id)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && frozen {
 			return nil, unauthorized("The identity of this token does not exist or is frozen")
 		}
 		if err != nil {

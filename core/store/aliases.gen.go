@@ -355,7 +355,6 @@ type (
 	SuspectWorkersRow               = db.SuspectWorkersRow
 	TakeOutboxRow                   = db.TakeOutboxRow
 	TokenExecutionRow               = db.TokenExecutionRow
-	TokenIdentityRow                = db.TokenIdentityRow
 	Trigger                         = db.Trigger
 	TriggersByRefRow                = db.TriggersByRefRow
 	UndeliveredDispatch             = db.UndeliveredDispatch

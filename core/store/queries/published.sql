@@ -78,11 +78,13 @@ SELECT a.id, a.ref, a.pack_ref, a.default_execution_permission_set_refs FROM act
 SELECT e.status, e.executor FROM execution e WHERE e.id = sqlc.arg(id);
 
 -- name: TokenIdentity :one
-SELECT i.frozen, i.attributes FROM identity i WHERE i.id = sqlc.arg(id);
+SELECT i.frozen FROM identity i WHERE i.id = sqlc.arg(id);
 
 -- name: HasPermissionSets :one
 -- A schema of our own has none.
-SELECT (to_regclass('permission_set') IS NOT NULL)::bool AS has;
+SELECT (to_regclass('permission_set') IS NOT NULL AND to_regclass('permission_assignment') IS NOT NULL
+        AND to_regclass('permission_set_role_assignment') IS NOT NULL
+        AND to_regclass('identity_role_assignment') IS NOT NULL)::bool AS has;
 
 -- name: IdentityPermissionSets :many
 -- Those of an identity, its own and those of its roles.

@@ -37,7 +37,9 @@ func (q *Queries) ActionIDsLike(ctx context.Context, pattern string, page int64)
 }
 
 const HasPermissionSets = `-- name: HasPermissionSets :one
-SELECT (to_regclass('permission_set') IS NOT NULL)::bool AS has
+SELECT (to_regclass('permission_set') IS NOT NULL AND to_regclass('permission_assignment') IS NOT NULL
+        AND to_regclass('permission_set_role_assignment') IS NOT NULL
+        AND to_regclass('identity_role_assignment') IS NOT NULL)::bool AS has
 `
 
 // A schema of our own has none.
@@ -362,17 +364,12 @@ func (q *Queries) TokenExecution(ctx context.Context, id int64) (TokenExecutionR
 }
 
 const TokenIdentity = `-- name: TokenIdentity :one
-SELECT i.frozen, i.attributes FROM identity i WHERE i.id = $1
+SELECT i.frozen FROM identity i WHERE i.id = $1
 `
 
-type TokenIdentityRow struct {
-	Frozen     bool
-	Attributes []byte
-}
-
-func (q *Queries) TokenIdentity(ctx context.Context, id int64) (TokenIdentityRow, error) {
+func (q *Queries) TokenIdentity(ctx context.Context, id int64) (bool, error) {
 	row := q.db.QueryRow(ctx, TokenIdentity, id)
-	var i TokenIdentityRow
-	err := row.Scan(&i.Frozen, &i.Attributes)
-	return i, err
+	var frozen bool
+	err := row.Scan(&frozen)
+	return frozen, err
 }
