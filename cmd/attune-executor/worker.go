@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -171,34 +172,51 @@ func workerConfig(cfg *config.Config) (worker.Config, error) {
 	if err != nil {
 		return worker.Config{}, err
 	}
+	envs, err := absolute(cfg.RuntimeEnvsDir)
+	if err != nil {
+		return worker.Config{}, err
+	}
 	return worker.Config{
-		Actions: builtin.Actions(), ArtifactsDir: cfg.ArtifactsDir, Capabilities: c.Capabilities,
-		HeartbeatInterval: c.HeartbeatInterval, Host: c.Host, Port: c.Port, Interpreters: interpreters(c, packs), Labels: c.Labels,
+		Actions: builtin.Actions(), APIURL: apiURL(cfg.Server), ArtifactsDir: cfg.ArtifactsDir, Capabilities: c.Capabilities,
+		FoundInterpreters: foundInterpreters(c, packs), HeartbeatInterval: c.HeartbeatInterval, Host: c.Host, Port: c.Port,
+		Interpreters: c.Interpreters, Labels: c.Labels,
 		MaxConcurrent: c.MaxConcurrentTasks, MaxStdoutBytes: c.MaxStdoutBytes, MaxStderrBytes: c.MaxStderrBytes,
-		Name: c.Name, PacksDir: packs, QueueTTL: cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, Runtimes: c.Runtimes,
+		Name: c.Name, PacksDir: packs, QueueTTL: cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, Runtimes: c.Runtimes, RuntimeEnvsDir: envs,
 		ShutdownTimeout: c.ShutdownTimeout, Taints: taints, TaskTimeout: c.TaskTimeout, Type: c.Type,
 		Version: readBuildInfo().Version,
 	}, nil
 }
 
-// packsDir is the folder of packs. It is absolute, since processes run elsewhere.
+// packsDir is the folder of packs.
 func packsDir(cfg *config.Config) (string, error) {
-	dir := cmp.Or(cfg.Worker.PacksDir, cfg.PacksBaseDir)
+	return absolute(cmp.Or(cfg.Worker.PacksDir, cfg.PacksBaseDir))
+}
+
+// absolute is the whole name of a folder, since processes run elsewhere.
+func absolute(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
 	}
-	absolute, err := filepath.Abs(dir)
+	path, err := filepath.Abs(dir)
 	if err != nil {
-		return "", fmt.Errorf("find the folder of packs: %w", err)
+		return "", fmt.Errorf("find the folder %s: %w", dir, err)
 	}
-	return absolute, nil
+	return path, nil
 }
 
-// interpreters are those that are configured or, for a worker with packs to run,
-// those that this machine has.
-func interpreters(c config.Worker, packs string) map[string][]string {
+// apiURL is where actions find the API.
+func apiURL(server config.Server) string {
+	if url := os.Getenv("ATTUNE_API_URL"); url != "" {
+		return url
+	}
+	return "http://" + net.JoinHostPort(server.Host, strconv.Itoa(server.Port))
+}
+
+// foundInterpreters are those that this machine has, for a worker with packs to run
+// whose configuration names none.
+func foundInterpreters(c config.Worker, packs string) map[string][]string {
 	if len(c.Interpreters) > 0 || len(c.Runtimes) > 0 || packs == "" {
-		return c.Interpreters
+		return nil
 	}
 	found := map[string][]string{}
 	for runtime, program := range map[string]string{"python": "python3", "node": "node", "ruby": "ruby", "perl": "perl"} {

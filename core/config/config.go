@@ -19,7 +19,11 @@ type Config struct {
 	ArtifactsDir string `koanf:"artifacts_dir"`
 	// The folder that holds the packs; worker.packs_dir wins over it.
 	PacksBaseDir string `koanf:"packs_base_dir" published:"/opt/attune/packs"`
+	// The folder in which what packs need is installed, below PACK/RUNTIME; workers
+	// use the interpreters there and install nothing.
+	RuntimeEnvsDir string `koanf:"runtime_envs_dir" published:"/opt/attune/runtime_envs"`
 
+	Server       Server       `koanf:"server"`
 	Database     Database     `koanf:"database"`
 	MessageQueue MessageQueue `koanf:"message_queue"`
 	Security     Security     `koanf:"security"`
@@ -98,6 +102,15 @@ type DeadLetter struct {
 	// How long dead letters are kept in the ledger after they were decided. Those
 	// that wait for a person are kept until one decides.
 	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h"`
+}
+
+// Server says where the API service listens. Actions are told, unless the worker's
+// environment has ATTUNE_API_URL.
+type Server struct {
+	// The host of the API service as actions reach it.
+	Host string `koanf:"host"`
+	// The port of the API service.
+	Port int `koanf:"port" range:"1..65535"`
 }
 
 // Security holds the security keys that concern execution; the others of the
@@ -306,6 +319,7 @@ func Default() *Config {
 		ServiceName:  "attune",
 		Environment:  "development",
 		ArtifactsDir: "/opt/attune/artifacts",
+		Server:       Server{Host: "0.0.0.0", Port: 8080},
 		Database: Database{ //nolint:gosec // the published default
 			URL:            "postgresql://postgres:postgres@localhost:5432/attune",
 			Schema:         "attune",

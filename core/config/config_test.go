@@ -298,7 +298,7 @@ func TestRefusals(t *testing.T) {
 func TestForeignAndInertKeysAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	path := write(t, `
-server: { port: 8080, host: 0.0.0.0 }
+server: { port: 8080, host: 0.0.0.0, enable_cors: true }
 redis: { url: x }
 security: { enable_auth: false }
 retention: { cycle_seconds: 3600 }
@@ -315,7 +315,7 @@ worker: { stream_logs: true }
 		path + ":8: message_queue.rabbitmq.queues has no effect: queues keep their published names",
 		path + ":9: worker.stream_logs has no effect: output is stored with the result",
 		"ignored, as they belong to other Attune services: log, redis, retention.cycle_seconds, " +
-			"security.enable_auth, server",
+			"security.enable_auth, server.enable_cors",
 	}, cfg.Warnings)
 }
 

@@ -121,7 +121,7 @@ var inert = map[string]string{
 
 // shared are sections of which only some keys are ours; what is foreign in them
 // is ignored like a foreign section.
-var shared = []string{"security", "retention"}
+var shared = []string{"security", "retention", "server"}
 
 // fileOf returns the key whose secret a *_file key holds.
 func fileOf(key string) (string, bool) {

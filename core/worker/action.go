@@ -11,14 +11,30 @@ import (
 )
 
 // Func is an action written in Go. What it returns becomes the data of the
-// result, encoded as JSON; an error makes the execution fail with its text, a
-// panic does too. The context ends at the timeout, on cancel and at shutdown
+// result, encoded as JSON, in place of what it wrote to Stdout. An error makes the
+// execution fail with its text and without data, a panic does too; an ExitError also
+// says the exit code, which is 1 otherwise. The context ends at the timeout, on cancel and at shutdown
 // (context.Cause says which); a function that goes on all the same keeps its
 // place among the concurrent executions, but its outcome is decided without it.
 type Func func(ctx context.Context, task Task) (any, error)
 
+// ExitError fails an execution as a process with this exit code does.
+type ExitError struct {
+	Code int
+	// Message is the error of the result; `Command exited with code N` if empty.
+	Message string
+}
+
+// Error is the error of the result.
+func (e *ExitError) Error() string {
+	if e.Message != "" {
+		return e.Message
+	}
+	return failure(e.Code, "")
+}
+
 // Actions maps the reference of an action, or its entrypoint, to the function
-// that runs it.
+// that runs it where there is no file of the action.
 type Actions map[string]Func
 
 // Register adds a function. A name can be taken once.

@@ -173,7 +173,7 @@ func TestTheWorkersResultSaysWhyItWasCancelled(t *testing.T) {
 	require.Equal(t, attune.StatusCancelled, status)
 	require.True(t, r.Cancelled)
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where id = $1
-		and result->>'message' = 'wrong host' and result->>'cancelled_by' = 'ann' and result->>'error' = 'cancelled on request'`, id))
+		and result->>'message' = 'wrong host' and result->>'cancelled_by' = 'ann' and result->>'error' = 'Execution cancelled by user'`, id))
 	testkit.Eventually(t, func() bool { return len(b.completions(id)) == 1 }, patience)
 	b.requireOneEnd(t, id)
 }

@@ -50,10 +50,12 @@ type Config struct {
 	// runtime_versions and detected_interpreters: those are looked for at the
 	// start only if they are not given.
 	Capabilities map[string]any
-	// Env is added to the environment of every process, as NAME=value. Of the
-	// worker's own environment processes get only harmless variables such as
-	// PATH: it holds credentials.
+	// Env is added to the environment of every process, as NAME=value. Processes get
+	// the worker's own environment too, without what configures Attune.
 	Env []string
+	// FoundInterpreters are used for runtimes that neither Interpreters nor the
+	// execution_config of the runtime's row name one for.
+	FoundInterpreters map[string][]string
 	// HeartbeatInterval is the pause between heartbeats.
 	HeartbeatInterval time.Duration
 	// HealthURL is asked at the start where the worker's health endpoint is, which
@@ -63,7 +65,8 @@ type Config struct {
 	Host string
 	Port int
 	// Interpreters are the commands that run the entrypoints of a runtime, by
-	// normalized name. Shell and native are always there.
+	// name. They win over the execution_config of the runtime's row. Shell and native
+	// are always there.
 	Interpreters map[string][]string
 	// Keyring opens the secret parameters of executions and seals secret results.
 	// Without a key executions with secret parameters fail.
@@ -91,7 +94,8 @@ type Config struct {
 	// Runtimes are the runtimes to announce. Shell, native and those of
 	// Interpreters if empty.
 	Runtimes []string
-	// RuntimeEnvsDir is passed on to processes.
+	// RuntimeEnvsDir is passed on to processes. An interpreter that was installed there
+	// for a pack runs the actions of the pack.
 	RuntimeEnvsDir string
 	// ShutdownTimeout is how long running executions may take to end on Stop.
 	ShutdownTimeout time.Duration
@@ -99,12 +103,35 @@ type Config struct {
 	Taints []Taint
 	// TaskTimeout bounds an execution whose row and action name no timeout.
 	TaskTimeout time.Duration
-	// TempDir holds parameter files; the system's if empty.
+	// TempDir holds parameter files and the scripts of inline code; the system's if
+	// empty.
 	TempDir string
+	// Tokens issues the API tokens of actions. Without it they get none.
+	Tokens TokenSource
 	// Type is local, remote or container; local if empty.
 	Type string
 	// Version is announced as worker_version.
 	Version string
+
+	chosen map[string]bool // the runtimes of Interpreters as given
+}
+
+// TokenSource issues the token with which an action may use the API.
+type TokenSource interface {
+	ExecutionToken(request TokenRequest) (string, error)
+}
+
+// TokenRequest describes the execution that a token is for.
+type TokenRequest struct {
+	ExecutionID int64
+	ActionRef   string
+	// Identity is the identity on whose behalf it runs; nil for the system's.
+	Identity          *int64
+	PermissionSetRefs []string
+	// WorkflowActionRef is the action of the workflow that it is a task of, if any.
+	WorkflowActionRef string
+	// Timeout is how long it may run.
+	Timeout time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -126,7 +153,11 @@ func (c Config) withDefaults() Config {
 	orNumber(&c.QueueTTL, QueueTTLDefault)
 	orNumber(&c.ShutdownTimeout, ShutdownTimeoutDefault)
 	orNumber(&c.TaskTimeout, TaskTimeoutDefault)
-	c.Interpreters = interpreters(c.Interpreters)
+	c.chosen = map[string]bool{}
+	for name, command := range c.Interpreters {
+		c.chosen[placement.NormalizeRuntime(name)] = len(command) > 0
+	}
+	c.Interpreters = interpreters(c.FoundInterpreters, c.Interpreters)
 	if len(c.Runtimes) == 0 {
 		c.Runtimes = append(slices.Sorted(maps.Keys(c.Interpreters)), "native")
 	}
@@ -149,15 +180,17 @@ func (c Config) validate() error {
 	return nil
 }
 
-// interpreters adds a shell to those given.
-func interpreters(given map[string][]string) map[string][]string {
-	all := map[string][]string{"shell": {"/bin/sh"}}
+// interpreters adds a shell to those found and those given, which win.
+func interpreters(found, given map[string][]string) map[string][]string {
+	all := map[string][]string{shell: {"/bin/sh"}}
 	if bash, err := exec.LookPath("bash"); err == nil {
-		all["shell"] = []string{bash}
+		all[shell] = []string{bash}
 	}
-	for name, command := range given {
-		if len(command) > 0 {
-			all[placement.NormalizeRuntime(name)] = command
+	for _, commands := range []map[string][]string{found, given} {
+		for name, command := range commands {
+			if len(command) > 0 {
+				all[placement.NormalizeRuntime(name)] = command
+			}
 		}
 	}
 	return all
@@ -196,25 +229,6 @@ func (c Config) capabilities(found []interpreter) map[string]any {
 		}
 	}
 	return all
-}
-
-// passedOn are the variables of the worker's environment that processes get.
-var passedOn = []string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"}
-
-// baseEnv is the environment that every process starts from.
-func (c Config) baseEnv() []string {
-	var env []string
-	for _, name := range passedOn {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	for name, value := range map[string]string{
-		"ATTUNE_API_URL": c.APIURL, "ATTUNE_ARTIFACTS_DIR": c.ArtifactsDir, "ATTUNE_RUNTIME_ENVS_DIR": c.RuntimeEnvsDir,
-	} {
-		env = append(env, name+"="+value)
-	}
-	return append(env, c.Env...)
 }
 
 func orText(target *string, fallback string) {

@@ -180,7 +180,8 @@ func TestCancel(t *testing.T) {
 		require.Equal(t, attune.StatusCancelled, status)
 		require.True(t, r.Cancelled)
 		require.False(t, r.Succeeded)
-		require.Equal(t, 143, r.ExitCode)
+		require.Equal(t, -1, r.ExitCode)
+		require.Equal(t, "Execution cancelled by user", r.Error)
 	})
 
 	t.Run("WhileRunningByTheRowAlone", func(t *testing.T) {

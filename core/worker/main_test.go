@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		runChild()
 		return
 	}
+	_ = os.Setenv("INHERITED", "yes")
+	_ = os.Setenv("ATTUNE__SECURITY__ENCRYPTION_KEY", "kept from actions")
 	testkit.Main(m)
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/attune-go/attune/core/placement"
@@ -15,65 +14,75 @@ import (
 	"github.com/attune-go/attune/core/worker/deliver"
 )
 
-// program is what to start for an action.
-type program struct {
-	args []string
-	dir  string
+// content is what an action executes: a function, a file or code. Exactly one of
+// fn, file and code is set.
+type content struct {
+	fn   Func
+	file string
+	code string
 }
 
-// resolve finds the entrypoint of an action and how to run it. Errors say what
-// is missing, since they become the result that the author of the action reads.
-func (r *runner) resolve(row store.StartExecutionsRow) (program, error) {
+// find decides what an action executes. A file of its pack wins over a function,
+// which wins over the text of the entry point as shell code. Ad-hoc actions have no
+// file unless their runtime is another one. Errors say what is missing, since they
+// become the result that the author of the action reads.
+func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 	if row.Entrypoint == nil {
-		return program{}, fmt.Errorf("action %s does not exist (any more)", row.ActionRef)
+		return content{}, fmt.Errorf("action %s does not exist (any more)", row.ActionRef)
 	}
-	path, dir, err := r.locate(row)
-	if err != nil {
-		return program{}, err
-	}
-	runtime := placement.NormalizeRuntime(text(row.Runtime))
-	if runtime == "" && strings.HasSuffix(path, ".sh") {
-		runtime = "shell"
-	}
-	if runtime == "" || runtime == "native" {
-		info, err := os.Stat(path)
-		if err == nil && info.Mode().Perm()&0o111 == 0 {
-			return program{}, fmt.Errorf("action %s: entrypoint %s is not executable", row.ActionRef, path)
+	entrypoint, missing := *row.Entrypoint, ""
+	packed := !row.IsAdhoc || strings.HasPrefix(text(row.PackRef), "core")
+	if packed {
+		var path string
+		if path, missing = r.locate(row); path != "" {
+			return content{file: path}, nil
 		}
-		return program{args: []string{path}, dir: dir}, nil
 	}
-	interpreter, ok := r.cfg.Interpreters[runtime]
-	if !ok {
-		return program{}, fmt.Errorf("action %s: this worker does not offer the runtime %s", row.ActionRef, runtime)
+	if fn := r.cfg.Actions.find(row.ActionRef, entrypoint); fn != nil {
+		return content{fn: fn}, nil
 	}
-	return program{args: append(slices.Clip(interpreter), path), dir: dir}, nil
+	if placement.NormalizeRuntime(text(row.Runtime)) == shell && strings.TrimSpace(entrypoint) != "" {
+		if packed {
+			r.logger.Warn("Entry point is no file and is run as shell code", "execution_id", row.ID,
+				"action_ref", row.ActionRef, "reason", missing)
+		}
+		return content{code: entrypoint}, nil
+	}
+	if !packed {
+		var path string
+		if path, missing = r.locate(row); path != "" {
+			return content{file: path}, nil
+		}
+	}
+	return content{}, fmt.Errorf("No executable content found for action '%s': %s", //nolint:revive,staticcheck // published text
+		row.ActionRef, missing)
 }
 
-// locate returns the file of the entrypoint and the folder to run it in. A
-// relative entrypoint cannot leave its pack.
-func (r *runner) locate(row store.StartExecutionsRow) (path, dir string, err error) {
+// locate returns the file of an entry point, or why there is none. A relative entry
+// point cannot leave its pack.
+func (r *runner) locate(row store.StartExecutionsRow) (path, missing string) {
 	entrypoint, pack := *row.Entrypoint, text(row.PackRef)
-	if filepath.IsAbs(entrypoint) {
-		if !isFile(entrypoint) {
-			return "", "", fmt.Errorf("action %s: entrypoint %s is not a file on this worker", row.ActionRef, entrypoint)
+	switch {
+	case entrypoint == "":
+		return "", "its entry point is empty"
+	case filepath.IsAbs(entrypoint):
+		if isFile(entrypoint) {
+			return entrypoint, ""
 		}
-		return entrypoint, filepath.Dir(entrypoint), nil
+		return "", fmt.Sprintf("%q is not a file on this worker", shortened(entrypoint))
+	case r.cfg.PacksDir == "":
+		return "", fmt.Sprintf("%q is no function of this worker, which has no folder of packs", shortened(entrypoint))
+	case !filepath.IsLocal(entrypoint) || !filepath.IsLocal(pack):
+		return "", fmt.Sprintf("%q lies outside its pack", shortened(entrypoint))
 	}
-	if r.cfg.PacksDir == "" {
-		return "", "", fmt.Errorf("action %s: entrypoint %q is no function of this worker, which has no folder of packs",
-			row.ActionRef, entrypoint)
-	}
-	if !filepath.IsLocal(entrypoint) || !filepath.IsLocal(pack) {
-		return "", "", fmt.Errorf("action %s: entrypoint %q lies outside its pack", row.ActionRef, entrypoint)
-	}
-	dir = filepath.Join(r.cfg.PacksDir, pack)
+	dir := filepath.Join(r.cfg.PacksDir, pack)
 	for _, path := range []string{filepath.Join(dir, "actions", entrypoint), filepath.Join(dir, entrypoint)} {
 		if isFile(path) {
-			return path, dir, nil
+			return path, ""
 		}
 	}
-	return "", "", fmt.Errorf("action %s: entrypoint %q is neither a function of this worker nor a file of pack %s",
-		row.ActionRef, entrypoint, pack)
+	return "", fmt.Sprintf("%q is neither a function of this worker nor a file of pack %s: there is no %s",
+		shortened(entrypoint), pack, shortened(filepath.Join(dir, "actions", entrypoint)))
 }
 
 func isFile(path string) bool {
@@ -81,39 +90,109 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// environment is what a process of this execution is started with.
-func (r *runner) environment(row store.StartExecutionsRow) []string {
-	return append(slices.Clip(r.env),
-		"ATTUNE_EXEC_ID="+strconv.FormatInt(row.ID, 10),
-		"ATTUNE_ACTION="+row.ActionRef,
-		"ATTUNE_PACK_REF="+text(row.PackRef),
-		"ATTUNE_RULE="+text(row.RuleRef),
-		"ATTUNE_TRIGGER="+text(row.TriggerRef),
-	)
+// shortened bounds a text that may be a whole script.
+func shortened(text string) string {
+	const longest = 200
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
+}
+
+// packDir is the folder in which an action runs: that of its pack, or of its file if
+// that lies elsewhere, or the worker's own if there is none.
+func (r *runner) packDir(row store.StartExecutionsRow, c content) string {
+	if filepath.IsAbs(*row.Entrypoint) && c.file != "" {
+		return filepath.Dir(c.file)
+	}
+	pack := text(row.PackRef)
+	if r.cfg.PacksDir == "" || !filepath.IsLocal(pack) {
+		return ""
+	}
+	dir := filepath.Join(r.cfg.PacksDir, pack)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return ""
+	}
+	return dir
 }
 
 // ParameterFileVariable names the file with the parameters when an action asks
 // for delivery by file.
 const ParameterFileVariable = "ATTUNE_PARAMETER_FILE"
 
-// input is how the parameters reach a process.
-type input struct {
-	stdin  io.Reader
+// program is what to start for an action. Its files exist until remove is called.
+type program struct {
+	args   []string
+	dir    string
 	env    []string
+	stdin  io.Reader // nil is empty
 	remove func()
 }
 
-func (r *runner) prepare(row store.StartExecutionsRow, params []byte) (input, error) {
-	content, err := deliver.Encode(text(row.ParameterFormat), params)
+// program prepares the process of an action: its interpreter, its environment and its
+// parameters. The environment that is given is completed.
+func (r *runner) program(row store.StartExecutionsRow, c content, params []byte, env []string) (p program, err error) {
+	var files []func()
+	remove := func() {
+		for _, one := range files {
+			one()
+		}
+	}
+	defer func() {
+		if err != nil {
+			remove()
+			err = fmt.Errorf("action %s: %w", row.ActionRef, err)
+		}
+	}()
+	p = program{dir: r.packDir(row, c), remove: remove}
+	delivery, format := orElse(text(row.ParameterDelivery), deliver.DeliveryStdin), orElse(text(row.ParameterFormat), deliver.FormatJSON)
+	p.env = append(slices.Clip(env), "ATTUNE_PARAMETER_DELIVERY="+delivery, "ATTUNE_PARAMETER_FORMAT="+format)
+	encoded, err := deliver.Encode(format, params)
 	if err != nil {
-		return input{}, fmt.Errorf("action %s: %w", row.ActionRef, err)
+		return program{}, err
 	}
-	if text(row.ParameterDelivery) != deliver.DeliveryFile {
-		return input{stdin: bytes.NewReader(content), remove: func() {}}, nil
+	p.stdin = bytes.NewReader(encoded)
+	if delivery == deliver.DeliveryFile {
+		path, removeFile, err := deliver.File(r.cfg.TempDir, encoded)
+		if err != nil {
+			return program{}, err
+		}
+		files = append(files, removeFile)
+		p.stdin, p.env = nil, append(p.env, ParameterFileVariable+"="+path)
 	}
-	path, remove, err := deliver.File(r.cfg.TempDir, content)
+
+	launch, err := r.runtime(row, c, p.dir)
 	if err != nil {
-		return input{}, fmt.Errorf("action %s: %w", row.ActionRef, err)
+		return program{}, err
 	}
-	return input{env: []string{ParameterFileVariable + "=" + path}, remove: remove}, nil
+	p.env = launch.environment(p.env)
+	switch {
+	case c.file != "":
+		p.args = append(slices.Clip(launch.command), c.file)
+		return p, nil
+	case launch.inline.Strategy != tempFile:
+		p.args = []string{launch.command[0], "-c", c.code}
+		return p, nil
+	}
+	code := []byte(c.code)
+	if launch.inline.InjectShellHelpers {
+		if code, err = deliver.Script(c.code, params, p.env); err != nil {
+			return program{}, err
+		}
+		p.stdin = nil
+	}
+	path, removeScript, err := deliver.ScriptFile(r.cfg.TempDir, fmt.Sprintf("exec_%d%s", row.ID, launch.extension()), code)
+	if err != nil {
+		return program{}, err
+	}
+	files = append(files, removeScript)
+	p.args = append(slices.Clip(launch.command), path)
+	return p, nil
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
 }

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -44,14 +47,15 @@ type ending struct {
 
 // runner runs one execution to its end.
 type runner struct {
-	cfg   Config
-	env   []string
-	now   func() time.Time
-	vault *vault
+	cfg    Config
+	env    []string
+	logger *slog.Logger
+	now    func() time.Time
+	vault  *vault
 }
 
 func newRunner(cfg Config, v *vault) *runner {
-	return &runner{cfg: cfg, env: cfg.baseEnv(), now: time.Now, vault: v}
+	return &runner{cfg: cfg, env: cfg.baseEnv(), logger: v.logger, now: time.Now, vault: v}
 }
 
 // run returns the end of the job. When a function does not stop although its
@@ -65,19 +69,25 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 
 	var rep report
 	var cause error
-	entrypoint := text(j.row.Entrypoint)
+	var does content
 	params, known, err := r.params(ctx, j)
-	if fn := r.cfg.Actions.find(j.row.ActionRef, entrypoint); err == nil && fn != nil {
+	if err == nil {
+		does, err = r.find(j.row)
+	}
+	switch {
+	case err != nil:
+	case does.fn != nil:
 		task := Task{
 			ActionRef: j.row.ActionRef, Attempt: int(j.attempt), ExecutionID: j.id, PackRef: text(j.row.PackRef),
 			Params: params, Stdout: stdout, Stderr: stderr,
 		}
-		rep, returned, cause = r.function(ctx, fn, task)
-	} else if err == nil {
-		rep, cause, err = r.process(ctx, j.row, params, stdout, stderr)
+		rep, returned, cause = r.function(ctx, does.fn, task)
+	default:
+		env := r.environment(j.row, params, limit)
+		rep, cause, err = r.process(ctx, j.row, does, params, env, stdout, stderr)
 	}
 	if err != nil {
-		rep = report{ExitCode: -1, Error: err.Error()}
+		rep = report{ExitCode: -1, Error: output.Text([]byte(err.Error()))}
 	}
 
 	rep.DurationMS = r.now().Sub(begin).Milliseconds()
@@ -124,15 +134,19 @@ func (r *runner) function(ctx context.Context, fn Func, task Task) (report, <-ch
 	case got := <-result:
 		return judge(got), done, causeUnlessDone(ctx, got.err)
 	case <-timer.C:
-		return report{ExitCode: 137, Error: "the function did not stop"}, done, context.Cause(ctx)
+		return report{ExitCode: -1, Error: "the function did not stop"}, done, context.Cause(ctx)
 	}
 }
 
 func judge(got returned) report {
-	if got.err != nil {
-		return report{ExitCode: 1, Data: got.data, Error: output.Text([]byte(got.err.Error()))}
+	if got.err == nil {
+		return report{Succeeded: true, Data: got.data}
 	}
-	return report{Succeeded: true, Data: got.data}
+	rep := report{ExitCode: 1, Error: output.Text([]byte(got.err.Error()))}
+	if exit, ok := errors.AsType[*ExitError](got.err); ok && exit.Code != 0 {
+		rep.ExitCode = exit.Code
+	}
+	return rep
 }
 
 // causeUnlessDone is why the context ended, or nil when the function had
@@ -144,30 +158,46 @@ func causeUnlessDone(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// process runs the entrypoint as a child process.
-func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, params json.RawMessage, stdout, stderr *output.Capture) (report, error, error) {
-	program, err := r.resolve(row)
+// process runs a file or code as a child process.
+func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does content, params json.RawMessage, env []string,
+	stdout, stderr *output.Capture,
+) (report, error, error) {
+	program, err := r.program(row, does, params, env)
 	if err != nil {
 		return report{}, nil, err
 	}
-	input, err := r.prepare(row, params)
-	if err != nil {
-		return report{}, nil, err
-	}
-	defer input.remove()
+	defer program.remove()
 	outcome, err := process.Run(ctx, process.Command{
-		Args: program.args, Dir: program.dir, Env: append(r.environment(row), input.env...),
-		Grace: r.cfg.KillGrace, Stdin: input.stdin, Stdout: stdout, Stderr: stderr,
+		Args: program.args, Dir: program.dir, Env: program.env,
+		Grace: r.cfg.KillGrace, Stdin: program.stdin, Stdout: stdout, Stderr: stderr,
 	})
 	if err != nil {
 		return report{}, nil, fmt.Errorf("run action %s: %w", row.ActionRef, err)
 	}
 	rep := report{ExitCode: outcome.ExitCode, Succeeded: outcome.ExitCode == 0 && outcome.Interrupted == nil}
-	if !rep.Succeeded {
-		rep.Error = fmt.Sprintf("action exited with code %d", outcome.ExitCode)
+	if outcome.Signal != 0 {
+		rep.ExitCode = -1
 	}
-	r.readOutput(&rep, text(row.OutputFormat), stdout)
+	if rep.ExitCode == 0 {
+		r.readOutput(&rep, text(row.OutputFormat), stdout)
+	} else {
+		rep.Error = failure(rep.ExitCode, output.Text(stderr.Bytes()))
+	}
 	return rep, outcome.Interrupted, nil
+}
+
+// failure is the error of a process that failed: what it wrote to standard error if
+// that is short, else the last line of it.
+func failure(exitCode int, stderr string) string {
+	const short = 5
+	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+	switch {
+	case strings.TrimSpace(stderr) == "":
+		return fmt.Sprintf("Command exited with code %d", exitCode)
+	case len(lines) > short:
+		return lines[len(lines)-1]
+	}
+	return stderr
 }
 
 // readOutput parses standard output. Output that does not have its format
@@ -186,15 +216,16 @@ func (r *runner) readOutput(rep *report, format string, stdout *output.Capture) 
 }
 
 // conclude decides the terminal status from the report and the cause of an
-// interruption. A timeout names the limit, not how long the process took to die.
+// interruption. A timeout is a failure that names the limit, not how long the process
+// took to die: existing services expect timeout only of questions to people.
 func conclude(j *job, rep report, cause error, limit time.Duration) ending {
 	status := attune.StatusFailed
 	switch {
 	case errors.Is(cause, ErrCancelled):
 		status, rep.Cancelled, rep.Succeeded, rep.Error = attune.StatusCancelled, true, false, ErrCancelled.Error()
 	case errors.Is(cause, ErrTimeout):
-		status, rep.TimedOut, rep.Succeeded = attune.StatusTimeout, true, false
-		rep.Error = fmt.Sprintf("timed out after %s", limit)
+		rep.TimedOut, rep.Succeeded, rep.ExitCode = true, false, -1
+		rep.Error = fmt.Sprintf("Execution timed out after %s seconds", strconv.FormatFloat(limit.Seconds(), 'f', -1, 64))
 	case cause != nil:
 		rep.Succeeded, rep.Error = false, cause.Error()
 	case rep.Succeeded:

@@ -42,11 +42,12 @@ func TestTheNarrowestTimeoutWins(t *testing.T) {
 // A process that takes its time to die does not make its limit look longer.
 func TestATimeoutNamesItsLimit(t *testing.T) {
 	t.Parallel()
-	end := conclude(&job{}, report{DurationMS: 6001, ExitCode: 137, Error: "action exited with code 137"}, ErrTimeout, time.Second)
-	require.Equal(t, attune.StatusTimeout, end.status)
+	end := conclude(&job{}, report{DurationMS: 6001, ExitCode: 137, Error: "Command exited with code 137"}, ErrTimeout, 1500*time.Millisecond)
+	require.Equal(t, attune.StatusFailed, end.status)
 	var r report
 	require.NoError(t, json.Unmarshal(end.result, &r))
-	require.Equal(t, "timed out after 1s", r.Error)
+	require.Equal(t, "Execution timed out after 1.5 seconds", r.Error)
+	require.Equal(t, -1, r.ExitCode)
 	require.True(t, r.TimedOut)
 	require.False(t, r.Succeeded)
 	require.Equal(t, int64(6001), r.DurationMS)

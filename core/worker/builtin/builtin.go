@@ -1,5 +1,6 @@
-// Package builtin holds the actions of the core pack, which every worker can
-// run without any file: core.echo, core.noop, core.sleep and core.fail.
+// Package builtin holds actions of the core pack, which every worker can run without
+// any file: core.echo, core.noop, core.sleep and core.fail. Where a worker has the files
+// of the core pack, those run instead; the first three do what the files do.
 package builtin
 
 import (
@@ -7,7 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"io"
+	"strconv"
 	"time"
 
 	"github.com/attune-go/attune/core/worker"
@@ -19,43 +21,92 @@ func Actions() worker.Actions {
 	return worker.Actions{"core.echo": echo, "core.noop": noop, "core.sleep": sleep, "core.fail": fail}
 }
 
-// echo returns its message, or all of its parameters if it has none.
+// echo writes its message, without a line break.
 func echo(_ context.Context, task worker.Task) (any, error) {
-	var params map[string]json.RawMessage
+	var params struct {
+		Message text `json:"message"`
+	}
 	if err := task.Decode(&params); err != nil {
 		return nil, err
 	}
-	if message, ok := params["message"]; ok && len(params) == 1 {
-		return map[string]json.RawMessage{"message": message}, nil
-	}
-	return params, nil
+	_, err := io.WriteString(task.Stdout, string(params.Message))
+	return nil, err
 }
 
-func noop(context.Context, worker.Task) (any, error) { return nil, nil }
+// noop writes its message and ends with its exit code.
+func noop(_ context.Context, task worker.Task) (any, error) {
+	params := struct {
+		Message  text `json:"message"`
+		ExitCode text `json:"exit_code"`
+	}{ExitCode: "0"}
+	if err := task.Decode(&params); err != nil {
+		return nil, err
+	}
+	code, err := strconv.Atoi(string(params.ExitCode))
+	if err != nil || code < 0 || code > 255 {
+		return nil, wrong(task, "exit_code must be between 0 and 255")
+	}
+	if params.Message != "" {
+		_, _ = fmt.Fprintf(task.Stdout, "[NOOP] %s\n", params.Message) // a capture never fails
+	}
+	_, _ = fmt.Fprintln(task.Stdout, "No operation completed successfully")
+	if code != 0 {
+		return nil, &worker.ExitError{Code: code}
+	}
+	return nil, nil
+}
 
-// maxSleep is the longest sleep; anything longer is cut to it.
-const maxSleep = 365 * 24 * time.Hour
+// maxSleep is the longest sleep in seconds.
+const maxSleep = 3600
 
 // sleep waits for the given seconds, or until it is interrupted.
 func sleep(ctx context.Context, task worker.Task) (any, error) {
 	params := struct {
-		Seconds float64 `json:"seconds"`
-	}{Seconds: 1}
+		Seconds text `json:"seconds"`
+		Message text `json:"message"`
+	}{Seconds: "1"}
 	if err := task.Decode(&params); err != nil {
 		return nil, err
 	}
-	if params.Seconds < 0 {
-		return nil, fmt.Errorf("cannot sleep for %v seconds", params.Seconds)
+	seconds, err := strconv.ParseFloat(string(params.Seconds), 64)
+	if err != nil || !(seconds >= 0 && seconds <= maxSleep) {
+		return nil, wrong(task, "seconds must be between 0 and 3600")
 	}
-	length := time.Duration(math.Min(params.Seconds, maxSleep.Seconds()) * float64(time.Second))
-	timer := time.NewTimer(length)
+	if params.Message != "" {
+		_, _ = fmt.Fprintln(task.Stdout, params.Message)
+	}
+	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-timer.C:
-		return map[string]float64{"slept": length.Seconds()}, nil
+		_, _ = fmt.Fprintf(task.Stdout, "Slept for %s seconds\n", params.Seconds)
+		return nil, nil
 	}
+}
+
+// wrong refuses a parameter as the files of the core pack do.
+func wrong(task worker.Task, what string) error {
+	_, _ = fmt.Fprintln(task.Stderr, "ERROR: "+what)
+	return &worker.ExitError{Code: 1, Message: "ERROR: " + what}
+}
+
+// text is a parameter as a shell sees it: the command line gives a number as a text, a
+// workflow as a number. Null leaves the default.
+type text string
+
+// UnmarshalJSON takes a value of any type.
+func (t *text) UnmarshalJSON(raw []byte) error {
+	var plain string
+	switch {
+	case string(raw) == "null":
+	case json.Unmarshal(raw, &plain) == nil:
+		*t = text(plain)
+	default:
+		*t = text(raw)
+	}
+	return nil
 }
 
 // fail fails with its message.

@@ -1,6 +1,7 @@
 package builtin_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,47 +16,80 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func run(ctx context.Context, t *testing.T, action, params string) (string, error) {
+// ran is what an action came to.
+type ran struct {
+	stdout, stderr string
+	err            error
+}
+
+func run(ctx context.Context, t *testing.T, action, params string) ran {
 	t.Helper()
-	value, err := builtin.Actions()[action](ctx, worker.Task{ActionRef: action, Params: json.RawMessage(params)})
-	raw, encodeErr := json.Marshal(value)
-	require.NoError(t, encodeErr)
-	return string(raw), err
+	var stdout, stderr bytes.Buffer
+	value, err := builtin.Actions()[action](ctx, worker.Task{
+		ActionRef: action, Params: json.RawMessage(params), Stdout: &stdout, Stderr: &stderr,
+	})
+	require.Nil(t, value, "they write as the files of the core pack do")
+	return ran{stdout.String(), stderr.String(), err}
 }
 
 func TestActions(t *testing.T) {
 	t.Parallel()
+	const done = "No operation completed successfully\n"
 	for name, c := range map[string]struct{ action, params, want string }{
-		"EchoMessage":    {"core.echo", `{"message": "hi"}`, `{"message":"hi"}`},
-		"EchoEverything": {"core.echo", `{"message": "hi", "n": 1}`, `{"message":"hi","n":1}`},
-		"Noop":           {"core.noop", `{}`, `null`},
-		"Sleep":          {"core.sleep", `{"seconds": 0.001}`, `{"slept":0.001}`},
+		"Echo":             {"core.echo", `{"message": "hi", "n": 1}`, "hi"},
+		"EchoNothing":      {"core.echo", `{}`, ""},
+		"EchoNull":         {"core.echo", `{"message": null}`, ""},
+		"EchoANumber":      {"core.echo", `{"message": 1.50}`, "1.50"},
+		"Noop":             {"core.noop", `{}`, done},
+		"NoopWithMessage":  {"core.noop", `{"message": "m", "exit_code": 0}`, "[NOOP] m\n" + done},
+		"Sleep":            {"core.sleep", `{"seconds": 0.001}`, "Slept for 0.001 seconds\n"},
+		"SleepOfAText":     {"core.sleep", `{"seconds": "0"}`, "Slept for 0 seconds\n"},
+		"SleepWithMessage": {"core.sleep", `{"seconds": 0, "message": "m"}`, "m\nSlept for 0 seconds\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := run(t.Context(), t, c.action, c.params)
-			require.NoError(t, err)
-			require.JSONEq(t, c.want, got)
+			got := run(t.Context(), t, c.action, c.params)
+			require.NoError(t, got.err)
+			require.Equal(t, c.want, got.stdout)
+			require.Empty(t, got.stderr)
 		})
 	}
-	for name, c := range map[string]struct{ action, params, want string }{
-		"Fail":          {"core.fail", `{"message": "no luck"}`, "no luck"},
-		"FailByDefault": {"core.fail", `{}`, "failed on request"},
-		"SleepBackward": {"core.sleep", `{"seconds": -1}`, "cannot sleep"},
-		"SleepForAWord": {"core.sleep", `{"seconds": "x"}`, "read the parameters of core.sleep"},
+	for name, c := range map[string]struct {
+		action, params string
+		code           int
+		want, stderr   string
+	}{
+		"NoopThatFails":  {"core.noop", `{"exit_code": 3}`, 3, "Command exited with code 3", ""},
+		"NoopOfAText":    {"core.noop", `{"exit_code": "255"}`, 255, "Command exited with code 255", ""},
+		"NoopTooHigh":    {"core.noop", `{"exit_code": 256}`, 1, "ERROR: exit_code must be between 0 and 255", "ERROR: exit_code must be between 0 and 255\n"},
+		"NoopNegative":   {"core.noop", `{"exit_code": -1}`, 1, "ERROR: exit_code must be between 0 and 255", "ERROR: exit_code must be between 0 and 255\n"},
+		"NoopOfAWord":    {"core.noop", `{"exit_code": "x"}`, 1, "ERROR: exit_code must be between 0 and 255", "ERROR: exit_code must be between 0 and 255\n"},
+		"SleepBackward":  {"core.sleep", `{"seconds": -1}`, 1, "ERROR: seconds must be between 0 and 3600", "ERROR: seconds must be between 0 and 3600\n"},
+		"SleepTooLong":   {"core.sleep", `{"seconds": 3601}`, 1, "ERROR: seconds must be between 0 and 3600", "ERROR: seconds must be between 0 and 3600\n"},
+		"SleepForNaN":    {"core.sleep", `{"seconds": "NaN"}`, 1, "ERROR: seconds must be between 0 and 3600", "ERROR: seconds must be between 0 and 3600\n"},
+		"SleepForAWord":  {"core.sleep", `{"seconds": "x"}`, 1, "ERROR: seconds must be between 0 and 3600", "ERROR: seconds must be between 0 and 3600\n"},
+		"SleepForObject": {"core.sleep", `{"seconds": {}}`, 1, "ERROR: seconds must be between 0 and 3600", "ERROR: seconds must be between 0 and 3600\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := run(t.Context(), t, c.action, c.params)
-			require.ErrorContains(t, err, c.want)
+			got := run(t.Context(), t, c.action, c.params)
+			var exit *worker.ExitError
+			require.ErrorAs(t, got.err, &exit)
+			require.Equal(t, c.code, exit.Code)
+			require.EqualError(t, got.err, c.want)
+			require.Equal(t, c.stderr, got.stderr)
 		})
 	}
+	t.Run("Fail", func(t *testing.T) {
+		t.Parallel()
+		require.EqualError(t, run(t.Context(), t, "core.fail", `{"message": "no luck"}`).err, "no luck")
+		require.EqualError(t, run(t.Context(), t, "core.fail", `{}`).err, "failed on request")
+	})
 	t.Run("SleepEndsWithItsContext", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("enough")
 		cancel(cause)
-		_, err := run(ctx, t, "core.sleep", `{"seconds": 600}`)
-		require.ErrorIs(t, err, cause)
+		require.ErrorIs(t, run(ctx, t, "core.sleep", `{"seconds": 600}`).err, cause)
 	})
 }

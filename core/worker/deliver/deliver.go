@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -29,7 +30,7 @@ func Encode(format string, params json.RawMessage) ([]byte, error) {
 		if isNull(params) {
 			return []byte("{}\n"), nil
 		}
-		return append(bytes.Clone(params), '\n'), nil
+		return append(bytes.Clone(compact(params)), '\n'), nil
 	case FormatDotenv:
 		return dotenv(params)
 	case FormatYAML:
@@ -54,28 +55,51 @@ func File(dir string, content []byte) (path string, remove func(), err error) {
 	return file.Name(), func() { _ = os.Remove(file.Name()) }, nil
 }
 
-// dotenv writes one NAME='value' per parameter, sorted, quoted for a POSIX
-// shell. Values that are no strings are compact JSON; null is empty. Characters
-// that a name cannot have become underscores.
+// dotenv writes one name='value' per parameter, sorted by line. Fields of objects are
+// parameters of their own, named with dots; lists are compact JSON, null is empty.
 func dotenv(params json.RawMessage) ([]byte, error) {
-	fields, err := object(params)
-	if err != nil {
+	var lines []string
+	if err := flatten(&lines, "", params); err != nil {
 		return nil, fmt.Errorf("encode parameters as dotenv: %w", err)
 	}
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var out bytes.Buffer
-	for _, name := range names {
-		fmt.Fprintf(&out, "%s='%s'\n", variable(name), strings.ReplaceAll(scalar(fields[name]), "'", `'\''`))
-	}
-	return out.Bytes(), nil
+	slices.Sort(lines)
+	return []byte(strings.Join(append(lines, ""), "\n")), nil
 }
 
-// scalar writes one value as a line of dotenv holds it. The character U+0000,
-// which no shell can hold, is left out.
+func flatten(lines *[]string, prefix string, raw json.RawMessage) error {
+	fields, err := object(raw)
+	if err != nil {
+		return err
+	}
+	for name, value := range fields {
+		name = prefix + lineName(name)
+		if bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) {
+			if err := flatten(lines, name+".", value); err != nil {
+				return err
+			}
+			continue
+		}
+		*lines = append(*lines, name+"="+quoted(scalar(value)))
+	}
+	return nil
+}
+
+// lineName keeps a name unless it would end the line or be a command where a shell
+// sources it: such characters become underscores.
+func lineName(name string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsSpace(c) || unicode.IsControl(c) || strings.ContainsRune("'\"`\\$;&|<>(){}[]*?!~#=", c) {
+			return '_'
+		}
+		return c
+	}, name)
+}
+
+// quoted is a text as one word of a POSIX shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// scalar writes one value as a line holds it. The character U+0000, which no shell can
+// hold, is left out.
 func scalar(raw json.RawMessage) string {
 	var text string
 	if isNull(raw) {
@@ -84,26 +108,15 @@ func scalar(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &text) == nil {
 		return strings.ReplaceAll(text, "\x00", "")
 	}
-	var compact bytes.Buffer
-	if json.Compact(&compact, raw) != nil {
-		return string(raw)
-	}
-	return compact.String()
+	return string(compact(raw))
 }
 
-// variable makes a name that a shell accepts.
-func variable(name string) string {
-	out := []byte(name)
-	for i, c := range out {
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			out[i] = '_'
-		}
+func compact(raw json.RawMessage) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return raw
 	}
-	if len(out) == 0 {
-		return "_"
-	}
-	return string(out)
+	return out.Bytes()
 }
 
 func toYAML(params json.RawMessage) ([]byte, error) {

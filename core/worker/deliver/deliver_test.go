@@ -36,17 +36,42 @@ func TestEncode(t *testing.T) {
 		require.Contains(t, string(text), ": 12345678901\n")
 	})
 
+	t.Run("JSONIsOneCompactLine", func(t *testing.T) {
+		t.Parallel()
+		text, err := deliver.Encode("json", json.RawMessage("{ \"a\": [1,\n 2] }"))
+		require.NoError(t, err)
+		require.Equal(t, `{"a":[1,2]}`+"\n", string(text))
+	})
+
+	t.Run("Dotenv", func(t *testing.T) {
+		t.Parallel()
+		text, err := deliver.Encode("dotenv", json.RawMessage(
+			`{"url": "http://a/?b=c", "headers": {"Content-Type": "x", "deep": {"n": 1}}, "list": [1, {"a": 2}], "no": null, "yes": true,
+			  "none": {}, "it's": "it's", "a\nb;c $(d)=": 1, "é": "ü\u0000"}`))
+		require.NoError(t, err)
+		require.Equal(t, `a_b_c___d__='1'
+headers.Content-Type='x'
+headers.deep.n='1'
+it_s='it'\''s'
+list='[1,{"a":2}]'
+no=''
+url='http://a/?b=c'
+yes='true'
+é='ü'
+`, string(text))
+	})
+
 	t.Run("DotenvIsReadBackByAShell", func(t *testing.T) {
 		t.Parallel()
-		text, err := deliver.Encode("dotenv", params)
+		text, err := deliver.Encode("dotenv", json.RawMessage(`{"a": "it's $HOME\nand more", "n": 12345678901, "no": null, "l": [1, "'"]}`))
 		require.NoError(t, err)
 		path, remove, err := deliver.File(t.TempDir(), text)
 		require.NoError(t, err)
 		defer remove()
 		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c",
-			`. "$1"; printf '%s|%s|%s|%s|%s' "$a" "$b" "$n" "$no" "$__x"`, "sh", path).CombinedOutput()
+			`. "$1"; printf '%s|%s|%s|%s' "$a" "$l" "$n" "$no"`, "sh", path).CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		require.Equal(t, "it's $HOME\nand more|{\"x\":[1,2]}|12345678901||true", string(out))
+		require.Equal(t, "it's $HOME\nand more|[1,\"'\"]|12345678901|", string(out))
 	})
 
 	t.Run("UnknownFormat", func(t *testing.T) {

@@ -30,6 +30,9 @@ func TestParse(t *testing.T) {
 		"YAMLKeysThatAreNumbers": {"yaml", "1: one\n", `{"1":"one"}`},
 		"YAMLNotANumber":         {"yaml", "x: .nan\ny: .inf\n", `{"x":"NaN","y":"+Inf"}`},
 		"Lines":                  {"jsonl", "{\"a\":1}\n\n2\n\"x\"", `[{"a":1},2,"x"]`},
+		"LinesThatAreJSON":       {"jsonl", "begin\n{\"a\":1}\n{\n", `[{"a":1}]`},
+		"LastLine":               {"json", "begin\n{}\n{\"a\":1}\n", `{"a":1}`},
+		"WholeBeforeLastLine":    {"json", "[\n1,\n2\n]\n", `[1,2]`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +45,8 @@ func TestParse(t *testing.T) {
 	for name, c := range map[string]struct{ format, stdout, want string }{
 		"BrokenJSON":    {"json", "{", "json"},
 		"TwoValues":     {"json", "{} {}", "more than one value"},
-		"BrokenLine":    {"jsonl", "1\nx\n", "line 2"},
+		"NoLine":        {"jsonl", "y\nx\n", "line 1"},
+		"LogAtTheEnd":   {"json", "{}\nend\n", "more than one value"},
 		"TwoDocuments":  {"yaml", "a: 1\n---\nb: 2\n", "more than one document"},
 		"TooDeep":       {"json", strings.Repeat("[", 2000) + strings.Repeat("]", 2000), "nested deeper"},
 		"UnknownFormat": {"xml", "<a/>", `"xml"`},

@@ -19,8 +19,9 @@ const (
 )
 
 // Parse reads standard output in the action's output format. Text has no data
-// and gives nil, as does output that is empty or only white space. Lines of
-// jsonl become an array.
+// and gives nil, as does output that is empty or only white space. Of json the last
+// line counts if the whole is none, so that a script may log before it. Those lines of
+// jsonl that are JSON become an array.
 func Parse(format string, stdout []byte) (json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(stdout)
 	if len(trimmed) == 0 {
@@ -32,7 +33,12 @@ func Parse(format string, stdout []byte) (json.RawMessage, error) {
 	case FormatText, "":
 		return nil, nil
 	case FormatJSON:
-		value, err = decodeJSON(trimmed)
+		if value, err = decodeJSON(trimmed); err != nil {
+			last, lastErr := decodeJSON(trimmed[bytes.LastIndexByte(trimmed, '\n')+1:])
+			if lastErr == nil {
+				value, err = last, nil
+			}
+		}
 	case FormatYAML:
 		value, err = decodeYAML(trimmed)
 	case FormatJSONL:
@@ -60,8 +66,10 @@ func decodeJSON(text []byte) (any, error) {
 	return value, nil
 }
 
+// decodeLines fails with the error of the first line if none is JSON.
 func decodeLines(text []byte) (any, error) {
 	values := []any{}
+	var first error
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
@@ -70,10 +78,14 @@ func decodeLines(text []byte) (any, error) {
 			continue
 		}
 		value, err := decodeJSON(line)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+		if err == nil {
+			values = append(values, value)
+		} else if first == nil {
+			first = fmt.Errorf("line %d: %w", number, err)
 		}
-		values = append(values, value)
+	}
+	if len(values) == 0 {
+		return nil, first
 	}
 	return values, nil
 }

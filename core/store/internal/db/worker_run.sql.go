@@ -328,20 +328,23 @@ WITH wanted AS (
       AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
            OR (e.status IN ('running', 'canceling') AND $6::boolean))
     RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-              e.workflow_task, e.finished_at, e.result
+              e.workflow_task, e.finished_at, e.result, e.parent, e.permission_set_refs
 ), ended AS (
     -- Cancelled outright while its dispatch was under way. Not everybody who
     -- cancels announces that end; it is announced as the row has it.
     SELECT e.id, e.attempt, l.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
-           e.workflow_task, l.finished_at, l.result
+           e.workflow_task, l.finished_at, l.result, e.parent, e.permission_set_refs
     FROM execution e JOIN locked l ON l.id = e.id
     WHERE l.status = 'cancelled' AND l.started_at IS NULL
 ), taken AS (
-    SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result FROM moved UNION ALL SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result FROM ended
+    SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result, parent, permission_set_refs FROM moved UNION ALL SELECT id, attempt, status, action, action_ref, config, enforcement, executor, workflow_task, finished_at, result, parent, permission_set_refs FROM ended
 )
 SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, t.workflow_task, t.finished_at,
-       a.entrypoint, a.pack_ref, a.param_schema, a.out_schema, a.parameter_delivery, a.parameter_format, a.output_format,
-       a.timeout_seconds, r.name AS runtime, f.rule_ref, f.trigger_ref,
+       t.permission_set_refs,
+       coalesce((SELECT p.action_ref FROM execution p WHERE t.workflow_task IS NOT NULL AND p.id = t.parent), '')::text AS parent_ref,
+       a.entrypoint, coalesce(a.is_adhoc, false)::boolean AS is_adhoc, a.pack_ref, a.param_schema, a.out_schema,
+       a.parameter_delivery, a.parameter_format, a.output_format, a.timeout_seconds,
+       r.name AS runtime, r.execution_config, f.rule_ref, f.trigger_ref,
        CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS result
 FROM taken t
 LEFT JOIN action a ON a.id = t.action
@@ -369,7 +372,10 @@ type StartExecutionsRow struct {
 	Executor          *int64
 	WorkflowTask      []byte
 	FinishedAt        *time.Time
+	PermissionSetRefs []string
+	ParentRef         string
 	Entrypoint        *string
+	IsAdhoc           bool
 	PackRef           *string
 	ParamSchema       []byte
 	OutSchema         []byte
@@ -378,6 +384,7 @@ type StartExecutionsRow struct {
 	OutputFormat      *string
 	TimeoutSeconds    *int32
 	Runtime           *string
+	ExecutionConfig   []byte
 	RuleRef           *string
 	TriggerRef        *string
 	Result            []byte
@@ -414,7 +421,10 @@ func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams
 			&i.Executor,
 			&i.WorkflowTask,
 			&i.FinishedAt,
+			&i.PermissionSetRefs,
+			&i.ParentRef,
 			&i.Entrypoint,
+			&i.IsAdhoc,
 			&i.PackRef,
 			&i.ParamSchema,
 			&i.OutSchema,
@@ -423,6 +433,7 @@ func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams
 			&i.OutputFormat,
 			&i.TimeoutSeconds,
 			&i.Runtime,
+			&i.ExecutionConfig,
 			&i.RuleRef,
 			&i.TriggerRef,
 			&i.Result,

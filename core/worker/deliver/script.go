@@ -1,0 +1,108 @@
+package deliver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// identifier is what a shell takes for the name of a variable.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// reserved are variables that a shell does not let be set, or that change how it works.
+var reserved = []string{"ENV", "EUID", "GLOBIGNORE", "IFS", "POSIXLY_CORRECT", "PPID", "PS4", "SHELLOPTS", "UID"}
+
+// Script writes a shell script that sets the parameters, a JSON object, and then does
+// what the code says. It ends at the first command that fails. A parameter is the
+// variable PARAM_NAME, and also the variable of its own name if a shell can have one
+// that is not in the environment, so that no parameter changes what commands mean.
+// Neither is exported. Values that are no texts are JSON. Characters of a name that no
+// shell takes are underscores in PARAM_NAME.
+func Script(code string, params json.RawMessage, environment []string) ([]byte, error) {
+	fields, err := object(params)
+	if err != nil {
+		return nil, fmt.Errorf("write parameters into a script: %w", err)
+	}
+	taken := map[string]bool{}
+	for _, entry := range environment {
+		name, _, _ := strings.Cut(entry, "=")
+		taken[name] = true
+	}
+	upper := map[string]string{} // the parameter that is PARAM_NAME
+	names := slices.Sorted(maps.Keys(fields))
+	for _, name := range names {
+		as := parameterVariable(name)
+		if _, have := upper[as]; !have || identifier.MatchString(name) {
+			upper[as] = name
+		}
+	}
+	var script strings.Builder
+	script.WriteString("#!/bin/bash\nset -e\n")
+	for _, as := range slices.Sorted(maps.Keys(upper)) {
+		fmt.Fprintf(&script, "%s=%s\n", as, quoted(shellValue(fields[upper[as]])))
+	}
+	for _, name := range names {
+		_, parameter := upper[name] // PARAM_X given as a parameter does not replace x
+		if identifier.MatchString(name) && !taken[name] && !parameter && !special(name) {
+			fmt.Fprintf(&script, "%s=%s\n", name, quoted(shellValue(fields[name])))
+		}
+	}
+	script.WriteString(code)
+	if !strings.HasSuffix(code, "\n") {
+		script.WriteString("\n")
+	}
+	return []byte(script.String()), nil
+}
+
+// ScriptFile writes a script to a file of the name that only its owner can read, in a
+// folder of its own below dir, and returns its path and a function that removes both.
+// An empty dir is the folder for temporary files.
+func ScriptFile(dir, name string, content []byte) (path string, remove func(), err error) {
+	folder, err := os.MkdirTemp(dir, "attune-inline-*") // made with mode 0700
+	if err != nil {
+		return "", nil, fmt.Errorf("create script: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(folder) }
+	path = filepath.Join(folder, name)
+	if filepath.Dir(path) != folder {
+		err = errors.New("its name leads out of its folder")
+	} else {
+		err = os.WriteFile(path, content, 0o600)
+	}
+	if err != nil {
+		remove()
+		return "", nil, fmt.Errorf("write script: %w", err)
+	}
+	return path, remove, nil
+}
+
+// parameterVariable is PARAM_NAME.
+func parameterVariable(name string) string {
+	return "PARAM_" + strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z':
+			return c - 'a' + 'A'
+		case 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
+			return c
+		}
+		return '_'
+	}, name)
+}
+
+func special(name string) bool {
+	return slices.Contains(reserved, name) || strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "LD_")
+}
+
+// shellValue is the text of a value; null is JSON too.
+func shellValue(raw json.RawMessage) string {
+	if isNull(raw) {
+		return "null"
+	}
+	return scalar(raw)
+}

@@ -1,0 +1,108 @@
+package worker
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// withheld are variables of the worker's environment that processes do not get:
+// those that configure Attune itself, and logins of its database and broker.
+var withheld = struct{ prefixes, names []string }{
+	prefixes: []string{"ATTUNE_", "PG"},
+	names:    []string{"AMQP_URL", "CLOUDAMQP_URL", "DATABASE_URL", "POSTGRES_PASSWORD", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_URL"},
+}
+
+// baseEnv is the environment that every process starts from: the worker's own, but
+// for what is withheld.
+func (c Config) baseEnv() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		secret := slices.ContainsFunc(withheld.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if !secret && !slices.Contains(withheld.names, name) {
+			env = append(env, entry)
+		}
+	}
+	env = append(env, "ATTUNE_API_URL="+c.APIURL, "ATTUNE_ARTIFACTS_DIR="+c.ArtifactsDir,
+		"ATTUNE_RUNTIME_ENVS_DIR="+c.RuntimeEnvsDir)
+	return append(env, c.Env...)
+}
+
+// environment is what the process of an execution is started with, but for how it
+// gets its parameters.
+func (r *runner) environment(row store.StartExecutionsRow, params json.RawMessage, limit time.Duration) []string {
+	env := append(slices.Clip(r.env),
+		"ATTUNE_EXEC_ID="+strconv.FormatInt(row.ID, 10),
+		variable("ATTUNE_ACTION", row.ActionRef),
+		variable("ATTUNE_PACK_REF", text(row.PackRef)))
+	if row.RuleRef != nil {
+		env = append(env, variable("ATTUNE_RULE", *row.RuleRef), variable("ATTUNE_TRIGGER", text(row.TriggerRef)))
+	}
+	if token := r.token(row, limit); token != "" {
+		env = append(env, "ATTUNE_API_TOKEN="+token)
+	}
+	return append(env, contextVariables(params)...)
+}
+
+// contextVariables are the fields of the parameter context.
+func contextVariables(params json.RawMessage) []string {
+	var given struct {
+		Context map[string]json.RawMessage `json:"context"`
+	}
+	if json.Unmarshal(params, &given) != nil {
+		return nil // without a context, or it is no object
+	}
+	var env []string
+	for _, key := range slices.Sorted(maps.Keys(given.Context)) {
+		name := "ATTUNE_CONTEXT_" + strings.ToUpper(key)
+		if !envName(name) {
+			continue
+		}
+		value := string(given.Context[key])
+		var text string
+		if json.Unmarshal(given.Context[key], &text) == nil && value != "null" {
+			value = text
+		}
+		env = append(env, variable(name, value))
+	}
+	return env
+}
+
+// token is what the execution may use the API with; empty if it may not.
+func (r *runner) token(row store.StartExecutionsRow, limit time.Duration) string {
+	if len(row.PermissionSetRefs) == 0 || r.cfg.Tokens == nil {
+		return ""
+	}
+	token, err := r.cfg.Tokens.ExecutionToken(TokenRequest{
+		ExecutionID: row.ID, ActionRef: row.ActionRef, Identity: row.Executor, PermissionSetRefs: row.PermissionSetRefs,
+		WorkflowActionRef: row.ParentRef, Timeout: limit,
+	})
+	if err != nil {
+		r.logger.Warn("Action runs without an API token", "execution_id", row.ID, "action_ref", row.ActionRef, "error", err)
+		return ""
+	}
+	return token
+}
+
+// envName reports whether an environment can hold a variable of the name.
+func envName(name string) bool { return name != "" && !strings.ContainsAny(name, "=\x00") }
+
+// variable is an entry of an environment, which cannot hold U+0000.
+func variable(name, value string) string { return name + "=" + strings.ReplaceAll(value, "\x00", "") }
+
+// lookup finds the last entry of a name.
+func lookup(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
