@@ -215,3 +215,45 @@ func TestReadStandardInput(t *testing.T) {
 	require.Len(t, files.Mistakes, 1)
 	require.Equal(t, "-: it holds no policy", files.Mistakes[0].String())
 }
+
+// TestPackWhoseActionsHaveNoRef: existing packs have such files, which other loaders
+// leave out. The rest of the pack is applied, and nothing is pruned for them.
+func TestPackWhoseActionsHaveNoRef(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	files := map[string]string{
+		"pack.yml": "ref: shop\nname: Shop\nlabel: Shop\nversion: 1.0.0\nauthor: A\nemail: a@b.c\nconf_schema: {type: object, properties: {x: {type: boolean, default: true}}}\n" +
+			"config: {x: true}\nmeta: {category: testing}\ntags: [test]\nruntime_deps: [python3]\nis_standard: false\n",
+		"actions/hello.yml": "ref: shop.hello\nentry_point: hello.sh\nrunner_type: fortran\n",
+		"rules/greet.yml":   "ref: greet\ntrigger_ref: came\naction_ref: hello\n",
+		"triggers/came.yml": "ref: shop.came\n",
+		"workflows/simple.yaml": "name: simple\nversion: 1.0.0\ninput: [message]\ntasks:\n  first:\n    action: shop.echo\n    on-success: [second]\n" +
+			"  second:\n    action: shop.echo\n",
+	}
+	for _, name := range []string{"echo", "a", "b", "c", "d", "e", "f", "g"} {
+		files["actions/"+name+".yaml"] = "name: " + name + "\nenabled: true\nrunner_type: python\nentry_point: actions/" + name + ".py\nparameters: {}\n"
+	}
+	root := folder(t, files)
+	read, err := catalog.Read([]string{root}, nil)
+	require.NoError(t, err)
+	require.Empty(t, texts(read.Mistakes))
+	warnings := texts(read.Warnings)
+	for i := range warnings {
+		warnings[i] = strings.TrimPrefix(warnings[i], root+"/")
+	}
+	require.Contains(t, warnings, "actions/echo.yaml:1:1: it is left out: the action has no ref")
+	require.Contains(t, warnings, "actions/a.yaml:2:1: enabled of an action has no effect (8 files)")
+	require.Contains(t, warnings, "pack.yml:5:1: author of a pack has no effect")
+
+	request := order(t, root)
+	request.Prune = true
+	result := b.must(t, request)
+	require.Equal(t, []string{"new pack shop", "new action shop.hello", "new trigger shop.came", "new rule shop.greet"}, happened(result))
+	require.Contains(t, strings.Join(texts(result.Warnings), "\n"), "nothing of the pack shop is pruned")
+	require.Contains(t, strings.Join(texts(result.Warnings), "\n"), "hello.yml:3:14: there is no runtime fortran")
+	require.Nil(t, b.doc(t, "action", "shop.hello")["runtime"])
+	rule := b.doc(t, "rule", "shop.greet")
+	require.Equal(t, "shop.hello", rule["action_ref"])
+	require.Equal(t, "shop.came", rule["trigger_ref"])
+	require.Equal(t, true, rule["enabled"])
+}

@@ -218,7 +218,6 @@ func TestAnErrorInTheLastFileKeepsAllBack(t *testing.T) {
 		"Action":   {[]string{"rules/zz.yaml", "ref: zz\ntrigger: ordered\naction: ordr\n"}, "rules/zz.yaml:3:1: there is no action shop.ordr; the nearest is shop.order"},
 		"Trigger":  {[]string{"rules/zz.yaml", "ref: zz\ntrigger: orderd\naction: order\n"}, "rules/zz.yaml:2:1: there is no trigger shop.orderd; the nearest is shop.ordered"},
 		"Task":     {[]string{"actions/workflows/order.workflow.yaml", "version: 1.0.0\ntasks:\n  - name: a\n    action: shop.chrge\n"}, "actions/workflows/order.workflow.yaml:3:11: there is no action shop.chrge; the nearest is shop.charge"},
-		"Runtime":  {[]string{"actions/zz.yaml", "ref: shop.zz\nentry_point: a\nrunner_type: cobol\n"}, "actions/zz.yaml:3:14: there is no runtime cobol; known are core.python"},
 		"Policy":   {[]string{"policies/zz.yaml", "ref: shop.zz\naction: shop.charge\nthreshold: 1\nparameters: [amont]\n"}, "policies/zz.yaml:4:1: the path amont is no parameter of the action shop.charge; the nearest is amount"},
 		"Workflow": {[]string{"actions/order.yaml", "ref: shop.order\nworkflow_file: workflows/none.workflow.yaml\n"}, "actions/order.yaml:2:1: there is no file actions/workflows/none.workflow.yaml in the pack"},
 	} {

@@ -22,6 +22,18 @@ type builder struct {
 	// linked are the actions that name a workflow file, by the file's path within
 	// their pack.
 	linked map[string][]*Item
+	// left are the folders of packs of which a file is left out.
+	left map[string]bool
+	// unused are the keys without effect, once a kind and name.
+	unused []unusedKey
+}
+
+// unusedKey is a key that has no effect in files of a kind.
+type unusedKey struct {
+	kind  Kind
+	name  string
+	first Mistake
+	files map[string]bool
 }
 
 func (b *builder) mistakef(at Place, format string, args ...any) {
@@ -43,6 +55,12 @@ func (b *builder) read(source Source) {
 	default:
 	}
 	for _, node := range r.mappings(source) {
+		if source.Kind != KindPack && !r.named(node) {
+			if !source.Context {
+				b.leave(r, source, node)
+			}
+			continue
+		}
 		item := r.item(source.Kind, node, b.packs[source.Root])
 		if source.Kind == KindPack && source.Root != "" {
 			b.packs[source.Root] = item.Ref
@@ -61,7 +79,53 @@ func (b *builder) read(source Source) {
 	if !source.Context {
 		b.mistakes = append(b.mistakes, r.mistakes...)
 		b.set.Warnings = append(b.set.Warnings, r.warnings...)
+		b.note(r.unused)
 	}
+}
+
+// named reports whether a document gives a ref.
+func (r *reader) named(node *yaml.Node) bool {
+	for _, f := range r.pairs(node, map[*yaml.Node]bool{}) {
+		if f.key.Value == "ref" && f.key.Kind == yaml.ScalarNode && !isNull(f.value) {
+			return true
+		}
+	}
+	return false
+}
+
+// leave leaves out what has no ref: other loaders do so too, and nobody can tell what
+// it would be called. Of its pack nothing is pruned.
+func (b *builder) leave(r *reader, source Source, node *yaml.Node) {
+	b.left[source.Root] = true
+	r.warnings = append(r.warnings, Mistake{r.at(node), "it is left out: the " + string(source.Kind) + " has no ref"})
+	look := &reader{file: r.file}
+	look.given(forms[source.Kind], node, source.Kind)
+	r.unused = append(r.unused, look.unused...)
+}
+
+// note collects the keys of a file that have no effect.
+func (b *builder) note(keys []unusedKey) {
+	for _, found := range keys {
+		i := slices.IndexFunc(b.unused, func(k unusedKey) bool { return k.kind == found.kind && k.name == found.name })
+		if i < 0 {
+			found.files = map[string]bool{}
+			i, b.unused = len(b.unused), append(b.unused, found)
+		}
+		b.unused[i].files[found.first.Place.File] = true
+	}
+}
+
+// unusedWarnings names every key without effect once a kind, where it is found first.
+func (b *builder) unusedWarnings() []Mistake {
+	var warnings []Mistake
+	for _, key := range b.unused {
+		warning := key.first
+		if len(key.files) > 1 {
+			warning.Text += fmt.Sprintf(" (%d files)", len(key.files))
+		}
+		warnings = append(warnings, warning)
+	}
+	return warnings
 }
 
 // mappings are the documents of a file, each of which describes one item.
@@ -146,7 +210,7 @@ func ofRef(given map[string]field) string {
 // given lists the keys that a file gives, by their documented names. What is not
 // known is warned of: files of other versions say more.
 func (r *reader) given(f form, node *yaml.Node, kind Kind) map[string]field {
-	given := map[string]field{}
+	given, instead := map[string]field{}, map[string]field{}
 	for _, entry := range r.pairs(node, map[*yaml.Node]bool{}) {
 		if entry.key.Kind != yaml.ScalarNode {
 			r.mistakef(r.at(entry.key), "a key must be a word")
@@ -159,20 +223,33 @@ func (r *reader) given(f form, node *yaml.Node, kind Kind) map[string]field {
 			r.twice(k.name, first.key, entry.key)
 		case known && !isNull(entry.value):
 			given[k.name] = field{k.name, entry.key, entry.value}
-		case known, slices.Contains(f.silent, name), strings.HasPrefix(name, "_"), strings.HasPrefix(name, "x-"):
+		case known, strings.HasPrefix(name, "_"), strings.HasPrefix(name, "x-"):
+		case f.instead(name) != "" && !isNull(entry.value):
+			instead[f.instead(name)] = field{f.instead(name), entry.key, entry.value}
 		default:
-			r.warnUnknown(entry.key, f, kind)
+			r.warnUnused(entry.key, f, kind)
 		}
+	}
+	for name, entry := range instead {
+		if _, ok := given[name]; ok {
+			r.warnUnused(entry.key, f, kind)
+			continue
+		}
+		given[name] = entry
 	}
 	return given
 }
 
-func (r *reader) warnUnknown(at *yaml.Node, f form, kind Kind) {
-	text := fmt.Sprintf("%s is not a known key of %s and has no effect", word(at), article(kind))
-	if near := config.Nearest(at.Value, f.names()); near != "" {
-		text += "; the nearest is " + near
+// warnUnused names a key that has no effect.
+func (r *reader) warnUnused(at *yaml.Node, f form, kind Kind) {
+	text := fmt.Sprintf("%s of %s has no effect", word(at), article(kind))
+	if !slices.Contains(f.foreign, at.Value) {
+		text = fmt.Sprintf("%s is not a known key of %s and has no effect", word(at), article(kind))
+		if near := config.Nearest(at.Value, f.names()); near != "" {
+			text += "; the nearest is " + near
+		}
 	}
-	r.warnings = append(r.warnings, Mistake{r.at(at), text})
+	r.unused = append(r.unused, unusedKey{kind: kind, name: at.Value, first: Mistake{r.at(at), text}})
 }
 
 var (

@@ -3,6 +3,7 @@ package pack
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -49,22 +50,34 @@ func (r *reader) finishAction(item *Item, values map[string]any, given map[strin
 	case linked:
 		item.Columns["entrypoint"] = text(values, "workflow_file")
 		if f, ok := given["runner_type"]; ok {
-			r.mistakef(r.at(f.key), "%s is for actions with an entry_point; a workflow runs on nothing", f.key.Value)
+			r.warnings = append(r.warnings, Mistake{
+				r.at(f.key), f.key.Value + " has no effect beside workflow_file: the tasks run, the action does not",
+			})
 		}
 	case !started:
-		r.mistakef(item.Place, "the action%s has no entry_point and no workflow_file", ofRef(given))
+		delete(item.Columns, "workflow_file")
+		item.Columns["entrypoint"] = ""
+		r.setRuntime(item, values, given)
+		r.warnings = append(r.warnings, Mistake{
+			item.Place, fmt.Sprintf("the action%s has no entry_point and no workflow_file: only a worker that has a function for it runs it", ofRef(given)),
+		})
 	default:
 		delete(item.Columns, "workflow_file")
-		item.Runtime = orText(text(values, "runner_type"), "shell")
-		if at, known := given["runner_type"]; known {
-			item.places["runtime"] = r.at(at.value)
-		}
+		r.setRuntime(item, values, given)
 		if !local(text(values, "entry_point")) && text(values, "entry_point") != "" {
 			r.mistakef(r.at(entry.value), "%s is %s; it must lie within the pack", entry.key.Value, show(entry.value))
 		}
 	}
 	r.retention(given, "log_retention_policy", "log_retention_limit")
 	r.retention(given, "artifact_retention_policy", "artifact_retention_limit")
+}
+
+// setRuntime finds what the entry point runs on.
+func (r *reader) setRuntime(item *Item, values map[string]any, given map[string]field) {
+	item.Runtime = orText(text(values, "runner_type"), "shell")
+	if at, known := given["runner_type"]; known {
+		item.places["runtime"] = r.at(at.value)
+	}
 }
 
 // local reports whether a path stays within its folder. Absolute ones name a

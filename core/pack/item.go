@@ -84,7 +84,7 @@ type Source struct {
 // Read reads the files together. It returns everything that could be recognised,
 // and all mistakes in order; of refs that are given twice too.
 func Read(sources []Source) (*Set, []Mistake) {
-	b := &builder{set: &Set{}, packs: map[string]string{}, linked: map[string][]*Item{}}
+	b := &builder{set: &Set{}, packs: map[string]string{}, linked: map[string][]*Item{}, left: map[string]bool{}}
 	ordered := slices.Clone(sources)
 	slices.SortStableFunc(ordered, func(a, b Source) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
 	for _, source := range ordered {
@@ -96,7 +96,10 @@ func Read(sources []Source) (*Set, []Mistake) {
 	})
 	b.mistakes = append(b.mistakes, b.set.twice()...)
 	b.mistakes = append(b.mistakes, Duplicates(b.set.Policies)...)
-	b.set.Warnings = Sort(b.set.Warnings)
+	for root := range b.left {
+		b.set.Whole = slices.DeleteFunc(b.set.Whole, func(ref string) bool { return root != "" && ref == b.packs[root] })
+	}
+	b.set.Warnings = Sort(append(b.set.Warnings, b.unusedWarnings()...))
 	return b.set, Sort(b.mistakes)
 }
 

@@ -64,9 +64,25 @@ func TestPublishedPacksRead(t *testing.T) {
 	t.Parallel()
 	set, mistakes := pack.Read(append(sources(t, "core"), sources(t, "examples")...))
 	require.Empty(t, texts(mistakes))
-	require.Len(t, set.Warnings, 1, "of the workflow that cannot be run")
-	require.Contains(t, set.Warnings[0].String(), "core/workflows/install.yaml:")
-	require.Contains(t, set.Warnings[0].Text, "the file is left out")
+	last := len(set.Warnings) - 1
+	require.Contains(t, set.Warnings[last].String(), "core/workflows/install.yaml:", "the workflow that cannot be run")
+	require.Contains(t, set.Warnings[last].Text, "the file is left out")
+	require.Equal(t, []string{
+		"core/actions/ask.yaml:4:1: enabled of an action has no effect (4 files)",
+		"core/actions/ask.yaml:21:1: tags of an action has no effect (3 files)",
+		"core/actions/build_envs.yaml:1:1: name of an action has no effect",
+		"core/actions/build_envs.yaml:33:1: examples of an action has no effect",
+		"core/pack.yaml:6:1: author of a pack has no effect",
+		"core/pack.yaml:7:1: email of a pack has no effect",
+		"core/pack.yaml:34:1: enabled of a pack has no effect (2 files)",
+		"core/pack.yaml:35:1: testing of a pack has no effect",
+		"core/runtimes/python.yaml:2:1: pack_ref of a runtime has no effect",
+		"core/runtimes/python.yaml:19:1: versions of a runtime has no effect",
+		"core/triggers/alert.yaml:4:1: type of a trigger has no effect (2 files)",
+		"core/triggers/crontimer.yaml:1:1: name of a trigger has no effect",
+		"core/triggers/crontimer.yaml:26:1: tags of a trigger has no effect",
+		"core/triggers/crontimer.yaml:27:1: examples of a trigger has no effect",
+	}, texts(set.Warnings[:last]), "every key once a kind")
 	require.Equal(t, []string{"core", "examples"}, set.Whole)
 
 	core := item(t, set, pack.KindPack, "core").Columns
@@ -117,7 +133,6 @@ func TestItemMistakes(t *testing.T) {
 		"List":         {pack.KindAction, "- ref: ab.x\n", []string{"f:1:1: this is not an action: write a mapping with ref and so on"}},
 		"Syntax":       {pack.KindRule, "ref: [\n", []string{"f:1: this is not YAML: did not find expected node content"}},
 		"Action":       {pack.KindAction, action, nil},
-		"NoEntry":      {pack.KindAction, "ref: ab.x\n", []string{"f:1:1: the action ab.x has no entry_point and no workflow_file"}},
 		"TwoEntries":   {pack.KindAction, action + "workflow_file: workflows/a.yaml\n", []string{"f:2:1: entry_point and workflow_file in line 3 both say what is run: keep one", "f:3:1: there is no file actions/workflows/a.yaml in the pack"}},
 		"TwoNames":     {pack.KindAction, action + "entrypoint: y.sh\n", []string{"f:3:1: entrypoint and entry_point in line 2 both give entry_point: keep one"}},
 		"NoFile":       {pack.KindAction, "ref: ab.x\nworkflow_file: workflows/a.yaml\n", []string{"f:2:1: there is no file actions/workflows/a.yaml in the pack"}},
@@ -170,6 +185,57 @@ func TestItemMistakes(t *testing.T) {
 			require.Equal(t, tc.want, texts(mistakes))
 		})
 	}
+}
+
+// TestWarningsOfFiles: what other loaders take, and has no effect or less than its
+// author may think, is named and refuses nothing.
+func TestWarningsOfFiles(t *testing.T) {
+	t.Parallel()
+	const rule = "trigger: ab.t\naction: ab.x\n"
+	for name, tc := range map[string]struct {
+		kind    pack.Kind
+		content string
+		items   int
+		want    []string
+	}{
+		"NoEntry":      {pack.KindAction, "ref: ab.x\n", 1, []string{"f:1:1: the action ab.x has no entry_point and no workflow_file: only a worker that has a function for it runs it"}},
+		"NoRef":        {pack.KindAction, "name: x\nentry_point: x.sh\n", 0, []string{"f:1:1: it is left out: the action has no ref", "f:1:1: name of an action has no effect"}},
+		"NullRef":      {pack.KindAction, "ref:\nentry_point: x.sh\n", 0, []string{"f:1:1: it is left out: the action has no ref"}},
+		"MisspeltRef":  {pack.KindAction, "rfe: ab.x\n", 0, []string{"f:1:1: it is left out: the action has no ref", "f:1:1: rfe is not a known key of an action and has no effect"}},
+		"RuleNoRef":    {pack.KindRule, rule, 0, []string{"f:1:1: it is left out: the rule has no ref"}},
+		"TriggerNoRef": {pack.KindTrigger, "label: x\n", 0, []string{"f:1:1: it is left out: the trigger has no ref"}},
+		"RuntimeNoRef": {pack.KindRuntime, "name: x\n", 0, []string{"f:1:1: it is left out: the runtime has no ref"}},
+		"OneOfTwo":     {pack.KindTrigger, "label: x\n---\nref: ab.t\n", 1, []string{"f:1:1: it is left out: the trigger has no ref"}},
+		"Unknown": {pack.KindAction, "ref: ab.x\nentry_point: x.sh\ntimout: 3\n\"a b\": 1\nx-own: 1\n_own: 2\nenabled: true\n", 1, []string{
+			"f:3:1: timout is not a known key of an action and has no effect; the nearest is timeout",
+			"f:4:1: a b is not a known key of an action and has no effect", "f:7:1: enabled of an action has no effect",
+		}},
+		"PackNames": {pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nmetadata: {a: 1}\nkeywords: [x]\n", 1, []string{}},
+		"PackBoth":  {pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nlabel: B\nkeywords: [x]\ntags: [y]\n", 1, []string{"f:3:1: name of a pack has no effect", "f:5:1: keywords of a pack has no effect"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set, mistakes := one(tc.kind, tc.content)
+			require.Empty(t, texts(mistakes))
+			require.Len(t, set.Items, tc.items)
+			require.Equal(t, tc.want, texts(set.Warnings))
+		})
+	}
+	set, _ := one(pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nmetadata: {a: 1}\nkeywords: [x]\n")
+	require.Equal(t, "AB", set.Items[0].Columns["label"])
+	require.Equal(t, map[string]any{"a": int64(1)}, set.Items[0].Columns["meta"])
+	require.Equal(t, []any{"x"}, set.Items[0].Columns["tags"])
+	set, _ = one(pack.KindAction, "ref: ab.x\n")
+	require.Empty(t, set.Items[0].Columns["entrypoint"])
+	require.NotNil(t, set.Items[0].Columns["entrypoint"])
+	require.Equal(t, "shell", set.Items[0].Runtime)
+
+	set, _ = one(pack.KindAction, "ref: ab.x\nentry_point: x\nrunner_type: cobol\n")
+	mistakes, warnings := set.Check(pack.World{
+		Has: map[pack.Kind]map[string]pack.Found{pack.KindPack: {"ab": {Pack: "ab"}}}, Runtimes: []pack.Runtime{{Ref: "core.python"}},
+	})
+	require.Empty(t, texts(mistakes))
+	require.Equal(t, []string{"f:3:14: there is no runtime cobol; known are core.python: the action has none"}, texts(warnings))
 }
 
 // TestWarningsOfConditions: keys that no condition has are named where they stand.

@@ -23,10 +23,11 @@ var Kinds = []Kind{KindPack, KindRuntime, KindWorkflow, KindAction, KindTrigger,
 
 // key is one key of a kind of file.
 type key struct {
-	name   string   // as it is documented
-	also   []string // other names that it may have
-	column string   // of the table; empty: it is used in another way
-	read   func(r *reader, f field) (any, bool)
+	name    string   // as it is documented
+	also    []string // other names that it may have
+	instead string   // counts where the key itself is not given
+	column  string   // of the table; empty: it is used in another way
+	read    func(r *reader, f field) (any, bool)
 	// absent is what is stored when the key is not given. Nil is null.
 	absent any
 	// keep leaves what the table has when the key is not given; once also when it
@@ -38,8 +39,8 @@ type key struct {
 // form is what a kind of file may say.
 type form struct {
 	keys []key
-	// silent are keys that have a meaning elsewhere and none for the engine.
-	silent []string
+	// foreign are keys that have a meaning elsewhere and none for the engine.
+	foreign []string
 }
 
 // names are all names of the keys.
@@ -59,6 +60,16 @@ func (f form) find(name string) (key, bool) {
 		}
 	}
 	return key{}, false
+}
+
+// instead is the key that the name stands in for; empty: none.
+func (f form) instead(name string) string {
+	for _, k := range f.keys {
+		if k.instead == name {
+			return k.name
+		}
+	}
+	return ""
 }
 
 // texts that forms share.
@@ -83,17 +94,23 @@ var aside = []string{"name", "tags", "pack", "pack_ref", "examples", "metadata",
 // workflow.
 var forms = map[Kind]form{
 	KindPack: {
-		keys: described(
-			key{name: "version", column: "version", read: readVersion, required: true},
-			key{name: "conf_schema", also: []string{"config_schema"}, column: "conf_schema", read: readSchema, absent: emptyObject},
-			key{name: "config", column: "config", read: readObject, absent: emptyObject, once: true},
-			key{name: "meta", column: "meta", read: readObject, absent: emptyObject},
-			key{name: "tags", column: "tags", read: readTexts, absent: emptyList},
-			key{name: "runtime_deps", column: "runtime_deps", read: readTexts, absent: emptyList},
-			key{name: "dependencies", column: "dependencies", read: readTexts, absent: emptyList},
-			key{name: "is_standard", also: []string{"system"}, column: "is_standard", read: readBool, absent: false},
-		),
-		silent: []string{"name", "author", "email", "enabled", "testing", "license", "homepage", "repository", "keywords", "contributors"},
+		keys: []key{
+			{name: "ref", column: "ref", read: readText, required: true},
+			{name: "label", instead: "name", column: "label", read: readText},
+			{name: "description", column: "description", read: readText},
+			{name: "version", column: "version", read: readVersion, required: true},
+			{name: "conf_schema", also: []string{"config_schema"}, column: "conf_schema", read: readSchema, absent: emptyObject},
+			{name: "config", column: "config", read: readObject, absent: emptyObject, once: true},
+			{name: "meta", instead: "metadata", column: "meta", read: readObject, absent: emptyObject},
+			{name: "tags", instead: "keywords", column: "tags", read: readTexts, absent: emptyList},
+			{name: "runtime_deps", column: "runtime_deps", read: readTexts, absent: emptyList},
+			{name: "dependencies", column: "dependencies", read: readTexts, absent: emptyList},
+			{name: "is_standard", also: []string{"system"}, column: "is_standard", read: readBool, absent: false},
+		},
+		foreign: []string{
+			"name", "metadata", "keywords", "author", "email", "enabled", "testing", "license", "homepage", "repository",
+			"contributors", "python", "nodejs",
+		},
 	},
 	KindRuntime: {
 		keys: []key{
@@ -105,11 +122,11 @@ var forms = map[Kind]form{
 			{name: "installation", column: "installation", read: readAny},
 			{name: "execution_config", column: "execution_config", read: readObject, absent: emptyObject},
 		},
-		silent: append([]string{"label", "runtime_type", "versions", "auto_detected", "detection_config", "installers"}, aside...),
+		foreign: append([]string{"label", "runtime_type", "versions", "auto_detected", "detection_config", "installers"}, aside...),
 	},
-	KindAction:  {keys: actionKeys, silent: append([]string{"enabled", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...)},
-	KindTrigger: {keys: triggerKeys, silent: append([]string{"type", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...)},
-	KindRule: {keys: ruleKeys, silent: append([]string{
+	KindAction:  {keys: actionKeys, foreign: append([]string{"enabled", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...)},
+	KindTrigger: {keys: triggerKeys, foreign: append([]string{"type", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...)},
+	KindRule: {keys: ruleKeys, foreign: append([]string{
 		"is_adhoc", "trace_tag_template", "sensor_worker_selector", "sensor_worker_tolerations", "sensor_worker_affinity",
 	}, aside...)},
 }

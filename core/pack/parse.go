@@ -46,6 +46,7 @@ type reader struct {
 	policies []Policy
 	mistakes []Mistake
 	warnings []Mistake
+	unused   []unusedKey
 	values   int // that were made of aliases and all
 }
 

@@ -211,7 +211,8 @@ func plainParams(given map[string]any) map[string]any {
 	return params
 }
 
-// runtime reports a runtime that nobody knows. Programs run without one.
+// runtime warns of a runtime that nobody knows: the action gets none. Programs run
+// without one.
 func (c *itemChecker) runtime(item *Item) {
 	if placement.NormalizeRuntime(item.Runtime) == "native" {
 		return
@@ -225,7 +226,7 @@ func (c *itemChecker) runtime(item *Item) {
 	if len(names) > 0 {
 		text += "; known are " + strings.Join(names, ", ")
 	}
-	c.mistakef(item.At("runtime"), "%s", text)
+	c.warnings = append(c.warnings, Mistake{item.At("runtime"), text + ": the action has none"})
 }
 
 func (c *itemChecker) exists(kind Kind, ref string, at Place) {
