@@ -20,6 +20,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
 )
@@ -103,6 +104,7 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	if own.Keyring, err = secret.NewKeyring(cfg.Security.EncryptionKey); err != nil {
 		return usageErrorf("%w", err)
 	}
+	own.Tokens = token.New([]byte(cfg.Security.JWTSecret))
 	own.HealthURL = func() string { return healthURL(server.Addr(), cfg.Worker.Host) }
 	w, err := worker.New(own, worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/token"
 )
 
 // Defaults of a Config.
@@ -116,22 +117,10 @@ type Config struct {
 	chosen map[string]bool // the runtimes of Interpreters as given
 }
 
-// TokenSource issues the token with which an action may use the API.
+// TokenSource issues the token with which an action may use the API, as token.Signer
+// does.
 type TokenSource interface {
-	ExecutionToken(request TokenRequest) (string, error)
-}
-
-// TokenRequest describes the execution that a token is for.
-type TokenRequest struct {
-	ExecutionID int64
-	ActionRef   string
-	// Identity is the identity on whose behalf it runs; nil for the system's.
-	Identity          *int64
-	PermissionSetRefs []string
-	// WorkflowActionRef is the action of the workflow that it is a task of, if any.
-	WorkflowActionRef string
-	// Timeout is how long it may run.
-	Timeout time.Duration
+	Sign(claims token.ExecutionClaims) (string, error)
 }
 
 func (c Config) withDefaults() Config {

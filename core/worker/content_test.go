@@ -2,11 +2,9 @@ package worker_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/worker"
 )
 
@@ -190,29 +189,12 @@ func TestErrorsOfProcesses(t *testing.T) {
 	}
 }
 
-// issuer issues tokens that say for what they are.
-type issuer struct {
-	mu     sync.Mutex
-	issued []worker.TokenRequest // guarded by mu
-	fails  bool
-}
-
-func (i *issuer) ExecutionToken(request worker.TokenRequest) (string, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.issued = append(i.issued, request)
-	if i.fails {
-		return "", errors.New("there is no secret")
-	}
-	return "token-of-" + request.ActionRef, nil
-}
-
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	packs, envs := t.TempDir(), t.TempDir()
 	put(t, packs, "env/actions/show.sh", "#!/bin/false\nenv -0 | sort -z | tr '\\0\\n' '\\n '")
-	tokens := &issuer{}
+	tokens := token.New([]byte("signs"))
 	w := b.worker(t, func(c *worker.Config) {
 		c.PacksDir, c.RuntimeEnvsDir, c.ArtifactsDir, c.APIURL, c.Tokens = packs, envs, "/artifacts", "http://api:1", tokens
 		c.Env = []string{"EXTRA=yes"}
@@ -286,13 +268,14 @@ func TestEnvironment(t *testing.T) {
 	t.Run("ATokenForWhomItIsPermitted", func(t *testing.T) {
 		t.Parallel()
 		all, id := env(t, `update execution set permission_set_refs = '{core.viewer,standard}', executor = 1, workflow_task = '{"timeout_seconds": 7}' where id = $1`, nil)
-		require.Equal(t, "token-of-env.show", all["ATTUNE_API_TOKEN"])
-		tokens.mu.Lock()
-		defer tokens.mu.Unlock()
-		one := int64(1)
-		require.Contains(t, tokens.issued, worker.TokenRequest{
-			ExecutionID: id, ActionRef: "env.show", Identity: &one, PermissionSetRefs: []string{"core.viewer", "standard"}, Timeout: 7 * time.Second,
-		})
+		claims, err := tokens.Verify(all["ATTUNE_API_TOKEN"])
+		require.NoError(t, err)
+		require.Equal(t, "1", claims.Subject)
+		require.Equal(t, 67*time.Second, claims.Expires.Sub(claims.Issued), "its timeout and a minute")
+		require.Equal(t, &token.ExecutionMetadata{
+			ExecutionID: id, ActionRef: "env.show", PermissionSetRefs: []string{"core.viewer", "standard"},
+			StandardAccessActionRefs: []string{"env.show"}, StandardAccessPackRefs: []string{"env"},
+		}, claims.Execution)
 	})
 
 	t.Run("OfAWorkflow", func(t *testing.T) {
@@ -301,17 +284,17 @@ func TestEnvironment(t *testing.T) {
 		id := b.schedule(t, w, action, nil)
 		testkit.Exec(t, b.store, `update execution set permission_set_refs = '{standard}', workflow_task = '{}', parent = $2 where id = $1`, id, parent)
 		b.dispatch(t, w, id)
-		_, _ = b.await(t, id)
-		tokens.mu.Lock()
-		defer tokens.mu.Unlock()
-		require.Contains(t, tokens.issued, worker.TokenRequest{
-			ExecutionID: id, ActionRef: "env.show", PermissionSetRefs: []string{"standard"}, WorkflowActionRef: "env.flow", Timeout: 5 * time.Minute,
-		})
+		_, r := b.await(t, id)
+		_, rest, _ := strings.Cut(r.Stdout, "ATTUNE_API_TOKEN=")
+		issued, _, _ := strings.Cut(rest, "\n")
+		claims, err := tokens.Verify(issued)
+		require.NoError(t, err)
+		require.Equal(t, []string{"env.flow", "env.show"}, claims.Execution.StandardAccessActionRefs)
 	})
 
 	t.Run("WithoutASecretThereIsNoToken", func(t *testing.T) {
 		t.Parallel()
-		other := b.worker(t, func(c *worker.Config) { c.Name, c.PacksDir, c.Tokens = "w2", packs, &issuer{fails: true} })
+		other := b.worker(t, func(c *worker.Config) { c.Name, c.PacksDir, c.Tokens = "w2", packs, token.New(nil) })
 		id := b.schedule(t, other, action, nil)
 		testkit.Exec(t, b.store, `update execution set permission_set_refs = '{standard}' where id = $1`, id)
 		b.dispatch(t, other, id)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/token"
 )
 
 // withheld are variables of the worker's environment that processes do not get:
@@ -80,7 +81,7 @@ func (r *runner) token(row store.StartExecutionsRow, limit time.Duration) string
 	if len(row.PermissionSetRefs) == 0 || r.cfg.Tokens == nil {
 		return ""
 	}
-	token, err := r.cfg.Tokens.ExecutionToken(TokenRequest{
+	issued, err := r.cfg.Tokens.Sign(token.ExecutionClaims{
 		ExecutionID: row.ID, ActionRef: row.ActionRef, Identity: row.Executor, PermissionSetRefs: row.PermissionSetRefs,
 		WorkflowActionRef: row.ParentRef, Timeout: limit,
 	})
@@ -88,7 +89,7 @@ func (r *runner) token(row store.StartExecutionsRow, limit time.Duration) string
 		r.logger.Warn("Action runs without an API token", "execution_id", row.ID, "action_ref", row.ActionRef, "error", err)
 		return ""
 	}
-	return token
+	return issued
 }
 
 // envName reports whether an environment can hold a variable of the name.
