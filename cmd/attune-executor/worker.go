@@ -39,8 +39,8 @@ func newWorkerCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run a worker until SIGTERM or SIGINT",
-		Long: "Run a worker until SIGTERM or SIGINT: it registers, sends heartbeats and runs actions, those of the core pack without\n" +
-			"any file, and those of packs from --packs: PACKS/PACK/actions/ENTRY_POINT. A name is one worker: who starts with it replaces who had it, so give each worker of a host its own --name.\n" +
+		Long: "Run a worker until SIGTERM or SIGINT: it registers, sends heartbeats and runs actions: the files of packs from --packs,\n" +
+			"PACKS/PACK/actions/ENTRY_POINT, shell code, and core.echo, core.noop, core.sleep and core.fail also without files. A name is one worker: who starts with it replaces who had it, so give each worker of a host its own --name.\n" +
 			"The first signal drains: no new work is taken, and what runs may end within worker.shutdown_timeout.",
 		Example: "  attune-executor worker --name worker-1 --concurrency 20\n  attune-executor worker --packs ./packs\n" +
 			"  ATTUNE__WORKER__LABELS__ZONE=a attune-executor worker --metrics 127.0.0.1:9102",

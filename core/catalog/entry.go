@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/pack"
+	"github.com/attune-go/attune/core/placement"
 )
 
 // corePack is the pack whose actions workers have functions for, by which others
@@ -34,9 +35,22 @@ func entries(set *pack.Set, sources []pack.Source) []pack.Mistake {
 		if slices.ContainsFunc([]string{filepath.Join(root, "actions", name), filepath.Join(root, name)}, isFile) {
 			continue
 		}
+		what := fmt.Sprintf("only a worker that has a function for %s runs it", item.Ref)
+		if placement.NormalizeRuntime(item.Runtime) == "shell" {
+			what = "workers run the entry point as shell code"
+		}
 		warnings = append(warnings, pack.Mistake{
-			Place: item.At("entry_point"), Text: fmt.Sprintf("there is no file actions/%s in the pack: only a worker that has a function for %s runs it", entry, item.Ref),
+			Place: item.At("entry_point"), Text: fmt.Sprintf("there is no file actions/%s in the pack: %s", oneLine(entry), what),
 		})
 	}
 	return warnings
+}
+
+// oneLine is the first line of an entry point, which may be code.
+func oneLine(entry string) string {
+	first, more, _ := strings.Cut(strings.TrimSpace(entry), "\n")
+	if more != "" {
+		first += " …"
+	}
+	return first
 }

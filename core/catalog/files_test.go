@@ -149,7 +149,7 @@ func TestReadWarnsOfMissingEntryPoints(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
 	require.Equal(t, []string{
-		root + "/actions/missing.yaml:2:1: there is no file actions/missing.sh in the pack: only a worker that has a function for shop.missing runs it",
+		root + "/actions/missing.yaml:2:1: there is no file actions/missing.sh in the pack: workers run the entry point as shell code",
 	}, texts(files.Warnings))
 	files, err = catalog.Read([]string{filepath.Join(root, "actions", "here.yaml")}, nil)
 	require.NoError(t, err)

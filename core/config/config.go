@@ -252,8 +252,9 @@ type Worker struct {
 	// The runtimes the worker offers; shell, native and those of interpreters if
 	// empty.
 	Runtimes []string `koanf:"runtimes"`
-	// The command that runs the entrypoints of a runtime, by runtime. A worker with a
-	// folder of packs finds python3, node, ruby and perl by itself if this is empty.
+	// The command that runs the entrypoints of a runtime, by runtime. It wins over the
+	// execution_config of the runtime. A worker with a folder of packs finds python3,
+	// node, ruby and perl by itself if this is empty.
 	Interpreters map[string][]string `koanf:"interpreters"`
 	// The folder that holds the packs, each with its actions folder; packs_base_dir
 	// if empty.
