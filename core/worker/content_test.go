@@ -313,7 +313,7 @@ func TestInterpreters(t *testing.T) {
 	put(t, packs, "use/actions/x.py", "echo file")
 	put(t, packs, "installed/actions/x.py", "echo file")
 	own := put(t, envs, "installed/python/bin/own", "#!/bin/sh\necho installed \"$@\"\n")
-	require.NoError(t, os.Chmod(own, 0o700)) //nolint:gosec // it is a program
+	require.NoError(t, os.Chmod(own, 0o700))
 	python := b.runtime(t, "core.python", "Python", `{"interpreter": {"binary": "/bin/echo", "args": ["-u"]},
 		"environment": {"interpreter_path": "{env_dir}/bin/own"}}`)
 	bare := b.runtime(t, "other.python", "Python", `{}`)

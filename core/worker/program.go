@@ -54,7 +54,7 @@ func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 			return content{file: path}, nil
 		}
 	}
-	return content{}, fmt.Errorf("No executable content found for action '%s': %s", //nolint:revive,staticcheck // published text
+	return content{}, fmt.Errorf("No executable content found for action '%s': %s", //nolint:staticcheck // published text
 		row.ActionRef, missing)
 }
 

@@ -11,7 +11,7 @@ import (
 // The causes with which the context of an execution ends.
 var (
 	// ErrCancelled: somebody asked for the execution to be cancelled.
-	ErrCancelled = errors.New("Execution cancelled by user") //nolint:revive,staticcheck // published text
+	ErrCancelled = errors.New("Execution cancelled by user") //nolint:staticcheck // published text
 	// ErrTimeout: the execution ran longer than it may.
 	ErrTimeout = errors.New("timed out")
 	// ErrShutdown: the worker stopped and could not wait any longer.

@@ -46,9 +46,9 @@ func TestScript(t *testing.T) {
 
 	t.Run("ValuesThatAreNoTextsAreJSON", func(t *testing.T) {
 		t.Parallel()
-		out, err := runScript(t, map[string]any{"o": map[string]any{"a": []int{1}}, "n": 1.5, "b": true, "z": nil}, `echo "$o $n $b $z"`)
+		out, err := runScript(t, map[string]any{"o": map[string]any{"a": []int{1}}, "n": 1.5, "b": true, "z": nil}, `echo "o is $o $n $b $z"`)
 		require.NoError(t, err, out)
-		require.Equal(t, "{\"a\":[1]} 1.5 true null\n", out)
+		require.Equal(t, "o is {\"a\":[1]} 1.5 true null\n", out)
 	})
 
 	t.Run("NamesNeitherBreakNorInject", func(t *testing.T) {
