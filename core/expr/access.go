@@ -7,16 +7,32 @@ import (
 )
 
 func (ev *evaluation) field(n node) (any, error) {
-	of, err := ev.lazy(n.parts[0])
+	of, err := ev.boxed(n.parts[0])
 	if err != nil {
 		return nil, err
 	}
+	if value, known, err := ev.fieldOfValued(n, of, n.text); known || err != nil {
+		return value, err
+	}
+	of = unboxed(of)
 	switch of.(type) {
 	case map[string]any, Object:
 		return ev.fieldOf(n, of, n.text)
 	default:
 		return nil, ev.fail(n, "%s has no field %s", a(of), n.text)
 	}
+}
+
+// fieldOfValued is a field that a Valued knows.
+func (ev *evaluation) fieldOfValued(n node, of any, key string) (value any, known bool, err error) {
+	valued, ok := of.(Valued)
+	if !ok {
+		return nil, false, nil
+	}
+	if value, known, err = valued.Get(key); err != nil {
+		err = ev.broken(node{at: n.at, text: key}, err)
+	}
+	return value, known, err
 }
 
 func (ev *evaluation) fieldOf(n node, of any, key string) (any, error) {
@@ -42,7 +58,7 @@ func fetch(of any, key string) (value any, known bool, err error) {
 }
 
 func (ev *evaluation) index(n node) (any, error) {
-	of, err := ev.lazy(n.parts[0])
+	of, err := ev.boxed(n.parts[0])
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +66,12 @@ func (ev *evaluation) index(n node) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch of := of.(type) {
+	if key, ok := index.(string); ok {
+		if value, known, err := ev.fieldOfValued(n, of, key); known || err != nil {
+			return value, err
+		}
+	}
+	switch of := unboxed(of).(type) {
 	case map[string]any, Object:
 		key, ok := index.(string)
 		if !ok {

@@ -26,6 +26,14 @@ type Object interface {
 	Get(key string) (value any, known bool, err error)
 }
 
+// Valued is an Object that is another value besides: every use but a field counts as a
+// use of Value, and so does a field that Get does not know.
+type Valued interface {
+	Object
+	// Value is a value that the function Value returns.
+	Value() any
+}
+
 // Names is a Scope without functions.
 type Names map[string]any
 
@@ -109,6 +117,7 @@ func (ev *evaluation) value(n node) (any, error) {
 
 // loaded makes an ordinary object of one whose fields are to be fetched.
 func (ev *evaluation) loaded(n node, value any, depth int) (any, error) {
+	value = unboxed(value)
 	object, ok := value.(Object)
 	if !ok {
 		return value, nil
@@ -135,8 +144,21 @@ func (ev *evaluation) loaded(n node, value any, depth int) (any, error) {
 	return all, nil
 }
 
-// lazy is the value of a part, which may be an Object.
+// lazy is the value of a part, which may be an Object, but none that is Valued.
 func (ev *evaluation) lazy(n node) (any, error) {
+	value, err := ev.boxed(n)
+	return unboxed(value), err
+}
+
+func unboxed(value any) any {
+	if valued, ok := value.(Valued); ok {
+		return valued.Value()
+	}
+	return value
+}
+
+// boxed is the value of a part, which may be any Object.
+func (ev *evaluation) boxed(n node) (any, error) {
 	if err := ev.spend(n, 1); err != nil {
 		return nil, err
 	}

@@ -141,3 +141,43 @@ func TestTruthOfAnExpression(t *testing.T) {
 	require.Error(t, err)
 	require.False(t, truth)
 }
+
+// boxed is a value that knows one field more than the value has.
+type boxed struct{ value any }
+
+func (b boxed) Value() any   { return b.value }
+func (boxed) Keys() []string { return nil }
+
+func (b boxed) Get(key string) (any, bool, error) { return b.value, key == "self", nil }
+
+// A Valued is its value, wherever nothing but a field is asked for that it knows itself.
+func TestAValuedIsItsValue(t *testing.T) {
+	t.Parallel()
+	all := tasks{known: map[string]any{"o": boxed{map[string]any{"k": "v"}}, "l": boxed{[]any{"x"}}, "n": boxed{nil}}, asked: &[]string{}}
+	for source, want := range map[string]any{
+		"task.o":                map[string]any{"k": "v"},
+		"task.o.k":              "v",
+		"task.o.self.k":         "v",
+		"task.o['self']['k']":   "v",
+		"'self' in task.o":      false,
+		"keys(task.o)":          []any{"k"},
+		"task.l[0]":             "x",
+		"task.l.self[0]":        "x",
+		"'x' in task.l":         true,
+		"task.n or task.n.self": false,
+		"[task.o, not task.l]":  []any{map[string]any{"k": "v"}, false},
+		"task":                  map[string]any{"o": map[string]any{"k": "v"}, "l": []any{"x"}, "n": nil},
+	} {
+		expression, err := expr.Parse(source)
+		require.NoError(t, err)
+		got, err := expression.Eval(lazy{all})
+		require.NoError(t, err, source)
+		require.Equal(t, want, got, source)
+	}
+	for source, why := range map[string]string{"task.l.k": "an array has no field k", "task.o.none": "there is no field none", "task.n.k": "null has no field k"} {
+		expression, err := expr.Parse(source)
+		require.NoError(t, err)
+		_, err = expression.Eval(lazy{all})
+		require.ErrorContains(t, err, why)
+	}
+}

@@ -117,6 +117,7 @@ func TestConditionsAreEvaluatedAndNotGuessed(t *testing.T) {
 			t.Run(source+" after "+status, func(t *testing.T) {
 				t.Parallel()
 				w := start(t, `
+strict: true
 vars: {n: 1}
 tasks:
 - name: a
@@ -158,11 +159,13 @@ tasks:
 	require.Equal(t, map[string]any{"x": int64(1), "y": int64(2)}, w.def.Vars, "the definition stays as it is")
 }
 
-func TestWhatCannotBeEvaluatedFailsItsTask(t *testing.T) {
+func TestWhatCannotBeEvaluatedFailsItsTaskInAStrictWorkflow(t *testing.T) {
 	t.Parallel()
 	t.Run("a condition, and nothing else fires", func(t *testing.T) {
 		t.Parallel()
 		w := start(t, `
+strict: true
+tasks:
 - name: a
   action: core.a
   next: [{when: "{{ result().missing > 1 }}", do: [b]}]
@@ -176,6 +179,8 @@ func TestWhatCannotBeEvaluatedFailsItsTask(t *testing.T) {
 	t.Run("a condition, and another one fires", func(t *testing.T) {
 		t.Parallel()
 		w := start(t, `
+strict: true
+tasks:
 - name: a
   action: core.a
   next: [{when: "{{ result().missing > 1 }}", do: [b]}, {do: [c]}]
@@ -191,6 +196,8 @@ func TestWhatCannotBeEvaluatedFailsItsTask(t *testing.T) {
 	t.Run("a publish assigns nothing, not even its other names", func(t *testing.T) {
 		t.Parallel()
 		w := start(t, `
+strict: true
+tasks:
 - name: a
   action: core.a
   next: [{publish: [{x: 1}, {y: "{{ result().missing }}"}], do: [b]}]
@@ -203,6 +210,8 @@ func TestWhatCannotBeEvaluatedFailsItsTask(t *testing.T) {
 	t.Run("parameters, with a handler that sees why", func(t *testing.T) {
 		t.Parallel()
 		w := start(t, `
+strict: true
+tasks:
 - name: a
   action: core.a
   input: {x: "{{ nothing.there }}"}
@@ -218,6 +227,7 @@ func TestWhatCannotBeEvaluatedFailsItsTask(t *testing.T) {
 	t.Run("output_map fails the workflow", func(t *testing.T) {
 		t.Parallel()
 		w := start(t, `
+strict: true
 output_map: {x: "{{ nothing }}"}
 tasks: [{name: a, action: core.a}]
 `)

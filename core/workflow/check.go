@@ -22,7 +22,7 @@ func (r *reader) kind(t *Task, given map[string]field) {
 		refuse("has no meaning for a parallel task: give it to its tasks", "action", "input", "with_items", "retry", "timeout")
 	} else {
 		if _, ok := given["action"]; !ok {
-			r.mistakef(t.At, "a task of type %s has an action", t.Kind)
+			r.errorf(t.At, "a task of type %s has an action; without one it is skipped", t.Kind)
 		}
 		refuse("belong to a task of type parallel", "tasks")
 	}
@@ -68,9 +68,9 @@ func (r *reader) joins(d *Definition) {
 	for _, t := range d.Tasks {
 		switch {
 		case t.JoinAll && len(t.Inbound) == 0:
-			r.mistakef(t.At, "task %s: join waits for all that lead to it, and nothing does", shorten(t.Name))
+			r.errorf(t.At, "task %s: join waits for all that lead to it, and nothing does", shorten(t.Name))
 		case t.Join > len(t.Inbound):
-			r.mistakef(t.At, "task %s: join waits for %d, and only %d lead to it", shorten(t.Name), t.Join, len(t.Inbound))
+			r.errorf(t.At, "task %s: join waits for %d, and only %d lead to it", shorten(t.Name), t.Join, len(t.Inbound))
 		}
 	}
 }
@@ -111,17 +111,32 @@ func (d *Definition) Cycle() []string {
 	return nil
 }
 
-// cycles refuses cycles, and tasks that no way leads to from the beginning.
+// cycles tells of tasks that lead back to themselves, and of those that no way leads to.
 func (r *reader) cycles(d *Definition) {
 	cycle := d.Cycle()
 	if cycle == nil {
 		return
 	}
 	first := d.names[cycle[0]]
-	r.mistakef(first.At, "the tasks lead in a circle: %s; every task runs once, so repeat by retry or go over a list by with_items",
+	r.errorf(first.At, "the tasks lead in a circle: %s; every task runs once, so repeat by retry or go over a list by with_items",
 		arrows(cycle))
+	reached := d.reachable(d.entries...)
+	for _, t := range d.Tasks {
+		if !reached[t] && !slices.Contains(cycle, t.Name) {
+			r.errorf(t.At, "task %s is never reached: only what is never reached leads to it", shorten(t.Name))
+		}
+	}
+}
+
+// reaches reports whether a way leads from one task to another.
+func (d *Definition) reaches(from, to *Task) bool {
+	return from != nil && d.reachable(from)[to]
+}
+
+// reachable are these tasks and those that ways lead to from them.
+func (d *Definition) reachable(from ...*Task) map[*Task]bool {
 	reached := map[*Task]bool{}
-	ahead := slices.Clone(d.entries)
+	ahead := slices.Clone(from)
 	for len(ahead) > 0 {
 		t := ahead[len(ahead)-1]
 		ahead = ahead[:len(ahead)-1]
@@ -133,11 +148,7 @@ func (r *reader) cycles(d *Definition) {
 			ahead = append(ahead, d.names[name])
 		}
 	}
-	for _, t := range d.Tasks {
-		if !reached[t] && !slices.Contains(cycle, t.Name) {
-			r.mistakef(t.At, "task %s is never reached: only what is never reached leads to it", shorten(t.Name))
-		}
-	}
+	return reached
 }
 
 // arrows draws a way through tasks on one line.

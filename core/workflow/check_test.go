@@ -42,7 +42,7 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 		{"twice within", "version: 1\ntasks: [{name: a, action: b.c},\n {name: p, type: parallel, tasks: [{name: a, action: b.c}]}]", []string{
 			"3:43: there are two tasks named a, the first in line 2",
 		}},
-		{"no action", "version: 1\ntasks: [{name: a}]", []string{"2:16: task a: a task of type action has an action"}},
+		{strictly + "no action", "version: 1\ntasks: [{name: a}]", []string{"2:16: task a: a task of type action has an action; without one it is skipped"}},
 		{"ref", "version: 1\ntasks: [{name: a, action: echo}]", []string{
 			"2:27: task a: action is \"echo\"; it must be a ref such as core.echo",
 		}},
@@ -53,34 +53,33 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 			"6:14: task a: it leads to aa, which is no task; the nearest is a",
 			"6:18: task a: it leads to b, which is no task",
 		}},
-		{"expression", task("    input:\n      x: \"{{ 1 + }}\"\n"), []string{
+		{strictly + "expression", task("    input:\n      x: \"{{ 1 + }}\"\n"), []string{
 			"6:18: task a: the expression ends where a value is expected",
 		}},
-		{"deep expression", task("    input:\n      list:\n        - {deep: \"é {{ parameters.x | upper }}\"}\n"), []string{
+		{strictly + "deep expression", task("    input:\n      list:\n        - {deep: \"é {{ parameters.x | upper }}\"}\n"), []string{
 			"7:37: task a: unexpected \"|\"",
 		}},
-		{"open template", task("    input: {x: 'a {{ b'}\n"), []string{"5:19: task a: the template is not closed by }}"}},
-		{"block", task("    input:\n      x: |\n        first\n        and {{ 1 ++ }}\n"), []string{
+		{strictly + "open template", task("    input: {x: 'a {{ b'}\n"), []string{"5:19: task a: the template is not closed by }}"}},
+		{strictly + "block", task("    input:\n      x: |\n        first\n        and {{ 1 ++ }}\n"), []string{
 			"8:19: task a: unexpected +",
 		}},
-		{"condition", task("    when: \"{{ x }} and {{ y }}\"\n"), []string{
+		{strictly + "condition", task("    when: \"{{ x }} and {{ y }}\"\n"), []string{
 			"5:12: task a: when: a condition is one expression, alone or as {{ expression }}",
 		}},
-		{"bare condition", task("    next: [{when: succeeded() and}]\n"), []string{
+		{strictly + "bare condition", task("    next: [{when: succeeded() and}]\n"), []string{
 			"5:34: task a: when: the expression ends where a value is expected",
 		}},
-		{"function", task("    input: {at: '{{ now() }}', id: \"x-{{ uuid() }}\", s: '{{ leength(a) }}'}\n"), []string{
+		{strictly + "function", task("    input: {at: '{{ now() }}', id: \"x-{{ uuid() }}\", s: '{{ leength(a) }}'}\n"), []string{
 			"5:20: task a: there is no function now", "5:41: task a: there is no function uuid",
 			"5:60: task a: there is no function leength; the nearest is length",
 		}},
 		{"retry", task("    retry: {count: 0, delay: -1}\n"), []string{
 			"5:20: task a: count is 0; it must be at least 1", "5:30: task a: delay is -1; it must be at least 0",
 		}},
-		{"retry more", task("    retry: {count: 101, delay: 10, max_delay: 9, backoff: square, on_error: '1 1'}\n"), []string{
+		{"retry more", task("    retry: {count: 101, delay: 10, max_delay: 9, backoff: square}\n"), []string{
 			"5:5: task a: retry waits 10 seconds at least, and max_delay allows 9",
 			"5:20: task a: count is 101; it can be at most 100",
 			"5:59: task a: backoff is \"square\"; it must be constant, linear or exponential",
-			"5:80: task a: on_error: unexpected 1",
 		}},
 		{"retry without count", task("    retry: {delay: 1}\n"), []string{
 			"5:5: task a: retry has no count: say how often it is repeated, 1 to 100",
@@ -93,7 +92,7 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 		{"no list", task("    concurrency: 2\n    batch_size: 2\n"), []string{
 			"5:5: task a: concurrency has a meaning only with with_items", "6:5: task a: batch_size has a meaning only with with_items",
 		}},
-		{"join", task("    next: [{do: b}]\n  - {name: b, action: c.d, join: 2}\n  - {name: c, action: c.d, join: all}\n"), []string{
+		{strictly + "join", task("    next: [{do: b}]\n  - {name: b, action: c.d, join: 2}\n  - {name: c, action: c.d, join: all}\n"), []string{
 			"6:12: task b: join waits for 2, and only 1 lead to it", "7:12: task c: join waits for all that lead to it, and nothing does",
 		}},
 		{"join word", task("    join: some\n"), []string{"5:11: task a: join is \"some\"; it must be a whole number"}},
@@ -114,10 +113,10 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 		{"tasks of an action", task("    tasks: [{name: x, action: a.b}]\n"), []string{
 			"5:5: task a: tasks belong to a task of type parallel",
 		}},
-		{"circle", task("    next: [{do: b}]\n  - {name: b, action: c.d, next: [{do: [b]}, {do: c}]}\n  - {name: c, action: c.d}\n"), []string{
+		{strictly + "circle", task("    next: [{do: b}]\n  - {name: b, action: c.d, next: [{do: [b]}, {do: c}]}\n  - {name: c, action: c.d}\n"), []string{
 			"6:12: the tasks lead in a circle: b → b; every task runs once, so repeat by retry or go over a list by with_items",
 		}},
-		{"circle apart", task("  - {name: b, action: c.d, next: [{do: c}]}\n  - {name: c, action: c.d, on_success: b, on_failure: d}\n" +
+		{strictly + "circle apart", task("  - {name: b, action: c.d, next: [{do: c}]}\n  - {name: c, action: c.d, on_success: b, on_failure: d}\n" +
 			"  - {name: d, action: c.d}\n"), []string{
 			"5:12: the tasks lead in a circle: b → c → b; every task runs once, so repeat by retry or go over a list by with_items",
 			"7:12: task d is never reached: only what is never reached leads to it",
@@ -140,20 +139,37 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 			"7:11: task a: when must be a text",
 			"8:12: task a: retry must be a mapping with count, delay and so on",
 		}},
-		{"output", "version: 1\noutput_map: {a: '{{ ) }}'}\ncancellation_policy: none\ntasks: [{name: a, action: b.c}]", []string{
-			"2:21: unexpected )", "3:22: cancellation_policy is \"none\"; it must be allow_finish or cancel_running",
+		{strictly + "output", "version: 1\noutput_map: {a: '{{ ) }}'}\ntasks: [{name: a, action: b.c}]", []string{"2:21: unexpected )"}},
+		{strictly + "repeated on", task("    retry: {count: 1, on_error: '1 1'}\n"), []string{"5:36: task a: on_error: unexpected 1"}},
+		{"strict", "version: 1\nstrict: often\ntasks: [{name: a, action: b.c}]", []string{"2:9: strict is \"often\"; it must be true or false"}},
+		{"cancellation", "version: 1\ncancellation_policy: none\ntasks: [{name: a, action: b.c}]", []string{
+			"2:22: cancellation_policy is \"none\"; it must be allow_finish or cancel_running",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, mistakes, _ := workflow.Parse("w", []byte(test.content))
-			got := texts(mistakes)
-			for i := range got {
-				got[i] = strings.TrimPrefix(strings.TrimPrefix(got[i], "w:"), " ")
+			content := test.content
+			if strings.HasPrefix(test.name, strictly) {
+				_, mistakes, warnings := workflow.Parse("w", []byte(content))
+				require.Subset(t, bare(warnings), test.want[len(mistakes):], "without strict: true one is warned of it")
+				content = strings.TrimSuffix(content, "\n") + "\nstrict: true\n"
 			}
-			require.Equal(t, test.want, got)
+			_, mistakes, _ := workflow.Parse("w", []byte(content))
+			require.Equal(t, test.want, bare(mistakes))
 		})
 	}
+}
+
+// strictly marks what is a mistake only in a strict workflow.
+const strictly = "strictly "
+
+// bare are mistakes without the name of the file.
+func bare(mistakes []workflow.Mistake) []string {
+	got := texts(mistakes)
+	for i := range got {
+		got[i] = strings.TrimPrefix(strings.TrimPrefix(got[i], "w:"), " ")
+	}
+	return got
 }
 
 func TestWarnings(t *testing.T) {
@@ -194,9 +210,10 @@ tasks:
 // The older keys become transitions in the published order.
 func TestOlderKeysBecomeTransitions(t *testing.T) {
 	t.Parallel()
+	strict := ""
 	after := func(keys string) []string {
 		others := "  - {name: s, action: c.d}\n  - {name: f, action: c.d}\n  - {name: c, action: c.d}\n  - {name: o, action: c.d}\n"
-		d := parse(t, task(keys)+others)
+		d := parse(t, strict+task(keys)+others)
 		var list []string
 		for _, next := range d.Task("a").Next {
 			when := "always"
@@ -216,8 +233,13 @@ func TestOlderKeysBecomeTransitions(t *testing.T) {
 		after("    publish: [{x: 1}, y]\n    on_failure: f\n    on_success: s\n"))
 	require.Equal(t, []string{"{{ failed() }} x=1 f"}, after("    publish: [{x: 1}]\n    on_failure: f\n"))
 	require.Equal(t, []string{"{{ succeeded() }} x=1 "}, after("    publish: [{x: 1}]\n"))
-	require.Equal(t, []string{"{{ result().n > 1 }} s", "{{ not ((result().n > 1) or (failed())) }} o", "failed() f"},
-		after("    decision: [{when: '{{ result().n > 1 }}', next: s}, {default: true, next: o}, {when: failed(), next: f}]\n"))
+	require.Equal(t, []string{"{{ result().n > 1 }} s", "{{ not ((result().n > 1) or (workflow.n)) }} o", "workflow.n f"},
+		after("    decision: [{when: '{{ result().n > 1 }}', next: s}, {default: true, next: o}, {when: workflow.n, next: f}]\n"))
+	asked := "    decision: [{when: '{{ result().n > 1 }}', next: s}, {default: true, next: o}, {when: failed(), next: f}]\n"
+	require.Equal(t, []string{"{{ result().n > 1 }} s", "always o", "failed() f"}, after(asked), "as published")
+	strict = "strict: true\n"
+	require.Equal(t, []string{"{{ result().n > 1 }} s", "{{ not ((result().n > 1) or (failed())) }} o", "failed() f"}, after(asked))
+	strict = ""
 	require.Equal(t, []string{"{{ succeeded() }} s"},
 		after("    on_failure: f\n    next: [{when: '{{ succeeded() }}', do: s}]\n"))
 

@@ -39,9 +39,14 @@ func (x *decision) scopeOf(t *Task) scope {
 	return scope{x: x}
 }
 
-// scopeAfter is what the transitions of a task see that has ended.
+// scopeAfter is what the transitions of a task see that has ended. One that was
+// skipped has no result.
 func (x *decision) scopeAfter(t *Task) scope {
-	return scope{x: x, outcome: outcome{status: x.state.Tasks[t.Name].Status, result: func() (any, error) {
+	status := x.state.Tasks[t.Name].Status
+	if status == TaskSkipped {
+		return scope{x: x, outcome: outcome{status: status}}
+	}
+	return scope{x: x, outcome: outcome{status: status, result: func() (any, error) {
 		result, _, err := x.result(t)
 		return result.Value, err
 	}}}
@@ -95,7 +100,9 @@ func (s scope) Call(name string, arguments []any) (any, bool, error) {
 			if err != nil {
 				return nil, true, err
 			}
-			value = result
+			if value = result; value == nil {
+				value = map[string]any{}
+			}
 		}
 	case "succeeded":
 		value = status == TaskCompleted || status == TaskSkipped
@@ -136,7 +143,31 @@ func (o tasksObject) Get(name string) (any, bool, error) {
 		return nil, false, nil
 	}
 	result, known, err := o.x.result(t)
-	return result.View, known, err
+	return taskObject{result.View}, known, err
+}
+
+// taskObject is task.NAME: the view of its result. Where that has no field result of
+// its own, task.NAME.result is the same view, and task.NAME.result.FIELD its field.
+type taskObject struct{ view any }
+
+var _ expr.Valued = taskObject{}
+
+// Value implements expr.Valued.
+func (o taskObject) Value() any { return o.view }
+
+// Keys implements expr.Object.
+func (o taskObject) Keys() []string {
+	fields, _ := o.view.(map[string]any)
+	return slices.Sorted(maps.Keys(fields))
+}
+
+// Get implements expr.Object.
+func (o taskObject) Get(name string) (any, bool, error) {
+	fields, _ := o.view.(map[string]any)
+	if value, known := fields[name]; known {
+		return value, true, nil
+	}
+	return o.view, name == "result", nil
 }
 
 // result is what a task has given; known is false while it has not ended.

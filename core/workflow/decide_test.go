@@ -20,6 +20,7 @@ const (
 	timeout   = attune.StatusTimeout
 	cancelled = attune.StatusCancelled
 	abandoned = attune.StatusAbandoned
+	canceled  = attune.StatusCanceling
 )
 
 // define reads tasks, written as YAML, as a definition without mistakes.

@@ -6,8 +6,7 @@ import (
 )
 
 // Definition is a workflow as it was written. One that Parse gave without mistakes
-// can be run: its names are known, its graph has no cycle and its expressions were
-// read. Nobody changes it; many may use it at once.
+// can be run. Nobody changes it; many may use it at once.
 type Definition struct {
 	Ref, Label, Description, Version string
 	Tags                             []string
@@ -20,6 +19,9 @@ type Definition struct {
 	// OutputMap is what the result of a workflow that succeeds is made of. It is in
 	// the order in which it was written.
 	OutputMap []Assignment
+	// Strict has errors in expressions refused where they show, and fail the task or
+	// the workflow where they occur; see errorRules.
+	Strict bool
 	// Cancellation is what becomes of tasks that run when the workflow is cancelled.
 	Cancellation Cancellation
 
@@ -43,7 +45,8 @@ const (
 type Task struct {
 	Name string
 	Kind Kind
-	// Action is the ref of its action; empty for a parallel one.
+	// Action is the ref of its action; empty for a parallel one. Any other task without
+	// an action is skipped.
 	Action string
 	// Input are the parameters of its children. Nil passes on those of the workflow.
 	Input *Value

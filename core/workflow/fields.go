@@ -299,10 +299,9 @@ func (r *reader) template(f field) *Value {
 	if len(r.mistakes) > before {
 		return nil
 	}
-	value, err := NewValue(raw)
-	if err != nil { // the texts were read one by one, so this is about the whole
+	value, err := NewValue(raw) // errors of its texts were told where they stand
+	if value == nil {
 		r.mistakef(r.at(f.value), "%s: %v", f.key.Value, err)
-		return nil
 	}
 	return value
 }
@@ -315,14 +314,25 @@ func (r *reader) condition(f field) *Condition {
 	}
 	condition, err := NewCondition(source)
 	if e := (*expr.Error)(nil); errors.As(err, &e) {
-		r.mistakef(r.within(f.value, e.Offset), "%s: %s", f.key.Value, e.Text)
-		return nil
+		r.errorf(r.within(f.value, e.Offset), "%s: %s", f.key.Value, e.Text)
+	} else if err != nil {
+		r.errorf(r.at(f.value), "%s: %v", f.key.Value, err)
+	} else {
+		r.use(condition.expression, r.at(f.value))
 	}
-	if err != nil {
-		r.mistakef(r.at(f.value), "%s: %v", f.key.Value, err)
-		return nil
+	return condition
+}
+
+// fires reads the condition of a transition.
+func (r *reader) fires(f field) *Condition {
+	condition := r.condition(f)
+	if condition == nil || r.rules.asWritten {
+		return condition
 	}
-	r.use(condition.expression, r.at(f.value))
+	if kind, written := condition.kind(); !written {
+		r.warnf(r.at(f.value), "%s: only %s counts, and the rest of the condition is ignored; with strict: true in the workflow all of it counts",
+			f.key.Value, kind)
+	}
 	return condition
 }
 

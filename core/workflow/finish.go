@@ -11,7 +11,13 @@ import (
 // endWhenIdle is the rule that keeps workflows from hanging: one in which no task
 // runs, waits for a repetition or is ready has ended, whatever else is in its state.
 func (x *decision) endWhenIdle() error {
-	if !x.running() || x.live > 0 {
+	if x.live > 0 {
+		return nil
+	}
+	if x.state.Status == attune.StatusCanceling {
+		x.end(attune.StatusCancelled, workflowCancelled)
+	}
+	if !x.running() {
 		return nil
 	}
 	if !x.begun() {
@@ -24,20 +30,28 @@ func (x *decision) endWhenIdle() error {
 	result := map[string]any{}
 	for _, output := range x.def.OutputMap {
 		value, err := x.value(output.Value, scope{x: x})
-		if needs(err) != nil {
+		switch {
+		case err == nil:
+			result[output.Name] = value
+		case needs(err) != nil:
 			return err
-		}
-		if err != nil {
+		case x.def.onError().fail:
 			x.fail(fmt.Sprintf("output_map %s: %v", output.Name, err))
 			return nil
+		default:
+			x.logf("output_map leaves %s out: %v", output.Name, err)
 		}
-		result[output.Name] = value
 	}
+	x.complete(result)
+	return nil
+}
+
+// complete ends the workflow as completed.
+func (x *decision) complete(result map[string]any) {
 	x.state.Status = attune.StatusCompleted
 	result["succeeded"] = true
 	x.plan.End = &End{Status: attune.StatusCompleted, Result: result}
 	x.logf("the workflow completed")
-	return nil
 }
 
 // begun reports whether the workflow was started, now or before.
@@ -51,13 +65,15 @@ func (x *decision) fail(why string) { x.end(attune.StatusFailed, why) }
 // end ends the workflow otherwise than it should.
 func (x *decision) end(as attune.Status, why string) {
 	x.state.Status = as
-	failed := []any{}
-	for _, t := range x.unhandled() {
-		failed = append(failed, t.Name)
+	result := map[string]any{"error": why, "succeeded": false}
+	if as != attune.StatusCancelled {
+		failed := []any{}
+		for _, t := range x.unhandled() {
+			failed = append(failed, t.Name)
+		}
+		result["failed_tasks"] = failed
 	}
-	x.plan.End = &End{Status: as, Error: why, Result: map[string]any{
-		"error": why, "succeeded": false, "failed_tasks": failed,
-	}}
+	x.plan.End = &End{Status: as, Error: why, Result: result}
 	x.logf("the workflow ends %s: %s", as, why)
 }
 

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/attune-go/attune/core/expr"
 )
 
 // follow looks at the transitions of tasks that have ended, in the order in which
@@ -43,7 +45,7 @@ func (x *decision) lead(t *Task) error {
 	var wrong error
 	fired := 0
 	for i := range t.Next {
-		matches, err := x.fire(t, &t.Next[i])
+		matches, err := x.fire(t, i)
 		switch {
 		case needs(err) != nil:
 			return err
@@ -55,7 +57,7 @@ func (x *decision) lead(t *Task) error {
 			targets = append(targets, t.Next[i].Do...)
 		}
 	}
-	x.answer(t, wrong, fired, len(targets) > 0)
+	x.answer(t, wrong, fired, x.leadsOn(t, targets))
 	for _, target := range targets {
 		if err := x.arrive(target, t.Name); err != nil {
 			return err
@@ -64,8 +66,18 @@ func (x *decision) lead(t *Task) error {
 	return nil
 }
 
+// leadsOn reports whether a task leads to another one than those that have led to it
+// and have ended: these are not run again.
+func (x *decision) leadsOn(t *Task, targets []string) bool {
+	return slices.ContainsFunc(targets, func(name string) bool {
+		st := x.state.Tasks[name]
+		return st == nil || !st.Status.Ended() || !x.def.reaches(x.def.Task(name), t)
+	})
+}
+
 // answer decides what the transitions say about their task: one that leads on
-// handles its failure; an error in one fails the task, unless another has fired.
+// handles its failure. What strict workflows have an error in one fail is the task,
+// unless another one fires.
 func (x *decision) answer(t *Task, wrong error, fired int, leads bool) {
 	status := x.state.Tasks[t.Name].Status
 	if wrong != nil && fired == 0 {
@@ -87,31 +99,72 @@ func (s TaskStatus) bad() bool {
 	return s == TaskFailed || s == TaskTimeout || s == TaskCancelled
 }
 
-// fire reports whether a transition fires, and publishes what it says if so: all of
-// it sees the variables as they were before, and is assigned together or not at all.
-func (x *decision) fire(t *Task, transition *Transition) (bool, error) {
-	scope := x.scopeAfter(t)
+// fire reports whether the nth transition of a task fires, and publishes what it says if
+// so: all of it sees the variables as they were before, and is assigned together. An
+// error is returned in a strict workflow only.
+func (x *decision) fire(t *Task, n int) (bool, error) {
+	transition, in := &t.Next[n], x.scopeAfter(t)
 	if transition.When != nil {
-		holds, err := x.holds(transition.When, scope)
-		if err != nil {
-			return false, fmt.Errorf("when: %w", err)
-		}
-		if !holds {
-			return false, nil
+		matches, err := x.matches(t, n, in)
+		if err != nil || !matches {
+			return false, err
 		}
 	}
-	published := make([]any, len(transition.Publish))
-	for i, p := range transition.Publish {
-		var err error
-		if published[i], err = x.value(p.Value, scope); err != nil {
+	var names []string
+	var values []any
+	for _, p := range transition.Publish {
+		value, err := x.value(p.Value, in)
+		switch {
+		case err == nil:
+			names, values = append(names, p.Name), append(values, value)
+		case needs(err) != nil || x.def.onError().fail:
 			return false, fmt.Errorf("publish %s: %w", p.Name, err)
+		default:
+			x.logf("%s does not publish %s: %v", t.Name, p.Name, err)
 		}
 	}
-	x.publish(t, transition.Publish, published)
+	x.publish(t, names, values)
 	return true, nil
 }
 
-func (x *decision) publish(t *Task, names []Assignment, values []any) {
+// matches reports whether the condition of the nth transition of a task holds. In a
+// lenient workflow the call that it mentions decides. Without one it is evaluated as an
+// expression, or between text as a template whose text is read; an error then lets it
+// hold if it has no braces, and otherwise if the task has succeeded.
+func (x *decision) matches(t *Task, n int, in scope) (bool, error) {
+	when, status := t.Next[n].When, x.state.Tasks[t.Name].Status
+	if x.def.onError().asWritten {
+		holds, err := x.holds(when, in)
+		if err != nil {
+			err = fmt.Errorf("when: %w", err)
+		}
+		return holds, err
+	}
+	if kind, written := when.kind(); kind != kindCustom {
+		if !written {
+			x.logf("transition %d of %s: only %s counts of its condition", n+1, t.Name, kind)
+		}
+		return kind.holdsFor(status), nil
+	}
+	var holds, otherwise bool
+	var err error
+	if when.text == nil {
+		otherwise = truthOf(when.source)
+		holds, err = x.holds(when, in)
+	} else {
+		otherwise = kindSucceeded.holdsFor(status)
+		var text any
+		text, err = x.value(when.text, in)
+		holds = err == nil && truthOf(expr.Text(text))
+	}
+	if err == nil || needs(err) != nil {
+		return holds, err
+	}
+	x.logf("the condition of transition %d of %s counts as %t: %v", n+1, t.Name, otherwise, err)
+	return otherwise, nil
+}
+
+func (x *decision) publish(t *Task, names []string, values []any) {
 	if len(names) == 0 {
 		return
 	}
@@ -121,10 +174,9 @@ func (x *decision) publish(t *Task, names []Assignment, values []any) {
 			x.state.Variables = map[string]any{}
 		}
 	}
-	said := make([]string, len(names))
-	for i, p := range names {
-		x.state.Variables[p.Name], said[i] = values[i], p.Name
+	for i, name := range names {
+		x.state.Variables[name] = values[i]
 	}
-	slices.Sort(said)
-	x.logf("%s publishes %s", t.Name, strings.Join(slices.Compact(said), ", "))
+	slices.Sort(names)
+	x.logf("%s publishes %s", t.Name, strings.Join(slices.Compact(names), ", "))
 }

@@ -70,10 +70,10 @@ func FuzzDecideOnAnyState(f *testing.F) {
 
 func goesOn(t *testing.T, d *workflow.Definition, plan *workflow.Plan) {
 	t.Helper()
-	if plan.State.Status != attune.StatusRunning || len(plan.State.Tasks) == 0 {
+	if plan.State.Status.Terminal() || len(plan.State.Tasks) == 0 {
 		return
 	}
-	for name, st := range plan.State.Tasks {
+	for name, st := range plan.State.Tasks { // also one that is canceling waits for its children
 		known := d.Task(name) != nil && (st.Status == workflow.TaskRunning || st.Status == workflow.TaskReady)
 		if known || st.Status == workflow.TaskRunning && st.Open > 0 {
 			return

@@ -22,6 +22,7 @@ type storedDefinition struct {
 	OutputMap    map[string]any `json:"output_map"`
 	Tags         []string       `json:"tags"`
 	Cancellation Cancellation   `json:"cancellation_policy,omitempty"`
+	Strict       bool           `json:"strict,omitempty"`
 }
 
 type storedTask struct {
@@ -78,6 +79,7 @@ type graphRest struct {
 	OutputMap    map[string]any `json:"output_map,omitempty"`
 	Parameters   map[string]any `json:"parameters,omitempty"`
 	Cancellation Cancellation   `json:"cancellation_policy"`
+	Strict       bool           `json:"strict,omitempty"`
 }
 
 type graphNode struct {
@@ -118,6 +120,7 @@ func (d *Definition) JSON() (json.RawMessage, error) {
 	stored := storedDefinition{
 		Ref: d.Ref, Label: d.Label, Version: d.Version, Parameters: d.Parameters, Output: d.Output, Vars: d.Vars,
 		OutputMap: rawOf(d.OutputMap), Tags: d.Tags, Description: given(d.Description), Tasks: storedTasks(d.Tasks),
+		Strict: d.Strict,
 	}
 	if d.Cancellation != AllowFinish {
 		stored.Cancellation = d.Cancellation
@@ -177,7 +180,7 @@ func (d *Definition) TaskGraph() (json.RawMessage, error) {
 		Nodes: map[string]graphNode{}, EntryPoints: []string{}, Inbound: map[string][]string{}, Outbound: map[string][]string{},
 		Workflow: &graphRest{
 			Ref: d.Ref, Version: d.Version, Vars: d.Vars, OutputMap: rawOf(d.OutputMap), Parameters: d.Parameters,
-			Cancellation: d.Cancellation,
+			Cancellation: d.Cancellation, Strict: d.Strict,
 		},
 	}
 	for _, t := range d.Tasks {

@@ -21,11 +21,11 @@ func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 	order := slices.Sorted(maps.Keys(g.Nodes))
 	if w := g.Workflow; w != nil {
 		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = w.Ref, w.Version, w.Vars, w.OutputMap, w.Parameters
-		form.Cancellation = w.Cancellation
+		form.Cancellation, form.Strict = w.Cancellation, w.Strict
 		order = w.Order
 	} else if rest != nil {
 		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = rest.Ref, rest.Version, rest.Vars, rawOf(rest.OutputMap), rest.Parameters
-		form.Cancellation = rest.Cancellation
+		form.Cancellation, form.Strict = rest.Cancellation, rest.Strict
 	}
 	for _, name := range order {
 		node, ok := g.Nodes[name]

@@ -95,7 +95,7 @@ func TestParseJSONReadsWhatOthersStored(t *testing.T) {
 	require.Equal(t, 1, d.Task("a").Concurrency)
 	require.Equal(t, workflow.CancelRunning, d.Cancellation)
 
-	_, err = workflow.ParseJSON([]byte(`{"version": "1", "tasks": [
+	_, err = workflow.ParseJSON([]byte(`{"version": "1", "strict": true, "tasks": [
 		{"name": "a", "action": "core.echo", "next": [{"do": ["b"]}]}, {"name": "b", "action": "core.echo", "next": [{"do": ["a"]}]}]}`))
 	require.ErrorContains(t, err, "a → b → a")
 	var mistakes *workflow.MistakesError

@@ -168,6 +168,8 @@ func TestATaskThatCannotBeStartedDoesNotHang(t *testing.T) {
 				broken = broken[1 : len(broken)-1]
 			}
 			w := start(t, `
+strict: true
+tasks:
 - {name: a, action: core.a, next: [{do: [b]}]}
 - {name: b, action: core.b, `+broken+`}
 `)

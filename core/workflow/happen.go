@@ -20,8 +20,13 @@ func (x *decision) take() error {
 	case Resumed:
 		x.resume()
 		return x.goOn()
+	case Canceling:
+		x.cancel()
 	case Cancelled:
-		x.breakOff(attune.StatusCancelled, "the workflow was cancelled")
+		if x.state.Status == attune.StatusCanceling {
+			x.end(attune.StatusCancelled, workflowCancelled)
+		}
+		x.breakOff(attune.StatusCancelled, workflowCancelled)
 	case TimedOut:
 		x.breakOff(attune.StatusTimeout, x.overdue())
 	case Looked:
@@ -44,8 +49,9 @@ func (x *decision) begin() error {
 	if !x.running() || len(x.state.Tasks) > 0 {
 		return nil // it was begun before
 	}
-	if cycle := x.def.Cycle(); cycle != nil {
-		x.fail("its tasks lead in a circle: " + arrows(cycle))
+	if len(x.def.Entries()) == 0 {
+		x.logf("warning: nothing is started, since every task has one that leads to it")
+		x.complete(map[string]any{})
 		return nil
 	}
 	for _, t := range x.def.Entries() {
@@ -101,12 +107,31 @@ func (x *decision) goOn() error {
 	return nil
 }
 
-// breakOff ends the workflow before its tasks have ended. Those that were not
-// started never are; those that run are stopped, or finish, as the definition says.
+// workflowCancelled is the published error of a cancelled workflow.
+const workflowCancelled = "Workflow cancelled"
+
+// cancel has nothing more started. The workflow ends with the last of its children.
+func (x *decision) cancel() {
+	if !x.running() {
+		return
+	}
+	x.stopTasks("the workflow is cancelled")
+	x.state.Status = attune.StatusCanceling
+	x.logf("cancelled: nothing more is started")
+}
+
+// breakOff ends the workflow before its tasks have ended.
 func (x *decision) breakOff(as attune.Status, why string) {
 	if !x.running() {
 		return
 	}
+	x.stopTasks(why)
+	x.end(as, why)
+}
+
+// stopTasks ends tasks before their time: those that were not started never are; those
+// that run are stopped, or finish, as the definition says.
+func (x *decision) stopTasks(why string) {
 	for _, r := range x.state.Held {
 		if x.state.Tasks[r.Task] == nil {
 			continue
@@ -130,7 +155,6 @@ func (x *decision) breakOff(as attune.Status, why string) {
 		}
 	}
 	x.plan.StopUnstarted = x.def.Cancellation != CancelRunning
-	x.end(as, why)
 }
 
 // childEnded is the end of a child: it is repeated, or its task has one less open.
@@ -201,11 +225,11 @@ func (st *TaskState) outcome() TaskStatus {
 	}
 }
 
-// lateEnd notes the end of a task after that of its workflow.
+// lateEnd notes the end of a task whose workflow has ended, or is cancelled.
 func (x *decision) lateEnd(t *Task) {
 	if st := x.state.Tasks[t.Name]; st.Open == 0 {
 		x.move(t.Name, st.outcome())
-		x.logf("%s ended after the workflow: %s", t.Name, st.outcome())
+		x.logf("%s ended after the workflow was stopped: %s", t.Name, st.outcome())
 		x.settleParallel(t)
 	}
 }

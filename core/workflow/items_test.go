@@ -32,7 +32,7 @@ func TestItemsRunAsManyAtATimeAsAllowed(t *testing.T) {
 	w.item("a", 3, completed, "three")
 	w.runs("b")
 	data := map[string]any{"k": int64(1)}
-	require.Equal(t, []any{map[string]any{"data": data}, "one", "two", "three", nil}, w.state.Variables["got"])
+	require.Equal(t, []any{map[string]any{"data": data, "k": int64(1)}, "one", "two", "three", nil}, w.state.Variables["got"])
 	require.Equal(t, map[string]any{
 		"results":     []any{map[string]any{"data": data, "k": int64(1)}, "one", "two", "three", nil},
 		"items_total": int64(5), "succeeded_count": int64(4), "failed_count": int64(0), "timed_out_count": int64(1),

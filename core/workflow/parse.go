@@ -76,6 +76,7 @@ type reader struct {
 	nodes    int    // values that were read, aliases counted each time
 	inside   string // which task the next mistakes are about, for their texts
 
+	rules     errorRules      // what an error in an expression leads to
 	templates bool            // texts that are read now may have templates
 	task      *Task           // that is read now
 	variables map[string]bool // that vars and publish give
@@ -87,6 +88,15 @@ func (r *reader) at(node *yaml.Node) Place { return Place{r.file, node.Line, nod
 
 func (r *reader) mistakef(at Place, format string, args ...any) {
 	r.mistakes = append(r.mistakes, Mistake{at, r.inside + fmt.Sprintf(format, args...)})
+}
+
+// errorf reports an error that a lenient workflow lives with.
+func (r *reader) errorf(at Place, format string, args ...any) {
+	if r.rules.refuse {
+		r.mistakef(at, format, args...)
+		return
+	}
+	r.warnf(at, format, args...)
 }
 
 func (r *reader) warnf(at Place, format string, args ...any) {
@@ -108,6 +118,7 @@ func (r *reader) syntaxMistake(err error) Mistake {
 
 var definitionKeys = []string{
 	"ref", "label", "description", "version", "parameters", "output", "vars", "tasks", "output_map", "tags", "cancellation_policy",
+	"strict",
 }
 
 // definition reads the whole.
@@ -120,7 +131,14 @@ func (r *reader) definition(node *yaml.Node) *Definition {
 	d := &Definition{Cancellation: AllowFinish}
 	r.variables = map[string]bool{}
 	given := map[string]bool{}
-	for _, f := range r.fields(node, definitionKeys, "") {
+	fields := r.fields(node, definitionKeys, "")
+	for _, f := range fields { // the other keys are read by its rules
+		if f.name == "strict" && !isNull(f.value) {
+			r.strict(d, f)
+		}
+	}
+	r.rules = d.onError()
+	for _, f := range fields {
 		if isNull(f.value) {
 			continue
 		}
@@ -164,6 +182,12 @@ func (r *reader) top(d *Definition, f field) {
 		d.OutputMap = r.assignments(f)
 	case "cancellation_policy":
 		oneOf(r, f, &d.Cancellation, AllowFinish, CancelRunning)
+	}
+}
+
+func (r *reader) strict(d *Definition, f field) {
+	if f.value.Kind != yaml.ScalarNode || f.value.ShortTag() != "!!bool" || f.value.Decode(&d.Strict) != nil {
+		r.mistakef(r.at(f.value), "strict is %s; it must be true or false", show(f.value))
 	}
 }
 

@@ -33,6 +33,7 @@ ref: shop.checkout
 label: Check out
 description: Pays for a cart and ships it.
 version: 1.2.0
+strict: true
 tags: [shop, money]
 parameters:
   cart: {type: object, required: true}
@@ -102,7 +103,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Empty(t, texts(mistakes))
 	require.Empty(t, texts(warnings))
 	requireEverything(t, d)
-	require.Equal(t, "w.yaml:16:11", d.Task("reserve").At.String())
+	require.Equal(t, "w.yaml:17:11", d.Task("reserve").At.String())
 	require.True(t, d.Task("ship").JoinAll)
 }
 
@@ -112,6 +113,7 @@ func requireEverything(t *testing.T, d *workflow.Definition) {
 	require.Equal(t, "shop.checkout", d.Ref)
 	require.Equal(t, "1.2.0", d.Version)
 	require.Equal(t, workflow.CancelRunning, d.Cancellation)
+	require.True(t, d.Strict)
 	require.Equal(t, map[string]any{"order": nil, "limits": map[string]any{"low": int64(1), "high": []any{int64(2), 3.5}}}, d.Vars)
 	require.Equal(t, []string{"reserve", "pay", "prepare", "box", "label", "ship", "tell"}, names(d.All()))
 	require.Equal(t, []string{"reserve"}, names(d.Entries()))

@@ -83,7 +83,7 @@ tasks:
 		w.hasEnded(cancelled)
 		require.Equal(t, []string{"a", "l", "j", "q"}, plan.Stop)
 		require.Equal(t, gently, plan.StopUnstarted)
-		require.Equal(t, "the workflow was cancelled", plan.End.Result["error"])
+		require.Equal(t, map[string]any{"error": "Workflow cancelled", "succeeded": false}, plan.End.Result)
 		require.Equal(t, workflow.TaskCancelled, w.status("w"))
 
 		w.ends("a", completed)

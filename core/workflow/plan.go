@@ -61,7 +61,7 @@ type TaskState struct {
 // State is where a workflow is. Decide never changes the one it is given. It is kept
 // as MarshalState writes it.
 type State struct {
-	Status attune.Status // running, or how it has ended
+	Status attune.Status // running, canceling, or how it has ended
 	Paused bool
 	// Variables are the workflow's own, in their published column.
 	Variables map[string]any
@@ -90,20 +90,20 @@ const (
 	ChildEnded                          // a child has ended
 	Paused                              // no more tasks are to be started
 	Resumed
-	Cancelled // an operator, or the workflow above, has ended it
+	Cancelled // its execution has been ended by others
 	TimedOut  // it has run for longer than it may
 	Looked    // nothing; whether it can go on, or has ended, is asked anew, and lists go on
+	Canceling // its end is asked for: nothing more starts, and it ends with its last child
 )
 
 // Result is what the children of a task have given; ResultOf makes it of theirs. Of
 // a parallel task those of the tasks within are asked for.
 type Result struct {
-	// Value is what result() gives right after the task has ended: the result of its
-	// child, or the list of those of its items.
+	// Value is what result() gives right after the task has ended: the view of its
+	// child's result (see ViewOf), or the list of those of its items.
 	Value any
-	// View is task.NAME: of one child its result with the keys of its data beside
-	// its own (see ViewOf); of a list the list of these, which Decide makes an object
-	// of (see ViewOfItems).
+	// View is task.NAME: the same, but of a list an object, which Decide makes of it (see
+	// ViewOfItems).
 	View any
 }
 

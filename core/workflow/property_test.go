@@ -14,9 +14,12 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// anyDefinition draws an acyclic workflow with everything that one may have. In one
-// that is free of order nothing depends on which of two tasks ends first.
+// anyDefinition draws a workflow with everything that one may have: lenient ones also
+// have tasks without actions and expressions that cannot be read, and lead in circles. In
+// one that is free of order nothing depends on which of two tasks ends first.
 func anyDefinition(rt *rapid.T, free bool) *workflow.Definition {
+	strict := rapid.Bool().Draw(rt, "strict")
+	circles := !strict && !free && rapid.Bool().Draw(rt, "circles")
 	count := rapid.IntRange(1, 9).Draw(rt, "tasks")
 	tasks := make([]map[string]any, count)
 	inbound := make([]map[int]bool, count)
@@ -27,13 +30,16 @@ func anyDefinition(rt *rapid.T, free bool) *workflow.Definition {
 		tasks[i] = anyTask(rt, i, free)
 		var next []any
 		for range rapid.IntRange(0, 3).Draw(rt, "transitions") {
-			next = append(next, anyTransition(rt, i, inbound, free))
+			next = append(next, anyTransition(rt, i, inbound, free, circles))
 		}
 		if next != nil {
 			tasks[i]["next"] = next
 		}
 	}
 	for i := range tasks {
+		if rapid.IntRange(0, 20).Draw(rt, "without action") == 0 && !strict {
+			delete(tasks[i], "action")
+		}
 		if n := len(inbound[i]); n > 0 {
 			switch rapid.IntRange(0, 2).Draw(rt, "join") {
 			case 1:
@@ -44,7 +50,7 @@ func anyDefinition(rt *rapid.T, free bool) *workflow.Definition {
 		}
 	}
 	raw, err := json.Marshal(map[string]any{
-		"version": "1.0.0", "tasks": tasks, "vars": map[string]any{"n": 0, "seen": []any{}},
+		"version": "1.0.0", "strict": strict, "tasks": tasks, "vars": map[string]any{"n": 0, "seen": []any{}},
 		"output_map":          map[string]any{"n": "{{ n }}", "seen": "{{ seen }}", "who": "{{ parameters.who }}"},
 		"cancellation_policy": rapid.SampledFrom([]string{"allow_finish", "cancel_running"}).Draw(rt, "policy"),
 	})
@@ -96,25 +102,33 @@ func anyAction(rt *rapid.T, task map[string]any) map[string]any {
 	return task
 }
 
-func anyTransition(rt *rapid.T, from int, inbound []map[int]bool, free bool) map[string]any {
+func anyTransition(rt *rapid.T, from int, inbound []map[int]bool, free, circles bool) map[string]any {
 	count := len(inbound)
 	transition := map[string]any{}
 	when := rapid.SampledFrom([]string{
 		"", "", "{{ succeeded() }}", "{{ succeeded() }}", "{{ failed() }}", "{{ not succeeded() }}", "{{ timed_out() or failed() }}",
-		"{{ n > 2 }}", "{{ result().code == 1 and failed() }}", "{{ nothing }}",
+		"{{ n > 2 }}", "{{ result().code == 1 and failed() }}", "{{ nothing }}", "nothing", "result().code == 1",
 	}).Draw(rt, "when")
 	if when != "" {
 		transition["when"] = when
+	}
+	if circles && rapid.IntRange(0, 5).Draw(rt, "cannot be read") == 0 {
+		transition["when"] = rapid.SampledFrom([]string{"{{ n > > 1 }}", "n > > 1", "{{ n }} > 1"}).Draw(rt, "broken")
+		transition["publish"] = []any{map[string]any{"n": "{{ | }}"}}
 	}
 	if !free && rapid.Bool().Draw(rt, "publishes") {
 		transition["publish"] = []any{map[string]any{
 			"n": "{{ n + 1 }}", "seen": fmt.Sprintf("{{ seen + [['t%d', result(), n]] }}", from),
 		}}
 	}
-	if from+1 < count {
+	least := from + 1
+	if circles {
+		least = 0
+	}
+	if least < count {
 		var targets []any
 		for range rapid.IntRange(0, 3).Draw(rt, "targets") {
-			to := rapid.IntRange(from+1, count-1).Draw(rt, "to")
+			to := rapid.IntRange(least, count-1).Draw(rt, "to")
 			targets = append(targets, fmt.Sprintf("t%d", to))
 			inbound[to][from] = true
 		}
@@ -277,7 +291,7 @@ func TestItDoesNotMatterHowManyThingsAreToldAtATime(t *testing.T) {
 				workflow.Looked, workflow.Paused, workflow.Resumed, workflow.ChildEnded, workflow.ChildEnded, workflow.ChildEnded,
 			}).Draw(rt, "what")}
 			if rapid.IntRange(0, 60).Draw(rt, "breaks off") == 0 {
-				h.Kind = rapid.SampledFrom([]workflow.HappeningKind{workflow.Cancelled, workflow.TimedOut}).Draw(rt, "how")
+				h.Kind = rapid.SampledFrom([]workflow.HappeningKind{workflow.Cancelled, workflow.Canceling, workflow.TimedOut}).Draw(rt, "how")
 			}
 			if open := one.openKeys(); h.Kind == workflow.ChildEnded {
 				if len(open) == 0 {

@@ -54,7 +54,7 @@ func (x *decision) wanted(t *Task, h Happening) (bool, error) {
 		if !ok {
 			return nil, x.needChildren(t)
 		}
-		return value, nil
+		return ViewOf(value), nil
 	}}
 	holds, err := x.holds(t.Retry.OnError, in)
 	switch {

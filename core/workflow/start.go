@@ -47,12 +47,18 @@ func (x *decision) run(t *Task) error {
 }
 
 func (x *decision) try(t *Task) error {
+	if t.Action == "" && t.Kind != KindParallel {
+		x.omit(t)
+		return nil
+	}
 	if t.When != nil {
 		holds, err := x.holds(t.When, x.scopeOf(t))
-		if err != nil {
+		switch {
+		case needs(err) != nil || err != nil && x.def.onError().fail:
 			return fmt.Errorf("when: %w", err)
-		}
-		if !holds {
+		case err != nil:
+			x.logf("the condition of %s counts as true: %v", t.Name, err)
+		case !holds:
 			why := fmt.Sprintf("its condition %s is false", shorten(t.When.Source()))
 			x.logf("%s is skipped: %s", t.Name, why)
 			x.finish(t.Name, TaskSkipped, why)
@@ -67,6 +73,17 @@ func (x *decision) try(t *Task) error {
 	default:
 		return x.runOne(t)
 	}
+}
+
+// omit skips a task that has no action. Nothing follows it.
+func (x *decision) omit(t *Task) {
+	const why = "it has no action"
+	x.logf("warning: %s is skipped: %s", t.Name, why)
+	if t.Within != nil { // the one around it counts its tasks
+		x.finish(t.Name, TaskSkipped, why)
+		return
+	}
+	x.move(t.Name, TaskSkipped).Why = why
 }
 
 func (x *decision) runOne(t *Task) error {
@@ -109,9 +126,6 @@ func (x *decision) child(t *Task, at *place) (Start, error) {
 		if t.BatchSize > 0 {
 			child.Batch = &at.index
 		}
-	}
-	if t.Action == "" {
-		return Start{}, fmt.Errorf("it has no action")
 	}
 	in := x.scopeOf(t)
 	in.place = at

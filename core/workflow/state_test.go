@@ -80,7 +80,8 @@ func TestViewsHaveTheKeysOfDataOrOfWhatWasPrinted(t *testing.T) {
 		"its own win":     {object{"data": data, "a": 9}, object{"data": data, "a": int64(9), "b": int64(2)}},
 		"data, no object": {object{"data": "x", "stdout": `{"k": 1}`}, object{"data": "x", "stdout": `{"k": 1}`}},
 		"printed":         {object{"stdout": ` {"k": 1.5, "n": 2}`}, object{"stdout": ` {"k": 1.5, "n": 2}`, "k": 1.5, "n": int64(2)}},
-		"data is null":    {object{"data": nil, "stdout": `{"k": 1}`}, object{"data": nil, "stdout": `{"k": 1}`, "k": int64(1)}},
+		"data is null":    {object{"data": nil, "stdout": `{"k": 1}`}, object{"data": nil, "stdout": `{"k": 1}`}},
+		"printed more":    {object{"stdout": `{"k": 1} and more`}, object{"stdout": `{"k": 1} and more`}},
 		"printed a list":  {object{"stdout": `[1]`}, object{"stdout": `[1]`}},
 		"printed no JSON": {object{"stdout": `{"k"`}, object{"stdout": `{"k"`}},
 	} {

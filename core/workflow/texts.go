@@ -40,7 +40,7 @@ func (r *reader) read(node *yaml.Node) {
 		if e := (*expr.Error)(nil); errors.As(err, &e) {
 			at, text = r.within(node, e.Offset), e.Text
 		}
-		r.mistakef(at, "%s", text)
+		r.errorf(at, "%s", text)
 		return
 	}
 	for _, part := range expressionsIn(node.Value) {
@@ -84,10 +84,10 @@ func (r *reader) use(expression *expr.Expression, at Place) {
 			continue
 		}
 		if near := config.Nearest(name, knownFunctions); near != "" {
-			r.mistakef(at, "there is no function %s; the nearest is %s", name, near)
+			r.errorf(at, "there is no function %s; the nearest is %s", name, near)
 			continue
 		}
-		r.mistakef(at, "there is no function %s", shorten(name))
+		r.errorf(at, "there is no function %s", shorten(name))
 	}
 	for _, name := range names {
 		r.uses = append(r.uses, use{name: name, inside: r.inside, task: r.task, at: at})

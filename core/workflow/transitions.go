@@ -49,7 +49,7 @@ func (r *reader) transition(t *Task, node *yaml.Node) {
 		}
 		switch f.name {
 		case "when":
-			transition.When = r.condition(f)
+			transition.When = r.fires(f)
 		case "publish":
 			transition.Publish = r.publish(f)
 		case "do":
@@ -193,7 +193,7 @@ func (r *reader) legacy(t *Task, given map[string]field) {
 func mustCondition(source string) *Condition {
 	condition, err := NewCondition(source)
 	if err != nil {
-		panic(err) // of constants, and of sources that were read before
+		panic(err) // it is a constant
 	}
 	return condition
 }
@@ -228,11 +228,16 @@ func (r *reader) decision(t *Task, f field) {
 		t.Next = append(t.Next, transition)
 	}
 	if fallback >= 0 && len(others) > 0 {
-		if condition, err := NewCondition("{{ not (" + strings.Join(others, " or ") + ") }}"); err == nil {
-			t.Next[fallback].When = condition
-		} else {
-			r.mistakef(t.Next[fallback].At, "the default branch cannot be told from the others: %v", err)
+		condition, err := NewCondition("{{ not (" + strings.Join(others, " or ") + ") }}")
+		if err != nil {
+			r.errorf(t.Next[fallback].At, "the default branch cannot be told from the others: %v", err)
 		}
+		if _, written := condition.kind(); !written && !r.rules.asWritten { // a call in it would decide alone
+			r.warnf(t.Next[fallback].At, "the default branch is always taken, since another branch asks how the task has ended; "+
+				"with strict: true in the workflow it is taken if no other is")
+			return
+		}
+		t.Next[fallback].When = condition
 	}
 }
 
@@ -245,7 +250,7 @@ func (r *reader) branch(node *yaml.Node) (transition Transition, conditional, is
 		switch f.name {
 		case "when":
 			conditional = true
-			transition.When = r.condition(f)
+			transition.When = r.fires(f)
 		case "next":
 			transition.Do = r.targets(f)
 		case "default":

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,10 +17,11 @@ type Value struct {
 	compiled compiled
 }
 
-// compiled is a value without its templates, or with them: exactly one of the
-// three is set where templates are.
+// compiled is a value without its templates, or with them: exactly one of the first
+// four is set where templates are.
 type compiled struct {
 	template *expr.Template
+	broken   error // of a template that cannot be read
 	list     []compiled
 	object   []compiledField
 	literal  any // if nothing below has a template
@@ -37,14 +37,33 @@ type compiledField struct {
 const maxDepth = 64
 
 // NewValue reads the templates of a value. The error names the path to the text
-// in the value and is or wraps an *expr.Error.
+// in the value and is or wraps an *expr.Error. The value that is returned with it gives
+// the error whenever it is evaluated; it is nil if it is nested too deeply.
 func NewValue(raw any) (*Value, error) {
 	raw = expr.Value(raw)
 	c, err := compile(raw, "", 0)
 	if err != nil {
 		return nil, err
 	}
-	return &Value{raw: raw, compiled: c}, nil
+	return &Value{raw: raw, compiled: c}, c.firstError("")
+}
+
+// firstError is the error of the first template that cannot be read.
+func (c compiled) firstError(path string) error {
+	if c.broken != nil {
+		return inPath(path, c.broken)
+	}
+	for i, item := range c.list {
+		if err := item.firstError(path + "[" + strconv.Itoa(i) + "]"); err != nil {
+			return err
+		}
+	}
+	for _, field := range c.object {
+		if err := field.value.firstError(strings.TrimPrefix(path+"."+field.key, ".")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func compile(raw any, path string, depth int) (compiled, error) {
@@ -53,7 +72,7 @@ func compile(raw any, path string, depth int) (compiled, error) {
 	}
 	switch v := raw.(type) {
 	case string:
-		return compileText(v, path)
+		return compileText(v), nil
 	case []any:
 		c := compiled{plain: true, literal: raw}
 		for i, item := range v {
@@ -81,15 +100,15 @@ func compile(raw any, path string, depth int) (compiled, error) {
 	}
 }
 
-func compileText(text, path string) (compiled, error) {
+func compileText(text string) compiled {
 	if !strings.Contains(text, "{{") {
-		return compiled{plain: true, literal: text}, nil
+		return compiled{plain: true, literal: text}
 	}
 	template, err := expr.ParseTemplate(text)
 	if err != nil {
-		return compiled{}, inPath(path, err)
+		return compiled{broken: err}
 	}
-	return compiled{template: template}, nil
+	return compiled{template: template}
 }
 
 func inPath(path string, err error) error {
@@ -114,6 +133,8 @@ func (c compiled) eval(path string, scope expr.Scope) (any, error) {
 	switch {
 	case c.plain:
 		return c.literal, nil
+	case c.broken != nil:
+		return nil, inPath(path, c.broken)
 	case c.template != nil:
 		value, err := c.template.Eval(scope)
 		if err != nil {
@@ -140,79 +161,4 @@ func (c compiled) eval(path string, scope expr.Scope) (any, error) {
 		}
 		return object, nil
 	}
-}
-
-// Condition is an expression that is asked for its truth. It is written as an
-// expression, or as a template that is nothing but one.
-type Condition struct {
-	source     string
-	inner      string // without the braces
-	expression *expr.Expression
-}
-
-var errMixed = errors.New("a condition is one expression, alone or as {{ expression }}")
-
-// NewCondition reads a condition. The error is an *expr.Error, with the position in
-// the source, wherever one can be given.
-func NewCondition(source string) (*Condition, error) {
-	inner, from := source, 0
-	trimmed := strings.TrimSpace(source)
-	if strings.HasPrefix(trimmed, "{{") && strings.HasSuffix(trimmed, "}}") && len(trimmed) >= 4 {
-		from = strings.Index(source, "{{") + 2
-		inner = source[from:strings.LastIndex(source, "}}")]
-	}
-	if strings.Contains(unquoted(source), "{{") {
-		if _, err := expr.ParseTemplate(source); err != nil {
-			return nil, err
-		}
-	}
-	if strings.Contains(unquoted(inner), "{{") {
-		return nil, &expr.Error{Source: source, Offset: 0, Text: errMixed.Error()}
-	}
-	expression, err := expr.Parse(inner)
-	if e := (*expr.Error)(nil); errors.As(err, &e) {
-		return nil, &expr.Error{Source: source, Offset: from + e.Offset, Text: e.Text}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &Condition{source: source, inner: strings.TrimSpace(inner), expression: expression}, nil
-}
-
-// Source is the condition as it was written.
-func (c *Condition) Source() string { return c.source }
-
-// Expression is the expression without braces and blanks around it.
-func (c *Condition) Expression() string { return c.inner }
-
-// Holds reports whether the condition is true.
-func (c *Condition) Holds(scope expr.Scope) (bool, error) {
-	value, err := c.expression.Eval(scope)
-	if err != nil {
-		return false, err
-	}
-	return expr.Truthy(value), nil
-}
-
-// unquoted is an expression with blanks where its strings were.
-func unquoted(s string) string {
-	out := []byte(s)
-	quote := byte(0)
-	for i := 0; i < len(out); i++ {
-		c := out[i]
-		switch {
-		case quote == 0 && (c == '"' || c == '\''):
-			quote = c
-		case quote != 0 && c == '\\' && i+1 < len(out):
-			out[i], out[i+1] = ' ', ' '
-			i++
-			continue
-		case c == quote:
-			quote = 0
-		case quote == 0:
-			continue
-		}
-		out[i] = ' '
-	}
-	return string(out)
 }

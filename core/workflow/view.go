@@ -1,35 +1,42 @@
 package workflow
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/expr"
 )
 
-// ViewOf is a result as task.NAME shows it: the result with the keys of its data
-// beside its own, which win. Without data, and if what the action has printed is a
-// JSON object, the keys of that are. Its numbers are those of expressions.
+// ViewOf is a result as result() and task.NAME show it: the result with the keys of
+// its data beside its own, which win. If there is no data, and what the action has
+// printed is a JSON object, the keys of that are. Its numbers are those of expressions.
 func ViewOf(result any) any {
 	value := expr.Value(result)
 	object, ok := value.(map[string]any)
 	if !ok {
 		return value
 	}
-	data, there := object["data"]
-	if more, ok := data.(map[string]any); ok {
-		return merged(object, more)
+	more, ok := object["data"].(map[string]any)
+	if _, there := object["data"]; !there {
+		more, ok = printed(object["stdout"])
 	}
-	if there && data != nil {
+	if !ok {
 		return object
 	}
-	if printed, ok := object["stdout"].(string); ok && strings.HasPrefix(strings.TrimSpace(printed), "{") {
-		parsed, err := expr.FromJSON([]byte(printed))
-		if more, ok := parsed.(map[string]any); ok && err == nil {
-			return merged(object, more)
-		}
+	return merged(object, more)
+}
+
+// printed is the JSON object that a text is.
+func printed(stdout any) (map[string]any, bool) {
+	text, _ := stdout.(string)
+	text = strings.TrimSpace(text)
+	if !strings.HasPrefix(text, "{") || !json.Valid([]byte(text)) {
+		return nil, false
 	}
-	return object
+	value, err := expr.FromJSON([]byte(text))
+	object, ok := value.(map[string]any)
+	return object, ok && err == nil
 }
 
 // Answered is a result with what a person has answered, as response. A result that
@@ -65,8 +72,8 @@ func ViewOfItems(st *TaskState, views []any) any {
 // wants of the state is how many children there are; it may be nil.
 func (t *Task) ResultOf(st *TaskState, children map[int]any) Result {
 	if t.WithItems == nil {
-		value := expr.Value(children[0])
-		return Result{Value: value, View: ViewOf(value)}
+		view := ViewOf(children[0])
+		return Result{Value: view, View: view}
 	}
 	size := 0
 	if st != nil {
@@ -75,12 +82,11 @@ func (t *Task) ResultOf(st *TaskState, children map[int]any) Result {
 	for index := range children {
 		size = max(size, index+1)
 	}
-	values, views := make([]any, size), make([]any, size)
+	views := make([]any, size)
 	for index, child := range children {
-		values[index] = expr.Value(child)
-		views[index] = ViewOf(values[index])
+		views[index] = ViewOf(child)
 	}
-	return Result{Value: values, View: views}
+	return Result{Value: views, View: views}
 }
 
 // ofList is the result of a task over a list, as long as the list is: the last items

@@ -1,0 +1,30 @@
+package workflow
+
+// errorRules says what an error in an expression leads to. The two values below are
+// the only difference between lenient and strict workflows.
+type errorRules struct {
+	// refuse makes an error that shows in the file a mistake of the definition.
+	// Otherwise it is a warning, and an error again when the expression is evaluated.
+	refuse bool
+	// asWritten evaluates the whole condition of a transition. Otherwise the call that
+	// it mentions decides; see Condition.kind.
+	asWritten bool
+	// fail has an error in when or publish fail its task, unless another transition
+	// fires, and one in output_map the workflow. Otherwise it is logged, and decides no
+	// more than this condition, variable or output.
+	fail bool
+}
+
+var (
+	lenient = errorRules{}
+	strict  = errorRules{refuse: true, asWritten: true, fail: true}
+)
+
+// onError are the rules of the definition: lenient, as published, unless it says
+// strict: true.
+func (d *Definition) onError() errorRules {
+	if d.Strict {
+		return strict
+	}
+	return lenient
+}
