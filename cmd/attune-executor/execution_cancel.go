@@ -235,6 +235,9 @@ func cancelLine(r triage.CancelResult) string {
 		if r.WorkerGone {
 			return name + "shall stop, but " + worker + " is gone: the engine decides"
 		}
+		if r.WorkerID == 0 {
+			return name + "ends when the last of its tasks has ended"
+		}
 		return name + "asked " + worker + " to stop"
 	case triage.CancelEnded:
 		return name + fmt.Sprintf("has ended (%s)", r.Status)

@@ -19,6 +19,11 @@ import (
 // planBirths makes the children that all courses want, and asks for what admitting
 // them takes.
 func (s *Step) planBirths(ctx context.Context, plan *handover.Plan) error {
+	for _, c := range s.courses {
+		if err := s.findMade(ctx, plan.Queries(), c); err != nil {
+			return err
+		}
+	}
 	n := 0
 	refs := []string{}
 	for _, c := range s.courses {

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/handover"
@@ -46,6 +47,7 @@ type course struct {
 
 	inherited map[workflow.Child]store.ReadWorkflowChildrenRow // of one that is taken over
 	adopted   bool                                             // it is taken over
+	canceling bool                                             // and was cancelled before
 
 	plan     *workflow.Plan
 	results  map[string]workflow.Result
@@ -54,6 +56,7 @@ type course struct {
 	read     int64 // bytes of results
 
 	births  []*handover.Birth
+	made    []admission.Head // children that are there, and are to be requested
 	repeats []repeat
 	reopen  []int64 // settled tasks that are to be waited for again
 	settle  []settled

@@ -24,6 +24,7 @@ func (w *world) workflowOf(execution int64) int64 {
 
 const fallback = `
 version: "1"
+strict: true
 tasks:
   - name: try
     action: pk.try
@@ -289,18 +290,25 @@ tasks:
 			require.Contains(t, all, children[0].ID, "what an operator cancels with the whole tree")
 			require.Contains(t, tree, children[1].ID)
 			w.cancel(id)
-			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, id))
+			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id))
+			require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "the sweep finds it")
 			w.look(id)
 			w.poll()
+			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id), "one of its children has not ended")
+			require.Empty(t, w.due(), "it waits for its children")
+			require.Equal(t, "cancelled", w.text(`SELECT status FROM workflow_execution`), "as published")
 			require.Equal(t, running, testkit.StatusOf(t, w.store, children[0].ID))
 			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, children[1].ID))
-			_, result := w.outcome(children[1].ID)
-			require.Equal(t, "wrong host", result["message"], "what is stopped with a workflow says why")
-			require.Equal(t, "anna", result["cancelled_by"])
+			_, stopped := w.outcome(children[1].ID)
+			require.Equal(t, "wrong host", stopped["message"], "what is stopped with a workflow says why")
+			require.Equal(t, "anna", stopped["cancelled_by"])
 			testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed' WHERE id = $1`, children[0].ID)
 			w.run()
 			require.Empty(t, w.ran, "nothing is started after the end")
 			require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_task_dispatch WHERE NOT settled`))
+			status, result := w.outcome(id)
+			require.Equal(t, attune.StatusCancelled, status)
+			require.Equal(t, map[string]any{"error": "Workflow cancelled", "succeeded": false}, result)
 			require.Equal(t, "{}", w.text(`SELECT current_tasks FROM workflow_execution`), "nothing is shown as running any more")
 			require.Equal(t, "cancelled", w.text(`SELECT status FROM workflow_execution`))
 			w.sound()
@@ -348,7 +356,7 @@ func TestAWorkflowWhoseTimeIsOver(t *testing.T) {
 func TestADefinitionThatCannotBeRun(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	id := w.request(w.keep("pk.round", []byte(`{"version": "1", "tasks": [
+	id := w.request(w.keep("pk.round", []byte(`{"version": "1", "strict": true, "tasks": [
 		{"name": "a", "action": "pk.a", "next": [{"do": ["b"]}]}, {"name": "b", "action": "pk.a", "next": [{"do": ["a"]}]}]}`)), nil)
 	w.run()
 	status, result := w.outcome(id)

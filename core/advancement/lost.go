@@ -51,6 +51,9 @@ func (c *course) lose(ctx context.Context, plan *handover.Plan, open map[string]
 	for name, st := range c.before.Tasks {
 		if task := c.source.definition.Task(name); st.Status == workflow.TaskRunning && task != nil && task.Kind != workflow.KindParallel {
 			missing[name] = st.Open - open[name]
+			if st.Found { // children that are not due are counted too: all are looked for
+				missing[name] = st.Open
+			}
 		}
 	}
 	for _, held := range c.before.Held { // it was settled, and is waited for again after a pause

@@ -187,6 +187,7 @@ func (s *Step) readCourse(ctx context.Context, plan *handover.Plan, c *course, r
 	case err != nil:
 		c.broken = err.Error()
 	default:
+		c.ended = dueOf(c.ended, c.before)
 		c.listen(row)
 	}
 	return nil
@@ -209,7 +210,12 @@ func (s *Step) locate(ctx context.Context, plan *handover.Plan, c *course, row s
 // them, for they may be its own end.
 func (c *course) listen(row store.ReadWorkflowsRow) {
 	switch {
-	case row.ParentStatus.Terminal() || row.Status.Terminal() || row.CancelAsked:
+	case row.ParentStatus.Terminal():
+		c.happen(workflow.Cancelled)
+	case c.before.Status == attune.StatusCanceling: // it waits for its children
+	case row.ParentStatus == attune.StatusCanceling || row.CancelAsked || row.Status == attune.StatusCancelled:
+		c.happen(workflow.Canceling)
+	case row.Status.Terminal():
 		c.happen(workflow.Cancelled)
 	case (row.Paused || row.Held) && !c.before.Paused:
 		c.happen(workflow.Paused)

@@ -135,6 +135,7 @@ func (s *Step) Apply(round *handover.Round) {
 		for _, r := range c.repeats {
 			round.Repeat(r.execution, r.reason, r.delay)
 		}
+		c.requestMade(round)
 		c.announce(round)
 	}
 }

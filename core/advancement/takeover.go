@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
@@ -43,6 +45,7 @@ func (s *Step) takeOver(ctx context.Context, plan *handover.Plan, c *course, row
 	}
 	c.ended = nil
 	c.adopted = kept.Source == nil
+	c.canceling = row.ParentStatus == attune.StatusCanceling || row.CancelAsked
 	c.happen(workflow.Started)
 	return nil
 }
@@ -60,6 +63,8 @@ func (c *course) replay(decide func() error) error {
 		case len(heard) > 0:
 		case c.plan.More: // of children that are there already, perhaps
 			heard = []workflow.Happening{{Kind: workflow.Looked}}
+		case c.canceling:
+			heard = c.cancelled(&whole)
 		default:
 			c.taken(&whole)
 			return nil
@@ -75,13 +80,46 @@ func (c *course) replay(decide func() error) error {
 	}
 }
 
-// taken makes a plan of all that was decided, for what is not there yet.
+// cancelled has a workflow that is taken over while it is cancelled wait for those of
+// its children alone that are there: the others are not made any more.
+func (c *course) cancelled(whole *workflow.Plan) []workflow.Happening {
+	c.canceling = false
+	heard := []workflow.Happening{{Kind: workflow.Canceling}}
+	whole.Start = slices.DeleteFunc(whole.Start, func(start workflow.Start) bool {
+		child := childOf(start)
+		existing, there := c.inherited[child]
+		if !there {
+			heard = append(heard, workflow.Happening{
+				Kind: workflow.ChildEnded, Task: child.Task, Index: child.Index, Status: attune.StatusCancelled, Retries: maxRetries,
+			})
+		}
+		return !there || existing.Status == statusRequested // it is stopped, and not asked for
+	})
+	c.plan.Start, c.plan.More = nil, false
+	return heard
+}
+
+// taken makes a plan of all that was decided, for what is not there yet. What is there
+// and may not have been handed over is requested.
 func (c *course) taken(whole *workflow.Plan) {
 	whole.More = false
 	whole.Start = slices.DeleteFunc(whole.Start, func(start workflow.Start) bool {
-		_, there := c.inherited[childOf(start)]
+		child, there := c.inherited[childOf(start)]
+		if there && child.Status == statusRequested {
+			c.made = append(c.made, admission.Head{
+				ExecutionID: child.Execution, ActionID: child.Action, ActionRef: child.ActionRef, Parent: child.Parent,
+				Enforcement: child.Enforcement, Config: child.Config,
+			})
+		}
 		return there
 	})
+	for child := range c.inherited {
+		if st := whole.State.Tasks[child.Task]; st != nil && !st.Found && st.Status == workflow.TaskRunning && child.Index >= st.Next {
+			found := *st
+			found.Found = true
+			whole.State.Tasks[child.Task] = &found
+		}
+	}
 	whole.Keep = slices.DeleteFunc(whole.Keep, func(list workflow.Kept) bool {
 		st := whole.State.Tasks[list.Task]
 		return st == nil || st.Next >= st.Total || st.Status.Ended()

@@ -64,7 +64,7 @@ func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
 func TestAWorkflowThatCannotBeTakenOverEnds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	action := w.keep("pk.round", []byte(`{"version": "1", "tasks": [
+	action := w.keep("pk.round", []byte(`{"version": "1", "strict": true, "tasks": [
 		{"name": "a", "action": "pk.a", "next": [{"do": ["b"]}]}, {"name": "b", "action": "pk.a", "next": [{"do": ["a"]}]}]}`))
 	id := w.existing(action, nil, map[string]attune.Status{"a": attune.StatusScheduled})
 	w.look(id)

@@ -101,6 +101,9 @@ func (c *course) state() advanced {
 	if c.late != "" {
 		row.Status = string(c.late)
 	}
+	if state.Status == attune.StatusCanceling { // as published: only its execution still waits
+		row.Status, row.Error = string(attune.StatusCancelled), "Workflow cancelled"
+	}
 	if c.plan.End != nil {
 		row.Error = c.plan.End.Error
 		if c.parent.status.Terminal() {
@@ -173,7 +176,7 @@ func (c *course) follow(round *handover.Round) {
 		}
 	}
 	if len(c.plan.Stop) > 0 {
-		reason := "its workflow has ended"
+		reason := "its workflow is cancelled"
 		if c.plan.End != nil {
 			reason = c.plan.End.Error
 		}

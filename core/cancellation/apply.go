@@ -160,7 +160,7 @@ func (p *page) read(ctx context.Context, tx *store.Tx, ids []int64) (err error) 
 // factsOf are the facts of a row.
 func factsOf(row store.CancelFactsRow) Facts {
 	return Facts{
-		Status: row.Status, Worker: row.Worker != 0, Fences: row.Fences, Started: row.Started,
+		Status: row.Status, Worker: row.Worker != 0, Fences: row.Fences, Started: row.Started, Tends: row.Tends,
 		Since: time.Duration(row.Age * float64(time.Second)),
 	}
 }
@@ -200,7 +200,7 @@ func (p *page) take(row store.CancelFactsRow, rule Rule) {
 		}
 	case StepAsk, StepAgain:
 		p.asked = append(p.asked, d)
-	case StepNone:
+	case StepNone, StepWait:
 	}
 }
 
@@ -215,7 +215,7 @@ func resultOf(target store.CancelTargetsRow, row store.CancelFactsRow, rule Rule
 	switch rule.Step {
 	case StepEnd:
 		r.Status = attune.StatusCancelled
-	case StepAsk, StepAgain:
+	case StepAsk, StepAgain, StepWait:
 		r.Status, r.WorkerGone = attune.StatusCanceling, row.Gone
 	case StepNone:
 	}
@@ -243,10 +243,14 @@ func (p *page) missing(ids []int64) {
 // result is the result of an execution that is ended here, in the shape that
 // the published scheduler gives to those that it cancels.
 func (p *page) result(row store.CancelFactsRow) json.RawMessage {
-	raw, err := json.Marshal(map[string]any{
+	result := map[string]any{
 		"error": "Cancelled", "message": cmp.Or(row.Reason, p.order.Reason, "cancelled on request"),
 		"cancelled_by": cmp.Or(row.Actor, p.order.Actor), "cancelled_at": p.At, "action_ref": row.ActionRef,
-	})
+	}
+	if row.Workflow && row.Worker == 0 {
+		result["error"], result["succeeded"] = "Workflow cancelled", false
+	}
+	raw, err := json.Marshal(result)
 	if err != nil {
 		return json.RawMessage(`{}`) // cannot happen: strings and a time
 	}

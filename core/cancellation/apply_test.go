@@ -25,6 +25,7 @@ func TestTheTableIsCompleteAndLegal(t *testing.T) {
 			{Status: status, Worker: true, Fences: true},
 			{Status: status, Worker: true, Fences: true, Started: true},
 			{Status: status, Worker: true, Since: time.Hour},
+			{Status: status, Tends: true},
 		} {
 			rule := cancellation.Decide(f, time.Minute)
 			require.NotEmpty(t, rule.Why)
@@ -33,7 +34,10 @@ func TestTheTableIsCompleteAndLegal(t *testing.T) {
 				require.True(t, attune.CanMove(status, attune.StatusCancelled), "%+v", f)
 			case cancellation.StepAsk:
 				require.True(t, attune.CanMove(status, attune.StatusCanceling), "%+v", f)
-				require.True(t, f.Worker, "only a worker can be asked: %+v", f)
+				require.True(t, f.Worker || f.Tends, "only a worker or a workflow can be asked: %+v", f)
+			case cancellation.StepWait:
+				require.Equal(t, attune.StatusCanceling, status)
+				require.True(t, f.Tends)
 			case cancellation.StepAgain:
 				require.Equal(t, attune.StatusCanceling, status)
 				require.True(t, f.Worker, "only a worker can be asked: %+v", f)

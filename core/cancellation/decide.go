@@ -12,6 +12,7 @@ type Facts struct {
 	Worker  bool          // it was handed to a worker
 	Fences  bool          // which runs no attempt but the one its row names
 	Started bool          // it has begun there
+	Tends   bool          // it is a workflow of which children have not ended
 	Since   time.Duration // how long ago its row changed last, by the database's clock
 }
 
@@ -21,8 +22,9 @@ type Step string
 // The steps.
 const (
 	StepEnd   Step = "end"   // it becomes cancelled now
-	StepAsk   Step = "ask"   // it becomes canceling, and its worker is asked to stop it
+	StepAsk   Step = "ask"   // it becomes canceling, and its worker, if it has one, is asked to stop it
 	StepAgain Step = "again" // it is canceling; its worker is asked once more
+	StepWait  Step = "wait"  // it is canceling, and ends with the last of its children
 	StepNone  Step = "none"  // it has ended
 )
 
@@ -43,14 +45,17 @@ var Rules = []Rule{
 	{attune.StatusScheduled, noWorker, StepEnd, false, "nobody has it"},
 	{attune.StatusScheduled, fenced, StepEnd, true, "its worker starts nothing whose row is not scheduled for it; the message spares it a look"},
 	{attune.StatusScheduled, nil, StepAsk, true, "its worker may be starting it; such workers look for canceling before they start"},
+	{attune.StatusRunning, tends, StepAsk, false, "a workflow: it ends with the last of its children"},
 	{attune.StatusRunning, noWorker, StepEnd, false, "a parent or a question: no process runs it"},
 	{attune.StatusRunning, nil, StepAsk, true, "its worker stops the process and writes the end"},
+	{attune.StatusCanceling, tends, StepWait, false, "a workflow: it ends with the last of its children"},
 	{attune.StatusCanceling, noWorker, StepEnd, false, "nobody is left to stop it"},
 	{attune.StatusCanceling, fencedUnstarted, StepEnd, true, "it was not started, and its worker will not start it"},
 	{attune.StatusCanceling, lateUnstarted, StepEnd, true, "its worker has not started it in all that time"},
 	{attune.StatusCanceling, nil, StepAgain, true, "the message may have been lost"},
 }
 
+func tends(f Facts, _ time.Duration) bool           { return f.Tends }
 func noWorker(f Facts, _ time.Duration) bool        { return !f.Worker }
 func fenced(f Facts, _ time.Duration) bool          { return f.Fences }
 func fencedUnstarted(f Facts, _ time.Duration) bool { return f.Fences && !f.Started }
@@ -73,7 +78,7 @@ type Outcome string
 // The outcomes.
 const (
 	Cancelled Outcome = "cancelled"    // it has ended
-	Asked     Outcome = "stop asked"   // its worker was asked to stop it
+	Asked     Outcome = "stop asked"   // its worker was asked to stop it, or its children were
 	Ended     Outcome = "has ended"    // it had ended before
 	Missing   Outcome = "not found"    // there is no such execution
 	Moving    Outcome = "keeps moving" // it was changed under every try
@@ -84,7 +89,7 @@ func outcomeOf(step Step) Outcome {
 	switch step {
 	case StepEnd:
 		return Cancelled
-	case StepAsk, StepAgain:
+	case StepAsk, StepAgain, StepWait:
 		return Asked
 	default:
 		return Ended

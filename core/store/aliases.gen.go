@@ -298,6 +298,7 @@ type (
 	ReadFleetRow                    = db.ReadFleetRow
 	ReadLetterExecutionsRow         = db.ReadLetterExecutionsRow
 	ReadLetterWorkersRow            = db.ReadLetterWorkersRow
+	ReadMadeTasksRow                = db.ReadMadeTasksRow
 	ReadOutcomesRow                 = db.ReadOutcomesRow
 	ReadPoliciesRow                 = db.ReadPoliciesRow
 	ReadRoundExecutionsRow          = db.ReadRoundExecutionsRow
@@ -824,6 +825,7 @@ const (
 	ReadFleet                             = db.ReadFleet
 	ReadLetterExecutions                  = db.ReadLetterExecutions
 	ReadLetterWorkers                     = db.ReadLetterWorkers
+	ReadMadeTasks                         = db.ReadMadeTasks
 	ReadOutcomes                          = db.ReadOutcomes
 	ReadOwnChildren                       = db.ReadOwnChildren
 	ReadPolicies                          = db.ReadPolicies

@@ -56,6 +56,8 @@ type TaskState struct {
 	Failed    int `json:"failed,omitempty"` // failed, abandoned or cancelled
 	TimedOut  int `json:"timed_out,omitempty"`
 	Cancelled int `json:"cancelled,omitempty"` // of the failed ones
+	// Found says that another engine has made children of the list which are not due yet.
+	Found bool `json:"found,omitempty"`
 }
 
 // State is where a workflow is. Decide never changes the one it is given. It is kept

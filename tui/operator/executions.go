@@ -32,7 +32,7 @@ func (o *Operator) planCancel(ctx context.Context, order act.Order) (*act.Plan, 
 	}
 	plan.Lines = append(plan.Lines, line(act.Plain, ""))
 	if planned.Asked > 0 {
-		plan.Lines = append(plan.Lines, line(act.Note, "What runs is asked to stop; how it ends is written by its worker."))
+		plan.Lines = append(plan.Lines, line(act.Note, "What runs is asked to stop; how it ends is written by its worker. A workflow ends with its last task."))
 	}
 	plan.Lines = append(plan.Lines, line(act.Danger, "It cannot be taken back, and what is stopped is not repeated by itself."))
 	plan.Word = wordFor(planned.Acted(), fmt.Sprintf("cancel %d", planned.Acted()))
@@ -69,6 +69,9 @@ func cancelLine(r triage.CancelResult) act.Line {
 		}
 		return line(act.Plain, "%s", text)
 	case triage.CancelAsked:
+		if r.WorkerID == 0 {
+			return line(act.Plain, "%s  %s → canceling, it ends when the last of its tasks has ended", name, r.Was)
+		}
 		return line(act.Plain, "%s  %s → canceling, worker %s is asked to stop it", name, r.Was, r.WorkerName)
 	case triage.CancelEnded:
 		return line(act.Note, "%s  had ended: %s", name, r.Was)
@@ -101,9 +104,9 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 	case r.Asked == 0:
 		receipt.Text = sentence(counted(r.Cancelled, "execution is", "executions are") + " cancelled")
 	case r.Cancelled == 0:
-		receipt.Text = sentence(counted(r.Asked, "worker was asked to stop an execution", "workers were asked to stop executions"))
+		receipt.Text = sentence(counted(r.Asked, "execution was asked to stop", "executions were asked to stop"))
 	default:
-		receipt.Text = fmt.Sprintf("%d cancelled, of %d the worker was asked to stop it.", r.Cancelled, r.Asked)
+		receipt.Text = fmt.Sprintf("%d cancelled, %d asked to stop.", r.Cancelled, r.Asked)
 	}
 	if r.Moving > 0 {
 		receipt.Partly = true
@@ -114,7 +117,7 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 		return receipt
 	}
 	if r.Asked > 0 {
-		receipt.Next = "it is canceling until its worker says how it ended"
+		receipt.Next = "it is canceling until its worker says how it ended, or its last task has ended"
 	}
 	if text := delivered(r.Sent); text != "" {
 		receipt.Lines = append(receipt.Lines, line(act.Note, "%s", text))

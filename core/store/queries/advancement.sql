@@ -235,16 +235,18 @@ ON CONFLICT (execution) DO NOTHING;
 
 -- name: FindWorkflows :many
 -- A page of open workflows. due are those that can go on: one that was paused or
--- resumed, itself or with one above it, whose time is over, that somebody else has ended, or that another engine
+-- resumed, itself or with one above it, whose time is over, that somebody else has ended or cancelled, or that another engine
 -- has left; one of whose children has ended and was not reported; and one that has
--- no child at all any more. unasked are ended children whose question nobody has put.
+-- no child at all any more. One that is canceling waits for nothing but its children. unasked are ended children whose question nobody has put.
 SELECT w.id::bigint AS id, coalesce(o.unasked, '{}')::bigint[] AS unasked,
        (w.state IS NULL
-        OR p.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
-        OR coalesce(w.deadline <= now(), false)
         OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-        OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-        OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution)
+        OR w.state ->> 'status' <> 'canceling'
+           AND (p.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
+                OR coalesce(w.deadline <= now(), false)
+                OR p.status = 'canceling'
+                OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+                OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution))
         OR (coalesce(o.due, NOT p.paused) AND w.updated < now() - make_interval(secs => sqlc.arg(unreported_after)::float8)))::bool AS due
 FROM (SELECT x.id, x.execution, x.state, x.status, x.paused, x.deadline, x.updated FROM workflow_execution x WHERE x.open AND x.id > sqlc.arg(after)::bigint ORDER BY x.id LIMIT sqlc.arg(page)::int) w
 CROSS JOIN LATERAL (
@@ -282,16 +284,27 @@ WHERE w.id = sqlc.arg(id);
 -- the last repetition, which its row is pointed to. What was made and never handed
 -- over counts as not ended.
 SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.updated,
+       e.action, e.action_ref, e.parent, e.enforcement, e.config,
        (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL)::bool AS ended
 FROM workflow_task_dispatch d
 CROSS JOIN LATERAL (
-    SELECT x.id, x.status, x.updated, x.admission_state_id FROM execution x
+    SELECT x.id, x.status, x.updated, x.admission_state_id, x.action, x.action_ref, x.parent, x.enforcement, x.config FROM execution x
     WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
       AND x.workflow_task ->> 'task_name' = d.task_name AND coalesce((x.workflow_task ->> 'task_index')::int, -1) = coalesce(d.task_index, -1)
     ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
 ) e
 WHERE d.workflow_execution = sqlc.arg(id)
 ORDER BY d.id;
+
+-- name: ReadMadeTasks :many
+-- Children that are there already, of those that a workflow wants made.
+SELECT d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.action, e.action_ref,
+       e.parent, e.enforcement, e.config, e.status
+FROM (SELECT unnest(sqlc.arg(tasks)::text[]) AS task, unnest(sqlc.arg(indexes)::int[]) AS index) r
+JOIN workflow_task_dispatch d ON d.workflow_execution = sqlc.arg(workflow)::bigint AND d.task_name = r.task
+                             AND coalesce(d.task_index, -1) = r.index
+JOIN execution e ON e.id = d.execution_id
+ORDER BY e.id;
 
 -- name: AdoptWorkflow :exec
 -- What leads on a workflow of another engine: its definition, its deadline, and

@@ -33,11 +33,16 @@ SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY
 
 -- name: CancelFacts :many
 -- What the decision depends on. repetition is the execution that repeats this
--- one, if there is one; actor and reason are of whoever asked first.
+-- one, if there is one; actor and reason are of whoever asked first; tends is true for
+-- the execution of a workflow that has children which have not ended.
 SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.parent, coalesce(e.worker, 0)::bigint AS worker, e.attempt,
        (e.started_at IS NOT NULL)::bool AS started, extract(epoch FROM now() - e.updated)::float8 AS age, now()::timestamptz AS now,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        coalesce(t.execution, 0)::bigint AS repetition,
+       EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id) AS workflow,
+       (e.worker IS NULL AND EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id)
+        AND EXISTS (SELECT FROM (SELECT x.status FROM execution x WHERE x.parent = e.id OFFSET 0) h
+                    WHERE h.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')))::bool AS tends,
        coalesce(k.name, '')::text AS worker_name, coalesce(k.capabilities->'attempt_fence' = 'true'::jsonb, false)::bool AS fences,
        (k.id IS NOT NULL AND coalesce(k.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8))::bool AS gone,
        coalesce(c.actor, '')::text AS actor, coalesce(c.reason, '')::text AS reason
@@ -86,7 +91,7 @@ WITH changed AS (
                unnest(sqlc.arg(workers)::bigint[]) AS worker, unnest(sqlc.arg(attempts)::int[]) AS attempt
     ) r
     WHERE e.id = ANY (ARRAY[r.id]) AND e.status = r.status::execution_status_enum
-      AND e.worker = r.worker AND e.attempt = r.attempt AND e.status IN ('scheduled', 'running')
+      AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt AND e.status IN ('scheduled', 'running')
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'executions asked to stop');

@@ -99,11 +99,13 @@ func (q *Queries) EndWorkflowParents(ctx context.Context, ids []int64, statuses 
 const FindWorkflows = `-- name: FindWorkflows :many
 SELECT w.id::bigint AS id, coalesce(o.unasked, '{}')::bigint[] AS unasked,
        (w.state IS NULL
-        OR p.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
-        OR coalesce(w.deadline <= now(), false)
         OR p.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-        OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-        OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution)
+        OR w.state ->> 'status' <> 'canceling'
+           AND (p.paused IS DISTINCT FROM coalesce((w.state ->> 'paused')::bool, false)
+                OR coalesce(w.deadline <= now(), false)
+                OR p.status = 'canceling'
+                OR w.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
+                OR EXISTS (SELECT FROM execution_cancel n WHERE n.execution = w.execution))
         OR (coalesce(o.due, NOT p.paused) AND w.updated < now() - make_interval(secs => $1::float8)))::bool AS due
 FROM (SELECT x.id, x.execution, x.state, x.status, x.paused, x.deadline, x.updated FROM workflow_execution x WHERE x.open AND x.id > $2::bigint ORDER BY x.id LIMIT $3::int) w
 CROSS JOIN LATERAL (
@@ -135,9 +137,9 @@ type FindWorkflowsRow struct {
 }
 
 // A page of open workflows. due are those that can go on: one that was paused or
-// resumed, itself or with one above it, whose time is over, that somebody else has ended, or that another engine
+// resumed, itself or with one above it, whose time is over, that somebody else has ended or cancelled, or that another engine
 // has left; one of whose children has ended and was not reported; and one that has
-// no child at all any more. unasked are ended children whose question nobody has put.
+// no child at all any more. One that is canceling waits for nothing but its children. unasked are ended children whose question nobody has put.
 func (q *Queries) FindWorkflows(ctx context.Context, unreportedAfter float64, after int64, page int32) ([]FindWorkflowsRow, error) {
 	rows, err := q.db.Query(ctx, FindWorkflows, unreportedAfter, after, page)
 	if err != nil {
@@ -397,6 +399,59 @@ func (q *Queries) ReadEndedTasks(ctx context.Context, arg ReadEndedTasksParams) 
 	return items, nil
 }
 
+const ReadMadeTasks = `-- name: ReadMadeTasks :many
+SELECT d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.action, e.action_ref,
+       e.parent, e.enforcement, e.config, e.status
+FROM (SELECT unnest($1::text[]) AS task, unnest($2::int[]) AS index) r
+JOIN workflow_task_dispatch d ON d.workflow_execution = $3::bigint AND d.task_name = r.task
+                             AND coalesce(d.task_index, -1) = r.index
+JOIN execution e ON e.id = d.execution_id
+ORDER BY e.id
+`
+
+type ReadMadeTasksRow struct {
+	TaskName    string
+	TaskIndex   int32
+	Execution   int64
+	Action      *int64
+	ActionRef   string
+	Parent      *int64
+	Enforcement *int64
+	Config      []byte
+	Status      attune.Status
+}
+
+// Children that are there already, of those that a workflow wants made.
+func (q *Queries) ReadMadeTasks(ctx context.Context, tasks []string, indexes []int32, workflow int64) ([]ReadMadeTasksRow, error) {
+	rows, err := q.db.Query(ctx, ReadMadeTasks, tasks, indexes, workflow)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadMadeTasksRow
+	for rows.Next() {
+		var i ReadMadeTasksRow
+		if err := rows.Scan(
+			&i.TaskName,
+			&i.TaskIndex,
+			&i.Execution,
+			&i.Action,
+			&i.ActionRef,
+			&i.Parent,
+			&i.Enforcement,
+			&i.Config,
+			&i.Status,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadOwnChildren = `-- name: ReadOwnChildren :many
 SELECT e.id FROM execution e
 WHERE e.id = ANY ($1::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object'
@@ -518,10 +573,11 @@ func (q *Queries) ReadTaskResults(ctx context.Context, workflows []int64, tasks 
 
 const ReadWorkflowChildren = `-- name: ReadWorkflowChildren :many
 SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.updated,
+       e.action, e.action_ref, e.parent, e.enforcement, e.config,
        (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.admission_state_id IS NULL)::bool AS ended
 FROM workflow_task_dispatch d
 CROSS JOIN LATERAL (
-    SELECT x.id, x.status, x.updated, x.admission_state_id FROM execution x
+    SELECT x.id, x.status, x.updated, x.admission_state_id, x.action, x.action_ref, x.parent, x.enforcement, x.config FROM execution x
     WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
       AND x.workflow_task ->> 'task_name' = d.task_name AND coalesce((x.workflow_task ->> 'task_index')::int, -1) = coalesce(d.task_index, -1)
     ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
@@ -531,13 +587,18 @@ ORDER BY d.id
 `
 
 type ReadWorkflowChildrenRow struct {
-	ID        int64
-	TaskName  string
-	TaskIndex int32
-	Execution int64
-	Status    attune.Status
-	Updated   time.Time
-	Ended     bool
+	ID          int64
+	TaskName    string
+	TaskIndex   int32
+	Execution   int64
+	Status      attune.Status
+	Updated     time.Time
+	Action      *int64
+	ActionRef   string
+	Parent      *int64
+	Enforcement *int64
+	Config      []byte
+	Ended       bool
 }
 
 // The children of a workflow that another engine has started: of each task and item
@@ -559,6 +620,11 @@ func (q *Queries) ReadWorkflowChildren(ctx context.Context, id int64) ([]ReadWor
 			&i.Execution,
 			&i.Status,
 			&i.Updated,
+			&i.Action,
+			&i.ActionRef,
+			&i.Parent,
+			&i.Enforcement,
+			&i.Config,
 			&i.Ended,
 		); err != nil {
 			return nil, err

@@ -21,7 +21,7 @@ WITH changed AS (
                unnest($3::bigint[]) AS worker, unnest($4::int[]) AS attempt
     ) r
     WHERE e.id = ANY (ARRAY[r.id]) AND e.status = r.status::execution_status_enum
-      AND e.worker = r.worker AND e.attempt = r.attempt AND e.status IN ('scheduled', 'running')
+      AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt AND e.status IN ('scheduled', 'running')
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'executions asked to stop')
@@ -86,6 +86,10 @@ SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.
        (e.started_at IS NOT NULL)::bool AS started, extract(epoch FROM now() - e.updated)::float8 AS age, now()::timestamptz AS now,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        coalesce(t.execution, 0)::bigint AS repetition,
+       EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id) AS workflow,
+       (e.worker IS NULL AND EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id)
+        AND EXISTS (SELECT FROM (SELECT x.status FROM execution x WHERE x.parent = e.id OFFSET 0) h
+                    WHERE h.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')))::bool AS tends,
        coalesce(k.name, '')::text AS worker_name, coalesce(k.capabilities->'attempt_fence' = 'true'::jsonb, false)::bool AS fences,
        (k.id IS NOT NULL AND coalesce(k.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8))::bool AS gone,
        coalesce(c.actor, '')::text AS actor, coalesce(c.reason, '')::text AS reason
@@ -113,6 +117,8 @@ type CancelFactsRow struct {
 	Now        time.Time
 	Waits      int64
 	Repetition int64
+	Workflow   bool
+	Tends      bool
 	WorkerName string
 	Fences     bool
 	Gone       bool
@@ -121,7 +127,8 @@ type CancelFactsRow struct {
 }
 
 // What the decision depends on. repetition is the execution that repeats this
-// one, if there is one; actor and reason are of whoever asked first.
+// one, if there is one; actor and reason are of whoever asked first; tends is true for
+// the execution of a workflow that has children which have not ended.
 func (q *Queries) CancelFacts(ctx context.Context, staleAfter float64, ids []int64) ([]CancelFactsRow, error) {
 	rows, err := q.db.Query(ctx, CancelFacts, staleAfter, ids)
 	if err != nil {
@@ -144,6 +151,8 @@ func (q *Queries) CancelFacts(ctx context.Context, staleAfter float64, ids []int
 			&i.Now,
 			&i.Waits,
 			&i.Repetition,
+			&i.Workflow,
+			&i.Tends,
 			&i.WorkerName,
 			&i.Fences,
 			&i.Gone,

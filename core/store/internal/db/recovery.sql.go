@@ -155,14 +155,20 @@ const FindLostRequests = `-- name: FindLostRequests :one
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => $1::float8)
-             AND w.waits IS NULL AND NOT w.timed), '{}')::bigint[] AS ids,
+             AND w.waits IS NULL AND NOT w.timed AND NOT w.early), '{}')::bigint[] AS ids,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status = 'scheduling' AND w.updated < now() - make_interval(secs => $2::float8)), '{}')::bigint[] AS claims
 FROM (
     SELECT e.id, e.status, e.updated,
            (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
            CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
-               coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed
+               coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed,
+           CASE WHEN e.status = 'requested' AND jsonb_typeof(e.workflow_task -> 'task_index') = 'number' THEN
+               coalesce((SELECT o.open AND (o.state IS NULL OR jsonb_typeof(t.task) = 'object'
+                                                               AND (e.workflow_task ->> 'task_index')::int >= coalesce((t.task ->> 'next')::int, 0))
+                         FROM workflow_execution o
+                         CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
+                         WHERE o.id = (e.workflow_task ->> 'workflow_execution')::bigint), false) ELSE false END AS early
     FROM execution e
     WHERE e.finished_status IS NULL AND e.id > $3::bigint
     ORDER BY e.id
@@ -187,7 +193,9 @@ type FindLostRequestsRow struct {
 // Requested executions without a place in line, older than any message in
 // flight should be: one window of live rows at a time, so that a million
 // waiting executions cost no more than a thousand. last is where the next
-// window begins, scanned below the window means that the end was reached.
+// window begins, scanned below the window means that the end was reached. early are
+// items that another engine has requested before they are due; their workflow asks for
+// them.
 func (q *Queries) FindLostRequests(ctx context.Context, arg FindLostRequestsParams) (FindLostRequestsRow, error) {
 	row := q.db.QueryRow(ctx, FindLostRequests,
 		arg.OlderThan,
@@ -209,14 +217,20 @@ const FindLostRequestsByStatus = `-- name: FindLostRequestsByStatus :one
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status = 'requested' AND w.updated < now() - make_interval(secs => $1::float8)
-             AND w.waits IS NULL AND NOT w.timed), '{}')::bigint[] AS ids,
+             AND w.waits IS NULL AND NOT w.timed AND NOT w.early), '{}')::bigint[] AS ids,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (
            WHERE w.status = 'scheduling' AND w.updated < now() - make_interval(secs => $2::float8)), '{}')::bigint[] AS claims
 FROM (
     SELECT e.id, e.status, e.updated,
            (SELECT q.id FROM execution_admission_entry q WHERE q.execution_id = e.id) AS waits,
            CASE WHEN e.status = 'requested' AND e.retry_count > 0 THEN
-               coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed
+               coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed,
+           CASE WHEN e.status = 'requested' AND jsonb_typeof(e.workflow_task -> 'task_index') = 'number' THEN
+               coalesce((SELECT o.open AND (o.state IS NULL OR jsonb_typeof(t.task) = 'object'
+                                                               AND (e.workflow_task ->> 'task_index')::int >= coalesce((t.task ->> 'next')::int, 0))
+                         FROM workflow_execution o
+                         CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
+                         WHERE o.id = (e.workflow_task ->> 'workflow_execution')::bigint), false) ELSE false END AS early
     FROM execution e
     WHERE e.status IN ('requested', 'scheduling') AND e.id > $3::bigint
     ORDER BY e.id

@@ -1,0 +1,73 @@
+package advancement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// findMade takes the children out of the plan that another engine has made before they
+// were due. Those that still wait are requested, and those that have ended are read by
+// the next round.
+func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error {
+	if c.plan == nil {
+		return nil
+	}
+	var tasks []string
+	var indexes []int32
+	for _, start := range c.plan.Start {
+		if st := c.plan.State.Tasks[start.Task]; st != nil && st.Found && start.Index != nil {
+			tasks, indexes = append(tasks, start.Task), append(indexes, int32(*start.Index))
+		}
+	}
+	if len(tasks) == 0 {
+		return nil
+	}
+	rows, err := q.ReadMadeTasks(ctx, tasks, indexes, c.id)
+	if err != nil {
+		return fmt.Errorf("look for %d children of workflow %d: %w", len(tasks), c.id, err)
+	}
+	made := map[workflow.Child]bool{}
+	again := Order{Workflow: c.id}
+	for _, row := range rows {
+		made[workflow.Child{Task: row.TaskName, Index: int(row.TaskIndex)}] = true
+		switch {
+		case row.Status == statusRequested:
+			c.made = append(c.made, admission.Head{
+				ExecutionID: row.Execution, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent, Enforcement: row.Enforcement,
+				Config: row.Config,
+			})
+		case row.Status.Terminal():
+			again.Children = append(again.Children, row.Execution)
+		}
+	}
+	c.plan.Start = slices.DeleteFunc(c.plan.Start, func(start workflow.Start) bool { return made[childOf(start)] })
+	if len(again.Children) > 0 {
+		s.later = append(s.later, again)
+	}
+	return nil
+}
+
+// requestMade requests the children that another engine has made, now that they are due.
+func (c *course) requestMade(round *handover.Round) {
+	for _, head := range c.made {
+		if m, err := admission.NudgeMessage(head, round.Now(), round.Source()); err == nil { // rows of the database encode
+			round.Send(m)
+		}
+	}
+}
+
+// dueOf leaves out the ends of children that are not due yet: they count when their
+// turn comes.
+func dueOf(ended []store.ReadEndedTasksRow, state *workflow.State) []store.ReadEndedTasksRow {
+	return slices.DeleteFunc(ended, func(row store.ReadEndedTasksRow) bool {
+		st := state.Tasks[row.TaskName]
+		return st != nil && st.Found && st.Status == workflow.TaskRunning && state.Status == attune.StatusRunning && int(row.TaskIndex) >= st.Next
+	})
+}
