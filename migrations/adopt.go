@@ -49,13 +49,19 @@ func (l Lack) Advice() string {
 
 // adopt compares the schema with what the engine needs, and records the base
 // files whose tables are already there as applied.
-func (s *session) adopt(ctx context.Context) error {
+func (s *session) adopt(ctx context.Context, result *Result) error {
 	lack, err := s.compare(ctx)
 	if err != nil {
 		return err
 	}
 	if len(lack.Differences) > 0 {
 		return &IncompatibleError{Schema: s.opts.Schema, Lack: lack}
+	}
+	if result.WorkQueues, err = s.workQueues(ctx); err != nil {
+		return err
+	}
+	if len(result.WorkQueues) > 0 && !s.opts.WithoutWorkQueues {
+		return &WorkQueuesError{Schema: s.opts.Schema, Queues: result.WorkQueues}
 	}
 	versions, err := s.presentBase(ctx)
 	if err != nil {

@@ -59,6 +59,9 @@ type Plan struct {
 	WouldAdopt bool
 	// Lack is why adoption would be refused; without differences it would not.
 	Lack
+	// WorkQueues are those that would wait after adoption, which Up refuses without
+	// Options.WithoutWorkQueues.
+	WorkQueues []WorkQueue
 	// Pending lists the files Up would apply, in order.
 	Pending []FileState
 }
@@ -135,6 +138,9 @@ func Check(ctx context.Context, opts Options) (Plan, error) {
 		if state.Origin == OriginAdopted && !recorded {
 			plan.WouldAdopt = true
 			if plan.Lack, err = s.compare(ctx); err != nil {
+				return err
+			}
+			if plan.WorkQueues, err = s.workQueues(ctx); err != nil {
 				return err
 			}
 		}

@@ -41,14 +41,17 @@ type Result struct {
 	Adopted bool // this call adopted the schema
 	Version int64
 	Applied []Step
+	// WorkQueues are those of a schema adopted now, or refused for them.
+	WorkQueues []WorkQueue
 }
 
 const lockAttempts = 5
 
 // Up brings the schema to the newest version. It creates the schema when it is
-// missing and adopts it when another Attune installation made it. An adoption that
-// fails is taken back, and leaves the schema as it was. It is safe to call from
-// many processes at once.
+// missing and adopts it when another Attune installation made it. It refuses one
+// that the engine cannot work on with an IncompatibleError, and one with work queues
+// with a WorkQueuesError. An adoption that fails is taken back, and leaves the
+// schema as it was. It is safe to call from many processes at once.
 func Up(ctx context.Context, opts Options) (Result, error) {
 	var result Result
 	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
@@ -60,7 +63,7 @@ func Up(ctx context.Context, opts Options) (Result, error) {
 			return err
 		}
 		if origin == OriginAdopted && !recorded {
-			if err := s.adopt(ctx); err != nil {
+			if err := s.adopt(ctx, &result); err != nil {
 				return err
 			}
 			result.Adopted = true

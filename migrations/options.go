@@ -30,6 +30,9 @@ type Options struct {
 	Schema string
 	// LockTimeout bounds the wait for each table lock, 5 s when zero.
 	LockTimeout time.Duration
+	// WithoutWorkQueues adopts a schema although its work queues, which this engine
+	// does not dispatch, then wait.
+	WithoutWorkQueues bool
 	// Logger receives one line per applied file; nil discards them.
 	Logger *slog.Logger
 }

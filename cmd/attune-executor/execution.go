@@ -190,6 +190,9 @@ func executionTable(w io.Writer, e *monitor.ExecutionDetail, attempts history) e
 		{"requested", e.Created.Format(time.RFC3339) + ", " + short(e.At.Sub(e.Created)) + " ago"},
 	}
 	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
+	if e.WorkQueue != "" {
+		add("work queue", e.WorkQueue)
+	}
 	if e.StartedAt != nil {
 		add("waited", short(e.StartedAt.Sub(e.Created)))
 		end := e.At

@@ -24,23 +24,26 @@ func newMigrateCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	var accept bool
 	cmd.AddCommand(
-		&cobra.Command{
+		withoutQueues(&cobra.Command{
 			Use: "up", Short: "Apply what is missing", Args: cobra.NoArgs,
+			Long: "Apply what is missing. An existing schema whose work queues are enabled or have leased items is refused, because\n" +
+				"this engine does not dispatch them; --" + withoutWorkQueues + " adopts it all the same.",
 			Example: "  attune-executor migrate up --config attune.yaml",
-			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateUp(cmd) },
-		},
+			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateUp(cmd, accept) },
+		}, &accept),
 		newMigrateDownCommand(a),
 		&cobra.Command{
 			Use: "status", Short: "List the migrations and whether each is applied", Args: cobra.NoArgs,
 			Example: "  attune-executor migrate status -o json",
 			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateStatus(cmd) },
 		},
-		&cobra.Command{
+		withoutQueues(&cobra.Command{
 			Use: "check", Short: "Say what `up` would change and whether that is safe under load", Args: cobra.NoArgs,
 			Example: "  attune-executor migrate check",
-			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateCheck(cmd) },
-		},
+			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateCheck(cmd, accept) },
+		}, &accept),
 		newMigrateRehearseCommand(a),
 	)
 	return cmd
@@ -85,11 +88,12 @@ func (a *app) migration(cmd *cobra.Command) (migrations.Options, *config.Config,
 	return migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, Logger: logger}, cfg, nil
 }
 
-func (a *app) migrateUp(cmd *cobra.Command) error {
+func (a *app) migrateUp(cmd *cobra.Command, accept bool) error {
 	opts, cfg, err := a.migration(cmd)
 	if err != nil {
 		return err
 	}
+	opts.WithoutWorkQueues = accept
 	result, err := migrations.Up(cmd.Context(), opts)
 	return a.migrated(cmd, cfg, "applied", result, err)
 }
@@ -97,9 +101,12 @@ func (a *app) migrateUp(cmd *cobra.Command) error {
 // migrationError gives an error of a migration its exit code.
 func migrationError(cfg *config.Config, err error) error {
 	var incompatible *migrations.IncompatibleError
+	var queues *migrations.WorkQueuesError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &queues):
+		return refusedErrorf("%w\n%s: nothing was changed", err, acceptWorkQueues)
 	case errors.As(err, &incompatible):
 		return &exitError{exitRefused, fmt.Errorf("%w: nothing was changed", err)}
 	case store.ClassOf(err) == store.ClassUnreachable, errors.Is(err, context.DeadlineExceeded):
@@ -114,6 +121,8 @@ type migrated struct {
 	Adopted bool             `json:"adopted"`
 	Version int64            `json:"version"`
 	Changed []migrationState `json:"changed"`
+	// WorkQueues wait since this call has adopted the schema, or are why it refused.
+	WorkQueues []migrations.WorkQueue `json:"work_queues,omitempty"`
 }
 
 type migrationState struct {
@@ -126,12 +135,17 @@ type migrationState struct {
 }
 
 func (a *app) migrated(cmd *cobra.Command, cfg *config.Config, verb string, result migrations.Result, err error) error {
-	if err != nil {
-		return migrationError(cfg, err)
-	}
 	out := migrated{
 		Schema: cfg.Database.Schema, Origin: string(result.Origin), Adopted: result.Adopted, Version: result.Version,
-		Changed: []migrationState{},
+		Changed: []migrationState{}, WorkQueues: result.WorkQueues,
+	}
+	if err != nil {
+		if a.output != "table" && len(out.WorkQueues) > 0 { // a table would repeat what the error says
+			if err := a.print(cmd, out, nil); err != nil {
+				return err
+			}
+		}
+		return migrationError(cfg, err)
 	}
 	for _, step := range result.Applied {
 		out.Changed = append(out.Changed, migrationState{Version: step.Version, Name: step.Name, Applied: verb == "applied"})
@@ -141,6 +155,9 @@ func (a *app) migrated(cmd *cobra.Command, cfg *config.Config, verb string, resu
 			if err := row(w, "adopted the existing schema "+out.Schema); err != nil {
 				return err
 			}
+		}
+		if err := workQueueLines(w, out.WorkQueues); err != nil {
+			return err
 		}
 		for _, step := range out.Changed {
 			if err := row(w, fmt.Sprintf("%s %04d", verb, step.Version), step.Name); err != nil {
@@ -164,6 +181,8 @@ type migrationReport struct {
 	Differences []string         `json:"differences,omitempty"`
 	RunFirst    []string         `json:"run_first,omitempty"` // the statements that remove the differences
 	Files       []migrationState `json:"files"`
+	// WorkQueues would wait after adoption.
+	WorkQueues []migrations.WorkQueue `json:"work_queues,omitempty"`
 }
 
 func report(state migrations.State, files []migrations.FileState) migrationReport {
@@ -211,7 +230,7 @@ func (a *app) migrateStatus(cmd *cobra.Command) error {
 }
 
 // migrateCheck exits 0 when up would succeed and 3 when it would be refused.
-func (a *app) migrateCheck(cmd *cobra.Command) error {
+func (a *app) migrateCheck(cmd *cobra.Command, accept bool) error {
 	opts, cfg, err := a.migration(cmd)
 	if err != nil {
 		return err
@@ -222,12 +241,16 @@ func (a *app) migrateCheck(cmd *cobra.Command) error {
 	}
 	out := report(plan.State, plan.Pending)
 	out.WouldAdopt, out.Differences, out.RunFirst = plan.WouldAdopt, plan.Differences, plan.Remedies
+	out.WorkQueues = plan.WorkQueues
 	err = a.print(cmd, out, func(w io.Writer) error { return checkTable(w, out) })
 	if err != nil {
 		return err
 	}
 	if len(out.Differences) > 0 {
 		return refusedErrorf("schema %s cannot be adopted: %d differences\n%s", out.Schema, len(out.Differences), plan.Advice())
+	}
+	if len(out.WorkQueues) > 0 && !accept {
+		return refusedErrorf("schema %s has work queues: %s", out.Schema, acceptWorkQueues)
 	}
 	return nil
 }
@@ -237,6 +260,9 @@ func checkTable(w io.Writer, out migrationReport) error {
 		if err := row(w, "differs: "+difference); err != nil {
 			return err
 		}
+	}
+	if err := workQueueLines(w, out.WorkQueues); err != nil {
+		return err
 	}
 	if out.WouldAdopt {
 		if err := row(w, "up would adopt the existing schema "+out.Schema); err != nil {

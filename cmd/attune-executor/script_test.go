@@ -15,9 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
@@ -91,6 +93,16 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 			pause = min(pause*3/2, 400*time.Millisecond)
 		}
 		ts.Fatalf("the output never matched %s", args[0])
+	},
+	// installation builds the schema of an existing installation, not adopted yet.
+	"installation": func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 0 {
+			ts.Fatalf("usage: installation")
+		}
+		ctx := context.Background()
+		conn, err := pgx.Connect(ctx, ts.Getenv("ATTUNE__DATABASE__URL"))
+		ts.Check(err)
+		ts.Check(errors.Join(installation.Build(ctx, conn, testkit.Schema, installation.Newest), conn.Close(ctx)))
 	},
 	// sql STATEMENT changes the database as no command does.
 	"sql": func(ts *testscript.TestScript, neg bool, args []string) {

@@ -71,6 +71,14 @@ var cases = map[string]alertCase{
 			b.exec(`update enforcement set created = now() - interval '16 minutes'`)
 		},
 	},
+	"work_queue_waits": {
+		target: "jobs.import",
+		make: func(b *bundle) {
+			b.exec(`insert into work_queue (ref, label, dispatch_action_ref) values ('jobs.import', 'Import', 'jobs.run')`)
+			b.exec(`insert into work_queue_item (queue, queue_ref, payload, enqueue_source) select id, ref, '{}', 'api' from work_queue`)
+		},
+		undo: func(b *bundle) { b.exec(`update work_queue_item set status = 'completed'`) },
+	},
 	"no_active_workers": {
 		make: func(b *bundle) {
 			testkit.Worker(b.t, b.store, "kept", func(r *testkit.WorkerRow) { r.Cordoned = true })

@@ -209,6 +209,13 @@ var measures = []Measure{
 		Hint:    "rules about it neither fire nor clear until it can be read again",
 	},
 	{
+		Name: "work_queue_items", Unit: UnitCount, Each: "work queue", View: "overview",
+		About:   "Items that wait in a work queue of an existing installation, up to 10,000: queued or to be tried again in an enabled queue, or leased to an execution.",
+		Why:     "The engine does not dispatch work queues and settles no lease: nothing happens with these items.",
+		Summary: "{value} items of work queue {target} wait",
+		Hint:    "for an engine that dispatches them: {detail}",
+	},
+	{
 		Name: "worker_queue_depth", Unit: UnitCount, Each: "worker", View: "workers",
 		About:   "Messages that wait in the queue of a worker, by its probe or the broker. 50 is a warning, 100 is critical.",
 		Why:     "The worker is handed more than it takes; what waits longer than the queue's time to live becomes a dead letter.",

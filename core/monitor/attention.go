@@ -68,6 +68,7 @@ func instantMeasures(o *Overview, b *Broker, growth *int64) *Measures {
 	if o != nil {
 		m.At = o.At
 		m.queues(o.Top, o.At)
+		m.workQueues(o.WorkQueues)
 		if o.Replicas != nil {
 			m.replicas(o.Replicas, o.Queues.Queued)
 		}

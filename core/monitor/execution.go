@@ -36,6 +36,9 @@ func (m *Monitor) Execution(ctx context.Context, id int64) (*ExecutionDetail, er
 		if err := d.timeline(ctx, tx, s); err != nil {
 			return err
 		}
+		if d.WorkQueue, err = leaseLine(ctx, tx, s, id); err != nil {
+			return err
+		}
 		return m.waiting(ctx, tx, s, d)
 	})
 	return d, err

@@ -126,7 +126,7 @@ var databaseMeasures = []string{
 	"active_workers", "dead_letter_depth", "dead_letter_rate", "dead_letters_growth", "execution_timeouts", "failing_rules", "failure_ratio",
 	"head_wait", "heartbeat_age", "installation_faults", "leaked_slots", "loop_silence", "outbox_age", "partitions_missing", "paused_wait", "queue_length",
 	"queue_paused", "replica_problems", "replica_silence", "replicas", "retry_rate", "scheduled_overdue", "stuck_seconds",
-	"suspect_seconds", "unhealthy_workers", "worker_queue_depth", "workers_missing",
+	"suspect_seconds", "unhealthy_workers", "work_queue_items", "worker_queue_depth", "workers_missing",
 }
 
 // Measure reads everything that alert rules watch: the database in one read-only
@@ -185,6 +185,11 @@ func (m *Monitor) measureShared(ctx context.Context, tx *store.Tx, s shape, all 
 		return err
 	}
 	all.queues(queues, all.At)
+	waiting, err := readWorkQueues(ctx, tx, s)
+	if err != nil {
+		return err
+	}
+	all.workQueues(waiting)
 	replicas, err := readReplicas(ctx, tx, s)
 	if err != nil {
 		return err

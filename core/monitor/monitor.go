@@ -58,8 +58,9 @@ type Monitor struct {
 }
 
 // shape is what a schema offers beyond what Attune publishes. shared says that
-// ours includes limits shared by queues.
-type shape struct{ ours, shared, history, ledger bool }
+// ours includes limits shared by queues, workQueues that ours includes the work
+// queues of an existing installation.
+type shape struct{ ours, shared, history, ledger, workQueues bool }
 
 // shapeTTL is how long the shape of the schema is believed, so that a migration
 // under a running dashboard shows within a minute.
@@ -121,7 +122,10 @@ func (m *Monitor) look(ctx context.Context, tx *store.Tx) (shape, time.Time, err
 	if err != nil {
 		return shape{}, time.Time{}, fmt.Errorf("read the shape of the schema: %w", err)
 	}
-	s := shape{ours: row.Ours, shared: row.Ours && row.Shared, history: row.History, ledger: row.Ledger}
+	s := shape{
+		ours: row.Ours, shared: row.Ours && row.Shared, history: row.History, ledger: row.Ledger,
+		workQueues: row.Ours && row.WorkQueues,
+	}
 	m.mu.Lock()
 	m.shape, m.shapeAt = s, time.Now()
 	m.mu.Unlock()

@@ -39,7 +39,10 @@ func (m *Monitor) Overview(ctx context.Context) (*Overview, error) {
 		if o.Alerts, err = m.readAlerts(ctx, tx, s, o.At, alertOverview); err != nil {
 			return err
 		}
-		o.Flows, err = readFlows(ctx, tx, s, o.floor)
+		if o.Flows, err = readFlows(ctx, tx, s, o.floor); err != nil {
+			return err
+		}
+		o.WorkQueues, err = readWorkQueues(ctx, tx, s)
 		return err
 	})
 	return o, err

@@ -70,6 +70,8 @@ type Overview struct {
 	// Flows is what of workflows and questions somebody has to look at; nil where the
 	// schema does not record it.
 	Flows *Flows `json:"flows,omitempty"`
+	// WorkQueues are those in which items wait, which the engine does not dispatch.
+	WorkQueues []WorkQueue `json:"work_queues,omitempty"`
 
 	rules Rules // what Attention judges by
 	floor int64 // the smallest id requested within the recent window
@@ -270,8 +272,10 @@ type ExecutionDetail struct {
 	Waiting *Waiting `json:"waiting"`
 	// Why says in sentences what a requested execution waits for, as Why.Lines
 	// does; empty for one that has got further.
-	Why      []string `json:"why,omitempty"`
-	Timeline []Step   `json:"timeline"`
+	Why []string `json:"why,omitempty"`
+	// WorkQueue says which work queue has items leased to it; empty for none.
+	WorkQueue string `json:"work_queue,omitempty"`
+	Timeline  []Step `json:"timeline"`
 	// TimelineKnown is false where no history is kept.
 	TimelineKnown bool `json:"timeline_known"`
 }

@@ -118,6 +118,13 @@ func (m *Monitor) why(ctx context.Context, tx *store.Tx, s shape, id int64, w *W
 		return err
 	}
 	w.tell(m.cfg.StaleAfter)
+	lease, err := leaseLine(ctx, tx, s, id)
+	if err != nil {
+		return err
+	}
+	if lease != "" {
+		w.Lines = append(w.Lines, lease)
+	}
 	return nil
 }
 

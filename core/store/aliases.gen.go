@@ -421,6 +421,8 @@ type (
 	ViewScopeHoldersRow             = db.ViewScopeHoldersRow
 	ViewScopesByKeyRow              = db.ViewScopesByKeyRow
 	ViewScopesRow                   = db.ViewScopesRow
+	ViewWorkQueueLeaseRow           = db.ViewWorkQueueLeaseRow
+	ViewWorkQueuesRow               = db.ViewWorkQueuesRow
 	ViewWorkerChangesParams         = db.ViewWorkerChangesParams
 	ViewWorkerChangesRow            = db.ViewWorkerChangesRow
 	ViewWorkerFactsRow              = db.ViewWorkerFactsRow
@@ -975,6 +977,8 @@ const (
 	ViewScopeIDs                          = db.ViewScopeIDs
 	ViewScopes                            = db.ViewScopes
 	ViewScopesByKey                       = db.ViewScopesByKey
+	ViewWorkQueueLease                    = db.ViewWorkQueueLease
+	ViewWorkQueues                        = db.ViewWorkQueues
 	ViewWorkerAssigned                    = db.ViewWorkerAssigned
 	ViewWorkerChanges                     = db.ViewWorkerChanges
 	ViewWorkerFacts                       = db.ViewWorkerFacts

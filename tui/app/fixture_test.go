@@ -604,6 +604,7 @@ func hostile() *fakeSource {
 	for i := range s.overview.Top {
 		s.overview.Top[i].ActionRef, s.overview.Top[i].Group = evil, evil
 	}
+	s.overview.WorkQueues = []monitor.WorkQueue{{Ref: evil, Waiting: monitor.Count{Value: 1}, Oldest: frozen}}
 	s.queues.List = s.overview.Top
 	for i := range s.workers.List {
 		s.workers.List[i].Name, s.workers.List[i].Host, s.workers.List[i].CordonReason = evil, evil, evil

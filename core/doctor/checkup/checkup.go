@@ -230,6 +230,7 @@ const (
 	nameClocks     = "clocks"
 	nameRivals     = "other engines"
 	nameInvariants = "invariants"
+	nameWorkQueues = "work queues"
 )
 
 // checks is the list, in the order in which it is shown.
@@ -251,5 +252,6 @@ func checks() []check {
 		{name: nameClocks, needs: stored, after: []string{nameReplicas, nameWorkers}, look: lookClocks},
 		{name: nameRivals, needs: append(stored, nameBroker), after: []string{nameManagement, nameReplicas}, look: lookRivals},
 		{name: nameInvariants, needs: stored, timeout: time.Minute, look: lookInvariants},
+		{name: nameWorkQueues, needs: stored, look: lookWorkQueues},
 	}
 }

@@ -214,3 +214,21 @@ func (v *visit) alive() []monitor.Replica {
 	}
 	return slices.DeleteFunc(slices.Clone(v.replicas.List), func(r monitor.Replica) bool { return !living(r) })
 }
+
+// lookWorkQueues counts the items of the work queues of an existing installation, which
+// the engine does not dispatch.
+func lookWorkQueues(ctx context.Context, v *visit) (Finding, error) {
+	found, err := v.view.WorkQueues(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	if len(found.List) == 0 {
+		return passed("no item of a work queue waits"), nil
+	}
+	lines := make([]string, 0, len(found.List))
+	for _, q := range found.List {
+		lines = append(lines, q.Ref+": "+q.Words(found.At))
+	}
+	return failed("this engine does not dispatch work queues: the items wait for an engine that does", "%s",
+		found.Words()).with(lines...), nil
+}

@@ -5,7 +5,7 @@
 -- name: MonitorSchema :one
 -- What the schema has: ours is true where the engine's own columns and tables
 -- are, shared where they include those of shared limits, history and ledger
--- where those tables are.
+-- where those tables are, work_queues where they have the published columns.
 SELECT now()::timestamptz AS at,
        EXISTS (SELECT FROM pg_catalog.pg_attribute att
                WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)::boolean AS ours,
@@ -14,7 +14,10 @@ SELECT now()::timestamptz AS at,
             (to_regclass('execution'), 'finished_at'), (to_regclass('execution'), 'admitted_at'),
             (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id')))::boolean AS shared,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
-       (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger;
+       (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger,
+       (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (
+           SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')
+           AND att.attname = 'leased_execution' AND NOT att.attisdropped))::boolean AS work_queues;
 
 -- name: MonitorNow :one
 SELECT now()::timestamptz AS at;

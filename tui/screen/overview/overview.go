@@ -180,9 +180,11 @@ func (o *Overview) narrow(w, h int) []string {
 	if engine := o.env.EngineLine(w - 2); engine != "" {
 		lines[1] = " " + engine // in the place of the empty line
 	}
-	left := append(append(o.queueBlock(), ""), o.stateBlock()...)
-	right := append(append(o.workerBlock(), ""), o.brokerBlock(w-lw)...)
-	lines = append(lines, widget.Beside(left, right, lw, w-lw, max(len(left), len(right)), "")...)
+	beside := func(left, right []string) []string {
+		return widget.Beside(left, right, lw, w-lw, max(len(left), len(right)), "")
+	}
+	lines = append(append(lines, beside(o.queueBlock(), o.workerBlock())...), o.itemsLine(w)) // or an empty line
+	lines = append(lines, beside(o.stateBlock(), o.brokerBlock(w-lw))...)
 	lines = append(lines, "", " "+widget.Spread(o.env.Paint(theme.Dim, "NEEDS ATTENTION"), o.env.Paint(theme.Dim, "enter = jump"), w-2))
 	o.firstFinding, o.perFinding = len(lines), 1
 	return append(lines, o.findings(w, h-len(lines))...)
@@ -255,6 +257,21 @@ func (o *Overview) queueBlock() []string {
 		"   running" + o.number(e.Num(q.Active)) + "  · " + e.Num(q.Slots) + " limited slots",
 		"   oldest " + o.number(oldest) + "  " + name,
 	}
+}
+
+// itemsLine counts the items that wait in work queues; empty where there are none.
+func (o *Overview) itemsLine(w int) string {
+	e, ov := o.env, o.env.Data.Overview
+	if ov == nil || len(ov.WorkQueues) == 0 {
+		return ""
+	}
+	items, oldest := monitor.SumWorkQueues(ov.WorkQueues)
+	where := widget.CutMiddle(widget.Clean(ov.WorkQueues[0].Ref), 24)
+	if n := len(ov.WorkQueues); n > 1 {
+		where = e.Num(int64(n)) + " queues"
+	}
+	return widget.Cut(" "+e.Head(screen.FeedOverview, "WORK QUEUES")+"  "+e.Paint(theme.Warn, e.Theme.Glyphs.Warning)+" "+
+		e.Count(items)+" items wait in "+where+", not dispatched, oldest "+e.AgeOf(&oldest), w)
 }
 
 func longestWait(ov *monitor.Overview) (monitor.Queue, bool) {

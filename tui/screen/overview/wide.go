@@ -94,13 +94,17 @@ func (o *Overview) stateLines(w int) []string {
 	mark := e.Mark(screen.FeedOverview)
 	pairs := func(list ...string) string { return "  " + strings.Join(list, "  ") }
 	one := func(name string, c monitor.Count) string { return name + " " + e.Count(c) + mark }
-	return append([]string{
+	lines := append([]string{
 		" " + e.Head(screen.FeedOverview, "EXECUTION STATES") + e.Paint(theme.Dim, "  now, and ended of those requested in the last "+widget.Short(ov.Recent.Window)),
 		pairs(one("requested", ov.Live.Requested), one("scheduling", ov.Live.Scheduling), one("scheduled", ov.Live.Scheduled),
 			one("running", ov.Live.Running), one("canceling", ov.Live.Canceling)),
 		pairs(one("completed", ov.Recent.Completed), one("failed", ov.Recent.Failed), one("timeout", ov.Recent.Timeout),
 			one("cancelled", ov.Recent.Cancelled), one("abandoned", ov.Recent.Abandoned)),
 	}, o.reasons(w)...)
+	if items := o.itemsLine(w); items != "" {
+		lines = append(lines, items)
+	}
+	return lines
 }
 
 // reasons are why executions ended badly, as many as find room in a line; none where

@@ -1131,15 +1131,19 @@ SELECT now()::timestamptz AS at,
             (to_regclass('execution'), 'finished_at'), (to_regclass('execution'), 'admitted_at'),
             (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id')))::boolean AS shared,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
-       (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger
+       (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger,
+       (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (
+           SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')
+           AND att.attname = 'leased_execution' AND NOT att.attisdropped))::boolean AS work_queues
 `
 
 type MonitorSchemaRow struct {
-	At      time.Time
-	Ours    bool
-	Shared  bool
-	History bool
-	Ledger  bool
+	At         time.Time
+	Ours       bool
+	Shared     bool
+	History    bool
+	Ledger     bool
+	WorkQueues bool
 }
 
 // What people look at. Every query is bounded: recent windows are ranges of the
@@ -1147,7 +1151,7 @@ type MonitorSchemaRow struct {
 // at a bound. None of them locks anything.
 // What the schema has: ours is true where the engine's own columns and tables
 // are, shared where they include those of shared limits, history and ledger
-// where those tables are.
+// where those tables are, work_queues where they have the published columns.
 func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 	row := q.db.QueryRow(ctx, MonitorSchema)
 	var i MonitorSchemaRow
@@ -1157,6 +1161,7 @@ func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 		&i.Shared,
 		&i.History,
 		&i.Ledger,
+		&i.WorkQueues,
 	)
 	return i, err
 }

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/migrations"
+)
+
+const withoutWorkQueues = "without-work-queues"
+
+// withoutQueues adds the flag by which a person accepts that work queues wait.
+func withoutQueues(cmd *cobra.Command, accept *bool) *cobra.Command {
+	cmd.Flags().BoolVar(accept, withoutWorkQueues, false,
+		"adopt a schema although this engine does not dispatch its work queues: their items wait")
+	return cmd
+}
+
+// workQueuesWait is what adoption means for work queues.
+const workQueuesWait = "this engine does not dispatch work queues: their items stay as they are, and wait for an engine that does"
+
+// acceptWorkQueues says how to adopt a schema with work queues nevertheless.
+const acceptWorkQueues = workQueuesWait + "; repeat it with --" + withoutWorkQueues + " to adopt the schema all the same"
+
+func workQueueLines(w io.Writer, queues []migrations.WorkQueue) error {
+	for _, q := range queues {
+		if err := row(w, q.String()); err != nil {
+			return err
+		}
+	}
+	if len(queues) == 0 {
+		return nil
+	}
+	return row(w, workQueuesWait)
+}
