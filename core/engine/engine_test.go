@@ -113,7 +113,11 @@ type bundle struct {
 // setup makes a database, a virtual host, the topology and a way to request.
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	database := testkit.Database(t)
+	return setupOn(t, testkit.Database(t))
+}
+
+func setupOn(t *testing.T, database string) *bundle {
+	t.Helper()
 	b := &bundle{
 		servers: servers{Database: database, AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)},
 		store:   testkit.OpenStore(t, database),

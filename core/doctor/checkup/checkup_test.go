@@ -222,6 +222,19 @@ func TestReplicasClocksAndInvariantsAreJudged(t *testing.T) {
 	requireStatus(t, b.run()["replicas"], checkup.Failed, "attune-executor serve")
 }
 
+func TestItemsOfWorkQueuesAreNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	requireStatus(t, b.run(noProbe)["work queues"], checkup.Passed, "no item of a work queue waits")
+	testkit.Exec(t, b.store, `insert into work_queue (ref, label, dispatch_action_ref) values ('jobs.import', 'Import', 'jobs.run')`)
+	testkit.Exec(t, b.store, `insert into work_queue_item (queue, queue_ref, payload, enqueue_source, created)
+		select id, ref, '{}', 'api', now() - interval '3 hours' from work_queue, generate_series(1, 2)`)
+	found := b.run(noProbe)["work queues"]
+	requireStatus(t, found, checkup.Failed, "2 items wait in 1 work queue, the oldest for 3h")
+	requireStatus(t, found, checkup.Failed, "jobs.import: 2 items wait, the oldest for 3h")
+	requireStatus(t, found, checkup.Failed, "the items wait for an engine that does")
+}
+
 // F22: an engine of another kind that consumes at the same time is told from
 // ours by its connection, or by there being more consumers than replicas.
 func TestAnotherEngineIsNoticed(t *testing.T) {
@@ -263,7 +276,7 @@ func TestServersThatAreAway(t *testing.T) {
 	away = b.report(func(d *checkup.Deps, _ *checkup.Options) { d.Store = nowhere })
 	require.True(t, away.Unreachable())
 	require.Equal(t, []string{"database"}, away.Names(checkup.Failed))
-	require.Equal(t, []string{"schema", "workers", "replicas", "versions", "clocks", "other engines", "invariants"}, away.Names(checkup.Unchecked))
+	require.Equal(t, []string{"schema", "workers", "replicas", "versions", "clocks", "other engines", "invariants", "work queues"}, away.Names(checkup.Unchecked))
 	requireStatus(t, byName(away)["topology"], checkup.Passed, "as declared")
 	for _, f := range away.Checks {
 		require.NotContains(t, fmt.Sprint(f), "secret")
