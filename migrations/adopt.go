@@ -60,6 +60,9 @@ func (s *session) adopt(ctx context.Context, result *Result) error {
 	if result.WorkQueues, err = s.workQueues(ctx); err != nil {
 		return err
 	}
+	if result.Ignored, err = s.ignored(ctx); err != nil {
+		return err
+	}
 	if len(result.WorkQueues) > 0 && !s.opts.WithoutWorkQueues {
 		return &WorkQueuesError{Schema: s.opts.Schema, Queues: result.WorkQueues}
 	}

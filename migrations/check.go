@@ -62,6 +62,7 @@ type Plan struct {
 	// WorkQueues are those that would wait after adoption, which Up refuses without
 	// Options.WithoutWorkQueues.
 	WorkQueues []WorkQueue
+	Ignored    Ignored
 	// Pending lists the files Up would apply, in order.
 	Pending []FileState
 }
@@ -142,6 +143,11 @@ func Check(ctx context.Context, opts Options) (Plan, error) {
 			}
 			if plan.WorkQueues, err = s.workQueues(ctx); err != nil {
 				return err
+			}
+			if len(plan.Differences) == 0 { // the columns are there
+				if plan.Ignored, err = s.ignored(ctx); err != nil {
+					return err
+				}
 			}
 		}
 		for _, file := range state.Files {

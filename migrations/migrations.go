@@ -43,6 +43,7 @@ type Result struct {
 	Applied []Step
 	// WorkQueues are those of a schema adopted now, or refused for them.
 	WorkQueues []WorkQueue
+	Ignored    Ignored // of a schema adopted now
 }
 
 const lockAttempts = 5

@@ -98,3 +98,24 @@ func TestSchemaWithoutWorkQueuesIsAdoptedWithoutAsking(t *testing.T) {
 		})
 	}
 }
+
+func TestActionsWhoseColumnsThePublishedExecutorIgnoresAreNamed(t *testing.T) {
+	t.Parallel()
+	ctx := testkit.Context(t)
+	opts, conn := foreign(t, installation.Newest)
+	exec(t, conn, `INSERT INTO action (ref, pack, pack_ref, label, entrypoint, max_retries, timeout_seconds)
+		SELECT 'core.a' || g, id, ref, 'l', 'e', CASE WHEN g % 2 = 0 THEN g ELSE 0 END, CASE WHEN g > 11 THEN 60 END FROM pack, generate_series(10, 34) g`)
+	planned, err := migrations.Check(ctx, opts)
+	require.NoError(t, err)
+	require.Len(t, planned.Ignored.Actions, 20)
+	require.EqualValues(t, 4, planned.Ignored.More)
+	line := planned.Ignored.String()
+	require.Contains(t, line, "core.a10 (max_retries 10), core.a12 (max_retries 12, timeout_seconds 60), core.a13 (timeout_seconds 60), ")
+	require.Contains(t, line, " and 4 more; executor.retry.honour_action_max_retries decides about max_retries, timeout_seconds takes effect")
+	up, err := migrations.Up(ctx, opts)
+	require.NoError(t, err)
+	require.Equal(t, planned.Ignored, up.Ignored)
+	again, err := migrations.Up(ctx, opts)
+	require.NoError(t, err)
+	require.Empty(t, again.Ignored.String())
+}

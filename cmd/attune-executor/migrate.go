@@ -123,6 +123,7 @@ type migrated struct {
 	Changed []migrationState `json:"changed"`
 	// WorkQueues wait since this call has adopted the schema, or are why it refused.
 	WorkQueues []migrations.WorkQueue `json:"work_queues,omitempty"`
+	Ignored    migrations.Ignored     `json:"ignored_by_published_executor,omitzero"`
 }
 
 type migrationState struct {
@@ -137,7 +138,7 @@ type migrationState struct {
 func (a *app) migrated(cmd *cobra.Command, cfg *config.Config, verb string, result migrations.Result, err error) error {
 	out := migrated{
 		Schema: cfg.Database.Schema, Origin: string(result.Origin), Adopted: result.Adopted, Version: result.Version,
-		Changed: []migrationState{}, WorkQueues: result.WorkQueues,
+		Changed: []migrationState{}, WorkQueues: result.WorkQueues, Ignored: result.Ignored,
 	}
 	if err != nil {
 		if a.output != "table" && len(out.WorkQueues) > 0 { // a table would repeat what the error says
@@ -156,7 +157,7 @@ func (a *app) migrated(cmd *cobra.Command, cfg *config.Config, verb string, resu
 				return err
 			}
 		}
-		if err := workQueueLines(w, out.WorkQueues); err != nil {
+		if err := adoptionLines(w, out.WorkQueues, out.Ignored); err != nil {
 			return err
 		}
 		for _, step := range out.Changed {
@@ -183,6 +184,7 @@ type migrationReport struct {
 	Files       []migrationState `json:"files"`
 	// WorkQueues would wait after adoption.
 	WorkQueues []migrations.WorkQueue `json:"work_queues,omitempty"`
+	Ignored    migrations.Ignored     `json:"ignored_by_published_executor,omitzero"`
 }
 
 func report(state migrations.State, files []migrations.FileState) migrationReport {
@@ -241,7 +243,7 @@ func (a *app) migrateCheck(cmd *cobra.Command, accept bool) error {
 	}
 	out := report(plan.State, plan.Pending)
 	out.WouldAdopt, out.Differences, out.RunFirst = plan.WouldAdopt, plan.Differences, plan.Remedies
-	out.WorkQueues = plan.WorkQueues
+	out.WorkQueues, out.Ignored = plan.WorkQueues, plan.Ignored
 	err = a.print(cmd, out, func(w io.Writer) error { return checkTable(w, out) })
 	if err != nil {
 		return err
@@ -261,7 +263,7 @@ func checkTable(w io.Writer, out migrationReport) error {
 			return err
 		}
 	}
-	if err := workQueueLines(w, out.WorkQueues); err != nil {
+	if err := adoptionLines(w, out.WorkQueues, out.Ignored); err != nil {
 		return err
 	}
 	if out.WouldAdopt {

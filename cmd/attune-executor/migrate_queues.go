@@ -23,7 +23,13 @@ const workQueuesWait = "this engine does not dispatch work queues: their items s
 // acceptWorkQueues says how to adopt a schema with work queues nevertheless.
 const acceptWorkQueues = workQueuesWait + "; repeat it with --" + withoutWorkQueues + " to adopt the schema all the same"
 
-func workQueueLines(w io.Writer, queues []migrations.WorkQueue) error {
+// adoptionLines say what an installation has that goes differently after adoption.
+func adoptionLines(w io.Writer, queues []migrations.WorkQueue, ignored migrations.Ignored) error {
+	if line := ignored.String(); line != "" {
+		if err := row(w, line); err != nil {
+			return err
+		}
+	}
 	for _, q := range queues {
 		if err := row(w, q.String()); err != nil {
 			return err
