@@ -217,7 +217,7 @@ func (r *rehearsal) adopt(ctx context.Context) error {
 		}
 		r.before[what] = sum
 	}
-	opts := migrations.Options{URL: r.cfg.DatabaseURL, Schema: schema, Logger: r.cfg.Logger}
+	opts := migrations.Options{URL: r.cfg.DatabaseURL, Schema: schema, WithoutWorkQueues: true, Logger: r.cfg.Logger}
 	plan, err := migrations.Check(ctx, opts)
 	if err != nil {
 		return err
