@@ -84,8 +84,10 @@ func Up(ctx context.Context, opts Options) (Result, error) {
 		if err != nil {
 			return err
 		}
-		result.Version, err = provider.GetDBVersion(ctx)
-		return err
+		if result.Version, err = provider.GetDBVersion(ctx); err != nil || origin != OriginAdopted || len(result.Applied) == 0 {
+			return err
+		}
+		return s.markHandedBack(ctx, "NULL")
 	})
 	if err != nil {
 		return result, fmt.Errorf("migrate up: %w", err)
@@ -106,6 +108,11 @@ func Down(ctx context.Context, opts Options, to int64) (Result, error) {
 		result.Origin = origin
 		if !recorded {
 			return nil
+		}
+		if origin == OriginAdopted && to < firstAdditive && s.opts.HandBack != nil {
+			if err := s.handBack(ctx); err != nil {
+				return err
+			}
 		}
 		return s.down(ctx, to, &result)
 	})

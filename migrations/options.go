@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,10 @@ type Options struct {
 	// WithoutWorkQueues adopts a schema although its work queues, which this engine
 	// does not dispatch, then wait.
 	WithoutWorkQueues bool
+	// HandBack is called by Down before it removes what was added to an adopted
+	// schema, so that the executor of the installation can go on. An error of it
+	// ends Down with nothing removed. Nil removes at once.
+	HandBack func(ctx context.Context) error
 	// Logger receives one line per applied file; nil discards them.
 	Logger *slog.Logger
 }

@@ -39,40 +39,27 @@ func newMigrateCommand(a *app) *cobra.Command {
 			Example: "  attune-executor migrate status -o json",
 			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateStatus(cmd) },
 		},
-		withoutQueues(&cobra.Command{
-			Use: "check", Short: "Say what `up` would change and whether that is safe under load", Args: cobra.NoArgs,
-			Example: "  attune-executor migrate check",
-			RunE:    func(cmd *cobra.Command, _ []string) error { return a.migrateCheck(cmd, accept) },
-		}, &accept),
+		withoutQueues(newMigrateCheckCommand(a, &accept), &accept),
 		newMigrateRehearseCommand(a),
 	)
 	return cmd
 }
 
-func newMigrateDownCommand(a *app) *cobra.Command {
-	var (
-		to  int64
-		yes bool
-	)
+func newMigrateCheckCommand(a *app, accept *bool) *cobra.Command {
+	var down bool
 	cmd := &cobra.Command{
-		Use: "down", Short: "Remove what newer migrations added", Args: cobra.NoArgs,
-		Long: "Remove what the migrations after --to added, with the data in it. On an adopted schema nothing but the engine's\n" +
-			"own additions is removed, whatever --to says.",
-		Example: "  attune-executor migrate down --to 19 --yes",
+		Use: "check", Short: "Say what `up` would change and whether that is safe under load", Args: cobra.NoArgs,
+		Long: "Say what `up` would change and whether that is safe under load. With --down: what `down` would hand back to the\n" +
+			"executor of the installation, and what that executor would not understand. Nothing is changed.",
+		Example: "  attune-executor migrate check\n  attune-executor migrate check --down -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !yes {
-				return refusedErrorf("migrate down removes tables and their data: repeat it with --yes")
+			if down {
+				return a.migrateCheckDown(cmd)
 			}
-			opts, cfg, err := a.migration(cmd)
-			if err != nil {
-				return err
-			}
-			result, err := migrations.Down(cmd.Context(), opts, to)
-			return a.migrated(cmd, cfg, "removed", result, err)
+			return a.migrateCheck(cmd, *accept)
 		},
 	}
-	cmd.Flags().Int64Var(&to, "to", 0, "the version to go back to; 0 removes everything")
-	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
+	cmd.Flags().BoolVar(&down, "down", false, "say what `down` would do to an adopted schema")
 	return cmd
 }
 
@@ -95,7 +82,7 @@ func (a *app) migrateUp(cmd *cobra.Command, accept bool) error {
 	}
 	opts.WithoutWorkQueues = accept
 	result, err := migrations.Up(cmd.Context(), opts)
-	return a.migrated(cmd, cfg, "applied", result, err)
+	return a.migrated(cmd, cfg, "applied", result, nil, err)
 }
 
 // migrationError gives an error of a migration its exit code.
@@ -109,6 +96,8 @@ func migrationError(cfg *config.Config, err error) error {
 		return refusedErrorf("%w\n%s: nothing was changed", err, acceptWorkQueues)
 	case errors.As(err, &incompatible):
 		return &exitError{exitRefused, fmt.Errorf("%w: nothing was changed", err)}
+	case errors.Is(err, migrations.ErrHalfWay):
+		return &exitError{exitRefused, err}
 	case store.ClassOf(err) == store.ClassUnreachable, errors.Is(err, context.DeadlineExceeded):
 		return unreachable(cfg, err)
 	}
@@ -124,6 +113,8 @@ type migrated struct {
 	// WorkQueues wait since this call has adopted the schema, or are why it refused.
 	WorkQueues []migrations.WorkQueue `json:"work_queues,omitempty"`
 	Ignored    migrations.Ignored     `json:"ignored_by_published_executor,omitzero"`
+
+	HandBack *handBackReport `json:"hand_back,omitempty"`
 }
 
 type migrationState struct {
@@ -135,10 +126,12 @@ type migrationState struct {
 	Why     string `json:"why,omitempty"`
 }
 
-func (a *app) migrated(cmd *cobra.Command, cfg *config.Config, verb string, result migrations.Result, err error) error {
+func (a *app) migrated(
+	cmd *cobra.Command, cfg *config.Config, verb string, result migrations.Result, back *handBackReport, err error,
+) error {
 	out := migrated{
 		Schema: cfg.Database.Schema, Origin: string(result.Origin), Adopted: result.Adopted, Version: result.Version,
-		Changed: []migrationState{}, WorkQueues: result.WorkQueues, Ignored: result.Ignored,
+		Changed: []migrationState{}, WorkQueues: result.WorkQueues, Ignored: result.Ignored, HandBack: back,
 	}
 	if err != nil {
 		if a.output != "table" && len(out.WorkQueues) > 0 { // a table would repeat what the error says
@@ -152,6 +145,11 @@ func (a *app) migrated(cmd *cobra.Command, cfg *config.Config, verb string, resu
 		out.Changed = append(out.Changed, migrationState{Version: step.Version, Name: step.Name, Applied: verb == "applied"})
 	}
 	return a.print(cmd, out, func(w io.Writer) error {
+		if back != nil && back.Result != nil {
+			if err := back.Result.print(w); err != nil {
+				return err
+			}
+		}
 		if out.Adopted {
 			if err := row(w, "adopted the existing schema "+out.Schema); err != nil {
 				return err

@@ -20,16 +20,20 @@ import (
 )
 
 func newServeCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var beside bool
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run one replica of the engine until SIGTERM or SIGINT",
 		Long: "Run one replica of the engine until SIGTERM or SIGINT. Any number of replicas may run at the same time.\n" +
 			"The first signal drains: consuming stops, batches under way are finished, what was committed is published.\n" +
-			"A second signal, or executor.shutdown_timeout, ends it at once; nothing is lost either way.",
+			"A second signal, or executor.shutdown_timeout, ends it at once; nothing is lost either way.\n\n" +
+			"It does not start while another executor consumes from the same queues.",
 		Example: "  attune-executor serve --config attune.yaml\n  ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0 attune-executor serve",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, beside) },
 	}
+	cmd.Flags().BoolVar(&beside, "beside", false, "start although another executor consumes from the same queues")
+	return cmd
 }
 
 // collectRarely trades memory, of which these programs use little, for time: a
@@ -42,7 +46,7 @@ func collectRarely() {
 	}
 }
 
-func (a *app) serve(cmd *cobra.Command) error {
+func (a *app) serve(cmd *cobra.Command, beside bool) error {
 	collectRarely()
 	logger, err := a.logger("info")
 	if err != nil {
@@ -55,14 +59,17 @@ func (a *app) serve(cmd *cobra.Command) error {
 	if unused := cfg.Unused(); len(unused) > 0 {
 		logger.InfoContext(cmd.Context(), "Configured keys are not used by this version", "keys", strings.Join(unused, ", "))
 	}
-	replica, err := engine.New(cmd.Context(), cfg, engine.Deps{Logger: logger, Version: readBuildInfo().Version})
+	replica, err := engine.New(cmd.Context(), cfg, engine.Deps{Logger: logger, Version: readBuildInfo().Version, Beside: beside})
 	if err != nil {
 		return usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
 	}
 	err = runUntilSignal(cmd.Context(), logger, cfg.Executor.ShutdownTimeout, service{
 		start: replica.Start, stop: replica.Stop,
 	})
+	var other *engine.OtherExecutorError
 	switch {
+	case errors.As(err, &other):
+		return &exitError{exitRefused, other}
 	case errors.Is(err, api.ErrAddressTaken):
 		return &exitError{exitFailed, err}
 	case err != nil && store.ClassOf(err) == store.ClassUnreachable:

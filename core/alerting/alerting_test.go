@@ -29,7 +29,8 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 type fakeProbe struct {
 	mu                    sync.Mutex
 	depth                 int64
-	lost, missing, alarms []string
+	lost, missing, others []string
+	alarms                []string
 	err                   error
 }
 
@@ -58,6 +59,12 @@ func (p *fakeProbe) Missing(context.Context) ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.missing, p.err
+}
+
+func (p *fakeProbe) OtherExecutors(context.Context) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.others, p.err
 }
 
 func (p *fakeProbe) Alarms(context.Context) ([]string, bool, error) {

@@ -131,6 +131,12 @@ var cases = map[string]alertCase{
 		make: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.lost = []string{"execution.dispatch.worker.7"} }) },
 		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.lost = nil }) },
 	},
+	"other_executor": {
+		make: func(b *bundle) {
+			b.probe.set(func(p *fakeProbe) { p.others = []string{"executor.scheduler consumes a queue"} })
+		},
+		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.others = nil }) },
+	},
 	"topology": {
 		make: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.missing = []string{"exchange attune.dlx"} }) },
 		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.missing = nil }) },

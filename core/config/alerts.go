@@ -14,7 +14,7 @@ type AlertRule struct {
 	// Watch this rule.
 	Enabled bool `koanf:"enabled"`
 	// What is measured.
-	Measure string `koanf:"measure" oneof:"active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failing_rules failure_ratio head_wait heartbeat_age installation_faults leaked_slots loop_silence outbox_age partitions_missing paused_wait queue_length queue_paused replica_problems replica_silence replicas retry_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured work_queue_items worker_queue_depth workers_missing"`
+	Measure string `koanf:"measure" oneof:"active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failing_rules failure_ratio head_wait heartbeat_age installation_faults leaked_slots loop_silence other_executors outbox_age partitions_missing paused_wait queue_length queue_paused replica_problems replica_silence replicas retry_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured work_queue_items worker_queue_depth workers_missing"`
 	// The value above which the alert is raised (seconds for ages and waits, a share of 1 for ratios).
 	Above float64 `koanf:"above" range:"0..1000000000000"`
 	// The value below which the alert is raised, instead of above; 0 leaves it to above.
@@ -228,6 +228,7 @@ func defaultAlerts() map[string]*AlertRule {
 		"installation_fault": rule("critical", "installation_faults", 0, 0),
 		"loop_late":          rule("warning", "loop_silence", 0, 0),
 		"outbox_age":         rule("warning", "outbox_age", 30, 0),
+		"other_executor":     rule("critical", "other_executors", 0, 15*time.Second),
 		"topology":           rule("critical", "topology_problems", 0, 0),
 		"broker_alarm":       rule("critical", "broker_alarms", 0, 0),
 		"partition_missing":  rule("warning", "partitions_missing", 0, 0),

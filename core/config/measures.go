@@ -103,6 +103,13 @@ var measures = []Measure{
 		Hint:    "{detail}",
 	},
 	{
+		Name: "other_executors", Unit: UnitCount, View: "overview",
+		About:   "Consumers of the engine's queues that are no replica of it, looked at once a minute.",
+		Why:     "Two engines that do not know each other admit the same executions.",
+		Summary: "{value} other executors consume: {detail}",
+		Hint:    "stop the other executor, or every replica of this one",
+	},
+	{
 		Name: "outbox_age", Unit: UnitSeconds, View: "overview",
 		About:   "Age of the oldest message that is committed and not confirmed by the broker.",
 		Why:     "Work is handed over that no worker hears of: the broker is away or blocks.",

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
@@ -53,6 +55,7 @@ type prober struct {
 	mu      sync.Mutex
 	routes  remembered
 	missing remembered
+	others  remembered
 	// management is made when the alarms are first asked for; answered says that it
 	// has answered once. Both guarded by mu.
 	management *broker.Management
@@ -179,15 +182,8 @@ func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err err
 	if p.closed {
 		return nil, false, nil
 	}
-	mq := p.engine.cfg.MessageQueue
-	if p.management == nil {
-		vhost, err := broker.VHostOf(mq.URL)
-		if err != nil {
-			return nil, false, nil // then the engine has no broker at all, which others say
-		}
-		if p.management, err = broker.NewManagement(mq.ManagementURL, vhost, depthPatience); err != nil {
-			return nil, false, nil // there is none
-		}
+	if p.manage() == nil {
+		return nil, false, nil
 	}
 	alarms, err := p.management.Alarms(ctx)
 	if err != nil {
@@ -201,4 +197,25 @@ func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err err
 		list = append(list, a.Resource+" on "+a.Node)
 	}
 	return list, true, nil
+}
+
+// manage is the client of the management API, nil where there is none. The caller
+// holds the lock.
+func (p *prober) manage() *broker.Management {
+	if p.management == nil && !p.closed {
+		p.management = p.engine.newManagement()
+	}
+	return p.management
+}
+
+// OtherExecutors looks for consumers that are no replica of ours.
+func (p *prober) OtherExecutors(ctx context.Context) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.others.get(func() ([]string, error) {
+		if err := p.away(); err != nil {
+			return nil, err
+		}
+		return p.engine.otherExecutors(ctx, p.manage(), uuid.Nil)
+	})
 }

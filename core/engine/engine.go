@@ -50,12 +50,15 @@ type Deps struct {
 	Registry *prometheus.Registry
 	// Version is shown in the replica's row.
 	Version string
+	// Beside starts the replica although another executor consumes from its queues.
+	Beside bool
 }
 
 // Engine is one replica.
 type Engine struct {
 	cfg      *config.Config
 	id       uuid.UUID
+	beside   bool
 	logger   *slog.Logger
 	registry *prometheus.Registry
 
@@ -82,7 +85,7 @@ type Engine struct {
 // New assembles a replica. It opens no connection; Start does.
 func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 	e := &Engine{
-		cfg: cfg, id: uuid.New(), registry: deps.Registry,
+		cfg: cfg, id: uuid.New(), registry: deps.Registry, beside: deps.Beside,
 		consumers: make(map[string]*broker.Consumer), loops: make(map[string]*supervise.Loop),
 	}
 	if e.registry == nil {
@@ -195,6 +198,7 @@ func (e *Engine) assemble(version string) {
 	e.services.Add("queue gauges", gauges)
 	e.services.Add("broker", e.broker)
 	e.services.Add("topology", &topology{engine: e})
+	e.services.Add("neighbours", &neighbours{engine: e})
 	e.services.Add("outbox", e.relay)
 	e.services.Add("completions", completed)
 	e.services.Add("requests", requested)

@@ -32,10 +32,7 @@ func (e *Engine) check(ctx context.Context) error {
 		return fmt.Errorf("the schema %q is at version %d of %d: run attune-executor migrate up",
 			e.cfg.Database.Schema, status.Version, status.Latest)
 	}
-	if err := e.nameUnrepeated(ctx); err != nil {
-		return err
-	}
-	return e.takeOver(ctx)
+	return e.nameUnrepeated(ctx)
 }
 
 // namedActions bounds how many actions a log line names.

@@ -99,6 +99,8 @@ type Prober interface {
 	// what is declared and not there. Nil and no error say that all is well.
 	LostRoutes(ctx context.Context) ([]string, error)
 	Missing(ctx context.Context) ([]string, error)
+	// OtherExecutors describes consumers of the engine's queues that are no replica.
+	OtherExecutors(ctx context.Context) ([]string, error)
 	// Alarms lists the alarms of the broker; asked is false where nobody can tell.
 	Alarms(ctx context.Context) (list []string, asked bool, err error)
 }

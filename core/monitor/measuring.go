@@ -194,7 +194,10 @@ func (m *Monitor) measureBroker(ctx context.Context, all *Measures, open int64, 
 	for _, question := range []struct {
 		measure string
 		ask     func(context.Context) ([]string, error)
-	}{{"dead_letter_routes_lost", m.deps.Probe.LostRoutes}, {"topology_problems", m.deps.Probe.Missing}} {
+	}{
+		{"dead_letter_routes_lost", m.deps.Probe.LostRoutes}, {"topology_problems", m.deps.Probe.Missing},
+		{"other_executors", m.deps.Probe.OtherExecutors},
+	} {
 		found, err := question.ask(ctx)
 		if err != nil {
 			all.lose(err, question.measure)

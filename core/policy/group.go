@@ -53,7 +53,7 @@ func groupKey(paths []string, params map[string]any, shown func([]byte) []byte) 
 		}
 		b.Write(compact(path))
 		b.WriteByte(':')
-		b.Write(shown(compact(plain(lookup(params, path)))))
+		b.Write(shown(compact(plain(Lookup(params, path)))))
 	}
 	b.WriteByte('}')
 	return b.String()
@@ -138,7 +138,9 @@ func object(raw []byte) map[string]any {
 	return out
 }
 
-func lookup(params map[string]any, path string) any {
+// Lookup is the value at a path of the parameters: it is split on dots and walks
+// objects only; nil where it leads nowhere.
+func Lookup(params map[string]any, path string) any {
 	var value any = params
 	for key := range strings.SplitSeq(path, ".") {
 		fields, ok := value.(map[string]any)

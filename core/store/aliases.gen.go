@@ -173,6 +173,7 @@ type (
 	InsertAuditParams               = db.InsertAuditParams
 	InsertEnforcementsParams        = db.InsertEnforcementsParams
 	InsertEnforcementsRow           = db.InsertEnforcementsRow
+	InsertEntriesParams             = db.InsertEntriesParams
 	InsertEventsParams              = db.InsertEventsParams
 	InsertEventsRow                 = db.InsertEventsRow
 	InsertExecutionParams           = db.InsertExecutionParams
@@ -185,6 +186,8 @@ type (
 	ListActionsRow                  = db.ListActionsRow
 	ListQueueWorkersRow             = db.ListQueueWorkersRow
 	ListReplicasRow                 = db.ListReplicasRow
+	LiveExecutionsRow               = db.LiveExecutionsRow
+	LiveReplicasRow                 = db.LiveReplicasRow
 	LockActWorkflowRow              = db.LockActWorkflowRow
 	LockAdmissionScopesRow          = db.LockAdmissionScopesRow
 	LockAdmissionStatesParams       = db.LockAdmissionStatesParams
@@ -228,6 +231,7 @@ type (
 	MonitorUnendedParams            = db.MonitorUnendedParams
 	MonitorWorkersRow               = db.MonitorWorkersRow
 	MoveExecutionsParams            = db.MoveExecutionsParams
+	NotUnderstoodRow                = db.NotUnderstoodRow
 	NoteUndeliveredParams           = db.NoteUndeliveredParams
 	Notification                    = db.Notification
 	NotificationStatusEnum          = db.NotificationStatusEnum
@@ -301,6 +305,7 @@ type (
 	ReadMadeTasksRow                = db.ReadMadeTasksRow
 	ReadOutcomesRow                 = db.ReadOutcomesRow
 	ReadPoliciesRow                 = db.ReadPoliciesRow
+	ReadRequestsRow                 = db.ReadRequestsRow
 	ReadRoundExecutionsRow          = db.ReadRoundExecutionsRow
 	ReadRunStatesRow                = db.ReadRunStatesRow
 	ReadSecretValuesRow             = db.ReadSecretValuesRow
@@ -359,11 +364,13 @@ type (
 	Trigger                         = db.Trigger
 	TriggersByRefRow                = db.TriggersByRefRow
 	UndeliveredDispatch             = db.UndeliveredDispatch
+	UnsettledEndsRow                = db.UnsettledEndsRow
 	UpdateAdmissionLanesParams      = db.UpdateAdmissionLanesParams
 	UpdateAdmissionLimitsParams     = db.UpdateAdmissionLimitsParams
 	UpdateAdmissionScopesParams     = db.UpdateAdmissionScopesParams
 	UpdateAdmissionStatesParams     = db.UpdateAdmissionStatesParams
 	UpdateAuditParams               = db.UpdateAuditParams
+	UpsertStatesRow                 = db.UpsertStatesRow
 	ViewActionRow                   = db.ViewActionRow
 	ViewActionTotalsRow             = db.ViewActionTotalsRow
 	ViewAdmissionRow                = db.ViewAdmissionRow
@@ -553,6 +560,7 @@ const (
 	CheckWorkerIDs                        = db.CheckWorkerIDs
 	ClaimOutbox                           = db.ClaimOutbox
 	ClearAlerts                           = db.ClearAlerts
+	ClearEntries                          = db.ClearEntries
 	ControlAction                         = db.ControlAction
 	ControlEnsureQueue                    = db.ControlEnsureQueue
 	ControlFirstBlocked                   = db.ControlFirstBlocked
@@ -657,6 +665,7 @@ const (
 	FindWorkflows                         = db.FindWorkflows
 	FindWrongQueueStats                   = db.FindWrongQueueStats
 	FinishExecutions                      = db.FinishExecutions
+	FinishStates                          = db.FinishStates
 	ForgetAlerts                          = db.ForgetAlerts
 	ForgetReplica                         = db.ForgetReplica
 	ForgetVanishedReplicas                = db.ForgetVanishedReplicas
@@ -676,6 +685,7 @@ const (
 	InsertAudit                           = db.InsertAudit
 	InsertBirths                          = db.InsertBirths
 	InsertEnforcements                    = db.InsertEnforcements
+	InsertEntries                         = db.InsertEntries
 	InsertEvents                          = db.InsertEvents
 	InsertExecution                       = db.InsertExecution
 	InsertRequestedExecutions             = db.InsertRequestedExecutions
@@ -696,6 +706,8 @@ const (
 	ListPastAlerts                        = db.ListPastAlerts
 	ListQueueWorkers                      = db.ListQueueWorkers
 	ListReplicas                          = db.ListReplicas
+	LiveExecutions                        = db.LiveExecutions
+	LiveReplicas                          = db.LiveReplicas
 	LockAboveAsking                       = db.LockAboveAsking
 	LockActWorker                         = db.LockActWorker
 	LockActWorkflow                       = db.LockActWorkflow
@@ -706,6 +718,7 @@ const (
 	LockCatalog                           = db.LockCatalog
 	LockDeadLetter                        = db.LockDeadLetter
 	LockExecutions                        = db.LockExecutions
+	LockForHandBack                       = db.LockForHandBack
 	LockForgottenWorker                   = db.LockForgottenWorker
 	LockLostHolders                       = db.LockLostHolders
 	LockOutbox                            = db.LockOutbox
@@ -760,6 +773,7 @@ const (
 	NewInquiryIDs                         = db.NewInquiryIDs
 	NewWorkflowIDs                        = db.NewWorkflowIDs
 	NewestExecutionID                     = db.NewestExecutionID
+	NotUnderstood                         = db.NotUnderstood
 	NoteCancels                           = db.NoteCancels
 	NoteResponders                        = db.NoteResponders
 	NoteUndelivered                       = db.NoteUndelivered
@@ -831,6 +845,7 @@ const (
 	ReadOutcomes                          = db.ReadOutcomes
 	ReadOwnChildren                       = db.ReadOwnChildren
 	ReadPolicies                          = db.ReadPolicies
+	ReadRequests                          = db.ReadRequests
 	ReadRoundExecutions                   = db.ReadRoundExecutions
 	ReadRunStates                         = db.ReadRunStates
 	ReadSecretValues                      = db.ReadSecretValues
@@ -921,12 +936,14 @@ const (
 	TryLoopLock                           = db.TryLoopLock
 	TrySessionLock                        = db.TrySessionLock
 	UnblockQueues                         = db.UnblockQueues
+	UnsettledEnds                         = db.UnsettledEnds
 	UpdateAdmissionLanes                  = db.UpdateAdmissionLanes
 	UpdateAdmissionLimits                 = db.UpdateAdmissionLimits
 	UpdateAdmissionScopes                 = db.UpdateAdmissionScopes
 	UpdateAdmissionStates                 = db.UpdateAdmissionStates
 	UpdateAudit                           = db.UpdateAudit
 	UpdateWorkerLoads                     = db.UpdateWorkerLoads
+	UpsertStates                          = db.UpsertStates
 	ViewAction                            = db.ViewAction
 	ViewActionRefs                        = db.ViewActionRefs
 	ViewActionTotals                      = db.ViewActionTotals
@@ -1020,4 +1037,5 @@ const (
 	WorkerTypeEnumContainer               = db.WorkerTypeEnumContainer
 	WorkerTypeEnumLocal                   = db.WorkerTypeEnumLocal
 	WorkerTypeEnumRemote                  = db.WorkerTypeEnumRemote
+	WriteQueueStats                       = db.WriteQueueStats
 )

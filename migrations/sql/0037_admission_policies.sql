@@ -175,6 +175,7 @@ ALTER TABLE execution_admission_state
 ALTER TABLE execution DROP COLUMN admitted_at, DROP COLUMN priority;
 DROP INDEX attune_policy_pack;
 ALTER TABLE policy DROP CONSTRAINT attune_policy_window;
+DELETE FROM policy WHERE kind <> 'concurrency'; -- without the column they would be limits of concurrency
 ALTER TABLE policy
     DROP COLUMN adaptive_latency_ms, DROP COLUMN adaptive_min, DROP COLUMN retry_place,
     DROP COLUMN queue_timeout_seconds, DROP COLUMN max_queue_length, DROP COLUMN burst,

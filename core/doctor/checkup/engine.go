@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/doctor"
-	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
 )
 
@@ -150,40 +150,20 @@ func (v *visit) offset(ctx context.Context) (best time.Duration, err error) {
 	return best, nil
 }
 
-// ours is how the connections of an engine of ours are named, and theirs how the
-// consumers of an executor are tagged, ours included.
-const (
-	oursPrefix   = "attune-executor"
-	theirsPrefix = "executor."
-)
-
-// lookRivals asks whether another engine consumes from the same queues: two
-// engines that do not know each other admit the same executions.
+// lookRivals asks whether another engine consumes from the same queues.
 func lookRivals(ctx context.Context, v *visit) (Finding, error) {
-	alive := len(v.alive())
-	var wrong []string
+	var listed []broker.QueueConsumer
 	if v.wires != nil {
-		for _, c := range v.wires.consumers {
-			if strings.HasPrefix(c.Tag, theirsPrefix) && c.Connection != "" && !strings.HasPrefix(c.Connection, oursPrefix) {
-				wrong = append(wrong, fmt.Sprintf("%s consumes %s by connection %s from %s", c.Tag, c.Queue, c.Connection, c.Peer))
-			}
-		}
+		listed = v.wires.consumers
 	}
-	for _, queue := range []string{message.QueueExecutionRequests, message.QueueExecutionCompleted} {
-		state, err := v.Broker.QueueState(ctx, queue)
-		if err != nil {
-			return Finding{}, err
-		}
-		if state.Consumers > alive {
-			wrong = append(wrong, queue+" has "+monitor.Plural(state.Consumers, "consumer", "consumers")+", and "+
-				monitor.Plural(alive, "replica runs", "replicas run"))
-		}
-	}
-	if len(wrong) > 0 {
+	others, err := monitor.OtherExecutors(ctx, v.Broker, listed, len(v.alive()))
+	switch {
+	case err != nil:
+		return Finding{}, err
+	case len(others) > 0:
 		return failed("stop the other engine: two of different kinds must not run at once", "somebody else consumes from the engine's queues").
-			with(wrong...), nil
-	}
-	if v.wires == nil {
+			with(others...), nil
+	case v.wires == nil:
 		return passed("no more consumers than replicas").with("who they are is not seen without the management API"), nil
 	}
 	return passed("none consumes from the engine's queues"), nil

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+const (
+	// neighbourWait is how long a start waits for an executor that is just stopping.
+	neighbourWait  = 5 * time.Second
+	neighbourPause = 500 * time.Millisecond
+)
+
+// OtherExecutorError refuses the start of a replica beside another executor.
+type OtherExecutorError struct{ Consumers []string }
+
+// Error says how the other executor was recognised and what to do.
+func (e *OtherExecutorError) Error() string {
+	return "another executor consumes from the engine's queues: " + strings.Join(e.Consumers, "; ") +
+		": stop it, see with attune-executor doctor that it is gone, and start again;" +
+		" with --beside a replica starts although both would admit the same executions"
+}
+
+// neighbours is the step of the start between the first connection and the first
+// message: it refuses beside another executor, and takes its queues over.
+type neighbours struct {
+	supervise.Base
+
+	engine *Engine
+}
+
+// Start implements supervise.Service. Without a broker nobody can be seen; the
+// alert other_executor tells later.
+func (n *neighbours) Start(ctx context.Context) error {
+	return n.Launch(ctx, n.first, func(ctx context.Context) { <-ctx.Done() })
+}
+
+func (n *neighbours) first(ctx context.Context) error {
+	e := n.engine
+	if !e.beside && e.broker.State() == broker.StateConnected {
+		if err := n.refuse(ctx); err != nil {
+			return err
+		}
+	}
+	return e.takeOver(ctx)
+}
+
+func (n *neighbours) refuse(ctx context.Context) error {
+	e := n.engine
+	management := e.newManagement()
+	if management != nil {
+		defer management.Close()
+	}
+	for begin := time.Now(); ; {
+		others, err := e.otherExecutors(ctx, management, e.id) // of this replica there is a row and no consumer yet
+		switch {
+		case err != nil:
+			e.logger.WarnContext(ctx, "Consumers of the engine's queues could not be read", "error", err)
+			return nil
+		case len(others) == 0:
+			return nil
+		case time.Since(begin) > neighbourWait:
+			return &OtherExecutorError{Consumers: others}
+		}
+		if !supervise.Sleep(ctx, neighbourPause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// otherExecutors describes the consumers that are no replica of ours. Without
+// management rights it goes by their number, to which the replica without adds none.
+func (e *Engine) otherExecutors(ctx context.Context, management *broker.Management, without uuid.UUID) ([]string, error) {
+	replicas, err := e.query.LiveReplicas(ctx, replicaSilent.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("list the replicas: %w", err)
+	}
+	replicas = slices.DeleteFunc(replicas, func(r store.LiveReplicasRow) bool { return r.ID == without })
+	var listed []broker.QueueConsumer
+	if management != nil {
+		listed, _ = management.Consumers(ctx) // without it the number tells
+	}
+	return monitor.OtherExecutors(ctx, e.broker, listed, len(replicas))
+}
+
+// newManagement is a client of the management API, nil where none is configured.
+func (e *Engine) newManagement() *broker.Management {
+	mq := e.cfg.MessageQueue
+	vhost, err := broker.VHostOf(mq.URL)
+	if err != nil {
+		return nil // then there is no broker at all, which others say
+	}
+	management, err := broker.NewManagement(mq.ManagementURL, vhost, depthPatience)
+	if err != nil {
+		return nil
+	}
+	return management
+}

@@ -1,0 +1,91 @@
+package handback
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attune-go/attune/core/policy"
+)
+
+// maxKey is above the longest group key that the unique index of the admission
+// states holds.
+const maxKey = 2500
+
+// groupKey is the group key as the other executor writes it: compact JSON of
+// path and value, keys sorted bytewise, numbers as they are written and not by
+// their value. It is empty without paths. fallback stands for a key that no
+// index holds.
+func groupKey(paths []string, params map[string]any, fallback string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	sorted := slices.Clone(paths)
+	slices.Sort(sorted)
+	values := make([]string, 0, len(sorted))
+	for _, path := range slices.Compact(sorted) {
+		values = append(values, compact(path)+":"+compact(written(policy.Lookup(params, path))))
+	}
+	key := "{" + strings.Join(values, ",") + "}"
+	if len(key) > maxKey {
+		return fallback
+	}
+	return key
+}
+
+func compact(value any) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "null" // cannot happen for values that came from JSON
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// written gives the numbers of a value the text that the other executor gives them.
+func written(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, field := range v {
+			out[key] = written(field)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = written(item)
+		}
+		return out
+	case json.Number:
+		return number(v.String())
+	}
+	return value
+}
+
+// number keeps whole numbers of 64 bits and writes all others as the shortest
+// decimal that tells them apart, with a fraction or an exponent.
+func number(text string) json.Number {
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return json.Number(text)
+	}
+	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return json.Number(text)
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return json.Number(text)
+	}
+	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
+	power, err := strconv.Atoi(exponent)
+	if err != nil || power < -5 || power > 15 {
+		return json.Number(mantissa + "e" + strconv.Itoa(power))
+	}
+	plain := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(plain, ".") {
+		plain += ".0"
+	}
+	return json.Number(plain)
+}

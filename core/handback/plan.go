@@ -1,0 +1,127 @@
+package handback
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/policy"
+	"github.com/attune-go/attune/core/store"
+)
+
+// rule is what the other executor limits an action by: one policy, in one queue
+// a group. limited is false without a policy, and for workflows.
+type rule struct {
+	limited bool
+	most    int32
+	paths   []string
+	schema  []byte
+}
+
+// ruleOf picks the newest policy of the action, else of its pack, else of all.
+func ruleOf(action store.ReadActionRulesRow, policies []store.ReadPoliciesRow) rule {
+	r := rule{schema: action.ParamSchema}
+	if action.WorkflowDef != nil {
+		return r
+	}
+	var best *store.ReadPoliciesRow
+	scope := func(p *store.ReadPoliciesRow) int {
+		switch {
+		case p.Action != nil:
+			return 0
+		case p.Pack != nil:
+			return 1
+		default:
+			return 2
+		}
+	}
+	for i := range policies {
+		p := &policies[i]
+		mine := p.Action != nil && *p.Action == action.ID || p.Action == nil && (p.Pack == nil || *p.Pack == action.Pack)
+		if !mine || policy.Kind(p.Kind) != policy.KindConcurrency {
+			continue
+		}
+		if best == nil || cmp.Or(cmp.Compare(scope(p), scope(best)), best.Created.Compare(p.Created), cmp.Compare(best.ID, p.ID)) < 0 {
+			best = p
+		}
+	}
+	if best != nil {
+		r.limited, r.most, r.paths = true, best.Threshold, best.Parameters
+	}
+	return r
+}
+
+// queue names a queue of the other executor; key is empty for no group.
+type queue struct {
+	action int64
+	key    string
+}
+
+// entry is one row of the admission entries.
+type entry struct {
+	execution           int64
+	active              bool
+	lane                int16
+	order               int64
+	enqueued, activated time.Time
+}
+
+// plan is what is written and published for the live executions.
+type plan struct {
+	queues map[queue][]entry
+	most   map[int64]int32 // limits by action
+	wake   []int64         // executions to be requested
+}
+
+// add places one live execution.
+func (p *plan) add(e store.LiveExecutionsRow, r rule, now time.Time) {
+	status := attune.Status(e.Status)
+	requested := status == attune.StatusRequested
+	if r.limited {
+		p.most[e.Action] = r.most
+	}
+	placed := r.limited && (e.Holds || requested && e.Waits)
+	if placed {
+		q := queue{e.Action, groupKey(r.paths, policy.WithDefaults(e.Config, r.schema), e.GroupKey)}
+		one := entry{execution: e.ID, active: e.Holds, lane: e.Lane, order: e.QueueOrder, enqueued: e.EnqueuedAt, activated: now}
+		if e.AdmittedAt != nil {
+			one.activated = *e.AdmittedAt
+		}
+		p.queues[q] = append(p.queues[q], one)
+	}
+	if waiting := placed && !e.Holds; (requested || status == attune.StatusScheduling) && !waiting {
+		p.wake = append(p.wake, e.ID)
+	}
+}
+
+// finish brings every queue into its order: what runs, then high, normal and low
+// priority, each in order of arrival. The free slots of a queue go to its first
+// waiting executions by message, because nothing else wakes them.
+func (p *plan) finish() {
+	for q, entries := range p.queues {
+		slices.SortFunc(entries, func(a, b entry) int {
+			return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(b.lane, a.lane), cmp.Compare(a.order, b.order),
+				a.enqueued.Compare(b.enqueued), cmp.Compare(a.execution, b.execution))
+		})
+		free := int(p.most[q.action])
+		for _, one := range entries {
+			if one.active {
+				free--
+			}
+		}
+		for _, one := range entries {
+			if !one.active && free > 0 {
+				free--
+				p.wake = append(p.wake, one.execution)
+			}
+		}
+	}
+}
+
+func rank(e entry) int {
+	if e.active {
+		return 1
+	}
+	return 0
+}

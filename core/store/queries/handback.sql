@@ -1,0 +1,141 @@
+-- Giving an adopted database back to the executor of its installation.
+
+-- name: LockForHandBack :exec
+-- The locks under which executions are admitted: no replica decides meanwhile.
+SELECT count(*) FROM (SELECT s.id FROM execution_admission_state s ORDER BY s.id FOR UPDATE) l;
+
+-- name: LiveReplicas :many
+-- Replicas that have reported themselves lately.
+SELECT r.id, r.host, r.pid, extract(epoch FROM now() - r.last_seen)::float8 AS age
+FROM engine_replica r
+WHERE r.state <> 'vanished' AND r.last_seen > now() - make_interval(secs => sqlc.arg(silent_seconds)::float8)
+ORDER BY r.started, r.id;
+
+-- name: LiveExecutions :many
+-- A page of the executions that have not ended, with their places.
+SELECT e.id, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.status::text AS status, e.config,
+       (e.admission_state_id IS NOT NULL)::bool AS holds, e.admitted_at,
+       (q.id IS NOT NULL)::bool AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.queue_order, 0)::bigint AS queue_order,
+       coalesce(q.enqueued_at, e.created)::timestamptz AS enqueued_at, coalesce(s.group_key, '')::text AS group_key
+FROM execution e
+LEFT JOIN execution_admission_entry q ON q.execution_id = e.id
+LEFT JOIN execution_admission_state s ON s.id = coalesce(e.admission_state_id, q.state_id)
+WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
+ORDER BY e.id
+LIMIT sqlc.arg(page)::int;
+
+-- name: ClearEntries :exec
+DELETE FROM execution_admission_entry;
+
+-- name: UpsertStates :many
+-- The states of the queues, an empty key for no group. Our own counters go to
+-- zero, so that a replica that starts after all takes the queues over.
+INSERT INTO execution_admission_state AS s (action_id, group_key, max_concurrent)
+SELECT r.action, nullif(r.key, ''), r.most
+FROM (SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(keys)::text[]) AS key,
+             unnest(sqlc.arg(maxima)::int[]) AS most) r
+ON CONFLICT (action_id, group_key_normalized) DO UPDATE SET max_concurrent = excluded.max_concurrent
+RETURNING s.id, s.action_id, coalesce(s.group_key, '')::text AS group_key;
+
+-- name: InsertEntries :exec
+INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at, activated_at)
+SELECT r.state, r.execution, CASE WHEN r.active THEN 'active' ELSE 'queued' END, r.place, r.enqueued,
+       CASE WHEN r.active THEN r.activated END
+FROM (SELECT unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(executions)::bigint[]) AS execution,
+             unnest(sqlc.arg(active)::bool[]) AS active, unnest(sqlc.arg(places)::bigint[]) AS place,
+             unnest(sqlc.arg(enqueued)::timestamptz[]) AS enqueued, unnest(sqlc.arg(activated)::timestamptz[]) AS activated) r;
+
+-- name: FinishStates :exec
+-- Limits as the policies say, places beyond every entry, and no counters of ours.
+UPDATE execution_admission_state s
+SET max_concurrent = coalesce(r.most, s.max_concurrent), queued_count = 0, queued_high = 0, queued_low = 0, active_count = 0,
+    next_queue_order = greatest(s.next_queue_order, coalesce(
+        (SELECT max(q.queue_order) FROM execution_admission_entry q WHERE q.state_id = s.id), 0) + 1)
+FROM execution_admission_state t
+LEFT JOIN (SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(maxima)::int[]) AS most) r ON r.action = t.action_id
+WHERE t.id = s.id;
+
+-- name: WriteQueueStats :exec
+-- The figures that others read, by the entries.
+INSERT INTO queue_stats AS t
+    (action_id, queue_length, active_count, max_concurrent, oldest_enqueued_at, total_enqueued, total_completed)
+SELECT s.action_id, sum(n.queued)::int, sum(n.active)::int,
+       least(coalesce(sum(s.max_concurrent) FILTER (WHERE NOT s.unlimited), 1), 2147483647)::int, min(n.oldest),
+       sum(s.total_enqueued)::bigint, sum(s.total_completed)::bigint
+FROM execution_admission_state s
+LEFT JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE q.status = 'queued') AS queued, count(*) FILTER (WHERE q.status = 'active') AS active,
+           min(q.enqueued_at) FILTER (WHERE q.status = 'queued') AS oldest
+    FROM execution_admission_entry q WHERE q.state_id = s.id) n ON true
+GROUP BY s.action_id
+ORDER BY s.action_id
+ON CONFLICT (action_id) DO UPDATE
+SET queue_length = excluded.queue_length, active_count = excluded.active_count, max_concurrent = excluded.max_concurrent,
+    oldest_enqueued_at = excluded.oldest_enqueued_at, last_updated = now();
+
+-- name: ReadRequests :many
+-- What the messages about these executions say.
+SELECT e.id, e.action, e.action_ref, e.parent, e.enforcement, e.config
+FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: UnsettledEnds :many
+-- Ended children whose workflow has not gone on yet.
+SELECT e.id, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.status::text AS status, e.result
+FROM workflow_task_dispatch d
+JOIN workflow_execution w ON w.id = d.workflow_execution
+JOIN execution e ON e.id = d.execution_id
+WHERE NOT d.settled AND w.open AND e.finished_status IS NOT NULL
+ORDER BY e.id;
+
+-- name: NotUnderstood :many
+-- What the executor of an existing installation knows nothing of: how many, the
+-- first ids, and a note each.
+SELECT x.kind::text AS kind, count(*) AS n,
+       coalesce((array_agg(x.id ORDER BY x.id))[1:20], '{}')::bigint[] AS ids,
+       coalesce((array_agg(coalesce(x.note, '') ORDER BY x.id))[1:20], '{}')::text[] AS notes
+FROM (
+    SELECT 'paused queues' AS kind, s.id, a.ref || coalesce(' ' || s.group_key, '') AS note
+    FROM execution_admission_state s JOIN action a ON a.id = s.action_id WHERE s.paused
+    UNION ALL
+    SELECT 'limit overrides', s.id, a.ref || ' ' || s.limit_override
+    FROM execution_admission_state s JOIN action a ON a.id = s.action_id WHERE s.limit_override IS NOT NULL
+    UNION ALL
+    SELECT 'rates and quotas', p.id, p.ref FROM policy p WHERE p.kind <> 'concurrency'
+    UNION ALL
+    SELECT 'shared limits', p.id, p.ref FROM policy p WHERE p.kind = 'concurrency' AND p.action IS NULL
+    UNION ALL
+    SELECT 'adaptive limits', p.id, p.ref FROM policy p WHERE p.adaptive_min IS NOT NULL
+    UNION ALL
+    SELECT 'queue bounds', p.id, p.ref FROM policy p
+    WHERE p.max_queue_length IS NOT NULL OR p.queue_timeout_seconds IS NOT NULL OR p.retry_place IS NOT NULL
+    UNION ALL
+    SELECT 'priorities', q.execution_id, CASE WHEN q.lane > 0 THEN 'high' ELSE 'low' END
+    FROM execution_admission_entry q WHERE q.lane <> 0
+    UNION ALL
+    SELECT 'pending retries', r.execution, to_char(r.due AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+    FROM execution_retry r WHERE r.waiting AND r.due > now()
+    UNION ALL
+    SELECT 'cancel requests', c.execution, c.reason
+    FROM execution_cancel c JOIN execution e ON e.id = c.execution WHERE e.finished_status IS NULL AND e.status <> 'canceling'
+    UNION ALL
+    SELECT 'paused workflows', w.execution, NULL FROM workflow_execution w WHERE w.paused AND w.open
+    UNION ALL
+    SELECT 'workflow deadlines', w.execution, to_char(w.deadline AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+    FROM workflow_execution w WHERE w.deadline IS NOT NULL AND w.open
+    UNION ALL
+    SELECT 'workflow items', w.execution, i.task_name || ' ' || count(*)
+    FROM workflow_item i JOIN workflow_execution w ON w.id = i.workflow_execution
+    WHERE w.open AND NOT EXISTS (SELECT FROM workflow_task_dispatch d
+        WHERE d.workflow_execution = i.workflow_execution AND d.task_name = i.task_name AND d.task_index = i.index)
+    GROUP BY w.execution, i.task_name
+    UNION ALL
+    SELECT 'inquiries', i.id, e.action_ref
+    FROM inquiry i JOIN execution e ON e.id = i.execution WHERE i.status = 'pending' AND e.action_ref <> 'core.ask'
+    UNION ALL
+    SELECT 'dead letters', d.id, d.routing_key FROM dead_letter d WHERE d.decision IS NULL
+    UNION ALL
+    SELECT 'draining workers', w.id, w.name FROM worker w WHERE w.draining
+) x
+GROUP BY x.kind
+ORDER BY x.kind;

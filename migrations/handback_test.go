@@ -1,0 +1,50 @@
+package migrations_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/migrations"
+)
+
+// TestTheQueuesAreHandedBackBeforeAnythingIsRemoved: an error changes nothing, an
+// interrupted removal goes on without a second hand-back, and what was never
+// handed back is not removed.
+func TestTheQueuesAreHandedBackBeforeAnythingIsRemoved(t *testing.T) {
+	t.Parallel()
+	ctx := testkit.Context(t)
+	opts := migrations.Options{URL: testkit.AdoptedDatabase(t), Schema: testkit.Schema}
+	calls := 0
+	refused := errors.New("not now")
+	opts.HandBack = func(context.Context) error { calls++; return refused }
+	_, err := migrations.Down(ctx, opts, 0)
+	require.ErrorIs(t, err, refused)
+	state, err := migrations.Status(ctx, opts)
+	require.NoError(t, err)
+	require.True(t, state.Current(), "nothing was removed")
+
+	_, err = migrations.Down(ctx, opts, 40)
+	require.NoError(t, err, "what stays on a schema of the engine is not handed back")
+	require.Equal(t, 1, calls)
+	_, err = migrations.Down(ctx, opts, 0)
+	require.ErrorIs(t, err, migrations.ErrHalfWay)
+	_, err = migrations.Up(ctx, opts)
+	require.NoError(t, err)
+
+	opts.HandBack = func(context.Context) error { calls++; return nil }
+	interrupted, cancel := context.WithCancel(ctx)
+	defer cancel()
+	opts.HandBack = func(context.Context) error { calls++; cancel(); return nil }
+	_, err = migrations.Down(interrupted, opts, 0)
+	require.ErrorIs(t, err, context.Canceled)
+	opts.HandBack = func(context.Context) error { calls++; return nil }
+	_, err = migrations.Down(ctx, opts, 0)
+	require.NoError(t, err)
+	require.Equal(t, 3, calls)
+	conn := connect(t, opts)
+	require.NotContains(t, shape(t, conn), "relation attune_schema_origin")
+}
