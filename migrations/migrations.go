@@ -5,13 +5,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 )
 
@@ -45,8 +43,6 @@ type Result struct {
 	WorkQueues []WorkQueue
 	Ignored    Ignored // of a schema adopted now
 }
-
-const lockAttempts = 5
 
 // Up brings the schema to the newest version. It creates the schema when it is
 // missing and adopts it when another Attune installation made it. It refuses one
@@ -208,32 +204,6 @@ func notFor(files fs.FS, origin Origin) []string {
 	return names
 }
 
-// retryOnLock runs the provider again when a file could not get its locks in
-// time. Files that were applied stay applied, so a retry goes on from there.
-func (s *session) retryOnLock(
-	ctx context.Context, run func(context.Context) ([]*goose.MigrationResult, error),
-) ([]Step, error) {
-	var steps []Step
-	for attempt := 1; ; attempt++ {
-		results, err := run(ctx)
-		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
-			results = partial.Applied
-		}
-		steps = append(steps, stepsOf(results)...)
-		if err == nil {
-			return steps, nil
-		}
-		if attempt == lockAttempts || !lockTimedOut(err) {
-			return steps, err
-		}
-		s.opts.Logger.Warn("A migration waits for a lock and is tried again",
-			"attempt", attempt, "error", err.Error())
-		if err := pause(ctx, time.Duration(attempt)*time.Second); err != nil {
-			return steps, err
-		}
-	}
-}
-
 func stepsOf(results []*goose.MigrationResult) []Step {
 	steps := make([]Step, 0, len(results))
 	for _, r := range results {
@@ -247,11 +217,6 @@ func baseName(path string) string {
 		path = path[i+1:]
 	}
 	return strings.TrimSuffix(path, ".sql")
-}
-
-func lockTimedOut(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "55P03"
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -19,7 +19,8 @@ const (
 	// DefaultSchema is the schema used when Options.Schema is empty.
 	DefaultSchema = "attune"
 
-	defaultLockTimeout = 5 * time.Second
+	defaultLockTimeout = 150 * time.Millisecond
+	defaultWaitTimeout = 5 * time.Minute
 	firstAdditive      = 20
 )
 
@@ -29,8 +30,12 @@ type Options struct {
 	URL string
 	// Schema is the name of the schema, "attune" when empty.
 	Schema string
-	// LockTimeout bounds the wait for each table lock, 5 s when zero.
+	// LockTimeout bounds each wait for a table lock, 150 ms when zero: for so long
+	// everything else on the table waits behind it.
 	LockTimeout time.Duration
+	// WaitTimeout bounds how long Up and Down go on trying to get one file's locks,
+	// 5 min when zero.
+	WaitTimeout time.Duration
 	// WithoutWorkQueues adopts a schema although its work queues, which this engine
 	// does not dispatch, then wait.
 	WithoutWorkQueues bool
@@ -38,7 +43,8 @@ type Options struct {
 	// schema, so that the executor of the installation can go on. An error of it
 	// ends Down with nothing removed. Nil removes at once.
 	HandBack func(ctx context.Context) error
-	// Logger receives one line per applied file; nil discards them.
+	// Logger receives one line per applied file, and one for each lock that is
+	// waited for; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -71,6 +77,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.LockTimeout <= 0 {
 		o.LockTimeout = defaultLockTimeout
 	}
+	if o.WaitTimeout <= 0 {
+		o.WaitTimeout = defaultWaitTimeout
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -86,8 +95,9 @@ func (o Options) connConfig() (*pgx.ConnConfig, error) {
 		cfg.RuntimeParams = map[string]string{}
 	}
 	cfg.RuntimeParams["search_path"] = SearchPath(o.Schema)
-	cfg.RuntimeParams["application_name"] = "attune-migrate"
+	cfg.RuntimeParams["application_name"] = applicationName
 	cfg.RuntimeParams["lock_timeout"] = strconv.FormatInt(o.LockTimeout.Milliseconds(), 10)
+	cfg.RuntimeParams["attune.wait_timeout"] = strconv.FormatInt(o.WaitTimeout.Milliseconds(), 10) // of building indexes, which blocks nobody
 	cfg.RuntimeParams["client_min_messages"] = "warning"
 	return cfg, nil
 }

@@ -33,6 +33,7 @@ func withSession(ctx context.Context, opts Options, fn func(context.Context, *se
 		return err
 	}
 	db := stdlib.OpenDB(*cfg)
+	db.SetMaxIdleConns(0) // a file that failed half-way may have left settings behind
 	defer func() { err = errors.Join(err, db.Close()) }()
 	conn, err := db.Conn(ctx)
 	if err != nil {

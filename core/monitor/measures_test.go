@@ -74,10 +74,10 @@ func (silentProbe) QueueDepth(ctx context.Context, _ string) (int64, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
 }
-func (silentProbe) LostRoutes(context.Context) ([]string, error) { return nil, errors.New("away") }
+func (silentProbe) LostRoutes(context.Context) ([]string, error)     { return nil, errors.New("away") }
 func (silentProbe) OtherExecutors(context.Context) ([]string, error) { return nil, nil }
 
-func (silentProbe) Missing(context.Context) ([]string, error)    { return nil, errors.New("away") }
+func (silentProbe) Missing(context.Context) ([]string, error) { return nil, errors.New("away") }
 func (silentProbe) Alarms(context.Context) ([]string, bool, error) {
 	return nil, false, nil
 }

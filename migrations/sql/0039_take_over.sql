@@ -1,3 +1,4 @@
+-- +goose NO TRANSACTION
 -- What another engine has left in the queues: entries of who runs (status
 -- active, which ours never writes) and of who waits, and none of our counters.
 -- Who runs becomes a holder, who was promoted and not yet claimed stays at the
@@ -58,15 +59,29 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
+-- Two transactions: the first keeps writers of executions away and is short, the
+-- second counts and does not.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active') THEN
+        ALTER TABLE execution DISABLE TRIGGER USER; -- updated is the fence of dispatches on their way
+        UPDATE execution e SET admission_state_id = q.state_id
+        FROM execution_admission_entry q
+        WHERE q.execution_id = e.id AND q.status = 'active' AND e.admission_state_id IS NULL
+          AND e.status IN ('scheduled', 'running', 'canceling');
+        ALTER TABLE execution ENABLE TRIGGER USER;
+    END IF;
+END
+$$;
+-- +goose StatementEnd
 -- +goose StatementBegin
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM execution_admission_entry WHERE status = 'active')
        OR EXISTS (SELECT FROM execution_admission_entry q JOIN execution_admission_state s ON s.id = q.state_id
                   WHERE s.queued_count = 0) THEN
-        ALTER TABLE execution DISABLE TRIGGER USER; -- updated is the fence of dispatches on their way
         PERFORM attune_take_over();
-        ALTER TABLE execution ENABLE TRIGGER USER;
     END IF;
 END
 $$;

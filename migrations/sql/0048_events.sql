@@ -27,7 +27,10 @@ CREATE TABLE IF NOT EXISTS event_matching (
 );
 INSERT INTO event_matching DEFAULT VALUES ON CONFLICT DO NOTHING;
 
+-- Building an index blocks no writer, so it may wait for long transactions.
+SELECT set_config('lock_timeout', coalesce(current_setting('attune.wait_timeout', true), '0'), false);
 CREATE INDEX CONCURRENTLY IF NOT EXISTS attune_enforcement_open ON enforcement (id) WHERE status = 'created';
+RESET lock_timeout;
 
 -- +goose StatementBegin
 DO $$

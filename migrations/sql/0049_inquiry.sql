@@ -16,8 +16,9 @@ ALTER TABLE inquiry
     ADD COLUMN IF NOT EXISTS responded_by bigint,
     ADD COLUMN IF NOT EXISTS responder    text;
 ALTER TABLE inquiry ALTER COLUMN settled SET DEFAULT false;
+UPDATE inquiry i SET settled = false WHERE i.status = 'pending';
 UPDATE inquiry i SET settled = false FROM execution e
-WHERE e.id = i.execution AND (i.status = 'pending' OR NOT attune_terminal(e.status));
+WHERE e.id = i.execution AND e.finished_status IS NULL AND i.settled;
 
 CREATE INDEX IF NOT EXISTS attune_inquiry_pending ON inquiry (id) WHERE status = 'pending';
 CREATE INDEX IF NOT EXISTS attune_inquiry_unsettled ON inquiry (id) WHERE status <> 'pending' AND NOT settled;

@@ -5,6 +5,12 @@
 -- for them, get their name.
 
 -- +goose Up
+-- First, because the triggers keep writers of executions away.
+UPDATE execution_secret_value v SET entity_type = 'execution_config'
+WHERE v.entity_type = 'execution' AND NOT EXISTS (
+    SELECT FROM execution_secret_value o
+    WHERE o.entity_type = 'execution_config' AND o.entity_id = v.entity_id AND o.json_path = v.json_path);
+
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION attune_secrets_go_along() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -26,11 +32,6 @@ CREATE OR REPLACE TRIGGER attune_secrets_go_along
 CREATE OR REPLACE TRIGGER attune_secrets_go_along
     AFTER DELETE ON enforcement REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION attune_secrets_go_along();
-
-UPDATE execution_secret_value v SET entity_type = 'execution_config'
-WHERE v.entity_type = 'execution' AND NOT EXISTS (
-    SELECT FROM execution_secret_value o
-    WHERE o.entity_type = 'execution_config' AND o.entity_id = v.entity_id AND o.json_path = v.json_path);
 
 -- +goose Down
 DROP TRIGGER attune_secrets_go_along ON enforcement;
