@@ -88,4 +88,21 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
+-- Executions that run get their entries back, unless a hand-back has written them.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM attune_schema_origin WHERE origin = 'adopted') THEN
+        INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order, activated_at)
+        SELECT s.id, e.id, 'active', s.next_queue_order + row_number() OVER (PARTITION BY s.id ORDER BY e.id) - 1, now()
+        FROM execution e JOIN execution_admission_state s ON s.id = e.admission_state_id
+        WHERE e.finished_status IS NULL AND NOT s.unlimited
+        ON CONFLICT (execution_id) DO NOTHING;
+        UPDATE execution_admission_state s SET next_queue_order = q.last + 1
+        FROM (SELECT state_id, max(queue_order) AS last FROM execution_admission_entry GROUP BY state_id) q
+        WHERE q.state_id = s.id AND s.next_queue_order <= q.last;
+    END IF;
+END
+$$;
+-- +goose StatementEnd
 DROP FUNCTION attune_take_over();
