@@ -21,7 +21,7 @@
 //	     completion → handover, admission, inquiry
 //	     progress, recovery, deadletter, liveness, cancellation → handover, admission
 //	     the steps: each moves executions in transactions
-//	L5a  monitor triage catalog submit doctor
+//	L5a  monitor triage catalog submit doctor handback
 //	     what people and programs ask and may do
 //	L5b  engine → api, gauge, alerting; worker
 //	     the running parts

@@ -13,7 +13,12 @@
 // already there (indexes, triggers, hypertables) is never changed or dropped,
 // and Down never removes more than was added.
 //
-// Every statement waits at most Options.LockTimeout for a lock, so that a
-// migration under load gives way instead of building a queue behind itself; a
-// file that could not get its locks is tried again a few times.
+// Every statement waits at most Options.LockTimeout for a lock, because all that
+// comes after it on the table waits behind it. A file that could not get its
+// locks is tried again, with pauses, for Options.WaitTimeout; the logger is told
+// which transaction holds them. Only index builds, which block no writer, wait
+// longer.
+//
+// Down calls Options.HandBack before it removes what was added to an adopted
+// schema, so that the executor of the installation can go on.
 package migrations

@@ -43,10 +43,7 @@ func TestWritersGoOnWhileAMigrationWaits(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 	opts := migrations.Options{URL: testkit.Installation(t, installation.Newest), Schema: testkit.Schema}
-	rows := 200_000
-	if testkit.Slow() {
-		rows = 2_000_000
-	}
+	const rows = 200_000
 	setup := connect(t, opts)
 	exec(t, setup, "INSERT INTO pack (ref, label, version) VALUES ('demo', 'Demo', '1.0.0')")
 	exec(t, setup, `INSERT INTO action (ref, pack, pack_ref, label, entrypoint) SELECT 'demo.echo', id, ref, 'Echo', 'echo.sh' FROM pack`)

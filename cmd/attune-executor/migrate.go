@@ -25,6 +25,7 @@ func newMigrateCommand(a *app) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var accept bool
+	cmd.PersistentFlags().Duration("wait", 0, "how long to go on trying to get the locks of one migration; 0 is 5m")
 	cmd.AddCommand(
 		withoutQueues(&cobra.Command{
 			Use: "up", Short: "Apply what is missing", Args: cobra.NoArgs,
@@ -72,7 +73,11 @@ func (a *app) migration(cmd *cobra.Command) (migrations.Options, *config.Config,
 	if err != nil {
 		return migrations.Options{}, nil, err
 	}
-	return migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, Logger: logger}, cfg, nil
+	wait, err := cmd.Flags().GetDuration("wait")
+	if err != nil || wait < 0 {
+		return migrations.Options{}, nil, usageErrorf("--wait must not be negative")
+	}
+	return migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait, Logger: logger}, cfg, nil
 }
 
 func (a *app) migrateUp(cmd *cobra.Command, accept bool) error {
