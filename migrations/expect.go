@@ -83,7 +83,7 @@ var expectedTables = []expectedTable{
 		id:bigint action_id:bigint group_key:text group_key_normalized:text max_concurrent:integer
 		next_queue_order:bigint total_enqueued:bigint total_completed:bigint updated:timestamptz`},
 	{name: "execution_admission_entry", columns: `
-		id:bigint state_id:bigint execution_id:bigint status:text queue_order:bigint enqueued_at:timestamptz`},
+		id:bigint state_id:bigint execution_id:bigint status:text queue_order:bigint enqueued_at:timestamptz activated_at:timestamptz`},
 	{name: "workflow_definition", columns: `
 		id:bigint ref:text pack:bigint pack_ref:text label:text description:text version:text param_schema:jsonb
 		out_schema:jsonb definition:jsonb tags:text[]`},

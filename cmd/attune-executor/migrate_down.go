@@ -70,8 +70,12 @@ func (a *app) migrateDown(cmd *cobra.Command, to int64, yes bool) error {
 	if err != nil {
 		return err
 	}
+	refused := refusedErrorf("migrate down removes tables and their data: repeat it with --yes")
 	state, err := migrations.Status(cmd.Context(), opts)
 	if err != nil {
+		if !yes {
+			return refused
+		}
 		return migrationError(cfg, err)
 	}
 	var back *handBackReport
@@ -89,7 +93,7 @@ func (a *app) migrateDown(cmd *cobra.Command, to int64, yes bool) error {
 		opts.HandBack = func(ctx context.Context) error { return a.handBack(ctx, cmd, cfg, st, back) }
 	}
 	if !yes {
-		return refusedErrorf("migrate down removes tables and their data: repeat it with --yes")
+		return refused
 	}
 	result, err := migrations.Down(cmd.Context(), opts, to)
 	var running *handback.RunningError
