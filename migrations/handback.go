@@ -39,7 +39,8 @@ func (s *session) handBack(ctx context.Context) error {
 }
 
 func (s *session) isHandedBack(ctx context.Context) (done bool, err error) {
-	err = s.conn.QueryRowContext(ctx, "SELECT coalesce(obj_description('attune_schema_origin'::regclass, 'pg_class'), '') = $1", handedBack).Scan(&done)
+	err = s.conn.QueryRowContext(ctx, `SELECT coalesce(obj_description('attune_schema_origin'::regclass, 'pg_class'), '') = $1`,
+		handedBack).Scan(&done)
 	if err != nil {
 		return false, fmt.Errorf("look whether the schema was handed back: %w", err)
 	}

@@ -121,7 +121,8 @@ func (s *session) watch(ctx context.Context) func() {
 
 func (s *session) reportWaiting(ctx context.Context) {
 	var h lockHolder
-	err := s.db.QueryRowContext(ctx, `SELECT coalesce(left(w.query, 200), ''), coalesce(b.application_name, ''), b.pid, coalesce(b.xact_start, b.backend_start)
+	err := s.db.QueryRowContext(ctx, `SELECT coalesce(left(w.query, 200), ''), coalesce(b.application_name, ''), b.pid,
+			coalesce(b.xact_start, b.backend_start)
 		FROM pg_stat_activity w
 		CROSS JOIN LATERAL unnest(pg_blocking_pids(w.pid)) AS p (pid)
 		JOIN pg_stat_activity b ON b.pid = p.pid
