@@ -79,17 +79,15 @@ const (
 	kindCustom    conditionKind = "" // no call: the condition is evaluated
 )
 
-// kind is the first of the calls that the text mentions, wherever it stands. The
-// rest of the condition is ignored, as published; written tells whether there is none.
-func (c *Condition) kind() (kind conditionKind, written bool) {
+// kind is the first of the calls that the text mentions, wherever it stands.
+func (c *Condition) kind() conditionKind {
 	text := strings.ReplaceAll(strings.ToLower(c.source), " ", "")
 	for _, kind := range []conditionKind{kindSucceeded, kindFailed, kindTimedOut} {
 		if strings.Contains(text, string(kind)) {
-			inner := strings.ReplaceAll(c.inner, " ", "")
-			return kind, inner == string(kind)
+			return kind
 		}
 	}
-	return kindCustom, true
+	return kindCustom
 }
 
 // holdsFor reports whether a task that has ended so is what a kind asks for.

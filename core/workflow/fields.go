@@ -323,19 +323,6 @@ func (r *reader) condition(f field) *Condition {
 	return condition
 }
 
-// fires reads the condition of a transition.
-func (r *reader) fires(f field) *Condition {
-	condition := r.condition(f)
-	if condition == nil || r.rules.asWritten {
-		return condition
-	}
-	if kind, written := condition.kind(); !written {
-		r.warnf(r.at(f.value), "%s: only %s counts, and the rest of the condition is ignored; with strict: true in the workflow all of it counts",
-			f.key.Value, kind)
-	}
-	return condition
-}
-
 // follow is the node that an alias stands for. What an alias names is never an alias
 // itself.
 func follow(node *yaml.Node) *yaml.Node {

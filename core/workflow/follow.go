@@ -128,23 +128,18 @@ func (x *decision) fire(t *Task, n int) (bool, error) {
 }
 
 // matches reports whether the condition of the nth transition of a task holds. In a
-// lenient workflow the call that it mentions decides. Without one it is evaluated as an
-// expression, or between text as a template whose text is read; an error then lets it
-// hold if it has no braces, and otherwise if the task has succeeded.
+// lenient workflow a condition between text is a template whose text is read, and a
+// condition with an error counts as published: the first call that it mentions
+// decides; without one it holds if it has no braces, and otherwise if the task has
+// succeeded.
 func (x *decision) matches(t *Task, n int, in scope) (bool, error) {
 	when, status := t.Next[n].When, x.state.Tasks[t.Name].Status
-	if x.def.onError().asWritten {
+	if x.def.onError().fail {
 		holds, err := x.holds(when, in)
 		if err != nil {
 			err = fmt.Errorf("when: %w", err)
 		}
 		return holds, err
-	}
-	if kind, written := when.kind(); kind != kindCustom {
-		if !written {
-			x.logf("transition %d of %s: only %s counts of its condition", n+1, t.Name, kind)
-		}
-		return kind.holdsFor(status), nil
 	}
 	var holds, otherwise bool
 	var err error
@@ -159,6 +154,9 @@ func (x *decision) matches(t *Task, n int, in scope) (bool, error) {
 	}
 	if err == nil || needs(err) != nil {
 		return holds, err
+	}
+	if kind := when.kind(); kind != kindCustom {
+		otherwise = kind.holdsFor(status)
 	}
 	x.logf("the condition of transition %d of %s counts as %t: %v", n+1, t.Name, otherwise, err)
 	return otherwise, nil

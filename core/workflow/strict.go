@@ -6,9 +6,6 @@ type errorRules struct {
 	// refuse makes an error that shows in the file a mistake of the definition.
 	// Otherwise it is a warning, and an error again when the expression is evaluated.
 	refuse bool
-	// asWritten evaluates the whole condition of a transition. Otherwise the call that
-	// it mentions decides; see Condition.kind.
-	asWritten bool
 	// fail has an error in when or publish fail its task, unless another transition
 	// fires, and one in output_map the workflow. Otherwise it is logged, and decides no
 	// more than this condition, variable or output.
@@ -17,7 +14,7 @@ type errorRules struct {
 
 var (
 	lenient = errorRules{}
-	strict  = errorRules{refuse: true, asWritten: true, fail: true}
+	strict  = errorRules{refuse: true, fail: true}
 )
 
 // onError are the rules of the definition: lenient, as published, unless it says

@@ -49,7 +49,7 @@ func (r *reader) transition(t *Task, node *yaml.Node) {
 		}
 		switch f.name {
 		case "when":
-			transition.When = r.fires(f)
+			transition.When = r.condition(f)
 		case "publish":
 			transition.Publish = r.publish(f)
 		case "do":
@@ -232,11 +232,6 @@ func (r *reader) decision(t *Task, f field) {
 		if err != nil {
 			r.errorf(t.Next[fallback].At, "the default branch cannot be told from the others: %v", err)
 		}
-		if _, written := condition.kind(); !written && !r.rules.asWritten { // a call in it would decide alone
-			r.warnf(t.Next[fallback].At, "the default branch is always taken, since another branch asks how the task has ended; "+
-				"with strict: true in the workflow it is taken if no other is")
-			return
-		}
 		t.Next[fallback].When = condition
 	}
 }
@@ -250,7 +245,7 @@ func (r *reader) branch(node *yaml.Node) (transition Transition, conditional, is
 		switch f.name {
 		case "when":
 			conditional = true
-			transition.When = r.fires(f)
+			transition.When = r.condition(f)
 		case "next":
 			transition.Do = r.targets(f)
 		case "default":
