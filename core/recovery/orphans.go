@@ -317,7 +317,8 @@ func (o *Orphans) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleA
 }
 
 // lostAlert is the core.alert event of an execution that was ended because its worker
-// is gone; nil where the worker's row is gone too, or an operator has cordoned it.
+// is gone; nil where the worker's row is gone too, where an operator has cordoned it,
+// and where the end was asked for.
 func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.Alert, error) {
 	var result struct {
 		At     time.Time `json:"reconciled_at"`
@@ -334,7 +335,7 @@ func lostAlert(row store.EndOrphanedRunsRow, status attune.Status) (*alertevent.
 		return nil, fmt.Errorf("read the result of execution %d: %w", row.ID, err)
 	}
 	worker := result.Worker
-	if worker == nil || worker.Cordoned {
+	if worker == nil || worker.Cordoned || row.Status == attune.StatusCancelled {
 		return nil, nil //nolint:nilnil // nothing to tell
 	}
 	return &alertevent.Alert{

@@ -66,7 +66,7 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	messages := <-relay
 	require.Len(t, messages, 2)
 	for id, want := range map[int64]attune.Status{
-		late: attune.StatusScheduled, stuck: attune.StatusScheduled, running: attune.StatusAbandoned, canceling: attune.StatusAbandoned,
+		late: attune.StatusScheduled, stuck: attune.StatusScheduled, running: attune.StatusAbandoned, canceling: attune.StatusCancelled,
 		busy: attune.StatusScheduled, lives: attune.StatusRunning, drains: attune.StatusRunning,
 		parent: attune.StatusRunning, waits: attune.StatusRequested,
 	} {
@@ -258,6 +258,7 @@ func TestAParentWithoutItsWorkflowEnds(t *testing.T) {
 	orchestrated(t, st, headless)
 	orchestrated(t, st, parent)
 	testkit.Exec(t, st, `DELETE FROM workflow_definition WHERE ref = 'pk.w' || $1::bigint`, headless)
+	testkit.Exec(t, st, `UPDATE execution SET action = NULL WHERE id = $1`, headless) // the action of a definition goes with it
 	testkit.Exec(t, st, `INSERT INTO inquiry (execution, prompt) VALUES ($1, '?')`, question)
 	aged(t, st, 5*time.Minute, headless, parent, question)
 	relay, _ := orphans(t, st)

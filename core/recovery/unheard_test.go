@@ -107,12 +107,13 @@ func TestWhatRanAtAWorkerThatWasDeletedIsEnded(t *testing.T) {
 
 	relay, _ := orphans(t, st)
 	messages := ends(t, st, relay, map[int64]attune.Status{
-		holds: attune.StatusAbandoned, counted: attune.StatusAbandoned, stopping: attune.StatusAbandoned,
+		holds: attune.StatusAbandoned, counted: attune.StatusAbandoned, stopping: attune.StatusCancelled,
 	}, parent, question, fresh)
 	require.Len(t, messages, 3)
-	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = ANY ($1) AND result->>'abandoned_by' = 'execution_timeout_monitor'
+	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = ANY ($1)
+		AND coalesce(result->>'abandoned_by', result->>'cancelled_by') = 'execution_timeout_monitor'
 		AND result->>'message' = 'The worker was deleted while it ran the execution' AND result->'worker' = 'null'`, []int64{holds, counted, stopping}))
-	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome = 'abandoned' AND worker IS NULL`))
+	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome IN ('abandoned', 'cancelled') AND worker IS NULL`))
 }
 
 // Scenario 4 of the published document: an existing worker that stops says so,

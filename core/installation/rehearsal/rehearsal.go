@@ -20,11 +20,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/handback"
 	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/installation/executor"
 	"github.com/attune-go/attune/core/installation/worker"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -267,8 +270,30 @@ func (r *rehearsal) serve(ctx context.Context) error {
 	if err := replica.Stop(ctx); err != nil {
 		return err
 	}
+	return r.handBack(ctx)
+}
+
+// handBack does what `migrate down --yes` does.
+func (r *rehearsal) handBack(ctx context.Context) error {
 	begun := time.Now()
-	if _, err := migrations.Down(ctx, migrations.Options{URL: r.cfg.DatabaseURL, Schema: schema, Logger: r.cfg.Logger}, 0); err != nil {
+	st, err := store.Open(ctx, store.Config{URL: r.cfg.DatabaseURL, Schema: schema, MaxConnections: 4}, r.cfg.Logger)
+	if err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
+	defer st.Close()
+	link := broker.New(broker.Config{URL: r.cfg.AMQPURL, NoDeadLetters: true}, r.cfg.Logger, nil)
+	if err := link.Start(ctx); err != nil {
+		return fmt.Errorf("connect to the broker: %w", err)
+	}
+	defer link.Stop()
+	_, err = migrations.Down(ctx, migrations.Options{
+		URL: r.cfg.DatabaseURL, Schema: schema, Logger: r.cfg.Logger,
+		HandBack: func(ctx context.Context) error {
+			_, err := handback.HandBack(ctx, handback.Deps{Store: st, Broker: link})
+			return err
+		},
+	}, 0)
+	if err != nil {
 		return err
 	}
 	r.report.HandedBack = time.Since(begun)

@@ -82,17 +82,21 @@ ORDER BY o.id;
 
 -- name: EndOrphanedRuns :many
 -- Ends what runs at workers that are gone: abandoned, or failed if it is to count
--- as a failure. The result has the published keys; message says what was seen.
+-- as a failure; cancelled if that was asked for. The result has the published keys;
+-- message says what was seen.
 WITH locked AS MATERIALIZED (
     SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
 ), ended AS (
     UPDATE execution e
-    SET status = sqlc.arg(status)::text::execution_status_enum, result = jsonb_build_object(
-            'error', 'Execution abandoned because its worker became unavailable while running',
+    SET status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE sqlc.arg(status)::text END::execution_status_enum,
+        result = jsonb_build_object(
+            'error', CASE WHEN e.status = 'canceling' THEN 'Execution cancelled; its worker became unavailable before it stopped it'
+                          ELSE 'Execution abandoned because its worker became unavailable while running' END,
             'message', CASE WHEN e.worker IS NULL THEN 'The worker was deleted while it ran the execution'
                             WHEN k.lost_at IS NOT NULL THEN 'The worker was marked ' || k.status || ' while it ran the execution'
                             ELSE 'The worker stopped sending heartbeats while it ran the execution' END,
-            CASE WHEN sqlc.arg(status)::text = 'failed' THEN 'failed_by' ELSE 'abandoned_by' END, 'execution_timeout_monitor',
+            CASE WHEN e.status = 'canceling' THEN 'cancelled_by' WHEN sqlc.arg(status)::text = 'failed' THEN 'failed_by'
+                 ELSE 'abandoned_by' END, 'execution_timeout_monitor',
             'original_status', e.status, 'reconciled_at', now(), 'worker', k.described)
     FROM locked l
     JOIN execution o ON o.id = l.id
@@ -122,11 +126,15 @@ SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at,
 FROM ended r ORDER BY r.id;
 
 -- name: EndHeadless :many
--- Ends what nothing is left of that would end it.
+-- Ends what nothing is left of that would end it: a workflow or a question fails;
+-- the rest, which another engine has handed to a worker whose row was deleted since,
+-- is abandoned.
 WITH ended AS (
     UPDATE execution e
-    SET status = 'failed', result = jsonb_build_object(
-            'error', 'Nothing is left that would end it: its workflow, or its question, was deleted',
+    SET status = CASE WHEN e.action_ref <> 'core.ask' AND EXISTS (SELECT FROM action a WHERE a.id = e.action AND a.workflow_def IS NULL)
+                      THEN 'abandoned' ELSE 'failed' END::execution_status_enum,
+        result = jsonb_build_object(
+            'error', 'Nothing is left that would end it: its workflow, its question or its worker was deleted',
             'failed_by', 'execution_timeout_monitor', 'original_status', e.status, 'succeeded', false, 'reconciled_at', now())
     WHERE e.id = ANY (ARRAY(
             SELECT x.id FROM execution x WHERE x.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED))
