@@ -50,7 +50,7 @@ var siblings = map[string][]string{
 	"schema":       {"expr"},
 	"policy":       {"schema"},
 	"handover":     {"admission"},
-	"advancement":  {"handover", "inquiry"}, // a task that asks a person opens its question with its row
+	"advancement":  {"handover", "inquiry", "admission"}, // a task that asks a person opens its question with its row
 	"enforcement":  {"handover"},
 	"dispatch":     {"handover", "admission", "inquiry"},
 	"completion":   {"handover", "admission", "inquiry"},

@@ -144,7 +144,7 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	x.shows("worker worker-a is asked to stop it")
 	x.shows(runButton)
 	x.press("y")
-	x.shows("1 worker was asked to stop an execution")
+	x.shows("1 execution was asked to stop")
 	x.press("y") // which copies now, and confirms nothing a second time
 	x.shows("copy of execution")
 	x.press("Escape")

@@ -342,9 +342,10 @@ func TestEveryPublishedKeyIsAccepted(t *testing.T) {
 		"message_queue.exchange", "message_queue.rabbitmq.host", "message_queue.rabbitmq.queues",
 	})
 	require.Equal(t, "ignored, as they belong to other Attune services: agent, artifacts, log, maintenance, notifier, pack_registry, "+
-		"pack_upload, rabbitmq, redis, retention.batch_size, retention.cycle_interval_seconds, runtime_envs_dir, "+
+		"pack_upload, rabbitmq, redis, retention.batch_size, retention.cycle_interval_seconds, "+
 		"security.allow_self_registration, security.enable_auth, security.jwt_access_expiration, security.jwt_refresh_expiration, "+
-		"security.ldap, security.login_page, security.oidc, security.password_min_length, sensor, server",
+		"security.ldap, security.login_page, security.oidc, security.password_min_length, sensor, server.cors_origins, "+
+		"server.enable_cors, server.max_body_size, server.request_timeout",
 		cfg.Warnings[len(cfg.Warnings)-1])
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,18 +93,18 @@ func TestTheOtherConsumersWaitAtTheGate(t *testing.T) {
 		require.True(t, gate.Enter(t.Context()))
 		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
 		require.True(t, gate.Retry(t.Context(), "events", errColumn))
-		entered := false
-		go func() { entered = gate.Enter(t.Context()) }()
+		var entered atomic.Bool
+		go func() { entered.Store(gate.Enter(t.Context())) }()
 		synctest.Wait()
-		require.False(t, entered)
+		require.False(t, entered.Load())
 		require.True(t, gate.Holding())
 
 		require.False(t, gate.Retry(t.Context(), "rounds", nil))
 		synctest.Wait()
-		require.False(t, entered, "events are still held")
+		require.False(t, entered.Load(), "events are still held")
 		require.False(t, gate.Retry(t.Context(), "events", errData), "its own data is at fault now: the statement was accepted")
 		synctest.Wait()
-		require.True(t, entered)
+		require.True(t, entered.Load())
 		require.False(t, gate.Holding())
 		require.Equal(t, 1, log.count("Installation is at fault"), "one line, however many meet it")
 		require.Equal(t, 1, log.count("Installation is mended"))
@@ -216,10 +217,13 @@ func TestAFaultSaysWhatToDo(t *testing.T) {
 func TestATryThatSucceedsProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		refused := errColumn
+		var accepted atomic.Bool
 		gate := gate.New(gate.Config{Refuses: func(_ context.Context, cause error) error {
 			require.Equal(t, errColumn, cause)
-			return refused
+			if accepted.Load() {
+				return nil
+			}
+			return cause
 		}})
 		require.True(t, gate.Retry(t.Context(), "rounds", errColumn))
 		passed := make(chan bool, 1)
@@ -228,7 +232,7 @@ func TestATryThatSucceedsProvesNothing(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, passed)
 		require.True(t, gate.Holding())
-		refused = nil
+		accepted.Store(true)
 		require.False(t, <-passed)
 		require.False(t, gate.Holding())
 		require.Empty(t, gate.Faults())

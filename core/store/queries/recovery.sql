@@ -28,7 +28,7 @@ FROM (
                                                                AND (e.workflow_task ->> 'task_index')::int >= coalesce((t.task ->> 'next')::int, 0))
                          FROM workflow_execution o
                          CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
-                         WHERE o.id = (e.workflow_task ->> 'workflow_execution')::bigint), false) ELSE false END AS early
+                         WHERE o.id = ANY (ARRAY[(e.workflow_task ->> 'workflow_execution')::bigint])), false) ELSE false END AS early
     FROM execution e
     WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
     ORDER BY e.id
@@ -53,7 +53,7 @@ FROM (
                                                                AND (e.workflow_task ->> 'task_index')::int >= coalesce((t.task ->> 'next')::int, 0))
                          FROM workflow_execution o
                          CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
-                         WHERE o.id = (e.workflow_task ->> 'workflow_execution')::bigint), false) ELSE false END AS early
+                         WHERE o.id = ANY (ARRAY[(e.workflow_task ->> 'workflow_execution')::bigint])), false) ELSE false END AS early
     FROM execution e
     WHERE e.status IN ('requested', 'scheduling') AND e.id > sqlc.arg(after)::bigint
     ORDER BY e.id
