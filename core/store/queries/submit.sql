@@ -27,10 +27,11 @@ SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0),
 FROM (
     SELECT unnest(sqlc.arg(actions)::bigint[]) AS action, unnest(sqlc.arg(refs)::text[]) AS ref,
            unnest(sqlc.arg(configs)::text[]) AS config, unnest(sqlc.arg(priorities)::smallint[]) AS priority,
-           unnest(sqlc.arg(options)::text[]) AS option
+           unnest(sqlc.arg(options)::text[]) AS option, generate_subscripts(sqlc.arg(actions)::bigint[], 1) AS place
 ) r
 CROSS JOIN LATERAL (SELECT nullif(r.option, '')::jsonb AS v) o
 LEFT JOIN action a ON a.id = r.action
+ORDER BY r.place -- a join alone gives the rows in any order
 RETURNING id, created;
 
 -- name: OutboxRowExists :one

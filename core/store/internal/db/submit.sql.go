@@ -84,10 +84,11 @@ SELECT r.action, r.ref, nullif(r.config, '')::jsonb, nullif(r.priority, 0),
 FROM (
     SELECT unnest($1::bigint[]) AS action, unnest($2::text[]) AS ref,
            unnest($3::text[]) AS config, unnest($4::smallint[]) AS priority,
-           unnest($5::text[]) AS option
+           unnest($5::text[]) AS option, generate_subscripts($1::bigint[], 1) AS place
 ) r
 CROSS JOIN LATERAL (SELECT nullif(r.option, '')::jsonb AS v) o
 LEFT JOIN action a ON a.id = r.action
+ORDER BY r.place -- a join alone gives the rows in any order
 RETURNING id, created
 `
 
