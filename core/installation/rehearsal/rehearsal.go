@@ -39,6 +39,9 @@ type Config struct {
 	Out     io.Writer    // a line for each step
 	Logger  *slog.Logger // of the engine and the worker
 	Timeout time.Duration
+	// StaleAfter is the age of a heartbeat from which its worker counts as gone, as
+	// configured for engines when 0 (90 s).
+	StaleAfter time.Duration
 }
 
 const (
@@ -244,6 +247,9 @@ func (r *rehearsal) serve(ctx context.Context) error {
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = r.cfg.AMQPURL, r.cfg.ManagementURL
 	cfg.Executor.HTTP.Listen = ""
 	cfg.Executor.TimeoutCheckInterval = time.Second
+	if r.cfg.StaleAfter > 0 {
+		cfg.Executor.HeartbeatInterval = time.Duration(float64(r.cfg.StaleAfter) / cfg.Executor.HeartbeatStalenessMultiplier)
+	}
 	replica, err := engine.New(ctx, cfg, engine.Deps{Logger: r.cfg.Logger, Version: "rehearsal"})
 	if err != nil {
 		return err
