@@ -140,7 +140,7 @@ func grow(t *testing.T, st *store.Store) {
 	t.Helper()
 	action := testkit.Action(t, st, "pk.long")
 	testkit.Worker(t, st, "w1")
-	for _, table := range []string{"execution", "execution_admission_entry", "execution_retry"} {
+	for _, table := range []string{"execution", "execution_admission_entry", "execution_retry", "workflow_execution"} {
 		testkit.Exec(t, st, `ALTER TABLE `+table+` DISABLE TRIGGER ALL`) // history and keys would take longer than the test
 	}
 	testkit.Exec(t, st, `
@@ -148,6 +148,7 @@ func grow(t *testing.T, st *store.Store) {
 		SELECT $1, 'g' || n, 5, 5, CASE n WHEN 1 THEN 200000 ELSE 0 END, 200001 FROM generate_series(1, 5000) n`, action.ID)
 	testkit.Exec(t, st, `INSERT INTO execution (action, action_ref) SELECT $1, $2 FROM generate_series(1, 200000)`, action.ID, action.Ref)
 	testkit.Exec(t, st, `INSERT INTO execution_retry (failed, execution, reason, due, waiting) SELECT id, id + 200000, 'x', now(), false FROM execution WHERE id % 4 = 0`)
+	testkit.Exec(t, st, `INSERT INTO workflow_execution (execution, workflow_def, task_graph) SELECT id, 1, '{}' FROM execution WHERE id % 10 = 0`)
 	testkit.Exec(t, st, `
 		INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
 		SELECT (SELECT min(id) FROM execution_admission_state), id, 'queued', id FROM execution`)

@@ -89,7 +89,7 @@ func (s *Server) open() bool {
 	return s.loopback() && s.tokens == nil && !s.deps.Published.Signer.Ready()
 }
 
-// identify finds out who sends a request, and refuses whoever may not.
+// identify authenticates the sender of a request, or refuses the request.
 func (s *Server) identify(r *http.Request, scope Scope) (*caller, error) {
 	if s.open() {
 		return &caller{}, nil

@@ -75,7 +75,7 @@ type Config struct {
 }
 
 // Gate is the gate of one replica. It may be used by many goroutines. A nil Gate
-// holds the consumer that met a fault, and tells nobody.
+// holds the consumer that met a fault, without a report.
 type Gate struct {
 	cfg Config
 

@@ -133,7 +133,7 @@ func (d *Definition) reaches(from, to *Task) bool {
 	return from != nil && d.reachable(from)[to]
 }
 
-// reachable are these tasks and those that ways lead to from them.
+// reachable returns these tasks and every task that transitions lead to from them.
 func (d *Definition) reachable(from ...*Task) map[*Task]bool {
 	reached := map[*Task]bool{}
 	ahead := slices.Clone(from)

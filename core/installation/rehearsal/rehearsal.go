@@ -205,8 +205,8 @@ func (r *rehearsal) release() {
 	close(r.gate)
 }
 
-// untouched are rows that nobody may change: work queues, and executions that had
-// ended before.
+// untouched selects checksums of rows that no engine may change: work queues, and
+// executions that had ended before.
 var untouched = map[string]string{
 	"work queues": `SELECT md5((SELECT string_agg(q::text, ',' ORDER BY q.id) FROM work_queue q)
 		|| (SELECT string_agg(i::text, ',' ORDER BY i.id) FROM work_queue_item i))`,
@@ -321,8 +321,8 @@ func (r *rehearsal) settle(ctx context.Context) error {
 	return err
 }
 
-// leaveAgain requests six more of the action with two slots, and holds those that
-// run, for the hand-back.
+// leaveAgain requests six more of the action with two slots, and keeps two running
+// for the hand-back.
 func (r *rehearsal) leaveAgain(ctx context.Context) error {
 	r.hold()
 	ids, err := r.ids(ctx, `INSERT INTO execution (action, action_ref)
