@@ -142,16 +142,16 @@ func (g *Gate) refused(ctx context.Context, source string, err error) error {
 	bounded, cancel := context.WithTimeout(ctx, refusedTimeout)
 	defer cancel()
 	if still := g.cfg.Refuses(bounded, cause); store.ClassOf(still) == store.ClassInstallation {
-		return &stillRefused{still}
+		return &refusedError{still}
 	}
 	return nil
 }
 
-// stillRefused says that the statement of a fault was asked about in vain.
-type stillRefused struct{ err error }
+// refusedError says that the statement of a fault was asked about in vain.
+type refusedError struct{ err error }
 
-func (e *stillRefused) Error() string { return e.err.Error() }
-func (e *stillRefused) Unwrap() error { return e.err }
+func (e *refusedError) Error() string { return e.err.Error() }
+func (e *refusedError) Unwrap() error { return e.err }
 
 // undecided reports whether an error says nothing about statements: a server that is
 // away, and a try that was cut off.
@@ -259,7 +259,7 @@ func (g *Gate) met(ctx context.Context, source string, err error, holds bool) ti
 		g.faults[source] = f
 	}
 	f.Problem, f.Fix, f.holds = problem, fix, holds
-	if again := (*stillRefused)(nil); !errors.As(err, &again) {
+	if again := (*refusedError)(nil); !errors.As(err, &again) {
 		f.cause = err
 	}
 	pause := min(pauseFirst<<min(f.tries, 10), pauseLongest)

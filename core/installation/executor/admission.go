@@ -83,7 +83,7 @@ func compact(value any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // what came from JSON can be written as JSON
+	_ = encoder.Encode(value) //nolint:errchkjson // what came from JSON can be written as JSON
 	return strings.TrimSuffix(b.String(), "\n")
 }
 

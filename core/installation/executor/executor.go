@@ -153,7 +153,10 @@ func (e *Executor) run(ctx context.Context, deliveries <-chan amqp.Delivery, han
 			case err == nil:
 				_ = delivery.Ack(false) // a lost connection brings it back
 			case errors.Is(err, errClaimed):
-				time.Sleep(busyPause)
+				select {
+				case <-ctx.Done():
+				case <-time.After(busyPause):
+				}
 				_ = delivery.Nack(false, true)
 			default:
 				e.mu.Lock()

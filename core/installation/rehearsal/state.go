@@ -156,7 +156,8 @@ func (r *rehearsal) leaveExecutions(ctx context.Context) error {
 // leaveWorkflows leaves workflows in every phase.
 func (r *rehearsal) leaveWorkflows(ctx context.Context) error {
 	for _, one := range []struct{ action, what string }{
-		{"demo.chain", "workflow, requested"}, {"demo.mended", "workflow with a failure on its way, requested"},
+		{"demo.chain", "workflow, requested"},
+		{"demo.mended", "workflow with a failure on its way, requested"},
 		{"demo.round", "workflow with a way back, requested"},
 	} {
 		id, err := r.add(ctx, one.action, "requested", "now()", "")

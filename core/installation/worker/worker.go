@@ -96,7 +96,7 @@ type Run struct {
 func Start(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: cfg.withDefaults(), cancels: map[int64]context.CancelFunc{}}
 	w.Name, w.permit, w.logger = w.cfg.Name, make(chan struct{}, w.cfg.Concurrency), w.cfg.Logger
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it works until Stop or Kill
 	w.stop = stop
 	if err := w.start(ctx); err != nil {
 		w.Kill()
