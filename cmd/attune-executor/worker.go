@@ -214,7 +214,7 @@ func apiURL(server config.Server) string {
 	return "http://" + net.JoinHostPort(server.Host, strconv.Itoa(server.Port))
 }
 
-// foundInterpreters are those that this machine has, for a worker with packs to run
+// foundInterpreters are the interpreters of this machine, for a worker with packs to run
 // whose configuration names none.
 func foundInterpreters(c config.Worker, packs string) map[string][]string {
 	if len(c.Interpreters) > 0 || len(c.Runtimes) > 0 || packs == "" {

@@ -210,7 +210,7 @@ func TestAnInquiryOfTheAPIAboutAnEndedExecutionIsAnswered(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`))
 }
 
-// What somebody asks through the API about the task of a workflow keeps the workflow from
+// An inquiry made through the API about the task of a workflow keeps the workflow from
 // nothing: neither while the question is open nor by how it ends.
 func TestAWorkflowDoesNotWaitForInquiriesOfTheAPI(t *testing.T) {
 	t.Parallel()

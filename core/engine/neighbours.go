@@ -39,7 +39,7 @@ type neighbours struct {
 	engine *Engine
 }
 
-// Start implements supervise.Service. Without a broker nobody can be seen; the
+// Start implements supervise.Service. Without a broker no other executor can be seen; the
 // alert other_executor tells later.
 func (n *neighbours) Start(ctx context.Context) error {
 	return n.Launch(ctx, n.first, func(ctx context.Context) { <-ctx.Done() })

@@ -78,6 +78,7 @@ type rehearsal struct {
 	channel  *amqp.Channel
 	executor *executor.Executor
 	worker   *worker.Worker
+	replica  *engine.Engine // nil unless it runs
 
 	things       []thing
 	enforcements int // each of which leads to one execution
@@ -105,14 +106,11 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		{"leave work in every phase, and stop its executor", r.leave},
 		{"adopt it: migrate check, migrate up", r.adopt},
 		{"serve until everything has settled", r.serve},
-		{"leave a queue under way, hand the installation back: migrate down", nil},
+		{"leave a queue under way, hand the installation back: migrate down", r.leaveAndHandBack},
 		{"let its executor finish", r.goOn},
 	} {
 		if _, err := fmt.Fprintln(cfg.Out, "•", step.what); err != nil {
 			return r.report, err
-		}
-		if step.do == nil {
-			continue // done by the step before, while the engine still ran
 		}
 		if err := step.do(ctx); err != nil {
 			return r.report, fmt.Errorf("%s: %w", step.what, err)
@@ -122,6 +120,9 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 }
 
 func (r *rehearsal) close() {
+	if r.replica != nil {
+		_ = r.replica.Stop(context.Background()) //nolint:forbidigo // an error before is the one to tell
+	}
 	if r.worker != nil {
 		r.worker.Kill()
 	}
@@ -239,8 +240,8 @@ func (r *rehearsal) adopt(ctx context.Context) error {
 	return nil
 }
 
-// serve runs an engine until everything that was left has settled, judges it,
-// leaves a queue under way, and hands the installation back.
+// serve starts an engine, waits until everything that was left has settled, and
+// judges it. The engine runs on.
 func (r *rehearsal) serve(ctx context.Context) error {
 	cfg := config.Default()
 	cfg.Database.URL, cfg.Database.Schema = r.cfg.DatabaseURL, schema
@@ -257,22 +258,21 @@ func (r *rehearsal) serve(ctx context.Context) error {
 	if err := replica.Start(ctx); err != nil {
 		return err
 	}
-	stopped := false
-	defer func() {
-		if !stopped {
-			_ = replica.Stop(context.WithoutCancel(ctx)) // an error before is the one to tell
-		}
-	}()
+	r.replica = replica
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	if err := r.judge(ctx); err != nil {
-		return err
-	}
+	return r.judge(ctx)
+}
+
+// leaveAndHandBack leaves a queue under way, stops the engine, and hands the
+// installation back.
+func (r *rehearsal) leaveAndHandBack(ctx context.Context) error {
 	if err := r.leaveAgain(ctx); err != nil {
 		return err
 	}
-	stopped = true
+	replica := r.replica
+	r.replica = nil
 	if err := replica.Stop(ctx); err != nil {
 		return err
 	}
