@@ -70,12 +70,12 @@ func TestTheBrokerGoesAwayAmidAPlan(t *testing.T) {
 	x.agrees(letters)
 	testkit.Eventually(t, func() bool { return s.depth(message.QueueExecutionRequests) >= 5 }, wait, "some are requested")
 	way.cut()
-	x.shows("not connected to the message broker")
+	x.shows("Stopped: ") // the reason follows; where its lines break depends on the width
 
 	done, unknown, left := x.counted("done"), x.counted("unknown"), x.counted("left")
 	require.Equal(t, letters, done+unknown+left, "each is one of the three")
 	require.Zero(t, x.counted("failed"))
-	require.GreaterOrEqual(t, done, 5)
+	require.GreaterOrEqual(t, done+unknown, 5)
 	require.Positive(t, left)
 	requested := func() int {
 		return testkit.Count(t, s.store, `select count(*) from execution where status = 'requested' and retry_reason = 'manual_retry'`)
@@ -88,7 +88,7 @@ func TestTheBrokerGoesAwayAmidAPlan(t *testing.T) {
 
 	way.mend()
 	x.press("Escape")
-	x.hides("not connected to the message broker")
+	x.hides("Stopped: ")
 	x.press("S")
 	x.shows(fmt.Sprintf("[broker %d]", letters-done))
 	s.holds(message.QueueDeadLetter, letters-done)
