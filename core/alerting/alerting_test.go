@@ -106,7 +106,7 @@ func setup(t *testing.T, rules monitor.Rules) *bundle {
 func setupOn(t *testing.T, st *store.Store, rules monitor.Rules) *bundle {
 	t.Helper()
 	b := &bundle{t: t, store: st, probe: &fakeProbe{}, log: &bytes.Buffer{}}
-	b.view = &edited{Monitor: monitor.New(monitor.Config{Alerts: rules}, monitor.Deps{Store: b.store, Probe: b.probe})}
+	b.view = &edited{Monitor: monitor.New(monitor.Config{Alerts: rules, MaxQueued: 10_000}, monitor.Deps{Store: b.store, Probe: b.probe})}
 	b.loop = b.another(rules)
 	return b
 }
@@ -118,10 +118,12 @@ func (b *bundle) another(rules monitor.Rules) *alerting.Loop {
 	})
 }
 
-// shortened are the built-in rules, those that wait with a wait of a moment.
+// shortened are the built-in rules, all of them enabled, those that wait with a wait
+// of a moment.
 func shortened() monitor.Rules {
 	rules := config.Default().Alerts
 	for _, rule := range rules {
+		rule.Enabled = true
 		rule.For = min(rule.For, time.Millisecond)
 	}
 	return rules

@@ -45,6 +45,24 @@ func (b *bundle) queue(options ...func(*testkit.StateRow)) testkit.StateRow {
 	return testkit.State(b.t, b.store, testkit.Action(b.t, b.store, "demo.sleep"), 2, options...)
 }
 
+// waits puts an execution at the head of a queue, where it has waited for so long.
+func (b *bundle) waits(q testkit.StateRow, age time.Duration) {
+	b.t.Helper()
+	e := testkit.Execution(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"})
+	b.exec(`insert into execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
+		values ($1, $2, 'queued', 1, now() - make_interval(secs => $3))`, q.ID, e.ID, age.Seconds())
+}
+
+// filled is the case of a rule about a queue with so many waiting, and so many where
+// it no longer holds.
+func filled(waiting, well int) alertCase {
+	return alertCase{
+		target: "demo.sleep",
+		make:   func(b *bundle) { b.queue(func(r *testkit.StateRow) { r.Queued = int32(waiting) }) },
+		undo:   func(b *bundle) { b.exec(`update execution_admission_state set queued_count = $1`, well) },
+	}
+}
+
 type alertCase struct {
 	target     string
 	own        bool // on a schema of our own, whose event table has partitions
@@ -191,17 +209,47 @@ var cases = map[string]alertCase{
 	"queue_head_wait": {
 		target: "demo.sleep",
 		make: func(b *bundle) {
-			q := b.queue(func(r *testkit.StateRow) { r.Queued = 1 })
-			e := testkit.Execution(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"})
-			b.exec(`insert into execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
-				values ($1, $2, 'queued', 1, now() - interval '11 minutes')`, q.ID, e.ID)
+			b.waits(b.queue(func(r *testkit.StateRow) { r.Queued = 1 }), 11*time.Minute)
 		},
 		undo: func(b *bundle) { b.exec(`update execution_admission_entry set enqueued_at = now()`) },
 	},
-	"queue_length": {
+	"queue_length": filled(101, 100),
+	"queue_fill_info":     filled(1001, 1000),
+	"queue_fill_warning":  filled(5001, 5000),
+	"queue_fill_critical": filled(8001, 8000),
+	"queue_growth": { // how it is measured over minutes is tested where it is
 		target: "demo.sleep",
-		make:   func(b *bundle) { b.queue(func(r *testkit.StateRow) { r.Queued = 8001 }) },
-		undo:   func(b *bundle) { b.exec(`update execution_admission_state set queued_count = 8000`) },
+		make: func(b *bundle) {
+			b.view.edit = func(m *monitor.Measures) {
+				m.Samples["queue_growth"] = []monitor.Sample{{Target: "demo.sleep", Value: 1001}}
+			}
+		},
+		undo: func(b *bundle) {
+			b.view.edit = func(m *monitor.Measures) {
+				m.Samples["queue_growth"] = []monitor.Sample{{Target: "demo.sleep", Value: 1000}}
+			}
+		},
+	},
+	"queue_idle_slots": {
+		target: "demo.sleep",
+		make: func(b *bundle) {
+			b.waits(b.queue(func(r *testkit.StateRow) { r.Queued, r.Active = 1, 1 }), 6*time.Minute)
+		},
+		undo: func(b *bundle) { b.exec(`update execution_admission_state set active_count = 2`) },
+	},
+	"queue_head_wait_critical": {
+		target: "demo.sleep",
+		make:   func(b *bundle) { b.waits(b.queue(func(r *testkit.StateRow) { r.Queued = 1 }), 31*time.Minute) },
+		undo:   func(b *bundle) { b.exec(`update execution_admission_entry set enqueued_at = now() - interval '29 minutes'`) },
+	},
+	"workers_vanish": {
+		make: func(b *bundle) {
+			for _, name := range []string{"a", "b", "c"} {
+				testkit.Worker(b.t, b.store, name, func(r *testkit.WorkerRow) { r.HeartbeatAge = 2 * time.Minute })
+			}
+			b.exec(`update worker set status = 'inactive', deactivated_at = now()`)
+		},
+		undo: func(b *bundle) { b.exec(`update worker set deactivated_at = now() - interval '6 minutes' where name = 'a'`) },
 	},
 	"queue_paused": {
 		target: "demo.sleep",
@@ -211,10 +259,7 @@ var cases = map[string]alertCase{
 	"paused_long": {
 		target: "demo.sleep",
 		make: func(b *bundle) {
-			q := b.queue(func(r *testkit.StateRow) { r.Queued, r.Paused = 1, true })
-			e := testkit.Execution(b.t, b.store, testkit.ActionRow{ID: q.Action, Ref: "demo.sleep"})
-			b.exec(`insert into execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
-				values ($1, $2, 'queued', 1, now() - interval '2 hours')`, q.ID, e.ID)
+			b.waits(b.queue(func(r *testkit.StateRow) { r.Queued, r.Paused = 1, true }), 2*time.Hour)
 		},
 		undo: func(b *bundle) { b.exec(`update execution_admission_state set paused_at = now()`) },
 	},

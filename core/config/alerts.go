@@ -14,7 +14,7 @@ type AlertRule struct {
 	// Watch this rule.
 	Enabled bool `koanf:"enabled"`
 	// What is measured.
-	Measure string `koanf:"measure" oneof:"active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failing_rules failure_ratio head_wait heartbeat_age installation_faults leaked_slots loop_silence other_executors outbox_age partitions_missing paused_wait queue_length queue_paused replica_problems replica_silence replicas retry_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured work_queue_items worker_queue_depth workers_missing"`
+	Measure string `koanf:"measure" oneof:"active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failing_rules failure_ratio head_wait heartbeat_age idle_slots installation_faults leaked_slots loop_silence other_executors outbox_age partitions_missing paused_wait queue_fill queue_growth queue_length queue_paused replica_problems replica_silence replicas retry_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured work_queue_items worker_queue_depth workers_deactivated workers_missing"`
 	// The value above which the alert is raised (seconds for ages and waits, a share of 1 for ratios).
 	Above float64 `koanf:"above" range:"0..1000000000000"`
 	// The value below which the alert is raised, instead of above; 0 leaves it to above.
@@ -193,6 +193,10 @@ func defaultAlerts() map[string]*AlertRule {
 	below := func(severity, measure string, below float64, held time.Duration) *AlertRule {
 		return &AlertRule{Enabled: true, Measure: measure, Below: below, For: held, Severity: severity}
 	}
+	off := func(r *AlertRule) *AlertRule {
+		r.Enabled = false
+		return r
+	}
 	return map[string]*AlertRule{
 		"high_execution_timeout_rate": rule("warning", "execution_timeouts", 10, 0),
 		"no_active_workers":           below("critical", "active_workers", 1, 0),
@@ -212,10 +216,17 @@ func defaultAlerts() map[string]*AlertRule {
 		"worker_heartbeat":  rule("warning", "heartbeat_age", 90, 0),
 		"worker_suspect":    rule("warning", "suspect_seconds", 0, 0),
 		"workers_missing":   rule("critical", "workers_missing", 0, time.Minute),
+		"workers_vanish":    rule("critical", "workers_deactivated", 2, 0),
 		"unhealthy_workers": rule("warning", "unhealthy_workers", 0.5, time.Minute),
 
-		"queue_head_wait": rule("warning", "head_wait", 600, 0),
-		"queue_length":    rule("warning", "queue_length", 8000, time.Minute),
+		"queue_head_wait":          rule("warning", "head_wait", 600, 0),
+		"queue_head_wait_critical": rule("critical", "head_wait", 1800, 0),
+		"queue_fill_info":          rule("info", "queue_fill", 0.1, time.Minute),
+		"queue_fill_warning":       rule("warning", "queue_fill", 0.5, time.Minute),
+		"queue_fill_critical":      rule("critical", "queue_fill", 0.8, time.Minute),
+		"queue_growth":             rule("warning", "queue_growth", 1000, 0),
+		"queue_idle_slots":         rule("warning", "idle_slots", 300, 0),
+		"queue_length":             off(rule("warning", "queue_length", 100, time.Minute)),
 		"queue_paused":    rule("info", "queue_paused", 0, 0),
 		"paused_long":     rule("warning", "paused_wait", 3600, 0),
 		"exec_stuck":      rule("info", "stuck_seconds", 600, 0),
@@ -254,10 +265,14 @@ func (s setting) checkMeasure() error {
 	return fmt.Errorf("%q is not one of %s", name, strings.Join(names, ", "))
 }
 
-// followAlerts sets the thresholds that other keys decide, where the rule itself says
-// nothing.
+// followAlerts sets what other keys decide, where the rule itself says nothing.
 func (l *loader) followAlerts() {
 	c := l.cfg
+	// An absolute bound is off by default; a configuration that sets one means it.
+	if rule := c.Alerts["queue_length"]; rule != nil && c.sources["alerts.queue_length.enabled"] == "" && c.sources["alerts.queue_length.above"] != "" {
+		rule.Enabled = true
+		c.sources["alerts.queue_length.enabled"] = "derived from alerts.queue_length.above"
+	}
 	if rule := c.Alerts["worker_heartbeat"]; rule != nil && c.sources["alerts.worker_heartbeat.above"] == "" && rule.Measure == "heartbeat_age" {
 		if limit := c.Executor.StaleAfter().Seconds(); limit != rule.Above {
 			rule.Above = limit

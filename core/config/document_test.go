@@ -163,11 +163,14 @@ func describeRules(t *testing.T, out *strings.Builder, comments map[string]strin
 		if !isRule || !isFirst {
 			continue
 		}
-		cells := []string{}
+		cells, note := []string{}, ""
+		if enabled, _ := defaultOf(t, entry.Key); enabled != "`true`" {
+			note = " (off; setting `above` enables it)"
+		}
 		for _, key := range []string{"measure", "above", "below", "for", "severity"} {
 			value, _ := defaultOf(t, "alerts."+name+"."+key)
 			cells = append(cells, value)
 		}
-		fmt.Fprintf(out, "| `%s` | %s |\n", name, strings.Join(cells, " | "))
+		fmt.Fprintf(out, "| `%s`%s | %s |\n", name, note, strings.Join(cells, " | "))
 	}
 }

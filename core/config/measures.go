@@ -81,6 +81,13 @@ var measures = []Measure{
 		Hint:    "limit {limit}{detail}",
 	},
 	{
+		Name: "idle_slots", Unit: UnitSeconds, Each: "queue", View: "queues",
+		About:   "How long the longest waiting execution of a queue has waited while the queue has free slots; paused queues and queues that wait for a shared limit or a retry time are left out.",
+		Why:     "The limit is not what holds the work back: workers are missing, busy or stuck.",
+		Summary: "{target} has free slots and its head waits {value}",
+		Hint:    "{detail}",
+	},
+	{
 		Name: "installation_faults", Unit: UnitCount, Each: "replica", View: "overview", Label: "replica",
 		Series:  "max by (replica) (attune_installation_faults{%s})",
 		About:   "Consumers and loops of a replica whose statements the database refuses: a table, a column, a function or an index is missing, or a privilege or the login is refused.",
@@ -132,9 +139,23 @@ var measures = []Measure{
 		Hint:    "waiting for {value} so far; `attune-executor queue resume`, or A in the dashboard",
 	},
 	{
+		Name: "queue_fill", Unit: UnitRatio, Each: "queue", View: "queues",
+		About:   "Executions that wait in a queue, as a share of the most that may: of its policy, or of executor.queue.max_queue_length. Below 10 % is well, above 50 % is not.",
+		Why:     "A full queue refuses further executions.",
+		Summary: "{target} is {value} full",
+		Hint:    "{detail}",
+	},
+	{
+		Name: "queue_growth", Unit: UnitCount, Each: "queue", View: "queues",
+		About:   "By how many more executions wait in a queue than five minutes ago, of the longest 300 queues.",
+		Why:     "Something requests far more than usual, or the queue has stopped.",
+		Summary: "{target} growing: +{value} in 5m",
+		Hint:    "{detail}",
+	},
+	{
 		Name: "queue_length", Unit: UnitCount, Each: "queue", View: "queues",
 		About:   "Executions that wait in a queue.",
-		Why:     "At executor.queue.max_queue_length further ones are refused.",
+		Why:     "For an absolute bound; queue_fill compares with the most that may wait.",
 		Summary: "{target} {value} deep",
 		Hint:    "{detail}",
 	},
@@ -228,6 +249,13 @@ var measures = []Measure{
 		Why:     "The worker is handed more than it takes; what waits longer than the queue's time to live becomes a dead letter.",
 		Summary: "{value} messages wait in the queue of {target}",
 		Hint:    "see whether the worker consumes, and what it runs{detail}",
+	},
+	{
+		Name: "workers_deactivated", Unit: UnitCount, View: "workers", Series: "sum(increase(attune_workers_deactivated_total[5m]))",
+		About:   "Workers marked inactive in the last five minutes because their heartbeats ended, and not back since.",
+		Why:     "Several at once share a cause: a host, a network, a release, or the broker.",
+		Summary: "{value} workers fell silent in 5m",
+		Hint:    "{detail}",
 	},
 	{
 		Name: "workers_missing", Unit: UnitCount, View: "queues",

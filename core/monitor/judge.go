@@ -116,10 +116,16 @@ func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 
 // subject is what a measure is about, where several are about the same.
 func subject(measure string) string {
-	if measure == "paused_wait" {
+	switch measure {
+	case "paused_wait":
 		return "queue_paused"
+	case "queue_fill":
+		return "queue_length"
+	case "idle_slots":
+		return "head_wait"
+	default:
+		return measure
 	}
-	return measure
 }
 
 // worstFirst orders verdicts for people, and of several rules about one measure

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/retention"
@@ -126,9 +127,9 @@ const (
 // databaseMeasures are those that are unknown when the database is.
 var databaseMeasures = []string{
 	"active_workers", "dead_letter_depth", "dead_letter_rate", "dead_letters_growth", "execution_timeouts", "failing_rules", "failure_ratio",
-	"head_wait", "heartbeat_age", "installation_faults", "leaked_slots", "loop_silence", "outbox_age", "partitions_missing", "paused_wait", "queue_length",
-	"queue_paused", "replica_problems", "replica_silence", "replicas", "retry_rate", "scheduled_overdue", "stuck_seconds",
-	"suspect_seconds", "unhealthy_workers", "work_queue_items", "worker_queue_depth", "workers_missing",
+	"head_wait", "heartbeat_age", "idle_slots", "installation_faults", "leaked_slots", "loop_silence", "outbox_age", "partitions_missing", "paused_wait", "queue_fill", "queue_growth",
+	"queue_length", "queue_paused", "replica_problems", "replica_silence", "replicas", "retry_rate", "scheduled_overdue", "stuck_seconds",
+	"suspect_seconds", "unhealthy_workers", "work_queue_items", "worker_queue_depth", "workers_deactivated", "workers_missing",
 }
 
 // Measure reads everything that alert rules watch: the database in one read-only
@@ -187,6 +188,7 @@ func (m *Monitor) measureShared(ctx context.Context, tx *store.Tx, s shape, all 
 		return err
 	}
 	all.queues(queues, all.At)
+	m.measureGrowth(queues, all)
 	waiting, err := readWorkQueues(ctx, tx, s)
 	if err != nil {
 		return err
@@ -325,28 +327,59 @@ func (m *Monitor) measureLetters(ctx context.Context, tx *store.Tx, all *Measure
 	return letters.Open, nil
 }
 
-// depthMemory is how far back the growth of dead letters is measured, and
-// depthSlack how much less will do.
+// measureGrowth says by how much each queue is longer than some minutes ago. A queue
+// beyond the longest that are read may have been there before without being counted:
+// where such a list was cut, its newcomers are left out.
+func (m *Monitor) measureGrowth(queues []Queue, all *Measures) {
+	now := map[string]int64{}
+	for i := range queues {
+		if !queues[i].Paused {
+			now[queues[i].Name()] = queues[i].Queued
+		}
+	}
+	before, known := m.queueDepths.record(all.At, now)
+	if !known {
+		return
+	}
+	all.know("queue_growth")
+	for i := range queues {
+		q := &queues[i]
+		old, had := before[q.Name()]
+		if q.Paused || q.Queued <= old || (!had && len(before) >= measureQueues) {
+			continue
+		}
+		all.add("queue_growth", Sample{
+			Target: q.Name(), Value: float64(q.Queued - old),
+			Detail: fmt.Sprintf("%d wait, %d did; %s", q.Queued, old, cmp.Or(q.Blocked, q.slots())),
+		})
+	}
+}
+
+// depthMemory is how far back growth is measured, and depthSlack how much less will do.
 const (
 	depthMemory = 5 * time.Minute
 	depthSlack  = 45 * time.Second
 )
 
-type depthAt struct {
-	at    time.Time
-	depth int64
+// depths remembers how many waited in the last minutes, by name. Its zero value is
+// ready for use.
+type depths struct {
+	mu   sync.Mutex
+	list []depthsAt
 }
 
-// growth remembers a depth and says by how much it is more than some minutes ago;
-// false while it is not known for so long.
-func (m *Monitor) growth(now time.Time, depth int64) (int64, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.depths = append(m.depths, depthAt{now, depth})
-	m.depths = slices.DeleteFunc(m.depths, func(d depthAt) bool { return now.Sub(d.at) > depthMemory+depthSlack })
-	first := m.depths[0]
-	if now.Sub(first.at) < depthMemory-depthSlack {
-		return 0, false
-	}
-	return max(depth-first.depth, 0), true
+type depthsAt struct {
+	at time.Time
+	of map[string]int64
+}
+
+// record remembers depths and returns those of some minutes ago; false while so much
+// time has not been seen.
+func (d *depths) record(now time.Time, of map[string]int64) (map[string]int64, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = append(d.list, depthsAt{now, of})
+	d.list = slices.DeleteFunc(d.list, func(past depthsAt) bool { return now.Sub(past.at) > depthMemory+depthSlack })
+	first := d.list[0]
+	return first.of, now.Sub(first.at) >= depthMemory-depthSlack
 }

@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,19 +18,47 @@ import (
 // nothing grows.
 func TestGrowthIsKnownAfterSomeMinutes(t *testing.T) {
 	t.Parallel()
-	m, now := New(Config{}, Deps{}), time.Now()
+	var d depths
+	now := time.Now()
 	for minute := range 4 {
-		_, known := m.growth(now.Add(time.Duration(minute)*time.Minute), 10+int64(minute))
+		_, known := d.record(now.Add(time.Duration(minute)*time.Minute), map[string]int64{"": 10 + int64(minute)})
 		require.False(t, known)
 	}
-	grown, known := m.growth(now.Add(5*time.Minute), 17)
+	before, known := d.record(now.Add(5*time.Minute), map[string]int64{"": 17})
 	require.True(t, known)
-	require.EqualValues(t, 7, grown, "since five minutes ago")
-	grown, known = m.growth(now.Add(10*time.Minute), 12)
+	require.EqualValues(t, 10, before[""], "five minutes ago")
+	before, known = d.record(now.Add(10*time.Minute), map[string]int64{"": 12})
 	require.True(t, known)
-	require.Zero(t, grown, "fewer is no growth")
-	_, known = m.growth(now.Add(time.Hour), 50)
+	require.EqualValues(t, 17, before[""])
+	_, known = d.record(now.Add(time.Hour), map[string]int64{"": 50})
 	require.False(t, known, "what was long ago is forgotten")
+}
+
+// TestQueuesGrow: by name, without those that are paused, and without newcomers to a
+// list that was cut.
+func TestQueuesGrow(t *testing.T) {
+	t.Parallel()
+	m, now := New(Config{}, Deps{}), time.Now()
+	grown := func(at time.Duration, queues ...Queue) []Sample {
+		all := newMeasures()
+		all.At = now.Add(at)
+		m.measureGrowth(queues, all)
+		return all.Samples["queue_growth"]
+	}
+	limit := int64(2)
+	require.Nil(t, grown(0, Queue{ActionRef: "a.b", Queued: 10}, Queue{ActionRef: "a.c", Queued: 5}))
+	found := grown(5*time.Minute, Queue{ActionRef: "a.b", Queued: 1511, Active: 1, Limit: &limit}, Queue{ActionRef: "a.c", Queued: 900, Paused: true},
+		Queue{ActionRef: "a.d", Queued: 3})
+	require.Equal(t, []Sample{
+		{Target: "a.b", Value: 1501, Detail: "1511 wait, 10 did; 1 of 2 slots used"},
+		{Target: "a.d", Value: 3, Detail: "3 wait, 0 did; 0 slots used"},
+	}, found)
+	cut := make([]Queue, measureQueues)
+	for i := range cut {
+		cut[i] = Queue{ActionRef: fmt.Sprintf("cut.a%d", i), Queued: 1000}
+	}
+	grown(20*time.Minute, cut...)
+	require.Empty(t, grown(25*time.Minute, Queue{ActionRef: "a.new", Queued: 1001}), "it may have waited there, uncounted")
 }
 
 // TestWithoutADatabaseEverythingIsUnknown: and nothing is zero.

@@ -16,7 +16,7 @@ func sortedNames[V any](of map[string]V) []string { return slices.Sorted(maps.Ke
 
 // queues takes over the waits and lengths of queues.
 func (m *Measures) queues(list []Queue, now time.Time) {
-	m.know("head_wait", "paused_wait", "queue_length", "queue_paused")
+	m.know("head_wait", "idle_slots", "paused_wait", "queue_fill", "queue_length", "queue_paused")
 	for i := range list {
 		q := &list[i]
 		if q.Queued == 0 {
@@ -29,9 +29,18 @@ func (m *Measures) queues(list []Queue, now time.Time) {
 		}
 		s.Detail = cmp.Or(q.Blocked, q.slots())
 		m.add("queue_length", s)
-		if q.Oldest != nil {
-			s.Value, s.Detail = max(now.Sub(*q.Oldest).Seconds(), 0), fmt.Sprintf("%d deep, %s", q.Queued, s.Detail)
-			m.add("head_wait", s)
+		if q.MaxQueued != nil {
+			full := Sample{Target: s.Target, Value: float64(q.Queued) / float64(*q.MaxQueued), Since: s.Since}
+			full.Detail = fmt.Sprintf("%d of at most %d wait, %s", q.Queued, *q.MaxQueued, s.Detail)
+			m.add("queue_fill", full)
+		}
+		if q.Oldest == nil {
+			continue
+		}
+		s.Value, s.Detail = max(now.Sub(*q.Oldest).Seconds(), 0), fmt.Sprintf("%d deep, %s", q.Queued, s.Detail)
+		m.add("head_wait", s)
+		if (q.Limit == nil || q.Active < *q.Limit) && q.BlockedScope == nil && q.BlockedUntil == nil {
+			m.add("idle_slots", s)
 		}
 	}
 }
@@ -163,8 +172,11 @@ func (m *Monitor) measureWorkers(ctx context.Context, tx *store.Tx, all *Measure
 	if err != nil {
 		return nil, fmt.Errorf("look at the workers: %w", err)
 	}
-	list := make([]worker, len(rows))
+	list, vanished := make([]worker, len(rows)), []string{}
 	for i, r := range rows {
+		if r.Vanished {
+			vanished = append(vanished, r.Name)
+		}
 		w := worker{
 			name: r.Name, sensor: r.Role == "sensor", active: r.Active, kept: r.Cordoned || r.Draining, suspectWhy: r.SuspectReason,
 			health: r.Health, assigned: r.Assigned, silence: seconds(r.Silence), never: r.Silence < 0,
@@ -179,6 +191,7 @@ func (m *Monitor) measureWorkers(ctx context.Context, tx *store.Tx, all *Measure
 		list[i] = w
 	}
 	all.workers(list, all.At, m.cfg.StaleAfter)
+	all.set("workers_deactivated", float64(len(vanished)), strings.Join(vanished[:min(len(vanished), 5)], ", "))
 	return rows, nil
 }
 
@@ -225,8 +238,8 @@ func (m *Monitor) measureDepth(ctx context.Context, all *Measures, open int64) {
 		return
 	}
 	all.letters(ready, open, fmt.Sprintf("%d in %s, %d in the ledger for a person", ready, DeadLetterQueue, open))
-	if grown, known := m.growth(all.At, ready+open); known {
-		all.set("dead_letters_growth", float64(grown), all.Samples["dead_letter_depth"][0].Detail)
+	if before, known := m.letterDepths.record(all.At, map[string]int64{"": ready + open}); known {
+		all.set("dead_letters_growth", float64(max(ready+open-before[""], 0)), all.Samples["dead_letter_depth"][0].Detail)
 	}
 }
 

@@ -51,8 +51,9 @@ type Monitor struct {
 	// shape is what the schema offers, asked again after shapeTTL; guarded by mu.
 	shape   shape
 	shapeAt time.Time
-	// depths is how many dead letters waited in the last minutes; guarded by mu.
-	depths []depthAt
+	// letterDepths and queueDepths are how many dead letters and executions waited in
+	// the last minutes.
+	letterDepths, queueDepths depths
 
 	memory memory
 }

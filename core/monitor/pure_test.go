@@ -44,7 +44,7 @@ func TestAttentionPutsTheWorstFirst(t *testing.T) {
 		require.NotContains(t, f.Text+f.Hint, "{", "every placeholder is filled")
 	}
 	require.Equal(t, []string{
-		"critical broker_alarm", "critical dlq_growth", "critical no_active_workers", "warning queue_head_wait", "warning worker_heartbeat",
+		"critical broker_alarm", "critical dlq_growth", "critical no_active_workers", "critical queue_head_wait_critical", "warning worker_heartbeat",
 		"info dlq_waiting", "info exec_stuck", "info queue_paused",
 	}, rules)
 	require.Empty(t, Attention(nil, nil, nil), "nothing read is nothing found")

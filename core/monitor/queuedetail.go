@@ -326,7 +326,9 @@ type QueueStats struct {
 	ActionRef        string     `json:"action_ref"`
 	QueueLength      int64      `json:"queue_length"`
 	ActiveCount      int64      `json:"active_count"`
-	MaxConcurrent    int64      `json:"max_concurrent"`
+	// MaxConcurrent is the limit of the action's queues; nil when nothing limits them,
+	// which the table writes as admission.Unlimited.
+	MaxConcurrent    *int64     `json:"max_concurrent"`
 	OldestEnqueuedAt *time.Time `json:"oldest_enqueued_at"`
 	TotalEnqueued    int64      `json:"total_enqueued"`
 	TotalCompleted   int64      `json:"total_completed"`
@@ -353,8 +355,10 @@ func (m *Monitor) QueueStats(ctx context.Context, ref string) (*QueueStats, erro
 		r := rows[0]
 		out = &QueueStats{
 			ActionID: r.ActionID, ActionRef: r.ActionRef, QueueLength: int64(r.QueueLength), ActiveCount: int64(r.ActiveCount),
-			MaxConcurrent: int64(r.MaxConcurrent), OldestEnqueuedAt: r.OldestEnqueuedAt, TotalEnqueued: r.TotalEnqueued,
-			TotalCompleted: r.TotalCompleted, LastUpdated: r.LastUpdated,
+			OldestEnqueuedAt: r.OldestEnqueuedAt, TotalEnqueued: r.TotalEnqueued, TotalCompleted: r.TotalCompleted, LastUpdated: r.LastUpdated,
+		}
+		if r.MaxConcurrent < admission.Unlimited {
+			out.MaxConcurrent = wide(&r.MaxConcurrent)
 		}
 		return nil
 	})

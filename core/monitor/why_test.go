@@ -432,6 +432,11 @@ func TestWhyWithoutOurColumns(t *testing.T) {
 	stats, err := b.QueueStats(t.Context(), "demo.sleep")
 	require.NoError(t, err)
 	require.Equal(t, int64(1), stats.QueueLength)
+	require.Equal(t, int64(1), *stats.MaxConcurrent)
+	testkit.Exec(t, b.store, `update queue_stats set max_concurrent = 2147483647`)
+	stats, err = b.QueueStats(t.Context(), "demo.sleep")
+	require.NoError(t, err)
+	require.Nil(t, stats.MaxConcurrent, "nothing limits the queue")
 }
 
 // TestQueueViewsStayCheap is the promise that asking about queues costs the same

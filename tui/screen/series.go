@@ -39,7 +39,7 @@ func (d *Data) AlertSeries(a *monitor.Alert) string {
 	switch a.Measure {
 	case "dead_letter_depth", "dead_letters_growth":
 		return SeriesDead
-	case "head_wait", "queue_length":
+	case "head_wait", "idle_slots", "queue_fill", "queue_growth", "queue_length":
 		if d.Overview == nil {
 			break
 		}

@@ -290,6 +290,7 @@ SELECT w.id, w.name, w.worker_role::text AS role, (w.status::text NOT IN ('inact
        coalesce(extract(epoch FROM now() - w.suspect_since), -1)::float8 AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), -1)::float8 AS silence, extract(epoch FROM now() - w.created)::float8 AS age,
        coalesce(l.assigned, 0)::bigint AS assigned,
+       (w.status::text = 'inactive' AND coalesce(w.deactivated_at > now() - interval '5 minutes', false))::bool AS vanished,
        coalesce(p.health, '')::text AS health, coalesce(p.health_reason, '')::text AS health_reason, coalesce(p.ready, -1)::bigint AS ready
 FROM worker w
 LEFT JOIN worker_load l ON l.worker = w.id
@@ -310,6 +311,7 @@ type AlertWorkersRow struct {
 	Silence       float64
 	Age           float64
 	Assigned      int64
+	Vanished      bool
 	Health        string
 	HealthReason  string
 	Ready         int64
@@ -338,6 +340,7 @@ func (q *Queries) AlertWorkers(ctx context.Context, probedWithin float64, bound 
 			&i.Silence,
 			&i.Age,
 			&i.Assigned,
+			&i.Vanished,
 			&i.Health,
 			&i.HealthReason,
 			&i.Ready,
