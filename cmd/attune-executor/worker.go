@@ -128,7 +128,14 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 			logger.InfoContext(ctx, "Worker started", "worker", w.Name(), "worker_id", w.ID(), "http", server.Addr())
 			return nil
 		},
-		stop: group.Stop,
+		stop: func(ctx context.Context) error {
+			logger.InfoContext(ctx, "Worker shutting down gracefully...") // this line and the next are published
+			err := group.Stop(ctx)
+			if err == nil {
+				logger.InfoContext(ctx, "Worker shutdown complete")
+			}
+			return err
+		},
 		done: w.Done(),
 		why:  "another process has taken the name of worker " + w.Name(),
 	})

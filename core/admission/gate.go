@@ -68,6 +68,9 @@ type Granted struct {
 	Scopes []int64
 }
 
+// Promoted reports whether the execution waited in its queue before.
+func (g Granted) Promoted() bool { return g.order != 0 }
+
 // Result is the outcome of Admit.
 type Result int
 

@@ -93,6 +93,7 @@ type release struct {
 type enqueue struct {
 	queue, execution, order int64
 	lane                    int
+	position                int // how many then wait in the queue, this one included
 }
 
 // lostHolder is what a deleted execution held.
@@ -178,6 +179,21 @@ func (l *Ledger) Released() int { return len(l.released) }
 
 // Enqueued is the number of executions that began to wait in this batch.
 func (l *Ledger) Enqueued() int { return len(l.enqueued) }
+
+// Entry is an execution that began to wait.
+type Entry struct {
+	Execution, Queue, Action int64
+	Position                 int // how many then wait in the queue, this one included
+}
+
+// Entries lists the executions that began to wait.
+func (l *Ledger) Entries() []Entry {
+	list := make([]Entry, len(l.enqueued))
+	for i, e := range l.enqueued {
+		list[i] = Entry{Execution: e.execution, Queue: e.queue, Action: l.queues[e.queue].actionID, Position: e.position}
+	}
+	return list
+}
 
 // Granted lists the executions that took a slot in this batch, in the order
 // in which they took it.

@@ -175,7 +175,7 @@ func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) (Result, string) {
 	}
 	lane := laneOf(how.Priority)
 	l.enqueued = append(l.enqueued, enqueue{
-		queue: q.id, execution: w.ExecutionID, order: q.place(lane, how.Front), lane: lane,
+		queue: q.id, execution: w.ExecutionID, order: q.place(lane, how.Front), lane: lane, position: q.waiting(),
 	})
 	l.note(w.ExecutionID, func(fact *Fact) { fact.Waits, fact.lane = &q.id, lane })
 	q.enqueuedEver++

@@ -213,7 +213,7 @@ var cases = map[string]alertCase{
 		},
 		undo: func(b *bundle) { b.exec(`update execution_admission_entry set enqueued_at = now()`) },
 	},
-	"queue_length": filled(101, 100),
+	"queue_length":        filled(101, 100),
 	"queue_fill_info":     filled(1001, 1000),
 	"queue_fill_warning":  filled(5001, 5000),
 	"queue_fill_critical": filled(8001, 8000),
@@ -240,7 +240,9 @@ var cases = map[string]alertCase{
 	"queue_head_wait_critical": {
 		target: "demo.sleep",
 		make:   func(b *bundle) { b.waits(b.queue(func(r *testkit.StateRow) { r.Queued = 1 }), 31*time.Minute) },
-		undo:   func(b *bundle) { b.exec(`update execution_admission_entry set enqueued_at = now() - interval '29 minutes'`) },
+		undo: func(b *bundle) {
+			b.exec(`update execution_admission_entry set enqueued_at = now() - interval '29 minutes'`)
+		},
 	},
 	"workers_vanish": {
 		make: func(b *bundle) {
@@ -249,7 +251,9 @@ var cases = map[string]alertCase{
 			}
 			b.exec(`update worker set status = 'inactive', deactivated_at = now()`)
 		},
-		undo: func(b *bundle) { b.exec(`update worker set deactivated_at = now() - interval '6 minutes' where name = 'a'`) },
+		undo: func(b *bundle) {
+			b.exec(`update worker set deactivated_at = now() - interval '6 minutes' where name = 'a'`)
+		},
 	},
 	"queue_paused": {
 		target: "demo.sleep",

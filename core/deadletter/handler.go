@@ -325,15 +325,16 @@ func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
 // note counts a letter that was decided, and says so.
 func (h *Handler) note(ctx context.Context, l *Letter) {
 	h.deps.Metrics.decided(l, time.Now())
+	line, level, decision := "Received dead letter", slog.LevelInfo, l.decision
 	if l.Execution != 0 {
+		line = fmt.Sprintf("Received dead letter for execution %d", l.Execution) // the published line
 		ctx = telemetry.With(ctx, slog.Int64("execution_id", l.Execution))
 	}
-	level, decision := slog.LevelInfo, l.decision
 	if decision == "" {
 		level, decision = slog.LevelWarn, "waits for a person"
 	}
-	h.deps.Logger.Log(ctx, level, "Dead letter stored", "decision", decision, "reason", l.reason, "routing_key", clean(l.key),
-		"message_id", l.delivery.MessageID, "detail", l.detail)
+	h.deps.Logger.Log(ctx, level, line, "decision", decision, "reason", l.reason, "routing_key", clean(l.key),
+		"message_id", l.delivery.MessageID, "detail", l.detail) //nolint:sloglint // users look for this line
 }
 
 // Delivery is the letter as it was delivered.

@@ -36,7 +36,7 @@ func (r *Round) Enter(w admission.Waiter, rule Rule, entry Entry) {
 	switch result, why := r.Ledger.Admit(w, how, r.Gate()); result {
 	case admission.Full:
 		q, _ := r.Ledger.Queue(queue)
-		r.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "Queue full",
+		r.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, fmt.Sprintf("Queue full (max length: %d)", how.MaxQueued),
 			fmt.Sprintf("%d executions wait in the queue of the action, which is as many as may", q.Queued),
 			map[string]any{"queue_length": q.Queued, "max_queue_length": how.MaxQueued})
 	case admission.Refused:

@@ -254,6 +254,7 @@ func (h *HandOver) run(ctx context.Context, fresh bool, carried scopes, steps []
 		h.relay.Published(row, round.messages)
 	}
 	round.observe(h.metrics)
+	round.log(ctx, h.logger)
 	return round.result(plan), nil
 }
 

@@ -232,7 +232,7 @@ func TestS17AFullQueueRefusesAndSaysSo(t *testing.T) {
 	testkit.Policy(t, b.store, plain, 1)
 	ids := b.request(t, narrow, 5)
 	require.Equal(t, handover.Result{Granted: 1, Enqueued: 2, Ended: 2}, b.dispatch(t, ids...))
-	require.Equal(t, "Queue full", b.result(t, ids[4], "error"))
+	require.Equal(t, "Queue full (max length: 2)", b.result(t, ids[4], "error"))
 	require.Equal(t, []string{"2", "2"}, []string{b.result(t, ids[4], "queue_length"), b.result(t, ids[4], "max_queue_length")})
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT max_queued FROM execution_admission_state WHERE action_id = $1`, narrow.ID))
 	require.Equal(t, handover.Result{Granted: 1, Enqueued: 4, Ended: 1}, b.dispatch(t, b.request(t, plain, 6)...))

@@ -160,16 +160,18 @@ func (r *Round) Fail(id, actionID int64, actionRef, reason, detail string) {
 }
 
 // Refuse ends a waiting execution as cancelled because a policy does not let
-// it wait, or no longer. facts are added to the published result.
+// it wait, or no longer. What stands in brackets at the end of the reason is no part
+// of its name in the metric. facts are added to the published result.
 func (r *Round) Refuse(id, actionID int64, actionRef, reason, detail string, facts map[string]any) {
 	result := map[string]any{
 		"error": reason, "message": detail, "action_ref": actionRef,
 		"cancelled_by": "execution_scheduler", "cancelled_at": r.Now(),
 	}
 	maps.Copy(result, facts)
+	name, _, _ := strings.Cut(reason, " (")
 	r.end(ending{
 		execution: id, actionID: actionID, actionRef: actionRef, status: attune.StatusCancelled, result: encode(result),
-		refused: strings.ReplaceAll(strings.ToLower(reason), " ", "_"),
+		refused: strings.ReplaceAll(strings.ToLower(name), " ", "_"),
 	})
 }
 

@@ -326,7 +326,7 @@ func TestRefusals(t *testing.T) {
 	testkit.Policy(t, b.store, full, 1)
 	ids = b.request(t, full, 3)
 	require.Equal(t, handover.Result{Granted: 1, Enqueued: 1, Ended: 1}, b.dispatch(t, ids...))
-	require.Equal(t, "cancelled: Queue full", reasonOf(ids[2]))
+	require.Equal(t, "cancelled: Queue full (max length: 1)", reasonOf(ids[2]))
 	// upstream 12: an action that is gone fails its executions.
 	gone := testkit.Action(t, b.store, "pk.gone")
 	ids = b.request(t, gone, 1)

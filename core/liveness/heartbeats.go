@@ -57,7 +57,7 @@ type Heartbeats struct {
 func NewHeartbeats(cfg HeartbeatsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Heartbeats {
 	h := &Heartbeats{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
 	h.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "heartbeats", Interval: h.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.1,
+		Name: "heartbeats", Failure: "Failed to query active workers for heartbeat check", Interval: h.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.1,
 		Tick: h.tick, Logger: logger, Metrics: loops,
 	})
 	return h

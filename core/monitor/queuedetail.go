@@ -322,10 +322,10 @@ func put(into map[string]any, path []string, value any) {
 
 // QueueStats is what the published table of queue statistics says of an action.
 type QueueStats struct {
-	ActionID         int64      `json:"action_id"`
-	ActionRef        string     `json:"action_ref"`
-	QueueLength      int64      `json:"queue_length"`
-	ActiveCount      int64      `json:"active_count"`
+	ActionID    int64  `json:"action_id"`
+	ActionRef   string `json:"action_ref"`
+	QueueLength int64  `json:"queue_length"`
+	ActiveCount int64  `json:"active_count"`
 	// MaxConcurrent is the limit of the action's queues; nil when nothing limits them,
 	// which the table writes as admission.Unlimited.
 	MaxConcurrent    *int64     `json:"max_concurrent"`

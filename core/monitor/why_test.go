@@ -217,7 +217,7 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 			r.Status, r.Worker, r.Age = attune.StatusRunning, &worker.ID, 3*time.Minute
 		}, "runs on worker w-1, for 3m."},
 		{"refused", func(r *testkit.ExecutionRow) {
-			r.Status, r.Result = attune.StatusCancelled, result("Queue full", "the queue of the action is at its maximum length")
+			r.Status, r.Result = attune.StatusCancelled, result("Queue full (max length: 10000)", "the queue of the action is at its maximum length")
 		}, "was refused at "},
 		{"gave up", func(r *testkit.ExecutionRow) {
 			r.Status, r.Result = attune.StatusTimeout, result("Queue timeout", "it waited for longer than 1h")

@@ -306,7 +306,8 @@ func (w *Why) ended(status attune.Status) string {
 	if w.FinishedAt != nil {
 		at = *w.FinishedAt
 	}
-	if word, ok := refusals[w.refusal]; ok {
+	reason, _, _ := strings.Cut(w.refusal, " (")
+	if word, ok := refusals[reason]; ok {
 		text := word + " " + clock(at, w.At) + ": " + w.refusal
 		if w.Reason != "" && w.Reason != w.refusal {
 			text += ", " + w.Reason

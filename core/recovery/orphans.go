@@ -131,7 +131,7 @@ func NewOrphans(
 	o := &Orphans{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger}
 	o.Loop = supervise.NewLoop(supervise.LoopConfig{
 		// Never later than the interval, within which the loss of a worker is promised to be seen.
-		Name: "timeouts", Interval: o.cfg.Interval * 9 / 10, Timeout: 30 * time.Second, Jitter: 0.1,
+		Name: "timeouts", Failure: "Error checking stale executions", Interval: o.cfg.Interval * 9 / 10, Timeout: 30 * time.Second, Jitter: 0.1,
 		Tick: o.tick, Logger: logger, Metrics: metrics,
 	})
 	o.parted = time.AfterFunc(time.Hour, o.Wake)
@@ -281,11 +281,23 @@ func (o *Orphans) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 		return err
 	}
 	tx.AfterCommit(func() {
-		o.logger.WarnContext(ctx, "Work has been ended that its workers did not end",
-			"at_workers_that_are_gone", len(lost), "beyond_their_timeout", len(over)/2, "cancelled_in_vain", len(unheard), "without_a_workflow", len(headless))
+		o.log(ctx, "its worker is gone", lost)
+		o.log(ctx, "it ran beyond its timeout", over)
+		o.log(ctx, "its worker did not stop it", unheard)
+		o.log(ctx, "its workflow or inquiry is gone", headless)
 		o.relay.Published(row, messages)
 	})
 	return nil
+}
+
+// log names the executions that were ended in place of their workers.
+func (o *Orphans) log(ctx context.Context, reason string, ended []told) {
+	for _, one := range ended {
+		if end, ok := one.payload.(message.ExecutionCompleted); ok {
+			o.logger.WarnContext(ctx, "Orphaned execution ended", "execution_id", end.ExecutionID, "action_ref", end.ActionRef,
+				"status", end.Status, "reason", reason)
+		}
+	}
 }
 
 func (o *Orphans) endLost(ctx context.Context, tx *store.Tx, ids []int64, staleAfter float64) (said []told, err error) {

@@ -23,6 +23,10 @@ const wakeFloor = time.Second
 
 // LoopConfig says what a Loop repeats and how often.
 type LoopConfig struct {
+	// Failure begins the text of the line about a failed tick, which is then an error
+	// and ends with its cause: a published line that operators look for. Without it
+	// the line is the warning "Loop tick failed".
+	Failure string
 	// Interval is the pause between the end of a tick and the next. Required.
 	Interval time.Duration
 	// Jitter spreads each pause by up to this share of it in both directions
@@ -176,11 +180,14 @@ func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 		pause = l.watch(err)
 	}
 	if err != nil {
-		level := slog.LevelWarn
+		level, text := slog.LevelWarn, "Loop tick failed"
+		if l.cfg.Failure != "" {
+			level, text = slog.LevelError, l.cfg.Failure+": "+err.Error()
+		}
 		if pause > 0 {
 			level = slog.LevelDebug
 		}
-		l.cfg.Logger.Log(ctx, level, "Loop tick failed", "loop", l.cfg.Name, "error", err)
+		l.cfg.Logger.Log(ctx, level, text, "loop", l.cfg.Name, "error", err) //nolint:sloglint // published lines carry their cause
 	}
 	now := l.cfg.Now()
 	l.mu.Lock()
