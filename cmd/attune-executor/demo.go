@@ -30,7 +30,8 @@ func newDemoCommand(a *app) *cobra.Command {
 		Short: "Show everything at work: servers, replicas, workers, traffic and faults",
 		Long: "Start a private PostgreSQL and RabbitMQ, two engine replicas and four workers, send live traffic, break things\n" +
 			"meanwhile, and open the dashboard. Without a terminal it runs for DEMO_SECONDS (default 45), prints a line a second\n" +
-			"and a summary, and succeeds only if every execution has ended and every invariant holds. Everything is stopped at the end.",
+			"and a summary, and succeeds only if every requested execution has ended as expected, every fault happened and every\n" +
+			"invariant holds. Everything is stopped at the end.",
 		Example: "  attune-executor demo\n  DEMO_SECONDS=20 attune-executor demo --rate 200 </dev/null | cat",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,6 +67,9 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 	if tui == "" {
 		if cfg.Duration, err = demoDuration(a.environ); err != nil {
 			return err
+		}
+		if cfg.Duration >= demo.DurationDefault && cfg.Rate >= demo.RateDefault {
+			cfg.AtLeast = demo.AtLeastDefault
 		}
 	} else {
 		cfg.AnswerAfter = peopleAnswerAfter

@@ -31,6 +31,8 @@ type Config struct {
 	Replicas int
 	Workers  int
 	Faults   bool
+	// AtLeast is how many executions have to complete.
+	AtLeast int
 	// AnswerAfter is how long a question waits for a person before the demo answers
 	// it; at once if 0.
 	AnswerAfter time.Duration
@@ -45,6 +47,8 @@ const (
 	RateDefault     = 60
 	ReplicasDefault = 2
 	WorkersDefault  = 4
+	// AtLeastDefault is how many executions complete at least with these defaults.
+	AtLeastDefault = 500
 )
 
 // drainPatience is how long nothing at all may end, after traffic has stopped,
@@ -65,12 +69,16 @@ type Demo struct {
 	broker      *broker.Broker // of the traffic
 	relay       *outbox.Relay
 	begun       time.Time
-	before      int64 // the newest execution before this run
-	beforeEvent int64 // the same of events
-	waiting     atomic.Int64
-	muted       atomic.Bool
-	logger      *slog.Logger // of what the demo does itself
-	log         io.Closer
+	before      int64    // the newest execution before this run
+	beforeEvent int64    // the same of events
+	requested   []int64  // by the traffic; of Run alone once that has stopped
+	undone      []string // the faults that did not happen; of Run alone once they have ended, as is
+	// whether a worker was killed
+	workerKilled bool
+	waiting      atomic.Int64
+	muted        atomic.Bool
+	logger       *slog.Logger // of what the demo does itself
+	log          io.Closer
 }
 
 // Start brings up the servers, the schema, the replicas and the workers. The

@@ -15,9 +15,11 @@
 // lists, repeated and in workflows of their own; large orders ask a person, whom the
 // demo stands in for when nobody answers.
 //
-// At the end traffic stops, everything that was requested is awaited, and the
-// invariant queries are run. The demo succeeds only if every execution and
-// workflow has reached a terminal state, every order has had its consequence, every
-// question is answered, and no query returned a row. Everything it started
+// At the end traffic stops, everything that was requested is awaited, each requested id
+// is looked up, and the invariant queries are run. The demo succeeds only if every
+// execution and workflow has reached a terminal state, each end other than completed is
+// of a kind that the demo brought about, every fault happened, enough executions
+// completed, every order has had its consequence, every question is answered, and no
+// query returned a row. Everything it started
 // it stops, also when it fails or is interrupted.
 package demo

@@ -31,7 +31,11 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 		{"demo.report is paused", d.say(triage.Order{Act: triage.Pause, Reason: "the demo"})},
 		{"demo.report goes on, with a limit of six", d.resume},
 		{"what waits and runs of demo.sync is cancelled", d.cancel},
-		{"kill -9 " + workerName(2) + ", whose work is repeated elsewhere", func(context.Context) error { d.fleet.kill(workerName(2)); return nil }},
+		{"kill -9 " + workerName(2) + ", whose work is repeated elsewhere", func(context.Context) error {
+			d.fleet.kill(workerName(2))
+			d.workerKilled = true
+			return nil
+		}},
 		{"the orders under way are paused", d.pauseOrders},
 		{"every completion of the last seconds is delivered again", d.duplicate},
 		{"the orders go on", d.resumeOrders},
@@ -46,13 +50,19 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 		{replicaName(1) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(1)) }},
 	}
 	pause := length / time.Duration(len(script)+2)
-	for _, fault := range script {
+	for i, fault := range script {
 		if !supervise.Sleep(ctx, pause) {
+			for _, left := range script[i:] {
+				d.miss(left.name, errors.New("the time was over"))
+			}
 			break
 		}
 		news <- "fault: " + fault.name
-		if err := fault.do(ctx); err != nil && ctx.Err() == nil {
-			news <- fmt.Sprintf("fault failed: %v", err)
+		if err := fault.do(ctx); err != nil {
+			d.miss(fault.name, err)
+			if ctx.Err() == nil {
+				news <- fmt.Sprintf("fault failed: %v", err)
+			}
 		}
 	}
 	// Whatever time has left undone.
@@ -63,6 +73,28 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 		d.logger.WarnContext(ctx, "Paused orders could not be resumed", "error", err)
 	}
 	d.revive()
+}
+
+// miss notes a fault that did not happen. Whoever watches may end the show before all
+// have; only a demo of a given length has promised them.
+func (d *Demo) miss(name string, err error) {
+	if d.cfg.Duration > 0 {
+		d.undone = append(d.undone, fmt.Sprintf("%s: %v", name, err))
+	}
+}
+
+// onceThere calls a fault until there was something for it to be done to.
+func onceThere(ctx context.Context, do func(context.Context) (bool, error)) error {
+	const patience = 15 * time.Second
+	for begun := time.Now(); ; {
+		done, err := do(ctx)
+		if err != nil || done {
+			return err
+		}
+		if time.Since(begun) > patience || !supervise.Sleep(ctx, 50*time.Millisecond) {
+			return errors.New("there was nothing to do it to")
+		}
+	}
 }
 
 // reports are what operators act on in the show.
@@ -84,16 +116,20 @@ func (d *Demo) resume(ctx context.Context) error {
 
 // cancel stops every execution of demo.sync that has not ended.
 func (d *Demo) cancel(ctx context.Context) error {
-	var ids []int64
-	if err := d.store.Pool().QueryRow(ctx, syncsSQL).Scan(&ids); err != nil {
-		return fmt.Errorf("read what to cancel: %w", err)
-	}
-	operator := triage.New(triage.Config{Actor: "demo", Source: "attune-demo"}, d.store, d.relay)
-	plan, err := operator.PlanCancel(ctx, triage.CancelOrder{IDs: ids, Reason: "the demo"})
-	if err == nil {
-		_, err = operator.Cancel(ctx, plan)
-	}
-	return err
+	return onceThere(ctx, func(ctx context.Context) (bool, error) {
+		var ids []int64
+		if err := d.store.Pool().QueryRow(ctx, syncsSQL).Scan(&ids); err != nil {
+			return false, fmt.Errorf("read what to cancel: %w", err)
+		}
+		if len(ids) == 0 {
+			return false, nil
+		}
+		plan, err := d.operator().PlanCancel(ctx, triage.CancelOrder{IDs: ids, Reason: "the demo"})
+		if err == nil {
+			_, err = d.operator().Cancel(ctx, plan)
+		}
+		return true, err
+	})
 }
 
 // revive starts what a fault has left dead when time ran out.
@@ -122,7 +158,11 @@ func (d *Demo) reviveOne(name string) {
 // duplicate publishes execution.completed again for executions that ended a
 // moment ago, as a broker that lost acknowledgements would.
 func (d *Demo) duplicate(ctx context.Context) error {
-	ended, err := d.recentlyEnded(ctx)
+	var ended []message.ExecutionCompleted
+	err := onceThere(ctx, func(ctx context.Context) (there bool, err error) {
+		ended, err = d.recentlyEnded(ctx)
+		return len(ended) > 0, err
+	})
 	if err != nil {
 		return err
 	}
@@ -138,7 +178,11 @@ func (d *Demo) duplicate(ctx context.Context) error {
 			Type: message.TypeExecutionCompleted, Body: body,
 		})
 	}
-	d.broker.Publisher().Publish(ctx, messages)
+	for _, outcome := range d.broker.Publisher().Publish(ctx, messages) {
+		if err := outcome.Err; err != nil {
+			return fmt.Errorf("publish a completion again: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -26,16 +26,17 @@ func (d *Demo) operator() *triage.Triage {
 
 // pauseOrders has every order that is under way start nothing more.
 func (d *Demo) pauseOrders(ctx context.Context) error {
-	ids, err := d.underWay(ctx, false)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		if _, err := d.operator().PauseWorkflow(ctx, id, "the demo"); err != nil {
-			d.logger.InfoContext(ctx, "An order was not paused", "execution", id, "error", err) // it has ended
+	return onceThere(ctx, func(ctx context.Context) (paused bool, err error) {
+		ids, err := d.underWay(ctx, false)
+		for _, id := range ids {
+			if _, err := d.operator().PauseWorkflow(ctx, id, "the demo"); err != nil {
+				d.logger.InfoContext(ctx, "An order was not paused", "execution", id, "error", err) // it has ended
+				continue
+			}
+			paused = true
 		}
-	}
-	return nil
+		return paused, err
+	})
 }
 
 // resumeOrders has the paused orders go on.
@@ -54,12 +55,15 @@ func (d *Demo) resumeOrders(ctx context.Context) error {
 
 // cancelOrder stops the newest order that is under way, with all its tasks.
 func (d *Demo) cancelOrder(ctx context.Context) error {
-	ids, err := d.underWay(ctx, false)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	if _, err := d.operator().CancelWorkflow(ctx, ids[0], "the demo"); err != nil {
-		d.logger.InfoContext(ctx, "An order was not cancelled", "execution", ids[0], "error", err)
-	}
-	return nil
+	return onceThere(ctx, func(ctx context.Context) (bool, error) {
+		ids, err := d.underWay(ctx, false)
+		if err != nil || len(ids) == 0 {
+			return false, err
+		}
+		if _, err := d.operator().CancelWorkflow(ctx, ids[0], "the demo"); err != nil {
+			d.logger.InfoContext(ctx, "An order was not cancelled", "execution", ids[0], "error", err) // it has ended
+			return false, nil
+		}
+		return true, nil
+	})
 }

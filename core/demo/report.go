@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,10 +78,20 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	add("SUMMARY")
 	add("  requested             %8d executions in %s", total, time.Since(d.begun).Round(time.Second))
 	add("  completed             %8d", c.Completed)
-	add("  failed on purpose     %8d", c.Failed)
-	add("  cancelled, abandoned  %8d", c.Other)
+	ends, err := d.ends(ctx)
+	if err != nil {
+		return err
+	}
+	for _, kind := range expectedEnds {
+		add("    %-33s %6d", kind, ends[kind].n)
+	}
+	missing, err := d.missing(ctx)
+	if err != nil {
+		return err
+	}
 	add("  repetitions           %8d (among the requested)", c.Repeated)
-	add("  lost                  %8d", c.live())
+	add("  lost                  %8d (of %d requested ids, each looked up)", c.live()+int64(len(missing)), len(d.requested))
+	problems := d.problems(c, ends, missing)
 	if p50, p99, err := d.latency(ctx); err == nil {
 		add("  requested → running   p50 %s, p99 %s (those that did not wait for a limit)", p50, p99)
 	}
@@ -97,11 +108,86 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	for _, v := range violations {
 		add("  invariant broken      %s", v)
 	}
+	for _, p := range problems {
+		add("  not as promised       %s", p)
+	}
 	d.sayf("%s", strings.Join(lines, "\n"))
-	if c.live() > 0 || len(violations) > 0 || total == 0 || !orders.done() {
+	if len(problems) > 0 || len(violations) > 0 || !orders.done() {
 		return ErrLost
 	}
 	return nil
+}
+
+//go:embed ends.sql
+var endsSQL string
+
+//go:embed missing.sql
+var missingSQL string
+
+// expectedEnds are the kinds of ends other than completed that the demo brings about,
+// as ends.sql names them; every other is unexpected.
+var expectedEnds = []string{"on purpose", "refused by the bank", "cancelled by the operator", lostKind, "with a lost task of its workflow"}
+
+const lostKind = "lost with a killed worker"
+
+// end is a kind of ends: how many, some of the executions, and what one of them says.
+type end struct {
+	n    int64
+	some []int64
+	text string
+}
+
+func (d *Demo) ends(ctx context.Context) (map[string]end, error) {
+	rows, err := d.store.Pool().Query(ctx, endsSQL, d.before)
+	if err != nil {
+		return nil, fmt.Errorf("read how executions ended: %w", err)
+	}
+	defer rows.Close()
+	ends := map[string]end{}
+	for rows.Next() {
+		var kind string
+		var e end
+		if err := rows.Scan(&kind, &e.n, &e.some, &e.text); err != nil {
+			return nil, fmt.Errorf("read how executions ended: %w", err)
+		}
+		ends[kind] = e
+	}
+	return ends, rows.Err()
+}
+
+func (d *Demo) missing(ctx context.Context) (ids []int64, err error) {
+	if err := d.store.Pool().QueryRow(ctx, missingSQL, d.requested).Scan(&ids); err != nil {
+		return nil, fmt.Errorf("look up %d requested executions: %w", len(d.requested), err)
+	}
+	return ids, nil
+}
+
+// problems says what keeps the run from being a success, apart from the invariants and
+// the shop.
+func (d *Demo) problems(c counts, ends map[string]end, missing []int64) []string {
+	var problems []string
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	if n := c.live(); n > 0 {
+		add("%d executions have not ended", n)
+	}
+	if len(missing) > 0 {
+		add("%d requested executions have no row, such as %v", len(missing), missing[:min(len(missing), 5)])
+	}
+	for kind, e := range ends {
+		if !slices.Contains(expectedEnds, kind) {
+			add("%d executions ended as nobody asked for, such as %v: %s", e.n, e.some, e.text)
+		}
+	}
+	if e := ends[lostKind]; e.n > 0 && !d.workerKilled {
+		add("%d executions were lost with a killed worker, and none was killed: %v", e.n, e.some)
+	}
+	if c.Completed < int64(d.cfg.AtLeast) {
+		add("%d executions completed; at least %d have to", c.Completed, d.cfg.AtLeast)
+	}
+	for _, fault := range d.undone {
+		add("this fault did not happen: %s", fault)
+	}
+	return problems
 }
 
 func (d *Demo) latency(ctx context.Context) (p50, p99 time.Duration, err error) {

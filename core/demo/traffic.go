@@ -46,7 +46,11 @@ func (d *Demo) traffic(ctx context.Context) error {
 		for ; owed >= 1; owed-- {
 			burst = append(burst, request(random, d.waiting.Load() < backlogMax))
 		}
-		if _, err := requests.RequestMany(ctx, burst); err != nil {
+		requested, err := requests.RequestMany(ctx, burst)
+		for _, r := range requested {
+			d.requested = append(d.requested, r.ID)
+		}
+		if err != nil {
 			if ctx.Err() == nil && store.ClassOf(err) == store.ClassFatal {
 				return err
 			}

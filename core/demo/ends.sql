@@ -1,0 +1,37 @@
+-- Why executions of this run ($1 is the newest before it) did not end as completed,
+-- by kind: how many, some of them, and what one of them says. Also those that completed
+-- although they were to fail.
+WITH RECURSIVE bad AS (
+    SELECT e.id, e.parent, e.action_ref, e.status::text AS status, coalesce(e.result->>'error', '') AS error
+    FROM execution e
+    WHERE e.id > $1 AND (e.status IN ('failed', 'cancelled', 'timeout', 'abandoned')
+        OR e.status = 'completed' AND e.action_ref IN ('core.fail', 'demo.unlucky'))
+), lost AS (
+    SELECT l.execution AS id FROM lost_work l WHERE l.execution > $1 AND l.cause = 'worker_gone' AND l.outcome <> 'moved'
+    UNION -- the worker was back before it was missed, and has ended what its earlier process ran
+    SELECT b.id FROM bad b WHERE b.status = 'abandoned' AND b.error LIKE 'the worker''s process ended while%'
+), asked AS (
+    SELECT jsonb_array_elements_text(a.request->'ids')::bigint AS id
+    FROM operator_audit a WHERE a.action = 'execution.cancel' AND a.actor = 'demo'
+), line AS ( -- each of them and of the lost, with all that it is a part of
+    SELECT b.id, b.id AS at, b.parent FROM (SELECT id, parent FROM bad UNION SELECT e.id, e.parent FROM execution e JOIN lost USING (id)) b
+    UNION ALL
+    SELECT l.id, p.id, p.parent FROM line l JOIN execution p ON p.id = l.parent
+), kinds AS (
+    SELECT b.id, b.action_ref, b.status, b.error, CASE
+        WHEN b.status = 'failed' AND b.action_ref IN ('core.fail', 'demo.unlucky') AND b.error LIKE 'failing on purpose%' THEN 'on purpose'
+        WHEN b.status = 'failed' AND b.action_ref = 'shop.charge' AND b.error ~ '^the (card was refused|bank is away)' THEN 'refused by the bank'
+        WHEN b.status = 'cancelled' AND EXISTS (SELECT FROM line l JOIN asked a ON a.id = l.at WHERE l.id = b.id) THEN 'cancelled by the operator'
+        WHEN b.id IN (SELECT id FROM lost) THEN 'lost with a killed worker'
+        WHEN b.status IN ('failed', 'cancelled') AND EXISTS (
+            SELECT FROM line mine
+            JOIN line theirs ON theirs.at = mine.at AND theirs.parent IS NULL
+            JOIN lost ON lost.id = theirs.id
+            WHERE mine.id = b.id AND mine.parent IS NULL) THEN 'with a lost task of its workflow'
+        ELSE 'unexpected'
+    END AS kind
+    FROM bad b
+)
+SELECT kind, count(*), (array_agg(id ORDER BY id))[1:5],
+       (array_agg(action_ref || ' ' || status || ': ' || btrim(error, E' \n') ORDER BY id))[1]
+FROM kinds GROUP BY kind ORDER BY kind
