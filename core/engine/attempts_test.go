@@ -21,6 +21,14 @@ func quickRetries(c *config.Config) {
 	c.Executor.Retry.BaseDelay, c.Executor.Retry.MaxDelay = 50*time.Millisecond, 200*time.Millisecond
 }
 
+// honourRetries makes max_retries of actions count on an adopted schema too, where by
+// default it does not.
+func honourRetries(c *config.Config) {
+	if testkit.Adopted() {
+		c.Executor.Retry.HonourActionMaxRetries = "true"
+	}
+}
+
 // quickWatch has workers missed after a second and a half.
 func quickWatch(c *config.Config) {
 	quickRetries(c)
@@ -121,8 +129,8 @@ func TestAFailureIsRepeatedAsOftenAsItsActionAllows(t *testing.T) {
 	for range 3 {
 		b.fake(t, func(c *testkit.FakeWorkerConfig) { c.Behave = behave })
 	}
-	b.engine(t, quickRetries)
-	b.engine(t, quickRetries) // two replicas, and every end is reported three times: one repetition each
+	b.engine(t, quickRetries, honourRetries)
+	b.engine(t, quickRetries, honourRetries) // two replicas, and every end is reported three times: one repetition each
 	first := b.request(t, "again.flaky", 1, `{"n":1}`)[0]
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed'`) == 1
@@ -179,7 +187,7 @@ func TestARepetitionWaitsForItsTime(t *testing.T) {
 	slow := func(c *config.Config) {
 		c.Executor.Retry.BaseDelay, c.Executor.Retry.MaxDelay, c.Executor.Retry.Jitter = time.Hour, 2*time.Hour, 0
 	}
-	e := b.engine(t, slow)
+	e := b.engine(t, slow, honourRetries)
 	b.request(t, "again.later", 1, `{"fails":true}`)
 	var retry int64
 	testkit.Eventually(t, func() bool {
@@ -196,7 +204,7 @@ func TestARepetitionWaitsForItsTime(t *testing.T) {
 	require.NoError(t, e.Stop(testkit.Context(t)))
 	failing.Store(false)
 	testkit.Exec(t, b.store, `UPDATE execution_retry SET due = now() + interval '1 second'`)
-	b.engine(t, slow)
+	b.engine(t, slow, honourRetries)
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, retry) == attune.StatusCompleted }, 15*time.Second)
 	b.settled(t, 10*time.Second)
 }
