@@ -31,6 +31,9 @@ func newFollower(t *testing.T, maxRetries int32) *follower {
 	f := &follower{store: testkit.Store(t), stderr: &bytes.Buffer{}}
 	f.app = &app{stderr: f.stderr}
 	f.client = &client{cfg: config.Default(), store: f.store}
+	if testkit.Adopted() { // where by default max_retries of actions does not count
+		f.cfg.Executor.Retry.HonourActionMaxRetries = "true"
+	}
 	f.action = testkit.Action(t, f.store, "demo.flip", func(a *testkit.ActionRow) { a.MaxRetries = maxRetries })
 	return f
 }

@@ -134,7 +134,9 @@ func heartbeats(c *scene) {
 
 	c.disturb()
 	c.await(func() bool {
-		testkit.Exec(c.t, c.store, `UPDATE worker SET last_heartbeat = now() WHERE id = ANY ($1)`, []int64{act.ID, sensor.ID})
+		for _, id := range []int64{act.ID, sensor.ID} { // one statement locks both in any order
+			testkit.Exec(c.t, c.store, `UPDATE worker SET last_heartbeat = now() WHERE id = $1`, id)
+		}
 		return is("active", act.ID, sensor.ID)()
 	}, "they beat again, and are active again")
 	once(act.Name, act.ID, "sends heartbeats again, marking as active")

@@ -47,9 +47,11 @@ func (s *stage) run(command string, settings ...string) *process {
 // serve starts a replica and waits until it works.
 func (s *stage) serve(settings ...string) *process {
 	s.t.Helper()
-	p := s.run("serve", append([]string{
-		"ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0", "ATTUNE__EXECUTOR__RETRY__BASE_DELAY=50ms",
-	}, settings...)...)
+	base := []string{"ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0", "ATTUNE__EXECUTOR__RETRY__BASE_DELAY=50ms"}
+	if testkit.Adopted() { // where by default max_retries of actions does not count
+		base = append(base, "ATTUNE__EXECUTOR__RETRY__HONOUR_ACTION_MAX_RETRIES=true")
+	}
+	p := s.run("serve", append(base, settings...)...)
 	p.says(s.t, "Engine started")
 	return p
 }

@@ -44,6 +44,9 @@ func replica(raw string) int {
 	cfg.Database.URL, cfg.Database.Schema = s.Database, testkit.Schema
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = s.AMQP, s.Management
 	cfg.Executor.HTTP.Listen = ""
+	if testkit.Adopted() { // where by default max_retries of actions does not count
+		cfg.Executor.Retry.HonourActionMaxRetries = "true"
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	e, err := engine.New(ctx, cfg, engine.Deps{Logger: logger, Version: "test"})
