@@ -22,11 +22,7 @@ import (
 func TestRulesAnswerLostWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	pack := testkit.Pack(t, b.store, "demo")
-	testkit.Exec(t, b.store, `INSERT INTO trigger (ref, label) VALUES ('core.alert', 'Alert')`)
-	testkit.Exec(t, b.store, `INSERT INTO rule (ref, pack, pack_ref, label, action, action_ref, trigger, trigger_ref, action_params, enabled)
-		SELECT 'demo.alerts', $1, 'demo', 'x', a.id, a.ref, t.id, t.ref, '{"message":"{{ event.payload.correlation_id }}"}', true
-		FROM action a, trigger t WHERE a.ref = 'core.echo' AND t.ref = 'core.alert'`, pack.ID)
+	answerAlerts(t, b)
 	testkit.Action(t, b.store, "demo.long")
 	lost := testkit.Worker(t, b.store, "lost", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
 	id := testkit.Execution(t, b.store, testkit.ActionRow{ID: int64(testkit.Count(t, b.store, `SELECT id FROM action WHERE ref = 'demo.long'`)), Ref: "demo.long"},
@@ -50,6 +46,75 @@ func TestRulesAnswerLostWork(t *testing.T) {
 		require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE config->>'message' = $1`, correlation))
 	}
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE original_execution = $1`, id), "what ran is not repeated unless its action says so")
+}
+
+// answerAlerts makes a rule that echoes the correlation_id of every core.alert event.
+func answerAlerts(t *testing.T, b *bundle) {
+	t.Helper()
+	pack := testkit.Pack(t, b.store, "demo")
+	testkit.Exec(t, b.store, `INSERT INTO trigger (ref, label) VALUES ('core.alert', 'Alert')`)
+	testkit.Exec(t, b.store, `INSERT INTO rule (ref, pack, pack_ref, label, action, action_ref, trigger, trigger_ref, action_params, enabled)
+		SELECT 'demo.alerts', $1, 'demo', 'x', a.id, a.ref, t.id, t.ref, '{"message":"{{ event.payload.correlation_id }}"}', true
+		FROM action a, trigger t WHERE a.ref = 'core.echo' AND t.ref = 'core.alert'`, pack.ID)
+}
+
+// With the default times, on an adopted database: what ran at a worker that is marked
+// inactive is abandoned within 75 s, as published. What ran at a worker that is killed
+// is abandoned as soon as its heartbeat is 90 s old. Rules hear of both within 15 s.
+func TestLostWorkIsAbandonedWithinTheDefaultTimes(t *testing.T) {
+	t.Parallel()
+	testkit.NeedsSlow(t, "wait until a heartbeat is stale by the default times")
+	for name, c := range map[string]struct {
+		marked bool
+		since  string // from when the time counts, on worker w
+		within time.Duration
+	}{
+		"Inactive": {true, `w.updated`, 75 * time.Second},
+		"Killed":   {false, `w.heartbeat_seen`, 95 * time.Second}, // 5 s for a busy machine
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setupOn(t, testkit.AdoptedDatabase(t))
+			answerAlerts(t, b)
+			testkit.Action(t, b.store, "demo.long")
+			b.engine(t)
+			begin := time.Now()
+			worker := b.fake(t, func(f *testkit.FakeWorkerConfig) {
+				f.HeartbeatInterval = 30 * time.Second
+				f.Behave = func(ctx context.Context, _ testkit.Job) testkit.Answer {
+					<-ctx.Done()
+					return testkit.Answer{Never: true}
+				}
+			})
+			id := b.request(t, "demo.long", 1, `{}`)[0]
+			b.untilStatus(t, attune.StatusRunning, id)
+			b.worker(t, "answers", 5)
+			if !c.marked { // a replica believes in silence after it has seen the database for 90 s
+				testkit.Eventually(t, func() bool { return time.Since(begin) > 100*time.Second }, time.Minute)
+			}
+			worker.Kill()
+			killed := time.Now()
+			if c.marked {
+				testkit.Exec(t, b.store, `UPDATE worker SET status = 'inactive', updated = now() WHERE id = $1`, worker.ID)
+			}
+			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusAbandoned }, time.Minute)
+			t.Logf("abandoned %.1f s after the worker was killed", time.Since(killed).Seconds())
+			correlation := fmt.Sprintf("execution:%d:worker_unavailable", id)
+			testkit.Eventually(t, func() bool {
+				return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed' AND config->>'message' = $1`, correlation) == 1
+			}, 15*time.Second, "the rule has fired")
+			var took, told float64
+			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT extract(epoch FROM e.updated - `+c.since+`)::float8,
+				extract(epoch FROM v.created - e.updated)::float8 FROM execution e JOIN worker w ON w.id = e.worker, event v
+				WHERE e.id = $1 AND v.payload->>'correlation_id' = $2`, id, correlation).Scan(&took, &told))
+			t.Logf("abandoned %.1f s after %s, told %.1f s later", took, c.since, told)
+			require.Less(t, took, c.within.Seconds())
+			require.Less(t, told, 15.0)
+			if !c.marked {
+				require.GreaterOrEqual(t, took, 90.0, "not before its heartbeat is stale")
+			}
+		})
+	}
 }
 
 // The published manual test, with short times: an execution whose message waits in the

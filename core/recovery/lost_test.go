@@ -42,6 +42,25 @@ func TestWhatRunsAtAnInactiveWorkerIsAbandonedInTime(t *testing.T) {
 		AND result->>'error' = 'Execution abandoned because its worker became unavailable while running'`, id, inactive.ID))
 }
 
+// What runs at a worker that falls silent is abandoned as soon as its heartbeat is
+// stale, however long the interval of the loop is.
+func TestWhatASilentWorkerRunsIsAbandonedInTime(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	silent := testkit.Worker(t, st, "silent", func(w *testkit.WorkerRow) { w.HeartbeatAge = 50 * time.Minute })
+	beats := testkit.Worker(t, st, "beats")
+	row := func(worker int64) int64 {
+		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+	}
+	id, other := row(silent.ID), row(beats.ID)
+	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '59 minutes 57 seconds' WHERE id = $1`, silent.ID)
+	relay, _ := orphans(t, st, func(c *recovery.OrphansConfig) { c.Interval, c.StaleAfter = time.Hour, time.Hour })
+	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned}, other)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution e JOIN worker w ON w.id = e.worker
+		WHERE e.id = $1 AND e.finished_at > w.heartbeat_seen + interval '1 hour'`, id), "not before its heartbeat is stale")
+}
+
 // A worker that fell silent before its execution was too old is lost: what it ran is
 // abandoned when that is known, and not timed out before.
 func TestWhatASilentWorkerRunsIsNotTimedOut(t *testing.T) {

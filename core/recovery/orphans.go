@@ -120,8 +120,8 @@ type Orphans struct {
 	submit func(context.Context, Found) error
 	relay  Relay
 	logger *slog.Logger
-	after  int64 // where the next window begins
-	parted *time.Timer
+	after  int64       // where the next window begins
+	early  *time.Timer // wakes the loop when the next worker is gone
 }
 
 // NewOrphans makes the search. submit is called with what rounds are to decide.
@@ -134,39 +134,48 @@ func NewOrphans(
 		Name: "timeouts", Failure: "Error checking stale executions", Interval: o.cfg.Interval * 9 / 10, Timeout: 30 * time.Second, Jitter: 0.1,
 		Tick: o.tick, Logger: logger, Metrics: metrics,
 	})
-	o.parted = time.AfterFunc(time.Hour, o.Wake)
-	o.parted.Stop()
+	o.early = time.AfterFunc(time.Hour, o.Wake)
+	o.early.Stop()
 	return o
 }
 
 // Stop implements supervise.Service.
 func (o *Orphans) Stop() {
 	o.Loop.Stop()
-	o.parted.Stop()
+	o.early.Stop()
 }
 
-// tick looks through all live rows, a window at a time, one transaction each.
+// tick looks through all live rows, a window at a time, one transaction each. If a
+// worker is gone before the interval is over unless it beats, the next tick comes then.
 func (o *Orphans) tick(ctx context.Context) error {
+	soonest := o.cfg.Interval
 	for {
 		sure := !o.cfg.Unsure()
 		if !sure && o.cfg.Recovering() {
 			return nil
 		}
-		full, err := o.window(ctx, sure)
+		more, loss, err := o.window(ctx, sure)
 		if err != nil {
 			return fmt.Errorf("look for orphaned work: %w", err)
 		}
-		if !full {
-			return nil
+		if loss > 0 {
+			soonest = min(soonest, loss)
+		}
+		if !more {
+			break
 		}
 	}
+	if soonest < o.cfg.Interval {
+		o.early.Reset(soonest + 10*time.Millisecond)
+	}
+	return nil
 }
 
-// window deals with the orphans of one window and reports whether there are more.
-// When silence says nothing, only with what workers run that have said goodbye.
-func (o *Orphans) window(ctx context.Context, sure bool) (full bool, err error) {
+// window handles the orphans of one window. It returns whether there are more, and how
+// long from now the next worker of the window is gone, 0 if there is none. When silence
+// says nothing, it handles only executions of workers that marked themselves inactive.
+func (o *Orphans) window(ctx context.Context, sure bool) (more bool, loss time.Duration, err error) {
 	var stranded []Stranded
-	var farewell time.Duration
 	after, staleAfter := o.after, o.cfg.StaleAfter.Seconds()
 	if !sure {
 		staleAfter = forever
@@ -185,7 +194,7 @@ func (o *Orphans) window(ctx context.Context, sure bool) (full bool, err error) 
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
 		}
-		after, farewell = next(found.Last, found.Scanned), time.Duration(found.FarewellSeconds*float64(time.Second))
+		after, loss = next(found.Last, found.Scanned), time.Duration(found.NextLossSeconds*float64(time.Second))
 		if !sure {
 			found = store.FindOrphansRow{Ids: found.Ids}
 		}
@@ -200,13 +209,10 @@ func (o *Orphans) window(ctx context.Context, sure bool) (full bool, err error) 
 		return o.end(ctx, tx, found, staleAfter)
 	})
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	o.after = after
-	if farewell > 0 {
-		o.parted.Reset(farewell + 10*time.Millisecond) // the tick then comes in time, whatever the interval is
-	}
-	return after > 0, o.handOn(ctx, stranded)
+	return after > 0, loss, o.handOn(ctx, stranded)
 }
 
 // overdue describes what workers that live have not started in time.

@@ -12,8 +12,8 @@
 -- started, ids run there; overdue were handed to workers that live and not started
 -- in time; overrun run for longer than they may at workers that were heard of since;
 -- unheard were told to stop long ago; headless run nowhere, and nothing is left that
--- would end them. farewell_seconds is when the next worker that has said goodbye is
--- lost with what it runs, 0 if there is none.
+-- would end them. next_loss_seconds is how long from now the next of these workers is
+-- gone unless it beats, 0 if there is none.
 SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status = 'scheduled'), '{}')::bigint[] AS stranded,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.gone AND w.status IN ('running', 'canceling')), '{}')::bigint[] AS ids,
@@ -21,9 +21,11 @@ SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running' AND w.lost_at IS NULL), '{}')::bigint[] AS overrun,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'canceling'), '{}')::bigint[] AS unheard,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.headless), '{}')::bigint[] AS headless,
-       coalesce(extract(epoch FROM min(w.lost_at) FILTER (WHERE NOT w.gone) - now()), 0)::float8 AS farewell_seconds
+       coalesce(extract(epoch FROM min(w.gone_at) FILTER (WHERE NOT w.gone) - now()), 0)::float8 AS next_loss_seconds
 FROM (
     SELECT e.id, e.status, k.lost_at,
+           CASE WHEN e.status IN ('scheduled', 'running', 'canceling')
+                THEN coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => sqlc.arg(stale_after)::float8)) END AS gone_at,
            CASE WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.admission_state_id IS NULL AND e.attempt = 0
                      AND e.updated < now() - interval '60 seconds'
                 THEN NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)

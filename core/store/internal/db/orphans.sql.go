@@ -359,9 +359,11 @@ SELECT coalesce(max(w.id), 0)::bigint AS last, count(*)::int AS scanned,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'running' AND w.lost_at IS NULL), '{}')::bigint[] AS overrun,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.late AND NOT w.gone AND w.status = 'canceling'), '{}')::bigint[] AS unheard,
        coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.headless), '{}')::bigint[] AS headless,
-       coalesce(extract(epoch FROM min(w.lost_at) FILTER (WHERE NOT w.gone) - now()), 0)::float8 AS farewell_seconds
+       coalesce(extract(epoch FROM min(w.gone_at) FILTER (WHERE NOT w.gone) - now()), 0)::float8 AS next_loss_seconds
 FROM (
     SELECT e.id, e.status, k.lost_at,
+           CASE WHEN e.status IN ('scheduled', 'running', 'canceling')
+                THEN coalesce(k.lost_at, k.heartbeat_seen + make_interval(secs => $1::float8)) END AS gone_at,
            CASE WHEN e.status IN ('running', 'canceling') AND e.worker IS NULL AND e.admission_state_id IS NULL AND e.attempt = 0
                      AND e.updated < now() - interval '60 seconds'
                 THEN NOT EXISTS (SELECT FROM workflow_execution x WHERE x.execution = e.id)
@@ -419,7 +421,7 @@ type FindOrphansRow struct {
 	Overrun         []int64
 	Unheard         []int64
 	Headless        []int64
-	FarewellSeconds float64
+	NextLossSeconds float64
 }
 
 // Work that its worker does not do, by the database's clock. A worker is lost when
@@ -434,8 +436,8 @@ type FindOrphansRow struct {
 // started, ids run there; overdue were handed to workers that live and not started
 // in time; overrun run for longer than they may at workers that were heard of since;
 // unheard were told to stop long ago; headless run nowhere, and nothing is left that
-// would end them. farewell_seconds is when the next worker that has said goodbye is
-// lost with what it runs, 0 if there is none.
+// would end them. next_loss_seconds is how long from now the next of these workers is
+// gone unless it beats, 0 if there is none.
 func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindOrphansRow, error) {
 	row := q.db.QueryRow(ctx, FindOrphans,
 		arg.StaleAfter,
@@ -457,7 +459,7 @@ func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindO
 		&i.Overrun,
 		&i.Unheard,
 		&i.Headless,
-		&i.FarewellSeconds,
+		&i.NextLossSeconds,
 	)
 	return i, err
 }
