@@ -113,7 +113,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{sweeps, "FindEndedWaiters", store.FindEndedWaiters, []any{0, 20_000}},
 		{sweeps, "FindTerminalHolders", store.FindTerminalHolders, []any{5.0, 0, 20_000}},
 		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{false, 0, 20_000}},
-		{sweeps, "FindExpiredWaiters", store.FindExpiredWaiters, []any{200, 3600, 0, 20_000}},
+		{sweeps, "FindExpiredWaiters", store.FindExpiredWaiters, []any{200, 1e9, 3600, 0, 20_000}},
 		{sweeps, "FindMisplacedWaiters", store.FindMisplacedWaiters, []any{200, 0, 20_000}},
 	}
 	const empty = "tables analysed while empty"

@@ -161,6 +161,7 @@ func (e *Engine) assemble(version string) {
 	e.hot.replica, e.hot.deadLetters, e.hot.gate = e.id.String(), e.broker.Publisher(), e.gate
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: dispatch.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
+		Undisturbed: e.gate.Undisturbed,
 	}, e.query, e.hot.Submit, e.logger, loopMetrics)
 	e.loops["recovery"], e.hot.reclaim = e.sweep.Loop, e.sweep.Reclaim
 	retries := recovery.NewRetries(e.query, e.hot.Submit, e.logger, loopMetrics)

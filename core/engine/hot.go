@@ -157,10 +157,6 @@ func (h *hot) next(ctx context.Context) (in arrival, ok bool) {
 	return in, true
 }
 
-// settleTime is how long after a fault of the installation nothing ends for having
-// waited too long in its queue.
-const settleTime = time.Minute
-
 // handle runs an arrival to its end: every delivery is acknowledged, dead
 // lettered with a reason, or returned because the engine stops.
 func (h *hot) handle(ctx context.Context, in arrival) {
@@ -174,9 +170,6 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 	}
 	for _, id := range in.found.Requested {
 		items = append(items, item{execution: id})
-	}
-	if h.gate.Unsure(settleTime) {
-		in.found.Expired = nil // they could not leave their queue; what still waits is found again
 	}
 	in.errands.queues = append(in.errands.queues, in.found.Queues...)
 	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost

@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/monitor"
@@ -232,6 +234,55 @@ func TestARevokedPrivilegeHoldsAllWorkAndEndsNone(t *testing.T) {
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON execution")
 	testkit.Exec(t, a.store, `GRANT UPDATE ON execution TO `+role)
 	a.mended(t)
+}
+
+// Executions wait behind a held slot when the fault begins, for longer than their queue
+// allows. None of them times out, neither during the fault nor after it.
+func TestAFaultDoesNotUseUpTheTimeInAQueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "fault.one")
+	testkit.Policy(t, b.store, action, 1)
+	release := make(chan struct{})
+	b.fake(t, func(c *testkit.FakeWorkerConfig) {
+		c.Behave = func(ctx context.Context, _ testkit.Job) testkit.Answer {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+			return testkit.Answer{}
+		}
+	})
+	e := b.engine(t, listening)
+	ids := b.request(t, action.Ref, 4, `{}`)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`) == 3 && testkit.StatusOf(t, b.store, ids[0]) == attune.StatusRunning
+	}, 20*time.Second, "one runs, three wait")
+
+	swept := func(why string) {
+		var since time.Time
+		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT clock_timestamp()`).Scan(&since))
+		testkit.Eventually(t, func() bool {
+			return testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE (loops->>'recovery')::timestamptz > $1::timestamptz + interval '1 second'`, since) == 1
+		}, 30*time.Second, "%s", why)
+	}
+	testkit.Exec(t, b.store, `ALTER TABLE execution RENAME COLUMN worker_affinity TO worker_affinity_away`)
+	late := testkit.Execution(t, b.store, action).ID
+	wire := b.connect(t, "late")
+	wire.Publisher().Publish(testkit.Context(t), []broker.Message{requestMessage(t, late, "late")})
+	testkit.Eventually(t, func() bool {
+		code, failing := readiness(t, e)
+		return code != http.StatusOK && failing["installation"] != ""
+	}, 30*time.Second)
+	testkit.Exec(t, b.store, `UPDATE execution_admission_entry SET enqueued_at = now() - interval '1 day'`)
+	swept("the search for expired executions runs during the fault")
+
+	testkit.Exec(t, b.store, `ALTER TABLE execution RENAME COLUMN worker_affinity_away TO worker_affinity`)
+	testkit.Eventually(t, func() bool { code, _ := readiness(t, e); return code == http.StatusOK }, 60*time.Second, "it is ready again")
+	swept("and after it")
+	close(release)
+	b.untilStatus(t, attune.StatusCompleted, append(ids, late)...)
+	b.settled(t, 20*time.Second)
 }
 
 // A replica whose own login is at fault gives back what it holds after a minute, and

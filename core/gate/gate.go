@@ -25,6 +25,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -215,12 +216,25 @@ func (g *Gate) Holding() bool {
 // Unsure reports that age and silence say nothing, because the consumers are held or
 // were until settle ago: reports of workers could not be written, or were not read.
 func (g *Gate) Unsure(settle time.Duration) bool {
+	return g.Undisturbed() < settle || g.Holding()
+}
+
+// Undisturbed is how long ago the consumers were held last: 0 while they are held, and
+// the longest duration if they never were.
+func (g *Gate) Undisturbed() time.Duration {
 	if g == nil {
-		return false
+		return math.MaxInt64
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.opened != nil || (!g.released.IsZero() && time.Since(g.released) < settle)
+	switch {
+	case g.opened != nil:
+		return 0
+	case g.released.IsZero():
+		return math.MaxInt64
+	default:
+		return time.Since(g.released)
+	}
 }
 
 // Faults lists what is wrong now, what came first in front; empty when all is well.

@@ -75,6 +75,7 @@ func TestAConsumerTriesAgainUntilTheInstallationIsMended(t *testing.T) {
 		require.Contains(t, fault.Fix, "add to the schema what is missing")
 		require.Equal(t, begun, fault.Since)
 		require.True(t, gate.Unsure(0))
+		require.Zero(t, gate.Undisturbed())
 
 		require.False(t, gate.Retry(t.Context(), "rounds", nil))
 		require.Empty(t, gate.Faults())
@@ -82,6 +83,7 @@ func TestAConsumerTriesAgainUntilTheInstallationIsMended(t *testing.T) {
 		require.True(t, gate.Unsure(time.Minute), "for a while afterwards nobody can have reported")
 		time.Sleep(time.Minute)
 		require.False(t, gate.Unsure(time.Minute))
+		require.Equal(t, time.Minute, gate.Undisturbed())
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
@@ -64,6 +65,10 @@ type Config struct {
 	// QueueTimeout is how long an execution may wait in a queue whose policies
 	// do not say; 0 is for ever.
 	QueueTimeout time.Duration
+	// Undisturbed is for how long queues could be worked off without a fault of the
+	// installation. An execution that waits for longer has its time begin anew there.
+	// Nil is for ever.
+	Undisturbed func() time.Duration
 	// WithoutStats leaves queue_stats alone.
 	WithoutStats bool
 	// Page bounds what is submitted at once of each kind. Default 100.
@@ -85,6 +90,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Page <= 0 {
 		c.Page = pageDefault
+	}
+	if c.Undisturbed == nil {
+		c.Undisturbed = func() time.Duration { return math.MaxInt64 }
 	}
 	return c
 }
@@ -254,7 +262,7 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 func (s *Sweep) lines(ctx context.Context, tx *store.Tx, found *Found) error {
 	expired, err := tx.FindExpiredWaiters(ctx, store.FindExpiredWaitersParams{
 		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterLine,
-		WindowSize: rowsPerSweep, PerLane: waitersPerLine,
+		WindowSize: rowsPerSweep, PerLane: waitersPerLine, UndisturbedSeconds: s.cfg.Undisturbed().Seconds(),
 	})
 	if err != nil {
 		return fmt.Errorf("find who waits too long: %w", err)

@@ -139,3 +139,27 @@ func TestASweepThatIsTakenIsLeftAlone(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Len(t, next(t, found).Requested, 1)
 }
+
+// After a fault of the installation the time in a queue begins anew.
+func TestAnExecutionExpiresOnlyAfterAnUndisturbedTimeInItsQueue(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued = 1 })
+	waiter := testkit.Execution(t, st, action)
+	testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
+		VALUES ($1, $2, 'queued', 1, now() - interval '2 hours')`, state.ID, waiter.ID)
+	within := func(undisturbed time.Duration) func(*recovery.Config) {
+		return func(c *recovery.Config) {
+			c.QueueTimeout, c.Undisturbed = time.Hour, func() time.Duration { return undisturbed }
+		}
+	}
+	for _, undisturbed := range []time.Duration{0, 59 * time.Minute} {
+		found := sweep(t, st, within(undisturbed))
+		for range 3 { // the queue itself is found by every tick: nobody fills it
+			require.Empty(t, next(t, found).Expired)
+		}
+	}
+	require.Equal(t, []int64{waiter.ID}, next(t, sweep(t, st, within(61*time.Minute))).Expired)
+	require.Equal(t, []int64{waiter.ID}, next(t, sweep(t, st, func(c *recovery.Config) { c.QueueTimeout = time.Hour })).Expired)
+}

@@ -119,7 +119,7 @@ SELECT epoch FROM admission_epoch WHERE one;
 -- Executions that have waited longer than their queue allows, at most some of
 -- each lane, in the order in which they wait; one window of queues at a time.
 -- In a paused queue nobody's time runs, and it begins anew at the end of the
--- pause. A time of 0 is for ever.
+-- pause; it begins anew for all queues undisturbed_seconds ago. A time of 0 is for ever.
 WITH w AS MATERIALIZED (
     SELECT s.id, s.queued_count, s.paused, s.resumed_at, s.head_high, s.head_order, s.head_low,
            coalesce(s.queue_timeout_seconds, sqlc.arg(default_seconds)::int) AS seconds
@@ -139,7 +139,7 @@ SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) 
                  AND q.queue_order >= CASE l.lane WHEN 1 THEN w.head_high WHEN 0 THEN w.head_order ELSE w.head_low END
                ORDER BY q.queue_order LIMIT sqlc.arg(per_lane)::int
            ) h
-           WHERE w.queued_count > 0 AND NOT w.paused AND w.seconds > 0
+           WHERE w.queued_count > 0 AND NOT w.paused AND w.seconds > 0 AND w.seconds < sqlc.arg(undisturbed_seconds)::float8
              AND greatest(h.enqueued_at, w.resumed_at) < now() - make_interval(secs => w.seconds)
        )::bigint[] AS ids;
 

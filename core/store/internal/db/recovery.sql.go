@@ -57,11 +57,11 @@ func (q *Queries) FindEndedWaiters(ctx context.Context, after int64, windowSize 
 const FindExpiredWaiters = `-- name: FindExpiredWaiters :one
 WITH w AS MATERIALIZED (
     SELECT s.id, s.queued_count, s.paused, s.resumed_at, s.head_high, s.head_order, s.head_low,
-           coalesce(s.queue_timeout_seconds, $2::int) AS seconds
+           coalesce(s.queue_timeout_seconds, $3::int) AS seconds
     FROM execution_admission_state s
-    WHERE s.id > $3::bigint
+    WHERE s.id > $4::bigint
     ORDER BY s.id
-    LIMIT $4::int
+    LIMIT $5::int
 )
 SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) FROM w)::int AS scanned,
        ARRAY(
@@ -74,16 +74,17 @@ SELECT coalesce((SELECT max(w.id) FROM w), 0)::bigint AS last, (SELECT count(*) 
                  AND q.queue_order >= CASE l.lane WHEN 1 THEN w.head_high WHEN 0 THEN w.head_order ELSE w.head_low END
                ORDER BY q.queue_order LIMIT $1::int
            ) h
-           WHERE w.queued_count > 0 AND NOT w.paused AND w.seconds > 0
+           WHERE w.queued_count > 0 AND NOT w.paused AND w.seconds > 0 AND w.seconds < $2::float8
              AND greatest(h.enqueued_at, w.resumed_at) < now() - make_interval(secs => w.seconds)
        )::bigint[] AS ids
 `
 
 type FindExpiredWaitersParams struct {
-	PerLane        int32
-	DefaultSeconds int32
-	After          int64
-	WindowSize     int32
+	PerLane            int32
+	UndisturbedSeconds float64
+	DefaultSeconds     int32
+	After              int64
+	WindowSize         int32
 }
 
 type FindExpiredWaitersRow struct {
@@ -95,10 +96,11 @@ type FindExpiredWaitersRow struct {
 // Executions that have waited longer than their queue allows, at most some of
 // each lane, in the order in which they wait; one window of queues at a time.
 // In a paused queue nobody's time runs, and it begins anew at the end of the
-// pause. A time of 0 is for ever.
+// pause; it begins anew for all queues undisturbed_seconds ago. A time of 0 is for ever.
 func (q *Queries) FindExpiredWaiters(ctx context.Context, arg FindExpiredWaitersParams) (FindExpiredWaitersRow, error) {
 	row := q.db.QueryRow(ctx, FindExpiredWaiters,
 		arg.PerLane,
+		arg.UndisturbedSeconds,
 		arg.DefaultSeconds,
 		arg.After,
 		arg.WindowSize,
