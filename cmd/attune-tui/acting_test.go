@@ -31,8 +31,18 @@ func openTerminal(t *testing.T, databaseURL string, args ...string) *terminal {
 	return openTerminalIn(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + databaseURL, nobody[1]}, args...)
 }
 
-// openTerminalIn starts the program with variables of its own.
+// openTerminalIn starts the program with variables of its own. No replica runs, so that
+// on an adopted schema acting must be allowed.
 func openTerminalIn(t *testing.T, environ []string, args ...string) *terminal {
+	t.Helper()
+	if testkit.Adopted() {
+		args = append(args, "--allow-direct-writes")
+	}
+	return openDefault(t, environ, args...)
+}
+
+// openDefault starts the program with these arguments and no others.
+func openDefault(t *testing.T, environ []string, args ...string) *terminal {
 	t.Helper()
 	tmux, err := exec.LookPath("tmux")
 	if err != nil {
@@ -197,7 +207,7 @@ func TestAnAdoptedInstallationIsActedUponOnlyWhenThatIsAllowed(t *testing.T) {
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.ApplicationName = "test" })
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	testkit.Exec(t, st, `update attune_schema_origin set origin = 'adopted'`)
-	x := openTerminal(t, url, "--view", "workers")
+	x := openDefault(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, nobody[1]}, "--view", "workers")
 	x.shows("worker-a")
 	testkit.Eventually(t, func() bool { // at first the schema may not have been looked at
 		x.press("A")

@@ -127,7 +127,7 @@ func (i *house) audited(action string) {
 // open shows the installation in a terminal.
 func (i *house) open(args ...string) *terminal {
 	i.t.Helper()
-	return openTerminalIn(i.t, []string{
+	return openDefault(i.t, []string{
 		"HOME=/nonexistent", "XDG_STATE_HOME=" + i.t.TempDir(), "ATTUNE__DATABASE__URL=" + i.database, "ATTUNE__MESSAGE_QUEUE__URL=" + i.amqp,
 		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + i.management,
 	}, append(args, "--refresh", "500ms")...)

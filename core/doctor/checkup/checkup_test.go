@@ -2,21 +2,26 @@ package checkup_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/doctor/checkup"
+	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -220,6 +225,32 @@ func TestReplicasClocksAndInvariantsAreJudged(t *testing.T) {
 
 	testkit.Exec(t, b.store, `delete from engine_replica`)
 	requireStatus(t, b.run()["replicas"], checkup.Failed, "attune-executor serve")
+}
+
+// A replica that holds its work because of the schema or a privilege is named with what
+// the database says, what to do, and since when it is not consuming.
+func TestAReplicaWithAFaultOfTheInstallationIsNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	g := gate.New(gate.Config{})
+	refused := &pgconn.PgError{Severity: "ERROR", Code: "42501", Message: "permission denied for table execution"}
+	require.Positive(t, g.Tick("rounds", fmt.Errorf("round: %w", refused)))
+	details, err := json.Marshal(monitor.ReplicaDetails{
+		Clock: time.Now().UTC(), Installation: g.Faults(), Consumers: map[string]bool{message.QueueExecutionRequests: false},
+	})
+	require.NoError(t, err)
+	testkit.Exec(t, b.store, `UPDATE engine_replica SET details = $1, started = now() - interval '1 hour'`, string(details))
+
+	const fix = "GRANT SELECT, INSERT, UPDATE, DELETE ON execution TO the role in database.url"
+	found := b.run(noProbe)["replicas"]
+	requireStatus(t, found, checkup.Failed, "the installation is at fault; 0 of 1 are well")
+	require.Equal(t, fix, found.Fix)
+	require.Len(t, found.Details, 1)
+	require.Regexp(t, `^[0-9a-f]+ on h, pid 7: installation at fault: permission denied for table execution \(SQLSTATE 42501\): `+
+		regexp.QuoteMeta(fix)+` \(met by rounds\)$`, found.Details[0], "one problem: what it does not consume follows from it")
+
+	testkit.Exec(t, b.store, `UPDATE engine_replica SET details = details - 'installation' || '{"consumers": {}}'`)
+	requireStatus(t, b.run(noProbe)["replicas"], checkup.Passed, "1 of 1 are well")
 }
 
 func TestItemsOfWorkQueuesAreNamed(t *testing.T) {
