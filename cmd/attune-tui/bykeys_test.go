@@ -53,26 +53,27 @@ func (x *terminal) itemOf(kind act.Kind, menus []act.Menu) act.Item {
 // and of what does not apply to the older row the menu says so.
 func (x *terminal) plans(kind act.Kind, title string) {
 	x.t.Helper()
-	x.choose(x.itemOf(kind, menusOfOne()), title)
+	x.choose(x.itemOf(kind, menusOfOne()), "─ "+title)
 }
 
 // plansMarked does the same with the rows that are marked.
 func (x *terminal) plansMarked(kind act.Kind, title string) {
 	x.t.Helper()
-	x.choose(x.itemOf(kind, menusOfMany()), title)
+	x.choose(x.itemOf(kind, menusOfMany()), "─ "+title)
 }
 
-func (x *terminal) choose(item act.Item, title string) {
+// choose chooses an item of the menu until its dialog shows a text.
+func (x *terminal) choose(item act.Item, shown string) {
 	x.t.Helper()
 	testkit.Eventually(x.t, func() bool {
 		x.press("A", item.Key)
-		planned := x.either("─ "+title, "▲ "+item.Label+": ")
+		planned := x.either(shown, "▲ "+item.Label+": ")
 		if !planned {
 			x.press("Escape")
 			x.hides("▲ " + item.Label + ": ")
 		}
 		return planned
-	}, wait, "%s is planned", title)
+	}, wait, "%s is shown", shown)
 }
 
 // asks presses the key that an act has of its own, and waits for its dialog.

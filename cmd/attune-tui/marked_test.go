@@ -54,7 +54,6 @@ func TestMarkedRowsAreActedUponByKeys(t *testing.T) {
 			{
 				kind: act.AnswerInquiry, title: "Answer 2 inquiries",
 				fills: func(x *terminal) {
-					x.shows("choose")
 					x.press("y", "Enter")
 				},
 				effect: `select count(*) from inquiry where status = 'responded' and response = '{"ok": true}'`, want: 2,
@@ -81,7 +80,7 @@ func TestMarkedRowsAreActedUponByKeys(t *testing.T) {
 				if b.fills == nil {
 					x.plansMarked(b.kind, b.title)
 				} else {
-					x.plansMarked(b.kind, "")
+					x.choose(x.itemOf(b.kind, menusOfMany()), "choose")
 					b.fills(x)
 				}
 				x.shows(b.title)
