@@ -80,6 +80,7 @@ func TestMarkedRowsAreActedUponByKeys(t *testing.T) {
 				if b.fills == nil {
 					x.plansMarked(b.kind, b.title)
 				} else {
+					x.shows("yes or no, required") // its form was read; before that there is nothing to choose
 					x.choose(x.itemOf(b.kind, menusOfMany()), "choose")
 					b.fills(x)
 				}
