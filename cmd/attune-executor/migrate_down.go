@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/handback"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
 )
@@ -55,7 +56,10 @@ func (h handedBack) print(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if h.Undeliverable > 0 {
+	if err == nil && h.Made > 0 {
+		err = row(w, fmt.Sprintf("made %d executions for items of lists", h.Made))
+	}
+	if err == nil && h.Undeliverable > 0 {
 		err = row(w, fmt.Sprintf("%d messages to workers without a queue were dropped", h.Undeliverable))
 	}
 	if err != nil {
@@ -143,6 +147,10 @@ func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Conf
 		}
 		defer management.Close()
 		deps.Management = management
+	}
+	var err error
+	if deps.Keys, err = secret.NewKeyring(cfg.Security.EncryptionKey); err != nil {
+		return usageErrorf("%w: correct security.encryption_key (%s)", err, cfg.Source("security.encryption_key"))
 	}
 	result, err := handback.HandBack(ctx, deps)
 	if err != nil {

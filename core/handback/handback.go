@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -33,6 +35,8 @@ type Deps struct {
 	Broker *broker.Broker
 	// Management deletes the policy that catches dead letters; nil leaves it.
 	Management *broker.Management
+	// Keys open and seal the secrets of the children that are made.
+	Keys secret.Keyring
 }
 
 // Item is one thing that the other executor knows nothing of.
@@ -70,9 +74,11 @@ var then = map[string]string{
 	"priorities":         "waiting executions keep their present order; priorities have no effect afterwards",
 	"pending retries":    "they start at once instead of at the noted time",
 	"cancel requests":    "these executions run on unless they are cancelled again",
-	"paused workflows":   "they go on",
+	"paused workflows":   "their executions go on; a task that became due meanwhile never starts: resume them before",
 	"workflow deadlines": "they may run for any time",
-	"workflow items":     "these items never start, as they have no execution yet; let the workflows end before, or cancel them",
+	"strict workflows":   "errors in expressions no longer fail tasks, and the first call in a condition decides",
+	"action retries":     "their executions are not repeated",
+	"action timeouts":    "their executions may run and wait as long as every other",
 	"inquiries":          "an answer becomes the result of the noted action's execution",
 	"dead letters":       "these messages and the ledger are deleted; requeue or discard them before",
 	"draining workers":   "they are given work again; cordon them to prevent it",
@@ -126,6 +132,7 @@ func Read(ctx context.Context, st *store.Store) (*Survey, error) {
 type Result struct {
 	Active    int `json:"active"`    // executions that hold a slot
 	Queued    int `json:"queued"`    // executions that wait in a queue
+	Made      int `json:"made"`      // children of lists that had none yet
 	Requested int `json:"requested"` // executions that a message wakes
 	Completed int `json:"completed"` // ended workflow children that a message tells of
 	Published int `json:"published"` // messages in all, with what the outbox held
@@ -151,7 +158,7 @@ func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	result := new(Result)
 	err = deps.Store.Tx(ctx, "hand back", func(ctx context.Context, tx *store.Tx) error {
 		*result = Result{}
-		return write(ctx, tx, result)
+		return write(ctx, tx, deps.Keys, result)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write the admission tables: %w", err)
@@ -168,11 +175,14 @@ func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 }
 
 // write is the transaction: the entries, the figures, and the messages.
-func write(ctx context.Context, tx *store.Tx, result *Result) error {
+func write(ctx context.Context, tx *store.Tx, keys secret.Keyring, result *Result) error {
 	if err := tx.LockForHandBack(ctx); err != nil {
 		return fmt.Errorf("lock the queues: %w", err)
 	}
-	p := &plan{queues: map[queue][]entry{}, most: map[int64]int32{}}
+	if err := makeChildren(ctx, tx, keys, result); err != nil {
+		return err
+	}
+	p := &plan{queues: map[queue][]entry{}, most: map[int64]int32{}, lists: map[list]*window{}}
 	rules := map[int64]rule{}
 	now := time.Now()
 	for after := int64(0); ; {
@@ -181,6 +191,9 @@ func write(ctx context.Context, tx *store.Tx, result *Result) error {
 			return fmt.Errorf("read live executions: %w", err)
 		}
 		if err := readRules(ctx, tx, rows, rules); err != nil {
+			return err
+		}
+		if err := p.readLists(ctx, tx, rows); err != nil {
 			return err
 		}
 		for _, row := range rows {
@@ -196,6 +209,47 @@ func write(ctx context.Context, tx *store.Tx, result *Result) error {
 		return err
 	}
 	return appendMessages(ctx, tx, p.wake, result)
+}
+
+// makeChildren makes the children that lists still lack: the other executor makes all
+// of them when a list begins, and never later.
+func makeChildren(ctx context.Context, tx *store.Tx, keys secret.Keyring, result *Result) error {
+	ids, err := tx.UnmadeLists(ctx)
+	if err != nil {
+		return fmt.Errorf("find lists without all children: %w", err)
+	}
+	for _, id := range ids {
+		made, err := advancement.Unroll(ctx, tx.Queries, advancement.Config{Keys: keys}, id)
+		if err != nil {
+			return err
+		}
+		result.Made += made
+	}
+	return nil
+}
+
+// readLists reads how many children of each list of a page run at once.
+func (p *plan) readLists(ctx context.Context, tx *store.Tx, rows []store.LiveExecutionsRow) error {
+	var parents []int64
+	var tasks []string
+	for _, row := range rows {
+		one := list{row.Parent, row.List}
+		if _, known := p.lists[one]; row.List != "" && !known {
+			p.lists[one] = nil // not a child of a workflow, unless one is found
+			parents, tasks = append(parents, row.Parent), append(tasks, row.List)
+		}
+	}
+	if len(parents) == 0 {
+		return nil
+	}
+	windows, err := tx.ListWindows(ctx, parents, tasks)
+	if err != nil {
+		return fmt.Errorf("read how many children of %d lists run at once: %w", len(parents), err)
+	}
+	for _, one := range windows {
+		p.lists[list{one.Parent, one.Task}] = &window{most: max(int(one.Most), 1)}
+	}
+	return nil
 }
 
 // readRules reads the rules of actions that are not known yet.

@@ -134,6 +134,14 @@ func (w *world) request(t *testing.T, ref string, n int) []int64 {
 	return ids
 }
 
+// requestWith requests one execution with these parameters.
+func (w *world) requestWith(t *testing.T, ref, params string) int64 {
+	t.Helper()
+	list, err := submit.New(w.store, nil).RequestMany(testkit.Context(t), []submit.Request{{ActionRef: ref, Params: json.RawMessage(params)}})
+	require.NoError(t, err)
+	return list[0].ID
+}
+
 func (w *world) reaches(t *testing.T, status attune.Status, n int) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {

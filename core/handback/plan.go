@@ -67,11 +67,25 @@ type entry struct {
 	enqueued, activated time.Time
 }
 
+// list names a task over a list, by the execution of its workflow.
+type list struct {
+	parent int64
+	task   string
+}
+
+// window is how far a list has come.
+type window struct {
+	most int // children that run at once
+	busy int // children that run, or wait in the queue of their action
+	rest []store.LiveExecutionsRow
+}
+
 // plan is what is written and published for the live executions.
 type plan struct {
 	queues map[queue][]entry
 	most   map[int64]int32 // limits by action
-	wake   []int64         // executions to be requested
+	lists  map[list]*window
+	wake   []int64 // executions to be requested
 }
 
 // add places one live execution.
@@ -90,15 +104,33 @@ func (p *plan) add(e store.LiveExecutionsRow, r rule, now time.Time) {
 		}
 		p.queues[q] = append(p.queues[q], one)
 	}
-	if waiting := placed && !e.Holds; (requested || status == attune.StatusScheduling) && !waiting {
+	w := p.lists[list{e.Parent, e.List}]
+	switch waiting := placed && !e.Holds; {
+	case w != nil && requested && !placed:
+		w.rest = append(w.rest, e)
+		return
+	case (requested || status == attune.StatusScheduling) && !waiting:
 		p.wake = append(p.wake, e.ID)
+	}
+	if w != nil && status != attune.StatusCanceling {
+		w.busy++
 	}
 }
 
-// finish brings every queue into its order: what runs, then high, normal and low
+// finish brings every queue into its order: active entries, then high, normal and low
 // priority, each in order of arrival. The free slots of a queue go to its first
-// waiting executions by message, because nothing else wakes them.
+// waiting executions by message, because nothing else wakes them. The same holds for
+// lists: the other executor requests one more child with each completion.
 func (p *plan) finish() {
+	for _, w := range p.lists {
+		if w == nil {
+			continue
+		}
+		slices.SortFunc(w.rest, func(a, b store.LiveExecutionsRow) int { return cmp.Compare(a.Index, b.Index) })
+		for _, e := range w.rest[:min(len(w.rest), max(w.most-w.busy, 0))] {
+			p.wake = append(p.wake, e.ID)
+		}
+	}
 	for q, entries := range p.queues {
 		slices.SortFunc(entries, func(a, b entry) int {
 			return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(b.lane, a.lane), cmp.Compare(a.order, b.order),

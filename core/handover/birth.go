@@ -111,7 +111,7 @@ func (r *Round) writeBirths(p *store.Pipeline) error {
 		return nil
 	}
 	slices.SortFunc(r.births, func(a, b *Birth) int { return cmp.Compare(a.ID, b.ID) })
-	parts, err := inParts(r.births)
+	parts, err := BirthParts(r.births)
 	if err != nil {
 		return err
 	}
@@ -126,8 +126,8 @@ func (r *Round) writeBirths(p *store.Pipeline) error {
 // JSON has its limit there.
 const maxBirthBytes = 8 << 20
 
-// inParts are new rows as JSON arrays, each for a statement of its own.
-func inParts(births []*Birth) ([][]byte, error) {
+// BirthParts encodes new rows as JSON arrays, each for one statement of InsertBirths.
+func BirthParts(births []*Birth) ([][]byte, error) {
 	var parts [][]byte
 	var rows []byte
 	for _, b := range births {

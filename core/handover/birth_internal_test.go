@@ -19,7 +19,7 @@ func TestNewExecutionsAreStoredInBoundedStatements(t *testing.T) {
 			ID: int64(i), ActionRef: "pk.a", Config: json.RawMessage(`{"text":"` + strings.Repeat("x", size) + `"}`),
 		})
 	}
-	parts, err := inParts(births)
+	parts, err := BirthParts(births)
 	require.NoError(t, err)
 	var together []int
 	next := int64(0)
@@ -37,6 +37,6 @@ func TestNewExecutionsAreStoredInBoundedStatements(t *testing.T) {
 	require.Equal(t, []int{3, 2, 1, 1}, together)
 
 	births[0].Config = json.RawMessage(`{`)
-	_, err = inParts(births)
+	_, err = BirthParts(births)
 	require.ErrorContains(t, err, "encode the new execution 0")
 }

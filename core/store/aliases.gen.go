@@ -186,6 +186,7 @@ type (
 	ListActionsRow                  = db.ListActionsRow
 	ListQueueWorkersRow             = db.ListQueueWorkersRow
 	ListReplicasRow                 = db.ListReplicasRow
+	ListWindowsRow                  = db.ListWindowsRow
 	LiveExecutionsRow               = db.LiveExecutionsRow
 	LiveReplicasRow                 = db.LiveReplicasRow
 	LockActWorkflowRow              = db.LockActWorkflowRow
@@ -706,6 +707,7 @@ const (
 	ListPastAlerts                        = db.ListPastAlerts
 	ListQueueWorkers                      = db.ListQueueWorkers
 	ListReplicas                          = db.ListReplicas
+	ListWindows                           = db.ListWindows
 	LiveExecutions                        = db.LiveExecutions
 	LiveReplicas                          = db.LiveReplicas
 	LockAboveAsking                       = db.LockAboveAsking
@@ -936,6 +938,7 @@ const (
 	TryLoopLock                           = db.TryLoopLock
 	TrySessionLock                        = db.TrySessionLock
 	UnblockQueues                         = db.UnblockQueues
+	UnmadeLists                           = db.UnmadeLists
 	UnsettledEnds                         = db.UnsettledEnds
 	UpdateAdmissionLanes                  = db.UpdateAdmissionLanes
 	UpdateAdmissionLimits                 = db.UpdateAdmissionLimits

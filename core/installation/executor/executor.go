@@ -3,9 +3,11 @@
 // messages it waits for, and what it leaves undone. It shares no code with the
 // engine.
 //
-// It admits by policy, hands executions to live workers in turn, and releases
-// slots. It matches no events, advances no workflows and opens no inquiries. It
-// does not look at the runtimes and labels of workers.
+// It admits by policy, hands executions to live workers in turn, releases slots,
+// and goes on with workflows that others have started, as far as their transitions
+// and inputs hold no expressions of their own. It matches no events, starts no
+// workflows, repeats no tasks and opens no inquiries. It does not look at the
+// runtimes and labels of workers.
 package executor
 
 import (

@@ -109,9 +109,14 @@ func (e *Executor) dispatch(ctx context.Context, x execution, worker int64, para
 	})
 }
 
-// complete handles execution.completed: it releases the slot and publishes the
-// promoted execution.
-func (e *Executor) complete(ctx context.Context, id int64) error { return e.release(ctx, id) }
+// complete handles execution.completed: it advances the workflow of the execution,
+// releases the slot and publishes the promoted execution.
+func (e *Executor) complete(ctx context.Context, id int64) error {
+	if err := e.advance(ctx, id); err != nil {
+		return err
+	}
+	return e.release(ctx, id)
+}
 
 func (e *Executor) move(ctx context.Context, id int64, from, to string) (bool, error) {
 	tag, err := e.pool.Exec(ctx, `UPDATE execution SET status = $3::text::execution_status_enum

@@ -12,17 +12,38 @@ WHERE r.state <> 'vanished' AND r.last_seen > now() - make_interval(secs => sqlc
 ORDER BY r.started, r.id;
 
 -- name: LiveExecutions :many
--- A page of the executions that have not ended, with their places.
+-- A page of the executions that have not ended, with their places. list is the task
+-- of a child that is one of a list, and empty for all others.
 SELECT e.id, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.status::text AS status, e.config,
        (e.admission_state_id IS NOT NULL)::bool AS holds, e.admitted_at,
        (q.id IS NOT NULL)::bool AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.queue_order, 0)::bigint AS queue_order,
-       coalesce(q.enqueued_at, e.created)::timestamptz AS enqueued_at, coalesce(s.group_key, '')::text AS group_key
+       coalesce(q.enqueued_at, e.created)::timestamptz AS enqueued_at, coalesce(s.group_key, '')::text AS group_key,
+       coalesce(e.parent, 0)::bigint AS parent, coalesce(i.index, 0)::int AS index,
+       coalesce(CASE WHEN i.index IS NOT NULL THEN e.workflow_task ->> 'task_name' END, '')::text AS list
 FROM execution e
+LEFT JOIN LATERAL (SELECT CASE WHEN jsonb_typeof(e.workflow_task -> 'task_index') = 'number'
+    THEN (e.workflow_task ->> 'task_index')::numeric END AS index) i ON true
 LEFT JOIN execution_admission_entry q ON q.execution_id = e.id
 LEFT JOIN execution_admission_state s ON s.id = coalesce(e.admission_state_id, q.state_id)
 WHERE e.finished_status IS NULL AND e.id > sqlc.arg(after)::bigint
 ORDER BY e.id
 LIMIT sqlc.arg(page)::int;
+
+-- name: ListWindows :many
+-- How many children of these lists the other executor runs at once, by the graph
+-- from which it reads that.
+SELECT r.parent::bigint AS parent, r.task::text AS task,
+       CASE WHEN jsonb_typeof(n.concurrency) = 'number' THEN (n.concurrency)::numeric ELSE 1 END::int AS most
+FROM (SELECT unnest(sqlc.arg(parents)::bigint[]) AS parent, unnest(sqlc.arg(tasks)::text[]) AS task) r
+JOIN workflow_execution w ON w.execution = r.parent
+CROSS JOIN LATERAL (SELECT w.task_graph -> 'nodes' -> r.task -> 'concurrency' AS concurrency) n;
+
+-- name: UnmadeLists :many
+-- Workflows with lists that still lack children.
+SELECT DISTINCT w.id
+FROM workflow_item i JOIN workflow_execution w ON w.id = i.workflow_execution
+WHERE w.open
+ORDER BY w.id;
 
 -- name: ClearEntries :exec
 DELETE FROM execution_admission_entry;
@@ -46,9 +67,11 @@ FROM (SELECT unnest(sqlc.arg(states)::bigint[]) AS state, unnest(sqlc.arg(execut
              unnest(sqlc.arg(enqueued)::timestamptz[]) AS enqueued, unnest(sqlc.arg(activated)::timestamptz[]) AS activated) r;
 
 -- name: FinishStates :exec
--- Limits as the policies say, places beyond every entry, and no counters of ours.
+-- Limits as the policies say, places beyond every entry, and no counters of ours. A
+-- queue without entries keeps the count of its holders: no replica takes it over anew.
 UPDATE execution_admission_state s
-SET max_concurrent = coalesce(r.most, s.max_concurrent), queued_count = 0, queued_high = 0, queued_low = 0, active_count = 0,
+SET max_concurrent = coalesce(r.most, s.max_concurrent), queued_count = 0, queued_high = 0, queued_low = 0,
+    active_count = CASE WHEN EXISTS (SELECT FROM execution_admission_entry q WHERE q.state_id = s.id) THEN 0 ELSE s.active_count END,
     next_queue_order = greatest(s.next_queue_order, coalesce(
         (SELECT max(q.queue_order) FROM execution_admission_entry q WHERE q.state_id = s.id), 0) + 1)
 FROM execution_admission_state t
@@ -124,16 +147,17 @@ FROM (
     SELECT 'workflow deadlines', w.execution, to_char(w.deadline AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     FROM workflow_execution w WHERE w.deadline IS NOT NULL AND w.open
     UNION ALL
-    SELECT 'workflow items', w.execution, i.task_name || ' ' || count(*)
-    FROM workflow_item i JOIN workflow_execution w ON w.id = i.workflow_execution
-    WHERE w.open AND NOT EXISTS (SELECT FROM workflow_task_dispatch d
-        WHERE d.workflow_execution = i.workflow_execution AND d.task_name = i.task_name AND d.task_index = i.index)
-    GROUP BY w.execution, i.task_name
-    UNION ALL
     SELECT 'inquiries', i.id, e.action_ref
     FROM inquiry i JOIN execution e ON e.id = i.execution WHERE i.status = 'pending' AND e.action_ref <> 'core.ask'
     UNION ALL
     SELECT 'dead letters', d.id, d.routing_key FROM dead_letter d WHERE d.decision IS NULL
+    UNION ALL
+    SELECT 'strict workflows', d.id, d.ref FROM workflow_definition d WHERE d.definition -> 'strict' = 'true'
+    UNION ALL
+    SELECT 'action retries', a.id, a.ref FROM action a WHERE a.max_retries > 0
+    UNION ALL
+    SELECT 'action timeouts', a.id, a.ref FROM action a
+    WHERE a.timeout_seconds IS NOT NULL OR a.scheduled_timeout_seconds IS NOT NULL
     UNION ALL
     SELECT 'draining workers', w.id, w.name FROM worker w WHERE w.draining
 ) x

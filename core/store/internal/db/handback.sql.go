@@ -23,7 +23,8 @@ func (q *Queries) ClearEntries(ctx context.Context) error {
 
 const FinishStates = `-- name: FinishStates :exec
 UPDATE execution_admission_state s
-SET max_concurrent = coalesce(r.most, s.max_concurrent), queued_count = 0, queued_high = 0, queued_low = 0, active_count = 0,
+SET max_concurrent = coalesce(r.most, s.max_concurrent), queued_count = 0, queued_high = 0, queued_low = 0,
+    active_count = CASE WHEN EXISTS (SELECT FROM execution_admission_entry q WHERE q.state_id = s.id) THEN 0 ELSE s.active_count END,
     next_queue_order = greatest(s.next_queue_order, coalesce(
         (SELECT max(q.queue_order) FROM execution_admission_entry q WHERE q.state_id = s.id), 0) + 1)
 FROM execution_admission_state t
@@ -31,7 +32,8 @@ LEFT JOIN (SELECT unnest($1::bigint[]) AS action, unnest($2::int[]) AS most) r O
 WHERE t.id = s.id
 `
 
-// Limits as the policies say, places beyond every entry, and no counters of ours.
+// Limits as the policies say, places beyond every entry, and no counters of ours. A
+// queue without entries keeps the count of its holders: no replica takes it over anew.
 func (q *Queries) FinishStates(ctx context.Context, actions []int64, maxima []int32) error {
 	_, err := q.db.Exec(ctx, FinishStates, actions, maxima)
 	return err
@@ -67,12 +69,52 @@ func (q *Queries) InsertEntries(ctx context.Context, arg InsertEntriesParams) er
 	return err
 }
 
+const ListWindows = `-- name: ListWindows :many
+SELECT r.parent::bigint AS parent, r.task::text AS task,
+       CASE WHEN jsonb_typeof(n.concurrency) = 'number' THEN (n.concurrency)::numeric ELSE 1 END::int AS most
+FROM (SELECT unnest($1::bigint[]) AS parent, unnest($2::text[]) AS task) r
+JOIN workflow_execution w ON w.execution = r.parent
+CROSS JOIN LATERAL (SELECT w.task_graph -> 'nodes' -> r.task -> 'concurrency' AS concurrency) n
+`
+
+type ListWindowsRow struct {
+	Parent int64
+	Task   string
+	Most   int32
+}
+
+// How many children of these lists the other executor runs at once, by the graph
+// from which it reads that.
+func (q *Queries) ListWindows(ctx context.Context, parents []int64, tasks []string) ([]ListWindowsRow, error) {
+	rows, err := q.db.Query(ctx, ListWindows, parents, tasks)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListWindowsRow
+	for rows.Next() {
+		var i ListWindowsRow
+		if err := rows.Scan(&i.Parent, &i.Task, &i.Most); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LiveExecutions = `-- name: LiveExecutions :many
 SELECT e.id, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.status::text AS status, e.config,
        (e.admission_state_id IS NOT NULL)::bool AS holds, e.admitted_at,
        (q.id IS NOT NULL)::bool AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.queue_order, 0)::bigint AS queue_order,
-       coalesce(q.enqueued_at, e.created)::timestamptz AS enqueued_at, coalesce(s.group_key, '')::text AS group_key
+       coalesce(q.enqueued_at, e.created)::timestamptz AS enqueued_at, coalesce(s.group_key, '')::text AS group_key,
+       coalesce(e.parent, 0)::bigint AS parent, coalesce(i.index, 0)::int AS index,
+       coalesce(CASE WHEN i.index IS NOT NULL THEN e.workflow_task ->> 'task_name' END, '')::text AS list
 FROM execution e
+LEFT JOIN LATERAL (SELECT CASE WHEN jsonb_typeof(e.workflow_task -> 'task_index') = 'number'
+    THEN (e.workflow_task ->> 'task_index')::numeric END AS index) i ON true
 LEFT JOIN execution_admission_entry q ON q.execution_id = e.id
 LEFT JOIN execution_admission_state s ON s.id = coalesce(e.admission_state_id, q.state_id)
 WHERE e.finished_status IS NULL AND e.id > $1::bigint
@@ -93,9 +135,13 @@ type LiveExecutionsRow struct {
 	QueueOrder int64
 	EnqueuedAt time.Time
 	GroupKey   string
+	Parent     int64
+	Index      int32
+	List       string
 }
 
-// A page of the executions that have not ended, with their places.
+// A page of the executions that have not ended, with their places. list is the task
+// of a child that is one of a list, and empty for all others.
 func (q *Queries) LiveExecutions(ctx context.Context, after int64, page int32) ([]LiveExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, LiveExecutions, after, page)
 	if err != nil {
@@ -118,6 +164,9 @@ func (q *Queries) LiveExecutions(ctx context.Context, after int64, page int32) (
 			&i.QueueOrder,
 			&i.EnqueuedAt,
 			&i.GroupKey,
+			&i.Parent,
+			&i.Index,
+			&i.List,
 		); err != nil {
 			return nil, err
 		}
@@ -215,16 +264,17 @@ FROM (
     SELECT 'workflow deadlines', w.execution, to_char(w.deadline AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     FROM workflow_execution w WHERE w.deadline IS NOT NULL AND w.open
     UNION ALL
-    SELECT 'workflow items', w.execution, i.task_name || ' ' || count(*)
-    FROM workflow_item i JOIN workflow_execution w ON w.id = i.workflow_execution
-    WHERE w.open AND NOT EXISTS (SELECT FROM workflow_task_dispatch d
-        WHERE d.workflow_execution = i.workflow_execution AND d.task_name = i.task_name AND d.task_index = i.index)
-    GROUP BY w.execution, i.task_name
-    UNION ALL
     SELECT 'inquiries', i.id, e.action_ref
     FROM inquiry i JOIN execution e ON e.id = i.execution WHERE i.status = 'pending' AND e.action_ref <> 'core.ask'
     UNION ALL
     SELECT 'dead letters', d.id, d.routing_key FROM dead_letter d WHERE d.decision IS NULL
+    UNION ALL
+    SELECT 'strict workflows', d.id, d.ref FROM workflow_definition d WHERE d.definition -> 'strict' = 'true'
+    UNION ALL
+    SELECT 'action retries', a.id, a.ref FROM action a WHERE a.max_retries > 0
+    UNION ALL
+    SELECT 'action timeouts', a.id, a.ref FROM action a
+    WHERE a.timeout_seconds IS NOT NULL OR a.scheduled_timeout_seconds IS NOT NULL
     UNION ALL
     SELECT 'draining workers', w.id, w.name FROM worker w WHERE w.draining
 ) x
@@ -302,6 +352,34 @@ func (q *Queries) ReadRequests(ctx context.Context, ids []int64) ([]ReadRequests
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const UnmadeLists = `-- name: UnmadeLists :many
+SELECT DISTINCT w.id
+FROM workflow_item i JOIN workflow_execution w ON w.id = i.workflow_execution
+WHERE w.open
+ORDER BY w.id
+`
+
+// Workflows with lists that still lack children.
+func (q *Queries) UnmadeLists(ctx context.Context) ([]int64, error) {
+	rows, err := q.db.Query(ctx, UnmadeLists)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

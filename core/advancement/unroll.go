@@ -1,0 +1,221 @@
+package advancement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/expr"
+	"github.com/attune-go/attune/core/handover"
+	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/secret"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+// unrollAtOnce is how many children of a list Unroll renders and writes at once.
+const unrollAtOnce = 500
+
+// Unroll makes every child that the begun lists of a workflow still lack, as the
+// executor of an existing installation makes them: requested, and not admitted. It
+// returns how many it made. A replica that goes on with the workflow afterwards
+// requests each of them when it is due.
+//
+// The caller holds a transaction, and no replica runs.
+func Unroll(ctx context.Context, q *store.Queries, cfg Config, id int64) (int, error) {
+	rows, err := q.ReadWorkflows(ctx, []int64{id})
+	if err != nil {
+		return 0, fmt.Errorf("read workflow %d: %w", id, err)
+	}
+	if len(rows) == 0 || !rows[0].Open || rows[0].State == nil || rows[0].Source == nil {
+		return 0, nil
+	}
+	row := rows[0]
+	c := &course{
+		id: id, execution: row.Execution, version: row.Version, config: row.Config, created: row.Created, now: row.At,
+		results: map[string]workflow.Result{}, children: map[workflow.Child]any{}, items: map[string]workflow.Slice{},
+	}
+	s := NewStep(cfg, NewSources(), nil)
+	if c.before, err = workflow.ParseState(row.State); err != nil {
+		return 0, fmt.Errorf("workflow %d: %w", id, err)
+	}
+	if c.before.Variables, err = variables(row.Variables); err != nil {
+		return 0, fmt.Errorf("workflow %d: %w", id, err)
+	}
+	if c.before.Status != attune.StatusRunning {
+		return 0, nil
+	}
+	if c.source, err = s.sources.get(ctx, q, *row.Source); err != nil {
+		return 0, fmt.Errorf("workflow %d: %w", id, err)
+	}
+	made := 0
+	after := *c.before
+	after.Tasks = maps.Clone(c.before.Tasks)
+	for _, task := range c.source.definition.Unmade(c.before) {
+		n, err := s.unrollList(ctx, q, c, task)
+		if err != nil {
+			return made, fmt.Errorf("make the children of task %s of workflow %d: %w", task, id, err)
+		}
+		found := *c.before.Tasks[task]
+		found.Found = true
+		after.Tasks[task] = &found
+		made += n
+	}
+	if made == 0 {
+		return 0, nil
+	}
+	log := fmt.Sprintf("%d children made for the executor of the installation", made)
+	c.plan = &workflow.Plan{State: &after, Log: []string{log}}
+	if err := q.AdvanceWorkflows(ctx, text([]advanced{c.state()})); err != nil {
+		return made, fmt.Errorf("write workflow %d: %w", id, err)
+	}
+	return made, nil
+}
+
+// unrollList makes the children of one list, in parts.
+func (s *Step) unrollList(ctx context.Context, q *store.Queries, c *course, task string) (int, error) {
+	st, t := c.before.Tasks[task], c.source.definition.Task(task)
+	made := 0
+	for first := st.Next; first < st.Total; first += unrollAtOnce {
+		count := min(unrollAtOnce, st.Total-first)
+		c.items = map[string]workflow.Slice{}
+		if err := c.fetchItems(ctx, q, map[string]workflow.Range{task: t.Items(first, count)}); err != nil {
+			return made, err
+		}
+		starts, faults, err := s.rest(ctx, q, c, task, first, count)
+		if err != nil {
+			return made, err
+		}
+		if starts, err = unmade(ctx, q, c, starts); err != nil {
+			return made, err
+		}
+		if err := s.unrollPart(ctx, q, c, starts, faults); err != nil {
+			return made, err
+		}
+		made += len(starts)
+	}
+	return made, nil
+}
+
+// rest renders children, and fetches what their parameters mention.
+func (s *Step) rest(
+	ctx context.Context, q *store.Queries, c *course, task string, first, count int,
+) ([]workflow.Start, map[int]error, error) {
+	facts := workflow.Facts{
+		Parameters: traced(c.source.parameters(c.config), secret.OfConfig, c.execution), Execution: c.execution,
+		Begun: c.created, Now: c.now, Results: c.results, Items: c.items, Children: c.children,
+	}
+	for given := c.nothing(); ; {
+		starts, faults, err := c.source.definition.Rest(c.before, facts, task, first, count)
+		var need *workflow.NeedError
+		switch {
+		case err == nil:
+			return starts, faults, nil
+		case !errors.As(err, &need):
+			return nil, nil, err
+		case !given.lacks(need):
+			return nil, nil, fmt.Errorf("%w: %w", errAsksAgain, need)
+		}
+		if err := c.fetch(ctx, q, need); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// unmade leaves out the children that are there already.
+func unmade(ctx context.Context, q *store.Queries, c *course, starts []workflow.Start) ([]workflow.Start, error) {
+	var tasks []string
+	var indexes []int32
+	for _, start := range starts {
+		tasks, indexes = append(tasks, start.Task), append(indexes, int32(*start.Index))
+	}
+	rows, err := q.ReadMadeTasks(ctx, tasks, indexes, c.id)
+	if err != nil {
+		return nil, fmt.Errorf("look for %d children: %w", len(tasks), err)
+	}
+	there := map[int]bool{}
+	for _, row := range rows {
+		there[int(row.TaskIndex)] = true
+	}
+	var left []workflow.Start
+	for _, start := range starts {
+		if !there[*start.Index] {
+			left = append(left, start)
+		}
+	}
+	return left, nil
+}
+
+// unrollPart writes children. One whose parameters cannot be rendered, or whose
+// secrets cannot be kept, has failed.
+func (s *Step) unrollPart(
+	ctx context.Context, q *store.Queries, c *course, starts []workflow.Start, faults map[int]error,
+) error {
+	if len(starts) == 0 {
+		return nil
+	}
+	ids, err := q.NewExecutionIDs(ctx, int32(len(starts)))
+	if err != nil {
+		return fmt.Errorf("take numbers for %d executions: %w", len(starts), err)
+	}
+	actions, err := q.ReadActionRules(ctx, nil, []string{starts[0].Action})
+	if err != nil {
+		return fmt.Errorf("read action %s: %w", starts[0].Action, err)
+	}
+	var action int64
+	var marked *schema.Schema
+	for _, one := range actions {
+		action = one.ID
+		marked, _ = schema.Parse(one.ParamSchema) // one that cannot be read marks nothing
+	}
+	c.plan, c.births = &workflow.Plan{Start: starts}, nil
+	for i, start := range starts {
+		b := c.child(start, ids[i])
+		b.ActionID, b.Status = action, "" // core.ask opens its question when it is scheduled
+		if fault := faults[*start.Index]; fault != nil {
+			b.Refuse = fault.Error()
+		}
+		if b.Refuse == "" && (secret.Has(b.Config) || marked != nil && marked.HasSecrets()) {
+			public, err := s.hide(ctx, q, c, expr.Value(start.Config), marked, secret.OfConfig, b.ID)
+			if broken(err) {
+				return err
+			}
+			if b.Config = nil; err != nil {
+				b.Refuse = err.Error()
+			} else {
+				b.Config = text(public)
+			}
+		}
+		if b.Refuse != "" {
+			b.Status, b.Result = attune.StatusFailed, text(map[string]any{"error": b.Refuse, "succeeded": false})
+		}
+		c.births = append(c.births, b)
+	}
+	return c.writeUnrolled(ctx, q)
+}
+
+func (c *course) writeUnrolled(ctx context.Context, q *store.Queries) error {
+	parts, err := handover.BirthParts(c.births)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := q.InsertBirths(ctx, part); err != nil {
+			return fmt.Errorf("insert %d executions: %w", len(c.births), err)
+		}
+	}
+	var tasks store.InsertTasksParams
+	c.tasks(&tasks)
+	if err := q.InsertTasks(ctx, tasks); err != nil {
+		return fmt.Errorf("insert %d tasks: %w", len(c.births), err)
+	}
+	if len(c.secrets.JsonPaths) > 0 {
+		if err := q.InsertSecretValues(ctx, c.secrets); err != nil {
+			return fmt.Errorf("insert the secrets of %d executions: %w", len(c.births), err)
+		}
+		c.secrets = store.InsertSecretValuesParams{}
+	}
+	return nil
+}

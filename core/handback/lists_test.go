@@ -1,0 +1,276 @@
+package handback_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/handback"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/workflow"
+)
+
+const sevenItems = `
+version: "1.0.0"
+vars: {prefix: region}
+tasks:
+  - name: each
+    action: demo.each
+    with_items: "{{ range(7) }}"
+    concurrency: 2
+    input: {n: "{{ item }}", at: "{{ index }}", name: "{{ workflow.prefix }}-{{ parameters.word }}"}
+    next: [{when: "{{ succeeded() }}", do: [last]}]
+  - {name: last, action: demo.last, input: {n: 99}}
+`
+
+// define makes the action of a workflow and those of its tasks.
+func (w *world) define(t *testing.T, ref, source string) testkit.ActionRow {
+	t.Helper()
+	definition, mistakes, _ := workflow.Parse(ref, []byte(source))
+	require.Empty(t, mistakes)
+	raw, err := definition.JSON()
+	require.NoError(t, err)
+	for _, task := range definition.All() {
+		testkit.Action(t, w, task.Action)
+	}
+	action := testkit.Action(t, w, ref)
+	testkit.Exec(t, w, `WITH d AS (
+			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
+			SELECT $2::text, a.pack, a.pack_ref, $2::text, '1.0.0', $3 FROM action a WHERE a.id = $1 RETURNING id)
+		UPDATE action SET workflow_def = d.id FROM d WHERE action.id = $1`, action.ID, ref, raw)
+	return action
+}
+
+// each are the numbers that the items got, of executions with one of these statuses.
+func (w *world) each(t *testing.T, statuses ...string) []int {
+	t.Helper()
+	rows, err := w.pool.Query(testkit.Context(t), `SELECT (config ->> 'n')::int FROM execution
+		WHERE action_ref = 'demo.each' AND status::text = ANY ($1)
+		  AND config ->> 'name' = 'region-w'
+		  AND config -> 'n' = workflow_task -> 'task_index' AND config -> 'at' = config -> 'n'
+		ORDER BY 1`, statuses)
+	require.NoError(t, err)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	require.NoError(t, err)
+	return list
+}
+
+func (w *world) purge(t *testing.T, queue string) {
+	t.Helper()
+	path := fmt.Sprintf("/api/queues/%s/%s/contents", testkit.VHostName(t, w.amqp), queue)
+	testkit.Manage(t, "DELETE", path, nil, nil)
+}
+
+// startList has the engine run a list until two of its items run.
+func (w *world) startList(t *testing.T) (execution int64, stop func()) {
+	t.Helper()
+	action := w.define(t, "demo.list", sevenItems)
+	stop = w.engine(t)
+	execution = w.requestWith(t, action.Ref, `{"word": "w"}`)
+	testkit.Eventually(t, func() bool { return len(w.each(t, "running")) == 2 }, patience, "two items run")
+	return execution, stop
+}
+
+// TestAListGoesOnWithTheOtherExecutor: items without an execution get one, only as
+// many start as the list runs at once, and the workflow goes on to its end.
+func TestAListGoesOnWithTheOtherExecutor(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	worker, step := w.steps(t)
+	execution, stop := w.startList(t)
+	step <- struct{}{}
+	testkit.Eventually(t, func() bool {
+		return len(w.each(t, "completed")) == 1 && len(w.each(t, "running")) == 2
+	}, patience, "the next item runs")
+	stop()
+
+	result := w.handBack(t)
+	require.Equal(t, 4, result.Made)
+	require.Zero(t, result.Requested, "as many run as may")
+	require.Equal(t, []int{3, 4, 5, 6}, w.each(t, "requested"))
+	require.Equal(t, 7, testkit.Count(t, w, `SELECT count(*) FROM workflow_task_dispatch d
+		JOIN execution e ON e.id = d.execution_id
+		WHERE d.task_name = 'each' AND d.task_index = (e.workflow_task ->> 'task_index')::int AND e.parent = $1`, execution))
+	require.Zero(t, w.handBack(t).Made, "it may be repeated")
+	w.down(t)
+
+	w.other(t)
+	for range 7 {
+		step <- struct{}{}
+	}
+	w.reaches(t, attune.StatusCompleted, 9)
+	require.Equal(t, attune.StatusCompleted, w.statusOf(t, execution))
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6}, w.each(t, "completed"))
+	require.LessOrEqual(t, worker.MostAtOnce(), 2)
+	require.Len(t, worker.Runs(), 8, "each item once, and the last task")
+}
+
+// TestEndsThatNoMessageTellsOfAreToldAtHandBack: the running items of a list end
+// while no engine runs, and their messages are lost. The hand-back tells the other
+// executor, which goes on with the list and with the next task.
+func TestEndsThatNoMessageTellsOfAreToldAtHandBack(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	worker, step := w.steps(t)
+	execution, stop := w.startList(t)
+	stop()
+	step <- struct{}{}
+	step <- struct{}{}
+	link := w.wire(t, w.amqp)
+	testkit.Eventually(t, func() bool {
+		return messages(t, link, message.QueueExecutionCompleted) == 2
+	}, patience, "the worker has reported both ends")
+	w.purge(t, message.QueueExecutionCompleted)
+
+	result := w.handBack(t)
+	require.Equal(t, 5, result.Made)
+	require.Equal(t, 2, result.Requested, "as many as run at once")
+	require.Equal(t, 2, result.Completed)
+	w.down(t)
+
+	w.other(t)
+	for range 6 {
+		step <- struct{}{}
+	}
+	w.reaches(t, attune.StatusCompleted, 9)
+	require.Equal(t, attune.StatusCompleted, w.statusOf(t, execution))
+	require.LessOrEqual(t, worker.MostAtOnce(), 2)
+	require.Len(t, worker.Runs(), 8, "each item once, and the last task")
+}
+
+// TestTheLastEndOfATaskIsToldAtHandBack: nothing of the workflow is left to run but
+// what follows from ends without a message.
+func TestTheLastEndOfATaskIsToldAtHandBack(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	worker, step := w.steps(t)
+	action := w.define(t, "demo.pair", `
+version: "1.0.0"
+tasks:
+  - name: first
+    action: demo.first
+    next: [{when: "{{ failed() }}", do: [mend]}, {when: "{{ succeeded() }}", do: [second]}]
+  - {name: second, action: demo.second}
+  - {name: mend, action: demo.mend}
+`)
+	stop := w.engine(t)
+	execution := w.requestWith(t, action.Ref, `{"word": "w"}`)
+	w.reaches(t, attune.StatusRunning, 2)
+	stop()
+	step <- struct{}{}
+	link := w.wire(t, w.amqp)
+	testkit.Eventually(t, func() bool {
+		return messages(t, link, message.QueueExecutionCompleted) == 1
+	}, patience, "the worker has reported the end")
+	w.purge(t, message.QueueExecutionCompleted)
+
+	require.Equal(t, 1, w.handBack(t).Completed)
+	w.down(t)
+	w.other(t)
+	step <- struct{}{}
+	w.reaches(t, attune.StatusCompleted, 3)
+	require.Equal(t, attune.StatusCompleted, w.statusOf(t, execution))
+	require.Len(t, worker.Runs(), 2)
+}
+
+// TestAReplicaGoesOnWithAListAfterAHandBack: the children that a hand-back has made
+// are those that the engine starts, each once and not before it is due.
+func TestAReplicaGoesOnWithAListAfterAHandBack(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	worker, step := w.steps(t)
+	execution, stop := w.startList(t)
+	stop()
+	require.Equal(t, 5, w.handBack(t).Made)
+
+	w.engine(t)
+	for range 8 {
+		step <- struct{}{}
+	}
+	w.reaches(t, attune.StatusCompleted, 9)
+	require.Equal(t, attune.StatusCompleted, w.statusOf(t, execution))
+	require.LessOrEqual(t, worker.MostAtOnce(), 2)
+	require.Len(t, worker.Runs(), 8)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, w, "SELECT count(*) FROM execution_admission_state WHERE active_count <> 0") == 0
+	}, patience, "the slots are counted anew")
+	testkit.Invariants(t, w.store)
+}
+
+// TestItemsWhoseInputCannotBeRenderedFail: such an item gets an execution that has
+// failed, so that the list ends as failed under the other executor too.
+func TestItemsWhoseInputCannotBeRenderedFail(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	_, step := w.steps(t)
+	action := w.define(t, "demo.broken", `
+version: "1.0.0"
+tasks:
+  - name: each
+    action: demo.each
+    with_items: [{n: 0}, {n: 1}, {m: 2}, {n: 3}]
+    input: {n: "{{ item.n }}"}
+`)
+	stop := w.engine(t)
+	execution := w.requestWith(t, action.Ref, `{}`)
+	w.reaches(t, attune.StatusRunning, 2)
+	stop()
+	result := w.handBack(t)
+	require.Equal(t, 3, result.Made)
+	require.Equal(t, 1, result.Completed, "the end of the failed item")
+	require.Equal(t, 1, testkit.Count(t, w, `SELECT count(*) FROM execution WHERE status = 'failed'
+		AND workflow_task ->> 'task_index' = '2' AND result ->> 'error' LIKE '%no field n%'`))
+	w.down(t)
+	w.other(t)
+	for range 3 {
+		step <- struct{}{}
+	}
+	w.reaches(t, attune.StatusCompleted, 3)
+	testkit.Eventually(t, func() bool {
+		return w.statusOf(t, execution) == attune.StatusFailed
+	}, patience, "the workflow fails")
+}
+
+// TestTheSurveyNamesWhatBehavesOtherwiseAfterwards lists settings without an effect.
+func TestTheSurveyNamesWhatBehavesOtherwiseAfterwards(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	strict := w.define(t, "demo.strict", "version: \"1\"\nstrict: true\ntasks: [{name: a, action: demo.a}]\n")
+	w.define(t, "demo.lenient", "version: \"1\"\ntasks: [{name: b, action: demo.b}]\n")
+	for _, sql := range []string{
+		`UPDATE action SET max_retries = 2, timeout_seconds = 5 WHERE ref = 'demo.a'`,
+		`UPDATE action SET scheduled_timeout_seconds = 5 WHERE ref = 'demo.b'`,
+	} {
+		testkit.Exec(t, w, sql)
+	}
+	survey, err := handback.Read(testkit.Context(t), w.store)
+	require.NoError(t, err)
+	notes := map[string][]string{}
+	for _, item := range survey.Items {
+		require.NotEmpty(t, item.Then)
+		notes[item.Kind] = item.Notes
+	}
+	require.Equal(t, map[string][]string{
+		"strict workflows": {strict.Ref}, "action retries": {"demo.a"}, "action timeouts": {"demo.a", "demo.b"},
+	}, notes)
+}
+
+func (w *world) statusOf(t *testing.T, id int64) (status attune.Status) {
+	t.Helper()
+	row := w.pool.QueryRow(testkit.Context(t), "SELECT status::text FROM execution WHERE id = $1", id)
+	require.NoError(t, row.Scan(&status))
+	return status
+}
+
+// messages is how many messages wait in a queue.
+func messages(t *testing.T, link *broker.Broker, queue string) int {
+	t.Helper()
+	state, err := link.QueueState(testkit.Context(t), queue)
+	require.NoError(t, err)
+	return state.Ready
+}
