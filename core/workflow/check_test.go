@@ -242,7 +242,7 @@ func TestOlderKeysBecomeTransitions(t *testing.T) {
 	_, mistakes, _ := workflow.Parse("w", []byte(task(
 		"    decision: [{next: a2}, {default: true, next: a2}, {default: true, next: a2}, {when: failed()}]\n  - {name: a2, action: c.d}\n")))
 	require.Equal(t, []string{
-		"w:5:16: task a: a branch of decision has neither when nor default: true",
+		"w:5:16: task a: a branch of decision has neither when nor default",
 		"w:5:55: task a: decision has two default branches",
 		"w:5:82: task a: a branch of decision has no next",
 	}, texts(mistakes))

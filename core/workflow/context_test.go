@@ -44,6 +44,7 @@ func TestWhatExpressionsSee(t *testing.T) {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
 			w := start(t, `
+strict: true
 vars: {n: 7}
 tasks:
 - {name: a, action: core.a}
@@ -119,6 +120,8 @@ tasks:
 func TestTheLogReadsLikeAStory(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
+strict: true
+tasks:
 - {name: a, action: core.a, retry: {count: 1, delay: 4}, next: [{when: "{{ failed() }}", publish: [{x: 1}], do: [c, d]}]}
 - {name: b, action: core.b, next: [{do: [d]}]}
 - {name: c, action: core.c, when: "{{ x > 1 }}"}

@@ -261,6 +261,8 @@ func TestAParallelTaskDoesNotHang(t *testing.T) {
 }
 
 const parallelSource = `
+strict: true
+tasks:
 - name: both
   type: parallel
   tasks:

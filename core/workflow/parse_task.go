@@ -114,6 +114,9 @@ func (r *reader) taskKey(t *Task, f field) {
 		t.Affinity = r.template(f)
 	case "when":
 		t.When = r.condition(f)
+		if !r.rules.refuse {
+			r.warnf(r.at(f.key), "when of a task has no effect without strict: true; put it on the transition that leads here")
+		}
 	case "with_items":
 		t.WithItems = r.template(f)
 	case "concurrency":

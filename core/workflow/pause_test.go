@@ -18,6 +18,8 @@ var (
 func TestAPausedWorkflowStartsNothing(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
+strict: true
+tasks:
 - {name: a, action: core.a, next: [{publish: [{x: 1}], do: [b, c]}]}
 - {name: b, action: core.b, input: {x: "{{ x }}"}}
 - {name: c, action: core.c, when: "{{ false }}"}

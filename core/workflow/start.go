@@ -51,13 +51,11 @@ func (x *decision) try(t *Task) error {
 		x.omit(t)
 		return nil
 	}
-	if t.When != nil {
+	if t.When != nil && x.def.Strict { // the executor of an existing installation stores it and evaluates none
 		holds, err := x.holds(t.When, x.scopeOf(t))
 		switch {
-		case needs(err) != nil || err != nil && x.def.onError().fail:
-			return fmt.Errorf("when: %w", err)
 		case err != nil:
-			x.logf("the condition of %s counts as true: %v", t.Name, err)
+			return fmt.Errorf("when: %w", err)
 		case !holds:
 			why := fmt.Sprintf("its condition %s is false", shorten(t.When.Source()))
 			x.logf("%s is skipped: %s", t.Name, why)

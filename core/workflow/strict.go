@@ -1,7 +1,8 @@
 package workflow
 
-// errorRules says what an error in an expression leads to. The two values below are
-// the only difference between lenient and strict workflows.
+// errorRules says what an error in an expression leads to. The two values below, and
+// that only a strict workflow evaluates the when of its tasks, are the difference
+// between lenient and strict workflows.
 type errorRules struct {
 	// refuse makes an error that shows in the file a mistake of the definition.
 	// Otherwise it is a warning, and an error again when the expression is evaluated.

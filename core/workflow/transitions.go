@@ -219,7 +219,7 @@ func (r *reader) decision(t *Task, f field) {
 			others = append(others, "("+transition.When.Expression()+")")
 		case conditional: // by one that could not be read
 		case !isDefault:
-			r.mistakef(r.at(item), "a branch of decision has neither when nor default: true")
+			r.mistakef(r.at(item), "a branch of decision has neither when nor default")
 		case fallback >= 0:
 			r.mistakef(r.at(item), "decision has two default branches")
 		default:
@@ -248,8 +248,10 @@ func (r *reader) branch(node *yaml.Node) (transition Transition, conditional, is
 			transition.When = r.condition(f)
 		case "next":
 			transition.Do = r.targets(f)
-		case "default":
-			isDefault = f.value.Value == "true"
+		case "default": // true, or the task that it leads to
+			if isDefault = f.value.Value == "true"; f.value.Kind == yaml.ScalarNode && f.value.ShortTag() == "!!str" {
+				isDefault, transition.Do = true, r.targets(f)
+			}
 		}
 	}
 	if len(transition.Do) == 0 {
