@@ -182,6 +182,8 @@ type (
 	InsertRequestedExecutionsRow    = db.InsertRequestedExecutionsRow
 	InsertSecretValuesParams        = db.InsertSecretValuesParams
 	InsertTasksParams               = db.InsertTasksParams
+	Key                             = db.Key
+	KeysOfActionRow                 = db.KeysOfActionRow
 	LateWrite                       = db.LateWrite
 	ListActionsRow                  = db.ListActionsRow
 	ListQueueWorkersRow             = db.ListQueueWorkersRow
@@ -346,6 +348,7 @@ type (
 	RulePacksRow                    = db.RulePacksRow
 	Runtime                         = db.Runtime
 	RuntimeVersion                  = db.RuntimeVersion
+	RuntimeVersionsRow              = db.RuntimeVersionsRow
 	SayWorkerParams                 = db.SayWorkerParams
 	Sensor                          = db.Sensor
 	SensorProcessHistory            = db.SensorProcessHistory
@@ -673,6 +676,7 @@ const (
 	GetExecution                          = db.GetExecution
 	GetExecutions                         = db.GetExecutions
 	GroupUnstarted                        = db.GroupUnstarted
+	HasKeystore                           = db.HasKeystore
 	HasPermissionSets                     = db.HasPermissionSets
 	IdentityPermissionSets                = db.IdentityPermissionSets
 	InquiryExecutions                     = db.InquiryExecutions
@@ -696,6 +700,7 @@ const (
 	IsAdopted                             = db.IsAdopted
 	KeepWorkflowItems                     = db.KeepWorkflowItems
 	KeepWorkflowSource                    = db.KeepWorkflowSource
+	KeysOfAction                          = db.KeysOfAction
 	KnownDeadLetters                      = db.KnownDeadLetters
 	KnownIdentities                       = db.KnownIdentities
 	KnownTriggers                         = db.KnownTriggers
@@ -906,6 +911,7 @@ const (
 	RuleByRef                             = db.RuleByRef
 	RulePacks                             = db.RulePacks
 	RunWorkflowParents                    = db.RunWorkflowParents
+	RuntimeVersions                       = db.RuntimeVersions
 	SayWorker                             = db.SayWorker
 	SensorProcessStatusEnumBackoff        = db.SensorProcessStatusEnumBackoff
 	SensorProcessStatusEnumFailed         = db.SensorProcessStatusEnumFailed

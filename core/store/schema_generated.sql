@@ -18,8 +18,12 @@ CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarra
 CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray, k anyarray, l anyarray, m anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
 CREATE FUNCTION unnest(a anyarray, b anyarray, c anyarray, d anyarray, e anyarray, f anyarray, g anyarray, h anyarray, i anyarray, j anyarray, k anyarray, l anyarray, m anyarray, n anyarray) RETURNS SETOF record LANGUAGE internal AS 'stub';
 
--- Tables that only an existing installation has. Ask HasPermissionSets first.
+-- Tables that only an existing installation has. Ask HasPermissionSets and HasKeystore first.
 CREATE TABLE permission_set (id bigserial PRIMARY KEY, ref text NOT NULL, grants jsonb NOT NULL);
 CREATE TABLE permission_assignment (identity bigint NOT NULL, permset bigint NOT NULL);
 CREATE TABLE permission_set_role_assignment (permset bigint NOT NULL, role text NOT NULL);
 CREATE TABLE identity_role_assignment (identity bigint NOT NULL, role text NOT NULL);
+CREATE TABLE key (
+    id bigserial PRIMARY KEY, ref text NOT NULL, owner_type owner_type_enum NOT NULL, owner_pack bigint, owner_action bigint,
+    name text NOT NULL, encrypted boolean NOT NULL, encryption_key_hash text, value jsonb NOT NULL
+);

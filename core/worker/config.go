@@ -201,7 +201,9 @@ func (c Config) capabilities(found []interpreter) map[string]any {
 	}
 	versions := make(map[string][]string, len(found))
 	for _, one := range found {
-		versions[one.Name] = []string{one.Version}
+		if !slices.Contains(versions[one.Name], one.Version) {
+			versions[one.Name] = append(versions[one.Name], one.Version)
+		}
 	}
 	orKey(all, "runtime_versions", versions)
 	orKey(all, "detected_interpreters", append([]interpreter{}, found...))

@@ -45,8 +45,13 @@ type bundle struct {
 
 func setup(t testing.TB) *bundle {
 	t.Helper()
+	return setupOn(t, testkit.Database(t))
+}
+
+func setupOn(t testing.TB, databaseURL string) *bundle {
+	t.Helper()
 	b := &bundle{
-		databaseURL: testkit.Database(t), brokerURL: testkit.VHost(t),
+		databaseURL: databaseURL, brokerURL: testkit.VHost(t),
 		completed: make(map[int64][]message.ExecutionCompleted), ids: make(map[int64][]string),
 	}
 	b.store = testkit.OpenStore(t, b.databaseURL)

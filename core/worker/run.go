@@ -52,10 +52,13 @@ type runner struct {
 	logger *slog.Logger
 	now    func() time.Time
 	vault  *vault
+	keys   *keystore // nil without one
+
+	present presence // of runtime versions, as found at the start
 }
 
-func newRunner(cfg Config, v *vault) *runner {
-	return &runner{cfg: cfg, env: cfg.baseEnv(), logger: v.logger, now: time.Now, vault: v}
+func newRunner(cfg Config, v *vault, keys *keystore, present presence) *runner {
+	return &runner{cfg: cfg, env: cfg.baseEnv(), logger: v.logger, now: time.Now, vault: v, keys: keys, present: present}
 }
 
 // run returns the end of the job. When a function does not stop although its
@@ -70,7 +73,11 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	var rep report
 	var cause error
 	var does content
-	params, known, err := r.params(ctx, j)
+	given, known, err := r.params(ctx, j)
+	params := given
+	if err == nil {
+		params, known, err = r.keys.merge(ctx, j.row, given, known)
+	}
 	if err == nil {
 		does, err = r.find(j.row)
 	}
@@ -83,7 +90,7 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 		}
 		rep, returned, cause = r.function(ctx, does.fn, task)
 	default:
-		env := r.environment(j.row, params, limit)
+		env := r.environment(j.row, given, limit)
 		rep, cause, err = r.process(ctx, j.row, does, params, env, stdout, stderr)
 	}
 	if err != nil {

@@ -81,16 +81,24 @@ type launcher struct {
 }
 
 // runtime finds the interpreter of an action: worker.interpreters, else that of the
-// environment that was made for its pack, else that of the runtime's row, else what
-// this machine has.
+// environment that was made for its pack, else that of the chosen version of its
+// runtime or of the runtime's own row, else what this machine has.
 func (r *runner) runtime(row store.StartExecutionsRow, c content, packDir string) (launcher, error) {
 	name := placement.NormalizeRuntime(text(row.Runtime))
 	if name == "" {
 		name = extensions[strings.ToLower(filepath.Ext(c.file))]
 	}
+	raw, environment := row.ExecutionConfig, strings.ToLower(text(row.Runtime))
+	version, ok, err := r.version(row)
+	if err != nil {
+		return launcher{}, err
+	}
+	if ok {
+		raw, environment = version.ExecutionConfig, environment+"-"+version.Version
+	}
 	var config executionConfig
-	if len(row.ExecutionConfig) > 0 {
-		if err := json.Unmarshal(row.ExecutionConfig, &config); err != nil {
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &config); err != nil {
 			return launcher{}, fmt.Errorf("read execution_config of the runtime %s: %w", text(row.Runtime), err)
 		}
 	}
@@ -98,7 +106,7 @@ func (r *runner) runtime(row store.StartExecutionsRow, c content, packDir string
 	if config.Interpreter.Binary == "" && config.Inline == (inlineExecution{}) {
 		found.inline = inlineExecution{Strategy: tempFile, Extension: ".sh", InjectShellHelpers: true}
 	}
-	envDir := r.envDir(row, config, packDir)
+	envDir := r.envDir(row, config, environment, packDir)
 	known, offered := r.cfg.Interpreters[name]
 	switch {
 	case name == "" || name == native:
@@ -128,13 +136,13 @@ func (r *runner) runtime(row store.StartExecutionsRow, c content, packDir string
 }
 
 // envDir is the environment of a runtime that was made for a pack, whether it exists
-// or not.
-func (r *runner) envDir(row store.StartExecutionsRow, config executionConfig, packDir string) string {
+// or not. That of a version has its own name.
+func (r *runner) envDir(row store.StartExecutionsRow, config executionConfig, environment, packDir string) string {
 	switch {
 	case config.Environment == (runtimeEnvironment{}):
 		return ""
 	case r.cfg.RuntimeEnvsDir != "":
-		return filepath.Join(r.cfg.RuntimeEnvsDir, text(row.PackRef), strings.ToLower(text(row.Runtime)))
+		return filepath.Join(r.cfg.RuntimeEnvsDir, text(row.PackRef), environment)
 	case packDir != "" && config.Environment.DirName != "":
 		return filepath.Join(packDir, config.Environment.DirName)
 	}

@@ -72,25 +72,30 @@ func (v *vault) open(ctx context.Context, execution int64, config json.RawMessag
 // rows reads the secrets of an execution by path, as long as it takes and the
 // execution may run.
 func (v *vault) rows(ctx context.Context, execution int64) (map[string]secret.Sealed, error) {
-	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {
-		list, err := v.readOnce(ctx, execution)
-		if err == nil {
-			rows := make(map[string]secret.Sealed, len(list))
-			for _, row := range list {
-				rows[row.Path] = row
-			}
-			return rows, nil
-		}
-		if notAccepted(err) || !sleep(ctx, pause) {
-			return nil, err
-		}
+	list, err := retried(ctx, func(ctx context.Context) ([]secret.Sealed, error) { return v.read(ctx, execution) })
+	if err != nil {
+		return nil, err
 	}
+	rows := make(map[string]secret.Sealed, len(list))
+	for _, row := range list {
+		rows[row.Path] = row
+	}
+	return rows, nil
 }
 
-func (v *vault) readOnce(ctx context.Context, execution int64) ([]secret.Sealed, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	return v.read(ctx, execution)
+// retried reads again until the database answers, refuses, or the context ends.
+func retried[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
+	once := func() (T, error) {
+		ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+		defer cancel()
+		return read(ctx)
+	}
+	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {
+		value, err := once()
+		if err == nil || notAccepted(err) || !sleep(ctx, pause) {
+			return value, err
+		}
+	}
 }
 
 // seal takes what is secret out of a report: what the action's schema of results
@@ -166,8 +171,14 @@ const shortest = 4
 
 const black = "***"
 
-func hide(values []secret.Taken) hidden {
-	var h hidden
+func hide(values []secret.Taken) hidden { return hidden{}.with(values) }
+
+// with adds further secrets.
+func (h hidden) with(values []secret.Taken) hidden {
+	if len(values) == 0 {
+		return h
+	}
+	h.texts = slices.Clone(h.texts)
 	for _, one := range values {
 		h.texts = append(h.texts, texts(one.Value)...)
 	}

@@ -114,6 +114,8 @@ type life struct {
 
 	intake    *intake
 	canceller *canceller
+	present   presence  // of runtime versions
+	keys      *keystore // nil without one
 
 	execCtx  context.Context // of the executions
 	endExecs context.CancelFunc
@@ -153,6 +155,15 @@ func (w *Worker) open(ctx context.Context, l *life) (err error) {
 		}
 	}()
 	found := w.cfg.detect(ctx, w.deps.Logger, &l.out)
+	rows, err := w.deps.Store.RuntimeVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the runtime versions for worker %s: %w", w.cfg.Name, err)
+	}
+	versions, present := w.cfg.versions(ctx, w.deps.Logger, &l.out, rows)
+	found, l.present = append(found, versions...), present
+	if l.keys, err = openKeystore(ctx, w.cfg.Keyring, w.deps.Store, w.deps.Logger); err != nil {
+		return err
+	}
 	if err := l.member.enrol(ctx, w.cfg, found); err != nil {
 		return err
 	}
@@ -216,7 +227,8 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
 	l.intake = &intake{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
-		runner: newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger)), finisher: l.finisher, announcer: l.announcer,
+		runner:   newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.present),
+		finisher: l.finisher, announcer: l.announcer,
 		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx,
 	}
 	l.heartbeat = w.loop("worker.heartbeat", w.cfg.HeartbeatInterval, l.member.beat)

@@ -94,13 +94,37 @@ SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, 
        coalesce((SELECT p.action_ref FROM execution p WHERE t.workflow_task IS NOT NULL AND p.id = t.parent), '')::text AS parent_ref,
        a.entrypoint, coalesce(a.is_adhoc, false)::boolean AS is_adhoc, a.pack_ref, a.param_schema, a.out_schema,
        a.parameter_delivery, a.parameter_format, a.output_format, a.timeout_seconds,
-       r.name AS runtime, r.execution_config, f.rule_ref, f.trigger_ref,
+       a.runtime_version_constraint, r.name AS runtime, r.execution_config,
+       (SELECT jsonb_agg(jsonb_build_object(
+                   'version', v.version, 'is_default', v.is_default, 'execution_config', v.execution_config) ORDER BY v.id)
+        FROM runtime_version v WHERE v.runtime = a.runtime AND v.available)::jsonb AS runtime_versions, f.rule_ref, f.trigger_ref,
        CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS result
 FROM taken t
 LEFT JOIN action a ON a.id = t.action
 LEFT JOIN runtime r ON r.id = a.runtime
 LEFT JOIN enforcement f ON f.id = t.enforcement
 ORDER BY t.id;
+
+-- name: RuntimeVersions :many
+-- The available versions of all runtimes, with the name of the runtime.
+SELECT r.name AS runtime, v.version, v.execution_config
+FROM runtime_version v JOIN runtime r ON r.id = v.runtime
+WHERE v.available ORDER BY v.id;
+
+-- name: KeysOfAction :many
+-- The keys of the keystore that an action gets: those of the system, then of its pack,
+-- then its own, so that the last of a name wins. Ask HasKeystore first.
+SELECT k.ref, k.name, k.owner_type::text AS owner, k.encrypted,
+       coalesce(k.encryption_key_hash, '')::text AS encryption_key_hash, k.value
+FROM key k
+WHERE k.owner_type = 'system'
+   OR (k.owner_type = 'pack' AND k.owner_pack = (SELECT a.pack FROM action a WHERE a.id = sqlc.arg(action)::bigint))
+   OR (k.owner_type = 'action' AND k.owner_action = sqlc.arg(action)::bigint)
+ORDER BY CASE k.owner_type WHEN 'system' THEN 0 WHEN 'pack' THEN 1 ELSE 2 END, k.ref;
+
+-- name: HasKeystore :one
+-- A schema of our own has none.
+SELECT (to_regclass('key') IS NOT NULL)::bool AS has;
 
 -- name: FinishExecutions :many
 -- Ends what this worker still runs in this attempt. What somebody else has

@@ -1379,6 +1379,18 @@ type InquiryFault struct {
 	Reason    string
 }
 
+type Key struct {
+	ID                int64
+	Ref               string
+	OwnerType         OwnerTypeEnum
+	OwnerPack         *int64
+	OwnerAction       *int64
+	Name              string
+	Encrypted         bool
+	EncryptionKeyHash *string
+	Value             []byte
+}
+
 type LateWrite struct {
 	ID            int64
 	Execution     int64

@@ -190,6 +190,66 @@ func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsPara
 	return items, nil
 }
 
+const HasKeystore = `-- name: HasKeystore :one
+SELECT (to_regclass('key') IS NOT NULL)::bool AS has
+`
+
+// A schema of our own has none.
+func (q *Queries) HasKeystore(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, HasKeystore)
+	var has bool
+	err := row.Scan(&has)
+	return has, err
+}
+
+const KeysOfAction = `-- name: KeysOfAction :many
+SELECT k.ref, k.name, k.owner_type::text AS owner, k.encrypted,
+       coalesce(k.encryption_key_hash, '')::text AS encryption_key_hash, k.value
+FROM key k
+WHERE k.owner_type = 'system'
+   OR (k.owner_type = 'pack' AND k.owner_pack = (SELECT a.pack FROM action a WHERE a.id = $1::bigint))
+   OR (k.owner_type = 'action' AND k.owner_action = $1::bigint)
+ORDER BY CASE k.owner_type WHEN 'system' THEN 0 WHEN 'pack' THEN 1 ELSE 2 END, k.ref
+`
+
+type KeysOfActionRow struct {
+	Ref               string
+	Name              string
+	Owner             string
+	Encrypted         bool
+	EncryptionKeyHash string
+	Value             []byte
+}
+
+// The keys of the keystore that an action gets: those of the system, then of its pack,
+// then its own, so that the last of a name wins. Ask HasKeystore first.
+func (q *Queries) KeysOfAction(ctx context.Context, action int64) ([]KeysOfActionRow, error) {
+	rows, err := q.db.Query(ctx, KeysOfAction, action)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []KeysOfActionRow
+	for rows.Next() {
+		var i KeysOfActionRow
+		if err := rows.Scan(
+			&i.Ref,
+			&i.Name,
+			&i.Owner,
+			&i.Encrypted,
+			&i.EncryptionKeyHash,
+			&i.Value,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LeaveWorker = `-- name: LeaveWorker :execrows
 UPDATE worker SET draining = $1, status = 'inactive', deactivated_at = NULL
 WHERE id = $2 AND incarnation = $3::uuid
@@ -246,6 +306,39 @@ func (q *Queries) ReadRunStates(ctx context.Context, ids []int64) ([]ReadRunStat
 			&i.FinishedAt,
 			&i.Words,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RuntimeVersions = `-- name: RuntimeVersions :many
+SELECT r.name AS runtime, v.version, v.execution_config
+FROM runtime_version v JOIN runtime r ON r.id = v.runtime
+WHERE v.available ORDER BY v.id
+`
+
+type RuntimeVersionsRow struct {
+	Runtime         string
+	Version         string
+	ExecutionConfig []byte
+}
+
+// The available versions of all runtimes, with the name of the runtime.
+func (q *Queries) RuntimeVersions(ctx context.Context) ([]RuntimeVersionsRow, error) {
+	rows, err := q.db.Query(ctx, RuntimeVersions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RuntimeVersionsRow
+	for rows.Next() {
+		var i RuntimeVersionsRow
+		if err := rows.Scan(&i.Runtime, &i.Version, &i.ExecutionConfig); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -344,7 +437,10 @@ SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, 
        coalesce((SELECT p.action_ref FROM execution p WHERE t.workflow_task IS NOT NULL AND p.id = t.parent), '')::text AS parent_ref,
        a.entrypoint, coalesce(a.is_adhoc, false)::boolean AS is_adhoc, a.pack_ref, a.param_schema, a.out_schema,
        a.parameter_delivery, a.parameter_format, a.output_format, a.timeout_seconds,
-       r.name AS runtime, r.execution_config, f.rule_ref, f.trigger_ref,
+       a.runtime_version_constraint, r.name AS runtime, r.execution_config,
+       (SELECT jsonb_agg(jsonb_build_object(
+                   'version', v.version, 'is_default', v.is_default, 'execution_config', v.execution_config) ORDER BY v.id)
+        FROM runtime_version v WHERE v.runtime = a.runtime AND v.available)::jsonb AS runtime_versions, f.rule_ref, f.trigger_ref,
        CASE WHEN t.status = 'cancelled' THEN t.result END::jsonb AS result
 FROM taken t
 LEFT JOIN action a ON a.id = t.action
@@ -363,31 +459,33 @@ type StartExecutionsParams struct {
 }
 
 type StartExecutionsRow struct {
-	ID                int64
-	Attempt           int32
-	Status            attune.Status
-	Action            *int64
-	ActionRef         string
-	Config            []byte
-	Executor          *int64
-	WorkflowTask      []byte
-	FinishedAt        *time.Time
-	PermissionSetRefs []string
-	ParentRef         string
-	Entrypoint        *string
-	IsAdhoc           bool
-	PackRef           *string
-	ParamSchema       []byte
-	OutSchema         []byte
-	ParameterDelivery *string
-	ParameterFormat   *string
-	OutputFormat      *string
-	TimeoutSeconds    *int32
-	Runtime           *string
-	ExecutionConfig   []byte
-	RuleRef           *string
-	TriggerRef        *string
-	Result            []byte
+	ID                       int64
+	Attempt                  int32
+	Status                   attune.Status
+	Action                   *int64
+	ActionRef                string
+	Config                   []byte
+	Executor                 *int64
+	WorkflowTask             []byte
+	FinishedAt               *time.Time
+	PermissionSetRefs        []string
+	ParentRef                string
+	Entrypoint               *string
+	IsAdhoc                  bool
+	PackRef                  *string
+	ParamSchema              []byte
+	OutSchema                []byte
+	ParameterDelivery        *string
+	ParameterFormat          *string
+	OutputFormat             *string
+	TimeoutSeconds           *int32
+	RuntimeVersionConstraint *string
+	Runtime                  *string
+	ExecutionConfig          []byte
+	RuntimeVersions          []byte
+	RuleRef                  *string
+	TriggerRef               *string
+	Result                   []byte
 }
 
 // Starts what is still scheduled for this worker and attempt (zero stands for
@@ -432,8 +530,10 @@ func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams
 			&i.ParameterFormat,
 			&i.OutputFormat,
 			&i.TimeoutSeconds,
+			&i.RuntimeVersionConstraint,
 			&i.Runtime,
 			&i.ExecutionConfig,
+			&i.RuntimeVersions,
 			&i.RuleRef,
 			&i.TriggerRef,
 			&i.Result,
