@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 	"time"
 
@@ -128,6 +130,9 @@ func (s *session) down(ctx context.Context, to int64, result *Result) error {
 	if err != nil {
 		return err
 	}
+	if err := s.recordInterrupted(ctx, provider, floor); err != nil {
+		return err
+	}
 	result.Applied, err = s.retryOnLock(ctx, func(ctx context.Context) ([]*goose.MigrationResult, error) {
 		return provider.DownTo(ctx, floor)
 	})
@@ -146,6 +151,38 @@ func (s *session) down(ctx context.Context, to int64, result *Result) error {
 		}
 	}
 	return s.forget(ctx)
+}
+
+// inParts is in the files that commit in parts, so that no busy table is locked for
+// longer than one try.
+const inParts = "COMMIT AND CHAIN"
+
+// recordInterrupted records the first file that is not applied as applied, if it commits
+// in parts: an Up that was interrupted may have left some of them, and Down removes what
+// is there.
+func (s *session) recordInterrupted(ctx context.Context, provider *goose.Provider, floor int64) error {
+	current, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema version: %w", err)
+	}
+	for _, source := range provider.ListSources() {
+		if source.Version <= max(current, floor) {
+			continue
+		}
+		text, err := embedded.ReadFile("sql/" + path.Base(source.Path))
+		if err != nil {
+			return fmt.Errorf("read migration %d: %w", source.Version, err)
+		}
+		if !bytes.Contains(text, []byte(inParts)) {
+			return nil
+		}
+		_, err = s.conn.ExecContext(ctx, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES ($1, true)", source.Version)
+		if err != nil {
+			return fmt.Errorf("record migration %d to remove what it has left: %w", source.Version, err)
+		}
+		return nil
+	}
+	return nil
 }
 
 // giveUp takes back an adoption of which a step failed.
@@ -213,12 +250,7 @@ func stepsOf(results []*goose.MigrationResult) []Step {
 	return steps
 }
 
-func baseName(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i >= 0 {
-		path = path[i+1:]
-	}
-	return strings.TrimSuffix(path, ".sql")
-}
+func baseName(file string) string { return strings.TrimSuffix(path.Base(file), ".sql") }
 
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
@@ -235,12 +267,12 @@ func pause(ctx context.Context, d time.Duration) error {
 // programs with the same one make the same schema.
 func Checksum() string {
 	hash := sha256.New()
-	err := fs.WalkDir(embedded, ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(embedded, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		content, err := embedded.ReadFile(path)
-		_, _ = fmt.Fprintf(hash, "%s %d\n%s", path, len(content), content) // a hash takes everything
+		content, err := embedded.ReadFile(file)
+		_, _ = fmt.Fprintf(hash, "%s %d\n%s", file, len(content), content) // a hash takes everything
 		return err
 	})
 	if err != nil {

@@ -3,6 +3,7 @@
 -- execution_admission_entry exists only while its execution waits.
 
 -- +goose Up
+-- No transaction holds two busy tables: each part is committed, and a repetition, Down too, passes over it.
 ALTER TABLE execution_admission_state
     ADD COLUMN IF NOT EXISTS active_count integer NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS queued_count integer NOT NULL DEFAULT 0,
@@ -10,6 +11,7 @@ ALTER TABLE execution_admission_state
     ADD COLUMN IF NOT EXISTS unlimited boolean NOT NULL DEFAULT false,
     ADD COLUMN IF NOT EXISTS paused boolean NOT NULL DEFAULT false,
     ADD COLUMN IF NOT EXISTS pause_reason text;
+COMMIT AND CHAIN;
 ALTER TABLE execution_admission_entry
     ADD COLUMN IF NOT EXISTS lane smallint NOT NULL DEFAULT 0;
 
@@ -38,6 +40,7 @@ $$;
 CREATE UNIQUE INDEX IF NOT EXISTS uq_execution_admission_entry_place
     ON execution_admission_entry (state_id, lane, queue_order);
 
+COMMIT AND CHAIN;
 CREATE TABLE IF NOT EXISTS admission_blocked (
     state_id bigint PRIMARY KEY REFERENCES execution_admission_state (id) ON DELETE CASCADE,
     ticket   bigint NOT NULL,
@@ -45,6 +48,7 @@ CREATE TABLE IF NOT EXISTS admission_blocked (
     since    timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
 
+COMMIT AND CHAIN;
 CREATE TABLE IF NOT EXISTS worker_load (
     worker   bigint PRIMARY KEY REFERENCES worker (id) ON DELETE CASCADE,
     assigned integer NOT NULL DEFAULT 0
@@ -65,6 +69,7 @@ $$;
 CREATE OR REPLACE TRIGGER attune_worker_load AFTER INSERT ON worker
     FOR EACH ROW EXECUTE FUNCTION attune_worker_load();
 
+COMMIT AND CHAIN;
 CREATE TABLE IF NOT EXISTS admission_scope (
     id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind           text NOT NULL CHECK (kind IN ('pack', 'global')),
@@ -79,6 +84,7 @@ CREATE TABLE IF NOT EXISTS admission_scope (
 CREATE OR REPLACE TRIGGER zz_attune_updated BEFORE UPDATE ON admission_scope
     FOR EACH ROW EXECUTE FUNCTION attune_touch();
 
+COMMIT AND CHAIN;
 CREATE TABLE IF NOT EXISTS execution_slot (
     execution bigint NOT NULL REFERENCES execution (id) ON DELETE CASCADE,
     scope_id  bigint NOT NULL REFERENCES admission_scope (id) ON DELETE CASCADE,
@@ -88,13 +94,18 @@ CREATE TABLE IF NOT EXISTS execution_slot (
 CREATE INDEX IF NOT EXISTS idx_execution_slot_scope ON execution_slot (scope_id);
 
 -- +goose Down
-DROP TABLE execution_slot;
-DROP TABLE admission_scope;
-DROP FUNCTION attune_worker_load() CASCADE;
-DROP TABLE worker_load;
-DROP TABLE admission_blocked;
-DROP INDEX uq_execution_admission_entry_place;
-ALTER TABLE execution_admission_entry DROP COLUMN lane;
+DROP TABLE IF EXISTS execution_slot;
+COMMIT AND CHAIN;
+DROP TABLE IF EXISTS admission_scope;
+COMMIT AND CHAIN;
+DROP FUNCTION IF EXISTS attune_worker_load() CASCADE;
+DROP TABLE IF EXISTS worker_load;
+COMMIT AND CHAIN;
+DROP TABLE IF EXISTS admission_blocked;
+COMMIT AND CHAIN;
+DROP INDEX IF EXISTS uq_execution_admission_entry_place;
+ALTER TABLE execution_admission_entry DROP COLUMN IF EXISTS lane;
+COMMIT AND CHAIN;
 ALTER TABLE execution_admission_state
-    DROP COLUMN pause_reason, DROP COLUMN paused, DROP COLUMN unlimited,
-    DROP COLUMN head_order, DROP COLUMN queued_count, DROP COLUMN active_count;
+    DROP COLUMN IF EXISTS pause_reason, DROP COLUMN IF EXISTS paused, DROP COLUMN IF EXISTS unlimited,
+    DROP COLUMN IF EXISTS head_order, DROP COLUMN IF EXISTS queued_count, DROP COLUMN IF EXISTS active_count;

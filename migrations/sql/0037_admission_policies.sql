@@ -3,6 +3,7 @@
 -- queues, and the certainty that a deleted execution gives its slots back.
 
 -- +goose Up
+-- No transaction holds two busy tables: each part is committed, and a repetition, Down too, passes over it.
 ALTER TABLE policy
     ADD COLUMN IF NOT EXISTS kind text NOT NULL DEFAULT 'concurrency'
         CHECK (kind IN ('concurrency', 'rate', 'quota')),
@@ -18,12 +19,14 @@ ALTER TABLE policy ADD CONSTRAINT attune_policy_window
     CHECK ((kind = 'concurrency') = (window_seconds IS NULL)) NOT VALID;
 CREATE INDEX IF NOT EXISTS attune_policy_pack ON policy (pack) WHERE action IS NULL;
 
+COMMIT AND CHAIN;
 -- priority: 1 high, 0 or NULL normal, -1 low. admitted_at: when it took its
 -- slot, so that the wait of an execution can be told from its run.
 ALTER TABLE execution
     ADD COLUMN IF NOT EXISTS priority smallint,
     ADD COLUMN IF NOT EXISTS admitted_at timestamptz;
 
+COMMIT AND CHAIN;
 -- queued_count and head_order stay the total and the normal lane's head. The
 -- limit in force is max_concurrent; where it comes from stands beside it.
 ALTER TABLE execution_admission_state
@@ -42,6 +45,7 @@ ALTER TABLE execution_admission_state
     ADD COLUMN IF NOT EXISTS paused_at timestamptz,
     ADD COLUMN IF NOT EXISTS resumed_at timestamptz;
 
+COMMIT AND CHAIN;
 -- kind pack and global count slots; rate remembers when the next start is due,
 -- quota how many started in its period.
 ALTER TABLE admission_scope DROP CONSTRAINT IF EXISTS admission_scope_kind_check;
@@ -117,11 +121,14 @@ $$;
 -- +goose StatementEnd
 CREATE OR REPLACE TRIGGER attune_rules_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON policy
     FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
+COMMIT AND CHAIN;
 CREATE OR REPLACE TRIGGER attune_rules_changed AFTER UPDATE OR DELETE OR TRUNCATE ON action
     FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
+COMMIT AND CHAIN;
 CREATE OR REPLACE TRIGGER attune_rules_changed AFTER UPDATE ON runtime
     FOR EACH STATEMENT EXECUTE FUNCTION attune_rules_changed();
 
+COMMIT AND CHAIN;
 -- Whoever deletes an execution that holds slots or waits leaves a note, from
 -- which the engine gives back what it held (upstream 19, 20).
 CREATE TABLE IF NOT EXISTS lost_holder (
@@ -153,30 +160,49 @@ CREATE OR REPLACE TRIGGER attune_note_lost_holder BEFORE DELETE ON execution
     EXECUTE FUNCTION attune_note_lost_holder();
 
 -- +goose Down
-DROP FUNCTION attune_note_lost_holder() CASCADE;
-DROP TABLE lost_holder;
-DROP FUNCTION attune_rules_changed() CASCADE;
-DROP TABLE admission_epoch;
-DROP FUNCTION attune_blocked(integer, bigint[], bigint[], bigint[]);
-DROP INDEX attune_admission_blocked_until;
-DROP INDEX attune_admission_blocked_scope;
-ALTER TABLE admission_blocked DROP COLUMN until, DROP COLUMN scope_id;
+DROP FUNCTION IF EXISTS attune_note_lost_holder() CASCADE;
+DROP TABLE IF EXISTS lost_holder;
+COMMIT AND CHAIN;
+DROP TRIGGER IF EXISTS attune_rules_changed ON action;
+COMMIT AND CHAIN;
+DROP TRIGGER IF EXISTS attune_rules_changed ON runtime;
+COMMIT AND CHAIN;
+DROP TRIGGER IF EXISTS attune_rules_changed ON policy;
+DROP FUNCTION IF EXISTS attune_rules_changed();
+DROP TABLE IF EXISTS admission_epoch;
+DROP FUNCTION IF EXISTS attune_blocked(integer, bigint[], bigint[], bigint[]);
+DROP INDEX IF EXISTS attune_admission_blocked_until;
+DROP INDEX IF EXISTS attune_admission_blocked_scope;
+ALTER TABLE admission_blocked DROP COLUMN IF EXISTS until, DROP COLUMN IF EXISTS scope_id;
 ALTER TABLE admission_scope
-    DROP COLUMN used, DROP COLUMN period_start, DROP COLUMN next_at, DROP COLUMN burst,
-    DROP COLUMN window_seconds, DROP COLUMN policy_ref;
+    DROP COLUMN IF EXISTS used, DROP COLUMN IF EXISTS period_start, DROP COLUMN IF EXISTS next_at, DROP COLUMN IF EXISTS burst,
+    DROP COLUMN IF EXISTS window_seconds, DROP COLUMN IF EXISTS policy_ref;
 DELETE FROM admission_scope WHERE kind NOT IN ('pack', 'global');
-ALTER TABLE admission_scope DROP CONSTRAINT admission_scope_kind_check;
+ALTER TABLE admission_scope DROP CONSTRAINT IF EXISTS admission_scope_kind_check;
 ALTER TABLE admission_scope ADD CONSTRAINT admission_scope_kind_check CHECK (kind IN ('pack', 'global'));
+COMMIT AND CHAIN;
 ALTER TABLE execution_admission_state
-    DROP COLUMN resumed_at, DROP COLUMN paused_at, DROP COLUMN paused_by, DROP COLUMN adaptive_at,
-    DROP COLUMN adaptive_limit, DROP COLUMN queue_timeout_seconds, DROP COLUMN max_queued,
-    DROP COLUMN limit_override, DROP COLUMN lane_streak, DROP COLUMN front_order, DROP COLUMN head_low,
-    DROP COLUMN head_high, DROP COLUMN queued_low, DROP COLUMN queued_high;
-ALTER TABLE execution DROP COLUMN admitted_at, DROP COLUMN priority;
-DROP INDEX attune_policy_pack;
-ALTER TABLE policy DROP CONSTRAINT attune_policy_window;
-DELETE FROM policy WHERE kind <> 'concurrency'; -- without the column they would be limits of concurrency
+    DROP COLUMN IF EXISTS resumed_at, DROP COLUMN IF EXISTS paused_at, DROP COLUMN IF EXISTS paused_by,
+    DROP COLUMN IF EXISTS adaptive_at, DROP COLUMN IF EXISTS adaptive_limit, DROP COLUMN IF EXISTS queue_timeout_seconds,
+    DROP COLUMN IF EXISTS max_queued, DROP COLUMN IF EXISTS limit_override, DROP COLUMN IF EXISTS lane_streak,
+    DROP COLUMN IF EXISTS front_order, DROP COLUMN IF EXISTS head_low, DROP COLUMN IF EXISTS head_high,
+    DROP COLUMN IF EXISTS queued_low, DROP COLUMN IF EXISTS queued_high;
+COMMIT AND CHAIN;
+ALTER TABLE execution DROP COLUMN IF EXISTS admitted_at, DROP COLUMN IF EXISTS priority;
+COMMIT AND CHAIN;
+-- The rows go with the column that tells them apart: without it they would limit concurrency.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'policy'::regclass AND attname = 'kind' AND NOT attisdropped) THEN
+        DELETE FROM policy WHERE kind <> 'concurrency';
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+DROP INDEX IF EXISTS attune_policy_pack;
+ALTER TABLE policy DROP CONSTRAINT IF EXISTS attune_policy_window;
 ALTER TABLE policy
-    DROP COLUMN adaptive_latency_ms, DROP COLUMN adaptive_min, DROP COLUMN retry_place,
-    DROP COLUMN queue_timeout_seconds, DROP COLUMN max_queue_length, DROP COLUMN burst,
-    DROP COLUMN window_seconds, DROP COLUMN kind;
+    DROP COLUMN IF EXISTS adaptive_latency_ms, DROP COLUMN IF EXISTS adaptive_min, DROP COLUMN IF EXISTS retry_place,
+    DROP COLUMN IF EXISTS queue_timeout_seconds, DROP COLUMN IF EXISTS max_queue_length, DROP COLUMN IF EXISTS burst,
+    DROP COLUMN IF EXISTS window_seconds, DROP COLUMN IF EXISTS kind;

@@ -12,6 +12,7 @@
 -- message out of the outbox, and deleted in the one that decides.
 
 -- +goose Up
+-- No transaction holds two busy tables: each part is committed, and a repetition, Down too, passes over it.
 CREATE TABLE IF NOT EXISTS execution_retry (
     failed       bigint PRIMARY KEY REFERENCES execution (id) ON DELETE CASCADE,
     execution    bigint NOT NULL UNIQUE,
@@ -46,6 +47,7 @@ CREATE OR REPLACE TRIGGER attune_40_note_cancel AFTER UPDATE OF status ON execut
 
 INSERT INTO execution_cancel (execution) SELECT id FROM execution WHERE status = 'canceling' ON CONFLICT DO NOTHING;
 
+COMMIT AND CHAIN;
 CREATE TABLE IF NOT EXISTS undelivered_dispatch (
     id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     execution bigint NOT NULL,
@@ -60,8 +62,10 @@ ALTER TABLE worker
     ADD COLUMN IF NOT EXISTS suspect_reason text;
 
 -- +goose Down
-ALTER TABLE worker DROP COLUMN suspect_reason, DROP COLUMN suspect_since;
-DROP TABLE undelivered_dispatch;
-DROP FUNCTION attune_note_cancel() CASCADE;
-DROP TABLE execution_cancel;
-DROP TABLE execution_retry;
+ALTER TABLE worker DROP COLUMN IF EXISTS suspect_reason, DROP COLUMN IF EXISTS suspect_since;
+COMMIT AND CHAIN;
+DROP TABLE IF EXISTS undelivered_dispatch;
+COMMIT AND CHAIN;
+DROP FUNCTION IF EXISTS attune_note_cancel() CASCADE;
+DROP TABLE IF EXISTS execution_cancel;
+DROP TABLE IF EXISTS execution_retry;

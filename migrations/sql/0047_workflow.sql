@@ -19,6 +19,7 @@
 -- workflow_log what was decided, one row a version.
 
 -- +goose Up
+-- No transaction holds two busy tables: each part is committed, and a repetition, Down too, passes over it.
 CREATE TABLE IF NOT EXISTS workflow_source (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     digest       text NOT NULL UNIQUE,
@@ -32,10 +33,12 @@ ALTER TABLE workflow_execution
     ADD COLUMN IF NOT EXISTS deadline timestamptz,
     ADD COLUMN IF NOT EXISTS open     boolean NOT NULL DEFAULT false;
 ALTER TABLE workflow_execution ALTER COLUMN open SET DEFAULT true;
+COMMIT AND CHAIN;
 ALTER TABLE workflow_task_dispatch
     ADD COLUMN IF NOT EXISTS settled boolean NOT NULL DEFAULT true;
 ALTER TABLE workflow_task_dispatch ALTER COLUMN settled SET DEFAULT false;
 
+COMMIT AND CHAIN;
 CREATE TABLE IF NOT EXISTS workflow_item (
     workflow_execution bigint NOT NULL REFERENCES workflow_execution (id) ON DELETE CASCADE,
     task_name          text NOT NULL,
@@ -53,8 +56,13 @@ CREATE TABLE IF NOT EXISTS workflow_log (
 );
 
 -- +goose Down
-DROP TABLE workflow_log;
-DROP TABLE workflow_item;
-ALTER TABLE workflow_task_dispatch DROP COLUMN settled;
-ALTER TABLE workflow_execution DROP COLUMN open, DROP COLUMN deadline, DROP COLUMN source, DROP COLUMN state, DROP COLUMN version;
-DROP TABLE workflow_source;
+DROP TABLE IF EXISTS workflow_log;
+COMMIT AND CHAIN;
+DROP TABLE IF EXISTS workflow_item;
+COMMIT AND CHAIN;
+ALTER TABLE workflow_task_dispatch DROP COLUMN IF EXISTS settled;
+COMMIT AND CHAIN;
+ALTER TABLE workflow_execution
+    DROP COLUMN IF EXISTS open, DROP COLUMN IF EXISTS deadline, DROP COLUMN IF EXISTS source, DROP COLUMN IF EXISTS state,
+    DROP COLUMN IF EXISTS version;
+DROP TABLE IF EXISTS workflow_source;

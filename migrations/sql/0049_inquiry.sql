@@ -11,6 +11,7 @@
 -- put to anybody.
 
 -- +goose Up
+-- No transaction holds two busy tables: each part is committed, and a repetition, Down too, passes over it.
 ALTER TABLE inquiry
     ADD COLUMN IF NOT EXISTS settled      boolean NOT NULL DEFAULT true,
     ADD COLUMN IF NOT EXISTS responded_by bigint,
@@ -43,6 +44,7 @@ CREATE OR REPLACE TRIGGER attune_10_ended_inquiry
              OR NEW.responded_at IS DISTINCT FROM OLD.responded_at))
     EXECUTE FUNCTION attune_keep_ended_inquiry();
 
+COMMIT AND CHAIN;
 CREATE TABLE IF NOT EXISTS inquiry_fault (
     execution bigint PRIMARY KEY REFERENCES execution (id) ON DELETE CASCADE,
     at        timestamptz NOT NULL DEFAULT now(),
@@ -72,9 +74,11 @@ $$;
 
 -- +goose Down
 DELETE FROM action WHERE ref = 'core.ask' AND entrypoint = 'native' AND EXISTS (SELECT FROM attune_schema_origin WHERE origin = 'own');
-DROP FUNCTION attune_inquiry_of(jsonb);
-DROP TABLE inquiry_fault;
-DROP FUNCTION attune_keep_ended_inquiry() CASCADE;
-DROP INDEX attune_inquiry_unsettled;
-DROP INDEX attune_inquiry_pending;
-ALTER TABLE inquiry DROP COLUMN responder, DROP COLUMN responded_by, DROP COLUMN settled;
+COMMIT AND CHAIN;
+DROP TABLE IF EXISTS inquiry_fault;
+COMMIT AND CHAIN;
+DROP FUNCTION IF EXISTS attune_inquiry_of(jsonb);
+DROP FUNCTION IF EXISTS attune_keep_ended_inquiry() CASCADE;
+DROP INDEX IF EXISTS attune_inquiry_unsettled;
+DROP INDEX IF EXISTS attune_inquiry_pending;
+ALTER TABLE inquiry DROP COLUMN IF EXISTS responder, DROP COLUMN IF EXISTS responded_by, DROP COLUMN IF EXISTS settled;

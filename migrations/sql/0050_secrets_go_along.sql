@@ -5,6 +5,7 @@
 -- for them, get their name.
 
 -- +goose Up
+-- No transaction holds two busy tables: each part is committed, and a repetition, Down too, passes over it.
 -- First, because the triggers keep writers of executions away.
 UPDATE execution_secret_value v SET entity_type = 'execution_config'
 WHERE v.entity_type = 'execution' AND NOT EXISTS (
@@ -29,11 +30,13 @@ $$;
 CREATE OR REPLACE TRIGGER attune_secrets_go_along
     AFTER DELETE ON execution REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION attune_secrets_go_along();
+COMMIT AND CHAIN;
 CREATE OR REPLACE TRIGGER attune_secrets_go_along
     AFTER DELETE ON enforcement REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION attune_secrets_go_along();
 
 -- +goose Down
-DROP TRIGGER attune_secrets_go_along ON enforcement;
-DROP TRIGGER attune_secrets_go_along ON execution;
-DROP FUNCTION attune_secrets_go_along();
+DROP TRIGGER IF EXISTS attune_secrets_go_along ON enforcement;
+COMMIT AND CHAIN;
+DROP TRIGGER IF EXISTS attune_secrets_go_along ON execution;
+DROP FUNCTION IF EXISTS attune_secrets_go_along();
