@@ -44,7 +44,7 @@ func (i Ignored) String() string {
 	if i.More > 0 {
 		line += fmt.Sprintf(" and %d more", i.More)
 	}
-	return line + "; executor.retry.honour_action_max_retries decides about max_retries, timeout_seconds takes effect"
+	return line + "; executor.retry.honour_action_max_retries and executor.honour_action_timeout_seconds decide about them"
 }
 
 func (s *session) ignored(ctx context.Context) (Ignored, error) {

@@ -111,7 +111,7 @@ func TestActionsWhoseColumnsThePublishedExecutorIgnoresAreNamed(t *testing.T) {
 	require.EqualValues(t, 4, planned.Ignored.More)
 	line := planned.Ignored.String()
 	require.Contains(t, line, "core.a10 (max_retries 10), core.a12 (max_retries 12, timeout_seconds 60), core.a13 (timeout_seconds 60), ")
-	require.Contains(t, line, " and 4 more; executor.retry.honour_action_max_retries decides about max_retries, timeout_seconds takes effect")
+	require.Contains(t, line, " and 4 more; executor.retry.honour_action_max_retries and executor.honour_action_timeout_seconds decide about them")
 	up, err := migrations.Up(ctx, opts)
 	require.NoError(t, err)
 	require.Equal(t, planned.Ignored, up.Ignored)

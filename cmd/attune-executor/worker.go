@@ -186,7 +186,8 @@ func workerConfig(cfg *config.Config) (worker.Config, error) {
 		return worker.Config{}, err
 	}
 	return worker.Config{
-		Actions: builtin.Actions(), APIURL: apiURL(cfg.Server), ArtifactsDir: cfg.ArtifactsDir, Capabilities: c.Capabilities,
+		ActionTimeouts: cfg.Executor.HonourActionTimeoutSeconds,
+		Actions:        builtin.Actions(), APIURL: apiURL(cfg.Server), ArtifactsDir: cfg.ArtifactsDir, Capabilities: c.Capabilities,
 		FoundInterpreters: foundInterpreters(c, packs), HeartbeatInterval: c.HeartbeatInterval, Host: c.Host, Port: c.Port,
 		Interpreters: c.Interpreters, Labels: c.Labels,
 		MaxConcurrent: c.MaxConcurrentTasks, MaxStdoutBytes: c.MaxStdoutBytes, MaxStderrBytes: c.MaxStderrBytes,

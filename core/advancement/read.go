@@ -27,7 +27,7 @@ func (s *Step) readStarts(ctx context.Context, plan *handover.Plan) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := plan.Queries().ReadWorkflowStarts(ctx, ids)
+	rows, err := plan.Queries().ReadWorkflowStarts(ctx, s.cfg.ActionTimeouts, ids)
 	if err != nil {
 		return fmt.Errorf("read %d workflows to be started: %w", len(ids), err)
 	}

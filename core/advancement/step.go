@@ -13,6 +13,10 @@ import (
 
 // Config is what advancing depends on besides the database.
 type Config struct {
+	// ActionTimeouts says whether timeout_seconds of the action of a workflow takes
+	// effect: true, false, or origin, which is true unless the schema is that of an
+	// existing installation. True if empty.
+	ActionTimeouts string
 	// Keys open and seal secrets that templates put into texts.
 	Keys secret.Keyring
 	// UnreportedAfter is how long the end of a child may go unreported before it is

@@ -161,6 +161,8 @@ type Executor struct {
 	// until there is one. Workers that are full, or alive but cut off from the
 	// broker, are waited for either way.
 	NoWorkers string `koanf:"no_workers" oneof:"fail wait"`
+	// Whether timeout_seconds of an action takes effect; that of a workflow task always does.
+	HonourActionTimeoutSeconds string `koanf:"honour_action_timeout_seconds" oneof:"origin true false" note:"by origin: true on a schema that this program made, false on that of an existing installation, where the column had no effect"`
 	// An event whose message was lost fires its rules if it is found before it is this
 	// old. Older ones are only reported: what fires because of them would come too late.
 	MaxEventAge time.Duration `koanf:"max_event_age" range:"1m..720h"`
@@ -357,6 +359,7 @@ func Default() *Config {
 			HeartbeatStalenessMultiplier: 3,
 			HeartbeatCheckInterval:       time.Minute,
 			NoWorkers:                    "fail",
+			HonourActionTimeoutSeconds:   "origin",
 			MaxEventAge:                  24 * time.Hour,
 			ShutdownTimeout:              30 * time.Second,
 			Queue:                        Queue{MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back", EnableMetrics: true},

@@ -379,6 +379,9 @@ func TestMisspeltKeysBesideIgnoredOnesAreRefused(t *testing.T) {
 
 func TestActionRetriesAreExplained(t *testing.T) {
 	t.Parallel()
+	timeouts := entry(t, load(t, ""), "executor.honour_action_timeout_seconds")
+	require.Equal(t, "origin", timeouts.Value)
+	require.Contains(t, timeouts.Note, "false on that of an existing installation")
 	const key = "executor.retry.honour_action_max_retries"
 	e := entry(t, load(t, ""), key)
 	require.Equal(t, "origin", e.Value)

@@ -173,7 +173,8 @@ func (e *Engine) assemble(version string) {
 	orphans := recovery.NewOrphans(recovery.OrphansConfig{
 		Interval: e.cfg.Executor.TimeoutCheckInterval, StaleAfter: e.cfg.Executor.StaleAfter(),
 		ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, Grace: e.cfg.Executor.TimeoutGrace,
-		FailLost: e.cfg.Executor.LostRunning == "fail", Blind: e.blind, Unsure: e.unsure, Recovering: e.sight.Recovering,
+		ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds,
+		FailLost:       e.cfg.Executor.LostRunning == "fail", Blind: e.blind, Unsure: e.unsure, Recovering: e.sight.Recovering,
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop

@@ -15,7 +15,7 @@ import (
 
 // addWorkflows adds what starts workflows and leads them on.
 func (e *Engine) addWorkflows(rounds *handover.HandOver, metrics *supervise.Metrics) {
-	cfg := advancement.Config{Keys: e.keys, Gate: e.gate}
+	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
 	e.workflows = advancement.NewRunner(cfg, rounds, blame, e.besides, e.logger, advancement.NewMetrics(e.registry))
 	e.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "attune_workflow_orders_waiting", Help: "Workflows that this replica was told to lead on and has not come to.",

@@ -39,6 +39,10 @@ type OrphansConfig struct {
 	// five minutes, or has been started anew and knows nothing of it, which nothing
 	// else would tell. Default 5 min.
 	UnfencedTimeout time.Duration
+	// ActionTimeouts says whether timeout_seconds of an action takes effect: true,
+	// false, or origin, which is true unless the schema is that of an existing
+	// installation. True if empty.
+	ActionTimeouts string
 	// Patience is how long a worker that lives may take to stop what it was told to
 	// stop. Default 10 times Grace.
 	Patience time.Duration
@@ -189,7 +193,7 @@ func (o *Orphans) window(ctx context.Context, sure bool) (more bool, loss time.D
 		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
 			StaleAfter: staleAfter, ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
 			Patience: o.cfg.Patience.Seconds(), Farewell: o.cfg.Farewell.Seconds(), UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
-			After: o.after, WindowSize: rowsPerSweep,
+			After: o.after, WindowSize: rowsPerSweep, ActionTimeouts: o.cfg.ActionTimeouts,
 		})
 		if err != nil {
 			return fmt.Errorf("find orphans: %w", err)
@@ -373,7 +377,9 @@ func (o *Orphans) endOverruns(ctx context.Context, tx *store.Tx, ids []int64) (s
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.EndOverruns(ctx, o.cfg.Grace.Seconds(), o.cfg.UnfencedTimeout.Seconds(), ids)
+	rows, err := tx.EndOverruns(ctx, store.EndOverrunsParams{
+		ActionTimeouts: o.cfg.ActionTimeouts, Grace: o.cfg.Grace.Seconds(), UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(), Ids: ids,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("end what runs for too long: %w", err)
 	}

@@ -94,6 +94,7 @@ type (
 	EndHeadlessRow                  = db.EndHeadlessRow
 	EndOrphanedRunsParams           = db.EndOrphanedRunsParams
 	EndOrphanedRunsRow              = db.EndOrphanedRunsRow
+	EndOverrunsParams               = db.EndOverrunsParams
 	EndOverrunsRow                  = db.EndOverrunsRow
 	EndScheduledParams              = db.EndScheduledParams
 	EndUnheardCancelsRow            = db.EndUnheardCancelsRow

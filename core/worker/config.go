@@ -40,6 +40,10 @@ type Taint struct {
 // Config says who the worker is and what it may do. The zero value is a worker
 // named after its host.
 type Config struct {
+	// ActionTimeouts says whether timeout_seconds of an action takes effect: true,
+	// false, or origin, which is true unless the schema is that of an existing
+	// installation. True if empty.
+	ActionTimeouts string
 	// Actions are the functions this worker runs itself.
 	Actions Actions
 	// APIURL and ArtifactsDir are passed on to processes.

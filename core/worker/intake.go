@@ -34,6 +34,8 @@ type intake struct {
 	logger      *slog.Logger
 	metrics     *Metrics
 	life        context.Context // of the executions: outlives the intake
+	// actionTimeouts is Config.ActionTimeouts.
+	actionTimeouts string
 }
 
 // run takes batches until the context ends. What was not started then is not
@@ -150,6 +152,7 @@ func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]store.St
 	defer cancel()
 	params := store.StartExecutionsParams{
 		Worker: &in.worker, Incarnation: in.incarnation, CancelledResult: beforeStart, Again: again,
+		ActionTimeouts: in.actionTimeouts,
 	}
 	for _, j := range jobs {
 		params.Ids = append(params.Ids, j.id)

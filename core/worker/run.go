@@ -253,8 +253,8 @@ func timeout(row store.StartExecutionsRow, fallback time.Duration) time.Duration
 	if json.Unmarshal(row.WorkflowTask, &task) == nil && task.TimeoutSeconds != nil && *task.TimeoutSeconds > 0 {
 		return seconds(*task.TimeoutSeconds)
 	}
-	if row.TimeoutSeconds != nil && *row.TimeoutSeconds > 0 {
-		return seconds(float64(*row.TimeoutSeconds))
+	if row.TimeoutSeconds > 0 {
+		return seconds(float64(row.TimeoutSeconds))
 	}
 	return fallback
 }

@@ -210,3 +210,22 @@ func ended(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
+
+// timeout_seconds of an action has no effect on the schema of an existing installation,
+// unless the setting says otherwise.
+func TestTimeoutsOfActionsTakeEffectBySetting(t *testing.T) {
+	t.Parallel()
+	b := setupOn(t, testkit.AdoptedDatabase(t))
+	action := b.script(t, "slow.second", "sleep 1.2; echo done", map[string]any{"timeout_seconds": 1})
+	for setting, want := range map[string]attune.Status{
+		"origin": attune.StatusCompleted, "false": attune.StatusCompleted, "true": attune.StatusFailed,
+	} {
+		w := b.worker(t, func(c *worker.Config) { c.Name, c.ActionTimeouts = "w-"+setting, setting })
+		status, r := b.run(t, w, action, nil)
+		require.Equal(t, want, status, "%s: %+v", setting, r)
+	}
+	own := setupOn(t, testkit.OwnDatabase(t))
+	action = own.script(t, "slow.second", "sleep 1.2; echo done", map[string]any{"timeout_seconds": 1})
+	status, r := own.run(t, own.worker(t, func(c *worker.Config) { c.ActionTimeouts = "origin" }), action, nil)
+	require.Equal(t, attune.StatusFailed, status, "%+v", r)
+}

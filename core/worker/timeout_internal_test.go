@@ -15,14 +15,14 @@ func TestTheNarrowestTimeoutWins(t *testing.T) {
 	t.Parallel()
 	const fallback = time.Minute
 	of := func(task string, action int32) store.StartExecutionsRow {
-		return store.StartExecutionsRow{WorkflowTask: []byte(task), TimeoutSeconds: &action}
+		return store.StartExecutionsRow{WorkflowTask: []byte(task), TimeoutSeconds: action}
 	}
 	for name, c := range map[string]struct {
 		row  store.StartExecutionsRow
 		want time.Duration
 	}{
 		"the worker's when nothing is said":   {store.StartExecutionsRow{}, fallback},
-		"the action's":                        {store.StartExecutionsRow{TimeoutSeconds: new(int32(7))}, 7 * time.Second},
+		"the action's":                        {store.StartExecutionsRow{TimeoutSeconds: 7}, 7 * time.Second},
 		"the task's before the action's":      {of(`{"timeout_seconds": 2.5}`, 7), 2500 * time.Millisecond},
 		"a longer task's too":                 {of(`{"timeout_seconds": 900}`, 7), 15 * time.Minute},
 		"a task that says nothing":            {of(`{"task_name": "a"}`, 7), 7 * time.Second},

@@ -229,7 +229,7 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
 		runner:   newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.present),
 		finisher: l.finisher, announcer: l.announcer,
-		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx,
+		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx, actionTimeouts: w.cfg.ActionTimeouts,
 	}
 	l.heartbeat = w.loop("worker.heartbeat", w.cfg.HeartbeatInterval, l.member.beat)
 	l.poll = w.loop("worker.cancel_poll", w.cfg.CancelPoll, l.canceller.poll)

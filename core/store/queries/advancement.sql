@@ -13,7 +13,7 @@ FOR NO KEY UPDATE;
 -- is one above which another is paused; depth is in how many others it is nested, counted as far as matters.
 SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
-       coalesce(attune_task_timeout(e.workflow_task), a.timeout_seconds, 0)::float8 AS timeout_seconds,
+       coalesce(attune_task_timeout(e.workflow_task), CASE WHEN attune_honours(sqlc.arg(action_timeouts)::text) THEN a.timeout_seconds END, 0)::float8 AS timeout_seconds,
        coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at,
        (e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL)::bool AS held,
        coalesce(attune_depth(e.id, 20), 0)::int AS depth

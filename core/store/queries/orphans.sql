@@ -41,7 +41,8 @@ FROM (
                          WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < least(now(), k.heartbeat_seen)
                              - make_interval(secs => sqlc.arg(grace)::float8 + coalesce(
                                  attune_task_timeout(e.workflow_task),
-                                 (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8,
+                                 (SELECT a.timeout_seconds FROM action a
+                                  WHERE a.id = e.action AND a.timeout_seconds > 0 AND attune_honours(sqlc.arg(action_timeouts)::text))::float8,
                                  CASE WHEN k.fences THEN 1e9::float8 END,
                                  sqlc.arg(unfenced_timeout)::float8))
                          WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => sqlc.arg(patience)::float8)
@@ -163,7 +164,8 @@ WITH ended AS (
     FROM (
         SELECT x.id, coalesce(
             attune_task_timeout(x.workflow_task),
-            (SELECT a.timeout_seconds FROM action a WHERE a.id = x.action AND a.timeout_seconds > 0)::float8,
+            (SELECT a.timeout_seconds FROM action a
+             WHERE a.id = x.action AND a.timeout_seconds > 0 AND attune_honours(sqlc.arg(action_timeouts)::text))::float8,
             (SELECT sqlc.arg(unfenced_timeout)::float8 FROM worker k
              WHERE k.id = x.worker AND k.capabilities -> 'attempt_fence' IS DISTINCT FROM 'true')) AS allowed,
             (SELECT k.heartbeat_seen FROM worker k WHERE k.id = x.worker AND (k.status <> 'inactive' OR k.draining)) AS heard

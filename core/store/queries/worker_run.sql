@@ -93,7 +93,9 @@ SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, 
        t.permission_set_refs,
        coalesce((SELECT p.action_ref FROM execution p WHERE t.workflow_task IS NOT NULL AND p.id = t.parent), '')::text AS parent_ref,
        a.entrypoint, coalesce(a.is_adhoc, false)::boolean AS is_adhoc, a.pack_ref, a.param_schema, a.out_schema,
-       a.parameter_delivery, a.parameter_format, a.output_format, a.timeout_seconds,
+       a.parameter_delivery, a.parameter_format, a.output_format,
+       coalesce(CASE WHEN a.timeout_seconds IS NOT NULL AND attune_honours(sqlc.arg(action_timeouts)::text) THEN a.timeout_seconds END, 0)::int
+           AS timeout_seconds,
        a.runtime_version_constraint, r.name AS runtime, r.execution_config,
        (SELECT jsonb_agg(jsonb_build_object(
                    'version', v.version, 'is_default', v.is_default, 'execution_config', v.execution_config) ORDER BY v.id)

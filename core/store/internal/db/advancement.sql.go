@@ -740,7 +740,7 @@ func (q *Queries) ReadWorkflowSources(ctx context.Context, ids []int64) ([]ReadW
 const ReadWorkflowStarts = `-- name: ReadWorkflowStarts :many
 SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
-       coalesce(attune_task_timeout(e.workflow_task), a.timeout_seconds, 0)::float8 AS timeout_seconds,
+       coalesce(attune_task_timeout(e.workflow_task), CASE WHEN attune_honours($1::text) THEN a.timeout_seconds END, 0)::float8 AS timeout_seconds,
        coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at,
        (e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL)::bool AS held,
        coalesce(attune_depth(e.id, 20), 0)::int AS depth
@@ -751,7 +751,7 @@ JOIN LATERAL (
     SELECT x.workflow_def, x.param_schema, x.timeout_seconds FROM action x WHERE e.action IS NULL AND x.ref = e.action_ref
 ) a ON true
 JOIN workflow_definition d ON d.id = a.workflow_def
-WHERE e.id = ANY ($1::bigint[])
+WHERE e.id = ANY ($2::bigint[])
 `
 
 type ReadWorkflowStartsRow struct {
@@ -774,8 +774,8 @@ type ReadWorkflowStartsRow struct {
 
 // Executions of workflows that ask to run. A workflow is 0 when there is none yet; held
 // is one above which another is paused; depth is in how many others it is nested, counted as far as matters.
-func (q *Queries) ReadWorkflowStarts(ctx context.Context, ids []int64) ([]ReadWorkflowStartsRow, error) {
-	rows, err := q.db.Query(ctx, ReadWorkflowStarts, ids)
+func (q *Queries) ReadWorkflowStarts(ctx context.Context, actionTimeouts string, ids []int64) ([]ReadWorkflowStartsRow, error) {
+	rows, err := q.db.Query(ctx, ReadWorkflowStarts, actionTimeouts, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -234,11 +234,12 @@ WITH ended AS (
     FROM (
         SELECT x.id, coalesce(
             attune_task_timeout(x.workflow_task),
-            (SELECT a.timeout_seconds FROM action a WHERE a.id = x.action AND a.timeout_seconds > 0)::float8,
-            (SELECT $2::float8 FROM worker k
+            (SELECT a.timeout_seconds FROM action a
+             WHERE a.id = x.action AND a.timeout_seconds > 0 AND attune_honours($2::text))::float8,
+            (SELECT $3::float8 FROM worker k
              WHERE k.id = x.worker AND k.capabilities -> 'attempt_fence' IS DISTINCT FROM 'true')) AS allowed,
             (SELECT k.heartbeat_seen FROM worker k WHERE k.id = x.worker AND (k.status <> 'inactive' OR k.draining)) AS heard
-        FROM execution x WHERE x.id = ANY ($3::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
+        FROM execution x WHERE x.id = ANY ($4::bigint[]) ORDER BY x.id FOR UPDATE SKIP LOCKED
     ) l
     WHERE e.id = l.id AND e.status = 'running' AND e.worker IS NOT NULL
       AND l.heard IS NOT NULL AND e.updated < least(now(), l.heard) - make_interval(secs => $1::float8 + l.allowed)
@@ -250,6 +251,13 @@ WITH ended AS (
 SELECT r.id, r.action, r.action_ref, r.status, r.result, coalesce(r.finished_at, now())::timestamptz AS finished_at, coalesce(r.worker, 0)::bigint AS worker
 FROM ended r ORDER BY r.id
 `
+
+type EndOverrunsParams struct {
+	Grace           float64
+	ActionTimeouts  string
+	UnfencedTimeout float64
+	Ids             []int64
+}
 
 type EndOverrunsRow struct {
 	ID         int64
@@ -265,8 +273,13 @@ type EndOverrunsRow struct {
 // worker that does not fence attempts allows, and whose worker has not ended it,
 // though it was heard of after that; by the database's clock, since it was seen to
 // run. A worker that has fallen silent before is gone: what it ran is abandoned.
-func (q *Queries) EndOverruns(ctx context.Context, grace float64, unfencedTimeout float64, ids []int64) ([]EndOverrunsRow, error) {
-	rows, err := q.db.Query(ctx, EndOverruns, grace, unfencedTimeout, ids)
+func (q *Queries) EndOverruns(ctx context.Context, arg EndOverrunsParams) ([]EndOverrunsRow, error) {
+	rows, err := q.db.Query(ctx, EndOverruns,
+		arg.Grace,
+		arg.ActionTimeouts,
+		arg.UnfencedTimeout,
+		arg.Ids,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -379,10 +392,11 @@ FROM (
                          WHEN 'running' THEN e.worker IS NOT NULL AND e.updated < least(now(), k.heartbeat_seen)
                              - make_interval(secs => $3::float8 + coalesce(
                                  attune_task_timeout(e.workflow_task),
-                                 (SELECT a.timeout_seconds FROM action a WHERE a.id = e.action AND a.timeout_seconds > 0)::float8,
+                                 (SELECT a.timeout_seconds FROM action a
+                                  WHERE a.id = e.action AND a.timeout_seconds > 0 AND attune_honours($4::text))::float8,
                                  CASE WHEN k.fences THEN 1e9::float8 END,
-                                 $4::float8))
-                         WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $5::float8)
+                                 $5::float8))
+                         WHEN 'canceling' THEN e.worker IS NOT NULL AND e.updated < now() - make_interval(secs => $6::float8)
                          ELSE false END AS late
     FROM execution e
     LEFT JOIN LATERAL (
@@ -390,14 +404,14 @@ FROM (
                CASE WHEN e.status IN ('running', 'canceling') AND x.deactivated_at IS NULL
                          AND (x.status = 'inactive' AND NOT x.draining OR x.status = 'error' AND NOT x.fences)
                     THEN coalesce((SELECT max(h.time) FROM worker_history h WHERE h.entity_id = x.id AND 'status' = ANY (h.changed_fields)), x.updated)
-                         + make_interval(secs => $6::float8) END AS lost_at
+                         + make_interval(secs => $7::float8) END AS lost_at
         FROM (SELECT y.id, y.status, y.draining, y.deactivated_at, y.heartbeat_seen, y.updated,
                      y.capabilities -> 'attempt_fence' IS NOT DISTINCT FROM 'true' AS fences
               FROM worker y WHERE y.id = e.worker OFFSET 0) x
     ) k ON true
-    WHERE e.finished_status IS NULL AND e.id > $7::bigint
+    WHERE e.finished_status IS NULL AND e.id > $8::bigint
     ORDER BY e.id
-    LIMIT $8::int
+    LIMIT $9::int
 ) w
 `
 
@@ -405,6 +419,7 @@ type FindOrphansParams struct {
 	StaleAfter       float64
 	ScheduledTimeout float64
 	Grace            float64
+	ActionTimeouts   string
 	UnfencedTimeout  float64
 	Patience         float64
 	Farewell         float64
@@ -443,6 +458,7 @@ func (q *Queries) FindOrphans(ctx context.Context, arg FindOrphansParams) (FindO
 		arg.StaleAfter,
 		arg.ScheduledTimeout,
 		arg.Grace,
+		arg.ActionTimeouts,
 		arg.UnfencedTimeout,
 		arg.Patience,
 		arg.Farewell,

@@ -404,22 +404,22 @@ func (q *Queries) SettleOrphans(ctx context.Context, result []byte, worker *int6
 
 const StartExecutions = `-- name: StartExecutions :many
 WITH wanted AS (
-    SELECT unnest($1::bigint[]) AS id, unnest($2::integer[]) AS attempt
+    SELECT unnest($2::bigint[]) AS id, unnest($3::integer[]) AS attempt
 ), locked AS (
     SELECT e.id, e.status, e.started_at, e.finished_at, e.result FROM execution e JOIN wanted w ON w.id = e.id
-    WHERE e.worker = $3 AND (w.attempt = 0 OR e.attempt = w.attempt)
-      AND EXISTS (SELECT FROM worker me WHERE me.id = $3 AND me.incarnation = $4::uuid)
+    WHERE e.worker = $4 AND (w.attempt = 0 OR e.attempt = w.attempt)
+      AND EXISTS (SELECT FROM worker me WHERE me.id = $4 AND me.incarnation = $5::uuid)
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
 ), moved AS (
     UPDATE execution e SET
         status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'running' END::execution_status_enum,
         started_at = CASE WHEN e.status = 'scheduled' THEN now() ELSE e.started_at END,
-        result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) || $5::jsonb ELSE e.result END
+        result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) || $6::jsonb ELSE e.result END
     FROM locked l
-    WHERE e.id = l.id AND e.worker = $3
+    WHERE e.id = l.id AND e.worker = $4
       AND (e.status = 'scheduled' OR (e.status = 'canceling' AND e.started_at IS NULL)
-           OR (e.status IN ('running', 'canceling') AND $6::boolean))
+           OR (e.status IN ('running', 'canceling') AND $7::boolean))
     RETURNING e.id, e.attempt, e.status, e.action, e.action_ref, e.config, e.enforcement, e.executor,
               e.workflow_task, e.finished_at, e.result, e.parent, e.permission_set_refs
 ), ended AS (
@@ -436,7 +436,9 @@ SELECT t.id, t.attempt, t.status, t.action, t.action_ref, t.config, t.executor, 
        t.permission_set_refs,
        coalesce((SELECT p.action_ref FROM execution p WHERE t.workflow_task IS NOT NULL AND p.id = t.parent), '')::text AS parent_ref,
        a.entrypoint, coalesce(a.is_adhoc, false)::boolean AS is_adhoc, a.pack_ref, a.param_schema, a.out_schema,
-       a.parameter_delivery, a.parameter_format, a.output_format, a.timeout_seconds,
+       a.parameter_delivery, a.parameter_format, a.output_format,
+       coalesce(CASE WHEN a.timeout_seconds IS NOT NULL AND attune_honours($1::text) THEN a.timeout_seconds END, 0)::int
+           AS timeout_seconds,
        a.runtime_version_constraint, r.name AS runtime, r.execution_config,
        (SELECT jsonb_agg(jsonb_build_object(
                    'version', v.version, 'is_default', v.is_default, 'execution_config', v.execution_config) ORDER BY v.id)
@@ -450,6 +452,7 @@ ORDER BY t.id
 `
 
 type StartExecutionsParams struct {
+	ActionTimeouts  string
 	Ids             []int64
 	Attempts        []int32
 	Worker          *int64
@@ -478,7 +481,7 @@ type StartExecutionsRow struct {
 	ParameterDelivery        *string
 	ParameterFormat          *string
 	OutputFormat             *string
-	TimeoutSeconds           *int32
+	TimeoutSeconds           int32
 	RuntimeVersionConstraint *string
 	Runtime                  *string
 	ExecutionConfig          []byte
@@ -495,6 +498,7 @@ type StartExecutionsRow struct {
 // repetition after this process lost the answer to the same statement.
 func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams) ([]StartExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, StartExecutions,
+		arg.ActionTimeouts,
 		arg.Ids,
 		arg.Attempts,
 		arg.Worker,
