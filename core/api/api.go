@@ -22,7 +22,7 @@
 //
 // # Executions as published
 //
-// Four operations on executions have the shapes of the published API, and accept its
+// Operations on executions have the shapes of the published API, and accept its
 // tokens beside ours (see published.go). Secret values are never shown.
 //
 // # On failure

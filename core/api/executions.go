@@ -19,6 +19,7 @@ import (
 const (
 	pageSize    = 20
 	maxPageSize = 100
+	largePage   = 50 // of the executions of a status or an enforcement
 	// searched is how many executions one list looks at: the newest that its leading
 	// filter finds. Totals end there, too.
 	searched = 20_000
@@ -129,7 +130,23 @@ func inUTC(at *time.Time) *time.Time {
 // listExecutions answers a page of executions, the newest first. As published, query
 // parameters that do not exist are ignored.
 func (s *Server) listExecutions(r *http.Request, _ *caller) (int, any, error) {
-	f, err := readExecutionFilter(r.URL.Query())
+	return s.list(r, r.URL.Query())
+}
+
+// listBy answers a page of the executions that one filter finds, whose value is in the
+// path. As published, its pages are larger than those of other lists, and counted.
+func (s *Server) listBy(filter string, value func(r *http.Request) string) func(*http.Request, *caller) (int, any, error) {
+	return func(r *http.Request, _ *caller) (int, any, error) {
+		given := r.URL.Query()
+		return s.list(r, url.Values{
+			filter: {value(r)}, "include_total": {"true"}, "page": {given.Get("page")},
+			"per_page": {cmp.Or(given.Get("page_size"), strconv.Itoa(largePage))},
+		})
+	}
+}
+
+func (s *Server) list(r *http.Request, query url.Values) (int, any, error) {
+	f, err := readExecutionFilter(query)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -155,6 +172,29 @@ func (s *Server) listExecutions(r *http.Request, _ *caller) (int, any, error) {
 		})
 	}
 	return http.StatusOK, map[string]any{"items": items, "pagination": at}, nil
+}
+
+// executionStats answers how many executions there are, by groups of statuses.
+func (s *Server) executionStats(r *http.Request, _ *caller) (int, any, error) {
+	rows, err := s.deps.Published.Store.PublishedStats(r.Context())
+	if err != nil {
+		return 0, nil, fmt.Errorf("count executions by status: %w", err)
+	}
+	counts := map[string]int64{
+		"total": 0, "completed": 0, "failed": 0, "running": 0, "pending": 0, "cancelled": 0, "timeout": 0, "abandoned": 0,
+	}
+	for _, row := range rows {
+		group := string(row.Status)
+		switch row.Status {
+		case attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled:
+			group = "pending"
+		case attune.StatusCanceling:
+			group = "cancelled"
+		}
+		counts[group] += row.N
+		counts["total"] += row.N
+	}
+	return http.StatusOK, map[string]any{"data": counts}, nil
 }
 
 // count adds the totals. A page beyond the end has no row that says how many match.

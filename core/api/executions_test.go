@@ -67,7 +67,13 @@ func call(t *testing.T, handler http.Handler, method, target, bearer, body strin
 	var answer map[string]any
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), w.Body.String())
 	path, _, _ := strings.Cut(target, "?")
-	if last := path[strings.LastIndex(path, "/")+1:]; last != "execute" && last != "executions" {
+	last := path[strings.LastIndex(path, "/")+1:]
+	switch {
+	case strings.HasPrefix(path, "/api/v1/enforcements/"):
+		path = "/api/v1/enforcements/{id}/executions"
+	case strings.HasPrefix(path, "/api/v1/executions/status/"):
+		path = "/api/v1/executions/status/{status}"
+	case last != "execute" && last != "executions" && last != "stats":
 		path = "/api/v1/executions/{id}"
 	}
 	readSpec(t).checkAnswer(t, path, strings.ToLower(method), w.Code, answer)

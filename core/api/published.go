@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/token"
@@ -37,6 +39,14 @@ func (s *Server) publishes(mux *http.ServeMux) {
 	mux.Handle("POST /api/v1/executions", s.published(ScopeSubmit, s.requestExecution))
 	mux.Handle("POST /api/v1/executions/execute", s.published(ScopeSubmit, s.requestExecution))
 	readers := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
+	read := func(path string, handle func(*http.Request, *caller) (int, any, error)) {
+		mux.Handle("GET "+path, s.published(ScopeRead, handle))
+	}
+	for _, status := range attune.Statuses { // a pattern would collide with those of one execution
+		read("/api/v1/executions/status/"+string(status), s.listBy("status", func(*http.Request) string { return string(status) }))
+	}
+	read("/api/v1/executions/stats", s.executionStats)
+	read("/api/v1/enforcements/{id}/executions", s.listBy("enforcement", func(r *http.Request) string { return r.PathValue("id") }))
 	mux.Handle("/api/v1/executions", readers(http.HandlerFunc(s.getOrPost)))
 	mux.Handle("/api/v1/executions/{id}", readers(http.HandlerFunc(s.onlyGet)))
 }
@@ -95,10 +105,14 @@ func (s *Server) identify(r *http.Request, scope Scope) (*caller, error) {
 		return &caller{}, nil
 	}
 	text := bearer(r)
+	cookie := text == ""
+	if cookie {
+		text = loginCookie(r)
+	}
 	if text == "" {
 		return nil, unauthorized("Missing authentication token")
 	}
-	if s.tokens != nil {
+	if s.tokens != nil && !cookie {
 		if own, ok := s.tokens.find(r.Context(), text); ok {
 			if !slices.Contains(own.scopes, scope) {
 				return nil, &statusError{http.StatusForbidden, "token " + own.name + " does not have the scope " + string(scope)}
@@ -123,6 +137,22 @@ func bearer(r *http.Request) string {
 		return ""
 	}
 	return strings.TrimSpace(text)
+}
+
+// accessCookie holds the access token of a person who has logged in with a browser.
+const accessCookie = "attune_access_token"
+
+// loginCookie returns the token of a login, empty without one. Browsers send cookies
+// along with what pages of other sites ask for, so that it only reads.
+func loginCookie(r *http.Request) string {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return ""
+	}
+	cookie, err := r.Cookie(accessCookie)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
 }
 
 // recognise checks what a valid token stands for: a token of an ended execution, or of
@@ -168,7 +198,7 @@ func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (
 func (s *Server) orPublished(next http.Handler) http.Handler {
 	own := s.guarded(ScopeRead, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.deps.Published.Signer.Verify(bearer(r)); err == nil && s.deps.Published.Store != nil {
+		if _, err := s.deps.Published.Signer.Verify(cmp.Or(bearer(r), loginCookie(r))); err == nil && s.deps.Published.Store != nil {
 			if _, err = s.identify(r, ScopeRead); err == nil {
 				next.ServeHTTP(w, r)
 				return

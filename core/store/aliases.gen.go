@@ -286,6 +286,7 @@ type (
 	PublishedExecutionRow           = db.PublishedExecutionRow
 	PublishedExecutionsParams       = db.PublishedExecutionsParams
 	PublishedExecutionsRow          = db.PublishedExecutionsRow
+	PublishedStatsRow               = db.PublishedStatsRow
 	Queries                         = db.Queries
 	QueueStat                       = db.QueueStat
 	RaiseAlertsParams               = db.RaiseAlertsParams
@@ -832,6 +833,7 @@ const (
 	PublishedAction                       = db.PublishedAction
 	PublishedExecution                    = db.PublishedExecution
 	PublishedExecutions                   = db.PublishedExecutions
+	PublishedStats                        = db.PublishedStats
 	PurgeDeadLetters                      = db.PurgeDeadLetters
 	RaiseAlerts                           = db.RaiseAlerts
 	ReactivateWorkers                     = db.ReactivateWorkers

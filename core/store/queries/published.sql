@@ -67,6 +67,10 @@ WHERE (sqlc.arg(status)::text = '' OR e.status::text = sqlc.arg(status)::text)
   AND (sqlc.arg(result)::text = '' OR e.result::text ILIKE sqlc.arg(result)::text)
 ORDER BY e.id DESC OFFSET sqlc.arg(skip)::bigint LIMIT sqlc.arg(page)::bigint;
 
+-- name: PublishedStats :many
+-- It counts every execution.
+SELECT e.status, count(*)::bigint AS n FROM execution e GROUP BY e.status;
+
 -- name: ActionIDsLike :many
 SELECT a.id FROM action a WHERE a.ref LIKE sqlc.arg(pattern)::text ORDER BY a.id LIMIT sqlc.arg(page)::bigint;
 

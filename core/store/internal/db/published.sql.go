@@ -346,6 +346,36 @@ func (q *Queries) PublishedExecutions(ctx context.Context, arg PublishedExecutio
 	return items, nil
 }
 
+const PublishedStats = `-- name: PublishedStats :many
+SELECT e.status, count(*)::bigint AS n FROM execution e GROUP BY e.status
+`
+
+type PublishedStatsRow struct {
+	Status attune.Status
+	N      int64
+}
+
+// It counts every execution.
+func (q *Queries) PublishedStats(ctx context.Context) ([]PublishedStatsRow, error) {
+	rows, err := q.db.Query(ctx, PublishedStats)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PublishedStatsRow
+	for rows.Next() {
+		var i PublishedStatsRow
+		if err := rows.Scan(&i.Status, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const TokenExecution = `-- name: TokenExecution :one
 SELECT e.status, e.executor FROM execution e WHERE e.id = $1
 `
