@@ -112,6 +112,7 @@ var additiveWhy = map[int64]struct {
 	58: {SafeBrief, "adds a column without rewriting to enforcement"},
 	59: {SafeOnline, "adds a column to a small table, and builds an index on workflow_execution without blocking writers"},
 	60: {SafeBrief, "replaces the tables of work queues, which nothing of ours fills, and copies audit_event"},
+	61: {SafeOnline, "a function"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -31,6 +31,7 @@ var expectedTables = []expectedTable{
 	{name: "runtime", columns: `
 		id:bigint ref:text pack:bigint pack_ref:text description:text name:text aliases:text[] distributions:jsonb
 		installation:jsonb execution_config:jsonb`},
+	{name: "runtime_version", columns: "id:bigint runtime:bigint version:text execution_config:jsonb is_default:boolean available:boolean"},
 	{name: "action", columns: `
 		id:bigint ref:text pack:bigint pack_ref:text label:text description:text entrypoint:text runtime:bigint
 		param_schema:jsonb out_schema:jsonb parameter_delivery:text parameter_format:text output_format:text

@@ -83,6 +83,9 @@ func Up(ctx context.Context, opts Options) (Result, error) {
 		if err != nil {
 			return err
 		}
+		if err := s.durable(ctx); err != nil {
+			return err
+		}
 		if result.Version, err = provider.GetDBVersion(ctx); err != nil || origin != OriginAdopted || len(result.Applied) == 0 {
 			return err
 		}
@@ -143,7 +146,7 @@ func (s *session) down(ctx context.Context, to int64, result *Result) error {
 		return err
 	}
 	if to > 0 {
-		return nil
+		return s.durable(ctx)
 	}
 	if result.Origin == OriginAdopted {
 		if err := s.dropMadeHistory(ctx, provider); err != nil {

@@ -32,7 +32,11 @@ func withSession(ctx context.Context, opts Options, fn func(context.Context, *se
 	if err != nil {
 		return err
 	}
-	db := stdlib.OpenDB(*cfg)
+	// A commit that waits for the disk would hold its locks meanwhile; see durable.
+	db := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "SET synchronous_commit = off")
+		return err
+	}))
 	db.SetMaxIdleConns(0) // a file that failed half-way may have left settings behind
 	defer func() { err = errors.Join(err, db.Close()) }()
 	conn, err := db.Conn(ctx)
@@ -41,6 +45,9 @@ func withSession(ctx context.Context, opts Options, fn func(context.Context, *se
 	}
 	s := &session{opts: opts, db: db, conn: conn}
 	defer func() { err = errors.Join(err, s.release(ctx)) }()
+	if _, err := conn.ExecContext(ctx, "RESET synchronous_commit"); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -135,6 +142,16 @@ func (s *session) hasTable(ctx context.Context, name string) (bool, error) {
 		return false, fmt.Errorf("look for table %s: %w", name, err)
 	}
 	return exists, nil
+}
+
+// durable commits once as the server does by default: with that, everything that was
+// committed before is on disk.
+func (s *session) durable(ctx context.Context) error {
+	_, err := s.conn.ExecContext(ctx, "UPDATE "+VersionTable+" SET is_applied = is_applied WHERE version_id = 0")
+	if err != nil {
+		return fmt.Errorf("write the schema version to disk: %w", err)
+	}
+	return nil
 }
 
 // forget removes the record of versions after everything else is gone, so that

@@ -144,7 +144,7 @@ func TestAdoptionExpectsWhatStatementsNeed(t *testing.T) {
 		"audit_event": true, "work_queue": true, "work_queue_item": true, "work_queue_dispatch": true,
 		"execution_history": true, "worker_history": true, "sensor_process_history": true,
 		"permission_set": true, "permission_assignment": true, "permission_set_role_assignment": true,
-		"identity_role_assignment": true,
+		"identity_role_assignment": true, "key": true,
 	}
 	for _, c := range there {
 		sql := ""

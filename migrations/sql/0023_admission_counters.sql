@@ -94,12 +94,19 @@ CREATE TABLE IF NOT EXISTS execution_slot (
 CREATE INDEX IF NOT EXISTS idx_execution_slot_scope ON execution_slot (scope_id);
 
 -- +goose Down
+-- Foreign keys go first: dropping a table waits for the disk with its locks held.
+ALTER TABLE IF EXISTS execution_slot DROP CONSTRAINT IF EXISTS execution_slot_execution_fkey;
+COMMIT AND CHAIN;
 DROP TABLE IF EXISTS execution_slot;
 COMMIT AND CHAIN;
 DROP TABLE IF EXISTS admission_scope;
 COMMIT AND CHAIN;
 DROP FUNCTION IF EXISTS attune_worker_load() CASCADE;
+ALTER TABLE IF EXISTS worker_load DROP CONSTRAINT IF EXISTS worker_load_worker_fkey;
+COMMIT AND CHAIN;
 DROP TABLE IF EXISTS worker_load;
+COMMIT AND CHAIN;
+ALTER TABLE IF EXISTS admission_blocked DROP CONSTRAINT IF EXISTS admission_blocked_state_id_fkey;
 COMMIT AND CHAIN;
 DROP TABLE IF EXISTS admission_blocked;
 COMMIT AND CHAIN;

@@ -62,10 +62,15 @@ ALTER TABLE worker
     ADD COLUMN IF NOT EXISTS suspect_reason text;
 
 -- +goose Down
+-- Foreign keys go first: dropping a table waits for the disk with its locks held.
 ALTER TABLE worker DROP COLUMN IF EXISTS suspect_reason, DROP COLUMN IF EXISTS suspect_since;
 COMMIT AND CHAIN;
 DROP TABLE IF EXISTS undelivered_dispatch;
 COMMIT AND CHAIN;
 DROP FUNCTION IF EXISTS attune_note_cancel() CASCADE;
+ALTER TABLE IF EXISTS execution_cancel DROP CONSTRAINT IF EXISTS execution_cancel_execution_fkey;
+COMMIT AND CHAIN;
 DROP TABLE IF EXISTS execution_cancel;
+ALTER TABLE IF EXISTS execution_retry DROP CONSTRAINT IF EXISTS execution_retry_failed_fkey;
+COMMIT AND CHAIN;
 DROP TABLE IF EXISTS execution_retry;

@@ -56,7 +56,12 @@ CREATE TABLE IF NOT EXISTS workflow_log (
 );
 
 -- +goose Down
+-- Foreign keys go first: dropping a table waits for the disk with its locks held.
+ALTER TABLE IF EXISTS workflow_log DROP CONSTRAINT IF EXISTS workflow_log_workflow_execution_fkey;
+COMMIT AND CHAIN;
 DROP TABLE IF EXISTS workflow_log;
+COMMIT AND CHAIN;
+ALTER TABLE IF EXISTS workflow_item DROP CONSTRAINT IF EXISTS workflow_item_workflow_execution_fkey;
 COMMIT AND CHAIN;
 DROP TABLE IF EXISTS workflow_item;
 COMMIT AND CHAIN;

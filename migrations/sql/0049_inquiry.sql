@@ -17,10 +17,12 @@ ALTER TABLE inquiry
     ADD COLUMN IF NOT EXISTS responded_by bigint,
     ADD COLUMN IF NOT EXISTS responder    text;
 ALTER TABLE inquiry ALTER COLUMN settled SET DEFAULT false;
+COMMIT AND CHAIN;
 UPDATE inquiry i SET settled = false WHERE i.status = 'pending';
 UPDATE inquiry i SET settled = false FROM execution e
 WHERE e.id = i.execution AND e.finished_status IS NULL AND i.settled;
 
+COMMIT AND CHAIN;
 CREATE INDEX IF NOT EXISTS attune_inquiry_pending ON inquiry (id) WHERE status = 'pending';
 CREATE INDEX IF NOT EXISTS attune_inquiry_unsettled ON inquiry (id) WHERE status <> 'pending' AND NOT settled;
 
@@ -73,7 +75,10 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
+-- Foreign keys go first: dropping a table waits for the disk with its locks held.
 DELETE FROM action WHERE ref = 'core.ask' AND entrypoint = 'native' AND EXISTS (SELECT FROM attune_schema_origin WHERE origin = 'own');
+COMMIT AND CHAIN;
+ALTER TABLE IF EXISTS inquiry_fault DROP CONSTRAINT IF EXISTS inquiry_fault_execution_fkey;
 COMMIT AND CHAIN;
 DROP TABLE IF EXISTS inquiry_fault;
 COMMIT AND CHAIN;
