@@ -44,7 +44,9 @@ func (k *keystore) merge(
 	if k == nil || row.Action == nil {
 		return params, known, nil
 	}
-	rows, err := retried(ctx, func(ctx context.Context) ([]store.KeysOfActionRow, error) { return k.read(ctx, *row.Action) })
+	rows, err := retried(ctx, func(ctx context.Context) ([]store.KeysOfActionRow, error) {
+		return k.read(ctx, *row.Action)
+	})
 	if err != nil {
 		return nil, hidden{}, fmt.Errorf("read the keystore for %s: %w", row.ActionRef, err)
 	}
@@ -69,7 +71,8 @@ func (k *keystore) merge(
 		}
 		if err != nil {
 			if _, said := k.warned.LoadOrStore(key.Ref, true); !said {
-				k.logger.WarnContext(ctx, "Key of the keystore cannot be opened and is left out of parameters", "key", key.Ref, "error", err)
+				k.logger.WarnContext(ctx, "Key of the keystore cannot be opened and is left out of parameters",
+					"key", key.Ref, "error", err)
 			}
 			delete(values, key.Name) // that of a wider owner is another value
 			continue

@@ -122,7 +122,8 @@ func (c Config) versions(
 func (p prober) probeVersion(ctx context.Context, runtime, version string, command []string) interpreter {
 	path, err := p.find(command[0])
 	if err != nil {
-		p.logger.DebugContext(ctx, "No interpreter of a runtime version is found", "runtime", runtime, "version", version, "error", err)
+		p.logger.DebugContext(ctx, "No interpreter of a runtime version is found",
+			"runtime", runtime, "version", version, "error", err)
 		return interpreter{}
 	}
 	if _, _, err := p.question(runtime, command); err != nil {
