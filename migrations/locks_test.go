@@ -120,13 +120,16 @@ func TestAMigrationThatWaitsHoldsNoBusyTable(t *testing.T) {
 	}
 	setup := connect(t, opts)
 	holders := map[int64]*holder{}
+	writing, stop := context.WithCancel(ctx)
+	var writers sync.WaitGroup
 	for _, table := range append([]string{"action", "pack", "policy", "rule", "runtime", "trigger"}, busyTables...) {
 		h := &holder{table: table, conn: connect(t, opts), release: make(chan struct{}, 1)}
 		holders[one[int64](t, h.conn, "SELECT pg_backend_pid()::bigint")] = h
 		exec(t, h.conn, "BEGIN")
 		exec(t, h.conn, "LOCK TABLE "+table+" IN ROW EXCLUSIVE MODE")
-		go h.run(ctx)
+		writers.Go(func() { h.run(writing) })
 	}
+	t.Cleanup(func() { stop(); writers.Wait() }) // before the connections are closed
 	for _, direction := range []struct {
 		name string
 		run  func() (migrations.Result, error)
