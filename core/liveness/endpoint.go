@@ -31,7 +31,6 @@ type endpointLook struct {
 func newClient() *http.Client {
 	transport := &http.Transport{
 		MaxIdleConns: 64, MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * time.Minute, MaxResponseHeaderBytes: endpointBody,
-		ResponseHeaderTimeout: endpointTimeout, TLSHandshakeTimeout: endpointTimeout,
 	}
 	return &http.Client{Transport: transport, Timeout: endpointTimeout, CheckRedirect: func(to *http.Request, via []*http.Request) error {
 		if to.URL.Host != via[0].URL.Host || !web(to.URL) {
@@ -61,8 +60,6 @@ func (l *endpointLook) ask(ctx context.Context, client *http.Client, address str
 	if err != nil || !web(target) {
 		return "is no http or https address"
 	}
-	ctx, cancel := context.WithTimeout(ctx, endpointTimeout)
-	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return "is no http or https address"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/placement"
@@ -22,7 +23,8 @@ import (
 // The bounds of looking at workers.
 const (
 	probePage     = 64
-	probeParallel = 8
+	pagesParallel = 4
+	probeParallel = 8               // questions to the broker
 	probeTimeout  = 3 * time.Second // of one question to the broker
 	unstartedScan = 20_000
 	endingsScan   = 2_000
@@ -107,104 +109,93 @@ func (p *Probes) tick(ctx context.Context) error {
 	return err
 }
 
+// lockHolder is what the session that holds the lock of the probes calls itself.
+const lockHolder = "attune-executor probes"
+
+// all probes the due workers, several pages at the same time: slow workers of one
+// page delay no other. Its lock is that of a session, so that no transaction is
+// open while the network is waited for.
 func (p *Probes) all(ctx context.Context) error {
-	var oldest unstarted
-	for after := int64(0); ; {
-		last, err := p.page(ctx, after, &oldest)
-		if err != nil {
-			return fmt.Errorf("look at the workers after %d: %w", after, err)
-		}
-		if after = last; after == 0 {
-			return nil
-		}
-	}
-}
-
-// page looks at the workers of one page and records what it saw, under the lock
-// that keeps other replicas from looking. It returns the last of a full page, else
-// 0.
-func (p *Probes) page(ctx context.Context, after int64, oldest *unstarted) (last int64, err error) {
-	var found []finding
-	var rows []store.FindProbedRow
-	err = p.store.Tx(ctx, "probes", func(ctx context.Context, tx *store.Tx) error {
-		found, rows, last = nil, nil, 0
-		won, err := tx.TryLoopLock(ctx, "probes")
-		if err != nil || !won {
-			return err
-		}
-		rows, err = tx.FindProbed(ctx, after, p.cfg.Interval.Seconds()*2/3, probePage)
-		if err != nil {
-			return fmt.Errorf("read the workers: %w", err)
-		}
-		if len(rows) == 0 {
-			return nil
-		}
-		if len(rows) == probePage {
-			last = rows[len(rows)-1].ID
-		}
-		if found, err = p.look(ctx, tx, rows, oldest); err != nil {
-			return err
-		}
-		return p.record(ctx, tx, found)
-	})
-	if err != nil {
-		return 0, err
-	}
-	p.tell(ctx, rows, found)
-	return last, p.suspect(ctx, found)
-}
-
-// unstarted is since when work lies unstarted, by worker; nil before it was read,
-// which is once a tick.
-type unstarted map[int64]*time.Time
-
-func (u *unstarted) read(ctx context.Context, tx *store.Tx) error {
-	if *u != nil {
+	lock, err := p.store.LockSession(ctx, "probes", lockHolder)
+	if _, locked := errors.AsType[*store.LockedError](err); locked {
 		return nil
 	}
-	rows, err := tx.FindUnstarted(ctx, unstartedScan)
 	if err != nil {
-		return fmt.Errorf("read since when work lies unstarted: %w", err)
+		return fmt.Errorf("probe the workers: %w", err)
 	}
-	*u = make(unstarted, len(rows))
-	for _, row := range rows {
-		(*u)[row.Worker] = &row.Oldest
+	defer lock.Release(ctx)
+	look := &look{probes: p, places: make(chan struct{}, probeParallel)}
+	if look.oldest, err = p.unstarted(ctx); err != nil {
+		return err
 	}
-	return nil
+	var pages errgroup.Group
+	pages.SetLimit(pagesParallel)
+	for after := int64(0); ; {
+		rows, err := p.store.FindProbed(ctx, after, p.cfg.Interval.Seconds()*2/3, probePage)
+		if err != nil {
+			return errors.Join(fmt.Errorf("read the workers after %d: %w", after, err), pages.Wait())
+		}
+		if len(rows) > 0 {
+			after = rows[len(rows)-1].ID
+			pages.Go(func() error { return look.page(ctx, rows) })
+		}
+		if len(rows) < probePage {
+			return pages.Wait()
+		}
+	}
 }
 
-// look asks about all workers of a page, some at a time.
-func (p *Probes) look(ctx context.Context, tx *store.Tx, rows []store.FindProbedRow, oldest *unstarted) ([]finding, error) {
-	if err := oldest.read(ctx, tx); err != nil {
-		return nil, err
-	}
-	endings, err := p.endings(ctx, tx, rows)
+// look is one probe of all workers.
+type look struct {
+	probes *Probes
+	oldest map[int64]*time.Time // of unstarted work, by worker
+	places chan struct{}        // bounds the questions to the broker
+	away   atomic.Bool          // the broker did not answer; it is asked no more
+}
+
+// page probes the workers of one page and records the findings.
+func (l *look) page(ctx context.Context, rows []store.FindProbedRow) error {
+	p := l.probes
+	endings, err := p.endings(ctx, rows)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	found := make([]finding, len(rows))
-	var away atomic.Bool
 	var group sync.WaitGroup
-	places := make(chan struct{}, probeParallel)
 	for i, row := range rows {
-		places <- struct{}{}
 		group.Go(func() {
-			defer func() { <-places }()
-			s := p.see(ctx, row, &away)
-			s.oldest, s.endings, s.byFailures = (*oldest)[row.ID], endings[row.ID], p.cfg.ByFailures || row.ByFailures
+			s := l.see(ctx, row)
+			s.oldest, s.endings, s.byFailures = l.oldest[row.ID], endings[row.ID], p.cfg.ByFailures || row.ByFailures
 			found[i] = judge(s, p.cfg.Limits, ValidFor*p.cfg.Interval)
 		})
 	}
 	group.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("look at %d workers: %w", len(rows), context.Cause(ctx)) // what was interrupted is no evidence
+	if err := ctx.Err(); err != nil { // an interrupted probe is no evidence
+		return fmt.Errorf("probe %d workers: %w", len(rows), context.Cause(ctx))
 	}
-	return found, nil
+	if err := p.record(ctx, found); err != nil {
+		return err
+	}
+	p.tell(ctx, rows, found)
+	return p.suspect(ctx, found)
+}
+
+// unstarted reads the age of the oldest unstarted execution of each worker.
+func (p *Probes) unstarted(ctx context.Context) (map[int64]*time.Time, error) {
+	rows, err := p.store.FindUnstarted(ctx, unstartedScan)
+	if err != nil {
+		return nil, fmt.Errorf("read the oldest unstarted executions: %w", err)
+	}
+	oldest := make(map[int64]*time.Time, len(rows))
+	for _, row := range rows {
+		oldest[row.Worker] = &row.Oldest
+	}
+	return oldest, nil
 }
 
 // endings reads how what the workers ran has ended lately, of those that are judged
 // by it.
-func (p *Probes) endings(ctx context.Context, tx *store.Tx, rows []store.FindProbedRow) (map[int64]*store.FindEndingsRow, error) {
+func (p *Probes) endings(ctx context.Context, rows []store.FindProbedRow) (map[int64]*store.FindEndingsRow, error) {
 	var ids []int64
 	for _, row := range rows {
 		if p.cfg.ByFailures || row.ByFailures {
@@ -214,7 +205,7 @@ func (p *Probes) endings(ctx context.Context, tx *store.Tx, rows []store.FindPro
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	list, err := tx.FindEndings(ctx, endingsScan, ids, endingsLately.Seconds())
+	list, err := p.store.FindEndings(ctx, endingsScan, ids, endingsLately.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("read how executions of %d workers ended: %w", len(ids), err)
 	}
@@ -225,16 +216,15 @@ func (p *Probes) endings(ctx context.Context, tx *store.Tx, rows []store.FindPro
 	return endings, nil
 }
 
-// see asks the broker for the queue of a worker, and the worker itself if it
-// offers that, at the same time. Once the broker has not answered it is not asked
-// for others: everybody would wait for it.
-func (p *Probes) see(ctx context.Context, row store.FindProbedRow, away *atomic.Bool) seen {
-	s := seen{FindProbedRow: row, stale: p.cfg.StaleAfter}
+// see asks the broker for the queue of a worker and, at the same time, the health
+// endpoint of the worker if it has one.
+func (l *look) see(ctx context.Context, row store.FindProbedRow) seen {
+	s := seen{FindProbedRow: row, stale: l.probes.cfg.StaleAfter}
 	var group sync.WaitGroup
-	if row.HealthUrl != "" && row.HeartbeatAge < p.cfg.StaleAfter.Seconds() {
-		group.Go(func() { s.endpoint = ask(ctx, p.client, row.HealthUrl, row.ID) })
+	if row.HealthUrl != "" && row.HeartbeatAge < s.stale.Seconds() {
+		group.Go(func() { s.endpoint = ask(ctx, l.probes.client, row.HealthUrl, row.ID) })
 	}
-	s.queue = p.seeQueue(ctx, row.ID, away)
+	s.queue = l.queue(ctx, row.ID)
 	group.Wait()
 	return s
 }
@@ -242,29 +232,33 @@ func (p *Probes) see(ctx context.Context, row store.FindProbedRow, away *atomic.
 // errAway stands for a broker that did not answer a moment ago.
 var errAway = errors.New("the broker does not answer")
 
-func (p *Probes) seeQueue(ctx context.Context, worker int64, away *atomic.Bool) queueLook {
-	if away.Load() {
+// queue asks the broker for the queue of a worker. A broker that did not answer in
+// time is not asked for the other workers: each would wait as long.
+func (l *look) queue(ctx context.Context, worker int64) queueLook {
+	l.places <- struct{}{}
+	defer func() { <-l.places }()
+	if l.away.Load() {
 		return queueLook{asked: true, err: errAway}
 	}
 	timed, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	begin := time.Now()
-	state, err := p.broker.QueueState(timed, message.WorkerExecutionsQueue(worker))
+	state, err := l.probes.broker.QueueState(timed, message.WorkerExecutionsQueue(worker))
 	if timed.Err() != nil {
-		away.Store(true)
+		l.away.Store(true)
 	}
 	return queueLook{asked: true, state: state, err: err, took: time.Since(begin)}
 }
 
-// record writes what was seen.
-func (p *Probes) record(ctx context.Context, tx *store.Tx, found []finding) error {
+// record writes the findings.
+func (p *Probes) record(ctx context.Context, found []finding) error {
 	written, err := params(found)
 	if err != nil {
 		return err
 	}
 	written.Replica = p.cfg.Replica
-	if err := tx.RecordProbes(ctx, written); err != nil {
-		return fmt.Errorf("record what was seen of %d workers: %w", len(found), err)
+	if err := p.store.RecordProbes(ctx, written); err != nil {
+		return fmt.Errorf("record the probes of %d workers: %w", len(found), err)
 	}
 	return nil
 }
