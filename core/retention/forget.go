@@ -63,10 +63,10 @@ const forgetPatience = 2 * time.Minute
 //
 // Executions that it has run lose its name first, a window of ids a transaction
 // (their history keeps it). The queue of its hand-overs must be empty; notices
-// about packs and cancels that nobody will read go with their queues. Then one
-// transaction looks again under locks, deletes the queues, the routes of its dead
-// letters, and the row: all of it, or, when its queue refuses, nothing. What is
-// interrupted is taken up by the same again.
+// about packs and cancels that no process will read go with their queues. Then the
+// deletion of the row is tried under locks and rolled back, the queues and the routes
+// of dead letters are deleted while no transaction is open, and the row is deleted
+// unless it was written meanwhile. The same call completes an interrupted one.
 func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, logger *slog.Logger) ([]Forgotten, error) {
 	workers := slices.Sorted(slices.Values(order.Workers))
 	workers = slices.Compact(workers)
@@ -114,8 +114,9 @@ const reasonReferred = "executions that have not ended refer to it"
 // means that it may go.
 func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
 	one := Forgotten{ID: worker}
-	err := page(ctx, st, "look at a worker", func(ctx context.Context, tx *store.Tx) (err error) {
-		one.Name, one.Reason, err = judge(ctx, tx, order, worker)
+	err := page(ctx, st, "look at a worker", func(ctx context.Context, tx *store.Tx) error {
+		row, reason, err := judge(ctx, tx, order, worker)
+		one.Name, one.Reason = row.Name, reason
 		return err
 	})
 	if err != nil || one.Reason != "" {
@@ -173,21 +174,46 @@ func releaseWorkers(ctx context.Context, st *store.Store, workers []int64, logge
 	}
 }
 
-// errKept takes the deletion of a worker back that the broker has refused.
-var errKept = errors.New("the worker is kept")
+// errRehearsed rolls a deletion back that was only tried.
+var errRehearsed = errors.New("the deletion was only tried")
 
-// forgetWorker removes one worker under its locks.
+// forgetWorker removes one worker. The broker is asked between two transactions:
+// the first deletes the row and rolls back, so that a row that must stay keeps its
+// queues, and the second deletes it for good unless it was written in between.
 func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
-	one := Forgotten{ID: worker}
+	one, written, err := deleteWorker(ctx, st, order, worker, nil)
+	if err == nil && one.Reason == "" {
+		one.Discarded, one.Reason, err = deleteQueues(ctx, queues, worker)
+	}
+	if err != nil || one.Reason != "" {
+		return one, wrapped(err, fmt.Sprintf("forget worker %d", worker))
+	}
+	discarded := one.Discarded
+	one, _, err = deleteWorker(ctx, st, order, worker, &written)
+	one.Discarded, one.Done = discarded, err == nil && one.Reason == ""
+	return one, wrapped(err, fmt.Sprintf("forget worker %d", worker))
+}
+
+// deleteWorker deletes the row of a worker under its locks, and returns when it was
+// written last. Without unwritten, which is the expected time, the deletion is rolled
+// back.
+func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worker int64, unwritten *time.Time) (
+	one Forgotten, written time.Time, err error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, forgetPatience)
 	defer cancel()
-	err := st.Tx(ctx, "forget a worker", func(ctx context.Context, tx *store.Tx) (err error) {
+	err = st.Tx(ctx, "forget a worker", func(ctx context.Context, tx *store.Tx) error {
 		one = Forgotten{ID: worker}
 		if err := bound(ctx, tx, forgetPatience); err != nil {
 			return err
 		}
-		if one.Name, one.Reason, err = judge(ctx, tx, order, worker); err != nil || one.Reason != "" {
+		row, reason, err := judge(ctx, tx, order, worker)
+		if one.Name, one.Reason, written = row.Name, reason, row.Updated; err != nil || reason != "" {
 			return err
+		}
+		if unwritten != nil && !written.Equal(*unwritten) {
+			one.Reason = "it came back while its queues were being deleted"
+			return nil
 		}
 		referred, err := tx.ReferredWorkers(ctx, []int64{worker})
 		if err != nil {
@@ -197,40 +223,38 @@ func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order For
 			one.Reason = reasonReferred
 			return nil
 		}
-		// Whatever else refers to it refuses here; the queues do not come back.
 		if _, err := tx.DeleteWorker(ctx, worker); err != nil {
 			return err
 		}
-		if one.Discarded, one.Reason, err = deleteQueues(ctx, queues, worker); err == nil && one.Reason != "" {
-			err = errKept
+		if unwritten == nil {
+			return errRehearsed
 		}
-		one.Done = err == nil
-		return err
+		return nil
 	})
-	switch {
-	case err == nil, errors.Is(err, errKept):
-		return one, nil
-	case store.ClassOf(err) == store.ClassRefused, store.ClassOf(err) == store.ClassConflict:
-		one.Done, one.Reason = false, err.Error() // something else still refers to it
-		return one, nil
+	switch class := store.ClassOf(err); {
+	case err == nil, errors.Is(err, errRehearsed):
+		return one, written, nil
+	case class == store.ClassRefused, class == store.ClassConflict:
+		one.Reason = err.Error() // rows of another table refer to it
+		return one, written, nil
 	default:
-		return one, fmt.Errorf("forget worker %d: %w", worker, err)
+		return one, written, err
 	}
 }
 
-// judge locks what belongs to the worker and says why it must stay; empty means
-// that it may go.
-func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (name, reason string, err error) {
+// judge locks the worker's rows and says why it must stay; empty means that it may
+// go.
+func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (row store.LockForgottenWorkerRow, reason string, err error) {
 	assigned, err := tx.LockWorkerLoad(ctx, worker)
 	if err != nil {
-		return "", "", err
+		return row, "", err
 	}
-	row, err := tx.LockForgottenWorker(ctx, order.Silent.Seconds(), order.Settled.Seconds(), worker)
+	row, err = tx.LockForgottenWorker(ctx, order.Silent.Seconds(), order.Settled.Seconds(), worker)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", "there is no such worker", nil
+		return row, "there is no such worker", nil
 	}
 	if err != nil {
-		return "", "", err
+		return row, "", err
 	}
 	switch {
 	case row.Status != "inactive":
@@ -244,10 +268,10 @@ func judge(ctx context.Context, tx *store.Tx, order ForgetOrder, worker int64) (
 	case assigned > 0:
 		reason = fmt.Sprintf("it holds %d executions", assigned)
 	}
-	return row.Name, reason, nil
+	return row, reason, nil
 }
 
-// queuePatience bounds what the broker is asked while the worker's row is locked.
+// queuePatience bounds the deletion of the queues of one worker.
 const queuePatience = 10 * time.Second
 
 // deleteQueues deletes the queues of a worker, the one with its hand-overs first,

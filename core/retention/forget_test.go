@@ -248,25 +248,40 @@ func TestAWorkerStaysWhileTheBrokerIsAway(t *testing.T) {
 	require.True(t, forget(t, st, &queues{}, worker)[worker].Done, "the same again goes on")
 }
 
-// Who enrols while its row is being deleted waits, and gets a row of its own.
-func TestAWorkerThatComesBackMeanwhileEnrolsAnew(t *testing.T) {
+// The broker is asked while no transaction is open and no row is locked.
+func TestQueuesAreDeletedOutsideOfTransactions(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	worker, open := silent(t, st, "gone", 2*week), -1
+	q := &queues{during: func() {
+		open = testkit.Count(t, st, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL AND backend_type = 'client backend'`)
+	}}
+	loop := retention.NewWorkers(retention.WorkersConfig{Interval: 10 * time.Millisecond, Silent: week}, st, q, testkit.Logger(t), nil, nil)
+	require.NoError(t, loop.Start(testkit.Context(t)))
+	t.Cleanup(loop.Stop)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, st, `SELECT count(*) FROM worker WHERE id = $1`, worker) == 0
+	}, 10*time.Second)
+	loop.Stop()
+	require.Zero(t, open)
+}
+
+// A worker that enrols while its queues are being deleted keeps its row, and makes
+// its queues again as it does whenever they are gone.
+func TestAWorkerThatComesBackMeanwhileStays(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	worker := silent(t, st, "back", 2*week)
-	enrolled := make(chan error, 1)
 	q := &queues{during: sync.OnceFunc(func() {
-		go func() {
-			_, err := st.Pool().Exec(context.Background(), `INSERT INTO worker (name, worker_type, worker_role) VALUES ('back', 'local', 'action')
-				ON CONFLICT (name) DO UPDATE SET status = 'inactive', incarnation = gen_random_uuid()`)
-			enrolled <- err
-		}()
-		testkit.Eventually(t, func() bool {
-			return testkit.Count(t, st, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
-		}, 5*time.Second)
+		testkit.Exec(t, st, `INSERT INTO worker (name, worker_type, worker_role) VALUES ('back', 'local', 'action')
+			ON CONFLICT (name) DO UPDATE SET status = 'inactive', incarnation = gen_random_uuid()`)
 	})}
-	require.True(t, forget(t, st, q, worker)[worker].Done)
-	require.NoError(t, <-enrolled)
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker WHERE name = 'back' AND id <> $1`, worker))
+	all, err := retention.ForgetWorkers(testkit.Context(t), st, q, retention.ForgetOrder{Workers: []int64{worker}, Silent: week}, testkit.Logger(t))
+	require.NoError(t, err)
+	require.False(t, all[0].Done)
+	require.Equal(t, "it came back while its queues were being deleted", all[0].Reason)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker WHERE name = 'back' AND id = $1`, worker))
 }
 
 // A million executions of one worker are not one transaction.

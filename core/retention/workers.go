@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -21,6 +22,9 @@ type WorkersConfig struct {
 // settled is how long a row must not have been written: who has just enrolled
 // has an old heartbeat until its first.
 const settled = time.Hour
+
+// lockHolder is what the session that holds the lock of the loop calls itself.
+const lockHolder = "attune-executor retention"
 
 // workersAtOnce bounds how many workers one walk over the executions is for.
 const workersAtOnce = 100
@@ -55,7 +59,17 @@ func NewWorkers(cfg WorkersConfig, st *store.Store, b Broker, logger *slog.Logge
 	return w
 }
 
+// tick holds a session's lock, so that no transaction stays open over the walk of
+// another one through the executions.
 func (w *Workers) tick(ctx context.Context) error {
+	lock, err := w.store.LockSession(ctx, "retention workers", lockHolder)
+	if _, locked := errors.AsType[*store.LockedError](err); locked {
+		return nil
+	}
+	if err != nil {
+		return wrapped(err, "forget workers that were inactive for long")
+	}
+	defer lock.Release(ctx)
 	stays := map[int64]string{}
 	defer func() { w.told = stays }()
 	order := ForgetOrder{Silent: w.cfg.Silent, Settled: min(settled, w.cfg.Silent)}
@@ -71,28 +85,14 @@ func (w *Workers) tick(ctx context.Context) error {
 			order.Workers = append(order.Workers, one.ID)
 		}
 		after = found[len(found)-1].ID
-		all, won, err := w.forget(ctx, order)
+		all, err := ForgetWorkers(ctx, w.store, w.broker, order, w.logger)
 		for _, one := range all {
 			w.tell(ctx, one, stays)
 		}
-		if err != nil || !won {
+		if err != nil {
 			return wrapped(err, "forget workers that were inactive for long")
 		}
 	}
-}
-
-// forget holds the lock of the loop while it works: the walk over executions is
-// nothing that two replicas should do at once.
-func (w *Workers) forget(ctx context.Context, order ForgetOrder) (all []Forgotten, won bool, err error) {
-	err = w.store.Tx(ctx, "retention workers", func(ctx context.Context, tx *store.Tx) (err error) {
-		if won, err = tx.TryLoopLock(ctx, "retention workers"); err != nil || !won {
-			return err
-		}
-		done, err := ForgetWorkers(ctx, w.store, w.broker, order, w.logger)
-		all = append(all, done...)
-		return err
-	})
-	return all, won, err
 }
 
 func (w *Workers) tell(ctx context.Context, one Forgotten, stays map[int64]string) {

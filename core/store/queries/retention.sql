@@ -58,7 +58,7 @@ SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last, (SELECT coun
 SELECT coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = sqlc.arg(worker) FOR UPDATE), 0)::int AS assigned;
 
 -- name: LockForgottenWorker :one
-SELECT w.name, w.status::text AS status, w.cordoned, w.draining,
+SELECT w.name, w.status::text AS status, w.cordoned, w.draining, w.updated::timestamptz AS updated,
        (coalesce(w.heartbeat_seen, w.updated) < now() - make_interval(secs => sqlc.arg(silent)::float8)
         AND w.updated <= now() - make_interval(secs => sqlc.arg(settled)::float8))::bool AS silent
 FROM worker w WHERE w.id = sqlc.arg(worker) FOR UPDATE;

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const DeleteWorker = `-- name: DeleteWorker :execrows
@@ -114,7 +115,7 @@ func (q *Queries) ListQueueWorkers(ctx context.Context, staleAfter float64) ([]L
 }
 
 const LockForgottenWorker = `-- name: LockForgottenWorker :one
-SELECT w.name, w.status::text AS status, w.cordoned, w.draining,
+SELECT w.name, w.status::text AS status, w.cordoned, w.draining, w.updated::timestamptz AS updated,
        (coalesce(w.heartbeat_seen, w.updated) < now() - make_interval(secs => $1::float8)
         AND w.updated <= now() - make_interval(secs => $2::float8))::bool AS silent
 FROM worker w WHERE w.id = $3 FOR UPDATE
@@ -125,6 +126,7 @@ type LockForgottenWorkerRow struct {
 	Status   string
 	Cordoned bool
 	Draining bool
+	Updated  time.Time
 	Silent   bool
 }
 
@@ -136,6 +138,7 @@ func (q *Queries) LockForgottenWorker(ctx context.Context, silent float64, settl
 		&i.Status,
 		&i.Cordoned,
 		&i.Draining,
+		&i.Updated,
 		&i.Silent,
 	)
 	return i, err
