@@ -113,6 +113,8 @@ var additiveWhy = map[int64]struct {
 	59: {SafeOnline, "adds a column to a small table, and builds an index on workflow_execution without blocking writers"},
 	60: {SafeBrief, "replaces the tables of work queues, which nothing of ours fills, and copies audit_event"},
 	61: {SafeOnline, "a function"},
+	67: {SafeBrief, "adds a column without rewriting to outbox, and a table"},
+	68: {SafeOnline, "builds an index on execution without blocking writers"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

@@ -115,6 +115,7 @@ const roundConnections = 5
 func (e *Engine) open(ctx context.Context) (err error) {
 	base := store.Config{
 		URL: e.cfg.Database.URL, Schema: e.cfg.Database.Schema, ConnectTimeout: e.cfg.Database.ConnectTimeout,
+		Relay: e.id,
 	}
 	hot := base
 	hot.MaxConnections, hot.ApplicationName, hot.HotPath = roundConnections, "attune-executor rounds", true
@@ -180,7 +181,7 @@ func (e *Engine) assemble(version string) {
 	e.loops["replica"] = e.report.Loop
 	view := monitor.New(monitor.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout,
+		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, SilentReplicas: e.cfg.Retention.SilentReplicas,
 	}, monitor.Deps{Store: e.query})
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)

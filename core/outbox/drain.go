@@ -23,7 +23,7 @@ type Drained struct {
 func Drain(ctx context.Context, st *store.Store, publisher Publisher) (Drained, error) {
 	var d Drained
 	for {
-		rows, err := st.ClaimOutbox(ctx, 0, sweepPage)
+		rows, err := st.ClaimOutbox(ctx, store.ClaimOutboxParams{Page: sweepPage})
 		if err != nil {
 			return d, fmt.Errorf("claim outbox rows: %w", err)
 		}

@@ -22,7 +22,7 @@ func (r *Relay) runListen(ctx context.Context) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 		defer cancel()
-		taken, err := r.store.TakeOutbox(ctx, id)
+		taken, err := r.store.TakeOutbox(ctx, r.ownerID(), id)
 		if err != nil {
 			r.logger.DebugContext(ctx, "A row of the outbox is left to a sweep", "outbox_id", id, "error", err)
 			return

@@ -11,6 +11,7 @@ type Metrics struct {
 	published *prometheus.CounterVec
 	sweeps    prometheus.Counter
 	left      prometheus.Counter
+	given     prometheus.Counter
 	waiting   prometheus.Gauge
 	oldest    prometheus.Gauge
 }
@@ -27,6 +28,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		left: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "attune_outbox_left_total", Help: "Messages left to the sweep because too many were pending in memory.",
 		}),
+		given: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_outbox_lost_rows_total", Help: "Rows that another replica claimed because this one stood still for longer than its lease.",
+		}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "attune_outbox_messages", Help: "Messages in the outbox at the last sweep.",
 		}),
@@ -34,7 +38,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "attune_outbox_oldest_seconds", Help: "Age of the oldest outbox row at the last sweep.",
 		}),
 	}
-	reg.MustRegister(m.published, m.sweeps, m.left, m.waiting, m.oldest)
+	reg.MustRegister(m.published, m.sweeps, m.left, m.given, m.waiting, m.oldest)
 	return m
 }
 
@@ -56,6 +60,12 @@ func (m *Metrics) swept(n int) {
 func (m *Metrics) leftToSweep(n int) {
 	if m != nil {
 		m.left.Add(float64(n))
+	}
+}
+
+func (m *Metrics) lost(rows int) {
+	if m != nil {
+		m.given.Add(float64(rows))
 	}
 }
 

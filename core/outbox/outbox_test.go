@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +39,9 @@ type childConfig struct {
 	AMQP     string `json:"amqp"`
 	Queue    string `json:"queue"`
 	Point    string `json:"point"`
+	// Stops has the process stop itself at the point, once, and otherwise it dies there.
+	Stops bool `json:"stops"`
+	Rows  int  `json:"rows"`
 }
 
 // child commits one row of two messages and publishes it, killing itself at
@@ -47,15 +51,21 @@ func child(raw string) int {
 	if err := json.Unmarshal([]byte(raw), &cfg); err != nil {
 		return 2
 	}
+	stop := sync.OnceFunc(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
 	crashPoint = func(point string) {
-		if point == cfg.Point {
+		switch {
+		case point != cfg.Point:
+		case cfg.Stops:
+			stop()
+		default:
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	st, err := store.Open(ctx, store.Config{URL: cfg.Database, Schema: testkit.Schema, MaxConnections: 4}, telemetry.Discard())
+	owner := store.Config{URL: cfg.Database, Schema: testkit.Schema, MaxConnections: 4, Relay: uuid.New()}
+	st, err := store.Open(ctx, owner, telemetry.Discard())
 	if err != nil {
 		return 1
 	}
@@ -63,24 +73,43 @@ func child(raw string) int {
 	if err := wire.Start(ctx); err != nil {
 		return 1
 	}
-	relay := New(Config{}, st, wire.Publisher(), telemetry.Discard(), nil)
+	relay := New(Config{MaxBatch: 2}, st, wire.Publisher(), telemetry.Discard(), nil)
+	add := func(messages ...Message) error {
+		return st.Tx(ctx, "append", func(ctx context.Context, tx *store.Tx) error {
+			id, err := Append(ctx, tx, messages)
+			tx.AfterCommit(func() { relay.Published(id, messages) })
+			return err
+		})
+	}
+	for i := range max(cfg.Rows, 1) {
+		if err := add(
+			Message{ID: nth("first", i), RoutingKey: cfg.Queue, Type: "T", Body: []byte(`1`)},
+			Message{ID: nth("second", i), RoutingKey: cfg.Queue, Type: "T", Body: []byte(`2`)},
+		); err != nil {
+			return 1
+		}
+	}
 	if err := relay.Start(ctx); err != nil {
 		return 1
 	}
-	messages := []Message{
-		{ID: "first", RoutingKey: cfg.Queue, Type: "T", Body: []byte(`1`)},
-		{ID: "second", RoutingKey: cfg.Queue, Type: "T", Body: []byte(`2`)},
+	for cfg.Stops && relay.Pending() > 0 {
+		time.Sleep(10 * time.Millisecond)
 	}
-	err = st.Tx(ctx, "append", func(ctx context.Context, tx *store.Tx) error {
-		id, err := Append(ctx, tx, messages)
-		tx.AfterCommit(func() { relay.Published(id, messages) })
-		return err
-	})
-	if err != nil {
-		return 1
+	if cfg.Stops {
+		if err := add(Message{ID: "resumed", RoutingKey: cfg.Queue, Type: "T", Body: []byte(`3`)}); err != nil {
+			return 1
+		}
 	}
 	<-ctx.Done()
 	return 3 // it should have died
+}
+
+// nth is the id of a message of a later row.
+func nth(id string, row int) string {
+	if row == 0 {
+		return id
+	}
+	return fmt.Sprintf("%s %d", id, row)
 }
 
 // queue declares a queue in a fresh virtual host and returns how to read it.

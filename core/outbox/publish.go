@@ -13,7 +13,7 @@ import (
 )
 
 // publish sends rows and settles each of them by its outcomes. It reports
-// whether the broker had a say about every one of them: false means that it is
+// whether the broker answered for every one of them: false means that it is
 // away and that trying on at once is of no use.
 func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	var batch []broker.Message
@@ -87,10 +87,10 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 	case refused || len(left) < len(each.messages):
 		r.split(ctx, each, left, returned, reason)
 		return settledSplit
-	case time.Since(each.since) < r.cfg.SweepAge-time.Second:
-		return settledRepeat // nothing got out: the same row, from memory
+	case time.Since(each.since) < r.cfg.SweepAge-time.Second, r.keeps(reason):
+		return settledRepeat // the same row, from memory: no other replica publishes it
 	default:
-		r.forget(each, false) // a sweep takes it
+		r.forget(each, false) // a sweep of any replica takes it
 		return settledLeft
 	}
 }
@@ -133,7 +133,7 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 	bounded, cancel := context.WithTimeout(ctx, splitTimeout)
 	defer cancel()
 	err := r.store.Tx(bounded, "split an outbox row", func(ctx context.Context, tx *store.Tx) error {
-		mine, err := tx.LockOutbox(ctx, each.id)
+		mine, err := tx.LockOutbox(ctx, each.id, r.ownerID())
 		if err != nil || len(mine) == 0 {
 			return err // what another replica has settled is not to be decided twice
 		}
@@ -221,19 +221,33 @@ func (r *Relay) deleteDone(ctx context.Context) error {
 // sweepPage bounds the rows that are claimed at once.
 const sweepPage = 100
 
-// sweepOnce claims rows that nobody published and hands them to the relay: page
-// after page while the broker takes them, else one page to try.
+// sweepOnce claims rows that no relay owns and hands them to this one: page after page
+// while the broker takes them, else one page to try. A replica whose broker is away
+// claims one row at a time, and gives up its own at the end of the sweep, so that
+// other replicas get them.
 func (r *Relay) sweepOnce(ctx context.Context) error {
-	r.deleteDone(ctx)
-	for {
-		claimed, err := r.store.ClaimOutbox(ctx, r.cfg.SweepAge.Seconds(), sweepPage)
+	_ = r.deleteDone(ctx) // logged
+	for r.room() {
+		page := int32(sweepPage)
+		if r.away.Load() {
+			if page = 1; r.Pending() > 0 {
+				break
+			}
+		}
+		claimed, err := r.store.ClaimOutbox(ctx, store.ClaimOutboxParams{
+			OlderThanSeconds: r.cfg.SweepAge.Seconds(), LeaseSeconds: r.cfg.Lease.Seconds(), Page: page, Owner: r.ownerID(),
+		})
 		if err != nil {
 			return fmt.Errorf("claim outbox rows: %w", err)
 		}
 		if !r.takeOver(claimed) || len(claimed) < sweepPage || !r.well.Load() {
-			return r.lag(ctx)
+			break
 		}
 	}
+	if err := r.release(ctx); err != nil {
+		return err
+	}
+	return r.lag(ctx)
 }
 
 // takeOver hands claimed rows to the relay. It reports whether there was room

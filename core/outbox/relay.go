@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/store"
@@ -25,6 +27,9 @@ type Config struct {
 	// SweepAge is how long a row may lie unpublished before a sweep takes it.
 	// Default 5 s.
 	SweepAge time.Duration
+	// Lease is how long the rows of this relay stay its own after it has renewed the
+	// lease for the last time. Default 5 s.
+	Lease time.Duration
 	// MaxPending bounds the messages kept in memory. Default 20,000.
 	MaxPending int
 	// MaxBatch bounds one publish. Default 500.
@@ -50,6 +55,9 @@ func (c Config) withDefaults() Config {
 	if c.SweepAge <= 0 {
 		c.SweepAge = 5 * time.Second
 	}
+	if c.Lease <= 0 {
+		c.Lease = 5 * time.Second
+	}
 	if c.MaxPending <= 0 {
 		c.MaxPending = 20_000
 	}
@@ -62,7 +70,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Relay publishes outbox rows. It is a supervise.Service.
+// Relay publishes outbox rows. It is a supervise.Service. If its store names a relay,
+// it owns what is committed through stores with that name, and no other relay
+// publishes those rows while its lease is renewed.
 type Relay struct {
 	supervise.Base
 
@@ -72,6 +82,7 @@ type Relay struct {
 	logger    *slog.Logger
 	metrics   *Metrics
 	sweep     *supervise.Loop
+	owner     uuid.UUID // zero if it owns no rows
 
 	mu      sync.Mutex
 	pending []row
@@ -81,6 +92,8 @@ type Relay struct {
 	wake    chan struct{}  // something is pending
 	delete  chan struct{}  // something is done
 	well    atomic.Bool    // the last batch was confirmed
+	away    atomic.Bool    // the broker did not answer for the last batch
+	lease   lease
 }
 
 // row is one outbox row in memory.
@@ -95,12 +108,19 @@ type row struct {
 func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, metrics *Metrics) *Relay {
 	r := &Relay{
 		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger, metrics: metrics,
-		held: make(map[int64]bool), wake: make(chan struct{}, 1), delete: make(chan struct{}, 1),
+		owner: ownerOf(st), held: make(map[int64]bool), wake: make(chan struct{}, 1), delete: make(chan struct{}, 1),
 	}
 	r.sweep = supervise.NewLoop(supervise.LoopConfig{
 		Name: "outbox", Interval: r.cfg.SweepInterval, Timeout: 20 * time.Second, Jitter: 0.2, Tick: r.sweepOnce, Logger: logger,
 	})
 	return r
+}
+
+func ownerOf(st *store.Store) uuid.UUID {
+	if st == nil {
+		return uuid.Nil
+	}
+	return st.Relay()
 }
 
 // Published hands over a committed row. It never blocks; when the broker has
@@ -145,6 +165,10 @@ func (r *Relay) Sweep() *supervise.Loop { return r.sweep }
 
 func (r *Relay) run(ctx context.Context) {
 	var besides sync.WaitGroup
+	leasing, endLeasing := context.WithCancel(context.WithoutCancel(ctx))
+	defer endLeasing()
+	var renewing sync.WaitGroup
+	renewing.Go(func() { r.runLease(leasing) })
 	besides.Go(func() { r.runDeletes(ctx) })
 	if r.cfg.Listen {
 		besides.Go(func() { r.runListen(ctx) })
@@ -153,6 +177,9 @@ func (r *Relay) run(ctx context.Context) {
 	r.sweep.Stop()
 	besides.Wait()
 	r.flush(context.WithoutCancel(ctx))
+	endLeasing()
+	renewing.Wait()
+	r.endLease(context.WithoutCancel(ctx))
 }
 
 // runPublishes publishes what is pending, everything that has come meanwhile
@@ -171,12 +198,19 @@ func (r *Relay) runPublishes(ctx context.Context) {
 		case <-r.wake:
 		}
 		for ctx.Err() == nil {
+			if !r.entitled(ctx) {
+				if !supervise.Sleep(ctx, retryPause) {
+					return
+				}
+				continue
+			}
 			rows := r.take()
 			if len(rows) == 0 {
 				break
 			}
 			answered := r.publish(flying, rows)
 			r.well.Store(answered)
+			r.away.Store(!answered)
 			if !answered && !supervise.Sleep(ctx, retryPause) {
 				return
 			}
@@ -191,12 +225,13 @@ const retryPause = 200 * time.Millisecond
 func (r *Relay) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.FlushTimeout)
 	defer cancel()
-	for rows := r.take(); len(rows) > 0 && ctx.Err() == nil; rows = r.take() {
-		if !r.publish(ctx, rows) {
+	for r.entitled(ctx) && ctx.Err() == nil {
+		rows := r.take()
+		if len(rows) == 0 || !r.publish(ctx, rows) {
 			break // the rows are in the database; another replica sweeps them
 		}
 	}
-	_ = r.deleteDone(ctx) // what is left is published once more by a sweep
+	_ = r.deleteDone(ctx) // rows that could not be deleted are published once more by a sweep
 }
 
 // take moves rows from pending to the caller, up to the size of one batch.

@@ -60,6 +60,7 @@ type (
 	CheckPublishedLeaksRow          = db.CheckPublishedLeaksRow
 	CheckSlotsRow                   = db.CheckSlotsRow
 	CheckStaleLoadRow               = db.CheckStaleLoadRow
+	ClaimOutboxParams               = db.ClaimOutboxParams
 	ClaimOutboxRow                  = db.ClaimOutboxRow
 	ClearAlertsRow                  = db.ClearAlertsRow
 	ControlActionRow                = db.ControlActionRow
@@ -131,6 +132,7 @@ type (
 	FindExpiredInquiriesRow         = db.FindExpiredInquiriesRow
 	FindExpiredWaitersParams        = db.FindExpiredWaitersParams
 	FindExpiredWaitersRow           = db.FindExpiredWaitersRow
+	FindFamiliesRow                 = db.FindFamiliesRow
 	FindForgettableWorkersParams    = db.FindForgettableWorkersParams
 	FindForgettableWorkersRow       = db.FindForgettableWorkersRow
 	FindForgottenEventsParams       = db.FindForgottenEventsParams
@@ -144,6 +146,7 @@ type (
 	FindLostRequestsRow             = db.FindLostRequestsRow
 	FindMisplacedWaitersRow         = db.FindMisplacedWaitersRow
 	FindNewestAttemptRow            = db.FindNewestAttemptRow
+	FindOldRootsRow                 = db.FindOldRootsRow
 	FindOrphansParams               = db.FindOrphansParams
 	FindOrphansRow                  = db.FindOrphansRow
 	FindProbedRow                   = db.FindProbedRow
@@ -264,6 +267,7 @@ type (
 	OperatorAudit                   = db.OperatorAudit
 	Outbox                          = db.Outbox
 	OutboxBacklogRow                = db.OutboxBacklogRow
+	OutboxOwner                     = db.OutboxOwner
 	OwnerTypeEnum                   = db.OwnerTypeEnum
 	Pack                            = db.Pack
 	PackEnvironmentStatusEnum       = db.PackEnvironmentStatusEnum
@@ -282,6 +286,7 @@ type (
 	PolicyMethodEnum                = db.PolicyMethodEnum
 	PrunableRowsParams              = db.PrunableRowsParams
 	PrunableRowsRow                 = db.PrunableRowsRow
+	PruneEnforcementsRow            = db.PruneEnforcementsRow
 	PublishedActionRow              = db.PublishedActionRow
 	PublishedExecutionRow           = db.PublishedExecutionRow
 	PublishedExecutionsParams       = db.PublishedExecutionsParams
@@ -331,6 +336,7 @@ type (
 	RedriveResetRow                 = db.RedriveResetRow
 	RedriveRowsRow                  = db.RedriveRowsRow
 	RedriveShapeRow                 = db.RedriveShapeRow
+	ReleaseOutboxParams             = db.ReleaseOutboxParams
 	ReleaseWorkerWindowRow          = db.ReleaseWorkerWindowRow
 	RelinkRulesRow                  = db.RelinkRulesRow
 	RepairEndedRow                  = db.RepairEndedRow
@@ -601,6 +607,7 @@ const (
 	DecideExecutions                      = db.DecideExecutions
 	DeleteAdmissionEntries                = db.DeleteAdmissionEntries
 	DeleteLostHolders                     = db.DeleteLostHolders
+	DeleteOldExecutions                   = db.DeleteOldExecutions
 	DeleteOutbox                          = db.DeleteOutbox
 	DeleteWorker                          = db.DeleteWorker
 	DescribeOverdue                       = db.DescribeOverdue
@@ -609,12 +616,14 @@ const (
 	EndCancelled                          = db.EndCancelled
 	EndHeadless                           = db.EndHeadless
 	EndOrphanedRuns                       = db.EndOrphanedRuns
+	EndOutboxLease                        = db.EndOutboxLease
 	EndOverruns                           = db.EndOverruns
 	EndScheduled                          = db.EndScheduled
 	EndUnheardCancels                     = db.EndUnheardCancels
 	EndWorkflowParents                    = db.EndWorkflowParents
 	EnforcementConditionEnumAll           = db.EnforcementConditionEnumAll
 	EnforcementConditionEnumAny           = db.EnforcementConditionEnumAny
+	EnforcementIndexed                    = db.EnforcementIndexed
 	EnforcementStatusEnumCreated          = db.EnforcementStatusEnumCreated
 	EnforcementStatusEnumDisabled         = db.EnforcementStatusEnumDisabled
 	EnforcementStatusEnumProcessed        = db.EnforcementStatusEnumProcessed
@@ -646,6 +655,7 @@ const (
 	FindEndings                           = db.FindEndings
 	FindExpiredInquiries                  = db.FindExpiredInquiries
 	FindExpiredWaiters                    = db.FindExpiredWaiters
+	FindFamilies                          = db.FindFamilies
 	FindForgettableWorkers                = db.FindForgettableWorkers
 	FindForgottenEnforcements             = db.FindForgottenEnforcements
 	FindForgottenEvents                   = db.FindForgottenEvents
@@ -657,6 +667,7 @@ const (
 	FindLostRequestsByStatus              = db.FindLostRequestsByStatus
 	FindMisplacedWaiters                  = db.FindMisplacedWaiters
 	FindNewestAttempt                     = db.FindNewestAttempt
+	FindOldRoots                          = db.FindOldRoots
 	FindOrphans                           = db.FindOrphans
 	FindProbed                            = db.FindProbed
 	FindRules                             = db.FindRules
@@ -700,6 +711,7 @@ const (
 	InsertTasks                           = db.InsertTasks
 	InsertWorkflows                       = db.InsertWorkflows
 	IsAdopted                             = db.IsAdopted
+	KeepOutbox                            = db.KeepOutbox
 	KeepWorkflowItems                     = db.KeepWorkflowItems
 	KeepWorkflowSource                    = db.KeepWorkflowSource
 	KeysOfAction                          = db.KeysOfAction
@@ -730,6 +742,7 @@ const (
 	LockForHandBack                       = db.LockForHandBack
 	LockForgottenWorker                   = db.LockForgottenWorker
 	LockLostHolders                       = db.LockLostHolders
+	LockOldExecutions                     = db.LockOldExecutions
 	LockOutbox                            = db.LockOutbox
 	LockPolicies                          = db.LockPolicies
 	LockPolicyActions                     = db.LockPolicyActions
@@ -821,10 +834,12 @@ const (
 	PruneAlerts                           = db.PruneAlerts
 	PruneCancels                          = db.PruneCancels
 	PruneDeadLetters                      = db.PruneDeadLetters
+	PruneEnforcements                     = db.PruneEnforcements
 	PruneEventMatched                     = db.PruneEventMatched
 	PruneGroupStates                      = db.PruneGroupStates
 	PruneLateWrites                       = db.PruneLateWrites
 	PruneLostWork                         = db.PruneLostWork
+	PruneOperatorAudit                    = db.PruneOperatorAudit
 	PruneRules                            = db.PruneRules
 	PruneScopes                           = db.PruneScopes
 	PruneTriggers                         = db.PruneTriggers
@@ -883,8 +898,10 @@ const (
 	RedriveShape                          = db.RedriveShape
 	ReferredWorkers                       = db.ReferredWorkers
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
+	ReleaseOutbox                         = db.ReleaseOutbox
 	ReleaseWorkerWindow                   = db.ReleaseWorkerWindow
 	RelinkRules                           = db.RelinkRules
+	RenewOutboxLease                      = db.RenewOutboxLease
 	ReopenDeadLetters                     = db.ReopenDeadLetters
 	ReopenKeptLetters                     = db.ReopenKeptLetters
 	ReopenTasks                           = db.ReopenTasks
@@ -916,6 +933,7 @@ const (
 	RunWorkflowParents                    = db.RunWorkflowParents
 	RuntimeVersions                       = db.RuntimeVersions
 	SayWorker                             = db.SayWorker
+	SchemaAdopted                         = db.SchemaAdopted
 	SensorProcessStatusEnumBackoff        = db.SensorProcessStatusEnumBackoff
 	SensorProcessStatusEnumFailed         = db.SensorProcessStatusEnumFailed
 	SensorProcessStatusEnumRunning        = db.SensorProcessStatusEnumRunning

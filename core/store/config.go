@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/attune-go/attune/migrations"
@@ -22,6 +23,9 @@ type Config struct {
 	ConnectTimeout time.Duration
 	// ApplicationName is what the server shows for the connections; "attune" when empty.
 	ApplicationName string
+	// Relay is the relay that publishes what is committed through this store, and owns
+	// those rows of the outbox; zero if there is none.
+	Relay uuid.UUID
 	// ReadOnly makes every transaction read only, so that a dashboard cannot
 	// change anything by accident.
 	ReadOnly bool
@@ -73,6 +77,9 @@ func (c Config) pool() (*pgxpool.Config, error) {
 	params["jit"] = "off"
 	if c.StatementTimeout > 0 {
 		params["statement_timeout"] = milliseconds(c.StatementTimeout)
+	}
+	if c.Relay != uuid.Nil {
+		params["attune.relay"] = c.Relay.String()
 	}
 	if c.ReadOnly {
 		params["default_transaction_read_only"] = "on"

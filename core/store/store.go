@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/attune-go/attune/core/store/internal/db"
@@ -66,6 +67,10 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Schema is the name of the schema that the store works in.
 func (s *Store) Schema() string { return s.cfg.Schema }
+
+// Relay is the relay that owns what is committed through this store to the outbox;
+// zero if there is none.
+func (s *Store) Relay() uuid.UUID { return s.cfg.Relay }
 
 // ReadOnly reports whether the store refuses to write.
 func (s *Store) ReadOnly() bool { return s.cfg.ReadOnly }

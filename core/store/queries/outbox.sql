@@ -10,31 +10,63 @@ RETURNING id;
 -- name: DeleteOutbox :execrows
 DELETE FROM outbox WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
+-- name: RenewOutboxLease :exec
+-- Only the named relay publishes the rows it owns while this is repeated in time.
+INSERT INTO outbox_owner (id) VALUES (sqlc.arg(owner)::uuid)
+ON CONFLICT (id) DO UPDATE SET renewed = now();
+
+-- name: EndOutboxLease :exec
+-- Also removes the leases of replicas that were killed.
+DELETE FROM outbox_owner WHERE id = sqlc.arg(owner)::uuid OR renewed < now() - interval '1 day';
+
 -- name: ClaimOutbox :many
--- Takes rows that nobody published for a while, oldest first. The claim itself
--- ages, so that a claimer that dies is followed by another.
+-- Takes due rows without an owner, or of an owner without a lease, oldest first. The
+-- claim itself ages, so that rows of a claimer without a lease are claimed again.
 WITH due AS (
     SELECT o.id FROM outbox o
     WHERE coalesce(o.claimed_at, o.created) < now() - make_interval(secs => sqlc.arg(older_than_seconds)::float8)
+      AND NOT EXISTS (SELECT FROM outbox_owner l WHERE l.id = o.owner
+                      AND l.renewed > now() - make_interval(secs => sqlc.arg(lease_seconds)::float8))
     ORDER BY o.id
     LIMIT sqlc.arg(page)::int
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF o SKIP LOCKED
 )
-UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
+UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1, owner = sqlc.narg(owner)::uuid
 WHERE o.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces;
 
+-- name: ReleaseOutbox :execrows
+-- Gives up old rows that their owner does not hold in memory: any replica may claim
+-- them.
+UPDATE outbox o SET owner = NULL
+WHERE o.id = ANY (ARRAY(
+        SELECT t.id FROM outbox t
+        WHERE t.owner = sqlc.arg(owner)::uuid
+          AND coalesce(t.claimed_at, t.created) < now() - make_interval(secs => sqlc.arg(older_than_seconds)::float8)
+          AND NOT EXISTS (SELECT FROM unnest(sqlc.arg(held)::bigint[]) h (id) WHERE h.id = t.id)
+        ORDER BY t.id LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED))
+  AND o.owner = sqlc.arg(owner)::uuid;
+
+-- name: KeepOutbox :many
+-- The rows that a relay still owns after its lease had lapsed. The renewed claim makes
+-- a concurrent ClaimOutbox of another replica leave them.
+WITH mine AS (
+    SELECT o.id FROM outbox o WHERE o.id = ANY (sqlc.arg(held)::bigint[]) AND o.owner = sqlc.arg(owner)::uuid
+    ORDER BY o.id FOR UPDATE
+)
+UPDATE outbox o SET claimed_at = now() WHERE o.id = ANY (ARRAY(SELECT id FROM mine)) RETURNING o.id;
+
 -- name: LockOutbox :many
--- Nothing when the row is gone: another replica has settled it.
-SELECT id FROM outbox WHERE id = sqlc.arg(id) FOR UPDATE;
+-- Nothing when the row is gone or another replica has claimed it.
+SELECT id FROM outbox WHERE id = sqlc.arg(id) AND owner IS NOT DISTINCT FROM sqlc.narg(owner)::uuid FOR UPDATE;
 
 -- name: SplitOutbox :one
--- What came back of a batch goes on in a row of its own, to be tried again.
--- Nothing is made when the row is already gone: another replica settled it.
-INSERT INTO outbox (created, claimed_at, attempts, last_error, message_ids, exchanges, routing_keys, message_types, bodies, traces)
+-- The undelivered messages of a row get a row of their own without an owner, to be
+-- published again by a sweep. Nothing is inserted when the row is already gone.
+INSERT INTO outbox (created, claimed_at, attempts, last_error, message_ids, exchanges, routing_keys, message_types, bodies, traces, owner)
 SELECT o.created, now(), o.attempts + 1, sqlc.arg(last_error)::text,
        sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[],
-       sqlc.arg(message_types)::text[], sqlc.arg(bodies)::bytea[], sqlc.arg(traces)::text[]
+       sqlc.arg(message_types)::text[], sqlc.arg(bodies)::bytea[], sqlc.arg(traces)::text[], NULL
 FROM outbox o
 WHERE o.id = sqlc.arg(id)
 RETURNING id;
@@ -51,6 +83,6 @@ SELECT pg_notify('attune_outbox', current_schema() || ' ' || sqlc.arg(id)::bigin
 
 -- name: TakeOutbox :many
 -- Takes a row of which an engine was told, unless another has it.
-UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
-WHERE o.id = sqlc.arg(id) AND o.claimed_at IS NULL
+UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1, owner = sqlc.narg(owner)::uuid
+WHERE o.id = sqlc.arg(id) AND o.claimed_at IS NULL AND o.owner IS NULL
 RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces;

@@ -26,9 +26,11 @@ DELETE FROM engine_replica
 WHERE state = 'vanished' AND last_seen < now() - make_interval(secs => sqlc.arg(silent_seconds)::float8);
 
 -- name: ListReplicas :many
--- The replicas that are listed, those that run the longest first.
+-- The replicas that have reported lately, those that run the longest first. A
+-- silent one is listed for a while.
 SELECT r.id, r.host, r.version, r.pid, r.state, r.started, r.last_seen, r.loops, r.in_flight, r.details,
        extract(epoch FROM now() - r.last_seen)::float8 AS age
 FROM engine_replica r
+WHERE r.last_seen > now() - make_interval(secs => sqlc.arg(listed_seconds)::float8)
 ORDER BY r.started, r.id
 LIMIT sqlc.arg(bound)::bigint;

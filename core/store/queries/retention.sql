@@ -126,3 +126,86 @@ SELECT w.id, w.name, w.status::text AS status, w.draining,
        (coalesce(w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8), false)
         AND (w.status <> 'inactive' OR w.draining))::bool AS present
 FROM worker w WHERE w.worker_role = 'action' ORDER BY w.id;
+
+-- name: FindOldRoots :one
+-- The ended roots of one window of ids: executions without a parent and an original
+-- that ended long ago. last is where the next window begins; more is false when the
+-- window reached executions that are too young, or the end.
+WITH page AS MATERIALIZED (
+    SELECT e.id, e.created < now() - make_interval(secs => sqlc.arg(older)::float8) AS old,
+           (e.parent IS NULL AND e.original_execution IS NULL AND e.finished_status IS NOT NULL AND e.admission_state_id IS NULL
+            AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => sqlc.arg(older)::float8)) AS ended
+    FROM execution e WHERE e.id > sqlc.arg(after)::bigint ORDER BY e.id LIMIT sqlc.arg(window_size)::int
+)
+SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last,
+       ((SELECT count(*) FROM page) = sqlc.arg(window_size)::int AND (SELECT bool_or(p.old) FROM page p))::bool AS more,
+       ARRAY(SELECT p.id FROM page p WHERE p.old AND p.ended ORDER BY p.id)::bigint[] AS roots;
+
+-- name: FindFamilies :many
+-- The executions of each root: its children and repetitions, theirs, and so on. over
+-- says that all ended long ago and that nothing open refers to any of them.
+WITH RECURSIVE family AS (
+    SELECT r.id AS root, r.id FROM unnest(sqlc.arg(roots)::bigint[]) r (id)
+    UNION
+    SELECT f.root, c.id FROM family f CROSS JOIN LATERAL (
+        SELECT x.id FROM execution x WHERE x.parent = f.id
+        UNION ALL
+        SELECT x.id FROM execution x WHERE x.original_execution = f.id) c
+)
+SELECT f.root::bigint AS root, array_agg(f.id ORDER BY f.id)::bigint[] AS members, bool_and(
+    e.finished_status IS NOT NULL AND e.admission_state_id IS NULL
+    AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => sqlc.arg(older)::float8)
+    AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id)
+    AND NOT EXISTS (SELECT FROM execution_slot s WHERE s.execution = e.id)
+    AND NOT EXISTS (SELECT FROM execution_retry r WHERE r.failed = e.id AND r.waiting)
+    AND NOT EXISTS (SELECT FROM inquiry i WHERE i.execution = e.id AND (i.status = 'pending' OR NOT i.settled))
+    AND NOT EXISTS (SELECT FROM dead_letter d WHERE d.execution = e.id AND d.decision IS NULL)
+    AND NOT EXISTS (SELECT FROM work_queue_dispatch w WHERE w.execution = e.id AND w.status IN ('leased', 'dispatched'))
+)::bool AS over
+FROM family f JOIN execution e ON e.id = f.id
+GROUP BY f.root ORDER BY f.root;
+
+-- name: LockOldExecutions :many
+SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR UPDATE;
+
+-- name: DeleteOldExecutions :execrows
+-- Attempts, workflow states, their logs, inquiries and secrets go with their
+-- executions.
+DELETE FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
+
+-- name: PruneEnforcements :one
+-- The processed enforcements of one window of ids to which no execution refers; last
+-- and more as for FindOldRoots.
+WITH page AS MATERIALIZED (
+    SELECT f.id, f.status, f.created < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
+    FROM enforcement f WHERE f.id > sqlc.arg(after)::bigint ORDER BY f.id LIMIT sqlc.arg(window_size)::int
+), gone AS (
+    DELETE FROM enforcement x
+    WHERE x.id = ANY (ARRAY(SELECT p.id FROM page p WHERE p.old AND p.status <> 'created'
+                            AND NOT EXISTS (SELECT FROM execution e WHERE e.enforcement = p.id)))
+      AND x.status <> 'created'
+    RETURNING x.id
+)
+SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last,
+       ((SELECT count(*) FROM page) = sqlc.arg(window_size)::int AND (SELECT bool_or(p.old) FROM page p))::bool AS more,
+       (SELECT count(*) FROM gone)::bigint AS removed;
+
+-- name: PruneOperatorAudit :execrows
+-- Their ids grow with time, as those of late writes do.
+DELETE FROM operator_audit a
+WHERE a.id = ANY (ARRAY(
+        SELECT t.id FROM (SELECT o.id, o.at < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
+                          FROM operator_audit o ORDER BY o.id LIMIT sqlc.arg(page)::int) t
+        WHERE t.old));
+
+-- name: EnforcementIndexed :one
+-- Whether executions are found by their enforcement without a scan.
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_index i
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = 'execution'::regclass AND a.attname = 'enforcement' AND i.indisvalid
+      AND (i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) = '(enforcement IS NOT NULL)'))::bool AS indexed;
+
+-- name: SchemaAdopted :one
+-- Whether the schema belongs to an installation that was there before.
+SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted;

@@ -1463,6 +1463,12 @@ type Outbox struct {
 	MessageTypes []string
 	Bodies       [][]byte
 	Traces       []string
+	Owner        *uuid.UUID
+}
+
+type OutboxOwner struct {
+	ID      uuid.UUID
+	Renewed time.Time
 }
 
 type Pack struct {

@@ -7,6 +7,8 @@ package db
 
 import (
 	"context"
+
+	"github.com/google/uuid"
 )
 
 const AppendOutbox = `-- name: AppendOutbox :one
@@ -45,15 +47,24 @@ func (q *Queries) AppendOutbox(ctx context.Context, arg AppendOutboxParams) (int
 const ClaimOutbox = `-- name: ClaimOutbox :many
 WITH due AS (
     SELECT o.id FROM outbox o
-    WHERE coalesce(o.claimed_at, o.created) < now() - make_interval(secs => $1::float8)
+    WHERE coalesce(o.claimed_at, o.created) < now() - make_interval(secs => $2::float8)
+      AND NOT EXISTS (SELECT FROM outbox_owner l WHERE l.id = o.owner
+                      AND l.renewed > now() - make_interval(secs => $3::float8))
     ORDER BY o.id
-    LIMIT $2::int
-    FOR UPDATE SKIP LOCKED
+    LIMIT $4::int
+    FOR UPDATE OF o SKIP LOCKED
 )
-UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
+UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1, owner = $1::uuid
 WHERE o.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces
 `
+
+type ClaimOutboxParams struct {
+	Owner            *uuid.UUID
+	OlderThanSeconds float64
+	LeaseSeconds     float64
+	Page             int32
+}
 
 type ClaimOutboxRow struct {
 	ID           int64
@@ -66,10 +77,15 @@ type ClaimOutboxRow struct {
 	Traces       []string
 }
 
-// Takes rows that nobody published for a while, oldest first. The claim itself
-// ages, so that a claimer that dies is followed by another.
-func (q *Queries) ClaimOutbox(ctx context.Context, olderThanSeconds float64, page int32) ([]ClaimOutboxRow, error) {
-	rows, err := q.db.Query(ctx, ClaimOutbox, olderThanSeconds, page)
+// Takes due rows without an owner, or of an owner without a lease, oldest first. The
+// claim itself ages, so that rows of a claimer without a lease are claimed again.
+func (q *Queries) ClaimOutbox(ctx context.Context, arg ClaimOutboxParams) ([]ClaimOutboxRow, error) {
+	rows, err := q.db.Query(ctx, ClaimOutbox,
+		arg.Owner,
+		arg.OlderThanSeconds,
+		arg.LeaseSeconds,
+		arg.Page,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +125,53 @@ func (q *Queries) DeleteOutbox(ctx context.Context, ids []int64) (int64, error) 
 	return result.RowsAffected(), nil
 }
 
-const LockOutbox = `-- name: LockOutbox :many
-SELECT id FROM outbox WHERE id = $1 FOR UPDATE
+const EndOutboxLease = `-- name: EndOutboxLease :exec
+DELETE FROM outbox_owner WHERE id = $1::uuid OR renewed < now() - interval '1 day'
 `
 
-// Nothing when the row is gone: another replica has settled it.
-func (q *Queries) LockOutbox(ctx context.Context, id int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, LockOutbox, id)
+// Also removes the leases of replicas that were killed.
+func (q *Queries) EndOutboxLease(ctx context.Context, owner uuid.UUID) error {
+	_, err := q.db.Exec(ctx, EndOutboxLease, owner)
+	return err
+}
+
+const KeepOutbox = `-- name: KeepOutbox :many
+WITH mine AS (
+    SELECT o.id FROM outbox o WHERE o.id = ANY ($1::bigint[]) AND o.owner = $2::uuid
+    ORDER BY o.id FOR UPDATE
+)
+UPDATE outbox o SET claimed_at = now() WHERE o.id = ANY (ARRAY(SELECT id FROM mine)) RETURNING o.id
+`
+
+// The rows that a relay still owns after its lease had lapsed. The renewed claim makes
+// a concurrent ClaimOutbox of another replica leave them.
+func (q *Queries) KeepOutbox(ctx context.Context, held []int64, owner uuid.UUID) ([]int64, error) {
+	rows, err := q.db.Query(ctx, KeepOutbox, held, owner)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockOutbox = `-- name: LockOutbox :many
+SELECT id FROM outbox WHERE id = $1 AND owner IS NOT DISTINCT FROM $2::uuid FOR UPDATE
+`
+
+// Nothing when the row is gone or another replica has claimed it.
+func (q *Queries) LockOutbox(ctx context.Context, iD int64, owner *uuid.UUID) ([]int64, error) {
+	rows, err := q.db.Query(ctx, LockOutbox, iD, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -164,11 +220,55 @@ func (q *Queries) OutboxBacklog(ctx context.Context) (OutboxBacklogRow, error) {
 	return i, err
 }
 
+const ReleaseOutbox = `-- name: ReleaseOutbox :execrows
+UPDATE outbox o SET owner = NULL
+WHERE o.id = ANY (ARRAY(
+        SELECT t.id FROM outbox t
+        WHERE t.owner = $1::uuid
+          AND coalesce(t.claimed_at, t.created) < now() - make_interval(secs => $2::float8)
+          AND NOT EXISTS (SELECT FROM unnest($3::bigint[]) h (id) WHERE h.id = t.id)
+        ORDER BY t.id LIMIT $4::int FOR UPDATE SKIP LOCKED))
+  AND o.owner = $1::uuid
+`
+
+type ReleaseOutboxParams struct {
+	Owner            uuid.UUID
+	OlderThanSeconds float64
+	Held             []int64
+	Page             int32
+}
+
+// Gives up old rows that their owner does not hold in memory: any replica may claim
+// them.
+func (q *Queries) ReleaseOutbox(ctx context.Context, arg ReleaseOutboxParams) (int64, error) {
+	result, err := q.db.Exec(ctx, ReleaseOutbox,
+		arg.Owner,
+		arg.OlderThanSeconds,
+		arg.Held,
+		arg.Page,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const RenewOutboxLease = `-- name: RenewOutboxLease :exec
+INSERT INTO outbox_owner (id) VALUES ($1::uuid)
+ON CONFLICT (id) DO UPDATE SET renewed = now()
+`
+
+// Only the named relay publishes the rows it owns while this is repeated in time.
+func (q *Queries) RenewOutboxLease(ctx context.Context, owner uuid.UUID) error {
+	_, err := q.db.Exec(ctx, RenewOutboxLease, owner)
+	return err
+}
+
 const SplitOutbox = `-- name: SplitOutbox :one
-INSERT INTO outbox (created, claimed_at, attempts, last_error, message_ids, exchanges, routing_keys, message_types, bodies, traces)
+INSERT INTO outbox (created, claimed_at, attempts, last_error, message_ids, exchanges, routing_keys, message_types, bodies, traces, owner)
 SELECT o.created, now(), o.attempts + 1, $1::text,
        $2::text[], $3::text[], $4::text[],
-       $5::text[], $6::bytea[], $7::text[]
+       $5::text[], $6::bytea[], $7::text[], NULL
 FROM outbox o
 WHERE o.id = $8
 RETURNING id
@@ -185,8 +285,8 @@ type SplitOutboxParams struct {
 	ID           int64
 }
 
-// What came back of a batch goes on in a row of its own, to be tried again.
-// Nothing is made when the row is already gone: another replica settled it.
+// The undelivered messages of a row get a row of their own without an owner, to be
+// published again by a sweep. Nothing is inserted when the row is already gone.
 func (q *Queries) SplitOutbox(ctx context.Context, arg SplitOutboxParams) (int64, error) {
 	row := q.db.QueryRow(ctx, SplitOutbox,
 		arg.LastError,
@@ -204,8 +304,8 @@ func (q *Queries) SplitOutbox(ctx context.Context, arg SplitOutboxParams) (int64
 }
 
 const TakeOutbox = `-- name: TakeOutbox :many
-UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1
-WHERE o.id = $1 AND o.claimed_at IS NULL
+UPDATE outbox o SET claimed_at = now(), attempts = o.attempts + 1, owner = $1::uuid
+WHERE o.id = $2 AND o.claimed_at IS NULL AND o.owner IS NULL
 RETURNING o.id, o.attempts, o.message_ids, o.exchanges, o.routing_keys, o.message_types, o.bodies, o.traces
 `
 
@@ -221,8 +321,8 @@ type TakeOutboxRow struct {
 }
 
 // Takes a row of which an engine was told, unless another has it.
-func (q *Queries) TakeOutbox(ctx context.Context, id int64) ([]TakeOutboxRow, error) {
-	rows, err := q.db.Query(ctx, TakeOutbox, id)
+func (q *Queries) TakeOutbox(ctx context.Context, owner *uuid.UUID, iD int64) ([]TakeOutboxRow, error) {
+	rows, err := q.db.Query(ctx, TakeOutbox, owner, iD)
 	if err != nil {
 		return nil, err
 	}

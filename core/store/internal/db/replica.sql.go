@@ -41,8 +41,9 @@ const ListReplicas = `-- name: ListReplicas :many
 SELECT r.id, r.host, r.version, r.pid, r.state, r.started, r.last_seen, r.loops, r.in_flight, r.details,
        extract(epoch FROM now() - r.last_seen)::float8 AS age
 FROM engine_replica r
+WHERE r.last_seen > now() - make_interval(secs => $1::float8)
 ORDER BY r.started, r.id
-LIMIT $1::bigint
+LIMIT $2::bigint
 `
 
 type ListReplicasRow struct {
@@ -59,9 +60,10 @@ type ListReplicasRow struct {
 	Age      float64
 }
 
-// The replicas that are listed, those that run the longest first.
-func (q *Queries) ListReplicas(ctx context.Context, bound int64) ([]ListReplicasRow, error) {
-	rows, err := q.db.Query(ctx, ListReplicas, bound)
+// The replicas that have reported lately, those that run the longest first. A
+// silent one is listed for a while.
+func (q *Queries) ListReplicas(ctx context.Context, listedSeconds float64, bound int64) ([]ListReplicasRow, error) {
+	rows, err := q.db.Query(ctx, ListReplicas, listedSeconds, bound)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,20 @@ import (
 	"time"
 )
 
+const DeleteOldExecutions = `-- name: DeleteOldExecutions :execrows
+DELETE FROM execution e WHERE e.id = ANY ($1::bigint[])
+`
+
+// Attempts, workflow states, their logs, inquiries and secrets go with their
+// executions.
+func (q *Queries) DeleteOldExecutions(ctx context.Context, ids []int64) (int64, error) {
+	result, err := q.db.Exec(ctx, DeleteOldExecutions, ids)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const DeleteWorker = `-- name: DeleteWorker :execrows
 DELETE FROM worker WHERE id = $1
 `
@@ -20,6 +34,73 @@ func (q *Queries) DeleteWorker(ctx context.Context, worker int64) (int64, error)
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const EnforcementIndexed = `-- name: EnforcementIndexed :one
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_index i
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = 'execution'::regclass AND a.attname = 'enforcement' AND i.indisvalid
+      AND (i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) = '(enforcement IS NOT NULL)'))::bool AS indexed
+`
+
+// Whether executions are found by their enforcement without a scan.
+func (q *Queries) EnforcementIndexed(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, EnforcementIndexed)
+	var indexed bool
+	err := row.Scan(&indexed)
+	return indexed, err
+}
+
+const FindFamilies = `-- name: FindFamilies :many
+WITH RECURSIVE family AS (
+    SELECT r.id AS root, r.id FROM unnest($2::bigint[]) r (id)
+    UNION
+    SELECT f.root, c.id FROM family f CROSS JOIN LATERAL (
+        SELECT x.id FROM execution x WHERE x.parent = f.id
+        UNION ALL
+        SELECT x.id FROM execution x WHERE x.original_execution = f.id) c
+)
+SELECT f.root::bigint AS root, array_agg(f.id ORDER BY f.id)::bigint[] AS members, bool_and(
+    e.finished_status IS NOT NULL AND e.admission_state_id IS NULL
+    AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => $1::float8)
+    AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id)
+    AND NOT EXISTS (SELECT FROM execution_slot s WHERE s.execution = e.id)
+    AND NOT EXISTS (SELECT FROM execution_retry r WHERE r.failed = e.id AND r.waiting)
+    AND NOT EXISTS (SELECT FROM inquiry i WHERE i.execution = e.id AND (i.status = 'pending' OR NOT i.settled))
+    AND NOT EXISTS (SELECT FROM dead_letter d WHERE d.execution = e.id AND d.decision IS NULL)
+    AND NOT EXISTS (SELECT FROM work_queue_dispatch w WHERE w.execution = e.id AND w.status IN ('leased', 'dispatched'))
+)::bool AS over
+FROM family f JOIN execution e ON e.id = f.id
+GROUP BY f.root ORDER BY f.root
+`
+
+type FindFamiliesRow struct {
+	Root    int64
+	Members []int64
+	Over    bool
+}
+
+// The executions of each root: its children and repetitions, theirs, and so on. over
+// says that all ended long ago and that nothing open refers to any of them.
+func (q *Queries) FindFamilies(ctx context.Context, older float64, roots []int64) ([]FindFamiliesRow, error) {
+	rows, err := q.db.Query(ctx, FindFamilies, older, roots)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindFamiliesRow
+	for rows.Next() {
+		var i FindFamiliesRow
+		if err := rows.Scan(&i.Root, &i.Members, &i.Over); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const FindForgettableWorkers = `-- name: FindForgettableWorkers :many
@@ -69,6 +150,34 @@ func (q *Queries) FindForgettableWorkers(ctx context.Context, arg FindForgettabl
 		return nil, err
 	}
 	return items, nil
+}
+
+const FindOldRoots = `-- name: FindOldRoots :one
+WITH page AS MATERIALIZED (
+    SELECT e.id, e.created < now() - make_interval(secs => $2::float8) AS old,
+           (e.parent IS NULL AND e.original_execution IS NULL AND e.finished_status IS NOT NULL AND e.admission_state_id IS NULL
+            AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => $2::float8)) AS ended
+    FROM execution e WHERE e.id > $3::bigint ORDER BY e.id LIMIT $1::int
+)
+SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last,
+       ((SELECT count(*) FROM page) = $1::int AND (SELECT bool_or(p.old) FROM page p))::bool AS more,
+       ARRAY(SELECT p.id FROM page p WHERE p.old AND p.ended ORDER BY p.id)::bigint[] AS roots
+`
+
+type FindOldRootsRow struct {
+	Last  int64
+	More  bool
+	Roots []int64
+}
+
+// The ended roots of one window of ids: executions without a parent and an original
+// that ended long ago. last is where the next window begins; more is false when the
+// window reached executions that are too young, or the end.
+func (q *Queries) FindOldRoots(ctx context.Context, windowSize int32, older float64, after int64) (FindOldRootsRow, error) {
+	row := q.db.QueryRow(ctx, FindOldRoots, windowSize, older, after)
+	var i FindOldRootsRow
+	err := row.Scan(&i.Last, &i.More, &i.Roots)
+	return i, err
 }
 
 const ListQueueWorkers = `-- name: ListQueueWorkers :many
@@ -144,6 +253,30 @@ func (q *Queries) LockForgottenWorker(ctx context.Context, silent float64, settl
 	return i, err
 }
 
+const LockOldExecutions = `-- name: LockOldExecutions :many
+SELECT e.id FROM execution e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id FOR UPDATE
+`
+
+func (q *Queries) LockOldExecutions(ctx context.Context, ids []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, LockOldExecutions, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LockWorkerLoad = `-- name: LockWorkerLoad :one
 SELECT coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = $1 FOR UPDATE), 0)::int AS assigned
 `
@@ -191,6 +324,37 @@ func (q *Queries) PruneDeadLetters(ctx context.Context, older float64, page int3
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const PruneEnforcements = `-- name: PruneEnforcements :one
+WITH page AS MATERIALIZED (
+    SELECT f.id, f.status, f.created < now() - make_interval(secs => $2::float8) AS old
+    FROM enforcement f WHERE f.id > $3::bigint ORDER BY f.id LIMIT $1::int
+), gone AS (
+    DELETE FROM enforcement x
+    WHERE x.id = ANY (ARRAY(SELECT p.id FROM page p WHERE p.old AND p.status <> 'created'
+                            AND NOT EXISTS (SELECT FROM execution e WHERE e.enforcement = p.id)))
+      AND x.status <> 'created'
+    RETURNING x.id
+)
+SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last,
+       ((SELECT count(*) FROM page) = $1::int AND (SELECT bool_or(p.old) FROM page p))::bool AS more,
+       (SELECT count(*) FROM gone)::bigint AS removed
+`
+
+type PruneEnforcementsRow struct {
+	Last    int64
+	More    bool
+	Removed int64
+}
+
+// The processed enforcements of one window of ids to which no execution refers; last
+// and more as for FindOldRoots.
+func (q *Queries) PruneEnforcements(ctx context.Context, windowSize int32, older float64, after int64) (PruneEnforcementsRow, error) {
+	row := q.db.QueryRow(ctx, PruneEnforcements, windowSize, older, after)
+	var i PruneEnforcementsRow
+	err := row.Scan(&i.Last, &i.More, &i.Removed)
+	return i, err
 }
 
 const PruneGroupStates = `-- name: PruneGroupStates :execrows
@@ -242,6 +406,23 @@ WHERE w.id = ANY (ARRAY(
 
 func (q *Queries) PruneLostWork(ctx context.Context, older float64, page int32) (int64, error) {
 	result, err := q.db.Exec(ctx, PruneLostWork, older, page)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const PruneOperatorAudit = `-- name: PruneOperatorAudit :execrows
+DELETE FROM operator_audit a
+WHERE a.id = ANY (ARRAY(
+        SELECT t.id FROM (SELECT o.id, o.at < now() - make_interval(secs => $1::float8) AS old
+                          FROM operator_audit o ORDER BY o.id LIMIT $2::int) t
+        WHERE t.old))
+`
+
+// Their ids grow with time, as those of late writes do.
+func (q *Queries) PruneOperatorAudit(ctx context.Context, older float64, page int32) (int64, error) {
+	result, err := q.db.Exec(ctx, PruneOperatorAudit, older, page)
 	if err != nil {
 		return 0, err
 	}
@@ -355,4 +536,16 @@ func (q *Queries) ReleaseWorkerWindow(ctx context.Context, workers []int64, afte
 		&i.Held,
 	)
 	return i, err
+}
+
+const SchemaAdopted = `-- name: SchemaAdopted :one
+SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted
+`
+
+// Whether the schema belongs to an installation that was there before.
+func (q *Queries) SchemaAdopted(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, SchemaAdopted)
+	var adopted bool
+	err := row.Scan(&adopted)
+	return adopted, err
 }

@@ -1,0 +1,167 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// lease says until when no other relay claims the rows of this one. Guarded by the
+// relay's mutex.
+type lease struct {
+	renewed time.Time // when the last renewal was begun, by this process's clock
+	lapsed  bool      // it may have ended since held rows were last confirmed as owned
+}
+
+// runLease renews the lease until the context ends.
+func (r *Relay) runLease(ctx context.Context) {
+	for r.owner != uuid.Nil {
+		if err := r.renew(ctx); err != nil && ctx.Err() == nil {
+			r.logger.DebugContext(ctx, "Lease of the outbox could not be renewed", "error", err)
+		}
+		if !supervise.Sleep(ctx, r.cfg.Lease/5) {
+			return
+		}
+	}
+}
+
+// renew extends the lease. The lease has not lapsed if this renewal was over before
+// the one before it could have run out.
+func (r *Relay) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Lease/2)
+	defer cancel()
+	begun := time.Now()
+	if err := r.store.RenewOutboxLease(ctx, r.owner); err != nil {
+		return fmt.Errorf("renew the lease of relay %s: %w", r.owner, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.lease.renewed) >= r.cfg.Lease {
+		r.lease.lapsed = true
+	}
+	r.lease.renewed = begun
+	return nil
+}
+
+// entitled reports whether this relay may publish the rows it holds. After a lapse it
+// drops the rows that another replica has claimed meanwhile.
+func (r *Relay) entitled(ctx context.Context) bool {
+	if r.owner == uuid.Nil || r.leased() {
+		return true
+	}
+	err := r.renew(ctx)
+	if err == nil {
+		err = r.confirmOwned(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		r.logger.DebugContext(ctx, "Publishing waits for the lease of the outbox", "error", err)
+	}
+	return err == nil
+}
+
+func (r *Relay) leased() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.lease.lapsed && time.Since(r.lease.renewed) < r.cfg.Lease*4/5
+}
+
+// confirmOwned drops the held rows that are not owned any more.
+func (r *Relay) confirmOwned(ctx context.Context) error {
+	r.mu.Lock()
+	if !r.lease.lapsed {
+		r.mu.Unlock()
+		return nil
+	}
+	var ids []int64
+	for _, each := range r.pending {
+		ids = append(ids, each.id)
+	}
+	r.lease.lapsed = false
+	r.mu.Unlock()
+	kept, err := r.store.KeepOutbox(ctx, ids, r.owner)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.lease.lapsed = true
+		return fmt.Errorf("read which of %d rows are still owned: %w", len(ids), err)
+	}
+	gone := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		gone[id] = true
+	}
+	for _, id := range kept {
+		delete(gone, id)
+	}
+	r.pending = slices.DeleteFunc(r.pending, func(each row) bool {
+		if gone[each.id] {
+			delete(r.held, each.id)
+			r.size -= len(each.messages)
+		}
+		return gone[each.id]
+	})
+	if len(gone) > 0 {
+		r.metrics.lost(len(gone))
+		r.logger.WarnContext(ctx, "Rows of the outbox went to other replicas while this one stood still", "rows", len(gone))
+	}
+	return nil
+}
+
+// releasePage bounds the rows that one sweep gives up.
+const releasePage = 5000
+
+// release gives up rows that this relay owns and does not hold: any replica may
+// claim them. A row may be committed a while before the relay is told of it, hence
+// twice the age.
+func (r *Relay) release(ctx context.Context) error {
+	if r.owner == uuid.Nil {
+		return nil
+	}
+	r.mu.Lock()
+	held := make([]int64, 0, len(r.held))
+	for id := range r.held {
+		held = append(held, id)
+	}
+	r.mu.Unlock()
+	_, err := r.store.ReleaseOutbox(ctx, store.ReleaseOutboxParams{
+		Owner: r.owner, OlderThanSeconds: 2 * r.cfg.SweepAge.Seconds(), Held: held, Page: releasePage,
+	})
+	if err != nil {
+		return fmt.Errorf("release outbox rows: %w", err)
+	}
+	return nil
+}
+
+// endLease lets other replicas claim at once what this one leaves behind.
+func (r *Relay) endLease(ctx context.Context) {
+	if r.owner == uuid.Nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := r.store.EndOutboxLease(ctx, r.owner); err != nil {
+		r.logger.DebugContext(ctx, "Lease of the outbox could not be ended and runs out", "error", err)
+	}
+}
+
+// keeps reports whether this relay goes on with a row that the broker has not taken:
+// it does while the broker is there, however long it blocks.
+func (r *Relay) keeps(reason error) bool {
+	absent := errors.Is(reason, broker.ErrNotConnected) && !errors.Is(reason, broker.ErrBlocked)
+	return r.owner != uuid.Nil && !absent
+}
+
+// ownerID is the owner as the statements take it.
+func (r *Relay) ownerID() *uuid.UUID {
+	if r.owner == uuid.Nil {
+		return nil
+	}
+	return &r.owner
+}

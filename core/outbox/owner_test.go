@@ -1,0 +1,155 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// blocked is a publisher whose broker takes nothing before it is released.
+type blocked struct {
+	flaky
+	released chan struct{}
+}
+
+func (b *blocked) Publish(ctx context.Context, messages []broker.Message) []broker.Outcome {
+	select {
+	case <-b.released:
+		return b.flaky.Publish(ctx, messages)
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+	outcomes := make([]broker.Outcome, len(messages))
+	for i := range outcomes {
+		outcomes[i] = broker.Outcome{Status: broker.NotSent, Err: broker.ErrBlocked}
+	}
+	return outcomes
+}
+
+func owned(t *testing.T, database string) *store.Store {
+	t.Helper()
+	return testkit.OpenStore(t, database, func(c *store.Config) { c.Relay = uuid.New() })
+}
+
+// sweeps waits until the relay has swept so many times more.
+func sweeps(t *testing.T, relay *Relay, n int) {
+	t.Helper()
+	for range n {
+		last := relay.Sweep().LastTick()
+		testkit.Eventually(t, func() bool { return relay.Sweep().LastTick().After(last) }, 20*time.Second)
+	}
+}
+
+// A replica whose broker is blocked keeps its rows, however old they are.
+func TestNoOtherReplicaPublishesTheRowsOfABlockedOwner(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	st := owned(t, database)
+	one, two := &blocked{released: make(chan struct{})}, &flaky{}
+	slow := func(c *Config) { c.Lease = 30 * time.Second }
+	owner := startRelay(t, st, one, slow)
+	const rows, size = 200, 100
+	for i := range rows {
+		var messages []Message
+		for j := range size {
+			messages = append(messages, Message{ID: fmt.Sprint(i*size + j), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+		}
+		commit(t, st, owner, messages...)
+	}
+	require.Equal(t, rows*size, owner.Pending())
+	testkit.Exec(t, st, `UPDATE outbox SET created = created - interval '1 minute'`)
+	other := startRelay(t, owned(t, database), two, slow)
+	sweeps(t, other, 5)
+	sweeps(t, owner, 5)
+	close(one.released)
+	testkit.Eventually(t, empty(t, st), 30*time.Second)
+	require.Zero(t, two.count())
+	require.Equal(t, rows*size, one.count(), "each once")
+}
+
+// A replica without a connection to the broker gives its rows up.
+func TestAReplicaWithoutABrokerGivesItsRowsUp(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	st := owned(t, database)
+	one, two := &flaky{away: true}, &flaky{}
+	owner := startRelay(t, st, one)
+	startRelay(t, owned(t, database), two)
+	for i := range 5 {
+		commit(t, st, owner, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	}
+	testkit.Eventually(t, empty(t, st), 30*time.Second)
+	require.Equal(t, 5, two.count())
+}
+
+// A stopped replica ends its lease: what it could not publish is taken at once.
+func TestAStoppedReplicaLeavesItsRows(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	st := owned(t, database)
+	owner := New(Config{Lease: time.Hour, FlushTimeout: 10 * time.Millisecond}, st, &flaky{away: true}, testkit.Logger(t), nil)
+	require.NoError(t, owner.Start(testkit.Context(t)))
+	commit(t, st, owner, Message{ID: "left", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	owner.Stop()
+	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM outbox_owner`))
+	two := &flaky{}
+	startRelay(t, owned(t, database), two, func(c *Config) { c.Lease = time.Hour })
+	testkit.Eventually(t, empty(t, st), 20*time.Second)
+	require.Equal(t, []string{"left"}, two.sent)
+}
+
+// A replica that stood still for longer than its lease publishes only the batch that
+// was in flight once more.
+func TestAResumedReplicaRepeatsOnlyItsBatchInFlight(t *testing.T) {
+	t.Parallel()
+	const rows = 10
+	database := testkit.Database(t)
+	st := testkit.OpenStore(t, database)
+	url, name, read := queue(t)
+	raw, err := json.Marshal(childConfig{Database: database, AMQP: url, Queue: name, Point: "before-publish", Stops: true, Rows: rows})
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+string(raw))
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	testkit.Eventually(t, func() bool { return stopped(cmd.Process.Pid) }, 30*time.Second)
+	startRelay(t, owned(t, database), dial(t, url).Publisher())
+	counts := map[string]int{}
+	for _, d := range read(2 * rows) {
+		counts[d.MessageId]++
+	}
+	require.Len(t, counts, 2*rows, "each once")
+	testkit.Eventually(t, empty(t, st), 10*time.Second)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	for _, d := range read(3) {
+		counts[d.MessageId]++
+	}
+	require.Equal(t, 1, counts["resumed"], "rows that went to the other replica were dropped before it")
+	require.Equal(t, []int{2, 2}, []int{counts["first"], counts["second"]})
+}
+
+// stopped reads the state of a process.
+func stopped(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return strings.HasPrefix(rest, "T")
+}
