@@ -297,8 +297,16 @@ type Retention struct {
 	Events time.Duration `koanf:"events" range:"1h..87600h"`
 	// Workers that are inactive and have not been heard of.
 	InactiveWorkers time.Duration `koanf:"inactive_workers" range:"1h..87600h"`
+	// Executions after their end, with their attempts, workflow logs and inquiries, and
+	// enforcements; 0 keeps them for ever.
+	Executions time.Duration `koanf:"executions" range:"0s..87600h" note:"on the schema of an existing installation only if it is set"`
+	// What operators did (operator_audit); 0 keeps it for ever.
+	OperatorAudit time.Duration `koanf:"operator_audit" range:"0s..87600h"`
 	// Queues of groups that nobody uses.
 	GroupQueues time.Duration `koanf:"group_queues" range:"1h..87600h"`
+	// Replicas that were killed: until then they are listed and raise the alert
+	// replica_silent.
+	SilentReplicas time.Duration `koanf:"silent_replicas" range:"1m..8760h"`
 }
 
 // StaleAfter is the age of its last heartbeat from which a worker is not to be
@@ -377,8 +385,11 @@ func Default() *Config {
 			MaxStdoutBytes:     10 << 20,
 			MaxStderrBytes:     10 << 20,
 		},
-		Retention: Retention{History: 720 * time.Hour, Events: 720 * time.Hour, InactiveWorkers: 168 * time.Hour, GroupQueues: 720 * time.Hour},
-		Alerts:    defaultAlerts(),
-		sources:   map[string]string{},
+		Retention: Retention{
+			History: 720 * time.Hour, Events: 720 * time.Hour, InactiveWorkers: 168 * time.Hour, GroupQueues: 720 * time.Hour,
+			SilentReplicas: 15 * time.Minute, Executions: 2160 * time.Hour, OperatorAudit: 2160 * time.Hour,
+		},
+		Alerts:  defaultAlerts(),
+		sources: map[string]string{},
 	}
 }

@@ -21,4 +21,10 @@ func (e *Engine) addRetention(metrics *supervise.Metrics) {
 	e.services.Add("retention", queues)
 	e.services.Add("retention rows", rows)
 	e.services.Add("retention workers", workers)
+	executions := retention.NewExecutions(retention.ExecutionsConfig{
+		Executions: cfg.Executions, Audit: cfg.OperatorAudit, Events: e.cfg.Executor.MaxEventAge,
+		OnlyOwn: e.cfg.Source("retention.executions") == "default", // an installation's own data is deleted only when asked for
+	}, e.query, e.logger, measures, metrics)
+	e.loops["retention executions"] = executions.Loop
+	e.services.Add("retention executions", executions)
 }

@@ -1,0 +1,243 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+)
+
+// ExecutionsConfig says how long the record of what was run is kept.
+type ExecutionsConfig struct {
+	// Interval between looks. Default 1 h.
+	Interval time.Duration
+	// Executions is how long executions are kept after their end, with their
+	// attempts, workflow states and logs, inquiries and secrets, and how long
+	// enforcements are kept. 0 keeps them for ever.
+	Executions time.Duration
+	// Events is the age up to which events still fire: an enforcement that is
+	// younger keeps its event from firing again.
+	Events time.Duration
+	// OnlyOwn leaves the executions of an adopted schema alone.
+	OnlyOwn bool
+	// Audit is how long operator_audit is kept. 0 keeps it for ever.
+	Audit time.Duration
+}
+
+const (
+	// rootWindow is how many executions or enforcements one statement reads.
+	rootWindow = 2000
+	// largeFamily is from how many executions on a family has a transaction and a
+	// longer deadline of its own: it is deleted whole or not at all.
+	largeFamily = 5000
+	// largePatience is that deadline.
+	largePatience = 10 * time.Minute
+)
+
+// Executions deletes ended executions when their time is over. An execution goes
+// with its children and repetitions, all of which must have ended long ago; one that
+// holds a slot or to which something open refers (a pending inquiry, a waiting
+// repetition, an undecided dead letter, a dispatch of a work queue) keeps them all.
+type Executions struct {
+	*supervise.Loop
+
+	cfg     ExecutionsConfig
+	store   *store.Store
+	logger  *slog.Logger
+	metrics *Metrics
+}
+
+// NewExecutions makes the loop.
+func NewExecutions(cfg ExecutionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Executions {
+	if cfg.Interval <= 0 {
+		cfg.Interval = time.Hour
+	}
+	e := &Executions{cfg: cfg, store: st, logger: logger, metrics: metrics}
+	e.Loop = supervise.NewLoop(supervise.LoopConfig{
+		Name: "retention executions", Interval: cfg.Interval, Timeout: 30 * time.Minute, Jitter: 0.2,
+		Tick: e.tick, Logger: logger, Metrics: loops,
+	})
+	return e
+}
+
+func (e *Executions) tick(ctx context.Context) error {
+	lock, err := e.store.LockSession(ctx, "retention executions", lockHolder)
+	if _, locked := errors.AsType[*store.LockedError](err); locked {
+		return nil
+	}
+	if err != nil {
+		return wrapped(err, "delete old executions")
+	}
+	defer lock.Release(ctx)
+	var errs []error
+	if e.cfg.Executions > 0 {
+		errs = append(errs, e.record(ctx))
+	}
+	if e.cfg.Audit > 0 {
+		kind := removal{"operator audit", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneOperatorAudit(ctx, e.cfg.Audit.Seconds(), pageRows)
+		}}
+		errs = append(errs, prune(ctx, e.store, "retention audit", kind, e.logger, e.metrics))
+	}
+	return errors.Join(errs...)
+}
+
+// record deletes executions, and then the enforcements that they leave behind.
+func (e *Executions) record(ctx context.Context) error {
+	if e.cfg.OnlyOwn {
+		adopted, err := e.store.SchemaAdopted(ctx)
+		if err != nil || adopted {
+			return wrapped(err, "read whose schema it is")
+		}
+	}
+	removed, kept, err := e.executions(ctx)
+	e.metrics.removedOne("executions", removed)
+	if removed > 0 || kept > 0 {
+		e.logger.InfoContext(ctx, "Old executions deleted", "rows", removed, "refused_families", kept)
+	}
+	if err != nil {
+		return fmt.Errorf("delete old executions after %d: %w", removed, err)
+	}
+	removed, err = e.enforcements(ctx)
+	e.metrics.removedOne("enforcements", removed)
+	if removed > 0 {
+		e.logger.InfoContext(ctx, "Old enforcements deleted", "rows", removed)
+	}
+	return wrapped(err, "delete old enforcements")
+}
+
+// executions walks over the executions from the oldest on. kept counts the families
+// that another table or a lock has kept.
+func (e *Executions) executions(ctx context.Context) (removed, kept int64, err error) {
+	for after, more := int64(0), true; more; {
+		var families []store.FindFamiliesRow
+		err := e.indexed(ctx, pagePatience, func(ctx context.Context, tx *store.Tx) error {
+			found, err := tx.FindOldRoots(ctx, rootWindow, e.cfg.Executions.Seconds(), after)
+			if err != nil {
+				return err
+			}
+			after, more = found.Last, found.More
+			families, err = tx.FindFamilies(ctx, e.cfg.Executions.Seconds(), found.Roots)
+			return err
+		})
+		if err != nil {
+			return removed, kept, err
+		}
+		families = slices.DeleteFunc(families, func(f store.FindFamiliesRow) bool { return !f.Over })
+		for len(families) > 0 {
+			n, rows := 1, len(families[0].Members)
+			for n < len(families) && rows+len(families[n].Members) <= pageRows {
+				rows += len(families[n].Members)
+				n++
+			}
+			gone, stays, err := e.families(ctx, families[:n])
+			removed, kept, families = removed+gone, kept+stays, families[n:]
+			if err != nil {
+				return removed, kept, err
+			}
+		}
+	}
+	return removed, kept, nil
+}
+
+// families deletes some families in one transaction. If one of them is refused or
+// locked, each gets a transaction of its own, and that one stays.
+func (e *Executions) families(ctx context.Context, families []store.FindFamiliesRow) (removed, kept int64, err error) {
+	removed, err = e.delete(ctx, families)
+	switch class := store.ClassOf(err); {
+	case err == nil:
+		return removed, 0, nil
+	case class != store.ClassRefused && class != store.ClassConflict && !errors.Is(err, errBusy):
+		return 0, 0, err
+	case len(families) == 1:
+		e.logger.DebugContext(ctx, "Old execution is kept", "execution_id", families[0].Root, "error", err)
+		return 0, 1, nil
+	}
+	removed = 0
+	for i := range families {
+		gone, stays, err := e.families(ctx, families[i:i+1])
+		removed, kept = removed+gone, kept+stays
+		if err != nil {
+			return removed, kept, err
+		}
+	}
+	return removed, kept, nil
+}
+
+// delete locks the executions, looks at their families again, and deletes those that
+// are what they were.
+func (e *Executions) delete(ctx context.Context, families []store.FindFamiliesRow) (removed int64, err error) {
+	var roots, ids []int64
+	members := make(map[int64][]int64, len(families))
+	for _, f := range families {
+		roots, ids, members[f.Root] = append(roots, f.Root), append(ids, f.Members...), f.Members
+	}
+	patience := pagePatience
+	if len(ids) >= largeFamily {
+		patience = largePatience
+	}
+	err = e.indexed(ctx, patience, func(ctx context.Context, tx *store.Tx) error {
+		removed = 0
+		if _, err := tx.LockOldExecutions(ctx, ids); err != nil {
+			return err
+		}
+		again, err := tx.FindFamilies(ctx, e.cfg.Executions.Seconds(), roots)
+		if err != nil {
+			return err
+		}
+		ids := ids[:0:0]
+		for _, f := range again {
+			if f.Over && slices.Equal(f.Members, members[f.Root]) {
+				ids = append(ids, f.Members...)
+			}
+		}
+		removed, err = tx.DeleteOldExecutions(ctx, ids)
+		return err
+	})
+	return removed, err
+}
+
+// enforcements walks over the enforcements as executions does.
+func (e *Executions) enforcements(ctx context.Context) (removed int64, err error) {
+	older := max(e.cfg.Executions, e.cfg.Events+24*time.Hour)
+	indexed, err := e.store.EnforcementIndexed(ctx)
+	if err != nil || !indexed { // without an index each would be looked up in all executions
+		return 0, err
+	}
+	for after, more := int64(0), true; more; {
+		err := e.indexed(ctx, pagePatience, func(ctx context.Context, tx *store.Tx) error {
+			page, err := tx.PruneEnforcements(ctx, pageRows, older.Seconds(), after)
+			if err == nil {
+				after, more = page.Last, page.More
+				removed += page.Removed
+			}
+			return err
+		})
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// indexed runs one transaction in which the planner keeps to indexes: the tables are
+// large, and what is looked for in them is little.
+func (e *Executions) indexed(ctx context.Context, patience time.Duration, fn func(context.Context, *store.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return e.store.Tx(ctx, "retention executions", func(ctx context.Context, tx *store.Tx) error {
+		if err := bound(ctx, tx, patience); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `SELECT set_config(name, 'off', true)
+			FROM unnest('{enable_seqscan,enable_hashjoin,enable_mergejoin}'::text[]) name`); err != nil {
+			return fmt.Errorf("keep the planner to indexes: %w", err)
+		}
+		return busy(fn(ctx, tx))
+	})
+}
