@@ -148,6 +148,7 @@ func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), er
 	return monitor.New(monitor.Config{
 		HeartbeatEvery: cfg.Executor.HeartbeatInterval, StaleAfter: cfg.Executor.StaleAfter(), QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout, Alerts: cfg.Alerts,
+		SilentReplicas: cfg.Retention.SilentReplicas,
 	}, deps), closeAll, nil
 }
 

@@ -12,13 +12,11 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// replicaInterval is how often a replica reports itself, replicaSilent after how
-// long a silence another says that it has vanished, and replicaForgotten how
-// long one that did stays listed.
+// replicaInterval is how often a replica reports itself, and replicaSilent after how
+// long a silence another says that it has vanished.
 const (
-	replicaInterval  = 5 * time.Second
-	replicaSilent    = 30 * time.Second
-	replicaForgotten = 15 * time.Minute
+	replicaInterval = 5 * time.Second
+	replicaSilent   = 30 * time.Second
 )
 
 // replica keeps this engine's row in engine_replica, which is for people to
@@ -93,7 +91,7 @@ func (r *replica) miss(ctx context.Context) error {
 		r.engine.logger.WarnContext(ctx, "Replica has vanished",
 			"vanished", one.ID.String(), "host", one.Host, "pid", one.Pid, "last_seen", one.LastSeen.UTC())
 	}
-	if _, err := r.engine.query.ForgetVanishedReplicas(ctx, replicaForgotten.Seconds()); err != nil {
+	if _, err := r.engine.query.ForgetVanishedReplicas(ctx, r.engine.cfg.Retention.SilentReplicas.Seconds()); err != nil {
 		return fmt.Errorf("forget replicas that vanished: %w", err)
 	}
 	return nil

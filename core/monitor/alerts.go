@@ -161,7 +161,7 @@ func (m *Monitor) readAlerts(ctx context.Context, tx *store.Tx, s shape, now tim
 	if err != nil || !there {
 		return nil, err
 	}
-	replicas, err := readReplicas(ctx, tx, s)
+	replicas, err := m.readReplicas(ctx, tx, s)
 	if err != nil {
 		return nil, err
 	}

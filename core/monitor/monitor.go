@@ -38,6 +38,9 @@ type Config struct {
 	// ScheduledTimeout is how long a worker that lives may take to begin an
 	// execution whose action says nothing else; zero means that it is not known.
 	ScheduledTimeout time.Duration
+	// SilentReplicas is how long a replica that fell silent is listed; zero means 15
+	// minutes.
+	SilentReplicas time.Duration
 	// Alerts are the alert rules; nil means the built-in ones.
 	Alerts Rules
 }

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,6 +21,9 @@ const RoundPatience = time.Minute
 // startPatience is how long a replica may take to connect and to subscribe before
 // that is a problem.
 const startPatience = 10 * time.Second
+
+// silentReplicas is how long a replica that fell silent is listed by default.
+const silentReplicas = 15 * time.Minute
 
 // replicaBound is how many replicas are read at most.
 const replicaBound = 200
@@ -108,7 +112,7 @@ type ReplicaLoop struct {
 func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 	r := &Replicas{}
 	err := m.database(ctx, "replicas", &r.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		read, err := readReplicas(ctx, tx, s)
+		read, err := m.readReplicas(ctx, tx, s)
 		if read != nil {
 			read.Reading = r.Reading
 			*r = *read
@@ -119,11 +123,11 @@ func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 }
 
 // readReplicas is nil where the schema has no replicas.
-func readReplicas(ctx context.Context, tx *store.Tx, s shape) (*Replicas, error) {
+func (m *Monitor) readReplicas(ctx context.Context, tx *store.Tx, s shape) (*Replicas, error) {
 	if !s.shared { // then the schema is older than the table, or not ours
 		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
 	}
-	rows, err := tx.ListReplicas(ctx, replicaBound)
+	rows, err := tx.ListReplicas(ctx, cmp.Or(m.cfg.SilentReplicas, silentReplicas).Seconds(), replicaBound)
 	if err != nil {
 		return nil, fmt.Errorf("list the replicas of the engine: %w", err)
 	}

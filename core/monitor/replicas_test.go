@@ -117,6 +117,26 @@ func TestNoReplicaIsAFinding(t *testing.T) {
 	require.Empty(t, replicas.List)
 }
 
+// A replica that was killed needs attention at first, and then is history, also when no
+// other replica runs that could remove its row.
+func TestAKilledReplicaIsListedForAWhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.replicaRow(t, "killed lately", "vanished", 14*time.Minute, nil, ReplicaDetails{})
+	b.replicaRow(t, "killed long ago", "connected", 16*time.Minute, nil, ReplicaDetails{})
+	all, err := b.Replicas(testkit.Context(t))
+	require.NoError(t, err)
+	require.Len(t, all.List, 1)
+	require.Equal(t, "killed lately", all.List[0].Host)
+	b.cfg.SilentReplicas = 10 * time.Minute
+	all, err = b.Replicas(testkit.Context(t))
+	require.NoError(t, err)
+	require.Empty(t, all.List)
+	measured, err := b.Measure(testkit.Context(t))
+	require.NoError(t, err)
+	require.Empty(t, measured.Samples["replica_silence"])
+}
+
 func findingTexts(found []Finding) (texts string) {
 	for _, f := range found {
 		texts += f.Text + "\n"

@@ -129,7 +129,7 @@ type visit struct {
 // Run makes every check and returns when all are made or the context has ended.
 func Run(ctx context.Context, deps Deps, options Options) *Report {
 	v := &visit{Deps: deps, Options: options, view: monitor.New(
-		monitor.Config{StaleAfter: deps.Config.Executor.StaleAfter()}, monitor.Deps{Store: deps.Store})}
+		monitor.Config{StaleAfter: deps.Config.Executor.StaleAfter(), SilentReplicas: deps.Config.Retention.SilentReplicas}, monitor.Deps{Store: deps.Store})}
 	list := checks()
 	report := &Report{Checks: make([]Finding, len(list))}
 	made := make(map[string]chan struct{}, len(list))

@@ -223,6 +223,12 @@ func TestReplicasClocksAndInvariantsAreJudged(t *testing.T) {
 	requireStatus(t, found["versions"], checkup.Failed, "1 running replicas are v2")
 	requireStatus(t, found["invariants"], checkup.Failed, "active_count is 1, 0 executions hold a slot")
 
+	testkit.Exec(t, b.store, `delete from engine_replica where host = 'newer'`)
+	testkit.Exec(t, b.store, `update engine_replica set details = '{}'`)
+	testkit.Exec(t, b.store, `insert into engine_replica (id, host, version, pid, state, last_seen, details)
+		values (gen_random_uuid(), 'killed', 'v1', 9, 'connected', now() - interval '16 minutes', '{}')`)
+	requireStatus(t, b.run()["replicas"], checkup.Passed, "1 of 1 are well")
+
 	testkit.Exec(t, b.store, `delete from engine_replica`)
 	requireStatus(t, b.run()["replicas"], checkup.Failed, "attune-executor serve")
 }

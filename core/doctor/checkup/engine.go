@@ -41,7 +41,7 @@ func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
 	case fix != "":
 		return failed(fix, "the installation is at fault; %d of %d are well", all.Well, all.Total).with(lines...), nil
 	case all.Well < all.Total:
-		return failed("look into the log of the replica; one that was killed leaves the list after 15 minutes",
+		return failed("look into the log of the replica; one that was killed leaves the list after "+v.Config.Retention.SilentReplicas.String(),
 			"%d of %d are well", all.Well, all.Total).with(lines...), nil
 	}
 	return passed("%d of %d are well, every loop ticks", all.Well, all.Total).with(lines...), nil
