@@ -282,7 +282,11 @@ func (d *Demo) conclude(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("run the invariant queries: %w", err)
 	}
-	return d.summary(ctx, last, violations)
+	queues, err := d.queues(ctx)
+	if err != nil {
+		return fmt.Errorf("read the queues of the broker: %w", err)
+	}
+	return d.summary(ctx, last, violations, queues)
 }
 
 // drain waits until nothing is under way, as long as anything ends.

@@ -71,7 +71,7 @@ func (d *Demo) watch(ctx context.Context, news <-chan string) {
 }
 
 // summary prints the verdict and returns ErrLost when a promise was broken.
-func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violation) error {
+func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violation, queues queues) error {
 	total := c.live() + c.ended()
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -111,8 +111,15 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	for _, p := range problems {
 		add("  not as promised       %s", p)
 	}
-	d.sayf("%s", strings.Join(lines, "\n"))
-	if len(problems) > 0 || len(violations) > 0 || !orders.done() {
+	if len(queues.left) == 0 {
+		add("  queues                all %d of the broker are empty", queues.all)
+	}
+	for _, q := range queues.left {
+		add("  queue not empty       %s", q)
+	}
+	d.sayf("%s", strings.Join(lines, "
+"))
+	if len(problems) > 0 || len(violations) > 0 || len(queues.left) > 0 || !orders.done() {
 		return ErrLost
 	}
 	return nil

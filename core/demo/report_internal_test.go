@@ -28,11 +28,12 @@ func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 		})
 		return e.ID
 	}
+	var left queues
 	summary := func() error {
 		out.Reset()
 		c, err := d.count(t.Context())
 		require.NoError(t, err)
-		return d.summary(t.Context(), c, nil)
+		return d.summary(t.Context(), c, nil, left)
 	}
 	d.requested = []int64{
 		ended("core.echo", attune.StatusCompleted, `{}`),
@@ -41,6 +42,11 @@ func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 	}
 	require.NoError(t, summary(), out.String())
 	require.Regexp(t, `on purpose +1\n +refused by the bank +1\n`, out.String())
+
+	left.left = []string{"worker.7.packs: 1 ready, 0 unacknowledged"}
+	require.ErrorIs(t, summary(), ErrLost)
+	require.Contains(t, out.String(), "queue not empty       worker.7.packs: 1 ready")
+	left.left = nil
 
 	d.cfg.AtLeast = 2
 	require.ErrorIs(t, summary(), ErrLost)

@@ -504,6 +504,7 @@ const (
 	AlertUnplaced                         = db.AlertUnplaced
 	AlertWorkers                          = db.AlertWorkers
 	AlertsWrittenSince                    = db.AlertsWrittenSince
+	AnnounceInterpreters                  = db.AnnounceInterpreters
 	AppendOutbox                          = db.AppendOutbox
 	ApplyAction                           = db.ApplyAction
 	ApplyPack                             = db.ApplyPack

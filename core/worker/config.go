@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/placement"
@@ -203,14 +206,9 @@ func (c Config) capabilities(found []interpreter) map[string]any {
 	if taints == nil {
 		taints = []Taint{}
 	}
-	versions := make(map[string][]string, len(found))
-	for _, one := range found {
-		if !slices.Contains(versions[one.Name], one.Version) {
-			versions[one.Name] = append(versions[one.Name], one.Version)
-		}
+	for key, value := range announcedOf(found) {
+		orKey(all, key, value)
 	}
-	orKey(all, "runtime_versions", versions)
-	orKey(all, "detected_interpreters", append([]interpreter{}, found...))
 	maps.Copy(all, map[string]any{
 		"runtimes": c.Runtimes, "max_concurrent_executions": c.MaxConcurrent, "worker_version": c.Version,
 		"labels": labels, "taints": taints,
@@ -222,6 +220,27 @@ func (c Config) capabilities(found []interpreter) map[string]any {
 		if url := c.HealthURL(); url != "" {
 			all["health_url"] = url
 		}
+	}
+	return all
+}
+
+// announcedOf are the capabilities that follow from the interpreters.
+func announcedOf(found []interpreter) map[string]any {
+	versions := make(map[string][]string, len(found))
+	for _, one := range found {
+		if !slices.Contains(versions[one.Name], one.Version) {
+			versions[one.Name] = append(versions[one.Name], one.Version)
+		}
+	}
+	return map[string]any{"runtime_versions": versions, "detected_interpreters": append([]interpreter{}, found...)}
+}
+
+// announced looks for the interpreters and returns those capabilities that the
+// operator has not set.
+func (c Config) announced(ctx context.Context, logger *slog.Logger, wg *sync.WaitGroup) map[string]any {
+	all := announcedOf(c.detect(ctx, logger, wg))
+	for key := range c.Capabilities {
+		delete(all, key)
 	}
 	return all
 }

@@ -108,6 +108,7 @@ type life struct {
 	vitals    *vitals
 	tap       *tap
 	cancels   *broker.Consumer
+	packs     *broker.Consumer
 	heartbeat *supervise.Loop
 	poll      *supervise.Loop
 	repair    *supervise.Loop
@@ -116,6 +117,7 @@ type life struct {
 	canceller *canceller
 	present   presence  // of runtime versions
 	keys      *keystore // nil without one
+	notices   *packNotices
 
 	execCtx  context.Context // of the executions
 	endExecs context.CancelFunc
@@ -205,7 +207,7 @@ func (w *Worker) declare(ctx context.Context, id int64) error {
 // repair declares the queues again while they are not being consumed: somebody
 // may have deleted them. It must not hold up the heartbeat.
 func (w *Worker) repair(ctx context.Context, l *life) error {
-	if l.tap.hears() && l.cancels.Subscribed() || w.deps.Broker.State() != broker.StateConnected {
+	if l.tap.hears() && l.cancels.Subscribed() && l.packs.Subscribed() || w.deps.Broker.State() != broker.StateConnected {
 		return nil
 	}
 	return w.declare(ctx, l.member.id)
@@ -224,6 +226,13 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.cancels = w.deps.Broker.Consume(broker.ConsumerConfig{
 		Queue: message.WorkerCancelQueue(id), Tag: fmt.Sprintf("worker.%d.cancel", id), Prefetch: 50, MaxBatch: 50,
 	})
+	l.packs = w.deps.Broker.Consume(broker.ConsumerConfig{
+		Queue: message.WorkerPacksQueue(id), Tag: fmt.Sprintf("worker.%d.packs", id), Prefetch: 50, MaxBatch: 50,
+	})
+	l.notices = &packNotices{
+		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, packsDir: w.cfg.PacksDir, logger: w.deps.Logger,
+		announced: func(ctx context.Context) map[string]any { return w.cfg.announced(ctx, w.deps.Logger, &l.out) },
+	}
 	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
 	l.intake = &intake{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
@@ -249,6 +258,9 @@ func (w *Worker) startParts(ctx context.Context, l *life) error {
 	l.out.Go(func() { l.announcer.run(l.outCtx) })
 	if err := l.cancels.Start(ctx); err != nil {
 		return fmt.Errorf("consume the cancels of worker %d: %w", l.member.id, err)
+	}
+	if err := l.packs.Start(ctx); err != nil {
+		return fmt.Errorf("consume the notices about packs of worker %d: %w", l.member.id, err)
 	}
 	consumer, err := l.tap.open(ctx)
 	if err == nil {
@@ -283,8 +295,9 @@ func awaitSubscribed(ctx context.Context, consumer *broker.Consumer) error {
 // serve takes work until Stop, or until another process has the name.
 func (w *Worker) serve(ctx context.Context, l *life) {
 	listening, stopListening := context.WithCancel(context.WithoutCancel(ctx))
-	var cancels sync.WaitGroup
-	cancels.Go(func() { l.canceller.run(listening, l.cancels.Batches()) })
+	var listeners sync.WaitGroup
+	listeners.Go(func() { l.canceller.run(listening, l.cancels.Batches()) })
+	listeners.Go(func() { l.notices.run(listening, l.packs.Batches()) })
 	reason := w.take(ctx, l)
 	for reason == nil {
 		if reason = w.rest(ctx, l); reason == nil {
@@ -299,7 +312,7 @@ func (w *Worker) serve(ctx context.Context, l *life) {
 	l.repair.Stop()
 	w.finish(ctx, l, reason, patience)
 	stopListening()
-	cancels.Wait()
+	listeners.Wait()
 	w.close(ctx, l)
 }
 
@@ -328,6 +341,7 @@ func (w *Worker) finish(ctx context.Context, l *life, reason error, patience tim
 func (w *Worker) close(ctx context.Context, l *life) {
 	l.tap.shut()
 	l.cancels.Stop()
+	l.packs.Stop()
 	l.poll.Stop()
 	l.repair.Stop()
 	l.endExecs()

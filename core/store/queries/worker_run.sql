@@ -16,6 +16,12 @@ ON CONFLICT (name) DO UPDATE SET
     incarnation = excluded.incarnation
 RETURNING id, cordoned;
 
+-- name: AnnounceInterpreters :execrows
+-- Only if they differ: every change is a row of worker_history.
+UPDATE worker SET capabilities = capabilities || sqlc.arg(announced)::jsonb
+WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid
+  AND jsonb_typeof(capabilities) = 'object' AND capabilities || sqlc.arg(announced)::jsonb <> capabilities;
+
 -- name: ActivateWorker :execrows
 -- Enrolling has ended an earlier drain; one that was asked for since stays.
 UPDATE worker SET status = 'active', last_heartbeat = now()

@@ -27,6 +27,21 @@ func (q *Queries) ActivateWorker(ctx context.Context, iD int64, incarnation uuid
 	return result.RowsAffected(), nil
 }
 
+const AnnounceInterpreters = `-- name: AnnounceInterpreters :execrows
+UPDATE worker SET capabilities = capabilities || $1::jsonb
+WHERE id = $2 AND incarnation = $3::uuid
+  AND jsonb_typeof(capabilities) = 'object' AND capabilities || $1::jsonb <> capabilities
+`
+
+// Only if they differ: every change is a row of worker_history.
+func (q *Queries) AnnounceInterpreters(ctx context.Context, announced []byte, iD int64, incarnation uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, AnnounceInterpreters, announced, iD, incarnation)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const BeatWorker = `-- name: BeatWorker :one
 UPDATE worker SET last_heartbeat = now(), status = $1::text::worker_status_enum
 WHERE id = $2 AND incarnation = $3::uuid

@@ -1,0 +1,107 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+)
+
+// packNotices consumes the notices about installed, changed and deleted packs. Files
+// and rows of a pack are read for every execution anew; what the worker knows besides
+// are its interpreters, which a pack may have brought along.
+type packNotices struct {
+	store       *store.Store
+	worker      int64
+	incarnation uuid.UUID
+	packsDir    string
+	// announced are the capabilities that follow from the interpreters there are now.
+	announced func(ctx context.Context) map[string]any
+	logger    *slog.Logger
+}
+
+func (p *packNotices) run(ctx context.Context, batches <-chan *broker.Batch) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case batch, ok := <-batches:
+			if !ok {
+				return
+			}
+			p.take(ctx, batch)
+		}
+	}
+}
+
+// take handles the notices of a batch together. A failure is logged and the batch
+// acknowledged all the same: the next notice, or the next start, repeats the work.
+func (p *packNotices) take(ctx context.Context, batch *broker.Batch) {
+	registered := false
+	for i := range batch.Deliveries {
+		notice, err := message.Decode[message.PackRegistered](batch.Deliveries[i].Body)
+		if err != nil {
+			p.logger.WarnContext(ctx, "Notice about a pack cannot be read and is dead-lettered", "error", err)
+			if err := batch.Deliveries[i].Nack(false); err != nil {
+				p.logger.DebugContext(ctx, "Notice about a pack could not be rejected and comes again", "error", err)
+			}
+			continue
+		}
+		if notice.MessageType == message.TypePackRegistered {
+			registered = true
+			p.inspect(ctx, notice.Payload)
+		}
+	}
+	if registered {
+		if err := p.refresh(ctx); err != nil {
+			p.logger.WarnContext(ctx, "Interpreters could not be announced anew", "worker_id", p.worker, "error", err)
+		}
+	}
+	if err := batch.Ack(); err != nil {
+		p.logger.DebugContext(ctx, "Notices about packs could not be acknowledged and come again", "error", err)
+	}
+}
+
+// inspect warns if this worker has no files of a registered pack.
+func (p *packNotices) inspect(ctx context.Context, pack message.PackRegistered) {
+	if p.packsDir == "" || pack.PackRef != filepath.Base(pack.PackRef) {
+		return
+	}
+	folder := filepath.Join(p.packsDir, pack.PackRef)
+	if _, err := os.Stat(folder); err != nil {
+		p.logger.WarnContext(ctx, "Pack is registered, and this worker has no files of it",
+			"pack", pack.PackRef, "version", pack.Version, "folder", folder, "error", err)
+		return
+	}
+	p.logger.InfoContext(ctx, "Pack registered", "pack", pack.PackRef, "version", pack.Version, "runtimes", pack.RuntimeNames)
+}
+
+// refresh announces the interpreters if they have changed.
+func (p *packNotices) refresh(ctx context.Context) error {
+	changed := p.announced(ctx)
+	if len(changed) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(changed)
+	if err != nil {
+		return fmt.Errorf("encode the interpreters: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	n, err := p.store.AnnounceInterpreters(ctx, raw, p.worker, p.incarnation)
+	if err != nil {
+		return fmt.Errorf("write the capabilities: %w", err)
+	}
+	if n > 0 {
+		p.logger.InfoContext(ctx, "Interpreters announced anew", "worker_id", p.worker)
+	}
+	return nil
+}

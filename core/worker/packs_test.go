@@ -1,0 +1,60 @@
+package worker_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/worker"
+)
+
+// Notices about packs do not pile up, and an interpreter that has changed is announced.
+func TestNoticesAboutPacksAreTaken(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	python := filepath.Join(t.TempDir(), "python")
+	install := func(version string) {
+		require.NoError(t, os.WriteFile(python, []byte("#!/bin/sh\necho Python "+version+"\n"), 0o700)) //nolint:gosec // a program
+	}
+	install("3.11.2")
+	w := b.worker(t, func(c *worker.Config) {
+		c.PacksDir, c.Interpreters = t.TempDir(), map[string][]string{"python": {python}}
+	})
+	announced := func(version string) func() bool {
+		return func() bool {
+			return testkit.Count(t, b.store, `SELECT count(*) FROM worker
+				WHERE id = $1 AND capabilities -> 'runtime_versions' -> 'python' ->> 0 = $2`, w.ID(), version) == 1
+		}
+	}
+	require.True(t, announced("3.11.2")())
+	publish := func(kind, key string, body []byte) {
+		outcome := b.engine.Publisher().Publish(testkit.Context(t), []broker.Message{{
+			ID: key, Exchange: message.ExchangeEvents, RoutingKey: key, Type: kind, Body: body,
+		}})[0]
+		require.NoError(t, outcome.Err)
+	}
+	install("3.12.1")
+	registered, err := message.New(message.TypePackRegistered, message.PackRegistered{PackRef: "p", Version: "1"}, time.Now(), "t").Encode()
+	require.NoError(t, err)
+	publish(message.TypePackRegistered, message.KeyPackRegistered, registered)
+	testkit.Eventually(t, announced("3.12.1"), patience)
+	deleted, err := message.New(message.TypePackDeleted, message.PackDeleted{PackRef: "p"}, time.Now(), "t").Encode()
+	require.NoError(t, err)
+	publish(message.TypePackDeleted, message.KeyPackDeleted, deleted)
+	publish(message.TypePackRegistered, message.KeyPackRegistered, []byte("no notice"))
+	ready := func(queue string) int {
+		state, err := b.engine.QueueState(testkit.Context(t), queue)
+		require.NoError(t, err)
+		require.True(t, state.Exists)
+		return state.Ready
+	}
+	testkit.Eventually(t, func() bool { return ready(message.QueueDeadLetter) == 1 }, patience)
+	w.Stop() // unacknowledged messages return to the queue
+	require.Zero(t, ready(message.WorkerPacksQueue(w.ID())))
+}
