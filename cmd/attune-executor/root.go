@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -190,6 +191,15 @@ func (a *app) logger(level string) (*slog.Logger, error) {
 	return logger, nil
 }
 
+// withNames adds the names of the process to every line of a log, if they were set.
+func withNames(logger *slog.Logger, cfg *config.Config) *slog.Logger {
+	names := cfg.Names()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		logger = logger.With(name, names[name])
+	}
+	return logger
+}
+
 // load reads the configuration. Where nothing names a database and a private
 // stack runs in the current folder, that stack is used and said so.
 func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, error) {
@@ -251,6 +261,8 @@ func (a *app) connect(cmd *cobra.Command) (*client, error) {
 // answers.
 func openStore(ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger) (*store.Store, error) {
 	want.URL, want.Schema, want.ConnectTimeout = cfg.Database.URL, cfg.Database.Schema, cfg.Database.ConnectTimeout
+	want.IdleTimeout, want.LogStatements = cfg.Database.IdleTimeout, cfg.Database.LogStatements
+	want.ApplicationName = cfg.Named(want.ApplicationName)
 	st, err := store.Open(ctx, want, logger)
 	if err != nil {
 		return nil, &exitError{exitUsage, fmt.Errorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))}

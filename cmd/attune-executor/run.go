@@ -293,8 +293,7 @@ func brokerConfig(cfg *config.Config, name string) broker.Config {
 	return broker.Config{
 		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: name, CloseTimeout: time.Second,
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
-		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay,
-		NoDeadLetters: !mq.RabbitMQ.DeadLetter.Enabled,
+		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: cfg.Names(),
 	}
 }
 

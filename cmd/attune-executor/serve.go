@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"time"
 
@@ -56,9 +55,7 @@ func (a *app) serve(cmd *cobra.Command, beside bool) error {
 	if err != nil {
 		return err
 	}
-	if unused := cfg.Unused(); len(unused) > 0 {
-		logger.InfoContext(cmd.Context(), "Configured keys are not used by this version", "keys", strings.Join(unused, ", "))
-	}
+	logger = withNames(logger, cfg)
 	replica, err := engine.New(cmd.Context(), cfg, engine.Deps{Logger: logger, Version: readBuildInfo().Version, Beside: beside})
 	if err != nil {
 		return usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))

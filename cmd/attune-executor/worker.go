@@ -87,8 +87,10 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	if err := adjust(&cfg.Worker); err != nil {
 		return err
 	}
+	logger = withNames(logger, cfg)
 	st, err := openStore(cmd.Context(), cfg, store.Config{
 		MaxConnections: cfg.Database.MaxConnections, ApplicationName: "attune-executor worker", HotPath: true,
+		MinConnections: cfg.Database.MinConnections,
 	}, logger)
 	if err != nil {
 		return err

@@ -139,7 +139,7 @@ func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
 	}
 	link := broker.New(broker.Config{
 		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-tui acts", CloseTimeout: time.Second,
-		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat, NoDeadLetters: !mq.RabbitMQ.DeadLetter.Enabled,
+		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 	}, slog.New(slog.DiscardHandler), broker.NewMetrics(nil))
 	patient, cancel := context.WithTimeout(ctx, linkPatience)
 	defer cancel()

@@ -155,7 +155,7 @@ func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), er
 func storeConfig(cfg *config.Config) store.Config {
 	return store.Config{
 		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: poolSize, ConnectTimeout: connectTimeout,
-		ApplicationName: "attune-tui", ReadOnly: true, StatementTimeout: statementTimeout,
+		ApplicationName: cfg.Named("attune-tui"), IdleTimeout: cfg.Database.IdleTimeout, ReadOnly: true, StatementTimeout: statementTimeout,
 	}
 }
 

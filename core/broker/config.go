@@ -41,6 +41,8 @@ type Config struct {
 	// NoDeadLetters makes no route for dead letters beyond what everybody
 	// declares, on which the broker drops them. Routes that exist stay.
 	NoDeadLetters bool
+	// Properties are shown with the connections on the broker's own pages.
+	Properties map[string]string
 	// URL is the AMQP URL, with the virtual host as its path.
 	URL string
 	// Window is how many messages may be unconfirmed at a time.

@@ -44,6 +44,9 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	keep := func() bool { return true }
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(name)
+	for key, value := range cfg.Properties {
+		properties[key] = value
+	}
 	inner, err := amqp.DialConfig(cfg.URL, amqp.Config{
 		Dial: func(network, address string) (net.Conn, error) {
 			raw, err := (&net.Dialer{}).DialContext(ctx, network, address)

@@ -127,12 +127,22 @@ var errNotText = errors.New("the value is not a text")
 
 var schemaName = regexp.MustCompile(`^[A-Za-z0-9_]{1,63}$`)
 
+// deadLetterExchange is an argument of the queues of every participant; the broker
+// refuses to declare a queue with another.
+const deadLetterExchange = "attune.dlx"
+
 // finish derives what depends on other keys and tests what tags cannot say.
 func (l *loader) finish() error {
 	c := l.cfg
 	if len(l.foreign) > 0 {
 		slices.Sort(l.foreign)
 		c.Warnings = append(c.Warnings, "ignored, as they belong to other Attune services: "+strings.Join(l.foreign, ", "))
+	}
+	if letters := &c.MessageQueue.RabbitMQ.DeadLetter; letters.Exchange != "" && letters.Exchange != deadLetterExchange {
+		const key = "message_queue.rabbitmq.dead_letter.exchange"
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %s has no effect: the exchange is %s, with which all participants declare their queues",
+			c.Source(key), key, deadLetterExchange))
+		letters.Exchange = deadLetterExchange
 	}
 	if c.sources["message_queue.url"] != "" && c.sources["message_queue.management_url"] == "" {
 		if derived := DeriveManagement(c.MessageQueue.URL); derived != "" {

@@ -8,13 +8,14 @@ import "time"
 // The field tags carry what the loader and Explain need: koanf is the key,
 // range and oneof what is allowed, secret how it is masked (url hides the
 // password of a URL, value hides all), published the published default where
-// ours differs, note what the default means, unused what is read and checked but has no effect yet, for a
-// key or a whole section.
+// ours differs, note what the default means.
 type Config struct {
-	// The name under which this process shows up in connections and messages.
-	ServiceName string `koanf:"service_name" unused:"true"`
-	// A word for the installation, such as development or production.
-	Environment string `koanf:"environment" unused:"true"`
+	// The name of this process. If it is set, log lines, the connections to the database
+	// (application_name) and those to the broker (client properties) carry it.
+	ServiceName string `koanf:"service_name"`
+	// A word for the installation, such as development or production. If it is set, log
+	// lines and connections to the broker carry it.
+	Environment string `koanf:"environment"`
 	// The folder in which workflow logs and artifacts live.
 	ArtifactsDir string `koanf:"artifacts_dir"`
 	// The folder that holds the packs; worker.packs_dir wins over it.
@@ -44,6 +45,26 @@ type Config struct {
 	sources map[string]string // where a value came from; absent means default
 }
 
+// Named is a name for connections to the database, with that of the service before it
+// if it was set.
+func (c *Config) Named(name string) string {
+	if c.sources["service_name"] == "" || c.ServiceName == "" {
+		return name
+	}
+	return c.ServiceName + " " + name
+}
+
+// Names are service_name and environment, as far as they were set.
+func (c *Config) Names() map[string]string {
+	names := map[string]string{}
+	for key, value := range map[string]string{"service_name": c.ServiceName, "environment": c.Environment} {
+		if c.sources[key] != "" && value != "" {
+			names[key] = value
+		}
+	}
+	return names
+}
+
 // Database says how to reach PostgreSQL.
 type Database struct {
 	// The connection URL (postgresql://user:password@host:port/database).
@@ -53,13 +74,13 @@ type Database struct {
 	// The most connections one process opens.
 	MaxConnections int32 `koanf:"max_connections" range:"1..10000" published:"50"`
 	// The number of connections kept open when there is nothing to do.
-	MinConnections int32 `koanf:"min_connections" range:"0..10000" published:"5" unused:"true"`
+	MinConnections int32 `koanf:"min_connections" range:"0..10000" published:"5"`
 	// How long opening one connection may take.
 	ConnectTimeout time.Duration `koanf:"connect_timeout" range:"100ms..1h"`
 	// How long an unused connection is kept.
-	IdleTimeout time.Duration `koanf:"idle_timeout" range:"1s..24h" unused:"true"`
-	// Log every statement at level debug.
-	LogStatements bool `koanf:"log_statements" unused:"true"`
+	IdleTimeout time.Duration `koanf:"idle_timeout" range:"1s..24h"`
+	// Log every statement at level debug, without its values.
+	LogStatements bool `koanf:"log_statements"`
 }
 
 // MessageQueue says how to reach RabbitMQ.
@@ -92,13 +113,14 @@ type RabbitMQ struct {
 
 // DeadLetter configures what happens to messages nobody could take.
 type DeadLetter struct {
-	// Give every rejected or expired message a way to the dead-letter queue. Off,
-	// the engine declares the published queues and exchanges and nothing else, on
-	// which the broker drops such messages; routes made before stay until
-	// somebody removes them.
+	// Handle dead letters. Off, rejected and expired messages stay in the dead-letter
+	// queue until an operator handles them; queue and routes are declared all the
+	// same.
 	Enabled bool `koanf:"enabled"`
-	// The dead-letter exchange.
-	Exchange string `koanf:"exchange" unused:"true"`
+	// The dead-letter exchange. It is always attune.dlx: all participants declare their
+	// queues with it, and the broker refuses a queue with another. A process that finds
+	// another name here warns at its start.
+	Exchange string `koanf:"exchange"`
 	// How long dead letters are kept in the ledger after they were decided. Those
 	// that wait for a person are kept until one decides.
 	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h"`
@@ -349,7 +371,7 @@ func Default() *Config {
 				Heartbeat:         time.Minute,
 				ReconnectDelay:    5 * time.Second,
 				PublishTimeout:    5 * time.Second,
-				DeadLetter:        DeadLetter{Enabled: true, Exchange: "attune.dlx", TTL: 24 * time.Hour},
+				DeadLetter:        DeadLetter{Enabled: true, Exchange: deadLetterExchange, TTL: 24 * time.Hour},
 			},
 		},
 		Executor: Executor{

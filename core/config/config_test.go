@@ -487,16 +487,24 @@ func TestMaskURL(t *testing.T) {
 	}
 }
 
-func TestWhatWasSetWithoutEffectIsNamed(t *testing.T) {
+func TestNamesAndNotes(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, "environment: lab\nexecutor:\n  scheduled_timeout: 60\n  no_workers: wait\n  retry: { enabled: false }\n"+
 		"alerts:\n  topology: { severity: info }\n", "ATTUNE__RETENTION__EVENTS=48h")
-	require.ElementsMatch(t, []string{
-		"environment",
-	}, cfg.Unused())
-	require.Equal(t, "not used by this version", entry(t, cfg, "environment").Note)
-	require.Equal(t, "the published default is 5; not used by this version", entry(t, cfg, "database.min_connections").Note)
+	require.Equal(t, "the published default is 5", entry(t, cfg, "database.min_connections").Note)
+	require.Equal(t, map[string]string{"environment": "lab"}, cfg.Names())
+	require.Equal(t, "attune-executor", cfg.Named("attune-executor"))
+	require.Equal(t, "billing attune-executor", load(t, "service_name: billing\n").Named("attune-executor"))
 	require.Empty(t, entry(t, cfg, "executor.no_workers").Note)
 	require.Empty(t, entry(t, cfg, "executor.retry.enabled").Note)
-	require.Empty(t, config.Default().Unused())
+}
+
+// The exchange is an argument of queues that others declare too.
+func TestAnotherDeadLetterExchangeIsNamed(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "message_queue: { rabbitmq: { dead_letter: { exchange: other.dlx } } }\n")
+	require.Len(t, cfg.Warnings, 1)
+	require.Contains(t, cfg.Warnings[0], "message_queue.rabbitmq.dead_letter.exchange has no effect: the exchange is attune.dlx")
+	require.Equal(t, "attune.dlx", cfg.MessageQueue.RabbitMQ.DeadLetter.Exchange)
+	require.Empty(t, load(t, "message_queue: { rabbitmq: { dead_letter: { exchange: attune.dlx } } }\n").Warnings)
 }

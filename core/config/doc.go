@@ -7,8 +7,7 @@
 // refused in one line that names the key, where it was set, and what would be
 // right. Sections and keys that belong to other Attune services are accepted
 // and listed in Config.Warnings, as are published keys that have no effect
-// here. Keys of ours that this version does not use yet are checked all the
-// same and listed by Unused. Explain shows every key with its value and source,
+// here. Explain shows every key with its value and source,
 // secrets masked.
 //
 // Durations take a plain number in the unit of the key's name (…_ms

@@ -31,7 +31,6 @@ Lists and maps are given there in YAML or JSON form, lists of words also separat
 - An unknown key, a wrong type and a value out of range are refused in one line with the place and the nearest known key.
   Sections and keys of other Attune services in the same file are ignored and named in one line.
 - ` + "`attune-executor config explain`" + ` prints every key with the value in force and where it came from, secrets masked.
-- A key marked as not used by this version is read and checked and has no effect; ` + "`serve`" + ` names those that were set.
 - ` + "`executor.worker_queue_ttl`" + ` (seconds) is another name of ` + "`message_queue.rabbitmq.worker_queue_ttl_ms`" + `. Existing workers'
   variables ` + "`ATTUNE_WORKER_NAME` and `ATTUNE_WORKER_RUNTIMES`" + ` are honoured.
 

@@ -3,7 +3,6 @@ package config
 import (
 	"net/url"
 	"regexp"
-	"strings"
 )
 
 // Entry is one key as it is in force.
@@ -34,9 +33,6 @@ func (c *Config) Explain() []Entry {
 				entry.Note = "the published default is " + published
 			}
 		}
-		if s.unused {
-			entry.Note = strings.TrimPrefix(entry.Note+"; not used by this version", "; ")
-		}
 		switch s.tag.Get("secret") {
 		case "url":
 			entry.Value = MaskURL(entry.Value)
@@ -48,18 +44,6 @@ func (c *Config) Explain() []Entry {
 		entries = append(entries, entry)
 	}
 	return entries
-}
-
-// Unused lists the keys that were set and that this version reads and checks
-// without using them.
-func (c *Config) Unused() []string {
-	var keys []string
-	for _, s := range c.settings() {
-		if s.unused && c.sources[s.key] != "" {
-			keys = append(keys, s.key)
-		}
-	}
-	return keys
 }
 
 // Source says where the value of a key came from: default, FILE:LINE, or the

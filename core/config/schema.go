@@ -9,19 +9,18 @@ import (
 
 // setting is one key of a Config and the place of its value.
 type setting struct {
-	key    string
-	value  reflect.Value
-	tag    reflect.StructTag
-	unused bool // it, or the section it is in, has no effect in this version
+	key   string
+	value reflect.Value
+	tag   reflect.StructTag
 }
 
 // settings lists every key of c in the order of the documentation. Nested
 // structs are walked; maps of structs (the alert rules) are walked by name.
 func (c *Config) settings() []setting {
-	return collect(nil, "", reflect.ValueOf(c).Elem(), false)
+	return collect(nil, "", reflect.ValueOf(c).Elem())
 }
 
-func collect(list []setting, prefix string, structure reflect.Value, unused bool) []setting {
+func collect(list []setting, prefix string, structure reflect.Value) []setting {
 	for i := range structure.NumField() {
 		field := structure.Type().Field(i)
 		name := field.Tag.Get("koanf")
@@ -29,17 +28,16 @@ func collect(list []setting, prefix string, structure reflect.Value, unused bool
 			continue
 		}
 		value, key := structure.Field(i), prefix+name
-		unused := unused || field.Tag.Get("unused") != ""
 		switch {
 		case value.Kind() == reflect.Struct:
-			list = collect(list, key+".", value, unused)
+			list = collect(list, key+".", value)
 		case isRules(value):
 			rules, _ := reflect.TypeAssert[map[string]*AlertRule](value) // isRules has checked it
 			for _, rule := range sortedKeys(rules) {
-				list = collect(list, key+"."+rule+".", reflect.ValueOf(rules[rule]).Elem(), unused)
+				list = collect(list, key+"."+rule+".", reflect.ValueOf(rules[rule]).Elem())
 			}
 		default:
-			list = append(list, setting{key, value, field.Tag, unused})
+			list = append(list, setting{key, value, field.Tag})
 		}
 	}
 	return list

@@ -110,8 +110,8 @@ func (p *prober) QueueDepth(ctx context.Context, queue string) (int64, error) {
 	return int64(state.Ready), err
 }
 
-// LostRoutes probes the routes of dead letters; with dead letters turned off there
-// are none to lose.
+// LostRoutes probes the routes of dead letters. Without the handler it does not: probes
+// would stay in the queue behind the dead letters that wait there.
 func (p *prober) LostRoutes(ctx context.Context) ([]string, error) {
 	if !p.engine.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 )
 
 // addDeadLetters adds the handler of dead letters and the probe of their routes.
-// Without message_queue.rabbitmq.dead_letter.enabled there are none: messages die
-// all the same, and the broker drops them or keeps them.
+// Without message_queue.rabbitmq.dead_letter.enabled there are none: dead letters stay
+// in their queue, where an operator handles them.
 func (e *Engine) addDeadLetters(metrics *supervise.Metrics) {
 	if !e.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled {
 		return

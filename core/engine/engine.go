@@ -112,18 +112,23 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 // given up.
 const roundConnections = 5
 
+// restConnections is how many connections everything else has at least: one listens,
+// three loops hold a lock on one while they work on another.
+const restConnections = 6
+
 func (e *Engine) open(ctx context.Context) (err error) {
 	base := store.Config{
 		URL: e.cfg.Database.URL, Schema: e.cfg.Database.Schema, ConnectTimeout: e.cfg.Database.ConnectTimeout,
-		Relay: e.id,
+		IdleTimeout: e.cfg.Database.IdleTimeout, LogStatements: e.cfg.Database.LogStatements, Relay: e.id,
 	}
 	hot := base
-	hot.MaxConnections, hot.ApplicationName, hot.HotPath = roundConnections, "attune-executor rounds", true
+	hot.MaxConnections, hot.ApplicationName, hot.HotPath = roundConnections, e.cfg.Named("attune-executor rounds"), true
 	if e.store, err = store.Open(ctx, hot, e.logger); err != nil {
 		return fmt.Errorf("open the database for rounds: %w", err)
 	}
 	rest := base
-	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-roundConnections, 2), "attune-executor"
+	rest.MaxConnections, rest.ApplicationName = max(e.cfg.Database.MaxConnections-roundConnections, restConnections), e.cfg.Named("attune-executor")
+	rest.MinConnections = e.cfg.Database.MinConnections
 	if e.query, err = store.Open(ctx, rest, e.logger); err != nil {
 		e.store.Close()
 		return fmt.Errorf("open the database: %w", err)
@@ -138,8 +143,7 @@ func (e *Engine) assemble(version string) {
 	e.broker = broker.New(broker.Config{
 		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-executor " + e.id.String()[:8],
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
-		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay,
-		NoDeadLetters: !mq.RabbitMQ.DeadLetter.Enabled,
+		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: e.cfg.Names(),
 	}, e.logger, broker.NewMetrics(e.registry))
 	e.sight = liveness.NewSight(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
 	e.loops["sight"] = e.sight.Loop

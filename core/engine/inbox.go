@@ -47,9 +47,7 @@ type inbox struct {
 // newInbox fills in what all inboxes have alike.
 func (e *Engine) newInbox(b *inbox) *inbox {
 	b.replica, b.logger, b.metrics = e.id.String(), e.logger, e.hot.metrics
-	if e.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled {
-		b.deadLetters = e.broker.Publisher()
-	}
+	b.deadLetters = e.broker.Publisher()
 	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most), b.most)
 	b.found, b.later, b.gate = make(chan []int64), newLater(), e.gate
 	return b

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
@@ -122,23 +121,28 @@ func TestALostReportReleasesTheSlot(t *testing.T) {
 	b.settled(t, 10*time.Second)
 }
 
-// Without dead letters what expires is dropped, as documented, and nobody takes
-// from the queue.
-func TestWithoutDeadLettersThereIsNoHandler(t *testing.T) {
+// Without the handler dead letters stay in their queue, also on a fresh broker and those
+// of workers that came later; no replica consumes them.
+func TestWithoutTheHandlerDeadLettersStayOnTheBroker(t *testing.T) {
 	t.Parallel()
 	b := &bundle{servers: servers{Database: testkit.Database(t), AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)}}
 	b.store = testkit.OpenStore(t, b.Database)
 	b.engine(t, func(c *config.Config) { c.MessageQueue.RabbitMQ.DeadLetter.Enabled = false })
-	conn, err := amqp.Dial(b.AMQP)
+	wire := b.connect(t, "operator")
+	worker := testkit.Worker(t, b.store, "later").ID
+	keys := []string{message.KeyExecutionRequested, message.KeyExecutionCompleted, message.DispatchKey(worker)}
+	sent := 0
+	for _, key := range keys {
+		testkit.Eventually(t, func() bool {
+			outcome := wire.Publisher().Publish(testkit.Context(t), []broker.Message{{
+				ID: key, Exchange: message.ExchangeDeadLetter, RoutingKey: key, Body: []byte(`{}`),
+			}})[0]
+			return outcome.Status == broker.Confirmed
+		}, 20*time.Second, key)
+		sent++
+	}
+	state, err := wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	channel, err := conn.Channel()
-	require.NoError(t, err)
-	returns := channel.NotifyReturn(make(chan amqp.Return, 1))
-	require.NoError(t, channel.PublishWithContext(testkit.Context(t), message.ExchangeDeadLetter, message.KeyExecutionRequested, true, false,
-		amqp.Publishing{Type: broker.TypeProbe}))
-	require.Equal(t, message.KeyExecutionRequested, (<-returns).RoutingKey, "no route was made")
-	queue, err := channel.QueueDeclarePassive(message.QueueDeadLetter, true, false, false, false, nil)
-	require.NoError(t, err)
-	require.Zero(t, queue.Consumers)
+	require.Equal(t, []int{sent, 0}, []int{state.Ready, state.Consumers})
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
 }

@@ -19,15 +19,19 @@ import (
 func TestTheBrokerIsUsedAsConfigured(t *testing.T) {
 	t.Parallel()
 	s := servers{Database: testkit.Database(t), AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)}
-	cfg := s.config()
+	own := s.config()
+	cfg, err := config.Load("", []string{"ATTUNE__SERVICE_NAME=billing", "ATTUNE__ENVIRONMENT=lab"})
+	require.NoError(t, err)
+	cfg.Database, cfg.MessageQueue, cfg.Executor = own.Database, own.MessageQueue, own.Executor
 	cfg.MessageQueue.RabbitMQ.Heartbeat = 7 * time.Second
-	cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled = false
 	startEngine(t, cfg)
 
 	type connection struct {
 		Heartbeat  int `json:"timeout"`
 		Properties struct {
-			Name string `json:"connection_name"`
+			Name        string `json:"connection_name"`
+			Service     string `json:"service_name"`
+			Environment string `json:"environment"`
 		} `json:"client_properties"`
 	}
 	var ours []connection
@@ -44,7 +48,10 @@ func TestTheBrokerIsUsedAsConfigured(t *testing.T) {
 	}, 15*time.Second, "the broker lists the engine's two connections")
 	for _, c := range ours {
 		require.Equal(t, 7, c.Heartbeat)
+		require.Equal(t, []string{"billing", "lab"}, []string{c.Properties.Service, c.Properties.Environment})
 	}
+	require.Positive(t, testkit.Count(t, testkit.OpenStore(t, s.Database), `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'billing attune-executor'`))
 
 	b := &bundle{servers: s}
 	wire := b.connect(t, "look")
@@ -53,7 +60,7 @@ func TestTheBrokerIsUsedAsConfigured(t *testing.T) {
 	require.True(t, state.Exists)
 	for _, probe := range wire.ProbeDeadLetters(testkit.Context(t), message.DeadLetterKeys()) {
 		require.NoError(t, probe.Err)
-		require.False(t, probe.Routed, probe.Key)
+		require.True(t, probe.Routed, probe.Key)
 	}
 }
 

@@ -19,6 +19,13 @@ type Config struct {
 	Schema string
 	// MaxConnections bounds the pool; 10 when zero.
 	MaxConnections int32
+	// MinConnections is how many connections are kept open when idle, at most
+	// MaxConnections.
+	MinConnections int32
+	// IdleTimeout is how long an unused connection is kept; 30 min when zero.
+	IdleTimeout time.Duration
+	// LogStatements logs every statement at level debug, without its values.
+	LogStatements bool
 	// ConnectTimeout bounds one attempt to connect; 30 s when zero.
 	ConnectTimeout time.Duration
 	// ApplicationName is what the server shows for the connections; "attune" when empty.
@@ -69,7 +76,10 @@ func (c Config) pool() (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("parse database url: %w", err)
 	}
 	cfg.MaxConns = c.MaxConnections
-	cfg.MinConns = 0
+	cfg.MinConns = min(c.MinConnections, c.MaxConnections)
+	if c.IdleTimeout > 0 {
+		cfg.MaxConnIdleTime = c.IdleTimeout
+	}
 	cfg.ConnConfig.ConnectTimeout = c.ConnectTimeout
 	params := cfg.ConnConfig.RuntimeParams
 	params["search_path"] = migrations.SearchPath(c.Schema)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/attune-go/attune/core/store/internal/db"
@@ -39,15 +40,18 @@ func open(ctx context.Context, cfg Config, logger *slog.Logger, adjust func(*pgx
 	}
 	adjust(poolConfig)
 	seen := &refusals{}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
 	poolConfig.ConnConfig.Tracer = seen
+	if cfg.LogStatements {
+		poolConfig.ConnConfig.Tracer = multitracer.New(seen, statementLog{logger})
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	seen.pool.Store(pool)
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
 	return &Store{Queries: db.New(pool), pool: pool, cfg: cfg, logger: logger, refusals: seen}, nil
 }
 

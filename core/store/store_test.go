@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -383,4 +385,44 @@ func TestClassOfTellsWhatACallerCanDo(t *testing.T) {
 	require.Equal(t, store.ClassNone, store.ClassOf(nil))
 	require.Equal(t, store.ClassCanceled, store.ClassOf(context.Canceled))
 	require.Equal(t, store.ClassUnknown, store.ClassOf(&store.OutcomeUnknownError{Err: context.Canceled}))
+}
+
+// The settings of the pool are those of its configuration.
+func TestThePoolIsAsConfigured(t *testing.T) {
+	t.Parallel()
+	var log syncBuffer
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	st, err := store.Open(testkit.Context(t), store.Config{
+		URL: testkit.Database(t), Schema: testkit.Schema, MaxConnections: 5, MinConnections: 3, IdleTimeout: 7 * time.Minute, LogStatements: true,
+	}, logger)
+	require.NoError(t, err)
+	t.Cleanup(st.Close)
+	require.Equal(t, 7*time.Minute, st.Pool().Config().MaxConnIdleTime)
+	testkit.Eventually(t, func() bool { return st.Pool().Stat().IdleConns() >= 3 }, 20*time.Second)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM (VALUES ($1::text)) v`, "a secret value"))
+	require.Contains(t, log.String(), `msg="Statement executed" statement="SELECT count(*) FROM (VALUES ($1::text)) v"`)
+	require.NotContains(t, log.String(), "a secret value")
+	require.Error(t, st.Tx(testkit.Context(t), "fail", func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `SELECT 1 / 0`)
+		return err
+	}))
+	require.Contains(t, log.String(), "division by zero")
+}
+
+// syncBuffer is a log that several goroutines write.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *syncBuffer) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(line)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }

@@ -33,7 +33,7 @@ type QueueTTLConfig struct {
 
 	// Configured is what workers and engines of this configuration declare.
 	Configured time.Duration
-	// NoDeadLetters says that nobody handles what expires.
+	// NoDeadLetters says that no replica handles expired dispatches.
 	NoDeadLetters bool
 }
 
@@ -176,7 +176,7 @@ func (q *QueueTTLs) report(ctx context.Context, only int64) (*QueueTTLReport, er
 	}
 	slices.SortFunc(report.Queues, func(a, b QueueTTL) int { return int(a.Worker - b.Worker) })
 	if q.cfg.NoDeadLetters {
-		report.Notes = append(report.Notes, "dead_letter.enabled is false: what expires is dropped, and its executions wait for the scheduled timeout")
+		report.Notes = append(report.Notes, "dead_letter.enabled is false: expired dispatches stay in attune.dlx.queue, and their executions wait for the scheduled timeout")
 	}
 	return report, nil
 }

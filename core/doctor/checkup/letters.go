@@ -14,9 +14,6 @@ import (
 // probe through an empty queue vanishes; behind letters that wait it would be
 // counted with them, so then the bindings are read instead.
 func lookLetters(ctx context.Context, v *visit) (Finding, error) {
-	if !v.Config.MessageQueue.RabbitMQ.DeadLetter.Enabled {
-		return skipped("dead letters are turned off (message_queue.rabbitmq.dead_letter.enabled)"), nil
-	}
 	queue, err := v.Broker.QueueState(ctx, message.QueueDeadLetter)
 	if err != nil {
 		return Finding{}, err
@@ -48,6 +45,9 @@ func lookLetters(ctx context.Context, v *visit) (Finding, error) {
 	}
 	if err != nil {
 		return Finding{}, err
+	}
+	if !v.Config.MessageQueue.RabbitMQ.DeadLetter.Enabled {
+		found = found.with("no replica handles them: message_queue.rabbitmq.dead_letter.enabled is false")
 	}
 	if queue.Ready > 0 {
 		found = found.with(monitor.Plural(queue.Ready, "letter waits", "letters wait") + " in " + message.QueueDeadLetter + ", " +
