@@ -140,7 +140,8 @@ func (l *loader) finish() error {
 	}
 	if letters := &c.MessageQueue.RabbitMQ.DeadLetter; letters.Exchange != "" && letters.Exchange != deadLetterExchange {
 		const key = "message_queue.rabbitmq.dead_letter.exchange"
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %s has no effect: the exchange is %s, with which all participants declare their queues",
+		c.Warnings = append(c.Warnings, fmt.Sprintf(
+			"%s: %s has no effect: the exchange is %s, with which all participants declare their queues",
 			c.Source(key), key, deadLetterExchange))
 		letters.Exchange = deadLetterExchange
 	}

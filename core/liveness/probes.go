@@ -82,8 +82,12 @@ type Probes struct {
 }
 
 // NewProbes makes the loop. metrics may be nil.
-func NewProbes(cfg ProbesConfig, st *store.Store, inspector Inspector, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Probes {
-	p := &Probes{cfg: cfg.withDefaults(), store: st, broker: inspector, client: newClient(), logger: logger, metrics: metrics}
+func NewProbes(
+	cfg ProbesConfig, st *store.Store, inspector Inspector, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics,
+) *Probes {
+	p := &Probes{
+		cfg: cfg.withDefaults(), store: st, broker: inspector, client: newClient(), logger: logger, metrics: metrics,
+	}
 	p.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "probes", Interval: p.cfg.Interval, Timeout: max(p.cfg.Interval, 30*time.Second), Jitter: 0.1,
 		Tick: p.tick, Logger: logger, Metrics: loops,

@@ -100,7 +100,8 @@ func TestAStoppedReplicaLeavesItsRows(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t)
 	st := owned(t, database)
-	owner := New(Config{Lease: time.Hour, FlushTimeout: 10 * time.Millisecond}, st, &flaky{away: true}, testkit.Logger(t), nil)
+	cfg := Config{Lease: time.Hour, FlushTimeout: 10 * time.Millisecond}
+	owner := New(cfg, st, &flaky{away: true}, testkit.Logger(t), nil)
 	require.NoError(t, owner.Start(testkit.Context(t)))
 	commit(t, st, owner, Message{ID: "left", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
 	owner.Stop()
@@ -119,7 +120,9 @@ func TestAResumedReplicaRepeatsOnlyItsBatchInFlight(t *testing.T) {
 	database := testkit.Database(t)
 	st := testkit.OpenStore(t, database)
 	url, name, read := queue(t)
-	raw, err := json.Marshal(childConfig{Database: database, AMQP: url, Queue: name, Point: "before-publish", Stops: true, Rows: rows})
+	raw, err := json.Marshal(childConfig{
+		Database: database, AMQP: url, Queue: name, Point: "before-publish", Stops: true, Rows: rows,
+	})
 	require.NoError(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+string(raw))

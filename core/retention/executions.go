@@ -53,7 +53,9 @@ type Executions struct {
 }
 
 // NewExecutions makes the loop.
-func NewExecutions(cfg ExecutionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Executions {
+func NewExecutions(
+	cfg ExecutionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics,
+) *Executions {
 	if cfg.Interval <= 0 {
 		cfg.Interval = time.Hour
 	}
@@ -227,7 +229,9 @@ func (e *Executions) enforcements(ctx context.Context) (removed int64, err error
 
 // indexed runs one transaction in which the planner keeps to indexes: the tables are
 // large, and what is looked for in them is little.
-func (e *Executions) indexed(ctx context.Context, patience time.Duration, fn func(context.Context, *store.Tx) error) error {
+func (e *Executions) indexed(
+	ctx context.Context, patience time.Duration, fn func(context.Context, *store.Tx) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return e.store.Tx(ctx, "retention executions", func(ctx context.Context, tx *store.Tx) error {

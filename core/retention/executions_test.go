@@ -53,7 +53,8 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	add := func(of, original int64, status attune.Status) int64 {
 		e := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status })
-		testkit.Exec(t, st, `UPDATE execution SET parent = nullif($2, 0), original_execution = nullif($3, 0) WHERE id = $1`, e.ID, of, original)
+		testkit.Exec(t, st, `UPDATE execution SET parent = nullif($2, 0), original_execution = nullif($3, 0) WHERE id = $1`,
+			e.ID, of, original)
 		return e.ID
 	}
 	done := attune.StatusCompleted

@@ -81,7 +81,8 @@ func (p *packNotices) inspect(ctx context.Context, pack message.PackRegistered) 
 			"pack", pack.PackRef, "version", pack.Version, "folder", folder, "error", err)
 		return
 	}
-	p.logger.InfoContext(ctx, "Pack registered", "pack", pack.PackRef, "version", pack.Version, "runtimes", pack.RuntimeNames)
+	p.logger.InfoContext(ctx, "Pack registered",
+		"pack", pack.PackRef, "version", pack.Version, "runtimes", pack.RuntimeNames)
 }
 
 // refresh announces the interpreters if they have changed.

@@ -20,7 +20,8 @@ func TestNoticesAboutPacksAreTaken(t *testing.T) {
 	b := setup(t)
 	python := filepath.Join(t.TempDir(), "python")
 	install := func(version string) {
-		require.NoError(t, os.WriteFile(python, []byte("#!/bin/sh\necho Python "+version+"\n"), 0o700)) //nolint:gosec // a program
+		text := "#!/bin/sh\necho Python " + version + "\n"
+		require.NoError(t, os.WriteFile(python, []byte(text), 0o700)) //nolint:gosec // a program
 	}
 	install("3.11.2")
 	w := b.worker(t, func(c *worker.Config) {
@@ -40,7 +41,8 @@ func TestNoticesAboutPacksAreTaken(t *testing.T) {
 		require.NoError(t, outcome.Err)
 	}
 	install("3.12.1")
-	registered, err := message.New(message.TypePackRegistered, message.PackRegistered{PackRef: "p", Version: "1"}, time.Now(), "t").Encode()
+	notice := message.PackRegistered{PackRef: "p", Version: "1"}
+	registered, err := message.New(message.TypePackRegistered, notice, time.Now(), "t").Encode()
 	require.NoError(t, err)
 	publish(message.TypePackRegistered, message.KeyPackRegistered, registered)
 	testkit.Eventually(t, announced("3.12.1"), patience)

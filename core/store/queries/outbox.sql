@@ -63,7 +63,8 @@ SELECT id FROM outbox WHERE id = sqlc.arg(id) AND owner IS NOT DISTINCT FROM sql
 -- name: SplitOutbox :one
 -- The undelivered messages of a row get a row of their own without an owner, to be
 -- published again by a sweep. Nothing is inserted when the row is already gone.
-INSERT INTO outbox (created, claimed_at, attempts, last_error, message_ids, exchanges, routing_keys, message_types, bodies, traces, owner)
+INSERT INTO outbox (created, claimed_at, attempts, last_error,
+                    message_ids, exchanges, routing_keys, message_types, bodies, traces, owner)
 SELECT o.created, now(), o.attempts + 1, sqlc.arg(last_error)::text,
        sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[],
        sqlc.arg(message_types)::text[], sqlc.arg(bodies)::bytea[], sqlc.arg(traces)::text[], NULL
