@@ -117,8 +117,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	for _, q := range queues.left {
 		add("  queue not empty       %s", q)
 	}
-	d.sayf("%s", strings.Join(lines, "
-"))
+	d.sayf("%s", strings.Join(lines, "\n"))
 	if len(problems) > 0 || len(violations) > 0 || len(queues.left) > 0 || !orders.done() {
 		return ErrLost
 	}
