@@ -50,6 +50,7 @@ type Executions struct {
 	store   *store.Store
 	logger  *slog.Logger
 	metrics *Metrics
+	shape   store.RetentionShapeRow // of the schema; read by every tick
 }
 
 // NewExecutions makes the loop.
@@ -97,6 +98,10 @@ func (e *Executions) record(ctx context.Context) error {
 			return wrapped(err, "read whose schema it is")
 		}
 	}
+	var err error
+	if e.shape, err = e.store.RetentionShape(ctx); err != nil {
+		return wrapped(err, "read what the schema offers")
+	}
 	removed, kept, err := e.executions(ctx)
 	e.metrics.removedOne("executions", removed)
 	if removed > 0 || kept > 0 {
@@ -124,7 +129,7 @@ func (e *Executions) executions(ctx context.Context) (removed, kept int64, err e
 				return err
 			}
 			after, more = found.Last, found.More
-			families, err = tx.FindFamilies(ctx, e.cfg.Executions.Seconds(), found.Roots)
+			families, err = e.find(ctx, tx, found.Roots)
 			return err
 		})
 		if err != nil {
@@ -145,6 +150,27 @@ func (e *Executions) executions(ctx context.Context) (removed, kept int64, err e
 		}
 	}
 	return removed, kept, nil
+}
+
+// find reads the families of roots, and which of them are over.
+func (e *Executions) find(ctx context.Context, tx *store.Tx, roots []int64) ([]store.FindFamiliesRow, error) {
+	families, err := tx.FindFamilies(ctx, e.cfg.Executions.Seconds(), roots)
+	if err != nil || !e.shape.WorkQueues { // some installations have no work queues
+		return families, err
+	}
+	var members []int64
+	for _, f := range families {
+		members = append(members, f.Members...)
+	}
+	leased, err := tx.LeasedExecutions(ctx, members)
+	if err != nil {
+		return nil, err
+	}
+	for i := range families {
+		holds := func(id int64) bool { return slices.Contains(families[i].Members, id) }
+		families[i].Over = families[i].Over && !slices.ContainsFunc(leased, holds)
+	}
+	return families, nil
 }
 
 // families deletes some families in one transaction. If one of them is refused or
@@ -188,7 +214,7 @@ func (e *Executions) delete(ctx context.Context, families []store.FindFamiliesRo
 		if _, err := tx.LockOldExecutions(ctx, ids); err != nil {
 			return err
 		}
-		again, err := tx.FindFamilies(ctx, e.cfg.Executions.Seconds(), roots)
+		again, err := e.find(ctx, tx, roots)
 		if err != nil {
 			return err
 		}
@@ -207,9 +233,8 @@ func (e *Executions) delete(ctx context.Context, families []store.FindFamiliesRo
 // enforcements walks over the enforcements as executions does.
 func (e *Executions) enforcements(ctx context.Context) (removed int64, err error) {
 	older := max(e.cfg.Executions, e.cfg.Events+24*time.Hour)
-	indexed, err := e.store.EnforcementIndexed(ctx)
-	if err != nil || !indexed { // without an index each would be looked up in all executions
-		return 0, err
+	if !e.shape.Indexed { // each would be looked up in all executions
+		return 0, nil
 	}
 	for after, more := int64(0), true; more; {
 		err := e.indexed(ctx, pagePatience, func(ctx context.Context, tx *store.Tx) error {

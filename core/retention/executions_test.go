@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/migrations"
 )
 
 const quarter = 90 * 24 * time.Hour
@@ -159,6 +161,21 @@ func TestExecutionsOfAnAdoptedSchemaStayUnlessAskedFor(t *testing.T) {
 	aged(t, st, "execution", "true", 100)
 	pruneExecutions(t, st, func(c *retention.ExecutionsConfig) { c.OnlyOwn = true })
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution`))
+	pruneExecutions(t, st)
+	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution`))
+}
+
+// Some installations have no work queues.
+func TestOldExecutionsGoWithoutWorkQueues(t *testing.T) {
+	t.Parallel()
+	database := testkit.Installation(t, installation.Shape{
+		Date: installation.Newest.Date, Without: []installation.Migration{installation.WorkQueues},
+	})
+	_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: database, Schema: testkit.Schema})
+	require.NoError(t, err)
+	st := testkit.OpenStore(t, database)
+	testkit.Execution(t, st, testkit.Action(t, st, "pk.a"), ended)
+	aged(t, st, "execution", "true", 100)
 	pruneExecutions(t, st)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution`))
 }

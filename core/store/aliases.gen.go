@@ -350,6 +350,7 @@ type (
 	RepeatExecutionsRow             = db.RepeatExecutionsRow
 	ReportReplicaParams             = db.ReportReplicaParams
 	RespondInquiryParams            = db.RespondInquiryParams
+	RetentionShapeRow               = db.RetentionShapeRow
 	Rule                            = db.Rule
 	RuleActionsRow                  = db.RuleActionsRow
 	RuleByRefRow                    = db.RuleByRefRow
@@ -624,7 +625,6 @@ const (
 	EndWorkflowParents                    = db.EndWorkflowParents
 	EnforcementConditionEnumAll           = db.EnforcementConditionEnumAll
 	EnforcementConditionEnumAny           = db.EnforcementConditionEnumAny
-	EnforcementIndexed                    = db.EnforcementIndexed
 	EnforcementStatusEnumCreated          = db.EnforcementStatusEnumCreated
 	EnforcementStatusEnumDisabled         = db.EnforcementStatusEnumDisabled
 	EnforcementStatusEnumProcessed        = db.EnforcementStatusEnumProcessed
@@ -719,6 +719,7 @@ const (
 	KnownDeadLetters                      = db.KnownDeadLetters
 	KnownIdentities                       = db.KnownIdentities
 	KnownTriggers                         = db.KnownTriggers
+	LeasedExecutions                      = db.LeasedExecutions
 	LeaveWorker                           = db.LeaveWorker
 	LeftByAnotherEngine                   = db.LeftByAnotherEngine
 	LetterRouteWorkers                    = db.LetterRouteWorkers
@@ -926,6 +927,7 @@ const (
 	ReportReplica                         = db.ReportReplica
 	ResolveEnforcements                   = db.ResolveEnforcements
 	RespondInquiry                        = db.RespondInquiry
+	RetentionShape                        = db.RetentionShape
 	RetireWorker                          = db.RetireWorker
 	ReturnScopeSlots                      = db.ReturnScopeSlots
 	RuleActions                           = db.RuleActions

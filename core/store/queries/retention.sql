@@ -160,10 +160,14 @@ SELECT f.root::bigint AS root, array_agg(f.id ORDER BY f.id)::bigint[] AS member
     AND NOT EXISTS (SELECT FROM execution_retry r WHERE r.failed = e.id AND r.waiting)
     AND NOT EXISTS (SELECT FROM inquiry i WHERE i.execution = e.id AND (i.status = 'pending' OR NOT i.settled))
     AND NOT EXISTS (SELECT FROM dead_letter d WHERE d.execution = e.id AND d.decision IS NULL)
-    AND NOT EXISTS (SELECT FROM work_queue_dispatch w WHERE w.execution = e.id AND w.status IN ('leased', 'dispatched'))
 )::bool AS over
 FROM family f JOIN execution e ON e.id = f.id
 GROUP BY f.root ORDER BY f.root;
+
+-- name: LeasedExecutions :many
+-- Those of the executions that hold items of a work queue.
+SELECT w.execution::bigint AS execution FROM work_queue_dispatch w
+WHERE w.execution = ANY (sqlc.arg(executions)::bigint[]) AND w.status IN ('leased', 'dispatched');
 
 -- name: LockOldExecutions :many
 SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR UPDATE;
@@ -198,9 +202,10 @@ WHERE a.id = ANY (ARRAY(
                           FROM operator_audit o ORDER BY o.id LIMIT sqlc.arg(page)::int) t
         WHERE t.old));
 
--- name: EnforcementIndexed :one
--- Whether executions are found by their enforcement without a scan.
-SELECT EXISTS (
+-- name: RetentionShape :one
+-- Whether there are work queues, and executions are found by their enforcement without
+-- a scan.
+SELECT (to_regclass('work_queue_dispatch') IS NOT NULL)::bool AS work_queues, EXISTS (
     SELECT FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
     WHERE i.indrelid = 'execution'::regclass AND a.attname = 'enforcement' AND i.indisvalid

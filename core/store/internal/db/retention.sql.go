@@ -36,22 +36,6 @@ func (q *Queries) DeleteWorker(ctx context.Context, worker int64) (int64, error)
 	return result.RowsAffected(), nil
 }
 
-const EnforcementIndexed = `-- name: EnforcementIndexed :one
-SELECT EXISTS (
-    SELECT FROM pg_catalog.pg_index i
-    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-    WHERE i.indrelid = 'execution'::regclass AND a.attname = 'enforcement' AND i.indisvalid
-      AND (i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) = '(enforcement IS NOT NULL)'))::bool AS indexed
-`
-
-// Whether executions are found by their enforcement without a scan.
-func (q *Queries) EnforcementIndexed(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, EnforcementIndexed)
-	var indexed bool
-	err := row.Scan(&indexed)
-	return indexed, err
-}
-
 const FindFamilies = `-- name: FindFamilies :many
 WITH RECURSIVE family AS (
     SELECT r.id AS root, r.id FROM unnest($2::bigint[]) r (id)
@@ -69,7 +53,6 @@ SELECT f.root::bigint AS root, array_agg(f.id ORDER BY f.id)::bigint[] AS member
     AND NOT EXISTS (SELECT FROM execution_retry r WHERE r.failed = e.id AND r.waiting)
     AND NOT EXISTS (SELECT FROM inquiry i WHERE i.execution = e.id AND (i.status = 'pending' OR NOT i.settled))
     AND NOT EXISTS (SELECT FROM dead_letter d WHERE d.execution = e.id AND d.decision IS NULL)
-    AND NOT EXISTS (SELECT FROM work_queue_dispatch w WHERE w.execution = e.id AND w.status IN ('leased', 'dispatched'))
 )::bool AS over
 FROM family f JOIN execution e ON e.id = f.id
 GROUP BY f.root ORDER BY f.root
@@ -178,6 +161,32 @@ func (q *Queries) FindOldRoots(ctx context.Context, windowSize int32, older floa
 	var i FindOldRootsRow
 	err := row.Scan(&i.Last, &i.More, &i.Roots)
 	return i, err
+}
+
+const LeasedExecutions = `-- name: LeasedExecutions :many
+SELECT w.execution::bigint AS execution FROM work_queue_dispatch w
+WHERE w.execution = ANY ($1::bigint[]) AND w.status IN ('leased', 'dispatched')
+`
+
+// Those of the executions that hold items of a work queue.
+func (q *Queries) LeasedExecutions(ctx context.Context, executions []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, LeasedExecutions, executions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var execution int64
+		if err := rows.Scan(&execution); err != nil {
+			return nil, err
+		}
+		items = append(items, execution)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ListQueueWorkers = `-- name: ListQueueWorkers :many
@@ -535,6 +544,28 @@ func (q *Queries) ReleaseWorkerWindow(ctx context.Context, workers []int64, afte
 		&i.Released,
 		&i.Held,
 	)
+	return i, err
+}
+
+const RetentionShape = `-- name: RetentionShape :one
+SELECT (to_regclass('work_queue_dispatch') IS NOT NULL)::bool AS work_queues, EXISTS (
+    SELECT FROM pg_catalog.pg_index i
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = 'execution'::regclass AND a.attname = 'enforcement' AND i.indisvalid
+      AND (i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) = '(enforcement IS NOT NULL)'))::bool AS indexed
+`
+
+type RetentionShapeRow struct {
+	WorkQueues bool
+	Indexed    bool
+}
+
+// Whether there are work queues, and executions are found by their enforcement without
+// a scan.
+func (q *Queries) RetentionShape(ctx context.Context) (RetentionShapeRow, error) {
+	row := q.db.QueryRow(ctx, RetentionShape)
+	var i RetentionShapeRow
+	err := row.Scan(&i.WorkQueues, &i.Indexed)
 	return i, err
 }
 
