@@ -1,15 +1,12 @@
 package worker
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/placement"
@@ -235,10 +232,9 @@ func announcedOf(found []interpreter) map[string]any {
 	return map[string]any{"runtime_versions": versions, "detected_interpreters": append([]interpreter{}, found...)}
 }
 
-// announced looks for the interpreters and returns those capabilities that the
-// operator has not set.
-func (c Config) announced(ctx context.Context, logger *slog.Logger, wg *sync.WaitGroup) map[string]any {
-	all := announcedOf(c.detect(ctx, logger, wg))
+// announced is what was found as capabilities, without those that the operator has set.
+func (c Config) announced(found []interpreter) map[string]any {
+	all := announcedOf(found)
 	for key := range c.Capabilities {
 		delete(all, key)
 	}

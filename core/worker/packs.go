@@ -24,7 +24,7 @@ type packNotices struct {
 	incarnation uuid.UUID
 	packsDir    string
 	// announced are the capabilities that follow from the interpreters there are now.
-	announced func(ctx context.Context) map[string]any
+	announced func(ctx context.Context) (map[string]any, error)
 	logger    *slog.Logger
 }
 
@@ -87,7 +87,10 @@ func (p *packNotices) inspect(ctx context.Context, pack message.PackRegistered) 
 
 // refresh announces the interpreters if they have changed.
 func (p *packNotices) refresh(ctx context.Context) error {
-	changed := p.announced(ctx)
+	changed, err := p.announced(ctx)
+	if err != nil {
+		return err
+	}
 	if len(changed) == 0 {
 		return nil
 	}

@@ -147,6 +147,18 @@ func (w *Worker) newLife() *life {
 	return l
 }
 
+// interpreters looks for the interpreters that this worker can offer: of its runtimes
+// and of the versions of runtimes that the installation has rows of.
+func (w *Worker) interpreters(ctx context.Context, l *life) ([]interpreter, presence, error) {
+	found := w.cfg.detect(ctx, w.deps.Logger, &l.out)
+	rows, err := w.deps.Store.RuntimeVersions(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the runtime versions for worker %s: %w", w.cfg.Name, err)
+	}
+	versions, present := w.cfg.versions(ctx, w.deps.Logger, &l.out, rows)
+	return append(found, versions...), present, nil
+}
+
 // open is the order that keeps a worker from being chosen before it hears:
 // row (inactive), leftovers, queues, consumers, then active. What it opened is
 // closed again when it fails.
@@ -156,13 +168,11 @@ func (w *Worker) open(ctx context.Context, l *life) (err error) {
 			l.out.Wait()
 		}
 	}()
-	found := w.cfg.detect(ctx, w.deps.Logger, &l.out)
-	rows, err := w.deps.Store.RuntimeVersions(ctx)
+	found, present, err := w.interpreters(ctx, l)
 	if err != nil {
-		return fmt.Errorf("read the runtime versions for worker %s: %w", w.cfg.Name, err)
+		return err
 	}
-	versions, present := w.cfg.versions(ctx, w.deps.Logger, &l.out, rows)
-	found, l.present = append(found, versions...), present
+	l.present = present
 	if l.keys, err = openKeystore(ctx, w.cfg.Keyring, w.deps.Store, w.deps.Logger); err != nil {
 		return err
 	}
@@ -231,7 +241,10 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	})
 	l.notices = &packNotices{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, packsDir: w.cfg.PacksDir, logger: w.deps.Logger,
-		announced: func(ctx context.Context) map[string]any { return w.cfg.announced(ctx, w.deps.Logger, &l.out) },
+		announced: func(ctx context.Context) (map[string]any, error) {
+			found, _, err := w.interpreters(ctx, l)
+			return w.cfg.announced(found), err
+		},
 	}
 	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
 	l.intake = &intake{
