@@ -33,8 +33,6 @@ var layers = map[string]int{
 	"enforcement": 40, "retention": 40, "dispatch": 40, "completion": 40, "progress": 40,
 	"recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
-	"redrive": 45, // below what people ask for: its verdict is shown and carried out alike
-
 	"monitor": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50, "handback": 50,
 	"engine": 55, "api": 55, "worker": 55, "gauge": 55, "alerting": 55,
 	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60, "proof": 60,
@@ -74,14 +72,13 @@ var whyLayer = map[int]string{
 	25: "a fault of the installation is told alike by every step",
 	30: "the outbox serves every step and knows none",
 	40: "a step hands on by message or through admission and handover, never by calling the next step",
-	45: "what looks at and acts on the broker's letters is asked by those that people ask, and asks nobody of them",
 	50: "what people ask for works without a running engine",
 	55: "the running parts are assembled by programs, not by each other",
 	60: "programs and tools are the top",
 }
 
 // dashboard is all that tui may import of core.
-var dashboard = []string{"monitor", "triage", "redrive", "attune", "config"}
+var dashboard = []string{"monitor", "triage", "attune", "config"}
 
 // edges are the third-party modules that only some folders may import.
 var edges = []struct {
@@ -110,11 +107,6 @@ var edges = []struct {
 		"github.com/charmbracelet/",
 		[]string{"tui", "cmd/attune-tui"},
 		"the terminal is the dashboard's business",
-	},
-	{
-		"golang.org/x/crypto",
-		[]string{"core/redrive"},
-		"only copies of removed letters are sealed with it; secrets are sealed by core/secret",
 	},
 	{
 		"github.com/golang-jwt/jwt",

@@ -19,7 +19,7 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "dlq",
 		Aliases: []string{"dead-letters"},
-		Short:   "Look at messages that died, and decide about them",
+		Short:   "Take, look at and decide about messages that died",
 		Long: "Look at dead letters, the messages that expired, were rejected or could not be processed, and decide about those\n" +
 			"that wait for a person. Every one of them is a row of the ledger, with what was known and what was decided.",
 		Example: "  attune-executor dlq list --open\n  attune-executor dlq show 12\n  attune-executor dlq requeue 12 --reason 'the worker is back'",
@@ -32,7 +32,7 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
 		Args:    oneArg("the id of a dead letter"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.showLetter(cmd, args[0]) },
-	}, newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQPurgeCommand(a), newDLQExportCommand(a), newDLQStatsCommand(a))
+	}, newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQPurgeCommand(a), newDLQExportCommand(a), newDLQStatsCommand(a))
 	return cmd
 }
 
@@ -83,36 +83,22 @@ func decisionFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.StringSliceVar(&f.Decisions, "decision", nil, "only these decisions: "+strings.Join(monitor.LetterDecisions, ", "))
 }
 
-// ledgerFlags are the flags of list that mean nothing to the broker.
-var ledgerFlags = []string{"open", "decided", "decision", "reason", "action", "worker", "type", "execution", "since", "older-than", "cursor"}
-
 func newDLQListCommand(a *app) *cobra.Command {
 	filter := monitor.DeadLetterFilter{}
-	cursor, peek, yes := int64(0), false, false
+	cursor := int64(0)
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters, the newest first",
-		Long: "List the dead letters of the ledger, the newest first. With --broker it looks at those that still lie in the broker's\n" +
-			"queue, which is where they stay while no engine handles them (dead_letter.enabled false, or none runs): it only looks,\n" +
-			"they are marked as redelivered and stay where they are. Beside a handler that takes them --broker refuses, since what\n" +
-			"is looked at reaches the handler late; --yes looks anyway.",
-		Example: "  attune-executor dlq list --open\n  attune-executor dlq list --decision failed --worker worker-node-01 --since 12h\n" +
-			"  attune-executor dlq list --broker",
-		Args: cobra.NoArgs,
+		Long: "List the dead letters of the ledger, the newest first. Messages that lie in the broker's queue are not in it while no\n" +
+			"engine handles them (dead_letter.enabled false, or none runs): `attune-executor dlq take` takes them into the ledger.",
+		Example: "  attune-executor dlq list --open\n  attune-executor dlq list --decision failed --worker worker-node-01 --since 12h",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if filter.Limit < 1 {
 				return usageErrorf("--limit must be at least 1")
 			}
 			if err := filter.Check(); err != nil {
 				return usageErrorf("%w", err)
-			}
-			if peek {
-				for _, name := range ledgerFlags {
-					if cmd.Flags().Changed(name) {
-						return usageErrorf("--%s is about the ledger: --broker takes only --limit and --yes", name)
-					}
-				}
-				return a.peekLetters(cmd, filter.Limit, yes)
 			}
 			return a.listLetters(cmd, filter, cursor)
 		},
@@ -122,8 +108,6 @@ func newDLQListCommand(a *app) *cobra.Command {
 	letterFlags(flags, &filter)
 	flags.IntVar(&filter.Limit, "limit", 20, "how many to list")
 	flags.Int64Var(&cursor, "cursor", 0, "go on below this id")
-	flags.BoolVar(&peek, "broker", false, "look at what lies in the broker's queue instead")
-	flags.BoolVar(&yes, "yes", false, "with --broker: look also beside a handler")
 	return cmd
 }
 
@@ -167,9 +151,9 @@ func (c *client) noLetters(page *monitor.LedgerPage) string {
 	case !plainFilter(f):
 		return "no dead letter matches; " + countText(page.Open) + " wait for a person"
 	case !c.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled:
-		return "no dead letters are recorded while message_queue.rabbitmq.dead_letter.enabled is false: see what lies in the queue with --broker"
+		return "no dead letters are recorded while message_queue.rabbitmq.dead_letter.enabled is false: `attune-executor dlq take` takes what lies in the queue"
 	default:
-		return "no dead letters: nothing has died, or no engine has handled it yet: see what lies in the queue with --broker"
+		return "no dead letters: nothing has died, or no engine has handled it yet: `attune-executor dlq take` takes what lies in the queue"
 	}
 }
 

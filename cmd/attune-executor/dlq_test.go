@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -99,40 +100,41 @@ func TestTimesTakeDays(t *testing.T) {
 	}
 }
 
-// TestLettersThatNobodyTakesAreLookedAt: they are shown without what could steer a
-// terminal, and stay in the queue.
-func TestLettersThatNobodyTakesAreLookedAt(t *testing.T) {
+// TestMessagesAreTakenByCommand: in pieces, with what matches named at the end, and
+// without what could steer a terminal.
+func TestMessagesAreTakenByCommand(t *testing.T) {
 	t.Parallel()
-	amqp := testkit.VHost(t)
+	amqp, database := testkit.VHost(t), testkit.Database(t)
+	st := testkit.OpenStore(t, database)
 	vhost := url.PathEscape(testkit.VHostName(t, amqp))
 	testkit.Manage(t, http.MethodPut, "/api/queues/"+vhost+"/"+monitor.DeadLetterQueue, map[string]any{"durable": true}, nil)
-	for range 2 {
+	for i := range 3 {
 		testkit.Manage(t, http.MethodPost, "/api/exchanges/"+vhost+"/amq.default/publish", map[string]any{
 			"routing_key": monitor.DeadLetterQueue, "payload": "/xtb", "payload_encoding": "base64",
-			"properties": map[string]any{"type": "EventCreated\x1b[2J", "message_id": "m-1", "headers": map[string]any{
-				"x-death": []any{map[string]any{"queue": "attune.events\x1b[2J", "reason": "expired"}},
+			"properties": map[string]any{"type": "EventCreated", "message_id": fmt.Sprint("m-", i), "headers": map[string]any{
+				"x-death": []any{map[string]any{"queue": "attune.events\x1b[2J", "reason": []string{"expired", "rejected", "rejected"}[i]}},
 			}},
 		}, nil)
 	}
 	environ := []string{
-		"ATTUNE__MESSAGE_QUEUE__URL=" + amqp, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t),
-		"ATTUNE__DATABASE__URL=postgresql://nobody@127.0.0.1:1/none",
+		"ATTUNE__MESSAGE_QUEUE__URL=" + amqp, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t), "ATTUNE__DATABASE__URL=" + database,
 	}
-	look := func(args ...string) string {
+	run := func(want int, args ...string) string {
 		var stdout, stderr bytes.Buffer
-		code := execute(t.Context(), append([]string{"dlq", "list", "--broker"}, args...), environ, strings.NewReader(""), &stdout, &stderr)
-		require.Zero(t, code, stderr.String())
-		return stdout.String()
+		code := execute(t.Context(), append([]string{"dlq", "take"}, args...), environ, strings.NewReader(""), &stdout, &stderr)
+		require.Equal(t, want, code, stderr.String())
+		return stdout.String() + stderr.String()
 	}
-	for range 3 { // as often as one likes
-		text := look()
-		require.Regexp(t, `(?m)^2 +unknown +expired +3 +attune.dlx.queue +attune.events \[2J$`, text)
-		require.NotContains(t, text, "\x1b")
-		require.Contains(t, text, "they were only looked at and stay where they are")
-	}
-	var view peekView
-	require.NoError(t, json.Unmarshal([]byte(look("-o", "json", "--limit", "1")), &view))
-	require.Len(t, view.List, 1)
-	require.Equal(t, "/xtb", view.List[0].BodyBase64)
-	require.Equal(t, "m-1", view.List[0].MessageID)
+	var text string
+	testkit.Eventually(t, func() bool { text = run(0, "--dry-run"); return strings.HasPrefix(text, "3 messages ready") }, 20*time.Second)
+	require.Contains(t, text, "the first 3 would be taken")
+	require.Contains(t, run(exitRefused), "3 messages would be taken from attune.dlx.queue: --yes does it")
+	require.Regexp(t, `^planned 1: 1 taken \(1 new, 0 known, 0 probes\), 0 gone, 0 left; attune.dlx.queue 3 -> 2 \(audit 1\)\n`, run(0, "--first", "1", "--yes"))
+	var receipt triage.TakeReceipt
+	require.NoError(t, json.Unmarshal([]byte(run(0, "--reason", "rejected", "--yes", "-o", "json")), &receipt))
+	require.Equal(t, []int{2, 2, 2, 0}, []int{receipt.Planned, receipt.New, receipt.Matching, receipt.After})
+	require.Equal(t, []int64{2, 3}, receipt.Matched)
+	require.Equal(t, 3, testkit.Count(t, st, `select count(*) from dead_letter where decision is null`))
+	require.Contains(t, run(exitFailed, "--queue", "nowhere"), "the broker has no such queue: nowhere")
+	require.Contains(t, run(0, "--yes"), "planned 0: 0 taken")
 }

@@ -201,7 +201,7 @@ func TestReadOnlyActsOnNothing(t *testing.T) {
 	require.Zero(t, testkit.Count(t, st, `select count(*) from operator_audit`))
 }
 
-func TestAnAdoptedInstallationIsActedUponOnlyWhenThatIsAllowed(t *testing.T) {
+func TestAnAdoptedInstallationIsActedUponOnlyWhenAReplicaRuns(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.ApplicationName = "test" })
@@ -211,9 +211,9 @@ func TestAnAdoptedInstallationIsActedUponOnlyWhenThatIsAllowed(t *testing.T) {
 	x.shows("worker-a")
 	testkit.Eventually(t, func() bool { // at first the schema may not have been looked at
 		x.press("A")
-		return strings.Contains(x.call("capture-pane", "-p"), "--allow-direct-writes")
+		return strings.Contains(x.call("capture-pane", "-p"), "no replica of attune-executor runs")
 	}, 60*time.Second, "it is not said why nothing can be done")
-	x = openTerminal(t, url, "--view", "workers", "--allow-direct-writes")
+	testkit.Exec(t, st, `insert into engine_replica (id, host, version, pid, last_seen) values (gen_random_uuid(), 'h', 'v', 1, now() + interval '1 hour')`)
 	x.shows(" RW ")
 	x.shows("worker-a") // what is done is done to the row under the cursor
 	x.press("A")

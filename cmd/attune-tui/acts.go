@@ -13,7 +13,6 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
@@ -32,13 +31,11 @@ const (
 	// leavePatience bounds how long leaving waits for what is under way. An act that
 	// is stopped writes down what it has done, for five seconds at most.
 	leavePatience = 6 * time.Second
-	// confirmPatience bounds how long the broker may take to confirm a letter.
-	confirmPatience = 5 * time.Second
 )
 
 // openActs prepares acting: sessions of its own that may write, opened by the
 // first act. It waits for nothing.
-func openActs(ctx context.Context, i *installation, reader *monitor.Monitor, direct bool) (*operator.Operator, func(), error) {
+func openActs(ctx context.Context, i *installation, reader *monitor.Monitor) (*operator.Operator, func(), error) {
 	cfg := i.cfg
 	keys, err := secret.NewKeyring(cfg.Security.EncryptionKey)
 	if err != nil {
@@ -62,47 +59,8 @@ func openActs(ctx context.Context, i *installation, reader *monitor.Monitor, dir
 		}
 		return desk.With(link), link.Stop, nil
 	}
-	letters, closeLetters, err := openDesk(i, st, direct)
-	if err != nil {
-		st.Close()
-		return nil, nil, err
-	}
-	closeAll := func() {
-		closeLetters()
-		st.Close()
-	}
-	return operator.New(operator.Config{WithBroker: withBroker, Explain: explain, Desk: letters}, desk, reader), closeAll, nil
+	return operator.New(operator.Config{WithBroker: withBroker, Explain: explain}, desk, reader), st.Close, nil
 }
-
-// openDesk prepares acting on the broker's dead-letter queue. It connects to nothing;
-// without an address of the broker there is no desk.
-func openDesk(i *installation, st *store.Store, direct bool) (operator.Desk, func(), error) {
-	mq := i.cfg.MessageQueue
-	if mq.URL == "" {
-		return nil, func() {}, nil
-	}
-	settings := redrive.Config{
-		Actor: actor(), Source: "attune-tui", Context: i.name, Direct: direct,
-		Spool: spoolFolder(), SpoolKey: i.spool.Key, SpoolOff: i.spool.Off(),
-		Broker: broker.Config{
-			URL: mq.URL, ConnectionName: "attune-tui/" + actor(), CloseTimeout: time.Second, DialTimeout: linkPatience, Heartbeat: mq.RabbitMQ.Heartbeat,
-			ConfirmTimeout: confirmPatience,
-		},
-	}
-	end := func() {}
-	if mq.ManagementURL != "" {
-		management, err := broker.NewManagement(mq.ManagementURL, vhostOf(mq.URL), managementTimeout)
-		if err != nil {
-			return nil, nil, fmt.Errorf("prepare acting: %w", err)
-		}
-		settings.Management, end = management, management.Close
-	}
-	return redrive.New(settings, st), end, nil
-}
-
-// spoolFolder is where copies of removed letters are kept; empty where no folder is
-// known, which refuses what removes any.
-func spoolFolder() string { return stateFolder("spool") }
 
 // stateFolder is a folder for what the dashboard keeps; empty where none is known.
 func stateFolder(name string) string {

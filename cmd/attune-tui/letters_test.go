@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,168 +11,168 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// stranger is an installation that has none of our tables, with nobody who takes dead
-// letters.
-type stranger struct {
+// unhandled is an installation whose dead letters no engine takes.
+type unhandled struct {
 	t                 *testing.T
 	database, address string
 	store             *store.Store
 	channel           *amqp.Channel
-	home              string
+	action            testkit.ActionRow
 }
 
-func estrange(t *testing.T) *stranger {
+func withoutHandler(t *testing.T) *unhandled {
 	t.Helper()
-	s := &stranger{t: t, database: testkit.Database(t), address: testkit.VHost(t), home: t.TempDir()}
-	s.store = testkit.OpenStore(t, s.database)
-	testkit.Exec(t, s.store, `drop table dead_letter, operator_audit cascade`)
-	testkit.Exec(t, s.store, `alter table execution disable trigger user`)
-	conn, err := amqp.Dial(s.address)
+	u := &unhandled{t: t, database: testkit.Database(t), address: testkit.VHost(t)}
+	u.store = testkit.OpenStore(t, u.database)
+	u.action = testkit.Action(t, u.store, "demo.sleep")
+	conn, err := amqp.Dial(u.address)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // may be closed already
-	s.channel, err = conn.Channel()
+	u.channel, err = conn.Channel()
 	require.NoError(t, err)
-	require.NoError(t, s.channel.ExchangeDeclare(message.ExchangeExecutions, "topic", true, false, false, false, nil))
-	for _, queue := range []string{message.QueueDeadLetter, message.QueueExecutionRequests, "parked"} {
-		_, err = s.channel.QueueDeclare(queue, true, false, false, false, nil)
+	for _, queue := range []string{message.QueueDeadLetter, "parked"} {
+		_, err = u.channel.QueueDeclare(queue, true, false, false, false, nil)
 		require.NoError(t, err)
 	}
-	require.NoError(t, s.channel.QueueBind(message.QueueExecutionRequests, message.KeyExecutionRequested, message.ExchangeExecutions, false, nil))
-	return s
+	return u
 }
 
-// dies makes an execution whose hand-over expired.
-func (s *stranger) dies(ref string) (execution int64) {
-	s.t.Helper()
-	e := testkit.Execution(s.t, s.store, testkit.Action(s.t, s.store, ref))
-	testkit.Exec(s.t, s.store, `update execution set status = 'failed', result = '{"error": "Worker queue TTL expired"}' where id = $1`, e.ID)
-	body, err := message.New(message.TypeExecutionRequested, message.Dispatch{
-		ExecutionID: e.ID, WorkerID: 7, ActionRef: ref, ScheduledAttemptUpdatedAt: time.Now().Add(-time.Hour),
-	}, time.Now(), "test").Encode()
-	require.NoError(s.t, err)
-	require.NoError(s.t, s.channel.PublishWithContext(s.t.Context(), "", message.QueueDeadLetter, true, false, amqp.Publishing{MessageId: ref, Body: body}))
-	return e.ID
+// letters puts so many dead hand-overs of failed executions into the queue.
+func (u *unhandled) letters(n int) {
+	u.t.Helper()
+	for i := range n {
+		e := testkit.Execution(u.t, u.store, u.action)
+		testkit.Exec(u.t, u.store, `update execution set status = 'failed', result = '{"error": "Worker queue TTL expired"}' where id = $1`, e.ID)
+		u.publish(fmt.Sprintf("m%d", i), e.ID)
+	}
+	u.holds(message.QueueDeadLetter, n)
+}
+
+func (u *unhandled) publish(id string, execution int64) {
+	u.t.Helper()
+	body, err := message.New(message.TypeExecutionRequested, message.Dispatch{ExecutionID: execution, WorkerID: 7, ActionRef: "demo.sleep", Attempt: 1},
+		time.Now(), "test").Encode()
+	require.NoError(u.t, err)
+	require.NoError(u.t, u.channel.PublishWithContext(u.t.Context(), "", message.QueueDeadLetter, true, false, amqp.Publishing{
+		MessageId: id, Type: message.TypeExecutionRequested, Body: body, DeliveryMode: amqp.Persistent,
+		Headers: amqp.Table{"x-death": []any{amqp.Table{
+			"count": int64(1), "reason": "expired", "queue": message.WorkerExecutionsQueue(7), "exchange": message.ExchangeExecutions,
+			"time": time.Now(), "routing-keys": []any{message.DispatchKey(7)},
+		}}},
+	}))
+}
+
+// depth is how many messages are ready in a queue.
+func (u *unhandled) depth(queue string) int {
+	u.t.Helper()
+	q, err := u.channel.QueueDeclarePassive(queue, true, false, false, false, nil)
+	require.NoError(u.t, err)
+	return q.Messages
 }
 
 // holds waits until a queue has as many messages.
-func (s *stranger) holds(queue string, n int) {
-	s.t.Helper()
-	testkit.Eventually(s.t, func() bool {
-		q, err := s.channel.QueueDeclarePassive(queue, true, false, false, false, nil)
-		require.NoError(s.t, err)
-		return q.Messages == n
-	}, wait, "%s holds %d messages", queue, n)
+func (u *unhandled) holds(queue string, n int) {
+	u.t.Helper()
+	testkit.Eventually(u.t, func() bool { return u.depth(queue) == n }, wait, "%s holds %d messages", queue, n)
 }
 
-// open shows the dead letters to somebody who may act on them.
-func (s *stranger) open() *terminal {
-	s.t.Helper()
-	return s.openOver(s.address)
+func (u *unhandled) count(query string) int {
+	u.t.Helper()
+	return testkit.Count(u.t, u.store, query)
 }
+
+// open shows the dead letters.
+func (u *unhandled) open() *terminal { return u.openOver(u.address) }
 
 // openOver is open with an address that leads to the broker.
-func (s *stranger) openOver(address string) *terminal {
-	s.t.Helper()
-	return openTerminalIn(s.t, []string{
-		"HOME=/nonexistent", "XDG_STATE_HOME=" + s.home, "ATTUNE__DATABASE__URL=" + s.database, "ATTUNE__MESSAGE_QUEUE__URL=" + address,
-		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(s.t),
-	}, "--view", "dlq", "--allow-direct-writes")
-}
-
-func (s *stranger) spools() []string {
-	s.t.Helper()
-	spools, err := filepath.Glob(filepath.Join(s.home, "attune", "spool", "*.jsonl"))
-	require.NoError(s.t, err)
-	return spools
-}
-
-func TestALetterOfTheBrokerIsRequeuedByKeys(t *testing.T) {
-	t.Parallel()
-	s := estrange(t)
-	execution := s.dies("demo.sleep")
-	x := s.open()
-	x.shows("no ledger is kept here")
+func (u *unhandled) openOver(address string) *terminal {
+	u.t.Helper()
+	x := openTerminalIn(u.t, []string{
+		"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + u.database, "ATTUNE__MESSAGE_QUEUE__URL=" + address,
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(u.t),
+	}, "--view", "dlq")
 	x.shows(" RW ")
-	x.press("S")
-	x.shows("[broker 1]")
-	x.shows("its hand-over expired")
-	x.press("Enter")
-	x.shows("MESSAGE SAYS")
-	x.asks(keymap.Requeue, "requeue ")
-	x.shows("of the blocked")
-	x.press("Enter")
-	x.shows("Requeue 1 letter")
-	x.shows(runButton)
-	x.press("y")
-	x.shows("planned 1, done 1")
-	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from execution where status = 'requested' and retry_reason = 'manual_retry'`))
-	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from audit_event where event_type = 'dlq.requeue'`))
-	request, ok, err := s.channel.Get(message.QueueExecutionRequests, true)
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.Contains(t, string(request.Body), fmt.Sprintf(`"execution_id":%d`, execution))
-	require.Len(t, s.spools(), 1)
+	return x
 }
 
-// TestLettersOfTheBrokerAreTakenAwayAndPutBackByKeys looks after every act at the
-// queues themselves: one letter is discarded and put back, one is moved, and what is
-// left is purged.
-func TestLettersOfTheBrokerAreTakenAwayAndPutBackByKeys(t *testing.T) {
+// plansTake opens the plan of a take of so many.
+func (x *terminal) plansTake(n int) {
+	x.t.Helper()
+	x.asks(keymap.Take, "take "+message.QueueDeadLetter)
+	x.press("Enter", "Enter")
+	x.shows(fmt.Sprintf("─ Take %d dead letter", n))
+}
+
+const waiting = `select count(*) from dead_letter where decision is null`
+
+// TestLettersAreTakenAndActedUponByKeys looks after every act at the queues and at the
+// ledger: messages are taken, put back, taken again, sent elsewhere and discarded.
+func TestLettersAreTakenAndActedUponByKeys(t *testing.T) {
 	t.Parallel()
-	s := estrange(t)
-	for _, ref := range []string{"demo.a", "demo.b", "demo.c"} {
-		s.dies(ref)
-	}
-	s.holds(message.QueueDeadLetter, 3)
-	x := s.open()
-	x.shows("no ledger is kept here")
-	x.shows(" RW ")
-	x.press("S")
-	x.shows("[broker 3]")
-	x.shows("demo.c")
-	s.holds(message.QueueDeadLetter, 3) // looking takes nothing
-	x.command("spool")
-	x.shows("Copies are kept of what is removed")
-	x.shows(filepath.Join("attune", "spool"))
-	x.press("Escape")
-	x.hides("Copies are kept of what is removed")
+	u := withoutHandler(t)
+	u.letters(6)
+	x := u.open()
+	x.shows("S takes them")
+	x.plansTake(6)
+	x.runs("Take 6 dead letters")
+	u.holds(message.QueueDeadLetter, 0)
+	require.Equal(t, 6, u.count(waiting))
+	x.shows("waiting for a person 6")
+	x.press("z") // those that wait alone, so that the cursor is always on one
 
-	x.asks(keymap.Discard, "Discard 1 letter")
-	x.runs("Discard 1 letter")
-	s.holds(message.QueueDeadLetter, 2)
-	require.Len(t, s.spools(), 1)
-	x.asks(keymap.Undo, "Put back 1 letter")
-	x.runs("Put back 1 letter")
-	s.holds(message.QueueDeadLetter, 3)
-
-	x.press("S")
-	x.shows("3 letters read")
-	x.press("Escape")
-	x.hides("3 letters read")
-	x.asks(keymap.MoveTo, "move ")
+	x.plans(act.ReturnLetters, "Put back 1 dead letter")
+	x.runs("Put back 1 dead letter")
+	x.shows("waiting for a person 5")
+	x.asks(keymap.MoveTo, "send dead letter")
 	x.shows("key or queue")
 	x.press("Enter")
 	x.call("send-keys", "-l", "parked")
 	x.press("Enter")
-	x.shows("─ Move 1 letter")
-	x.runs("Move 1 letter")
-	s.holds("parked", 1)
-	s.holds(message.QueueDeadLetter, 2)
-
-	x.press("S")
-	x.shows("2 letters read")
-	x.press("Escape")
-	x.hides("2 letters read")
-	x.asks(keymap.Purge, "purge ")
-	x.shows("by the broker")
+	x.shows("─ Send 1 dead letter")
+	x.shows("reaches  parked")
+	x.runs("Send 1 dead letter")
+	x.shows("waiting for a person 4")
+	x.marksTwo()
+	x.plansMarked(act.ReturnLetters, "Put back 2 dead letters")
+	x.runs("Put back 2 dead letters")
+	x.shows("waiting for a person 2")
+	x.marksTwo()
+	x.plansMarked(act.SendLetters, "")
+	x.shows("key or queue")
 	x.press("Enter")
-	x.shows("─ Purge 2 letters")
-	x.runs("Purge 2 letters")
-	s.holds(message.QueueDeadLetter, 0)
-	s.holds("parked", 1)
-	require.Zero(t, testkit.Count(t, s.store, `select count(*) from execution where status <> 'failed'`), "no row was touched")
-	require.Len(t, s.spools(), 3, "of what was discarded, moved and purged there are copies")
+	x.call("send-keys", "-l", "parked")
+	x.press("Enter")
+	x.shows("─ Send 2 dead letters")
+	x.runs("Send 2 dead letters")
+	require.Equal(t, 3, u.count(`select count(*) from dead_letter where decision = 'put_back'`))
+	require.Equal(t, 3, u.count(`select count(*) from dead_letter where decision = 'sent'`))
+	require.Equal(t, 6, u.count(`select count(*) from outbox cross join unnest(routing_keys) key where key in ('parked', 'attune.dlx.queue')`),
+		"the messages are left to a running engine")
+	require.Equal(t, 7, u.count(`select count(*) from operator_audit where action in ('dead_letter.take', 'dead_letter.send', 'dead_letter.return') and outcome = 'done'`))
+	require.Zero(t, u.count(waiting))
+}
+
+// TestTheBrokerPurgesByKey: only many, only by the typed words, and what it removed is
+// written down.
+func TestTheBrokerPurgesByKey(t *testing.T) {
+	t.Parallel()
+	u := withoutHandler(t)
+	const many = triage.PurgeOffered + 1
+	for range many {
+		require.NoError(t, u.channel.PublishWithContext(t.Context(), "", message.QueueDeadLetter, false, false, amqp.Publishing{}))
+	}
+	u.holds(message.QueueDeadLetter, many)
+	x := u.open()
+	x.plans(act.PurgeBroker, "Purge attune.dlx.queue by the broker")
+	x.shows("Nothing brings them back.")
+	x.types("purge for good", "Purge attune.dlx.queue by the broker")
+	u.holds(message.QueueDeadLetter, 0)
+	require.Equal(t, 1, u.count(fmt.Sprintf(`select count(*) from operator_audit where action = 'dead_letter.purge-broker' and outcome = 'done'
+		and request ->> 'before' = '%d' and request ->> 'removed' = '%d' and request ->> 'after' = '0'`, many, many)))
+	require.Zero(t, u.count(`select count(*) from dead_letter`))
 }

@@ -61,8 +61,6 @@ func flags(o *options) *pflag.FlagSet {
 	set.BoolVar(&o.app.Theme.ASCII, "ascii", false, "draw with ASCII signs only")
 	set.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 	set.BoolVar(&o.readOnly, "read-only", false, "refuse every act")
-	set.BoolVar(&o.app.DirectWrites, "allow-direct-writes", false,
-		"act also on an adopted installation on which no replica of this engine runs")
 	set.BoolVar(&o.plain, "plain", false, "draw nothing: print a line for every change, for screen readers and logs")
 	set.StringVar(&o.snapshot, "snapshot", "", "print one frame of a `VIEW` and exit: also execution, queue, worker, letter, xray, log, help")
 	set.StringVar(&o.id, "id", "", "which one `--snapshot` shows: a number, of queues and workers also a name")

@@ -5,11 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/keymap"
 )
 
 // TestTwoDashboardsLeadOneQueue has two people confirm at the same moment, each with a
@@ -56,38 +55,25 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from operator_audit where action = 'queue.pause' and outcome = 'done'`))
 }
 
-// TestTwoDashboardsTakeOneLetter has both requeue the same letter of the broker at the
-// same moment: it is requested once, and nothing else is touched.
-func TestTwoDashboardsTakeOneLetter(t *testing.T) {
+// TestTwoDashboardsTakeOneQueue has both take the same messages at the same moment: each
+// becomes one row, and the operator who acts is named to the other.
+func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	t.Parallel()
-	s := estrange(t)
-	s.dies("demo.a")
-	s.dies("demo.b")
-	two := []*terminal{s.open(), s.open()}
-	for _, x := range two { // the second when the first has put back what it looked at
-		x.shows("no ledger is kept here")
-		x.shows(" RW ")
-		x.press("S")
-		x.shows("[broker 2]")
-		s.holds(message.QueueDeadLetter, 2)
-	}
-	rival, err := s.store.LockSession(t.Context(), redrive.LockName(message.QueueDeadLetter), "attune-tui bob@ops op 01J9ZKAA since 02:18:58Z")
+	u := withoutHandler(t)
+	u.letters(40)
+	two := []*terminal{u.open(), u.open()}
+	rival, err := u.store.LockSession(t.Context(), deadletter.LockName(message.QueueDeadLetter), "attune-tui bob@ops")
 	require.NoError(t, err)
-	two[0].shows("a plan runs on them: attune-tui bob@ops op 01J9ZKAA since 02:18:58Z")
-	two[0].asks(keymap.Requeue, "requeue ")
-	two[0].shows("of the blocked")
-	two[0].press("Enter")
-	two[0].shows("Another plan runs on this queue: attune-tui bob@ops")
-	two[0].press("Escape")
-	two[0].shows("of the blocked")
-	two[0].press("Escape", "Escape")
-	two[0].hides("of the blocked")
+	two[0].shows("an operator acts on them: attune-tui bob@ops")
+	two[0].plansTake(40)
+	two[0].shows(runButton)
+	two[0].press("y")
+	two[0].shows("is in use by attune-tui bob@ops")
+	two[0].press("Escape", "Escape", "Escape", "Escape")
+	two[0].hides("is in use by")
 	rival.Release(t.Context())
 	for _, x := range two {
-		x.asks(keymap.Requeue, "requeue ")
-		x.shows("of the blocked")
-		x.press("Enter")
-		x.shows("─ Requeue 1 letter")
+		x.plansTake(40)
 		x.shows(runButton)
 	}
 	for _, x := range two {
@@ -95,13 +81,11 @@ func TestTwoDashboardsTakeOneLetter(t *testing.T) {
 	}
 	done := 0
 	for _, x := range two {
-		if x.either("planned 1, done 1", "is in use by attune-tui "+actor()) {
+		if x.either("planned 40, taken 40", "is in use by attune-tui "+actor()) {
 			done++
 		}
 	}
-	require.Equal(t, 1, done, "the other is told who has the letters in hand")
-	s.holds(message.QueueExecutionRequests, 1)
-	s.holds(message.QueueDeadLetter, 1)
-	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from execution where status = 'requested'`))
-	require.Equal(t, 1, testkit.Count(t, s.store, `select count(*) from audit_event where event_type = 'dlq.requeue'`))
+	require.Equal(t, 1, done, "the other is told who takes them")
+	u.holds(message.QueueDeadLetter, 0)
+	require.Equal(t, 40, u.count(waiting))
 }

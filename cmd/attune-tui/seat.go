@@ -32,7 +32,6 @@ type installation struct {
 	cfg     *config.Config
 	from    string
 	unnamed bool // nobody named servers
-	spool   settings.Spool
 }
 
 // first decides which installation is shown first:
@@ -130,8 +129,7 @@ func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, er
 	case s.opts.snapshot != "" || s.opts.plain:
 		to.ReadOnly = "what is printed acts on nothing"
 	default:
-		i.spool = s.file.SpoolOf(i.context)
-		acts, closeActs, err := openActs(ctx, i, source, s.opts.app.DirectWrites)
+		acts, closeActs, err := openActs(ctx, i, source)
 		if err != nil {
 			closeSource()
 			return nil, err

@@ -71,17 +71,23 @@ func (d *Delivery) Stale() bool { return d.batch.subscription.isDead() }
 // append adds a delivery; nobody else knows the batch yet but the list of open
 // ones, which does not look inside before it is handed out.
 func (b *Batch) append(d *amqp.Delivery) {
-	b.Deliveries = append(b.Deliveries, Delivery{
+	one := deliveryOf(d)
+	one.batch, one.position = b, len(b.Deliveries)
+	b.Deliveries = append(b.Deliveries, one)
+	b.tags = append(b.tags, d.DeliveryTag)
+	b.settled = append(b.settled, false)
+	b.unsettled++
+}
+
+// deliveryOf is a message that was delivered, without what settles it.
+func deliveryOf(d *amqp.Delivery) Delivery {
+	return Delivery{
 		MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type,
 		RoutingKey: d.RoutingKey, Exchange: d.Exchange,
 		ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, AppID: d.AppId,
 		Expiration: d.Expiration, Priority: d.Priority, Redelivered: d.Redelivered,
 		Headers: d.Headers, Timestamp: d.Timestamp, Body: d.Body,
-		batch: b, position: len(b.Deliveries),
-	})
-	b.tags = append(b.tags, d.DeliveryTag)
-	b.settled = append(b.settled, false)
-	b.unsettled++
+	}
 }
 
 // lastUnsettled is the position of the last delivery that was not settled.

@@ -260,7 +260,8 @@ type QueueSettings struct {
 	MaxLength          *int64
 	MaxBytes           *int64
 	Overflow           string
-	DeliveryLimit      *int64
+	// DeliveryLimit is negative where the queue is to have none.
+	DeliveryLimit *int64
 }
 
 // Settings judges what is in force. Of numbers the smaller holds, of texts the
@@ -268,7 +269,7 @@ type QueueSettings struct {
 func (q *QueueInfo) Settings() QueueSettings {
 	s := QueueSettings{
 		TTL: millis(q.smaller("message-ttl")), Expires: millis(q.smaller("expires")),
-		MaxLength: q.smaller("max-length"), MaxBytes: q.smaller("max-length-bytes"), DeliveryLimit: q.smaller("delivery-limit"),
+		MaxLength: q.smaller("max-length"), MaxBytes: q.smaller("max-length-bytes"), DeliveryLimit: q.deliveryLimit(),
 	}
 	if name, ok := q.text("dead-letter-exchange"); ok {
 		s.DeadLetterExchange = &name
@@ -294,6 +295,16 @@ func (q *QueueInfo) smaller(name string) *int64 {
 		}
 	}
 	return least
+}
+
+// deliveryLimit is the smaller of argument and policy. A negative one stands for no
+// limit: beside it the other holds.
+func (q *QueueInfo) deliveryLimit() *int64 {
+	argument, policy := whole(q.Arguments["x-delivery-limit"]), whole(q.InForce["delivery-limit"])
+	if argument == nil || policy != nil && (*argument < 0 || *policy >= 0 && *policy < *argument) {
+		return policy
+	}
+	return argument
 }
 
 // whole is a number as JSON brings it, or nil for anything else.

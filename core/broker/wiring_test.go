@@ -162,3 +162,20 @@ func TestAKeyLeadsToQueues(t *testing.T) {
 	require.Empty(t, w.Leads("", "gone"))
 	require.Empty(t, w.Leads("gone", "q"))
 }
+
+// TestTheDeliveryLimitThatHolds: of two the smaller, and a negative one is none.
+func TestTheDeliveryLimitThatHolds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ argument, policy, want any }{
+		{nil, nil, nil}, {20.0, nil, 20}, {nil, 5.0, 5}, {20.0, 5.0, 5}, {5.0, 20.0, 5}, {-1.0, 5.0, 5}, {5.0, -1.0, 5}, {-1.0, nil, -1}, {-1.0, -1.0, -1},
+	} {
+		q := broker.QueueInfo{Arguments: map[string]any{"x-delivery-limit": c.argument}, InForce: broker.Definition{"delivery-limit": c.policy}}
+		got := q.Settings().DeliveryLimit
+		if c.want == nil {
+			require.Nil(t, got, c)
+			continue
+		}
+		require.NotNil(t, got, c)
+		require.EqualValues(t, c.want, *got, c)
+	}
+}

@@ -48,7 +48,7 @@ func Engine() []string {
 // letters.
 func Letters() []string {
 	return []string{
-		"letter:before-commit", // everything is decided, nothing is written
+		"letter:before-commit", // the ledger is written, nobody sees it
 		"letter:committed",     // the ledger has it, the letter is still the broker's
 		"letter:decided",       // the same, after a round
 	}
@@ -91,29 +91,28 @@ func Worker() []string {
 	}
 }
 
-// Redrive returns the points that an operator's program passes when it acts on
-// letters that lie on the broker, in the order of a requeue.
-func Redrive() []string {
+// Takes returns the points that an operator's program passes when it takes dead letters
+// from the broker into the ledger.
+func Takes() []string {
 	return []string{
-		"redrive:spooled",      // a copy is safe, nothing else has happened
-		"redrive:committed",    // the row is requested, nobody was told
-		"redrive:published",    // the request is on its way, and the letter the broker's
-		"redrive:confirmed",    // the broker has the request, and the letter
-		"redrive:acknowledged", // the letter has left, the copy does not say so
+		"take:before-commit", // a page is written, nobody sees it
+		"take:committed",     // the ledger has it, the messages are still the broker's
+		"take:acknowledged",  // they have left the broker
 	}
 }
 
-// Drain returns the points of emptying a queue, and of putting letters back.
-func Drain() []string {
+// Triage returns the points that an operator's program passes when it acts on rows of
+// the ledger.
+func Triage() []string {
 	return []string{
-		"redrive:drain-spooled", // a batch is safe, and still the broker's
-		"redrive:undone",        // a letter is back, the copy does not say so
+		"triage:before-commit", // a decision is written with its message, nobody sees it
+		"triage:committed",     // everybody does, and the message is still to be published
 	}
 }
 
 // Names returns every point there is.
 func Names() []string {
-	return slices.Concat(Engine(), Letters(), Events(), Workflows(), Inquiries(), Worker(), Redrive(), Drain())
+	return slices.Concat(Engine(), Letters(), Events(), Workflows(), Inquiries(), Worker(), Takes(), Triage())
 }
 
 // Parse reads a plan: for each point that it names, the reach at which the

@@ -21,38 +21,19 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 	var stored []*Letter
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	err := h.deps.Store.Tx(ctx, "dead letters", func(ctx context.Context, tx *store.Tx) error {
-		out, stored = outcome{}, nil
-		known, err := known(ctx, tx, letters)
-		if err != nil {
-			return err
-		}
-		if err := look(ctx, tx, letters); err != nil {
-			return err
-		}
-		p := tx.Pipeline()
-		for _, l := range letters {
-			if slices.Contains(known, l.fingerprint) {
-				continue
-			}
+	err := h.deps.Store.Tx(ctx, "dead letters", func(ctx context.Context, tx *store.Tx) (err error) {
+		out = outcome{}
+		stored, out.rounds, err = record(ctx, tx, letters, func(l *Letter) verdict {
 			v := l.decide()
-			if v.round {
-				out.rounds = append(out.rounds, l)
-				continue
-			}
 			if v.released {
 				out.ended = append(out.ended, l.Execution)
 			}
-			l.decision, l.detail = v.decision, v.detail
-			p.Exec(store.RecordDeadLetter, l.row(v)...)
-			stored = append(stored, l)
-			known = append(known, l.fingerprint)
+			return v
+		})
+		if err == nil && len(stored) > 0 {
+			crashpoint.Reach("letter:before-commit")
 		}
-		if p.Len() == 0 {
-			return nil
-		}
-		crashpoint.Reach("letter:before-commit")
-		return p.Send(ctx)
+		return err
 	})
 	if err != nil {
 		return outcome{}, fmt.Errorf("store %d dead letters: %w", len(letters), err)
@@ -61,6 +42,50 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 		h.note(ctx, l)
 	}
 	return out, nil
+}
+
+// record writes the letters that the ledger does not have, as decide says, and returns
+// those that it wrote. Letters that a round has to decide are returned and not written.
+func record(
+	ctx context.Context, tx *store.Tx, letters []*Letter, decide func(*Letter) verdict,
+) (written, rounds []*Letter, err error) {
+	known, err := known(ctx, tx, letters)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := look(ctx, tx, letters); err != nil {
+		return nil, nil, err
+	}
+	p := tx.Pipeline()
+	var tried []*Letter
+	var rows []*store.Result[int64]
+	for _, l := range letters {
+		if slices.Contains(known, l.fingerprint) {
+			continue
+		}
+		v := decide(l)
+		if v.round {
+			rounds = append(rounds, l)
+			continue
+		}
+		l.decision, l.detail = v.decision, v.detail
+		tried = append(tried, l)
+		rows = append(rows, store.Many[int64](p, store.RecordDeadLetter, l.columns(v)...))
+		known = append(known, l.fingerprint)
+	}
+	if p.Len() == 0 {
+		return nil, rounds, nil
+	}
+	if err := p.Send(ctx); err != nil {
+		return nil, nil, err
+	}
+	for i, l := range tried {
+		if ids := rows[i].Rows(); len(ids) == 1 { // none: another replica was quicker
+			l.row = ids[0]
+			written = append(written, l)
+		}
+	}
+	return written, rounds, nil
 }
 
 // known lists the fingerprints that the ledger has.

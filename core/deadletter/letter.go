@@ -24,12 +24,28 @@ const (
 	HeaderDied     = "x-attune-died"
 )
 
+// headerPutBack says of a message that was put back to its queue how it had died: what
+// the broker wrote cannot be written again.
+const headerPutBack = "x-attune-put-back"
+
+// putBack is the value of headerPutBack, as JSON.
+type putBack struct {
+	Queue    string     `json:"queue,omitempty"`
+	Exchange string     `json:"exchange,omitempty"`
+	Key      string     `json:"key"`
+	Reason   string     `json:"reason"`
+	Died     *time.Time `json:"died,omitempty"`
+	Count    int64      `json:"count,omitempty"`
+	Said     string     `json:"said,omitempty"`
+}
+
 // Reasons of the ledger. Those of the broker are expired, rejected, maxlen and
 // delivery_limit.
 const (
 	ReasonExpired  = "expired"
 	ReasonRejected = "rejected"
 	ReasonPoison   = "poison"  // the engine gave up on the message
+	ReasonTaken    = "taken"   // it had not died when an operator took it from its queue
 	ReasonUnknown  = "unknown" // it does not say how it died
 )
 
@@ -73,14 +89,22 @@ type Letter struct {
 	sighted  time.Time // when a round first saw it, by the database's clock
 	detail   string    // why it was decided so
 	decision string    // empty: it waits for a person
-	removal  *Removal  // what a person does with it; nil for what the handler takes
+	taking   *Taking   // how an operator took it; nil for what the handler takes
+	row      int64     // its id in the ledger, once it was written
+	count    int64     // how often it died like this
 }
 
 // Read makes a letter of a delivery. It never fails: what cannot be read is a
 // letter that says so.
-func Read(d *broker.Delivery) *Letter {
+func Read(d *broker.Delivery) *Letter { return read(d, message.QueueDeadLetter) }
+
+// read is Read of a message that lay in a queue, which need not be dead.
+func read(d *broker.Delivery, queue string) *Letter {
 	l := &Letter{delivery: d, key: d.RoutingKey, exchange: d.Exchange, reason: ReasonUnknown}
 	l.readDeath()
+	if l.reason == ReasonUnknown && queue != message.QueueDeadLetter {
+		l.reason, l.queue = ReasonTaken, queue
+	}
 	l.fingerprint = l.print()
 	if d.Type == broker.TypeProbe {
 		l.kind = kindProbe
@@ -94,6 +118,9 @@ func Read(d *broker.Delivery) *Letter {
 // letters comes first: they may carry what the broker wrote of an earlier death.
 func (l *Letter) readDeath() {
 	headers := l.delivery.Headers
+	if text, ok := headers[headerPutBack].(string); ok && l.readPutBack(text) {
+		return
+	}
 	if said, ok := headers[HeaderReason].(string); ok {
 		l.reason, l.said = ReasonPoison, said
 		l.queue, _ = headers[HeaderQueue].(string)
@@ -102,16 +129,32 @@ func (l *Letter) readDeath() {
 			l.died, _ = time.Parse(time.RFC3339Nano, died)
 		}
 	} else if deaths := broker.Deaths(headers); len(deaths) > 0 {
-		l.queue, l.exchange, l.died = deaths[0].Queue, deaths[0].Exchange, deaths[0].At
+		l.queue, l.exchange, l.died, l.count = deaths[0].Queue, deaths[0].Exchange, deaths[0].At, deaths[0].Count
 		l.reason = cmp.Or(deaths[0].Reason, ReasonUnknown)
-		// A policy may give dead letters another key to be routed by.
-		if keys := deaths[0].RoutingKeys; len(keys) > 0 && (l.key == "#" || l.key == "") {
+		// A policy may give dead letters another key to be routed by, and an operator may
+		// have moved them straight to their queue.
+		if keys := deaths[0].RoutingKeys; len(keys) > 0 && (l.key == "#" || l.key == "" || l.delivery.Exchange == "") {
 			l.key = keys[0]
 		}
 	}
 	if l.exchange == "" || l.exchange == message.ExchangeDeadLetter {
 		l.exchange = l.sentTo()
 	}
+}
+
+// readPutBack reads how a message had died before it was put back; false if that cannot
+// be read.
+func (l *Letter) readPutBack(text string) bool {
+	var was putBack
+	if json.Unmarshal([]byte(text), &was) != nil || was.Key == "" {
+		return false
+	}
+	l.queue, l.exchange, l.key, l.said = was.Queue, was.Exchange, was.Key, was.Said
+	l.reason, l.count = cmp.Or(was.Reason, ReasonUnknown), was.Count
+	if was.Died != nil {
+		l.died = *was.Died
+	}
+	return true
 }
 
 // sentTo is where messages of this kind are published.
@@ -130,17 +173,14 @@ func (l *Letter) sentTo() string {
 // without an id is told by everything about it.
 func (l *Letter) print() string {
 	d, hash := l.delivery, sha256.New()
-	died, count := l.died.UTC().Format(time.RFC3339Nano), int64(0)
-	if deaths := broker.Deaths(d.Headers); len(deaths) > 0 && l.said == "" {
-		count = deaths[0].Count
-	}
+	died := l.died.UTC().Format(time.RFC3339Nano)
 	write := func(parts ...any) {
 		for _, part := range parts {
 			text := fmt.Sprint(part)
 			_, _ = fmt.Fprintf(hash, "%d:%s", len(text), text) // a hash takes everything
 		}
 	}
-	write(d.MessageID, l.queue, l.reason, died, count)
+	write(d.MessageID, l.queue, l.reason, died, l.count)
 	if d.MessageID == "" {
 		write(d.CorrelationID, d.Type, d.Exchange, d.RoutingKey, d.Timestamp.UTC(), string(jsonOf(d.Headers)))
 	}

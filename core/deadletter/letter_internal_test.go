@@ -131,7 +131,7 @@ func TestWhatARoundIsAskedAbout(t *testing.T) {
 func TestARowHasAValueForEveryColumn(t *testing.T) {
 	t.Parallel()
 	l := Read(&broker.Delivery{RoutingKey: "x"})
-	row := l.row(l.decide())
+	row := l.columns(l.decide())
 	require.Len(t, row, 21)
 	require.Contains(t, store.RecordDeadLetter, "$21")
 	require.NotContains(t, store.RecordDeadLetter, "$22")
@@ -161,7 +161,7 @@ func FuzzRead(f *testing.F) {
 			require.False(t, v.round && (l.kind != kindDispatch || l.Execution <= 0), "only a hand-over is for a round")
 			require.False(t, v.round && v.decision != "")
 			require.True(t, v.decision == "" || v.decision == Stale || v.decision == Released, v.decision)
-			for i, value := range l.row(v) {
+			for i, value := range l.columns(v) {
 				switch value := value.(type) {
 				case *string:
 					require.True(t, value == nil || utf8.ValidString(*value) && !strings.ContainsRune(*value, 0), "argument %d", i)

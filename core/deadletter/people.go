@@ -1,8 +1,10 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -27,6 +30,8 @@ const (
 	Requeued  = "requeued"  // a person had it sent, or tried, again
 	Discarded = "discarded" // a person wants nothing done
 	Purged    = "purged"    // the same, for many at once
+	Sent      = "sent"      // a person sent the message elsewhere
+	PutBack   = "put_back"  // a person returned it to the queue it was taken from
 )
 
 // Errors of what people decide, to be told apart by errors.Is.
@@ -90,16 +95,110 @@ func Requeue(ctx context.Context, tx *store.Tx, id int64, by, note string) (Rese
 	if err := undecided(row); err != nil {
 		return Resent{}, err
 	}
-	m, err := again(row)
+	if row.Exchange == "" || row.RoutingKey == "" {
+		return Resent{}, fmt.Errorf("%w: dead letter %d does not say where it was sent to", ErrNoMessage, row.ID)
+	}
+	trace := outbox.HeaderTrace(headerRequeuedFrom, fmt.Sprint(row.ID))
+	return publish(ctx, tx, row, outbox.Message{Exchange: row.Exchange, RoutingKey: row.RoutingKey, Trace: trace}, Requeued, by, note)
+}
+
+// Send decides that the message of a letter that waits goes elsewhere, in the caller's
+// transaction: to an exchange with a routing key, or with no exchange to the queue of
+// that name. A hand-over is not sent to a worker, since it could start the execution
+// twice. It returns ErrNotFound, ErrDecided or ErrNoMessage if there is nothing to be
+// done.
+func Send(ctx context.Context, tx *store.Tx, id int64, exchange, key, by, note string) (Resent, error) {
+	row, err := lock(ctx, tx, id)
 	if err != nil {
 		return Resent{}, err
 	}
-	resent := Resent{Messages: []outbox.Message{m}}
-	if err := decidedBy(ctx, tx, id, Requeued, by, note); err != nil {
+	if err := undecided(row); err != nil {
 		return Resent{}, err
 	}
+	_, toWorker := message.WorkerOfKey(key)
+	if exchange == "" {
+		_, toWorker = message.WorkerOfQueue(key)
+	}
+	if isDispatch(row.RoutingKey) && toWorker {
+		return Resent{}, fmt.Errorf("%w: dead letter %d is a hand-over, which a worker could start twice; requeue it, "+
+			"and placement chooses another worker", ErrNoMessage, id)
+	}
+	trace := outbox.HeaderTrace(headerRequeuedFrom, fmt.Sprint(row.ID))
+	return publish(ctx, tx, row, outbox.Message{Exchange: exchange, RoutingKey: key, Trace: trace}, Sent, by, note)
+}
+
+// Return undoes the taking of a letter that waits, in the caller's transaction: its
+// message goes back to the queue that an operator took it from, and says in a header how
+// it had died. It is another dead letter when it comes again. A hand-over goes back to
+// its worker only while its execution is still scheduled by it. Return returns
+// ErrNotFound, ErrDecided or ErrNoMessage if there is nothing to be done.
+func Return(ctx context.Context, tx *store.Tx, id int64, by, note string) (Resent, error) {
+	row, err := lock(ctx, tx, id)
+	if err != nil {
+		return Resent{}, err
+	}
+	if err := undecided(row); err != nil {
+		return Resent{}, err
+	}
+	if row.TakenFrom == "" {
+		return Resent{}, fmt.Errorf("%w: dead letter %d was not taken from a queue by an operator", ErrNoMessage, id)
+	}
+	if err := stillScheduled(ctx, tx, row); err != nil {
+		return Resent{}, err
+	}
+	was, err := json.Marshal(putBack{
+		Queue: row.Queue, Exchange: row.Exchange, Key: row.RoutingKey, Reason: row.Reason, Died: row.Died, Count: int64(row.Deaths), Said: row.Said,
+	})
+	if err != nil {
+		return Resent{}, fmt.Errorf("say how dead letter %d died: %w", id, err)
+	}
+	m := outbox.Message{RoutingKey: row.TakenFrom, Trace: outbox.HeaderTrace(headerPutBack, string(was))}
+	resent, err := publish(ctx, tx, row, m, PutBack, by, note)
+	if err != nil {
+		return Resent{}, err
+	}
+	if err := tx.ForgetDeadLetterPrint(ctx, id); err != nil {
+		return Resent{}, fmt.Errorf("forget the fingerprint of dead letter %d: %w", id, err)
+	}
+	return resent, nil
+}
+
+// stillScheduled refuses a hand-over that would go back to its worker and is over.
+func stillScheduled(ctx context.Context, tx *store.Tx, row store.LockDeadLetterRow) error {
+	if row.TakenFrom == message.QueueDeadLetter || !isDispatch(row.RoutingKey) {
+		return nil
+	}
+	l := Read(&broker.Delivery{RoutingKey: row.RoutingKey, Body: row.Body})
+	found, err := tx.ReadLetterExecutions(ctx, []int64{row.Execution})
+	if err != nil {
+		return fmt.Errorf("read execution %d: %w", row.Execution, err)
+	}
+	var now *execution
+	if len(found) == 1 {
+		e := execution(found[0])
+		now = &e
+	}
+	if v := l.decideDispatch(now); !v.round {
+		return fmt.Errorf("%w: dead letter %d is a hand-over that is over: %s", ErrNoMessage, row.ID, v.detail)
+	}
+	return nil
+}
+
+// publish decides about a letter, and appends its message as it was to the outbox.
+func publish(
+	ctx context.Context, tx *store.Tx, row store.LockDeadLetterRow, m outbox.Message, decision, by, note string,
+) (Resent, error) {
+	if row.Cut {
+		return Resent{}, fmt.Errorf("%w: dead letter %d has only the beginning of its body", ErrNoMessage, row.ID)
+	}
+	m.ID, m.Type, m.Body = cmp.Or(row.MessageID, uuid.NewString()), row.MessageType, row.Body
+	if err := decidedBy(ctx, tx, row.ID, decision, by, note); err != nil {
+		return Resent{}, err
+	}
+	resent := Resent{Messages: []outbox.Message{m}}
+	var err error
 	if resent.OutboxRow, err = outbox.Append(ctx, tx, resent.Messages); err != nil {
-		return Resent{}, fmt.Errorf("requeue dead letter %d: %w", id, err)
+		return Resent{}, fmt.Errorf("send dead letter %d: %w", row.ID, err)
 	}
 	return resent, nil
 }
@@ -181,24 +280,6 @@ func decidedBy(ctx context.Context, tx *store.Tx, id int64, decision, by, note s
 		return fmt.Errorf("decide dead letter %d as %s: %w", id, decision, err)
 	}
 	return nil
-}
-
-// again is the message of a letter as it was sent.
-func again(row store.LockDeadLetterRow) (outbox.Message, error) {
-	switch {
-	case row.Cut:
-		return outbox.Message{}, fmt.Errorf("%w: dead letter %d has only the beginning of its body", ErrNoMessage, row.ID)
-	case row.Exchange == "" || row.RoutingKey == "":
-		return outbox.Message{}, fmt.Errorf("%w: dead letter %d does not say where it was sent to", ErrNoMessage, row.ID)
-	}
-	id := row.MessageID
-	if id == "" {
-		id = uuid.NewString()
-	}
-	return outbox.Message{
-		ID: id, Exchange: row.Exchange, RoutingKey: row.RoutingKey, Type: row.MessageType, Body: row.Body,
-		Trace: outbox.HeaderTrace(headerRequeuedFrom, fmt.Sprint(row.ID)),
-	}, nil
 }
 
 // headerRequeuedFrom names the row of the ledger that a message was sent again

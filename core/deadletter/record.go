@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// row are the arguments of store.RecordDeadLetter, in the order of its columns.
-func (l *Letter) row(v verdict) []any {
+// columns are the arguments of store.RecordDeadLetter, in their order.
+func (l *Letter) columns(v verdict) []any {
 	d := l.delivery
 	xDeath, headers := l.headers()
 	body := append([]byte{}, d.Body[:min(len(d.Body), MaxBody)]...)
@@ -31,10 +31,7 @@ func (l *Letter) row(v verdict) []any {
 		died = &l.died
 	}
 	var by *string
-	switch {
-	case l.removal != nil:
-		by = orNil(l.removal.By)
-	case v.decision != "":
+	if v.decision != "" {
 		by = orNil(HandledBy)
 	}
 	return []any{
@@ -94,10 +91,10 @@ func (l *Letter) evidence() map[string]any {
 	if l.reduced {
 		known["reduced"] = l.reduction()
 	}
-	if r := l.removal; r != nil {
-		known["decisions"] = []any{map[string]any{
-			"decision": r.Decision, "by": text(clean(r.By)), "at": time.Now().UTC(), "note": text(clean(bounded(r.Note))), "op": r.Op, "from": "broker",
-		}}
+	if t := l.taking; t != nil {
+		known["taken"] = map[string]any{
+			"queue": t.Queue, "by": text(clean(t.By)), "at": time.Now().UTC(), "note": text(clean(bounded(t.Note))), "op": t.Op,
+		}
 	}
 	if e := l.seen.execution; e != nil && e.Status.Valid() {
 		e.ActionRef = clean(e.ActionRef)

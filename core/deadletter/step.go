@@ -80,7 +80,7 @@ func (s *Step) Apply(round *handover.Round) {
 			continue
 		}
 		l.decision, l.detail = v.decision, v.detail
-		round.Also(store.RecordDeadLetter, l.row(v)...)
+		round.Also(store.RecordDeadLetter, l.columns(v)...)
 	}
 }
 

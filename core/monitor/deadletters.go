@@ -1,13 +1,15 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math"
 	"time"
 
-	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -57,11 +59,14 @@ func (m *Monitor) askBroker(ctx context.Context) <-chan brokerAnswer {
 }
 
 func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) (err error) {
-	if d.Running, err = redrive.Running(ctx, tx.Queries, DeadLetterQueue); err != nil {
-		return err
-	}
 	if !s.ledger {
-		return d.handled(ctx, tx)
+		return nil
+	}
+	switch holder, err := tx.SessionLockHolder(ctx, deadletter.LockName(DeadLetterQueue)); {
+	case err == nil:
+		d.Running = cmp.Or(holder.Holder, "another session")
+	case !errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("find the operator who acts on dead letters: %w", err)
 	}
 	numbers, err := readLedgerNumbers(ctx, tx)
 	if err != nil {
@@ -81,43 +86,11 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s shape) (err er
 	if l.Recent, err = recentLetters(ctx, tx); err != nil {
 		return err
 	}
+	if err := judgeLeases(ctx, tx, s, l.Recent); err != nil {
+		return err
+	}
 	d.Ledger = l
 	return nil
-}
-
-// The bounds of the rows that a handler of others has failed.
-const (
-	handledScan = 2_000
-	handledPage = 200
-)
-
-// handled lists what a handler has failed, where no ledger says so.
-func (d *DeadLetters) handled(ctx context.Context, tx *store.Tx) error {
-	ids, err := tx.RedriveHandled(ctx, handledScan, handledPage)
-	if err != nil {
-		return fmt.Errorf("find what dead letters failed: %w", err)
-	}
-	rows, err := redrive.Rows(ctx, tx.Queries, ids)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		if row := rows[id]; row != nil {
-			d.Handled = append(d.Handled, HandledRow{*row, redrive.Judge(redrive.Facts{Row: row, Known: true})})
-		}
-	}
-	return nil
-}
-
-// LetterRows reads the executions that letters of the broker are about.
-func (m *Monitor) LetterRows(ctx context.Context, ids []int64) (*LetterRows, error) {
-	r := &LetterRows{}
-	err := m.database(ctx, "the executions of letters", &r.Reading, func(ctx context.Context, tx *store.Tx, s shape) (err error) {
-		r.Ours = s.ledger
-		r.Rows, err = redrive.Rows(ctx, tx.Queries, ids)
-		return err
-	})
-	return r, err
 }
 
 // recentLetters lists who waits for a person, then the newest of the others.

@@ -42,7 +42,10 @@ func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
 			}
 		}
 		d.judge(letter.rest.Body)
-		return nil
+		one := []LedgerEntry{d.LedgerEntry}
+		err = judgeLeases(ctx, tx, s, one)
+		d.LedgerEntry = one[0]
+		return err
 	})
 	return d, err
 }
@@ -53,8 +56,10 @@ func (m *Monitor) Letters(ctx context.Context, ids []int64) (list []LedgerEntry,
 		if !s.ledger {
 			return ErrUnmigrated
 		}
-		list, err = readLetters(ctx, tx, ids)
-		return err
+		if list, err = readLetters(ctx, tx, ids); err != nil {
+			return err
+		}
+		return judgeLeases(ctx, tx, s, list)
 	})
 	return list, err
 }

@@ -82,7 +82,7 @@ func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, curso
 		if len(filter.IDs) > 0 {
 			list, err := readLetters(ctx, tx, filter.IDs)
 			page.List = append(page.List, list...)
-			return err
+			return errors.Join(err, judgeLeases(ctx, tx, s, page.List))
 		}
 		search, err := newLetterSearch(ctx, tx, filter, cursor)
 		if err != nil || search == nil {
@@ -98,7 +98,7 @@ func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, curso
 		}
 		page.List = append(page.List, list...)
 		search.finish(page, row)
-		return nil
+		return judgeLeases(ctx, tx, s, page.List)
 	})
 	return page, err
 }
@@ -207,9 +207,40 @@ func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry,
 			Detail: r.Detail, ActionRef: r.ActionRef, Execution: r.Execution, Attempt: wide(r.Attempt), WorkerID: r.Worker,
 			WorkerName: r.WorkerName, StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow, Decision: decision(r.Decision),
 			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries), MaxTries: wide(r.MaxTries),
-			CorrelationID: r.CorrelationID,
+			CorrelationID: r.CorrelationID, TakenFrom: r.TakenFrom,
 		}
 		list[i].Verdict = listVerdict(&list[i], &rows[i])
 	}
 	return list, nil
+}
+
+// judgeLeases advises against repeating executions whose item of work another has by now.
+func judgeLeases(ctx context.Context, tx *store.Tx, s shape, list []LedgerEntry) error {
+	var ids []int64
+	for i := range list {
+		if v := &list[i].Verdict; v.Requeue == RequeueRepeats && v.Advice == AdviseRequeue {
+			ids = append(ids, *list[i].Execution)
+		}
+	}
+	if !s.workQueues || len(ids) == 0 {
+		return nil
+	}
+	leases, err := tx.ViewLetterLeases(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read the items of work of %d executions: %w", len(ids), err)
+	}
+	for i := range list {
+		at := slices.IndexFunc(leases, func(l store.ViewLetterLeasesRow) bool {
+			return list[i].Execution != nil && l.Execution == *list[i].Execution
+		})
+		if at < 0 || list[i].Verdict.Advice != AdviseRequeue {
+			continue
+		}
+		holder := "elsewhere"
+		if leases[at].Holder != 0 {
+			holder = fmt.Sprintf("to execution %d", leases[at].Holder)
+		}
+		list[i].Verdict = LetterVerdict{RequeueRepeats, AdviseDiscard, fmt.Sprintf("its item of work %d is leased %s", leases[at].Item, holder)}
+	}
+	return nil
 }

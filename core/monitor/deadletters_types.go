@@ -39,6 +39,8 @@ type LedgerEntry struct {
 	DecidedBy string     `json:"decided_by,omitempty"`
 	// Size is the length of the body that is kept, in bytes.
 	Size int64 `json:"size"`
+	// TakenFrom is the queue that an operator took it from; empty if an engine did.
+	TakenFrom string `json:"taken_from,omitempty"`
 	// Tries and MaxTries are those of the execution now.
 	Tries         int64  `json:"tries"`
 	MaxTries      *int64 `json:"max_tries"`

@@ -352,7 +352,7 @@ func (w *wiring) kinds() Check {
 func (w *wiring) deliveries() Check {
 	var drops []string
 	for _, q := range w.ours {
-		limited := q.DeliveryLimit != nil || q.Type == "quorum" && limitsByDefault(w.Version)
+		limited := q.DeliveryLimit != nil && *q.DeliveryLimit >= 0 || q.DeliveryLimit == nil && q.Type == "quorum" && limitsByDefault(w.Version)
 		if q.Type == "quorum" && limited && q.DeadLetterExchange == nil && q.Name != message.QueueDeadLetter {
 			drops = append(drops, q.Name)
 		}

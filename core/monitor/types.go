@@ -2,8 +2,6 @@ package monitor
 
 import (
 	"time"
-
-	"github.com/attune-go/attune/core/redrive"
 )
 
 // The names of the two sources that a read model is made from.
@@ -291,28 +289,9 @@ type DeadLetters struct {
 	// Running is who runs a plan on them now, with the operation and since when; empty
 	// where nobody does.
 	Running string `json:"running,omitempty"`
-	// Ledger counts handled dead letters by decision; nil where no ledger is
-	// kept or the database did not answer.
+	// Ledger counts dead letters by decision; nil where no ledger is kept or the database
+	// did not answer.
 	Ledger *Ledger `json:"ledger"`
-	// Handled are the newest executions that a handler failed for a dead letter, where
-	// no ledger is kept.
-	Handled []HandledRow `json:"handled,omitempty"`
-}
-
-// HandledRow is an execution whose letter somebody else's handler took, with what a
-// requeue would do.
-type HandledRow struct {
-	redrive.Row
-
-	Verdict redrive.Verdict `json:"verdict"`
-}
-
-// LetterRows are the executions that letters of the broker are about.
-type LetterRows struct {
-	Reading
-	Rows map[int64]*redrive.Row `json:"rows"`
-	// Ours says that the tables of our engine are here.
-	Ours bool `json:"ours"`
 }
 
 // Ledger sums up the dead-letter ledger.

@@ -76,8 +76,7 @@ func unprepared(t *testing.T, conn *pgx.Conn, statements map[string]string) []st
 
 // optional are the statements that are asked only where their tables exist.
 var optional = map[installation.Migration][]string{
-	installation.Audit:      {"RedriveAudit"},
-	installation.WorkQueues: {"RedriveLeases", "ViewWorkQueues", "ViewWorkQueueLease", "LeasedExecutions"},
+	installation.WorkQueues: {"ViewLetterLeases", "ViewWorkQueues", "ViewWorkQueueLease", "LeasedExecutions"},
 }
 
 // adoptedOnly are the statements about tables that only an existing installation has.

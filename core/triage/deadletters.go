@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -62,7 +63,7 @@ func (t *Triage) RequeueIfUseful(ctx context.Context, id int64, reason string) (
 func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bool) (*RequeueReceipt, error) {
 	var receipt *RequeueReceipt
 	var refused error
-	err := t.store.Tx(ctx, fmt.Sprintf("requeue dead letter %d", id), func(ctx context.Context, tx *store.Tx) error {
+	err := t.letterTx(ctx, fmt.Sprintf("requeue dead letter %d", id), func(ctx context.Context, tx *store.Tx) error {
 		resent, err := deadletter.Requeue(ctx, tx, id, t.cfg.Actor, reason)
 		if refused = err; err != nil {
 			return err
@@ -134,7 +135,7 @@ type DiscardReceipt struct {
 func (t *Triage) Discard(ctx context.Context, id int64, reason string) (*DiscardReceipt, error) {
 	var receipt *DiscardReceipt
 	var refused error
-	err := t.store.Tx(ctx, fmt.Sprintf("discard dead letter %d", id), func(ctx context.Context, tx *store.Tx) (err error) {
+	err := t.letterTx(ctx, fmt.Sprintf("discard dead letter %d", id), func(ctx context.Context, tx *store.Tx) (err error) {
 		if refused = deadletter.Discard(ctx, tx, id, t.cfg.Actor, reason); refused != nil {
 			return refused
 		}
@@ -146,6 +147,21 @@ func (t *Triage) Discard(ctx context.Context, id int64, reason string) (*Discard
 		return nil, refusal(refused, err)
 	}
 	return receipt, nil
+}
+
+// letterTx is the one transaction of an act on rows of the ledger.
+func (t *Triage) letterTx(ctx context.Context, name string, act func(context.Context, *store.Tx) error) error {
+	err := t.store.Tx(ctx, name, func(ctx context.Context, tx *store.Tx) error {
+		if err := act(ctx, tx); err != nil {
+			return err
+		}
+		crashpoint.Reach("triage:before-commit")
+		return nil
+	})
+	if err == nil {
+		crashpoint.Reach("triage:committed")
+	}
+	return err
 }
 
 // letterAct is what operator_audit keeps of an act on dead letters.

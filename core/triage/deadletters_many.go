@@ -9,7 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -40,7 +40,7 @@ type ManyReceipt struct {
 // underLock runs an act on many letters while nobody else runs one: it fails at once
 // with a *LockedError.
 func (t *Triage) underLock(ctx context.Context, act func(check func() error) error) error {
-	lock, err := t.store.LockSession(ctx, redrive.LockName(message.QueueDeadLetter), t.cfg.Source+" "+t.cfg.Actor)
+	lock, err := t.store.LockSession(ctx, deadletter.LockName(message.QueueDeadLetter), t.cfg.Source+" "+t.cfg.Actor)
 	if err != nil {
 		return err
 	}
@@ -53,6 +53,64 @@ func (t *Triage) underLock(ctx context.Context, act func(check func() error) err
 // requeued although that is of no use. It ends after some errors in a row, when its
 // lock is lost, and when it is stopped; the receipt says how far it came.
 func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason string) (*ManyReceipt, error) {
+	return t.eachLetter(ctx, ids, func(id int64) (int64, error) {
+		r, err := t.requeue(ctx, id, reason, slices.Contains(anyway, id))
+		if err != nil {
+			return 0, err
+		}
+		return r.Audit, nil
+	})
+}
+
+// SendLetters has the messages of letters that wait published to an exchange with a
+// routing key, or without an exchange to the queue of that name, in the way of
+// RequeueMany. A hand-over is not sent to a worker, which is ErrNoMessage.
+func (t *Triage) SendLetters(ctx context.Context, ids []int64, exchange, key, reason string) (*ManyReceipt, error) {
+	return t.eachLetter(ctx, ids, func(id int64) (int64, error) {
+		to := map[string]any{"exchange": exchange, "routing_key": key}
+		return t.publishLetter(ctx, letterAct{action: "dead_letter.send", letter: &id, reason: reason, outcome: outcomeDone, request: to},
+			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
+				return deadletter.Send(ctx, tx, id, exchange, key, t.cfg.Actor, reason)
+			})
+	})
+}
+
+// ReturnLetters undoes the taking of letters that wait, in the way of RequeueMany: their
+// messages go back to the queues that an operator took them from.
+func (t *Triage) ReturnLetters(ctx context.Context, ids []int64, reason string) (*ManyReceipt, error) {
+	return t.eachLetter(ctx, ids, func(id int64) (int64, error) {
+		return t.publishLetter(ctx, letterAct{action: "dead_letter.return", letter: &id, reason: reason, outcome: outcomeDone},
+			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
+				return deadletter.Return(ctx, tx, id, t.cfg.Actor, reason)
+			})
+	})
+}
+
+// publishLetter decides about one letter, appends its message and records both, in one
+// transaction.
+func (t *Triage) publishLetter(
+	ctx context.Context, act letterAct, decide func(context.Context, *store.Tx) (deadletter.Resent, error),
+) (audit int64, err error) {
+	var refused error
+	err = t.letterTx(ctx, fmt.Sprintf("%s %d", act.action, *act.letter), func(ctx context.Context, tx *store.Tx) error {
+		resent, err := decide(ctx, tx)
+		if refused = err; err != nil {
+			return err
+		}
+		if err := outbox.Publish(ctx, tx, t.relay, resent.OutboxRow, resent.Messages); err != nil {
+			return err
+		}
+		audit, err = t.recordLetter(ctx, tx, act)
+		return err
+	})
+	if err != nil {
+		return 0, refusal(refused, err)
+	}
+	return audit, nil
+}
+
+// eachLetter acts on letters at a pace while nobody else acts on many.
+func (t *Triage) eachLetter(ctx context.Context, ids []int64, act func(id int64) (int64, error)) (*ManyReceipt, error) {
 	receipt := &ManyReceipt{Planned: len(ids), Audits: []int64{}}
 	err := t.underLock(ctx, func(check func() error) error {
 		pace := time.NewTicker(time.Second / requeueRate)
@@ -69,9 +127,9 @@ func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason st
 				receipt.stop(ctx, err)
 				return nil
 			}
-			r, err := t.requeue(ctx, id, reason, slices.Contains(anyway, id))
+			audit, err := act(id)
 			if err == nil {
-				receipt.Audits = append(receipt.Audits, r.Audit)
+				receipt.Audits = append(receipt.Audits, audit)
 			}
 			if row = receipt.count(err, row); row >= maxErrors {
 				receipt.stop(ctx, fmt.Errorf("%d errors in a row: %w", row, err))
@@ -156,8 +214,8 @@ func (t *Triage) PlanPurgeOf(ctx context.Context, ids []int64) (*PurgePlan, erro
 
 // PurgeLocked is Purge while nobody else runs a plan on the dead letters.
 func (t *Triage) PurgeLocked(ctx context.Context, plan *PurgePlan) (receipt *PurgeReceipt, err error) {
-	err = t.underLock(ctx, func(func() error) (err error) {
-		receipt, err = t.Purge(ctx, plan)
+	err = t.underLock(ctx, func(check func() error) (err error) {
+		receipt, err = t.purge(ctx, plan, check)
 		return err
 	})
 	return receipt, err
@@ -170,11 +228,14 @@ func (p *PurgePlan) IDs() []int64 { return slices.Clone(p.ids) }
 // they are. It returns those that wait now. What had been decided stays written down.
 func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*ManyReceipt, error) {
 	receipt := &ManyReceipt{Planned: len(ids), Audits: []int64{}}
-	err := t.underLock(ctx, func(func() error) error {
+	err := t.underLock(ctx, func(check func() error) error {
 		for page := range slices.Chunk(ids, purgePage) {
+			if err := check(); err != nil {
+				return err
+			}
 			var reopened []int64
 			var audit int64
-			err := t.store.Tx(ctx, "reopen dead letters", func(ctx context.Context, tx *store.Tx) (err error) {
+			err := t.letterTx(ctx, "reopen dead letters", func(ctx context.Context, tx *store.Tx) (err error) {
 				if reopened, err = deadletter.Reopen(ctx, tx, page, t.cfg.Actor, reason); err != nil || len(reopened) == 0 {
 					return err
 				}

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -26,7 +26,7 @@ func TestManyLettersAreRequeuedUnderOneLock(t *testing.T) {
 	useless := b.letter(t, func(r *letterRow) { r.execution = done })
 	decided := b.letter(t, event, func(r *letterRow) { r.decision = "requeued" })
 
-	held, err := b.store.LockSession(t.Context(), redrive.LockName(message.QueueDeadLetter), "attune-tui bob@desk")
+	held, err := b.store.LockSession(t.Context(), deadletter.LockName(message.QueueDeadLetter), "attune-tui bob@desk")
 	require.NoError(t, err)
 	_, err = b.operator.RequeueMany(t.Context(), ids, nil, "")
 	locked, ok := errors.AsType[*triage.LockedError](err)

@@ -152,12 +152,20 @@ type PurgeReceipt struct {
 // came later is not touched; the rows keep everything. It always returns a
 // receipt; with an error too it says what had been done by then.
 func (t *Triage) Purge(ctx context.Context, plan *PurgePlan) (*PurgeReceipt, error) {
+	return t.purge(ctx, plan, func() error { return nil })
+}
+
+// purge is Purge as long as check has no error.
+func (t *Triage) purge(ctx context.Context, plan *PurgePlan, check func() error) (*PurgeReceipt, error) {
 	began := time.Now()
 	receipt := &PurgeReceipt{Planned: plan.Letters, Outcome: outcomeRunning}
 	var err error
 	for begin := 0; begin < len(plan.ids) && err == nil; begin += purgePage {
 		page := plan.ids[begin:min(begin+purgePage, len(plan.ids))]
-		if err = t.purgePage(ctx, plan, page, receipt); err != nil {
+		if err = check(); err == nil {
+			err = t.purgePage(ctx, plan, page, receipt)
+		}
+		if err != nil {
 			err = fmt.Errorf("purge dead letters after %d: %w", receipt.Purged, err)
 		}
 		progress(ctx, receipt.Purged+receipt.AlreadyDecided, plan.Letters)
@@ -177,7 +185,7 @@ func (t *Triage) Purge(ctx context.Context, plan *PurgePlan) (*PurgeReceipt, err
 
 func (t *Triage) purgePage(ctx context.Context, plan *PurgePlan, page []int64, receipt *PurgeReceipt) error {
 	after := *receipt
-	err := t.store.Tx(ctx, "purge dead letters", func(ctx context.Context, tx *store.Tx) error {
+	err := t.letterTx(ctx, "purge dead letters", func(ctx context.Context, tx *store.Tx) error {
 		after = *receipt
 		purged, err := deadletter.Purge(ctx, tx, page, t.cfg.Actor, plan.Note)
 		if err != nil {

@@ -6,17 +6,15 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/store"
 )
 
-// WorkerQueues is what forgetting a worker needs of the broker; *broker.Broker is
-// one.
+// WorkerQueues is what acts need of the broker; *broker.Broker is one.
 type WorkerQueues interface {
 	retention.Broker
-	QueueState(ctx context.Context, name string) (broker.QueueState, error)
+	LetterQueues
 }
 
 // With returns the same desk with a broker, for acts that need one.

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/attune-go/attune/core/redrive"
 )
 
 // Kind names an act. The names are those of the audit.
@@ -37,11 +35,11 @@ const (
 	RequeueLetter   Kind = "dead_letter.requeue"
 	DiscardLetter   Kind = "dead_letter.discard"
 	PurgeLetters    Kind = "dead_letter.purge"
-	MoveLetters     Kind = "dead_letter.move"
+	SendLetters     Kind = "dead_letter.send"
 	UndoLetters     Kind = "dead_letter.undo"
-	SnapshotLetters Kind = "dead_letter.snapshot"
-	ReadSpool       Kind = "dead_letter.spool"
-	KeepSpool       Kind = "dead_letter.spool-state"
+	ReturnLetters   Kind = "dead_letter.return"
+	TakeLetters     Kind = "dead_letter.take"
+	PurgeBroker     Kind = "dead_letter.purge-broker"
 )
 
 // Target is what an act is about.
@@ -66,6 +64,8 @@ type Item struct {
 	Label, Help string
 	// Not says why the act does not apply now. It is empty for those that do.
 	Not string
+	// Target is what this act is about, if not the menu's.
+	Target Target
 	// Fields are asked for before the act is planned, About stands above them.
 	Fields []Field
 	About  string
@@ -76,10 +76,8 @@ type Item struct {
 type Menu struct {
 	Target Target
 	Items  []Item
-	// Targets, Letters and Rows are as in Order.
+	// Targets are as in Order.
 	Targets []Target
-	Letters []redrive.Letter
-	Rows    []int64
 }
 
 // Field is one value that an act needs.
@@ -106,15 +104,7 @@ type Order struct {
 	Values map[string]string
 	// Targets are the rows that were marked, frozen; empty means the Target alone.
 	Targets []Target
-	// Letters are frozen letters of a snapshot of the broker's queue, Rows executions
-	// whose letters a handler took.
-	Letters []redrive.Letter
-	Rows    []int64
 }
-
-// Looks reports whether an order of the kind changes nothing of the installation, so
-// that it is possible where acting is not.
-func (k Kind) Looks() bool { return k == SnapshotLetters || k == ReadSpool || k == KeepSpool }
 
 // Tone is how a line is meant.
 type Tone int
@@ -145,8 +135,6 @@ type Plan struct {
 	Word string
 	// Nothing says why there is nothing to run. Such a plan cannot be confirmed.
 	Nothing string
-	// AtOnce runs the plan without a question.
-	AtOnce bool
 	// Handle is what whoever made the plan needs to run it.
 	Handle any
 }
@@ -167,8 +155,6 @@ type Receipt struct {
 	Unchanged bool
 	// Left are the rows of many that were not reached.
 	Left []int64
-	// Result is what was read, for the view that asked; nil if nothing was.
-	Result any
 	// Undo is the order that takes it back; nil where nothing does.
 	Undo *Order
 }

@@ -72,8 +72,18 @@ func TestWhatAppliesToAWorker(t *testing.T) {
 func TestWhatAppliesToADeadLetter(t *testing.T) {
 	t.Parallel()
 	waits := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen}
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardLetter, act.PurgeLetters}, applies(act.ForLetter(waits)))
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.PurgeLetters}, applies(act.ForLetter(&monitor.LedgerEntry{Decision: "failed"})))
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardLetter, act.SendLetters, act.PurgeLetters, act.TakeLetters}, applies(act.ForLetter(waits, 0)))
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.PurgeLetters, act.TakeLetters}, applies(act.ForLetter(&monitor.LedgerEntry{Decision: "failed"}, 0)))
+}
+
+func TestWhatAppliesToATakenOrADiscardedLetter(t *testing.T) {
+	t.Parallel()
+	taken := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen, TakenFrom: monitor.DeadLetterQueue}
+	require.Contains(t, applies(act.ForLetter(taken, 0)), act.ReturnLetters)
+	discarded := &monitor.LedgerEntry{ID: 3, Decision: "discarded", TakenFrom: monitor.DeadLetterQueue}
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.UndoLetters, act.PurgeLetters, act.TakeLetters}, applies(act.ForLetter(discarded, 0)))
+	require.Equal(t, []act.Kind{act.TakeLetters}, applies(act.ForNoLetter(50_000)))
+	require.Equal(t, []act.Kind{act.TakeLetters, act.PurgeBroker}, applies(act.ForNoLetter(50_001)))
 }
 
 func TestAges(t *testing.T) {

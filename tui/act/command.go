@@ -14,7 +14,7 @@ var words = map[Kind][]string{
 	PauseQueue: {"queue", "pause"}, ResumeQueue: {"queue", "resume"}, LimitQueue: {"queue", "limit"}, ResetQueue: {"queue", "limit"},
 	ClearQueue: {"queue", "clear"}, RepairQueue: {"queue", "repair"},
 	CordonWorker: {"workers", "cordon"}, UncordonWorker: {"workers", "uncordon"}, DrainWorker: {"workers", "drain"}, ForgetWorker: {"workers", "forget"},
-	RequeueLetter: {"dlq", "requeue"}, DiscardLetter: {"dlq", "discard"}, PurgeLetters: {"dlq", "purge"},
+	RequeueLetter: {"dlq", "requeue"}, DiscardLetter: {"dlq", "discard"}, PurgeLetters: {"dlq", "purge"}, TakeLetters: {"dlq", "take"},
 	PauseWorkflow: {"workflow", "pause"}, ResumeWorkflow: {"workflow", "resume"}, CancelWorkflow: {"workflow", "cancel"},
 	AnswerInquiry: {"inquiry", "respond"},
 }
@@ -28,7 +28,7 @@ var unreasoned = map[Kind]bool{ResumeQueue: true, LimitQueue: true, ResetQueue: 
 // for them.
 func (o *Order) Commands(reason string) [][]string {
 	begin, ok := words[o.Kind]
-	if !ok || len(o.Letters)+len(o.Rows) > 0 {
+	if !ok {
 		return nil
 	}
 	if o.Kind == PurgeLetters && len(o.Targets) > 0 { // the command purges all that match, never these alone
@@ -41,7 +41,7 @@ func (o *Order) Commands(reason string) [][]string {
 		command = append(command, o.flags()...)
 		switch {
 		case reason == "" || unreasoned[o.Kind]:
-		case o.Kind == PurgeLetters: // in which reason is why they died
+		case o.Kind == PurgeLetters, o.Kind == TakeLetters: // in which reason is why they died
 			command = append(command, "--note", reason)
 		default:
 			command = append(command, "--reason", reason)
@@ -65,7 +65,7 @@ func (o *Order) subjects() [][]string {
 		}
 		return each
 	}
-	if o.Kind == PurgeLetters {
+	if o.Kind == PurgeLetters || o.Kind == TakeLetters {
 		return [][]string{nil}
 	}
 	var ids []string
@@ -113,6 +113,9 @@ func (o *Order) flags() []string {
 		return []string{"--tree"}
 	case ClearQueue:
 		add("--older-than", FieldOlderThan)
+	case TakeLetters:
+		add("--queue", FieldQueue)
+		add("--first", FieldFirst)
 	case PurgeLetters:
 		add("--reason", FieldReason)
 		add("--action", FieldAction)

@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/attune-go/attune/core/redrive"
 )
 
 func TestAnOrderIsWrittenAsCommands(t *testing.T) {
@@ -34,11 +32,10 @@ func TestAnOrderIsWrittenAsCommands(t *testing.T) {
 			"old",
 			[][]string{{"dlq", "purge", "--reason", "expired", "--action", "core.*", "--worker", "7", "--note", "old"}},
 		},
-		"flows":       {Order{Kind: PauseWorkflow, Targets: two}, "", [][]string{{"workflow", "pause", "42"}, {"workflow", "pause", "43"}}},
-		"answer":      {Order{Kind: AnswerInquiry, Target: two[0], Values: map[string]string{FieldAs: "ada", FieldAnswer + "pin": "1234"}}, "", [][]string{{"inquiry", "respond", "42", "--as", "ada"}}},
-		"on a broker": {Order{Kind: DiscardLetter, Letters: []redrive.Letter{{}}}, "", nil},
-		"handled":     {Order{Kind: RequeueLetter, Rows: []int64{1}}, "", nil},
-		"a look":      {Order{Kind: SnapshotLetters}, "", nil},
+		"flows":  {Order{Kind: PauseWorkflow, Targets: two}, "", [][]string{{"workflow", "pause", "42"}, {"workflow", "pause", "43"}}},
+		"answer": {Order{Kind: AnswerInquiry, Target: two[0], Values: map[string]string{FieldAs: "ada", FieldAnswer + "pin": "1234"}}, "", [][]string{{"inquiry", "respond", "42", "--as", "ada"}}},
+		"take":   {Order{Kind: TakeLetters, Values: map[string]string{FieldQueue: "worker.7.executions", FieldFirst: "10"}}, "old", [][]string{{"dlq", "take", "--queue", "worker.7.executions", "--first", "10", "--note", "old"}}},
+		"send":   {Order{Kind: SendLetters, Target: two[0]}, "", nil},
 	} {
 		require.Equal(t, c.want, c.order.Commands(c.reason), name)
 	}

@@ -3,12 +3,48 @@ package act
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
-	"github.com/attune-go/attune/core/redrive"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/triage"
 )
 
-// ForMarkedLetters is what may be done with letters of the ledger that are marked.
+// ForLetter is what may be done with a dead letter. Whether it can be requeued is known
+// when it is planned. depth is how many messages lie in the broker's queue.
+func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
+	var decided, open, taken string
+	if !l.Open() {
+		decided = "it is decided: " + l.Decision
+	}
+	if l.Decision != "discarded" && l.Decision != "purged" {
+		open = "it was not discarded"
+	}
+	if l.TakenFrom == "" {
+		taken = "no operator took it from a queue"
+	}
+	if decided != "" {
+		taken = decided
+	}
+	menu := ForNoLetter(depth)
+	menu.Target = Target{Name: "dead letter " + strconv.FormatInt(l.ID, 10), ID: l.ID}
+	menu.Items = append([]Item{
+		{Kind: RequeueLetter, Key: "r", Label: "requeue", Help: "try again what it was about"},
+		{Kind: DiscardLetter, Key: "d", Label: "discard", Help: "nothing is done about it; the ledger keeps it", Not: decided},
+		{Kind: SendLetters, Key: "m", Label: "send", Help: "its message to another exchange or queue", Not: decided, Fields: sendFields()},
+		{Kind: UndoLetters, Key: "u", Label: "reopen", Help: "what was discarded waits again", Not: open},
+		{Kind: ReturnLetters, Key: "b", Label: "put back", Help: "its message to the queue it was taken from", Not: taken},
+		{Kind: PurgeLetters, Key: "p", Label: "purge", Help: "discard all that wait and match", Fields: []Field{
+			{Name: FieldReason, Label: "died because", Value: l.Reason, Hint: "expired, rejected …; empty: any"},
+			{Name: FieldAction, Label: "action", Hint: "a star stands for anything; empty: any"},
+			{Name: FieldWorker, Label: "worker", Hint: "its id or name; empty: any"},
+			{Name: FieldOlderThan, Label: "older than", Hint: "such as 10m or 2h; empty: any", Check: checkOlderThan},
+		}},
+	}, menu.Items...)
+	return menu
+}
+
+// ForMarkedLetters is what may be done with dead letters that are marked.
 func ForMarkedLetters(targets []Target) Menu {
 	return Menu{
 		Target: Target{Name: fmt.Sprintf("%d marked dead letters", len(targets))}, Targets: targets,
@@ -16,63 +52,37 @@ func ForMarkedLetters(targets []Target) Menu {
 			{Kind: RequeueLetter, Key: "r", Label: "requeue", Help: "try again what they were about"},
 			{Kind: DiscardLetter, Key: "d", Label: "discard", Help: "nothing is done about them; the ledger keeps them"},
 			{Kind: PurgeLetters, Key: "p", Label: "purge", Help: "the same as discard"},
+			{Kind: SendLetters, Key: "m", Label: "send", Help: "their messages to another exchange or queue", Fields: sendFields()},
 			{Kind: UndoLetters, Key: "u", Label: "reopen", Help: "what was discarded waits again"},
+			{Kind: ReturnLetters, Key: "b", Label: "put back", Help: "their messages to the queues they were taken from"},
 		},
 	}
 }
 
-// ForBrokerLetters is what may be done with letters that lie on the broker, or with
-// rows whose letters a handler took. depth is how many lie there.
-func ForBrokerLetters(name string, letters []redrive.Letter, rows []int64, depth int) Menu {
-	onBroker := ""
-	if len(letters) == 0 {
-		onBroker = "no message is left of it"
+// ForNoLetter is what may be done with the broker's queue of dead letters, in which so
+// many messages lie.
+func ForNoLetter(depth int64) Menu {
+	few, queue := "", Target{Name: monitor.DeadLetterQueue}
+	if depth <= triage.PurgeOffered {
+		few = fmt.Sprintf("only above %d messages; S takes them", triage.PurgeOffered)
 	}
 	return Menu{
-		Target: Target{Name: name}, Letters: letters, Rows: rows,
+		Target: queue,
 		Items: []Item{
-			{Kind: RequeueLetter, Key: "r", Label: "requeue", Help: "request the executions again, send the rest again", Fields: []Field{
-				{Name: FieldOverride, Label: "of the blocked", Hint: "why they are requeued too; empty: leave them"},
+			{Kind: TakeLetters, Key: "s", Label: "take", Help: "messages from the broker into the ledger", Target: queue, Fields: []Field{
+				{Name: FieldQueue, Label: "from the queue", Value: monitor.DeadLetterQueue, Hint: "or another, such as worker.7.executions", Check: checkGiven},
+				{Name: FieldFirst, Label: "the first", Hint: "how many; empty: all that lie there now", Check: checkFirst},
 			}},
-			{Kind: DiscardLetter, Key: "d", Label: "discard", Help: "remove them; a copy is kept, u puts them back", Not: onBroker},
-			{Kind: PurgeLetters, Key: "p", Label: "purge", Help: "remove all that lies there now", Not: onBroker, About: purgeOffer(depth), Fields: []Field{
-				{Name: FieldReal, Label: "by the broker", Hint: "yes: at once, also what comes meanwhile, no undo", Check: checkYes},
-			}},
-			{Kind: MoveLetters, Key: "m", Label: "move", Help: "to another exchange or queue", Not: onBroker, Fields: []Field{
-				{Name: FieldExchange, Label: "exchange", Hint: "empty: straight to a queue"},
-				{Name: FieldKey, Label: "key or queue", Hint: "the routing key, or the queue's name", Check: checkGiven},
-			}},
+			{Kind: PurgeBroker, Key: "x", Label: "purge broker", Help: "the broker deletes all; nothing brings it back", Target: queue, Not: few},
 		},
 	}
 }
 
-// purgeOffer offers the broker's own purge where there are many.
-func purgeOffer(depth int) string {
-	if depth <= redrive.PurgeOffered {
-		return ""
+func sendFields() []Field {
+	return []Field{
+		{Name: FieldExchange, Label: "exchange", Hint: "empty: straight to a queue"},
+		{Name: FieldKey, Label: "key or queue", Hint: "the routing key, or the queue's name", Check: checkGiven},
 	}
-	return fmt.Sprintf("%d lie there. To copy and remove them takes about %d s; the broker purges at once, and also deletes what arrives meanwhile and gives no undo.",
-		depth, max(1, depth/redrive.DrainRate))
-}
-
-// ForSpooled is what may be done with letters of the spool: to put back what an
-// operation removed.
-func ForSpooled(op string, undoable int) Menu {
-	not := ""
-	if undoable == 0 {
-		not = "nothing of it is to be put back"
-	}
-	return Menu{
-		Target: Target{Name: "operation " + op, Ref: op},
-		Items:  []Item{{Kind: UndoLetters, Key: "u", Label: "put back", Help: fmt.Sprintf("the %d letters that it removed", undoable), Not: not}},
-	}
-}
-
-func checkYes(value string) error {
-	if v := strings.TrimSpace(value); v != "" && v != "yes" {
-		return errors.New("yes or nothing")
-	}
-	return nil
 }
 
 func checkGiven(value string) error {
@@ -80,4 +90,11 @@ func checkGiven(value string) error {
 		return errors.New("it is missing")
 	}
 	return nil
+}
+
+func checkFirst(value string) error {
+	if strings.TrimSpace(value) == "" {
+		return nil
+	}
+	return checkLimit(value)
 }

@@ -20,11 +20,8 @@ const (
 	FieldWorker    = "worker"
 	FieldExchange  = "exchange"
 	FieldKey       = "key"
-	FieldOverride  = "override"
-	FieldReal      = "real"
-	FieldBeside    = "beside"
-	FieldOp        = "op"
-	FieldSpool     = "spool" // on, off, or nothing to ask how it is
+	FieldQueue     = "queue"
+	FieldFirst     = "first"
 )
 
 // ForExecution is what may be done with an execution.
@@ -118,28 +115,6 @@ func ForWorker(w *monitor.Worker, now time.Time, staleAfter time.Duration) Menu 
 			{Kind: UncordonWorker, Key: "u", Label: "uncordon", Help: "give it work again", Not: uncordon},
 			{Kind: DrainWorker, Key: "d", Label: "drain", Help: "give it nothing new, let it end what it runs", Not: drain},
 			{Kind: ForgetWorker, Key: "f", Label: "forget", Help: "remove the row of a worker that is gone", Not: forget},
-		},
-	}
-}
-
-// ForLetter is what may be done with a dead letter. Whether it can be requeued is
-// known when it is planned.
-func ForLetter(l *monitor.LedgerEntry) Menu {
-	decided := ""
-	if !l.Open() {
-		decided = "it is decided: " + l.Decision
-	}
-	return Menu{
-		Target: Target{Name: "dead letter " + strconv.FormatInt(l.ID, 10), ID: l.ID},
-		Items: []Item{
-			{Kind: RequeueLetter, Key: "r", Label: "requeue", Help: "try again what it was about"},
-			{Kind: DiscardLetter, Key: "d", Label: "discard", Help: "nothing is done about it; the ledger keeps it", Not: decided},
-			{Kind: PurgeLetters, Key: "p", Label: "purge", Help: "discard all that wait and match", Fields: []Field{
-				{Name: FieldReason, Label: "died because", Value: l.Reason, Hint: "expired, rejected …; empty: any"},
-				{Name: FieldAction, Label: "action", Hint: "a star stands for anything; empty: any"},
-				{Name: FieldWorker, Label: "worker", Hint: "its id or name; empty: any"},
-				{Name: FieldOlderThan, Label: "older than", Hint: "such as 10m or 2h; empty: any", Check: checkOlderThan},
-			}},
 		},
 	}
 }

@@ -75,10 +75,15 @@ func (d *dialog) keys() keymap.Scope {
 
 // order is what the chosen line of the menu asks for.
 func (d *dialog) order(values map[string]string) act.Order {
-	menu := &d.menu
-	return act.Order{
-		Kind: d.item.Kind, Target: menu.Target, Values: values, Targets: menu.Targets, Letters: menu.Letters, Rows: menu.Rows,
+	return act.Order{Kind: d.item.Kind, Target: d.target(), Values: values, Targets: d.menu.Targets}
+}
+
+// target is what the chosen line of the menu is about.
+func (d *dialog) target() act.Target {
+	if d.item.Target.Name != "" {
+		return d.item.Target
 	}
+	return d.menu.Target
 }
 
 // planMsg and runMsg are the answers of whoever acts.
@@ -103,10 +108,6 @@ func (m *Model) openMenu() {
 		m.say("Nothing can be acted upon: " + m.env.Locked)
 		return
 	}
-	if m.direct() && m.view != keymap.InDeadLetters && m.view != keymap.InLetter {
-		m.say("Without the engine's tables only dead letters can be acted upon.")
-		return
-	}
 	actionable, ok := m.screen().(screen.Actionable)
 	if !ok {
 		m.say("There is nothing to act upon in this view.")
@@ -123,7 +124,7 @@ func (m *Model) openMenu() {
 // byKey are the acts that have a key of their own.
 var byKey = map[keymap.Action][]act.Kind{
 	keymap.Requeue: {act.RequeueLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow}, keymap.Discard: {act.DiscardLetter}, keymap.Purge: {act.PurgeLetters},
-	keymap.MoveTo: {act.MoveLetters}, keymap.Undo: {act.UndoLetters},
+	keymap.MoveTo: {act.SendLetters}, keymap.Undo: {act.UndoLetters}, keymap.Take: {act.TakeLetters},
 }
 
 // actAtOnce opens the menu and chooses the line that the key stands for. One that
@@ -299,9 +300,6 @@ func (m *Model) planned(msg planMsg) tea.Cmd {
 		return nil
 	}
 	d.confirm = widget.NewConfirm(list, msg.plan.Word)
-	if msg.plan.AtOnce {
-		return m.run()
-	}
 	return nil
 }
 
@@ -373,7 +371,7 @@ func (m *Model) confirmKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 func (m *Model) run() tea.Cmd {
 	d := &m.dialog
 	switch {
-	case m.env.Locked != "" && !d.op.Order.Kind.Looks():
+	case m.env.Locked != "":
 		d.confirm.Refuse(m.env.Locked)
 		return nil
 	case m.env.Clock.Sub(d.planned) > act.PlanTTL:
@@ -441,9 +439,6 @@ func (m *Model) ran(msg runMsg) tea.Cmd {
 		m.say("Written: " + op.Receipt.Next) // its report stands behind the dialog
 	}
 	m.unmark(op)
-	if msg.err == nil && msg.receipt.Result != nil {
-		m.apply(readFeed(msg.receipt.Result), msg.receipt.Result)
-	}
 	m.report(op)
 	return m.refresh()
 }

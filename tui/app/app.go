@@ -88,9 +88,6 @@ type Options struct {
 	Exports, Version string
 	// Notice is a line that the operator should see first.
 	Notice string
-	// DirectWrites allows acting on an adopted installation on which no replica of
-	// the engine runs.
-	DirectWrites bool
 	// Random returns a number in [0,1) for jitter; nil means the global source.
 	Random func() float64
 }

@@ -102,9 +102,6 @@ func (m *Model) unmark(op *act.Operation) {
 		return
 	}
 	var keys []string
-	if order := &op.Order; len(order.Letters)+len(order.Rows) > 0 && !op.Receipt.Partly {
-		keys = m.letters.KeysOf(order.Letters, order.Rows)
-	}
 	for _, target := range op.Order.Targets {
 		if !slices.Contains(op.Receipt.Left, target.ID) {
 			keys = append(keys, strconv.FormatInt(target.ID, 10))

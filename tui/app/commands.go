@@ -75,7 +75,6 @@ func (m *Model) otherCommands() []command {
 		{palette.Entry{Name: "set", Arg: "poll AGE", Key: "+ -", Help: "set the interval between polls", Args: list("poll 1s", "poll 2s", "poll 5s", "poll 10s", "poll 30s", "poll 1m")}, m.set},
 		{palette.Entry{Name: "theme", Arg: "NAME", Key: m.keyOf(keymap.Theme), Help: "choose the look", Args: list(theme.Names...)}, m.setTheme},
 		{palette.Entry{Name: "readonly", Aliases: []string{"ro"}, Arg: "on|off", Help: "refuse every act in this session", Args: list("on", "off")}, m.setReadOnly},
-		{palette.Entry{Name: "spool", Arg: "[on|off]", Help: "copies of what is removed: how they are kept, or whether", Args: list("on", "off")}, m.keepSpool},
 		{palette.Entry{Name: "help", Aliases: []string{"h"}, Arg: "[TOPIC]", Key: m.keyOf(keymap.Help), Help: "the keys that work here; a topic, a view or a word", Args: m.topicNames}, m.showHelp},
 		{palette.Entry{Name: "quit", Aliases: []string{"exit", "q!"}, Key: m.keyOf(keymap.Quit), Help: "leave the dashboard"}, func(string) (tea.Cmd, error) {
 			return m.quit(), nil

@@ -116,7 +116,7 @@ func (m *Model) dialogTitle() string {
 	case keymap.InMenu:
 		return widget.Clean(d.menu.Target.Name)
 	case keymap.InForm:
-		return d.item.Label + " " + widget.Clean(d.menu.Target.Name)
+		return d.item.Label + " " + widget.Clean(d.target().Name)
 	default:
 		return widget.Clean(d.op.Title)
 	}

@@ -8,10 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
-	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 )
 
@@ -24,65 +22,63 @@ func onLetters(t *testing.T, acts *letterActs, w, h int, change ...func(*Options
 	return b
 }
 
-func TestSourcesOfDeadLettersAreTurnedThrough(t *testing.T) {
-	t.Parallel()
-	b := onLetters(t, &letterActs{}, 140, 40)
-	require.Contains(t, b.View(), "[ledger]")
-	b.press("b")
-	require.Contains(t, b.View(), "none was taken; S takes one, which touches the messages")
-	b.press("S")
-	require.Contains(t, b.View(), "[broker 10]")
-	require.Contains(t, b.View(), "10 of 10 read")
-	require.Contains(t, b.View(), "884301")
-	require.Contains(t, b.View(), "✓ requeue")
-	require.Contains(t, b.View(), "○ stale, discard")
-	require.Contains(t, b.View(), "▲ replay to attune.events")
-	require.Contains(t, b.View(), "✗ export only")
-	b.press("b")
-	require.Contains(t, b.View(), "[spool]")
-	require.Contains(t, b.View(), "884401")
-	b.press("b")
-	require.Contains(t, b.View(), "[ledger]")
-}
-
-func TestASnapshotBesideAHandlerIsAQuestion(t *testing.T) {
-	t.Parallel()
-	acts := &letterActs{question: true}
-	b := onLetters(t, acts, 140, 40)
-	b.press("S")
-	require.Equal(t, keymap.InConfirm, b.dialog.scope)
-	require.Zero(t, acts.count())
-	b.press("y")
-	require.Equal(t, 1, acts.count())
-	require.Contains(t, b.View(), "[broker 10]")
-}
-
-func TestASnapshotIsPossibleWhereActingIsLocked(t *testing.T) {
+func TestMessagesAreTakenByKey(t *testing.T) {
 	t.Parallel()
 	acts := &letterActs{}
-	source := sample()
-	source.audit = &monitor.Audit{Reading: source.overview.Reading}
-	b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts })
-	b.press("5", "S")
-	require.Contains(t, b.View(), "[broker 10]")
-	b.press("R")
-	require.Contains(t, b.View(), "it has no operator_audit")
-	require.Equal(t, 1, acts.count(), "it was looked at, and nothing was done")
+	b := onLetters(t, acts, 140, 40)
+	b.press("S")
+	require.Equal(t, keymap.InForm, b.dialog.scope)
+	require.Contains(t, b.View(), "attune.dlx.queue")
+	b.press("tab")
+	b.typed("100")
+	b.press("enter")
+	order := acts.orders[len(acts.orders)-1]
+	require.Equal(t, act.TakeLetters, order.Kind)
+	require.Equal(t, map[string]string{act.FieldQueue: monitor.DeadLetterQueue, act.FieldFirst: "100"}, order.Values)
+	b.press("y")
+	require.Equal(t, 1, acts.count())
+	b.press("u")
+	require.Equal(t, act.UndoLetters, acts.orders[len(acts.orders)-1].Kind)
+	require.Len(t, acts.orders[len(acts.orders)-1].Targets, 2)
+}
 
-	b = started(t, source, 140, 40, func(o *Options) { o.Acts, o.DirectWrites = acts, true })
-	b.press("5", "S", "R", "tab", "enter", "enter")
-	require.Contains(t, b.View(), " RW ")
-	b.press("esc", "2", "j", "A")
-	require.Contains(t, b.View(), "only dead letters can be acted upon")
+// TestAnEmptyLedgerIsFilledByKey: what may be done with the broker's queue needs no row.
+func TestAnEmptyLedgerIsFilledByKey(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.dead.Ledger.Recent, source.dead.Queue.Ready = nil, 12
+	b := started(t, source, 100, 30, func(o *Options) { o.Acts = &letterActs{} })
+	b.press("5")
+	require.Contains(t, b.View(), "None in the ledger; 12 lie on the broker: S takes them.")
+	b.press("S")
+	require.Equal(t, keymap.InForm, b.dialog.scope)
+	b.press("esc", "esc", "A")
+	require.Contains(t, b.View(), "only above 50000 messages; S takes them")
+}
+
+// TestWithoutALedgerTheDashboardOnlyReads, and says what would change that.
+func TestWithoutALedgerTheDashboardOnlyReads(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.dead.Ledger = nil
+	source.audit = &monitor.Audit{Reading: source.overview.Reading}
+	b := started(t, source, 140, 40, func(o *Options) { o.Acts = &letterActs{} })
+	b.press("5")
+	require.Contains(t, b.View(), "there is no ledger here: this dashboard only reads")
+	require.Contains(t, b.View(), "`attune-executor migrate up` adds")
+	require.Contains(t, b.View(), "dead_letter (the ledger)")
+	b.press("S")
+	require.Empty(t, b.dialog.scope)
+	require.Contains(t, b.View(), "has no tables of attune-executor")
 }
 
 func TestAMarkOnAGroupMarksItsLetters(t *testing.T) {
 	t.Parallel()
 	acts := &letterActs{}
 	b := onLetters(t, acts, 140, 40)
-	b.press("S", "a")
+	b.press("a")
 	require.Contains(t, b.View(), "reason × action × worker × type × error")
-	b.press("tab", " ")
+	b.press("a", "tab", " ") // by reason
 	require.Contains(t, b.View(), "marked")
 	marked := len(b.letters.Table().Marked())
 	require.Greater(t, marked, 1)
@@ -90,12 +86,11 @@ func TestAMarkOnAGroupMarksItsLetters(t *testing.T) {
 	require.Equal(t, keymap.InConfirm, b.dialog.scope)
 	order := acts.orders[len(acts.orders)-1]
 	require.Equal(t, act.DiscardLetter, order.Kind)
-	require.Len(t, order.Letters, marked, "the letters are frozen in the order")
+	require.Len(t, order.Targets, marked, "the letters are frozen in the order")
 	b.press("y")
 	require.Empty(t, b.letters.Table().Marked(), "what was done with is not marked any more")
 	b.press("u")
 	require.Equal(t, act.UndoLetters, acts.orders[len(acts.orders)-1].Kind)
-	require.Equal(t, "01J9ZK", acts.orders[len(acts.orders)-1].Target.Ref)
 	b.press("esc", "k", " ")
 	require.Len(t, b.letters.Table().Marked(), marked)
 	b.press("k", " ")
@@ -118,13 +113,9 @@ func TestMarkedLettersOfTheLedgerAreActedOnTogether(t *testing.T) {
 func TestDeadLettersAreFiltered(t *testing.T) {
 	t.Parallel()
 	b := onLetters(t, &letterActs{}, 140, 40)
-	b.press("S", "/")
-	b.press("verdict:stale", "enter")
-	require.Equal(t, 1, b.letters.Len())
 	b.press("/")
-	b.input.SetValue("action:core.* from:worker*")
-	b.press("enter")
-	require.Equal(t, 8, b.letters.Len())
+	b.press("verdict:decided", "enter")
+	require.Equal(t, 2, b.letters.Len())
 	b.press("/")
 	b.input.SetValue("colour:red")
 	b.press("enter")
@@ -165,10 +156,6 @@ func TestDeadLettersAreSorted(t *testing.T) {
 	require.Equal(t, "3", first(), "by reason, otherwise as listed")
 	b.press("s", "6")
 	require.Contains(t, b.letters.Cells(0, nil)[9].Text, "✓", "what can be requeued first")
-	b.press("S")
-	require.Equal(t, 10, b.letters.Len(), "what lies on the broker is sorted too")
-	b.press("s", "1")
-	require.Contains(t, b.View(), "as read")
 }
 
 func TestOnlyLettersThatAskForSomebody(t *testing.T) {
@@ -177,51 +164,46 @@ func TestOnlyLettersThatAskForSomebody(t *testing.T) {
 	b.press("z")
 	require.Equal(t, 2, b.letters.Len(), "those that wait for a person")
 	require.Contains(t, b.View(), "problems")
-	b.press("S")
-	for i := range b.letters.Len() {
-		require.NotContains(t, b.letters.Cells(i, nil)[9].Text, "stale")
-	}
-	require.Less(t, b.letters.Len(), 10)
 	b.press("z")
-	require.Equal(t, 10, b.letters.Len())
+	require.Equal(t, 5, b.letters.Len())
 }
 
 func TestALetterIsShownBesideItsRow(t *testing.T) {
 	t.Parallel()
 	b := onLetters(t, &letterActs{}, 140, 40)
-	b.press("S", "enter")
+	b.press("j", "j", "enter")
 	require.Equal(t, keymap.InLetter, b.view)
+	require.Equal(t, int64(3), b.letter.ID())
 	view := b.View()
 	for _, text := range []string{
-		"1 expired  worker.7.executions  x1  first 2026-11-21 01:57:04Z", "time is the first death of its kind", "MESSAGE SAYS", "EXECUTION ROW 884301",
-		"core.http_request", "SAME PROBLEM", "TARGET CHECK", "no memory or disk alarm", "[payload]", "PLAN PREVIEW", "row 884301: failed → requested", "‹redacted›",
+		"1 expired  worker.7.executions  x1  first 2026-11-21 01:56:59Z", "time is the first death of its kind", "MESSAGE SAYS", "EXECUTION ROW 884301",
+		"core.http_request", "SAME PROBLEM", "TARGET CHECK", "no memory or disk alarm", "[payload]", "PLAN PREVIEW", "execution 884301 is repeated", "‹redacted›",
 	} {
 		require.Contains(t, view, text)
 	}
 	require.NotContains(t, view, "s3cret")
-	b.press("j")
-	require.Contains(t, b.View(), "EXECUTION ROW 884302")
 	b.press("tab", "tab")
 	require.Contains(t, b.View(), "[headers]")
 	b.press("j")
-	require.Contains(t, b.View(), "EXECUTION ROW 884302", "rows are lines in there")
-	b.press("esc", "esc", "esc") // the report of the snapshot, the document, the letter
-	require.Equal(t, keymap.InDeadLetters, b.view)
-
-	b.press("b", "b", "j", "j", "enter")
-	require.Equal(t, int64(3), b.letter.ID())
-	require.Contains(t, b.View(), "execution 884301 is repeated", "the letter of the ledger was read")
-	b.press("j")
+	require.Contains(t, b.View(), "EXECUTION ROW 884301", "rows are lines in there")
+	b.press("esc", "j")
 	require.Contains(t, b.View(), "884300")
+	b.press("esc")
+	require.Equal(t, keymap.InDeadLetters, b.view)
 }
 
-func TestLettersOfTheBrokerFitEverywhere(t *testing.T) {
+func TestDeadLettersFitEverywhere(t *testing.T) {
 	t.Parallel()
 	evil := "\x1b[2J\x1b]0;owned\a\u202Eevil\r\n世界" + strings.Repeat("界", 60)
-	for name, snap := range map[string]*redrive.Snapshot{"sample": sampleSnapshot(), "evil": evilSnapshot(evil), "none": {At: frozen}} {
-		b := onLetters(t, &letterActs{}, 140, 40, func(o *Options) { o.Theme = theme.Options{Name: "dark"} })
-		b.press("S")
-		b.apply(screen.FeedSnapshot, snap)
+	for name, spoil := range map[string]bool{"sample": false, "evil": true} {
+		source := sample()
+		for i := range source.dead.Ledger.Recent {
+			if l := &source.dead.Ledger.Recent[i]; spoil {
+				l.Type, l.Reason, l.Queue, l.Exchange, l.RoutingKey, l.ActionRef, l.WorkerName, l.Detail = evil, evil, evil, evil, evil, evil, evil, evil
+			}
+		}
+		b := started(t, source, 140, 40, func(o *Options) { o.Acts, o.Theme = &letterActs{}, theme.Options{Name: "dark"} })
+		b.press("5")
 		for _, keys := range [][]string{{}, {"a"}, {"a", "tab", " "}, {"esc", "enter"}, {"tab", "tab"}, {"tab", "tab"}} {
 			b.press(keys...)
 			for _, w := range []int{20, 60, 71, 80, 97, 120, 141, 220} {
@@ -237,20 +219,6 @@ func TestLettersOfTheBrokerFitEverywhere(t *testing.T) {
 			}
 			b.width, b.height = 140, 40
 		}
-	}
-}
-
-func TestGoldenFramesOfTheBrokersLetters(t *testing.T) {
-	t.Parallel()
-	for name, size := range map[string][2]int{"80x24": {80, 24}, "140x40": {140, 40}} {
-		b := onLetters(t, &letterActs{}, size[0], size[1])
-		b.press("S")
-		b.env.Session = nil
-		b.reports = nil
-		b.press(" ", " ")
-		requireGolden(t, "dlq_broker_"+name, b.View())
-		b.press("gg", "enter")
-		requireGolden(t, "letter_broker_"+name, b.View())
 	}
 }
 

@@ -120,7 +120,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Act:
 		m.openMenu()
 		return nil
-	case keymap.Requeue, keymap.Discard, keymap.Purge, keymap.MoveTo:
+	case keymap.Requeue, keymap.Discard, keymap.Purge, keymap.MoveTo, keymap.Take:
 		return m.actAtOnce(action)
 	case keymap.Undo:
 		return m.undo()
@@ -221,9 +221,6 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	var cmd tea.Cmd
 	if effect.Refetch != "" {
 		cmd = m.restart(effect.Refetch)
-	}
-	if effect.Order != nil {
-		return tea.Batch(cmd, m.orderLook(*effect.Order))
 	}
 	if effect.Take {
 		cmd = tea.Batch(cmd, m.take())

@@ -31,9 +31,6 @@ func (m *Model) letterReader(feed screen.Feed) func(ctx context.Context) (any, e
 			}
 			return settle(r.Route(ctx, exchange, key))
 		}
-	case screen.FeedLetterRows:
-		ids := m.letters.Executions()
-		return func(ctx context.Context) (any, error) { return settle(r.LetterRows(ctx, ids)) }
 	default:
 		return func(ctx context.Context) (any, error) { return settle(r.DeadLetters(ctx)) }
 	}

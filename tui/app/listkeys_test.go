@@ -189,5 +189,5 @@ func TestLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing.T) 
 	require.Len(t, order.Targets, 300, "frozen by their ids, also those that were not listed")
 	b.press("esc", "1", "u")
 	require.Equal(t, keymap.InOverview, b.view)
-	require.Contains(t, b.messages(), "Nothing was discarded, purged or moved in this session")
+	require.Contains(t, b.messages(), "Nothing was discarded, purged or taken in this session")
 }

@@ -24,23 +24,14 @@ func (m *Model) actingLock() string {
 		return "the database is being looked at; try again"
 	case audit.ReadOnly != "":
 		return audit.ReadOnly
-	case m.direct():
-		return ""
 	case !audit.Recorded:
-		return "this database is not the engine's: it has no operator_audit. `attune-executor migrate` prepares it"
+		return "this installation has no tables of attune-executor. `attune-executor migrate up` adds them"
 	case !audit.Current:
 		return "this database lacks tables of this version. `attune-executor migrate` adds them"
-	case audit.Adopted && audit.Replicas == 0 && !m.opts.DirectWrites:
-		return "no replica of the engine runs on this adopted installation; --allow-direct-writes acts nevertheless"
+	case audit.Adopted && audit.Replicas == 0:
+		return "no replica of attune-executor runs on this adopted installation. Start one"
 	}
 	return ""
-}
-
-// direct reports whether the installation has none of the engine's tables, and may be
-// acted on nevertheless: then nothing but its dead letters can be.
-func (m *Model) direct() bool {
-	audit := m.env.Data.Audit
-	return m.opts.DirectWrites && audit != nil && !audit.Recorded
 }
 
 // mode is the word in the header for what may be done.

@@ -47,12 +47,6 @@ func (m *Model) exportPlan() tea.Cmd {
 	for i := range order.Targets {
 		h.values = append(h.values, order.Targets[i])
 	}
-	for i := range order.Letters {
-		h.values = append(h.values, order.Letters[i])
-	}
-	for _, id := range order.Rows {
-		h.values = append(h.values, map[string]int64{"execution": id})
-	}
 	path, problem := m.exportPath(h.name, ".jsonl")
 	if problem != "" {
 		m.say("Not written: " + problem)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/widget"
@@ -67,8 +66,7 @@ func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 	b.press("A", "p")
 	b.dialog.item.Fields = []act.Field{{Name: "pin", Secret: true}}
 	b.dialog.op.Order.Values = map[string]string{"pin": "1234"}
-	b.dialog.op.Order.Letters = []redrive.Letter{{ActionRef: "core.echo", Payload: []byte(`{"password":"abc"}`)}}
-	b.dialog.op.Order.Rows = []int64{884301}
+	b.dialog.op.Order.Kind, b.dialog.op.Order.Targets = act.SendLetters, []act.Target{{ID: 884301}}
 	b.press("c")
 	require.Empty(t, c.texts)
 	require.Contains(t, b.messages(), "No command of attune-executor does this")
@@ -77,9 +75,8 @@ func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 	require.NoError(t, err)
 	text := read(t, files[0])
 	require.NotContains(t, text, "1234")
-	require.NotContains(t, text, "abc")
 	require.Contains(t, text, widget.Masked)
-	require.Contains(t, text, `{"execution":884301}`)
+	require.Contains(t, text, `"id":884301`)
 	require.Equal(t, "1234", b.dialog.op.Order.Values["pin"], "the plan itself has it")
 }
 

@@ -37,7 +37,6 @@ type Reader interface {
 	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Route(ctx context.Context, exchange, key string) (*monitor.Route, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
-	LetterRows(ctx context.Context, executions []int64) (*monitor.LetterRows, error)
 	Past(ctx context.Context) (*monitor.Past, error)
 	// Answers asks a source, as monitor names them, whether it is there.
 	Answers(ctx context.Context, source string) error
@@ -227,7 +226,7 @@ func (m *Model) reader(feed screen.Feed) func(ctx context.Context) (any, error) 
 		return func(ctx context.Context) (any, error) { return settle(r.Execution(ctx, id)) }
 	case screen.FeedWorkers:
 		return func(ctx context.Context) (any, error) { return settle(r.Workers(ctx)) }
-	case screen.FeedDeadLetters, screen.FeedLetter, screen.FeedLedger, screen.FeedRoute, screen.FeedLetterRows:
+	case screen.FeedDeadLetters, screen.FeedLetter, screen.FeedLedger, screen.FeedRoute:
 		return m.letterReader(feed)
 	case screen.FeedAlerts:
 		return func(ctx context.Context) (any, error) { return settle(r.Alerts(ctx)) }
@@ -341,8 +340,6 @@ func readAt(result any) time.Time {
 		return r.At
 	case *monitor.LedgerDetail:
 		return r.Reading.At
-	case *monitor.LetterRows:
-		return r.At
 	case *monitor.LedgerPage:
 		return r.At
 	case *monitor.Queues:

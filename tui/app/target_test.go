@@ -15,13 +15,13 @@ import (
 func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 	t.Parallel()
 	b := onLetters(t, &letterActs{}, 140, 40)
-	b.press("S", "enter")
+	b.press("j", "j", "enter") // a hand-over, whose execution is repeated
 	require.Equal(t, keymap.InLetter, b.view)
 	for _, text := range []string{"✓ exchange attune.executions exists", "✓ execution.requested routes to 1 queue", "attune.execution.requests.queue has"} {
 		require.Contains(t, b.View(), text)
 	}
 	for range 8 {
-		b.press("j") // the event, which is sent to its own exchange
+		b.press("k") // the event, which is sent to its own exchange
 		if _, key, ok := b.letter.Target(); ok && key != "execution.requested" {
 			require.Contains(t, b.View(), "▲ "+key+" routes to no queue")
 			return
@@ -36,7 +36,7 @@ func TestAnUnknownTargetIsNotAGoodOne(t *testing.T) {
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedRoute: errors.New("cut off")}
 	b := started(t, source, 140, 40, func(o *Options) { o.Acts = &letterActs{} })
-	b.press("5", "S", "enter")
+	b.press("5", "j", "j", "enter")
 	require.Contains(t, b.View(), "where execution.requested leads is unknown: cut off")
 	require.NotContains(t, b.View(), "exchange attune.executions exists")
 }

@@ -60,8 +60,7 @@ const (
 	Unmark      Action = "unmark"
 	Columns     Action = "columns"
 	GroupBy     Action = "group-by"
-	Source      Action = "source"
-	Snapshot    Action = "snapshot"
+	Take        Action = "take"
 	MoveTo      Action = "move"
 	Undo        Action = "undo"
 )
@@ -189,7 +188,6 @@ var Table = append([]Binding{
 	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 4, false},
 	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 5, false},
 	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, letterScopes, 0, false},
-	{Source, []string{"b"}, "b", "source", "list the ledger, the broker's snapshot, or the spool", GroupRows, []Scope{InDeadLetters}, 4, false},
 	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, tableScopes, 0, false},
 	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, []Scope{InQueues, InQueue, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 9, false},
 
@@ -213,9 +211,9 @@ var Table = append([]Binding{
 	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter or repeat, with plan", GroupActs, []Scope{InDeadLetters, InLetter, InWorkflows, InExecutions, InExecution}, 3, true},
 	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, letterScopes, 0, true},
 	{Purge, []string{"P"}, "P", "", "purge those that wait and match, with plan", GroupActs, letterScopes, 0, true},
-	{MoveTo, []string{"M"}, "M", "", "move dead letters of the broker elsewhere, with plan", GroupActs, letterScopes, 0, true},
-	{Undo, []string{"u"}, "u", "", "put back what was discarded, purged or moved last, with plan", GroupActs, []Scope{Everywhere}, 0, true},
-	{Snapshot, []string{"S"}, "S", "snapshot", "look at what lies on the broker; it touches the messages", GroupActs, letterScopes, 6, false},
+	{MoveTo, []string{"M"}, "M", "", "send dead letters to another exchange or queue, with plan", GroupActs, letterScopes, 0, true},
+	{Undo, []string{"u"}, "u", "", "take back what was discarded, purged or taken last, with plan", GroupActs, []Scope{Everywhere}, 0, true},
+	{Take, []string{"S"}, "S", "take", "take messages from the broker into the ledger, with plan", GroupActs, letterScopes, 6, true},
 	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},
 }, moves...)
 

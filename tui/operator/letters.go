@@ -36,10 +36,7 @@ func (o *Operator) letterPlan(ctx context.Context, verb string, id int64) (*act.
 
 // planRequeue plans to try again what a letter was about.
 func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan, error) {
-	switch {
-	case onBroker(order):
-		return o.planRedrive(ctx, order)
-	case len(order.Targets) > 0:
+	if len(order.Targets) > 0 {
 		return o.planRequeueMany(ctx, order)
 	}
 	plan, letter, err := o.letterPlan(ctx, "Requeue", order.Target.ID)
@@ -87,10 +84,7 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan,
 
 // planDiscard plans to do nothing about a letter.
 func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan, error) {
-	switch {
-	case onBroker(order):
-		return o.planRedrive(ctx, order)
-	case len(order.Targets) > 0:
+	if len(order.Targets) > 0 {
 		return o.planPurgeMany(ctx, order)
 	}
 	plan, letter, err := o.letterPlan(ctx, "Discard", order.Target.ID)
@@ -117,10 +111,7 @@ func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan,
 
 // planPurge plans to discard all letters that wait and match.
 func (o *Operator) planPurge(ctx context.Context, order act.Order) (*act.Plan, error) {
-	switch {
-	case onBroker(order):
-		return o.planRedrive(ctx, order)
-	case len(order.Targets) > 0:
+	if len(order.Targets) > 0 {
 		return o.planPurgeMany(ctx, order)
 	}
 	age, err := act.OlderThan(order.Values[act.FieldOlderThan])

@@ -12,9 +12,6 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// onBroker reports whether an order is about what lies on the broker.
-func onBroker(order act.Order) bool { return len(order.Letters) > 0 || len(order.Rows) > 0 }
-
 func idsOf(targets []act.Target) []int64 {
 	ids := make([]int64, len(targets))
 	for i, t := range targets {
@@ -121,6 +118,14 @@ func purgeReceipt(r *triage.PurgeReceipt, planned *triage.PurgePlan) *act.Receip
 	return receipt
 }
 
+// lettersOf are the dead letters of an order.
+func lettersOf(order act.Order) []act.Target {
+	if len(order.Targets) > 0 {
+		return order.Targets
+	}
+	return []act.Target{order.Target}
+}
+
 // reopens is the order that has letters wait again.
 func reopens(ids ...int64) *act.Order {
 	order := &act.Order{Kind: act.UndoLetters, Target: act.Target{Name: counted(len(ids), "dead letter", "dead letters")}}
@@ -130,16 +135,9 @@ func reopens(ids ...int64) *act.Order {
 	return order
 }
 
-// planUndo plans to take back what a discard, a purge or a move did.
+// planUndo plans to take back what a discard or a purge did.
 func (o *Operator) planUndo(ctx context.Context, order act.Order) (*act.Plan, error) {
-	if order.Target.Ref != "" {
-		return o.planRedrive(ctx, order)
-	}
-	targets := order.Targets
-	if len(targets) == 0 {
-		targets = []act.Target{order.Target}
-	}
-	letters, err := o.reader.Letters(ctx, idsOf(targets))
+	letters, err := o.reader.Letters(ctx, idsOf(lettersOf(order)))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
 )
@@ -25,6 +24,8 @@ type Reader interface {
 	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 	Letters(ctx context.Context, ids []int64) ([]monitor.LedgerEntry, error)
+	Broker(ctx context.Context) (*monitor.Broker, error)
+	Route(ctx context.Context, exchange, key string) (*monitor.Route, error)
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
 }
 
@@ -33,8 +34,6 @@ type Config struct {
 	// WithBroker makes a triage that has a broker, for the acts that need one, and
 	// what ends it. Nil refuses those acts.
 	WithBroker func(ctx context.Context) (*triage.Triage, func(), error)
-	// Desk acts on the broker's dead-letter queue; nil refuses that.
-	Desk Desk
 	// Pace is the time between two rows of an act on many; zero means 20 a second.
 	Pace time.Duration
 	// Explain says of an error of the database what it means for what was asked
@@ -83,11 +82,11 @@ var planners = map[act.Kind]planner{
 	act.RetryWorkflow:   (*Operator).planRetryWorkflow,
 	act.RetryTask:       (*Operator).planRetryTask,
 	act.AnswerInquiry:   (*Operator).planAnswer,
-	act.MoveLetters:     (*Operator).planRedrive,
+	act.SendLetters:     (*Operator).planSend,
 	act.UndoLetters:     (*Operator).planUndo,
-	act.SnapshotLetters: (*Operator).planSnapshot,
-	act.ReadSpool:       (*Operator).planSpool,
-	act.KeepSpool:       (*Operator).planKeepSpool,
+	act.ReturnLetters:   (*Operator).planReturn,
+	act.TakeLetters:     (*Operator).planTake,
+	act.PurgeBroker:     (*Operator).planPurgeBroker,
 }
 
 // Plan says what an order would change. Nothing is locked or written.
@@ -113,21 +112,11 @@ func (o *Operator) Run(ctx context.Context, plan *act.Plan, reason string, progr
 	if !ok {
 		return nil, errors.New("this plan cannot be run")
 	}
-	ctx = context.WithValue(triage.WithProgress(ctx, progress.Set), tellKey{}, redriveTell(progress))
-	receipt, err := carryOut(ctx, reason)
+	receipt, err := carryOut(triage.WithProgress(ctx, progress.Set), reason)
 	if err != nil {
 		return receipt, o.plain(err)
 	}
 	return receipt, nil
-}
-
-// tellKey is where a context carries who is told of progress.
-type tellKey struct{}
-
-// progressOf is who is told, or nil.
-func progressOf(ctx context.Context) redrive.Tell {
-	tell, _ := ctx.Value(tellKey{}).(redrive.Tell)
-	return tell
 }
 
 // plain takes away from an error what was being done when a target turned out not

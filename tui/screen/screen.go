@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
@@ -43,7 +42,6 @@ const (
 	FeedChecks      Feed = "checks"
 	FeedPast        Feed = "past"
 	FeedLetter      Feed = "letter"
-	FeedLetterRows  Feed = "letter-rows"
 	FeedLedger      Feed = "ledger"
 	FeedRoute       Feed = "route"
 	// FeedMatches is how many executions the filter of their list matches.
@@ -56,13 +54,10 @@ const (
 	// FeedQueuesPast and FeedWorkersPast are the last hour.
 	FeedQueuesPast  Feed = "queues-past"
 	FeedWorkersPast Feed = "workers-past"
-	// FeedSnapshot and FeedSpool are read only when they are asked for, by an act.
-	FeedSnapshot Feed = "snapshot"
-	FeedSpool    Feed = "spool"
 )
 
 // Feeds lists every feed.
-var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLetterRows, FeedLedger, FeedRoute, FeedFamily, FeedRecord, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast, FeedMatches}
+var Feeds = []Feed{FeedOverview, FeedBroker, FeedQueues, FeedQueue, FeedExecutions, FeedExecution, FeedWorkers, FeedDeadLetters, FeedAudit, FeedAlerts, FeedWorkflows, FeedWorkflow, FeedInquiries, FeedInquiry, FeedChecks, FeedPast, FeedLetter, FeedLedger, FeedRoute, FeedFamily, FeedRecord, FeedLine, FeedGlance, FeedWorker, FeedQueuesPast, FeedWorkersPast, FeedMatches}
 
 // Matches is how many executions a filter matches, and which question of the list that
 // answers.
@@ -176,8 +171,6 @@ type Effect struct {
 	Filter string
 	// Row is the key of the row to go to in the opened view.
 	Row string
-	// Order is planned, and run where that needs no question.
-	Order *act.Order
 	// Refetch asks for new data of a feed at once.
 	Refetch Feed
 	// Take asks to mark every row that the filter matches now, not only those that
@@ -241,11 +234,8 @@ type Data struct {
 	Inquiry     *monitor.InquiryDetail   `json:"inquiry,omitempty"`
 	Checks      *monitor.Checks          `json:"checks,omitempty"`
 	Letter      *monitor.LedgerDetail    `json:"letter,omitempty"`
-	LetterRows  *monitor.LetterRows      `json:"letter_rows,omitempty"`
 	LedgerPage  *monitor.LedgerPage      `json:"-"`
 	Route       *monitor.Route           `json:"route,omitempty"`
-	Snapshot    *redrive.Snapshot        `json:"snapshot,omitempty"`
-	Spool       []*redrive.Spooled       `json:"spool,omitempty"`
 	Past        *monitor.Past            `json:"past,omitempty"`
 	Family      *monitor.Family          `json:"family,omitempty"`
 	Record      *Record                  `json:"record,omitempty"`

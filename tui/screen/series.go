@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/redrive"
 )
 
 // The names of the series that are kept between polls.
@@ -138,16 +137,10 @@ func (d *Data) put(result any) bool {
 		d.Inquiry = r
 	case *monitor.LedgerDetail:
 		d.Letter = r
-	case *monitor.LetterRows:
-		d.LetterRows = r
 	case *monitor.LedgerPage:
 		d.LedgerPage = r
 	case *monitor.Route:
 		d.Route = r
-	case *redrive.Snapshot:
-		d.Snapshot = r
-	case []*redrive.Spooled:
-		d.Spool = r
 	case *monitor.Family:
 		d.Family = r
 	case *Record:
@@ -281,4 +274,13 @@ func (e *Env) Findings() []monitor.Finding {
 		growth = &n
 	}
 	return append(found, monitor.Attention(e.Data.Overview, e.Data.Broker, growth)...)
+}
+
+// Depth is how many messages lie in the broker's queue of dead letters, as far as that is
+// known.
+func (d *Data) Depth() int64 {
+	if d.DeadLetters == nil || d.DeadLetters.Queue == nil {
+		return 0
+	}
+	return d.DeadLetters.Queue.Ready
 }

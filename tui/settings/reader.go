@@ -150,7 +150,7 @@ func (r *reader) reference(name string, to *Reference, schemes ...string) func(*
 
 // read takes over the whole file.
 func (s *Settings) read(r *reader, root *yaml.Node) {
-	r.mapping(root, "the file", r.spool(&s.Spool, fields{
+	r.mapping(root, "the file", fields{
 		"default_context": r.text("default_context", &s.DefaultContext),
 		"theme":           r.choice("theme", &s.Theme, theme.Names),
 		"refresh":         r.duration("refresh", &s.Refresh),
@@ -170,7 +170,7 @@ func (s *Settings) read(r *reader, root *yaml.Node) {
 		"bookmarks": func(node *yaml.Node) {
 			r.entries(node, "bookmarks", func(key, value *yaml.Node) { s.addBookmark(r, key, r.readBookmark(key, value)) })
 		},
-	}))
+	})
 	if r.err != nil || s.DefaultContext == "" {
 		return
 	}
@@ -195,7 +195,7 @@ func (s *Settings) readContext(r *reader, key, value *yaml.Node) {
 		r.failf(key, "the name of a context %s", problem)
 		return
 	}
-	r.mapping(value, "context "+c.Name, r.spool(&c.Spool, fields{
+	r.mapping(value, "context "+c.Name, fields{
 		"database_url":   r.reference("database_url", &c.Database, "postgresql", "postgres"),
 		"broker_url":     r.reference("broker_url", &c.Broker, "amqp", "amqps"),
 		"management_url": r.reference("management_url", &c.Management, "http", "https"),
@@ -203,7 +203,7 @@ func (s *Settings) readContext(r *reader, key, value *yaml.Node) {
 		"read_only":      r.flag("read_only", func(on bool) { c.ReadOnly = on }),
 		"protected":      r.flag("protected", func(on bool) { c.Protected = on }),
 		"colour":         r.choice("colour", &c.Colour, theme.Colours),
-	}))
+	})
 	if !c.Database.Given() {
 		r.failf(key, "context %s has no database_url", c.Name)
 	}

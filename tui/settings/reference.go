@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -154,4 +155,18 @@ func isVariable(text string) bool {
 	return strings.IndexFunc(name, func(c rune) bool {
 		return c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')
 	}) < 0
+}
+
+// absolute is a path of the file: from the home folder if it begins with ~, else from
+// the folder of the settings.
+func absolute(path, folder string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folder, path)
+	}
+	return path
 }

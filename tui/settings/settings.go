@@ -38,7 +38,6 @@ type Settings struct {
 	Refresh time.Duration
 	ASCII   bool
 	NoMouse bool
-	Spool   Spool
 	// Contexts are in the order of the file.
 	Contexts []Context
 	// Keys are the actions that have other keys, Commands what has a key besides.
@@ -66,7 +65,6 @@ type Context struct {
 	ReadOnly, Protected bool
 	// Colour is one of theme.Colours, or empty.
 	Colour string
-	Spool  Spool
 	// At is the file and the line that it begins in.
 	At string
 }

@@ -64,8 +64,6 @@ theme: colour-blind
 refresh: 5
 ascii: true
 mouse: false
-spool: on
-spool_key: keys/spool
 contexts:
   staging: &base
     database_url: postgresql://u:secret@db.staging/attune
@@ -78,8 +76,6 @@ contexts:
     read_only: true
     protected: true
     colour: red
-    spool: off
-    spool_key: file:/run/keys/prod
 `)
 	require.Equal(t, "prod-eu", s.DefaultContext)
 	require.Equal(t, "colour-blind", s.Theme)
@@ -94,11 +90,7 @@ contexts:
 	require.Equal(t, "red", prod.Colour)
 	require.Equal(t, "attune_eu", prod.Schema)
 	require.False(t, prod.Management.Given())
-	require.True(t, strings.HasSuffix(prod.At, "tui.yaml:14"), prod.At)
-	require.Equal(t, settings.Spool{Keep: "off", Key: "/run/keys/prod"}, s.SpoolOf(prod))
-	require.True(t, s.SpoolOf(prod).Off())
-	require.Equal(t, settings.Spool{Keep: "on", Key: filepath.Join(filepath.Dir(s.Path), "keys/spool")}, s.SpoolOf(settings.Context{}), "for all others")
-	require.False(t, settings.Spool{}.Off(), "copies are kept unless somebody says otherwise")
+	require.True(t, strings.HasSuffix(prod.At, "tui.yaml:12"), prod.At)
 	require.Empty(t, s.Warnings, "nobody else can read it")
 }
 
@@ -117,8 +109,7 @@ func TestEveryMistakeIsOneLineWithItsPlace(t *testing.T) {
 		"theme: dark\ntheme: light":    "tui.yaml:2: theme stands twice; first in line 1",
 		"- a":                          "tui.yaml:1: the file is a section: write its keys below it",
 		"contexts: [a]":                "tui.yaml:1: contexts is a section",
-		"spool: never":                 "tui.yaml:1: spool must be on or off",
-		"spool_key: 7":                 "tui.yaml:1: spool_key must be a text",
+		"spool: off":                   "tui.yaml:1: spool is not a known key",
 		"contexts:\n  a: x":            "tui.yaml:2: context a is a section",
 		"contexts:\n  a: {}":           "tui.yaml:2: context a has no database_url",
 		"contexts:\n  a b: {}":         "tui.yaml:2: the name of a context must not hold spaces",

@@ -1,8 +1,8 @@
 -- The ledger of dead letters. Package deadletter writes it, and nobody else.
 
--- name: RecordDeadLetter :execrows
--- One dead-lettering of one message, once however often it is delivered. A row
--- without a decision waits for a person.
+-- name: RecordDeadLetter :many
+-- One dead-lettering of one message, once however often it is delivered: no row is
+-- returned of one that is there. A row without a decision waits for a person.
 INSERT INTO dead_letter (
     fingerprint, message_id, correlation_id, message_type, exchange, routing_key, queue, reason, died,
     x_death, headers, body, execution, execution_status, action_ref, attempt, worker,
@@ -15,7 +15,8 @@ VALUES (
     sqlc.narg(attempt)::int, sqlc.narg(worker)::bigint,
     sqlc.narg(decision)::text, sqlc.narg(decided_by)::text,
     CASE WHEN sqlc.narg(decision)::text IS NOT NULL THEN now() END, sqlc.narg(detail)::text, sqlc.arg(evidence)::jsonb)
-ON CONFLICT (fingerprint) DO NOTHING;
+ON CONFLICT (fingerprint) DO NOTHING
+RETURNING id;
 
 -- name: KnownDeadLetters :many
 SELECT d.fingerprint::text AS fingerprint FROM dead_letter d WHERE d.fingerprint = ANY (sqlc.arg(fingerprints)::text[]);
@@ -51,8 +52,17 @@ SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key,
        coalesce(d.body, '')::bytea AS body, coalesce(d.execution, 0)::bigint AS execution, coalesce(d.worker, 0)::bigint AS worker,
        coalesce(d.decision, '')::text AS decision, coalesce(d.decided_by, '')::text AS decided_by, d.decided_at,
-       coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut
+       coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
+       coalesce(d.queue, '')::text AS queue, coalesce(d.reason, '')::text AS reason, d.died,
+       coalesce(d.evidence->'taken'->>'queue', '')::text AS taken_from, coalesce(d.evidence->'message'->>'given_up', '')::text AS said,
+       coalesce(CASE WHEN d.x_death->0->>'count' ~ '^[0-9]{1,9}$' THEN (d.x_death->0->>'count')::int END, 0)::int AS deaths
 FROM dead_letter d WHERE d.id = sqlc.arg(id) FOR UPDATE;
+
+-- name: ForgetDeadLetterPrint :exec
+-- A message that leaves the ledger for a queue is another dead letter when it comes again.
+UPDATE dead_letter d
+SET fingerprint = NULL, evidence = coalesce(d.evidence, '{}') || jsonb_build_object('fingerprint', d.fingerprint)
+WHERE d.id = sqlc.arg(id);
 
 -- name: DecideDeadLetter :execrows
 -- A person decides. What had been decided before is kept with the evidence.
@@ -73,15 +83,6 @@ SET decision = NULL, decided_by = NULL, decided_at = NULL,
 WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) AND o.decision IN ('discarded', 'purged') ORDER BY o.id FOR UPDATE)
   AND d.decision IN ('discarded', 'purged')
 RETURNING d.id;
-
--- name: ReopenKeptLetters :exec
--- What a person removed from the broker was put back there: its rows wait again.
-UPDATE dead_letter d
-SET decision = NULL, decided_by = NULL, decided_at = NULL,
-    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'reopened', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''),
-        'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.fingerprint = ANY (sqlc.arg(fingerprints)::text[]) AND d.decision IN ('discarded', 'purged');
 
 -- name: PurgeDeadLetters :many
 -- A person is done with many at once. Only what still waits is changed.

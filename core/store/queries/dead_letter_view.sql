@@ -49,7 +49,7 @@ SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, 
        coalesce(octet_length(d.body), 0)::bigint AS size, coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
        (e.id IS NOT NULL)::bool AS exists_now, coalesce(e.attempt, 0)::int AS attempt_now, (e.id IS NOT NULL AND a.id IS NULL)::bool AS action_gone,
        e.parent, coalesce(p.status::text, '')::text AS parent_status, coalesce(e.retry_count, 0)::int AS tries, e.max_retries AS max_tries,
-       coalesce(d.correlation_id, '')::text AS correlation_id,
+       coalesce(d.correlation_id, '')::text AS correlation_id, coalesce(d.evidence->'taken'->>'queue', '')::text AS taken_from,
        coalesce((SELECT x.id FROM execution x
                  WHERE x.original_execution = coalesce(e.original_execution, e.id) AND (x.retry_count, x.id) > (e.retry_count, e.id)
                  ORDER BY x.retry_count DESC, x.id DESC LIMIT 1),
@@ -150,3 +150,17 @@ SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coa
 FROM dead_letter d
 WHERE d.id = ANY (sqlc.arg(ids)::bigint[]) AND d.decision IS NULL
 ORDER BY d.id;
+
+-- name: ViewLetterLeases :many
+-- Of executions that were given items of work, which item is leased to another by now.
+SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.leased_execution, 0)::bigint AS holder
+FROM work_queue_dispatch d
+JOIN execution e ON e.id = d.execution
+CROSS JOIN LATERAL (
+    SELECT (CASE WHEN item.v ->> 'id' ~ '^[0-9]{1,18}$' THEN (item.v ->> 'id')::bigint END) AS id
+    FROM jsonb_array_elements(CASE WHEN jsonb_typeof(e.config -> 'queue_items') = 'array' THEN e.config -> 'queue_items' ELSE '[]' END) item (v)
+) given
+JOIN work_queue_item i ON i.id = given.id AND i.queue = d.queue
+WHERE d.execution = ANY (sqlc.arg(ids)::bigint[]) AND i.status = 'leased' AND i.leased_execution IS DISTINCT FROM d.execution
+  AND coalesce(i.lease_expires_at > now(), true)
+ORDER BY d.execution, i.id;

@@ -1,29 +1,18 @@
-// Package deadletters shows how many messages died, who takes them, what was decided
-// about each, and what a requeue would do: of the ledger, of a snapshot of the
-// broker's queue, and of the copies that were kept of what was removed.
+// Package deadletters shows the ledger of dead letters: what died, what was decided, and
+// what a requeue would do; beside it the depth of the broker's queue, from which S takes
+// messages into the ledger.
 //
-// A depth of zero on the broker is not health by itself: a consumer may be
-// handling them, or they may be lost before they arrive. So the view always
-// says which of the sources its numbers come from.
+// A depth of zero on the broker is not health by itself: a consumer may be handling
+// them, or they may be lost before they arrive. So the view shows both numbers.
 package deadletters
 
 import (
 	"strconv"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
-)
-
-// source is where the listed letters come from.
-type source int
-
-const (
-	sourceLedger source = iota // what a handler took: of the ledger, or failed rows where none is kept
-	sourceBroker               // the last snapshot
-	sourceSpool                // copies of what was removed
 )
 
 // DeadLetters is the view.
@@ -31,7 +20,6 @@ type DeadLetters struct {
 	env    *screen.Env
 	table  *widget.Table
 	groups *widget.Table
-	source source
 	screen.Filtered
 	screen.Sorted
 
@@ -39,7 +27,7 @@ type DeadLetters struct {
 	// question counts the questions that the rows have answered.
 	question int
 
-	// all are the rows of the source, rows those that the filter lets through, in order.
+	// all are the rows that were read, rows those that the filter lets through, in order.
 	all, rows []row
 	keys      []string
 	problems  bool
@@ -84,37 +72,16 @@ func (v *DeadLetters) Problems() bool { return v.problems }
 // View is the name of the screen.
 func (v *DeadLetters) View() screen.View { return keymap.InDeadLetters }
 
-// Feeds is what the view needs polled: of letters from the broker their executions
-// too.
+// Feeds is what the view needs polled.
 func (v *DeadLetters) Feeds() []screen.Feed {
-	if v.source == sourceLedger {
-		return []screen.Feed{screen.FeedDeadLetters, screen.FeedLedger}
-	}
-	return []screen.Feed{screen.FeedDeadLetters, screen.FeedLetterRows}
-}
-
-// maxExecutions bounds the executions that are asked for.
-const maxExecutions = 500
-
-// Executions are those of the letters that are listed from the broker or the spool.
-func (v *DeadLetters) Executions() []int64 {
-	ids := []int64{}
-	for i := range v.all {
-		if l := v.all[i].letter; l != nil && l.Execution != 0 && len(ids) < maxExecutions {
-			ids = append(ids, l.Execution)
-		}
-	}
-	return ids
+	return []screen.Feed{screen.FeedDeadLetters, screen.FeedLedger}
 }
 
 // Title is the text of the title rule.
 func (v *DeadLetters) Title() (left, right string) {
 	order := "sort " + v.SortKey() + v.Order().Arrow(v.Order().Column == byDied || v.Order().Column == byTries)
-	switch {
-	case v.Order() == screen.Order{} && v.source == sourceLedger:
+	if v.Order() == (screen.Order{}) {
 		order = "waiting first"
-	case v.Order() == screen.Order{}:
-		order = "as read"
 	}
 	right = screen.ListTitle(order, v.problems, v.Filter()) + " · "
 	return "DLQ " + monitor.DeadLetterQueue, right + "verdict = what R would do · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedDeadLetters)
@@ -147,53 +114,24 @@ func (v *DeadLetters) Changed(feed screen.Feed) {
 	case screen.FeedLedger:
 		v.take(v.env.Data.LedgerPage)
 		v.gather()
-	case screen.FeedDeadLetters, screen.FeedLetterRows, screen.FeedSnapshot, screen.FeedSpool:
+	case screen.FeedDeadLetters:
 		v.gather()
 	}
 }
 
-// gather makes the rows of the source anew.
+// gather makes the rows anew.
 func (v *DeadLetters) gather() {
-	d := v.env.Data
-	v.all = nil
-	seen := map[string]int{}
-	switch {
-	case v.source == sourceBroker && d.Snapshot != nil:
-		for i := range d.Snapshot.Letters {
-			l := &d.Snapshot.Letters[i]
-			v.all = append(v.all, letterRow(l, d.LetterRows, seen[l.Key()]))
-			seen[l.Key()]++
+	v.all = v.all[:0]
+	if d := v.env.Data.DeadLetters; d != nil && d.Ledger != nil {
+		for i := range d.Ledger.Recent {
+			v.all = append(v.all, ledgerRow(&d.Ledger.Recent[i]))
 		}
-	case v.source == sourceSpool:
-		for _, s := range d.Spool {
-			for i := range s.Letters {
-				l := &s.Letters[i]
-				r := letterRow(l, d.LetterRows, seen[l.Key()])
-				seen[l.Key()]++
-				r.undoable = s.Undoable()
-				v.all = append(v.all, r)
-			}
-		}
-	case v.source == sourceLedger && d.DeadLetters != nil:
-		v.gatherHandled(d.DeadLetters)
+		v.gatherOlder()
 	}
 	for i := range v.all {
 		v.all[i].at = i
 	}
 	v.arrange(false)
-}
-
-func (v *DeadLetters) gatherHandled(d *monitor.DeadLetters) {
-	if d.Ledger != nil {
-		for i := range d.Ledger.Recent {
-			v.all = append(v.all, ledgerRow(&d.Ledger.Recent[i]))
-		}
-		v.gatherOlder()
-		return
-	}
-	for i := range d.Handled {
-		v.all = append(v.all, handledRow(&d.Handled[i]))
-	}
 }
 
 // arrange applies filter and order, and gathers the groups. Unless the operator asked
@@ -241,11 +179,6 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 	case keymap.Preview:
 		v.brief, v.onGroups = !v.brief, false
 		return screen.Effect{Handled: true}
-	case keymap.Source:
-		return v.turn()
-	case keymap.Snapshot:
-		v.setSource(sourceBroker)
-		return screen.Effect{Handled: true, Order: &act.Order{Kind: act.SnapshotLetters, Target: act.Target{Name: monitor.DeadLetterQueue}}}
 	case keymap.NextPane, keymap.PrevPane:
 		v.onGroups = !v.onGroups && !v.brief && len(v.gathered) > 0
 		return screen.Effect{Handled: true}
@@ -308,43 +241,6 @@ func (v *DeadLetters) doGroups(action keymap.Action) screen.Effect {
 	return screen.Effect{Handled: true}
 }
 
-// turn goes to the next source.
-func (v *DeadLetters) turn() screen.Effect {
-	v.setSource((v.source + 1) % (sourceSpool + 1))
-	effect := screen.Effect{Handled: true, Note: "source: " + v.sourceName(v.source), Refetch: screen.FeedLetterRows}
-	if v.source == sourceLedger {
-		effect.Refetch = screen.FeedDeadLetters
-	}
-	if v.source == sourceSpool {
-		effect.Order = &act.Order{Kind: act.ReadSpool, Target: act.Target{Name: "the spool"}}
-	}
-	return effect
-}
-
-// setSource turns to a source. Marks are of one source, so they go with it.
-func (v *DeadLetters) setSource(s source) {
-	if v.source != s {
-		v.source, v.onGroups, v.keys = s, false, nil
-		v.question++
-		v.table.Unmark()
-	}
-	v.gather()
-}
-
-func (v *DeadLetters) sourceName(s source) string {
-	switch s {
-	case sourceBroker:
-		return "broker"
-	case sourceSpool:
-		return "spool"
-	default:
-		if d := v.env.Data.DeadLetters; d != nil && d.Ledger == nil {
-			return "handled"
-		}
-		return "ledger"
-	}
-}
-
 // open shows the letter under the cursor.
 func (v *DeadLetters) open() screen.Effect {
 	if v.onGroups && v.groups.Cursor() >= 0 {
@@ -358,11 +254,8 @@ func (v *DeadLetters) open() screen.Effect {
 		return screen.Effect{Handled: true}
 	}
 	r := v.current()
-	switch {
-	case r == nil:
+	if r == nil {
 		return screen.Effect{Handled: true}
-	case r.handled != nil:
-		return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: r.execution}
 	}
 	return screen.Effect{Handled: true, Open: keymap.InLetter}
 }

@@ -43,9 +43,9 @@ func (v *DeadLetters) Render(w, h int) []string {
 	if d == nil {
 		return e.Missing(screen.FeedDeadLetters, "the dead letters", w)
 	}
-	lines := append(v.depth(d, w), v.sourceLines(d, w)...)
+	lines := append(v.depth(d), v.ledger(d)...)
 	if d.Running != "" {
-		lines = append(lines, " "+e.Paint(theme.Warn, widget.Cut("▲ a plan runs on them: "+widget.Clean(d.Running), max(1, w-2))))
+		lines = append(lines, " "+e.Paint(theme.Warn, widget.Cut("▲ an operator acts on them: "+widget.Clean(d.Running), max(1, w-2))))
 	}
 	v.first = len(lines)
 	under := v.selected(w)
@@ -79,22 +79,17 @@ func (v *DeadLetters) selected(w int) []string {
 	if r == nil {
 		return nil
 	}
-	said := r.verdict.why
-	command := ""
-	if r.ledger != nil {
-		command = "attune-executor dlq show " + r.key
-		decided := r.decision
-		if r.ledger.Open() {
-			decided = "waits for a person"
-		} else if r.ledger.DecidedBy != "" {
-			decided += " by " + r.ledger.DecidedBy
-		}
-		if r.ledger.Detail != "" {
-			decided += ": " + r.ledger.Detail
-		}
-		said = decided + " · " + said
+	decided := r.decision
+	if r.ledger.Open() {
+		decided = "waits for a person"
+	} else if r.ledger.DecidedBy != "" {
+		decided += " by " + r.ledger.DecidedBy
 	}
-	return []string{e.Rule(r.name, command, w), " " + widget.Cut(widget.Clean(r.verdict.sign+" "+said), max(1, w-2)), v.counts(w)}
+	if r.ledger.Detail != "" {
+		decided += ": " + r.ledger.Detail
+	}
+	said := decided + " · " + r.verdict.why
+	return []string{e.Rule(r.name, "attune-executor dlq show "+r.key, w), " " + widget.Cut(widget.Clean(r.verdict.sign+" "+said), max(1, w-2)), v.counts(w)}
 }
 
 // counts says what a requeue of the marked would do.

@@ -16,9 +16,9 @@ var fields = filter.Schema{
 	{Name: "type", Kind: filter.Text, Help: "its type"},
 	{Name: "from", Kind: filter.Text, Help: "the worker it was on its way to, or where it died"},
 	{Name: "queue", Kind: filter.Text, Help: "the queue it died in"},
-	{Name: "verdict", Kind: filter.Within, Values: []string{"requeue", "publish", "replay", "stale", "blocked", "export", "wait", "repeated", "decided"}, Help: "what R would do"},
+	{Name: "verdict", Kind: filter.Within, Values: []string{"requeue", "send", "stale", "blocked", "export", "wait", "repeated", "decided"}, Help: "what R would do"},
 	{Name: "status", Kind: filter.Text, Help: "the status of its execution now"},
-	{Name: "decision", Kind: filter.Text, Values: append(slices.Clone(monitor.LetterDecisions), "unhandled"), Help: "what was decided"},
+	{Name: "decision", Kind: filter.Text, Values: monitor.LetterDecisions, Help: "what was decided"},
 	{Name: "by", Kind: filter.Text, Help: "who decided"},
 	{Name: "error", Kind: filter.Within, Help: "what is said of it"},
 	{Name: "execution", Kind: filter.ID, Help: "the execution it is about"},
@@ -49,20 +49,10 @@ type asking struct {
 var texts = map[string]func(*row) string{
 	"reason": byReason, "action": byAction, "type": byType, "from": byFrom, "error": byError, "queue": (*row).queue,
 	"verdict": func(r *row) string { return r.verdict.text }, "status": func(r *row) string { return r.now },
-	"decision": func(r *row) string { return r.decision },
-	"by": func(r *row) string {
-		if r.ledger == nil {
-			return ""
-		}
-		return r.ledger.DecidedBy
-	},
+	"decision":  func(r *row) string { return r.decision },
+	"by":        func(r *row) string { return r.ledger.DecidedBy },
 	"execution": func(r *row) string { return strconv.FormatInt(r.execution, 10) },
-	"id": func(r *row) string {
-		if r.ledger == nil {
-			return ""
-		}
-		return strconv.FormatInt(r.ledger.ID, 10)
-	},
+	"id":        func(r *row) string { return r.key },
 }
 
 // Texts are the texts of a field.
@@ -98,8 +88,7 @@ const (
 	byTries
 )
 
-// sortKeys are the columns to sort by. The first is the order of the source: those of
-// the ledger that wait come first, what lies on the broker stands as it lies there.
+// sortKeys are the columns to sort by. First come those that wait.
 var sortKeys = []string{"as listed", "died", "reason", "action", "from", "verdict", "tries"}
 
 // compare puts two letters in the chosen order, those that are alike as they were
@@ -145,11 +134,5 @@ func boolInt(b bool) int {
 // rank puts first what can be requeued, then what stands in the way.
 func (v *verdict) rank() int { return slices.Index([]class{requeue, blocked, stale, other}, v.class) }
 
-// troubles reports whether a letter asks for somebody: it waits for a person, or what
-// lies on the broker is neither stale nor anybody else's to decide.
-func (r *row) troubles() bool {
-	if r.ledger != nil {
-		return r.ledger.Open()
-	}
-	return r.verdict.class == requeue || r.verdict.class == blocked
-}
+// troubles reports whether a letter waits for a person.
+func (r *row) troubles() bool { return r.ledger.Open() }

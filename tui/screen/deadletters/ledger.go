@@ -51,7 +51,7 @@ func (v *DeadLetters) kinds() (waiting, decided bool) {
 // read is near, otherwise the letters in sight again; false when the polls read all
 // that there is to be seen.
 func (v *DeadLetters) Ask() (f monitor.DeadLetterFilter, cursor int64, ok bool) {
-	if v.source != sourceLedger || v.recent() == nil {
+	if v.recent() == nil {
 		return f, 0, false
 	}
 	f = v.asked()
@@ -60,11 +60,10 @@ func (v *DeadLetters) Ask() (f monitor.DeadLetterFilter, cursor int64, ok bool) 
 		return f, v.below(), true
 	}
 	if at := v.table.Offset(); v.Order() == (screen.Order{}) && at >= 0 && at < len(v.rows) {
-		if r := v.rows[at].ledger; r != nil {
-			if _, further := v.older.letters[r.ID]; further {
-				f.Open, f.Decided = r.Open(), !r.Open()
-				return f, r.ID + 1, true
-			}
+		r := v.rows[at].ledger
+		if _, further := v.older.letters[r.ID]; further {
+			f.Open, f.Decided = r.Open(), !r.Open()
+			return f, r.ID + 1, true
 		}
 	}
 	return f, 0, false
@@ -89,7 +88,7 @@ func (v *DeadLetters) recent() []monitor.LedgerEntry {
 
 // wanting reports whether another page is to be read.
 func (v *DeadLetters) wanting() bool {
-	return v.source == sourceLedger && !v.older.ended && !v.older.bounded && len(v.older.letters) < maxOlder &&
+	return !v.older.ended && !v.older.bounded && len(v.older.letters) < maxOlder &&
 		len(v.recent()) >= monitor.LedgerRecent && len(v.rows)-v.table.Cursor() < nearEnd
 }
 
@@ -190,7 +189,7 @@ func (v *DeadLetters) gatherOlder() {
 // more says whether the ledger goes on below what was read; empty when it does not.
 func (v *DeadLetters) more() string {
 	switch {
-	case v.source != sourceLedger || v.older.ended || len(v.recent()) < monitor.LedgerRecent:
+	case v.older.ended || len(v.recent()) < monitor.LedgerRecent:
 		return ""
 	case v.env.Data.Fresh(screen.FeedLedger).Err != nil:
 		return "more below, which cannot be read: " + v.env.Data.Fresh(screen.FeedLedger).Err.Error()

@@ -7,82 +7,52 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/redrive"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// letter is all that a message carries, from whichever source.
+// letter is all that a message carries.
 type letter struct {
-	id, kind, version, trouble string
-	size, deliveries           int64
-	redelivered, fromBroker    bool
-	deaths                     []redrive.Death
-	exchange, key              string
-	payload                    json.RawMessage
-	headers, properties        any
-	raw                        string
+	id, kind, version   string
+	size                int64
+	deaths              []death
+	payload             json.RawMessage
+	headers, properties any
+	raw                 string
 	// again says for which time it would be sent again, and what is known of the last.
 	again string
-	// waiting is true while the ledger was not asked yet.
-	waiting bool
 }
 
-// maxShown bounds how much of a body is shown.
-const maxShown = 256 << 10
+// death is one entry of the history that the broker writes.
+type death struct {
+	Queue       string    `json:"queue"`
+	Exchange    string    `json:"exchange"`
+	Reason      string    `json:"reason"`
+	RoutingKeys []string  `json:"routing-keys"`
+	Count       int64     `json:"count"`
+	Time        time.Time `json:"time"`
+	Expiration  string    `json:"original-expiration"`
+}
 
-// letter reads what a row stands for.
+// letter reads what a row stands for, once for each reading; nil while the ledger was not
+// asked yet.
 func (m *Message) letter(r *row) *letter {
-	if r.letter != nil {
-		return brokerLetter(r.letter)
-	}
-	if r.ledger == nil {
-		return &letter{}
-	}
 	d := m.detail(r.ledger.ID)
 	if d == nil {
-		return &letter{waiting: true}
+		return nil
 	}
-	return ledgerLetter(d)
+	if m.of != d {
+		m.of, m.read = d, readLetter(d)
+	}
+	return m.read
 }
 
-func brokerLetter(x *redrive.Letter) *letter {
-	l := &letter{
-		id: x.MessageID, kind: x.Kind, version: x.Version, trouble: x.Trouble, size: int64(len(x.Body)), deliveries: x.Deliveries,
-		redelivered: x.Redelivered, fromBroker: true, deaths: x.Deaths, exchange: x.SentTo, key: x.SentKey, payload: x.Payload, headers: x.Headers,
-	}
-	properties := map[string]any{
-		"exchange": x.Exchange, "routing_key": x.RoutingKey, "message_id": x.MessageID, "correlation_id": x.CorrelationID, "type": x.Type,
-		"app_id": x.AppID, "content_type": x.ContentType, "content_encoding": x.ContentEncoding, "delivery_mode": x.DeliveryMode, "priority": x.Priority,
-		"reply_to": x.ReplyTo, "expiration": x.Expiration, "user_id": x.UserID,
-	}
-	if !x.Timestamp.IsZero() {
-		properties["timestamp"] = x.Timestamp
-	}
-	l.properties = properties
-	l.raw = rawText(x.Body)
-	l.again = againText(x.Requeues, x.Requeued)
-	return l
-}
-
-// againText says for which time a letter would be sent again; empty for the first.
-func againText(before int64, last *redrive.Requeued) string {
-	if before <= 0 {
-		return ""
-	}
-	if last == nil {
-		return act.Ordinal(before+1) + " time: it was sent again before and died again"
-	}
-	return act.Ordinal(before+1) + " time: sent again by " + dash(last.By) + " at " + dash(last.At) + ", died again; op " + last.Op[:min(len(last.Op), 8)]
-}
-
-// ledgerAgain is againText for the headers as the ledger keeps them.
-func ledgerAgain(headers json.RawMessage) string {
+// sentBefore says that a message was sent again before; empty for the first time.
+func sentBefore(headers json.RawMessage) string {
 	var h struct {
 		Count int64  `json:"x-attune-requeue-count"`
-		Op    string `json:"x-attune-requeue-op"`
 		By    string `json:"x-attune-requeue-by"`
 		At    string `json:"x-attune-requeue-at"`
 		From  string `json:"x-attune-requeued-from"`
@@ -90,53 +60,24 @@ func ledgerAgain(headers json.RawMessage) string {
 	switch {
 	case json.Unmarshal(headers, &h) != nil:
 		return ""
-	case h.Op != "":
-		return againText(max(1, h.Count), &redrive.Requeued{Op: h.Op, By: h.By, At: h.At})
 	case h.From != "":
 		return "it was sent again before, as dead letter " + h.From + ", and died again"
+	case h.By != "":
+		return act.Ordinal(max(1, h.Count)+1) + " time: sent again by " + h.By + " at " + dash(h.At) + ", died again"
 	default:
 		return ""
 	}
 }
 
-// rawText is a body as it is, in hexadecimal where it is no text.
-func rawText(body []byte) string {
-	body = body[:min(len(body), maxShown)]
-	if json.Valid(body) {
-		return string(body)
-	}
-	for _, b := range body {
-		if b < ' ' && b != '\n' && b != '\t' && b != '\r' {
-			return hex.Dump(body)
-		}
-	}
-	return string(body)
-}
-
-func ledgerLetter(d *monitor.LedgerDetail) *letter {
+func readLetter(d *monitor.LedgerDetail) *letter {
 	l := &letter{
-		id: d.MessageID, kind: d.Type, size: d.Size, exchange: d.Exchange, key: d.RoutingKey, headers: d.Headers, raw: d.Body.Text, again: ledgerAgain(d.Headers),
+		id: d.MessageID, kind: d.Type, size: d.Size, headers: d.Headers, raw: d.Body.Text, again: sentBefore(d.Headers),
 		properties: map[string]any{
 			"exchange": d.Exchange, "routing_key": d.RoutingKey, "message_id": d.MessageID, "correlation_id": d.CorrelationID, "type": d.Type,
 			"fingerprint": d.Fingerprint, "stored": d.LedgerEntry.At, "evidence": d.Evidence,
 		},
 	}
-	var deaths []struct {
-		Queue       string    `json:"queue"`
-		Exchange    string    `json:"exchange"`
-		Reason      string    `json:"reason"`
-		RoutingKeys []string  `json:"routing-keys"`
-		Count       int64     `json:"count"`
-		Time        time.Time `json:"time"`
-		Expiration  string    `json:"original-expiration"`
-	}
-	if json.Unmarshal(d.XDeath, &deaths) == nil {
-		for _, x := range deaths {
-			l.deaths = append(l.deaths, redrive.Death{
-				Queue: x.Queue, Exchange: x.Exchange, Reason: x.Reason, RoutingKeys: x.RoutingKeys, Count: x.Count, At: x.Time, Expiration: x.Expiration,
-			})
-		}
-	}
+	_ = json.Unmarshal(d.XDeath, &l.deaths) // what has another shape is among the headers
 	switch d.Body.Format {
 	case "json":
 		l.raw = string(d.Body.JSON)
@@ -153,20 +94,27 @@ func ledgerLetter(d *monitor.LedgerDetail) *letter {
 	return l
 }
 
-// documents are the texts of the sections.
-func (l *letter) documents() [4]string {
-	text := func(v any) string {
-		raw, err := json.MarshalIndent(v, "", "  ")
-		if err != nil || string(raw) == "null" {
-			return "none"
+// document is the text of a section.
+func (l *letter) document(section int) string {
+	var value any
+	switch section {
+	case 0:
+		if len(l.payload) == 0 {
+			return "nobody can read it as a message: the section raw has it as it is"
 		}
-		return string(raw)
+		return string(l.payload)
+	case 1:
+		value = l.headers
+	case 2:
+		value = l.properties
+	default:
+		return l.raw
 	}
-	payload := string(l.payload)
-	if payload == "" {
-		payload = "nobody can read it as a message: the section raw has it as it is"
+	raw, err := json.MarshalIndent(value, "", "  ")
+	if err != nil || string(raw) == "null" {
+		return "none"
 	}
-	return [4]string{payload, text(l.headers), text(l.properties), l.raw}
+	return string(raw)
 }
 
 // says are the fields of a payload that rows have too.
@@ -191,25 +139,14 @@ type now struct {
 
 // execution is the execution of a row, or nil.
 func (m *Message) execution(r *row) *now {
-	if r.ledger != nil {
-		d := m.detail(r.ledger.ID)
-		if d == nil || d.ExecutionNow == nil {
-			return nil
-		}
-		x := d.ExecutionNow
-		return &now{
-			id: x.ID, status: x.Status, action: x.ActionRef, reason: x.Reason, worker: x.WorkerID, attempt: &x.Attempt, parent: x.Parent,
-			parentStatus: x.ParentStatus, tries: r.tries, updated: x.Updated, gone: x.ActionGone,
-		}
-	}
-	rows := m.env.Data.LetterRows
-	if rows == nil || rows.Rows[r.execution] == nil {
+	d := m.detail(r.ledger.ID)
+	if d == nil || d.ExecutionNow == nil {
 		return nil
 	}
-	x := rows.Rows[r.execution]
+	x := d.ExecutionNow
 	return &now{
-		id: x.ID, status: x.Status, action: x.ActionRef, reason: x.Reason, worker: x.Worker, parent: x.Parent, parentStatus: x.ParentStatus, tries: r.tries,
-		updated: x.Updated, gone: x.ActionGone,
+		id: x.ID, status: x.Status, action: x.ActionRef, reason: x.Reason, worker: x.WorkerID, attempt: &x.Attempt, parent: x.Parent,
+		parentStatus: x.ParentStatus, tries: r.tries, updated: x.Updated, gone: x.ActionGone,
 	}
 }
 
@@ -339,22 +276,14 @@ func (m *Message) plan(r *row) []string {
 	switch {
 	case r.verdict.class != requeue:
 		steps = []string{"nothing: " + r.verdict.why}
-	case r.ledger != nil && r.ledger.Verdict.Requeue == monitor.RequeueRepeats:
+	case r.ledger.Verdict.Requeue == monitor.RequeueRepeats:
 		steps = []string{
 			"execution " + id + " is repeated as a new execution, through admission", "the letter is decided as requeued, with its audit, in the same commit",
 			"its request is in the outbox; a running engine sends it",
 		}
-	case r.ledger != nil:
-		steps = []string{
-			"the message is put into the outbox for " + r.ledger.Exchange + ", key " + r.ledger.RoutingKey, "the letter is decided as requeued, in the same commit",
-		}
-	case r.letter != nil && r.verdict.sign == "▲":
-		steps = []string{"publish to " + dash(r.letter.SentTo) + "  " + dash(r.letter.SentKey) + "  mandatory, confirmed", "acknowledge the letter after the confirm"}
 	default:
 		steps = []string{
-			"row " + id + ": " + r.now + " " + e.Theme.Glyphs.Arrow + " requested, where status and updated match", "audit_event: dlq.requeue with what the row was",
-			"publish attune.executions  execution.requested, mandatory, confirmed", "acknowledge the letter after the confirm",
-			"if the row does not match: stop, the letter stays",
+			"the message is put into the outbox for " + r.ledger.Exchange + ", key " + r.ledger.RoutingKey, "the letter is decided as requeued, in the same commit",
 		}
 	}
 	for i, step := range steps {

@@ -24,7 +24,9 @@ type Message struct {
 	// inside is true while the document has the focus: then rows are its lines.
 	inside bool
 	doc    *jsonview.View
-	shown  string // what doc shows
+	shown  string                // what doc shows
+	of     *monitor.LedgerDetail // what read was made of
+	read   *letter
 	// alone is the letter of the ledger that another view sent to, which need not be in
 	// the list; zero shows the one under the cursor of the list.
 	alone int64
@@ -41,9 +43,9 @@ func (m *Message) View() screen.View { return keymap.InLetter }
 // Table is the list that the letters are of, with its marks.
 func (m *Message) Table() *widget.Table { return m.list.table }
 
-// ID is the letter of the ledger in sight; zero where it is from elsewhere.
+// ID is the letter in sight; zero where the list has none.
 func (m *Message) ID() int64 {
-	if r := m.current(); r != nil && r.ledger != nil {
+	if r := m.current(); r != nil {
 		return r.ledger.ID
 	}
 	return 0
@@ -51,10 +53,10 @@ func (m *Message) ID() int64 {
 
 // Feeds is what the view needs polled.
 func (m *Message) Feeds() []screen.Feed {
-	if m.ID() != 0 {
-		return []screen.Feed{screen.FeedLetter, screen.FeedDeadLetters, screen.FeedRoute}
+	if m.ID() == 0 {
+		return m.list.Feeds()
 	}
-	return append(m.list.Feeds(), screen.FeedRoute)
+	return []screen.Feed{screen.FeedLetter, screen.FeedDeadLetters, screen.FeedRoute}
 }
 
 // Title is the text of the title rule.
@@ -74,7 +76,11 @@ func (m *Message) Title() (left, right string) {
 }
 
 // Changed takes over new data.
-func (m *Message) Changed(screen.Feed) { m.prepare() }
+func (m *Message) Changed(feed screen.Feed) {
+	if feed == screen.FeedLetter { // what is not shown is not read
+		m.prepare()
+	}
+}
 
 // Acts is what may be done with the letter in sight, or with those that are marked in
 // the list it is of.
@@ -83,7 +89,7 @@ func (m *Message) Acts() (act.Menu, bool) {
 		return m.list.Acts()
 	}
 	if d := m.detail(m.alone); d != nil {
-		return act.ForLetter(&d.LedgerEntry), true
+		return act.ForLetter(&d.LedgerEntry, m.env.Data.Depth()), true
 	}
 	return act.Menu{}, false
 }
@@ -106,7 +112,7 @@ func (m *Message) Do(action keymap.Action) screen.Effect {
 			return screen.Effect{Handled: true, Open: keymap.InExecution, Execution: r.execution}
 		}
 		return screen.Effect{Handled: true, Note: "There is no execution behind it."}
-	case keymap.GroupBy, keymap.Snapshot:
+	case keymap.GroupBy:
 		return m.list.Do(action)
 	}
 	if m.alone != 0 {
@@ -221,7 +227,10 @@ func (m *Message) prepare() {
 		return
 	}
 	l := m.letter(r)
-	if text := l.documents()[m.section]; text != m.shown {
+	if l == nil {
+		return
+	}
+	if text := l.document(m.section); text != m.shown {
 		m.shown = text
 		m.doc.Set(text)
 	}
@@ -243,7 +252,7 @@ func (m *Message) Render(w, h int) []string {
 	}
 	m.prepare()
 	l := m.letter(r)
-	if l.waiting {
+	if l == nil {
 		return e.Missing(screen.FeedLetter, r.name, w)
 	}
 	if w >= 120 {
@@ -267,22 +276,9 @@ func (m *Message) Render(w, h int) []string {
 }
 
 func (m *Message) head(l *letter, w int) []string {
-	again := "no"
-	if l.redelivered {
-		again = "yes"
-	}
-	if l.deliveries > 0 {
-		again += " (" + strconv.FormatInt(l.deliveries, 10) + ")"
-	}
 	text := " id " + widget.CutMiddle(widget.Clean(dash(l.id)), max(8, w/3)) + "   " + widget.Clean(dash(l.kind)) + " " + widget.Clean(l.version) + "   " +
 		strconv.FormatInt(l.size, 10) + " B"
-	if l.fromBroker {
-		text += "   redelivered " + again
-	}
 	lines := []string{widget.Cut(text, w)}
-	if l.trouble != "" {
-		lines = append(lines, " "+m.env.Paint(theme.Bad, widget.Cut("✗ "+widget.Clean(l.trouble), max(1, w-2))))
-	}
 	if l.again != "" {
 		lines = append(lines, " "+m.env.Paint(theme.Warn, widget.Cut("▲ "+widget.Clean(l.again), max(1, w-2))))
 	}
@@ -302,8 +298,8 @@ func (m *Message) deaths(l *letter, w, most int) []string {
 			break
 		}
 		at := "-"
-		if !d.At.IsZero() {
-			at = d.At.UTC().Format("2006-01-02 15:04:05Z")
+		if !d.Time.IsZero() {
+			at = d.Time.UTC().Format("2006-01-02 15:04:05Z")
 		}
 		text := "  " + strconv.Itoa(i+1) + " " + dash(d.Reason) + "  " + dash(d.Queue) + "  x" + strconv.FormatInt(d.Count, 10) + "  first " + at
 		if d.Expiration != "" {

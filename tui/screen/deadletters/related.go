@@ -34,19 +34,9 @@ func (v *DeadLetters) related(r *row) (*monitor.Execution, bool) {
 	if r == nil || r.execution == 0 || r.now == "" {
 		return nil, false
 	}
-	x := &monitor.Execution{ID: r.execution, ActionRef: r.action, Status: r.now}
-	switch {
-	case r.ledger != nil:
-		x.WorkerID, x.WorkerName = r.ledger.WorkerID, r.ledger.WorkerName
-	case r.handled != nil:
-		x.WorkerID, x.WorkerName, x.Parent, x.Created = r.handled.Worker, r.handled.WorkerName, r.handled.Parent, r.handled.Created
-	default:
-		if rows := v.env.Data.LetterRows; rows != nil && rows.Rows[r.execution] != nil {
-			of := rows.Rows[r.execution]
-			x.WorkerID, x.WorkerName, x.Parent, x.Created = of.Worker, of.WorkerName, of.Parent, of.Created
-		}
-	}
-	return x, true
+	return &monitor.Execution{
+		ID: r.execution, ActionRef: r.action, Status: r.now, WorkerID: r.ledger.WorkerID, WorkerName: r.ledger.WorkerName,
+	}, true
 }
 
 func (v *DeadLetters) relations(r *row) (title string, list []screen.Relation, ok bool) {
@@ -73,17 +63,8 @@ func (v *DeadLetters) relations(r *row) (title string, list []screen.Relation, o
 	return r.name, list, true
 }
 
-// queue is where a letter died; empty where nobody knows.
-func (r *row) queue() string {
-	switch {
-	case r.ledger != nil:
-		return r.ledger.Queue
-	case r.letter != nil && len(r.letter.Deaths) > 0:
-		return r.letter.Deaths[0].Queue
-	default:
-		return ""
-	}
-}
+// queue is where a letter died; empty if that is unknown.
+func (r *row) queue() string { return r.ledger.Queue }
 
 // alike is the filter for all that died for the same reason, of the same action, on
 // the way to the same place.

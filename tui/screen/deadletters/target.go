@@ -21,10 +21,8 @@ func (m *Message) Target() (exchange, key string, ok bool) {
 	switch {
 	case r == nil || r.verdict.class != requeue:
 		return "", "", false
-	case r.ledger != nil && r.ledger.Verdict.Requeue == monitor.RequeueSends:
+	case r.ledger.Verdict.Requeue == monitor.RequeueSends:
 		return r.ledger.Exchange, r.ledger.RoutingKey, true
-	case r.letter != nil && r.verdict.sign == "▲":
-		return r.letter.SentTo, r.letter.SentKey, true
 	default:
 		return requestExchange, requestKey, true
 	}

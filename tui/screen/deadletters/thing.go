@@ -35,20 +35,9 @@ func (r *row) taken(letter any) taken {
 func (v *DeadLetters) Thing(i int) screen.Thing { return v.rows[i].thing() }
 
 func (r *row) thing() screen.Thing {
-	switch {
-	case r.ledger != nil:
-		thing := screen.LetterThing(r.ledger.ID, r.taken(*r.ledger))
-		thing.Execution = r.execution
-		return thing
-	case r.handled != nil:
-		return screen.ExecutionThing(&monitor.Execution{ID: r.handled.ID, WorkerID: r.handled.Worker}, r.taken(*r.handled))
-	default:
-		thing := screen.Thing{Name: r.name, ID: r.letter.Hash, Value: r.taken(*r.letter), Queue: monitor.DeadLetterQueue, Execution: r.execution}
-		if r.letter.Whole != nil && r.letter.MessageID != "" {
-			thing.ID = r.letter.MessageID
-		}
-		return thing
-	}
+	thing := screen.LetterThing(r.ledger.ID, r.taken(*r.ledger))
+	thing.Execution = r.execution
+	return thing
 }
 
 // Shows is the letter in sight, with the place in the document that the cursor is at.
@@ -78,11 +67,7 @@ func legible(d *monitor.LedgerDetail) *monitor.LedgerDetail {
 
 // Beyond says that the ledger holds more.
 func (v *DeadLetters) Beyond() string {
-	d := v.env.Data
-	switch {
-	case v.source == sourceBroker && d.Snapshot != nil:
-		return d.Snapshot.Cut
-	case v.more() != "":
+	if v.more() != "" {
 		return "the ledger holds more"
 	}
 	return ""
@@ -91,7 +76,7 @@ func (v *DeadLetters) Beyond() string {
 // All is what is asked for to read all letters of the ledger that the list would show;
 // false where it lists something else.
 func (v *DeadLetters) All() (screen.AllLetters, bool) {
-	if v.source != sourceLedger || v.recent() == nil {
+	if v.recent() == nil {
 		return screen.AllLetters{}, false
 	}
 	frozen := &DeadLetters{env: &screen.Env{Now: v.env.Now}, Filtered: v.Filtered, problems: v.problems}

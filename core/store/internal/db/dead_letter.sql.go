@@ -54,6 +54,18 @@ func (q *Queries) DecideDeadLetter(ctx context.Context, arg DecideDeadLetterPara
 	return result.RowsAffected(), nil
 }
 
+const ForgetDeadLetterPrint = `-- name: ForgetDeadLetterPrint :exec
+UPDATE dead_letter d
+SET fingerprint = NULL, evidence = coalesce(d.evidence, '{}') || jsonb_build_object('fingerprint', d.fingerprint)
+WHERE d.id = $1
+`
+
+// A message that leaves the ledger for a queue is another dead letter when it comes again.
+func (q *Queries) ForgetDeadLetterPrint(ctx context.Context, id int64) error {
+	_, err := q.db.Exec(ctx, ForgetDeadLetterPrint, id)
+	return err
+}
+
 const KnownDeadLetters = `-- name: KnownDeadLetters :many
 SELECT d.fingerprint::text AS fingerprint FROM dead_letter d WHERE d.fingerprint = ANY ($1::text[])
 `
@@ -110,7 +122,10 @@ SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key,
        coalesce(d.body, '')::bytea AS body, coalesce(d.execution, 0)::bigint AS execution, coalesce(d.worker, 0)::bigint AS worker,
        coalesce(d.decision, '')::text AS decision, coalesce(d.decided_by, '')::text AS decided_by, d.decided_at,
-       coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut
+       coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
+       coalesce(d.queue, '')::text AS queue, coalesce(d.reason, '')::text AS reason, d.died,
+       coalesce(d.evidence->'taken'->>'queue', '')::text AS taken_from, coalesce(d.evidence->'message'->>'given_up', '')::text AS said,
+       coalesce(CASE WHEN d.x_death->0->>'count' ~ '^[0-9]{1,9}$' THEN (d.x_death->0->>'count')::int END, 0)::int AS deaths
 FROM dead_letter d WHERE d.id = $1 FOR UPDATE
 `
 
@@ -127,6 +142,12 @@ type LockDeadLetterRow struct {
 	DecidedBy   string
 	DecidedAt   *time.Time
 	Cut         bool
+	Queue       string
+	Reason      string
+	Died        *time.Time
+	TakenFrom   string
+	Said        string
+	Deaths      int32
 }
 
 func (q *Queries) LockDeadLetter(ctx context.Context, id int64) (LockDeadLetterRow, error) {
@@ -145,6 +166,12 @@ func (q *Queries) LockDeadLetter(ctx context.Context, id int64) (LockDeadLetterR
 		&i.DecidedBy,
 		&i.DecidedAt,
 		&i.Cut,
+		&i.Queue,
+		&i.Reason,
+		&i.Died,
+		&i.TakenFrom,
+		&i.Said,
+		&i.Deaths,
 	)
 	return i, err
 }
@@ -294,7 +321,7 @@ func (q *Queries) ReadLetterWorkers(ctx context.Context, ids []int64) ([]ReadLet
 	return items, nil
 }
 
-const RecordDeadLetter = `-- name: RecordDeadLetter :execrows
+const RecordDeadLetter = `-- name: RecordDeadLetter :many
 
 INSERT INTO dead_letter (
     fingerprint, message_id, correlation_id, message_type, exchange, routing_key, queue, reason, died,
@@ -309,6 +336,7 @@ VALUES (
     $18::text, $19::text,
     CASE WHEN $18::text IS NOT NULL THEN now() END, $20::text, $21::jsonb)
 ON CONFLICT (fingerprint) DO NOTHING
+RETURNING id
 `
 
 type RecordDeadLetterParams struct {
@@ -336,10 +364,10 @@ type RecordDeadLetterParams struct {
 }
 
 // The ledger of dead letters. Package deadletter writes it, and nobody else.
-// One dead-lettering of one message, once however often it is delivered. A row
-// without a decision waits for a person.
-func (q *Queries) RecordDeadLetter(ctx context.Context, arg RecordDeadLetterParams) (int64, error) {
-	result, err := q.db.Exec(ctx, RecordDeadLetter,
+// One dead-lettering of one message, once however often it is delivered: no row is
+// returned of one that is there. A row without a decision waits for a person.
+func (q *Queries) RecordDeadLetter(ctx context.Context, arg RecordDeadLetterParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, RecordDeadLetter,
 		arg.Fingerprint,
 		arg.MessageID,
 		arg.CorrelationID,
@@ -363,9 +391,21 @@ func (q *Queries) RecordDeadLetter(ctx context.Context, arg RecordDeadLetterPara
 		arg.Evidence,
 	)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ReopenDeadLetters = `-- name: ReopenDeadLetters :many
@@ -398,19 +438,4 @@ func (q *Queries) ReopenDeadLetters(ctx context.Context, decidedBy string, note 
 		return nil, err
 	}
 	return items, nil
-}
-
-const ReopenKeptLetters = `-- name: ReopenKeptLetters :exec
-UPDATE dead_letter d
-SET decision = NULL, decided_by = NULL, decided_at = NULL,
-    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'reopened', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''),
-        'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.fingerprint = ANY ($3::text[]) AND d.decision IN ('discarded', 'purged')
-`
-
-// What a person removed from the broker was put back there: its rows wait again.
-func (q *Queries) ReopenKeptLetters(ctx context.Context, decidedBy string, note string, fingerprints []string) error {
-	_, err := q.db.Exec(ctx, ReopenKeptLetters, decidedBy, note, fingerprints)
-	return err
 }

@@ -313,6 +313,47 @@ func (q *Queries) ViewLetterIDs(ctx context.Context, arg ViewLetterIDsParams) (V
 	return i, err
 }
 
+const ViewLetterLeases = `-- name: ViewLetterLeases :many
+SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.leased_execution, 0)::bigint AS holder
+FROM work_queue_dispatch d
+JOIN execution e ON e.id = d.execution
+CROSS JOIN LATERAL (
+    SELECT (CASE WHEN item.v ->> 'id' ~ '^[0-9]{1,18}$' THEN (item.v ->> 'id')::bigint END) AS id
+    FROM jsonb_array_elements(CASE WHEN jsonb_typeof(e.config -> 'queue_items') = 'array' THEN e.config -> 'queue_items' ELSE '[]' END) item (v)
+) given
+JOIN work_queue_item i ON i.id = given.id AND i.queue = d.queue
+WHERE d.execution = ANY ($1::bigint[]) AND i.status = 'leased' AND i.leased_execution IS DISTINCT FROM d.execution
+  AND coalesce(i.lease_expires_at > now(), true)
+ORDER BY d.execution, i.id
+`
+
+type ViewLetterLeasesRow struct {
+	Execution int64
+	Item      int64
+	Holder    int64
+}
+
+// Of executions that were given items of work, which item is leased to another by now.
+func (q *Queries) ViewLetterLeases(ctx context.Context, ids []int64) ([]ViewLetterLeasesRow, error) {
+	rows, err := q.db.Query(ctx, ViewLetterLeases, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ViewLetterLeasesRow
+	for rows.Next() {
+		var i ViewLetterLeasesRow
+		if err := rows.Scan(&i.Execution, &i.Item, &i.Holder); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ViewLetterNumbers = `-- name: ViewLetterNumbers :one
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT $1::bigint) a)::bigint AS waiting,
        coalesce((SELECT o.created FROM dead_letter o WHERE o.decision IS NULL ORDER BY o.id LIMIT 1), 'epoch')::timestamptz AS oldest,
@@ -425,7 +466,7 @@ SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, 
        coalesce(octet_length(d.body), 0)::bigint AS size, coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
        (e.id IS NOT NULL)::bool AS exists_now, coalesce(e.attempt, 0)::int AS attempt_now, (e.id IS NOT NULL AND a.id IS NULL)::bool AS action_gone,
        e.parent, coalesce(p.status::text, '')::text AS parent_status, coalesce(e.retry_count, 0)::int AS tries, e.max_retries AS max_tries,
-       coalesce(d.correlation_id, '')::text AS correlation_id,
+       coalesce(d.correlation_id, '')::text AS correlation_id, coalesce(d.evidence->'taken'->>'queue', '')::text AS taken_from,
        coalesce((SELECT x.id FROM execution x
                  WHERE x.original_execution = coalesce(e.original_execution, e.id) AND (x.retry_count, x.id) > (e.retry_count, e.id)
                  ORDER BY x.retry_count DESC, x.id DESC LIMIT 1),
@@ -469,6 +510,7 @@ type ViewLettersRow struct {
 	Tries           int32
 	MaxTries        *int32
 	CorrelationID   string
+	TakenFrom       string
 	RepeatedBy      int64
 }
 
@@ -514,6 +556,7 @@ func (q *Queries) ViewLetters(ctx context.Context, ids []int64) ([]ViewLettersRo
 			&i.Tries,
 			&i.MaxTries,
 			&i.CorrelationID,
+			&i.TakenFrom,
 			&i.RepeatedBy,
 		); err != nil {
 			return nil, err

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/triage"
+)
+
+func newDLQTakeCommand(a *app) *cobra.Command {
+	order, dryRun, yes := triage.TakeOrder{}, false, false
+	cmd := &cobra.Command{
+		Use:   "take",
+		Short: "Take messages from the broker's queue of dead letters into the ledger",
+		Long: "Take messages from the broker's queue of dead letters into the ledger, in their order, as rows that wait for a person.\n" +
+			"An engine does that by itself while message_queue.rabbitmq.dead_letter.enabled is true. At most those that are ready\n" +
+			"when the command begins are taken; each row is committed before its message is acknowledged, and no message is\n" +
+			"returned on purpose. So the filters do not choose what is taken: they choose the rows that are named at the end, for\n" +
+			"the next command. Interrupted, the same command goes on.",
+		Example: "  attune-executor dlq take --dry-run\n  attune-executor dlq take --first 100 --yes\n" +
+			"  attune-executor dlq take --queue worker.7.executions --note 'worker 7 is gone'\n  attune-executor dlq take --action 'core.http*' --yes",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case order.First < 0:
+				return usageErrorf("--first must not be negative")
+			case order.Rate <= 0:
+				return usageErrorf("--rate must be above 0")
+			}
+			return a.takeLetters(cmd, order, dryRun, yes)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&order.Queue, "queue", message.QueueDeadLetter, "take from this queue, such as that of a worker that is gone")
+	flags.IntVar(&order.First, "first", 0, "take so many at most, 0 for all")
+	flags.Float64Var(&order.Rate, "rate", triage.TakeRate, "take so many in a second")
+	flags.StringVar(&order.Match.Reason, "reason", "", "name the rows that died for this reason")
+	flags.StringVar(&order.Match.Action, "action", "", "name the rows about actions whose ref matches; * stands for anything")
+	flags.StringVar(&order.Match.Worker, "worker", "", "name the rows that were on their way to the worker with this id")
+	flags.StringVar(&order.Match.Type, "type", "", "name the rows of this message type")
+	flags.Int64Var(&order.Match.Execution, "execution", 0, "name the rows about this execution")
+	flags.StringVar(&order.Note, "note", "", "why, for the audit")
+	flags.BoolVar(&dryRun, "dry-run", false, "show what would be taken and do nothing")
+	flags.BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// takePlanView is a plan that is not run.
+type takePlanView struct {
+	*triage.TakePlan
+
+	DryRun bool `json:"dry_run"`
+}
+
+func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, dryRun, yes bool) error {
+	d, err := a.openDesk(cmd, true)
+	if err != nil {
+		return err
+	}
+	defer d.stop()
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	operator := d.With(d.link)
+	plan, err := operator.PlanTake(ctx, order)
+	if err != nil {
+		return takeProblem(err)
+	}
+	if dryRun {
+		return a.print(cmd, takePlanView{plan, true}, func(w io.Writer) error { return row(w, takePlanText(plan)) })
+	}
+	if !yes && plan.Bound > 0 {
+		in := cmd.InOrStdin()
+		if err := confirmTake(in, a.stderr, interactive(in), plan); err != nil {
+			return err
+		}
+	}
+	receipt, err := operator.Take(ctx, plan)
+	if receipt == nil {
+		return takeProblem(err)
+	}
+	printErr := a.print(cmd, receipt, func(w io.Writer) error { return takeTable(w, receipt, order.Match) })
+	switch {
+	case err != nil:
+		return failedErrorf("stopped with %d of %s left: %w: the same command goes on", receipt.Left, count(receipt.Planned, "message"), err)
+	case receipt.Stopped != "":
+		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "message"))
+	}
+	return printErr
+}
+
+// takeProblem says why nothing was taken, and by its code what kind of problem it is.
+func takeProblem(err error) error {
+	locked, isLocked := errors.AsType[*triage.LockedError](err)
+	switch {
+	case isLocked:
+		return refusedErrorf("another operator acts on that queue: %w", locked)
+	case errors.Is(err, triage.ErrQueueMissing):
+		return failedErrorf("%w: an engine declares attune.dlx.queue when it starts", err)
+	case errors.Is(err, broker.ErrNotConnected):
+		return &exitError{exitUnreachable, fmt.Errorf("%w: nothing was taken", err)}
+	}
+	return err
+}
+
+func takePlanText(p *triage.TakePlan) string {
+	text := fmt.Sprintf("%s ready in %s with %s; the first %d would be taken into the ledger",
+		count(p.Ready, "message"), p.Queue, count(p.Consumers, "consumer"), p.Bound)
+	if p.Consumers > 0 {
+		text += "; others consume this queue, and each message goes to one of you"
+	}
+	return text
+}
+
+// confirmTake asks before messages are taken. Without a terminal it refuses.
+func confirmTake(in io.Reader, out io.Writer, terminal bool, plan *triage.TakePlan) error {
+	if !terminal {
+		return refusedErrorf("%s would be taken from %s: --yes does it, --dry-run shows more", count(plan.Bound, "message"), plan.Queue)
+	}
+	_, _ = fmt.Fprintf(out, "%s\ntake them? y or n: ", takePlanText(plan))
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if !strings.EqualFold(strings.TrimSpace(answer), "y") {
+		return refusedErrorf("nothing was taken: the answer is not y")
+	}
+	return nil
+}
+
+func takeTable(w io.Writer, r *triage.TakeReceipt, match triage.LetterMatch) error {
+	after := "unknown"
+	if r.After >= 0 {
+		after = fmt.Sprint(r.After)
+	}
+	lines := []string{fmt.Sprintf("planned %d: %d taken (%d new, %d known, %d probes), %d gone, %d left; %s %d -> %s (audit %d)",
+		r.Planned, r.Taken, r.New, r.Known, r.Probes, r.Absent, r.Left, r.Queue, r.Before, after, r.Audit)}
+	if match != (triage.LetterMatch{}) {
+		ids := strings.Trim(fmt.Sprint(r.Matched), "[]")
+		if r.Matching > len(r.Matched) {
+			ids += " ..."
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s", count(r.Matching, "matching row"), cmp.Or(ids, "none")))
+	} else if r.New > 0 {
+		lines = append(lines, "`attune-executor dlq list --open` shows them")
+	}
+	for _, text := range lines {
+		if err := row(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Drain takes the messages of one queue out of it, in their order, and never more of
+// them than its bound. It is for one goroutine, on a connection of its own that is not
+// dialled again.
+//
+// What Next returned leaves the queue with Ack. What was delivered and not acknowledged,
+// at most the prefetch, returns to the queue when the connection ends, and counts there
+// as one more delivery.
+type Drain struct {
+	conn       *connection
+	channel    *amqp.Channel
+	deliveries <-chan amqp.Delivery // nil while not subscribed
+	waiting    []amqp.Delivery      // delivered before a cancel, not yet returned by Next
+	queue      string
+	tags       int    // subscriptions so far
+	prefetch   int    // at most so many unacknowledged messages
+	window     int    // the same of this subscription
+	bound      int    // at most so many messages in all
+	delivered  int    // by the broker
+	acked      int    // by us
+	handed     int    // returned by Next, not acknowledged
+	last       uint64 // the delivery tag of the last of those
+}
+
+// Drain connects and takes nothing yet. A queue that does not exist is ErrNotFound.
+func (b *Broker) Drain(ctx context.Context, queue string, bound, prefetch int) (*Drain, error) {
+	conn, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/take")
+	if err != nil {
+		return nil, fmt.Errorf("take from queue %s: %w: %w", queue, ErrNotConnected, err)
+	}
+	d := &Drain{conn: conn, queue: queue, bound: bound, prefetch: prefetch}
+	if d.channel, err = ask(ctx, conn, conn.Channel, discardChannel); err != nil {
+		conn.goodbye()
+		return nil, fmt.Errorf("take from queue %s: %w", queue, err)
+	}
+	return d, nil
+}
+
+// linger is how long Next waits for one more message while a page is not full.
+const linger = 10 * time.Millisecond
+
+// Next returns a page of messages, at least one and at most the prefetch. It waits for
+// the first so long; none says that the bound is reached or that the queue
+// has nothing more. What it returned before must have been acknowledged.
+func (d *Drain) Next(ctx context.Context, wait time.Duration) ([]Delivery, error) {
+	if len(d.waiting) == 0 && d.deliveries == nil {
+		if d.delivered >= d.bound {
+			return nil, nil
+		}
+		if err := d.subscribe(ctx); err != nil {
+			return nil, fmt.Errorf("take from queue %s: %w", d.queue, err)
+		}
+	}
+	page := d.waiting
+	d.waiting = nil
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for d.deliveries != nil && len(page) < d.window {
+		select {
+		case one, more := <-d.deliveries:
+			if !more {
+				return nil, fmt.Errorf("take from queue %s: %w: the subscription has ended", d.queue, ErrNotConnected)
+			}
+			d.delivered++
+			page = append(page, one)
+			timer.Reset(linger)
+		case <-timer.C:
+			if len(page) == 0 {
+				return nil, nil
+			}
+			return d.hand(page), nil
+		case <-ctx.Done():
+			if len(page) == 0 {
+				return nil, context.Cause(ctx)
+			}
+			return d.hand(page), nil
+		}
+	}
+	return d.hand(page), nil
+}
+
+func (d *Drain) hand(page []amqp.Delivery) []Delivery {
+	deliveries := make([]Delivery, len(page))
+	for i := range page {
+		deliveries[i] = deliveryOf(&page[i])
+	}
+	d.handed, d.last = len(page), page[len(page)-1].DeliveryTag
+	return deliveries
+}
+
+// subscribe lets the broker deliver: never more than the bound leaves.
+func (d *Drain) subscribe(ctx context.Context) (err error) {
+	d.tags++
+	d.window = min(d.prefetch, d.bound-d.delivered)
+	d.deliveries, err = ask(ctx, d.conn, func() (<-chan amqp.Delivery, error) {
+		if err := d.channel.Qos(d.window, 0, false); err != nil {
+			return nil, err
+		}
+		return d.channel.Consume(d.queue, d.tag(), false, false, false, false, nil)
+	}, nil)
+	if refused, ok := errors.AsType[*amqp.Error](err); ok && refused.Code == amqp.NotFound {
+		return ErrNotFound
+	}
+	return err
+}
+
+func (d *Drain) tag() string { return fmt.Sprintf("attune-take-%d", d.tags) }
+
+// pause ends the subscription; what it has delivered is returned by Next.
+func (d *Drain) pause(ctx context.Context) error {
+	if d.deliveries == nil {
+		return nil
+	}
+	_, err := ask(ctx, d.conn, func() (struct{}, error) { return struct{}{}, d.channel.Cancel(d.tag(), false) }, nil)
+	if err != nil {
+		return fmt.Errorf("stop taking from queue %s: %w", d.queue, err)
+	}
+	for one := range d.deliveries { // ends: the library closes it after a cancel
+		d.delivered++
+		d.waiting = append(d.waiting, one)
+	}
+	d.deliveries = nil
+	return nil
+}
+
+// Stop lets the broker deliver nothing more: Next still returns what has arrived, so
+// that nothing goes back.
+func (d *Drain) Stop(ctx context.Context) error {
+	if err := d.pause(ctx); err != nil {
+		return err
+	}
+	d.bound = d.delivered
+	return nil
+}
+
+// Ack settles all that Next returned: it leaves the queue. Every acknowledgement lets the
+// broker deliver as many more, so the subscription ends before the one after which more
+// than the bound could come.
+func (d *Drain) Ack(ctx context.Context) error {
+	if d.handed == 0 {
+		return nil
+	}
+	if d.acked+d.handed+d.window > d.bound {
+		if err := d.pause(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := ask(ctx, d.conn, func() (struct{}, error) { return struct{}{}, d.channel.Ack(d.last, true) }, nil)
+	if err != nil {
+		return fmt.Errorf("acknowledge messages of queue %s: %w", d.queue, err)
+	}
+	d.acked += d.handed
+	d.handed = 0
+	return nil
+}
+
+// Close ends the connection. What was not acknowledged returns to the queue. Without an
+// error the broker has every acknowledgement; after one the last may come again.
+func (d *Drain) Close(ctx context.Context) error {
+	defer d.conn.goodbye()
+	// The broker answers on a channel in the order in which it was asked.
+	_, err := ask(ctx, d.conn, func() (struct{}, error) { return struct{}{}, d.channel.Qos(1, 0, false) }, nil)
+	if err != nil {
+		return fmt.Errorf("take from queue %s: %w", d.queue, err)
+	}
+	return nil
+}
+
+// PurgeQueue removes what is ready in a queue, also what came a moment ago, and nothing
+// of what a consumer holds. It returns how many messages that was. After ErrNotConnected
+// whether it was done is unknown.
+func (b *Broker) PurgeQueue(ctx context.Context, name string) (int, error) {
+	conn, err := b.consume.wait(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("purge queue %s: %w", name, err)
+	}
+	n, err := ask(ctx, conn, func() (int, error) {
+		channel, err := conn.Channel()
+		if err != nil {
+			return 0, err
+		}
+		defer discardChannel(channel)
+		return channel.QueuePurge(name, false)
+	}, nil)
+	if err != nil && conn.IsClosed() {
+		err = fmt.Errorf("%w: %w", ErrNotConnected, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("purge queue %s: %w", name, err)
+	}
+	return n, nil
+}

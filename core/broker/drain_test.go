@@ -1,0 +1,147 @@
+package broker_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// fill puts so many messages into a queue, the ids of which count from 0.
+func (b *rig) fill(queue string, n int) {
+	b.t.Helper()
+	for i := range n {
+		require.NoError(b.t, b.plain.Publish("", queue, false, false, amqp.Publishing{MessageId: fmt.Sprint(i), DeliveryMode: amqp.Persistent}))
+	}
+	b.becomesReady(queue, n)
+}
+
+const soon = 200 * time.Millisecond
+
+// everything acknowledges page after page, and returns the ids in the order in which they came.
+func everything(b *rig, d *broker.Drain, each func(page int)) (ids []string) {
+	b.t.Helper()
+	for n := 0; ; n++ {
+		page, err := d.Next(b.ctx, soon)
+		require.NoError(b.t, err)
+		if page == nil {
+			return ids
+		}
+		for _, one := range page {
+			ids = append(ids, one.MessageID)
+		}
+		if each != nil {
+			each(n)
+		}
+		require.NoError(b.t, d.Ack(b.ctx))
+	}
+}
+
+func numbers(n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, fmt.Sprint(i))
+	}
+	return ids
+}
+
+func TestADrainTakesInOrderUpToItsBound(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	for _, c := range []struct{ there, bound, prefetch, want int }{
+		{100, 100, 7, 100}, {100, 41, 20, 41}, {100, 3, 20, 3}, {100, 20, 20, 20}, {100, 21, 20, 21}, {5, 50, 20, 5}, {30, 30, 1, 30},
+	} {
+		name := fmt.Sprintf("q-%d-%d-%d", c.there, c.bound, c.prefetch)
+		b.queue(name, amqp.Table{"x-queue-type": "quorum"})
+		b.fill(name, c.there)
+		d, err := b.Drain(b.ctx, name, c.bound, c.prefetch)
+		require.NoError(t, err)
+		require.Equal(t, numbers(c.want), everything(b, d, nil), name)
+		require.NoError(t, d.Close(b.ctx))
+		b.becomesReady(name, c.there-c.want)
+		for _, one := range b.drain(name) {
+			require.False(t, one.Redelivered, "%s: %s was delivered beyond the bound", name, one.MessageId)
+		}
+	}
+}
+
+// A queue with a limit of deliveries loses nothing, however often taking is stopped; and
+// what was stopped in order was not delivered in vain at all.
+func TestADrainThatStopsReturnsNothing(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("limited", amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": int32(3)})
+	b.fill("limited", 100)
+	var ids []string
+	for range 6 {
+		d, err := b.Drain(b.ctx, "limited", 100, 10)
+		require.NoError(t, err)
+		ids = append(ids, everything(b, d, func(int) { require.NoError(t, d.Stop(b.ctx)) })...)
+		require.NoError(t, d.Close(b.ctx))
+	}
+	require.Equal(t, numbers(len(ids)), ids)
+	rest := b.drain("limited")
+	require.Len(t, rest, 100-len(ids))
+	for _, one := range rest {
+		require.False(t, one.Redelivered, "%s went back", one.MessageId)
+	}
+}
+
+// What is cut returns one prefetch at most.
+func TestADrainThatIsCutReturnsAPrefetch(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", amqp.Table{"x-queue-type": "quorum"})
+	b.fill("q", 50)
+	d, err := b.Drain(b.ctx, "q", 50, 10)
+	require.NoError(t, err)
+	for range 2 {
+		_, err = d.Next(b.ctx, patience)
+		require.NoError(t, err)
+		require.NoError(t, d.Ack(b.ctx))
+	}
+	page, err := d.Next(b.ctx, patience)
+	require.NoError(t, err)
+	require.NotEmpty(t, page)
+	require.NoError(t, d.Close(b.ctx))
+	again := 0
+	testkit.Eventually(t, func() bool {
+		for _, one := range b.drain("q") {
+			if one.Redelivered {
+				again++
+			}
+		}
+		return again > 0
+	}, patience, "what was in hand is back")
+	require.LessOrEqual(t, again, 10)
+}
+
+func TestADrainOfNothing(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	d, err := b.Drain(b.ctx, "missing", 10, 10)
+	require.NoError(t, err)
+	_, err = d.Next(b.ctx, soon)
+	require.ErrorIs(t, err, broker.ErrNotFound)
+	b.queue("empty", nil)
+	d, err = b.Drain(b.ctx, "empty", 10, 10)
+	require.NoError(t, err)
+	require.Empty(t, everything(b, d, nil))
+	require.NoError(t, d.Close(b.ctx))
+}
+
+func TestPurgeQueueSaysHowMany(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	b.fill("q", 12)
+	n, err := b.PurgeQueue(b.ctx, "q")
+	require.NoError(t, err)
+	require.Equal(t, 12, n)
+	_, err = b.PurgeQueue(b.ctx, "missing")
+	require.Error(t, err)
+}

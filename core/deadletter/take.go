@@ -1,0 +1,118 @@
+package deadletter
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/store"
+)
+
+// Taking says who takes messages out of a queue into the ledger, for the evidence.
+type Taking struct {
+	Queue string // they lie in
+	By    string
+	Note  string
+	Op    string // the operation it is part of
+}
+
+// LockName is the lock of the database under which one operator at a time acts on many
+// dead letters of a queue.
+func LockName(queue string) string { return "the queue " + queue }
+
+// Entry is a new row of the ledger.
+type Entry struct {
+	ID                   int64
+	Reason, Action, Type string
+	Worker, Execution    int64 // 0 if there is none
+}
+
+// Taken counts what became of messages that were taken.
+type Taken struct {
+	Entries []Entry // new rows
+	Known   int     // the ledger had a row already
+	Probes  int     // probes of routes, which are dropped
+}
+
+// Add adds the counts of other.
+func (t *Taken) Add(other Taken) {
+	t.Entries, t.Known, t.Probes = append(t.Entries, other.Entries...), t.Known+other.Known, t.Probes+other.Probes
+}
+
+// Take writes messages into the ledger as dead letters that wait for a person. The rows
+// and whatever also writes are of one commit; after it the messages are to be
+// acknowledged. A message that the ledger has changes nothing. When the database refuses
+// the content of a message, the others are written in transactions of their own, and
+// that one in a reduced form. After an error some may be written; taking them again
+// finds their rows.
+func Take(
+	ctx context.Context, st *store.Store, deliveries []broker.Delivery, t Taking, also func(context.Context, *store.Tx, Taken) error,
+) (Taken, error) {
+	letters, probes := make([]*Letter, 0, len(deliveries)), 0
+	for i := range deliveries {
+		l := read(&deliveries[i], t.Queue)
+		if l.kind == kindProbe {
+			probes++
+			continue
+		}
+		l.taking = &t
+		letters = append(letters, l)
+	}
+	return take(ctx, st, letters, probes, also)
+}
+
+func take(
+	ctx context.Context, st *store.Store, letters []*Letter, probes int, also func(context.Context, *store.Tx, Taken) error,
+) (Taken, error) {
+	var taken Taken
+	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	err := st.Tx(bounded, "take dead letters", func(ctx context.Context, tx *store.Tx) error {
+		taken = Taken{Probes: probes}
+		written, _, err := record(ctx, tx, letters, (*Letter).awaitPerson)
+		if err != nil {
+			return err
+		}
+		for _, l := range written {
+			e := Entry{ID: l.row, Reason: l.reason, Type: l.typed(), Worker: l.worker, Execution: l.Execution}
+			if l.seen.execution != nil {
+				e.Action = l.seen.execution.ActionRef
+			}
+			taken.Entries = append(taken.Entries, e)
+		}
+		taken.Known = len(letters) - len(written)
+		if err := also(ctx, tx, taken); err != nil {
+			return err
+		}
+		crashpoint.Reach("take:before-commit")
+		return nil
+	})
+	switch {
+	case err == nil:
+		crashpoint.Reach("take:committed")
+		return taken, nil
+	case !contentFails(err, maxStores) || len(letters) == 0:
+	case len(letters) > 1:
+		half, err := take(ctx, st, letters[:len(letters)/2], probes, also)
+		if err != nil {
+			return half, err
+		}
+		rest, err := take(ctx, st, letters[len(letters)/2:], 0, also)
+		half.Add(rest)
+		return half, err
+	case !letters[0].reduced:
+		letters[0].reduced = true
+		return take(ctx, st, letters, probes, also)
+	}
+	return Taken{}, fmt.Errorf("write %d dead letters into the ledger: %w", len(letters), err)
+}
+
+// awaitPerson decides nothing.
+func (l *Letter) awaitPerson() verdict {
+	v := person("%staken from %s by %s", l.because(), l.taking.Queue, l.taking.By)
+	if l.trouble != "" {
+		v.detail += "; " + l.trouble
+	}
+	return v
+}

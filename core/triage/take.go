@@ -1,0 +1,351 @@
+package triage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+)
+
+const (
+	// TakeRate is how many dead letters a take writes in a second, unless it says otherwise.
+	TakeRate = 1000
+	// TakePrefetch bounds the messages that a take has in hand: what is in hand when it
+	// is cut returns to the queue.
+	TakePrefetch = 50
+	// PurgeOffered is how many messages must lie in a queue for the broker to purge it.
+	PurgeOffered = 50_000
+	// takeWait is how long a take waits for a message that should be there.
+	takeWait = 2 * time.Second
+	// maxMatched bounds the matching rows that a receipt names.
+	maxMatched = 1000
+)
+
+// ErrQueueMissing says that the broker has no such queue.
+var ErrQueueMissing = errors.New("the broker has no such queue")
+
+// LetterQueues is what acts on the broker's queues of dead letters need; *broker.Broker is
+// one.
+type LetterQueues interface {
+	QueueState(ctx context.Context, name string) (broker.QueueState, error)
+	Drain(ctx context.Context, queue string, bound, prefetch int) (*broker.Drain, error)
+	PurgeQueue(ctx context.Context, name string) (int, error)
+}
+
+// TakeOrder says what is taken from the broker into the ledger. What matches never
+// decides what is taken, since nothing goes back to the queue: the receipt names the
+// matching rows.
+type TakeOrder struct {
+	Queue string `json:"queue"`           // attune.dlx.queue if empty
+	First int    `json:"first,omitempty"` // at most so many; 0: all that are ready
+	// Rate is how many are taken in a second. TakeRate if zero.
+	Rate  float64     `json:"rate,omitempty"`
+	Match LetterMatch `json:"match,omitzero"`
+	Note  string      `json:"note,omitempty"`
+}
+
+// LetterMatch selects dead letters; what is empty matches all.
+type LetterMatch struct {
+	Reason    string `json:"reason,omitempty"`
+	Action    string `json:"action,omitempty"` // a star stands for anything
+	Worker    string `json:"worker,omitempty"` // by id
+	Type      string `json:"type,omitempty"`
+	Execution int64  `json:"execution,omitempty"`
+}
+
+// Matches reports whether a row is selected.
+func (m LetterMatch) Matches(e *deadletter.Entry) bool {
+	return (m.Reason == "" || m.Reason == e.Reason) && (m.Type == "" || m.Type == e.Type) &&
+		(m.Worker == "" || m.Worker == strconv.FormatInt(e.Worker, 10)) && (m.Execution == 0 || m.Execution == e.Execution) &&
+		(m.Action == "" || glob(m.Action, e.Action))
+}
+
+// glob matches a text with a pattern in which a star stands for anything.
+func glob(pattern, text string) bool {
+	ok, err := path.Match(pattern, text)
+	return err == nil && ok
+}
+
+// TakePlan is what a take would do. Its bound is fixed: what arrives later stays.
+type TakePlan struct {
+	TakeOrder
+
+	Op        string `json:"op"`
+	Ready     int    `json:"ready"`
+	Consumers int    `json:"consumers"`
+	Bound     int    `json:"bound"`
+}
+
+// PlanTake reads how many messages lie in the queue. Nothing is taken. Errors besides
+// those of the broker: ErrNoBroker and ErrQueueMissing.
+func (t *Triage) PlanTake(ctx context.Context, order TakeOrder) (*TakePlan, error) {
+	order.Queue, order.Rate = cmp.Or(order.Queue, message.QueueDeadLetter), cmp.Or(order.Rate, TakeRate)
+	if t.wires == nil {
+		return nil, ErrNoBroker
+	}
+	state, err := t.wires.QueueState(ctx, order.Queue)
+	if err != nil {
+		return nil, err
+	}
+	if !state.Exists {
+		return nil, fmt.Errorf("%w: %s", ErrQueueMissing, order.Queue)
+	}
+	plan := &TakePlan{TakeOrder: order, Op: uuid.NewString(), Ready: state.Ready, Consumers: state.Consumers, Bound: state.Ready}
+	if order.First > 0 {
+		plan.Bound = min(plan.Bound, order.First)
+	}
+	return plan, nil
+}
+
+// TakeReceipt is what a take has done. Taken is New, Known and Probes together.
+type TakeReceipt struct {
+	Op      string `json:"op"`
+	Queue   string `json:"queue"`
+	Planned int    `json:"planned"`
+	Taken   int    `json:"taken"`
+	New     int    `json:"new"`    // rows that wait for a person now
+	Known   int    `json:"known"`  // the ledger had them
+	Probes  int    `json:"probes"` // probes of routes, which are dropped
+	// Absent were planned and had left the queue.
+	Absent int `json:"absent"`
+	Left   int `json:"left"` // were not come to
+	Before int `json:"before"`
+	After  int `json:"after"` // ready when it ended; -1 if unknown
+	// Matching counts the new rows that match, Matched names the first of them.
+	Matching int     `json:"matching"`
+	Matched  []int64 `json:"matched,omitempty"`
+	Seconds  float64 `json:"seconds"`
+	Outcome  string  `json:"outcome"`
+	// Stopped says why it ended early; empty if it did not.
+	Stopped string `json:"stopped,omitempty"`
+	Audit   int64  `json:"audit_id,omitempty"`
+}
+
+// Take takes what was planned, in the order of the queue: a page of messages is written
+// into the ledger with the counts of the audit, in one transaction, and acknowledged
+// after it. It stops in order when the context ends: what is in hand is written. It
+// returns a receipt unless it could not begin, also with an error; the same again goes
+// on. Errors besides those of the servers: ErrNoBroker and a *LockedError.
+func (t *Triage) Take(ctx context.Context, plan *TakePlan) (receipt *TakeReceipt, err error) {
+	if t.wires == nil {
+		return nil, ErrNoBroker
+	}
+	lock, err := t.store.LockSession(ctx, deadletter.LockName(plan.Queue), t.cfg.Source+" "+t.cfg.Actor)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release(ctx)
+	drain, err := t.wires.Drain(ctx, plan.Queue, plan.Bound, TakePrefetch)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	run := &take{Triage: t, plan: plan, drain: drain, lock: lock, began: began, receipt: &TakeReceipt{
+		Op: plan.Op, Queue: plan.Queue, Planned: plan.Bound, Before: plan.Ready, After: -1, Outcome: outcomeRunning,
+	}}
+	err = run.run(ctx)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	defer cancel()
+	err = errors.Join(err, drain.Close(ending))
+	receipt = run.receipt
+	receipt.Seconds = time.Since(began).Seconds()
+	run.finish(ending, err, ctx.Err() != nil)
+	return receipt, err
+}
+
+// take is a take under way.
+type take struct {
+	*Triage
+
+	plan    *TakePlan
+	drain   *broker.Drain
+	lock    *store.SessionLock
+	receipt *TakeReceipt
+	began   time.Time
+	empty   bool // the queue had nothing more
+}
+
+func (r *take) run(ctx context.Context) error {
+	stopping := false
+	whole := context.WithoutCancel(ctx) // a page that has begun is finished
+	for {
+		if err := r.lock.Check(whole); err != nil {
+			return err
+		}
+		if ctx.Err() != nil && !stopping {
+			stopping = true
+			if err := r.drain.Stop(whole); err != nil {
+				return err
+			}
+		}
+		wait := ctx
+		if stopping {
+			wait = whole
+		}
+		page, err := r.drain.Next(wait, takeWait)
+		switch {
+		case err != nil && ctx.Err() != nil && !stopping:
+			continue
+		case errors.Is(err, broker.ErrNotFound):
+			return fmt.Errorf("%w: %s", ErrQueueMissing, r.plan.Queue)
+		case err != nil:
+			return err
+		case page == nil:
+			r.empty = !stopping
+			return nil
+		}
+		if err := r.page(whole, page); err != nil {
+			return err
+		}
+		progress(ctx, r.receipt.Taken, r.receipt.Planned)
+		if !stopping {
+			r.pace(ctx)
+		}
+	}
+}
+
+// pace waits until the rate allows what was taken.
+func (r *take) pace(ctx context.Context) {
+	due := r.began.Add(time.Duration(float64(r.receipt.Taken) / r.plan.Rate * float64(time.Second)))
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// page writes messages and their counts, and acknowledges them.
+func (r *take) page(ctx context.Context, page []broker.Delivery) error {
+	taking := deadletter.Taking{Queue: r.plan.Queue, By: r.cfg.Actor, Note: r.plan.Note, Op: r.plan.Op}
+	_, err := deadletter.Take(ctx, r.store, page, taking, func(ctx context.Context, tx *store.Tx, taken deadletter.Taken) error {
+		after := *r.receipt
+		after.add(taken, r.plan.Match)
+		if err := r.audit(ctx, tx, &after, nil); err != nil {
+			return err
+		}
+		tx.AfterCommit(func() { *r.receipt = after })
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.drain.Ack(ctx); err != nil {
+		return err
+	}
+	crashpoint.Reach("take:acknowledged")
+	return nil
+}
+
+func (r *TakeReceipt) add(taken deadletter.Taken, match LetterMatch) {
+	r.New += len(taken.Entries)
+	r.Known += taken.Known
+	r.Probes += taken.Probes
+	r.Taken = r.New + r.Known + r.Probes
+	for i := range taken.Entries {
+		if !match.Matches(&taken.Entries[i]) {
+			continue
+		}
+		if r.Matching++; len(r.Matched) < maxMatched {
+			r.Matched = append(r.Matched, taken.Entries[i].ID)
+		}
+	}
+}
+
+// audit writes down how far the take has come, in the row of its first page.
+func (r *take) audit(ctx context.Context, tx *store.Tx, receipt *TakeReceipt, failure error) (err error) {
+	counts := *receipt
+	counts.Matched = nil
+	act := letterAct{
+		action: "dead_letter.take", reason: r.plan.Note, outcome: receipt.Outcome, request: map[string]any{"plan": r.plan, "receipt": &counts},
+	}
+	if failure != nil {
+		act.failure = failure.Error()
+	}
+	if receipt.Audit == 0 {
+		receipt.Audit, err = r.recordLetter(ctx, tx, act)
+		return err
+	}
+	return r.amend(ctx, tx.Queries, receipt.Audit, audit{action: act.action, request: act.request, outcome: act.outcome, failure: act.failure})
+}
+
+// finish judges how it ended, and writes that down as far as the database answers.
+func (r *take) finish(ctx context.Context, err error, stopped bool) {
+	receipt := r.receipt
+	missing := max(receipt.Planned-receipt.Taken, 0)
+	if r.empty && err == nil {
+		receipt.Absent = missing
+	} else {
+		receipt.Left = missing
+	}
+	switch {
+	case err != nil:
+		receipt.Outcome, receipt.Stopped = outcomeFailed, err.Error()
+	case stopped && missing > 0:
+		receipt.Outcome, receipt.Stopped = outcomeInterrupted, "stopped by hand"
+	case receipt.Taken == 0:
+		receipt.Outcome = outcomeNothing
+	default:
+		receipt.Outcome = outcomeDone
+	}
+	if state, stateErr := r.wires.QueueState(ctx, r.plan.Queue); stateErr == nil && state.Exists {
+		receipt.After = state.Ready
+	}
+	// What is not written here is written as running, with the counts of the last page.
+	_ = r.store.Tx(ctx, "end a take", func(ctx context.Context, tx *store.Tx) error { return r.audit(ctx, tx, receipt, err) })
+}
+
+// BrokerPurge is what purging a queue by the broker would remove, and after it has
+// removed.
+type BrokerPurge struct {
+	Queue   string `json:"queue"`
+	Before  int    `json:"before"`
+	Removed int    `json:"removed"`
+	After   int    `json:"after"` // -1 if unknown
+	Audit   int64  `json:"audit_id,omitempty"`
+}
+
+// PurgeBroker has the broker delete all that is ready in a queue, also what arrives
+// meanwhile. Nothing brings it back, and no row is written. That it was asked for is
+// written down before, with the outcome running, and the counts after. It refuses queues
+// of PurgeOffered messages and less, which are to be taken.
+func (t *Triage) PurgeBroker(ctx context.Context, queue, reason string) (*BrokerPurge, error) {
+	plan, err := t.PlanTake(ctx, TakeOrder{Queue: queue})
+	if err != nil {
+		return nil, err
+	}
+	p := &BrokerPurge{Queue: plan.Queue, Before: plan.Ready, After: -1}
+	if p.Before <= PurgeOffered {
+		return nil, fmt.Errorf("%d messages lie in %s; the broker purges only more than %d: take them", p.Before, p.Queue, PurgeOffered)
+	}
+	act := letterAct{action: "dead_letter.purge-broker", reason: reason, outcome: outcomeRunning, request: p}
+	err = t.store.Tx(ctx, "begin a purge by the broker", func(ctx context.Context, tx *store.Tx) (err error) {
+		p.Audit, err = t.recordLetter(ctx, tx, act)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	end := audit{action: act.action, outcome: outcomeDone, request: p}
+	var purgeErr error
+	if p.Removed, purgeErr = t.wires.PurgeQueue(ctx, p.Queue); purgeErr != nil {
+		end.outcome, end.failure = outcomeFailed, purgeErr.Error()
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	defer cancel()
+	if state, err := t.wires.QueueState(ending, p.Queue); err == nil && state.Exists {
+		p.After = state.Ready
+	}
+	return p, errors.Join(purgeErr, t.amend(ending, t.store.Queries, p.Audit, end))
+}
