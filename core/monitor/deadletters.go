@@ -125,12 +125,12 @@ type ledgerNumbers struct {
 }
 
 func readLedgerNumbers(ctx context.Context, tx *store.Tx) (ledgerNumbers, error) {
-	row, err := tx.ViewLetterNumbers(ctx, countBound, RatePace.Seconds())
+	row, err := tx.ViewLetterNumbers(ctx, ledgerBound, RatePace.Seconds())
 	if err != nil {
 		return ledgerNumbers{}, fmt.Errorf("measure the dead-letter ledger: %w", err)
 	}
 	n := ledgerNumbers{
-		open:      Count{Value: row.Waiting, AtLeast: row.Waiting >= countBound},
+		open:      Count{Value: row.Waiting, AtLeast: row.Waiting >= ledgerBound},
 		perMinute: float64(row.Lately) / RatePace.Minutes(),
 	}
 	if row.Waiting > 0 {

@@ -40,7 +40,7 @@ type DeadLetterFilter struct {
 }
 
 // LetterDecisions lists the decisions of the ledger, of the handler and of people.
-var LetterDecisions = []string{DecisionOpen, "retried", "failed", "stale", "released", "requeued", "discarded", "purged"}
+var LetterDecisions = []string{DecisionOpen, "retried", "failed", "stale", "released", "requeued", "discarded", "purged", "sent", "put_back"}
 
 // ErrFilter is matched by errors about a filter that means nothing.
 var ErrFilter = errors.New("the filter")

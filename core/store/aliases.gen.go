@@ -60,6 +60,7 @@ type (
 	CheckPublishedLeaksRow          = db.CheckPublishedLeaksRow
 	CheckSlotsRow                   = db.CheckSlotsRow
 	CheckStaleLoadRow               = db.CheckStaleLoadRow
+	ClaimOutboxParams               = db.ClaimOutboxParams
 	ClaimOutboxRow                  = db.ClaimOutboxRow
 	ClearAlertsRow                  = db.ClearAlertsRow
 	ControlActionRow                = db.ControlActionRow
@@ -94,6 +95,7 @@ type (
 	EndHeadlessRow                  = db.EndHeadlessRow
 	EndOrphanedRunsParams           = db.EndOrphanedRunsParams
 	EndOrphanedRunsRow              = db.EndOrphanedRunsRow
+	EndOverrunsParams               = db.EndOverrunsParams
 	EndOverrunsRow                  = db.EndOverrunsRow
 	EndScheduledParams              = db.EndScheduledParams
 	EndUnheardCancelsRow            = db.EndUnheardCancelsRow
@@ -130,6 +132,7 @@ type (
 	FindExpiredInquiriesRow         = db.FindExpiredInquiriesRow
 	FindExpiredWaitersParams        = db.FindExpiredWaitersParams
 	FindExpiredWaitersRow           = db.FindExpiredWaitersRow
+	FindFamiliesRow                 = db.FindFamiliesRow
 	FindForgettableWorkersParams    = db.FindForgettableWorkersParams
 	FindForgettableWorkersRow       = db.FindForgettableWorkersRow
 	FindForgottenEventsParams       = db.FindForgottenEventsParams
@@ -143,6 +146,7 @@ type (
 	FindLostRequestsRow             = db.FindLostRequestsRow
 	FindMisplacedWaitersRow         = db.FindMisplacedWaitersRow
 	FindNewestAttemptRow            = db.FindNewestAttemptRow
+	FindOldRootsRow                 = db.FindOldRootsRow
 	FindOrphansParams               = db.FindOrphansParams
 	FindOrphansRow                  = db.FindOrphansRow
 	FindProbedRow                   = db.FindProbedRow
@@ -182,6 +186,8 @@ type (
 	InsertRequestedExecutionsRow    = db.InsertRequestedExecutionsRow
 	InsertSecretValuesParams        = db.InsertSecretValuesParams
 	InsertTasksParams               = db.InsertTasksParams
+	Key                             = db.Key
+	KeysOfActionRow                 = db.KeysOfActionRow
 	LateWrite                       = db.LateWrite
 	ListActionsRow                  = db.ListActionsRow
 	ListQueueWorkersRow             = db.ListQueueWorkersRow
@@ -261,6 +267,7 @@ type (
 	OperatorAudit                   = db.OperatorAudit
 	Outbox                          = db.Outbox
 	OutboxBacklogRow                = db.OutboxBacklogRow
+	OutboxOwner                     = db.OutboxOwner
 	OwnerTypeEnum                   = db.OwnerTypeEnum
 	Pack                            = db.Pack
 	PackEnvironmentStatusEnum       = db.PackEnvironmentStatusEnum
@@ -279,10 +286,12 @@ type (
 	PolicyMethodEnum                = db.PolicyMethodEnum
 	PrunableRowsParams              = db.PrunableRowsParams
 	PrunableRowsRow                 = db.PrunableRowsRow
+	PruneEnforcementsRow            = db.PruneEnforcementsRow
 	PublishedActionRow              = db.PublishedActionRow
 	PublishedExecutionRow           = db.PublishedExecutionRow
 	PublishedExecutionsParams       = db.PublishedExecutionsParams
 	PublishedExecutionsRow          = db.PublishedExecutionsRow
+	PublishedStatsRow               = db.PublishedStatsRow
 	Queries                         = db.Queries
 	QueueStat                       = db.QueueStat
 	RaiseAlertsParams               = db.RaiseAlertsParams
@@ -321,6 +330,7 @@ type (
 	RecordDeadLetterParams          = db.RecordDeadLetterParams
 	RecordLostWorkParams            = db.RecordLostWorkParams
 	RecordProbesParams              = db.RecordProbesParams
+	ReleaseOutboxParams             = db.ReleaseOutboxParams
 	ReleaseWorkerWindowRow          = db.ReleaseWorkerWindowRow
 	RelinkRulesRow                  = db.RelinkRulesRow
 	RepairEndedRow                  = db.RepairEndedRow
@@ -334,12 +344,14 @@ type (
 	RepeatExecutionsRow             = db.RepeatExecutionsRow
 	ReportReplicaParams             = db.ReportReplicaParams
 	RespondInquiryParams            = db.RespondInquiryParams
+	RetentionShapeRow               = db.RetentionShapeRow
 	Rule                            = db.Rule
 	RuleActionsRow                  = db.RuleActionsRow
 	RuleByRefRow                    = db.RuleByRefRow
 	RulePacksRow                    = db.RulePacksRow
 	Runtime                         = db.Runtime
 	RuntimeVersion                  = db.RuntimeVersion
+	RuntimeVersionsRow              = db.RuntimeVersionsRow
 	SayWorkerParams                 = db.SayWorkerParams
 	Sensor                          = db.Sensor
 	SensorProcessHistory            = db.SensorProcessHistory
@@ -488,6 +500,7 @@ const (
 	AlertUnplaced                         = db.AlertUnplaced
 	AlertWorkers                          = db.AlertWorkers
 	AlertsWrittenSince                    = db.AlertsWrittenSince
+	AnnounceInterpreters                  = db.AnnounceInterpreters
 	AppendOutbox                          = db.AppendOutbox
 	ApplyAction                           = db.ApplyAction
 	ApplyPack                             = db.ApplyPack
@@ -591,6 +604,7 @@ const (
 	DecideExecutions                      = db.DecideExecutions
 	DeleteAdmissionEntries                = db.DeleteAdmissionEntries
 	DeleteLostHolders                     = db.DeleteLostHolders
+	DeleteOldExecutions                   = db.DeleteOldExecutions
 	DeleteOutbox                          = db.DeleteOutbox
 	DeleteWorker                          = db.DeleteWorker
 	DescribeOverdue                       = db.DescribeOverdue
@@ -599,6 +613,7 @@ const (
 	EndCancelled                          = db.EndCancelled
 	EndHeadless                           = db.EndHeadless
 	EndOrphanedRuns                       = db.EndOrphanedRuns
+	EndOutboxLease                        = db.EndOutboxLease
 	EndOverruns                           = db.EndOverruns
 	EndScheduled                          = db.EndScheduled
 	EndUnheardCancels                     = db.EndUnheardCancels
@@ -636,6 +651,7 @@ const (
 	FindEndings                           = db.FindEndings
 	FindExpiredInquiries                  = db.FindExpiredInquiries
 	FindExpiredWaiters                    = db.FindExpiredWaiters
+	FindFamilies                          = db.FindFamilies
 	FindForgettableWorkers                = db.FindForgettableWorkers
 	FindForgottenEnforcements             = db.FindForgottenEnforcements
 	FindForgottenEvents                   = db.FindForgottenEvents
@@ -647,6 +663,7 @@ const (
 	FindLostRequestsByStatus              = db.FindLostRequestsByStatus
 	FindMisplacedWaiters                  = db.FindMisplacedWaiters
 	FindNewestAttempt                     = db.FindNewestAttempt
+	FindOldRoots                          = db.FindOldRoots
 	FindOrphans                           = db.FindOrphans
 	FindProbed                            = db.FindProbed
 	FindRules                             = db.FindRules
@@ -669,6 +686,7 @@ const (
 	GetExecution                          = db.GetExecution
 	GetExecutions                         = db.GetExecutions
 	GroupUnstarted                        = db.GroupUnstarted
+	HasKeystore                           = db.HasKeystore
 	HasPermissionSets                     = db.HasPermissionSets
 	IdentityPermissionSets                = db.IdentityPermissionSets
 	InquiryExecutions                     = db.InquiryExecutions
@@ -690,11 +708,14 @@ const (
 	InsertTasks                           = db.InsertTasks
 	InsertWorkflows                       = db.InsertWorkflows
 	IsAdopted                             = db.IsAdopted
+	KeepOutbox                            = db.KeepOutbox
 	KeepWorkflowItems                     = db.KeepWorkflowItems
 	KeepWorkflowSource                    = db.KeepWorkflowSource
+	KeysOfAction                          = db.KeysOfAction
 	KnownDeadLetters                      = db.KnownDeadLetters
 	KnownIdentities                       = db.KnownIdentities
 	KnownTriggers                         = db.KnownTriggers
+	LeasedExecutions                      = db.LeasedExecutions
 	LeaveWorker                           = db.LeaveWorker
 	LeftByAnotherEngine                   = db.LeftByAnotherEngine
 	LetterRouteWorkers                    = db.LetterRouteWorkers
@@ -719,6 +740,7 @@ const (
 	LockForHandBack                       = db.LockForHandBack
 	LockForgottenWorker                   = db.LockForgottenWorker
 	LockLostHolders                       = db.LockLostHolders
+	LockOldExecutions                     = db.LockOldExecutions
 	LockOutbox                            = db.LockOutbox
 	LockPolicies                          = db.LockPolicies
 	LockPolicyActions                     = db.LockPolicyActions
@@ -810,10 +832,12 @@ const (
 	PruneAlerts                           = db.PruneAlerts
 	PruneCancels                          = db.PruneCancels
 	PruneDeadLetters                      = db.PruneDeadLetters
+	PruneEnforcements                     = db.PruneEnforcements
 	PruneEventMatched                     = db.PruneEventMatched
 	PruneGroupStates                      = db.PruneGroupStates
 	PruneLateWrites                       = db.PruneLateWrites
 	PruneLostWork                         = db.PruneLostWork
+	PruneOperatorAudit                    = db.PruneOperatorAudit
 	PruneRules                            = db.PruneRules
 	PruneScopes                           = db.PruneScopes
 	PruneTriggers                         = db.PruneTriggers
@@ -822,6 +846,7 @@ const (
 	PublishedAction                       = db.PublishedAction
 	PublishedExecution                    = db.PublishedExecution
 	PublishedExecutions                   = db.PublishedExecutions
+	PublishedStats                        = db.PublishedStats
 	PurgeDeadLetters                      = db.PurgeDeadLetters
 	RaiseAlerts                           = db.RaiseAlerts
 	ReactivateWorkers                     = db.ReactivateWorkers
@@ -864,8 +889,10 @@ const (
 	RecordProbes                          = db.RecordProbes
 	ReferredWorkers                       = db.ReferredWorkers
 	RefreshOldestWaiters                  = db.RefreshOldestWaiters
+	ReleaseOutbox                         = db.ReleaseOutbox
 	ReleaseWorkerWindow                   = db.ReleaseWorkerWindow
 	RelinkRules                           = db.RelinkRules
+	RenewOutboxLease                      = db.RenewOutboxLease
 	ReopenDeadLetters                     = db.ReopenDeadLetters
 	ReopenTasks                           = db.ReopenTasks
 	RepairEnded                           = db.RepairEnded
@@ -888,13 +915,16 @@ const (
 	ReportReplica                         = db.ReportReplica
 	ResolveEnforcements                   = db.ResolveEnforcements
 	RespondInquiry                        = db.RespondInquiry
+	RetentionShape                        = db.RetentionShape
 	RetireWorker                          = db.RetireWorker
 	ReturnScopeSlots                      = db.ReturnScopeSlots
 	RuleActions                           = db.RuleActions
 	RuleByRef                             = db.RuleByRef
 	RulePacks                             = db.RulePacks
 	RunWorkflowParents                    = db.RunWorkflowParents
+	RuntimeVersions                       = db.RuntimeVersions
 	SayWorker                             = db.SayWorker
+	SchemaAdopted                         = db.SchemaAdopted
 	SensorProcessStatusEnumBackoff        = db.SensorProcessStatusEnumBackoff
 	SensorProcessStatusEnumFailed         = db.SensorProcessStatusEnumFailed
 	SensorProcessStatusEnumRunning        = db.SensorProcessStatusEnumRunning

@@ -121,12 +121,24 @@ func (v *DeadLetters) Changed(feed screen.Feed) {
 
 // gather makes the rows anew.
 func (v *DeadLetters) gather() {
-	v.all = v.all[:0]
+	before := v.all
+	v.all = make([]row, 0, len(before))
+	made := make(map[*monitor.LedgerEntry]*row, len(before)) // of which most come again as they were
+	for i := range before {
+		made[before[i].ledger] = &before[i]
+	}
+	add := func(l *monitor.LedgerEntry) {
+		if r := made[l]; r != nil {
+			v.all = append(v.all, *r)
+			return
+		}
+		v.all = append(v.all, ledgerRow(l))
+	}
 	if d := v.env.Data.DeadLetters; d != nil && d.Ledger != nil {
 		for i := range d.Ledger.Recent {
-			v.all = append(v.all, ledgerRow(&d.Ledger.Recent[i]))
+			add(&d.Ledger.Recent[i])
 		}
-		v.gatherOlder()
+		v.gatherOlder(add)
 	}
 	for i := range v.all {
 		v.all[i].at = i

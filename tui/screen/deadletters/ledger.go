@@ -158,31 +158,27 @@ func (v *DeadLetters) sameFilter(of monitor.DeadLetterFilter) bool {
 // gatherOlder adds what was read beyond the newest, those that wait first. What a poll
 // no longer reads because newer ones have come is kept once further pages were read, so
 // that no gap opens between them.
-func (v *DeadLetters) gatherOlder() {
+func (v *DeadLetters) gatherOlder(add func(*monitor.LedgerEntry)) {
 	paged := v.older.next != 0 || v.older.ended || len(v.older.letters) > 0
 	seen := map[int64]bool{}
 	for i := range v.all {
 		l := v.all[i].ledger
-		if l == nil {
-			return
-		}
 		seen[l.ID] = true
 		if paged {
 			v.older.letters[l.ID] = l
 		}
 	}
-	ids := make([]int64, 0, len(v.older.letters))
-	for id := range v.older.letters {
+	further := make([]*monitor.LedgerEntry, 0, len(v.older.letters))
+	for id, l := range v.older.letters {
 		if !seen[id] {
-			ids = append(ids, id)
+			further = append(further, l)
 		}
 	}
-	slices.SortFunc(ids, func(a, b int64) int {
-		x, y := v.older.letters[a], v.older.letters[b]
-		return cmp.Or(boolInt(!x.Open())-boolInt(!y.Open()), cmp.Compare(b, a))
+	slices.SortFunc(further, func(x, y *monitor.LedgerEntry) int {
+		return cmp.Or(boolInt(!x.Open())-boolInt(!y.Open()), cmp.Compare(y.ID, x.ID))
 	})
-	for _, id := range ids {
-		v.all = append(v.all, ledgerRow(v.older.letters[id]))
+	for _, l := range further {
+		add(l)
 	}
 }
 

@@ -1,0 +1,210 @@
+package triage_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// operatorProgram is an operator without a screen: it acts on a page, or on ids.
+const operatorProgram = `package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strconv"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/triage"
+)
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func main() {
+	ctx := context.Background()
+	st, err := store.Open(ctx, store.Config{URL: os.Args[1], Schema: os.Args[2]}, nil)
+	check(err)
+	link := broker.New(broker.Config{URL: os.Args[3]}, slog.New(slog.DiscardHandler), broker.NewMetrics(nil))
+	check(link.Start(ctx))
+	operator := triage.New(triage.Config{Actor: "ann@desk"}, st, nil).With(link)
+	var ids []int64
+	for _, text := range os.Args[5:] {
+		id, err := strconv.ParseInt(text, 10, 64)
+		check(err)
+		ids = append(ids, id)
+	}
+	switch os.Args[4] {
+	case "take":
+		plan, err := operator.PlanTake(ctx, triage.TakeOrder{})
+		check(err)
+		_, err = operator.Take(ctx, plan)
+		check(err)
+	case "requeue":
+		_, err = operator.RequeueMany(ctx, ids, nil, "")
+	case "send":
+		_, err = operator.SendLetters(ctx, ids, "", "parked", "")
+	case "return":
+		_, err = operator.ReturnLetters(ctx, ids, "")
+	case "discard":
+		for _, id := range ids {
+			_, err = operator.Discard(ctx, id, "")
+			check(err)
+		}
+	case "purge", "reopen":
+		plan, planErr := operator.PlanPurgeOf(ctx, ids)
+		check(planErr)
+		if _, err = operator.Purge(ctx, plan); err == nil {
+			_, err = operator.Reopen(ctx, ids, "")
+		}
+	}
+	check(err)
+}
+`
+
+// operators builds the program in the way in which it can be told where to die.
+func operators(t *testing.T) (program string) {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	program = filepath.Join(dir, "operator")
+	require.NoError(t, os.WriteFile(source, []byte(operatorProgram), 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o", program, source).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
+
+// dies runs the program until it dies at the nth reach of the point.
+func (m *mailroom) dies(program, point string, nth int, do string, ids ...int64) {
+	m.t.Helper()
+	args := []string{m.store.Pool().Config().ConnString(), testkit.Schema, m.amqp, do}
+	for _, id := range ids {
+		args = append(args, strconv.FormatInt(id, 10))
+	}
+	cmd := exec.CommandContext(m.t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), crashpoint.Variable+"="+point+":"+strconv.Itoa(nth))
+	out, err := cmd.CombinedOutput()
+	require.Error(m.t, err, "%s", out)
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	require.True(m.t, ok)
+	require.True(m.t, status.Signaled() && status.Signal() == syscall.SIGKILL, "%s: %s", point, out)
+	testkit.Eventually(m.t, func() bool { // the server notices that the holder of the lock is dead
+		lock, err := m.store.LockSession(m.t.Context(), deadletter.LockName(message.QueueDeadLetter), "test")
+		if err == nil {
+			lock.Release(m.t.Context())
+		}
+		return err == nil
+	}, 20*time.Second, "the lock is free")
+}
+
+// The process is killed with its second page in hand, at each point: no message is lost,
+// none becomes two rows, and the same again takes the rest. A dead letter is either a row
+// or in the queue, or both where its acknowledgement was not sent.
+func TestATakeThatIsKilledLosesNothing(t *testing.T) {
+	t.Parallel()
+	program := operators(t)
+	const letters, page = 170, triage.TakePrefetch
+	for _, point := range crashpoint.Takes() {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			m := newMailroom(t)
+			m.fill(message.QueueDeadLetter, letters)
+			m.dies(program, point, 2, "take")
+			rows := testkit.Count(t, m.store, `select count(*) from dead_letter`)
+			audited := testkit.Count(t, m.store, `select (request -> 'receipt' ->> 'taken')::int from operator_audit where action = 'dead_letter.take'`)
+			require.Equal(t, rows, audited, "the counts are of one commit with the rows")
+			var there int
+			testkit.Eventually(t, func() bool {
+				q, err := m.plain.QueueDeclarePassive(message.QueueDeadLetter, true, false, false, false, nil)
+				require.NoError(t, err)
+				there = q.Messages
+				return there >= letters-rows
+			}, 20*time.Second, "what was in hand is back")
+			require.LessOrEqual(t, there, letters-rows+page)
+			require.Equal(t, 1, testkit.Count(t, m.store, `select count(*) from operator_audit where outcome = 'running'`))
+
+			r := m.take(triage.TakeOrder{})
+			require.Equal(t, []int{letters - rows, there - (letters - rows), 0}, []int{r.New, r.Known, r.After})
+			require.Equal(t, letters, m.waiting())
+			require.Equal(t, letters, testkit.Count(t, m.store, `select count(distinct message_id) from dead_letter`))
+		})
+	}
+}
+
+// The process is killed at the second of three rows, at each point of every act: the
+// decision, its audit and its message are there together or not at all.
+func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
+	t.Parallel()
+	program := operators(t)
+	for do, decision := range map[string]string{
+		"requeue": "requeued", "send": "sent", "return": "put_back", "discard": "discarded", "purge": "purged", "reopen": "",
+	} {
+		for _, point := range crashpoint.Triage() {
+			t.Run(do+" "+strings.TrimPrefix(point, "triage:"), func(t *testing.T) {
+				t.Parallel()
+				m := newMailroom(t)
+				action := testkit.Action(t, m.store, "pk.do")
+				for i := range 3 {
+					e := testkit.Execution(t, m.store, action)
+					testkit.Exec(t, m.store, `update execution set status = 'failed' where id = $1`, e.ID)
+					require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, handOver(t, e.ID, "m"+strconv.Itoa(i))))
+				}
+				m.holds(message.QueueDeadLetter, 3)
+				m.take(triage.TakeOrder{})
+				before := testkit.Count(t, m.store, `select count(*) from operator_audit`)
+				ids := m.ids()
+				nth, done := 2, 1 // of three transactions
+				switch do {
+				case "purge":
+					nth, done = 1, 0 // of one, for all three
+				case "reopen":
+					nth, done = 2, 3 // the purge before is done
+				}
+				if point == "triage:committed" {
+					done = map[string]int{"purge": 3, "reopen": 0}[do]
+					if do != "purge" && do != "reopen" {
+						done = 2
+					}
+				}
+				m.dies(program, point, nth, do, ids...)
+				want := decision
+				if do == "reopen" {
+					want = "purged"
+				}
+				require.Equal(t, done, testkit.Count(t, m.store, `select count(*) from dead_letter where decision = $1`, want))
+				require.Equal(t, 3-done, m.waiting())
+				audits := testkit.Count(t, m.store, `select count(*) from operator_audit`) - before
+				sent := testkit.Count(t, m.store, `select coalesce(sum(cardinality(message_ids)), 0) from outbox`)
+				switch do {
+				case "requeue", "send", "return":
+					require.Equal(t, []int{done, done}, []int{audits, sent})
+				case "discard":
+					require.Equal(t, []int{done, 0}, []int{audits, sent})
+				case "purge":
+					require.Equal(t, []int{min(done, 1), 0}, []int{audits, sent})
+				}
+				if do == "requeue" {
+					require.Equal(t, done, testkit.Count(t, m.store, `select count(*) from execution where original_execution is not null`))
+				}
+			})
+		}
+	}
+}

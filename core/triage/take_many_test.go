@@ -1,0 +1,71 @@
+package triage_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// 200,000 letters in the queue, taken while the take is stopped again and again: every
+// time the letters that came in are the rows and those that are left. With as many in the
+// ledger a poll of the dashboard costs no more than with a few.
+func TestTwoHundredThousandLetters(t *testing.T) {
+	t.Parallel()
+	testkit.NeedsSlow(t, "take 200,000 dead letters")
+	const letters = 200_000
+	m := newMailroom(t)
+	for i := range letters {
+		require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, handOver(t, int64(i+1), "m"+strconv.Itoa(i))))
+	}
+	m.holds(message.QueueDeadLetter, letters)
+	began, taken := time.Now(), 0
+	for taken < letters {
+		plan, err := m.operator.PlanTake(t.Context(), triage.TakeOrder{Rate: 1e6})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		r, err := m.operator.Take(triage.WithProgress(ctx, func(done, _ int64) {
+			if done >= letters/4 {
+				stop()
+			}
+		}), plan)
+		stop()
+		require.NoError(t, err)
+		taken += r.Taken
+		require.Equal(t, r.Planned, r.Taken+r.Left)
+		require.Equal(t, taken, m.waiting())
+		m.holds(message.QueueDeadLetter, letters-taken)
+	}
+	t.Logf("%d letters in %s", letters, time.Since(began).Round(time.Second))
+	testkit.Exec(t, m.store, `analyze dead_letter`)
+
+	look := monitor.New(monitor.Config{}, monitor.Deps{Store: m.store})
+	_, err := look.DeadLetters(t.Context())
+	require.NoError(t, err)
+	best := time.Hour
+	for range 20 {
+		began := time.Now()
+		d, err := look.DeadLetters(t.Context())
+		require.NoError(t, err)
+		best = min(best, time.Since(began))
+		require.Len(t, d.Ledger.Recent, monitor.LedgerRecent)
+	}
+	t.Logf("a poll of the list takes %s", best)
+	require.Less(t, best, 50*time.Millisecond, "it does not count them all")
+	purged := 0
+	for purged < letters {
+		plan, err := m.operator.PlanPurge(t.Context(), triage.PurgeOrder{})
+		require.NoError(t, err)
+		r, err := m.operator.Purge(t.Context(), plan)
+		require.NoError(t, err)
+		purged += r.Purged
+		require.Equal(t, letters-purged, m.waiting())
+	}
+}
