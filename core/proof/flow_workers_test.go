@@ -66,6 +66,10 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 		}
 		// It says nothing more of what it runs, however long it takes to be killed.
 		require.NoError(t, doomed.cmd.Process.Signal(syscall.SIGSTOP))
+		testkit.Eventually(t, func() bool { // the server still finishes the statements that it has received
+			return f.count(`SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND application_name = 'attune-executor worker' AND state = 'active'`) == 0
+		}, 10*time.Second, "no statement of a worker is under way")
 		if middle() {
 			return true
 		}
