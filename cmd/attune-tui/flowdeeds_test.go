@@ -63,7 +63,7 @@ func TestLettersOfTheLedgerAreLedByKeys(t *testing.T) {
 	x := i.open("--view", "dlq")
 	x.shows("waiting for a person 4")
 	x.shows(" RW ")
-	x.press("z") // those that wait alone, so that the cursor is always on one
+	x.press("z") // only pending inquiries, so that the cursor is always on one
 
 	x.asks(keymap.Requeue, "Requeue dead letter")
 	x.runs("Requeue dead letter")

@@ -123,7 +123,7 @@ func TestLettersAreTakenAndActedUponByKeys(t *testing.T) {
 	u.holds(message.QueueDeadLetter, 0)
 	require.Equal(t, 6, u.count(waiting))
 	x.shows("waiting for a person 6")
-	x.press("z") // those that wait alone, so that the cursor is always on one
+	x.press("z") // only pending inquiries, so that the cursor is always on one
 
 	x.plans(act.ReturnLetters, "Put back 1 dead letter")
 	x.runs("Put back 1 dead letter")

@@ -46,7 +46,7 @@ type form struct {
 	Inputs map[string]any `yaml:"inputs"`
 	Status attune.Status  `yaml:"status"`
 	Result map[string]any `yaml:"result"`
-	// Columns are some of those that the loader gives an action or a rule.
+	// Columns are some of the columns that the loader writes for an action or a rule.
 	Columns map[string]any `yaml:"columns"`
 }
 

@@ -118,8 +118,8 @@ func (b *bundle) another(rules monitor.Rules) *alerting.Loop {
 	})
 }
 
-// shortened are the built-in rules, all of them enabled, those that wait with a wait
-// of a moment.
+// shortened are the built-in rules, all enabled, with every wait shortened to at most
+// a millisecond.
 func shortened() monitor.Rules {
 	rules := config.Default().Alerts
 	for _, rule := range rules {

@@ -48,7 +48,7 @@ func Engine() []string {
 // letters.
 func Letters() []string {
 	return []string{
-		"letter:before-commit", // the ledger is written, nobody sees it
+		"letter:before-commit", // the ledger is written and not committed
 		"letter:committed",     // the ledger has it, the letter is still the broker's
 		"letter:decided",       // the same, after a round
 	}
@@ -95,7 +95,7 @@ func Worker() []string {
 // from the broker into the ledger.
 func Takes() []string {
 	return []string{
-		"take:before-commit", // a page is written, nobody sees it
+		"take:before-commit", // a page is written and not committed
 		"take:committed",     // the ledger has it, the messages are still the broker's
 		"take:acknowledged",  // they have left the broker
 	}
