@@ -156,6 +156,12 @@ func (t Target) ensure(ctx context.Context, queries *store.Queries) error {
 	return nil
 }
 
+// PolicyLimit is the limit that the action's policy sets; false where it sets none.
+func (t Target) PolicyLimit() (limit int, limited bool) {
+	limit, unlimited := t.policyLimit()
+	return limit, !unlimited
+}
+
 func (t Target) policyLimit() (maximum int, unlimited bool) {
 	if t.unlimited {
 		return Unlimited, true

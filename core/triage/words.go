@@ -43,6 +43,13 @@ type WordPlan struct {
 	Order
 
 	Queues []QueueWord `json:"queues"` // in order of id; empty: the queue would be made
+	// PolicyLimit is the limit of the action's policy; nil where it sets none.
+	PolicyLimit *int `json:"policy_limit,omitempty"`
+}
+
+// AbovePolicy reports whether the order sets a limit above that of the policy.
+func (p *WordPlan) AbovePolicy() bool {
+	return p.Act == Limit && p.PolicyLimit != nil && p.Limit > *p.PolicyLimit
 }
 
 // maxListed bounds the queues that a receipt lists one by one.
@@ -61,6 +68,9 @@ func (t *Triage) PlanWord(ctx context.Context, order Order) (*WordPlan, error) {
 			return err
 		}
 		plan.Group = target.Group
+		if limit, limited := target.PolicyLimit(); limited {
+			plan.PolicyLimit = &limit
+		}
 		plan.Queues, err = admission.Preview(ctx, tx.Queries, target, word)
 		return err
 	})

@@ -94,6 +94,8 @@ type Field struct {
 	Optional bool
 	// Secret is not shown while it is written, Long may be as long as a document.
 	Secret, Long bool
+	// Number is true of a number: typing replaces the one that stands there.
+	Number bool
 }
 
 // Order is what an operator asks for.

@@ -78,7 +78,7 @@ func ForQueue(q *monitor.Queue) Menu {
 			{Kind: PauseQueue, Key: "p", Label: "pause", Help: "admit nothing until it is resumed", Not: pause},
 			{Kind: ResumeQueue, Key: "u", Label: "resume", Help: "admit again, in the same order", Not: resume},
 			{Kind: LimitQueue, Key: "l", Label: "limit", Help: "another limit than the policy's", Fields: []Field{
-				{Name: FieldLimit, Label: "at most at once", Value: limit, Hint: "a number, 1 or more", Check: checkLimit},
+				{Name: FieldLimit, Label: "at most at once", Value: limit, Hint: limitHint(q), Check: checkLimit, Number: true},
 			}},
 			{Kind: ResetQueue, Key: "o", Label: "reset limit", Help: "the policy's limit again", Not: reset},
 			{Kind: RepairQueue, Key: "f", Label: "repair", Help: "count again what its action's queues claim"},
@@ -87,6 +87,15 @@ func ForQueue(q *monitor.Queue) Menu {
 			}},
 		},
 	}
+}
+
+// limitHint says what may be written as a limit, and what the policy says.
+func limitHint(q *monitor.Queue) string {
+	const hint = "a number, 1 or more"
+	if q.LimitFrom.Threshold == nil {
+		return hint
+	}
+	return hint + "; the policy " + q.LimitFrom.Policy + " says " + strconv.FormatInt(*q.LimitFrom.Threshold, 10)
 }
 
 // ForWorker is what may be done with a worker. now is the database's time.

@@ -27,7 +27,7 @@ var stages = map[string]func(b *bundle, acts *fakeActs){
 		b.hold("p")
 	},
 	"confirm": func(b *bundle, _ *fakeActs) {
-		b.press("j", "A", "p", "tab", "tab")
+		b.press("j", "A", "p", "tab")
 		b.typed("the partner is away until noon")
 	},
 	"typed": func(b *bundle, acts *fakeActs) {
@@ -56,7 +56,7 @@ var stages = map[string]func(b *bundle, acts *fakeActs){
 		b.press("j", "A", "p", "y")
 	},
 	"log": func(b *bundle, acts *fakeActs) {
-		b.press("j", "A", "p", "tab", "tab")
+		b.press("j", "A", "p", "tab")
 		b.typed("the partner is away")
 		b.press("tab", "y")
 		b.press("esc", "A", "esc", "A", "p", "esc")
@@ -149,7 +149,7 @@ func TestADialogIsReadableWithoutColour(t *testing.T) {
 	require.Contains(t, b.View(), "▶ p  pause", "the line under the cursor has a mark")
 	require.NotContains(t, b.View(), "\x1b[3")
 	b.press("p")
-	require.Contains(t, b.View(), "[▶cancel ]", "the button in focus has a mark")
+	require.Contains(t, b.View(), "[▶leave it ]", "the button in focus has a mark")
 }
 
 func TestADialogWorksOnTheSmallestScreen(t *testing.T) {
@@ -160,7 +160,7 @@ func TestADialogWorksOnTheSmallestScreen(t *testing.T) {
 	require.Contains(t, b.View(), "clear")
 	b.press("p")
 	require.Contains(t, b.View(), "type core.http_request to confirm")
-	require.Contains(t, b.View(), "cancel")
+	require.Contains(t, b.View(), "leave it")
 	b.typed("core.http_request")
 	b.press("enter")
 	require.Equal(t, 1, acts.count())

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,10 @@ type dialog struct {
 	plan    *act.Plan
 	planned time.Time
 	confirm *widget.Confirm
+	// held is the letter pressed on a button of the question, until it turns out to be
+	// alone; press numbers it.
+	held  tea.KeyMsg
+	press int
 	// relations are what the menu of related things turns to, under a title.
 	relations []screen.Relation
 	title     string
@@ -167,7 +172,7 @@ func (m *Model) dialogKey(msg tea.KeyMsg) tea.Cmd {
 	case keymap.InForm:
 		return m.formKey(action, msg)
 	case keymap.InConfirm:
-		return m.confirmKey(action, msg)
+		return m.questionKey(action, msg)
 	case keymap.InRunning:
 		m.runningKey(action)
 	case keymap.InColumns:
@@ -299,7 +304,7 @@ func (m *Model) planned(msg planMsg) tea.Cmd {
 		d.confirm = widget.NewNotice(list)
 		return nil
 	}
-	d.confirm = widget.NewConfirm(list, msg.plan.Word)
+	d.confirm = widget.NewConfirm(list, msg.plan.Word, cmp.Or(d.item.Label, "run"))
 	return nil
 }
 
@@ -334,10 +339,12 @@ func (m *Model) confirmKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 		return m.backToForm()
 	case keymap.No:
 		answer = widget.Cancelled
-	case keymap.NextPane, keymap.Right:
+	case keymap.NextPane:
 		d.confirm.Move(1)
-	case keymap.PrevPane, keymap.Left:
+	case keymap.PrevPane:
 		d.confirm.Move(-1)
+	case keymap.Left, keymap.Right:
+		d.confirm.Press(action == keymap.Right)
 	case keymap.HalfDown:
 		d.confirm.Scroll(1)
 	case keymap.HalfUp:
@@ -375,7 +382,8 @@ func (m *Model) run() tea.Cmd {
 		d.confirm.Refuse(m.env.Locked)
 		return nil
 	case m.env.Clock.Sub(d.planned) > act.PlanTTL:
-		d.confirm.Refuse("the plan is " + widget.Age(m.env.Clock.Sub(d.planned)) + " old: tab, then r plans again")
+		d.confirm.Press(false) // so that r is no letter of a text
+		d.confirm.Refuse("the plan is " + widget.Age(m.env.Clock.Sub(d.planned)) + " old: r plans again")
 		return nil
 	}
 	op, plan, reason := d.op, d.plan, d.confirm.Reason()

@@ -97,7 +97,8 @@ func acting(t *testing.T, acts *fakeActs, w, h int, change ...func(*Options)) *b
 func (b *bundle) hold(key string) []tea.Cmd {
 	b.t.Helper()
 	_, cmd := b.Update(keyMsg(key))
-	return flatten(cmd)
+	_, answer := b.Update(letterMsg{b.dialog.press})
+	return append(flatten(cmd), flatten(answer)...)
 }
 
 func flatten(cmd tea.Cmd) []tea.Cmd {
@@ -136,8 +137,8 @@ func TestAnActGoesFromItsMenuToItsReceipt(t *testing.T) {
 	require.Equal(t, act.PauseQueue, acts.orders[0].Kind)
 	require.Equal(t, "core.http_request", acts.orders[0].Target.Action)
 	require.Contains(t, b.View(), "Nothing is admitted until it is resumed")
-	require.Contains(t, b.View(), "[▶cancel ]", "the button that cancels has the focus")
-	b.press("shift+tab")
+	require.Contains(t, b.View(), "[▶leave it ]", "the button that leaves it has the focus")
+	b.press("tab")
 	b.typed("yes, maintenance")
 	require.Equal(t, keymap.InConfirm, b.dialog.scope, "letters of the reason confirm nothing")
 	require.Zero(t, acts.count())
@@ -180,7 +181,7 @@ func TestEnterOnTheRunButtonTwiceRunsOnce(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
-	b.press("j", "A", "enter", "tab")
+	b.press("j", "A", "enter", "right")
 	held := b.hold("enter")
 	require.Equal(t, keymap.InRunning, b.dialog.scope)
 	held = append(held, b.hold("y")...)
@@ -232,9 +233,11 @@ func TestEscLeavesEveryStage(t *testing.T) {
 			b.press("esc")
 			require.Equal(t, keymap.InForm, b.dialog.scope)
 			require.NotEqual(t, act.Running, b.last().State)
+			require.Contains(t, b.View(), "7▌", "what was written is still there")
 			b.typed("8")
 			b.press("enter")
-			require.Equal(t, acts.orders[0].Values["limit"]+"8", acts.orders[1].Values["limit"], "what was written is still there")
+			require.Equal(t, "7", acts.orders[0].Values["limit"])
+			require.Equal(t, "8", acts.orders[1].Values["limit"], "typing replaces it")
 			b.press("esc", "esc", "esc")
 			require.Empty(t, b.dialog.scope)
 			require.Zero(t, acts.count())
@@ -296,7 +299,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 	t.Run("confirm, while a reason is typed", func(t *testing.T) {
 		t.Parallel()
 		b := acting(t, &fakeActs{}, 80, 24)
-		b.press("j", "A", "p", "shift+tab", "n", "q", "y")
+		b.press("j", "A", "p", "tab", "n", "q", "y")
 		require.Equal(t, keymap.InConfirm, b.dialog.scope)
 		require.Equal(t, "nqy", b.dialog.confirm.Reason())
 		b.press("esc")
@@ -389,6 +392,19 @@ func TestAFormChecksWhatIsWritten(t *testing.T) {
 	require.Equal(t, "8", acts.orders[0].Values[act.FieldLimit])
 }
 
+func TestTypingReplacesTheNumberOfAForm(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 80, 24)
+	b.press("j", "A", "l")
+	require.Contains(t, b.View(), "typing replaces 4")
+	b.typed("15")
+	b.press("enter")
+	require.Equal(t, "15", acts.orders[0].Values[act.FieldLimit])
+	b.press("esc", "backspace", "2", "enter")
+	require.Equal(t, "12", acts.orders[1].Values[act.FieldLimit], "other keys edit it")
+}
+
 func TestAWordIsAskedForWhereMuchIsTouched(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{word: "core.http_request"}
@@ -399,7 +415,7 @@ func TestAWordIsAskedForWhereMuchIsTouched(t *testing.T) {
 	b.press("enter")
 	require.Zero(t, acts.count())
 	require.Contains(t, b.View(), "✗ type core.http_request to confirm")
-	b.press("tab", "y")
+	b.press("tab", "tab", "tab", "y")
 	require.Zero(t, acts.count(), "the key is too little")
 	b.typed("_request")
 	b.press("enter")

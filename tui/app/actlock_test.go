@@ -157,7 +157,7 @@ func TestPastedTextConfirmsNothing(t *testing.T) {
 func TestTheLogJoinsThisSessionWithWhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)
-	b.press("j", "A", "p", "tab", "tab")
+	b.press("j", "A", "p", "tab")
 	b.typed("disk")
 	b.press("tab")
 	b.press("tab", "enter")

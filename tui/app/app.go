@@ -194,6 +194,8 @@ type Model struct {
 	underWay      map[*act.Operation]context.CancelFunc
 	workers       sync.WaitGroup
 	lastOperation int64
+	// lastPress numbers the letters that were pressed on a button of a question.
+	lastPress int
 	// reports are the operations that have ended and whose end is still in sight.
 	reports  []*act.Operation
 	spinning bool
@@ -333,6 +335,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.planned(msg)
 	case runMsg:
 		return m, m.ran(msg)
+	case letterMsg:
+		return m, tea.Batch(m.letterAlone(msg), m.follow(nil))
 	case savedMsg:
 		m.saved(msg)
 	case copiedMsg:

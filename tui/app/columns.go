@@ -22,6 +22,19 @@ func (m *Model) tableOf(view screen.View) *widget.Table {
 	return nil
 }
 
+// rearrange filters or sorts a view. A cursor that was not moved stays on the first row.
+func (m *Model) rearrange(view screen.View, change func() error) error {
+	t := m.tableOf(view)
+	if t != nil {
+		t.Anew(true)
+	}
+	err := change()
+	if t != nil && err != nil {
+		t.Anew(false)
+	}
+	return err
+}
+
 // openColumns opens the list of the columns of the open view.
 func (m *Model) openColumns() {
 	table := m.table()

@@ -179,7 +179,7 @@ func TestWhereItIsProtectedItsNameIsTypedToAct(t *testing.T) {
 	b := acting(t, acts, 80, 24, func(o *Options) { o.Protected = true })
 	b.press("j", "A", "p")
 	require.Contains(t, b.View(), "type prod-eu to confirm")
-	b.press("tab", "y")
+	b.press("shift+tab", "shift+tab", "y")
 	require.Zero(t, acts.count(), "the key is too little")
 	b.typed("prod-eu")
 	b.press("enter")

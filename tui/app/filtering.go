@@ -79,7 +79,7 @@ func (m *Model) tryFilter() {
 		return
 	}
 	if q.Live() {
-		m.refuseFilter(q.SetFilter(m.input.Value()))
+		m.refuseFilter(m.rearrange(m.view, func() error { return q.SetFilter(m.input.Value()) }))
 		return
 	}
 	_, err := filter.Parse(q.Schema(), m.input.Value())
@@ -103,7 +103,7 @@ func (m *Model) applyFilter(text string) tea.Cmd {
 	if !ok {
 		return nil
 	}
-	if err := f.SetFilter(text); err != nil {
+	if err := m.rearrange(m.view, func() error { return f.SetFilter(text) }); err != nil {
 		m.refuseFilter(err)
 		return nil
 	}

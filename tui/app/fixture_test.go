@@ -294,12 +294,30 @@ func (b *bundle) send(msg tea.Msg) {
 	b.run(cmd)
 }
 
-// press types keys, each as the terminal would send it.
+// press types keys, each as the terminal would send it, with a pause after each.
 func (b *bundle) press(keys ...string) {
 	b.t.Helper()
 	for _, k := range keys {
 		b.send(keyMsg(k))
+		b.pause()
 	}
+}
+
+// pause is the time after which a letter on a button of a question is an answer.
+func (b *bundle) pause() {
+	b.t.Helper()
+	if len(b.dialog.held.Runes) > 0 {
+		b.send(letterMsg{b.dialog.press})
+	}
+}
+
+// quickly types a text with no pause between its letters, and pauses after it.
+func (b *bundle) quickly(text string) {
+	b.t.Helper()
+	for _, r := range text {
+		b.send(keyMsg(string(r)))
+	}
+	b.pause()
 }
 
 func keyMsg(k string) tea.KeyMsg {

@@ -19,6 +19,7 @@ func formFields(list []act.Field) []widget.FormField {
 	for i, f := range list {
 		fields[i] = widget.FormField{
 			Name: f.Name, Label: f.Label, Value: f.Value, Hint: f.Hint, Check: f.Check, Choices: f.Choices, Optional: f.Optional, Secret: f.Secret,
+			Replace: f.Number,
 		}
 		if f.Long {
 			fields[i].Limit = longValue
@@ -57,6 +58,7 @@ func (m *Model) backToForm() tea.Cmd {
 		d.cancel()
 	}
 	d.scope, d.op, d.cancel, d.plan, d.confirm = keymap.InForm, nil, nil, nil, nil
+	d.form.Select()
 	return nil
 }
 

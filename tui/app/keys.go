@@ -195,6 +195,9 @@ func (m *Model) doLive(action keymap.Action) tea.Cmd {
 		if action == keymap.Unmark {
 			m.takes++ // what is being read to be marked no longer is
 		}
+		if t := m.table(); t != nil && action == keymap.Problems {
+			t.Anew(true)
+		}
 		effect := m.screen().Do(action)
 		if action == keymap.Xray && !effect.Handled {
 			return m.openTree()
@@ -253,7 +256,7 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	}
 	m.openFlow(effect)
 	if f, ok := m.screens[effect.Open].(screen.Filterable); ok && effect.Filter != "" {
-		if err := f.SetFilter(effect.Filter); err != nil {
+		if err := m.rearrange(effect.Open, func() error { return f.SetFilter(effect.Filter) }); err != nil {
 			m.say(err.Error())
 		}
 		m.led[effect.Open] = f.Filter()
@@ -297,6 +300,9 @@ func (m *Model) sortKey(name string) tea.Cmd {
 
 // sortBy puts a list in another order, and reads it anew where the database sorts.
 func (m *Model) sortBy(s screen.Sortable, order screen.Order) tea.Cmd {
+	if t := m.table(); t != nil {
+		t.Anew(true)
+	}
 	s.SetOrder(order)
 	if q, ok := s.(screen.Queryable); ok && !q.Live() {
 		return m.restartView()

@@ -25,7 +25,7 @@ func TestAPlanIsExportedAndCopiedBeforeItIsRun(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b, c, folder := planning(t, acts)
-	b.press("A", "p", "tab", "tab")
+	b.press("A", "p", "tab")
 	b.typed("it's late")
 	b.press("tab")
 	require.Equal(t, keymap.InConfirm, b.dialog.scope)

@@ -146,6 +146,8 @@ func TestALimitIsSetAndReset(t *testing.T) {
 	plan := b.plan(act.LimitQueue, target, act.FieldLimit, " 5 ")
 	require.Equal(t, "Limit to 5 pk.limit", plan.Title)
 	require.Contains(t, text(plan.Lines), "limit 1 → 5")
+	require.Contains(t, text(plan.Lines), "5 is above the policy's limit of 1")
+	require.NotContains(t, text(b.plan(act.LimitQueue, target, act.FieldLimit, "1").Lines), "above")
 	receipt := b.run(plan)
 	require.Contains(t, receipt.Next, "has room now")
 	b.run(b.plan(act.ResetQueue, target))

@@ -34,6 +34,10 @@ func (o *Operator) planWord(ctx context.Context, order act.Order) (*act.Plan, er
 	}
 	plan := &act.Plan{Title: wordTitle(asked) + " " + asked.String()}
 	plan.Lines = wordLines(asked, planned.Queues)
+	if planned.AbovePolicy() {
+		plan.Lines = append(plan.Lines, line(act.Plain, ""), line(act.Warn,
+			"%d is above the policy's limit of %d: it overrides the policy until the limit is reset.", asked.Limit, *planned.PolicyLimit))
+	}
 	changed := 0
 	for _, q := range planned.Queues {
 		if q.Changed {
@@ -71,12 +75,15 @@ func wordTitle(order triage.Order) string {
 
 func wordLines(order triage.Order, queues []triage.QueueWord) []act.Line {
 	var lines []act.Line
-	waiting, over := 0, 0
+	waiting, over, unlimited := 0, 0, 0
 	if len(queues) > 1 {
 		lines = append(lines, line(act.Plain, "All %d queues of %s:", len(queues), order.Action))
 	}
 	for i, q := range queues {
 		waiting += q.Waiting
+		if q.After.Limit == nil {
+			unlimited += q.Waiting
+		}
 		if q.After.Limit != nil && q.Active > *q.After.Limit {
 			over += q.Active - *q.After.Limit
 		}
@@ -93,6 +100,9 @@ func wordLines(order triage.Order, queues []triage.QueueWord) []act.Line {
 			line(act.Warn, "Nothing is admitted until it is resumed: %s. What runs goes on.", counted(waiting, "execution waits", "executions wait")))
 	case triage.Resume:
 		lines = append(lines, line(act.Plain, ""), line(act.Note, "%s in the order they came.", counted(waiting, "execution goes on", "executions go on")))
+		if unlimited > 1 {
+			lines = append(lines, line(act.Warn, "There is no limit: %d start at once.", unlimited))
+		}
 	default:
 		if over > 0 {
 			lines = append(lines, line(act.Plain, ""),

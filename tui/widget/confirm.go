@@ -25,15 +25,19 @@ const (
 
 // Confirm shows what would be done and asks whether it shall be: with a reason,
 // and with a word to be typed where a key is too little. The button that cancels
-// has the focus at first, so Enter alone does nothing.
+// has the focus at first, so Enter alone does nothing, and the first tab goes to the reason.
 type Confirm struct {
 	texts   []Text
 	word    string
+	// verb is the text of the button that runs the plan.
+	verb    string
 	reason  *Input
 	typed   *Input
 	focus   int
 	offset  int
 	problem string
+	// moved is true once the operator has moved the focus.
+	moved bool
 	// notice is true when there is nothing to confirm.
 	notice bool
 }
@@ -41,9 +45,12 @@ type Confirm struct {
 // maxReason bounds the length of a reason.
 const maxReason = 500
 
-// NewConfirm makes a confirmation. Without a word a key is enough.
-func NewConfirm(texts []Text, word string) *Confirm {
-	c := &Confirm{texts: texts, word: word, reason: NewInput("", maxReason), typed: NewInput("", maxFormValue), focus: onCancel}
+// NewConfirm makes a confirmation whose button is called by a verb. Without a word a key is enough.
+func NewConfirm(texts []Text, word, verb string) *Confirm {
+	c := &Confirm{
+		texts: texts, word: word, verb: verb, focus: onCancel,
+		reason: NewInput("", maxReason), typed: NewInput("", maxFormValue),
+	}
 	if word != "" {
 		c.focus = onWord
 	}
@@ -59,15 +66,37 @@ func (c *Confirm) Typing() bool { return c.focus == onReason || c.focus == onWor
 // Reason is the reason as it was written.
 func (c *Confirm) Reason() string { return strings.TrimSpace(c.reason.Value()) }
 
-// Move puts the focus n parts further, around the end.
+// Move puts the focus n parts further, around the end. The first step forward goes to the reason.
 func (c *Confirm) Move(n int) {
 	c.problem = ""
+	if !c.notice && !c.moved && n > 0 {
+		c.moved, c.focus = true, onReason
+		return
+	}
+	c.moved = true
 	for !c.notice {
 		c.focus = (c.focus + n + onRun + 1) % (onRun + 1)
 		if c.focus != onWord || c.word != "" {
 			return
 		}
 	}
+}
+
+// Press puts the focus on a button: the one that runs the plan, or the one that leaves it.
+func (c *Confirm) Press(run bool) {
+	c.focus, c.moved = onCancel, true
+	if run && !c.notice {
+		c.focus = onRun
+	}
+}
+
+// Type goes to the reason and writes a text there. A notice has no reason and ignores it.
+func (c *Confirm) Type(msg tea.KeyMsg) {
+	if c.notice {
+		return
+	}
+	c.focus, c.moved = onReason, true
+	c.Update(msg)
 }
 
 // Scroll moves the texts by half pages where they do not fit.
@@ -147,7 +176,7 @@ func (c *Confirm) ask(w int, th *theme.Theme) []string {
 	if c.word != "" {
 		out = append(out, field("type "+Cut(Clean(c.word), w/3)+" to confirm:", c.typed, onWord))
 	}
-	buttons := c.button(" cancel ", onCancel, th) + "  " + c.button(" run ", onRun, th)
+	buttons := c.button(" leave it ", onCancel, th) + "  " + c.button(" "+Cut(Clean(c.verb), w/3)+" ", onRun, th)
 	note := ""
 	if c.problem != "" {
 		note = th.Paint(theme.Bad, "✗ "+Clean(c.problem))

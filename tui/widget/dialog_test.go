@@ -142,10 +142,10 @@ func TestAConfirmationKeepsItsQuestionInSight(t *testing.T) {
 	for i := range 40 {
 		texts = append(texts, Text{Text: fmt.Sprintf("line %d", i)})
 	}
-	c := NewConfirm(texts, "word")
+	c := NewConfirm(texts, "word", "run")
 	lines := c.Lines(40, 8, th)
 	require.Len(t, lines, 8)
-	require.Contains(t, lines[7], "[ cancel ]")
+	require.Contains(t, lines[7], "[ leave it ]")
 	require.Contains(t, strings.Join(lines, "\n"), "more lines: pgdn")
 	c.Scroll(99)
 	require.Contains(t, strings.Join(c.Lines(40, 8, th), "\n"), "line 39")
@@ -154,7 +154,9 @@ func TestAConfirmationKeepsItsQuestionInSight(t *testing.T) {
 	require.Equal(t, Confirmed, c.Yes())
 	require.Equal(t, Confirmed, c.Enter())
 	c.Move(1)
-	require.Equal(t, Cancelled, c.Enter(), "the button that cancels comes next")
+	require.Equal(t, Undecided, c.Enter(), "the reason comes first")
+	c.Move(1)
+	require.Equal(t, Cancelled, c.Enter(), "the button that leaves it comes after the word")
 	notice := NewNotice(texts)
 	notice.Move(1)
 	require.Equal(t, Cancelled, notice.Enter())

@@ -21,6 +21,8 @@ type FormField struct {
 	Optional bool
 	// Secret is not shown while it is written.
 	Secret bool
+	// Replace lets the first letter that is typed replace the value, as numbers want it.
+	Replace bool
 	// Limit bounds the length of the value; zero is 200 characters.
 	Limit int
 }
@@ -31,7 +33,9 @@ type Form struct {
 	inputs []*Input
 	// chosen is the choice of each field that has choices; -1 is none.
 	chosen []int
-	focus  int
+	// selected is true of each field whose value is replaced by what is typed next.
+	selected []bool
+	focus    int
 	// problems are why fields were not taken; general is what concerns none of them.
 	problems map[int]string
 	general  string
@@ -42,7 +46,10 @@ const maxFormValue = 200
 
 // NewForm makes a form with the first field in focus.
 func NewForm(fields []FormField) *Form {
-	f := &Form{fields: fields, inputs: make([]*Input, len(fields)), chosen: make([]int, len(fields)), problems: map[int]string{}}
+	f := &Form{
+		fields: fields, inputs: make([]*Input, len(fields)), chosen: make([]int, len(fields)), problems: map[int]string{},
+		selected: make([]bool, len(fields)),
+	}
 	for i, field := range fields {
 		limit := field.Limit
 		if limit == 0 {
@@ -52,7 +59,15 @@ func NewForm(fields []FormField) *Form {
 		f.inputs[i].Hide(field.Secret)
 		f.chosen[i] = slices.Index(field.Choices, field.Value)
 	}
+	f.Select()
 	return f
+}
+
+// Select selects the values of the fields that are replaced by typing.
+func (f *Form) Select() {
+	for i, field := range f.fields {
+		f.selected[i] = field.Replace && f.inputs[i].Value() != ""
+	}
 }
 
 // Move puts the focus n fields further, around the end.
@@ -67,6 +82,10 @@ func (f *Form) Update(msg tea.KeyMsg) {
 		f.choose(msg, choices)
 		return
 	}
+	if f.selected[f.focus] && (msg.Type == tea.KeyRunes || msg.Type == tea.KeySpace) {
+		f.inputs[f.focus].Clear()
+	}
+	f.selected[f.focus] = false
 	f.inputs[f.focus].Update(msg)
 }
 
@@ -239,6 +258,9 @@ func (f *Form) foot(w int, th *theme.Theme) []string {
 	hint := f.fields[f.focus].Hint
 	if len(f.fields[f.focus].Choices) > 0 {
 		hint += "  (← → choose)"
+	}
+	if f.selected[f.focus] {
+		hint += "; typing replaces " + f.value(f.focus)
 	}
 	lines := []string{""}
 	if f.general != "" {

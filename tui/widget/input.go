@@ -33,6 +33,9 @@ func NewInput(value string, limit int) *Input {
 // Hide has the text shown as dots.
 func (in *Input) Hide(hidden bool) { in.hidden = hidden }
 
+// Clear takes the text away.
+func (in *Input) Clear() { in.model.Reset() }
+
 // Value is the text.
 func (in *Input) Value() string { return in.model.Value() }
 

@@ -55,10 +55,12 @@ type Table struct {
 	key     string
 	// gone is the key of a row that was under the cursor and has left the data.
 	gone string
-	// moved is true once the operator has moved the cursor. Until then it stays
-	// on the first row, whichever that is.
-	moved  bool
-	height int
+	// moved is true once the operator has moved the cursor away from the top.
+	moved bool
+	// atTop keeps a cursor that was not moved on the first row, whichever that is; anew
+	// does so for the rows that come next.
+	atTop, anew bool
+	height      int
 	marks  marks
 	// hidden are the columns that were turned off; nil: none.
 	hidden []bool
@@ -80,11 +82,21 @@ type Table struct {
 // NewTable makes an empty table.
 func NewTable(columns []Column) *Table { return &Table{columns: columns} }
 
-// SetRows replaces the data. The cursor stays on the row it was on, and that
-// row stays on its line of the screen, wherever it went; if it is gone, the
-// cursor keeps its place and Gone says which row was lost.
+// NewFeed makes an empty table of which the newest rows come first: until the operator
+// moves the cursor, it stays on the first row, whichever that is.
+func NewFeed(columns []Column) *Table { return &Table{columns: columns, atTop: true} }
+
+// Anew says whether the next rows are filtered or sorted in another way: a cursor that
+// was not moved goes to the first of them.
+func (t *Table) Anew(on bool) { t.anew = on }
+
+// SetRows replaces the data. The cursor stays on the row it was on, and once it was
+// moved that row stays on its line of the screen, wherever it went; if it is gone,
+// the cursor keeps its place and Gone says which row was lost.
 func (t *Table) SetRows(rows Rows) {
 	t.rows, t.gone = rows, ""
+	follows := t.moved || !t.atTop && !t.anew
+	t.anew = false
 	t.changes.next()
 	t.missing()
 	n := t.len()
@@ -96,14 +108,16 @@ func (t *Table) SetRows(rows Rows) {
 		t.seek()
 	}
 	line := t.cursor - t.offset
-	if t.moved && t.key != "" && (t.cursor >= n || rows.Key(t.cursor) != t.key) {
+	if follows && t.key != "" && (t.cursor >= n || rows.Key(t.cursor) != t.key) {
 		if at, ok := t.find(t.key); ok {
 			t.cursor = at
 		} else {
 			t.gone, t.cursor = t.key, min(t.cursor, n-1)
 		}
 	}
-	t.offset = t.cursor - line
+	if t.moved {
+		t.offset = t.cursor - line
+	}
 	t.settle()
 }
 
@@ -157,7 +171,7 @@ func (t *Table) Move(n int) {
 	t.settle()
 }
 
-// Top moves the cursor to the first row, where it stays whatever comes.
+// Top moves the cursor to the first row.
 func (t *Table) Top() {
 	t.Move(-t.cursor)
 	t.moved = false

@@ -151,12 +151,42 @@ func TestTheCursorFollowsItsRow(t *testing.T) {
 	require.Equal(t, -1, table.Cursor())
 }
 
-func TestAnUntouchedCursorStaysOnTop(t *testing.T) {
+func TestAnUntouchedCursorFollowsItsRowToo(t *testing.T) {
 	t.Parallel()
 	table := NewTable(twoColumns)
 	table.SetRows(numbered{0, 10})
+	table.Lines(40, 11, look(t))
+	table.SetRows(numbered{-5, 15})
+	require.Equal(t, "0", table.Key())
+	require.Zero(t, table.Offset(), "and the rows above it stay in sight")
+	table.Top()
+	table.SetRows(numbered{-7, 17})
+	require.Equal(t, "-5", table.Key())
+	table.SetRows(numbered{0, 10})
+	require.Equal(t, "-5", table.Gone())
+}
+
+func TestAnUntouchedCursorOfAFeedStaysOnTop(t *testing.T) {
+	t.Parallel()
+	table := NewFeed(twoColumns)
+	table.SetRows(numbered{0, 10})
 	table.SetRows(numbered{-5, 15})
 	require.Zero(t, table.Cursor())
+	table.Move(1)
+	table.SetRows(numbered{-7, 17})
+	require.Equal(t, "-4", table.Key())
+}
+
+func TestAnUntouchedCursorGoesToTheFirstRowOfAnotherFilter(t *testing.T) {
+	t.Parallel()
+	table := NewTable(twoColumns)
+	table.SetRows(numbered{0, 10})
+	table.Anew(true)
+	table.SetRows(numbered{3, 4})
+	require.Equal(t, "3", table.Key())
+	require.Empty(t, table.Gone())
+	table.SetRows(numbered{2, 5})
+	require.Equal(t, "3", table.Key())
 }
 
 func TestMovingStaysInside(t *testing.T) {

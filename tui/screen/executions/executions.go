@@ -53,7 +53,7 @@ var columns = []widget.Column{
 
 // New makes the view.
 func New(env *screen.Env) *Executions {
-	x := &Executions{env: env, table: widget.NewTable(columns), preview: true, Sorted: screen.NewSorted(sorts...)}
+	x := &Executions{env: env, table: widget.NewFeed(columns), preview: true, Sorted: screen.NewSorted(sorts...)}
 	x.pages = screen.NewPages(func(r *monitor.Execution) int64 { return x.turn(r.ID) })
 	return x
 }

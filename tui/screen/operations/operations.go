@@ -58,7 +58,7 @@ const detailPage = 16
 // New makes the view.
 func New(env *screen.Env) *Operations {
 	acts := screen.NewPages(func(a *monitor.AuditEntry) int64 { return a.ID })
-	return &Operations{env: env, table: widget.NewTable(columns), Filtered: screen.NewFiltered(fields), acts: acts}
+	return &Operations{env: env, table: widget.NewFeed(columns), Filtered: screen.NewFiltered(fields), acts: acts}
 }
 
 // Below is the id below which acts are read: those beyond the last one that is known
