@@ -62,6 +62,8 @@ type Item struct {
 	Key string
 	// Label is the act in a word or two, Help what it does in a short sentence.
 	Label, Help string
+	// Touches names all that the act touches, where that is more than the target.
+	Touches string
 	// Not says why the act does not apply now. It is empty for those that do.
 	Not string
 	// Target is what this act is about, if not the menu's.

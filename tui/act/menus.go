@@ -81,8 +81,11 @@ func ForQueue(q *monitor.Queue) Menu {
 				{Name: FieldLimit, Label: "at most at once", Value: limit, Hint: limitHint(q), Check: checkLimit, Number: true},
 			}},
 			{Kind: ResetQueue, Key: "o", Label: "reset limit", Help: "the policy's limit again", Not: reset},
-			{Kind: RepairQueue, Key: "f", Label: "repair", Help: "count again what its action's queues claim"},
-			{Kind: ClearQueue, Key: "c", Label: "clear", Help: "cancel those who wait", Not: empty, Fields: []Field{
+			{
+				Kind: RepairQueue, Key: "f", Label: "repair", Help: "recount slots and fix wrong counters",
+				Touches: "all queues of " + q.ActionRef,
+			},
+			{Kind: ClearQueue, Key: "c", Label: "clear", Help: "cancel its waiting executions", Not: empty, Fields: []Field{
 				{Name: FieldOlderThan, Label: "waiting longer than", Hint: "such as 10m or 2h; empty: all", Check: checkOlderThan},
 			}},
 		},

@@ -256,7 +256,7 @@ func (m *Model) formKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 func (m *Model) planFor(order act.Order) tea.Cmd {
 	m.lastOperation++
 	op := &act.Operation{
-		ID: m.lastOperation, Order: order, Title: string(order.Kind) + " " + order.Target.Name, State: act.Planning,
+		ID: m.lastOperation, Order: order, Title: m.askedFor(order), State: act.Planning,
 		Began: m.env.Clock, Progress: &act.Progress{},
 	}
 	m.remember(op)
@@ -278,6 +278,14 @@ func (m *Model) planFor(order act.Order) tea.Cmd {
 		return planMsg{op: op, plan: plan, err: err}
 	}
 	return tea.Batch(ask, m.spin())
+}
+
+// askedFor names an order in a line, before its plan does.
+func (m *Model) askedFor(order act.Order) string {
+	if m.dialog.item.Label == "" {
+		return string(order.Kind) + " " + order.Target.Name
+	}
+	return m.dialog.item.Label + " " + cmp.Or(m.dialog.item.Touches, order.Target.Name)
 }
 
 // planned takes over a plan. One that was left meanwhile is dropped.

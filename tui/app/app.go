@@ -383,13 +383,21 @@ func (m *Model) Wait(atMost time.Duration) {
 // say shows a short message for a few seconds.
 func (m *Model) say(text string) { m.toast, m.toastAt = text, m.env.Clock }
 
-// goTo opens a view and remembers the way back.
+// goTo turns to a view. The numbered ones are at the top, so nothing is above them but
+// the end of the program; the others are opened from the present view.
 func (m *Model) goTo(view screen.View) tea.Cmd {
+	numbered := slices.Contains(Views, view)
 	if view == m.view {
+		if numbered {
+			m.trail = nil
+		}
 		return nil
 	}
 	from := m.here()
 	m.hideSecrets()
+	if numbered {
+		return m.switchView(from, view, nil)
+	}
 	return m.leaveFor(from, view)
 }
 

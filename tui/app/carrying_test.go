@@ -287,7 +287,6 @@ func TestAnExportSaysHowFarItIsAndIsStopped(t *testing.T) {
 	_, write := b.Update(keyMsg("j"))
 	b.exportUnderWay().Progress.Set(4_200, 0)
 	require.Contains(t, b.messages(), "writing export of executions: 4")
-	b.press("q")
 	require.False(t, quits(t, b, "q"), "leaving asks first")
 	b.press("3", "e", "x")
 	b.run(write)

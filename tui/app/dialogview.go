@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -116,7 +117,7 @@ func (m *Model) dialogTitle() string {
 	case keymap.InMenu:
 		return widget.Clean(d.menu.Target.Name)
 	case keymap.InForm:
-		return d.item.Label + " " + widget.Clean(d.target().Name)
+		return d.item.Label + " " + widget.Clean(cmp.Or(d.item.Touches, d.target().Name))
 	default:
 		return widget.Clean(d.op.Title)
 	}

@@ -95,18 +95,17 @@ func TestTheLogIsFiltered(t *testing.T) {
 func TestEscClearsTheFilterFirst(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30)
-	b.press("2", "3")
+	b.press("4", "j", "o", "x")
 	b.filtered("status:failed")
 	b.press("esc")
 	require.Equal(t, keymap.InExecutions, b.view)
 	require.Empty(t, b.executions.Filter())
 	b.press("esc")
-	require.Equal(t, keymap.InQueues, b.view)
-	b.press("3")
-	b.filtered("status:failed")
+	require.Equal(t, keymap.InWorkers, b.view)
+	b.press("o", "x")
 	b.press("q")
-	require.Equal(t, keymap.InQueues, b.view)
-	require.Equal(t, "status:failed", b.executions.Filter())
+	require.Equal(t, keymap.InWorkers, b.view)
+	require.Equal(t, "worker:7", b.executions.Filter(), "q leaves the filter")
 }
 
 // The rows of a queue and of a worker are searched.

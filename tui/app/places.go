@@ -62,15 +62,20 @@ func (p spot) same(other spot) bool {
 	return p.view == other.view && p.shown == other.shown && p.filter == other.filter
 }
 
-// leaveFor turns from a place to a view, whose content is in place already, and
-// remembers the way back.
+// leaveFor turns from a place to a view that is opened from there, whose content is in
+// place already, and remembers the way up.
 func (m *Model) leaveFor(from spot, view screen.View) tea.Cmd {
-	m.leftAt(from)
-	m.trail = append(slices.Clip(m.trail), from)
-	if len(m.trail) > maxTrail {
-		m.trail = m.trail[1:]
+	trail := append(slices.Clip(m.trail), from)
+	if len(trail) > maxTrail {
+		trail = trail[1:]
 	}
-	m.view = view
+	return m.switchView(from, view, trail)
+}
+
+// switchView turns from a place to a view, from which the trail leads up.
+func (m *Model) switchView(from spot, view screen.View, trail []spot) tea.Cmd {
+	m.leftAt(from)
+	m.trail, m.view = trail, view
 	m.arrive()
 	return m.resume()
 }

@@ -184,7 +184,7 @@ var Table = append([]Binding{
 	{MarkRange, []string{"V"}, "V", "", "mark from the last mark to here", GroupRows, markScopes, 0, false},
 	{MarkAll, []string{"*"}, "*", "", "mark all that the filter matches now", GroupRows, markScopes, 0, false},
 	{Unmark, []string{"\\"}, "\\", "", "take all marks away", GroupRows, markScopes, 0, false},
-	{Back, []string{"esc"}, "esc", "back", "back, close, clear the filter", GroupRows, []Scope{Everywhere}, 10, false},
+	{Back, []string{"esc"}, "esc", "up", "go up: close, clear the filter, go back", GroupRows, []Scope{Everywhere}, 10, false},
 	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, []Scope{InQueues, InExecutions, InWorkers, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 4, false},
 	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, []Scope{InQueues, InWorkers, InExecutions, InWorkflows, InInquiries, InBroker, InAlerts, InDeadLetters}, 5, false},
 	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, letterScopes, 0, false},
@@ -204,7 +204,7 @@ var Table = append([]Binding{
 	{Faster, []string{"-"}, "-", "", "poll more often", GroupView, []Scope{Everywhere}, 0, false},
 	{Theme, []string{"t"}, "t", "", "next theme", GroupView, []Scope{Everywhere}, 0, false},
 	{Help, []string{"?"}, "?", "help", "keys that work here", GroupView, []Scope{Everywhere}, 99, false},
-	{Quit, []string{"q"}, "q", "quit", "up one level; quit at the top", GroupView, []Scope{Everywhere}, 12, false},
+	{Quit, []string{"q"}, "q", "quit", "go up; quit at a numbered view", GroupView, []Scope{Everywhere}, 12, false},
 	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
 
 	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, actScopes, 2, true},

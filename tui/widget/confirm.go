@@ -27,8 +27,8 @@ const (
 // and with a word to be typed where a key is too little. The button that cancels
 // has the focus at first, so Enter alone does nothing, and the first tab goes to the reason.
 type Confirm struct {
-	texts   []Text
-	word    string
+	texts []Text
+	word  string
 	// verb is the text of the button that runs the plan.
 	verb    string
 	reason  *Input

@@ -61,7 +61,7 @@ type Table struct {
 	// does so for the rows that come next.
 	atTop, anew bool
 	height      int
-	marks  marks
+	marks       marks
 	// hidden are the columns that were turned off; nil: none.
 	hidden []bool
 	// scroll is how many columns were scrolled past.

@@ -61,7 +61,7 @@ func (q *Queue) head(d *monitor.QueueDetail, w int) []string {
 		limit += " by " + widget.Clean(from)
 	}
 	facts := []string{limit, q.drains(d), "enqueued " + e.Num(d.Enqueued), "done " + e.Num(d.Completed)}
-	line, hint := " "+e.Paint(theme.Dim, strings.Join(facts, " · ")), e.Paint(theme.Dim, "tab: limits, times")
+	line, hint := " "+e.Paint(theme.Dim, strings.Join(facts, " · ")), e.Paint(theme.Dim, "tab: limits, times; A there acts on the queue")
 	if widget.Width(line)+widget.Width(hint) < w-2 {
 		line = widget.Spread(line, hint, w-1)
 	}

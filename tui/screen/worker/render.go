@@ -140,7 +140,7 @@ func (v *Worker) running(w, h int) []string {
 	if d == nil {
 		return e.Missing(screen.FeedWorker, "what it has", w)[1:]
 	}
-	lines := []string{v.heading(!v.inHistory, "RUNNING HERE "+total(d), w)}
+	lines := []string{v.heading(!v.inHistory, "ASSIGNED HERE "+total(d), w)}
 	if len(v.rows) == 0 {
 		return append(lines, " "+e.Paint(theme.Dim, "Nothing."))
 	}
@@ -313,7 +313,7 @@ func Pane(e *screen.Env, s *Subject, w, h int) []string {
 	left := Strip(e, s.Worker.ID, lw-1)
 	left = append(left, Facts(e, s)...)
 	if d := Detail(e, s.Worker.ID); d != nil && h-len(left) >= 5 {
-		left = append(left, "", " "+e.Paint(theme.Dim, "RUNNING HERE "+total(d)))
+		left = append(left, "", " "+e.Paint(theme.Dim, "ASSIGNED HERE "+total(d)))
 		if len(d.Running) > 0 {
 			t := newTable()
 			t.Focus(false)

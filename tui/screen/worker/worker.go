@@ -130,8 +130,13 @@ func (v *Worker) Select(line int) bool {
 	return true
 }
 
-// Acts is what may be done with the worker.
+// Acts is what may be done with the execution under the cursor, or with the worker where
+// the keys go to its history and where it has no rows.
 func (v *Worker) Acts() (act.Menu, bool) {
+	if at := v.table.Cursor(); at >= 0 && !v.inHistory {
+		r := v.rows[at]
+		return act.ForExecution(&monitor.Execution{ID: r.ID, ActionRef: r.ActionRef, Status: r.Status}), true
+	}
 	s := Find(v.env, v.id)
 	if s.Orphan || v.env.Data.Workers == nil {
 		return act.Menu{}, false
