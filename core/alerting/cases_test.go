@@ -77,6 +77,19 @@ var cases = map[string]alertCase{
 		},
 		undo: func(b *bundle) { b.exec(`update lost_work set at = now() - interval '2 minutes'`) },
 	},
+	"action_failing": {
+		target: "demo.sleep",
+		make: func(b *bundle) {
+			action := testkit.Action(b.t, b.store, "demo.sleep")
+			for range 12 {
+				testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusFailed })
+			}
+			for range 11 {
+				testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusCompleted })
+			}
+		},
+		undo: func(b *bundle) { b.exec(`update execution set finished_at = now() - interval '6 minutes' where id in (select id from execution order by id limit 2)`) },
+	},
 	"rule_failing": {
 		target: "pk.on_push",
 		make: func(b *bundle) {

@@ -3,6 +3,13 @@ package config
 // measures is everything that alert rules can watch.
 var measures = []Measure{
 	{
+		Name: "action_failures", Unit: UnitRatio, Each: "action", View: "executions",
+		About:   "The share of an action's executions that failed, timed out or were abandoned, of those that ended in the last five minutes; 0 while ten or fewer did.",
+		Why:     "The action is broken, or what it needs is down.",
+		Summary: "{target} fails: {value} of its executions",
+		Hint:    "{detail}",
+	},
+	{
 		Name: "active_workers", Unit: UnitCount, View: "workers",
 		About:   "Workers that are given work: active by their row and by their heartbeat, neither cordoned nor draining nor suspect.",
 		Why:     "With none, every execution fails at once or waits, as executor.no_workers says.",

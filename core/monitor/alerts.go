@@ -395,6 +395,8 @@ func filterOf(measure config.Measure, target string) string {
 		return action
 	case measure.Each == "worker":
 		return target
+	case measure.Each == "action":
+		return "action:" + target + " status:failed,timeout,abandoned"
 	case measure.Name == "stuck_seconds" || measure.Name == "scheduled_overdue":
 		return "status:scheduled"
 	default:

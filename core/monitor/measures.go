@@ -114,8 +114,10 @@ const (
 	// gapNear is how far ahead the first gap between partitions is at most when it
 	// is measured: those that are made for the day after are not late yet.
 	gapNear = 3 * 24 * time.Hour
-	// fewEnds is how many executions make a ratio.
-	fewEnds = 20
+	// fewEnds is how many executions make a ratio; of one action more than fewFailures
+	// must have failed.
+	fewEnds     = 20
+	fewFailures = 10
 	// measureProbes is how many queues of workers without a probe are asked for.
 	measureProbes = 50
 	// probeValid is how long what the probe of a worker has found counts.
@@ -126,7 +128,7 @@ const (
 
 // databaseMeasures are those that are unknown when the database is.
 var databaseMeasures = []string{
-	"active_workers", "dead_letter_depth", "dead_letter_rate", "dead_letters_growth", "execution_timeouts", "failing_rules", "failure_ratio",
+	"action_failures", "active_workers", "dead_letter_depth", "dead_letter_rate", "dead_letters_growth", "execution_timeouts", "failing_rules", "failure_ratio",
 	"head_wait", "heartbeat_age", "idle_slots", "installation_faults", "leaked_slots", "loop_silence", "outbox_age", "partitions_missing", "paused_wait", "queue_fill", "queue_growth",
 	"queue_length", "queue_paused", "replica_problems", "replica_silence", "replicas", "retry_rate", "scheduled_overdue", "stuck_seconds",
 	"suspect_seconds", "unhealthy_workers", "work_queue_items", "worker_queue_depth", "workers_deactivated", "workers_missing",
@@ -265,12 +267,67 @@ func (m *Monitor) measureShares(ctx context.Context, tx *store.Tx, all *Measures
 		return fmt.Errorf("count failures: %w", err)
 	}
 	all.share("failure_ratio", ends.Failed, ends.Ended, "ended")
+	if err := m.measureActions(ctx, tx, all); err != nil {
+		return err
+	}
 	oldest, err := tx.AlertOutbox(ctx)
 	if err != nil {
 		return fmt.Errorf("look at the outbox: %w", err)
 	}
 	all.set("outbox_age", max(oldest, 0), "")
 	return nil
+}
+
+// measureActions looks for actions whose executions fail, and for what most of these say.
+func (m *Monitor) measureActions(ctx context.Context, tx *store.Tx, all *Measures) error {
+	rows, err := tx.AlertActionEnds(ctx, measureEnds, fewFailures)
+	if err != nil {
+		return fmt.Errorf("count failures by action: %w", err)
+	}
+	all.know("action_failures")
+	if len(rows) == 0 {
+		return nil
+	}
+	actions := make([]string, len(rows))
+	for i := range rows {
+		actions[i] = rows[i].ActionRef
+	}
+	said, err := tx.AlertActionReasons(ctx, reasonScan, actions)
+	if err != nil {
+		return fmt.Errorf("ask why executions of actions failed: %w", err)
+	}
+	for _, row := range rows {
+		if row.Bad == 0 {
+			continue
+		}
+		detail := fmt.Sprintf("%d failed in 5m", row.Failed)
+		if reason := commonest(said, row.ActionRef); reason != "" {
+			detail += ", most with: " + reason
+		}
+		all.add("action_failures", Sample{Target: row.ActionRef, Value: float64(row.Bad) / float64(row.Bad+row.Good), Detail: detail})
+	}
+	return nil
+}
+
+// commonest is what most of the failed executions of an action say: one of the reasons
+// that differ by numbers only.
+func commonest(said []store.AlertActionReasonsRow, action string) string {
+	counts, example := map[string]int64{}, map[string]string{}
+	best := ""
+	for _, r := range said {
+		if r.ActionRef != action || r.Reason == "" {
+			continue
+		}
+		key := alike(r.Reason)
+		counts[key] += r.N
+		if example[key] == "" {
+			example[key] = r.Reason
+		}
+		if counts[key] > counts[best] || counts[key] == counts[best] && key < best {
+			best = key
+		}
+	}
+	return example[best]
 }
 
 // measurePartitions counts what is missing of the partitions of each table, by

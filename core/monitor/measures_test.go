@@ -96,6 +96,59 @@ func TestSharesAreRightHoweverManyEnd(t *testing.T) {
 	require.InDelta(t, 0.1, ratio, 0.01)
 }
 
+// TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError.
+func TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	bad, good := testkit.Action(t, st, "ops.deploy"), testkit.Action(t, st, "ops.sync")
+	insert := func(action testkit.ActionRow, status string, n int, result string) {
+		testkit.Exec(t, st, `insert into execution (action, action_ref, status, result)
+			select $1, $2, $3::execution_status_enum, $4::jsonb from generate_series(1, $5::int)`, action.ID, action.Ref, status, result, n)
+	}
+	insert(bad, "failed", 9, `{"error": "Traceback:\n  deploy.py\nno route to host 10.0.0.7\n"}`)
+	insert(bad, "failed", 3, `{"error": "disk full"}`)
+	insert(bad, "completed", 4, `{}`)
+	insert(good, "failed", 11, `{"error": "late"}`)
+	insert(good, "completed", 30, `{}`)
+	testkit.Exec(t, st, `update execution set finished_at = now()`)
+	all, err := New(Config{}, Deps{Store: st}).Measure(t.Context())
+	require.NoError(t, err)
+	var found []Condition
+	for _, c := range Judge(config.Default().Alerts, all) {
+		if c.Rule == "action_failing" {
+			found = append(found, c)
+		}
+	}
+	require.Len(t, found, 1)
+	require.Equal(t, "ops.deploy", found[0].Target)
+	require.Equal(t, "ops.deploy fails: 75 % of its executions", found[0].Summary)
+	require.Equal(t, "12 failed in 5m, most with: no route to host 10.0.0.7", found[0].Hint)
+	require.Equal(t, "action:ops.deploy status:failed,timeout,abandoned", found[0].filter)
+}
+
+// TestTheReasonOfAFailureIsTheLastLineOfStandardError.
+func TestTheReasonOfAFailureIsTheLastLineOfStandardError(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "ops.deploy")
+	for result, want := range map[string]string{
+		`{"error": "Traceback (most recent call last):\n  x\nKeyError: 'host'\n"}`:                   "KeyError: 'host'",
+		`{"error": "Command exited with code 7", "stderr_log": "one\ncannot reach the registry\r\n"}`: "cannot reach the registry",
+		`{"message": "action exited with code 7", "stderr": "disk full"}`:                             "disk full",
+		`{"error": "Command exited with code 7", "stderr": "  \n"}`:                                    "Command exited with code 7",
+		`{"message": "Worker queue TTL expired"}`:                                                     "Worker queue TTL expired",
+	} {
+		var id int64
+		require.NoError(t, st.Pool().QueryRow(t.Context(), `insert into execution (action, action_ref, status, result)
+			values ($1, $2, 'failed', $3::jsonb) returning id`, action.ID, action.Ref, result).Scan(&id))
+		m := New(Config{}, Deps{Store: st})
+		page, err := m.Executions(t.Context(), ExecutionFilter{IDs: []int64{id}}, 0)
+		require.NoError(t, err)
+		require.Len(t, page.List, 1)
+		require.Equal(t, want, page.List[0].Reason)
+	}
+}
+
 // silentProbe is a broker that does not answer.
 type silentProbe struct{}
 
@@ -164,7 +217,7 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 		args []any
 	}{
 		"AlertLive": {store.AlertLive, []any{bound, 300.0}}, "AlertLeaks": {store.AlertLeaks, []any{bound}},
-		"AlertEnds": {store.AlertEnds, []any{bound}}, "AlertRetries": {store.AlertRetries, []any{bound}},
+		"AlertEnds": {store.AlertEnds, []any{bound}}, "AlertActionEnds": {store.AlertActionEnds, []any{bound, 10}}, "AlertRetries": {store.AlertRetries, []any{bound}},
 		"AlertLetters": {store.AlertLetters, []any{bound}}, "AlertLostWork": {store.AlertLostWork, nil},
 		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},
 	} {

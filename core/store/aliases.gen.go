@@ -14,6 +14,8 @@ type (
 	AdoptWorkflowParams             = db.AdoptWorkflowParams
 	AdoptedActionsWithRetriesRow    = db.AdoptedActionsWithRetriesRow
 	Alert                           = db.Alert
+	AlertActionEndsRow              = db.AlertActionEndsRow
+	AlertActionReasonsRow           = db.AlertActionReasonsRow
 	AlertEndsRow                    = db.AlertEndsRow
 	AlertLeaksRow                   = db.AlertLeaksRow
 	AlertLettersRow                 = db.AlertLettersRow
@@ -487,6 +489,8 @@ const (
 	AdoptWorkflow                         = db.AdoptWorkflow
 	AdoptedActionsWithRetries             = db.AdoptedActionsWithRetries
 	AdvanceWorkflows                      = db.AdvanceWorkflows
+	AlertActionEnds                       = db.AlertActionEnds
+	AlertActionReasons                    = db.AlertActionReasons
 	AlertEnds                             = db.AlertEnds
 	AlertLeaks                            = db.AlertLeaks
 	AlertLetters                          = db.AlertLetters

@@ -116,6 +116,49 @@ FROM ends x
 WHERE x.finished_at > now() - interval '15 minutes'
   AND x.id >= coalesce((SELECT max(o.oldest) FROM ends o WHERE o.n >= sqlc.arg(bound)::bigint), 0);
 
+-- name: AlertActionEnds :many
+-- Of each action of which more than a few executions ended badly in five minutes: how
+-- many did, and how many ended at all. Of each way to end the newest are read; where
+-- there are more, both counts of the share go back to the same execution.
+WITH bad AS MATERIALIZED (
+    SELECT f.id, f.action_ref, s.status, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest, f.finished_at
+    FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+    CROSS JOIN LATERAL (SELECT e.id, e.action_ref, e.finished_at FROM execution e
+                        WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                        ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
+), failing AS MATERIALIZED (
+    SELECT b.action_ref, count(*) AS n FROM bad b WHERE b.finished_at > now() - interval '5 minutes'
+    GROUP BY b.action_ref HAVING count(*) > sqlc.arg(few)::bigint
+), good AS MATERIALIZED (
+    SELECT c.id, c.action_ref, c.finished_at, count(*) OVER () AS n, min(c.id) OVER () AS oldest
+    FROM (SELECT e.id, e.action_ref, e.finished_at FROM execution e
+          WHERE e.finished_status >= 'completed' AND e.finished_status <= 'completed' AND EXISTS (SELECT FROM failing)
+          ORDER BY e.finished_status, e.id DESC LIMIT 5 * sqlc.arg(bound)::bigint) c
+), since AS (
+    SELECT greatest(coalesce((SELECT max(b.oldest) FROM bad b WHERE b.n >= sqlc.arg(bound)::bigint), 0),
+                    coalesce((SELECT max(g.oldest) FROM good g WHERE g.n >= 5 * sqlc.arg(bound)::bigint), 0)) AS id
+)
+SELECT f.action_ref, f.n AS failed,
+       (SELECT count(*) FROM bad b, since s
+        WHERE b.action_ref = f.action_ref AND b.id >= s.id AND b.finished_at > now() - interval '5 minutes') AS bad,
+       (SELECT count(*) FROM good g, since s
+        WHERE g.action_ref = f.action_ref AND g.id >= s.id AND g.finished_at > now() - interval '5 minutes') AS good
+FROM failing f ORDER BY f.n DESC, f.action_ref LIMIT 100;
+
+-- name: AlertActionReasons :many
+-- What the newest that ended badly say, by their actions.
+SELECT f.action_ref, coalesce(CASE WHEN pg_column_size(f.result) < 8000
+             THEN left(substring(rtrim(coalesce(
+                 CASE WHEN coalesce(f.result ->> 'message', f.result ->> 'error') LIKE '% exited with code %'
+                      THEN nullif(btrim(coalesce(f.result ->> 'stderr_log', f.result ->> 'stderr'), E' \t\r\n'), '') END,
+                 f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 80) END, '')::text AS reason, count(*) AS n
+FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+CROSS JOIN LATERAL (SELECT e.action_ref, e.result FROM execution e
+                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                    ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
+WHERE f.action_ref = ANY (sqlc.arg(actions)::text[])
+GROUP BY 1, 2;
+
 -- name: RaiseAlerts :many
 -- Opens the alerts of conditions that hold, and takes over their newest values. One
 -- that has held for as long as its rule asks fires. news says that it fires now.

@@ -10,6 +10,109 @@ import (
 	"time"
 )
 
+const AlertActionEnds = `-- name: AlertActionEnds :many
+WITH bad AS MATERIALIZED (
+    SELECT f.id, f.action_ref, s.status, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest, f.finished_at
+    FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+    CROSS JOIN LATERAL (SELECT e.id, e.action_ref, e.finished_at FROM execution e
+                        WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                        ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
+), failing AS MATERIALIZED (
+    SELECT b.action_ref, count(*) AS n FROM bad b WHERE b.finished_at > now() - interval '5 minutes'
+    GROUP BY b.action_ref HAVING count(*) > $2::bigint
+), good AS MATERIALIZED (
+    SELECT c.id, c.action_ref, c.finished_at, count(*) OVER () AS n, min(c.id) OVER () AS oldest
+    FROM (SELECT e.id, e.action_ref, e.finished_at FROM execution e
+          WHERE e.finished_status >= 'completed' AND e.finished_status <= 'completed' AND EXISTS (SELECT FROM failing)
+          ORDER BY e.finished_status, e.id DESC LIMIT 5 * $1::bigint) c
+), since AS (
+    SELECT greatest(coalesce((SELECT max(b.oldest) FROM bad b WHERE b.n >= $1::bigint), 0),
+                    coalesce((SELECT max(g.oldest) FROM good g WHERE g.n >= 5 * $1::bigint), 0)) AS id
+)
+SELECT f.action_ref, f.n AS failed,
+       (SELECT count(*) FROM bad b, since s
+        WHERE b.action_ref = f.action_ref AND b.id >= s.id AND b.finished_at > now() - interval '5 minutes') AS bad,
+       (SELECT count(*) FROM good g, since s
+        WHERE g.action_ref = f.action_ref AND g.id >= s.id AND g.finished_at > now() - interval '5 minutes') AS good
+FROM failing f ORDER BY f.n DESC, f.action_ref LIMIT 100
+`
+
+type AlertActionEndsRow struct {
+	ActionRef string
+	Failed    int64
+	Bad       int64
+	Good      int64
+}
+
+// Of each action of which more than a few executions ended badly in five minutes: how
+// many did, and how many ended at all. Of each way to end the newest are read; where
+// there are more, both counts of the share go back to the same execution.
+func (q *Queries) AlertActionEnds(ctx context.Context, bound int64, few int64) ([]AlertActionEndsRow, error) {
+	rows, err := q.db.Query(ctx, AlertActionEnds, bound, few)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AlertActionEndsRow
+	for rows.Next() {
+		var i AlertActionEndsRow
+		if err := rows.Scan(
+			&i.ActionRef,
+			&i.Failed,
+			&i.Bad,
+			&i.Good,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const AlertActionReasons = `-- name: AlertActionReasons :many
+SELECT f.action_ref, coalesce(CASE WHEN pg_column_size(f.result) < 8000
+             THEN left(substring(rtrim(coalesce(
+                 CASE WHEN coalesce(f.result ->> 'message', f.result ->> 'error') LIKE '% exited with code %'
+                      THEN nullif(btrim(coalesce(f.result ->> 'stderr_log', f.result ->> 'stderr'), E' \t\r\n'), '') END,
+                 f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 80) END, '')::text AS reason, count(*) AS n
+FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
+CROSS JOIN LATERAL (SELECT e.action_ref, e.result FROM execution e
+                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
+                    ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
+WHERE f.action_ref = ANY ($2::text[])
+GROUP BY 1, 2
+`
+
+type AlertActionReasonsRow struct {
+	ActionRef string
+	Reason    string
+	N         int64
+}
+
+// What the newest that ended badly say, by their actions.
+func (q *Queries) AlertActionReasons(ctx context.Context, bound int64, actions []string) ([]AlertActionReasonsRow, error) {
+	rows, err := q.db.Query(ctx, AlertActionReasons, bound, actions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AlertActionReasonsRow
+	for rows.Next() {
+		var i AlertActionReasonsRow
+		if err := rows.Scan(&i.ActionRef, &i.Reason, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const AlertEnds = `-- name: AlertEnds :one
 WITH ends AS MATERIALIZED (
     SELECT f.id, s.status, f.finished_at, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest

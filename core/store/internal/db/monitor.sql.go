@@ -194,7 +194,10 @@ const MonitorExecutionsByID = `-- name: MonitorExecutionsByID :many
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
        e.started_at, e.finished_at, e.retry_count, e.max_retries,
        coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
-             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '')::text AS reason
+             THEN left(substring(rtrim(coalesce(
+                 CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
+                      THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
+                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS reason
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY ($1::bigint[])
 ORDER BY e.id DESC
@@ -253,8 +256,11 @@ func (q *Queries) MonitorExecutionsByID(ctx context.Context, ids []int64) ([]Mon
 
 const MonitorFailReasons = `-- name: MonitorFailReasons :many
 SELECT s.status::text AS status,
-       coalesce(CASE WHEN pg_column_size(f.result) < 2000
-           THEN left(coalesce(f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), 80) END, '')::text AS reason, count(*) AS n
+       coalesce(CASE WHEN pg_column_size(f.result) < 8000
+             THEN left(substring(rtrim(coalesce(
+                 CASE WHEN coalesce(f.result ->> 'message', f.result ->> 'error') LIKE '% exited with code %'
+                      THEN nullif(btrim(coalesce(f.result ->> 'stderr_log', f.result ->> 'stderr'), E' \t\r\n'), '') END,
+                 f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 80) END, '')::text AS reason, count(*) AS n
 FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
 CROSS JOIN LATERAL (SELECT e.id, e.result
                     FROM execution e
@@ -678,7 +684,10 @@ const MonitorPublishedByID = `-- name: MonitorPublishedByID :many
 SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, e.created, e.updated,
        e.started_at, e.retry_count, e.max_retries,
        coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
-             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '')::text AS reason
+             THEN left(substring(rtrim(coalesce(
+                 CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
+                      THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
+                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS reason
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY ($1::bigint[])
 ORDER BY e.id DESC
@@ -1183,7 +1192,10 @@ WHERE (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
   AND (cardinality($12::text[]) + cardinality($13::text[]) = 0 OR (
        SELECT r.reason ~* ALL ($12::text[]) AND NOT (r.reason ~* ANY ($13::text[]))
        FROM (SELECT coalesce(CASE WHEN e.status IN ('failed', 'cancelled', 'timeout', 'abandoned') AND pg_column_size(e.result) < 8000
-             THEN left(coalesce(e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), 300) END, '') AS reason) r))
+             THEN left(substring(rtrim(coalesce(
+                 CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
+                      THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
+                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '') AS reason) r))
 ORDER BY CASE WHEN $14::bool THEN e.id ELSE -e.id END LIMIT $15::bigint
 `
 
