@@ -88,7 +88,9 @@ var cases = map[string]alertCase{
 				testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusCompleted })
 			}
 		},
-		undo: func(b *bundle) { b.exec(`update execution set finished_at = now() - interval '6 minutes' where id in (select id from execution order by id limit 2)`) },
+		undo: func(b *bundle) {
+			b.exec(`update execution set finished_at = now() - interval '6 minutes' where id in (select id from execution order by id limit 2)`)
+		},
 	},
 	"rule_failing": {
 		target: "pk.on_push",

@@ -132,10 +132,10 @@ func TestTheReasonOfAFailureIsTheLastLineOfStandardError(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "ops.deploy")
 	for result, want := range map[string]string{
-		`{"error": "Traceback (most recent call last):\n  x\nKeyError: 'host'\n"}`:                   "KeyError: 'host'",
+		`{"error": "Traceback (most recent call last):\n  x\nKeyError: 'host'\n"}`:                    "KeyError: 'host'",
 		`{"error": "Command exited with code 7", "stderr_log": "one\ncannot reach the registry\r\n"}`: "cannot reach the registry",
 		`{"message": "action exited with code 7", "stderr": "disk full"}`:                             "disk full",
-		`{"error": "Command exited with code 7", "stderr": "  \n"}`:                                    "Command exited with code 7",
+		`{"error": "Command exited with code 7", "stderr": "  \n"}`:                                   "Command exited with code 7",
 		`{"message": "Worker queue TTL expired"}`:                                                     "Worker queue TTL expired",
 	} {
 		var id int64
