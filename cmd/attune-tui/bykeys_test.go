@@ -85,14 +85,14 @@ func (x *terminal) asks(action keymap.Action, title string) {
 	x.shows("─ " + title)
 }
 
-// runButton is on the screen when a plan can be confirmed. Before that it is being
-// made, and a key would be lost.
-const runButton = "[ run ]"
+// buttons is a part of the line with the two buttons, which is on the screen when a plan
+// can be confirmed. Before that the plan is being made, and a key would be lost.
+const buttons = "leave it ]"
 
 // runs confirms a plan and waits for its receipt.
 func (x *terminal) runs(title string) {
 	x.t.Helper()
-	x.shows(runButton)
+	x.shows(buttons)
 	x.press("y")
 	x.reports(title)
 }

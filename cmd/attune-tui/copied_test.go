@@ -80,13 +80,13 @@ func TestCopiedCommandsDoWhatTheirPlansSay(t *testing.T) {
 				x.plans(c.kind, c.title)
 			}
 			x.press(c.enters...)
-			x.shows(runButton)
+			x.shows(buttons)
 			before := testkit.Count(t, st, `select count(*) from operator_audit`)
 			x.press("c")
 			x.shows("given to the terminal")
 			line := x.call("show-buffer")
 			x.press("Escape")
-			x.hides(runButton)
+			x.hides(buttons)
 			require.Equal(t, before, testkit.Count(t, st, `select count(*) from operator_audit`))
 			run := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(line, "\n", c.more+"\n")+c.more)
 			run.Env = []string{"PATH=" + filepath.Dir(executor) + ":" + os.Getenv("PATH"), "HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, nobody[1]}

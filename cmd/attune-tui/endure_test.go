@@ -26,7 +26,7 @@ func TestAQueueIsPausedWhileTheWindowChanges(t *testing.T) {
 		x.call("resize-window", "-x", size[0], "-y", size[1])
 	}
 	x.shows("Pause demo.sleep")
-	x.shows(runButton)
+	x.shows(buttons)
 	require.Zero(t, testkit.Count(t, st, `select count(*) from execution_admission_state where paused`))
 	x.press("y")
 	x.shows("✓ Pause demo.sleep")
@@ -59,7 +59,7 @@ func TestAKilledDashboardLeavesNothingBehind(t *testing.T) {
 	x.shows("worker-a")
 	x.shows(" RW ")
 	x.press("A", "c")
-	x.shows(runButton)
+	x.shows(buttons)
 	x.press("y")
 	x.shows("✓ Cordon worker worker-a")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where cordoned`))
@@ -78,7 +78,7 @@ func TestTwoDashboardsSeeWhatEachDoes(t *testing.T) {
 		x.shows("worker-a")
 		x.shows(" RW ")
 		x.press("A", "c")
-		x.shows(runButton)
+		x.shows(buttons)
 	}
 	one.press("y")
 	one.shows("✓ Cordon worker worker-a")

@@ -45,7 +45,7 @@ func (x *terminal) plansAll(all int) {
 	x.press("*")
 	x.shows(fmt.Sprintf("%d marked", all))
 	x.plansMarked(act.RetryExecution, fmt.Sprintf("Retry %d executions", manyFailed))
-	x.shows(runButton)
+	x.shows(buttons)
 }
 
 // reads waits for a text and returns the numbers in it.
@@ -75,11 +75,11 @@ func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
 	x := openTerminal(t, url, "--view", "executions", "--refresh", "500ms")
 	x.plansAll(manyFailed)
 	x.press("Escape", "Escape")
-	x.hides(runButton)
+	x.hides(buttons)
 	late := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
 	x.shows(fmt.Sprintf(" %d ✗ failed", late.ID)) // polls go on around the marks
 	x.plansMarked(act.RetryExecution, fmt.Sprintf("Retry %d executions", manyFailed))
-	x.shows(runButton)
+	x.shows(buttons)
 	x.press("y")
 	x.reads(`([1-9]\d*)/50`)
 	for _, size := range [][2]string{{"60", "15"}, {"20", "4"}, {"140", "40"}} {

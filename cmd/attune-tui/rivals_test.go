@@ -26,7 +26,7 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 		x.plans(act.LimitQueue, "limit queue demo.sleep")
 		x.press("BSpace", []string{"3", "5"}[at], "Enter")
 		x.shows("limit 1 → ")
-		x.shows(runButton)
+		x.shows(buttons)
 	}
 	for _, x := range two {
 		x.press("y")
@@ -40,7 +40,7 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 
 	for _, x := range two {
 		x.plans(act.PauseQueue, "Pause demo.sleep")
-		x.shows(runButton)
+		x.shows(buttons)
 	}
 	for _, x := range two {
 		x.press("y")
@@ -66,7 +66,7 @@ func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	require.NoError(t, err)
 	two[0].shows("an operator acts on them: attune-tui bob@ops")
 	two[0].plansTake(40)
-	two[0].shows(runButton)
+	two[0].shows(buttons)
 	two[0].press("y")
 	two[0].shows("is in use by attune-tui bob@ops")
 	two[0].press("Escape", "Escape", "Escape", "Escape")
@@ -74,7 +74,7 @@ func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	rival.Release(t.Context())
 	for _, x := range two {
 		x.plansTake(40)
-		x.shows(runButton)
+		x.shows(buttons)
 	}
 	for _, x := range two {
 		x.press("y")
