@@ -61,6 +61,11 @@ ATTUNE_TEST_AMQP_URL=$(url ATTUNE__MESSAGE_QUEUE__URL)
 ATTUNE_TEST_MANAGEMENT_URL=$(url ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL)
 export ATTUNE_TEST_DATABASE_URL ATTUNE_TEST_AMQP_URL ATTUNE_TEST_MANAGEMENT_URL
 
+# A process with the race detector waits a second before it ends, each of 80 test
+# programs and each command that a test runs.
+GORACE="atexit_sleep_ms=0 ${GORACE:-}"
+export GORACE
+
 [ $# -gt 0 ] || set -- ./...
 {
 	go test -race -count=1 -p "${TEST_PARALLEL:-2}" -timeout "${TEST_TIMEOUT:-15m}" "$@" 2>&1
@@ -80,4 +85,7 @@ awk -v code="$code" -v seconds=$(($(date +%s) - began)) '
 		printf ", %ds\n", seconds
 		if (failed) printf "failed packages:%s\n", names
 	}' "$log"
+printf 'slowest packages:\n'
+awk '$1 == "ok" || $1 == "FAIL" && NF > 2 { print $3, $2 }' "$log" | sort -rn | head -10 |
+	while read -r seconds package; do printf '  %8s  %s\n' "$seconds" "$package"; done
 exit "$code"

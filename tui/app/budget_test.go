@@ -54,41 +54,6 @@ func TestAFrameCostsTheSameWhateverIsBehindIt(t *testing.T) {
 	}
 }
 
-// TestTheLedgerCostsLittle: with 5,000 dead letters listed a poll is taken over in some
-// milliseconds, and a frame costs what it costs with a few. No body is read for either.
-func TestTheLedgerCostsLittle(t *testing.T) {
-	t.Parallel()
-	few, many := started(t, longLedger(100), 140, 40), started(t, longLedger(6_000), 140, 40)
-	for _, b := range []*bundle{few, many} {
-		b.press("5")
-		for range 80 {
-			b.press("G")
-		}
-	}
-	require.GreaterOrEqual(t, many.letters.Len(), 5_000)
-	fastest := time.Hour
-	for range 20 {
-		begun := time.Now()
-		many.apply(screen.FeedDeadLetters, many.env.Data.DeadLetters)
-		fastest = min(fastest, time.Since(begun))
-	}
-	frame := func(b *bundle) time.Duration {
-		fastest := time.Hour
-		for i := range 60 {
-			begun := time.Now()
-			b.Update(keyMsg([]string{"k", "j", "ctrl+u", "ctrl+d"}[i%4]))
-			_ = b.View()
-			fastest = min(fastest, time.Since(begun))
-		}
-		return fastest
-	}
-	small, large := frame(few), frame(many)
-	t.Logf("a poll %s; a frame %s with 100 rows, %s with %d", fastest, small, large, many.letters.Len())
-	require.Less(t, fastest, 20*large, "a poll arranges every row, which takes some ten frames: 5 ms where a frame takes 0.5")
-	require.Less(t, large, 4*small)
-	require.Nil(t, many.env.Data.Letter, "nothing was shown, so nothing was read")
-}
-
 // TestAKeyIsAnsweredWhileEveryPollIsStuck runs no command at all: what a key changes
 // is drawn from the model, and nothing is waited for.
 func TestAKeyIsAnsweredWhileEveryPollIsStuck(t *testing.T) {

@@ -1,0 +1,62 @@
+package app
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-go/attune/tui/screen"
+)
+
+// cpuTime is what this thread has used of a processor. On a busy machine a poll is
+// interrupted again and again, which a clock would count.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used))
+	return time.Duration(used.Nano())
+}
+
+// TestTheLedgerCostsLittle: what a poll costs grows with the dead letters that are listed
+// and no faster (5,000 take 5 ms on a machine that does nothing else), and a frame costs
+// what it costs with a few. No body is read for either.
+func TestTheLedgerCostsLittle(t *testing.T) {
+	t.Parallel()
+	few, many := started(t, longLedger(500), 140, 40), started(t, longLedger(6_000), 140, 40)
+	for _, b := range []*bundle{few, many} {
+		b.press("5")
+		for range 80 {
+			b.press("G")
+		}
+	}
+	require.GreaterOrEqual(t, many.letters.Len(), 5_000)
+	poll := func(b *bundle) time.Duration {
+		begun := cpuTime(t)
+		b.apply(screen.FeedDeadLetters, b.env.Data.DeadLetters)
+		return cpuTime(t) - begun
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	some, all := time.Hour, time.Hour
+	for range 20 {
+		some, all = min(some, poll(few)), min(all, poll(many))
+	}
+	frame := func(b *bundle) time.Duration {
+		fastest := time.Hour
+		for i := range 60 {
+			begun := time.Now()
+			b.Update(keyMsg([]string{"k", "j", "ctrl+u", "ctrl+d"}[i%4]))
+			_ = b.View()
+			fastest = min(fastest, time.Since(begun))
+		}
+		return fastest
+	}
+	small, large := frame(few), frame(many)
+	t.Logf("with %d rows a poll takes %s and a frame %s, with %d %s and %s", few.letters.Len(), some, small, many.letters.Len(), all, large)
+	require.Less(t, all, 20*some, "ten times as many rows took twenty times as long")
+	require.Less(t, large, 4*small)
+	require.Nil(t, many.env.Data.Letter, "nothing was shown, so nothing was read")
+}
