@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -100,14 +99,14 @@ func TestACancelHoldsWhoeverDies(t *testing.T) {
 	s.diary.longest = 60 * time.Millisecond
 	s.worker("w1")
 	s.worker("w2")
-	points := crashpoint.Engine()
-	first, second := s.doomed(points[rand.IntN(len(points))]), s.doomed(points[rand.IntN(len(points))])
+	points, dice := crashpoint.Engine(), testkit.Dice(t)
+	first, second := s.doomed(dice, points[dice.IntN(len(points))]), s.doomed(dice, points[dice.IntN(len(points))])
 	var stops []stop
 	acted := map[triage.CancelOutcome]int{}
 	some := func() {
 		recent := s.asked[max(0, len(s.asked)-60):]
 		for range 2 {
-			for _, st := range s.cancel(recent[rand.IntN(len(recent))]) {
+			for _, st := range s.cancel(recent[dice.IntN(len(recent))]) {
 				stops = append(stops, st)
 				acted[st.Outcome]++
 			}

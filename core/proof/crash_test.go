@@ -2,6 +2,7 @@ package proof
 
 import (
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -13,8 +14,8 @@ import (
 
 // doomed starts a replica that dies at the point, at one of the first times it
 // comes there.
-func (s *stage) doomed(point string) *process {
-	nth := 1 + rand.IntN(4)
+func (s *stage) doomed(dice *rand.Rand, point string) *process {
+	nth := 1 + dice.IntN(4)
 	s.t.Logf("a replica dies at %s, reach %d", point, nth)
 	return s.serve(dieAt(point, nth))
 }
@@ -25,15 +26,18 @@ func (s *stage) doomed(point string) *process {
 // every slot is given back (S1, S2, S6, S7, S13, S14; L2, L3, L5).
 func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
 	t.Parallel()
-	for _, point := range testkit.Some(crashpoint.Engine(), 4) {
-		t.Run(point, func(t *testing.T) {
+	for _, course := range testkit.Courses(crashpoint.Engine()) {
+		t.Run(strings.Join(course, ","), func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s, dice := newStage(t), testkit.Dice(t)
 			s.worker("w1")
 			s.worker("w2")
-			victim := s.doomed(point)
-			ids := s.load(victim.killed)
-			s.age()
+			var ids []int64
+			for _, point := range course {
+				victim := s.doomed(dice, point)
+				ids = append(ids, s.load(victim.killed)...)
+				s.age()
+			}
 			next := s.serve()
 			s.over()
 			s.requireOnce(ids)
@@ -46,13 +50,13 @@ func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
 // a third one finishes.
 func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
 	t.Parallel()
-	for _, pair := range testkit.Some(pairs(crashpoint.Engine()), 2) {
+	for _, pair := range testkit.Some(t, pairs(crashpoint.Engine()), 1) {
 		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s, dice := newStage(t), testkit.Dice(t)
 			s.worker("w1")
 			s.worker("w2")
-			first, second := s.doomed(pair[0]), s.doomed(pair[1])
+			first, second := s.doomed(dice, pair[0]), s.doomed(dice, pair[1])
 			ids := s.load(func() bool { return first.killed() && second.killed() })
 			s.age()
 			third := s.serve()
@@ -80,7 +84,7 @@ func pairs(points []string) (all [][2]string) {
 // nothing that it still does counts twice.
 func TestAReplicaThatStandsStillIsFollowedByAnotherAndDoesNoHarmLater(t *testing.T) {
 	t.Parallel()
-	for _, point := range testkit.Some(crashpoint.Engine(), 1) {
+	for _, point := range testkit.Some(t, crashpoint.Engine(), 1) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)

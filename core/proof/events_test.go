@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,15 +75,17 @@ func (s *stage) requireGates(events int) {
 // executions. Another one goes on from the database and the broker.
 func TestEventsSurviveAReplicaThatDiesAtAnyPoint(t *testing.T) {
 	t.Parallel()
-	for i, point := range testkit.Some(append(crashpoint.Events(), crashpoint.Engine()...), 2) {
-		t.Run(point, func(t *testing.T) {
+	for _, course := range testkit.Courses(append(crashpoint.Events(), crashpoint.Engine()...)) {
+		t.Run(strings.Join(course, ","), func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
 			s.gates()
 			s.worker("w1")
-			victim := s.serve(dieAt(point, 1+i%3))
-			events := s.emitGates(victim.killed)
-			s.age()
+			events := 0
+			for i, point := range course {
+				events += s.emitGates(s.serve(dieAt(point, 1+i%3)).killed)
+				s.age()
+			}
 			next := s.serve()
 			s.requireGates(events)
 			require.Zero(t, next.stop(t))

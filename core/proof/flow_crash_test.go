@@ -40,15 +40,16 @@ func deaths() (all []death) {
 // the same ends, each of them run once.
 func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
 	t.Parallel()
-	for _, d := range testkit.Some(deaths(), 3) {
-		t.Run(d.String(), func(t *testing.T) {
+	for _, course := range testkit.Courses(deaths()) {
+		t.Run(fmt.Sprint(course), func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)
 			f.worker("w1")
 			f.worker("w2")
-			victim := f.serve(dieAt(d.point, d.nth))
-			f.until(victim.killed)
-			f.age()
+			for _, d := range course {
+				f.until(f.serve(dieAt(d.point, d.nth)).killed)
+				f.age()
+			}
 			next := f.serve()
 			f.over()
 			f.requireFlows()
@@ -61,7 +62,7 @@ func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
 // third one finishes.
 func TestAWorkflowSurvivesTwoReplicasThatDie(t *testing.T) {
 	t.Parallel()
-	for i, pair := range testkit.Some(pairs(flowPoints()), 1) {
+	for i, pair := range testkit.Some(t, pairs(flowPoints()), 1) {
 		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)

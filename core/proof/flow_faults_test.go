@@ -97,7 +97,7 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 // and when the first one goes on, nothing that it still does counts twice.
 func TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater(t *testing.T) {
 	t.Parallel()
-	for _, d := range testkit.Some(deaths(), 1) {
+	for _, d := range testkit.Some(t, deaths(), 1) {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)

@@ -100,7 +100,7 @@ func (q *quarrel) answer(id int64, who string) {
 func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	points := []string{"inquiry:before-commit", "inquiry:committed", "round:committed", "advancement:committed", "outbox:before-publish", "outbox:after-publish"}
-	for _, point := range testkit.Some(points, 1) {
+	for _, point := range testkit.Some(t, points, 1) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)

@@ -3,6 +3,8 @@ package testkit
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -20,14 +22,38 @@ func NeedsSlow(t testing.TB, what string) {
 }
 
 // Some are n of all cases of a test, drawn anew in each run, and all of them in the
-// long courses. A failure names its case, so that it can be tried again.
-func Some[T any](all []T, n int) []T {
+// long courses.
+func Some[T any](t testing.TB, all []T, n int) []T {
+	t.Helper()
 	if Slow() || n >= len(all) {
 		return all
 	}
 	drawn := make([]T, 0, n)
-	for _, i := range rand.Perm(len(all))[:n] {
+	for _, i := range Dice(t).Perm(len(all))[:n] {
 		drawn = append(drawn, all[i])
 	}
 	return drawn
+}
+
+// SeedVariable is the environment variable that repeats the draws of a run.
+const SeedVariable = "ATTUNE_TEST_SEED"
+
+// Dice are a test's own source of chance. A test that fails names the seed.
+func Dice(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv(SeedVariable), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("drawn with %s=%d", SeedVariable, seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// Courses are the cases of a test, by the stage that they share: in the long courses
+// each has one of its own, else all of them follow one another on one.
+func Courses[T any](all []T) [][]T {
+	if !Slow() {
+		return [][]T{all}
+	}
+	return slices.Collect(slices.Chunk(all, 1))
 }
