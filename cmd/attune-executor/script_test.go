@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/store"
@@ -30,11 +32,23 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) != "attune-executor" {
 		testkit.Together()
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(checked{m}, map[string]func(){
 		"attune-executor": func() {
 			os.Exit(execute(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 		},
 	})
+}
+
+// checked runs the tests and fails when one of them left a goroutine behind.
+type checked struct{ *testing.M }
+
+func (c checked) Run() int {
+	code := c.M.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // noExitPause spares every command the second that the race detector waits

@@ -14,9 +14,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/attune-go/attune/core/gate"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // sql is an error as the store gives it.
 func sql(code, message string) error {
