@@ -19,8 +19,7 @@ const (
 	alertRows     = 500
 	alertHistory  = 100
 	alertOverview = 50
-	// evaluatedWithin is how old the newest evaluation is at most while somebody
-	// evaluates.
+	// evaluatedWithin is how old the newest evaluation of a live replica may be.
 	evaluatedWithin = time.Minute
 	// unevaluatedAfter is how long an alert has not been evaluated before that is
 	// said.
@@ -73,10 +72,12 @@ type Alert struct {
 // Alerts is what is wrong and what was.
 type Alerts struct {
 	Reading
-	// Evaluated says whether a replica of the engine evaluates the rules, and
+	// Evaluated says whether a live replica of the engine evaluates the rules, and
 	// EvaluatedAt when the newest evaluation was; nil if none is known.
 	Evaluated   bool       `json:"evaluated"`
 	EvaluatedAt *time.Time `json:"evaluated_at"`
+	// Judged says that this program evaluated the rules itself because no replica does.
+	Judged bool `json:"judged,omitempty"`
 	// Note says what else must be known to read the rest rightly; empty if nothing.
 	Note string `json:"note,omitempty"`
 	// Open are the alerts whose condition holds, the worst first; Recent those that
@@ -161,7 +162,7 @@ func (m *Monitor) readAlerts(ctx context.Context, tx *store.Tx, s shape, now tim
 	if err != nil || !there {
 		return nil, err
 	}
-	replicas, err := m.readReplicas(ctx, tx, s)
+	replicas, err := m.readReplicas(ctx, tx, s, now)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,8 @@ func (m *Monitor) readAlerts(ctx context.Context, tx *store.Tx, s shape, now tim
 	return a, nil
 }
 
-// evaluation finds the newest evaluation by a replica that lives.
+// evaluation finds the newest evaluation. It counts only if its replica is alive: the
+// alerts that a dead replica stored say nothing about now.
 func (a *Alerts) evaluation(replicas *Replicas, now time.Time) {
 	if replicas == nil {
 		return
@@ -194,8 +196,8 @@ func (a *Alerts) evaluation(replicas *Replicas, now time.Time) {
 		if a.EvaluatedAt == nil || at.After(*a.EvaluatedAt) {
 			a.EvaluatedAt = &at
 		}
+		a.Evaluated = a.Evaluated || r.Alive() && now.Sub(at) <= evaluatedWithin
 	}
-	a.Evaluated = a.EvaluatedAt != nil && now.Sub(*a.EvaluatedAt) <= evaluatedWithin
 }
 
 func (m *Monitor) alertOf(row *store.Alert) Alert {
@@ -281,6 +283,7 @@ func (m *Monitor) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 	}
 	m.holdAlerts(a)
 	a.order(m.rules())
+	a.Judged = true
 	return measured, nil
 }
 

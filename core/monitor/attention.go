@@ -28,19 +28,19 @@ type Finding struct {
 // the engine has evaluated.
 var brokerMeasures = []string{"broker_alarms"}
 
-// Attention is what needs attention, the worst first: the alerts, if a replica of
-// the engine evaluates them; else the same rules judged at once by what was read
-// here, without waiting for as long as they ask; and besides, whatever the rules, the
-// questions that wait and the workflows that are paused or have failed. It is a pure function: either
-// argument may be nil, and growth is the change of the dead-letter depth over the
-// last minutes, nil while that is unknown.
+// Attention is what needs attention, the worst first: the alerts, if a live replica
+// evaluates them or this program has; else the same rules, evaluated by what the
+// overview and the broker tell, without waiting for as long as they ask. It adds open
+// inquiries and paused and failed workflows, whatever the rules. It is a pure function:
+// either argument may be nil, and growth is the change of the dead-letter depth over
+// the last minutes, nil while that is unknown.
 func Attention(o *Overview, b *Broker, growth *int64) []Finding {
 	instant := instantMeasures(o, b, growth)
 	rules := Rules(config.Default().Alerts)
 	if o != nil && o.rules != nil {
 		rules = o.rules
 	}
-	if o == nil || o.Alerts == nil || !o.Alerts.Evaluated {
+	if o == nil || o.Alerts == nil || !o.Alerts.Evaluated && !o.Alerts.Judged {
 		return withFlows(findings(worstFirst(Judge(rules, instant))), o)
 	}
 	only := newMeasures()

@@ -196,7 +196,7 @@ func (m *Monitor) measureShared(ctx context.Context, tx *store.Tx, s shape, all 
 		return err
 	}
 	all.workQueues(waiting)
-	replicas, err := m.readReplicas(ctx, tx, s)
+	replicas, err := m.readReplicas(ctx, tx, s, all.At)
 	if err != nil {
 		return err
 	}

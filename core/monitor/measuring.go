@@ -87,7 +87,7 @@ func (m *Measures) replicas(all *Replicas, waiting int64) {
 		r := &all.List[i]
 		where := fmt.Sprintf("host %s, pid %d", r.Host, r.PID)
 		m.add("replica_silence", Sample{Target: r.Short(), Value: r.Age.Seconds(), Detail: where, Since: &r.LastSeen})
-		if !r.alive() {
+		if !r.Alive() {
 			continue
 		}
 		alive++
@@ -108,7 +108,11 @@ func (m *Measures) replicas(all *Replicas, waiting int64) {
 	if waiting > 0 {
 		detail = fmt.Sprintf(": %s", Plural(waiting, "execution waits", "executions wait"))
 	}
-	m.set("replicas", float64(alive), detail)
+	sample := Sample{Value: float64(alive), Detail: detail}
+	if alive == 0 {
+		sample.Since = all.LastSeen
+	}
+	m.Samples["replicas"] = []Sample{sample}
 }
 
 // alarms takes over the alarms of the broker.

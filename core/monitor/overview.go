@@ -30,7 +30,7 @@ func (m *Monitor) Overview(ctx context.Context) (*Overview, error) {
 		}
 		o.everyWorker = workers
 		o.Workers, o.WorkerList = sumWorkers(workers, m.judgeAt(o.At)), unwellFirst(workers, m.judgeAt(o.At))
-		if o.Replicas, err = m.readReplicas(ctx, tx, s); o.Replicas != nil {
+		if o.Replicas, err = m.readReplicas(ctx, tx, s, o.At); o.Replicas != nil {
 			o.Replicas.At = o.At
 		}
 		if err != nil {

@@ -38,6 +38,8 @@ type Replicas struct {
 	Total int64     `json:"total"`
 	Well  int64     `json:"well"`
 	List  []Replica `json:"list"`
+	// LastSeen is the newest report of any replica, listed or not; nil without one.
+	LastSeen *time.Time `json:"last_seen,omitempty"`
 }
 
 // Replica is one running copy of the engine, as it reports itself.
@@ -112,7 +114,7 @@ type ReplicaLoop struct {
 func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 	r := &Replicas{}
 	err := m.database(ctx, "replicas", &r.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
-		read, err := m.readReplicas(ctx, tx, s)
+		read, err := m.readReplicas(ctx, tx, s, r.At)
 		if read != nil {
 			read.Reading = r.Reading
 			*r = *read
@@ -123,7 +125,7 @@ func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 }
 
 // readReplicas is nil where the schema has no replicas.
-func (m *Monitor) readReplicas(ctx context.Context, tx *store.Tx, s shape) (*Replicas, error) {
+func (m *Monitor) readReplicas(ctx context.Context, tx *store.Tx, s shape, now time.Time) (*Replicas, error) {
 	if !s.shared { // then the schema is older than the table, or not ours
 		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
 	}
@@ -144,7 +146,20 @@ func (m *Monitor) readReplicas(ctx context.Context, tx *store.Tx, s shape) (*Rep
 		if len(one.Problems) == 0 {
 			r.Well++
 		}
+		if r.LastSeen == nil || one.LastSeen.After(*r.LastSeen) {
+			r.LastSeen = &one.LastSeen
+		}
 		r.List = append(r.List, one)
+	}
+	if len(rows) > 0 {
+		return r, nil
+	}
+	last, err := tx.ViewReplicas(ctx, replicaAlive.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("find the last report of a replica: %w", err)
+	}
+	if last.Silent >= 0 {
+		r.LastSeen = new(now.Add(-seconds(last.Silent)))
 	}
 	return r, nil
 }
@@ -156,7 +171,7 @@ func (r *Replica) judge() {
 	if r.Late {
 		r.Problems = append(r.Problems, "silent for "+span(r.Age))
 	}
-	if !r.alive() {
+	if !r.Alive() {
 		return // what it said last is worth nothing any more
 	}
 	for _, fault := range r.Details.Installation {
@@ -168,8 +183,8 @@ func (r *Replica) judge() {
 	}
 }
 
-// alive says whether it has reported itself lately.
-func (r *Replica) alive() bool { return r.State != StateVanished && r.Age <= replicaAlive }
+// Alive reports whether it has reported itself within the last 30 seconds.
+func (r *Replica) Alive() bool { return r.State != StateVanished && r.Age <= replicaAlive }
 
 // troubles is what is wrong with its connections and its round.
 func (r *Replica) troubles() (list []string) {

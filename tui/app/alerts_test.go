@@ -204,3 +204,69 @@ func TestTheAlertsTabCountsWhatIsLoud(t *testing.T) {
 		require.Contains(t, b.frame()[1], name+" 1]")
 	}
 }
+
+// dead is an installation whose replicas were killed: the alerts that they stored are
+// old, and the rules were evaluated by the dashboard.
+func dead() *fakeSource {
+	source := sample()
+	overview, judged := *source.overview, *source.alerts
+	overview.Alerts = sampleAlerts(overview.Reading)
+	overview.Alerts.Evaluated = false
+	judged.Evaluated, judged.Judged = false, true
+	judged.Open = []monitor.Alert{
+		{Rule: "no_replica", Severity: monitor.LevelCritical, State: monitor.AlertFiring, Summary: "no replica of the engine runs", Since: *ago(132 * time.Second), View: "overview"},
+		{Rule: "dead_letters_lost", Severity: monitor.LevelCritical, State: monitor.AlertFiring, Summary: "only a full look finds this", Since: frozen, View: "broker"},
+	}
+	source.overview, source.alerts = &overview, &judged
+	return source
+}
+
+// TestWithoutAReplicaAllViewsSayTheSame: the header, the overview and the alerts, live
+// and in a snapshot.
+func TestWithoutAReplicaAllViewsSayTheSame(t *testing.T) {
+	t.Parallel()
+	b := started(t, dead(), 140, 40)
+	for _, view := range []string{"1", "7"} {
+		b.press(view)
+		require.Contains(t, b.header(), "■ 2 crit")
+		require.Contains(t, b.View(), "only a full look finds this")
+		require.Regexp(t, `no replica of the engine runs.* 2m`, b.View(), "since the last sign of life")
+		require.NotContains(t, b.View(), "head waits 14m2s", "what a dead replica stored is no news")
+	}
+	require.NotContains(t, b.View(), "by the engine")
+	snapshot, err := Take(t.Context(), dead(), Options{Clock: func() time.Time { return frozen }}, "", 140, 40)
+	require.NoError(t, err)
+	require.Contains(t, snapshot.Text(), "■ 2 crit")
+}
+
+// TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem, and no longer.
+func TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem(t *testing.T) {
+	t.Parallel()
+	source := dead()
+	source.overview.Alerts.Evaluated = true
+	b := started(t, source, 140, 40)
+	poll := func(evaluated bool) {
+		o := *b.source.overview
+		alerts := *o.Alerts
+		alerts.Evaluated = evaluated
+		o.Alerts = &alerts
+		b.source.overview = &o
+		b.run(b.fetch(screen.FeedOverview, false))
+	}
+	require.Zero(t, source.count(screen.FeedAlerts))
+	poll(false)
+	require.Equal(t, 1, source.count(screen.FeedAlerts), "as soon as it is known")
+	require.Contains(t, b.header(), "■ 2 crit")
+	due := b.timers.due(screen.FeedAlerts)
+	require.Len(t, due, 1)
+	require.Equal(t, judgeEvery, due[0].after)
+	poll(false)
+	require.Equal(t, 1, source.count(screen.FeedAlerts), "no second chain")
+	b.press("2")
+	require.Equal(t, 2, source.count(screen.FeedAlerts))
+	due = b.timers.due(screen.FeedAlerts)
+	poll(true)
+	require.NotContains(t, b.header(), "■ 2 crit")
+	b.send(due[len(due)-1].msg)
+	require.Equal(t, 2, source.count(screen.FeedAlerts), "a replica evaluates them again")
+}

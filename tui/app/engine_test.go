@@ -16,7 +16,7 @@ import (
 func unwell() *fakeSource {
 	s := sample()
 	r := &s.overview.Replicas.List[1]
-	r.Problems, r.Late, s.overview.Replicas.Well = []string{"silent for 41s"}, true, 1
+	r.Age, r.Problems, r.Late, s.overview.Replicas.Well = 41*time.Second, []string{"silent for 41s"}, true, 1
 	return s
 }
 
@@ -30,6 +30,7 @@ func TestTheOverviewSaysWhatIsWrongWithAReplica(t *testing.T) {
 
 	wide := strings.Join(started(t, unwell(), 140, 40).frame(), "\n")
 	require.Less(t, strings.Index(wide, "✗ c77b9d20 engine-b"), strings.Index(wide, "● 5e0f3c1a engine-a"))
+	require.Regexp(t, `✗ c77b9d20 engine-b +-- `, wide, "whether it is connected is not known")
 	require.Contains(t, wide, "NEEDS ATTENTION")
 
 	none := sample()

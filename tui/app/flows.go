@@ -108,7 +108,7 @@ func (m *Model) inquiryBadge() string {
 // behind lists the feeds that a first reading has shown to be wanted.
 func (m *Model) behind() []screen.Feed {
 	var feeds []screen.Feed
-	for _, feed := range m.screen().Feeds() {
+	for _, feed := range m.visible() {
 		if m.env.Data.Fresh(feed).At.IsZero() && m.env.Data.Fresh(feed).Err == nil && !slices.Contains(feeds, feed) {
 			feeds = append(feeds, feed)
 		}

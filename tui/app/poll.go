@@ -50,6 +50,9 @@ const (
 	// brokerEvery is how often the management interface is asked at most; its
 	// own numbers are no fresher.
 	brokerEvery = 5 * time.Second
+	// judgeEvery is how often the rules of alerts are evaluated here while no replica
+	// does that and their view is closed.
+	judgeEvery = 5 * time.Second
 	// auditEvery is how often it is looked whether acting is allowed, unless the
 	// log is open.
 	auditEvery = 15 * time.Second
@@ -73,6 +76,9 @@ type chain struct {
 	// once is true for a single read that starts no further polls, probe for a look
 	// whether the source answers while what is shown is frozen.
 	once, probe bool
+	// judging is true for the alerts while they are polled because no replica evaluates
+	// them, whichever view is open.
+	judging bool
 }
 
 // snapMsg is the answer of one read; dueMsg says that a feed is due.
@@ -102,6 +108,9 @@ func (m *Model) visible() []screen.Feed {
 	}
 	if m.background(screen.FeedAudit) {
 		add(screen.FeedAudit)
+	}
+	if m.env.Data.Unevaluated() {
+		add(screen.FeedAlerts)
 	}
 	return feeds
 }
@@ -300,6 +309,15 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	if m.paused {
 		return tea.Batch(missed, m.probeLater(msg.feed))
 	}
+	if alerts := m.chain(screen.FeedAlerts); msg.feed == screen.FeedOverview && !c.once && m.env.Data.Unevaluated() != alerts.judging {
+		alerts.judging = !alerts.judging
+		if !slices.Contains(m.screen().Feeds(), screen.FeedAlerts) {
+			m.stop(screen.FeedAlerts)
+		}
+		if alerts.judging {
+			missed = tea.Batch(missed, m.fetch(screen.FeedAlerts, false))
+		}
+	}
 	if c.once || m.isPast(msg.feed) && msg.err == nil {
 		return missed // the polls extend what has passed
 	}
@@ -390,6 +408,9 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	}
 	if feed == screen.FeedAudit && m.view != keymap.InLog {
 		every = max(every, auditEvery)
+	}
+	if feed == screen.FeedAlerts && m.view != keymap.InAlerts {
+		every = max(every, judgeEvery)
 	}
 	if feed == screen.FeedChecks || feed == screen.FeedRoute || feed == screen.FeedMatches {
 		every = max(every, checksEvery)

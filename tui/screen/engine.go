@@ -76,12 +76,16 @@ func (e *Env) ReplicaLines(w, h int) []string {
 			state = "failed"
 		}
 		look := e.Theme.Of(state)
+		broker := r.State
+		if !r.Alive() {
+			broker = widget.Unknown // its last report says nothing about now
+		}
 		tick := widget.Unknown
 		if loop, silence := r.OldestTick(); loop != "" {
 			tick = widget.Age(silence + e.Since(all.At))
 		}
 		lines = append(lines, e.Paint(look.Role, look.Glyph)+" "+widget.Left(widget.Clean(r.Short()), 9)+
-			widget.Left(widget.CutMiddle(widget.Clean(r.Host), host-1), host)+widget.Left(widget.Cut(widget.Clean(r.State), 12), 13)+
+			widget.Left(widget.CutMiddle(widget.Clean(r.Host), host-1), host)+widget.Left(widget.Cut(widget.Clean(broker), 12), 13)+
 			widget.Right(widget.Age(r.Age+e.Since(all.At)), 6)+widget.Right(tick, 7)+widget.Right(e.Num(int64(r.InFlight)), 7))
 	}
 	return lines

@@ -273,7 +273,27 @@ func (e *Env) Findings() []monitor.Finding {
 	if n, ok := e.Data.History.Change(SeriesDead, 5*time.Minute); ok {
 		growth = &n
 	}
-	return append(found, monitor.Attention(e.Data.Overview, e.Data.Broker, growth)...)
+	return append(found, monitor.Attention(e.Data.judged(), e.Data.Broker, growth)...)
+}
+
+// Unevaluated reports whether no live replica evaluates the rules of alerts.
+func (d *Data) Unevaluated() bool {
+	return d.Overview != nil && d.Overview.Alerts != nil && !d.Overview.Alerts.Evaluated
+}
+
+// judgedWithin is how much older than the overview its alerts may be.
+const judgedWithin = time.Minute
+
+// judged is the overview with the alerts that were evaluated here while no replica does
+// that, so that every view says the same.
+func (d *Data) judged() *monitor.Overview {
+	a := d.Alerts
+	if !d.Unevaluated() || a == nil || !a.Judged || d.Overview.At.Sub(a.At) > judgedWithin {
+		return d.Overview
+	}
+	o := *d.Overview
+	o.Alerts = a
+	return &o
 }
 
 // Depth is how many messages lie in the broker's queue of dead letters, as far as that is

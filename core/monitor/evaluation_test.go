@@ -1,0 +1,98 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// evaluator puts a replica into the table that reported itself some time ago and
+// evaluated the alerts three seconds before that.
+func (b *testBundle) evaluator(t *testing.T, host string, age time.Duration) {
+	t.Helper()
+	b.replicaRow(t, host, "connected", age, map[string]time.Duration{AlertLoop: 3 * time.Second},
+		ReplicaDetails{Loops: map[string]ReplicaLoop{AlertLoop: {Patience: time.Minute}}})
+}
+
+// noReplica is the finding that no replica runs; nil if there is none.
+func noReplica(found []Finding) *Finding {
+	for i := range found {
+		if found[i].Rule == "no_replica" {
+			return &found[i]
+		}
+	}
+	return nil
+}
+
+func TestStoredAlertsCountOnlyWhileAReplicaIsAlive(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.evaluator(t, "first", 45*time.Second)
+	b.evaluator(t, "second", 31*time.Second)
+	testkit.Exec(t, b.store, `insert into alert (rule, target, severity, summary, value, since, fired)
+		values ('leaked_slot', '', 'warning', 'an alert of the past', 1, now() - interval '5 minutes', now() - interval '5 minutes')`)
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	require.False(t, o.Alerts.Evaluated)
+	found := Attention(o, nil, nil)
+	require.NotContains(t, findingTexts(found), "an alert of the past")
+	gone := noReplica(found)
+	require.NotNil(t, gone)
+	require.Equal(t, LevelCritical, gone.Level)
+	require.InDelta(t, 31, o.At.Sub(*gone.Since).Seconds(), 2, "the last sign of life")
+
+	a, err := b.Alerts(testkit.Context(t))
+	require.NoError(t, err)
+	require.False(t, a.Evaluated)
+	require.Contains(t, a.Note, "the newest evaluation is 34")
+	for _, one := range a.Open {
+		if one.Rule == "no_replica" {
+			require.InDelta(t, 31, a.At.Sub(one.Since).Seconds(), 2)
+		}
+	}
+	require.NotZero(t, a.Firing(LevelCritical))
+
+	b.evaluator(t, "alive", 25*time.Second)
+	o, err = b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, o.Alerts.Evaluated)
+	require.Contains(t, findingTexts(Attention(o, nil, nil)), "an alert of the past")
+}
+
+func TestTheLastSignOfLifeIsKnownLongAfterwards(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.evaluator(t, "first", 3*time.Hour)
+	b.evaluator(t, "last", 2*time.Hour)
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	require.Empty(t, o.Replicas.List, "too long ago for the list")
+	gone := noReplica(Attention(o, nil, nil))
+	require.NotNil(t, gone)
+	require.InDelta(t, 7200, o.At.Sub(*gone.Since).Seconds(), 3)
+}
+
+func TestWhatTheDashboardJudgesIsWhatTheAlertsSay(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.evaluator(t, "killed", time.Minute)
+	a, err := b.Alerts(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, a.Judged)
+	a.Open = append(a.Open, Alert{
+		Rule: "leaked_slot", Severity: LevelCritical, State: AlertFiring, Summary: "what an overview does not measure", Since: a.At, View: "overview",
+	})
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	o.Alerts = a
+	critical := 0
+	for _, f := range Attention(o, nil, nil) {
+		if f.Level == LevelCritical {
+			critical++
+		}
+	}
+	require.Equal(t, a.Firing(LevelCritical), critical)
+}
