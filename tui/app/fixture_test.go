@@ -337,10 +337,12 @@ func keyMsg(k string) tea.KeyMsg {
 func started(t *testing.T, source *fakeSource, w, h int, change ...func(*Options)) *bundle {
 	t.Helper()
 	b := setup(t, source, change...)
-	b.send(tea.WindowSizeMsg{Width: w, Height: h})
+	b.send(sized(w, h))
 	b.run(b.Init())
 	return b
 }
+
+func sized(w, h int) tea.WindowSizeMsg { return tea.WindowSizeMsg{Width: w, Height: h} }
 
 func (b *bundle) frame() []string { return strings.Split(b.View(), "\n") }
 

@@ -14,24 +14,49 @@ import (
 
 // samplePast is an hour in which more and more was done.
 func samplePast(at time.Time) *monitor.Past {
-	p := &monitor.Past{Reading: monitor.Reading{At: at}, Letters: true}
-	for i := range 60 {
-		p.Minutes = append(p.Minutes, monitor.PastMinute{At: at.Add(-time.Duration(59-i) * time.Minute), Done: float64(10 * i), Failed: float64(i % 4), Letters: 1})
-		p.Depth = append(p.Depth, monitor.PastDepth{At: at.Add(-time.Duration(59-i) * time.Minute), Ready: int64(i)})
+	p := pastOf(at, nil)
+	for i := range p.Minutes {
+		p.Minutes[i].Done, p.Minutes[i].Failed = float64(10*i), float64(i%4)
+		p.Depth = append(p.Depth, monitor.PastDepth{At: p.Minutes[i].At, Ready: int64(i)})
 	}
 	return p
 }
 
-// TestAFreshStartShowsTheLastHour: the trends begin with what is recorded, and the
-// polls extend them.
+// pastOf is an hour in which as many failed as said, so many minutes ago, and nothing
+// else happened.
+func pastOf(at time.Time, failed map[int]float64) *monitor.Past {
+	p := &monitor.Past{Reading: monitor.Reading{At: at}, Letters: true}
+	for i := range 60 {
+		n := failed[59-i]
+		p.Minutes = append(p.Minutes, monitor.PastMinute{At: at.Add(-time.Duration(59-i) * time.Minute), Done: n, Failed: n})
+	}
+	return p
+}
+
+// charts are the bars of the overview's charts of what ended.
+func (b *bundle) charts() []string {
+	b.t.Helper()
+	var lines []string
+	for _, line := range b.frame()[3:] {
+		line, _, _ = strings.Cut(line, "│")
+		if strings.Contains(line, "┤") {
+			lines = append(lines, line)
+		}
+		if failed, _, found := strings.Cut(line, "dlq depth"); found {
+			return append(lines, failed)
+		}
+	}
+	b.t.Fatal("there are no charts")
+	return nil
+}
+
+// TestAFreshStartShowsTheLastHour: as the database recorded it, with the number of this
+// minute from the polls as soon as they cover one.
 func TestAFreshStartShowsTheLastHour(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.past = samplePast(frozen)
 	b := started(t, source, 140, 40)
-	rates := b.env.Data.History.Rates(screen.SeriesDone, time.Hour, 60)
-	require.InDelta(t, 590, rates[59], 0.5)
-	require.InDelta(t, 300, rates[30], 0.5)
 	change, known := b.env.Data.History.Change(screen.SeriesDead, 5*time.Minute)
 	require.True(t, known)
 	require.EqualValues(t, 37-54, change, "what waits now against what waited five minutes ago")
@@ -40,35 +65,89 @@ func TestAFreshStartShowsTheLastHour(t *testing.T) {
 	require.Contains(t, frame, "02:19")
 	require.Contains(t, frame, "failed 60m")
 	require.Contains(t, frame, "█")
-
-	b.later(time.Minute)
-	require.Equal(t, 1, source.count(screen.FeedPast), "it is read once")
-	rates = b.env.Data.History.Rates(screen.SeriesDone, time.Hour, 60)
-	require.InDelta(t, 412, rates[59], 0.5, "the polls go on from there")
+	require.Contains(t, frame, "done 590/m")
+	b.later(10 * time.Second)
+	require.Contains(t, b.View(), "done 590/m", "ten seconds are no minute")
+	b.later(50 * time.Second)
+	require.Contains(t, b.View(), "done 824/m")
 
 	b = started(t, source, 80, 24)
 	require.Contains(t, strings.Split(b.View(), "\n")[3], "▅")
+	require.Contains(t, strings.Split(b.View(), "\n")[3], "done 590/m")
 }
 
-// TestWhatPassedWhileTheDatabaseWasAwayIsReadAgain, so that no gap stays.
-func TestWhatPassedWhileTheDatabaseWasAwayIsReadAgain(t *testing.T) {
+// TestARunningSessionDrawsWhatAFreshOneDraws: bursts within one minute included, however
+// long it has run.
+func TestARunningSessionDrawsWhatAFreshOneDraws(t *testing.T) {
 	t.Parallel()
 	source := sample()
-	source.past = samplePast(frozen)
+	source.past = pastOf(frozen, map[int]float64{31: 200, 30: 12, 2: 40})
 	b := started(t, source, 140, 40)
-	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("down")}
-	b.run(b.refresh())
-	require.Equal(t, 1, source.count(screen.FeedPast))
-	b.source.fail = nil
+	require.Regexp(t, `failed 60m .*█.* 252 `, b.View())
+	empty := b.charts()
+	for i := range 8 {
+		b.now = b.now.Add(30 * time.Second)
+		b.dates()
+		b.source.overview.Queues.Completed += 125 // as much as the slots that were released
+		source.past = pastOf(b.now, map[int]float64{31 + (i+1)/2: 200, 30 + (i+1)/2: 12, 2 + (i+1)/2: 40, (i + 1) / 4: 500})
+		b.run(b.fetch(screen.FeedOverview, false))
+		due := b.timers.due(screen.FeedPast)
+		require.Equal(t, pastEvery, due[len(due)-1].after)
+		b.send(due[len(due)-1].msg)
+		fresh := setup(t, source)
+		fresh.now = b.now
+		fresh.send(sized(140, 40))
+		fresh.run(fresh.Init())
+		require.Equal(t, fresh.charts(), b.charts(), "after %d readings", i+1)
+		require.NotEqual(t, empty, b.charts())
+	}
+	require.Contains(t, strings.Join(b.charts(), "\n"), "752", "what failed within the hour")
+	b.press("2")
+	calls := source.count(screen.FeedPast)
+	due := b.timers.due(screen.FeedPast)
+	b.send(due[len(due)-1].msg)
+	require.Equal(t, calls+1, source.count(screen.FeedPast))
+	require.Len(t, b.timers.due(screen.FeedPast), len(due), "no view that is open draws it")
+	b.press("1")
+	require.Equal(t, calls+2, source.count(screen.FeedPast))
+}
+
+// TestAfterAnOutageOnlyWhatHappenedIsDrawn: while the database is away its minutes are
+// blank, and then as it recorded them.
+func TestAfterAnOutageOnlyWhatHappenedIsDrawn(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.past = pastOf(frozen, map[int]float64{3: 100})
+	b := started(t, source, 140, 40)
+	before := b.charts()
 	b.now = b.now.Add(10 * time.Minute)
-	later := samplePast(b.now)
-	source.past = later
 	b.dates()
+	b.source.fail = map[screen.Feed]error{}
+	for _, feed := range screen.Feeds {
+		if feed != screen.FeedBroker && feed != screen.FeedPast {
+			b.source.fail[feed] = errors.New("down")
+		}
+	}
+	source.past = &monitor.Past{Depth: []monitor.PastDepth{{At: b.now}}} // the broker's half
 	b.run(b.refresh())
-	require.Equal(t, 2, source.count(screen.FeedPast))
-	require.Same(t, later, b.env.Data.Past)
-	rates := b.env.Data.History.Rates(screen.SeriesDone, time.Hour, 60)
-	require.InDelta(t, 550, rates[55], 0.5, "the minutes that nobody watched")
+	away := b.charts()
+	require.Contains(t, away[len(away)-1], "█", "what was read stays")
+	require.NotEqual(t, before, away, "at its time")
+	b.source.fail = nil
+	b.now = b.now.Add(30 * time.Second)
+	b.dates()
+	b.source.overview.Queues.Completed += 100_000 // a counter that nobody saw grow
+	source.past = pastOf(b.now, map[int]float64{13: 100})
+	b.run(b.restart(screen.FeedOverview))
+	require.Same(t, source.past, b.env.Data.Past, "it is read as soon as the database is back")
+	fresh := setup(t, source)
+	fresh.now = b.now
+	fresh.send(sized(140, 40))
+	fresh.run(fresh.Init())
+	require.Equal(t, fresh.charts(), b.charts())
+	for _, bars := range b.charts()[:4] {
+		require.Regexp(t, `^ +\d+ ┤ *█{1,2} *$`, bars, "one minute was busy")
+	}
 }
 
 // TestWithoutARecordNothingIsInvented: what nobody wrote down is no zero.
@@ -80,4 +159,6 @@ func TestWithoutARecordNothingIsInvented(t *testing.T) {
 	require.NotContains(t, b.View(), "failed 60m")
 	_, known := b.env.Data.History.PerMinute(screen.SeriesDone)
 	require.False(t, known)
+	b.later(30 * time.Second)
+	require.Contains(t, b.View(), "done 824/m", "then the polls are all there is")
 }

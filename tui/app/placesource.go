@@ -22,6 +22,8 @@ type PlaceReader interface {
 }
 
 const (
+	// pastEvery is how often the last hour is read while the overview draws it.
+	pastEvery = 30 * time.Second
 	// workersPastEvery is how often the last hour of workers is read, previewEvery how
 	// often what is told of a queue below the list.
 	workersPastEvery = time.Minute
@@ -31,6 +33,8 @@ const (
 // placeEvery is how long to wait at least before a feed of these views is read again.
 func (m *Model) placeEvery(feed screen.Feed) time.Duration {
 	switch {
+	case feed == screen.FeedPast:
+		return pastEvery
 	case feed == screen.FeedWorkersPast:
 		return workersPastEvery
 	case m.view == keymap.InQueues && (feed == screen.FeedQueue || feed == screen.FeedLine):
@@ -40,11 +44,12 @@ func (m *Model) placeEvery(feed screen.Feed) time.Duration {
 	}
 }
 
-// isPast reports whether a feed is what has passed, which the polls of others extend:
-// it is read once, and again after the database was away. The overview needs of the
-// workers only how it was.
+// isPast reports whether a feed is read once, and again after an outage of the database,
+// because the polls of other feeds extend it. The overview draws the last hour as it was
+// recorded, so there it is polled; of the workers it needs only the beginning.
 func (m *Model) isPast(feed screen.Feed) bool {
-	return feed == screen.FeedPast || feed == screen.FeedQueuesPast || feed == screen.FeedWorkersPast && m.view == keymap.InOverview
+	onOverview := m.view == keymap.InOverview
+	return feed == screen.FeedPast && !onOverview || feed == screen.FeedQueuesPast || feed == screen.FeedWorkersPast && onOverview
 }
 
 // readMissed reads what happened while nobody could look.

@@ -117,6 +117,12 @@ func (h *History) PerMinute(name string) (float64, bool) {
 	return (s.last.value - from.value) / s.last.at.Sub(from.at).Minutes(), true
 }
 
+// covers reports whether the samples of a series reach back for the given time.
+func (h *History) covers(name string, age time.Duration) bool {
+	s, ok := h.series[name]
+	return ok && s.last.at.Sub(s.first.at) >= age
+}
+
 // Change is the net change of a number over the given time. It is false until
 // two samples exist.
 func (h *History) Change(name string, age time.Duration) (int64, bool) {

@@ -245,9 +245,7 @@ type Data struct {
 	QueuesPast  *monitor.QueuesPast      `json:"queues_past,omitempty"`
 	WorkersPast *monitor.WorkersPast     `json:"workers_past,omitempty"`
 	History     *History                 `json:"-"`
-	// seeded is the past that the trends begin with already.
-	seeded *monitor.Past
-	fresh  map[Feed]*Freshness
+	fresh       map[Feed]*Freshness
 }
 
 // NewData makes an empty store.

@@ -14,10 +14,6 @@ const (
 	SeriesDone   = "done"
 	SeriesQueued = "queued"
 	SeriesDead   = "dead letters"
-	// SeriesFailed and SeriesLetters count what failed and the dead letters of each
-	// minute that has passed.
-	SeriesFailed  = "failed"
-	SeriesLetters = "letters"
 )
 
 // QueueSeries names the depth of a queue, QueueDone its completions.
@@ -73,7 +69,6 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		if r.Alerts != nil && r.Alerts.Evaluated {
 			d.recordAlerts(r.At, r.Alerts)
 		}
-		d.seed()
 	case *monitor.Broker:
 		d.Broker = r
 		if q, ok := r.Queue(monitor.DeadLetterQueue); ok && !q.Uncounted {
@@ -91,8 +86,7 @@ func (d *Data) Apply(result any, now time.Time) bool {
 		d.Alerts = r
 		d.recordAlerts(r.At, r)
 	case *monitor.Past:
-		d.Past = r
-		d.seed()
+		d.takePast(r)
 	case *monitor.QueueDetail:
 		d.Queue = r
 		d.recordQueues(r.At, []monitor.Queue{r.Queue})
@@ -149,35 +143,6 @@ func (d *Data) put(result any) bool {
 		return false
 	}
 	return true
-}
-
-// seed begins the trends with the last hour, once for each time it was read. What
-// ended is a counter, which the past counts back from what the first poll found.
-func (d *Data) seed() {
-	p := d.Past
-	if p == nil || p == d.seeded {
-		return
-	}
-	for _, one := range p.Depth {
-		d.History.Backfill(SeriesDead, one.At, float64(one.Ready))
-	}
-	if len(p.Minutes) == 0 {
-		d.seeded = p
-		return
-	}
-	if d.Overview == nil {
-		return // the counter to count back from comes with it
-	}
-	d.seeded = p
-	count := float64(d.Overview.Queues.Completed)
-	for _, minute := range slices.Backward(p.Minutes) {
-		d.History.Backfill(SeriesDone, minute.At, count)
-		d.History.Backfill(SeriesFailed, minute.At, minute.Failed)
-		if p.Letters && !minute.At.Before(p.LettersFrom) {
-			d.History.Backfill(SeriesLetters, minute.At, minute.Letters)
-		}
-		count -= minute.Done
-	}
 }
 
 func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {

@@ -52,7 +52,7 @@ func (o *Overview) View() screen.View { return keymap.InOverview }
 
 // Feeds is what the view needs polled: itself first, and the checks.
 func (o *Overview) Feeds() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedOverview, screen.FeedChecks}
+	feeds := []screen.Feed{screen.FeedOverview, screen.FeedChecks, screen.FeedPast}
 	if o.trends() {
 		feeds = append(feeds, screen.FeedQueuesPast, screen.FeedWorkersPast)
 	}
@@ -161,7 +161,7 @@ func (o *Overview) Render(w, h int) []string {
 // what needs attention.
 func (o *Overview) small(w, h int) []string {
 	e := o.env
-	line := " done " + e.PerMinute(screen.SeriesDone) + "  fail " + o.failRate() + "  dlq " + o.deadDepth()
+	line := " done " + e.DonePerMinute() + "  fail " + o.failRate() + "  dlq " + o.deadDepth()
 	if ov := e.Data.Overview; ov != nil {
 		mark := e.Mark(screen.FeedOverview)
 		line = " queued " + e.Num(ov.Queues.Queued) + mark + "  running " + e.Num(ov.Queues.Active) + mark + " " + line
@@ -214,10 +214,10 @@ func (o *Overview) wide(w, h int) []string {
 func (o *Overview) throughputLine(w int) string {
 	e := o.env
 	label := " THROUGHPUT /min 60m "
-	rates := "  done " + e.PerMinute(screen.SeriesDone) + "   fail " + o.failRate() + "   dlq " + o.deadDepth()
-	room := max(8, w-widget.Width(label)-widget.Width(rates)-2)
-	values := e.Data.History.Rates(screen.SeriesDone, time.Hour, min(room, 60))
-	return e.Paint(theme.Dim, label) + widget.Spark(values, min(room, 60), &e.Theme.Glyphs) + rates
+	rates := "  done " + e.DonePerMinute() + "   fail " + o.failRate() + "   dlq " + o.deadDepth()
+	room := min(max(8, w-widget.Width(label)-widget.Width(rates)-2), 60)
+	values := e.Ended(screen.EvenCells(room), func(minute *monitor.PastMinute) float64 { return minute.Done })
+	return e.Paint(theme.Dim, label) + widget.Spark(screen.Counted(values), room, &e.Theme.Glyphs) + rates
 }
 
 func (o *Overview) failRate() string {

@@ -15,12 +15,12 @@ func (o *Overview) leftPane(w, h int) []string {
 	e := o.env
 	title := "THROUGHPUT  executions/min, last 60 min"
 	if p := e.Data.Past; p != nil && p.Estimated {
-		title += " (estimated before " + p.At.UTC().Format("15:04") + ")"
+		title += " (estimated)"
 	}
 	lines := []string{" " + e.Head(screen.FeedOverview, title)}
-	values := e.Data.History.Rates(screen.SeriesDone, time.Hour, w-9)
+	values := e.Ended(w-8, func(minute *monitor.PastMinute) float64 { return minute.Done })
 	lines = append(lines, widget.Chart(values, w, 5, &e.Theme.Glyphs)...)
-	lines = append(lines, e.Paint(theme.Dim, widget.TimeAxis(e.Now.Add(-time.Hour), e.Now, w)), "       done "+o.env.PerMinute(screen.SeriesDone)+"   failed "+o.failRate()+
+	lines = append(lines, e.Paint(theme.Dim, widget.TimeAxis(e.Now.Add(-time.Hour), e.Now, w)), "       done "+e.DonePerMinute()+"   failed "+o.failRate()+
 		"   dead letters "+o.env.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	lines = append(lines, o.pastLines(w)...)
 	lines = append(lines, "")
@@ -38,14 +38,22 @@ func (o *Overview) leftPane(w, h int) []string {
 // none where nobody recorded it.
 func (o *Overview) pastLines(w int) []string {
 	e := o.env
-	if p := e.Data.Past; p == nil || len(p.Minutes) == 0 {
+	p := e.Data.Past
+	if p == nil || len(p.Minutes) == 0 {
 		return nil
 	}
 	half := w/2 - 4
-	line := func(word, series string) string {
-		return "  " + e.Paint(theme.Dim, widget.Left(word, 13)) + e.Spark(series, time.Hour, max(4, half-13))
+	line := func(word, drawn string) string { return "  " + e.Paint(theme.Dim, widget.Left(word, 13)) + drawn }
+	total := 0.0
+	for i := range p.Minutes {
+		total += p.Minutes[i].Failed
 	}
-	return []string{widget.Left(line("failed 60m", screen.SeriesFailed), half+4) + line("dlq depth", screen.SeriesDead)}
+	cells := screen.EvenCells(half - 20)
+	failed := e.Ended(cells, func(minute *monitor.PastMinute) float64 { return minute.Failed })
+	return []string{
+		widget.Left(line("failed 60m", widget.Spark(screen.Counted(failed), cells, &e.Theme.Glyphs)+" "+e.Num(int64(total))), half+4) +
+			line("dlq depth", e.Spark(screen.SeriesDead, time.Hour, max(4, half-13))),
+	}
 }
 
 // queueLines are the queues whose head waits longest.

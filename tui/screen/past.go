@@ -1,0 +1,78 @@
+package screen
+
+import (
+	"time"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/widget"
+)
+
+// takePast takes the last hour over. The minutes that were read stay while only the
+// broker answers.
+func (d *Data) takePast(p *monitor.Past) {
+	for _, one := range p.Depth {
+		d.History.Backfill(SeriesDead, one.At, float64(one.Ready))
+	}
+	if old := d.Past; len(p.Minutes) == 0 && old != nil && len(old.Minutes) > 0 {
+		kept := *old
+		kept.Depth = p.Depth
+		p = &kept
+	}
+	d.Past = p
+}
+
+// Ended is how many executions ended per minute in each of n cells of the hour up to
+// now, as the database recorded it: every session draws the same. Cells that it has not
+// told of are widget.Missing. Where it records nothing, the polls tell.
+func (e *Env) Ended(n int, of func(*monitor.PastMinute) float64) []float64 {
+	p := e.Data.Past
+	if p == nil || len(p.Minutes) == 0 {
+		return e.Data.History.Rates(SeriesDone, time.Hour, n)
+	}
+	minutes := len(p.Minutes)
+	old := int(max(0, e.Now.Sub(p.At)) / time.Minute)
+	cells := make([]float64, n)
+	for i := range cells {
+		from := i * minutes / n
+		until := max((i+1)*minutes/n, from+1)
+		sum, known := 0.0, 0
+		for at := from + old; at < min(until+old, minutes); at++ {
+			sum, known = sum+of(&p.Minutes[at]), known+1
+		}
+		cells[i] = widget.Missing
+		if known > 0 {
+			cells[i] = sum / float64(known)
+		}
+	}
+	return cells
+}
+
+// EvenCells is the largest number of cells that have the same number of minutes of an
+// hour each and find room; at least six.
+func EvenCells(room int) int {
+	n := min(max(room, 6), 60)
+	for 60%n > 0 {
+		n--
+	}
+	return n
+}
+
+// Counted blanks the cells in which nothing happened, so that each bar is of something.
+func Counted(cells []float64) []float64 {
+	for i, n := range cells {
+		if n == 0 {
+			cells[i] = widget.Missing
+		}
+	}
+	return cells
+}
+
+// DonePerMinute is how many executions ended within the last minute: by the polls as
+// soon as they cover it, before that as the database recorded it.
+func (e *Env) DonePerMinute() string {
+	p := e.Data.Past
+	if p == nil || len(p.Minutes) == 0 || e.Data.History.covers(SeriesDone, time.Minute) {
+		return e.PerMinute(SeriesDone)
+	}
+	return e.Num(int64(p.Minutes[len(p.Minutes)-1].Done)) + "/m"
+}
