@@ -483,7 +483,7 @@ func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
 	b.look()
 	for name, want := range map[string][2]string{
 		"two actions": {"unhealthy", "12 failures in a row"},
-		"one action":  {"degraded", "12 failures in a row, all of one action"},
+		"one action":  {"degraded", "12 failures in a row, all of liveness.one"},
 		"recovered":   {"healthy", ""},
 		"long ago":    {"degraded", "12 failures in a row, and none since: on trial"},
 		"reports":     {"healthy", ""},

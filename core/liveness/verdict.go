@@ -104,7 +104,7 @@ func (s seen) ended() placement.Signs {
 	e := s.endings
 	return placement.Signs{
 		Numbers: true, Ready: -1, Unchanged: time.Duration(max(e.Idle, 0) * float64(time.Second)),
-		Report: placement.Report{InARow: int(e.InARow), Total: int(e.Total), Failed: int(e.Failed), Actions: int(e.Actions)},
+		Report: placement.Report{InARow: int(e.InARow), Total: int(e.Total), Failed: int(e.Failed), Actions: int(e.Actions), Action: e.Action},
 	}
 }
 

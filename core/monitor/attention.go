@@ -1,6 +1,10 @@
 package monitor
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/config"
@@ -22,6 +26,9 @@ type Finding struct {
 	// what else it says so of; empty for the installation as a whole.
 	Rule  string `json:"rule,omitempty"`
 	About string `json:"about,omitempty"`
+	// Cause is the text of the finding that explains this one, which stands before it;
+	// empty if none does. Only causes are counted.
+	Cause string `json:"cause,omitempty"`
 }
 
 // brokerMeasures are those that the dashboard's own look at the broker adds to what
@@ -41,7 +48,7 @@ func Attention(o *Overview, b *Broker, growth *int64) []Finding {
 		rules = o.rules
 	}
 	if o == nil || o.Alerts == nil || !o.Alerts.Evaluated && !o.Alerts.Judged {
-		return withFlows(findings(worstFirst(Judge(rules, instant))), o)
+		return complete(findings(worstFirst(Judge(rules, instant))), o, b)
 	}
 	only := newMeasures()
 	for _, name := range brokerMeasures {
@@ -49,7 +56,107 @@ func Attention(o *Overview, b *Broker, growth *int64) []Finding {
 			only.Samples[name] = instant.Samples[name]
 		}
 	}
-	return withFlows(findings(worstFirst(append(o.Alerts.verdicts(), Judge(rules, only)...))), o)
+	return complete(findings(worstFirst(append(o.Alerts.verdicts(), Judge(rules, only)...))), o, b)
+}
+
+// complete adds what no rule tells, the worst first.
+func complete(found []Finding, o *Overview, b *Broker) []Finding {
+	if o == nil {
+		return found
+	}
+	found = append(found, unwellWorkers(found, o, b)...)
+	if o.Flows != nil {
+		found = append(found, o.Flows.findings(o.At)...)
+	}
+	slices.SortStableFunc(found, func(x, y Finding) int { return x.Level.rank() - y.Level.rank() })
+	return found
+}
+
+// unwellWorkers are the workers that are shown as unwell before a rule, or without one,
+// tells of them: one finding for each state.
+func unwellWorkers(told []Finding, o *Overview, b *Broker) []Finding {
+	list := o.everyWorker
+	if list == nil {
+		list = o.WorkerList
+	}
+	queues := b.workerQueues()
+	names, why := map[WorkerHealth][]string{}, map[WorkerHealth]string{}
+	for i := range list {
+		w := &list[i]
+		v := w.Judge(o.At, cmp.Or(o.StaleAfter, DefaultStaleAfter), queues[w.ID])
+		if slices.Contains(unwell, v.Health) && !slices.ContainsFunc(told, func(f Finding) bool { return f.Target == viewWorkers && f.About == w.Name }) {
+			names[v.Health], why[v.Health] = append(names[v.Health], w.Name), v.Why
+		}
+	}
+	var found []Finding
+	for _, health := range unwell {
+		one := Finding{Level: LevelWarning, Target: viewWorkers, Filter: "status:" + string(health)}
+		switch n := len(names[health]); n {
+		case 0:
+			continue
+		case 1:
+			one.Text, one.Hint, one.Filter = names[health][0]+" is "+string(health), why[health], names[health][0]
+		default:
+			one.Text, one.Hint = fmt.Sprintf("%d workers are %s", n, health), strings.Join(names[health][:min(n, 5)], ", ")
+		}
+		found = append(found, one)
+	}
+	return found
+}
+
+// unwell are the states of workers that are shown in red.
+var unwell = []WorkerHealth{WorkerStale, WorkerDeaf, WorkerSuspect, WorkerUnhealthy}
+
+// viewWorkers is the view of the workers.
+const viewWorkers = "workers"
+
+// CutOff reports whether no live replica has a connection to the broker.
+func (o *Overview) CutOff() bool {
+	if o == nil || o.Replicas == nil {
+		return false
+	}
+	m := newMeasures()
+	m.replicas(o.Replicas, 0)
+	return m.cutOff
+}
+
+// hintCutOff is said of what follows from a broker that does not answer.
+const hintCutOff = "because the broker does not answer"
+
+// brokerUnmeasured are the measures that are read from the broker.
+var brokerUnmeasured = []string{
+	"broker_alarms", "dead_letter_depth", "dead_letter_routes_lost", "dead_letters_growth", "other_executors", "topology_problems", "worker_queue_depth",
+}
+
+// FoldBroker puts what follows from a broker that does not answer behind the finding
+// that says so: by its index, or else the first of a replica without a connection.
+func FoldBroker(found []Finding, cause int) []Finding {
+	lost := func(f Finding) bool {
+		return f.Rule == "replica_unwell" && strings.Contains(f.Text, "connection to the broker")
+	}
+	if cause < 0 {
+		cause = slices.IndexFunc(found, lost)
+	}
+	if cause < 0 {
+		return found
+	}
+	var before, after, follow []Finding
+	for i, f := range found {
+		switch {
+		case i == cause:
+		case f.Rule == "no_active_workers", lost(f), f.Rule == "unmeasured" && slices.Contains(brokerUnmeasured, f.About):
+			f.Cause = found[cause].Text
+			if f.Rule == "no_active_workers" {
+				f.Hint = hintCutOff
+			}
+			follow = append(follow, f)
+		case i < cause:
+			before = append(before, f)
+		default:
+			after = append(after, f)
+		}
+	}
+	return slices.Concat(before, found[cause:cause+1], follow, after)
 }
 
 func findings(verdicts []Condition) []Finding {
@@ -139,6 +246,6 @@ func (m *Measures) instantWorkers(o *Overview) {
 		list = append(list, one)
 	}
 	m.workers(list, o.At, o.StaleAfter)
-	m.set("active_workers", float64(o.Workers.Active+o.Workers.Busy), "")
+	m.working(o.Workers.Working())
 	delete(m.Samples, "unhealthy_workers")
 }

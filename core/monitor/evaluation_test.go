@@ -96,3 +96,25 @@ func TestWhatTheDashboardJudgesIsWhatTheAlertsSay(t *testing.T) {
 	}
 	require.Equal(t, a.Firing(LevelCritical), critical)
 }
+
+func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	hint := func() string {
+		m, err := b.Measure(testkit.Context(t))
+		require.NoError(t, err)
+		for _, c := range Judge(b.rules(), m) {
+			if c.Rule == "no_active_workers" {
+				return c.Hint
+			}
+		}
+		return ""
+	}
+	b.replicaRow(t, "cut off", "disconnected", time.Second, nil, ReplicaDetails{})
+	require.Equal(t, "because the broker does not answer", hint())
+	o, err := b.Overview(testkit.Context(t))
+	require.NoError(t, err)
+	require.True(t, o.CutOff())
+	b.replicaRow(t, "connected", "connected", time.Second, nil, ReplicaDetails{})
+	require.Equal(t, "start or uncordon a worker", hint())
+}

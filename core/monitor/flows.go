@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
@@ -95,15 +94,4 @@ func (c Count) words(one, many string) string {
 		return "at least " + text
 	}
 	return text
-}
-
-// withFlows adds what of workflows and questions needs attention to what else does,
-// the worst first.
-func withFlows(found []Finding, o *Overview) []Finding {
-	if o == nil || o.Flows == nil {
-		return found
-	}
-	found = append(found, o.Flows.findings(o.At)...)
-	slices.SortStableFunc(found, func(a, b Finding) int { return a.Level.rank() - b.Level.rank() })
-	return found
 }

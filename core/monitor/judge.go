@@ -98,7 +98,10 @@ func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 		if !rule.Holds(s.Value) || !rule.Covers(s.Target) {
 			continue
 		}
-		value, limit := measure.Format(s.Value), measure.Format(rule.Limit())
+		value, limit, hint := measure.Format(s.Value), measure.Format(rule.Limit()), hint
+		if s.Hint != "" && rule.Hint == "" {
+			hint = s.Hint
+		}
 		found = append(found, Condition{
 			Rule: name, Target: s.Target, Severity: Level(rule.Severity), Value: s.Value, For: rule.For,
 			Summary: config.Fill(summary, s.Target, value, limit, s.Detail), Hint: config.Fill(hint, s.Target, value, limit, s.Detail),

@@ -22,6 +22,8 @@ type Sample struct {
 	Detail string
 	// Since is when it began, where that is known.
 	Since *time.Time
+	// Hint replaces the hint of the measure if it is set, but not that of a rule.
+	Hint string
 }
 
 // Measures is a snapshot of everything that alert rules watch. A measure that is in
@@ -33,6 +35,9 @@ type Measures struct {
 	Samples map[string][]Sample
 	// Unknown says why a measure could not be read.
 	Unknown map[string]string
+
+	// cutOff says that no live replica has a connection to the broker.
+	cutOff bool
 }
 
 // newMeasures makes an empty snapshot.

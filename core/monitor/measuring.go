@@ -82,7 +82,7 @@ func (q Queue) slots() string {
 // replicas takes over how the replicas of the engine are.
 func (m *Measures) replicas(all *Replicas, waiting int64) {
 	m.know("replica_silence", "loop_silence", "replica_problems", "installation_faults")
-	alive := 0
+	alive, connected := 0, 0
 	for i := range all.List {
 		r := &all.List[i]
 		where := fmt.Sprintf("host %s, pid %d", r.Host, r.PID)
@@ -91,6 +91,9 @@ func (m *Measures) replicas(all *Replicas, waiting int64) {
 			continue
 		}
 		alive++
+		if r.State != stateDisconnected {
+			connected++
+		}
 		if faults := r.Details.Installation; len(faults) > 0 {
 			m.add("installation_faults", Sample{
 				Target: r.Short(), Value: float64(len(faults)), Detail: faults[0].Problem + ": " + faults[0].Fix, Since: &faults[0].Since,
@@ -104,6 +107,7 @@ func (m *Measures) replicas(all *Replicas, waiting int64) {
 			m.add("loop_silence", Sample{Target: r.Short() + "/" + loop, Value: over.Seconds(), Detail: cmp.Or(r.Details.Loops[loop].Error, where)})
 		}
 	}
+	m.cutOff = alive > 0 && connected == 0
 	detail := ""
 	if waiting > 0 {
 		detail = fmt.Sprintf(": %s", Plural(waiting, "execution waits", "executions wait"))
@@ -136,7 +140,7 @@ type worker struct {
 // workers takes over heartbeats and suspicions, and how many workers take work.
 func (m *Measures) workers(list []worker, now time.Time, staleAfter time.Duration) {
 	m.know("heartbeat_age", "suspect_seconds")
-	active, unhealthy, ill := 0, 0, []string{}
+	active, unhealthy, ill := int64(0), 0, []string{}
 	for _, w := range list {
 		since := now.Add(-w.silence)
 		owns := ""
@@ -163,12 +167,21 @@ func (m *Measures) workers(list []worker, now time.Time, staleAfter time.Duratio
 			ill = append(ill, w.name)
 		}
 	}
-	m.set("active_workers", float64(active), "")
+	m.working(active)
 	share := 0.0
 	if active > 0 {
 		share = float64(unhealthy) / float64(active)
 	}
 	m.set("unhealthy_workers", share, strings.Join(ill[:min(len(ill), 5)], ", "))
+}
+
+// working takes over how many workers are given work.
+func (m *Measures) working(n int64) {
+	s := Sample{Value: float64(n)}
+	if m.cutOff {
+		s.Hint = hintCutOff
+	}
+	m.Samples["active_workers"] = []Sample{s}
 }
 
 func (m *Monitor) measureWorkers(ctx context.Context, tx *store.Tx, all *Measures) ([]store.AlertWorkersRow, error) {

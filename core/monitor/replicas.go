@@ -31,6 +31,9 @@ const replicaBound = 200
 // StateVanished is the state of a replica that fell silent without a goodbye.
 const StateVanished = "vanished"
 
+// stateDisconnected is the state of a replica without a connection to the broker.
+const stateDisconnected = "disconnected"
+
 // Replicas is the list of the engine's replicas, the oldest first.
 type Replicas struct {
 	Reading

@@ -115,14 +115,23 @@ func (o *Overview) Judged(b *Broker) (WorkerTotals, []Worker) {
 	if b == nil || int64(len(all)) != o.Workers.Total {
 		return o.Workers, o.WorkerList
 	}
-	queues := make(map[int64]*BrokerQueue, len(all))
+	queues := b.workerQueues()
+	judge := func(w *Worker) WorkerHealth { return w.Judge(o.At, o.StaleAfter, queues[w.ID]).Health }
+	return sumWorkers(all, judge), unwellFirst(all, judge)
+}
+
+// workerQueues are the queues of workers, by the worker.
+func (b *Broker) workerQueues() map[int64]*BrokerQueue {
+	if b == nil {
+		return nil
+	}
+	queues := map[int64]*BrokerQueue{}
 	for i := range b.Queues {
 		if id, ok := WorkerOfQueue(b.Queues[i].Name); ok {
 			queues[id] = &b.Queues[i]
 		}
 	}
-	judge := func(w *Worker) WorkerHealth { return w.Judge(o.At, o.StaleAfter, queues[w.ID]).Health }
-	return sumWorkers(all, judge), unwellFirst(all, judge)
+	return queues
 }
 
 // WorkerQueue is the queue of a worker; nil where the broker does not know it, or was

@@ -176,7 +176,7 @@ func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
 	return w.Judge(now, staleAfter, nil).Health
 }
 
-// WorkerTotals sums up the workers that were read.
+// WorkerTotals sums up the workers that were read. Each is in one count beside Total.
 type WorkerTotals struct {
 	Total  int64 `json:"total"`
 	Active int64 `json:"active"`
@@ -186,16 +186,19 @@ type WorkerTotals struct {
 	Suspect  int64 `json:"suspect"`
 	// Deaf workers send heartbeats and consume nothing.
 	Deaf int64 `json:"deaf"`
-	// Unhealthy workers are given nothing. Degraded ones are among the active.
+	// Unhealthy workers are given nothing, degraded ones what the others have no room for.
 	Unhealthy int64 `json:"unhealthy"`
 	Degraded  int64 `json:"degraded"`
 	Stale     int64 `json:"stale"`
 	Inactive  int64 `json:"inactive"`
-	// Assigned and Capacity cover the workers that are given work, the active and
-	// the busy ones: a slot of another one is nobody's to fill.
+	// Assigned and Capacity cover the workers that are given work: the active, the busy
+	// and the degraded ones.
 	Assigned int64 `json:"assigned"`
 	Capacity int64 `json:"capacity"`
 }
+
+// Working is how many workers are given work.
+func (t *WorkerTotals) Working() int64 { return t.Active + t.Busy + t.Degraded }
 
 // Workers is the list of workers.
 type Workers struct {

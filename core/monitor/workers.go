@@ -130,7 +130,6 @@ func sumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
 			t.slots(w)
 		case WorkerDegraded:
 			t.Degraded++
-			t.Active++
 			t.slots(w)
 		case WorkerActive:
 			t.Active++

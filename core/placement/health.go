@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -59,6 +60,8 @@ type Report struct {
 	// Actions is of how many actions the failures were; 0 says that it was not
 	// counted. Failures of one action alone are rather the action's fault.
 	Actions int `json:"failed_actions,omitempty"`
+	// Action is that one action, if it is known.
+	Action string `json:"failed_action,omitempty"`
 	// Ended counts what has ended since the worker's start; 0 says that it was not
 	// counted. It tells a new ending from an old one that leaves the window.
 	Ended int `json:"ended,omitempty"`
@@ -82,6 +85,7 @@ func ParseReport(raw []byte) (r Report, numbers bool) {
 	}
 	read(fields["status"], &r.Status)
 	read(fields["last_check"], &r.LastCheck)
+	read(fields["failed_action"], &r.Action)
 	if !read(fields["average_execution_time_ms"], &r.AverageMS) {
 		r.AverageMS = 0
 	}
@@ -166,10 +170,10 @@ func (l Limits) judgeQueue(s Signs) (Health, string) {
 }
 
 func (l Limits) judgeFailures(s Signs) (Health, string) {
-	reason := fmt.Sprintf("%d failures in a row", s.Report.InARow)
+	reason := fmt.Sprintf("%d failures in a row", s.Report.InARow) + s.Report.allOf()
 	switch {
 	case s.Report.InARow >= l.UnhealthyFailures && s.Report.Actions == 1:
-		return Degraded, reason + ", all of one action"
+		return Degraded, reason
 	case s.Report.InARow >= l.UnhealthyFailures:
 		return s.trial(reason)
 	case s.Report.InARow >= l.DegradedFailures:
@@ -184,10 +188,10 @@ func (l Limits) judgeShare(s Signs) (Health, string) {
 		return HealthUnknown, ""
 	}
 	share := float64(s.Report.Failed) / float64(s.Report.Total)
-	reason := fmt.Sprintf("%d of %d executions failed", s.Report.Failed, s.Report.Total)
+	reason := fmt.Sprintf("%d of %d executions failed", s.Report.Failed, s.Report.Total) + s.Report.allOf()
 	switch {
 	case share >= l.UnhealthyRate && s.Report.Actions == 1:
-		return Degraded, reason + ", all of one action"
+		return Degraded, reason
 	case share >= l.UnhealthyRate:
 		return s.trial(reason)
 	case share >= l.DegradedRate:
@@ -195,6 +199,15 @@ func (l Limits) judgeShare(s Signs) (Health, string) {
 	default:
 		return HealthUnknown, ""
 	}
+}
+
+// allOf names the action that all failures are of; empty if there are several, or they
+// were not counted.
+func (r Report) allOf() string {
+	if r.Actions != 1 {
+		return ""
+	}
+	return ", all of " + cmp.Or(r.Action, "one action")
 }
 
 // trial is unhealthy until nothing has ended for a while.

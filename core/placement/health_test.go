@@ -17,6 +17,10 @@ func TestHealthTurnsAtTheDocumentedThresholds(t *testing.T) {
 			InARow: inARow, Total: total, Failed: failed, QueueDepth: queue, Actions: actions,
 		}}
 	}
+	named := func(s placement.Signs) placement.Signs {
+		s.Report.Action = "ops.deploy"
+		return s
+	}
 	waits := func(s placement.Signs, unchanged time.Duration) placement.Signs {
 		s.Unchanged = unchanged
 		return s
@@ -34,6 +38,9 @@ func TestHealthTurnsAtTheDocumentedThresholds(t *testing.T) {
 		"9 in a row":                  {report(9, 9, 9, 0, 0), placement.Degraded, "9 failures in a row"},
 		"10 in a row":                 {report(10, 10, 10, 0, 0), placement.Unhealthy, "10 failures in a row"},
 		"10 in a row of one action":   {report(10, 10, 10, 0, 1), placement.Degraded, "10 failures in a row, all of one action"},
+		"10 in a row of a named one":  {named(report(10, 10, 10, 0, 1)), placement.Degraded, "10 failures in a row, all of ops.deploy"},
+		"3 in a row of a named one":   {named(report(3, 3, 3, 0, 1)), placement.Degraded, "3 failures in a row, all of ops.deploy"},
+		"a share of a named one":      {named(report(0, 100, 70, 0, 1)), placement.Degraded, "70 of 100 executions failed, all of ops.deploy"},
 		"10 in a row of two":          {report(10, 10, 10, 0, 2), placement.Unhealthy, "10 failures in a row"},
 		"just before the trial":       {waits(report(12, 12, 12, 0, 2), placement.TrialAfter-1), placement.Unhealthy, "12 failures in a row"},
 		"on trial":                    {waits(report(12, 12, 12, 0, 2), placement.TrialAfter), placement.Degraded, "12 failures in a row, and none since: on trial"},

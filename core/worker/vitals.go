@@ -86,9 +86,11 @@ func (v *vitals) report() placement.Report {
 		}
 		r.Failed++
 		r.InARow++
-		actions[e.action] = true
+		actions[e.action], r.Action = true, e.action
 	}
-	r.Actions = len(actions)
+	if r.Actions = len(actions); r.Actions > 1 {
+		r.Action = ""
+	}
 	if r.Total > 0 {
 		r.AverageMS = float64((took / time.Duration(r.Total)).Microseconds()) / 1e3
 	}

@@ -25,6 +25,7 @@ func TestVitalsCountWhatTheWorkerRan(t *testing.T) {
 	for range 5 {
 		v.end(attune.StatusFailed, "a", 30*time.Millisecond)
 	}
+	require.Equal(t, "a", v.report().Action)
 	v.end(attune.StatusCompleted, "b", 10*time.Millisecond)
 	v.end(attune.StatusTimeout, "b", 20*time.Millisecond)
 	v.end(attune.StatusFailed, "a", 20*time.Millisecond)
@@ -32,6 +33,7 @@ func TestVitalsCountWhatTheWorkerRan(t *testing.T) {
 	v.end(attune.StatusAbandoned, "a", time.Hour)
 	r := v.report()
 	require.Equal(t, []int{2, 8, 7, 2, 8}, []int{r.InARow, r.Total, r.Failed, r.Actions, r.Ended})
+	require.Empty(t, r.Action, "two of them failed")
 	require.InDelta(t, 25, r.AverageMS, 0.01)
 	require.Equal(t, "2026-01-01T00:00:00Z", r.LastCheck)
 	for range 8 {

@@ -44,9 +44,9 @@ func TestAMuteQuietsTheHeader(t *testing.T) {
 		source.overview = &overview
 		b := started(t, source, w, 40)
 		b.press("7")
-		loud, quiet := "■1 ▲1", "■0 ▲1 ‖1"
+		loud, quiet := "■1 ▲2", "■0 ▲2 ‖1"
 		if w > 100 {
-			loud, quiet = "■ 1 crit ▲ 1 warn", "■ 0 crit ▲ 1 warn ‖ 1 muted"
+			loud, quiet = "■ 1 crit ▲ 2 warn", "■ 0 crit ▲ 2 warn ‖ 1 muted"
 		}
 		require.Contains(t, b.header(), loud)
 		b.press("m")

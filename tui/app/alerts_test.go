@@ -2,6 +2,8 @@ package app
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,12 +58,13 @@ func TestTheOverviewShowsTheAlertsOfTheEngine(t *testing.T) {
 	source.overview = &overview
 	b := started(t, source, 140, 40)
 	found := b.env.Findings()
-	require.Len(t, found, 3)
+	require.Len(t, found, 4)
 	require.Equal(t, monitor.LevelCritical, found[0].Level)
 	require.Equal(t, "dead letters growing: +3 in 5m", found[0].Text)
 	require.Equal(t, "core.http_request", found[1].Filter)
 	require.WithinDuration(t, frozen.Add(-4*time.Minute), *found[1].Since, time.Second)
-	require.Equal(t, "22 % of executions are repetitions", found[2].Text)
+	require.Equal(t, "worker-node-02 is stale", found[2].Text, "it is drawn as stale, and no alert tells of it yet")
+	require.Equal(t, "22 % of executions are repetitions", found[3].Text)
 }
 
 // onAlerts is the view of alerts, with what a test changes of it.
@@ -199,9 +202,9 @@ func TestTheAlertsTabCountsWhatIsLoud(t *testing.T) {
 		overview.Alerts = sampleAlerts(source.overview.Reading)
 		source.overview = &overview
 		b := started(t, source, size, 24)
-		require.Contains(t, b.frame()[1], name+" 2 ")
+		require.Contains(t, b.frame()[1], name+" 3 ")
 		b.press("7", "m")
-		require.Contains(t, b.frame()[1], name+" 1]")
+		require.Contains(t, b.frame()[1], name+" 2]")
 	}
 }
 
@@ -269,4 +272,106 @@ func TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem(t *testing.T) {
 	require.NotContains(t, b.header(), "■ 2 crit")
 	b.send(due[len(due)-1].msg)
 	require.Equal(t, 2, source.count(screen.FeedAlerts), "a replica evaluates them again")
+}
+
+// calm is an installation in which no alert fires and every worker is well.
+func calm() *fakeSource {
+	source := sample()
+	overview := *source.overview
+	overview.Alerts = &monitor.Alerts{Reading: overview.Reading, Evaluated: true, EvaluatedAt: &frozen}
+	overview.WorkerList = []monitor.Worker{{ID: 3, Name: "w3", Status: "active", Heartbeat: &frozen, Assigned: ptr(1), Capacity: ptr(4)}}
+	overview.Workers = monitor.WorkerTotals{Total: 1, Active: 1}
+	source.overview, source.alerts = &overview, overview.Alerts
+	source.checks = &monitor.Checks{Reading: overview.Reading}
+	source.broker.Queues = []monitor.BrokerQueue{{Name: monitor.WorkerQueue(3), Consumers: 1}}
+	return source
+}
+
+// TestNothingNeedsAttentionIsNeverSaidBesideARedRow: of a worker, a replica or a check.
+func TestNothingNeedsAttentionIsNeverSaidBesideARedRow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*fakeSource)
+		says   string
+	}{
+		"all is well": {func(*fakeSource) {}, "Nothing needs attention."},
+		"deaf":        {func(s *fakeSource) { s.broker.Queues[0].Consumers = 0 }, "w3 is deaf"},
+		"stale":       {func(s *fakeSource) { s.overview.WorkerList[0].Heartbeat = ago(20 * time.Minute) }, "w3 is stale"},
+		"a replica": {func(s *fakeSource) {
+			s.overview.Replicas.List[0].Problems, s.overview.Replicas.Well = []string{"silent for 12s"}, 1
+		}, "No alert fires; see ENGINE."},
+		"a check": {func(s *fakeSource) {
+			s.checks.List = []monitor.Check{{Name: "topology.ttl", Status: monitor.CheckProblem, Text: "no policy"}}
+		}, "No alert fires; see CHECKS."},
+	} {
+		for _, size := range [][2]int{{80, 24}, {140, 40}} {
+			t.Run(fmt.Sprint(name, size), func(t *testing.T) {
+				t.Parallel()
+				source := calm()
+				c.change(source)
+				b := started(t, source, size[0], size[1])
+				require.Contains(t, b.View(), c.says)
+				require.Equal(t, name == "all is well", strings.Contains(b.View(), "Nothing needs attention."))
+				b.press("7")
+				require.Equal(t, name == "all is well", strings.Contains(b.View(), "Nothing needs attention."), b.View())
+			})
+		}
+	}
+}
+
+// TestWhatFollowsFromTheBrokerIsFoldedUnderIt, and not counted.
+func TestWhatFollowsFromTheBrokerIsFoldedUnderIt(t *testing.T) {
+	t.Parallel()
+	source := calm()
+	for i := range source.overview.Replicas.List {
+		source.overview.Replicas.List[i].State = "disconnected"
+	}
+	source.alerts.Open = []monitor.Alert{
+		{Rule: "no_active_workers", Severity: monitor.LevelCritical, State: monitor.AlertFiring, Summary: "0 workers take work", Hint: "start or uncordon a worker", Since: frozen, View: "workers"},
+		{Rule: "leaked_slot", Severity: monitor.LevelWarning, State: monitor.AlertFiring, Summary: "a slot has leaked", Since: frozen, View: "queues"},
+		{Rule: "replica_unwell", Target: "5e0f3c1a", Severity: monitor.LevelWarning, State: monitor.AlertFiring, Summary: "engine replica 5e0f3c1a: no publish connection to the broker since 5s", Since: frozen, View: "overview"},
+	}
+	source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("refused")}
+	b := started(t, source, 140, 40)
+	require.Contains(t, b.header(), "■ 1 crit ▲ 1 warn")
+	require.Contains(t, b.frame()[1], "7 Alerts 2")
+	frame := b.View()
+	broker, workers := strings.Index(frame, "RabbitMQ management cannot be read"), strings.Index(frame, "└ 0 workers take work")
+	require.Positive(t, broker)
+	require.Less(t, broker, workers)
+	require.Less(t, workers, strings.Index(frame, "a slot has leaked"))
+	require.Contains(t, frame, "because the broker does not answer")
+	require.NotContains(t, frame, "start or uncordon a worker")
+	b.press("7")
+	require.Contains(t, b.frame()[2], "1 critical · 1 warning · 2 explained")
+	require.Contains(t, b.header(), "■ 1 crit ▲ 1 warn")
+
+	source.overview.Replicas.List[0].State = "connected"
+	b = started(t, source, 140, 40)
+	require.Contains(t, b.header(), "■ 2 crit ▲ 2 warn", "the broker is there, and only its management away")
+}
+
+// TestTheTabTheHeaderAndTheViewOfAlertsCountTheSame, muted ones by themselves.
+func TestTheTabTheHeaderAndTheViewOfAlertsCountTheSame(t *testing.T) {
+	t.Parallel()
+	source := calm()
+	source.overview.Flows = &monitor.Flows{Failed: monitor.Count{Value: 2}, Window: 15 * time.Minute}
+	for i := range 6 {
+		source.alerts.Open = append(source.alerts.Open, monitor.Alert{
+			Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: monitor.LevelWarning, State: monitor.AlertFiring, Summary: "waits", Since: frozen,
+			View: "queues", Of: "queue", Measure: "head_wait",
+		})
+	}
+	b := started(t, source, 140, 40)
+	b.press("7")
+	require.Contains(t, b.header(), "▲ 7 warn")
+	require.Contains(t, b.frame()[1], "[7 Alerts 7]")
+	require.Contains(t, b.frame()[2], "7 warning ")
+	require.Contains(t, b.View(), "2 workflows have failed")
+	b.press("j", "m")
+	require.Contains(t, b.header(), "▲ 6 warn ‖ 1 muted")
+	require.Contains(t, b.frame()[1], "[7 Alerts 6]")
+	require.Contains(t, b.frame()[2], "6 warning · 1 muted")
+	b.press("gg", "m")
+	require.Contains(t, b.View(), "Only alerts that are open", "no rule has raised it")
 }

@@ -65,7 +65,7 @@ func TestTheFindingUnderTheCursorIsInSight(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			t.Parallel()
 			source := sample()
-			source.overview.Alerts = &monitor.Alerts{Evaluated: true, EvaluatedAt: &frozen}
+			source.overview.Alerts, source.overview.WorkerList = &monitor.Alerts{Evaluated: true, EvaluatedAt: &frozen}, nil
 			for i := range 40 {
 				source.overview.Alerts.Open = append(source.overview.Alerts.Open, monitor.Alert{
 					Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: monitor.LevelWarning, State: monitor.AlertFiring,

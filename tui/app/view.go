@@ -258,12 +258,12 @@ func (m *Model) tabOpen(view screen.View) bool {
 		view == keymap.InQueues && m.view == keymap.InQueue || view == keymap.InWorkers && m.view == keymap.InWorker || view == keymap.InDeadLetters && m.view == keymap.InLetter
 }
 
-// alertBadge counts the alerts that fire, are more than a remark and are not muted.
+// alertBadge counts what the header counts as critical and as warnings.
 func (m *Model) alertBadge() string {
 	found, _ := m.env.Loud(m.env.Findings())
 	n := 0
 	for _, f := range found {
-		if f.Rule != "" && f.Level != monitor.LevelInfo {
+		if f.Level != monitor.LevelInfo {
 			n++
 		}
 	}

@@ -153,7 +153,7 @@ func (w *watch) takeWorkers(d *monitor.Workers) {
 		now[one.Name] = workerWord(one.Health(d.At, d.StaleAfter))
 	}
 	if w.workers == nil {
-		w.say("worker", "", fmt.Sprintf("%d registered, %d take work", d.Totals.Total, d.Totals.Active+d.Totals.Busy))
+		w.say("worker", "", fmt.Sprintf("%d registered, %d take work", d.Totals.Total, d.Totals.Working()))
 		w.workers = map[string]string{}
 		for name, word := range now {
 			if word == workerWord(monitor.WorkerActive) {

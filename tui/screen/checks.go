@@ -24,6 +24,16 @@ func (e *Env) checks(prefix string) []monitor.Check {
 	return list
 }
 
+// FailedChecks is how many checks have found a problem.
+func (e *Env) FailedChecks() (n int) {
+	for _, c := range e.checks("") {
+		if c.Status == monitor.CheckProblem {
+			n++
+		}
+	}
+	return n
+}
+
 // CheckLook is how a check looks.
 func (e *Env) CheckLook(status monitor.CheckStatus) theme.State {
 	g := &e.Theme.Glyphs

@@ -53,10 +53,13 @@ func (q *Quiet) Mute(key string, clock time.Time) bool {
 	return true
 }
 
-// Loud are the findings that are not muted, and how many are.
+// Loud are the findings that count: neither muted nor explained by another. It tells
+// how many are muted too.
 func (e *Env) Loud(found []monitor.Finding) (loud []monitor.Finding, muted int) {
 	for i := range found {
-		if f := &found[i]; f.Rule != "" && e.Quiet.MutedFor(AlertKey(f.Rule, f.About), e.Clock) > 0 {
+		if f := &found[i]; f.Cause != "" {
+			continue
+		} else if f.Rule != "" && e.Quiet.MutedFor(AlertKey(f.Rule, f.About), e.Clock) > 0 {
 			muted++
 			continue
 		}

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/theme"
 )
 
 // The names of the series that are kept between polls.
@@ -219,15 +221,19 @@ func (d *Data) StaleAfter() time.Duration {
 }
 
 // Findings is what needs attention, the worst first; a source that cannot be
-// reached comes before everything.
+// reached comes before everything, and what follows from that behind it.
 func (e *Env) Findings() []monitor.Finding {
 	var found []monitor.Finding
+	broker := -1
 	for _, source := range []struct {
 		feed Feed
 		name string
 	}{{FeedOverview, "PostgreSQL"}, {FeedBroker, "RabbitMQ management"}} {
 		if f := e.Data.Fresh(source.feed); f.Err != nil {
 			since := f.Since.Add(e.Now.Sub(e.Clock)) // by the database's clock, as all that stands beside it
+			if source.feed == FeedBroker {
+				broker = len(found)
+			}
 			found = append(found, monitor.Finding{
 				Level: monitor.LevelCritical, Target: string("overview"),
 				Text: source.name + " " + cmp.Or(monitor.Cause(f.Err), "cannot be read"), Since: &since, Hint: f.Err.Error(),
@@ -238,7 +244,26 @@ func (e *Env) Findings() []monitor.Finding {
 	if n, ok := e.Data.History.Change(SeriesDead, 5*time.Minute); ok {
 		growth = &n
 	}
-	return append(found, monitor.Attention(e.Data.judged(), e.Data.Broker, growth)...)
+	found = append(found, monitor.Attention(e.Data.judged(), e.Heard(), growth)...)
+	if e.Data.Overview.CutOff() {
+		return monitor.FoldBroker(found, broker)
+	}
+	return found
+}
+
+// Calm says that nothing needs attention, unless an engine replica or a check is red.
+func (e *Env) Calm() (sign, text string) {
+	var red []string
+	if ov := e.Data.Overview; ov != nil && ov.Replicas != nil && ov.Replicas.Well < ov.Replicas.Total {
+		red = append(red, "ENGINE")
+	}
+	if e.FailedChecks() > 0 {
+		red = append(red, "CHECKS")
+	}
+	if len(red) > 0 {
+		return e.Paint(theme.Warn, e.Theme.Glyphs.Warning), "No alert fires; see " + strings.Join(red, " and ") + "."
+	}
+	return e.Paint(theme.Good, e.Theme.Glyphs.Done), "Nothing needs attention."
 }
 
 // Unevaluated reports whether no live replica evaluates the rules of alerts.

@@ -7,6 +7,8 @@ type Glyphs struct {
 	OK, Busy, Idle, Done, Failed, Scheduled, Queued, Timeout string
 	Paused, Warning, Critical, Cursor, Rule, Bar, Up, Down   string
 	Ellipsis, Dot, Arrow, Frozen, Again                      string
+	// Last is a worker that is used last.
+	Last string
 	// Beat is a minute in which somebody was there.
 	Beat string
 	// Space separates groups of three digits.
@@ -20,7 +22,7 @@ type Glyphs struct {
 var glyphs = Glyphs{
 	OK: "●", Busy: "◐", Idle: "○", Done: "✓", Failed: "✗", Scheduled: "◌", Queued: "⧗", Timeout: "◷",
 	Paused: "‖", Warning: "▲", Critical: "■", Cursor: "▶", Rule: "─", Bar: "│", Up: "↑", Down: "↓",
-	Ellipsis: "…", Dot: "·", Arrow: "→", Frozen: "▣", Again: "↺", Beat: "▏", Space: "\u2009",
+	Ellipsis: "…", Dot: "·", Arrow: "→", Frozen: "▣", Again: "↺", Last: "▽", Beat: "▏", Space: "\u2009",
 	Levels:   []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	AxisZero: "┼", AxisTick: "┤", AxisLine: "─",
 }
@@ -30,7 +32,7 @@ var glyphs = Glyphs{
 var ascii = strings.NewReplacer(
 	"●", "*", "◐", "%", "○", "o", "✓", "+", "✗", "x", "◌", "~", "⧗", ":", "◷", "@", "‖", "=", "▣", "=",
 	"▲", "!", "■", "#", "▶", ">", "─", "-", "│", "|", "↑", "^", "↓", "v", "…", ".", "·", ".",
-	"→", ">", "↺", "&", "›", ">", "\u2009", " ", "┼", "+", "┤", "|", "Δ", "d", "⇧", "^", "≤", "<", "‹", "<", "×", "x",
+	"→", ">", "↺", "&", "▽", "v", "›", ">", "\u2009", " ", "┼", "+", "┤", "|", "Δ", "d", "⇧", "^", "≤", "<", "‹", "<", "×", "x",
 	"▏", "|", "┌", "+", "┐", "+", "└", "+", "┘", "+", "├", "+", "▌", "_", "░", ".", "▾", "v", "▸", ">",
 	"▁", "_", "▂", ".", "▃", ".", "▄", ":", "▅", "-", "▆", "=", "▇", "+", "█", "#",
 )
@@ -74,8 +76,10 @@ func (t *Theme) Of(state string) State {
 		return State{g.Idle, Dim}
 	case "abandoned", "critical":
 		return State{g.Critical, Bad}
-	case "paused", "cordoned", "draining", "degraded":
+	case "paused", "cordoned", "draining":
 		return State{g.Paused, Warn}
+	case "degraded":
+		return State{g.Last, Warn}
 	case "inactive":
 		return State{g.Failed, Dim}
 	case "warning":

@@ -148,6 +148,7 @@ WITH recent AS (
 SELECT d.worker::bigint AS worker, count(*)::int AS total, count(*) FILTER (WHERE d.failed)::int AS failed,
        count(*) FILTER (WHERE d.failed AND d.finished_at > coalesce(d.fine, '-infinity'))::int AS in_a_row,
        count(DISTINCT d.action_ref) FILTER (WHERE d.failed)::int AS actions,
+       coalesce(min(d.action_ref) FILTER (WHERE d.failed), '')::text AS action,
        extract(epoch FROM now() - max(d.finished_at))::float8 AS idle
 FROM ended d GROUP BY d.worker;
 

@@ -120,7 +120,11 @@ func (v *Alerts) Title() (left, right string) {
 func (v *Alerts) counts() []string {
 	by := map[string]int64{}
 	for i := range v.rows {
-		by[v.rows[i].class()]++
+		class := v.rows[i].class()
+		if v.env.Quiet.MutedFor(v.rows[i].key, v.env.Clock) > 0 {
+			class = "muted"
+		}
+		by[class]++
 	}
 	var parts []string
 	for _, class := range classes {
@@ -178,7 +182,8 @@ func (v *Alerts) Leave() bool {
 
 // Changed takes over new data.
 func (v *Alerts) Changed(feed screen.Feed) {
-	if feed == screen.FeedAlerts || feed == screen.FeedChecks {
+	switch feed {
+	case screen.FeedAlerts, screen.FeedChecks, screen.FeedOverview, screen.FeedBroker:
 		v.gather(false)
 	}
 }
@@ -234,7 +239,7 @@ func (v *Alerts) current() *row {
 // that back. Nothing but this session knows of it.
 func (v *Alerts) quiet(action keymap.Action) screen.Effect {
 	r := v.current()
-	if r == nil || r.alert == nil || r.alert.Cleared != nil {
+	if r == nil || r.alert == nil || r.found || r.alert.Cleared != nil {
 		return screen.Effect{Handled: true, Note: "Only alerts that are open can be acknowledged or muted."}
 	}
 	e := v.env
@@ -290,6 +295,9 @@ func (v *Alerts) look(r *row) (look theme.State, word string) {
 	word = levelWords[r.alert.Severity]
 	if r.alert.State == monitor.AlertPending {
 		look.Role, word = theme.Dim, "pending"
+	}
+	if r.cause != "" {
+		look.Role, word = theme.Dim, "explained"
 	}
 	if e.Quiet.Acked(r.key) {
 		look.Role, word = theme.Dim, "acked"

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -22,7 +23,11 @@ func (v *Alerts) details(w, h int) []string {
 	}
 	e, a := v.env, r.alert
 	look, _ := v.look(r)
-	lines := []string{e.Rule(strings.TrimSpace(a.Rule+" "+a.Target), look.Glyph+" "+v.span(a), w)}
+	title := strings.TrimSpace(a.Rule + " " + a.Target)
+	if r.found {
+		title = widget.Clean(a.Summary)
+	}
+	lines := []string{e.Rule(title, look.Glyph+" "+v.span(a), w)}
 	add := func(label, text string) { lines = append(lines, v.labelled(label, text, w)...) }
 	rule := v.rule(a.Rule)
 	if rule != nil {
@@ -32,8 +37,10 @@ func (v *Alerts) details(w, h int) []string {
 		}
 		add("rule", held)
 	}
-	lines = append(lines, v.value(a, rule, w))
-	add("likely", v.likely(a, rule))
+	if !r.found {
+		lines = append(lines, v.value(a, rule, w))
+	}
+	add("likely", cmp.Or(r.cause, v.likely(a, rule)))
 	if a.NotEvaluated {
 		add("", "not evaluated since "+a.Seen.UTC().Format("15:04:05Z"))
 	}

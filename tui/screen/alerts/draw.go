@@ -70,7 +70,8 @@ func (v *Alerts) list(a *monitor.Alerts, w, h int) []string {
 	case v.Filter() != "" || v.problems:
 		text = " " + e.Paint(theme.Dim, "Nothing that is open matches; esc clears the filter, z shows all.")
 	case a.Evaluated:
-		text = " " + e.Paint(theme.Good, e.Theme.Glyphs.Done) + " " + e.Paint(theme.Dim, "Nothing needs attention.")
+		sign, calm := e.Calm()
+		text = " " + sign + " " + e.Paint(theme.Dim, calm)
 	}
 	return widget.Fit([]string{"", text}, w, h)
 }

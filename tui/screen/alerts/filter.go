@@ -8,7 +8,7 @@ import (
 
 var fields = filter.Schema{
 	{Name: "rule", Kind: filter.Text, Help: "its rule, or the name of a check; a star stands for anything"},
-	{Name: "level", Kind: filter.Word, Values: []string{"critical", "warning", "info", "pending", "check"}, Help: "how bad it is"},
+	{Name: "level", Kind: filter.Word, Values: []string{"critical", "warning", "info", "pending", "explained", "check"}, Help: "how bad it is"},
 	{Name: "target", Kind: filter.Within, Help: "what it is about"},
 	{Name: "measure", Kind: filter.Text, Help: "what is measured"},
 	{Name: "view", Kind: filter.Text, Help: "the view that it leads to"},

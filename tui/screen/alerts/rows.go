@@ -21,6 +21,21 @@ type row struct {
 	// One of these is set.
 	alert *monitor.Alert
 	check *monitor.Check
+	// found is true of what no rule has raised: the dashboard found it.
+	found bool
+	// cause explains the row, so that it is not counted; empty if nothing does.
+	cause string
+}
+
+// foundRow is a finding that no rule has raised.
+func foundRow(f *monitor.Finding, at time.Time) row {
+	a := &monitor.Alert{
+		Severity: f.Level, State: monitor.AlertFiring, Summary: f.Text, Hint: f.Hint, Since: at, View: f.Target, Filter: f.Filter,
+	}
+	if f.Since != nil {
+		a.Since = *f.Since
+	}
+	return row{key: "found\x1f" + f.Text, rule: "-", text: f.Text, alert: a, found: true, target: cmp.Or(f.Filter, "-")}
 }
 
 func alertRow(a *monitor.Alert) row {
@@ -53,12 +68,14 @@ func checkRow(c *monitor.Check) row {
 }
 
 // The classes of rows, as the title counts them.
-var classes = []string{"critical", "warning", "info", "pending", "checks"}
+var classes = []string{"critical", "warning", "info", "pending", "muted", "explained", "checks"}
 
 func (r *row) class() string {
 	switch {
 	case r.check != nil:
 		return "checks"
+	case r.cause != "":
+		return "explained"
 	case r.alert.State == monitor.AlertPending:
 		return "pending"
 	default:
@@ -94,9 +111,21 @@ func (v *Alerts) gather(asked bool) {
 		return
 	}
 	var rows []row
-	for i := range a.Open {
-		if r := alertRow(&a.Open[i]); !a.Open[i].Behind && v.Matches(asking{v, &r}) && v.troubles(&r) {
+	add := func(r row) {
+		if v.Matches(asking{v, &r}) && v.troubles(&r) {
 			rows = append(rows, r)
+		}
+	}
+	causes := map[string]string{}
+	for _, f := range v.env.Findings() {
+		if causes[screen.AlertKey(f.Rule, f.About)] = f.Cause; f.Rule == "" {
+			add(foundRow(&f, a.At))
+		}
+	}
+	for i := range a.Open {
+		if r := alertRow(&a.Open[i]); !a.Open[i].Behind {
+			r.cause = causes[r.key]
+			add(r)
 		}
 	}
 	rows = append(rows, v.failedChecks()...)
@@ -159,7 +188,7 @@ func (r *row) rank() int {
 		return 2 + r.check.Status.Worst()
 	}
 	switch {
-	case r.alert.State == monitor.AlertPending:
+	case r.alert.State == monitor.AlertPending, r.cause != "":
 		return 5
 	case r.alert.Severity == monitor.LevelCritical:
 		return 0

@@ -12,6 +12,9 @@ func (v *Alerts) Thing(at int) screen.Thing {
 	if r.check != nil {
 		return screen.Thing{Name: "check " + r.check.Name, ID: r.check.Name, Value: *r.check, Command: []string{"doctor"}}
 	}
+	if r.found {
+		return screen.Thing{Name: "finding", ID: r.text, Value: *r.alert, Command: []string{"alerts", "list"}}
+	}
 	name := strings.TrimSuffix(r.alert.Rule+" "+r.alert.Target, " ")
 	thing := screen.Numbered("alert", r.alert.ID, "", "alert", *r.alert)
 	thing.Name, thing.Command = "alert "+name, []string{"alerts", "list"}

@@ -119,7 +119,8 @@ func (o *Overview) move(n int) {
 func (o *Overview) open() screen.Effect {
 	found := o.env.Findings()
 	if o.cursor >= len(found) {
-		return screen.Effect{Handled: true, Note: "Nothing needs attention."}
+		_, note := o.env.Calm()
+		return screen.Effect{Handled: true, Note: note}
 	}
 	f := found[o.cursor]
 	here := f.Target == "" || screen.View(f.Target) == o.View()
@@ -311,13 +312,16 @@ func (o *Overview) workerBlock() []string {
 	}
 }
 
-// kept counts the workers that are there and given nothing, if there are any.
+// kept counts the workers that are neither active nor busy nor stale, if there are any.
 func (o *Overview) kept(t monitor.WorkerTotals, before string) string {
 	var kinds []string
 	for _, kind := range []struct {
 		word string
 		n    int64
-	}{{"deaf", t.Deaf}, {"suspect", t.Suspect}, {"cordoned", t.Cordoned}} {
+	}{
+		{"deaf", t.Deaf}, {"suspect", t.Suspect}, {"unhealthy", t.Unhealthy}, {"degraded", t.Degraded}, {"cordoned", t.Cordoned},
+		{"inactive", t.Inactive},
+	} {
 		if kind.n > 0 {
 			kinds = append(kinds, o.env.Num(kind.n)+" "+kind.word)
 		}

@@ -198,13 +198,18 @@ func (o *Overview) workerTable(w int) []string {
 	}
 	o.draw(workers, keysOf(list, workerKey))
 	for _, wk := range list {
-		s := e.Theme.Of(string(e.Judge(&wk, ov.At).Health))
+		health := e.Judge(&wk, ov.At).Health
+		s := e.Theme.Of(string(health))
 		taken := widget.Unknown
 		if wk.Assigned != nil {
 			taken = screen.Slots(*wk.Assigned, wk.Capacity)
 		}
+		trend := e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8)
+		if health != monitor.WorkerActive && health != monitor.WorkerBusy {
+			trend = string(health) // the sign is given its word
+		}
 		line := widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28) +
-			widget.Right(taken, 7) + widget.Right(e.AgeOf(wk.Heartbeat), 8) + " " + e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8)
+			widget.Right(taken, 7) + widget.Right(e.AgeOf(wk.Heartbeat), 8) + " " + trend
 		lines = append(lines, o.line(workers, workerKey(&wk), e.Paint(s.Role, s.Glyph), line, w-2))
 	}
 	if len(list) == 0 {
@@ -217,7 +222,8 @@ func (o *Overview) findings(w, h int) []string {
 	e := o.env
 	found := e.Findings()
 	if len(found) == 0 {
-		return []string{" " + e.Paint(theme.Good, "✓") + " " + e.Paint(theme.Dim, "Nothing needs attention.")}
+		sign, text := e.Calm()
+		return []string{" " + sign + " " + e.Paint(theme.Dim, text)}
 	}
 	room := h
 	if len(found) > h {
@@ -252,6 +258,9 @@ func (o *Overview) finding(i int, f monitor.Finding, text string, w int) string 
 		since = widget.Short(e.Since(*f.Since))
 	}
 	look := e.Theme.Of(levelState(f.Level))
+	if f.Cause != "" { // it stands below what explains it
+		look = theme.State{Glyph: "└", Role: theme.Dim}
+	}
 	if i == o.cursor && o.here() == findings {
 		line := e.Theme.Glyphs.Cursor + look.Glyph + " " + widget.Spread(widget.Cut(text, w-10), since, w-4) + " "
 		return e.Paint(theme.Cursor, widget.Left(line, w))
@@ -270,7 +279,8 @@ func (o *Overview) longFindings(w, h int) []string {
 	e := o.env
 	found := e.Findings()
 	if len(found) == 0 {
-		return []string{e.Paint(theme.Good, "✓") + " " + e.Paint(theme.Dim, "Nothing needs attention.")}
+		sign, text := e.Calm()
+		return []string{sign + " " + e.Paint(theme.Dim, text)}
 	}
 	var lines []string
 	room := max(0, h/o.perFinding)

@@ -318,7 +318,7 @@ func (v *Workers) note(r row) string {
 	case r.seen.Health == monitor.WorkerUnhealthy:
 		return strings.TrimSpace("given nothing: " + r.seen.Why)
 	case r.seen.Health == monitor.WorkerDegraded:
-		return strings.TrimSpace("last choice: " + r.seen.Why)
+		return strings.TrimSpace("used last: " + r.seen.Why)
 	case r.seen.Health == monitor.WorkerStale, r.seen.Health == monitor.WorkerSuspect:
 		return r.seen.Why
 	case r.seen.Health == monitor.WorkerCordoned:

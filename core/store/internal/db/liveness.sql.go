@@ -157,6 +157,7 @@ WITH recent AS (
 SELECT d.worker::bigint AS worker, count(*)::int AS total, count(*) FILTER (WHERE d.failed)::int AS failed,
        count(*) FILTER (WHERE d.failed AND d.finished_at > coalesce(d.fine, '-infinity'))::int AS in_a_row,
        count(DISTINCT d.action_ref) FILTER (WHERE d.failed)::int AS actions,
+       coalesce(min(d.action_ref) FILTER (WHERE d.failed), '')::text AS action,
        extract(epoch FROM now() - max(d.finished_at))::float8 AS idle
 FROM ended d GROUP BY d.worker
 `
@@ -167,6 +168,7 @@ type FindEndingsRow struct {
 	Failed  int32
 	InARow  int32
 	Actions int32
+	Action  string
 	Idle    float64
 }
 
@@ -187,6 +189,7 @@ func (q *Queries) FindEndings(ctx context.Context, bound int32, workers []int64,
 			&i.Failed,
 			&i.InARow,
 			&i.Actions,
+			&i.Action,
 			&i.Idle,
 		); err != nil {
 			return nil, err
