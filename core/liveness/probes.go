@@ -89,7 +89,7 @@ func NewProbes(
 		cfg: cfg.withDefaults(), store: st, broker: inspector, client: newClient(), logger: logger, metrics: metrics,
 	}
 	p.Loop = supervise.NewLoop(supervise.LoopConfig{
-		Name: "probes", Interval: p.cfg.Interval, Timeout: max(p.cfg.Interval, 30*time.Second), Jitter: 0.1,
+		Name: "probes", Failure: "Error checking worker health", Interval: p.cfg.Interval, Timeout: max(p.cfg.Interval, 30*time.Second), Jitter: 0.1,
 		Tick: p.tick, Logger: logger, Metrics: loops,
 	})
 	return p
@@ -280,13 +280,8 @@ func (p *Probes) suspect(ctx context.Context, found []finding) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	suspected, err := p.store.SuspectWorkers(ctx, p.cfg.StaleAfter.Seconds(), ids, reasons)
-	if err != nil {
+	if err := p.store.SuspectWorkers(ctx, p.cfg.StaleAfter.Seconds(), ids, reasons); err != nil {
 		return fmt.Errorf("suspect %d workers: %w", len(ids), err)
-	}
-	for _, w := range suspected {
-		p.logger.WarnContext(ctx, "Worker is suspected and given nothing until its queue is consumed",
-			"worker_id", w.ID, "worker", w.Name, "reason", w.Reason)
 	}
 	return nil
 }
@@ -296,6 +291,10 @@ func (p *Probes) tell(ctx context.Context, rows []store.FindProbedRow, found []f
 	for i, f := range found {
 		old := rows[i]
 		p.metrics.probed(f)
+		if f.failed != "" && old.Failures < deafProbes && !old.EndpointFailed {
+			p.logger.WarnContext(ctx, fmt.Sprintf("Worker %s failed health check", f.name), //nolint:sloglint // the published line
+				"worker_id", f.worker, "worker", f.name, "reason", f.failed, "suspect", f.suspect != "")
+		}
 		if off := math.Abs(f.skew); off > SkewLimit.Seconds() && math.Abs(old.OldSkew) <= SkewLimit.Seconds() {
 			p.logger.WarnContext(ctx, "Worker's clock differs from the database's. This engine judges heartbeats by the database's clock alone; "+
 				"executors that compare with the worker's take it for dead, or for alive when it is not",

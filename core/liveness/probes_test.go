@@ -137,7 +137,8 @@ func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 	first := b.row(none).Since
 	b.look()
 	require.Equal(t, first, b.row(none).Since, "since is kept while the verdict is the same")
-	require.Len(t, b.j.take(), 2, "each suspicion is told once")
+	require.ElementsMatch(t, []string{"WARN Worker no queue failed health check", "WARN Worker no consumer failed health check"}, b.j.take(),
+		"each failure is told once, in the published words")
 
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.WorkerExecutionsQueue(deaf), Tag: "back", Prefetch: 1, MaxBatch: 1})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
@@ -296,6 +297,12 @@ func TestHealthEndpointsCannotHoldUpAProbe(t *testing.T) {
 	begin := time.Now()
 	b.look()
 	require.Less(t, time.Since(begin), 10*time.Second)
+	lines := strings.Join(b.j.take(), "\n")
+	for address, want := range wants {
+		require.Equal(t, want[0] != "", strings.Contains(lines, "WARN Worker "+address+" failed health check"), address)
+	}
+	b.look()
+	require.NotContains(t, b.j.String(), "failed health check", "a failure is told once")
 	for address, want := range wants {
 		p := b.row(ids[address])
 		said, _ := p.Details["endpoint_error"].(string)

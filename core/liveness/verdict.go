@@ -57,6 +57,7 @@ type finding struct {
 	reason       string
 	failures     int32
 	suspect      string // the reason to suspect it now; empty if there is none
+	failed       string // why the health check failed; empty if it did not
 	health       placement.Health
 	healthReason string
 	skew         float64 // NaN if nothing is known
@@ -68,6 +69,9 @@ type finding struct {
 func judge(s seen, limits placement.Limits, valid time.Duration) finding {
 	f := finding{worker: s.ID, name: s.Name, queue: s.queue, skew: s.Skew, failures: s.Failures}
 	f.verdict, f.reason = s.verdict(&f)
+	if f.failed == "" && s.endpoint != nil && s.endpoint.err != "" && f.verdict != verdictDraining {
+		f.failed = "its health endpoint " + s.endpoint.err
+	}
 	report, numbers := placement.ParseReport(s.Health)
 	signs := placement.Signs{Report: report, Numbers: numbers, Ready: -1, Poor: s.poor()}
 	if s.queue.asked && s.queue.err == nil {
@@ -176,7 +180,7 @@ func (s seen) deaf(f *finding) string {
 		return ""
 	}
 	if f.failures++; f.failures >= deafProbes {
-		f.suspect = bad
+		f.suspect, f.failed = bad, bad
 	}
 	return bad
 }

@@ -367,7 +367,6 @@ type (
 	StartExecutionsRow              = db.StartExecutionsRow
 	StopTasksParams                 = db.StopTasksParams
 	StoppedAboveAskingRow           = db.StoppedAboveAskingRow
-	SuspectWorkersRow               = db.SuspectWorkersRow
 	TakeOutboxRow                   = db.TakeOutboxRow
 	TokenExecutionRow               = db.TokenExecutionRow
 	Trigger                         = db.Trigger

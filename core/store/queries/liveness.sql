@@ -12,7 +12,7 @@ ORDER BY id;
 UPDATE worker SET suspect_since = NULL, suspect_reason = NULL
 WHERE id = sqlc.arg(id) AND suspect_since = sqlc.arg(since)::timestamptz;
 
--- name: SuspectWorkers :many
+-- name: SuspectWorkers :exec
 -- Those that live, may be given work and are not suspected already: an older
 -- suspicion stays, with its reason.
 WITH accused AS (
@@ -25,8 +25,7 @@ WITH accused AS (
 UPDATE worker w SET suspect_since = now(), suspect_reason = a.reason
 FROM accused a
 WHERE w.id = a.id AND w.suspect_since IS NULL AND NOT w.draining AND w.status <> 'inactive'
-  AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8)
-RETURNING w.id, w.name, a.reason::text AS reason;
+  AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8);
 
 -- name: DeactivateWorkers :many
 -- Workers of any role that count as there and have sent no heartbeat for too long,
@@ -115,6 +114,7 @@ SELECT w.id, w.name, w.status::text AS status, w.cordoned, w.draining, (w.deacti
        (w.capabilities -> 'health_by_failures' IS NOT DISTINCT FROM 'true')::bool AS by_failures,
        coalesce(p.verdict, '') AS verdict, coalesce(p.failures, 0)::int AS failures, coalesce(p.skew_seconds, 0)::float8 AS old_skew,
        coalesce(p.health, '') AS old_health, coalesce(p.health_reason, '') AS old_health_reason,
+       coalesce(p.details ? 'endpoint_error', false)::bool AS endpoint_failed,
        coalesce(p.details ->> 'report', '')::text AS report,
        coalesce(extract(epoch FROM now() - (p.details ->> 'report_since')::timestamptz), 0)::float8 AS unchanged
 FROM worker w LEFT JOIN worker_probe p ON p.worker = w.id

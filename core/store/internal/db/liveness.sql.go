@@ -212,6 +212,7 @@ SELECT w.id, w.name, w.status::text AS status, w.cordoned, w.draining, (w.deacti
        (w.capabilities -> 'health_by_failures' IS NOT DISTINCT FROM 'true')::bool AS by_failures,
        coalesce(p.verdict, '') AS verdict, coalesce(p.failures, 0)::int AS failures, coalesce(p.skew_seconds, 0)::float8 AS old_skew,
        coalesce(p.health, '') AS old_health, coalesce(p.health_reason, '') AS old_health_reason,
+       coalesce(p.details ? 'endpoint_error', false)::bool AS endpoint_failed,
        coalesce(p.details ->> 'report', '')::text AS report,
        coalesce(extract(epoch FROM now() - (p.details ->> 'report_since')::timestamptz), 0)::float8 AS unchanged
 FROM worker w LEFT JOIN worker_probe p ON p.worker = w.id
@@ -242,6 +243,7 @@ type FindProbedRow struct {
 	OldSkew         float64
 	OldHealth       string
 	OldHealthReason string
+	EndpointFailed  bool
 	Report          string
 	Unchanged       float64
 }
@@ -278,6 +280,7 @@ func (q *Queries) FindProbed(ctx context.Context, after int64, olderThan float64
 			&i.OldSkew,
 			&i.OldHealth,
 			&i.OldHealthReason,
+			&i.EndpointFailed,
 			&i.Report,
 			&i.Unchanged,
 		); err != nil {
@@ -496,7 +499,7 @@ func (q *Queries) ReportHealth(ctx context.Context, health []byte, iD int64, inc
 	return result.RowsAffected(), nil
 }
 
-const SuspectWorkers = `-- name: SuspectWorkers :many
+const SuspectWorkers = `-- name: SuspectWorkers :exec
 WITH accused AS (
     SELECT w.id, s.reason
     FROM (SELECT unnest($2::bigint[]) AS id, unnest($3::text[]) AS reason) s
@@ -508,33 +511,11 @@ UPDATE worker w SET suspect_since = now(), suspect_reason = a.reason
 FROM accused a
 WHERE w.id = a.id AND w.suspect_since IS NULL AND NOT w.draining AND w.status <> 'inactive'
   AND w.heartbeat_seen > now() - make_interval(secs => $1::float8)
-RETURNING w.id, w.name, a.reason::text AS reason
 `
-
-type SuspectWorkersRow struct {
-	ID     int64
-	Name   string
-	Reason string
-}
 
 // Those that live, may be given work and are not suspected already: an older
 // suspicion stays, with its reason.
-func (q *Queries) SuspectWorkers(ctx context.Context, staleAfter float64, ids []int64, reasons []string) ([]SuspectWorkersRow, error) {
-	rows, err := q.db.Query(ctx, SuspectWorkers, staleAfter, ids, reasons)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SuspectWorkersRow
-	for rows.Next() {
-		var i SuspectWorkersRow
-		if err := rows.Scan(&i.ID, &i.Name, &i.Reason); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+func (q *Queries) SuspectWorkers(ctx context.Context, staleAfter float64, ids []int64, reasons []string) error {
+	_, err := q.db.Exec(ctx, SuspectWorkers, staleAfter, ids, reasons)
+	return err
 }
