@@ -43,6 +43,12 @@ func (l *logBuffer) count(text string) int {
 	return strings.Count(l.text.String(), text)
 }
 
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // logged starts a replica whose log is kept.
 func (b *bundle) logged(t *testing.T, log *logBuffer) {
 	t.Helper()

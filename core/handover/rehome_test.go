@@ -278,7 +278,7 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	failing.rounds = failing.replica(t)
 	require.Equal(t, handover.Result{Ended: 1}, failing.rehome(t, ids))
 	require.Equal(t, 1, testkit.Count(t, failing.store, `SELECT count(*) FROM execution WHERE id = $1
-		AND result->>'error' = 'Worker queue TTL expired: the worker stopped sending heartbeats before it started the execution'`, ids[0]))
+		AND result->>'error' = 'Worker queue TTL expired: heartbeat timeout before the worker started the execution'`, ids[0]))
 	result, err = failing.rounds.Run(testkit.Context(t), completion.NewReports(retry, []completion.Report{{Execution: ids[0]}}))
 	require.NoError(t, err)
 	next = result.Repeated[0].ID

@@ -150,7 +150,7 @@ func (s *Rehome) rehome(round *handover.Round, one Stranded) bool {
 	default:
 		why.Result = unavailable(round, fact, from, "it stopped sending heartbeats before it started the execution", retrypolicy.ByTimeoutMonitor)
 		if from != 0 { // its message waits in a queue that nobody empties; the end is not put off until it expires there
-			why.Result["error"] = expiredText + ": the worker stopped sending heartbeats before it started the execution"
+			why.Result["error"] = expiredText + ": heartbeat timeout before the worker started the execution"
 		}
 	}
 	why.Result["action_ref"] = row.ActionRef

@@ -1,0 +1,218 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/engine"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// operator runs the command lines of the published documents in a shell, as they are
+// written there. It replaces only the address of the API and the {id} of an execution.
+// curl, jq, psql and rabbitmqadmin are the real programs; docker and sleep are the test's.
+type operator struct {
+	*bundle
+
+	t      *testing.T
+	change func(*config.Config)
+	engine *engine.Engine
+	log    logBuffer // of the replica
+	home   string    // where the lines run
+	env    []string
+	id     string // of the execution that the lines speak of
+
+	docker func(args string) string  // what docker prints
+	sleep  func(seconds string) bool // false fails the line
+
+	code int // the exit code of the last line
+}
+
+// operator starts a replica on an adopted database and prepares a shell.
+func newOperator(t *testing.T, b *bundle, change func(*config.Config)) *operator {
+	t.Helper()
+	for _, program := range []string{"bash", "curl", "jq"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is missing, which the published lines use", program)
+		}
+	}
+	o := &operator{bundle: b, t: t, change: change, home: t.TempDir()}
+	o.sleep = func(string) bool { return false }
+	o.docker = func(args string) string { return "" }
+	o.start()
+	t.Cleanup(func() { o.stop() })
+	o.prepare()
+	return o
+}
+
+func (o *operator) start() {
+	cfg := o.config()
+	cfg.Executor.HTTP.Listen = "127.0.0.1:0"
+	if o.change != nil {
+		o.change(cfg)
+	}
+	logger, err := telemetry.NewLogger(&o.log, "info", "text")
+	require.NoError(o.t, err)
+	o.engine, err = engine.New(testkit.Context(o.t), cfg, engine.Deps{Logger: logger, Version: "test"})
+	require.NoError(o.t, err)
+	require.NoError(o.t, o.engine.Start(testkit.Context(o.t)))
+}
+
+func (o *operator) stop() {
+	if o.engine != nil {
+		require.NoError(o.t, o.engine.Stop(context.Background()))
+	}
+	o.engine = nil
+}
+
+// prepare points the programs to the servers of the test and puts docker and sleep in
+// front of those of the machine.
+func (o *operator) prepare() {
+	answer := func(handle func(args string) (string, bool)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			args, err := io.ReadAll(r.Body)
+			text, ok := handle(string(args))
+			if err != nil || !ok {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+			_, _ = io.WriteString(w, text) // the shell has gone when this fails
+		}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/docker", answer(func(args string) (string, bool) { return o.docker(args), true }))
+	mux.Handle("/sleep", answer(func(args string) (string, bool) { return "", o.sleep(args) }))
+	mux.Handle("/psql", answer(o.query))
+	server := httptest.NewServer(mux)
+	o.t.Cleanup(server.Close)
+	bin := filepath.Join(o.home, "bin")
+	require.NoError(o.t, os.Mkdir(bin, 0o755))
+	stand := func(name, arguments string) {
+		text := fmt.Sprintf("#!/bin/sh\nexec curl -sS --fail -X POST --data-raw \"%s\" %s/%s\n", arguments, server.URL, name)
+		require.NoError(o.t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
+	}
+	stand("docker", "$*")
+	stand("sleep", "$*")
+	if _, err := exec.LookPath("psql"); err != nil {
+		stand("psql", "$2") // the statement behind -c, over the driver
+	}
+	database, err := pgx.ParseConfig(o.Database)
+	require.NoError(o.t, err)
+	management, err := url.Parse(o.Management)
+	require.NoError(o.t, err)
+	password, _ := management.User.Password()
+	file := fmt.Sprintf("[default]\nhostname = %s\nport = %s\nusername = %s\npassword = %s\nvhost = %[5]s\ndeclare_vhost = %[5]s\n",
+		management.Hostname(), management.Port(), management.User.Username(), password, testkit.VHostName(o.t, o.AMQP))
+	require.NoError(o.t, os.WriteFile(filepath.Join(o.home, ".rabbitmqadmin.conf"), []byte(file), 0o600))
+	o.env = append(os.Environ(), "HOME="+o.home, "PATH="+bin+":"+os.Getenv("PATH"), "TOKEN=none",
+		"PGHOST="+database.Host, fmt.Sprintf("PGPORT=%d", database.Port), "PGUSER="+database.User, "PGPASSWORD="+database.Password,
+		"PGDATABASE="+database.Database, "PGOPTIONS=-c search_path="+testkit.Schema)
+}
+
+// query runs a statement where psql is missing; its rows are one text each.
+func (o *operator) query(statement string) (string, bool) {
+	conn, err := pgx.Connect(o.t.Context(), o.Database)
+	if err != nil {
+		return err.Error(), false
+	}
+	defer func() { _ = conn.Close(context.Background()) }() // the process that asked has its answer
+	if _, err := conn.Exec(o.t.Context(), "SET search_path = "+testkit.Schema); err != nil {
+		return err.Error(), false
+	}
+	rows, err := conn.Query(o.t.Context(), statement)
+	if err != nil {
+		return err.Error(), false
+	}
+	var text strings.Builder
+	for rows.Next() {
+		values, _ := rows.Values() // rows.Err has the error
+		fmt.Fprintln(&text, values...)
+	}
+	return text.String(), rows.Err() == nil
+}
+
+// run runs a line and returns what it prints.
+func (o *operator) run(line string) string {
+	o.t.Helper()
+	line = strings.NewReplacer("{id}", o.id).Replace(line)
+	if o.engine != nil {
+		line = strings.ReplaceAll(line, "http://localhost:8080", "http://"+o.engine.Addr())
+	}
+	cmd := exec.CommandContext(testkit.Context(o.t), "bash", "-c", line)
+	cmd.Dir, cmd.Env = o.home, o.env
+	var errorText bytes.Buffer
+	cmd.Stderr = &errorText
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		require.NoError(o.t, err, line)
+	}
+	o.code = cmd.ProcessState.ExitCode()
+	o.t.Logf("$ %s\n%s%s", line, out, errorText.String())
+	return string(out)
+}
+
+// section returns the lines under a heading of a published document.
+func section(t *testing.T, document, heading string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "published", document+".txt"))
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(raw), "== "+heading+"\n")
+	require.True(t, ok, "%s has no section %q", document, heading)
+	text, _, _ := strings.Cut(rest, "\n== ")
+	return strings.TrimSuffix(text, "\n") + "\n"
+}
+
+// lines returns the command lines of a section, without its comments.
+func lines(t *testing.T, document, heading string) (list []string) {
+	t.Helper()
+	for line := range strings.Lines(section(t, document, heading)) {
+		if !strings.HasPrefix(line, "#") {
+			list = append(list, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return list
+}
+
+// step is a numbered step of a manual test: its title, its commands, and the comments
+// behind them, which say what they should print.
+type step struct{ title, command, should string }
+
+func steps(t *testing.T, document, heading string) (list []step) {
+	t.Helper()
+	for line := range strings.Lines(section(t, document, heading)) {
+		text, comment := strings.CutPrefix(line, "# ")
+		switch {
+		case comment && strings.HasPrefix(text, fmt.Sprint(len(list)+1)+". "):
+			list = append(list, step{title: strings.TrimSpace(text)})
+		case comment:
+			list[len(list)-1].should += strings.TrimSpace(text)
+		default:
+			list[len(list)-1].command += line
+		}
+	}
+	return list
+}
+
+// needs ends a test that runs lines of a program that the machine does not have.
+func needs(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%s is missing", program)
+	}
+}
