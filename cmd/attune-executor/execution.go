@@ -275,6 +275,6 @@ func (c *client) monitor() *monitor.Monitor {
 	return monitor.New(monitor.Config{
 		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(), QueueTimeout: c.cfg.Executor.Queue.Timeout, MaxQueued: c.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: c.cfg.Executor.OrphanInterval(), ScheduledTimeout: c.cfg.Executor.ScheduledTimeout,
-		Alerts: c.cfg.Alerts, SilentReplicas: c.cfg.Retention.SilentReplicas,
+		Alerts: c.cfg.Alerts, SilentReplicas: c.cfg.Retention.SilentReplicas, ActionRetries: retryPolicy(c.cfg).ActionRetries,
 	}, monitor.Deps{Store: c.store})
 }

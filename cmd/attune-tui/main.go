@@ -21,6 +21,7 @@ import (
 	"github.com/attune-go/attune/cmd/attune-tui/internal/quickstart"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/plain"
@@ -148,7 +149,7 @@ func open(ctx context.Context, cfg *config.Config) (*monitor.Monitor, func(), er
 	return monitor.New(monitor.Config{
 		HeartbeatEvery: cfg.Executor.HeartbeatInterval, StaleAfter: cfg.Executor.StaleAfter(), QueueTimeout: cfg.Executor.Queue.Timeout, MaxQueued: cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: cfg.Executor.OrphanInterval(), ScheduledTimeout: cfg.Executor.ScheduledTimeout, Alerts: cfg.Alerts,
-		SilentReplicas: cfg.Retention.SilentReplicas,
+		SilentReplicas: cfg.Retention.SilentReplicas, ActionRetries: retrypolicy.ActionRetries(cfg.Executor.Retry.HonourActionMaxRetries),
 	}, deps), closeAll, nil
 }
 

@@ -186,6 +186,7 @@ func (e *Engine) assemble(version string) {
 	view := monitor.New(monitor.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, SilentReplicas: e.cfg.Retention.SilentReplicas,
+		ActionRetries: retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
 	}, monitor.Deps{Store: e.query})
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -38,6 +39,9 @@ type Config struct {
 	// ScheduledTimeout is how long a worker that lives may take to begin an
 	// execution whose action says nothing else; zero means that it is not known.
 	ScheduledTimeout time.Duration
+	// ActionRetries says whether the engine makes the repetitions that an action
+	// allows; zero means by the origin of the schema.
+	ActionRetries retrypolicy.ActionRetries
 	// SilentReplicas is how long a replica that fell silent is listed; zero means 15
 	// minutes.
 	SilentReplicas time.Duration

@@ -43,7 +43,8 @@ type ReasonCount struct {
 // for its time.
 type PendingRetry struct {
 	// Number counts the repetitions, this one being the last. Of is how many
-	// there may be; 0 when that is not known.
+	// there may be; 0 when that is not known, or the number of its action has no
+	// effect.
 	Number int64 `json:"number"`
 	Of     int64 `json:"of,omitempty"`
 	// Reason is what made it, and RequestedBy who asked for it by hand.
@@ -180,9 +181,15 @@ func (m *Monitor) whyWorkers(ctx context.Context, tx *store.Tx, s shape, action 
 	row := rows[0]
 	if fresh {
 		if row.Waiting && row.Due != nil {
-			w.Retry = &PendingRetry{Number: w.RetryCount, Of: of.maxRetries, Reason: row.Reason, RequestedBy: row.RequestedBy, Due: *row.Due}
-			if w.MaxRetries != nil {
+			w.Retry = &PendingRetry{Number: w.RetryCount, Reason: row.Reason, RequestedBy: row.RequestedBy, Due: *row.Due}
+			adopted, err := tx.SchemaAdopted(ctx)
+			switch {
+			case err != nil:
+				return fmt.Errorf("read the origin of the schema: %w", err)
+			case w.MaxRetries != nil:
 				w.Retry.Of = *w.MaxRetries
+			case m.cfg.ActionRetries.Honours(adopted):
+				w.Retry.Of = of.maxRetries
 			}
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -158,6 +159,7 @@ func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.replica(t)
+	testkit.Exec(t, b.store, `update attune_schema_origin set origin = 'own'`)
 	action := testkit.Action(t, b.store, "demo.a", func(r *testkit.ActionRow) { r.MaxRetries = 3 })
 	first := testkit.Execution(t, b.store, action, status(attune.StatusFailed))
 	again := testkit.Execution(t, b.store, action, func(r *testkit.ExecutionRow) { r.RetryCount, r.OriginalExecution = 2, &first.ID })
@@ -167,6 +169,23 @@ func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
 	require.Regexp(t, `^Execution \d+ of demo.a waits for its time: repetition 2 of 3 after worker_unavailable, due in 1[0-2]s\.$`, w.Summary)
 	require.Equal(t, "worker_unavailable", w.Retry.Reason)
 	require.Nil(t, w.Workers)
+
+	// On the schema of an existing installation the number of the action has no effect
+	// unless the setting says so: neither the explanation nor the list of dead letters
+	// promises a repetition.
+	testkit.Exec(t, b.store, `update attune_schema_origin set origin = 'adopted'`)
+	testkit.Exec(t, b.store, `insert into dead_letter (fingerprint, execution, action_ref, reason) values ('f', $1, 'demo.a', 'expired')`, again.ID)
+	for setting, of := range map[retrypolicy.ActionRetries]int64{"": 0, retrypolicy.Never: 0, retrypolicy.Always: 3} {
+		m := New(Config{ActionRetries: setting}, Deps{Store: b.store})
+		w, err := m.Why(t.Context(), again.ID)
+		require.NoError(t, err)
+		require.Equal(t, of, w.Retry.Of, setting)
+		require.Equal(t, of == 3, strings.Contains(w.Summary, "repetition 2 of 3"), "%s: %s", setting, w.Summary)
+		page, err := m.LedgerList(t.Context(), DeadLetterFilter{}, 0)
+		require.NoError(t, err)
+		require.Len(t, page.List, 1)
+		require.Nil(t, page.List[0].MaxTries, "only what the row of the execution says counts there")
+	}
 
 	testkit.Exec(t, b.store, `update execution_retry set due = now() - interval '1 second', requested_by = 'alice', reason = 'manual_retry'`)
 	testkit.Exec(t, b.store, `update execution set max_retries = 1 where id = $1`, again.ID)

@@ -88,8 +88,8 @@ const (
 	Never    ActionRetries = "false"
 )
 
-// honours reports whether the number of an action takes effect.
-func (a ActionRetries) honours(adopted bool) bool { return a == Always || a != Never && !adopted }
+// Honours reports whether the number of an action takes effect.
+func (a ActionRetries) Honours(adopted bool) bool { return a == Always || a != Never && !adopted }
 
 // Ended is what is known of an execution that has ended.
 type Ended struct {
@@ -119,7 +119,7 @@ func (c Config) Decide(e Ended, chance float64) Verdict {
 	}
 	e.Retries = max(e.Retries, 0)
 	allowed := max(e.MaxRetries, 0)
-	ignored := e.ByAction && allowed > 0 && !c.ActionRetries.honours(e.Adopted)
+	ignored := e.ByAction && allowed > 0 && !c.ActionRetries.Honours(e.Adopted)
 	if ignored {
 		allowed = 0
 	}
