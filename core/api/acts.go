@@ -38,7 +38,6 @@ func (s *Server) acts(mux *http.ServeMux) {
 		}))))
 		mux.Handle(path, guarded(http.HandlerFunc(s.onlyPost)))
 	}
-	act("/api/v1/executions/{id}/cancel", s.cancel)
 	act("/api/v1/executions/{id}/retry", s.retry)
 	act("/api/v1/dead-letters/{id}/requeue", s.requeueLetter)
 	act("/api/v1/dead-letters/{id}/discard", s.discardLetter)
@@ -145,43 +144,6 @@ func readRaw(r *http.Request, most int64) ([]byte, error) {
 		return nil, &statusError{http.StatusUnsupportedMediaType, "a body must be application/json"}
 	}
 	return raw, nil
-}
-
-// cancelBody is what a cancellation takes.
-type cancelBody struct {
-	Reason string `json:"reason"`
-	Tree   bool   `json:"tree"`
-}
-
-func (s *Server) cancel(r *http.Request, operator *triage.Triage, id int64) (any, error) {
-	var body cancelBody
-	if err := readAct(r, &body, &body.Reason); err != nil {
-		return nil, err
-	}
-	order := triage.CancelOrder{IDs: []int64{id}, Tree: body.Tree, Reason: body.Reason}
-	receipt, err := operator.Cancel(r.Context(), &triage.CancelPlan{CancelOrder: order})
-	return s.cancelled(r, id, receipt, err)
-}
-
-// cancelled answers a cancellation by what it has come to.
-func (s *Server) cancelled(r *http.Request, id int64, receipt *triage.CancelReceipt, err error) (any, error) {
-	switch {
-	case err != nil && receipt.Acted() > 0:
-		s.deps.Logger.WarnContext(r.Context(), "A cancellation was interrupted", "execution_id", id, "done", receipt.Acted(), "error", err)
-		return nil, &statusError{
-			http.StatusServiceUnavailable,
-			fmt.Sprintf("interrupted after %d executions; the same request goes on", receipt.Acted()),
-		}
-	case err != nil:
-		return nil, err
-	case receipt.Acted() > 0:
-		return receipt, nil
-	case receipt.Missing > 0:
-		return nil, noExecution(id)
-	case receipt.Moving > 0:
-		return nil, conflictf("execution %d was changed under every try; the same request goes on", id)
-	}
-	return nil, conflictf("execution %d has ended (%s)", id, receipt.Executions[0].Status)
 }
 
 // retryBody is what a repetition takes.

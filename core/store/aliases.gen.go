@@ -643,6 +643,7 @@ const (
 	ExecutionStatusEnumScheduled          = db.ExecutionStatusEnumScheduled
 	ExecutionStatusEnumScheduling         = db.ExecutionStatusEnumScheduling
 	ExecutionStatusEnumTimeout            = db.ExecutionStatusEnumTimeout
+	ExecutionWithin                       = db.ExecutionWithin
 	ExpireInquiries                       = db.ExpireInquiries
 	FindActWorker                         = db.FindActWorker
 	FindAdmissionScopes                   = db.FindAdmissionScopes

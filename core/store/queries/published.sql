@@ -7,6 +7,15 @@ SELECT e.id, e.action, e.action_ref, e.config, e.parent, e.enforcement, e.execut
        e.started_at, e.workflow_task
 FROM execution e WHERE e.id = sqlc.arg(id);
 
+-- name: ExecutionWithin :one
+-- Whether an execution is another one or below it.
+WITH RECURSIVE above AS (
+    SELECT e.id, e.parent, 0 AS n FROM execution e WHERE e.id = sqlc.arg(id)::bigint
+    UNION ALL
+    SELECT e.id, e.parent, a.n + 1 FROM above a JOIN execution e ON e.id = ANY (ARRAY[a.parent]) WHERE a.n < 32
+)
+SELECT EXISTS (SELECT FROM above a WHERE a.id = sqlc.arg(top)::bigint)::bool AS within;
+
 -- name: PublishedExecutions :many
 -- The newest first. Lead names the one index that finds candidates, at most scan of
 -- them; branches of other indexes are not executed. The other filters look at the

@@ -36,6 +36,23 @@ func (q *Queries) ActionIDsLike(ctx context.Context, pattern string, page int64)
 	return items, nil
 }
 
+const ExecutionWithin = `-- name: ExecutionWithin :one
+WITH RECURSIVE above AS (
+    SELECT e.id, e.parent, 0 AS n FROM execution e WHERE e.id = $2::bigint
+    UNION ALL
+    SELECT e.id, e.parent, a.n + 1 FROM above a JOIN execution e ON e.id = ANY (ARRAY[a.parent]) WHERE a.n < 32
+)
+SELECT EXISTS (SELECT FROM above a WHERE a.id = $1::bigint)::bool AS within
+`
+
+// Whether an execution is another one or below it.
+func (q *Queries) ExecutionWithin(ctx context.Context, top int64, iD int64) (bool, error) {
+	row := q.db.QueryRow(ctx, ExecutionWithin, top, iD)
+	var within bool
+	err := row.Scan(&within)
+	return within, err
+}
+
 const HasPermissionSets = `-- name: HasPermissionSets :one
 SELECT (to_regclass('permission_set') IS NOT NULL AND to_regclass('permission_assignment') IS NOT NULL
         AND to_regclass('permission_set_role_assignment') IS NOT NULL
