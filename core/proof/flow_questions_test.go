@@ -53,6 +53,28 @@ func (f *flow) quarrel() *quarrel {
 	return q
 }
 
+// moment is when the next question is answered: every fourth at once, every fourth
+// certainly too late, and the others about when their time is over. So both endings
+// happen however late this process gets to run.
+func (q *quarrel) moment(due time.Time) time.Time {
+	switch len(q.seen) % 4 {
+	case 0:
+		return time.Now()
+	case 1:
+		return due.Add(time.Second)
+	default:
+		return due.Add(rand.N(400*time.Millisecond) - 250*time.Millisecond)
+	}
+}
+
+// answered reports whether an answer was taken. On a machine that stalls for two
+// seconds even those given at once may come too late.
+func (q *quarrel) answered() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.took) > 0
+}
+
 // look has two people answer each question that was not seen before.
 func (q *quarrel) look() {
 	q.f.t.Helper()
@@ -69,7 +91,7 @@ func (q *quarrel) look() {
 			continue
 		}
 		q.seen[one.ID] = true
-		at := one.Due.Add(rand.N(400*time.Millisecond) - 250*time.Millisecond)
+		at := q.moment(one.Due)
 		for _, who := range []string{"anna", "bert"} {
 			q.on.Go(func() {
 				time.Sleep(time.Until(at))
@@ -110,7 +132,7 @@ func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 			q := f.quarrel()
 			asked := 0
 			testkit.Eventually(t, func() bool {
-				if q.look(); asked < 40 || !victim.killed() {
+				if q.look(); asked < 40 || !victim.killed() || !q.answered() {
 					asked++
 					_, err := f.submitter.RequestMany(testkit.Context(t), []submit.Request{{ActionRef: flowAsked, Params: fmt.Appendf(nil, `{"run":%d}`, asked)}})
 					require.NoError(t, err)
@@ -157,7 +179,7 @@ func (f *flow) requireOneOf(q *quarrel, asked int) {
 		}
 		require.Equal(f.t, want, w)
 	}
-	require.Positive(f.t, sums["timeout"], "some are late")
-	require.Positive(f.t, sums["responded"], "and some are in time")
+	require.Positive(f.t, sums["timeout"], "those that were answered too late")
+	require.Positive(f.t, sums["responded"], "the one that the questions were asked for until it was answered")
 	f.t.Logf("what became of the questions: %v", sums)
 }
