@@ -75,6 +75,7 @@ var then = map[string]string{
 	"pending retries":    "they start at once instead of at the noted time",
 	"cancel requests":    "these executions run on unless they are cancelled again",
 	"paused workflows":   "their executions go on; a task that became due meanwhile never starts: resume them before",
+	"parallel tasks":     "the tasks within end; their workflow ends then, without what follows: let them end before",
 	"workflow deadlines": "they may run for any time",
 	"strict workflows":   "errors in expressions no longer fail tasks, and the first call in a condition decides",
 	"action retries":     "their executions are not repeated",

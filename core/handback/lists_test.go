@@ -36,7 +36,9 @@ func (w *world) define(t *testing.T, ref, source string) testkit.ActionRow {
 	raw, err := definition.JSON()
 	require.NoError(t, err)
 	for _, task := range definition.All() {
-		testkit.Action(t, w, task.Action)
+		if task.Action != "" {
+			testkit.Action(t, w, task.Action)
+		}
 	}
 	action := testkit.Action(t, w, ref)
 	testkit.Exec(t, w, `WITH d AS (
@@ -258,6 +260,59 @@ func TestTheSurveyNamesWhatBehavesOtherwiseAfterwards(t *testing.T) {
 	require.Equal(t, map[string][]string{
 		"strict workflows": {strict.Ref}, "action retries": {"demo.a"}, "action timeouts": {"demo.a", "demo.b"},
 	}, notes)
+}
+
+const twoAtOnce = `
+version: "1.0.0"
+tasks:
+  - name: both
+    type: parallel
+    tasks: [{name: left, action: demo.left}, {name: right, action: demo.right}]
+    next: [{when: "{{ succeeded() }}", do: [after]}]
+  - {name: after, action: demo.after}
+`
+
+// TestTheSurveyNamesParallelTasks: the published executor knows no parallel tasks. It ends a
+// workflow when the tasks within one have ended, without what follows, so that the survey
+// names every workflow with a parallel task that has not ended.
+func TestTheSurveyNamesParallelTasks(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	action := w.define(t, "demo.both", twoAtOnce)
+	w.define(t, "demo.plain", "version: \"1\"\ntasks: [{name: a, action: demo.a}]\n")
+	_, step := w.steps(t)
+	stop := w.engine(t)
+	done := w.requestWith(t, action.Ref, `{}`)
+	w.reaches(t, attune.StatusRunning, 3)
+	step <- struct{}{}
+	step <- struct{}{}
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, w, `SELECT count(*) FROM execution WHERE action_ref = 'demo.after' AND status = 'running'`) == 1
+	}, patience, "the parallel task of the first workflow has ended")
+	w.requestWith(t, "demo.plain", `{}`)
+	lost := w.requestWith(t, action.Ref, `{}`)
+	w.reaches(t, attune.StatusRunning, 7) // three workflows and four tasks
+	stop()
+
+	survey, err := handback.Read(testkit.Context(t), w.store)
+	require.NoError(t, err)
+	require.Len(t, survey.Items, 1)
+	item := survey.Items[0]
+	require.Equal(t, "parallel tasks", item.Kind)
+	require.Equal(t, []int64{lost}, item.IDs)
+	require.Equal(t, []string{"both"}, item.Notes)
+	require.Equal(t, "the tasks within end; their workflow ends then, without what follows: let them end before", item.Then)
+
+	w.handBack(t)
+	w.down(t)
+	w.other(t)
+	for range 4 {
+		step <- struct{}{}
+	}
+	testkit.Eventually(t, func() bool {
+		return w.statusOf(t, done) == attune.StatusCompleted && w.statusOf(t, lost) == attune.StatusCompleted
+	}, patience, "both workflows end")
+	require.Equal(t, 1, testkit.Count(t, w, `SELECT count(*) FROM execution WHERE action_ref = 'demo.after'`), "as the survey says")
 }
 
 func (w *world) statusOf(t *testing.T, id int64) (status attune.Status) {

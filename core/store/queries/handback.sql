@@ -144,6 +144,17 @@ FROM (
     UNION ALL
     SELECT 'paused workflows', w.execution, NULL FROM workflow_execution w WHERE w.paused AND w.open
     UNION ALL
+    SELECT 'parallel tasks', w.execution, string_agg(t.name, ', ' ORDER BY t.name)
+    FROM workflow_execution w
+    JOIN workflow_definition d ON d.id = w.workflow_def
+    LEFT JOIN workflow_source s ON s.id = w.source
+    CROSS JOIN LATERAL (
+        SELECT p ->> 'name' AS name
+        FROM jsonb_path_query(coalesce(s.definition, d.definition), '$.tasks[*] ? (@.type == "parallel")') p) t
+    WHERE w.open AND NOT coalesce(w.state -> 'done' ? t.name, false)
+      AND coalesce(w.state -> 'tasks' -> t.name ->> 'status', 'ready') IN ('waiting', 'ready', 'running')
+    GROUP BY w.execution
+    UNION ALL
     SELECT 'workflow deadlines', w.execution, to_char(w.deadline AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     FROM workflow_execution w WHERE w.deadline IS NOT NULL AND w.open
     UNION ALL
