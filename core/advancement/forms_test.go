@@ -46,6 +46,10 @@ type form struct {
 	Inputs map[string]any `yaml:"inputs"`
 	Status attune.Status  `yaml:"status"`
 	Result map[string]any `yaml:"result"`
+	// Events are what a rule is run with, and Script is the file of an action. The tests of
+	// the engine run both.
+	Events []any  `yaml:"events"`
+	Script string `yaml:"script"`
 	// Columns are some of the columns that the loader writes for an action or a rule.
 	Columns map[string]any `yaml:"columns"`
 }
