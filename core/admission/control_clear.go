@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -22,7 +23,7 @@ type Line struct {
 	Group   string    `json:"group,omitempty"`
 	Paused  bool      `json:"paused"`
 	Waiting int       `json:"waiting"`
-	Oldest  time.Time `json:"oldest"`
+	Oldest  time.Time `json:"oldest,omitzero"` // zero where only some are taken
 
 	ticket int64 // the last who waited when the plan was made
 }
@@ -39,11 +40,14 @@ type Clearing struct {
 	next       int   // lines before it are done
 	lane       int16 // in line next: go on behind this place
 	queueOrder int64
+
+	only map[int64]bool // nil: all
 }
 
 // PlanClearing counts who waits in the target's queues, for olderThan or
-// longer, as one snapshot. Where there is no queue nobody waits.
-func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan time.Duration) (*Clearing, error) {
+// longer, as one snapshot. Where there is no queue nobody waits. Unless only is nil,
+// other executions than these are left alone.
+func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan time.Duration, only []int64) (*Clearing, error) {
 	queues, err := tx.ControlReadQueues(ctx, target.ActionID, target.groups())
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", target, err)
@@ -69,7 +73,39 @@ func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan ti
 		})
 		c.Waiting += int(row.Waiting)
 	}
-	return c, nil
+	if only == nil {
+		return c, nil
+	}
+	return c, c.restrict(ctx, tx.Queries, only)
+}
+
+// restrict leaves only some executions in the plan, and counts them.
+func (c *Clearing) restrict(ctx context.Context, queries *store.Queries, only []int64) error {
+	c.only, c.Waiting = make(map[int64]bool, len(only)), 0
+	for _, id := range only {
+		c.only[id] = true
+	}
+	waiting := map[int64]int{}
+	for {
+		page, err := c.Next(ctx, queries)
+		if err != nil {
+			return err
+		}
+		if page.Len() == 0 {
+			break
+		}
+		for _, row := range page.rows {
+			waiting[row.StateID]++
+			c.Waiting++
+		}
+	}
+	c.next = 0
+	c.line()
+	c.Lines = slices.DeleteFunc(c.Lines, func(line Line) bool { return waiting[line.ID] == 0 })
+	for i := range c.Lines {
+		c.Lines[i].Waiting, c.Lines[i].Oldest = waiting[c.Lines[i].ID], time.Time{}
+	}
+	return nil
 }
 
 // line begins a line from its first place.
@@ -93,6 +129,9 @@ func (c *Clearing) Next(ctx context.Context, queries *store.Queries) (ClearingPa
 			return ClearingPage{}, fmt.Errorf("read who waits for %s: %w", c.Target, err)
 		}
 		c.pass(rows, until)
+		if c.only != nil {
+			rows = slices.DeleteFunc(rows, func(row store.ControlPageRow) bool { return !c.only[row.ExecutionID] })
+		}
 		if len(rows) > 0 {
 			return ClearingPage{rows: rows}, nil
 		}

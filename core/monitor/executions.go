@@ -24,8 +24,10 @@ func (m *Monitor) Executions(ctx context.Context, filter ExecutionFilter, cursor
 		if err != nil {
 			return err
 		}
-		x.Bounded, x.Next = page.bounded, page.next
-		x.List, err = readExecutions(ctx, tx, s, page.ids)
+		x.Bounded, x.Next, x.Looked = page.bounded, page.next, page.looked
+		if x.List, err = readExecutions(ctx, tx, s, page.ids); err == nil && filter.WithParams {
+			err = readParams(ctx, tx, x.List)
+		}
 		if filter.Oldest {
 			slices.Reverse(x.List)
 		}
@@ -39,6 +41,8 @@ type idPage struct {
 	ids     []int64
 	next    int64
 	bounded bool
+	// looked is how many rows were looked at, of a search that looks at all of a range.
+	looked int64
 }
 
 // findExecutions finds a page for each alternative of the filter and makes one page
@@ -47,12 +51,13 @@ type idPage struct {
 func findExecutions(ctx context.Context, tx *store.Tx, s shape, filter ExecutionFilter, cursor int64) (*idPage, error) {
 	all := &idPage{}
 	for _, f := range append([]ExecutionFilter{filter}, filter.Or...) {
-		f.Limit, f.Oldest = filter.Limit, filter.Oldest
+		f.Limit, f.Oldest, f.windowed = filter.Limit, filter.Oldest, filter.windowed || f.windowed
 		one, err := findPage(ctx, tx, s, f, cursor, scanBound/int64(1+len(filter.Or)))
 		if err != nil {
 			return nil, err
 		}
 		all.ids, all.bounded, all.next = append(all.ids, one.ids...), all.bounded || one.bounded, sooner(filter.Oldest, all.next, one.next)
+		all.looked += one.looked
 	}
 	if len(filter.Or) == 0 {
 		return all, nil
@@ -98,6 +103,7 @@ func findPage(ctx context.Context, tx *store.Tx, s shape, filter ExecutionFilter
 	if page.ids, err = search.ids(ctx, tx, &filter); err != nil {
 		return nil, fmt.Errorf("search executions: %w", err)
 	}
+	page.looked = search.looked
 	return page, search.finish(ctx, tx, page)
 }
 
@@ -116,11 +122,15 @@ type search struct {
 	byID, rising bool
 	// stopped is the id at which looking at rows stopped; zero at the end.
 	stopped int64
+	// windowed looks at every row of a range, of which looked were there.
+	windowed bool
+	looked   int64
 }
 
 // newSearch resolves names and times. It is nil when nothing can match.
 func newSearch(ctx context.Context, tx *store.Tx, s shape, f ExecutionFilter, cursor int64) (*search, error) {
 	q := &search{shape: s, pattern: pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit), scan: scanBound, rising: f.Oldest}
+	q.windowed = f.windowed || len(f.Params) > 0
 	if q.before <= 0 || q.rising {
 		q.before = math.MaxInt64
 	}
@@ -158,6 +168,10 @@ func newSearch(ctx context.Context, tx *store.Tx, s shape, f ExecutionFilter, cu
 	}
 	if q.rising {
 		q.floor = max(q.floor, cursor+1)
+	}
+	q.floor = max(q.floor, f.MinID)
+	if f.MaxID > 0 {
+		q.before = min(q.before, f.MaxID+1)
 	}
 	var err error
 	if q.sift, err = newSift(ctx, tx, &f, q); err != nil || q.sift != nil && q.sift.impossible {
@@ -230,7 +244,14 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 		}
 		all = ids
 	}
-	if len(q.live) > 0 {
+	switch {
+	case len(q.live) > 0 && q.windowed:
+		ids, err := tx.MonitorUnendedWindow(ctx, store.MonitorUnendedWindowParams{Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ids...)
+	case len(q.live) > 0:
 		ids, err := tx.MonitorUnended(ctx, store.MonitorUnendedParams{
 			Statuses: q.live, Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern, Worker: q.worker, Rising: q.rising, Page: q.page,
 		})
@@ -271,7 +292,10 @@ func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
 		return nil
 	}
 	byIndex := q.parent != 0 || q.shape.ours && len(q.statusesAllowed) > 0
-	if q.stopped != 0 && len(q.live) == 0 {
+	if q.windowed && q.stopped == 0 {
+		return nil
+	}
+	if q.stopped != 0 && (q.windowed || len(q.live) == 0) {
 		page.bounded, page.next = true, q.stopped
 		return nil
 	}

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,12 @@ type ExecutionFilter struct {
 	Parented string `json:"parented,omitempty"`
 	// IDs keeps these executions; empty keeps all.
 	IDs []int64 `json:"ids,omitempty"`
+	// MinID and MaxID keep the ids from one to the other, both included; zero is no
+	// bound.
+	MinID int64 `json:"min_id,omitempty"`
+	MaxID int64 `json:"max_id,omitempty"`
+	// Params keeps executions whose parameters match all of these.
+	Params []ParamMatch `json:"params,omitempty"`
 	// Match are expressions that the action's ref must all contain, Unmatch those of
 	// which it must contain none; capitals do not matter. Reasons and NotReasons are
 	// the same for why an execution ended as it did.
@@ -47,6 +54,12 @@ type ExecutionFilter struct {
 	Oldest bool `json:"oldest,omitempty"`
 	// Limit bounds a page; zero means DefaultPage.
 	Limit int `json:"limit,omitempty"`
+	// WithParams reads the parameters of the rows of a page too.
+	WithParams bool `json:"with_params,omitempty"`
+
+	// windowed looks at every row of a range, so that the search can go on where it
+	// stopped.
+	windowed bool
 }
 
 // The values of Parented.
@@ -61,8 +74,13 @@ const NoLimit int64 = math.MaxInt32
 // sifted reports whether the filter asks for something that no index finds.
 func (f *ExecutionFilter) sifted() bool {
 	return len(f.Workers) > 0 || len(f.NotWorkers) > 0 || len(f.IDs) > 0 || len(f.Match) > 0 || len(f.Unmatch) > 0 ||
-		f.Parented != "" || f.MinTries > 0 || f.MaxTries != nil || f.reasoned() ||
+		len(f.Params) > 0 || f.windowed || f.Parented != "" || f.MinTries > 0 || f.MaxTries != nil || f.reasoned() ||
 		f.Parent != 0 && (f.Action != "" || f.Worker != "" || f.MaxAge > 0)
+}
+
+// ByParams reports whether parameters have to be opened.
+func (f *ExecutionFilter) ByParams() bool {
+	return len(f.Params) > 0 || slices.ContainsFunc(f.Or, func(other ExecutionFilter) bool { return len(other.Params) > 0 })
 }
 
 // reasoned reports whether results have to be opened.

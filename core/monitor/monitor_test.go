@@ -377,6 +377,8 @@ func TestReadingNeverWalksTheTable(t *testing.T) {
 		"all": {}, "failed": {Statuses: []attune.Status{attune.StatusFailed}}, "running": {Statuses: []attune.Status{attune.StatusRunning}},
 		"recent": {MaxAge: time.Hour}, "by action": {Action: "core.*"}, "children": {Parent: 7},
 		"expression": {Match: []string{"^core"}}, "retried": {MinTries: 1}, "of others": {NotWorkers: []string{"7"}},
+		"parameter": {Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}}, "range": {MinID: 150_000, MaxID: 150_500},
+		"waiting":      {Statuses: []attune.Status{attune.StatusRequested}, Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}},
 		"reason":       {Statuses: []attune.Status{attune.StatusFailed}, Reasons: []string{"expired"}},
 		"any reason":   {Reasons: []string{"expired"}},
 		"old failures": {Statuses: []attune.Status{attune.StatusFailed}, MinAge: 5 * time.Hour, Unmatch: []string{"sleep"}},

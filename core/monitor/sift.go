@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -25,8 +26,13 @@ func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (
 	}
 	s := &sift{params: store.MonitorSiftParams{
 		Statuses: q.allowed(), Pattern: q.pattern, Match: list(f.Match), Unmatch: list(f.Unmatch), Reasons: list(f.Reasons),
-		NotReasons: list(f.NotReasons), MinTries: f.MinTries, MaxTries: NoLimit, Parent: f.Parent, Parented: f.Parented, Rising: q.rising, Page: q.page,
+		NotReasons: list(f.NotReasons), Params: []string{}, ParamMatch: []string{}, ParamNot: []bool{}, Cut: MaxDocument,
+		SecretActions: []string{}, SecretParams: []string{}, MinTries: f.MinTries, MaxTries: NoLimit, Parent: f.Parent, Parented: f.Parented, Rising: q.rising, Page: q.page,
 	}}
+	for _, p := range f.Params {
+		s.params.Params = append(s.params.Params, p.Path)
+		s.params.ParamMatch, s.params.ParamNot = append(s.params.ParamMatch, p.expression()), append(s.params.ParamNot, p.Not)
+	}
 	if f.MaxTries != nil {
 		s.params.MaxTries = *f.MaxTries
 	}
@@ -79,6 +85,10 @@ func (q *search) siftedIDs(ctx context.Context, tx *store.Tx, f *ExecutionFilter
 	if len(q.statusesAllowed) > 0 && q.shape.ours && q.parent == 0 {
 		wide.scan = min(wide.scan, statusBound)
 	}
+	if q.windowed { // the rows are looked at here, so that where that stopped is known
+		wide.pattern, wide.worker, wide.statusesAllowed = "", 0, nil
+		wide.scan = min(wide.scan, paramBound)
+	}
 	wide.page, q.scan = wide.scan, wide.scan // what is found first is found whole down to the last of it
 	candidates := q.named(f.IDs)
 	if q.byID = len(f.IDs) > 0; !q.byID {
@@ -90,14 +100,25 @@ func (q *search) siftedIDs(ctx context.Context, tx *store.Tx, f *ExecutionFilter
 			q.stopped = candidates[len(candidates)-1]
 		}
 	}
+	if q.windowed {
+		q.looked = int64(len(candidates))
+	}
 	if len(candidates) == 0 {
 		return nil, nil
 	}
 	params := q.sift.params
 	params.Ids, params.Page = candidates, page
+	if len(f.Params) > 0 {
+		if err := hideSecrets(ctx, tx, f.Params, &params); err != nil {
+			return nil, err
+		}
+	}
 	ids, err := tx.MonitorSift(ctx, params)
 	if err != nil {
 		return nil, fmt.Errorf("look at %d rows: %w", len(candidates), err)
+	}
+	if q.windowed && int64(len(ids)) >= page { // what is behind the last of them is for the next page
+		q.looked = int64(slices.Index(candidates, ids[len(ids)-1]) + 1)
 	}
 	return ids, nil
 }

@@ -227,6 +227,9 @@ type Execution struct {
 	MaxRetries *int64     `json:"max_retries"`
 	// Reason is the message of the result, cut short; empty when there is none.
 	Reason string `json:"reason,omitempty"`
+	// Params are its parameters in a line, without secrets; empty unless they were
+	// asked for.
+	Params string `json:"params,omitempty"`
 }
 
 // Executions is one page of executions, the newest first.
@@ -242,6 +245,8 @@ type Executions struct {
 	// Bounded is true when the search stopped at its bound before it had looked
 	// at every row, so that older matches may exist.
 	Bounded bool `json:"bounded,omitempty"`
+	// Looked is how many executions a search by parameters looked at for this page.
+	Looked int64 `json:"looked,omitempty"`
 }
 
 // Step is one entry of an execution's timeline.

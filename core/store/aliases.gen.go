@@ -223,6 +223,7 @@ type (
 	MonitorNewestParams             = db.MonitorNewestParams
 	MonitorOldestEndedParams        = db.MonitorOldestEndedParams
 	MonitorOldestParams             = db.MonitorOldestParams
+	MonitorParamsRow                = db.MonitorParamsRow
 	MonitorProbesRow                = db.MonitorProbesRow
 	MonitorPublishedByIDRow         = db.MonitorPublishedByIDRow
 	MonitorPublishedCountsRow       = db.MonitorPublishedCountsRow
@@ -234,10 +235,12 @@ type (
 	MonitorPublishedWorkersRow      = db.MonitorPublishedWorkersRow
 	MonitorQueueTotalsRow           = db.MonitorQueueTotalsRow
 	MonitorSchemaRow                = db.MonitorSchemaRow
+	MonitorSecretSchemasRow         = db.MonitorSecretSchemasRow
 	MonitorSiftParams               = db.MonitorSiftParams
 	MonitorTaskNamesRow             = db.MonitorTaskNamesRow
 	MonitorTimelineRow              = db.MonitorTimelineRow
 	MonitorUnendedParams            = db.MonitorUnendedParams
+	MonitorUnendedWindowParams      = db.MonitorUnendedWindowParams
 	MonitorWorkersRow               = db.MonitorWorkersRow
 	MoveExecutionsParams            = db.MoveExecutionsParams
 	NotUnderstoodRow                = db.NotUnderstoodRow
@@ -771,6 +774,7 @@ const (
 	MonitorOldest                         = db.MonitorOldest
 	MonitorOldestEdge                     = db.MonitorOldestEdge
 	MonitorOldestEnded                    = db.MonitorOldestEnded
+	MonitorParams                         = db.MonitorParams
 	MonitorProbeTable                     = db.MonitorProbeTable
 	MonitorProbes                         = db.MonitorProbes
 	MonitorPublishedByID                  = db.MonitorPublishedByID
@@ -785,10 +789,12 @@ const (
 	MonitorQueueTotals                    = db.MonitorQueueTotals
 	MonitorScanEdge                       = db.MonitorScanEdge
 	MonitorSchema                         = db.MonitorSchema
+	MonitorSecretSchemas                  = db.MonitorSecretSchemas
 	MonitorSift                           = db.MonitorSift
 	MonitorTaskNames                      = db.MonitorTaskNames
 	MonitorTimeline                       = db.MonitorTimeline
 	MonitorUnended                        = db.MonitorUnended
+	MonitorUnendedWindow                  = db.MonitorUnendedWindow
 	MonitorWorkerByName                   = db.MonitorWorkerByName
 	MonitorWorkers                        = db.MonitorWorkers
 	MoveExecutions                        = db.MoveExecutions

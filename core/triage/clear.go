@@ -20,6 +20,8 @@ type ClearOrder struct {
 
 	// OlderThan spares who has waited for less; 0 spares nobody.
 	OlderThan time.Duration `json:"-"`
+	// Only leaves all other executions alone; nil leaves none alone.
+	Only []int64 `json:"-"`
 }
 
 // ClearPlan is who would be cancelled. It can be run once.
@@ -45,7 +47,7 @@ func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, e
 		if err != nil {
 			return err
 		}
-		clearing, err = admission.PlanClearing(ctx, tx, target, order.OlderThan)
+		clearing, err = admission.PlanClearing(ctx, tx, target, order.OlderThan, order.Only)
 		return err
 	})
 	if err != nil {

@@ -93,6 +93,38 @@ func TestClearCancelsWhoWaitsAndNobodyElse(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
+// TestClearTakesSomeAndLeavesTheOthers: of a queue longer than a page only the chosen
+// executions are cancelled, and the places of the others stay.
+func TestClearTakesSomeAndLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.some", 1)
+	ids := b.request(t, action, 1_101)
+	b.dispatch(t, ids...)
+	var some, rest []int64
+	for i, id := range ids[1:] {
+		if i%10 == 3 {
+			some = append(some, id)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{
+		Target: triage.Target{Action: action.Ref}, Only: append([]int64{ids[0], 1 << 40}, some...),
+	})
+	require.NoError(t, err)
+	require.Equal(t, 110, plan.Waiting, "who runs is not in the queue")
+	require.Equal(t, 110, plan.Queues[0].Waiting)
+	receipt, err := b.operator.Clear(testkit.Context(t), plan)
+	require.NoError(t, err)
+	require.Equal(t, []int{110, 110, 0, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone, receipt.Left})
+	require.Equal(t, rest, b.waiting(t, action))
+	none, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref}, Only: []int64{}})
+	require.NoError(t, err)
+	require.Zero(t, none.Waiting)
+	testkit.Invariants(t, b.store)
+}
+
 // Replicas promote while the queue is cleared: whoever has the lock first
 // wins, no slot is lost, and every execution ends exactly once.
 func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {

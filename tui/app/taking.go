@@ -91,7 +91,7 @@ func (m *Model) marked(msg takenMsg) tea.Cmd {
 	case msg.taken.cut:
 		m.say(fmt.Sprintf("The first %s are marked, which is the most that one plan takes; more match.", count))
 	case msg.taken.bounded:
-		m.say(fmt.Sprintf("%s are marked. The search stopped at its bound: more may match.", count))
+		m.say(fmt.Sprintf("%s are marked; %s.", count, m.boundText()))
 	default:
 		m.say(fmt.Sprintf("All %s that match now are marked.", count))
 	}

@@ -70,7 +70,7 @@ func TestTheStarStopsAtWhatOnePlanTakesAndSaysSo(t *testing.T) {
 	b = started(t, huge(500), 100, 30)
 	b.source.bounded = true
 	b.press("3", "*")
-	require.Contains(t, b.messages(), "500 are marked. The search stopped at its bound: more may match.")
+	require.Contains(t, b.messages(), "500 are marked; the search stopped at its bound; older matches may exist.")
 }
 
 // What is read to be marked answers the question that was asked: no other list and no

@@ -116,12 +116,32 @@ func (m *Model) all() whole {
 	return nil
 }
 
+// boundText says how far a search has come that stopped before it had looked at
+// everything.
+func (m *Model) boundText() string {
+	if q := m.executions.Query(); m.view == keymap.InExecutions && q.ByParams() {
+		end := "newest"
+		if q.Oldest {
+			end = "oldest"
+		}
+		return "only the " + end + " " + m.env.Num(monitor.ChoiceBound) + " were looked at: narrow it with status:, age< or id:a..b"
+	}
+	return "the search stopped at its bound; older matches may exist"
+}
+
 func allExecutions(r Reader, filter monitor.ExecutionFilter) whole {
 	filter.Limit = wholePage
+	looked := int64(0)
 	return through(0, func(ctx context.Context, cursor int64) ([]fetched, int64, bool, error) {
 		p, err := settled(r.Executions(ctx, filter, cursor))
 		if err != nil {
 			return nil, 0, false, err
+		}
+		if cursor == 0 {
+			looked = 0
+		}
+		if looked += p.Looked; looked >= monitor.ChoiceBound && p.Next != 0 {
+			p.Next, p.Bounded = 0, true
 		}
 		return rowsOf(p.List, func(x *monitor.Execution) (int64, any, bool) { return x.ID, *x, true }), p.Next, p.Bounded, nil
 	})

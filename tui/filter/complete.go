@@ -29,7 +29,7 @@ func Complete(schema Schema, text string, caret int, known func(field string) []
 	if op == "" {
 		return schema.names(text, Span{begin, caret})
 	}
-	field, ok := schema.Field(strings.ToLower(name))
+	field, ok := schema.Field(name)
 	if !ok || op != Is {
 		return Completion{Span: Span{caret, caret}}
 	}
@@ -73,8 +73,11 @@ func (s Schema) names(text string, at Span) Completion {
 	for _, f := range s {
 		if strings.HasPrefix(f.Name, written) {
 			sign := ":"
-			if f.Kind == Number || f.Kind == Age {
+			switch f.Kind {
+			case Number, Age:
 				sign = ">"
+			case Param:
+				sign = "."
 			}
 			c.Offers = append(c.Offers, f.Name+sign)
 		}

@@ -79,9 +79,12 @@ func addIDs(t Term, ids *[]int64) error {
 		return fail(t.Span, "one list of ids at once, and not turned around")
 	}
 	for _, v := range t.Values {
-		id, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || id < 1 {
+		id, last, ok := idRange(v)
+		if !ok {
 			return fail(t.Span, "%q is no id", v)
+		}
+		if id != last {
+			return fail(t.Span, "a range of ids stands alone, and only executions have one")
 		}
 		*ids = append(*ids, id)
 	}

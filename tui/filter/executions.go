@@ -16,7 +16,8 @@ var Executions = Schema{
 	{Name: "try", Kind: Number, Help: "how often it was repeated"},
 	{Name: "parent", Kind: Text, Values: []string{"any", "none"}, Help: "the execution that has started it"},
 	{Name: "reason", Kind: Within, Help: "why it ended so"},
-	{Name: "id", Kind: ID, Help: "its number"},
+	{Name: "param", Kind: Param, Help: "a parameter: param.tenant:t7, param.order.country:de"},
+	{Name: "id", Kind: ID, Help: "its number, or a range such as 10..20"},
 }
 
 func statusWords() []string {
@@ -62,12 +63,31 @@ func addTerm(f *monitor.ExecutionFilter, t Term) (err error) {
 	case "parent":
 		return addParent(t, &f.Parent, &f.Parented)
 	case "id":
-		return addIDs(t, &f.IDs)
+		return addRange(f, t)
+	case "param":
+		match := monitor.ParamMatch{Path: t.Path, Values: t.Values, Not: t.Not}
+		if match.NamesSecret() {
+			return fail(t.Span, "%s may hold a secret, which is not searched", t.name())
+		}
+		f.Params = append(f.Params, match)
 	case "age":
 		addAge(t, &f.MinAge, &f.MaxAge)
 	case "try":
 		return addCount(t, &f.MinTries, &f.MaxTries)
 	}
+	return nil
+}
+
+// addRange takes ids, or one range of them.
+func addRange(f *monitor.ExecutionFilter, t Term) error {
+	from, to, _ := idRange(t.Values[0])
+	if len(t.Values) > 1 || t.Not || from == to {
+		return addIDs(t, &f.IDs)
+	}
+	if f.MinID != 0 {
+		return fail(t.Span, "one range of ids at once")
+	}
+	f.MinID, f.MaxID = from, to
 	return nil
 }
 

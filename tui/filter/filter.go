@@ -35,8 +35,10 @@ const (
 	// Number and Age are compared: try>=2, age<1h. Ages are written 90s, 10m, 2h, 3d.
 	Number
 	Age
-	// ID is the number of a row.
+	// ID is the number of a row; two with two dots between them are a range.
 	ID
+	// Param is a parameter, which is named behind the field and a dot: param.order.country:de.
+	Param
 )
 
 // Field is what a list can be filtered by.
@@ -52,8 +54,13 @@ type Field struct {
 // Schema is the fields of one list.
 type Schema []Field
 
-// Field finds a field by its name.
+// Field finds a field by its name, as it is written in a term.
 func (s Schema) Field(name string) (Field, bool) {
+	name = strings.ToLower(name)
+	if of, _, named := strings.Cut(name, "."); named {
+		f, known := s.Field(of)
+		return f, known && f.Kind == Param
+	}
 	for _, f := range s {
 		if f.Name == name {
 			return f, true
@@ -75,6 +82,8 @@ func (s Schema) Examples() []string {
 			out = append(out, f.Name+":7")
 		case Word:
 			out = append(out, f.Name+":"+f.Values[0])
+		case Param:
+			out = append(out, f.Name+".NAME:…")
 		default:
 			out = append(out, f.Name+":…")
 		}
@@ -103,9 +112,11 @@ type Term struct {
 	// Field is the name of the field, empty for a text that is looked for in all of
 	// the row.
 	Field string
-	Kind  Kind
-	Op    Op
-	Not   bool
+	// Path names a parameter, as it was written.
+	Path string
+	Kind Kind
+	Op   Op
+	Not  bool
 	// Values are those of which one must fit.
 	Values []string
 	// Number is the value of a comparison; ages are seconds.

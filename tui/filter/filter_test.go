@@ -59,6 +59,7 @@ func TestWhatFits(t *testing.T) {
 		"nothing | http": true, "nothing|http": true, "http nothing | action:core.*": true, "http nothing | nothing": false, "!nothing !nope": true,
 		"!!http": true, `regex:/^core\.(http|ftp)/`: true, "regex:/^http/": false, "!regex:/^http/": true, `regex:/in its/`: true, `regex:/a\/b/`: false,
 		"nope,http": true, `""`: true, "id:884301": true, "id:7": false,
+		"id:884300..884400": true, "id:1..7": false, "id:1..7,884301": true, "!id:884300..884301": false,
 	} {
 		q, err := Parse(letters, text)
 		require.NoError(t, err, text)
@@ -80,7 +81,7 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	for marked, why := range map[string]string{
 		"status:failed [statsu]:open": "no field", "status:failed,[finished]": "one of open, failed, timeout", "http [worker:]": "no value",
-		"status:[,]failed": "missing", "age>[soon]": "no age", "age>[-1h]": "no age", "age[:]10m": "compared", "try>[two]": "needs a number", "id:[x]": "needs a number", "action[>]x": "not compared",
+		"status:[,]failed": "missing", "age>[soon]": "no age", "age>[-1h]": "no age", "age[:]10m": "compared", "try>[two]": "needs a number", "id:[x]": "needs a number", "id:[9..3]": "needs a number", "id:[..3]": "needs a number", "action[>]x": "not compared",
 		`a ["open`: "not closed", "regex:[/open": "/ is missing", "regex:/[(]/": "not an expression", "[|] a": "between", "a [|]": "between", "[!]": "before",
 		"[regex:/a/b]": "space is missing", "[regex://]": "empty", "a | [|] b": "between", "http[:]//x": "",
 	} {
@@ -99,6 +100,22 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 		require.Equal(t, marked[open+1:end], text[mistake.From:mistake.To], "%s: %v", text, err)
 		require.ErrorContains(t, err, why, text)
 	}
+}
+
+func TestAParameterIsNamed(t *testing.T) {
+	t.Parallel()
+	for text, why := range map[string]string{
+		"param:t7": "name the parameter: param.NAME", "param.:t7": "name the parameter", "param.a..b:t7": "name the parameter",
+		"param.tenant:": "param.tenant has no value", "param.amount>3": "param.amount is not compared: write param.amount:",
+		"status.x:failed": "no field", "nope.x:1": "no field",
+	} {
+		_, err := Parse(Executions, text)
+		require.ErrorContains(t, err, why, text)
+	}
+	q, err := Parse(Executions, `param.Order.country:de,"f r"  !param.n:7`)
+	require.NoError(t, err)
+	require.Equal(t, `param.Order.country:de,"f r" !param.n:7`, q.String())
+	require.Equal(t, []string{"parent:", "param."}, Complete(Executions, "par", 3, nil).Offers)
 }
 
 func TestBounds(t *testing.T) {
@@ -223,22 +240,26 @@ func TestWhatTheDatabaseIsAsked(t *testing.T) {
 	t.Parallel()
 	failed := []attune.Status{attune.StatusFailed}
 	for text, want := range map[string]monitor.ExecutionFilter{
-		"":                         {},
-		"status:failed":            {Statuses: failed},
-		"action:core.*":            {Match: []string{`^core\..*$`}},
-		"http !mail":               {Match: []string{"http"}, Unmatch: []string{"mail"}},
-		"worker:7":                 {Worker: "7"},
-		"worker:7,w-2 !worker:9":   {Workers: []string{"7", "w-2"}, NotWorkers: []string{"9"}},
-		"age>10m age<1h":           {MinAge: 10 * time.Minute, MaxAge: time.Hour},
-		"!age>10m":                 {MaxAge: 10 * time.Minute},
-		"try>=2":                   {MinTries: 2, MaxTries: new(monitor.NoLimit)},
-		"try<2":                    {MaxTries: new(int64(1))},
-		"parent:884050":            {Parent: 884050},
-		"!parent:any":              {Parented: monitor.ParentedNone},
-		"884301":                   {IDs: []int64{884301}},
-		"reason:expired":           {Reasons: []string{"expired"}},
-		"status:failed | id:3":     {Statuses: failed, Or: []monitor.ExecutionFilter{{IDs: []int64{3}}}},
-		"status:failed,open_error": {},
+		"":                           {},
+		"status:failed":              {Statuses: failed},
+		"action:core.*":              {Match: []string{`^core\..*$`}},
+		"http !mail":                 {Match: []string{"http"}, Unmatch: []string{"mail"}},
+		"worker:7":                   {Worker: "7"},
+		"worker:7,w-2 !worker:9":     {Workers: []string{"7", "w-2"}, NotWorkers: []string{"9"}},
+		"age>10m age<1h":             {MinAge: 10 * time.Minute, MaxAge: time.Hour},
+		"!age>10m":                   {MaxAge: 10 * time.Minute},
+		"try>=2":                     {MinTries: 2, MaxTries: new(monitor.NoLimit)},
+		"try<2":                      {MaxTries: new(int64(1))},
+		"parent:884050":              {Parent: 884050},
+		"!parent:any":                {Parented: monitor.ParentedNone},
+		"884301":                     {IDs: []int64{884301}},
+		"reason:expired":             {Reasons: []string{"expired"}},
+		"id:7..9":                    {MinID: 7, MaxID: 9},
+		"id:7..7":                    {IDs: []int64{7}},
+		"param.tenant:t7,t8":         {Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"t7", "t8"}}}},
+		`!PARAM.order.Country="a b"`: {Params: []monitor.ParamMatch{{Path: "order.Country", Values: []string{"a b"}, Not: true}}},
+		"status:failed | id:3":       {Statuses: failed, Or: []monitor.ExecutionFilter{{IDs: []int64{3}}}},
+		"status:failed,open_error":   {},
 	} {
 		q, err := Parse(Executions, text)
 		if text == "status:failed,open_error" {
@@ -253,7 +274,7 @@ func TestWhatTheDatabaseIsAsked(t *testing.T) {
 		}
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"status:failed status:running", "worker:7 worker:8", "worker:w-*", "parent:1 parent:2", "parent:x", "!id:7", `regex:/(?:a{300})/`, "!try:2"} {
+	for _, text := range []string{"status:failed status:running", "worker:7 worker:8", "worker:w-*", "parent:1 parent:2", "parent:x", "!id:7", "param.db_password:x", "!id:7..9", "id:1..3,7..9", "id:1..3 id:5..6", `regex:/(?:a{300})/`, "!try:2"} {
 		q, err := Parse(Executions, text)
 		require.NoError(t, err, text)
 		_, err = ForExecutions(q)

@@ -3,6 +3,7 @@ package filter
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -59,6 +60,11 @@ func (t *Term) fits(text string) bool {
 	}
 	for i, v := range t.Values {
 		switch {
+		case t.Kind == ID:
+			from, to, _ := idRange(v)
+			if id, err := strconv.ParseInt(text, 10, 64); err == nil && from <= id && id <= to {
+				return true
+			}
 		case t.globs[i] != nil && t.globs[i].MatchString(text),
 			t.globs[i] == nil && t.Kind == Within && contains(text, v),
 			t.globs[i] == nil && t.Kind != Within && strings.EqualFold(text, v):

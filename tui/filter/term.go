@@ -27,13 +27,18 @@ func (s Schema) term(text string, tok token) (Term, *Error) {
 		return t, t.bare(text, Span{body, tok.To})
 	}
 	at, rest := Span{body, body + len(name)}, Span{body + from, tok.To}
-	field, known := s.Field(strings.ToLower(name))
+	field, known := s.Field(name)
 	if !known {
 		return t, fail(at, "there is no field %q here; in quotes it is a text", name)
 	}
 	t.Field, t.Kind, t.Op = field.Name, field.Kind, op
 	if rest.From == rest.To {
-		return t, fail(tok.Span, "%s has no value", field.Name)
+		return t, fail(tok.Span, "%s has no value", name)
+	}
+	if field.Kind == Param {
+		if _, t.Path, _ = strings.Cut(name, "."); slices.Contains(strings.Split(t.Path, "."), "") {
+			return t, fail(at, "name the parameter: %s.NAME:…", field.Name)
+		}
 	}
 	return t, t.read(field, text, rest, Span{at.To, rest.From})
 }
@@ -102,7 +107,8 @@ func (t *Term) read(field Field, text string, at, op Span) *Error {
 		return t.compare(field, text[at.From:at.To], at, op)
 	}
 	if t.Op != Is {
-		return fail(op, "%s is not compared: write %s:", field.Name, field.Name)
+		name := t.name()
+		return fail(op, "%s is not compared: write %s:", name, name)
 	}
 	for _, v := range values(text, at) {
 		switch {
@@ -114,13 +120,35 @@ func (t *Term) read(field Field, text string, at, op Span) *Error {
 				return fail(v.Span, "%s is one of %s", field.Name, strings.Join(field.Values, ", "))
 			}
 		case field.Kind == ID:
-			if n, err := strconv.ParseInt(v.text, 10, 64); err != nil || n < 1 {
-				return fail(v.Span, "%s needs a number", field.Name)
+			if _, _, ok := idRange(v.text); !ok {
+				return fail(v.Span, "%s needs a number, or a range such as 10..20", field.Name)
 			}
 		}
 		t.Values = append(t.Values, v.text)
 	}
 	return nil
+}
+
+// idRange reads an id, or two with two dots between them.
+func idRange(text string) (from, to int64, ok bool) {
+	first, last, isRange := strings.Cut(text, "..")
+	if !isRange {
+		last = first
+	}
+	from, err := strconv.ParseInt(first, 10, 64)
+	if err != nil || from < 1 {
+		return 0, 0, false
+	}
+	to, err = strconv.ParseInt(last, 10, 64)
+	return from, to, err == nil && to >= from
+}
+
+// name is the field as it is written.
+func (t *Term) name() string {
+	if t.Path != "" {
+		return t.Field + "." + t.Path
+	}
+	return t.Field
 }
 
 // compare takes the number behind a sign.
@@ -174,7 +202,7 @@ func (t *Term) String() string {
 	if t.Field == "" {
 		return head + text
 	}
-	return head + t.Field + string(t.Op) + text
+	return head + t.name() + string(t.Op) + text
 }
 
 // quoteValue quotes a value where it would be read otherwise.

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
 )
 
 // Masked replaces the value of a secret.
-const Masked = "‹redacted›"
+const Masked = monitor.Masked
 
-var secretKey = regexp.MustCompile(`(?i)pass(word|wd|phrase)|secret|token|api_?key|authorization|private_?key|credential`)
+var secretKey = regexp.MustCompile(monitor.SecretNames)
 
 // IsSecret reports whether a key names a secret.
 func IsSecret(key string) bool { return secretKey.MatchString(key) }

@@ -38,6 +38,11 @@ func (t *Table) ToggleColumn(column int) {
 	}
 }
 
+// Shows reports whether the column with this title was drawn last.
+func (t *Table) Shows(title string) bool {
+	return slices.ContainsFunc(t.Choosables(), func(c Choosable) bool { return c.Title == title && c.On && c.Fits })
+}
+
 // ResetColumns turns every column on.
 func (t *Table) ResetColumns() { t.hidden, t.scroll = nil, 0 }
 

@@ -71,6 +71,13 @@ func Looks(m *monitor.Monitor, size Size) []Reading {
 		list("executions, of an action", 0, monitor.ExecutionFilter{Action: "bench.action_1007"}),
 		list("executions, by an expression", 0, monitor.ExecutionFilter{Match: []string{"^nothing"}, MinTries: 1}),
 		list("executions, by a reason", 0, monitor.ExecutionFilter{Reasons: []string{"nothing"}}),
+		list("executions, by a parameter", 0, monitor.ExecutionFilter{Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}}, WithParams: true}),
+		list("executions that wait, by a parameter", 0, monitor.ExecutionFilter{
+			Statuses: []attune.Status{attune.StatusRequested}, Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}},
+		}),
+		reading("executions, chosen by a parameter", func(ctx context.Context) (*monitor.Chosen, error) {
+			return m.Choose(ctx, monitor.ExecutionFilter{Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"nothing"}}}}, 1_000)
+		}),
 		list("executions, of no action", 0, monitor.ExecutionFilter{Action: "nothing.like.this"}),
 		reading("letters", func(ctx context.Context) (*monitor.LedgerPage, error) {
 			return m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)

@@ -214,6 +214,16 @@ WHERE c.status = ANY (sqlc.arg(statuses)::text[]::execution_status_enum[])
   AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
 ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN c.id ELSE -c.id END LIMIT sqlc.arg(page)::bigint;
 
+-- name: MonitorUnendedWindow :many
+-- The first unfinished ids in the order of the list, whatever their status.
+(SELECT e.id FROM execution e
+ WHERE NOT sqlc.arg(rising)::bool AND e.finished_status IS NULL AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+ ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
+UNION ALL
+(SELECT e.id FROM execution e
+ WHERE sqlc.arg(rising)::bool AND e.finished_status IS NULL AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+ ORDER BY e.id LIMIT sqlc.arg(scan)::bigint);
+
 -- name: MonitorChildIDs :many
 SELECT e.id FROM execution e
 WHERE e.parent = sqlc.arg(parent)::bigint AND e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
@@ -225,7 +235,7 @@ ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN e.id ELSE -e.id END LIMIT sqlc.ar
 -- looked up by its id, however few rows there are besides.
 SELECT e.id FROM unnest(sqlc.arg(ids)::bigint[]) AS wanted(id)
 CROSS JOIN LATERAL (
-    SELECT x.id, x.status, x.action_ref, x.worker, x.retry_count, x.parent, x.result FROM execution x WHERE x.id = wanted.id OFFSET 0
+    SELECT x.id, x.status, x.action_ref, x.worker, x.retry_count, x.parent, x.result, x.action, x.config FROM execution x WHERE x.id = wanted.id OFFSET 0
 ) e
 WHERE (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc.arg(statuses)::text[]))
   AND (sqlc.arg(pattern)::text = '' OR e.action_ref ILIKE sqlc.arg(pattern)::text)
@@ -243,7 +253,34 @@ WHERE (cardinality(sqlc.arg(statuses)::text[]) = 0 OR e.status::text = ANY (sqlc
                  CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
                       THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
                  e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '') AS reason) r))
+  AND (cardinality(sqlc.arg(params)::text[]) = 0 OR NOT EXISTS (
+       SELECT FROM (SELECT string_to_array(unnest(sqlc.arg(params)::text[]), '.') AS path, unnest(sqlc.arg(param_match)::text[]) AS match,
+                           unnest(sqlc.arg(param_not)::bool[]) AS turned) p
+       WHERE p.turned = coalesce(CASE
+           WHEN pg_column_size(e.config) > sqlc.arg(cut)::int THEN NULL
+           WHEN e.config #> p.path[:cardinality(p.path) - 1] -> '$attune_secret' IS NOT NULL THEN NULL
+           WHEN EXISTS (SELECT FROM (SELECT unnest(sqlc.arg(secret_actions)::text[]) AS ref, unnest(sqlc.arg(secret_params)::text[]) AS param) h
+                        WHERE h.ref = e.action_ref AND string_to_array(h.param, '.') = p.path) THEN NULL
+           WHEN jsonb_typeof(e.config #> p.path) = 'number' THEN trim_scale((e.config #>> p.path)::numeric)::text
+           WHEN jsonb_typeof(e.config #> p.path) IN ('string', 'boolean')
+                THEN regexp_replace(e.config #>> p.path, '(://[^/\s:@"]*:)[^/\s@"]+@', '\1@') END ~* p.match, false)))
 ORDER BY CASE WHEN sqlc.arg(rising)::bool THEN e.id ELSE -e.id END LIMIT sqlc.arg(page)::bigint;
+
+-- name: MonitorSecretSchemas :many
+-- The schemas of parameters that mark secrets, of the actions of a bounded number of executions.
+SELECT a.ref, a.param_schema
+FROM (SELECT DISTINCT e.action_ref FROM unnest(sqlc.arg(ids)::bigint[]) AS wanted(id)
+      CROSS JOIN LATERAL (SELECT x.action_ref FROM execution x WHERE x.id = wanted.id OFFSET 0) e) used
+JOIN action a ON a.ref = used.action_ref
+WHERE a.param_schema::text LIKE '%"secret"%';
+
+-- name: MonitorParams :many
+-- The parameters of a page of executions, and what their actions mark as secret. Parameters too
+-- large for a list are not opened.
+SELECT e.id, (CASE WHEN pg_column_size(e.config) < 8000 THEN e.config::text ELSE '' END)::text AS config,
+       (CASE WHEN a.param_schema::text LIKE '%"secret"%' THEN a.param_schema::text ELSE '' END)::text AS param_schema
+FROM execution e LEFT JOIN action a ON a.ref = e.action_ref
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.config IS NOT NULL;
 
 -- name: MonitorExecutionsByID :many
 -- The rows of a page. A result too large for a list is not opened.

@@ -37,6 +37,9 @@ func Preview(e *screen.Env, r *monitor.Execution, w int) []string {
 		return " " + e.Paint(theme.Dim, widget.Left(name, 10)) + " " + widget.Cut(text, max(1, w-13))
 	}
 	lines := []string{" " + e.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " + tries(d) + "   " + x.placed(d)}
+	if params := monitor.ParamsLine(d.Config); params != "" {
+		lines = append(lines, line("params", widget.Clean(params)))
+	}
 	switch {
 	case len(d.Why) > 0:
 		lines = append(lines, line("waits", widget.Clean(strings.Join(strings.Fields(strings.Join(d.Why, " ")), " "))))

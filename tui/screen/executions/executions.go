@@ -48,8 +48,12 @@ var columns = []widget.Column{
 	{Title: "TRY", Width: 4, Right: true, Priority: 1},
 	{Title: "CREATED", Width: 8, Priority: 3},
 	{Title: "REASON", Width: 34, Priority: 4},
+	{Title: inParams, Width: 30, Share: 40, Priority: 6},
 	{Title: "PARENT", Width: 9, Right: true, Priority: 5},
 }
+
+// inParams is the column that is read only where it is drawn.
+const inParams = "PARAMETERS"
 
 // New makes the view.
 func New(env *screen.Env) *Executions {
@@ -251,6 +255,7 @@ func (x *Executions) Cells(row int, into []widget.Cell) []widget.Cell {
 		widget.Cell{Text: Tries(r)},
 		widget.Cell{Text: r.Created.UTC().Format("15:04:05"), Role: theme.Dim},
 		widget.Cell{Text: r.Reason, Role: theme.Dim},
+		widget.Cell{Text: r.Params, Role: theme.Dim},
 		widget.Cell{Text: parent, Role: theme.Dim},
 	)
 }
@@ -294,7 +299,10 @@ func (x *Executions) empty() []string {
 		"", " No execution matches " + widget.Clean(asked) + ".",
 		" esc clears the filter; terms: " + strings.Join(filter.Executions.Examples(), "  "),
 	}
-	if x.env.Data.Executions.Bounded {
+	switch d := x.env.Data.Executions; {
+	case d.Bounded && d.Looked > 0:
+		lines = append(lines, " Only the "+x.end()+" "+x.env.Num(d.Looked)+" were looked at; narrow the search with status:, age<, age> or id:a..b.")
+	case d.Bounded:
 		lines = append(lines, " The search stopped at its bound; older matches may exist.")
 	}
 	return lines
@@ -309,7 +317,10 @@ func (x *Executions) summary() string {
 	if x.pages.Next() != 0 {
 		text += ", more below: G loads them"
 	}
-	if e.Data.Executions.Bounded {
+	switch d := e.Data.Executions; {
+	case d.Bounded && d.Looked > 0 && d.From == 0:
+		text += " · the " + x.end() + " " + e.Num(d.Looked) + " were looked at, the others are not in this list"
+	case d.Bounded:
 		text += " · search stopped at its bound"
 	}
 	if x.table.Cursor() > 0 {

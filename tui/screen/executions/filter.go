@@ -66,7 +66,7 @@ var troubled = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune
 // Query is the filter that the database applies.
 func (x *Executions) Query() monitor.ExecutionFilter {
 	q := x.query
-	q.Oldest = x.oldest()
+	q.Oldest, q.WithParams = x.oldest(), x.table.Shows(inParams)
 	if !x.problems {
 		return q
 	}

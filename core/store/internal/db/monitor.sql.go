@@ -600,6 +600,41 @@ func (q *Queries) MonitorOldestEnded(ctx context.Context, arg MonitorOldestEnded
 	return items, nil
 }
 
+const MonitorParams = `-- name: MonitorParams :many
+SELECT e.id, (CASE WHEN pg_column_size(e.config) < 8000 THEN e.config::text ELSE '' END)::text AS config,
+       (CASE WHEN a.param_schema::text LIKE '%"secret"%' THEN a.param_schema::text ELSE '' END)::text AS param_schema
+FROM execution e LEFT JOIN action a ON a.ref = e.action_ref
+WHERE e.id = ANY ($1::bigint[]) AND e.config IS NOT NULL
+`
+
+type MonitorParamsRow struct {
+	ID          int64
+	Config      string
+	ParamSchema string
+}
+
+// The parameters of a page of executions, and what their actions mark as secret. Parameters too
+// large for a list are not opened.
+func (q *Queries) MonitorParams(ctx context.Context, ids []int64) ([]MonitorParamsRow, error) {
+	rows, err := q.db.Query(ctx, MonitorParams, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MonitorParamsRow
+	for rows.Next() {
+		var i MonitorParamsRow
+		if err := rows.Scan(&i.ID, &i.Config, &i.ParamSchema); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MonitorProbeTable = `-- name: MonitorProbeTable :one
 SELECT (to_regclass('worker_probe') IS NOT NULL)::bool AS recorded
 `
@@ -1175,10 +1210,44 @@ func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 	return i, err
 }
 
+const MonitorSecretSchemas = `-- name: MonitorSecretSchemas :many
+SELECT a.ref, a.param_schema
+FROM (SELECT DISTINCT e.action_ref FROM unnest($1::bigint[]) AS wanted(id)
+      CROSS JOIN LATERAL (SELECT x.action_ref FROM execution x WHERE x.id = wanted.id OFFSET 0) e) used
+JOIN action a ON a.ref = used.action_ref
+WHERE a.param_schema::text LIKE '%"secret"%'
+`
+
+type MonitorSecretSchemasRow struct {
+	Ref         string
+	ParamSchema []byte
+}
+
+// The schemas of parameters that mark secrets, of the actions of a bounded number of executions.
+func (q *Queries) MonitorSecretSchemas(ctx context.Context, ids []int64) ([]MonitorSecretSchemasRow, error) {
+	rows, err := q.db.Query(ctx, MonitorSecretSchemas, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MonitorSecretSchemasRow
+	for rows.Next() {
+		var i MonitorSecretSchemasRow
+		if err := rows.Scan(&i.Ref, &i.ParamSchema); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MonitorSift = `-- name: MonitorSift :many
 SELECT e.id FROM unnest($1::bigint[]) AS wanted(id)
 CROSS JOIN LATERAL (
-    SELECT x.id, x.status, x.action_ref, x.worker, x.retry_count, x.parent, x.result FROM execution x WHERE x.id = wanted.id OFFSET 0
+    SELECT x.id, x.status, x.action_ref, x.worker, x.retry_count, x.parent, x.result, x.action, x.config FROM execution x WHERE x.id = wanted.id OFFSET 0
 ) e
 WHERE (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
   AND ($3::text = '' OR e.action_ref ILIKE $3::text)
@@ -1196,25 +1265,42 @@ WHERE (cardinality($2::text[]) = 0 OR e.status::text = ANY ($2::text[]))
                  CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
                       THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
                  e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '') AS reason) r))
-ORDER BY CASE WHEN $14::bool THEN e.id ELSE -e.id END LIMIT $15::bigint
+  AND (cardinality($14::text[]) = 0 OR NOT EXISTS (
+       SELECT FROM (SELECT string_to_array(unnest($14::text[]), '.') AS path, unnest($15::text[]) AS match,
+                           unnest($16::bool[]) AS turned) p
+       WHERE p.turned = coalesce(CASE
+           WHEN pg_column_size(e.config) > $17::int THEN NULL
+           WHEN e.config #> p.path[:cardinality(p.path) - 1] -> '$attune_secret' IS NOT NULL THEN NULL
+           WHEN EXISTS (SELECT FROM (SELECT unnest($18::text[]) AS ref, unnest($19::text[]) AS param) h
+                        WHERE h.ref = e.action_ref AND string_to_array(h.param, '.') = p.path) THEN NULL
+           WHEN jsonb_typeof(e.config #> p.path) = 'number' THEN trim_scale((e.config #>> p.path)::numeric)::text
+           WHEN jsonb_typeof(e.config #> p.path) IN ('string', 'boolean')
+                THEN regexp_replace(e.config #>> p.path, '(://[^/\s:@"]*:)[^/\s@"]+@', '\1@') END ~* p.match, false)))
+ORDER BY CASE WHEN $20::bool THEN e.id ELSE -e.id END LIMIT $21::bigint
 `
 
 type MonitorSiftParams struct {
-	Ids        []int64
-	Statuses   []string
-	Pattern    string
-	Match      []string
-	Unmatch    []string
-	Workers    []int64
-	NotWorkers []int64
-	MinTries   int64
-	MaxTries   int64
-	Parent     int64
-	Parented   string
-	Reasons    []string
-	NotReasons []string
-	Rising     bool
-	Page       int64
+	Ids           []int64
+	Statuses      []string
+	Pattern       string
+	Match         []string
+	Unmatch       []string
+	Workers       []int64
+	NotWorkers    []int64
+	MinTries      int64
+	MaxTries      int64
+	Parent        int64
+	Parented      string
+	Reasons       []string
+	NotReasons    []string
+	Params        []string
+	ParamMatch    []string
+	ParamNot      []bool
+	Cut           int32
+	SecretActions []string
+	SecretParams  []string
+	Rising        bool
+	Page          int64
 }
 
 // Of a bounded number of ids those first in order whose rows pass what no index finds. Each row is
@@ -1234,6 +1320,12 @@ func (q *Queries) MonitorSift(ctx context.Context, arg MonitorSiftParams) ([]int
 		arg.Parented,
 		arg.Reasons,
 		arg.NotReasons,
+		arg.Params,
+		arg.ParamMatch,
+		arg.ParamNot,
+		arg.Cut,
+		arg.SecretActions,
+		arg.SecretParams,
 		arg.Rising,
 		arg.Page,
 	)
@@ -1368,6 +1460,49 @@ func (q *Queries) MonitorUnended(ctx context.Context, arg MonitorUnendedParams) 
 		arg.Worker,
 		arg.Rising,
 		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const MonitorUnendedWindow = `-- name: MonitorUnendedWindow :many
+(SELECT e.id FROM execution e
+ WHERE NOT $1::bool AND e.finished_status IS NULL AND e.id < $2::bigint AND e.id >= $3::bigint
+ ORDER BY e.id DESC LIMIT $4::bigint)
+UNION ALL
+(SELECT e.id FROM execution e
+ WHERE $1::bool AND e.finished_status IS NULL AND e.id < $2::bigint AND e.id >= $3::bigint
+ ORDER BY e.id LIMIT $4::bigint)
+`
+
+type MonitorUnendedWindowParams struct {
+	Rising bool
+	Before int64
+	Floor  int64
+	Scan   int64
+}
+
+// The first unfinished ids in the order of the list, whatever their status.
+func (q *Queries) MonitorUnendedWindow(ctx context.Context, arg MonitorUnendedWindowParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, MonitorUnendedWindow,
+		arg.Rising,
+		arg.Before,
+		arg.Floor,
+		arg.Scan,
 	)
 	if err != nil {
 		return nil, err
