@@ -36,23 +36,20 @@ func newExecutionCommand(a *app) *cobra.Command {
 
 func newExecutionListCommand(a *app) *cobra.Command {
 	var (
-		filter   monitor.ExecutionFilter
-		statuses []string
-		cursor   int64
+		chosen selection
+		cursor int64
 	)
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List executions, the newest first",
 		Example: "  attune-executor execution list --status failed,timeout --action 'core.*' --limit 50\n" +
+			"  attune-executor execution list --status requested -p tenant=t7 -p order.country=de\n" +
 			"  attune-executor execution list --parent 42\n  attune-executor execution list --cursor 1200",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, word := range statuses {
-				status, err := attune.ParseStatus(word)
-				if err != nil {
-					return usageErrorf("%w: use one of %s", err, statusWords())
-				}
-				filter.Statuses = append(filter.Statuses, status)
+			filter, err := chosen.read()
+			if err != nil {
+				return err
 			}
 			if filter.Parent < 0 || filter.Parent > 0 && (filter.Action+filter.Worker != "" || filter.MaxAge != 0) {
 				return usageErrorf("--parent takes the id of an execution, and goes with --status only")
@@ -63,15 +60,11 @@ func newExecutionListCommand(a *app) *cobra.Command {
 			return a.listExecutions(cmd, filter, cursor)
 		},
 	}
+	chosen.flags(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&statuses, "status", nil, "only these statuses, separated by commas")
-	flags.StringVar(&filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
-	flags.StringVar(&filter.Worker, "worker", "", "only this worker, by id or name")
-	flags.Int64Var(&filter.Parent, "parent", 0, "only what this execution has started: the tasks of a workflow")
-	flags.DurationVar(&filter.MaxAge, "since", 0, "only those requested within this long, such as 1h")
-	flags.IntVar(&filter.Limit, "limit", 20, "how many to list")
+	flags.Int64Var(&chosen.filter.Parent, "parent", 0, "only what this execution has started: the tasks of a workflow")
+	flags.IntVar(&chosen.filter.Limit, "limit", 20, "how many to list")
 	flags.Int64Var(&cursor, "cursor", 0, "go on below this id")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusWords(), ", "), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -109,6 +102,8 @@ func (a *app) listExecutions(cmd *cobra.Command, filter monitor.ExecutionFilter,
 
 func listEnd(w io.Writer, page *monitor.Executions) error {
 	switch {
+	case page.Bounded && page.Looked > 0:
+		return row(w, fmt.Sprintf("%d were looked at, older ones are not in this list: --cursor %d goes on", page.Looked, page.Next))
 	case page.Next != 0:
 		return row(w, fmt.Sprintf("more: --cursor %d", page.Next))
 	case page.Bounded:

@@ -27,24 +27,27 @@ type cancelOptions struct {
 	dryRun  bool
 	wait    bool
 	timeout time.Duration
+	yes     bool
+	chosen  selection
 }
+
+// stoppable are the statuses of executions that can be cancelled and were not.
+var stoppable = []attune.Status{attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled, attune.StatusRunning}
 
 func newExecutionCancelCommand(a *app) *cobra.Command {
 	options := &cancelOptions{}
 	cmd := &cobra.Command{
-		Use:   "cancel ID...",
+		Use:   "cancel ID... | cancel --param NAME=VALUE...",
 		Short: "Stop executions, whether they wait or run",
 		Long: "Stop executions. Who waits, and what was handed over and cannot be started any more, is cancelled at once; of what\n" +
 			"runs the worker is asked to stop it, and how it ends is written by the worker. Of one that has failed the repetition\n" +
-			"is stopped. What was asked to stop is not repeated, however it ends.",
+			"is stopped. What was asked to stop is not repeated, however it ends.\n\n" +
+			"Without ids the flags choose: all executions that have not ended and match, at most 10000 at once, of the newest 50000.\n" +
+			"You are asked first; --dry-run shows how many there are of which action and status.",
 		Example: "  attune-executor execution cancel 42 --reason 'wrong host' --wait --timeout 30s\n" +
-			"  attune-executor execution cancel 42 --tree --dry-run",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("%s needs the id of an execution, or several", cmd.Name())
-			}
-			return nil
-		},
+			"  attune-executor execution cancel 42 --tree --dry-run\n" +
+			"  attune-executor execution cancel --action shop.bill --status requested -p tenant=t7 --yes",
+		Args: options.chosen.someExecutions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := executionIDs(args)
 			if err != nil {
@@ -59,6 +62,8 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 	flags.BoolVar(&options.dryRun, "dry-run", false, "show what would become of them and do nothing")
 	flags.BoolVar(&options.wait, "wait", false, "wait until they have ended")
 	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	flags.BoolVar(&options.yes, "yes", false, "do not ask, of executions that flags choose")
+	options.chosen.flags(cmd)
 	return cmd
 }
 
@@ -69,6 +74,10 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 	case options.timeout < 0:
 		return usageErrorf("--timeout must not be negative")
 	}
+	filter, err := options.chosen.read()
+	if err != nil {
+		return err
+	}
 	d, err := a.openDesk(cmd, !options.dryRun)
 	if err != nil {
 		return err
@@ -77,6 +86,17 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	if options.chosen.given() {
+		chosen, err := d.choose(ctx, statusOr(filter, stoppable...))
+		if err != nil {
+			return err
+		}
+		goOn, err := a.confirmChosen(cmd, d.client, chosen, "cancel", options.dryRun, options.yes)
+		if !goOn || err != nil {
+			return err
+		}
+		ids = chosen.IDs
+	}
 	order := triage.CancelOrder{IDs: ids, Tree: options.tree, Reason: options.reason}
 	if options.dryRun {
 		plan, err := d.PlanCancel(ctx, order)
@@ -266,6 +286,9 @@ func countsText(c triage.CancelCounts) string {
 
 func cancelTable(w io.Writer, r *triage.CancelReceipt) error {
 	for _, one := range r.Executions {
+		if len(r.Executions) > fewLetters && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
+			continue // the counts say it
+		}
 		if err := row(w, cancelLine(one)); err != nil {
 			return err
 		}

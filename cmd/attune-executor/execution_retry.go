@@ -9,35 +9,41 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
 )
 
 func newExecutionRetryCommand(a *app) *cobra.Command {
-	reason := ""
+	var chosen selection
+	reason, dryRun, yes := "", false, false
 	cmd := &cobra.Command{
-		Use:   "retry ID...",
+		Use:   "retry ID... | retry --param NAME=VALUE...",
 		Short: "Repeat executions that have ended, each as a new execution that is due at once",
 		Long: "Repeat executions that have ended, however they did and however often they were repeated before. Each repetition is\n" +
 			"a new execution with the same parameters; what has ended stays as it is and can be repeated once: repeat the newest\n" +
-			"attempt instead. With several ids, what can be repeated is, and the exit code says that something was refused.",
+			"attempt instead. With several ids, what can be repeated is, and the exit code says that something was refused.\n\n" +
+			"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned unless --status says\n" +
+			"otherwise, at most 10000 at once, of the newest 50000. You are asked first; --dry-run shows which there are.",
 		Example: "  attune-executor execution retry 42 --reason 'the disk is free again'\n" +
-			"  attune-executor execution retry 42 43 44 -o json",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("%s needs the id of an execution, or several", cmd.Name())
-			}
-			return nil
-		},
+			"  attune-executor execution retry 42 43 44 -o json\n" +
+			"  attune-executor execution retry --action shop.bill --since 1h -p tenant=t7 --dry-run",
+		Args: chosen.someExecutions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := executionIDs(args)
 			if err != nil {
 				return err
 			}
-			return a.retryExecutions(cmd, ids, reason)
+			if !chosen.given() && dryRun {
+				return usageErrorf("--dry-run goes with flags that choose executions")
+			}
+			return a.retryExecutions(cmd, ids, &chosen, reason, dryRun, yes)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show which executions the flags choose and do nothing")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, of executions that flags choose")
+	chosen.flags(cmd)
 	return cmd
 }
 
@@ -66,12 +72,27 @@ type refusal struct {
 	Error string `json:"error"`
 }
 
-func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, reason string) error {
-	d, err := a.openDesk(cmd, true)
+func (a *app) retryExecutions(cmd *cobra.Command, ids []int64, selected *selection, reason string, dryRun, yes bool) error {
+	filter, err := selected.read()
+	if err != nil {
+		return err
+	}
+	d, err := a.openDesk(cmd, !dryRun)
 	if err != nil {
 		return err
 	}
 	defer d.stop()
+	if selected.given() {
+		chosen, err := d.choose(cmd.Context(), statusOr(filter, attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned))
+		if err != nil {
+			return err
+		}
+		goOn, err := a.confirmChosen(cmd, d.client, chosen, "retry", dryRun, yes)
+		if !goOn || err != nil {
+			return err
+		}
+		ids = chosen.IDs
+	}
 	view := retryView{Retried: []*triage.RetryReceipt{}, Refused: []refusal{}}
 	var sent triage.Sent
 	var problems []error

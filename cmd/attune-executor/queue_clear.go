@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -24,6 +26,7 @@ type clearOptions struct {
 	olderThan time.Duration
 	dryRun    bool
 	yes       bool
+	chosen    selection
 }
 
 func newQueueClearCommand(a *app) *cobra.Command {
@@ -33,21 +36,27 @@ func newQueueClearCommand(a *app) *cobra.Command {
 		Short: "Cancel the executions that wait in an action's queues",
 		Long: "Cancel the executions that wait in an action's queues when the command begins. What runs goes on, and who comes\n" +
 			"meanwhile stays. Interrupted, it has cancelled some and not others; the same command goes on.",
-		Example: "  attune-executor queue clear core.echo --dry-run\n  attune-executor queue clear core.echo --older-than 1h --yes",
-		Args:    oneArg("the ref of an action, such as core.echo"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.clearQueue(cmd, args[0], options) },
+		Example: "  attune-executor queue clear core.echo --dry-run\n  attune-executor queue clear core.echo --older-than 1h --yes\n" +
+			"  attune-executor queue clear shop.bill -p tenant=t7 --dry-run",
+		Args: oneArg("the ref of an action, such as core.echo"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.clearQueue(cmd, args[0], options) },
 	}
 	groupFlag(cmd, &options.group)
 	flags := cmd.Flags()
 	flags.DurationVar(&options.olderThan, "older-than", 0, "only who has waited for this long, such as 1h")
 	flags.BoolVar(&options.dryRun, "dry-run", false, "show who would be cancelled and do nothing")
 	flags.BoolVar(&options.yes, "yes", false, "do not ask")
+	options.chosen.paramFlags(cmd)
 	return cmd
 }
 
 func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) error {
 	if options.olderThan < 0 {
 		return usageErrorf("--older-than must not be negative")
+	}
+	filter, err := options.chosen.read()
+	if err != nil {
+		return err
 	}
 	d, err := a.openDesk(cmd, !options.dryRun)
 	if err != nil {
@@ -57,9 +66,19 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	plan, err := d.PlanClear(ctx, triage.ClearOrder{
-		Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan,
-	})
+	order := triage.ClearOrder{Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan}
+	if options.chosen.given() {
+		filter.Action, filter.Statuses = ref, []attune.Status{attune.StatusRequested}
+		chosen, err := d.monitor().Choose(ctx, filter, monitor.ChoiceBound)
+		if err != nil {
+			return err
+		}
+		if text := cutText(chosen); text != "" {
+			a.notef("%s", text)
+		}
+		order.Only = chosen.IDs
+	}
+	plan, err := d.PlanClear(ctx, order)
 	if err != nil {
 		return d.actError(ctx, ref, err)
 	}
@@ -139,7 +158,11 @@ func clearPlanTable(w io.Writer, plan *triage.ClearPlan) error {
 		return err
 	}
 	for _, q := range plan.Queues {
-		if err := row(w, q.ID, dash(q.Group), q.Waiting, short(plan.At.Sub(q.Oldest))); err != nil {
+		oldest := "-"
+		if !q.Oldest.IsZero() {
+			oldest = short(plan.At.Sub(q.Oldest))
+		}
+		if err := row(w, q.ID, dash(q.Group), q.Waiting, oldest); err != nil {
 			return err
 		}
 	}

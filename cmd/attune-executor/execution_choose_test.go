@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// crowded is a queue in which 1,000 executions wait: 300 of tenant t7, 700 of others.
+type crowded struct {
+	t              *testing.T
+	database, amqp string
+	store          *store.Store
+}
+
+func crowd(t *testing.T) *crowded {
+	t.Helper()
+	c := &crowded{t: t, database: testkit.Database(t), amqp: testkit.VHost(t)}
+	c.store = testkit.OpenStore(t, c.database)
+	action := testkit.Action(t, c.store, "shop.bill")
+	state := testkit.State(t, c.store, action, 1, func(s *testkit.StateRow) { s.Queued, s.Paused = 1000, true })
+	testkit.Exec(t, c.store, `insert into execution (action, action_ref, config)
+		select $1, 'shop.bill', jsonb_build_object('tenant', case when g % 10 < 3 then 't7' else 't' || g % 5 end, 'order', jsonb_build_object('n', g))
+		from generate_series(1, 1000) g`, action.ID)
+	testkit.Exec(t, c.store, `insert into execution_admission_entry (state_id, execution_id, status, queue_order)
+		select $1, e.id, 'queued', e.id from execution e order by e.id`, state.ID)
+	testkit.Exec(t, c.store, `update execution_admission_state set next_queue_order = 2000`)
+	testkit.Exec(t, c.store, `insert into queue_stats (action_id, queue_length, active_count, max_concurrent) values ($1, 1000, 0, 1)`, action.ID)
+	return c
+}
+
+func (c *crowded) run(args ...string) (code int, stdout, stderr string) {
+	c.t.Helper()
+	var out, errs bytes.Buffer
+	environ := []string{"ATTUNE__DATABASE__URL=" + c.database, "ATTUNE__MESSAGE_QUEUE__URL=" + c.amqp}
+	code = execute(testkit.Context(c.t), args, environ, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func (c *crowded) cancelled(tenant string) int {
+	return testkit.Count(c.t, c.store, `select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = $1`, tenant)
+}
+
+// TestExecutionsOfOneCustomerAreCancelled chooses 300 of 1,000 executions that wait, by
+// their parameter, and repeats them.
+func TestExecutionsOfOneCustomerAreCancelled(t *testing.T) {
+	t.Parallel()
+	c := crowd(t)
+	code, out, errs := c.run("execution", "list", "--status", "requested", "-p", "tenant=T7", "--limit", "400")
+	require.Zero(t, code, errs)
+	require.Equal(t, 301, strings.Count(out, "\n"), "a line each and a head")
+
+	code, out, errs = c.run("execution", "cancel", "-p", "tenant=t7", "--dry-run")
+	require.Zero(t, code, errs)
+	require.Regexp(t, `(?m)^300 +shop\.bill +requested +1 +1000$`, out)
+	require.Contains(t, out, "300 executions to cancel")
+	code, _, errs = c.run("execution", "cancel", "-p", "tenant=t7")
+	require.Equal(t, exitRefused, code)
+	require.Contains(t, errs, "300 executions to cancel: --yes does it, --dry-run shows which")
+	require.Zero(t, c.cancelled("t7"))
+
+	code, out, errs = c.run("execution", "cancel", "--action", "shop.bill", "--status", "requested", "-p", "tenant=t7", "--reason", "gone", "--yes")
+	require.Zero(t, code, errs)
+	require.Regexp(t, `^300 cancelled \(audit \d+\)\n$`, out)
+	require.Equal(t, 300, c.cancelled("t7"))
+	require.Equal(t, 300, testkit.Count(t, c.store, `select count(*) from execution where status = 'cancelled'`))
+	require.Equal(t, 700, testkit.Count(t, c.store, `select count(*) from execution_admission_entry where status = 'queued'`))
+	require.Equal(t, 700, testkit.Count(t, c.store, `select queued_count from execution_admission_state`))
+
+	code, out, errs = c.run("execution", "cancel", "-p", "tenant=t7", "--yes")
+	require.Zero(t, code, errs)
+	require.Equal(t, "0 executions to cancel\n", out)
+	code, out, errs = c.run("execution", "retry", "--status", "cancelled", "-p", "tenant=t7", "--id", "1..20", "--yes")
+	require.Zero(t, code, errs)
+	require.Equal(t, 6, strings.Count(out, " repeats execution "))
+	testkit.Invariants(t, c.store)
+}
+
+// TestWaitingExecutionsOfOneCustomerAreCleared leaves the others in their queue.
+func TestWaitingExecutionsOfOneCustomerAreCleared(t *testing.T) {
+	t.Parallel()
+	c := crowd(t)
+	code, out, errs := c.run("queue", "clear", "shop.bill", "-p", "tenant=t7", "--dry-run")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "300 executions would be cancelled")
+	code, out, errs = c.run("queue", "clear", "shop.bill", "--param", "tenant=t7", "--id", "1..500", "--yes")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "150 planned, 150 cancelled, 0 already gone")
+	require.Equal(t, 150, c.cancelled("t7"))
+	require.Equal(t, 850, testkit.Count(t, c.store, `select count(*) from execution_admission_entry where status = 'queued'`))
+	testkit.Invariants(t, c.store)
+}
+
+// TestWhatChoosesExecutionsIsChecked before a server is asked.
+func TestWhatChoosesExecutionsIsChecked(t *testing.T) {
+	t.Parallel()
+	c := &crowded{t: t}
+	for line, why := range map[string]string{
+		"execution cancel":                         "cancel needs the id of an execution, or several, or what chooses them, such as --param tenant=t7",
+		"execution cancel 7 -p tenant=t7":          "takes ids or flags that choose executions, not both",
+		"execution cancel -p tenant":               `parameter "tenant" has no name: write -p name=value`,
+		"execution list -p a..b=1":                 "has no name",
+		"execution retry --id 9..3":                `"9..3" is no range of ids`,
+		"execution retry -p db_password=x":         "may hold a secret, which is not searched",
+		"execution retry 7 --dry-run":              "--dry-run goes with flags that choose executions",
+		"execution cancel --status nonsense --yes": "use one of",
+		"queue clear shop.bill --id x":             "no range of ids",
+	} {
+		code, _, errs := c.run(strings.Fields(line)...)
+		require.Equal(t, exitUsage, code, line)
+		require.Contains(t, errs, why, line)
+	}
+}
