@@ -22,10 +22,17 @@ func (q *BrokerQueue) Idle() bool {
 // Unheard reports that what is in the queue is taken by nobody; with nothing in it,
 // that it is one the engine always consumes.
 func (q *BrokerQueue) Unheard() bool {
-	if q.Uncounted || q.Consumers > 0 {
+	if q.Uncounted || q.Consumers > 0 || q.Notices() {
 		return false
 	}
 	return q.Ready > 0 || slices.Contains(alwaysConsumed, q.Name)
+}
+
+// Notices reports that the queue holds notices about packs for a worker, which reads them
+// when it runs: nothing waits for that.
+func (q *BrokerQueue) Notices() bool {
+	worker, ok := message.WorkerOfQueue(q.Name)
+	return ok && q.Name == message.WorkerPacksQueue(worker)
 }
 
 // alwaysConsumed are the queues that a running engine consumes.
@@ -41,9 +48,9 @@ func (q *BrokerQueue) pressing() int {
 		return 1
 	case q.Unheard():
 		return 2
-	case q.Ready > 0:
+	case q.Ready > 0 && !q.Notices():
 		return 3
-	case q.Idle():
+	case q.Idle(), q.Notices():
 		return 5
 	default:
 		return 4

@@ -3,6 +3,8 @@ package app
 import (
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,4 +158,28 @@ func TestTheChecksAreMadeEveryHalfMinute(t *testing.T) {
 	b.press("9")
 	require.Equal(t, 3, b.env.Data.Checks.Count(monitor.CheckProblem))
 	require.Equal(t, checksEvery, b.delay(screen.FeedChecks, b.env.Data.Fresh(screen.FeedChecks)))
+}
+
+// TestNoticesAboutPacksAskForNobody: a worker reads them when it runs, so they neither
+// head the table nor carry the sign of a problem.
+func TestNoticesAboutPacksAskForNobody(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	for _, id := range []int64{1, 2, 7} {
+		source.broker.Queues = append([]monitor.BrokerQueue{{
+			Name: "worker." + strconv.FormatInt(id, 10) + ".packs", Ready: 1, Type: "classic", Durable: true, State: "running", Worker: &id,
+		}}, source.broker.Queues...)
+	}
+	b := started(t, source, 160, 40)
+	b.press("9")
+	lines := strings.Split(b.View(), "\n")
+	place := func(text string) int {
+		return slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, text) })
+	}
+	require.NotContains(t, lines[place("worker.1.packs")], "▲")
+	for _, name := range []string{"worker.7.executions", "attune.execution.requests.queue", "worker.2.executions"} {
+		require.Less(t, place(name), place("worker.1.packs"), name)
+	}
+	b.press("z")
+	require.NotContains(t, b.View(), ".packs")
 }

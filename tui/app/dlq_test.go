@@ -128,6 +128,7 @@ func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 	for text, want := range map[string]int{
 		"decision:waiting": 2, "!decision:waiting": 3, "reason:expired,poison": 4, "queue:worker.7.*": 3, "age>20h": 2, "age<1h | id:4": 3, "execution:884301": 1,
 		"by:ann*": 1, "status:completed": 1, "try>0": 0, "try<=0": 3, "regex:/^worker-node/": 2, "event": 1, "verdict:decided": 2,
+		"from:worker-node-02": 2, "worker:worker-node-02": 2, "worker:rack7": 0,
 	} {
 		require.NoError(t, b.letters.SetFilter(text), text)
 		require.Equal(t, want, b.letters.Len(), text)
@@ -140,6 +141,19 @@ func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 	b.input.CursorEnd()
 	b.press("tab")
 	require.Contains(t, b.input.Value(), "decision:")
+}
+
+// TestTheVerdictStaysInEightyColumns: it is what one decides by, so other columns go first.
+func TestTheVerdictStaysInEightyColumns(t *testing.T) {
+	t.Parallel()
+	for _, marks := range []string{"", " "} {
+		b := started(t, sample(), 80, 24)
+		b.press("5", marks)
+		require.Regexp(t, `DIED.* REASON .*ACTION .*EXECUTION .*VERDICT`, b.View())
+		require.Contains(t, b.View(), "requeue")
+		require.NotContains(t, b.View(), "TYPE")
+		require.NotContains(t, b.View(), " NOW")
+	}
 }
 
 func TestDeadLettersAreSorted(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/screen/operations"
 	"github.com/attune-go/attune/tui/widget"
 )
 
@@ -76,7 +77,7 @@ func (m *Model) listHaul(list screen.Listed) *haul {
 		return h
 	}
 	for i := range list.Len() {
-		h.values = append(h.values, list.Thing(i).Value)
+		h.values = append(h.values, valuesOf([]screen.Thing{list.Thing(i)})...)
 	}
 	if h.rest = m.olderActs(); h.rest != nil {
 		h.what = "all acts that are recorded, at most " + m.env.Num(exportMost)
@@ -120,9 +121,15 @@ func (m *Model) markedHaul() *haul {
 }
 
 func valuesOf(things []screen.Thing) []any {
-	values := make([]any, len(things))
+	values := make([]any, 0, len(things))
 	for i := range things {
-		values[i] = things[i].Value
+		if acts, several := things[i].Value.(operations.Bundle); several {
+			for j := range acts {
+				values = append(values, acts[j])
+			}
+			continue
+		}
+		values = append(values, things[i].Value)
 	}
 	return values
 }

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,6 +91,51 @@ func TestTheLogIsFiltered(t *testing.T) {
 	require.Equal(t, keymap.InLog, b.view)
 	b.press("esc")
 	require.Equal(t, keymap.InOverview, b.view)
+}
+
+// TestOneOperationIsOneRowOfTheLog: 200 retries of one run are a row that unfolds, and what
+// others did before it is in sight.
+func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	audit := *source.audit
+	audit.List = nil
+	for i := range int64(450) {
+		e := monitor.AuditEntry{
+			ID: 900 - i, At: frozen.Add(-time.Duration(i) * 50 * time.Millisecond), Actor: "ann@ops", Source: "attune-tui", Action: "execution.retry",
+			TargetType: "execution", Target: "execution " + strconv.FormatInt(5_000-i, 10), Outcome: "done", Reason: "disk is free",
+		}
+		if i >= 448 {
+			e.Actor, e.Action, e.TargetType, e.Target = "bob@ops", "queue.pause", "queue", "core.echo"
+		}
+		audit.List = append(audit.List, e)
+	}
+	source.audit = &audit
+	b, _, _ := carrying(t, source)
+	b.press("L")
+	for range 3 { // older pages are read without being asked for
+		b.send(dueMsg{feed: screen.FeedAudit, gen: b.chain(screen.FeedAudit).gen})
+	}
+	require.Regexp(t, `✓ done +retry execution +▸ 448 executions +ann@ops`, b.View())
+	require.Equal(t, 2, strings.Count(b.View(), "bob@ops"))
+	rows := b.operations.Len()
+	require.Len(t, b.exported(t), rows+447, "a file has each of them")
+	b.press("esc", "g", "g")
+	for !strings.Contains(b.View(), "enter = unfold") { // what this session did stands above
+		b.press("j")
+	}
+	rows = b.operations.Len() // with the export
+	require.Contains(t, b.View(), "448 done, in 22s")
+	require.Contains(t, b.View(), "453 to 900 by ann@ops")
+	b.press("enter")
+	require.Equal(t, rows+448, b.operations.Len())
+	require.Contains(t, b.View(), "▾ 448 executions")
+	require.Contains(t, b.View(), "execution 4999")
+	require.Len(t, b.exported(t), rows+447, "unfolded or not")
+	b.press("esc", "j", "enter")
+	require.Contains(t, b.View(), "RECORD")
+	b.press("esc", "k", "enter")
+	require.Equal(t, rows+1, b.operations.Len())
 }
 
 // esc clears a filter before it leads up, q leads up.

@@ -318,6 +318,9 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 			missed = tea.Batch(missed, m.fetch(screen.FeedAlerts, false))
 		}
 	}
+	if msg.feed == screen.FeedOverview && m.brokerOverdue() {
+		missed = tea.Batch(missed, m.restart(screen.FeedBroker))
+	}
 	if c.once || m.isPast(msg.feed) && msg.err == nil {
 		return missed // the polls extend what has passed
 	}
@@ -397,8 +400,26 @@ func readAt(result any) time.Time {
 	}
 }
 
+// engineReachesBroker reports whether a replica of the engine says that it is connected.
+func (m *Model) engineReachesBroker() bool {
+	o := m.env.Data.Overview
+	return o != nil && o.Replicas != nil && slices.ContainsFunc(o.Replicas.List, func(r monitor.Replica) bool {
+		return r.State == "connected" && !r.Late
+	})
+}
+
+// brokerOverdue reports whether the next look at the broker is further off than it need
+// be: it was put off while the broker did not answer, and a replica reaches it again.
+func (m *Model) brokerOverdue() bool {
+	fresh := m.env.Data.Fresh(screen.FeedBroker)
+	return fresh.Fails > 0 && fresh.Every > brokerEvery && m.engineReachesBroker()
+}
+
 // delay is how long to wait before the feed is polled again.
 func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
+	if fresh.Fails > 0 && feed == screen.FeedBroker && m.engineReachesBroker() {
+		return min(brokerEvery, time.Second<<min(fresh.Fails, 5))
+	}
 	if fresh.Fails > 0 {
 		return min(maxBackoff, time.Second<<min(fresh.Fails, 5))
 	}

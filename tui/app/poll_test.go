@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,45 @@ func TestFailuresBackOffAndRecover(t *testing.T) {
 	due := b.timers.due(screen.FeedOverview)
 	require.Equal(t, DefaultRefresh, due[len(due)-1].after)
 	require.NotContains(t, b.View(), "down since")
+}
+
+// TestABrokerThatIsBackIsSeenSoon: looks are put off while it does not answer, and made at
+// once when a replica of the engine is connected again.
+func TestABrokerThatIsBackIsSeenSoon(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	due := func() time.Duration {
+		list := b.timers.due(screen.FeedBroker)
+		return list[len(list)-1].after
+	}
+	poll := func(feed screen.Feed) { b.send(dueMsg{feed: feed, gen: b.chain(feed).gen}) }
+	say := func(state string) {
+		o := *b.source.overview
+		replicas := *o.Replicas
+		replicas.List = slices.Clone(replicas.List)
+		for i := range replicas.List {
+			replicas.List[i].State = state
+		}
+		o.Replicas, b.source.overview = &replicas, &o
+		poll(screen.FeedOverview)
+	}
+	say("disconnected")
+	b.source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("refused")}
+	for range 6 {
+		poll(screen.FeedBroker)
+	}
+	require.Equal(t, maxBackoff, due())
+	require.Contains(t, b.View(), "MQ ✗ down")
+
+	asked := b.source.count(screen.FeedBroker)
+	say("connected")
+	require.Equal(t, asked+1, b.source.count(screen.FeedBroker), "it is looked at once")
+	require.Equal(t, brokerEvery, due(), "and then every few seconds")
+	say("connected")
+	require.Equal(t, asked+1, b.source.count(screen.FeedBroker))
+	b.source.fail = nil
+	poll(screen.FeedBroker)
+	require.NotContains(t, b.View(), "MQ ✗ down")
 }
 
 func TestAnswersOfAnEarlierGenerationAreDropped(t *testing.T) {

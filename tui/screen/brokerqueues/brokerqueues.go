@@ -235,7 +235,7 @@ func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong m
 	switch {
 	case q.Down():
 		r.state, r.note = "failed", "the queue is "+q.State
-	case r.orphan && q.Ready > 0:
+	case r.orphan && q.Ready > 0 && !q.Notices():
 		r.state, r.note = "failed", "no worker row: orphan"
 	case checked && check.Status == monitor.CheckProblem:
 		r.state, r.note = "failed", strings.TrimPrefix(check.Name, "topology.")+": "+check.Text
@@ -249,8 +249,12 @@ func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong m
 		r.state, r.note = "warning", "dead letters wait"
 	case ours && q.Unheard():
 		r.state, r.note = "warning", "nobody consumes it"
+	case r.orphan && q.Ready > 0:
+		r.state, r.note = "idle", "left over, notices about packs"
 	case r.orphan:
 		r.state, r.note = "idle", "left over, empty"
+	case q.Ready > 0 && q.Consumers == 0 && q.Notices():
+		r.state, r.note = "idle", "notices about packs, for when its worker runs"
 	case q.Idle():
 		r.state, r.note = "idle", "unused"
 	}

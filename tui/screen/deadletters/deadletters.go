@@ -42,15 +42,15 @@ type DeadLetters struct {
 
 var columns = []widget.Column{
 	{Title: "DIED", Width: 7, Right: true},
-	{Title: "TYPE", Width: 18, Middle: true},
-	{Title: "REASON", Width: 8},
+	{Title: "TYPE", Width: 18, Priority: 3, Middle: true},
+	{Title: "REASON", Width: 8, Priority: 1},
 	{Title: "ACTION", Width: 16, Grow: true, Middle: true},
 	{Title: "EXECUTION", Width: 9, Right: true},
-	{Title: "NOW", Width: 12},
-	{Title: "TRY", Width: 4, Right: true, Priority: 4},
-	{Title: "FROM", Width: 14, Priority: 3, Middle: true},
-	{Title: "DECISION", Width: 9, Priority: 2},
-	{Title: "VERDICT", Width: 26, Priority: 1},
+	{Title: "NOW", Width: 12, Priority: 2},
+	{Title: "TRY", Width: 4, Right: true, Priority: 6},
+	{Title: "FROM", Width: 14, Priority: 5, Middle: true},
+	{Title: "DECISION", Width: 9, Priority: 4},
+	{Title: "VERDICT", Width: 26},
 }
 
 // New makes the view.

@@ -15,6 +15,7 @@ var fields = filter.Schema{
 	{Name: "action", Kind: filter.Text, Help: "the action it is about; a star stands for anything"},
 	{Name: "type", Kind: filter.Text, Help: "its type"},
 	{Name: "from", Kind: filter.Text, Help: "the worker it was on its way to, or where it died"},
+	{Name: "worker", Kind: filter.Text, Help: "the same, as the commands call it"},
 	{Name: "queue", Kind: filter.Text, Help: "the queue it died in"},
 	{Name: "verdict", Kind: filter.Within, Values: []string{"requeue", "send", "stale", "blocked", "export", "wait", "repeated", "decided"}, Help: "what R would do"},
 	{Name: "status", Kind: filter.Text, Help: "the status of its execution now"},
@@ -31,7 +32,7 @@ var fields = filter.Schema{
 func (v *DeadLetters) Known(field string) []string {
 	var known screen.Distinct
 	switch field {
-	case "reason", "action", "type", "from", "queue", "status", "decision", "by":
+	case "reason", "action", "type", "from", "worker", "queue", "status", "decision", "by":
 		for i := range v.all {
 			known.Add(asking{v, &v.all[i]}.Texts(field)...)
 		}
@@ -47,7 +48,7 @@ type asking struct {
 
 // texts are how a row says what a field names.
 var texts = map[string]func(*row) string{
-	"reason": byReason, "action": byAction, "type": byType, "from": byFrom, "error": byError, "queue": (*row).queue,
+	"reason": byReason, "action": byAction, "type": byType, "from": byFrom, "worker": byFrom, "error": byError, "queue": (*row).queue,
 	"verdict": func(r *row) string { return r.verdict.text }, "status": func(r *row) string { return r.now },
 	"decision":  func(r *row) string { return r.decision },
 	"by":        func(r *row) string { return r.ledger.DecidedBy },

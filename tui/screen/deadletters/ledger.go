@@ -225,7 +225,7 @@ func (v *DeadLetters) narrow(f *monitor.DeadLetterFilter, t *filter.Term) {
 		}
 	case "action":
 		f.Action = value
-	case "from":
+	case "from", "worker":
 		if slices.ContainsFunc(v.recent(), func(l monitor.LedgerEntry) bool { return l.WorkerName == value }) {
 			f.Worker = value
 		}

@@ -25,6 +25,8 @@ type Operations struct {
 
 	// all are the rows that were read, rows those that the filter lets through.
 	all, rows []row
+	// unfolded are the operations of several acts whose acts are listed.
+	unfolded map[string]bool
 	// further is true once older acts were asked for below what the filter leaves.
 	further bool
 	// acts are those that the database records, read page by page.
@@ -40,6 +42,10 @@ type row struct {
 	at    time.Time // by the database's clock
 	op    *act.Operation
 	audit *monitor.AuditEntry
+	// acts are those of a row that stands for several, the newest first; within is true
+	// for one of them that is listed below it.
+	acts   []row
+	within bool
 }
 
 var columns = []widget.Column{
@@ -73,7 +79,8 @@ func (v *Operations) Below() int64 {
 // nearEnd reports whether the end of what is loaded comes near and there is more.
 func (v *Operations) nearEnd() bool {
 	at := v.table.Cursor()
-	return (at > 0 || v.further) && v.acts.Next() != 0 && len(v.rows)-at < monitor.AuditBound/4
+	folded := len(v.acts.Rows()) > len(v.rows) && len(v.acts.Rows()) < foldReach && v.Filter() == ""
+	return (at > 0 || v.further || folded) && v.acts.Next() != 0 && len(v.rows)-at < monitor.AuditBound/4
 }
 
 // Table is the list, with its marks and columns.
@@ -142,6 +149,7 @@ func (v *Operations) rebuild() {
 			v.rows = append(v.rows, v.all[i])
 		}
 	}
+	v.rows = v.fold(v.rows)
 	v.table.SetRows(v)
 }
 
@@ -168,6 +176,9 @@ func (v *Operations) Do(action keymap.Action) screen.Effect {
 		}
 		return effect
 	}
+	if at := v.table.Cursor(); action == keymap.Open && at >= 0 && !v.detail && v.toggle(&v.rows[at]) {
+		return screen.Effect{Handled: true}
+	}
 	if action == keymap.Open && len(v.rows) > 0 {
 		v.detail, v.scroll = !v.detail, 0
 		return screen.Effect{Handled: true}
@@ -192,12 +203,15 @@ func (v *Operations) Key(i int) string { return v.rows[i].key }
 func (v *Operations) Cells(i int, into []widget.Cell) []widget.Cell {
 	r := v.rows[i]
 	state, role := v.outcome(r)
+	if len(r.acts) > 0 {
+		state, role = v.together(&r)
+	}
 	t := r.texts()
 	return append(into,
 		widget.Cell{Text: r.at.UTC().Format("15:04:05"), Role: theme.Dim},
 		widget.Cell{Text: state, Role: role},
 		widget.Cell{Text: said(t.kind)},
-		widget.Cell{Text: t.target},
+		widget.Cell{Text: v.target(&r)},
 		widget.Cell{Text: t.who},
 		widget.Cell{Text: t.audit, Role: theme.Dim},
 		widget.Cell{Text: t.reason, Role: theme.Dim},
@@ -306,6 +320,10 @@ func (v *Operations) empty(w int) []string {
 func (v *Operations) detailLines(w int) []string {
 	e := v.env
 	r := v.rows[max(0, v.table.Cursor())]
+	if len(r.acts) > 0 {
+		title := said(r.audit.Action) + ": " + r.counted()
+		return append([]string{e.Rule(title, "enter = unfold", w)}, widget.Paragraphs(v.foldedLines(&r), w-1, e.Theme)...)
+	}
 	title := r.key
 	list := []widget.Text{}
 	say := func(name, value string) {

@@ -47,6 +47,9 @@ func Taken(op *act.Operation, skew time.Duration) Operation {
 // Thing is the operation of a row.
 func (v *Operations) Thing(row int) screen.Thing {
 	r := v.rows[row]
+	if len(r.acts) > 0 {
+		return screen.Thing{Name: "operation", ID: said(r.audit.Action), Value: v.bundle(&r)}
+	}
 	if r.op == nil {
 		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", recorded(r.audit))
 	}

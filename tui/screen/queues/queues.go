@@ -343,7 +343,7 @@ func (q *Queues) drain(r monitor.Queue) string {
 	}
 	rate, ok := q.env.Data.History.PerMinute(screen.QueueDone(r.ID))
 	switch {
-	case !ok:
+	case !ok, rate < 0.01 && r.Active > 0 && !r.Paused: // no execution has ended yet, but some run
 		return widget.Unknown
 	case rate < 0.01:
 		return "never"
