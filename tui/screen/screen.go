@@ -246,6 +246,7 @@ type Data struct {
 	WorkersPast *monitor.WorkersPast     `json:"workers_past,omitempty"`
 	History     *History                 `json:"-"`
 	fresh       map[Feed]*Freshness
+	attention   attention
 }
 
 // NewData makes an empty store.

@@ -240,11 +240,7 @@ func (e *Env) Findings() []monitor.Finding {
 			})
 		}
 	}
-	var growth *int64
-	if n, ok := e.Data.History.Change(SeriesDead, 5*time.Minute); ok {
-		growth = &n
-	}
-	found = append(found, monitor.Attention(e.Data.judged(), e.Heard(), growth)...)
+	found = append(found, e.Data.judge(e.Heard())...)
 	if e.Data.Overview.CutOff() {
 		return monitor.FoldBroker(found, broker)
 	}
@@ -284,6 +280,35 @@ func (d *Data) judged() *monitor.Overview {
 	o := *d.Overview
 	o.Alerts = a
 	return &o
+}
+
+// attention is the last judgement with what it was made of: a frame asks for it several
+// times, and it changes only with what is read.
+type attention struct {
+	overview *monitor.Overview
+	alerts   *monitor.Alerts
+	broker   *monitor.Broker
+	growth   int64
+	grown    bool
+	made     bool
+	found    []monitor.Finding
+}
+
+// judge is monitor.Attention of what was read last.
+func (d *Data) judge(heard *monitor.Broker) []monitor.Finding {
+	a := attention{overview: d.Overview, alerts: d.Alerts, broker: heard, made: true}
+	a.growth, a.grown = d.History.Change(SeriesDead, 5*time.Minute)
+	if last := d.attention; last.overview == a.overview && last.alerts == a.alerts && last.broker == a.broker &&
+		last.growth == a.growth && last.grown == a.grown && last.made {
+		return last.found
+	}
+	var growth *int64
+	if a.grown {
+		growth = &a.growth
+	}
+	a.found = monitor.Attention(d.judged(), heard, growth)
+	d.attention = a
+	return a.found
 }
 
 // Depth is how many messages lie in the broker's queue of dead letters, as far as that is
