@@ -248,14 +248,16 @@ func TestAWorkerStaysWhileTheBrokerIsAway(t *testing.T) {
 	require.True(t, forget(t, st, &queues{}, worker)[worker].Done, "the same again goes on")
 }
 
-// The broker is asked while no transaction is open and no row is locked.
+// The broker is asked while no transaction is open and no row is locked. A transaction
+// that waited for the broker would be idle; those that run a statement are others'.
 func TestQueuesAreDeletedOutsideOfTransactions(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	worker, open := silent(t, st, "gone", 2*week), -1
 	q := &queues{during: func() {
 		open = testkit.Count(t, st, `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL AND backend_type = 'client backend'`)
+			WHERE datname = current_database() AND state LIKE 'idle in transaction%'`)
+		testkit.Exec(t, st, `SELECT FROM worker FOR UPDATE NOWAIT`)
 	}}
 	loop := retention.NewWorkers(retention.WorkersConfig{Interval: 10 * time.Millisecond, Silent: week}, st, q, testkit.Logger(t), nil, nil)
 	require.NoError(t, loop.Start(testkit.Context(t)))
