@@ -236,13 +236,13 @@ func letterProblem(id int64, err error) error {
 func newDLQPurgeCommand(a *app) *cobra.Command {
 	filter, note, dryRun, yes := monitor.DeadLetterFilter{}, "", false, false
 	cmd := &cobra.Command{
-		Use:   "purge",
+		Use: "discard-all", Aliases: []string{"purge"},
 		Short: "Discard all dead letters that wait and match",
 		Long: "Discard the dead letters that wait for a person when the command begins and match, at most 10000 at once; without a\n" +
 			"filter all of them. What was decided stays as it is, what comes meanwhile waits on, and the rows keep everything until\n" +
 			"they are pruned. Interrupted, it has decided some and not others; the same command goes on.",
-		Example: "  attune-executor dlq purge --type EventCreated --older-than 7d --dry-run\n" +
-			"  attune-executor dlq purge --reason rejected --note 'tests of last week' --yes",
+		Example: "  attune-executor dlq discard-all --type EventCreated --older-than 7d --dry-run\n" +
+			"  attune-executor dlq discard-all --reason rejected --note 'tests of last week' --yes",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := filter.Check(); err != nil {
@@ -359,7 +359,7 @@ func purgeTable(w io.Writer, r *triage.PurgeReceipt, plan *triage.PurgePlan) err
 	if r.Planned == 0 {
 		return row(w, fmt.Sprintf("no dead letter that waits matches (audit %d)", r.Audit))
 	}
-	line := fmt.Sprintf("purge: %d planned, %d discarded, %d already decided", r.Planned, r.Purged, r.AlreadyDecided)
+	line := fmt.Sprintf("discard: %d planned, %d discarded, %d already decided", r.Planned, r.Purged, r.AlreadyDecided)
 	if r.Left > 0 {
 		line += fmt.Sprintf(", %d left", r.Left)
 	}

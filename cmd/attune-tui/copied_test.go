@@ -50,7 +50,6 @@ var copies = []copied{
 	{view: "workers", marked: true, kind: act.DrainWorker, title: "Drain 2 workers", more: " --yes", effect: `select id from worker where draining`, want: "1 2"},
 	{view: "dlq", kind: act.DiscardLetter, title: "Discard dead letter 3", effect: `select id from dead_letter where decision is not null`, want: "3"},
 	{view: "dlq", marked: true, kind: act.DiscardLetter, title: "Discard 2 dead letters", effect: `select id from dead_letter where decision is not null`, want: "2 3"},
-	{view: "dlq", marked: true, kind: act.PurgeLetters, title: "Discard 2 dead letters", effect: `select id from dead_letter where decision is not null`, want: "2 3"},
 	{
 		view: "dlq", marked: true, kind: act.RequeueLetter, title: "Requeue 2 dead letters",
 		effect: `select original_execution from execution where original_execution is not null`, want: "2 3",

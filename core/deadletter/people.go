@@ -29,7 +29,7 @@ const (
 	Released  = "released"  // a lost report was acted on
 	Requeued  = "requeued"  // a person had it sent, or tried, again
 	Discarded = "discarded" // a person wants nothing done
-	Purged    = "purged"    // the same, for many at once
+	Purged    = "purged"    // the same, as earlier versions called it for many at once
 	Sent      = "sent"      // a person sent the message elsewhere
 	PutBack   = "put_back"  // a person returned it to the queue it was taken from
 )
@@ -237,7 +237,7 @@ func Discard(ctx context.Context, tx *store.Tx, id int64, by, note string) error
 func Purge(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
 	purged, err := tx.PurgeDeadLetters(ctx, by, note, ids)
 	if err != nil {
-		return nil, fmt.Errorf("purge %d dead letters: %w", len(ids), err)
+		return nil, fmt.Errorf("discard %d dead letters: %w", len(ids), err)
 	}
 	return purged, nil
 }

@@ -151,5 +151,5 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 	}))
 	require.ElementsMatch(t, []int64{rows[2].ID, rows[3].ID}, purged, "only what waited")
 	after := d.rows(t)
-	require.Equal(t, []string{"discarded", "released", "purged", "purged"}, []string{after[0].Decision, after[1].Decision, after[2].Decision, after[3].Decision})
+	require.Equal(t, []string{"discarded", "released", "discarded", "discarded"}, []string{after[0].Decision, after[1].Decision, after[2].Decision, after[3].Decision})
 }

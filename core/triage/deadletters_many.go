@@ -189,7 +189,7 @@ func isRefusal(err error) bool {
 // purge takes MaxPurge of them at most.
 func (t *Triage) PlanPurgeOf(ctx context.Context, ids []int64) (*PurgePlan, error) {
 	plan := &PurgePlan{Groups: []PurgeGroup{}}
-	err := t.store.ReadTx(ctx, "plan a purge", func(ctx context.Context, tx *store.Tx) error {
+	err := t.store.ReadTx(ctx, "plan a discard", func(ctx context.Context, tx *store.Tx) error {
 		now, err := tx.ControlNow(ctx)
 		if err != nil {
 			return fmt.Errorf("read the clock: %w", err)
@@ -197,7 +197,7 @@ func (t *Triage) PlanPurgeOf(ctx context.Context, ids []int64) (*PurgePlan, erro
 		plan.At = now
 		rows, err := tx.PlanLetterPurgeOf(ctx, ids)
 		if err != nil {
-			return fmt.Errorf("find dead letters to purge: %w", err)
+			return fmt.Errorf("find dead letters to discard: %w", err)
 		}
 		list := make([]store.PlanLetterPurgeRow, len(rows))
 		for i, row := range rows {

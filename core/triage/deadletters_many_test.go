@@ -60,6 +60,6 @@ func TestPurgedLettersWaitAgain(t *testing.T) {
 	require.Equal(t, []int{2, 2}, []int{r.Done, r.Changed})
 	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from dead_letter where decision is null`))
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from dead_letter where evidence->'decisions'->-1->>'decision' = 'reopened'
-		and evidence->'decisions'->-1->>'before' = 'purged' and evidence->'decisions'->-1->>'note' = 'by mistake'`))
+		and evidence->'decisions'->-1->>'before' = 'discarded' and evidence->'decisions'->-1->>'note' = 'by mistake'`))
 	require.Equal(t, "dead_letter.reopen", b.audit(t, r.Audits[0]).Action)
 }

@@ -64,7 +64,7 @@ type PurgePlan struct {
 // PlanPurge freezes which letters wait and match. Nothing is locked or written.
 func (t *Triage) PlanPurge(ctx context.Context, order PurgeOrder) (*PurgePlan, error) {
 	plan := &PurgePlan{PurgeOrder: order, Groups: []PurgeGroup{}}
-	err := t.store.ReadTx(ctx, "plan a purge", func(ctx context.Context, tx *store.Tx) error {
+	err := t.store.ReadTx(ctx, "plan a discard", func(ctx context.Context, tx *store.Tx) error {
 		now, err := tx.ControlNow(ctx)
 		if err != nil {
 			return fmt.Errorf("read the clock: %w", err)
@@ -79,7 +79,7 @@ func (t *Triage) PlanPurge(ctx context.Context, order PurgeOrder) (*PurgePlan, e
 			NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(), Bound: MaxPurge + 1,
 		})
 		if err != nil {
-			return fmt.Errorf("find dead letters to purge: %w", err)
+			return fmt.Errorf("find dead letters to discard: %w", err)
 		}
 		plan.fill(rows)
 		return nil
@@ -139,7 +139,7 @@ func letterPattern(action string) string {
 // Left together.
 type PurgeReceipt struct {
 	Planned        int     `json:"planned"`
-	Purged         int     `json:"purged"`
+	Purged         int     `json:"discarded"`
 	AlreadyDecided int     `json:"already_decided"` // by somebody else, since the plan
 	Left           int     `json:"left"`            // still waiting: it was interrupted
 	Seconds        float64 `json:"seconds"`
@@ -166,7 +166,7 @@ func (t *Triage) purge(ctx context.Context, plan *PurgePlan, check func() error)
 			err = t.purgePage(ctx, plan, page, receipt)
 		}
 		if err != nil {
-			err = fmt.Errorf("purge dead letters after %d: %w", receipt.Purged, err)
+			err = fmt.Errorf("discard dead letters after %d: %w", receipt.Purged, err)
 		}
 		progress(ctx, receipt.Purged+receipt.AlreadyDecided, plan.Letters)
 	}
@@ -174,7 +174,7 @@ func (t *Triage) purge(ctx context.Context, plan *PurgePlan, check func() error)
 	receipt.finish(ctx, err)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
 	defer cancel()
-	auditErr := t.store.Tx(ending, "end a purge", func(ctx context.Context, tx *store.Tx) error {
+	auditErr := t.store.Tx(ending, "end a discard", func(ctx context.Context, tx *store.Tx) error {
 		return t.auditPurge(ctx, tx, plan, receipt, err)
 	})
 	if err == nil {
@@ -185,7 +185,7 @@ func (t *Triage) purge(ctx context.Context, plan *PurgePlan, check func() error)
 
 func (t *Triage) purgePage(ctx context.Context, plan *PurgePlan, page []int64, receipt *PurgeReceipt) error {
 	after := *receipt
-	err := t.letterTx(ctx, "purge dead letters", func(ctx context.Context, tx *store.Tx) error {
+	err := t.letterTx(ctx, "discard dead letters", func(ctx context.Context, tx *store.Tx) error {
 		after = *receipt
 		purged, err := deadletter.Purge(ctx, tx, page, t.cfg.Actor, plan.Note)
 		if err != nil {
@@ -204,7 +204,7 @@ func (t *Triage) purgePage(ctx context.Context, plan *PurgePlan, page []int64, r
 // auditPurge writes down how far a purge has come, in the row of the first page.
 func (t *Triage) auditPurge(ctx context.Context, tx *store.Tx, plan *PurgePlan, receipt *PurgeReceipt, failure error) (err error) {
 	act := letterAct{
-		action: "dead_letter.purge", reason: plan.Note, outcome: receipt.Outcome, request: map[string]any{"plan": plan, "receipt": receipt},
+		action: "dead_letter.discard", reason: plan.Note, outcome: receipt.Outcome, request: map[string]any{"plan": plan, "receipt": receipt},
 	}
 	if failure != nil {
 		act.failure = failure.Error()

@@ -155,7 +155,7 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 	t.Parallel()
 	program := operators(t)
 	for do, decision := range map[string]string{
-		"requeue": "requeued", "send": "sent", "return": "put_back", "discard": "discarded", "purge": "purged", "reopen": "",
+		"requeue": "requeued", "send": "sent", "return": "put_back", "discard": "discarded", "purge": "discarded", "reopen": "",
 	} {
 		for _, point := range crashpoint.Triage() {
 			t.Run(do+" "+strings.TrimPrefix(point, "triage:"), func(t *testing.T) {

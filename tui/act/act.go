@@ -34,7 +34,7 @@ const (
 	ForgetWorker    Kind = "worker.forget"
 	RequeueLetter   Kind = "dead_letter.requeue"
 	DiscardLetter   Kind = "dead_letter.discard"
-	PurgeLetters    Kind = "dead_letter.purge"
+	PurgeLetters    Kind = "dead_letter.discard-all"
 	SendLetters     Kind = "dead_letter.send"
 	UndoLetters     Kind = "dead_letter.undo"
 	ReturnLetters   Kind = "dead_letter.return"

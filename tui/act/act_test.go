@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
 )
 
@@ -104,4 +105,25 @@ func TestAuditText(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "audit 7", act.AuditText([]int64{7}))
 	require.Equal(t, "audits 7, 8", act.AuditText([]int64{7, 8}))
+}
+
+// TestTitlesNameAllThatIsTouched: not only the row that the menu was opened on.
+func TestTitlesNameAllThatIsTouched(t *testing.T) {
+	t.Parallel()
+	touched := map[act.Kind]string{}
+	for _, menu := range []act.Menu{
+		act.ForLetter(&monitor.LedgerEntry{ID: 7}, triage.PurgeOffered+1), act.ForQueue(&monitor.Queue{ActionRef: "demo.a", Group: "tenant=1", Queued: 3}),
+	} {
+		for _, item := range menu.Items {
+			if item.Touches != "" {
+				touched[item.Kind] = item.Label + " " + item.Touches
+			}
+		}
+	}
+	require.Equal(t, map[act.Kind]string{
+		act.PurgeLetters: "discard all waiting dead letters that match",
+		act.PurgeBroker:  "purge all messages of attune.dlx.queue",
+		act.RepairQueue:  "repair all queues of demo.a",
+		act.ClearQueue:   "clear the waiting executions of queue demo.a tenant=1",
+	}, touched)
 }

@@ -14,7 +14,7 @@ var words = map[Kind][]string{
 	PauseQueue: {"queue", "pause"}, ResumeQueue: {"queue", "resume"}, LimitQueue: {"queue", "limit"}, ResetQueue: {"queue", "limit"},
 	ClearQueue: {"queue", "clear"}, RepairQueue: {"queue", "repair"},
 	CordonWorker: {"workers", "cordon"}, UncordonWorker: {"workers", "uncordon"}, DrainWorker: {"workers", "drain"}, ForgetWorker: {"workers", "forget"},
-	RequeueLetter: {"dlq", "requeue"}, DiscardLetter: {"dlq", "discard"}, PurgeLetters: {"dlq", "purge"}, TakeLetters: {"dlq", "take"},
+	RequeueLetter: {"dlq", "requeue"}, DiscardLetter: {"dlq", "discard"}, PurgeLetters: {"dlq", "discard-all"}, TakeLetters: {"dlq", "take"},
 	PauseWorkflow: {"workflow", "pause"}, ResumeWorkflow: {"workflow", "resume"}, CancelWorkflow: {"workflow", "cancel"},
 	AnswerInquiry: {"inquiry", "respond"},
 }
@@ -30,10 +30,6 @@ func (o *Order) Commands(reason string) [][]string {
 	begin, ok := words[o.Kind]
 	if !ok {
 		return nil
-	}
-	if o.Kind == PurgeLetters && len(o.Targets) > 0 { // the command purges all that match, never these alone
-		these := Order{Kind: DiscardLetter, Target: o.Target, Targets: o.Targets}
-		return these.Commands(reason)
 	}
 	var commands [][]string
 	for _, of := range o.subjects() {

@@ -34,7 +34,7 @@ func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
 		{Kind: SendLetters, Key: "m", Label: "send", Help: "its message to another exchange or queue", Not: decided, Fields: sendFields()},
 		{Kind: UndoLetters, Key: "u", Label: "reopen", Help: "what was discarded waits again", Not: open},
 		{Kind: ReturnLetters, Key: "b", Label: "put back", Help: "its message to the queue it was taken from", Not: taken},
-		{Kind: PurgeLetters, Key: "p", Label: "purge", Help: "discard all that wait and match", Fields: []Field{
+		{Kind: PurgeLetters, Key: "p", Label: "discard all", Help: "all that wait and match", Touches: "waiting dead letters that match", Fields: []Field{
 			{Name: FieldReason, Label: "died because", Value: l.Reason, Hint: "expired, rejected …; empty: any"},
 			{Name: FieldAction, Label: "action", Hint: "a star stands for anything; empty: any"},
 			{Name: FieldWorker, Label: "worker", Hint: "its id or name; empty: any"},
@@ -51,7 +51,6 @@ func ForMarkedLetters(targets []Target) Menu {
 		Items: []Item{
 			{Kind: RequeueLetter, Key: "r", Label: "requeue", Help: "try again what they were about"},
 			{Kind: DiscardLetter, Key: "d", Label: "discard", Help: "nothing is done about them; the ledger keeps them"},
-			{Kind: PurgeLetters, Key: "p", Label: "purge", Help: "the same as discard"},
 			{Kind: SendLetters, Key: "m", Label: "send", Help: "their messages to another exchange or queue", Fields: sendFields()},
 			{Kind: UndoLetters, Key: "u", Label: "reopen", Help: "what was discarded waits again"},
 			{Kind: ReturnLetters, Key: "b", Label: "put back", Help: "their messages to the queues they were taken from"},
@@ -73,7 +72,10 @@ func ForNoLetter(depth int64) Menu {
 				{Name: FieldQueue, Label: "from the queue", Value: monitor.DeadLetterQueue, Hint: "or another, such as worker.7.executions", Check: checkGiven},
 				{Name: FieldFirst, Label: "the first", Hint: "how many; empty: all that lie there now", Check: checkFirst},
 			}},
-			{Kind: PurgeBroker, Key: "x", Label: "purge broker", Help: "the broker deletes all; nothing brings it back", Target: queue, Not: few},
+			{
+				Kind: PurgeBroker, Key: "x", Label: "purge", Help: "the broker deletes all messages of the queue; nothing brings them back",
+				Touches: "all messages of " + queue.Name, Target: queue, Not: few,
+			},
 		},
 	}
 }

@@ -85,9 +85,10 @@ func ForQueue(q *monitor.Queue) Menu {
 				Kind: RepairQueue, Key: "f", Label: "repair", Help: "recount slots and fix wrong counters",
 				Touches: "all queues of " + q.ActionRef,
 			},
-			{Kind: ClearQueue, Key: "c", Label: "clear", Help: "cancel its waiting executions", Not: empty, Fields: []Field{
-				{Name: FieldOlderThan, Label: "waiting longer than", Hint: "such as 10m or 2h; empty: all", Check: checkOlderThan},
-			}},
+			{
+				Kind: ClearQueue, Key: "c", Label: "clear", Help: "cancel its waiting executions", Touches: "the waiting executions of queue " + name, Not: empty,
+				Fields: []Field{{Name: FieldOlderThan, Label: "waiting longer than", Hint: "such as 10m or 2h; empty: all", Check: checkOlderThan}},
+			},
 		},
 	}
 }

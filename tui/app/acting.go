@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -128,7 +127,7 @@ func (m *Model) openMenu() {
 
 // byKey are the acts that have a key of their own.
 var byKey = map[keymap.Action][]act.Kind{
-	keymap.Requeue: {act.RequeueLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow}, keymap.Discard: {act.DiscardLetter}, keymap.Purge: {act.PurgeLetters},
+	keymap.Requeue: {act.RequeueLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow}, keymap.Discard: {act.DiscardLetter}, keymap.Purge: {act.PurgeLetters, act.DiscardLetter},
 	keymap.MoveTo: {act.SendLetters}, keymap.Undo: {act.UndoLetters}, keymap.Take: {act.TakeLetters},
 }
 
@@ -139,10 +138,12 @@ func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
 		return m.takeFor(action) // what the filter matches is frozen before it is asked about
 	}
 	m.openMenu()
-	for _, item := range m.dialog.menu.Items {
-		if slices.Contains(byKey[action], item.Kind) {
-			m.dialog.list.Select(item.Key)
-			return m.choose()
+	for _, kind := range byKey[action] {
+		for _, item := range m.dialog.menu.Items {
+			if item.Kind == kind {
+				m.dialog.list.Select(item.Key)
+				return m.choose()
+			}
 		}
 	}
 	return nil

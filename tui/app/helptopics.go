@@ -46,7 +46,7 @@ func (m *Model) dangerText(w int) []string {
 	}
 	return hung("Every change first shows a plan: what it is about, what is skipped and why, and a bound that is fixed then. "+
 		"y confirms a small one; a large one, or one in a protected context, is confirmed by the name that is shown. Enter alone never confirms. "+
-		"What is discarded or purged is kept, and u puts it back. L lists what was done.", w)
+		"What is discarded is kept, and u puts it back. L lists what was done.", w)
 }
 
 // together is a space at which no line is broken.

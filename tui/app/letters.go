@@ -31,6 +31,6 @@ func (m *Model) undo() tea.Cmd {
 			return m.planFor(*op.Receipt.Undo)
 		}
 	}
-	m.say("Nothing was discarded, purged or taken in this session that can be taken back.")
+	m.say("Nothing was discarded or taken in this session that can be taken back.")
 	return nil
 }

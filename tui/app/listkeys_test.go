@@ -231,9 +231,9 @@ func TestLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing.T) 
 	b.press("P")
 	require.Equal(t, keymap.InConfirm, b.dialog.scope)
 	order := acts.orders[len(acts.orders)-1]
-	require.Equal(t, act.PurgeLetters, order.Kind)
+	require.Equal(t, act.DiscardLetter, order.Kind)
 	require.Len(t, order.Targets, 300, "frozen by their ids, also those that were not listed")
 	b.press("esc", "1", "u")
 	require.Equal(t, keymap.InOverview, b.view)
-	require.Contains(t, b.messages(), "Nothing was discarded, purged or taken in this session")
+	require.Contains(t, b.messages(), "Nothing was discarded or taken in this session")
 }

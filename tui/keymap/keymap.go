@@ -210,9 +210,9 @@ var Table = append([]Binding{
 	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, actScopes, 2, true},
 	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter or repeat, with plan", GroupActs, []Scope{InDeadLetters, InLetter, InWorkflows, InExecutions, InExecution}, 3, true},
 	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, letterScopes, 0, true},
-	{Purge, []string{"P"}, "P", "", "purge those that wait and match, with plan", GroupActs, letterScopes, 0, true},
+	{Purge, []string{"P"}, "P", "", "discard all that wait and match, with plan", GroupActs, letterScopes, 0, true},
 	{MoveTo, []string{"M"}, "M", "", "send dead letters to another exchange or queue, with plan", GroupActs, letterScopes, 0, true},
-	{Undo, []string{"u"}, "u", "", "take back what was discarded, purged or taken last, with plan", GroupActs, []Scope{Everywhere}, 0, true},
+	{Undo, []string{"u"}, "u", "", "take back what was discarded or taken last, with plan", GroupActs, []Scope{Everywhere}, 0, true},
 	{Take, []string{"S"}, "S", "take", "take messages from the broker into the ledger, with plan", GroupActs, letterScopes, 6, true},
 	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},
 }, moves...)

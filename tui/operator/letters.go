@@ -111,9 +111,6 @@ func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan,
 
 // planPurge plans to discard all letters that wait and match.
 func (o *Operator) planPurge(ctx context.Context, order act.Order) (*act.Plan, error) {
-	if len(order.Targets) > 0 {
-		return o.planPurgeMany(ctx, order)
-	}
 	age, err := act.OlderThan(order.Values[act.FieldOlderThan])
 	if err != nil {
 		return nil, err
@@ -125,7 +122,7 @@ func (o *Operator) planPurge(ctx context.Context, order act.Order) (*act.Plan, e
 	if err != nil {
 		return nil, err
 	}
-	plan := &act.Plan{Title: "Purge " + counted(planned.Letters, "dead letter", "dead letters")}
+	plan := &act.Plan{Title: "Discard " + counted(planned.Letters, "dead letter", "dead letters")}
 	if planned.Letters == 0 {
 		plan.Nothing = "none that waits matches"
 		return plan, nil
@@ -141,11 +138,11 @@ func (o *Operator) planPurge(ctx context.Context, order act.Order) (*act.Plan, e
 			group.Oldest.UTC().Format("2006-01-02 15:04Z")))
 	}
 	if planned.More {
-		plan.Lines = append(plan.Lines, line(act.Note, "More match than one purge takes: these are the oldest."))
+		plan.Lines = append(plan.Lines, line(act.Note, "More match than one act takes: these are the oldest."))
 	}
 	plan.Lines = append(plan.Lines, line(act.Note, "What comes later is not touched."), line(act.Plain, ""),
 		line(act.Danger, "Nothing is done about them. The ledger keeps everything, but they no longer wait."))
-	plan.Word = wordFor(planned.Letters, fmt.Sprintf("purge %d", planned.Letters))
+	plan.Word = wordFor(planned.Letters, fmt.Sprintf("discard %d", planned.Letters))
 	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
 		planned.Note = reason
 		r, err := o.triage.PurgeLocked(ctx, planned)

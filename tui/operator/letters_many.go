@@ -103,10 +103,25 @@ func (o *Operator) planPurgeMany(ctx context.Context, order act.Order) (*act.Pla
 	return plan, nil
 }
 
+// discarded counts what a discard did, without what is zero.
+func discarded(r *triage.PurgeReceipt) string {
+	text := counted(r.Purged, "dead letter", "dead letters") + " discarded"
+	if r.AlreadyDecided > 0 {
+		text += fmt.Sprintf(", %d had been decided by others", r.AlreadyDecided)
+	}
+	if r.Left > 0 {
+		text += fmt.Sprintf(", %d still wait", r.Left)
+	}
+	if r.Purged > 0 {
+		text += "; u undoes it"
+	}
+	return text + "."
+}
+
 // purgeReceipt says what a purge did, and how to take it back.
 func purgeReceipt(r *triage.PurgeReceipt, planned *triage.PurgePlan) *act.Receipt {
 	receipt := &act.Receipt{
-		Text:   fmt.Sprintf("Planned %d: %d purged, %d had been decided, %d still wait.", r.Planned, r.Purged, r.AlreadyDecided, r.Left),
+		Text:   discarded(r),
 		Partly: r.Left > 0, Audits: audits(r.Audit),
 	}
 	if planned.More || r.Left > 0 {
@@ -135,7 +150,7 @@ func reopens(ids ...int64) *act.Order {
 	return order
 }
 
-// planUndo plans to take back what a discard or a purge did.
+// planUndo plans to take back what a discard did.
 func (o *Operator) planUndo(ctx context.Context, order act.Order) (*act.Plan, error) {
 	letters, err := o.reader.Letters(ctx, idsOf(lettersOf(order)))
 	if err != nil {
@@ -153,7 +168,7 @@ func (o *Operator) planUndo(ctx context.Context, order act.Order) (*act.Plan, er
 		Word:  wordFor(len(ids), fmt.Sprintf("reopen %d", len(ids))),
 	}
 	if len(ids) == 0 {
-		plan.Nothing = "none of them was discarded or purged"
+		plan.Nothing = "none of them was discarded"
 		return plan, nil
 	}
 	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {

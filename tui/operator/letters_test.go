@@ -72,9 +72,9 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 	require.Equal(t, "a test", b.reason(receipt))
 	require.Equal(t, "none that waits matches", b.plan(act.PurgeLetters, act.Target{}, act.FieldReason, "rejected").Nothing)
 	plan := b.plan(act.PurgeLetters, act.Target{ID: letters[1]}, act.FieldReason, "expired", act.FieldWorker, "pk.purge")
-	require.Equal(t, "purge 52", plan.Word)
+	require.Equal(t, "discard 52", plan.Word)
 	receipt = b.run(plan)
-	require.Equal(t, "Planned 52: 52 purged, 0 had been decided, 0 still wait.", receipt.Text)
+	require.Equal(t, "52 dead letters discarded; u undoes it.", receipt.Text)
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from dead_letter where decision is null`))
 }
 

@@ -87,9 +87,9 @@ RETURNING d.id;
 -- name: PurgeDeadLetters :many
 -- A person is done with many at once. Only what still waits is changed.
 UPDATE dead_letter d
-SET decision = 'purged', decided_by = sqlc.arg(decided_by)::text, decided_at = now(),
+SET decision = 'discarded', decided_by = sqlc.arg(decided_by)::text, decided_at = now(),
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'purged', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''))))
+        'decision', 'discarded', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''))))
 WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) AND o.decision IS NULL ORDER BY o.id FOR UPDATE)
   AND d.decision IS NULL
 RETURNING d.id;

@@ -178,9 +178,9 @@ func (q *Queries) LockDeadLetter(ctx context.Context, id int64) (LockDeadLetterR
 
 const PurgeDeadLetters = `-- name: PurgeDeadLetters :many
 UPDATE dead_letter d
-SET decision = 'purged', decided_by = $1::text, decided_at = now(),
+SET decision = 'discarded', decided_by = $1::text, decided_at = now(),
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'purged', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''))))
+        'decision', 'discarded', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''))))
 WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AND o.decision IS NULL ORDER BY o.id FOR UPDATE)
   AND d.decision IS NULL
 RETURNING d.id
