@@ -178,6 +178,11 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order) (*act.Plan, e
 			plan.Lines = append(plan.Lines, line(act.Warn, "%s", sentence(c.Text)))
 		}
 	}
+	paused, err := o.pausedQueues(ctx, map[string]bool{detail.ActionRef: true})
+	if err != nil {
+		return nil, err
+	}
+	plan.Lines = append(plan.Lines, paused...)
 	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
 		r, err := o.triage.RetryExecution(ctx, id, reason)
 		if err != nil {

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (o *Operator) planMany(ctx context.Context, order act.Order) (*act.Plan, er
 			line(act.Warn, "An answer is given once and cannot be changed."))
 	}
 	plan.Lines = append(plan.Lines, line(act.Plain, ""),
-		line(act.Note, "One after the other, at most %d a second; it stops after %d failures in a row.", time.Second/defaultPace, maxFailures),
+		line(act.Note, "One after the other, %d a second, est. %s; it stops after %d failures in a row.", time.Second/defaultPace, lasts(n), maxFailures),
 		line(act.Note, "Each row is decided again when its turn comes; what has changed by then is left alone."))
 	plan.Word = wordFor(n, fmt.Sprintf("%s %d", verb, n))
 	if rows.word && plan.Word == "" {
@@ -95,6 +96,11 @@ func (o *Operator) planMany(ctx context.Context, order act.Order) (*act.Plan, er
 		return o.runMany(ctx, rows.steps, reason), nil
 	})
 	return plan, nil
+}
+
+// lasts is how long so many steps take at least.
+func lasts(n int) string {
+	return (time.Duration(n)*defaultPace + time.Second - 1).Truncate(time.Second).String()
 }
 
 // sort decides of every marked row whether it is acted upon.
@@ -219,12 +225,47 @@ func (o *Operator) sortExecutions(ctx context.Context, order act.Order) (*sorted
 	}
 	rows.reach = append(rows.reach, line(act.Plain, "Touches the queues of %s: %s.", counted(len(actions), "action", "actions"), namesOf(actions)))
 	if order.Kind == act.RetryExecution {
+		paused, err := o.pausedQueues(ctx, actions)
+		if err != nil {
+			return nil, err
+		}
+		rows.reach = append(rows.reach, paused...)
 		return rows, o.unawaited(ctx, rows, found)
 	}
 	if order.Kind == act.CancelExecution {
 		rows.reach = append(rows.reach, line(act.Danger, "It cannot be taken back. %s a slot now.", counted(running, "holds", "hold")))
 	}
 	return rows, nil
+}
+
+// pausedQueues warns of queues in which repetitions of these actions wait until an
+// operator resumes them.
+func (o *Operator) pausedQueues(ctx context.Context, actions map[string]bool) ([]act.Line, error) {
+	paused, err := o.reader.Queues(ctx, monitor.QueueFilter{Paused: true})
+	if err != nil {
+		return nil, err
+	}
+	var lines []act.Line
+	more := 0
+	for i := range paused.List {
+		q := &paused.List[i]
+		if !actions[q.ActionRef] {
+			continue
+		}
+		if len(lines) == maxNamed {
+			more++
+			continue
+		}
+		text := "The queue " + q.Name() + " is paused by " + cmp.Or(q.PausedBy, "an operator")
+		if q.PauseReason != "" {
+			text += " (" + q.PauseReason + ")"
+		}
+		lines = append(lines, line(act.Warn, "%s: repetitions wait there until you resume it.", text))
+	}
+	if more > 0 {
+		lines = append(lines, line(act.Note, "… and %s", counted(more, "more paused queue", "more paused queues")))
+	}
+	return lines, nil
 }
 
 // unawaited warns of repetitions for which nobody waits, because who started the

@@ -93,6 +93,29 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	require.Equal(t, 4, testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`), "each once")
 }
 
+// A repetition joins its queue; one that is paused keeps it, and the plan says so and by
+// whom, for one row and for many. Plans for many say how long they take.
+func TestAPlanOfRepetitionsNamesPausedQueues(t *testing.T) {
+	t.Parallel()
+	b := setup(t, quick)
+	targets := b.ended(31)
+	one := func() string { return words(b.plan(act.RetryExecution, targets[0]).Lines) }
+	many := func() string { return words(b.planMany(act.RetryExecution, targets).Lines) }
+	require.NotContains(t, one()+many(), "paused")
+	require.Contains(t, many(), "One after the other, 20 a second, est. 2s;")
+	for _, ref := range []string{"demo.job", "demo.unrelated"} {
+		_, err := triage.New(triage.Config{Actor: "ann@ops"}, b.store, nil).Say(t.Context(),
+			triage.Order{Target: triage.Target{Action: ref}, Act: triage.Pause, Reason: "db maintenance"})
+		if ref == "demo.job" {
+			require.NoError(t, err)
+		}
+	}
+	for _, text := range []string{one(), many()} {
+		require.Contains(t, text, "The queue demo.job is paused by ann@ops (db maintenance): repetitions wait there until you resume it.")
+		require.NotContains(t, text, "unrelated")
+	}
+}
+
 func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, quick)

@@ -27,6 +27,7 @@ type Reader interface {
 	Broker(ctx context.Context) (*monitor.Broker, error)
 	Route(ctx context.Context, exchange, key string) (*monitor.Route, error)
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
+	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
 }
 
 // Config is what an Operator depends on.
