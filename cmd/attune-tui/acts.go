@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,17 +75,30 @@ func stateFolder(name string) string {
 	return filepath.Join(home, ".local", "state", "attune", name)
 }
 
-// explain says of an error what it means for what was asked for.
-func explain(err error) error {
-	switch store.ClassOf(err) {
-	case store.ClassUnknown:
+// explain says of an error what it means for what was asked for. Of a plan that was not
+// made the dashboard says that nothing was changed.
+func explain(err error, ran bool) error {
+	switch class := store.ClassOf(err); {
+	case class == store.ClassUnknown && ran:
 		return fmt.Errorf("whether it was done is unknown, L shows what is recorded and the same again is safe: %w", err)
-	case store.ClassUnreachable:
+	case class == store.ClassUnreachable && ran:
 		return fmt.Errorf("the database does not answer, nothing more was done: %w", err)
+	case class == store.ClassUnreachable, class == store.ClassUnknown:
+		return &awayError{text: "the database " + cmp.Or(monitor.Cause(err), "does not answer"), err: err}
 	default:
 		return err
 	}
 }
+
+// awayError says in a few words that a plan could not be made.
+type awayError struct {
+	text string
+	err  error
+}
+
+func (e *awayError) Error() string { return e.text }
+
+func (e *awayError) Unwrap() error { return e.err }
 
 // errBrokerAway says that an act needs the broker.
 var errBrokerAway = errors.New("the broker does not answer, and it has the queues: nothing was done; try again when it is back")

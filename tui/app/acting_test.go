@@ -456,7 +456,7 @@ func TestAFailedPlanSaysWhyAndCanBeAskedAgain(t *testing.T) {
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
 	require.Contains(t, b.View(), "✗ dial tcp 127.0.0.1:5432: connection refused and more")
-	require.Contains(t, b.View(), "Nothing has been done.")
+	require.Contains(t, b.View(), "Nothing was changed.")
 	acts.planErr = nil
 	b.press("r")
 	require.Equal(t, keymap.InConfirm, b.dialog.scope)
@@ -487,7 +487,7 @@ func TestAFailedRunSaysWhatWasDone(t *testing.T) {
 	require.Equal(t, keymap.InFailed, b.dialog.scope)
 	require.Contains(t, b.View(), "✗ connection lost")
 	require.Contains(t, b.View(), "1 queue is paused")
-	require.NotContains(t, b.View(), "Nothing has been done")
+	require.NotContains(t, b.View(), "Nothing was changed")
 	require.Equal(t, act.Failed, b.last().State)
 }
 

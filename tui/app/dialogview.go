@@ -87,7 +87,7 @@ func (m *Model) dialogBox(w, h int) []string {
 		lines = m.formLines(inner, room)
 	case keymap.InPlanning:
 		note = widget.Age(m.env.Clock.Sub(d.op.Began))
-		lines = []string{m.turning() + " Asking what this would change …", th.Paint(theme.Dim, "  Nothing has been done.")}
+		lines = []string{m.turning() + " Asking what this would change …", th.Paint(theme.Dim, "  Nothing was changed.")}
 	case keymap.InConfirm:
 		role = theme.Warn
 		lines = d.confirm.Lines(inner, room, th)
@@ -164,7 +164,7 @@ func (m *Model) perSecond(done int64, ran time.Duration) string {
 // countLines say what became of those that were come to.
 func (m *Model) countLines(c *act.Counts, w int) []string {
 	g := &m.env.Theme.Glyphs
-	lines := []string{widget.Cut(g.Done+" "+m.env.Num(c.Done)+" confirmed   "+g.Again+" "+m.env.Num(c.Changed)+" changed under us   "+g.Failed+" "+
+	lines := []string{widget.Cut(g.Done+" "+m.env.Num(c.Done)+" confirmed   "+g.Again+" "+m.env.Num(c.Changed)+" changed meanwhile   "+g.Failed+" "+
 		m.env.Num(c.Failed)+" failed", w)}
 	if c.Depths != "" {
 		lines = append(lines, widget.Cut(widget.Clean(c.Depths), w))
@@ -176,7 +176,7 @@ func (m *Model) failedLines(w, h int) []string {
 	op, th := m.dialog.op, m.env.Theme
 	list := []widget.Text{{Role: theme.Bad, Text: "✗ " + op.Err}}
 	if op.Ran.IsZero() {
-		list = append(list, widget.Text{Text: "Nothing has been done."})
+		list = append(list, widget.Text{Text: "Nothing was changed."})
 	} else {
 		list = append(list, receiptTexts(op)...)
 	}

@@ -52,7 +52,7 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan,
 	if advised {
 		plan.Lines = append(plan.Lines, line(act.Plain, "%s", sentence(verdict.Why)))
 	} else {
-		plan.Lines = append(plan.Lines, line(act.Warn, "%s", sentence(verdict.Why)), line(act.Warn, "What is advised is %s.", verdict.Advice))
+		plan.Lines = append(plan.Lines, line(act.Warn, "%s", sentence(verdict.Why)), line(act.Warn, "Better: %s.", verdict.Advice))
 		plan.Word = "anyway"
 	}
 	if verdict.Requeue == monitor.RequeueSends {
@@ -97,7 +97,7 @@ func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan,
 	}
 	plan.Lines = append(plan.Lines, line(act.Plain, "Nothing is done about it. The ledger keeps everything."))
 	if letter.Verdict.Advice != monitor.AdviseDiscard {
-		plan.Lines = append(plan.Lines, line(act.Warn, "What is advised is %s: %s.", letter.Verdict.Advice, letter.Verdict.Why))
+		plan.Lines = append(plan.Lines, line(act.Warn, "Better: %s, since %s.", letter.Verdict.Advice, letter.Verdict.Why))
 	}
 	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
 		r, err := o.triage.Discard(ctx, order.Target.ID, reason)

@@ -32,6 +32,16 @@ func asEnqueued(a, b monitor.LedgerEntry) int {
 	return cmp.Or(cmp.Compare(execution(&a), execution(&b)), cmp.Compare(a.ID, b.ID))
 }
 
+// insteadOf says by the advice about a dead letter why it is not requeued, and what to
+// do instead.
+var insteadOf = map[string]string{
+	monitor.AdviseDiscard: "what they asked for is over; discard them",
+	monitor.AdviseExport:  "they are unreadable; export them, then discard them",
+	monitor.AdviseRetry:   "their executions have been repeated; retry the newest attempts",
+	monitor.AdviseWait:    "the engine is about to decide; wait",
+	monitor.AdviseNothing: "they are decided",
+}
+
 // planRequeueMany plans to requeue letters of the ledger that were marked, by the
 // verdict that the list shows.
 func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.Plan, error) {
@@ -53,14 +63,15 @@ func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.P
 	plan.Lines = append(plan.Lines, line(act.Plain, "%d marked: %d will be requeued", len(order.Targets), len(ids)))
 	for _, advice := range []string{monitor.AdviseDiscard, monitor.AdviseExport, monitor.AdviseRetry, monitor.AdviseWait, monitor.AdviseNothing} {
 		if n := skipped[advice]; n > 0 {
-			plan.Lines = append(plan.Lines, line(act.Note, "  %d skipped, what is advised is %s", n, advice))
+			plan.Lines = append(plan.Lines, line(act.Note, "  %d cannot usefully be requeued: %s", n, insteadOf[advice]))
 		}
 	}
 	if gone := len(order.Targets) - len(letters); gone > 0 {
 		plan.Lines = append(plan.Lines, line(act.Note, "  %d are not in the ledger any more", gone))
 	}
 	if len(ids) == 0 {
-		plan.Nothing = "none of them is worth a requeue"
+		plan.Title = "Requeue marked dead letters"
+		plan.Nothing = fmt.Sprintf("none of the %d can usefully be requeued", len(order.Targets))
 		return plan, nil
 	}
 	plan.Lines = append(plan.Lines,
@@ -103,32 +114,17 @@ func (o *Operator) planPurgeMany(ctx context.Context, order act.Order) (*act.Pla
 	return plan, nil
 }
 
-// discarded counts what a discard did, without what is zero.
-func discarded(r *triage.PurgeReceipt) string {
-	text := counted(r.Purged, "dead letter", "dead letters") + " discarded"
-	if r.AlreadyDecided > 0 {
-		text += fmt.Sprintf(", %d had been decided by others", r.AlreadyDecided)
-	}
-	if r.Left > 0 {
-		text += fmt.Sprintf(", %d still wait", r.Left)
-	}
-	if r.Purged > 0 {
-		text += "; u undoes it"
-	}
-	return text + "."
-}
-
 // purgeReceipt says what a purge did, and how to take it back.
 func purgeReceipt(r *triage.PurgeReceipt, planned *triage.PurgePlan) *act.Receipt {
 	receipt := &act.Receipt{
-		Text:   discarded(r),
+		Text:   outcome(r.Purged, r.Planned, "discarded", other{r.AlreadyDecided, "had been decided by others"}, other{r.Left, "still wait"}),
 		Partly: r.Left > 0, Audits: audits(r.Audit),
+	}
+	if r.Purged > 0 {
+		receipt.Undo, receipt.Next = reopens(planned.IDs()...), "u undoes it"
 	}
 	if planned.More || r.Left > 0 {
 		receipt.Next = "the same again goes on"
-	}
-	if r.Purged > 0 {
-		receipt.Undo = reopens(planned.IDs()...)
 	}
 	return receipt
 }
@@ -164,7 +160,7 @@ func (o *Operator) planUndo(ctx context.Context, order act.Order) (*act.Plan, er
 	}
 	plan := &act.Plan{
 		Title: "Reopen " + counted(len(ids), "dead letter", "dead letters"),
-		Lines: []act.Line{line(act.Plain, "%s again for a person; what had been decided stays written down.", counted(len(ids), "waits", "wait"))},
+		Lines: []act.Line{line(act.Plain, "%s open again; the history is kept.", counted(len(ids), "dead letter is", "dead letters are"))},
 		Word:  wordFor(len(ids), fmt.Sprintf("reopen %d", len(ids))),
 	}
 	if len(ids) == 0 {
@@ -183,7 +179,7 @@ func (o *Operator) planUndo(ctx context.Context, order act.Order) (*act.Plan, er
 
 func manyReceipt(verb string, r *triage.ManyReceipt) *act.Receipt {
 	receipt := &act.Receipt{
-		Text:   fmt.Sprintf("%s: planned %d, done %d, changed %d, failed %d, left %d.", verb, r.Planned, r.Done, r.Changed, r.Failed, r.Left),
+		Text:   verb + ": " + outcome(r.Done, r.Planned, "done", other{r.Changed, "changed meanwhile"}, other{r.Failed, "failed"}, other{r.Left, "left"}),
 		Partly: r.Done < r.Planned, Audits: r.Audits,
 	}
 	if r.Stopped != "" {

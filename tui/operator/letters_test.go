@@ -74,7 +74,7 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 	plan := b.plan(act.PurgeLetters, act.Target{ID: letters[1]}, act.FieldReason, "expired", act.FieldWorker, "pk.purge")
 	require.Equal(t, "discard 52", plan.Word)
 	receipt = b.run(plan)
-	require.Equal(t, "52 dead letters discarded; u undoes it.", receipt.Text)
+	require.Equal(t, "52 of 52 discarded.", receipt.Text)
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from dead_letter where decision is null`))
 }
 
@@ -89,4 +89,35 @@ func TestARequeueThatIsNotAdvisedAsksForAWord(t *testing.T) {
 	require.Contains(t, text(plan.Lines), "a requeue would run it once more")
 	require.Equal(t, "anyway", plan.Word)
 	require.Contains(t, b.run(plan).Text, "as attempt 2", "then it is done")
+}
+
+// Dead letters that cannot usefully be requeued are named with what to do instead, and
+// what was discarded is opened again.
+func TestAPlanForManySaysWhatToDoInstead(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "pk.instead")
+	done := testkit.Execution(t, b.store, testkit.Action(t, b.store, "pk.instead"), func(e *testkit.ExecutionRow) {
+		e.Status, e.Worker = attune.StatusCompleted, &worker.ID
+	})
+	targets := []act.Target{{ID: b.letter(done.ID, worker.ID)}}
+	for range 2 {
+		var id int64
+		require.NoError(t, b.store.Pool().QueryRow(t.Context(), `insert into dead_letter (exchange, routing_key, queue, reason, body)
+			values ('x', 'k', 'q', 'rejected', 'garbage') returning id`).Scan(&id))
+		targets = append(targets, act.Target{ID: id})
+	}
+	plan := b.planMany(act.RequeueLetter, targets)
+	require.Equal(t, "Requeue marked dead letters", plan.Title)
+	require.Equal(t, "none of the 3 can usefully be requeued", plan.Nothing)
+	require.Contains(t, text(plan.Lines), "1 cannot usefully be requeued: what they asked for is over; discard them")
+	require.Contains(t, text(plan.Lines), "2 cannot usefully be requeued: they are unreadable; export them, then discard them")
+
+	receipt := b.run(b.planMany(act.DiscardLetter, targets))
+	require.Equal(t, "3 of 3 discarded.", receipt.Text)
+	require.Equal(t, "u undoes it", receipt.Next)
+	undo, err := b.Plan(t.Context(), *receipt.Undo)
+	require.NoError(t, err)
+	require.Contains(t, text(undo.Lines), "3 dead letters are open again; the history is kept.")
+	require.Equal(t, "Reopen: 3 of 3 done.", b.run(undo).Text)
 }

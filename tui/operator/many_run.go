@@ -67,10 +67,10 @@ func (o *Operator) take(ctx context.Context, s step, reason string, count *tally
 		count.audits = append(count.audits, r.Audits...)
 	case movedOn(err):
 		count.changed++
-		count.tell(act.Note, s.target.Name+": "+o.plain(err).Error())
+		count.tell(act.Note, s.target.Name+": "+o.plain(err, true).Error())
 	default:
 		count.failed++
-		count.tell(act.Danger, s.target.Name+": "+o.plain(err).Error())
+		count.tell(act.Danger, s.target.Name+": "+o.plain(err, true).Error())
 		return false
 	}
 	return true
@@ -106,7 +106,7 @@ func (c *tally) stop(why string, rest []step) {
 
 func (c *tally) receipt(planned int) *act.Receipt {
 	r := &act.Receipt{
-		Text:  fmt.Sprintf("Planned %d: %d done, %d changed under us, %d failed.", planned, c.done, c.changed, c.failed),
+		Text:  outcome(c.done, planned, "done", other{c.changed, "changed meanwhile"}, other{c.failed, "failed"}),
 		Lines: c.lines, Audits: c.audits, Partly: c.done < planned, Left: c.left,
 	}
 	if c.stopped != "" {

@@ -84,7 +84,7 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	progress := &act.Progress{}
 	receipt, err := b.Run(t.Context(), plan, "a test", progress)
 	require.NoError(t, err)
-	require.Equal(t, "Planned 4: 3 done, 1 changed under us, 0 failed.", receipt.Text)
+	require.Equal(t, "3 of 4 done, 1 changed meanwhile.", receipt.Text)
 	require.Contains(t, words(receipt.Lines), "has been repeated already")
 	require.True(t, receipt.Partly)
 	require.Len(t, receipt.Audits, 3)
@@ -154,7 +154,7 @@ func TestManyAreCancelled(t *testing.T) {
 	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = $1`, ids[3])
 	receipt, err := b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)
-	require.Equal(t, "Planned 3: 2 done, 1 changed under us, 0 failed.", receipt.Text)
+	require.Equal(t, "2 of 3 done, 1 changed meanwhile.", receipt.Text)
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, ids[3]))
 }
@@ -173,7 +173,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 	require.Contains(t, words(plan.Lines), "3 marked: 1 to cordon, 2 skipped.")
 	receipt, err := b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)
-	require.Equal(t, "Planned 1: 1 done, 0 changed under us, 0 failed.", receipt.Text)
+	require.Equal(t, "1 of 1 done.", receipt.Text)
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from worker where cordoned`))
 
 	one, _ := b.waiting("demo.one", 2)
@@ -186,7 +186,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 	require.NoError(t, err)
 	receipt, err = b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)
-	require.Equal(t, "Planned 2: 1 done, 1 changed under us, 0 failed.", receipt.Text)
+	require.Equal(t, "1 of 2 done, 1 changed meanwhile.", receipt.Text)
 }
 
 func TestAboveFiftyAWordIsAskedFor(t *testing.T) {
@@ -205,7 +205,7 @@ func TestManyStopAfterFailuresAndByHand(t *testing.T) {
 	testkit.Exec(t, b.store, `alter table operator_audit rename to away`)
 	receipt, err := b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)
-	require.Equal(t, "Planned 6: 0 done, 0 changed under us, 3 failed.", receipt.Text)
+	require.Equal(t, "0 of 6 done, 3 failed.", receipt.Text)
 	require.Contains(t, words(receipt.Lines), "Stopped after 3 failures in a row; 3 were not reached")
 	require.Equal(t, []int64{targets[3].ID, targets[4].ID, targets[5].ID}, receipt.Left)
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`))
@@ -233,12 +233,12 @@ func TestMarkedWorkflowsArePausedAsOnePlan(t *testing.T) {
 	require.Contains(t, words(plan.Lines), "3 marked: 1 to pause, 2 skipped.")
 	require.Contains(t, words(plan.Lines), "skipped, it is paused already")
 	require.Contains(t, words(plan.Lines), "skipped, there is no such workflow")
-	require.Equal(t, "Planned 1: 1 done, 0 changed under us, 0 failed.", b.run(plan).Text)
+	require.Equal(t, "1 of 1 done.", b.run(plan).Text)
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from workflow_execution where paused`))
 	plan = b.planMany(act.ResumeWorkflow, targets)
 	require.Equal(t, "Resume 2 workflows", plan.Title)
 	b.run(b.plan(act.ResumeWorkflow, act.Target{ID: one}))
-	require.Equal(t, "Planned 2: 1 done, 1 changed under us, 0 failed.", b.run(plan).Text)
+	require.Equal(t, "1 of 2 done, 1 changed meanwhile.", b.run(plan).Text)
 }
 
 func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
@@ -269,7 +269,7 @@ func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
 
 	b.run(b.plan(act.AnswerInquiry, act.Target{ID: two}, "answer.ok", "yes"))
 	receipt := b.run(plan)
-	require.Equal(t, "Planned 2: 1 done, 1 changed under us, 0 failed.", receipt.Text, "the first answer counts")
+	require.Equal(t, "1 of 2 done, 1 changed meanwhile.", receipt.Text, "the first answer counts")
 	require.Len(t, receipt.Audits, 1)
 
 	order.Targets, order.Values = order.Targets[:4], map[string]string{"answer.host": "x"}

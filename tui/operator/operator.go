@@ -37,9 +37,10 @@ type Config struct {
 	WithBroker func(ctx context.Context) (*triage.Triage, func(), error)
 	// Pace is the time between two rows of an act on many; zero means 20 a second.
 	Pace time.Duration
-	// Explain says of an error of the database what it means for what was asked
-	// for. Nil leaves errors as they are.
-	Explain func(err error) error
+	// Explain says of an error of the database what it means for what was asked for:
+	// for a plan that was not made, or, if ran is true, for what a run has left undone.
+	// Nil leaves errors as they are.
+	Explain func(err error, ran bool) error
 }
 
 // Operator acts. It is safe for concurrent use.
@@ -101,7 +102,7 @@ func (o *Operator) Plan(ctx context.Context, order act.Order) (*act.Plan, error)
 	}
 	made, err := plan(o, ctx, order)
 	if err != nil {
-		return nil, o.plain(err)
+		return nil, o.plain(err, false)
 	}
 	made.Order = order
 	return made, nil
@@ -115,14 +116,14 @@ func (o *Operator) Run(ctx context.Context, plan *act.Plan, reason string, progr
 	}
 	receipt, err := carryOut(triage.WithProgress(ctx, progress.Set), reason)
 	if err != nil {
-		return receipt, o.plain(err)
+		return receipt, o.plain(err, true)
 	}
 	return receipt, nil
 }
 
 // plain takes away from an error what was being done when a target turned out not
 // to be there: it says nothing more.
-func (o *Operator) plain(err error) error {
+func (o *Operator) plain(err error, ran bool) error {
 	if target, ok := errors.AsType[*triage.TargetError](err); ok {
 		return target
 	}
@@ -141,7 +142,7 @@ func (o *Operator) plain(err error) error {
 	if o.cfg.Explain == nil {
 		return err
 	}
-	return o.cfg.Explain(err)
+	return o.cfg.Explain(err, ran)
 }
 
 // many is the number from which a plan asks for a word instead of a key.
@@ -168,6 +169,23 @@ func counted[N int | int64](n N, one, more string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, more)
+}
+
+// outcome counts what became of so many planned rows, without what is zero.
+func outcome(done, planned int, word string, others ...other) string {
+	text := fmt.Sprintf("%d of %d %s", done, planned, word)
+	for _, o := range others {
+		if o.n > 0 {
+			text += fmt.Sprintf(", %d %s", o.n, o.word)
+		}
+	}
+	return text + "."
+}
+
+// other is how many rows came to another end, and which.
+type other struct {
+	n    int
+	word string
 }
 
 // sentence writes a text with a capital and a stop.

@@ -167,7 +167,7 @@ func TestAQueueIsClearedOfThoseWhoWait(t *testing.T) {
 	progress := &act.Progress{}
 	receipt, err := b.Run(t.Context(), plan, "wrong host", progress)
 	require.NoError(t, err)
-	require.Equal(t, "Planned 52: 52 cancelled, 0 had left the queue, 0 still wait.", receipt.Text)
+	require.Equal(t, "52 of 52 cancelled.", receipt.Text)
 	require.Equal(t, "wrong host", b.reason(receipt))
 	require.False(t, receipt.Partly)
 	done, total := progress.Read()
@@ -316,7 +316,7 @@ func TestAWorkerIsForgottenWithItsQueues(t *testing.T) {
 func TestWhatIsNotThereIsSaidInOneSentence(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *operator.Config) {
-		c.Explain = func(err error) error { return errors.Join(errors.New("explained"), err) }
+		c.Explain = func(err error, _ bool) error { return errors.Join(errors.New("explained"), err) }
 	})
 	_, err := b.Plan(t.Context(), act.Order{Kind: act.PauseQueue, Target: act.Target{Action: "no.such"}})
 	var target *triage.TargetError

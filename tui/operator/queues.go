@@ -218,7 +218,7 @@ func clearReceipt(r *triage.ClearReceipt) *act.Receipt {
 		return nil
 	}
 	receipt := &act.Receipt{
-		Text:   fmt.Sprintf("Planned %d: %d cancelled, %d had left the queue, %d still wait.", r.Planned, r.Cancelled, r.AlreadyGone, r.Left),
+		Text:   outcome(r.Cancelled, r.Planned, "cancelled", other{r.AlreadyGone, "had left the queue"}, other{r.Left, "still wait"}),
 		Partly: r.Left > 0, Audits: audits(r.Audit),
 	}
 	if r.Left > 0 {

@@ -55,7 +55,7 @@ func (o *Operator) planTake(ctx context.Context, order act.Order) (*act.Plan, er
 		plan.Lines = append(plan.Lines, line(act.Warn, "▲ Others consume this queue: each message goes to one of you."))
 	}
 	plan.Lines = append(plan.Lines,
-		line(act.Plain, "bound    %d; messages that arrive later stay", planned.Bound),
+		line(act.Plain, "limit    the first %d messages there now; later ones stay", planned.Bound),
 		line(act.Plain, "rate     %.0f/s, in the order of the queue; est. %d s", planned.Rate, planned.Bound/int(planned.Rate)+1),
 		line(act.Note, "safety   each row is committed before its message is acknowledged; no message is returned on purpose"))
 	plan.Lines = append(plan.Lines, o.limitLines(ctx, planned)...)
@@ -97,7 +97,7 @@ func (o *Operator) limitLines(ctx context.Context, planned *triage.TakePlan) []a
 
 func takeReceipt(r *triage.TakeReceipt) *act.Receipt {
 	receipt := &act.Receipt{
-		Text:   fmt.Sprintf("Take: planned %d, taken %d, gone %d, left %d.", r.Planned, r.Taken, r.Absent, r.Left),
+		Text:   outcome(r.Taken, r.Planned, "taken", other{r.Absent, "gone"}, other{r.Left, "left"}),
 		Partly: r.Left > 0, Audits: audits(r.Audit),
 	}
 	after := "unknown"

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// TestAnErrorOfTheDatabaseIsSaidInAFewWords: of a plan, without what was being read; of a
+// run, with what became of it.
+func TestAnErrorOfTheDatabaseIsSaidInAFewWords(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=2")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	away := fmt.Errorf("plan a pause: acquire connection: %w", pool.Ping(testkit.Context(t)))
+	require.Regexp(t, `^the database refuses connections`, explain(away, false).Error())
+	require.NotContains(t, explain(away, false).Error(), "acquire")
+	require.ErrorIs(t, explain(away, false), away)
+	require.ErrorContains(t, explain(away, true), "nothing more was done")
+}
