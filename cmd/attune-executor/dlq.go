@@ -32,7 +32,7 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
 		Args:    oneArg("the id of a dead letter"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.showLetter(cmd, args[0]) },
-	}, newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQPurgeCommand(a), newDLQExportCommand(a), newDLQStatsCommand(a))
+	}, newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a), newDLQExportCommand(a), newDLQStatsCommand(a))
 	return cmd
 }
 
@@ -65,7 +65,7 @@ func (v *ageValue) Set(text string) error {
 // Type names the kind of value in help texts.
 func (v *ageValue) Type() string { return "duration" }
 
-// letterFlags adds the filters that list, purge and export share.
+// letterFlags adds the filters that list, discard-all and export share.
 func letterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.StringVar(&f.Reason, "reason", "", "only what died for this reason: expired, rejected, maxlen, delivery_limit, poison, unknown")
 	flags.StringVar(&f.Action, "action", "", "only about actions whose ref matches; * stands for anything")

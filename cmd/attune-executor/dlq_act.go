@@ -233,7 +233,7 @@ func letterProblem(id int64, err error) error {
 	return err
 }
 
-func newDLQPurgeCommand(a *app) *cobra.Command {
+func newDLQDiscardAllCommand(a *app) *cobra.Command {
 	filter, note, dryRun, yes := monitor.DeadLetterFilter{}, "", false, false
 	cmd := &cobra.Command{
 		Use: "discard-all", Aliases: []string{"purge"},
@@ -248,7 +248,7 @@ func newDLQPurgeCommand(a *app) *cobra.Command {
 			if err := filter.Check(); err != nil {
 				return usageErrorf("%w", err)
 			}
-			return a.purgeLetters(cmd, triage.PurgeOrder{
+			return a.discardAllLetters(cmd, triage.DiscardOrder{
 				Reason: filter.Reason, Action: filter.Action, Worker: filter.Worker, Type: filter.Type, Execution: filter.Execution,
 				MaxAge: filter.MaxAge, MinAge: filter.MinAge, Note: note,
 			}, dryRun, yes)
@@ -261,14 +261,14 @@ func newDLQPurgeCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// purgePlanView is a plan that is not run.
-type purgePlanView struct {
-	*triage.PurgePlan
+// discardPlanView is a plan that is not run.
+type discardPlanView struct {
+	*triage.DiscardPlan
 
 	DryRun bool `json:"dry_run"`
 }
 
-func (a *app) purgeLetters(cmd *cobra.Command, order triage.PurgeOrder, dryRun, yes bool) error {
+func (a *app) discardAllLetters(cmd *cobra.Command, order triage.DiscardOrder, dryRun, yes bool) error {
 	d, err := a.openDesk(cmd, false)
 	if err != nil {
 		return err
@@ -277,21 +277,21 @@ func (a *app) purgeLetters(cmd *cobra.Command, order triage.PurgeOrder, dryRun, 
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	plan, err := d.PlanPurge(ctx, order)
+	plan, err := d.PlanDiscard(ctx, order)
 	if err != nil {
 		return err
 	}
 	if dryRun {
-		return a.print(cmd, purgePlanView{plan, true}, func(w io.Writer) error { return purgePlanTable(w, plan) })
+		return a.print(cmd, discardPlanView{plan, true}, func(w io.Writer) error { return discardPlanTable(w, plan) })
 	}
 	if !yes && plan.Letters > 0 {
 		in := cmd.InOrStdin()
-		if err := confirmPurge(in, a.stderr, interactive(in), plan); err != nil {
+		if err := confirmDiscard(in, a.stderr, interactive(in), plan); err != nil {
 			return err
 		}
 	}
-	receipt, err := d.Purge(ctx, plan)
-	printErr := a.print(cmd, receipt, func(w io.Writer) error { return purgeTable(w, receipt, plan) })
+	receipt, err := d.DiscardMany(ctx, plan)
+	printErr := a.print(cmd, receipt, func(w io.Writer) error { return discardTable(w, receipt, plan) })
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left, count(receipt.Planned, "dead letter"))
@@ -304,13 +304,13 @@ func (a *app) purgeLetters(cmd *cobra.Command, order triage.PurgeOrder, dryRun, 
 // fewLetters is how many letters a plain yes is enough for.
 const fewLetters = 50
 
-// confirmPurge asks a person: for a yes, or for the number when they are many.
+// confirmDiscard asks a person: for a yes, or for the number when they are many.
 // Without a person it refuses.
-func confirmPurge(in io.Reader, out io.Writer, person bool, plan *triage.PurgePlan) error {
+func confirmDiscard(in io.Reader, out io.Writer, person bool, plan *triage.DiscardPlan) error {
 	if !person {
 		return refusedErrorf("%s would be discarded: --yes does it, --dry-run shows which", count(plan.Letters, "dead letter"))
 	}
-	if err := purgeGroups(out, plan); err != nil {
+	if err := discardGroups(out, plan); err != nil {
 		return err
 	}
 	want, ask := "y", "y or n"
@@ -328,7 +328,7 @@ func confirmPurge(in io.Reader, out io.Writer, person bool, plan *triage.PurgePl
 	return nil
 }
 
-func purgeGroups(w io.Writer, plan *triage.PurgePlan) error {
+func discardGroups(w io.Writer, plan *triage.DiscardPlan) error {
 	cells := [][]string{{"COUNT", "OLDEST", "REASON", "TYPE"}}
 	for _, g := range plan.Groups {
 		cells = append(cells, []string{strconv.Itoa(g.Count), age(plan.At.Sub(g.Oldest)), g.Reason, g.Type})
@@ -341,11 +341,11 @@ func purgeGroups(w io.Writer, plan *triage.PurgePlan) error {
 	return nil
 }
 
-func purgePlanTable(w io.Writer, plan *triage.PurgePlan) error {
+func discardPlanTable(w io.Writer, plan *triage.DiscardPlan) error {
 	if plan.Letters == 0 {
 		return row(w, "no dead letter that waits matches")
 	}
-	if err := purgeGroups(w, plan); err != nil {
+	if err := discardGroups(w, plan); err != nil {
 		return err
 	}
 	text := count(plan.Letters, "dead letter") + " would be discarded"
@@ -355,11 +355,11 @@ func purgePlanTable(w io.Writer, plan *triage.PurgePlan) error {
 	return row(w, text)
 }
 
-func purgeTable(w io.Writer, r *triage.PurgeReceipt, plan *triage.PurgePlan) error {
+func discardTable(w io.Writer, r *triage.DiscardManyReceipt, plan *triage.DiscardPlan) error {
 	if r.Planned == 0 {
 		return row(w, fmt.Sprintf("no dead letter that waits matches (audit %d)", r.Audit))
 	}
-	line := fmt.Sprintf("discard: %d planned, %d discarded, %d already decided", r.Planned, r.Purged, r.AlreadyDecided)
+	line := fmt.Sprintf("discard: %d planned, %d discarded, %d already decided", r.Planned, r.Discarded, r.AlreadyDecided)
 	if r.Left > 0 {
 		line += fmt.Sprintf(", %d left", r.Left)
 	}

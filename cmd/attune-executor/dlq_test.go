@@ -75,8 +75,8 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 		"nobody": {1, false, "y\n", "1 dead letter would be discarded: --yes does it"},
 	} {
 		var out bytes.Buffer
-		plan := &triage.PurgePlan{Letters: c.letters, Groups: []triage.PurgeGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.letters}}}
-		err := confirmPurge(strings.NewReader(c.answer), &out, c.person, plan)
+		plan := &triage.DiscardPlan{Letters: c.letters, Groups: []triage.DiscardGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.letters}}}
+		err := confirmDiscard(strings.NewReader(c.answer), &out, c.person, plan)
 		require.NotContains(t, out.String(), "\x1b")
 		if c.refused == "" {
 			require.NoError(t, err, name)

@@ -21,7 +21,7 @@ func TestTheDashboardHandsOverCommandsThatExist(t *testing.T) {
 	seen := 0
 	for _, kind := range []act.Kind{
 		act.CancelExecution, act.CancelTree, act.RetryExecution, act.PauseQueue, act.ResumeQueue, act.LimitQueue, act.ResetQueue, act.ClearQueue,
-		act.RepairQueue, act.CordonWorker, act.UncordonWorker, act.DrainWorker, act.ForgetWorker, act.RequeueLetter, act.DiscardLetter, act.PurgeLetters,
+		act.RepairQueue, act.CordonWorker, act.UncordonWorker, act.DrainWorker, act.ForgetWorker, act.RequeueLetter, act.DiscardLetter, act.DiscardAllLetters,
 		act.PauseWorkflow, act.ResumeWorkflow, act.CancelWorkflow, act.RetryWorkflow, act.RetryTask, act.AnswerInquiry,
 	} {
 		for _, targets := range [][]act.Target{nil, {target, target}} {

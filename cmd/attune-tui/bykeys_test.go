@@ -122,7 +122,7 @@ func TestEveryActHasARunByKeys(t *testing.T) {
 	names, actions := constants(t, "../../tui/act/*.go", "Kind"), constants(t, "../../tui/keymap/*.go", "Action")
 	one, many, keys := asked(t, "plans"), asked(t, "plansMarked"), asked(t, "asks")
 	byKey := map[string]string{ // an act with a key of its own may have no other run
-		"Requeue": "RequeueLetter", "Discard": "DiscardLetter", "Purge": "PurgeLetters", "MoveTo": "SendLetters", "Undo": "UndoLetters",
+		"Requeue": "RequeueLetter", "Discard": "DiscardLetter", "Purge": "DiscardAllLetters", "MoveTo": "SendLetters", "Undo": "UndoLetters",
 		"Take": "TakeLetters",
 	}
 	for _, action := range keys {

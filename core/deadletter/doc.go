@@ -17,5 +17,5 @@
 // broker.
 //
 // Routes proves all the while that what dies arrives here at all. Requeue,
-// Discard and Purge are what people decide.
+// Discard and DiscardMany are what people decide.
 package deadletter

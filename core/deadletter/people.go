@@ -232,17 +232,17 @@ func Discard(ctx context.Context, tx *store.Tx, id int64, by, note string) error
 	return decidedBy(ctx, tx, id, Discarded, by, note)
 }
 
-// Purge is Discard for many letters; it passes over those that do not wait, and
+// DiscardMany is Discard for many letters; it passes over those that do not wait, and
 // returns those that it decided.
-func Purge(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
-	purged, err := tx.PurgeDeadLetters(ctx, by, note, ids)
+func DiscardMany(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
+	discarded, err := tx.DiscardDeadLetters(ctx, by, note, ids)
 	if err != nil {
 		return nil, fmt.Errorf("discard %d dead letters: %w", len(ids), err)
 	}
-	return purged, nil
+	return discarded, nil
 }
 
-// Reopen has letters that were discarded or purged wait again, and returns those that
+// Reopen has letters that were discarded wait again, and returns those that
 // do: others are left as they are.
 func Reopen(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
 	reopened, err := tx.ReopenDeadLetters(ctx, by, note, ids)

@@ -146,7 +146,7 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 	require.ErrorIs(t, d.discard(t, rows[0].ID), deadletter.ErrDecided)
 	var purged []int64
 	require.NoError(t, d.store.Tx(testkit.Context(t), "purge", func(ctx context.Context, tx *store.Tx) (err error) {
-		purged, err = deadletter.Purge(ctx, tx, []int64{rows[0].ID, rows[1].ID, rows[2].ID, rows[3].ID, 4711}, "ann", "")
+		purged, err = deadletter.DiscardMany(ctx, tx, []int64{rows[0].ID, rows[1].ID, rows[2].ID, rows[3].ID, 4711}, "ann", "")
 		return err
 	}))
 	require.ElementsMatch(t, []int64{rows[2].ID, rows[3].ID}, purged, "only what waited")

@@ -284,9 +284,9 @@ type (
 	PermissionSet                   = db.PermissionSet
 	PermissionSetRoleAssignment     = db.PermissionSetRoleAssignment
 	PermissionSetsByRefRow          = db.PermissionSetsByRefRow
-	PlanLetterPurgeOfRow            = db.PlanLetterPurgeOfRow
-	PlanLetterPurgeParams           = db.PlanLetterPurgeParams
-	PlanLetterPurgeRow              = db.PlanLetterPurgeRow
+	PlanLetterDiscardOfRow          = db.PlanLetterDiscardOfRow
+	PlanLetterDiscardParams         = db.PlanLetterDiscardParams
+	PlanLetterDiscardRow            = db.PlanLetterDiscardRow
 	Policy                          = db.Policy
 	PolicyMethodEnum                = db.PolicyMethodEnum
 	PrunableRowsParams              = db.PrunableRowsParams
@@ -614,6 +614,7 @@ const (
 	DeleteOutbox                          = db.DeleteOutbox
 	DeleteWorker                          = db.DeleteWorker
 	DescribeOverdue                       = db.DescribeOverdue
+	DiscardDeadLetters                    = db.DiscardDeadLetters
 	DropWorkflowItems                     = db.DropWorkflowItems
 	EndAskingExecutions                   = db.EndAskingExecutions
 	EndCancelled                          = db.EndCancelled
@@ -833,8 +834,8 @@ const (
 	PastRuns                              = db.PastRuns
 	PauseWorkflow                         = db.PauseWorkflow
 	PermissionSetsByRef                   = db.PermissionSetsByRef
-	PlanLetterPurge                       = db.PlanLetterPurge
-	PlanLetterPurgeOf                     = db.PlanLetterPurgeOf
+	PlanLetterDiscard                     = db.PlanLetterDiscard
+	PlanLetterDiscardOf                   = db.PlanLetterDiscardOf
 	PolicyMethodEnumCancel                = db.PolicyMethodEnumCancel
 	PolicyMethodEnumEnqueue               = db.PolicyMethodEnumEnqueue
 	PrunableRows                          = db.PrunableRows
@@ -857,7 +858,6 @@ const (
 	PublishedExecution                    = db.PublishedExecution
 	PublishedExecutions                   = db.PublishedExecutions
 	PublishedStats                        = db.PublishedStats
-	PurgeDeadLetters                      = db.PurgeDeadLetters
 	RaiseAlerts                           = db.RaiseAlerts
 	ReactivateWorkers                     = db.ReactivateWorkers
 	ReadActionRules                       = db.ReadActionRules

@@ -185,23 +185,23 @@ func isRefusal(err error) bool {
 	return already
 }
 
-// PlanPurgeOf freezes the letters with these ids, as far as they wait, for Purge. A
-// purge takes MaxPurge of them at most.
-func (t *Triage) PlanPurgeOf(ctx context.Context, ids []int64) (*PurgePlan, error) {
-	plan := &PurgePlan{Groups: []PurgeGroup{}}
+// PlanDiscardOf freezes the letters with these ids, as far as they wait, for DiscardMany,
+// which takes MaxDiscard of them at most.
+func (t *Triage) PlanDiscardOf(ctx context.Context, ids []int64) (*DiscardPlan, error) {
+	plan := &DiscardPlan{Groups: []DiscardGroup{}}
 	err := t.store.ReadTx(ctx, "plan a discard", func(ctx context.Context, tx *store.Tx) error {
 		now, err := tx.ControlNow(ctx)
 		if err != nil {
 			return fmt.Errorf("read the clock: %w", err)
 		}
 		plan.At = now
-		rows, err := tx.PlanLetterPurgeOf(ctx, ids)
+		rows, err := tx.PlanLetterDiscardOf(ctx, ids)
 		if err != nil {
 			return fmt.Errorf("find dead letters to discard: %w", err)
 		}
-		list := make([]store.PlanLetterPurgeRow, len(rows))
+		list := make([]store.PlanLetterDiscardRow, len(rows))
 		for i, row := range rows {
-			list[i] = store.PlanLetterPurgeRow(row)
+			list[i] = store.PlanLetterDiscardRow(row)
 		}
 		plan.fill(list)
 		return nil
@@ -212,24 +212,24 @@ func (t *Triage) PlanPurgeOf(ctx context.Context, ids []int64) (*PurgePlan, erro
 	return plan, nil
 }
 
-// PurgeLocked is Purge while nobody else runs a plan on the dead letters.
-func (t *Triage) PurgeLocked(ctx context.Context, plan *PurgePlan) (receipt *PurgeReceipt, err error) {
+// DiscardManyLocked is DiscardMany while nobody else runs a plan on the dead letters.
+func (t *Triage) DiscardManyLocked(ctx context.Context, plan *DiscardPlan) (receipt *DiscardManyReceipt, err error) {
 	err = t.underLock(ctx, func(check func() error) (err error) {
-		receipt, err = t.purge(ctx, plan, check)
+		receipt, err = t.discardMany(ctx, plan, check)
 		return err
 	})
 	return receipt, err
 }
 
 // IDs are the letters of a plan, the oldest first.
-func (p *PurgePlan) IDs() []int64 { return slices.Clone(p.ids) }
+func (p *DiscardPlan) IDs() []int64 { return slices.Clone(p.ids) }
 
-// Reopen has letters that were discarded or purged wait again; others are left as
+// Reopen has letters that were discarded wait again; others are left as
 // they are. It returns those that wait now. What had been decided stays written down.
 func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*ManyReceipt, error) {
 	receipt := &ManyReceipt{Planned: len(ids), Audits: []int64{}}
 	err := t.underLock(ctx, func(check func() error) error {
-		for page := range slices.Chunk(ids, purgePage) {
+		for page := range slices.Chunk(ids, discardPage) {
 			if err := check(); err != nil {
 				return err
 			}

@@ -244,30 +244,30 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 	away := b.letter(t, func(r *letterRow) { r.worker = w.ID })
 	about := b.letter(t, func(r *letterRow) { r.execution = 12 })
 	for name, c := range map[string]struct {
-		order triage.PurgeOrder
+		order triage.DiscardOrder
 		first int64
 		n     int
 	}{
-		"all": {triage.PurgeOrder{}, plain, 7}, "older": {triage.PurgeOrder{MinAge: time.Minute}, old, 1},
-		"newer": {triage.PurgeOrder{MaxAge: time.Minute}, plain, 6}, "type": {triage.PurgeOrder{Type: message.TypeEventCreated}, kind, 1},
-		"reason": {triage.PurgeOrder{Reason: "rejected"}, rejected, 1}, "action": {triage.PurgeOrder{Action: "core.*"}, acts, 1},
-		"literal": {triage.PurgeOrder{Action: "core_x"}, 0, 0}, "worker": {triage.PurgeOrder{Worker: "far"}, away, 1},
-		"nobody": {triage.PurgeOrder{Worker: "nobody"}, 0, 0}, "execution": {triage.PurgeOrder{Execution: 12}, about, 1},
+		"all": {triage.DiscardOrder{}, plain, 7}, "older": {triage.DiscardOrder{MinAge: time.Minute}, old, 1},
+		"newer": {triage.DiscardOrder{MaxAge: time.Minute}, plain, 6}, "type": {triage.DiscardOrder{Type: message.TypeEventCreated}, kind, 1},
+		"reason": {triage.DiscardOrder{Reason: "rejected"}, rejected, 1}, "action": {triage.DiscardOrder{Action: "core.*"}, acts, 1},
+		"literal": {triage.DiscardOrder{Action: "core_x"}, 0, 0}, "worker": {triage.DiscardOrder{Worker: "far"}, away, 1},
+		"nobody": {triage.DiscardOrder{Worker: "nobody"}, 0, 0}, "execution": {triage.DiscardOrder{Execution: 12}, about, 1},
 	} {
-		plan, err := b.operator.PlanPurge(t.Context(), c.order)
+		plan, err := b.operator.PlanDiscard(t.Context(), c.order)
 		require.NoError(t, err, name)
 		require.Equal(t, c.n, plan.Letters, name)
 		require.Equal(t, c.first, plan.First, name)
 	}
-	plan, err := b.operator.PlanPurge(t.Context(), triage.PurgeOrder{Note: "old tests"})
+	plan, err := b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{Note: "old tests"})
 	require.NoError(t, err)
-	require.Equal(t, triage.PurgeGroup{Reason: "expired", Type: message.TypeExecutionRequested, Count: 5, Oldest: plan.Groups[0].Oldest}, plan.Groups[0])
+	require.Equal(t, triage.DiscardGroup{Reason: "expired", Type: message.TypeExecutionRequested, Count: 5, Oldest: plan.Groups[0].Oldest}, plan.Groups[0])
 	later := b.letter(t)
 	_, err = b.operator.Discard(t.Context(), old, "")
 	require.NoError(t, err)
-	receipt, err := b.operator.Purge(t.Context(), plan)
+	receipt, err := b.operator.DiscardMany(t.Context(), plan)
 	require.NoError(t, err)
-	require.Equal(t, 6, receipt.Purged)
+	require.Equal(t, 6, receipt.Discarded)
 	require.Equal(t, 1, receipt.AlreadyDecided)
 	require.Zero(t, receipt.Left)
 	require.Equal(t, "done", receipt.Outcome)
@@ -280,13 +280,13 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 	require.Equal(t, "old tests", row.Reason)
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit where id = $1 and request->'receipt'->>'discarded' = '6'`, receipt.Audit))
 
-	again, err := b.operator.Purge(t.Context(), plan)
+	again, err := b.operator.DiscardMany(t.Context(), plan)
 	require.NoError(t, err)
 	require.Equal(t, "unchanged", again.Outcome)
 	require.Equal(t, 7, again.AlreadyDecided)
-	none, err := b.operator.PlanPurge(t.Context(), triage.PurgeOrder{Reason: "never"})
+	none, err := b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{Reason: "never"})
 	require.NoError(t, err)
-	nothing, err := b.operator.Purge(t.Context(), none)
+	nothing, err := b.operator.DiscardMany(t.Context(), none)
 	require.NoError(t, err)
 	require.Equal(t, "nothing to do", nothing.Outcome)
 }
@@ -295,15 +295,15 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 func TestAPurgeIsBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	testkit.Exec(t, b.store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`, triage.MaxPurge+3)
-	plan, err := b.operator.PlanPurge(t.Context(), triage.PurgeOrder{})
+	testkit.Exec(t, b.store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`, triage.MaxDiscard+3)
+	plan, err := b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{})
 	require.NoError(t, err)
-	require.Equal(t, triage.MaxPurge, plan.Letters)
+	require.Equal(t, triage.MaxDiscard, plan.Letters)
 	require.True(t, plan.More)
-	receipt, err := b.operator.Purge(t.Context(), plan)
+	receipt, err := b.operator.DiscardMany(t.Context(), plan)
 	require.NoError(t, err)
-	require.Equal(t, triage.MaxPurge, receipt.Purged)
-	plan, err = b.operator.PlanPurge(t.Context(), triage.PurgeOrder{})
+	require.Equal(t, triage.MaxDiscard, receipt.Discarded)
+	plan, err = b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{})
 	require.NoError(t, err)
 	require.Equal(t, 3, plan.Letters)
 	require.False(t, plan.More)

@@ -23,7 +23,7 @@
 // tries: the record of the repetition, its row, its request and its audit are of
 // one commit.
 //
-// Requeue and Discard decide about one dead letter, Purge about all that wait and
+// Requeue and Discard decide about one dead letter, DiscardMany about all that wait and
 // match, a page a transaction, of those that waited when it was planned. A letter
 // is decided once: who comes second is told who did. A hand-over is never sent
 // again, its execution is repeated; no decision removes anything from the ledger.

@@ -70,9 +70,9 @@ func main() {
 			check(err)
 		}
 	case "purge", "reopen":
-		plan, planErr := operator.PlanPurgeOf(ctx, ids)
+		plan, planErr := operator.PlanDiscardOf(ctx, ids)
 		check(planErr)
-		if _, err = operator.Purge(ctx, plan); err == nil {
+		if _, err = operator.DiscardMany(ctx, plan); err == nil {
 			_, err = operator.Reopen(ctx, ids, "")
 		}
 	}

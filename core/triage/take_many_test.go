@@ -61,11 +61,11 @@ func TestTwoHundredThousandLetters(t *testing.T) {
 	require.Less(t, best, 50*time.Millisecond, "it does not count them all")
 	purged := 0
 	for purged < letters {
-		plan, err := m.operator.PlanPurge(t.Context(), triage.PurgeOrder{})
+		plan, err := m.operator.PlanDiscard(t.Context(), triage.DiscardOrder{})
 		require.NoError(t, err)
-		r, err := m.operator.Purge(t.Context(), plan)
+		r, err := m.operator.DiscardMany(t.Context(), plan)
 		require.NoError(t, err)
-		purged += r.Purged
+		purged += r.Discarded
 		require.Equal(t, letters-purged, m.waiting())
 	}
 }

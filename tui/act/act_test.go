@@ -73,8 +73,8 @@ func TestWhatAppliesToAWorker(t *testing.T) {
 func TestWhatAppliesToADeadLetter(t *testing.T) {
 	t.Parallel()
 	waits := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen}
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardLetter, act.SendLetters, act.PurgeLetters, act.TakeLetters}, applies(act.ForLetter(waits, 0)))
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.PurgeLetters, act.TakeLetters}, applies(act.ForLetter(&monitor.LedgerEntry{Decision: "failed"}, 0)))
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardLetter, act.SendLetters, act.DiscardAllLetters, act.TakeLetters}, applies(act.ForLetter(waits, 0)))
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardAllLetters, act.TakeLetters}, applies(act.ForLetter(&monitor.LedgerEntry{Decision: "failed"}, 0)))
 }
 
 func TestWhatAppliesToATakenOrADiscardedLetter(t *testing.T) {
@@ -82,7 +82,7 @@ func TestWhatAppliesToATakenOrADiscardedLetter(t *testing.T) {
 	taken := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen, TakenFrom: monitor.DeadLetterQueue}
 	require.Contains(t, applies(act.ForLetter(taken, 0)), act.ReturnLetters)
 	discarded := &monitor.LedgerEntry{ID: 3, Decision: "discarded", TakenFrom: monitor.DeadLetterQueue}
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.UndoLetters, act.PurgeLetters, act.TakeLetters}, applies(act.ForLetter(discarded, 0)))
+	require.Equal(t, []act.Kind{act.RequeueLetter, act.UndoLetters, act.DiscardAllLetters, act.TakeLetters}, applies(act.ForLetter(discarded, 0)))
 	require.Equal(t, []act.Kind{act.TakeLetters}, applies(act.ForNoLetter(50_000)))
 	require.Equal(t, []act.Kind{act.TakeLetters, act.PurgeBroker}, applies(act.ForNoLetter(50_001)))
 }
@@ -121,9 +121,9 @@ func TestTitlesNameAllThatIsTouched(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[act.Kind]string{
-		act.PurgeLetters: "discard all waiting dead letters that match",
-		act.PurgeBroker:  "purge all messages of attune.dlx.queue",
-		act.RepairQueue:  "repair all queues of demo.a",
-		act.ClearQueue:   "clear the waiting executions of queue demo.a tenant=1",
+		act.DiscardAllLetters: "discard all waiting dead letters that match",
+		act.PurgeBroker:       "purge all messages of attune.dlx.queue",
+		act.RepairQueue:       "repair all queues of demo.a",
+		act.ClearQueue:        "clear the waiting executions of queue demo.a tenant=1",
 	}, touched)
 }

@@ -14,7 +14,7 @@ var words = map[Kind][]string{
 	PauseQueue: {"queue", "pause"}, ResumeQueue: {"queue", "resume"}, LimitQueue: {"queue", "limit"}, ResetQueue: {"queue", "limit"},
 	ClearQueue: {"queue", "clear"}, RepairQueue: {"queue", "repair"},
 	CordonWorker: {"workers", "cordon"}, UncordonWorker: {"workers", "uncordon"}, DrainWorker: {"workers", "drain"}, ForgetWorker: {"workers", "forget"},
-	RequeueLetter: {"dlq", "requeue"}, DiscardLetter: {"dlq", "discard"}, PurgeLetters: {"dlq", "discard-all"}, TakeLetters: {"dlq", "take"},
+	RequeueLetter: {"dlq", "requeue"}, DiscardLetter: {"dlq", "discard"}, DiscardAllLetters: {"dlq", "discard-all"}, TakeLetters: {"dlq", "take"},
 	PauseWorkflow: {"workflow", "pause"}, ResumeWorkflow: {"workflow", "resume"}, CancelWorkflow: {"workflow", "cancel"},
 	AnswerInquiry: {"inquiry", "respond"},
 }
@@ -37,7 +37,7 @@ func (o *Order) Commands(reason string) [][]string {
 		command = append(command, o.flags()...)
 		switch {
 		case reason == "" || unreasoned[o.Kind]:
-		case o.Kind == PurgeLetters, o.Kind == TakeLetters: // in which reason is why they died
+		case o.Kind == DiscardAllLetters, o.Kind == TakeLetters: // in which reason is why they died
 			command = append(command, "--note", reason)
 		default:
 			command = append(command, "--reason", reason)
@@ -61,7 +61,7 @@ func (o *Order) subjects() [][]string {
 		}
 		return each
 	}
-	if o.Kind == PurgeLetters || o.Kind == TakeLetters {
+	if o.Kind == DiscardAllLetters || o.Kind == TakeLetters {
 		return [][]string{nil}
 	}
 	var ids []string
@@ -112,7 +112,7 @@ func (o *Order) flags() []string {
 	case TakeLetters:
 		add("--queue", FieldQueue)
 		add("--first", FieldFirst)
-	case PurgeLetters:
+	case DiscardAllLetters:
 		add("--reason", FieldReason)
 		add("--action", FieldAction)
 		add("--worker", FieldWorker)

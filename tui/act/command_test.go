@@ -28,7 +28,7 @@ func TestAnOrderIsWrittenAsCommands(t *testing.T) {
 		"letters":       {Order{Kind: DiscardLetter, Targets: two}, "", [][]string{{"dlq", "discard", "42", "43"}}},
 		"discard these": {Order{Kind: DiscardLetter, Targets: two}, "old", [][]string{{"dlq", "discard", "42", "43", "--reason", "old"}}},
 		"discard all": {
-			Order{Kind: PurgeLetters, Target: two[0], Values: map[string]string{FieldReason: "expired", FieldAction: "core.*", FieldWorker: "7"}},
+			Order{Kind: DiscardAllLetters, Target: two[0], Values: map[string]string{FieldReason: "expired", FieldAction: "core.*", FieldWorker: "7"}},
 			"old",
 			[][]string{{"dlq", "discard-all", "--reason", "expired", "--action", "core.*", "--worker", "7", "--note", "old"}},
 		},

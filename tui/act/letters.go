@@ -34,7 +34,7 @@ func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
 		{Kind: SendLetters, Key: "m", Label: "send", Help: "its message to another exchange or queue", Not: decided, Fields: sendFields()},
 		{Kind: UndoLetters, Key: "u", Label: "reopen", Help: "what was discarded waits again", Not: open},
 		{Kind: ReturnLetters, Key: "b", Label: "put back", Help: "its message to the queue it was taken from", Not: taken},
-		{Kind: PurgeLetters, Key: "p", Label: "discard all", Help: "all that wait and match", Touches: "waiting dead letters that match", Fields: []Field{
+		{Kind: DiscardAllLetters, Key: "p", Label: "discard all", Help: "all that wait and match", Touches: "waiting dead letters that match", Fields: []Field{
 			{Name: FieldReason, Label: "died because", Value: l.Reason, Hint: "expired, rejected …; empty: any"},
 			{Name: FieldAction, Label: "action", Hint: "a star stands for anything; empty: any"},
 			{Name: FieldWorker, Label: "worker", Hint: "its id or name; empty: any"},

@@ -127,14 +127,14 @@ func (m *Model) openMenu() {
 
 // byKey are the acts that have a key of their own.
 var byKey = map[keymap.Action][]act.Kind{
-	keymap.Requeue: {act.RequeueLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow}, keymap.Discard: {act.DiscardLetter}, keymap.Purge: {act.PurgeLetters, act.DiscardLetter},
+	keymap.Requeue: {act.RequeueLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow}, keymap.Discard: {act.DiscardLetter}, keymap.Purge: {act.DiscardAllLetters, act.DiscardLetter},
 	keymap.MoveTo: {act.SendLetters}, keymap.Undo: {act.UndoLetters}, keymap.Take: {act.TakeLetters},
 }
 
 // actAtOnce opens the menu and chooses the line that the key stands for. One that
 // does not apply stays in sight with its reason.
 func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
-	if action == keymap.Purge && m.env.Locked == "" && m.view == keymap.InDeadLetters && m.letters.PurgesFiltered() {
+	if action == keymap.Purge && m.env.Locked == "" && m.view == keymap.InDeadLetters && m.letters.DiscardsFiltered() {
 		return m.takeFor(action) // what the filter matches is frozen before it is asked about
 	}
 	m.openMenu()

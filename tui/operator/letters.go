@@ -85,7 +85,7 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order) (*act.Plan,
 // planDiscard plans to do nothing about a letter.
 func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan, error) {
 	if len(order.Targets) > 0 {
-		return o.planPurgeMany(ctx, order)
+		return o.planDiscardMany(ctx, order)
 	}
 	plan, letter, err := o.letterPlan(ctx, "Discard", order.Target.ID)
 	if err != nil {
@@ -109,14 +109,14 @@ func (o *Operator) planDiscard(ctx context.Context, order act.Order) (*act.Plan,
 	return plan, nil
 }
 
-// planPurge plans to discard all letters that wait and match.
-func (o *Operator) planPurge(ctx context.Context, order act.Order) (*act.Plan, error) {
+// planDiscardAll plans to discard all letters that wait and match.
+func (o *Operator) planDiscardAll(ctx context.Context, order act.Order) (*act.Plan, error) {
 	age, err := act.OlderThan(order.Values[act.FieldOlderThan])
 	if err != nil {
 		return nil, err
 	}
 	value := func(name string) string { return strings.TrimSpace(order.Values[name]) }
-	planned, err := o.triage.PlanPurge(ctx, triage.PurgeOrder{
+	planned, err := o.triage.PlanDiscard(ctx, triage.DiscardOrder{
 		Reason: value(act.FieldReason), Action: value(act.FieldAction), Worker: value(act.FieldWorker), MinAge: age,
 	})
 	if err != nil {
@@ -145,11 +145,11 @@ func (o *Operator) planPurge(ctx context.Context, order act.Order) (*act.Plan, e
 	plan.Word = wordFor(planned.Letters, fmt.Sprintf("discard %d", planned.Letters))
 	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
 		planned.Note = reason
-		r, err := o.triage.PurgeLocked(ctx, planned)
+		r, err := o.triage.DiscardManyLocked(ctx, planned)
 		if r == nil {
 			return nil, err
 		}
-		return purgeReceipt(r, planned), err
+		return discardReceipt(r, planned), err
 	})
 	return plan, nil
 }

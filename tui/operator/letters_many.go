@@ -89,9 +89,9 @@ func (o *Operator) planRequeueMany(ctx context.Context, order act.Order) (*act.P
 	return plan, nil
 }
 
-// planPurgeMany plans to discard letters of the ledger that were marked.
-func (o *Operator) planPurgeMany(ctx context.Context, order act.Order) (*act.Plan, error) {
-	planned, err := o.triage.PlanPurgeOf(ctx, idsOf(order.Targets))
+// planDiscardMany plans to discard letters of the ledger that were marked.
+func (o *Operator) planDiscardMany(ctx context.Context, order act.Order) (*act.Plan, error) {
+	planned, err := o.triage.PlanDiscardOf(ctx, idsOf(order.Targets))
 	if err != nil {
 		return nil, err
 	}
@@ -105,22 +105,22 @@ func (o *Operator) planPurgeMany(ctx context.Context, order act.Order) (*act.Pla
 	plan.Word = wordFor(planned.Letters, fmt.Sprintf("discard %d", planned.Letters))
 	plan.Handle = run(func(ctx context.Context, reason string) (*act.Receipt, error) {
 		planned.Note = reason
-		r, err := o.triage.PurgeLocked(ctx, planned)
+		r, err := o.triage.DiscardManyLocked(ctx, planned)
 		if r == nil {
 			return nil, err
 		}
-		return purgeReceipt(r, planned), err
+		return discardReceipt(r, planned), err
 	})
 	return plan, nil
 }
 
-// purgeReceipt says what a purge did, and how to take it back.
-func purgeReceipt(r *triage.PurgeReceipt, planned *triage.PurgePlan) *act.Receipt {
+// discardReceipt says what a discard of many did, and how to take it back.
+func discardReceipt(r *triage.DiscardManyReceipt, planned *triage.DiscardPlan) *act.Receipt {
 	receipt := &act.Receipt{
-		Text:   outcome(r.Purged, r.Planned, "discarded", other{r.AlreadyDecided, "had been decided by others"}, other{r.Left, "still wait"}),
+		Text:   outcome(r.Discarded, r.Planned, "discarded", other{r.AlreadyDecided, "had been decided by others"}, other{r.Left, "still wait"}),
 		Partly: r.Left > 0, Audits: audits(r.Audit),
 	}
-	if r.Purged > 0 {
+	if r.Discarded > 0 {
 		receipt.Undo, receipt.Next = reopens(planned.IDs()...), "u undoes it"
 	}
 	if planned.More || r.Left > 0 {

@@ -74,7 +74,7 @@ SET decision = sqlc.arg(decision)::text, decided_by = sqlc.arg(decided_by)::text
 WHERE d.id = sqlc.arg(id);
 
 -- name: ReopenDeadLetters :many
--- What was discarded or purged waits again. What was decided stays with the evidence.
+-- What was discarded waits again. What was decided stays with the evidence.
 UPDATE dead_letter d
 SET decision = NULL, decided_by = NULL, decided_at = NULL,
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
@@ -84,7 +84,7 @@ WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::b
   AND d.decision IN ('discarded', 'purged')
 RETURNING d.id;
 
--- name: PurgeDeadLetters :many
+-- name: DiscardDeadLetters :many
 -- A person is done with many at once. Only what still waits is changed.
 UPDATE dead_letter d
 SET decision = 'discarded', decided_by = sqlc.arg(decided_by)::text, decided_at = now(),

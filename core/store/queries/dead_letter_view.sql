@@ -129,7 +129,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.created >= now
 -- name: ViewWorkerNames :many
 SELECT w.id, w.name FROM worker w WHERE w.id = ANY (sqlc.arg(ids)::bigint[]);
 
--- name: PlanLetterPurge :many
+-- name: PlanLetterDiscard :many
 -- The open letters that match, from the oldest up. What comes later is not part
 -- of the plan.
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
@@ -144,7 +144,7 @@ WHERE d.decision IS NULL
   AND (sqlc.arg(older_seconds)::float8 <= 0 OR d.created < now() - make_interval(secs => sqlc.arg(older_seconds)::float8))
 ORDER BY d.id LIMIT sqlc.arg(bound)::bigint;
 
--- name: PlanLetterPurgeOf :many
+-- name: PlanLetterDiscardOf :many
 -- The same of letters that were chosen one by one.
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
 FROM dead_letter d

@@ -28,9 +28,9 @@ func (v *DeadLetters) markedLetters() []act.Target {
 	return targets
 }
 
-// PurgesFiltered reports whether a purge is about what the filter matches: nothing is
+// DiscardsFiltered reports whether a discard of all is about what the filter matches: nothing is
 // marked, and there is a filter.
-func (v *DeadLetters) PurgesFiltered() bool {
+func (v *DeadLetters) DiscardsFiltered() bool {
 	_, ledger := v.All()
 	return ledger && v.table.Marks() == 0 && (v.Filter() != "" || v.problems)
 }

@@ -54,6 +54,37 @@ func (q *Queries) DecideDeadLetter(ctx context.Context, arg DecideDeadLetterPara
 	return result.RowsAffected(), nil
 }
 
+const DiscardDeadLetters = `-- name: DiscardDeadLetters :many
+UPDATE dead_letter d
+SET decision = 'discarded', decided_by = $1::text, decided_at = now(),
+    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
+        'decision', 'discarded', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''))))
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AND o.decision IS NULL ORDER BY o.id FOR UPDATE)
+  AND d.decision IS NULL
+RETURNING d.id
+`
+
+// A person is done with many at once. Only what still waits is changed.
+func (q *Queries) DiscardDeadLetters(ctx context.Context, decidedBy string, note string, ids []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, DiscardDeadLetters, decidedBy, note, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ForgetDeadLetterPrint = `-- name: ForgetDeadLetterPrint :exec
 UPDATE dead_letter d
 SET fingerprint = NULL, evidence = coalesce(d.evidence, '{}') || jsonb_build_object('fingerprint', d.fingerprint)
@@ -174,37 +205,6 @@ func (q *Queries) LockDeadLetter(ctx context.Context, id int64) (LockDeadLetterR
 		&i.Deaths,
 	)
 	return i, err
-}
-
-const PurgeDeadLetters = `-- name: PurgeDeadLetters :many
-UPDATE dead_letter d
-SET decision = 'discarded', decided_by = $1::text, decided_at = now(),
-    evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'discarded', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''))))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AND o.decision IS NULL ORDER BY o.id FOR UPDATE)
-  AND d.decision IS NULL
-RETURNING d.id
-`
-
-// A person is done with many at once. Only what still waits is changed.
-func (q *Queries) PurgeDeadLetters(ctx context.Context, decidedBy string, note string, ids []int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, PurgeDeadLetters, decidedBy, note, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const ReadLetterExecutions = `-- name: ReadLetterExecutions :many
@@ -419,7 +419,7 @@ WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AN
 RETURNING d.id
 `
 
-// What was discarded or purged waits again. What was decided stays with the evidence.
+// What was discarded waits again. What was decided stays with the evidence.
 func (q *Queries) ReopenDeadLetters(ctx context.Context, decidedBy string, note string, ids []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ReopenDeadLetters, decidedBy, note, ids)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const PlanLetterPurge = `-- name: PlanLetterPurge :many
+const PlanLetterDiscard = `-- name: PlanLetterDiscard :many
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
 FROM dead_letter d
 WHERE d.decision IS NULL
@@ -24,7 +24,7 @@ WHERE d.decision IS NULL
 ORDER BY d.id LIMIT $8::bigint
 `
 
-type PlanLetterPurgeParams struct {
+type PlanLetterDiscardParams struct {
 	Execution    int64
 	Reason       string
 	Pattern      string
@@ -35,7 +35,7 @@ type PlanLetterPurgeParams struct {
 	Bound        int64
 }
 
-type PlanLetterPurgeRow struct {
+type PlanLetterDiscardRow struct {
 	ID          int64
 	Created     time.Time
 	Reason      string
@@ -44,8 +44,8 @@ type PlanLetterPurgeRow struct {
 
 // The open letters that match, from the oldest up. What comes later is not part
 // of the plan.
-func (q *Queries) PlanLetterPurge(ctx context.Context, arg PlanLetterPurgeParams) ([]PlanLetterPurgeRow, error) {
-	rows, err := q.db.Query(ctx, PlanLetterPurge,
+func (q *Queries) PlanLetterDiscard(ctx context.Context, arg PlanLetterDiscardParams) ([]PlanLetterDiscardRow, error) {
+	rows, err := q.db.Query(ctx, PlanLetterDiscard,
 		arg.Execution,
 		arg.Reason,
 		arg.Pattern,
@@ -59,9 +59,9 @@ func (q *Queries) PlanLetterPurge(ctx context.Context, arg PlanLetterPurgeParams
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PlanLetterPurgeRow
+	var items []PlanLetterDiscardRow
 	for rows.Next() {
-		var i PlanLetterPurgeRow
+		var i PlanLetterDiscardRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Created,
@@ -78,14 +78,14 @@ func (q *Queries) PlanLetterPurge(ctx context.Context, arg PlanLetterPurgeParams
 	return items, nil
 }
 
-const PlanLetterPurgeOf = `-- name: PlanLetterPurgeOf :many
+const PlanLetterDiscardOf = `-- name: PlanLetterDiscardOf :many
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
 FROM dead_letter d
 WHERE d.id = ANY ($1::bigint[]) AND d.decision IS NULL
 ORDER BY d.id
 `
 
-type PlanLetterPurgeOfRow struct {
+type PlanLetterDiscardOfRow struct {
 	ID          int64
 	Created     time.Time
 	Reason      string
@@ -93,15 +93,15 @@ type PlanLetterPurgeOfRow struct {
 }
 
 // The same of letters that were chosen one by one.
-func (q *Queries) PlanLetterPurgeOf(ctx context.Context, ids []int64) ([]PlanLetterPurgeOfRow, error) {
-	rows, err := q.db.Query(ctx, PlanLetterPurgeOf, ids)
+func (q *Queries) PlanLetterDiscardOf(ctx context.Context, ids []int64) ([]PlanLetterDiscardOfRow, error) {
+	rows, err := q.db.Query(ctx, PlanLetterDiscardOf, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PlanLetterPurgeOfRow
+	var items []PlanLetterDiscardOfRow
 	for rows.Next() {
-		var i PlanLetterPurgeOfRow
+		var i PlanLetterDiscardOfRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Created,

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// MaxPurge bounds the letters of one purge; the same again goes on.
-	MaxPurge = 10_000
-	// purgePage is how many letters one transaction decides.
-	purgePage = 500
+	// MaxDiscard bounds the dead letters of one act; the same again goes on.
+	MaxDiscard = 10_000
+	// discardPage is how many letters one transaction decides.
+	discardPage = 500
 )
 
-// PurgeOrder says which of the dead letters that wait for a person are purged. The
+// DiscardOrder says which of the dead letters that wait for a person are discarded. The
 // zero value is all of them.
-type PurgeOrder struct {
+type DiscardOrder struct {
 	Reason    string `json:"reason,omitempty"`    // why they died
 	Action    string `json:"action,omitempty"`    // a star stands for anything
 	Worker    string `json:"worker,omitempty"`    // by id or name
@@ -37,33 +37,33 @@ type PurgeOrder struct {
 	Note string `json:"note,omitempty"`
 }
 
-// PurgeGroup counts letters of a plan that died for one reason and are of one
+// DiscardGroup counts letters of a plan that died for one reason and are of one
 // type.
-type PurgeGroup struct {
+type DiscardGroup struct {
 	Reason string    `json:"reason"`
 	Type   string    `json:"type"`
 	Count  int       `json:"count"`
 	Oldest time.Time `json:"oldest"`
 }
 
-// PurgePlan is which letters would be purged: those that waited when it was made.
-type PurgePlan struct {
-	PurgeOrder
+// DiscardPlan is which letters would be discarded: those that waited when it was made.
+type DiscardPlan struct {
+	DiscardOrder
 
-	At      time.Time    `json:"at"`
-	Letters int          `json:"letters"`
-	Groups  []PurgeGroup `json:"groups"`
-	First   int64        `json:"first_id,omitempty"`
-	Last    int64        `json:"last_id,omitempty"`
-	// More says that more match than one purge takes: the oldest are in the plan.
+	At      time.Time      `json:"at"`
+	Letters int            `json:"letters"`
+	Groups  []DiscardGroup `json:"groups"`
+	First   int64          `json:"first_id,omitempty"`
+	Last    int64          `json:"last_id,omitempty"`
+	// More says that more match than one act takes: the oldest are in the plan.
 	More bool `json:"more"`
 
 	ids []int64
 }
 
-// PlanPurge freezes which letters wait and match. Nothing is locked or written.
-func (t *Triage) PlanPurge(ctx context.Context, order PurgeOrder) (*PurgePlan, error) {
-	plan := &PurgePlan{PurgeOrder: order, Groups: []PurgeGroup{}}
+// PlanDiscard freezes which letters wait and match. Nothing is locked or written.
+func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardPlan, error) {
+	plan := &DiscardPlan{DiscardOrder: order, Groups: []DiscardGroup{}}
 	err := t.store.ReadTx(ctx, "plan a discard", func(ctx context.Context, tx *store.Tx) error {
 		now, err := tx.ControlNow(ctx)
 		if err != nil {
@@ -74,9 +74,9 @@ func (t *Triage) PlanPurge(ctx context.Context, order PurgeOrder) (*PurgePlan, e
 		if err != nil || !known {
 			return err
 		}
-		rows, err := tx.PlanLetterPurge(ctx, store.PlanLetterPurgeParams{
+		rows, err := tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
 			Execution: order.Execution, Reason: order.Reason, Pattern: letterPattern(order.Action), Worker: worker, MessageType: order.Type,
-			NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(), Bound: MaxPurge + 1,
+			NewerSeconds: order.MaxAge.Seconds(), OlderSeconds: order.MinAge.Seconds(), Bound: MaxDiscard + 1,
 		})
 		if err != nil {
 			return fmt.Errorf("find dead letters to discard: %w", err)
@@ -90,9 +90,9 @@ func (t *Triage) PlanPurge(ctx context.Context, order PurgeOrder) (*PurgePlan, e
 	return plan, nil
 }
 
-func (p *PurgePlan) fill(rows []store.PlanLetterPurgeRow) {
-	p.More = len(rows) > MaxPurge
-	rows = rows[:min(len(rows), MaxPurge)]
+func (p *DiscardPlan) fill(rows []store.PlanLetterDiscardRow) {
+	p.More = len(rows) > MaxDiscard
+	rows = rows[:min(len(rows), MaxDiscard)]
 	at := map[[2]string]int{}
 	for _, r := range rows {
 		p.ids = append(p.ids, r.ID)
@@ -101,7 +101,7 @@ func (p *PurgePlan) fill(rows []store.PlanLetterPurgeRow) {
 		if !ok {
 			i = len(p.Groups)
 			at[key] = i
-			p.Groups = append(p.Groups, PurgeGroup{Reason: r.Reason, Type: r.MessageType, Oldest: r.Created})
+			p.Groups = append(p.Groups, DiscardGroup{Reason: r.Reason, Type: r.MessageType, Oldest: r.Created})
 		}
 		p.Groups[i].Count++
 	}
@@ -135,11 +135,11 @@ func letterPattern(action string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`).Replace(action)
 }
 
-// PurgeReceipt is what a purge has done. Planned is Purged, AlreadyDecided and
+// DiscardManyReceipt is what an act on many has done. Planned is Discarded, AlreadyDecided and
 // Left together.
-type PurgeReceipt struct {
+type DiscardManyReceipt struct {
 	Planned        int     `json:"planned"`
-	Purged         int     `json:"discarded"`
+	Discarded      int     `json:"discarded"`
 	AlreadyDecided int     `json:"already_decided"` // by somebody else, since the plan
 	Left           int     `json:"left"`            // still waiting: it was interrupted
 	Seconds        float64 `json:"seconds"`
@@ -147,35 +147,35 @@ type PurgeReceipt struct {
 	Audit          int64   `json:"audit_id,omitempty"`
 }
 
-// Purge decides that nothing is done about the letters of a plan, a page a
+// DiscardMany decides that nothing is done about the letters of a plan, a page a
 // transaction. Letters that somebody has decided since are passed over, and what
 // came later is not touched; the rows keep everything. It always returns a
 // receipt; with an error too it says what had been done by then.
-func (t *Triage) Purge(ctx context.Context, plan *PurgePlan) (*PurgeReceipt, error) {
-	return t.purge(ctx, plan, func() error { return nil })
+func (t *Triage) DiscardMany(ctx context.Context, plan *DiscardPlan) (*DiscardManyReceipt, error) {
+	return t.discardMany(ctx, plan, func() error { return nil })
 }
 
-// purge is Purge as long as check has no error.
-func (t *Triage) purge(ctx context.Context, plan *PurgePlan, check func() error) (*PurgeReceipt, error) {
+// discardMany is DiscardMany as long as check has no error.
+func (t *Triage) discardMany(ctx context.Context, plan *DiscardPlan, check func() error) (*DiscardManyReceipt, error) {
 	began := time.Now()
-	receipt := &PurgeReceipt{Planned: plan.Letters, Outcome: outcomeRunning}
+	receipt := &DiscardManyReceipt{Planned: plan.Letters, Outcome: outcomeRunning}
 	var err error
-	for begin := 0; begin < len(plan.ids) && err == nil; begin += purgePage {
-		page := plan.ids[begin:min(begin+purgePage, len(plan.ids))]
+	for begin := 0; begin < len(plan.ids) && err == nil; begin += discardPage {
+		page := plan.ids[begin:min(begin+discardPage, len(plan.ids))]
 		if err = check(); err == nil {
-			err = t.purgePage(ctx, plan, page, receipt)
+			err = t.discardPage(ctx, plan, page, receipt)
 		}
 		if err != nil {
-			err = fmt.Errorf("discard dead letters after %d: %w", receipt.Purged, err)
+			err = fmt.Errorf("discard dead letters after %d: %w", receipt.Discarded, err)
 		}
-		progress(ctx, receipt.Purged+receipt.AlreadyDecided, plan.Letters)
+		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.Letters)
 	}
 	receipt.Seconds = time.Since(began).Seconds()
 	receipt.finish(ctx, err)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
 	defer cancel()
 	auditErr := t.store.Tx(ending, "end a discard", func(ctx context.Context, tx *store.Tx) error {
-		return t.auditPurge(ctx, tx, plan, receipt, err)
+		return t.auditDiscard(ctx, tx, plan, receipt, err)
 	})
 	if err == nil {
 		err = auditErr
@@ -183,17 +183,17 @@ func (t *Triage) purge(ctx context.Context, plan *PurgePlan, check func() error)
 	return receipt, err
 }
 
-func (t *Triage) purgePage(ctx context.Context, plan *PurgePlan, page []int64, receipt *PurgeReceipt) error {
+func (t *Triage) discardPage(ctx context.Context, plan *DiscardPlan, page []int64, receipt *DiscardManyReceipt) error {
 	after := *receipt
 	err := t.letterTx(ctx, "discard dead letters", func(ctx context.Context, tx *store.Tx) error {
 		after = *receipt
-		purged, err := deadletter.Purge(ctx, tx, page, t.cfg.Actor, plan.Note)
+		discarded, err := deadletter.DiscardMany(ctx, tx, page, t.cfg.Actor, plan.Note)
 		if err != nil {
 			return err
 		}
-		after.Purged += len(purged)
-		after.AlreadyDecided += len(page) - len(purged)
-		return t.auditPurge(ctx, tx, plan, &after, nil)
+		after.Discarded += len(discarded)
+		after.AlreadyDecided += len(page) - len(discarded)
+		return t.auditDiscard(ctx, tx, plan, &after, nil)
 	})
 	if err == nil {
 		*receipt = after
@@ -201,8 +201,8 @@ func (t *Triage) purgePage(ctx context.Context, plan *PurgePlan, page []int64, r
 	return err
 }
 
-// auditPurge writes down how far a purge has come, in the row of the first page.
-func (t *Triage) auditPurge(ctx context.Context, tx *store.Tx, plan *PurgePlan, receipt *PurgeReceipt, failure error) (err error) {
+// auditDiscard writes down how far it has come, in the row of the first page.
+func (t *Triage) auditDiscard(ctx context.Context, tx *store.Tx, plan *DiscardPlan, receipt *DiscardManyReceipt, failure error) (err error) {
 	act := letterAct{
 		action: "dead_letter.discard", reason: plan.Note, outcome: receipt.Outcome, request: map[string]any{"plan": plan, "receipt": receipt},
 	}
@@ -217,8 +217,8 @@ func (t *Triage) auditPurge(ctx context.Context, tx *store.Tx, plan *PurgePlan, 
 }
 
 // finish judges how it ended.
-func (r *PurgeReceipt) finish(ctx context.Context, err error) {
-	r.Left = max(r.Planned-r.Purged-r.AlreadyDecided, 0)
+func (r *DiscardManyReceipt) finish(ctx context.Context, err error) {
+	r.Left = max(r.Planned-r.Discarded-r.AlreadyDecided, 0)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		r.Outcome = outcomeInterrupted
@@ -226,7 +226,7 @@ func (r *PurgeReceipt) finish(ctx context.Context, err error) {
 		r.Outcome = outcomeFailed
 	case r.Planned == 0:
 		r.Outcome = outcomeNothing
-	case r.Purged == 0:
+	case r.Discarded == 0:
 		r.Outcome = outcomeUnchanged
 	default:
 		r.Outcome = outcomeDone
