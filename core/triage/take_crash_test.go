@@ -69,7 +69,7 @@ func main() {
 			_, err = operator.Discard(ctx, id, "")
 			check(err)
 		}
-	case "purge", "reopen":
+	case "discard-many", "reopen":
 		plan, planErr := operator.PlanDiscardOf(ctx, ids)
 		check(planErr)
 		if _, err = operator.DiscardMany(ctx, plan); err == nil {
@@ -155,7 +155,7 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 	t.Parallel()
 	program := operators(t)
 	for do, decision := range map[string]string{
-		"requeue": "requeued", "send": "sent", "return": "put_back", "discard": "discarded", "purge": "discarded", "reopen": "",
+		"requeue": "requeued", "send": "sent", "return": "put_back", "discard": "discarded", "discard-many": "discarded", "reopen": "",
 	} {
 		for _, point := range crashpoint.Triage() {
 			t.Run(do+" "+strings.TrimPrefix(point, "triage:"), func(t *testing.T) {
@@ -173,21 +173,21 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 				ids := m.ids()
 				nth, done := 2, 1 // of three transactions
 				switch do {
-				case "purge":
+				case "discard-many":
 					nth, done = 1, 0 // of one, for all three
 				case "reopen":
-					nth, done = 2, 3 // the purge before is done
+					nth, done = 2, 3 // the discard before is done
 				}
 				if point == "triage:committed" {
-					done = map[string]int{"purge": 3, "reopen": 0}[do]
-					if do != "purge" && do != "reopen" {
+					done = map[string]int{"discard-many": 3, "reopen": 0}[do]
+					if do != "discard-many" && do != "reopen" {
 						done = 2
 					}
 				}
 				m.dies(program, point, nth, do, ids...)
 				want := decision
 				if do == "reopen" {
-					want = "purged"
+					want = "discarded"
 				}
 				require.Equal(t, done, testkit.Count(t, m.store, `select count(*) from dead_letter where decision = $1`, want))
 				require.Equal(t, 3-done, m.waiting())
@@ -198,7 +198,7 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 					require.Equal(t, []int{done, done}, []int{audits, sent})
 				case "discard":
 					require.Equal(t, []int{done, 0}, []int{audits, sent})
-				case "purge":
+				case "discard-many":
 					require.Equal(t, []int{min(done, 1), 0}, []int{audits, sent})
 				}
 				if do == "requeue" {
