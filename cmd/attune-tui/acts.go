@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +83,11 @@ func explain(err error, ran bool) error {
 	case class == store.ClassUnreachable && ran:
 		return fmt.Errorf("the database does not answer, nothing more was done: %w", err)
 	case class == store.ClassUnreachable, class == store.ClassUnknown:
-		return &awayError{text: "the database " + cmp.Or(monitor.Cause(err), "does not answer"), err: err}
+		text := "the database does not answer"
+		if cause := monitor.Cause(err); cause != "" {
+			text += ": it " + cause
+		}
+		return &awayError{text: text, err: err}
 	default:
 		return err
 	}

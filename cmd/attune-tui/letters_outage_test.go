@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,16 +10,6 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
-
-// counted reads a count of the receipt that stands on the screen.
-func (x *terminal) counted(what string) int {
-	x.t.Helper()
-	found := regexp.MustCompile(what + ` (\d+)`).FindStringSubmatch(x.call("capture-pane", "-p"))
-	require.NotNil(x.t, found, what)
-	n, err := strconv.Atoi(found[1])
-	require.NoError(x.t, err)
-	return n
-}
 
 // agrees confirms the take of so many messages, by the word where they are many.
 func (x *terminal) agrees(n int) {
@@ -49,8 +37,8 @@ func TestTheBrokerIsCutAmidATake(t *testing.T) {
 	x.agrees(letters)
 	testkit.Eventually(t, func() bool { return u.count(waiting) >= 100 }, wait, "some are taken")
 	way.cut()
-	x.shows("Take: planned")
-	taken, left := x.counted("taken"), x.counted("left")
+	ended := x.reads(`(\d+) of 6000 taken, (\d+) left\.`)
+	taken, left := ended[0], ended[1]
 	require.Equal(t, letters, taken+left, "each is one of the two")
 	require.Positive(t, left)
 	require.Equal(t, taken, u.count(waiting), "what was taken is in the ledger, and nothing else")
@@ -63,11 +51,11 @@ func TestTheBrokerIsCutAmidATake(t *testing.T) {
 
 	way.mend()
 	x.press("Escape")
-	x.hides("Take: planned")
+	x.hides(" of 6000 taken")
 	testkit.Eventually(t, func() bool { there = u.depth(message.QueueDeadLetter); return there >= left }, wait)
 	x.plansTake(there)
 	x.agrees(there)
-	x.shows(fmt.Sprintf("planned %d, taken %d", there, there))
+	x.shows(fmt.Sprintf("%d of %d taken.", there, there))
 	u.holds(message.QueueDeadLetter, 0)
 	require.Equal(t, letters, u.count(waiting))
 	require.Equal(t, letters, u.count(`select count(distinct message_id) from dead_letter`))

@@ -81,7 +81,7 @@ func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	}
 	done := 0
 	for _, x := range two {
-		if x.either("planned 40, taken 40", "is in use by attune-tui "+actor()) {
+		if x.either("40 of 40 taken.", "is in use by attune-tui "+actor()) {
 			done++
 		}
 	}
