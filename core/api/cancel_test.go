@@ -36,21 +36,21 @@ func TestCancelAnswersAsPublished(t *testing.T) {
 		id     int64
 		code   int
 		status string // of the execution in the answer
-		answer map[string]any
+		answer string // code and error of a refusal
 	}{
 		{id: at(attune.StatusRequested), code: 200, status: "cancelled"},
 		{id: at(attune.StatusScheduling), code: 200, status: "cancelled"},
 		{id: running, code: 200, status: "canceling"},
 		{id: running, code: 200, status: "canceling"},
-		{id: at(attune.StatusCompleted), code: 409, answer: map[string]any{"code": "CONFLICT", "error": "Execution %d is in status 'completed' and cannot be cancelled"}},
-		{id: at(attune.StatusAbandoned), code: 409, answer: map[string]any{"code": "CONFLICT", "error": "Execution %d is in status 'abandoned' and cannot be cancelled"}},
-		{id: 999_999, code: 404, answer: map[string]any{"code": "NOT_FOUND", "error": "Execution with ID %d not found"}},
+		{id: at(attune.StatusCompleted), code: 409, answer: "CONFLICT Execution %d is in status 'completed' and cannot be cancelled"},
+		{id: at(attune.StatusAbandoned), code: 409, answer: "CONFLICT Execution %d is in status 'abandoned' and cannot be cancelled"},
+		{id: 999_999, code: 404, answer: "NOT_FOUND Execution with ID %d not found"},
 	} {
 		code, answer := call(t, handler, http.MethodPost, fmt.Sprintf("/api/v1/executions/%d/cancel", c.id), "", "")
 		require.Equal(t, c.code, code, answer)
-		if c.answer != nil {
-			c.answer["error"] = fmt.Sprintf(c.answer["error"].(string), c.id)
-			require.Equal(t, c.answer, answer)
+		if c.answer != "" {
+			require.Len(t, answer, 2)
+			require.Equal(t, fmt.Sprintf(c.answer, c.id), fmt.Sprint(answer["code"], " ", answer["error"]))
 			continue
 		}
 		require.InDelta(t, c.id, jq(t, answer, ".data.id"), 0)

@@ -183,11 +183,7 @@ func (e *Engine) assemble(version string) {
 	}, e.query, e.hot.Submit, e.relay, e.logger, loopMetrics)
 	e.report = newReplica(e, version, loopMetrics)
 	e.loops["replica"] = e.report.Loop
-	view := monitor.New(monitor.Config{
-		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
-		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, SilentReplicas: e.cfg.Retention.SilentReplicas,
-		ActionRetries: retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
-	}, monitor.Deps{Store: e.query})
+	view := e.monitor()
 	gauges := gauge.New(gauge.Deps{Reader: view, Logger: e.logger, Metrics: loopMetrics})
 	e.registry.MustRegister(gauges)
 	e.loops["queue gauges"], e.loops["outbox"] = gauges.Loop, e.relay.Sweep()
@@ -222,6 +218,15 @@ func (e *Engine) assemble(version string) {
 		e.services.Add("timeouts", orphans)
 	}
 	e.guards(view, loopMetrics)
+}
+
+// monitor makes the read side of HTTP and of the metrics of queues.
+func (e *Engine) monitor() *monitor.Monitor {
+	return monitor.New(monitor.Config{
+		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout, MaxQueued: e.cfg.Executor.Queue.MaxQueueLength,
+		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout, SilentReplicas: e.cfg.Retention.SilentReplicas,
+		ActionRetries: retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
+	}, monitor.Deps{Store: e.query})
 }
 
 // course is what the steps of a round depend on.

@@ -54,7 +54,7 @@ func newOperator(t *testing.T, b *bundle, change func(*config.Config)) *operator
 	}
 	o := &operator{bundle: b, t: t, change: change, home: t.TempDir()}
 	o.sleep = func(string) bool { return false }
-	o.docker = func(args string) string { return "" }
+	o.docker = func(string) string { return "" }
 	o.start()
 	t.Cleanup(func() { o.stop() })
 	o.prepare()
@@ -158,8 +158,7 @@ func (o *operator) run(line string) string {
 	var errorText bytes.Buffer
 	cmd.Stderr = &errorText
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
+	if _, failed := errors.AsType[*exec.ExitError](err); !failed {
 		require.NoError(o.t, err, line)
 	}
 	o.code = cmd.ProcessState.ExitCode()
@@ -178,10 +177,11 @@ func section(t *testing.T, document, heading string) string {
 	return strings.TrimSuffix(text, "\n") + "\n"
 }
 
-// lines returns the command lines of a section, without its comments.
-func lines(t *testing.T, document, heading string) (list []string) {
+// lines returns the command lines of a section about the time to live of worker queues,
+// without its comments.
+func lines(t *testing.T, heading string) (list []string) {
 	t.Helper()
-	for line := range strings.Lines(section(t, document, heading)) {
+	for line := range strings.Lines(section(t, ttlDocument, heading)) {
 		if !strings.HasPrefix(line, "#") {
 			list = append(list, strings.TrimSuffix(line, "\n"))
 		}
@@ -193,9 +193,9 @@ func lines(t *testing.T, document, heading string) (list []string) {
 // behind them, which say what they should print.
 type step struct{ title, command, should string }
 
-func steps(t *testing.T, document, heading string) (list []step) {
+func steps(t *testing.T) (list []step) {
 	t.Helper()
-	for line := range strings.Lines(section(t, document, heading)) {
+	for line := range strings.Lines(section(t, ttlDocument, "Manual Test: Verify TTL Expiration")) {
 		text, comment := strings.CutPrefix(line, "# ")
 		switch {
 		case comment && strings.HasPrefix(text, fmt.Sprint(len(list)+1)+". "):

@@ -132,7 +132,7 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 // manualTest runs the six steps and asserts what the document says of each.
 func (o *operator) manualTest(t *testing.T, fail, by string, ttl bool) {
 	t.Helper()
-	for i, s := range steps(t, ttlDocument, "Manual Test: Verify TTL Expiration") {
+	for i, s := range steps(t) {
 		if strings.HasPrefix(s.command, "rabbitmqadmin ") {
 			needs(t, "rabbitmqadmin")
 		}
@@ -181,7 +181,7 @@ func TestPublishedLinesNeedTheirToken(t *testing.T) {
 	b.untilStatus(t, attune.StatusCompleted, parent)
 	testkit.Exec(t, b.store, `INSERT INTO identity (id, login) VALUES (77, 'ann')`)
 	o.env = append(o.env, "TOKEN="+accessToken(t, secret, 77))
-	all := steps(t, ttlDocument, "Manual Test: Verify TTL Expiration")
+	all := steps(t)
 	var answer struct {
 		Data struct {
 			ID       int64 `json:"id"`
@@ -234,17 +234,17 @@ func TestPublishedLinesOfOperators(t *testing.T) {
 		testkit.Eventually(t, func() bool { return wanted.MatchString(o.run(line)) }, 30*time.Second, "%s prints %s", line, pattern)
 	}
 
-	watch := lines(t, ttlDocument, "Monitoring")
+	watch := lines(t, "Monitoring")
 	until(watch[0], `\| attune\.dlx\.queue +\| 0 +\|`)
 	require.Contains(t, o.run(watch[1]), fmt.Sprintf(`"id":%d,`, id))
 
-	rate := lines(t, ttlDocument, "High DLQ Rate")
+	rate := lines(t, "High DLQ Rate")
 	require.Contains(t, o.run(rate[0]), "worker-shell")
 	o.run(rate[1])
 	require.Regexp(t, `worker-shell\W+active\W+2`, o.run(rate[2]))
 	until(rate[3], `\| worker\.1\.executions +\| 0 +\|`)
 
-	handler := lines(t, ttlDocument, "DLQ Not Processing")
+	handler := lines(t, "DLQ Not Processing")
 	require.Contains(t, o.run(handler[0]), "executor")
 	require.Contains(t, o.run(handler[1]), fmt.Sprintf("Received dead letter for execution %d", id))
 	file := filepath.Join(o.home, "config.docker.yaml")
@@ -253,7 +253,7 @@ func TestPublishedLinesOfOperators(t *testing.T) {
 	o.run(handler[3])
 	until(watch[0], `attune\.dlx\.queue`)
 
-	expiring := lines(t, ttlDocument, "Messages Not Expiring")
+	expiring := lines(t, "Messages Not Expiring")
 	o.run(expiring[0])
 	require.NotZero(t, o.code, "rabbitmqadmin cannot show a queue; it lists them")
 	require.Regexp(t, `"x-dead-letter-exchange": "attune.dlx", "x-message-ttl": 500`,
@@ -261,13 +261,13 @@ func TestPublishedLinesOfOperators(t *testing.T) {
 	o.run(expiring[1])
 	until(watch[0], `attune\.dlx\.queue`)
 
-	for _, line := range lines(t, ttlDocument, "View DLQ Messages") {
+	for _, line := range lines(t, "View DLQ Messages") {
 		require.Contains(t, o.run(line), "No items", "the handler has taken it into the ledger")
 	}
-	o.run(lines(t, ttlDocument, "Manually Purge DLQ")[0])
+	o.run(lines(t, "Manually Purge DLQ")[0])
 	require.Zero(t, o.code)
 
-	adjust := lines(t, ttlDocument, "Adjust TTL Without Restart")
+	adjust := lines(t, "Adjust TTL Without Restart")
 	for _, line := range adjust[:2] {
 		o.run(line)
 		require.Zero(t, o.code, line)
