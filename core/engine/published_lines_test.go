@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -23,6 +24,7 @@ const (
 	ttlDocument          = "worker-queue-ttl"
 	availabilityDocument = "worker-availability"
 	heartbeatsDocument   = "worker-heartbeats"
+	queuesDocument       = "queues-and-policies"
 )
 
 // quickSilence has workers missed after four seconds, so that a machine that is busy
@@ -331,6 +333,55 @@ func TestPublishedStatementsAboutHeartbeats(t *testing.T) {
 	require.Zero(t, o.code)
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM worker`), "the one of ten days ago is gone")
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, kept), "what it ran stays")
+}
+
+// The statements of the document about queues, as they are written, while one of three
+// executions runs and two wait.
+func TestPublishedStatementsAboutQueues(t *testing.T) {
+	t.Parallel()
+	b := setupOn(t, testkit.AdoptedDatabase(t))
+	action := testkit.Action(t, b.store, "demo.one")
+	testkit.Policy(t, b.store, action, 1)
+	finish := make(chan struct{})
+	b.fake(t, func(f *testkit.FakeWorkerConfig) {
+		f.Behave = func(ctx context.Context, _ testkit.Job) testkit.Answer {
+			select {
+			case <-ctx.Done():
+			case <-finish:
+			}
+			return testkit.Answer{}
+		}
+	})
+	o := newOperator(t, b, nil)
+	ids := b.request(t, "demo.one", 3, `{}`)
+	statement := func(heading string) string {
+		text := section(t, queuesDocument, heading)
+		if !strings.HasPrefix(text, "psql") {
+			text = "psql -c \"" + text + "\""
+		}
+		return strings.ReplaceAll(text, "<action_id>", fmt.Sprint(action.ID))
+	}
+	until := func(heading, pattern string) {
+		t.Helper()
+		wanted := regexp.MustCompile(pattern)
+		testkit.Eventually(t, func() bool { return wanted.MatchString(o.run(statement(heading))) }, 30*time.Second, "%s", pattern)
+		require.Zero(t, o.code)
+	}
+	until("Active queues", fmt.Sprintf(`\b%d\W+2\W+1\W+1\b`, action.ID))
+	until("Queue Not Progressing", `running`)
+	for _, id := range ids {
+		require.Regexp(t, fmt.Sprintf(`\b%d\W+(running|requested)`, id), o.run(statement("Queue Not Progressing")))
+	}
+	require.Regexp(t, `\b2\W+1\W+2\b`, o.run(statement("Memory Exhaustion")))
+	require.NotContains(t, o.run(statement("Stuck queues")), "demo.one")
+	stuck := regexp.MustCompile(`demo\.one\W+2\W+1`)
+	testkit.Eventually(t, func() bool { // the engine may write the row once more
+		testkit.Exec(t, b.store, `UPDATE queue_stats SET last_updated = now() - interval '11 minutes'`)
+		return stuck.MatchString(o.run(statement("Stuck queues")))
+	}, 30*time.Second)
+	close(finish)
+	b.untilStatus(t, attune.StatusCompleted, ids...)
+	until("Queue throughput", `demo\.one\W+3\W+3\W+100\b`)
 }
 
 // accessToken is a token of a person, as the published API issues it.
