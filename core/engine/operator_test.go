@@ -38,10 +38,17 @@ type operator struct {
 	env    []string
 	id     string // of the execution that the lines speak of
 
-	docker func(args string) string  // what docker prints
-	sleep  func(seconds string) bool // false fails the line
+	docker func(args string) string // what docker prints
+	sleep  func(seconds string)     // returns when the pause is over
+	calls  chan call                // of docker and sleep, which the test's own goroutine answers
 
 	code int // the exit code of the last line
+}
+
+// call is one call of a program that the test stands for.
+type call struct {
+	program, args string
+	answer        chan string
 }
 
 // operator starts a replica on an adopted database and prepares a shell.
@@ -52,9 +59,7 @@ func newOperator(t *testing.T, b *bundle, change func(*config.Config)) *operator
 			t.Skipf("%s is missing, which the published lines use", program)
 		}
 	}
-	o := &operator{bundle: b, t: t, change: change, home: t.TempDir()}
-	o.sleep = func(string) bool { return false }
-	o.docker = func(string) string { return "" }
+	o := &operator{bundle: b, t: t, change: change, home: t.TempDir(), calls: make(chan call)}
 	o.start()
 	t.Cleanup(func() { o.stop() })
 	o.prepare()
@@ -84,21 +89,23 @@ func (o *operator) stop() {
 // prepare points the programs to the servers of the test and puts docker and sleep in
 // front of those of the machine.
 func (o *operator) prepare() {
-	answer := func(handle func(args string) (string, bool)) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			args, err := io.ReadAll(r.Body)
-			text, ok := handle(string(args))
-			if err != nil || !ok {
-				w.WriteHeader(http.StatusInternalServerError)
-			}
-			_, _ = io.WriteString(w, text) // the shell has gone when this fails
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		args, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the program was ended
 		}
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/docker", answer(func(args string) (string, bool) { return o.docker(args), true }))
-	mux.Handle("/sleep", answer(func(args string) (string, bool) { return "", o.sleep(args) }))
-	mux.Handle("/psql", answer(o.query))
-	server := httptest.NewServer(mux)
+		c := call{program: r.URL.Path, args: string(args), answer: make(chan string, 1)}
+		select {
+		case o.calls <- c:
+		case <-r.Context().Done():
+			return
+		}
+		select {
+		case text := <-c.answer:
+			_, _ = io.WriteString(w, text) // the program has gone when this fails
+		case <-r.Context().Done():
+		}
+	}))
 	o.t.Cleanup(server.Close)
 	bin := filepath.Join(o.home, "bin")
 	require.NoError(o.t, os.Mkdir(bin, 0o755))
@@ -124,26 +131,41 @@ func (o *operator) prepare() {
 		"PGDATABASE="+database.Database, "PGOPTIONS=-c search_path="+testkit.Schema)
 }
 
+// stand does what a program that the test stands for would do.
+func (o *operator) stand(c call) string {
+	switch c.program {
+	case "/docker":
+		return o.docker(c.args)
+	case "/sleep":
+		o.sleep(c.args)
+		return ""
+	default:
+		text, err := o.query(c.args)
+		require.NoError(o.t, err, c.args)
+		return text
+	}
+}
+
 // query runs a statement where psql is missing; its rows are one text each.
-func (o *operator) query(statement string) (string, bool) {
+func (o *operator) query(statement string) (string, error) {
 	conn, err := pgx.Connect(o.t.Context(), o.Database)
 	if err != nil {
-		return err.Error(), false
+		return "", err
 	}
 	defer func() { _ = conn.Close(context.Background()) }() // the process that asked has its answer
 	if _, err := conn.Exec(o.t.Context(), "SET search_path = "+testkit.Schema); err != nil {
-		return err.Error(), false
+		return "", err
 	}
 	rows, err := conn.Query(o.t.Context(), statement)
 	if err != nil {
-		return err.Error(), false
+		return "", err
 	}
 	var text strings.Builder
 	for rows.Next() {
 		values, _ := rows.Values() // rows.Err has the error
 		fmt.Fprintln(&text, values...)
 	}
-	return text.String(), rows.Err() == nil
+	return text.String(), rows.Err()
 }
 
 // run runs a line and returns what it prints.
@@ -155,15 +177,25 @@ func (o *operator) run(line string) string {
 	}
 	cmd := exec.CommandContext(o.t.Context(), "bash", "-c", line)
 	cmd.Dir, cmd.Env = o.home, o.env
-	var errorText bytes.Buffer
-	cmd.Stderr = &errorText
-	out, err := cmd.Output()
-	if _, failed := errors.AsType[*exec.ExitError](err); !failed {
-		require.NoError(o.t, err, line)
+	var out, errorText bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errorText
+	require.NoError(o.t, cmd.Start(), line)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case c := <-o.calls:
+			c.answer <- o.stand(c)
+		case err := <-ended:
+			if _, failed := errors.AsType[*exec.ExitError](err); !failed {
+				require.NoError(o.t, err, line)
+			}
+			running = false
+		}
 	}
 	o.code = cmd.ProcessState.ExitCode()
-	o.t.Logf("$ %s\n%s%s", line, out, errorText.String())
-	return string(out)
+	o.t.Logf("$ %s\n%s%s", line, out.String(), errorText.String())
+	return out.String()
 }
 
 // section returns the lines under a heading of a published document.

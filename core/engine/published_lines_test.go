@@ -106,15 +106,15 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 				c.stop(t, b, workers)
 				return ""
 			}
-			o.sleep = func(seconds string) bool {
+			o.sleep = func(seconds string) {
 				if testkit.Slow() {
 					pause, err := time.ParseDuration(seconds + "s")
+					require.NoError(t, err)
 					select {
 					case <-t.Context().Done():
-						return false
 					case <-time.After(pause):
-						return err == nil
 					}
+					return
 				}
 				var id int64
 				_, err := fmt.Sscan(o.id, &id)
@@ -124,7 +124,6 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 					b.silent(t)
 				}
 				testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, 30*time.Second)
-				return true
 			}
 			o.manualTest(t, c.fail, c.by, c.ttl)
 		})
