@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,8 +161,17 @@ func (r AlertRule) Words() (summary, hint string) {
 	return summary, hint
 }
 
-// Fill writes a value where a text has a placeholder.
+// counted is a choice of words by the value: {letter waits|letters wait}.
+var counted = regexp.MustCompile(`\{([^{}|]*)\|([^{}|]*)\}`)
+
+// Fill writes a value where a text has a placeholder, and of {one|many} the first if the
+// value is 1.
 func Fill(text, target, value, limit, detail string) string {
+	words := "$2"
+	if value == "1" {
+		words = "$1"
+	}
+	text = counted.ReplaceAllString(text, words)
 	text = strings.NewReplacer("{target}", target, "{value}", value, "{limit}", limit, "{detail}", detail).Replace(text)
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), ":"))
 }

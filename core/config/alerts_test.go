@@ -106,3 +106,13 @@ func TestTheHeartbeatRuleFollowsTheHeartbeat(t *testing.T) {
 	cfg = load(t, "executor: { heartbeat_interval: 10 }\nalerts: { worker_heartbeat: { above: 300 } }\n")
 	require.InDelta(t, 300, cfg.Alerts["worker_heartbeat"].Above, 0)
 }
+
+// TestATextOfOneAgrees: a text names one thing as one.
+func TestATextOfOneAgrees(t *testing.T) {
+	t.Parallel()
+	m, ok := config.MeasureNamed("dead_letter_depth")
+	require.True(t, ok)
+	require.Equal(t, "1 dead letter waits", config.Fill(m.Summary, "", "1", "", ""))
+	require.Equal(t, "11 dead letters wait", config.Fill(m.Summary, "", "11", "", ""))
+	require.Equal(t, "{{ $value }} dead letters wait", config.Fill(m.Summary, "", "{{ $value }}", "", ""))
+}

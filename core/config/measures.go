@@ -27,7 +27,7 @@ var measures = []Measure{
 		Name: "dead_letter_depth", Unit: UnitCount, View: "dlq", Series: "max(attune_dead_letter_queue_depth)",
 		About:   "Dead letters that nobody has dealt with: those in the broker's queue and those in the ledger that wait for a person. Up to 10 is well, above 100 is critical.",
 		Why:     "Each is work that did not happen, or a report that was not heard.",
-		Summary: "{value} dead letters wait",
+		Summary: "{value} dead {letter waits|letters wait}",
 		Hint:    "{detail}",
 	},
 	{
@@ -219,7 +219,7 @@ var measures = []Measure{
 		Name: "suspect_seconds", Unit: UnitSeconds, Each: "worker", View: "workers",
 		About:   "How long a worker has been suspect: the broker returned what it was handed.",
 		Why:     "It is given nothing until its queue takes messages again.",
-		Summary: "{target} suspect, given nothing",
+		Summary: "{target} suspect, no new work",
 		Hint:    "{detail}",
 	},
 	{

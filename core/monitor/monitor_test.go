@@ -128,7 +128,7 @@ func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
 	require.WithinDuration(t, *w.SuspectSince, *found[0].Since, time.Millisecond)
 	found[0].Since = nil
 	require.Equal(t, []Finding{{
-		Level: LevelWarning, Target: "workers", Filter: "mute", Text: "mute suspect, given nothing", Hint: "its queue is gone", Rule: "worker_suspect",
+		Level: LevelWarning, Target: "workers", Filter: "mute", Text: "mute suspect, no new work", Hint: "its queue is gone", Rule: "worker_suspect",
 		About: "mute",
 	}}, found)
 

@@ -49,7 +49,7 @@ func (w Worker) judge(at time.Time, staleAfter time.Duration, q *BrokerQueue) Ju
 	case w.silent(at, staleAfter):
 		return Judgement{Health: WorkerStale, By: ByHeartbeat, Why: w.silence(at, staleAfter)}
 	case w.SuspectSince != nil: // the engine's word on the queue, and it knows more of it
-		return Judgement{Health: WorkerSuspect, By: ByBroker, Why: "given nothing: " + cmp.Or(w.SuspectReason, "its queue took nothing")}
+		return Judgement{Health: WorkerSuspect, By: ByBroker, Why: "no new work: " + cmp.Or(w.SuspectReason, "its queue took nothing")}
 	}
 	if why := w.deaf(q); why != "" {
 		return Judgement{Health: WorkerDeaf, By: ByBroker, Why: why}

@@ -274,7 +274,7 @@ func (w *wiring) letters() Check {
 		c.Status, c.Text = CheckUnknown, "the broker has not counted the consumers of "+q.Name+" yet"
 	case *q.Consumers == 0:
 		c.Status, c.Text = CheckProblem, "nobody consumes "+q.Name+": dead letters pile up and nobody decides about them"
-		c.Fix = "start a replica: attune-executor serve"
+		c.Fix = "start a replica (attune-executor serve) with message_queue.rabbitmq.dead_letter.enabled: true"
 	case q.TTL != nil || q.MaxLength != nil || q.MaxBytes != nil:
 		c.Status, c.Text = CheckWarning, q.Name+" has a time to live or a length: letters that nobody took in time are deleted"
 		c.Fix = "take the setting away; handled letters are in the ledger, and only the waiting ones are in the queue"

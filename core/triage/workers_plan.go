@@ -96,13 +96,13 @@ func (p *WorkerPlan) effects() {
 	switch {
 	case now.Unstarted == 0 || p.Act == UncordonWorker:
 	case p.Act == CordonWorker:
-		add("%s.", counted(now.Unstarted, "execution has not begun and stays with it", "executions have not begun and stay with it"))
+		add("%s.", counted(now.Unstarted, "waiting execution stays with it", "waiting executions stay with it"))
 	case !now.Fences:
 		add("%s: it does not refuse outdated hand-overs, so nothing can be moved away safely.",
-			counted(now.Unstarted, "execution has not begun and stays with it", "executions have not begun and stay with it"))
+			counted(now.Unstarted, "waiting execution stays with it", "waiting executions stay with it"))
 	default:
 		add("%s within seconds.",
-			counted(now.Unstarted, "execution has not begun and goes to another worker", "executions have not begun and go to other workers"))
+			counted(now.Unstarted, "waiting execution moves to another worker", "waiting executions move to other workers"))
 		if p.Alone > 0 {
 			add("No other worker can take %d of them now: they stay until one can, or until executor.scheduled_timeout.", p.Alone)
 		}

@@ -233,7 +233,7 @@ func TestAPlanOfADrainSaysWhoCanTakeOver(t *testing.T) {
 	require.EqualValues(t, 1, plan.Alone)
 	require.Equal(t, []string{"python"}, plan.Last)
 	require.Equal(t, []string{
-		"2 executions run there and go on to their ends.", "3 executions have not begun and go to other workers within seconds.",
+		"2 executions run there and go on to their ends.", "3 waiting executions move to other workers within seconds.",
 	}, plan.Effects[:2])
 	require.Contains(t, plan.Effects[2], "No other worker can take 1 of them now")
 	require.Contains(t, plan.Effects[3], "the last worker that is given work for python")

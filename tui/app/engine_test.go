@@ -63,11 +63,11 @@ func TestASuspectedWorkerIsNotShownAsWell(t *testing.T) {
 	b := started(t, s, 140, 40)
 	frame := strings.Join(b.frame(), "\n")
 	require.Contains(t, frame, "  1 suspect · 1 cordoned")
-	require.Contains(t, frame, w.Name+" suspect, given nothing")
+	require.Contains(t, frame, w.Name+" suspect, no new work")
 	b.run(b.goTo(keymap.InWorkers))
 	frame = strings.Join(b.frame(), "\n")
 	require.Contains(t, frame, "✗ "+w.Name)
-	require.Contains(t, frame, "suspect for 2m00s, given nothing: its queue is gone")
+	require.Contains(t, frame, "suspect for 2m00s, no new work: its queue is gone")
 }
 
 func TestTheSnapshotHasTheReplicas(t *testing.T) {

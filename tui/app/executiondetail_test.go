@@ -89,7 +89,7 @@ func TestTheTimelineSaysWhoAskedAndWhyItEnded(t *testing.T) {
 		want   string
 	}{
 		"a task":     {nil, "task fetch[3] of 884050"},
-		"its worker": {nil, "worker 7 worker-node-02"},
+		"its worker": {nil, "on worker-node-02 (id 7)"},
 		"it expired": {nil, "▲ waited the full TTL, never started"},
 		"a child":    {func(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Of(884301).Task = "" }, "started by 884050"},
 		"a rule":     {func(d *monitor.ExecutionDetail, f *monitor.Family) { d.Parent, f.Of(884301).Task = nil, "" }, "rule nightly.start"},
@@ -99,7 +99,7 @@ func TestTheTimelineSaysWhoAskedAndWhyItEnded(t *testing.T) {
 		"a retry": {func(d *monitor.ExecutionDetail, _ *monitor.Family) {
 			d.Original, d.RetryReason = ptr(884200), "manual_retry"
 		}, "retry of 884200: manual_retry"},
-		"another one": {func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Timeline[1].Worker = ptr(9) }, "worker 9"},
+		"another one": {func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Timeline[1].Worker = ptr(9) }, "on worker 9"},
 		"never begun": {func(d *monitor.ExecutionDetail, f *monitor.Family) { d.Reason, f.Letters = "worker lost", nil }, "never started"},
 		"its letter":  {func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Reason = "" }, "waited the full TTL"},
 	} {

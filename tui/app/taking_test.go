@@ -118,6 +118,13 @@ func TestTheFootSaysHowManyMatch(t *testing.T) {
 	b = started(t, huge(monitor.MatchBound+5), 100, 30)
 	b.press("3")
 	require.Contains(t, b.View(), " 200 of 10\u2009000+ loaded")
+	b = started(t, huge(201), 100, 30)
+	b.press("3")
+	require.Contains(t, b.View(), " 200 of 201 loaded, more below")
+	b.source.list = b.source.list[:200]
+	b.send(dueMsg{feed: screen.FeedMatches, gen: b.chain(screen.FeedMatches).gen})
+	require.Contains(t, b.View(), " 200 loaded")
+	require.NotContains(t, b.View(), "more below", "a full page may be all")
 	b = started(t, huge(9), 100, 30)
 	b.press("3")
 	require.Contains(t, b.View(), " 9 loaded")

@@ -28,7 +28,7 @@ func (o *Operator) planWorker(ctx context.Context, order act.Order) (*act.Plan, 
 		return plan, nil
 	}
 	plan.Lines = append(plan.Lines, line(act.Plain, "%s", sentence("it "+planned.Says)),
-		line(act.Note, "%d running there, %d handed to it and not begun.", now.Running, now.Unstarted))
+		line(act.Note, "%s", hasNow(now.Running, now.Unstarted)))
 	for _, effect := range planned.Effects {
 		plan.Lines = append(plan.Lines, line(act.Plain, "%s", effect))
 	}
@@ -37,7 +37,7 @@ func (o *Operator) planWorker(ctx context.Context, order act.Order) (*act.Plan, 
 			plan.Lines = append(plan.Lines, line(act.Note, "… and %d more workers", len(planned.Takers)-i))
 			break
 		}
-		plan.Lines = append(plan.Lines, line(act.Note, "  %s can take %d of them, it has room for %d", taker.Name, taker.Executions, taker.Room))
+		plan.Lines = append(plan.Lines, line(act.Note, "  %s can take %d of them", taker.Name, taker.Executions))
 	}
 	if planned.Alone > 0 || len(planned.Last) > 0 {
 		plan.Word = now.Name // work would wait or fail for want of it
@@ -72,6 +72,18 @@ func (o *Operator) workerDesk(ctx context.Context, which triage.WorkerAct) (*tri
 	return o.cfg.WithBroker(ctx)
 }
 
+// hasNow says what a worker has.
+func hasNow(running, waiting int64) string {
+	text := "It runs nothing"
+	if running > 0 {
+		text = "It runs " + counted(running, "execution", "executions")
+	}
+	if waiting == 0 {
+		return text + "; none waits at it."
+	}
+	return text + "; " + counted(waiting, "waits at it and has not started.", "wait at it and have not started.")
+}
+
 func workerReceipt(r *triage.WorkerReceipt) *act.Receipt {
 	if r == nil {
 		return nil
@@ -89,7 +101,7 @@ func workerReceipt(r *triage.WorkerReceipt) *act.Receipt {
 	case !r.Settled:
 		receipt.Lines = append(receipt.Lines, line(act.Warn, "What was being decided may still be handed to it, for some seconds."))
 	}
-	receipt.Lines = append(receipt.Lines, line(act.Plain, "%d running there, %d not begun.", r.After.Running, r.After.Unstarted))
+	receipt.Lines = append(receipt.Lines, line(act.Plain, "%s", hasNow(r.After.Running, r.After.Unstarted)))
 	receipt.Next = "A, then u gives it work again"
 	if r.Act == triage.DrainWorker && r.After.Running > 0 {
 		receipt.Next = fmt.Sprintf("it is empty when %s; then its process can be stopped", counted(r.After.Running, "execution has ended", "executions have ended"))

@@ -183,6 +183,15 @@ var tries = map[screen.View]string{
 
 func (v *Alerts) try(a *monitor.Alert) string {
 	text := tries[screen.View(a.View)]
+	if w, at := v.worker(a.Target); a.Of == "worker" && w != nil {
+		switch v.env.Judge(w, at).Health {
+		case monitor.WorkerStale, monitor.WorkerInactive:
+			text = "enter shows the worker · if its process is gone, A forgets it"
+		case monitor.WorkerDraining, monitor.WorkerCordoned:
+			text = "enter shows the worker · A gives it work again"
+		default:
+		}
+	}
 	if a.Of == "worker" || a.Of == "queue" {
 		text += " · o leads to its executions and dead letters"
 	}

@@ -7,7 +7,6 @@
 package deadletters
 
 import (
-	"strconv"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
@@ -84,7 +83,7 @@ func (v *DeadLetters) Title() (left, right string) {
 		order = "waiting first"
 	}
 	right = screen.ListTitle(order, v.problems, v.Filter()) + " · "
-	return "DLQ " + monitor.DeadLetterQueue, right + "verdict = what R would do · " + strconv.Itoa(len(v.rows)) + v.env.Mark(screen.FeedDeadLetters)
+	return "DLQ " + monitor.DeadLetterQueue, right + v.env.Plural(int64(len(v.rows)), "dead letter", "dead letters") + " · VERDICT: what R would do" + v.env.Mark(screen.FeedDeadLetters)
 }
 
 // SetFilter shows only what matches.

@@ -23,9 +23,9 @@ func (x *Execution) remark(d *monitor.ExecutionDetail, i int) string {
 	case s.Worker == nil:
 		return ""
 	case d.WorkerID != nil && *d.WorkerID == *s.Worker && d.WorkerName != "":
-		return "worker " + strconv.FormatInt(*s.Worker, 10) + " " + widget.Clean(d.WorkerName)
+		return "on " + widget.Clean(d.WorkerName) + " (id " + strconv.FormatInt(*s.Worker, 10) + ")"
 	default:
-		return "worker " + strconv.FormatInt(*s.Worker, 10)
+		return "on worker " + strconv.FormatInt(*s.Worker, 10)
 	}
 }
 

@@ -310,11 +310,15 @@ func (x *Executions) empty() []string {
 
 func (x *Executions) summary() string {
 	e := x.env
+	n, more := x.matches(), x.pages.Next() != 0
+	if n != nil && !n.Count.AtLeast && n.Count.Value <= int64(len(x.rows)) {
+		more = false // the page is full, and nothing follows
+	}
 	text := " " + e.Num(int64(len(x.rows))) + " loaded"
-	if n := x.matches(); n != nil && x.pages.Next() != 0 {
+	if n != nil && more {
 		text = " " + e.Num(int64(len(x.rows))) + " of " + e.Count(n.Count) + e.Mark(screen.FeedMatches) + " loaded"
 	}
-	if x.pages.Next() != 0 {
+	if more {
 		text += ", more below: G loads them"
 	}
 	switch d := e.Data.Executions; {

@@ -216,7 +216,7 @@ func owns(e *screen.Env, s *Subject) string {
 func Warnings(e *screen.Env, s *Subject) []string {
 	var lines []string
 	if s.Health == monitor.WorkerSuspect {
-		lines = append(lines, e.Paint(theme.Warn, " ▲ suspect for "+e.AgeOf(s.Worker.SuspectSince)+", given nothing: "+orDash(s.Worker.SuspectReason)))
+		lines = append(lines, e.Paint(theme.Warn, " ▲ suspect for "+e.AgeOf(s.Worker.SuspectSince)+", no new work: "+orDash(s.Worker.SuspectReason)))
 	}
 	switch {
 	case s.Overruled == "":

@@ -316,7 +316,7 @@ func (v *Workers) note(r row) string {
 	case r.seen.Health == monitor.WorkerDeaf:
 		return "consumes nothing"
 	case r.seen.Health == monitor.WorkerUnhealthy:
-		return strings.TrimSpace("given nothing: " + r.seen.Why)
+		return strings.TrimSpace("no new work: " + r.seen.Why)
 	case r.seen.Health == monitor.WorkerDegraded:
 		return strings.TrimSpace("used last: " + r.seen.Why)
 	case r.seen.Health == monitor.WorkerStale, r.seen.Health == monitor.WorkerSuspect:

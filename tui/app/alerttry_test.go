@@ -1,0 +1,32 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/monitor"
+)
+
+// TestAnAlertAboutAWorkerSaysWhatHelps: one that is gone is not drained, and one that
+// drains is given work again.
+func TestAnAlertAboutAWorkerSaysWhatHelps(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(w *monitor.Worker){
+		"if its process is gone, A forgets it": func(w *monitor.Worker) { w.Heartbeat = ago(monitor.DefaultStaleAfter * 10) },
+		"A gives it work again":                func(w *monitor.Worker) { w.Cordoned, w.Draining = true, true },
+		"A drains it or gives":                 func(*monitor.Worker) {},
+	} {
+		source := sample()
+		w := source.overview.WorkerList[0]
+		w.Heartbeat, w.Status, w.Cordoned, w.Draining = &frozen, "active", false, false
+		change(&w)
+		source.overview.WorkerList = []monitor.Worker{w}
+		source.workers.List = []monitor.Worker{w}
+		alert := &source.alerts.Open[0]
+		alert.Of, alert.Target, alert.View = "worker", w.Name, "workers"
+		b := started(t, source, 140, 40)
+		b.press("7")
+		require.Contains(t, b.View(), want)
+	}
+}
