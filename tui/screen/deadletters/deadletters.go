@@ -7,7 +7,6 @@
 package deadletters
 
 import (
-
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
