@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// TestExecutionsOfOneCustomerAreCancelledByKeys: of 1,000 that wait, the 60 of tenant t7
-// in a range of ids are marked and cancelled, and no other.
+// TestExecutionsOfOneCustomerAreCancelledByKeys: of 1,000 that wait, the 300 of tenant t7
+// are cancelled and no other: first those in a range of ids, then the rest.
 func TestExecutionsOfOneCustomerAreCancelledByKeys(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
@@ -37,4 +37,14 @@ func TestExecutionsOfOneCustomerAreCancelledByKeys(t *testing.T) {
 	x.types("cancel 60", "Cancel 60 executions")
 	require.Equal(t, 60, testkit.Count(t, st, `select count(*) from execution where status = 'cancelled'`))
 	require.Equal(t, 60, testkit.Count(t, st, `select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = 't7' and id <= 200`))
+	x.press("/", "C-u")
+	x.call("send-keys", "-l", "status:requested param.tenant:t7")
+	x.press("Enter")
+	x.shows("200 of 240 loaded")
+	x.press("*")
+	x.shows("240 marked")
+	x.plansMarked(act.CancelExecution, "Cancel 240 executions")
+	x.types("cancel 240", "Cancel 240 executions")
+	require.Equal(t, 300, testkit.Count(t, st, `select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = 't7'`))
+	require.Equal(t, 700, testkit.Count(t, st, `select count(*) from execution where status = 'requested'`))
 }
