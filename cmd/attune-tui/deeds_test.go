@@ -56,7 +56,7 @@ func (i *house) leadAQueue(x *terminal) {
 
 	i.request("demo.hold", 2)
 	i.becomes(2, waiting)
-	x.plans(act.ClearQueue, "clear queue demo.hold")
+	x.plans(act.ClearQueue, "clear the waiting executions of queue demo.hold")
 	x.press("Enter")
 	x.shows("2 executions in 1 queue")
 	x.runs("Clear demo.hold")

@@ -95,6 +95,20 @@ func Manage(t testing.TB, method, path string, body, answer any) {
 	require.NoError(t, manage(Context(t), ManagementURL(t), method, path, body, answer))
 }
 
+// Cut closes a connection to the shared broker by its name, from the broker's side. It
+// reports whether there was one: the management API lists some that have ended.
+func Cut(t testing.TB, name string) bool {
+	t.Helper()
+	err := manage(Context(t), ManagementURL(t), http.MethodDelete, "/api/connections/"+url.PathEscape(name), nil, nil)
+	if errors.Is(err, errAbsent) {
+		return false
+	}
+	require.NoError(t, err)
+	return true
+}
+
+var errAbsent = errors.New("404 Not Found")
+
 func manage(ctx context.Context, base, method, path string, body, answer any) error {
 	var content io.Reader
 	if body != nil {
@@ -118,6 +132,9 @@ func manage(ctx context.Context, base, method, path string, body, answer any) er
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if response.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%s %s: %w: %s", method, path, errAbsent, raw)
 	}
 	if response.StatusCode >= 300 {
 		return fmt.Errorf("%s %s: %s: %s", method, path, response.Status, raw)

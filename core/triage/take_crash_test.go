@@ -136,8 +136,8 @@ func TestATakeThatIsKilledLosesNothing(t *testing.T) {
 				q, err := m.plain.QueueDeclarePassive(message.QueueDeadLetter, true, false, false, false, nil)
 				require.NoError(t, err)
 				there = q.Messages
-				return there >= letters-rows
-			}, 20*time.Second, "what was in hand is back")
+				return q.Consumers == 0 && there >= letters-rows
+			}, 20*time.Second, "the broker has noticed the death, and what was in hand is back")
 			require.LessOrEqual(t, there, letters-rows+page)
 			require.Equal(t, 1, testkit.Count(t, m.store, `select count(*) from operator_audit where outcome = 'running'`))
 

@@ -307,8 +307,9 @@ func TestConnectionLoss(t *testing.T) {
 		}
 		testkit.Manage(t, "GET", "/api/vhosts/"+vhost+"/connections", nil, &connections)
 		for _, c := range connections {
-			testkit.Manage(t, "DELETE", "/api/connections/"+strings.ReplaceAll(c.Name, " ", "%20"), nil, nil)
-			cut++
+			if testkit.Cut(t, c.Name) {
+				cut++
+			}
 		}
 		return cut >= 4
 	}, patience)
