@@ -66,10 +66,9 @@ export ATTUNE_TEST_DATABASE_URL ATTUNE_TEST_AMQP_URL ATTUNE_TEST_MANAGEMENT_URL
 GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 export GORACE
 
-# The longest come first, so that none of them is the last to run alone.
-[ $# -gt 0 ] || set -- ./cmd/... ./core/proof ./core/engine ./tui/app ./...
+[ $# -gt 0 ] || set -- ./...
 {
-	go test -race -count=1 -p "${TEST_PARALLEL:-3}" -timeout "${TEST_TIMEOUT:-15m}" "$@" 2>&1
+	go test -race -count=1 -p "${TEST_PARALLEL:-2}" -timeout "${TEST_TIMEOUT:-15m}" "$@" 2>&1
 	echo $? >"$status"
 } | tee "$log"
 

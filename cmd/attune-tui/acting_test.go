@@ -89,10 +89,12 @@ func (x *terminal) press(keys ...string) {
 func (x *terminal) shows(text string) {
 	x.t.Helper()
 	var screen string
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
+	pause := 20 * time.Millisecond // each look is a process, which slows down what is waited for
+	for deadline := time.Now().Add(4 * wait); time.Now().Before(deadline); time.Sleep(pause) {
 		if screen = x.call("capture-pane", "-p"); strings.Contains(screen, text) {
 			return
 		}
+		pause = min(pause*5/4, 200*time.Millisecond)
 	}
 	require.Fail(x.t, "the screen never showed "+text, screen)
 }

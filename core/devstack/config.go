@@ -12,7 +12,7 @@ import (
 const (
 	StartTimeoutDefault   = 90 * time.Second
 	StopTimeoutDefault    = 20 * time.Second
-	MaxConnectionsDefault = 300
+	MaxConnectionsDefault = 500
 )
 
 // Config says where a stack lives and how its servers behave.
