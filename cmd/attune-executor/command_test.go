@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/telemetry"
 )
 
@@ -44,6 +46,20 @@ func TestDocumentationNamesEveryCommand(t *testing.T) {
 		for _, child := range cmd.Commands() {
 			require.Regexp(t, "`"+cmd.Name()+" [^`]*"+child.Name(), string(page))
 		}
+	}
+}
+
+// What to do about a database that lets nobody in depends on why.
+func TestADatabaseThatLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	for state, says := range map[string]string{
+		"53300": "has no connection left (FATAL: no (SQLSTATE 53300)): raise its max_connections, or lower database.max_connections",
+		"28P01": "refused the connection (FATAL: no (SQLSTATE 28P01)): correct database.url",
+		"57P03": "does not answer (FATAL: no (SQLSTATE 57P03)): ",
+	} {
+		err := unreachable(cfg, fmt.Errorf("connect: %w", &pgconn.PgError{Severity: "FATAL", Code: state, Message: "no"}))
+		require.ErrorContains(t, err, says)
 	}
 }
 

@@ -284,7 +284,10 @@ func unreachable(cfg *config.Config, err error) error {
 	}
 	if state, answer := sqlState(err); answer != nil {
 		err = answer
-		if !strings.HasPrefix(state, "57") { // 57: it starts or stops
+		switch {
+		case state == "53300":
+			what, advice = "has no connection left", "raise its max_connections, or lower database.max_connections of the programs that use it"
+		case !strings.HasPrefix(state, "57"): // 57: it starts or stops
 			what, advice = "refused the connection", "correct database.url ("+source+")"
 		}
 	} else if network, ok := errors.AsType[*net.OpError](err); ok {
