@@ -177,8 +177,8 @@ func TestPublishedLinesNeedTheirToken(t *testing.T) {
 	const secret = "the_secret_of_the_published_api"
 	b := setupOn(t, testkit.OwnDatabase(t))
 	o := newOperator(t, b, func(c *config.Config) { c.Security.JWTSecret = secret })
+	b.fake(t, nil) // without a worker a request fails at once
 	parent := b.request(t, "core.echo", 1, `{}`)[0]
-	b.fake(t, nil)
 	b.untilStatus(t, attune.StatusCompleted, parent)
 	testkit.Exec(t, b.store, `INSERT INTO identity (id, login) VALUES (77, 'ann')`)
 	o.env = append(o.env, "TOKEN="+accessToken(t, secret, 77))
