@@ -49,8 +49,8 @@ func TestDocumentationNamesEveryCommand(t *testing.T) {
 	}
 }
 
-// What to do about a database that lets nobody in depends on why.
-func TestADatabaseThatLetsNobodyIn(t *testing.T) {
+// The advice depends on the reason of the refusal.
+func TestARefusalOfTheDatabaseComesWithAdvice(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
 	for state, says := range map[string]string{

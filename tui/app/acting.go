@@ -331,15 +331,6 @@ func planReason(err error) error {
 	}
 }
 
-// texts paints the lines of a plan or a receipt by how they are meant.
-func texts(lines []act.Line) []widget.Text {
-	out := make([]widget.Text, 0, len(lines)+2)
-	for _, line := range lines {
-		out = append(out, widget.Text{Role: screen.Tone(line.Tone), Text: line.Text})
-	}
-	return out
-}
-
 func (m *Model) confirmKey(action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	d := &m.dialog
 	answer := widget.Undecided

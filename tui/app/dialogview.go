@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -201,4 +202,13 @@ func (m *Model) keysOf(bindings []keymap.Binding) string {
 		line += next
 	}
 	return line + end
+}
+
+// texts paints the lines of a plan or a receipt by how they are meant.
+func texts(lines []act.Line) []widget.Text {
+	out := make([]widget.Text, 0, len(lines)+2)
+	for _, line := range lines {
+		out = append(out, widget.Text{Role: screen.Tone(line.Tone), Text: line.Text})
+	}
+	return out
 }
