@@ -25,10 +25,10 @@ func newDLQTakeCommand(a *app) *cobra.Command {
 		Use:   "take",
 		Short: "Take messages from the broker's queue of dead letters into the ledger",
 		Long: "Take messages from the broker's queue of dead letters into the ledger, in their order, as rows that wait for a person.\n" +
-			"An engine does that by itself while message_queue.rabbitmq.dead_letter.enabled is true. At most those that are ready\n" +
-			"when the command begins are taken; each row is committed before its message is acknowledged, and no message is\n" +
-			"returned on purpose. So the filters do not choose what is taken: they choose the rows that are named at the end, for\n" +
-			"the next command. Interrupted, the same command goes on.",
+			"An engine does that by itself while message_queue.rabbitmq.dead_letter.enabled is true. It takes no more\n" +
+			"messages than are ready when it begins. Each row is committed before its message is acknowledged, and no message is\n" +
+			"returned on purpose: filters do not choose messages, they choose the rows that the last line names for the next\n" +
+			"command. If you interrupt it, run the same command again.",
 		Example: "  attune-executor dlq take --dry-run\n  attune-executor dlq take --first 100 --yes\n" +
 			"  attune-executor dlq take --queue worker.7.executions --note 'worker 7 is gone'\n  attune-executor dlq take --action 'core.http*' --yes",
 		Args: cobra.NoArgs,

@@ -44,9 +44,9 @@ type Clearing struct {
 	only map[int64]bool // nil: all
 }
 
-// PlanClearing counts who waits in the target's queues, for olderThan or
-// longer, as one snapshot. Where there is no queue nobody waits. Unless only is nil,
-// other executions than these are left alone.
+// PlanClearing counts the executions that have waited in the target's queues for
+// olderThan or longer, in one snapshot. A missing queue counts as empty. If only is
+// not nil, other executions are left alone.
 func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan time.Duration, only []int64) (*Clearing, error) {
 	queues, err := tx.ControlReadQueues(ctx, target.ActionID, target.groups())
 	if err != nil {

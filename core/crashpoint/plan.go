@@ -58,7 +58,7 @@ func Letters() []string {
 // executions, besides those of a round.
 func Events() []string {
 	return []string{
-		"events:before-commit", // the enforcements are written, nobody sees them
+		"events:before-commit", // the enforcements are written, not committed
 		"events:committed",     // the same, and everybody does
 		"inbox:before-ack",     // events or enforcements are done, their messages are still the broker's
 	}
@@ -76,7 +76,7 @@ func Workflows() []string {
 // question is over.
 func Inquiries() []string {
 	return []string{
-		"inquiry:before-commit", // the question has expired, and nobody sees it
+		"inquiry:before-commit", // the question has expired, not committed
 		"inquiry:committed",     // everybody does, and the workflow has not gone on
 	}
 }
@@ -105,7 +105,7 @@ func Takes() []string {
 // the ledger.
 func Triage() []string {
 	return []string{
-		"triage:before-commit", // a decision is written with its message, nobody sees it
+		"triage:before-commit", // a decision and its message are written, not committed
 		"triage:committed",     // everybody does, and the message is still to be published
 	}
 }
