@@ -116,41 +116,44 @@ func (q *quarrel) answer(id int64, who string) {
 }
 
 // S16: questions are answered by two people at once at the moment when their time is
-// over, which two replicas watch, one of which dies while it says so. Of each one
-// thing becomes true, answered by one of them or expired, and the workflow goes that
-// way and no other.
+// over, which two replicas watch. One of them dies while it says so, at one point after
+// another. Of each question one thing becomes true, answered by one of them or expired,
+// and the workflow goes that way and no other.
 func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	points := []string{"inquiry:before-commit", "inquiry:committed", "round:committed", "advancement:committed", "outbox:before-publish", "outbox:after-publish"}
-	for _, point := range testkit.Some(t, points, 1) {
-		t.Run(point, func(t *testing.T) {
-			t.Parallel()
-			f := newFlow(t)
-			f.define(flowAsked, flowAskedText)
-			f.worker("w1")
-			victim, next := f.serve(dieAt(point, 1+rand.IntN(2))), f.serve()
-			q := f.quarrel()
-			asked := 0
-			testkit.Eventually(t, func() bool {
-				if q.look(); asked < 40 || !victim.killed() || !q.answered() {
-					asked++
-					_, err := f.submitter.RequestMany(testkit.Context(t), []submit.Request{{ActionRef: flowAsked, Params: fmt.Appendf(nil, `{"run":%d}`, asked)}})
-					require.NoError(t, err)
-					return false
-				}
-				return f.count(`SELECT count(*) FROM execution e WHERE action_ref = $1 AND e.finished_status IS NOT NULL`, flowAsked) > 0
-			}, time.Minute, "a replica dies: %s", lazily(f.open))
-			f.stage.age()
-			testkit.Eventually(t, func() bool {
-				q.look()
-				return f.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`) == 0
-			}, time.Minute, "S12: every workflow ends: %s", lazily(f.open))
-			q.on.Wait()
-			f.stage.over()
-			f.requireOneOf(q, asked)
-			require.Zero(t, next.stop(t))
-		})
+	f := newFlow(t)
+	f.define(flowAsked, flowAskedText)
+	f.worker("w1")
+	next, q, asked := f.serve(), f.quarrel(), 0
+	ask := func() {
+		q.look()
+		asked++
+		_, err := f.submitter.RequestMany(testkit.Context(t), []submit.Request{{ActionRef: flowAsked, Params: fmt.Appendf(nil, `{"run":%d}`, asked)}})
+		require.NoError(t, err)
 	}
+	for _, point := range []string{
+		"inquiry:before-commit", "inquiry:committed", "round:committed", "advancement:committed", "outbox:before-publish", "outbox:after-publish",
+	} {
+		victim := f.serve(dieAt(point, 1+rand.IntN(2)))
+		testkit.Eventually(t, func() bool { ask(); return victim.killed() }, time.Minute, "a replica dies at %s: %s", point, lazily(f.open))
+	}
+	testkit.Eventually(t, func() bool {
+		if asked < 40 || !q.answered() {
+			ask()
+			return false
+		}
+		q.look()
+		return f.count(`SELECT count(*) FROM execution e WHERE action_ref = $1 AND e.finished_status IS NOT NULL`, flowAsked) > 0
+	}, time.Minute, "a question is answered and a workflow ends: %s", lazily(f.open))
+	f.stage.age()
+	testkit.Eventually(t, func() bool {
+		q.look()
+		return f.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`) == 0
+	}, time.Minute, "S12: every workflow ends: %s", lazily(f.open))
+	q.on.Wait()
+	f.stage.over()
+	f.requireOneOf(q, asked)
+	require.Zero(t, next.stop(t))
 }
 
 // requireOneOf asks that each workflow went the way of what became of its question.
