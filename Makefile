@@ -3,8 +3,9 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-GOLANGCI_VERSION ?= v2.15.0
-SQLC_VERSION     ?= v1.31.1
+GOLANGCI_VERSION    ?= v2.15.0
+GOVULNCHECK_VERSION ?= v1.9.0
+SQLC_VERSION        ?= v1.31.1
 
 DEMO_SECONDS ?= 45
 FUZZ_SECONDS ?= 10
@@ -14,8 +15,9 @@ BENCH_FLAGS  ?=
 GOFLAGS += -trimpath
 export DEMO_SECONDS FUZZ_SECONDS GOFLAGS
 
-golangci = $$(sh .ci/tool.sh golangci-lint $(GOLANGCI_VERSION) github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
-sqlc     = $$(sh .ci/tool.sh sqlc $(SQLC_VERSION) github.com/sqlc-dev/sqlc/cmd/sqlc)
+golangci    = $$(sh .ci/tool.sh golangci-lint $(GOLANGCI_VERSION) github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+govulncheck = $$(sh .ci/tool.sh govulncheck $(GOVULNCHECK_VERSION) golang.org/x/vuln/cmd/govulncheck)
+sqlc        = $$(sh .ci/tool.sh sqlc $(SQLC_VERSION) github.com/sqlc-dev/sqlc/cmd/sqlc)
 
 # A copy without its history, or one that git refuses to read, builds as well.
 vcs = $$(git status --porcelain -uno >/dev/null 2>&1 || echo -buildvcs=false)
@@ -64,8 +66,9 @@ install: ## install PostgreSQL, RabbitMQ and a C compiler where they are missing
 	@sh .ci/install.sh
 
 .PHONY: lint
-lint: ## golangci-lint with .ci/golangci.yml
+lint: ## golangci-lint with .ci/golangci.yml, and govulncheck where its database can be reached
 	@$(golangci) run --config .ci/golangci.yml ./...
+	@sh .ci/vulnerabilities.sh $(govulncheck)
 
 .PHONY: format
 format: ## gofumpt and import order, in place
