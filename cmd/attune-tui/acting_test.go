@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
@@ -31,14 +32,29 @@ func openTerminal(t *testing.T, databaseURL string, args ...string) *terminal {
 	return openTerminalIn(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + databaseURL, nobody[1]}, args...)
 }
 
-// openTerminalIn starts the program with variables of its own. No replica runs, so that
-// on an adopted schema acting must be allowed.
+// openTerminalIn starts the program with variables of its own. No replica runs, so on
+// an adopted schema, which is acted upon only beside one, a row says that one does.
 func openTerminalIn(t *testing.T, environ []string, args ...string) *terminal {
 	t.Helper()
-	if testkit.Adopted() {
-		args = append(args, "--allow-direct-writes")
+	for _, variable := range environ {
+		if url, ok := strings.CutPrefix(variable, "ATTUNE__DATABASE__URL="); ok && testkit.Adopted() {
+			replicaRuns(t, url)
+		}
 	}
 	return openDefault(t, environ, args...)
+}
+
+// replicaRuns has a database say that a replica runs. One that cannot be reached is left alone.
+func replicaRuns(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		return
+	}
+	_, err = conn.Exec(t.Context(), `insert into attune.engine_replica (id, host, version, pid, last_seen)
+		values (gen_random_uuid(), 'h', 'v', 1, now() + interval '1 hour')`)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
 }
 
 // openDefault starts the program with these arguments and no others.

@@ -1,1 +1,1 @@
-SELECT count(*) FROM execution WHERE id > $1 AND finished_status IS NOT NULL
+SELECT count(*) FROM execution e WHERE e.id > $1 AND e.finished_status IS NOT NULL

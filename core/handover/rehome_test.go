@@ -111,7 +111,7 @@ func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 	require.Equal(t, handover.Result{Ended: 2}, b.rehome(t, ids))
 	require.Equal(t, handover.Result{}, b.rehome(t, ids))
 
-	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour}
+	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
 	reports := []completion.Report{{Execution: ids[0]}, {Execution: ids[1]}, {Execution: ids[0], Said: attune.StatusTimeout}}
 	for _, repeated := range []int{2, 0, 0} { // every report comes three times, to two replicas
 		b.rounds = b.replica(t)
@@ -139,7 +139,7 @@ func TestWhatWasAskedToStopIsNotRepeated(t *testing.T) {
 	b.finish(t, attune.StatusRunning, ids...)
 	b.finish(t, attune.StatusCanceling, ids[0]) // by the hand of another service
 	b.finish(t, attune.StatusFailed, ids...)
-	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour}
+	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour, ActionRetries: retrypolicy.Always}
 	result, err := b.rounds.Run(testkit.Context(t),
 		completion.NewReports(completion.Config{Retry: retry}, []completion.Report{{Execution: ids[0]}, {Execution: ids[1]}}))
 	require.NoError(t, err)
