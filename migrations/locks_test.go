@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/installation"
@@ -153,7 +152,7 @@ func TestAMigrationThatWaitsHoldsNoBusyTable(t *testing.T) {
 			_, err = pgx.ForEachRow(rows, []any{&by, &query, &held}, func() error {
 				if h := holders[by]; h != nil {
 					waited++
-					assert.Empty(t, held, "%s: waits for %s with: %s", direction.name, h.table, query)
+					require.Empty(t, held, "%s: waits for %s with: %s", direction.name, h.table, query)
 					select {
 					case h.release <- struct{}{}:
 					default: // it is about to
@@ -272,7 +271,7 @@ func TestStallsOfWritersAtTwoMillionExecutions(t *testing.T) {
 		for table, log := range writers {
 			longest, all := log.take()
 			t.Logf("%s: the longest stall of %s is %s; above 100 ms: %v", direction.name, table, longest, all)
-			assert.Less(t, longest, busy+200*time.Millisecond, "%s stalls writers of %s; the machine itself stalled by %s", direction.name, table, busy)
+			require.Less(t, longest, busy+200*time.Millisecond, "%s stalls writers of %s; the machine itself stalled by %s", direction.name, table, busy)
 		}
 	}
 	stopWriters()

@@ -56,7 +56,7 @@ func (h handedBack) print(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err == nil && h.Made > 0 {
+	if h.Made > 0 {
 		err = row(w, fmt.Sprintf("made %d executions for items of lists", h.Made))
 	}
 	if err == nil && h.Undeliverable > 0 {

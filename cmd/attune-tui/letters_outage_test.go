@@ -29,7 +29,7 @@ func TestTheBrokerIsCutAmidATake(t *testing.T) {
 	for i := range letters {
 		u.publish(fmt.Sprint(i), int64(i+1))
 	}
-	u.holds(message.QueueDeadLetter, letters)
+	u.holds(letters)
 	way, address := through(t, u.address)
 	way.mend()
 	x := u.openOver(address)
@@ -56,7 +56,7 @@ func TestTheBrokerIsCutAmidATake(t *testing.T) {
 	x.plansTake(there)
 	x.agrees(there)
 	x.shows(fmt.Sprintf("%d of %d taken.", there, there))
-	u.holds(message.QueueDeadLetter, 0)
+	u.holds(0)
 	require.Equal(t, letters, u.count(waiting))
 	require.Equal(t, letters, u.count(`select count(distinct message_id) from dead_letter`))
 }

@@ -50,7 +50,7 @@ func (u *unhandled) letters(n int) {
 		testkit.Exec(u.t, u.store, `update execution set status = 'failed', result = '{"error": "Worker queue TTL expired"}' where id = $1`, e.ID)
 		u.publish(fmt.Sprintf("m%d", i), e.ID)
 	}
-	u.holds(message.QueueDeadLetter, n)
+	u.holds(n)
 }
 
 func (u *unhandled) publish(id string, execution int64) {
@@ -75,10 +75,10 @@ func (u *unhandled) depth(queue string) int {
 	return q.Messages
 }
 
-// holds waits until a queue has as many messages.
-func (u *unhandled) holds(queue string, n int) {
+// holds waits until the dead-letter queue has as many messages.
+func (u *unhandled) holds(n int) {
 	u.t.Helper()
-	testkit.Eventually(u.t, func() bool { return u.depth(queue) == n }, wait, "%s holds %d messages", queue, n)
+	testkit.Eventually(u.t, func() bool { return u.depth(message.QueueDeadLetter) == n }, wait, "the dead-letter queue holds %d messages", n)
 }
 
 func (u *unhandled) count(query string) int {
@@ -120,7 +120,7 @@ func TestLettersAreTakenAndActedUponByKeys(t *testing.T) {
 	x.shows("S takes them")
 	x.plansTake(6)
 	x.runs("Take 6 dead letters")
-	u.holds(message.QueueDeadLetter, 0)
+	u.holds(0)
 	require.Equal(t, 6, u.count(waiting))
 	x.shows("waiting for a person 6")
 	x.press("z") // only pending inquiries, so that the cursor is always on one
@@ -166,12 +166,12 @@ func TestTheBrokerPurgesByKey(t *testing.T) {
 	for range many {
 		require.NoError(t, u.channel.PublishWithContext(t.Context(), "", message.QueueDeadLetter, false, false, amqp.Publishing{}))
 	}
-	u.holds(message.QueueDeadLetter, many)
+	u.holds(many)
 	x := u.open()
 	x.plans(act.PurgeBroker, "Purge attune.dlx.queue by the broker")
 	x.shows("Nothing brings them back.")
 	x.types("purge for good", "Purge attune.dlx.queue by the broker")
-	u.holds(message.QueueDeadLetter, 0)
+	u.holds(0)
 	require.Equal(t, 1, u.count(fmt.Sprintf(`select count(*) from operator_audit where action = 'dead_letter.purge-broker' and outcome = 'done'
 		and request ->> 'before' = '%d' and request ->> 'removed' = '%d' and request ->> 'after' = '0'`, many, many)))
 	require.Zero(t, u.count(`select count(*) from dead_letter`))

@@ -34,11 +34,18 @@ func TestExecutionsOfAStatusAndOfAnEnforcement(t *testing.T) {
 		code, answer := call(t, handler, http.MethodGet, path, bearer, "")
 		require.Equal(t, http.StatusOK, code, "%s: %v", path, answer)
 		ids := []int64{}
-		for _, item := range answer["items"].([]any) {
-			ids = append(ids, int64(item.(map[string]any)["id"].(float64)))
+		items, ok := answer["items"].([]any)
+		require.True(t, ok, "%s: %v", path, answer)
+		for _, item := range items {
+			row, ok := item.(map[string]any)
+			require.True(t, ok, "%s: %v", path, answer)
+			id, ok := row["id"].(float64)
+			require.True(t, ok, "%s: %v", path, answer)
+			ids = append(ids, int64(id))
 		}
 		require.Equal(t, want.ids, ids, path)
-		at := answer["pagination"].(map[string]any)
+		at, ok := answer["pagination"].(map[string]any)
+		require.True(t, ok, "%s: %v", path, answer)
 		require.Equal(t, []any{want.size, want.items, want.pages, want.page},
 			[]any{at["page_size"], at["total_items"], at["total_pages"], at["page"]}, path)
 	}
@@ -72,7 +79,7 @@ func TestTheCookieOfALoginReadsOnly(t *testing.T) {
 	t.Cleanup(server.Stop)
 	ask := func(method, cookie, bearer string) int {
 		r := httptest.NewRequestWithContext(t.Context(), method, "/api/v1/executions", http.NoBody)
-		r.AddCookie(&http.Cookie{Name: "attune_access_token", Value: cookie}) //nolint:gosec // that of a client
+		r.AddCookie(&http.Cookie{Name: "attune_access_token", Value: cookie})
 		if bearer != "" {
 			r.Header.Set("Authorization", "Bearer "+bearer)
 		}

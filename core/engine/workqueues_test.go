@@ -65,7 +65,7 @@ func TestWorkQueuesOfAnInstallationStayAsTheyAre(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, e.Stop(context.WithoutCancel(ctx))) })
 	testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
 		AMQPURL: b.AMQP, DatabaseURL: database,
-		Behave: func(_ context.Context, job testkit.Job) testkit.Answer {
+		Behave: func(context.Context, testkit.Job) testkit.Answer {
 			return testkit.Answer{Result: map[string]any{"queue_ack": map[string]any{"items": []any{map[string]any{"id": 4, "status": "completed"}}}}}
 		},
 	})

@@ -85,9 +85,9 @@ func (b *bundle) id(sql string, args ...any) int64 {
 	return int64(testkit.Count(b.t, b.store, sql, args...))
 }
 
-func (b *bundle) trigger(ref string) int64 {
+func (b *bundle) trigger(ref string) {
 	b.t.Helper()
-	return b.id(`insert into trigger (ref, label) values ($1, $1) returning id`, ref)
+	b.id(`insert into trigger (ref, label) values ($1, $1) returning id`, ref)
 }
 
 // rule makes a rule of the trigger demo.door with these conditions and parameters.

@@ -38,7 +38,8 @@ func (r *Round) log(ctx context.Context, logger *slog.Logger) {
 		if g.Promoted() {
 			text = "Execution promoted"
 		}
-		logger.DebugContext(ctx, text, "execution_id", g.ExecutionID, "action_ref", g.ActionRef, "queue_id", g.Queue, "worker_id", g.Worker,
-			"waited", r.Ledger.Clock.Sub(g.Created).String()) //nolint:sloglint // one of two constants
+		logger.DebugContext(ctx, text, //nolint:sloglint // one of two constants
+			"execution_id", g.ExecutionID, "action_ref", g.ActionRef, "queue_id", g.Queue, "worker_id", g.Worker,
+			"waited", r.Ledger.Clock.Sub(g.Created).String())
 	}
 }

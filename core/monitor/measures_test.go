@@ -156,6 +156,7 @@ func (silentProbe) QueueDepth(ctx context.Context, _ string) (int64, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
 }
+
 func (silentProbe) LostRoutes(context.Context) ([]string, error)     { return nil, errors.New("away") }
 func (silentProbe) OtherExecutors(context.Context) ([]string, error) { return nil, nil }
 

@@ -225,7 +225,8 @@ func (m *Monitor) measureBroker(ctx context.Context, all *Measures, open int64, 
 		measure string
 		ask     func(context.Context) ([]string, error)
 	}{
-		{"dead_letter_routes_lost", m.deps.Probe.LostRoutes}, {"topology_problems", m.deps.Probe.Missing},
+		{"dead_letter_routes_lost", m.deps.Probe.LostRoutes},
+		{"topology_problems", m.deps.Probe.Missing},
 		{"other_executors", m.deps.Probe.OtherExecutors},
 	} {
 		found, err := question.ask(ctx)

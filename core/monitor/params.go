@@ -31,7 +31,7 @@ const (
 	// Masked stands in place of a secret on screens.
 	Masked = "‹redacted›"
 	// SecretNames fits the names of fields that are taken for secrets, whatever marks them.
-	SecretNames = `(?i)pass(word|wd|phrase)|secret|token|api_?key|authorization|private_?key|credential`
+	SecretNames = `(?i)pass(word|wd|phrase)|secret|token|api_?key|authorization|private_?key|credential` //nolint:gosec // names, no secret
 )
 
 var (

@@ -44,7 +44,7 @@ func TestARefusedLoginConcernsTheInstallation(t *testing.T) {
 	st := testkit.OpenStore(t, testkit.Database(t), func(c *store.Config) {
 		at, err := pgconn.ParseConfig(c.URL)
 		require.NoError(t, err)
-		c.URL = fmt.Sprintf("postgres://%s:%d/no_such_database_%d?user=%s&sslmode=disable", at.Host, at.Port, at.Port, at.User)
+		c.URL = fmt.Sprintf("host=%s port=%d dbname=no_such_database_%d user=%s sslmode=disable", at.Host, at.Port, at.Port, at.User)
 	})
 	err := st.Ping(testkit.Context(t))
 	require.Error(t, err)

@@ -8,14 +8,17 @@ import (
 	"github.com/attune-go/attune/core/installation/worker"
 )
 
-// A fake worker is a worker of an existing installation that does what the test
-// says.
 type (
-	FakeWorker       = worker.Worker
+	// FakeWorker is a worker of an existing installation that does what the test says.
+	FakeWorker = worker.Worker
+	// FakeWorkerConfig says what the worker does.
 	FakeWorkerConfig = worker.Config
-	Job              = worker.Job
-	Answer           = worker.Answer
-	Run              = worker.Run
+	// Job is an execution that was handed to the worker.
+	Job = worker.Job
+	// Answer is what the worker reports of it.
+	Answer = worker.Answer
+	// Run is what the worker keeps of it.
+	Run = worker.Run
 )
 
 // StartFakeWorker registers a worker, declares its queues, and works until the

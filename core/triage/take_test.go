@@ -320,7 +320,10 @@ func TestTheBrokerPurgesOnlyMany(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, r.Removed)
 	m.holds(message.QueueDeadLetter, 0)
-	var request struct{ Before, Removed, After int }
+	var request struct {
+		Before  int `json:"before"`
+		Removed int `json:"removed"`
+	}
 	var raw string
 	require.NoError(t, m.store.Pool().QueryRow(t.Context(),
 		`select request from operator_audit where id = $1 and action = 'dead_letter.purge-broker' and outcome = 'done' and reason = 'a flood'`, r.Audit).Scan(&raw))

@@ -290,17 +290,17 @@ func (m *Model) askedFor(order act.Order) string {
 }
 
 // planned takes over a plan. One that was left meanwhile is dropped.
-func (m *Model) planned(msg planMsg) tea.Cmd {
+func (m *Model) planned(msg planMsg) {
 	d, op := &m.dialog, msg.op
 	if d.op != op || d.scope != keymap.InPlanning {
 		if op.Remark == "" {
 			op.Remark = "left before its plan came; nothing was done"
 		}
-		return nil
+		return
 	}
 	if msg.err != nil {
 		m.unplanned(msg.err)
-		return nil
+		return
 	}
 	if m.opts.Protected && msg.plan.Word == "" {
 		msg.plan.Word = m.opts.Context // so that nobody acts here who thinks to be elsewhere
@@ -311,10 +311,9 @@ func (m *Model) planned(msg planMsg) tea.Cmd {
 	if msg.plan.Nothing != "" {
 		list = append(list, widget.Text{}, widget.Text{Role: theme.Warn, Text: "Nothing to do: " + msg.plan.Nothing})
 		d.confirm = widget.NewNotice(list)
-		return nil
+		return
 	}
 	d.confirm = widget.NewConfirm(list, msg.plan.Word, cmp.Or(d.item.Label, "run"))
-	return nil
 }
 
 // planReason is the error of a plan that an operator can act on. Which server is away

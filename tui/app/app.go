@@ -332,7 +332,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case familyMsg:
 		m.relatedRead(msg)
 	case planMsg:
-		return m, m.planned(msg)
+		m.planned(msg)
+		return m, nil
 	case runMsg:
 		return m, m.ran(msg)
 	case letterMsg:

@@ -173,13 +173,13 @@ func counted[N int | int64](n N, one, more string) string {
 
 // outcome counts what became of so many planned rows, without what is zero.
 func outcome(done, planned int, word string, others ...other) string {
-	text := fmt.Sprintf("%d of %d %s", done, planned, word)
+	counts := []string{fmt.Sprintf("%d of %d %s", done, planned, word)}
 	for _, o := range others {
 		if o.n > 0 {
-			text += fmt.Sprintf(", %d %s", o.n, o.word)
+			counts = append(counts, fmt.Sprintf("%d %s", o.n, o.word))
 		}
 	}
-	return text + "."
+	return strings.Join(counts, ", ") + "."
 }
 
 // other is how many rows came to another end, and which.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/monitor"
@@ -85,12 +84,15 @@ func TestNoReadingCostsMoreWhereMoreIsStored(t *testing.T) {
 	}
 	sizes := []Size{{Executions: 250_000, Queued: 50_000}, {Executions: 1_000_000, Queued: 200_000}}
 	small, large := setup(t, sizes[0]), setup(t, sizes[1])
+	var more []string
 	for i, r := range small.readings(sizes[0]) {
 		before, after := small.spend(r), large.spend(large.readings(sizes[1])[i])
 		t.Logf("%-40s %6d → %6d rows, %6d → %6d blocks", r.Name, before.Rows, after.Rows, before.Blocks, after.Blocks)
-		most := max(before.Blocks*3/2+100, wide[r.Name])
-		assert.LessOrEqual(t, after.Blocks, most, "%s: four times as many executions, and more to look at", r.Name)
+		if after.Blocks > max(before.Blocks*3/2+100, wide[r.Name]) {
+			more = append(more, r.Name)
+		}
 	}
+	require.Empty(t, more, "readings that look at more where four times as many executions are stored")
 }
 
 func TestAnInstallationIsFilledOnlyWithWhatFits(t *testing.T) {

@@ -48,7 +48,7 @@ func (e *Executor) advance(ctx context.Context, id int64) error {
 	if err != nil {
 		return fmt.Errorf("read ended execution %d: %w", id, err)
 	}
-	if json.Unmarshal(raw, &about) != nil || about.Workflow == 0 {
+	if json.Unmarshal(raw, &about) != nil || about.Workflow == 0 { //nolint:nilerr // it is of no workflow
 		return nil
 	}
 	var due []int64

@@ -118,13 +118,13 @@ func (v *Operations) foldedLines(r *row) []widget.Text {
 			order = append(order, end)
 		}
 	}
-	outcome := ""
+	counts := []string{" acts     " + v.env.Num(int64(len(r.acts)))}
 	for _, end := range order {
-		outcome += ", " + v.env.Num(int64(ends[end])) + " " + end
+		counts = append(counts, v.env.Num(int64(ends[end]))+" "+end)
 	}
 	span := last.At.Sub(first.At)
 	return []widget.Text{
-		{Text: " acts     " + v.env.Num(int64(len(r.acts))) + outcome + ", in " + widget.Age(span)},
+		{Text: strings.Join(counts, ", ") + ", in " + widget.Age(span)},
 		{Text: " reason   " + last.Reason},
 		{Text: " audit    " + strconv.FormatInt(first.ID, 10) + " to " + strconv.FormatInt(last.ID, 10) + " by " + last.Actor + " through " + last.Source},
 		{Role: theme.Accent, Text: " → enter lists each of them"},

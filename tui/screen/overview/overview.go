@@ -319,7 +319,11 @@ func (o *Overview) kept(t monitor.WorkerTotals, before string) string {
 		word string
 		n    int64
 	}{
-		{"deaf", t.Deaf}, {"suspect", t.Suspect}, {"unhealthy", t.Unhealthy}, {"degraded", t.Degraded}, {"cordoned", t.Cordoned},
+		{"deaf", t.Deaf},
+		{"suspect", t.Suspect},
+		{"unhealthy", t.Unhealthy},
+		{"degraded", t.Degraded},
+		{"cordoned", t.Cordoned},
 		{"inactive", t.Inactive},
 	} {
 		if kind.n > 0 {
