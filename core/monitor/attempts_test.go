@@ -127,7 +127,7 @@ func TestAttemptsOfOthers(t *testing.T) {
 func TestRepetitionSaysWhatFollows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	policy := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, MaxDelay: time.Second, Unstarted: 1}
+	policy := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, MaxDelay: time.Second, Unstarted: 1, ActionRetries: retrypolicy.Always}
 	ask := func(id int64) *Repetition {
 		t.Helper()
 		r, err := b.Repetition(t.Context(), id, policy)

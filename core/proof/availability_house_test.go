@@ -286,6 +286,16 @@ func (c *scene) reach(status attune.Status, ids ...int64) {
 	}, "all of %d are %s", ids, status)
 }
 
+// oneOf waits until an execution has one of these statuses, and returns which.
+func (c *scene) oneOf(id int64, statuses ...attune.Status) (status attune.Status) {
+	c.t.Helper()
+	c.await(func() bool {
+		status = testkit.StatusOf(c.t, c.store, id)
+		return slices.Contains(statuses, status)
+	}, "execution %d is one of %v", id, statuses)
+	return status
+}
+
 // among lists those of some executions that have a status.
 func (c *scene) among(ids []int64, status attune.Status) (some []int64) {
 	c.t.Helper()

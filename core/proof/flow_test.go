@@ -162,7 +162,7 @@ func (f *flow) ids(sql string, args ...any) []int64 {
 // enough, and answers what is asked meanwhile.
 func (f *flow) until(enough func() bool) {
 	f.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(4 * time.Minute) // as long as testkit.Eventually gives on a busy machine
 	for emitted := 0; emitted < 5 || !enough(); {
 		require.True(f.t, time.Now().Before(deadline), "what the load waits for has not happened: %s", lazily(f.open))
 		// No more than can be done: what waits for a replica that died waits on.

@@ -48,8 +48,8 @@ func (s *stage) run(command string, settings ...string) *process {
 func (s *stage) serve(settings ...string) *process {
 	s.t.Helper()
 	base := []string{"ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0", "ATTUNE__EXECUTOR__RETRY__BASE_DELAY=50ms"}
-	if testkit.Adopted() { // where by default max_retries of actions does not count
-		base = append(base, "ATTUNE__EXECUTOR__RETRY__HONOUR_ACTION_MAX_RETRIES=true")
+	if testkit.Adopted() { // where by default what actions say of repetitions and times does not count
+		base = append(base, "ATTUNE__EXECUTOR__RETRY__HONOUR_ACTION_MAX_RETRIES=true", "ATTUNE__EXECUTOR__HONOUR_ACTION_TIMEOUT_SECONDS=true")
 	}
 	p := s.run("serve", append(base, settings...)...)
 	p.says(s.t, "Engine started")

@@ -24,7 +24,7 @@ func (h handed) Published(_ int64, messages []outbox.Message) { h <- messages }
 func orphans(t *testing.T, st *store.Store, options ...func(*recovery.OrphansConfig)) (handed, <-chan recovery.Found) {
 	t.Helper()
 	relay, found := make(handed, 10), make(chan recovery.Found, 100)
-	cfg := recovery.OrphansConfig{Interval: 20 * time.Millisecond, StaleAfter: time.Minute}
+	cfg := recovery.OrphansConfig{Interval: 20 * time.Millisecond, StaleAfter: time.Minute, ActionTimeouts: "true"}
 	for _, option := range options {
 		option(&cfg)
 	}

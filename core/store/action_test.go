@@ -15,6 +15,7 @@ func TestActionsWithRetriesAreNamedOnAnAdoptedSchemaOnly(t *testing.T) {
 	for ref, retries := range map[string]int32{"demo.a": 2, "demo.b": 0, "demo.c": 1} {
 		testkit.Action(t, st, ref, func(a *testkit.ActionRow) { a.MaxRetries = retries })
 	}
+	testkit.Exec(t, st, `update attune_schema_origin set origin = 'own'`)
 	rows, err := st.AdoptedActionsWithRetries(t.Context(), 10)
 	require.NoError(t, err)
 	require.Empty(t, rows)
