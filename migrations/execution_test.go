@@ -17,7 +17,7 @@ import (
 // migrated is a connection to a database of its own with the whole schema.
 func migrated(t *testing.T) *pgx.Conn {
 	t.Helper()
-	return connect(t, migrations.Options{URL: testkit.Database(t), Schema: testkit.Schema})
+	return connect(t, migrations.Options{URL: testkit.OwnDatabase(t), Schema: testkit.Schema})
 }
 
 func insertExecution(t *testing.T, conn *pgx.Conn) int64 {
