@@ -149,7 +149,7 @@ func (s *Stack) writeBrokerFiles() error {
 		"advanced.config":   "[].\n",
 	}
 	for name, text := range files {
-		if err := os.WriteFile(s.brokerFile(name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(s.brokerFile(name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("write the broker's %s: %w", name, err)
 		}
 	}
@@ -176,7 +176,7 @@ func (s *Stack) brokerConfig() string {
 		"management.tcp.ip = 127.0.0.1",
 		fmt.Sprintf("management.tcp.port = %d", st.ManagementPort),
 		"default_user = " + Username,
-		"default_pass = " + Password,
+		"default_pass = " + s.password,
 		"disk_free_limit.absolute = 50MB",
 		"vm_memory_high_watermark.absolute = 1GB",
 	}

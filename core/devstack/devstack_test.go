@@ -206,6 +206,7 @@ func TestLeftoversOfKillMinusNine(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
 	stack := up(t, devstack.Config{Dir: tempDir(t, "stack"), Durable: true})
+	requireOwnPassword(t, stack)
 
 	broker, err := amqp.Dial(stack.AMQPURL())
 	require.NoError(t, err)
@@ -241,6 +242,28 @@ func TestLeftoversOfKillMinusNine(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "still here", string(message.Body))
 	require.NoError(t, broker.Close())
+}
+
+// requireOwnPassword asks that a stack's servers refuse every password but its own.
+func requireOwnPassword(t *testing.T, stack *devstack.Stack) {
+	t.Helper()
+	for address, password := range map[string]string{stack.DatabaseURL(): "", stack.AMQPURL(): "guest"} {
+		at, err := url.Parse(address)
+		require.NoError(t, err)
+		own, _ := at.User.Password()
+		require.Greater(t, len(own), 20)
+		at.User = url.UserPassword(at.User.Username(), password)
+		if at.Scheme == "amqp" {
+			_, err = amqp.Dial(at.String())
+			require.ErrorIs(t, err, amqp.ErrCredentials)
+			continue
+		}
+		_, err = pgx.Connect(within(t), at.String())
+		require.ErrorContains(t, err, "28P01")
+	}
+	info, err := os.Stat(filepath.Join(stack.Dir(), "password"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
 // TestHostileSurroundings starts a stack in a process with everything wrong at

@@ -8,6 +8,10 @@
 // root (PostgreSQL, which refuses root, then runs as user postgres or nobody)
 // and as any other user.
 //
+// A stack has a password of its own, made with it and kept in its folder for its
+// owner only; its servers ask for it. Only without durability, which is for tests,
+// PostgreSQL trusts every user of the machine.
+//
 // What holds:
 //
 //   - One folder is one stack. Up takes a lock on the folder; a second Up, from

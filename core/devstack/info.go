@@ -8,12 +8,10 @@ import (
 	"strings"
 )
 
-// The names and passwords inside a stack. They protect nothing: the servers
-// listen on the loopback interface of one machine and hold nothing of value.
+// The names inside a stack. Its password is its own, made with it and kept in its folder.
 const (
 	DatabaseName = "attune"
 	Username     = "attune"
-	Password     = "attune"
 )
 
 // ServerStatus is what is known about one server.
@@ -50,19 +48,18 @@ func (s *Stack) Moved() string { return s.place.moved }
 func (s *Stack) DatabaseURL() string { return s.databaseURL(DatabaseName) }
 
 func (s *Stack) databaseURL(name string) string {
-	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable",
-		Username, s.snapshot().PostgresPort, name)
+	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/%s?sslmode=disable", Username, s.password, s.snapshot().PostgresPort, name)
 }
 
 // AMQPURL is the broker's URL for its default virtual host.
 func (s *Stack) AMQPURL() string {
-	return fmt.Sprintf("amqp://%s:%s@127.0.0.1:%d/%%2f", Username, Password, s.snapshot().AMQPPort)
+	return fmt.Sprintf("amqp://%s:%s@127.0.0.1:%d/%%2f", Username, s.password, s.snapshot().AMQPPort)
 }
 
 // ManagementURL is the URL of the broker's management plugin, credentials
 // included.
 func (s *Stack) ManagementURL() string {
-	return fmt.Sprintf("http://%s:%s@127.0.0.1:%d", Username, Password, s.snapshot().ManagementPort)
+	return fmt.Sprintf("http://%s:%s@127.0.0.1:%d", Username, s.password, s.snapshot().ManagementPort)
 }
 
 // Env returns the shell lines that point every program of the project to this

@@ -139,8 +139,17 @@ func (s *Stack) initDatabase(ctx context.Context) error {
 	if runtime.GOOS == "darwin" {
 		locale = "C"
 	}
-	cmd := exec.CommandContext(ctx, s.bins.initdb, "-D", fresh, "-A", "trust", "-U", Username,
-		"-E", "UTF8", "--locale="+locale, "--no-sync", "--no-instructions")
+	login := []string{"-A", "trust"} // without durability it is for tests, which connect thousands of times
+	if s.snapshot().Durable {
+		file, err := s.handPassword()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.Remove(file) }() // the folder is the server's own
+		login = []string{"-A", "scram-sha-256", "--pwfile=" + file}
+	}
+	args := append([]string{"-D", fresh, "-U", Username, "-E", "UTF8", "--locale=" + locale, "--no-sync", "--no-instructions"}, login...)
+	cmd := exec.CommandContext(ctx, s.bins.initdb, args...)
 	cmd.Env, cmd.Dir = s.cleanEnv(), "/"
 	cmd.SysProcAttr = processAttributes(child{as: s.as, onDeath: syscall.SIGKILL}, s.cfg.Detached)
 	cmd.WaitDelay = time.Second
@@ -151,6 +160,20 @@ func (s *Stack) initDatabase(ctx context.Context) error {
 		return fmt.Errorf("put the new data folder in place: %w", err)
 	}
 	return nil
+}
+
+// handPassword writes the password where initdb, which may run as another user, can read it.
+func (s *Stack) handPassword() (file string, err error) {
+	file = filepath.Join(s.postgresDir(), "password")
+	if err := os.WriteFile(file, []byte(s.password), 0o600); err != nil {
+		return "", fmt.Errorf("hand the password to initdb: %w", err)
+	}
+	if s.as != nil {
+		if err := os.Chown(file, int(s.as.uid), int(s.as.gid)); err != nil {
+			return "", fmt.Errorf("hand the password to initdb: %w", err)
+		}
+	}
+	return file, nil
 }
 
 func (s *Stack) checkDataVersion() error {

@@ -23,6 +23,8 @@ type Stack struct {
 	bins  binaries
 
 	launch *launcher
+	// password is that of both servers.
+	password string
 
 	mu    sync.Mutex
 	state state // guarded by mu
@@ -47,6 +49,9 @@ func Up(ctx context.Context, cfg Config) (*Stack, error) {
 	if s.state, err = loadState(s.place.dir); err != nil && !errors.Is(err, ErrNoStack) {
 		return nil, err
 	}
+	if s.password, err = ensurePassword(s.place.dir); err != nil {
+		return nil, err
+	}
 	s.adopt()
 	if err := s.choosePorts(); err != nil {
 		return nil, err
@@ -67,6 +72,9 @@ func Attach(ctx context.Context, cfg Config) (*Stack, error) {
 	if s.state, err = loadState(s.place.dir); err != nil {
 		_ = os.Remove(s.place.dir) // looking leaves no folder behind; one that holds anything stays
 		return nil, fmt.Errorf("find the stack in %s: %w", s.place.dir, err)
+	}
+	if s.password, err = loadPassword(s.place.dir); err != nil {
+		return nil, err
 	}
 	s.launch = newLauncher(s.state.Detached)
 	// The servers can be started again only where they are installed; looking
@@ -207,7 +215,7 @@ func (s *Stack) Reset(ctx context.Context) error {
 	if err := s.down(ctx, true); err != nil {
 		return err
 	}
-	names := []string{"postgres", "rabbitmq", stateFile}
+	names := []string{"postgres", "rabbitmq", stateFile, passwordFile}
 	if s.place.moved != "" {
 		names = []string{""}
 	}

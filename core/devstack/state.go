@@ -2,12 +2,14 @@ package devstack
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -15,6 +17,10 @@ import (
 const (
 	stateFile = "stack.json"
 	lockFile  = "stack.lock"
+	// passwordFile is readable for the stack's owner only.
+	passwordFile = "password"
+	// formerPassword is that of every stack that was made before each had its own.
+	formerPassword = "attune"
 )
 
 // ErrNoStack is what Attach returns for a folder in which no stack was ever
@@ -75,6 +81,36 @@ func (st state) save(dir string) error {
 		return fmt.Errorf("write the stack's state: %w", err)
 	}
 	return nil
+}
+
+// loadPassword reads the password of a stack's servers.
+func loadPassword(dir string) (string, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, passwordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return formerPassword, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the stack's password: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
+
+// ensurePassword makes one where there is none and no server has stored anything.
+func ensurePassword(dir string) (string, error) {
+	for _, made := range []string{passwordFile, "postgres", "rabbitmq"} {
+		if _, err := os.Lstat(filepath.Join(dir, made)); err == nil {
+			return loadPassword(dir)
+		}
+	}
+	password := rand.Text()
+	name := filepath.Join(dir, passwordFile)
+	if err := os.WriteFile(name+".new", []byte(password+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write the stack's password: %w", err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return "", fmt.Errorf("write the stack's password: %w", err)
+	}
+	return password, nil
 }
 
 // checkOwner refuses a folder whose stack belongs to another user: files left
