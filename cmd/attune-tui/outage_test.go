@@ -24,6 +24,9 @@ func behindLinks(t *testing.T, address string) *linked {
 	t.Helper()
 	l := &linked{}
 	var database, management string
+	if testkit.Adopted() {
+		replicaRuns(t, address)
+	}
 	l.database, database = through(t, address)
 	l.broker, management = through(t, testkit.ManagementURL(t))
 	l.terminal = openTerminalIn(t, []string{

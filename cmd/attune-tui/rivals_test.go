@@ -69,7 +69,7 @@ func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	two[0].shows(buttons)
 	two[0].press("y")
 	two[0].shows("is in use by attune-tui bob@ops")
-	two[0].press("Escape", "Escape", "Escape", "Escape")
+	two[0].press("Escape")
 	two[0].hides("is in use by")
 	rival.Release(t.Context())
 	for _, x := range two {

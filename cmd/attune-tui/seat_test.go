@@ -214,6 +214,9 @@ func TestOneTurnsFromAContextToAnotherAndBackFromOneThatIsDown(t *testing.T) {
 	for _, name := range []string{"worker-one", "worker-two"} {
 		url := testkit.Database(t)
 		testkit.Worker(t, testkit.OpenStore(t, url), name)
+		if testkit.Adopted() {
+			replicaRuns(t, url)
+		}
 		urls = append(urls, url)
 	}
 	file := settingsFile(t, "default_context: one\ncontexts:\n  one: {database_url: '"+urls[0]+"'}\n"+
