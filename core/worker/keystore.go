@@ -39,8 +39,8 @@ func openKeystore(ctx context.Context, keys secret.Keyring, st *store.Store, log
 // out otherwise. Values that are encrypted, or whose parameter is marked secret, are
 // hidden in the results.
 func (k *keystore) merge(
-	ctx context.Context, row store.StartExecutionsRow, params json.RawMessage, known hidden,
-) (json.RawMessage, hidden, error) {
+	ctx context.Context, row store.StartExecutionsRow, params json.RawMessage, known *secret.Finder,
+) (json.RawMessage, *secret.Finder, error) {
 	if k == nil || row.Action == nil {
 		return params, known, nil
 	}
@@ -48,7 +48,7 @@ func (k *keystore) merge(
 		return k.read(ctx, *row.Action)
 	})
 	if err != nil {
-		return nil, hidden{}, fmt.Errorf("read the keystore for %s: %w", row.ActionRef, err)
+		return nil, nil, fmt.Errorf("read the keystore for %s: %w", row.ActionRef, err)
 	}
 	if len(rows) == 0 {
 		return params, known, nil
@@ -56,7 +56,7 @@ func (k *keystore) merge(
 	merged := map[string]json.RawMessage{}
 	if len(params) > 0 {
 		if err := json.Unmarshal(params, &merged); err != nil {
-			return nil, hidden{}, fmt.Errorf("add keys to the parameters of %s: %w", row.ActionRef, err)
+			return nil, nil, fmt.Errorf("add keys to the parameters of %s: %w", row.ActionRef, err)
 		}
 	}
 	rules, err := schema.Parse(row.ParamSchema)
@@ -67,7 +67,7 @@ func (k *keystore) merge(
 	for _, key := range rows {
 		value, err := k.open(key)
 		if err != nil && (key.Owner == "action" || slices.Contains(rules.Names(), key.Name)) {
-			return nil, hidden{}, fmt.Errorf("open the key %s for the parameter %s: %w", key.Ref, key.Name, err)
+			return nil, nil, fmt.Errorf("open the key %s for the parameter %s: %w", key.Ref, key.Name, err)
 		}
 		if err != nil {
 			if _, said := k.warned.LoadOrStore(key.Ref, true); !said {
@@ -82,7 +82,7 @@ func (k *keystore) merge(
 	secrets := rules.SecretPaths(values)
 	for name, value := range values {
 		if merged[name], err = json.Marshal(value); err != nil {
-			return nil, hidden{}, fmt.Errorf("add the key %s to the parameters of %s: %w", name, row.ActionRef, err)
+			return nil, nil, fmt.Errorf("add the key %s to the parameters of %s: %w", name, row.ActionRef, err)
 		}
 		if encrypted[name] {
 			secrets = append(secrets, secret.Join("", name))
@@ -90,7 +90,10 @@ func (k *keystore) merge(
 	}
 	_, taken := secret.Take(values, secrets)
 	raw, err := json.Marshal(merged)
-	return raw, known.with(taken), err
+	for _, one := range taken {
+		known = known.With(one.Value)
+	}
+	return raw, known, err
 }
 
 func (k *keystore) open(row store.KeysOfActionRow) (any, error) {

@@ -207,6 +207,7 @@ type result struct {
 	StderrLog       string          `json:"stderr_log"`
 	StderrTruncated bool            `json:"stderr_truncated"`
 	Data            json.RawMessage `json:"data"`
+	QueueAck        json.RawMessage `json:"queue_ack"`
 	Error           string          `json:"error"`
 	OutputError     string          `json:"output_error"`
 	Cancelled       bool            `json:"cancelled"`

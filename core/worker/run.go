@@ -104,17 +104,19 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 		rep.Stdout = output.Text(stdout.Bytes())
 	}
 	secrets := r.vault.seal(&rep, j.row.OutSchema, known)
-	rep.QueueAck = queueAck(rep.Data)
+	if rep.QueueAck == nil {
+		rep.QueueAck = queueAck(rep.Data)
+	}
 	end = conclude(j, rep, cause, limit)
 	end.secrets = secrets
 	return end, returned
 }
 
 // params are the parameters as the action gets them, with the secrets among them.
-func (r *runner) params(ctx context.Context, j *job) (json.RawMessage, hidden, error) {
+func (r *runner) params(ctx context.Context, j *job) (json.RawMessage, *secret.Finder, error) {
 	opened, known, err := r.vault.open(ctx, j.id, j.row.Config)
 	if err != nil {
-		return nil, hidden{}, err
+		return nil, nil, err
 	}
 	params, err := schema.Fill(j.row.ParamSchema, opened)
 	return params, known, err

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -34,39 +33,41 @@ func newVault(keys secret.Keyring, st *store.Store, logger *slog.Logger) *vault 
 
 // open puts the values in place of the markers in the parameters of an execution.
 // The errors name parameters, never values.
-func (v *vault) open(ctx context.Context, execution int64, config json.RawMessage) (json.RawMessage, hidden, error) {
+func (v *vault) open(ctx context.Context, execution int64, config json.RawMessage) (json.RawMessage, *secret.Finder, error) {
 	if !secret.Has(config) {
-		return config, hidden{}, nil
+		return config, nil, nil
 	}
 	params, err := decode(config)
 	if err != nil {
-		return nil, hidden{}, fmt.Errorf("read parameters: %w", err)
+		return nil, nil, fmt.Errorf("read parameters: %w", err)
 	}
 	paths := secret.Paths(params)
 	if len(paths) == 0 {
-		return config, hidden{}, nil
+		return config, nil, nil
 	}
 	rows, err := v.rows(ctx, execution)
 	if err != nil {
-		return nil, hidden{}, fmt.Errorf("read the secret parameters: %w", err)
+		return nil, nil, fmt.Errorf("read the secret parameters: %w", err)
 	}
 	var values []secret.Taken
+	var plain []any
 	for _, path := range paths {
 		row, ok := rows[path]
 		if !ok {
-			return nil, hidden{}, fmt.Errorf("the secret parameter %s has no value", parameter(path))
+			return nil, nil, fmt.Errorf("the secret parameter %s has no value", parameter(path))
 		}
 		value, err := v.keys.Open(row)
 		if err != nil {
-			return nil, hidden{}, fmt.Errorf("open the secret parameter %s: %w", parameter(path), err)
+			return nil, nil, fmt.Errorf("open the secret parameter %s: %w", parameter(path), err)
 		}
-		values = append(values, secret.Taken{Path: path, Value: value})
+		values, plain = append(values, secret.Taken{Path: path, Value: value}), append(plain, value)
 	}
+	known := new(secret.Finder).With(plain...)
 	opened, err := json.Marshal(secret.Put(params, values))
 	if err != nil {
-		return nil, hidden{}, fmt.Errorf("encode parameters: %w", err)
+		return nil, nil, fmt.Errorf("encode parameters: %w", err)
 	}
-	return opened, hide(values), nil
+	return opened, known, nil
 }
 
 // rows reads the secrets of an execution by path, as long as it takes and the
@@ -100,13 +101,15 @@ func retried[T any](ctx context.Context, read func(context.Context) (T, error)) 
 
 // seal takes what is secret out of a report: what the action's schema of results
 // marks, and whatever repeats a secret that the action was given. The latter is
-// blackened in texts and sealed in data. Without a key, what the schema marks is
-// not kept at all.
-func (v *vault) seal(rep *report, outSchema json.RawMessage, known hidden) []secret.Sealed {
-	rep.Stdout, rep.StderrLog = known.blacken(rep.Stdout), known.blacken(rep.StderrLog)
-	rep.Error, rep.OutputError = known.blacken(rep.Error), known.blacken(rep.OutputError)
+// hidden in texts and sealed in data. Without a key, what the schema marks is
+// not kept at all. The acknowledgement of work-queue items stays readable for the
+// engine where the data is sealed because of the name of another member.
+func (v *vault) seal(rep *report, outSchema json.RawMessage, known *secret.Finder) []secret.Sealed {
+	for _, text := range []*string{&rep.Stdout, &rep.StderrLog, &rep.Error, &rep.OutputError} {
+		*text = known.Hide(*text)
+	}
 	marked := bytes.Contains(outSchema, []byte(`"secret"`))
-	if len(rep.Data) == 0 || (!marked && known.none()) {
+	if len(rep.Data) == 0 || (!marked && known.None()) {
 		return nil
 	}
 	data, err := decode(rep.Data)
@@ -117,10 +120,12 @@ func (v *vault) seal(rep *report, outSchema json.RawMessage, known hidden) []sec
 	if rules, err := schema.Parse(outSchema); err == nil && marked {
 		paths = rules.SecretPaths(data)
 	}
-	paths = append(paths, known.in(data, "")...)
-	public, taken := secret.Take(data, paths)
+	public, taken := secret.Take(data, sealable(append(paths, known.In(data)...)))
 	if len(taken) == 0 {
 		return nil
+	}
+	if taken[0].Path == "" {
+		rep.QueueAck = publicAck(data, paths, known)
 	}
 	raw, err := json.Marshal(public)
 	if err != nil {
@@ -146,6 +151,55 @@ func (v *vault) sealAll(rep *report, taken []secret.Taken) []secret.Sealed {
 	return sealed
 }
 
+// mostSealed is how many values of one result are sealed one by one: of more, the
+// data is sealed whole.
+const mostSealed = 1000
+
+// sealable leaves out paths below others of the list, and is the whole if there are
+// too many.
+func sealable(paths []string) []string {
+	all := make(map[string]bool, len(paths))
+	for _, path := range paths {
+		all[path] = true
+	}
+	var kept []string
+	for path := range all {
+		below := false
+		for i := range len(path) {
+			below = below || path[i] == '/' && all[path[:i]]
+		}
+		if !below {
+			kept = append(kept, path)
+		}
+	}
+	if len(kept) > mostSealed {
+		return []string{""}
+	}
+	return kept
+}
+
+// publicAck is the acknowledgement of work-queue items without secrets, from data that
+// is sealed whole although the schema does not say so.
+func publicAck(data any, marked []string, known *secret.Finder) json.RawMessage {
+	object, _ := data.(map[string]any)
+	ack, ok := object["queue_ack"]
+	if !ok || slices.Contains(marked, "") {
+		return nil
+	}
+	paths := known.In(ack)
+	for _, path := range marked {
+		if below, ok := strings.CutPrefix(path, "/queue_ack"); ok && (below == "" || below[0] == '/') {
+			paths = append(paths, below)
+		}
+	}
+	ack, _ = secret.Take(ack, sealable(paths))
+	raw, err := json.Marshal(ack)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
 func parameter(path string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
 }
@@ -157,89 +211,4 @@ func decode(raw json.RawMessage) (any, error) {
 	var value any
 	err := decoder.Decode(&value)
 	return value, err
-}
-
-// hidden are the secrets that an action was given.
-type hidden struct {
-	texts    []string // the longest first
-	replacer *strings.Replacer
-}
-
-// shortest is how long a secret must be to be looked for: shorter ones are found in
-// everything.
-const shortest = 4
-
-const black = "***"
-
-func hide(values []secret.Taken) hidden { return hidden{}.with(values) }
-
-// with adds further secrets.
-func (h hidden) with(values []secret.Taken) hidden {
-	if len(values) == 0 {
-		return h
-	}
-	h.texts = slices.Clone(h.texts)
-	for _, one := range values {
-		h.texts = append(h.texts, texts(one.Value)...)
-	}
-	slices.SortFunc(h.texts, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	h.texts = slices.Compact(h.texts)
-	var pairs []string
-	for _, text := range h.texts {
-		pairs = append(pairs, text, black)
-		if raw, err := json.Marshal(text); err == nil && len(raw) != len(text)+2 {
-			pairs = append(pairs, string(raw[1:len(raw)-1]), black) // as it stands in JSON
-		}
-	}
-	h.replacer = strings.NewReplacer(pairs...)
-	return h
-}
-
-// texts are all that are in a value.
-func texts(value any) []string {
-	var all []string
-	switch v := value.(type) {
-	case string:
-		if len(v) >= shortest {
-			all = append(all, v)
-		}
-	case []any:
-		for _, item := range v {
-			all = append(all, texts(item)...)
-		}
-	case map[string]any:
-		for _, item := range v {
-			all = append(all, texts(item)...)
-		}
-	}
-	return all
-}
-
-func (h hidden) none() bool { return len(h.texts) == 0 }
-
-func (h hidden) blacken(text string) string {
-	if h.none() || text == "" {
-		return text
-	}
-	return h.replacer.Replace(text)
-}
-
-// in lists the JSON pointers of the texts of a value that repeat a secret.
-func (h hidden) in(value any, path string) []string {
-	var found []string
-	switch v := value.(type) {
-	case string:
-		if h.blacken(v) != v {
-			found = append(found, path)
-		}
-	case []any:
-		for i, item := range v {
-			found = append(found, h.in(item, secret.Join(path, strconv.Itoa(i)))...)
-		}
-	case map[string]any:
-		for name, item := range v {
-			found = append(found, h.in(item, secret.Join(path, name))...)
-		}
-	}
-	return found
 }

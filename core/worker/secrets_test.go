@@ -115,6 +115,72 @@ func TestSecretsAreOpenedForTheActionOnly(t *testing.T) {
 	}
 }
 
+const (
+	privateKey = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
+	odd        = `pä"ss<&>wörd`
+)
+
+// planted is a worker script that repeats its secrets in other forms, in its output
+// and as data.
+const planted = `cat >/dev/null
+cat >&2 <<'END'
+pin 84729163 or "84729163"
+{"go":"pä\"ss\u003c\u0026\u003ewörd","python":"p\u00e4\"ss<&>w\u00f6rd","upper":"p\u00E4\"ss<&>w\u00F6rd","nested":"{\"p\":\"p\\u00e4\\\"ss\"}"}
+    MIIEvQIBADANBgkq
+	hkiG9w0BAQEFAASC
+cMOkInNzPCY-d8O2cmQ= cMOkInNzPCY+d8O2cmQ cMOkInNzPCY+d8O2cmQ=
+END
+echo '{"pin":84729163,"text":"pin 84729163","names":{"84729163":1},"line":"x MIIEvQIBADANBgkq x","free":"kept","count":84729164}'`
+
+// Whatever form an action repeats a secret in, nothing that is written holds it.
+func TestSecretsInOtherFormsAreHidden(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w, log := b.sealing(t, "w1", keyring(t, "k"))
+	given := map[string]any{"/pin": 84729163, "/password": odd, "/key": privateKey}
+	config := map[string]any{"pin": secret.Marker(), "password": secret.Marker(), "key": secret.Marker()}
+	const marker = `{"$attune_secret":true,"redacted":true}`
+
+	action := b.script(t, "probe.forms", planted, map[string]any{"output_format": "json"})
+	id := b.sealed(t, w, action, config, given)
+	b.dispatch(t, w, id)
+	status, r := b.await(t, id)
+	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
+	require.JSONEq(t, `{"pin":`+marker+`,"text":`+marker+`,"names":`+marker+`,"line":`+marker+`,"free":"kept","count":84729164}`, string(r.Data))
+	require.Equal(t, "pin *** or \"***\"\n"+`{"go":"***","python":"***","upper":"***","nested":"{\"p\":\"p\\u00e4\\\"ss\"}"}`+
+		"\n    ***\n\t***\n*** *** ***\n", r.StderrLog, "a part of a secret is not found")
+
+	// The name of a member of the whole: the acknowledgement can still be read.
+	named := b.script(t, "probe.named", `cat >/dev/null; echo '{"x-84729163":1,"queue_ack":{"ok":[1],"note":"pin 84729163"}}'`, map[string]any{"output_format": "json"})
+	whole := b.sealed(t, w, named, config, given)
+	b.dispatch(t, w, whole)
+	_, r = b.await(t, whole)
+	require.JSONEq(t, marker, string(r.Data))
+	require.JSONEq(t, `{"ok":[1],"note":`+marker+`}`, string(r.QueueAck))
+	values, err := store.SecretsOf(t.Context(), b.store.Queries, secret.OfResult, whole)
+	require.NoError(t, err)
+	require.Len(t, values, 1)
+	require.Equal(t, "/data", values[0].Path)
+	opened, err := keyring(t, "k").Open(values[0])
+	require.NoError(t, err)
+	require.Contains(t, opened, "x-84729163")
+
+	// More places than are sealed one by one.
+	many := b.script(t, "probe.many", `cat >/dev/null; yes 84729163 | head -n 5000`, map[string]any{"output_format": "jsonl"})
+	lines := b.sealed(t, w, many, config, given)
+	b.dispatch(t, w, lines)
+	_, r = b.await(t, lines)
+	require.JSONEq(t, marker, string(r.Data))
+
+	said, err := json.Marshal(append(append(b.completions(id), b.completions(whole)...), b.completions(lines)...))
+	require.NoError(t, err)
+	for _, text := range []string{"84729163", "ss<&>w", "u003ew", "MIIEvQIB", "hkiG9w0B", "cMOkInNz"} {
+		testkit.NowhereInDatabase(t, b.store, text)
+		require.NotContains(t, log.String(), text)
+		require.NotContains(t, string(said), text)
+	}
+}
+
 // What cannot be opened fails the execution clearly, and says nothing of the secret.
 func TestSecretsThatCannotBeOpenedFailTheExecution(t *testing.T) {
 	t.Parallel()
