@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
+	"github.com/attune-go/attune/core/worker/process"
 )
 
 // workerGoodbye is what a worker may take beyond its shutdown timeout to write
@@ -106,6 +108,10 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	if own.Keyring, err = secret.NewKeyring(cfg.Security.EncryptionKey); err != nil {
 		return usageErrorf("%w", err)
 	}
+	if err := worker.HideSecrets(); err != nil {
+		logger.WarnContext(cmd.Context(), "Actions of the same user can read the worker's memory", "error", err)
+	}
+	limitMemory(own)
 	own.Tokens = token.New([]byte(cfg.Security.JWTSecret))
 	own.HealthURL = func() string { return healthURL(server.Addr(), cfg.Worker.Host) }
 	w, err := worker.New(own, worker.Deps{Broker: link, Store: st, Logger: logger, Metrics: worker.NewMetrics(registry)})
@@ -141,6 +147,16 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 		done: w.Done(),
 		why:  "another process has taken the name of worker " + w.Name(),
 	})
+}
+
+// limitMemory collects garbage earlier once the outputs of all places, and the results
+// made from them, fill their bounds. A GOMEMLIMIT in the environment wins.
+func limitMemory(cfg worker.Config) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	outputs := int64(cfg.MaxConcurrent) * (cfg.MaxStdoutBytes + cfg.MaxStderrBytes)
+	debug.SetMemoryLimit(max(384<<20, outputs+6*cfg.MaxResultBytes))
 }
 
 // healthURL is where others find the worker's health endpoint: a listener on all
@@ -192,7 +208,11 @@ func workerConfig(cfg *config.Config) (worker.Config, error) {
 		Actions:        builtin.Actions(), APIURL: apiURL(cfg.Server), ArtifactsDir: cfg.ArtifactsDir, Capabilities: c.Capabilities,
 		FoundInterpreters: foundInterpreters(c, packs), HeartbeatInterval: c.HeartbeatInterval, Host: c.Host, Port: c.Port,
 		Interpreters: c.Interpreters, Labels: c.Labels,
+		Limits: process.Limits{
+			CPU: c.MaxCPUTime, Memory: c.MaxMemoryBytes, OpenFiles: c.MaxOpenFiles, Processes: c.MaxProcesses,
+		},
 		MaxConcurrent: c.MaxConcurrentTasks, MaxStdoutBytes: c.MaxStdoutBytes, MaxStderrBytes: c.MaxStderrBytes,
+		MaxResultBytes: c.MaxResultBytes, RunAs: c.RunAs,
 		Name: c.Name, PacksDir: packs, QueueTTL: cfg.MessageQueue.RabbitMQ.WorkerQueueTTL, Runtimes: c.Runtimes, RuntimeEnvsDir: envs,
 		ShutdownTimeout: c.ShutdownTimeout, Taints: taints, TaskTimeout: c.TaskTimeout, Type: c.Type,
 		Version: readBuildInfo().Version,

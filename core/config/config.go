@@ -301,6 +301,21 @@ type Worker struct {
 	MaxStdoutBytes int64 `koanf:"max_stdout_bytes" range:"0..1073741824"`
 	// How many bytes of standard error are kept.
 	MaxStderrBytes int64 `koanf:"max_stderr_bytes" range:"0..1073741824"`
+	// How many bytes a result may have as JSON, in which a control character takes
+	// six. Output is cut for it, data is left out.
+	MaxResultBytes int64 `koanf:"max_result_bytes" range:"65536..268435456"`
+	// The user that actions run as: USER or USER:GROUP, names or numbers. A worker
+	// without the rights for it does not start. The worker's own if empty.
+	RunAs string `koanf:"run_as"`
+	// How many processes and threads that user may have, all actions together; 0 sets no
+	// limit. It does not bind root.
+	MaxProcesses int64 `koanf:"max_processes" range:"0..4194304"`
+	// How much memory one process of an action may write to, in bytes; 0 sets no limit.
+	MaxMemoryBytes int64 `koanf:"max_memory_bytes" range:"0..1125899906842624"`
+	// How many files one process of an action may have open; 0 sets no limit.
+	MaxOpenFiles int64 `koanf:"max_open_files" range:"0..1073741824"`
+	// How much processor time one process of an action may use; 0 sets no limit.
+	MaxCPUTime time.Duration `koanf:"max_cpu_time" range:"0s..8760h"`
 }
 
 // Taint keeps executions away from a worker that do not tolerate it.
@@ -405,6 +420,7 @@ func Default() *Config {
 			TaskTimeout:        5 * time.Minute,
 			ShutdownTimeout:    30 * time.Second,
 			MaxStdoutBytes:     10 << 20,
+			MaxResultBytes:     16 << 20,
 			MaxStderrBytes:     10 << 20,
 		},
 		Retention: Retention{

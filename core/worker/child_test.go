@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
@@ -25,8 +26,9 @@ func runChild() {
 	exitOn(err)
 	b := broker.New(broker.Config{URL: os.Getenv("CHILD_BROKER")}, logger, nil)
 	exitOn(b.Start(ctx))
+	places, _ := strconv.Atoi(os.Getenv("CHILD_PLACES"))
 	w, err := worker.New(worker.Config{
-		Name: "w1", MaxConcurrent: 1, Actions: builtin.Actions(), HeartbeatInterval: 100 * time.Millisecond,
+		Name: "w1", MaxConcurrent: max(places, 1), Actions: builtin.Actions(), HeartbeatInterval: 100 * time.Millisecond,
 	}, worker.Deps{Store: st, Broker: b, Logger: logger})
 	exitOn(err)
 	exitOn(w.Start(ctx))

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/core/worker/process"
 )
 
 // Defaults of a Config.
@@ -21,6 +22,7 @@ const (
 	KillGraceDefault         = 5 * time.Second
 	MaxConcurrentDefault     = 10
 	MaxOutputBytesDefault    = 10 << 20
+	MaxResultBytesDefault    = 16 << 20
 	QueueTTLDefault          = 300 * time.Second
 	ShutdownTimeoutDefault   = 30 * time.Second
 	TaskTimeoutDefault       = 300 * time.Second
@@ -80,10 +82,14 @@ type Config struct {
 	KillGrace time.Duration
 	// Labels can be asked for by placement rules.
 	Labels map[string]string
+	// Limits bound each process of an action.
+	Limits process.Limits
 	// MaxConcurrent is how many executions run at once.
 	MaxConcurrent int
 	// MaxStdoutBytes and MaxStderrBytes bound what is kept of the output.
 	MaxStdoutBytes, MaxStderrBytes int64
+	// MaxResultBytes bounds a result as JSON: output is cut for it, data is left out.
+	MaxResultBytes int64
 	// Name identifies the worker: a known name is the same worker again. If
 	// empty it is ATTUNE_WORKER_NAME, else worker-HOSTNAME.
 	Name string
@@ -96,6 +102,10 @@ type Config struct {
 	// QueueTTL is the lifetime of a dispatch in the queue. It is an argument of
 	// the queue and must be the same for everybody who declares it.
 	QueueTTL time.Duration
+	// RunAs is the user of action processes, USER or USER:GROUP; the user of this process
+	// if empty. The worker must be root, or may change the user, the owner of files
+	// and signal processes of the other user; it does not start otherwise.
+	RunAs string
 	// Runtimes are the runtimes to announce. Shell, native and those of
 	// Interpreters if empty.
 	Runtimes []string
@@ -108,8 +118,8 @@ type Config struct {
 	Taints []Taint
 	// TaskTimeout bounds an execution whose row and action name no timeout.
 	TaskTimeout time.Duration
-	// TempDir holds parameter files and the scripts of inline code; the system's if
-	// empty.
+	// TempDir holds a folder for each running execution: its TMPDIR, with the file of
+	// parameters and the script of inline code. The system's if empty.
 	TempDir string
 	// Tokens issues the API tokens of actions. Without it they get none.
 	Tokens TokenSource
@@ -119,6 +129,7 @@ type Config struct {
 	Version string
 
 	chosen map[string]bool // the runtimes of Interpreters as given
+	user   *process.User   // of RunAs
 }
 
 // TokenSource issues the token with which an action may use the API, as token.Signer
@@ -140,6 +151,7 @@ func (c Config) withDefaults() Config {
 	orNumber(&c.MaxConcurrent, MaxConcurrentDefault)
 	orNumber(&c.MaxStdoutBytes, MaxOutputBytesDefault)
 	orNumber(&c.MaxStderrBytes, MaxOutputBytesDefault)
+	orNumber(&c.MaxResultBytes, MaxResultBytesDefault)
 	orNumber(&c.CancelPoll, CancelPollDefault)
 	orNumber(&c.HeartbeatInterval, HeartbeatIntervalDefault)
 	orNumber(&c.KillGrace, KillGraceDefault)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/core/worker/process"
 )
 
 // withheld are variables of the worker's environment that processes do not get:
@@ -20,14 +21,31 @@ var withheld = struct{ prefixes, names []string }{
 	names:    []string{"AMQP_URL", "CLOUDAMQP_URL", "DATABASE_URL", "POSTGRES_PASSWORD", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_URL"},
 }
 
+// HideSecrets removes configuration and logins from the environment of this process, and
+// keeps processes of the same user out of its memory and of the environment that it was
+// started with. Call it after the configuration was read. It fails where the platform
+// cannot protect memory.
+func HideSecrets() error {
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if public := strings.HasPrefix(name, "ATTUNE_") && !strings.HasPrefix(name, "ATTUNE__"); isWithheld(name) && !public {
+			_ = os.Unsetenv(name) // fails only for names that no environment holds
+		}
+	}
+	return process.Shield()
+}
+
+func isWithheld(name string) bool {
+	return slices.Contains(withheld.names, name) ||
+		slices.ContainsFunc(withheld.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
 // baseEnv is the environment that every process starts from: the worker's own, but
 // for what is withheld.
 func (c Config) baseEnv() []string {
 	var env []string
 	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		secret := slices.ContainsFunc(withheld.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-		if !secret && !slices.Contains(withheld.names, name) {
+		if name, _, _ := strings.Cut(entry, "="); !isWithheld(name) {
 			env = append(env, entry)
 		}
 	}

@@ -52,6 +52,9 @@ func (f *finisher) take() []ending {
 	n, bytes := 0, 0
 	for n < len(f.pending) && n < finishMax && (n == 0 || bytes < finishMaxBytes) {
 		bytes += len(f.pending[n].result)
+		for _, one := range f.pending[n].secrets {
+			bytes += len(one.Value)
+		}
 		n++
 	}
 	batch := f.pending[:n:n]
@@ -123,8 +126,11 @@ func notAccepted(err error) bool {
 }
 
 func (f *finisher) forget(batch []ending) {
-	for _, e := range batch {
+	for i, e := range batch {
 		f.roster.remove(e.job)
+		if batch[i] = (ending{}); e.written != nil { // results are large, and the list is reused
+			e.written()
+		}
 	}
 }
 

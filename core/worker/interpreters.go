@@ -63,7 +63,8 @@ var dialects = map[string]dialect{
 // One that cannot be found or does not answer is left out: the worker announces
 // no version of that runtime.
 type prober struct {
-	env    []string // of the interpreters, as they have it when they run actions
+	env    []string      // of the interpreters, as they have it when they run actions
+	user   *process.User // of the interpreters
 	find   func(program string) (string, error)
 	logger *slog.Logger
 	wg     *sync.WaitGroup // of interpreters that are being ended
@@ -77,7 +78,7 @@ func (c Config) detect(ctx context.Context, logger *slog.Logger, wg *sync.WaitGr
 	if versions && interpreters {
 		return nil
 	}
-	p := prober{env: c.baseEnv(), find: exec.LookPath, logger: logger, wg: wg}
+	p := prober{env: c.baseEnv(), user: c.user, find: exec.LookPath, logger: logger, wg: wg}
 	return p.all(ctx, placement.NormalizeRuntimes(c.Runtimes), c.Interpreters)
 }
 
@@ -133,6 +134,7 @@ func (p prober) probe(ctx context.Context, runtime string, command []string) (in
 		Args: ask, Env: p.env, Stdout: stdout, Stderr: stderr,
 		Dir:   "/", // version managers read files of the folder and of those above
 		Grace: time.Nanosecond,
+		User:  p.user,
 	})
 	switch {
 	case err != nil:

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,12 +31,16 @@ func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 	if row.Entrypoint == nil {
 		return content{}, fmt.Errorf("action %s does not exist (any more)", row.ActionRef)
 	}
-	entrypoint, missing := *row.Entrypoint, ""
+	entrypoint := *row.Entrypoint
 	packed := !row.IsAdhoc || strings.HasPrefix(text(row.PackRef), "core")
+	var missing error
 	if packed {
 		var path string
-		if path, missing = r.locate(row); path != "" {
+		if path, missing = r.locate(row); missing == nil {
 			return content{file: path}, nil
+		}
+		if errors.Is(missing, errLeavesPack) {
+			return content{}, fmt.Errorf("action %s: %w", row.ActionRef, missing)
 		}
 	}
 	if fn := r.cfg.Actions.find(row.ActionRef, entrypoint); fn != nil {
@@ -50,39 +55,60 @@ func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 	}
 	if !packed {
 		var path string
-		if path, missing = r.locate(row); path != "" {
+		if path, missing = r.locate(row); missing == nil {
 			return content{file: path}, nil
 		}
 	}
-	return content{}, fmt.Errorf("No executable content found for action '%s': %s", //nolint:staticcheck // published text
+	return content{}, fmt.Errorf("No executable content found for action '%s': %w", //nolint:staticcheck // published text
 		row.ActionRef, missing)
 }
 
+// errLeavesPack refuses an entry point that leads out of its pack by a link.
+var errLeavesPack = errors.New("it leads out of its pack by a link")
+
 // locate returns the file of an entry point, or why there is none. A relative entry
-// point cannot leave its pack.
-func (r *runner) locate(row store.StartExecutionsRow) (path, missing string) {
+// point cannot leave its pack, by links neither.
+func (r *runner) locate(row store.StartExecutionsRow) (string, error) {
 	entrypoint, pack := *row.Entrypoint, text(row.PackRef)
 	switch {
 	case entrypoint == "":
-		return "", "its entry point is empty"
+		return "", errors.New("its entry point is empty")
 	case filepath.IsAbs(entrypoint):
 		if isFile(entrypoint) {
-			return entrypoint, ""
+			return entrypoint, nil
 		}
-		return "", fmt.Sprintf("%q is not a file on this worker", shortened(entrypoint))
+		return "", fmt.Errorf("%q is not a file on this worker", shortened(entrypoint))
 	case r.cfg.PacksDir == "":
-		return "", fmt.Sprintf("%q is no function of this worker, which has no folder of packs", shortened(entrypoint))
+		return "", fmt.Errorf("%q is no function of this worker, which has no folder of packs", shortened(entrypoint))
 	case !filepath.IsLocal(entrypoint) || !filepath.IsLocal(pack):
-		return "", fmt.Sprintf("%q lies outside its pack", shortened(entrypoint))
+		return "", fmt.Errorf("%q lies outside its pack", shortened(entrypoint))
 	}
 	dir := filepath.Join(r.cfg.PacksDir, pack)
 	for _, path := range []string{filepath.Join(dir, "actions", entrypoint), filepath.Join(dir, entrypoint)} {
-		if isFile(path) {
-			return path, ""
+		if !isFile(path) {
+			continue
 		}
+		if !within(dir, path) {
+			return "", fmt.Errorf("%q is refused: %w", shortened(entrypoint), errLeavesPack)
+		}
+		return path, nil
 	}
-	return "", fmt.Sprintf("%q is neither a function of this worker nor a file of pack %s: there is no %s",
+	return "", fmt.Errorf("%q is neither a function of this worker nor a file of pack %s: there is no %s",
 		shortened(entrypoint), pack, shortened(filepath.Join(dir, "actions", entrypoint)))
+}
+
+// within reports whether a file lies in a folder, when every link is followed.
+func within(dir, path string) bool {
+	folder, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	rest, err := filepath.Rel(folder, file)
+	return err == nil && filepath.IsLocal(rest)
 }
 
 func isFile(path string) bool {
@@ -129,16 +155,20 @@ type program struct {
 	remove func()
 }
 
-// program prepares the process of an action: its interpreter, its environment and its
-// parameters. The environment that is given is completed.
-func (r *runner) program(row store.StartExecutionsRow, c content, params []byte, env []string) (p program, err error) {
-	var files []func()
-	remove := func() {
-		for _, one := range files {
-			one()
-		}
+// program prepares the process of an action: its interpreter, its environment, its
+// parameters and a folder for its temporary files. The environment that is given is
+// completed. Parameters that are not trusted cannot have each name.
+func (r *runner) program(
+	row store.StartExecutionsRow, c content, params []byte, trusted func(string) bool, env []string,
+) (p program, err error) {
+	folder, remove, err := r.separation.folder()
+	if err != nil {
+		return program{}, fmt.Errorf("action %s: %w", row.ActionRef, err)
 	}
 	defer func() {
+		if err == nil {
+			err = r.separation.own(folder)
+		}
 		if err != nil {
 			remove()
 			err = fmt.Errorf("action %s: %w", row.ActionRef, err)
@@ -146,18 +176,23 @@ func (r *runner) program(row store.StartExecutionsRow, c content, params []byte,
 	}()
 	p = program{dir: r.packDir(row, c), remove: remove}
 	delivery, format := orElse(text(row.ParameterDelivery), deliver.DeliveryStdin), orElse(text(row.ParameterFormat), deliver.FormatJSON)
-	p.env = append(slices.Clip(env), "ATTUNE_PARAMETER_DELIVERY="+delivery, "ATTUNE_PARAMETER_FORMAT="+format)
+	p.env = append(slices.Clip(env), r.separation.environment(folder)...)
+	p.env = append(p.env, "ATTUNE_PARAMETER_DELIVERY="+delivery, "ATTUNE_PARAMETER_FORMAT="+format)
+	if format == deliver.FormatDotenv {
+		if err := deliver.CheckLines(params, trusted); err != nil {
+			return program{}, err
+		}
+	}
 	encoded, err := deliver.Encode(format, params)
 	if err != nil {
 		return program{}, err
 	}
 	p.stdin = bytes.NewReader(encoded)
 	if delivery == deliver.DeliveryFile {
-		path, removeFile, err := deliver.File(r.cfg.TempDir, encoded)
+		path, _, err := deliver.File(folder, encoded) // removed with its folder
 		if err != nil {
 			return program{}, err
 		}
-		files = append(files, removeFile)
 		p.stdin, p.env = nil, append(p.env, ParameterFileVariable+"="+path)
 	}
 
@@ -176,16 +211,18 @@ func (r *runner) program(row store.StartExecutionsRow, c content, params []byte,
 	}
 	code := []byte(c.code)
 	if launch.inline.InjectShellHelpers {
+		if err := deliver.CheckVariables(params, trusted); err != nil {
+			return program{}, err
+		}
 		if code, err = deliver.Script(c.code, params, p.env); err != nil {
 			return program{}, err
 		}
 		p.stdin = nil
 	}
-	path, removeScript, err := deliver.ScriptFile(r.cfg.TempDir, fmt.Sprintf("exec_%d%s", row.ID, launch.extension()), code)
+	path, _, err := deliver.ScriptFile(folder, fmt.Sprintf("exec_%d%s", row.ID, launch.extension()), code)
 	if err != nil {
 		return program{}, err
 	}
-	files = append(files, removeScript)
 	p.args = append(slices.Clip(launch.command), path)
 	return p, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,8 @@ type ending struct {
 	took   time.Duration
 	// secrets are what was taken out of the result, encrypted.
 	secrets []secret.Sealed
+	// written is called when the end is written.
+	written func()
 }
 
 // runner runs one execution to its end.
@@ -54,11 +57,16 @@ type runner struct {
 	vault  *vault
 	keys   *keystore // nil without one
 
-	present presence // of runtime versions, as found at the start
+	present    presence // of runtime versions, as found at the start
+	separation separation
+	turns      chan struct{} // has room for the large result that is being made
 }
 
-func newRunner(cfg Config, v *vault, keys *keystore, present presence) *runner {
-	return &runner{cfg: cfg, env: cfg.baseEnv(), logger: v.logger, now: time.Now, vault: v, keys: keys, present: present}
+func newRunner(cfg Config, v *vault, keys *keystore, present presence, s separation) *runner {
+	return &runner{
+		cfg: cfg, env: cfg.baseEnv(), logger: v.logger, now: time.Now, vault: v, keys: keys, present: present,
+		separation: s, turns: make(chan struct{}, 1),
+	}
 }
 
 // run returns the end of the job. When a function does not stop although its
@@ -68,7 +76,8 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	ctx, stop := context.WithTimeoutCause(j.ctx, limit, ErrTimeout)
 	defer stop()
 	begin := r.now()
-	stdout, stderr := output.NewCapture(r.cfg.MaxStdoutBytes), output.NewCapture(r.cfg.MaxStderrBytes)
+	stdout := output.NewCaptureWithin(r.cfg.MaxStdoutBytes, r.cfg.MaxResultBytes)
+	stderr := output.NewCaptureWithin(r.cfg.MaxStderrBytes, r.cfg.MaxResultBytes)
 
 	var rep report
 	var cause error
@@ -91,13 +100,19 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 		rep, returned, cause = r.function(ctx, does.fn, task)
 	default:
 		env := r.environment(j.row, given, limit)
-		rep, cause, err = r.process(ctx, j.row, does, params, env, stdout, stderr)
+		rep, cause, err = r.process(ctx, j.row, does, params, trusted(j.row, given), env, stdout, stderr)
 	}
 	if err != nil {
 		rep = report{ExitCode: -1, Error: output.Text([]byte(err.Error()))}
 	}
+	took := r.now().Sub(begin)
+	done := r.turn(stdout.Len() + stderr.Len() + len(rep.Data))
+	if err == nil && does.fn == nil {
+		r.read(&rep, text(j.row.OutputFormat), stdout, stderr)
+	}
+	r.boundData(&rep)
 
-	rep.DurationMS = r.now().Sub(begin).Milliseconds()
+	rep.DurationMS = took.Milliseconds()
 	rep.StdoutTruncated, rep.StderrTruncated = stdout.Truncated(), stderr.Truncated()
 	rep.StderrLog = output.Text(stderr.Bytes())
 	if rep.Data == nil {
@@ -107,8 +122,9 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	if rep.QueueAck == nil {
 		rep.QueueAck = queueAck(rep.Data)
 	}
+	r.boundTexts(&rep)
 	end = conclude(j, rep, cause, limit)
-	end.secrets = secrets
+	end.secrets, end.written = secrets, done
 	return end, returned
 }
 
@@ -167,11 +183,27 @@ func causeUnlessDone(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
+// trusted reports whether a parameter may have any name: the action declares it, or it
+// is a key of the keystore.
+func trusted(row store.StartExecutionsRow, given json.RawMessage) func(string) bool {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(given, &fields) // without an object the execution names none
+	rules, err := schema.Parse(row.ParamSchema)
+	if err != nil {
+		rules, _ = schema.Parse(nil)
+	}
+	declared := rules.Names()
+	return func(name string) bool {
+		_, ofExecution := fields[name]
+		return !ofExecution || slices.Contains(declared, name)
+	}
+}
+
 // process runs a file or code as a child process.
-func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does content, params json.RawMessage, env []string,
-	stdout, stderr *output.Capture,
+func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does content, params json.RawMessage,
+	trusted func(string) bool, env []string, stdout, stderr *output.Capture,
 ) (report, error, error) {
-	program, err := r.program(row, does, params, env)
+	program, err := r.program(row, does, params, trusted, env)
 	if err != nil {
 		return report{}, nil, err
 	}
@@ -179,6 +211,7 @@ func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does
 	outcome, err := process.Run(ctx, process.Command{
 		Args: program.args, Dir: program.dir, Env: program.env,
 		Grace: r.cfg.KillGrace, Stdin: program.stdin, Stdout: stdout, Stderr: stderr,
+		Limits: r.separation.limits, User: r.separation.user,
 	})
 	if err != nil {
 		return report{}, nil, fmt.Errorf("run action %s: %w", row.ActionRef, err)
@@ -187,24 +220,28 @@ func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does
 	if outcome.Signal != 0 {
 		rep.ExitCode = -1
 	}
+	return rep, outcome.Interrupted, nil
+}
+
+// read completes the report of a process with its output.
+func (r *runner) read(rep *report, format string, stdout, stderr *output.Capture) {
 	if rep.ExitCode == 0 {
-		r.readOutput(&rep, text(row.OutputFormat), stdout)
+		r.readOutput(rep, format, stdout)
 	} else {
 		rep.Error = failure(rep.ExitCode, output.Text(stderr.Bytes()))
 	}
-	return rep, outcome.Interrupted, nil
 }
 
 // failure is the error of a process that failed: what it wrote to standard error if
 // that is short, else the last line of it.
 func failure(exitCode int, stderr string) string {
 	const short = 5
-	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+	lines := strings.TrimSuffix(stderr, "\n")
 	switch {
 	case strings.TrimSpace(stderr) == "":
 		return fmt.Sprintf("Command exited with code %d", exitCode)
-	case len(lines) > short:
-		return lines[len(lines)-1]
+	case strings.Count(lines, "\n") >= short:
+		return lines[strings.LastIndexByte(lines, '\n')+1:]
 	}
 	return stderr
 }
@@ -240,7 +277,7 @@ func conclude(j *job, rep report, cause error, limit time.Duration) ending {
 	case rep.Succeeded:
 		status = attune.StatusCompleted
 	}
-	raw, err := json.Marshal(rep)
+	raw, err := encoded(rep)
 	if err != nil { // unreachable: every field was made encodable before
 		raw = []byte(`{"succeeded":false,"error":"the result could not be encoded"}`)
 	}

@@ -91,7 +91,7 @@ func (r *runner) version(row store.StartExecutionsRow) (chosen runtimeVersion, o
 func (c Config) versions(
 	ctx context.Context, logger *slog.Logger, wg *sync.WaitGroup, rows []store.RuntimeVersionsRow,
 ) (found []interpreter, known presence) {
-	p := prober{env: c.baseEnv(), find: exec.LookPath, logger: logger, wg: wg}
+	p := prober{env: c.baseEnv(), user: c.user, find: exec.LookPath, logger: logger, wg: wg}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	offered := make(map[string]bool, len(c.Runtimes))

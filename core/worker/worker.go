@@ -41,8 +41,9 @@ type Deps struct {
 // by itself (Done) when another process has taken its name.
 type Worker struct {
 	supervise.Base
-	cfg  Config
-	deps Deps
+	cfg        Config
+	deps       Deps
+	separation separation
 
 	mu      sync.Mutex
 	current *life // of the start under way or done; guarded by mu
@@ -62,7 +63,12 @@ func New(cfg Config, deps Deps) (*Worker, error) {
 	if deps.Logger == nil {
 		deps.Logger = telemetry.Discard()
 	}
-	return &Worker{cfg: cfg, deps: deps}, nil
+	separation, err := cfg.separation()
+	if err != nil {
+		return nil, err
+	}
+	cfg.user = separation.user
+	return &Worker{cfg: cfg, deps: deps, separation: separation}, nil
 }
 
 // ID is the worker's id in the database, zero before it was registered.
@@ -168,6 +174,9 @@ func (w *Worker) open(ctx context.Context, l *life) (err error) {
 			l.out.Wait()
 		}
 	}()
+	if err := w.separation.check(ctx, w.deps.Logger); err != nil {
+		return fmt.Errorf("worker %s: %w", w.cfg.Name, err)
+	}
 	found, present, err := w.interpreters(ctx, l)
 	if err != nil {
 		return err
@@ -249,7 +258,7 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
 	l.intake = &intake{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
-		runner:   newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.present),
+		runner:   newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.present, w.separation),
 		finisher: l.finisher, announcer: l.announcer,
 		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx, actionTimeouts: w.cfg.ActionTimeouts,
 	}

@@ -15,9 +15,6 @@ import (
 // identifier is what a shell takes for the name of a variable.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// reserved are variables that a shell does not let be set, or that change how it works.
-var reserved = []string{"ENV", "EUID", "GLOBIGNORE", "IFS", "POSIXLY_CORRECT", "PPID", "PS4", "SHELLOPTS", "UID"}
-
 // Script writes a shell script that sets the parameters, a JSON object, and then does
 // what the code says. It ends at the first command that fails. A parameter is the
 // variable PARAM_NAME, and also the variable of its own name if a shell can have one
@@ -80,23 +77,6 @@ func ScriptFile(dir, name string, content []byte) (path string, remove func(), e
 		return "", nil, fmt.Errorf("write script: %w", err)
 	}
 	return path, remove, nil
-}
-
-// parameterVariable is PARAM_NAME.
-func parameterVariable(name string) string {
-	return "PARAM_" + strings.Map(func(c rune) rune {
-		switch {
-		case 'a' <= c && c <= 'z':
-			return c - 'a' + 'A'
-		case 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
-			return c
-		}
-		return '_'
-	}, name)
-}
-
-func special(name string) bool {
-	return slices.Contains(reserved, name) || strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "LD_")
 }
 
 // shellValue is the text of a value; null is JSON too.

@@ -142,3 +142,41 @@ func TestCapture(t *testing.T) {
 		require.True(t, capture.Truncated())
 	})
 }
+
+func TestFit(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "plain", "\x01\x02", "\"\\\n\r\t\b\f/", "<>&\x7f", "ä€😀\u2028\u2029\ufeff\u0085", strings.Repeat("\x1b[0m", 50), "a\uFFFDb",
+	} {
+		var out strings.Builder
+		encoder := json.NewEncoder(&out)
+		encoder.SetEscapeHTML(false)
+		require.NoError(t, encoder.Encode(text))
+		size := int64(out.Len() - len("\"\"\n"))
+		fitting, counted := output.Fit(text, math.MaxInt64)
+		require.Equal(t, text, fitting)
+		require.GreaterOrEqual(t, counted, size, "%q", text)
+		require.LessOrEqual(t, counted, size+3*int64(strings.Count(text, "\uFFFD")), "%q", text)
+		if counted > 0 {
+			fitting, less := output.Fit(text, counted-1)
+			require.Less(t, len(fitting), len(text))
+			require.Less(t, less, counted)
+			require.True(t, utf8.ValidString(fitting))
+		}
+	}
+}
+
+func TestCaptureCountsControlCharacters(t *testing.T) {
+	t.Parallel()
+	capture := output.NewCaptureWithin(100, 12)
+	_, err := capture.Write([]byte("ab\n\x01\x02"))
+	require.NoError(t, err)
+	require.False(t, capture.Truncated())
+	_, err = capture.Write([]byte("cd\x01efg"))
+	require.NoError(t, err)
+	_, err = capture.Write([]byte("h"))
+	require.NoError(t, err)
+	require.Equal(t, "ab\n\x01\x02cd", string(capture.Bytes()))
+	require.Equal(t, 7, capture.Len())
+	require.True(t, capture.Truncated())
+}

@@ -2,9 +2,19 @@
 
 package process
 
-import "syscall"
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
 
 // attributes make the child the leader of a group.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
+}
+
+// Shield keeps processes of the same user out of this process. It fails on this
+// platform.
+func Shield() error {
+	return fmt.Errorf("protect the memory of this process: %w", errors.ErrUnsupported)
 }

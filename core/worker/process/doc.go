@@ -9,6 +9,9 @@
 // the process that runs it. A descendant that moves itself into another session
 // escapes; that is the one thing not promised.
 //
+// A child may run as another user and within limits, which hold before it begins.
+// Shield keeps children of the same user out of this process.
+//
 // Run fails only when the child could not be started. How it ended otherwise
 // is in the Outcome.
 package process

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,12 +29,17 @@ type Command struct {
 	Env []string
 	// Grace is the time between SIGTERM and SIGKILL. GraceDefault if zero.
 	Grace time.Duration
+	// Limits bound the child.
+	Limits Limits
 	// Stderr receives standard error; nil discards it.
 	Stderr io.Writer
 	// Stdin is what the child reads; nil is an empty input.
 	Stdin io.Reader
 	// Stdout receives standard output; nil discards it.
 	Stdout io.Writer
+	// User is the user of the child; the user of this process if nil. Another one
+	// needs root, or the capabilities to change the user and to signal it.
+	User *User
 }
 
 // Outcome is how the child ended.
@@ -58,9 +64,10 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{ExitCode: -1, Interrupted: context.Cause(ctx)}, nil //nolint:nilerr // an outcome, not a failure
 	}
-	cmd := exec.Command(command.Args[0], command.Args[1:]...) //nolint:noctx // the group is signalled, not only the child
-	cmd.Dir, cmd.Env = command.Dir, command.Env
-	cmd.SysProcAttr = attributes()
+	cmd, err := command.prepare()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
+	}
 	streams, err := attach(cmd, command)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
@@ -85,6 +92,48 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 	streams.finish()
 	outcome.ExitCode, outcome.Signal = exitOf(state)
 	return outcome, nil
+}
+
+// prepare makes the child, which was not started yet.
+func (c Command) prepare() (*exec.Cmd, error) {
+	cmd := exec.Command(c.Args[0], c.Args[1:]...) //nolint:noctx // the group is signalled, not only the child
+	if cmd.Err != nil {
+		return nil, cmd.Err
+	}
+	if wrapped := c.Limits.wrap(cmd.Path, c.Args[1:]); wrapped != nil {
+		cmd = exec.Command(wrapped[0], wrapped[1:]...) //nolint:noctx // as above
+	}
+	cmd.Dir, cmd.Env = c.Dir, c.Env
+	cmd.SysProcAttr = attributes()
+	cmd.SysProcAttr.Credential = c.User.credential()
+	return cmd, nil
+}
+
+// Check starts the command and fails unless this process may signal it and it exits
+// with 0. It is for commands that end by themselves, once their input ends.
+func (c Command) Check() error {
+	cmd, err := c.prepare()
+	if err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	signalled := syscall.Kill(-cmd.Process.Pid, 0)
+	_ = input.Close()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
+	}
+	if signalled != nil {
+		return fmt.Errorf("signal a process of another user: %w", signalled)
+	}
+	return nil
 }
 
 // supervise waits for the child and passes the end of the context on to its

@@ -18,7 +18,14 @@ import (
 	"github.com/attune-go/attune/core/worker/process"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var contextOfTest = context.Background()
+
+func TestMain(m *testing.M) {
+	if os.Getenv(shieldVariable) != "" {
+		os.Exit(runShielded())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func shell(script string, out *bytes.Buffer) process.Command {
 	command := process.Command{Args: []string{"/bin/sh", "-c", script}, Env: os.Environ(), Grace: 300 * time.Millisecond}

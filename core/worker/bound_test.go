@@ -1,0 +1,128 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/worker"
+)
+
+// A result is cut where it would be too large as JSON, and says so.
+func TestResultsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const most = 100 << 10
+	w := b.worker(t, func(c *worker.Config) { c.MaxResultBytes = most })
+	size := func(id int64) int {
+		return testkit.Count(t, b.store, "select length(result::text) from execution where id = $1", id)
+	}
+	run := func(ref, script, format string) (int64, result) {
+		action := b.script(t, ref, "cat >/dev/null; "+script, map[string]any{"output_format": format})
+		id := b.schedule(t, w, action, nil)
+		b.dispatch(t, w, id)
+		status, r := b.await(t, id)
+		require.NotEqual(t, attune.StatusCancelled, status)
+		require.LessOrEqual(t, size(id), most+1000) // spaces between members
+		return id, r
+	}
+	id, r := run("bound.control", `head -c 90000 /dev/zero | tr '\0' '\1'; head -c 90000 /dev/zero | tr '\0' '\1' >&2`, "text")
+	require.True(t, r.StdoutTruncated)
+	require.True(t, r.StderrTruncated)
+	require.Greater(t, size(id), most*9/10)
+	require.NotEmpty(t, r.Stdout)
+	require.InDelta(t, len(r.Stdout), len(r.StderrLog), 10, "they share the room")
+
+	_, r = run("bound.one", `head -c 90000 /dev/zero | tr '\0' x; echo few >&2`, "text")
+	require.False(t, r.StdoutTruncated, "output that fits is whole")
+	require.Len(t, r.Stdout, 90000)
+
+	_, r = run("bound.quotes", `head -c 90000 /dev/zero | tr '\0' '"'; echo few >&2`, "text")
+	require.True(t, r.StdoutTruncated)
+	require.False(t, r.StderrTruncated)
+	require.Equal(t, "few\n", r.StderrLog)
+
+	_, r = run("bound.failed", `head -c 200000 /dev/zero | tr '\0' e >&2; exit 3`, "text")
+	require.True(t, r.StderrTruncated)
+	require.Greater(t, len(r.Error), most/3)
+
+	_, r = run("bound.data", `printf '["'; head -c 150000 /dev/zero | tr '\0' x; printf '"]'`, "json")
+	require.Empty(t, r.Data)
+	require.Equal(t, fmt.Sprintf("the data has 150004 bytes as JSON and was left out: a result may have %d", most), r.OutputError)
+	require.True(t, strings.HasPrefix(r.Stdout, `["xxx`))
+	require.True(t, r.StdoutTruncated)
+
+	_, r = run("bound.fits", `printf '["'; head -c 90000 /dev/zero | tr '\0' x; printf '"]'`, "json")
+	require.Len(t, r.Data, 90004)
+	require.Empty(t, r.OutputError)
+}
+
+// An execution that writes the most output, of characters that JSON makes longest, takes
+// little memory. Ten at once take less than 512 MB; the long courses run ten.
+func TestLargeOutputTakesLittleMemory(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("the peak of memory is read from /proc")
+	}
+	if raced {
+		t.Skip("the race detector takes several times the memory")
+	}
+	b := setup(t)
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), childVariable+"=1", "CHILD_PLACES=10", "GOMEMLIMIT=384MiB", "CHILD_DATABASE="+b.databaseURL, "CHILD_BROKER="+b.brokerURL)
+	require.NoError(t, child.Start())
+	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
+	}, patience, "the child did not register")
+	var id int64
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select id from worker").Scan(&id))
+	places, most, characters := 1, 300<<20, []string{`\1`}
+	if testkit.Slow() {
+		places, most, characters = 10, 512<<20, []string{`\1`, `"`}
+	}
+	script := `head -c 10485760 /dev/zero | tr '\0' '%[1]s'; head -c 10485760 /dev/zero | tr '\0' '%[1]s' >&2`
+	for _, character := range characters {
+		action := b.script(t, fmt.Sprintf("memory.of%d", character[len(character)-1]), fmt.Sprintf(script, character), nil)
+		var executions []int64
+		for range places {
+			execution := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
+				row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
+			}).ID
+			executions = append(executions, execution)
+			b.publish(t, encode(t, message.TypeExecutionRequested, message.DispatchKey(id), message.Dispatch{
+				ExecutionID: execution, WorkerID: id, ActionRef: action.Ref, ScheduledAttemptUpdatedAt: time.Now(), Attempt: 1,
+			}))
+		}
+		for _, execution := range executions {
+			testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, 3*patience, "execution %d did not end", execution)
+		}
+		require.Equal(t, places, testkit.Count(t, b.store, `select count(*) from execution
+			where id = any($1) and status = 'completed' and length(result::text) between 15000000 and 17000000`, executions))
+		require.Less(t, peak(t, child.Process.Pid), most)
+	}
+}
+
+// peak is the largest resident size that a process has had, in bytes.
+func peak(t testing.TB, pid int) int {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(raw)
+	require.NotNil(t, found)
+	var kilobytes int
+	require.NoError(t, json.Unmarshal(found[1], &kilobytes))
+	t.Logf("the worker has had %d MiB", kilobytes>>10)
+	return kilobytes << 10
+}
