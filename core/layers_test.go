@@ -20,7 +20,7 @@ const module = "github.com/attune-go/attune/"
 // layers is the order of the packages below core/. A package may import those
 // of lower layers; within its own only what siblings lists.
 var layers = map[string]int{
-	"attune": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0,
+	"attune": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
 	"retrypolicy": 10, "workflow": 10, "pack": 10, "config": 10, "rule": 10, "token": 10,
@@ -78,7 +78,7 @@ var whyLayer = map[int]string{
 }
 
 // dashboard is all that tui may import of core.
-var dashboard = []string{"monitor", "triage", "attune", "config"}
+var dashboard = []string{"monitor", "triage", "attune", "config", "terminal"}
 
 // edges are the third-party modules that only some folders may import.
 var edges = []struct {

@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/terminal"
 )
 
 func (a *app) showLetter(cmd *cobra.Command, text string) error {
@@ -159,7 +159,7 @@ func letterDocuments(w io.Writer, d *monitor.LedgerDetail) error {
 		if len(document.text) == 0 || string(document.text) == "null" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "\n%s\n%s\n", document.name, visible(pretty(document.text))); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s\n%s\n", document.name, terminal.Visible(pretty(document.text))); err != nil {
 			return err
 		}
 	}
@@ -180,9 +180,9 @@ const maxDump = 1024
 func bodyText(b monitor.LetterBody) string {
 	switch b.Format {
 	case "json":
-		return visible(pretty(b.JSON))
+		return terminal.Visible(pretty(b.JSON))
 	case "text":
-		return visible(b.Text)
+		return terminal.Visible(b.Text)
 	default:
 		text := hex.Dump(b.Base64[:min(len(b.Base64), maxDump)])
 		if len(b.Base64) > maxDump {
@@ -190,19 +190,4 @@ func bodyText(b monitor.LetterBody) string {
 		}
 		return text
 	}
-}
-
-// visible writes what could steer a terminal, or turn the direction of text
-// around, as escapes that can be read. Line breaks stay.
-func visible(text string) string {
-	var out strings.Builder
-	for _, r := range text {
-		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
-			quoted := strconv.QuoteRuneToASCII(r)
-			out.WriteString(quoted[1 : len(quoted)-1])
-			continue
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
 }

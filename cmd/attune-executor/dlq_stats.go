@@ -15,12 +15,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/terminal"
 )
 
 func newDLQExportCommand(a *app) *cobra.Command {
@@ -76,7 +75,7 @@ func (a *app) exportLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter,
 		if err != nil {
 			return fmt.Errorf("encode dead letter %d: %w", letter.ID, err)
 		}
-		_, err = harmless{out}.Write(append(line, '\n')) // whole lines, so that who is interrupted has whole letters
+		_, err = io.WriteString(out, terminal.JSON(string(line))+"\n") // whole lines, so that an interrupted export ends with a whole one
 		return err
 	})
 	switch {
@@ -90,36 +89,6 @@ func (a *app) exportLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter,
 		a.notef("no dead letter matches")
 	}
 	return nil
-}
-
-// harmless writes JSON such that it can be sent to a terminal: characters that
-// JSON allows in texts and that steer a terminal, or turn the direction of text
-// around, are written as JSON's own escapes.
-type harmless struct{ to io.Writer }
-
-// Write takes whole values: a character is never divided between two calls.
-func (h harmless) Write(text []byte) (int, error) {
-	if !slices.ContainsFunc([]rune(string(text)), steers) {
-		return h.to.Write(text)
-	}
-	safe := make([]byte, 0, len(text)+64)
-	for rest := text; len(rest) > 0; {
-		r, size := utf8.DecodeRune(rest)
-		if steers(r) {
-			safe = fmt.Appendf(safe, `\u%04x`, r)
-		} else {
-			safe = append(safe, rest[:size]...)
-		}
-		rest = rest[size:]
-	}
-	if _, err := h.to.Write(safe); err != nil {
-		return 0, err
-	}
-	return len(text), nil
-}
-
-func steers(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }
 
 func newDLQStatsCommand(a *app) *cobra.Command {

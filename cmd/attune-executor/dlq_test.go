@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,11 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -45,19 +47,40 @@ func TestATableOfLettersFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestNothingThatSteersATerminalIsWritten: as text, and as JSON that says the same.
+// TestNothingThatSteersATerminalIsWritten: in no format, and the data is the same.
 func TestNothingThatSteersATerminalIsWritten(t *testing.T) {
 	t.Parallel()
-	foul := "a\x1b[2J\u009b2J\x7f\u202eb\u2066\r\x00é\nc"
-	require.Equal(t, `a\x1b[2J\u009b2J\x7f\u202eb\u2066\r\x00é`+"\nc", visible(foul))
-	var out bytes.Buffer
-	require.NoError(t, json.NewEncoder(harmless{&out}).Encode(map[string]string{"body": foul}))
-	for _, r := range strings.TrimSuffix(out.String(), "\n") {
-		require.False(t, unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r), "%q in %s", r, out.String())
+	foul := "a\x1b[2J\u009b2J\x7f\u202eb\u2066\u200b\U000e0041\r\x00é\nc"
+	body := map[string]string{"body": foul, "key " + foul: "x", "lines": "a\nb"}
+	raw, err := json.Marshal(body)
+	require.NoError(t, err)
+	for _, format := range []string{"json", "yaml", "table"} {
+		var out, notes bytes.Buffer
+		a := &app{output: format, stderr: &notes}
+		cmd := newDeadLettersCommand(a)
+		cmd.SetOut(&out)
+		require.NoError(t, a.print(cmd, body, func(w io.Writer) error {
+			return errors.Join(row(w, foul, "é"), writeText(w, pretty(raw)))
+		}))
+		a.notef("error: %s", foul)
+		for _, r := range out.String() + notes.String() {
+			require.False(t, terminal.Steers(r) && r != '\n', "%q as %s", r, format)
+		}
+		var back map[string]string
+		switch format {
+		case "json":
+			require.NoError(t, json.Unmarshal(out.Bytes(), &back))
+			require.Equal(t, body, back, "nothing is lost")
+		case "yaml":
+			require.NoError(t, yaml.Unmarshal(out.Bytes(), &back))
+			require.Equal(t, body, back, "nothing is lost")
+		}
 	}
-	var back map[string]string
-	require.NoError(t, json.Unmarshal(out.Bytes(), &back))
-	require.Equal(t, foul, back["body"], "nothing is lost")
+}
+
+func writeText(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text+"\n")
+	return err
 }
 
 // TestAPurgeIsConfirmed: a yes for a few, the number for many, and never without

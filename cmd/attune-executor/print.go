@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/terminal"
 )
 
 // print writes a value in the format that -o asks for; table writes it for
@@ -20,10 +23,15 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error
 	out := cmd.OutOrStdout()
 	switch a.output {
 	case "json":
-		encoder := json.NewEncoder(harmless{out})
+		var text strings.Builder
+		encoder := json.NewEncoder(&text)
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
-		return encoder.Encode(value)
+		if err := encoder.Encode(value); err != nil {
+			return err
+		}
+		_, err := io.WriteString(out, terminal.JSON(text.String()))
+		return err
 	case "yaml":
 		return writeYAML(out, value)
 	default:
@@ -41,17 +49,28 @@ func writeYAML(out io.Writer, value any) error {
 	if err != nil {
 		return err
 	}
+	var readable bytes.Buffer // YAML has no control characters but as escapes, JSON has some
+	for _, r := range string(text) {
+		if unicode.IsControl(r) {
+			fmt.Fprintf(&readable, `\u%04x`, r)
+		} else {
+			readable.WriteRune(r)
+		}
+	}
 	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	if err := yaml.Unmarshal(readable.Bytes(), &document); err != nil {
 		return err
 	}
 	plain(&document)
-	encoder := yaml.NewEncoder(out)
+	var written strings.Builder
+	encoder := yaml.NewEncoder(&written)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(&document); err != nil {
+	if err := errors.Join(encoder.Encode(&document), encoder.Close()); err != nil {
 		return err
 	}
-	return encoder.Close()
+	// Characters that steer a terminal are in double quotes, where YAML takes the escapes of JSON.
+	_, err = io.WriteString(out, terminal.JSON(written.String()))
+	return err
 }
 
 // plain drops the styles that came from JSON.
@@ -61,7 +80,7 @@ func plain(node *yaml.Node) {
 	}
 	if node.Kind == yaml.ScalarNode && node.Style == yaml.DoubleQuotedStyle {
 		node.Tag = "!!str"
-		if !needsQuotes(node.Value) {
+		if !needsQuotes(node.Value) && strings.IndexFunc(node.Value, steers) < 0 {
 			node.Style = 0
 		}
 	}
@@ -69,6 +88,8 @@ func plain(node *yaml.Node) {
 		plain(child)
 	}
 }
+
+func steers(r rune) bool { return terminal.Steers(r) && r != '\n' && r != '\t' }
 
 // needsQuotes reports whether some parser would take the text for something
 // else, such as yes for true.
@@ -90,7 +111,7 @@ func row(w io.Writer, cells ...any) error {
 
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		if terminal.Steers(r) {
 			return ' '
 		}
 		return r
@@ -112,7 +133,7 @@ func pretty(text []byte) string {
 	if err := encoder.Encode(value); err != nil {
 		return clean(string(text))
 	}
-	return strings.TrimSuffix(out.String(), "\n") // JSON escapes control characters
+	return terminal.JSON(strings.TrimSuffix(out.String(), "\n"))
 }
 
 func dash(text string) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/terminal"
 )
 
 // The exit codes of every command.
@@ -88,7 +89,7 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 // notef tells a person something beside the data, on standard error. That it
 // cannot be written is no reason to fail.
 func (a *app) notef(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
+	_, _ = fmt.Fprintln(a.stderr, terminal.Visible(fmt.Sprintf(format, args...)))
 }
 
 // exitCode maps an error to the code that scripts rely on.

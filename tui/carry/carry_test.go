@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/terminal"
 )
 
 func TestTheClipboardIsAskedThroughWhatIsAround(t *testing.T) {
@@ -60,7 +62,7 @@ func TestJSONIsMaskedInertAndExact(t *testing.T) {
 	require.NotContains(t, got, "\n")
 	require.Contains(t, got, `\u202e\u200b\udb40\udc41 <b> \"quoted\" {`)
 	for _, r := range got {
-		require.False(t, harmful(r), "%U", r)
+		require.False(t, terminal.Steers(r), "%U", r)
 	}
 	var back struct {
 		Text string `json:"text"`

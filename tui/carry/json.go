@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf16"
 
+	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/tui/jsonview"
 )
 
@@ -18,7 +17,7 @@ func JSON(value any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write as JSON: %w", err)
 	}
-	return escaped(redacted(text)), nil
+	return terminal.JSON(redacted(text)), nil
 }
 
 func encode(value any) (string, error) {
@@ -82,35 +81,11 @@ func changed(quoted string, change func(said string) string) string {
 	return text
 }
 
-// escaped writes characters that no screen should meet as JSON escapes.
-func escaped(text string) string {
-	if strings.IndexFunc(text, harmful) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case !harmful(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
-
-// harmful reports whether a character controls a terminal or turns the direction
-// of text.
-func harmful(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
-
 // Plain is a text as it may leave without a form around it: what is harmful is left
 // out, lines stay.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if harmful(r) && r != '\n' && r != '\t' {
+		if terminal.Steers(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/attune-go/attune/core/terminal"
 )
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]+$`)
@@ -23,7 +25,7 @@ func shellWord(arg string) string {
 	switch {
 	case plainWord.MatchString(arg):
 		return arg
-	case strings.IndexFunc(arg, harmful) < 0:
+	case strings.IndexFunc(arg, terminal.Steers) < 0:
 		return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 	}
 	var b strings.Builder
@@ -31,7 +33,7 @@ func shellWord(arg string) string {
 		switch {
 		case r == '\'' || r == '\\':
 			b.WriteString(`\` + string(r))
-		case !harmful(r):
+		case !terminal.Steers(r):
 			b.WriteRune(r)
 		default:
 			fmt.Fprintf(&b, `\U%08x`, r)

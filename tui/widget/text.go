@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/attune-go/attune/core/terminal"
 )
 
 // Clean makes text from rows and messages safe for a terminal: escape
@@ -64,7 +66,7 @@ func breakToSpace(r rune) rune {
 
 func cleanRune(r rune) rune {
 	switch {
-	case unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+	case terminal.Steers(r):
 		return -1
 	case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r):
 		return utf8.RuneError
