@@ -47,13 +47,9 @@ type Delivery struct {
 // a connection lost in that moment may bring the messages again all the same.
 func (b *Batch) Ack() error { return b.subscription.acknowledge(b) }
 
-// Nack gives one message back: to the queue if requeue is true, otherwise to
-// the queue's dead-letter exchange. It must come before the batch's Ack;
-// whatever is settled stays settled. It returns ErrStale if the channel is
-// gone.
-func (d *Delivery) Nack(requeue bool) error {
-	return d.batch.subscription.reject(d.batch, d.position, requeue)
-}
+// Requeue gives one message back to its queue. It must come before the batch's Ack;
+// whatever is settled stays settled. It returns ErrStale if the channel is gone.
+func (d *Delivery) Requeue() error { return d.batch.subscription.requeue(d.batch, d.position) }
 
 // Ack settles this delivery alone, now.
 func (d *Delivery) Ack() error { return d.batch.subscription.accept(d.batch, d.position) }

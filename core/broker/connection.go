@@ -1,9 +1,12 @@
 package broker
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -33,9 +36,13 @@ func (c *boundedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// readBuffer is what one read takes from the socket.
+const readBuffer = 32 << 10
+
 // dial connects within the configured time or until the context ends.
 func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
-	if _, err := parseURL(cfg.URL); err != nil {
+	uri, err := parseURL(cfg.URL)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
@@ -47,9 +54,12 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	for key, value := range cfg.Properties {
 		properties[key] = value
 	}
-	inner, err := amqp.DialConfig(cfg.URL, amqp.Config{
-		Dial: func(network, address string) (net.Conn, error) {
-			raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	// TLS is put on here and not by the library, which would put it over the repair of
+	// headers.
+	plain := strings.Replace(cfg.URL, "amqps://", "amqp://", 1)
+	inner, err := amqp.DialConfig(plain, amqp.Config{
+		Dial: func(network, _ string) (net.Conn, error) {
+			raw, err := (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)))
 			if err != nil {
 				return nil, err
 			}
@@ -59,7 +69,14 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 				return nil, err
 			}
 			keep = context.AfterFunc(ctx, func() { _ = raw.Close() }) // ends the handshake
-			socket = &boundedConn{Conn: raw, timeout: cfg.WriteTimeout}
+			bounded := net.Conn(&boundedConn{Conn: raw, timeout: cfg.WriteTimeout})
+			if uri.Scheme == "amqps" {
+				if bounded, err = secure(bounded, uri); err != nil {
+					_ = raw.Close() // unusable either way
+					return nil, err
+				}
+			}
+			socket = &readableConn{Conn: bounded, in: bufio.NewReaderSize(bounded, readBuffer)}
 			return socket, nil
 		},
 		Heartbeat:  cfg.Heartbeat,

@@ -76,8 +76,7 @@ func TestBatchesAreNatural(t *testing.T) {
 func TestSettlingIsExact(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	b.queue("dead", nil)
-	b.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+	b.queue("q", nil)
 	b.publishAll(messages("q", 9)...)
 	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 20, MaxBatch: 3})
 	var batches []*broker.Batch
@@ -89,17 +88,16 @@ func TestSettlingIsExact(t *testing.T) {
 	last := batches[len(batches)-1]
 	lastOne := &last.Deliveries[len(last.Deliveries)-1]
 
-	require.NoError(t, lastOne.Nack(false))
-	require.NoError(t, lastOne.Nack(true), "settled is settled")
+	require.NoError(t, lastOne.Ack())
+	require.NoError(t, lastOne.Requeue(), "settled is settled")
 	require.NoError(t, last.Ack())
 	require.NoError(t, last.Ack())
-	require.NoError(t, lastOne.Nack(true), "settled is settled")
-	b.becomesReady("dead", 1)
+	require.NoError(t, lastOne.Requeue(), "settled is settled")
 	require.True(t, consumer.Subscribed(), "the channel has survived")
 
 	// The older batches are untouched by the acknowledgement of a younger one.
 	consumer.Stop()
-	require.NoError(t, batches[0].Deliveries[0].Nack(true))
+	require.NoError(t, batches[0].Deliveries[0].Requeue())
 	b.becomesReady("q", 1)
 	rest := 0
 	for _, batch := range batches[:len(batches)-1] {
@@ -110,7 +108,6 @@ func TestSettlingIsExact(t *testing.T) {
 	require.Positive(t, rest)
 	b.Stop() // what was unsettled would return now
 	require.Equal(t, 1, plainReady(t, b, "q"))
-	require.Equal(t, 1, plainReady(t, b, "dead"))
 }
 
 func plainReady(t *testing.T, b *rig, queue string) int {
@@ -120,25 +117,25 @@ func plainReady(t *testing.T, b *rig, queue string) int {
 	return state.Messages
 }
 
-func TestNackDecidesForOneDelivery(t *testing.T) {
+func TestSettlingDecidesForOneDelivery(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
 	ctx := testkit.Context(t)
-	b.Publisher().Publish(ctx, to("q", "reject", "requeue", "keep"))
+	b.Publisher().Publish(ctx, to("q", "done", "requeue", "keep"))
 	c := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 10})
 	settled := make(map[string]int)
-	for settled["reject"]+settled["keep"] < 2 || settled["requeue"] < 2 {
+	for settled["done"]+settled["keep"] < 2 || settled["requeue"] < 2 {
 		batch := b.next(c)
 		for i := range batch.Deliveries {
 			d := &batch.Deliveries[i]
 			body := string(d.Body)
 			settled[body]++
 			switch {
-			case body == "reject":
-				require.NoError(t, d.Nack(false))
+			case body == "done":
+				require.NoError(t, d.Ack())
 			case body == "requeue" && settled[body] == 1:
-				require.NoError(t, d.Nack(true))
+				require.NoError(t, d.Requeue())
 			case body == "requeue":
 				require.True(t, d.Redelivered)
 			}
@@ -146,7 +143,7 @@ func TestNackDecidesForOneDelivery(t *testing.T) {
 		require.NoError(t, batch.Ack())
 		require.NoError(t, batch.Ack(), "a second acknowledgement changes nothing")
 	}
-	require.Equal(t, map[string]int{"reject": 1, "requeue": 2, "keep": 1}, settled)
+	require.Equal(t, map[string]int{"done": 1, "requeue": 2, "keep": 1}, settled)
 	c.Stop()
 	b.becomesReady("q", 0)
 }
@@ -167,7 +164,7 @@ func TestAckOfALaterBatchSparesTheEarlier(t *testing.T) {
 			return true
 		}
 		for i := range first.Deliveries {
-			require.NoError(t, first.Deliveries[i].Nack(true))
+			require.NoError(t, first.Deliveries[i].Requeue())
 		}
 		return false
 	}, 10*time.Second)
@@ -185,7 +182,7 @@ func TestAckOfALaterBatchSparesTheEarlier(t *testing.T) {
 
 // All of a batch rejected one by one, the last included, leaves nothing for
 // Ack to do: the broker closes a channel that acknowledges a settled tag.
-func TestAckAfterEveryDeliveryWasRejected(t *testing.T) {
+func TestAckAfterEveryDeliveryWasSettled(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
@@ -196,7 +193,7 @@ func TestAckAfterEveryDeliveryWasRejected(t *testing.T) {
 			batch := b.next(consumer)
 			taken += len(batch.Deliveries)
 			for i := len(batch.Deliveries) - 1; i >= round%2; i-- {
-				require.NoError(t, batch.Deliveries[i].Nack(false))
+				require.NoError(t, batch.Deliveries[i].Ack())
 			}
 			require.NoError(t, batch.Ack(), "no channel was lost")
 		}
@@ -301,7 +298,7 @@ func TestStaleBatchIsANoOp(t *testing.T) {
 		require.True(t, batch.Deliveries[0].Redelivered)
 		// Their tags exist on the new channel as well.
 		require.ErrorIs(t, first.Ack(), broker.ErrStale)
-		require.ErrorIs(t, second.Deliveries[0].Nack(false), broker.ErrStale)
+		require.ErrorIs(t, second.Deliveries[0].Requeue(), broker.ErrStale)
 		require.ErrorIs(t, second.Ack(), broker.ErrStale)
 		require.Zero(t, b.ready("q"))
 		require.NoError(t, batch.Ack())
@@ -357,7 +354,7 @@ func TestADetachedDeliveryIsSettledByItself(t *testing.T) {
 	}
 	require.NoError(t, kept[1].Ack())
 	require.NoError(t, kept[1].Ack(), "once is enough")
-	require.NoError(t, kept[2].Nack(true))
+	require.NoError(t, kept[2].Requeue())
 	again := b.next(consumer)
 	require.Equal(t, kept[2].MessageID, again.Deliveries[0].MessageID)
 	require.NoError(t, again.Ack())

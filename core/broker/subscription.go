@@ -21,6 +21,7 @@ type subscription struct {
 	conn       *connection
 	channel    *amqp.Channel
 	metrics    *Metrics
+	publisher  *Publisher // of dead letters
 	tag        string
 	deliveries <-chan amqp.Delivery
 	closed     <-chan *amqp.Error
@@ -32,13 +33,13 @@ type subscription struct {
 	retiring bool     // the channel closes with the last open batch; guarded by mu
 }
 
-func subscribe(conn *connection, cfg ConsumerConfig, metrics *Metrics) (*subscription, error) {
+func subscribe(conn *connection, cfg ConsumerConfig, publisher *Publisher) (*subscription, error) {
 	channel, err := conn.Channel()
 	if err != nil {
 		return nil, fmt.Errorf("open a channel to consume %s: %w", cfg.Queue, err)
 	}
 	s := &subscription{
-		cfg: cfg, conn: conn, channel: channel, metrics: metrics, tag: cfg.Tag,
+		cfg: cfg, conn: conn, channel: channel, metrics: publisher.metrics, publisher: publisher, tag: cfg.Tag,
 		closed:    channel.NotifyClose(make(chan *amqp.Error, 1)),
 		cancelled: channel.NotifyCancel(make(chan string, 1)),
 	}
@@ -152,7 +153,7 @@ func (s *subscription) retire(unsent *Batch) error {
 	}
 	if unsent != nil {
 		for i := range unsent.Deliveries {
-			if err := unsent.Deliveries[i].Nack(true); err != nil {
+			if err := unsent.Deliveries[i].Requeue(); err != nil {
 				return err
 			}
 		}
@@ -268,20 +269,12 @@ func (s *subscription) detach(b *Batch, position int) *Delivery {
 	return &alone.Deliveries[0]
 }
 
-// reject settles one delivery.
-func (s *subscription) reject(b *Batch, position int, requeue bool) error {
+// requeue settles one delivery.
+func (s *subscription) requeue(b *Batch, position int) error {
 	s.mu.Lock()
-	err := s.rejectLocked(b, position, requeue)
+	err := s.settleLocked(b, position, "requeued", func() error { return s.channel.Nack(b.tags[position], false, true) })
 	s.unlockAndLeave()
 	return err
-}
-
-func (s *subscription) rejectLocked(b *Batch, position int, requeue bool) error {
-	outcome := "rejected"
-	if requeue {
-		outcome = "requeued"
-	}
-	return s.settleLocked(b, position, outcome, func() error { return s.channel.Nack(b.tags[position], false, requeue) })
 }
 
 func (s *subscription) settleLocked(b *Batch, position int, outcome string, tell func() error) error {

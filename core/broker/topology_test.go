@@ -24,10 +24,10 @@ func (b *rig) dieBothWays(worker int64) {
 		broker.Message{ID: "completed", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted},
 	)
 	for _, queue := range []string{message.WorkerCancelQueue(worker), message.QueueExecutionCompleted} {
-		consumer := b.consume(broker.ConsumerConfig{Queue: queue})
-		batch := b.next(consumer)
-		require.NoError(b.t, batch.Deliveries[0].Nack(false))
-		consumer.Stop()
+		d, ok, err := b.plain.Get(queue, false)
+		require.NoError(b.t, err)
+		require.True(b.t, ok, queue)
+		require.NoError(b.t, d.Nack(false, false))
 	}
 }
 

@@ -26,8 +26,8 @@ func as(status attune.Status) func(*testkit.ExecutionRow) {
 // poisoned is a message that the engine gave up on.
 func poisoned(m broker.Message, queue string) broker.Message {
 	m.Headers = broker.Table{
-		deadletter.HeaderReason: "it cannot be", deadletter.HeaderQueue: queue, deadletter.HeaderExchange: message.ExchangeExecutions,
-		deadletter.HeaderDied: time.Now().UTC().Format(time.RFC3339Nano), deadletter.HeaderAttempts: "7",
+		broker.HeaderReason: "it cannot be", broker.HeaderQueue: queue, broker.HeaderExchange: message.ExchangeExecutions,
+		broker.HeaderDied: time.Now().UTC().Format(time.RFC3339Nano), broker.HeaderAttempts: "7",
 	}
 	return m
 }

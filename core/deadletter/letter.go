@@ -13,17 +13,6 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// Headers of the letters that the engine itself sends: why, after what, and where
-// the message was on its way.
-const (
-	HeaderReason   = "x-attune-reason"
-	HeaderAttempts = "x-attune-attempts"
-	HeaderReplica  = "x-attune-replica"
-	HeaderQueue    = "x-attune-queue"
-	HeaderExchange = "x-attune-exchange"
-	HeaderDied     = "x-attune-died"
-)
-
 // headerPutBack says of a message that was put back to its queue how it had died: what
 // the broker wrote cannot be written again.
 const headerPutBack = "x-attune-put-back"
@@ -121,11 +110,14 @@ func (l *Letter) readDeath() {
 	if text, ok := headers[headerPutBack].(string); ok && l.readPutBack(text) {
 		return
 	}
-	if said, ok := headers[HeaderReason].(string); ok {
+	if said, ok := headers[broker.HeaderReason].(string); ok {
 		l.reason, l.said = ReasonPoison, said
-		l.queue, _ = headers[HeaderQueue].(string)
-		l.exchange, _ = headers[HeaderExchange].(string)
-		if died, ok := headers[HeaderDied].(string); ok {
+		l.queue, _ = headers[broker.HeaderQueue].(string)
+		l.exchange, _ = headers[broker.HeaderExchange].(string)
+		if key, ok := headers[broker.HeaderKey].(string); ok && l.delivery.Exchange == "" {
+			l.key = key // it was addressed to its queue
+		}
+		if died, ok := headers[broker.HeaderDied].(string); ok {
 			l.died, _ = time.Parse(time.RFC3339Nano, died)
 		}
 	} else if deaths := broker.Deaths(headers); len(deaths) > 0 {

@@ -52,10 +52,10 @@ func TestAFingerprintIsOneDeathOfOneMessage(t *testing.T) {
 		func(d *broker.Delivery) { d.MessageID = "" },
 		func(d *broker.Delivery) { d.MessageID, d.Body = "", []byte("other") },
 		func(d *broker.Delivery) {
-			d.Headers = broker.Table{HeaderReason: "no", HeaderDied: at.Format(time.RFC3339Nano)}
+			d.Headers = broker.Table{broker.HeaderReason: "no", broker.HeaderDied: at.Format(time.RFC3339Nano)}
 		},
 		func(d *broker.Delivery) {
-			d.Headers = broker.Table{HeaderReason: "no", HeaderDied: at.Add(1).Format(time.RFC3339Nano)}
+			d.Headers = broker.Table{broker.HeaderReason: "no", broker.HeaderDied: at.Add(1).Format(time.RFC3339Nano)}
 		},
 	} {
 		prints[of(change)] = true
@@ -79,8 +79,8 @@ func TestWhereALetterCameFrom(t *testing.T) {
 	require.Equal(t, at, l.died)
 
 	headers := died("expired", "q", at, 1)
-	headers[HeaderReason], headers[HeaderQueue], headers[HeaderExchange] = "no such row", "attune.execution.requests.queue", "attune.executions"
-	headers[HeaderDied] = at.Add(time.Hour).Format(time.RFC3339Nano)
+	headers[broker.HeaderReason], headers[broker.HeaderQueue], headers[broker.HeaderExchange] = "no such row", "attune.execution.requests.queue", "attune.executions"
+	headers[broker.HeaderDied] = at.Add(time.Hour).Format(time.RFC3339Nano)
 	l = Read(&broker.Delivery{RoutingKey: "execution.requested", Exchange: "attune.dlx", Headers: headers})
 	require.Equal(t, []any{ReasonPoison, "attune.execution.requests.queue", "attune.executions", "no such row"}, []any{l.reason, l.queue, l.exchange, l.said})
 	require.True(t, at.Add(time.Hour).Equal(l.died))
@@ -150,7 +150,7 @@ func FuzzRead(f *testing.F) {
 			reason:    body, "nested": broker.Table{key: []any{id, count, body, broker.Table{kind: id}}},
 		}
 		if count%3 == 0 {
-			headers[HeaderReason], headers[HeaderDied], headers[HeaderQueue] = reason, id, kind
+			headers[broker.HeaderReason], headers[broker.HeaderDied], headers[broker.HeaderQueue] = reason, id, kind
 		}
 		d := &broker.Delivery{RoutingKey: key, Type: kind, MessageID: id, Body: body, Headers: headers, Timestamp: time.Unix(count, 0)}
 		l := Read(d)

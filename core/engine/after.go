@@ -88,7 +88,7 @@ func (h *hot) repeated(ctx context.Context, result handover.Result) {
 // before the row was committed. One whose row does not come is dead-lettered.
 func (h *hot) missing(ctx context.Context, it item) {
 	if it.attempts+1 >= maxAttempts {
-		h.poison(ctx, it, it.delivery.Type, fmt.Errorf("execution %d does not exist", it.execution))
+		poison(ctx, h.logger, h.metrics, it, it.delivery.Type, fmt.Errorf("execution %d does not exist", it.execution))
 		return
 	}
 	if it.attempts == 0 {

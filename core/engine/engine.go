@@ -163,7 +163,7 @@ func (e *Engine) assemble(version string) {
 	requested := e.consume(message.QueueExecutionRequests, "executor.scheduler", max(prefetch, 2*maxRequests), maxRequests)
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
 	e.hot = newHot(completed, requested, rounds, e.course(), e.logger, NewMetrics(e.registry))
-	e.hot.replica, e.hot.deadLetters, e.hot.gate = e.id.String(), e.broker.Publisher(), e.gate
+	e.hot.gate = e.gate
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: dispatch.ClaimAge, WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
 		Undisturbed: e.gate.Undisturbed,

@@ -39,10 +39,7 @@ type hot struct {
 	logger    *slog.Logger
 	metrics   *Metrics
 
-	replica     string
-	deadLetters publisher // nil when there are none
-	noLetters   time.Time // until then dead letters go without their reason
-	desk        desk      // takes back the letters that rounds have decided; nil when there are none
+	desk desk // takes back the letters that rounds have decided; nil when there are none
 
 	course course
 	later  *later
@@ -240,7 +237,7 @@ func (h *hot) read(ctx context.Context, batch *broker.Batch, kind string) []item
 	for i := range batch.Deliveries {
 		it := item{delivery: &batch.Deliveries[i], ended: kind == message.TypeExecutionCompleted}
 		if err := it.decode(); err != nil {
-			h.poison(ctx, it, kind, err)
+			poison(ctx, h.logger, h.metrics, it, kind, err)
 			continue
 		}
 		items = append(items, it)
@@ -356,7 +353,7 @@ func (h *hot) putOff(ctx context.Context, items []item, errands errands, cause e
 		case it.delivery == nil:
 			h.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", cause)
 		case verdict == suspect && it.attempts+1 >= maxAttempts:
-			h.poison(ctx, it, it.delivery.Type, cause)
+			poison(ctx, h.logger, h.metrics, it, it.delivery.Type, cause)
 		default:
 			h.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
 				"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)

@@ -33,11 +33,8 @@ type inbox struct {
 	// work deals with a batch, whose ids may repeat; missing are those without a row.
 	work func(ctx context.Context, ids []int64) (missing []int64, err error)
 
-	replica     string
-	deadLetters publisher // nil when there are none
-	noLetters   time.Time // until then dead letters go without their reason
-	logger      *slog.Logger
-	metrics     *Metrics
+	logger  *slog.Logger
+	metrics *Metrics
 
 	found chan []int64
 	later *later
@@ -46,8 +43,7 @@ type inbox struct {
 
 // newInbox fills in what all inboxes have alike.
 func (e *Engine) newInbox(b *inbox) *inbox {
-	b.replica, b.logger, b.metrics = e.id.String(), e.logger, e.hot.metrics
-	b.deadLetters = e.broker.Publisher()
+	b.logger, b.metrics = e.logger, e.hot.metrics
 	b.consumer = e.consume(b.queue, "executor."+b.what, max(e.cfg.MessageQueue.RabbitMQ.PrefetchCount, 2*b.most), b.most)
 	b.found, b.later, b.gate = make(chan []int64), newLater(), e.gate
 	return b
@@ -220,32 +216,6 @@ func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 	}
 }
 
-// poison dead-letters a delivery with the reason, as the hot loop does.
 func (b *inbox) poison(ctx context.Context, it item, cause error) {
-	d := it.delivery
-	b.metrics.poison(b.kind)
-	b.logger.WarnContext(ctx, "Message dead-lettered",
-		"message_id", d.MessageID, "message_type", b.kind, "bytes", len(d.Body), "attempts", it.attempts+1, "reason", cause)
-	settle := func() error { return d.Nack(false) }
-	if b.bury(ctx, it, cause) {
-		settle = d.Ack
-	}
-	if err := settle(); err != nil {
-		b.logger.DebugContext(ctx, "Dead letter could not be settled and comes again", "message_id", d.MessageID, "error", err)
-	}
-}
-
-// bury publishes the dead letter and reports whether the broker has it.
-func (b *inbox) bury(ctx context.Context, it item, cause error) bool {
-	if b.deadLetters == nil || time.Now().Before(b.noLetters) {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
-	defer cancel()
-	outcomes := b.deadLetters.Publish(ctx, []broker.Message{certificate(it.delivery, b.queue, b.replica, it.attempts+1, cause)})
-	if outcomes[0].Status != broker.Confirmed {
-		b.noLetters = time.Now().Add(sideTimeout) // the next ones do not wait for the same broker
-		return false
-	}
-	return true
+	poison(ctx, b.logger, b.metrics, it, b.kind, cause)
 }

@@ -208,10 +208,8 @@ func (r *Responses) once(ctx context.Context, all []heard) error {
 
 const settleTimeout = 30 * time.Second
 
-// deadLetter rejects a message; the broker dead-letters it.
+// deadLetter gives a message up.
 func (r *Responses) deadLetter(ctx context.Context, d *broker.Delivery, reason error) {
 	r.deps.Logger.WarnContext(ctx, "Answer dead-lettered", "message_id", d.MessageID, "reason", reason)
-	if err := d.Nack(false); err != nil {
-		r.deps.Logger.DebugContext(ctx, "Answer could not be rejected and comes again", "error", err)
-	}
+	d.GiveUp(ctx, reason, 1)
 }

@@ -64,9 +64,7 @@ func (r *Reports) read(ctx context.Context, batch *broker.Batch) {
 		envelope, err := message.Decode[message.ExecutionStatusChanged](delivery.Body)
 		if err != nil {
 			r.logger.WarnContext(ctx, "Status report dead-lettered", "message_id", delivery.MessageID, "reason", err)
-			if err := delivery.Nack(false); err != nil {
-				r.logger.DebugContext(ctx, "Status report could not be rejected and comes again", "error", err)
-			}
+			delivery.GiveUp(ctx, err, 1)
 			continue
 		}
 		if r.metrics != nil {

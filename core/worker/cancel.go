@@ -42,9 +42,7 @@ func (c *canceller) take(ctx context.Context, batch *broker.Batch) {
 		request, err := message.Decode[message.ExecutionCancelRequested](batch.Deliveries[i].Body)
 		if err != nil {
 			c.logger.WarnContext(ctx, "Cancel request cannot be read and is dead-lettered", "error", err)
-			if err := batch.Deliveries[i].Nack(false); err != nil {
-				c.logger.DebugContext(ctx, "Cancel request could not be rejected and comes again", "error", err)
-			}
+			batch.Deliveries[i].GiveUp(ctx, err, 1)
 			continue
 		}
 		found := c.roster.interrupt(request.Payload.ExecutionID, ErrCancelled)

@@ -79,7 +79,7 @@ func (in *intake) take(ctx context.Context, batch *broker.Batch) {
 // giveBack returns what was not started to the queue.
 func (in *intake) giveBack(ctx context.Context, deliveries []broker.Delivery) {
 	for i := range deliveries {
-		if err := deliveries[i].Nack(true); err != nil {
+		if err := deliveries[i].Requeue(); err != nil {
 			in.logger.DebugContext(ctx, "Dispatch could not be given back and comes again by itself", "error", err)
 		}
 	}
@@ -100,9 +100,7 @@ func (in *intake) read(ctx context.Context, deliveries []broker.Delivery) []*job
 			in.metrics.poison()
 			in.logger.WarnContext(ctx, "Dispatch cannot be read and is dead-lettered",
 				"message_id", delivery.MessageID, "error", err)
-			if err := delivery.Nack(false); err != nil {
-				in.logger.DebugContext(ctx, "Dispatch could not be rejected and comes again", "error", err)
-			}
+			delivery.GiveUp(ctx, err, 1)
 			continue
 		}
 		j, added := in.roster.add(in.life, dispatch.Payload.ExecutionID, dispatch.Payload.Attempt)

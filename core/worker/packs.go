@@ -50,9 +50,7 @@ func (p *packNotices) take(ctx context.Context, batch *broker.Batch) {
 		notice, err := message.Decode[message.PackRegistered](batch.Deliveries[i].Body)
 		if err != nil {
 			p.logger.WarnContext(ctx, "Notice about a pack cannot be read and is dead-lettered", "error", err)
-			if err := batch.Deliveries[i].Nack(false); err != nil {
-				p.logger.DebugContext(ctx, "Notice about a pack could not be rejected and comes again", "error", err)
-			}
+			batch.Deliveries[i].GiveUp(ctx, err, 1)
 			continue
 		}
 		if notice.MessageType == message.TypePackRegistered {

@@ -1,0 +1,251 @@
+package broker_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// forger publishes what the library does not write: names of types are changed on
+// their way to the broker.
+func (b *rig) forger(replace map[string]string) *amqp.Channel {
+	b.t.Helper()
+	conn, err := amqp.DialConfig(b.url, amqp.Config{Dial: func(network, address string) (net.Conn, error) {
+		socket, err := net.Dial(network, address)
+		return &forgingConn{socket, replace}, err
+	}})
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = conn.Close() })
+	channel, err := conn.Channel()
+	require.NoError(b.t, err)
+	require.NoError(b.t, channel.Confirm(false))
+	return channel
+}
+
+type forgingConn struct {
+	net.Conn
+	replace map[string]string
+}
+
+func (c *forgingConn) Write(p []byte) (int, error) {
+	forged := bytes.Clone(p)
+	for old, replacement := range c.replace {
+		forged = bytes.ReplaceAll(forged, []byte(old), []byte(replacement))
+	}
+	return c.Conn.Write(forged)
+}
+
+// sent publishes with headers and waits until the broker has it.
+func sent(t *testing.T, channel *amqp.Channel, exchange, key string, m amqp.Publishing) {
+	t.Helper()
+	m.DeliveryMode = amqp.Persistent
+	confirm, err := channel.PublishWithDeferredConfirm(exchange, key, false, false, m)
+	require.NoError(t, err)
+	require.True(t, confirm.Wait())
+}
+
+func nested(depth int) amqp.Table {
+	table := amqp.Table{"end": "here"}
+	for range depth {
+		table = amqp.Table{"t": table}
+	}
+	return table
+}
+
+// Headers that the AMQP library cannot read reach the consumer in another form: one
+// message must not end the connection of all consumers again and again.
+func TestHeadersThatTheLibraryCannotReadCostNoConnection(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	forger := b.forger(map[string]string{"longl": "longL"}) // as some clients write a long
+	wide := amqp.Table{}
+	for i := range 9000 {
+		wide[fmt.Sprint(i)] = nil
+	}
+	list := make([]any, 9000)
+	for name, headers := range map[string]amqp.Table{
+		"long": {"long": int64(-7), "in": []any{amqp.Table{"long": int64(8)}}},
+		"deep": nested(40), "wide": wide, "list": {"list": list}, "big": {"big": strings.Repeat("x", 131_000-8), "x": "y"}, "plain": {"a": "b"},
+	} {
+		sent(t, forger, "", "q", amqp.Publishing{MessageId: name, Type: "T", Headers: headers, Body: []byte(name)})
+	}
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
+	got := map[string]broker.Table{}
+	for len(got) < 6 {
+		batch := b.next(consumer)
+		for _, d := range batch.Deliveries {
+			require.False(t, d.Redelivered, "%s: no connection was lost", d.MessageID)
+			require.Equal(t, []string{d.MessageID, "T"}, []string{string(d.Body), d.Type})
+			got[d.MessageID] = d.Headers
+		}
+		require.NoError(t, batch.Ack())
+	}
+	require.Equal(t, broker.Table{"long": int64(-7), "in": []any{amqp.Table{"long": int64(8)}}}, got["long"])
+	require.Equal(t, broker.Table{"a": "b"}, got["plain"])
+	for _, name := range []string{"deep", "wide", "list"} {
+		require.NotEmpty(t, got[name][broker.HeaderUnreadable], name)
+		require.Len(t, got[name], 1)
+	}
+	require.Equal(t, broker.StateConnected, b.State())
+}
+
+// What is given up arrives as a dead letter with its headers as far as they are
+// harmless, whatever they were, and the queue lives on: also where the broker itself
+// could not dead-letter the message.
+func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	require.NoError(t, b.DeclareExecutor(b.ctx))
+	queue, key := message.QueueExecutionRequests, message.KeyExecutionRequested
+	broken := []amqp.Table{
+		{"x-death": []any{int32(7)}},
+		{"x-death": []any{amqp.Table{"queue": queue, "reason": "rejected", "count": "many"}}},
+		{"x-death": []any{amqp.Table{"queue": queue, "reason": "expired", "count": int64(3)}, int8(1)}},
+		{"x-death": "forged", "x-first-death-queue": int16(3), "x-delivery-count": []byte{1}},
+		{"x-death": []any{amqp.Table{"queue": queue, "reason": "expired", "count": int64(3)}}, "kept": "yes"},
+		{"CC": []any{message.KeyExecutionCompleted}},
+		{"decimal": amqp.Decimal{Scale: 3, Value: 7}, "time": time.Unix(1, 0), "void": nil, "u": uint16(7), "i": uint32(8)},
+		{"big": strings.Repeat("x", 130_000)},
+		nested(30),
+		nil,
+	}
+	for i, headers := range broken {
+		id := ""
+		if i%2 == 0 {
+			id = fmt.Sprintf("m%02d", i)
+		}
+		require.NoError(t, b.plain.Publish(message.ExchangeExecutions, key, false, false, amqp.Publishing{
+			MessageId: id, Type: "T", Headers: headers, Body: []byte(fmt.Sprint(i)), DeliveryMode: amqp.Persistent, Expiration: "600000",
+		}))
+	}
+	consumer := b.consume(broker.ConsumerConfig{Queue: queue, Prefetch: 50})
+	for taken := 0; taken < len(broken); {
+		batch := b.next(consumer)
+		for i := range batch.Deliveries {
+			taken++
+			batch.Deliveries[i].GiveUp(b.ctx, errors.New("not readable"), 3)
+		}
+		require.NoError(t, batch.Ack())
+	}
+	b.becomesReady(message.QueueDeadLetter, len(broken))
+	letters := b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: 50})
+	got, ids := map[string]broker.Delivery{}, map[string]bool{}
+	for len(got) < len(broken) {
+		batch := b.next(letters)
+		for _, d := range batch.Deliveries {
+			got[string(d.Body)] = d
+			ids[d.MessageID] = true
+			require.Equal(t, []any{"not readable", "3", queue, key}, []any{
+				d.Headers[broker.HeaderReason], d.Headers[broker.HeaderAttempts], d.Headers[broker.HeaderQueue], d.RoutingKey,
+			})
+		}
+		require.NoError(t, batch.Ack())
+	}
+	require.Len(t, ids, len(broken), "each has an id of its own")
+	require.NotContains(t, ids, "")
+	require.True(t, ids["m00"])
+	for _, i := range []string{"0", "1", "2", "3"} {
+		require.NotContains(t, got[i].Headers, "x-death", i)
+		require.Contains(t, got[i].Headers[broker.HeaderDropped], "x-death", i)
+	}
+	require.Equal(t, []any{int32(7)}, got["0"].Headers[broker.HeaderDropped].(amqp.Table)["x-death"])
+	require.Len(t, broker.Deaths(got["4"].Headers), 1, "what the broker may have written stays")
+	require.Equal(t, "yes", got["4"].Headers["kept"])
+	require.Contains(t, got["7"].Headers["big"], "cut")
+	require.Equal(t, uint32(8), got["6"].Headers["i"])
+	require.Equal(t, broker.StateConnected, b.State())
+	b.becomesReady(queue, 0)
+}
+
+// Without a route for dead letters the copy goes straight to their queue, and without
+// that queue the delivery is kept until it is there.
+func TestGivenUpDeliveriesWaitForTheirQueue(t *testing.T) {
+	t.Parallel()
+	b := newRig(t, func(c *broker.Config) { c.NoDeadLetters = true })
+	require.NoError(t, b.DeclareExecutor(b.ctx))
+	_, err := b.plain.QueueDelete(message.QueueDeadLetter, false, false, false)
+	require.NoError(t, err)
+	b.queue("q", nil)
+	b.publishAll(to("q", "one")...)
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
+	batch := b.next(consumer)
+	batch.Deliveries[0].GiveUp(b.ctx, errors.New("no"), 1)
+	require.NoError(t, batch.Ack())
+	require.NoError(t, b.DeclareCommon(b.ctx))
+	b.becomesReady(message.QueueDeadLetter, 1)
+	testkit.Eventually(t, func() bool {
+		consumer.Stop()
+		return plainReady(t, b, "q") == 0
+	}, patience)
+}
+
+// A broker behind TLS is reached, and its headers are read in the same way.
+func TestABrokerBehindTLS(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	plain, err := url.Parse(b.url)
+	require.NoError(t, err)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "authority.pem")
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}) //nolint:gosec // a test
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", plain.Host)
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
+			go func() { _, _ = io.Copy(in, out); _ = in.Close() }()
+		}
+	}()
+	secure := *plain
+	secure.Scheme, secure.Host = "amqps", listener.Addr().String()
+	stranger := broker.New(broker.Config{URL: secure.String()}, testkit.Logger(t), nil)
+	require.NoError(t, stranger.Start(b.ctx))
+	require.NotEqual(t, broker.StateConnected, stranger.State(), "nobody vouches for the certificate")
+	stranger.Stop()
+	secure.RawQuery = url.Values{"cacertfile": {file}}.Encode()
+	over := broker.New(broker.Config{URL: secure.String()}, testkit.Logger(t), nil)
+	require.NoError(t, over.Start(b.ctx))
+	t.Cleanup(over.Stop)
+	testkit.Eventually(t, func() bool { return over.State() == broker.StateConnected }, patience)
+	require.NoError(t, over.Publisher().Publish(b.ctx, to("q", "over TLS"))[0].Err)
+	require.Equal(t, 1, b.ready("q"))
+}

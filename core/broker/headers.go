@@ -1,0 +1,214 @@
+package broker
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// HeaderUnreadable holds the raw headers of a delivery that the AMQP library cannot
+// read, cut to 64 KiB. It stands in the place of all its other headers.
+const HeaderUnreadable = "x-attune-unreadable"
+
+// What the AMQP library reads of one header. It closes the connection over anything
+// beyond, which the broker accepts and delivers again to the next connection.
+const (
+	maxHeaderDepth    = 32
+	maxHeaderElements = 8192
+	maxUnreadable     = 64 << 10
+	maxHeaderFrame    = 128<<10 - 8 // the library's frame size without the frame's own bytes
+)
+
+// readableConn passes frames on from the broker. Headers that the library cannot read
+// are replaced on the way, because one such message would otherwise end the connection
+// of every consumer, for ever.
+type readableConn struct {
+	net.Conn
+	in    *bufio.Reader
+	frame []byte // what is left of a frame that was read whole
+	body  int    // bytes of the current frame that are passed on as they are
+}
+
+const (
+	frameHead    = 7 // type, channel, size
+	typeHeader   = 2 // of a content header frame
+	propertiesAt = 12
+	hasType      = 1 << 15
+	hasEncoding  = 1 << 14
+	hasHeaders   = 1 << 13
+)
+
+// Read implements net.Conn.
+func (c *readableConn) Read(b []byte) (int, error) {
+	if len(c.frame) == 0 && c.body == 0 {
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+	}
+	if len(c.frame) > 0 {
+		n := copy(b, c.frame)
+		c.frame = c.frame[n:]
+		return n, nil
+	}
+	n, err := c.in.Read(b[:min(len(b), c.body)])
+	c.body -= n
+	return n, err
+}
+
+// next reads the head of a frame, and the whole of it if it has headers.
+func (c *readableConn) next() error {
+	head := make([]byte, frameHead)
+	if n, err := io.ReadFull(c.in, head); err != nil {
+		c.frame = head[:n] // what the library makes of it is its business
+		if n > 0 {
+			return nil
+		}
+		return err
+	}
+	size := int(binary.BigEndian.Uint32(head[3:]))
+	if head[0] != typeHeader || size > 16*maxHeaderFrame {
+		c.frame, c.body = head, size+1
+		return nil
+	}
+	payload := make([]byte, size+1)
+	if _, err := io.ReadFull(c.in, payload); err != nil {
+		return err
+	}
+	payload = readable(payload[:size])
+	binary.BigEndian.PutUint32(head[3:], uint32(len(payload)))
+	c.frame = append(append(head, payload...), 0xCE)
+	return nil
+}
+
+// readable is a content header that the library can read.
+func readable(payload []byte) []byte {
+	if len(payload) < propertiesAt+2 {
+		return payload
+	}
+	flags := binary.BigEndian.Uint16(payload[propertiesAt:])
+	at := propertiesAt + 2
+	for _, flag := range []uint16{hasType, hasEncoding} {
+		if flags&flag != 0 && at < len(payload) {
+			at += 1 + int(payload[at])
+		}
+	}
+	if flags&hasHeaders == 0 || at+4 > len(payload) {
+		return payload
+	}
+	size := int(binary.BigEndian.Uint32(payload[at:]))
+	end := at + 4 + size
+	if size < 0 || end > len(payload) {
+		return payload
+	}
+	table := payload[at+4 : end]
+	if readTable(table, 0) && len(payload) <= maxHeaderFrame {
+		return payload
+	}
+	raw := table[:min(len(table), maxUnreadable)]
+	name := HeaderUnreadable
+	substitute := append([]byte{byte(len(name))}, name...)
+	substitute = append(substitute, 'x')
+	substitute = binary.BigEndian.AppendUint32(substitute, uint32(len(raw)))
+	substitute = append(substitute, raw...)
+	whole := append([]byte{}, payload[:at]...)
+	whole = binary.BigEndian.AppendUint32(whole, uint32(len(substitute)))
+	return append(append(whole, substitute...), payload[end:]...)
+}
+
+// fixed are the bytes of a value by its type.
+var fixed = map[byte]int{
+	't': 1, 'b': 1, 'B': 1, 's': 2, 'u': 2, 'I': 4, 'i': 4, 'f': 4, 'l': 8, 'd': 8, 'T': 8, 'D': 5, 'V': 0,
+}
+
+// readTable reports whether the library can read a table.
+func readTable(b []byte, depth int) bool {
+	for n := 0; len(b) > 0; n++ {
+		name := 1 + int(b[0])
+		if len(b) < name || n >= maxHeaderElements {
+			return false
+		}
+		rest, ok := readValue(b[name:], depth)
+		if !ok {
+			return false
+		}
+		b = rest
+	}
+	return true
+}
+
+// readValue skips one value. A long of the type L becomes one of the type l, which is
+// the same and which the library knows.
+func readValue(b []byte, depth int) (rest []byte, ok bool) {
+	if len(b) == 0 {
+		return nil, false
+	}
+	if b[0] == 'L' {
+		b[0] = 'l'
+	}
+	kind := b[0]
+	b = b[1:]
+	if size, known := fixed[kind]; known {
+		if len(b) < size {
+			return nil, false
+		}
+		return b[size:], true
+	}
+	if len(b) < 4 || !bytes.ContainsRune([]byte("SxFA"), rune(kind)) {
+		return nil, false
+	}
+	size := int(binary.BigEndian.Uint32(b))
+	if size < 0 || size > len(b)-4 {
+		return nil, false
+	}
+	value, rest := b[4:4+size], b[4+size:]
+	switch kind {
+	case 'F':
+		return rest, depth < maxHeaderDepth && readTable(value, depth+1)
+	case 'A':
+		if depth >= maxHeaderDepth {
+			return nil, false
+		}
+		for n := 0; len(value) > 0; n++ {
+			if value, ok = readValue(value, depth+1); !ok || n >= maxHeaderElements {
+				return nil, false
+			}
+		}
+	}
+	return rest, true
+}
+
+// secure puts TLS over a connection as an amqps URL asks for it.
+func secure(conn net.Conn, uri amqp.URI) (net.Conn, error) {
+	cfg := &tls.Config{ServerName: uri.ServerName, MinVersion: tls.VersionTLS12} // no roots: those of the system
+	if cfg.ServerName == "" {
+		cfg.ServerName = uri.Host
+	}
+	if uri.CACertFile != "" {
+		authorities, err := os.ReadFile(uri.CACertFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificates of authorities: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		cfg.RootCAs.AppendCertsFromPEM(authorities)
+	}
+	if uri.CertFile != "" && uri.KeyFile != "" {
+		certificate, err := tls.LoadX509KeyPair(uri.CertFile, uri.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the client certificate: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{certificate}
+	}
+	client := tls.Client(conn, cfg)
+	if err := client.Handshake(); err != nil { //nolint:noctx // the connection has a deadline and is closed with the context
+		return nil, err
+	}
+	return client, nil
+}
