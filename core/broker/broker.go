@@ -23,7 +23,8 @@ type Broker struct {
 	publisher *Publisher
 
 	mu        sync.Mutex
-	connected bool // both links were up once; guarded by mu
+	connected bool        // both links were up once; guarded by mu
+	remade    []Recreated // queues that were gone, the latest at the end; guarded by mu
 }
 
 var _ supervise.Service = (*Broker)(nil)

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -22,6 +24,9 @@ type ConsumerConfig struct {
 	Prefetch int
 	// Queue is the queue's name. Required.
 	Queue string
+	// Restore declares the queue when it is gone: deleted, or crashed. The consumer then
+	// subscribes again. May be nil; then the queue is waited for.
+	Restore func(ctx context.Context) error
 	// Tag names the consumer on the broker's own pages; it is made unique by
 	// the library if empty.
 	Tag string
@@ -122,9 +127,28 @@ func (c *Consumer) run(ctx context.Context) {
 			level = slog.LevelDebug
 		}
 		told = err.Error()
+		c.restore(ctx, err)
 		pause := pauses.NextBackOff()
 		c.logger.Log(ctx, level, "Queue is not being consumed", "queue", c.cfg.Queue, "pause", pause, "error", err)
 		supervise.Sleep(ctx, pause)
+	}
+}
+
+// restore declares a queue that is gone.
+func (c *Consumer) restore(ctx context.Context, cause error) {
+	refused, ok := errors.AsType[*amqp.Error](cause)
+	if c.cfg.Restore == nil || !errors.Is(cause, errCancelled) && (!ok || refused.Code != amqp.NotFound) {
+		return
+	}
+	before, err := c.link.broker.QueueState(ctx, c.cfg.Queue)
+	if err == nil && !before.Exists {
+		err = c.cfg.Restore(ctx)
+	}
+	switch {
+	case err != nil:
+		c.logger.WarnContext(ctx, "Queue is gone and could not be declared", "queue", c.cfg.Queue, "error", err)
+	case !before.Exists:
+		c.link.broker.recreated(ctx, c.cfg.Queue, cause)
 	}
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/attune-go/attune/core/message"
 )
 
 // TopologyError says that an exchange or a queue exists already and is not
@@ -27,6 +30,8 @@ func (e *TopologyError) Unwrap() error { return e.cause }
 // declarer makes one object after the other. An object that is refused costs
 // the channel, not the objects after it.
 type declarer struct {
+	broker  *Broker
+	ctx     context.Context //nolint:containedctx // of one call of declare
 	conn    *connection
 	channel *amqp.Channel
 	errs    []error
@@ -39,7 +44,7 @@ func (b *Broker) declare(ctx context.Context, list func(declarations)) error {
 		return fmt.Errorf("declare topology: %w", err)
 	}
 	_, err = ask(ctx, conn, func() (struct{}, error) {
-		d := declarer{conn: conn}
+		d := declarer{broker: b, ctx: ctx, conn: conn}
 		list(&d)
 		if d.channel != nil {
 			discardChannel(d.channel)
@@ -79,11 +84,45 @@ func (d *declarer) exchange(name, kind string, internal bool) {
 	})
 }
 
+// queue declares a queue. One that has crashed, which every use of it is refused for
+// until it is deleted, is made anew where its messages are copies of rows of the
+// database; the dead-letter queue is left to an operator.
 func (d *declarer) queue(name string, arguments Table) {
-	d.step("queue "+name, func(ch *amqp.Channel) error {
+	declare := func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, arguments)
 		return err
+	}
+	d.step("queue "+name, func(ch *amqp.Channel) error {
+		err := declare(ch)
+		if !crashed(err) || name == message.QueueDeadLetter {
+			return err
+		}
+		d.recreate(name, err)
+		if ch, err = d.conn.Channel(); err != nil { // the refusal has closed the other one
+			return err
+		}
+		defer discardChannel(ch)
+		return declare(ch)
 	})
+}
+
+// recreate deletes a queue that has crashed. Another replica may have done so already:
+// a queue that is in use or holds messages stays.
+func (d *declarer) recreate(name string, cause error) {
+	ch, err := d.conn.Channel()
+	if err != nil {
+		return // the declaration that follows says so
+	}
+	defer discardChannel(ch)
+	if _, err = ch.QueueDelete(name, true, true, false); err == nil {
+		d.broker.recreated(d.ctx, name, cause)
+	}
+}
+
+// crashed reports whether the broker refuses a queue because its process has ended.
+func crashed(err error) bool {
+	refused, ok := errors.AsType[*amqp.Error](err)
+	return ok && refused.Code == amqp.NotFound && strings.Contains(refused.Reason, "crashed")
 }
 
 func (d *declarer) bind(queue, exchange string, keys ...string) {

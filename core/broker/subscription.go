@@ -14,6 +14,9 @@ import (
 // message is back in its queue and comes again.
 var ErrStale = errors.New("the delivery's channel is gone; the message comes again")
 
+// errCancelled ends a subscription whose queue was deleted, has crashed or has moved.
+var errCancelled = errors.New("the broker cancelled the consumer: the queue is gone or has moved")
+
 // subscription is one consumer on one channel, from the subscription to the
 // loss of the channel.
 type subscription struct {
@@ -115,7 +118,7 @@ func (s *subscription) lost() error {
 		// The channel lives on; closing it returns what is unsettled, if
 		// there still is a queue to return it to.
 		s.closeChannel()
-		return errors.New("the broker cancelled the consumer: the queue is gone or has moved")
+		return errCancelled
 	case reason, ok := <-s.closed:
 		if ok && reason != nil {
 			return s.bury(fmt.Errorf("channel lost: %w", reason))

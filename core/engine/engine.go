@@ -254,7 +254,7 @@ func (e *Engine) acts() *triage.Triage {
 
 func (e *Engine) consume(queue, tag string, prefetch, maxBatch int) *broker.Consumer {
 	consumer := e.broker.Consume(broker.ConsumerConfig{
-		Queue: queue, Tag: tag, Prefetch: prefetch, MaxBatch: maxBatch, Await: e.gate.Enter,
+		Queue: queue, Tag: tag, Prefetch: prefetch, MaxBatch: maxBatch, Await: e.gate.Enter, Restore: e.declare,
 	})
 	e.consumers[queue] = consumer
 	return consumer

@@ -140,6 +140,9 @@ func (r *replica) details() monitor.ReplicaDetails {
 			Purpose: link.Purpose, Up: link.Up, Blocked: link.Blocked, Reason: link.Reason, Since: link.Since.UTC(),
 		})
 	}
+	for _, one := range e.broker.Recreated() {
+		details.Recreated = append(details.Recreated, monitor.ReplicaQueue{Queue: one.Queue, Cause: one.Cause, At: one.At.UTC()})
+	}
 	for queue, consumer := range e.consumers {
 		details.Consumers[queue] = consumer.Subscribed()
 	}

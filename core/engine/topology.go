@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -84,11 +86,27 @@ func (t *topology) declare(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
 	t.bound = map[int64]bool{}
-	if err := t.engine.broker.DeclareExecutor(bounded); err != nil && ctx.Err() == nil {
+	if err := t.engine.declare(bounded); err != nil && ctx.Err() == nil {
 		t.engine.logger.ErrorContext(ctx, "Topology could not be declared", "error", err)
 		return
 	}
 	t.routes(ctx)
+}
+
+// declare declares what the engine needs. A queue that was gone has lost its messages,
+// and requests among them are looked for at once.
+func (e *Engine) declare(ctx context.Context) error {
+	requests, err := e.broker.QueueState(ctx, message.QueueExecutionRequests)
+	if err != nil {
+		return err
+	}
+	if err := e.broker.DeclareExecutor(ctx); err != nil {
+		return fmt.Errorf("declare the queues of the engine: %w", err)
+	}
+	if !requests.Exists {
+		e.sweep.MessagesLost()
+	}
+	return nil
 }
 
 // routes binds the dead letters of the workers that are not bound yet by this

@@ -78,6 +78,8 @@ type ReplicaDetails struct {
 	Connections []ReplicaLink `json:"connections,omitempty"`
 	// Consumers tells of each queue whether it is subscribed.
 	Consumers map[string]bool `json:"consumers,omitempty"`
+	// Recreated are queues that were gone and that the replica has declared again.
+	Recreated []ReplicaQueue `json:"recreated,omitempty"`
 	// Outbox is how many committed messages it holds that are not confirmed.
 	Outbox int `json:"outbox"`
 	// RoundSince is when the round under way began, by the replica's clock.
@@ -97,6 +99,13 @@ type ReplicaLink struct {
 	Blocked bool      `json:"blocked,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	Since   time.Time `json:"since,omitzero"` // by the replica's clock
+}
+
+// ReplicaQueue is a queue that was missing or had crashed.
+type ReplicaQueue struct {
+	Queue string    `json:"queue"`
+	Cause string    `json:"cause"`
+	At    time.Time `json:"at"` // it was declared again, by the replica's clock
 }
 
 // ReplicaOutage is a time during which something was away.
@@ -189,6 +198,9 @@ func (r *Replica) judge() {
 // Alive reports whether it has reported itself within the last 30 seconds.
 func (r *Replica) Alive() bool { return r.State != StateVanished && r.Age <= replicaAlive }
 
+// recreatedFor is for how long a queue that was gone is told of.
+const recreatedFor = 10 * time.Minute
+
 // troubles is what is wrong with its connections and its round.
 func (r *Replica) troubles() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -205,6 +217,11 @@ func (r *Replica) troubles() (list []string) {
 	held := len(r.Details.Installation) > 0 // which is told by itself
 	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" && !starting && !held {
 		add("does not consume %s", strings.Join(silent, ", "))
+	}
+	for _, one := range r.Details.Recreated {
+		if age := now.Sub(one.At); age < recreatedFor {
+			add("queue %s was gone and was declared again %s ago (%s); its messages are sent again from the database", one.Queue, span(age), one.Cause)
+		}
 	}
 	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > RoundPatience {
 		add("its round is under way for %s", span(now.Sub(*since)))

@@ -26,6 +26,9 @@ func (b *testBundle) replicaRow(t *testing.T, host, state string, age time.Durat
 	for i, link := range details.Connections {
 		details.Connections[i].Since = clock.Add(-time.Since(link.Since))
 	}
+	for i, one := range details.Recreated {
+		details.Recreated[i].At = clock.Add(-time.Since(one.At))
+	}
 	ticksJSON, err := json.Marshal(ticks)
 	require.NoError(t, err)
 	detailsJSON, err := json.Marshal(details)
@@ -55,6 +58,9 @@ func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
 	}})
 	b.replicaRow(t, "asleep", "connected", 0, map[string]time.Duration{"recovery": 5 * time.Minute, "timeouts": time.Second},
 		ReplicaDetails{Loops: patientLoops})
+	b.replicaRow(t, "remade", "connected", 0, ticks, ReplicaDetails{Clock: time.Now(), Recreated: []ReplicaQueue{
+		{Queue: "old", Cause: "deleted", At: time.Now().Add(-time.Hour)}, {Queue: "q", Cause: "it has crashed", At: time.Now().Add(-40 * time.Second)},
+	}})
 	begun := time.Now().Add(-90 * time.Second)
 	b.replicaRow(t, "stuck", "connected", 0, ticks, ReplicaDetails{RoundSince: &begun})
 	testkit.Exec(t, b.store, `insert into engine_replica (id, host, version, pid, loops, details, state)
@@ -63,7 +69,7 @@ func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
 	all, err := b.Replicas(t.Context())
 	require.NoError(t, err)
 	require.False(t, all.At.IsZero())
-	require.EqualValues(t, 9, all.Total)
+	require.EqualValues(t, 10, all.Total)
 	require.EqualValues(t, 2, all.Well, "well, and the older one that says nothing")
 	problems := map[string]string{}
 	for _, r := range all.List {
@@ -83,12 +89,13 @@ func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
 	require.Regexp(t, `^the broker blocks it since 2\d.* \(low on memory\)$`, problems["blocked"])
 	require.Regexp(t, `^no consume connection to the broker since \d`, problems["cut"])
 	require.Regexp(t, `^loop recovery is silent for 5m`, problems["asleep"])
+	require.Regexp(t, `^queue q was gone and was declared again 4\ds ago \(it has crashed\)`, problems["remade"])
 	require.Regexp(t, `^its round is under way for 1m3`, problems["stuck"])
 	require.GreaterOrEqual(t, all.Oldest(), 3*time.Minute)
 
 	overview, err := b.Overview(t.Context())
 	require.NoError(t, err)
-	require.EqualValues(t, 9, overview.Replicas.Total)
+	require.EqualValues(t, 10, overview.Replicas.Total)
 	texts := findingTexts(Attention(overview, nil, nil))
 	require.Contains(t, texts, "does not consume q")
 	require.NotContains(t, texts, "no replica of the engine runs")

@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/attune-go/attune/core/store"
 )
@@ -10,8 +11,12 @@ import (
 // lostRequests looks at one window of live rows; after the last it starts
 // again from the beginning. Claims that nobody finished are requests again.
 func (s *Sweep) lostRequests(ctx context.Context, tx *store.Tx) ([]int64, error) {
+	age := s.cfg.RequestAge
+	if time.Now().UnixNano() < s.hurryUntil.Load() {
+		age = min(age, hurryAge)
+	}
 	arg := store.FindLostRequestsParams{
-		OlderThan: s.cfg.RequestAge.Seconds(), ClaimAge: s.cfg.ClaimAge.Seconds(), After: s.afterLost, WindowSize: rowsPerSweep,
+		OlderThan: age.Seconds(), ClaimAge: s.cfg.ClaimAge.Seconds(), After: s.afterLost, WindowSize: rowsPerSweep,
 	}
 	var row store.FindLostRequestsRow
 	var err error

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
@@ -137,6 +138,20 @@ type Sweep struct {
 	thorough    bool  // the pass looks at all of them
 	sweeps      int
 	holders     watermark
+	hurryUntil  atomic.Int64 // unix nanoseconds until which young requests count as lost
+}
+
+// After messages were lost, requests this young are looked for, for so long.
+const (
+	hurryAge = 2 * time.Second
+	hurryFor = 15 * time.Second
+)
+
+// MessagesLost says that the queue of requests has lost its messages: their executions
+// are found within seconds, not after RequestAge.
+func (s *Sweep) MessagesLost() {
+	s.hurryUntil.Store(time.Now().Add(hurryFor).UnixNano())
+	s.Wake()
 }
 
 // watermark remembers how far the search for ended holders has come. Rows

@@ -238,15 +238,16 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.execCtx, l.endExecs = context.WithCancel(context.WithoutCancel(ctx))
 	l.outCtx, l.endOut = context.WithCancel(context.WithoutCancel(ctx))
 	l.finisher.worker = id
+	restore := func(ctx context.Context) error { return w.declare(ctx, id) }
 	l.tap = &tap{broker: w.deps.Broker, cfg: broker.ConsumerConfig{
 		Queue: message.WorkerExecutionsQueue(id), Tag: fmt.Sprintf("worker.%d.executions", id),
-		Prefetch: w.cfg.MaxConcurrent + prefetchSpare, MaxBatch: min((w.cfg.MaxConcurrent+prefetchSpare+1)/2, startMax),
+		Prefetch: w.cfg.MaxConcurrent + prefetchSpare, MaxBatch: min((w.cfg.MaxConcurrent+prefetchSpare+1)/2, startMax), Restore: restore,
 	}}
 	l.cancels = w.deps.Broker.Consume(broker.ConsumerConfig{
-		Queue: message.WorkerCancelQueue(id), Tag: fmt.Sprintf("worker.%d.cancel", id), Prefetch: 50, MaxBatch: 50,
+		Queue: message.WorkerCancelQueue(id), Tag: fmt.Sprintf("worker.%d.cancel", id), Prefetch: 50, MaxBatch: 50, Restore: restore,
 	})
 	l.packs = w.deps.Broker.Consume(broker.ConsumerConfig{
-		Queue: message.WorkerPacksQueue(id), Tag: fmt.Sprintf("worker.%d.packs", id), Prefetch: 50, MaxBatch: 50,
+		Queue: message.WorkerPacksQueue(id), Tag: fmt.Sprintf("worker.%d.packs", id), Prefetch: 50, MaxBatch: 50, Restore: restore,
 	})
 	l.notices = &packNotices{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, packsDir: w.cfg.PacksDir, logger: w.deps.Logger,

@@ -1,0 +1,31 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Recreated is a queue that was missing, or had crashed, and was declared again. The
+// messages in it are lost.
+type Recreated struct {
+	Queue string
+	Cause string
+	At    time.Time
+}
+
+// Recreated lists the queues that this Broker has found missing or crashed and declared
+// again, each with the last time.
+func (b *Broker) Recreated() []Recreated {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.remade)
+}
+
+func (b *Broker) recreated(ctx context.Context, queue string, cause error) {
+	b.logger.WarnContext(ctx, "Queue was gone and is declared again", "queue", queue, "reason", cause)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.remade = slices.DeleteFunc(b.remade, func(r Recreated) bool { return r.Queue == queue })
+	b.remade = append(b.remade, Recreated{Queue: queue, Cause: cause.Error(), At: time.Now()})
+}

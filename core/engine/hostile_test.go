@@ -1,0 +1,204 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// channel is a plain channel to the broker, which the engine knows nothing of.
+func (b *bundle) channel(t *testing.T) *amqp.Channel {
+	t.Helper()
+	conn, err := amqp.Dial(b.AMQP)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	channel, err := conn.Channel()
+	require.NoError(t, err)
+	return channel
+}
+
+// queues are those of the engine.
+var queues = []string{
+	message.QueueEvents, message.QueueEnforcements, message.QueueExecutionRequests, message.QueueExecutionStatus,
+	message.QueueExecutionCompleted, message.QueueInquiryResponses, message.QueueDeadLetter,
+}
+
+// ofWorker are the queues of a worker.
+func ofWorker(id int64) []string {
+	return []string{message.WorkerExecutionsQueue(id), message.WorkerCancelQueue(id), message.WorkerPacksQueue(id)}
+}
+
+// forged is the message over which RabbitMQ 3 lets a queue crash that rejects it.
+func forged() amqp.Publishing {
+	return amqp.Publishing{Body: []byte("not json"), DeliveryMode: amqp.Persistent, Headers: amqp.Table{"x-death": []any{int32(7)}}}
+}
+
+// runs asks for an execution and waits until it has completed.
+func (b *bundle) runs(t *testing.T, ref string, within time.Duration) {
+	t.Helper()
+	id := b.request(t, ref, 1, `{"message":"fresh"}`)[0]
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, within, "a fresh request runs")
+}
+
+// empty waits until a queue has neither ready nor unacknowledged messages.
+func (b *bundle) empty(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		testkit.Eventually(t, func() bool {
+			var state struct {
+				Messages *int `json:"messages"`
+			}
+			testkit.Manage(t, "GET", "/api/queues/"+testkit.VHostName(t, b.AMQP)+"/"+name, nil, &state)
+			return state.Messages != nil && *state.Messages == 0
+		}, 30*time.Second, "queue %s is empty", name)
+	}
+}
+
+// workerRow is the id of a worker by its name.
+func (b *bundle) workerRow(t *testing.T, name string) (id int64) {
+	t.Helper()
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT id FROM worker WHERE name = $1`, name).Scan(&id))
+	return id
+}
+
+// A message whose headers the broker cannot read again takes no queue away, whether it
+// was there before the engine and the worker or comes later: it is in the ledger once,
+// with its headers, and the next request runs at once.
+func TestNoMessageTakesAQueueAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	channel := b.channel(t)
+	flood := func(names []string) {
+		for _, name := range names {
+			require.NoError(t, channel.Publish("", name, false, false, forged()))
+		}
+	}
+	b.worker(t, "w1", 4)
+	workers := ofWorker(b.workerRow(t, "w1"))
+	flood(queues)
+	e := b.engine(t)
+	b.runs(t, "core.echo", 20*time.Second)
+	flood(append(workers, queues...))
+	b.runs(t, "core.echo", 10*time.Second)
+	want := 2*len(queues) + len(workers) - 1 // two that are alike in every way are one dead letter
+	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) >= want }, 20*time.Second)
+	b.empty(t, append(workers, queues...)...)
+	require.Equal(t, want, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`), "nothing comes again")
+	require.Equal(t, want-1, testkit.Count(t, b.store,
+		`SELECT count(*) FROM dead_letter WHERE headers->'x-attune-dropped'->>'x-death' = '[7]' AND message_id <> '' AND decision IS NULL`))
+	for _, check := range e.Ready(testkit.Context(t)) {
+		require.True(t, check.OK, "%s: %s", check.Name, check.Detail)
+	}
+	b.runs(t, "core.echo", 10*time.Second)
+	b.settled(t, 10*time.Second)
+}
+
+// crash has the broker lose a queue as it does over headers that it cannot read. It
+// starts a queue anew a few times before it gives it up.
+func (b *bundle) crash(t *testing.T, queue string, done func() bool) {
+	t.Helper()
+	conn, err := amqp.Dial(b.AMQP)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	testkit.Eventually(t, func() bool {
+		channel, err := conn.Channel()
+		require.NoError(t, err)
+		defer func() { _ = channel.Close() }() // the crash may have closed it
+		taken, err := channel.Consume(queue, "crash", false, false, false, false, amqp.Table{"x-priority": int32(10)})
+		if err != nil {
+			return done()
+		}
+		_ = channel.Publish("", queue, false, false, forged()) // of a queue that is just being started this fails
+		select {
+		case d, ok := <-taken:
+			if ok {
+				_ = d.Nack(false, false) // as above
+			}
+		case <-time.After(100 * time.Millisecond):
+		}
+		return done()
+	}, 30*time.Second, "queue %s has crashed", queue)
+}
+
+// A queue that was deleted, or has crashed, is there again within seconds, under the
+// running engine and at its start; a request that was lost with it starts without
+// waiting for the age at which messages count as lost; and the replica says so.
+func TestAQueueThatIsGoneIsDeclaredAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.worker(t, "w1", 4)
+	worker := ofWorker(b.workerRow(t, "w1"))
+	b.engine(t)
+	b.runs(t, "core.echo", 20*time.Second)
+	channel := b.channel(t)
+	for _, queue := range append(worker, queues...) {
+		_, err := channel.QueueDelete(queue, false, false, false)
+		require.NoError(t, err, queue)
+	}
+	echo := testkit.ActionRow{Ref: "core.echo"}
+	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT id FROM action WHERE ref = 'core.echo'`).Scan(&echo.ID))
+	lost := testkit.Execution(t, b.store, echo).ID // no message tells of it
+	back := func(name string) func() bool {
+		return func() bool {
+			state, err := b.channel(t).QueueDeclarePassive(name, true, false, false, false, nil)
+			return err == nil && state.Consumers == 1
+		}
+	}
+	for _, queue := range append(worker, queues...) {
+		testkit.Eventually(t, back(queue), 15*time.Second, "queue %s is consumed again", queue)
+	}
+	b.runs(t, "core.echo", 10*time.Second)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, lost) == attune.StatusCompleted }, 25*time.Second, "the lost request is found")
+
+	tells := func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE details->'recreated' @> $1::jsonb`,
+			fmt.Sprintf(`[{"queue": %q}]`, message.QueueExecutionRequests)) == 1
+	}
+	testkit.Eventually(t, tells, 15*time.Second, "the replica tells of it")
+	b.settled(t, 20*time.Second)
+}
+
+// Queues that have crashed before the engine and the worker start are made anew.
+func TestQueuesThatHaveCrashedAreDeclaredAtTheStart(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	row := testkit.Worker(t, b.store, "w1")
+	wire := b.connect(t, "worker")
+	require.NoError(t, wire.DeclareWorker(testkit.Context(t), row.ID, 0))
+	for _, queue := range append(ofWorker(row.ID), message.QueueExecutionRequests, message.QueueEvents) {
+		b.crash(t, queue, func() bool {
+			_, err := b.channel(t).QueueDeclarePassive(queue, true, false, false, false, nil)
+			return err != nil && strings.Contains(err.Error(), "crashed")
+		})
+	}
+	b.worker(t, "w1", 4)
+	require.Equal(t, row.ID, b.workerRow(t, "w1"))
+	b.engine(t)
+	b.runs(t, "core.echo", 15*time.Second)
+	b.settled(t, 10*time.Second)
+}
+
+// A queue that crashes again and again under the running engine is there again, and the
+// next request runs.
+func TestAQueueThatCrashesIsDeclaredAgain(t *testing.T) {
+	testkit.NeedsSlow(t, "a queue is crashed half a dozen times")
+	t.Parallel()
+	b := setup(t)
+	b.worker(t, "w1", 4)
+	b.engine(t)
+	b.runs(t, "core.echo", 20*time.Second)
+	b.crash(t, message.QueueExecutionRequests, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE details->'recreated' @> $1::jsonb`,
+			fmt.Sprintf(`[{"queue": %q}]`, message.QueueExecutionRequests)) == 1
+	})
+	b.runs(t, "core.echo", 15*time.Second)
+	b.settled(t, 20*time.Second)
+}
