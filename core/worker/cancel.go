@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
@@ -11,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// canceller ends the contexts of executions that somebody wants cancelled. The
-// message is the fast way, the poll of the rows the sure one.
+// canceller ends the contexts of executions that are cancelled. The row alone decides:
+// a message only has it read at once, and the poll reads it anyway.
 type canceller struct {
 	store  *store.Store
 	worker int64
@@ -20,10 +23,19 @@ type canceller struct {
 	logger *slog.Logger
 }
 
+// A message may come before its row is committed: the row is read again for a while.
+const (
+	confirmEvery = 200 * time.Millisecond
+	confirmFor   = 5 * time.Second
+)
+
 // run takes cancel requests. A request for an execution that is not in hand
 // leaves no trace: if it comes before the dispatch, the start finds the row
 // cancelled or canceling.
 func (c *canceller) run(ctx context.Context, batches <-chan *broker.Batch) {
+	again := time.NewTimer(time.Hour)
+	defer again.Stop()
+	asked := map[int64]time.Time{} // executions whose rows are to be read, until when
 	for {
 		select {
 		case <-ctx.Done():
@@ -32,24 +44,74 @@ func (c *canceller) run(ctx context.Context, batches <-chan *broker.Batch) {
 			if !ok {
 				return
 			}
-			c.take(ctx, batch)
+			c.take(ctx, batch, asked)
+		case <-again.C:
+		}
+		c.confirm(ctx, asked)
+		if len(asked) > 0 {
+			again.Reset(confirmEvery)
 		}
 	}
 }
 
-func (c *canceller) take(ctx context.Context, batch *broker.Batch) {
+// take notes the executions of a batch that are in hand.
+func (c *canceller) take(ctx context.Context, batch *broker.Batch, asked map[int64]time.Time) {
 	for i := range batch.Deliveries {
 		request, err := message.Decode[message.ExecutionCancelRequested](batch.Deliveries[i].Body)
+		switch {
+		case err != nil:
+		case request.MessageType != message.TypeExecutionCancelRequested:
+			err = fmt.Errorf("a %s is no cancel request", request.MessageType)
+		case request.Payload.WorkerID != c.worker:
+			err = fmt.Errorf("the cancel request is for worker %d, not %d", request.Payload.WorkerID, c.worker)
+		}
 		if err != nil {
 			c.logger.WarnContext(ctx, "Cancel request cannot be read and is dead-lettered", "error", err)
 			batch.Deliveries[i].GiveUp(ctx, err, 1)
 			continue
 		}
-		found := c.roster.interrupt(request.Payload.ExecutionID, ErrCancelled)
-		c.logger.DebugContext(ctx, "Cancel requested", "execution_id", request.Payload.ExecutionID, "in_hand", found)
+		id := request.Payload.ExecutionID
+		_, inHand := c.roster.attempt(id)
+		c.logger.DebugContext(ctx, "Cancel requested", "execution_id", id, "in_hand", inHand)
+		if inHand {
+			asked[id] = time.Now().Add(confirmFor)
+		}
 	}
 	if err := batch.Ack(); err != nil {
 		c.logger.DebugContext(ctx, "Cancel requests could not be acknowledged", "error", err)
+	}
+}
+
+// confirm reads the rows of requests, and interrupts what they say is cancelled or not
+// this worker's. A request that its row never confirms changes nothing.
+func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
+	if len(asked) == 0 {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, err := c.store.ReadRunStates(bounded, slices.Collect(maps.Keys(asked)))
+	if err != nil {
+		c.logger.DebugContext(ctx, "Rows of cancel requests could not be read", "error", err)
+	}
+	for _, row := range rows {
+		attempt, inHand := c.roster.attempt(row.ID)
+		switch {
+		case !inHand:
+			delete(asked, row.ID)
+		case row.Status == attune.StatusCanceling, row.Status == attune.StatusCancelled:
+			c.roster.interrupt(row.ID, ErrCancelled)
+			delete(asked, row.ID)
+		case row.Worker == nil || *row.Worker != c.worker || attempt != 0 && row.Attempt != attempt || row.Status.Terminal():
+			c.roster.interrupt(row.ID, ErrTaken)
+			delete(asked, row.ID)
+		}
+	}
+	for id, until := range asked {
+		if time.Now().After(until) {
+			c.logger.WarnContext(ctx, "Cancel request is ignored, the row of its execution does not say so", "execution_id", id)
+			delete(asked, id)
+		}
 	}
 }
 

@@ -195,3 +195,47 @@ func TestCancelWithoutItsQueue(t *testing.T) {
 	require.True(t, r.Cancelled)
 	b.requireOneEnd(t, id)
 }
+
+// Whoever can publish cannot stop an execution: the row decides, also when the message
+// has another type, names another worker, or is sent before the row says so.
+func TestAForgedCancelStopsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) { c.CancelPoll = time.Hour })
+	long := b.script(t, "forged.long", "exec sleep 600", nil)
+	forged, real := b.schedule(t, w, long, nil), b.schedule(t, w, long, nil)
+	b.dispatch(t, w, forged, real)
+	b.awaitRunning(t, forged)
+	b.awaitRunning(t, real)
+	request := message.ExecutionCancelRequested{ExecutionID: forged, WorkerID: w.ID()}
+	other := request
+	other.WorkerID += 999
+	strange := b.schedule(t, w, long, nil)
+	b.publish(t,
+		encode(t, message.TypePackDeleted, message.CancelKey(w.ID()), request),
+		encode(t, message.TypeExecutionCancelRequested, message.CancelKey(w.ID()), other),
+		encode(t, message.TypeExecutionCancelRequested, message.CancelKey(w.ID()), request),
+		encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()), message.Dispatch{ExecutionID: strange, WorkerID: w.ID() + 999}),
+	)
+	b.letters(t, 3)
+	b.cancel(t, w, real)
+	testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", real)
+	status, _ := b.await(t, real)
+	require.Equal(t, attune.StatusCancelled, status, "the row says so after its message")
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, forged))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, strange))
+	_, err := b.stop(t.Context(), forged)
+	require.NoError(t, err)
+	b.cancel(t, w, forged)
+	status, _ = b.await(t, forged)
+	require.Equal(t, attune.StatusCancelled, status)
+}
+
+// letters waits until so many messages are in the dead-letter queue.
+func (b *bundle) letters(t *testing.T, n int) {
+	t.Helper()
+	testkit.Eventually(t, func() bool {
+		state, err := b.engine.QueueState(t.Context(), message.QueueDeadLetter)
+		return err == nil && state.Ready == n
+	}, patience, "%d dead letters", n)
+}

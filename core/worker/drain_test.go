@@ -50,6 +50,7 @@ func TestAWorkerDrainsByItsRow(t *testing.T) {
 			return testkit.Count(t, b.store, "select count(*) from worker where last_heartbeat > $1 and status = 'active' and draining", before) == 1
 		}, patience, "it beats on, and is not called deaf")
 		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, running))
+		testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", running)
 		b.cancel(t, w, running)
 		status, _ := b.await(t, running)
 		require.Equal(t, attune.StatusCancelled, status)

@@ -93,8 +93,14 @@ func (in *intake) read(ctx context.Context, deliveries []broker.Delivery) []*job
 	for i := range deliveries {
 		delivery := &deliveries[i]
 		dispatch, err := message.Decode[message.Dispatch](delivery.Body)
-		if err == nil && dispatch.MessageType != message.TypeExecutionRequested {
+		switch {
+		case err != nil:
+		case dispatch.MessageType != message.TypeExecutionRequested:
 			err = fmt.Errorf("a %s is no dispatch", dispatch.MessageType)
+		case dispatch.Payload.WorkerID != in.worker:
+			err = fmt.Errorf("the dispatch is for worker %d, not %d", dispatch.Payload.WorkerID, in.worker)
+		case dispatch.Payload.Attempt < 0:
+			err = fmt.Errorf("the dispatch names attempt %d", dispatch.Payload.Attempt)
 		}
 		if err != nil {
 			in.metrics.poison()

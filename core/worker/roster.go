@@ -110,6 +110,17 @@ func (r *roster) started(j *job, row store.StartExecutionsRow) {
 	j.row, j.attempt, j.active = row, row.Attempt, true
 }
 
+// attempt is the attempt of an execution in hand, 0 if its dispatch did not say.
+func (r *roster) attempt(id int64) (attempt int32, inHand bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j, ok := r.jobs[id]
+	if !ok {
+		return 0, false
+	}
+	return j.attempt, true
+}
+
 // interrupt ends the context of an execution in hand, and says whether it is.
 func (r *roster) interrupt(id int64, cause error) bool {
 	r.mu.Lock()
