@@ -23,13 +23,18 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 	defer cancel()
 	err := h.deps.Store.Tx(ctx, "dead letters", func(ctx context.Context, tx *store.Tx) (err error) {
 		out = outcome{}
-		stored, out.rounds, err = record(ctx, tx, letters, func(l *Letter) verdict {
+		single, counted, err := group(ctx, tx, letters)
+		if err != nil {
+			return err
+		}
+		stored, out.rounds, err = record(ctx, tx, single, func(l *Letter) verdict {
 			v := l.decide()
 			if v.released {
 				out.ended = append(out.ended, l.Execution)
 			}
 			return v
 		})
+		stored = append(stored, counted...)
 		if err == nil && len(stored) > 0 {
 			crashpoint.Reach("letter:before-commit")
 		}

@@ -81,6 +81,7 @@ type Letter struct {
 	taking   *Taking   // how an operator took it; nil for what the handler takes
 	row      int64     // its id in the ledger, once it was written
 	count    int64     // how often it died like this
+	others   []int64   // executions of letters that its row stands for too
 }
 
 // Read makes a letter of a delivery. It never fails: what cannot be read is a

@@ -91,6 +91,9 @@ func (l *Letter) evidence() map[string]any {
 	if l.reduced {
 		known["reduced"] = l.reduction()
 	}
+	if len(l.others) > 0 {
+		known["alike"] = map[string]any{"count": 1 + len(l.others), "executions": l.others}
+	}
 	if t := l.taking; t != nil {
 		known["taken"] = map[string]any{
 			"queue": t.Queue, "by": text(clean(t.By)), "at": time.Now().UTC(), "note": text(clean(bounded(t.Note))), "op": t.Op,

@@ -2,10 +2,10 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/store"
@@ -87,14 +87,16 @@ func (h *hot) repeated(ctx context.Context, result handover.Result) {
 // missing puts off a message whose row cannot be seen yet: it may have been sent
 // before the row was committed. One whose row does not come is dead-lettered.
 func (h *hot) missing(ctx context.Context, it item) {
-	if it.attempts+1 >= maxAttempts {
-		poison(ctx, h.logger, h.metrics, it, it.delivery.Type, fmt.Errorf("execution %d does not exist", it.execution))
-		return
+	full := it.attempts+1 >= maxAttempts
+	if !full {
+		if it.attempts == 0 {
+			h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
+		}
+		it, full = h.later.await(it, time.Now())
 	}
-	if it.attempts == 0 {
-		h.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
+	if full {
+		poison(ctx, h.logger, h.metrics, it, it.delivery.Type, deadletter.NoRow("execution", it.execution))
 	}
-	h.later.add(it, time.Now())
 }
 
 // withDisplaced adds those for whom no worker had room before, each once.

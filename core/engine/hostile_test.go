@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -201,4 +202,37 @@ func TestAQueueThatCrashesIsDeclaredAgain(t *testing.T) {
 	})
 	b.runs(t, "core.echo", 15*time.Second)
 	b.settled(t, 20*time.Second)
+}
+
+// A database that was restored beside a live broker: thousands of messages tell of
+// executions that it does not have. A new request does not wait for them to be given up:
+// it runs before any of them has been tried to the end. They become one dead letter a
+// queue.
+func TestMessagesOfALostDatabaseHoldUpNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.worker(t, "w1", 4)
+	const n, first = 3000, 10_000_000
+	var stale []broker.Message
+	for i := range int64(n) {
+		report := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: first + i, Status: "completed"}, time.Now(), "test")
+		body, err := report.Encode()
+		require.NoError(t, err)
+		stale = append(stale, requestMessage(t, first+i, fmt.Sprintf("request-%d", i)), broker.Message{
+			ID: report.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted, Type: message.TypeExecutionCompleted, Body: body,
+		})
+	}
+	for _, outcome := range b.connect(t, "before").Publisher().Publish(testkit.Context(t), stale) {
+		require.NoError(t, outcome.Err)
+	}
+	b.engine(t)
+	b.runs(t, "core.echo", time.Minute)
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE headers->>'x-attune-attempts' = '7'`),
+		"nothing was waited for until it was given up")
+	testkit.Eventually(t, func() bool { // the last few wait for their rows
+		return testkit.Count(t, b.store, `SELECT coalesce(sum((evidence->'alike'->>'count')::int), 0) FROM dead_letter WHERE decision IS NULL`) >= 2*n-100
+	}, 2*time.Minute, "each is counted")
+	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
+	b.runs(t, "core.echo", 10*time.Second)
+	b.settled(t, 10*time.Second)
 }

@@ -225,6 +225,7 @@ type item struct {
 	alone     bool // the delivery is settled by itself, not with its batch
 	attempts  int  // how often it could not be decided
 	blocked   bool // somebody held what it is about when it stood alone
+	absent    bool // it waits for its row
 }
 
 // read decodes a batch. What cannot be read is dead-lettered at once, so that

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/handover"
 	"github.com/attune-go/attune/core/supervise"
@@ -204,10 +205,14 @@ func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 	for _, it := range items {
 		switch {
 		case it.delivery == nil:
-		case gone[it.execution] && it.attempts+1 >= maxAttempts:
-			b.poison(ctx, it, fmt.Errorf("%s %d does not exist", b.what, it.execution))
 		case gone[it.execution]:
-			b.later.add(it, time.Now())
+			full := it.attempts+1 >= maxAttempts
+			if !full {
+				it, full = b.later.await(it, time.Now())
+			}
+			if full {
+				b.poison(ctx, it, deadletter.NoRow(b.what, it.execution))
+			}
 		case it.alone:
 			if err := it.delivery.Ack(); err != nil {
 				b.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
@@ -9,10 +10,18 @@ import (
 // yet, or somebody else holds it. They stay unacknowledged, so that they come
 // again if the replica ends, and they are tried again after a growing pause; they
 // are never put straight back to the queue, where they would spin.
+//
+// Messages without a row have a bounded share of the prefetch, because a database that
+// was restored beside a live broker has thousands of them. What exceeds it becomes a dead
+// letter at once. Nothing is lost by that: a row that comes later is found by the sweeps.
 type later struct {
-	timer *time.Timer
-	items []waiting // in order of due
+	timer  *time.Timer
+	items  []waiting // in order of due
+	absent int       // items without a row
 }
+
+// maxAbsent is how many deliveries without a row wait for it at a time.
+const maxAbsent = 64
 
 type waiting struct {
 	item
@@ -36,7 +45,32 @@ func (l *later) add(it item, now time.Time) {
 	l.items = append(l.items, waiting{})
 	copy(l.items[at+1:], l.items[at:])
 	l.items[at] = waiting{item: it, due: due}
+	if it.absent {
+		l.absent++
+	}
 	l.arm(now)
+}
+
+// await puts off an item whose row is not there. When too many wait already, the one
+// that was tried most often is taken out and returned, to be given up.
+func (l *later) await(it item, now time.Time) (excess item, full bool) {
+	it.absent = true
+	l.add(it, now)
+	if l.absent <= maxAbsent {
+		return excess, false
+	}
+	at := -1
+	for i, one := range l.items {
+		if one.absent && (at < 0 || one.attempts > l.items[at].attempts) {
+			at = i
+		}
+	}
+	excess = l.items[at].item
+	l.items = slices.Delete(l.items, at, at+1)
+	l.absent--
+	excess.attempts-- // it was not tried since
+	l.arm(now)
+	return excess, true
 }
 
 // take returns what is due, at most n. A delivery whose connection has gone is
@@ -45,7 +79,12 @@ func (l *later) take(n int, now time.Time) []item {
 	var due []item
 	taken := 0
 	for len(due) < n && taken < len(l.items) && !l.items[taken].due.After(now) {
-		if it := l.items[taken].item; !it.delivery.Stale() {
+		it := l.items[taken].item
+		if it.absent {
+			l.absent--
+			it.absent = false
+		}
+		if !it.delivery.Stale() {
 			due = append(due, it)
 		}
 		taken++

@@ -593,6 +593,7 @@ const (
 	CopyEnforcementSecrets                = db.CopyEnforcementSecrets
 	CountAdmissionEntries                 = db.CountAdmissionEntries
 	CountAlertTimes                       = db.CountAlertTimes
+	CountAlikeDeadLetters                 = db.CountAlikeDeadLetters
 	CountEnforcementsBelow                = db.CountEnforcementsBelow
 	CountEventsBelow                      = db.CountEventsBelow
 	CountFiring                           = db.CountFiring
@@ -741,6 +742,7 @@ const (
 	LockActionQueues                      = db.LockActionQueues
 	LockAdmissionScopes                   = db.LockAdmissionScopes
 	LockAdmissionStates                   = db.LockAdmissionStates
+	LockAlikeDeadLetters                  = db.LockAlikeDeadLetters
 	LockAskingExecutions                  = db.LockAskingExecutions
 	LockCatalog                           = db.LockCatalog
 	LockDeadLetter                        = db.LockDeadLetter

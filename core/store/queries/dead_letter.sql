@@ -47,6 +47,24 @@ SELECT w.id FROM worker w
 WHERE w.worker_role = 'action' AND (w.status = 'active' OR w.heartbeat_seen > now() - interval '1 hour')
 ORDER BY w.id LIMIT sqlc.arg(bound)::bigint;
 
+-- name: LockAlikeDeadLetters :exec
+SELECT pg_advisory_xact_lock(hashtextextended('attune dead letters ' || sqlc.arg(print)::text, 0));
+
+-- name: CountAlikeDeadLetters :execrows
+-- Counts letters at the open row that stands for them, and names the first executions.
+-- A row that was decided stands for no more.
+WITH freed AS (
+    UPDATE dead_letter d SET fingerprint = d.fingerprint || ' ' || d.id
+    WHERE d.fingerprint = sqlc.arg(print)::text AND d.decision IS NOT NULL
+)
+UPDATE dead_letter d
+SET evidence = coalesce(d.evidence, '{}') || jsonb_build_object('alike', jsonb_build_object(
+    'count', coalesce((d.evidence->'alike'->>'count')::bigint, 1) + sqlc.arg(n)::bigint,
+    'executions', CASE WHEN jsonb_array_length(coalesce(d.evidence->'alike'->'executions', '[]')) < 1000
+        THEN coalesce(d.evidence->'alike'->'executions', '[]') || to_jsonb(sqlc.arg(executions)::bigint[])
+        ELSE d.evidence->'alike'->'executions' END))
+WHERE d.fingerprint = sqlc.arg(print)::text AND d.decision IS NULL;
+
 -- name: LockDeadLetter :one
 SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key,

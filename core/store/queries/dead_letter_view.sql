@@ -42,7 +42,8 @@ FROM scanned s;
 -- the verdict on them depends on. The newest repetition is found by one step.
 SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key, coalesce(d.queue, '')::text AS queue,
-       coalesce(d.reason, '')::text AS reason, coalesce(left(d.detail, 300), '')::text AS detail,
+       coalesce(d.reason, '')::text AS reason,
+       (coalesce(left(d.detail, 300), '') || coalesce(' (' || (d.evidence->'alike'->>'count') || ' alike)', ''))::text AS detail,
        coalesce(d.action_ref, '')::text AS action_ref, d.execution, d.attempt, d.worker, coalesce((SELECT w.name FROM worker w WHERE w.id = d.worker), '')::text AS worker_name,
        coalesce(d.execution_status::text, '')::text AS execution_status, coalesce(e.status::text, '')::text AS status_now,
        coalesce(d.decision, '')::text AS decision, d.decided_at, coalesce(d.decided_by, '')::text AS decided_by,

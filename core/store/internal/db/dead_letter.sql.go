@@ -12,6 +12,30 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
+const CountAlikeDeadLetters = `-- name: CountAlikeDeadLetters :execrows
+WITH freed AS (
+    UPDATE dead_letter d SET fingerprint = d.fingerprint || ' ' || d.id
+    WHERE d.fingerprint = $3::text AND d.decision IS NOT NULL
+)
+UPDATE dead_letter d
+SET evidence = coalesce(d.evidence, '{}') || jsonb_build_object('alike', jsonb_build_object(
+    'count', coalesce((d.evidence->'alike'->>'count')::bigint, 1) + $1::bigint,
+    'executions', CASE WHEN jsonb_array_length(coalesce(d.evidence->'alike'->'executions', '[]')) < 1000
+        THEN coalesce(d.evidence->'alike'->'executions', '[]') || to_jsonb($2::bigint[])
+        ELSE d.evidence->'alike'->'executions' END))
+WHERE d.fingerprint = $3::text AND d.decision IS NULL
+`
+
+// Counts letters at the open row that stands for them, and names the first executions.
+// A row that was decided stands for no more.
+func (q *Queries) CountAlikeDeadLetters(ctx context.Context, n int64, executions []int64, print string) (int64, error) {
+	result, err := q.db.Exec(ctx, CountAlikeDeadLetters, n, executions, print)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const CountWaitingDeadLetters = `-- name: CountWaitingDeadLetters :one
 SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.decision IS NULL LIMIT $1::bigint) o
 `
@@ -146,6 +170,15 @@ func (q *Queries) LetterRouteWorkers(ctx context.Context, bound int64) ([]int64,
 		return nil, err
 	}
 	return items, nil
+}
+
+const LockAlikeDeadLetters = `-- name: LockAlikeDeadLetters :exec
+SELECT pg_advisory_xact_lock(hashtextextended('attune dead letters ' || $1::text, 0))
+`
+
+func (q *Queries) LockAlikeDeadLetters(ctx context.Context, print string) error {
+	_, err := q.db.Exec(ctx, LockAlikeDeadLetters, print)
+	return err
 }
 
 const LockDeadLetter = `-- name: LockDeadLetter :one

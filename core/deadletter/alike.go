@@ -1,0 +1,79 @@
+package deadletter
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/attune-go/attune/core/store"
+)
+
+// noRow ends the reason of a message about a row that does not exist.
+const noRow = "does not exist"
+
+// NoRow is why a message about a row that does not exist is given up.
+func NoRow(what string, id int64) error { return fmt.Errorf("%s %d %s", what, id, noRow) }
+
+// alike names what a letter about a row that does not exist has in common with others;
+// empty for all other letters.
+func (l *Letter) alike() string {
+	if !strings.HasSuffix(l.said, noRow) || l.seen.execution != nil {
+		return ""
+	}
+	return "alike " + clean(strings.Join([]string{l.queue, l.reason, l.typed()}, " "))
+}
+
+// group counts letters about rows that do not exist at the one row of the ledger that
+// stands for all of their queue and type, and returns the others and those it counted.
+// The first of a kind is returned, to become that row. A letter that is delivered twice
+// counts twice.
+func group(ctx context.Context, tx *store.Tx, letters []*Letter) (others, counted []*Letter, err error) {
+	candidates := 0
+	for _, l := range letters {
+		if strings.HasSuffix(l.said, noRow) {
+			candidates++
+		}
+	}
+	if candidates == 0 {
+		return letters, nil, nil
+	}
+	if err := look(ctx, tx, letters); err != nil {
+		return nil, nil, err
+	}
+	groups := map[string][]*Letter{}
+	for _, l := range letters {
+		if print := l.alike(); print != "" {
+			groups[print] = append(groups[print], l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	for _, print := range slices.Sorted(maps.Keys(groups)) {
+		alike := groups[print]
+		if err := tx.LockAlikeDeadLetters(ctx, print); err != nil {
+			return nil, nil, fmt.Errorf("lock the dead letters %q: %w", print, err)
+		}
+		executions := make([]int64, len(alike))
+		for i, l := range alike {
+			executions[i] = l.Execution
+		}
+		n, err := tx.CountAlikeDeadLetters(ctx, int64(len(alike)), executions, print)
+		if err != nil {
+			return nil, nil, fmt.Errorf("count %d dead letters %q: %w", len(alike), print, err)
+		}
+		if n > 0 {
+			counted = append(counted, alike...)
+			continue
+		}
+		first := alike[0]
+		first.fingerprint, first.others = print, executions[1:]
+		others, counted = append(others, first), append(counted, alike[1:]...)
+	}
+	for _, l := range counted {
+		v := l.decide()
+		l.decision, l.detail = v.decision, v.detail
+	}
+	return others, counted, nil
+}
