@@ -97,7 +97,7 @@ chaos: install build ## the long courses of all tests: every death at every mome
 	@ATTUNE_SLOW_TESTS=1 TEST_PARALLEL=1 TEST_TIMEOUT=60m sh .ci/test.sh $(TEST_ARGS)
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZ_SECONDS
+fuzz: ## every fuzz target for FUZZ_SECONDS, and 5,000 messages with forged headers on every queue
 	@sh .ci/fuzz.sh
 
 .PHONY: screenshots

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs every fuzz target for FUZZ_SECONDS each; what it finds is kept by Go
-# below testdata/fuzz and fails every later test run until it is fixed.
+# below testdata/fuzz and fails every later test run until it is fixed. Then runs
+# the long course of forged messages against real servers, which names its seed.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${FUZZ_SECONDS:-10}
@@ -15,3 +16,5 @@ for file in $(grep -rlE '^func Fuzz[A-Z]' --include='*_test.go' core cmd tui mig
 done
 echo "$targets fuzz targets, ${seconds}s each: nothing found"
 [ "$targets" -gt 0 ]
+echo "== TestForgedHeadersCostNothing in core/engine"
+ATTUNE_SLOW_TESTS=1 go test -count=1 -run '^TestForgedHeadersCostNothing$' ./core/engine

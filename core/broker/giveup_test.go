@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -28,35 +27,6 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// forger publishes what the library does not write: names of types are changed on
-// their way to the broker.
-func (b *rig) forger(replace map[string]string) *amqp.Channel {
-	b.t.Helper()
-	conn, err := amqp.DialConfig(b.url, amqp.Config{Dial: func(network, address string) (net.Conn, error) {
-		socket, err := net.Dial(network, address)
-		return &forgingConn{socket, replace}, err
-	}})
-	require.NoError(b.t, err)
-	b.t.Cleanup(func() { _ = conn.Close() })
-	channel, err := conn.Channel()
-	require.NoError(b.t, err)
-	require.NoError(b.t, channel.Confirm(false))
-	return channel
-}
-
-type forgingConn struct {
-	net.Conn
-	replace map[string]string
-}
-
-func (c *forgingConn) Write(p []byte) (int, error) {
-	forged := bytes.Clone(p)
-	for old, replacement := range c.replace {
-		forged = bytes.ReplaceAll(forged, []byte(old), []byte(replacement))
-	}
-	return c.Conn.Write(forged)
-}
-
 // sent publishes with headers and waits until the broker has it.
 func sent(t *testing.T, channel *amqp.Channel, exchange, key string, m amqp.Publishing) {
 	t.Helper()
@@ -80,14 +50,14 @@ func TestHeadersThatTheLibraryCannotReadCostNoConnection(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
-	forger := b.forger(map[string]string{"longl": "longL"}) // as some clients write a long
+	forger := testkit.Forger(t, b.url)
 	wide := amqp.Table{}
 	for i := range 9000 {
 		wide[fmt.Sprint(i)] = nil
 	}
 	list := make([]any, 9000)
 	for name, headers := range map[string]amqp.Table{
-		"long": {"long": int64(-7), "in": []any{amqp.Table{"long": int64(8)}}},
+		"long": {testkit.ForgedLong: int64(-7), "in": []any{amqp.Table{testkit.ForgedLong: int64(8)}}},
 		"deep": nested(40), "wide": wide, "list": {"list": list}, "big": {"big": strings.Repeat("x", 131_000-8), "x": "y"}, "plain": {"a": "b"},
 	} {
 		sent(t, forger, "", "q", amqp.Publishing{MessageId: name, Type: "T", Headers: headers, Body: []byte(name)})
@@ -103,7 +73,7 @@ func TestHeadersThatTheLibraryCannotReadCostNoConnection(t *testing.T) {
 		}
 		require.NoError(t, batch.Ack())
 	}
-	require.Equal(t, broker.Table{"long": int64(-7), "in": []any{amqp.Table{"long": int64(8)}}}, got["long"])
+	require.Equal(t, broker.Table{testkit.ForgedLong: int64(-7), "in": []any{amqp.Table{testkit.ForgedLong: int64(8)}}}, got["long"])
 	require.Equal(t, broker.Table{"a": "b"}, got["plain"])
 	for _, name := range []string{"deep", "wide", "list"} {
 		require.NotEmpty(t, got[name][broker.HeaderUnreadable], name)
