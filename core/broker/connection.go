@@ -18,6 +18,7 @@ type connection struct {
 	*amqp.Connection
 	cfg     Config
 	socket  net.Conn
+	large   *budget // of deliveries to subscriptions
 	blocked atomic.Bool
 }
 
@@ -48,6 +49,10 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
 	var socket net.Conn
+	var large *budget
+	if strings.HasSuffix(name, "/"+consumePurpose) {
+		large = &budget{}
+	}
 	keep := func() bool { return true }
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(name)
@@ -76,7 +81,7 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 					return nil, err
 				}
 			}
-			socket = &readableConn{Conn: bounded, in: bufio.NewReaderSize(bounded, readBuffer)}
+			socket = &readableConn{Conn: bounded, in: bufio.NewReaderSize(bounded, readBuffer), large: large}
 			return socket, nil
 		},
 		Heartbeat:  cfg.Heartbeat,
@@ -89,7 +94,7 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	if !keep() {
 		return nil, fmt.Errorf("connect to the message broker: %w", context.Cause(ctx))
 	}
-	return &connection{Connection: inner, cfg: cfg, socket: socket}, nil
+	return &connection{Connection: inner, cfg: cfg, socket: socket, large: large}, nil
 }
 
 // sever gives the connection up without a word; the library then notices and

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -218,4 +219,37 @@ func TestABrokerBehindTLS(t *testing.T) {
 	testkit.Eventually(t, func() bool { return over.State() == broker.StateConnected }, patience)
 	require.NoError(t, over.Publisher().Publish(b.ctx, to("q", "over TLS"))[0].Err)
 	require.Equal(t, 1, b.ready("q"))
+}
+
+// Large messages come a few at a time, however many the prefetch allows, and all of them
+// come in the end; small ones go past at any time, and a lost queue gives back what was
+// let in.
+func TestLargeMessagesComeAFewAtATime(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	const size, n = 4 << 20, 10
+	body := bytes.Repeat([]byte("x"), size)
+	forger := testkit.Forger(t, b.url)
+	for range n {
+		sent(t, forger, "", "q", amqp.Publishing{Body: body})
+	}
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q", Prefetch: 50, MaxBatch: 1})
+	var held []*broker.Batch
+	for range 4 {
+		held = append(held, b.next(consumer))
+	}
+	select {
+	case <-consumer.Batches():
+		require.Fail(t, "16 MiB are unsettled already")
+	case <-time.After(300 * time.Millisecond):
+	}
+	held[0].Deliveries[0].Detach()
+	require.NoError(t, held[1].Ack())
+	require.NoError(t, held[2].Ack())
+	for range n - 4 {
+		require.NoError(t, b.next(consumer).Ack())
+	}
+	require.Equal(t, broker.StateConnected, b.State())
+	b.becomesReady("q", 0)
 }

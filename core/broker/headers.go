@@ -33,6 +33,7 @@ const (
 type readableConn struct {
 	net.Conn
 	in    *bufio.Reader
+	large *budget // of bodies; nil lets everything in
 	frame []byte // what is left of a frame that was read whole
 	body  int    // bytes of the current frame that are passed on as they are
 }
@@ -81,6 +82,9 @@ func (c *readableConn) next() error {
 	payload := make([]byte, size+1)
 	if _, err := io.ReadFull(c.in, payload); err != nil {
 		return err
+	}
+	if c.large != nil && size >= propertiesAt {
+		c.large.take(int(min(binary.BigEndian.Uint64(payload[4:]), largeBudget)))
 	}
 	payload = readable(payload[:size])
 	binary.BigEndian.PutUint32(head[3:], uint32(len(payload)))

@@ -29,6 +29,9 @@ type link struct {
 	server    string // what it was last connected to; guarded by mu
 }
 
+// consumePurpose names the connection that receives deliveries.
+const consumePurpose = "consume"
+
 func newLink(b *Broker, purpose string) *link {
 	return &link{broker: b, purpose: purpose, attempted: make(chan struct{}), changed: make(chan struct{})}
 }

@@ -176,6 +176,9 @@ func (s *subscription) retire(unsent *Batch) error {
 // severed with its connection.
 func (s *subscription) closeChannel() {
 	_ = s.bury(nil)
+	if s.conn.large != nil {
+		s.conn.large.clear()
+	}
 	//nolint:forbidigo // as in retire
 	_, _ = ask(context.Background(), s.conn, func() (struct{}, error) {
 		discardChannel(s.channel)
@@ -224,6 +227,9 @@ func (s *subscription) acknowledgeLocked(b *Batch) error {
 		}
 	}
 	for i := range b.settled {
+		if !b.settled[i] {
+			s.release(b, i)
+		}
 		b.settled[i] = true
 	}
 	s.finishLocked(b)
@@ -289,6 +295,7 @@ func (s *subscription) settleLocked(b *Batch, position int, outcome string, tell
 	}
 	b.settled[position] = true
 	b.unsettled--
+	s.release(b, position)
 	if b.unsettled == 0 {
 		s.finishLocked(b)
 	}
@@ -297,6 +304,13 @@ func (s *subscription) settleLocked(b *Batch, position int, outcome string, tell
 	}
 	s.metrics.settle(s.cfg.Queue, outcome, 1)
 	return nil
+}
+
+// release lets the next large body in.
+func (s *subscription) release(b *Batch, position int) {
+	if s.conn.large != nil {
+		s.conn.large.release(len(b.Deliveries[position].Body))
+	}
 }
 
 // finishLocked takes a batch off the list of open ones.

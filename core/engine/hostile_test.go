@@ -2,6 +2,9 @@ package engine_test
 
 import (
 	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,4 +238,50 @@ func TestMessagesOfALostDatabaseHoldUpNothing(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
 	b.runs(t, "core.echo", 10*time.Second)
 	b.settled(t, 10*time.Second)
+}
+
+// Ten messages of 16 MiB, readable or not, cost a replica less than 256 MiB in all.
+func TestLargeMessagesDoNotFillTheMemory(t *testing.T) {
+	t.Parallel()
+	testkit.NeedsSlow(t, "measure the memory of a replica")
+	limit := 256
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		limit *= 4 // the race detector's own memory
+	}
+	b := setup(t)
+	id := b.request(t, "core.echo", 1, `{}`)[0]
+	channel := testkit.Forger(t, b.AMQP)
+	large := strings.Repeat("x", 16<<20-1000)
+	for i := range 10 {
+		body := large
+		if i%2 == 0 {
+			report := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{
+				ExecutionID: id, Status: "completed", Result: []byte(`"` + large + `"`),
+			}, time.Now(), "test")
+			raw, err := report.Encode()
+			require.NoError(t, err)
+			body = string(raw)
+		}
+		confirm, err := channel.PublishWithDeferredConfirm("", message.QueueExecutionCompleted, false, false,
+			amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte(body)})
+		require.NoError(t, err)
+		require.True(t, confirm.Wait())
+	}
+	replica := startReplica(t, b.servers)
+	b.worker(t, "w1", 4)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) >= 5
+	}, 2*time.Minute, "those that nobody can read are in the ledger")
+	b.runs(t, "core.echo", time.Minute)
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", replica.Process.Pid))
+	require.NoError(t, err)
+	var peak int
+	for _, line := range strings.Split(string(raw), "\n") {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			_, err := fmt.Sscan(rest, &peak)
+			require.NoError(t, err)
+		}
+	}
+	t.Logf("peak %d MiB", peak>>10)
+	require.Less(t, peak>>10, limit)
 }

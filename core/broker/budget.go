@@ -1,0 +1,74 @@
+package broker
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// The prefetch counts messages, not bytes: of large ones few are let in at a time. While
+// they are unsettled, the connection is not read on, and the broker keeps the others.
+const (
+	largeBody   = 1 << 20
+	largeBudget = 16 << 20 // bytes of large bodies that are unsettled
+	// largeWait bounds the wait, because all consumers and the heartbeats of the connection
+	// wait too; then one more is let in.
+	largeWait = 10 * time.Second
+)
+
+// budget counts the bytes of large bodies that a connection has let in.
+type budget struct {
+	mu      sync.Mutex
+	used    int
+	changed chan struct{} // closed at the next release; nil while nobody waits
+}
+
+// take waits until a body may be let in.
+func (b *budget) take(size int) {
+	if size < largeBody {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), largeWait) //nolint:forbidigo // the reader of a connection has none
+	defer cancel()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.used > 0 && b.used+size > largeBudget && ctx.Err() == nil {
+		if b.changed == nil {
+			b.changed = make(chan struct{})
+		}
+		changed := b.changed
+		b.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		b.mu.Lock()
+	}
+	b.used += size
+}
+
+// release gives the bytes of a settled delivery back.
+func (b *budget) release(size int) {
+	if size < largeBody {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used = max(b.used-min(size, largeBudget), 0)
+	b.wakeLocked()
+}
+
+// clear gives everything back: a channel with its deliveries is gone.
+func (b *budget) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used = 0
+	b.wakeLocked()
+}
+
+func (b *budget) wakeLocked() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
