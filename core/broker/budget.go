@@ -20,6 +20,7 @@ const (
 type budget struct {
 	mu      sync.Mutex
 	used    int
+	leaving int           // subscriptions that end, whose answers must not wait behind a body
 	changed chan struct{} // closed at the next release; nil while nobody waits
 }
 
@@ -32,7 +33,7 @@ func (b *budget) take(size int) {
 	defer cancel()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.used > 0 && b.used+size > largeBudget && ctx.Err() == nil {
+	for b.used > 0 && b.used+size > largeBudget && b.leaving == 0 && ctx.Err() == nil {
 		if b.changed == nil {
 			b.changed = make(chan struct{})
 		}
@@ -56,6 +57,18 @@ func (b *budget) release(size int) {
 	defer b.mu.Unlock()
 	b.used = max(b.used-min(size, largeBudget), 0)
 	b.wakeLocked()
+}
+
+// leave lets everything in until the returned function is called.
+func (b *budget) leave() (done func()) {
+	add := func(n int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.leaving += n
+		b.wakeLocked()
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 // clear gives everything back: a channel with its deliveries is gone.

@@ -64,6 +64,15 @@ func (c *readableConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Close implements net.Conn. A read that waits until a large body may come in goes on.
+func (c *readableConn) Close() error {
+	err := c.Conn.Close()
+	if c.large != nil {
+		c.large.leave() // for good
+	}
+	return err
+}
+
 // next reads the head of a frame, and the whole of it if it has headers.
 func (c *readableConn) next() error {
 	head := make([]byte, frameHead)

@@ -141,6 +141,9 @@ func (s *subscription) bury(cause error) error {
 // not handed out returns to the queue, and the channel stays for the batches
 // that are out.
 func (s *subscription) retire(unsent *Batch) error {
+	if s.conn.large != nil {
+		defer s.conn.large.leave()()
+	}
 	//nolint:forbidigo // the end of a subscription outlives its caller; ask has a deadline of its own
 	_, err := ask(context.Background(), s.conn, func() (struct{}, error) {
 		if err := s.channel.Cancel(s.tag, false); err != nil {
@@ -178,6 +181,7 @@ func (s *subscription) closeChannel() {
 	_ = s.bury(nil)
 	if s.conn.large != nil {
 		s.conn.large.clear()
+		defer s.conn.large.leave()()
 	}
 	//nolint:forbidigo // as in retire
 	_, _ = ask(context.Background(), s.conn, func() (struct{}, error) {
