@@ -142,7 +142,7 @@ func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
 		require.NotContains(t, got[i].Headers, "x-death", i)
 		require.Contains(t, got[i].Headers[broker.HeaderDropped], "x-death", i)
 	}
-	require.Equal(t, []any{int32(7)}, got["0"].Headers[broker.HeaderDropped].(amqp.Table)["x-death"])
+	require.Equal(t, amqp.Table{"x-death": []any{int32(7)}}, got["0"].Headers[broker.HeaderDropped])
 	require.Len(t, broker.Deaths(got["4"].Headers), 1, "what the broker may have written stays")
 	require.Equal(t, "yes", got["4"].Headers["kept"])
 	require.Contains(t, got["7"].Headers["big"], "cut")
@@ -189,7 +189,7 @@ func TestABrokerBehindTLS(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "authority.pem")
 	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}) //nolint:gosec // a test
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {

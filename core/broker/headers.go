@@ -2,7 +2,6 @@ package broker
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
@@ -10,6 +9,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -34,13 +35,14 @@ type readableConn struct {
 	net.Conn
 	in    *bufio.Reader
 	large *budget // of bodies; nil lets everything in
-	frame []byte // what is left of a frame that was read whole
-	body  int    // bytes of the current frame that are passed on as they are
+	frame []byte  // what is left of a frame that was read whole
+	body  int     // bytes of the current frame that are passed on as they are
 }
 
 const (
 	frameHead    = 7 // type, channel, size
 	typeHeader   = 2 // of a content header frame
+	frameEnd     = 0xCE
 	propertiesAt = 12
 	hasType      = 1 << 15
 	hasEncoding  = 1 << 14
@@ -97,7 +99,7 @@ func (c *readableConn) next() error {
 	}
 	payload = readable(payload[:size])
 	binary.BigEndian.PutUint32(head[3:], uint32(len(payload)))
-	c.frame = append(append(head, payload...), 0xCE)
+	c.frame = append(slices.Concat(head, payload), frameEnd)
 	return nil
 }
 
@@ -174,7 +176,7 @@ func readValue(b []byte, depth int) (rest []byte, ok bool) {
 		}
 		return b[size:], true
 	}
-	if len(b) < 4 || !bytes.ContainsRune([]byte("SxFA"), rune(kind)) {
+	if len(b) < 4 || strings.IndexByte("SxFA", kind) < 0 {
 		return nil, false
 	}
 	size := int(binary.BigEndian.Uint32(b))

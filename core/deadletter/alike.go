@@ -44,31 +44,31 @@ func group(ctx context.Context, tx *store.Tx, letters []*Letter) (others, counte
 	}
 	groups := map[string][]*Letter{}
 	for _, l := range letters {
-		if print := l.alike(); print != "" {
-			groups[print] = append(groups[print], l)
+		if kind := l.alike(); kind != "" {
+			groups[kind] = append(groups[kind], l)
 		} else {
 			others = append(others, l)
 		}
 	}
-	for _, print := range slices.Sorted(maps.Keys(groups)) {
-		alike := groups[print]
-		if err := tx.LockAlikeDeadLetters(ctx, print); err != nil {
-			return nil, nil, fmt.Errorf("lock the dead letters %q: %w", print, err)
+	for _, kind := range slices.Sorted(maps.Keys(groups)) {
+		alike := groups[kind]
+		if err := tx.LockAlikeDeadLetters(ctx, kind); err != nil {
+			return nil, nil, fmt.Errorf("lock the dead letters %q: %w", kind, err)
 		}
 		executions := make([]int64, len(alike))
 		for i, l := range alike {
 			executions[i] = l.Execution
 		}
-		n, err := tx.CountAlikeDeadLetters(ctx, int64(len(alike)), executions, print)
+		n, err := tx.CountAlikeDeadLetters(ctx, int64(len(alike)), executions, kind)
 		if err != nil {
-			return nil, nil, fmt.Errorf("count %d dead letters %q: %w", len(alike), print, err)
+			return nil, nil, fmt.Errorf("count %d dead letters %q: %w", len(alike), kind, err)
 		}
 		if n > 0 {
 			counted = append(counted, alike...)
 			continue
 		}
 		first := alike[0]
-		first.fingerprint, first.others = print, executions[1:]
+		first.fingerprint, first.others = kind, executions[1:]
 		others, counted = append(others, first), append(counted, alike[1:]...)
 	}
 	for _, l := range counted {

@@ -235,3 +235,39 @@ func TestProbesAreDropped(t *testing.T) {
 		broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated, Body: []byte(`{}`)})
 	require.Equal(t, "letter", d.settled(t, 1)[0].MessageID)
 }
+
+// Messages about rows that do not exist are one row of the ledger for each queue and
+// type, with a count; after a person's decision the next begins a new one. What else is
+// given up has a row of its own.
+func TestLettersWithoutARowAreCounted(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.open(t)
+	sent := 0
+	ghost := func(id int64) {
+		sent++
+		m := letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: id})
+		m = poisoned(m, message.QueueExecutionRequests)
+		m.ID, m.Headers[broker.HeaderReason] = fmt.Sprintf("ghost-%d", sent), deadletter.NoRow("execution", id).Error()
+		d.send(t, m)
+	}
+	counted := func(want ...int) {
+		t.Helper()
+		testkit.Eventually(t, func() bool {
+			return testkit.Count(t, d.store, `SELECT count(*) FROM dead_letter WHERE $1::int[] = (
+				SELECT array_agg(coalesce((evidence->'alike'->>'count')::int, 1) ORDER BY id) FROM dead_letter)`, want) == len(want)
+		}, 20*time.Second, "%v", want)
+	}
+	for id := range int64(25) {
+		ghost(1000 + id)
+	}
+	counted(25)
+	testkit.Exec(t, d.store, `UPDATE dead_letter SET decision = 'discarded'`)
+	ghost(2000)
+	counted(25, 1)
+	ghost(2001)
+	counted(25, 2)
+	d.send(t, poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested, message.ExecutionRequested{ExecutionID: 3000}), message.QueueExecutionRequests))
+	counted(25, 2, 1)
+	require.Equal(t, 24, testkit.Count(t, d.store, `SELECT jsonb_array_length(evidence->'alike'->'executions') FROM dead_letter ORDER BY id LIMIT 1`))
+}

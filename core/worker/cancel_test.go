@@ -203,10 +203,10 @@ func TestAForgedCancelStopsNothing(t *testing.T) {
 	b := setup(t)
 	w := b.worker(t, func(c *worker.Config) { c.CancelPoll = time.Hour })
 	long := b.script(t, "forged.long", "exec sleep 600", nil)
-	forged, real := b.schedule(t, w, long, nil), b.schedule(t, w, long, nil)
-	b.dispatch(t, w, forged, real)
+	forged, asked := b.schedule(t, w, long, nil), b.schedule(t, w, long, nil)
+	b.dispatch(t, w, forged, asked)
 	b.awaitRunning(t, forged)
-	b.awaitRunning(t, real)
+	b.awaitRunning(t, asked)
 	request := message.ExecutionCancelRequested{ExecutionID: forged, WorkerID: w.ID()}
 	other := request
 	other.WorkerID += 999
@@ -218,9 +218,9 @@ func TestAForgedCancelStopsNothing(t *testing.T) {
 		encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()), message.Dispatch{ExecutionID: strange, WorkerID: w.ID() + 999}),
 	)
 	b.letters(t, 3)
-	b.cancel(t, w, real)
-	testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", real)
-	status, _ := b.await(t, real)
+	b.cancel(t, w, asked)
+	testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", asked)
+	status, _ := b.await(t, asked)
 	require.Equal(t, attune.StatusCancelled, status, "the row says so after its message")
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, forged))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, strange))
