@@ -7,8 +7,8 @@
 // where an arrow says so. layers_test.go holds the same as a table and prints
 // the reason of a rule that is broken.
 //
-//	L0   attune supervise telemetry terminal
-//	     words, life cycles, logs, metrics and safe text; no I/O of their own
+//	L0   attune bounds supervise telemetry terminal
+//	     words, bounds, life cycles, logs, metrics and safe text; no I/O of their own
 //	L1   message expr schema policy placement retrypolicy workflow pack config token
 //	     rules without I/O; time is passed in
 //	L2   store broker
@@ -59,5 +59,6 @@
 //	a number on the dashboard       monitor; an operator's action: triage
 //	what must hold                  doctor
 //	a setting                       config
+//	how deep and large a value is   bounds
 //	a published bearer token        token
 package core

@@ -102,6 +102,12 @@ func TestAddPairs(t *testing.T) {
 	require.EqualError(t, err, `parameter count: "five" is not JSON: write -p count=value for a text`)
 }
 
+func TestAParameterFileThatIsTooLargeIsNamedSo(t *testing.T) {
+	t.Parallel()
+	_, err := readParams(&runOptions{paramsFile: "-"}, strings.NewReader("a: "+strings.Repeat("x", 16<<20)))
+	require.EqualError(t, err, "- is larger than 16777216 bytes (16 MiB), the most that is read: pass large data by reference")
+}
+
 func TestReadParams(t *testing.T) {
 	t.Parallel()
 	read := func(text string) (map[string]any, error) {

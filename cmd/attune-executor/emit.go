@@ -81,9 +81,9 @@ func readPayloadFile(name string, stdin io.Reader) (json.RawMessage, error) {
 		return nil, usageErrorf("read the payload: %w", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	raw, err := io.ReadAll(io.LimitReader(file, maxParamsFile))
+	raw, err := readBounded(name, file)
 	if err != nil {
-		return nil, usageErrorf("read the payload: %w", err)
+		return nil, err
 	}
 	if json.Valid(raw) {
 		return bytes.TrimSpace(raw), nil // with all digits of its numbers

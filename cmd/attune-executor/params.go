@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -8,11 +9,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/schema"
 )
-
-// maxParamsFile bounds a parameter file.
-const maxParamsFile = 16 << 20
 
 // readParams reads the parameter file, if there is one.
 func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
@@ -29,8 +28,12 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 	if err != nil {
 		return nil, usageErrorf("read the parameters: %w", err)
 	}
-	defer func() { _ = file.Close() }()                                        // it was only read
-	err = yaml.NewDecoder(io.LimitReader(file, maxParamsFile)).Decode(&params) // YAML includes JSON
+	defer func() { _ = file.Close() }() // it was only read
+	raw, err := readBounded(options.paramsFile, file)
+	if err != nil {
+		return nil, err
+	}
+	err = yaml.NewDecoder(bytes.NewReader(raw)).Decode(&params) // YAML includes JSON
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, usageErrorf("%s is not a mapping of parameters in YAML or JSON: %w", options.paramsFile, err)
 	}
@@ -38,6 +41,18 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 		params = map[string]any{}
 	}
 	return params, nil
+}
+
+// readBounded reads a file that is no larger than a value may be.
+func readBounded(name string, file io.Reader) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(file, bounds.Bytes+1))
+	switch {
+	case err != nil:
+		return nil, usageErrorf("read %s: %w", name, err)
+	case len(raw) > bounds.Bytes:
+		return nil, usageErrorf("%s is larger than %d bytes (%d MiB), the most that is read: pass large data by reference", name, bounds.Bytes, bounds.Bytes>>20)
+	}
+	return raw, nil
 }
 
 // addPairs adds the -p parameters. What a value means depends on the type that

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/inquiry"
@@ -301,7 +302,10 @@ func brokerConfig(cfg *config.Config, name string) broker.Config {
 func runError(err error) error {
 	var unknown *submit.UnknownActionError
 	var invalid *submit.InvalidParamsError
+	_, tooDeep := errors.AsType[*bounds.Error](err)
 	switch {
+	case tooDeep:
+		return usageErrorf("%w", err)
 	case errors.As(err, &invalid):
 		return usageErrorf("%w: give them with -p NAME=VALUE or --params-file", err)
 	case errors.Is(err, submit.ErrSealed):

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -266,13 +267,16 @@ func CompletedMessage(e EndedWaiter, at time.Time, source string) (outbox.Messag
 	}, nil
 }
 
+// maxConfigInNudge bounds the parameters that the message repeats.
+const maxConfigInNudge = 16 << 10
+
 // NudgeMessage is the request for the execution at the head of a queue once
 // more. The execution has its place; the round that takes the message gives
 // free slots to the queue's heads.
 func NudgeMessage(head Head, at time.Time, source string) (outbox.Message, error) {
 	envelope := message.New(message.TypeExecutionRequested, message.ExecutionRequested{
 		ExecutionID: head.ExecutionID, ActionID: head.ActionID, ActionRef: head.ActionRef,
-		ParentID: head.Parent, EnforcementID: head.Enforcement, Config: head.Config,
+		ParentID: head.Parent, EnforcementID: head.Enforcement, Config: bounds.Copy(head.Config, maxConfigInNudge),
 	}, at, source)
 	body, err := envelope.Encode()
 	if err != nil {

@@ -76,6 +76,7 @@ type Ledger struct {
 	released  []release
 	withdrawn []int64 // executions whose entries are deleted
 	enqueued  []enqueue
+	late      []int64 // enqueued executions whose request was lost
 	returned  []int64 // notes of lost holders that were given back
 }
 

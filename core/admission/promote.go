@@ -145,6 +145,9 @@ type Terms struct {
 	MaxQueued int   // longest line; 0 means no bound
 	Priority  int16 // above 0 the high lane, below 0 the low one
 	Front     bool  // before all who wait in its lane, instead of behind them
+	// Late says that its request was lost: it goes before the waiting executions that
+	// were requested after it.
+	Late bool
 }
 
 // Admit takes a newcomer: straight into a free slot if nobody waits before it,
@@ -179,6 +182,9 @@ func (l *Ledger) Admit(w Waiter, how Terms, gate Gate) (Result, string) {
 	})
 	l.note(w.ExecutionID, func(fact *Fact) { fact.Waits, fact.lane = &q.id, lane })
 	q.enqueuedEver++
+	if how.Late && !how.Front {
+		l.late = append(l.late, w.ExecutionID)
+	}
 	return Queued, ""
 }
 

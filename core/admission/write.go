@@ -20,6 +20,9 @@ func (l *Ledger) Write(p *store.Pipeline) {
 	touched := l.touched()
 	l.writeQueues(p, touched)
 	l.writeLanes(p, touched)
+	if len(l.late) > 0 {
+		p.Exec(store.OrderLateEntries, l.late)
+	}
 	l.writeLimits(p, touched)
 	l.writeScopes(p)
 	l.writeLoads(p)

@@ -100,6 +100,8 @@ func (l *Letter) decideDispatch(e *execution) verdict {
 		return stale("execution %d was handed to worker %d since", e.ID, e.Worker)
 	case l.attempt != 0 && e.Attempt != l.attempt:
 		return stale("execution %d is at attempt %d, the letter at %d", e.ID, e.Attempt, l.attempt)
+	case l.unreadable && l.attempt == 0 && e.Attempt > 1:
+		return person("it does not say which of the %d attempts of execution %d it is about", e.Attempt, e.ID)
 	case l.attempt == 0 && !l.handed.IsZero() && !sameMoment(e.Updated, l.handed):
 		return stale("execution %d was handed over again at %s", e.ID, moment(e.Updated))
 	}

@@ -61,6 +61,7 @@ type Letter struct {
 	kind        kind
 	delivery    *broker.Delivery
 	trouble     string // why it cannot be read
+	unreadable  bool   // a dispatch of which only the beginning can be read
 
 	exchange, key, queue, reason string
 	said                         string    // why the engine gave up on it
@@ -195,6 +196,9 @@ func (l *Letter) readBody() {
 				l.trouble = fmt.Sprintf("its routing key names worker %d and its body worker %d", worker, p.WorkerID)
 			}
 		})
+		if err != nil && l.peek() {
+			return
+		}
 	case toWorker:
 		l.worker = worker
 		err = decode(l, body, message.TypeExecutionCancelRequested, kindCancel, func(p message.ExecutionCancelRequested) { l.Execution = p.ExecutionID })
@@ -213,6 +217,18 @@ func (l *Letter) readBody() {
 	if l.trouble != "" {
 		l.kind = kindUnknown
 	}
+}
+
+// peek finds out which execution an unreadable dispatch is about, so that its execution does
+// not hold a slot until a timeout. It reports whether it did. Its worker and attempt are
+// compared with the row as those of any other dispatch.
+func (l *Letter) peek() bool {
+	d, found := message.PeekDispatch(l.delivery.Body)
+	if !found || d.WorkerID != l.worker {
+		return false
+	}
+	l.kind, l.Execution, l.attempt, l.unreadable = kindDispatch, d.ExecutionID, d.Attempt, true
+	return true
 }
 
 // decode reads a body that must be of one type.

@@ -178,6 +178,11 @@ func (l *Letter) result(round *handover.Round, actionRef string) map[string]any 
 	if !l.died.IsZero() {
 		result["expired_at"] = l.died.UTC()
 	}
+	if l.unreadable {
+		result["error"] = "Dispatch cannot be read"
+		result["message"] = fmt.Sprintf("the message that handed the execution to worker %d is too large, nested too deeply or damaged", l.worker)
+		return result
+	}
 	if l.reason != ReasonExpired {
 		result["error"] = "Worker unavailable: the execution was returned unprocessed"
 		result["message"] = fmt.Sprintf("worker %d, to which it was handed, did not take it (%s)", l.worker, clean(l.reason))

@@ -15,6 +15,7 @@ import (
 type Step struct {
 	ids  []int64
 	move bool
+	late map[int64]bool          // requests that a sweep found
 	keys map[int64]admission.Key // the queue of each execution that may enter one
 	// asking are the questions of executions that only ask a person.
 	asking map[int64]*inquiry.Opening
@@ -27,6 +28,16 @@ const ClaimAge = 30 * time.Second
 
 // New makes the step for these executions, in the order they were requested.
 func New(ids []int64) *Step { return &Step{ids: ids} }
+
+// WithLate says which of the executions were found by a sweep, since their requests were
+// lost. In a queue they go before the executions that were requested after them.
+func (s *Step) WithLate(ids []int64) *Step {
+	s.late = make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		s.late[id] = true
+	}
+	return s
+}
 
 // NewMove makes the step for executions that wait in a queue which is no longer
 // theirs, because the parameters of its policy have changed: they go to the end
@@ -165,6 +176,9 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 		round.Fail(id, deref(row.Action), row.ActionRef, "action not found", "the action of the execution does not exist")
 		return
 	}
+	if round.RefuseDeep(id, rule.ActionID, row.ActionRef, row.Config) {
+		return
+	}
 	if rule.Workflow {
 		round.StartWorkflow(id) // policies are not applied to it, and it takes no slot
 		return
@@ -179,7 +193,7 @@ func (s *Step) admit(round *handover.Round, id int64, fact admission.Fact) {
 		Config: row.Config, Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity, Avoid: row.Avoid,
 	}
-	round.Enter(waiter, rule, handover.Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Moved: s.move})
+	round.Enter(waiter, rule, handover.Entry{Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move})
 }
 
 // ask puts a question to people; its execution runs without a worker and a slot.

@@ -161,13 +161,14 @@ func (h *hot) handle(ctx context.Context, in arrival) {
 	defer h.begun.Store(0)
 	ended := h.read(ctx, in.completed, message.TypeExecutionCompleted)
 	requested := h.read(ctx, in.requested, message.TypeExecutionRequested)
-	items := slices.Concat(ended, requested)
+	items := ended
 	for _, id := range in.found.Ended {
 		items = append(items, item{execution: id, ended: true})
 	}
-	for _, id := range in.found.Requested {
+	for _, id := range in.found.Requested { // before the others, which were requested after them
 		items = append(items, item{execution: id})
 	}
+	items = append(items, requested...)
 	in.errands.queues = append(in.errands.queues, in.found.Queues...)
 	in.errands.expired, in.errands.misplaced, in.errands.lost = in.found.Expired, in.found.Misplaced, in.found.Lost
 	in.errands.stranded = h.withDisplaced(in.found.Stranded)
@@ -389,6 +390,9 @@ func collect(items []item, errands errands) work {
 		if !seenRequested[it.execution] {
 			seenRequested[it.execution] = true
 			todo.requested = append(todo.requested, it.execution)
+			if it.delivery == nil {
+				todo.late = append(todo.late, it.execution)
+			}
 		}
 	}
 	return todo

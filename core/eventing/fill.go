@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/rule"
 	"github.com/attune-go/attune/core/schema"
@@ -168,6 +169,9 @@ func (b *batch) render(f *fire, around surroundings) error {
 		return f.wrong("action_params", err)
 	}
 	if f.config, err = json.Marshal(public); err != nil {
+		return f.wrong("action_params", err)
+	}
+	if err := bounds.JSON("parameters", f.config); err != nil {
 		return f.wrong("action_params", err)
 	}
 	return nil

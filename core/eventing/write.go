@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
@@ -192,8 +193,8 @@ func (b *batch) message(row store.CreatedEnforcementsRow, e *event) (outbox.Mess
 		EnforcementID: row.ID, RuleID: row.Rule, RuleRef: row.RuleRef, EventID: &row.Event, TriggerRef: row.TriggerRef,
 		Payload: json.RawMessage("{}"),
 	}
-	if len(e.row.Payload) > 0 && len(e.row.Payload) <= maxPayloadInMessage {
-		payload.Payload = e.row.Payload
+	if kept := bounds.Copy(e.row.Payload, maxPayloadInMessage); len(kept) > 0 {
+		payload.Payload = kept
 	}
 	envelope := message.New(message.TypeEnforcementCreated, payload, row.Now, b.cfg.Source)
 	body, err := envelope.Encode()

@@ -2,6 +2,8 @@ package expr
 
 import (
 	"fmt"
+
+	"github.com/attune-go/attune/core/bounds"
 )
 
 // Scope is what the names of an expression stand for.
@@ -122,8 +124,8 @@ func (ev *evaluation) loaded(n node, value any, depth int) (any, error) {
 	if !ok {
 		return value, nil
 	}
-	if depth > maxNesting {
-		return nil, ev.fail(n, "the value is nested deeper than %d", maxNesting)
+	if depth > bounds.Depth {
+		return nil, ev.fail(n, "the value is nested deeper than %d", bounds.Depth)
 	}
 	all := map[string]any{}
 	for _, key := range object.Keys() {

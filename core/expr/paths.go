@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/attune-go/attune/core/bounds"
 )
 
 // path is what stands in a template of a rule. What does not look like this is text
@@ -55,7 +57,7 @@ func Paths(value any) []FoundPath {
 }
 
 func list(value any, at string, depth int, all *[]FoundPath) {
-	if depth > maxNesting {
+	if depth > bounds.Depth {
 		return
 	}
 	switch v := value.(type) {

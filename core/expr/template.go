@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/attune-go/attune/core/bounds"
 )
 
 // Template is a text with expressions in it.
@@ -161,8 +163,8 @@ func Check(value any) error {
 }
 
 func render(value any, path string, depth int, text func(string) (any, error)) (any, error) {
-	if depth > maxNesting {
-		return nil, fmt.Errorf("%s: nested deeper than %d", path, maxNesting)
+	if depth > bounds.Depth {
+		return nil, fmt.Errorf("%s: nested deeper than %d", path, bounds.Depth)
 	}
 	switch v := value.(type) {
 	case string:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
@@ -95,6 +96,7 @@ func (r *Round) Create(b *Birth) {
 	case status != attune.StatusRequested:
 	case !b.known:
 		r.Fail(b.ID, 0, b.ActionRef, "action not found", "the action of the execution does not exist")
+	case r.RefuseDeep(b.ID, b.ActionID, b.ActionRef, b.Config):
 	case b.rule.Workflow:
 		r.StartWorkflow(b.ID)
 	default:
@@ -157,8 +159,6 @@ func (r *Round) asked(b *Birth) message.ExecutionRequested {
 	if b.Enforcement != 0 {
 		asked.EnforcementID = &b.Enforcement
 	}
-	if len(b.Config) <= maxConfigInDispatch {
-		asked.Config = b.Config
-	}
+	asked.Config = bounds.Copy(b.Config, maxConfigInDispatch)
 	return asked
 }

@@ -12,6 +12,8 @@ type Entry struct {
 	Key        admission.Key
 	Priority   int16
 	Repetition bool // it may go before those who wait, if its policy says so
+	// Late says that its request was lost and found by a sweep.
+	Late bool
 	// Moved says that it waited in another queue before: nobody is added to those
 	// who wait, so neither the length of the line nor a policy that lets nobody wait
 	// matters.
@@ -28,7 +30,7 @@ func (r *Round) Enter(w admission.Waiter, rule Rule, entry Entry) {
 	}
 	how := admission.Terms{
 		Queue: queue, MayWait: entry.Moved || rule.Limits.Queue.Method != policy.MethodCancel,
-		Priority: entry.Priority, Front: entry.Repetition && r.Front(rule),
+		Priority: entry.Priority, Front: entry.Repetition && r.Front(rule), Late: entry.Late && !entry.Repetition,
 	}
 	if !entry.Moved {
 		how.MaxQueued = r.MaxQueued(rule)

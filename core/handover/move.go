@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/store"
@@ -179,19 +180,17 @@ func (r *Round) composeTaken() error {
 	return nil
 }
 
-// composeOutcomes announces ends on behalf of others.
 // maxResultInMessage bounds the results that are repeated in the message of an end.
 // The row has them; a broker has bounds of its own.
 const maxResultInMessage = 1 << 20
 
+// composeOutcomes announces ends on behalf of others.
 func (r *Round) composeOutcomes() error {
 	for _, o := range r.outcomes {
 		payload := message.ExecutionCompleted{
 			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), CompletedAt: o.FinishedAt.UTC(),
 		}
-		if len(o.Result) <= maxResultInMessage {
-			payload.Result = o.Result
-		}
+		payload.Result = bounds.Copy(o.Result, maxResultInMessage)
 		if o.Action != nil {
 			payload.ActionID = *o.Action
 		}

@@ -4,12 +4,16 @@ import (
 	"cmp"
 
 	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/placement"
 )
 
 // place finds a worker for an execution that every limit admits. An execution
 // that can never be placed is ended here.
 func (r *Round) place(w admission.Waiter) admission.Answer {
+	if r.RefuseDeep(w.ExecutionID, w.ActionID, w.ActionRef, w.Config) {
+		return admission.End()
+	}
 	rule, ok := r.plan.Rule(&w.ActionID, w.ActionRef)
 	if !ok {
 		r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, "action not found", "the action no longer exists")
@@ -39,6 +43,16 @@ func (r *Round) place(w admission.Waiter) admission.Answer {
 	}
 	r.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, detail)
 	return admission.End()
+}
+
+// RefuseDeep fails an execution whose parameters are nested deeper than may be read
+// again. Such a row was written by another program: every entrance of ours refuses it.
+func (r *Round) RefuseDeep(id, actionID int64, actionRef string, config []byte) bool {
+	err := bounds.TooDeep("parameters", config)
+	if err != nil {
+		r.Fail(id, actionID, actionRef, "parameters cannot be read", err.Error())
+	}
+	return err != nil
 }
 
 // unreadable is why an execution fails whose needs are written badly. To repeat

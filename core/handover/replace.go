@@ -1,9 +1,11 @@
 package handover
 
 import (
+	"maps"
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/placement"
 )
 
@@ -62,6 +64,10 @@ func (r *Round) Replace(fact admission.Fact, why Unstarted) Fate {
 	w, ok := r.Waiter(fact)
 	if !ok {
 		return FateKept
+	}
+	if err := bounds.TooDeep("parameters", w.Config); err != nil {
+		why.Move, why.Result = false, maps.Clone(why.Result)
+		why.Result["error"], why.Result["message"] = "parameters cannot be read", err.Error()
 	}
 	from := int64(0) // its worker's row was deleted
 	if fact.Worker != nil {

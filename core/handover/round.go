@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
@@ -285,9 +286,7 @@ func (r *Round) dispatch(g admission.Granted) (outbox.Message, error) {
 		ExecutionID: g.ExecutionID, WorkerID: g.Worker, ActionRef: g.ActionRef,
 		ScheduledAttemptUpdatedAt: r.updatedAt(g.Updated), Attempt: g.Attempt + 1,
 	}
-	if len(g.Config) <= maxConfigInDispatch {
-		payload.Config = g.Config
-	}
+	payload.Config = bounds.Copy(g.Config, maxConfigInDispatch)
 	return r.message(message.TypeExecutionRequested, message.DispatchKey(g.Worker), payload)
 }
 

@@ -174,6 +174,32 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
+// Strict FIFO: an execution whose request was lost goes before the waiting executions that
+// were requested after it, and behind those that were requested before it.
+func TestALostRequestEntersItsQueueInTheOrderOfRequests(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1")
+	action := testkit.Action(t, b.store, "pk.late")
+	testkit.Policy(t, b.store, action, 1)
+	ids := b.request(t, action, 9)
+	b.dispatch(t, ids[0], ids[2], ids[4], ids[5], ids[8]) // the others' messages are lost
+	result, err := b.rounds.Run(testkit.Context(t), handover.Fill{}, dispatch.New([]int64{ids[1], ids[3], ids[6], ids[7]}).
+		WithLate([]int64{ids[1], ids[3], ids[6], ids[7]}))
+	require.NoError(t, err)
+	require.Equal(t, 4, result.Enqueued)
+	testkit.Invariants(t, b.store)
+	newest := b.request(t, action, 1)
+	b.dispatch(t, newest...)
+	for _, next := range append(ids, newest...) {
+		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, next), "%d of %v", next, ids)
+		b.finish(t, attune.StatusCompleted, next)
+		b.complete(t, next)
+	}
+	testkit.Exec(t, b.store, `DELETE FROM outbox`)
+	testkit.Invariants(t, b.store)
+}
+
 func TestGroupsOfParametersAreQueuesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
@@ -58,8 +59,8 @@ func mistakes(form, raw json.RawMessage) (*response, []string) {
 	if json.Unmarshal(raw, &number) != nil { // also of a number that is too large for any
 		return nil, []string{"it is not JSON"}
 	}
-	if bytes.Contains(raw, []byte(`\u0000`)) {
-		return nil, []string{`it holds the character \u0000, which cannot be stored`}
+	if err := bounds.JSON("response", raw); err != nil {
+		return nil, []string{err.Error()}
 	}
 	r := &response{public: raw}
 	decoder := json.NewDecoder(bytes.NewReader(raw))

@@ -9,22 +9,16 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/bounds"
 )
 
 // Version is the version every envelope is written with.
 const Version = "1.0"
 
-// MaxBody is the largest body that is read, in bytes.
-const MaxBody = 16 << 20
-
-// maxDepth bounds the nesting of a body; encoding/json has a bound of its own
-// that is far above what any payload needs.
-const maxDepth = 200
-
 // Errors of Decode. Each is wrapped with what was found.
 var (
-	ErrTooLarge    = errors.New("message body is too large")
-	ErrTooDeep     = errors.New("message body is nested too deeply")
+	ErrTooLarge    = errors.New("message body is too large or nested too deeply")
 	ErrNotJSON     = errors.New("message body is not a JSON object")
 	ErrUnknownType = errors.New("message type is unknown")
 	ErrIncomplete  = errors.New("message lacks a required field")
@@ -138,11 +132,8 @@ func Decode[P any](body []byte) (Envelope[P], error) {
 // DecodeRaw reads an envelope and leaves its payload as it is.
 func DecodeRaw(body []byte) (Envelope[json.RawMessage], error) {
 	var e Envelope[json.RawMessage]
-	if len(body) > MaxBody {
-		return e, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(body), MaxBody)
-	}
-	if err := checkDepth(body); err != nil {
-		return e, err
+	if err := bounds.Message(body); err != nil {
+		return e, fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
 	var w wire
 	if err := json.Unmarshal(body, &w); err != nil {
@@ -178,25 +169,4 @@ func orElse(value *string, other func() string) string {
 
 func isObject(raw json.RawMessage) bool {
 	return len(bytes.TrimSpace(raw)) > 0 && bytes.TrimSpace(raw)[0] == '{'
-}
-
-// checkDepth counts brackets outside strings, without decoding anything.
-func checkDepth(body []byte) error {
-	depth, inString := 0, false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return fmt.Errorf("%w: more than %d levels", ErrTooDeep, maxDepth)
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return nil
 }

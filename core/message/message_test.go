@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/message"
 )
 
@@ -148,8 +149,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"payload not object":   {`{` + ok + `,"payload":7}`, message.ErrIncomplete},
 		"payload without id":   {`{` + ok + `,"payload":{}}`, message.ErrIncomplete},
 		"payload with null id": {`{` + ok + `,"payload":{"execution_id":null}}`, message.ErrIncomplete},
-		"too deep":             {`{` + ok + `,"payload":{"execution_id":1,"result":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}}`, message.ErrTooDeep},
-		"too large":            {strings.Repeat(" ", message.MaxBody+1), message.ErrTooLarge},
+		"too deep":             {`{` + ok + `,"payload":{"execution_id":1,"result":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}}`, message.ErrTooLarge},
+		"too large":            {strings.Repeat(" ", bounds.MessageBytes+1), message.ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,15 +6,13 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/bounds"
 )
 
-const (
-	// maxValues bounds how many values a file holds once its aliases are written
-	// out: a short file can otherwise stand for any number of them.
-	maxValues = 200_000
-	// maxDepth bounds how deep they may be nested.
-	maxDepth = 100
-)
+// maxValues bounds how many values a file holds once its aliases are written out: a
+// short file can otherwise stand for any number of them.
+const maxValues = 200_000
 
 // json is a value as it is stored. It reports what cannot be stored.
 func (r *reader) json(node *yaml.Node) (any, bool) {
@@ -32,8 +30,8 @@ func (r *reader) jsonValue(node *yaml.Node, depth int) any {
 		return nil
 	case r.values > maxValues:
 		return nil
-	case depth > maxDepth:
-		r.mistakef(r.at(node), "this is nested deeper than %d", maxDepth)
+	case depth >= bounds.Depth && node.Kind != yaml.ScalarNode:
+		r.mistakef(r.at(node), "nested %d levels deep; at most %d", depth+1, bounds.Depth)
 		return nil
 	}
 	switch node.Kind {

@@ -817,6 +817,7 @@ const (
 	NotifyOutbox                          = db.NotifyOutbox
 	OpenAlerts                            = db.OpenAlerts
 	OpenInquiries                         = db.OpenInquiries
+	OrderLateEntries                      = db.OrderLateEntries
 	OutboxBacklog                         = db.OutboxBacklog
 	OutboxRowExists                       = db.OutboxRowExists
 	OwnerTypeEnumAction                   = db.OwnerTypeEnumAction

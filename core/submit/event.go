@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/message"
@@ -217,6 +218,9 @@ func (t trigger) check(event Event) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("emit %s: %w: it is no JSON: %w", event.TriggerRef, ErrPayload, err)
 		}
+	}
+	if err := bounds.JSON("payload", text); err != nil {
+		return "", fmt.Errorf("emit %s: %w: %w", event.TriggerRef, ErrPayload, err)
 	}
 	if mistakes := t.mistakes(value); len(mistakes) > 0 {
 		return "", &InvalidPayloadError{event.TriggerRef, mistakes}

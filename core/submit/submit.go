@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
@@ -25,6 +26,9 @@ const (
 	// messagesPerRow bounds one outbox row, so that a relay publishes a large
 	// batch in pieces.
 	messagesPerRow = 500
+	// maxConfigInMessage bounds the parameters that a request's message repeats. The
+	// engine reads them from the row.
+	maxConfigInMessage = 1 << 20
 	// hintRefs bounds how many refs are read to find the nearest one.
 	hintRefs = 5000
 )
@@ -237,6 +241,9 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 		if err != nil {
 			return nil, fmt.Errorf("encode the options of a request of %s: %w", request.ActionRef, err)
 		}
+		if err := bounds.JSON("options", []byte(options)); err != nil {
+			return nil, fmt.Errorf("request %s: %w", request.ActionRef, err)
+		}
 		params.Options = append(params.Options, options)
 	}
 	rows, err := tx.InsertRequestedExecutions(ctx, params)
@@ -273,10 +280,10 @@ func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, requ
 		payload.ParentID = request.Options.Parent
 	}
 	if config != "" {
-		payload.Config = json.RawMessage(config)
+		payload.Config = bounds.Copy(json.RawMessage(config), maxConfigInMessage)
 	}
 	envelope := message.New(message.TypeExecutionRequested, payload, row.Created, source)
-	body, err := json.Marshal(envelope)
+	body, err := envelope.Encode()
 	if err != nil {
 		return outbox.Message{}, fmt.Errorf("encode the request of execution %d: %w", row.ID, err)
 	}
@@ -297,6 +304,9 @@ func configsOf(requests []Request) ([]string, error) {
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, text); err != nil || compact.Bytes()[0] != '{' {
 			return nil, fmt.Errorf("request %s: %w", request.ActionRef, ErrParams)
+		}
+		if err := bounds.JSON("parameters", compact.Bytes()); err != nil {
+			return nil, fmt.Errorf("request %s: %w", request.ActionRef, err)
 		}
 		if compact.String() != "{}" {
 			configs[i] = compact.String()

@@ -3,6 +3,7 @@ package submit_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,14 @@ func TestRequestRefusals(t *testing.T) {
 	for _, params := range []string{"[1]", `"text"`, "{", "1"} {
 		_, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(params)})
 		require.ErrorIs(t, err, submit.ErrParams, params)
+	}
+	for params, want := range map[string]string{
+		`{"a":{"b":[1,{"c":"\u0000"}]}}`: "request probe.ping: parameters.a.b[1].c: the text contains U+0000, which cannot be stored",
+		`{"n":1e999999999}`:              "request probe.ping: parameters.n: the number has more than 8000 digits",
+		`{"a":` + strings.Repeat(`{"b":`, 200) + `1` + strings.Repeat("}", 201): ": nested 201 levels deep; at most 200",
+	} {
+		_, err := b.submit.Request(t.Context(), submit.Request{ActionRef: "probe.ping", Params: json.RawMessage(params)})
+		require.ErrorContains(t, err, want)
 	}
 	require.Equal(t, 0, testkit.Count(t, b.store, "SELECT count(*) FROM execution"))
 	require.Equal(t, 0, testkit.Count(t, b.store, "SELECT count(*) FROM outbox"))

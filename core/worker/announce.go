@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/message"
@@ -202,9 +203,7 @@ func (a *announcer) completed(e announcement) broker.Message {
 	if e.action != nil {
 		payload.ActionID = *e.action
 	}
-	if len(e.result) <= resultInMessage {
-		payload.Result = e.result
-	}
+	payload.Result = bounds.Copy(e.result, resultInMessage)
 	return encode(a, message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload)
 }
 

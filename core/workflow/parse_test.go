@@ -197,6 +197,14 @@ func TestValuesAreEvaluated(t *testing.T) {
 		"whole": int64(3), "text": "n is 3", "list": []any{int64(4), map[string]any{"deep": true}}, "plain": int64(1),
 	}, got)
 
+	deep := any(1)
+	for range 199 {
+		deep = []any{deep}
+	}
+	_, err = value.Eval(expr.Names{"n": int64(3), "missing": deep})
+	require.ErrorContains(t, err, "list[1].deep[0][0]")
+	require.ErrorContains(t, err, "nested 201 levels deep; at most 200")
+
 	condition, err := workflow.NewCondition(" {{ n > 2 }} ")
 	require.NoError(t, err)
 	holds, err := condition.Holds(expr.Names{"n": int64(3)})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/expr"
 )
 
@@ -125,9 +126,16 @@ func (v *Value) Raw() any { return v.raw }
 func (v *Value) Plain() bool { return v.compiled.plain }
 
 // Eval is the value with its templates evaluated. The error names the path to the
-// text in the value and wraps an *expr.Error. What it returns shares those parts
+// text in the value and wraps an *expr.Error, or the path to a part that is nested too
+// deeply and is a *bounds.Error. What it returns shares those parts
 // with the definition that have no templates, so it is not to be changed.
-func (v *Value) Eval(scope expr.Scope) (any, error) { return v.compiled.eval("", scope) }
+func (v *Value) Eval(scope expr.Scope) (any, error) {
+	value, err := v.compiled.eval("", scope)
+	if err != nil || v.compiled.plain {
+		return value, err
+	}
+	return value, bounds.Value("", value)
+}
 
 func (c compiled) eval(path string, scope expr.Scope) (any, error) {
 	switch {

@@ -216,6 +216,43 @@ FROM (
 ) r
 WHERE s.id = ANY (ARRAY[r.id]);
 
+-- name: OrderLateEntries :exec
+-- Puts executions whose request was lost before the entries that were requested after
+-- them. The end of each lane, from the first such entry on, gets new orders, so that no
+-- order is given twice meanwhile. Entries before the lane's first order keep their place:
+-- a policy put them there. It runs after UpdateAdmissionStates, whose lock it needs.
+WITH late AS (
+    SELECT q.id, q.state_id, q.lane, q.execution_id, q.queue_order
+    FROM execution_admission_entry q
+    WHERE q.execution_id = ANY (sqlc.arg(executions)::bigint[])
+), placed AS (
+    SELECT l.id, l.state_id, l.lane, l.execution_id,
+           coalesce((SELECT max(q.queue_order) FROM execution_admission_entry q
+                     WHERE q.state_id = l.state_id AND q.lane = l.lane AND q.queue_order < l.queue_order
+                       AND (q.execution_id < l.execution_id OR q.queue_order < 1)
+                       AND q.execution_id <> ALL (sqlc.arg(executions)::bigint[])), 0) AS behind
+    FROM late l
+), lanes AS (
+    SELECT p.state_id, p.lane, min(p.behind) AS behind FROM placed p GROUP BY p.state_id, p.lane
+), moved AS (
+    SELECT q.id, q.state_id,
+           row_number() OVER (PARTITION BY q.state_id
+                              ORDER BY q.lane, coalesce(p.behind, q.queue_order), p.id IS NOT NULL, q.execution_id) - 1 AS place
+    FROM lanes n
+    JOIN execution_admission_entry q ON q.state_id = n.state_id AND q.lane = n.lane AND q.queue_order > n.behind
+    LEFT JOIN placed p ON p.id = q.id
+), counted AS (
+    UPDATE execution_admission_state s
+    SET next_queue_order = s.next_queue_order + m.entries
+    FROM (SELECT o.state_id, count(*) AS entries FROM moved o GROUP BY o.state_id) m
+    WHERE s.id = m.state_id
+    RETURNING s.id, s.next_queue_order - m.entries AS first
+)
+UPDATE execution_admission_entry q
+SET queue_order = c.first + m.place
+FROM moved m JOIN counted c ON c.id = m.state_id
+WHERE q.id = m.id;
+
 -- name: UpdateAdmissionLimits :exec
 -- For queues whose limits are no longer what their row says. A zero stands for
 -- none.

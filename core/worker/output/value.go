@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,16 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/bounds"
 )
-
-// maxDepth is how deep a result may nest. The database would refuse much
-// deeper values with an error that depends on its stack.
-const maxDepth = 512
-
-// maxExponent is far within what jsonb's numbers can hold.
-const maxExponent = 10_000
-
-var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 
 // Text returns the bytes as a string that a database can store: what is no
 // UTF-8 and every U+0000 becomes U+FFFD.
@@ -39,7 +31,7 @@ func Value(value any) (json.RawMessage, error) {
 		}
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
-	if storable(raw) {
+	if bounds.JSON(name, raw) == nil {
 		return raw, nil
 	}
 	decoded, err := decodeJSON(raw)
@@ -49,107 +41,71 @@ func Value(value any) (json.RawMessage, error) {
 	return encode(decoded)
 }
 
-// storable is a cheap test that never says yes wrongly. The text is valid JSON.
-func storable(raw []byte) bool {
-	depth, deepest := 0, 0
-	for i, c := range raw {
-		switch c {
-		case '{', '[':
-			depth++
-			deepest = max(deepest, depth)
-		case '}', ']':
-			depth--
-		case 'u':
-			if i > 0 && raw[i-1] == '\\' {
-				return false
-			}
-		case 'e', 'E':
-			if i > 0 && '0' <= raw[i-1] && raw[i-1] <= '9' {
-				return false
-			}
-		}
-	}
-	// Brackets inside strings may hide depth only in a text this long.
-	return deepest <= maxDepth && bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) <= maxDepth
-}
+// name is how the path to a part of a result begins.
+const name = "result"
 
-// encode cleans a decoded value and writes it as compact JSON.
+// encode cleans a decoded value and writes it as compact JSON. A value that is too large
+// or nested too deeply is an error that names the part.
 func encode(value any) (json.RawMessage, error) {
-	clean, err := cleaned(value, 0)
-	if err != nil {
-		return nil, fmt.Errorf("encode result: %w", err)
+	raw, err := json.Marshal(cleaned(value, 0))
+	if err == nil {
+		err = bounds.JSON(name, raw)
 	}
-	raw, err := json.Marshal(clean)
 	if err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
 	return raw, nil
 }
 
-// cleaned returns the value with everything replaced that jsonb refuses.
-func cleaned(value any, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, errTooDeep
+// cleaned returns the value with everything replaced that jsonb refuses. It goes one level
+// deeper than a result may be nested.
+func cleaned(value any, depth int) any {
+	if depth > bounds.Depth+1 {
+		return nil
 	}
 	switch v := value.(type) {
 	case string:
-		return Text([]byte(v)), nil
+		return Text([]byte(v))
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return strconv.FormatFloat(v, 'g', -1, 64), nil
+			return strconv.FormatFloat(v, 'g', -1, 64)
 		}
-		return v, nil
+		return v
 	case json.Number:
-		return number(v), nil
+		return number(v)
 	case time.Time:
-		return v.Format(time.RFC3339Nano), nil
+		return v.Format(time.RFC3339Nano)
 	case []any:
-		return list(v, depth)
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = cleaned(item, depth+1)
+		}
+		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			clean, err := cleaned(item, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			out[Text([]byte(key))] = clean
+			out[Text([]byte(key))] = cleaned(item, depth+1)
 		}
-		return out, nil
+		return out
 	case map[any]any: // YAML with keys that are no strings
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			clean, err := cleaned(item, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			out[Text([]byte(fmt.Sprint(key)))] = clean
+			out[Text([]byte(fmt.Sprint(key)))] = cleaned(item, depth+1)
 		}
-		return out, nil
+		return out
 	}
-	return value, nil
-}
-
-func list(items []any, depth int) (any, error) {
-	out := make([]any, len(items))
-	for i, item := range items {
-		clean, err := cleaned(item, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = clean
-	}
-	return out, nil
+	return value
 }
 
 // number keeps a number that jsonb can hold and turns any other into a string.
 func number(n json.Number) any {
 	text := n.String()
-	if len(text) > maxExponent {
+	if len(text) > bounds.Digits {
 		return text
 	}
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		exponent, err := strconv.Atoi(text[i+1:])
-		if err != nil || exponent > maxExponent || exponent < -maxExponent {
+		if err != nil || exponent > bounds.Digits || exponent < -bounds.Digits {
 			return text
 		}
 	}

@@ -747,6 +747,49 @@ func (q *Queries) LockWorkerLoads(ctx context.Context, staleAfter float64, worke
 	return items, nil
 }
 
+const OrderLateEntries = `-- name: OrderLateEntries :exec
+WITH late AS (
+    SELECT q.id, q.state_id, q.lane, q.execution_id, q.queue_order
+    FROM execution_admission_entry q
+    WHERE q.execution_id = ANY ($1::bigint[])
+), placed AS (
+    SELECT l.id, l.state_id, l.lane, l.execution_id,
+           coalesce((SELECT max(q.queue_order) FROM execution_admission_entry q
+                     WHERE q.state_id = l.state_id AND q.lane = l.lane AND q.queue_order < l.queue_order
+                       AND (q.execution_id < l.execution_id OR q.queue_order < 1)
+                       AND q.execution_id <> ALL ($1::bigint[])), 0) AS behind
+    FROM late l
+), lanes AS (
+    SELECT p.state_id, p.lane, min(p.behind) AS behind FROM placed p GROUP BY p.state_id, p.lane
+), moved AS (
+    SELECT q.id, q.state_id,
+           row_number() OVER (PARTITION BY q.state_id
+                              ORDER BY q.lane, coalesce(p.behind, q.queue_order), p.id IS NOT NULL, q.execution_id) - 1 AS place
+    FROM lanes n
+    JOIN execution_admission_entry q ON q.state_id = n.state_id AND q.lane = n.lane AND q.queue_order > n.behind
+    LEFT JOIN placed p ON p.id = q.id
+), counted AS (
+    UPDATE execution_admission_state s
+    SET next_queue_order = s.next_queue_order + m.entries
+    FROM (SELECT o.state_id, count(*) AS entries FROM moved o GROUP BY o.state_id) m
+    WHERE s.id = m.state_id
+    RETURNING s.id, s.next_queue_order - m.entries AS first
+)
+UPDATE execution_admission_entry q
+SET queue_order = c.first + m.place
+FROM moved m JOIN counted c ON c.id = m.state_id
+WHERE q.id = m.id
+`
+
+// Puts executions whose request was lost before the entries that were requested after
+// them. The end of each lane, from the first such entry on, gets new orders, so that no
+// order is given twice meanwhile. Entries before the lane's first order keep their place:
+// a policy put them there. It runs after UpdateAdmissionStates, whose lock it needs.
+func (q *Queries) OrderLateEntries(ctx context.Context, executions []int64) error {
+	_, err := q.db.Exec(ctx, OrderLateEntries, executions)
+	return err
+}
+
 const ReadAdmissionFacts = `-- name: ReadAdmissionFacts :many
 SELECT e.id, e.status, e.updated, e.attempt, e.worker, e.admission_state_id, e.started_at, e.finished_at,
        coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
