@@ -1,6 +1,7 @@
 package advancement
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -10,7 +11,7 @@ const (
 	maxOrders = 64
 	// maxFailures is how often a workflow may fail alone, and maxSlow how often it may
 	// take longer than a round may, before it is ended.
-	maxFailures, maxSlow = 6, 5
+	maxFailures, maxSlow = 6, 3
 	// hopeless is how long a workflow is left alone that cannot even be ended.
 	hopeless = 5 * time.Minute
 	// forgetful bounds of how many workflows it is remembered that they failed.
@@ -26,7 +27,7 @@ func keyOf(order Order) key { return key{order.Start, order.Workflow} }
 // which they came. Those in trouble wait for their time and go alone, so that they
 // cost their neighbours nothing. It may be used by many at once.
 type line struct {
-	wake chan struct{}
+	wake, wakeTroubled chan struct{}
 
 	mu      sync.Mutex
 	orders  map[key]*Order
@@ -43,7 +44,7 @@ type trouble struct {
 }
 
 func newLine() *line {
-	return &line{wake: make(chan struct{}, 1), orders: map[key]*Order{}, trouble: map[key]*trouble{}}
+	return &line{wake: make(chan struct{}, 1), wakeTroubled: make(chan struct{}, 1), orders: map[key]*Order{}, trouble: map[key]*trouble{}}
 }
 
 // add puts an order behind the others, or adds it to one about the same workflow.
@@ -57,46 +58,50 @@ func (l *line) add(order Order) {
 		l.keys = append(l.keys, k)
 	}
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
+	for _, wake := range []chan struct{}{l.wake, l.wakeTroubled} {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
 	}
 }
 
-// take removes the next orders from the line. When there are none, again is how long
-// it takes until there is one that waits for its time.
-func (l *line) take(now time.Time) (taken []Order, again time.Duration) {
+// take removes the next orders of workflows that are not in trouble.
+func (l *line) take() (taken []Order) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keys = slices.DeleteFunc(l.keys, func(k key) bool {
+		if len(taken) == maxOrders || l.trouble[k] != nil {
+			return false
+		}
+		taken = append(taken, *l.orders[k])
+		delete(l.orders, k)
+		return true
+	})
+	return taken
+}
+
+// takeTroubled removes the next order of a workflow in trouble whose time has come. When
+// there is none, again is how long it takes until there is one.
+func (l *line) takeTroubled(now time.Time) (taken []Order, again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	again = time.Hour
-	var left []key
 	for i, k := range l.keys {
 		t := l.trouble[k]
 		switch {
-		case len(taken) == maxOrders:
-			left = append(left, l.keys[i:]...)
 		case t == nil:
-			taken = append(taken, *l.orders[k])
-			delete(l.orders, k)
-			continue
 		case t.next.After(now):
 			again = min(again, t.next.Sub(now))
-			left = append(left, k)
-			continue
-		case len(taken) > 0: // it goes alone, with the next round
-			left = append(left, k)
-			continue
 		default:
 			order := *l.orders[k]
 			order.Broken = t.broken
-			taken = append(taken, order)
 			delete(l.orders, k)
-			left = append(left, l.keys[i+1:]...)
+			l.keys = slices.Delete(l.keys, i, i+1)
+			return []Order{order}, 0
 		}
-		break
 	}
-	l.keys = left
-	return taken, again
+	return nil, again
 }
 
 // done forgets the troubles of workflows that were led on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/crashpoint"
@@ -95,9 +96,20 @@ func (r *Runner) Look(workflows ...int64) {
 	}
 }
 
+// run advances workflows. Those in trouble are tried beside the others, so that they do
+// not delay them.
 func (r *Runner) run(ctx context.Context) {
+	var troubled sync.WaitGroup
+	defer troubled.Wait()
+	troubled.Go(func() {
+		r.loop(ctx, r.line.wakeTroubled, func() ([]Order, time.Duration) { return r.line.takeTroubled(r.now()) })
+	})
+	r.loop(ctx, r.line.wake, func() ([]Order, time.Duration) { return r.line.take(), time.Hour })
+}
+
+func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]Order, time.Duration)) {
 	for r.cfg.Gate.Enter(ctx) {
-		orders, again := r.line.take(r.now())
+		orders, again := take()
 		if len(orders) > 0 {
 			r.round(ctx, orders)
 			continue
@@ -105,7 +117,7 @@ func (r *Runner) run(ctx context.Context) {
 		later := time.NewTimer(again)
 		select {
 		case <-ctx.Done():
-		case <-r.line.wake:
+		case <-wake:
 		case <-later.C:
 		}
 		later.Stop()

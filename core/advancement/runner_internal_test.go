@@ -3,6 +3,7 @@ package advancement
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -118,4 +119,76 @@ func TestADefectEndsOneWorkflow(t *testing.T) {
 		defer rounds.mu.Unlock()
 		return len(rounds.did) == 3
 	}, 10*time.Second, "the others go on")
+}
+
+// poisonous are rounds that reach their deadline whenever they contain workflow 7, unless
+// it is only ended.
+type poisonous struct {
+	mu      sync.Mutex
+	alone   int           // rounds of workflow 7 alone
+	blocks  chan struct{} // closed when such a round may end
+	begun   chan struct{} // receives when such a round has begun
+	done    map[int64]bool
+	endedAs string
+}
+
+func (p *poisonous) Run(_ context.Context, steps ...handover.Step) (handover.Result, error) {
+	step, ok := steps[0].(*Step)
+	if !ok {
+		return handover.Result{}, errors.New("these are not the steps of an advancement")
+	}
+	poison := slices.ContainsFunc(step.orders, func(o Order) bool { return o.Workflow == 7 && o.Broken == "" })
+	if poison && len(step.orders) == 1 {
+		p.mu.Lock()
+		p.alone++
+		second := p.alone == 2
+		p.mu.Unlock()
+		if second { // the first came from the batch with the others
+			p.begun <- struct{}{}
+			<-p.blocks
+		}
+	}
+	if poison {
+		return handover.Result{}, context.DeadlineExceeded
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, order := range step.orders {
+		p.done[order.Workflow] = true
+		if order.Workflow == 7 {
+			p.endedAs = order.Broken
+		}
+	}
+	return handover.Result{}, nil
+}
+
+func (p *poisonous) did(workflows ...int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !slices.ContainsFunc(workflows, func(w int64) bool { return !p.done[w] })
+}
+
+// A workflow that cannot be decided within the deadline fails after three times. While it
+// is tried, the others are advanced.
+func TestAWorkflowThatTakesTooLongFailsAndDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	rounds := &poisonous{blocks: make(chan struct{}), begun: make(chan struct{}, 1), done: map[int64]bool{}}
+	r := NewRunner(Config{}, rounds, func(error, int) Blame { return Slow }, func(context.Context, handover.Result) {}, telemetry.Discard(), nil)
+	r.Look(6, 7, 8)
+	require.NoError(t, r.Start(t.Context()))
+	defer r.Stop()
+	select {
+	case <-rounds.begun: // a round of the poisonous workflow runs, and ends when it is told to
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "it is not tried again")
+	}
+	r.Look(9, 10)
+	testkit.Eventually(t, func() bool { return rounds.did(6, 8, 9, 10) }, 20*time.Second, "the others are advanced")
+	require.False(t, rounds.did(7))
+	close(rounds.blocks)
+	testkit.Eventually(t, func() bool { return rounds.did(7) }, 20*time.Second, "it is ended")
+	rounds.mu.Lock()
+	defer rounds.mu.Unlock()
+	require.Equal(t, 3, rounds.alone)
+	require.Contains(t, rounds.endedAs, "deadline")
 }

@@ -3,6 +3,7 @@ package advancement
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -104,6 +105,9 @@ func (s *Step) Plan(ctx context.Context, plan *handover.Plan) error {
 	for i, c := range s.courses {
 		if c.closed {
 			continue
+		}
+		if err := ctx.Err(); err != nil { // deciding takes time in which the database is not asked
+			return fmt.Errorf("advance %d workflows: %w", len(s.courses), context.Cause(ctx))
 		}
 		if err := s.decide(ctx, plan, c); err != nil {
 			return err

@@ -90,7 +90,7 @@ func (ev *evaluation) index(n node) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return string(runes[i]), ev.spend(n, len(of)/100)
+		return string(runes[i]), ev.spend(n, len(of)/stepBytes)
 	default:
 		return nil, ev.fail(n, "%s has no items", a(of))
 	}

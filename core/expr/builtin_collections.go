@@ -2,6 +2,7 @@ package expr
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,10 +30,16 @@ func sortedKeys(object map[string]any) []string {
 	return names
 }
 
+// sorting is what putting so many names in order costs.
+func sorting(n int) int { return n * bits.Len(uint(n)) / sortedPerStep }
+
 func keys(c call, v []any) (any, error) {
 	object, ok := v[0].(map[string]any)
 	if !ok {
 		return nil, c.bad("an object is expected, not %s", a(v[0]))
+	}
+	if err := c.spend(c.node, sorting(len(object))); err != nil {
+		return nil, err
 	}
 	list := make([]any, 0, len(object))
 	for _, name := range sortedKeys(object) {
@@ -45,6 +52,9 @@ func values(c call, v []any) (any, error) {
 	object, ok := v[0].(map[string]any)
 	if !ok {
 		return nil, c.bad("an object is expected, not %s", a(v[0]))
+	}
+	if err := c.spend(c.node, sorting(len(object))); err != nil {
+		return nil, err
 	}
 	list := make([]any, 0, len(object))
 	for _, name := range sortedKeys(object) {
@@ -68,22 +78,35 @@ func reversed(c call, v []any) (any, error) {
 	}
 }
 
+// sortedPerStep is how many comparisons of a sort cost one step.
+const sortedPerStep = 8
+
 func sorted(c call, v []any) (any, error) {
 	list, err := c.array(v[0])
 	if err != nil {
 		return nil, err
 	}
 	list = slices.Clone(list)
-	var unordered error
+	var failed error
+	compared := 0
 	slices.SortStableFunc(list, func(x, y any) int {
+		if failed != nil {
+			return 0
+		}
+		if compared++; compared%sortedPerStep == 0 {
+			failed = c.spend(c.node, 1)
+		}
+		if heavy := min(weight(x), weight(y)); heavy > 0 && failed == nil {
+			failed = c.spend(c.node, heavy)
+		}
 		order, ok := compare(x, y)
-		if !ok && unordered == nil {
-			unordered = c.bad("%s and %s have no order", a(x), a(y))
+		if !ok && failed == nil {
+			failed = c.bad("%s and %s have no order", a(x), a(y))
 		}
 		return order
 	})
-	if unordered != nil {
-		return nil, unordered
+	if failed != nil {
+		return nil, failed
 	}
 	return c.built(list)
 }

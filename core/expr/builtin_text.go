@@ -1,14 +1,14 @@
 package expr
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 func mapped(by func(string) string) func(call, []any) (any, error) {
 	return func(c call, v []any) (any, error) {
 		s, err := c.str(v[0])
 		if err != nil {
+			return nil, err
+		}
+		if err := c.spend(c.node, len(s)/stepBytes); err != nil { // letters beyond ASCII take twice as long
 			return nil, err
 		}
 		return c.built(by(s))
@@ -87,30 +87,11 @@ func replace(c call, v []any) (any, error) {
 		}
 	}
 	found := strings.Count(text[0], text[1])
+	if err := c.spend(c.node, found/16); err != nil {
+		return nil, err
+	}
 	if err := c.grow(c.node, len(text[0])+found*len(text[2])); err != nil {
 		return nil, err
 	}
 	return strings.ReplaceAll(text[0], text[1], text[2]), nil
-}
-
-// match looks for a pattern anywhere in a string. The patterns are those of RE2,
-// whose matching takes time in proportion to the string.
-func match(c call, v []any) (any, error) {
-	pattern, err := c.str(v[0])
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.str(v[1])
-	if err != nil {
-		return nil, err
-	}
-	const most = 1000
-	if len(pattern) > most {
-		return nil, c.bad("the pattern is longer than %d bytes", most)
-	}
-	compiled, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, c.bad("%v", err)
-	}
-	return compiled.MatchString(s), c.spend(c.node, 100)
 }

@@ -27,7 +27,8 @@
 // # Bounds
 //
 // A source of 64 KiB, nesting of 100, 100,000 steps an evaluation, and a result of
-// 4 MiB as it is built. What goes beyond is an error, never a stall.
+// 4 MiB as it is built. Steps are counted for what is looked at, so that no evaluation
+// takes more than 50 ms of a processor. What goes beyond is an error, never a stall.
 //
 // # Errors
 //

@@ -53,12 +53,22 @@ const (
 	maxSteps  = 100_000
 	maxRender = 1_000_000 // steps of all templates of a value
 	maxSize   = 4 << 20   // of everything that is built, in bytes as JSON has them, roughly
+	// stepBytes is how much of a text is looked at for one step. A step is at most half a
+	// microsecond of a processor, so that no evaluation takes more than 50 ms.
+	stepBytes = 50
 )
 
-// Eval evaluates the expression.
-func (e *Expression) Eval(scope Scope) (any, error) { return e.eval(scope, &spent{}) }
+// Budget counts what several evaluations cost together. The zero value is unused.
+type Budget struct{ steps, size int }
 
-func (e *Expression) eval(scope Scope, all *spent) (any, error) {
+// Steps is how many steps were spent.
+func (b *Budget) Steps() int { return b.steps }
+
+// Eval evaluates the expression.
+func (e *Expression) Eval(scope Scope) (any, error) { return e.EvalWithin(scope, &Budget{}) }
+
+// EvalWithin is Eval for one of several evaluations that share a budget.
+func (e *Expression) EvalWithin(scope Scope, all *Budget) (any, error) {
 	ev := evaluation{source: e.source, scope: scope, size: all.size}
 	if all.steps > maxRender {
 		return nil, ev.fail(e.root, "the templates take more than %d steps", maxRender)
@@ -218,7 +228,7 @@ func a(v any) string {
 func weight(v any) int {
 	switch v := v.(type) {
 	case string:
-		return len(v) / 100
+		return len(v) / stepBytes
 	case []any:
 		total := len(v)
 		for _, item := range v {

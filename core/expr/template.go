@@ -108,12 +108,10 @@ func (t *Template) Plain() bool {
 }
 
 // Eval is the value of the text.
-func (t *Template) Eval(scope Scope) (any, error) { return t.eval(scope, &spent{}) }
+func (t *Template) Eval(scope Scope) (any, error) { return t.EvalWithin(scope, &Budget{}) }
 
-// spent is what several templates have cost together.
-type spent struct{ steps, size int }
-
-func (t *Template) eval(scope Scope, all *spent) (any, error) {
+// EvalWithin is Eval for one of several texts that share a budget.
+func (t *Template) EvalWithin(scope Scope, all *Budget) (any, error) {
 	if t.Plain() {
 		return t.source, nil
 	}
@@ -123,12 +121,15 @@ func (t *Template) eval(scope Scope, all *spent) (any, error) {
 			text.WriteString(p.text)
 			continue
 		}
-		value, err := p.expression.eval(scope, all)
+		value, err := p.expression.EvalWithin(scope, all)
 		if err != nil {
 			return nil, t.moved(err, p.at)
 		}
 		if t.whole {
 			return value, nil
+		}
+		if all.steps += weight(value); all.steps > maxRender {
+			return nil, &Error{Source: t.source, Offset: p.at, Text: fmt.Sprintf("the templates take more than %d steps", maxRender)}
 		}
 		text.WriteString(Text(value))
 		if all.size+text.Len() > maxSize {
@@ -143,13 +144,13 @@ func (t *Template) eval(scope Scope, all *spent) (any, error) {
 // of objects excepted. An error says where in the value it is. What is built in all of
 // them together is bounded.
 func Render(value any, scope Scope) (any, error) {
-	all := &spent{}
+	all := &Budget{}
 	return render(value, "", 0, func(text string) (any, error) {
 		t, err := ParseTemplate(text)
 		if err != nil {
 			return nil, err
 		}
-		return t.eval(scope, all)
+		return t.EvalWithin(scope, all)
 	})
 }
 

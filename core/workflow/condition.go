@@ -57,11 +57,14 @@ func (c *Condition) Source() string { return c.source }
 func (c *Condition) Expression() string { return c.inner }
 
 // Holds reports whether the condition is true.
-func (c *Condition) Holds(scope expr.Scope) (bool, error) {
+func (c *Condition) Holds(scope expr.Scope) (bool, error) { return c.holdsWithin(scope, &expr.Budget{}) }
+
+// holdsWithin counts what the expression costs.
+func (c *Condition) holdsWithin(scope expr.Scope, all *expr.Budget) (bool, error) {
 	if c.broken != nil {
 		return false, c.broken
 	}
-	value, err := c.expression.Eval(scope)
+	value, err := c.expression.EvalWithin(scope, all)
 	if err != nil {
 		return false, err
 	}

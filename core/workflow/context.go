@@ -217,7 +217,9 @@ func (x *decision) results(t *Task) (Result, error) {
 // value evaluates a value of the definition. When results are missing it asks for
 // all that the value mentions, not one after the other.
 func (x *decision) value(v *Value, in scope) (any, error) {
-	value, err := v.Eval(in)
+	var cost expr.Budget
+	value, err := v.evalWithin(in, &cost)
+	x.cost += cost.Steps()
 	if need := needs(err); need != nil {
 		return nil, x.foresee(need, v.Raw())
 	}
@@ -226,7 +228,9 @@ func (x *decision) value(v *Value, in scope) (any, error) {
 
 // holds evaluates a condition of the definition.
 func (x *decision) holds(c *Condition, in scope) (bool, error) {
-	holds, err := c.Holds(in)
+	var cost expr.Budget
+	holds, err := c.holdsWithin(in, &cost)
+	x.cost += cost.Steps()
 	if need := needs(err); need != nil {
 		return false, x.foresee(need, "{{ "+c.Expression()+" }}")
 	}

@@ -61,7 +61,9 @@ type decision struct {
 	owned map[string]bool  // tasks whose state is a copy
 
 	ownsVariables bool
-	passedOn      int // the size of the workflow's parameters, once it was asked for
+	cost          int  // steps of the expressions that were evaluated
+	tried         bool // a child of a list was tried
+	passedOn      int  // the size of the workflow's parameters, once it was asked for
 	// live counts tasks that run or are ready, waiting those at their joins.
 	live, waiting int
 }

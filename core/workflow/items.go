@@ -72,6 +72,7 @@ func (x *decision) fill(t *Task) error {
 		if needs(err) != nil {
 			return err
 		}
+		x.tried = true
 		st = x.own(t.Name)
 		st.Next++
 		if err != nil {

@@ -11,15 +11,18 @@ import (
 const (
 	maxStarts = 1000
 	maxBytes  = 16 << 20
+	// maxCost is how many steps of expressions a plan takes: about half a second, for which
+	// the other workflows of the replica wait.
+	maxCost = 1_000_000
 )
 
 // room is how many children a plan may make of lists.
 func (d *Definition) room() int { return cmp.Or(d.portion, maxStarts) }
 
-// full reports whether the plan makes no more children of lists. One that makes none
-// yet has room for one, however large it is.
+// full reports whether the plan makes no more children of lists. One that has tried none
+// yet has room for one, however large or costly it is.
 func (x *decision) full() bool {
-	return len(x.plan.Start) >= x.def.room() || x.plan.Bytes >= maxBytes
+	return len(x.plan.Start) >= x.def.room() || x.plan.Bytes >= maxBytes || x.tried && x.cost >= maxCost
 }
 
 // lacks reports whether lists could go on which the plan had no room for.

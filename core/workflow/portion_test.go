@@ -123,3 +123,20 @@ func TestRepetitionsOfManyItemsAreAskedAboutAtOnce(t *testing.T) {
 	require.Len(t, w.repeats, items/5)
 	require.Equal(t, 5, w.repeats[1].Index)
 }
+
+// A list whose parameters are costly to evaluate is made in portions, also where every
+// evaluation ends at its bound, so that other workflows have their turn.
+func TestAPlanTakesABoundedTime(t *testing.T) {
+	t.Parallel()
+	for name, bound := range map[string]string{"costly": "30000", "too costly": "99999"} {
+		w := newWorld(t, `
+- {name: a, action: core.a, with_items: "{{ range(60) }}", concurrency: 60, input: {x: "{{ sum(range(`+bound+`)) }}"}}
+`)
+		plans, happened := 0, workflow.Happening{Kind: workflow.Started}
+		for more := true; more; plans++ {
+			plan := w.once(happened)
+			more, happened = plan.More, look
+		}
+		require.Greater(t, plans, 1, name)
+	}
+}

@@ -129,22 +129,25 @@ func (v *Value) Plain() bool { return v.compiled.plain }
 // text in the value and wraps an *expr.Error, or the path to a part that is nested too
 // deeply and is a *bounds.Error. What it returns shares those parts
 // with the definition that have no templates, so it is not to be changed.
-func (v *Value) Eval(scope expr.Scope) (any, error) {
-	value, err := v.compiled.eval("", scope)
+func (v *Value) Eval(scope expr.Scope) (any, error) { return v.evalWithin(scope, &expr.Budget{}) }
+
+// evalWithin counts what the templates cost together.
+func (v *Value) evalWithin(scope expr.Scope, all *expr.Budget) (any, error) {
+	value, err := v.compiled.eval("", scope, all)
 	if err != nil || v.compiled.plain {
 		return value, err
 	}
 	return value, bounds.Value("", value)
 }
 
-func (c compiled) eval(path string, scope expr.Scope) (any, error) {
+func (c compiled) eval(path string, scope expr.Scope, all *expr.Budget) (any, error) {
 	switch {
 	case c.plain:
 		return c.literal, nil
 	case c.broken != nil:
 		return nil, inPath(path, c.broken)
 	case c.template != nil:
-		value, err := c.template.Eval(scope)
+		value, err := c.template.EvalWithin(scope, all)
 		if err != nil {
 			return nil, inPath(path, err)
 		}
@@ -153,7 +156,7 @@ func (c compiled) eval(path string, scope expr.Scope) (any, error) {
 		list := make([]any, len(c.list))
 		for i, item := range c.list {
 			var err error
-			if list[i], err = item.eval(path+"["+strconv.Itoa(i)+"]", scope); err != nil {
+			if list[i], err = item.eval(path+"["+strconv.Itoa(i)+"]", scope, all); err != nil {
 				return nil, err
 			}
 		}
@@ -161,7 +164,7 @@ func (c compiled) eval(path string, scope expr.Scope) (any, error) {
 	default:
 		object := make(map[string]any, len(c.object))
 		for _, field := range c.object {
-			value, err := field.value.eval(strings.TrimPrefix(path+"."+field.key, "."), scope)
+			value, err := field.value.eval(strings.TrimPrefix(path+"."+field.key, "."), scope, all)
 			if err != nil {
 				return nil, err
 			}
