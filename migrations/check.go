@@ -115,6 +115,7 @@ var additiveWhy = map[int64]struct {
 	61: {SafeOnline, "a function"},
 	67: {SafeBrief, "adds a column without rewriting to outbox, and a table"},
 	68: {SafeOnline, "builds an index on execution without blocking writers"},
+	71: {SafeBrief, "adds a table"},
 }
 
 // Status lists the files and whether each is applied. It changes nothing.

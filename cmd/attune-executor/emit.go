@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -122,7 +124,9 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 		return err
 	}
 	defer c.store.Close()
-	done, err := a.emitEvent(cmd.Context(), c, submit.Event{TriggerRef: trigger, Payload: payload, RuleRef: options.rule})
+	done, err := a.emitEvent(cmd.Context(), c, submit.Event{
+		TriggerRef: trigger, Payload: payload, RuleRef: options.rule, Execution: emittingExecution(),
+	})
 	if err != nil {
 		return err
 	}
@@ -136,6 +140,15 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 	return a.print(cmd, emitted(done, detail), func(w io.Writer) error {
 		return row(w, fmt.Sprintf("event %d emitted: %s; look with `attune-executor event show %d`", done.ID, matchWords(done, detail), done.ID))
 	})
+}
+
+// emittingExecution is the execution whose action runs this command, 0 if none does.
+func emittingExecution() int64 {
+	id, err := strconv.ParseInt(os.Getenv("ATTUNE_EXEC_ID"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
 }
 
 func emitted(done submit.Emitted, detail *monitor.EventDetail) emitResult {

@@ -40,6 +40,8 @@ type emitBody struct {
 	Trigger string          `json:"trigger_ref"`
 	Payload json.RawMessage `json:"payload"`
 	Rule    string          `json:"rule_ref"`
+	// Execution is the one whose action emits it; 0 for none.
+	Execution int64 `json:"execution_id"`
 }
 
 // emittedEvent is the answer.
@@ -59,7 +61,9 @@ func (s *Server) emit(r *http.Request) (any, error) {
 	if body.Trigger == "" {
 		return nil, requestError("the body has no trigger_ref")
 	}
-	done, err := s.emitter.EmitEvent(r.Context(), submit.Event{TriggerRef: body.Trigger, Payload: body.Payload, RuleRef: body.Rule})
+	done, err := s.emitter.EmitEvent(r.Context(), submit.Event{
+		TriggerRef: body.Trigger, Payload: body.Payload, RuleRef: body.Rule, Execution: body.Execution,
+	})
 	if err != nil {
 		return nil, emitProblem(err)
 	}

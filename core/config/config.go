@@ -188,6 +188,9 @@ type Executor struct {
 	// An event whose message was lost fires its rules if it is found before it is this
 	// old. Older ones are only reported: what fires because of them would come too late.
 	MaxEventAge time.Duration `koanf:"max_event_age" range:"1m..720h"`
+	// How many rules may follow each other, each fired by an event that the action of the
+	// one before has emitted. The next one fires nothing: its enforcement is disabled.
+	RuleDepth int `koanf:"rule_depth" range:"1..1000"`
 	// How long a replica may take to stop.
 	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..1h"`
 	Queue           Queue         `koanf:"queue"`
@@ -406,6 +409,7 @@ func Default() *Config {
 			NoWorkers:                    "fail",
 			HonourActionTimeoutSeconds:   "origin",
 			MaxEventAge:                  24 * time.Hour,
+			RuleDepth:                    32,
 			ShutdownTimeout:              30 * time.Second,
 			Queue:                        Queue{MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back", EnableMetrics: true},
 			Retry: Retry{

@@ -16,7 +16,7 @@ const maxEvents = 200
 // making of executions, and the sweep for what has lost its message.
 func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	measured := eventing.NewMetrics(e.registry)
-	matcher := eventing.New(eventing.Config{Keys: e.keys}, e.query, e.relay, e.logger, measured)
+	matcher := eventing.New(eventing.Config{Keys: e.keys, MaxDepth: e.cfg.Executor.RuleDepth}, e.query, e.relay, e.logger, measured)
 	events := e.newInbox(&inbox{
 		queue: message.QueueEvents, kind: message.TypeEventCreated, what: "event", most: maxEvents,
 		read: func(body []byte) (int64, error) {

@@ -374,3 +374,30 @@ func TestTheMessageOfAnEnforcement(t *testing.T) {
 	}, withCompact(t, envelope.Payload))
 	require.WithinDuration(t, time.Now(), envelope.Timestamp, time.Minute)
 }
+
+// A rule whose action emits the rule's own trigger ends: the depth of an event is that of
+// the event that led to its execution, whose own row, workflow or first attempt has the
+// enforcement, and one more.
+func TestRulesThatFireEachOtherEnd(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *eventing.Config) { c.MaxDepth = 3 })
+	b.rule("demo.loop", `[]`, `{}`)
+	event := b.event(`{}`)
+	for depth := range 3 {
+		require.Equal(t, eventing.Result{Events: 1, Created: 1}, b.match(event), "depth %d", depth)
+		enforcement := b.id(`select id from enforcement where event = $1`, event)
+		parent := testkit.Execution(t, b.store, b.action, func(e *testkit.ExecutionRow) { e.Enforcement = &enforcement })
+		again := testkit.Execution(t, b.store, b.action, func(e *testkit.ExecutionRow) { e.OriginalExecution = &parent.ID })
+		emits := testkit.Execution(t, b.store, b.action, func(e *testkit.ExecutionRow) { e.Parent = &again.ID })
+		event = b.event(`{}`)
+		require.NoError(t, b.store.RecordEventOrigins(testkit.Context(t), []int64{event}, []int64{emits.ID}))
+		require.Equal(t, depth+1, testkit.Count(t, b.store, `select depth from event_origin where event = $1 and execution = $2`, event, emits.ID))
+	}
+	require.Equal(t, eventing.Result{Events: 1, Disabled: 1}, b.match(event))
+	require.Regexp(t, `^3 rules led to this event, which execution \d+ emitted, and 3 is the most \(executor\.rule_depth\)`,
+		b.text(`select error from enforcement where event = $1 and status = 'disabled'`, event))
+
+	byHand := b.event(`{}`)
+	require.NoError(t, b.store.RecordEventOrigins(testkit.Context(t), []int64{byHand}, []int64{testkit.Execution(t, b.store, b.action).ID}))
+	require.Equal(t, eventing.Result{Events: 1, Created: 1}, b.match(byHand), "an execution that no rule requested begins a chain")
+}

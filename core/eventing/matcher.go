@@ -21,6 +21,9 @@ type Config struct {
 	// MaxEnforcements is how many enforcements one transaction makes, unless one
 	// event alone fires more rules. Default 2,000.
 	MaxEnforcements int
+	// MaxDepth is how many rules may follow each other, each fired by what the action of the
+	// one before has emitted. Default 32.
+	MaxDepth int
 	// Source is the source_service of the messages written. Default
 	// "attune-executor".
 	Source string
@@ -29,6 +32,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.MaxEnforcements <= 0 {
 		c.MaxEnforcements = 2_000
+	}
+	if c.MaxDepth <= 0 {
+		c.MaxDepth = 32
 	}
 	if c.Source == "" {
 		c.Source = "attune-executor"

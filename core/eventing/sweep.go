@@ -237,7 +237,10 @@ func (s *Sweep) prune(ctx context.Context) error {
 	for {
 		var removed int64
 		_, err := s.alone(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			removed, err = tx.PruneEventMatched(ctx, s.cfg.Keep.Seconds(), markPage)
+			if removed, err = tx.PruneEventMatched(ctx, s.cfg.Keep.Seconds(), markPage); err != nil {
+				return err
+			}
+			_, err = tx.PruneEventOrigins(ctx, markPage)
 			return err
 		})
 		if err != nil {

@@ -113,6 +113,7 @@ type (
 	EventDefault                    = db.EventDefault
 	EventMatched                    = db.EventMatched
 	EventMatching                   = db.EventMatching
+	EventOrigin                     = db.EventOrigin
 	Execution                       = db.Execution
 	ExecutionAdmissionEntry         = db.ExecutionAdmissionEntry
 	ExecutionAdmissionState         = db.ExecutionAdmissionState
@@ -848,6 +849,7 @@ const (
 	PruneDeadLetters                      = db.PruneDeadLetters
 	PruneEnforcements                     = db.PruneEnforcements
 	PruneEventMatched                     = db.PruneEventMatched
+	PruneEventOrigins                     = db.PruneEventOrigins
 	PruneGroupStates                      = db.PruneGroupStates
 	PruneLateWrites                       = db.PruneLateWrites
 	PruneLostWork                         = db.PruneLostWork
@@ -897,6 +899,7 @@ const (
 	ReclaimClaims                         = db.ReclaimClaims
 	RecordContradictions                  = db.RecordContradictions
 	RecordDeadLetter                      = db.RecordDeadLetter
+	RecordEventOrigins                    = db.RecordEventOrigins
 	RecordInquiryFaults                   = db.RecordInquiryFaults
 	RecordLostWork                        = db.RecordLostWork
 	RecordProbes                          = db.RecordProbes

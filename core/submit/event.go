@@ -34,6 +34,9 @@ type Event struct {
 	Payload json.RawMessage
 	// RuleRef lets the event fire this rule only; empty is all of the trigger's.
 	RuleRef string
+	// Execution is the execution whose action emits it, 0 if none does. It bounds chains of
+	// rules that fire each other. One that does not exist is none.
+	Execution int64
 }
 
 // Emitted is an event that was stored.
@@ -107,12 +110,32 @@ func (s *Submitter) EmitEvents(ctx context.Context, events []Event) ([]Emitted, 
 		return nil, err
 	}
 	err = s.store.Tx(ctx, "emit events", func(ctx context.Context, tx *store.Tx) error {
-		return s.insertEvents(ctx, tx, rows, done)
+		if err := s.insertEvents(ctx, tx, rows, done); err != nil {
+			return err
+		}
+		return recordOrigins(ctx, tx, events, done)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return done, nil
+}
+
+// recordOrigins stores which executions have emitted the events.
+func recordOrigins(ctx context.Context, tx *store.Tx, events []Event, done []Emitted) error {
+	var ids, executions []int64
+	for i, event := range events {
+		if event.Execution != 0 {
+			ids, executions = append(ids, done[i].ID), append(executions, event.Execution)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := tx.RecordEventOrigins(ctx, ids, executions); err != nil {
+		return fmt.Errorf("record which executions emitted %d events: %w", len(ids), err)
+	}
+	return nil
 }
 
 // prepare looks up the triggers and rules and checks the payloads.

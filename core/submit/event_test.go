@@ -44,6 +44,19 @@ func TestEmitStoresRowAndMessageTogether(t *testing.T) {
 	require.JSONEq(t, `{"state":"open"}`, string(envelope.Payload.Payload))
 }
 
+// An event says which execution emitted it, if that exists.
+func TestEmitRecordsTheEmittingExecution(t *testing.T) {
+	t.Parallel()
+	b := events(t)
+	from := testkit.Execution(t, b.store, testkit.Action(t, b.store, "probe.emits")).ID
+	done, err := b.submit.EmitEvents(t.Context(), []submit.Event{
+		{TriggerRef: "probe.free"}, {TriggerRef: "probe.free", Execution: from}, {TriggerRef: "probe.free", Execution: from + 1000},
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM event_origin`))
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM event_origin WHERE event = $1 AND execution = $2 AND depth = 0`, done[1].ID, from))
+}
+
 func TestEmitWithoutAPayload(t *testing.T) {
 	t.Parallel()
 	b := events(t)

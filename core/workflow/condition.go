@@ -57,7 +57,9 @@ func (c *Condition) Source() string { return c.source }
 func (c *Condition) Expression() string { return c.inner }
 
 // Holds reports whether the condition is true.
-func (c *Condition) Holds(scope expr.Scope) (bool, error) { return c.holdsWithin(scope, &expr.Budget{}) }
+func (c *Condition) Holds(scope expr.Scope) (bool, error) {
+	return c.holdsWithin(scope, &expr.Budget{})
+}
 
 // holdsWithin counts what the expression costs.
 func (c *Condition) holdsWithin(scope expr.Scope, all *expr.Budget) (bool, error) {

@@ -4,8 +4,10 @@
 -- The time bounds in which partitions an id is looked for. before_matching is set
 -- for an event that another engine may have matched.
 SELECT e.id, e.trigger_ref, e.payload, e.rule, coalesce(e.rule_ref, '')::text AS rule_ref, e.created,
-       coalesce(e.created < (SELECT m.since FROM event_matching m WHERE m.one), false)::bool AS before_matching
+       coalesce(e.created < (SELECT m.since FROM event_matching m WHERE m.one), false)::bool AS before_matching,
+       coalesce(o.depth, 0)::int AS depth, coalesce(o.execution, 0)::bigint AS origin
 FROM event e
+LEFT JOIN event_origin o ON o.event = e.id
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.created > now() - make_interval(secs => sqlc.arg(within)::float8)
 ORDER BY e.id;
 
@@ -135,6 +137,35 @@ WHERE m.event = ANY (ARRAY(
         SELECT t.event FROM (SELECT o.event, o.at < now() - make_interval(secs => sqlc.arg(older)::float8) AS old
                              FROM event_matched o ORDER BY o.event LIMIT sqlc.arg(page)::int) t
         WHERE t.old));
+
+-- name: PruneEventOrigins :execrows
+-- Those of events before the oldest that is still marked as matched.
+DELETE FROM event_origin o
+WHERE o.event = ANY (ARRAY(
+        SELECT x.event FROM event_origin x
+        WHERE x.event < (SELECT min(t.event) FROM event_matched t)
+        ORDER BY x.event LIMIT sqlc.arg(page)::int));
+
+-- name: RecordEventOrigins :exec
+-- Events that executions have emitted are one rule deeper than the event that led to the
+-- execution. An execution is led to by the enforcement of its own row, or of the execution
+-- that it repeats or is a part of.
+WITH RECURSIVE up AS (
+    SELECT m.event, e.id AS origin, e.enforcement, coalesce(e.original_execution, e.parent) AS above, 1 AS n
+    FROM (SELECT unnest(sqlc.arg(events)::bigint[]) AS event, unnest(sqlc.arg(executions)::bigint[]) AS execution) m
+    JOIN execution e ON e.id = m.execution
+    UNION ALL
+    SELECT u.event, u.origin, p.enforcement, coalesce(p.original_execution, p.parent), u.n + 1
+    FROM up u JOIN execution p ON p.id = u.above
+    WHERE u.enforcement IS NULL AND u.n < 100
+)
+INSERT INTO event_origin (event, execution, depth)
+SELECT u.event, u.origin, max(CASE WHEN f.id IS NULL THEN 0 ELSE coalesce(o.depth, 0) + 1 END)
+FROM up u
+LEFT JOIN enforcement f ON f.id = u.enforcement
+LEFT JOIN event_origin o ON o.event = f.event
+GROUP BY u.event, u.origin
+ON CONFLICT (event) DO NOTHING;
 
 -- name: TriggersByRef :many
 SELECT t.id, t.ref, t.enabled, t.out_schema FROM trigger t WHERE t.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY t.id;

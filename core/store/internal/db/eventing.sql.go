@@ -465,11 +465,30 @@ func (q *Queries) PruneEventMatched(ctx context.Context, older float64, page int
 	return result.RowsAffected(), nil
 }
 
+const PruneEventOrigins = `-- name: PruneEventOrigins :execrows
+DELETE FROM event_origin o
+WHERE o.event = ANY (ARRAY(
+        SELECT x.event FROM event_origin x
+        WHERE x.event < (SELECT min(t.event) FROM event_matched t)
+        ORDER BY x.event LIMIT $1::int))
+`
+
+// Those of events before the oldest that is still marked as matched.
+func (q *Queries) PruneEventOrigins(ctx context.Context, page int32) (int64, error) {
+	result, err := q.db.Exec(ctx, PruneEventOrigins, page)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const ReadEvents = `-- name: ReadEvents :many
 
 SELECT e.id, e.trigger_ref, e.payload, e.rule, coalesce(e.rule_ref, '')::text AS rule_ref, e.created,
-       coalesce(e.created < (SELECT m.since FROM event_matching m WHERE m.one), false)::bool AS before_matching
+       coalesce(e.created < (SELECT m.since FROM event_matching m WHERE m.one), false)::bool AS before_matching,
+       coalesce(o.depth, 0)::int AS depth, coalesce(o.execution, 0)::bigint AS origin
 FROM event e
+LEFT JOIN event_origin o ON o.event = e.id
 WHERE e.id = ANY ($1::bigint[]) AND e.created > now() - make_interval(secs => $2::float8)
 ORDER BY e.id
 `
@@ -482,6 +501,8 @@ type ReadEventsRow struct {
 	RuleRef        string
 	Created        time.Time
 	BeforeMatching bool
+	Depth          int32
+	Origin         int64
 }
 
 // Events and the rules that answer them.
@@ -504,6 +525,8 @@ func (q *Queries) ReadEvents(ctx context.Context, ids []int64, within float64) (
 			&i.RuleRef,
 			&i.Created,
 			&i.BeforeMatching,
+			&i.Depth,
+			&i.Origin,
 		); err != nil {
 			return nil, err
 		}
@@ -513,6 +536,33 @@ func (q *Queries) ReadEvents(ctx context.Context, ids []int64, within float64) (
 		return nil, err
 	}
 	return items, nil
+}
+
+const RecordEventOrigins = `-- name: RecordEventOrigins :exec
+WITH RECURSIVE up AS (
+    SELECT m.event, e.id AS origin, e.enforcement, coalesce(e.original_execution, e.parent) AS above, 1 AS n
+    FROM (SELECT unnest($1::bigint[]) AS event, unnest($2::bigint[]) AS execution) m
+    JOIN execution e ON e.id = m.execution
+    UNION ALL
+    SELECT u.event, u.origin, p.enforcement, coalesce(p.original_execution, p.parent), u.n + 1
+    FROM up u JOIN execution p ON p.id = u.above
+    WHERE u.enforcement IS NULL AND u.n < 100
+)
+INSERT INTO event_origin (event, execution, depth)
+SELECT u.event, u.origin, max(CASE WHEN f.id IS NULL THEN 0 ELSE coalesce(o.depth, 0) + 1 END)
+FROM up u
+LEFT JOIN enforcement f ON f.id = u.enforcement
+LEFT JOIN event_origin o ON o.event = f.event
+GROUP BY u.event, u.origin
+ON CONFLICT (event) DO NOTHING
+`
+
+// Events that executions have emitted are one rule deeper than the event that led to the
+// execution. An execution is led to by the enforcement of its own row, or of the execution
+// that it repeats or is a part of.
+func (q *Queries) RecordEventOrigins(ctx context.Context, events []int64, executions []int64) error {
+	_, err := q.db.Exec(ctx, RecordEventOrigins, events, executions)
+	return err
 }
 
 const RuleActions = `-- name: RuleActions :many

@@ -1188,6 +1188,12 @@ type EventMatching struct {
 	Since time.Time
 }
 
+type EventOrigin struct {
+	Event     int64
+	Execution int64
+	Depth     int32
+}
+
 type Execution struct {
 	ID                      int64
 	Action                  *int64
