@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -59,18 +60,12 @@ func (s *Server) onlyPost(w http.ResponseWriter, r *http.Request) {
 	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
 }
 
-// sameSite refuses what a page of another site has a browser send. Where no
-// token is asked for, the request must also name this machine: a name that
-// somebody else has pointed at it does not.
+// sameSite refuses what a page of another site has a browser send.
 func (s *Server) sameSite(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := protection.Check(r); err != nil {
 			s.problem(w, r, http.StatusForbidden, "a page of another site may not act here")
-			return
-		}
-		if s.tokens == nil && !namesThisMachine(r.Host) {
-			s.problem(w, r, http.StatusForbidden, "without tokens, acts are only taken under the name of this machine, such as 127.0.0.1")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -139,6 +134,9 @@ func readRaw(r *http.Request, most int64) ([]byte, error) {
 	}
 	if err != nil {
 		return nil, requestError("the body could not be read")
+	}
+	if err := bounds.JSON("", raw); err != nil {
+		return nil, &statusError{http.StatusUnprocessableEntity, "the body: " + err.Error()}
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(raw) > 0 && (err != nil || kind != "application/json") {
 		return nil, &statusError{http.StatusUnsupportedMediaType, "a body must be application/json"}

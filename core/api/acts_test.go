@@ -128,7 +128,7 @@ func TestActsAreOnlyPosted(t *testing.T) {
 	handler := acting(testkit.Store(t))
 	for _, path := range []string{"/api/v1/executions/7/cancel", "/api/v1/executions/7/retry"} {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, nil))
 		require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 		require.Equal(t, "POST", w.Header().Get("Allow"))
 	}

@@ -18,7 +18,9 @@
 // a token as soon as a file of tokens is configured. Paths that do not exist
 // ask for one like those that do. Reading needs the scope read, acting the scope
 // operate; the audit names the token. A page that a browser has from elsewhere
-// cannot act, also not on loopback without tokens.
+// cannot act, also not on loopback without tokens. What is answered without a token on
+// loopback is answered only under the name of this machine; /healthz and /readyz are
+// answered under any.
 //
 // # Executions as published
 //
@@ -73,6 +75,9 @@ type Deps struct {
 	Published Published
 	// TokensFile names the file of bearer tokens; empty means that there are none.
 	TokensFile string
+	// CertFile and KeyFile are the PEM files of the certificate; empty is HTTP without TLS.
+	// They are read again when they change.
+	CertFile, KeyFile string
 	// AnyPort takes a free port when that of the address is taken.
 	AnyPort bool
 	// About is told by /healthz besides that the process answers; nil tells nothing.
@@ -92,6 +97,7 @@ type Server struct {
 	emitter  Emitter // nil when events cannot be emitted
 	listener net.Listener
 	server   *http.Server
+	failures quiet // of the log
 }
 
 // New makes a server for an address like 127.0.0.1:8080; port 0 takes any
@@ -123,6 +129,13 @@ func (s *Server) listen(ctx context.Context) error {
 		}
 		s.tokens = tokens
 	}
+	var certs *certificates
+	if s.deps.CertFile != "" || s.deps.KeyFile != "" {
+		var err error
+		if certs, err = loadCertificates(s.deps.CertFile, s.deps.KeyFile, s.deps.Logger); err != nil {
+			return err
+		}
+	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", s.address)
 	if taken := errors.Is(err, syscall.EADDRINUSE); taken && s.deps.AnyPort {
@@ -137,6 +150,9 @@ func (s *Server) listen(ctx context.Context) error {
 	s.server = &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
 		WriteTimeout: 2 * requestTimeout, ErrorLog: slog.NewLogLogger(s.deps.Logger.Handler(), slog.LevelDebug),
+	}
+	if certs != nil {
+		s.server.TLSConfig = certs.config()
 	}
 	return nil
 }
@@ -173,7 +189,11 @@ func (s *Server) serve(ctx context.Context) {
 			s.server.Close() //nolint:errcheck // nothing is left to do with it
 		}
 	}()
-	if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	serve := s.server.Serve
+	if s.server.TLSConfig != nil {
+		serve = func(l net.Listener) error { return s.server.ServeTLS(l, "", "") }
+	}
+	if err := serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		s.deps.Logger.ErrorContext(ctx, "HTTP stopped", "error", err)
 	}
 	<-stopped
@@ -219,7 +239,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/", s.guarded(ScopeRead, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusNotFound, "there is no "+r.Method+" on this path")
 	})))
-	return mux
+	return s.fence(mux)
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
@@ -227,7 +247,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	checks := s.deps.Ready(ctx)
 	code, status := http.StatusOK, "ready"
-	open := s.loopback()
+	open := s.loopback() && namesThisMachine(r.Host)
 	for i, check := range checks {
 		if !check.OK {
 			code, status = http.StatusServiceUnavailable, "not ready"

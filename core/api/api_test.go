@@ -71,7 +71,7 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	server := api.New("127.0.0.1:0", api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: noView{}})
 	answer := func(method, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		server.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+		server.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, http.NoBody))
 		return w
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/v1/queues", "/api/v1/queues/7", "/api/v1/executions/7/why", "/api/v1/openapi.yaml"} {

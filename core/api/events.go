@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/submit"
 )
@@ -75,7 +76,10 @@ func emitProblem(err error) error {
 	unknown, isUnknown := errors.AsType[*submit.UnknownTriggerError](err)
 	mismatch, isMismatch := errors.AsType[*submit.RuleMismatchError](err)
 	invalid, isInvalid := errors.AsType[*submit.InvalidPayloadError](err)
+	tooDeep, isTooDeep := errors.AsType[*bounds.Error](err)
 	switch {
+	case isTooDeep:
+		return &statusError{http.StatusUnprocessableEntity, tooDeep.Error()}
 	case isUnknown:
 		return &statusError{http.StatusNotFound, unknown.Error()}
 	case isMismatch:

@@ -78,7 +78,7 @@ func TestTheCookieOfALoginReadsOnly(t *testing.T) {
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
 	ask := func(method, cookie, bearer string) int {
-		r := httptest.NewRequestWithContext(t.Context(), method, "/api/v1/executions", http.NoBody)
+		r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/api/v1/executions", http.NoBody)
 		r.AddCookie(&http.Cookie{Name: "attune_access_token", Value: cookie})
 		if bearer != "" {
 			r.Header.Set("Authorization", "Bearer "+bearer)

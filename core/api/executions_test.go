@@ -550,7 +550,7 @@ func TestPublishedTokensReadQueueStatistics(t *testing.T) {
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
 	get := func(path, bearer string) int {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, nil)
 		r.Header.Set("Authorization", "Bearer "+bearer)
 		w := httptest.NewRecorder()
 		server.Handler().ServeHTTP(w, r)

@@ -26,7 +26,7 @@ func (s *Server) loopback() bool {
 // as soon as a file of tokens is configured.
 func (s *Server) guarded(scope Scope, next http.Handler) http.Handler {
 	if s.loopback() && s.tokens == nil {
-		return next
+		return s.thisMachine(next)
 	}
 	return s.withToken(scope, next)
 }
@@ -34,7 +34,7 @@ func (s *Server) guarded(scope Scope, next http.Handler) http.Handler {
 // remote asks for a token only beyond loopback.
 func (s *Server) remote(scope Scope, next http.Handler) http.Handler {
 	if s.loopback() {
-		return next
+		return s.thisMachine(next)
 	}
 	return s.withToken(scope, next)
 }

@@ -204,7 +204,7 @@ func handlerOver(t *testing.T, st *store.Store) http.Handler {
 func ask(t *testing.T, handler http.Handler, path string) (int, string, []byte) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, nil))
 	kind, _, _ := strings.Cut(w.Header().Get("Content-Type"), ";")
 	return w.Code, kind, w.Body.Bytes()
 }

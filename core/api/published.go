@@ -86,8 +86,8 @@ func (s *Server) published(scope Scope, handle func(r *http.Request, by *caller)
 		case err != nil:
 		case protection.Check(r) != nil:
 			err = &statusError{http.StatusForbidden, "a page of another site may not act here"}
-		case scope != ScopeRead && s.open() && !namesThisMachine(r.Host):
-			err = &statusError{http.StatusForbidden, "without tokens, requests are only taken under the name of this machine, such as 127.0.0.1"}
+		case s.open() && !namesThisMachine(r.Host):
+			err = &statusError{http.StatusForbidden, errOtherName.Error()}
 		default:
 			code, body, err = handle(r, by)
 		}

@@ -4,11 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 )
@@ -156,14 +159,23 @@ func (s *Server) judge(r *http.Request, err error) (code int, detail string) {
 	case errors.Is(err, monitor.ErrUnmigrated):
 		return http.StatusServiceUnavailable, monitor.ErrUnmigrated.Error()
 	}
+	if invalid, ok := errors.AsType[*bounds.Error](err); ok {
+		return http.StatusUnprocessableEntity, invalid.Error()
+	}
+	if invalidValue(err) {
+		s.deps.Logger.DebugContext(r.Context(), "A request holds a value that the database refuses", "path", r.URL.Path, "error", err)
+		return http.StatusUnprocessableEntity, "the request holds a text or a number that cannot be stored"
+	}
+	code, detail, level := http.StatusInternalServerError, "the request failed; the log of the replica says why", slog.LevelError
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassCanceled, store.ClassRetryable, store.ClassUnknown:
-		s.deps.Logger.WarnContext(r.Context(), "A request could not be answered", "path", r.URL.Path, "error", err)
-		return http.StatusServiceUnavailable, "the database does not answer"
+		code, detail, level = http.StatusServiceUnavailable, "the database does not answer", slog.LevelWarn
 	default:
-		s.deps.Logger.ErrorContext(r.Context(), "A request could not be answered", "path", r.URL.Path, "error", err)
-		return http.StatusInternalServerError, "the request failed; the log of the replica says why"
 	}
+	if skipped, ok := s.failures.next(time.Now()); ok {
+		s.deps.Logger.Log(r.Context(), level, "A request could not be answered", "path", r.URL.Path, "skipped", skipped, "error", err)
+	}
+	return code, detail
 }
 
 // problem writes an error as RFC 9457 has it.

@@ -95,7 +95,7 @@ func TestEveryActOnWorkersAnswersAsDescribed(t *testing.T) {
 
 	get := func(path string) (int, map[string]any) {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, http.NoBody))
 		var answer map[string]any
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), w.Body.String())
 		return w.Code, answer

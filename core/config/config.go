@@ -264,6 +264,11 @@ type HTTP struct {
 	// separated by commas, and the SHA-256 of the token in hexadecimal. It is
 	// read again when it changes.
 	TokensFile string `koanf:"tokens_file"`
+	// The PEM file of a certificate, with which HTTP is served with TLS only. It is
+	// read again when it changes.
+	TLSCertFile string `koanf:"tls_cert_file"`
+	// The PEM file of the certificate's key.
+	TLSKeyFile string `koanf:"tls_key_file"`
 }
 
 // Worker configures the reference worker.

@@ -193,6 +193,7 @@ func (e *Engine) assemble(version string) {
 			Signer: token.New([]byte(e.cfg.Security.JWTSecret)),
 		},
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(), TokensFile: e.cfg.Executor.HTTP.TokensFile,
+		CertFile: e.cfg.Executor.HTTP.TLSCertFile, KeyFile: e.cfg.Executor.HTTP.TLSKeyFile,
 		AnyPort: e.cfg.Source("executor.http.listen") == "default", // a second replica on one host just works
 	})
 

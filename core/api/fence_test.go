@@ -1,0 +1,181 @@
+package api_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/triage"
+)
+
+// What is answered without a token is answered only under the name of this machine.
+func TestWithoutTokensOtherNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	server := api.New("127.0.0.1:0", api.Deps{
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: noView{}, Ready: failing, Published: publishedOver(&store.Store{}),
+	})
+	handler := server.Handler()
+	for path, codes := range map[string][2]int{
+		"/api/v1/queues": {http.StatusOK, http.StatusForbidden}, "/metrics": {http.StatusOK, http.StatusForbidden},
+		"/api/v1/executions/x": {http.StatusBadRequest, http.StatusForbidden}, "/nowhere": {http.StatusNotFound, http.StatusForbidden},
+		"/healthz": {http.StatusOK, http.StatusOK}, "/readyz": {http.StatusServiceUnavailable, http.StatusServiceUnavailable},
+	} {
+		for i, host := range []string{"localhost:8080", "evil.example"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			r.Host = host
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			require.Equal(t, codes[i], w.Code, "%s of %s: %s", path, host, w.Body)
+			require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"), path)
+			require.Equal(t, "no-store", w.Header().Get("Cache-Control"), path)
+			if path == "/readyz" {
+				require.Equal(t, i == 0, strings.Contains(w.Body.String(), "10.0.0.7"), "details are for this machine")
+			}
+		}
+	}
+}
+
+// certificate writes a new certificate for 127.0.0.1 and returns its number.
+func certificate(t *testing.T, certFile, keyFile string, number int64) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := x509.Certificate{
+		SerialNumber: big.NewInt(number), Subject: pkix.Name{CommonName: "attune"}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, &key.PublicKey, key)
+	require.NoError(t, err)
+	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	// Each is replaced in one step, as tools that renew certificates do.
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: raw}} {
+		require.NoError(t, os.WriteFile(file+".new", pem.EncodeToMemory(block), 0o600))
+		require.NoError(t, os.Rename(file+".new", file))
+	}
+}
+
+// HTTP is served with TLS only, and a certificate that was replaced counts from the next
+// connection on. Files that cannot be read leave the old one in force.
+func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	cert, key := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	deps := api.Deps{Logger: testkit.Logger(t), Gatherer: telemetry.NewRegistry(), CertFile: cert, KeyFile: key}
+	require.ErrorContains(t, api.New("127.0.0.1:0", deps).Start(t.Context()), "executor.http.tls_cert_file")
+	certificate(t, cert, key, 1)
+	server := api.New("127.0.0.1:0", deps)
+	require.NoError(t, server.Start(t.Context()))
+	t.Cleanup(server.Stop)
+
+	served := func() int64 {
+		t.Helper()
+		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", server.Addr()) //nolint:gosec // its number is compared
+		require.NoError(t, err)
+		defer func() { require.NoError(t, conn.Close()) }()
+		secured, ok := conn.(*tls.Conn)
+		require.True(t, ok)
+		require.GreaterOrEqual(t, secured.ConnectionState().Version, uint16(tls.VersionTLS12))
+		return secured.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	require.EqualValues(t, 1, served())
+	certificate(t, cert, key, 2)
+	require.EqualValues(t, 2, served())
+	require.NoError(t, os.WriteFile(cert, []byte("no certificate"), 0o600))
+	require.EqualValues(t, 2, served(), "the old one stays in force")
+	certificate(t, cert, key, 3)
+	require.EqualValues(t, 3, served())
+
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as above
+	}}
+	for address, want := range map[string]int{"https://" + server.Addr(): http.StatusOK, "http://" + server.Addr(): http.StatusBadRequest} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/healthz", nil)
+		require.NoError(t, err)
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.StatusCode, address)
+	}
+}
+
+// everything is a handler with all routes over a database with an execution, an event and an
+// inquiry.
+func everything(t testing.TB) http.Handler {
+	t.Helper()
+	st := testkit.Store(t)
+	testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep"))
+	testkit.Exec(t, st, `insert into trigger (ref, label) values ('demo.door', 'x')`)
+	server := api.New("127.0.0.1:0", api.Deps{
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: monitor.New(monitor.Config{}, monitor.Deps{Store: st}),
+		Acts: triage.New(triage.Config{}, st, nil), Published: publishedOver(st),
+		Ready: func(context.Context) []api.Check { return nil },
+	})
+	server.Emits(submit.New(st, nil))
+	return server.Handler()
+}
+
+var fuzzedPaths = []string{
+	"/api/v1/executions", "/api/v1/executions/1", "/api/v1/executions/1/cancel", "/api/v1/executions/1/retry", "/api/v1/executions/1/why",
+	"/api/v1/events", "/api/v1/events/1", "/api/v1/enforcements", "/api/v1/rules", "/api/v1/rules/demo.rule", "/api/v1/dead-letters",
+	"/api/v1/dead-letters/1/requeue", "/api/v1/dead-letters/1/discard", "/api/v1/queues", "/api/v1/queues/1", "/api/v1/workflows",
+	"/api/v1/workflows/1/pause", "/api/v1/inquiries", "/api/v1/inquiries/1/respond", "/api/v1/workers/1", "/api/v1/workers/1/cordon",
+	"/api/v1/actions/demo.sleep/queue-stats", "/api/v1/executions/status/running", "/api/v1/executions/execute",
+	"/api/v1/enforcements/1/executions", "/api/v1/replicas", "/api/v1/alerts", "/healthz", "/readyz", "/metrics", "/",
+}
+
+// FuzzAPI sends any text in paths, queries and bodies: no answer is a failure of the server.
+func FuzzAPI(f *testing.F) {
+	for _, text := range []string{
+		"\x00", "\xff\xfe", `{"reason":"\u0000"}`, `{"reason":"\ud800","trigger_ref":"demo.door","payload":{"a":"\ud800"}}`,
+		`{"trigger_ref":"demo.door","payload":1e999999999}`, `{"trigger_ref":"demo.door","payload":{"a":"\u0000"}}`, `{"trigger_ref":"\u0000"}`,
+		`{"trigger_ref":"demo.door","payload":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, `{"reason":"` + "\xc3\x28" + `"}`,
+		`{"action_ref":"demo.sleep","parameters":{"n":-1e99999}}`, `{"action_ref":"demo.sleep","env_vars":{"A":"\u0000"}}`, `{"reason":1}`, `[`, `null`,
+		`{"action_ref":"demo.sleep","worker_selector":{"a":"\udfff"}}`, `{"response":{"a":"\ud800\u0000"}}`, `99999999999999999999`, `{"execution_id":1e40}`,
+		`limit=99999999999999999999`, `cursor=-1`, `action=%00`, `action=%ff`, `status=%ed%a0%80`, `since=1e999999999h`, `q=%zz`,
+	} {
+		for i := range fuzzedPaths {
+			f.Add(uint8(i), text, "")
+		}
+		f.Add(uint8(0), "", text)
+	}
+	handler := everything(f)
+	f.Fuzz(func(t *testing.T, path uint8, text, more string) {
+		base := fuzzedPaths[int(path)%len(fuzzedPaths)]
+		for _, one := range []struct{ method, path, query, body string }{
+			{http.MethodPost, base, "", text},
+			{http.MethodGet, base, text, ""},
+			{http.MethodGet, base + "/" + more, "action=" + url.QueryEscape(text) + "&trigger=" + url.QueryEscape(text), ""},
+			{http.MethodGet, base, "rule=" + url.QueryEscape(text), ""},
+		} {
+			r := httptest.NewRequestWithContext(t.Context(), one.method, "http://127.0.0.1/", strings.NewReader(one.body))
+			r.URL = &url.URL{Scheme: "http", Host: r.Host, Path: one.path, RawQuery: one.query}
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			require.NotEqual(t, http.StatusInternalServerError, w.Code, "%s %q?%q %q: %s", one.method, one.path, one.query, one.body, w.Body)
+		}
+	})
+}
