@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -56,10 +55,7 @@ func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 		return c.current, nil
 	}
 	c.stamp = stamp
-	ctx := context.Background()
-	if hello != nil && hello.Context() != nil {
-		ctx = hello.Context()
-	}
+	ctx := hello.Context()
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {
 		c.logger.WarnContext(ctx, "Certificate cannot be read and the old one stays in force", "file", c.cert, "error", err)

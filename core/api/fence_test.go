@@ -92,7 +92,7 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 
 	served := func() int64 {
 		t.Helper()
-		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", server.Addr()) //nolint:gosec // its number is compared
+		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", server.Addr())
 		require.NoError(t, err)
 		defer func() { require.NoError(t, conn.Close()) }()
 		secured, ok := conn.(*tls.Conn)
@@ -109,7 +109,7 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	require.EqualValues(t, 3, served())
 
 	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as above
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 	for address, want := range map[string]int{"https://" + server.Addr(): http.StatusOK, "http://" + server.Addr(): http.StatusBadRequest} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/healthz", nil)

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -25,8 +26,9 @@ const (
 	// number with more than 16,383 digits behind the point.
 	Digits = 8000
 
-	// MessageDepth and MessageBytes bound a message: a value and its envelope.
+	// MessageDepth is how deep a message may be: a value and its envelope.
 	MessageDepth = Depth + 32
+	// MessageBytes is how large a message may be.
 	MessageBytes = Bytes + 1<<20
 
 	// CopyDepth is how deep a copy of a stored value in a message may be. Consumers read
@@ -115,8 +117,8 @@ func Value(name string, value any) error {
 		return nil
 	}
 	var b strings.Builder
-	for i := len(path) - 1; i >= 0; i-- {
-		b.WriteString(path[i])
+	for _, step := range slices.Backward(path) {
+		b.WriteString(step)
 	}
 	return &Error{shortened(strings.TrimPrefix(name+b.String(), ".")), tooDeep(Depth + 1)}
 }
@@ -239,7 +241,7 @@ func (s *scan) run() error {
 			}
 		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 			end := i + 1
-			for end < len(s.raw) && bytes.IndexByte([]byte("0123456789+-.eE"), s.raw[end]) >= 0 {
+			for end < len(s.raw) && strings.IndexByte("0123456789+-.eE", s.raw[end]) >= 0 {
 				end++
 			}
 			if err := s.number(s.raw[i:end]); err != nil {
