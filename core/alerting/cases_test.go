@@ -104,6 +104,14 @@ var cases = map[string]alertCase{
 			b.exec(`update enforcement set created = now() - interval '16 minutes'`)
 		},
 	},
+	"rule_rate": {
+		target: "pk.loops",
+		make: func(b *bundle) {
+			b.exec(`insert into enforcement (rule_ref, trigger_ref, payload, status)
+				select case when g % 100 = 0 then 'pk.fine' else 'pk.loops' end, 'pk.push', '{}', 'processed' from generate_series(1, 1100) g`)
+		},
+		undo: func(b *bundle) { b.exec(`update enforcement set created = now() - interval '2 minutes'`) },
+	},
 	"work_queue_waits": {
 		target: "jobs.import",
 		make: func(b *bundle) {

@@ -15,7 +15,7 @@ type AlertRule struct {
 	// Watch this rule.
 	Enabled bool `koanf:"enabled"`
 	// What is measured.
-	Measure string `koanf:"measure" oneof:"action_failures active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failing_rules failure_ratio head_wait heartbeat_age idle_slots installation_faults leaked_slots loop_silence other_executors outbox_age partitions_missing paused_wait queue_fill queue_growth queue_length queue_paused replica_problems replica_silence replicas retry_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured work_queue_items worker_queue_depth workers_deactivated workers_missing"`
+	Measure string `koanf:"measure" oneof:"action_failures active_workers broker_alarms dead_letter_depth dead_letter_rate dead_letter_routes_lost dead_letters_growth execution_timeouts failing_rules failure_ratio head_wait heartbeat_age idle_slots installation_faults leaked_slots loop_silence other_executors outbox_age partitions_missing paused_wait queue_fill queue_growth queue_length queue_paused replica_problems replica_silence replicas retry_rate rule_rate scheduled_overdue stuck_seconds suspect_seconds topology_problems unhealthy_workers unmeasured work_queue_items worker_queue_depth workers_deactivated workers_missing"`
 	// The value above which the alert is raised (seconds for ages and waits, a share of 1 for ratios).
 	Above float64 `koanf:"above" range:"0..1000000000000"`
 	// The value below which the alert is raised, instead of above; 0 leaves it to above.
@@ -255,6 +255,7 @@ func defaultAlerts() map[string]*AlertRule {
 		"broker_alarm":       rule("critical", "broker_alarms", 0, 0),
 		"partition_missing":  rule("warning", "partitions_missing", 0, 0),
 		"rule_failing":       rule("warning", "failing_rules", 0, 0),
+		"rule_rate":          rule("warning", "rule_rate", 1000, time.Minute),
 		"work_queue_waits":   rule("warning", "work_queue_items", 0, 0),
 		"unmeasured":         rule("warning", "unmeasured", 0, 2*time.Minute),
 	}

@@ -202,6 +202,13 @@ var measures = []Measure{
 		Hint:    "{detail}",
 	},
 	{
+		Name: "rule_rate", Unit: UnitPerMinute, Each: "rule", View: "overview",
+		About:   "How often a rule fired in the last minute, by the newest thousand firings of all rules.",
+		Why:     "Its trigger may be emitted by what the rule itself starts, without saying so; then it never ends.",
+		Summary: "{target} fires {value}",
+		Hint:    "`attune-executor rule show {target}`; apply it with `enabled: false` if an action that follows from it emits its trigger",
+	},
+	{
 		Name: "scheduled_overdue", Unit: UnitCount, View: "executions", Series: "max(attune_scheduled_overdue)",
 		About:   "Executions that have been scheduled for longer than executor.scheduled_timeout, of the oldest and newest 5,000 unfinished.",
 		Why:     "The timeout monitor should have moved or ended them within its interval: it does not run.",

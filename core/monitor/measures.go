@@ -135,7 +135,7 @@ const (
 var databaseMeasures = []string{
 	"action_failures", "active_workers", "dead_letter_depth", "dead_letter_rate", "dead_letters_growth", "execution_timeouts", "failing_rules", "failure_ratio",
 	"head_wait", "heartbeat_age", "idle_slots", "installation_faults", "leaked_slots", "loop_silence", "outbox_age", "partitions_missing", "paused_wait", "queue_fill", "queue_growth",
-	"queue_length", "queue_paused", "replica_problems", "replica_silence", "replicas", "retry_rate", "scheduled_overdue", "stuck_seconds",
+	"queue_length", "queue_paused", "replica_problems", "replica_silence", "replicas", "retry_rate", "rule_rate", "scheduled_overdue", "stuck_seconds",
 	"suspect_seconds", "unhealthy_workers", "work_queue_items", "worker_queue_depth", "workers_deactivated", "workers_missing",
 }
 
@@ -247,7 +247,7 @@ func (m *Monitor) measureExecutions(ctx context.Context, tx *store.Tx, all *Meas
 	return m.measureShares(ctx, tx, all)
 }
 
-// measureRules looks for rules that fail.
+// measureRules looks for rules that fail, and at how often each fires.
 func (m *Monitor) measureRules(ctx context.Context, tx *store.Tx, all *Measures) error {
 	rows, err := tx.AlertRules(ctx, measureEnds)
 	if err != nil {
@@ -257,6 +257,14 @@ func (m *Monitor) measureRules(ctx context.Context, tx *store.Tx, all *Measures)
 	for _, row := range rows {
 		reason := strings.TrimPrefix(row.Reason, "rule "+row.Rule+": ")
 		all.add("failing_rules", Sample{Target: row.Rule, Value: float64(row.N), Detail: reason, Since: &row.Since})
+	}
+	rates, err := tx.AlertRuleRates(ctx, measureEnds)
+	if err != nil {
+		return fmt.Errorf("measure how often rules fire: %w", err)
+	}
+	all.know("rule_rate")
+	for _, row := range rates {
+		all.add("rule_rate", Sample{Target: row.Rule, Value: row.Rate})
 	}
 	return nil
 }

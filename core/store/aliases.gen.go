@@ -23,6 +23,7 @@ type (
 	AlertLostWorkRow                = db.AlertLostWorkRow
 	AlertMarksRow                   = db.AlertMarksRow
 	AlertRetriesRow                 = db.AlertRetriesRow
+	AlertRuleRatesRow               = db.AlertRuleRatesRow
 	AlertRulesRow                   = db.AlertRulesRow
 	AlertUnplacedRow                = db.AlertUnplacedRow
 	AlertWorkersRow                 = db.AlertWorkersRow
@@ -502,6 +503,7 @@ const (
 	AlertMarks                            = db.AlertMarks
 	AlertOutbox                           = db.AlertOutbox
 	AlertRetries                          = db.AlertRetries
+	AlertRuleRates                        = db.AlertRuleRates
 	AlertRules                            = db.AlertRules
 	AlertSchema                           = db.AlertSchema
 	AlertUnplaced                         = db.AlertUnplaced

@@ -94,6 +94,23 @@ GROUP BY f.rule_ref
 ORDER BY count(*) DESC, f.rule_ref
 LIMIT 100;
 
+-- name: AlertRuleRates :many
+-- How often a minute each rule fires, by the newest enforcements of the last minute. If
+-- as many as are asked for are younger, the rate is that of the time which these span.
+WITH newest AS MATERIALIZED (
+    SELECT e.rule_ref, e.created FROM enforcement e ORDER BY e.id DESC LIMIT sqlc.arg(most)::int
+), span AS (
+    SELECT CASE WHEN count(*) < sqlc.arg(most)::int THEN 60
+                ELSE least(greatest(extract(epoch FROM now() - min(n.created)), 1), 60) END::float8 AS seconds
+    FROM newest n
+)
+SELECT n.rule_ref::text AS rule, (count(*) * 60 / s.seconds)::float8 AS rate
+FROM newest n CROSS JOIN span s
+WHERE n.created > now() - make_interval(secs => s.seconds)
+GROUP BY n.rule_ref, s.seconds
+ORDER BY count(*) DESC, n.rule_ref
+LIMIT 100;
+
 -- name: AlertRetries :one
 -- Of the newest executions of a quarter of an hour, how many repeat another.
 SELECT count(*) AS requested, count(*) FILTER (WHERE c.retry_count > 0) AS repeated

@@ -299,6 +299,49 @@ func (q *Queries) AlertRetries(ctx context.Context, bound int64) (AlertRetriesRo
 	return i, err
 }
 
+const AlertRuleRates = `-- name: AlertRuleRates :many
+WITH newest AS MATERIALIZED (
+    SELECT e.rule_ref, e.created FROM enforcement e ORDER BY e.id DESC LIMIT $1::int
+), span AS (
+    SELECT CASE WHEN count(*) < $1::int THEN 60
+                ELSE least(greatest(extract(epoch FROM now() - min(n.created)), 1), 60) END::float8 AS seconds
+    FROM newest n
+)
+SELECT n.rule_ref::text AS rule, (count(*) * 60 / s.seconds)::float8 AS rate
+FROM newest n CROSS JOIN span s
+WHERE n.created > now() - make_interval(secs => s.seconds)
+GROUP BY n.rule_ref, s.seconds
+ORDER BY count(*) DESC, n.rule_ref
+LIMIT 100
+`
+
+type AlertRuleRatesRow struct {
+	Rule string
+	Rate float64
+}
+
+// How often a minute each rule fires, by the newest enforcements of the last minute. If
+// as many as are asked for are younger, the rate is that of the time which these span.
+func (q *Queries) AlertRuleRates(ctx context.Context, most int32) ([]AlertRuleRatesRow, error) {
+	rows, err := q.db.Query(ctx, AlertRuleRates, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AlertRuleRatesRow
+	for rows.Next() {
+		var i AlertRuleRatesRow
+		if err := rows.Scan(&i.Rule, &i.Rate); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const AlertRules = `-- name: AlertRules :many
 SELECT f.rule_ref::text AS rule, count(*)::bigint AS n, (array_agg(left(f.reason, 300) ORDER BY f.at DESC))[1]::text AS reason, min(f.at)::timestamptz AS since
 FROM (
