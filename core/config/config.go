@@ -311,7 +311,7 @@ type Worker struct {
 	MaxStderrBytes int64 `koanf:"max_stderr_bytes" range:"0..1073741824"`
 	// How many bytes a result may have as JSON, in which a control character takes
 	// six. Output is cut for it, data is left out.
-	MaxResultBytes int64 `koanf:"max_result_bytes" range:"65536..268435456"`
+	MaxResultBytes int64 `koanf:"max_result_bytes" range:"65536..16777216"`
 	// The user that actions run as: USER or USER:GROUP, names or numbers. A worker
 	// without the rights for it does not start. The worker's own if empty.
 	RunAs string `koanf:"run_as"`
