@@ -37,7 +37,7 @@ type Mistake struct {
 }
 
 // String is the mistake on one line, the place first.
-func (m Mistake) String() string { return m.Place.String() + ": " + m.Text }
+func (m Mistake) String() string { return m.Place.String() + ": " + oneLine(m.Text) }
 
 // MistakesError says that files cannot be applied. It holds all mistakes in
 // the order of Sort.
