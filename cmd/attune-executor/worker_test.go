@@ -25,7 +25,8 @@ func TestAWorkerServesItsMetricsAndReadiness(t *testing.T) {
 	server := workerHTTP("127.0.0.1:0", api.Deps{Gatherer: registry, Logger: testkit.Logger(t)}, st, link)
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
-		server.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, http.NoBody)
+		server.Handler().ServeHTTP(w, r)
 		return w.Code, w.Body.String()
 	}
 	code, body := get("/readyz")
