@@ -200,6 +200,8 @@ func (a *app) emitEvent(ctx context.Context, c *client, event submit.Event) (sub
 			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
 	case returned.Load():
 		a.notef("no engine has run on this broker yet: event %d is stored and fires its rules when one does", done.ID)
+	default:
+		a.noteNoEngine(ctx, c, fmt.Sprintf("Event %d is stored and fires its rules when one runs.", done.ID))
 	}
 	return done, nil
 }

@@ -111,6 +111,8 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 			config.MaskURL(c.cfg.MessageQueue.URL), done.ID)
 	case returned.Load():
 		a.notef("no engine has run on this broker yet: execution %d is stored and begins when one does", done.ID)
+	default:
+		a.noteNoEngine(ctx, c, fmt.Sprintf("Execution %d is stored and begins when one runs.", done.ID))
 	}
 	if ref == inquiry.Action {
 		a.tellHowToAnswer(ctx, c, done.ID)
@@ -122,6 +124,14 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 		})
 	}
 	return a.awaitEnd(ctx, cmd, c, submitter, done, options.timeout)
+}
+
+// noteNoEngine says that no replica of the engine is alive, and what becomes of what was
+// stored. It says nothing if one is alive or that cannot be read.
+func (a *app) noteNoEngine(ctx context.Context, c *client, stored string) {
+	if gone, err := c.monitor().EngineGone(ctx); err == nil && gone {
+		a.notef("%s %s", monitor.NoEngine, stored)
+	}
 }
 
 // requestPatience is how long a request that is under way may still take once

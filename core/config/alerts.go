@@ -195,7 +195,7 @@ func (m Measure) Format(value float64) string {
 }
 
 // defaultAlerts are the built-in rules. The first four are published, by name
-// and threshold; the bands of dead letters and queues are published too.
+// and threshold, of which no_active_workers leaves a worker time to start; the bands of dead letters and queues are published too.
 func defaultAlerts() map[string]*AlertRule {
 	rule := func(severity, measure string, above float64, held time.Duration) *AlertRule {
 		return &AlertRule{Enabled: true, Measure: measure, Above: above, For: held, Severity: severity}
@@ -209,7 +209,7 @@ func defaultAlerts() map[string]*AlertRule {
 	}
 	return map[string]*AlertRule{
 		"high_execution_timeout_rate": rule("warning", "execution_timeouts", 10, 0),
-		"no_active_workers":           below("critical", "active_workers", 1, 0),
+		"no_active_workers":           below("critical", "active_workers", 1, 15*time.Second),
 		"dlq_buildup":                 rule("warning", "dead_letter_depth", 100, 0),
 		"stale_executions":            rule("warning", "scheduled_overdue", 0, 2*time.Minute),
 

@@ -23,6 +23,7 @@ func TestAReplicaEvaluatesTheAlerts(t *testing.T) {
 	testkit.State(t, b.store, action, 3, func(r *testkit.StateRow) { r.Queued, r.Paused = 4, true })
 	e := b.engine(t, func(c *config.Config) {
 		c.Executor.HTTP.Listen = "127.0.0.1:0"
+		c.Alerts["no_active_workers"].For = 0
 		c.Alerts["forgotten_pause"] = &config.AlertRule{Enabled: true, Measure: "queue_paused", Above: 3, Severity: "warning", Target: "demo.sleep"}
 	})
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

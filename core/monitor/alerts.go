@@ -182,13 +182,15 @@ func (m *Monitor) readAlerts(ctx context.Context, tx *store.Tx, s shape, now tim
 }
 
 // evaluation finds the newest evaluation. It counts only if its replica is alive: the
-// alerts that a dead replica stored say nothing about now.
+// alerts that a dead replica stored say nothing about now. A replica that has just
+// started evaluates within seconds.
 func (a *Alerts) evaluation(replicas *Replicas, now time.Time) {
 	if replicas == nil {
 		return
 	}
 	for i := range replicas.List {
 		r := &replicas.List[i]
+		a.Evaluated = a.Evaluated || r.starting(now)
 		if _, ticks := r.Loops[AlertLoop]; !ticks || r.Details.Loops[AlertLoop].Error != "" {
 			continue
 		}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -94,6 +96,7 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 		})
 	})
 	var workers []int64
+	starting := false // a replica of the engine
 	var rows []Check
 	reads.Go(func() {
 		failed[1] = m.database(ctx, "checks", &c.Reading, func(ctx context.Context, tx *store.Tx, s shape) error {
@@ -101,6 +104,11 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 			if workers, err = tx.CheckWorkerIDs(ctx, WorkerLimit); err != nil {
 				return fmt.Errorf("list the ids of workers: %w", err)
 			}
+			replicas, err := m.readReplicas(ctx, tx, s, c.At)
+			if err != nil {
+				return err
+			}
+			starting = replicas != nil && slices.ContainsFunc(replicas.List, func(r Replica) bool { return r.starting(c.At) })
 			rows, err = m.checkRows(ctx, tx, s)
 			return err
 		})
@@ -117,6 +125,9 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 			workers = nil
 		}
 		c.List = CheckTopology(wiring, workers)
+		if starting {
+			uncounted(c.List, wiring)
+		}
 	}
 	if failed[1] != nil {
 		rows = unmade(rowChecks, fmt.Sprintf("the database did not answer: %v", failed[1]))
@@ -128,6 +139,19 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 	}
 	m.holdChecks(c.List, at)
 	return c, nil
+}
+
+// uncounted takes back that dead letters have no consumer, which the broker counts
+// every few seconds only.
+func uncounted(list []Check, w *broker.Wiring) {
+	alone := slices.ContainsFunc(w.Queues, func(q broker.QueueInfo) bool {
+		return q.Name == message.QueueDeadLetter && q.Consumers != nil && *q.Consumers == 0
+	})
+	for i := range list {
+		if one := &list[i]; alone && one.Name == CheckDeadLetterQueue && one.Status == CheckProblem {
+			one.Status, one.Text, one.Fix = CheckUnknown, "a replica has just started: its consumers are not counted yet", ""
+		}
+	}
 }
 
 // unmade says why none of these checks could be made.

@@ -62,6 +62,39 @@ func TestStoredAlertsCountOnlyWhileAReplicaIsAlive(t *testing.T) {
 	require.Contains(t, findingTexts(Attention(o, nil, nil)), "an alert of the past")
 }
 
+// TestAReplicaThatHasJustStartedIsTrusted: it evaluates within seconds, and what is not
+// known until then is no alarm.
+func TestAReplicaThatHasJustStartedIsTrusted(t *testing.T) {
+	t.Parallel()
+	w := declared()
+	none := 0
+	w.Queues[0].Consumers = &none // as the broker counted before the replica consumed
+	b := setup(t, fakeBroker{wiring: w})
+	ctx := testkit.Context(t)
+	b.replicaRow(t, "new", "connected", 0, nil, ReplicaDetails{})
+	dlq := func(started time.Duration) Check {
+		testkit.Exec(t, b.store, "update engine_replica set started = now() - make_interval(secs => $1), last_seen = now()", started.Seconds())
+		checks, err := b.Checks(ctx)
+		require.NoError(t, err)
+		return named(checks)[CheckDeadLetterQueue]
+	}
+	require.Equal(t, CheckUnknown, dlq(time.Second).Status)
+	a, err := b.Alerts(ctx)
+	require.NoError(t, err)
+	require.True(t, a.Evaluated)
+	require.Empty(t, a.Open)
+	require.Empty(t, a.Note)
+	o, err := b.Overview(ctx)
+	require.NoError(t, err)
+	require.Empty(t, Attention(o, nil, nil), "no worker takes work yet")
+
+	require.Equal(t, CheckProblem, dlq(time.Minute).Status)
+	a, err = b.Alerts(ctx)
+	require.NoError(t, err)
+	require.False(t, a.Evaluated)
+	require.Equal(t, 1, a.Firing(LevelCritical))
+}
+
 func TestTheLastSignOfLifeIsKnownLongAfterwards(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

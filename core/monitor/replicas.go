@@ -136,6 +136,21 @@ func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 	return r, err
 }
 
+// EngineGone reports whether no replica of the engine is alive. Where the schema has no
+// replicas that is unknown, and the answer is false.
+func (m *Monitor) EngineGone(ctx context.Context) (gone bool, err error) {
+	var r Reading
+	err = m.database(ctx, "replicas", &r, func(ctx context.Context, tx *store.Tx, s shape) error {
+		if !s.shared {
+			return nil
+		}
+		last, err := tx.ViewReplicas(ctx, replicaAlive.Seconds())
+		gone = err == nil && last.Alive == 0
+		return err
+	})
+	return gone, err
+}
+
 // readReplicas is nil where the schema has no replicas.
 func (m *Monitor) readReplicas(ctx context.Context, tx *store.Tx, s shape, now time.Time) (*Replicas, error) {
 	if !s.shared { // then the schema is older than the table, or not ours
@@ -197,6 +212,12 @@ func (r *Replica) judge() {
 
 // Alive reports whether it has reported itself within the last 30 seconds.
 func (r *Replica) Alive() bool { return r.State != StateVanished && r.Age <= replicaAlive }
+
+// starting reports whether it has just started: the broker has not counted its consumers,
+// and its loops may not have reported yet.
+func (r *Replica) starting(at time.Time) bool {
+	return r.Alive() && at.Sub(r.Started) < startGrace && !r.Details.Clock.IsZero()
+}
 
 // recreatedFor is for how long a queue that was gone is told of.
 const recreatedFor = 10 * time.Minute

@@ -51,7 +51,7 @@ func (w Worker) judge(at time.Time, staleAfter time.Duration, q *BrokerQueue) Ju
 	case w.SuspectSince != nil: // the engine's word on the queue, and it knows more of it
 		return Judgement{Health: WorkerSuspect, By: ByBroker, Why: "no new work: " + cmp.Or(w.SuspectReason, "its queue took nothing")}
 	}
-	if why := w.deaf(q); why != "" {
+	if why := w.deaf(at, q); why != "" {
 		return Judgement{Health: WorkerDeaf, By: ByBroker, Why: why}
 	}
 	switch {
@@ -79,13 +79,25 @@ func (w Worker) silence(at time.Time, staleAfter time.Duration) string {
 	return "silent for " + since(*w.Heartbeat, at) + ", limit " + span(staleAfter)
 }
 
+// startGrace is how long observations may be older than the start of a worker or of a
+// replica: the broker counts consumers every 5 seconds.
+const startGrace = 15 * time.Second
+
+// outdated reports whether an observation may be of the time before the worker consumed.
+func (w Worker) outdated(observed time.Time) bool {
+	return !w.Registered.IsZero() && observed.Sub(w.Registered) < startGrace
+}
+
 // deaf says why nothing reaches a worker that sends heartbeats; empty if it consumes,
-// or nobody knows.
-func (w Worker) deaf(q *BrokerQueue) string {
+// or if that is unknown.
+func (w Worker) deaf(at time.Time, q *BrokerQueue) string {
 	switch p := w.Probe; {
 	case q != nil && !q.Uncounted && q.Consumers == 0:
+		if w.outdated(at) {
+			return ""
+		}
 		return "sends heartbeats, but nobody consumes " + q.Name
-	case q != nil && !q.Uncounted, p == nil || !p.Valid:
+	case q != nil && !q.Uncounted, p == nil || !p.Valid || w.outdated(p.At):
 		return ""
 	case p.QueueExists != nil && !*p.QueueExists:
 		return "sends heartbeats, but has no queue " + WorkerQueue(w.ID)

@@ -4,7 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
 )
 
 func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
@@ -36,6 +40,18 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 			nil,
 			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
 		},
+		"counted before it consumed": {Worker{Status: "active", Heartbeat: &fresh, Registered: now.Add(-14 * time.Second)}, alone, Judgement{Health: WorkerActive}},
+		"seen before it registered": {
+			Worker{
+				Status: "active", Heartbeat: &fresh, Registered: now.Add(-40 * time.Second),
+				Probe: &WorkerProbe{At: now.Add(-41 * time.Second), Valid: true, Consumers: &none},
+			},
+			nil, Judgement{Health: WorkerActive},
+		},
+		"nobody consumes long after it registered": {
+			Worker{Status: "active", Heartbeat: &fresh, Registered: now.Add(-15 * time.Second)}, alone,
+			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
+		},
 		"the broker knows newer than the engine": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}}, consumed, Judgement{Health: WorkerActive},
 		},
@@ -58,6 +74,30 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 	} {
 		require.Equal(t, c.want, c.worker.Judge(now, 90*time.Second, c.queue), name)
 	}
+}
+
+// TestRegisteredIsOfTheNewestProcess: by the database's clock, and whatever a worker of
+// another make announces.
+func TestRegisteredIsOfTheNewestProcess(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx := testkit.Context(t)
+	for _, name := range []string{"again", "foreign"} {
+		_, err := b.store.EnrolWorker(ctx, store.EnrolWorkerParams{
+			Name: name, WorkerType: store.WorkerTypeEnumLocal, Capabilities: []byte("{}"), Incarnation: uuid.New(),
+		})
+		require.NoError(t, err)
+	}
+	testkit.Exec(t, b.store, "update worker set created = now() - interval '1 hour'")
+	testkit.Exec(t, b.store, `update worker set capabilities = '{"registered_at": "soon"}' where name = 'foreign'`)
+	all, err := b.Workers(ctx)
+	require.NoError(t, err)
+	since := map[string]float64{}
+	for _, w := range all.List {
+		since[w.Name] = all.At.Sub(w.Registered).Seconds()
+	}
+	require.InDelta(t, 0, since["again"], 10)
+	require.InDelta(t, 3600, since["foreign"], 10)
 }
 
 func TestTheOverviewCountsWorkersAsTheBrokerSeesThem(t *testing.T) {

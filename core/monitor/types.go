@@ -145,6 +145,8 @@ type Worker struct {
 	Runtimes []string  `json:"runtimes,omitempty"`
 	Version  string    `json:"version,omitempty"`
 	Created  time.Time `json:"created"`
+	// Registered is when its present process registered, or Created where that is unknown.
+	Registered time.Time `json:"registered"`
 	// Probe is what the engine saw when it last looked at the worker; nil when it
 	// never has.
 	Probe *WorkerProbe `json:"probe"`

@@ -54,7 +54,7 @@ func (w *Why) cause() []string {
 func (w *Why) engineLines() []string {
 	switch {
 	case w.Replicas != nil && *w.Replicas == 0:
-		return []string{noEngine}
+		return []string{NoEngine}
 	case w.silent > replicaLate:
 		return []string{"The last sign of an engine replica was " + span(w.silent.Round(time.Second)) + " ago."}
 	default:
@@ -62,7 +62,8 @@ func (w *Why) engineLines() []string {
 	}
 }
 
-const noEngine = "No replica of the engine is alive: start one with `attune-executor serve`."
+// NoEngine says that no replica of the engine is alive, and what to do.
+const NoEngine = "No replica of the engine is alive: start one with `attune-executor serve`."
 
 // limitLine says how full the queue is and who says so.
 func (q Queue) limitLine() string {
@@ -288,7 +289,7 @@ func (w *Why) requested() string {
 	case w.workflow:
 		return text + ", and workflows have no queue: the engine has not got to its message."
 	case w.Replicas != nil && *w.Replicas == 0:
-		return text + " and stands in no queue yet: " + strings.ToLower(noEngine[:1]) + noEngine[1:]
+		return text + " and stands in no queue yet: " + strings.ToLower(NoEngine[:1]) + NoEngine[1:]
 	default:
 		return text + " and stands in no queue yet: the engine has not got to its message; lost messages are looked for every few seconds and " +
 			"found about half a minute after the request."

@@ -55,6 +55,7 @@ func readOwnWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
 			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Draining: r.Draining, Assigned: wide(r.Assigned),
 			Capacity: capacity(r.Capacity), Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
 			SuspectSince: moment(r.SuspectSince), SuspectReason: r.SuspectReason, Probe: probes[r.ID],
+			Registered: registered(r.Created, r.Registered),
 		}
 	}
 	return list, nil
@@ -70,7 +71,7 @@ func readPublishedWorkers(ctx context.Context, tx *store.Tx) ([]Worker, error) {
 		list[i] = Worker{
 			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
 			Cordoned: r.Cordoned, CordonReason: text(r.CordonReason), Capacity: capacity(r.Capacity),
-			Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
+			Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created, Registered: r.Created,
 		}
 	}
 	return list, nil
@@ -82,6 +83,16 @@ func moment(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
+}
+
+// registered is when a worker registered last: by its announcement in seconds since
+// 1970, and without one when its row was made.
+func registered(created time.Time, announced float64) time.Time {
+	at := time.UnixMilli(int64(min(max(announced, 0), 1e11) * 1000))
+	if at.Before(created) {
+		return created
+	}
+	return at
 }
 
 // capacity is what a worker announces, or nil when it announces no number.

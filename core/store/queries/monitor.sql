@@ -112,6 +112,8 @@ FROM execution_admission_state s LEFT JOIN shapes h ON h.action_id = s.action_id
 SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status,
        coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
        w.cordoned, w.cordon_reason, w.draining, l.assigned, w.created,
+       (CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
+             THEN (w.capabilities ->> 'registered_at')::float8 ELSE 0 END)::float8 AS registered,
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
              THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
        coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,

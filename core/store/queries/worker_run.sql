@@ -6,10 +6,12 @@
 
 -- name: EnrolWorker :one
 -- By name: a known name keeps its id and its cordon. The worker is not offered
--- work before ActivateWorker, which comes when it consumes.
+-- work before ActivateWorker, which comes when it consumes. registered_at, in seconds
+-- since 1970, tells readers which observations are of an earlier process.
 INSERT INTO worker (name, worker_type, worker_role, host, port, capabilities, status, draining, incarnation)
 VALUES (sqlc.arg(name), sqlc.arg(worker_type), 'action', sqlc.narg(host), sqlc.narg(port),
-        sqlc.arg(capabilities), 'inactive', false, sqlc.arg(incarnation)::uuid)
+        sqlc.arg(capabilities)::jsonb || jsonb_build_object('registered_at', extract(epoch FROM now())::float8),
+        'inactive', false, sqlc.arg(incarnation)::uuid)
 ON CONFLICT (name) DO UPDATE SET
     worker_type = excluded.worker_type, worker_role = 'action', host = excluded.host, port = excluded.port,
     capabilities = excluded.capabilities, status = 'inactive', draining = false,

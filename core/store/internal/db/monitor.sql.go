@@ -1537,6 +1537,8 @@ const MonitorWorkers = `-- name: MonitorWorkers :many
 SELECT w.id, w.name, w.worker_role::text AS role, w.host, w.status::text AS status,
        coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
        w.cordoned, w.cordon_reason, w.draining, l.assigned, w.created,
+       (CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
+             THEN (w.capabilities ->> 'registered_at')::float8 ELSE 0 END)::float8 AS registered,
        (CASE WHEN jsonb_typeof(w.capabilities -> 'max_concurrent_executions') = 'number'
              THEN (w.capabilities ->> 'max_concurrent_executions')::float8 ELSE -1 END)::float8 AS capacity,
        coalesce(w.capabilities -> 'runtimes', '[]')::text AS runtimes,
@@ -1559,6 +1561,7 @@ type MonitorWorkersRow struct {
 	Draining      bool
 	Assigned      *int32
 	Created       time.Time
+	Registered    float64
 	Capacity      float64
 	Runtimes      string
 	Version       string
@@ -1589,6 +1592,7 @@ func (q *Queries) MonitorWorkers(ctx context.Context, bound int64) ([]MonitorWor
 			&i.Draining,
 			&i.Assigned,
 			&i.Created,
+			&i.Registered,
 			&i.Capacity,
 			&i.Runtimes,
 			&i.Version,

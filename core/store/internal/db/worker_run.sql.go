@@ -64,7 +64,8 @@ const EnrolWorker = `-- name: EnrolWorker :one
 
 INSERT INTO worker (name, worker_type, worker_role, host, port, capabilities, status, draining, incarnation)
 VALUES ($1, $2, 'action', $3, $4,
-        $5, 'inactive', false, $6::uuid)
+        $5::jsonb || jsonb_build_object('registered_at', extract(epoch FROM now())::float8),
+        'inactive', false, $6::uuid)
 ON CONFLICT (name) DO UPDATE SET
     worker_type = excluded.worker_type, worker_role = 'action', host = excluded.host, port = excluded.port,
     capabilities = excluded.capabilities, status = 'inactive', draining = false,
@@ -92,7 +93,8 @@ type EnrolWorkerRow struct {
 // A worker may act for its row only while the row carries its incarnation, so
 // that of two processes with one name the older one stops by itself.
 // By name: a known name keeps its id and its cordon. The worker is not offered
-// work before ActivateWorker, which comes when it consumes.
+// work before ActivateWorker, which comes when it consumes. registered_at, in seconds
+// since 1970, tells readers which observations are of an earlier process.
 func (q *Queries) EnrolWorker(ctx context.Context, arg EnrolWorkerParams) (EnrolWorkerRow, error) {
 	row := q.db.QueryRow(ctx, EnrolWorker,
 		arg.Name,
