@@ -360,7 +360,7 @@ func TestKilledWorker(t *testing.T) {
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select id from worker").Scan(&id))
 
 	pidFile := filepath.Join(t.TempDir(), "pid")
-	long := b.script(t, "killed.long", "echo $$ > "+pidFile+"; exec sleep 600", nil)
+	long := b.script(t, "killed.long", "sleep 600 & echo $$ $! > "+pidFile+"; wait", nil)
 	schedule := func(action testkit.ActionRow) int64 {
 		return testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
 			row.Worker, row.Status, row.Attempt = &id, attune.StatusScheduled, 1
@@ -373,9 +373,20 @@ func TestKilledWorker(t *testing.T) {
 		}))
 	}
 	b.awaitRunning(t, running)
-	testkit.Eventually(t, func() bool { _, err := os.Stat(pidFile); return err == nil }, patience)
+	var pids []string
+	testkit.Eventually(t, func() bool {
+		raw, _ := os.ReadFile(pidFile)
+		pids = strings.Fields(string(raw))
+		return len(pids) == 2
+	}, patience)
 	require.NoError(t, child.Process.Kill())
 	_ = child.Wait()
+	for _, pid := range pids {
+		testkit.Eventually(t, func() bool {
+			state, err := exec.CommandContext(t.Context(), "ps", "-o", "stat=", "-p", pid).Output()
+			return err != nil || strings.HasPrefix(string(state), "Z") // init may not have collected it
+		}, patience, "process %s outlives its worker", pid)
+	}
 
 	w := b.worker(t)
 	require.Equal(t, id, w.ID())

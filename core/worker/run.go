@@ -59,13 +59,14 @@ type runner struct {
 
 	present    presence // of runtime versions, as found at the start
 	separation separation
+	guard      *process.Guard
 	turns      chan struct{} // has room for the large result that is being made
 }
 
-func newRunner(cfg Config, v *vault, keys *keystore, present presence, s separation) *runner {
+func newRunner(cfg Config, v *vault, keys *keystore, present presence, s separation, g *process.Guard) *runner {
 	return &runner{
 		cfg: cfg, env: cfg.baseEnv(), logger: v.logger, now: time.Now, vault: v, keys: keys, present: present,
-		separation: s, turns: make(chan struct{}, 1),
+		separation: s, guard: g, turns: make(chan struct{}, 1),
 	}
 }
 
@@ -211,7 +212,7 @@ func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does
 	outcome, err := process.Run(ctx, process.Command{
 		Args: program.args, Dir: program.dir, Env: program.env,
 		Grace: r.cfg.KillGrace, Stdin: program.stdin, Stdout: stdout, Stderr: stderr,
-		Limits: r.separation.limits, User: r.separation.user,
+		Guard: r.guard, Limits: r.separation.limits, User: r.separation.user,
 	})
 	if err != nil {
 		return report{}, nil, fmt.Errorf("run action %s: %w", row.ActionRef, err)

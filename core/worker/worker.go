@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/worker/process"
 )
 
 // flushTimeout is how long a stopping worker tries to write and announce the
@@ -121,8 +122,9 @@ type life struct {
 
 	intake    *intake
 	canceller *canceller
-	present   presence  // of runtime versions
-	keys      *keystore // nil without one
+	guard     *process.Guard // of the processes of actions
+	present   presence       // of runtime versions
+	keys      *keystore      // nil without one
 	notices   *packNotices
 
 	execCtx  context.Context // of the executions
@@ -134,7 +136,7 @@ type life struct {
 
 func (w *Worker) newLife() *life {
 	cfg, deps := w.cfg, w.deps
-	l := &life{roster: newRoster(cfg.MaxConcurrent), vitals: &vitals{now: time.Now}}
+	l := &life{roster: newRoster(cfg.MaxConcurrent), vitals: &vitals{now: time.Now}, guard: &process.Guard{}}
 	l.vitals.depth = queueDepth(deps.Broker, func() string { return message.WorkerExecutionsQueue(l.member.id) })
 	l.member = &membership{
 		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics,
@@ -259,7 +261,7 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
 	l.intake = &intake{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
-		runner:   newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.present, w.separation),
+		runner:   newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.present, w.separation, l.guard),
 		finisher: l.finisher, announcer: l.announcer,
 		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx, actionTimeouts: w.cfg.ActionTimeouts,
 	}
@@ -370,6 +372,7 @@ func (w *Worker) close(ctx context.Context, l *life) {
 	l.endExecs()
 	l.endOut()
 	l.out.Wait()
+	l.guard.Close()
 	l.heartbeat.Stop() // a beat that came after the last word would undo it
 	w.bounded(ctx, func(ctx context.Context) { l.member.leave(ctx, false) })
 }

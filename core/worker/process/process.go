@@ -29,6 +29,9 @@ type Command struct {
 	Env []string
 	// Grace is the time between SIGTERM and SIGKILL. GraceDefault if zero.
 	Grace time.Duration
+	// Guard kills the child's group if this process dies. Nil leaves what the child has
+	// started running then; on Linux the child itself dies in any case.
+	Guard *Guard
 	// Limits bound the child.
 	Limits Limits
 	// Stderr receives standard error; nil discards it.
@@ -77,6 +80,13 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
 	}
 	streams.started()
+	defer command.Guard.forget(cmd.Process.Pid)
+	if err := command.Guard.watch(cmd.Process.Pid); err != nil {
+		signalGroup(cmd.Process.Pid, syscall.SIGKILL)
+		_, _ = cmd.Process.Wait() // it was killed
+		streams.finish()
+		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
+	}
 
 	exited := make(chan *os.ProcessState, 1)
 	go func() {

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(shieldVariable) != "" {
 		os.Exit(runShielded())
 	}
+	if os.Getenv(guardVariable) != "" {
+		os.Exit(runGuarded())
+	}
 	goleak.VerifyTestMain(m)
 }
 
